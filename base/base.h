@@ -1,0 +1,20 @@
+/*
+ * base.h: what every file here may assume: the fixed-width types, and a handful of macros.
+ */
+#ifndef BASE_BASE_H
+#define BASE_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PRINTF_LIKE(format_arg, first_arg) __attribute__((format(printf, format_arg, first_arg)))
+#define MUST_CHECK                         __attribute__((warn_unused_result))
+#define NORETURN                           __attribute__((noreturn))
+
+#define ARRAY_SIZE(array)                  (sizeof(array) / sizeof((array)[0]))
+
+#define CONTAINER_OF(pointer, type, member) \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+#endif

@@ -1,0 +1,83 @@
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CODES(X)                                              \
+    X(HVD_OK, "success")                                      \
+    X(HVD_HOSTS_UPDATED, "the membership is about to change") \
+    X(HVD_LEFT, "this worker has left the job")               \
+    X(HVD_DONE, "the job has finished")                       \
+    X(HVD_E_NOMEM, "out of memory")                           \
+    X(HVD_E_INVAL, "invalid argument or input")               \
+    X(HVD_E_LIMIT, "a limit would be exceeded")               \
+    X(HVD_E_STATE, "not allowed at this moment")              \
+    X(HVD_E_NOTFOUND, "not found")                            \
+    X(HVD_E_EXISTS, "already there")                          \
+    X(HVD_E_IO, "input or output failed")                     \
+    X(HVD_E_FULL, "no space left")                            \
+    X(HVD_E_DENIED, "permission denied")                      \
+    X(HVD_E_BUSY, "in use by somebody else")                  \
+    X(HVD_E_CORRUPT, "stored data is damaged")                \
+    X(HVD_E_VERSION, "another version")                       \
+    X(HVD_E_PROTO, "the other side broke the protocol")       \
+    X(HVD_E_TIMEOUT, "timed out")                             \
+    X(HVD_E_REVOKED, "the round was revoked")                 \
+    X(HVD_E_MISMATCH, "two sides disagree")                   \
+    X(HVD_E_LOST, "the other side is gone")                   \
+    X(HVD_E_UNSUPPORTED, "not supported here")                \
+    X(HVD_E_INTERNAL, "internal error")
+
+const char *err_text(int code)
+{
+    switch (code) {
+#define TEXT(name, text) \
+    case name: return text;
+        CODES(TEXT)
+#undef TEXT
+    default: return "unknown code";
+    }
+}
+
+const char *err_name(int code)
+{
+    switch (code) {
+#define NAME(name, text) \
+    case name: return #name;
+        CODES(NAME)
+#undef NAME
+    default: return "HVD_?";
+    }
+}
+
+int err_set(struct hvd_err *err, int code, const char *format, ...)
+{
+    va_list args;
+
+    if (err) {
+        err->code = code;
+        va_start(args, format);
+        vsnprintf(err->text, sizeof(err->text), format, args);
+        va_end(args);
+    }
+    return code;
+}
+
+int err_prefix(struct hvd_err *err, int code, const char *format, ...)
+{
+    char old[ERR_TEXT_MAX];
+    va_list args;
+    size_t used;
+
+    if (!err)
+        return code;
+    memcpy(old, err->text, sizeof(old));
+    err->code = code;
+    va_start(args, format);
+    vsnprintf(err->text, sizeof(err->text), format, args);
+    va_end(args);
+    used = strlen(err->text);
+    snprintf(err->text + used, sizeof(err->text) - used, ": %s", old);
+    return code;
+}

@@ -1,0 +1,42 @@
+/*
+ * limits.h: every maximum of hvd-elastic, on one page.
+ *
+ * A number that arrives from a person, a script, a file or the wire is held against its limit
+ * before anything is allocated for it. An error that reports one names it as it is named here.
+ */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+/* A job */
+#define LIMIT_HOSTS           16384
+#define LIMIT_SLOTS_PER_HOST  1024
+#define LIMIT_WORKERS         65536
+#define LIMIT_HOST_NAME_BYTES 253 /* the longest DNS name */
+
+/* What people and scripts write */
+#define LIMIT_HOST_TEXT_BYTES   (1024 * 1024) /* one output of a discovery script, one host file */
+#define LIMIT_HOST_LINE_BYTES   1024
+#define LIMIT_CONFIG_TEXT_BYTES (256 * 1024)
+#define LIMIT_CONFIG_LINE_BYTES 4096
+#define LIMIT_REASON_BYTES      256
+#define LIMIT_DURATION_US       (INT64_C(10) * 365 * 24 * 3600 * 1000000) /* ten years */
+
+/* The wire: see proto/PROTOCOL.md for the limit of each message */
+#define LIMIT_FRAME_BODY_BYTES      (16 * 1024 * 1024)
+#define LIMIT_DECODE_BYTES_PER_BYTE 64 /* memory a frame may cost, per byte of it */
+#define LIMIT_DECODE_BYTES_MIN      (64 * 1024)
+#define LIMIT_TEXT_BYTES            1024
+#define LIMIT_ARGV_ENTRIES          4096
+#define LIMIT_ENV_ENTRIES           4096
+#define LIMIT_ARG_BYTES             (128 * 1024)
+#define LIMIT_MANIFEST_ENTRIES      65536
+#define LIMIT_MANIFEST_NAME_BYTES   255
+#define LIMIT_COMMITS_HELD          4
+#define LIMIT_OUTPUT_CHUNK_BYTES    (64 * 1024)
+#define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)
+
+/* What is kept */
+#define LIMIT_BLACKLIST_ENTRIES      65536
+#define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
+
+#endif

@@ -1,0 +1,78 @@
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *libc_alloc(void *arg, size_t bytes)
+{
+    (void)arg;
+    return malloc(bytes);
+}
+
+static void *libc_resize(void *arg, void *block, size_t bytes)
+{
+    (void)arg;
+    return realloc(block, bytes);
+}
+
+static void libc_free(void *arg, void *block)
+{
+    (void)arg;
+    free(block);
+}
+
+static const struct mem_ops libc_ops = { libc_alloc, libc_resize, libc_free, NULL };
+static struct mem_ops current = { libc_alloc, libc_resize, libc_free, NULL };
+
+void mem_set_ops(const struct mem_ops *ops)
+{
+    current = ops ? *ops : libc_ops;
+}
+
+void *mem_alloc(size_t bytes)
+{
+    return current.alloc(current.arg, bytes ? bytes : 1);
+}
+
+void *mem_zalloc(size_t bytes)
+{
+    void *block = mem_alloc(bytes);
+
+    if (block)
+        memset(block, 0, bytes);
+    return block;
+}
+
+void *mem_resize(void *block, size_t bytes)
+{
+    return current.resize(current.arg, block, bytes ? bytes : 1);
+}
+
+void *mem_zalloc_array(size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size)
+        return NULL;
+    return mem_zalloc(count * size);
+}
+
+char *mem_strndup(const char *text, size_t length)
+{
+    char *copy = mem_alloc(length + 1);
+
+    if (copy) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
+char *mem_strdup(const char *text)
+{
+    return mem_strndup(text, strlen(text));
+}
+
+void mem_free(void *block)
+{
+    if (block)
+        current.free(current.arg, block);
+}

@@ -1,0 +1,51 @@
+#include "base/rng.h"
+
+/* splitmix64: spreads a seed over the four words, so that none is all zero. */
+static uint64_t spread(uint64_t *seed)
+{
+    uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static uint64_t rotate_left(uint64_t x, int bits)
+{
+    return (x << bits) | (x >> (64 - bits));
+}
+
+void rng_seed(struct rng *rng, uint64_t seed)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(rng->word); i++)
+        rng->word[i] = spread(&seed);
+}
+
+uint64_t rng_next(struct rng *rng)
+{
+    uint64_t *w = rng->word;
+    uint64_t result = rotate_left(w[1] * 5, 7) * 9;
+    uint64_t shifted = w[1] << 17;
+
+    w[2] ^= w[0];
+    w[3] ^= w[1];
+    w[1] ^= w[2];
+    w[0] ^= w[3];
+    w[2] ^= shifted;
+    w[3] = rotate_left(w[3], 45);
+    return result;
+}
+
+uint64_t rng_below(struct rng *rng, uint64_t bound)
+{
+    uint64_t threshold;
+    uint64_t value;
+
+    if (bound == 0)
+        return 0;
+    threshold = (0 - bound) % bound; /* values below it would favour the small results */
+    do
+        value = rng_next(rng);
+    while (value < threshold);
+    return value % bound;
+}

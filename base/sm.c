@@ -1,0 +1,47 @@
+#include "base/sm.h"
+
+static void check_table(const struct sm_type *type)
+{
+    ASSERT(type->count > 0 && type->count <= SM_STATES_MAX);
+    for (unsigned i = 0; i < type->count; i++) {
+        const struct sm_state *state = &type->states[i];
+
+        ASSERT(state->name);
+        if (type->count < SM_STATES_MAX)
+            ASSERT(state->next >> type->count == 0);
+        ASSERT((state->flags & SM_FINAL) ? state->next == 0 : state->next != 0);
+    }
+}
+
+void sm_init(struct sm *sm, const struct sm_type *type, unsigned initial, const void *owner,
+             struct trace *trace)
+{
+    check_table(type);
+    ASSERT(initial < type->count);
+    ASSERT(type->states[initial].flags & SM_INITIAL);
+    *sm = (struct sm){ .type = type, .owner = owner, .trace = trace, .state = initial };
+}
+
+bool sm_may(const struct sm *sm, unsigned to)
+{
+    return to < sm->type->count && (sm->type->states[sm->state].next & SM_BIT(to));
+}
+
+void sm_move(struct sm *sm, unsigned to, int64_t now_us, const char *why)
+{
+    const char *from = sm_name(sm);
+
+    ASSERT(to < sm->type->count);
+    if (!sm_may(sm, to))
+        PANIC("%s: %s -> %s is not a move (%s)", sm->type->name, from, sm->type->states[to].name,
+              why);
+    sm->state = to;
+    trace_add(sm->trace, now_us, "%s: %s -> %s: %s", sm->type->name, from, sm_name(sm), why);
+    if (sm->type->invariant)
+        sm->type->invariant(sm->owner, to);
+}
+
+const char *sm_name(const struct sm *sm)
+{
+    return sm->type->states[sm->state].name;
+}

@@ -1,0 +1,31 @@
+/*
+ * time.h: the one unit of time, and its text. There is no clock here: whoever needs the time is
+ * told it, as microseconds since an epoch that only differences of it depend on.
+ */
+#ifndef BASE_TIME_H
+#define BASE_TIME_H
+
+#include "base/err.h"
+
+#define TIME_NEVER    INT64_MAX
+#define TIME_MS       INT64_C(1000)
+#define TIME_S        (1000 * TIME_MS)
+#define TIME_MIN      (60 * TIME_S)
+#define TIME_HOUR     (60 * TIME_MIN)
+#define TIME_DAY      (24 * TIME_HOUR)
+
+#define TIME_TEXT_MAX 48
+
+/*
+ * "10" and "10s" are ten seconds; also us, ms, m, h, d, decimals ("1.5s") and compounds ("1h30m",
+ * units falling). Up to LIMIT_DURATION_US. "never" gives TIME_NEVER.
+ */
+int time_parse(const char *text, int64_t *ret_us, struct hvd_err *err);
+
+/* The shortest text that time_parse reads back to the same value. Returns text. */
+const char *time_format(int64_t us, char text[TIME_TEXT_MAX]);
+
+/* a + b, and TIME_NEVER where it would overflow. Neither may be negative. */
+int64_t time_add(int64_t a_us, int64_t b_us);
+
+#endif

@@ -1,0 +1,84 @@
+#include "base/trace.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/time.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void dump(struct panic_dumper *dumper)
+{
+    struct trace *trace = CONTAINER_OF(dumper, struct trace, dumper);
+    size_t kept = trace->written < trace->capacity ? (size_t)trace->written : trace->capacity;
+    char head[TRACE_LINE_MAX];
+
+    snprintf(head, sizeof(head), "the last %zu of %" PRIu64 " trace lines of %s:\n", kept,
+             trace->written, trace->name);
+    panic_write(head, strlen(head));
+    while (kept-- > 0) {
+        const char *line = trace_line(trace, kept);
+
+        panic_write(line, strlen(line));
+        panic_write("\n", 1);
+    }
+}
+
+int trace_init(struct trace *trace, const char *name, size_t lines)
+{
+    ASSERT(lines > 0);
+    *trace = (struct trace){ .name = name, .capacity = lines, .dumper = { .dump = dump } };
+    list_init(&trace->dumper.link);
+    trace->ring = mem_zalloc_array(lines, sizeof(*trace->ring));
+    if (!trace->ring)
+        return HVD_E_NOMEM;
+    panic_add_dumper(&trace->dumper);
+    return 0;
+}
+
+void trace_release(struct trace *trace)
+{
+    if (!trace || !trace->ring)
+        return;
+    panic_remove_dumper(&trace->dumper);
+    mem_free(trace->ring);
+    *trace = (struct trace){ .ring = NULL };
+}
+
+void trace_set_tap(struct trace *trace, trace_tap_fn *tap, void *arg)
+{
+    trace->tap = tap;
+    trace->tap_arg = arg;
+}
+
+void trace_add(struct trace *trace, int64_t now_us, const char *format, ...)
+{
+    char *line;
+    va_list args;
+    int head;
+    int body;
+
+    if (!trace)
+        return;
+    ASSERT(now_us >= 0);
+    line = trace->ring[trace->written % trace->capacity];
+    head = snprintf(line, TRACE_LINE_MAX, "[%6" PRId64 ".%03" PRId64 "] ", now_us / TIME_S,
+                    now_us / TIME_MS % 1000);
+    va_start(args, format);
+    body = vsnprintf(line + head, TRACE_LINE_MAX - (size_t)head, format, args);
+    va_end(args);
+    if (body >= TRACE_LINE_MAX - head)
+        memcpy(line + TRACE_LINE_MAX - 4, "...", 4);
+    trace->written++;
+    if (trace->tap)
+        trace->tap(trace->tap_arg, line);
+}
+
+const char *trace_line(const struct trace *trace, size_t back)
+{
+    if (back >= trace->capacity || back >= trace->written)
+        return NULL;
+    return trace->ring[(trace->written - 1 - back) % trace->capacity];
+}

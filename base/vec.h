@@ -1,0 +1,34 @@
+/*
+ * vec.h: a growable array with a cap.
+ *
+ *     struct workers VEC(struct worker);
+ *     rc = VEC_RESERVE(&workers, 1, LIMIT_WORKERS);   then   workers.items[workers.count++] = w;
+ */
+#ifndef BASE_VEC_H
+#define BASE_VEC_H
+
+#include "base/base.h"
+
+#define VEC(type)        \
+    {                    \
+        type *items;     \
+        size_t count;    \
+        size_t capacity; \
+    }
+
+/* Room for `more` further items: 0, HVD_E_NOMEM, or HVD_E_LIMIT past max; unchanged on failure. */
+#define VEC_RESERVE(vec, more, max) \
+    vec_reserve(&(vec)->items, &(vec)->capacity, (vec)->count, (more), (max), sizeof(*(vec)->items))
+
+/* Frees the array, not what its items own. */
+#define VEC_RELEASE(vec) vec_release(&(vec)->items, &(vec)->count, &(vec)->capacity)
+
+#define VEC_EACH(it, vec) \
+    for (size_t it##_i = 0; it##_i < (vec)->count && ((it) = &(vec)->items[it##_i]); it##_i++)
+
+/* items_at is the address of the items pointer, whatever its type. */
+int vec_reserve(void *items_at, size_t *capacity, size_t count, size_t more, size_t max,
+                size_t item_bytes) MUST_CHECK;
+void vec_release(void *items_at, size_t *count, size_t *capacity);
+
+#endif

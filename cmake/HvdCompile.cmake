@@ -1,0 +1,60 @@
+# How everything is compiled, and the two functions the folders use: hvd_library, hvd_program.
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+# Assertions guard the users' training state: they stay on in every build type.
+string(REPLACE "-DNDEBUG" "" CMAKE_C_FLAGS_RELWITHDEBINFO "${CMAKE_C_FLAGS_RELWITHDEBINFO}")
+string(REPLACE "-DNDEBUG" "" CMAKE_C_FLAGS_RELEASE "${CMAKE_C_FLAGS_RELEASE}")
+
+add_library(hvd_compile INTERFACE)
+target_include_directories(hvd_compile INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+target_compile_definitions(hvd_compile INTERFACE _GNU_SOURCE
+  HVD_VERSION_TEXT="${PROJECT_VERSION}")
+target_compile_options(hvd_compile INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes
+  -Wmissing-prototypes -Wold-style-definition -Wformat=2 -Wimplicit-fallthrough -Wvla
+  -Wundef -Wpointer-arith -Wcast-qual -Wwrite-strings -fno-common -fstack-protector-strong)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(hvd_compile INTERFACE
+    -Wduplicated-cond -Wduplicated-branches -Wlogical-op -Wformat-truncation=1)
+endif()
+if(HVD_WERROR)
+  target_compile_options(hvd_compile INTERFACE -Werror)
+endif()
+
+if(HVD_SANITIZE)
+  set(hvd_sanitize -fsanitize=${HVD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(hvd_compile INTERFACE ${hvd_sanitize})
+  target_link_options(hvd_compile INTERFACE ${hvd_sanitize})
+endif()
+if(HVD_COVER)
+  target_compile_options(hvd_compile INTERFACE --coverage -O0 -fprofile-update=atomic)
+  target_link_options(hvd_compile INTERFACE --coverage)
+endif()
+if(HVD_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "HVD_FUZZ needs clang: cmake --preset fuzz")
+  endif()
+  target_compile_options(hvd_compile INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# hvd_library(NAME SOURCES a.c b.c LINKS lib...): one folder of one floor, linked statically.
+function(hvd_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC hvd_compile ${ARG_LINKS})
+endfunction()
+
+# hvd_program(NAME SOURCES a.c LINKS lib...): an executable.
+function(hvd_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE hvd_compile ${ARG_LINKS})
+endfunction()

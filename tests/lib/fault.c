@@ -1,0 +1,35 @@
+#include "tests/lib/fault.h"
+
+static struct {
+    uint64_t count;
+    uint64_t fail_at;
+} faults[FAULT_KINDS];
+
+const char *fault_name(enum fault_kind kind)
+{
+    static const char *const names[FAULT_KINDS] = { "allocation", "store write" };
+
+    return names[kind];
+}
+
+void fault_arm(enum fault_kind kind, uint64_t k)
+{
+    faults[kind].count = 0;
+    faults[kind].fail_at = k;
+}
+
+bool fault_now(enum fault_kind kind)
+{
+    faults[kind].count++;
+    return faults[kind].count == faults[kind].fail_at;
+}
+
+uint64_t fault_count(enum fault_kind kind)
+{
+    return faults[kind].count;
+}
+
+bool fault_delivered(enum fault_kind kind)
+{
+    return faults[kind].fail_at && faults[kind].count >= faults[kind].fail_at;
+}

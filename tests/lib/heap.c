@@ -1,0 +1,50 @@
+#include "tests/lib/heap.h"
+
+#include "base/mem.h"
+#include "tests/lib/fault.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t blocks;
+
+static void *heap_alloc(void *arg, size_t bytes)
+{
+    void *block;
+
+    (void)arg;
+    if (fault_now(FAULT_ALLOC))
+        return NULL;
+    block = malloc(bytes);
+    if (block) {
+        memset(block, 0xa5, bytes); /* whoever relies on zeroes finds out */
+        blocks++;
+    }
+    return block;
+}
+
+static void *heap_resize(void *arg, void *block, size_t bytes)
+{
+    if (!block)
+        return heap_alloc(arg, bytes);
+    return fault_now(FAULT_ALLOC) ? NULL : realloc(block, bytes);
+}
+
+static void heap_free(void *arg, void *block)
+{
+    (void)arg;
+    blocks--;
+    free(block);
+}
+
+void heap_use(void)
+{
+    static const struct mem_ops ops = { heap_alloc, heap_resize, heap_free, NULL };
+
+    mem_set_ops(&ops);
+}
+
+size_t heap_blocks(void)
+{
+    return blocks;
+}

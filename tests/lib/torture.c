@@ -1,0 +1,121 @@
+#include "tests/lib/torture.h"
+
+#include "tests/lib/fault.h"
+#include "tests/lib/heap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A run that takes longer is hanging. Under sanitizers on a busy machine a run takes milliseconds.
+ */
+#define HANG_S 60
+
+/* Shared with the child, so that a crash or a hang can say where it was. */
+struct progress {
+    enum fault_kind kind;
+    uint64_t k;
+    uint64_t runs;
+    char wrong[1200];
+};
+
+static unsigned survives(enum fault_kind kind)
+{
+    return kind == FAULT_ALLOC ? TEST_SURVIVES_ALLOC : TEST_SURVIVES_STORE;
+}
+
+/* One run with the k-th operation failing; false and a text when it did not end in order. */
+static bool run_with_fault(const struct test_case *test, struct progress *progress)
+{
+    static struct test t;
+    size_t before = heap_blocks();
+    bool delivered;
+
+    alarm(HANG_S);
+    fault_arm(progress->kind, progress->k);
+    test_run_case(&t, test);
+    delivered = fault_delivered(progress->kind);
+    progress->runs++;
+    if (heap_blocks() != before)
+        snprintf(progress->wrong, sizeof(progress->wrong), "%zu blocks leaked",
+                 heap_blocks() - before);
+    else if (delivered && !t.failed && !(test->flags & survives(progress->kind)))
+        snprintf(progress->wrong, sizeof(progress->wrong), "the failure was swallowed");
+    else if (!delivered && t.failed)
+        snprintf(progress->wrong, sizeof(progress->wrong), "failed without a fault: %.1000s",
+                 t.why);
+    else
+        return true;
+    return false;
+}
+
+/* The child: every k of every kind, then the leak checker's own verdict at exit. */
+NORETURN static void torture_case(const struct test_case *test, struct progress *progress)
+{
+    heap_use();
+    for (int kind = 0; kind < FAULT_KINDS; kind++) {
+        uint64_t operations;
+
+        progress->kind = (enum fault_kind)kind;
+        progress->k = 0;
+        do {
+            if (!run_with_fault(test, progress))
+                _exit(1);
+            operations = fault_count(progress->kind);
+            progress->k++;
+        } while (operations >= progress->k);
+    }
+    exit(0);
+}
+
+static bool case_holds(const char *suite, const struct test_case *test, struct progress *progress)
+{
+    int status;
+    pid_t child;
+
+    memset(progress, 0, sizeof(*progress));
+    fflush(NULL);
+    child = fork();
+    if (child < 0)
+        abort();
+    if (child == 0)
+        torture_case(test, progress);
+    if (waitpid(child, &status, 0) != child)
+        abort();
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return true;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(progress->wrong, sizeof(progress->wrong), "hangs");
+    else if (!progress->wrong[0])
+        snprintf(progress->wrong, sizeof(progress->wrong), "crashes (status %d)", status);
+    fprintf(stderr, "%s: %s with %s %llu failing: %s\n", suite, test->name,
+            fault_name(progress->kind), (unsigned long long)progress->k, progress->wrong);
+    return false;
+}
+
+int torture_run(const char *suite, const struct test_case *cases, size_t count)
+{
+    struct progress *progress =
+        mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    unsigned long long runs = 0;
+    size_t tortured = 0;
+    size_t broken = 0;
+
+    if (progress == MAP_FAILED)
+        abort();
+    for (size_t i = 0; i < count; i++) {
+        if (cases[i].flags & TEST_NO_TORTURE)
+            continue;
+        tortured++;
+        if (!case_holds(suite, &cases[i], progress))
+            broken++;
+        runs += progress->runs;
+    }
+    munmap(progress, sizeof(*progress));
+    printf("%s: %zu cases, %llu runs with a fault, %zu broken (%zu cases cannot be tortured)\n",
+           suite, tortured, runs, broken, count - tortured);
+    return broken ? 1 : 0;
+}

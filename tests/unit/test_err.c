@@ -1,0 +1,57 @@
+#include "base/err.h"
+#include "tests/lib/test.h"
+
+#include <string.h>
+
+static void every_code_has_text_and_name(struct test *t)
+{
+    for (int code = HVD_E_INTERNAL; code <= HVD_DONE; code++) {
+        CHECK(t, strcmp(err_text(code), "unknown code") != 0);
+        CHECK_HAS(t, err_name(code), "HVD_");
+        CHECK(t, strcmp(err_name(code), "HVD_?") != 0);
+    }
+    CHECK_TEXT(t, err_name(HVD_E_LIMIT), "HVD_E_LIMIT");
+    CHECK_TEXT(t, err_text(HVD_E_REVOKED), "the round was revoked");
+    CHECK_TEXT(t, err_text(HVD_E_INTERNAL - 1), "unknown code");
+    CHECK_TEXT(t, err_name(HVD_DONE + 1), "HVD_?");
+out:;
+}
+
+static void set_fills_and_returns(struct test *t)
+{
+    struct hvd_err err = { 0 };
+
+    CHECK_CODE(t, err_set(&err, HVD_E_IO, "disk %d is %s", 3, "gone"), HVD_E_IO);
+    CHECK_INT(t, err.code, ==, HVD_E_IO);
+    CHECK_TEXT(t, err.text, "disk 3 is gone");
+    CHECK_CODE(t, err_set(NULL, HVD_E_IO, "nobody listens"), HVD_E_IO);
+out:;
+}
+
+static void prefix_says_who_asked(struct test *t)
+{
+    struct hvd_err err = { 0 };
+
+    err_set(&err, HVD_E_IO, "no such file");
+    CHECK_CODE(t, err_prefix(&err, HVD_E_INVAL, "host file '%s'", "x"), HVD_E_INVAL);
+    CHECK_TEXT(t, err.text, "host file 'x': no such file");
+    CHECK_CODE(t, err_prefix(NULL, HVD_E_INVAL, "x"), HVD_E_INVAL);
+out:;
+}
+
+static void long_text_is_cut(struct test *t)
+{
+    struct hvd_err err;
+    char big[2 * ERR_TEXT_MAX];
+
+    memset(big, 'x', sizeof(big) - 1);
+    big[sizeof(big) - 1] = '\0';
+    err_set(&err, HVD_E_IO, "%s", big);
+    CHECK_INT(t, strlen(err.text), ==, ERR_TEXT_MAX - 1);
+    err_prefix(&err, HVD_E_IO, "%s", big);
+    CHECK_INT(t, strlen(err.text), ==, ERR_TEXT_MAX - 1);
+out:;
+}
+
+TESTS(CASE(every_code_has_text_and_name), CASE(set_fills_and_returns), CASE(prefix_says_who_asked),
+      CASE(long_text_is_cut))
