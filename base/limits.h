@@ -23,9 +23,15 @@
 
 /* The wire: see proto/PROTOCOL.md for the limit of each message */
 #define LIMIT_FRAME_BODY_BYTES      (16 * 1024 * 1024)
-#define LIMIT_DECODE_BYTES_PER_BYTE 64 /* memory a frame may cost, per byte of it */
+#define LIMIT_GREETING_BODY_BYTES   (4 * 1024 * 1024) /* before the other side is known */
+#define LIMIT_GREETING_US           (10 * INT64_C(1000000))
+#define LIMIT_DECODE_BYTES_PER_BYTE 64 /* memory a body may unfold to, per byte */
 #define LIMIT_DECODE_BYTES_MIN      (64 * 1024)
+#define LIMIT_DECODE_BYTES_MAX      (64 * 1024 * 1024)
 #define LIMIT_TEXT_BYTES            1024
+#define LIMIT_PATH_BYTES            4096
+#define LIMIT_ADDRESSES             16
+#define LIMIT_SLOT_REPORTS          16384 /* running, or ended and not yet forgotten */
 #define LIMIT_ARGV_ENTRIES          4096
 #define LIMIT_ENV_ENTRIES           4096
 #define LIMIT_ARG_BYTES             (128 * 1024)

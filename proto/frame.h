@@ -1,0 +1,63 @@
+/*
+ * frame.h: bytes in, whole frames out. No socket: whoever reads one feeds what came.
+ *
+ * A frame is a header of 12 bytes and a body, integers little-endian:
+ *     0  magic    "hvdE"
+ *     4  major    u8    PROTO_MAJOR
+ *     5  flags    u8    bit 0: a receiver that does not know the type skips the frame
+ *     6  type     u16   enum msg_type
+ *     8  length   u32   bytes of the body
+ *
+ * The header is judged before anything is allocated for the body, and the memory for the body
+ * grows with the bytes that arrive, not with the length that was claimed.
+ */
+#ifndef PROTO_FRAME_H
+#define PROTO_FRAME_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define FRAME_HEADER_BYTES 12
+#define FRAME_MAY_SKIP     0x1u
+
+struct frame {
+    uint16_t type;
+    uint8_t flags;
+    const uint8_t *body; /* borrowed from the reader until the next frame_feed */
+    size_t length;
+};
+
+struct frame_reader {
+    uint8_t header[FRAME_HEADER_BYTES];
+    size_t header_have;
+    struct buf body;
+    size_t body_length;
+    size_t body_max; /* the connection's own cap, below the message's */
+    int broken;      /* the code of the error after which nothing can be read; 0 */
+    bool complete;   /* the last feed handed out a frame */
+};
+
+/* No body longer than body_max is accepted; see frame_reader_set_max. */
+void frame_reader_init(struct frame_reader *reader, size_t body_max);
+void frame_reader_release(struct frame_reader *reader);
+
+/* A connection starts with a small cap and gets LIMIT_FRAME_BODY_BYTES once the peer is known. */
+void frame_reader_set_max(struct frame_reader *reader, size_t body_max);
+
+/*
+ * Takes bytes from *bytes, moving it and *length along, until one frame is whole or they are used
+ * up. Returns 1 with *ret_frame filled, 0 when more bytes are needed, or a negative code:
+ * HVD_E_PROTO (not our magic), HVD_E_VERSION, HVD_E_LIMIT, HVD_E_NOMEM. After an error the stream
+ * has lost its place: every later call returns the same code, and the connection must be closed. A
+ * frame of an unknown type that may be skipped is passed over silently.
+ */
+int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *length,
+               struct frame *ret_frame, struct hvd_err *err);
+
+/* Bytes of an unfinished frame are waiting: an end of the stream now is a truncation. */
+bool frame_reader_midway(const struct frame_reader *reader);
+
+void frame_write_header(uint8_t header[FRAME_HEADER_BYTES], uint16_t type, uint8_t flags,
+                        uint32_t length);
+
+#endif

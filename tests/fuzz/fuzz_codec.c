@@ -1,0 +1,67 @@
+/*
+ * Any body for any message: it is refused with a reason, or it means something that survives being
+ * sent on. The first byte chooses the message.
+ */
+#include "base/limits.h"
+#include "base/panic.h"
+#include "proto/catalog.h"
+#include "proto/codec.h"
+#include "tests/lib/msg_random.h"
+
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void sends_on_unchanged(const struct msg *msg)
+{
+    struct frame_reader reader;
+    struct hvd_err err = { 0 };
+    struct msg back = { 0 };
+    const uint8_t *at;
+    struct frame frame;
+    struct buf wire;
+    size_t length;
+
+    buf_init(&wire, LIMIT_FRAME_BODY_BYTES + FRAME_HEADER_BYTES);
+    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
+    if (msg_encode(msg, &wire, &err))
+        PANIC("%s", err.text);
+    at = (const uint8_t *)wire.data;
+    length = wire.length;
+    ASSERT(frame_feed(&reader, &at, &length, &frame, &err) == 1 && length == 0);
+    if (msg_decode(&frame, &back, &err))
+        PANIC("%s", err.text);
+    if (msg_difference(msg, &back))
+        PANIC("%s differs", msg_difference(msg, &back));
+    msg_release(&back);
+    frame_reader_release(&reader);
+    buf_release(&wire);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct hvd_err err = { 0 };
+    struct msg msg = { 0 };
+    struct frame frame;
+    char text[256];
+    size_t kinds = 0;
+    int rc;
+
+    if (size < 1)
+        return 0;
+    while (msg_kind_at(kinds))
+        kinds++;
+    frame = (struct frame){ .type = (uint16_t)msg_kind_at(data[0] % kinds)->type,
+                            .body = data + 1,
+                            .length = size - 1 };
+    rc = msg_decode(&frame, &msg, &err);
+    if (rc) {
+        ASSERT(rc == HVD_E_PROTO || rc == HVD_E_LIMIT);
+        ASSERT(err.text[0]);
+        return 0;
+    }
+    ASSERT(strlen(msg_describe(&msg, text, sizeof(text))) < sizeof(text));
+    sends_on_unchanged(&msg);
+    msg_release(&msg);
+    return 0;
+}

@@ -1,0 +1,180 @@
+#include "base/buf.h"
+#include "base/text.h"
+#include "proto/catalog.h"
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void numbers_rise_and_are_found(struct test *t)
+{
+    unsigned last = 0;
+    size_t count = 0;
+
+    for (const struct msg_kind *kind; (kind = msg_kind_at(count)); count++) {
+        CHECK_INT(t, kind->type, >, last);
+        last = kind->type;
+        CHECK(t, msg_kind(last) == kind);
+        CHECK(t, kind->links && kind->when);
+        CHECK_INT(t, kind->body_max, <=, LIMIT_FRAME_BODY_BYTES);
+    }
+    CHECK_INT(t, count, >, 30);
+    CHECK(t, !msg_kind(0) && !msg_kind(500) && !msg_kind(UINT16_MAX));
+out:;
+}
+
+static void every_greeting_fits_its_cap(struct test *t)
+{
+    const struct msg_kind *kind;
+
+    for (size_t i = 0; (kind = msg_kind_at(i)); i++)
+        CHECK(t, !(kind->when & WHEN_GREETING) || kind->body_max <= LIMIT_GREETING_BODY_BYTES);
+out:;
+}
+
+static void only_the_right_side_may_send(struct test *t)
+{
+    struct hvd_err err = { 0 };
+
+    CHECK_OK(t, msg_allowed(MSG_LAUNCH, LINK_DRIVER_TO_AGENT, WHEN_OPEN, &err));
+    CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_AGENT_TO_DRIVER, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_TEXT(t, err.text, "LAUNCH does not go from an agent to the driver");
+    CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_WORKER_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "from a worker to its agent");
+    CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_AGENT_TO_WORKER, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "from an agent to its worker");
+    CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_CLIENT_TO_DRIVER, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "from a client to the driver");
+    CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_DRIVER_TO_CLIENT, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "from the driver to a client");
+    CHECK_CODE(t, msg_allowed(MSG_ASK, LINK_DRIVER_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "from the driver to an agent");
+    CHECK_CODE(t, msg_allowed(MSG_ASK, (enum link)0, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "an unknown link");
+    CHECK_CODE(t, msg_allowed(7, LINK_DRIVER_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_TEXT(t, err.text, "message 7 is unknown");
+out:;
+}
+
+static void only_hellos_before_the_greeting_is_over(struct test *t)
+{
+    struct hvd_err err = { 0 };
+
+    CHECK_OK(t, msg_allowed(MSG_HELLO_AGENT, LINK_AGENT_TO_DRIVER, WHEN_GREETING, &err));
+    CHECK_CODE(t, msg_allowed(MSG_HELLO_AGENT, LINK_AGENT_TO_DRIVER, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_TEXT(t, err.text, "HELLO_AGENT after the greeting");
+    CHECK_CODE(t, msg_allowed(MSG_EXITED, LINK_AGENT_TO_DRIVER, WHEN_GREETING, &err), HVD_E_PROTO);
+    CHECK_TEXT(t, err.text, "EXITED before the greeting is over");
+    CHECK_OK(t, msg_allowed(MSG_BYE, LINK_AGENT_TO_DRIVER, WHEN_GREETING, &err));
+    CHECK_OK(t, msg_allowed(MSG_BYE, LINK_AGENT_TO_DRIVER, WHEN_OPEN, &err));
+out:;
+}
+
+/* The words of PROTOCOL.md's third column. */
+static unsigned links_of(const char *words)
+{
+    static const struct {
+        const char *words;
+        unsigned links;
+    } table[] = {
+        {"up",                 LINK_UP                                    },
+        { "down",              LINK_DOWN                                  },
+        { "agent → driver",  LINK_AGENT_TO_DRIVER                       },
+        { "driver → agent",  LINK_DRIVER_TO_AGENT                       },
+        { "worker → agent",  LINK_WORKER_TO_AGENT                       },
+        { "agent → worker",  LINK_AGENT_TO_WORKER                       },
+        { "client → driver", LINK_CLIENT_TO_DRIVER                      },
+        { "driver → client", LINK_DRIVER_TO_CLIENT                      },
+        { "agent ↔ driver",  LINK_AGENT_TO_DRIVER | LINK_DRIVER_TO_AGENT},
+        { "worker ↔ agent",  LINK_WORKER_TO_AGENT | LINK_AGENT_TO_WORKER},
+    };
+    struct span rest = { words, strlen(words) };
+    struct span part;
+    unsigned links = 0;
+
+    while (span_next(&rest, ',', &part)) {
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+            if (span_is(span_trim(part), table[i].words))
+                links |= table[i].links;
+        }
+    }
+    return links;
+}
+
+static unsigned letters_of(const char *text, const char *letters)
+{
+    unsigned bits = 0;
+
+    for (size_t i = 0; letters[i]; i++)
+        bits |= strchr(text, letters[i]) ? 1u << i : 0;
+    return bits;
+}
+
+/* One row "| 101 | HELLO_AGENT | agent → driver | G | | 4 MiB |" against the catalogue. */
+static void check_row(struct test *t, char *cells[6])
+{
+    unsigned number = 0;
+    unsigned amount = 0;
+    char unit = 0;
+    const struct msg_kind *kind;
+
+    CHECK_INT(t, sscanf(cells[0], "%u", &number), ==, 1);
+    kind = msg_kind(number);
+    CHECK(t, kind);
+    CHECK_TEXT(t, cells[1], kind->name);
+    CHECK_INT(t, links_of(cells[2]), ==, kind->links);
+    CHECK_INT(t, letters_of(cells[3], "GO"), ==, kind->when);
+    CHECK_INT(t, letters_of(cells[4], "tir"), ==, kind->keys);
+    CHECK_INT(t, sscanf(cells[5], "%u %ciB", &amount, &unit), ==, 2);
+    CHECK_INT(t, unit == 'M' ? MIB(amount) : KIB(amount), ==, kind->body_max);
+out:;
+}
+
+/* Cuts "| a | b |" into trimmed cells; their number. */
+static size_t cut_row(char *line, char *cells[6])
+{
+    struct span rest = { line, strlen(line) };
+    struct span cell;
+    size_t count = 0;
+
+    span_next(&rest, '|', &cell);
+    while (span_next(&rest, '|', &cell) && count < 6) {
+        cell = span_trim(cell);
+        cells[count] = line + (cell.at - line);
+        cells[count++][cell.length] = '\0';
+    }
+    return count;
+}
+
+static void the_document_says_the_same(struct test *t)
+{
+    FILE *file = fopen(HVD_SOURCE_DIR "/proto/PROTOCOL.md", "r");
+    size_t rows = 0;
+    size_t kinds = 0;
+    char line[1024];
+
+    CHECK(t, file);
+    while (fgets(line, sizeof(line), file)) {
+        char *cells[6] = { NULL };
+
+        if (line[0] != '|' ||
+            strspn(line + 2, "0123456789") != 3) /* the rows of section 4 and no others */
+            continue;
+        CHECK_INT(t, cut_row(line, cells), ==, 6);
+        check_row(t, cells);
+        if (t->failed)
+            goto out;
+        CHECK_TEXT(t, cells[1], msg_kind_at(rows)->name);
+        rows++;
+    }
+    while (msg_kind_at(kinds))
+        kinds++;
+    CHECK_INT(t, rows, ==, kinds);
+out:
+    if (file)
+        fclose(file);
+}
+
+TESTS(CASE(numbers_rise_and_are_found), CASE(every_greeting_fits_its_cap),
+      CASE(only_the_right_side_may_send), CASE(only_hellos_before_the_greeting_is_over),
+      CASE(the_document_says_the_same))

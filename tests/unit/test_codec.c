@@ -1,0 +1,413 @@
+#include "base/limits.h"
+#include "base/time.h"
+#include "proto/catalog.h"
+#include "proto/codec.h"
+#include "tests/lib/msg_random.h"
+#include "tests/lib/test.h"
+
+#include <string.h>
+
+/* Encodes, reads the frame back, decodes. */
+static int round_trip(const struct msg *msg, struct buf *wire, struct frame_reader *reader,
+                      struct msg *ret_back, struct hvd_err *err)
+{
+    const uint8_t *at;
+    struct frame frame;
+    size_t length;
+    int rc;
+
+    buf_clear(wire);
+    rc = msg_encode(msg, wire, err);
+    if (rc)
+        return rc;
+    at = (const uint8_t *)wire->data;
+    length = wire->length;
+    rc = frame_feed(reader, &at, &length, &frame, err);
+    if (rc < 0)
+        return rc;
+    return rc == 1 && length == 0 ? msg_decode(&frame, ret_back, err) : HVD_E_INTERNAL;
+}
+
+static void every_message_survives_the_wire(struct test *t, size_t times, size_t list_max)
+{
+    struct frame_reader reader;
+    struct msg back = { 0 };
+    struct hvd_err err = { 0 };
+    struct arena arena;
+    struct rng rng;
+    struct buf wire;
+
+    rng_seed(&rng, 7);
+    arena_init(&arena, 1 << 24);
+    buf_init(&wire, 1 << 25);
+    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
+    for (size_t i = 0; i < times; i++) {
+        const struct msg_kind *kind;
+
+        for (size_t k = 0; (kind = msg_kind_at(k)); k++) {
+            const char *difference;
+            struct msg msg;
+
+            CHECK_OK(t, msg_random(kind->type, &rng, list_max, &arena, &msg));
+            CHECK_OK(t, round_trip(&msg, &wire, &reader, &back, &err));
+            difference = msg_difference(&msg, &back);
+            msg_release(&back);
+            if (difference)
+                test_fail(t, kind->name, 0, "%s differs", difference);
+            arena_release(&arena);
+        }
+    }
+out:
+    msg_release(&back);
+    msg_release(NULL);
+    frame_reader_release(&reader);
+    buf_release(&wire);
+    arena_release(&arena);
+}
+
+static void round_trips_once(struct test *t)
+{
+    every_message_survives_the_wire(t, 1, 2);
+}
+
+static void round_trips_often(struct test *t)
+{
+    every_message_survives_the_wire(t, 60, 40);
+}
+
+static void round_trips_long_lists(struct test *t)
+{
+    every_message_survives_the_wire(t, 2, 3000);
+}
+
+static void empty_messages_have_empty_texts(struct test *t)
+{
+    struct frame frame = { .type = MSG_REFUSED };
+    struct msg msg = { 0 };
+
+    CHECK_OK(t, msg_decode(&frame, &msg, NULL));
+    CHECK_TEXT(t, msg.u.refused.text, "");
+out:
+    msg_release(&msg);
+}
+
+static void a_required_key_must_be_there(struct test *t)
+{
+    const struct msg_kind *kind;
+    struct hvd_err err = { 0 };
+    struct buf wire;
+
+    buf_init(&wire, 10000);
+    for (size_t i = 0; (kind = msg_kind_at(i)); i++) {
+        static const char *const names[] = { "a term", "an incarnation", "a round" };
+
+        for (unsigned key = 0; key < 3; key++) {
+            struct msg msg = { .type = kind->type };
+            struct frame frame = { .type = (uint16_t)kind->type };
+
+            if (!(kind->keys & (1u << key)))
+                continue;
+            msg.term = key == 0 ? 0 : 1;
+            msg.incarnation = key == 1 ? 0 : 1;
+            msg.round = key == 2 ? 0 : 1;
+            CHECK_CODE(t, msg_encode(&msg, &wire, &err), HVD_E_PROTO);
+            CHECK_HAS(t, err.text, kind->name);
+            CHECK_HAS(t, err.text, names[key]);
+            CHECK_INT(t, wire.length, ==, 0);
+            CHECK_CODE(t, msg_decode(&frame, &msg, &err), HVD_E_PROTO);
+            CHECK_HAS(t, err.text, "without a");
+        }
+    }
+out:
+    buf_release(&wire);
+}
+
+/* Encoding the message must fail with this code and a text that has this in it. */
+static void refuse(struct test *t, const struct msg *msg, int code, const char *text)
+{
+    struct hvd_err err = { 0 };
+    struct buf wire;
+
+    buf_init(&wire, 1 << 26);
+    CHECK_OK(t, buf_append_text(&wire, "before"));
+    CHECK_CODE(t, msg_encode(msg, &wire, &err), code);
+    CHECK_HAS(t, err.text, text);
+    CHECK_TEXT(t, buf_text(&wire), "before");
+out:
+    buf_release(&wire);
+}
+
+static void fields_out_of_range_are_not_sent(struct test *t)
+{
+    struct msg msg = { .type = MSG_EXITED, .incarnation = 7 };
+    struct msg kill = { .type = MSG_KILL, .term = 1, .incarnation = 7, .u.kill.reason = "x" };
+    char long_text[LIMIT_TEXT_BYTES + 2];
+
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    long_text[sizeof(long_text) - 1] = '\0';
+    msg.u.exited.slot = LIMIT_SLOTS_PER_HOST;
+    refuse(t, &msg, HVD_E_PROTO, "EXITED: slot is 1024, at most 1023");
+    msg.u.exited.slot = 0;
+    msg.u.exited.witness = WITNESS_COUNT;
+    refuse(t, &msg, HVD_E_PROTO, "EXITED: witness is 5");
+    msg.u.exited.witness = 0;
+    msg.u.exited.ran_us = -1;
+    refuse(t, &msg, HVD_E_PROTO, "EXITED: ran_us is -1 us");
+    kill.u.kill.grace_us = LIMIT_DURATION_US + 1;
+    refuse(t, &kill, HVD_E_PROTO, "KILL: grace_us");
+    kill.u.kill.grace_us = TIME_NEVER;
+    kill.u.kill.reason = "bell \a";
+    refuse(t, &kill, HVD_E_PROTO, "\"bell \\x07\" is not clean UTF-8");
+    kill.u.kill.reason = NULL;
+    refuse(t, &kill, HVD_E_INVAL, "KILL: reason is NULL");
+    kill.u.kill.reason = long_text;
+    refuse(t, &kill, HVD_E_LIMIT, "KILL: reason has 1025 bytes, at most 1024");
+}
+
+static void lists_have_limits(struct test *t)
+{
+    struct msg_held held[LIMIT_COMMITS_HELD + 1] = { { 0 } };
+    const char *texts[LIMIT_ADDRESSES + 1];
+    char long_text[LIMIT_TEXT_BYTES + 2];
+    uint8_t byte = 0;
+    struct msg msg = { .type = MSG_RECOVERING, .incarnation = 1, .round = 1 };
+    struct msg ready = { .type = MSG_READY, .incarnation = 1 };
+    struct msg output = { .type = MSG_OUTPUT, .incarnation = 1 };
+    struct msg revoke = { .type = MSG_REVOKE, .term = 1, .round = 1, .u.revoke.reason = "" };
+
+    msg.u.recovering.held = (struct msg_held_list){ held, ARRAY_SIZE(held) };
+    refuse(t, &msg, HVD_E_LIMIT, "held has 5 entries, at most 4");
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        texts[i] = "a";
+    ready.u.ready.addresses = (struct msg_texts){ texts, ARRAY_SIZE(texts) };
+    refuse(t, &ready, HVD_E_LIMIT, "addresses has 17 entries");
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    long_text[sizeof(long_text) - 1] = '\0';
+    texts[0] = long_text;
+    ready.u.ready.addresses.count = 1;
+    refuse(t, &ready, HVD_E_LIMIT, "addresses has 1025 bytes");
+    output.u.output.data = (struct msg_bytes){ &byte, LIMIT_OUTPUT_CHUNK_BYTES + 1 };
+    refuse(t, &output, HVD_E_LIMIT, "data has 65537 bytes");
+    revoke.u.revoke.lost = (struct msg_ids){ NULL, LIMIT_WORKERS + 1 };
+    refuse(t, &revoke, HVD_E_LIMIT, "lost has 65537 entries");
+}
+
+static void a_body_has_a_limit(struct test *t)
+{
+    static char big[LIMIT_ARG_BYTES + 1];
+    const char *texts[64];
+    struct msg msg = { .type = MSG_LAUNCH, .term = 1, .incarnation = 1, .u.launch.cwd = "/" };
+
+    memset(big, 'x', sizeof(big) - 1);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        texts[i] = big;
+    msg.u.launch.env = (struct msg_texts){ texts, ARRAY_SIZE(texts) };
+    refuse(t, &msg, HVD_E_LIMIT, "LAUNCH: 8388");
+}
+
+static void a_full_buffer_takes_nothing(struct test *t)
+{
+    struct msg msg = {
+        .type = MSG_BEAT, .u.beat = {1, 2}
+    };
+    struct hvd_err err = { 0 };
+    struct buf wire;
+
+    buf_init(&wire, FRAME_HEADER_BYTES);
+    CHECK_CODE(t, msg_encode(&msg, &wire, &err), HVD_E_LIMIT);
+    CHECK_INT(t, wire.length, ==, 0);
+out:
+    buf_release(&wire);
+}
+
+static int put_varint(struct buf *out, uint64_t value)
+{
+    int rc = 0;
+
+    do {
+        uint8_t byte = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+
+        rc = rc ? rc : buf_append(out, &byte, 1);
+        value >>= 7;
+    } while (value);
+    return rc;
+}
+
+static int decode(unsigned type, const void *body, size_t length, struct hvd_err *err)
+{
+    struct frame frame = { .type = (uint16_t)type, .body = body, .length = length };
+    struct msg msg = { 0 };
+    int rc = msg_decode(&frame, &msg, err);
+
+    msg_release(&msg);
+    return rc;
+}
+
+static int decode_buf(unsigned type, const struct buf *body, struct hvd_err *err)
+{
+    return decode(type, buf_text(body), body->length, err);
+}
+
+/* READY with incarnation 1 and this many copies of an encoded entry; its length. */
+static size_t fill_manifest(char *body, const char *entry, size_t entry_length, size_t entries)
+{
+    memcpy(body, "\x10\x01", 2);
+    for (size_t i = 0; i < entries; i++)
+        memcpy(body + 2 + i * entry_length, entry, entry_length);
+    return 2 + entries * entry_length;
+}
+
+static void a_manifest_of_a_million_entries_is_refused(struct test *t)
+{
+    static char body[2 + 7 * 1000000];
+    struct hvd_err err = { 0 };
+    size_t length = fill_manifest(body, "\x2a\x00", 2, 1000000);
+
+    CHECK_CODE(t, decode(MSG_READY, body, length, &err), HVD_E_LIMIT);
+    CHECK_HAS(t, err.text, "READY: unfolds to more than");
+    length = fill_manifest(body, "\x2a\x05\x0a\x01x\x10\x01", 7, 1000000); /* "x", 1 byte */
+    CHECK_CODE(t, decode(MSG_READY, body, length, &err), HVD_E_LIMIT);
+    CHECK_HAS(t, err.text, "READY: unfolds to more than");
+out:;
+}
+
+static void a_manifest_over_its_limit_is_refused(struct test *t)
+{
+    static char body[2 + 7 * (LIMIT_MANIFEST_ENTRIES + 1)];
+    const char *entry = "\x2a\x05\x0a\x01x\x10\x01";
+    struct hvd_err err = { 0 };
+    size_t length = fill_manifest(body, entry, 7, LIMIT_MANIFEST_ENTRIES + 1);
+
+    CHECK_OK(t, decode(MSG_READY, body, length - 7, &err));
+    CHECK_CODE(t, decode(MSG_READY, body, length, &err), HVD_E_LIMIT);
+    CHECK_HAS(t, err.text, "entries has 65537 entries, at most 65536");
+out:;
+}
+
+static void a_malformed_body_is_refused(struct test *t)
+{
+    static const char *const bodies[] = {
+        "\xff",     /* a tag that does not end */
+        "\x0a",     /* a length that is missing */
+        "\x2a\x7f", /* a part that is longer than the body */
+        "\x0b",     /* a group, which proto3 does not have */
+        "\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", /* a number of 11 bytes */
+    };
+    struct hvd_err err = { 0 };
+    struct buf body;
+
+    buf_init(&body, 100);
+    for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+        buf_clear(&body);
+        CHECK_OK(t, buf_append_text(&body, bodies[i]));
+        CHECK_CODE(t, decode_buf(MSG_READY, &body, &err), HVD_E_PROTO);
+        CHECK_TEXT(t, err.text, "READY: malformed body");
+    }
+    CHECK_CODE(t, decode_buf(4711, &body, &err), HVD_E_PROTO);
+    CHECK_TEXT(t, err.text, "message 4711 is unknown");
+out:
+    buf_release(&body);
+}
+
+static void unknown_fields_are_ignored(struct test *t)
+{
+    struct hvd_err err = { 0 };
+    struct buf body;
+
+    buf_init(&body, 1000);
+    CHECK_OK(t, put_varint(&body, 2 << 3)); /* incarnation = 5 */
+    CHECK_OK(t, put_varint(&body, 5));
+    CHECK_OK(t, put_varint(&body, 1000 << 3)); /* field 1000 is not ours */
+    CHECK_OK(t, put_varint(&body, UINT64_MAX));
+    CHECK_OK(t, put_varint(&body, 1001 << 3 | 2));
+    CHECK_OK(t, put_varint(&body, 3));
+    CHECK_OK(t, buf_append_text(&body, "abc"));
+    CHECK_OK(t, decode_buf(MSG_EXITED, &body, &err));
+out:
+    buf_release(&body);
+}
+
+static void an_unknown_enum_value_is_refused(struct test *t)
+{
+    struct hvd_err err = { 0 };
+    struct buf body;
+
+    buf_init(&body, 1000);
+    CHECK_OK(t, buf_append(&body, "\x10\x05\x30\x63", 4)); /* ended = 99 */
+    CHECK_CODE(t, decode_buf(MSG_EXITED, &body, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "EXITED: ended is 99");
+out:
+    buf_release(&body);
+}
+
+static void describes_in_one_line(struct test *t)
+{
+    static const uint64_t lost[] = { 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+    struct msg exited = { .type = MSG_EXITED, .incarnation = 7 };
+    struct msg revoke = { .type = MSG_REVOKE, .term = 2, .round = 5 };
+    char text[200];
+
+    exited.u.exited =
+        (struct msg_exited){ .slot = 2, .ended = ENDED_SIGNAL, .value = -9, .ran_us = 1500000 };
+    CHECK_TEXT(t, msg_describe(&exited, text, sizeof(text)),
+               "EXITED incarnation=7 slot=2 ended=2 value=-9 ran=1.5s");
+    CHECK_TEXT(t, msg_describe(&exited, text, 12), "EXITED inca");
+    revoke.u.revoke = (struct msg_revoke){
+        {lost, 2},
+        "worker 3 died\n"
+    };
+    CHECK_TEXT(t, msg_describe(&revoke, text, sizeof(text)),
+               "REVOKE term=2 round=5 lost=3,4 reason=\"worker 3 died\\x0a\"");
+    revoke.u.revoke = (struct msg_revoke){
+        {lost, 10},
+        NULL
+    };
+    CHECK_TEXT(t, msg_describe(&revoke, text, sizeof(text)),
+               "REVOKE term=2 round=5 lost=3,4,5,6,7,8,9,10,... (10)");
+    CHECK_TEXT(t, msg_describe(&(struct msg){ .type = MSG_DONE }, text, sizeof(text)), "DONE");
+    CHECK_TEXT(t, msg_describe(&(struct msg){ .type = (enum msg_type)9 }, text, sizeof(text)),
+               "UNKNOWN");
+out:;
+}
+
+static void every_message_can_be_described(struct test *t)
+{
+    const struct msg_kind *kind;
+    struct arena arena;
+    struct rng rng;
+    char text[120];
+
+    rng_seed(&rng, 3);
+    arena_init(&arena, 1 << 24);
+    for (size_t i = 0; (kind = msg_kind_at(i)); i++) {
+        struct msg msg;
+
+        CHECK_OK(t, msg_random(kind->type, &rng, 20, &arena, &msg));
+        CHECK_HAS(t, msg_describe(&msg, text, sizeof(text)), kind->name);
+        CHECK_INT(t, strlen(text), <, sizeof(text));
+        CHECK(t, !strchr(text, '\n'));
+    }
+out:
+    arena_release(&arena);
+}
+
+static void encoding_a_stranger_is_a_bug(struct test *t)
+{
+    struct msg msg = { .type = (enum msg_type)9 };
+    struct buf wire;
+
+    buf_init(&wire, 100);
+    CHECK_PANICS(t, "binding", (void)msg_encode(&msg, &wire, NULL));
+out:
+    buf_release(&wire);
+}
+
+TESTS(CASE(round_trips_once), CASE_FLAGS(round_trips_often, TEST_NO_TORTURE),
+      CASE_FLAGS(round_trips_long_lists, TEST_NO_TORTURE), CASE(empty_messages_have_empty_texts),
+      CASE(a_required_key_must_be_there), CASE(fields_out_of_range_are_not_sent),
+      CASE(lists_have_limits), CASE(a_body_has_a_limit), CASE(a_full_buffer_takes_nothing),
+      CASE(a_manifest_of_a_million_entries_is_refused), CASE(a_manifest_over_its_limit_is_refused),
+      CASE(a_malformed_body_is_refused), CASE(unknown_fields_are_ignored),
+      CASE(an_unknown_enum_value_is_refused), CASE(describes_in_one_line),
+      CASE(every_message_can_be_described),
+      CASE_FLAGS(encoding_a_stranger_is_a_bug, TEST_NO_TORTURE))
