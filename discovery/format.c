@@ -1,0 +1,26 @@
+#include "discovery/format.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+const char *host_name_format(const char *name, char text[HOST_NAME_TEXT_MAX])
+{
+    snprintf(text, HOST_NAME_TEXT_MAX, host_name_is_ipv6(name) ? "[%s]" : "%s", name);
+    return text;
+}
+
+int hosts_format_text(const struct hosts *hosts, struct buf *buf)
+{
+    char name[HOST_NAME_TEXT_MAX];
+    struct buf text; /* apart, so that a failure half way leaves no half in buf */
+    int rc = 0;
+
+    buf_init(&text, LIMIT_HOST_TEXT_BYTES);
+    for (size_t i = 0; i < hosts->count && !rc; i++)
+        rc = buf_printf(&text, "%s:%" PRIu32 "\n", host_name_format(hosts->items[i].name, name),
+                        hosts->items[i].slots);
+    if (!rc)
+        rc = buf_append(buf, text.data, text.length);
+    buf_release(&text);
+    return rc;
+}
