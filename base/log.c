@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define LINE_MAX_BYTES 1024
 
@@ -89,15 +88,33 @@ bool log_wants(enum log_subsystem subsystem, enum log_level level)
     return sink.write && level <= levels[subsystem];
 }
 
-/* "2026-11-21T09:30:01.250Z": sortable, and the same everywhere. */
+static bool is_leap(int year)
+{
+    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
+static int month_days(int year, int month)
+{
+    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+
+    return days[month - 1] + (month == 2 && is_leap(year));
+}
+
+/* "2026-11-21T09:30:01.250Z": sortable, and the same everywhere. Not by gmtime_r, which reads the
+ * machine's time zone file. */
 static size_t stamp(char *out, size_t size, int64_t wall_us)
 {
-    time_t seconds = (time_t)(wall_us / TIME_S);
-    struct tm utc;
+    int64_t day = wall_us / TIME_DAY;
+    int year = 1970;
+    int month = 1;
 
-    gmtime_r(&seconds, &utc);
-    return (size_t)snprintf(out, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900,
-                            utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+    for (; day >= 365 + is_leap(year); year++)
+        day -= 365 + is_leap(year);
+    for (; day >= month_days(year, month); month++)
+        day -= month_days(year, month);
+    return (size_t)snprintf(out, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year, month,
+                            (int)day + 1, (int)(wall_us / TIME_HOUR % 24),
+                            (int)(wall_us / TIME_MIN % 60), (int)(wall_us / TIME_S % 60),
                             (int)(wall_us / TIME_MS % 1000));
 }
 
