@@ -17,7 +17,9 @@
 #define LIMIT_HOST_TEXT_BYTES   (1024 * 1024) /* one output of a discovery script, one host file */
 #define LIMIT_HOST_LINE_BYTES   1024
 #define LIMIT_CONFIG_TEXT_BYTES (256 * 1024)
-#define LIMIT_CONFIG_LINE_BYTES 4096
+#define LIMIT_CONFIG_LINE_BYTES (72 * 1024) /* a text with every byte escaped, and its origin */
+#define LIMIT_OPTION_TEXT_BYTES (16 * 1024)
+#define LIMIT_OPTION_ITEMS      1024 /* mentions of an option that may be repeated */
 #define LIMIT_REASON_BYTES      256
 #define LIMIT_DURATION_US       (INT64_C(10) * 365 * 24 * 3600 * 1000000) /* ten years */
 

@@ -1,0 +1,108 @@
+#include "base/opt_stage.h"
+
+#include "base/mem.h"
+#include "base/opt_value.h"
+
+#include <stdio.h>
+
+struct opt_staged {
+    bool given;
+    char *where;
+    union opt_field field;
+};
+
+int opt_stage_init(struct opt_stage *stage, struct opt_set *set, enum opt_source source,
+                   struct hvd_err *err)
+{
+    struct opt_staged *staged = mem_zalloc_array(set->count, sizeof(*staged));
+
+    *stage = (struct opt_stage){ .set = set, .source = source, .staged = staged };
+    return staged ? 0 : opt_value_fail(HVD_E_NOMEM, err);
+}
+
+void opt_stage_release(struct opt_stage *stage)
+{
+    if (!stage->staged)
+        return;
+    for (size_t i = 0; i < stage->set->count; i++) {
+        mem_free(stage->staged[i].where);
+        opt_value_release(&stage->set->table[i], &stage->staged[i].field);
+    }
+    mem_free(stage->staged);
+    stage->staged = NULL;
+}
+
+int opt_stage_put(struct opt_stage *stage, const struct opt *row, const char *text,
+                  const char *where, struct hvd_err *err)
+{
+    struct opt_staged *staged = &stage->staged[row - stage->set->table];
+    char *copy = NULL;
+    int rc;
+
+    if ((row->flags & OPT_ARGV_ONLY) &&
+        (stage->source == OPT_FILE || stage->source == OPT_ENVIRONMENT))
+        return err_set(err, HVD_E_INVAL, "only the command line may say this, as --%s", row->name);
+    if (where) {
+        copy = mem_strdup(where);
+        if (!copy)
+            return opt_value_fail(HVD_E_NOMEM, err);
+    }
+    rc = opt_value_read(row, text, &staged->field, err);
+    if (rc) {
+        mem_free(copy);
+        return rc;
+    }
+    mem_free(staged->where);
+    staged->where = copy;
+    staged->given = true;
+    return 0;
+}
+
+void opt_stage_commit(struct opt_stage *stage)
+{
+    struct opt_set *set = stage->set;
+
+    for (size_t i = 0; i < set->count; i++) {
+        struct opt_staged *staged = &stage->staged[i];
+        struct opt_origin *origin = &set->origins[i];
+        void *field = (char *)set->config + set->table[i].offset;
+
+        if (!staged->given || stage->source < origin->source)
+            continue;
+        opt_value_release(&set->table[i], field);
+        opt_value_move(&set->table[i], field, &staged->field);
+        mem_free(origin->where);
+        *origin = (struct opt_origin){ .source = stage->source, .where = staged->where };
+        staged->where = NULL;
+    }
+}
+
+const struct opt *opt_stage_find(const struct opt_set *set, struct span name)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct opt *row = &set->table[i];
+
+        if (span_is(name, row->name) || (row->alias && span_is(name, row->alias)))
+            return row;
+    }
+    return NULL;
+}
+
+const char *opt_stage_nearest(const struct opt_set *set, struct span name)
+{
+    const char *nearest = NULL;
+    char text[OPT_NAME_MAX + 1];
+
+    if (name.length > OPT_NAME_MAX)
+        return NULL;
+    snprintf(text, sizeof(text), "%.*s", (int)name.length, name.at);
+    for (size_t i = 0; i < set->count; i++) {
+        /* The nearest so far stands first: it wins a tie. */
+        const char *rivals[] = { nearest, set->table[i].name, set->table[i].alias };
+        size_t from = nearest ? 0 : 1;
+
+        if (set->table[i].kind != OPT_REFUSED)
+            nearest = text_nearest(text, rivals + from, (rivals[2] ? 3 : 2) - from);
+    }
+    return nearest;
+}
