@@ -64,9 +64,10 @@ static bool refused(struct test *t, const char *text, int code, const char *part
 static void refuses_what_is_no_duration(struct test *t)
 {
     static const char *const malformed[] = {
-        "",      " ",   "s",    ".",      "-1",    "+1",   " 1",   "1 ",   "1 s",    "1S", "1.",
-        ".5",    "1.s", "1..",  "1.2.3",  "1s1s",  "1m1h", "1s1h", "1h1",  "1h1.5",  "1x", "1sec",
-        "1h30x", "1e3", "0x10", "never ", "Never", "1s,",  "1,5s", "5mss", "1us1ms",
+        "",     " ",      "s",     ".",    "-1",      "+1",      " 1",       "1 ",    "1 s",
+        "1S",   "1.",     ".5",    "1.s",  "1..",     "1.2.3",   "1s1s",     "1m1h",  "1s1h",
+        "1h1",  "1h1.5",  "1x",    "1sec", "1.5h30m", "1.0h30m", "1h1.5m1s", "1h30x", "1e3",
+        "0x10", "never ", "Never", "1s,",  "1,5s",    "5mss",    "1us1ms",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(malformed); i++) {
@@ -80,8 +81,14 @@ static void refuses_what_is_too_long_or_too_fine(struct test *t)
     CHECK(t, refused(t, "3651d", HVD_E_LIMIT, "longer than ten years; write \"never\" instead"));
     CHECK(t, refused(t, "3650d1us", HVD_E_LIMIT, "longer than ten years"));
     CHECK(t, refused(t, "315360000000001us", HVD_E_LIMIT, "longer than ten years"));
+    CHECK(t, refused(t, "3650.5d", HVD_E_LIMIT, "longer than ten years"));
+    CHECK(t, refused(t, "3649d24.000001h", HVD_E_LIMIT, "longer than ten years"));
+    CHECK(t, refused(t, "99999999999999999999999999us", HVD_E_LIMIT, "longer than ten years"));
+    CHECK(t, refused(t, "99999999999999999999999999", HVD_E_LIMIT, "longer than ten years"));
     CHECK(t, refused(t, "0.5us", HVD_E_INVAL, "finer than a microsecond"));
     CHECK(t, refused(t, "0.0001ms", HVD_E_INVAL, "finer than a microsecond"));
+    CHECK(t, refused(t, "1.0000000s", HVD_E_INVAL, "more than six decimals; write a smaller unit"));
+    CHECK(t, refused(t, "0.00000000000000000000001d", HVD_E_INVAL, "more than six decimals"));
 out:;
 }
 
