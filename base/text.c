@@ -111,6 +111,13 @@ static size_t utf8_length(const unsigned char *at, size_t left)
     return length;
 }
 
+/* Whether a control character starts here: below ' ', DEL, and U+0080 to U+009F, the eight-bit ones
+ * that terminals obey as well. */
+static bool is_control(const unsigned char *at)
+{
+    return at[0] < ' ' || at[0] == 0x7f || (at[0] == 0xc2 && (at[1] & 0xe0) == 0x80);
+}
+
 bool text_is_clean(const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -119,7 +126,7 @@ bool text_is_clean(const char *text, size_t length)
     while (i < length) {
         size_t step = utf8_length(at + i, length - i);
 
-        if (step == 0 || at[i] == 0x7f || (at[i] < ' ' && at[i] != '\t' && at[i] != '\n'))
+        if (step == 0 || (is_control(at + i) && at[i] != '\t' && at[i] != '\n'))
             return false;
         i += step;
     }

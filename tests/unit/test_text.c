@@ -185,6 +185,9 @@ static void unclean_text_is_recognised(struct test *t)
         "\x1b[31m",
         "a\r\n",
         "\x7f",
+        "\xc2\x80",     /* U+0080, the first of the eight-bit control characters */
+        "\xc2\x9b?25l", /* ESC [ in one character */
+        "\xc2\x9f",
         "\x80",             /* starts in the middle of a sequence */
         "\xc0\xaf",         /* overlong '/' */
         "\xc1\xbf",         /* overlong */
@@ -236,7 +239,8 @@ static bool point_is_clean(unsigned point)
 {
     if (point < ' ')
         return point == '\t' || point == '\n';
-    return point != 0x7f && (point < 0xd800 || point > 0xdfff) && point <= 0x10ffff;
+    return (point < 0x7f || point > 0x9f) && (point < 0xd800 || point > 0xdfff) &&
+           point <= 0x10ffff;
 }
 
 /* All of Unicode and as much beyond it, and each sequence cut short. */
