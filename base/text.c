@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include "base/panic.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,6 +133,32 @@ bool text_is_clean(const char *text, size_t length)
         i += step;
     }
     return true;
+}
+
+size_t text_line(char *line, size_t size, const char *format, va_list args)
+{
+    unsigned char *at = (unsigned char *)line;
+    int wanted;
+
+    ASSERT(size >= 8);
+    wanted = vsnprintf(line, size, format, args);
+    if (wanted < 0)
+        wanted = snprintf(line, size, "%s", format);
+    if ((size_t)wanted >= size) {
+        size_t cut = size - 4;
+
+        for (int i = 0; i < 3 && (at[cut] & 0xc0) == 0x80; i++)
+            cut--;
+        memcpy(line + cut, "...", 4);
+    }
+    for (; *at; at++) {
+        if (!is_control(at))
+            continue;
+        if (*at == 0xc2)
+            *at++ = ' ';
+        *at = ' ';
+    }
+    return (size_t)(at - (unsigned char *)line);
 }
 
 #define NEAREST_MAX 40

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <wchar.h>
 
 static struct span span_of(const char *text)
 {
@@ -258,6 +259,76 @@ static void every_character_is_judged(struct test *t)
 out:;
 }
 
+PRINTF_LIKE(3, 4)
+static size_t line_of(char *line, size_t size, const char *format, ...)
+{
+    va_list args;
+    size_t length;
+
+    va_start(args, format);
+    length = text_line(line, size, format, args);
+    va_end(args);
+    return length;
+}
+
+static void a_line_stays_one_line(struct test *t)
+{
+    char line[80];
+
+    CHECK_INT(t, line_of(line, sizeof(line), "%s of %d", "three", 4), ==, 10);
+    CHECK_TEXT(t, line, "three of 4");
+    CHECK_INT(t, line_of(line, sizeof(line), "%s", "a\nb\r\tc\x1b[31m\x7f"), ==, 12);
+    CHECK_TEXT(t, line, "a b  c [31m ");
+    CHECK_INT(t, line_of(line, sizeof(line), "%s", "\xc2\x9b?25l gr\xc3\xbcn \xc2\xa0\xc2"), ==,
+              16);
+    CHECK_TEXT(t, line, "  ?25l gr\xc3\xbcn \xc2\xa0\xc2");
+    CHECK_INT(t, line_of(line, sizeof(line), "%s", ""), ==, 0);
+    CHECK_TEXT(t, line, "");
+out:;
+}
+
+static void a_line_is_cut_between_characters(struct test *t)
+{
+    char line[12];
+
+    CHECK_INT(t, line_of(line, sizeof(line), "%s", "elevenbytes"), ==, 11);
+    CHECK_TEXT(t, line, "elevenbytes");
+    CHECK_INT(t, line_of(line, sizeof(line), "%s", "twelve bytes"), ==, 11);
+    CHECK_TEXT(t, line, "twelve b...");
+    line_of(line, sizeof(line), "%s", "1234567\xc3\xbc is cut");
+    CHECK_TEXT(t, line, "1234567...");
+    line_of(line, sizeof(line), "%s", "12345\xf0\x9f\x90\x81 is cut");
+    CHECK_TEXT(t, line, "12345...");
+    line_of(line, sizeof(line), "%s", "1234\xf0\x9f\x90\x81 is not cut");
+    CHECK_TEXT(t, line, "1234\xf0\x9f\x90\x81...");
+    line_of(line, sizeof(line), "%s", "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80");
+    CHECK_TEXT(t, line, "\x80\x80\x80\x80\x80...");
+out:;
+}
+
+/* The C locale has no character for U+1F401. */
+static void what_cannot_be_formatted_leaves_the_format(struct test *t)
+{
+    static const wchar_t mouse[] = { 0x1f401, 0 };
+    char line[12];
+
+    line_of(line, sizeof(line), "a %ls\n", mouse);
+    CHECK_TEXT(t, line, "a %ls ");
+    line_of(line, sizeof(line), "%ls seen by the cat", mouse);
+    CHECK_TEXT(t, line, "%ls seen...");
+out:;
+}
+
+static void a_line_needs_room(struct test *t)
+{
+    char line[8];
+    size_t length = 0;
+
+    CHECK_PANICS(t, "size >= 8", length = line_of(line, 7, "%s", ""));
+    CHECK_INT(t, length, ==, 0);
+out:;
+}
+
 static const char *const options[] = { "min-np", "max-np", "hosts", "verbose",
                                        "an-option-with-a-name-of-more-than-forty-letters" };
 
@@ -287,4 +358,7 @@ TESTS(CASE(trims_both_ends), CASE(compares_whole_texts), CASE(cuts_at_every_sepa
       CASE(reads_numbers_within_bounds), CASE(says_why_a_number_is_refused),
       CASE(reads_back_any_number), CASE(quotes_what_cannot_be_shown), CASE(a_long_quote_is_cut),
       CASE(clean_text_is_recognised), CASE(unclean_text_is_recognised),
-      CASE(every_character_is_judged), CASE(finds_the_nearest), CASE(finds_none_that_is_no_slip))
+      CASE(every_character_is_judged), CASE(a_line_stays_one_line),
+      CASE(a_line_is_cut_between_characters), CASE(what_cannot_be_formatted_leaves_the_format),
+      CASE_FLAGS(a_line_needs_room, TEST_NO_TORTURE), CASE(finds_the_nearest),
+      CASE(finds_none_that_is_no_slip))

@@ -80,6 +80,17 @@ out:
     trace_release(&trace);
 }
 
+static void foreign_text_makes_no_second_line(struct test *t)
+{
+    struct trace trace;
+
+    CHECK_OK(t, trace_init(&trace, "job", 1));
+    trace_add(&trace, 0, "host '%s'", "a\n[     0.000] job: done\r");
+    CHECK_TEXT(t, trace_line(&trace, 0), "[     0.000] host 'a [     0.000] job: done '");
+out:
+    trace_release(&trace);
+}
+
 static void a_tap_sees_each_line(struct test *t)
 {
     struct trace trace;
@@ -151,6 +162,6 @@ out:
 }
 
 TESTS(CASE(keeps_the_last_lines), CASE(wraps_around_many_times), CASE(long_lines_are_cut),
-      CASE(a_tap_sees_each_line), CASE(none_is_silent),
+      CASE(foreign_text_makes_no_second_line), CASE(a_tap_sees_each_line), CASE(none_is_silent),
       CASE_FLAGS(a_panic_writes_the_ring_oldest_first, TEST_NO_TORTURE),
       CASE_FLAGS(refuses_what_cannot_be_a_trace, TEST_NO_TORTURE))
