@@ -19,6 +19,11 @@ static const char *const subsystem_names[] = {
 #undef NAME
 };
 
+static const char subsystem_choices[] =
+#define CHOICE(id, name) ", " name
+    LOG_SUBSYSTEMS(CHOICE);
+#undef CHOICE
+
 static struct log_sink sink;
 static enum log_level levels[LOG_SUBSYSTEM_COUNT] = {
 #define DEFAULT(id, name) LOG_INFO,
@@ -32,22 +37,51 @@ void log_open(const struct log_sink *new_sink)
 }
 
 static int find(struct span name, const char *const *names, size_t count, const char *what,
-                size_t *ret_index, struct hvd_err *err)
+                const char *choices, size_t *ret_index, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
-    char choices[128] = "";
-    size_t used = 0;
 
     for (size_t i = 0; i < count; i++) {
         if (span_is(name, names[i])) {
             *ret_index = i;
             return 0;
         }
-        used += (size_t)snprintf(choices + used, sizeof(choices) - used, "%s%s", i ? ", " : "",
-                                 names[i]);
     }
-    return err_set(err, HVD_E_INVAL, "%s: no such %s; there are %s",
+    return err_set(err, HVD_E_INVAL, "%s: no such log %s; there are %s",
                    text_quote(name.at, name.length, quoted), what, choices);
+}
+
+/* One part of a spec: a level for all, which only the first may be, or "subsystem:level". */
+static int read_part(struct span part, bool first, enum log_level *levels_of, struct hvd_err *err)
+{
+    struct span level = part;
+    struct span subsystem = { NULL, 0 };
+    char quoted[TEXT_QUOTE_MAX];
+    size_t level_index;
+    size_t index;
+    int rc;
+
+    if (part.length && memchr(part.at, ':', part.length))
+        span_next(&level, ':', &subsystem);
+    rc = find(level, level_names, ARRAY_SIZE(level_names), "level", "error, warning, info, debug",
+              &level_index, err);
+    if (rc)
+        return rc;
+    if (subsystem.at) {
+        rc = find(subsystem, subsystem_names, ARRAY_SIZE(subsystem_names), "subsystem",
+                  subsystem_choices + strlen(", "), &index, err);
+        if (!rc)
+            levels_of[index] = (enum log_level)level_index;
+        return rc;
+    }
+    if (!first)
+        return err_set(err, HVD_E_INVAL,
+                       "%s: a log level for all would undo the parts before it; "
+                       "write it first",
+                       text_quote(part.at, part.length, quoted));
+    for (index = 0; index < LOG_SUBSYSTEM_COUNT; index++)
+        levels_of[index] = (enum log_level)level_index;
+    return 0;
 }
 
 int log_set_levels(const char *spec, struct hvd_err *err)
@@ -55,30 +89,13 @@ int log_set_levels(const char *spec, struct hvd_err *err)
     enum log_level wanted[LOG_SUBSYSTEM_COUNT];
     struct span rest = { spec, strlen(spec) };
     struct span part;
-    int rc;
 
     memcpy(wanted, levels, sizeof(wanted));
     while (span_next(&rest, ',', &part)) {
-        struct span level = part;
-        struct span subsystem = { NULL, 0 };
-        size_t level_index;
-        size_t index;
+        int rc = read_part(part, part.at == spec, wanted, err);
 
-        if (part.length && memchr(part.at, ':', part.length))
-            span_next(&level, ':', &subsystem);
-        rc = find(level, level_names, ARRAY_SIZE(level_names), "log level", &level_index, err);
         if (rc)
             return rc;
-        if (!subsystem.at) {
-            for (index = 0; index < LOG_SUBSYSTEM_COUNT; index++)
-                wanted[index] = (enum log_level)level_index;
-            continue;
-        }
-        rc = find(subsystem, subsystem_names, ARRAY_SIZE(subsystem_names), "log subsystem", &index,
-                  err);
-        if (rc)
-            return rc;
-        wanted[index] = (enum log_level)level_index;
     }
     memcpy(levels, wanted, sizeof(levels));
     return 0;

@@ -2,8 +2,7 @@
  * log.h: lines for operators. Floors 0 to 2 trace and never log; above them exactly one caller logs
  * an error, once.
  *
- *     2026-11-21T09:30:01.250Z warning hosts: script failed with exit 2, keeping 3 hosts, again in
- * 1s
+ *     2026-11-21T09:30:01.250Z warning hosts: script failed with exit 2, keeping 3, again in 1s
  *
  * Who, what, why, what happens next; lower case, no full stop. There is no clock and no file here:
  * a program sets both with log_open.
@@ -44,7 +43,8 @@ struct log_sink {
 /* NULL closes: lines go nowhere. Set before other threads start. */
 void log_open(const struct log_sink *sink);
 
-/* "info", or "info,net:debug": a level for all, then exceptions. Unchanged when malformed. */
+/* "info", "info,net:debug" or "net:debug": a level for all, then exceptions; without the first, the
+ * others keep theirs. Unchanged when malformed. Set before other threads start. */
 int log_set_levels(const char *spec, struct hvd_err *err);
 bool log_wants(enum log_subsystem subsystem, enum log_level level);
 

@@ -120,6 +120,10 @@ static void a_malformed_spec_changes_nothing(struct test *t)
     CHECK_TEXT(t, err.text,
                "\"nut\": no such log subsystem; there are job, hosts, launch, net, store, agent, "
                "worker, state, coll");
+    CHECK_CODE(t, log_set_levels("net:debug,error", &err), HVD_E_INVAL);
+    CHECK_TEXT(t, err.text,
+               "\"error\": a log level for all would undo the parts before it; write it first");
+    CHECK(t, !log_wants(LOG_NET, LOG_DEBUG) && log_wants(LOG_JOB, LOG_WARNING));
 out:
     close_seen();
 }
