@@ -3,13 +3,10 @@
 #include "base/text.h"
 #include "base/time.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#define LINE_MAX_BYTES 1024
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
 
@@ -106,37 +103,39 @@ bool log_wants(enum log_subsystem subsystem, enum log_level level)
     return sink.write && level <= levels[subsystem];
 }
 
-/* "2026-11-21T09:30:01.250Z": sortable, and the same everywhere. */
+/* "2026-11-21T09:30:01.250Z": sortable, and the same everywhere. No int64_t is out of gmtime_r's
+ * range; a time before 1970, of a machine whose clock is not set yet, is rounded down too. */
 static size_t stamp(char *out, size_t size, int64_t wall_us)
 {
+    int64_t into_us = wall_us % TIME_S;
     time_t seconds = (time_t)(wall_us / TIME_S);
     struct tm utc;
 
+    if (into_us < 0) {
+        into_us += TIME_S;
+        seconds--;
+    }
     gmtime_r(&seconds, &utc);
     return (size_t)snprintf(out, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900,
                             utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                            (int)(wall_us / TIME_MS % 1000));
+                            (int)(into_us / TIME_MS));
 }
 
+/* What stands before the text is far shorter than a line, so `length` never passes its end. */
 void log_line(enum log_subsystem subsystem, enum log_level level, const char *format, ...)
 {
-    char line[LINE_MAX_BYTES + 1];
+    char line[LOG_LINE_MAX];
     size_t length;
     va_list args;
 
     if (!log_wants(subsystem, level))
         return;
-    length = stamp(line, LINE_MAX_BYTES, sink.wall_us(sink.arg));
-    length += (size_t)snprintf(line + length, LINE_MAX_BYTES - length,
-                               " %s %s: ", level_names[level], subsystem_names[subsystem]);
+    length = stamp(line, sizeof(line), sink.wall_us(sink.arg));
+    length += (size_t)snprintf(line + length, sizeof(line) - length, " %s %s: ", level_names[level],
+                               subsystem_names[subsystem]);
     va_start(args, format);
-    vsnprintf(line + length, LINE_MAX_BYTES - length, format, args);
+    length += text_line(line + length, sizeof(line) - length, format, args);
     va_end(args);
-    for (char *c = line + length; *c; c++) {
-        if (*c == '\n' || *c == '\r')
-            *c = ' '; /* one line stays one line, whatever a peer sent */
-    }
-    length = strlen(line);
     line[length++] = '\n';
     sink.write(sink.arg, line, length);
 }

@@ -12,6 +12,8 @@
 
 #include "base/err.h"
 
+#define LOG_LINE_MAX 1024 /* with the newline; longer lines are cut, ending in "..." */
+
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
 #define LOG_SUBSYSTEMS(X) \
@@ -33,7 +35,7 @@ enum log_subsystem {
 };
 
 struct log_sink {
-    /* A whole line with its newline. */
+    /* One whole line with its newline, and no other control character. Not terminated. */
     void (*write)(void *arg, const char *line, size_t length);
     /* Microseconds since 1970, UTC. */
     int64_t (*wall_us)(void *arg);

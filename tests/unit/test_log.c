@@ -139,6 +139,15 @@ out:
     close_seen();
 }
 
+static void foreign_text_cannot_steer_a_terminal(struct test *t)
+{
+    open_seen();
+    log_info(NET, "peer said '%s'", "\x1b[2J\xc2\x9b?25l\t\x7f");
+    CHECK_TEXT(t, strchr(seen.text, '\''), "' [2J  ?25l  '\n");
+out:
+    close_seen();
+}
+
 static void long_lines_are_cut(struct test *t)
 {
     char big[3000];
@@ -148,8 +157,38 @@ static void long_lines_are_cut(struct test *t)
     open_seen();
     log_info(NET, "%s", big);
     CHECK_INT(t, seen.lines, ==, 1);
-    CHECK_INT(t, seen.length, ==, 1024);
-    CHECK_TEXT(t, strchr(seen.text, '\n'), "\n");
+    CHECK_INT(t, seen.length, ==, LOG_LINE_MAX);
+    CHECK_HAS(t, seen.text, "250Z info net: xxx");
+    CHECK_TEXT(t, seen.text + LOG_LINE_MAX - 6, "xx...\n");
+    open_seen();
+    log_info(NET, "%.*s", LOG_LINE_MAX - (int)strlen("2026-11-21T09:30:01.250Z info net: \n"), big);
+    CHECK_INT(t, seen.length, ==, LOG_LINE_MAX);
+    CHECK_TEXT(t, seen.text + LOG_LINE_MAX - 6, "xxxxx\n");
+out:
+    close_seen();
+}
+
+static void any_time_has_a_stamp(struct test *t)
+{
+    static const struct {
+        int64_t wall_us;
+        const char *stamp;
+    } times[] = {
+        {0,                            "1970-01-01T00:00:00.000Z info"   },
+        { -1,                          "1969-12-31T23:59:59.999Z info"   },
+        { -TIME_S,                     "1969-12-31T23:59:59.000Z info"   },
+        { INT64_C(951782400) * TIME_S, "2000-02-29T00:00:00.000Z info"   },
+        { INT64_MAX,                   "294247-01-10T04:00:54.775Z info" },
+        { INT64_MIN,                   "-290308-12-21T19:59:05.224Z info"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+        open_seen();
+        seen.wall_us = times[i].wall_us;
+        log_info(JOB, "now");
+        CHECK_HAS(t, seen.text, times[i].stamp);
+        CHECK_INT(t, seen.text[0], ==, times[i].stamp[0]);
+    }
 out:
     close_seen();
 }
@@ -188,5 +227,6 @@ out:;
 
 TESTS(CASE(writes_whole_lines), CASE(nothing_is_written_when_closed),
       CASE(levels_decide_per_subsystem), CASE(a_malformed_spec_changes_nothing),
-      CASE(a_foreign_newline_makes_no_second_line), CASE(long_lines_are_cut),
+      CASE(a_foreign_newline_makes_no_second_line), CASE(foreign_text_cannot_steer_a_terminal),
+      CASE(long_lines_are_cut), CASE(any_time_has_a_stamp),
       CASE(a_limit_lets_a_burst_through_per_window), CASE(a_burst_of_none_lets_nothing_through))
