@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "base/time.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,12 +143,14 @@ void log_line(enum log_subsystem subsystem, enum log_level level, const char *fo
 
 bool log_limit_pass(struct log_limit *limit, int64_t now_us, unsigned *ret_held)
 {
-    if (limit->passed == 0 || now_us - limit->since_us >= limit->window_us) {
+    if (limit->passed == 0 || now_us < limit->since_us ||
+        now_us - limit->since_us >= limit->window_us) {
         limit->since_us = now_us;
         limit->passed = 0;
     }
     if (limit->passed >= limit->burst) {
-        limit->held++;
+        if (limit->held < UINT_MAX)
+            limit->held++;
         return false;
     }
     limit->passed++;

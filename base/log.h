@@ -58,7 +58,8 @@ void log_line(enum log_subsystem subsystem, enum log_level level, const char *fo
 #define log_info(subsystem, ...)    log_line(LOG_##subsystem, LOG_INFO, __VA_ARGS__)
 #define log_debug(subsystem, ...)   log_line(LOG_##subsystem, LOG_DEBUG, __VA_ARGS__)
 
-/* Lets `burst` lines through per window, for what could repeat without end. */
+/* Lets `burst` lines through per window, for what could repeat without end. A clock that goes back
+ * starts a new window. */
 struct log_limit {
     int64_t window_us;
     unsigned burst;

@@ -2,6 +2,7 @@
 #include "base/time.h"
 #include "tests/lib/test.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* 2026-11-21T09:30:01.250Z */
@@ -213,6 +214,33 @@ static void a_limit_lets_a_burst_through_per_window(struct test *t)
 out:;
 }
 
+static void a_clock_that_goes_back_holds_nothing_for_long(struct test *t)
+{
+    struct log_limit limit = { .window_us = TIME_S, .burst = 1 };
+    unsigned held = 0;
+
+    CHECK(t, log_limit_pass(&limit, TIME_DAY, &held));
+    CHECK(t, !log_limit_pass(&limit, TIME_DAY, &held));
+    CHECK(t, log_limit_pass(&limit, TIME_HOUR, &held));
+    CHECK_INT(t, held, ==, 1);
+    CHECK(t, !log_limit_pass(&limit, TIME_HOUR + TIME_S - 1, &held));
+    CHECK(t, log_limit_pass(&limit, TIME_HOUR + TIME_S, &held));
+out:;
+}
+
+static void counts_no_further_than_it_can(struct test *t)
+{
+    struct log_limit limit = { .window_us = TIME_S, .burst = 1, .held = UINT_MAX - 1 };
+    unsigned held = 0;
+
+    limit.passed = 1;
+    CHECK(t, !log_limit_pass(&limit, 0, &held));
+    CHECK(t, !log_limit_pass(&limit, 0, &held));
+    CHECK(t, log_limit_pass(&limit, TIME_S, &held));
+    CHECK(t, held == UINT_MAX);
+out:;
+}
+
 static void a_burst_of_none_lets_nothing_through(struct test *t)
 {
     struct log_limit limit = { .window_us = TIME_S };
@@ -229,4 +257,6 @@ TESTS(CASE(writes_whole_lines), CASE(nothing_is_written_when_closed),
       CASE(levels_decide_per_subsystem), CASE(a_malformed_spec_changes_nothing),
       CASE(a_foreign_newline_makes_no_second_line), CASE(foreign_text_cannot_steer_a_terminal),
       CASE(long_lines_are_cut), CASE(any_time_has_a_stamp),
-      CASE(a_limit_lets_a_burst_through_per_window), CASE(a_burst_of_none_lets_nothing_through))
+      CASE(a_limit_lets_a_burst_through_per_window),
+      CASE(a_clock_that_goes_back_holds_nothing_for_long), CASE(counts_no_further_than_it_can),
+      CASE(a_burst_of_none_lets_nothing_through))
