@@ -80,6 +80,16 @@ out:
     mem_free(empty);
 }
 
+static void nothing_can_be_copied_too(struct test *t)
+{
+    char *copy = mem_strndup(NULL, 0);
+
+    CHECK_TEXT(t, copy, "");
+    CHECK(t, !mem_strndup("x", SIZE_MAX));
+out:
+    mem_free(copy);
+}
+
 struct counter {
     size_t allocs;
     size_t frees;
@@ -151,4 +161,5 @@ out:
 
 TESTS(CASE(gives_zeroed_blocks), CASE(no_bytes_are_a_block_too), CASE(resize_keeps_the_bytes),
       CASE(array_refuses_what_overflows), CASE(copies_are_terminated),
-      CASE(operations_are_swapped_and_copied), CASE(null_brings_libc_back))
+      CASE(nothing_can_be_copied_too), CASE(operations_are_swapped_and_copied),
+      CASE(null_brings_libc_back))
