@@ -57,6 +57,24 @@ out:
     names_release(&names);
 }
 
+static void a_refused_key_changes_nothing(struct test *t)
+{
+    static const char keys[] = "abcdefgh";
+    struct names names;
+    struct names before;
+
+    names_init(&names);
+    for (uint32_t i = 0; keys[i]; i++)
+        CHECK_OK(t, names_put(&names, &keys[i], 1, i));
+    before = names;
+    CHECK_INT(t, names.count * 2, ==, names.capacity);
+    CHECK_CODE(t, names_put(&names, "a", 1, 99), HVD_E_EXISTS);
+    CHECK(t, names.slots == before.slots && names.capacity == before.capacity);
+    CHECK_INT(t, names.count, ==, 8);
+out:
+    names_release(&names);
+}
+
 /* Two texts with the same 64-bit FNV-1a, so that only the bytes can tell them apart. */
 static void keys_of_the_same_hash_are_told_apart(struct test *t)
 {
@@ -150,13 +168,13 @@ static void refuses_what_could_not_be_found_again(struct test *t)
 
     names_init(&names);
     CHECK_PANICS(t, "key && number", rc = names_put(&names, "a", 1, NAMES_NONE));
-    CHECK_PANICS(t, "key && number", rc = names_put(&names, NULL, 0, 1));
+    CHECK_PANICS(t, "key && number", rc = names_put(&names, NULL, 3, 1));
     CHECK_INT(t, rc, ==, 0);
 out:
     names_release(&names);
 }
 
 TESTS(CASE(finds_what_was_put), CASE(keys_may_hold_any_byte), CASE(a_key_is_put_once),
-      CASE(keys_of_the_same_hash_are_told_apart), CASE(finds_all_while_growing),
-      CASE(agrees_with_a_table), CASE(released_is_empty_and_usable),
+      CASE(a_refused_key_changes_nothing), CASE(keys_of_the_same_hash_are_told_apart),
+      CASE(finds_all_while_growing), CASE(agrees_with_a_table), CASE(released_is_empty_and_usable),
       CASE_FLAGS(refuses_what_could_not_be_found_again, TEST_NO_TORTURE))
