@@ -1,7 +1,11 @@
 #include "base/panic.h"
 #include "tests/lib/test.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static void write_text(const char *text)
@@ -100,8 +104,66 @@ static void aborts_when_nobody_listens(struct test *t)
 out:;
 }
 
+/* A full pipe, which the third alarm empties: a write that waits for room is interrupted first. */
+static int full_pipe[2];
+static volatile sig_atomic_t alarms;
+
+static void empty_the_pipe(int signal_number)
+{
+    char bytes[4096];
+    int saved = errno;
+
+    (void)signal_number;
+    if (++alarms == 3) {
+        while (read(full_pipe[0], bytes, sizeof(bytes)) > 0)
+            ;
+    }
+    errno = saved;
+}
+
+static bool fill_a_pipe(void)
+{
+    static const char bytes[4096];
+
+    if (pipe2(full_pipe, O_CLOEXEC | O_NONBLOCK))
+        return false;
+    while (write(full_pipe[1], bytes, sizeof(bytes)) > 0)
+        ;
+    return fcntl(full_pipe[1], F_SETFL, 0) == 0;
+}
+
+static int tick_every(long us)
+{
+    struct itimerval timer = { .it_interval.tv_usec = us, .it_value.tv_usec = us };
+
+    return setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void a_signal_does_not_cut_what_is_written(struct test *t)
+{
+    struct sigaction action = { .sa_handler = empty_the_pipe };
+    char said[8] = "";
+    int saved = dup(STDERR_FILENO);
+
+    CHECK(t, saved >= 0 && fill_a_pipe());
+    CHECK(t, dup2(full_pipe[1], STDERR_FILENO) == STDERR_FILENO);
+    CHECK_OK(t, sigaction(SIGALRM, &action, NULL));
+    CHECK_OK(t, tick_every(2000));
+    write_text("kept");
+    CHECK_OK(t, tick_every(0));
+    CHECK(t, alarms >= 3);
+    CHECK_INT(t, read(full_pipe[0], said, sizeof(said)), ==, 4);
+    CHECK_TEXT(t, said, "kept");
+out:
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(full_pipe[0]);
+    close(full_pipe[1]);
+}
+
 TESTS(CASE(an_assertion_that_holds_is_silent), CASE_FLAGS(says_where_and_what, TEST_NO_TORTURE),
       CASE_FLAGS(long_text_is_cut, TEST_NO_TORTURE),
       CASE_FLAGS(dumpers_are_asked_in_order, TEST_NO_TORTURE),
       CASE_FLAGS(a_dumper_that_panics_ends_the_dump, TEST_NO_TORTURE),
-      CASE_FLAGS(aborts_when_nobody_listens, TEST_NO_TORTURE))
+      CASE_FLAGS(aborts_when_nobody_listens, TEST_NO_TORTURE),
+      CASE_FLAGS(a_signal_does_not_cut_what_is_written, TEST_NO_TORTURE))
