@@ -34,16 +34,15 @@ void log_open(const struct log_sink *new_sink)
     sink = new_sink ? *new_sink : (struct log_sink){ .write = NULL };
 }
 
+/* The index of the name, or a negative code. */
 static int find(struct span name, const char *const *names, size_t count, const char *what,
-                const char *choices, size_t *ret_index, struct hvd_err *err)
+                const char *choices, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
 
     for (size_t i = 0; i < count; i++) {
-        if (span_is(name, names[i])) {
-            *ret_index = i;
-            return 0;
-        }
+        if (span_is(name, names[i]))
+            return (int)i;
     }
     return err_set(err, HVD_E_INVAL, "%s: no such log %s; there are %s",
                    text_quote(name.at, name.length, quoted), what, choices);
@@ -55,30 +54,29 @@ static int read_part(struct span part, bool first, enum log_level *levels_of, st
     struct span level = part;
     struct span subsystem = { NULL, 0 };
     char quoted[TEXT_QUOTE_MAX];
-    size_t level_index;
-    size_t index;
-    int rc;
+    int wanted;
+    int index;
 
     if (part.length && memchr(part.at, ':', part.length))
         span_next(&level, ':', &subsystem);
-    rc = find(level, level_names, ARRAY_SIZE(level_names), "level", "error, warning, info, debug",
-              &level_index, err);
-    if (rc)
-        return rc;
+    wanted = find(level, level_names, ARRAY_SIZE(level_names), "level",
+                  "error, warning, info, debug", err);
+    if (wanted < 0)
+        return wanted;
     if (subsystem.at) {
-        rc = find(subsystem, subsystem_names, ARRAY_SIZE(subsystem_names), "subsystem",
-                  subsystem_choices + strlen(", "), &index, err);
-        if (!rc)
-            levels_of[index] = (enum log_level)level_index;
-        return rc;
+        index = find(subsystem, subsystem_names, ARRAY_SIZE(subsystem_names), "subsystem",
+                     subsystem_choices + strlen(", "), err);
+        if (index < 0)
+            return index;
+        levels_of[index] = (enum log_level)wanted;
+        return 0;
     }
     if (!first)
         return err_set(err, HVD_E_INVAL,
-                       "%s: a log level for all would undo the parts before it; "
-                       "write it first",
+                       "%s: a log level for all would undo the parts before it; write it first",
                        text_quote(part.at, part.length, quoted));
     for (index = 0; index < LOG_SUBSYSTEM_COUNT; index++)
-        levels_of[index] = (enum log_level)level_index;
+        levels_of[index] = (enum log_level)wanted;
     return 0;
 }
 
