@@ -18,7 +18,8 @@ void buf_init(struct buf *buf, size_t max);
 void buf_release(struct buf *buf);
 void buf_clear(struct buf *buf); /* forgets the bytes, keeps the memory */
 
-/* Each returns 0, HVD_E_NOMEM, or HVD_E_LIMIT past max; on failure buf is as it was. */
+/* Each returns 0, HVD_E_NOMEM, or HVD_E_LIMIT past max; buf_printf also HVD_E_INVAL for what cannot
+ * be formatted. On failure buf is as it was. What is appended must not lie in buf itself. */
 int buf_reserve(struct buf *buf, size_t more) MUST_CHECK;
 int buf_append(struct buf *buf, const void *bytes, size_t length) MUST_CHECK;
 int buf_append_text(struct buf *buf, const char *text) MUST_CHECK;

@@ -1,7 +1,8 @@
 #include "base/err.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define CODES(X)                                              \
@@ -53,31 +54,30 @@ const char *err_name(int code)
 
 int err_set(struct hvd_err *err, int code, const char *format, ...)
 {
+    char text[ERR_TEXT_MAX]; /* put together here: an argument may be the text of the err */
     va_list args;
+    size_t length;
 
-    if (err) {
-        err->code = code;
-        va_start(args, format);
-        vsnprintf(err->text, sizeof(err->text), format, args);
-        va_end(args);
-    }
+    if (!err)
+        return code;
+    va_start(args, format);
+    length = text_line(text, sizeof(text), format, args);
+    va_end(args);
+    err->code = code;
+    memcpy(err->text, text, length + 1);
     return code;
 }
 
 int err_prefix(struct hvd_err *err, int code, const char *format, ...)
 {
-    char old[ERR_TEXT_MAX];
+    char prefix[ERR_TEXT_MAX];
     va_list args;
-    size_t used;
 
     if (!err)
         return code;
-    memcpy(old, err->text, sizeof(old));
-    err->code = code;
+    err->text[sizeof(err->text) - 1] = '\0'; /* it may be one that nobody has filled */
     va_start(args, format);
-    vsnprintf(err->text, sizeof(err->text), format, args);
+    text_line(prefix, sizeof(prefix), format, args);
     va_end(args);
-    used = strlen(err->text);
-    snprintf(err->text + used, sizeof(err->text) - used, ": %s", old);
-    return code;
+    return err_set(err, code, "%s: %s", prefix, err->text[0] ? err->text : err_text(code));
 }

@@ -28,10 +28,12 @@ const char *err_text(int code);
 /* The code's name as it stands in hvd.h ("HVD_E_LIMIT"); "HVD_?" for others. */
 const char *err_name(int code);
 
-/* Fills err (may be NULL) and returns code, so that one line both reports and returns. */
+/* Fills err (may be NULL) and returns code, so that one line both reports and returns. The text is
+ * one line (text_line); its arguments may point into err. */
 int err_set(struct hvd_err *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Puts "prefix: " before the text that is there: who was asked to do what failed below. */
+/* Puts "prefix: " before the text that is there, or before the code's sentence when there is none:
+ * who was asked to do what failed below. */
 int err_prefix(struct hvd_err *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
 #endif

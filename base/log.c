@@ -3,12 +3,11 @@
 #include "base/text.h"
 #include "base/time.h"
 
+#include <limits.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#define LINE_MAX_BYTES 1024
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
 
@@ -17,6 +16,11 @@ static const char *const subsystem_names[] = {
     LOG_SUBSYSTEMS(NAME)
 #undef NAME
 };
+
+static const char subsystem_choices[] =
+#define CHOICE(id, name) ", " name
+    LOG_SUBSYSTEMS(CHOICE);
+#undef CHOICE
 
 static struct log_sink sink;
 static enum log_level levels[LOG_SUBSYSTEM_COUNT] = {
@@ -30,23 +34,50 @@ void log_open(const struct log_sink *new_sink)
     sink = new_sink ? *new_sink : (struct log_sink){ .write = NULL };
 }
 
+/* The index of the name, or a negative code. */
 static int find(struct span name, const char *const *names, size_t count, const char *what,
-                size_t *ret_index, struct hvd_err *err)
+                const char *choices, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
-    char choices[128] = "";
-    size_t used = 0;
 
     for (size_t i = 0; i < count; i++) {
-        if (span_is(name, names[i])) {
-            *ret_index = i;
-            return 0;
-        }
-        used += (size_t)snprintf(choices + used, sizeof(choices) - used, "%s%s", i ? ", " : "",
-                                 names[i]);
+        if (span_is(name, names[i]))
+            return (int)i;
     }
-    return err_set(err, HVD_E_INVAL, "%s: no such %s; there are %s",
+    return err_set(err, HVD_E_INVAL, "%s: no such log %s; there are %s",
                    text_quote(name.at, name.length, quoted), what, choices);
+}
+
+/* One part of a spec: a level for all, which only the first may be, or "subsystem:level". */
+static int read_part(struct span part, bool first, enum log_level *levels_of, struct hvd_err *err)
+{
+    struct span level = part;
+    struct span subsystem = { NULL, 0 };
+    char quoted[TEXT_QUOTE_MAX];
+    int wanted;
+    int index;
+
+    if (part.length && memchr(part.at, ':', part.length))
+        span_next(&level, ':', &subsystem);
+    wanted = find(level, level_names, ARRAY_SIZE(level_names), "level",
+                  "error, warning, info, debug", err);
+    if (wanted < 0)
+        return wanted;
+    if (subsystem.at) {
+        index = find(subsystem, subsystem_names, ARRAY_SIZE(subsystem_names), "subsystem",
+                     subsystem_choices + strlen(", "), err);
+        if (index < 0)
+            return index;
+        levels_of[index] = (enum log_level)wanted;
+        return 0;
+    }
+    if (!first)
+        return err_set(err, HVD_E_INVAL,
+                       "%s: a log level for all would undo the parts before it; write it first",
+                       text_quote(part.at, part.length, quoted));
+    for (index = 0; index < LOG_SUBSYSTEM_COUNT; index++)
+        levels_of[index] = (enum log_level)wanted;
+    return 0;
 }
 
 int log_set_levels(const char *spec, struct hvd_err *err)
@@ -54,30 +85,13 @@ int log_set_levels(const char *spec, struct hvd_err *err)
     enum log_level wanted[LOG_SUBSYSTEM_COUNT];
     struct span rest = { spec, strlen(spec) };
     struct span part;
-    int rc;
 
     memcpy(wanted, levels, sizeof(wanted));
     while (span_next(&rest, ',', &part)) {
-        struct span level = part;
-        struct span subsystem = { NULL, 0 };
-        size_t level_index;
-        size_t index;
+        int rc = read_part(part, part.at == spec, wanted, err);
 
-        if (part.length && memchr(part.at, ':', part.length))
-            span_next(&level, ':', &subsystem);
-        rc = find(level, level_names, ARRAY_SIZE(level_names), "log level", &level_index, err);
         if (rc)
             return rc;
-        if (!subsystem.at) {
-            for (index = 0; index < LOG_SUBSYSTEM_COUNT; index++)
-                wanted[index] = (enum log_level)level_index;
-            continue;
-        }
-        rc = find(subsystem, subsystem_names, ARRAY_SIZE(subsystem_names), "log subsystem", &index,
-                  err);
-        if (rc)
-            return rc;
-        wanted[index] = (enum log_level)level_index;
     }
     memcpy(levels, wanted, sizeof(levels));
     return 0;
@@ -88,67 +102,76 @@ bool log_wants(enum log_subsystem subsystem, enum log_level level)
     return sink.write && level <= levels[subsystem];
 }
 
-static bool is_leap(int year)
+struct date {
+    int64_t year;
+    int month; /* 1 to 12 */
+    int day;
+};
+
+/* Not by gmtime_r, which reads the machine's time zone file. Counts in eras of 400 years, and in
+ * years that begin in March, so that the leap day is the last of its year. */
+static struct date date_of(int64_t day_since_1970)
 {
-    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    int64_t day = day_since_1970 + 719468; /* since 0000-03-01 */
+    int64_t era = (day >= 0 ? day : day - 146096) / 146097;
+    int64_t of_era = day - era * 146097;
+    int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
+    int64_t month = (5 * of_year + 2) / 153; /* 0 is March */
+
+    return (struct date){ .year = year + era * 400 + (month >= 10),
+                          .month = (int)(month < 10 ? month + 3 : month - 9),
+                          .day = (int)(of_year - (153 * month + 2) / 5 + 1) };
 }
 
-static int month_days(int year, int month)
-{
-    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-
-    return days[month - 1] + (month == 2 && is_leap(year));
-}
-
-/* "2026-11-21T09:30:01.250Z": sortable, and the same everywhere. Not by gmtime_r, which reads the
- * machine's time zone file. */
+/* "2026-11-21T09:30:01.250Z": sortable, and the same everywhere. A time before 1970, of a machine
+ * whose clock is not set yet, is rounded down too. */
 static size_t stamp(char *out, size_t size, int64_t wall_us)
 {
+    int64_t into_day_us = wall_us % TIME_DAY;
     int64_t day = wall_us / TIME_DAY;
-    int year = 1970;
-    int month = 1;
+    struct date date;
 
-    for (; day >= 365 + is_leap(year); year++)
-        day -= 365 + is_leap(year);
-    for (; day >= month_days(year, month); month++)
-        day -= month_days(year, month);
-    return (size_t)snprintf(out, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year, month,
-                            (int)day + 1, (int)(wall_us / TIME_HOUR % 24),
-                            (int)(wall_us / TIME_MIN % 60), (int)(wall_us / TIME_S % 60),
-                            (int)(wall_us / TIME_MS % 1000));
+    if (into_day_us < 0) {
+        into_day_us += TIME_DAY;
+        day--;
+    }
+    date = date_of(day);
+    return (size_t)snprintf(out, size, "%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%03dZ", date.year,
+                            date.month, date.day, (int)(into_day_us / TIME_HOUR),
+                            (int)(into_day_us / TIME_MIN % 60), (int)(into_day_us / TIME_S % 60),
+                            (int)(into_day_us / TIME_MS % 1000));
 }
 
+/* What stands before the text is far shorter than a line, so `length` never passes its end. */
 void log_line(enum log_subsystem subsystem, enum log_level level, const char *format, ...)
 {
-    char line[LINE_MAX_BYTES + 1];
+    char line[LOG_LINE_MAX];
     size_t length;
     va_list args;
 
     if (!log_wants(subsystem, level))
         return;
-    length = stamp(line, LINE_MAX_BYTES, sink.wall_us(sink.arg));
-    length += (size_t)snprintf(line + length, LINE_MAX_BYTES - length,
-                               " %s %s: ", level_names[level], subsystem_names[subsystem]);
+    length = stamp(line, sizeof(line), sink.wall_us(sink.arg));
+    length += (size_t)snprintf(line + length, sizeof(line) - length, " %s %s: ", level_names[level],
+                               subsystem_names[subsystem]);
     va_start(args, format);
-    vsnprintf(line + length, LINE_MAX_BYTES - length, format, args);
+    length += text_line(line + length, sizeof(line) - length, format, args);
     va_end(args);
-    for (char *c = line + length; *c; c++) {
-        if (*c == '\n' || *c == '\r')
-            *c = ' '; /* one line stays one line, whatever a peer sent */
-    }
-    length = strlen(line);
     line[length++] = '\n';
     sink.write(sink.arg, line, length);
 }
 
 bool log_limit_pass(struct log_limit *limit, int64_t now_us, unsigned *ret_held)
 {
-    if (limit->passed == 0 || now_us - limit->since_us >= limit->window_us) {
+    if (limit->passed == 0 || now_us < limit->since_us ||
+        now_us - limit->since_us >= limit->window_us) {
         limit->since_us = now_us;
         limit->passed = 0;
     }
     if (limit->passed >= limit->burst) {
-        limit->held++;
+        if (limit->held < UINT_MAX)
+            limit->held++;
         return false;
     }
     limit->passed++;

@@ -57,12 +57,13 @@ void *mem_zalloc_array(size_t count, size_t size)
 
 char *mem_strndup(const char *text, size_t length)
 {
-    char *copy = mem_alloc(length + 1);
+    char *copy = length < SIZE_MAX ? mem_alloc(length + 1) : NULL;
 
-    if (copy) {
+    if (!copy)
+        return NULL;
+    if (length)
         memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
+    copy[length] = '\0';
     return copy;
 }
 

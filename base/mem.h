@@ -27,7 +27,7 @@ void *mem_resize(void *block, size_t bytes) MUST_CHECK;
 /* count x size with the overflow checked. */
 void *mem_zalloc_array(size_t count, size_t size) MUST_CHECK;
 
-/* A NUL-terminated copy of the first length bytes of text. */
+/* A NUL-terminated copy of the first length bytes of text; of none, text may be NULL. */
 char *mem_strndup(const char *text, size_t length) MUST_CHECK;
 char *mem_strdup(const char *text) MUST_CHECK;
 

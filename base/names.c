@@ -82,18 +82,19 @@ static int grow(struct names *names)
 int names_put(struct names *names, const char *key, size_t length, uint32_t number)
 {
     struct names_slot *slot;
-    uint64_t hash = hash_of(key, length);
+    uint64_t hash;
     int rc;
 
     ASSERT(key && number != NAMES_NONE);
+    if (names_find(names, key, length) != NAMES_NONE)
+        return HVD_E_EXISTS;
     if (names->count * 2 >= names->capacity) {
         rc = grow(names);
         if (rc)
             return rc;
     }
+    hash = hash_of(key, length);
     slot = slot_for(names->slots, names->capacity, hash, key, length);
-    if (slot->key)
-        return HVD_E_EXISTS;
     *slot = (struct names_slot){ .key = key, .length = length, .hash = hash, .number = number };
     names->count++;
     return 0;

@@ -1,5 +1,6 @@
 #include "base/panic.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@ void panic_write(const char *text, size_t length)
     while (length > 0) {
         ssize_t wrote = write(STDERR_FILENO, text, length);
 
+        if (wrote < 0 && errno == EINTR)
+            continue;
         if (wrote <= 0)
             return; /* nobody is listening; the abort still tells */
         text += wrote;

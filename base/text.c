@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include "base/panic.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,6 +113,13 @@ static size_t utf8_length(const unsigned char *at, size_t left)
     return length;
 }
 
+/* Whether a control character starts here: below ' ', DEL, and U+0080 to U+009F, the eight-bit ones
+ * that terminals obey as well. */
+static bool is_control(const unsigned char *at)
+{
+    return at[0] < ' ' || at[0] == 0x7f || (at[0] == 0xc2 && (at[1] & 0xe0) == 0x80);
+}
+
 bool text_is_clean(const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -119,11 +128,37 @@ bool text_is_clean(const char *text, size_t length)
     while (i < length) {
         size_t step = utf8_length(at + i, length - i);
 
-        if (step == 0 || at[i] == 0x7f || (at[i] < ' ' && at[i] != '\t' && at[i] != '\n'))
+        if (step == 0 || (is_control(at + i) && at[i] != '\t' && at[i] != '\n'))
             return false;
         i += step;
     }
     return true;
+}
+
+size_t text_line(char *line, size_t size, const char *format, va_list args)
+{
+    unsigned char *at = (unsigned char *)line;
+    int wanted;
+
+    ASSERT(size >= 8);
+    wanted = vsnprintf(line, size, format, args);
+    if (wanted < 0)
+        wanted = snprintf(line, size, "%s", format);
+    if ((size_t)wanted >= size) {
+        size_t cut = size - 4;
+
+        for (int i = 0; i < 3 && (at[cut] & 0xc0) == 0x80; i++)
+            cut--;
+        memcpy(line + cut, "...", 4);
+    }
+    for (; *at; at++) {
+        if (!is_control(at))
+            continue;
+        if (*at == 0xc2)
+            *at++ = ' ';
+        *at = ' ';
+    }
+    return (size_t)(at - (unsigned char *)line);
 }
 
 #define NEAREST_MAX 40

@@ -6,6 +6,8 @@
 
 #include "base/err.h"
 
+#include <stdarg.h>
+
 /* A run of bytes somewhere else: borrowed, not terminated. */
 struct span {
     const char *at;
@@ -30,6 +32,11 @@ int text_parse_u64(struct span span, uint64_t min, uint64_t max, const char *wha
 #define TEXT_QUOTE_SHOWN 48
 #define TEXT_QUOTE_MAX   (4 * TEXT_QUOTE_SHOWN + 6)
 const char *text_quote(const char *text, size_t length, char quoted[TEXT_QUOTE_MAX]);
+
+/* One line, whatever its arguments hold: formatted into size bytes (8 at least), control characters
+ * as blanks, and ending in "..." where it had to be cut, between two characters. Arguments that
+ * cannot be formatted leave the format itself. Returns the length. */
+size_t text_line(char *line, size_t size, const char *format, va_list args) PRINTF_LIKE(3, 0);
 
 /* Valid UTF-8 without control characters other than tab and newline. */
 bool text_is_clean(const char *text, size_t length);

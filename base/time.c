@@ -20,10 +20,12 @@ static const struct {
     { "us", 1        },
 };
 
+#define SCALE_MAX 1000000 /* six decimals */
+
 struct amount {
-    int64_t whole;
+    int64_t whole;    /* past LIMIT_DURATION_US, no more than that is known of it */
     int64_t fraction; /* in units of 1/scale */
-    int64_t scale;
+    int64_t scale;    /* past SCALE_MAX: too many decimals, and no fraction */
 };
 
 static bool is_digit(char c)
@@ -31,26 +33,24 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Digits, and at most six decimals; NULL when there are none or too many. */
+/* Digits and perhaps decimals; NULL when there are none. */
 static const char *read_amount(const char *at, struct amount *ret_amount)
 {
     struct amount amount = { .scale = 1 };
-    const char *start = at;
 
-    for (; is_digit(*at); at++) {
-        if (amount.whole > LIMIT_DURATION_US)
-            return NULL;
-        amount.whole = amount.whole * 10 + (*at - '0');
-    }
-    if (at == start)
+    if (!is_digit(*at))
         return NULL;
+    for (; is_digit(*at); at++) {
+        if (amount.whole <= LIMIT_DURATION_US)
+            amount.whole = amount.whole * 10 + (*at - '0');
+    }
     if (*at == '.') {
         at++;
         if (!is_digit(*at))
             return NULL;
         for (; is_digit(*at); at++) {
-            if (amount.scale >= 1000000)
-                return NULL;
+            if (amount.scale > SCALE_MAX)
+                continue;
             amount.fraction = amount.fraction * 10 + (*at - '0');
             amount.scale *= 10;
         }
@@ -75,6 +75,32 @@ static int read_unit(const char **at)
     return -1;
 }
 
+/* Adds so many units to *total_us, or says why not; `text` is the whole duration. */
+static int add_amount(const struct amount *amount, int64_t unit_us, const char *text,
+                      int64_t *total_us, struct hvd_err *err)
+{
+    char quoted[TEXT_QUOTE_MAX];
+    int64_t us;
+
+    text_quote(text, strlen(text), quoted);
+    if (amount->whole > LIMIT_DURATION_US / unit_us)
+        goto too_long;
+    if (amount->scale > SCALE_MAX)
+        return err_set(err, HVD_E_INVAL, "%s: more than six decimals; write a smaller unit",
+                       quoted);
+    if (amount->fraction * unit_us % amount->scale != 0)
+        return err_set(err, HVD_E_INVAL, "%s: finer than a microsecond; write fewer decimals",
+                       quoted);
+    us = amount->whole * unit_us + amount->fraction * unit_us / amount->scale;
+    if (us > LIMIT_DURATION_US - *total_us)
+        goto too_long;
+    *total_us += us;
+    return 0;
+
+too_long:
+    return err_set(err, HVD_E_LIMIT, "%s: longer than ten years; write \"never\" instead", quoted);
+}
+
 int time_parse(const char *text, int64_t *ret_us, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
@@ -91,21 +117,17 @@ int time_parse(const char *text, int64_t *ret_us, struct hvd_err *err)
         const char *after = read_amount(at, &amount);
         bool bare;
         int unit;
+        int rc;
 
         if (!after)
             goto malformed;
         bare = *after == '\0';
         unit = read_unit(&after);
-        if (unit <= smallest || (bare && at != text))
+        if (unit <= smallest || (bare && at != text) || (amount.scale > 1 && *after))
             goto malformed;
-        if (amount.whole > (LIMIT_DURATION_US - total) / units[unit].us)
-            return err_set(err, HVD_E_LIMIT, "%s: longer than ten years; write \"never\" instead",
-                           text_quote(text, strlen(text), quoted));
-        total += amount.whole * units[unit].us;
-        if (amount.fraction * units[unit].us % amount.scale != 0)
-            return err_set(err, HVD_E_INVAL, "%s: finer than a microsecond",
-                           text_quote(text, strlen(text), quoted));
-        total += amount.fraction * units[unit].us / amount.scale;
+        rc = add_amount(&amount, units[unit].us, text, &total, err);
+        if (rc)
+            return rc;
         smallest = unit;
         at = after;
     } while (*at);

@@ -17,12 +17,14 @@
 #define TIME_TEXT_MAX 48
 
 /*
- * "10" and "10s" are ten seconds; also us, ms, m, h, d, decimals ("1.5s") and compounds ("1h30m",
- * units falling). Up to LIMIT_DURATION_US. "never" gives TIME_NEVER.
+ * "10" and "10s" are ten seconds; also us, ms, m, h, d, compounds ("1h30m", units falling), and up
+ * to six decimals in the last unit ("1.5s"), none finer than a microsecond. Up to
+ * LIMIT_DURATION_US. "never" gives TIME_NEVER.
  */
 int time_parse(const char *text, int64_t *ret_us, struct hvd_err *err);
 
-/* The shortest text that time_parse reads back to the same value. Returns text. */
+/* "1h30m", "12.5s", "250ms": whatever time_parse gives, it reads back from this text. A negative
+ * value, which it never gives, is shown with a "-". Returns text. */
 const char *time_format(int64_t us, char text[TIME_TEXT_MAX]);
 
 /* a + b, and TIME_NEVER where it would overflow. Neither may be negative. */

@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/time.h"
 
 #include <inttypes.h>
@@ -58,7 +59,6 @@ void trace_add(struct trace *trace, int64_t now_us, const char *format, ...)
     char *line;
     va_list args;
     int head;
-    int body;
 
     if (!trace)
         return;
@@ -67,10 +67,8 @@ void trace_add(struct trace *trace, int64_t now_us, const char *format, ...)
     head = snprintf(line, TRACE_LINE_MAX, "[%6" PRId64 ".%03" PRId64 "] ", now_us / TIME_S,
                     now_us / TIME_MS % 1000);
     va_start(args, format);
-    body = vsnprintf(line + head, TRACE_LINE_MAX - (size_t)head, format, args);
+    text_line(line + head, TRACE_LINE_MAX - (size_t)head, format, args);
     va_end(args);
-    if (body >= TRACE_LINE_MAX - head)
-        memcpy(line + TRACE_LINE_MAX - 4, "...", 4);
     trace->written++;
     if (trace->tap)
         trace->tap(trace->tap_arg, line);

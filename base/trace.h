@@ -29,7 +29,7 @@ int trace_init(struct trace *trace, const char *name, size_t lines) MUST_CHECK;
 void trace_release(struct trace *trace);
 void trace_set_tap(struct trace *trace, trace_tap_fn *tap, void *arg);
 
-/* A NULL trace is silent. */
+/* Foreign text cannot make a second line of it (text_line). A NULL trace is silent. */
 void trace_add(struct trace *trace, int64_t now_us, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* The line that is `back` lines old (0 = the last one); NULL when it is not kept. */

@@ -35,7 +35,40 @@ static void prefix_says_who_asked(struct test *t)
     err_set(&err, HVD_E_IO, "no such file");
     CHECK_CODE(t, err_prefix(&err, HVD_E_INVAL, "host file '%s'", "x"), HVD_E_INVAL);
     CHECK_TEXT(t, err.text, "host file 'x': no such file");
+    CHECK_INT(t, err.code, ==, HVD_E_INVAL);
     CHECK_CODE(t, err_prefix(NULL, HVD_E_INVAL, "x"), HVD_E_INVAL);
+out:;
+}
+
+static void prefix_of_nothing_gives_the_sentence(struct test *t)
+{
+    struct hvd_err err = { 0 };
+
+    CHECK_CODE(t, err_prefix(&err, HVD_E_NOMEM, "host file"), HVD_E_NOMEM);
+    CHECK_TEXT(t, err.text, "host file: out of memory");
+out:;
+}
+
+static void arguments_may_be_the_text_itself(struct test *t)
+{
+    struct hvd_err err = { 0 };
+
+    err_set(&err, HVD_E_IO, "no such file");
+    err_set(&err, HVD_E_INVAL, "'%s', they said", err.text);
+    CHECK_TEXT(t, err.text, "'no such file', they said");
+    err_prefix(&err, HVD_E_INVAL, "%s and", err.text);
+    CHECK_TEXT(t, err.text, "'no such file', they said and: 'no such file', they said");
+out:;
+}
+
+static void text_is_one_line(struct test *t)
+{
+    struct hvd_err err = { 0 };
+
+    err_set(&err, HVD_E_IO, "%s", "two\nlines");
+    CHECK_TEXT(t, err.text, "two lines");
+    err_prefix(&err, HVD_E_IO, "%s", "three\n");
+    CHECK_TEXT(t, err.text, "three : two lines");
 out:;
 }
 
@@ -48,10 +81,30 @@ static void long_text_is_cut(struct test *t)
     big[sizeof(big) - 1] = '\0';
     err_set(&err, HVD_E_IO, "%s", big);
     CHECK_INT(t, strlen(err.text), ==, ERR_TEXT_MAX - 1);
+    CHECK_HAS(t, err.text, "xx...");
+    err_prefix(&err, HVD_E_IO, "host file");
+    CHECK_INT(t, strlen(err.text), ==, ERR_TEXT_MAX - 1);
+    CHECK_HAS(t, err.text, "host file: xx");
+    CHECK_TEXT(t, err.text + ERR_TEXT_MAX - 6, "xx...");
     err_prefix(&err, HVD_E_IO, "%s", big);
+    CHECK_INT(t, strlen(err.text), ==, ERR_TEXT_MAX - 1);
+    CHECK_TEXT(t, err.text + ERR_TEXT_MAX - 6, "xx...");
+out:;
+}
+
+/* As on the stack of a caller whose callee failed and did not say why. */
+static void text_that_nobody_filled_is_not_read_past(struct test *t)
+{
+    struct hvd_err err;
+
+    memset(&err, 'x', sizeof(err));
+    CHECK_CODE(t, err_prefix(&err, HVD_E_IO, "host file"), HVD_E_IO);
+    CHECK_HAS(t, err.text, "host file: xx");
     CHECK_INT(t, strlen(err.text), ==, ERR_TEXT_MAX - 1);
 out:;
 }
 
 TESTS(CASE(every_code_has_text_and_name), CASE(set_fills_and_returns), CASE(prefix_says_who_asked),
-      CASE(long_text_is_cut))
+      CASE(prefix_of_nothing_gives_the_sentence), CASE(arguments_may_be_the_text_itself),
+      CASE(text_is_one_line), CASE(long_text_is_cut),
+      CASE(text_that_nobody_filled_is_not_read_past))
