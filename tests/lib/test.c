@@ -6,6 +6,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef HVD_COVER
+#include <gcov.h>
+#endif
 
 #define CASE_TIMEOUT_S 120
 
@@ -41,6 +45,26 @@ bool test_has_text(const char *whole, const char *part)
     return whole && strstr(whole, part);
 }
 
+/* An abort drops what the process has counted for the coverage report; a child that panics on
+ * purpose writes its own counts first, without those it was forked with. */
+#ifdef HVD_COVER
+static void dump_coverage(int signal_number)
+{
+    (void)signal_number;
+    __gcov_dump();
+}
+
+static void keep_coverage(void)
+{
+    __gcov_reset();
+    signal(SIGABRT, dump_coverage);
+}
+#else
+static void keep_coverage(void)
+{
+}
+#endif
+
 /* The child gets -1 and runs on with its standard error in the pipe; the parent gets the other end.
  */
 int test_panic_begin(void)
@@ -59,6 +83,7 @@ int test_panic_begin(void)
 
         setrlimit(RLIMIT_CORE, &none);
         dup2(fds[1], STDERR_FILENO);
+        keep_coverage();
         return -1;
     }
     close(fds[1]);
