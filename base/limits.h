@@ -46,5 +46,7 @@
 /* What is kept */
 #define LIMIT_BLACKLIST_ENTRIES      65536
 #define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
+#define LIMIT_BLACKLIST_REMEMBERED   32  /* incarnations, and times of failures, per host or slot */
+#define LIMIT_DB_PATH_BYTES          480 /* SQLite stops at 512, and appends to the name */
 
 #endif

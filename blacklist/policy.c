@@ -1,0 +1,83 @@
+#include "blacklist/policy.h"
+
+#include "base/limits.h"
+#include "base/panic.h"
+#include "base/time.h"
+
+void policy_init(struct policy *policy)
+{
+    *policy = (struct policy){
+        .lower_us = 10 * TIME_S,
+        .upper_us = 10 * TIME_MIN,
+        .scope = SCOPE_SLOT,
+        .restarts_window_us = TIME_HOUR,
+        .decay_us = 10 * TIME_MIN,
+    };
+}
+
+static int check_range(const struct policy *policy, struct hvd_err *err)
+{
+    char lower[TIME_TEXT_MAX];
+    char upper[TIME_TEXT_MAX];
+
+    time_format(policy->lower_us, lower);
+    time_format(policy->upper_us, upper);
+    if (policy->lower_us < 0)
+        return err_set(err, HVD_E_INVAL, "cooldown range %s to %s: it may not start below 0", lower,
+                       upper);
+    if (policy->upper_us > LIMIT_DURATION_US)
+        return err_set(err, HVD_E_LIMIT,
+                       "cooldown range %s to %s: longer than ten years; bar for ever instead",
+                       lower, upper);
+    if (policy->lower_us > policy->upper_us)
+        return err_set(err, HVD_E_INVAL,
+                       "cooldown range %s to %s: the first may not be longer than the second; "
+                       "swap them",
+                       lower, upper);
+    return 0;
+}
+
+int policy_check(const struct policy *policy, struct hvd_err *err)
+{
+    char text[TIME_TEXT_MAX];
+    int rc = check_range(policy, err);
+
+    if (rc)
+        return rc;
+    if (policy->scope != SCOPE_SLOT && policy->scope != SCOPE_HOST)
+        return err_set(err, HVD_E_INVAL, "scope %d: it is neither slot nor host",
+                       (int)policy->scope);
+    if (policy->decay_us <= 0)
+        return err_set(err, HVD_E_INVAL,
+                       "decay %s: it must be longer than 0; write \"never\" to forgive nothing",
+                       time_format(policy->decay_us, text));
+    if (policy->restarts_max > LIMIT_BLACKLIST_REMEMBERED)
+        return err_set(err, HVD_E_LIMIT,
+                       "restart budget %u: at most %d restarts can be counted; 0 means no budget",
+                       policy->restarts_max, LIMIT_BLACKLIST_REMEMBERED);
+    if (policy->restarts_max > 0 &&
+        (policy->restarts_window_us <= 0 || policy->restarts_window_us > LIMIT_DURATION_US))
+        return err_set(err, HVD_E_INVAL,
+                       "restart window %s: it must be longer than 0 and at most ten years",
+                       time_format(policy->restarts_window_us, text));
+    return 0;
+}
+
+int64_t policy_cooldown_us(const struct policy *policy, uint32_t failures, int64_t jitter_us)
+{
+    int64_t cooldown_us = policy->lower_us;
+
+    ASSERT(failures > 0 && jitter_us >= 0 && jitter_us <= policy->lower_us);
+    if (cooldown_us == 0)
+        return 0;
+    /* It stops at U, and ten years are far from overflow. */
+    for (uint32_t n = 1; n < failures && cooldown_us < policy->upper_us; n++)
+        cooldown_us *= 2;
+    cooldown_us += jitter_us;
+    return cooldown_us < policy->upper_us ? cooldown_us : policy->upper_us;
+}
+
+int64_t policy_jitter_us(const struct policy *policy, struct rng *rng)
+{
+    return (int64_t)rng_below(rng, (uint64_t)policy->lower_us + 1);
+}

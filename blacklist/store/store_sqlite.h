@@ -1,0 +1,15 @@
+/*
+ * store_sqlite.h: the blacklist in a SQLite file (sqlite/db.h says what a damaged, foreign or
+ * locked one is answered with).
+ */
+#ifndef BLACKLIST_STORE_STORE_SQLITE_H
+#define BLACKLIST_STORE_STORE_SQLITE_H
+
+#include "blacklist/store.h"
+#include "sqlite/db.h"
+
+/* The options are borrowed until it is closed; codes as of db_open. */
+int store_sqlite_open(const char *path, const struct db_options *options,
+                      struct blacklist_store **ret_store, struct hvd_err *err) MUST_CHECK;
+
+#endif

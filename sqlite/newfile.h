@@ -1,0 +1,35 @@
+/*
+ * newfile.h: a database file that is there complete or not at all.
+ *
+ * It is made under a temporary name beside its real one, synced and then renamed, so whatever
+ * stands under the real name was complete once. The directory is locked meanwhile: two processes
+ * never make the same file, and what one left behind when it died is removed by the next.
+ */
+#ifndef SQLITE_NEWFILE_H
+#define SQLITE_NEWFILE_H
+
+#include "base/err.h"
+#include "base/limits.h"
+
+struct newfile {
+    const char *path;                   /* borrowed until released */
+    char temp[LIMIT_DB_PATH_BYTES + 5]; /* the name to make it under */
+    int dir_fd;
+};
+
+/*
+ * Makes the temporary file, empty. Locks the directory, waiting wait_ms for who has it.
+ * HVD_E_EXISTS when the file is there by now, HVD_E_BUSY, HVD_E_NOTFOUND without the directory,
+ * HVD_E_DENIED, HVD_E_CORRUPT when the file is gone and its -wal or -journal is not. To be released
+ * in any case.
+ */
+int newfile_begin(struct newfile *newfile, const char *path, int wait_ms,
+                  struct hvd_err *err) MUST_CHECK;
+
+/* The file under the temporary name, closed by now, becomes the real one, durably. */
+int newfile_publish(struct newfile *newfile, struct hvd_err *err) MUST_CHECK;
+
+/* Unlocks. What was not published is gone. */
+void newfile_release(struct newfile *newfile);
+
+#endif

@@ -1,0 +1,759 @@
+#include "base/time.h"
+#include "blacklist/blacklist.h"
+#include "tests/lib/records.h"
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+
+#define HOST BLACKLIST_WHOLE_HOST
+#define S    TIME_S
+#define WALL (INT64_C(1700000000) * TIME_S) /* the wall clock when the monotonic one is at 0 */
+
+static struct blacklist blacklist;
+static struct blacklist_change change;
+static struct rng rng;
+
+/* Cooldowns of 10-20 s, 20-30 s, 40-50 s, 80-90 s, and 100 s from then on. */
+static void start(void (*adjust)(struct policy *policy))
+{
+    struct policy policy;
+
+    policy_init(&policy);
+    policy.lower_us = 10 * S;
+    policy.upper_us = 100 * S;
+    if (adjust)
+        adjust(&policy);
+    rng_seed(&rng, 7);
+    blacklist_init(&blacklist, &policy, NULL);
+}
+
+static void for_ever(struct policy *policy)
+{
+    policy->forever = true;
+}
+
+static void by_host(struct policy *policy)
+{
+    policy->scope = SCOPE_HOST;
+}
+
+static void three_in_an_hour(struct policy *policy)
+{
+    policy->restarts_max = 3;
+    policy->restarts_window_us = TIME_HOUR;
+    policy->upper_us = 10 * S;
+}
+
+static void no_cooldown(struct policy *policy)
+{
+    policy->lower_us = 0;
+}
+
+static void no_decay(struct policy *policy)
+{
+    policy->decay_us = TIME_NEVER;
+}
+
+static int fail(const char *host, uint32_t slot, uint64_t incarnation, int64_t now_us)
+{
+    struct blacklist_failure failure = { host, slot, incarnation, "exit code 1" };
+
+    return blacklist_failure(&blacklist, &failure, now_us, WALL + now_us, &rng, &change, NULL);
+}
+
+static struct blacklist_verdict verdict(const char *host, uint32_t slot, int64_t now_us)
+{
+    return blacklist_verdict(&blacklist, host, slot, now_us);
+}
+
+static size_t healthy(const char *host, uint32_t slot, int64_t since_us, int64_t now_us)
+{
+    static struct blacklist_record changed[2];
+
+    return blacklist_healthy(&blacklist, host, slot, since_us, now_us, WALL + now_us, changed);
+}
+
+static void what_is_unknown_is_ok(struct test *t)
+{
+    struct blacklist_verdict v;
+
+    start(NULL);
+    v = verdict("a", 0, 0);
+    CHECK_INT(t, v.state, ==, BLACKLIST_OK);
+    CHECK_INT(t, v.failures, ==, 0);
+    CHECK_TEXT(t, v.reason, "");
+    CHECK_INT(t, blacklist_deadline(&blacklist, 0), ==, TIME_NEVER);
+    CHECK_INT(t, healthy("a", 0, 0, TIME_DAY), ==, 0);
+    CHECK_INT(t, blacklist_count(&blacklist), ==, 0);
+out:
+    blacklist_release(&blacklist);
+    blacklist_release(NULL);
+}
+
+static void a_failure_cools_its_slot_only(struct test *t)
+{
+    struct blacklist_verdict v;
+
+    start(NULL);
+    CHECK_OK(t, fail("a", 1, 1, 5 * S));
+    v = verdict("a", 1, 5 * S);
+    CHECK_INT(t, v.state, ==, BLACKLIST_COOLING);
+    CHECK_INT(t, v.failures, ==, 1);
+    CHECK_INT(t, v.since_us, ==, 5 * S);
+    CHECK_INT(t, v.until_us, >=, 15 * S);
+    CHECK_INT(t, v.until_us, <=, 25 * S);
+    CHECK_TEXT(t, v.reason, "exit code 1");
+    CHECK(t, !v.by_host);
+    CHECK_INT(t, blacklist_deadline(&blacklist, 5 * S), ==, v.until_us);
+    CHECK_INT(t, verdict("a", 0, 5 * S).state, ==, BLACKLIST_OK);
+    CHECK_INT(t, verdict("a", HOST, 5 * S).state, ==, BLACKLIST_OK);
+    CHECK_INT(t, verdict("b", 1, 5 * S).state, ==, BLACKLIST_OK);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void a_change_says_what_to_store(struct test *t)
+{
+    struct blacklist_verdict v;
+
+    start(NULL);
+    CHECK_OK(t, fail("a", 1, 42, 5 * S));
+    v = verdict("a", 1, 5 * S);
+    CHECK(t, !change.none && !change.evicted);
+    CHECK_OK(t, blacklist_record_check(&change.record, NULL));
+    CHECK_OK(t, blacklist_event_check(&change.event, NULL));
+    CHECK_TEXT(t, change.record.host, "a");
+    CHECK_INT(t, change.record.slot, ==, 1);
+    CHECK_INT(t, change.record.failures, ==, 1);
+    CHECK_INT(t, change.record.since_wall_us, ==, WALL + 5 * S);
+    CHECK_INT(t, change.record.until_wall_us, ==, WALL + v.until_us);
+    CHECK_INT(t, change.record.restarts.item[0], ==, WALL + 5 * S);
+    CHECK_INT(t, change.record.incarnations.item[0], ==, 42);
+    CHECK_TEXT(t, change.record.reason, "exit code 1");
+    CHECK_TEXT(t, change.event.host, "a");
+    CHECK_INT(t, change.event.slot, ==, 1);
+    CHECK_INT(t, change.event.incarnation, ==, 42);
+    CHECK_INT(t, change.event.wall_us, ==, WALL + 5 * S);
+    CHECK(t, change.event.counted);
+    CHECK_TEXT(t, change.event.reason, "exit code 1");
+out:
+    blacklist_release(&blacklist);
+}
+
+static void a_cooldown_ends_without_any_call(struct test *t)
+{
+    struct blacklist_verdict v;
+
+    start(NULL);
+    CHECK_OK(t, fail("a", 1, 1, 0));
+    v = verdict("a", 1, 0);
+    CHECK_INT(t, verdict("a", 1, v.until_us - 1).state, ==, BLACKLIST_COOLING);
+    CHECK_INT(t, verdict("a", 1, v.until_us).state, ==, BLACKLIST_OK);
+    CHECK_INT(t, verdict("a", 1, v.until_us).failures, ==, 1);
+    CHECK_INT(t, blacklist_deadline(&blacklist, v.until_us), ==, TIME_NEVER);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void each_counted_failure_doubles_the_cooldown(struct test *t)
+{
+    static const int64_t least[] = { 10, 20, 40, 80, 100, 100 };
+    static const int64_t most[] = { 20, 30, 50, 90, 100, 100 };
+    int64_t now_us = 0;
+
+    start(NULL);
+    for (uint32_t n = 1; n <= ARRAY_SIZE(least); n++) {
+        CHECK_OK(t, fail("a", 1, n, now_us));
+        CHECK(t, change.event.counted);
+        CHECK_INT(t, verdict("a", 1, now_us).failures, ==, n);
+        CHECK_INT(t, verdict("a", 1, now_us).until_us - now_us, >=, least[n - 1] * S);
+        CHECK_INT(t, verdict("a", 1, now_us).until_us - now_us, <=, most[n - 1] * S);
+        now_us = verdict("a", 1, now_us).until_us;
+    }
+out:
+    blacklist_release(&blacklist);
+}
+
+static void a_failed_host_keeps_all_its_slots_out(struct test *t)
+{
+    struct blacklist_verdict v;
+
+    start(NULL);
+    CHECK_OK(t, fail("a", HOST, 1, 0));
+    v = verdict("a", 7, 0);
+    CHECK_INT(t, v.state, ==, BLACKLIST_COOLING);
+    CHECK(t, v.by_host);
+    CHECK(t, !verdict("a", HOST, 0).by_host);
+    CHECK_INT(t, verdict("b", 7, 0).state, ==, BLACKLIST_OK);
+    CHECK_INT(t, verdict("a", 7, v.until_us).state, ==, BLACKLIST_OK);
+out:
+    blacklist_release(&blacklist);
+}
+
+static int load(const char *host, uint32_t slot, int64_t until_us)
+{
+    struct blacklist_record record = { .slot = slot, .failures = 1 };
+
+    snprintf(record.host, sizeof(record.host), "%s", host);
+    record.until_wall_us = until_us == TIME_NEVER ? TIME_NEVER : WALL + until_us;
+    return blacklist_load(&blacklist, &record, 0, WALL, NULL);
+}
+
+static void the_later_end_of_host_and_slot_decides(struct test *t)
+{
+    start(NULL);
+    CHECK_OK(t, load("a", 1, 10 * S));
+    CHECK_OK(t, load("a", 2, 30 * S));
+    CHECK_OK(t, load("a", 3, TIME_NEVER));
+    CHECK_OK(t, load("a", HOST, 20 * S));
+    CHECK(t, verdict("a", 1, 0).by_host);
+    CHECK_INT(t, verdict("a", 1, 0).until_us, ==, 20 * S);
+    CHECK(t, !verdict("a", 2, 0).by_host);
+    CHECK_INT(t, verdict("a", 2, 0).until_us, ==, 30 * S);
+    CHECK_INT(t, verdict("a", 3, 0).state, ==, BLACKLIST_BARRED);
+    CHECK(t, !verdict("a", 1, 20 * S).by_host); /* when all is over the slot speaks for itself */
+
+    CHECK_OK(t, load("b", 1, 10 * S));
+    CHECK_OK(t, load("b", HOST, TIME_NEVER));
+    CHECK_INT(t, verdict("b", 1, 0).state, ==, BLACKLIST_BARRED);
+    CHECK(t, verdict("b", 1, 0).by_host);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void a_failure_while_cooling_goes_to_the_history_only(struct test *t)
+{
+    struct blacklist_verdict before;
+    struct blacklist_verdict after;
+
+    start(NULL);
+    CHECK_OK(t, fail("a", 1, 1, 0));
+    before = verdict("a", 1, 0);
+    CHECK_OK(t, fail("a", 1, 2, 5 * S));
+    after = verdict("a", 1, 5 * S);
+    CHECK(t, !change.none && !change.event.counted);
+    CHECK_INT(t, change.event.incarnation, ==, 2);
+    CHECK_INT(t, change.record.failures, ==, 1);
+    CHECK_INT(t, after.failures, ==, 1);
+    CHECK_INT(t, after.until_us, ==, before.until_us);
+    CHECK_INT(t, after.since_us, ==, 0);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void workers_that_die_with_their_host_are_one_failure(struct test *t)
+{
+    start(NULL);
+    CHECK_OK(t, fail("a", HOST, 100, 0));
+    for (uint32_t slot = 0; slot < 8; slot++) {
+        CHECK_OK(t, fail("a", slot, slot + 1, 0));
+        CHECK(t, !change.event.counted);
+        CHECK_INT(t, change.record.failures, ==, 0);
+        CHECK_OK(t, blacklist_record_check(&change.record, NULL));
+    }
+    CHECK_INT(t, verdict("a", 3, 0).failures, ==, 1);
+    CHECK_INT(t, verdict("a", 3, TIME_MIN).failures, ==, 0);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void a_report_that_comes_again_counts_once(struct test *t)
+{
+    start(NULL);
+    CHECK_OK(t, fail("a", 1, 5, 0));
+    CHECK(t, !change.none);
+    CHECK_OK(t, fail("a", 1, 5, 1 * S));
+    CHECK(t, change.none);
+    CHECK_OK(t, fail("a", 1, 5, TIME_HOUR)); /* late: the cooldown is long over */
+    CHECK(t, change.none);
+    CHECK_INT(t, verdict("a", 1, TIME_HOUR).state, ==, BLACKLIST_OK);
+    CHECK_INT(t, verdict("a", 1, TIME_HOUR).failures, ==, 1);
+    CHECK_OK(t, fail("a", 2, 5, TIME_HOUR)); /* another key */
+    CHECK(t, !change.none);
+    CHECK_OK(t, fail("a", 1, 4, TIME_HOUR)); /* another incarnation, though an earlier one */
+    CHECK(t, change.event.counted);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void for_ever_bars_until_cleared(struct test *t)
+{
+    start(for_ever);
+    CHECK_OK(t, fail("a", 1, 1, 0));
+    CHECK_INT(t, change.record.until_wall_us, ==, TIME_NEVER);
+    CHECK_INT(t, verdict("a", 1, 100 * TIME_DAY).state, ==, BLACKLIST_BARRED);
+    CHECK_INT(t, verdict("a", 1, 100 * TIME_DAY).until_us, ==, TIME_NEVER);
+    CHECK_INT(t, blacklist_deadline(&blacklist, 0), ==, TIME_NEVER);
+    CHECK_OK(t, fail("a", 1, 2, TIME_DAY));
+    CHECK(t, !change.event.counted);
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, TIME_DAY, WALL, &change, NULL));
+    CHECK_INT(t, verdict("a", 1, TIME_DAY).state, ==, BLACKLIST_OK);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void more_restarts_than_the_budget_bar(struct test *t)
+{
+    start(three_in_an_hour);
+    for (uint32_t n = 0; n < 3; n++) {
+        CHECK_OK(t, fail("a", 1, n + 1, n * TIME_MIN));
+        CHECK_INT(t, verdict("a", 1, n * TIME_MIN).state, ==, BLACKLIST_COOLING);
+    }
+    CHECK_OK(t, fail("a", 1, 4, TIME_HOUR)); /* the first is still within the hour */
+    CHECK_INT(t, verdict("a", 1, TIME_DAY).state, ==, BLACKLIST_BARRED);
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, TIME_DAY, WALL, &change, NULL));
+    CHECK_OK(t, fail("a", 1, 5, TIME_DAY)); /* a new budget */
+    CHECK_INT(t, verdict("a", 1, TIME_DAY).state, ==, BLACKLIST_COOLING);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void restarts_outside_the_window_are_not_counted(struct test *t)
+{
+    start(three_in_an_hour);
+    for (uint32_t n = 0; n < 40; n++) {
+        int64_t now_us = n * 21 * TIME_MIN; /* never four within one hour */
+
+        CHECK_OK(t, fail("a", 1, n + 1, now_us));
+        CHECK_INT(t, verdict("a", 1, now_us).state, ==, BLACKLIST_COOLING);
+    }
+out:
+    blacklist_release(&blacklist);
+}
+
+static void scope_host_charges_the_host(struct test *t)
+{
+    start(by_host);
+    CHECK_OK(t, fail("a", 3, 1, 0));
+    CHECK_INT(t, change.record.slot, ==, HOST);
+    CHECK_INT(t, change.event.slot, ==, HOST);
+    CHECK_TEXT(t, change.record.reason, "slot 3: exit code 1");
+    CHECK_INT(t, verdict("a", 0, 0).state, ==, BLACKLIST_COOLING);
+    CHECK(t, verdict("a", 0, 0).by_host);
+    CHECK_OK(t, fail("a", 4, 2, 0));
+    CHECK(t, !change.event.counted);
+    CHECK_OK(t, fail("a", 4, 3, TIME_MIN));
+    CHECK_INT(t, verdict("a", 4, TIME_MIN).failures, ==, 2);
+    CHECK_OK(t, fail("a", HOST, 4, TIME_HOUR));
+    CHECK_TEXT(t, change.record.reason, "exit code 1");
+out:
+    blacklist_release(&blacklist);
+}
+
+static void healthy_running_forgives(struct test *t)
+{
+    start(NULL);
+    for (uint32_t n = 0; n < 3; n++)
+        CHECK_OK(t, fail("a", 1, n + 1, n * TIME_MIN));
+    CHECK_INT(t, verdict("a", 1, TIME_HOUR).failures, ==, 3);
+    CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 10 * TIME_MIN - 1), ==, 0);
+    CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 10 * TIME_MIN), ==, 1);
+    CHECK_INT(t, verdict("a", 1, 2 * TIME_HOUR).failures, ==, 2);
+    CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 10 * TIME_MIN), ==, 0); /* counted once */
+    CHECK_INT(t, healthy("a", 1, TIME_HOUR, 5 * TIME_HOUR), ==, 1);
+    CHECK_INT(t, verdict("a", 1, 5 * TIME_HOUR).failures, ==, 0);
+    CHECK_INT(t, healthy("a", 1, TIME_HOUR, 9 * TIME_HOUR), ==, 0);
+    CHECK_OK(t, fail("a", 1, 9, 9 * TIME_HOUR));
+    CHECK_INT(t, change.record.failures, ==, 1);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void healthy_pieces_add_up_until_the_next_failure(struct test *t)
+{
+    start(NULL);
+    CHECK_OK(t, fail("a", 1, 1, 0));
+    CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 6 * TIME_MIN), ==, 0);
+    CHECK_INT(t, healthy("a", 1, 2 * TIME_HOUR, 2 * TIME_HOUR + 4 * TIME_MIN), ==, 1);
+    CHECK_OK(t, fail("a", 1, 2, 3 * TIME_HOUR));
+    CHECK_INT(t, healthy("a", 1, 2 * TIME_HOUR, 3 * TIME_HOUR), ==, 0); /* before the failure */
+    CHECK_INT(t, healthy("a", 1, 4 * TIME_HOUR, 4 * TIME_HOUR + 9 * TIME_MIN), ==, 0);
+    CHECK_OK(t, fail("a", 1, 3, 5 * TIME_HOUR)); /* undoes the nine minutes */
+    CHECK_INT(t, healthy("a", 1, 6 * TIME_HOUR, 6 * TIME_HOUR + 9 * TIME_MIN), ==, 0);
+    CHECK_INT(t, verdict("a", 1, 7 * TIME_HOUR).failures, ==, 2);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void a_healthy_worker_forgives_its_host_too(struct test *t)
+{
+    struct blacklist_record changed[2];
+
+    start(NULL);
+    CHECK_OK(t, fail("a", 1, 1, 0));
+    CHECK_OK(t, fail("a", HOST, 2, 0));
+    CHECK_INT(t,
+              blacklist_healthy(&blacklist, "a", 1, TIME_MIN, TIME_HOUR, WALL + TIME_HOUR, changed),
+              ==, 2);
+    CHECK_INT(t, changed[0].slot, ==, 1);
+    CHECK_INT(t, changed[1].slot, ==, HOST);
+    CHECK_INT(t, changed[1].failures, ==, 0);
+    CHECK_INT(t, healthy("a", HOST, TIME_MIN, TIME_HOUR), ==, 0);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void without_decay_nothing_is_forgiven(struct test *t)
+{
+    start(no_decay);
+    CHECK_OK(t, fail("a", 1, 1, 0));
+    CHECK_INT(t, healthy("a", 1, 0, 1000 * TIME_DAY), ==, 0);
+    CHECK_INT(t, verdict("a", 1, 1000 * TIME_DAY).failures, ==, 1);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void without_a_cooldown_failures_only_count(struct test *t)
+{
+    start(no_cooldown);
+    for (uint32_t n = 1; n <= 5; n++) {
+        CHECK_OK(t, fail("a", 1, n, 0));
+        CHECK(t, change.event.counted);
+        CHECK_INT(t, verdict("a", 1, 0).state, ==, BLACKLIST_OK);
+        CHECK_INT(t, verdict("a", 1, 0).failures, ==, n);
+    }
+    CHECK_INT(t, blacklist_deadline(&blacklist, 0), ==, TIME_NEVER);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void clearing_takes_everything_back_but_the_incarnations(struct test *t)
+{
+    struct hvd_err err;
+
+    start(NULL);
+    CHECK_OK(t, fail("a", 1, 1, 0));
+    CHECK_OK(t, fail("a", 1, 2, TIME_MIN));
+    CHECK_CODE(t, blacklist_clear(&blacklist, "a", 2, TIME_MIN, WALL, &change, &err),
+               HVD_E_NOTFOUND);
+    CHECK_HAS(t, err.text, "\"a\"");
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, TIME_MIN + S, WALL, &change, NULL));
+    CHECK_OK(t, blacklist_record_check(&change.record, NULL));
+    CHECK_INT(t, change.record.failures, ==, 0);
+    CHECK_INT(t, change.record.restarts.count, ==, 0);
+    CHECK_TEXT(t, change.record.reason, "");
+    CHECK_TEXT(t, change.event.reason, "cleared by the operator");
+    CHECK_INT(t, change.event.incarnation, ==, 0);
+    CHECK_INT(t, verdict("a", 1, TIME_MIN + S).state, ==, BLACKLIST_OK);
+    CHECK_INT(t, blacklist_deadline(&blacklist, TIME_MIN + S), ==, TIME_NEVER);
+    CHECK_OK(t, fail("a", 1, 2, TIME_MIN + S));
+    CHECK(t, change.none);
+    CHECK_OK(t, fail("a", 1, 3, TIME_MIN + S));
+    CHECK_INT(t, change.record.failures, ==, 1);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void the_deadline_is_the_earliest_end(struct test *t)
+{
+    int64_t ends[3];
+
+    start(NULL);
+    for (uint32_t slot = 0; slot < 3; slot++) {
+        CHECK_OK(t, fail("a", slot, slot + 1, slot * 30 * S));
+        ends[slot] = verdict("a", slot, slot * 30 * S).until_us;
+    }
+    CHECK_INT(t, blacklist_deadline(&blacklist, 0), ==, ends[0]);
+    CHECK_INT(t, blacklist_deadline(&blacklist, ends[0] - 1), ==, ends[0]);
+    CHECK_INT(t, blacklist_deadline(&blacklist, ends[0]), ==, ends[1]);
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, ends[0], WALL, &change, NULL));
+    CHECK_INT(t, blacklist_deadline(&blacklist, ends[0]), ==, ends[2]);
+    CHECK_INT(t, blacklist_deadline(&blacklist, ends[2]), ==, TIME_NEVER);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void entries_come_by_host_then_slot(struct test *t)
+{
+    static const struct {
+        const char *host;
+        uint32_t slot;
+    } order[] = {
+        {"a",   0   },
+        { "a",  7   },
+        { "a",  HOST},
+        { "ab", 0   },
+        { "b",  1   }
+    };
+    static const size_t told[] = { 3, 1, 4, 0, 2 };
+    struct blacklist_record record;
+
+    start(NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(told); i++)
+        CHECK_OK(t, fail(order[told[i]].host, order[told[i]].slot, i + 1, 0));
+    CHECK_INT(t, blacklist_count(&blacklist), ==, ARRAY_SIZE(order));
+    for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+        blacklist_record_at(&blacklist, i, 0, WALL, &record);
+        CHECK_TEXT(t, record.host, order[i].host);
+        CHECK_INT(t, record.slot, ==, order[i].slot);
+    }
+out:
+    blacklist_release(&blacklist);
+}
+
+static void a_full_list_forgets_the_oldest_forgiven(struct test *t)
+{
+    struct blacklist_failure failure = { "e", 0, 9, "x" };
+    struct hvd_err err;
+
+    start(NULL);
+    blacklist.max = 4;
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_OK(t, fail(&"a\0b\0c\0d"[i * 2], 0, i + 1, i * S));
+    CHECK_CODE(t, blacklist_failure(&blacklist, &failure, TIME_HOUR, WALL, &rng, &change, &err),
+               HVD_E_LIMIT);
+    CHECK_TEXT(t, err.text, "the blacklist is full with 4 hosts and slots; clear some of them");
+    CHECK_INT(t, healthy("c", 0, TIME_MIN, TIME_HOUR), ==, 1);
+    CHECK_INT(t, healthy("b", 0, TIME_MIN, TIME_HOUR), ==, 1);
+    CHECK_OK(t, fail("e", 0, 9, TIME_HOUR));
+    CHECK(t, change.evicted);
+    CHECK_TEXT(t, change.evicted_host, "b");
+    CHECK_INT(t, change.evicted_slot, ==, 0);
+    CHECK_INT(t, blacklist_count(&blacklist), ==, 4);
+    CHECK_INT(t, verdict("e", 0, TIME_HOUR).state, ==, BLACKLIST_COOLING);
+    CHECK_OK(t, fail("f", 0, 10, TIME_HOUR));
+    CHECK_TEXT(t, change.evicted_host, "c");
+    CHECK_CODE(t, fail("g", 0, 11, TIME_HOUR), HVD_E_LIMIT);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void what_is_loaded_goes_on_where_it_was(struct test *t)
+{
+    struct blacklist_record record = {
+        .host = "a",
+        .slot = 1,
+        .failures = 2,
+        .since_wall_us = WALL - 30 * S,
+        .until_wall_us = WALL + 10 * S,
+        .restarts = {2,  { WALL - 60 * S, WALL - 30 * S }},
+        .incarnations = { 2, { 3, 4 }                        },
+        .reason = "killed by signal 9",
+    };
+    struct blacklist_verdict v;
+
+    start(NULL);
+    CHECK_OK(t, blacklist_load(&blacklist, &record, 5 * S, WALL, NULL));
+    v = verdict("a", 1, 5 * S);
+    CHECK_INT(t, v.state, ==, BLACKLIST_COOLING);
+    CHECK_INT(t, v.since_us, ==, -25 * S);
+    CHECK_INT(t, v.until_us, ==, 15 * S);
+    CHECK_INT(t, v.failures, ==, 2);
+    CHECK_TEXT(t, v.reason, "killed by signal 9");
+    CHECK_INT(t, blacklist_deadline(&blacklist, 5 * S), ==, 15 * S);
+    CHECK_OK(t, fail("a", 1, 4, 16 * S));
+    CHECK(t, change.none);
+    CHECK_OK(t, fail("a", 1, 5, 16 * S));
+    CHECK_INT(t, change.record.failures, ==, 3);
+    CHECK_CODE(t, blacklist_load(&blacklist, &record, 16 * S, WALL, NULL), HVD_E_EXISTS);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void a_jumped_clock_never_makes_a_cooldown_longer(struct test *t)
+{
+    struct blacklist_record record = {
+        .host = "a", .slot = 1, .failures = 1, .since_wall_us = WALL, .until_wall_us = WALL + 10 * S
+    };
+
+    start(NULL);
+    CHECK_OK(t, blacklist_load(&blacklist, &record, 0, 0, NULL)); /* set back by decades */
+    CHECK_INT(t, verdict("a", 1, 0).until_us, ==, 100 * S);       /* the policy's upper end */
+    CHECK_INT(t, verdict("a", 1, 0).since_us, ==, 0);
+    record.slot = 2;
+    CHECK_OK(t, blacklist_load(&blacklist, &record, 0, TIME_NEVER - 1, NULL)); /* far ahead */
+    CHECK_INT(t, verdict("a", 2, 0).state, ==, BLACKLIST_OK);
+    CHECK_INT(t, verdict("a", 2, 0).failures, ==, 1);
+    record.slot = 3;
+    record.until_wall_us = TIME_NEVER;
+    CHECK_OK(t, blacklist_load(&blacklist, &record, 0, WALL, NULL));
+    CHECK_INT(t, verdict("a", 3, 0).state, ==, BLACKLIST_BARRED);
+    CHECK_INT(t, blacklist_deadline(&blacklist, 0), ==, 100 * S);
+out:
+    blacklist_release(&blacklist);
+}
+
+/* An hour between two failures stays an hour, also for the budget of the next driver. */
+static void the_budget_outlives_the_driver(struct test *t)
+{
+    struct blacklist_record record;
+
+    start(three_in_an_hour);
+    for (uint32_t n = 0; n < 3; n++)
+        CHECK_OK(t, fail("a", 1, n + 1, n * TIME_MIN));
+    record = change.record;
+    blacklist_release(&blacklist);
+
+    start(three_in_an_hour);
+    CHECK_OK(t, blacklist_load(&blacklist, &record, 0, WALL + 30 * TIME_MIN, NULL));
+    CHECK_INT(t, verdict("a", 1, 0).state, ==, BLACKLIST_OK);
+    CHECK_OK(t, fail("a", 1, 4, 30 * TIME_MIN));
+    CHECK_INT(t, verdict("a", 1, TIME_DAY).state, ==, BLACKLIST_BARRED);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void records_go_out_and_come_back(struct test *t)
+{
+    struct blacklist_record before[4];
+    struct blacklist_record after;
+
+    start(NULL);
+    CHECK_OK(t, fail("a", 1, 1, 0));
+    CHECK_OK(t, fail("a", 1, 2, 60 * S));
+    CHECK_OK(t, fail("a", HOST, 3, 61 * S));
+    CHECK_OK(t, fail("b", 0, 4, 65 * S));
+    CHECK_INT(t, blacklist_count(&blacklist), ==, 3);
+    for (size_t i = 0; i < 3; i++)
+        blacklist_record_at(&blacklist, i, 66 * S, WALL, &before[i]);
+    blacklist_release(&blacklist);
+
+    start(NULL);
+    for (size_t i = 0; i < 3; i++)
+        CHECK_OK(t, blacklist_load(&blacklist, &before[2 - i], 3 * S, WALL, NULL));
+    for (size_t i = 0; i < 3; i++) {
+        blacklist_record_at(&blacklist, i, 3 * S, WALL, &after);
+        CHECK(t, records_same(&after, &before[i]));
+    }
+out:
+    blacklist_release(&blacklist);
+}
+
+static void damaged_records_are_refused(struct test *t)
+{
+    struct blacklist_record record = { .host = "a", .slot = 1, .since_wall_us = -1 };
+    struct hvd_err err;
+
+    start(NULL);
+    CHECK_CODE(t, blacklist_load(&blacklist, &record, 0, WALL, &err), HVD_E_CORRUPT);
+    CHECK_HAS(t, err.text, "a:1");
+    CHECK_INT(t, blacklist_count(&blacklist), ==, 0);
+    record.since_wall_us = 0;
+    record.failures = UINT32_MAX; /* odd, but it cannot do harm */
+    CHECK_OK(t, blacklist_load(&blacklist, &record, 0, WALL, &err));
+    CHECK_OK(t, fail("a", 1, 1, 0));
+    CHECK_INT(t, change.record.failures, ==, UINT32_MAX);
+    blacklist.max = 1;
+    record.slot = 2;
+    CHECK_CODE(t, blacklist_load(&blacklist, &record, 0, WALL, &err), HVD_E_LIMIT);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void loading_makes_room_too(struct test *t)
+{
+    struct blacklist_record record = { .host = "a", .slot = 0 };
+
+    start(NULL);
+    blacklist.max = 2;
+    for (; record.slot < 3; record.slot++)
+        CHECK_OK(t, blacklist_load(&blacklist, &record, 0, WALL, NULL));
+    CHECK_INT(t, blacklist_count(&blacklist), ==, 2);
+    blacklist_record_at(&blacklist, 0, 0, WALL, &record);
+    CHECK_INT(t, record.slot, ==, 1);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void bad_failures_change_nothing(struct test *t)
+{
+    struct blacklist_failure failure = { "a/b", 1, 1, "x" };
+    struct hvd_err err;
+
+    start(NULL);
+    CHECK_CODE(t, blacklist_failure(&blacklist, &failure, 0, WALL, &rng, &change, &err),
+               HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "\"a/b\"");
+    CHECK_CODE(t, fail("a", LIMIT_SLOTS_PER_HOST, 1, 0), HVD_E_LIMIT);
+    failure = (struct blacklist_failure){ "a", 1, 0, "x" };
+    CHECK_CODE(t, blacklist_failure(&blacklist, &failure, 0, WALL, &rng, &change, &err),
+               HVD_E_INVAL);
+    CHECK_TEXT(t, err.text, "a failure of host a: no such incarnation: 0");
+    CHECK_CODE(t, fail("a", 1, UINT64_MAX, 0), HVD_E_INVAL);
+    CHECK_INT(t, blacklist_count(&blacklist), ==, 0);
+out:
+    blacklist_release(&blacklist);
+}
+
+static void sentences_are_for_people(struct test *t)
+{
+    char text[BLACKLIST_SENTENCE_MAX];
+    struct blacklist_verdict v = { .reason = "" };
+
+    CHECK_TEXT(t, blacklist_sentence(&v, 0, text), "ok");
+    v = (struct blacklist_verdict){ BLACKLIST_COOLING, false, 2, 0, 20 * S, "exit code 1" };
+    CHECK_TEXT(t, blacklist_sentence(&v, 700001, text),
+               "cooling for 19.3s more after 2 failures: exit code 1");
+    v.failures = 1;
+    CHECK_TEXT(t, blacklist_sentence(&v, 20 * S - 1, text),
+               "cooling for 100ms more after 1 failure: exit code 1");
+    v.state = BLACKLIST_BARRED;
+    v.until_us = TIME_NEVER;
+    v.by_host = true;
+    CHECK_TEXT(t, blacklist_sentence(&v, 0, text),
+               "host barred until cleared after 1 failure: exit code 1");
+    v.state = BLACKLIST_OK;
+    v.until_us = 0;
+    v.by_host = false;
+    CHECK_TEXT(t, blacklist_sentence(&v, 0, text), "ok after 1 failure: exit code 1");
+out:;
+}
+
+static void each_change_is_a_trace_line(struct test *t)
+{
+    struct trace trace = { .ring = NULL };
+
+    start(for_ever);
+    CHECK_OK(t, trace_init(&trace, "test", 8));
+    blacklist.trace = &trace;
+    CHECK_OK(t, fail("a", 1, 1, S));
+    CHECK_TEXT(t, trace_line(&trace, 0),
+               "[     1.000] blacklist: a:1 failed: barred until cleared "
+               "after 1 failure: exit code 1");
+    CHECK_OK(t, fail("a", 1, 2, S));
+    CHECK_HAS(t, trace_line(&trace, 0), "a:1 failed too: barred");
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, 2 * S, WALL, &change, NULL));
+    CHECK_TEXT(t, trace_line(&trace, 0), "[     2.000] blacklist: a:1 cleared: ok");
+    blacklist.max = 1;
+    CHECK_OK(t, fail("b", HOST, 3, 3 * S));
+    CHECK_HAS(t, trace_line(&trace, 1), "b failed: barred");
+    CHECK_HAS(t, trace_line(&trace, 0), "a:1 forgotten to make room");
+out:
+    blacklist_release(&blacklist);
+    trace_release(&trace);
+}
+
+static void asks_for_a_checked_policy_and_a_real_index(struct test *t)
+{
+    struct policy policy;
+    struct blacklist_record record;
+
+    policy_init(&policy);
+    policy.lower_us = -1;
+    start(NULL);
+    CHECK_PANICS(t, "policy_check", blacklist_init(&blacklist, &policy, NULL));
+    CHECK_PANICS(t, "index <", blacklist_record_at(&blacklist, 0, 0, WALL, &record));
+out:
+    blacklist_release(&blacklist);
+}
+
+TESTS(CASE(what_is_unknown_is_ok), CASE(a_failure_cools_its_slot_only),
+      CASE(a_change_says_what_to_store), CASE(a_cooldown_ends_without_any_call),
+      CASE(each_counted_failure_doubles_the_cooldown), CASE(a_failed_host_keeps_all_its_slots_out),
+      CASE(the_later_end_of_host_and_slot_decides),
+      CASE(a_failure_while_cooling_goes_to_the_history_only),
+      CASE(workers_that_die_with_their_host_are_one_failure),
+      CASE(a_report_that_comes_again_counts_once), CASE(for_ever_bars_until_cleared),
+      CASE(more_restarts_than_the_budget_bar), CASE(restarts_outside_the_window_are_not_counted),
+      CASE(scope_host_charges_the_host), CASE(healthy_running_forgives),
+      CASE(healthy_pieces_add_up_until_the_next_failure),
+      CASE(a_healthy_worker_forgives_its_host_too), CASE(without_decay_nothing_is_forgiven),
+      CASE(without_a_cooldown_failures_only_count),
+      CASE(clearing_takes_everything_back_but_the_incarnations),
+      CASE(the_deadline_is_the_earliest_end), CASE(entries_come_by_host_then_slot),
+      CASE(a_full_list_forgets_the_oldest_forgiven), CASE(what_is_loaded_goes_on_where_it_was),
+      CASE(a_jumped_clock_never_makes_a_cooldown_longer), CASE(the_budget_outlives_the_driver),
+      CASE(records_go_out_and_come_back), CASE(damaged_records_are_refused),
+      CASE(loading_makes_room_too), CASE(bad_failures_change_nothing),
+      CASE(sentences_are_for_people), CASE(each_change_is_a_trace_line),
+      CASE_FLAGS(asks_for_a_checked_policy_and_a_real_index, TEST_NO_TORTURE))

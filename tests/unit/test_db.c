@@ -1,0 +1,362 @@
+#include "sqlite/db.h"
+
+#include "base/limits.h"
+#include "tests/lib/fault_vfs.h"
+#include "tests/lib/testdb.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct file_bytes before;
+
+static void a_missing_file_is_made_complete(struct test *t)
+{
+    struct db *db = NULL;
+
+    testdb_begin(t);
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
+    CHECK_INT(t, testdb_count(db), ==, 0);
+    CHECK(t, !files_exist(testdb_beside(".new")));
+    CHECK(t, !files_exist(testdb_beside(".new-wal")));
+    files_read(testdb_path, &before);
+    CHECK_INT(t, memcmp(before.bytes + TESTDB_AT_APPLICATION, "hvdT", 4), ==, 0);
+    CHECK_INT(t, memcmp(before.bytes + TESTDB_AT_VERSION, "\0\0\0\1", 4), ==, 0);
+out:
+    testdb_end(db);
+}
+
+static void what_was_committed_is_there_again(struct test *t)
+{
+    struct db *db = NULL;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
+    CHECK_INT(t, testdb_count(db), ==, 1);
+out:
+    testdb_end(db);
+}
+
+/* As above, with the end under fire as well. */
+static void closing_cannot_lose_anything(struct test *t)
+{
+    struct db_stmt stmt;
+    struct db *db = NULL;
+    int rc;
+
+    testdb_begin(t);
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
+    CHECK_OK(t, db_prepare(&stmt, db, "INSERT INTO thing(name) VALUES('one')", NULL));
+    rc = db_run(&stmt, NULL);
+    db_stmt_release(&stmt);
+    CHECK_OK(t, rc);
+    db_close(db);
+    db = NULL;
+    fault_vfs_quiet(true);
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
+    CHECK_INT(t, testdb_count(db), ==, 1);
+out:
+    testdb_end(db);
+}
+
+static void what_was_not_checkpointed_is_played_back(struct test *t)
+{
+    static struct file_bytes log;
+    struct db *db = NULL;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
+    files_read(testdb_path, &before);
+    files_read(testdb_beside("-wal"), &log);
+    testdb_end(db);
+    db = NULL;
+    files_write(testdb_path, before.bytes,
+                before.length); /* as a power loss would have left them */
+    files_write(testdb_beside("-wal"), log.bytes, log.length);
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
+    CHECK_INT(t, testdb_count(db), ==, 1);
+out:
+    testdb_end(db);
+}
+
+static void steps_are_applied_in_order_and_keep_the_rows(struct test *t)
+{
+    struct db_stmt stmt = { .raw = NULL };
+    struct db *db = NULL;
+    int64_t size;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
+    CHECK_INT(t, testdb_count(db), ==, 1);
+    CHECK_OK(t, db_prepare(&stmt, db, "SELECT size FROM thing WHERE name = 'one'", NULL));
+    CHECK_INT(t, db_step(&stmt, NULL), ==, DB_ROW);
+    CHECK_OK(t, db_column_int(&stmt, 0, &size, NULL));
+    CHECK_INT(t, size, ==, 7);
+out:
+    db_stmt_release(&stmt);
+    testdb_end(db);
+}
+
+static void a_step_that_fails_leaves_the_version_before(struct test *t)
+{
+    static const char *const broken[] = {
+        "CREATE TABLE thing(id INTEGER PRIMARY KEY, name TEXT) STRICT",
+        "CREATE TABLE third(id INTEGER PRIMARY KEY); INSERT INTO nowhere VALUES(1)",
+    };
+    const struct db_schema wrong = { "test", 'T', broken, 2 };
+    struct db *db = NULL;
+    struct hvd_err err;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_CODE(t, db_open(testdb_path, &wrong, &testdb_options, &db, &err), HVD_E_CORRUPT);
+    CHECK_HAS(t, err.text, "no such table: nowhere");
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, &err));
+    CHECK_INT(t, testdb_count(db), ==, 1);
+out:
+    testdb_end(db);
+}
+
+/* Names are files of the current directory, even those that mean something to SQLite. */
+static void no_name_is_special(struct test *t)
+{
+    static const char *const names[] = { ":memory:", "file:x?mode=memory" };
+    struct db *db = NULL;
+
+    testdb_begin(t);
+    CHECK_INT(t, chdir(test_dir(t)), ==, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        CHECK_OK(t, db_open(names[i], &testdb_version_1, &testdb_options, &db, NULL));
+        testdb_end(db);
+        db = NULL;
+        CHECK(t, files_exist(names[i]));
+    }
+out:
+    testdb_end(db);
+}
+
+static int add_one(void)
+{
+    const struct db_options patient = { .busy_ms = 20000 };
+    struct db_stmt stmt;
+    struct db *db;
+    int rc = db_open(testdb_path, &testdb_version_3, &patient, &db, NULL);
+
+    if (rc)
+        return rc;
+    rc = db_prepare(&stmt, db, "INSERT INTO thing(name) VALUES('one')", NULL);
+    if (!rc) {
+        rc = db_run(&stmt, NULL);
+        db_stmt_release(&stmt);
+    }
+    db_close(db);
+    return rc;
+}
+
+#define CREATORS 4
+
+static void many_may_create_it_at_once(struct test *t)
+{
+    struct db *db = NULL;
+    pid_t children[CREATORS];
+    int status;
+
+    for (int round = 0; round < 10; round++) {
+        testdb_begin(t);
+        for (int i = 0; i < CREATORS; i++) {
+            children[i] = fork();
+            CHECK(t, children[i] >= 0);
+            if (children[i] == 0)
+                _exit(add_one() ? 1 : 0);
+        }
+        for (int i = 0; i < CREATORS; i++) {
+            CHECK_INT(t, waitpid(children[i], &status, 0), ==, children[i]);
+            CHECK_INT(t, status, ==, 0);
+        }
+        CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
+        CHECK_INT(t, testdb_count(db), ==, CREATORS);
+        testdb_end(db);
+        db = NULL;
+    }
+out:
+    testdb_end(db);
+}
+
+static void statements_take_and_give_values(struct test *t)
+{
+    struct db_stmt put = { .raw = NULL };
+    struct db_stmt get = { .raw = NULL };
+    struct db *db = NULL;
+    struct span name;
+    int64_t id = 0;
+
+    testdb_begin(t);
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
+    CHECK_OK(t, db_prepare(&put, db, "INSERT INTO thing(id, name) VALUES(?1, ?2)", NULL));
+    CHECK_OK(t, db_prepare(&get, db, "SELECT id, name FROM thing ORDER BY id", NULL));
+    db_bind_int(&put, 1, INT64_MIN);
+    db_bind_text(&put, 2, (struct span){ "abc", 2 });
+    CHECK_OK(t, db_run(&put, NULL));
+    db_bind_int(&put, 1, INT64_MAX);
+    db_bind_text(&put, 2, (struct span){ NULL, 0 });
+    CHECK_OK(t, db_run(&put, NULL));
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(t, db_step(&get, NULL), ==, DB_ROW);
+        CHECK_OK(t, db_column_int(&get, 0, &id, NULL));
+        CHECK_OK(t, db_column_text(&get, 1, &name, NULL));
+        CHECK_INT(t, id, ==, INT64_MIN);
+        CHECK(t, span_is(name, "ab"));
+        db_reset(&get);
+    }
+    CHECK_INT(t, db_step(&get, NULL), ==, DB_ROW);
+    CHECK_INT(t, db_step(&get, NULL), ==, DB_ROW);
+    CHECK_OK(t, db_column_int(&get, 0, &id, NULL));
+    CHECK_OK(t, db_column_text(&get, 1, &name, NULL));
+    CHECK_INT(t, id, ==, INT64_MAX);
+    CHECK_INT(t, name.length, ==, 0);
+    CHECK_INT(t, db_step(&get, NULL), ==, DB_DONE);
+out:
+    db_stmt_release(&put);
+    db_stmt_release(&get);
+    testdb_end(db);
+}
+
+static void a_column_of_another_type_is_damage(struct test *t)
+{
+    struct db_stmt stmt = { .raw = NULL };
+    struct db *db = NULL;
+    struct hvd_err err;
+    struct span text;
+    int64_t number = 5;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
+    CHECK_OK(t, db_prepare(&stmt, db, "SELECT name, id FROM thing", NULL));
+    CHECK_INT(t, db_step(&stmt, NULL), ==, DB_ROW);
+    CHECK_CODE(t, db_column_int(&stmt, 0, &number, &err), HVD_E_CORRUPT);
+    CHECK_HAS(t, err.text, "what is in the column name has another type; move it");
+    CHECK_CODE(t, db_column_text(&stmt, 1, &text, &err), HVD_E_CORRUPT);
+    CHECK_INT(t, number, ==, 5);
+out:
+    db_stmt_release(&stmt);
+    testdb_end(db);
+}
+
+static void what_is_rolled_back_did_not_happen(struct test *t)
+{
+    struct db_stmt put = { .raw = NULL };
+    struct db *db = NULL;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
+    db_rollback(db);
+    CHECK_OK(t, db_prepare(&put, db, "INSERT INTO thing(name) VALUES('two')", NULL));
+    CHECK_OK(t, db_begin(db, NULL));
+    CHECK_OK(t, db_run(&put, NULL));
+    db_rollback(db);
+    CHECK_INT(t, testdb_count(db), ==, 1);
+    CHECK_OK(t, db_begin(db, NULL));
+    CHECK_OK(t, db_run(&put, NULL));
+    CHECK_OK(t, db_commit(db, NULL));
+    CHECK_INT(t, testdb_count(db), ==, 2);
+out:
+    db_stmt_release(&put);
+    testdb_end(db);
+}
+
+static void a_statement_can_be_used_after_it_failed(struct test *t)
+{
+    struct db_stmt put = { .raw = NULL };
+    struct db *db = NULL;
+    struct hvd_err err;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
+    CHECK_CODE(t, db_prepare(&put, db, "INSERT INTO nothing VALUES(1)", &err), HVD_E_CORRUPT);
+    CHECK_OK(t, db_prepare(&put, db, "INSERT INTO thing(id) VALUES(?1)", NULL));
+    db_bind_int(&put, 1, 1);
+    CHECK_CODE(t, db_run(&put, &err), HVD_E_CORRUPT);
+    CHECK_HAS(t, err.text, "UNIQUE constraint failed");
+    db_bind_int(&put, 1, 2);
+    CHECK_OK(t, db_run(&put, NULL));
+    CHECK_INT(t, testdb_count(db), ==, 2);
+out:
+    db_stmt_release(&put);
+    testdb_end(db);
+}
+
+static void codes_of_sqlite_have_names_of_ours(struct test *t)
+{
+    static const struct {
+        int sqlite_code; /* numbers of its interface: they never change */
+        int system_errno;
+        int code;
+    } codes[] = {
+        {0,             0,      0             },
+        { 1,            0,      HVD_E_CORRUPT },
+        { 2,            0,      HVD_E_INTERNAL},
+        { 3,            0,      HVD_E_DENIED  },
+        { 5,            0,      HVD_E_BUSY    },
+        { 5 | 1 << 8,   0,      HVD_E_BUSY    },
+        { 6,            0,      HVD_E_BUSY    },
+        { 7,            0,      HVD_E_NOMEM   },
+        { 8,            0,      HVD_E_DENIED  },
+        { 10 | 4 << 8,  0,      HVD_E_IO      },
+        { 10 | 12 << 8, 0,      HVD_E_NOMEM   },
+        { 10,           EACCES, HVD_E_DENIED  },
+        { 11,           0,      HVD_E_CORRUPT },
+        { 13,           0,      HVD_E_FULL    },
+        { 14,           0,      HVD_E_IO      },
+        { 14,           EROFS,  HVD_E_DENIED  },
+        { 14,           EPERM,  HVD_E_DENIED  },
+        { 15,           0,      HVD_E_BUSY    },
+        { 18,           0,      HVD_E_LIMIT   },
+        { 19,           0,      HVD_E_CORRUPT },
+        { 20,           0,      HVD_E_CORRUPT },
+        { 21,           0,      HVD_E_INTERNAL},
+        { 23,           0,      HVD_E_DENIED  },
+        { 26,           0,      HVD_E_CORRUPT },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+        CHECK_INT(t, db_code(codes[i].sqlite_code, codes[i].system_errno), ==, codes[i].code);
+out:;
+}
+
+static void misuse_is_a_bug_of_ours(struct test *t)
+{
+    struct db_stmt stmt = { .raw = NULL };
+    struct db *db = NULL;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
+    CHECK_OK(t, db_prepare(&stmt, db, "SELECT id FROM thing", NULL));
+    CHECK_PANICS(t, "rc == SQLITE_OK", db_close(db));
+    CHECK_PANICS(t, "rc != DB_ROW", CHECK_OK(t, db_run(&stmt, NULL)));
+    CHECK_PANICS(t, "SQLITE_RANGE", db_bind_int(&stmt, 1, 1));
+    db_close(NULL);
+out:
+    db_stmt_release(&stmt);
+    testdb_end(db);
+}
+
+/* With TEST_SURVIVES_STORE: a database is closed under fire, which SQLite bears in silence. */
+TESTS(CASE(a_missing_file_is_made_complete), CASE(what_was_committed_is_there_again),
+      CASE_FLAGS(closing_cannot_lose_anything, TEST_SURVIVES_STORE),
+      CASE(what_was_not_checkpointed_is_played_back),
+      CASE(steps_are_applied_in_order_and_keep_the_rows),
+      CASE_FLAGS(a_step_that_fails_leaves_the_version_before, TEST_SURVIVES_STORE),
+      CASE(no_name_is_special), CASE_FLAGS(many_may_create_it_at_once, TEST_NO_TORTURE),
+      CASE(statements_take_and_give_values), CASE(a_column_of_another_type_is_damage),
+      CASE(what_is_rolled_back_did_not_happen), CASE(a_statement_can_be_used_after_it_failed),
+      CASE(codes_of_sqlite_have_names_of_ours),
+      CASE_FLAGS(misuse_is_a_bug_of_ours, TEST_NO_TORTURE))

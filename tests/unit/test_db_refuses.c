@@ -1,0 +1,325 @@
+/* What db_open refuses, and that it touches nothing then. */
+#include "sqlite/db.h"
+
+#include "base/limits.h"
+#include "tests/lib/testdb.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct file_bytes before;
+
+/* Opening is refused with the code and the words, and the file is what it was. */
+static void check_refused(struct test *t, const struct db_schema *schema, int code,
+                          const char *words)
+{
+    struct db *db = NULL;
+    struct hvd_err err;
+
+    files_read(testdb_path, &before);
+    CHECK_CODE(t, db_open(testdb_path, schema, &testdb_options, &db, &err), code);
+    CHECK_INT(t, err.code, ==, code);
+    CHECK_HAS(t, err.text, testdb_path);
+    CHECK_HAS(t, err.text, words);
+    CHECK(t, files_hold(testdb_path, &before));
+    CHECK(t, db == NULL);
+out:
+    testdb_end(db);
+}
+
+static void refuses_what_is_not_a_database(struct test *t)
+{
+    static const char page[TESTDB_PAGE_BYTES] = "#!/bin/sh\necho localhost:4\n";
+
+    testdb_begin(t);
+    files_write(testdb_path, page, strlen(page));
+    check_refused(t, &testdb_version_1, HVD_E_INVAL,
+                  "not a file of hvd-elastic; give another path");
+    if (t->failed)
+        return;
+    files_write(testdb_path, page, sizeof(page));
+    check_refused(t, &testdb_version_1, HVD_E_INVAL, "not a file of hvd-elastic");
+}
+
+static void refuses_a_foreign_database(struct test *t)
+{
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    files_patch(testdb_path, TESTDB_AT_APPLICATION, "\0\0\0\0", 4);
+    check_refused(t, &testdb_version_1, HVD_E_INVAL, "not a file of hvd-elastic");
+out:;
+}
+
+static void refuses_another_kind(struct test *t)
+{
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    files_patch(testdb_path, TESTDB_AT_APPLICATION, "hvdJ", 4);
+    check_refused(t, &testdb_version_1, HVD_E_INVAL, "a file of hvd-elastic, but not a test");
+out:;
+}
+
+static void reports_an_empty_file_as_damaged(struct test *t)
+{
+    testdb_begin(t);
+    files_write(testdb_path, "", 0);
+    check_refused(t, &testdb_version_1, HVD_E_CORRUPT, "it is empty, and was not when it was made");
+}
+
+static void refuses_a_future_version(struct test *t)
+{
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    files_patch(testdb_path, TESTDB_AT_VERSION, "\0\0\0\4", 4);
+    check_refused(t, &testdb_version_3, HVD_E_VERSION,
+                  "it has version 4, and this hvd-elastic knows up to 3; use the newer one, or "
+                  "move the file aside");
+out:;
+}
+
+static void refuses_a_version_that_cannot_be(struct test *t)
+{
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    files_patch(testdb_path, TESTDB_AT_VERSION, "\0\0\0\0", 4);
+    check_refused(t, &testdb_version_3, HVD_E_CORRUPT, "it has no version");
+    if (t->failed)
+        return;
+    files_patch(testdb_path, TESTDB_AT_VERSION, "\xff\xff\xff\xff", 4);
+    check_refused(t, &testdb_version_3, HVD_E_CORRUPT, "it has no version");
+out:;
+}
+
+static void finds_damage_in_every_page(struct test *t)
+{
+    static struct file_bytes whole;
+    static char junk[TESTDB_PAGE_BYTES];
+    struct db *db = NULL;
+
+    testdb_begin(t);
+    memset(junk, 0x5a, sizeof(junk));
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
+    testdb_end(db);
+    files_read(testdb_path, &whole);
+    CHECK_INT(t, whole.length, >=, 4 * TESTDB_PAGE_BYTES);
+    for (size_t at = TESTDB_PAGE_BYTES; at < whole.length; at += TESTDB_PAGE_BYTES) {
+        files_patch(testdb_path, at, junk, sizeof(junk));
+        check_refused(
+            t, &testdb_version_3, HVD_E_CORRUPT,
+            "; move it and its -wal file aside to start afresh, or save what can be saved "
+            "with: sqlite3 FILE .recover");
+        if (t->failed)
+            return;
+        files_write(testdb_path, whole.bytes, whole.length);
+    }
+    files_write(testdb_path, whole.bytes, whole.length - TESTDB_PAGE_BYTES);
+    check_refused(t, &testdb_version_3, HVD_E_CORRUPT, "malformed");
+out:;
+}
+
+/* SQLite runs the check and is content; what it found stands in the rows. */
+static void reads_what_the_check_answers(struct test *t)
+{
+    struct db_stmt stmt;
+    struct db *db = NULL;
+    size_t at;
+    int rc;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
+    CHECK_OK(t, db_prepare(&stmt, db, "INSERT INTO thing(name) VALUES('two')", NULL));
+    rc = db_run(&stmt, NULL);
+    db_stmt_release(&stmt);
+    CHECK_OK(t, rc);
+    testdb_end(db);
+    db = NULL;
+    files_read(testdb_path, &before);
+    for (at = TESTDB_PAGE_BYTES; at < before.length && before.bytes[at] != 13;
+         at += TESTDB_PAGE_BYTES)
+        ; /* the first leaf of a table: the rows of thing; its second cell begins where the first */
+    CHECK(t, at < before.length);
+    files_patch(testdb_path, at + 10, before.bytes + at + 8, 2);
+    check_refused(t, &testdb_version_3, HVD_E_CORRUPT, "page");
+out:
+    testdb_end(db);
+}
+
+static void refuses_a_directory_and_a_pipe(struct test *t)
+{
+    struct hvd_err err;
+    struct db *db;
+
+    testdb_begin(t);
+    CHECK_INT(t, mkdir(testdb_path, 0700), ==, 0);
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "x.db: it is a directory; give the name of a file in it");
+    CHECK_INT(t, rmdir(testdb_path), ==, 0);
+    CHECK_INT(t, mkfifo(testdb_path, 0600), ==, 0);
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "x.db: not a plain file");
+out:;
+}
+
+static void refuses_names_that_cannot_be(struct test *t)
+{
+    char name[LIMIT_DB_PATH_BYTES + 2];
+    struct hvd_err err;
+    struct db *db;
+
+    testdb_begin(t);
+    CHECK_CODE(t, db_open("", &testdb_version_1, &testdb_options, &db, &err), HVD_E_LIMIT);
+    memset(name, 'x', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    CHECK_CODE(t, db_open(name, &testdb_version_1, &testdb_options, &db, &err), HVD_E_LIMIT);
+    CHECK_HAS(t, err.text, "a path has 1 to 480 bytes");
+out:;
+}
+
+static void names_a_directory_that_is_missing(struct test *t)
+{
+    char name[LIMIT_DB_PATH_BYTES + 8];
+    struct hvd_err err;
+    struct db *db;
+
+    testdb_begin(t);
+    snprintf(name, sizeof(name), "%s/no/x.db", test_dir(t));
+    CHECK_CODE(t, db_open(name, &testdb_version_1, &testdb_options, &db, &err), HVD_E_NOTFOUND);
+    CHECK_HAS(t, err.text, "/no: cannot open the directory: No such file or directory; create the");
+    CHECK_OK(t, testdb_make(NULL));
+    snprintf(name, sizeof(name), "%s/x.db", testdb_path);
+    CHECK_CODE(t, db_open(name, &testdb_version_1, &testdb_options, &db, &err), HVD_E_NOTFOUND);
+    CHECK_HAS(t, err.text, "Not a directory");
+out:;
+}
+
+static void says_when_a_file_or_directory_is_read_only(struct test *t)
+{
+    struct hvd_err err;
+    struct db *db = NULL;
+    char dir[LIMIT_DB_PATH_BYTES];
+
+    testdb_begin(t);
+    snprintf(dir, sizeof(dir), "%.*s", (int)(strlen(testdb_path) - strlen("/x.db")), testdb_path);
+    files_obey_permissions(true);
+    CHECK_INT(t, chmod(dir, 0500), ==, 0);
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err),
+               HVD_E_DENIED);
+    CHECK_HAS(t, err.text, "make it and its directory writable for this user");
+    CHECK_INT(t, chmod(dir, 0700), ==, 0);
+    CHECK_OK(t, testdb_make(NULL));
+    CHECK_INT(t, chmod(dir, 0500), ==, 0);
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err),
+               HVD_E_DENIED);
+    CHECK_HAS(t, err.text, "make it and its directory writable for this user");
+    CHECK_INT(t, chmod(dir, 0700), ==, 0);
+    CHECK_INT(t, chmod(testdb_path, 0400), ==, 0);
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err),
+               HVD_E_DENIED);
+    CHECK_HAS(t, err.text, testdb_path);
+    CHECK_INT(t, chmod(testdb_path, 0000), ==, 0);
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err),
+               HVD_E_DENIED);
+    CHECK_INT(t, chmod(dir, 0000), ==, 0);
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err),
+               HVD_E_DENIED);
+out:
+    files_obey_permissions(false);
+    testdb_end(db);
+}
+
+/* A child that has the database open, runs the SQL, says so, and waits to be killed. */
+static pid_t occupy(const char *sql)
+{
+    struct db *db;
+    char said;
+    int fds[2];
+    pid_t child;
+
+    if (pipe(fds) || (child = fork()) < 0)
+        abort();
+    if (child == 0) {
+        struct db_stmt stmt;
+
+        if (!db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL) &&
+            !db_prepare(&stmt, db, sql, NULL) && db_step(&stmt, NULL) >= 0 && !db_begin(db, NULL) &&
+            write(fds[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(fds[1]);
+    if (read(fds[0], &said, 1) != 1)
+        abort();
+    close(fds[0]);
+    return child;
+}
+
+static void release(pid_t child)
+{
+    if (child > 0 && (kill(child, SIGKILL) || waitpid(child, NULL, 0) != child))
+        abort();
+}
+
+static void says_when_another_process_writes(struct test *t)
+{
+    struct hvd_err err;
+    struct db *db = NULL;
+    pid_t child = 0;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    child = occupy("PRAGMA application_id");
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db,
+                        &err)); /* reading is allowed */
+    CHECK_INT(t, testdb_count(db), ==, 1);
+    CHECK_CODE(t, db_begin(db, &err), HVD_E_BUSY);
+    CHECK_HAS(t, err.text, "another process is using it: wait for it or stop it");
+    testdb_end(db);
+    db = NULL;
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, &err), HVD_E_BUSY);
+    release(child);
+    child = 0;
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db,
+                        &err)); /* the dead hold no locks */
+out:
+    release(child);
+    testdb_end(db);
+}
+
+static void says_when_another_process_has_it_alone(struct test *t)
+{
+    struct hvd_err err;
+    struct db *db = NULL;
+    pid_t child = 0;
+
+    testdb_begin(t);
+    CHECK_OK(t, testdb_make(NULL));
+    child = occupy("PRAGMA locking_mode = EXCLUSIVE");
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err), HVD_E_BUSY);
+    CHECK_HAS(t, err.text, testdb_path);
+    release(child);
+    child = 0;
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err));
+    CHECK_INT(t, testdb_count(db), ==, 1);
+out:
+    release(child);
+    testdb_end(db);
+}
+
+/* With TEST_SURVIVES_STORE: a database is closed under fire, which SQLite bears in silence. */
+TESTS(CASE(refuses_what_is_not_a_database), CASE(refuses_a_foreign_database),
+      CASE(refuses_another_kind), CASE(reports_an_empty_file_as_damaged),
+      CASE_FLAGS(refuses_a_future_version, TEST_SURVIVES_STORE),
+      CASE_FLAGS(refuses_a_version_that_cannot_be, TEST_SURVIVES_STORE),
+      CASE_FLAGS(finds_damage_in_every_page, TEST_SURVIVES_STORE),
+      CASE_FLAGS(reads_what_the_check_answers, TEST_SURVIVES_STORE),
+      CASE(refuses_a_directory_and_a_pipe), CASE(refuses_names_that_cannot_be),
+      CASE(names_a_directory_that_is_missing), CASE(says_when_a_file_or_directory_is_read_only),
+      CASE_FLAGS(says_when_another_process_writes, TEST_NO_TORTURE),
+      CASE_FLAGS(says_when_another_process_has_it_alone, TEST_NO_TORTURE))
