@@ -3,8 +3,8 @@
 #include "base/text.h"
 #include "base/time.h"
 
-#include <limits.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# hvd-hosts as a person uses it: what it prints, where, and with which exit code.
+#
+#     hvd_hosts.sh PROGRAM
+set -euo pipefail
+program=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+unset "${!HVD_@}"
+
+# expect CODE STREAM TEXT ARGS...: it ends with CODE, and STREAM (out, err) holds TEXT.
+expect() {
+  local code=0 want=$1 stream=$2 text=$3
+  shift 3
+  "$program" "$@" >out 2>err <&0 || code=$?
+  if [ "$code" != "$want" ] || ! grep -qF -- "$text" "$stream"; then
+    echo "hvd-hosts $*: exit $code, not $want, or no '$text' in its $stream:"
+    cat out err
+    exit 1
+  fi
+}
+
+printf 'a:2\nb:1\n' >one
+printf 'c:3\nb:4\n' >two
+
+expect 0 out 'ranks 0-1' one
+expect 0 out '2 hosts, 3 slots, 3 can be used' - <one
+expect 0 out 'two: -a b:1->4 +c:3' one two
+expect 0 out '1 host, 7 slots' --slots-per-host 7 -H x
+HVD_SLOTS_PER_HOST=5 expect 0 out '1 host, 5 slots' -H x
+printf 'slots-per-host = 6\n' >config
+expect 0 out '1 host, 6 slots' --config-file config -H x
+HVD_SLOTS_PER_HOST=5 expect 0 out 'slots-per-host = 5 # HVD_SLOTS_PER_HOST' \
+  --config-file config --print-config
+expect 0 out 'slots-per-host = 6 # config:1' --config-file config --print-config
+expect 0 out 'usage: hvd-hosts' --help
+expect 0 out 'hvd-hosts ' --version
+expect 0 out 'slots-per-host' --list-options
+
+printf 'a b:2\n' >bad
+expect 1 err 'bad: line 1: "a b:2"' bad
+expect 1 err 'nowhere: cannot open' nowhere
+head -c 100000 /dev/urandom >binary
+expect 1 err 'binary: line' binary
+head -c 2000000 /dev/zero | tr '\0' x >endless
+expect 1 err 'endless: ' endless
+expect 1 err '--hosts: entry 2' -H a:2,,b
+expect 2 err 'did you mean --slots-per-host?' --slots-per-hots 3
+expect 2 err 'name a file' --slots-per-host 3
+expect 2 err 'need --blacklist' --history one
+expect 2 err 'one or the other' -H a one
+printf 'slot-per-host = 6\n' >config
+expect 2 err 'config:1: ' --config-file config one
+
+expect 4 err 'no such blacklist' --blacklist list one
+expect 0 out 'a:1: cooling for' --blacklist list --fail a:1 --reason 'exit code 1'
+expect 0 out 'slot 1: cooling for' --blacklist list one
+expect 0 out 'exit code 1' --blacklist list --history one
+expect 0 out '2 hosts, 3 slots, 2 can be used' --blacklist list one
+expect 0 out 'not used' --blacklist list --fail b one
+expect 0 out '3 can be used' --blacklist list --clear a:1 --clear b one
+expect 2 err 'x' --blacklist list --clear x one
+expect 0 out 'barred' --blacklist list --blacklist-forever --fail a one
+expect 4 err 'no-such-folder' --blacklist no-such-folder/list --fail a
+: >empty
+expect 4 err 'empty' --blacklist empty --fail a
+[ ! -s empty ] || { echo "an empty file was written to"; exit 1; }
+expect 4 err 'one' --blacklist one --fail a
+echo "hvd-hosts does as its page says"
