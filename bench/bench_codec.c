@@ -3,6 +3,7 @@
  * sent in a recovery is the ROUND; the smallest is the AT on which a switch waits.
  */
 #include "base/limits.h"
+#include "base/mem.h"
 #include "bench/bench.h"
 #include "proto/codec.h"
 
@@ -56,7 +57,7 @@ static void measure(const char *name, const struct msg *msg)
 
     buf_init(&load.wire, LIMIT_FRAME_BODY_BYTES + FRAME_HEADER_BYTES);
     encode(&load);
-    load.copy = malloc(load.wire.length);
+    load.copy = mem_alloc(load.wire.length);
     if (!load.copy)
         abort();
     load.frame = (struct frame){ .type = (uint16_t)msg->type,
@@ -69,14 +70,14 @@ static void measure(const char *name, const struct msg *msg)
     bench_line(line, bench_time(encode, &load, SECONDS), "copy", copying);
     snprintf(line, sizeof(line), "%s: decode and check", name);
     bench_line(line, bench_time(decode, &load, SECONDS), "copy", copying);
-    free(load.copy);
+    mem_free(load.copy);
     buf_release(&load.wire);
 }
 
 static void measure_round(uint32_t workers)
 {
     struct msg msg = { .type = MSG_ROUND, .term = 1, .round = 2 };
-    struct msg_member *members = calloc(workers, sizeof(*members));
+    struct msg_member *members = mem_zalloc_array(workers, sizeof(*members));
     static const char *const addresses[] = { "tcp:10.0.12.34:40123" };
     char name[32];
 
@@ -89,7 +90,7 @@ static void measure_round(uint32_t workers)
     msg.u.round.members = (struct msg_member_list){ members, workers };
     snprintf(name, sizeof(name), "ROUND of %u", workers);
     measure(name, &msg);
-    free(members);
+    mem_free(members);
 }
 
 int main(void)
