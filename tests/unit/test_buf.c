@@ -12,6 +12,8 @@ static void starts_empty_and_prints(struct test *t)
 
     buf_init(&buf, 100);
     CHECK_TEXT(t, buf_text(&buf), "");
+    CHECK_OK(t, buf_reserve(&buf, 10));
+    CHECK_TEXT(t, buf_text(&buf), "");
     CHECK_OK(t, buf_append_text(&buf, "abc"));
     CHECK_OK(t, buf_printf(&buf, "-%d", 42));
     CHECK_TEXT(t, buf_text(&buf), "abc-42");

@@ -46,6 +46,9 @@ static void prefix_of_nothing_gives_the_sentence(struct test *t)
 
     CHECK_CODE(t, err_prefix(&err, HVD_E_NOMEM, "host file"), HVD_E_NOMEM);
     CHECK_TEXT(t, err.text, "host file: out of memory");
+    err_set(&err, HVD_E_IO, "?");
+    err_prefix(&err, HVD_E_IO, "host file");
+    CHECK_TEXT(t, err.text, "host file: ?");
 out:;
 }
 

@@ -82,6 +82,10 @@ static void levels_decide_per_subsystem(struct test *t)
     CHECK(t, log_wants(LOG_NET, LOG_DEBUG));
     CHECK(t, log_wants(LOG_COLL, LOG_WARNING) && !log_wants(LOG_COLL, LOG_INFO));
     CHECK(t, log_wants(LOG_JOB, LOG_ERROR) && !log_wants(LOG_JOB, LOG_WARNING));
+    CHECK_OK(t, log_set_levels("coll:debug", NULL));
+    CHECK(t, log_wants(LOG_COLL, LOG_DEBUG) && !log_wants(LOG_JOB, LOG_WARNING));
+    CHECK_OK(t, log_set_levels("job:warning", NULL));
+    CHECK(t, log_wants(LOG_JOB, LOG_WARNING) && !log_wants(LOG_HOSTS, LOG_WARNING));
     log_info(JOB, "left out");
     log_debug(NET, "shown");
     CHECK_INT(t, seen.lines, ==, 1);

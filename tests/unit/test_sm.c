@@ -113,6 +113,7 @@ static void tables_of_every_size_work(struct test *t)
             sm_move(&sm, i, 0, "on");
             CHECK_INT(t, sm.state, ==, i);
         }
+        CHECK(t, !sm_may(&sm, count));
     }
 out:;
 }
@@ -145,6 +146,9 @@ static void panics_on_a_table_that_contradicts_itself(struct test *t)
     make_ring(states, 2);
     states[1].name = NULL;
     CHECK_PANICS(t, "state->name", init_with(states, 2, 0));
+    make_ring(states, 2);
+    states[0].name = NULL;
+    CHECK_PANICS(t, "state->name", init_with(states, 2, 1));
 out:;
 }
 

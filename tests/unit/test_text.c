@@ -209,6 +209,7 @@ static void unclean_text_is_recognised(struct test *t)
         CHECK(t, !text_is_clean(unclean[i], strlen(unclean[i])));
     CHECK(t, !text_is_clean("a\0b", 3));
     CHECK(t, text_is_clean("a\0b", 1));
+    CHECK(t, !text_is_clean("a\xc3\xbc", 2));
 out:;
 }
 
@@ -344,6 +345,63 @@ static void finds_the_nearest(struct test *t)
 out:;
 }
 
+/* A slip is one edit, and one more for every three letters. */
+static void counts_edits(struct test *t)
+{
+    static const struct {
+        const char *text;
+        const char *name;
+        bool near;
+    } pairs[] = {
+        {"",        "a",         true },
+        { "",       "ab",        false},
+        { "abc",    "abcde",     true },
+        { "abc",    "abcdef",    false},
+        { "abcde",  "abc",       true },
+        { "abcde",  "ab",        false},
+        { "abcde",  "abcxy",     true },
+        { "abcde",  "abxyz",     false},
+        { "abcdef", "abcxyz",    true },
+        { "kitten", "sitting",   true },
+        { "kitten", "sittings",  false},
+        { "sunday", "saturday",  true },
+        { "sunday", "saturdays", false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+        CHECK_TEXT(t, text_nearest(pairs[i].text, &pairs[i].name, 1),
+                   pairs[i].near ? pairs[i].name : NULL);
+out:;
+}
+
+static void the_first_of_equally_near_ones_is_taken(struct test *t)
+{
+    static const char *const names[] = { "xyz", "ab1", "ab2" };
+
+    CHECK_TEXT(t, text_nearest("abc", names, 3), "ab1");
+    CHECK_TEXT(t, text_nearest("ayc", names, 3), "xyz");
+    CHECK_TEXT(t, text_nearest("rst", names, 3), NULL);
+out:;
+}
+
+static void compares_up_to_forty_letters(struct test *t)
+{
+    char name[42];
+    char text[42];
+    const char *const names[] = { name };
+
+    memset(name, 'a', sizeof(name));
+    memset(text, 'b', 3);
+    memset(text + 3, 'a', sizeof(text) - 3);
+    name[40] = text[40] = '\0';
+    CHECK(t, text_nearest(text, names, 1) == name);
+    name[40] = 'a';
+    name[41] = '\0';
+    CHECK_TEXT(t, text_nearest(text, names, 1), NULL);
+    CHECK_TEXT(t, text_nearest(name, names, 1), NULL);
+out:;
+}
+
 static void finds_none_that_is_no_slip(struct test *t)
 {
     CHECK_TEXT(t, text_nearest("discovery", options, ARRAY_SIZE(options)), NULL);
@@ -360,5 +418,6 @@ TESTS(CASE(trims_both_ends), CASE(compares_whole_texts), CASE(cuts_at_every_sepa
       CASE(clean_text_is_recognised), CASE(unclean_text_is_recognised),
       CASE(every_character_is_judged), CASE(a_line_stays_one_line),
       CASE(a_line_is_cut_between_characters), CASE(what_cannot_be_formatted_leaves_the_format),
-      CASE_FLAGS(a_line_needs_room, TEST_NO_TORTURE), CASE(finds_the_nearest),
+      CASE_FLAGS(a_line_needs_room, TEST_NO_TORTURE), CASE(finds_the_nearest), CASE(counts_edits),
+      CASE(the_first_of_equally_near_ones_is_taken), CASE(compares_up_to_forty_letters),
       CASE(finds_none_that_is_no_slip))

@@ -111,6 +111,7 @@ static void shows_what_people_write(struct test *t)
         { "3650d",                   LIMIT_DURATION_US  },
         { "never",                   TIME_NEVER         },
         { "-1us",                    -1                 },
+        { "-1.5ms",                  -1500              },
         { "-1.5s",                   -1500 * TIME_MS    },
         { "-1h",                     -TIME_HOUR         },
         { "106751991d4h54.775806s",  INT64_MAX - 1      },
