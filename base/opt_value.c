@@ -82,7 +82,7 @@ static int read_range(const struct opt *row, const char *text, struct opt_range 
     struct span low = first_word(&high);
     char words[2][TIME_TEXT_MAX];
     char quoted[TEXT_QUOTE_MAX];
-    struct opt_range range;
+    struct opt_range range = { 0 };
     int rc;
 
     if (!low.length || !high.length || low.length >= TIME_TEXT_MAX || high.length >= TIME_TEXT_MAX)
@@ -152,7 +152,7 @@ static int copy_text(const struct opt *row, const char *text, char **ret_copy, s
 
 static int read_text(const struct opt *row, const char *text, char **field, struct hvd_err *err)
 {
-    char *copy;
+    char *copy = NULL;
     int rc = copy_text(row, text, &copy, err);
 
     if (rc)
@@ -172,7 +172,7 @@ static void empty_list(struct opt_list *list)
 static int read_item(const struct opt *row, const char *text, struct opt_list *field,
                      struct hvd_err *err)
 {
-    char *copy;
+    char *copy = NULL;
     int rc;
 
     if (!*text) {

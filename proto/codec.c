@@ -187,7 +187,7 @@ static char *unconst(const void *pointer)
     to->name = (char **)(void *)unconst(from->name.items); \
     to->n_##name = from->name.count;
 #define TO_LIST(name, a, part)                                                      \
-    to->name = arena_alloc_array(arena, from->name.count, sizeof(*to->name));       \
+    to->name = arena_alloc_array(arena, from->name.count, sizeof(void *));          \
     to->n_##name = from->name.count;                                                \
     if (!to->name)                                                                  \
         return HVD_E_NOMEM;                                                         \

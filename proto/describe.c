@@ -101,6 +101,7 @@ const char *msg_describe(const struct msg *msg, char *text, size_t size)
     const struct msg_kind *kind = msg_kind(msg->type);
     struct line line = { text, size, 0 };
 
+    text[0] = '\0';
     add(&line, "%s", kind ? kind->name : "UNKNOWN");
     add_num(&line, "term", msg->term);
     add_num(&line, "incarnation", msg->incarnation);

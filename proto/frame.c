@@ -60,7 +60,7 @@ static int judge_header(const struct frame_reader *reader, struct hvd_err *err)
     uint32_t length = header_length(header);
     char quoted[TEXT_QUOTE_MAX];
 
-    if (memcmp(header, magic, sizeof(magic)))
+    if (memcmp(header, magic, sizeof(magic)) != 0)
         return err_set(err, HVD_E_PROTO, "%s: not a frame of hvd-elastic; is this its port?",
                        text_quote((const char *)header, FRAME_HEADER_BYTES, quoted));
     if (header[4] != PROTO_MAJOR)

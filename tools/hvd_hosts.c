@@ -20,8 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* Exit codes, in the docs and in the tests. */
 enum { EXIT_FINE = 0, EXIT_BAD_HOSTS = 1, EXIT_USAGE = 2, EXIT_STORAGE = 4 };
 

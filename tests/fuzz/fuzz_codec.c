@@ -51,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     while (msg_kind_at(kinds))
         kinds++;
+    ASSERT(kinds > 0);
     frame = (struct frame){ .type = (uint16_t)msg_kind_at(data[0] % kinds)->type,
                             .body = data + 1,
                             .length = size - 1 };

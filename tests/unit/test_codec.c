@@ -251,7 +251,8 @@ static int decode_buf(unsigned type, const struct buf *body, struct hvd_err *err
 /* READY with incarnation 1 and this many copies of an encoded entry; its length. */
 static size_t fill_manifest(char *body, const char *entry, size_t entry_length, size_t entries)
 {
-    memcpy(body, "\x10\x01", 2);
+    body[0] = 0x10;
+    body[1] = 1;
     for (size_t i = 0; i < entries; i++)
         memcpy(body + 2 + i * entry_length, entry, entry_length);
     return 2 + entries * entry_length;

@@ -31,7 +31,7 @@ static int feed(struct frame_reader *reader, const struct buf *bytes, size_t fro
 static void reads_frames_however_they_are_cut(struct test *t)
 {
     struct frame_reader reader;
-    struct frame frame;
+    struct frame frame = { 0 };
     struct buf bytes;
 
     buf_init(&bytes, 100000);
@@ -71,7 +71,7 @@ out:
 static void a_truncated_frame_is_midway(struct test *t)
 {
     struct frame_reader reader;
-    struct frame frame;
+    struct frame frame = { 0 };
     struct buf bytes;
 
     buf_init(&bytes, 1000);
@@ -185,7 +185,7 @@ out:
 static void a_large_body_is_given_back(struct test *t)
 {
     struct frame_reader reader;
-    struct frame frame;
+    struct frame frame = { 0 };
     struct buf bytes;
 
     buf_init(&bytes, 300000);
@@ -204,7 +204,7 @@ out:
 static void memory_grows_with_what_arrives(struct test *t)
 {
     struct frame_reader reader;
-    struct frame frame;
+    struct frame frame = { 0 };
     struct buf bytes;
 
     buf_init(&bytes, 10000);
