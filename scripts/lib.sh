@@ -53,7 +53,7 @@ configure() {
 # make_quietly PRESET [target...]: says nothing but what the compiler has to say.
 make_quietly() {
   configure "$1" && ninja -C "build/$1" --quiet "${@:2}" |
-    sed "/^-- /d; /^ninja: no work to do/d; s|$root/||g"
+    sed "/^-- /d; /^ninja: no work to do/d; /^FAILED: /{N;d}; s|$root/||g"
 }
 
 # Runs what is built with sanitizers. Those of gcc 12 and clang 14 want fixed addresses, which a
