@@ -84,7 +84,8 @@ int blacklist_clear(struct blacklist *blacklist, const char *host, uint32_t slot
 /*
  * Takes back a record of an earlier driver. What is left of its cooldown is what the wall clock
  * says, but never more than the policy's upper end, however the clock has jumped; a bar stays.
- * HVD_E_CORRUPT for a record that cannot be, HVD_E_EXISTS, HVD_E_LIMIT as above.
+ * HVD_E_CORRUPT for a record that cannot be, HVD_E_EXISTS, HVD_E_LIMIT as above; what makes room
+ * here stays in the store.
  */
 int blacklist_load(struct blacklist *blacklist, const struct blacklist_record *record,
                    int64_t now_us, int64_t wall_us, struct hvd_err *err) MUST_CHECK;

@@ -80,10 +80,11 @@ static int fail(const struct db *db, int sqlite_code, struct hvd_err *err)
     int number = sqlite3_system_errno(db->raw);
     int code = db_code(sqlite_code, number);
     bool by_system = (code == HVD_E_IO || code == HVD_E_DENIED) && number != 0;
+    bool noted = sqlite3_extended_errcode(db->raw) == sqlite_code;
 
     return err_set(err, code, "%s %s: %s%s%s%s", db->schema->what, db->path,
-                   sqlite3_errmsg(db->raw), by_system ? ": " : "",
-                   by_system ? strerrordesc_np(number) : "", remedy(code));
+                   noted ? sqlite3_errmsg(db->raw) : sqlite3_errstr(sqlite_code),
+                   by_system ? ": " : "", by_system ? strerrordesc_np(number) : "", remedy(code));
 }
 
 int db_damaged(const struct db *db, const char *what, struct hvd_err *err)
@@ -371,6 +372,7 @@ static int open_raw(struct db *db, struct hvd_err *err)
         return fail(db, rc, err);
     (void)sqlite3_busy_timeout(db->raw, db->options.busy_ms);
     (void)sqlite3_db_config(db->raw, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    (void)sqlite3_db_config(db->raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(off); i++)
         (void)sqlite3_db_config(db->raw, off[i], 0, NULL);
     if (db->options.checkpoint_pages > 0)
@@ -466,7 +468,8 @@ static int check_path(const char *path, const struct db_schema *schema, bool *re
     return 0;
 }
 
-/* What must hold before anything is written to a file that is there. */
+/* What must hold before anything is written to a file that is there. Until it is accepted closing
+ * leaves the write-ahead log alone. */
 static int open_existing(struct db *db, struct hvd_err *err)
 {
     int rc = open_raw(db, err);
@@ -487,6 +490,8 @@ static int open_existing(struct db *db, struct hvd_err *err)
         rc = demand(db, "PRAGMA synchronous", SYNCHRONOUS_FULL, err);
     if (!rc)
         rc = migrate(db, err);
+    if (!rc)
+        (void)sqlite3_db_config(db->raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     return rc;
 }
 

@@ -39,12 +39,13 @@ extern const struct db_options db_options_usual;
 /*
  * Opens, creating it when it is missing, and brings it to the schema's version. The schema and the
  * options are borrowed until db_close, the path is copied. Codes:
- *     HVD_E_INVAL    not a database of hvd-elastic, or of another kind; not a plain file
- *     HVD_E_VERSION  written by a newer hvd-elastic
- *     HVD_E_CORRUPT  damaged, empty, or half of it is missing
- *     HVD_E_BUSY     another process has it
- *     HVD_E_DENIED   it or its directory cannot be written
- *     HVD_E_NOTFOUND its directory does not exist
+ *     HVD_E_INVAL        not a database of hvd-elastic, or of another kind; not a plain file
+ *     HVD_E_VERSION      written by a newer hvd-elastic
+ *     HVD_E_CORRUPT      damaged, empty, or half of it is missing
+ *     HVD_E_BUSY         another process has it
+ *     HVD_E_DENIED       it or its directory cannot be written
+ *     HVD_E_NOTFOUND     its directory does not exist
+ *     HVD_E_UNSUPPORTED  its file system has no shared memory or does not sync
  *     HVD_E_FULL, HVD_E_IO, HVD_E_NOMEM, HVD_E_LIMIT
  */
 int db_open(const char *path, const struct db_schema *schema, const struct db_options *options,

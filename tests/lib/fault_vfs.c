@@ -2,17 +2,21 @@
 
 #include "base/mem.h"
 #include "tests/lib/fault.h"
+#include "tests/lib/power.h"
 
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct shim_file {
     sqlite3_file base;
     sqlite3_file *real; /* in the bytes that follow */
+    const char *name;
+    bool names_too; /* its first sync is one of the directory: a journal that was created */
 };
 
 static sqlite3_vfs *system_vfs;
@@ -59,6 +63,26 @@ static int shim_read(sqlite3_file *file, void *bytes, int length, sqlite3_int64 
     return real_of(file)->pMethods->xRead(real_of(file), bytes, length, offset);
 }
 
+/* For power.h: the bytes that a change is about to take away. */
+static void note_bytes(sqlite3_file *file, int64_t offset, int64_t length)
+{
+    struct shim_file *shim = (struct shim_file *)(void *)file;
+    sqlite3_int64 size = 0;
+    int64_t had;
+    char *old;
+
+    if (!power_is_on() || !shim->name)
+        return;
+    if (shim->real->pMethods->xFileSize(shim->real, &size))
+        abort();
+    had = offset >= size ? 0 : offset + length > size ? size - offset : length;
+    old = mem_alloc((size_t)had);
+    if (!old || (had && shim->real->pMethods->xRead(shim->real, old, (int)had, offset)))
+        abort();
+    power_note_bytes(shim->name, offset, length, old, (size_t)had);
+    mem_free(old);
+}
+
 static int shim_write(sqlite3_file *file, const void *bytes, int length, sqlite3_int64 offset)
 {
     sqlite3_file *real = real_of(file);
@@ -67,20 +91,34 @@ static int shim_write(sqlite3_file *file, const void *bytes, int length, sqlite3
         (void)real->pMethods->xWrite(real, bytes, length / 2, offset);
         return fault_count(FAULT_STORE) % 2 ? SQLITE_FULL : SQLITE_IOERR_WRITE;
     }
+    note_bytes(file, offset, length);
     return real->pMethods->xWrite(real, bytes, length, offset);
 }
 
 static int shim_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
+    sqlite3_int64 before = size;
+
     if (point("truncate"))
         return SQLITE_IOERR_TRUNCATE;
+    (void)real_of(file)->pMethods->xFileSize(real_of(file), &before);
+    if (before > size)
+        note_bytes(file, size, before - size);
     return real_of(file)->pMethods->xTruncate(real_of(file), size);
 }
 
 static int shim_sync(sqlite3_file *file, int flags)
 {
+    struct shim_file *shim = (struct shim_file *)(void *)file;
+
     if (point("sync"))
         return SQLITE_IOERR_FSYNC;
+    if (power_is_on() && shim->name) {
+        power_synced(shim->name);
+        if (shim->names_too)
+            power_synced_directory();
+        shim->names_too = false;
+    }
     return real_of(file)->pMethods->xSync(real_of(file), flags);
 }
 
@@ -166,25 +204,51 @@ static int shim_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
                      int *ret_flags)
 {
     struct shim_file *shim = (struct shim_file *)(void *)file;
+    bool creates = (flags & SQLITE_OPEN_CREATE) && name && access(name, F_OK);
     int rc;
 
     (void)vfs;
     file->pMethods = NULL;
     shim->real = (sqlite3_file *)(void *)(shim + 1);
-    if ((flags & SQLITE_OPEN_CREATE) && name && access(name, F_OK) && point("create"))
+    shim->name = name;
+    shim->names_too = creates && (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL));
+    if (creates && point("create"))
         return SQLITE_CANTOPEN;
     rc = system_vfs->xOpen(system_vfs, name, shim->real, flags, ret_flags);
     if (shim->real->pMethods)
         file->pMethods = &shim_methods;
+    if (creates && rc == SQLITE_OK && power_is_on())
+        power_note_created(name);
     return rc;
+}
+
+static void note_deleted(const char *name)
+{
+    static char bytes[4 * 1024 * 1024];
+    FILE *file = power_is_on() ? fopen(name, "rb") : NULL;
+    size_t length;
+
+    if (!file)
+        return;
+    length = fread(bytes, 1, sizeof(bytes), file);
+    if (length == sizeof(bytes))
+        abort();
+    fclose(file);
+    power_note_deleted(name, bytes, length);
 }
 
 static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync_directory)
 {
+    int rc;
+
     (void)vfs;
     if (point("delete"))
         return SQLITE_IOERR_DELETE;
-    return system_vfs->xDelete(system_vfs, name, sync_directory);
+    note_deleted(name);
+    rc = system_vfs->xDelete(system_vfs, name, sync_directory);
+    if (sync_directory && power_is_on())
+        power_synced_directory();
+    return rc;
 }
 
 void fault_vfs_use(void)
@@ -213,18 +277,42 @@ int __wrap_fsync(int fd);
 
 int __wrap_rename(const char *from, const char *to)
 {
-    if (!point("rename"))
-        return __real_rename(from, to);
-    errno = EIO;
-    return -1;
+    if (point("rename")) {
+        errno = fault_count(FAULT_STORE) % 2 ? ENOSPC : EIO;
+        return -1;
+    }
+    if (power_is_on())
+        power_note_renamed(from, to);
+    return __real_rename(from, to);
+}
+
+static void note_synced(int fd)
+{
+    char link[64];
+    char name[4096];
+    struct stat st;
+    ssize_t length;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    length = readlink(link, name, sizeof(name) - 1);
+    if (length < 0 || fstat(fd, &st))
+        abort();
+    name[length] = '\0';
+    if (S_ISDIR(st.st_mode))
+        power_synced_directory();
+    else
+        power_synced(name);
 }
 
 int __wrap_fsync(int fd)
 {
-    if (!point("fsync"))
-        return __real_fsync(fd);
-    errno = EIO;
-    return -1;
+    if (point("fsync")) {
+        errno = fault_count(FAULT_STORE) % 2 ? ENOSPC : EIO;
+        return -1;
+    }
+    if (power_is_on())
+        note_synced(fd);
+    return __real_fsync(fd);
 }
 
 /* Each block begins with its size, which SQLite asks for. */

@@ -6,8 +6,8 @@
 
 static const char *const steps[] = {
     "CREATE TABLE thing(id INTEGER PRIMARY KEY, name TEXT) STRICT",
-    "ALTER TABLE thing ADD COLUMN size INTEGER NOT NULL DEFAULT 7;"
-    "CREATE INDEX by_name ON thing(name)",
+    ("ALTER TABLE thing ADD COLUMN size INTEGER NOT NULL DEFAULT 7;"
+     "CREATE INDEX by_name ON thing(name)"),
     "CREATE TABLE other(id INTEGER PRIMARY KEY) STRICT",
 };
 

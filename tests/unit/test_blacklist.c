@@ -350,7 +350,10 @@ static void healthy_running_forgives(struct test *t)
     CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 10 * TIME_MIN), ==, 1);
     CHECK_INT(t, verdict("a", 1, 2 * TIME_HOUR).failures, ==, 2);
     CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 10 * TIME_MIN), ==, 0); /* counted once */
-    CHECK_INT(t, healthy("a", 1, TIME_HOUR, 5 * TIME_HOUR), ==, 1);
+    CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 20 * TIME_MIN - 1), ==, 0);
+    CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 20 * TIME_MIN), ==, 1);
+    CHECK_INT(t, verdict("a", 1, 2 * TIME_HOUR).failures, ==, 1);
+    CHECK_INT(t, healthy("a", 1, TIME_HOUR, 5 * TIME_HOUR), ==, 1); /* no more than there are */
     CHECK_INT(t, verdict("a", 1, 5 * TIME_HOUR).failures, ==, 0);
     CHECK_INT(t, healthy("a", 1, TIME_HOUR, 9 * TIME_HOUR), ==, 0);
     CHECK_OK(t, fail("a", 1, 9, 9 * TIME_HOUR));

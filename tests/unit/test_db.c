@@ -1,6 +1,7 @@
 #include "sqlite/db.h"
 
 #include "base/limits.h"
+#include "tests/lib/fault.h"
 #include "tests/lib/fault_vfs.h"
 #include "tests/lib/testdb.h"
 
@@ -293,6 +294,73 @@ out:
     testdb_end(db);
 }
 
+static void a_value_that_is_too_long_fails_in_the_step(struct test *t)
+{
+    struct db_stmt put = { .raw = NULL };
+    struct db *db = NULL;
+
+    testdb_begin(t);
+    CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
+    CHECK_OK(t, db_prepare(&put, db, "INSERT INTO thing(name) VALUES(?1)", NULL));
+    db_bind_text(&put, 1, (struct span){ "never read", INT32_MAX });
+    CHECK_CODE(t, db_run(&put, NULL), HVD_E_LIMIT);
+    db_bind_text(&put, 1, (struct span){ "x", 1 });
+    CHECK_OK(t, db_run(&put, NULL));
+    CHECK_INT(t, testdb_count(db), ==, 1);
+out:
+    db_stmt_release(&put);
+    testdb_end(db);
+}
+
+/* Whatever step of the creation fails, the reason is said and the next start is a fresh one. */
+static void a_creation_that_failed_can_be_tried_again(struct test *t)
+{
+    struct db *db = NULL;
+    struct hvd_err err;
+    unsigned full = 0;
+    uint64_t k = 0;
+    int rc;
+
+    do {
+        testdb_begin(t);
+        fault_arm(FAULT_STORE, ++k);
+        rc = db_open(testdb_path, &testdb_version_3, &testdb_options, &db, &err);
+        fault_arm(FAULT_STORE, 0);
+        if (rc == 0)
+            break;
+        CHECK(t, rc == HVD_E_FULL || rc == HVD_E_IO);
+        CHECK_HAS(t, err.text, testdb_path);
+        CHECK_HAS(t, err.text, rc == HVD_E_FULL ? "; free some space" : "; check the disk");
+        CHECK(t, !files_exist(testdb_beside(".new")));
+        full += rc == HVD_E_FULL;
+        CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, &err));
+        CHECK_INT(t, testdb_count(db), ==, 0);
+        testdb_end(db);
+        db = NULL;
+    } while (k < 1000);
+    CHECK_INT(t, k, >, 10);
+    CHECK_INT(t, full, >, 2);
+out:
+    testdb_end(db);
+}
+
+/* One that cannot share memory between processes: a network file system, often. */
+static void a_file_system_without_shared_memory_is_refused(struct test *t)
+{
+    const struct db_options on_such = { .vfs = "unix-dotfile" };
+    struct db *db = NULL;
+    struct hvd_err err;
+
+    testdb_begin(t);
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &on_such, &db, &err), HVD_E_UNSUPPORTED);
+    CHECK_HAS(t, err.text,
+              "\"PRAGMA journal_mode = WAL\" answers \"memory\", not \"wal\"; put it "
+              "on a local file system");
+    CHECK(t, !files_exist(testdb_path));
+out:
+    testdb_end(db);
+}
+
 static void codes_of_sqlite_have_names_of_ours(struct test *t)
 {
     static const struct {
@@ -354,9 +422,12 @@ TESTS(CASE(a_missing_file_is_made_complete), CASE(what_was_committed_is_there_ag
       CASE_FLAGS(closing_cannot_lose_anything, TEST_SURVIVES_STORE),
       CASE(what_was_not_checkpointed_is_played_back),
       CASE(steps_are_applied_in_order_and_keep_the_rows),
-      CASE_FLAGS(a_step_that_fails_leaves_the_version_before, TEST_SURVIVES_STORE),
-      CASE(no_name_is_special), CASE_FLAGS(many_may_create_it_at_once, TEST_NO_TORTURE),
+      CASE(a_step_that_fails_leaves_the_version_before), CASE(no_name_is_special),
+      CASE_FLAGS(many_may_create_it_at_once, TEST_NO_TORTURE),
       CASE(statements_take_and_give_values), CASE(a_column_of_another_type_is_damage),
       CASE(what_is_rolled_back_did_not_happen), CASE(a_statement_can_be_used_after_it_failed),
+      CASE(a_value_that_is_too_long_fails_in_the_step),
+      CASE_FLAGS(a_creation_that_failed_can_be_tried_again, TEST_NO_TORTURE),
+      CASE(a_file_system_without_shared_memory_is_refused),
       CASE(codes_of_sqlite_have_names_of_ours),
       CASE_FLAGS(misuse_is_a_bug_of_ours, TEST_NO_TORTURE))

@@ -61,6 +61,10 @@ static void a_full_list_knows_all_that_is_below(struct test *t)
     CHECK(t, numbers_had(&full, 3));
     CHECK(t, !numbers_had(&most, 3));
     CHECK(t, !numbers_had(&full, 132));
+    numbers_add(&full, 150);
+    numbers_add(&most, 50);
+    CHECK(t, !numbers_had(&full, 140)); /* in a gap, not below */
+    CHECK(t, !numbers_had(&most, 60));
 out:;
 }
 
