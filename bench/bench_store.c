@@ -26,7 +26,7 @@ static void sync_page(void *arg)
     static const char page[PAGE_BYTES];
     struct load *load = arg;
 
-    if (write(load->fd, page, sizeof(page)) != sizeof(page) || fdatasync(load->fd))
+    if (pwrite(load->fd, page, sizeof(page), 0) != sizeof(page) || fdatasync(load->fd))
         abort();
 }
 
@@ -54,7 +54,7 @@ static struct load make_load(const char *folder)
     snprintf(load.record.reason, sizeof(load.record.reason), "killed by signal 9");
     snprintf(load.event.reason, sizeof(load.event.reason), "killed by signal 9");
     snprintf(path, sizeof(path), "%s/page", folder);
-    load.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    load.fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     snprintf(path, sizeof(path), "%s/blacklist", folder);
     if (load.fd < 0 || store_sqlite_open(path, &db_options_usual, &load.store, &err)) {
         fprintf(stderr, "bench_store: cannot write in %s\n", folder);
@@ -87,7 +87,7 @@ int main(void)
     }
     load = make_load(folder);
     syncing = bench_time(sync_page, &load, SECONDS);
-    bench_line("append a page and sync it", syncing, "sync", syncing);
+    bench_line("write a page and sync it", syncing, "sync", syncing);
     bench_line("put a record and its history row", bench_time(put, &load, SECONDS), "sync",
                syncing);
     blacklist_store_close(load.store);
