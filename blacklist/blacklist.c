@@ -174,7 +174,7 @@ static int check_failure(const struct blacklist_failure *failure, struct hvd_err
 
     if (rc)
         return rc;
-    if (failure->incarnation == 0 || failure->incarnation > INT64_MAX)
+    if (failure->incarnation > INT64_MAX)
         return err_set(err, HVD_E_INVAL, "a failure of host %s: no such incarnation: %" PRIu64,
                        failure->host, failure->incarnation);
     return 0;
@@ -210,7 +210,8 @@ static void charge(struct blacklist *blacklist, struct blacklist_entry *entry,
     };
     memcpy(event->host, entry->host, strlen(entry->host) + 1);
     set_reason(event->reason, failure, entry->slot);
-    numbers_add(&entry->incarnations, (int64_t)failure->incarnation);
+    if (failure->incarnation)
+        numbers_add(&entry->incarnations, (int64_t)failure->incarnation);
     if (event->counted)
         entry_fail(entry, &blacklist->policy, event->reason, now_us, rng);
     note_cooldown(blacklist, entry);
@@ -230,7 +231,8 @@ int blacklist_failure(struct blacklist *blacklist, const struct blacklist_failur
     if (rc)
         return rc;
     entry = find(blacklist, failure->host, charged);
-    if (entry && numbers_had(&entry->incarnations, (int64_t)failure->incarnation)) {
+    if (entry && failure->incarnation &&
+        numbers_had(&entry->incarnations, (int64_t)failure->incarnation)) {
         *ret_change = (struct blacklist_change){ .none = true };
         return 0;
     }

@@ -49,7 +49,7 @@ struct blacklist_change {
 struct blacklist_failure {
     const char *host;
     uint32_t slot;        /* or BLACKLIST_WHOLE_HOST, when its agent failed */
-    uint64_t incarnation; /* 1 to INT64_MAX */
+    uint64_t incarnation; /* up to INT64_MAX; 0: of no worker, and never taken for a repetition */
     const char *reason;   /* "exit code 1" */
 };
 

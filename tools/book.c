@@ -47,10 +47,7 @@ static int keep(struct book *book, const struct blacklist_change *change, struct
 int book_fail(struct book *book, const char *host, uint32_t slot, const char *reason,
               struct hvd_err *err)
 {
-    /* The moment stands in for an incarnation: two failures recorded by hand are never the same. */
-    struct blacklist_failure failure = {
-        .host = host, .slot = slot, .incarnation = (uint64_t)book->wall_us, .reason = reason
-    };
+    struct blacklist_failure failure = { .host = host, .slot = slot, .reason = reason };
     struct blacklist_change change;
     int rc = blacklist_failure(&book->list, &failure, book->now_us, book->wall_us, &book->rng,
                                &change, err);

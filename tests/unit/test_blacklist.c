@@ -276,6 +276,20 @@ out:
     blacklist_release(&blacklist);
 }
 
+static void a_failure_of_no_worker_is_never_a_repetition(struct test *t)
+{
+    start(NULL);
+    CHECK_OK(t, fail("a", 1, 0, 0));
+    CHECK_OK(t, fail("a", 1, 0, TIME_HOUR));
+    CHECK(t, change.event.counted);
+    CHECK_INT(t, change.record.failures, ==, 2);
+    CHECK_INT(t, change.record.incarnations.count, ==, 0);
+    CHECK_OK(t, fail("a", 1, 1, 2 * TIME_HOUR));
+    CHECK(t, change.event.counted);
+out:
+    blacklist_release(&blacklist);
+}
+
 static void for_ever_bars_until_cleared(struct test *t)
 {
     start(for_ever);
@@ -668,11 +682,10 @@ static void bad_failures_change_nothing(struct test *t)
                HVD_E_INVAL);
     CHECK_HAS(t, err.text, "\"a/b\"");
     CHECK_CODE(t, fail("a", LIMIT_SLOTS_PER_HOST, 1, 0), HVD_E_LIMIT);
-    failure = (struct blacklist_failure){ "a", 1, 0, "x" };
+    failure = (struct blacklist_failure){ "a", 1, UINT64_MAX, "x" };
     CHECK_CODE(t, blacklist_failure(&blacklist, &failure, 0, WALL, &rng, &change, &err),
                HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "a failure of host a: no such incarnation: 0");
-    CHECK_CODE(t, fail("a", 1, UINT64_MAX, 0), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "a failure of host a: no such incarnation: 184467");
     CHECK_INT(t, blacklist_count(&blacklist), ==, 0);
 out:
     blacklist_release(&blacklist);
@@ -746,7 +759,8 @@ TESTS(CASE(what_is_unknown_is_ok), CASE(a_failure_cools_its_slot_only),
       CASE(the_later_end_of_host_and_slot_decides),
       CASE(a_failure_while_cooling_goes_to_the_history_only),
       CASE(workers_that_die_with_their_host_are_one_failure),
-      CASE(a_report_that_comes_again_counts_once), CASE(for_ever_bars_until_cleared),
+      CASE(a_report_that_comes_again_counts_once),
+      CASE(a_failure_of_no_worker_is_never_a_repetition), CASE(for_ever_bars_until_cleared),
       CASE(more_restarts_than_the_budget_bar), CASE(restarts_outside_the_window_are_not_counted),
       CASE(scope_host_charges_the_host), CASE(healthy_running_forgives),
       CASE(healthy_pieces_add_up_until_the_next_failure),
