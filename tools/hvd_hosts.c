@@ -15,6 +15,7 @@
 #include "tools/book.h"
 #include "tools/hosts_options.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -173,8 +174,9 @@ static int show_hosts(struct book *book, const struct hosts_options *options,
 
     for (size_t i = 0; !rc && i < hosts->count; i++)
         rc = show_host(book, options, &hosts->items[i], &next_rank, err);
-    printf("%zu host%s, %" PRIu64 " slots, %" PRIu64 " can be used\n", hosts->count,
-           hosts->count == 1 ? "" : "s", hosts_total_slots(hosts), next_rank);
+    printf("%zu host%s, %" PRIu64 " slot%s, %" PRIu64 " can be used\n", hosts->count,
+           hosts->count == 1 ? "" : "s", hosts_total_slots(hosts),
+           hosts_total_slots(hosts) == 1 ? "" : "s", next_rank);
     return rc;
 }
 
@@ -358,5 +360,9 @@ int main(int argc, char **argv)
     else if (!answer(&set, &options, &status))
         status = run(&options, argv + rest);
     opt_release(&set);
+    if ((fflush(stdout) || ferror(stdout)) && status == EXIT_FINE) {
+        err_set(&err, HVD_E_IO, "cannot write to standard output: %s", strerror(errno));
+        status = complain(&err, EXIT_STORAGE);
+    }
     return status;
 }

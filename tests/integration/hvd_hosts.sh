@@ -67,4 +67,10 @@ expect 4 err 'no-such-folder' --blacklist no-such-folder/list --fail a
 expect 4 err 'empty' --blacklist empty --fail a
 [ ! -s empty ] || { echo "an empty file was written to"; exit 1; }
 expect 4 err 'one' --blacklist one --fail a
+code=0
+"$program" one >/dev/full 2>err || code=$?
+if [ $code != 4 ] || ! grep -q 'cannot write to standard output' err; then
+  echo "a full standard output goes unnoticed: exit $code"
+  exit 1
+fi
 echo "hvd-hosts does as its page says"

@@ -36,7 +36,7 @@ struct test {
 /* The faults that a case may outlive without noticing are named with its flags. */
 #define TEST_SURVIVES_ALLOC 0x1u /* e.g. the allocation is an optimisation */
 #define TEST_SURVIVES_STORE 0x2u /* e.g. the write is tried again */
-#define TEST_NO_TORTURE     0x4u /* forks, aborts or waits: torture cannot run it */
+#define TEST_NO_TORTURE     0x4u /* forks, aborts, has its own faults, or is all volume */
 
 struct test_case {
     const char *name;
