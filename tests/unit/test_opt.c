@@ -1,12 +1,15 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/opt_stage.h"
+#include "base/opt_value.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/opt_sample.h"
 #include "tests/lib/test.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define SPAN(text) ((struct span){ text, strlen(text) })
 
 static void defaults_fill_the_config(struct test *t)
 {
@@ -27,6 +30,27 @@ static void defaults_fill_the_config(struct test *t)
     CHECK_INT(t, opt_source(&run.set, "verbose"), ==, OPT_DEFAULT);
 out:
     sample_release(&run);
+}
+
+static void texts_and_lists_have_defaults_too(struct test *t)
+{
+    static const struct opt table[] = {
+        OPT(struct sample, label, .name = "label", .arg = "TEXT", .preset = "a job", .group = "g",
+            .help = "h"),
+        OPT(struct sample, env, .name = "env", .arg = "NAME", .preset = "PATH", .group = "g",
+            .help = "h"),
+    };
+    struct opt_set set = { .table = NULL };
+    struct sample config;
+
+    CHECK_OK(t, opt_init(&set, table, ARRAY_SIZE(table), &config));
+    CHECK_TEXT(t, config.label, "a job");
+    CHECK_INT(t, config.env.count, ==, 1);
+    CHECK_OK(t, opt_config(&set, "c", "env = HOME", 10, NULL));
+    CHECK_INT(t, config.env.count, ==, 1);
+    CHECK_TEXT(t, config.env.items[0], "HOME");
+out:
+    opt_release(&set);
 }
 
 static void releases_what_was_never_set(struct test *t)
@@ -418,7 +442,6 @@ static void finds_names_and_guesses_slips(struct test *t)
     struct sample_run run;
     char big[OPT_NAME_MAX + 2] = "";
 
-#define SPAN(text) ((struct span){ text, strlen(text) })
     CHECK_OK(t, sample_init(&run));
     CHECK_TEXT(t, opt_stage_find(&run.set, SPAN("num-proc"))->name, "np");
     CHECK(t, !opt_stage_find(&run.set, SPAN("num-pro")));
@@ -485,18 +508,22 @@ static void init_wrong(const struct wrong_table *table)
 
 static void a_table_that_contradicts_itself_panics(struct test *t)
 {
+    const struct opt *label;
     struct sample_run run;
 
     CHECK_OK(t, sample_init(&run));
+    label = opt_stage_find(&run.set, SPAN("label"));
     for (size_t i = 0; i < ARRAY_SIZE(wrong_tables); i++)
         CHECK_PANICS(t, wrong_tables[i].says, init_wrong(&wrong_tables[i]));
     CHECK_PANICS(t, "row", opt_source(&run.set, "no such"));
+    CHECK_PANICS(t, "has no plain text", CHECK(t, opt_value_write(label, NULL, &run.out)));
 out:
     sample_release(&run);
 }
 
-TESTS(CASE(defaults_fill_the_config), CASE(releases_what_was_never_set),
-      CASE(the_highest_source_wins_in_any_order), CASE(a_failing_source_changes_nothing),
+TESTS(CASE(defaults_fill_the_config), CASE(texts_and_lists_have_defaults_too),
+      CASE(releases_what_was_never_set), CASE(the_highest_source_wins_in_any_order),
+      CASE(a_failing_source_changes_nothing),
       CASE_FLAGS(memory_that_runs_out_changes_nothing, TEST_NO_TORTURE),
       CASE_FLAGS(a_failing_start_leaves_the_config_alone, TEST_NO_TORTURE), CASE(reads_flags),
       CASE(reads_numbers_within_bounds), CASE(reads_durations_within_bounds),
