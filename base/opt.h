@@ -61,10 +61,10 @@ struct opt {
     char key;          /* -k, or 0 */
     enum opt_kind kind;
     unsigned flags;
-    const char *arg;            /* what the help calls the value: "N", "FILE", "LOW HIGH" */
-    const char *preset;         /* the default as text; NULL: unset, a flag false */
-    uint64_t min;               /* of a number or duration; a text with min > 0 is not empty */
-    uint64_t max;               /* 0: as far as the kind goes */
+    const char *arg;    /* what the help calls the value: "N", "FILE", "LOW HIGH" */
+    const char *preset; /* the default as text; NULL: unset, a flag false */
+    uint64_t min;       /* of a number or duration; min > 0: no empty text, also in a list */
+    uint64_t max;       /* 0: as far as the kind goes */
     const char *const *choices; /* ends in NULL */
     size_t offset;
     const char *group;

@@ -175,7 +175,7 @@ static int read_item(const struct opt *row, const char *text, struct opt_list *f
     char *copy = NULL;
     int rc;
 
-    if (!*text) {
+    if (!*text && row->min == 0) {
         empty_list(field);
         return 0;
     }

@@ -47,7 +47,8 @@ static bool reason_is_valid(const char reason[LIMIT_REASON_BYTES + 1])
 {
     size_t length = strnlen(reason, LIMIT_REASON_BYTES + 1);
 
-    return length <= LIMIT_REASON_BYTES && text_is_clean(reason, length);
+    return length <= LIMIT_REASON_BYTES && text_is_clean(reason, length) &&
+           !memchr(reason, '\n', length) && !memchr(reason, '\t', length);
 }
 
 int blacklist_record_check(const struct blacklist_record *record, struct hvd_err *err)
@@ -107,9 +108,11 @@ void blacklist_reason_set(char reason[LIMIT_REASON_BYTES + 1], const char *text)
 
 const char *blacklist_key_format(const char *host, uint32_t slot, char text[BLACKLIST_KEY_TEXT_MAX])
 {
-    if (slot == BLACKLIST_WHOLE_HOST)
-        snprintf(text, BLACKLIST_KEY_TEXT_MAX, "%s", host);
-    else
-        snprintf(text, BLACKLIST_KEY_TEXT_MAX, "%s:%u", host, slot);
+    bool is_ipv6 = strchr(host, ':') != NULL;
+    int length = snprintf(text, BLACKLIST_KEY_TEXT_MAX, "%s%s%s", is_ipv6 ? "[" : "", host,
+                          is_ipv6 ? "]" : "");
+
+    if (slot != BLACKLIST_WHOLE_HOST)
+        snprintf(text + length, BLACKLIST_KEY_TEXT_MAX - (size_t)length, ":%u", slot);
     return text;
 }

@@ -41,7 +41,7 @@ int blacklist_event_check(const struct blacklist_event *event, struct hvd_err *e
 /* Foreign text as one clean line: cut where a character ends, escaped when it is not UTF-8. */
 void blacklist_reason_set(char reason[LIMIT_REASON_BYTES + 1], const char *text);
 
-/* "host", or "host:slot". Returns text. */
+/* "host", or "host:slot", an IPv6 address in brackets. Returns text. */
 #define BLACKLIST_KEY_TEXT_MAX (LIMIT_HOST_NAME_BYTES + 16)
 const char *blacklist_key_format(const char *host, uint32_t slot,
                                  char text[BLACKLIST_KEY_TEXT_MAX]);

@@ -45,7 +45,7 @@ configure() {
   [ "build/$1/build.ninja" -nt CMakePresets.json ] && return
   mkdir -p "build/$1"
   cmake --preset "$1" >"$log" 2>&1 || {
-    grep -A 5 '^CMake Error' "$log" || cat "$log"
+    grep -A 12 '^CMake Error' "$log" || cat "$log"
     return 1
   }
 }

@@ -19,15 +19,14 @@
 #define HEADER_APPLICATION 68
 #define SYNCHRONOUS_FULL   "2"
 
-#define REMEDY_DAMAGED                                                                          \
-    "move it and its -wal file aside to start afresh, or save what can be saved with: sqlite3 " \
-    "FILE .recover"
+#define REMEDY_DAMAGED     "move it and its -wal file aside to start afresh"
 
 struct db {
     sqlite3 *raw;
     const struct db_schema *schema;
     struct db_options options;
-    char path[];
+    size_t prefix_bytes;
+    char path[]; /* what SQLite is given: a prefix, and the path as it was given to us */
 };
 
 const struct db_options db_options_usual = { .busy_ms = 250 };
@@ -49,6 +48,8 @@ int db_code(int sqlite_code, int system_errno)
     case SQLITE_AUTH: return HVD_E_DENIED;
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR:
+        if (system_errno == ENOSPC || system_errno == EDQUOT)
+            return HVD_E_FULL;
         return system_errno == EACCES || system_errno == EPERM || system_errno == EROFS
                    ? HVD_E_DENIED
                    : HVD_E_IO;
@@ -74,22 +75,27 @@ static const char *remedy(int code)
     }
 }
 
+static const char *shown(const struct db *db)
+{
+    return db->path + db->prefix_bytes;
+}
+
 /* SQLite has just failed with this code: what it says, and what to do. */
 static int fail(const struct db *db, int sqlite_code, struct hvd_err *err)
 {
     int number = sqlite3_system_errno(db->raw);
     int code = db_code(sqlite_code, number);
-    bool by_system = (code == HVD_E_IO || code == HVD_E_DENIED) && number != 0;
+    bool by_system = (code == HVD_E_IO || code == HVD_E_DENIED || code == HVD_E_FULL) && number;
     bool noted = sqlite3_extended_errcode(db->raw) == sqlite_code;
 
-    return err_set(err, code, "%s %s: %s%s%s%s", db->schema->what, db->path,
+    return err_set(err, code, "%s %s: %s%s%s%s", db->schema->what, shown(db),
                    noted ? sqlite3_errmsg(db->raw) : sqlite3_errstr(sqlite_code),
                    by_system ? ": " : "", by_system ? strerrordesc_np(number) : "", remedy(code));
 }
 
 int db_damaged(const struct db *db, const char *what, struct hvd_err *err)
 {
-    return err_set(err, HVD_E_CORRUPT, "%s %s: %s; " REMEDY_DAMAGED, db->schema->what, db->path,
+    return err_set(err, HVD_E_CORRUPT, "%s %s: %s; " REMEDY_DAMAGED, db->schema->what, shown(db),
                    what);
 }
 
@@ -240,15 +246,19 @@ static int demand(struct db *db, const char *pragma, const char *wanted, struct 
         return rc;
     return err_set(err, HVD_E_UNSUPPORTED,
                    "%s %s: \"%s\" answers \"%s\", not \"%s\"; put it on a local file system",
-                   db->schema->what, db->path, pragma, answer, wanted);
+                   db->schema->what, shown(db), pragma, answer, wanted);
 }
 
 static int check_damage(struct db *db, struct hvd_err *err)
 {
+    char what[ANSWER_MAX + 32];
     char answer[ANSWER_MAX];
     int rc = ask(db, "PRAGMA quick_check(1)", answer, err);
 
-    return rc || !strcmp(answer, "ok") ? rc : db_damaged(db, answer, err);
+    if (rc || !strcmp(answer, "ok"))
+        return rc;
+    snprintf(what, sizeof(what), "it is damaged: %s", answer);
+    return db_damaged(db, what, err);
 }
 
 static int read_version(struct db *db, int64_t *ret_version, struct hvd_err *err)
@@ -277,7 +287,7 @@ static int check_version(struct db *db, struct hvd_err *err)
         return err_set(err, HVD_E_VERSION,
                        "%s %s: it has version %" PRId64 ", and this hvd-elastic knows up to %d; "
                        "use the newer one, or move the file aside to start afresh",
-                       db->schema->what, db->path, version, db->schema->step_count);
+                       db->schema->what, shown(db), version, db->schema->step_count);
     if (version < 1)
         return db_damaged(db, "it has no version", err);
     return 0;
@@ -347,15 +357,15 @@ static int identify(struct db *db, struct hvd_err *err)
         return err_set(err, HVD_E_CORRUPT,
                        "%s %s: it is empty, and was not when it was made; move it and its -wal "
                        "file aside to start afresh",
-                       schema->what, db->path);
+                       schema->what, shown(db));
     if (memcmp(header, HEADER_MAGIC, sizeof(HEADER_MAGIC)) != 0 || memcmp(id, "hvd", 3) != 0)
         return err_set(err, HVD_E_INVAL,
                        "%s %s: not a file of hvd-elastic; give another path, or move it aside",
-                       schema->what, db->path);
+                       schema->what, shown(db));
     if (id[3] != (unsigned char)schema->kind)
         return err_set(err, HVD_E_INVAL,
                        "%s %s: a file of hvd-elastic, but not a %s; give another path",
-                       schema->what, db->path, schema->what);
+                       schema->what, shown(db), schema->what);
     return 0;
 }
 
@@ -392,6 +402,7 @@ static struct db *db_alloc(const char *path, const struct db_schema *schema,
         return NULL;
     db->schema = schema;
     db->options = *options;
+    db->prefix_bytes = strlen(prefix);
     snprintf(db->path, bytes, "%s%s", prefix, path);
     return db;
 }
@@ -457,8 +468,13 @@ static int check_path(const char *path, const struct db_schema *schema, bool *re
         return err_set(err, HVD_E_LIMIT, "%s %s: a path has 1 to %d bytes", schema->what,
                        text_quote(path, strlen(path), quoted), LIMIT_DB_PATH_BYTES);
     *ret_missing = stat(path, &st) != 0;
-    if (*ret_missing)
+    if (*ret_missing && lstat(path, &st))
         return 0; /* whatever the reason is, making it will tell */
+    if (*ret_missing)
+        return err_set(
+            err, HVD_E_INVAL,
+            "%s %s: a symbolic link that leads nowhere; give the path of the file itself",
+            schema->what, path);
     if (S_ISDIR(st.st_mode))
         return err_set(err, HVD_E_INVAL, "%s %s: it is a directory; give the name of a file in it",
                        schema->what, path);

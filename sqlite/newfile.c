@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define LOCK_RETRY_MS  10
-#define NAME_MAX_BYTES (LIMIT_DB_PATH_BYTES + 16)
+#define NAME_MAX_BYTES (LIMIT_DB_PATH_BYTES + 32)
 
 /* What SQLite keeps beside a database; the empty one is the file itself. */
 static const char *const companions[] = { "", "-journal", "-wal", "-shm" };
@@ -30,6 +30,9 @@ static int fail(int number, const char *path, const char *what, struct hvd_err *
     } else if (number == ENOSPC || number == EDQUOT) {
         code = HVD_E_FULL;
         remedy = "free some space";
+    } else if (number == ENAMETOOLONG) {
+        code = HVD_E_INVAL;
+        remedy = "give a shorter one";
     }
     return err_set(err, code, "%s: %s: %s; %s", path, what, strerrordesc_np(number), remedy);
 }
@@ -126,7 +129,7 @@ int newfile_begin(struct newfile *newfile, const char *path, int wait_ms, struct
     rc = check_missing(path, err);
     if (rc)
         return rc;
-    snprintf(newfile->temp, sizeof(newfile->temp), "%s.new", path);
+    snprintf(newfile->temp, sizeof(newfile->temp), "%s" NEWFILE_SUFFIX, path);
     return make_temp(newfile, err);
 }
 

@@ -11,9 +11,12 @@
 #include "base/err.h"
 #include "base/limits.h"
 
+/* Ours alone: what is found under such a name is what an earlier start left, and is removed. */
+#define NEWFILE_SUFFIX ".hvd-new"
+
 struct newfile {
-    const char *path;                   /* borrowed until released */
-    char temp[LIMIT_DB_PATH_BYTES + 5]; /* the name to make it under */
+    const char *path;                                        /* borrowed until released */
+    char temp[LIMIT_DB_PATH_BYTES + sizeof(NEWFILE_SUFFIX)]; /* the name to make it under */
     int dir_fd;
 };
 

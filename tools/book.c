@@ -3,6 +3,8 @@
 #include "blacklist/store/store_sqlite.h"
 #include "os/clock.h"
 
+#include <string.h>
+
 static int take_record(void *arg, const struct blacklist_record *record)
 {
     struct book *book = arg;
@@ -55,10 +57,28 @@ int book_fail(struct book *book, const char *host, uint32_t slot, const char *re
     return rc ? rc : keep(book, &change, err);
 }
 
-int book_clear(struct book *book, const char *host, uint32_t slot, struct hvd_err *err)
+static int clear_one(struct book *book, const char *host, uint32_t slot, struct hvd_err *err)
 {
     struct blacklist_change change;
     int rc = blacklist_clear(&book->list, host, slot, book->now_us, book->wall_us, &change, err);
 
+    if (rc == HVD_E_NOTFOUND)
+        return 0;
     return rc ? rc : keep(book, &change, err);
+}
+
+int book_clear(struct book *book, const char *host, uint32_t slot, struct hvd_err *err)
+{
+    int rc = 0;
+
+    if (slot != BLACKLIST_WHOLE_HOST)
+        return clear_one(book, host, slot, err);
+    for (size_t i = 0; !rc && i < blacklist_count(&book->list); i++) {
+        struct blacklist_record record;
+
+        blacklist_record_at(&book->list, i, book->now_us, book->wall_us, &record);
+        if (!strcmp(record.host, host))
+            rc = clear_one(book, host, record.slot, err);
+    }
+    return rc;
 }

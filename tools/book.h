@@ -23,6 +23,8 @@ void book_close(struct book *book);
 /* A failure that no worker was charged with. */
 int book_fail(struct book *book, const char *host, uint32_t slot, const char *reason,
               struct hvd_err *err);
+
+/* The slot, or the host with all its slots. 0 also when nothing was held against it. */
 int book_clear(struct book *book, const char *host, uint32_t slot, struct hvd_err *err);
 
 #endif

@@ -19,7 +19,6 @@ struct hosts_options {
     struct opt_range cooldown;
     bool forever;
     unsigned scope;
-    int64_t decay_us;
     uint64_t restarts;
     int64_t restarts_window_us;
 

@@ -2,21 +2,22 @@
  * hvd-hosts: what a host list, a host file or the output of a discovery script means, what changes
  * from one to the next, and which of the hosts a blacklist holds back. Nothing is launched and no
  * job is needed: it is the dry run of a discovery script.
+ *
+ * Everything that can be wrong with the words of the command and with the lists is found before the
+ * blacklist is touched.
  */
 #include "base/limits.h"
 #include "base/opt_show.h"
-#include "base/time.h"
-#include "discovery/diff.h"
-#include "discovery/format.h"
 #include "discovery/order.h"
 #include "discovery/parse.h"
 #include "hvd/hvd.h"
 #include "os/file.h"
 #include "tools/book.h"
 #include "tools/hosts_options.h"
+#include "tools/key.h"
+#include "tools/show.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,9 +28,9 @@ enum { EXIT_FINE = 0, EXIT_BAD_HOSTS = 1, EXIT_USAGE = 2, EXIT_STORAGE = 4 };
 static const char usage_text[] = "hvd-hosts [options] [FILE...]";
 static const char about_text[] =
     "Shows what a host list means to hvd-elastic. A FILE holds what a discovery script prints, or "
-    "is "
-    "a host file; \"-\" is standard input. Several FILEs are read one after another, as if the "
-    "script had printed them in turn, and what changes between them is shown.";
+    "is a host file; \"-\" is standard input. Several FILEs are read one after another, as if the "
+    "script had printed them in turn, and what changes between them is shown. Options go before "
+    "the files.";
 
 static int complain(const struct hvd_err *err, int status)
 {
@@ -40,147 +41,7 @@ static int complain(const struct hvd_err *err, int status)
     return status;
 }
 
-/* ---- the hosts ------------------------------------------------------------------------------ */
-
-/* "a:3" is slot 3 of a; "a" and "[::1]" are whole hosts. */
-static int read_key(const char *text, struct hosts *key, uint32_t *ret_slot, struct hvd_err *err)
-{
-    struct span span = { text, strlen(text) };
-    const char *close = strchr(text, ']');
-    const char *colon = strrchr(close ? close : text, ':');
-    int rc = hosts_parse_list(span, "--fail or --clear", 1, key, err);
-
-    if (!rc && key->count != 1)
-        rc = err_set(err, HVD_E_INVAL, "%s: name one host or one slot", text);
-    if (!rc)
-        *ret_slot = colon ? key->items[0].slots : BLACKLIST_WHOLE_HOST;
-    return rc;
-}
-
-/* What holds for the host or slot now: the answer to --fail and --clear. */
-static void show_key(const struct book *book, const char *host, uint32_t slot)
-{
-    struct blacklist_verdict verdict = blacklist_verdict(&book->list, host, slot, book->now_us);
-    char sentence[BLACKLIST_SENTENCE_MAX];
-    char key[BLACKLIST_KEY_TEXT_MAX];
-
-    printf("%s: %s\n", blacklist_key_format(host, slot, key),
-           blacklist_sentence(&verdict, book->now_us, sentence));
-}
-
-static int apply_one(struct book *book, const char *text, const char *reason, struct hvd_err *err)
-{
-    struct hosts key;
-    uint32_t slot;
-    int rc;
-
-    hosts_init(&key);
-    rc = read_key(text, &key, &slot, err);
-    if (!rc)
-        rc = reason ? book_fail(book, key.items[0].name, slot, reason, err)
-                    : book_clear(book, key.items[0].name, slot, err);
-    if (!rc)
-        show_key(book, key.items[0].name, slot);
-    hosts_release(&key);
-    return rc;
-}
-
-static int apply_to_book(struct book *book, const struct hosts_options *options,
-                         struct hvd_err *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < options->fail.count; i++)
-        rc = apply_one(book, options->fail.items[i], options->reason, err);
-    for (size_t i = 0; !rc && i < options->clear.count; i++)
-        rc = apply_one(book, options->clear.items[i], NULL, err);
-    return rc;
-}
-
-/* How many slots of the host may be used now; a host that is held back has none. */
-static uint32_t usable_slots(const struct book *book, const struct host *host)
-{
-    uint32_t usable = 0;
-
-    if (!book)
-        return host->slots;
-    for (uint32_t slot = 0; slot < host->slots; slot++) {
-        struct blacklist_verdict verdict =
-            blacklist_verdict(&book->list, host->name, slot, book->now_us);
-
-        usable += verdict.state == BLACKLIST_OK;
-    }
-    return usable;
-}
-
-/* One line for the host, or for one slot of it, when something is held against it. */
-static void show_verdict(const struct book *book, const struct host *host, uint32_t slot)
-{
-    struct blacklist_verdict verdict =
-        blacklist_verdict(&book->list, host->name, slot, book->now_us);
-    char sentence[BLACKLIST_SENTENCE_MAX];
-
-    if ((verdict.state == BLACKLIST_OK && verdict.failures == 0) || verdict.by_host)
-        return;
-    blacklist_sentence(&verdict, book->now_us, sentence);
-    if (slot == BLACKLIST_WHOLE_HOST)
-        printf("      host: %s\n", sentence);
-    else
-        printf("      slot %" PRIu32 ": %s\n", slot, sentence);
-}
-
-static int show_event(void *arg, const struct blacklist_event *event)
-{
-    const struct book *book = arg;
-    char key[BLACKLIST_KEY_TEXT_MAX];
-    char ago[TIME_TEXT_MAX];
-
-    time_format((book->wall_us - event->wall_us) / TIME_S * TIME_S, ago);
-    printf("      %s ago: %s: %s%s\n", ago, blacklist_key_format(event->host, event->slot, key),
-           event->reason, event->counted ? "" : " (not counted)");
-    return 0;
-}
-
-static int show_host(struct book *book, const struct hosts_options *options,
-                     const struct host *host, uint64_t *next_rank, struct hvd_err *err)
-{
-    char name[HOST_NAME_TEXT_MAX];
-    uint32_t usable = usable_slots(book, host);
-
-    printf("  %-20s %4" PRIu32 " slot%s  ", host_name_format(host->name, name), host->slots,
-           host->slots == 1 ? " " : "s");
-    if (usable == 0)
-        printf("not used\n");
-    else if (usable == 1)
-        printf("rank %" PRIu64 "\n", *next_rank);
-    else
-        printf("ranks %" PRIu64 "-%" PRIu64 "\n", *next_rank, *next_rank + usable - 1);
-    *next_rank += usable;
-    if (!book)
-        return 0;
-    show_verdict(book, host, BLACKLIST_WHOLE_HOST);
-    for (uint32_t slot = 0; slot < host->slots; slot++)
-        show_verdict(book, host, slot);
-    return options->history
-               ? blacklist_store_history(book->store, host->name, show_event, book, err)
-               : 0;
-}
-
-static int show_hosts(struct book *book, const struct hosts_options *options,
-                      const struct hosts *hosts, struct hvd_err *err)
-{
-    uint64_t next_rank = 0;
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < hosts->count; i++)
-        rc = show_host(book, options, &hosts->items[i], &next_rank, err);
-    printf("%zu host%s, %" PRIu64 " slot%s, %" PRIu64 " can be used\n", hosts->count,
-           hosts->count == 1 ? "" : "s", hosts_total_slots(hosts),
-           hosts_total_slots(hosts) == 1 ? "" : "s", next_rank);
-    return rc;
-}
-
-/* ---- reading and following ------------------------------------------------------------------ */
+/* ---- host lists ------------------------------------------------------------------------------ */
 
 static int read_hosts(const struct hosts_options *options, const char *path,
                       struct hosts *ret_hosts, struct hvd_err *err)
@@ -196,7 +57,8 @@ static int read_hosts(const struct hosts_options *options, const char *path,
     rc = file_read(path, &text, err);
     if (!rc)
         rc = hosts_parse_text((struct span){ buf_text(&text), text.length },
-                              strcmp(path, "-") ? path : "standard input", slots, ret_hosts, err);
+                              strcmp(path, "-") != 0 ? path : "standard input", slots, ret_hosts,
+                              err);
     buf_release(&text);
     return rc;
 }
@@ -205,7 +67,6 @@ static int read_hosts(const struct hosts_options *options, const char *path,
 static int follow(const struct hosts_options *options, const char *path, bool first,
                   struct hosts *known, struct hvd_err *err)
 {
-    char described[DIFF_TEXT_MAX];
     struct hosts now;
     struct diff diff;
     int rc;
@@ -216,7 +77,11 @@ static int follow(const struct hosts_options *options, const char *path, bool fi
     if (!rc)
         rc = diff_between(known, &now, &diff);
     if (!rc && !first)
-        printf("%s: %s\n", path, diff_describe(&diff, described));
+        show_change(path, &diff);
+    if (!rc && now.count == 0) {
+        fflush(stdout);
+        fprintf(stderr, "hvd-hosts: warning: a list without hosts means that all of them leave\n");
+    }
     if (!rc)
         rc = order_update(known, &now, known);
     if (rc == HVD_E_NOMEM)
@@ -226,42 +91,142 @@ static int follow(const struct hosts_options *options, const char *path, bool fi
     return rc;
 }
 
-static int run_with_book(struct book *book, const struct hosts_options *options, char **paths,
-                         struct hvd_err *err)
+static int follow_all(const struct hosts_options *options, char **paths, struct hosts *known,
+                      struct hvd_err *err)
 {
-    struct hosts known;
-    int status = EXIT_FINE;
-    int rc = book ? apply_to_book(book, options, err) : 0;
+    int rc = options->hosts ? follow(options, NULL, true, known, err) : 0;
+
+    for (size_t i = 0; !rc && paths[i]; i++)
+        rc = follow(options, paths[i], i == 0, known, err);
+    return rc;
+}
+
+/* ---- the blacklist --------------------------------------------------------------------------- */
+
+/* Each --fail, then each --clear; a NULL book only looks whether they can be understood. */
+static int apply_keys(struct book *book, const struct hosts_options *options, struct hvd_err *err)
+{
+    struct key key;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < options->fail.count; i++) {
+        rc = key_parse("--fail", options->fail.items[i], &key, err);
+        if (!rc && book)
+            rc = book_fail(book, key.host, key.slot, options->reason, err);
+        if (!rc && book)
+            show_key(book, key.host, key.slot);
+    }
+    for (size_t i = 0; !rc && i < options->clear.count; i++) {
+        rc = key_parse("--clear", options->clear.items[i], &key, err);
+        if (!rc && book)
+            rc = book_clear(book, key.host, key.slot, err);
+        if (!rc && book)
+            show_key(book, key.host, key.slot);
+    }
+    return rc;
+}
+
+static int open_book(struct book *book, const struct hosts_options *options,
+                     const struct policy *policy, struct hvd_err *err)
+{
+    if (options->fail.count == 0 && access(options->blacklist, F_OK))
+        return err_set(err, HVD_E_NOTFOUND, "%s: there is no such blacklist; --fail would make it",
+                       options->blacklist);
+    return book_open(book, options->blacklist, policy, err);
+}
+
+static int use_book(const struct hosts_options *options, const struct policy *policy,
+                    const struct hosts *hosts, struct hvd_err *err)
+{
+    bool acts = options->fail.count || options->clear.count;
+    struct book book;
+    int rc = open_book(&book, options, policy, err);
 
     if (rc)
-        return complain(err, rc == HVD_E_INVAL || rc == HVD_E_LIMIT || rc == HVD_E_NOTFOUND
-                                 ? EXIT_USAGE
-                                 : EXIT_STORAGE);
-    hosts_init(&known);
-    if (options->hosts && follow(options, NULL, true, &known, err))
-        status = complain(err, EXIT_BAD_HOSTS);
-    for (size_t i = 0; status == EXIT_FINE && paths[i]; i++) {
-        if (follow(options, paths[i], i == 0, &known, err))
-            status = complain(err, EXIT_BAD_HOSTS);
+        return rc;
+    rc = apply_keys(&book, options, err);
+    if (!rc && hosts)
+        rc = show_hosts(&book, options->history, hosts, err);
+    else if (!rc && (!acts || options->history))
+        rc = show_book(&book, options->history, err);
+    book_close(&book);
+    return rc;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static struct policy policy_of(const struct hosts_options *options)
+{
+    struct policy policy;
+
+    policy_init(&policy);
+    policy.lower_us = options->cooldown.low_us;
+    policy.upper_us = options->cooldown.high_us;
+    policy.forever = options->forever;
+    policy.scope = options->scope ? SCOPE_HOST : SCOPE_SLOT;
+    policy.restarts_max = (uint32_t)options->restarts;
+    policy.restarts_window_us = options->restarts_window_us;
+    return policy;
+}
+
+/* What the table cannot say: about words that are no options, and options that need others. */
+static int check_words(const struct hosts_options *options, char **paths, struct hvd_err *err)
+{
+    bool acts = options->fail.count || options->clear.count;
+    size_t inputs = options->config_file && !strcmp(options->config_file, "-");
+
+    for (size_t i = 0; paths[i]; i++) {
+        inputs += !strcmp(paths[i], "-");
+        if (paths[i][0] == '-' && paths[i][1])
+            return err_set(err, HVD_E_INVAL,
+                           "%s: options go before the files; a file of that name is ./%s", paths[i],
+                           paths[i]);
     }
-    if (status == EXIT_FINE && (options->hosts || paths[0]) &&
-        show_hosts(book, options, &known, err))
-        status = complain(err, EXIT_STORAGE);
+    if (inputs > 1)
+        return err_set(err, HVD_E_INVAL, "-: standard input can be read only once");
+    if (options->hosts && paths[0])
+        return err_set(err, HVD_E_INVAL, "--hosts and files: give one or the other");
+    if ((acts || options->history) && !options->blacklist)
+        return err_set(err, HVD_E_INVAL, "--fail, --clear and --history need --blacklist FILE");
+    if (!options->hosts && !paths[0] && !options->blacklist)
+        return err_set(err, HVD_E_INVAL, "no hosts: name a file, - or --hosts LIST");
+    return 0;
+}
+
+static int run(const struct hosts_options *options, char **paths)
+{
+    struct policy policy = policy_of(options);
+    bool listed = options->hosts || paths[0];
+    struct hvd_err err = { 0 };
+    struct hosts known;
+    int status = EXIT_FINE;
+    int rc;
+
+    if (check_words(options, paths, &err) || policy_check(&policy, &err) ||
+        apply_keys(NULL, options, &err))
+        return complain(&err, EXIT_USAGE);
+    hosts_init(&known);
+    rc = follow_all(options, paths, &known, &err);
+    if (rc)
+        status = complain(&err, rc == HVD_E_NOMEM ? EXIT_STORAGE : EXIT_BAD_HOSTS);
+    else if (!options->blacklist)
+        show_hosts(NULL, false, &known, &err);
+    else if (use_book(options, &policy, listed ? &known : NULL, &err))
+        status = complain(&err, EXIT_STORAGE);
     hosts_release(&known);
     return status;
 }
 
-/* ---- options ----------------------------------------------------------------------------------
- */
-
+/* Asking for help must work whatever the environment holds, so that is read last. */
 static int read_options(struct opt_set *set, struct hosts_options *options, int argc, char **argv,
                         int *ret_rest, struct hvd_err *err)
 {
     struct buf text;
     int rc = opt_argv(set, argc, argv, ret_rest, err);
 
-    if (!rc)
-        rc = opt_env(set, environ, err);
+    if (rc || options->help || options->version || options->list_options)
+        return rc;
+    rc = opt_env(set, environ, err);
     if (rc || !options->config_file)
         return rc;
     buf_init(&text, LIMIT_CONFIG_TEXT_BYTES + 1);
@@ -293,54 +258,6 @@ static bool answer(const struct opt_set *set, const struct hosts_options *option
     buf_release(&out);
     *ret_status = rc ? EXIT_STORAGE : EXIT_FINE;
     return true;
-}
-
-/* What the table cannot say about options that depend on each other. */
-static int check_options(const struct hosts_options *options, char **paths, struct hvd_err *err)
-{
-    bool acts = options->fail.count || options->clear.count;
-
-    if (options->hosts && paths[0])
-        return err_set(err, HVD_E_INVAL, "--hosts and files: give one or the other");
-    if (!options->hosts && !paths[0] && !acts)
-        return err_set(err, HVD_E_INVAL, "no hosts: name a file, - or --hosts LIST");
-    if ((acts || options->history) && !options->blacklist)
-        return err_set(err, HVD_E_INVAL, "--fail, --clear and --history need --blacklist FILE");
-    return 0;
-}
-
-static struct policy policy_of(const struct hosts_options *options)
-{
-    return (struct policy){ .lower_us = options->cooldown.low_us,
-                            .upper_us = options->cooldown.high_us,
-                            .forever = options->forever,
-                            .scope = options->scope ? SCOPE_HOST : SCOPE_SLOT,
-                            .restarts_max = (uint32_t)options->restarts,
-                            .restarts_window_us = options->restarts_window_us,
-                            .decay_us = options->decay_us };
-}
-
-static int run(const struct hosts_options *options, char **paths)
-{
-    struct policy policy = policy_of(options);
-    struct hvd_err err = { 0 };
-    struct book book;
-    int status;
-
-    if (check_options(options, paths, &err) || policy_check(&policy, &err))
-        return complain(&err, EXIT_USAGE);
-    if (!options->blacklist)
-        return run_with_book(NULL, options, paths, &err);
-    if (options->fail.count == 0 && access(options->blacklist, F_OK)) {
-        err_set(&err, HVD_E_NOTFOUND, "%s: there is no such blacklist; --fail would make it",
-                options->blacklist);
-        return complain(&err, EXIT_STORAGE);
-    }
-    if (book_open(&book, options->blacklist, &policy, &err))
-        return complain(&err, EXIT_STORAGE);
-    status = run_with_book(&book, options, paths, &err);
-    book_close(&book);
-    return status;
 }
 
 int main(int argc, char **argv)

@@ -243,8 +243,10 @@ static void die_at(void *arg, uint64_t point, const char *what)
 
 static void remove_all(void)
 {
-    static const char *const names[] = { "",     "-wal",     "-shm",     "-journal",
-                                         ".new", ".new-wal", ".new-shm", ".new-journal" };
+    static const char *const names[] = {
+        "",         "-wal",         "-shm",         "-journal",
+        ".hvd-new", ".hvd-new-wal", ".hvd-new-shm", ".hvd-new-journal"
+    };
     char name[160];
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {

@@ -60,13 +60,47 @@ expect 0 out 'exit code 1' --blacklist list --history one
 expect 0 out '2 hosts, 3 slots, 2 can be used' --blacklist list one
 expect 0 out 'not used' --blacklist list --fail b one
 expect 0 out '3 can be used' --blacklist list --clear a:1 --clear b one
-expect 2 err 'x' --blacklist list --clear x one
+expect 0 out 'x: ok' --blacklist list --clear x one
+
+# a host is cleared with its slots; a repeated failure is one more line of the history
+expect 0 out 'host cooling' --blacklist list --fail a --fail a:0 --fail '[::1]:3' --fail '[::1]'
+expect 0 out '[::1]:3: cooling' --blacklist list --history
+expect 0 out 'a: ok' --blacklist list --clear a
+expect 0 out '3 can be used' --blacklist list one
+expect 0 out 'something is held against 2 hosts or slots' --blacklist list
+expect 0 out 'ago: a:0' --blacklist list --history one
 expect 0 out 'barred' --blacklist list --blacklist-forever --fail a one
+
+# nothing is recorded when anything in the command is wrong
+for bad in 'c:x' 'c:1024' '::1' '[::1' 'c slots=2' '-c'; do
+  expect 2 err '--fail "' --blacklist list --fail=d --fail="$bad" one
+done
+expect 2 err 'must not be empty' --blacklist list --fail=d --fail= one
+expect 1 err 'cannot open' --blacklist list --fail=d nowhere
+expect 0 out 'held against' --blacklist list
+if grep -q '^d:' out; then
+  echo "a failure was recorded by a command that was wrong:"
+  cat out
+  exit 1
+fi
+
+expect 2 err 'options go before the files' one --slots-per-host 2
+expect 2 err 'only once' - -
+expect 0 err 'a list without hosts' one /dev/null
+HVD_SLOTS_PER_HOST=zz expect 0 out 'usage: ' --help
+HVD_SLOTS_PER_HOST=zz expect 2 err 'HVD_SLOTS_PER_HOST' one
+
 expect 4 err 'no-such-folder' --blacklist no-such-folder/list --fail a
 : >empty
-expect 4 err 'empty' --blacklist empty --fail a
+expect 4 err 'it is empty' --blacklist empty --fail a
 [ ! -s empty ] || { echo "an empty file was written to"; exit 1; }
-expect 4 err 'one' --blacklist one --fail a
+expect 4 err 'not a file of hvd-elastic' --blacklist one --fail a
+ln -s nowhere link
+expect 4 err 'symbolic link' --blacklist link --fail a
+printf precious >new.new
+expect 0 out 'a: cooling' --blacklist new --fail a
+[ "$(cat new.new)" = precious ] || { echo "a file of the user's is gone"; exit 1; }
+
 code=0
 "$program" one >/dev/full 2>err || code=$?
 if [ $code != 4 ] || ! grep -q 'cannot write to standard output' err; then

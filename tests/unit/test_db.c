@@ -20,8 +20,8 @@ static void a_missing_file_is_made_complete(struct test *t)
     testdb_begin(t);
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
     CHECK_INT(t, testdb_count(db), ==, 0);
-    CHECK(t, !files_exist(testdb_beside(".new")));
-    CHECK(t, !files_exist(testdb_beside(".new-wal")));
+    CHECK(t, !files_exist(testdb_beside(".hvd-new")));
+    CHECK(t, !files_exist(testdb_beside(".hvd-new-wal")));
     files_read(testdb_path, &before);
     CHECK_INT(t, memcmp(before.bytes + TESTDB_AT_APPLICATION, "hvdT", 4), ==, 0);
     CHECK_INT(t, memcmp(before.bytes + TESTDB_AT_VERSION, "\0\0\0\1", 4), ==, 0);
@@ -331,7 +331,7 @@ static void a_creation_that_failed_can_be_tried_again(struct test *t)
         CHECK(t, rc == HVD_E_FULL || rc == HVD_E_IO);
         CHECK_HAS(t, err.text, testdb_path);
         CHECK_HAS(t, err.text, rc == HVD_E_FULL ? "; free some space" : "; check the disk");
-        CHECK(t, !files_exist(testdb_beside(".new")));
+        CHECK(t, !files_exist(testdb_beside(".hvd-new")));
         full += rc == HVD_E_FULL;
         CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, &err));
         CHECK_INT(t, testdb_count(db), ==, 0);

@@ -33,11 +33,11 @@ static void appears_whole_when_it_is_published(struct test *t)
 
     begin(t);
     CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL));
-    CHECK_TEXT(t, newfile.temp, beside(".new"));
+    CHECK_TEXT(t, newfile.temp, beside(".hvd-new"));
     files_write(newfile.temp, "whole", 5);
     CHECK(t, !files_exist(path));
     CHECK_OK(t, newfile_publish(&newfile, NULL));
-    CHECK(t, !files_exist(beside(".new")));
+    CHECK(t, !files_exist(beside(".hvd-new")));
     files_read(path, &bytes);
     CHECK_INT(t, bytes.length, ==, 5);
 out:
@@ -49,11 +49,11 @@ static void leaves_nothing_when_it_is_not(struct test *t)
     begin(t);
     CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL));
     files_write(newfile.temp, "half", 4);
-    files_write(beside(".new-journal"), "x", 1);
+    files_write(beside(".hvd-new-journal"), "x", 1);
     newfile_release(&newfile);
     CHECK(t, !files_exist(path));
-    CHECK(t, !files_exist(beside(".new")));
-    CHECK(t, !files_exist(beside(".new-journal")));
+    CHECK(t, !files_exist(beside(".hvd-new")));
+    CHECK(t, !files_exist(beside(".hvd-new-journal")));
     CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL));
 out:
     newfile_release(&newfile);
@@ -62,14 +62,15 @@ out:
 
 static void removes_what_a_dead_creator_left(struct test *t)
 {
-    static const char *const left[] = { ".new", ".new-journal", ".new-wal", ".new-shm" };
+    static const char *const left[] = { ".hvd-new", ".hvd-new-journal", ".hvd-new-wal",
+                                        ".hvd-new-shm" };
     static struct file_bytes bytes;
 
     begin(t);
     for (size_t i = 0; i < ARRAY_SIZE(left); i++)
         files_write(beside(left[i]), "half", 4);
     CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL));
-    files_read(beside(".new"), &bytes);
+    files_read(beside(".hvd-new"), &bytes);
     CHECK_INT(t, bytes.length, ==, 0);
     for (size_t i = 1; i < ARRAY_SIZE(left); i++)
         CHECK(t, !files_exist(beside(left[i])));
@@ -82,9 +83,10 @@ static void names_what_it_cannot_remove(struct test *t)
     struct hvd_err err;
 
     begin(t);
-    CHECK_INT(t, mkdir(beside(".new"), 0700), ==, 0);
+    CHECK_INT(t, mkdir(beside(".hvd-new"), 0700), ==, 0);
     CHECK_CODE(t, newfile_begin(&newfile, path, 0, &err), HVD_E_IO);
-    CHECK_HAS(t, err.text, "x.db.new: cannot remove what is left of an earlier start: Is a dir");
+    CHECK_HAS(t, err.text,
+              "x.db.hvd-new: cannot remove what is left of an earlier start: Is a dir");
 out:
     newfile_release(&newfile);
 }
@@ -135,7 +137,7 @@ static void one_process_makes_it_at_a_time(struct test *t)
     CHECK_CODE(t, newfile_begin(&second, path, 0, &err), HVD_E_BUSY);
     CHECK_HAS(t, err.text, "x.db: another process has locked its directory, perhaps to create");
     newfile_release(&second);
-    CHECK(t, files_exist(beside(".new"))); /* the first one's, still */
+    CHECK(t, files_exist(beside(".hvd-new"))); /* the first one's, still */
     CHECK_CODE(t, newfile_begin(&second, path, 15, &err), HVD_E_BUSY);
     newfile_release(&second);
     newfile_release(&newfile);
@@ -162,7 +164,8 @@ static void names_the_directory_that_is_wrong(struct test *t)
     CHECK_INT(t, chmod(dir, 0500), ==, 0);
     CHECK_CODE(t, newfile_begin(&newfile, path, 0, &err), HVD_E_DENIED);
     newfile_release(&newfile);
-    CHECK_HAS(t, err.text, "x.db.new: cannot create it: Permission denied; make it and its dir");
+    CHECK_HAS(t, err.text,
+              "x.db.hvd-new: cannot create it: Permission denied; make it and its dir");
     CHECK_INT(t, chmod(dir, 0000), ==, 0);
     CHECK_CODE(t, newfile_begin(&newfile, path, 0, &err), HVD_E_DENIED);
     CHECK_HAS(t, err.text, "cannot open the directory: Permission denied");
@@ -193,7 +196,7 @@ static void says_which_step_failed(struct test *t)
     CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL));
     CHECK_INT(t, unlink(newfile.temp), ==, 0);
     CHECK_CODE(t, newfile_publish(&newfile, &err), HVD_E_NOTFOUND);
-    CHECK_HAS(t, err.text, "x.db.new: cannot write it to the disk");
+    CHECK_HAS(t, err.text, "x.db.hvd-new: cannot write it to the disk");
 out:
     newfile_release(&newfile);
 }
