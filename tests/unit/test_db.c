@@ -380,6 +380,8 @@ static void codes_of_sqlite_have_names_of_ours(struct test *t)
         { 10 | 4 << 8,  0,      HVD_E_IO      },
         { 10 | 12 << 8, 0,      HVD_E_NOMEM   },
         { 10,           EACCES, HVD_E_DENIED  },
+        { 10,           ENOSPC, HVD_E_FULL    },
+        { 10,           EDQUOT, HVD_E_FULL    },
         { 11,           0,      HVD_E_CORRUPT },
         { 13,           0,      HVD_E_FULL    },
         { 14,           0,      HVD_E_IO      },

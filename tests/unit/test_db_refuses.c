@@ -206,6 +206,18 @@ static void refuses_names_that_cannot_be(struct test *t)
 out:;
 }
 
+static void refuses_a_link_to_nothing(struct test *t)
+{
+    struct hvd_err err;
+    struct db *db;
+
+    testdb_begin(t);
+    CHECK_INT(t, symlink("nowhere.db", testdb_path), ==, 0);
+    CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "x.db: a symbolic link that leads nowhere; give the path of the file");
+out:;
+}
+
 static void names_a_directory_that_is_missing(struct test *t)
 {
     char name[LIMIT_DB_PATH_BYTES + 8];
@@ -341,7 +353,7 @@ TESTS(CASE(refuses_what_is_not_a_database), CASE(refuses_a_foreign_database),
       CASE(refuses_a_future_version), CASE(leaves_the_log_of_a_refused_file_alone),
       CASE(refuses_a_version_that_cannot_be), CASE(finds_damage_in_every_page),
       CASE(reads_what_the_check_answers), CASE(refuses_a_directory_and_a_pipe),
-      CASE(refuses_names_that_cannot_be), CASE(names_a_directory_that_is_missing),
-      CASE(says_when_a_file_or_directory_is_read_only),
+      CASE(refuses_a_link_to_nothing), CASE(refuses_names_that_cannot_be),
+      CASE(names_a_directory_that_is_missing), CASE(says_when_a_file_or_directory_is_read_only),
       CASE_FLAGS(says_when_another_process_writes, TEST_NO_TORTURE),
       CASE_FLAGS(says_when_another_process_has_it_alone, TEST_NO_TORTURE))

@@ -37,8 +37,8 @@ static void texts_and_lists_have_defaults_too(struct test *t)
     static const struct opt table[] = {
         OPT(struct sample, label, .name = "label", .arg = "TEXT", .preset = "a job", .group = "g",
             .help = "h"),
-        OPT(struct sample, env, .name = "env", .arg = "NAME", .preset = "PATH", .group = "g",
-            .help = "h"),
+        OPT(struct sample, env, .name = "env", .arg = "NAME", .min = 1, .preset = "PATH",
+            .group = "g", .help = "h"),
     };
     struct opt_set set = { .table = NULL };
     struct sample config;
@@ -48,6 +48,8 @@ static void texts_and_lists_have_defaults_too(struct test *t)
     CHECK_INT(t, config.env.count, ==, 1);
     CHECK_OK(t, opt_config(&set, "c", "env = HOME", 10, NULL));
     CHECK_INT(t, config.env.count, ==, 1);
+    CHECK_TEXT(t, config.env.items[0], "HOME");
+    CHECK_CODE(t, opt_config(&set, "c", "env = \"\"", 8, NULL), HVD_E_INVAL); /* min */
     CHECK_TEXT(t, config.env.items[0], "HOME");
 out:
     opt_release(&set);

@@ -105,9 +105,24 @@ static void each_field_of_an_event_is_checked(struct test *t)
     CHECK_CODE(t, blacklist_event_check(&event, &err), HVD_E_CORRUPT);
     event = fine;
     event.slot = BLACKLIST_WHOLE_HOST;
+    event.reason[0] = '\n';
+    CHECK_CODE(t, blacklist_event_check(&event, NULL), HVD_E_CORRUPT);
+    event.reason[0] = '\t';
+    CHECK_CODE(t, blacklist_event_check(&event, NULL), HVD_E_CORRUPT);
     event.reason[0] = '\x7f';
     CHECK_CODE(t, blacklist_event_check(&event, &err), HVD_E_CORRUPT);
     CHECK_TEXT(t, err.text, "a damaged record of a: its reason is not clean text");
+out:;
+}
+
+static void a_key_can_be_typed_again(struct test *t)
+{
+    char text[BLACKLIST_KEY_TEXT_MAX];
+
+    CHECK_TEXT(t, blacklist_key_format("a", BLACKLIST_WHOLE_HOST, text), "a");
+    CHECK_TEXT(t, blacklist_key_format("a", 3, text), "a:3");
+    CHECK_TEXT(t, blacklist_key_format("::1", BLACKLIST_WHOLE_HOST, text), "[::1]");
+    CHECK_TEXT(t, blacklist_key_format("::1", 3, text), "[::1]:3");
 out:;
 }
 
@@ -134,4 +149,4 @@ out:;
 
 TESTS(CASE(names_and_slots_are_held_to_the_rule), CASE(a_good_record_passes),
       CASE(each_field_of_a_record_is_checked), CASE(each_field_of_an_event_is_checked),
-      CASE(a_reason_becomes_one_clean_line))
+      CASE(a_key_can_be_typed_again), CASE(a_reason_becomes_one_clean_line))
