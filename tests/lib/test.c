@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -161,10 +162,16 @@ void test_run_case(struct test *t, const struct test_case *test)
         test_fail(t, test->name, 0, "leaves %zu blocks allocated", heap_blocks() - before);
 }
 
+void test_die_with_parent(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 static void run_one(int index)
 {
     static struct test t;
 
+    test_die_with_parent();
     heap_use();
     test_run_case(&t, &running[index]);
     if (t.failed)

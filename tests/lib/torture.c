@@ -55,6 +55,7 @@ static bool run_with_fault(const struct test_case *test, struct progress *progre
 /* The child: every k of every kind, then the leak checker's own verdict at exit. */
 NORETURN static void torture_case(const struct test_case *test, struct progress *progress)
 {
+    test_die_with_parent();
     heap_use();
     for (int kind = 0; kind < FAULT_KINDS; kind++) {
         bool more = true;

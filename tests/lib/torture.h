@@ -9,6 +9,9 @@
 /* 0 when every run ended in order; prints one line per case and a total. */
 int torture_run(const char *suite, const struct test_case *cases, size_t count);
 
+/* A child that hangs must not outlive whoever gave up waiting for its parent. */
+void test_die_with_parent(void);
+
 /* One run of one case, blocks counted. */
 void test_run_case(struct test *t, const struct test_case *test);
 
