@@ -50,7 +50,7 @@ static int read_hosts(const struct hosts_options *options, const char *path,
     struct buf text;
     int rc;
 
-    if (!path)
+    if (options->hosts) /* then there are no files */
         return hosts_parse_list((struct span){ options->hosts, strlen(options->hosts) }, "--hosts",
                                 slots, ret_hosts, err);
     buf_init(&text, LIMIT_HOST_TEXT_BYTES + 1);

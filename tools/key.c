@@ -4,32 +4,33 @@
 
 #include <string.h>
 
-/* Divides the text; what follows the name and its brackets is in *ret_rest. */
-static int cut_name(struct span text, struct span *ret_name, struct span *ret_rest,
-                    struct hvd_err *err)
+/* Divides the text into the name and what follows it; NULL, or what is wrong. */
+static const char *cut_name(struct span text, struct span *ret_name, struct span *ret_rest)
 {
     bool bracketed = text.length && text.at[0] == '[';
     const char *end = text.length ? memchr(text.at, bracketed ? ']' : ':', text.length) : NULL;
     size_t length = end ? (size_t)(end - text.at) : text.length;
 
     if (bracketed && !end)
-        return err_set(err, HVD_E_INVAL, "no ']' after '['; write [::1] or [::1]:3");
+        return "no ']' after '['; write [::1] or [::1]:3";
     if (!bracketed && end && memchr(end + 1, ':', text.length - length - 1))
-        return err_set(err, HVD_E_INVAL, "an IPv6 address needs brackets: [::1] or [::1]:3");
+        return "an IPv6 address needs brackets: [::1] or [::1]:3";
     *ret_name = (struct span){ text.at + bracketed, length - bracketed };
     *ret_rest = (struct span){ text.at + length + bracketed, text.length - length - bracketed };
-    return 0;
+    return NULL;
 }
 
 static int parse(struct span text, struct key *key, struct hvd_err *err)
 {
     struct span name;
     struct span rest;
+    const char *why = cut_name(text, &name, &rest);
     uint64_t slot;
-    int rc = cut_name(text, &name, &rest, err);
+    int rc;
 
-    if (!rc)
-        rc = host_name_check(name.at, name.length, err);
+    if (why)
+        return err_set(err, HVD_E_INVAL, "%s", why);
+    rc = host_name_check(name.at, name.length, err);
     if (rc)
         return rc;
     memcpy(key->host, name.at, name.length);

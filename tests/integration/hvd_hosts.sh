@@ -64,7 +64,7 @@ expect 0 out 'x: ok' --blacklist list --clear x one
 
 # a host is cleared with its slots; a repeated failure is one more line of the history
 expect 0 out 'host cooling' --blacklist list --fail a --fail a:0 --fail '[::1]:3' --fail '[::1]'
-expect 0 out '[::1]:3: cooling' --blacklist list --history
+expect 0 out '[::1]:3: ' --blacklist list --history
 expect 0 out 'a: ok' --blacklist list --clear a
 expect 0 out '3 can be used' --blacklist list one
 expect 0 out 'something is held against 2 hosts or slots' --blacklist list
