@@ -468,8 +468,8 @@ static int check_path(const char *path, const struct db_schema *schema, bool *re
         return err_set(err, HVD_E_LIMIT, "%s %s: a path has 1 to %d bytes", schema->what,
                        text_quote(path, strlen(path), quoted), LIMIT_DB_PATH_BYTES);
     *ret_missing = stat(path, &st) != 0;
-    if (*ret_missing && lstat(path, &st))
-        return 0; /* whatever the reason is, making it will tell */
+    if (*ret_missing && (lstat(path, &st) || !S_ISLNK(st.st_mode)))
+        return 0; /* whatever the reason is, making it will tell; or it has just been made */
     if (*ret_missing)
         return err_set(
             err, HVD_E_INVAL,
