@@ -10,7 +10,7 @@
 /* A job */
 #define LIMIT_HOSTS           16384
 #define LIMIT_SLOTS_PER_HOST  1024
-#define LIMIT_WORKERS         65536
+#define LIMIT_WORKERS         131072
 #define LIMIT_HOST_NAME_BYTES 253 /* the longest DNS name */
 
 /* What people and scripts write */

@@ -165,7 +165,9 @@
 
 #define FIELDS_pending(F) F(NUM, next, UINT64_MAX, 0)
 
-#define FIELDS_at(F)      F(NUM, check, UINT64_MAX, 0)
+#define FIELDS_at(F)            \
+    F(NUM, next, UINT64_MAX, 0) \
+    F(NUM, check, UINT64_MAX, 0)
 
 #define FIELDS_switch_at(F)     \
     F(NUM, next, UINT64_MAX, 0) \

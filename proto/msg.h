@@ -274,6 +274,7 @@ struct msg_pending {
 };
 
 struct msg_at {
+    uint64_t next; /* the PENDING it answers */
     uint64_t check;
 };
 
