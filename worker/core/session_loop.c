@@ -116,13 +116,12 @@ static bool is_news(int code)
 
 static void active_returned(struct session *session, const struct session_event *event)
 {
-    char text[96];
+    char text[64];
 
     if (event->code == HVD_E_REVOKED) {
         session_revoke(session, session->round, "its collectives failed");
     } else if (is_news(event->code) && event->code > 0) {
-        snprintf(text, sizeof(text), "train returned %s, which it was not told",
-                 err_name(event->code));
+        snprintf(text, sizeof(text), "returned %s without being told", err_name(event->code));
         finish(session, HVD_E_STATE, text);
     } else {
         finish(session, event->code, event->text);

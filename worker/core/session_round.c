@@ -70,7 +70,7 @@ void session_forget_arrived(struct session *session)
     session->arrived = (struct msg){ .round = 0 };
 }
 
-/* Kept for when the loop is outside. */
+/* Kept for when the loop is outside. When memory is out there is none, and the step fails. */
 static void keep(struct session *session, const struct msg *msg)
 {
     struct arena arena;
@@ -158,9 +158,10 @@ static void catch_up(struct session *session, const struct msg *msg)
 static void take_next(struct session *session, const struct msg *msg)
 {
     if (session_lists_me(session, &msg->u.round.members)) {
-        keep(session, msg);
         if (session->loop == LOOP_WAITING)
-            session_enter_arrived(session);
+            enter_now(session, msg);
+        else
+            keep(session, msg);
     } else if (session->sm.state == SESSION_SWITCHED) {
         session_leave(session, "the round has begun without me");
     } else {
