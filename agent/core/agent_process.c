@@ -69,13 +69,23 @@ void agent_process_report(struct agent *agent, const struct agent_worker *worker
     }
 }
 
+/* A child of it may still hold the socket. */
+static void close_connection(struct agent *agent, struct agent_worker *worker)
+{
+    struct agent_action *action;
+
+    if (!worker->connected)
+        return;
+    action = agent_do(agent, AGENT_DO_DROP);
+    action->worker = worker->connection;
+    action->text = "its worker is gone";
+    agent_roster_disconnect(agent, worker);
+}
+
 /* Its place in the roster goes; the slot remembers that the incarnation was there. */
 static void forget(struct agent *agent, struct agent_worker *worker, const char *why)
 {
-    if (worker->connected) { /* a child of it may still hold the socket */
-        agent_do(agent, AGENT_DO_DROP)->worker = worker->connection;
-        agent_roster_disconnect(agent, worker);
-    }
+    close_connection(agent, worker);
     agent_worker_move(agent, worker, FORGOTTEN, why);
     agent_roster_remove(agent, worker);
 }
@@ -232,10 +242,7 @@ void agent_process_spawn_failed(struct agent *agent, const struct agent_event *e
         agent->list->failed = true;
         return;
     }
-    if (worker->connected) { /* it cannot be: it never ran */
-        agent_do(agent, AGENT_DO_DROP)->worker = worker->connection;
-        agent_roster_disconnect(agent, worker);
-    }
+    close_connection(agent, worker);
     vacate(agent, worker);
     agent->slots[worker->slot].failed = worker;
     agent_worker_move(agent, worker, FAILED, worker->text);
