@@ -97,6 +97,7 @@ static void make_durable(struct world *world, struct world_driver *driver)
             queued->record = NULL;
         } else if (queued->kind == ACTION_BLACKLIST) {
             store_change(&world->disk, queued->change);
+            check_charged(world, queued->change);
         } else {
             continue;
         }

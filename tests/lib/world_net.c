@@ -45,6 +45,7 @@ static void at_driver(struct world *world, struct world_link *link, struct world
     if (link->deaf || !link->ends[END_DRIVER].open)
         return;
     if (event->frame) {
+        bug_up(world, link->agent->host, &event->frame->msg);
         told.msg = &event->frame->msg;
         link->heard = true;
         if (msg_allowed(told.msg->type, LINK_AGENT_TO_DRIVER, WHEN_OPEN, NULL) == 0)

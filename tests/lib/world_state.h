@@ -60,6 +60,7 @@ struct world {
     uint64_t agent_id; /* of the next agent */
     uint64_t pid;      /* of the next process */
     uint64_t ask;      /* of the next question of an operator */
+    uint64_t notifications; /* that went down, for a planted bug */
     bool over;         /* the newest driver has said EXIT */
     int exit_code;
     char exit_text[256];
