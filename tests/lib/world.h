@@ -63,6 +63,9 @@ struct world_stats {
 void world_shape_story(struct world_shape *shape);
 void world_shape_random(struct world_shape *shape, uint64_t seed, unsigned faults);
 
+/* The hosts and sizes of a random world. */
+void world_populate(struct world *world);
+
 struct world *world_create(const struct world_shape *shape);
 void world_free(struct world *world);
 

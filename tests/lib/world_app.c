@@ -5,6 +5,7 @@
 #include "proto/commit.h"
 #include "tests/lib/world_state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define RETURN_US  50 /* from the end of a call to what its caller does next */

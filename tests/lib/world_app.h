@@ -77,7 +77,7 @@ void app_retry(struct world *world); /* a host can be reached again */
 struct world_round *round_enter(struct world *world, const struct world_worker *worker,
                                 const struct msg *msg);
 void round_try(struct world *world, struct world_round *round);
-void round_release(struct world_round *round);
+void world_round_release(struct world_round *round);
 void kept_put(struct world_kept *kept, uint64_t commit, struct world_model model);
 uint64_t model_checksum(struct world_model model);
 struct world_round *world_round_of(const struct world *world, uint64_t number);

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #define COMMITS_REMEMBERED 512
@@ -241,7 +242,10 @@ void check_durable(struct world *world, const struct journal_record *record)
         fact_of(world, record->incarnation)->ended = record;
         check_ended(world, record);
         break;
-    case JOURNAL_OVER: check->over = true; break;
+    case JOURNAL_OVER:
+        check->over = true;
+        check->state_lost = !world_state_elsewhere(world, NULL);
+        break;
     default: break;
     }
 }
@@ -256,7 +260,14 @@ void check_charged(struct world *world, const struct blacklist_change *change)
 
 void check_exit(struct world *world, const struct world_driver *driver)
 {
+    const struct core_config *config = &world->shape.config;
+    bool justified = world->check.state_lost || world->shape.plain ||
+                     config->reset_limit != CORE_NO_RESET_LIMIT || config->blacklist.forever ||
+                     world->stats.faults[DEED_STOP] || world->shape.faults == 0;
+
     (void)driver;
+    if (world->exit_code != 0 && !justified)
+        world_violate(world, "10", "the job fails for no good reason: %s", world->exit_text);
     if (world->exit_code == 0 && !world->shape.plain && !world->check.finish_hash)
         world_violate(world, "10", "the job ends well, and nobody has finished: %s",
                       world->exit_text);

@@ -45,6 +45,7 @@ struct world_check {
     uint64_t progress;      /* the highest round that has made a step */
     bool finished;          /* a FINISHED is durable */
     bool over;
+    bool state_lost; /* when it was over, nobody held what it could have resumed from */
     uint64_t finish_hash;   /* of those that finished; 0: none has */
 };
 

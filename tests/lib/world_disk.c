@@ -148,6 +148,8 @@ static void perform_what_can_be(struct world *world, struct world_driver *driver
             queue->first++; /* first: performing an EXIT ends the driver and its queue */
             driver_perform(world, driver, &mine);
             queued_release(&mine);
+            if (driver->last_actions && --driver->last_actions == 0)
+                driver_die(world, driver, "killed");
         }
     }
     if (queue->first == queue->items.count) {

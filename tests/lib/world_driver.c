@@ -5,6 +5,7 @@
 #include "tests/lib/fault.h"
 #include "tests/lib/world_state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TRACE_LINES  64

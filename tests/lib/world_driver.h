@@ -26,6 +26,7 @@ struct world_driver {
     struct world_told *told;
     uint64_t steps;
     bool stepping;
+    unsigned last_actions; /* it dies after so many more; 0: it does not */
 };
 
 void driver_start(struct world *world);

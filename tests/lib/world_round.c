@@ -143,7 +143,7 @@ void app_retry(struct world *world)
         round_try(world, world->rounds.items[i]);
 }
 
-void round_release(struct world_round *round)
+void world_round_release(struct world_round *round)
 {
     frame_drop(round->frame);
     mem_free(round->members);

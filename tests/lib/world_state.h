@@ -5,6 +5,7 @@
 #ifndef TESTS_LIB_WORLD_STATE_H
 #define TESTS_LIB_WORLD_STATE_H
 
+#include "base/buf.h"
 #include "base/rng.h"
 #include "tests/lib/world.h"
 #include "tests/lib/world_app.h"
@@ -14,6 +15,8 @@
 #include "tests/lib/world_host.h"
 #include "tests/lib/world_net.h"
 #include "tests/lib/world_queue.h"
+
+#define WORLD_HOSTS_MAX 64
 
 /* What discovery would print at this moment, in this order. */
 struct world_listed {
@@ -61,21 +64,23 @@ struct world {
     uint64_t pid;      /* of the next process */
     uint64_t ask;      /* of the next question of an operator */
     uint64_t notifications; /* that went down, for a planted bug */
+    bool begun;
     bool over;         /* the newest driver has said EXIT */
     int exit_code;
     char exit_text[256];
     int64_t over_us;
 
     /* faults (world_faults.c) */
+    uint32_t slots[WORLD_HOSTS_MAX]; /* of each host, when all is well */
     unsigned faults_left;
     bool calm; /* there will be no more */
     int64_t calm_us;
     int64_t driver_trouble_us; /* when the driver or its disk was last disturbed */
 
     /* stories (world_story.c) */
-    struct buf *told; /* the trace so far; NULL: nobody listens */
+    bool told;        /* somebody listens */
+    struct buf story; /* the trace so far */
     struct VEC(struct world_when) whens;
-    struct buf *saw; /* every action's bytes are appended; NULL */
     uint64_t digest; /* of every action of every driver */
     struct buf scratch;
 };
@@ -91,6 +96,12 @@ bool world_coin(struct world *world, unsigned one_in);
 int64_t world_wall(const struct world *world);
 
 struct world_host *world_find_host(const struct world *world, const char *name);
+
+void world_told(void *arg, const char *line);
+bool world_state_elsewhere(const struct world *world, const struct world_host *but);
+void faults_begin(struct world *world);
+/* No more faults: everything that can be mended is. */
+void faults_end(struct world *world);
 
 /* A line of the story that the world itself tells. */
 void world_mark(struct world *world, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -5,6 +5,7 @@
 #include "tests/lib/world_state.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TROUBLE_LASTS_US (2 * TIME_MIN)
@@ -48,9 +49,26 @@ static void note_bar(struct world *world, struct world_told *told,
     }
     if (!bar)
         bar = WORLD_PUSH(&told->bars);
-    snprintf(bar->host, sizeof(bar->host), "%s", record->host);
+    snprintf(bar->host, sizeof(bar->host), "%.*s", DEED_HOST_MAX - 1, record->host);
     bar->slot = record->slot;
     bar->until_wall_us = until_us;
+}
+
+/* Whoever was asked to leave is not asked in again until somebody takes it back. */
+static void note_drain(struct world_told *told, const struct journal_record *record)
+{
+    struct bar *drain = NULL;
+
+    for (size_t i = 0; i < told->drains.count; i++) {
+        if (told->drains.items[i].slot == record->slot &&
+            !strcmp(told->drains.items[i].host, record->host))
+            drain = &told->drains.items[i];
+    }
+    if (!drain)
+        drain = WORLD_PUSH(&told->drains);
+    snprintf(drain->host, sizeof(drain->host), "%s", record->host);
+    drain->slot = record->slot;
+    drain->until_wall_us = record->wall_us ? TIME_NEVER : 0;
 }
 
 struct world_told *told_create(struct world *world)
@@ -60,6 +78,10 @@ struct world_told *told_create(struct world *world)
     hosts_init(&told->listed);
     for (size_t i = 0; i < world->disk.blacklist.count; i++)
         note_bar(world, told, &world->disk.blacklist.items[i], false);
+    for (size_t i = 0; i < world->disk.records.count; i++) {
+        if (world->disk.records.items[i]->kind == JOURNAL_DRAIN)
+            note_drain(told, world->disk.records.items[i]);
+    }
     return told;
 }
 
@@ -88,8 +110,6 @@ void check_event(struct world *world, struct world_driver *driver, const struct 
         PANIC("memory is out");
     if (event->kind == EVENT_CLOSED)
         peer_of(told, event->peer)->host[0] = '\0';
-    if (event->kind == EVENT_CLEAR)
-        told->drains.count = 0;
     if (event->kind == EVENT_MSG && event->msg->type == MSG_HELLO_AGENT)
         snprintf(peer_of(told, event->peer)->host, DEED_HOST_MAX, "%s",
                  event->msg->u.hello_agent.host);
@@ -210,8 +230,6 @@ static void check_round_record(struct world *world, const struct journal_record 
 static void check_record(struct world *world, struct world_driver *driver,
                          const struct journal_record *record)
 {
-    struct bar *drain;
-
     switch (record->kind) {
     case JOURNAL_TERM:
         driver->term = record->term;
@@ -229,10 +247,7 @@ static void check_record(struct world *world, struct world_driver *driver,
         break;
     case JOURNAL_ROUND: check_round_record(world, record); break;
     case JOURNAL_DRAIN:
-        drain = WORLD_PUSH(&driver->told->drains);
-        snprintf(drain->host, sizeof(drain->host), "%s", record->host);
-        drain->slot = record->slot;
-        drain->until_wall_us = record->wall_us;
+        note_drain(driver->told, record);
         break;
     default: break;
     }
