@@ -185,7 +185,8 @@ static void check_ended(struct world *world, const struct journal_record *record
 {
     const struct world_worker *worker = world_worker_of(world, record->incarnation);
 
-    if (!worker || record->ended == ENDED_SILENT || record->ended == ENDED_NOT)
+    /* Silence and SIGKILL are also what is written of one that is counted as dead before it is. */
+    if (!worker || record->ended != ENDED_EXIT)
         return;
     if (worker->process.alive)
         world_violate(world, "8", "incarnation %" PRIu64 " is written down as ended, and runs",

@@ -91,6 +91,8 @@ void world_populate(struct world *world)
     config->np = (uint32_t)among(&world->rng, 1, total);
     config->min_np = (uint32_t)among(&world->rng, 1, config->np);
     config->max_np = (uint32_t)among(&world->rng, config->np, WORKERS_MAX);
+    if (!world->shape.faults)
+        world->length = (uint64_t)among(&world->rng, 50, 300);
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------ */

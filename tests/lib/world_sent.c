@@ -140,6 +140,7 @@ static void check_durable_before(struct world *world, const struct msg *msg)
 {
     struct world_check *check = &world->check;
     const struct journal_record *round;
+    const struct world_worker *worker;
     struct world_fact *fact;
 
     switch (msg->type) {
@@ -155,6 +156,10 @@ static void check_durable_before(struct world *world, const struct msg *msg)
         break;
     case MSG_FORGET:
         need(world, fact_of(world, msg->incarnation)->ended != NULL, msg, msg->incarnation);
+        worker = world_worker_of(world, msg->incarnation);
+        if (worker && worker->process.alive && worker->agent == worker->host->agent)
+            world_violate(world, "8", "incarnation %" PRIu64 " is to be forgotten, and runs",
+                          msg->incarnation);
         break;
     case MSG_PREPARE:
         need(world, msg->round <= check->number, msg, msg->round);

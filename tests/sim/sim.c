@@ -31,6 +31,7 @@ struct options {
     enum world_bug bug;
     bool verbose;
     bool replay;
+    bool keep; /* go on after a violation */
 };
 
 /* One for each process, where the parent can see it. */
@@ -115,6 +116,11 @@ NORETURN static void child(const struct options *options, unsigned number,
 {
     for (uint64_t i = number; i < options->worlds; i += options->jobs) {
         if (!run_one(options, options->seed + i, progress)) {
+            if (options->keep) {
+                printf("%s\n", progress->wrong);
+                progress->wrong[0] = '\0';
+                continue;
+            }
             fflush(NULL);
             _exit(1);
         }
@@ -246,6 +252,7 @@ static bool read_options(int argc, char **argv, struct options *options)
         { "bug",    required_argument, NULL, 'b'},
         { "verbose", no_argument,      NULL, 'v'},
         { "replay", no_argument,       NULL, 'r'},
+        { "keep-going", no_argument,   NULL, 'k'},
         { NULL,     0,                 NULL, 0  },
     };
     int option;
@@ -257,6 +264,7 @@ static bool read_options(int argc, char **argv, struct options *options)
         case 'j': options->jobs = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'f': options->faults = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'v': options->verbose = true; break;
+        case 'k': options->keep = true; break;
         case 'r': options->replay = true; break;
         case 'b':
             while (options->bug < BUG_COUNT && strcmp(bug_names[options->bug], optarg) != 0)
@@ -275,7 +283,7 @@ int main(int argc, char **argv)
     options.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     if (!read_options(argc, argv, &options)) {
         fprintf(stderr, "usage: sim [--worlds N] [--seed S] [--jobs J] [--faults N] [--replay]\n"
-                        "           [--verbose] [--bug KIND]\n");
+                        "           [--keep-going] [--verbose] [--bug KIND]\n");
         return 2;
     }
     if (options.jobs > options.worlds)
