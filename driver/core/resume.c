@@ -52,7 +52,7 @@ static void resume_change(struct core *core, struct core_host *host, const struc
             tell_host(core, host, change_abandon_msg(core, "it was abandoned while you were away"));
         return;
     }
-    if (needs->next)
+    if (needs->next || needs->any)
         tell_host(core, host, change_prepare_msg(core, &core->next));
     if (needs->any && job_state(core) == JOB_PENDING)
         tell_host(core, host, change_pending_msg(core));
