@@ -72,6 +72,7 @@ void agents_resume(struct core *core, struct core_host *host)
 {
     struct needs needs = needs_of(host);
 
+    core->look_at_rounds = true; /* a joiner there can be told again */
     if (job_state(core) >= JOB_STOPPING) {
         finish_tell_stop(core, host);
         return;
