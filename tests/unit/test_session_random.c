@@ -415,10 +415,6 @@ static void nothing_breaks_it(struct test *t)
         if (world.wrong)
             goto out;
     }
-    for (int i = 0; i < DO_COUNT; i++)
-        fprintf(stderr, "do %d %u\n", i, world.seen[i]);
-    for (int i = 0; i < SESSION_STATE_COUNT; i++)
-        fprintf(stderr, "state %d %u\n", i, world.states[i]);
     for (unsigned i = 0; i < DO_COUNT; i++)
         CHECK_INT(t, world.seen[i], >, 10);
     for (unsigned i = 0; i < SESSION_STATE_COUNT; i++)

@@ -1,6 +1,6 @@
 /* session_round.c: the next membership, from its ROUND until the loop enters it. */
 #include "base/mem.h"
-#include "worker/core/session_inside.h"
+#include "worker/core/session_parts.h"
 
 #include <inttypes.h>
 #include <string.h>
