@@ -11,7 +11,7 @@ static const char *copy_text(struct arena *arena, const char *text)
     char *copy = arena_alloc(arena, length + 1);
 
     if (copy)
-        memcpy(copy, text, length);
+        memcpy(copy, text, length + 1);
     return copy;
 }
 
