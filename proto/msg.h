@@ -63,7 +63,7 @@ enum msg_phase {
     PHASE_RECOVERING, /* its round was revoked; it waits for the next */
     PHASE_LEFT,       /* it left in order */
     PHASE_FINISHED,   /* its training returned 0 */
-    PHASE_ENDED,      /* the process is gone */
+    PHASE_ENDED,      /* the process is gone, and had neither left nor finished */
     PHASE_COUNT
 };
 
@@ -382,5 +382,11 @@ struct msg {
 
 /* Frees what a decoded message points to; harmless on a zeroed one. */
 void msg_release(struct msg *msg);
+
+/* A message that owns all that it points to, released with msg_release; or one whose parts lie in
+ * the arena, and live as long as that. NULL texts become "". 0 or HVD_E_NOMEM; ret_msg is untouched
+ * on failure. */
+int msg_copy(const struct msg *msg, struct msg *ret_msg) MUST_CHECK;
+int msg_copy_into(const struct msg *msg, struct arena *arena, struct msg *ret_msg) MUST_CHECK;
 
 #endif

@@ -39,7 +39,8 @@ enum agent_event_kind {
     AGENT_WORKER_DOWN,  /* worker: its connection is gone */
     AGENT_SPAWNED,      /* incarnation, pid: answers DO_SPAWN */
     AGENT_SPAWN_FAILED, /* incarnation, code, text */
-    AGENT_ENDED,        /* incarnation, ended, value, witness: the process is gone */
+    AGENT_ENDED,        /* incarnation, ended, value, witness: the process is gone, and what it had
+                           sent has been brought here: a LEFT or FINISHED comes before the end */
     AGENT_OUTPUT,       /* incarnation, stream, data */
     AGENT_NOTICE,       /* left_us, text: the machine will be taken away */
     AGENT_EVENT_COUNT
@@ -64,15 +65,16 @@ struct agent_event {
 };
 
 enum agent_action_kind {
-    AGENT_DO_DIAL,        /* answered by DRIVER_UP or DRIVER_DOWN */
-    AGENT_DO_HANG_UP,     /* close the driver's connection; no DRIVER_DOWN follows */
+    AGENT_DO_DIAL,    /* answered by DRIVER_UP or DRIVER_DOWN */
+    AGENT_DO_HANG_UP, /* close the driver's connection, once what was sent is out; no DRIVER_DOWN
+                         follows; text */
     AGENT_DO_SEND_DRIVER, /* msg */
     AGENT_DO_SEND_WORKER, /* worker, msg */
-    AGENT_DO_DROP,        /* worker: close its connection; no WORKER_DOWN follows; text */
+    AGENT_DO_DROP,        /* worker: the same with its connection; no WORKER_DOWN follows; text */
     AGENT_DO_SPAWN,       /* incarnation, msg (a LAUNCH): answered by SPAWNED or SPAWN_FAILED */
     AGENT_DO_TERM,        /* incarnation: SIGTERM to its process group */
     AGENT_DO_KILL,        /* incarnation: SIGKILL to its process group */
-    AGENT_DO_EXIT,        /* code, text: the last one */
+    AGENT_DO_EXIT, /* code (0, or enum hvd_code: why it ends by itself), text: the last one */
     AGENT_DO_COUNT
 };
 

@@ -1,0 +1,71 @@
+#include "proto/catalog.h"
+#include "tests/lib/msg_random.h"
+#include "tests/lib/test.h"
+
+#define LIST_MAX 5
+
+static struct arena arena;
+
+/* Every field of every message, by the same table from which the others are made. */
+static void every_message_is_copied(struct test *t)
+{
+    struct rng rng;
+    struct msg msg;
+    struct msg copy = { .type = MSG_BYE };
+
+    arena_init(&arena, 1u << 20);
+    rng_seed(&rng, 1);
+    for (size_t i = 0; msg_kind_at(i); i++) {
+        CHECK_OK(t, msg_random(msg_kind_at(i)->type, &rng, LIST_MAX, &arena, &msg));
+        CHECK_OK(t, msg_copy(&msg, &copy));
+        CHECK_TEXT(t, msg_difference(&msg, &copy), NULL);
+        msg_release(&copy);
+        copy = (struct msg){ .type = MSG_BYE };
+    }
+out:
+    msg_release(&copy);
+    arena_release(&arena);
+}
+
+static void a_copy_outlives_the_original(struct test *t)
+{
+    char text[] = "why";
+    struct msg msg = { .type = MSG_BYE, .term = 3, .u.bye = { text } };
+    struct msg copy = { .type = MSG_DONE };
+
+    CHECK_OK(t, msg_copy(&msg, &copy));
+    text[0] = 'W';
+    CHECK_INT(t, copy.term, ==, 3);
+    CHECK_TEXT(t, copy.u.bye.reason, "why");
+out:
+    msg_release(&copy);
+}
+
+static void a_text_that_is_missing_is_empty(struct test *t)
+{
+    struct msg msg = { .type = MSG_HELLO_AGENT };
+    struct msg copy = { .type = MSG_DONE };
+
+    arena_init(&arena, 1u << 20);
+    CHECK_OK(t, msg_copy_into(&msg, &arena, &copy));
+    CHECK_TEXT(t, copy.u.hello_agent.host, "");
+    CHECK_INT(t, copy.u.hello_agent.slots.count, ==, 0);
+out:
+    arena_release(&arena);
+}
+
+static void a_full_arena_leaves_the_target_alone(struct test *t)
+{
+    struct msg msg = { .type = MSG_BYE, .u.bye = { "a text that does not fit" } };
+    struct msg copy = { .type = MSG_DONE, .term = 5 };
+
+    arena_init(&arena, 8);
+    CHECK_CODE(t, msg_copy_into(&msg, &arena, &copy), HVD_E_NOMEM);
+    CHECK_INT(t, copy.type, ==, MSG_DONE);
+    CHECK_INT(t, copy.term, ==, 5);
+out:
+    arena_release(&arena);
+}
+
+TESTS(CASE(every_message_is_copied), CASE(a_copy_outlives_the_original),
+      CASE(a_text_that_is_missing_is_empty), CASE(a_full_arena_leaves_the_target_alone))
