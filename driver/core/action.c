@@ -5,8 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define ACTION_MEMORY_MAX ((size_t)1 << 32) /* a round of LIMIT_WORKERS told to LIMIT_HOSTS fits \
-                                             */
+#define ACTION_MEMORY_MAX                                                  \
+    ((size_t)1 << 32) /* a round of LIMIT_WORKERS told to LIMIT_HOSTS fits \
+                       */
 
 static const char *const names[] = {
     [ACTION_RECORD] = "record",

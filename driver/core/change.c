@@ -98,7 +98,7 @@ static void begin(struct core *core)
                next->number, next->previous, core->current.members.count, next->members.count);
     tell_record(core, JOURNAL_NUMBER)->round = next->number;
     msg = change_prepare_msg(core, next);
-    tell_rounds(core, next, NULL, msg);
+    tell_rounds(core, next, &core->current, msg); /* a leaver learns that it is not in it */
     core->change_deadline_us = time_add(core->now_us, core->config.prepare_us);
     clock_want(core, core->change_deadline_us);
     sm_move(&core->sm, JOB_PREPARING, core->now_us, "");

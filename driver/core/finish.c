@@ -34,6 +34,8 @@ void finish_over(struct core *core, int code, const char *text)
 
     if (job_state(core) >= JOB_STOPPING)
         return;
+    if (core->next.number)
+        change_abandon(core, "the job is over");
     core->exit_code = code;
     snprintf(core->exit_text, sizeof(core->exit_text), "%s", text);
     CORE_TRACE(core, "the job is over (%d): %s", code, text);
@@ -262,4 +264,5 @@ void finish_restart(struct core *core)
         stop_all(core);
     else
         close_membership(core);
+    finish_look(core);
 }

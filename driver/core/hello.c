@@ -162,5 +162,5 @@ void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
     for (size_t i = 0; i < hello->slots.count && !core->broken; i++)
         judge_report(core, host, &hello->slots.items[i]);
     agents_resume(core, host);
-    core->look_at_seats = true;
+    seats_open(core, host);
 }

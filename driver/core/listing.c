@@ -51,6 +51,7 @@ static bool list(struct core *core)
             return false;
         host->listed = true;
         host->slots = slots;
+        host->place = (uint32_t)i;
         core->listed.items[core->listed.count++] = host;
         if (host->agent == AGENT_THERE)
             core->offered_slots += slots;

@@ -116,6 +116,14 @@ static int replay_finished(struct core *core, const struct journal_record *recor
     return 0;
 }
 
+static bool is_member(const struct core *core, uint64_t incarnation)
+{
+    for (size_t i = 0; i < core->current.members.count; i++)
+        if (core->current.members.items[i] == incarnation)
+            return true;
+    return false;
+}
+
 static int replay_ended(struct core *core, const struct journal_record *record)
 {
     struct worker *worker = roster_worker(core, record->incarnation);
@@ -123,6 +131,8 @@ static int replay_ended(struct core *core, const struct journal_record *record)
 
     if (!worker)
         return 0;
+    if (core->membership_closed && worker_state(worker) != WORKER_FINISHED)
+        core->unfinished += is_member(core, record->incarnation);
     if (!worker->joined && record->ended == ENDED_EXIT && !clean)
         core->boot_failures++;
     if (worker_state(worker) == WORKER_FINISHED && !clean)

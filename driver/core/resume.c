@@ -52,7 +52,7 @@ static void resume_change(struct core *core, struct core_host *host, const struc
             tell_host(core, host, change_abandon_msg(core, "it was abandoned while you were away"));
         return;
     }
-    if (needs->next)
+    if (needs->next || needs->any)
         tell_host(core, host, change_prepare_msg(core, &core->next));
     if (needs->any && job_state(core) == JOB_PENDING)
         tell_host(core, host, change_pending_msg(core));
@@ -72,6 +72,7 @@ void agents_resume(struct core *core, struct core_host *host)
 {
     struct needs needs = needs_of(host);
 
+    core->look_at_rounds = true; /* a joiner there can be told again */
     if (job_state(core) >= JOB_STOPPING) {
         finish_tell_stop(core, host);
         return;

@@ -61,6 +61,8 @@ void round_add_joiners(struct core *core)
     for (size_t i = 0; i < core->listed.count; i++) {
         struct core_host *host = core->listed.items[i];
 
+        if (host->agent != AGENT_THERE)
+            continue; /* it would keep the others waiting */
         for (uint32_t slot = 0; slot < host->slots && host->taken; slot++) {
             struct worker *worker = host->seats[slot].worker;
 

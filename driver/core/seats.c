@@ -87,25 +87,28 @@ static void start_agents(struct core *core)
     }
 }
 
-static size_t list_usable(struct core *core, struct assignment *seats, size_t most)
+/* Appends the seats of one host that can be taken, until there are `most`; seats may be NULL. */
+static size_t list_host(const struct core *core, const struct core_host *host,
+                        struct assignment *seats, size_t count, size_t most)
+{
+    if (host->agent != AGENT_THERE || !may_use_host(core, host))
+        return count;
+    for (uint32_t slot = 0; slot < host->slots && count < most; slot++) {
+        if (!is_usable(core, host, slot))
+            continue;
+        if (seats)
+            seats[count] = (struct assignment){ .host = host->place, .slot = slot };
+        count++;
+    }
+    return count;
+}
+
+static size_t list_usable(const struct core *core, struct assignment *seats, size_t most)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < core->listed.count; i++) {
-        struct core_host *host = core->listed.items[i];
-
-        if (host->agent != AGENT_THERE || !may_use_host(core, host))
-            continue;
-        for (uint32_t slot = 0; slot < host->slots; slot++) {
-            if (!is_usable(core, host, slot))
-                continue;
-            if (count == most)
-                return count;
-            if (seats)
-                seats[count] = (struct assignment){ .host = (uint32_t)i, .slot = slot };
-            count++;
-        }
-    }
+    for (size_t i = 0; i < core->listed.count && count < most; i++)
+        count = list_host(core, core->listed.items[i], seats, count, most);
     return count;
 }
 
@@ -166,31 +169,55 @@ static bool is_gate_open(struct core *core)
     return core->gate_open;
 }
 
-static void launch_all(struct core *core)
+static size_t wanted(const struct core *core)
 {
     size_t used = core->staying + (size_t)core->done_seats;
-    size_t want = used < core->config.max_np ? core->config.max_np - used : 0;
-    struct assignment *seats;
 
-    want = list_usable(core, NULL, want);
-    seats = want ? tell_alloc(core, want, sizeof(*seats)) : NULL;
+    return used < core->config.max_np ? core->config.max_np - used : 0;
+}
+
+/* On one host, or with NULL on all of them. */
+static void launch_on(struct core *core, const struct core_host *host)
+{
+    size_t most = wanted(core);
+    size_t count = host ? list_host(core, host, NULL, 0, most) : list_usable(core, NULL, most);
+    struct assignment *seats = count ? tell_alloc(core, count, sizeof(*seats)) : NULL;
+
     if (!seats)
         return;
-    list_usable(core, seats, want);
-    assign_places(seats, want, (uint32_t)core->staying);
-    for (size_t i = 0; i < want && !core->broken; i++)
+    if (host)
+        list_host(core, host, seats, 0, count);
+    else
+        list_usable(core, seats, count);
+    assign_places(seats, count, (uint32_t)core->staying);
+    for (size_t i = 0; i < count && !core->broken; i++)
         launch(core, &seats[i]);
+}
+
+static bool may_launch(const struct core *core)
+{
+    return job_state(core) >= JOB_GATHERING && job_state(core) <= JOB_RECOVERING;
+}
+
+void seats_open(struct core *core, const struct core_host *host)
+{
+    if (!may_launch(core) || !host->listed)
+        return;
+    if (!core->gate_open)
+        core->look_at_seats |= core->offered_slots >= core->config.np;
+    else
+        launch_on(core, host);
 }
 
 void seats_look(struct core *core)
 {
-    if (job_state(core) < JOB_GATHERING || job_state(core) > JOB_RECOVERING)
+    if (!may_launch(core))
         return;
     roster_judge_seats(core);
     send_away(core);
     start_agents(core);
     if (is_gate_open(core))
-        launch_all(core);
+        launch_on(core, NULL);
     finish_look(core);
 }
 

@@ -9,6 +9,9 @@
 
 void seats_look(struct core *core);
 
+/* The same for a host whose agent has come, and for nothing else: many may come at once. */
+void seats_open(struct core *core, const struct core_host *host);
+
 /* The LAUNCH of a worker that may not have got it. */
 void seats_launch_again(struct core *core, const struct worker *worker);
 

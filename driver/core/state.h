@@ -51,6 +51,7 @@ struct seat {
 struct core_host {
     char *name;
     bool listed;
+    uint32_t place; /* among those that are listed */
     uint32_t slots; /* 0 when it is not listed */
     struct seat *seats;
     uint32_t seat_count; /* at least slots, and one for each that is taken */

@@ -1,3 +1,4 @@
+#include "base/mem.h"
 #include "tests/lib/session_tape.h"
 #include "tests/lib/test.h"
 
@@ -85,6 +86,54 @@ TAPE_CASE(dismissed_while_a_round_waits, TAPE_ACTIVE "round 3 7,9 | watch yes; c
                                                      "done |\n"
                                                      "returned E_REVOKED | return DONE\n")
 
+/* What is kept of a round is a copy, however large it is, and wherever memory ends. */
+static void a_large_round_is_copied(struct test *t)
+{
+    enum { MEMBERS = 150 };
+    static const char *const addresses[] = { "10.0.0.1:4000", "unix:@hvd-elastic-somewhere" };
+    struct msg_member *members = mem_zalloc_array(MEMBERS, sizeof(*members));
+    uint64_t *holders = mem_zalloc_array(MEMBERS, sizeof(*holders));
+    struct session_event event = { .kind = SESSION_MSG };
+    struct msg msg = { .type = MSG_ROUND, .term = 1, .round = 3 };
+    const struct session_action *enter;
+
+    CHECK_OK(t, tape_init(&tape));
+    CHECK(t, members && holders);
+    for (uint64_t i = 0; i < MEMBERS; i++) {
+        holders[i] = TAPE_ME + i;
+        members[i] = (struct msg_member){
+            .incarnation = TAPE_ME + i,
+            .host = i % 2 ? "host-with-a-name-1" : "host-2",
+            .slot = (uint32_t)i,
+            .addresses = {addresses, i % 3}
+        };
+    }
+    msg.u.round.members = (struct msg_member_list){ members, MEMBERS };
+    msg.u.round.holders = (struct msg_ids){ holders, MEMBERS };
+    event.msg = &msg;
+    CHECK_PLAY(t, &tape, TAPE_ACTIVE);
+    CHECK_OK(t, session_step(tape.session, &event, &tape.list));
+    mem_free(members);
+    mem_free(holders);
+    members = NULL;
+    holders = NULL;
+    session_action_list_clear(&tape.list);
+    CHECK_PLAY(t, &tape, "returned E_REVOKED | restore\n");
+    CHECK_OK(t, session_step(tape.session, &(struct session_event){ .kind = SESSION_SETTLED },
+                             &tape.list));
+    CHECK_INT(t, tape.list.count, ==, 2);
+    enter = &tape.list.items[1];
+    CHECK_INT(t, enter->kind, ==, DO_ENTER);
+    CHECK_INT(t, enter->place.local_size, ==, MEMBERS / 2);
+    CHECK_INT(t, enter->msg->u.round.holders.items[149], ==, TAPE_ME + 149);
+    CHECK_TEXT(t, enter->msg->u.round.members.items[149].host, "host-with-a-name-1");
+    CHECK_TEXT(t, enter->msg->u.round.members.items[149].addresses.items[1], addresses[1]);
+out:
+    mem_free(members);
+    mem_free(holders);
+    tape_release(&tape);
+}
+
 static void forgets_what_waits_when_freed(struct test *t)
 {
     CHECK_OK(t, tape_init(&tape));
@@ -100,4 +149,5 @@ TESTS(CASE(waits_for_a_round_with_it), CASE(what_it_was_prepared_for_is_not_what
       CASE(out_while_it_enters), CASE(out_between_two_rounds), CASE(catches_up_from_train),
       CASE(catches_up_from_do_enter), CASE(catches_up_between_two_rounds),
       CASE(catches_up_and_that_is_revoked_too), CASE(catches_up_and_that_is_abandoned),
-      CASE(dismissed_while_a_round_waits), CASE(forgets_what_waits_when_freed))
+      CASE(dismissed_while_a_round_waits), CASE(a_large_round_is_copied),
+      CASE(forgets_what_waits_when_freed))

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/time.h"
-#include "worker/core/session_inside.h"
+#include "worker/core/session_parts.h"
 
 #define ENDS (SM_BIT(SESSION_LEFT) | SM_BIT(SESSION_DISMISSED) | SM_BIT(SESSION_LOST))
 

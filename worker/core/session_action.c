@@ -1,7 +1,7 @@
 #include "worker/core/session_action.h"
 
 #include "base/time.h"
-#include "worker/core/session_inside.h"
+#include "worker/core/session_parts.h"
 
 #include <string.h>
 

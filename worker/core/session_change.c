@@ -1,7 +1,7 @@
 /* session_change.c: the switch step, agreed without a collective. */
 #include "base/time.h"
 #include "proto/commit.h"
-#include "worker/core/session_inside.h"
+#include "worker/core/session_parts.h"
 
 #include <inttypes.h>
 

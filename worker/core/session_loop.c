@@ -1,5 +1,5 @@
 /* session_loop.c: what the loop thread does, and what becomes of it. */
-#include "worker/core/session_inside.h"
+#include "worker/core/session_parts.h"
 
 #include <stdio.h>
 

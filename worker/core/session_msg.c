@@ -1,6 +1,6 @@
 /* session_msg.c: which of the agent's frames are for this worker, and still true. */
 #include "proto/catalog.h"
-#include "worker/core/session_inside.h"
+#include "worker/core/session_parts.h"
 
 #include <inttypes.h>
 

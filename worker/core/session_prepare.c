@@ -1,5 +1,5 @@
 /* session_prepare.c: the connections of the next round, made beside the running ones. */
-#include "worker/core/session_inside.h"
+#include "worker/core/session_parts.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* session_recover.c: a round is dead; back to the last commit, and ready for the next. */
-#include "worker/core/session_inside.h"
+#include "worker/core/session_parts.h"
 
 #include <inttypes.h>
 #include <string.h>

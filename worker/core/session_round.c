@@ -1,6 +1,6 @@
 /* session_round.c: the next membership, from its ROUND until the loop enters it. */
 #include "base/mem.h"
-#include "worker/core/session_inside.h"
+#include "worker/core/session_parts.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static const char *copy_text(struct arena *arena, const char *text)
     char *copy = arena_alloc(arena, length + 1);
 
     if (copy)
-        memcpy(copy, text, length);
+        memcpy(copy, text, length + 1);
     return copy;
 }
 
