@@ -215,7 +215,12 @@ static void train_begins(struct world *world, struct world_worker *worker)
     worker->loop.checks = 0;
     worker->loop.steps = 0;
     worker->loop.commit_place = 0;
-    compute(world, worker);
+    if (worker->loop.model.step < world->length) {
+        compute(world, worker);
+    } else {
+        check_finish(world, worker);
+        train_returns(world, worker, 0); /* its commit is that of the last step */
+    }
     worker_tell(world, worker, &told);
 }
 

@@ -173,10 +173,6 @@ void check_finish(struct world *world, const struct world_worker *worker)
     if (model->step != world->length)
         world_violate(world, "7", "incarnation %" PRIu64 " finishes at step %" PRIu64
                       " of %" PRIu64, worker->incarnation, model->step, world->length);
-    if (world->check.finish_hash && world->check.finish_hash != model->hash)
-        world_violate(world, "7", "incarnation %" PRIu64 " finishes with another history",
-                      worker->incarnation);
-    world->check.finish_hash = model->hash;
 }
 
 /* ---- what is durable ------------------------------------------------------------------------ */
@@ -211,6 +207,24 @@ static void check_number(struct world *world, const struct journal_record *recor
         world->check.number = record->round;
 }
 
+/* Who finished and died before anybody wrote that down has not finished. */
+static void check_finished(struct world *world, const struct journal_record *record)
+{
+    const struct world_worker *worker = world_worker_of(world, record->incarnation);
+    struct world_check *check = &world->check;
+
+    if (!worker)
+        return;
+    if (worker->loop.model.step != world->length)
+        world_violate(world, "7", "incarnation %" PRIu64 " is written down as finished at step %" PRIu64,
+                      record->incarnation, worker->loop.model.step);
+    if (check->finished && check->finish_hash != worker->loop.model.hash)
+        world_violate(world, "7", "incarnation %" PRIu64 " has finished with another history",
+                      record->incarnation);
+    check->finish_hash = worker->loop.model.hash;
+    check->finished = true;
+}
+
 void check_durable(struct world *world, const struct journal_record *record)
 {
     struct world_check *check = &world->check;
@@ -238,7 +252,7 @@ void check_durable(struct world *world, const struct journal_record *record)
         else
             check->entered_commit = round->commit;
         break;
-    case JOURNAL_FINISHED: check->finished = true; break;
+    case JOURNAL_FINISHED: check_finished(world, record); break;
     case JOURNAL_ENDED:
         fact_of(world, record->incarnation)->ended = record;
         check_ended(world, record);
@@ -264,12 +278,13 @@ void check_exit(struct world *world, const struct world_driver *driver)
     const struct core_config *config = &world->shape.config;
     bool justified = world->check.state_lost || world->shape.plain ||
                      config->reset_limit != CORE_NO_RESET_LIMIT || config->blacklist.forever ||
-                     world->stats.faults[DEED_STOP] || world->shape.faults == 0;
+                     world->stats.faults[DEED_STOP] || world->shape.faults == 0 ||
+                     strstr(world->exit_text, "every worker of round");
 
     (void)driver;
     if (world->exit_code != 0 && !justified)
         world_violate(world, "10", "the job fails for no good reason: %s", world->exit_text);
-    if (world->exit_code == 0 && !world->shape.plain && !world->check.finish_hash)
+    if (world->exit_code == 0 && !world->shape.plain && !world->check.finished)
         world_violate(world, "10", "the job ends well, and nobody has finished: %s",
                       world->exit_text);
 }

@@ -263,9 +263,10 @@ void world_do(struct world *world, const struct world_deed *deed)
     struct world_host *host = *deed->host ? world_find_host(world, deed->host) : NULL;
 
     world->stats.faults[deed->kind]++;
-    world_mark(world, "%s%s%s%s%.0d", deed_name(deed->kind), host ? " " : "", deed->host,
-               host && deed->slot != DEED_WHOLE_HOST ? ":" : "",
-               host && deed->slot != DEED_WHOLE_HOST ? (int)deed->slot : 0);
+    if (host && deed->slot != DEED_WHOLE_HOST)
+        world_mark(world, "%s %s:%u", deed_name(deed->kind), deed->host, deed->slot);
+    else
+        world_mark(world, "%s%s%s", deed_name(deed->kind), host ? " " : "", deed->host);
     if (*deed->host && !host)
         return;
     switch (deed->kind) {

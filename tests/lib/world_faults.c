@@ -356,6 +356,8 @@ void faults_end(struct world *world)
     world->discovery.rubbish = 0;
     world->discovery.hangs = 0;
     world_do(world, &thaw);
+    for (size_t i = 0; i < world->drivers.count; i++)
+        world->drivers.items[i]->last_actions = 0; /* nor is a killing still to come */
     for (size_t i = 0; i < world->hosts.count; i++) {
         struct world_host *host = world->hosts.items[i];
         struct world_deed mended[] = { heal(host->name), power_on(host->name),

@@ -258,6 +258,8 @@ void check_actions(struct world *world, struct world_driver *driver,
 {
     if (list->count > CHECK_ACTIONS_MAX)
         world_violate(world, "11", "%zu actions in one step", list->count);
+    if (world->disk.owner != driver->number)
+        return; /* it has been replaced and does not know: none of this will ever be durable */
     for (size_t i = 0; i < list->count; i++) {
         const struct action *action = &list->items[i];
 
