@@ -22,21 +22,26 @@ static char *text_of(const char *text)
     return text ? copy_of(text, strlen(text) + 1) : NULL;
 }
 
-/* One block: the record, its members, its texts. */
+/* One block: the record, its members and holders, its texts. */
 struct journal_record *journal_copy(const struct journal_record *record)
 {
-    size_t ids = record->members.count * sizeof(uint64_t);
+    size_t members = record->members.count * sizeof(uint64_t);
+    size_t holders = record->holders.count * sizeof(uint64_t);
     const char *host = record->host ? record->host : "";
     const char *text = record->text ? record->text : "";
     struct journal_record *copy =
-        world_alloc(sizeof(*copy) + ids + strlen(host) + strlen(text) + 2);
+        world_alloc(sizeof(*copy) + members + holders + strlen(host) + strlen(text) + 2);
     char *at = (char *)(copy + 1);
 
     *copy = *record;
-    if (ids)
-        memcpy(at, record->members.items, ids);
+    if (members)
+        memcpy(at, record->members.items, members);
     copy->members.items = (const uint64_t *)(const void *)at;
-    at += ids;
+    at += members;
+    if (holders)
+        memcpy(at, record->holders.items, holders);
+    copy->holders.items = (const uint64_t *)(const void *)at;
+    at += holders;
     memcpy(at, host, strlen(host) + 1);
     copy->host = at;
     at += strlen(host) + 1;
