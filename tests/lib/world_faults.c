@@ -340,6 +340,28 @@ void faults_begin(struct world *world)
     world_after(world, a_while(world, 2 * TIME_S, 15 * TIME_S), on_fault, world, NULL, 0);
 }
 
+static void forgive_all(struct world *world)
+{
+    for (size_t i = 0; i < world->hosts.count; i++) {
+        struct world_deed whole = clear_slot(world->hosts.items[i]->name, DEED_WHOLE_HOST);
+
+        world_do(world, &whole);
+        for (uint32_t slot = 0; slot < world->slots[i]; slot++) {
+            struct world_deed one = clear_slot(world->hosts.items[i]->name, slot);
+
+            world_do(world, &one);
+        }
+    }
+}
+
+/* Whoever was told that his machine would be taken away knows by now that it was not. */
+static void on_forgive(struct world *world, struct world_event *event)
+{
+    (void)event;
+    if (!world->over)
+        forgive_all(world);
+}
+
 void faults_end(struct world *world)
 {
     struct world_deed thaw = thaw_driver();
@@ -362,8 +384,7 @@ void faults_end(struct world *world)
         struct world_host *host = world->hosts.items[i];
         struct world_deed mended[] = { heal(host->name), power_on(host->name),
                                        thaw_agent(host->name),
-                                       list_host(host->name, world->slots[i]),
-                                       clear_slot(host->name, DEED_WHOLE_HOST) };
+                                       list_host(host->name, world->slots[i]) };
 
         host->spawn_failures = 0;
         host->boot = BOOT_USUAL;
@@ -371,11 +392,11 @@ void faults_end(struct world *world)
         for (size_t k = 0; k < ARRAY_SIZE(mended); k++)
             world_do(world, &mended[k]);
         for (uint32_t slot = 0; slot < world->slots[i]; slot++) {
-            struct world_deed more[] = { thaw_worker(host->name, slot),
-                                         clear_slot(host->name, slot) };
+            struct world_deed again = thaw_worker(host->name, slot);
 
-            world_do(world, &more[0]);
-            world_do(world, &more[1]);
+            world_do(world, &again);
         }
     }
+    forgive_all(world);
+    world_after(world, TIME_MIN, on_forgive, world, NULL, 0);
 }

@@ -108,6 +108,11 @@ void check_event(struct world *world, struct world_driver *driver, const struct 
     (void)world;
     if (event->kind == EVENT_HOSTS && hosts_copy(event->hosts, &told->listed))
         PANIC("memory is out");
+    /* A host that went away and comes back is another one. */
+    for (size_t i = 0; event->kind == EVENT_HOSTS && i < told->drains.count; i++) {
+        if (!hosts_find(&told->listed, told->drains.items[i].host))
+            told->drains.items[i].until_wall_us = 0;
+    }
     if (event->kind == EVENT_CLOSED)
         peer_of(told, event->peer)->host[0] = '\0';
     if (event->kind == EVENT_MSG && event->msg->type == MSG_HELLO_AGENT)
@@ -283,7 +288,8 @@ void check_view(struct world *world, const struct world_driver *driver,
 {
     const struct journal_record *round = durable_round(world, view->round);
 
-    (void)driver;
+    if (world->disk.owner != driver->number)
+        return;
     if (round && (round->members.count != view->member_count ||
                   (view->member_count &&
                    memcmp(round->members.items, view->members,
