@@ -295,8 +295,13 @@ void check_end(struct world *world)
         const struct world_worker *worker = world->workers.items[i];
 
         if (worker->process.alive && worker->host->up) {
-            world_violate(world, "9", "the job is over, and incarnation %" PRIu64 " runs on %s:%u",
-                          worker->incarnation, worker->host->name, worker->slot);
+            world_violate(world, "9",
+                          "the job is over, and incarnation %" PRIu64
+                          " runs on %s:%u (loop at %d%s, agent %s, driver %u)",
+                          worker->incarnation, worker->host->name, worker->slot,
+                          (int)worker->loop.place, worker->process.frozen ? ", frozen" : "",
+                          worker->agent->process.alive ? "alive" : "dead",
+                          worker->agent->link ? worker->agent->link->driver->number : 0);
             return;
         }
         if (!fact_of(world, worker->incarnation)->launch) {

@@ -10,6 +10,7 @@
 
 #define TRACE_LINES  64
 #define VIEW_EVERY   64
+#define LOOK_US      (5 * TIME_S)
 #define SCRIPT_LIMIT (10 * TIME_S)
 
 bool driver_newest(const struct world_driver *driver)
@@ -283,6 +284,20 @@ static struct world_driver *driver_create(struct world *world)
     return driver;
 }
 
+/* A driver looks now and then whether the journal is still its own: one that slept while another
+ * took over, and has nothing to write, would not find out. */
+static void on_look(struct world *world, struct world_event *event)
+{
+    struct world_driver *driver = event->who;
+
+    if (!process_takes(&driver->process, event))
+        return;
+    if (world->disk.owner != driver->number)
+        driver_die(world, driver, "the journal has another owner");
+    else
+        world_after(world, LOOK_US, on_look, driver, NULL, 0);
+}
+
 void driver_start(struct world *world)
 {
     struct event start = { .kind = EVENT_START };
@@ -304,6 +319,7 @@ void driver_start(struct world *world)
     fault_hold(FAULT_ALLOC, true);
     if (world->shape.shadow && driver->core)
         driver->shadow = make_core(world, &config, NULL);
+    world_after(world, LOOK_US, on_look, driver, NULL, 0);
     if (driver->core)
         driver_step(world, driver, &start);
     else

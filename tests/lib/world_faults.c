@@ -97,27 +97,6 @@ void world_populate(struct world *world)
 
 /* ---- what goes wrong ------------------------------------------------------------------------ */
 
-static void on_fault_deed(struct world *world, struct world_event *event)
-{
-    const struct world_when *when = &world->whens.items[event->number];
-
-    if (!world->over && !world->calm)
-        world_do(world, &when->deed);
-}
-
-static void soon(struct world *world, int64_t after_us, struct world_deed deed)
-{
-    struct world_when *when = WORLD_PUSH(&world->whens);
-
-    *when = (struct world_when){ .deed = deed, .done = true };
-    world_after(world, after_us, on_fault_deed, world, NULL, world->whens.count - 1);
-}
-
-static int64_t a_while(struct world *world, int64_t low_us, int64_t high_us)
-{
-    return among(&world->rng, low_us, high_us);
-}
-
 /* Commits that a new round may resume from are kept somewhere else, too. */
 bool world_state_elsewhere(const struct world *world, const struct world_host *but)
 {
@@ -134,6 +113,36 @@ bool world_state_elsewhere(const struct world *world, const struct world_host *b
         }
     }
     return !world->check.entered_commit;
+}
+
+static bool loses_the_state(struct world *world, const struct world_deed *deed)
+{
+    bool takes = deed->kind == DEED_KILL_AGENT || deed->kind == DEED_POWER_OFF ||
+                 deed->kind == DEED_UNLIST_HOST;
+
+    return takes && !world_state_elsewhere(world, world_find_host(world, deed->host)) &&
+           !world_coin(world, 100);
+}
+
+static void on_fault_deed(struct world *world, struct world_event *event)
+{
+    const struct world_when *when = &world->whens.items[event->number];
+
+    if (!world->over && !world->calm && !loses_the_state(world, &when->deed))
+        world_do(world, &when->deed);
+}
+
+static void soon(struct world *world, int64_t after_us, struct world_deed deed)
+{
+    struct world_when *when = WORLD_PUSH(&world->whens);
+
+    *when = (struct world_when){ .deed = deed, .done = true };
+    world_after(world, after_us, on_fault_deed, world, NULL, world->whens.count - 1);
+}
+
+static int64_t a_while(struct world *world, int64_t low_us, int64_t high_us)
+{
+    return among(&world->rng, low_us, high_us);
 }
 
 static uint32_t slots_listed(const struct world *world, const struct world_host *host)
@@ -170,26 +179,17 @@ static void hurt_worker(struct world *world, struct world_host *host, uint32_t s
 
 static void hurt_machine(struct world *world, struct world_host *host)
 {
-    bool last = !world_state_elsewhere(world, host) && !world_coin(world, 100);
-
     switch (rng_below(&world->rng, 6)) {
-    case 0:
-        if (!last)
-            soon(world, 0, kill_agent(host->name));
-        break;
+    case 0: soon(world, 0, kill_agent(host->name)); break;
     case 1:
         soon(world, 0, freeze_agent(host->name));
         soon(world, a_while(world, 100 * TIME_MS, 15 * TIME_S), thaw_agent(host->name));
         break;
     case 2:
-        if (last)
-            break;
         soon(world, 0, power_off(host->name));
         soon(world, a_while(world, 100 * TIME_MS, 30 * TIME_S), power_on(host->name));
         break;
     case 3:
-        if (last)
-            break;
         soon(world, 0, notice(host->name, a_while(world, 2 * TIME_S, 20 * TIME_S)));
         soon(world, a_while(world, 10 * TIME_S, 25 * TIME_S), power_off(host->name));
         soon(world, 30 * TIME_S, power_on(host->name));
