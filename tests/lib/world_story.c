@@ -83,10 +83,19 @@ void world_train(struct world *world, uint64_t steps)
 
 /* ---- expectations --------------------------------------------------------------------------- */
 
+/* Where an allocation fails somebody dies who does not die in the story. */
+static bool is_tortured(const struct world *world)
+{
+    return world->shape.torture != 0;
+}
+
 void world_expect_rounds(struct world *world, const char *sizes)
 {
     char text[400] = "";
     size_t used = 0;
+
+    if (is_tortured(world))
+        return;
 
     for (size_t i = 0; i < world->check.rounds.count && used + 12 < sizeof(text); i++)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%zu", i ? " " : "",
@@ -106,7 +115,7 @@ void world_expect_exit(struct world *world, int code)
 
 void world_expect_told(struct world *world, const char *part)
 {
-    if (!strstr(buf_text(&world->story), part))
+    if (!is_tortured(world) && !strstr(buf_text(&world->story), part))
         world_violate(world, "expected", "a line with \"%s\"; there is none", part);
 }
 
