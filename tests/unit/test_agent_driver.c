@@ -75,6 +75,9 @@ static void it_beats_when_it_says_nothing_else(struct test *t)
     CHECK_TEXT(t, script_spawned(&s, 1, 101), "driver: LAUNCHED term=1 incarnation=1 pid=101\n");
     CHECK_INT(t, agent_deadline(s.agent), ==, 5 * S / 2);
     CHECK_TEXT(t, script_timer(&s), "driver: BEAT term=1 sequence=2 answers=9\n");
+    CHECK_OK(t, script_lose(&s)); /* another driver counts from its own beginning */
+    CHECK_HAS(t, script_return(&s, 1), "LAUNCHED");
+    CHECK_TEXT(t, script_timer(&s), "driver: BEAT term=1 sequence=3\n");
 out:
     script_release(&s);
 }
