@@ -11,6 +11,8 @@
 #define LIMIT_HOSTS           16384
 #define LIMIT_SLOTS_PER_HOST  1024
 #define LIMIT_WORKERS         131072
+#define LIMIT_INCARNATIONS    (16 * 1024 * 1024) /* launches in the life of a job */
+#define LIMIT_PEERS           65536              /* connections of a driver at a time */
 #define LIMIT_HOST_NAME_BYTES 253 /* the longest DNS name */
 
 /* What people and scripts write */

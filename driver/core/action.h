@@ -39,7 +39,7 @@ struct action {
     const struct blacklist_change *change;
 };
 
-/* What the actions point to lives until the list is cleared. */
+/* What the actions point to lives until the list is cleared, or the next step of the core. */
 struct action_list {
     struct VEC(struct action);
     struct arena memory;

@@ -24,6 +24,14 @@
 
 struct core;
 
+/* The driver's exit status. */
+enum core_exit {
+    CORE_FINISHED = 0,
+    CORE_FAILED = 1,
+    CORE_STOPPED = 2, /* somebody asked for it */
+    CORE_REPLACED = 3 /* another driver has taken over */
+};
+
 /* The config has passed core_config_finish, and is copied. trace is borrowed, may be NULL. */
 struct core *core_create(const struct core_config *config, struct trace *trace) MUST_CHECK;
 void core_free(struct core *core);

@@ -13,7 +13,7 @@
 enum journal_kind {
     JOURNAL_TERM = 1,     /* term: a driver has begun */
     JOURNAL_LAUNCH = 2,   /* incarnation, host, slot: the worker may exist from here on */
-    JOURNAL_READY = 3,    /* incarnation: it has joined, so exit 0 alone is no success */
+    JOURNAL_READY = 3,    /* incarnation, manifest: it has joined; exit 0 alone is no success */
     JOURNAL_NUMBER = 4,   /* round: this number may have been told; it is not used again */
     JOURNAL_ROUND = 5,    /* round, cause, previous, commit, check, members: the round begins */
     JOURNAL_ENTERED = 6,  /* round: somebody trains in it, so its commit must not be lost */
@@ -31,6 +31,7 @@ struct journal_record {
     uint64_t previous;
     uint64_t commit;
     uint64_t check;
+    uint64_t manifest;
     uint32_t cause; /* enum msg_cause */
     uint32_t slot;
     uint32_t ended; /* enum msg_ended */
@@ -39,10 +40,13 @@ struct journal_record {
     int64_t wall_us;
     const char *host; /* "" when it has none; never NULL once made or read */
     const char *text;
-    struct msg_ids members;
+    struct msg_ids members; /* of a ROUND, by rank */
+    struct msg_ids holders; /* of its commit */
 };
 
 #define JOURNAL_LINE_MAX (LIMIT_HOST_NAME_BYTES + LIMIT_REASON_BYTES + 256)
+
+const char *journal_kind_name(enum journal_kind kind);
 
 /* "ROUND round=3 previous=2 ..." for traces; of the members only how many. Returns line. */
 const char *journal_describe(const struct journal_record *record, char line[JOURNAL_LINE_MAX]);

@@ -1,0 +1,206 @@
+#include "driver/core/agents.h"
+
+#include "driver/core/change.h"
+#include "driver/core/clock.h"
+#include "driver/core/drain.h"
+#include "driver/core/finish.h"
+#include "driver/core/hello.h"
+#include "driver/core/loss.h"
+#include "driver/core/roster.h"
+#include "driver/core/round.h"
+#include "driver/core/seats.h"
+#include "driver/core/tell.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void agents_on_closed(struct core *core, uint32_t peer, const char *why)
+{
+    struct core_host *host = roster_peer(core, peer);
+
+    if (!host)
+        return;
+    CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
+    roster_disconnect(core, host);
+    clock_want(core, time_add(host->heard_us, core->config.lease_us));
+    if (job_state(core) < JOB_STOPPING)
+        tell_start_agent(core, host);
+    else
+        host->agent = AGENT_NONE;
+    finish_look(core);
+}
+
+void agents_on_start_failed(struct core *core, const char *name, const char *why)
+{
+    struct core_host *host = roster_find_host(core, name);
+
+    if (!host || host->agent != AGENT_STARTING)
+        return;
+    CORE_TRACE(core, "%s: no agent could be started: %s", host->name, why);
+    host->agent = AGENT_NONE;
+    loss_charge_host(core, host, why);
+}
+
+void agents_beat(struct core *core)
+{
+    core->next_beat_us = time_add(core->now_us, core->config.beat_us);
+    clock_want(core, core->next_beat_us);
+    for (size_t i = 0; i < core->hosts.count; i++) {
+        struct core_host *host = core->hosts.items[i];
+        struct msg *msg;
+
+        if (host->agent != AGENT_THERE || core->now_us - host->said_us < core->config.beat_us)
+            continue;
+        msg = tell_msg(core, MSG_BEAT, 0, 0);
+        msg->u.beat.sequence = core->stamps;
+        msg->u.beat.answers = host->sequence_heard;
+        tell_host(core, host, msg);
+    }
+}
+
+/* Nothing was heard of the host for the length of a lease: whoever runs there is counted as dead.
+ */
+static void lose_host(struct core *core, struct core_host *host)
+{
+    const struct ending silent = { .ended = ENDED_SILENT,
+                                   .text = "its host is silent",
+                                   .excused = true };
+    bool any = false;
+
+    CORE_TRACE(core, "%s: silent for longer than the lease, counted as dead", host->name);
+    if (host->agent == AGENT_THERE) {
+        tell_close(core, host, "silent for longer than the lease");
+        roster_disconnect(core, host);
+    }
+    host->agent = AGENT_NONE;
+    for (uint32_t slot = 0; slot < host->seat_count; slot++) {
+        struct worker *worker = host->seats[slot].worker;
+
+        if (!worker)
+            continue;
+        any = any || worker_is_alive(worker);
+        loss_doom(core, worker, &silent);
+        if (!host->listed)
+            roster_remove(core, worker);
+    }
+    if (host->listed || any)
+        loss_charge_host(core, host, "silent for longer than the lease");
+    core->look_at_seats = true;
+}
+
+static void never_came(struct core *core, struct core_host *host)
+{
+    CORE_TRACE(core, "%s: its agent was started and has not said hello", host->name);
+    host->agent = AGENT_NONE;
+    loss_charge_host(core, host, "its agent did not say hello");
+}
+
+void agents_expire(struct core *core)
+{
+    for (size_t i = 0; i < core->hosts.count; i++) {
+        struct core_host *host = core->hosts.items[i];
+        bool starting = host->agent == AGENT_STARTING;
+        int64_t until_us = starting ? time_add(host->started_us, core->config.start_timeout_us)
+                                    : time_add(host->heard_us, core->config.lease_us);
+
+        if (host->agent == AGENT_NONE)
+            continue;
+        if (until_us > core->now_us)
+            clock_want(core, until_us);
+        else if (starting)
+            never_came(core, host);
+        else
+            lose_host(core, host);
+    }
+}
+
+static void on_exited(struct core *core, struct core_host *host, const struct msg *msg)
+{
+    struct worker *worker = roster_worker(core, msg->incarnation);
+    const struct ending ending = { .ended = (enum msg_ended)msg->u.exited.ended,
+                                   .value = msg->u.exited.value };
+
+    if (!worker)
+        tell_forget(core, host, msg->incarnation);
+    else if (worker->host == host && ending.ended != ENDED_NOT)
+        loss_ended(core, worker, &ending);
+}
+
+static void on_stalled(struct core *core, const struct worker *worker, const struct msg *msg)
+{
+    const struct msg_stalled *stalled = &msg->u.stalled;
+    char name[WORKER_NAME_MAX];
+
+    if (msg->round != core->current.number || core->current.revoked)
+        return;
+    CORE_TRACE(core, "%s waits in %s, for %zu others", worker_name(worker, name),
+               stalled->operation, stalled->missing.count);
+    if (stalled->waited_us < core->config.stall_us)
+        return;
+    for (size_t i = 0; i < stalled->missing.count; i++) {
+        struct worker *missing = roster_worker(core, stalled->missing.items[i]);
+
+        if (missing && worker_state(missing) == WORKER_MEMBER)
+            loss_kill(core, missing, "the others wait for it", false, 0);
+    }
+}
+
+static void on_beat(struct core_host *host, const struct msg *msg)
+{
+    if (host->sequence_heard < msg->u.beat.sequence)
+        host->sequence_heard = msg->u.beat.sequence;
+}
+
+static void on_worker_msg(struct core *core, struct worker *worker, const struct msg *msg)
+{
+    switch (msg->type) {
+    case MSG_LAUNCHED: seats_on_launched(core, worker); break;
+    case MSG_LAUNCH_FAILED: seats_on_launch_failed(core, worker, msg); break;
+    case MSG_READY: seats_on_ready(core, worker, msg); break;
+    case MSG_PREPARED: change_on_prepared(core, worker, msg); break;
+    case MSG_AT: change_on_at(core, worker, msg); break;
+    case MSG_RECOVERING: round_on_recovering(core, worker, msg); break;
+    case MSG_ENTERED: round_on_entered(core, worker, msg); break;
+    case MSG_LEFT: seats_on_left(core, worker); break;
+    case MSG_FINISHED: finish_on_finished(core, worker, msg); break;
+    case MSG_STALLED: on_stalled(core, worker, msg); break;
+    default: break;
+    }
+}
+
+/* A host may speak for the workers on it and no others; of those that are no more, nothing counts
+ * but that they have ended. */
+static void on_msg(struct core *core, struct core_host *host, const struct msg *msg)
+{
+    struct worker *worker = roster_worker(core, msg->incarnation);
+
+    switch (msg->type) {
+    case MSG_BEAT: on_beat(host, msg); return;
+    case MSG_EXITED: on_exited(core, host, msg); return;
+    case MSG_NOTICE:
+        if (!host->draining)
+            drain_begin(core, host, EVENT_WHOLE_HOST, msg->u.notice.left_us, msg->u.notice.source);
+        return;
+    default: break;
+    }
+    if (worker && worker->host == host)
+        on_worker_msg(core, worker, msg);
+    else if (msg->incarnation && msg->type != MSG_OUTPUT)
+        CORE_TRACE(core, "%s: a message of #%" PRIu64 ", which is no more, is dropped", host->name,
+                   msg->incarnation);
+}
+
+void agents_on_msg(struct core *core, uint32_t peer, const struct msg *msg)
+{
+    struct core_host *host = roster_peer(core, peer);
+
+    if (!host) {
+        if (msg->type == MSG_HELLO_AGENT)
+            hello_on_agent(core, peer, msg);
+        return;
+    }
+    host->heard_us = core->now_us;
+    if (msg->type == MSG_BYE)
+        return; /* CLOSED follows */
+    on_msg(core, host, msg);
+}

@@ -1,0 +1,157 @@
+#include "driver/core/clock.h"
+
+#include "driver/core/agents.h"
+#include "driver/core/change.h"
+#include "driver/core/drain.h"
+#include "driver/core/finish.h"
+#include "driver/core/listing.h"
+#include "driver/core/loss.h"
+#include "driver/core/roster.h"
+#include "driver/core/tell.h"
+
+#include <inttypes.h>
+
+void clock_want(struct core *core, int64_t at_us)
+{
+    if (at_us < core->earliest_us)
+        core->earliest_us = at_us;
+}
+
+void clock_limit(struct core *core, struct worker *worker, int64_t in_us, const char *late)
+{
+    worker->deadline_us = time_add(core->now_us, in_us);
+    worker->late = late;
+    clock_want(core, worker->deadline_us);
+}
+
+static void expire_workers(struct core *core)
+{
+    struct worker *worker;
+
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        if (worker_state(worker) == WORKER_DOOMED || worker->deadline_us == TIME_NEVER)
+            continue;
+        if (worker->deadline_us > core->now_us)
+            clock_want(core, worker->deadline_us);
+        else
+            loss_kill(core, worker, worker->late, false, core->config.kill_grace_us);
+    }
+}
+
+/* A single moment: true when it has come. */
+static bool is_due(struct core *core, int64_t at_us)
+{
+    if (at_us > core->now_us)
+        clock_want(core, at_us);
+    return at_us <= core->now_us;
+}
+
+static void expire_blacklist(struct core *core)
+{
+    int64_t until_us = blacklist_deadline(&core->blacklist, core->now_us);
+
+    clock_want(core, until_us);
+    core->look_at_seats = true; /* a cooldown may have ended: it is cheap to look */
+}
+
+void clock_expire(struct core *core)
+{
+    if (core->now_us < core->earliest_us)
+        return;
+    core->earliest_us = TIME_NEVER;
+    if (is_due(core, core->next_discovery_us))
+        listing_discover(core);
+    if (is_due(core, core->next_beat_us))
+        agents_beat(core);
+    agents_expire(core);
+    drain_expire(core);
+    expire_workers(core);
+    expire_blacklist(core);
+    if (is_due(core, core->change_deadline_us))
+        change_expire(core);
+    is_due(core, core->not_before_us);
+    if (is_due(core, core->over_deadline_us))
+        finish_expire(core);
+    if (core->short_since_us != TIME_NEVER)
+        is_due(core, time_add(core->short_since_us, core->short_left_us));
+    core->look_at_rounds = true;
+}
+
+void clock_forgive(struct core *core, int64_t since_us)
+{
+    for (size_t i = 0; i < core->hosts.count; i++)
+        core->hosts.items[i]->heard_us += since_us;
+}
+
+/* Every slot that is offered is barred until somebody clears it, and nobody is left. */
+static bool is_hopeless(const struct core *core)
+{
+    bool any = false;
+
+    if (core->staying || core->going || job_state(core) > JOB_RECOVERING)
+        return false;
+    for (size_t i = 0; i < core->listed.count; i++) {
+        const struct core_host *host = core->listed.items[i];
+
+        for (uint32_t slot = 0; slot < host->slots; slot++) {
+            struct blacklist_verdict verdict =
+                blacklist_verdict(&core->blacklist, host->name, slot, core->now_us);
+
+            if (verdict.state != BLACKLIST_BARRED)
+                return false;
+            any = true;
+        }
+    }
+    return any;
+}
+
+static bool is_short(const struct core *core)
+{
+    if (job_state(core) == JOB_GATHERING)
+        return core->staying < core->config.np;
+    return job_state(core) == JOB_RECOVERING && !core->count[WORKER_REVOKED] &&
+           (core->holder_missing || core->staying + core->going < core->config.min_np);
+}
+
+static const char *shortage(struct core *core)
+{
+    if (core->holder_missing)
+        return tell_text(core,
+                         "every holder of commit %" PRIu64 ".%" PRIu32
+                         " is gone, and none came back within --elastic-timeout: the training "
+                         "state is lost",
+                         core->floor >> 32, (uint32_t)core->floor);
+    return tell_text(core,
+                     "only %zu of %" PRIu32 " workers could be had for longer than "
+                     "--elastic-timeout; see why hosts are not used, or raise it%s%s",
+                     core->staying, core->current.number ? core->config.min_np : core->config.np,
+                     *core->first_failure ? "; last failure: " : "", core->first_failure);
+}
+
+void clock_judge_shortage(struct core *core)
+{
+    bool now_short = is_short(core);
+
+    if (is_hopeless(core)) {
+        finish_fail(core, tell_text(core, "every slot is barred; the last failure was %s",
+                                    core->first_failure));
+        return;
+    }
+    if (!now_short && core->short_since_us == TIME_NEVER)
+        return;
+    if (core->short_since_us != TIME_NEVER) {
+        core->short_left_us -= core->now_us - core->short_since_us;
+        core->short_since_us = core->now_us;
+    }
+    if (job_state(core) == JOB_RUNNING)
+        core->short_left_us = core->config.elastic_timeout_us;
+    if (!now_short) {
+        core->short_since_us = TIME_NEVER;
+        return;
+    }
+    core->short_since_us = core->now_us;
+    if (core->short_left_us <= 0)
+        finish_fail(core, shortage(core));
+    else
+        clock_want(core, time_add(core->now_us, core->short_left_us));
+}

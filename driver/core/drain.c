@@ -1,0 +1,78 @@
+#include "driver/core/drain.h"
+
+#include "driver/core/clock.h"
+#include "driver/core/loss.h"
+#include "driver/core/roster.h"
+#include "driver/core/tell.h"
+
+#include <inttypes.h>
+
+static void record(struct core *core, const struct core_host *host, uint32_t slot, int64_t wall_us)
+{
+    struct journal_record *drain = tell_record(core, JOURNAL_DRAIN);
+
+    drain->host = tell_text(core, "%s", host->name);
+    drain->slot = slot;
+    drain->wall_us = wall_us;
+}
+
+void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
+                 const char *who)
+{
+    int64_t until_us = time_add(core->now_us, left_us);
+    char text[TIME_TEXT_MAX];
+
+    ASSERT(slot == EVENT_WHOLE_HOST || slot < host->seat_count);
+    if (slot == EVENT_WHOLE_HOST) {
+        host->draining = true;
+        host->drain_us = until_us;
+    } else {
+        host->seats[slot].draining = true;
+        host->seats[slot].drain_us = until_us;
+    }
+    CORE_TRACE(core, "%s%s is drained within %s: %s", host->name,
+               slot == EVENT_WHOLE_HOST ? "" : " (one slot)", time_format(left_us, text), who);
+    record(core, host, slot, time_add(core->wall_us, left_us));
+    clock_want(core, until_us);
+    core->look_at_seats = true;
+}
+
+void drain_end(struct core *core, struct core_host *host, uint32_t slot)
+{
+    bool *draining;
+
+    ASSERT(slot == EVENT_WHOLE_HOST || slot < host->seat_count);
+    draining = slot == EVENT_WHOLE_HOST ? &host->draining : &host->seats[slot].draining;
+    if (!*draining)
+        return;
+    *draining = false;
+    record(core, host, slot, 0);
+    core->look_at_seats = true;
+}
+
+static int64_t leaves_by(const struct core_host *host, uint32_t slot)
+{
+    int64_t until_us = TIME_NEVER;
+
+    if (host->draining)
+        until_us = host->drain_us;
+    if (host->seats[slot].draining && host->seats[slot].drain_us < until_us)
+        until_us = host->seats[slot].drain_us;
+    return until_us;
+}
+
+void drain_expire(struct core *core)
+{
+    struct worker *worker;
+
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        int64_t until_us = leaves_by(worker->host, worker->slot);
+
+        if (until_us == TIME_NEVER || worker_state(worker) == WORKER_DOOMED)
+            continue;
+        if (until_us > core->now_us)
+            clock_want(core, until_us);
+        else
+            loss_kill(core, worker, "its time to leave is over", true, 0);
+    }
+}

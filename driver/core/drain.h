@@ -1,0 +1,20 @@
+/*
+ * drain.h: seats that are to be given up by a deadline, because an operator or the machine says so.
+ * Leaving is never a failure, not even when the deadline passes.
+ */
+#ifndef DRIVER_CORE_DRAIN_H
+#define DRIVER_CORE_DRAIN_H
+
+#include "driver/core/state.h"
+
+/* Of a slot, or of all with EVENT_WHOLE_HOST; left_us may be TIME_NEVER. */
+void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
+                 const char *who);
+
+/* Takes it back. */
+void drain_end(struct core *core, struct core_host *host, uint32_t slot);
+
+/* Kills who is still in a seat whose time is up. */
+void drain_expire(struct core *core);
+
+#endif

@@ -1,0 +1,92 @@
+#include "driver/core/elect.h"
+
+#include "driver/core/roster.h"
+
+void elect_note(struct worker *worker, const struct msg_held_list *held)
+{
+    ASSERT(held->count <= LIMIT_COMMITS_HELD);
+    for (size_t i = 0; i < held->count; i++)
+        worker->held[i] = held->items[i];
+    worker->held_count = held->count;
+}
+
+static const struct msg_held *find(const struct worker *worker, uint64_t commit)
+{
+    for (size_t i = 0; i < worker->held_count; i++)
+        if (worker->held[i].commit == commit)
+            return &worker->held[i];
+    return NULL;
+}
+
+static uint64_t highest(const struct core *core, const struct round *round)
+{
+    uint64_t commit = 0;
+
+    for (size_t i = 0; i < round->members.count; i++) {
+        const struct worker *worker = roster_worker(core, round->members.items[i]);
+
+        ASSERT(worker);
+        for (size_t k = 0; k < worker->held_count; k++)
+            if (worker->held[k].commit > commit)
+                commit = worker->held[k].commit;
+    }
+    return commit;
+}
+
+/* The checksum that most holders agree on, by the vote that needs no memory; among several without
+ * a majority, that of the last one standing. */
+static uint64_t majority(const struct core *core, const struct round *round, uint64_t commit)
+{
+    uint64_t checksum = 0;
+    size_t votes = 0;
+
+    for (size_t i = 0; i < round->members.count; i++) {
+        const struct msg_held *held = find(roster_worker(core, round->members.items[i]), commit);
+
+        if (!held)
+            continue;
+        if (!votes)
+            checksum = held->checksum;
+        if (held->checksum == checksum)
+            votes++;
+        else
+            votes--;
+    }
+    return checksum;
+}
+
+static bool is_holder(const struct worker *worker, const struct election *election)
+{
+    const struct msg_held *held = find(worker, election->commit);
+
+    return held && held->checksum == election->checksum;
+}
+
+struct election elect(const struct core *core, const struct round *round)
+{
+    struct election election = { .commit = highest(core, round) };
+
+    if (!election.commit)
+        return election;
+    election.checksum = majority(core, round, election.commit);
+    for (size_t i = 0; i < round->members.count; i++)
+        election.holders += is_holder(roster_worker(core, round->members.items[i]), &election);
+    return election;
+}
+
+void elect_holders(struct core *core, struct round *round, const struct election *election)
+{
+    size_t count = election->commit ? election->holders : 1;
+
+    ASSERT(round->members.count > 0 && count > 0);
+    round->holders.count = 0;
+    if (VEC_RESERVE(&round->holders, count, LIMIT_WORKERS)) {
+        core->broken = true;
+        return;
+    }
+    if (!election->commit)
+        round->holders.items[round->holders.count++] = round->members.items[0];
+    for (size_t i = 0; i < round->members.count && election->commit; i++)
+        if (is_holder(roster_worker(core, round->members.items[i]), election))
+            round->holders.items[round->holders.count++] = round->members.items[i];
+}

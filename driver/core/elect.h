@@ -1,0 +1,25 @@
+/*
+ * elect.h: which commit wins. The highest that any member holds, and its holders serve it: never
+ * "rank 0". Holders whose checksums differ from those of the most are not holders.
+ */
+#ifndef DRIVER_CORE_ELECT_H
+#define DRIVER_CORE_ELECT_H
+
+#include "driver/core/state.h"
+
+struct election {
+    uint64_t commit; /* 0: nobody holds any */
+    uint64_t checksum;
+    size_t holders;
+};
+
+/* Among the members of the round, which are all alive. */
+struct election elect(const struct core *core, const struct round *round);
+
+/* Fills in the round's holders: the winners; when nobody holds any, its oldest member. */
+void elect_holders(struct core *core, struct round *round, const struct election *election);
+
+/* Takes over what the worker says it holds. */
+void elect_note(struct worker *worker, const struct msg_held_list *held);
+
+#endif

@@ -1,0 +1,268 @@
+#include "driver/core/finish.h"
+
+#include "driver/core/change.h"
+#include "driver/core/clock.h"
+#include "driver/core/loss.h"
+#include "driver/core/roster.h"
+#include "driver/core/tell.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void finish_tell_stop(struct core *core, struct core_host *host)
+{
+    struct msg *msg = tell_msg(core, MSG_STOP, 0, 0);
+
+    msg->u.stop = (struct msg_stop){ .grace_us = core->config.kill_grace_us,
+                                     .reason = tell_text(core, "%s", core->exit_text) };
+    tell_host(core, host, msg);
+}
+
+static void stop_all(struct core *core)
+{
+    for (size_t i = 0; i < core->hosts.count; i++)
+        finish_tell_stop(core, core->hosts.items[i]);
+    core->over_deadline_us =
+        time_add(core->now_us, 2 * core->config.kill_grace_us + core->config.lease_us);
+    clock_want(core, core->over_deadline_us);
+    sm_move(&core->sm, JOB_STOPPING, core->now_us, "");
+}
+
+void finish_over(struct core *core, int code, const char *text)
+{
+    struct journal_record *record;
+
+    if (job_state(core) >= JOB_STOPPING)
+        return;
+    if (core->next.number)
+        change_abandon(core, "the job is over");
+    core->exit_code = code;
+    snprintf(core->exit_text, sizeof(core->exit_text), "%s", text);
+    CORE_TRACE(core, "the job is over (%d): %s", code, text);
+    record = tell_record(core, JOURNAL_OVER);
+    record->code = code;
+    record->text = tell_text(core, "%s", text);
+    stop_all(core);
+    finish_look(core);
+}
+
+void finish_fail(struct core *core, const char *why)
+{
+    finish_over(core, CORE_FAILED, why);
+}
+
+void finish_stop(struct core *core, const char *who)
+{
+    finish_over(core, CORE_STOPPED, tell_text(core, "stopped by %s", who));
+}
+
+static void leave(struct core *core, int code, const char *text)
+{
+    tell_exit(core, code, text);
+    sm_move(&core->sm, JOB_OVER, core->now_us, "");
+}
+
+void finish_replaced(struct core *core, const char *host, uint64_t term)
+{
+    if (job_state(core) == JOB_OVER)
+        return;
+    CORE_TRACE(core,
+               "%s obeys a driver of term %" PRIu64 ": this one, of term %" PRIu64
+               ", has been replaced",
+               host, term, core->term);
+    leave(core, CORE_REPLACED, "another driver has taken over");
+}
+
+static bool is_unfinished(const struct worker *worker)
+{
+    return worker_is_alive(worker) && worker_state(worker) > WORKER_BOOTING;
+}
+
+static void dismiss(struct core *core, const struct worker *worker)
+{
+    tell_host(core, worker->host, tell_msg(core, MSG_DONE, worker->incarnation, 0));
+}
+
+/* Those inside the loop cannot go on without the one that died. */
+static void dismiss_all(struct core *core)
+{
+    struct worker *worker;
+
+    if (core->dismissed)
+        return;
+    core->dismissed = true;
+    CORE_TRACE(core, "the job is done; workers that have not finished are dismissed");
+    for (size_t i = 0; (worker = roster_next(core, &i));)
+        if (is_unfinished(worker))
+            dismiss(core, worker);
+}
+
+void finish_resume(struct core *core, struct core_host *host)
+{
+    for (uint32_t slot = 0; slot < host->seat_count; slot++) {
+        const struct worker *worker = host->seats[slot].worker;
+
+        if (worker && is_unfinished(worker) && (core->dismissed || worker->rank == RANK_NONE))
+            dismiss(core, worker);
+    }
+}
+
+/* Nobody joins any more. */
+static void close_membership(struct core *core)
+{
+    bool broken = job_state(core) == JOB_RECOVERING;
+    struct worker *worker;
+
+    if (core->next.number)
+        change_abandon(core, "the job is finishing");
+    sm_move(&core->sm, JOB_FINISHING, core->now_us, "");
+    core->over_deadline_us = time_add(core->now_us, core->config.stall_us);
+    clock_want(core, core->over_deadline_us);
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        if (worker_state(worker) == WORKER_READY)
+            dismiss(core, worker);
+        else if (worker_is_alive(worker) && !is_unfinished(worker))
+            loss_kill(core, worker, "the job is finishing", true, core->config.kill_grace_us);
+    }
+    if (broken)
+        dismiss_all(core);
+}
+
+void finish_on_finished(struct core *core, struct worker *worker, const struct msg *msg)
+{
+    char name[WORKER_NAME_MAX];
+
+    if (worker->rank == RANK_NONE || !worker_is_alive(worker))
+        return;
+    if (msg->u.finished.code) {
+        CORE_TRACE(core, "%s: its training returned %" PRId32 ": %s", worker_name(worker, name),
+                   msg->u.finished.code, msg->u.finished.text);
+        return;
+    }
+    tell_record(core, JOURNAL_FINISHED)->incarnation = worker->incarnation;
+    roster_move(core, worker, WORKER_FINISHED);
+    core->finished++;
+    CORE_TRACE(core, "%s has finished", worker_name(worker, name));
+    if (job_state(core) < JOB_FINISHING)
+        close_membership(core);
+}
+
+void finish_failed_late(struct core *core, const struct worker *worker, const char *why)
+{
+    char name[WORKER_NAME_MAX];
+
+    if (!core->late_failures++)
+        snprintf(core->first_failure, sizeof(core->first_failure), "%s: %s",
+                 worker_name(worker, name), why);
+}
+
+/* Everybody who could end by themselves has ended. */
+static void look_finishing(struct core *core)
+{
+    size_t left =
+        core->staying + core->going + core->count[WORKER_FINISHED] + core->count[WORKER_LEAVING];
+
+    if (left > core->count[WORKER_FINISHED] &&
+        core->unfinished) /* one died inside the loop: the others cannot go on */
+        dismiss_all(core);
+    if (left)
+        return;
+    if (core->late_failures)
+        finish_fail(core,
+                    tell_text(core, "the training has finished, but a worker failed after it: %s",
+                              core->first_failure));
+    else if (core->unfinished)
+        finish_over(core, CORE_FINISHED,
+                    tell_text(core,
+                              "finished; %" PRIu32 " of %" PRIu32 " workers did not reach the end",
+                              core->unfinished, core->unfinished + core->finished));
+    else
+        finish_over(core, CORE_FINISHED, "finished");
+}
+
+/* Commands that never join: done when each seat that the job wants has seen one end with 0. */
+static void look_commands(struct core *core)
+{
+    uint64_t wanted = 0;
+
+    if (!core->done_seats || core->done_seats < core->config.np || core->staying || core->going)
+        return;
+    for (size_t i = 0; i < core->listed.count; i++)
+        wanted += core->listed.items[i]->draining ? 0 : core->listed.items[i]->slots;
+    if (wanted > core->config.max_np)
+        wanted = core->config.max_np;
+    if (core->done_seats >= wanted)
+        finish_over(core, CORE_FINISHED, "every command ended with 0");
+}
+
+static void look_failures(struct core *core)
+{
+    const struct round *round = &core->current;
+
+    if (round->failed_by_exit && round->failed_by_exit == round->members.count)
+        finish_fail(core,
+                    tell_text(core, "every worker of round %" PRIu64 " has failed; the first: %s",
+                              round->number, core->first_failure));
+    else if (!core->anyone_joined && core->boot_failures &&
+             core->boot_failures == core->incarnations)
+        finish_fail(core, tell_text(core, "every worker failed before it joined; the first: %s",
+                                    core->first_failure));
+}
+
+static void look_stopping(struct core *core)
+{
+    for (size_t i = 0; i < core->hosts.count; i++) {
+        const struct core_host *host = core->hosts.items[i];
+
+        if (host->agent == AGENT_THERE || (host->agent == AGENT_AWAY && host->taken))
+            return;
+    }
+    leave(core, core->exit_code, core->exit_text);
+}
+
+void finish_look(struct core *core)
+{
+    switch (job_state(core)) {
+    case JOB_FINISHING: look_finishing(core); break;
+    case JOB_STOPPING: look_stopping(core); break;
+    case JOB_GATHERING:
+        look_failures(core);
+        look_commands(core);
+        break;
+    case JOB_RUNNING:
+    case JOB_PREPARING:
+    case JOB_PENDING:
+    case JOB_RECOVERING: look_failures(core); break;
+    default: break;
+    }
+}
+
+void finish_expire(struct core *core)
+{
+    struct worker *worker;
+
+    core->over_deadline_us = TIME_NEVER;
+    if (job_state(core) == JOB_STOPPING) {
+        leave(core, core->exit_code, core->exit_text);
+        return;
+    }
+    if (job_state(core) != JOB_FINISHING)
+        return;
+    for (size_t i = 0; core->dismissed && (worker = roster_next(core, &i));)
+        if (is_unfinished(worker))
+            loss_kill(core, worker, "the job is done, and it does not end", true,
+                      core->config.kill_grace_us);
+    dismiss_all(core);
+    core->over_deadline_us = time_add(core->now_us, core->config.stall_us);
+    clock_want(core, core->over_deadline_us);
+}
+
+void finish_restart(struct core *core)
+{
+    ASSERT(job_state(core) == JOB_NEW);
+    if (*core->exit_text)
+        stop_all(core);
+    else
+        close_membership(core);
+    finish_look(core);
+}

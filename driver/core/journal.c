@@ -1,0 +1,54 @@
+#include "driver/core/journal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char *const names[] = {
+    [JOURNAL_TERM] = "TERM",         [JOURNAL_LAUNCH] = "LAUNCH", [JOURNAL_READY] = "READY",
+    [JOURNAL_NUMBER] = "NUMBER",     [JOURNAL_ROUND] = "ROUND",   [JOURNAL_ENTERED] = "ENTERED",
+    [JOURNAL_FINISHED] = "FINISHED", [JOURNAL_ENDED] = "ENDED",   [JOURNAL_DRAIN] = "DRAIN",
+    [JOURNAL_OVER] = "OVER",
+};
+
+const char *journal_kind_name(enum journal_kind kind)
+{
+    return (size_t)kind < ARRAY_SIZE(names) && names[kind] ? names[kind] : "?";
+}
+
+const char *journal_describe(const struct journal_record *record, char line[JOURNAL_LINE_MAX])
+{
+    const char *name = journal_kind_name(record->kind);
+
+    switch (record->kind) {
+    case JOURNAL_TERM:
+        snprintf(line, JOURNAL_LINE_MAX, "%s term=%" PRIu64, name, record->term);
+        break;
+    case JOURNAL_LAUNCH:
+        snprintf(line, JOURNAL_LINE_MAX, "%s incarnation=%" PRIu64 " host=%s slot=%" PRIu32, name,
+                 record->incarnation, record->host, record->slot);
+        break;
+    case JOURNAL_ROUND:
+        snprintf(line, JOURNAL_LINE_MAX,
+                 "%s round=%" PRIu64 " cause=%" PRIu32 " previous=%" PRIu64 " commit=%" PRIu64
+                 ".%" PRIu32 " check=%" PRIu64 " members=%zu",
+                 name, record->round, record->cause, record->previous, record->commit >> 32,
+                 (uint32_t)record->commit, record->check, record->members.count);
+        break;
+    case JOURNAL_ENDED:
+        snprintf(line, JOURNAL_LINE_MAX, "%s incarnation=%" PRIu64 " ended=%" PRIu32 " value=%d",
+                 name, record->incarnation, record->ended, record->value);
+        break;
+    case JOURNAL_DRAIN:
+        snprintf(line, JOURNAL_LINE_MAX, "%s host=%s slot=%" PRIu32 " until=%" PRId64, name,
+                 record->host, record->slot, record->wall_us);
+        break;
+    case JOURNAL_OVER:
+        snprintf(line, JOURNAL_LINE_MAX, "%s code=%d: %s", name, record->code, record->text);
+        break;
+    default:
+        snprintf(line, JOURNAL_LINE_MAX, "%s incarnation=%" PRIu64 " round=%" PRIu64, name,
+                 record->incarnation, record->round);
+        break;
+    }
+    return line;
+}

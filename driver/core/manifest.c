@@ -1,0 +1,92 @@
+#include "driver/core/manifest.h"
+
+#include "base/mem.h"
+#include "driver/core/tell.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct manifest {
+    struct arena memory;
+    struct msg_entry_list entries;
+};
+
+#define MANIFEST_MEMORY_MAX ((size_t)64 << 20)
+
+void manifest_release(struct core *core)
+{
+    if (!core->manifest)
+        return;
+    arena_release(&core->manifest->memory);
+    mem_free(core->manifest);
+    core->manifest = NULL;
+}
+
+static bool copy_entries(struct manifest *manifest, const struct msg_entry_list *entries)
+{
+    struct msg_entry *items = arena_alloc_array(&manifest->memory, entries->count, sizeof(*items));
+
+    for (size_t i = 0; items && i < entries->count; i++) {
+        size_t length = strlen(entries->items[i].name) + 1;
+        char *name = arena_alloc(&manifest->memory, length);
+
+        if (!name)
+            return false;
+        memcpy(name, entries->items[i].name, length);
+        items[i] = entries->items[i];
+        items[i].name = name;
+    }
+    manifest->entries = (struct msg_entry_list){ items, entries->count };
+    return items != NULL;
+}
+
+/* What a later worker is held against, entry by entry. Without it only the digest is known. */
+static void keep(struct core *core, const struct msg_entry_list *entries)
+{
+    struct manifest *manifest = mem_zalloc(sizeof(*manifest));
+
+    if (!manifest) {
+        core->broken = true;
+        return;
+    }
+    arena_init(&manifest->memory, MANIFEST_MEMORY_MAX);
+    core->manifest = manifest;
+    if (!copy_entries(manifest, entries))
+        core->broken = true;
+}
+
+static const char *difference(struct core *core, const struct msg_entry_list *ours,
+                              const struct msg_entry_list *theirs)
+{
+    for (size_t i = 0; i < ours->count && i < theirs->count; i++) {
+        const struct msg_entry *a = &ours->items[i];
+        const struct msg_entry *b = &theirs->items[i];
+
+        if (strcmp(a->name, b->name) != 0)
+            return tell_text(core, "its state differs: entry %zu is \"%s\", not \"%s\"", i + 1,
+                             b->name, a->name);
+        if (a->bytes != b->bytes || a->kind != b->kind)
+            return tell_text(core,
+                             "its state differs: entry \"%s\" has %" PRIu64 " bytes, not %" PRIu64,
+                             a->name, b->bytes, a->bytes);
+    }
+    if (theirs->count && ours->count != theirs->count)
+        return tell_text(core, "its state differs: it has %zu entries, not %zu", theirs->count,
+                         ours->count);
+    return "its state differs from that of the others";
+}
+
+const char *manifest_judge(struct core *core, const struct msg_ready *ready)
+{
+    const struct msg_entry_list none = { NULL, 0 };
+
+    if (!core->manifest_known) {
+        core->manifest_known = true;
+        core->manifest_digest = ready->manifest;
+    }
+    if (core->manifest_digest != ready->manifest)
+        return difference(core, core->manifest ? &core->manifest->entries : &none, &ready->entries);
+    if (!core->manifest && ready->entries.count)
+        keep(core, &ready->entries);
+    return NULL;
+}

@@ -1,0 +1,385 @@
+#include "driver/core/round.h"
+
+#include "driver/core/change.h"
+#include "driver/core/clock.h"
+#include "driver/core/elect.h"
+#include "driver/core/finish.h"
+#include "driver/core/roster.h"
+#include "driver/core/tell.h"
+#include "proto/commit.h"
+
+#include <inttypes.h>
+
+#define BARREN_DELAY_US     (100 * TIME_MS) /* after the second round in a row without training, */
+#define BARREN_DELAY_US_MAX (10 * TIME_S)   /* doubled each time, up to this */
+
+void round_release(struct round *round)
+{
+    VEC_RELEASE(&round->members);
+    VEC_RELEASE(&round->holders);
+}
+
+void round_clear(struct round *round)
+{
+    round->members.count = 0;
+    round->holders.count = 0;
+    round->entered = round->prepared = round->at = round->failed_by_exit = 0;
+    round->number = round->previous = round->commit = round->check = round->max_check = 0;
+    round->revoked = false;
+}
+
+bool round_add(struct core *core, struct round *round, uint64_t incarnation)
+{
+    if (VEC_RESERVE(&round->members, 1, LIMIT_WORKERS)) {
+        core->broken = true;
+        return false;
+    }
+    round->members.items[round->members.count++] = incarnation;
+    return true;
+}
+
+bool round_has(const struct round *round, const struct worker *worker)
+{
+    return worker->rank < round->members.count &&
+           round->members.items[worker->rank] == worker->incarnation;
+}
+
+bool round_allowed(struct core *core)
+{
+    if (!core->rounds || core->config.reset_limit == CORE_NO_RESET_LIMIT ||
+        core->resets < core->config.reset_limit)
+        return true;
+    finish_fail(core, tell_text(core,
+                                "the membership would change for the %" PRIu32
+                                ". time and --reset-limit allows %" PRIu32,
+                                core->resets + 1, core->config.reset_limit));
+    return false;
+}
+
+void round_add_joiners(struct core *core)
+{
+    for (size_t i = 0; i < core->listed.count; i++) {
+        struct core_host *host = core->listed.items[i];
+
+        if (host->agent != AGENT_THERE)
+            continue; /* it would keep the others waiting */
+        for (uint32_t slot = 0; slot < host->slots && host->taken; slot++) {
+            struct worker *worker = host->seats[slot].worker;
+
+            if (core->next.members.count >= core->config.max_np)
+                return;
+            if (worker && worker_state(worker) == WORKER_READY && !worker->has_to_go)
+                round_add(core, &core->next, worker->incarnation);
+        }
+    }
+}
+
+bool round_gathered(struct core *core, size_t need)
+{
+    size_t booting = core->count[WORKER_LAUNCHING] + core->count[WORKER_BOOTING];
+    int64_t until_us;
+
+    if (core->count[WORKER_READY] < need || !core->count[WORKER_READY]) {
+        core->ready_since_us = TIME_NEVER;
+        return false;
+    }
+    if (core->ready_since_us == TIME_NEVER)
+        core->ready_since_us = core->now_us;
+    until_us = time_add(core->ready_since_us, core->config.gather_us);
+    if (!booting || core->now_us >= until_us || core->staying - booting >= core->config.max_np)
+        return true;
+    clock_want(core, until_us);
+    return false;
+}
+
+/* Survivors first, in the order of their ranks: who is old keeps a low rank. */
+static void add_survivors(struct core *core)
+{
+    for (size_t i = 0; i < core->current.members.count; i++) {
+        struct worker *worker = roster_worker(core, core->current.members.items[i]);
+
+        if (worker && worker_state(worker) == WORKER_RECOVERED)
+            round_add(core, &core->next, worker->incarnation);
+    }
+}
+
+/* Nobody here holds what the job has reached: whoever does may still come back. */
+static bool lacks_holder(struct core *core, const struct election *election)
+{
+    bool lacks = election->commit < core->floor;
+
+    if (lacks && !core->holder_missing)
+        CORE_TRACE(core,
+                   "commit %" PRIu64 ".%" PRIu32
+                   " is held by nobody who is here: waiting for a host that has it",
+                   COMMIT_ROUND_OF(core->floor), COMMIT_PLACE_OF(core->floor));
+    core->holder_missing = lacks;
+    return lacks;
+}
+
+/* The first round, or one after a revoked one. */
+static void form(struct core *core, enum msg_cause cause)
+{
+    struct round *next = &core->next;
+    struct election election;
+
+    round_clear(next);
+    if (cause == CAUSE_RECOVERY)
+        add_survivors(core);
+    round_add_joiners(core);
+    if (core->broken)
+        return;
+    election = elect(core, next);
+    if (next->members.count < (cause == CAUSE_FIRST ? core->config.np : core->config.min_np) ||
+        lacks_holder(core, &election) || !round_allowed(core)) {
+        round_clear(next);
+        return;
+    }
+    next->number = ++core->rounds;
+    next->previous = core->current.number;
+    next->cause = cause;
+    next->commit = election.commit ? election.commit : COMMIT_FIRST_OF(next->number);
+    elect_holders(core, next, &election);
+    if (core->broken)
+        return;
+    round_begin(core);
+    round_tell(core);
+}
+
+static void look_first(struct core *core)
+{
+    if (round_gathered(core, core->config.np))
+        form(core, CAUSE_FIRST);
+}
+
+/* Whoever is left, plus whoever is ready: a recovery takes along even those that have to go, who
+ * leave in order afterwards, as they may hold the newest commit. */
+static void look_recovery(struct core *core)
+{
+    size_t least = core->config.min_np;
+
+    if (core->count[WORKER_REVOKED] ||
+        core->count[WORKER_RECOVERED] + core->count[WORKER_READY] < least)
+        return;
+    if (!core->count[WORKER_RECOVERED] && !round_gathered(core, least))
+        return;
+    if (core->now_us < core->not_before_us) {
+        clock_want(core, core->not_before_us);
+        return;
+    }
+    form(core, CAUSE_RECOVERY);
+}
+
+void round_look(struct core *core)
+{
+    switch (job_state(core)) {
+    case JOB_GATHERING: look_first(core); break;
+    case JOB_RECOVERING: look_recovery(core); break;
+    case JOB_RUNNING: change_look(core); break;
+    default: break;
+    }
+}
+
+static void enlist(struct core *core, struct worker *worker, uint32_t rank)
+{
+    worker->rank = rank;
+    worker->next_rank = RANK_NONE;
+    worker->entered = worker->prepared = worker->at = false;
+    worker->failed_prepares = 0;
+    worker->held_count = 0;
+    if (worker_state(worker) != WORKER_MEMBER)
+        roster_move(core, worker, WORKER_MEMBER);
+}
+
+static void record_round(struct core *core, const struct round *round)
+{
+    struct journal_record *record = tell_record(core, JOURNAL_ROUND);
+
+    record->round = round->number;
+    record->previous = round->previous;
+    record->commit = round->commit;
+    record->check = round->check;
+    record->cause = round->cause;
+    record->members = tell_ids(core, round->members.items, round->members.count);
+    record->holders = tell_ids(core, round->holders.items, round->holders.count);
+}
+
+void round_rotate(struct core *core)
+{
+    struct round before = core->last;
+
+    core->last = core->current;
+    core->current = core->next;
+    core->next = before;
+    round_clear(&core->next);
+    if (core->current.cause != CAUSE_SWITCH)
+        round_clear(&core->last);
+}
+
+void round_begin(struct core *core)
+{
+    struct round *round = &core->current;
+
+    ASSERT(core->next.number == core->rounds && core->next.members.count > 0);
+    ASSERT(core->next.members.count <= core->config.max_np);
+    round_rotate(core);
+    round->begun_us = core->now_us;
+    if (round->cause != CAUSE_FIRST)
+        core->resets++;
+    for (size_t i = 0; i < round->members.count; i++)
+        enlist(core, roster_worker(core, round->members.items[i]), (uint32_t)i);
+    core->ready_since_us = TIME_NEVER;
+    core->first_failure[0] = '\0';
+    CORE_TRACE(core, "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 " of %zu",
+               round->number,
+               round->cause == CAUSE_FIRST    ? "first"
+               : round->cause == CAUSE_SWITCH ? "switch"
+                                              : "recovery",
+               round->members.count, COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit),
+               round->holders.count);
+    record_round(core, round);
+    sm_move(&core->sm, JOB_RUNNING, core->now_us, "");
+}
+
+struct msg *round_msg(struct core *core)
+{
+    const struct round *round = &core->current;
+    struct msg *msg = tell_msg(core, MSG_ROUND, 0, round->number);
+
+    msg->u.round = (struct msg_round){
+        .cause = round->cause,
+        .previous = round->previous,
+        .commit = round->commit,
+        .holders = tell_ids(core, round->holders.items, round->holders.count),
+        .members = tell_members(core, round),
+    };
+    return msg;
+}
+
+void round_tell(struct core *core)
+{
+    tell_rounds(core, &core->current, NULL, round_msg(core));
+}
+
+/* How long the next round waits: the more rounds came to nothing, the longer. */
+static void delay_next(struct core *core)
+{
+    uint32_t doublings;
+    int64_t delay_us = BARREN_DELAY_US;
+
+    core->barren = core->current.entered ? 0 : core->barren + 1;
+    if (core->barren < 2)
+        return;
+    for (doublings = core->barren - 2; doublings && delay_us < BARREN_DELAY_US_MAX; doublings--)
+        delay_us *= 2;
+    if (delay_us > BARREN_DELAY_US_MAX)
+        delay_us = BARREN_DELAY_US_MAX;
+    core->not_before_us = core->now_us + delay_us;
+}
+
+/* A leaver that dies now is nobody's loss: everybody is past the agreed check, or it is too late.
+ */
+static void untie(struct core *core)
+{
+    for (size_t i = 0; i < core->last.members.count; i++) {
+        struct worker *worker = roster_worker(core, core->last.members.items[i]);
+
+        if (worker)
+            worker->tied = false;
+    }
+    round_clear(&core->last);
+}
+
+struct msg *round_revoke_msg(struct core *core, const struct worker *lost, const char *why)
+{
+    struct msg *msg = tell_msg(core, MSG_REVOKE, 0, core->current.number);
+
+    msg->u.revoke.reason = tell_text(core, "%s", why);
+    if (lost)
+        msg->u.revoke.lost = tell_ids(core, &lost->incarnation, 1);
+    return msg;
+}
+
+void round_revoke(struct core *core, const struct worker *lost, const char *why)
+{
+    struct round *round = &core->current;
+
+    ASSERT(!round->revoked && round->number && job_state(core) == JOB_RUNNING);
+    round->revoked = true;
+    CORE_TRACE(core, "round %" PRIu64 " is revoked: %s", round->number, why);
+    tell_rounds(core, round, &core->last, round_revoke_msg(core, lost, why));
+    untie(core);
+    for (size_t i = 0; i < round->members.count; i++) {
+        struct worker *worker = roster_worker(core, round->members.items[i]);
+
+        if (!worker || worker_state(worker) != WORKER_MEMBER)
+            continue;
+        roster_move(core, worker, WORKER_REVOKED);
+        clock_limit(core, worker, core->config.stall_us, "it did not stop for the recovery");
+    }
+    delay_next(core);
+    sm_move(&core->sm, JOB_RECOVERING, core->now_us, "");
+}
+
+void round_lost(struct core *core, const struct worker *worker, enum worker_state was,
+                const char *why)
+{
+    bool member = worker->rank != RANK_NONE && was != WORKER_LEAVING && was != WORKER_FINISHED;
+    char name[WORKER_NAME_MAX];
+
+    if (worker->next_rank != RANK_NONE || (member && core->next.number))
+        change_abandon(core, tell_text(core, "%s: %s", worker_name(worker, name), why));
+    if ((member || worker->tied) && job_state(core) == JOB_RUNNING)
+        round_revoke(core, worker, tell_text(core, "%s: %s", worker_name(worker, name), why));
+}
+
+void round_on_recovering(struct core *core, struct worker *worker, const struct msg *msg)
+{
+    struct round *round = &core->current;
+    enum worker_state state = worker_state(worker);
+    bool is_current = msg->round == round->number;
+    bool is_switching = round->cause == CAUSE_SWITCH && msg->round == round->previous;
+    char name[WORKER_NAME_MAX];
+
+    if (state == WORKER_LEAVING) {
+        tell_drain(core, worker, 0, "it was to leave, and the round is revoked");
+        return;
+    }
+    if (state == WORKER_MEMBER && (is_current || (is_switching && !worker->entered)) &&
+        job_state(core) <= JOB_PENDING) {
+        const char *why = tell_text(core, "%s: its collectives failed", worker_name(worker, name));
+
+        if (core->next.number)
+            change_abandon(core, why);
+        round_revoke(core, NULL, why);
+        state = worker_state(worker);
+    }
+    if (!is_current || (state != WORKER_REVOKED && state != WORKER_RECOVERED))
+        return;
+    elect_note(worker, &msg->u.recovering.held);
+    if (state == WORKER_REVOKED) {
+        roster_move(core, worker, WORKER_RECOVERED);
+        CORE_TRACE(core, "%s has recovered (%zu of %zu)", worker_name(worker, name),
+                   core->count[WORKER_RECOVERED],
+                   core->count[WORKER_RECOVERED] + core->count[WORKER_REVOKED]);
+    }
+}
+
+void round_on_entered(struct core *core, struct worker *worker, const struct msg *msg)
+{
+    struct round *round = &core->current;
+
+    if (msg->round != round->number || worker->rank == RANK_NONE || worker->entered)
+        return;
+    worker->entered = true;
+    round->entered++;
+    if (core->floor < round->commit) {
+        core->floor = round->commit;
+        tell_record(core, JOURNAL_ENTERED)->round = round->number;
+    }
+    if (round->entered < round->members.count || round->revoked)
+        return;
+    untie(core);
+    core->look_at_rounds = true;
+    CORE_TRACE(core, "round %" PRIu64 ": all %zu train", round->number, round->members.count);
+}

@@ -1,0 +1,331 @@
+#include "driver/core/seats.h"
+
+#include "base/mem.h"
+#include "driver/core/assign.h"
+#include "driver/core/clock.h"
+#include "driver/core/elect.h"
+#include "driver/core/finish.h"
+#include "driver/core/loss.h"
+#include "driver/core/manifest.h"
+#include "driver/core/roster.h"
+#include "driver/core/round.h"
+#include "driver/core/tell.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool may_use_host(const struct core *core, const struct core_host *host)
+{
+    struct blacklist_verdict verdict =
+        blacklist_verdict(&core->blacklist, host->name, BLACKLIST_WHOLE_HOST, core->now_us);
+
+    return host->listed && host->slots && !host->draining && verdict.state == BLACKLIST_OK;
+}
+
+/* The seat is one that the job wants, whoever is in it. */
+static bool may_use_seat(const struct core *core, const struct core_host *host, uint32_t slot)
+{
+    const struct seat *seat = &host->seats[slot];
+    struct blacklist_verdict verdict =
+        blacklist_verdict(&core->blacklist, host->name, slot, core->now_us);
+
+    return !seat->draining && verdict.state == BLACKLIST_OK;
+}
+
+static bool is_usable(const struct core *core, const struct core_host *host, uint32_t slot)
+{
+    const struct seat *seat = &host->seats[slot];
+
+    return !seat->worker && !seat->done && may_use_seat(core, host, slot);
+}
+
+/* Those that can go at once do. The others are members: round and change see to them. */
+static void send_away(struct core *core)
+{
+    struct worker *worker;
+
+    if (!core->going)
+        return;
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        enum worker_state state = worker_state(worker);
+
+        if (!worker->has_to_go)
+            continue;
+        if (state == WORKER_LAUNCHING || state == WORKER_BOOTING) {
+            loss_kill(core, worker, "its seat is given up", true, core->config.kill_grace_us);
+        } else if (state == WORKER_READY) {
+            round_lost(core, worker, state, "its seat is given up");
+            tell_drain(core, worker, 0, "its seat is given up");
+            roster_move(core, worker, WORKER_LEAVING);
+            clock_limit(core, worker, core->config.stall_us, "it was to leave and did not");
+        }
+    }
+}
+
+/* Agents on as many hosts, in order, as it takes to have max_np slots. */
+static void start_agents(struct core *core)
+{
+    uint64_t slots = 0;
+
+    for (size_t i = 0; i < core->listed.count && slots < core->config.max_np; i++) {
+        struct core_host *host = core->listed.items[i];
+
+        if (!may_use_host(core, host))
+            continue;
+        if (host->agent == AGENT_NONE) {
+            host->agent = AGENT_STARTING;
+            host->started_us = core->now_us;
+            clock_want(core, time_add(core->now_us, core->config.start_timeout_us));
+            tell_start_agent(core, host);
+        }
+        if (host->agent != AGENT_THERE) {
+            slots += host->slots;
+            continue;
+        }
+        for (uint32_t slot = 0; slot < host->slots; slot++)
+            slots += host->seats[slot].worker || may_use_seat(core, host, slot);
+    }
+}
+
+/* Appends the seats of one host that can be taken, until there are `most`; seats may be NULL. */
+static size_t list_host(const struct core *core, const struct core_host *host,
+                        struct assignment *seats, size_t count, size_t most)
+{
+    if (host->agent != AGENT_THERE || !may_use_host(core, host))
+        return count;
+    for (uint32_t slot = 0; slot < host->slots && count < most; slot++) {
+        if (!is_usable(core, host, slot))
+            continue;
+        if (seats)
+            seats[count] = (struct assignment){ .host = host->place, .slot = slot };
+        count++;
+    }
+    return count;
+}
+
+static size_t list_usable(const struct core *core, struct assignment *seats, size_t most)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < core->listed.count && count < most; i++)
+        count = list_host(core, core->listed.items[i], seats, count, most);
+    return count;
+}
+
+static void tell_launch(struct core *core, const struct worker *worker, const struct place *place)
+{
+    struct msg *msg = tell_msg(core, MSG_LAUNCH, worker->incarnation, 0);
+
+    msg->u.launch = (struct msg_launch){
+        .slot = worker->slot,
+        .cwd = "",
+        .rank = place->rank,
+        .size = place->size,
+        .local_rank = place->local_rank,
+        .local_size = place->local_size,
+        .cross_rank = place->cross_rank,
+        .cross_size = place->cross_size,
+    };
+    tell_host(core, worker->host, msg);
+}
+
+void seats_launch_again(struct core *core, const struct worker *worker)
+{
+    uint32_t size = (uint32_t)(core->staying ? core->staying : 1);
+    const struct place place = { .rank = size - 1, .size = size, .local_size = 1, .cross_size = 1 };
+
+    ASSERT(worker_state(worker) == WORKER_LAUNCHING);
+    tell_launch(core, worker, &place);
+}
+
+static void launch(struct core *core, const struct assignment *seat)
+{
+    struct core_host *host = core->listed.items[seat->host];
+    uint64_t incarnation = core->incarnations + 1;
+    struct journal_record *record;
+    struct worker *worker;
+    char name[WORKER_NAME_MAX];
+
+    ASSERT(host->agent == AGENT_THERE && seat->slot < host->slots);
+    worker = roster_add(core, incarnation, host, seat->slot, WORKER_LAUNCHING);
+    if (!worker)
+        return;
+    record = tell_record(core, JOURNAL_LAUNCH);
+    record->incarnation = incarnation;
+    record->host = tell_text(core, "%s", host->name);
+    record->slot = seat->slot;
+    clock_limit(core, worker, core->config.start_timeout_us,
+                "it did not call hvd_elastic_run within --start-timeout");
+    CORE_TRACE(core, "%s is launched", worker_name(worker, name));
+    tell_launch(core, worker, &seat->place);
+}
+
+/* The first launch waits until np can be launched together. */
+static bool is_gate_open(struct core *core)
+{
+    if (!core->gate_open && core->offered_slots >= core->config.np &&
+        list_usable(core, NULL, core->config.np) + core->staying >= core->config.np)
+        core->gate_open = true;
+    return core->gate_open;
+}
+
+static size_t wanted(const struct core *core)
+{
+    size_t used = core->staying + (size_t)core->done_seats;
+
+    return used < core->config.max_np ? core->config.max_np - used : 0;
+}
+
+/* On one host, or with NULL on all of them. */
+static void launch_on(struct core *core, const struct core_host *host)
+{
+    size_t most = wanted(core);
+    size_t count = host ? list_host(core, host, NULL, 0, most) : list_usable(core, NULL, most);
+    struct assignment *seats = count ? tell_alloc(core, count, sizeof(*seats)) : NULL;
+
+    if (!seats)
+        return;
+    if (host)
+        list_host(core, host, seats, 0, count);
+    else
+        list_usable(core, seats, count);
+    assign_places(seats, count, (uint32_t)core->staying);
+    for (size_t i = 0; i < count && !core->broken; i++)
+        launch(core, &seats[i]);
+}
+
+static bool may_launch(const struct core *core)
+{
+    return job_state(core) >= JOB_GATHERING && job_state(core) <= JOB_RECOVERING;
+}
+
+void seats_open(struct core *core, const struct core_host *host)
+{
+    if (!may_launch(core) || !host->listed)
+        return;
+    if (!core->gate_open)
+        core->look_at_seats |= core->offered_slots >= core->config.np;
+    else
+        launch_on(core, host);
+}
+
+void seats_look(struct core *core)
+{
+    if (!may_launch(core))
+        return;
+    roster_judge_seats(core);
+    send_away(core);
+    start_agents(core);
+    if (is_gate_open(core))
+        launch_on(core, NULL);
+    finish_look(core);
+}
+
+void seats_on_launched(struct core *core, struct worker *worker)
+{
+    int64_t deadline_us = worker->deadline_us;
+    const char *late = worker->late;
+
+    if (worker_state(worker) != WORKER_LAUNCHING)
+        return;
+    roster_move(core, worker, WORKER_BOOTING);
+    worker->deadline_us = deadline_us; /* the same time for both */
+    worker->late = late;
+}
+
+void seats_on_launch_failed(struct core *core, struct worker *worker, const struct msg *msg)
+{
+    const struct ending ending = {
+        .ended = ENDED_EXIT,
+        .value = msg->u.launch_failed.code ? msg->u.launch_failed.code : HVD_E_INTERNAL,
+        .text = tell_text(core, "it could not be started: %s", msg->u.launch_failed.text),
+        .excused = msg->u.launch_failed.code == HVD_E_STATE,
+    };
+
+    if (worker_state(worker) == WORKER_LAUNCHING || worker_state(worker) == WORKER_DOOMED)
+        loss_ended(core, worker, &ending);
+}
+
+/* Addresses in one block: the array, then the texts. False when memory is out. */
+static bool keep_addresses(struct worker *worker, const struct msg_texts *addresses)
+{
+    size_t bytes = addresses->count * sizeof(char *);
+    const char **items;
+    char *at;
+
+    for (size_t i = 0; i < addresses->count; i++)
+        bytes += strlen(addresses->items[i]) + 1;
+    items = mem_alloc(bytes);
+    if (!items)
+        return false;
+    at = (char *)(items + addresses->count);
+    for (size_t i = 0; i < addresses->count; i++) {
+        size_t length = strlen(addresses->items[i]) + 1;
+
+        items[i] = memcpy(at, addresses->items[i], length);
+        at += length;
+    }
+    mem_free((void *)(uintptr_t)worker->addresses.items);
+    worker->addresses = (struct msg_texts){ items, addresses->count };
+    return true;
+}
+
+/* Somebody has joined, so commands that ended with 0 before did not do what is wanted here. */
+static void first_joined(struct core *core)
+{
+    core->anyone_joined = true;
+    for (size_t i = 0; i < core->hosts.count; i++)
+        for (uint32_t slot = 0; slot < core->hosts.items[i]->seat_count; slot++)
+            core->hosts.items[i]->seats[slot].done = false;
+    core->done_seats = 0;
+    core->look_at_seats = true;
+}
+
+void seats_on_ready(struct core *core, struct worker *worker, const struct msg *msg)
+{
+    enum worker_state state = worker_state(worker);
+    const char *mismatch;
+    char name[WORKER_NAME_MAX];
+
+    if (state != WORKER_LAUNCHING && state != WORKER_BOOTING)
+        return;
+    if (!keep_addresses(worker, &msg->u.ready.addresses)) {
+        core->broken = true;
+        return;
+    }
+    if (!worker->joined) {
+        struct journal_record *record = tell_record(core, JOURNAL_READY);
+
+        record->incarnation = worker->incarnation;
+        record->manifest = msg->u.ready.manifest;
+    }
+    worker->joined = true;
+    elect_note(worker, &msg->u.ready.held);
+    roster_move(core, worker, WORKER_READY);
+    if (!core->anyone_joined)
+        first_joined(core);
+    mismatch = manifest_judge(core, &msg->u.ready);
+    if (mismatch) {
+        loss_kill(core, worker, mismatch, false, core->config.kill_grace_us);
+        return;
+    }
+    CORE_TRACE(core, "%s is ready", worker_name(worker, name));
+}
+
+void seats_on_left(struct core *core, struct worker *worker)
+{
+    enum worker_state state = worker_state(worker);
+    char name[WORKER_NAME_MAX];
+
+    if (state == WORKER_FINISHED || state == WORKER_DOOMED ||
+        (state == WORKER_LEAVING && worker->left))
+        return;
+    if (state != WORKER_LEAVING) {
+        roster_move(core, worker, WORKER_LEAVING);
+        round_lost(core, worker, state, "it left");
+    }
+    worker->left = true;
+    worker->tied = false;
+    CORE_TRACE(core, "%s has left", worker_name(worker, name));
+    clock_limit(core, worker, core->config.stall_us, "it has left and does not end");
+}

@@ -1,0 +1,220 @@
+#include "tests/lib/session_tape.h"
+#include "tests/lib/test.h"
+
+static struct tape tape;
+
+TAPE_CASE(trains_to_the_end, TAPE_ACTIVE "state active |\n"
+                                         "stepped      | send ENTERED round=1 commit=1\n"
+                                         "check 0      | answer OK\n"
+                                         "check 5      | answer OK\n"
+                                         "returned     | send FINISHED round=1; return OK\n"
+                                         "state finished |\n"
+                                         "run          | return E_STATE\n")
+
+TAPE_CASE(says_once_that_it_entered, TAPE_ACTIVE "stepped | send ENTERED round=1 commit=1\n"
+                                                 "stepped | ! said already\n"
+                                                 "revoke 1 | watch yes; cancel 1\n"
+                                                 "stepped | ! late\n")
+
+TAPE_CASE(fails_in_train,
+          TAPE_ACTIVE "returned 42 | send FINISHED round=1 code=42 text=\"as told in two "
+                      "lines\"; return ?\n")
+TAPE_CASE(news_that_it_was_not_told,
+          TAPE_ACTIVE "returned HOSTS_UPDATED | send FINISHED round=1 code=-4 text=\"returned "
+                      "HVD_HOSTS_UPDATED without being told\"; return E_STATE\n")
+TAPE_CASE(a_loss_of_its_own, TAPE_ACTIVE "returned E_LOST | send FINISHED round=1 code=-17 "
+                                         "text=\"as told in two lines\"; return E_LOST\n")
+
+TAPE_CASE(leaves_before_it_runs, "drain | send LEFT\n"
+                                 "state left |\n"
+                                 "drain | ! it is over here\n"
+                                 "run   | return LEFT\n"
+                                 "run   | return LEFT\n")
+TAPE_CASE(leaves_while_ready, "run   | send READY manifest=5\n"
+                              "prepare 1 7 | prepare 1\n"
+                              "drain | abandon 1; send LEFT; return LEFT\n"
+                              "prepared 1 | ! no longer wanted\n"
+                              "run   | return LEFT\n")
+TAPE_CASE(a_drain_is_news_to_who_trains, TAPE_ENTERING "drain | ! news only\n"
+                                                       "synced |\n"
+                                                       "drain | ! news only\n"
+                                                       "check 0 | answer OK\n")
+
+TAPE_CASE(dismissed_before_it_runs, "done |\n"
+                                    "done | ! it is over here\n"
+                                    "run  | return DONE\n")
+TAPE_CASE(dismissed_while_ready, "run  | send READY manifest=5\n"
+                                 "done | return DONE\n"
+                                 "run  | return DONE\n")
+TAPE_CASE(dismissed_while_entering, TAPE_ENTERING "done   | watch yes; cancel 1\n"
+                                                  "synced E_REVOKED | return DONE\n")
+TAPE_CASE(dismissed_while_training, TAPE_ACTIVE "done     | watch yes; cancel 1\n"
+                                                "check 3  | answer DONE\n"
+                                                "returned DONE | return DONE\n")
+TAPE_CASE(dismissed_but_it_reached_the_end,
+          TAPE_ACTIVE "done | watch yes; cancel 1\n"
+                      "returned | send FINISHED round=1; return OK\n"
+                      "state finished |\n")
+TAPE_CASE(dismissed_and_its_train_fails, TAPE_ACTIVE "done | watch yes; cancel 1\n"
+                                                     "returned 42 | return DONE\n"
+                                                     "closed |\n"
+                                                     "state dismissed |\n")
+TAPE_CASE(dismissed_while_a_check_waits,
+          TAPE_ACTIVE "pending 1 2 | watch yes\n"
+                      "check 0      | send AT round=1 next=2; answer OK\n"
+                      "check 1      |\n"
+                      "done         | cancel 1; answer DONE\n"
+                      "returned DONE | return DONE\n")
+
+TAPE_CASE(lost_before_it_runs, "closed |\n"
+                               "closed |\n"
+                               "state lost |\n"
+                               "round 1 7 | ! the agent is gone\n"
+                               "run    | return E_LOST\n"
+                               "timer  |\n")
+TAPE_CASE(lost_while_training, TAPE_ACTIVE "bye |  watch yes; cancel 1\n"
+                                           "closed |\n"
+                                           "check 3 | answer E_LOST\n"
+                                           "returned 5 | return E_LOST\n")
+TAPE_CASE(lost_while_entering, TAPE_ENTERING "closed |  watch yes; cancel 1\n"
+                                             "synced |\n"
+                                             "returned E_REVOKED | return E_LOST\n")
+TAPE_CASE(lost_while_restoring, TAPE_ACTIVE "revoke 1 |  watch yes; cancel 1\n"
+                                            "returned E_REVOKED | restore\n"
+                                            "closed |\n"
+                                            "settled | return E_LOST\n")
+TAPE_CASE(lost_after_it_finished, TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n"
+                                              "closed |\n"
+                                              "state finished |\n")
+TAPE_CASE(lost_while_it_leaves, TAPE_ACTIVE "switch 1 2 0 | watch yes\n"
+                                            "check 0  | answer LEFT\n"
+                                            "closed   | cancel 1\n"
+                                            "check 1  | answer LEFT\n"
+                                            "returned E_REVOKED | return LEFT\n"
+                                            "state left |\n")
+TAPE_CASE(lost_while_dismissed_in_do_enter, TAPE_ENTERING "done | watch yes; cancel 1\n"
+                                                          "closed | cancel 1\n"
+                                                          "synced E_IO | return DONE\n")
+
+static void beats(struct test *t)
+{
+    CHECK_OK(t, tape_init(&tape));
+    CHECK_INT(t, session_deadline(tape.session), ==, 1000000);
+    CHECK_PLAY(t, &tape,
+               "timer |\n"
+               "at 1  |\n"
+               "timer | send BEAT sequence=1\n"
+               "timer |\n"
+               "beat 4 |\n"
+               "beat 3 |\n"
+               "at 2  |\n"
+               "timer | send BEAT sequence=2 answers=4\n"
+               "at 3  |\n"
+               "run   | send READY manifest=5\n"
+               "timer |\n");
+    CHECK_INT(t, session_deadline(tape.session), ==, 4000000);
+    CHECK_PLAY(t, &tape,
+               "drain | send LEFT; return LEFT\n"
+               "at 4  |\n"
+               "timer | send BEAT sequence=3 answers=4\n"
+               "closed |\n"
+               "timer |\n");
+    CHECK_INT(t, session_deadline(tape.session), ==, INT64_MAX);
+out:
+    tape_release(&tape);
+}
+
+static void says_that_a_check_waits(struct test *t)
+{
+    CHECK_OK(t, tape_init(&tape));
+    CHECK_PLAY(t, &tape,
+               TAPE_ACTIVE "pending 1 2 | watch yes\n"
+                           "check 0 | send AT round=1 next=2; answer OK\n"
+                           "at 5    |\n"
+                           "timer   | send BEAT sequence=1\n"
+                           "check 1 |\n"
+                           "at 14   |\n"
+                           "timer   | send BEAT sequence=2\n"
+                           "at 15   |\n"
+                           "timer   | send STALLED round=1 waited=10s operation=\"check\"\n"
+                           "timer   |\n"
+                           "at 16   |\n"
+                           "timer   | send BEAT sequence=3\n"
+                           "at 24   |\n"
+                           "timer   | send BEAT sequence=4\n"
+                           "at 25   |\n"
+                           "timer   | send STALLED round=1 waited=20s operation=\"check\"\n"
+                           "abandon 1 2 | watch no; answer OK\n"
+                           "at 60   |\n"
+                           "timer   | send BEAT sequence=5\n");
+    CHECK_INT(t, session_deadline(tape.session), ==, 61000000);
+out:
+    tape_release(&tape);
+}
+
+TAPE_CASE(passes_on_what_is_stuck,
+          "stuck | ! not in a round\n" TAPE_ACTIVE
+          "stuck | send STALLED round=1 waited=1s operation=\"allreduce\"\n"
+          "revoke 1 | watch yes; cancel 1\n"
+          "stuck | ! not in a round\n")
+
+static void no_beats_and_no_warnings(struct test *t)
+{
+    static const struct msg_welcome_worker welcome = { .beat_us = 0 };
+    struct session *session = session_create(1, &welcome, 0, NULL);
+
+    CHECK(t, session);
+    CHECK_INT(t, session_deadline(session), ==, INT64_MAX);
+    CHECK_INT(t, session_round(session), ==, 0);
+    CHECK_TEXT(t, session_state_name(SESSION_STATE_COUNT), "?");
+out:
+    session_free(session);
+    session_free(NULL);
+    session_action_list_release(NULL);
+}
+
+static void an_event_that_cannot_be_panics(struct test *t)
+{
+    static const char *const lines[] = { "synced", "check 0", "returned", "settled" };
+
+    CHECK_OK(t, tape_init(&tape));
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+        CHECK_PANICS(t, "session->loop == LOOP_", (void)!tape_do(&tape, lines[i]));
+    CHECK_PLAY(t, &tape, TAPE_ACTIVE "check 1 | answer OK\n");
+    CHECK_PANICS(t, "LOOP_AWAY", (void)!tape_do(&tape, "run"));
+    CHECK_PANICS(t, "event->check >= session->checks", (void)!tape_do(&tape, "check 1"));
+    CHECK_PANICS(t, "no event",
+                 (void)!tape_step(&tape, &(struct session_event){ .kind = SESSION_EVENT_COUNT }));
+out:
+    tape_release(&tape);
+}
+
+/* A caller that never clears its list. */
+static void a_list_has_an_end(struct test *t)
+{
+    struct session_event event = { .kind = SESSION_CLOSED };
+    int rc = 0;
+
+    CHECK_OK(t, tape_init(&tape));
+    event = (struct session_event){ .kind = SESSION_TIMER };
+    for (int i = 0; i < 70000 && !rc; i++) {
+        event.now_us += 1000000;
+        rc = session_step(tape.session, &event, &tape.list);
+    }
+    CHECK_CODE(t, rc, HVD_E_NOMEM);
+    CHECK_INT(t, tape.list.count, ==, 65536);
+out:
+    tape_release(&tape);
+}
+
+TESTS(CASE(trains_to_the_end), CASE(says_once_that_it_entered), CASE(fails_in_train),
+      CASE(news_that_it_was_not_told), CASE(a_loss_of_its_own), CASE(leaves_before_it_runs),
+      CASE(leaves_while_ready), CASE(a_drain_is_news_to_who_trains), CASE(dismissed_before_it_runs),
+      CASE(dismissed_while_ready), CASE(dismissed_while_entering), CASE(dismissed_while_training),
+      CASE(dismissed_but_it_reached_the_end), CASE(dismissed_and_its_train_fails),
+      CASE(dismissed_while_a_check_waits), CASE(lost_before_it_runs), CASE(lost_while_training),
+      CASE(lost_while_entering), CASE(lost_while_restoring), CASE(lost_after_it_finished),
+      CASE(lost_while_it_leaves), CASE(lost_while_dismissed_in_do_enter), CASE(beats),
+      CASE(says_that_a_check_waits), CASE(passes_on_what_is_stuck), CASE(no_beats_and_no_warnings),
+      CASE_FLAGS(an_event_that_cannot_be_panics, TEST_NO_TORTURE),
+      CASE_FLAGS(a_list_has_an_end, TEST_NO_TORTURE))

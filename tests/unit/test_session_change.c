@@ -1,0 +1,205 @@
+#include "tests/lib/session_tape.h"
+#include "tests/lib/test.h"
+
+static struct tape tape;
+
+#define PREPARED                  \
+    TAPE_ACTIVE                   \
+    "prepare 2 7,9 | prepare 2\n" \
+    "prepared 2    | send PREPARED round=2\n"
+#define PENDING PREPARED "pending 1 2 | watch yes\n"
+#define WAITING                                             \
+    PENDING                                                 \
+    "check 4 | send AT round=1 next=2 check=4; answer OK\n" \
+    "check 5 |\n"
+#define SWITCHED                                        \
+    WAITING                                             \
+    "switch 1 2 5 | commit 2:0; answer HOSTS_UPDATED\n" \
+    "state switched |\n"
+
+TAPE_CASE(switches_and_then_the_round_comes, SWITCHED "returned HOSTS_UPDATED |\n"
+                                                      "round 2 7,9 | watch no; enter 2 0/2 of 7,9 "
+                                                      "prepared\n"
+                                                      "synced  |\n"
+                                                      "check 0 | answer OK\n"
+                                                      "stepped | send ENTERED round=2 commit=1\n")
+TAPE_CASE(switches_and_the_round_was_there, SWITCHED "round 2 7,9 |\n"
+                                                     "round 2 7,9 | ! stale\n"
+                                                     "returned HOSTS_UPDATED | watch no; enter 2 "
+                                                     "0/2 of 7,9 prepared\n"
+                                                     "round 2 7,9 | ! stale\n"
+                                                     "synced  |\n")
+TAPE_CASE(the_round_comes_before_the_agreed_check,
+          PENDING "check 4 | send AT round=1 next=2 check=4; answer OK\n"
+                  "switch 1 2 6 |\n"
+                  "round 2 7,9 | ! waits for the loop\n"
+                  "check 5 | answer OK\n"
+                  "check 6 | commit 2:0; answer HOSTS_UPDATED\n"
+                  "returned HOSTS_UPDATED | watch no; enter 2 0/2 of 7,9 prepared\n")
+TAPE_CASE(waits_and_is_let_go_on, WAITING "switch 1 2 7 | answer OK\n"
+                                          "switch 1 2 7 | ! said already\n"
+                                          "pending 1 2 | ! said already\n"
+                                          "pending 1 3 | ! another round is agreed\n"
+                                          "switch 1 3 9 | ! another round is agreed\n"
+                                          "prepare 3 7 | ! another round is agreed\n"
+                                          "check 6 | answer OK\n"
+                                          "check 7 | commit 2:0; answer HOSTS_UPDATED\n")
+TAPE_CASE(messages_of_a_switch_again, SWITCHED "pending 1 2 | ! not of a round that runs\n"
+                                               "switch 1 2 5 | ! not of a round that runs\n"
+                                               "prepare 2 7,9 | send PREPARED round=2\n"
+                                               "prepare 3 7 | ! another round is agreed\n"
+                                               "drain | ! news only\n")
+TAPE_CASE(says_at_once_per_change, PENDING "pending 1 2 | ! said already\n"
+                                           "check 0 | send AT round=1 next=2; answer OK\n"
+                                           "pending 1 2 | ! said already\n"
+                                           "check 1 |\n"
+                                           "pending 1 2 | ! said already\n"
+                                           "pending 2 3 | ! not of a round that runs\n"
+                                           "pending 1 1 | ! stale\n")
+
+/* Somebody in the next round, but not this one. */
+TAPE_CASE(leaves_with_the_switch, TAPE_ACTIVE "prepare 2 8,9 | ! without me\n"
+                                              "prepare 2 8,9 | ! said already\n"
+                                              "pending 1 2 | watch yes\n"
+                                              "check 0 | send AT round=1 next=2; answer OK\n"
+                                              "switch 1 2 1 |\n"
+                                              "round 2 8,9 | ! without me\n"
+                                              "check 1 | answer LEFT\n"
+                                              "state left |\n"
+                                              "revoke 1 | ! it is over here\n"
+                                              "check 2 | answer LEFT\n"
+                                              "returned LEFT | send LEFT; return LEFT\n"
+                                              "run | return LEFT\n")
+TAPE_CASE(leaves_while_its_check_waits, TAPE_ACTIVE "prepare 2 8,9 | ! without me\n"
+                                                    "pending 1 2 | watch yes\n"
+                                                    "check 0 | send AT round=1 next=2; answer OK\n"
+                                                    "check 1 |\n"
+                                                    "switch 1 2 1 | answer LEFT\n"
+                                                    "returned | send LEFT; return LEFT\n")
+/* PREPARE said one thing, ROUND the other: the round is right. */
+TAPE_CASE(the_round_does_not_list_it_after_all, PENDING "switch 1 2 3 |\n"
+                                                        "round 2 8,9 | abandon 2\n"
+                                                        "check 3 | answer LEFT\n"
+                                                        "returned LEFT | send LEFT; return LEFT\n")
+TAPE_CASE(the_round_lists_it_after_all,
+          TAPE_ACTIVE "prepare 2 8,9 | ! without me\n"
+                      "switch 1 2 3 | watch yes\n"
+                      "round 2 7,9 | ! waits for the loop\n"
+                      "check 3 | commit 2:0; answer HOSTS_UPDATED\n"
+                      "returned HOSTS_UPDATED | watch no; enter 2 0/2 of "
+                      "7,9\n")
+TAPE_CASE(the_round_does_not_list_it_after_the_switch,
+          SWITCHED "round 2 8,9 | abandon 2\n"
+                   "returned HOSTS_UPDATED | send LEFT; return LEFT\n")
+
+TAPE_CASE(abandoned_while_pending, PENDING "abandon 1 2 | abandon 2; watch no\n"
+                                           "abandon 1 2 | ! stale\n"
+                                           "pending 1 2 | ! stale\n"
+                                           "switch 1 2 5 | ! stale\n"
+                                           "prepare 2 7,9 | ! stale\n"
+                                           "round 2 7,9 | ! stale\n"
+                                           "check 0 | answer OK\n"
+                                           "check 1 | answer OK\n")
+TAPE_CASE(abandoned_while_it_waits, WAITING "abandon 1 2 | abandon 2; watch no; answer OK\n"
+                                            "prepare 3 7 | prepare 3\n"
+                                            "pending 1 3 | watch yes\n"
+                                            "check 6 | send AT round=1 next=3 check=6; answer OK\n")
+TAPE_CASE(abandoned_after_it_was_agreed, WAITING "switch 1 2 7 | answer OK\n"
+                                                 "round 2 7,9 | ! waits for the loop\n"
+                                                 "abandon 1 2 | abandon 2; watch no\n"
+                                                 "check 6 | answer OK\n"
+                                                 "check 7 | answer OK\n")
+TAPE_CASE(abandoned_before_it_was_prepared, TAPE_ACTIVE "prepare 2 7 | prepare 2\n"
+                                                        "abandon 1 2 | abandon 2\n"
+                                                        "prepared 2 | ! no longer wanted\n"
+                                                        "abandon 1 3 | ! is abandoned\n")
+TAPE_CASE(abandoned_after_the_switch, SWITCHED "abandon 1 2 | abandon 2; cancel 1\n"
+                                               "returned HOSTS_UPDATED | restore\n"
+                                               "settled 4 | send RECOVERING round=1 with 4\n"
+                                               "revoke 1 | send RECOVERING round=1 with 4\n"
+                                               "revoke 1 | ! said already\n"
+                                               "round 3 7 | watch no; enter 3 0/1 of 7\n")
+
+TAPE_CASE(another_pending_while_it_waits,
+          WAITING "pending 1 3 | send AT round=1 next=3 check=5; answer OK\n"
+                  "pending 1 2 | ! stale\n"
+                  "switch 1 2 5 | ! stale\n"
+                  "check 6 |\n"
+                  "switch 1 3 6 | answer LEFT; abandon 2\n")
+TAPE_CASE(another_prepare_while_it_waits,
+          WAITING "prepare 3 7 | abandon 2; watch no; answer OK; prepare 3\n"
+                  "prepare 2 7 | ! stale\n"
+                  "pending 1 2 | ! stale\n"
+                  "prepared 2 | ! no longer wanted\n"
+                  "prepared 3 E_IO | send PREPARED round=3 code=-7 text=\"no route\"\n"
+                  "prepare 3 7 | send PREPARED round=3 code=-7 text=\"no route\"\n"
+                  "abandon 1 3 |\n")
+TAPE_CASE(pending_comes_before_its_prepare,
+          TAPE_ACTIVE "pending 1 2 | watch yes\n"
+                      "prepare 2 7,9 | prepare 2\n"
+                      "check 0 | send AT round=1 next=2; answer OK\n"
+                      "prepare 1 7,9 | ! stale\n"
+                      "switch 1 2 1 |\n"
+                      "check 1 | commit 2:0; answer HOSTS_UPDATED\n"
+                      "returned HOSTS_UPDATED |\n"
+                      "round 2 7,9 | abandon 2; watch no; enter 2 "
+                      "0/2 of 7,9\n"
+                      "prepared 2 | ! no longer wanted\n")
+TAPE_CASE(an_older_prepare_than_what_is_pending, TAPE_ACTIVE "pending 1 3 | watch yes\n"
+                                                             "prepare 2 7 | ! stale\n"
+                                                             "round 2 7 | ! stale\n")
+
+TAPE_CASE(a_switch_that_was_not_announced, PREPARED "switch 1 2 3 | watch yes\n"
+                                                    "check 2 | answer OK\n"
+                                                    "check 3 | commit 2:0; answer HOSTS_UPDATED\n")
+TAPE_CASE(a_switch_other_than_announced, WAITING "switch 1 3 6 | answer OK\n"
+                                                 "check 6 | answer LEFT; abandon 2\n")
+TAPE_CASE(a_check_beyond_the_agreed_one, PENDING "switch 1 2 3 |\n"
+                                                 "check 4 | cancel 1; answer E_REVOKED\n"
+                                                 "state revoked |\n"
+                                                 "returned E_REVOKED | restore\n"
+                                                 "settled 4 | send RECOVERING round=1 with 4\n")
+TAPE_CASE(a_check_beyond_the_agreed_one_waits, WAITING "switch 1 2 4 | cancel 1; answer E_REVOKED\n"
+                                                       "returned E_REVOKED | restore\n")
+TAPE_CASE(the_agreed_check_has_passed,
+          PENDING "check 4 | send AT round=1 next=2 check=4; answer OK\n"
+                  "switch 1 2 4 | cancel 1\n"
+                  "check 5 | answer E_REVOKED\n"
+                  "returned E_REVOKED | restore\n"
+                  "round 2 7,9 | ! waits for the loop\n"
+                  "settled 4 | watch no; enter 2 0/2 of 7,9 prepared\n")
+
+/* What train did after the agreed check is not in the commit. */
+TAPE_CASE(train_checks_again, SWITCHED "round 2 7,9 |\n"
+                                       "check 6 | answer HOSTS_UPDATED\n"
+                                       "returned HOSTS_UPDATED | restore\n"
+                                       "settled 4 | watch no; enter 2 0/2 of 7,9 prepared\n")
+TAPE_CASE(train_returns_something_else,
+          SWITCHED "returned E_REVOKED | restore\n"
+                   "round 2 7,9 |\n"
+                   "settled 4 | watch no; enter 2 0/2 of 7,9 prepared\n")
+TAPE_CASE(restored_and_the_round_comes_later, SWITCHED "returned E_REVOKED | restore\n"
+                                                       "settled 4 |\n"
+                                                       "round 2 7,9 | watch no; enter 2 0/2 of 7,9 "
+                                                       "prepared\n")
+TAPE_CASE(train_ends_at_the_switch,
+          SWITCHED "returned | abandon 2; send FINISHED round=1; return OK\n")
+TAPE_CASE(train_fails_at_the_switch,
+          SWITCHED "returned 5 | abandon 2; send FINISHED round=1 code=5 text=\"as told in two "
+                   "lines\"; return ?\n")
+
+TESTS(CASE(switches_and_then_the_round_comes), CASE(switches_and_the_round_was_there),
+      CASE(the_round_comes_before_the_agreed_check), CASE(waits_and_is_let_go_on),
+      CASE(messages_of_a_switch_again), CASE(says_at_once_per_change), CASE(leaves_with_the_switch),
+      CASE(leaves_while_its_check_waits), CASE(the_round_does_not_list_it_after_all),
+      CASE(the_round_lists_it_after_all), CASE(the_round_does_not_list_it_after_the_switch),
+      CASE(abandoned_while_pending), CASE(abandoned_while_it_waits),
+      CASE(abandoned_after_it_was_agreed), CASE(abandoned_before_it_was_prepared),
+      CASE(abandoned_after_the_switch), CASE(another_pending_while_it_waits),
+      CASE(another_prepare_while_it_waits), CASE(pending_comes_before_its_prepare),
+      CASE(an_older_prepare_than_what_is_pending), CASE(a_switch_that_was_not_announced),
+      CASE(a_switch_other_than_announced), CASE(a_check_beyond_the_agreed_one),
+      CASE(a_check_beyond_the_agreed_one_waits), CASE(the_agreed_check_has_passed),
+      CASE(train_checks_again), CASE(train_returns_something_else),
+      CASE(restored_and_the_round_comes_later), CASE(train_ends_at_the_switch),
+      CASE(train_fails_at_the_switch))
