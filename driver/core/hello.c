@@ -110,16 +110,17 @@ static void adopt_doomed(struct core *core, struct core_host *host,
         tell_kill(core, worker, 0, "it was counted as dead");
 }
 
+/* Of a known one that has ended nothing is said here: its last words follow, and then its EXITED.
+ */
 static void judge_report(struct core *core, struct core_host *host,
                          const struct msg_slot_report *report)
 {
     struct worker *worker = roster_worker(core, report->incarnation);
-    const struct ending ending = { .ended = (enum msg_ended)report->ended, .value = report->value };
 
-    if (report->ended != ENDED_NOT && worker)
-        loss_ended(core, worker, &ending);
-    else if (report->ended != ENDED_NOT)
+    if (report->ended != ENDED_NOT && !worker)
         tell_forget(core, host, report->incarnation);
+    else if (report->ended != ENDED_NOT)
+        return;
     else if (!worker)
         adopt_doomed(core, host, report);
     else if (worker_state(worker) == WORKER_DOOMED)

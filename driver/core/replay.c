@@ -49,9 +49,10 @@ static int replay_ready(struct core *core, const struct journal_record *record)
     core->anyone_joined = true;
     core->manifest_known = true;
     core->manifest_digest = record->manifest;
-    if (worker)
-        worker->joined = true;
-    return 0;
+    if (!worker)
+        return 0;
+    worker->joined = true;
+    return roster_keep_addresses(worker, &record->addresses) ? 0 : HVD_E_NOMEM;
 }
 
 static const char *judge_round(const struct core *core, const struct journal_record *record)

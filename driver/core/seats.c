@@ -1,6 +1,5 @@
 #include "driver/core/seats.h"
 
-#include "base/mem.h"
 #include "driver/core/assign.h"
 #include "driver/core/clock.h"
 #include "driver/core/elect.h"
@@ -242,32 +241,8 @@ void seats_on_launch_failed(struct core *core, struct worker *worker, const stru
         .excused = msg->u.launch_failed.code == HVD_E_STATE,
     };
 
-    if (worker_state(worker) == WORKER_LAUNCHING || worker_state(worker) == WORKER_DOOMED)
+    if (worker_state(worker) <= WORKER_BOOTING || worker_state(worker) == WORKER_DOOMED)
         loss_ended(core, worker, &ending);
-}
-
-/* Addresses in one block: the array, then the texts. False when memory is out. */
-static bool keep_addresses(struct worker *worker, const struct msg_texts *addresses)
-{
-    size_t bytes = addresses->count * sizeof(char *);
-    const char **items;
-    char *at;
-
-    for (size_t i = 0; i < addresses->count; i++)
-        bytes += strlen(addresses->items[i]) + 1;
-    items = mem_alloc(bytes);
-    if (!items)
-        return false;
-    at = (char *)(items + addresses->count);
-    for (size_t i = 0; i < addresses->count; i++) {
-        size_t length = strlen(addresses->items[i]) + 1;
-
-        items[i] = memcpy(at, addresses->items[i], length);
-        at += length;
-    }
-    mem_free((void *)(uintptr_t)worker->addresses.items);
-    worker->addresses = (struct msg_texts){ items, addresses->count };
-    return true;
 }
 
 /* Somebody has joined, so commands that ended with 0 before did not do what is wanted here. */
@@ -289,7 +264,7 @@ void seats_on_ready(struct core *core, struct worker *worker, const struct msg *
 
     if (state != WORKER_LAUNCHING && state != WORKER_BOOTING)
         return;
-    if (!keep_addresses(worker, &msg->u.ready.addresses)) {
+    if (!roster_keep_addresses(worker, &msg->u.ready.addresses)) {
         core->broken = true;
         return;
     }
@@ -298,6 +273,7 @@ void seats_on_ready(struct core *core, struct worker *worker, const struct msg *
 
         record->incarnation = worker->incarnation;
         record->manifest = msg->u.ready.manifest;
+        record->addresses = worker->addresses;
     }
     worker->joined = true;
     elect_note(worker, &msg->u.ready.held);
