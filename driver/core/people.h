@@ -41,6 +41,7 @@ struct seat {
     bool draining;
     bool done; /* a command that never joined ended with 0 here */
     int64_t drain_us;
+    uint64_t commit; /* its agent may hold this one; 0: none that is known of */
 };
 
 struct core_host {

@@ -100,8 +100,16 @@ static int replay_round(struct core *core, const struct journal_record *record, 
 
 static int replay_entered(struct core *core, const struct journal_record *record)
 {
-    if (record->round == core->current.number && core->floor < core->current.commit)
+    if (record->round != core->current.number)
+        return 0;
+    if (core->floor < core->current.commit)
         core->floor = core->current.commit;
+    for (size_t i = 0; i < core->current.members.count; i++) {
+        struct worker *worker = roster_worker(core, core->current.members.items[i]);
+
+        if (worker)
+            worker->host->seats[worker->slot].commit = core->current.commit;
+    }
     return 0;
 }
 

@@ -86,6 +86,7 @@ struct core {
     int64_t ready_since_us; /* the first of those that wait for a round */
     int64_t not_before_us;  /* no round before this: the last ones came to nothing */
     int64_t change_deadline_us;
+    int64_t enter_deadline_us;
     int64_t short_since_us; /* TIME_NEVER: it is not short of workers */
     int64_t short_left_us;
     int64_t over_deadline_us;
