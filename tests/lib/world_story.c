@@ -1,5 +1,6 @@
 /* The script of a story, its trace, and what is expected of it. */
 #include "base/panic.h"
+#include "tests/lib/fault.h"
 #include "tests/lib/world_state.h"
 
 #include <inttypes.h>
@@ -47,10 +48,12 @@ static void look_for(struct world *world, const char *line)
 void world_told(void *arg, const char *line)
 {
     struct world *world = arg;
+    bool held = fault_hold(FAULT_ALLOC, true); /* a core may be in the middle of a step */
 
     if (buf_printf(&world->story, "%s\n", line))
         PANIC("the story is too long");
     look_for(world, line);
+    fault_hold(FAULT_ALLOC, held);
 }
 
 void world_mark(struct world *world, const char *format, ...)

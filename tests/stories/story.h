@@ -14,13 +14,11 @@
 
 #include "tests/lib/world.h"
 
-/* clang-format off */
-#define STORIES(S)            \
-    S(four_workers_finish)    \
-    S(a_worker_dies)          \
-    S(a_host_joins)           \
+#define STORIES(S)         \
+    S(four_workers_finish) \
+    S(a_worker_dies)       \
+    S(a_host_joins)        \
     S(the_driver_dies)
-/* clang-format on */
 
 #define STORY_DECLARE(name) void name(struct world *w);
 STORIES(STORY_DECLARE)
