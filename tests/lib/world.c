@@ -10,23 +10,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WALL_START_US  INT64_C(1700000000000000)
-#define PATIENCE_US    (30 * TIME_MIN)
-#define SETTLE_US      (20 * TIME_S) /* beyond what the job's own times allow */
-#define SAME_TIME_MAX  1000000
-#define SCRATCH_MAX    (64u * 1024 * 1024)
-#define STORY_MAX      (4u * 1024 * 1024)
+#define WALL_START_US INT64_C(1700000000000000)
+#define PATIENCE_US   (30 * TIME_MIN)
+#define SETTLE_US     (20 * TIME_S) /* beyond what the job's own times allow */
+#define SAME_TIME_MAX 1000000
+#define SCRATCH_MAX   (64u * 1024 * 1024)
+#define STORY_MAX     (4u * 1024 * 1024)
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
 void world_after(struct world *world, int64_t delay_us, world_run_fn *run, void *who,
                  struct world_frame *frame, uint64_t number)
 {
-    struct world_event event = { .at_us = world->now_us + delay_us,
-                                 .run = run,
-                                 .who = who,
-                                 .frame = frame,
-                                 .number = number };
+    struct world_event event = {
+        .at_us = world->now_us + delay_us, .run = run, .who = who, .frame = frame, .number = number
+    };
 
     ASSERT(delay_us >= 0);
     queue_push(&world->queue, event);
@@ -200,9 +198,10 @@ static void hangs(struct world *world)
     if (!world->driver->core || core_view(world->driver->core, &view))
         world_violate(world, "10", "the job hangs: it has no driver");
     else
-        world_violate(world, "10", "the job hangs: job %s, round %" PRIu64 " of %zu, next %" PRIu64
-                      ", waiting for: %s", job_state_name(view.job), view.round, view.member_count,
-                      view.next, view.waiting_for);
+        world_violate(
+            world, "10",
+            "the job hangs: job %s, round %" PRIu64 " of %zu, next %" PRIu64 ", waiting for: %s",
+            job_state_name(view.job), view.round, view.member_count, view.next, view.waiting_for);
     core_view_release(&view);
 }
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define RETURN_US  50 /* from the end of a call to what its caller does next */
-#define RESTORE_US (2 * TIME_MS)
+#define RETURN_US      50 /* from the end of a call to what its caller does next */
+#define RESTORE_US     (2 * TIME_MS)
 #define FETCH_AGAIN_US (200 * TIME_MS)
 #define NOBODY_US      (2 * TIME_S) /* connections to who is not there fail after that */
 
@@ -63,7 +63,10 @@ static void on_built(struct world *world, struct world_event *event)
     };
     struct world_worker *worker = here(event);
     struct msg_held held[2];
-    struct msg_ready ready = { .manifest = 42, .entries = { entries, 1 }, .held = { held, 0 } };
+    struct msg_ready ready = {
+        .manifest = 42, .entries = {entries, 1},
+             .held = { held,   0}
+    };
     struct session_event told = { .kind = SESSION_RUN, .ready = &ready };
     char address[40];
     const char *const addresses[] = { address };
@@ -184,8 +187,8 @@ void app_stepped(struct world *world, struct world_worker *worker)
     struct session_event told = { .kind = SESSION_STEPPED, .entered = &entered };
 
     loop->model.step++;
-    loop->model.hash = (loop->model.hash ^ loop->round->number) * UINT64_C(0x9e3779b97f4a7c15) +
-                       loop->model.step;
+    loop->model.hash =
+        (loop->model.hash ^ loop->round->number) * UINT64_C(0x9e3779b97f4a7c15) + loop->model.step;
     loop->steps++;
     world->stats.steps++;
     go(worker, LOOP_COMPUTING); /* events for the collective are for nobody now */

@@ -66,8 +66,7 @@ void check_spawn(struct world *world, const struct world_worker *worker)
 
     world->stats.launches++;
     if (world_worker_of(world, worker->incarnation))
-        world_violate(world, "4", "incarnation %" PRIu64 " was started twice",
-                      worker->incarnation);
+        world_violate(world, "4", "incarnation %" PRIu64 " was started twice", worker->incarnation);
     if (there && there->agent == worker->agent)
         world_violate(world, "4",
                       "%s:%u runs incarnation %" PRIu64 " while %" PRIu64 " is started there",
@@ -100,7 +99,8 @@ void check_enter(struct world *world, const struct world_worker *worker, const s
     if (!same)
         world_violate(world, "1", "round %" PRIu64 " is told in two ways", round->number);
     else if (!found)
-        world_violate(world, "1", "incarnation %" PRIu64 " enters round %" PRIu64 " without being in it",
+        world_violate(world, "1",
+                      "incarnation %" PRIu64 " enters round %" PRIu64 " without being in it",
                       worker->incarnation, round->number);
 }
 
@@ -150,15 +150,15 @@ void check_commit(struct world *world, const struct world_worker *worker, uint64
 {
     struct world_check *check = &world->check;
     uint64_t checksum = model_checksum(worker->loop.model);
-    size_t oldest = check->commits.count > COMMITS_REMEMBERED
-                        ? check->commits.count - COMMITS_REMEMBERED
-                        : 0;
+    size_t oldest =
+        check->commits.count > COMMITS_REMEMBERED ? check->commits.count - COMMITS_REMEMBERED : 0;
 
     for (size_t i = check->commits.count; i-- > oldest;) {
         if (check->commits.items[i].commit != commit)
             continue;
         if (check->commits.items[i].checksum != checksum)
-            world_violate(world, "7", "commit %" PRIu64 ":%u of incarnation %" PRIu64
+            world_violate(world, "7",
+                          "commit %" PRIu64 ":%u of incarnation %" PRIu64
                           " is not what another worker has under that number",
                           COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit), worker->incarnation);
         return;
@@ -171,8 +171,9 @@ void check_finish(struct world *world, const struct world_worker *worker)
     const struct world_model *model = &worker->loop.model;
 
     if (model->step != world->length)
-        world_violate(world, "7", "incarnation %" PRIu64 " finishes at step %" PRIu64
-                      " of %" PRIu64, worker->incarnation, model->step, world->length);
+        world_violate(world, "7",
+                      "incarnation %" PRIu64 " finishes at step %" PRIu64 " of %" PRIu64,
+                      worker->incarnation, model->step, world->length);
 }
 
 /* ---- what is durable ------------------------------------------------------------------------ */
@@ -187,8 +188,8 @@ static void check_ended(struct world *world, const struct journal_record *record
     if (worker->process.alive)
         world_violate(world, "8", "incarnation %" PRIu64 " is written down as ended, and runs",
                       record->incarnation);
-    else if (worker->agent->process.alive && (worker->ended != record->ended ||
-                                               worker->value != record->value))
+    else if (worker->agent->process.alive &&
+             (worker->ended != record->ended || worker->value != record->value))
         world_violate(world, "8",
                       "incarnation %" PRIu64 " ended with %d/%d, and is written down with %d/%d",
                       record->incarnation, (int)worker->ended, worker->value, (int)record->ended,
@@ -216,7 +217,8 @@ static void check_finished(struct world *world, const struct journal_record *rec
     if (!worker)
         return;
     if (worker->loop.model.step != world->length)
-        world_violate(world, "7", "incarnation %" PRIu64 " is written down as finished at step %" PRIu64,
+        world_violate(world, "7",
+                      "incarnation %" PRIu64 " is written down as finished at step %" PRIu64,
                       record->incarnation, worker->loop.model.step);
     if (check->finished && check->finish_hash != worker->loop.model.hash)
         world_violate(world, "7", "incarnation %" PRIu64 " has finished with another history",

@@ -27,10 +27,10 @@ static struct world_deed make(enum world_deed_kind kind, const char *host, uint3
 #undef DEED_SLOT
 #undef DEED_NAME
 #undef DEED_BARE
-#define DEED_SLOT(function, KIND)                           \
+#define DEED_SLOT(function, KIND)                               \
     struct world_deed function(const char *host, uint32_t slot) \
-    {                                                       \
-        return make(DEED_##KIND, host, slot, 0, 0);         \
+    {                                                           \
+        return make(DEED_##KIND, host, slot, 0, 0);             \
     }
 #define DEED_NAME(function, KIND)                              \
     struct world_deed function(const char *host)               \

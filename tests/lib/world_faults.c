@@ -164,9 +164,7 @@ static void hurt_worker(struct world *world, struct world_host *host, uint32_t s
         soon(world, a_while(world, 100 * TIME_MS, 10 * TIME_S), thaw_worker(host->name, slot));
         break;
     case 3: soon(world, 0, exit_worker(host->name, slot, (int)rng_below(&world->rng, 3))); break;
-    case 4:
-        soon(world, 0, stall_worker(host->name, slot, a_while(world, TIME_S, TIME_MIN)));
-        break;
+    case 4: soon(world, 0, stall_worker(host->name, slot, a_while(world, TIME_S, TIME_MIN))); break;
     case 5:
         soon(world, 0, next_boot(host->name, BOOT_EXITS, (int)rng_below(&world->rng, 2), 0));
         soon(world, 0, kill_worker(host->name, slot));
@@ -261,8 +259,8 @@ static void change_hosts(struct world *world, const struct world_host *host, uin
         break;
     case 4: soon(world, 0, discovery_hangs()); break;
     default: {
-        uint32_t slot = world_coin(world, 2) ? DEED_WHOLE_HOST
-                                             : (uint32_t)rng_below(&world->rng, slots);
+        uint32_t slot =
+            world_coin(world, 2) ? DEED_WHOLE_HOST : (uint32_t)rng_below(&world->rng, slots);
 
         soon(world, 0, drain(host->name, slot, a_while(world, TIME_S, 30 * TIME_S)));
         soon(world, a_while(world, TIME_S, 40 * TIME_S), clear_slot(host->name, slot));

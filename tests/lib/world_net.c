@@ -225,8 +225,8 @@ static void on_dialled(struct world *world, struct world_event *event)
 
 void link_dial(struct world *world, struct world_agent *agent)
 {
-    int64_t after_us = host_reachable(agent->host) ? world_between(world, world->shape.link)
-                                                   : DIAL_TIMEOUT_US;
+    int64_t after_us =
+        host_reachable(agent->host) ? world_between(world, world->shape.link) : DIAL_TIMEOUT_US;
 
     ASSERT(!agent->link);
     agent->dialling = ++world->ask;

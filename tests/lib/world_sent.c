@@ -8,9 +8,8 @@
 static bool same_members(const struct journal_record *record, const struct msg *msg)
 {
     const struct msg_member_list *members = &msg->u.round.members;
-    bool same = record->members.count == members->count &&
-                record->commit == msg->u.round.commit && record->cause == msg->u.round.cause &&
-                record->previous == msg->u.round.previous;
+    bool same = record->members.count == members->count && record->commit == msg->u.round.commit &&
+                record->cause == msg->u.round.cause && record->previous == msg->u.round.previous;
 
     for (size_t i = 0; same && i < members->count; i++)
         same = record->members.items[i] == members->items[i].incarnation;
@@ -44,24 +43,25 @@ static void check_holders(struct world *world, const struct msg *msg, uint64_t h
 
     if (!highest) {
         if (round->commit != COMMIT_FIRST_OF(msg->round) || round->holders.count != 1)
-            world_violate(world, "5", "nobody holds a commit, and round %" PRIu64
-                          " resumes from %" PRIu64 ":%u", msg->round,
-                          COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit));
+            world_violate(
+                world, "5",
+                "nobody holds a commit, and round %" PRIu64 " resumes from %" PRIu64 ":%u",
+                msg->round, COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit));
         return;
     }
     if (round->commit != highest)
         world_violate(world, "5",
                       "round %" PRIu64 " resumes from %" PRIu64 ":%u, and a member holds %" PRIu64
-                      ":%u", msg->round, COMMIT_ROUND_OF(round->commit),
-                      COMMIT_PLACE_OF(round->commit), COMMIT_ROUND_OF(highest),
-                      COMMIT_PLACE_OF(highest));
+                      ":%u",
+                      msg->round, COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit),
+                      COMMIT_ROUND_OF(highest), COMMIT_PLACE_OF(highest));
     for (size_t i = 0; i < round->members.count; i++) {
         uint64_t incarnation = round->members.items[i].incarnation;
         const struct world_worker *worker = world_worker_of(world, incarnation);
 
         if (worker && (checksum_held(worker, highest) != 0) != is_holder(round, incarnation))
-            world_violate(world, "5", "round %" PRIu64 ": incarnation %" PRIu64 " %s",
-                          msg->round, incarnation,
+            world_violate(world, "5", "round %" PRIu64 ": incarnation %" PRIu64 " %s", msg->round,
+                          incarnation,
                           is_holder(round, incarnation) ? "is no holder of the commit"
                                                         : "holds the commit, and is not named");
     }
@@ -101,8 +101,9 @@ void check_round_told(struct world *world, const struct msg *msg)
             return;
         }
         if (round->cause != CAUSE_SWITCH && !worker->loop.settled)
-            world_violate(world, "5", "round %" PRIu64 ": incarnation %" PRIu64
-                          " has not said what it holds", msg->round, worker->incarnation);
+            world_violate(world, "5",
+                          "round %" PRIu64 ": incarnation %" PRIu64 " has not said what it holds",
+                          msg->round, worker->incarnation);
         if (worker->loop.held.count && worker->loop.held.items[0].commit > highest)
             highest = worker->loop.held.items[0].commit;
     }

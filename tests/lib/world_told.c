@@ -127,8 +127,7 @@ static bool covers(const struct bar *bar, const char *host, uint32_t slot)
     return (bar->slot == slot || bar->slot == BLACKLIST_WHOLE_HOST) && !strcmp(bar->host, host);
 }
 
-static void check_launch(struct world *world, struct world_told *told,
-                         const struct action *action)
+static void check_launch(struct world *world, struct world_told *told, const struct action *action)
 {
     const char *name = peer_of(told, action->peer)->host;
     uint32_t slot = action->msg->u.launch.slot;
@@ -166,8 +165,8 @@ static bool had_a_cause(const struct world *world, const struct world_worker *wo
     return worker->blamed ||
            (worker->host->trouble_us >= 0 &&
             world->now_us - worker->host->trouble_us < TROUBLE_LASTS_US) ||
-           world->now_us - world->driver_trouble_us < TROUBLE_LASTS_US ||
-           world->shape.plain || world->over;
+           world->now_us - world->driver_trouble_us < TROUBLE_LASTS_US || world->shape.plain ||
+           world->over;
 }
 
 static void check_failure(struct world *world, const struct blacklist_change *change)
@@ -224,11 +223,11 @@ static void check_round_record(struct world *world, const struct journal_record 
     size_t least = record->cause == CAUSE_FIRST ? config->np : config->min_np;
 
     if (record->members.count < least || record->members.count > config->max_np)
-        world_violate(world, "3", "round %" PRIu64 " has %zu members, not %zu to %u",
-                      record->round, record->members.count, least, config->max_np);
+        world_violate(world, "3", "round %" PRIu64 " has %zu members, not %zu to %u", record->round,
+                      record->members.count, least, config->max_np);
     if (record->round <= world->check.told_round)
-        world_violate(world, "6", "round %" PRIu64 " begins after round %" PRIu64,
-                      record->round, world->check.told_round);
+        world_violate(world, "6", "round %" PRIu64 " begins after round %" PRIu64, record->round,
+                      world->check.told_round);
     check_order(world, record);
 }
 
@@ -251,15 +250,12 @@ static void check_record(struct world *world, struct world_driver *driver,
             world_violate(world, "6", "round number %" PRIu64 " was told before", record->round);
         break;
     case JOURNAL_ROUND: check_round_record(world, record); break;
-    case JOURNAL_DRAIN:
-        note_drain(driver->told, record);
-        break;
+    case JOURNAL_DRAIN: note_drain(driver->told, record); break;
     default: break;
     }
 }
 
-void check_actions(struct world *world, struct world_driver *driver,
-                   const struct action_list *list)
+void check_actions(struct world *world, struct world_driver *driver, const struct action_list *list)
 {
     if (list->count > CHECK_ACTIONS_MAX)
         world_violate(world, "11", "%zu actions in one step", list->count);
@@ -291,9 +287,8 @@ void check_view(struct world *world, const struct world_driver *driver,
     if (world->disk.owner != driver->number)
         return;
     if (round && (round->members.count != view->member_count ||
-                  (view->member_count &&
-                   memcmp(round->members.items, view->members,
-                          view->member_count * sizeof(*view->members)) != 0)))
+                  (view->member_count && memcmp(round->members.items, view->members,
+                                                view->member_count * sizeof(*view->members)) != 0)))
         world_violate(world, "12", "the view of round %" PRIu64 " is not its record", view->round);
     for (size_t i = 0; i < view->host_count; i++) {
         const struct view_host *host = &view->hosts[i];
