@@ -13,6 +13,7 @@ void core_config_init(struct core_config *config)
         .driver_grace_us = 10 * TIME_MIN,
         .discovery_us = 1 * TIME_S,
         .elastic_timeout_us = 10 * TIME_MIN,
+        .agent_start_us = 1 * TIME_MIN,
         .start_timeout_us = 10 * TIME_MIN,
         .gather_us = 3 * TIME_S,
         .prepare_us = 30 * TIME_S,
