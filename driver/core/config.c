@@ -61,6 +61,7 @@ static int check_times(const struct core_config *config, struct hvd_err *err)
         { "--driver-grace",       config->driver_grace_us   },
         { "--discovery-interval", config->discovery_us      },
         { "--elastic-timeout",    config->elastic_timeout_us},
+        { "--agent-timeout",      config->agent_start_us    },
         { "--start-timeout",      config->start_timeout_us  },
         { "--prepare-timeout",    config->prepare_us        },
         { "--stall-shutdown",     config->stall_us          },
