@@ -1,27 +1,47 @@
 /*
- * story.h: the list of stories. A story is a function of 10 to 25 lines that scripts a world, runs
- * it and says what is expected (tests/lib/world.h shows one and explains the words). What was told
- * is compared with golden/NAME.txt; `stories --update NAME` writes that anew: read the difference
- * before you commit it.
+ * story.h: a program of stories: scripted worlds, told as an operator would see them. How one is
+ * written is said in tests/lib/world.h.
  *
- * To add one: a line in STORIES, a function in the file whose subject it is, `--update`, and ctest
- * has story.NAME and story_torture.NAME. The latter runs it with the k-th allocation of a driver,
- * agent or session failing, for a sample of every k: that process dies, and all the same the job
- * must end as expected (world_expect_exit; the other expectations rest then).
+ *     STORIES(STORY(a_worker_dies, "one worker is killed; the others go on within a round trip"),
+ *             ...)
+ *
+ *     story_NAME                  run them all, compare with golden/
+ *     story_NAME --only STORY...  these
+ *     story_NAME --show STORY...  print what happens
+ *     story_NAME --update [STORY...]  write golden/ anew; read the difference before you commit it
+ *     story_NAME --torture [STORY...] again with the k-th allocation of a step failing, for many k:
+ *                                 that process dies, and the job must come to the same end
  */
 #ifndef TESTS_STORIES_STORY_H
 #define TESTS_STORIES_STORY_H
 
 #include "tests/lib/world.h"
 
-#define STORIES(S)         \
-    S(four_workers_finish) \
-    S(a_worker_dies)       \
-    S(a_host_joins)        \
-    S(the_driver_dies)
+struct story {
+    const char *name;
+    void (*tell)(struct world *world);
+    const char *shows;
+    bool counts_deaths;
+};
 
-#define STORY_DECLARE(name) void name(struct world *w);
-STORIES(STORY_DECLARE)
-#undef STORY_DECLARE
+#define STORY(function, shows)            \
+    {                                     \
+#function, function, shows, false \
+    }
+
+/* One whose end depends on how many die: not tortured. */
+#define STORY_ALONE(function, shows)     \
+    {                                    \
+#function, function, shows, true \
+    }
+
+#define STORIES(...)                                                 \
+    static const struct story stories[] = { __VA_ARGS__ };           \
+    int main(int argc, char **argv)                                  \
+    {                                                                \
+        return story_main(argc, argv, stories, ARRAY_SIZE(stories)); \
+    }
+
+int story_main(int argc, char **argv, const struct story *stories, size_t count);
 
 #endif
