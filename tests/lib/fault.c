@@ -19,9 +19,12 @@ void fault_arm(enum fault_kind kind, uint64_t k)
     faults[kind].fail_at = k;
 }
 
-void fault_hold(enum fault_kind kind, bool held)
+bool fault_hold(enum fault_kind kind, bool held)
 {
+    bool before = faults[kind].held;
+
     faults[kind].held = held;
+    return before;
 }
 
 bool fault_now(enum fault_kind kind)

@@ -44,13 +44,13 @@ struct world_shape {
     bool always_check;         /* every check is brought to the session, watched or not */
     bool plain;                /* the command knows nothing of us: it runs, and exits */
     int plain_code;
-    bool quirks;       /* what else goes by chance: see world_app.c, world_host.c */
-    bool trace;        /* drivers trace; slow */
-    bool shadow;       /* a second core is given the same events: the same actions */
-    unsigned faults;   /* random ones */
+    bool quirks;     /* what else goes by chance: see world_app.c, world_host.c */
+    bool trace;      /* drivers trace; slow */
+    bool shadow;     /* a second core is given the same events: the same actions */
+    unsigned faults; /* random ones */
     enum world_bug bug;
-    bool tell;         /* keep the story: trace lines and deeds */
-    uint64_t torture;  /* the k-th allocation within a step fails; 0: none */
+    bool tell;        /* keep the story: trace lines and deeds */
+    uint64_t torture; /* the k-th allocation within a step fails; 0: none */
 };
 
 /* What has happened, for summaries. */

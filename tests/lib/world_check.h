@@ -35,18 +35,18 @@ struct world_check {
     struct VEC(struct world_fact) facts;
     struct VEC(const struct journal_record *) rounds; /* durable ROUNDs */
     struct VEC(struct world_commit) commits;
-    uint64_t term;          /* the highest that is durable */
-    uint64_t number;        /* of rounds: the highest that is durable */
-    uint64_t told_term;     /* the highest that somebody was told */
-    uint64_t told_number;   /* of rounds, and by which driver */
+    uint64_t term;        /* the highest that is durable */
+    uint64_t number;      /* of rounds: the highest that is durable */
+    uint64_t told_term;   /* the highest that somebody was told */
+    uint64_t told_number; /* of rounds, and by which driver */
     uint64_t told_number_term;
-    uint64_t told_round;    /* the highest whose ROUND was judged */
-    uint64_t entered_commit;/* what the last ENTERED round began with */
-    uint64_t progress;      /* the highest round that has made a step */
-    bool finished;          /* a FINISHED is durable */
+    uint64_t told_round;     /* the highest whose ROUND was judged */
+    uint64_t entered_commit; /* what the last ENTERED round began with */
+    uint64_t progress;       /* the highest round that has made a step */
+    bool finished;           /* a FINISHED is durable */
     bool over;
-    bool state_lost; /* when it was over, nobody held what it could have resumed from */
-    uint64_t finish_hash;   /* of those that finished; 0: none has */
+    bool state_lost;      /* when it was over, nobody held what it could have resumed from */
+    uint64_t finish_hash; /* of those that finished; 0: none has */
 };
 
 void world_violate(struct world *world, const char *invariant, const char *format, ...)

@@ -24,9 +24,6 @@ static struct world_deed make(enum world_deed_kind kind, const char *host, uint3
     return deed;
 }
 
-#undef DEED_SLOT
-#undef DEED_NAME
-#undef DEED_BARE
 #define DEED_SLOT(function, KIND)                               \
     struct world_deed function(const char *host, uint32_t slot) \
     {                                                           \
@@ -42,7 +39,29 @@ static struct world_deed make(enum world_deed_kind kind, const char *host, uint3
     {                                                        \
         return make(DEED_##KIND, "", DEED_WHOLE_HOST, 0, 0); \
     }
-DEED_FUNCTIONS(DEED_SLOT, DEED_NAME, DEED_BARE)
+DEED_SLOT(kill_worker, KILL_WORKER)
+DEED_SLOT(freeze_worker, FREEZE_WORKER)
+DEED_SLOT(thaw_worker, THAW_WORKER)
+DEED_SLOT(list_host, LIST_HOST)
+DEED_SLOT(clear_slot, CLEAR)
+DEED_NAME(kill_agent, KILL_AGENT)
+DEED_NAME(freeze_agent, FREEZE_AGENT)
+DEED_NAME(thaw_agent, THAW_AGENT)
+DEED_NAME(power_off, POWER_OFF)
+DEED_NAME(power_on, POWER_ON)
+DEED_NAME(cut_off, CUT)
+DEED_NAME(heal, HEAL)
+DEED_NAME(break_link, BREAK_LINK)
+DEED_NAME(repeat_frames, REPEAT_FRAMES)
+DEED_NAME(unlist_host, UNLIST_HOST)
+DEED_NAME(spawn_fails, SPAWN_FAILS)
+DEED_NAME(stop_job, STOP)
+DEED_BARE(kill_driver, KILL_DRIVER)
+DEED_BARE(freeze_driver, FREEZE_DRIVER)
+DEED_BARE(thaw_driver, THAW_DRIVER)
+DEED_BARE(start_driver, START_DRIVER)
+DEED_BARE(discovery_fails, DISCOVERY_FAILS)
+DEED_BARE(discovery_hangs, DISCOVERY_HANGS)
 
 struct world_deed exit_worker(const char *host, uint32_t slot, int code)
 {

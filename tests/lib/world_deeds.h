@@ -10,36 +10,36 @@
 struct world;
 
 /* D(NAME, text): us, slot and value mean what the functions below say. */
-#define DEEDS(D)                         \
-    D(KILL_WORKER, "kill worker")        \
-    D(FREEZE_WORKER, "freeze worker")    \
-    D(THAW_WORKER, "thaw worker")        \
-    D(EXIT_WORKER, "worker exits")       \
-    D(STALL_WORKER, "worker computes")   \
-    D(BOOT_NEXT, "next boot")            \
-    D(SPAWN_FAILS, "next spawn fails")   \
-    D(KILL_AGENT, "kill agent")          \
-    D(FREEZE_AGENT, "freeze agent")      \
-    D(THAW_AGENT, "thaw agent")          \
-    D(POWER_OFF, "power off")            \
-    D(POWER_ON, "power on")              \
-    D(CUT, "cut off")                    \
-    D(HEAL, "heal")                      \
-    D(BREAK_LINK, "break link")          \
-    D(REPEAT_FRAMES, "frames again")     \
-    D(KILL_DRIVER, "kill driver")        \
-    D(FREEZE_DRIVER, "freeze driver")    \
-    D(THAW_DRIVER, "thaw driver")        \
-    D(START_DRIVER, "start driver")      \
-    D(SLOW_DISK, "slow disk")            \
-    D(FAIL_DISK, "disk fails")           \
-    D(LIST_HOST, "list host")            \
-    D(UNLIST_HOST, "unlist host")        \
+#define DEEDS(D)                          \
+    D(KILL_WORKER, "kill worker")         \
+    D(FREEZE_WORKER, "freeze worker")     \
+    D(THAW_WORKER, "thaw worker")         \
+    D(EXIT_WORKER, "worker exits")        \
+    D(STALL_WORKER, "worker computes")    \
+    D(BOOT_NEXT, "next boot")             \
+    D(SPAWN_FAILS, "next spawn fails")    \
+    D(KILL_AGENT, "kill agent")           \
+    D(FREEZE_AGENT, "freeze agent")       \
+    D(THAW_AGENT, "thaw agent")           \
+    D(POWER_OFF, "power off")             \
+    D(POWER_ON, "power on")               \
+    D(CUT, "cut off")                     \
+    D(HEAL, "heal")                       \
+    D(BREAK_LINK, "break link")           \
+    D(REPEAT_FRAMES, "frames again")      \
+    D(KILL_DRIVER, "kill driver")         \
+    D(FREEZE_DRIVER, "freeze driver")     \
+    D(THAW_DRIVER, "thaw driver")         \
+    D(START_DRIVER, "start driver")       \
+    D(SLOW_DISK, "slow disk")             \
+    D(FAIL_DISK, "disk fails")            \
+    D(LIST_HOST, "list host")             \
+    D(UNLIST_HOST, "unlist host")         \
     D(DISCOVERY_FAILS, "discovery fails") \
     D(DISCOVERY_HANGS, "discovery hangs") \
-    D(DRAIN, "operator drains")          \
-    D(CLEAR, "operator clears")          \
-    D(STOP, "operator stops")            \
+    D(DRAIN, "operator drains")           \
+    D(CLEAR, "operator clears")           \
+    D(STOP, "operator stops")             \
     D(NOTICE, "notice")
 
 enum world_deed_kind {
@@ -79,23 +79,29 @@ const char *deed_name(enum world_deed_kind kind);
 /* Does it now; a deed that finds nobody to do it to does nothing. */
 void world_do(struct world *world, const struct world_deed *deed);
 
-#define DEED_SLOT(function, KIND) struct world_deed function(const char *host, uint32_t slot);
-#define DEED_NAME(function, KIND) struct world_deed function(const char *host);
-#define DEED_BARE(function, KIND) struct world_deed function(void);
-#define DEED_FUNCTIONS(SLOT, NAME, BARE)                                             \
-    SLOT(kill_worker, KILL_WORKER) SLOT(freeze_worker, FREEZE_WORKER)                \
-    SLOT(thaw_worker, THAW_WORKER) SLOT(list_host, LIST_HOST)                        \
-    SLOT(clear_slot, CLEAR) NAME(kill_agent, KILL_AGENT)                             \
-    NAME(freeze_agent, FREEZE_AGENT) NAME(thaw_agent, THAW_AGENT)                    \
-    NAME(power_off, POWER_OFF) NAME(power_on, POWER_ON) NAME(cut_off, CUT)           \
-    NAME(heal, HEAL) NAME(break_link, BREAK_LINK) NAME(repeat_frames, REPEAT_FRAMES) \
-    NAME(unlist_host, UNLIST_HOST) NAME(spawn_fails, SPAWN_FAILS)                    \
-    NAME(stop_job, STOP) BARE(kill_driver, KILL_DRIVER)                              \
-    BARE(freeze_driver, FREEZE_DRIVER) BARE(thaw_driver, THAW_DRIVER)                \
-    BARE(start_driver, START_DRIVER) BARE(discovery_fails, DISCOVERY_FAILS)          \
-    BARE(discovery_hangs, DISCOVERY_HANGS)
-DEED_FUNCTIONS(DEED_SLOT, DEED_NAME, DEED_BARE)
-
+struct world_deed kill_worker(const char *host, uint32_t slot);
+struct world_deed freeze_worker(const char *host, uint32_t slot);
+struct world_deed thaw_worker(const char *host, uint32_t slot);
+struct world_deed list_host(const char *host, uint32_t slot);
+struct world_deed clear_slot(const char *host, uint32_t slot);
+struct world_deed kill_agent(const char *host);
+struct world_deed freeze_agent(const char *host);
+struct world_deed thaw_agent(const char *host);
+struct world_deed power_off(const char *host);
+struct world_deed power_on(const char *host);
+struct world_deed cut_off(const char *host);
+struct world_deed heal(const char *host);
+struct world_deed break_link(const char *host);
+struct world_deed repeat_frames(const char *host);
+struct world_deed unlist_host(const char *host);
+struct world_deed spawn_fails(const char *host);
+struct world_deed stop_job(const char *host);
+struct world_deed kill_driver(void);
+struct world_deed freeze_driver(void);
+struct world_deed thaw_driver(void);
+struct world_deed start_driver(void);
+struct world_deed discovery_fails(void);
+struct world_deed discovery_hangs(void);
 struct world_deed exit_worker(const char *host, uint32_t slot, int code);
 struct world_deed stall_worker(const char *host, uint32_t slot, int64_t us);
 struct world_deed next_boot(const char *host, enum world_boot boot, int value, int64_t us);

@@ -22,7 +22,26 @@ static char *text_of(const char *text)
     return text ? copy_of(text, strlen(text) + 1) : NULL;
 }
 
-/* One block: the record, its members and holders, its texts. */
+static const void *put(char **at, const void *from, size_t bytes)
+{
+    char *copy = *at;
+
+    if (bytes)
+        memcpy(copy, from, bytes);
+    *at += bytes;
+    return copy;
+}
+
+static size_t texts_bytes(const struct msg_texts *texts)
+{
+    size_t bytes = texts->count * sizeof(char *);
+
+    for (size_t i = 0; i < texts->count; i++)
+        bytes += strlen(texts->items[i]) + 1;
+    return bytes;
+}
+
+/* One block: the record, then its lists, then its texts. */
 struct journal_record *journal_copy(const struct journal_record *record)
 {
     size_t members = record->members.count * sizeof(uint64_t);
@@ -30,23 +49,21 @@ struct journal_record *journal_copy(const struct journal_record *record)
     const char *host = record->host ? record->host : "";
     const char *text = record->text ? record->text : "";
     struct journal_record *copy =
-        world_alloc(sizeof(*copy) + members + holders + strlen(host) + strlen(text) + 2);
+        world_alloc(sizeof(*copy) + members + holders + texts_bytes(&record->addresses) +
+                    strlen(host) + strlen(text) + 2);
     char *at = (char *)(copy + 1);
+    const char **addresses;
 
     *copy = *record;
-    if (members)
-        memcpy(at, record->members.items, members);
-    copy->members.items = (const uint64_t *)(const void *)at;
-    at += members;
-    if (holders)
-        memcpy(at, record->holders.items, holders);
-    copy->holders.items = (const uint64_t *)(const void *)at;
-    at += holders;
-    memcpy(at, host, strlen(host) + 1);
-    copy->host = at;
-    at += strlen(host) + 1;
-    memcpy(at, text, strlen(text) + 1);
-    copy->text = at;
+    copy->members.items = put(&at, record->members.items, members);
+    copy->holders.items = put(&at, record->holders.items, holders);
+    addresses = (const char **)(void *)at;
+    at += record->addresses.count * sizeof(char *);
+    for (size_t i = 0; i < record->addresses.count; i++)
+        addresses[i] = put(&at, record->addresses.items[i], strlen(record->addresses.items[i]) + 1);
+    copy->addresses.items = addresses;
+    copy->host = put(&at, host, strlen(host) + 1);
+    copy->text = put(&at, text, strlen(text) + 1);
     return copy;
 }
 
@@ -108,6 +125,7 @@ static void make_durable(struct world *world, struct world_driver *driver)
         }
         queued->written = true;
         queue->unwritten--;
+        driver->begun = true;
     }
     queue->writing = 0;
 }
@@ -227,6 +245,18 @@ static void append(struct world *world, struct world_driver *driver, const struc
         driver->queue.unwritten++;
 }
 
+/* It rests on nothing but the driver's first record: it need not wait for the disk. */
+static void overtake(struct world *world, struct world_driver *driver, const struct action *action)
+{
+    struct world_queued now = { .kind = action->kind };
+
+    ASSERT(action->kind == ACTION_SEND && action->peer < driver->peers.count);
+    now.link = driver->peers.items[action->peer];
+    now.frame = frame_make(action->msg, world->codec);
+    driver_perform(world, driver, &now);
+    queued_release(&now);
+}
+
 void disk_execute(struct world *world, struct world_driver *driver, const struct action_list *list)
 {
     struct world_executor *queue = &driver->queue;
@@ -234,6 +264,10 @@ void disk_execute(struct world *world, struct world_driver *driver, const struct
     bool hasty = world->shape.bug == BUG_VISIBLE_BEFORE_DURABLE && world_coin(world, 20);
 
     for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].overtakes && driver->begun) {
+            overtake(world, driver, &list->items[i]);
+            continue;
+        }
         append(world, driver, &list->items[i]);
         if (hasty && list->items[i].kind == ACTION_SEND)
             driver_perform(world, driver, &queue->items.items[queue->items.count - 1]);

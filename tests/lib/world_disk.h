@@ -24,7 +24,7 @@ struct world_disk {
 /* An action that waits, with all it points to. */
 struct world_queued {
     enum action_kind kind;
-    bool written; /* a RECORD or BLACKLIST that is durable */
+    bool written;            /* a RECORD or BLACKLIST that is durable */
     struct world_link *link; /* bound when the core asked: its number may be another's by now */
     int code;
     uint64_t ask;
@@ -37,15 +37,14 @@ struct world_queued {
 
 struct world_executor {
     struct VEC(struct world_queued) items;
-    size_t first;      /* those before it are done */
-    size_t unwritten;  /* records in it that are not durable */
-    size_t writing;    /* up to here, a write is under way; 0: none is */
+    size_t first;     /* those before it are done */
+    size_t unwritten; /* records in it that are not durable */
+    size_t writing;   /* up to here, a write is under way; 0: none is */
     int64_t failing_since_us;
 };
 
 /* Copies the actions of one step to the end of the queue and does what can be done. */
-void disk_execute(struct world *world, struct world_driver *driver,
-                  const struct action_list *list);
+void disk_execute(struct world *world, struct world_driver *driver, const struct action_list *list);
 /* The driver is gone: what it was writing is there, or is not. */
 void disk_abandon(struct world *world, struct world_driver *driver);
 void disk_release(struct world_disk *disk);

@@ -29,7 +29,7 @@ struct world_agent {
 struct world_host {
     char name[DEED_HOST_MAX];
     bool up;
-    bool cut[END_COUNT]; /* nothing gets to that end */
+    bool cut[END_COUNT];       /* nothing gets to that end */
     struct world_agent *agent; /* the newest; may be dead; NULL */
     unsigned spawn_failures;   /* so many of the next spawns fail */
     enum world_boot boot;      /* of the next process */
@@ -57,7 +57,7 @@ struct world_worker {
     int boot_value;
     int64_t boot_us;
     int64_t born_us;
-    bool blamed; /* something happened to it that may be held against it */
+    bool blamed;        /* something happened to it that may be held against it */
     int64_t spawned_us; /* when its agent is told that it runs */
     bool told_to_end;   /* its agent has sent it a signal */
     enum msg_ended ended;

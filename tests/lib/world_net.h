@@ -1,6 +1,7 @@
 /*
  * world_net.h: a connection between an agent and a driver, as TCP would be: in order, nothing
- * doubled, nothing lost but what is on its way when it breaks. Where a host is cut off, frames wait.
+ * doubled, nothing lost but what is on its way when it breaks. Where a host is cut off, frames
+ * wait.
  */
 #ifndef TESTS_LIB_WORLD_NET_H
 #define TESTS_LIB_WORLD_NET_H
@@ -20,10 +21,10 @@ struct world_link_end {
 struct world_link {
     struct world_driver *driver;
     struct world_agent *agent;
-    uint32_t peer;  /* the driver's number for it */
-    bool heard;     /* the driver was told of it */
-    bool deaf;      /* the driver has asked for its end, and is told nothing more */
-    bool broken;    /* what is on its way is lost */
+    uint32_t peer; /* the driver's number for it */
+    bool heard;    /* the driver was told of it */
+    bool deaf;     /* the driver has asked for its end, and is told nothing more */
+    bool broken;   /* what is on its way is lost */
     struct world_link_end ends[END_COUNT];
     struct world_frame *recent[LINK_RECENT]; /* the last that went up, for repetitions */
     size_t recent_count;

@@ -49,7 +49,7 @@ struct world {
 
     struct VEC(struct world_host *) hosts;
     struct VEC(struct world_driver *) drivers;
-    struct world_driver *driver; /* the newest; it may be dead */
+    struct world_driver *driver;             /* the newest; it may be dead */
     struct VEC(struct world_agent *) agents; /* every one that there ever was */
     struct VEC(struct world_link *) links;
     struct VEC(struct world_worker *) workers; /* every process that there ever was */
@@ -59,13 +59,13 @@ struct world {
     struct world_check check;
     struct world_stats stats;
 
-    uint64_t length;   /* steps after which train returns 0; UINT64_MAX: not yet decided */
-    uint64_t agent_id; /* of the next agent */
-    uint64_t pid;      /* of the next process */
-    uint64_t ask;      /* of the next question of an operator */
+    uint64_t length;        /* steps after which train returns 0; UINT64_MAX: not yet decided */
+    uint64_t agent_id;      /* of the next agent */
+    uint64_t pid;           /* of the next process */
+    uint64_t ask;           /* of the next question of an operator */
     uint64_t notifications; /* that went down, for a planted bug */
     bool begun;
-    bool over;         /* the newest driver has said EXIT */
+    bool over; /* the newest driver has said EXIT */
     int exit_code;
     char exit_text[256];
     int64_t over_us;

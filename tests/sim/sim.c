@@ -193,9 +193,8 @@ static void summary(const struct options *options, const struct progress *all, d
     for (int i = 0; i < DEED_COUNT; i++)
         printf("%-18s %10" PRIu64 "%s", deed_name((enum world_deed_kind)i), sum.stats.faults[i],
                i % 3 == 2 ? "\n" : "  ");
-    printf("\n%" PRIu64 " worlds (%" PRIu64 " ended with a reason), %" PRIu64
-           " drivers, %" PRIu64 " launches, %" PRIu64 " rounds, %" PRIu64 " recoveries, %" PRIu64
-           " steps\n",
+    printf("\n%" PRIu64 " worlds (%" PRIu64 " ended with a reason), %" PRIu64 " drivers, %" PRIu64
+           " launches, %" PRIu64 " rounds, %" PRIu64 " recoveries, %" PRIu64 " steps\n",
            sum.worlds, sum.failed, sum.stats.drivers, sum.stats.launches, sum.stats.rounds,
            sum.stats.recoveries, sum.stats.steps);
     printf("%.1f virtual hours in %.1f s, %.1f worlds per second\n",
@@ -229,7 +228,8 @@ static int run_all(const struct options *options)
                 pids[i] = 0;
             else if (pids[i] && status && !rc)
                 kill(pids[i], SIGKILL);
-            if (pids[i] == 0 && status && pid > 0 && !rc && (all[i].wrong[0] || WIFSIGNALED(status))) {
+            if (pids[i] == 0 && status && pid > 0 && !rc &&
+                (all[i].wrong[0] || WIFSIGNALED(status))) {
                 explain(options, &all[i]);
                 rc = 1;
             }
@@ -245,15 +245,15 @@ static int run_all(const struct options *options)
 static bool read_options(int argc, char **argv, struct options *options)
 {
     static const struct option table[] = {
-        {"worlds",  required_argument, NULL, 'w'},
-        { "seed",   required_argument, NULL, 's'},
-        { "jobs",   required_argument, NULL, 'j'},
-        { "faults", required_argument, NULL, 'f'},
-        { "bug",    required_argument, NULL, 'b'},
-        { "verbose", no_argument,      NULL, 'v'},
-        { "replay", no_argument,       NULL, 'r'},
-        { "keep-going", no_argument,   NULL, 'k'},
-        { NULL,     0,                 NULL, 0  },
+        {"worlds",      required_argument, NULL, 'w'},
+        { "seed",       required_argument, NULL, 's'},
+        { "jobs",       required_argument, NULL, 'j'},
+        { "faults",     required_argument, NULL, 'f'},
+        { "bug",        required_argument, NULL, 'b'},
+        { "verbose",    no_argument,       NULL, 'v'},
+        { "replay",     no_argument,       NULL, 'r'},
+        { "keep-going", no_argument,       NULL, 'k'},
+        { NULL,         0,                 NULL, 0  },
     };
     int option;
 
