@@ -1,12 +1,13 @@
 #include "tests/stories/story.h"
 
 #include "base/text.h"
+#include "tests/lib/fault.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define TORTURE_RUNS 40 /* of each story, spread over the allocations that it makes */
+#define TORTURE_RUNS 100 /* of each story, spread over the allocations that it makes */
 #define GOLDEN_MAX   (4 * 1024 * 1024)
 
 enum mode { MODE_RUN, MODE_ONLY, MODE_SHOW, MODE_UPDATE, MODE_TORTURE, MODE_COUNT };
@@ -109,13 +110,15 @@ static bool check(const struct story *story, enum mode mode)
 /* A process dies at each of many places; what counts is the end alone. */
 static bool torture(const struct story *story)
 {
-    struct world *world = run(story, 0);
+    struct world *world = run(story, UINT64_MAX); /* counts them, and fails none */
+    uint64_t count = fault_count(FAULT_ALLOC);
+    uint64_t step = count / TORTURE_RUNS + 1;
     int code = world_exit_code(world);
     bool ok = !world_wrong(world);
     unsigned runs = 0;
 
     world_free(world);
-    for (uint64_t k = 1; ok && runs < TORTURE_RUNS; k += 1 + k / 4, runs++) {
+    for (uint64_t k = 1; ok && k <= count; k += step, runs++) {
         world = run(story, k);
         ok = !world_wrong(world) && world_exit_code(world) == code;
         if (!ok)
