@@ -91,14 +91,8 @@ void world_expect_rounds(struct world *world, const char *sizes)
     char text[400] = "";
     size_t used = 0;
 
-<<<<<<< HEAD
     if (world->shape.torture)
         return; /* one more process has died than the story says */
-=======
-    if (is_tortured(world))
-        return;
-
->>>>>>> main
     for (size_t i = 0; i < world->check.rounds.count && used + 12 < sizeof(text); i++)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%zu", i ? " " : "",
                                  world->check.rounds.items[i]->members.count);
@@ -117,11 +111,7 @@ void world_expect_exit(struct world *world, int code)
 
 void world_expect_told(struct world *world, const char *part)
 {
-<<<<<<< HEAD
     if (!world->shape.torture && !strstr(buf_text(&world->story), part))
-=======
-    if (!is_tortured(world) && !strstr(buf_text(&world->story), part))
->>>>>>> main
         world_violate(world, "expected", "a line with \"%s\"; there is none", part);
 }
 
