@@ -104,12 +104,6 @@ static int replay_entered(struct core *core, const struct journal_record *record
         return 0;
     if (core->floor < core->current.commit)
         core->floor = core->current.commit;
-    for (size_t i = 0; i < core->current.members.count; i++) {
-        struct worker *worker = roster_worker(core, core->current.members.items[i]);
-
-        if (worker)
-            worker->host->seats[worker->slot].commit = core->current.commit;
-    }
     return 0;
 }
 
