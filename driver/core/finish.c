@@ -197,11 +197,12 @@ static void look_finishing(struct core *core)
         finish_fail(core,
                     tell_text(core, "the training has finished, but a worker failed after it: %s",
                               core->first_failure));
-    else if (core->unfinished)
+    else if (core->unfinished || core->unseen)
         finish_over(core, CORE_FINISHED,
                     tell_text(core,
-                              "finished; %" PRIu32 " of %" PRIu32 " workers did not reach the end",
-                              core->unfinished, core->unfinished + core->finished));
+                              "finished; of %" PRIu32 " workers %" PRIu32
+                              " did not reach the end, and the end of %" PRIu32 " was not seen",
+                              core->unfinished + core->finished, core->unfinished, core->unseen));
     else
         finish_over(core, CORE_FINISHED, "finished");
 }

@@ -94,6 +94,7 @@ struct core {
     bool dismissed;         /* DONE was told */
     uint32_t late_failures; /* of workers that had finished */
     uint32_t finished, unfinished;
+    uint32_t unseen; /* had finished; how they ended then nobody saw */
     int exit_code;
     char exit_text[LIMIT_REASON_BYTES + 1];
 };
