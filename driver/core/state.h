@@ -73,6 +73,7 @@ struct core {
     bool gate_open;         /* np slots have been there */
     bool anyone_joined;
     uint64_t boot_failures;
+    uint64_t failed_alone; /* rounds in which every member failed, of one member each */
     uint64_t done_seats;
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
     bool manifest_known;
