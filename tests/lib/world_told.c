@@ -198,10 +198,11 @@ static void check_failure(struct world *world, const struct blacklist_change *ch
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* Those who were in the round before keep their order. */
+/* Those who were in the round before keep their order, and come before the others. */
 static void check_order(struct world *world, const struct journal_record *record)
 {
     const struct journal_record *before = durable_round(world, record->previous);
+    bool others = false;
     size_t at = 0;
 
     for (size_t i = 0; before && i < record->members.count; i++) {
@@ -210,9 +211,11 @@ static void check_order(struct world *world, const struct journal_record *record
         while (place < before->members.count &&
                before->members.items[place] != record->members.items[i])
             place++;
-        if (place == before->members.count)
+        if (place == before->members.count) {
+            others = true;
             continue;
-        if (place < at)
+        }
+        if (place < at || others)
             world_violate(world, "2", "round %" PRIu64 " changes the order of its survivors",
                           record->round);
         at = place;
