@@ -120,10 +120,12 @@ static void on_exited(struct core *core, struct core_host *host, const struct ms
     const struct ending ending = { .ended = (enum msg_ended)msg->u.exited.ended,
                                    .value = msg->u.exited.value };
 
-    if (!worker)
+    if (!worker) {
         tell_forget(core, host, msg->incarnation);
-    else if (worker->host == host && ending.ended != ENDED_NOT)
+    } else if (worker->host == host && ending.ended != ENDED_NOT) {
+        seat_note_commit(&host->seats[worker->slot], msg->u.exited.commit);
         loss_ended(core, worker, &ending);
+    }
 }
 
 static void on_stalled(struct core *core, const struct worker *worker, const struct msg *msg)
