@@ -20,13 +20,15 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
 
     if (!host)
         return;
-    CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
     roster_disconnect(core, host);
     clock_want(core, time_add(host->heard_us, core->config.lease_us));
-    if (job_state(core) < JOB_STOPPING)
+    if (job_state(core) < JOB_STOPPING) {
+        CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
         tell_start_agent(core, host);
-    else
+    } else {
+        CORE_TRACE(core, "%s: its agent is done", host->name);
         host->agent = AGENT_NONE;
+    }
     finish_look(core);
 }
 

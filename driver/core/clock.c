@@ -125,10 +125,10 @@ static const char *shortage(struct core *core)
                          "state is lost",
                          core->floor >> 32, (uint32_t)core->floor);
     return tell_text(core,
-                     "only %zu of %" PRIu32 " workers could be had for longer than "
-                     "--elastic-timeout; see why hosts are not used, or raise it%s%s",
+                     "only %zu of %" PRIu32
+                     " workers for longer than --elastic-timeout%s%s; see why hosts are not used",
                      core->staying, core->current.number ? core->config.min_np : core->config.np,
-                     *core->first_failure ? "; last failure: " : "", core->first_failure);
+                     *core->first_failure ? "; first failure: " : "", core->first_failure);
 }
 
 void clock_judge_shortage(struct core *core)
@@ -136,12 +136,11 @@ void clock_judge_shortage(struct core *core)
     bool now_short = is_short(core);
 
     if (is_hopeless(core)) {
-        finish_fail(core, tell_text(core, "every slot is barred; the last failure was %s",
+        finish_fail(core, tell_text(core, "every slot is barred until it is cleared%s%s",
+                                    *core->first_failure ? "; first failure: " : "",
                                     core->first_failure));
         return;
     }
-    if (!now_short && core->short_since_us == TIME_NEVER)
-        return;
     if (core->short_since_us != TIME_NEVER) {
         core->short_left_us -= core->now_us - core->short_since_us;
         core->short_since_us = core->now_us;

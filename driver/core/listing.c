@@ -8,6 +8,8 @@
 #include "driver/core/roster.h"
 #include "driver/core/tell.h"
 
+#include <inttypes.h>
+
 void listing_discover(struct core *core)
 {
     core->next_discovery_us = TIME_NEVER;
@@ -72,6 +74,8 @@ static void tell_news(struct core *core, const struct diff *diff)
         msg->u.hosts_updated.added += (diff->items[i].kind & DIFF_GAIN) != 0;
         msg->u.hosts_updated.removed += (diff->items[i].kind & DIFF_LOSS) != 0;
     }
+    CORE_TRACE(core, "round %" PRIu64 " is told: hosts +%" PRIu32 " -%" PRIu32,
+               core->current.number, msg->u.hosts_updated.added, msg->u.hosts_updated.removed);
     tell_rounds(core, &core->current, NULL, msg);
 }
 
