@@ -67,7 +67,7 @@ static void tell_news(struct core *core, const struct diff *diff)
     struct msg *msg;
 
     if (job_state(core) != JOB_RUNNING ||
-        (!(diff->kinds & DIFF_LOSS) && core->current.members.count >= core->config.max_np))
+        (!(diff->kinds & DIFF_LOSS) && core->staying >= core->config.max_np))
         return;
     msg = tell_msg(core, MSG_HOSTS_UPDATED, 0, core->current.number);
     for (size_t i = 0; i < diff->count; i++) {
@@ -79,6 +79,18 @@ static void tell_news(struct core *core, const struct diff *diff)
     tell_rounds(core, &core->current, NULL, msg);
 }
 
+/* Nothing is launched before there are np slots: that is no reason to say nothing. */
+static void trace_shortage(struct core *core)
+{
+    uint64_t slots = 0;
+
+    for (size_t i = 0; i < core->listed.count; i++)
+        slots += core->listed.items[i]->slots;
+    if (slots < core->config.np)
+        CORE_TRACE(core, "waiting for slots: %" PRIu64 " of %" PRIu32 " are listed", slots,
+                   core->config.np);
+}
+
 static bool take_over(struct core *core, const struct hosts *hosts, struct diff *diff)
 {
     char text[DIFF_TEXT_MAX];
@@ -87,7 +99,7 @@ static bool take_over(struct core *core, const struct hosts *hosts, struct diff 
         return false;
     if (!diff->kinds && core->discovered)
         return true;
-    CORE_TRACE(core, "hosts: %s", diff_describe(diff, text));
+    CORE_TRACE(core, "hosts: %s", diff->kinds ? diff_describe(diff, text) : "none");
     for (size_t i = 0; i < core->listing.count; i++) {
         struct core_host *host = roster_find_host(core, core->listing.items[i].name);
 
@@ -97,6 +109,8 @@ static bool take_over(struct core *core, const struct hosts *hosts, struct diff 
     tell_news(core, diff);
     if (order_update(&core->listing, hosts, &core->listing) || !list(core))
         return false;
+    if (job_state(core) == JOB_GATHERING && !core->gate_open)
+        trace_shortage(core);
     core->look_at_seats = core->look_at_rounds = true;
     roster_sweep(core);
     return true;

@@ -54,7 +54,7 @@ static void clear_host(struct core *core, struct core_host *host)
         struct worker *worker = host->seats[i].worker;
 
         if (worker && worker_is_alive(worker))
-            loss_kill(core, worker, "its host is barred after a failure on it", true,
+            loss_kill(core, worker, "its host is set aside after a failure on it", true,
                       core->config.kill_grace_us);
     }
 }

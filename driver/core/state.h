@@ -68,6 +68,7 @@ struct core {
     uint64_t floor;
     uint32_t resets;
     uint32_t barren;        /* rounds in a row in which nobody trained */
+    size_t kept_told;       /* members that have to go and stay, when that was last said */
     uint32_t prepare_tries; /* in a row that came to nothing */
     bool membership_closed; /* somebody had finished before this driver began */
     bool gate_open;         /* np slots have been there */
