@@ -67,7 +67,6 @@ static void lose_host(struct core *core, struct core_host *host)
     const struct ending silent = { .ended = ENDED_SILENT,
                                    .text = "its host is silent",
                                    .excused = true };
-    bool any = false;
 
     CORE_TRACE(core, "%s: silent for longer than the lease, counted as dead", host->name);
     if (host->agent == AGENT_THERE) {
@@ -80,12 +79,11 @@ static void lose_host(struct core *core, struct core_host *host)
 
         if (!worker)
             continue;
-        any = any || worker_is_alive(worker);
         loss_doom(core, worker, &silent);
         if (!host->listed)
             roster_remove(core, worker);
     }
-    if (host->listed || any)
+    if (host->listed && !host->draining)
         loss_charge_host(core, host, "silent for longer than the lease");
     core->look_at_seats = true;
 }

@@ -213,8 +213,8 @@ static void give_up(struct core *core, const struct worker *culprit, const char 
                       core->config.kill_grace_us);
 }
 
-/* Whoever has not come to a check in time may only be waiting for somebody else, in a collective: no
- * one is to blame here. Those that wait in a check go on. */
+/* Whoever has not come to a check in time may only be waiting for somebody else, in a collective:
+ * no one is to blame here. Those that wait in a check go on. */
 void change_expire(struct core *core)
 {
     core->change_deadline_us = TIME_NEVER;

@@ -61,21 +61,42 @@ static bool list(struct core *core)
     return true;
 }
 
-/* News for those who want it; nobody has to act. */
+/* Hosts with less than before where somebody runs: they may have to leave. */
+static uint32_t count_losses(const struct core *core, const struct diff *diff)
+{
+    uint32_t losses = 0;
+
+    for (size_t i = 0; i < diff->count; i++) {
+        const struct core_host *host = roster_find_host(core, diff->items[i].name);
+
+        losses += (diff->items[i].kind & DIFF_LOSS) && host && host->taken;
+    }
+    return losses;
+}
+
+static uint32_t count_gains(const struct diff *diff)
+{
+    uint32_t gains = 0;
+
+    for (size_t i = 0; i < diff->count; i++)
+        gains += (diff->items[i].kind & DIFF_GAIN) != 0;
+    return gains;
+}
+
+/* News for those who want it; nobody has to act. Hosts that nobody uses are none, nor are more of
+ * them while there are enough. */
 static void tell_news(struct core *core, const struct diff *diff)
 {
+    uint32_t removed = count_losses(core, diff);
+    uint32_t added = removed || core->staying < core->config.max_np ? count_gains(diff) : 0;
     struct msg *msg;
 
-    if (job_state(core) != JOB_RUNNING ||
-        (!(diff->kinds & DIFF_LOSS) && core->staying >= core->config.max_np))
+    if (job_state(core) != JOB_RUNNING || !(added || removed))
         return;
     msg = tell_msg(core, MSG_HOSTS_UPDATED, 0, core->current.number);
-    for (size_t i = 0; i < diff->count; i++) {
-        msg->u.hosts_updated.added += (diff->items[i].kind & DIFF_GAIN) != 0;
-        msg->u.hosts_updated.removed += (diff->items[i].kind & DIFF_LOSS) != 0;
-    }
+    msg->u.hosts_updated = (struct msg_hosts_updated){ .added = added, .removed = removed };
     CORE_TRACE(core, "round %" PRIu64 " is told: hosts +%" PRIu32 " -%" PRIu32,
-               core->current.number, msg->u.hosts_updated.added, msg->u.hosts_updated.removed);
+               core->current.number, added, removed);
     tell_rounds(core, &core->current, NULL, msg);
 }
 

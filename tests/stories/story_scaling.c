@@ -174,7 +174,7 @@ STORIES(
     STORY(spare_hosts_come_and_go, "hosts beyond --max-np come and go: nobody is disturbed"),
     STORY(hosts_roll_on, "one host goes as another comes: always two, and always one that knows"),
     STORY(restarted_in_place, "a failed worker comes back in its slot; the survivor is rank 0 now"),
-    STORY_ALONE(nobody_left, "every machine is taken away: the job waits, then says what is lost"),
+    STORY_ALONE(nobody_left, "every machine is taken away: the job waits, then fails"),
     STORY(scales_up_1_2_3, "hosts are added one by one: nobody stops while they boot"),
     STORY(scales_down_3_2_1, "hosts are taken off the list one by one: nobody goes back"),
     STORY_ALONE(fails_down_4_3_2, "workers fail one by one, barred forever: the others go on"),
