@@ -149,10 +149,12 @@ static void reset_limit_of_two(struct world *w)
 }
 
 STORIES(
-    STORY(hosts_added_and_removed, "a second host joins, then the first leaves: no step is lost"),
-    STORY(hosts_of_one_slot_added_and_removed, "the same with hosts of one slot"),
+    STORY_ALONE(hosts_added_and_removed,
+                "a second host joins, then the first leaves: no step is lost"),
+    STORY_ALONE(hosts_of_one_slot_added_and_removed, "the same with hosts of one slot"),
     STORY(one_worker_fails, "rank 0 exits with 1: its slot cools down, the others go on at once"),
-    STORY(one_worker_fails_host_scope, "--blacklist-scope host, forever: its host goes with it"),
+    STORY_ALONE(one_worker_fails_host_scope,
+                "--blacklist-scope host, forever: its host goes with it"),
     STORY(fixed_hosts, "the hosts never change: failed slots are filled again after a cooldown"),
     STORY(barred_slot_returns, "a slot fails twice: each time it is back after its cooldown"),
     STORY_ALONE(every_worker_fails, "all workers exit with 1: the job fails and names the first"),
