@@ -68,7 +68,6 @@ struct core {
     uint64_t floor;
     uint32_t resets;
     uint32_t barren;        /* rounds in a row in which nobody trained */
-    size_t kept_told;       /* members that have to go and stay, when that was last said */
     uint32_t prepare_tries; /* in a row that came to nothing */
     bool membership_closed; /* somebody had finished before this driver began */
     bool gate_open;         /* np slots have been there */
@@ -76,6 +75,7 @@ struct core {
     uint64_t boot_failures;
     uint64_t failed_alone; /* rounds in which every member failed, of one member each */
     uint64_t done_seats;
+    size_t kept_told; /* members that have to go and stay, when that was last said */
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
     bool manifest_known;
     uint64_t manifest_digest;

@@ -155,7 +155,7 @@ static void fails_and_stays_4_3(struct world *w)
     world_expect_exit(w, 0);
 }
 
-/* Operators' words for it: one host at a time, each time the newest one joins first. */
+/* The one that hands the state over leaves with a second change. */
 static void moves_from_one_host_to_the_next(struct world *w)
 {
     world_host(w, "a", 4);
@@ -166,6 +166,52 @@ static void moves_from_one_host_to_the_next(struct world *w)
     world_at(w, 6 * TIME_S, list_host("b", 4));
     world_run(w);
     world_expect_told(w, "by rank b:0,1,2,3");
+    world_expect_exit(w, 0);
+}
+
+/* Five are reduced to the two of one host, in one poll, and grow again. */
+static void hosts_removed_and_added_5_2_4(struct world *w)
+{
+    world_host(w, "a", 2);
+    world_host(w, "b", 2);
+    world_host(w, "c", 1);
+    world_np(w, 5, 1, 5);
+    world_train(w, 120);
+    world_at(w, 6 * TIME_S, unlist_host("a"));
+    world_at(w, 6 * TIME_S, unlist_host("c"));
+    world_when(w, "round 2: all", TIME_S, list_host("a", 2));
+    world_run(w);
+    world_expect_rounds(w, "5 2 4");
+    world_expect_told(w, "round 3: by rank b:0,1 a:0,1");
+    world_expect_exit(w, 0);
+}
+
+static void more_slots_than_max(struct world *w)
+{
+    world_host(w, "a", 2);
+    world_host(w, "b", 4);
+    world_np(w, 3, 1, 3);
+    world_train(w, 100);
+    world_at(w, 6 * TIME_S, list_host("a", 4));
+    world_run(w);
+    world_expect_rounds(w, "3");
+    world_expect_told(w, "round 1: by rank a:0,1 b:0");
+    world_expect_exit(w, 0);
+}
+
+/* One slot of the host is given up and comes back: the others on it stay where they are. */
+static void slots_of_a_host_change(struct world *w)
+{
+    world_host(w, "a", 2);
+    world_host(w, "b", 2);
+    world_np(w, 4, 2, 4);
+    world_train(w, 150);
+    world_at(w, 6 * TIME_S, list_host("a", 1));
+    world_when(w, "round 2: all", TIME_S, list_host("a", 2));
+    world_run(w);
+    world_expect_rounds(w, "4 3 4");
+    world_expect_told(w, "round 2: by rank a:0 b:0,1");
+    world_expect_told(w, "round 3: by rank a:0 b:0,1 a:1");
     world_expect_exit(w, 0);
 }
 
@@ -182,4 +228,7 @@ STORIES(STORY(happy_run, "nothing happens: one round, from the beginning to the 
         STORY(fails_and_returns_4_3_4,
               "a failed slot returns after its cooldown, with the last rank"),
         STORY_ALONE(fails_and_stays_4_3, "--blacklist-forever: a failed slot does not return"),
-        STORY_ALONE(moves_from_one_host_to_the_next, "the only host is replaced by another"))
+        STORY_ALONE(moves_from_one_host_to_the_next, "the only host is replaced by another"),
+        STORY(hosts_removed_and_added_5_2_4, "two of three hosts go at once, and one comes back"),
+        STORY(more_slots_than_max, "more slots than --max-np: the rest is left alone"),
+        STORY(slots_of_a_host_change, "a host has one slot less, then one more"))
