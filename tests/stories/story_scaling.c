@@ -215,20 +215,19 @@ static void slots_of_a_host_change(struct world *w)
     world_expect_exit(w, 0);
 }
 
-STORIES(STORY(happy_run, "nothing happens: one round, from the beginning to the end"),
-        STORY(spare_hosts_come_and_go, "hosts beyond --max-np come and go: nobody is disturbed"),
-        STORY(hosts_roll_on,
-              "one host goes as another comes: always two, and always one that knows"),
-        STORY_ALONE(restarted_in_place,
-                    "a failed worker comes back in its slot; the survivor is rank 0 now"),
-        STORY_ALONE(nobody_left, "every machine is taken away: the job waits, then fails"),
-        STORY_ALONE(scales_up_1_2_3, "hosts are added one by one: nobody stops while they boot"),
-        STORY_ALONE(scales_down_3_2_1, "hosts are taken off the list one by one: nobody goes back"),
-        STORY_ALONE(fails_down_4_3_2, "workers fail one by one, barred forever: the others go on"),
-        STORY(fails_and_returns_4_3_4,
-              "a failed slot returns after its cooldown, with the last rank"),
-        STORY_ALONE(fails_and_stays_4_3, "--blacklist-forever: a failed slot does not return"),
-        STORY_ALONE(moves_from_one_host_to_the_next, "the only host is replaced by another"),
-        STORY(hosts_removed_and_added_5_2_4, "two of three hosts go at once, and one comes back"),
-        STORY(more_slots_than_max, "more slots than --max-np: the rest is left alone"),
-        STORY(slots_of_a_host_change, "a host has one slot less, then one more"))
+STORIES(
+    STORY(happy_run, "nothing happens: one round, from the beginning to the end"),
+    STORY(spare_hosts_come_and_go, "hosts beyond --max-np come and go: nobody is disturbed"),
+    STORY(hosts_roll_on, "one host goes as another comes: always two, and always one that knows"),
+    STORY_ALONE(restarted_in_place,
+                "a failed worker comes back in its slot; the survivor is rank 0 now"),
+    STORY_ALONE(nobody_left, "every machine is taken away: the job waits, then fails"),
+    STORY_ALONE(scales_up_1_2_3, "hosts are added one by one: nobody stops while they boot"),
+    STORY_ALONE(scales_down_3_2_1, "hosts are taken off the list one by one: nobody goes back"),
+    STORY_ALONE(fails_down_4_3_2, "workers fail one by one, barred forever: the others go on"),
+    STORY(fails_and_returns_4_3_4, "a failed slot returns after its cooldown, with the last rank"),
+    STORY_ALONE(fails_and_stays_4_3, "--blacklist-forever: a failed slot does not return"),
+    STORY_ALONE(moves_from_one_host_to_the_next, "the only host is replaced by another"),
+    STORY_ALONE(hosts_removed_and_added_5_2_4, "two of three hosts go at once, and one comes back"),
+    STORY(more_slots_than_max, "more slots than --max-np: the rest is left alone"),
+    STORY_ALONE(slots_of_a_host_change, "a host has one slot less, then one more"))
