@@ -184,6 +184,23 @@ static void news_of_hosts(struct world *w)
     world_expect_exit(w, 0);
 }
 
+/* The connections of the next round take three seconds: time enough for more news. */
+static void news_during_a_change(struct world *w)
+{
+    world_host(w, "a", 2);
+    world_host(w, "b", 0);
+    world_host(w, "c", 0);
+    world_np(w, 2, 2, 6);
+    world_train(w, 200);
+    world_shape(w)->connect = (struct world_span){ 3 * TIME_S, 3 * TIME_S };
+    world_at(w, 7 * TIME_S, list_host("b", 2));
+    world_when(w, "round 2 is prepared", TIME_S, list_host("c", 1));
+    world_run(w);
+    world_expect_rounds(w, "2 4 5");
+    world_expect_told(w, "round 1 is told: hosts +1 -0");
+    world_expect_exit(w, 0);
+}
+
 static void news_below_min(struct world *w)
 {
     two_by_two(w);
@@ -234,6 +251,7 @@ STORIES(
     STORY(host_scope_ends_the_others_on_the_host, "--blacklist-scope host: the neighbours go too"),
     STORY_ALONE(barred_host_gets_nothing, "a barred host may grow: nothing is launched there"),
     STORY_ALONE(news_of_hosts, "workers are told of each change of the hosts once"),
+    STORY_ALONE(news_during_a_change, "workers hear of a host while they change rounds"),
     STORY_ALONE(news_below_min, "too few slots are listed: who is there is kept until others come"),
     STORY_ALONE(first_discovery_fails, "the first discovery fails: the job ends with the reason"),
     STORY(later_discovery_fails, "later discoveries fail: nothing happens"))
