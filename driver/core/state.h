@@ -77,6 +77,7 @@ struct core {
     uint64_t boot_failures;
     uint64_t failed_alone; /* rounds in which every member failed, of one member each */
     uint64_t done_seats;
+    size_t kept_told; /* members that have to go and stay, when that was last said */
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
     bool manifest_known;
     uint64_t manifest_digest;
