@@ -115,6 +115,8 @@ static void judge(struct core *core, struct worker *worker, const struct ending 
 
     if (own_error && worker->rank != RANK_NONE)
         core->current.failed_by_exit++;
+    if (own_error && !worker->joined)
+        core->boot_failures_in_a_row++;
     if (own_error && !core->anyone_joined)
         core->boot_failures++;
     if (worker_state(worker) == WORKER_FINISHED && ending->ended == ENDED_SILENT)
