@@ -162,6 +162,7 @@ static int take(struct core_tape *tape, const struct action *action, bool last)
     ASSERT(action->kind != ACTION_EXIT || last);
     buf_clear(&tape->bytes);
     rc = action_write(action, &tape->bytes);
+    if (rc && rc != HVD_E_NOMEM) {char x[900]; PANIC("%s", action_describe(action, x, sizeof(x)));}
     for (size_t i = 0; i < tape->bytes.length; i++)
         tape->digest = (tape->digest ^ (unsigned char)tape->bytes.data[i]) * 0x100000001b3;
     if (rc)
