@@ -13,7 +13,7 @@
 #define LIMIT_WORKERS         131072
 #define LIMIT_INCARNATIONS    (16 * 1024 * 1024) /* launches in the life of a job */
 #define LIMIT_PEERS           65536              /* connections of a driver at a time */
-#define LIMIT_HOST_NAME_BYTES 253 /* the longest DNS name */
+#define LIMIT_HOST_NAME_BYTES 253                /* the longest DNS name */
 
 /* What people and scripts write */
 #define LIMIT_HOST_TEXT_BYTES   (1024 * 1024) /* one output of a discovery script, one host file */

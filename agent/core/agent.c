@@ -106,8 +106,6 @@ static void wake_workers(struct agent *agent)
     for (size_t i = 0; i < agent->workers.count; i++) {
         struct agent_worker *worker = agent->workers.items[i];
 
-        if (!agent_worker_is_alive(worker))
-            continue;
         agent_worker_timer(agent, worker);
         agent_process_timer(agent, worker);
         agent_wake_at(agent, worker->silent_at_us);

@@ -179,8 +179,6 @@ static void ask_to_end(struct agent *agent, struct agent_worker *worker, int64_t
     int64_t kill_at_us = time_add(agent->now_us, grace_us > 0 ? grace_us : 0);
 
     ASSERT(agent_worker_is_alive(worker));
-    if (worker->asked == ASKED_KILL)
-        return;
     if (worker->asked == ASKED_NOT)
         worker->asked = ASKED_WAITS;
     if (kill_at_us < worker->kill_at_us)

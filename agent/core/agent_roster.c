@@ -93,16 +93,16 @@ struct agent_worker *agent_roster_add(struct agent *agent, const struct msg *msg
     struct agent_worker *worker = NULL;
 
     ASSERT(!slot->worker && slot->highest < msg->incarnation);
-    if (VEC_RESERVE(&agent->workers, 1, LIMIT_SLOT_REPORTS) == 0)
+    if (vec_reserve(&agent->workers.items, &agent->workers.capacity, agent->workers.count, 1,
+                    LIMIT_SLOT_REPORTS, sizeof(void *)) == 0)
         worker = create(agent, msg);
     if (!worker) {
         agent->list->failed = true;
         return NULL;
     }
-    memmove(&agent->workers.items[at + 1], &agent->workers.items[at],
-            (agent->workers.count - at) * sizeof(agent->workers.items[0]));
+    for (size_t i = agent->workers.count++; i > at; i--)
+        agent->workers.items[i] = agent->workers.items[i - 1];
     agent->workers.items[at] = worker;
-    agent->workers.count++;
     agent->alive++;
     slot->worker = worker;
     slot->highest = worker->incarnation;
@@ -124,8 +124,8 @@ void agent_roster_remove(struct agent *agent, struct agent_worker *worker)
     ASSERT(agent->workers.items[at] == worker);
     ASSERT(worker->process.state == FORGOTTEN && !worker->connected);
     agent->workers.count--;
-    memmove(&agent->workers.items[at], &agent->workers.items[at + 1],
-            (agent->workers.count - at) * sizeof(agent->workers.items[0]));
+    for (size_t i = at; i < agent->workers.count; i++)
+        agent->workers.items[i] = agent->workers.items[i + 1];
     if (slot->failed == worker)
         slot->failed = NULL;
     destroy(worker);

@@ -65,10 +65,12 @@ bool agent_worker_is_alive(const struct agent_worker *worker);
 void agent_worker_move(struct agent *agent, struct agent_worker *worker, enum process to,
                        const char *why);
 struct agent_worker *agent_roster_find(const struct agent *agent, uint64_t incarnation);
-struct agent_worker *agent_roster_add(struct agent *agent, const struct msg *launch);
+/* The worker of a LAUNCH; NULL when memory is out. */
+struct agent_worker *agent_roster_add(struct agent *agent, const struct msg *msg);
 void agent_roster_remove(struct agent *agent, struct agent_worker *worker);
-struct agent_worker *agent_roster_at(const struct agent *agent, uint32_t connection);
-void agent_roster_connect(struct agent *agent, struct agent_worker *worker, uint32_t connection);
+/* The worker behind a connection; NULL when that has not said hello. */
+struct agent_worker *agent_roster_at(const struct agent *agent, uint32_t number);
+void agent_roster_connect(struct agent *agent, struct agent_worker *worker, uint32_t number);
 void agent_roster_disconnect(struct agent *agent, struct agent_worker *worker);
 void agent_roster_release(struct agent *agent);
 

@@ -3,7 +3,9 @@
  *
  * Durable before visible: the actions of all steps form one queue. What follows a RECORD or a
  * BLACKLIST in it is not done before that is durable. Nothing else delays an action. So nobody is
- * ever told what a restarted driver could forget, and the core need not wait for a disk.
+ * ever told what a restarted driver could forget, and the core need not wait for a disk. An action
+ * that `overtakes` rests on nothing but the driver's term: once the first record, the TERM, is
+ * durable, it is done at once, or a slow disk would look like a dead driver to its agents.
  */
 #ifndef DRIVER_CORE_ACTION_H
 #define DRIVER_CORE_ACTION_H
@@ -29,6 +31,7 @@ enum action_kind {
 
 struct action {
     enum action_kind kind;
+    bool overtakes; /* a BEAT, or the WELCOME_AGENT that a connection begins with */
     uint32_t peer;
     int code;
     uint64_t ask;

@@ -63,6 +63,8 @@ static bool choose(struct core *core, bool with_joiners)
     if (with_joiners)
         round_add_joiners(core);
     keep = assign_kept(stay, next->members.count, core->config.min_np);
+    if (!stay && !keep)
+        keep = 1; /* somebody has to hand the state over; who it is leaves with the next change */
     next->members.count = 0;
     for (size_t i = 0; i < current->members.count; i++) {
         const struct worker *worker = roster_worker(core, current->members.items[i]);

@@ -7,6 +7,7 @@
 #include "driver/core/listing.h"
 #include "driver/core/loss.h"
 #include "driver/core/roster.h"
+#include "driver/core/round.h"
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
@@ -69,6 +70,8 @@ void clock_expire(struct core *core)
     expire_blacklist(core);
     if (is_due(core, core->change_deadline_us))
         change_expire(core);
+    if (is_due(core, core->enter_deadline_us))
+        round_expire(core);
     is_due(core, core->not_before_us);
     if (is_due(core, core->over_deadline_us))
         finish_expire(core);

@@ -13,7 +13,9 @@
 #include "driver/core/seats.h"
 #include "driver/core/tell.h"
 
-#define ANY_TIME (SM_BIT(JOB_STOPPING) | SM_BIT(JOB_OVER))
+#define LOOKS_MAX 3 /* in one step; what is left then is looked at in the next, at once */
+
+#define ANY_TIME  (SM_BIT(JOB_STOPPING) | SM_BIT(JOB_OVER))
 
 static const struct sm_state states[JOB_STATE_COUNT] = {
     [JOB_NEW] = {"new",
@@ -61,7 +63,7 @@ struct core *core_create(const struct core_config *config, struct trace *trace)
     core->trace = trace;
     core->earliest_us = 0;
     core->ready_since_us = core->short_since_us = TIME_NEVER;
-    core->change_deadline_us = core->over_deadline_us = TIME_NEVER;
+    core->change_deadline_us = core->enter_deadline_us = core->over_deadline_us = TIME_NEVER;
     core->short_left_us = config->elastic_timeout_us;
     rng_seed(&core->rng, config->seed);
     names_init(&core->hosts_by_name);
@@ -153,6 +155,23 @@ static void set_time(struct core *core, const struct event *event)
     core->now_us = event->now_us;
 }
 
+/* Seats decide who can be in a round, and a round who is wanted in a seat. */
+static void look(struct core *core)
+{
+    for (int i = 0; i < LOOKS_MAX; i++) {
+        bool seats = core->look_at_seats;
+        bool rounds = core->look_at_rounds;
+
+        core->look_at_seats = core->look_at_rounds = false;
+        if (seats)
+            seats_look(core);
+        if (rounds)
+            round_look(core);
+    }
+    if (core->look_at_seats || core->look_at_rounds)
+        clock_want(core, core->now_us);
+}
+
 int core_step(struct core *core, const struct event *event, struct action_list *list)
 {
     ASSERT(!core->broken && event->kind < EVENT_COUNT);
@@ -163,14 +182,7 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     core->out = list;
     take(core, event);
     clock_expire(core);
-    if (core->look_at_seats) {
-        core->look_at_seats = false;
-        seats_look(core);
-    }
-    if (core->look_at_rounds) {
-        core->look_at_rounds = false;
-        round_look(core);
-    }
+    look(core);
     clock_judge_shortage(core);
     core->out = NULL;
     if (list->failed)

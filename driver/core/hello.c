@@ -85,6 +85,9 @@ static void judge_missing(struct core *core, struct core_host *host,
     for (uint32_t slot = 0; slot < host->seat_count; slot++) {
         struct worker *worker = host->seats[slot].worker;
 
+        if (!same_agent)
+            host->seats[slot].commit = 0; /* what the other held is gone with it */
+
         if (!worker || find_report(hello, worker->incarnation))
             continue;
         if (same_agent && worker_state(worker) == WORKER_LAUNCHING) {
@@ -110,16 +113,17 @@ static void adopt_doomed(struct core *core, struct core_host *host,
         tell_kill(core, worker, 0, "it was counted as dead");
 }
 
+/* Of a known one that has ended nothing is said here: its last words follow, and then its EXITED.
+ */
 static void judge_report(struct core *core, struct core_host *host,
                          const struct msg_slot_report *report)
 {
     struct worker *worker = roster_worker(core, report->incarnation);
-    const struct ending ending = { .ended = (enum msg_ended)report->ended, .value = report->value };
 
-    if (report->ended != ENDED_NOT && worker)
-        loss_ended(core, worker, &ending);
-    else if (report->ended != ENDED_NOT)
+    if (report->ended != ENDED_NOT && !worker)
         tell_forget(core, host, report->incarnation);
+    else if (report->ended != ENDED_NOT)
+        return;
     else if (!worker)
         adopt_doomed(core, host, report);
     else if (worker_state(worker) == WORKER_DOOMED)
@@ -152,9 +156,11 @@ void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
     }
     if (!roster_connect(core, host, peer))
         return;
-    same_agent = host->agent_id == hello->agent;
+    /* To a driver that has taken over, whoever is there is the same. */
+    same_agent = !host->agent_id || host->agent_id == hello->agent;
     CORE_TRACE(core, "%s: %s with %zu workers", host->name,
-               same_agent ? "its agent is back" : "an agent says hello", hello->slots.count);
+               host->agent_id == hello->agent ? "its agent is back" : "an agent says hello",
+               hello->slots.count);
     host->agent_id = hello->agent;
     clock_want(core, time_add(core->now_us, core->config.lease_us));
     welcome(core, host);

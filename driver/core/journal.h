@@ -13,7 +13,7 @@
 enum journal_kind {
     JOURNAL_TERM = 1,     /* term: a driver has begun */
     JOURNAL_LAUNCH = 2,   /* incarnation, host, slot: the worker may exist from here on */
-    JOURNAL_READY = 3,    /* incarnation, manifest: it has joined; exit 0 alone is no success */
+    JOURNAL_READY = 3,    /* incarnation, manifest, addresses: it has joined */
     JOURNAL_NUMBER = 4,   /* round: this number may have been told; it is not used again */
     JOURNAL_ROUND = 5,    /* round, cause, previous, commit, check, members: the round begins */
     JOURNAL_ENTERED = 6,  /* round: somebody trains in it, so its commit must not be lost */
@@ -40,8 +40,9 @@ struct journal_record {
     int64_t wall_us;
     const char *host; /* "" when it has none; never NULL once made or read */
     const char *text;
-    struct msg_ids members; /* of a ROUND, by rank */
-    struct msg_ids holders; /* of its commit */
+    struct msg_texts addresses; /* of a READY: a successor tells them to others */
+    struct msg_ids members;     /* of a ROUND, by rank */
+    struct msg_ids holders;     /* of its commit */
 };
 
 #define JOURNAL_LINE_MAX (LIMIT_HOST_NAME_BYTES + LIMIT_REASON_BYTES + 256)

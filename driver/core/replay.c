@@ -49,9 +49,10 @@ static int replay_ready(struct core *core, const struct journal_record *record)
     core->anyone_joined = true;
     core->manifest_known = true;
     core->manifest_digest = record->manifest;
-    if (worker)
-        worker->joined = true;
-    return 0;
+    if (!worker)
+        return 0;
+    worker->joined = true;
+    return roster_keep_addresses(worker, &record->addresses) ? 0 : HVD_E_NOMEM;
 }
 
 static const char *judge_round(const struct core *core, const struct journal_record *record)
@@ -99,8 +100,16 @@ static int replay_round(struct core *core, const struct journal_record *record, 
 
 static int replay_entered(struct core *core, const struct journal_record *record)
 {
-    if (record->round == core->current.number && core->floor < core->current.commit)
+    if (record->round != core->current.number)
+        return 0;
+    if (core->floor < core->current.commit)
         core->floor = core->current.commit;
+    for (size_t i = 0; i < core->current.members.count; i++) {
+        struct worker *worker = roster_worker(core, core->current.members.items[i]);
+
+        if (worker)
+            worker->host->seats[worker->slot].commit = core->current.commit;
+    }
     return 0;
 }
 

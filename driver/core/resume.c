@@ -7,11 +7,10 @@
 
 /* What the workers of a host may have to be told again. */
 struct needs {
-    bool member;  /* one that is in the round, and may not have entered it */
-    bool revoked; /* one that has not said RECOVERING */
-    bool next;    /* one that is in the round that is being prepared */
-    bool tied;    /* one that leaves at the agreed check */
-    bool any;     /* one that was in a round */
+    bool member; /* one that is in the round, and may not have entered it */
+    bool next;   /* one that is in the round that is being prepared */
+    bool tied;   /* one that leaves at the agreed check */
+    bool any;    /* one that was in a round */
 };
 
 static struct needs needs_of(const struct core_host *host)
@@ -24,7 +23,6 @@ static struct needs needs_of(const struct core_host *host)
         if (!worker)
             continue;
         needs.member |= worker_state(worker) == WORKER_MEMBER && !worker->entered;
-        needs.revoked |= worker_state(worker) == WORKER_REVOKED;
         needs.next |= worker->next_rank != RANK_NONE;
         needs.tied |= worker->tied;
         needs.any |= worker->rank != RANK_NONE;
@@ -34,8 +32,6 @@ static struct needs needs_of(const struct core_host *host)
 
 static void resume_round(struct core *core, struct core_host *host, const struct needs *needs)
 {
-    if (needs->revoked)
-        tell_host(core, host, round_revoke_msg(core, NULL, "it was revoked while you were away"));
     if (core->current.revoked || (!needs->member && !needs->tied))
         return;
     if (core->current.cause == CAUSE_SWITCH) {
@@ -58,13 +54,40 @@ static void resume_change(struct core *core, struct core_host *host, const struc
         tell_host(core, host, change_pending_msg(core));
 }
 
+/* By name: one whose ROUND was lost does not know that it was a member. */
+static void resume_revoked(struct core *core, struct core_host *host)
+{
+    for (uint32_t slot = 0; slot < host->seat_count; slot++) {
+        const struct worker *worker = host->seats[slot].worker;
+        struct msg *msg;
+
+        if (!worker || worker_state(worker) != WORKER_REVOKED)
+            continue;
+        msg = round_revoke_msg(core, NULL, "it was revoked while you were away");
+        msg->incarnation = worker->incarnation;
+        tell_host(core, host, msg);
+    }
+}
+
+/* One that still trains learns from a REVOKE, or from a ROUND without it, that it is out. */
+static void resume_leaver(struct core *core, const struct worker *worker)
+{
+    struct msg *msg =
+        core->current.revoked ? round_revoke_msg(core, NULL, "it has to go") : round_msg(core);
+
+    msg->incarnation = worker->incarnation;
+    if (core->current.number)
+        tell_host(core, worker->host, msg);
+    tell_drain(core, worker, 0, "it has to go");
+}
+
 static void resume_leavers(struct core *core, struct core_host *host)
 {
     for (uint32_t slot = 0; slot < host->seat_count; slot++) {
         const struct worker *worker = host->seats[slot].worker;
 
         if (worker && worker_state(worker) == WORKER_LEAVING && !worker->tied && !worker->left)
-            tell_drain(core, worker, 0, "it has to go");
+            resume_leaver(core, worker);
     }
 }
 
@@ -81,6 +104,7 @@ void agents_resume(struct core *core, struct core_host *host)
         finish_resume(core, host);
         return;
     }
+    resume_revoked(core, host);
     resume_round(core, host, &needs);
     resume_change(core, host, &needs);
     resume_leavers(core, host);

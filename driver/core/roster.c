@@ -286,6 +286,29 @@ void roster_restore(struct core *core, struct worker *worker, enum worker_state 
     count_worker(core, worker, true);
 }
 
+bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addresses)
+{
+    size_t bytes = addresses->count * sizeof(char *);
+    const char **items;
+    char *at;
+
+    for (size_t i = 0; i < addresses->count; i++)
+        bytes += strlen(addresses->items[i]) + 1;
+    items = mem_alloc(bytes);
+    if (!items)
+        return false;
+    at = (char *)(items + addresses->count);
+    for (size_t i = 0; i < addresses->count; i++) {
+        size_t length = strlen(addresses->items[i]) + 1;
+
+        items[i] = memcpy(at, addresses->items[i], length);
+        at += length;
+    }
+    mem_free((void *)(uintptr_t)worker->addresses.items);
+    worker->addresses = (struct msg_texts){ items, addresses->count };
+    return true;
+}
+
 static void free_worker(struct worker *worker)
 {
     mem_free((void *)(uintptr_t)worker->addresses.items);

@@ -56,7 +56,15 @@ bool round_allowed(struct core *core)
     return false;
 }
 
-void round_add_joiners(struct core *core)
+static bool holds_floor(const struct core *core, const struct worker *worker)
+{
+    for (size_t i = 0; i < worker->held_count; i++)
+        if (worker->held[i].commit >= core->floor)
+            return true;
+    return false;
+}
+
+static void add_joiners(struct core *core, bool only_holders)
 {
     for (size_t i = 0; i < core->listed.count; i++) {
         struct core_host *host = core->listed.items[i];
@@ -68,10 +76,25 @@ void round_add_joiners(struct core *core)
 
             if (core->next.members.count >= core->config.max_np)
                 return;
-            if (worker && worker_state(worker) == WORKER_READY && !worker->has_to_go)
-                round_add(core, &core->next, worker->incarnation);
+            if (worker && worker_state(worker) == WORKER_READY && !worker->has_to_go &&
+                worker->next_rank == RANK_NONE && (!only_holders || holds_floor(core, worker)) &&
+                round_add(core, &core->next, worker->incarnation))
+                worker->next_rank = (uint32_t)core->next.members.count - 1;
         }
     }
+}
+
+/* With no survivors those come first that bring along what the job has reached: there may be more
+ * workers than members. */
+void round_add_joiners(struct core *core)
+{
+    size_t first = core->next.members.count;
+
+    if (!first && core->floor)
+        add_joiners(core, true);
+    add_joiners(core, false);
+    for (size_t i = first; i < core->next.members.count; i++)
+        roster_worker(core, core->next.members.items[i])->next_rank = RANK_NONE;
 }
 
 bool round_gathered(struct core *core, size_t need)
@@ -113,6 +136,7 @@ static bool lacks_holder(struct core *core, const struct election *election)
                    "commit %" PRIu64 ".%" PRIu32
                    " is held by nobody who is here: waiting for a host that has it",
                    COMMIT_ROUND_OF(core->floor), COMMIT_PLACE_OF(core->floor));
+    core->look_at_seats |= lacks != core->holder_missing;
     core->holder_missing = lacks;
     return lacks;
 }
@@ -237,6 +261,8 @@ void round_begin(struct core *core)
                                               : "recovery",
                round->members.count, COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit),
                round->holders.count);
+    core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
+    clock_want(core, core->enter_deadline_us);
     record_round(core, round);
     sm_move(&core->sm, JOB_RUNNING, core->now_us, "");
 }
@@ -306,6 +332,7 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
 
     ASSERT(!round->revoked && round->number && job_state(core) == JOB_RUNNING);
     round->revoked = true;
+    core->enter_deadline_us = TIME_NEVER;
     CORE_TRACE(core, "round %" PRIu64 " is revoked: %s", round->number, why);
     tell_rounds(core, round, &core->last, round_revoke_msg(core, lost, why));
     untie(core);
@@ -331,6 +358,13 @@ void round_lost(struct core *core, const struct worker *worker, enum worker_stat
         change_abandon(core, tell_text(core, "%s: %s", worker_name(worker, name), why));
     if ((member || worker->tied) && job_state(core) == JOB_RUNNING)
         round_revoke(core, worker, tell_text(core, "%s: %s", worker_name(worker, name), why));
+}
+
+void round_expire(struct core *core)
+{
+    core->enter_deadline_us = TIME_NEVER;
+    if (job_state(core) == JOB_RUNNING && core->current.entered < core->current.members.count)
+        round_revoke(core, NULL, "not everybody began to train in time");
 }
 
 void round_on_recovering(struct core *core, struct worker *worker, const struct msg *msg)
@@ -372,6 +406,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     if (msg->round != round->number || worker->rank == RANK_NONE || worker->entered)
         return;
     worker->entered = true;
+    worker->host->seats[worker->slot].commit = round->commit;
     round->entered++;
     if (core->floor < round->commit) {
         core->floor = round->commit;
@@ -379,6 +414,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     }
     if (round->entered < round->members.count || round->revoked)
         return;
+    core->enter_deadline_us = TIME_NEVER;
     untie(core);
     core->look_at_rounds = true;
     CORE_TRACE(core, "round %" PRIu64 ": all %zu train", round->number, round->members.count);

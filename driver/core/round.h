@@ -45,6 +45,9 @@ void round_add_joiners(struct core *core);
 /* Have enough been ready for so long that the others are not waited for any longer? */
 bool round_gathered(struct core *core, size_t need);
 
+/* Not everybody has begun to train, and it is time. */
+void round_expire(struct core *core);
+
 void round_on_recovering(struct core *core, struct worker *worker, const struct msg *msg);
 void round_on_entered(struct core *core, struct worker *worker, const struct msg *msg);
 

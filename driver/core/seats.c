@@ -1,6 +1,5 @@
 #include "driver/core/seats.h"
 
-#include "base/mem.h"
 #include "driver/core/assign.h"
 #include "driver/core/clock.h"
 #include "driver/core/elect.h"
@@ -39,6 +38,30 @@ static bool is_usable(const struct core *core, const struct core_host *host, uin
     return !seat->worker && !seat->done && may_use_seat(core, host, slot);
 }
 
+/* The agent of this host may hold what the job has reached. */
+static bool may_hold_floor(const struct core *core, const struct core_host *host, uint32_t slot)
+{
+    return host->seats[slot].commit >= core->floor;
+}
+
+static bool host_may_hold_floor(const struct core *core, const struct core_host *host)
+{
+    for (uint32_t slot = 0; slot < host->slots; slot++)
+        if (may_hold_floor(core, host, slot))
+            return true;
+    return false;
+}
+
+/* It is in no round, and can leave at once. */
+static void dismiss_ready(struct core *core, struct worker *worker, const char *why)
+{
+    ASSERT(worker_state(worker) == WORKER_READY);
+    round_lost(core, worker, WORKER_READY, why);
+    tell_drain(core, worker, 0, why);
+    roster_move(core, worker, WORKER_LEAVING);
+    clock_limit(core, worker, core->config.stall_us, "it was to leave and did not");
+}
+
 /* Those that can go at once do. The others are members: round and change see to them. */
 static void send_away(struct core *core)
 {
@@ -54,23 +77,39 @@ static void send_away(struct core *core)
         if (state == WORKER_LAUNCHING || state == WORKER_BOOTING) {
             loss_kill(core, worker, "its seat is given up", true, core->config.kill_grace_us);
         } else if (state == WORKER_READY) {
-            round_lost(core, worker, state, "its seat is given up");
-            tell_drain(core, worker, 0, "its seat is given up");
-            roster_move(core, worker, WORKER_LEAVING);
-            clock_limit(core, worker, core->config.stall_us, "it was to leave and did not");
+            dismiss_ready(core, worker, "its seat is given up");
         }
     }
 }
 
-/* Agents on as many hosts, in order, as it takes to have max_np slots. */
+/* Once a round runs, nobody waits for it who would be one too many. */
+static void send_spares_away(struct core *core)
+{
+    struct worker *worker;
+
+    if (job_state(core) != JOB_RUNNING || core->staying <= core->config.max_np)
+        return;
+    for (size_t i = core->workers.count; i-- > 0 && core->staying > core->config.max_np;) {
+        worker = core->workers.items[i];
+        if (worker && !worker->has_to_go && worker_state(worker) == WORKER_READY)
+            dismiss_ready(core, worker, "there are enough workers without it");
+    }
+}
+
+/* Agents on as many hosts, in order, as it takes to have max_np slots; and where somebody may hold
+ * what nobody who is there holds. */
 static void start_agents(struct core *core)
 {
     uint64_t slots = 0;
 
-    for (size_t i = 0; i < core->listed.count && slots < core->config.max_np; i++) {
+    for (size_t i = 0; i < core->listed.count; i++) {
         struct core_host *host = core->listed.items[i];
+        bool wanted = slots < core->config.max_np ||
+                      (core->holder_missing && host_may_hold_floor(core, host));
 
-        if (!may_use_host(core, host))
+        if (!wanted && !core->holder_missing)
+            break;
+        if (!wanted || !may_use_host(core, host))
             continue;
         if (host->agent == AGENT_NONE) {
             host->agent = AGENT_STARTING;
@@ -99,6 +138,28 @@ static size_t list_host(const struct core *core, const struct core_host *host,
         if (seats)
             seats[count] = (struct assignment){ .host = host->place, .slot = slot };
         count++;
+    }
+    return count;
+}
+
+/* Nobody who is there holds what the job has reached: seats where it may be are taken, however many
+ * workers there are. */
+static size_t list_holders(const struct core *core, struct assignment *seats)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < core->listed.count; i++) {
+        const struct core_host *host = core->listed.items[i];
+
+        if (host->agent != AGENT_THERE || !may_use_host(core, host))
+            continue;
+        for (uint32_t slot = 0; slot < host->slots; slot++) {
+            if (!may_hold_floor(core, host, slot) || !is_usable(core, host, slot))
+                continue;
+            if (seats)
+                seats[count] = (struct assignment){ .host = host->place, .slot = slot };
+            count++;
+        }
     }
     return count;
 }
@@ -176,22 +237,43 @@ static size_t wanted(const struct core *core)
     return used < core->config.max_np ? core->config.max_np - used : 0;
 }
 
-/* On one host, or with NULL on all of them. */
-static void launch_on(struct core *core, const struct core_host *host)
+static void launch_listed(struct core *core, struct assignment *seats, size_t count)
 {
-    size_t most = wanted(core);
-    size_t count = host ? list_host(core, host, NULL, 0, most) : list_usable(core, NULL, most);
-    struct assignment *seats = count ? tell_alloc(core, count, sizeof(*seats)) : NULL;
-
-    if (!seats)
-        return;
-    if (host)
-        list_host(core, host, seats, 0, count);
-    else
-        list_usable(core, seats, count);
     assign_places(seats, count, (uint32_t)core->staying);
     for (size_t i = 0; i < count && !core->broken; i++)
         launch(core, &seats[i]);
+}
+
+static struct assignment *make_list(struct core *core, size_t count)
+{
+    return count ? tell_alloc(core, count, sizeof(struct assignment)) : NULL;
+}
+
+static void launch_holders(struct core *core)
+{
+    size_t count = list_holders(core, NULL);
+    struct assignment *seats = make_list(core, count);
+
+    if (seats)
+        launch_listed(core, seats, list_holders(core, seats));
+}
+
+static void launch_all(struct core *core)
+{
+    size_t count = list_usable(core, NULL, wanted(core));
+    struct assignment *seats = make_list(core, count);
+
+    if (seats)
+        launch_listed(core, seats, list_usable(core, seats, count));
+}
+
+static void launch_host(struct core *core, const struct core_host *host)
+{
+    size_t count = list_host(core, host, NULL, 0, wanted(core));
+    struct assignment *seats = make_list(core, count);
+
+    if (seats)
+        launch_listed(core, seats, list_host(core, host, seats, 0, count));
 }
 
 static bool may_launch(const struct core *core)
@@ -206,7 +288,7 @@ void seats_open(struct core *core, const struct core_host *host)
     if (!core->gate_open)
         core->look_at_seats |= core->offered_slots >= core->config.np;
     else
-        launch_on(core, host);
+        launch_host(core, host);
 }
 
 void seats_look(struct core *core)
@@ -216,8 +298,11 @@ void seats_look(struct core *core)
     roster_judge_seats(core);
     send_away(core);
     start_agents(core);
+    if (core->holder_missing)
+        launch_holders(core);
     if (is_gate_open(core))
-        launch_on(core, NULL);
+        launch_all(core);
+    send_spares_away(core);
     finish_look(core);
 }
 
@@ -242,32 +327,8 @@ void seats_on_launch_failed(struct core *core, struct worker *worker, const stru
         .excused = msg->u.launch_failed.code == HVD_E_STATE,
     };
 
-    if (worker_state(worker) == WORKER_LAUNCHING || worker_state(worker) == WORKER_DOOMED)
+    if (worker_state(worker) <= WORKER_BOOTING || worker_state(worker) == WORKER_DOOMED)
         loss_ended(core, worker, &ending);
-}
-
-/* Addresses in one block: the array, then the texts. False when memory is out. */
-static bool keep_addresses(struct worker *worker, const struct msg_texts *addresses)
-{
-    size_t bytes = addresses->count * sizeof(char *);
-    const char **items;
-    char *at;
-
-    for (size_t i = 0; i < addresses->count; i++)
-        bytes += strlen(addresses->items[i]) + 1;
-    items = mem_alloc(bytes);
-    if (!items)
-        return false;
-    at = (char *)(items + addresses->count);
-    for (size_t i = 0; i < addresses->count; i++) {
-        size_t length = strlen(addresses->items[i]) + 1;
-
-        items[i] = memcpy(at, addresses->items[i], length);
-        at += length;
-    }
-    mem_free((void *)(uintptr_t)worker->addresses.items);
-    worker->addresses = (struct msg_texts){ items, addresses->count };
-    return true;
 }
 
 /* Somebody has joined, so commands that ended with 0 before did not do what is wanted here. */
@@ -289,7 +350,7 @@ void seats_on_ready(struct core *core, struct worker *worker, const struct msg *
 
     if (state != WORKER_LAUNCHING && state != WORKER_BOOTING)
         return;
-    if (!keep_addresses(worker, &msg->u.ready.addresses)) {
+    if (!roster_keep_addresses(worker, &msg->u.ready.addresses)) {
         core->broken = true;
         return;
     }
@@ -298,6 +359,7 @@ void seats_on_ready(struct core *core, struct worker *worker, const struct msg *
 
         record->incarnation = worker->incarnation;
         record->manifest = msg->u.ready.manifest;
+        record->addresses = worker->addresses;
     }
     worker->joined = true;
     elect_note(worker, &msg->u.ready.held);

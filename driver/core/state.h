@@ -13,60 +13,7 @@
 #include "base/time.h"
 #include "discovery/hosts.h"
 #include "driver/core/core.h"
-
-#define RANK_NONE UINT32_MAX
-
-struct worker {
-    uint64_t incarnation;
-    struct core_host *host;
-    uint32_t slot;
-    struct sm sm; /* enum worker_state */
-    int64_t since_us;
-    int64_t launched_us;
-    int64_t deadline_us; /* it is killed then, for what `late` says; TIME_NEVER */
-    const char *late;
-    uint32_t rank; /* in the current round, or RANK_NONE */
-    uint32_t next_rank;
-    bool joined;    /* it has said READY */
-    bool has_to_go; /* its seat is to be given up; it stays until the round can spare it */
-    bool blameless; /* its end is our doing */
-    bool entered;   /* trains in the current round */
-    bool prepared;  /* its connections of the next round are open */
-    bool at;        /* it has said AT for the next round */
-    bool left;      /* it has said LEFT */
-    bool tied;      /* LEAVING, but the others may not be past the agreed check yet */
-    uint32_t failed_prepares;
-    struct msg_held held[LIMIT_COMMITS_HELD];
-    size_t held_count;
-    struct msg_texts addresses; /* one block, owned */
-};
-
-struct seat {
-    struct worker *worker;
-    bool draining;
-    bool done; /* a command that never joined ended with 0 here */
-    int64_t drain_us;
-};
-
-struct core_host {
-    char *name;
-    bool listed;
-    uint32_t place; /* among those that are listed */
-    uint32_t slots; /* 0 when it is not listed */
-    struct seat *seats;
-    uint32_t seat_count; /* at least slots, and one for each that is taken */
-    uint32_t taken;
-    enum agent_state agent;
-    uint64_t agent_id;
-    uint32_t peer;
-    int64_t heard_us;
-    int64_t said_us;
-    int64_t started_us; /* when its agent was asked for */
-    uint64_t sequence_heard;
-    bool draining;
-    int64_t drain_us;
-    uint64_t stamp; /* of the last thing told to all: see tell.c */
-};
+#include "driver/core/people.h"
 
 struct round {
     uint64_t number; /* 0: none */
@@ -139,6 +86,7 @@ struct core {
     int64_t ready_since_us; /* the first of those that wait for a round */
     int64_t not_before_us;  /* no round before this: the last ones came to nothing */
     int64_t change_deadline_us;
+    int64_t enter_deadline_us;
     int64_t short_since_us; /* TIME_NEVER: it is not short of workers */
     int64_t short_left_us;
     int64_t over_deadline_us;
@@ -155,14 +103,5 @@ static inline enum job_state job_state(const struct core *core)
 {
     return (enum job_state)core->sm.state;
 }
-
-static inline enum worker_state worker_state(const struct worker *worker)
-{
-    return (enum worker_state)worker->sm.state;
-}
-
-/* "a:1#7": host, slot and incarnation, as traces name a worker. */
-#define WORKER_NAME_MAX (LIMIT_HOST_NAME_BYTES + 40)
-const char *worker_name(const struct worker *worker, char text[WORKER_NAME_MAX]);
 
 #endif

@@ -68,6 +68,7 @@ void tell_host(struct core *core, struct core_host *host, const struct msg *msg)
         return;
     action->peer = host->peer;
     action->msg = msg;
+    action->overtakes = msg->type == MSG_BEAT || msg->type == MSG_WELCOME_AGENT;
 }
 
 static void tell_round(struct core *core, const struct round *round, const struct msg *msg)

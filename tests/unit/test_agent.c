@@ -1,3 +1,4 @@
+#include "agent/core/agent_state.h"
 #include "proto/catalog.h"
 #include "tests/lib/agent_script.h"
 #include "tests/lib/msg_random.h"
@@ -274,6 +275,11 @@ static void our_own_mistakes_are_not_survived(struct test *t)
     CHECK_OK(t, set(SERVING));
     CHECK_PANICS(t, "not an event", step_with((struct agent_event){ .kind = AGENT_EVENT_COUNT }));
     CHECK_PANICS(t, "now_us", step_with((struct agent_event){ .kind = AGENT_TIMER, .now_us = -1 }));
+    s.list.failed = true;
+    CHECK_PANICS(t, "!list->failed",
+                 if (agent_step(s.agent, &(struct agent_event){ .kind = AGENT_TIMER }, &s.list))
+                     s.now_us++);
+    s.list.failed = false;
     CHECK_PANICS(t, "ENDED_NOT", script_ended(&s, RUNNING_ONE, ENDED_NOT, 0, WITNESS_PIDFD));
     CHECK_PANICS(t, "WITNESS_COUNT", script_ended(&s, RUNNING_ONE, ENDED_EXIT, 0, WITNESS_COUNT));
     CHECK_PANICS(t, "STREAM_COUNT", script_output(&s, RUNNING_ONE, STREAM_COUNT, "", 0));
@@ -281,7 +287,82 @@ out:
     script_release(&s);
 }
 
+static void create(const struct agent_config *config)
+{
+    agent_free(agent_create(config, NULL));
+}
+
+static void a_config_that_cannot_be_is_not_taken(struct test *t)
+{
+    struct agent_config good;
+    struct agent_config bad;
+
+    CHECK_OK(t, set(NEW));
+    good = s.agent->config;
+    bad = good;
+    bad.job = NULL;
+    CHECK_PANICS(t, "config->job", create(&bad));
+    bad = good;
+    bad.host = NULL;
+    CHECK_PANICS(t, "config->host", create(&bad));
+    bad = good;
+    bad.beat_us = 0;
+    CHECK_PANICS(t, "config->beat_us", create(&bad));
+    bad = good;
+    bad.lease_us = 0;
+    CHECK_PANICS(t, "config->lease_us", create(&bad));
+    bad = good;
+    bad.redial_us = 0;
+    CHECK_PANICS(t, "config->redial_us", create(&bad));
+    bad = good;
+    bad.driver_grace_us = -1;
+    CHECK_PANICS(t, "config->driver_grace_us", create(&bad));
+    bad = good;
+    bad.kill_grace_us = -1;
+    CHECK_PANICS(t, "config->kill_grace_us", create(&bad));
+out:
+    script_release(&s);
+}
+
+/* What an invariant says is enforced: each is broken from behind, and the next move finds it. */
+static void broken_invariants_are_found(struct test *t)
+{
+    struct agent_worker *worker;
+    struct agent *agent;
+
+    CHECK_OK(t, set(SERVING));
+    agent = s.agent;
+    CHECK_PANICS(t, "grace_at_us", agent->life.state = LIFE_ALONE; agent->grace_at_us = 0;
+                 sm_move(&agent->life, LIFE_SERVING, 0, ""));
+    CHECK_PANICS(t, "agent_driver_is_open", agent->life.state = LIFE_ALONE;
+                 agent->driver.state = DRIVER_DOWN; sm_move(&agent->life, LIFE_SERVING, 0, ""));
+    CHECK_PANICS(t, "!agent_driver_is_open", sm_move(&agent->life, LIFE_ALONE, 0, ""));
+    CHECK_PANICS(t, "agent->alive == 0", sm_move(&agent->life, LIFE_ENDING, 0, "");
+                 sm_move(&agent->life, LIFE_OVER, 0, ""));
+    worker = agent_roster_find(agent, RUNNING_ONE);
+    CHECK_PANICS(t, "ENDED", sm_move(&worker->process, ENDED, 0, ""));
+    worker = agent_roster_find(agent, SPAWNING_ONE);
+    CHECK_PANICS(t, "worker->code", sm_move(&worker->process, FAILED, 0, ""));
+    CHECK_PANICS(t, "incarnation", worker->incarnation = 0;
+                 sm_move(&worker->process, RUNNING, 0, ""));
+    CHECK_PANICS(t, "slot", worker->slot = 9999; sm_move(&worker->process, RUNNING, 0, ""));
+    worker = agent_roster_find(agent, ENDED_ONE);
+    CHECK_PANICS(t, "connected", worker->connected = true;
+                 sm_move(&worker->process, FORGOTTEN, 0, ""));
+    CHECK_PANICS(t, "FORGOTTEN", agent_roster_remove(agent, worker));
+    CHECK_PANICS(t, "connected", agent_roster_disconnect(agent, worker));
+    worker = agent_roster_find(agent, JOINED_ONE);
+    CHECK_PANICS(t, "!worker->connected", agent_roster_connect(agent, worker, STRANGER));
+    CHECK_PANICS(t, "slot->highest", agent_roster_add(agent, &(struct msg){ .incarnation = 1 });
+                 agent_roster_add(agent, &(struct msg){ .incarnation = 1 }));
+    CHECK_PANICS(t, "list", agent_do(agent, AGENT_DO_DIAL));
+out:
+    script_release(&s);
+}
+
 TESTS(CASE(nothing_happens_before_the_start_or_after_the_end),
       CASE_FLAGS(our_own_mistakes_are_not_survived, TEST_NO_TORTURE),
+      CASE_FLAGS(a_config_that_cannot_be_is_not_taken, TEST_NO_TORTURE),
+      CASE_FLAGS(broken_invariants_are_found, TEST_NO_TORTURE),
       CASE_FLAGS(each_message_of_a_driver_in_each_state, TEST_NO_TORTURE),
       CASE_FLAGS(each_message_of_a_worker_in_each_state, TEST_NO_TORTURE))

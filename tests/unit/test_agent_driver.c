@@ -75,6 +75,9 @@ static void it_beats_when_it_says_nothing_else(struct test *t)
     CHECK_TEXT(t, script_spawned(&s, 1, 101), "driver: LAUNCHED term=1 incarnation=1 pid=101\n");
     CHECK_INT(t, agent_deadline(s.agent), ==, 5 * S / 2);
     CHECK_TEXT(t, script_timer(&s), "driver: BEAT term=1 sequence=2 answers=9\n");
+    CHECK_OK(t, script_lose(&s)); /* another driver counts from its own beginning */
+    CHECK_HAS(t, script_return(&s, 1), "LAUNCHED");
+    CHECK_TEXT(t, script_timer(&s), "driver: BEAT term=1 sequence=3\n");
 out:
     script_release(&s);
 }
@@ -318,6 +321,19 @@ out:
     script_release(&s);
 }
 
+static void many_workers_are_reported(struct test *t)
+{
+    CHECK_OK(t, script_init(&s));
+    CHECK_OK(t, script_serve(&s));
+    for (uint64_t i = 1; i <= 60; i++)
+        CHECK_OK(t, script_run(&s, i, (uint32_t)i));
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_timer(&s), "dial\n");
+    CHECK_HAS(t, script_up(&s), "  60 slot 60 pid 160 started round 0\n");
+out:
+    script_release(&s);
+}
+
 static void a_notice_is_said_with_what_is_left_of_it(struct test *t)
 {
     CHECK_OK(t, script_init(&s));
@@ -345,5 +361,5 @@ TESTS(CASE(it_dials_says_hello_and_serves), CASE(it_dials_again_when_nobody_answ
       CASE(what_cannot_be_ends_the_connection), CASE(a_refusal_for_good_ends_it),
       CASE(a_refusal_for_now_is_asked_again), CASE(a_final_refusal_ends_the_workers_first),
       CASE(without_a_driver_it_ends_after_the_grace), CASE(a_driver_in_time_stops_the_grace),
-      CASE(a_driver_that_comes_while_it_ends_hears_of_it),
+      CASE(a_driver_that_comes_while_it_ends_hears_of_it), CASE(many_workers_are_reported),
       CASE(a_notice_is_said_with_what_is_left_of_it))

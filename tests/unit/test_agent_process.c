@@ -104,7 +104,9 @@ static void a_failed_launch_is_said_until_it_is_forgotten(struct test *t)
     CHECK_TEXT(t, script_ended(&s, 7, ENDED_EXIT, 1, WITNESS_PIDFD), "");
     CHECK_TEXT(t, script_driver(&s, &launch), failed);
     CHECK_OK(t, script_lose(&s));
-    CHECK_TEXT(t, script_return(&s, 1), failed);
+    CHECK_TEXT(t, script_timer(&s), "dial\n");
+    CHECK_HAS(t, script_up(&s), "memory_bytes=1024\n"); /* and no slots: no process was there */
+    CHECK_TEXT(t, script_driver(&s, &(struct msg){ .type = MSG_WELCOME_AGENT, .term = 1 }), failed);
     CHECK_TEXT(t, script_driver(&s, &forget_7), "");
     CHECK_TEXT(t, script_driver(&s, &launch), "");
     CHECK_OK(t, script_lose(&s));

@@ -247,7 +247,10 @@ static void greet(void)
         if (term > 1)
             say(script_welcome(term - 1));
         break;
-    case 3: term++; /* fall through */
+    case 3:
+        term++;
+        welcome();
+        break;
     default: welcome();
     }
 }

@@ -226,7 +226,10 @@ static void recovering_holds_until_a_later_round(struct test *t)
     CHECK_HAS(t, script_driver(&s, &(struct msg){ .type = MSG_WELCOME_AGENT, .term = 1 }), "RECOV");
     CHECK_OK(t, say(up(MSG_RECOVERING, 3)));
     CHECK_OK(t, tell(round_of(2, 2))); /* older than what it recovers from */
+    CHECK_OK(t, say(up(MSG_ENTERED, 2)));
     CHECK_HAS(t, again(), "RECOVERING incarnation=7 round=3\n");
+    CHECK_HAS(t, reported(), "recovering round 3\n");
+    CHECK_HAS(t, script_driver(&s, &(struct msg){ .type = MSG_WELCOME_AGENT, .term = 1 }), "RECOV");
     CHECK_OK(t, tell(round_of(4, 2)));
     CHECK_TEXT(t, again(), LAUNCHED);
     CHECK_HAS(t, reported(), "active round 4\n");

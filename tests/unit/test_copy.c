@@ -54,6 +54,45 @@ out:
     arena_release(&arena);
 }
 
+/* Larger than the arena's first piece, so that each part of it can be refused. */
+static void a_large_message_is_copied_or_not(struct test *t)
+{
+    static char text[3000];
+    static const char *texts[600];
+    static uint64_t ids[600];
+    static struct msg_held held[600];
+    static uint8_t bytes[5000];
+    struct msg msg = { .type = MSG_LAUNCH };
+    struct msg copy = { .type = MSG_DONE };
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        texts[i] = "a text";
+    for (size_t i = 0; i + 1 < sizeof(text); i++)
+        text[i] = 'x';
+    msg.u.launch.argv = (struct msg_texts){ texts, ARRAY_SIZE(texts) };
+    msg.u.launch.cwd = text;
+    CHECK_OK(t, msg_copy(&msg, &copy));
+    CHECK_TEXT(t, copy.u.launch.argv.items[599], "a text");
+    CHECK_TEXT(t, copy.u.launch.cwd, text);
+    msg_release(&copy);
+    msg = (struct msg){
+        .type = MSG_REVOKE, .u.revoke = {{ ids, ARRAY_SIZE(ids) }, "why"}
+    };
+    CHECK_OK(t, msg_copy(&msg, &copy));
+    msg_release(&copy);
+    msg = (struct msg){ .type = MSG_RECOVERING, .u.recovering = { { held, ARRAY_SIZE(held) } } };
+    CHECK_OK(t, msg_copy(&msg, &copy));
+    msg_release(&copy);
+    msg = (struct msg){ .type = MSG_OUTPUT, .u.output = { .data = { bytes, sizeof(bytes) } } };
+    CHECK_OK(t, msg_copy(&msg, &copy));
+    msg_release(&copy);
+    msg = (struct msg){ .type = 0, .term = 4 };
+    CHECK_OK(t, msg_copy(&msg, &copy));
+    CHECK_INT(t, copy.term, ==, 4);
+out:
+    msg_release(&copy);
+}
+
 static void a_full_arena_leaves_the_target_alone(struct test *t)
 {
     struct msg msg = { .type = MSG_BYE, .u.bye = { "a text that does not fit" } };
@@ -68,4 +107,5 @@ out:
 }
 
 TESTS(CASE(every_message_is_copied), CASE(a_copy_outlives_the_original),
-      CASE(a_text_that_is_missing_is_empty), CASE(a_full_arena_leaves_the_target_alone))
+      CASE(a_text_that_is_missing_is_empty), CASE(a_large_message_is_copied_or_not),
+      CASE(a_full_arena_leaves_the_target_alone))

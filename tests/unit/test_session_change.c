@@ -113,6 +113,22 @@ TAPE_CASE(abandoned_before_it_was_prepared, TAPE_ACTIVE "prepare 2 7 | prepare 2
                                                         "abandon 1 2 | abandon 2\n"
                                                         "prepared 2 | ! no longer wanted\n"
                                                         "abandon 1 3 | ! is abandoned\n")
+/* What it names as running is not abandoned, though it is still on its way here. */
+TAPE_CASE(abandoned_beyond_the_round_to_come,
+          PENDING "switch 1 2 6 |\n"
+                  "abandon 2 4 | ! round 4 is abandoned\n"
+                  "prepare 4 7 | ! stale\n"
+                  "abandon 2 2 | ! stale\n"
+                  "abandon 2 3 | ! stale\n"
+                  "round 2 7,9 | ! waits for the loop\n"
+                  "check 6 | commit 2:0; answer HOSTS_UPDATED\n"
+                  "returned HOSTS_UPDATED | watch no; enter 2 0/2 of 7,9 prepared\n"
+                  "prepare 3 7 | ! stale\n"
+                  "abandon 6 7 | ! is abandoned\n"
+                  "prepare 7 7 | ! stale\n"
+                  "prepare 6 7 | prepare 6\n"
+                  "abandon 5 8 | abandon 6\n"
+                  "prepare 6 7 | ! stale\n")
 TAPE_CASE(abandoned_after_the_switch, SWITCHED "abandon 1 2 | abandon 2; cancel 1\n"
                                                "returned HOSTS_UPDATED | restore\n"
                                                "settled 4 | send RECOVERING round=1 with 4\n"
@@ -195,11 +211,11 @@ TESTS(CASE(switches_and_then_the_round_comes), CASE(switches_and_the_round_was_t
       CASE(the_round_lists_it_after_all), CASE(the_round_does_not_list_it_after_the_switch),
       CASE(abandoned_while_pending), CASE(abandoned_while_it_waits),
       CASE(abandoned_after_it_was_agreed), CASE(abandoned_before_it_was_prepared),
-      CASE(abandoned_after_the_switch), CASE(another_pending_while_it_waits),
-      CASE(another_prepare_while_it_waits), CASE(pending_comes_before_its_prepare),
-      CASE(an_older_prepare_than_what_is_pending), CASE(a_switch_that_was_not_announced),
-      CASE(a_switch_other_than_announced), CASE(a_check_beyond_the_agreed_one),
-      CASE(a_check_beyond_the_agreed_one_waits), CASE(the_agreed_check_has_passed),
-      CASE(train_checks_again), CASE(train_returns_something_else),
-      CASE(restored_and_the_round_comes_later), CASE(train_ends_at_the_switch),
-      CASE(train_fails_at_the_switch))
+      CASE(abandoned_beyond_the_round_to_come), CASE(abandoned_after_the_switch),
+      CASE(another_pending_while_it_waits), CASE(another_prepare_while_it_waits),
+      CASE(pending_comes_before_its_prepare), CASE(an_older_prepare_than_what_is_pending),
+      CASE(a_switch_that_was_not_announced), CASE(a_switch_other_than_announced),
+      CASE(a_check_beyond_the_agreed_one), CASE(a_check_beyond_the_agreed_one_waits),
+      CASE(the_agreed_check_has_passed), CASE(train_checks_again),
+      CASE(train_returns_something_else), CASE(restored_and_the_round_comes_later),
+      CASE(train_ends_at_the_switch), CASE(train_fails_at_the_switch))

@@ -15,7 +15,10 @@
  *
  * The loop is in one of three places: outside (before RUN, or waiting for a round), in DO_ENTER
  * until SYNCED, or in train until RETURNED. Each DO_ENTER is answered by one SYNCED, each SYNCED of
- * 0 is followed by one RETURNED, each DO_RESTORE by one SETTLED, each CHECK by one DO_ANSWER.
+ * 0 is followed by one RETURNED, each DO_RESTORE by one SETTLED, each CHECK by one DO_ANSWER, each
+ * RUN by one DO_RETURN. A DO_PREPARE ends with a PREPARED that failed, with DO_ABANDON, or with a
+ * DO_ENTER that uses it; a PREPARED that comes later is ignored. What the session decides where
+ * PROTOCOL.md is silent is in session_inside.h.
  */
 #ifndef WORKER_CORE_SESSION_H
 #define WORKER_CORE_SESSION_H

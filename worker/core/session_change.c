@@ -162,25 +162,39 @@ void session_on_switch_at(struct session *session, const struct msg *msg)
         give_up(session, "the agreed check has passed");
 }
 
+void session_note_abandoned(struct session *session, uint64_t current, uint64_t last)
+{
+    if (last <= session->abandoned)
+        return;
+    if (current < session->current || current > session->abandoned)
+        session->current = current;
+    session->abandoned = last;
+}
+
+static bool is_between(uint64_t round, uint64_t current, uint64_t last)
+{
+    return round > current && round <= last;
+}
+
 void session_on_abandon(struct session *session, const struct msg *msg)
 {
     uint64_t next = msg->u.abandon.next;
 
-    if (session_is_dead(session, next)) {
+    if (session_is_dead(session, next) || next <= msg->round) {
         session_drop(session, msg, "stale");
         return;
     }
     trace_add(session->trace, session->now_us, "session: round %" PRIu64 " is abandoned: %s", next,
               msg->u.abandon.reason);
-    session->abandoned = next;
-    if (session->prepared.round <= next)
+    session_note_abandoned(session, msg->round, next);
+    if (is_between(session->prepared.round, msg->round, next))
         session_forget_prepared(session);
-    if (session->arrived.round <= next)
+    if (is_between(session->arrived.round, msg->round, next))
         session_forget_arrived(session);
-    if (session->change.next && session->change.next <= next) {
-        if (session->sm.state == SESSION_SWITCHED)
-            give_up(session, "abandoned after the switch");
-        else
-            session_forget_change(session);
-    }
+    if (!is_between(session->change.next, msg->round, next))
+        return;
+    if (session->sm.state == SESSION_SWITCHED)
+        give_up(session, "abandoned after the switch");
+    else
+        session_forget_change(session);
 }

@@ -15,7 +15,8 @@
  *     error of its own ends the worker, in REVOKED too.
  *   - A joiner that is READY and prepared for a revoked round has nothing to restore: RECOVERED at
  *     once. As it was never in a round, a ROUND without it leaves it waiting.
- *   - Numbers of rounds are not used twice: what was abandoned or revoked stays so.
+ *   - Numbers of rounds are not used twice: what was abandoned or revoked stays so. ABANDON ends
+ * what lies above the round that it names as running; that one may still be on its way here.
  */
 #ifndef WORKER_CORE_SESSION_INSIDE_H
 #define WORKER_CORE_SESSION_INSIDE_H
@@ -75,7 +76,8 @@ struct session {
     uint64_t round;     /* that it is in, or was in last */
     uint64_t revoked;   /* this round and every one before it is dead */
     uint64_t asked;     /* the highest REVOKE; above it RECOVERING was unasked */
-    uint64_t abandoned; /* neither this nor an earlier number will become a round */
+    uint64_t current;   /* above what ran when it was abandoned, */
+    uint64_t abandoned; /* no number up to this one will become a round */
     bool entered;       /* ENTERED was said */
     bool dirty;         /* train may have gone on after the agreed check */
     bool draining;      /* leaves instead of recovering */

@@ -29,7 +29,8 @@ bool session_lists_me(const struct session *session, const struct msg_member_lis
 
 bool session_is_dead(const struct session *session, uint64_t round)
 {
-    return round <= session->round || round <= session->revoked || round <= session->abandoned;
+    return round <= session->round || round <= session->revoked ||
+           (round > session->current && round <= session->abandoned);
 }
 
 static void on_drain(struct session *session, const struct msg *msg)

@@ -30,6 +30,7 @@ void session_on_pending(struct session *session, const struct msg *msg);
 void session_on_switch_at(struct session *session, const struct msg *msg);
 void session_on_abandon(struct session *session, const struct msg *msg);
 void session_on_check(struct session *session, const struct session_event *event);
+void session_note_abandoned(struct session *session, uint64_t current, uint64_t last);
 void session_forget_change(struct session *session); /* a check that waits is let go */
 
 /* session_round.c: ROUND */

@@ -29,8 +29,7 @@ void session_forget_prepared(struct session *session)
 
 static void prepare(struct session *session, const struct msg *msg)
 {
-    if (session->prepared.round > session->abandoned)
-        session->abandoned = session->prepared.round;
+    session_note_abandoned(session, session->round, session->prepared.round);
     session_forget_prepared(session);
     if (session->change.next < msg->round)
         session_forget_change(session);

@@ -72,18 +72,20 @@ static void note_asked(struct session *session, uint64_t round)
     forget_dead(session);
 }
 
-/* A joiner is concerned only if it was prepared for what is dead; it has nothing to restore. */
+/* A joiner is concerned only if it was prepared for what is dead, or if it is named: then it was a
+ * member, and its ROUND was lost on the way. It has nothing to restore. */
 static void revoke_ready(struct session *session, const struct msg *msg)
 {
-    bool concerned =
+    bool prepared =
         session->prepared.state > PREPARED_WITHOUT_ME && session->prepared.round <= msg->round;
+    bool concerned = prepared || msg->incarnation == session->incarnation;
 
     note_asked(session, msg->round);
     if (!concerned) {
         session_drop(session, msg, "not in a round");
         return;
     }
-    sm_move(&session->sm, SESSION_RECOVERED, session->now_us, "what it was prepared for is dead");
+    sm_move(&session->sm, SESSION_RECOVERED, session->now_us, "what it was to join is dead");
     say_recovering(session);
 }
 

@@ -1,68 +1,7 @@
 /* session_round.c: the next membership, from its ROUND until the loop enters it. */
-#include "base/mem.h"
 #include "worker/core/session_parts.h"
 
 #include <inttypes.h>
-#include <string.h>
-
-static const char *copy_text(struct arena *arena, const char *text)
-{
-    size_t length = strlen(text);
-    char *copy = arena_alloc(arena, length + 1);
-
-    if (copy)
-        memcpy(copy, text, length + 1);
-    return copy;
-}
-
-static int copy_texts(struct arena *arena, const struct msg_texts *from, struct msg_texts *ret_to)
-{
-    const char **items = arena_alloc_array(arena, from->count, sizeof(*items));
-
-    if (!items)
-        return HVD_E_NOMEM;
-    for (size_t i = 0; i < from->count; i++) {
-        items[i] = copy_text(arena, from->items[i]);
-        if (!items[i])
-            return HVD_E_NOMEM;
-    }
-    *ret_to = (struct msg_texts){ items, from->count };
-    return 0;
-}
-
-static int copy_member(struct arena *arena, const struct msg_member *from, struct msg_member *to)
-{
-    *to = *from;
-    to->host = copy_text(arena, from->host);
-    if (!to->host)
-        return HVD_E_NOMEM;
-    return copy_texts(arena, &from->addresses, &to->addresses);
-}
-
-/* *ret_to is from, and nothing in it points outside the arena. On failure it is of no use. */
-static int copy_round(const struct msg *from, struct arena *arena, struct msg *ret_to)
-{
-    const struct msg_round *round = &from->u.round;
-    struct msg_member *members = arena_alloc_array(arena, round->members.count, sizeof(*members));
-    uint64_t *holders = arena_alloc_array(arena, round->holders.count, sizeof(*holders));
-
-    if (!members || !holders)
-        return HVD_E_NOMEM;
-    for (size_t i = 0; i < round->members.count; i++) {
-        if (copy_member(arena, &round->members.items[i], &members[i]))
-            return HVD_E_NOMEM;
-    }
-    if (round->holders.count)
-        memcpy(holders, round->holders.items, round->holders.count * sizeof(*holders));
-    *ret_to = (struct msg){ .type = from->type,
-                            .term = from->term,
-                            .incarnation = from->incarnation,
-                            .round = from->round,
-                            .u.round = *round };
-    ret_to->u.round.members.items = members;
-    ret_to->u.round.holders.items = holders;
-    return 0;
-}
 
 void session_forget_arrived(struct session *session)
 {
@@ -73,16 +12,11 @@ void session_forget_arrived(struct session *session)
 /* Kept for when the loop is outside. When memory is out there is none, and the step fails. */
 static void keep(struct session *session, const struct msg *msg)
 {
-    struct arena arena;
-
     session_forget_arrived(session);
-    arena_init(&arena, LIMIT_DECODE_BYTES_MAX);
-    if (copy_round(msg, &arena, &session->arrived)) {
-        arena_release(&arena);
+    if (msg_copy(msg, &session->arrived)) {
         session->list->failed = true;
         return;
     }
-    session->arrived.memory = arena;
     session->draining = false;
     trace_add(session->trace, session->now_us, "session: round %" PRIu64 " waits for the loop",
               msg->round);
@@ -134,7 +68,7 @@ void session_enter_arrived(struct session *session)
 {
     struct msg *msg = arena_alloc(&session->list->memory, sizeof(*msg));
 
-    if (!msg || copy_round(&session->arrived, &session->list->memory, msg)) {
+    if (!msg || msg_copy_into(&session->arrived, &session->list->memory, msg)) {
         session->list->failed = true;
         return;
     }
