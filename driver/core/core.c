@@ -181,9 +181,12 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     set_time(core, event);
     core->out = list;
     take(core, event);
-    clock_expire(core);
+    if (job_state(core) != JOB_OVER)
+        clock_expire(core);
     look(core);
     clock_judge_shortage(core);
+    if (job_state(core) == JOB_OVER)
+        tell_exit(core, core->exit_code, core->exit_text);
     core->out = NULL;
     if (list->failed)
         core->broken = true;

@@ -56,9 +56,9 @@ void finish_stop(struct core *core, const char *who)
     finish_over(core, CORE_STOPPED, tell_text(core, "stopped by %s", who));
 }
 
-static void leave(struct core *core, int code, const char *text)
+/* The step ends with the exit, whatever else it still has to tell. */
+static void leave(struct core *core)
 {
-    tell_exit(core, code, text);
     sm_move(&core->sm, JOB_OVER, core->now_us, "");
 }
 
@@ -70,7 +70,9 @@ void finish_replaced(struct core *core, const char *host, uint64_t term)
                "%s obeys a driver of term %" PRIu64 ": this one, of term %" PRIu64
                ", has been replaced",
                host, term, core->term);
-    leave(core, CORE_REPLACED, "another driver has taken over");
+    core->exit_code = CORE_REPLACED;
+    snprintf(core->exit_text, sizeof(core->exit_text), "another driver has taken over");
+    leave(core);
 }
 
 static bool is_unfinished(const struct worker *worker)
@@ -217,7 +219,7 @@ static void look_stopping(struct core *core)
         if (host->agent == AGENT_THERE || (host->agent == AGENT_AWAY && host->taken))
             return;
     }
-    leave(core, core->exit_code, core->exit_text);
+    leave(core);
 }
 
 void finish_look(struct core *core)
@@ -243,7 +245,7 @@ void finish_expire(struct core *core)
 
     core->over_deadline_us = TIME_NEVER;
     if (job_state(core) == JOB_STOPPING) {
-        leave(core, core->exit_code, core->exit_text);
+        leave(core);
         return;
     }
     if (job_state(core) != JOB_FINISHING)

@@ -80,6 +80,8 @@ static void charge(struct core *core, const char *host, uint32_t slot, uint64_t 
 
 void loss_charge_host(struct core *core, const struct core_host *host, const char *why)
 {
+    if (job_state(core) >= JOB_FINISHING)
+        return; /* a job that ends has no use for blame, and whoever comes next should not pay */
     charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
 }
 
