@@ -112,6 +112,19 @@ static bool keep_ids(struct core_tape *tape, struct msg_ids *ids)
     return copy != NULL;
 }
 
+static bool keep_texts(struct core_tape *tape, struct msg_texts *texts)
+{
+    const char **copy = arena_alloc_array(&tape->kept, texts->count, sizeof(*copy));
+
+    for (size_t i = 0; copy && i < texts->count; i++) {
+        copy[i] = keep_text(tape, texts->items[i]);
+        if (!copy[i])
+            return false;
+    }
+    texts->items = copy;
+    return copy != NULL;
+}
+
 static int keep_record(struct core_tape *tape, const struct journal_record *record)
 {
     struct journal_record copy = *record;
@@ -119,7 +132,8 @@ static int keep_record(struct core_tape *tape, const struct journal_record *reco
     copy.host = keep_text(tape, record->host);
     copy.text = keep_text(tape, record->text);
     if (!copy.host || !copy.text || !keep_ids(tape, &copy.members) ||
-        !keep_ids(tape, &copy.holders) || VEC_RESERVE(&tape->journal, 1, SIZE_MAX / sizeof(copy)))
+        !keep_ids(tape, &copy.holders) ||
+        !keep_texts(tape, &copy.addresses) || VEC_RESERVE(&tape->journal, 1, SIZE_MAX / sizeof(copy)))
         return HVD_E_NOMEM;
     tape->journal.items[tape->journal.count++] = copy;
     if (record->kind == JOURNAL_TERM)

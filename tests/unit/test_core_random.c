@@ -10,14 +10,14 @@
 
 static struct core_tape tape;
 static struct rng rng;
+static struct msg_held held[] = {
+    {COMMIT_FIRST_OF(1),      7},
+    { COMMIT_FIRST_OF(1) + 3, 7}
+};
 
 /* One message of each kind, about the incarnation and the round. */
 static void make(enum msg_type type, uint64_t incarnation, uint64_t round, struct msg *ret_msg)
 {
-    static const struct msg_held held[] = {
-        {COMMIT_FIRST_OF(1),      7},
-        { COMMIT_FIRST_OF(1) + 3, 7}
-    };
     static const uint64_t missing[] = { 2, 4, 99 };
     struct msg msg = { .type = type, .incarnation = incarnation, .round = round };
 
@@ -159,10 +159,12 @@ static enum msg_type likely(const struct core_view *view, uint64_t incarnation)
 {
     const struct view_worker *worker = find_worker(view, incarnation);
 
+    if (!rng_below(&rng, 2000))
+        return MSG_FINISHED;
     if (!worker || !rng_below(&rng, 40))
-        return (enum msg_type)(301 + rng_below(&rng, 17));
-    if (!rng_below(&rng, 60))
-        return rng_below(&rng, 2) ? MSG_EXITED : MSG_FINISHED;
+        return (enum msg_type)(301 + rng_below(&rng, 14));
+    if (!rng_below(&rng, 200))
+        return rng_below(&rng, 3) ? MSG_EXITED : MSG_STALLED;
     switch (worker->state) {
     case WORKER_LAUNCHING: return rng_below(&rng, 9) ? MSG_LAUNCHED : MSG_LAUNCH_FAILED;
     case WORKER_BOOTING: return MSG_READY;
@@ -189,6 +191,8 @@ static int random_msg(void)
     rc = core_view(tape.core, &view);
     incarnation = pick_worker(&view);
     if (!rc) {
+        if (rng_below(&rng, 8) && view.commit)
+            held[1].commit = view.commit + rng_below(&rng, 3);
         make(likely(&view, incarnation), incarnation, view.round, &msg);
         if (msg.type == MSG_PREPARED && rng_below(&rng, 20))
             msg.round = view.next;
@@ -299,7 +303,7 @@ static int random_connection(struct tape_host *host)
 
     if (!host->peer || !rng_below(&rng, 10))
         return rng_below(&rng, 4) ? honest_hello(host) : random_hello(host);
-    if (rng_below(&rng, 3))
+    if (rng_below(&rng, 6))
         return 0;
     snprintf(line, sizeof(line), "closed %s", host->name);
     return tape_do(&tape, line);
@@ -341,12 +345,12 @@ static int random_event(void)
     if (tape.over)
         return next_job(tape.digest);
     switch (rng_below(&rng, 80)) {
-    case 0: return rng_below(&rng, 3) ? 0 : random_hosts();
+    case 0: return rng_below(&rng, 5) ? 0 : random_hosts();
     case 1: return random_connection(host);
-    case 2: return rng_below(&rng, 3) ? 0 : random_operator(name);
-    case 3: return tape_wait(&tape, (int64_t)rng_below(&rng, 20) * TIME_S);
+    case 2: return rng_below(&rng, 5) ? 0 : random_operator(name);
+    case 3: return rng_below(&rng, 3) ? 0 : tape_wait(&tape, (int64_t)rng_below(&rng, 20) * TIME_S);
     case 4: return tape_wait(&tape, (int64_t)rng_below(&rng, TIME_S));
-    case 5: return rng_below(&rng, 10) ? 0 : next_driver();
+    case 5: return rng_below(&rng, 15) ? 0 : next_driver();
     case 6: return rng_below(&rng, 100) ? 0 : tape_do(&tape, "stop me");
     default: return random_msg();
     }
@@ -360,6 +364,7 @@ static int play(uint64_t seed, unsigned steps, uint64_t *ret_digest, uint64_t *r
     int rc;
 
     rng_seed(&rng, seed);
+    held[1].commit = held[0].commit;
     rc = next_job(0);
     *ret_rounds = 0;
     for (unsigned i = 0; i < steps && !rc; i++) {
