@@ -100,7 +100,7 @@ void agents_expire(struct core *core)
     for (size_t i = 0; i < core->hosts.count; i++) {
         struct core_host *host = core->hosts.items[i];
         bool starting = host->agent == AGENT_STARTING;
-        int64_t until_us = starting ? time_add(host->started_us, core->config.start_timeout_us)
+        int64_t until_us = starting ? time_add(host->started_us, core->config.agent_start_us)
                                     : time_add(host->heard_us, core->config.lease_us);
 
         if (host->agent == AGENT_NONE)

@@ -22,6 +22,7 @@ struct core_config {
     int64_t driver_grace_us;    /* how long workers train on without a driver */
     int64_t discovery_us;       /* from the end of one discovery to the next */
     int64_t elastic_timeout_us; /* how long the job may stand without enough workers */
+    int64_t agent_start_us;     /* from the start of an agent to its hello */
     int64_t start_timeout_us;   /* from the launch of a worker to its READY */
     int64_t gather_us;          /* how long those that are ready wait for others that boot */
     int64_t prepare_us;         /* for the connections of a new round */

@@ -118,6 +118,7 @@ static void close_membership(struct core *core)
     if (core->next.number)
         change_abandon(core, "the job is finishing");
     sm_move(&core->sm, JOB_FINISHING, core->now_us, "");
+    core->closed_us = core->now_us;
     core->over_deadline_us = time_add(core->now_us, core->config.stall_us);
     clock_want(core, core->over_deadline_us);
     for (size_t i = 0; (worker = roster_next(core, &i));) {
@@ -128,6 +129,30 @@ static void close_membership(struct core *core)
     }
     if (broken)
         dismiss_all(core);
+}
+
+/* All that have trained in this round have finished. A member that has not cannot begin without
+ * them; unless it was just not heard of yet, it need not be waited for long. */
+static bool nobody_trains(const struct core *core)
+{
+    return core->finished >= core->current.entered && core->count[WORKER_MEMBER] > 0;
+}
+
+static void hurry(struct core *core)
+{
+    int64_t soon_us = time_add(core->now_us, core->config.lease_us);
+
+    if (job_state(core) != JOB_FINISHING || core->dismissed || !nobody_trains(core) ||
+        soon_us >= core->over_deadline_us)
+        return;
+    core->over_deadline_us = soon_us;
+    clock_want(core, soon_us);
+}
+
+void finish_on_recovering(struct core *core, const struct worker *worker)
+{
+    if (is_unfinished(worker))
+        dismiss(core, worker);
 }
 
 void finish_on_finished(struct core *core, struct worker *worker, const struct msg *msg)
@@ -147,6 +172,7 @@ void finish_on_finished(struct core *core, struct worker *worker, const struct m
     CORE_TRACE(core, "%s has finished", worker_name(worker, name));
     if (job_state(core) < JOB_FINISHING)
         close_membership(core);
+    hurry(core);
 }
 
 void finish_failed_late(struct core *core, const struct worker *worker, const char *why)
@@ -250,6 +276,12 @@ void finish_expire(struct core *core)
     }
     if (job_state(core) != JOB_FINISHING)
         return;
+    if (!core->dismissed && !nobody_trains(core) &&
+        core->now_us < time_add(core->closed_us, core->config.stall_us)) {
+        core->over_deadline_us = time_add(core->closed_us, core->config.stall_us);
+        clock_want(core, core->over_deadline_us);
+        return;
+    }
     for (size_t i = 0; core->dismissed && (worker = roster_next(core, &i));)
         if (is_unfinished(worker))
             loss_kill(core, worker, "the job is done, and it does not end", true,

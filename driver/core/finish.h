@@ -9,6 +9,9 @@
 
 void finish_on_finished(struct core *core, struct worker *worker, const struct msg *msg);
 
+/* A member cannot go on, as others have finished: it is dismissed. */
+void finish_on_recovering(struct core *core, const struct worker *worker);
+
 /* A worker that had finished did not end with 0. */
 void finish_failed_late(struct core *core, const struct worker *worker, const char *why);
 

@@ -138,7 +138,7 @@ static void lose(struct core *core, struct worker *worker, const struct ending *
 
     ASSERT(was != WORKER_DOOMED && was != WORKER_ENDED);
     CORE_TRACE(core, "%s: %s%s", worker_name(worker, name), why,
-               to_blame ? "" : " (not counted as a failure)");
+               to_blame || is_clean(ending) ? "" : " (not counted as a failure)");
     judge(core, worker, ending, why, to_blame);
     roster_move(core, worker, to);
     round_lost(core, worker, was,

@@ -379,6 +379,10 @@ void round_on_recovering(struct core *core, struct worker *worker, const struct 
         tell_drain(core, worker, 0, "it was to leave, and the round is revoked");
         return;
     }
+    if (job_state(core) == JOB_FINISHING) {
+        finish_on_recovering(core, worker);
+        return;
+    }
     if (state == WORKER_MEMBER && (is_current || (is_switching && !worker->entered)) &&
         job_state(core) <= JOB_PENDING) {
         const char *why = tell_text(core, "%s: its collectives failed", worker_name(worker, name));

@@ -114,7 +114,7 @@ static void start_agents(struct core *core)
         if (host->agent == AGENT_NONE) {
             host->agent = AGENT_STARTING;
             host->started_us = core->now_us;
-            clock_want(core, time_add(core->now_us, core->config.start_timeout_us));
+            clock_want(core, time_add(core->now_us, core->config.agent_start_us));
             tell_start_agent(core, host);
         }
         if (host->agent != AGENT_THERE) {

@@ -89,6 +89,7 @@ struct core {
     int64_t enter_deadline_us;
     int64_t short_since_us; /* TIME_NEVER: it is not short of workers */
     int64_t short_left_us;
+    int64_t closed_us; /* when the first had finished */
     int64_t over_deadline_us;
     bool dismissed;         /* DONE was told */
     uint32_t late_failures; /* of workers that had finished */

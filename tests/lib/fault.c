@@ -3,6 +3,7 @@
 static struct {
     uint64_t count;
     uint64_t fail_at;
+    bool held;
 } faults[FAULT_KINDS];
 
 const char *fault_name(enum fault_kind kind)
@@ -18,8 +19,18 @@ void fault_arm(enum fault_kind kind, uint64_t k)
     faults[kind].fail_at = k;
 }
 
+bool fault_hold(enum fault_kind kind, bool held)
+{
+    bool before = faults[kind].held;
+
+    faults[kind].held = held;
+    return before;
+}
+
 bool fault_now(enum fault_kind kind)
 {
+    if (faults[kind].held)
+        return false;
     faults[kind].count++;
     return faults[kind].count == faults[kind].fail_at;
 }

@@ -18,6 +18,9 @@ const char *fault_name(enum fault_kind kind);
 /* The k-th operation of this kind from now fails (1 = the next one); 0: none does. */
 void fault_arm(enum fault_kind kind, uint64_t k);
 
+/* While it is held, an operation of this kind neither fails nor counts. Returns what was. */
+bool fault_hold(enum fault_kind kind, bool held);
+
 /* Called by the faked operation: true when it is to fail now. */
 bool fault_now(enum fault_kind kind);
 

@@ -1,0 +1,479 @@
+#include "tests/lib/world_app.h"
+
+#include "base/mem.h"
+#include "base/panic.h"
+#include "proto/commit.h"
+#include "tests/lib/world_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RETURN_US      50 /* from the end of a call to what its caller does next */
+#define RESTORE_US     (2 * TIME_MS)
+#define FETCH_AGAIN_US (200 * TIME_MS)
+#define NOBODY_US      (2 * TIME_S) /* connections to who is not there fail after that */
+
+/* ---- the loop's place ----------------------------------------------------------------------- */
+
+static void go(struct world_worker *worker, enum world_place place)
+{
+    worker->loop.place = place;
+    worker->loop.token++;
+}
+
+/* An event for where the loop is now; elsewhere it is for nobody. */
+static void later(struct world *world, struct world_worker *worker, int64_t after_us,
+                  world_run_fn *run)
+{
+    world_after(world, after_us, run, worker, NULL, worker->loop.token);
+}
+
+static struct world_worker *here(struct world_event *event)
+{
+    struct world_worker *worker = event->who;
+
+    if (!process_takes(&worker->process, event) || worker->loop.token != event->number)
+        return NULL;
+    return worker;
+}
+
+static bool is_cancelled(const struct world_worker *worker)
+{
+    return worker->loop.round->number <= worker->loop.cancelled;
+}
+
+static struct world_kept *kept_of(struct world_worker *worker)
+{
+    return &worker->agent->kept[worker->slot];
+}
+
+/* ---- building, and waiting for a round ------------------------------------------------------ */
+
+static size_t held_list(const struct world_kept *kept, struct msg_held items[2])
+{
+    for (size_t i = 0; i < kept->count; i++)
+        items[i] = (struct msg_held){ kept->items[i].commit, model_checksum(kept->items[i].model) };
+    return kept->count;
+}
+
+static void on_built(struct world *world, struct world_event *event)
+{
+    static const struct msg_entry entries[] = {
+        {"weights", 4096, ENTRY_REPLICATED}
+    };
+    struct world_worker *worker = here(event);
+    struct msg_held held[2];
+    struct msg_ready ready = {
+        .manifest = 42, .entries = {entries, 1},
+             .held = { held,   0}
+    };
+    struct session_event told = { .kind = SESSION_RUN, .ready = &ready };
+    char address[40];
+    const char *const addresses[] = { address };
+
+    if (!worker)
+        return;
+    snprintf(address, sizeof(address), "%s:%u", worker->host->name, 4000 + worker->slot);
+    ready.addresses = (struct msg_texts){ addresses, 1 };
+    worker->loop.held = *kept_of(worker);
+    worker->loop.settled = true;
+    ready.held.count = held_list(&worker->loop.held, held);
+    worker_tell(world, worker, &told);
+}
+
+void app_build(struct world *world, struct world_worker *worker)
+{
+    later(world, worker, world_between(world, world->shape.build), on_built);
+}
+
+/* ---- how a call of the library ends --------------------------------------------------------- */
+
+static void on_returned(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = here(event);
+    struct session_event told = { .kind = SESSION_RETURNED, .text = "" };
+
+    if (!worker)
+        return;
+    told.code = worker->loop.code;
+    worker_tell(world, worker, &told);
+}
+
+static void train_returns(struct world *world, struct world_worker *worker, int code)
+{
+    worker->loop.code = code;
+    go(worker, LOOP_RETURNED);
+    later(world, worker, RETURN_US, on_returned);
+}
+
+static void sync_fails(struct world *world, struct world_worker *worker)
+{
+    struct session_event told = { .kind = SESSION_SYNCED, .code = HVD_E_REVOKED };
+
+    told.round = worker->loop.round->number;
+    go(worker, LOOP_OUTSIDE);
+    worker_tell(world, worker, &told);
+}
+
+/* A collective ends with an error: it was cancelled, or noticed by itself that a peer is gone. */
+static void on_failed(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = here(event);
+
+    if (!worker)
+        return;
+    if (worker->loop.place == LOOP_CONNECTING || worker->loop.place == LOOP_SYNCING)
+        sync_fails(world, worker);
+    else if (worker->loop.place == LOOP_COLLECTIVE)
+        train_returns(world, worker, HVD_E_REVOKED);
+}
+
+static void cancel(struct world *world, struct world_worker *worker, uint64_t round)
+{
+    if (round > worker->loop.cancelled)
+        worker->loop.cancelled = round;
+    if (worker->loop.round && is_cancelled(worker))
+        later(world, worker, RETURN_US, on_failed);
+}
+
+/* ---- the training --------------------------------------------------------------------------- */
+
+static void on_computed(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = here(event);
+
+    if (!worker)
+        return;
+    if (is_cancelled(worker)) {
+        train_returns(world, worker, HVD_E_REVOKED);
+        return;
+    }
+    go(worker, LOOP_COLLECTIVE);
+    round_try(world, worker->loop.round);
+}
+
+static void compute(struct world *world, struct world_worker *worker)
+{
+    go(worker, LOOP_COMPUTING);
+    later(world, worker, world_between(world, world->shape.step) + worker->loop.stall_us,
+          on_computed);
+    worker->loop.stall_us = 0;
+}
+
+static void keep(struct world *world, struct world_worker *worker, uint64_t commit)
+{
+    check_commit(world, worker, commit);
+    kept_put(kept_of(worker), commit, worker->loop.model);
+    world->stats.commits++;
+}
+
+static void check(struct world *world, struct world_worker *worker)
+{
+    struct session_event told = { .kind = SESSION_CHECK, .check = worker->loop.checks++ };
+
+    if (!worker->loop.watched && !world->shape.always_check) {
+        compute(world, worker);
+        return;
+    }
+    go(worker, LOOP_CHECKING);
+    worker_tell(world, worker, &told);
+}
+
+/* The collective of a step is done for this worker. */
+void app_stepped(struct world *world, struct world_worker *worker)
+{
+    struct world_loop *loop = &worker->loop;
+    struct msg_entered entered = { .commit = loop->round->commit };
+    struct session_event told = { .kind = SESSION_STEPPED, .entered = &entered };
+
+    loop->model.step++;
+    loop->model.hash =
+        (loop->model.hash ^ loop->round->number) * UINT64_C(0x9e3779b97f4a7c15) + loop->model.step;
+    loop->steps++;
+    world->stats.steps++;
+    go(worker, LOOP_COMPUTING); /* events for the collective are for nobody now */
+    if (loop->steps == 1) {
+        told.round = loop->round->number;
+        worker_tell(world, worker, &told);
+        if (!worker->process.alive)
+            return;
+    }
+    if (loop->model.step % world->shape.commit_every == 0)
+        keep(world, worker, COMMIT_FIRST_OF(loop->round->number) | ++loop->commit_place);
+    if (loop->model.step >= world->length) {
+        check_finish(world, worker);
+        train_returns(world, worker, 0);
+    } else {
+        check(world, worker);
+    }
+}
+
+/* ---- entering a round ----------------------------------------------------------------------- */
+
+static void train_begins(struct world *world, struct world_worker *worker)
+{
+    struct session_event told = { .kind = SESSION_SYNCED };
+
+    told.round = worker->loop.round->number;
+    worker->loop.checks = 0;
+    worker->loop.steps = 0;
+    worker->loop.commit_place = 0;
+    if (worker->loop.model.step < world->length) {
+        compute(world, worker);
+    } else {
+        check_finish(world, worker);
+        train_returns(world, worker, 0); /* its commit is that of the last step */
+    }
+    worker_tell(world, worker, &told);
+}
+
+static bool has(const struct world_kept *kept, uint64_t commit, struct world_model *ret_model)
+{
+    for (size_t i = 0; i < kept->count; i++) {
+        if (kept->items[i].commit == commit) {
+            *ret_model = kept->items[i].model;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* From a holder whose agent lives and can be reached. 0, HVD_E_BUSY: not now; HVD_E_LOST. */
+static int fetch(const struct world *world, const struct world_worker *worker,
+                 struct world_model *ret_model)
+{
+    const struct world_round *round = worker->loop.round;
+    int rc = HVD_E_LOST;
+
+    for (size_t i = 0; i < round->holders.count; i++) {
+        const struct world_worker *holder = world_worker_of(world, round->holders.items[i]);
+        bool near = holder && holder->host == worker->host;
+
+        if (!holder || !holder->agent->process.alive || !holder->host->up)
+            continue;
+        if (!near && (!host_reachable(holder->host) || !host_reachable(worker->host)))
+            rc = HVD_E_BUSY;
+        else if (has(&holder->agent->kept[holder->slot], round->commit, ret_model))
+            return 0;
+        else if (holder->process.alive)
+            rc = HVD_E_BUSY;
+    }
+    return rc;
+}
+
+static void on_fetched(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = here(event);
+    struct world_model model;
+    int rc;
+
+    if (!worker)
+        return;
+    if (is_cancelled(worker)) {
+        sync_fails(world, worker);
+        return;
+    }
+    rc = fetch(world, worker, &model);
+    if (!rc) {
+        worker->loop.model = model;
+        keep(world, worker, worker->loop.round->commit);
+        train_begins(world, worker);
+    } else if (rc == HVD_E_BUSY) {
+        later(world, worker, FETCH_AGAIN_US, on_fetched);
+    } else if (world->shape.quirks && world_coin(world, 2)) {
+        later(world, worker, TIME_S, on_failed); /* else it waits until it is cancelled */
+    }
+}
+
+static bool holds_it(const struct world_worker *worker)
+{
+    const struct msg_ids *holders = &worker->loop.round->holders;
+
+    for (size_t i = 0; i < holders->count; i++) {
+        if (holders->items[i] == worker->incarnation)
+            return true;
+    }
+    return false;
+}
+
+static void on_connected(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = here(event);
+    struct world_model model;
+
+    if (!worker)
+        return;
+    if (is_cancelled(worker)) {
+        sync_fails(world, worker);
+        return;
+    }
+    go(worker, LOOP_SYNCING);
+    if (has(kept_of(worker), worker->loop.round->commit, &model)) {
+        worker->loop.model = model;
+        train_begins(world, worker);
+    } else if (holds_it(worker)) {
+        keep(world, worker, worker->loop.round->commit); /* nobody had any: its live state is it */
+        train_begins(world, worker);
+    } else {
+        later(world, worker, world_between(world, world->shape.fetch), on_fetched);
+    }
+}
+
+void app_connected(struct world *world, struct world_worker *worker)
+{
+    int64_t after_us = worker->loop.prepared ? 200 : world_between(world, world->shape.connect);
+
+    later(world, worker, after_us, on_connected);
+}
+
+static void enter(struct world *world, struct world_worker *worker,
+                  const struct session_action *action)
+{
+    check_place(world, worker, LOOP_OUTSIDE, LOOP_RETURNED, "DO_ENTER");
+    worker->loop.round = round_enter(world, worker, action->msg);
+    worker->loop.prepared = action->yes;
+    worker->loop.settled = false;
+    go(worker, LOOP_CONNECTING);
+    check_enter(world, worker, action->msg);
+    if (is_cancelled(worker))
+        later(world, worker, RETURN_US, on_failed);
+    else if (worker->loop.round->broken && world->shape.quirks && world_coin(world, 2))
+        later(world, worker, NOBODY_US, on_failed);
+    round_try(world, worker->loop.round);
+}
+
+/* ---- beside the loop ------------------------------------------------------------------------ */
+
+/* number: the round. */
+static void on_prepared(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = event->who;
+    struct session_event told = { .kind = SESSION_PREPARED, .round = event->number };
+
+    if (process_takes(&worker->process, event))
+        worker_tell(world, worker, &told);
+}
+
+static void on_not_prepared(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = event->who;
+    struct session_event told = { .kind = SESSION_PREPARED,
+                                  .round = event->number,
+                                  .code = HVD_E_LOST,
+                                  .text = "a peer does not answer" };
+
+    if (process_takes(&worker->process, event))
+        worker_tell(world, worker, &told);
+}
+
+static void prepare(struct world *world, struct world_worker *worker,
+                    const struct session_action *action)
+{
+    const struct msg_member_list *members = &action->msg->u.prepare.members;
+    bool there = !world->shape.quirks || !world_coin(world, 100);
+
+    for (size_t i = 0; i < members->count; i++) {
+        const struct world_worker *member = world_worker_of(world, members->items[i].incarnation);
+
+        if (!member || !member->process.alive || !host_reachable(member->host))
+            there = false;
+    }
+    if (there)
+        world_after(world, world_between(world, world->shape.connect), on_prepared, worker, NULL,
+                    action->round);
+    else
+        world_after(world, NOBODY_US, on_not_prepared, worker, NULL, action->round);
+}
+
+static void on_settled(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = here(event);
+    struct msg_held items[2];
+    struct msg_held_list held = { items, 0 };
+    struct session_event told = { .kind = SESSION_SETTLED, .held = &held };
+
+    if (!worker)
+        return;
+    worker->loop.held = *kept_of(worker);
+    worker->loop.settled = true;
+    if (worker->loop.held.count)
+        worker->loop.model = worker->loop.held.items[0].model;
+    held.count = held_list(&worker->loop.held, items);
+    go(worker, LOOP_OUTSIDE);
+    worker_tell(world, worker, &told);
+}
+
+static void on_exit(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = here(event);
+    int code;
+
+    if (!worker)
+        return;
+    code = worker->loop.code;
+    if (code < 0)
+        worker->blamed = true;
+    worker_die(world, worker, ENDED_EXIT, code < 0 ? 1 : 0);
+}
+
+static void answer(struct world *world, struct world_worker *worker, int code)
+{
+    check_place(world, worker, LOOP_CHECKING, LOOP_CHECKING, "DO_ANSWER");
+    if (code)
+        train_returns(world, worker, code);
+    else
+        compute(world, worker);
+}
+
+void app_do(struct world *world, struct world_worker *worker, const struct session_action *action)
+{
+    switch (action->kind) {
+    case DO_WATCH: worker->loop.watched = action->yes; break;
+    case DO_PREPARE: prepare(world, worker, action); break;
+    case DO_ABANDON: break;
+    case DO_CANCEL: cancel(world, worker, action->round); break;
+    case DO_COMMIT:
+        check_place(world, worker, LOOP_CHECKING, LOOP_CHECKING, "DO_COMMIT");
+        keep(world, worker, action->commit);
+        break;
+    case DO_ANSWER: answer(world, worker, action->code); break;
+    case DO_RESTORE:
+        check_place(world, worker, LOOP_OUTSIDE, LOOP_RETURNED, "DO_RESTORE");
+        go(worker, LOOP_RESTORING);
+        later(world, worker, RESTORE_US, on_settled);
+        break;
+    case DO_ENTER: enter(world, worker, action); break;
+    case DO_RETURN:
+        worker->loop.code = action->code;
+        go(worker, LOOP_OVER);
+        later(world, worker, world_between(world, world->shape.local), on_exit);
+        break;
+    default: PANIC("a session's action of kind %d", action->kind);
+    }
+}
+
+static void fail_by_itself(struct world *world, struct world_round *round)
+{
+    for (size_t i = 0; i < round->count; i++) {
+        struct world_worker *peer = round->members[i];
+
+        if (peer && peer->process.alive && peer->loop.round == round && world_coin(world, 4))
+            later(world, peer, TIME_MS + (int64_t)rng_below(&world->rng, NOBODY_US), on_failed);
+    }
+}
+
+/* Its peers notice nothing, or some do after a while, unless they have gone on by then. */
+void app_member_gone(struct world *world, struct world_worker *worker)
+{
+    for (size_t i = world->rounds.count; i-- > 0;) {
+        struct world_round *round = world->rounds.items[i];
+
+        for (size_t member = 0; member < round->count; member++) {
+            if (round->members[member] != worker || round->broken)
+                continue;
+            round->broken = true;
+            if (world->shape.quirks && world_coin(world, 3))
+                fail_by_itself(world, round);
+        }
+    }
+}

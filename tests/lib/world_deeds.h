@@ -1,0 +1,113 @@
+/*
+ * world_deeds.h: what can be done to a world, by a script or by chance. A deed is a value, so that
+ * it reads as what happens: world_at(w, 9 * TIME_S, kill_worker("a", 1)).
+ */
+#ifndef TESTS_LIB_WORLD_DEEDS_H
+#define TESTS_LIB_WORLD_DEEDS_H
+
+#include "base/base.h"
+
+struct world;
+
+/* D(NAME, text): us, slot and value mean what the functions below say. */
+#define DEEDS(D)                          \
+    D(KILL_WORKER, "kill worker")         \
+    D(FREEZE_WORKER, "freeze worker")     \
+    D(THAW_WORKER, "thaw worker")         \
+    D(EXIT_WORKER, "worker exits")        \
+    D(STALL_WORKER, "worker computes")    \
+    D(BOOT_NEXT, "next boot")             \
+    D(SPAWN_FAILS, "next spawn fails")    \
+    D(KILL_AGENT, "kill agent")           \
+    D(FREEZE_AGENT, "freeze agent")       \
+    D(THAW_AGENT, "thaw agent")           \
+    D(POWER_OFF, "power off")             \
+    D(POWER_ON, "power on")               \
+    D(CUT, "cut off")                     \
+    D(HEAL, "heal")                       \
+    D(BREAK_LINK, "break link")           \
+    D(REPEAT_FRAMES, "frames again")      \
+    D(KILL_DRIVER, "kill driver")         \
+    D(FREEZE_DRIVER, "freeze driver")     \
+    D(THAW_DRIVER, "thaw driver")         \
+    D(START_DRIVER, "start driver")       \
+    D(SLOW_DISK, "slow disk")             \
+    D(FAIL_DISK, "disk fails")            \
+    D(LIST_HOST, "list host")             \
+    D(UNLIST_HOST, "unlist host")         \
+    D(DISCOVERY_FAILS, "discovery fails") \
+    D(DISCOVERY_HANGS, "discovery hangs") \
+    D(DRAIN, "operator drains")           \
+    D(CLEAR, "operator clears")           \
+    D(STOP, "operator stops")             \
+    D(NOTICE, "notice")
+
+enum world_deed_kind {
+#define DEED_ENUM(name, text) DEED_##name,
+    DEEDS(DEED_ENUM)
+#undef DEED_ENUM
+        DEED_COUNT
+};
+
+#define DEED_HOST_MAX   24
+#define DEED_WHOLE_HOST UINT32_MAX
+
+/* Bugs that are planted between the cores and the world, to see that the world notices. */
+enum world_bug {
+    BUG_NONE,
+    BUG_STALE_EXIT,
+    BUG_LOST_NOTIFICATION,
+    BUG_WRONG_ROOT,
+    BUG_LAUNCH_ON_BARRED,
+    BUG_VISIBLE_BEFORE_DURABLE,
+    BUG_COUNT
+};
+
+/* What a process does instead of joining in the usual way. */
+enum world_boot { BOOT_USUAL, BOOT_EXITS, BOOT_SIGNAL, BOOT_SLOW };
+
+struct world_deed {
+    enum world_deed_kind kind;
+    char host[DEED_HOST_MAX];
+    uint32_t slot;
+    int value;
+    int64_t us;
+};
+
+const char *deed_name(enum world_deed_kind kind);
+
+/* Does it now; a deed that finds nobody to do it to does nothing. */
+void world_do(struct world *world, const struct world_deed *deed);
+
+struct world_deed kill_worker(const char *host, uint32_t slot);
+struct world_deed freeze_worker(const char *host, uint32_t slot);
+struct world_deed thaw_worker(const char *host, uint32_t slot);
+struct world_deed list_host(const char *host, uint32_t slot);
+struct world_deed clear_slot(const char *host, uint32_t slot);
+struct world_deed kill_agent(const char *host);
+struct world_deed freeze_agent(const char *host);
+struct world_deed thaw_agent(const char *host);
+struct world_deed power_off(const char *host);
+struct world_deed power_on(const char *host);
+struct world_deed cut_off(const char *host);
+struct world_deed heal(const char *host);
+struct world_deed break_link(const char *host);
+struct world_deed repeat_frames(const char *host);
+struct world_deed unlist_host(const char *host);
+struct world_deed spawn_fails(const char *host);
+struct world_deed stop_job(const char *host);
+struct world_deed kill_driver(void);
+struct world_deed freeze_driver(void);
+struct world_deed thaw_driver(void);
+struct world_deed start_driver(void);
+struct world_deed discovery_fails(void);
+struct world_deed discovery_hangs(void);
+struct world_deed exit_worker(const char *host, uint32_t slot, int code);
+struct world_deed stall_worker(const char *host, uint32_t slot, int64_t us);
+struct world_deed next_boot(const char *host, enum world_boot boot, int value, int64_t us);
+struct world_deed slow_disk(int64_t us);
+struct world_deed fail_disk(int64_t us); /* TIME_NEVER: for good, and the driver gives up */
+struct world_deed drain(const char *host, uint32_t slot, int64_t left_us);
+struct world_deed notice(const char *host, int64_t left_us);
+
+#endif

@@ -1,0 +1,215 @@
+#include "tests/lib/world_host.h"
+
+#include "base/mem.h"
+#include "base/panic.h"
+#include "tests/lib/fault.h"
+#include "tests/lib/world_state.h"
+
+#include <string.h>
+
+#define SSH_TIMEOUT_US (5 * TIME_S)
+#define REDIAL_US      (300 * TIME_MS)
+
+bool host_reachable(const struct world_host *host)
+{
+    return host->up && !host->cut[END_DRIVER] && !host->cut[END_AGENT];
+}
+
+/* ---- the agent's process -------------------------------------------------------------------- */
+
+static void perform(struct world *world, struct world_agent *agent,
+                    const struct agent_action *action)
+{
+    struct world_worker *worker = NULL;
+
+    if (action->kind == AGENT_DO_SEND_WORKER || action->kind == AGENT_DO_DROP) {
+        ASSERT(action->worker < agent->workers.count);
+        worker = agent->workers.items[action->worker];
+    } else if (action->kind == AGENT_DO_TERM || action->kind == AGENT_DO_KILL) {
+        worker = world_worker_of(world, action->incarnation);
+        if (worker && worker->agent != agent)
+            worker = NULL;
+    }
+    switch (action->kind) {
+    case AGENT_DO_DIAL: link_dial(world, agent); break;
+    case AGENT_DO_HANG_UP:
+        agent->dialling = 0;
+        if (agent->link)
+            link_close(world, agent->link, END_AGENT);
+        break;
+    case AGENT_DO_SEND_DRIVER:
+        if (agent->link)
+            link_send(world, agent->link, END_DRIVER, frame_make(action->msg, world->codec));
+        break;
+    case AGENT_DO_SEND_WORKER:
+        if (worker)
+            worker_receive(world, worker, action->msg);
+        break;
+    case AGENT_DO_DROP:
+        if (worker)
+            worker_disconnect(world, worker);
+        break;
+    case AGENT_DO_SPAWN: worker_spawn(world, agent, action->msg); break;
+    case AGENT_DO_TERM:
+        if (worker)
+            worker_terminate(world, worker);
+        break;
+    case AGENT_DO_KILL:
+        if (worker) {
+            worker->told_to_end = true;
+            worker_die(world, worker, ENDED_SIGNAL, 9);
+        }
+        break;
+    case AGENT_DO_EXIT: agent_die(world, agent, false); break;
+    default: PANIC("an agent's action of kind %d", action->kind);
+    }
+}
+
+static void on_timer(struct world *world, struct world_event *event)
+{
+    struct world_agent *agent = event->who;
+    struct agent_event told = { .kind = AGENT_TIMER };
+
+    if (!process_takes(&agent->process, event))
+        return;
+    agent->process.timer_us = TIME_NEVER;
+    if (agent_deadline(agent->core) <= world->now_us)
+        agent_tell(world, agent, &told);
+    else
+        world_wake(world, &agent->process, agent_deadline(agent->core), on_timer, agent);
+}
+
+void agent_tell(struct world *world, struct world_agent *agent, struct agent_event *event)
+{
+    struct agent_action_list *list = &agent->actions;
+    int rc;
+
+    ASSERT(agent->process.alive && !list->count);
+    event->now_us = world->now_us;
+    fault_hold(FAULT_ALLOC, false);
+    rc = agent_step(agent->core, event, list);
+    fault_hold(FAULT_ALLOC, true);
+    if (rc) {
+        agent_action_list_clear(list);
+        world_mark(world, "the agent of %s ends: memory is out", agent->host->name);
+        agent->host->trouble_us = world->now_us;
+        agent_die(world, agent, false);
+        return;
+    }
+    for (size_t i = 0; i < list->count && agent->process.alive; i++)
+        perform(world, agent, &list->items[i]);
+    agent_action_list_clear(list);
+    if (agent->process.alive)
+        world_wake(world, &agent->process, agent_deadline(agent->core), on_timer, agent);
+}
+
+static void agent_config_of(const struct world *world, const struct world_host *host,
+                            struct agent_config *ret_config)
+{
+    const struct core_config *config = &world->shape.config;
+
+    *ret_config = (struct agent_config){ .job = config->job,
+                                         .host = host->name,
+                                         .agent = host->agent->number,
+                                         .cores = 8,
+                                         .memory_bytes = (uint64_t)1 << 30,
+                                         .min_np = config->min_np,
+                                         .max_np = config->max_np,
+                                         .beat_us = config->beat_us,
+                                         .lease_us = config->lease_us,
+                                         .driver_grace_us = config->driver_grace_us,
+                                         .redial_us = REDIAL_US,
+                                         .kill_grace_us = config->kill_grace_us,
+                                         .stall_warning_us = TIME_MIN,
+                                         .stall_shutdown_us = TIME_NEVER };
+}
+
+void agent_begin(struct world *world, struct world_host *host)
+{
+    struct agent_event start = { .kind = AGENT_START };
+    struct world_agent *agent = world_alloc(sizeof(*agent));
+
+    process_init(&agent->process);
+    agent->host = host;
+    agent->number = ++world->agent_id;
+    agent_action_list_init(&agent->actions);
+    *WORLD_PUSH(&world->agents) = agent;
+    host->agent = agent;
+    agent_config_of(world, host, &agent->config);
+    fault_hold(FAULT_ALLOC, false);
+    agent->core = agent_create(&agent->config, NULL);
+    fault_hold(FAULT_ALLOC, true);
+    if (agent->core)
+        agent_tell(world, agent, &start);
+    else
+        agent_die(world, agent, false);
+}
+
+/* Silently: the machine is gone with it, and nobody is told anything. */
+void agent_die(struct world *world, struct world_agent *agent, bool silently)
+{
+    if (!agent->process.alive)
+        return;
+    process_end(&agent->process);
+    agent->dialling = 0;
+    if (agent->link && silently) {
+        agent->link->ends[END_AGENT].open = false;
+        agent->link = NULL;
+    } else if (agent->link) {
+        link_close(world, agent->link, END_AGENT);
+    }
+    for (size_t i = 0; i < world->workers.count; i++) {
+        struct world_worker *worker = world->workers.items[i];
+
+        if (worker->agent == agent && worker->process.alive)
+            worker_orphaned(world, worker, silently);
+    }
+    for (size_t i = 0; i < WORLD_SLOTS_MAX; i++)
+        agent->kept[i].count = 0;
+    agent_free(agent->core);
+    agent->core = NULL;
+}
+
+void agent_release(struct world_agent *agent)
+{
+    process_end(&agent->process);
+    agent_free(agent->core);
+    agent_action_list_release(&agent->actions);
+    VEC_RELEASE(&agent->workers);
+    mem_free(agent);
+}
+
+/* ---- ssh ------------------------------------------------------------------------------------ */
+
+/* number: of the host. */
+static void on_ssh(struct world *world, struct world_event *event)
+{
+    struct world_driver *driver = event->who;
+    struct world_host *host = world->hosts.items[event->number];
+    struct event told = { .kind = EVENT_AGENT_FAILED,
+                          .host = host->name,
+                          .text = "ssh: connect: no route to host" };
+
+    if (host_reachable(host)) {
+        if (!host->agent || !host->agent->process.alive)
+            agent_begin(world, host);
+        return;
+    }
+    if (process_takes(&driver->process, event))
+        driver_step(world, driver, &told);
+}
+
+void host_start_agent(struct world *world, struct world_driver *driver, const char *name)
+{
+    for (size_t i = 0; i < world->hosts.count; i++) {
+        const struct world_host *host = world->hosts.items[i];
+
+        if (strcmp(host->name, name) != 0)
+            continue;
+        world_after(world,
+                    host_reachable(host) ? world_between(world, world->shape.ssh) : SSH_TIMEOUT_US,
+                    on_ssh, driver, NULL, i);
+        return;
+    }
+    world_violate(world, "4", "an agent is wanted on %s, which there is not", name);
+}

@@ -1,0 +1,151 @@
+/* What the members of a round do together: connect, and step. */
+#include "base/mem.h"
+#include "base/panic.h"
+#include "tests/lib/world_state.h"
+
+#define COLLECTIVE_US TIME_MS
+
+uint64_t model_checksum(struct world_model model)
+{
+    return (model.hash ^ model.step) * UINT64_C(0xbf58476d1ce4e5b9) | 1;
+}
+
+void kept_put(struct world_kept *kept, uint64_t commit, struct world_model model)
+{
+    if (kept->count && kept->items[0].commit == commit) {
+        kept->items[0].model = model;
+        return;
+    }
+    kept->items[1] = kept->items[0];
+    kept->items[0].commit = commit;
+    kept->items[0].model = model;
+    if (kept->count < 2)
+        kept->count++;
+}
+
+struct world_round *world_round_of(const struct world *world, uint64_t number)
+{
+    for (size_t i = world->rounds.count; i-- > 0;) {
+        if (world->rounds.items[i]->number == number)
+            return world->rounds.items[i];
+    }
+    return NULL;
+}
+
+static struct world_round *round_create(struct world *world, const struct msg *msg)
+{
+    const struct msg_round *said = &msg->u.round;
+    struct world_round *round = world_alloc(sizeof(*round));
+
+    round->number = msg->round;
+    round->frame = frame_make(msg, false);
+    round->commit = said->commit;
+    round->holders = round->frame->msg.u.round.holders;
+    round->count = said->members.count;
+    round->members = world_alloc(round->count * sizeof(struct world_worker *) + 1);
+    for (size_t i = 0; i < round->count; i++) {
+        round->members[i] = world_worker_of(world, said->members.items[i].incarnation);
+        if (!round->members[i] || !round->members[i]->process.alive)
+            round->broken = true;
+    }
+    *WORLD_PUSH(&world->rounds) = round;
+    return round;
+}
+
+struct world_round *round_enter(struct world *world, const struct world_worker *worker,
+                                const struct msg *msg)
+{
+    struct world_round *round = world_round_of(world, msg->round);
+
+    (void)worker;
+    return round ? round : round_create(world, msg);
+}
+
+/* Cut off from each other, its members wait. */
+static bool passable(const struct world_round *round)
+{
+    for (size_t i = 0; i < round->count; i++) {
+        if (!host_reachable(round->members[i]->host))
+            for (size_t k = 0; k < round->count; k++) {
+                if (round->members[k]->host != round->members[i]->host)
+                    return false;
+            }
+    }
+    return true;
+}
+
+/* All are there, at the same place and step. */
+static bool all_at(const struct world_round *round, enum world_place place)
+{
+    for (size_t i = 0; i < round->count; i++) {
+        const struct world_worker *member = round->members[i];
+
+        if (!member || member->loop.round != round || member->loop.place != place ||
+            !member->process.alive)
+            return false;
+        if (place == LOOP_COLLECTIVE && member->loop.steps != round->members[0]->loop.steps)
+            return false;
+    }
+    return round->count > 0;
+}
+
+static void on_frozen_stepped(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = event->who;
+
+    if (process_takes(&worker->process, event) && worker->loop.token == event->number)
+        app_stepped(world, worker);
+}
+
+/* Whoever dies in the middle of it leaves some with the result and some without. */
+static void on_collective(struct world *world, struct world_event *event)
+{
+    struct world_round *round = event->who;
+    bool whole = all_at(round, LOOP_COLLECTIVE);
+
+    round->finishing = false;
+    if (whole && !passable(round))
+        return; /* app_retry */
+    check_progress(world, round);
+    round->steps++;
+    for (size_t i = 0; i < round->count; i++) {
+        struct world_worker *member = round->members[i];
+
+        if (!member->process.alive || member->loop.round != round ||
+            member->loop.place != LOOP_COLLECTIVE || member->loop.cancelled >= round->number ||
+            member->loop.steps != event->number || (!whole && world_coin(world, 2)))
+            continue;
+        if (member->process.frozen)
+            world_after(world, 0, on_frozen_stepped, member, NULL, member->loop.token);
+        else
+            app_stepped(world, member);
+    }
+}
+
+void round_try(struct world *world, struct world_round *round)
+{
+    if (round->finishing)
+        return;
+    if (all_at(round, LOOP_COLLECTIVE) && passable(round)) {
+        round->finishing = true;
+        world_after(world, COLLECTIVE_US, on_collective, round, NULL,
+                    round->members[0]->loop.steps);
+    } else if (all_at(round, LOOP_CONNECTING) && passable(round) && !round->connected) {
+        round->connected = true;
+        for (size_t i = 0; i < round->count; i++)
+            app_connected(world, round->members[i]);
+    }
+}
+
+void app_retry(struct world *world)
+{
+    for (size_t i = world->rounds.count; i-- > 0;)
+        round_try(world, world->rounds.items[i]);
+}
+
+void world_round_release(struct world_round *round)
+{
+    frame_drop(round->frame);
+    mem_free(round->members);
+    mem_free(round);
+}

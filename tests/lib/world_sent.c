@@ -1,0 +1,199 @@
+/* What leaves a driver: durable before visible, and the commit that a round resumes from. */
+#include "proto/catalog.h"
+#include "proto/commit.h"
+#include "tests/lib/world_state.h"
+
+#include <inttypes.h>
+
+static bool same_members(const struct journal_record *record, const struct msg *msg)
+{
+    const struct msg_member_list *members = &msg->u.round.members;
+    bool same = record->members.count == members->count && record->commit == msg->u.round.commit &&
+                record->cause == msg->u.round.cause && record->previous == msg->u.round.previous;
+
+    for (size_t i = 0; same && i < members->count; i++)
+        same = record->members.items[i] == members->items[i].incarnation;
+    return same;
+}
+
+/* Of one member, as it last said: 0 when it does not hold it. */
+static uint64_t checksum_held(const struct world_worker *worker, uint64_t commit)
+{
+    const struct world_kept *held = &worker->loop.held;
+
+    for (size_t i = 0; i < held->count; i++) {
+        if (held->items[i].commit == commit)
+            return model_checksum(held->items[i].model);
+    }
+    return 0;
+}
+
+static bool is_holder(const struct msg_round *round, uint64_t incarnation)
+{
+    for (size_t i = 0; i < round->holders.count; i++) {
+        if (round->holders.items[i] == incarnation)
+            return true;
+    }
+    return false;
+}
+
+static void check_holders(struct world *world, const struct msg *msg, uint64_t highest)
+{
+    const struct msg_round *round = &msg->u.round;
+
+    if (!highest) {
+        if (round->commit != COMMIT_FIRST_OF(msg->round) || round->holders.count != 1)
+            world_violate(
+                world, "5",
+                "nobody holds a commit, and round %" PRIu64 " resumes from %" PRIu64 ":%u",
+                msg->round, COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit));
+        return;
+    }
+    if (round->commit != highest)
+        world_violate(world, "5",
+                      "round %" PRIu64 " resumes from %" PRIu64 ":%u, and a member holds %" PRIu64
+                      ":%u",
+                      msg->round, COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit),
+                      COMMIT_ROUND_OF(highest), COMMIT_PLACE_OF(highest));
+    for (size_t i = 0; i < round->members.count; i++) {
+        uint64_t incarnation = round->members.items[i].incarnation;
+        const struct world_worker *worker = world_worker_of(world, incarnation);
+
+        if (worker && (checksum_held(worker, highest) != 0) != is_holder(round, incarnation))
+            world_violate(world, "5", "round %" PRIu64 ": incarnation %" PRIu64 " %s", msg->round,
+                          incarnation,
+                          is_holder(round, incarnation) ? "is no holder of the commit"
+                                                        : "holds the commit, and is not named");
+    }
+}
+
+/* At a switch the commit is made by those who were there before. */
+static void check_switch(struct world *world, const struct msg *msg)
+{
+    const struct journal_record *before = durable_round(world, msg->u.round.previous);
+    const struct msg_round *round = &msg->u.round;
+
+    if (round->commit != COMMIT_FIRST_OF(msg->round))
+        world_violate(world, "5", "round %" PRIu64 " is switched to with another's commit",
+                      msg->round);
+    for (size_t i = 0; before && i < round->members.count; i++) {
+        bool survivor = false;
+
+        for (size_t k = 0; k < before->members.count; k++)
+            survivor = survivor || before->members.items[k] == round->members.items[i].incarnation;
+        if (survivor != is_holder(round, round->members.items[i].incarnation))
+            world_violate(world, "5", "round %" PRIu64 ": its holders are not its survivors",
+                          msg->round);
+    }
+}
+
+void check_round_told(struct world *world, const struct msg *msg)
+{
+    const struct msg_round *round = &msg->u.round;
+    uint64_t highest = 0;
+
+    for (size_t i = 0; i < round->members.count; i++) {
+        const struct world_worker *worker =
+            world_worker_of(world, round->members.items[i].incarnation);
+
+        if (!worker) {
+            world_violate(world, "5", "round %" PRIu64 " has a member that never ran", msg->round);
+            return;
+        }
+        if (round->cause != CAUSE_SWITCH && !worker->loop.settled)
+            world_violate(world, "5",
+                          "round %" PRIu64 ": incarnation %" PRIu64 " has not said what it holds",
+                          msg->round, worker->incarnation);
+        if (worker->loop.held.count && worker->loop.held.items[0].commit > highest)
+            highest = worker->loop.held.items[0].commit;
+    }
+    if (round->cause == CAUSE_SWITCH)
+        check_switch(world, msg);
+    else
+        check_holders(world, msg, highest);
+    if (round->commit < world->check.entered_commit)
+        world_violate(world, "5", "round %" PRIu64 " goes back behind what the last one began with",
+                      msg->round);
+}
+
+static void check_round(struct world *world, const struct msg *msg)
+{
+    const struct journal_record *record = durable_round(world, msg->round);
+
+    if (msg->round > world->check.told_round) {
+        world->check.told_round = msg->round;
+        check_round_told(world, msg);
+    }
+    if (!record)
+        world_violate(world, "6", "round %" PRIu64 " is told before it is durable", msg->round);
+    else if (!same_members(record, msg))
+        world_violate(world, "6", "round %" PRIu64 " is told otherwise than written", msg->round);
+}
+
+static void need(struct world *world, bool durable, const struct msg *msg, uint64_t number)
+{
+    if (!durable)
+        world_violate(world, "6", "%s of %" PRIu64 " leaves before what it rests on is durable",
+                      msg_kind(msg->type)->name, number);
+}
+
+static void check_durable_before(struct world *world, const struct msg *msg)
+{
+    struct world_check *check = &world->check;
+    const struct journal_record *round;
+    const struct world_worker *worker;
+    struct world_fact *fact;
+
+    switch (msg->type) {
+    case MSG_WELCOME_AGENT:
+        need(world, msg->term <= check->term, msg, msg->term);
+        if (msg->term > check->told_term)
+            check->told_term = msg->term;
+        break;
+    case MSG_LAUNCH:
+        fact = fact_of(world, msg->incarnation);
+        need(world, fact->launch != NULL, msg, msg->incarnation);
+        fact->told = true;
+        break;
+    case MSG_FORGET:
+        need(world, fact_of(world, msg->incarnation)->ended != NULL, msg, msg->incarnation);
+        worker = world_worker_of(world, msg->incarnation);
+        if (worker && worker->process.alive && worker->agent == worker->host->agent)
+            world_violate(world, "8", "incarnation %" PRIu64 " is to be forgotten, and runs",
+                          msg->incarnation);
+        break;
+    case MSG_PREPARE:
+        need(world, msg->round <= check->number, msg, msg->round);
+        if (msg->round > check->told_number)
+            check->told_number = msg->round;
+        break;
+    case MSG_PENDING: need(world, msg->u.pending.next <= check->number, msg, msg->round); break;
+    case MSG_SWITCH_AT:
+        round = durable_round(world, msg->u.switch_at.next);
+        need(world, round && round->check == msg->u.switch_at.check, msg, msg->u.switch_at.next);
+        break;
+    case MSG_ROUND: check_round(world, msg); break;
+    case MSG_DONE: need(world, check->finished || check->over, msg, msg->term); break;
+    default: break;
+    }
+}
+
+bool check_send(struct world *world, struct world_driver *driver, struct world_link *link,
+                struct world_frame *frame)
+{
+    struct hvd_err err = { .code = 0 };
+    bool arrives = bug_down(world, &frame->msg);
+
+    (void)link;
+    if (msg_allowed(frame->msg.type, LINK_DRIVER_TO_AGENT,
+                    frame->msg.type == MSG_WELCOME_AGENT || frame->msg.type == MSG_REFUSED
+                        ? WHEN_GREETING
+                        : WHEN_OPEN,
+                    &err))
+        world_violate(world, "protocol", "%s", err.text);
+    if (frame->msg.term && driver->term && frame->msg.term != driver->term)
+        world_violate(world, "6", "a frame of term %" PRIu64 " from the driver of %" PRIu64,
+                      frame->msg.term, driver->term);
+    check_durable_before(world, &frame->msg);
+    return arrives;
+}
