@@ -140,14 +140,14 @@ void clock_judge_shortage(struct core *core)
                                     core->first_failure));
         return;
     }
+    if (job_state(core) == JOB_RUNNING)
+        core->short_left_us = core->config.elastic_timeout_us;
     if (!now_short && core->short_since_us == TIME_NEVER)
         return;
     if (core->short_since_us != TIME_NEVER) {
         core->short_left_us -= core->now_us - core->short_since_us;
         core->short_since_us = core->now_us;
     }
-    if (job_state(core) == JOB_RUNNING)
-        core->short_left_us = core->config.elastic_timeout_us;
     if (!now_short) {
         core->short_since_us = TIME_NEVER;
         return;
