@@ -47,8 +47,9 @@ static int replay_ready(struct core *core, const struct journal_record *record)
     struct worker *worker = roster_worker(core, record->incarnation);
 
     core->anyone_joined = true;
+    if (!core->manifest_known)
+        core->manifest_digest = record->manifest; /* the first: a later one may have been refused */
     core->manifest_known = true;
-    core->manifest_digest = record->manifest;
     if (!worker)
         return 0;
     worker->joined = true;
