@@ -139,7 +139,7 @@ void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
     struct core_host *host;
     bool same_agent;
 
-    if (msg->term > core->term) {
+    if (msg->term > core->term && !strcmp(hello->job, core->config.job)) {
         finish_replaced(core, hello->host, msg->term);
         return;
     }
