@@ -86,13 +86,14 @@ void clock_forgive(struct core *core, int64_t since_us)
         core->hosts.items[i]->heard_us += since_us;
 }
 
-/* Every slot that is offered is barred until somebody clears it, and nobody is left. */
-static bool is_hopeless(const struct core *core)
+/* Every slot that is offered is barred until somebody clears it, and nobody is left: why the last
+ * one is. NULL: there is hope. */
+static const char *why_hopeless(const struct core *core)
 {
-    bool any = false;
+    const char *why = NULL;
 
     if (core->staying || core->going || job_state(core) > JOB_RECOVERING)
-        return false;
+        return NULL;
     for (size_t i = 0; i < core->listed.count; i++) {
         const struct core_host *host = core->listed.items[i];
 
@@ -101,11 +102,11 @@ static bool is_hopeless(const struct core *core)
                 blacklist_verdict(&core->blacklist, host->name, slot, core->now_us);
 
             if (verdict.state != BLACKLIST_BARRED)
-                return false;
-            any = true;
+                return NULL;
+            why = verdict.reason;
         }
     }
-    return any;
+    return why;
 }
 
 static bool is_short(const struct core *core)
@@ -134,10 +135,11 @@ static const char *shortage(struct core *core)
 void clock_judge_shortage(struct core *core)
 {
     bool now_short = is_short(core);
+    const char *hopeless = why_hopeless(core);
 
-    if (is_hopeless(core)) {
-        finish_fail(core, tell_text(core, "every slot is barred; the last failure was %s",
-                                    core->first_failure));
+    if (hopeless) {
+        finish_fail(core, tell_text(core, "every slot is barred until cleared; the last one for: %s",
+                                    hopeless));
         return;
     }
     if (job_state(core) == JOB_RUNNING)
