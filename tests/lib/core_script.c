@@ -108,8 +108,8 @@ static int64_t span_of(const char *text)
 static int read_held(struct words *words, struct msg_held_list *ret_held)
 {
     const char *at = script_value(words, "held");
-    struct msg_held *items = arena_alloc_array(&words->tape->memory, LIMIT_COMMITS_HELD,
-                                               sizeof(*items));
+    struct msg_held *items =
+        arena_alloc_array(&words->tape->memory, LIMIT_COMMITS_HELD, sizeof(*items));
 
     if (!items)
         return HVD_E_NOMEM;
@@ -224,9 +224,7 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
         msg->u.finished.code = (int32_t)strtol(second, NULL, 10);
         msg->u.finished.text = "diverged";
         break;
-    case MSG_EXITED:
-        script_ended(second, &msg->u.exited.ended, &msg->u.exited.value);
-        break;
+    case MSG_EXITED: script_ended(second, &msg->u.exited.ended, &msg->u.exited.value); break;
     case MSG_STALLED:
         msg->u.stalled.waited_us = span_of(second);
         msg->u.stalled.operation = "allreduce";
@@ -351,11 +349,9 @@ static int do_seat(struct words *words, enum event_kind kind)
 
     if (!host)
         return HVD_E_NOMEM;
-    return tape_step(words->tape, &(struct event){ .kind = kind,
-                                                   .host = host,
-                                                   .slot = slot,
-                                                   .left_us = left_us,
-                                                   .ask = 7 });
+    return tape_step(
+        words->tape,
+        &(struct event){ .kind = kind, .host = host, .slot = slot, .left_us = left_us, .ask = 7 });
 }
 
 static const struct {
@@ -363,8 +359,14 @@ static const struct {
     size_t at;
     bool is_time;
 } settings[] = {
-#define COUNT(name) { #name, offsetof(struct core_config, name), false }
-#define TIME(name)  { #name, offsetof(struct core_config, name##_us), true }
+#define COUNT(name)                                      \
+    {                                                    \
+#name, offsetof(struct core_config, name), false \
+    }
+#define TIME(name)                                           \
+    {                                                        \
+#name, offsetof(struct core_config, name##_us), true \
+    }
     COUNT(np),       COUNT(min_np), COUNT(max_np),    COUNT(reset_limit),    TIME(beat),
     TIME(lease),     TIME(gather),  TIME(prepare),    TIME(elastic_timeout), TIME(start_timeout),
     TIME(discovery), TIME(stall),   TIME(kill_grace), TIME(driver_grace),

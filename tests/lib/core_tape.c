@@ -132,8 +132,8 @@ static int keep_record(struct core_tape *tape, const struct journal_record *reco
     copy.host = keep_text(tape, record->host);
     copy.text = keep_text(tape, record->text);
     if (!copy.host || !copy.text || !keep_ids(tape, &copy.members) ||
-        !keep_ids(tape, &copy.holders) ||
-        !keep_texts(tape, &copy.addresses) || VEC_RESERVE(&tape->journal, 1, SIZE_MAX / sizeof(copy)))
+        !keep_ids(tape, &copy.holders) || !keep_texts(tape, &copy.addresses) ||
+        VEC_RESERVE(&tape->journal, 1, SIZE_MAX / sizeof(copy)))
         return HVD_E_NOMEM;
     tape->journal.items[tape->journal.count++] = copy;
     if (record->kind == JOURNAL_TERM)
@@ -176,7 +176,10 @@ static int take(struct core_tape *tape, const struct action *action, bool last)
     ASSERT(action->kind != ACTION_EXIT || last);
     buf_clear(&tape->bytes);
     rc = action_write(action, &tape->bytes);
-    if (rc && rc != HVD_E_NOMEM) {char x[900]; PANIC("%s", action_describe(action, x, sizeof(x)));}
+    if (rc && rc != HVD_E_NOMEM) {
+        char x[900];
+        PANIC("%s", action_describe(action, x, sizeof(x)));
+    }
     for (size_t i = 0; i < tape->bytes.length; i++)
         tape->digest = (tape->digest ^ (unsigned char)tape->bytes.data[i]) * 0x100000001b3;
     if (rc)

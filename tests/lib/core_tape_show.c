@@ -40,8 +40,8 @@ static int show_ended(uint32_t ended, int32_t value, struct buf *out)
 
 static int show_round_record(const struct journal_record *record, struct buf *out)
 {
-    int rc = buf_printf(out, " %" PRIu64 " %s after %" PRIu64, record->round,
-                        causes[record->cause], record->previous);
+    int rc = buf_printf(out, " %" PRIu64 " %s after %" PRIu64, record->round, causes[record->cause],
+                        record->previous);
 
     if (!rc)
         rc = show_commit(record->commit, out);
@@ -66,10 +66,10 @@ static int show_drain_record(const struct journal_record *record, struct buf *ou
 
     if (rc || !record->wall_us)
         return rc ? rc : buf_append_text(out, " ends");
-    return buf_printf(out, " until %s",
-                      time_format(record->wall_us == TIME_NEVER ? TIME_NEVER
-                                                                : record->wall_us - TAPE_WALL,
-                                  text));
+    return buf_printf(
+        out, " until %s",
+        time_format(record->wall_us == TIME_NEVER ? TIME_NEVER : record->wall_us - TAPE_WALL,
+                    text));
 }
 
 static int show_record(const struct journal_record *record, struct buf *out)
@@ -135,8 +135,7 @@ static int show_change(const struct msg *msg, struct buf *out)
         return buf_printf(out, " next %" PRIu64 " check %" PRIu64, msg->u.switch_at.next,
                           msg->u.switch_at.check);
     case MSG_ABANDON:
-        return buf_printf(out, " next %" PRIu64 ": %s", msg->u.abandon.next,
-                          msg->u.abandon.reason);
+        return buf_printf(out, " next %" PRIu64 ": %s", msg->u.abandon.next, msg->u.abandon.reason);
     case MSG_REVOKE:
         if (msg->u.revoke.lost.count)
             rc = show_ids(" lost ", &msg->u.revoke.lost, out);

@@ -43,9 +43,9 @@ static void make(enum msg_type type, uint64_t incarnation, uint64_t round, struc
         msg.u.notice = (struct msg_notice){ .left_us = 20 * TIME_S, .source = "" };
         break;
     case MSG_STALLED:
-        msg.u.stalled = (struct msg_stalled){ .waited_us = TIME_DAY,
-                                              .operation = "",
-                                              .missing = { missing, ARRAY_SIZE(missing) } };
+        msg.u.stalled = (struct msg_stalled){
+            .waited_us = TIME_DAY, .operation = "", .missing = {missing, ARRAY_SIZE(missing)}
+        };
         break;
     default: break;
     }
@@ -251,10 +251,9 @@ static int honest_hello(struct tape_host *host)
     for (size_t i = 0; !rc && i < view.host_count; i++)
         for (size_t k = 0; k < view.hosts[i].worker_count && count < ARRAY_SIZE(reports); k++)
             if (!strcmp(view.hosts[i].name, host->name))
-                reports[count++] = (struct msg_slot_report){
-                    .incarnation = view.hosts[i].workers[k].incarnation,
-                    .slot = view.hosts[i].workers[k].slot
-                };
+                reports[count++] =
+                    (struct msg_slot_report){ .incarnation = view.hosts[i].workers[k].incarnation,
+                                              .slot = view.hosts[i].workers[k].slot };
     core_view_release(&view);
     host->agent += !host->agent;
     msg.u.hello_agent = (struct msg_hello_agent){
