@@ -492,12 +492,15 @@ int tape_do(struct core_tape *tape, const char *line)
     struct words words = { .tape = tape };
     const struct msg_kind *kind;
     const char *verb;
+    int rc = 0;
 
     arena_release(&tape->memory);
     script_cut(&words, line);
     verb = script_plain(&words, 0);
-    if (strcmp(verb, "config") != 0 && strcmp(verb, "kill") != 0 && tape_core(tape))
-        return HVD_E_NOMEM;
+    if (strcmp(verb, "config") != 0 && strcmp(verb, "kill") != 0)
+        rc = tape_core(tape);
+    if (rc)
+        return rc;
     kind = kind_of(verb);
     if (kind)
         return do_msg(&words, kind);
