@@ -17,7 +17,7 @@
  *         world_expect_rounds(w, "4 3 4");
  *         world_expect_exit(w, 0);
  *     }
- *     STORY(a_worker_dies)            in the table of tests/stories/stories.c
+ *     STORIES(STORY(a_worker_dies, "one is killed; ..."))        see tests/stories/story.h
  *
  * What the drivers' traces and the script say is compared with tests/stories/golden/NAME.txt.
  */

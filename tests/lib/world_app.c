@@ -370,7 +370,8 @@ static void prepare(struct world *world, struct world_worker *worker,
                     const struct session_action *action)
 {
     const struct msg_member_list *members = &action->msg->u.prepare.members;
-    bool there = !world->shape.quirks || !world_coin(world, 100);
+    bool fails = world->shape.quirks && world_coin(world, 100);
+    bool there = !fails;
 
     for (size_t i = 0; i < members->count; i++) {
         const struct world_worker *member = world_worker_of(world, members->items[i].incarnation);
@@ -378,6 +379,7 @@ static void prepare(struct world *world, struct world_worker *worker,
         if (!member || !member->process.alive || !host_reachable(member->host))
             there = false;
     }
+    worker->blamed = worker->blamed || fails;
     if (there)
         world_after(world, world_between(world, world->shape.connect), on_prepared, worker, NULL,
                     action->round);

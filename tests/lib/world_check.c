@@ -254,6 +254,7 @@ void check_durable(struct world *world, const struct journal_record *record)
         else
             check->entered_commit = round->commit;
         break;
+    case JOURNAL_READY: check->joined = true; break;
     case JOURNAL_FINISHED: check_finished(world, record); break;
     case JOURNAL_ENDED:
         fact_of(world, record->incarnation)->ended = record;
@@ -281,12 +282,14 @@ void check_exit(struct world *world, const struct world_driver *driver)
     bool justified = world->check.state_lost || world->shape.plain ||
                      config->reset_limit != CORE_NO_RESET_LIMIT || config->blacklist.forever ||
                      world->stats.faults[DEED_STOP] || world->shape.faults == 0 ||
-                     strstr(world->exit_text, "every worker of round");
+                     strstr(world->exit_text, "every worker of round") ||
+                     strstr(world->exit_text, "every worker failed before it joined") ||
+                     strstr(world->exit_text, "a worker failed after it");
 
     (void)driver;
     if (world->exit_code != 0 && !justified)
         world_violate(world, "10", "the job fails for no good reason: %s", world->exit_text);
-    if (world->exit_code == 0 && !world->shape.plain && !world->check.finished)
+    if (world->exit_code == 0 && world->check.joined && !world->check.finished)
         world_violate(world, "10", "the job ends well, and nobody has finished: %s",
                       world->exit_text);
 }

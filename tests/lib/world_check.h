@@ -43,6 +43,7 @@ struct world_check {
     uint64_t told_round;     /* the highest whose ROUND was judged */
     uint64_t entered_commit; /* what the last ENTERED round began with */
     uint64_t progress;       /* the highest round that has made a step */
+    bool joined;             /* a READY is durable */
     bool finished;           /* a FINISHED is durable */
     bool over;
     bool state_lost;      /* when it was over, nobody held what it could have resumed from */

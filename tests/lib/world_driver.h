@@ -26,7 +26,7 @@ struct world_driver {
     struct world_told *told;
     uint64_t steps;
     bool stepping;
-    bool begun; /* its first record, the term, is durable */
+    bool begun;            /* its first record, the term, is durable */
     unsigned last_actions; /* it dies after so many more; 0: it does not */
 };
 

@@ -86,20 +86,13 @@ void world_train(struct world *world, uint64_t steps)
 
 /* ---- expectations --------------------------------------------------------------------------- */
 
-/* Where an allocation fails somebody dies who does not die in the story. */
-static bool is_tortured(const struct world *world)
-{
-    return world->shape.torture != 0;
-}
-
 void world_expect_rounds(struct world *world, const char *sizes)
 {
     char text[400] = "";
     size_t used = 0;
 
-    if (is_tortured(world))
-        return;
-
+    if (world->shape.torture)
+        return; /* one more process has died than the story says */
     for (size_t i = 0; i < world->check.rounds.count && used + 12 < sizeof(text); i++)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%zu", i ? " " : "",
                                  world->check.rounds.items[i]->members.count);
@@ -111,14 +104,14 @@ void world_expect_exit(struct world *world, int code)
 {
     if (!world->over)
         world_violate(world, "expected", "exit %d; it still runs", code);
-    else if (world->exit_code != code)
+    else if (!world->shape.torture && world->exit_code != code)
         world_violate(world, "expected", "exit %d; it was %d: %s", code, world->exit_code,
                       world->exit_text);
 }
 
 void world_expect_told(struct world *world, const char *part)
 {
-    if (!is_tortured(world) && !strstr(buf_text(&world->story), part))
+    if (!world->shape.torture && !strstr(buf_text(&world->story), part))
         world_violate(world, "expected", "a line with \"%s\"; there is none", part);
 }
 

@@ -187,8 +187,9 @@ static void check_failure(struct world *world, const struct blacklist_change *ch
                       fact->incarnation, worker->host->name, worker->slot, change->record.host,
                       slot);
     else if (left_in_order(worker) && !worker->blamed)
-        world_violate(world, "8", "incarnation %" PRIu64 " left in order, and is charged: %s",
-                      fact->incarnation, change->event.reason);
+        world_violate(world, "8",
+                      "incarnation %" PRIu64 " left in order with %d, and is charged: %s",
+                      fact->incarnation, worker->loop.code, change->event.reason);
     else if (!had_a_cause(world, worker))
         world_violate(world, "8", "incarnation %" PRIu64 " did nothing, and is charged: %s",
                       fact->incarnation, change->event.reason);

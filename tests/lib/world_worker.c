@@ -300,8 +300,10 @@ void worker_die(struct world *world, struct world_worker *worker, enum msg_ended
         send_up(world, worker, NULL);
     if (world->shape.quirks && world_coin(world, 8))
         seen_us += 20 * TIME_MS; /* late: the socket is the first witness */
-    if (seen_us <= worker->spawned_us)
+    if (seen_us < worker->spawned_us)
         seen_us = worker->spawned_us;
+    if (seen_us < worker->up_us)
+        seen_us = worker->up_us; /* what it had sent is brought first */
     world_after(world, seen_us - world->now_us, on_ended, worker, NULL, 0);
 }
 
