@@ -167,6 +167,7 @@ bool roster_connect(struct core *core, struct core_host *host, uint32_t peer)
     host->agent = AGENT_THERE;
     host->heard_us = core->now_us;
     host->sequence_heard = 0;
+    host->ending = false;
     if (host->listed)
         core->offered_slots += host->slots;
     return true;

@@ -18,7 +18,7 @@ static bool may_use_host(const struct core *core, const struct core_host *host)
     struct blacklist_verdict verdict =
         blacklist_verdict(&core->blacklist, host->name, BLACKLIST_WHOLE_HOST, core->now_us);
 
-    return host->listed && host->slots && !host->draining && verdict.state == BLACKLIST_OK;
+    return host->listed && host->slots && !host->draining && !host->ending && verdict.state == BLACKLIST_OK;
 }
 
 /* The seat is one that the job wants, whoever is in it. */
@@ -327,6 +327,7 @@ void seats_on_launch_failed(struct core *core, struct worker *worker, const stru
         .excused = msg->u.launch_failed.code == HVD_E_STATE,
     };
 
+    worker->host->ending = worker->host->ending || ending.excused;
     if (worker_state(worker) <= WORKER_BOOTING || worker_state(worker) == WORKER_DOOMED)
         loss_ended(core, worker, &ending);
 }
