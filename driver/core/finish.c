@@ -25,7 +25,7 @@ static void stop_all(struct core *core)
     for (size_t i = 0; i < core->hosts.count; i++)
         finish_tell_stop(core, core->hosts.items[i]);
     core->over_deadline_us =
-        time_add(core->now_us, 2 * core->config.kill_grace_us + core->config.lease_us);
+        time_add(core->now_us, time_add(2 * core->config.kill_grace_us, core->config.lease_us));
     clock_want(core, core->over_deadline_us);
     sm_move(&core->sm, JOB_STOPPING, core->now_us, "");
 }
