@@ -286,6 +286,9 @@ void replay_start(struct core *core)
 {
     bool whole = start_members(core);
 
+    if (core->config.max_np < core->current.members.count) /* nobody is sent away for it */
+        core->config.max_np = (uint32_t)core->current.members.count;
+
     core->term++;
     tell_record(core, JOURNAL_TERM);
     core->gate_open = core->incarnations > 0;
