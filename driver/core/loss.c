@@ -126,7 +126,7 @@ static void judge(struct core *core, struct worker *worker, const struct ending 
         core->unfinished++;
     if (is_plain_success(core, worker, ending) && job_state(core) < JOB_FINISHING) {
         worker->host->seats[worker->slot].done = true;
-        core->done_seats++;
+        core->done_seats += worker->slot < worker->host->slots;
     }
 }
 

@@ -6,6 +6,7 @@
 #include "driver/core/listing.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
+#include "driver/core/seats.h"
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
@@ -46,7 +47,8 @@ static int replay_ready(struct core *core, const struct journal_record *record)
 {
     struct worker *worker = roster_worker(core, record->incarnation);
 
-    core->anyone_joined = true;
+    if (!core->anyone_joined)
+        seats_first_joined(core);
     if (!core->manifest_known)
         core->manifest_digest = record->manifest; /* the first: a later one may have been refused */
     core->manifest_known = true;
@@ -139,6 +141,8 @@ static int replay_ended(struct core *core, const struct journal_record *record)
         core->unfinished += is_member(core, record->incarnation);
     if (!worker->joined && record->ended == ENDED_EXIT && !clean)
         core->boot_failures++;
+    if (!worker->joined && !core->anyone_joined && clean)
+        worker->host->seats[worker->slot].done = true; /* counted when its host is listed */
     if (worker_state(worker) == WORKER_FINISHED && record->ended == ENDED_SILENT)
         core->unseen++;
     else if (worker_state(worker) == WORKER_FINISHED && !clean)

@@ -334,7 +334,7 @@ void seats_on_launch_failed(struct core *core, struct worker *worker, const stru
 }
 
 /* Somebody has joined, so commands that ended with 0 before did not do what is wanted here. */
-static void first_joined(struct core *core)
+void seats_first_joined(struct core *core)
 {
     core->anyone_joined = true;
     for (size_t i = 0; i < core->hosts.count; i++)
@@ -367,7 +367,7 @@ void seats_on_ready(struct core *core, struct worker *worker, const struct msg *
     elect_note(worker, &msg->u.ready.held);
     roster_move(core, worker, WORKER_READY);
     if (!core->anyone_joined)
-        first_joined(core);
+        seats_first_joined(core);
     mismatch = manifest_judge(core, &msg->u.ready);
     if (mismatch) {
         loss_kill(core, worker, mismatch, false, core->config.kill_grace_us);
