@@ -38,7 +38,7 @@ TAPE_CASE(anything_before_the_hello_is_dropped, "start\n"
                                                 "bye a |\n"
                                                 "closed a\n"
                                                 "hello b | b < WELCOME_AGENT term 1\n"
-                                                "    | b < STOP: \n")
+                                                "    | b < STOP: the job does not use this host\n")
 
 TAPE_CASE(the_beat_answers, "config np=1 min_np=1\n"
                             "start\n"
@@ -189,7 +189,7 @@ TAPE_CASE(a_leaver_that_missed_it_is_told_again,
 
 TAPE_CASE(an_idle_agent_of_a_host_that_is_gone_is_stopped,
           TAPE_RUNNING "hello c | c < WELCOME_AGENT term 1\n"
-                       "    | c < STOP: \n")
+                       "    | c < STOP: the job does not use this host\n")
 
 TAPE_CASE(a_kill_that_was_lost_is_said_again, "config start_timeout=20s np=2\n"
                                               "start\n"

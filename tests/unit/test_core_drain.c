@@ -3,260 +3,228 @@
 
 static struct core_tape tape;
 
-TAPE_CASE(a_driver_begins, "show\n"
-                           "start | record TERM 1\n"
-                           "    | discover\n"
-                           "jump 0s |\n"
-                           "hosts a:2,b:2,c:2 | start a\n"
-                           "    | start b\n"
-                           "    | start c\n"
-                           "hello a | a < WELCOME_AGENT term 1\n"
-                           "hello b | b < WELCOME_AGENT term 1\n"
-                           "    | record LAUNCH 1 a:0\n"
-                           "    | a < LAUNCH 1 in 0 as 0/4 local 0/2 cross 0/2\n"
-                           "    | record LAUNCH 2 a:1\n"
-                           "    | a < LAUNCH 2 in 1 as 1/4 local 1/2 cross 0/2\n"
-                           "    | record LAUNCH 3 b:0\n"
-                           "    | b < LAUNCH 3 in 0 as 2/4 local 0/2 cross 1/2\n"
-                           "    | record LAUNCH 4 b:1\n"
-                           "    | b < LAUNCH 4 in 1 as 3/4 local 1/2 cross 1/2\n")
+/* Nothing is rolled back: the same switch, with no joiner. */
+TAPE_CASE(a_drained_slot_is_left_in_order,
+          TAPE_RUNNING "drain b:1 60s | record DRAIN b:1 until 1m1s\n"
+                       "    | reply HVD_OK\n"
+                       "    | record NUMBER 2\n"
+                       "    | a,b < PREPARE 2 after 1: 1,2,3\n"
+                       "prepared 1-3\n"
+                       "at 1-4 3 | record ROUND 2 switch after 1 from 2.0 of 1,2,3 check 4: 1,2,3\n"
+                       "    | a,b < SWITCH_AT 1 next 2 check 4\n"
+                       "    | a,b < ROUND 2 switch after 1 from 2.0 of 1,2,3: 1,2,3\n"
+                       "left 4\n"
+                       "exited 4 | record ENDED 4 exit0\n"
+                       "    | b < FORGET 4\n"
+                       "entered 1-3 | record ENTERED 2\n"
+                       "wait 61s |\n"
+                       "clear b:1 | record DRAIN b:1 ends\n"
+                       "    | reply HVD_OK\n"
+                       "    | record LAUNCH 5 b:1\n"
+                       "    | b < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n")
 
-TAPE_CASE(the_first_round_waits_for_np_slots,
-          "config np=3\n"
-          "start\n"
-          "hosts a:1,b:1 | start a\n"
-          "    | start b\n"
-          "hello a | a < WELCOME_AGENT term 1\n"
-          "hello b | b < WELCOME_AGENT term 1\n"
-          "hosts a:1,b:1,c:1 | start c\n"
-          "hello c | c < WELCOME_AGENT term 1\n"
-          "    | record LAUNCH 1 a:0\n"
-          "    | a < LAUNCH 1 in 0 as 0/3 local 0/1 cross 0/3\n"
-          "    | record LAUNCH 2 b:0\n"
-          "    | b < LAUNCH 2 in 0 as 1/3 local 0/1 cross 1/3\n"
-          "    | record LAUNCH 3 c:0\n"
-          "    | c < LAUNCH 3 in 0 as 2/3 local 0/1 cross 2/3\n")
+TAPE_CASE(a_drained_host_is_not_launched_on, "config np=2\n"
+                                             "start\n"
+                                             "hosts a:2,b:2\n"
+                                             "drain a 5s | record DRAIN a until 6s\n"
+                                             "    | reply HVD_OK\n"
+                                             "hello b | b < WELCOME_AGENT term 1\n"
+                                             "    | record LAUNCH 1 b:0\n"
+                                             "    | b < LAUNCH 1 in 0 as 0/2 local 0/2 cross 0/1\n"
+                                             "    | record LAUNCH 2 b:1\n"
+                                             "    | b < LAUNCH 2 in 1 as 1/2 local 1/2 cross 0/1\n"
+                                             "clear a | record DRAIN a ends\n"
+                                             "    | reply HVD_OK\n")
 
-TAPE_CASE(np_gates_the_first_round_and_min_np_later_ones,
-          "config np=3 min_np=2\n"
+TAPE_CASE(who_has_not_left_by_then_is_killed, TAPE_RUNNING
+          "drain b:1 5s | record DRAIN b:1 until 6s\n"
+          "    | reply HVD_OK\n"
+          "    | record NUMBER 2\n"
+          "    | a,b < PREPARE 2 after 1: 1,2,3\n"
+          "wait 5s | a,b < ABANDON 1 next 2: b:1#4: its time to leave is over\n"
+          "    | a,b < REVOKE 1 lost 4: b:1#4: its time to leave is over\n"
+          "    | record ENDED 4 sig9\n"
+          "    | b < KILL 4 in 0s: its time to leave is over\n"
+          "recovering 1-3 held=1.1 | record ROUND 3 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
+          "    | a,b < ROUND 3 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
+          "exited 4 sig9 | b < FORGET 4\n")
+
+TAPE_CASE(the_sooner_of_two_drains_counts,
+          TAPE_RUNNING "drain b 1h\n"
+                       "drain b:1 5s | record DRAIN b:1 until 6s\n"
+                       "    | reply HVD_OK\n"
+                       "wait 5s | a,b < ABANDON 1 next 2: b:1#4: its time to leave is over\n"
+                       "    | a,b < REVOKE 1 lost 4: b:1#4: its time to leave is over\n"
+                       "    | record ENDED 4 sig9\n"
+                       "    | b < KILL 4 in 0s: its time to leave is over\n")
+
+TAPE_CASE(a_drain_without_a_deadline_waits,
+          "config min_np=4\n" TAPE_RUNNING "drain b:1 never | record DRAIN b:1 until never\n"
+          "    | reply HVD_OK\n"
+          "wait 20m |\n"
+          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0\n"
+          "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
+          "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n")
+
+TAPE_CASE(a_preemption_notice_drains_the_host,
+          TAPE_RUNNING "notice b 30s | record DRAIN b until 31s\n"
+                       "    | record NUMBER 2\n"
+                       "    | a,b < PREPARE 2 after 1: 1,2\n"
+                       "notice b 20s |\n")
+
+TAPE_CASE(a_seat_that_is_not_there_cannot_be_drained,
+          TAPE_RUNNING "drain c 5s | reply HVD_E_NOTFOUND: c: no such host or slot in this job\n"
+                       "drain a:2 5s | reply HVD_E_NOTFOUND: a: no such host or slot in this job\n")
+
+TAPE_CASE(a_drain_that_is_taken_back_ends_the_leaving,
+          "config min_np=4\n" TAPE_RUNNING "drain b:1 1h\n"
+          "clear b:1 | record DRAIN b:1 ends\n"
+          "    | reply HVD_OK\n"
+          "wait 1h |\n")
+
+TAPE_CASE(fewer_slots_are_a_leave, TAPE_RUNNING "hosts a:2,b:1 | a,b < HOSTS_UPDATED 1 +0 -1\n"
+                                                "    | record NUMBER 2\n"
+                                                "    | a,b < PREPARE 2 after 1: 1,2,3\n")
+
+TAPE_CASE(a_host_that_comes_back_is_new,
+          "config np=2 min_np=2\n"
           "start\n"
-          "hosts a:3\n"
+          "hosts a:1,b:1\n"
           "hello a\n"
-          "launched 1-3\n"
-          "ready 1,2 | record READY 1\n"
-          "    | record READY 2\n"
-          "ready 3 | record READY 3\n"
-          "    | record ROUND 1 first after 0 from 1.0 of 1: 1,2,3\n"
-          "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2,3\n"
-          "entered 2 | record ENTERED 1\n"
-          "entered 1,3\n"
-          "exited 3 exit1 | a < REVOKE 1 lost 3: a:2#3: exit code 1\n"
-          "    | record ENDED 3 exit1\n"
-          "    | bar a:2 (1): exit code 1\n"
-          "    | a < FORGET 3\n"
-          "recovering 1 held=1.4 | ! a:0#1 has recovered (1 of 2)\n"
-          "recovering 2 held=1.4 | record ROUND 2 recovery after 1 from 1.4 of 1,2: 1,2\n"
-          "    | a < ROUND 2 recovery after 1 from 1.4 of 1,2: 1,2\n")
+          "hello b\n"
+          "ready 1,2\n"
+          "entered 1,2\n"
+          "drain a 1h\n"
+          "hosts b:1 | record DRAIN a ends\n"
+          "    | a,b < HOSTS_UPDATED 1 +0 -1\n"
+          "hosts b:1,a:1 | a,b < HOSTS_UPDATED 1 +1 -0\n"
+          "view | running term 1 round 1 from 1.0: 1,2, floor 1, resets 0\n"
+          "    | b there: #2 in 0 member 1*, of 1\n"
+          "    | a there: #1 in 0 member 0*, of 1\n")
 
-TAPE_CASE(max_np_caps_what_is_launched, "config np=2 min_np=1 max_np=3\n"
-                                        "start\n"
-                                        "hosts b:3,a:2,c:1\n"
-                                        "hello b | b < WELCOME_AGENT term 1\n"
-                                        "    | record LAUNCH 1 b:0\n"
-                                        "    | b < LAUNCH 1 in 0 as 0/3 local 0/3 cross 0/1\n"
-                                        "    | record LAUNCH 2 b:1\n"
-                                        "    | b < LAUNCH 2 in 1 as 1/3 local 1/3 cross 0/1\n"
-                                        "    | record LAUNCH 3 b:2\n"
-                                        "    | b < LAUNCH 3 in 2 as 2/3 local 2/3 cross 0/1\n"
-                                        "hello a\n"
-                                        "hello c\n"
-                                        "launched 1-3\n"
-                                        "ready 1-3\n"
-                                        "entered 1-3 | record ENTERED 1\n"
-                                        "wait 5s |\n")
-
-TAPE_CASE(hosts_are_filled_in_the_order_in_which_they_were_printed,
-          "config np=5 min_np=1 max_np=5\n"
+TAPE_CASE(a_host_without_slots_offers_nothing,
+          "config np=1 min_np=1\n"
           "start\n"
-          "hosts b:3,a:2,c:1\n"
-          "hello a\n"
+          "hosts a:0,b:1 | start b\n"
           "hello b | b < WELCOME_AGENT term 1\n"
           "    | record LAUNCH 1 b:0\n"
-          "    | b < LAUNCH 1 in 0 as 0/5 local 0/3 cross 0/2\n"
-          "    | record LAUNCH 2 b:1\n"
-          "    | b < LAUNCH 2 in 1 as 1/5 local 1/3 cross 0/2\n"
-          "    | record LAUNCH 3 b:2\n"
-          "    | b < LAUNCH 3 in 2 as 2/5 local 2/3 cross 0/1\n"
-          "    | record LAUNCH 4 a:0\n"
-          "    | a < LAUNCH 4 in 0 as 3/5 local 0/2 cross 1/2\n"
-          "    | record LAUNCH 5 a:1\n"
-          "    | a < LAUNCH 5 in 1 as 4/5 local 1/2 cross 1/2\n"
-          "state gathering |\n")
+          "    | b < LAUNCH 1 in 0 as 0/1 local 0/1 cross 0/1\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0; waits for 1 workers to be ready; "
+          "0 are, 1 are starting\n"
+          "    | a none: of 0; it is not needed\n"
+          "    | b there: #1 in 0 launching, of 1\n")
 
-TAPE_CASE(those_that_boot_are_waited_for_a_moment,
-          "config np=2 gather=3s\n"
+TAPE_CASE(a_worker_that_boots_is_not_waited_for,
+          TAPE_RUNNING "hosts a:2,b:2,c:1\n"
+                       "hello c\n"
+                       "drain c 1h | record DRAIN c until 1h2s\n"
+                       "    | reply HVD_OK\n"
+                       "    | record ENDED 5 sig9\n"
+                       "    | c < KILL 5 in 5s: its seat is given up\n"
+                       "exited 5 sig15 | c < FORGET 5\n")
+
+TAPE_CASE(why_hosts_are_not_used,
+          "config np=3 min_np=1 max_np=4\n"
           "start\n"
-          "hosts a:3\n"
+          "hosts a:2,b:1,c:1,d:1\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 3 workers to be "
+          "ready; 0 are, 0 are starting\n"
+          "    | a starting: of 2; its agent has not said hello yet\n"
+          "    | b starting: of 1; its agent has not said hello yet\n"
+          "    | c starting: of 1; its agent has not said hello yet\n"
+          "    | d none: of 1; it is not needed\n"
           "hello a\n"
-          "ready 1,2 | record READY 1\n"
-          "    | record READY 2\n"
-          "wait 2s |\n"
-          "wait 1s | record ROUND 1 first after 0 from 1.0 of 1: 1,2\n"
-          "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2\n")
-
-TAPE_CASE(a_ready_that_comes_twice_changes_nothing, "config np=2\n"
-                                                    "start\n"
-                                                    "hosts a:2\n"
-                                                    "hello a\n"
-                                                    "ready 1 | record READY 1\n"
-                                                    "ready 1 |\n"
-                                                    "launched 1 |\n"
-                                                    "output 1 |\n")
-
-TAPE_CASE(an_exit_before_joining_is_charged_and_tried_again,
-          "config np=2 min_np=1\n"
-          "start\n"
-          "hosts a:2\n"
-          "hello a\n"
-          "ready 1\n"
-          "exited 2 exit3 | record ENDED 2 exit3\n"
-          "    | bar a:1 (1): exit code 3\n"
-          "    | a < FORGET 2\n"
-          "exited 2 exit3 | a < FORGET 2\n"
-          "wait 25s | record LAUNCH 3 a:1\n"
-          "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n")
-
-TAPE_CASE(a_launch_that_fails_frees_the_seat,
-          "config np=2\n"
-          "start\n"
-          "hosts a:2\n"
-          "hello a\n"
-          "launchfail 2 -10 | record ENDED 2 exit-10\n"
-          "    | bar a:1 (1): it could not be started: no\n"
-          "    | a < FORGET 2\n"
-          "launchfail 2 -10 | ! a: a message of #2, which is no more, is dropped\n"
-          "launchfail 1 -4 | record ENDED 1 exit-4\n"
-          "    | a < FORGET 1\n"
-          "    | record LAUNCH 3 a:0\n"
-          "    | a < LAUNCH 3 in 0 as 0/1 local 0/1 cross 0/1\n")
-
-TAPE_CASE(who_does_not_join_in_time_is_killed,
-          "config np=2 start_timeout=20s\n"
-          "start\n"
-          "hosts a:2\n"
-          "hello a\n"
-          "launched 1,2\n"
-          "ready 1\n"
-          "wait 21s | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): it did not call hvd_elastic_run within --start-timeout\n"
-          "    | a < KILL 2 in 5s: it did not call hvd_elastic_run within --start-timeout\n"
-          "exited 2 sig15 | a < FORGET 2\n")
-
-TAPE_CASE(
-    the_job_fails_when_nobody_ever_joined,
-    "config np=2\n"
-    "start\n"
-    "hosts a:2\n"
-    "hello a\n"
-    "exited 1 exit2 | record ENDED 1 exit2\n"
-    "    | bar a:0 (1): exit code 2\n"
-    "    | a < FORGET 1\n"
-    "exited 2 exit2 | record ENDED 2 exit2\n"
-    "    | bar a:1 (1): exit code 2\n"
-    "    | record OVER 1: every worker failed before it joined; the first: a:0#1: exit code 2\n"
-    "    | a < STOP: every worker failed before it joined; the first: a:0#1: exit code 2\n"
-    "    | a < FORGET 2\n"
-    "closed a | exit 1: every worker failed before it joined; the first: a:0#1: exit code 2\n")
-
-TAPE_CASE(the_first_discovery_must_succeed,
-          "start\n"
-          "nohosts | record OVER 1: the first discovery has failed: broken\n"
-          "    | exit 1: the first discovery has failed: broken\n")
-
-TAPE_CASE(later_ones_keep_the_last_good_set, "config np=2\n"
-                                             "start\n"
-                                             "hosts a:2\n"
-                                             "nohosts |\n"
-                                             "hosts a:2 |\n"
-                                             "hello a | a < WELCOME_AGENT term 1\n"
-                                             "    | record LAUNCH 1 a:0\n"
-                                             "    | a < LAUNCH 1 in 0 as 0/2 local 0/2 cross 0/1\n"
-                                             "    | record LAUNCH 2 a:1\n"
-                                             "    | a < LAUNCH 2 in 1 as 1/2 local 1/2 cross 0/1\n")
-
-TAPE_CASE(discovery_may_fail_before_a_host_is_used, "config np=2\n"
-                                                    "start\n"
-                                                    "failed a x |\n"
-                                                    "hosts a:2\n"
-                                                    "failed a x | bar a (1): broken\n"
-                                                    "failed a x |\n"
-                                                    "wait 30s | start a\n")
-
-TAPE_CASE(an_agent_that_never_says_hello_charges_its_host, "config np=2 start_timeout=15s\n"
-                                                           "start\n"
-                                                           "hosts a:2 | start a\n"
-                                                           "wait 15s |\n")
-
-TAPE_CASE(the_job_waits_for_workers_only_so_long,
-          "config np=2 elastic_timeout=30s\n"
-          "start\n"
-          "hosts a:1\n"
-          "wait 29s |\n"
-          "wait 1s | record OVER 1: only 0 of 2 workers could be had for longer than "
-          "--elastic-timeout; see why hosts are not used, or raise it\n"
-          "    | exit 1: only 0 of 2 workers could be had for longer than --elastic-timeout; see "
-          "why hosts are not used, or raise it\n")
-
-TAPE_CASE(a_shortage_that_ends_gives_the_whole_time_back,
-          "config np=2 elastic_timeout=60s\n"
-          "start\n"
-          "hosts a:2\n"
-          "hello a\n"
-          "ready 1,2\n"
-          "entered 1,2\n"
-          "hosts a:1\n"
+          "hello b\n"
+          "hello c\n"
+          "launched 1-4\n"
+          "ready 1-3\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0; waits for 3 workers to be ready; "
+          "3 are, 1 are starting\n"
+          "    | a there: #1 in 0 ready, #2 in 1 ready, of 2\n"
+          "    | b there: #3 in 0 ready, of 1\n"
+          "    | c there: #4 in 0 booting, of 1\n"
+          "    | d none: of 1; it is not needed\n"
+          "entered 1-3\n"
+          "ready 4\n"
+          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
+          "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
+          "    | b there: #3 in 0 member 2, of 1\n"
+          "    | c there: #4 in 0 member 3, of 1\n"
+          "    | d none: of 1; it is not needed\n"
+          "prepared 1-4\n"
+          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
+          "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
+          "    | b there: #3 in 0 member 2, of 1\n"
+          "    | c there: #4 in 0 member 3, of 1\n"
+          "    | d none: of 1; it is not needed\n"
           "exited 2 exit1\n"
-          "recovering 1 held=1.1\n"
-          "wait 40s\n"
-          "hosts a:2 | record LAUNCH 3 a:1\n"
-          "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n"
-          "ready 3\n"
-          "entered 1,3\n"
-          "hosts a:1\n"
-          "exited 3 exit1\n"
-          "recovering 1 held=2.1\n"
-          "wait 40s\n"
-          "state recovering |\n"
-          "wait 30s | record OVER 1: only 1 of 2 workers could be had for longer than "
-          "--elastic-timeout; see why hosts are not used, or raise it\n"
-          "    | a < STOP: only 1 of 2 workers could be had for longer than --elastic-timeout; see "
-          "why hosts are not used, or raise it\n")
+          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 3 "
+          "survivors to stop\n"
+          "    | a there: #1 in 0 revoked 0, of 2; slot 1: cooling for 12.3s more after 1 failure: "
+          "exit code 1\n"
+          "    | b there: #3 in 0 revoked 2, of 1\n"
+          "    | c there: #4 in 0 revoked 3, of 1\n"
+          "    | d starting: of 1; its agent has not said hello yet\n"
+          "recovering 1,3\n"
+          "drain b 1h\n"
+          "closed c\n"
+          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 1 "
+          "survivors to stop\n"
+          "    | a there: #1 in 0 recovered 0, of 2; slot 1: cooling for 12.3s more after 1 "
+          "failure: exit code 1\n"
+          "    | b there draining: #3 in 0 recovered 2, of 1; it is being drained\n"
+          "    | c away: #4 in 0 revoked 3, of 1; the connection to its agent is gone\n"
+          "    | d starting: of 1; its agent has not said hello yet\n"
+          "hosts a:2,d:1\n"
+          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 1 "
+          "survivors to stop\n"
+          "    | a there: #1 in 0 recovered 0, of 2; slot 1: cooling for 11.3s more after 1 "
+          "failure: exit code 1\n"
+          "    | d starting: of 1; its agent has not said hello yet\n"
+          "    | b there unlisted: #3 in 0 recovered 2, of 0; discovery no longer names it\n"
+          "    | c away unlisted: #4 in 0 revoked 3, of 0; discovery no longer names it\n")
 
-/* Nothing can be launched, and nothing is left to wait for. */
-TAPE_CASE(the_job_ends_when_every_slot_is_barred,
-          "config np=1 min_np=1 forever=1\n"
+TAPE_CASE(what_is_waited_for_at_the_end,
+          TAPE_RUNNING "finished 1\n"
+                       "view | finishing term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0; "
+                       "waits for the last workers to end\n"
+                       "    | a there: #1 in 0 finished 0*, #2 in 1 member 1*, of 2\n"
+                       "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n"
+                       "stop me\n"
+                       "view | stopping term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0; waits "
+                       "for agents to end their workers\n"
+                       "    | a there: #1 in 0 finished 0*, #2 in 1 member 1*, of 2\n"
+                       "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n")
+
+TAPE_CASE(a_drained_slot_is_named,
+          "config np=1 min_np=1\n"
           "start\n"
           "hosts a:2\n"
           "hello a\n"
-          "ready 1,2\n"
-          "entered 1,2\n"
           "exited 1 exit1\n"
-          "exited 2 exit1 | record ENDED 2 exit1\n"
-          "    | bar a:1 (1): exit code 1\n"
-          "    | record OVER 1: every worker of round 1 has failed; the first: a:0#1: exit code 1\n"
-          "    | a < STOP: every worker of round 1 has failed; the first: a:0#1: exit code 1\n"
-          "    | a < FORGET 2\n"
-          "closed a\n")
+          "drain a:1 never\n"
+          "exited 2 exit1\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 1 workers to be "
+          "ready; 0 are, 0 are starting\n"
+          "    | a there: of 2; slot 0: cooling for 12.3s more after 1 failure: exit code 1\n")
 
-TESTS(CASE(a_driver_begins), CASE(the_first_round_waits_for_np_slots),
-      CASE(np_gates_the_first_round_and_min_np_later_ones), CASE(max_np_caps_what_is_launched),
-      CASE(hosts_are_filled_in_the_order_in_which_they_were_printed),
-      CASE(those_that_boot_are_waited_for_a_moment), CASE(a_ready_that_comes_twice_changes_nothing),
-      CASE(an_exit_before_joining_is_charged_and_tried_again),
-      CASE(a_launch_that_fails_frees_the_seat), CASE(who_does_not_join_in_time_is_killed),
-      CASE(the_job_fails_when_nobody_ever_joined), CASE(the_first_discovery_must_succeed),
-      CASE(later_ones_keep_the_last_good_set), CASE(discovery_may_fail_before_a_host_is_used),
-      CASE(an_agent_that_never_says_hello_charges_its_host),
-      CASE(the_job_waits_for_workers_only_so_long),
-      CASE(a_shortage_that_ends_gives_the_whole_time_back),
-      CASE(the_job_ends_when_every_slot_is_barred))
+TAPE_CASE(hosts_that_nobody_knows_any_more_are_forgotten,
+          "config np=1 min_np=1\n"
+          "start\n"
+          "hosts a:1,b:1,c:1\n"
+          "hosts a:1 | ! hosts: -b -c\n"
+          "hosts a:1,c:1 | start c\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 1 workers to be "
+          "ready; 0 are, 0 are starting\n"
+          "    | a starting: of 1; its agent has not said hello yet\n"
+          "    | c starting: of 1; its agent has not said hello yet\n")
+
+TESTS(CASE(a_drained_slot_is_left_in_order), CASE(a_drained_host_is_not_launched_on),
+      CASE(who_has_not_left_by_then_is_killed), CASE(the_sooner_of_two_drains_counts),
+      CASE(a_drain_without_a_deadline_waits), CASE(a_preemption_notice_drains_the_host),
+      CASE(a_seat_that_is_not_there_cannot_be_drained),
+      CASE(a_drain_that_is_taken_back_ends_the_leaving), CASE(fewer_slots_are_a_leave),
+      CASE(a_host_that_comes_back_is_new), CASE(a_host_without_slots_offers_nothing),
+      CASE(a_worker_that_boots_is_not_waited_for), CASE(why_hosts_are_not_used),
+      CASE(what_is_waited_for_at_the_end), CASE(a_drained_slot_is_named),
+      CASE(hosts_that_nobody_knows_any_more_are_forgotten))

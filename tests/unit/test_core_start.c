@@ -136,9 +136,7 @@ TAPE_CASE(a_launch_that_fails_frees_the_seat,
           "    | a < FORGET 2\n"
           "launchfail 2 -10 | ! a: a message of #2, which is no more, is dropped\n"
           "launchfail 1 -4 | record ENDED 1 exit-4\n"
-          "    | a < FORGET 1\n"
-          "    | record LAUNCH 3 a:0\n"
-          "    | a < LAUNCH 3 in 0 as 0/1 local 0/1 cross 0/1\n")
+          "    | a < FORGET 1\n")
 
 TAPE_CASE(who_does_not_join_in_time_is_killed,
           "config np=2 start_timeout=20s\n"
