@@ -40,10 +40,10 @@ static void wrong_counts_are_named(struct test *t)
         int code;
         const char *says;
     } wrong[] = {
-        {0, 0, 0, HVD_E_INVAL, "-np: how many"                         },
-        { 2, 3, 0, HVD_E_INVAL, "--min-np: 3 is more than -np, 2"      },
-        { 4, 1, 3, HVD_E_INVAL, "-np: 4 is more than --max-np, 3"      },
-        { 4, 1, LIMIT_WORKERS + 1, HVD_E_LIMIT, "--max-np: 131073 is"  },
+        {0,  0, 0,                 HVD_E_INVAL, "-np: how many"                  },
+        { 2, 3, 0,                 HVD_E_INVAL, "--min-np: 3 is more than -np, 2"},
+        { 4, 1, 3,                 HVD_E_INVAL, "-np: 4 is more than --max-np, 3"},
+        { 4, 1, LIMIT_WORKERS + 1, HVD_E_LIMIT, "--max-np: 131073 is"            },
     };
     struct core_config config;
     struct hvd_err err;
@@ -182,7 +182,8 @@ static void actions_are_lines(struct test *t)
     char text[64];
 
     buf_init(&out, 40);
-    CHECK_TEXT(t, action_describe(&action, text, sizeof(text)), "start agent peer=0 ask=0 code=0 a");
+    CHECK_TEXT(t, action_describe(&action, text, sizeof(text)),
+               "start agent peer=0 ask=0 code=0 a");
     CHECK_CODE(t, action_write(&action, &out), 0);
     CHECK_CODE(t, action_write(&action, &out), HVD_E_LIMIT);
     CHECK_TEXT(t, buf_text(&out), "start agent peer=0 ask=0 code=0 a\n");
@@ -199,10 +200,9 @@ static void an_action_is_written_whole_or_not(struct test *t)
     struct blacklist_change change = { .none = false };
     struct msg msg = { .type = MSG_DONE, .term = 1 };
     const uint64_t ids[] = { 10000000, 20000000, 30000000, 40000000 };
-    struct journal_record record = { .kind = JOURNAL_TERM,
-                                     .host = "",
-                                     .text = "",
-                                     .members = { ids, ARRAY_SIZE(ids) } };
+    struct journal_record record = {
+        .kind = JOURNAL_TERM, .host = "", .text = "", .members = {ids, ARRAY_SIZE(ids)}
+    };
     struct action action = { .kind = ACTION_RECORD, .record = &record };
     struct buf out;
 
@@ -231,40 +231,13 @@ static void states_have_names(struct test *t)
 out:;
 }
 
-/* One record after those of a job of two workers that runs in round 1. */
-static int replay(struct journal_record record, struct hvd_err *err)
-{
-    static const uint64_t members[] = { 1, 2 };
-    const struct journal_record before[] = {
-        {.kind = JOURNAL_TERM,    .term = 1,        .host = "",  .text = ""            },
-        { .kind = JOURNAL_LAUNCH, .incarnation = 1, .host = "a", .text = ""            },
-        { .kind = JOURNAL_LAUNCH, .incarnation = 2, .host = "a", .text = "", .slot = 1 },
-        { .kind = JOURNAL_ROUND,
-         .round = 1,
-         .host = "",
-         .text = "",
-         .members = { members, 2 },
-         .holders = { members, 1 }                                                     },
-    };
-    int rc = tape_init(&tape);
-
-    if (!rc)
-        rc = tape_core(&tape);
-    for (size_t i = 0; i < ARRAY_SIZE(before) && !rc; i++)
-        rc = core_replay(tape.core, &before[i], err);
-    if (!record.host)
-        record.host = "";
-    record.text = "";
-    if (!rc)
-        rc = core_replay(tape.core, &record, err);
-    tape_release(&tape);
-    return rc;
-}
-
 /* What is said of a record after those, and the record. */
-#define WRONG(says, ...)      \
-    {                         \
-        says, { __VA_ARGS__ } \
+#define WRONG(says, ...) \
+    {                    \
+        says,            \
+        {                \
+            __VA_ARGS__  \
+        }                \
     }
 
 static const uint64_t nobody[] = { 0 };
@@ -274,10 +247,37 @@ static const uint64_t known[] = { 1, 2 };
 #define TWO    .members = { known, 2 }
 #define SECOND .kind = JOURNAL_ROUND, .round = 2, .previous = 1
 
-static const struct wrong {
+struct wrong {
     const char *says;
     struct journal_record record;
-} wrong_records[] = {
+};
+
+/* One record after those of a job of two workers that runs in round 1. */
+static const struct wrong records_before[] = {
+    WRONG("", .kind = JOURNAL_TERM, .term = 1, .host = "", .text = ""),
+    WRONG("", .kind = JOURNAL_LAUNCH, .incarnation = 1, .host = "a", .text = ""),
+    WRONG("", .kind = JOURNAL_LAUNCH, .incarnation = 2, .host = "a", .text = "", .slot = 1),
+    WRONG("", .kind = JOURNAL_ROUND, .round = 1, .host = "", .text = "", TWO),
+};
+
+static int replay(struct journal_record record, struct hvd_err *err)
+{
+    int rc = tape_init(&tape);
+
+    if (!rc)
+        rc = tape_core(&tape);
+    for (size_t i = 0; i < ARRAY_SIZE(records_before) && !rc; i++)
+        rc = core_replay(tape.core, &records_before[i].record, err);
+    if (!record.host)
+        record.host = "";
+    record.text = "";
+    if (!rc)
+        rc = core_replay(tape.core, &record, err);
+    tape_release(&tape);
+    return rc;
+}
+
+static const struct wrong wrong_records[] = {
     WRONG("a kind that", .kind = (enum journal_kind)77),
     WRONG("not the next one", .kind = JOURNAL_LAUNCH, .incarnation = 5, .host = "b"),
     WRONG("not the next one", .kind = JOURNAL_LAUNCH, .host = "b"),
