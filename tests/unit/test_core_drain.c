@@ -5,7 +5,7 @@ static struct core_tape tape;
 
 /* Nothing is rolled back: the same switch, with no joiner. */
 TAPE_CASE(a_drained_slot_is_left_in_order,
-          TAPE_RUNNING "drain b:1 60s | record DRAIN b:1 until 1m1s\n"
+          TAPE_RUNNING "drain b:1 9s | record DRAIN b:1 until 10s\n"
                        "    | reply HVD_OK\n"
                        "    | record NUMBER 2\n"
                        "    | a,b < PREPARE 2 after 1: 1,2,3\n"
@@ -17,7 +17,7 @@ TAPE_CASE(a_drained_slot_is_left_in_order,
                        "exited 4 | record ENDED 4 exit0\n"
                        "    | b < FORGET 4\n"
                        "entered 1-3 | record ENTERED 2\n"
-                       "wait 61s |\n"
+                       "wait 9s |\n"
                        "clear b:1 | record DRAIN b:1 ends\n"
                        "    | reply HVD_OK\n"
                        "    | record LAUNCH 5 b:1\n"
@@ -61,7 +61,7 @@ TAPE_CASE(the_sooner_of_two_drains_counts,
 TAPE_CASE(a_drain_without_a_deadline_waits,
           "config min_np=4\n" TAPE_RUNNING "drain b:1 never | record DRAIN b:1 until never\n"
           "    | reply HVD_OK\n"
-          "wait 20m |\n"
+          "wait 20s |\n"
           "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0\n"
           "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
           "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n")
@@ -77,10 +77,10 @@ TAPE_CASE(a_seat_that_is_not_there_cannot_be_drained,
                        "drain a:2 5s | reply HVD_E_NOTFOUND: a: no such host or slot in this job\n")
 
 TAPE_CASE(a_drain_that_is_taken_back_ends_the_leaving,
-          "config min_np=4\n" TAPE_RUNNING "drain b:1 1h\n"
+          "config min_np=4\n" TAPE_RUNNING "drain b:1 10s\n"
           "clear b:1 | record DRAIN b:1 ends\n"
           "    | reply HVD_OK\n"
-          "wait 1h |\n")
+          "wait 10s |\n")
 
 TAPE_CASE(fewer_slots_are_a_leave, TAPE_RUNNING "hosts a:2,b:1 | a,b < HOSTS_UPDATED 1 +0 -1\n"
                                                 "    | record NUMBER 2\n"
