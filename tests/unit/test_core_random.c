@@ -263,6 +263,61 @@ static int honest_hello(struct tape_host *host)
     return rc ? rc : tape_hello(&tape, host, &msg);
 }
 
+/* What journals are made of. */
+static const char *const stories[] = {
+    TAPE_RUNNING "hosts a:2,b:2,c:1\nhello c\nlaunched 5\nready 5\nprepared 1-5\nat 1-4 2\n"
+                 "entered 1-5\nfinished 1-5\nexited 1-5 exit0\n",
+    TAPE_RUNNING "exited 3 exit1\nrecovering 1,2,4 held=1.1\nentered 1\nexited 1 sig9\n"
+                 "recovering 2,4 held=1.2\nfinished 2\nexited 4 exit1\n",
+    TAPE_RUNNING "drain b:1 5s\nprepared 1-3\nat 1-4 2\nleft 4\nexited 4\nclear b:1\n"
+                 "hosts c:2\nhello c\nlaunched 5,6\nready 5,6\nstop me\n",
+};
+
+/* The next driver finds the agents with all their workers, or with none. */
+static int take_over(bool with_workers)
+{
+    static const char *const names[] = { "a", "b", "c" };
+    int rc = tape_do(&tape, "start");
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && !rc && !tape.over; i++) {
+        struct tape_host *host = tape_host(&tape, names[i]);
+
+        if (with_workers)
+            rc = honest_hello(host);
+        else if (i != 1)
+            rc = tape_do(&tape, i ? "hello c agent=9" : "hello a agent=9");
+    }
+    if (!rc && !tape.over)
+        rc = tape_do(&tape, "hosts a:2,b:2");
+    if (!rc && !tape.over)
+        rc = tape_wait(&tape, TIME_MIN);
+    if (!rc && !tape.over)
+        rc = tape_do(&tape, "stop me");
+    return rc ? rc : tape_wait(&tape, TIME_MIN);
+}
+
+static void a_driver_may_die_after_any_record(struct test *t)
+{
+    size_t lost = 0, written;
+
+    for (size_t i = 0; i < 4 * ARRAY_SIZE(stories); i++) {
+        for (lost = 0, written = 1; lost <= written; lost++) {
+            CHECK_OK(t, tape_init(&tape));
+            CHECK_TEXT(t, tape_play(&tape, stories[i / 4]), NULL);
+            written = tape.journal.count;
+            if (lost <= written) {
+                CHECK_OK(t, tape_kill(&tape, lost, i % 2));
+                CHECK_OK(t, take_over(i / 2 % 2));
+                CHECK(t, tape.over);
+            }
+            tape_release(&tape);
+        }
+    }
+    CHECK_OK(t, tape_init(&tape));
+out:
+    tape_release(&tape);
+}
+
 static int random_hosts(void)
 {
     char line[128] = "hosts ";
@@ -418,5 +473,6 @@ out:
 }
 
 TESTS(CASE_FLAGS(any_message_in_any_state, TEST_NO_TORTURE),
+      CASE_FLAGS(a_driver_may_die_after_any_record, TEST_NO_TORTURE),
       CASE_FLAGS(the_same_seed_gives_the_same_bytes, TEST_NO_TORTURE),
       CASE_FLAGS(many_seeds_break_nothing, TEST_NO_TORTURE), CASE(a_short_random_job))
