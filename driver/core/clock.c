@@ -138,8 +138,9 @@ void clock_judge_shortage(struct core *core)
     const char *hopeless = why_hopeless(core);
 
     if (hopeless) {
-        finish_fail(core, tell_text(core, "every slot is barred until cleared; the last one for: %s",
-                                    hopeless));
+        finish_fail(
+            core,
+            tell_text(core, "every slot is barred until cleared; the last one for: %s", hopeless));
         return;
     }
     if (job_state(core) == JOB_RUNNING)

@@ -15,10 +15,10 @@ void finish_tell_stop(struct core *core, struct core_host *host)
 {
     struct msg *msg = tell_msg(core, MSG_STOP, 0, 0);
 
-    msg->u.stop = (struct msg_stop){ .grace_us = core->config.kill_grace_us,
-                                     .reason = *core->exit_text
-                                                   ? tell_text(core, "%s", core->exit_text)
-                                                   : "the job does not use this host" };
+    msg->u.stop =
+        (struct msg_stop){ .grace_us = core->config.kill_grace_us,
+                           .reason = *core->exit_text ? tell_text(core, "%s", core->exit_text)
+                                                      : "the job does not use this host" };
     tell_host(core, host, msg);
 }
 

@@ -18,7 +18,8 @@ static bool may_use_host(const struct core *core, const struct core_host *host)
     struct blacklist_verdict verdict =
         blacklist_verdict(&core->blacklist, host->name, BLACKLIST_WHOLE_HOST, core->now_us);
 
-    return host->listed && host->slots && !host->draining && !host->ending && verdict.state == BLACKLIST_OK;
+    return host->listed && host->slots && !host->draining && !host->ending &&
+           verdict.state == BLACKLIST_OK;
 }
 
 /* The seat is one that the job wants, whoever is in it. */
