@@ -276,14 +276,16 @@ static void start_order(struct core *core)
     }
 }
 
-static void limit_booting(struct core *core)
+static void start_workers(struct core *core)
 {
     struct worker *worker;
 
-    for (size_t i = 0; (worker = roster_next(core, &i));)
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        worker->since_us = worker->launched_us = core->now_us; /* as far as this driver knows */
         if (worker_state(worker) == WORKER_BOOTING)
             clock_limit(core, worker, core->config.start_timeout_us,
                         "it did not call hvd_elastic_run within --start-timeout");
+    }
 }
 
 void replay_start(struct core *core)
@@ -300,7 +302,7 @@ void replay_start(struct core *core)
                core->config.job, core->term, core->staying + core->going, core->current.number);
     start_hosts(core);
     start_order(core);
-    limit_booting(core);
+    start_workers(core);
     core->next_discovery_us = core->now_us;
     core->next_beat_us = core->now_us;
     core->earliest_us = core->now_us;
