@@ -87,16 +87,22 @@ void loss_charge_host(struct core *core, const struct core_host *host, const cha
 
 static void charge_worker(struct core *core, const struct worker *worker, const char *why)
 {
-    struct blacklist_record settled[2];
     char name[WORKER_NAME_MAX];
 
-    if (worker->joined)
-        blacklist_healthy(&core->blacklist, worker->host->name, worker->slot, worker->launched_us,
-                          core->now_us, core->wall_us, settled);
     if (!*core->first_failure)
         snprintf(core->first_failure, sizeof(core->first_failure), "%s: %s",
                  worker_name(worker, name), why);
     charge(core, worker->host->name, worker->slot, worker->incarnation, why);
+}
+
+/* Whatever it ended of: how long it ran well speaks for its seat. */
+static void settle(struct core *core, const struct worker *worker)
+{
+    struct blacklist_record settled[2];
+
+    if (worker->joined)
+        blacklist_healthy(&core->blacklist, worker->host->name, worker->slot, worker->launched_us,
+                          core->now_us, core->wall_us, settled);
 }
 
 static void record_end(struct core *core, uint64_t incarnation, const struct ending *ending)
@@ -146,6 +152,7 @@ static void lose(struct core *core, struct worker *worker, const struct ending *
     round_lost(core, worker, was,
                why); /* first, so that the others know without waiting for disk */
     record_end(core, worker->incarnation, ending);
+    settle(core, worker);
     if (to_blame)
         charge_worker(core, worker, why);
     if (to_blame && core->config.blacklist.scope == SCOPE_HOST)
