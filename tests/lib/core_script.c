@@ -293,6 +293,27 @@ static int read_reports(struct words *words, struct tape_host *host,
     return items ? 0 : HVD_E_NOMEM;
 }
 
+/* "0:1.3,1:2.0": the commits that it keeps, by slot. */
+static int read_kept(struct words *words, struct msg_kept_list *ret_kept)
+{
+    const char *at = script_value(words, "kept");
+    struct msg_kept *items = arena_alloc_array(&words->tape->memory, 8, sizeof(*items));
+    size_t count = 0;
+
+    while (items && at && *at) {
+        char *end;
+        uint32_t slot = (uint32_t)strtoul(at, &end, 10);
+        uint64_t round = strtoull(end + 1, &end, 10);
+        uint64_t place = strtoull(end + 1, &end, 10);
+
+        items[count++] =
+            (struct msg_kept){ .slot = slot, .commit = COMMIT_FIRST_OF(round) | place };
+        at = *end ? end + 1 : end;
+    }
+    *ret_kept = (struct msg_kept_list){ items, count };
+    return items ? 0 : HVD_E_NOMEM;
+}
+
 static int do_hello(struct words *words)
 {
     struct tape_host *host = tape_host(words->tape, script_plain(words, 1));
@@ -304,7 +325,8 @@ static int do_hello(struct words *words)
     msg.u.hello_agent = (struct msg_hello_agent){
         .version = "1", .job = job ? job : "j", .host = host->name, .agent = host->agent
     };
-    if (read_reports(words, host, &msg.u.hello_agent.slots))
+    if (read_reports(words, host, &msg.u.hello_agent.slots) ||
+        read_kept(words, &msg.u.hello_agent.kept))
         return HVD_E_NOMEM;
     host->agent = host->agent ? host->agent : 7;
     return tape_hello(words->tape, host, &msg);

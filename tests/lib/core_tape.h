@@ -12,7 +12,8 @@
  *     config KEY=VALUE...      start       kill [LOST] [twice]: a new core out of the journal, but
  *                                          for the last LOST records, which were never written
  *     hosts LIST               nohosts TEXT            failed HOST TEXT
- *     hello HOST [agent=N] [term=N] [job=NAME] [#I:SLOT[=exitN|=sigN|=silent]]...
+ *     hello HOST [agent=N] [term=N] [job=NAME] [kept=SLOT:1.3,...]
+ *                                                       [#I:SLOT[=exitN|=sigN|=silent]]...
  *     closed HOST              silent HOST             beat HOST     bye HOST    notice HOST TIME
  *     launched W               launchfail W CODE       ready W [held=1.3/SUM,...] [manifest=N]
  *                                                              [entries=NAME:BYTES,...]

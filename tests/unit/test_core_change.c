@@ -271,6 +271,22 @@ TAPE_CASE(
     "    | b < STOP: the membership would change for the 1. time and --reset-limit allows 0\n"
     "    | c < STOP: the membership would change for the 1. time and --reset-limit allows 0\n")
 
+TAPE_CASE(a_seat_that_is_wanted_again_gets_another_worker,
+          TAPE_RUNNING "hosts a:2,b:1\n"
+                       "prepared 1-3\n"
+                       "at 1-4 3\n"
+                       "entered 1-3\n"
+                       "hosts a:2,b:2 | a,b < HOSTS_UPDATED 2 +1 -0\n"
+                       "left 4 | ! b:1#4 has left\n"
+                       "exited 4 | record ENDED 4 exit0\n"
+                       "    | b < FORGET 4\n"
+                       "    | record LAUNCH 5 b:1\n"
+                       "    | b < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n"
+                       "launched 5 |\n"
+                       "ready 5 | record READY 5\n"
+                       "    | record NUMBER 3\n"
+                       "    | a,b < PREPARE 3 after 2: 1,2,3,5\n")
+
 TESTS(CASE(a_new_host_joins_without_losing_a_step), CASE(nothing_begins_before_all_have_entered),
       CASE(no_round_when_it_would_be_the_same), CASE(hosts_beyond_max_np_disturb_nobody),
       CASE(more_hosts_are_news), CASE(survivors_keep_low_ranks),
@@ -287,4 +303,5 @@ TESTS(CASE(a_new_host_joins_without_losing_a_step), CASE(nothing_begins_before_a
       CASE(who_comes_to_no_check_in_time_delays_the_change),
       CASE(the_collectives_fail_in_the_middle_of_a_change), CASE(a_member_leaves_by_itself),
       CASE(a_joiner_leaves_by_itself), CASE(a_ready_worker_whose_seat_is_given_up_goes_at_once),
-      CASE(the_reset_limit_counts_changes_too))
+      CASE(the_reset_limit_counts_changes_too),
+      CASE(a_seat_that_is_wanted_again_gets_another_worker))

@@ -219,6 +219,46 @@ TAPE_CASE(hosts_that_nobody_knows_any_more_are_forgotten,
           "    | a starting: of 1; its agent has not said hello yet\n"
           "    | c starting: of 1; its agent has not said hello yet\n")
 
+TAPE_CASE(a_dead_host_that_is_dropped_is_forgotten,
+          TAPE_RUNNING "silent b\n"
+                       "wait 11s\n"
+                       "recovering 1,2 held=1.1\n"
+                       "hosts a:2 | a < HOSTS_UPDATED 2 +0 -1\n"
+                       "view | running term 1 round 2 from 1.1: 1,2, floor 1, resets 1\n"
+                       "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n")
+
+TAPE_CASE(a_host_that_was_taken_away_is_not_dialled,
+          TAPE_RUNNING "hosts a:2\n"
+                       "prepared 1,2\n"
+                       "at 1-4 3\n"
+                       "left 3,4\n"
+                       "exited 3,4\n"
+                       "closed b | ! b: the connection to its agent is gone: reset\n"
+                       "wait 11s | ! b: silent for longer than the lease, counted as dead\n")
+
+TAPE_CASE(
+    all_hosts_are_drained, TAPE_RUNNING
+    "drain a 5s | record DRAIN a until 6s\n"
+    "    | reply HVD_OK\n"
+    "    | record NUMBER 2\n"
+    "    | b,a < PREPARE 2 after 1: 3,4\n"
+    "drain b 8s | record DRAIN b until 9s\n"
+    "    | reply HVD_OK\n"
+    "wait 6s | a,b < ABANDON 1 next 2: a:0#1: its time to leave is over\n"
+    "    | a,b < REVOKE 1 lost 1: a:0#1: its time to leave is over\n"
+    "    | record ENDED 1 sig9\n"
+    "    | a < KILL 1 in 0s: its time to leave is over\n"
+    "    | record ENDED 2 sig9\n"
+    "    | a < KILL 2 in 0s: its time to leave is over\n"
+    "wait 3s | record ENDED 3 sig9\n"
+    "    | b < KILL 3 in 0s: its time to leave is over\n"
+    "    | record ENDED 4 sig9\n"
+    "    | b < KILL 4 in 0s: its time to leave is over\n"
+    "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0, short; waits for 2 "
+    "workers; 0 are there\n"
+    "    | a there draining: #1 in 0 doomed 0*, #2 in 1 doomed 1*, of 2; it is being drained\n"
+    "    | b there draining: #3 in 0 doomed 2*, #4 in 1 doomed 3*, of 2; it is being drained\n")
+
 TESTS(CASE(a_drained_slot_is_left_in_order), CASE(a_drained_host_is_not_launched_on),
       CASE(who_has_not_left_by_then_is_killed), CASE(the_sooner_of_two_drains_counts),
       CASE(a_drain_without_a_deadline_waits), CASE(a_preemption_notice_drains_the_host),
@@ -227,4 +267,6 @@ TESTS(CASE(a_drained_slot_is_left_in_order), CASE(a_drained_host_is_not_launched
       CASE(a_host_that_comes_back_is_new), CASE(a_host_without_slots_offers_nothing),
       CASE(a_worker_that_boots_is_not_waited_for), CASE(why_hosts_are_not_used),
       CASE(what_is_waited_for_at_the_end), CASE(a_drained_slot_is_named),
-      CASE(hosts_that_nobody_knows_any_more_are_forgotten))
+      CASE(hosts_that_nobody_knows_any_more_are_forgotten),
+      CASE(a_dead_host_that_is_dropped_is_forgotten),
+      CASE(a_host_that_was_taken_away_is_not_dialled), CASE(all_hosts_are_drained))

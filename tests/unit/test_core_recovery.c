@@ -250,6 +250,53 @@ TAPE_CASE(those_that_do_not_begin_to_train_are_revoked,
           "recovering 1,2 held=1.0 | record ROUND 2 recovery after 1 from 1.0 of 1,2: 1,2\n"
           "    | a < ROUND 2 recovery after 1 from 1.0 of 1,2: 1,2\n")
 
+/* Only who brings along what the job has reached can go on; the others make room. */
+TAPE_CASE(a_host_that_kept_the_commit_is_waited_for,
+          "config np=2 min_np=1 max_np=2\n"
+          "start\n"
+          "hosts a:1,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "ready 1,2\n"
+          "entered 1,2\n"
+          "closed a\n"
+          "closed b\n"
+          "wait 11s | record ENDED 1 silent\n"
+          "    | bar a (1): silent for longer than the lease\n"
+          "    | record ENDED 2 silent\n"
+          "    | bar b (1): silent for longer than the lease\n"
+          "wait 30s | start a\n"
+          "    | start b\n"
+          "hosts a:1,b:1,c:2 | ! hosts: +c:2\n"
+          "wait 2s |\n"
+          "hello c | c < WELCOME_AGENT term 1\n"
+          "    | record LAUNCH 3 c:0\n"
+          "    | c < LAUNCH 3 in 0 as 0/2 local 0/2 cross 0/1\n"
+          "    | record LAUNCH 4 c:1\n"
+          "    | c < LAUNCH 4 in 1 as 1/2 local 1/2 cross 0/1\n"
+          "wait 20s |\n"
+          "ready 3,4 | record READY 3\n"
+          "    | record READY 4\n"
+          "view | recovering term 1 round 1 from 1.0: 1,2, floor 1, resets 0, short; waits for a "
+          "host that holds the last commit\n"
+          "    | a starting: #1 in 0 doomed 0*, of 1; its agent has not said hello yet\n"
+          "    | b starting: #2 in 0 doomed 1*, of 1; its agent has not said hello yet\n"
+          "    | c there: #3 in 0 ready, #4 in 1 ready, of 2\n"
+          "hello b agent=8 kept=0:1.5 | b < WELCOME_AGENT term 1\n"
+          "    | b < FORGET 2\n"
+          "    | record LAUNCH 5 b:0\n"
+          "    | b < LAUNCH 5 in 0 as 2/3 local 0/1 cross 0/1\n"
+          "wait 10s |\n"
+          "ready 5 held=1.5 | record READY 5\n"
+          "    | record ROUND 2 recovery after 1 from 1.5 of 5: 5,3\n"
+          "    | b,c < ROUND 2 recovery after 1 from 1.5 of 5: 5,3\n"
+          "    | c < DRAIN 4: there are enough workers without it\n"
+          "view | running term 1 round 2 from 1.5: 5,3, floor 1, resets 1\n"
+          "    | a starting: #1 in 0 doomed, of 1; its agent has not said hello yet\n"
+          "    | b there: #5 in 0 member 0, of 1\n"
+          "    | c there: #3 in 0 member 1, #4 in 1 leaving, of 2\n"
+          "wait 20s | bar a (2): its agent did not say hello\n")
+
 TESTS(CASE(a_death_revokes_and_the_survivors_go_on),
       CASE(who_has_no_commit_resumes_from_the_oldest), CASE(a_holder_with_another_checksum_is_none),
       CASE(two_that_differ_leave_the_last_one_standing),
@@ -264,4 +311,5 @@ TESTS(CASE(a_death_revokes_and_the_survivors_go_on),
       CASE(a_recovery_does_not_wait_for_a_failed_change), CASE(too_few_survivors_wait_for_others),
       CASE(who_has_to_go_is_taken_along_and_leaves_afterwards), CASE(the_reset_limit_ends_the_job),
       CASE(when_all_fail_by_themselves_the_job_fails),
-      CASE(those_that_do_not_begin_to_train_are_revoked))
+      CASE(those_that_do_not_begin_to_train_are_revoked),
+      CASE(a_host_that_kept_the_commit_is_waited_for))

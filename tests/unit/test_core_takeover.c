@@ -299,6 +299,40 @@ TAPE_CASE(old_hosts_keep_their_order, "config np=2 min_np=1\n"
                                       "    | record LAUNCH 4 a:1\n"
                                       "    | a < LAUNCH 4 in 1 as 3/4 local 0/1 cross 1/2\n")
 
+TAPE_CASE(who_waits_for_a_round_that_will_not_come_is_dismissed, TAPE_RUNNING
+          "exited 4 exit1\n"
+          "finished 1\n"
+          "kill | ! blacklist: b:1 loaded: cooling for 12.3s more after 1 failure: exit code 1\n"
+          "start | record TERM 2\n"
+          "    | start a\n"
+          "    | start b\n"
+          "hello b #3:0 | b < WELCOME_AGENT term 2\n"
+          "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+          "recovering 2,3 held=1.1 | a < DONE 2\n"
+          "    | b < DONE 3\n")
+
+TAPE_CASE(two_takeovers_in_one_recovery, TAPE_RUNNING
+          "exited 4 exit1\n"
+          "recovering 1,2 held=1.3\n"
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #2:1\n"
+          "exited 2 exit1 | record ENDED 2 exit1\n"
+          "    | bar a:1 (1): exit code 1\n"
+          "    | a < FORGET 2\n"
+          "recovering 1 held=1.3 | ! a:0#1 has recovered (1 of 2)\n"
+          "kill\n"
+          "start | record TERM 3\n"
+          "    | start a\n"
+          "    | start b\n"
+          "hello a #1:0 | a < WELCOME_AGENT term 3\n"
+          "    | a < REVOKE 1: it was revoked while you were away\n"
+          "recovering 1 held=1.3 | ! a:0#1 has recovered (1 of 2)\n"
+          "hello b #3:0 | b < WELCOME_AGENT term 3\n"
+          "    | b < REVOKE 1: it was revoked while you were away\n"
+          "recovering 3 held=1.3 | record ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n")
+
 TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(every_record_may_be_there_twice),
       CASE(before_the_first_round_those_who_are_there_are_kept),
       CASE(a_launch_that_was_never_told_bars_no_host),
@@ -310,4 +344,6 @@ TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(every_record_may_be_ther
       CASE(a_late_failure_is_not_forgotten), CASE(a_job_that_was_over_stays_over),
       CASE(an_empty_job_that_was_over_ends_at_once), CASE(drains_and_bars_outlive_the_driver),
       CASE(a_refused_manifest_is_not_handed_on), CASE(commands_that_have_ended_stay_ended),
-      CASE(a_lower_max_np_sends_nobody_away), CASE(old_hosts_keep_their_order))
+      CASE(a_lower_max_np_sends_nobody_away), CASE(old_hosts_keep_their_order),
+      CASE(who_waits_for_a_round_that_will_not_come_is_dismissed),
+      CASE(two_takeovers_in_one_recovery))
