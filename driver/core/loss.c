@@ -16,7 +16,8 @@ static const char *why_of(struct core *core, const struct worker *worker,
         return ending->text;
     switch (ending->ended) {
     case ENDED_EXIT:
-        if (ending->value == 0 && worker->joined && worker_state(worker) != WORKER_FINISHED)
+        if (ending->value == 0 && worker->joined && worker_state(worker) != WORKER_FINISHED &&
+            worker_state(worker) != WORKER_LEAVING)
             return "exit code 0 before its training had finished";
         return tell_text(core, "exit code %" PRId32, ending->value);
     case ENDED_SIGNAL: return tell_text(core, "signal %" PRId32, ending->value);
@@ -53,7 +54,7 @@ static void clear_host(struct core *core, struct core_host *host)
         struct worker *worker = host->seats[i].worker;
 
         if (worker && worker_is_alive(worker))
-            loss_kill(core, worker, "its host is barred after a failure on it", true,
+            loss_kill(core, worker, "its host is set aside after a failure on it", true,
                       core->config.kill_grace_us);
     }
 }
@@ -122,6 +123,8 @@ static void judge(struct core *core, struct worker *worker, const struct ending 
 
     if (own_error && worker->rank != RANK_NONE)
         core->current.failed_by_exit++;
+    if (own_error && !worker->joined)
+        core->boot_failures_in_a_row++;
     if (own_error && !core->anyone_joined)
         core->boot_failures++;
     if (worker_state(worker) == WORKER_FINISHED && ending->ended == ENDED_SILENT)

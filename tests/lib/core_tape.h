@@ -70,12 +70,11 @@ struct core_tape {
 
 int tape_init(struct core_tape *tape) MUST_CHECK;
 void tape_release(struct core_tape *tape);
-
 /* The core, for the config there is now, if there is none yet. */
 int tape_core(struct core_tape *tape) MUST_CHECK;
 int tape_kill(struct core_tape *tape, size_t lost, bool twice) MUST_CHECK;
 
-/* One step, its actions appended to `did`: 0, HVD_E_NOMEM, HVD_E_INTERNAL when they cannot be. */
+/* One step, its actions appended to `did`: 0 or HVD_E_NOMEM. An impossible action panics. */
 int tape_step(struct core_tape *tape, struct event *event) MUST_CHECK;
 
 /* A message of a worker, or (incarnation 0) of a host's agent; NULL: of the host it runs on. */
@@ -84,7 +83,7 @@ int tape_hello(struct core_tape *tape, struct tape_host *host, struct msg *msg) 
 int tape_wait(struct core_tape *tape, int64_t us) MUST_CHECK;
 struct tape_host *tape_host(struct core_tape *tape, const char *name);
 
-/* One line of a script without what is on the right: 0, HVD_E_NOMEM, HVD_E_INVAL, or as above. */
+/* One line of a script without what is on the right: 0, HVD_E_NOMEM, HVD_E_INVAL. */
 int tape_do(struct core_tape *tape, const char *line) MUST_CHECK;
 const char *tape_did(const struct core_tape *tape);
 

@@ -266,10 +266,10 @@ TAPE_CASE(
     "config reset_limit=0\n" TAPE_RUNNING "hosts a:2,b:2,c:1\n"
     "hello c\n"
     "ready 5 | record READY 5\n"
-    "    | record OVER 1: the membership would change for the 1. time and --reset-limit allows 0\n"
-    "    | a < STOP: the membership would change for the 1. time and --reset-limit allows 0\n"
-    "    | b < STOP: the membership would change for the 1. time and --reset-limit allows 0\n"
-    "    | c < STOP: the membership would change for the 1. time and --reset-limit allows 0\n")
+    "    | record OVER 1: change 1 of the membership is one more than --reset-limit 0 allows\n"
+    "    | a < STOP: change 1 of the membership is one more than --reset-limit 0 allows\n"
+    "    | b < STOP: change 1 of the membership is one more than --reset-limit 0 allows\n"
+    "    | c < STOP: change 1 of the membership is one more than --reset-limit 0 allows\n")
 
 TAPE_CASE(a_seat_that_is_wanted_again_gets_another_worker,
           TAPE_RUNNING "hosts a:2,b:1\n"

@@ -4,25 +4,24 @@
 static struct core_tape tape;
 
 /* train returned 0 on every member, and every process ended with 0. */
-TAPE_CASE(a_job_ends_well,
-          TAPE_RUNNING "finished 1 | record FINISHED 1\n"
-                       "finished 1 |\n"
-                       "finished 2-4 | record FINISHED 2\n"
-                       "    | record FINISHED 3\n"
-                       "    | record FINISHED 4\n"
-                       "exited 1-4 | record ENDED 1 exit0\n"
-                       "    | a < FORGET 1\n"
-                       "    | record ENDED 2 exit0\n"
-                       "    | a < FORGET 2\n"
-                       "    | record ENDED 3 exit0\n"
-                       "    | b < FORGET 3\n"
-                       "    | record ENDED 4 exit0\n"
-                       "    | record OVER 0: finished\n"
-                       "    | a < STOP: finished\n"
-                       "    | b < STOP: finished\n"
-                       "    | b < FORGET 4\n"
-                       "closed a | ! a: the connection to its agent is gone: reset\n"
-                       "closed b | exit 0: finished\n")
+TAPE_CASE(a_job_ends_well, TAPE_RUNNING "finished 1 | record FINISHED 1\n"
+                                        "finished 1 |\n"
+                                        "finished 2-4 | record FINISHED 2\n"
+                                        "    | record FINISHED 3\n"
+                                        "    | record FINISHED 4\n"
+                                        "exited 1-4 | record ENDED 1 exit0\n"
+                                        "    | a < FORGET 1\n"
+                                        "    | record ENDED 2 exit0\n"
+                                        "    | a < FORGET 2\n"
+                                        "    | record ENDED 3 exit0\n"
+                                        "    | b < FORGET 3\n"
+                                        "    | record ENDED 4 exit0\n"
+                                        "    | record OVER 0: finished\n"
+                                        "    | a < STOP: finished\n"
+                                        "    | b < STOP: finished\n"
+                                        "    | b < FORGET 4\n"
+                                        "closed a | ! a: its agent is done\n"
+                                        "closed b | exit 0: finished\n")
 
 TAPE_CASE(who_is_inside_when_a_member_dies_is_dismissed,
           TAPE_RUNNING "finished 1 | record FINISHED 1\n"
@@ -147,17 +146,16 @@ TAPE_CASE(a_joiner_that_comes_back_is_dismissed,
                        "hello c #5:0 | c < WELCOME_AGENT term 1\n"
                        "    | c < DONE 5\n")
 
-TAPE_CASE(an_operator_ends_the_job,
-          TAPE_RUNNING "stop me | record OVER 2: stopped by me\n"
-                       "    | a < STOP: stopped by me\n"
-                       "    | b < STOP: stopped by me\n"
-                       "stop me |\n"
-                       "exited 1 sig15 | record ENDED 1 sig15\n"
-                       "    | a < FORGET 1\n"
-                       "drain a 5s | record DRAIN a until 6s\n"
-                       "    | reply HVD_OK\n"
-                       "closed a | ! a: the connection to its agent is gone: reset\n"
-                       "closed b | exit 2: stopped by me\n")
+TAPE_CASE(an_operator_ends_the_job, TAPE_RUNNING "stop me | record OVER 2: stopped by me\n"
+                                                 "    | a < STOP: stopped by me\n"
+                                                 "    | b < STOP: stopped by me\n"
+                                                 "stop me |\n"
+                                                 "exited 1 sig15 | record ENDED 1 sig15\n"
+                                                 "    | a < FORGET 1\n"
+                                                 "drain a 5s | record DRAIN a until 6s\n"
+                                                 "    | reply HVD_OK\n"
+                                                 "closed a | ! a: its agent is done\n"
+                                                 "closed b | exit 2: stopped by me\n")
 
 TAPE_CASE(agents_that_do_not_end_are_not_waited_for,
           TAPE_RUNNING "stop me\n"

@@ -60,7 +60,7 @@ TAPE_CASE(scope_host_takes_the_whole_host_out,
           "    | record ENDED 3 exit1\n"
           "    | bar b (1): slot 0: exit code 1\n"
           "    | record ENDED 4 sig9\n"
-          "    | b < KILL 4 in 5s: its host is barred after a failure on it\n"
+          "    | b < KILL 4 in 5s: its host is set aside after a failure on it\n"
           "    | b < FORGET 3\n"
           "recovering 1,2 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"
           "    | a < ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"

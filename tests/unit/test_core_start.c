@@ -200,10 +200,10 @@ TAPE_CASE(the_job_waits_for_workers_only_so_long,
           "start\n"
           "hosts a:1\n"
           "wait 29s |\n"
-          "wait 1s | record OVER 1: only 0 of 2 workers could be had for longer than "
-          "--elastic-timeout; see why hosts are not used, or raise it\n"
-          "    | exit 1: only 0 of 2 workers could be had for longer than --elastic-timeout; see "
-          "why hosts are not used, or raise it\n")
+          "wait 1s | record OVER 1: only 0 of 2 workers for longer than --elastic-timeout; see why "
+          "hosts are not used\n"
+          "    | exit 1: only 0 of 2 workers for longer than --elastic-timeout; see why hosts are "
+          "not used\n")
 
 TAPE_CASE(a_shortage_that_ends_gives_the_whole_time_back,
           "config np=2 elastic_timeout=60s\n"
@@ -225,10 +225,10 @@ TAPE_CASE(a_shortage_that_ends_gives_the_whole_time_back,
           "recovering 1 held=2.1\n"
           "wait 40s\n"
           "state recovering |\n"
-          "wait 30s | record OVER 1: only 1 of 2 workers could be had for longer than "
-          "--elastic-timeout; see why hosts are not used, or raise it\n"
-          "    | a < STOP: only 1 of 2 workers could be had for longer than --elastic-timeout; see "
-          "why hosts are not used, or raise it\n")
+          "wait 30s | record OVER 1: only 1 of 2 workers for longer than --elastic-timeout; see "
+          "why hosts are not used\n"
+          "    | a < STOP: only 1 of 2 workers for longer than --elastic-timeout; see why hosts "
+          "are not used\n")
 
 /* Nothing can be launched, and nothing is left to wait for. */
 TAPE_CASE(the_job_ends_when_every_slot_is_barred,

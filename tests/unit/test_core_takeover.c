@@ -204,7 +204,7 @@ TAPE_CASE(a_job_that_was_over_stays_over,
                        "    | a < FORGET 1\n"
                        "    | record ENDED 2 exit0\n"
                        "    | a < FORGET 2\n"
-                       "closed a | ! a: the connection to its agent is gone: reset\n"
+                       "closed a | ! a: its agent is done\n"
                        "wait 21s | record ENDED 3 silent\n"
                        "    | record ENDED 4 silent\n"
                        "    | exit 2: stopped by me\n")
