@@ -95,14 +95,13 @@ void clock_forgive(struct core *core, int64_t since_us)
         core->hosts.items[i]->heard_us += since_us;
 }
 
-/* Every slot that is offered is barred until somebody clears it, and nobody is left: why the last
- * one is. NULL: there is hope. */
-static const char *why_hopeless(const struct core *core)
+/* Every slot that is offered is barred until somebody clears it, and nobody is left. */
+static bool is_hopeless(const struct core *core)
 {
-    const char *why = NULL;
+    bool any = false;
 
     if (core->staying || core->going || job_state(core) > JOB_RECOVERING)
-        return NULL;
+        return false;
     for (size_t i = 0; i < core->listed.count; i++) {
         const struct core_host *host = core->listed.items[i];
 
@@ -111,11 +110,11 @@ static const char *why_hopeless(const struct core *core)
                 blacklist_verdict(&core->blacklist, host->name, slot, core->now_us);
 
             if (verdict.state != BLACKLIST_BARRED)
-                return NULL;
-            why = verdict.reason;
+                return false;
+            any = true;
         }
     }
-    return why;
+    return any;
 }
 
 static bool is_short(const struct core *core)
@@ -155,12 +154,11 @@ static void trace_shortage(struct core *core)
 void clock_judge_shortage(struct core *core)
 {
     bool now_short = is_short(core);
-    const char *hopeless = why_hopeless(core);
 
-    if (hopeless) {
-        finish_fail(
-            core, tell_text(core, "every slot is barred until it is cleared; the last one for: %s",
-                            hopeless));
+    if (is_hopeless(core)) {
+        finish_fail(core, tell_text(core, "every slot is barred until it is cleared%s%s",
+                                    *core->first_failure ? "; first failure: " : "",
+                                    core->first_failure));
         return;
     }
     if (core->short_since_us != TIME_NEVER) {

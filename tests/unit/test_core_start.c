@@ -246,6 +246,23 @@ TAPE_CASE(the_job_ends_when_every_slot_is_barred,
           "    | a < FORGET 2\n"
           "closed a\n")
 
+TAPE_CASE(
+    the_job_ends_when_every_slot_is_barred_for_a_new_driver,
+    "config np=2 min_np=2 forever=1\n"
+    "start\n"
+    "hosts a:2\n"
+    "hello a\n"
+    "exited 1 exit1\n"
+    "kill\n"
+    "start\n"
+    "hosts a:2\n"
+    "hello a #2:1=exit1 | a < WELCOME_AGENT term 2\n"
+    "exited 2 exit1 | record ENDED 2 exit1\n"
+    "    | bar a:1 (1): exit code 1\n"
+    "    | record OVER 1: every worker failed before it joined; the first: a:1#2: exit code 1\n"
+    "    | a < STOP: every worker failed before it joined; the first: a:1#2: exit code 1\n"
+    "    | a < FORGET 2\n")
+
 TESTS(CASE(a_driver_begins), CASE(the_first_round_waits_for_np_slots),
       CASE(np_gates_the_first_round_and_min_np_later_ones), CASE(max_np_caps_what_is_launched),
       CASE(hosts_are_filled_in_the_order_in_which_they_were_printed),
@@ -257,4 +274,5 @@ TESTS(CASE(a_driver_begins), CASE(the_first_round_waits_for_np_slots),
       CASE(an_agent_that_never_says_hello_charges_its_host),
       CASE(the_job_waits_for_workers_only_so_long),
       CASE(a_shortage_that_ends_gives_the_whole_time_back),
-      CASE(the_job_ends_when_every_slot_is_barred))
+      CASE(the_job_ends_when_every_slot_is_barred),
+      CASE(the_job_ends_when_every_slot_is_barred_for_a_new_driver))
