@@ -247,7 +247,7 @@ TAPE_CASE(the_job_ends_when_every_slot_is_barred,
           "closed a\n")
 
 TAPE_CASE(
-    the_job_ends_when_every_slot_is_barred_for_a_new_driver,
+    failures_before_joining_are_counted_across_drivers,
     "config np=2 min_np=2 forever=1\n"
     "start\n"
     "hosts a:2\n"
@@ -275,4 +275,4 @@ TESTS(CASE(a_driver_begins), CASE(the_first_round_waits_for_np_slots),
       CASE(the_job_waits_for_workers_only_so_long),
       CASE(a_shortage_that_ends_gives_the_whole_time_back),
       CASE(the_job_ends_when_every_slot_is_barred),
-      CASE(the_job_ends_when_every_slot_is_barred_for_a_new_driver))
+      CASE(failures_before_joining_are_counted_across_drivers))
