@@ -53,7 +53,7 @@ static const char *why_unused(const struct core *core, const struct core_host *h
     char sentence[BLACKLIST_SENTENCE_MAX];
 
     if (!host->listed)
-        return "discovery no longer names it";
+        return core->discovered ? "discovery no longer names it" : "discovery has not answered yet";
     if (host->draining)
         return "it is being drained";
     if (host->agent == AGENT_STARTING)
