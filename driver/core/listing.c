@@ -100,7 +100,8 @@ static void tell_news(struct core *core, const struct diff *diff)
     uint32_t added = removed || core->staying < core->config.max_np ? count_gains(diff) : 0;
     struct msg *msg;
 
-    if (job_state(core) < JOB_RUNNING || job_state(core) > JOB_PENDING || !(added || removed))
+    if (!core->discovered || job_state(core) < JOB_RUNNING || job_state(core) > JOB_PENDING ||
+        !(added || removed))
         return;
     msg = tell_msg(core, MSG_HOSTS_UPDATED, 0, core->current.number);
     msg->u.hosts_updated = (struct msg_hosts_updated){ .added = added, .removed = removed };
