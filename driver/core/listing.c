@@ -122,15 +122,25 @@ static void trace_shortage(struct core *core)
                    core->config.np);
 }
 
-static bool take_over(struct core *core, const struct hosts *hosts, struct diff *diff)
+/* To a driver that has taken over, the first set is all new: what it knows are ranks, not slots. */
+static void trace_change(struct core *core, const struct hosts *hosts, const struct diff *diff)
 {
     char text[DIFF_TEXT_MAX];
 
+    if (core->discovered || !core->current.number)
+        CORE_TRACE(core, "hosts: %s", diff->kinds ? diff_describe(diff, text) : "none");
+    else
+        CORE_TRACE(core, "hosts: %zu with %" PRIu64 " slots are listed", hosts->count,
+                   hosts_total_slots(hosts));
+}
+
+static bool take_over(struct core *core, const struct hosts *hosts, struct diff *diff)
+{
     if (diff_between(&core->listing, hosts, diff))
         return false;
     if (!diff->kinds && core->discovered)
         return true;
-    CORE_TRACE(core, "hosts: %s", diff->kinds ? diff_describe(diff, text) : "none");
+    trace_change(core, hosts, diff);
     for (size_t i = 0; i < core->listing.count; i++) {
         struct core_host *host = roster_find_host(core, core->listing.items[i].name);
 
