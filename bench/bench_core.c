@@ -144,11 +144,13 @@ static void kill_one(struct world *world, uint32_t seat)
 /* In a storm, whoever is due to die before the next message. */
 static void storm_on(struct world *world)
 {
-    while (world->deaths_left && world->now_us >= world->next_death_us) {
-        uint32_t seat = (world->deaths_left * 7919u) % (world->hosts * SLOTS);
+    uint32_t seats = world->hosts * SLOTS;
+
+    while (world->deaths_left && world->alive > 1 && world->now_us >= world->next_death_us) {
+        uint32_t seat = seats ? (world->deaths_left * 7919u) % seats : 0;
 
         while (!world->at[seat])
-            seat = (seat + 1) % (world->hosts * SLOTS);
+            seat = seat + 1 < seats ? seat + 1 : 0;
         world->deaths_left--;
         world->next_death_us += DEATH_US;
         kill_one(world, seat);
