@@ -78,6 +78,26 @@ struct world_deed next_boot(const char *host, enum world_boot boot, int value, i
     return make(DEED_BOOT_NEXT, host, boot, value, us);
 }
 
+struct world_deed discovery_prints_rubbish(void)
+{
+    return make(DEED_DISCOVERY_FAILS, "", DEED_WHOLE_HOST, 1, 0);
+}
+
+struct world_deed mute(const char *host)
+{
+    return make(DEED_CUT, host, DEED_WHOLE_HOST, 1, 0);
+}
+
+struct world_deed deafen(const char *host)
+{
+    return make(DEED_CUT, host, DEED_WHOLE_HOST, 2, 0);
+}
+
+struct world_deed kill_driver_after(unsigned actions)
+{
+    return make(DEED_KILL_DRIVER, "", DEED_WHOLE_HOST, (int)actions, 0);
+}
+
 struct world_deed slow_disk(int64_t us)
 {
     return make(DEED_SLOW_DISK, "", DEED_WHOLE_HOST, 0, us);
@@ -100,6 +120,26 @@ struct world_deed notice(const char *host, int64_t left_us)
 
 /* ---- to a worker ---------------------------------------------------------------------------- */
 
+/* Its collective has not moved for as long as the job allows: it says who is not there. */
+static void say_stuck(struct world *world, struct world_worker *worker)
+{
+    uint64_t missing[WORLD_HOSTS_MAX];
+    struct msg_stalled stalled = {
+        .operation = "allreduce",
+        .waited_us = world->shape.config.stall_us,
+        .missing = {missing, 0}
+    };
+    struct session_event told = { .kind = SESSION_STUCK, .stalled = &stalled };
+    const struct world_round *round = worker->loop.round;
+
+    if (!worker->session || !round)
+        return;
+    for (size_t i = 0; i < round->count && stalled.missing.count < WORLD_HOSTS_MAX; i++)
+        if (round->members[i]->loop.place != LOOP_COLLECTIVE)
+            missing[stalled.missing.count++] = round->members[i]->incarnation;
+    worker_tell(world, worker, &told);
+}
+
 static void do_to_worker(struct world *world, const struct world_host *host,
                          const struct world_deed *deed)
 {
@@ -107,6 +147,10 @@ static void do_to_worker(struct world *world, const struct world_host *host,
 
     if (!worker)
         return;
+    if (deed->kind == DEED_STUCK_WORKER) {
+        say_stuck(world, worker);
+        return;
+    }
     worker->blamed = true;
     switch (deed->kind) {
     case DEED_KILL_WORKER: worker_die(world, worker, ENDED_SIGNAL, 9); break;
@@ -246,6 +290,25 @@ static void operate(struct world *world, enum event_kind kind, const struct worl
         driver_step(world, world->driver, &event);
 }
 
+/* What `status` would show. */
+static void show_status(struct world *world)
+{
+    struct core_view view;
+
+    core_view_init(&view);
+    if (!world->driver->core || core_view(world->driver->core, &view)) {
+        world_mark(world, "there is no driver");
+        return;
+    }
+    world_mark(world, "the job is %s%s%s", job_state_name(view.job),
+               *view.waiting_for ? "; it waits for " : "", view.waiting_for);
+    for (size_t i = 0; i < view.host_count; i++)
+        world_mark(world, "%s: %zu of %u slots are used%s%s", view.hosts[i].name,
+                   view.hosts[i].worker_count, view.hosts[i].slots, *view.hosts[i].why ? ": " : "",
+                   view.hosts[i].why);
+    core_view_release(&view);
+}
+
 static void do_to_driver(struct world *world, const struct world_deed *deed)
 {
     struct world_driver *driver = world->driver;
@@ -301,6 +364,7 @@ void world_do(struct world *world, const struct world_deed *deed)
     case DEED_DRAIN: operate(world, EVENT_DRAIN, deed); break;
     case DEED_CLEAR: operate(world, EVENT_CLEAR, deed); break;
     case DEED_STOP: operate(world, EVENT_STOP, deed); break;
+    case DEED_STATUS: show_status(world); break;
     default:
         if (deed->kind <= DEED_STALL_WORKER && host)
             do_to_worker(world, host, deed);
