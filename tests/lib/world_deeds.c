@@ -340,15 +340,30 @@ static void do_to_driver(struct world *world, const struct world_deed *deed)
     }
 }
 
+static void say(struct world *world, const struct world_host *host, const struct world_deed *deed)
+{
+    static const char *const boots[] = { "boots as usual", "will exit", "will be killed",
+                                         "boots slowly", "will build another state" };
+
+    if (host && deed->kind == DEED_BOOT_NEXT)
+        world_mark(world, "the next worker on %s %s", deed->host, boots[deed->slot]);
+    else if (host && deed->kind == DEED_CUT && deed->value)
+        world_mark(world,
+                   deed->value == 1 ? "nothing of %s arrives any more"
+                                    : "nothing gets to %s any more",
+                   deed->host);
+    else if (host && deed->slot != DEED_WHOLE_HOST)
+        world_mark(world, "%s %s:%u", deed_name(deed->kind), deed->host, deed->slot);
+    else
+        world_mark(world, "%s%s%s", deed_name(deed->kind), host ? " " : "", deed->host);
+}
+
 void world_do(struct world *world, const struct world_deed *deed)
 {
     struct world_host *host = *deed->host ? world_find_host(world, deed->host) : NULL;
 
     world->stats.faults[deed->kind]++;
-    if (host && deed->slot != DEED_WHOLE_HOST)
-        world_mark(world, "%s %s:%u", deed_name(deed->kind), deed->host, deed->slot);
-    else
-        world_mark(world, "%s%s%s", deed_name(deed->kind), host ? " " : "", deed->host);
+    say(world, host, deed);
     if (*deed->host && !host)
         return;
     switch (deed->kind) {
