@@ -23,6 +23,7 @@
 /* Parts of messages: P(name, Name) */
 #define MSG_PARTS(P)           \
     P(slot_report, SlotReport) \
+    P(kept, Kept)              \
     P(entry, Entry)            \
     P(held, Held)              \
     P(member, Member)
@@ -37,6 +38,10 @@
     F(SIGNED, value, 0, 0)                    \
     F(NUM, witness, WITNESS_COUNT - 1, 0)     \
     F(SPAN, ran_us, 0, 0)
+
+#define FIELDS_kept(F)                        \
+    F(NUM, slot, LIMIT_SLOTS_PER_HOST - 1, 0) \
+    F(NUM, commit, UINT64_MAX, 0)
 
 #define FIELDS_entry(F)                         \
     F(TEXT, name, LIMIT_MANIFEST_NAME_BYTES, 0) \
@@ -54,15 +59,16 @@
     F(TEXTS, addresses, LIMIT_ADDRESSES, LIMIT_TEXT_BYTES)
 
 /* Messages */
-#define FIELDS_hello_agent(F)               \
-    F(NUM, minor, UINT32_MAX, 0)            \
-    F(TEXT, version, LIMIT_TEXT_BYTES, 0)   \
-    F(TEXT, job, LIMIT_TEXT_BYTES, 0)       \
-    F(TEXT, host, LIMIT_HOST_NAME_BYTES, 0) \
-    F(NUM, agent, UINT64_MAX, 0)            \
-    F(NUM, cores, UINT32_MAX, 0)            \
-    F(NUM, memory_bytes, UINT64_MAX, 0)     \
-    F(LIST, slots, LIMIT_SLOT_REPORTS, slot_report)
+#define FIELDS_hello_agent(F)                       \
+    F(NUM, minor, UINT32_MAX, 0)                    \
+    F(TEXT, version, LIMIT_TEXT_BYTES, 0)           \
+    F(TEXT, job, LIMIT_TEXT_BYTES, 0)               \
+    F(TEXT, host, LIMIT_HOST_NAME_BYTES, 0)         \
+    F(NUM, agent, UINT64_MAX, 0)                    \
+    F(NUM, cores, UINT32_MAX, 0)                    \
+    F(NUM, memory_bytes, UINT64_MAX, 0)             \
+    F(LIST, slots, LIMIT_SLOT_REPORTS, slot_report) \
+    F(LIST, kept, LIMIT_SLOTS_PER_HOST, kept)
 
 #define FIELDS_welcome_agent(F)           \
     F(NUM, minor, UINT32_MAX, 0)          \

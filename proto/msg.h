@@ -115,6 +115,12 @@ struct msg_slot_report {
     int64_t ran_us;
 };
 
+/* The newest commit that is known to be kept for a slot, whoever runs there now. */
+struct msg_kept {
+    uint32_t slot;
+    uint64_t commit;
+};
+
 struct msg_entry {
     const char *name;
     uint64_t bytes;
@@ -139,6 +145,7 @@ struct msg_member {
         size_t count;                   \
     }
 MSG_LIST(slot_report);
+MSG_LIST(kept);
 MSG_LIST(entry);
 MSG_LIST(held);
 MSG_LIST(member);
@@ -152,6 +159,7 @@ struct msg_hello_agent {
     uint32_t cores;
     uint64_t memory_bytes;
     struct msg_slot_report_list slots;
+    struct msg_kept_list kept;
 };
 
 struct msg_welcome_agent {

@@ -52,6 +52,7 @@ struct agent_worker {
 
 struct agent_slot {
     uint64_t highest;            /* incarnation that was ever started here */
+    uint64_t commit;             /* the newest that is known to be kept here */
     struct agent_worker *worker; /* spawning or running */
     struct agent_worker *failed; /* the last one, when that could not be started */
 };

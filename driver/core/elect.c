@@ -5,8 +5,10 @@
 void elect_note(struct worker *worker, const struct msg_held_list *held)
 {
     ASSERT(held->count <= LIMIT_COMMITS_HELD);
-    for (size_t i = 0; i < held->count; i++)
+    for (size_t i = 0; i < held->count; i++) {
         worker->held[i] = held->items[i];
+        seat_note_commit(&worker->host->seats[worker->slot], held->items[i].commit);
+    }
     worker->held_count = held->count;
 }
 

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define FAILURES_ALONE 3
+
 void finish_tell_stop(struct core *core, struct core_host *host)
 {
     struct msg *msg = tell_msg(core, MSG_STOP, 0, 0);
@@ -197,11 +199,12 @@ static void look_finishing(struct core *core)
         finish_fail(core,
                     tell_text(core, "the training has finished, but a worker failed after it: %s",
                               core->first_failure));
-    else if (core->unfinished)
+    else if (core->unfinished || core->unseen)
         finish_over(core, CORE_FINISHED,
                     tell_text(core,
-                              "finished; %" PRIu32 " of %" PRIu32 " workers did not reach the end",
-                              core->unfinished, core->unfinished + core->finished));
+                              "finished; of %" PRIu32 " workers %" PRIu32
+                              " did not reach the end, and the end of %" PRIu32 " was not seen",
+                              core->unfinished + core->finished, core->unfinished, core->unseen));
     else
         finish_over(core, CORE_FINISHED, "finished");
 }
@@ -221,18 +224,25 @@ static void look_commands(struct core *core)
         finish_over(core, CORE_FINISHED, "every command ended with 0");
 }
 
+/* All have failed by an error of their own: that is the program, not the machines, and another
+ * round would end the same way. One worker alone may have had bad luck, a few times. */
 static void look_failures(struct core *core)
 {
-    const struct round *round = &core->current;
+    struct round *round = &core->current;
 
-    if (round->failed_by_exit && round->failed_by_exit == round->members.count)
-        finish_fail(core,
-                    tell_text(core, "every worker of round %" PRIu64 " has failed; the first: %s",
-                              round->number, core->first_failure));
-    else if (!core->anyone_joined && core->boot_failures &&
-             core->boot_failures == core->incarnations)
+    if (round->failed_by_exit && round->failed_by_exit == round->members.count) {
+        core->failed_alone += round->failed_by_exit;
+        round->failed_by_exit = 0;
+        if (core->failed_alone >= FAILURES_ALONE || round->members.count > 1)
+            finish_fail(
+                core, tell_text(core, "every worker of round %" PRIu64 " has failed; the first: %s",
+                                round->number, core->first_failure));
+    } else if (!core->anyone_joined && core->boot_failures == core->incarnations &&
+               (core->boot_failures >= FAILURES_ALONE ||
+                (core->boot_failures > 1 && core->boot_failures >= core->config.np))) {
         finish_fail(core, tell_text(core, "every worker failed before it joined; the first: %s",
                                     core->first_failure));
+    }
 }
 
 static void look_stopping(struct core *core)

@@ -85,9 +85,6 @@ static void judge_missing(struct core *core, struct core_host *host,
     for (uint32_t slot = 0; slot < host->seat_count; slot++) {
         struct worker *worker = host->seats[slot].worker;
 
-        if (!same_agent)
-            host->seats[slot].commit = 0; /* what the other held is gone with it */
-
         if (!worker || find_report(hello, worker->incarnation))
             continue;
         if (same_agent && worker_state(worker) == WORKER_LAUNCHING) {
@@ -132,6 +129,20 @@ static void judge_report(struct core *core, struct core_host *host,
         seats_on_launched(core, worker);
 }
 
+/* What an earlier agent kept is gone with it. */
+static void note_kept(struct core *core, struct core_host *host,
+                      const struct msg_hello_agent *hello)
+{
+    for (uint32_t slot = 0; slot < host->seat_count; slot++)
+        host->seats[slot].commit = 0;
+    for (size_t i = 0; i < hello->kept.count; i++) {
+        const struct msg_kept *kept = &hello->kept.items[i];
+
+        if (roster_seats(core, host, kept->slot + 1))
+            host->seats[kept->slot].commit = kept->commit;
+    }
+}
+
 void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
 {
     const struct msg_hello_agent *hello = &msg->u.hello_agent;
@@ -164,6 +175,7 @@ void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
     host->agent_id = hello->agent;
     clock_want(core, time_add(core->now_us, core->config.lease_us));
     welcome(core, host);
+    note_kept(core, host, hello);
     judge_missing(core, host, hello, same_agent);
     for (size_t i = 0; i < hello->slots.count && !core->broken; i++)
         judge_report(core, host, &hello->slots.items[i]);

@@ -116,7 +116,9 @@ static void judge(struct core *core, struct worker *worker, const struct ending 
         core->current.failed_by_exit++;
     if (own_error && !core->anyone_joined)
         core->boot_failures++;
-    if (worker_state(worker) == WORKER_FINISHED && !is_clean(ending))
+    if (worker_state(worker) == WORKER_FINISHED && ending->ended == ENDED_SILENT)
+        core->unseen++;
+    else if (worker_state(worker) == WORKER_FINISHED && !is_clean(ending))
         finish_failed_late(core, worker, why);
     if (job_state(core) == JOB_FINISHING && worker->rank != RANK_NONE && worker_is_alive(worker))
         core->unfinished++;

@@ -44,6 +44,13 @@ struct seat {
     uint64_t commit; /* its agent may hold this one; 0: none that is known of */
 };
 
+/* Something newer is kept there than was known. */
+static inline void seat_note_commit(struct seat *seat, uint64_t commit)
+{
+    if (seat->commit < commit)
+        seat->commit = commit;
+}
+
 struct core_host {
     char *name;
     bool listed;

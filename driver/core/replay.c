@@ -104,12 +104,6 @@ static int replay_entered(struct core *core, const struct journal_record *record
         return 0;
     if (core->floor < core->current.commit)
         core->floor = core->current.commit;
-    for (size_t i = 0; i < core->current.members.count; i++) {
-        struct worker *worker = roster_worker(core, core->current.members.items[i]);
-
-        if (worker)
-            worker->host->seats[worker->slot].commit = core->current.commit;
-    }
     return 0;
 }
 
@@ -144,7 +138,9 @@ static int replay_ended(struct core *core, const struct journal_record *record)
         core->unfinished += is_member(core, record->incarnation);
     if (!worker->joined && record->ended == ENDED_EXIT && !clean)
         core->boot_failures++;
-    if (worker_state(worker) == WORKER_FINISHED && !clean)
+    if (worker_state(worker) == WORKER_FINISHED && record->ended == ENDED_SILENT)
+        core->unseen++;
+    else if (worker_state(worker) == WORKER_FINISHED && !clean)
         finish_failed_late(core, worker, "it did not end well after its training had finished");
     roster_remove(core, worker);
     return 0;

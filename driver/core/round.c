@@ -410,7 +410,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     if (msg->round != round->number || worker->rank == RANK_NONE || worker->entered)
         return;
     worker->entered = true;
-    worker->host->seats[worker->slot].commit = round->commit;
+    seat_note_commit(&worker->host->seats[worker->slot], round->commit);
     round->entered++;
     if (core->floor < round->commit) {
         core->floor = round->commit;

@@ -73,6 +73,7 @@ struct core {
     bool gate_open;         /* np slots have been there */
     bool anyone_joined;
     uint64_t boot_failures;
+    uint64_t failed_alone; /* rounds in which every member failed, of one member each */
     uint64_t done_seats;
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
     bool manifest_known;
@@ -94,6 +95,7 @@ struct core {
     bool dismissed;         /* DONE was told */
     uint32_t late_failures; /* of workers that had finished */
     uint32_t finished, unfinished;
+    uint32_t unseen; /* had finished; how they ended then nobody saw */
     int exit_code;
     char exit_text[LIMIT_REASON_BYTES + 1];
 };

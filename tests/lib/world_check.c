@@ -282,7 +282,9 @@ void check_exit(struct world *world, const struct world_driver *driver)
     bool justified = world->check.state_lost || world->shape.plain ||
                      config->reset_limit != CORE_NO_RESET_LIMIT || config->blacklist.forever ||
                      world->stats.faults[DEED_STOP] || world->shape.faults == 0 ||
-                     strstr(world->exit_text, "every worker of round");
+                     strstr(world->exit_text, "every worker of round") ||
+                     strstr(world->exit_text, "every worker failed before it joined") ||
+                     strstr(world->exit_text, "a worker failed after it");
 
     (void)driver;
     if (world->exit_code != 0 && !justified)

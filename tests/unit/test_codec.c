@@ -189,7 +189,7 @@ static void lists_have_limits(struct test *t)
     output.u.output.data = (struct msg_bytes){ &byte, LIMIT_OUTPUT_CHUNK_BYTES + 1 };
     refuse(t, &output, HVD_E_LIMIT, "data has 65537 bytes");
     revoke.u.revoke.lost = (struct msg_ids){ NULL, LIMIT_WORKERS + 1 };
-    refuse(t, &revoke, HVD_E_LIMIT, "lost has 65537 entries");
+    refuse(t, &revoke, HVD_E_LIMIT, "lost has 131073 entries");
 }
 
 static void a_body_has_a_limit(struct test *t)
