@@ -42,6 +42,7 @@ static struct world_deed make(enum world_deed_kind kind, const char *host, uint3
 DEED_SLOT(kill_worker, KILL_WORKER)
 DEED_SLOT(freeze_worker, FREEZE_WORKER)
 DEED_SLOT(thaw_worker, THAW_WORKER)
+DEED_SLOT(stuck_worker, STUCK_WORKER)
 DEED_SLOT(list_host, LIST_HOST)
 DEED_SLOT(clear_slot, CLEAR)
 DEED_NAME(kill_agent, KILL_AGENT)
@@ -62,6 +63,7 @@ DEED_BARE(thaw_driver, THAW_DRIVER)
 DEED_BARE(start_driver, START_DRIVER)
 DEED_BARE(discovery_fails, DISCOVERY_FAILS)
 DEED_BARE(discovery_hangs, DISCOVERY_HANGS)
+DEED_BARE(ask_status, STATUS)
 
 struct world_deed exit_worker(const char *host, uint32_t slot, int code)
 {

@@ -203,10 +203,10 @@ static void the_last_holder_of_the_newer_commit_dies(struct world *w)
 
 STORIES(
     STORY(some_hold_a_newer_commit, "survivors hold different commits: the newest wins"),
-    STORY(the_last_holder_of_the_newer_commit_dies,
+    STORY_ALONE(the_last_holder_of_the_newer_commit_dies,
           "the only holder of the newest commit dies too: the one before it wins"),
     STORY(rank_0_is_killed, "rank 0 is killed: it is a worker like any other"),
-    STORY(one_host_one_slot_dies, "one slot of the only host dies: the host is not barred for it"),
+    STORY_ALONE(one_host_one_slot_dies, "one slot of the only host dies: the host is not barred for it"),
     STORY(dies_before_it_says_recovering, "a second one dies before it could say what it holds"),
     STORY(dies_after_it_has_recovered, "a second one dies while the others are still waited for"),
     STORY(dies_when_the_next_round_is_told, "a second one dies in the round that was to recover"),
