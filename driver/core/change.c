@@ -195,18 +195,17 @@ static void give_up(struct core *core, const struct worker *culprit, const char 
                       core->config.kill_grace_us);
 }
 
+/* Whoever has not come to a check in time may only be waiting for somebody else, in a collective: no
+ * one is to blame here. Those that wait in a check go on. */
 void change_expire(struct core *core)
 {
-    struct worker *worker;
-
     core->change_deadline_us = TIME_NEVER;
     if (job_state(core) == JOB_PREPARING) {
         give_up(core, NULL, "not everybody was connected in time");
-        return;
+    } else if (job_state(core) == JOB_PENDING) {
+        change_abandon(core, "not everybody came to a check in time");
+        retry_later(core);
     }
-    for (size_t i = 0; job_state(core) == JOB_PENDING && (worker = roster_next(core, &i));)
-        if (worker_state(worker) == WORKER_MEMBER && !worker->at)
-            loss_kill(core, worker, "it did not come to a check in time", false, 0);
 }
 
 static void ask_where(struct core *core)

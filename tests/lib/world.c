@@ -77,6 +77,7 @@ struct world *world_create(const struct world_shape *shape)
     world->faults_left = shape->faults;
     world->calm = !shape->faults;
     world->driver_trouble_us = -TIME_HOUR;
+    world->prepare_trouble_us = -TIME_HOUR;
     buf_init(&world->scratch, SCRATCH_MAX);
     buf_init(&world->story, STORY_MAX);
     world->told = shape->tell;

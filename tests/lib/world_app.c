@@ -255,14 +255,14 @@ static int fetch(const struct world *world, const struct world_worker *worker,
     for (size_t i = 0; i < round->holders.count; i++) {
         const struct world_worker *holder = world_worker_of(world, round->holders.items[i]);
         bool near = holder && holder->host == worker->host;
+        bool cut;
 
         if (!holder || !holder->agent->process.alive || !holder->host->up)
             continue;
-        if (!near && (!host_reachable(holder->host) || !host_reachable(worker->host)))
-            rc = HVD_E_BUSY;
-        else if (has(&holder->agent->kept[holder->slot], round->commit, ret_model))
+        cut = !near && (!host_reachable(holder->host) || !host_reachable(worker->host));
+        if (!cut && has(&holder->agent->kept[holder->slot], round->commit, ret_model))
             return 0;
-        else if (holder->process.alive)
+        if (cut || holder->process.alive)
             rc = HVD_E_BUSY;
     }
     return rc;
@@ -377,7 +377,7 @@ static void prepare(struct world *world, struct world_worker *worker,
                     const struct session_action *action)
 {
     const struct msg_member_list *members = &action->msg->u.prepare.members;
-    bool fails = world->shape.quirks && world_coin(world, 100);
+    bool fails = world->shape.quirks && world_coin(world, 500);
     bool there = !fails;
 
     for (size_t i = 0; i < members->count; i++) {
@@ -386,7 +386,8 @@ static void prepare(struct world *world, struct world_worker *worker,
         if (!member || !member->process.alive || !host_reachable(member->host))
             there = false;
     }
-    worker->blamed = worker->blamed || fails;
+    if (fails)
+        world->prepare_trouble_us = world->now_us; /* a joiner may be blamed for it */
     if (there)
         world_after(world, world_between(world, world->shape.connect), on_prepared, worker, NULL,
                     action->round);

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#define ITEMS_MAX ((size_t)1 << 24)
-
 void *world_alloc(size_t bytes)
 {
     void *block = mem_zalloc(bytes);
@@ -17,9 +15,9 @@ void *world_alloc(size_t bytes)
     return block;
 }
 
-void world_grow(void *items_at, size_t *capacity, size_t count, size_t item_bytes)
+void world_need(int rc)
 {
-    if (count >= *capacity && vec_reserve(items_at, capacity, count, 1, ITEMS_MAX, item_bytes))
+    if (rc)
         PANIC("the world has grown past its memory");
 }
 

@@ -45,10 +45,10 @@ bool queue_pop(struct world_queue *queue, struct world_event *ret_event);
 
 /* The memory of the world itself never runs out: when it does, it is not the product's fault. */
 void *world_alloc(size_t bytes) MUST_CHECK;
-void world_grow(void *items_at, size_t *capacity, size_t count, size_t item_bytes);
-#define WORLD_PUSH(vec)                                                                \
-    (world_grow(&(vec)->items, &(vec)->capacity, (vec)->count, sizeof(*(vec)->items)), \
-     &(vec)->items[(vec)->count++])
+#define WORLD_ITEMS_MAX ((size_t)1 << 24)
+void world_need(int rc);
+#define WORLD_PUSH(vec) \
+    (world_need(VEC_RESERVE(vec, 1, WORLD_ITEMS_MAX)), &(vec)->items[(vec)->count++])
 
 /* codec: through the bytes of the wire and back. */
 struct world_frame *frame_make(const struct msg *msg, bool codec);

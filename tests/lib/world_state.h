@@ -75,6 +75,7 @@ struct world {
     unsigned faults_left;
     bool calm; /* there will be no more */
     int64_t calm_us;
+    int64_t prepare_trouble_us;
     int64_t driver_trouble_us; /* when the driver or its disk was last disturbed */
 
     /* stories (world_story.c) */

@@ -165,7 +165,8 @@ static bool had_a_cause(const struct world *world, const struct world_worker *wo
     return worker->blamed ||
            (worker->host->trouble_us >= 0 &&
             world->now_us - worker->host->trouble_us < TROUBLE_LASTS_US) ||
-           world->now_us - world->driver_trouble_us < TROUBLE_LASTS_US || world->shape.plain ||
+           world->now_us - world->driver_trouble_us < TROUBLE_LASTS_US ||
+           world->now_us - world->prepare_trouble_us < TROUBLE_LASTS_US || world->shape.plain ||
            world->over;
 }
 
