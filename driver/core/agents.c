@@ -20,7 +20,10 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
 
     if (!host)
         return;
-    CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
+    if (job_state(core) < JOB_STOPPING || host->taken)
+        CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
+    else
+        CORE_TRACE(core, "%s: its agent has ended", host->name);
     roster_disconnect(core, host);
     clock_want(core, time_add(host->heard_us, core->config.lease_us));
     if (job_state(core) < JOB_STOPPING)
@@ -129,17 +132,19 @@ static void on_exited(struct core *core, struct core_host *host, const struct ms
 static void on_stalled(struct core *core, const struct worker *worker, const struct msg *msg)
 {
     const struct msg_stalled *stalled = &msg->u.stalled;
-    char name[WORKER_NAME_MAX];
+    char name[WORKER_NAME_MAX], first[WORKER_NAME_MAX], text[TIME_TEXT_MAX];
+    struct worker *missing;
 
     if (msg->round != core->current.number || core->current.revoked)
         return;
-    CORE_TRACE(core, "%s waits in %s, for %zu others", worker_name(worker, name),
-               stalled->operation, stalled->missing.count);
+    missing = stalled->missing.count ? roster_worker(core, stalled->missing.items[0]) : NULL;
+    CORE_TRACE(core, "%s has waited for %s in %s, for %zu others%s%s", worker_name(worker, name),
+               time_format(stalled->waited_us, text), stalled->operation, stalled->missing.count,
+               missing ? ", the first: " : "", missing ? worker_name(missing, first) : "");
     if (stalled->waited_us < core->config.stall_us)
         return;
     for (size_t i = 0; i < stalled->missing.count; i++) {
-        struct worker *missing = roster_worker(core, stalled->missing.items[i]);
-
+        missing = roster_worker(core, stalled->missing.items[i]);
         if (missing && worker_state(missing) == WORKER_MEMBER)
             loss_kill(core, missing, "the others wait for it", false, 0);
     }

@@ -254,7 +254,8 @@ void round_begin(struct core *core)
         enlist(core, roster_worker(core, round->members.items[i]), (uint32_t)i);
     core->ready_since_us = TIME_NEVER;
     core->first_failure[0] = '\0';
-    CORE_TRACE(core, "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 " of %zu",
+    CORE_TRACE(core,
+               "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 ", held by %zu",
                round->number,
                round->cause == CAUSE_FIRST    ? "first"
                : round->cause == CAUSE_SWITCH ? "switch"

@@ -14,6 +14,7 @@ static void worker_is_frozen(struct world *w)
     four_workers(w);
     world_at(w, 9 * TIME_S, freeze_worker("b", 0));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -23,6 +24,7 @@ static void frozen_worker_wakes_in_time(struct world *w)
     world_at(w, 9 * TIME_S, freeze_worker("b", 0));
     world_at(w, 17 * TIME_S, thaw_worker("b", 0));
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -31,6 +33,7 @@ static void host_is_black_holed(struct world *w)
     four_workers(w);
     world_at(w, 9 * TIME_S, cut_off("b"));
     world_run(w);
+    world_expect_rounds(w, "4 2");
     world_expect_exit(w, 0);
 }
 
@@ -40,6 +43,7 @@ static void partition_heals_in_time(struct world *w)
     world_at(w, 9 * TIME_S, cut_off("b"));
     world_at(w, 16 * TIME_S, heal("b"));
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -49,6 +53,7 @@ static void partition_heals_too_late(struct world *w)
     world_at(w, 9 * TIME_S, cut_off("b"));
     world_at(w, 25 * TIME_S, heal("b"));
     world_run(w);
+    world_expect_rounds(w, "4 2 4");
     world_expect_exit(w, 0);
 }
 
@@ -58,6 +63,7 @@ static void nothing_gets_to_a_host(struct world *w)
     world_at(w, 9 * TIME_S, deafen("b"));
     world_at(w, 40 * TIME_S, heal("b"));
     world_run(w);
+    world_expect_rounds(w, "4 2 4");
     world_expect_exit(w, 0);
 }
 
@@ -67,6 +73,7 @@ static void nothing_of_a_host_arrives(struct world *w)
     world_at(w, 9 * TIME_S, mute("b"));
     world_at(w, 40 * TIME_S, heal("b"));
     world_run(w);
+    world_expect_rounds(w, "4 2");
     world_expect_exit(w, 0);
 }
 
@@ -75,6 +82,7 @@ static void connection_breaks(struct world *w)
     four_workers(w);
     world_at(w, 9 * TIME_S, break_link("b"));
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -84,6 +92,7 @@ static void connection_breaks_as_one_dies(struct world *w)
     world_at(w, 9 * TIME_S, break_link("a"));
     world_at(w, 9 * TIME_S, kill_worker("b", 0));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -96,6 +105,7 @@ static void every_frame_comes_twice(struct world *w)
     world_when(w, "round 3 (switch)", 0, repeat_frames("a"));
     world_when(w, "round 3 (switch)", 0, repeat_frames("b"));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -105,6 +115,7 @@ static void host_loses_power(struct world *w)
     world_at(w, 9 * TIME_S, power_off("b"));
     world_at(w, 30 * TIME_S, power_on("b"));
     world_run(w);
+    world_expect_rounds(w, "4 2 4");
     world_expect_exit(w, 0);
 }
 
@@ -114,6 +125,7 @@ static void host_reboots_within_its_lease(struct world *w)
     world_at(w, 9 * TIME_S, power_off("b"));
     world_at(w, 14 * TIME_S, power_on("b"));
     world_run(w);
+    world_expect_rounds(w, "4 2 4");
     world_expect_exit(w, 0);
 }
 
@@ -122,6 +134,7 @@ static void agent_is_killed(struct world *w)
     four_workers(w);
     world_at(w, 9 * TIME_S, kill_agent("b"));
     world_run(w);
+    world_expect_rounds(w, "4 2 4");
     world_expect_exit(w, 0);
 }
 
@@ -131,6 +144,7 @@ static void agent_is_frozen(struct world *w)
     world_at(w, 9 * TIME_S, freeze_agent("b"));
     world_at(w, 25 * TIME_S, thaw_agent("b"));
     world_run(w);
+    world_expect_rounds(w, "4 2 4");
     world_expect_exit(w, 0);
 }
 
@@ -141,6 +155,7 @@ static void somebody_waits_for_ever(struct world *w)
     world_at(w, 9 * TIME_S, stall_worker("b", 0, TIME_HOUR));
     world_at(w, 70 * TIME_S, stuck_worker("a", 1));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -151,6 +166,7 @@ static void a_survivor_does_not_stop(struct world *w)
     world_at(w, 8900 * TIME_MS, stall_worker("b", 1, TIME_HOUR));
     world_at(w, 9 * TIME_S, kill_worker("b", 0));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -162,7 +178,9 @@ static void a_member_does_not_come_to_the_switch(struct world *w)
     world_shape(w)->config.stall_us = 20 * TIME_S;
     world_at(w, 9 * TIME_S, list_host("c", 2));
     world_at(w, 13200 * TIME_MS, stall_worker("b", 1, TIME_HOUR));
+    world_at(w, 40 * TIME_S, stuck_worker("a", 0));
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -172,25 +190,26 @@ static void somebody_never_begins_to_train(struct world *w)
     world_shape(w)->config.stall_us = 20 * TIME_S;
     world_when(w, "round 1 (first)", 0, freeze_worker("b", 1));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
 STORIES(
     STORY(worker_is_frozen, "a worker hangs: its agent kills it when its lease is over"),
     STORY(frozen_worker_wakes_in_time, "a worker that wakes up within its lease loses nothing"),
-    STORY(host_is_black_holed, "a host falls silent: after the lease the others go on without"),
+    STORY_ALONE(host_is_black_holed, "a host falls silent: after the lease the others go on without"),
     STORY(partition_heals_in_time, "a network that comes back within the lease costs its silence"),
-    STORY(partition_heals_too_late, "a host that comes back later has its old workers ended first"),
-    STORY(nothing_gets_to_a_host, "half of a connection is dead: the host cannot hear the driver"),
-    STORY(nothing_of_a_host_arrives, "half of a connection is dead: the driver cannot hear the host"),
+    STORY_ALONE(partition_heals_too_late, "a host that comes back later has its old workers ended first"),
+    STORY_ALONE(nothing_gets_to_a_host, "half of a connection is dead: the host cannot hear the driver"),
+    STORY_ALONE(nothing_of_a_host_arrives, "half of a connection is dead: the driver cannot hear the host"),
     STORY(connection_breaks, "a connection breaks and is made again: nothing happens"),
     STORY(connection_breaks_as_one_dies, "the news of a death is lost with a connection: said again"),
     STORY(every_frame_comes_twice, "what is said twice counts once"),
-    STORY(host_loses_power, "a host goes dark, and comes back empty"),
-    STORY(host_reboots_within_its_lease, "a host is back, empty, before its lease is over"),
-    STORY(agent_is_killed, "an agent dies: its workers with it, the host is used again"),
-    STORY(agent_is_frozen, "an agent hangs longer than its lease: what it ran is ended"),
-    STORY(somebody_waits_for_ever, "the one that all others wait for is ended"),
-    STORY(a_survivor_does_not_stop, "a survivor that does not stop for the recovery is ended"),
-    STORY(a_member_does_not_come_to_the_switch, "one that comes to no check is ended"),
+    STORY_ALONE(host_loses_power, "a host goes dark, and comes back empty"),
+    STORY_ALONE(host_reboots_within_its_lease, "a host is back, empty, before its lease is over"),
+    STORY_ALONE(agent_is_killed, "an agent dies: its workers with it, the host is used again"),
+    STORY_ALONE(agent_is_frozen, "an agent hangs longer than its lease: what it ran is ended"),
+    STORY_ALONE(somebody_waits_for_ever, "the one that all others wait for is ended"),
+    STORY_ALONE(a_survivor_does_not_stop, "a survivor that does not stop for the recovery is ended"),
+    STORY_ALONE(a_member_does_not_come_to_the_switch, "nobody is blamed for not coming to a check, but for being waited for"),
     STORY(somebody_never_begins_to_train, "one that hangs when a round begins is ended"))
