@@ -22,6 +22,7 @@ static void driver_is_killed(struct world *w)
     four_workers(w);
     world_at(w, 9 * TIME_S, kill_driver());
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -30,6 +31,7 @@ static void driver_is_killed_before_the_first_round(struct world *w)
     four_workers(w);
     world_at(w, 1 * TIME_S, kill_driver());
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -38,6 +40,7 @@ static void driver_is_killed_as_the_first_round_begins(struct world *w)
     four_workers(w);
     world_when(w, "round 1 (first)", 500, kill_driver());
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -46,6 +49,7 @@ static void driver_is_killed_while_a_round_is_prepared(struct world *w)
     a_third_host_comes(w);
     world_when(w, "round 2 is prepared", 5 * TIME_MS, kill_driver());
     world_run(w);
+    world_expect_rounds(w, "4 6");
     world_expect_exit(w, 0);
 }
 
@@ -54,6 +58,7 @@ static void driver_is_killed_while_it_asks_for_the_check(struct world *w)
     a_third_host_comes(w);
     world_when(w, "round 2 is prepared", 30 * TIME_MS, kill_driver());
     world_run(w);
+    world_expect_rounds(w, "4 6");
     world_expect_exit(w, 0);
 }
 
@@ -63,6 +68,7 @@ static void driver_is_killed_before_the_switch_is_durable(struct world *w)
     world_when(w, "round 2 is prepared", 20 * TIME_MS, slow_disk(4 * TIME_S));
     world_when(w, "round 2 (switch)", 500 * TIME_MS, kill_driver());
     world_run(w);
+    world_expect_rounds(w, "4 6");
     world_expect_exit(w, 0);
 }
 
@@ -71,6 +77,7 @@ static void driver_is_killed_in_the_middle_of_a_switch(struct world *w)
     a_third_host_comes(w);
     world_when(w, "round 2 (switch)", 0, kill_driver_after(2));
     world_run(w);
+    world_expect_rounds(w, "4 6");
     world_expect_exit(w, 0);
 }
 
@@ -80,6 +87,7 @@ static void driver_is_killed_after_the_revoke(struct world *w)
     world_at(w, 9 * TIME_S, kill_worker("b", 0));
     world_when(w, "round 1 is revoked", TIME_MS, kill_driver());
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -89,6 +97,7 @@ static void driver_is_killed_as_the_recovery_is_told(struct world *w)
     world_at(w, 9 * TIME_S, kill_worker("b", 0));
     world_when(w, "round 2 (recovery)", 0, kill_driver_after(1));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -99,6 +108,7 @@ static void driver_is_killed_before_the_recovery_is_durable(struct world *w)
     world_when(w, "blacklist: b:0 failed", 20 * TIME_MS, slow_disk(4 * TIME_S));
     world_when(w, "round 2 (recovery)", 100 * TIME_MS, kill_driver());
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -108,6 +118,7 @@ static void a_worker_dies_without_a_driver(struct world *w)
     world_at(w, 9 * TIME_S, kill_driver());
     world_when(w, "driver 1 ends", 200 * TIME_MS, kill_worker("b", 0));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -117,6 +128,7 @@ static void a_host_dies_without_a_driver(struct world *w)
     world_at(w, 9 * TIME_S, kill_driver());
     world_when(w, "driver 1 ends", 200 * TIME_MS, power_off("b"));
     world_run(w);
+    world_expect_rounds(w, "4 2");
     world_expect_exit(w, 0);
 }
 
@@ -135,6 +147,7 @@ static void driver_is_killed_while_the_job_finishes(struct world *w)
     four_workers(w);
     world_when(w, "a:0#1 has finished", 0, kill_driver_after(1));
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -148,6 +161,7 @@ static void driver_is_gone_for_too_long(struct world *w)
     world_at(w, 9 * TIME_S, kill_driver());
     world_at(w, 50 * TIME_S, start_driver());
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 1);
 }
 
@@ -158,6 +172,7 @@ static void old_driver_wakes_up(struct world *w)
     world_at(w, 25 * TIME_S, start_driver());
     world_at(w, 30 * TIME_S, thaw_driver());
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -167,6 +182,7 @@ static void driver_sleeps_and_wakes_alone(struct world *w)
     world_at(w, 9 * TIME_S, freeze_driver());
     world_at(w, 29 * TIME_S, thaw_driver());
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -176,6 +192,7 @@ static void driver_is_killed_again_and_again(struct world *w)
     for (int i = 0; i < 15; i++)
         world_at(w, (2 + 2 * i) * TIME_S, kill_driver());
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -185,6 +202,7 @@ static void slow_disk_delays_the_round_not_the_revoke(struct world *w)
     world_at(w, 9 * TIME_S, slow_disk(8 * TIME_S));
     world_at(w, 9100 * TIME_MS, kill_worker("b", 0));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -194,6 +212,7 @@ static void disk_fails_for_a_while(struct world *w)
     world_at(w, 9 * TIME_S, fail_disk(15 * TIME_S));
     world_at(w, 9100 * TIME_MS, kill_worker("b", 0));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -203,6 +222,7 @@ static void disk_fails_for_longer(struct world *w)
     world_at(w, 9 * TIME_S, fail_disk(40 * TIME_S));
     world_at(w, 9100 * TIME_MS, kill_worker("b", 0));
     world_run(w);
+    world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
 
@@ -219,10 +239,10 @@ STORIES(
     STORY(driver_is_killed_before_the_recovery_is_durable,
           "it dies with the new round not written down: nobody has heard of it"),
     STORY(a_worker_dies_without_a_driver, "a death that nobody is there to hear is not forgotten"),
-    STORY(a_host_dies_without_a_driver, "a host that does not come back to the next driver is dead"),
+    STORY_ALONE(a_host_dies_without_a_driver, "a host that does not come back to the next driver is dead"),
     STORY(the_training_ends_without_a_driver, "the end of the training is kept for the next driver"),
     STORY(driver_is_killed_while_the_job_finishes, "it dies between the first and the last finish"),
-    STORY(driver_is_gone_for_too_long, "without a driver for longer than the grace, all is ended"),
+    STORY_ALONE(driver_is_gone_for_too_long, "without a driver for longer than the grace, all is ended"),
     STORY(old_driver_wakes_up, "a driver that slept while another took over obeys"),
     STORY(driver_sleeps_and_wakes_alone, "a driver that slept does not blame those it did not hear"),
     STORY(driver_is_killed_again_and_again, "15 drivers die: the workers never stop"),
