@@ -135,7 +135,12 @@ static void close_membership(struct core *core)
  * them; unless it was just not heard of yet, it need not be waited for long. */
 static bool nobody_trains(const struct core *core)
 {
-    return core->finished >= core->current.entered && core->count[WORKER_MEMBER] > 0;
+    const struct worker *worker;
+
+    for (size_t i = 0; (worker = roster_next(core, &i));)
+        if (worker_state(worker) == WORKER_MEMBER && worker->entered)
+            return false;
+    return core->count[WORKER_MEMBER] > 0;
 }
 
 static void hurry(struct core *core)
@@ -302,9 +307,11 @@ void finish_expire(struct core *core)
 void finish_restart(struct core *core)
 {
     ASSERT(job_state(core) == JOB_NEW);
-    if (*core->exit_text)
+    if (*core->exit_text) {
         stop_all(core);
-    else
+    } else {
         close_membership(core);
+        hurry(core); /* the others may have finished before this driver began */
+    }
     finish_look(core);
 }
