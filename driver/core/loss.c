@@ -16,7 +16,8 @@ static const char *why_of(struct core *core, const struct worker *worker,
         return ending->text;
     switch (ending->ended) {
     case ENDED_EXIT:
-        if (ending->value == 0 && worker->joined && worker_state(worker) != WORKER_FINISHED)
+        if (ending->value == 0 && worker->joined && worker_state(worker) != WORKER_FINISHED &&
+            worker_state(worker) != WORKER_LEAVING)
             return "exit code 0 before its training had finished";
         return tell_text(core, "exit code %" PRId32, ending->value);
     case ENDED_SIGNAL: return tell_text(core, "killed by signal %" PRId32, ending->value);
