@@ -178,7 +178,8 @@ static bool is_joiner(const struct worker *worker)
 }
 
 /* Counts the failure against the joiners it may be due to: the one that said so, or that is late;
- * all of them, when it was a member. Then gives up those that have failed too often. */
+ * all of them, when it was a member. Those that have failed too often make room for others; it may
+ * not be their fault, so their seats are not charged. */
 static void give_up(struct core *core, const struct worker *culprit, const char *why)
 {
     struct worker *worker;
@@ -191,12 +192,12 @@ static void give_up(struct core *core, const struct worker *culprit, const char 
     retry_later(core);
     for (size_t i = 0; (worker = roster_next(core, &i));)
         if (worker_state(worker) == WORKER_READY && worker->failed_prepares >= TRIES_MAX)
-            loss_kill(core, worker, "it could not be connected to the others", false,
+            loss_kill(core, worker, "it could not be connected to the others", true,
                       core->config.kill_grace_us);
 }
 
-/* Whoever has not come to a check in time may only be waiting for somebody else, in a collective: no
- * one is to blame here. Those that wait in a check go on. */
+/* Whoever has not come to a check in time may only be waiting for somebody else, in a collective:
+ * no one is to blame here. Those that wait in a check go on. */
 void change_expire(struct core *core)
 {
     core->change_deadline_us = TIME_NEVER;

@@ -25,6 +25,13 @@ void clock_limit(struct core *core, struct worker *worker, int64_t in_us, const 
     clock_want(core, worker->deadline_us);
 }
 
+/* Until somebody joins, whoever runs may be a command that never will, and may run as long as it
+ * likes. */
+static bool is_command(const struct core *core, const struct worker *worker)
+{
+    return worker_state(worker) == WORKER_BOOTING && !core->anyone_joined;
+}
+
 static void expire_workers(struct core *core)
 {
     struct worker *worker;
@@ -34,6 +41,8 @@ static void expire_workers(struct core *core)
             continue;
         if (worker->deadline_us > core->now_us)
             clock_want(core, worker->deadline_us);
+        else if (is_command(core, worker))
+            clock_limit(core, worker, core->config.start_timeout_us, worker->late);
         else
             loss_kill(core, worker, worker->late, false, core->config.kill_grace_us);
     }

@@ -178,6 +178,7 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     ASSERT((event->kind == EVENT_START) == (job_state(core) == JOB_NEW));
     if (job_state(core) == JOB_OVER)
         return 0;
+    roster_bury(core);
     set_time(core, event);
     core->out = list;
     take(core, event);

@@ -12,6 +12,7 @@
 #define RANK_NONE UINT32_MAX
 
 struct worker {
+    struct worker *next_gone; /* see roster_bury */
     uint64_t incarnation;
     struct core_host *host;
     uint32_t slot;
@@ -52,6 +53,7 @@ static inline void seat_note_commit(struct seat *seat, uint64_t commit)
 }
 
 struct core_host {
+    struct core_host *next_gone;
     char *name;
     bool listed;
     uint32_t place; /* among those that are listed */

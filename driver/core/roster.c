@@ -135,7 +135,8 @@ void roster_sweep(struct core *core)
         struct core_host *host = core->hosts.items[i];
 
         if (!is_held(host)) {
-            free_host(host);
+            host->next_gone = core->gone_hosts;
+            core->gone_hosts = host;
             continue;
         }
         core->hosts.items[kept] = host;
@@ -324,9 +325,26 @@ void roster_remove(struct core *core, struct worker *worker)
     host->seats[worker->slot].worker = NULL;
     host->taken--;
     core->workers.items[worker->incarnation] = NULL;
-    free_worker(worker);
+    worker->next_gone = core->gone_workers;
+    core->gone_workers = worker;
     core->look_at_seats = true;
     core->look_at_rounds = true;
+}
+
+void roster_bury(struct core *core)
+{
+    while (core->gone_workers) {
+        struct worker *worker = core->gone_workers;
+
+        core->gone_workers = worker->next_gone;
+        free_worker(worker);
+    }
+    while (core->gone_hosts) {
+        struct core_host *host = core->gone_hosts;
+
+        core->gone_hosts = host->next_gone;
+        free_host(host);
+    }
 }
 
 bool roster_judge_seats(struct core *core)
@@ -351,6 +369,7 @@ void roster_release(struct core *core)
 {
     struct worker *worker;
 
+    roster_bury(core);
     for (size_t i = 0; (worker = roster_next(core, &i));)
         free_worker(worker);
     for (size_t i = 0; i < core->hosts.count; i++)

@@ -41,6 +41,9 @@ void roster_restore(struct core *core, struct worker *worker, enum worker_state 
 /* It has ended: its seat is free, and the pointer is no more. */
 void roster_remove(struct core *core, struct worker *worker);
 
+/* Frees who has gone in the last step: what the step said may have pointed at them. */
+void roster_bury(struct core *core);
+
 /* It may become, or is, a member. */
 bool worker_is_alive(const struct worker *worker);
 

@@ -57,6 +57,8 @@ struct core {
     struct VEC(struct core_host *) listed; /* the same hosts */
     struct VEC(struct core_host *) peers;  /* by peer number */
     struct VEC(struct worker *) workers;   /* by incarnation */
+    struct worker *gone_workers;           /* actions of this step may point at them */
+    struct core_host *gone_hosts;
     size_t count[WORKER_STATE_COUNT];
     size_t staying;         /* alive and not has_to_go */
     size_t going;           /* alive and has_to_go */

@@ -65,7 +65,7 @@ struct world *world_create(const struct world_shape *shape)
 {
     struct world *world;
 
-    if (shape->torture)
+    if (shape->torture || shape->oom)
         heap_use();
     fault_hold(FAULT_ALLOC, true);
     fault_arm(FAULT_ALLOC, shape->torture);

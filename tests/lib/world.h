@@ -50,6 +50,7 @@ struct world_shape {
     unsigned faults; /* random ones */
     enum world_bug bug;
     bool tell;        /* keep the story: trace lines and deeds */
+    bool oom;         /* random faults, too, are allocations that fail within a step */
     uint64_t torture; /* the k-th allocation within a step fails; 0: none */
 };
 

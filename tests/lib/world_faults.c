@@ -1,5 +1,6 @@
 /* Random worlds: their shape, and what goes wrong in them. */
 #include "base/panic.h"
+#include "tests/lib/fault.h"
 #include "tests/lib/world_state.h"
 
 #include <stdio.h>
@@ -67,6 +68,11 @@ void world_shape_random(struct world_shape *shape, uint64_t seed, unsigned fault
     shape->restart = span_of(&rng, 100 * TIME_MS, 5 * TIME_S);
     shape->commit_every = (uint32_t)among(&rng, 1, 10);
     shape->always_check = rng_below(&rng, 3) == 0;
+    if (seed % 40 == 11) {
+        shape->plain = true;
+        shape->plain_code = (int)rng_below(&rng, 4) / 3;
+        shape->boot = span_of(&rng, TIME_S, 80 * TIME_S);
+    }
 }
 
 void world_populate(struct world *world)
@@ -301,6 +307,16 @@ static void decide_length(struct world *world)
     world->length = most + 20 + rng_below(&world->rng, 40);
 }
 
+/* Whoever's agent dies, the state is kept somewhere else. */
+static bool nobody_is_needed(const struct world *world)
+{
+    for (size_t i = 0; i < world->hosts.count; i++) {
+        if (!world_state_elsewhere(world, world->hosts.items[i]))
+            return false;
+    }
+    return true;
+}
+
 static void on_fault(struct world *world, struct world_event *event)
 {
     struct world_host *host;
@@ -309,6 +325,8 @@ static void on_fault(struct world *world, struct world_event *event)
     (void)event;
     if (world->over || world->calm)
         return;
+    if (world->shape.oom && world_coin(world, 8) && nobody_is_needed(world))
+        fault_arm(FAULT_ALLOC, 1 + rng_below(&world->rng, 300));
     host = world->hosts.items[rng_below(&world->rng, world->hosts.count)];
     slots = slots_listed(world, host);
     switch (rng_below(&world->rng, 10)) {
@@ -369,6 +387,8 @@ void faults_end(struct world *world)
     world_mark(world, "no more faults");
     world->calm = true;
     world->calm_us = world->now_us;
+    if (world->shape.oom)
+        fault_arm(FAULT_ALLOC, 0);
     decide_length(world);
     world->disk.fails_until_us = 0;
     world->disk.slow_until_us = 0;

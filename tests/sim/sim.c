@@ -31,6 +31,7 @@ struct options {
     enum world_bug bug;
     bool verbose;
     bool replay;
+    bool oom;
     bool keep; /* go on after a violation */
 };
 
@@ -61,6 +62,7 @@ static struct world *make(const struct options *options, uint64_t seed, bool tol
     world_shape_random(&shape, seed, options->faults);
     shape.bug = options->bug;
     shape.shadow = options->replay;
+    shape.oom = options->oom;
     shape.trace = told;
     shape.tell = told;
     world = world_create(&shape);
@@ -163,9 +165,9 @@ static void explain(const struct options *options, const struct progress *progre
         _exit(0);
     }
     waitpid(pid, NULL, 0);
-    fprintf(stderr, "again: sim --worlds 1 --seed %" PRIu64 " --faults %u%s%s --verbose\n",
-            progress->seed, options->faults, options->bug ? " --bug " : "",
-            options->bug ? bug_names[options->bug] : "");
+    fprintf(stderr, "again: sim --worlds 1 --seed %" PRIu64 " --faults %u%s%s%s --verbose\n",
+            progress->seed, options->faults, options->oom ? " --oom" : "",
+            options->bug ? " --bug " : "", options->bug ? bug_names[options->bug] : "");
 }
 
 static double seconds(void)
@@ -252,6 +254,8 @@ static bool read_options(int argc, char **argv, struct options *options)
         { "bug",        required_argument, NULL, 'b'},
         { "verbose",    no_argument,       NULL, 'v'},
         { "replay",     no_argument,       NULL, 'r'},
+        { "oom",        no_argument,       NULL, 'o'},
+        { "oom",        no_argument,       NULL, 'o'},
         { "keep-going", no_argument,       NULL, 'k'},
         { NULL,         0,                 NULL, 0  },
     };
@@ -264,6 +268,7 @@ static bool read_options(int argc, char **argv, struct options *options)
         case 'j': options->jobs = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'f': options->faults = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'v': options->verbose = true; break;
+        case 'o': options->oom = true; break;
         case 'k': options->keep = true; break;
         case 'r': options->replay = true; break;
         case 'b':
@@ -283,7 +288,7 @@ int main(int argc, char **argv)
     options.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     if (!read_options(argc, argv, &options)) {
         fprintf(stderr, "usage: sim [--worlds N] [--seed S] [--jobs J] [--faults N] [--replay]\n"
-                        "           [--keep-going] [--verbose] [--bug KIND]\n");
+                        "           [--oom] [--keep-going] [--verbose] [--bug KIND]\n");
         return 2;
     }
     if (options.jobs > options.worlds)
