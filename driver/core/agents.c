@@ -86,9 +86,10 @@ static void lose_host(struct core *core, struct core_host *host)
         if (!host->listed)
             roster_remove(core, worker);
     }
-    if (host->listed || any)
+    if ((host->listed || any) && !host->draining)
         loss_charge_host(core, host, "silent for longer than the lease");
     core->look_at_seats = true;
+    finish_look(core); /* it may be the last one that was waited for */
 }
 
 static void never_came(struct core *core, struct core_host *host)

@@ -189,6 +189,21 @@ void finish_failed_late(struct core *core, const struct worker *worker, const ch
                  worker_name(worker, name), why);
 }
 
+/* The good end, and for whom it was not quite. */
+static const char *finished_text(struct core *core)
+{
+    const char *unfinished = "";
+    const char *unseen = "";
+
+    if (core->unfinished)
+        unfinished = tell_text(core, "; %" PRIu32 " of %" PRIu32 " workers did not reach the end",
+                               core->unfinished, core->unfinished + core->finished);
+    if (core->unseen)
+        unseen =
+            tell_text(core, "; of %" PRIu32 " that did, nobody saw how they ended", core->unseen);
+    return tell_text(core, "finished%s%s", unfinished, unseen);
+}
+
 /* Everybody who could end by themselves has ended. */
 static void look_finishing(struct core *core)
 {
@@ -204,14 +219,8 @@ static void look_finishing(struct core *core)
         finish_fail(core,
                     tell_text(core, "the training has finished, but a worker failed after it: %s",
                               core->first_failure));
-    else if (core->unfinished || core->unseen)
-        finish_over(core, CORE_FINISHED,
-                    tell_text(core,
-                              "finished; of %" PRIu32 " workers %" PRIu32
-                              " did not reach the end, and the end of %" PRIu32 " was not seen",
-                              core->unfinished + core->finished, core->unfinished, core->unseen));
     else
-        finish_over(core, CORE_FINISHED, "finished");
+        finish_over(core, CORE_FINISHED, finished_text(core));
 }
 
 /* Commands that never join: done when each seat that the job wants has seen one end with 0. */

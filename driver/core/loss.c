@@ -17,7 +17,7 @@ static const char *why_of(struct core *core, const struct worker *worker,
     switch (ending->ended) {
     case ENDED_EXIT:
         if (ending->value == 0 && worker->joined && worker_state(worker) != WORKER_FINISHED &&
-            worker_state(worker) != WORKER_LEAVING)
+            worker_state(worker) != WORKER_LEAVING && job_state(core) < JOB_FINISHING)
             return "exit code 0 before its training had finished";
         return tell_text(core, "exit code %" PRId32, ending->value);
     case ENDED_SIGNAL: return tell_text(core, "killed by signal %" PRId32, ending->value);
@@ -81,7 +81,8 @@ static void charge(struct core *core, const char *host, uint32_t slot, uint64_t 
 
 void loss_charge_host(struct core *core, const struct core_host *host, const char *why)
 {
-    charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
+    if (job_state(core) < JOB_FINISHING) /* after that nothing is launched that it could keep off */
+        charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
 }
 
 static void charge_worker(struct core *core, const struct worker *worker, const char *why)

@@ -295,7 +295,8 @@ void seats_look(struct core *core)
 {
     if (!may_launch(core))
         return;
-    roster_judge_seats(core);
+    if (roster_judge_seats(core))
+        core->look_at_rounds = true;
     send_away(core);
     start_agents(core);
     if (core->holder_missing)

@@ -252,7 +252,8 @@ STORIES(
     STORY_ALONE(every_host_replaced_at_once, "all at once: one stays to hand the state over"),
     STORY(host_flaps_20_times, "a host that comes and goes every second disturbs nobody"),
     STORY_ALONE(member_host_flaps_20_times, "a member's host goes and comes every second"),
-    STORY_ALONE(late_exit_of_a_former_worker, "an exit told late, and twice, is not held against the next one there"),
+    STORY_ALONE(late_exit_of_a_former_worker,
+                "an exit told late, and twice, is not held against the next one there"),
     STORY(discovery_hangs_for_a_while, "discovery hangs: the hosts stay as they are"),
     STORY(discovery_prints_rubbish_for_a_while, "discovery fails: the hosts stay as they are"),
     STORY(sixty_four_workers, "one of 64 dies: 63 go on"))
