@@ -201,7 +201,19 @@ static void the_last_holder_of_the_newer_commit_dies(struct world *w)
     world_expect_exit(w, 0);
 }
 
+/* The joiners get the live state of the agreed check, and who dies then is resumed from it. */
+static void switch_without_a_commit(struct world *w)
+{
+    a_third_host_comes(w);
+    world_shape(w)->commit_every = 1000;
+    world_when(w, "round 2: all 6 train", TIME_S, kill_worker("b", 0));
+    world_run(w);
+    world_expect_told(w, "round 3 (recovery): size 5, from commit 2.0, held by 5");
+    world_expect_exit(w, 0);
+}
+
 STORIES(
+    STORY(switch_without_a_commit, "a switch commits by itself: nobody goes back behind it"),
     STORY(some_hold_a_newer_commit, "survivors hold different commits: the newest wins"),
     STORY_ALONE(the_last_holder_of_the_newer_commit_dies,
                 "the only holder of the newest commit dies too: the one before it wins"),

@@ -194,7 +194,17 @@ static void somebody_never_begins_to_train(struct world *w)
     world_expect_exit(w, 0);
 }
 
-STORIES(STORY(worker_is_frozen, "a worker hangs: its agent kills it when its lease is over"),
+static void agent_dies_before_its_hello(struct world *w)
+{
+    four_workers(w);
+    world_at(w, 402500, kill_agent("b"));
+    world_run(w);
+    world_expect_exit(w, 0);
+}
+
+STORIES(STORY(agent_dies_before_its_hello,
+              "an agent that was started and says nothing is not waited for"),
+        STORY(worker_is_frozen, "a worker hangs: its agent kills it when its lease is over"),
         STORY(frozen_worker_wakes_in_time, "a worker that wakes up within its lease loses nothing"),
         STORY_ALONE(host_is_black_holed,
                     "a host falls silent: after the lease the others go on without"),
