@@ -127,7 +127,8 @@
     F(NUM, ended, ENDED_COUNT - 1, 0)         \
     F(SIGNED, value, 0, 0)                    \
     F(NUM, witness, WITNESS_COUNT - 1, 0)     \
-    F(SPAN, ran_us, 0, 0)
+    F(SPAN, ran_us, 0, 0)                     \
+    F(NUM, commit, UINT64_MAX, 0)
 
 #define FIELDS_kill(F)      \
     F(SPAN, grace_us, 0, 0) \

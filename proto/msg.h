@@ -115,7 +115,7 @@ struct msg_slot_report {
     int64_t ran_us;
 };
 
-/* The newest commit that is known to be kept for a slot, whoever runs there now. */
+/* The newest commit that is kept for a slot, whoever runs there now. */
 struct msg_kept {
     uint32_t slot;
     uint64_t commit;
@@ -224,6 +224,7 @@ struct msg_exited {
     int32_t value;
     uint32_t witness; /* enum msg_witness */
     int64_t ran_us;
+    uint64_t commit; /* the newest that is kept for its slot; 0: none */
 };
 
 struct msg_kill {

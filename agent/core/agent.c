@@ -127,7 +127,7 @@ static void dispatch(struct agent *agent, const struct agent_event *event)
     switch (event->kind) {
     case AGENT_START: break; /* twice: it has started */
     case AGENT_TIMER: timer(agent); break;
-    case AGENT_DRIVER_UP: agent_driver_up(agent); break;
+    case AGENT_DRIVER_UP: agent_driver_up(agent, event->kept); break;
     case AGENT_DRIVER_DOWN: agent_driver_down(agent, event->text); break;
     case AGENT_DRIVER_MSG: agent_driver_msg(agent, event->msg); break;
     case AGENT_WORKER_MSG: agent_worker_msg(agent, event->worker, event->msg); break;

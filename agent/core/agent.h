@@ -32,17 +32,17 @@ struct agent_config {
 enum agent_event_kind {
     AGENT_START,
     AGENT_TIMER,
-    AGENT_DRIVER_UP,    /* the dialled connection is open */
+    AGENT_DRIVER_UP,    /* the dialled connection is open: kept */
     AGENT_DRIVER_DOWN,  /* it is gone, or could not be made: text */
     AGENT_DRIVER_MSG,   /* msg */
     AGENT_WORKER_MSG,   /* worker, msg: the first is a HELLO_WORKER, its sender's pid verified */
     AGENT_WORKER_DOWN,  /* worker: its connection is gone */
     AGENT_SPAWNED,      /* incarnation, pid: answers DO_SPAWN */
     AGENT_SPAWN_FAILED, /* incarnation, code, text */
-    AGENT_ENDED,        /* incarnation, ended, value, witness: the process is gone, and what it had
-                           sent has been brought here: a LEFT or FINISHED comes before the end */
-    AGENT_OUTPUT,       /* incarnation, stream, data */
-    AGENT_NOTICE,       /* left_us, text: the machine will be taken away */
+    AGENT_ENDED, /* incarnation, ended, value, witness, commit: the process is gone, and what it had
+                    sent has been brought here: a LEFT or FINISHED comes before the end */
+    AGENT_OUTPUT, /* incarnation, stream, data */
+    AGENT_NOTICE, /* left_us, text: the machine will be taken away */
     AGENT_EVENT_COUNT
 };
 
@@ -62,6 +62,8 @@ struct agent_event {
     struct msg_bytes data;
     const char *text;
     const struct msg *msg;
+    const struct msg_kept_list *kept; /* what the snapshots hold now; NULL: nothing */
+    uint64_t commit;                  /* what that of its slot holds; 0: nothing */
 };
 
 enum agent_action_kind {

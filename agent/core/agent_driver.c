@@ -93,23 +93,7 @@ static struct msg_slot_report_list reports(struct agent *agent)
     return (struct msg_slot_report_list){ items, count };
 }
 
-static struct msg_kept_list kept(struct agent *agent)
-{
-    struct msg_kept *items =
-        arena_alloc_array(&agent->list->memory, LIMIT_SLOTS_PER_HOST, sizeof(*items));
-    size_t count = 0;
-
-    if (!items) {
-        agent->list->failed = true;
-        return (struct msg_kept_list){ NULL, 0 };
-    }
-    for (uint32_t slot = 0; slot < LIMIT_SLOTS_PER_HOST; slot++)
-        if (agent->slots[slot].commit)
-            items[count++] = (struct msg_kept){ .slot = slot, .commit = agent->slots[slot].commit };
-    return (struct msg_kept_list){ items, count };
-}
-
-void agent_driver_up(struct agent *agent)
+void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept)
 {
     struct msg *msg;
 
@@ -130,7 +114,7 @@ void agent_driver_up(struct agent *agent)
         .cores = agent->config.cores,
         .memory_bytes = agent->config.memory_bytes,
         .slots = reports(agent),
-        .kept = kept(agent),
+        .kept = kept ? *kept : (struct msg_kept_list){NULL, 0},
     };
     send(agent, msg);
     agent->beat_at_us = TIME_NEVER; /* nothing more is said before the welcome */

@@ -48,6 +48,7 @@ static void say_exited(struct agent *agent, const struct agent_worker *worker)
         .value = worker->value,
         .witness = worker->witness,
         .ran_us = worker->ran_us,
+        .commit = worker->commit,
     };
     agent_driver_send(agent, msg);
 }
@@ -274,6 +275,7 @@ void agent_process_ended(struct agent *agent, const struct agent_event *event)
     if (!worker)
         return;
     note_end(agent, worker, event);
+    worker->commit = event->commit;
     vacate(agent, worker);
     agent_worker_move(agent, worker, ENDED,
                       worker->blamed ? "it was silent" : "its process is gone");

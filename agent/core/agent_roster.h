@@ -31,8 +31,9 @@ struct agent_worker {
     int32_t value;
     uint32_t witness;
     int64_t ran_us;
-    int code;   /* why it could not be started */
-    char *text; /* the same in words */
+    uint64_t commit; /* kept for its slot when it ended */
+    int code;        /* why it could not be started */
+    char *text;      /* the same in words */
 
     enum end_asked asked;
     int64_t kill_at_us;
@@ -52,7 +53,6 @@ struct agent_worker {
 
 struct agent_slot {
     uint64_t highest;            /* incarnation that was ever started here */
-    uint64_t commit;             /* the newest that is known to be kept here */
     struct agent_worker *worker; /* spawning or running */
     struct agent_worker *failed; /* the last one, when that could not be started */
 };

@@ -55,7 +55,7 @@ const char *agent_text(struct agent *agent, const char *format, ...) PRINTF_LIKE
 
 /* agent_driver.c */
 void agent_driver_dial(struct agent *agent);
-void agent_driver_up(struct agent *agent);
+void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept);
 void agent_driver_down(struct agent *agent, const char *text);
 void agent_driver_msg(struct agent *agent, const struct msg *msg);
 void agent_driver_timer(struct agent *agent);

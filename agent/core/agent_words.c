@@ -44,36 +44,14 @@ static void note_finished(struct agent_worker *worker, const struct msg *msg)
         worker->phase = PHASE_FINISHED;
 }
 
-/* What is kept for a slot outlives the worker that was in it. */
-static void note_commit(struct agent *agent, const struct agent_worker *worker, uint64_t commit)
-{
-    struct agent_slot *slot = &agent->slots[worker->slot];
-
-    if (slot->commit < commit)
-        slot->commit = commit;
-}
-
-static void note_held(struct agent *agent, const struct agent_worker *worker,
-                      const struct msg_held_list *held)
-{
-    for (size_t i = 0; i < held->count; i++)
-        note_commit(agent, worker, held->items[i].commit);
-}
-
 void agent_words_keep(struct agent *agent, struct agent_worker *worker, const struct msg *msg)
 {
     struct msg *kept = &worker->word;
 
     switch ((unsigned)msg->type) {
-    case MSG_READY:
-        advance(worker, PHASE_READY, worker->round);
-        note_held(agent, worker, &msg->u.ready.held);
-        break;
+    case MSG_READY: advance(worker, PHASE_READY, worker->round); break;
     case MSG_AT: break;
-    case MSG_RECOVERING:
-        advance(worker, PHASE_RECOVERING, msg->round);
-        note_held(agent, worker, &msg->u.recovering.held);
-        break;
+    case MSG_RECOVERING: advance(worker, PHASE_RECOVERING, msg->round); break;
     case MSG_LEFT:
         worker->phase = PHASE_LEFT;
         worker->dismissed = true;
@@ -81,7 +59,6 @@ void agent_words_keep(struct agent *agent, struct agent_worker *worker, const st
     case MSG_FINISHED: note_finished(worker, msg); break;
     case MSG_ENTERED:
         advance(worker, PHASE_ACTIVE, msg->round);
-        note_commit(agent, worker, msg->u.entered.commit);
         kept = &worker->entered;
         break;
     case MSG_PREPARED: kept = &worker->prepared; break;

@@ -20,16 +20,15 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
 
     if (!host)
         return;
-    if (job_state(core) < JOB_STOPPING || host->taken)
-        CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
-    else
-        CORE_TRACE(core, "%s: its agent has ended", host->name);
     roster_disconnect(core, host);
     clock_want(core, time_add(host->heard_us, core->config.lease_us));
-    if (job_state(core) < JOB_STOPPING)
+    if (job_state(core) < JOB_STOPPING) {
+        CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
         tell_start_agent(core, host);
-    else
+    } else {
+        CORE_TRACE(core, "%s: its agent is done", host->name);
         host->agent = AGENT_NONE;
+    }
     finish_look(core);
 }
 
@@ -68,7 +67,6 @@ static void lose_host(struct core *core, struct core_host *host)
     const struct ending silent = { .ended = ENDED_SILENT,
                                    .text = "its host is silent",
                                    .excused = true };
-    bool any = false;
 
     CORE_TRACE(core, "%s: silent for longer than the lease, counted as dead", host->name);
     if (host->agent == AGENT_THERE) {
@@ -81,12 +79,11 @@ static void lose_host(struct core *core, struct core_host *host)
 
         if (!worker)
             continue;
-        any = any || worker_is_alive(worker);
         loss_doom(core, worker, &silent);
         if (!host->listed)
             roster_remove(core, worker);
     }
-    if ((host->listed || any) && !host->draining)
+    if (host->listed && !host->draining)
         loss_charge_host(core, host, "silent for longer than the lease");
     core->look_at_seats = true;
     finish_look(core); /* it may be the last one that was waited for */
@@ -124,10 +121,12 @@ static void on_exited(struct core *core, struct core_host *host, const struct ms
     const struct ending ending = { .ended = (enum msg_ended)msg->u.exited.ended,
                                    .value = msg->u.exited.value };
 
-    if (!worker)
+    if (!worker) {
         tell_forget(core, host, msg->incarnation);
-    else if (worker->host == host && ending.ended != ENDED_NOT)
+    } else if (worker->host == host && ending.ended != ENDED_NOT) {
+        seat_note_commit(&host->seats[worker->slot], msg->u.exited.commit);
         loss_ended(core, worker, &ending);
+    }
 }
 
 static void on_stalled(struct core *core, const struct worker *worker, const struct msg *msg)

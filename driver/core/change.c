@@ -50,12 +50,26 @@ struct msg *change_abandon_msg(struct core *core, const char *why)
     return msg;
 }
 
+/* Members that have to go and cannot yet: said once, and again when their number changes. */
+static void trace_kept(struct core *core, size_t kept, bool too_few)
+{
+    if (kept && kept != core->kept_told && too_few)
+        CORE_TRACE(core,
+                   "kept for now: %zu that should go, as fewer than --min-np %" PRIu32
+                   " would be left",
+                   kept, core->config.min_np);
+    else if (kept && kept != core->kept_told)
+        CORE_TRACE(core, "kept for now: %zu that should go, to hand the state over", kept);
+    core->kept_told = kept;
+}
+
 /* Fills core->next with those that the next round would have; false when it would be the same. */
 static bool choose(struct core *core, bool with_joiners)
 {
     const struct round *current = &core->current;
     struct round *next = &core->next;
     size_t stay = 0, keep, kept;
+    bool too_few;
 
     round_clear(next);
     for (size_t i = 0; i < current->members.count; i++)
@@ -63,8 +77,12 @@ static bool choose(struct core *core, bool with_joiners)
     if (with_joiners)
         round_add_joiners(core);
     keep = assign_kept(stay, next->members.count, core->config.min_np);
+    too_few = keep > 0;
     if (!stay && !keep)
         keep = 1; /* somebody has to hand the state over; who it is leaves with the next change */
+    if (keep > current->members.count - stay)
+        keep = current->members.count - stay;
+    trace_kept(core, keep, too_few);
     next->members.count = 0;
     for (size_t i = 0; i < current->members.count; i++) {
         const struct worker *worker = roster_worker(core, current->members.items[i]);

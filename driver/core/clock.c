@@ -134,10 +134,21 @@ static const char *shortage(struct core *core)
                          "state is lost",
                          core->floor >> 32, (uint32_t)core->floor);
     return tell_text(core,
-                     "only %zu of %" PRIu32 " workers could be had for longer than "
-                     "--elastic-timeout; see why hosts are not used, or raise it%s%s",
+                     "only %zu of %" PRIu32 " workers for longer than --elastic-timeout%s%s; %s",
                      core->staying, core->current.number ? core->config.min_np : core->config.np,
-                     *core->first_failure ? "; last failure: " : "", core->first_failure);
+                     *core->first_failure ? "; first failure: " : "", core->first_failure,
+                     core->listed.count ? "see why hosts are not used" : "no host is listed");
+}
+
+/* What is missing before the first round is said by listing.c, a missing commit by round.c. */
+static void trace_shortage(struct core *core)
+{
+    char text[TIME_TEXT_MAX];
+
+    if (job_state(core) == JOB_RECOVERING && !core->holder_missing)
+        CORE_TRACE(core, "waiting for workers: %zu of --min-np %" PRIu32 "; the job fails in %s",
+                   core->staying + core->going, core->config.min_np,
+                   time_format(core->short_left_us, text));
 }
 
 void clock_judge_shortage(struct core *core)
@@ -145,12 +156,11 @@ void clock_judge_shortage(struct core *core)
     bool now_short = is_short(core);
 
     if (is_hopeless(core)) {
-        finish_fail(core, tell_text(core, "every slot is barred; the last failure was %s",
+        finish_fail(core, tell_text(core, "every slot is barred until it is cleared%s%s",
+                                    *core->first_failure ? "; first failure: " : "",
                                     core->first_failure));
         return;
     }
-    if (!now_short && core->short_since_us == TIME_NEVER)
-        return;
     if (core->short_since_us != TIME_NEVER) {
         core->short_left_us -= core->now_us - core->short_since_us;
         core->short_since_us = core->now_us;
@@ -161,9 +171,12 @@ void clock_judge_shortage(struct core *core)
         core->short_since_us = TIME_NEVER;
         return;
     }
-    core->short_since_us = core->now_us;
-    if (core->short_left_us <= 0)
+    if (core->short_left_us <= 0) {
         finish_fail(core, shortage(core));
-    else
-        clock_want(core, time_add(core->now_us, core->short_left_us));
+        return;
+    }
+    if (core->short_since_us == TIME_NEVER)
+        trace_shortage(core);
+    core->short_since_us = core->now_us;
+    clock_want(core, time_add(core->now_us, core->short_left_us));
 }

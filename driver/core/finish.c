@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #define FAILURES_ALONE 3
+#define BOOTS_IN_VAIN  10
 
 void finish_tell_stop(struct core *core, struct core_host *host)
 {
@@ -238,6 +239,15 @@ static void look_commands(struct core *core)
         finish_over(core, CORE_FINISHED, "every command ended with 0");
 }
 
+/* Starting one after the other leads nowhere, and nobody trains meanwhile. */
+static bool is_boot_loop(const struct core *core)
+{
+    bool stands = job_state(core) == JOB_GATHERING || job_state(core) == JOB_RECOVERING;
+
+    return stands && core->boot_failures_in_a_row >= BOOTS_IN_VAIN &&
+           core->boot_failures_in_a_row >= 3 * (uint64_t)core->config.np;
+}
+
 /* All have failed by an error of their own: that is the program, not the machines, and another
  * round would end the same way. One worker alone may have had bad luck, a few times. */
 static void look_failures(struct core *core)
@@ -256,6 +266,12 @@ static void look_failures(struct core *core)
                 (core->boot_failures > 1 && core->boot_failures >= core->config.np))) {
         finish_fail(core, tell_text(core, "every worker failed before it joined; the first: %s",
                                     core->first_failure));
+    } else if (is_boot_loop(core)) {
+        finish_fail(core,
+                    tell_text(core,
+                              "%" PRIu64 " workers in a row failed before they joined, and the "
+                              "job stands; the first: %s",
+                              core->boot_failures_in_a_row, core->first_failure));
     }
 }
 

@@ -8,6 +8,8 @@
 #include "driver/core/roster.h"
 #include "driver/core/tell.h"
 
+#include <inttypes.h>
+
 void listing_discover(struct core *core)
 {
     core->next_discovery_us = TIME_NEVER;
@@ -59,20 +61,55 @@ static bool list(struct core *core)
     return true;
 }
 
-/* News for those who want it; nobody has to act. */
+/* Hosts with less than before where somebody runs: they may have to leave. */
+static uint32_t count_losses(const struct core *core, const struct diff *diff)
+{
+    uint32_t losses = 0;
+
+    for (size_t i = 0; i < diff->count; i++) {
+        const struct core_host *host = roster_find_host(core, diff->items[i].name);
+
+        losses += (diff->items[i].kind & DIFF_LOSS) && host && host->taken;
+    }
+    return losses;
+}
+
+static uint32_t count_gains(const struct diff *diff)
+{
+    uint32_t gains = 0;
+
+    for (size_t i = 0; i < diff->count; i++)
+        gains += (diff->items[i].kind & DIFF_GAIN) != 0;
+    return gains;
+}
+
+/* News for those who want it; nobody has to act. Hosts that nobody uses are none, nor are more of
+ * them while there are enough. */
 static void tell_news(struct core *core, const struct diff *diff)
 {
+    uint32_t removed = count_losses(core, diff);
+    uint32_t added = removed || core->staying < core->config.max_np ? count_gains(diff) : 0;
     struct msg *msg;
 
-    if (job_state(core) != JOB_RUNNING ||
-        (!(diff->kinds & DIFF_LOSS) && core->current.members.count >= core->config.max_np))
+    if (job_state(core) < JOB_RUNNING || job_state(core) > JOB_PENDING || !(added || removed))
         return;
     msg = tell_msg(core, MSG_HOSTS_UPDATED, 0, core->current.number);
-    for (size_t i = 0; i < diff->count; i++) {
-        msg->u.hosts_updated.added += (diff->items[i].kind & DIFF_GAIN) != 0;
-        msg->u.hosts_updated.removed += (diff->items[i].kind & DIFF_LOSS) != 0;
-    }
+    msg->u.hosts_updated = (struct msg_hosts_updated){ .added = added, .removed = removed };
+    CORE_TRACE(core, "round %" PRIu64 " is told: hosts +%" PRIu32 " -%" PRIu32,
+               core->current.number, added, removed);
     tell_rounds(core, &core->current, NULL, msg);
+}
+
+/* Nothing is launched before there are np slots: that is no reason to say nothing. */
+static void trace_shortage(struct core *core)
+{
+    uint64_t slots = 0;
+
+    for (size_t i = 0; i < core->listed.count; i++)
+        slots += core->listed.items[i]->slots;
+    if (slots < core->config.np)
+        CORE_TRACE(core, "waiting for slots: %" PRIu64 " of %" PRIu32 " are listed", slots,
+                   core->config.np);
 }
 
 static bool take_over(struct core *core, const struct hosts *hosts, struct diff *diff)
@@ -83,7 +120,7 @@ static bool take_over(struct core *core, const struct hosts *hosts, struct diff 
         return false;
     if (!diff->kinds && core->discovered)
         return true;
-    CORE_TRACE(core, "hosts: %s", diff_describe(diff, text));
+    CORE_TRACE(core, "hosts: %s", diff->kinds ? diff_describe(diff, text) : "none");
     for (size_t i = 0; i < core->listing.count; i++) {
         struct core_host *host = roster_find_host(core, core->listing.items[i].name);
 
@@ -93,6 +130,8 @@ static bool take_over(struct core *core, const struct hosts *hosts, struct diff 
     tell_news(core, diff);
     if (order_update(&core->listing, hosts, &core->listing) || !list(core))
         return false;
+    if (job_state(core) == JOB_GATHERING && !core->gate_open)
+        trace_shortage(core);
     core->look_at_seats = core->look_at_rounds = true;
     roster_sweep(core);
     return true;

@@ -54,7 +54,7 @@ static void clear_host(struct core *core, struct core_host *host)
         struct worker *worker = host->seats[i].worker;
 
         if (worker && worker_is_alive(worker))
-            loss_kill(core, worker, "its host is barred after a failure on it", true,
+            loss_kill(core, worker, "its host is set aside after a failure on it", true,
                       core->config.kill_grace_us);
     }
 }
@@ -116,6 +116,8 @@ static void judge(struct core *core, struct worker *worker, const struct ending 
 
     if (own_error && worker->rank != RANK_NONE)
         core->current.failed_by_exit++;
+    if (own_error && !worker->joined)
+        core->boot_failures_in_a_row++;
     if (own_error && !core->anyone_joined)
         core->boot_failures++;
     if (worker_state(worker) == WORKER_FINISHED && ending->ended == ENDED_SILENT)

@@ -9,6 +9,7 @@
 #include "proto/commit.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define BARREN_DELAY_US     (100 * TIME_MS) /* after the second round in a row without training, */
 #define BARREN_DELAY_US_MAX (10 * TIME_S)   /* doubled each time, up to this */
@@ -49,10 +50,11 @@ bool round_allowed(struct core *core)
     if (!core->rounds || core->config.reset_limit == CORE_NO_RESET_LIMIT ||
         core->resets < core->config.reset_limit)
         return true;
-    finish_fail(core, tell_text(core,
-                                "the membership would change for the %" PRIu32
-                                ". time and --reset-limit allows %" PRIu32,
-                                core->resets + 1, core->config.reset_limit));
+    finish_fail(core,
+                tell_text(core,
+                          "change %" PRIu32
+                          " of the membership is one more than --reset-limit %" PRIu32 " allows",
+                          core->resets + 1, core->config.reset_limit));
     return false;
 }
 
@@ -240,6 +242,38 @@ void round_rotate(struct core *core)
         round_clear(&core->last);
 }
 
+/* Who is who: "a:0,1 b:0", by rank. A line of the trace is cut where it is too long. */
+static void trace_ranks(struct core *core, const struct round *round)
+{
+    const struct core_host *host = NULL;
+    char text[TRACE_LINE_MAX] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < round->members.count && used < sizeof(text); i++) {
+        const struct worker *worker = roster_worker(core, round->members.items[i]);
+
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s%s%" PRIu32,
+                                 worker->host == host ? "," : " ",
+                                 worker->host == host ? "" : worker->host->name,
+                                 worker->host == host ? "" : ":", worker->slot);
+        host = worker->host;
+    }
+    CORE_TRACE(core, "round %" PRIu64 ": by rank%s", round->number, text);
+}
+
+static void trace_round(struct core *core, const struct round *round)
+{
+    static const char *const causes[] = {
+        [CAUSE_FIRST] = "first", [CAUSE_RECOVERY] = "recovery", [CAUSE_SWITCH] = "switch"
+    };
+
+    CORE_TRACE(
+        core, "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 " held by %zu",
+        round->number, causes[round->cause], round->members.count, COMMIT_ROUND_OF(round->commit),
+        COMMIT_PLACE_OF(round->commit), round->holders.count);
+    trace_ranks(core, round);
+}
+
 void round_begin(struct core *core)
 {
     struct round *round = &core->current;
@@ -254,14 +288,7 @@ void round_begin(struct core *core)
         enlist(core, roster_worker(core, round->members.items[i]), (uint32_t)i);
     core->ready_since_us = TIME_NEVER;
     core->first_failure[0] = '\0';
-    CORE_TRACE(core,
-               "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 ", held by %zu",
-               round->number,
-               round->cause == CAUSE_FIRST    ? "first"
-               : round->cause == CAUSE_SWITCH ? "switch"
-                                              : "recovery",
-               round->members.count, COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit),
-               round->holders.count);
+    trace_round(core, round);
     core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
     clock_want(core, core->enter_deadline_us);
     record_round(core, round);

@@ -363,6 +363,7 @@ void seats_on_ready(struct core *core, struct worker *worker, const struct msg *
         record->addresses = worker->addresses;
     }
     worker->joined = true;
+    core->boot_failures_in_a_row = 0;
     elect_note(worker, &msg->u.ready.held);
     roster_move(core, worker, WORKER_READY);
     if (!core->anyone_joined)

@@ -75,8 +75,10 @@ struct core {
     bool gate_open;         /* np slots have been there */
     bool anyone_joined;
     uint64_t boot_failures;
+    uint64_t boot_failures_in_a_row;
     uint64_t failed_alone; /* rounds in which every member failed, of one member each */
     uint64_t done_seats;
+    size_t kept_told; /* members that have to go and stay, when that was last said */
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
     bool manifest_known;
     uint64_t manifest_digest;

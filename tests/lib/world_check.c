@@ -284,6 +284,7 @@ void check_exit(struct world *world, const struct world_driver *driver)
                      world->stats.faults[DEED_STOP] || world->shape.faults == 0 ||
                      strstr(world->exit_text, "every worker of round") ||
                      strstr(world->exit_text, "every worker failed before it joined") ||
+                     strstr(world->exit_text, "failed before they joined") ||
                      strstr(world->exit_text, "a worker failed after it");
 
     (void)driver;

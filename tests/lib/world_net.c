@@ -204,7 +204,9 @@ static void tell_down(struct world *world, struct world_agent *agent, const char
 static void on_dialled(struct world *world, struct world_event *event)
 {
     struct world_agent *agent = event->who;
-    struct agent_event told = { .kind = AGENT_DRIVER_UP };
+    struct msg_kept items[WORLD_SLOTS_MAX];
+    struct msg_kept_list kept = { items, 0 };
+    struct agent_event told = { .kind = AGENT_DRIVER_UP, .kept = &kept };
     const struct world_driver *driver = world->driver;
 
     if (!process_takes(&agent->process, event) || agent->dialling != event->number)
@@ -220,6 +222,10 @@ static void on_dialled(struct world *world, struct world_event *event)
     }
     agent->link = link_create(world, agent);
     agent->link->peer = driver_accept(world->driver, agent->link);
+    for (uint32_t slot = 0; slot < WORLD_SLOTS_MAX; slot++)
+        if (agent->kept[slot].count)
+            items[kept.count++] =
+                (struct msg_kept){ .slot = slot, .commit = agent->kept[slot].items[0].commit };
     agent_tell(world, agent, &told);
 }
 

@@ -210,6 +210,13 @@ static void on_spawn_failed(struct world *world, struct world_event *event)
         agent_tell(world, agent, &told);
 }
 
+static uint64_t newest_kept(const struct world_worker *worker)
+{
+    const struct world_kept *kept = &worker->agent->kept[worker->slot];
+
+    return kept->count ? kept->items[0].commit : 0;
+}
+
 static void on_ended(struct world *world, struct world_event *event)
 {
     struct world_worker *worker = event->who;
@@ -217,7 +224,8 @@ static void on_ended(struct world *world, struct world_event *event)
                                 .incarnation = worker->incarnation,
                                 .ended = worker->ended,
                                 .value = worker->value,
-                                .witness = WITNESS_PIDFD };
+                                .witness = WITNESS_PIDFD,
+                                .commit = newest_kept(worker) };
 
     if (process_takes(&worker->agent->process, event))
         agent_tell(world, worker->agent, &told);

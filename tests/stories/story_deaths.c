@@ -94,7 +94,7 @@ static void nobody_has_committed_yet(struct world *w)
     world_shape(w)->commit_every = 1000;
     world_at(w, 5 * TIME_S, kill_worker("a", 0));
     world_run(w);
-    world_expect_told(w, "round 2 (recovery): size 3, from commit 1.0, held by 3");
+    world_expect_told(w, "round 2 (recovery): size 3, from commit 1.0 held by 3");
     world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
 }
@@ -208,7 +208,7 @@ static void switch_without_a_commit(struct world *w)
     world_shape(w)->commit_every = 1000;
     world_when(w, "round 2: all 6 train", TIME_S, kill_worker("b", 0));
     world_run(w);
-    world_expect_told(w, "round 3 (recovery): size 5, from commit 2.0, held by 5");
+    world_expect_told(w, "round 3 (recovery): size 5, from commit 2.0 held by 5");
     world_expect_exit(w, 0);
 }
 
