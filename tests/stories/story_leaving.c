@@ -237,7 +237,7 @@ static void sixty_four_workers(struct world *w)
 }
 
 STORIES(
-    STORY(removed_and_added_in_one_poll, "one host for another: nobody loses a step"),
+    STORY_ALONE(removed_and_added_in_one_poll, "one host for another: nobody loses a step"),
     STORY(removed_and_added_again_between_polls, "what discovery does not see has not happened"),
     STORY(added_while_below_min,
           "a host without which there would be too few stays until its replacement is ready"),
@@ -248,7 +248,8 @@ STORIES(
     STORY(newcomer_hosts_cannot_be_reached, "a host that cannot be reached is tried less and less"),
     STORY(state_does_not_match, "another model is turned away, by name, and the job goes on"),
     STORY(late_hosts_do_not_time_out, "the time to start counts from each launch, not the job's"),
-    STORY(every_host_replaced_one_by_one, "none of the first hosts is left, and no step is lost"),
+    STORY_ALONE(every_host_replaced_one_by_one,
+                "none of the first hosts is left, and no step is lost"),
     STORY_ALONE(every_host_replaced_at_once, "all at once: one stays to hand the state over"),
     STORY(host_flaps_20_times, "a host that comes and goes every second disturbs nobody"),
     STORY_ALONE(member_host_flaps_20_times, "a member's host goes and comes every second"),
