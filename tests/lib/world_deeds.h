@@ -77,7 +77,6 @@ struct world_deed {
 };
 
 const char *deed_name(enum world_deed_kind kind);
-
 /* Does it now; a deed that finds nobody to do it to does nothing. */
 void world_do(struct world *world, const struct world_deed *deed);
 
