@@ -135,6 +135,8 @@ static bool view_hosts(const struct core *core, struct core_view *view)
 
 static const char *waiting_for(const struct core *core, struct arena *memory)
 {
+    if (core->alone)
+        return "any agent at all: this machine may be cut off";
     switch (job_state(core)) {
     case JOB_GATHERING:
         if (!core->gate_open && !core->staying)

@@ -202,7 +202,49 @@ static void agent_dies_before_its_hello(struct world *w)
     world_expect_exit(w, 0);
 }
 
-STORIES(STORY(agent_dies_before_its_hello,
+/* The only host is really gone: that is believed when its agent would have ended its workers. */
+static void the_only_host_is_gone(struct world *w)
+{
+    world_host(w, "a", 4);
+    world_np(w, 4, 2, 4);
+    world_train(w, 400);
+    world_shape(w)->config.driver_grace_us = TIME_MIN;
+    world_shape(w)->config.elastic_timeout_us = TIME_MIN;
+    world_at(w, 9 * TIME_S, power_off("a"));
+    world_at(w, 30 * TIME_S, ask_status());
+    world_run(w);
+    world_expect_exit(w, 1);
+}
+
+/* Both hosts of the job lose power; a spare one, when asked, shows that it is them. */
+static void a_spare_host_tells_who_is_cut_off(struct world *w)
+{
+    four_workers(w);
+    world_host(w, "c", 2);
+    world_shape(w)->config.elastic_timeout_us = TIME_MIN;
+    world_at(w, 9 * TIME_S, power_off("a"));
+    world_at(w, 9 * TIME_S, power_off("b"));
+    world_run(w);
+    world_expect_exit(w, 1);
+}
+
+static void driver_is_cut_off_from_everybody(struct world *w)
+{
+    four_workers(w);
+    world_at(w, 9 * TIME_S, cut_off("a"));
+    world_at(w, 9 * TIME_S, cut_off("b"));
+    world_at(w, 30 * TIME_S, heal("a"));
+    world_at(w, 30 * TIME_S, heal("b"));
+    world_run(w);
+    world_expect_exit(w, 0);
+}
+
+STORIES(STORY_ALONE(the_only_host_is_gone, "the only host is silent, and stays so"),
+        STORY_ALONE(a_spare_host_tells_who_is_cut_off,
+                    "both hosts fall silent, and a third can be reached"),
+        STORY(driver_is_cut_off_from_everybody,
+              "nobody at all is heard: it is the driver's network, and nobody is counted as dead"),
+        STORY(agent_dies_before_its_hello,
               "an agent that was started and says nothing is not waited for"),
         STORY(worker_is_frozen, "a worker hangs: its agent kills it when its lease is over"),
         STORY(frozen_worker_wakes_in_time, "a worker that wakes up within its lease loses nothing"),
