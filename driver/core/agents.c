@@ -22,12 +22,13 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
         return;
     roster_disconnect(core, host);
     clock_want(core, time_add(host->heard_us, core->config.lease_us));
-    if (job_state(core) < JOB_STOPPING) {
-        CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
-        tell_start_agent(core, host);
-    } else {
+    if (job_state(core) >= JOB_STOPPING) {
         CORE_TRACE(core, "%s: its agent is done", host->name);
         host->agent = AGENT_NONE;
+    } else {
+        CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
+        if (host->listed || host->taken)
+            tell_start_agent(core, host); /* one that still runs learns where we are */
     }
     finish_look(core);
 }

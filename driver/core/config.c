@@ -70,6 +70,9 @@ static int check_times(const struct core_config *config, struct hvd_err *err)
     for (size_t i = 0; i < ARRAY_SIZE(times); i++)
         if (times[i].us <= 0)
             return err_set(err, HVD_E_INVAL, "%s: it must be longer than nothing", times[i].name);
+    if (config->beat_us > LIMIT_DURATION_US || config->kill_grace_us > LIMIT_DURATION_US)
+        return err_set(err, HVD_E_LIMIT,
+                       "--beat, --kill-grace: longer than LIMIT_DURATION_US, ten years");
     if (config->gather_us < 0 || config->kill_grace_us < 0)
         return err_set(err, HVD_E_INVAL, "--gather, --kill-grace: a time cannot be negative");
     if (config->lease_us < 2 * config->beat_us)

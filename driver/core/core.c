@@ -174,6 +174,8 @@ static void look(struct core *core)
 
 int core_step(struct core *core, const struct event *event, struct action_list *list)
 {
+    size_t before = list->count;
+
     ASSERT(!core->broken && event->kind < EVENT_COUNT);
     ASSERT((event->kind == EVENT_START) == (job_state(core) == JOB_NEW));
     if (job_state(core) == JOB_OVER)
@@ -182,12 +184,17 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     set_time(core, event);
     core->out = list;
     take(core, event);
-    clock_expire(core);
+    if (job_state(core) != JOB_OVER)
+        clock_expire(core);
     look(core);
     clock_judge_shortage(core);
+    if (job_state(core) == JOB_OVER)
+        tell_exit(core, core->exit_code, core->exit_text);
     core->out = NULL;
     if (list->failed)
         core->broken = true;
+    if (core->broken)
+        list->count = before; /* half of what is to be told is worse than nothing */
     return core->broken ? HVD_E_NOMEM : 0;
 }
 

@@ -71,8 +71,9 @@ void drain_expire(struct core *core)
     for (size_t i = 0; (worker = roster_next(core, &i));) {
         int64_t until_us = leaves_by(worker->host, worker->slot);
 
-        if (until_us == TIME_NEVER || worker_state(worker) == WORKER_DOOMED)
-            continue;
+        if (until_us == TIME_NEVER || worker_state(worker) == WORKER_DOOMED ||
+            worker_state(worker) == WORKER_FINISHED)
+            continue; /* who has finished ends alone, and killed it would have failed */
         if (until_us > core->now_us)
             clock_want(core, until_us);
         else

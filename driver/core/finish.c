@@ -16,8 +16,10 @@ void finish_tell_stop(struct core *core, struct core_host *host)
 {
     struct msg *msg = tell_msg(core, MSG_STOP, 0, 0);
 
-    msg->u.stop = (struct msg_stop){ .grace_us = core->config.kill_grace_us,
-                                     .reason = tell_text(core, "%s", core->exit_text) };
+    msg->u.stop =
+        (struct msg_stop){ .grace_us = core->config.kill_grace_us,
+                           .reason = *core->exit_text ? tell_text(core, "%s", core->exit_text)
+                                                      : "the job does not use this host" };
     tell_host(core, host, msg);
 }
 
@@ -26,7 +28,7 @@ static void stop_all(struct core *core)
     for (size_t i = 0; i < core->hosts.count; i++)
         finish_tell_stop(core, core->hosts.items[i]);
     core->over_deadline_us =
-        time_add(core->now_us, 2 * core->config.kill_grace_us + core->config.lease_us);
+        time_add(core->now_us, time_add(2 * core->config.kill_grace_us, core->config.lease_us));
     clock_want(core, core->over_deadline_us);
     sm_move(&core->sm, JOB_STOPPING, core->now_us, "");
 }
@@ -59,9 +61,9 @@ void finish_stop(struct core *core, const char *who)
     finish_over(core, CORE_STOPPED, tell_text(core, "stopped by %s", who));
 }
 
-static void leave(struct core *core, int code, const char *text)
+/* The step ends with the exit, whatever else it still has to tell. */
+static void leave(struct core *core)
 {
-    tell_exit(core, code, text);
     sm_move(&core->sm, JOB_OVER, core->now_us, "");
 }
 
@@ -73,7 +75,9 @@ void finish_replaced(struct core *core, const char *host, uint64_t term)
                "%s obeys a driver of term %" PRIu64 ": this one, of term %" PRIu64
                ", has been replaced",
                host, term, core->term);
-    leave(core, CORE_REPLACED, "another driver has taken over");
+    core->exit_code = CORE_REPLACED;
+    snprintf(core->exit_text, sizeof(core->exit_text), "another driver has taken over");
+    leave(core);
 }
 
 static bool is_unfinished(const struct worker *worker)
@@ -200,8 +204,7 @@ static const char *finished_text(struct core *core)
         unfinished = tell_text(core, "; %" PRIu32 " of %" PRIu32 " workers did not reach the end",
                                core->unfinished, core->unfinished + core->finished);
     if (core->unseen)
-        unseen =
-            tell_text(core, "; of %" PRIu32 " that did, nobody saw how they ended", core->unseen);
+        unseen = tell_text(core, "; how %" PRIu32 " workers ended was not seen", core->unseen);
     return tell_text(core, "finished%s%s", unfinished, unseen);
 }
 
@@ -283,7 +286,7 @@ static void look_stopping(struct core *core)
         if (host->agent == AGENT_THERE || (host->agent == AGENT_AWAY && host->taken))
             return;
     }
-    leave(core, core->exit_code, core->exit_text);
+    leave(core);
 }
 
 void finish_look(struct core *core)
@@ -309,7 +312,7 @@ void finish_expire(struct core *core)
 
     core->over_deadline_us = TIME_NEVER;
     if (job_state(core) == JOB_STOPPING) {
-        leave(core, core->exit_code, core->exit_text);
+        leave(core);
         return;
     }
     if (job_state(core) != JOB_FINISHING)

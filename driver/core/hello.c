@@ -73,9 +73,10 @@ static const struct msg_slot_report *find_report(const struct msg_hello_agent *h
 }
 
 /* Workers that the agent says nothing of. Of the same agent, a LAUNCH has not reached it; any other
- * worker is gone. Another agent may have started it, so that it is not launched again. */
+ * worker is gone. Another agent may have started it, so that it is not launched again. To a driver
+ * that has taken over (not met) it may never have been told: then nobody is to blame. */
 static void judge_missing(struct core *core, struct core_host *host,
-                          const struct msg_hello_agent *hello, bool same_agent)
+                          const struct msg_hello_agent *hello, bool same_agent, bool met)
 {
     const struct ending gone = { .ended = ENDED_SILENT,
                                  .text = "its agent was restarted, and it is gone",
@@ -91,7 +92,7 @@ static void judge_missing(struct core *core, struct core_host *host,
             seats_launch_again(core, worker);
             continue;
         }
-        blame = blame || worker_is_alive(worker);
+        blame = blame || (worker_is_alive(worker) && (met || worker->joined));
         loss_ended(core, worker, &gone);
     }
     if (blame)
@@ -157,9 +158,9 @@ void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
     const struct msg_hello_agent *hello = &msg->u.hello_agent;
     const char *why = judge(core, hello);
     struct core_host *host;
-    bool same_agent;
+    bool same_agent, met;
 
-    if (msg->term > core->term) {
+    if (msg->term > core->term && !strcmp(hello->job, core->config.job)) {
         finish_replaced(core, hello->host, msg->term);
         return;
     }
@@ -176,6 +177,7 @@ void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
     }
     if (!roster_connect(core, host, peer))
         return;
+    met = host->agent_id != 0;
     /* To a driver that has taken over, whoever is there is the same. */
     same_agent = !host->agent_id || host->agent_id == hello->agent;
     CORE_TRACE(core, "%s: %s with %zu workers", host->name,
@@ -185,7 +187,7 @@ void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
     clock_want(core, time_add(core->now_us, core->config.lease_us));
     welcome(core, host);
     note_kept(core, host, hello);
-    judge_missing(core, host, hello, same_agent);
+    judge_missing(core, host, hello, same_agent, met);
     for (size_t i = 0; i < hello->slots.count && !core->broken; i++)
         judge_report(core, host, &hello->slots.items[i]);
     agents_resume(core, host);

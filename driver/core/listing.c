@@ -34,15 +34,23 @@ static void unlist(struct core *core, struct core_host *host)
     drain_end(core, host, EVENT_WHOLE_HOST);
     for (uint32_t slot = 0; slot < host->seat_count; slot++) {
         drain_end(core, host, slot);
-        core->done_seats -= host->seats[slot].done;
         host->seats[slot].done = false;
     }
+}
+
+static size_t count_done(const struct core_host *host)
+{
+    size_t count = 0;
+
+    for (uint32_t slot = 0; slot < host->slots; slot++)
+        count += host->seats[slot].done;
+    return count;
 }
 
 static bool list(struct core *core)
 {
     core->listed.count = 0;
-    core->offered_slots = 0;
+    core->offered_slots = core->done_seats = 0;
     if (VEC_RESERVE(&core->listed, core->listing.count, LIMIT_HOSTS))
         return false;
     for (size_t i = 0; i < core->listing.count; i++) {
@@ -54,6 +62,7 @@ static bool list(struct core *core)
         host->listed = true;
         host->slots = slots;
         host->place = (uint32_t)i;
+        core->done_seats += count_done(host);
         core->listed.items[core->listed.count++] = host;
         if (host->agent == AGENT_THERE)
             core->offered_slots += slots;

@@ -81,22 +81,29 @@ static void charge(struct core *core, const char *host, uint32_t slot, uint64_t 
 
 void loss_charge_host(struct core *core, const struct core_host *host, const char *why)
 {
-    if (job_state(core) < JOB_FINISHING) /* after that nothing is launched that it could keep off */
-        charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
+    if (job_state(core) >= JOB_FINISHING)
+        return; /* a job that ends has no use for blame, and whoever comes next should not pay */
+    charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
 }
 
 static void charge_worker(struct core *core, const struct worker *worker, const char *why)
 {
-    struct blacklist_record settled[2];
     char name[WORKER_NAME_MAX];
 
-    if (worker->joined)
-        blacklist_healthy(&core->blacklist, worker->host->name, worker->slot, worker->launched_us,
-                          core->now_us, core->wall_us, settled);
     if (!*core->first_failure)
         snprintf(core->first_failure, sizeof(core->first_failure), "%s: %s",
                  worker_name(worker, name), why);
     charge(core, worker->host->name, worker->slot, worker->incarnation, why);
+}
+
+/* Whatever it ended of: how long it ran well speaks for its seat. */
+static void settle(struct core *core, const struct worker *worker)
+{
+    struct blacklist_record settled[2];
+
+    if (worker->joined)
+        blacklist_healthy(&core->blacklist, worker->host->name, worker->slot, worker->launched_us,
+                          core->now_us, core->wall_us, settled);
 }
 
 static void record_end(struct core *core, uint64_t incarnation, const struct ending *ending)
@@ -128,7 +135,7 @@ static void judge(struct core *core, struct worker *worker, const struct ending 
         core->unfinished++;
     if (is_plain_success(core, worker, ending) && job_state(core) < JOB_FINISHING) {
         worker->host->seats[worker->slot].done = true;
-        core->done_seats++;
+        core->done_seats += worker->slot < worker->host->slots;
     }
 }
 
@@ -148,6 +155,7 @@ static void lose(struct core *core, struct worker *worker, const struct ending *
     round_lost(core, worker, was,
                why); /* first, so that the others know without waiting for disk */
     record_end(core, worker->incarnation, ending);
+    settle(core, worker);
     if (to_blame)
         charge_worker(core, worker, why);
     if (to_blame && core->config.blacklist.scope == SCOPE_HOST)

@@ -70,7 +70,7 @@ static const char *difference(struct core *core, const struct msg_entry_list *ou
                              "its state differs: entry \"%s\" has %" PRIu64 " bytes, not %" PRIu64,
                              a->name, b->bytes, a->bytes);
     }
-    if (theirs->count && ours->count != theirs->count)
+    if (ours->count && theirs->count && ours->count != theirs->count)
         return tell_text(core, "its state differs: it has %zu entries, not %zu", theirs->count,
                          ours->count);
     return "its state differs from that of the others";

@@ -6,6 +6,7 @@
 #include "driver/core/listing.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
+#include "driver/core/seats.h"
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
@@ -46,9 +47,11 @@ static int replay_ready(struct core *core, const struct journal_record *record)
 {
     struct worker *worker = roster_worker(core, record->incarnation);
 
-    core->anyone_joined = true;
+    if (!core->anyone_joined)
+        seats_first_joined(core);
+    if (!core->manifest_known)
+        core->manifest_digest = record->manifest; /* the first: a later one may have been refused */
     core->manifest_known = true;
-    core->manifest_digest = record->manifest;
     if (!worker)
         return 0;
     worker->joined = true;
@@ -138,6 +141,8 @@ static int replay_ended(struct core *core, const struct journal_record *record)
         core->unfinished += is_member(core, record->incarnation);
     if (!worker->joined && record->ended == ENDED_EXIT && !clean)
         core->boot_failures++;
+    if (!worker->joined && !core->anyone_joined && clean)
+        worker->host->seats[worker->slot].done = true; /* counted when its host is listed */
     if (worker_state(worker) == WORKER_FINISHED && record->ended == ENDED_SILENT)
         core->unseen++;
     else if (worker_state(worker) == WORKER_FINISHED && !clean)
@@ -271,19 +276,24 @@ static void start_order(struct core *core)
     }
 }
 
-static void limit_booting(struct core *core)
+static void start_workers(struct core *core)
 {
     struct worker *worker;
 
-    for (size_t i = 0; (worker = roster_next(core, &i));)
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        worker->since_us = worker->launched_us = core->now_us; /* as far as this driver knows */
         if (worker_state(worker) == WORKER_BOOTING)
             clock_limit(core, worker, core->config.start_timeout_us,
                         "it did not call hvd_elastic_run within --start-timeout");
+    }
 }
 
 void replay_start(struct core *core)
 {
     bool whole = start_members(core);
+
+    if (core->config.max_np < core->current.members.count) /* nobody is sent away for it */
+        core->config.max_np = (uint32_t)core->current.members.count;
 
     core->term++;
     tell_record(core, JOURNAL_TERM);
@@ -292,7 +302,7 @@ void replay_start(struct core *core)
                core->config.job, core->term, core->staying + core->going, core->current.number);
     start_hosts(core);
     start_order(core);
-    limit_booting(core);
+    start_workers(core);
     core->next_discovery_us = core->now_us;
     core->next_beat_us = core->now_us;
     core->earliest_us = core->now_us;

@@ -120,10 +120,25 @@ static bool is_held(const struct core_host *host)
     return host->listed || host->taken || host->agent == AGENT_THERE || host->agent == AGENT_AWAY;
 }
 
+/* Nobody is there who could still say that they have ended. */
+static void bury(struct core *core, const struct core_host *host)
+{
+    if (host->listed || host->agent == AGENT_THERE || host->agent == AGENT_AWAY)
+        return;
+    for (uint32_t slot = 0; slot < host->seat_count; slot++) {
+        struct worker *worker = host->seats[slot].worker;
+
+        if (worker && worker_state(worker) == WORKER_DOOMED)
+            roster_remove(core, worker);
+    }
+}
+
 void roster_sweep(struct core *core)
 {
     size_t kept = 0;
 
+    for (size_t i = 0; i < core->hosts.count; i++)
+        bury(core, core->hosts.items[i]);
     for (size_t i = 0; i < core->hosts.count; i++)
         kept += is_held(core->hosts.items[i]);
     if (kept == core->hosts.count)
@@ -168,6 +183,7 @@ bool roster_connect(struct core *core, struct core_host *host, uint32_t peer)
     host->agent = AGENT_THERE;
     host->heard_us = core->now_us;
     host->sequence_heard = 0;
+    host->ending = false;
     if (host->listed)
         core->offered_slots += host->slots;
     return true;

@@ -321,6 +321,7 @@ static void delay_next(struct core *core)
     uint32_t doublings;
     int64_t delay_us = BARREN_DELAY_US;
 
+    core->not_before_us = core->now_us; /* a change that waits to be tried again is none now */
     core->barren = core->current.entered ? 0 : core->barren + 1;
     if (core->barren < 2)
         return;

@@ -18,7 +18,8 @@ static bool may_use_host(const struct core *core, const struct core_host *host)
     struct blacklist_verdict verdict =
         blacklist_verdict(&core->blacklist, host->name, BLACKLIST_WHOLE_HOST, core->now_us);
 
-    return host->listed && host->slots && !host->draining && verdict.state == BLACKLIST_OK;
+    return host->listed && host->slots && !host->draining && !host->ending &&
+           verdict.state == BLACKLIST_OK;
 }
 
 /* The seat is one that the job wants, whoever is in it. */
@@ -328,12 +329,13 @@ void seats_on_launch_failed(struct core *core, struct worker *worker, const stru
         .excused = msg->u.launch_failed.code == HVD_E_STATE,
     };
 
+    worker->host->ending = worker->host->ending || ending.excused;
     if (worker_state(worker) <= WORKER_BOOTING || worker_state(worker) == WORKER_DOOMED)
         loss_ended(core, worker, &ending);
 }
 
 /* Somebody has joined, so commands that ended with 0 before did not do what is wanted here. */
-static void first_joined(struct core *core)
+void seats_first_joined(struct core *core)
 {
     core->anyone_joined = true;
     for (size_t i = 0; i < core->hosts.count; i++)
@@ -367,7 +369,7 @@ void seats_on_ready(struct core *core, struct worker *worker, const struct msg *
     elect_note(worker, &msg->u.ready.held);
     roster_move(core, worker, WORKER_READY);
     if (!core->anyone_joined)
-        first_joined(core);
+        seats_first_joined(core);
     mismatch = manifest_judge(core, &msg->u.ready);
     if (mismatch) {
         loss_kill(core, worker, mismatch, false, core->config.kill_grace_us);

@@ -15,6 +15,9 @@ void seats_open(struct core *core, const struct core_host *host);
 /* The LAUNCH of a worker that may not have got it. */
 void seats_launch_again(struct core *core, const struct worker *worker);
 
+/* Somebody has joined: no exit code alone is a success any more. */
+void seats_first_joined(struct core *core);
+
 void seats_on_launched(struct core *core, struct worker *worker);
 void seats_on_launch_failed(struct core *core, struct worker *worker, const struct msg *msg);
 void seats_on_ready(struct core *core, struct worker *worker, const struct msg *msg);

@@ -53,7 +53,7 @@ static const char *why_unused(const struct core *core, const struct core_host *h
     char sentence[BLACKLIST_SENTENCE_MAX];
 
     if (!host->listed)
-        return "discovery no longer names it";
+        return core->discovered ? "discovery no longer names it" : "discovery has not answered yet";
     if (host->draining)
         return "it is being drained";
     if (host->agent == AGENT_STARTING)
@@ -72,7 +72,7 @@ static const char *why_unused(const struct core *core, const struct core_host *h
         if (host->seats[slot].draining)
             return text(memory, "slot %" PRIu32 " is being drained", slot);
     }
-    if (job_state(core) == JOB_GATHERING && !core->gate_open)
+    if (host->agent == AGENT_THERE && job_state(core) == JOB_GATHERING && !core->gate_open)
         return "the first round waits for more slots than there are";
     return host->agent == AGENT_NONE ? "it is not needed" : "";
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define COMMITS_REMEMBERED 512
+#define RECORDED_WITHIN_US TIME_MIN /* of its end, whatever happens to driver, agent and disk */
 
 void world_violate(struct world *world, const char *invariant, const char *format, ...)
 {
@@ -318,6 +319,12 @@ void check_end(struct world *world)
                           (int)worker->loop.place, worker->process.frozen ? ", frozen" : "",
                           worker->agent->process.alive ? "alive" : "dead",
                           worker->agent->link ? worker->agent->link->driver->number : 0);
+            return;
+        }
+        if (!worker->process.alive && worker->died_us < world->over_us - RECORDED_WITHIN_US &&
+            !fact_of(world, worker->incarnation)->ended) {
+            world_violate(world, "9", "incarnation %" PRIu64 " ended, and nobody wrote that down",
+                          worker->incarnation);
             return;
         }
         if (!fact_of(world, worker->incarnation)->launch) {

@@ -62,6 +62,7 @@ struct world_worker {
     bool told_to_end;   /* its agent has sent it a signal */
     enum msg_ended ended;
     int value;
+    int64_t died_us;
 };
 
 void host_start_agent(struct world *world, struct world_driver *driver, const char *name);

@@ -127,6 +127,15 @@ static bool covers(const struct bar *bar, const char *host, uint32_t slot)
     return (bar->slot == slot || bar->slot == BLACKLIST_WHOLE_HOST) && !strcmp(bar->host, host);
 }
 
+static bool is_draining(const struct world_told *told, const char *host, uint32_t slot)
+{
+    for (size_t i = 0; i < told->drains.count; i++) {
+        if (covers(&told->drains.items[i], host, slot) && told->drains.items[i].until_wall_us)
+            return true;
+    }
+    return false;
+}
+
 static void check_launch(struct world *world, struct world_told *told, const struct action *action)
 {
     const char *name = peer_of(told, action->peer)->host;
@@ -145,11 +154,8 @@ static void check_launch(struct world *world, struct world_told *told, const str
             world_wall(world) < told->bars.items[i].until_wall_us)
             world_violate(world, "4", "a launch on %s:%u, which is barred or cooling", name, slot);
     }
-    for (size_t i = 0; i < told->drains.count; i++) {
-        if (covers(&told->drains.items[i], name, slot) &&
-            world_wall(world) < told->drains.items[i].until_wall_us)
-            world_violate(world, "4", "a launch on %s:%u, which is draining", name, slot);
-    }
+    if (is_draining(told, name, slot))
+        world_violate(world, "4", "a launch on %s:%u, which is draining", name, slot);
 }
 
 /* ---- charges -------------------------------------------------------------------------------- */
@@ -170,7 +176,8 @@ static bool had_a_cause(const struct world *world, const struct world_worker *wo
            world->over;
 }
 
-static void check_failure(struct world *world, const struct blacklist_change *change)
+static void check_failure(struct world *world, const struct world_told *told,
+                          const struct blacklist_change *change)
 {
     const struct world_fact *fact = fact_of(world, change->event.incarnation);
     const struct world_worker *worker = world_worker_of(world, change->event.incarnation);
@@ -191,6 +198,9 @@ static void check_failure(struct world *world, const struct blacklist_change *ch
         world_violate(world, "8",
                       "incarnation %" PRIu64 " left in order with %d, and is charged: %s",
                       fact->incarnation, worker->loop.code, change->event.reason);
+    else if (is_draining(told, worker->host->name, worker->slot))
+        world_violate(world, "8", "incarnation %" PRIu64 " is being drained, and is charged: %s",
+                      fact->incarnation, change->event.reason);
     else if (!had_a_cause(world, worker))
         world_violate(world, "8", "incarnation %" PRIu64 " did nothing, and is charged: %s",
                       fact->incarnation, change->event.reason);
@@ -198,10 +208,11 @@ static void check_failure(struct world *world, const struct blacklist_change *ch
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* Those who were in the round before keep their order. */
+/* Those who were in the round before keep their order, and come before the others. */
 static void check_order(struct world *world, const struct journal_record *record)
 {
     const struct journal_record *before = durable_round(world, record->previous);
+    bool others = false;
     size_t at = 0;
 
     for (size_t i = 0; before && i < record->members.count; i++) {
@@ -210,9 +221,11 @@ static void check_order(struct world *world, const struct journal_record *record
         while (place < before->members.count &&
                before->members.items[place] != record->members.items[i])
             place++;
-        if (place == before->members.count)
+        if (place == before->members.count) {
+            others = true;
             continue;
-        if (place < at)
+        }
+        if (place < at || others)
             world_violate(world, "2", "round %" PRIu64 " changes the order of its survivors",
                           record->round);
         at = place;
@@ -269,7 +282,7 @@ void check_actions(struct world *world, struct world_driver *driver, const struc
         if (action->kind == ACTION_RECORD) {
             check_record(world, driver, action->record);
         } else if (action->kind == ACTION_BLACKLIST) {
-            check_failure(world, action->change);
+            check_failure(world, driver->told, action->change);
             note_bar(world, driver->told, &action->change->record, action->change->event.counted);
         } else if (action->kind == ACTION_SEND && action->msg->type == MSG_LAUNCH) {
             check_launch(world, driver->told, action);

@@ -301,6 +301,7 @@ void worker_die(struct world *world, struct world_worker *worker, enum msg_ended
     process_end(&worker->process);
     worker->ended = ended;
     worker->value = value;
+    worker->died_us = world->now_us;
     session_free(worker->session);
     worker->session = NULL;
     app_member_gone(world, worker);

@@ -199,6 +199,7 @@ static void agent_dies_before_its_hello(struct world *w)
     four_workers(w);
     world_at(w, 402500, kill_agent("b"));
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -213,6 +214,7 @@ static void the_only_host_is_gone(struct world *w)
     world_at(w, 9 * TIME_S, power_off("a"));
     world_at(w, 30 * TIME_S, ask_status());
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 1);
 }
 
@@ -225,6 +227,7 @@ static void a_spare_host_tells_who_is_cut_off(struct world *w)
     world_at(w, 9 * TIME_S, power_off("a"));
     world_at(w, 9 * TIME_S, power_off("b"));
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 1);
 }
 
@@ -236,6 +239,7 @@ static void driver_is_cut_off_from_everybody(struct world *w)
     world_at(w, 30 * TIME_S, heal("a"));
     world_at(w, 30 * TIME_S, heal("b"));
     world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 

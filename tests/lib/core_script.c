@@ -1,0 +1,538 @@
+#include "tests/lib/core_script.h"
+
+#include "base/panic.h"
+#include "proto/catalog.h"
+#include "proto/commit.h"
+#include "tests/lib/hosts_shown.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void script_cut(struct words *words, const char *line)
+{
+    char *save = NULL;
+
+    words->count = 0;
+    snprintf(words->text, sizeof(words->text), "%s", line);
+    for (char *word = strtok_r(words->text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        ASSERT(words->count < SCRIPT_WORDS_MAX);
+        words->word[words->count++] = word;
+    }
+}
+
+const char *script_value(const struct words *words, const char *key)
+{
+    size_t length = strlen(key);
+
+    for (size_t i = 1; i < words->count; i++)
+        if (!strncmp(words->word[i], key, length) && words->word[i][length] == '=')
+            return words->word[i] + length + 1;
+    return NULL;
+}
+
+static bool is_key(const char *word)
+{
+    return strchr(word, '=') && *word != '#';
+}
+
+const char *script_plain(const struct words *words, size_t i)
+{
+    for (size_t k = 0; k < words->count; k++) {
+        if (is_key(words->word[k]))
+            continue;
+        if (!i--)
+            return words->word[k];
+    }
+    return "";
+}
+
+uint64_t script_number(const char *text, uint64_t otherwise)
+{
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+void script_ended(const char *text, uint32_t *ret_ended, int32_t *ret_value)
+{
+    *ret_ended = ENDED_EXIT;
+    *ret_value = 0;
+    if (!strcmp(text, "silent"))
+        *ret_ended = ENDED_SILENT;
+    else if (!strcmp(text, "running"))
+        *ret_ended = ENDED_NOT;
+    else if (!strncmp(text, "sig", 3))
+        *ret_ended = ENDED_SIGNAL, *ret_value = (int32_t)script_number(text + 3, 9);
+    else if (!strncmp(text, "exit", 4))
+        *ret_value = (int32_t)script_number(text + 4, 0);
+}
+
+const char *script_seat(struct words *words, const char *text, uint32_t *ret_slot)
+{
+    const char *colon = strchr(text, ':');
+    char *host;
+
+    *ret_slot = colon ? (uint32_t)script_number(colon + 1, 0) : EVENT_WHOLE_HOST;
+    host = arena_alloc(&words->tape->memory, 64);
+    if (!host)
+        return NULL;
+    snprintf(host, 64, "%.*s", colon ? (int)(colon - text) : 63, text);
+    return host;
+}
+
+bool script_next_id(struct script_ids *ids, uint64_t *ret_id)
+{
+    char *end;
+
+    if (ids->next > ids->last || !ids->last) {
+        if (!*ids->at)
+            return false;
+        ids->next = ids->last = strtoull(ids->at, &end, 10);
+        if (*end == '-')
+            ids->last = strtoull(end + 1, &end, 10);
+        ids->at = *end ? end + 1 : end;
+    }
+    *ret_id = ids->next++;
+    return true;
+}
+
+static int64_t span_of(const char *text)
+{
+    int64_t us = 0;
+
+    ASSERT(!time_parse(text, &us, NULL));
+    return us;
+}
+
+/* "1.3/7,2.0": commits with their checksums. */
+static int read_held(struct words *words, struct msg_held_list *ret_held)
+{
+    const char *at = script_value(words, "held");
+    struct msg_held *items =
+        arena_alloc_array(&words->tape->memory, LIMIT_COMMITS_HELD, sizeof(*items));
+
+    if (!items)
+        return HVD_E_NOMEM;
+    *ret_held = (struct msg_held_list){ items, 0 };
+    while (at && *at) {
+        char *end;
+        uint64_t round = strtoull(at, &end, 10);
+        uint64_t place = *end == '.' ? strtoull(end + 1, &end, 10) : 0;
+        uint64_t checksum = *end == '/' ? strtoull(end + 1, &end, 10) : 0;
+
+        items[ret_held->count++] = (struct msg_held){ COMMIT_FIRST_OF(round) | place, checksum };
+        at = *end ? end + 1 : end;
+    }
+    return 0;
+}
+
+static int read_entries(struct words *words, struct msg_entry_list *ret_entries)
+{
+    const char *at = script_value(words, "entries");
+    struct msg_entry *items = arena_alloc_array(&words->tape->memory, 8, sizeof(*items));
+    size_t count = 0;
+
+    while (items && at && *at) {
+        size_t length = strcspn(at, ":");
+        char *name = arena_alloc(&words->tape->memory, length + 1);
+        char *end;
+
+        if (!name)
+            return HVD_E_NOMEM;
+        memcpy(name, at, length);
+        items[count++] = (struct msg_entry){ name, strtoull(at + length + 1, &end, 10), 0 };
+        at = *end ? end + 1 : end;
+    }
+    *ret_entries = (struct msg_entry_list){ items, count };
+    return items ? 0 : HVD_E_NOMEM;
+}
+
+static int read_ids(struct words *words, const char *text, struct msg_ids *ret_ids)
+{
+    uint64_t *items = arena_alloc_array(&words->tape->memory, 32, sizeof(*items));
+    struct script_ids ids = { .at = text };
+    size_t count = 0;
+
+    while (items && script_next_id(&ids, &items[count]))
+        count++;
+    *ret_ids = (struct msg_ids){ items, count };
+    return items ? 0 : HVD_E_NOMEM;
+}
+
+static const struct msg_kind *kind_of(const char *verb)
+{
+    static const struct {
+        const char *verb;
+        enum msg_type type;
+    } verbs[] = {
+        {"launched",    MSG_LAUNCHED     },
+        { "launchfail", MSG_LAUNCH_FAILED},
+        { "ready",      MSG_READY        },
+        { "prepared",   MSG_PREPARED     },
+        { "at",         MSG_AT           },
+        { "entered",    MSG_ENTERED      },
+        { "recovering", MSG_RECOVERING   },
+        { "left",       MSG_LEFT         },
+        { "finished",   MSG_FINISHED     },
+        { "exited",     MSG_EXITED       },
+        { "stalled",    MSG_STALLED      },
+        { "output",     MSG_OUTPUT       },
+        { "beat",       MSG_BEAT         },
+        { "bye",        MSG_BYE          },
+        { "notice",     MSG_NOTICE       },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+        if (!strcmp(verb, verbs[i].verb))
+            return msg_kind(verbs[i].type);
+    return NULL;
+}
+
+static int fill_ready(struct words *words, struct msg *msg)
+{
+    static const char *const address[] = { "10.0.0.1:7", "shm" };
+    int rc = read_held(words, &msg->u.ready.held);
+
+    msg->u.ready.manifest = script_number(script_value(words, "manifest"), 5);
+    msg->u.ready.addresses = (struct msg_texts){ address, ARRAY_SIZE(address) };
+    return rc ? rc : read_entries(words, &msg->u.ready.entries);
+}
+
+/* The rounds that a message is about unless it says so: what the core is busy with. */
+static int fill_body(struct words *words, const struct core_view *view, struct msg *msg)
+{
+    const char *second = script_plain(words, 2);
+
+    msg->round = script_number(script_value(words, "round"),
+                               msg->type == MSG_PREPARED ? view->next : view->round);
+    switch (msg->type) {
+    case MSG_READY: return fill_ready(words, msg);
+    case MSG_RECOVERING: return read_held(words, &msg->u.recovering.held);
+    case MSG_LAUNCH_FAILED:
+        msg->u.launch_failed.code = (int32_t)strtol(second, NULL, 10);
+        msg->u.launch_failed.text = "no";
+        break;
+    case MSG_PREPARED:
+        msg->u.prepared.code = (int32_t)strtol(second, NULL, 10);
+        msg->u.prepared.text = "no route";
+        break;
+    case MSG_AT:
+        msg->u.at.check = script_number(second, 0);
+        msg->u.at.next = script_number(script_value(words, "next"), view->next);
+        break;
+    case MSG_FINISHED:
+        msg->u.finished.code = (int32_t)strtol(second, NULL, 10);
+        msg->u.finished.text = "diverged";
+        break;
+    case MSG_EXITED: script_ended(second, &msg->u.exited.ended, &msg->u.exited.value); break;
+    case MSG_STALLED:
+        msg->u.stalled.waited_us = span_of(second);
+        msg->u.stalled.operation = "allreduce";
+        return read_ids(words, script_plain(words, 3), &msg->u.stalled.missing);
+    case MSG_NOTICE:
+        msg->round = 0;
+        msg->u.notice.left_us = span_of(second);
+        msg->u.notice.source = "the cloud";
+        break;
+    default: break;
+    }
+    return 0;
+}
+
+static int do_msg(struct words *words, const struct msg_kind *kind)
+{
+    struct core_tape *tape = words->tape;
+    const char *from = script_value(words, "from");
+    struct script_ids ids = { .at = script_plain(words, 1) };
+    bool of_agent = !(kind->keys & KEY_INCARNATION);
+    struct core_view view;
+    uint64_t id = 0;
+    int rc = 0;
+
+    while (!rc && (of_agent || script_next_id(&ids, &id))) {
+        struct msg msg = { .type = kind->type, .incarnation = id };
+
+        core_view_init(&view);
+        rc = core_view(tape->core, &view);
+        if (!rc)
+            rc = fill_body(words, &view, &msg);
+        core_view_release(&view);
+        if (!rc)
+            rc = tape_msg(tape,
+                          from       ? tape_host(tape, from)
+                          : of_agent ? tape_host(tape, script_plain(words, 1))
+                                     : NULL,
+                          &msg);
+        if (of_agent)
+            break;
+    }
+    return rc;
+}
+
+static int read_reports(struct words *words, struct tape_host *host,
+                        struct msg_slot_report_list *ret_reports)
+{
+    struct msg_slot_report *items =
+        arena_alloc_array(&words->tape->memory, SCRIPT_WORDS_MAX, sizeof(*items));
+    size_t count = 0;
+
+    for (size_t i = 2; items && i < words->count; i++) {
+        const char *ended = strchr(words->word[i], '=');
+        char *end;
+
+        if (*words->word[i] != '#')
+            continue;
+        items[count].incarnation = strtoull(words->word[i] + 1, &end, 10);
+        items[count].slot = (uint32_t)strtoul(end + 1, NULL, 10);
+        script_ended(ended ? ended + 1 : "running", &items[count].ended, &items[count].value);
+        words->tape->host_of[items[count].incarnation % TAPE_WORKERS] =
+            (uint8_t)(host - words->tape->hosts + 1);
+        count++;
+    }
+    *ret_reports = (struct msg_slot_report_list){ items, count };
+    return items ? 0 : HVD_E_NOMEM;
+}
+
+/* "0:1.3,1:2.0": the commits that it keeps, by slot. */
+static int read_kept(struct words *words, struct msg_kept_list *ret_kept)
+{
+    const char *at = script_value(words, "kept");
+    struct msg_kept *items = arena_alloc_array(&words->tape->memory, 8, sizeof(*items));
+    size_t count = 0;
+
+    while (items && at && *at) {
+        char *end;
+        uint32_t slot = (uint32_t)strtoul(at, &end, 10);
+        uint64_t round = strtoull(end + 1, &end, 10);
+        uint64_t place = strtoull(end + 1, &end, 10);
+
+        items[count++] =
+            (struct msg_kept){ .slot = slot, .commit = COMMIT_FIRST_OF(round) | place };
+        at = *end ? end + 1 : end;
+    }
+    *ret_kept = (struct msg_kept_list){ items, count };
+    return items ? 0 : HVD_E_NOMEM;
+}
+
+static int do_hello(struct words *words)
+{
+    struct tape_host *host = tape_host(words->tape, script_plain(words, 1));
+    const char *job = script_value(words, "job");
+    struct msg msg = { .type = MSG_HELLO_AGENT };
+
+    host->agent = script_number(script_value(words, "agent"), host->agent ? host->agent : 7);
+    msg.term = script_number(script_value(words, "term"), 0);
+    msg.u.hello_agent = (struct msg_hello_agent){
+        .version = "1", .job = job ? job : "j", .host = host->name, .agent = host->agent
+    };
+    if (read_reports(words, host, &msg.u.hello_agent.slots) ||
+        read_kept(words, &msg.u.hello_agent.kept))
+        return HVD_E_NOMEM;
+    host->agent = host->agent ? host->agent : 7;
+    return tape_hello(words->tape, host, &msg);
+}
+
+static int do_closed(struct words *words)
+{
+    struct core_tape *tape = words->tape;
+    struct tape_host *host = tape_host(tape, script_plain(words, 1));
+    uint32_t peer = host->peer;
+
+    host->peer = 0;
+    tape->by_peer[peer] = NULL;
+    return tape_step(tape, &(struct event){ .kind = EVENT_CLOSED, .peer = peer, .text = "reset" });
+}
+
+static int do_hosts(struct words *words)
+{
+    struct core_tape *tape = words->tape;
+    struct hosts hosts;
+    int rc;
+
+    hosts_init(&hosts);
+    rc = hosts_fill(&hosts, script_plain(words, 1));
+    snprintf(tape->listing, sizeof(tape->listing), "%s", script_plain(words, 1));
+    if (!rc && !tape->asked) { /* not before it is asked for */
+        tape->now_us += tape->config.discovery_us;
+        rc = tape_step(tape, &(struct event){ .kind = EVENT_TIMER });
+    }
+    tape->asked = false;
+    if (!rc)
+        rc = tape_step(tape, &(struct event){ .kind = EVENT_HOSTS, .hosts = &hosts });
+    hosts_release(&hosts);
+    return rc;
+}
+
+static int do_seat(struct words *words, enum event_kind kind)
+{
+    uint32_t slot;
+    const char *host = script_seat(words, script_plain(words, 1), &slot);
+    int64_t left_us = kind == EVENT_DRAIN ? span_of(script_plain(words, 2)) : 0;
+
+    if (!host)
+        return HVD_E_NOMEM;
+    return tape_step(
+        words->tape,
+        &(struct event){ .kind = kind, .host = host, .slot = slot, .left_us = left_us, .ask = 7 });
+}
+
+static const struct {
+    const char *name;
+    size_t at;
+    bool is_time;
+} settings[] = {
+#define COUNT(name)                                      \
+    {                                                    \
+#name, offsetof(struct core_config, name), false \
+    }
+#define TIME(name)                                           \
+    {                                                        \
+#name, offsetof(struct core_config, name##_us), true \
+    }
+    COUNT(np),       COUNT(min_np), COUNT(max_np),    COUNT(reset_limit),    TIME(beat),
+    TIME(lease),     TIME(gather),  TIME(prepare),    TIME(elastic_timeout), TIME(start_timeout),
+    TIME(discovery), TIME(stall),   TIME(kill_grace), TIME(driver_grace),
+};
+
+static int do_config(struct words *words)
+{
+    struct core_config *config = &words->tape->config;
+    const char *value;
+
+    for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+        value = script_value(words, settings[i].name);
+        if (value && settings[i].is_time)
+            *(int64_t *)(void *)((char *)config + settings[i].at) = span_of(value);
+        else if (value)
+            *(uint32_t *)(void *)((char *)config + settings[i].at) =
+                (uint32_t)script_number(value, 0);
+    }
+    value = script_value(words, "forever");
+    if (value)
+        config->blacklist.forever = true;
+    value = script_value(words, "scope");
+    if (value)
+        config->blacklist.scope = SCOPE_HOST;
+    return 0;
+}
+
+static int do_view(struct core_tape *tape)
+{
+    struct core_view view;
+    int rc;
+
+    core_view_init(&view);
+    rc = core_view(tape->core, &view);
+    if (!rc)
+        rc = tape_show_view(&view, &tape->did);
+    core_view_release(&view);
+    return rc;
+}
+
+/* "state NAME": of the job; "worker W NAME". */
+static int do_check(struct words *words, bool of_worker)
+{
+    uint64_t id = script_number(script_plain(words, 1), 0);
+    const char *found = "none";
+    struct core_view view;
+    int rc;
+
+    core_view_init(&view);
+    rc = core_view(words->tape->core, &view);
+    for (size_t i = 0; of_worker && i < view.host_count; i++)
+        for (size_t k = 0; k < view.hosts[i].worker_count; k++)
+            if (view.hosts[i].workers[k].incarnation == id)
+                found = worker_state_name(view.hosts[i].workers[k].state);
+    if (!of_worker)
+        found = job_state_name(view.job);
+    if (!rc && strcmp(found, script_plain(words, of_worker ? 2 : 1)) != 0)
+        rc = buf_printf(&words->tape->did, "%s", found) ? HVD_E_NOMEM : HVD_E_STATE;
+    core_view_release(&view);
+    return rc;
+}
+
+static int do_kill(struct words *words)
+{
+    return tape_kill(words->tape, script_number(script_plain(words, 1), 0),
+                     !strcmp(script_plain(words, 2), "twice"));
+}
+
+/* Verbs about time and about the tape itself. */
+static int do_other(struct words *words)
+{
+    struct core_tape *tape = words->tape;
+    const char *verb = script_plain(words, 0);
+    const char *first = script_plain(words, 1);
+
+    if (!strcmp(verb, "wait"))
+        return tape_wait(tape, span_of(first));
+    if (!strcmp(verb, "jump")) {
+        tape->now_us += span_of(first);
+        return tape_step(tape, &(struct event){ .kind = EVENT_TIMER });
+    }
+    if (!strcmp(verb, "state") || !strcmp(verb, "worker"))
+        return do_check(words, *verb == 'w');
+    if (!strcmp(verb, "view"))
+        return do_view(tape);
+    if (!strcmp(verb, "kill"))
+        return do_kill(words);
+    if (!strcmp(verb, "config"))
+        return do_config(words);
+    if (!strcmp(verb, "silent"))
+        tape_host(tape, first)->silent = true;
+    else if (!strcmp(verb, "show"))
+        tape->show = true;
+    else
+        return HVD_E_INVAL;
+    return 0;
+}
+
+static int do_event(struct words *words)
+{
+    struct core_tape *tape = words->tape;
+    const char *verb = script_plain(words, 0);
+    struct event event = { .host = script_plain(words, 1), .text = "broken" };
+
+    if (!strcmp(verb, "start")) {
+        event.kind = EVENT_START;
+    } else if (!strcmp(verb, "nohosts")) {
+        tape->asked = false;
+        event.kind = EVENT_HOSTS_FAILED;
+    } else if (!strcmp(verb, "failed")) {
+        event.kind = EVENT_AGENT_FAILED;
+    } else if (!strcmp(verb, "stop")) {
+        event.kind = EVENT_STOP;
+        event.text = script_plain(words, 1);
+    } else {
+        return do_other(words);
+    }
+    return tape_step(tape, &event);
+}
+
+int tape_do(struct core_tape *tape, const char *line)
+{
+    struct words words = { .tape = tape };
+    const struct msg_kind *kind;
+    const char *verb;
+    int rc = 0;
+
+    arena_release(&tape->memory);
+    script_cut(&words, line);
+    verb = script_plain(&words, 0);
+    if (strcmp(verb, "config") != 0 && strcmp(verb, "kill") != 0)
+        rc = tape_core(tape);
+    if (rc)
+        return rc;
+    kind = kind_of(verb);
+    if (kind)
+        return do_msg(&words, kind);
+    if (!strcmp(verb, "hello"))
+        return do_hello(&words);
+    if (!strcmp(verb, "closed"))
+        return do_closed(&words);
+    if (!strcmp(verb, "hosts"))
+        return do_hosts(&words);
+    if (!strcmp(verb, "drain") || !strcmp(verb, "clear"))
+        return do_seat(&words, *verb == 'd' ? EVENT_DRAIN : EVENT_CLEAR);
+    return do_event(&words);
+}

@@ -1,0 +1,237 @@
+#include "base/time.h"
+#include "proto/catalog.h"
+#include "proto/commit.h"
+#include "tests/lib/core_tape.h"
+
+#include <inttypes.h>
+
+static const char *const causes[CAUSE_COUNT] = { "first", "switch", "recovery" };
+
+static int show_ids(const char *before, const struct msg_ids *ids, struct buf *out)
+{
+    int rc = buf_append_text(out, before);
+
+    for (size_t i = 0; !rc && i < ids->count; i++)
+        rc = buf_printf(out, "%s%" PRIu64, i ? "," : "", ids->items[i]);
+    return rc;
+}
+
+static int show_members(const struct msg_member_list *members, struct buf *out)
+{
+    int rc = buf_append_text(out, ": ");
+
+    for (size_t i = 0; !rc && i < members->count; i++)
+        rc = buf_printf(out, "%s%" PRIu64, i ? "," : "", members->items[i].incarnation);
+    return rc;
+}
+
+static int show_commit(uint64_t commit, struct buf *out)
+{
+    return buf_printf(out, " from %" PRIu64 ".%" PRIu32, COMMIT_ROUND_OF(commit),
+                      COMMIT_PLACE_OF(commit));
+}
+
+static int show_ended(uint32_t ended, int32_t value, struct buf *out)
+{
+    if (ended == ENDED_SILENT)
+        return buf_append_text(out, " silent");
+    return buf_printf(out, " %s%" PRId32, ended == ENDED_EXIT ? "exit" : "sig", value);
+}
+
+static int show_round_record(const struct journal_record *record, struct buf *out)
+{
+    int rc = buf_printf(out, " %" PRIu64 " %s after %" PRIu64, record->round, causes[record->cause],
+                        record->previous);
+
+    if (!rc)
+        rc = show_commit(record->commit, out);
+    if (!rc && record->holders.count)
+        rc = show_ids(" of ", &record->holders, out);
+    if (!rc && record->check)
+        rc = buf_printf(out, " check %" PRIu64, record->check);
+    return rc ? rc : show_ids(": ", &record->members, out);
+}
+
+static int show_seat(const char *host, uint32_t slot, struct buf *out)
+{
+    if (slot == EVENT_WHOLE_HOST)
+        return buf_printf(out, " %s", host);
+    return buf_printf(out, " %s:%" PRIu32, host, slot);
+}
+
+static int show_drain_record(const struct journal_record *record, struct buf *out)
+{
+    char text[TIME_TEXT_MAX];
+    int rc = show_seat(record->host, record->slot, out);
+
+    if (rc || !record->wall_us)
+        return rc ? rc : buf_append_text(out, " ends");
+    return buf_printf(
+        out, " until %s",
+        time_format(record->wall_us == TIME_NEVER ? TIME_NEVER : record->wall_us - TAPE_WALL,
+                    text));
+}
+
+static int show_record(const struct journal_record *record, struct buf *out)
+{
+    int rc = buf_printf(out, "record %s", journal_kind_name(record->kind));
+
+    if (rc)
+        return rc;
+    switch (record->kind) {
+    case JOURNAL_TERM: return buf_printf(out, " %" PRIu64, record->term);
+    case JOURNAL_LAUNCH:
+        rc = buf_printf(out, " %" PRIu64, record->incarnation);
+        return rc ? rc : show_seat(record->host, record->slot, out);
+    case JOURNAL_ROUND: return show_round_record(record, out);
+    case JOURNAL_ENDED:
+        rc = buf_printf(out, " %" PRIu64, record->incarnation);
+        return rc ? rc : show_ended(record->ended, record->value, out);
+    case JOURNAL_DRAIN: return show_drain_record(record, out);
+    case JOURNAL_OVER: return buf_printf(out, " %" PRId32 ": %s", record->code, record->text);
+    case JOURNAL_NUMBER:
+    case JOURNAL_ENTERED: return buf_printf(out, " %" PRIu64, record->round);
+    case JOURNAL_READY:
+    case JOURNAL_FINISHED: return buf_printf(out, " %" PRIu64, record->incarnation);
+    }
+    return rc;
+}
+
+static int show_round(const struct msg *msg, struct buf *out)
+{
+    const struct msg_round *round = &msg->u.round;
+    int rc = buf_printf(out, " %" PRIu64 " %s after %" PRIu64, msg->round, causes[round->cause],
+                        round->previous);
+
+    if (!rc)
+        rc = show_commit(round->commit, out);
+    if (!rc)
+        rc = show_ids(" of ", &round->holders, out);
+    return rc ? rc : show_members(&round->members, out);
+}
+
+static int show_launch(const struct msg *msg, struct buf *out)
+{
+    const struct msg_launch *launch = &msg->u.launch;
+
+    return buf_printf(out, " %" PRIu64 " in %" PRIu32 " as %u/%u local %u/%u cross %u/%u",
+                      msg->incarnation, launch->slot, launch->rank, launch->size,
+                      launch->local_rank, launch->local_size, launch->cross_rank,
+                      launch->cross_size);
+}
+
+static int show_change(const struct msg *msg, struct buf *out)
+{
+    int rc = buf_printf(out, " %" PRIu64, msg->round);
+
+    if (rc)
+        return rc;
+    switch (msg->type) {
+    case MSG_PREPARE:
+        rc = buf_printf(out, " after %" PRIu64, msg->u.prepare.previous);
+        return rc ? rc : show_members(&msg->u.prepare.members, out);
+    case MSG_PENDING: return buf_printf(out, " next %" PRIu64, msg->u.pending.next);
+    case MSG_SWITCH_AT:
+        return buf_printf(out, " next %" PRIu64 " check %" PRIu64, msg->u.switch_at.next,
+                          msg->u.switch_at.check);
+    case MSG_ABANDON:
+        return buf_printf(out, " next %" PRIu64 ": %s", msg->u.abandon.next, msg->u.abandon.reason);
+    case MSG_REVOKE:
+        if (msg->u.revoke.lost.count)
+            rc = show_ids(" lost ", &msg->u.revoke.lost, out);
+        return rc ? rc : buf_printf(out, ": %s", msg->u.revoke.reason);
+    case MSG_HOSTS_UPDATED:
+        return buf_printf(out, " +%u -%u", msg->u.hosts_updated.added,
+                          msg->u.hosts_updated.removed);
+    default: return 0;
+    }
+}
+
+static int show_msg(const struct msg *msg, struct buf *out)
+{
+    char text[TIME_TEXT_MAX];
+    int rc = buf_append_text(out, msg_kind(msg->type)->name);
+
+    if (rc)
+        return rc;
+    switch (msg->type) {
+    case MSG_LAUNCH: return show_launch(msg, out);
+    case MSG_ROUND: return show_round(msg, out);
+    case MSG_WELCOME_AGENT: return buf_printf(out, " term %" PRIu64, msg->term);
+    case MSG_REFUSED: return buf_printf(out, ": %s", msg->u.refused.text);
+    case MSG_STOP: return buf_printf(out, ": %s", msg->u.stop.reason);
+    case MSG_KILL:
+        return buf_printf(out, " %" PRIu64 " in %s: %s", msg->incarnation,
+                          time_format(msg->u.kill.grace_us, text), msg->u.kill.reason);
+    case MSG_DRAIN:
+        return buf_printf(out, " %" PRIu64 ": %s", msg->incarnation, msg->u.drain.reason);
+    case MSG_FORGET:
+    case MSG_DONE: return buf_printf(out, " %" PRIu64, msg->incarnation);
+    default: return show_change(msg, out);
+    }
+}
+
+int tape_show(struct core_tape *tape, const struct action *action, struct buf *out)
+{
+    const struct blacklist_record *record;
+    int rc;
+
+    switch (action->kind) {
+    case ACTION_RECORD: return show_record(action->record, out);
+    case ACTION_BLACKLIST:
+        record = &action->change->record;
+        rc = buf_append_text(out, "bar");
+        if (!rc)
+            rc = show_seat(record->host, record->slot, out);
+        return rc ? rc
+                  : buf_printf(out, " (%" PRIu32 "): %s", record->failures,
+                               action->change->event.reason);
+    case ACTION_SEND: return show_msg(action->msg, out);
+    case ACTION_CLOSE:
+        return buf_printf(out, "close %s: %s", tape->by_peer[action->peer]->name, action->text);
+    case ACTION_START_AGENT: return buf_printf(out, "start %s", action->host);
+    case ACTION_DISCOVER: return buf_append_text(out, "discover");
+    case ACTION_REPLY:
+        return buf_printf(out, "reply %s%s%s", err_name(action->code), *action->text ? ": " : "",
+                          action->text);
+    default: return buf_printf(out, "exit %d: %s", action->code, action->text);
+    }
+}
+
+static int show_view_host(const struct view_host *host, struct buf *out)
+{
+    int rc = buf_printf(out, "\n%s %s%s%s:", host->name, agent_state_name(host->agent),
+                        host->listed ? "" : " unlisted", host->draining ? " draining" : "");
+
+    for (size_t i = 0; !rc && i < host->worker_count; i++) {
+        const struct view_worker *worker = &host->workers[i];
+
+        rc = buf_printf(out, " #%" PRIu64 " in %u %s", worker->incarnation, worker->slot,
+                        worker_state_name(worker->state));
+        if (!rc && worker->rank != UINT32_MAX)
+            rc = buf_printf(out, " %u%s", worker->rank, worker->entered ? "*" : "");
+        if (!rc)
+            rc = buf_append_text(out, ",");
+    }
+    return rc ? rc : buf_printf(out, " of %u%s%s", host->slots, *host->why ? "; " : "", host->why);
+}
+
+int tape_show_view(const struct core_view *view, struct buf *out)
+{
+    int rc = buf_printf(out, "%s term %" PRIu64 " round %" PRIu64, job_state_name(view->job),
+                        view->term, view->round);
+
+    if (!rc && view->next)
+        rc = buf_printf(out, " next %" PRIu64, view->next);
+    if (!rc && view->round)
+        rc = show_commit(view->commit, out);
+    if (!rc)
+        rc = show_ids(": ", &(struct msg_ids){ view->members, view->member_count }, out);
+    if (!rc)
+        rc = buf_printf(out, ", floor %" PRIu64 ", resets %u%s%s%s", view->floor >> 32,
+                        view->resets, view->enough ? "" : ", short",
+                        *view->waiting_for ? "; waits for " : "", view->waiting_for);
+    for (size_t i = 0; !rc && i < view->host_count; i++)
+        rc = show_view_host(&view->hosts[i], out);
+    return rc;
+}

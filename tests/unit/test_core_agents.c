@@ -1,0 +1,252 @@
+#include "tests/lib/core_tape.h"
+#include "tests/lib/test.h"
+
+static struct core_tape tape;
+
+TAPE_CASE(an_agent_of_another_job_is_refused,
+          "start\n"
+          "hello a job=x | a < REFUSED: it belongs to another job\n"
+          "    | close a: it belongs to another job\n"
+          "hello a job=x term=9 | a < REFUSED: it belongs to another job\n"
+          "    | close a: it belongs to another job\n")
+
+TAPE_CASE(an_agent_of_an_impossible_host_is_refused,
+          "start\n"
+          "hello a.-/ job=j | a.-/ < REFUSED: its host's name: \"a.-/\": \"/\" cannot be in a host "
+          "name; use letters, digits, '.', '_' and '-'\n"
+          "    | close a.-/: its host's name: \"a.-/\": \"/\" cannot be in a host name; use "
+          "letters, digits, '.', '_' and '-'\n")
+
+TAPE_CASE(reports_that_cannot_be_are_refused, TAPE_RUNNING
+          "hello c #9:0 | c < REFUSED: it reports worker #9, which was never launched\n"
+          "    | close c: it reports worker #9, which was never launched\n"
+          "hello c #1:0 | c < REFUSED: it reports worker #1, which runs elsewhere\n"
+          "    | close c: it reports worker #1, which runs elsewhere\n"
+          "closed a\n"
+          "hello a #1:1 | a < REFUSED: it reports worker #1, which runs elsewhere\n"
+          "    | close a: it reports worker #1, which runs elsewhere\n"
+          "hello a #0:1 | a < REFUSED: it reports worker #0, which was never launched\n"
+          "    | close a: it reports worker #0, which was never launched\n")
+
+TAPE_CASE(a_higher_term_ends_this_driver,
+          TAPE_RUNNING "hello c term=2 | exit 3: another driver has taken over\n"
+                       "hello c |\n")
+
+TAPE_CASE(anything_before_the_hello_is_dropped, "start\n"
+                                                "hosts a:2\n"
+                                                "hello a\n"
+                                                "bye a |\n"
+                                                "closed a\n"
+                                                "hello b | b < WELCOME_AGENT term 1\n"
+                                                "    | b < STOP: the job does not use this host\n")
+
+TAPE_CASE(the_beat_answers, "config np=1 min_np=1\n"
+                            "start\n"
+                            "hosts a:1\n"
+                            "show\n"
+                            "hello a | a < WELCOME_AGENT term 1\n"
+                            "    | record LAUNCH 1 a:0\n"
+                            "    | a < LAUNCH 1 in 0 as 0/1 local 0/1 cross 0/1\n"
+                            "wait 1s | discover\n"
+                            "    | a < BEAT 0\n"
+                            "wait 1s | discover\n"
+                            "    | a < BEAT 0\n")
+
+TAPE_CASE(a_connection_that_breaks_is_no_death,
+          TAPE_RUNNING "closed a | start a\n"
+                       "wait 5s |\n"
+                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
+                       "wait 9s |\n")
+
+TAPE_CASE(silence_is_a_death, TAPE_RUNNING
+          "silent b\n"
+          "wait 9s |\n"
+          "wait 2s | close b: silent for longer than the lease\n"
+          "    | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
+          "    | record ENDED 3 silent\n"
+          "    | record ENDED 4 silent\n"
+          "    | bar b (1): silent for longer than the lease\n"
+          "recovering 1,2 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"
+          "    | a < ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"
+          "wait 30s | start b\n"
+          "hello b agent=7 #3:0 #4:1=exit1 | b < WELCOME_AGENT term 1\n"
+          "    | b < KILL 3 in 0s: it was counted as dead\n"
+          "exited 3 sig9 | b < FORGET 3\n"
+          "    | record LAUNCH 5 b:0\n"
+          "    | b < LAUNCH 5 in 0 as 2/3 local 0/1 cross 0/1\n")
+
+TAPE_CASE(a_connection_that_does_not_come_back_is_a_death,
+          TAPE_RUNNING "closed b\n"
+                       "wait 11s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
+                       "    | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n"
+                       "    | bar b (1): silent for longer than the lease\n")
+
+TAPE_CASE(the_drivers_own_silence_is_nobodys_death, TAPE_RUNNING "jump 60s |\n"
+                                                                 "wait 5s |\n")
+
+TAPE_CASE(an_agent_that_dials_again_is_believed,
+          TAPE_RUNNING "hello a #1:0 #2:1 | close a: its agent has dialled again\n"
+                       "    | a < WELCOME_AGENT term 1\n")
+
+/* It may be the driver's own machine that is cut off. */
+TAPE_CASE(nobody_at_all_is_heard,
+          TAPE_RUNNING "silent a\n"
+                       "silent b\n"
+                       "wait 11s | close a: silent for longer than the lease\n"
+                       "    | start a\n"
+                       "    | close b: silent for longer than the lease\n"
+                       "    | start b\n"
+                       "wait 10s | start a\n"
+                       "    | start b\n"
+                       "hello a agent=7 #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
+                       "wait 5s |\n")
+
+TAPE_CASE(another_agent_has_lost_the_workers, TAPE_RUNNING
+          "closed b\n"
+          "hello b agent=8 | b < WELCOME_AGENT term 1\n"
+          "    | a,b < REVOKE 1 lost 3: b:0#3: its agent was restarted, and it is gone\n"
+          "    | record ENDED 3 silent\n"
+          "    | b < FORGET 3\n"
+          "    | record ENDED 4 silent\n"
+          "    | b < FORGET 4\n"
+          "    | bar b (1): its agent has lost its workers\n")
+
+TAPE_CASE(a_launch_that_was_lost_is_said_again,
+          "config np=2\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "launched 1\n"
+          "closed a\n"
+          "hello a #1:0 | a < WELCOME_AGENT term 1\n"
+          "    | a < LAUNCH 2 in 1 as 1/2 local 0/1 cross 0/1\n")
+
+TAPE_CASE(an_end_that_was_lost_is_said_again,
+          TAPE_RUNNING "closed a\n"
+                       "hello a #1:0 #2:1=exit3 | a < WELCOME_AGENT term 1\n"
+                       "exited 2 exit3 | a,b < REVOKE 1 lost 2: a:1#2: exit code 3\n"
+                       "    | record ENDED 2 exit3\n"
+                       "    | bar a:1 (1): exit code 3\n"
+                       "    | a < FORGET 2\n"
+                       "exited 2 exit3 | a < FORGET 2\n")
+
+TAPE_CASE(a_round_that_was_lost_is_said_again,
+          TAPE_LAUNCHED "ready 1-3\n"
+                        "closed a\n"
+                        "ready 4\n"
+                        "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
+                        "    | record ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                        "    | a,b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                        "entered 1-4 | record ENTERED 1\n")
+
+TAPE_CASE(a_switch_that_was_lost_is_said_again,
+          TAPE_RUNNING "hosts a:2,b:1\n"
+                       "prepared 1-3\n"
+                       "closed b\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+                       "    | b < PREPARE 2 after 1: 1,2,3\n"
+                       "    | b < PENDING 1 next 2\n"
+                       "at 1-2 3\n"
+                       "at 3 3\n"
+                       "closed b\n"
+                       "closed a\n"
+                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
+                       "    | a < PREPARE 2 after 1: 1,2,3\n"
+                       "    | a < PENDING 1 next 2\n"
+                       "at 4 4 from=a | ! a: a message of #4, which is no more, is dropped\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+                       "    | b < PREPARE 2 after 1: 1,2,3\n"
+                       "    | b < PENDING 1 next 2\n"
+                       "at 4 4\n"
+                       "closed b\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+                       "    | b < PREPARE 2 after 1: 1,2,3\n"
+                       "    | b < SWITCH_AT 1 next 2 check 5\n"
+                       "    | b < ROUND 2 switch after 1 from 2.0 of 1,2,3: 1,2,3\n")
+
+TAPE_CASE(an_abandoned_change_is_said_again,
+          TAPE_RUNNING "hosts a:2,b:2,c:1\n"
+                       "hello c\n"
+                       "ready 5\n"
+                       "closed a\n"
+                       "exited 5 exit1 | b,c < ABANDON 1 next 2: c:0#5: exit code 1\n"
+                       "    | record ENDED 5 exit1\n"
+                       "    | bar c:0 (1): exit code 1\n"
+                       "    | c < FORGET 5\n"
+                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
+                       "    | a < ABANDON 1 next 2: it was abandoned while you were away\n")
+
+TAPE_CASE(a_revoke_that_was_lost_is_said_again,
+          TAPE_RUNNING "closed a\n"
+                       "exited 4 exit1\n"
+                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
+                       "    | a < REVOKE 1: it was revoked while you were away\n"
+                       "    | a < REVOKE 1: it was revoked while you were away\n"
+                       "recovering 1,2 held=1.1 | ! a:1#2 has recovered (2 of 3)\n")
+
+TAPE_CASE(a_leaver_that_missed_it_is_told_again,
+          TAPE_RUNNING "hosts a:2,b:2,c:1\n"
+                       "hello c\n"
+                       "ready 5\n"
+                       "closed c\n"
+                       "hosts a:2,b:2\n"
+                       "hello c #5:0 | c < WELCOME_AGENT term 1\n"
+                       "    | c < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                       "    | c < DRAIN 5: it has to go\n"
+                       "closed c\n"
+                       "left 5 from=b\n"
+                       "hello c #5:0 | c < WELCOME_AGENT term 1\n"
+                       "    | c < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                       "    | c < DRAIN 5: it has to go\n")
+
+TAPE_CASE(an_idle_agent_of_a_host_that_is_gone_is_stopped,
+          TAPE_RUNNING "hello c | c < WELCOME_AGENT term 1\n"
+                       "    | c < STOP: the job does not use this host\n")
+
+TAPE_CASE(a_kill_that_was_lost_is_said_again, "config start_timeout=20s np=2\n"
+                                              "start\n"
+                                              "hosts a:2\n"
+                                              "hello a\n"
+                                              "launched 1,2\n"
+                                              "ready 1\n"
+                                              "wait 15s\n"
+                                              "closed a\n"
+                                              "wait 6s\n"
+                                              "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
+                                              "    | a < KILL 2 in 0s: it was counted as dead\n")
+
+TAPE_CASE(a_stop_that_was_lost_is_said_again,
+          TAPE_RUNNING "closed a\n"
+                       "stop me | record OVER 2: stopped by me\n"
+                       "    | b < STOP: stopped by me\n"
+                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
+                       "    | a < STOP: stopped by me\n"
+                       "closed a\n"
+                       "closed b | exit 2: stopped by me\n")
+
+TAPE_CASE(who_was_counted_as_dead_and_lives_is_killed,
+          TAPE_RUNNING "silent b\n"
+                       "wait 11s\n"
+                       "recovering 1,2 held=1.1\n"
+                       "hosts a:2\n"
+                       "hosts a:2,b:2 | a < HOSTS_UPDATED 2 +1 -0\n"
+                       "hello b agent=7 #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+                       "    | b < KILL 3 in 0s: it was counted as dead\n"
+                       "    | b < KILL 4 in 0s: it was counted as dead\n"
+                       "exited 3 sig9 | b < FORGET 3\n")
+
+TESTS(CASE(an_agent_of_another_job_is_refused), CASE(an_agent_of_an_impossible_host_is_refused),
+      CASE(reports_that_cannot_be_are_refused), CASE(a_higher_term_ends_this_driver),
+      CASE(anything_before_the_hello_is_dropped), CASE(the_beat_answers),
+      CASE(a_connection_that_breaks_is_no_death), CASE(silence_is_a_death),
+      CASE(a_connection_that_does_not_come_back_is_a_death),
+      CASE(the_drivers_own_silence_is_nobodys_death), CASE(an_agent_that_dials_again_is_believed),
+      CASE(nobody_at_all_is_heard), CASE(another_agent_has_lost_the_workers),
+      CASE(a_launch_that_was_lost_is_said_again), CASE(an_end_that_was_lost_is_said_again),
+      CASE(a_round_that_was_lost_is_said_again), CASE(a_switch_that_was_lost_is_said_again),
+      CASE(an_abandoned_change_is_said_again), CASE(a_revoke_that_was_lost_is_said_again),
+      CASE(a_leaver_that_missed_it_is_told_again),
+      CASE(an_idle_agent_of_a_host_that_is_gone_is_stopped),
+      CASE(a_kill_that_was_lost_is_said_again), CASE(a_stop_that_was_lost_is_said_again),
+      CASE(who_was_counted_as_dead_and_lives_is_killed))

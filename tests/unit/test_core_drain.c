@@ -1,0 +1,270 @@
+#include "tests/lib/core_tape.h"
+#include "tests/lib/test.h"
+
+static struct core_tape tape;
+
+/* Nothing is rolled back: the same switch, with no joiner. */
+TAPE_CASE(a_drained_slot_is_left_in_order,
+          TAPE_RUNNING "drain b:1 9s | record DRAIN b:1 until 10s\n"
+                       "    | reply HVD_OK\n"
+                       "    | record NUMBER 2\n"
+                       "    | a,b < PREPARE 2 after 1: 1,2,3\n"
+                       "prepared 1-3\n"
+                       "at 1-4 3 | record ROUND 2 switch after 1 from 2.0 of 1,2,3 check 4: 1,2,3\n"
+                       "    | a,b < SWITCH_AT 1 next 2 check 4\n"
+                       "    | a,b < ROUND 2 switch after 1 from 2.0 of 1,2,3: 1,2,3\n"
+                       "left 4\n"
+                       "exited 4 | record ENDED 4 exit0\n"
+                       "    | b < FORGET 4\n"
+                       "entered 1-3 | record ENTERED 2\n"
+                       "wait 9s |\n"
+                       "clear b:1 | record DRAIN b:1 ends\n"
+                       "    | reply HVD_OK\n"
+                       "    | record LAUNCH 5 b:1\n"
+                       "    | b < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n")
+
+TAPE_CASE(a_drained_host_is_not_launched_on, "config np=2\n"
+                                             "start\n"
+                                             "hosts a:2,b:2\n"
+                                             "drain a 5s | record DRAIN a until 6s\n"
+                                             "    | reply HVD_OK\n"
+                                             "hello b | b < WELCOME_AGENT term 1\n"
+                                             "    | record LAUNCH 1 b:0\n"
+                                             "    | b < LAUNCH 1 in 0 as 0/2 local 0/2 cross 0/1\n"
+                                             "    | record LAUNCH 2 b:1\n"
+                                             "    | b < LAUNCH 2 in 1 as 1/2 local 1/2 cross 0/1\n"
+                                             "clear a | record DRAIN a ends\n"
+                                             "    | reply HVD_OK\n")
+
+TAPE_CASE(who_has_not_left_by_then_is_killed, TAPE_RUNNING
+          "drain b:1 5s | record DRAIN b:1 until 6s\n"
+          "    | reply HVD_OK\n"
+          "    | record NUMBER 2\n"
+          "    | a,b < PREPARE 2 after 1: 1,2,3\n"
+          "wait 5s | a,b < ABANDON 1 next 2: b:1#4: its time to leave is over\n"
+          "    | a,b < REVOKE 1 lost 4: b:1#4: its time to leave is over\n"
+          "    | record ENDED 4 sig9\n"
+          "    | b < KILL 4 in 0s: its time to leave is over\n"
+          "recovering 1-3 held=1.1 | record ROUND 3 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
+          "    | a,b < ROUND 3 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
+          "exited 4 sig9 | b < FORGET 4\n")
+
+TAPE_CASE(the_sooner_of_two_drains_counts,
+          TAPE_RUNNING "drain b 1h\n"
+                       "drain b:1 5s | record DRAIN b:1 until 6s\n"
+                       "    | reply HVD_OK\n"
+                       "wait 5s | a,b < ABANDON 1 next 2: b:1#4: its time to leave is over\n"
+                       "    | a,b < REVOKE 1 lost 4: b:1#4: its time to leave is over\n"
+                       "    | record ENDED 4 sig9\n"
+                       "    | b < KILL 4 in 0s: its time to leave is over\n")
+
+TAPE_CASE(a_drain_without_a_deadline_waits,
+          "config min_np=4\n" TAPE_RUNNING "drain b:1 never | record DRAIN b:1 until never\n"
+          "    | reply HVD_OK\n"
+          "wait 20s |\n"
+          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0\n"
+          "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
+          "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n")
+
+TAPE_CASE(a_preemption_notice_drains_the_host,
+          TAPE_RUNNING "notice b 30s | record DRAIN b until 31s\n"
+                       "    | record NUMBER 2\n"
+                       "    | a,b < PREPARE 2 after 1: 1,2\n"
+                       "notice b 20s |\n")
+
+TAPE_CASE(a_seat_that_is_not_there_cannot_be_drained,
+          TAPE_RUNNING "drain c 5s | reply HVD_E_NOTFOUND: c: no such host or slot in this job\n"
+                       "drain a:2 5s | reply HVD_E_NOTFOUND: a: no such host or slot in this job\n")
+
+TAPE_CASE(a_drain_that_is_taken_back_ends_the_leaving,
+          "config min_np=4\n" TAPE_RUNNING "drain b:1 10s\n"
+          "clear b:1 | record DRAIN b:1 ends\n"
+          "    | reply HVD_OK\n"
+          "wait 10s |\n")
+
+TAPE_CASE(fewer_slots_are_a_leave, TAPE_RUNNING "hosts a:2,b:1 | a,b < HOSTS_UPDATED 1 +0 -1\n"
+                                                "    | record NUMBER 2\n"
+                                                "    | a,b < PREPARE 2 after 1: 1,2,3\n")
+
+TAPE_CASE(a_host_that_comes_back_is_new,
+          "config np=2 min_np=2\n"
+          "start\n"
+          "hosts a:1,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "ready 1,2\n"
+          "entered 1,2\n"
+          "drain a 1h\n"
+          "hosts b:1 | record DRAIN a ends\n"
+          "    | a,b < HOSTS_UPDATED 1 +0 -1\n"
+          "hosts b:1,a:1 | a,b < HOSTS_UPDATED 1 +1 -0\n"
+          "view | running term 1 round 1 from 1.0: 1,2, floor 1, resets 0\n"
+          "    | b there: #2 in 0 member 1*, of 1\n"
+          "    | a there: #1 in 0 member 0*, of 1\n")
+
+TAPE_CASE(a_host_without_slots_offers_nothing,
+          "config np=1 min_np=1\n"
+          "start\n"
+          "hosts a:0,b:1 | start b\n"
+          "hello b | b < WELCOME_AGENT term 1\n"
+          "    | record LAUNCH 1 b:0\n"
+          "    | b < LAUNCH 1 in 0 as 0/1 local 0/1 cross 0/1\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0; waits for 1 workers to be ready; "
+          "0 are, 1 are starting\n"
+          "    | a none: of 0; it is not needed\n"
+          "    | b there: #1 in 0 launching, of 1\n")
+
+TAPE_CASE(a_worker_that_boots_is_not_waited_for,
+          TAPE_RUNNING "hosts a:2,b:2,c:1\n"
+                       "hello c\n"
+                       "drain c 1h | record DRAIN c until 1h2s\n"
+                       "    | reply HVD_OK\n"
+                       "    | record ENDED 5 sig9\n"
+                       "    | c < KILL 5 in 5s: its seat is given up\n"
+                       "exited 5 sig15 | c < FORGET 5\n")
+
+TAPE_CASE(why_hosts_are_not_used,
+          "config np=3 min_np=1 max_np=4\n"
+          "start\n"
+          "hosts a:2,b:1,c:1,d:1\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 3 slots; hosts with an agent offer 0\n"
+          "    | a starting: of 2; its agent has not said hello yet\n"
+          "    | b starting: of 1; its agent has not said hello yet\n"
+          "    | c starting: of 1; its agent has not said hello yet\n"
+          "    | d none: of 1; it is not needed\n"
+          "hello a\n"
+          "hello b\n"
+          "hello c\n"
+          "launched 1-4\n"
+          "ready 1-3\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0; waits for 3 workers to be ready; "
+          "3 are, 1 are starting\n"
+          "    | a there: #1 in 0 ready, #2 in 1 ready, of 2\n"
+          "    | b there: #3 in 0 ready, of 1\n"
+          "    | c there: #4 in 0 booting, of 1\n"
+          "    | d none: of 1; it is not needed\n"
+          "entered 1-3\n"
+          "ready 4\n"
+          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
+          "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
+          "    | b there: #3 in 0 member 2, of 1\n"
+          "    | c there: #4 in 0 member 3, of 1\n"
+          "    | d none: of 1; it is not needed\n"
+          "prepared 1-4\n"
+          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
+          "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
+          "    | b there: #3 in 0 member 2, of 1\n"
+          "    | c there: #4 in 0 member 3, of 1\n"
+          "    | d none: of 1; it is not needed\n"
+          "exited 2 exit1\n"
+          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 3 "
+          "survivors to stop\n"
+          "    | a there: #1 in 0 revoked 0, of 2; slot 1: cooling for 12.3s more after 1 failure: "
+          "exit code 1\n"
+          "    | b there: #3 in 0 revoked 2, of 1\n"
+          "    | c there: #4 in 0 revoked 3, of 1\n"
+          "    | d starting: of 1; its agent has not said hello yet\n"
+          "recovering 1,3\n"
+          "drain b 1h\n"
+          "closed c\n"
+          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 1 "
+          "survivors to stop\n"
+          "    | a there: #1 in 0 recovered 0, of 2; slot 1: cooling for 12.3s more after 1 "
+          "failure: exit code 1\n"
+          "    | b there draining: #3 in 0 recovered 2, of 1; it is being drained\n"
+          "    | c away: #4 in 0 revoked 3, of 1; the connection to its agent is gone\n"
+          "    | d starting: of 1; its agent has not said hello yet\n"
+          "hosts a:2,d:1\n"
+          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 1 "
+          "survivors to stop\n"
+          "    | a there: #1 in 0 recovered 0, of 2; slot 1: cooling for 11.3s more after 1 "
+          "failure: exit code 1\n"
+          "    | d starting: of 1; its agent has not said hello yet\n"
+          "    | b there unlisted: #3 in 0 recovered 2, of 0; discovery no longer names it\n"
+          "    | c away unlisted: #4 in 0 revoked 3, of 0; discovery no longer names it\n")
+
+TAPE_CASE(what_is_waited_for_at_the_end,
+          TAPE_RUNNING "finished 1\n"
+                       "view | finishing term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0; "
+                       "waits for the last workers to end\n"
+                       "    | a there: #1 in 0 finished 0*, #2 in 1 member 1*, of 2\n"
+                       "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n"
+                       "stop me\n"
+                       "view | stopping term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0; waits "
+                       "for agents to end their workers\n"
+                       "    | a there: #1 in 0 finished 0*, #2 in 1 member 1*, of 2\n"
+                       "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n")
+
+TAPE_CASE(a_drained_slot_is_named,
+          "config np=1 min_np=1\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "exited 1 exit1\n"
+          "drain a:1 never\n"
+          "exited 2 exit1\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 1 workers to be "
+          "ready; 0 are, 0 are starting\n"
+          "    | a there: of 2; slot 0: cooling for 12.3s more after 1 failure: exit code 1\n")
+
+TAPE_CASE(hosts_that_nobody_knows_any_more_are_forgotten,
+          "config np=1 min_np=1\n"
+          "start\n"
+          "hosts a:1,b:1,c:1\n"
+          "hosts a:1 | ! hosts: -b -c\n"
+          "hosts a:1,c:1 | start c\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 1 slots; hosts with an agent offer 0\n"
+          "    | a starting: of 1; its agent has not said hello yet\n"
+          "    | c starting: of 1; its agent has not said hello yet\n")
+
+TAPE_CASE(a_dead_host_that_is_dropped_is_forgotten,
+          TAPE_RUNNING "silent b\n"
+                       "wait 11s\n"
+                       "recovering 1,2 held=1.1\n"
+                       "hosts a:2 | a < HOSTS_UPDATED 2 +0 -1\n"
+                       "view | running term 1 round 2 from 1.1: 1,2, floor 1, resets 1\n"
+                       "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n")
+
+TAPE_CASE(a_host_that_was_taken_away_is_not_dialled,
+          TAPE_RUNNING "hosts a:2\n"
+                       "prepared 1,2\n"
+                       "at 1-4 3\n"
+                       "left 3,4\n"
+                       "exited 3,4\n"
+                       "closed b | ! b: the connection to its agent is gone: reset\n"
+                       "wait 11s | ! b: silent for longer than the lease, counted as dead\n")
+
+TAPE_CASE(
+    all_hosts_are_drained, TAPE_RUNNING
+    "drain a 5s | record DRAIN a until 6s\n"
+    "    | reply HVD_OK\n"
+    "    | record NUMBER 2\n"
+    "    | b,a < PREPARE 2 after 1: 3,4\n"
+    "drain b 8s | record DRAIN b until 9s\n"
+    "    | reply HVD_OK\n"
+    "wait 6s | a,b < ABANDON 1 next 2: a:0#1: its time to leave is over\n"
+    "    | a,b < REVOKE 1 lost 1: a:0#1: its time to leave is over\n"
+    "    | record ENDED 1 sig9\n"
+    "    | a < KILL 1 in 0s: its time to leave is over\n"
+    "    | record ENDED 2 sig9\n"
+    "    | a < KILL 2 in 0s: its time to leave is over\n"
+    "wait 3s | record ENDED 3 sig9\n"
+    "    | b < KILL 3 in 0s: its time to leave is over\n"
+    "    | record ENDED 4 sig9\n"
+    "    | b < KILL 4 in 0s: its time to leave is over\n"
+    "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0, short; waits for 2 "
+    "workers; 0 are there\n"
+    "    | a there draining: #1 in 0 doomed 0*, #2 in 1 doomed 1*, of 2; it is being drained\n"
+    "    | b there draining: #3 in 0 doomed 2*, #4 in 1 doomed 3*, of 2; it is being drained\n")
+
+TESTS(CASE(a_drained_slot_is_left_in_order), CASE(a_drained_host_is_not_launched_on),
+      CASE(who_has_not_left_by_then_is_killed), CASE(the_sooner_of_two_drains_counts),
+      CASE(a_drain_without_a_deadline_waits), CASE(a_preemption_notice_drains_the_host),
+      CASE(a_seat_that_is_not_there_cannot_be_drained),
+      CASE(a_drain_that_is_taken_back_ends_the_leaving), CASE(fewer_slots_are_a_leave),
+      CASE(a_host_that_comes_back_is_new), CASE(a_host_without_slots_offers_nothing),
+      CASE(a_worker_that_boots_is_not_waited_for), CASE(why_hosts_are_not_used),
+      CASE(what_is_waited_for_at_the_end), CASE(a_drained_slot_is_named),
+      CASE(hosts_that_nobody_knows_any_more_are_forgotten),
+      CASE(a_dead_host_that_is_dropped_is_forgotten),
+      CASE(a_host_that_was_taken_away_is_not_dialled), CASE(all_hosts_are_drained))

@@ -1,0 +1,202 @@
+#include "tests/lib/core_tape.h"
+#include "tests/lib/test.h"
+
+static struct core_tape tape;
+
+/* train returned 0 on every member, and every process ended with 0. */
+TAPE_CASE(a_job_ends_well, TAPE_RUNNING "finished 1 | record FINISHED 1\n"
+                                        "finished 1 |\n"
+                                        "finished 2-4 | record FINISHED 2\n"
+                                        "    | record FINISHED 3\n"
+                                        "    | record FINISHED 4\n"
+                                        "exited 1-4 | record ENDED 1 exit0\n"
+                                        "    | a < FORGET 1\n"
+                                        "    | record ENDED 2 exit0\n"
+                                        "    | a < FORGET 2\n"
+                                        "    | record ENDED 3 exit0\n"
+                                        "    | b < FORGET 3\n"
+                                        "    | record ENDED 4 exit0\n"
+                                        "    | record OVER 0: finished\n"
+                                        "    | a < STOP: finished\n"
+                                        "    | b < STOP: finished\n"
+                                        "    | b < FORGET 4\n"
+                                        "closed a | ! a: its agent is done\n"
+                                        "closed b | exit 0: finished\n")
+
+TAPE_CASE(who_is_inside_when_a_member_dies_is_dismissed,
+          TAPE_RUNNING "finished 1 | record FINISHED 1\n"
+                       "exited 3 sig9 | record ENDED 3 sig9\n"
+                       "    | a < DONE 2\n"
+                       "    | b < DONE 4\n"
+                       "    | b < FORGET 3\n"
+                       "exited 1,2 | record ENDED 1 exit0\n"
+                       "    | a < FORGET 1\n"
+                       "    | record ENDED 2 exit0\n"
+                       "    | a < FORGET 2\n"
+                       "exited 4 | record ENDED 4 exit0\n"
+                       "    | record OVER 0: finished; 3 of 4 workers did not reach the end\n"
+                       "    | a < STOP: finished; 3 of 4 workers did not reach the end\n"
+                       "    | b < STOP: finished; 3 of 4 workers did not reach the end\n"
+                       "    | b < FORGET 4\n")
+
+TAPE_CASE(
+    who_fails_after_it_has_finished_fails_the_job, TAPE_RUNNING
+    "finished 1-4\n"
+    "exited 1 exit3 | record ENDED 1 exit3\n"
+    "    | a < FORGET 1\n"
+    "exited 2 sig9 | record ENDED 2 sig9\n"
+    "    | a < FORGET 2\n"
+    "exited 3,4 | record ENDED 3 exit0\n"
+    "    | b < FORGET 3\n"
+    "    | record ENDED 4 exit0\n"
+    "    | record OVER 1: the training has finished, but a worker failed after it: a:0#1: exit "
+    "code 3\n"
+    "    | a < STOP: the training has finished, but a worker failed after it: a:0#1: exit code 3\n"
+    "    | b < STOP: the training has finished, but a worker failed after it: a:0#1: exit code 3\n"
+    "    | b < FORGET 4\n")
+
+TAPE_CASE(the_first_finished_closes_the_membership,
+          TAPE_RUNNING "hosts a:2,b:2,c:2\n"
+                       "hello c\n"
+                       "launched 5\n"
+                       "ready 5\n"
+                       "finished 2 | record FINISHED 2\n"
+                       "    | c < DONE 5\n"
+                       "    | record ENDED 6 sig9\n"
+                       "    | c < KILL 6 in 5s: the job is finishing\n"
+                       "hosts a:2,b:2,c:2,d:1 | ! hosts: +d:1\n"
+                       "ready 6 |\n"
+                       "exited 6 sig15 | c < FORGET 6\n")
+
+TAPE_CASE(who_finishes_in_a_recovery_leaves_the_others_done,
+          TAPE_RUNNING "exited 4 exit1\n"
+                       "finished 1 | record FINISHED 1\n"
+                       "    | a < DONE 2\n"
+                       "    | b < DONE 3\n"
+                       "recovering 2 held=1.1 | a < DONE 2\n"
+                       "exited 1,2,3 | record ENDED 1 exit0\n"
+                       "    | a < FORGET 1\n"
+                       "    | record ENDED 2 exit0\n"
+                       "    | a < FORGET 2\n"
+                       "    | record ENDED 3 exit0\n"
+                       "    | record OVER 0: finished; 2 of 3 workers did not reach the end\n"
+                       "    | a < STOP: finished; 2 of 3 workers did not reach the end\n"
+                       "    | b < STOP: finished; 2 of 3 workers did not reach the end\n"
+                       "    | b < FORGET 3\n")
+
+TAPE_CASE(collectives_that_fail_after_the_first_has_finished,
+          TAPE_RUNNING "finished 1\n"
+                       "recovering 2 held=1.1 | a < DONE 2\n")
+
+TAPE_CASE(an_error_of_train_is_judged_by_the_exit,
+          TAPE_RUNNING "finished 2 3 | ! a:1#2: its training returned 3: diverged\n"
+                       "exited 2 exit3 | a,b < REVOKE 1 lost 2: a:1#2: exit code 3\n"
+                       "    | record ENDED 2 exit3\n"
+                       "    | bar a:1 (1): exit code 3\n"
+                       "    | a < FORGET 2\n")
+
+TAPE_CASE(a_finished_that_cannot_be_is_dropped, TAPE_LAUNCHED "finished 1 |\n"
+                                                              "ready 1\n"
+                                                              "finished 1 |\n")
+
+TAPE_CASE(who_does_not_come_to_an_end_is_dismissed_then_killed,
+          "config stall=30s\n" TAPE_RUNNING "finished 1\n"
+          "exited 1\n"
+          "wait 30s | a < DONE 2\n"
+          "    | b < DONE 3\n"
+          "    | b < DONE 4\n"
+          "wait 31s | record ENDED 2 sig9\n"
+          "    | a < KILL 2 in 5s: the job is done, and it does not end\n"
+          "    | record ENDED 3 sig9\n"
+          "    | b < KILL 3 in 5s: the job is done, and it does not end\n"
+          "    | record ENDED 4 sig9\n"
+          "    | record OVER 0: finished; 3 of 4 workers did not reach the end\n"
+          "    | a < STOP: finished; 3 of 4 workers did not reach the end\n"
+          "    | b < STOP: finished; 3 of 4 workers did not reach the end\n"
+          "    | b < KILL 4 in 5s: the job is done, and it does not end\n"
+          "exited 2-4 sig15 | a < FORGET 2\n"
+          "    | b < FORGET 3\n"
+          "    | b < FORGET 4\n")
+
+TAPE_CASE(a_dismissal_that_was_lost_is_said_again,
+          TAPE_RUNNING "finished 1\n"
+                       "closed b\n"
+                       "exited 2 exit1 | record ENDED 2 exit1\n"
+                       "    | a < FORGET 2\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+                       "    | b < DONE 3\n"
+                       "    | b < DONE 4\n")
+
+TAPE_CASE(a_joiner_that_comes_back_is_dismissed,
+          TAPE_RUNNING "hosts a:2,b:2,c:1\n"
+                       "hello c\n"
+                       "ready 5\n"
+                       "closed c\n"
+                       "finished 1 | record FINISHED 1\n"
+                       "    | a,b < ABANDON 1 next 2: the job is finishing\n"
+                       "hello c #5:0 | c < WELCOME_AGENT term 1\n"
+                       "    | c < DONE 5\n")
+
+TAPE_CASE(an_operator_ends_the_job, TAPE_RUNNING "stop me | record OVER 2: stopped by me\n"
+                                                 "    | a < STOP: stopped by me\n"
+                                                 "    | b < STOP: stopped by me\n"
+                                                 "stop me |\n"
+                                                 "exited 1 sig15 | record ENDED 1 sig15\n"
+                                                 "    | a < FORGET 1\n"
+                                                 "drain a 5s | record DRAIN a until 6s\n"
+                                                 "    | reply HVD_OK\n"
+                                                 "closed a | ! a: its agent is done\n"
+                                                 "closed b | exit 2: stopped by me\n")
+
+TAPE_CASE(agents_that_do_not_end_are_not_waited_for,
+          TAPE_RUNNING "stop me\n"
+                       "wait 19s |\n"
+                       "wait 1s | exit 2: stopped by me\n")
+
+TAPE_CASE(a_host_that_dies_while_the_job_stops_is_not_charged,
+          TAPE_RUNNING "stop me\n"
+                       "silent b\n"
+                       "closed a\n"
+                       "wait 11s | close b: silent for longer than the lease\n"
+                       "    | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n"
+                       "    | exit 2: stopped by me\n")
+
+TAPE_CASE(a_finished_worker_that_is_drained_does_not_fail_the_job,
+          TAPE_RUNNING "finished 1-4\n"
+                       "notice b 5s\n"
+                       "wait 5s |\n"
+                       "exited 1-4 | record ENDED 1 exit0\n"
+                       "    | a < FORGET 1\n"
+                       "    | record ENDED 2 exit0\n"
+                       "    | a < FORGET 2\n"
+                       "    | record ENDED 3 exit0\n"
+                       "    | b < FORGET 3\n"
+                       "    | record ENDED 4 exit0\n"
+                       "    | record OVER 0: finished\n"
+                       "    | a < STOP: finished\n"
+                       "    | b < STOP: finished\n"
+                       "    | b < FORGET 4\n")
+
+TAPE_CASE(a_host_that_dies_after_the_end_is_mentioned,
+          TAPE_RUNNING "finished 1-4\n"
+                       "exited 1,2\n"
+                       "silent b\n"
+                       "wait 11s | close b: silent for longer than the lease\n"
+                       "    | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n"
+                       "    | record OVER 0: finished; how 2 workers ended was not seen\n"
+                       "    | a < STOP: finished; how 2 workers ended was not seen\n")
+
+TESTS(CASE(a_job_ends_well), CASE(who_is_inside_when_a_member_dies_is_dismissed),
+      CASE(who_fails_after_it_has_finished_fails_the_job),
+      CASE(the_first_finished_closes_the_membership),
+      CASE(who_finishes_in_a_recovery_leaves_the_others_done),
+      CASE(collectives_that_fail_after_the_first_has_finished),
+      CASE(an_error_of_train_is_judged_by_the_exit), CASE(a_finished_that_cannot_be_is_dropped),
+      CASE(who_does_not_come_to_an_end_is_dismissed_then_killed),
+      CASE(a_dismissal_that_was_lost_is_said_again), CASE(a_joiner_that_comes_back_is_dismissed),
+      CASE(an_operator_ends_the_job), CASE(agents_that_do_not_end_are_not_waited_for),
+      CASE(a_host_that_dies_while_the_job_stops_is_not_charged),
+      CASE(a_finished_worker_that_is_drained_does_not_fail_the_job),
+      CASE(a_host_that_dies_after_the_end_is_mentioned))

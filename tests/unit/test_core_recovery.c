@@ -1,0 +1,314 @@
+#include "tests/lib/core_tape.h"
+#include "tests/lib/test.h"
+
+static struct core_tape tape;
+
+/* Everybody who is left says what it holds; the highest commit wins, and its holders serve it. */
+TAPE_CASE(a_death_revokes_and_the_survivors_go_on, TAPE_RUNNING
+          "exited 3 sig9 | a,b < REVOKE 1 lost 3: b:0#3: killed by signal 9\n"
+          "    | record ENDED 3 sig9\n"
+          "    | bar b:0 (1): killed by signal 9\n"
+          "    | b < FORGET 3\n"
+          "recovering 1 held=1.4,1.5 | ! a:0#1 has recovered (1 of 3)\n"
+          "recovering 2 held=1.5 | ! a:1#2 has recovered (2 of 3)\n"
+          "recovering 4 held=1.4 | record ROUND 2 recovery after 1 from 1.5 of 1,2: 1,2,4\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.5 of 1,2: 1,2,4\n"
+          "entered 1,2,4 | record ENTERED 2\n")
+
+TAPE_CASE(who_has_no_commit_resumes_from_the_oldest,
+          "config np=2\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "ready 1,2\n"
+          "exited 2 exit1 | a < REVOKE 1 lost 2: a:1#2: exit code 1\n"
+          "    | record ENDED 2 exit1\n"
+          "    | bar a:1 (1): exit code 1\n"
+          "    | a < FORGET 2\n"
+          "recovering 1\n"
+          "wait 20s\n"
+          "ready 3 | record READY 3\n"
+          "    | record ROUND 2 recovery after 1 from 2.0 of 1: 1,3\n"
+          "    | a < ROUND 2 recovery after 1 from 2.0 of 1: 1,3\n")
+
+TAPE_CASE(a_holder_with_another_checksum_is_none, TAPE_RUNNING
+          "exited 4 exit1\n"
+          "recovering 1 held=1.5/7\n"
+          "recovering 2 held=1.5/8\n"
+          "recovering 3 held=1.5/7 | record ROUND 2 recovery after 1 from 1.5 of 1,3: 1,2,3\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.5 of 1,3: 1,2,3\n")
+
+TAPE_CASE(two_that_differ_leave_the_last_one_standing, TAPE_RUNNING
+          "exited 3,4 exit1\n"
+          "recovering 1 held=1.5/7\n"
+          "recovering 2 held=1.5/8 | record ROUND 2 recovery after 1 from 1.5 of 1: 1,2\n"
+          "    | a < ROUND 2 recovery after 1 from 1.5 of 1: 1,2\n")
+
+TAPE_CASE(when_the_last_holder_dies_the_commit_before_it_wins, TAPE_RUNNING
+          "exited 4 exit1\n"
+          "recovering 1 held=1.4,1.5\n"
+          "recovering 2 held=1.4\n"
+          "exited 1 exit1 | record ENDED 1 exit1\n"
+          "    | bar a:0 (1): exit code 1\n"
+          "    | a < FORGET 1\n"
+          "recovering 3 held=1.4 | record ROUND 2 recovery after 1 from 1.4 of 2,3: 2,3\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.4 of 2,3: 2,3\n")
+
+/* The job has trained from commit 2.0; who only holds 1.x must not lead it back. */
+TAPE_CASE(what_was_resumed_from_is_not_given_up,
+          "config np=3 min_np=2 elastic_timeout=60s\n"
+          "start\n"
+          "hosts a:2,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "ready 1,2,3\n"
+          "entered 1-3\n"
+          "exited 3 exit1\n"
+          "recovering 1,2 held=1.7\n"
+          "entered 1\n"
+          "exited 2 sig9\n"
+          "exited 1 sig9 | record ENDED 1 sig9\n"
+          "    | bar a:0 (1): killed by signal 9\n"
+          "    | a < FORGET 1\n"
+          "wait 20s\n"
+          "ready 4,5,6 held=1.3 | record READY 4\n"
+          "    | record READY 5\n"
+          "    | record READY 6\n"
+          "view | recovering term 1 round 2 from 1.7: 1,2, floor 1, resets 1, short; waits for a "
+          "host that holds the last commit\n"
+          "    | a there: #6 in 0 ready, #5 in 1 ready, of 2\n"
+          "    | b there: #4 in 0 ready, of 1\n"
+          "wait 70s | record OVER 1: every holder of commit 1.7 is gone, and none came back within "
+          "--elastic-timeout: the training state is lost\n"
+          "    | a < STOP: every holder of commit 1.7 is gone, and none came back within "
+          "--elastic-timeout: the training state is lost\n"
+          "    | b < STOP: every holder of commit 1.7 is gone, and none came back within "
+          "--elastic-timeout: the training state is lost\n"
+          "    | exit 1: every holder of commit 1.7 is gone, and none came back within "
+          "--elastic-timeout: the training state is lost\n")
+
+TAPE_CASE(a_death_while_recovering_gives_just_the_next_round, TAPE_RUNNING
+          "exited 4 exit1\n"
+          "recovering 1 held=1.4\n"
+          "exited 2 exit1 | record ENDED 2 exit1\n"
+          "    | bar a:1 (1): exit code 1\n"
+          "    | a < FORGET 2\n"
+          "recovering 3 held=1.4 | record ROUND 2 recovery after 1 from 1.4 of 1,3: 1,3\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.4 of 1,3: 1,3\n"
+          "exited 3 exit1 | a,b < REVOKE 2 lost 3: b:0#3: exit code 1\n"
+          "    | record ENDED 3 exit1\n"
+          "    | bar b:0 (1): exit code 1\n"
+          "    | b < FORGET 3\n"
+          "recovering 1 held=1.4 | ! waiting for workers: 1 of --min-np 2; the job fails in 10m\n")
+
+TAPE_CASE(a_recovery_takes_along_who_is_ready,
+          "config np=2 min_np=2\n"
+          "start\n"
+          "hosts a:3\n"
+          "hello a\n"
+          "ready 1,2\n"
+          "wait 3s\n"
+          "entered 1,2\n"
+          "ready 3\n"
+          "state preparing |\n"
+          "exited 1 exit1 | a < ABANDON 1 next 2: a:0#1: exit code 1\n"
+          "    | a < REVOKE 1 lost 1: a:0#1: exit code 1\n"
+          "    | record ENDED 1 exit1\n"
+          "    | bar a:0 (1): exit code 1\n"
+          "    | a < FORGET 1\n"
+          "recovering 2 held=1.2 | record ROUND 3 recovery after 1 from 1.2 of 2: 2,3\n"
+          "    | a < ROUND 3 recovery after 1 from 1.2 of 2: 2,3\n")
+
+TAPE_CASE(collectives_that_fail_by_themselves_revoke_the_round, TAPE_RUNNING
+          "recovering 2 held=1.2 | a,b < REVOKE 1: a:1#2: its collectives failed\n"
+          "recovering 2 held=1.2 |\n"
+          "recovering 1,3 held=1.2 | ! b:0#3 has recovered (3 of 4)\n"
+          "recovering 4 held=1.2 | record ROUND 2 recovery after 1 from 1.2 of 1,2,3,4: 1,2,3,4\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.2 of 1,2,3,4: 1,2,3,4\n")
+
+TAPE_CASE(a_recovering_of_another_round_is_stale, TAPE_RUNNING
+          "exited 4 exit1\n"
+          "recovering 1 round=7 |\n"
+          "recovering 1,2,3 held=1.2 | record ROUND 2 recovery after 1 from 1.2 of 1,2,3: 1,2,3\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.2 of 1,2,3: 1,2,3\n"
+          "recovering 1 round=1 |\n")
+
+TAPE_CASE(who_does_not_stop_for_the_recovery_is_killed,
+          "config stall=20s\n" TAPE_RUNNING "exited 4 exit1\n"
+          "recovering 1,2 held=1.2\n"
+          "wait 21s | record LAUNCH 5 b:1\n"
+          "    | b < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n"
+          "    | record ENDED 3 sig9\n"
+          "    | bar b:0 (1): it did not stop for the recovery\n"
+          "    | b < KILL 3 in 5s: it did not stop for the recovery\n"
+          "    | record ROUND 2 recovery after 1 from 1.2 of 1,2: 1,2\n"
+          "    | a < ROUND 2 recovery after 1 from 1.2 of 1,2: 1,2\n"
+          "exited 3 sig9 | b < FORGET 3\n")
+
+TAPE_CASE(rounds_that_come_to_nothing_wait_longer_and_longer,
+          "config np=4 min_np=1\n" TAPE_LAUNCHED "ready 1-4\n"
+          "exited 4 exit1\n"
+          "recovering 1-3\n"
+          "exited 3 exit1 | a,b < REVOKE 2 lost 3: b:0#3: exit code 1\n"
+          "    | record ENDED 3 exit1\n"
+          "    | bar b:0 (1): exit code 1\n"
+          "    | b < FORGET 3\n"
+          "recovering 1,2 | ! a:1#2 has recovered (2 of 2)\n"
+          "wait 100ms | record ROUND 3 recovery after 2 from 3.0 of 1: 1,2\n"
+          "    | a < ROUND 3 recovery after 2 from 3.0 of 1: 1,2\n"
+          "exited 2 exit1 | a < REVOKE 3 lost 2: a:1#2: exit code 1\n"
+          "    | record ENDED 2 exit1\n"
+          "    | bar a:1 (1): exit code 1\n"
+          "    | a < FORGET 2\n"
+          "recovering 1 | ! a:0#1 has recovered (1 of 1)\n"
+          "wait 100ms |\n"
+          "wait 100ms | record ROUND 4 recovery after 3 from 4.0 of 1: 1\n"
+          "    | a < ROUND 4 recovery after 3 from 4.0 of 1: 1\n")
+
+/* A change that came to nothing makes the next change wait, never a recovery. */
+TAPE_CASE(a_recovery_does_not_wait_for_a_failed_change,
+          "config np=4 min_np=1\n" TAPE_RUNNING "hosts a:2,b:2,c:1\n"
+          "hello c\n"
+          "launched 5\n"
+          "ready 5 | record READY 5\n"
+          "    | record NUMBER 2\n"
+          "    | a,b,c < PREPARE 2 after 1: 1,2,3,4,5\n"
+          "prepared 5 -7 | a,b,c < ABANDON 1 next 2: c:0#5 cannot connect: no route\n"
+          "exited 4 exit1 | a,b < REVOKE 1 lost 4: b:1#4: exit code 1\n"
+          "    | record ENDED 4 exit1\n"
+          "    | bar b:1 (1): exit code 1\n"
+          "    | b < FORGET 4\n"
+          "recovering 1,2 held=1.2\n"
+          "recovering 3 held=1.2 | record ROUND 3 recovery after 1 from 1.2 of 1,2,3: 1,2,3,5\n"
+          "    | a,b,c < ROUND 3 recovery after 1 from 1.2 of 1,2,3: 1,2,3,5\n")
+
+TAPE_CASE(too_few_survivors_wait_for_others,
+          "config np=4 min_np=4\n" TAPE_RUNNING "exited 4 exit1\n"
+          "recovering 1-3 held=1.2 | ! waiting for workers: 3 of --min-np 4; the job fails in 10m\n"
+          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0, short; waits for "
+          "4 workers; 3 are there\n"
+          "    | a there: #1 in 0 recovered 0*, #2 in 1 recovered 1*, of 2\n"
+          "    | b there: #3 in 0 recovered 2*, of 2; slot 1: cooling for 12.3s more after 1 "
+          "failure: exit code 1\n"
+          "wait 25s | record LAUNCH 5 b:1\n"
+          "    | b < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n"
+          "ready 5 | record READY 5\n"
+          "    | record ROUND 2 recovery after 1 from 1.2 of 1,2,3: 1,2,3,5\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.2 of 1,2,3: 1,2,3,5\n")
+
+TAPE_CASE(who_has_to_go_is_taken_along_and_leaves_afterwards,
+          "config np=4 min_np=1\n" TAPE_RUNNING "hosts a:2 | a,b < HOSTS_UPDATED 1 +0 -1\n"
+          "    | record NUMBER 2\n"
+          "    | a,b < PREPARE 2 after 1: 1,2\n"
+          "exited 1 exit1 | a,b < ABANDON 1 next 2: a:0#1: exit code 1\n"
+          "    | a,b < REVOKE 1 lost 1: a:0#1: exit code 1\n"
+          "    | record ENDED 1 exit1\n"
+          "    | bar a:0 (1): exit code 1\n"
+          "    | a < FORGET 1\n"
+          "recovering 2,3,4 held=1.1 | record ROUND 3 recovery after 1 from 1.1 of 2,3,4: 2,3,4\n"
+          "    | a,b < ROUND 3 recovery after 1 from 1.1 of 2,3,4: 2,3,4\n"
+          "entered 2,3,4 | record ENTERED 3\n"
+          "    | record NUMBER 4\n"
+          "    | a,b < PREPARE 4 after 3: 2\n")
+
+TAPE_CASE(the_reset_limit_ends_the_job,
+          "config np=4 min_np=1 reset_limit=1\n" TAPE_RUNNING "exited 4 exit1\n"
+          "recovering 1-3 held=1.1\n"
+          "entered 1-3\n"
+          "exited 3 exit1\n"
+          "recovering 1,2 held=2.1 | record OVER 1: change 2 of the membership is one more than "
+          "--reset-limit 1 allows\n"
+          "    | a < STOP: change 2 of the membership is one more than --reset-limit 1 allows\n"
+          "    | b < STOP: change 2 of the membership is one more than --reset-limit 1 allows\n")
+
+TAPE_CASE(when_all_fail_by_themselves_the_job_fails,
+          "config np=2\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "ready 1,2\n"
+          "entered 1,2\n"
+          "exited 1 exit1 | a < REVOKE 1 lost 1: a:0#1: exit code 1\n"
+          "    | record ENDED 1 exit1\n"
+          "    | bar a:0 (1): exit code 1\n"
+          "    | a < FORGET 1\n"
+          "exited 2 exit1 | record ENDED 2 exit1\n"
+          "    | bar a:1 (1): exit code 1\n"
+          "    | record OVER 1: every worker of round 1 has failed; the first: a:0#1: exit code 1\n"
+          "    | a < STOP: every worker of round 1 has failed; the first: a:0#1: exit code 1\n"
+          "    | a < FORGET 2\n")
+
+TAPE_CASE(those_that_do_not_begin_to_train_are_revoked,
+          "config np=2 stall=30s\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "ready 1,2\n"
+          "entered 1\n"
+          "wait 30s | a < REVOKE 1: not everybody began to train in time\n"
+          "recovering 1,2 held=1.0 | record ROUND 2 recovery after 1 from 1.0 of 1,2: 1,2\n"
+          "    | a < ROUND 2 recovery after 1 from 1.0 of 1,2: 1,2\n")
+
+/* Only who brings along what the job has reached can go on; the others make room. */
+TAPE_CASE(a_host_that_kept_the_commit_is_waited_for,
+          "config np=2 min_np=1 max_np=2 driver_grace=10s\n"
+          "start\n"
+          "hosts a:1,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "ready 1,2\n"
+          "entered 1,2\n"
+          "closed a\n"
+          "closed b\n"
+          "wait 11s | record ENDED 1 silent\n"
+          "    | bar a (1): silent for longer than the lease\n"
+          "    | record ENDED 2 silent\n"
+          "    | bar b (1): silent for longer than the lease\n"
+          "wait 30s | start a\n"
+          "    | start b\n"
+          "hosts a:1,b:1,c:2 | ! hosts: +c:2\n"
+          "wait 2s |\n"
+          "hello c | c < WELCOME_AGENT term 1\n"
+          "    | record LAUNCH 3 c:0\n"
+          "    | c < LAUNCH 3 in 0 as 0/2 local 0/2 cross 0/1\n"
+          "    | record LAUNCH 4 c:1\n"
+          "    | c < LAUNCH 4 in 1 as 1/2 local 1/2 cross 0/1\n"
+          "wait 20s |\n"
+          "ready 3,4 | record READY 3\n"
+          "    | record READY 4\n"
+          "view | recovering term 1 round 1 from 1.0: 1,2, floor 1, resets 0, short; waits for a "
+          "host that holds the last commit\n"
+          "    | a starting: #1 in 0 doomed 0*, of 1; its agent has not said hello yet\n"
+          "    | b starting: #2 in 0 doomed 1*, of 1; its agent has not said hello yet\n"
+          "    | c there: #3 in 0 ready, #4 in 1 ready, of 2\n"
+          "hello b agent=8 kept=0:1.5 | b < WELCOME_AGENT term 1\n"
+          "    | b < FORGET 2\n"
+          "    | record LAUNCH 5 b:0\n"
+          "    | b < LAUNCH 5 in 0 as 2/3 local 0/1 cross 0/1\n"
+          "wait 10s |\n"
+          "ready 5 held=1.5 | record READY 5\n"
+          "    | record ROUND 2 recovery after 1 from 1.5 of 5: 5,3\n"
+          "    | b,c < ROUND 2 recovery after 1 from 1.5 of 5: 5,3\n"
+          "    | c < DRAIN 4: there are enough workers without it\n"
+          "view | running term 1 round 2 from 1.5: 5,3, floor 1, resets 1\n"
+          "    | a starting: #1 in 0 doomed, of 1; its agent has not said hello yet\n"
+          "    | b there: #5 in 0 member 0, of 1\n"
+          "    | c there: #3 in 0 member 1, #4 in 1 leaving, of 2\n"
+          "wait 20s | bar a (2): its agent did not say hello\n")
+
+TESTS(CASE(a_death_revokes_and_the_survivors_go_on),
+      CASE(who_has_no_commit_resumes_from_the_oldest), CASE(a_holder_with_another_checksum_is_none),
+      CASE(two_that_differ_leave_the_last_one_standing),
+      CASE(when_the_last_holder_dies_the_commit_before_it_wins),
+      CASE(what_was_resumed_from_is_not_given_up),
+      CASE(a_death_while_recovering_gives_just_the_next_round),
+      CASE(a_recovery_takes_along_who_is_ready),
+      CASE(collectives_that_fail_by_themselves_revoke_the_round),
+      CASE(a_recovering_of_another_round_is_stale),
+      CASE(who_does_not_stop_for_the_recovery_is_killed),
+      CASE(rounds_that_come_to_nothing_wait_longer_and_longer),
+      CASE(a_recovery_does_not_wait_for_a_failed_change), CASE(too_few_survivors_wait_for_others),
+      CASE(who_has_to_go_is_taken_along_and_leaves_afterwards), CASE(the_reset_limit_ends_the_job),
+      CASE(when_all_fail_by_themselves_the_job_fails),
+      CASE(those_that_do_not_begin_to_train_are_revoked),
+      CASE(a_host_that_kept_the_commit_is_waited_for))

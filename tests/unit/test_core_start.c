@@ -1,0 +1,278 @@
+#include "tests/lib/core_tape.h"
+#include "tests/lib/test.h"
+
+static struct core_tape tape;
+
+TAPE_CASE(a_driver_begins, "show\n"
+                           "start | record TERM 1\n"
+                           "    | discover\n"
+                           "jump 0s |\n"
+                           "hosts a:2,b:2,c:2 | start a\n"
+                           "    | start b\n"
+                           "    | start c\n"
+                           "hello a | a < WELCOME_AGENT term 1\n"
+                           "hello b | b < WELCOME_AGENT term 1\n"
+                           "    | record LAUNCH 1 a:0\n"
+                           "    | a < LAUNCH 1 in 0 as 0/4 local 0/2 cross 0/2\n"
+                           "    | record LAUNCH 2 a:1\n"
+                           "    | a < LAUNCH 2 in 1 as 1/4 local 1/2 cross 0/2\n"
+                           "    | record LAUNCH 3 b:0\n"
+                           "    | b < LAUNCH 3 in 0 as 2/4 local 0/2 cross 1/2\n"
+                           "    | record LAUNCH 4 b:1\n"
+                           "    | b < LAUNCH 4 in 1 as 3/4 local 1/2 cross 1/2\n")
+
+TAPE_CASE(the_first_round_waits_for_np_slots,
+          "config np=3\n"
+          "start\n"
+          "hosts a:1,b:1 | start a\n"
+          "    | start b\n"
+          "hello a | a < WELCOME_AGENT term 1\n"
+          "hello b | b < WELCOME_AGENT term 1\n"
+          "hosts a:1,b:1,c:1 | start c\n"
+          "hello c | c < WELCOME_AGENT term 1\n"
+          "    | record LAUNCH 1 a:0\n"
+          "    | a < LAUNCH 1 in 0 as 0/3 local 0/1 cross 0/3\n"
+          "    | record LAUNCH 2 b:0\n"
+          "    | b < LAUNCH 2 in 0 as 1/3 local 0/1 cross 1/3\n"
+          "    | record LAUNCH 3 c:0\n"
+          "    | c < LAUNCH 3 in 0 as 2/3 local 0/1 cross 2/3\n")
+
+TAPE_CASE(np_gates_the_first_round_and_min_np_later_ones,
+          "config np=3 min_np=2\n"
+          "start\n"
+          "hosts a:3\n"
+          "hello a\n"
+          "launched 1-3\n"
+          "ready 1,2 | record READY 1\n"
+          "    | record READY 2\n"
+          "ready 3 | record READY 3\n"
+          "    | record ROUND 1 first after 0 from 1.0 of 1: 1,2,3\n"
+          "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2,3\n"
+          "entered 2 | record ENTERED 1\n"
+          "entered 1,3\n"
+          "exited 3 exit1 | a < REVOKE 1 lost 3: a:2#3: exit code 1\n"
+          "    | record ENDED 3 exit1\n"
+          "    | bar a:2 (1): exit code 1\n"
+          "    | a < FORGET 3\n"
+          "recovering 1 held=1.4 | ! a:0#1 has recovered (1 of 2)\n"
+          "recovering 2 held=1.4 | record ROUND 2 recovery after 1 from 1.4 of 1,2: 1,2\n"
+          "    | a < ROUND 2 recovery after 1 from 1.4 of 1,2: 1,2\n")
+
+TAPE_CASE(max_np_caps_what_is_launched, "config np=2 min_np=1 max_np=3\n"
+                                        "start\n"
+                                        "hosts b:3,a:2,c:1\n"
+                                        "hello b | b < WELCOME_AGENT term 1\n"
+                                        "    | record LAUNCH 1 b:0\n"
+                                        "    | b < LAUNCH 1 in 0 as 0/3 local 0/3 cross 0/1\n"
+                                        "    | record LAUNCH 2 b:1\n"
+                                        "    | b < LAUNCH 2 in 1 as 1/3 local 1/3 cross 0/1\n"
+                                        "    | record LAUNCH 3 b:2\n"
+                                        "    | b < LAUNCH 3 in 2 as 2/3 local 2/3 cross 0/1\n"
+                                        "hello a\n"
+                                        "hello c\n"
+                                        "launched 1-3\n"
+                                        "ready 1-3\n"
+                                        "entered 1-3 | record ENTERED 1\n"
+                                        "wait 5s |\n")
+
+TAPE_CASE(hosts_are_filled_in_the_order_in_which_they_were_printed,
+          "config np=5 min_np=1 max_np=5\n"
+          "start\n"
+          "hosts b:3,a:2,c:1\n"
+          "hello a\n"
+          "hello b | b < WELCOME_AGENT term 1\n"
+          "    | record LAUNCH 1 b:0\n"
+          "    | b < LAUNCH 1 in 0 as 0/5 local 0/3 cross 0/2\n"
+          "    | record LAUNCH 2 b:1\n"
+          "    | b < LAUNCH 2 in 1 as 1/5 local 1/3 cross 0/2\n"
+          "    | record LAUNCH 3 b:2\n"
+          "    | b < LAUNCH 3 in 2 as 2/5 local 2/3 cross 0/1\n"
+          "    | record LAUNCH 4 a:0\n"
+          "    | a < LAUNCH 4 in 0 as 3/5 local 0/2 cross 1/2\n"
+          "    | record LAUNCH 5 a:1\n"
+          "    | a < LAUNCH 5 in 1 as 4/5 local 1/2 cross 1/2\n"
+          "state gathering |\n")
+
+TAPE_CASE(those_that_boot_are_waited_for_a_moment,
+          "config np=2 gather=3s\n"
+          "start\n"
+          "hosts a:3\n"
+          "hello a\n"
+          "ready 1,2 | record READY 1\n"
+          "    | record READY 2\n"
+          "wait 2s |\n"
+          "wait 1s | record ROUND 1 first after 0 from 1.0 of 1: 1,2\n"
+          "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2\n")
+
+TAPE_CASE(a_ready_that_comes_twice_changes_nothing, "config np=2\n"
+                                                    "start\n"
+                                                    "hosts a:2\n"
+                                                    "hello a\n"
+                                                    "ready 1 | record READY 1\n"
+                                                    "ready 1 |\n"
+                                                    "launched 1 |\n"
+                                                    "output 1 |\n")
+
+TAPE_CASE(an_exit_before_joining_is_charged_and_tried_again,
+          "config np=2 min_np=1\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "ready 1\n"
+          "exited 2 exit3 | record ENDED 2 exit3\n"
+          "    | bar a:1 (1): exit code 3\n"
+          "    | a < FORGET 2\n"
+          "exited 2 exit3 | a < FORGET 2\n"
+          "wait 25s | record LAUNCH 3 a:1\n"
+          "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n")
+
+TAPE_CASE(a_launch_that_fails_frees_the_seat,
+          "config np=2\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "launchfail 2 -10 | record ENDED 2 exit-10\n"
+          "    | bar a:1 (1): it could not be started: no\n"
+          "    | a < FORGET 2\n"
+          "launchfail 2 -10 | ! a: a message of #2, which is no more, is dropped\n"
+          "launchfail 1 -4 | record ENDED 1 exit-4\n"
+          "    | a < FORGET 1\n")
+
+TAPE_CASE(who_does_not_join_in_time_is_killed,
+          "config np=2 start_timeout=20s\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "launched 1,2\n"
+          "ready 1\n"
+          "wait 21s | record ENDED 2 sig9\n"
+          "    | bar a:1 (1): it did not call hvd_elastic_run within --start-timeout\n"
+          "    | a < KILL 2 in 5s: it did not call hvd_elastic_run within --start-timeout\n"
+          "exited 2 sig15 | a < FORGET 2\n")
+
+TAPE_CASE(
+    the_job_fails_when_nobody_ever_joined,
+    "config np=2\n"
+    "start\n"
+    "hosts a:2\n"
+    "hello a\n"
+    "exited 1 exit2 | record ENDED 1 exit2\n"
+    "    | bar a:0 (1): exit code 2\n"
+    "    | a < FORGET 1\n"
+    "exited 2 exit2 | record ENDED 2 exit2\n"
+    "    | bar a:1 (1): exit code 2\n"
+    "    | record OVER 1: every worker failed before it joined; the first: a:0#1: exit code 2\n"
+    "    | a < STOP: every worker failed before it joined; the first: a:0#1: exit code 2\n"
+    "    | a < FORGET 2\n"
+    "closed a | exit 1: every worker failed before it joined; the first: a:0#1: exit code 2\n")
+
+TAPE_CASE(the_first_discovery_must_succeed,
+          "start\n"
+          "nohosts | record OVER 1: the first discovery has failed: broken\n"
+          "    | exit 1: the first discovery has failed: broken\n")
+
+TAPE_CASE(later_ones_keep_the_last_good_set, "config np=2\n"
+                                             "start\n"
+                                             "hosts a:2\n"
+                                             "nohosts |\n"
+                                             "hosts a:2 |\n"
+                                             "hello a | a < WELCOME_AGENT term 1\n"
+                                             "    | record LAUNCH 1 a:0\n"
+                                             "    | a < LAUNCH 1 in 0 as 0/2 local 0/2 cross 0/1\n"
+                                             "    | record LAUNCH 2 a:1\n"
+                                             "    | a < LAUNCH 2 in 1 as 1/2 local 1/2 cross 0/1\n")
+
+TAPE_CASE(discovery_may_fail_before_a_host_is_used, "config np=2\n"
+                                                    "start\n"
+                                                    "failed a x |\n"
+                                                    "hosts a:2\n"
+                                                    "failed a x | bar a (1): broken\n"
+                                                    "failed a x |\n"
+                                                    "wait 30s | start a\n")
+
+TAPE_CASE(an_agent_that_never_says_hello_charges_its_host, "config np=2 start_timeout=15s\n"
+                                                           "start\n"
+                                                           "hosts a:2 | start a\n"
+                                                           "wait 15s |\n")
+
+TAPE_CASE(the_job_waits_for_workers_only_so_long,
+          "config np=2 elastic_timeout=30s\n"
+          "start\n"
+          "hosts a:1\n"
+          "wait 29s |\n"
+          "wait 1s | record OVER 1: only 0 of 2 workers for longer than --elastic-timeout; see why "
+          "hosts are not used\n"
+          "    | exit 1: only 0 of 2 workers for longer than --elastic-timeout; see why hosts are "
+          "not used\n")
+
+TAPE_CASE(a_shortage_that_ends_gives_the_whole_time_back,
+          "config np=2 elastic_timeout=60s\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "ready 1,2\n"
+          "entered 1,2\n"
+          "hosts a:1\n"
+          "exited 2 exit1\n"
+          "recovering 1 held=1.1\n"
+          "wait 40s\n"
+          "hosts a:2 | record LAUNCH 3 a:1\n"
+          "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n"
+          "ready 3\n"
+          "entered 1,3\n"
+          "hosts a:1\n"
+          "exited 3 exit1\n"
+          "recovering 1 held=2.1\n"
+          "wait 40s\n"
+          "state recovering |\n"
+          "wait 30s | record OVER 1: only 1 of 2 workers for longer than --elastic-timeout; see "
+          "why hosts are not used\n"
+          "    | a < STOP: only 1 of 2 workers for longer than --elastic-timeout; see why hosts "
+          "are not used\n")
+
+/* Nothing can be launched, and nothing is left to wait for. */
+TAPE_CASE(the_job_ends_when_every_slot_is_barred,
+          "config np=1 min_np=1 forever=1\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "ready 1,2\n"
+          "entered 1,2\n"
+          "exited 1 exit1\n"
+          "exited 2 exit1 | record ENDED 2 exit1\n"
+          "    | bar a:1 (1): exit code 1\n"
+          "    | record OVER 1: every worker of round 1 has failed; the first: a:0#1: exit code 1\n"
+          "    | a < STOP: every worker of round 1 has failed; the first: a:0#1: exit code 1\n"
+          "    | a < FORGET 2\n"
+          "closed a\n")
+
+TAPE_CASE(
+    failures_before_joining_are_counted_across_drivers,
+    "config np=2 min_np=2 forever=1\n"
+    "start\n"
+    "hosts a:2\n"
+    "hello a\n"
+    "exited 1 exit1\n"
+    "kill\n"
+    "start\n"
+    "hosts a:2\n"
+    "hello a #2:1=exit1 | a < WELCOME_AGENT term 2\n"
+    "exited 2 exit1 | record ENDED 2 exit1\n"
+    "    | bar a:1 (1): exit code 1\n"
+    "    | record OVER 1: every worker failed before it joined; the first: a:1#2: exit code 1\n"
+    "    | a < STOP: every worker failed before it joined; the first: a:1#2: exit code 1\n"
+    "    | a < FORGET 2\n")
+
+TESTS(CASE(a_driver_begins), CASE(the_first_round_waits_for_np_slots),
+      CASE(np_gates_the_first_round_and_min_np_later_ones), CASE(max_np_caps_what_is_launched),
+      CASE(hosts_are_filled_in_the_order_in_which_they_were_printed),
+      CASE(those_that_boot_are_waited_for_a_moment), CASE(a_ready_that_comes_twice_changes_nothing),
+      CASE(an_exit_before_joining_is_charged_and_tried_again),
+      CASE(a_launch_that_fails_frees_the_seat), CASE(who_does_not_join_in_time_is_killed),
+      CASE(the_job_fails_when_nobody_ever_joined), CASE(the_first_discovery_must_succeed),
+      CASE(later_ones_keep_the_last_good_set), CASE(discovery_may_fail_before_a_host_is_used),
+      CASE(an_agent_that_never_says_hello_charges_its_host),
+      CASE(the_job_waits_for_workers_only_so_long),
+      CASE(a_shortage_that_ends_gives_the_whole_time_back),
+      CASE(the_job_ends_when_every_slot_is_barred),
+      CASE(failures_before_joining_are_counted_across_drivers))

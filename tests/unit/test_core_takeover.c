@@ -1,0 +1,349 @@
+#include "tests/lib/core_tape.h"
+#include "tests/lib/test.h"
+
+static struct core_tape tape;
+
+/* Training goes on: nothing is told to anybody who knows it already. */
+TAPE_CASE(a_new_driver_takes_over_a_running_job,
+          TAPE_RUNNING "kill\n"
+                       "start | record TERM 2\n"
+                       "    | start a\n"
+                       "    | start b\n"
+                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+                       "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+                       "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                       "entered 1-4 | ! round 1: all 4 train\n"
+                       "hosts a:2,b:2\n"
+                       "view | running term 2 round 1 from 1.0: 1,2,3,4, floor 1, resets 0\n"
+                       "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
+                       "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n"
+                       "wait 30s |\n")
+
+TAPE_CASE(
+    every_record_may_be_there_twice, TAPE_RUNNING
+    "exited 4 exit1\n"
+    "recovering 1-3 held=1.5\n"
+    "entered 1-3\n"
+    "drain b 1h\n"
+    "kill 0 twice\n"
+    "start | record TERM 2\n"
+    "    | start a\n"
+    "    | start b\n"
+    "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+    "    | a < ROUND 2 recovery after 1 from 1.5 of 1,2,3: 1,2,3\n"
+    "    | a < ABANDON 2 next 3: it was abandoned while you were away\n"
+    "hello b #3:0 | b < WELCOME_AGENT term 2\n"
+    "    | b < ROUND 2 recovery after 1 from 1.5 of 1,2,3: 1,2,3\n"
+    "    | b < ABANDON 2 next 3: it was abandoned while you were away\n"
+    "view | running term 2 round 2 from 1.5: 1,2,3, floor 1, resets 1\n"
+    "    | a there unlisted: #1 in 0 member 0, #2 in 1 member 1, of 0; discovery has not answered "
+    "yet\n"
+    "    | b there unlisted draining: #3 in 0 member 2, of 0; discovery has not answered yet\n")
+
+TAPE_CASE(before_the_first_round_those_who_are_there_are_kept,
+          TAPE_LAUNCHED "ready 1,2\n"
+                        "kill\n"
+                        "start | record TERM 2\n"
+                        "    | start a\n"
+                        "    | start b\n"
+                        "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+                        "hello b #3:0 #4:1\n"
+                        "ready 1,2\n"
+                        "hosts a:2,b:2 | ! hosts: +a:2 +b:2\n"
+                        "ready 3,4 | record READY 3\n"
+                        "    | record READY 4\n"
+                        "    | record ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                        "    | a,b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n")
+
+TAPE_CASE(a_launch_that_was_never_told_bars_no_host, "config np=2\n"
+                                                     "start\n"
+                                                     "hosts a:2\n"
+                                                     "hello a\n"
+                                                     "kill\n"
+                                                     "start | record TERM 2\n"
+                                                     "    | start a\n"
+                                                     "hello a #1:0 | a < WELCOME_AGENT term 2\n"
+                                                     "    | record ENDED 2 silent\n"
+                                                     "    | a < FORGET 2\n")
+
+TAPE_CASE(a_launch_that_was_not_written_down_was_not_told, "config np=2\n"
+                                                           "start\n"
+                                                           "hosts a:2\n"
+                                                           "hello a\n"
+                                                           "kill 1\n"
+                                                           "start\n"
+                                                           "hello a | a < WELCOME_AGENT term 2\n"
+                                                           "    | record ENDED 1 silent\n"
+                                                           "    | a < FORGET 1\n"
+                                                           "hosts a:2\n")
+
+TAPE_CASE(a_death_while_there_was_no_driver, TAPE_RUNNING
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #2:1=exit1 | a < WELCOME_AGENT term 2\n"
+          "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+          "exited 2 exit1 | a < REVOKE 1 lost 2: a:1#2: exit code 1\n"
+          "    | record ENDED 2 exit1\n"
+          "    | bar a:1 (1): exit code 1\n"
+          "    | a < FORGET 2\n"
+          "hello b #3:0 #4:1\n"
+          "recovering 1,3,4 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,3,4: 1,3,4\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,3,4: 1,3,4\n")
+
+TAPE_CASE(a_death_that_was_recorded_revokes_again, TAPE_RUNNING
+          "exited 4 exit1\n"
+          "kill\n"
+          "start | record TERM 2\n"
+          "    | start a\n"
+          "    | start b\n"
+          "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+          "    | a < REVOKE 1: it was revoked while you were away\n"
+          "    | a < REVOKE 1: it was revoked while you were away\n"
+          "hello b #3:0 | b < WELCOME_AGENT term 2\n"
+          "    | b < REVOKE 1: it was revoked while you were away\n"
+          "recovering 1-3 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n")
+
+TAPE_CASE(a_host_that_does_not_come_back_is_dead,
+          TAPE_RUNNING "kill\n"
+                       "start\n"
+                       "hello a #1:0 #2:1\n"
+                       "wait 11s | a < HOSTS_UPDATED 1 +2 -0\n"
+                       "    | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
+                       "    | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n"
+                       "    | bar b (1): silent for longer than the lease\n")
+
+TAPE_CASE(a_switch_that_was_recorded_is_told_again,
+          TAPE_RUNNING "hosts a:2,b:1\n"
+                       "prepared 1-3\n"
+                       "at 1-4 7\n"
+                       "kill\n"
+                       "start | record TERM 2\n"
+                       "    | start a\n"
+                       "    | start b\n"
+                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+                       "    | a < PREPARE 2 after 1: 1,2,3\n"
+                       "    | a < SWITCH_AT 1 next 2 check 8\n"
+                       "    | a < ROUND 2 switch after 1 from 2.0 of 1,2,3: 1,2,3\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+                       "    | b < PREPARE 2 after 1: 1,2,3\n"
+                       "    | b < SWITCH_AT 1 next 2 check 8\n"
+                       "    | b < ROUND 2 switch after 1 from 2.0 of 1,2,3: 1,2,3\n"
+                       "entered 1-3 | record ENTERED 2\n"
+                       "left 4 | ! b:1#4 has left\n")
+
+TAPE_CASE(a_change_that_was_not_is_abandoned,
+          TAPE_RUNNING "hosts a:2,b:1\n"
+                       "prepared 1-3\n"
+                       "kill\n"
+                       "start\n"
+                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+                       "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                       "    | a < ABANDON 1 next 2: it was abandoned while you were away\n")
+
+TAPE_CASE(a_finished_job_goes_on_ending,
+          TAPE_RUNNING "finished 1,2\n"
+                       "exited 2\n"
+                       "kill 0 twice\n"
+                       "start | record TERM 2\n"
+                       "    | start a\n"
+                       "    | start b\n"
+                       "hello a #1:0 | a < WELCOME_AGENT term 2\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+                       "finished 3,4\n"
+                       "exited 1,3,4 | record ENDED 1 exit0\n"
+                       "    | a < FORGET 1\n"
+                       "    | record ENDED 3 exit0\n"
+                       "    | b < FORGET 3\n"
+                       "    | record ENDED 4 exit0\n"
+                       "    | record OVER 0: finished\n"
+                       "    | a < STOP: finished\n"
+                       "    | b < STOP: finished\n"
+                       "    | b < FORGET 4\n")
+
+TAPE_CASE(a_death_after_the_first_finished_dismisses_the_others,
+          TAPE_RUNNING "finished 1\n"
+                       "exited 2 exit1\n"
+                       "kill\n"
+                       "start | record TERM 2\n"
+                       "    | start a\n"
+                       "    | start b\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+                       "    | b < DONE 3\n"
+                       "    | b < DONE 4\n")
+
+TAPE_CASE(a_late_failure_is_not_forgotten,
+          "config np=2\n"
+          "start\n"
+          "hosts a:2\n"
+          "hello a\n"
+          "ready 1,2\n"
+          "finished 1,2\n"
+          "exited 1 exit3\n"
+          "kill\n"
+          "start\n"
+          "hello a #2:1\n"
+          "exited 2 | record ENDED 2 exit0\n"
+          "    | record OVER 1: the training has finished, but a worker failed after it: a:0#1: it "
+          "did not end well after its training had finished\n"
+          "    | a < STOP: the training has finished, but a worker failed after it: a:0#1: it did "
+          "not end well after its training had finished\n"
+          "    | a < FORGET 2\n")
+
+TAPE_CASE(a_job_that_was_over_stays_over,
+          TAPE_RUNNING "stop me\n"
+                       "kill\n"
+                       "start | record TERM 2\n"
+                       "    | start a\n"
+                       "    | start b\n"
+                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+                       "    | a < STOP: stopped by me\n"
+                       "exited 1,2 | record ENDED 1 exit0\n"
+                       "    | a < FORGET 1\n"
+                       "    | record ENDED 2 exit0\n"
+                       "    | a < FORGET 2\n"
+                       "closed a | ! a: its agent is done\n"
+                       "wait 21s | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n"
+                       "    | exit 2: stopped by me\n")
+
+TAPE_CASE(an_empty_job_that_was_over_ends_at_once,
+          "config np=1 min_np=1\n"
+          "start\n"
+          "nohosts\n"
+          "kill\n"
+          "start | record TERM 2\n"
+          "    | exit 1: the first discovery has failed: broken\n")
+
+TAPE_CASE(drains_and_bars_outlive_the_driver,
+          "config min_np=1\n" TAPE_RUNNING "exited 4 exit1\n"
+          "recovering 1-3 held=1.1\n"
+          "drain b:0 1h\n"
+          "drain a never\n"
+          "clear a\n"
+          "drain a 10s\n"
+          "kill\n"
+          "start\n"
+          "hosts a:2,b:2\n"
+          "hello a #1:0 #2:1\n"
+          "view | running term 2 round 2 from 1.1: 1,2,3, floor 1, resets 1\n"
+          "    | a there draining: #1 in 0 member 0, #2 in 1 member 1, of 2; it is being drained\n"
+          "    | b away: #3 in 0 member 2, of 2; the connection to its agent is gone\n"
+          "wait 10s | a < REVOKE 2 lost 3: b:0#3: its host is silent\n"
+          "    | record ENDED 3 silent\n"
+          "    | bar b (1): silent for longer than the lease\n"
+          "    | record ENDED 1 sig9\n"
+          "    | a < KILL 1 in 0s: its time to leave is over\n"
+          "    | record ENDED 2 sig9\n"
+          "    | a < KILL 2 in 0s: its time to leave is over\n")
+
+/* Only the first manifest counts, also for the successor. */
+TAPE_CASE(a_refused_manifest_is_not_handed_on,
+          "config np=2 min_np=1\n"
+          "start\n"
+          "hosts a:3\n"
+          "hello a\n"
+          "ready 1\n"
+          "ready 2 manifest=6\n"
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #3:2\n"
+          "hosts a:3\n"
+          "ready 1\n"
+          "ready 3 | record READY 3\n"
+          "    | record ROUND 1 first after 0 from 1.0 of 1: 1,3\n"
+          "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,3\n")
+
+TAPE_CASE(commands_that_have_ended_stay_ended, "config np=2 min_np=1\n"
+                                               "start\n"
+                                               "hosts a:2\n"
+                                               "hello a\n"
+                                               "exited 1 exit0\n"
+                                               "kill\n"
+                                               "start\n"
+                                               "hello a #2:1 | a < WELCOME_AGENT term 2\n"
+                                               "hosts a:2 | ! hosts: +a:2\n"
+                                               "exited 2 exit0 | record ENDED 2 exit0\n"
+                                               "    | record OVER 0: every command ended with 0\n"
+                                               "    | a < STOP: every command ended with 0\n"
+                                               "    | a < FORGET 2\n")
+
+TAPE_CASE(a_lower_max_np_sends_nobody_away, TAPE_RUNNING
+          "config max_np=2 np=2\n"
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #2:1\n"
+          "hello b #3:0 #4:1\n"
+          "hosts a:2,b:2\n"
+          "entered 1-4\n"
+          "exited 4 exit1\n"
+          "recovering 1-3 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n")
+
+TAPE_CASE(old_hosts_keep_their_order, "config np=2 min_np=1\n"
+                                      "start\n"
+                                      "hosts b:1,a:1\n"
+                                      "hello a\n"
+                                      "hello b\n"
+                                      "ready 1,2\n"
+                                      "entered 1,2\n"
+                                      "kill\n"
+                                      "start\n"
+                                      "hello a #2:0\n"
+                                      "hello b #1:0\n"
+                                      "hosts a:2,b:2 | b,a < HOSTS_UPDATED 1 +2 -0\n"
+                                      "    | record LAUNCH 3 b:1\n"
+                                      "    | b < LAUNCH 3 in 1 as 2/4 local 0/1 cross 0/2\n"
+                                      "    | record LAUNCH 4 a:1\n"
+                                      "    | a < LAUNCH 4 in 1 as 3/4 local 0/1 cross 1/2\n")
+
+TAPE_CASE(who_waits_for_a_round_that_will_not_come_is_dismissed, TAPE_RUNNING
+          "exited 4 exit1\n"
+          "finished 1\n"
+          "kill | ! blacklist: b:1 loaded: cooling for 12.3s more after 1 failure: exit code 1\n"
+          "start | record TERM 2\n"
+          "    | start a\n"
+          "    | start b\n"
+          "hello b #3:0 | b < WELCOME_AGENT term 2\n"
+          "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+          "recovering 2,3 held=1.1 | a < DONE 2\n"
+          "    | b < DONE 3\n")
+
+TAPE_CASE(two_takeovers_in_one_recovery, TAPE_RUNNING
+          "exited 4 exit1\n"
+          "recovering 1,2 held=1.3\n"
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #2:1\n"
+          "exited 2 exit1 | record ENDED 2 exit1\n"
+          "    | bar a:1 (1): exit code 1\n"
+          "    | a < FORGET 2\n"
+          "recovering 1 held=1.3 | ! a:0#1 has recovered (1 of 2)\n"
+          "kill\n"
+          "start | record TERM 3\n"
+          "    | start a\n"
+          "    | start b\n"
+          "hello a #1:0 | a < WELCOME_AGENT term 3\n"
+          "    | a < REVOKE 1: it was revoked while you were away\n"
+          "recovering 1 held=1.3 | ! a:0#1 has recovered (1 of 2)\n"
+          "hello b #3:0 | b < WELCOME_AGENT term 3\n"
+          "    | b < REVOKE 1: it was revoked while you were away\n"
+          "recovering 3 held=1.3 | record ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n")
+
+TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(every_record_may_be_there_twice),
+      CASE(before_the_first_round_those_who_are_there_are_kept),
+      CASE(a_launch_that_was_never_told_bars_no_host),
+      CASE(a_launch_that_was_not_written_down_was_not_told),
+      CASE(a_death_while_there_was_no_driver), CASE(a_death_that_was_recorded_revokes_again),
+      CASE(a_host_that_does_not_come_back_is_dead), CASE(a_switch_that_was_recorded_is_told_again),
+      CASE(a_change_that_was_not_is_abandoned), CASE(a_finished_job_goes_on_ending),
+      CASE(a_death_after_the_first_finished_dismisses_the_others),
+      CASE(a_late_failure_is_not_forgotten), CASE(a_job_that_was_over_stays_over),
+      CASE(an_empty_job_that_was_over_ends_at_once), CASE(drains_and_bars_outlive_the_driver),
+      CASE(a_refused_manifest_is_not_handed_on), CASE(commands_that_have_ended_stay_ended),
+      CASE(a_lower_max_np_sends_nobody_away), CASE(old_hosts_keep_their_order),
+      CASE(who_waits_for_a_round_that_will_not_come_is_dismissed),
+      CASE(two_takeovers_in_one_recovery))
