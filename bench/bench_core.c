@@ -243,7 +243,7 @@ static struct world make_world(uint32_t hosts)
         fprintf(stderr, "bench_core: %s\n", err.text);
         abort();
     }
-    world.at = calloc(hosts * SLOTS, sizeof(*world.at));
+    world.at = mem_zalloc_array((size_t)hosts * SLOTS, sizeof(*world.at));
     world.core = core_create(&config, NULL);
     action_list_init(&world.actions);
     if (!world.at || !world.core)
@@ -255,7 +255,7 @@ static void free_world(struct world *world)
 {
     core_free(world->core);
     action_list_release(&world->actions);
-    free(world->at);
+    mem_free(world->at);
 }
 
 struct figures {

@@ -306,6 +306,21 @@ void finish_look(struct core *core)
     }
 }
 
+/* What a program does after its training, nobody can judge: it may be writing the result. But it is
+ * said who is waited for. */
+static void name_those_left(struct core *core)
+{
+    struct worker *worker;
+    char name[WORKER_NAME_MAX];
+    char text[TIME_TEXT_MAX];
+
+    for (size_t i = 0; (worker = roster_next(core, &i));)
+        if (worker_state(worker) == WORKER_FINISHED)
+            CORE_TRACE(core, "%s finished %s ago and has not ended: the job waits for it",
+                       worker_name(worker, name),
+                       time_format(core->now_us - worker->since_us, text));
+}
+
 void finish_expire(struct core *core)
 {
     struct worker *worker;
@@ -328,6 +343,7 @@ void finish_expire(struct core *core)
             loss_kill(core, worker, "the job is done, and it does not end", true,
                       core->config.kill_grace_us);
     dismiss_all(core);
+    name_those_left(core);
     core->over_deadline_us = time_add(core->now_us, core->config.stall_us);
     clock_want(core, core->over_deadline_us);
 }

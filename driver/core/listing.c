@@ -100,7 +100,8 @@ static void tell_news(struct core *core, const struct diff *diff)
     uint32_t added = removed || core->staying < core->config.max_np ? count_gains(diff) : 0;
     struct msg *msg;
 
-    if (job_state(core) < JOB_RUNNING || job_state(core) > JOB_PENDING || !(added || removed))
+    if (!core->discovered || job_state(core) < JOB_RUNNING || job_state(core) > JOB_PENDING ||
+        !(added || removed))
         return;
     msg = tell_msg(core, MSG_HOSTS_UPDATED, 0, core->current.number);
     msg->u.hosts_updated = (struct msg_hosts_updated){ .added = added, .removed = removed };
@@ -121,15 +122,25 @@ static void trace_shortage(struct core *core)
                    core->config.np);
 }
 
-static bool take_over(struct core *core, const struct hosts *hosts, struct diff *diff)
+/* To a driver that has taken over, the first set is all new: what it knows are ranks, not slots. */
+static void trace_change(struct core *core, const struct hosts *hosts, const struct diff *diff)
 {
     char text[DIFF_TEXT_MAX];
 
+    if (core->discovered || !core->current.number)
+        CORE_TRACE(core, "hosts: %s", diff->kinds ? diff_describe(diff, text) : "none");
+    else
+        CORE_TRACE(core, "hosts: %zu with %" PRIu64 " slots are listed", hosts->count,
+                   hosts_total_slots(hosts));
+}
+
+static bool take_over(struct core *core, const struct hosts *hosts, struct diff *diff)
+{
     if (diff_between(&core->listing, hosts, diff))
         return false;
     if (!diff->kinds && core->discovered)
         return true;
-    CORE_TRACE(core, "hosts: %s", diff->kinds ? diff_describe(diff, text) : "none");
+    trace_change(core, hosts, diff);
     for (size_t i = 0; i < core->listing.count; i++) {
         struct core_host *host = roster_find_host(core, core->listing.items[i].name);
 

@@ -233,8 +233,11 @@ static void start_hosts(struct core *core)
         if (!host->taken)
             continue;
         host->agent = AGENT_AWAY;
+        /* It may take an ssh to tell it where we are, so it has as long as one that is started. */
         host->heard_us = core->now_us;
-        tell_start_agent(core, host); /* one that runs learns where we are */
+        if (core->config.agent_start_us > core->config.lease_us)
+            host->heard_us += core->config.agent_start_us - core->config.lease_us;
+        tell_start_agent(core, host);
     }
 }
 

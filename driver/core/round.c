@@ -449,6 +449,6 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
         return;
     core->enter_deadline_us = TIME_NEVER;
     untie(core);
-    core->look_at_rounds = true;
+    core->look_at_rounds = core->look_at_seats = true;
     CORE_TRACE(core, "round %" PRIu64 ": all %zu train", round->number, round->members.count);
 }

@@ -209,6 +209,10 @@ static void launch(struct core *core, const struct assignment *seat)
     char name[WORKER_NAME_MAX];
 
     ASSERT(host->agent == AGENT_THERE && seat->slot < host->slots);
+    if (incarnation >= LIMIT_INCARNATIONS) {
+        finish_fail(core, "it has launched LIMIT_INCARNATIONS workers; start it anew");
+        return;
+    }
     worker = roster_add(core, incarnation, host, seat->slot, WORKER_LAUNCHING);
     if (!worker)
         return;
@@ -292,6 +296,22 @@ void seats_open(struct core *core, const struct core_host *host)
         launch_host(core, host);
 }
 
+/* What is no longer listed and runs nothing is the user's to take back, agent included. While no
+ * round runs it stays: it may keep the last commit, or the list may be wrong. */
+static void stop_idle_agents(struct core *core)
+{
+    if (job_state(core) != JOB_RUNNING || core->current.entered < core->current.members.count)
+        return;
+    for (size_t i = 0; i < core->hosts.count; i++) {
+        struct core_host *host = core->hosts.items[i];
+
+        if (host->listed || host->taken || host->agent != AGENT_THERE || host->stopped)
+            continue;
+        host->stopped = true;
+        finish_tell_stop(core, host);
+    }
+}
+
 void seats_look(struct core *core)
 {
     if (!may_launch(core))
@@ -305,6 +325,7 @@ void seats_look(struct core *core)
     if (is_gate_open(core))
         launch_all(core);
     send_spares_away(core);
+    stop_idle_agents(core);
     finish_look(core);
 }
 

@@ -3,6 +3,8 @@
 #include "base/panic.h"
 #include "tests/lib/world_state.h"
 
+#include <inttypes.h>
+
 #define COLLECTIVE_US TIME_MS
 
 uint64_t model_checksum(struct world_model model)
@@ -97,6 +99,29 @@ static void on_frozen_stepped(struct world *world, struct world_event *event)
         app_stepped(world, worker);
 }
 
+/* What a change has cost: how long nobody made a step, and how many are made again. */
+static void tell_cost(struct world *world, const struct world_round *round)
+{
+    uint64_t step = 0;
+    char text[TIME_TEXT_MAX];
+
+    for (size_t i = 0; i < round->count; i++)
+        if (round->members[i]->loop.round == round &&
+            round->members[i]->loop.place == LOOP_COLLECTIVE)
+            step = round->members[i]->loop.model.step;
+    if (round->number > world->trained_round && world->trained_round)
+        world_mark(world,
+                   "round %" PRIu64 " makes its first step, %s after the last one; %" PRIu64
+                   " are made again",
+                   round->number, time_format(world->now_us - world->trained_us, text),
+                   world->trained_step > step ? world->trained_step - step : 0);
+    if (round->number < world->trained_round)
+        return;
+    world->trained_round = round->number;
+    world->trained_us = world->now_us;
+    world->trained_step = step + 1;
+}
+
 /* Whoever dies in the middle of it leaves some with the result and some without. */
 static void on_collective(struct world *world, struct world_event *event)
 {
@@ -107,6 +132,8 @@ static void on_collective(struct world *world, struct world_event *event)
     if (whole && !passable(round))
         return; /* app_retry */
     check_progress(world, round);
+    if (world->told)
+        tell_cost(world, round);
     round->steps++;
     for (size_t i = 0; i < round->count; i++) {
         struct world_worker *member = round->members[i];

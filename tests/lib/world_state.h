@@ -79,7 +79,9 @@ struct world {
     int64_t driver_trouble_us; /* when the driver or its disk was last disturbed */
 
     /* stories (world_story.c) */
-    bool told;        /* somebody listens */
+    bool told;                            /* somebody listens */
+    uint64_t trained_round, trained_step; /* of the last step that was made */
+    int64_t trained_us;
     struct buf story; /* the trace so far */
     struct VEC(struct world_when) whens;
     uint64_t digest; /* of every action of every driver */

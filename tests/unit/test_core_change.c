@@ -63,6 +63,7 @@ TAPE_CASE(survivors_keep_low_ranks,
           "exited 2 exit0 | record ENDED 2 exit0\n"
           "    | a < FORGET 2\n"
           "entered 3-6 | record ENTERED 2\n"
+          "    | a < STOP: the job does not use this host\n"
           "    | record NUMBER 3\n"
           "    | b,c < PREPARE 3 after 2: 3,4,5,6\n")
 
