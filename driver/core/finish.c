@@ -342,6 +342,8 @@ void finish_expire(struct core *core)
         if (is_unfinished(worker))
             loss_kill(core, worker, "the job is done, and it does not end", true,
                       core->config.kill_grace_us);
+    if (job_state(core) != JOB_FINISHING)
+        return; /* those were the last ones, and the job is stopping */
     dismiss_all(core);
     name_those_left(core);
     core->over_deadline_us = time_add(core->now_us, core->config.stall_us);
