@@ -369,6 +369,8 @@ const char *blacklist_sentence(const struct blacklist_verdict *verdict, int64_t 
     char left[TIME_TEXT_MAX] = "";
     char failures[32] = "";
     int64_t left_us = verdict->until_us - now_us;
+    bool forgiven = verdict->state == BLACKLIST_OK && !verdict->failures;
+    const char *reason = forgiven ? "" : verdict->reason;
 
     if (verdict->state == BLACKLIST_COOLING) /* in tenths of a second, rounded up */
         time_format((left_us + TIME_S / 10 - 1) / (TIME_S / 10) * (TIME_S / 10), left);
@@ -376,7 +378,7 @@ const char *blacklist_sentence(const struct blacklist_verdict *verdict, int64_t 
         snprintf(failures, sizeof(failures), " after %u failure%s", verdict->failures,
                  verdict->failures > 1 ? "s" : "");
     snprintf(text, BLACKLIST_SENTENCE_MAX, "%s%s%s%s%s%s%s", verdict->by_host ? "host " : "",
-             states[verdict->state], left, left[0] ? " more" : "", failures,
-             verdict->reason[0] ? ": " : "", verdict->reason);
+             states[verdict->state], left, left[0] ? " more" : "", failures, reason[0] ? ": " : "",
+             reason);
     return text;
 }

@@ -6,6 +6,9 @@
  * ever told what a restarted driver could forget, and the core need not wait for a disk. An action
  * that `overtakes` rests on nothing but the driver's term: once the first record, the TERM, is
  * durable, it is done at once, or a slow disk would look like a dead driver to its agents.
+ *
+ * Until that first record is durable the caller accepts no connection and makes no further step:
+ * what that takes is then the driver's own silence, and no lease of an agent runs out in it.
  */
 #ifndef DRIVER_CORE_ACTION_H
 #define DRIVER_CORE_ACTION_H

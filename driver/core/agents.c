@@ -70,6 +70,7 @@ static void lose_host(struct core *core, struct core_host *host)
                                    .text = "its host is silent",
                                    .excused = true };
 
+    core->alone = false;
     CORE_TRACE(core, "%s: silent for longer than the lease, counted as dead", host->name);
     if (host->agent == AGENT_THERE) {
         tell_close(core, host, "silent for longer than the lease");
@@ -88,6 +89,7 @@ static void lose_host(struct core *core, struct core_host *host)
     if (host->listed && !host->draining)
         loss_charge_host(core, host, "silent for longer than the lease");
     core->look_at_seats = true;
+    finish_look(core); /* it may be the last one that was waited for */
 }
 
 static void never_came(struct core *core, struct core_host *host)
@@ -95,6 +97,56 @@ static void never_came(struct core *core, struct core_host *host)
     CORE_TRACE(core, "%s: its agent was started and has not said hello", host->name);
     host->agent = AGENT_NONE;
     loss_charge_host(core, host, "its agent did not say hello");
+}
+
+/* Was anybody heard after this host fell silent? If not, it may be this driver that is cut off, and
+ * then all train on. */
+static bool others_were_heard(const struct core *core, const struct core_host *host)
+{
+    int64_t since_us = time_add(host->heard_us, 2 * core->config.beat_us);
+
+    for (size_t i = 0; i < core->hosts.count; i++)
+        if (core->hosts.items[i]->heard_us > since_us)
+            return true;
+    return false;
+}
+
+/* Until agents that hear nobody have ended their workers themselves. */
+static bool may_be_cut_off(const struct core *core, const struct core_host *host)
+{
+    return host->listed && job_state(core) < JOB_FINISHING && !others_were_heard(core, host) &&
+           core->now_us < time_add(host->heard_us, core->config.driver_grace_us);
+}
+
+static void wait_for_anybody(struct core *core, struct core_host *host)
+{
+    char text[TIME_TEXT_MAX];
+
+    if (!core->alone)
+        CORE_TRACE(core,
+                   "nobody is heard: it may be this machine that is cut off, so nobody is counted "
+                   "as dead for %s",
+                   time_format(host->heard_us + core->config.driver_grace_us - core->now_us, text));
+    core->alone = true;
+    core->look_at_seats = true; /* a host that was not needed may tell who is cut off */
+    if (host->agent == AGENT_THERE) {
+        tell_close(core, host, "silent for longer than the lease");
+        roster_disconnect(core, host);
+    }
+    if (core->now_us >= time_add(host->started_us, core->config.lease_us)) {
+        host->started_us = core->now_us;
+        tell_start_agent(core, host); /* it may be back, without an agent */
+    }
+    clock_want(core, time_add(core->now_us, core->config.lease_us));
+}
+
+/* Whoever was not heard for as long as nobody was has the time of a lease to come back. */
+static void end_of_silence(struct core *core)
+{
+    for (size_t i = 0; i < core->hosts.count; i++)
+        core->hosts.items[i]->heard_us = core->now_us;
+    core->alone = false;
+    clock_want(core, time_add(core->now_us, core->config.lease_us));
 }
 
 void agents_expire(struct core *core)
@@ -111,6 +163,8 @@ void agents_expire(struct core *core)
             clock_want(core, until_us);
         else if (starting)
             never_came(core, host);
+        else if (may_be_cut_off(core, host))
+            wait_for_anybody(core, host);
         else
             lose_host(core, host);
     }
@@ -133,17 +187,19 @@ static void on_exited(struct core *core, struct core_host *host, const struct ms
 static void on_stalled(struct core *core, const struct worker *worker, const struct msg *msg)
 {
     const struct msg_stalled *stalled = &msg->u.stalled;
-    char name[WORKER_NAME_MAX];
+    char name[WORKER_NAME_MAX], first[WORKER_NAME_MAX], text[TIME_TEXT_MAX];
+    struct worker *missing;
 
     if (msg->round != core->current.number || core->current.revoked)
         return;
-    CORE_TRACE(core, "%s waits in %s, for %zu others", worker_name(worker, name),
-               stalled->operation, stalled->missing.count);
+    missing = stalled->missing.count ? roster_worker(core, stalled->missing.items[0]) : NULL;
+    CORE_TRACE(core, "%s has waited for %s in %s, for %zu others%s%s", worker_name(worker, name),
+               time_format(stalled->waited_us, text), stalled->operation, stalled->missing.count,
+               missing ? ", the first: " : "", missing ? worker_name(missing, first) : "");
     if (stalled->waited_us < core->config.stall_us)
         return;
     for (size_t i = 0; i < stalled->missing.count; i++) {
-        struct worker *missing = roster_worker(core, stalled->missing.items[i]);
-
+        missing = roster_worker(core, stalled->missing.items[i]);
         if (missing && worker_state(missing) == WORKER_MEMBER)
             loss_kill(core, missing, "the others wait for it", false, 0);
     }
@@ -198,6 +254,8 @@ void agents_on_msg(struct core *core, uint32_t peer, const struct msg *msg)
 {
     struct core_host *host = roster_peer(core, peer);
 
+    if (core->alone)
+        end_of_silence(core);
     if (!host) {
         if (msg->type == MSG_HELLO_AGENT)
             hello_on_agent(core, peer, msg);

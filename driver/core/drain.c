@@ -30,8 +30,11 @@ void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64
         host->seats[slot].draining = true;
         host->seats[slot].drain_us = until_us;
     }
-    CORE_TRACE(core, "%s%s is drained within %s: %s", host->name,
-               slot == EVENT_WHOLE_HOST ? "" : " (one slot)", time_format(left_us, text), who);
+    time_format(left_us, text);
+    CORE_TRACE(core, "%s%s is drained %s%s: %s", host->name,
+               slot == EVENT_WHOLE_HOST ? "" : tell_text(core, ":%" PRIu32, slot),
+               left_us == TIME_NEVER ? "without a deadline" : "within ",
+               left_us == TIME_NEVER ? "" : text, who);
     record(core, host, slot, time_add(core->wall_us, left_us));
     clock_want(core, until_us);
     core->look_at_seats = true;

@@ -140,7 +140,12 @@ static void close_membership(struct core *core)
  * them; unless it was just not heard of yet, it need not be waited for long. */
 static bool nobody_trains(const struct core *core)
 {
-    return core->finished >= core->current.entered && core->count[WORKER_MEMBER] > 0;
+    const struct worker *worker;
+
+    for (size_t i = 0; (worker = roster_next(core, &i));)
+        if (worker_state(worker) == WORKER_MEMBER && worker->entered)
+            return false;
+    return core->count[WORKER_MEMBER] > 0;
 }
 
 static void hurry(struct core *core)
@@ -189,6 +194,20 @@ void finish_failed_late(struct core *core, const struct worker *worker, const ch
                  worker_name(worker, name), why);
 }
 
+/* The good end, and for whom it was not quite. */
+static const char *finished_text(struct core *core)
+{
+    const char *unfinished = "";
+    const char *unseen = "";
+
+    if (core->unfinished)
+        unfinished = tell_text(core, "; %" PRIu32 " of %" PRIu32 " workers did not reach the end",
+                               core->unfinished, core->unfinished + core->finished);
+    if (core->unseen)
+        unseen = tell_text(core, "; how %" PRIu32 " workers ended was not seen", core->unseen);
+    return tell_text(core, "finished%s%s", unfinished, unseen);
+}
+
 /* Everybody who could end by themselves has ended. */
 static void look_finishing(struct core *core)
 {
@@ -204,14 +223,8 @@ static void look_finishing(struct core *core)
         finish_fail(core,
                     tell_text(core, "the training has finished, but a worker failed after it: %s",
                               core->first_failure));
-    else if (core->unfinished || core->unseen)
-        finish_over(core, CORE_FINISHED,
-                    tell_text(core,
-                              "finished; of %" PRIu32 " workers %" PRIu32
-                              " did not reach the end, and the end of %" PRIu32 " was not seen",
-                              core->unfinished + core->finished, core->unfinished, core->unseen));
     else
-        finish_over(core, CORE_FINISHED, "finished");
+        finish_over(core, CORE_FINISHED, finished_text(core));
 }
 
 /* Commands that never join: done when each seat that the job wants has seen one end with 0. */
@@ -329,6 +342,8 @@ void finish_expire(struct core *core)
         if (is_unfinished(worker))
             loss_kill(core, worker, "the job is done, and it does not end", true,
                       core->config.kill_grace_us);
+    if (job_state(core) != JOB_FINISHING)
+        return; /* those were the last ones, and the job is stopping */
     dismiss_all(core);
     name_those_left(core);
     core->over_deadline_us = time_add(core->now_us, core->config.stall_us);
@@ -338,9 +353,11 @@ void finish_expire(struct core *core)
 void finish_restart(struct core *core)
 {
     ASSERT(job_state(core) == JOB_NEW);
-    if (*core->exit_text)
+    if (*core->exit_text) {
         stop_all(core);
-    else
+    } else {
         close_membership(core);
+        hurry(core); /* the others may have finished before this driver began */
+    }
     finish_look(core);
 }

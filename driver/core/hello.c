@@ -79,7 +79,7 @@ static void judge_missing(struct core *core, struct core_host *host,
                           const struct msg_hello_agent *hello, bool same_agent, bool met)
 {
     const struct ending gone = { .ended = ENDED_SILENT,
-                                 .text = "its agent no longer has it",
+                                 .text = "its agent was restarted, and it is gone",
                                  .excused = true };
     bool blame = false;
 
@@ -99,6 +99,15 @@ static void judge_missing(struct core *core, struct core_host *host,
         loss_charge_host(core, host, "its agent has lost its workers");
 }
 
+static void kill_doomed(struct core *core, const struct worker *worker)
+{
+    char name[WORKER_NAME_MAX];
+
+    CORE_TRACE(core, "%s still runs, and is killed: it was counted as dead",
+               worker_name(worker, name));
+    tell_kill(core, worker, 0, "it was counted as dead");
+}
+
 /* A worker that was counted as dead, and is not. It has been replaced, so it has to end. */
 static void adopt_doomed(struct core *core, struct core_host *host,
                          const struct msg_slot_report *report)
@@ -108,7 +117,7 @@ static void adopt_doomed(struct core *core, struct core_host *host,
     if (report->slot >= host->seat_count || !host->seats[report->slot].worker)
         worker = roster_add(core, report->incarnation, host, report->slot, WORKER_DOOMED);
     if (worker)
-        tell_kill(core, worker, 0, "it was counted as dead");
+        kill_doomed(core, worker);
 }
 
 /* Of a known one that has ended nothing is said here: its last words follow, and then its EXITED.
@@ -125,7 +134,7 @@ static void judge_report(struct core *core, struct core_host *host,
     else if (!worker)
         adopt_doomed(core, host, report);
     else if (worker_state(worker) == WORKER_DOOMED)
-        tell_kill(core, worker, 0, "it was counted as dead");
+        kill_doomed(core, worker);
     else
         seats_on_launched(core, worker);
 }

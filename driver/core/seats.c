@@ -105,7 +105,7 @@ static void start_agents(struct core *core)
 
     for (size_t i = 0; i < core->listed.count; i++) {
         struct core_host *host = core->listed.items[i];
-        bool wanted = slots < core->config.max_np ||
+        bool wanted = slots < core->config.max_np || core->alone ||
                       (core->holder_missing && host_may_hold_floor(core, host));
 
         if (!wanted && !core->holder_missing)

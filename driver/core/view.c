@@ -72,6 +72,8 @@ static const char *why_unused(const struct core *core, const struct core_host *h
         if (host->seats[slot].draining)
             return text(memory, "slot %" PRIu32 " is being drained", slot);
     }
+    if (host->agent == AGENT_THERE && job_state(core) == JOB_GATHERING && !core->gate_open)
+        return "the first round waits for more slots than there are";
     return host->agent == AGENT_NONE ? "it is not needed" : "";
 }
 
@@ -133,8 +135,13 @@ static bool view_hosts(const struct core *core, struct core_view *view)
 
 static const char *waiting_for(const struct core *core, struct arena *memory)
 {
+    if (core->alone)
+        return "any agent at all: this machine may be cut off";
     switch (job_state(core)) {
     case JOB_GATHERING:
+        if (!core->gate_open && !core->staying)
+            return text(memory, "%" PRIu32 " slots; hosts with an agent offer %" PRIu64,
+                        core->config.np, core->offered_slots);
         return text(memory, "%" PRIu32 " workers to be ready; %zu are, %zu are starting",
                     core->config.np, core->count[WORKER_READY],
                     core->count[WORKER_LAUNCHING] + core->count[WORKER_BOOTING]);

@@ -61,6 +61,9 @@ static void on_built(struct world *world, struct world_event *event)
     static const struct msg_entry entries[] = {
         {"weights", 4096, ENTRY_REPLICATED}
     };
+    static const struct msg_entry others[] = {
+        {"weights", 8192, ENTRY_REPLICATED}
+    };
     struct world_worker *worker = here(event);
     struct msg_held held[2];
     struct msg_ready ready = {
@@ -77,6 +80,10 @@ static void on_built(struct world *world, struct world_event *event)
     ready.addresses = (struct msg_texts){ addresses, 1 };
     worker->loop.held = *kept_of(worker);
     worker->loop.settled = true;
+    if (worker->boot == BOOT_OTHER_STATE) {
+        ready.manifest = 43;
+        ready.entries.items = others;
+    }
     ready.held.count = held_list(&worker->loop.held, held);
     worker_tell(world, worker, &told);
 }

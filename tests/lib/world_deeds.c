@@ -42,6 +42,7 @@ static struct world_deed make(enum world_deed_kind kind, const char *host, uint3
 DEED_SLOT(kill_worker, KILL_WORKER)
 DEED_SLOT(freeze_worker, FREEZE_WORKER)
 DEED_SLOT(thaw_worker, THAW_WORKER)
+DEED_SLOT(stuck_worker, STUCK_WORKER)
 DEED_SLOT(list_host, LIST_HOST)
 DEED_SLOT(clear_slot, CLEAR)
 DEED_NAME(kill_agent, KILL_AGENT)
@@ -62,6 +63,7 @@ DEED_BARE(thaw_driver, THAW_DRIVER)
 DEED_BARE(start_driver, START_DRIVER)
 DEED_BARE(discovery_fails, DISCOVERY_FAILS)
 DEED_BARE(discovery_hangs, DISCOVERY_HANGS)
+DEED_BARE(ask_status, STATUS)
 
 struct world_deed exit_worker(const char *host, uint32_t slot, int code)
 {
@@ -76,6 +78,26 @@ struct world_deed stall_worker(const char *host, uint32_t slot, int64_t us)
 struct world_deed next_boot(const char *host, enum world_boot boot, int value, int64_t us)
 {
     return make(DEED_BOOT_NEXT, host, boot, value, us);
+}
+
+struct world_deed discovery_prints_rubbish(void)
+{
+    return make(DEED_DISCOVERY_FAILS, "", DEED_WHOLE_HOST, 1, 0);
+}
+
+struct world_deed mute(const char *host)
+{
+    return make(DEED_CUT, host, DEED_WHOLE_HOST, 1, 0);
+}
+
+struct world_deed deafen(const char *host)
+{
+    return make(DEED_CUT, host, DEED_WHOLE_HOST, 2, 0);
+}
+
+struct world_deed kill_driver_after(unsigned actions)
+{
+    return make(DEED_KILL_DRIVER, "", DEED_WHOLE_HOST, (int)actions, 0);
 }
 
 struct world_deed slow_disk(int64_t us)
@@ -100,6 +122,26 @@ struct world_deed notice(const char *host, int64_t left_us)
 
 /* ---- to a worker ---------------------------------------------------------------------------- */
 
+/* Its collective has not moved for as long as the job allows: it says who is not there. */
+static void say_stuck(struct world *world, struct world_worker *worker)
+{
+    uint64_t missing[WORLD_HOSTS_MAX];
+    struct msg_stalled stalled = {
+        .operation = "allreduce",
+        .waited_us = world->shape.config.stall_us,
+        .missing = {missing, 0}
+    };
+    struct session_event told = { .kind = SESSION_STUCK, .stalled = &stalled };
+    const struct world_round *round = worker->loop.round;
+
+    if (!worker->session || !round)
+        return;
+    for (size_t i = 0; i < round->count && stalled.missing.count < WORLD_HOSTS_MAX; i++)
+        if (round->members[i]->loop.place != LOOP_COLLECTIVE)
+            missing[stalled.missing.count++] = round->members[i]->incarnation;
+    worker_tell(world, worker, &told);
+}
+
 static void do_to_worker(struct world *world, const struct world_host *host,
                          const struct world_deed *deed)
 {
@@ -107,6 +149,10 @@ static void do_to_worker(struct world *world, const struct world_host *host,
 
     if (!worker)
         return;
+    if (deed->kind == DEED_STUCK_WORKER) {
+        say_stuck(world, worker);
+        return;
+    }
     worker->blamed = true;
     switch (deed->kind) {
     case DEED_KILL_WORKER: worker_die(world, worker, ENDED_SIGNAL, 9); break;
@@ -246,6 +292,25 @@ static void operate(struct world *world, enum event_kind kind, const struct worl
         driver_step(world, world->driver, &event);
 }
 
+/* What `status` would show. */
+static void show_status(struct world *world)
+{
+    struct core_view view;
+
+    core_view_init(&view);
+    if (!world->driver->core || core_view(world->driver->core, &view)) {
+        world_mark(world, "there is no driver");
+        return;
+    }
+    world_mark(world, "the job is %s%s%s", job_state_name(view.job),
+               *view.waiting_for ? "; it waits for " : "", view.waiting_for);
+    for (size_t i = 0; i < view.host_count; i++)
+        world_mark(world, "%s: %zu of %u slots are used%s%s", view.hosts[i].name,
+                   view.hosts[i].worker_count, view.hosts[i].slots, *view.hosts[i].why ? ": " : "",
+                   view.hosts[i].why);
+    core_view_release(&view);
+}
+
 static void do_to_driver(struct world *world, const struct world_deed *deed)
 {
     struct world_driver *driver = world->driver;
@@ -277,15 +342,30 @@ static void do_to_driver(struct world *world, const struct world_deed *deed)
     }
 }
 
+static void say(struct world *world, const struct world_host *host, const struct world_deed *deed)
+{
+    static const char *const boots[] = { "boots as usual", "will exit", "will be killed",
+                                         "boots slowly", "will build another state" };
+
+    if (host && deed->kind == DEED_BOOT_NEXT)
+        world_mark(world, "the next worker on %s %s", deed->host, boots[deed->slot]);
+    else if (host && deed->kind == DEED_CUT && deed->value)
+        world_mark(world,
+                   deed->value == 1 ? "nothing of %s arrives any more"
+                                    : "nothing gets to %s any more",
+                   deed->host);
+    else if (host && deed->slot != DEED_WHOLE_HOST)
+        world_mark(world, "%s %s:%u", deed_name(deed->kind), deed->host, deed->slot);
+    else
+        world_mark(world, "%s%s%s", deed_name(deed->kind), host ? " " : "", deed->host);
+}
+
 void world_do(struct world *world, const struct world_deed *deed)
 {
     struct world_host *host = *deed->host ? world_find_host(world, deed->host) : NULL;
 
     world->stats.faults[deed->kind]++;
-    if (host && deed->slot != DEED_WHOLE_HOST)
-        world_mark(world, "%s %s:%u", deed_name(deed->kind), deed->host, deed->slot);
-    else
-        world_mark(world, "%s%s%s", deed_name(deed->kind), host ? " " : "", deed->host);
+    say(world, host, deed);
     if (*deed->host && !host)
         return;
     switch (deed->kind) {
@@ -301,6 +381,7 @@ void world_do(struct world *world, const struct world_deed *deed)
     case DEED_DRAIN: operate(world, EVENT_DRAIN, deed); break;
     case DEED_CLEAR: operate(world, EVENT_CLEAR, deed); break;
     case DEED_STOP: operate(world, EVENT_STOP, deed); break;
+    case DEED_STATUS: show_status(world); break;
     default:
         if (deed->kind <= DEED_STALL_WORKER && host)
             do_to_worker(world, host, deed);

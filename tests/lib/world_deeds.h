@@ -10,36 +10,38 @@
 struct world;
 
 /* D(NAME, text): us, slot and value mean what the functions below say. */
-#define DEEDS(D)                          \
-    D(KILL_WORKER, "kill worker")         \
-    D(FREEZE_WORKER, "freeze worker")     \
-    D(THAW_WORKER, "thaw worker")         \
-    D(EXIT_WORKER, "worker exits")        \
-    D(STALL_WORKER, "worker computes")    \
-    D(BOOT_NEXT, "next boot")             \
-    D(SPAWN_FAILS, "next spawn fails")    \
-    D(KILL_AGENT, "kill agent")           \
-    D(FREEZE_AGENT, "freeze agent")       \
-    D(THAW_AGENT, "thaw agent")           \
-    D(POWER_OFF, "power off")             \
-    D(POWER_ON, "power on")               \
-    D(CUT, "cut off")                     \
-    D(HEAL, "heal")                       \
-    D(BREAK_LINK, "break link")           \
-    D(REPEAT_FRAMES, "frames again")      \
-    D(KILL_DRIVER, "kill driver")         \
-    D(FREEZE_DRIVER, "freeze driver")     \
-    D(THAW_DRIVER, "thaw driver")         \
-    D(START_DRIVER, "start driver")       \
-    D(SLOW_DISK, "slow disk")             \
-    D(FAIL_DISK, "disk fails")            \
-    D(LIST_HOST, "list host")             \
-    D(UNLIST_HOST, "unlist host")         \
-    D(DISCOVERY_FAILS, "discovery fails") \
-    D(DISCOVERY_HANGS, "discovery hangs") \
-    D(DRAIN, "operator drains")           \
-    D(CLEAR, "operator clears")           \
-    D(STOP, "operator stops")             \
+#define DEEDS(D)                                 \
+    D(KILL_WORKER, "kill worker")                \
+    D(FREEZE_WORKER, "freeze worker")            \
+    D(THAW_WORKER, "thaw worker")                \
+    D(EXIT_WORKER, "worker exits")               \
+    D(STUCK_WORKER, "worker says that it waits") \
+    D(STALL_WORKER, "worker computes")           \
+    D(BOOT_NEXT, "next boot")                    \
+    D(SPAWN_FAILS, "next spawn fails")           \
+    D(KILL_AGENT, "kill agent")                  \
+    D(FREEZE_AGENT, "freeze agent")              \
+    D(THAW_AGENT, "thaw agent")                  \
+    D(POWER_OFF, "power off")                    \
+    D(POWER_ON, "power on")                      \
+    D(CUT, "cut off")                            \
+    D(HEAL, "heal")                              \
+    D(BREAK_LINK, "break link")                  \
+    D(REPEAT_FRAMES, "frames again")             \
+    D(KILL_DRIVER, "kill driver")                \
+    D(FREEZE_DRIVER, "freeze driver")            \
+    D(THAW_DRIVER, "thaw driver")                \
+    D(START_DRIVER, "start driver")              \
+    D(SLOW_DISK, "slow disk")                    \
+    D(FAIL_DISK, "disk fails")                   \
+    D(LIST_HOST, "list host")                    \
+    D(UNLIST_HOST, "unlist host")                \
+    D(DISCOVERY_FAILS, "discovery fails")        \
+    D(DISCOVERY_HANGS, "discovery hangs")        \
+    D(DRAIN, "operator drains")                  \
+    D(CLEAR, "operator clears")                  \
+    D(STOP, "operator stops")                    \
+    D(STATUS, "operator asks")                   \
     D(NOTICE, "notice")
 
 enum world_deed_kind {
@@ -64,7 +66,7 @@ enum world_bug {
 };
 
 /* What a process does instead of joining in the usual way. */
-enum world_boot { BOOT_USUAL, BOOT_EXITS, BOOT_SIGNAL, BOOT_SLOW };
+enum world_boot { BOOT_USUAL, BOOT_EXITS, BOOT_SIGNAL, BOOT_SLOW, BOOT_OTHER_STATE };
 
 struct world_deed {
     enum world_deed_kind kind;
@@ -75,13 +77,13 @@ struct world_deed {
 };
 
 const char *deed_name(enum world_deed_kind kind);
-
 /* Does it now; a deed that finds nobody to do it to does nothing. */
 void world_do(struct world *world, const struct world_deed *deed);
 
 struct world_deed kill_worker(const char *host, uint32_t slot);
 struct world_deed freeze_worker(const char *host, uint32_t slot);
 struct world_deed thaw_worker(const char *host, uint32_t slot);
+struct world_deed stuck_worker(const char *host, uint32_t slot);
 struct world_deed list_host(const char *host, uint32_t slot);
 struct world_deed clear_slot(const char *host, uint32_t slot);
 struct world_deed kill_agent(const char *host);
@@ -102,9 +104,14 @@ struct world_deed thaw_driver(void);
 struct world_deed start_driver(void);
 struct world_deed discovery_fails(void);
 struct world_deed discovery_hangs(void);
+struct world_deed ask_status(void);
 struct world_deed exit_worker(const char *host, uint32_t slot, int code);
 struct world_deed stall_worker(const char *host, uint32_t slot, int64_t us);
 struct world_deed next_boot(const char *host, enum world_boot boot, int value, int64_t us);
+struct world_deed discovery_prints_rubbish(void);
+struct world_deed deafen(const char *host); /* nothing gets to it; what it says arrives */
+struct world_deed mute(const char *host);   /* nothing of it arrives; it hears everything */
+struct world_deed kill_driver_after(unsigned actions);
 struct world_deed slow_disk(int64_t us);
 struct world_deed fail_disk(int64_t us); /* TIME_NEVER: for good, and the driver gives up */
 struct world_deed drain(const char *host, uint32_t slot, int64_t left_us);

@@ -11,6 +11,7 @@
 #define TRACE_LINES  64
 #define VIEW_EVERY   64
 #define LOOK_US      (5 * TIME_S)
+#define NOT_YET_US   (100 * TIME_MS)
 #define SCRIPT_LIMIT (10 * TIME_S)
 
 bool driver_newest(const struct world_driver *driver)
@@ -72,7 +73,9 @@ static void on_timer(struct world *world, struct world_event *event)
     if (!process_takes(&driver->process, event))
         return;
     driver->process.timer_us = TIME_NEVER;
-    if (core_deadline(driver->core) <= world->now_us)
+    if (!driver->begun)
+        world_wake(world, &driver->process, world->now_us + NOT_YET_US, on_timer, driver);
+    else if (core_deadline(driver->core) <= world->now_us)
         driver_step(world, driver, &timer);
     else
         world_wake(world, &driver->process, core_deadline(driver->core), on_timer, driver);

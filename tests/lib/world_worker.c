@@ -77,10 +77,12 @@ static void greeted(struct world *world, struct world_worker *worker, const stru
     worker->session =
         session_create(worker->incarnation, &msg->u.welcome_worker, world->now_us, NULL);
     fault_hold(FAULT_ALLOC, true);
-    if (worker->session)
+    if (worker->session) {
         app_build(world, worker);
-    else
+    } else {
+        worker->blamed = true;
         worker_die(world, worker, ENDED_EXIT, 1);
+    }
 }
 
 /* Without a frame the agent has closed, or is gone. */

@@ -127,8 +127,8 @@ TAPE_CASE(why_hosts_are_not_used,
           "config np=3 min_np=1 max_np=4\n"
           "start\n"
           "hosts a:2,b:1,c:1,d:1\n"
-          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 3 workers to be "
-          "ready; 0 are, 0 are starting\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 3 slots; hosts "
+          "with an agent offer 0\n"
           "    | a starting: of 2; its agent has not said hello yet\n"
           "    | b starting: of 1; its agent has not said hello yet\n"
           "    | c starting: of 1; its agent has not said hello yet\n"
@@ -214,8 +214,8 @@ TAPE_CASE(hosts_that_nobody_knows_any_more_are_forgotten,
           "hosts a:1,b:1,c:1\n"
           "hosts a:1 | ! hosts: -b -c\n"
           "hosts a:1,c:1 | start c\n"
-          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 1 workers to be "
-          "ready; 0 are, 0 are starting\n"
+          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 1 slots; hosts "
+          "with an agent offer 0\n"
           "    | a starting: of 1; its agent has not said hello yet\n"
           "    | c starting: of 1; its agent has not said hello yet\n")
 

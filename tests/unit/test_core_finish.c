@@ -34,12 +34,9 @@ TAPE_CASE(who_is_inside_when_a_member_dies_is_dismissed,
                        "    | record ENDED 2 exit0\n"
                        "    | a < FORGET 2\n"
                        "exited 4 | record ENDED 4 exit0\n"
-                       "    | record OVER 0: finished; of 4 workers 3 did not reach the end, and "
-                       "the end of 0 was not seen\n"
-                       "    | a < STOP: finished; of 4 workers 3 did not reach the end, and the "
-                       "end of 0 was not seen\n"
-                       "    | b < STOP: finished; of 4 workers 3 did not reach the end, and the "
-                       "end of 0 was not seen\n"
+                       "    | record OVER 0: finished; 3 of 4 workers did not reach the end\n"
+                       "    | a < STOP: finished; 3 of 4 workers did not reach the end\n"
+                       "    | b < STOP: finished; 3 of 4 workers did not reach the end\n"
                        "    | b < FORGET 4\n")
 
 TAPE_CASE(
@@ -82,12 +79,9 @@ TAPE_CASE(who_finishes_in_a_recovery_leaves_the_others_done,
                        "    | record ENDED 2 exit0\n"
                        "    | a < FORGET 2\n"
                        "    | record ENDED 3 exit0\n"
-                       "    | record OVER 0: finished; of 3 workers 2 did not reach the end, and "
-                       "the end of 0 was not seen\n"
-                       "    | a < STOP: finished; of 3 workers 2 did not reach the end, and the "
-                       "end of 0 was not seen\n"
-                       "    | b < STOP: finished; of 3 workers 2 did not reach the end, and the "
-                       "end of 0 was not seen\n"
+                       "    | record OVER 0: finished; 2 of 3 workers did not reach the end\n"
+                       "    | a < STOP: finished; 2 of 3 workers did not reach the end\n"
+                       "    | b < STOP: finished; 2 of 3 workers did not reach the end\n"
                        "    | b < FORGET 3\n")
 
 TAPE_CASE(collectives_that_fail_after_the_first_has_finished,
@@ -116,12 +110,9 @@ TAPE_CASE(who_does_not_come_to_an_end_is_dismissed_then_killed,
           "    | record ENDED 3 sig9\n"
           "    | b < KILL 3 in 5s: the job is done, and it does not end\n"
           "    | record ENDED 4 sig9\n"
-          "    | record OVER 0: finished; of 4 workers 3 did not reach the end, and the end of 0 "
-          "was not seen\n"
-          "    | a < STOP: finished; of 4 workers 3 did not reach the end, and the end of 0 was "
-          "not seen\n"
-          "    | b < STOP: finished; of 4 workers 3 did not reach the end, and the end of 0 was "
-          "not seen\n"
+          "    | record OVER 0: finished; 3 of 4 workers did not reach the end\n"
+          "    | a < STOP: finished; 3 of 4 workers did not reach the end\n"
+          "    | b < STOP: finished; 3 of 4 workers did not reach the end\n"
           "    | b < KILL 4 in 5s: the job is done, and it does not end\n"
           "exited 2-4 sig15 | a < FORGET 2\n"
           "    | b < FORGET 3\n"
@@ -194,10 +185,8 @@ TAPE_CASE(a_host_that_dies_after_the_end_is_mentioned,
                        "wait 11s | close b: silent for longer than the lease\n"
                        "    | record ENDED 3 silent\n"
                        "    | record ENDED 4 silent\n"
-                       "    | record OVER 0: finished; of 4 workers 0 did not reach the end, and "
-                       "the end of 2 was not seen\n"
-                       "    | a < STOP: finished; of 4 workers 0 did not reach the end, and the "
-                       "end of 2 was not seen\n")
+                       "    | record OVER 0: finished; how 2 workers ended was not seen\n"
+                       "    | a < STOP: finished; how 2 workers ended was not seen\n")
 
 TESTS(CASE(a_job_ends_well), CASE(who_is_inside_when_a_member_dies_is_dismissed),
       CASE(who_fails_after_it_has_finished_fails_the_job),

@@ -5,9 +5,9 @@ static struct core_tape tape;
 
 /* The others know before the disk does; the seat cools, and is filled again. */
 TAPE_CASE(a_failure_is_charged_to_its_slot,
-          TAPE_RUNNING "exited 2 sig11 | a,b < REVOKE 1 lost 2: a:1#2: signal 11\n"
+          TAPE_RUNNING "exited 2 sig11 | a,b < REVOKE 1 lost 2: a:1#2: killed by signal 11\n"
                        "    | record ENDED 2 sig11\n"
-                       "    | bar a:1 (1): signal 11\n"
+                       "    | bar a:1 (1): killed by signal 11\n"
                        "    | a < FORGET 2\n"
                        "recovering 1,3,4 held=1.1\n"
                        "wait 22s | record LAUNCH 5 a:1\n"
@@ -36,12 +36,12 @@ TAPE_CASE(nobody_speaks_for_the_workers_of_another_host,
                        "output 99 from=a |\n")
 
 TAPE_CASE(two_deaths_of_one_round, TAPE_RUNNING
-          "exited 3,4 sig9 | a,b < REVOKE 1 lost 3: b:0#3: signal 9\n"
+          "exited 3,4 sig9 | a,b < REVOKE 1 lost 3: b:0#3: killed by signal 9\n"
           "    | record ENDED 3 sig9\n"
-          "    | bar b:0 (1): signal 9\n"
+          "    | bar b:0 (1): killed by signal 9\n"
           "    | b < FORGET 3\n"
           "    | record ENDED 4 sig9\n"
-          "    | bar b:1 (1): signal 9\n"
+          "    | bar b:1 (1): killed by signal 9\n"
           "    | b < FORGET 4\n"
           "recovering 1 held=1.1 | ! a:0#1 has recovered (1 of 2)\n"
           "recovering 2 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"
@@ -71,15 +71,16 @@ TAPE_CASE(scope_slot_leaves_healthy_workers_alone,
           "recovering 1,2,4 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2,4: 1,2,4\n"
           "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,4: 1,2,4\n")
 
-TAPE_CASE(who_is_waited_for_too_long_is_killed,
-          "config stall=20s\n" TAPE_RUNNING
-          "stalled 1 5s 2,3 | ! a:0#1 waits in allreduce, for 2 others\n"
-          "stalled 1 20s 2,3 round=7 |\n"
-          "stalled 1 20s 99,2,3 | a,b < REVOKE 1 lost 2: a:1#2: the others wait for it\n"
-          "    | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): the others wait for it\n"
-          "    | a < KILL 2 in 0s: the others wait for it\n"
-          "stalled 1 20s 99,2,3 |\n")
+TAPE_CASE(
+    who_is_waited_for_too_long_is_killed,
+    "config stall=20s\n" TAPE_RUNNING
+    "stalled 1 5s 2,3 | ! a:0#1 has waited for 5s in allreduce, for 2 others, the first: a:1#2\n"
+    "stalled 1 20s 2,3 round=7 |\n"
+    "stalled 1 20s 99,2,3 | a,b < REVOKE 1 lost 2: a:1#2: the others wait for it\n"
+    "    | record ENDED 2 sig9\n"
+    "    | bar a:1 (1): the others wait for it\n"
+    "    | a < KILL 2 in 0s: the others wait for it\n"
+    "stalled 1 20s 99,2,3 |\n")
 
 TAPE_CASE(the_cooldown_ends_and_the_slot_is_used_again,
           "config np=2 min_np=1\n"

@@ -5,9 +5,9 @@ static struct core_tape tape;
 
 /* Everybody who is left says what it holds; the highest commit wins, and its holders serve it. */
 TAPE_CASE(a_death_revokes_and_the_survivors_go_on, TAPE_RUNNING
-          "exited 3 sig9 | a,b < REVOKE 1 lost 3: b:0#3: signal 9\n"
+          "exited 3 sig9 | a,b < REVOKE 1 lost 3: b:0#3: killed by signal 9\n"
           "    | record ENDED 3 sig9\n"
-          "    | bar b:0 (1): signal 9\n"
+          "    | bar b:0 (1): killed by signal 9\n"
           "    | b < FORGET 3\n"
           "recovering 1 held=1.4,1.5 | ! a:0#1 has recovered (1 of 3)\n"
           "recovering 2 held=1.5 | ! a:1#2 has recovered (2 of 3)\n"
@@ -68,7 +68,7 @@ TAPE_CASE(what_was_resumed_from_is_not_given_up,
           "entered 1\n"
           "exited 2 sig9\n"
           "exited 1 sig9 | record ENDED 1 sig9\n"
-          "    | bar a:0 (1): signal 9\n"
+          "    | bar a:0 (1): killed by signal 9\n"
           "    | a < FORGET 1\n"
           "wait 20s\n"
           "ready 4,5,6 held=1.3 | record READY 4\n"
@@ -251,7 +251,7 @@ TAPE_CASE(those_that_do_not_begin_to_train_are_revoked,
 
 /* Only who brings along what the job has reached can go on; the others make room. */
 TAPE_CASE(a_host_that_kept_the_commit_is_waited_for,
-          "config np=2 min_np=1 max_np=2\n"
+          "config np=2 min_np=1 max_np=2 driver_grace=10s\n"
           "start\n"
           "hosts a:1,b:1\n"
           "hello a\n"
