@@ -22,9 +22,10 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
         return;
     roster_disconnect(core, host);
     clock_want(core, time_add(host->heard_us, core->config.lease_us));
-    if (job_state(core) >= JOB_STOPPING || host->stopped) {
+    if (job_state(core) >= JOB_STOPPING || host->ending) {
         CORE_TRACE(core, "%s: its agent is done", host->name);
         host->agent = AGENT_NONE;
+        host->ending = false;
         core->look_at_seats = true; /* it may be listed again by now */
     } else {
         CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);

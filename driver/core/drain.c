@@ -37,7 +37,8 @@ void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64
                left_us == TIME_NEVER ? "" : text, who);
     record(core, host, slot, time_add(core->wall_us, left_us));
     clock_want(core, until_us);
-    core->look_at_seats = true;
+    roster_judge_seats(core); /* at once: whoever dies now was to go */
+    core->look_at_seats = core->look_at_rounds = true;
 }
 
 void drain_end(struct core *core, struct core_host *host, uint32_t slot)

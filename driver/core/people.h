@@ -63,8 +63,7 @@ struct core_host {
     uint32_t taken;
     enum agent_state agent;
     uint64_t agent_id;
-    bool stopped; /* its agent was told to end, as nothing is wanted of it */
-    bool ending;  /* its agent starts nothing any more; until another says hello */
+    bool ending; /* its agent starts nothing any more; until another says hello */
     uint32_t peer;
     int64_t heard_us;
     int64_t said_us;

@@ -181,7 +181,6 @@ bool roster_connect(struct core *core, struct core_host *host, uint32_t peer)
     core->peers.items[peer] = host;
     host->peer = peer;
     host->agent = AGENT_THERE;
-    host->stopped = false;
     host->heard_us = core->now_us;
     host->sequence_heard = 0;
     host->ending = false;

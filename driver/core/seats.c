@@ -305,9 +305,9 @@ static void stop_idle_agents(struct core *core)
     for (size_t i = 0; i < core->hosts.count; i++) {
         struct core_host *host = core->hosts.items[i];
 
-        if (host->listed || host->taken || host->agent != AGENT_THERE || host->stopped)
+        if (host->listed || host->taken || host->agent != AGENT_THERE || host->ending)
             continue;
-        host->stopped = true;
+        host->ending = true;
         finish_tell_stop(core, host);
     }
 }
