@@ -40,11 +40,13 @@ struct world_check {
     uint64_t told_term;   /* the highest that somebody was told */
     uint64_t told_number; /* of rounds, and by which driver */
     uint64_t told_number_term;
-    uint64_t told_round;     /* the highest whose ROUND was judged */
-    uint64_t entered_commit; /* what the last ENTERED round began with */
-    uint64_t progress;       /* the highest round that has made a step */
-    bool joined;             /* a READY is durable */
-    bool finished;           /* a FINISHED is durable */
+    uint64_t told_round;                  /* the highest whose ROUND was judged */
+    uint64_t round_to_all, revoke_to_all; /* being told to everybody; 0: none */
+    int64_t to_all_us;                    /* when the driver decided that */
+    uint64_t entered_commit;              /* what the last ENTERED round began with */
+    uint64_t progress;                    /* the highest round that has made a step */
+    bool joined;                          /* a READY is durable */
+    bool finished;                        /* a FINISHED is durable */
     bool over;
     bool state_lost;      /* when it was over, nobody held what it could have resumed from */
     uint64_t finish_hash; /* of those that finished; 0: none has */
@@ -61,6 +63,10 @@ void check_event(struct world *world, struct world_driver *driver, const struct 
 void check_actions(struct world *world, struct world_driver *driver,
                    const struct action_list *list);
 /* A frame leaves the driver. False: it is lost, which is a bug that was planted. */
+/* The driver has nothing more to say for now: a ROUND or REVOKE that it told was told to each
+ * member that it can reach. */
+void check_everybody_told(struct world *world, const struct world_driver *driver);
+
 bool check_send(struct world *world, struct world_driver *driver, struct world_link *link,
                 struct world_frame *frame);
 void check_round_told(struct world *world, const struct msg *msg);

@@ -175,6 +175,8 @@ static void perform_what_can_be(struct world *world, struct world_driver *driver
                 driver_die(world, driver, "killed");
         }
     }
+    if (driver->process.alive)
+        check_everybody_told(world, driver);
     if (queue->first == queue->items.count) {
         for (size_t i = 0; i < queue->items.count; i++)
             queued_release(&queue->items.items[i]);
@@ -231,6 +233,7 @@ static void append(struct world *world, struct world_driver *driver, const struc
         } else {
             queued->frame = frame_make(action->msg, world->codec);
             queued->frame->copied_from = action->msg;
+            queued->frame->made_us = world->now_us;
         }
     }
     if (action->kind == ACTION_RECORD)

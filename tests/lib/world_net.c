@@ -48,6 +48,7 @@ static void at_driver(struct world *world, struct world_link *link, struct world
         bug_up(world, link->agent->host, &event->frame->msg);
         told.msg = &event->frame->msg;
         link->heard = true;
+        link->heard_us = world->now_us;
         if (msg_allowed(told.msg->type, LINK_AGENT_TO_DRIVER, WHEN_OPEN, NULL) == 0)
             remember(link, event);
     } else {

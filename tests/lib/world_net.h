@@ -25,6 +25,8 @@ struct world_link {
     bool heard;    /* the driver was told of it */
     bool deaf;     /* the driver has asked for its end, and is told nothing more */
     bool broken;   /* what is on its way is lost */
+    int64_t heard_us;
+    uint64_t told_round, told_revoke; /* the highest that went down */
     struct world_link_end ends[END_COUNT];
     struct world_frame *recent[LINK_RECENT]; /* the last that went up, for repetitions */
     size_t recent_count;

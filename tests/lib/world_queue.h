@@ -20,6 +20,7 @@ typedef void world_run_fn(struct world *world, struct world_event *event);
 struct world_frame {
     unsigned references;
     const struct msg *copied_from; /* valid only while the list that it was made for lives */
+    int64_t made_us;               /* of one that a driver made: when */
     struct msg msg;
 };
 

@@ -178,13 +178,80 @@ static void check_durable_before(struct world *world, const struct msg *msg)
     }
 }
 
+static void note_told(struct world *world, struct world_link *link, const struct world_frame *frame,
+                      bool arrives)
+{
+    const struct msg *msg = &frame->msg;
+    bool to_all = !msg->incarnation;
+
+    if (to_all && (msg->type == MSG_ROUND || msg->type == MSG_REVOKE))
+        world->check.to_all_us = frame->made_us;
+
+    if (msg->type == MSG_ROUND) {
+        if (to_all)
+            world->check.round_to_all = msg->round;
+        if (arrives && link->told_round < msg->round)
+            link->told_round = msg->round;
+    }
+    if (msg->type == MSG_REVOKE) {
+        if (to_all)
+            world->check.revoke_to_all = msg->round;
+        if (arrives && link->told_revoke < msg->round)
+            link->told_revoke = msg->round;
+    }
+}
+
+/* The connection by which this driver reached the worker when it decided; NULL when it did not. */
+static const struct world_link *way_to(const struct world *world, const struct world_driver *driver,
+                                       const struct world_worker *worker)
+{
+    const struct world_link *link = worker ? worker->agent->link : NULL;
+
+    if (!link || link->driver != driver || !link->heard || link->deaf || link->broken ||
+        link->heard_us >= world->check.to_all_us)
+        return NULL;
+    return link;
+}
+
+static void check_told(struct world *world, const struct world_driver *driver, uint64_t number,
+                       bool revoke)
+{
+    const struct journal_record *record = durable_round(world, number);
+
+    for (size_t i = 0; record && i < record->members.count; i++) {
+        uint64_t incarnation = record->members.items[i];
+        const struct world_worker *worker = world_worker_of(world, incarnation);
+        const struct world_link *link = way_to(world, driver, worker);
+
+        if (!link || fact_of(world, incarnation)->ended ||
+            (worker->loop.round && worker->loop.round->number >= number && !revoke))
+            continue;
+        if ((revoke ? link->told_revoke : link->told_round) < number)
+            world_violate(world, "13",
+                          "%s %" PRIu64 " is told to others, and not to incarnation %" PRIu64,
+                          revoke ? "REVOKE" : "ROUND", number, incarnation);
+    }
+}
+
+void check_everybody_told(struct world *world, const struct world_driver *driver)
+{
+    uint64_t round = world->check.round_to_all;
+    uint64_t revoke = world->check.revoke_to_all;
+
+    world->check.round_to_all = world->check.revoke_to_all = 0;
+    if (round)
+        check_told(world, driver, round, false);
+    if (revoke)
+        check_told(world, driver, revoke, true);
+}
+
 bool check_send(struct world *world, struct world_driver *driver, struct world_link *link,
                 struct world_frame *frame)
 {
     struct hvd_err err = { .code = 0 };
     bool arrives = bug_down(world, &frame->msg);
 
-    (void)link;
+    note_told(world, link, frame, arrives);
     if (msg_allowed(frame->msg.type, LINK_DRIVER_TO_AGENT,
                     frame->msg.type == MSG_WELCOME_AGENT || frame->msg.type == MSG_REFUSED
                         ? WHEN_GREETING
