@@ -42,7 +42,8 @@ struct world_check {
     uint64_t told_number_term;
     uint64_t told_round;                  /* the highest whose ROUND was judged */
     uint64_t round_to_all, revoke_to_all; /* being told to everybody; 0: none */
-    int64_t to_all_us;                    /* when the driver decided that */
+    int64_t to_all_us;                    /* when the driver decided that, */
+    const struct world_driver *to_all_by; /* and which it was */
     uint64_t entered_commit;              /* what the last ENTERED round began with */
     uint64_t progress;                    /* the highest round that has made a step */
     bool joined;                          /* a READY is durable */

@@ -184,9 +184,14 @@ static void note_told(struct world *world, struct world_link *link, const struct
     const struct msg *msg = &frame->msg;
     bool to_all = !msg->incarnation;
 
-    if (to_all && (msg->type == MSG_ROUND || msg->type == MSG_REVOKE))
+    if (msg->type != MSG_ROUND && msg->type != MSG_REVOKE)
+        return;
+    if (world->check.to_all_by != link->driver) /* another died in the middle of it */
+        world->check.round_to_all = world->check.revoke_to_all = 0;
+    if (to_all) {
         world->check.to_all_us = frame->made_us;
-
+        world->check.to_all_by = link->driver;
+    }
     if (msg->type == MSG_ROUND) {
         if (to_all)
             world->check.round_to_all = msg->round;
@@ -228,8 +233,10 @@ static void check_told(struct world *world, const struct world_driver *driver, u
             continue;
         if ((revoke ? link->told_revoke : link->told_round) < number)
             world_violate(world, "13",
-                          "%s %" PRIu64 " is told to others, and not to incarnation %" PRIu64,
-                          revoke ? "REVOKE" : "ROUND", number, incarnation);
+                          "%s %" PRIu64 " is told to others, and not to incarnation %" PRIu64
+                          " on %s, who said hello at %" PRId64,
+                          revoke ? "REVOKE" : "ROUND", number, incarnation, worker->host->name,
+                          link->heard_us);
     }
 }
 
@@ -239,6 +246,8 @@ void check_everybody_told(struct world *world, const struct world_driver *driver
     uint64_t revoke = world->check.revoke_to_all;
 
     world->check.round_to_all = world->check.revoke_to_all = 0;
+    if (world->check.to_all_by != driver)
+        return;
     if (round)
         check_told(world, driver, round, false);
     if (revoke)
