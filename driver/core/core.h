@@ -2,14 +2,13 @@
  * core.h: the driver's mind. Events with their time in, actions out; no clock, no socket, no file,
  * no thread. The same events give the same actions, byte for byte.
  *
- *     GATHERING ──enough are READY──► RUNNING ──all entered, somebody comes or goes──► PREPARING
- *                                     ▲  │  ▲                                            │
- *                                     │  │  └──────abandoned────────┬─────────────── all PREPARED
- *                                     │  │ death                    │                    ▼
- *                                     │  ▼                          │                 PENDING
- *                       enough are ── RECOVERING ◄──────death───────┴──────────────── all AT
- *                       RECOVERING                                                       │
- *                                     RUNNING (next round) ◄────────SWITCH_AT, ROUND─────┘
+ *     GATHERING   until enough are READY                          ──► RUNNING
+ *     RUNNING     somebody comes or has to go, and all train      ──► PREPARING
+ *     PREPARING   until all have the new connections              ──► PENDING
+ *     PENDING     until all have said at which check they are     ──► RUNNING, the next round
+ *     PREPARING, PENDING   abandoned: somebody died or was late   ──► RUNNING, the same round
+ *     RUNNING, PREPARING, PENDING   a member died                 ──► RECOVERING
+ *     RECOVERING  until all survivors have stopped, and enough are there ──► RUNNING
  *
  *     first FINISHED: FINISHING; then, or on failure or STOP: STOPPING ──► OVER
  */

@@ -1,6 +1,10 @@
 /*
  * drain.h: seats that are to be given up by a deadline, because an operator or the machine says so.
- * Leaving is never a failure, not even when the deadline passes.
+ * Leaving is never a failure, not even when the deadline passes: then the machine is about to be
+ * taken away, so whoever is still there is killed at once, without a SIGTERM before.
+ *
+ * This file keeps the deadlines. That a drained seat has to be given up is decided in roster.c,
+ * that nothing is launched in it in seats.c, and how a member leaves in change.c.
  */
 #ifndef DRIVER_CORE_DRAIN_H
 #define DRIVER_CORE_DRAIN_H

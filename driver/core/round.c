@@ -11,8 +11,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define BARREN_DELAY_US     (100 * TIME_MS) /* after the second round in a row without training, */
-#define BARREN_DELAY_US_MAX (10 * TIME_S)   /* doubled each time, up to this */
+/*
+ * The first round after one in which nobody trained begins at once: a death in the middle of a
+ * recovery is common. From the second on the cause is likely to be still there, and each try costs
+ * every survivor its connections; so they wait, twice as long each time.
+ */
+#define BARREN_DELAY_US     (100 * TIME_MS)
+#define BARREN_DELAY_US_MAX (10 * TIME_S)
 
 void round_release(struct round *round)
 {

@@ -49,7 +49,7 @@ struct core {
     uint64_t term;
     uint64_t incarnations; /* the highest that was given */
     uint64_t rounds;       /* the highest number that was told */
-    uint64_t stamps;
+    uint64_t stamps;       /* of things told to all */
 
     struct VEC(struct core_host *) hosts; /* in no order */
     struct names hosts_by_name;
@@ -67,18 +67,18 @@ struct core {
     struct round current, next;
     struct round last; /* the one before: some of it may not be past the agreed check yet */
     bool holder_missing;
-    uint64_t floor;
-    uint32_t resets;
+    uint64_t floor;         /* no round may resume from an older commit: this one was trained on */
+    uint32_t resets;        /* rounds after the first */
     uint32_t barren;        /* rounds in a row in which nobody trained */
     uint32_t prepare_tries; /* in a row that came to nothing */
     bool membership_closed; /* somebody had finished before this driver began */
     bool gate_open;         /* np slots have been there */
     bool anyone_joined;
-    uint64_t boot_failures;
+    uint64_t boot_failures; /* before anyone had joined */
     uint64_t boot_failures_in_a_row;
     uint64_t failed_alone; /* rounds in which every member failed, of one member each */
-    uint64_t done_seats;
-    size_t kept_told; /* members that have to go and stay, when that was last said */
+    uint64_t done_seats;   /* in which a command has ended with 0 */
+    size_t kept_told;      /* members that have to go and stay, when that was last said */
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
     bool manifest_known;
     uint64_t manifest_digest;

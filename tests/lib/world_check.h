@@ -1,6 +1,20 @@
 /*
  * world_check.h: what must be true of every world, judged by the world's own truth and by what is
- * durable, never by what a core says of itself.
+ * durable, never by what a core says of itself. A violation names its number:
+ *
+ *     1  all members of a round know the same members; one round at a time makes steps
+ *     2  survivors keep the order of their ranks
+ *     3  min_np to max_np members, np in the first round
+ *     4  launches only where it is listed, connected, not draining, not barred, free; never twice
+ *     5  a round resumes from the highest commit of its members, named with all its holders
+ *     6  durable before visible; no term, round or incarnation is used twice
+ *     7  members at the same step have the same history; who has finished made every step
+ *     8  a failure is charged once, to the incarnation that failed, and never to one that had to go
+ *     9  every process ends, and is recorded
+ *    10  once the faults stop, the job finishes, or ends with a reason that holds
+ *    11  a step makes a bounded number of actions
+ *    12  what a core shows of itself is so
+ *    13  whoever can be reached is told of a round, and of its end
  */
 #ifndef TESTS_LIB_WORLD_CHECK_H
 #define TESTS_LIB_WORLD_CHECK_H

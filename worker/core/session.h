@@ -42,8 +42,9 @@ enum session_state {
     SESSION_STATE_COUNT
 };
 
-struct session; /* session_create: after the greeting, with what the agent's welcome said */
+struct session;
 
+/* After the greeting, with what the agent's welcome said. */
 struct session *session_create(uint64_t incarnation, const struct msg_welcome_worker *welcome,
                                int64_t now_us, struct trace *trace) MUST_CHECK;
 void session_free(struct session *session);
