@@ -14,6 +14,18 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Told to end, it has ended whoever it was told to start since. */
+static void end_with_agent(struct core *core, struct core_host *host)
+{
+    const struct ending gone = { .ended = ENDED_SILENT,
+                                 .text = "its agent was told to end, and has",
+                                 .excused = true };
+
+    for (uint32_t slot = 0; slot < host->seat_count; slot++)
+        if (host->seats[slot].worker)
+            loss_ended(core, host->seats[slot].worker, &gone);
+}
+
 void agents_on_closed(struct core *core, uint32_t peer, const char *why)
 {
     struct core_host *host = roster_peer(core, peer);
@@ -27,6 +39,8 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
         host->agent = AGENT_NONE;
         host->ending = false;
         core->look_at_seats = true; /* it may be listed again by now */
+        if (job_state(core) < JOB_STOPPING)
+            end_with_agent(core, host);
     } else {
         CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
         if (host->listed || host->taken)

@@ -302,6 +302,8 @@ void change_on_at(struct core *core, struct worker *worker, const struct msg *ms
 {
     struct round *round = &core->current;
 
+    if (msg->u.at.check == UINT64_MAX)
+        return; /* there is none after it */
     if (job_state(core) != JOB_PENDING || msg->round != round->number ||
         msg->u.at.next != core->next.number || worker_state(worker) != WORKER_MEMBER || worker->at)
         return;

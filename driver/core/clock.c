@@ -92,7 +92,7 @@ void clock_expire(struct core *core)
 void clock_forgive(struct core *core, int64_t since_us)
 {
     for (size_t i = 0; i < core->hosts.count; i++)
-        core->hosts.items[i]->heard_us += since_us;
+        core->hosts.items[i]->heard_us = time_add(core->hosts.items[i]->heard_us, since_us);
 }
 
 /* Every slot that is offered is barred until somebody clears it, and nobody is left. */
@@ -163,6 +163,8 @@ void clock_judge_shortage(struct core *core)
     }
     if (core->short_since_us != TIME_NEVER) {
         core->short_left_us -= core->now_us - core->short_since_us;
+        if (core->short_left_us < 0)
+            core->short_left_us = 0; /* the step came late */
         core->short_since_us = core->now_us;
     }
     if (job_state(core) == JOB_RUNNING)

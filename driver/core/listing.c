@@ -26,16 +26,21 @@ static void discover_again(struct core *core)
     clock_want(core, core->next_discovery_us);
 }
 
+static void end_drains(struct core *core, struct core_host *host)
+{
+    drain_end(core, host, EVENT_WHOLE_HOST);
+    for (uint32_t slot = 0; slot < host->seat_count; slot++)
+        drain_end(core, host, slot);
+}
+
 /* A host that is no longer listed offers nothing. Should it come back it is a new one. */
 static void unlist(struct core *core, struct core_host *host)
 {
     host->listed = false;
     host->slots = 0;
-    drain_end(core, host, EVENT_WHOLE_HOST);
-    for (uint32_t slot = 0; slot < host->seat_count; slot++) {
-        drain_end(core, host, slot);
+    end_drains(core, host);
+    for (uint32_t slot = 0; slot < host->seat_count; slot++)
         host->seats[slot].done = false;
-    }
 }
 
 static size_t count_done(const struct core_host *host)
@@ -59,6 +64,8 @@ static bool list(struct core *core)
 
         if (!host || !roster_seats(core, host, slots))
             return false;
+        if (!host->listed && core->discovered)
+            end_drains(core, host); /* of notices that came after it was gone */
         host->listed = true;
         host->slots = slots;
         host->place = (uint32_t)i;
@@ -141,12 +148,10 @@ static bool take_over(struct core *core, const struct hosts *hosts, struct diff 
     if (!diff->kinds && core->discovered)
         return true;
     trace_change(core, hosts, diff);
-    for (size_t i = 0; i < core->listing.count; i++) {
-        struct core_host *host = roster_find_host(core, core->listing.items[i].name);
-
-        if (host && host->listed && !hosts_find(hosts, host->name))
-            unlist(core, host);
-    }
+    /* Others too, which the journal alone knows of: what it says of their drains is over. */
+    for (size_t i = 0; i < core->hosts.count; i++)
+        if (!hosts_find(hosts, core->hosts.items[i]->name))
+            unlist(core, core->hosts.items[i]);
     tell_news(core, diff);
     if (order_update(&core->listing, hosts, &core->listing) || !list(core))
         return false;

@@ -236,7 +236,8 @@ static void start_hosts(struct core *core)
         /* It may take an ssh to tell it where we are, so it has as long as one that is started. */
         host->heard_us = core->now_us;
         if (core->config.agent_start_us > core->config.lease_us)
-            host->heard_us += core->config.agent_start_us - core->config.lease_us;
+            host->heard_us =
+                time_add(core->now_us, core->config.agent_start_us - core->config.lease_us);
         tell_start_agent(core, host);
     }
 }
@@ -263,6 +264,7 @@ static bool start_members(struct core *core)
             continue;
         roster_restore(core, worker, WORKER_LEAVING);
         worker->tied = core->current.cause == CAUSE_SWITCH;
+        clock_limit(core, worker, core->config.stall_us, "it was to leave and did not");
     }
     return whole;
 }
@@ -314,6 +316,10 @@ void replay_start(struct core *core)
         return;
     }
     sm_move(&core->sm, core->current.number ? JOB_RUNNING : JOB_GATHERING, core->now_us, "");
+    if (core->current.number) { /* ENTERED is said again */
+        core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
+        clock_want(core, core->enter_deadline_us);
+    }
     if (!whole)
         round_revoke(core, NULL, "a member has ended under an earlier driver");
 }

@@ -441,7 +441,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
 {
     struct round *round = &core->current;
 
-    if (msg->round != round->number || worker->rank == RANK_NONE || worker->entered)
+    if (msg->round != round->number || !round_has(round, worker) || worker->entered)
         return;
     worker->entered = true;
     seat_note_commit(&worker->host->seats[worker->slot], round->commit);

@@ -30,6 +30,7 @@ void core_view_release(struct core_view *view)
 }
 
 /* "" when memory is out: the arena remembers. */
+PRINTF_LIKE(2, 3)
 static const char *text(struct arena *memory, const char *format, ...)
 {
     char line[512];

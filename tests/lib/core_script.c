@@ -391,7 +391,7 @@ static const struct {
     }
     COUNT(np),       COUNT(min_np), COUNT(max_np),    COUNT(reset_limit),    TIME(beat),
     TIME(lease),     TIME(gather),  TIME(prepare),    TIME(elastic_timeout), TIME(start_timeout),
-    TIME(discovery), TIME(stall),   TIME(kill_grace), TIME(driver_grace),
+    TIME(discovery), TIME(stall),   TIME(kill_grace), TIME(driver_grace),    TIME(agent_start),
 };
 
 static int do_config(struct words *words)

@@ -288,7 +288,18 @@ TAPE_CASE(a_seat_that_is_wanted_again_gets_another_worker,
                        "    | record NUMBER 3\n"
                        "    | a,b < PREPARE 3 after 2: 1,2,3,5\n")
 
-TESTS(CASE(a_new_host_joins_without_losing_a_step), CASE(nothing_begins_before_all_have_entered),
+TAPE_CASE(a_check_without_a_next_one_is_none, TAPE_RUNNING "hosts a:2,b:1\n"
+                                                           "prepared 1-3\n"
+                                                           "at 1-3 4\n"
+                                                           "at 4 18446744073709551615 |\n")
+
+TAPE_CASE(who_has_left_does_not_enter, TAPE_LAUNCHED "ready 1-4\n"
+                                                     "left 4\n"
+                                                     "recovering 1-3\n"
+                                                     "entered 4 |\n")
+
+TESTS(CASE(a_check_without_a_next_one_is_none), CASE(who_has_left_does_not_enter),
+      CASE(a_new_host_joins_without_losing_a_step), CASE(nothing_begins_before_all_have_entered),
       CASE(no_round_when_it_would_be_the_same), CASE(hosts_beyond_max_np_disturb_nobody),
       CASE(more_hosts_are_news), CASE(survivors_keep_low_ranks),
       CASE(a_leaver_that_min_np_needs_stays), CASE(all_hosts_are_replaced_at_once),

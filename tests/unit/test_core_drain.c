@@ -102,6 +102,34 @@ TAPE_CASE(a_host_that_comes_back_is_new,
           "    | b there: #2 in 0 member 1*, of 1\n"
           "    | a there: #1 in 0 member 0*, of 1\n")
 
+/* The list was faster than the notice. */
+TAPE_CASE(a_notice_of_a_host_that_is_not_listed_ends_with_it,
+          TAPE_RUNNING "hosts a:2\n"
+                       "notice b 20s | record DRAIN b until 22s\n"
+                       "prepared 1,2\n"
+                       "at 1-4 3\n"
+                       "left 3,4\n"
+                       "exited 3,4\n"
+                       "entered 1,2\n"
+                       "closed b | ! b: its agent is done\n"
+                       "wait 1m |\n"
+                       "hosts a:2,b:2 | a < HOSTS_UPDATED 2 +1 -0\n"
+                       "    | record DRAIN b ends\n"
+                       "    | start b\n")
+
+/* Somebody may have been launched there since it was told to end. */
+TAPE_CASE(a_host_that_comes_back_while_its_agent_ends,
+          TAPE_RUNNING "hosts a:2\n"
+                       "prepared 1,2\n"
+                       "at 1-4 3\n"
+                       "left 3,4\n"
+                       "exited 3,4\n"
+                       "entered 1,2\n"
+                       "hosts a:2,b:2\n"
+                       "closed b | record ENDED 5 silent\n"
+                       "    | record ENDED 6 silent\n"
+                       "    | start b\n")
+
 TAPE_CASE(a_host_without_slots_offers_nothing,
           "config np=1 min_np=1\n"
           "start\n"
@@ -264,9 +292,10 @@ TESTS(CASE(a_drained_slot_is_left_in_order), CASE(a_drained_host_is_not_launched
       CASE(a_drain_without_a_deadline_waits), CASE(a_preemption_notice_drains_the_host),
       CASE(a_seat_that_is_not_there_cannot_be_drained),
       CASE(a_drain_that_is_taken_back_ends_the_leaving), CASE(fewer_slots_are_a_leave),
-      CASE(a_host_that_comes_back_is_new), CASE(a_host_without_slots_offers_nothing),
-      CASE(a_worker_that_boots_is_not_waited_for), CASE(why_hosts_are_not_used),
-      CASE(what_is_waited_for_at_the_end), CASE(a_drained_slot_is_named),
-      CASE(hosts_that_nobody_knows_any_more_are_forgotten),
+      CASE(a_host_that_comes_back_is_new), CASE(a_host_that_comes_back_while_its_agent_ends),
+      CASE(a_notice_of_a_host_that_is_not_listed_ends_with_it),
+      CASE(a_host_without_slots_offers_nothing), CASE(a_worker_that_boots_is_not_waited_for),
+      CASE(why_hosts_are_not_used), CASE(what_is_waited_for_at_the_end),
+      CASE(a_drained_slot_is_named), CASE(hosts_that_nobody_knows_any_more_are_forgotten),
       CASE(a_dead_host_that_is_dropped_is_forgotten),
       CASE(a_host_that_was_taken_away_is_not_dialled), CASE(all_hosts_are_drained))

@@ -162,6 +162,28 @@ TAPE_CASE(a_host_that_dies_while_the_job_stops_is_not_charged,
                        "    | record ENDED 4 silent\n"
                        "    | exit 2: stopped by me\n")
 
+TAPE_CASE(an_idle_host_that_dies_while_the_job_stops_is_not_waited_for,
+          "config kill_grace=1h\n"
+          "start\n"
+          "hosts a:1,b:1\n"
+          "hello a\nhello b\n"
+          "stop me\n"
+          "silent b\n"
+          "closed a\n"
+          "wait 11s | close b: silent for longer than the lease\n"
+          "    | exit 2: stopped by me\n")
+
+/* Seen by the sanitizer: the time that was left does not fall below none. */
+TAPE_CASE(a_job_that_is_short_while_its_driver_sleeps, "config np=2 elastic_timeout=10s\n"
+                                                       "start\n"
+                                                       "hosts a:1\n"
+                                                       "hello a\n"
+                                                       "jump 1m\n"
+                                                       "state stopping\n"
+                                                       "wait 30s | exit 1: only 0 of 2 workers for "
+                                                       "longer than --elastic-timeout; see why "
+                                                       "hosts are not used\n")
+
 TAPE_CASE(a_finished_worker_that_is_drained_does_not_fail_the_job,
           TAPE_RUNNING "finished 1-4\n"
                        "notice b 5s\n"
@@ -198,5 +220,7 @@ TESTS(CASE(a_job_ends_well), CASE(who_is_inside_when_a_member_dies_is_dismissed)
       CASE(a_dismissal_that_was_lost_is_said_again), CASE(a_joiner_that_comes_back_is_dismissed),
       CASE(an_operator_ends_the_job), CASE(agents_that_do_not_end_are_not_waited_for),
       CASE(a_host_that_dies_while_the_job_stops_is_not_charged),
+      CASE(an_idle_host_that_dies_while_the_job_stops_is_not_waited_for),
+      CASE(a_job_that_is_short_while_its_driver_sleeps),
       CASE(a_finished_worker_that_is_drained_does_not_fail_the_job),
       CASE(a_host_that_dies_after_the_end_is_mentioned))

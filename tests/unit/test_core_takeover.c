@@ -234,6 +234,52 @@ TAPE_CASE(drains_and_bars_outlive_the_driver,
           "    | record ENDED 2 sig9\n"
           "    | a < KILL 2 in 0s: its time to leave is over\n")
 
+/* Or the driver after the next would drain it again, should it have come back by then. */
+TAPE_CASE(a_drain_of_a_host_that_is_gone_ends, TAPE_RUNNING "drain b 10s\n"
+                                                            "prepared 1,2\n"
+                                                            "at 1-4 3\n"
+                                                            "left 3,4\n"
+                                                            "exited 3,4\n"
+                                                            "entered 1,2\n"
+                                                            "kill\n"
+                                                            "start\n"
+                                                            "hello a #1:0 #2:1\n"
+                                                            "entered 1,2\n"
+                                                            "hosts a:2 | record DRAIN b ends\n")
+
+TAPE_CASE(a_leaver_that_hangs_is_killed_by_the_successor,
+          "config stall=20s\n" TAPE_RUNNING "hosts a:2,b:1\n"
+          "prepared 1-3\n"
+          "at 1-4 3\n"
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #2:1\n"
+          "hello b #3:0 #4:1\n"
+          "entered 1-3\n"
+          "hosts a:2,b:1\n"
+          "wait 20s | record ENDED 4 sig9\n"
+          "    | b < KILL 4 in 5s: it was to leave "
+          "and did not\n")
+
+TAPE_CASE(who_does_not_begin_to_train_is_not_waited_for_for_ever,
+          "config stall=20s\n" TAPE_LAUNCHED "ready 1-4\n"
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #2:1\n"
+          "hello b #3:0 #4:1\n"
+          "entered 1-3\n"
+          "hosts a:2,b:2\n"
+          "wait 20s | a,b < REVOKE 1: not everybody began to train in time\n")
+
+TAPE_CASE(agents_that_may_take_for_ever_are_not_dead_at_once,
+          "config agent_start=never\n" TAPE_RUNNING "wait 1m\n"
+          "kill\n"
+          "start\n"
+          "wait 1m |\n"
+          "jump 1m |\n"
+          "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+          "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n")
+
 /* Only the first manifest counts, also for the successor. */
 TAPE_CASE(a_refused_manifest_is_not_handed_on,
           "config np=2 min_np=1\n"
@@ -337,6 +383,10 @@ TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(every_record_may_be_ther
       CASE(a_death_after_the_first_finished_dismisses_the_others),
       CASE(a_late_failure_is_not_forgotten), CASE(a_job_that_was_over_stays_over),
       CASE(an_empty_job_that_was_over_ends_at_once), CASE(drains_and_bars_outlive_the_driver),
+      CASE(a_drain_of_a_host_that_is_gone_ends),
+      CASE(a_leaver_that_hangs_is_killed_by_the_successor),
+      CASE(who_does_not_begin_to_train_is_not_waited_for_for_ever),
+      CASE(agents_that_may_take_for_ever_are_not_dead_at_once),
       CASE(a_refused_manifest_is_not_handed_on), CASE(commands_that_have_ended_stay_ended),
       CASE(a_lower_max_np_sends_nobody_away), CASE(old_hosts_keep_their_order),
       CASE(who_waits_for_a_round_that_will_not_come_is_dismissed),
