@@ -3,6 +3,7 @@
 #include "driver/core/change.h"
 #include "driver/core/clock.h"
 #include "driver/core/drain.h"
+#include "driver/core/elect.h"
 #include "driver/core/finish.h"
 #include "driver/core/hello.h"
 #include "driver/core/loss.h"
@@ -194,7 +195,8 @@ static void on_exited(struct core *core, struct core_host *host, const struct ms
     if (!worker) {
         tell_forget(core, host, msg->incarnation);
     } else if (worker->host == host && ending.ended != ENDED_NOT) {
-        seat_note_commit(&host->seats[worker->slot], msg->u.exited.commit);
+        if (elect_believes(core, msg->u.exited.commit))
+            seat_note_commit(&host->seats[worker->slot], msg->u.exited.commit);
         loss_ended(core, worker, &ending);
     }
 }
@@ -226,6 +228,15 @@ static void on_beat(struct core_host *host, const struct msg *msg)
         host->sequence_heard = msg->u.beat.sequence;
 }
 
+/* Said twice it changes nothing; the time that it takes to get here is not news. */
+static void on_notice(struct core *core, struct core_host *host, const struct msg_notice *notice)
+{
+    int64_t until_us = time_add(core->now_us, notice->left_us);
+
+    if (!host->draining || time_add(until_us, core->config.beat_us) < host->drain_us)
+        drain_begin(core, host, EVENT_WHOLE_HOST, notice->left_us, notice->source);
+}
+
 static void on_worker_msg(struct core *core, struct worker *worker, const struct msg *msg)
 {
     switch (msg->type) {
@@ -252,10 +263,7 @@ static void on_msg(struct core *core, struct core_host *host, const struct msg *
     switch (msg->type) {
     case MSG_BEAT: on_beat(host, msg); return;
     case MSG_EXITED: on_exited(core, host, msg); return;
-    case MSG_NOTICE:
-        if (!host->draining)
-            drain_begin(core, host, EVENT_WHOLE_HOST, msg->u.notice.left_us, msg->u.notice.source);
-        return;
+    case MSG_NOTICE: on_notice(core, host, &msg->u.notice); return;
     default: break;
     }
     if (worker && worker->host == host)

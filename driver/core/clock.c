@@ -117,8 +117,24 @@ static bool is_hopeless(const struct core *core)
     return any;
 }
 
+#define ROUNDS_IN_VAIN 5
+
+static bool all_train(const struct core *core)
+{
+    return job_state(core) >= JOB_RUNNING && job_state(core) <= JOB_PENDING &&
+           core->current.entered == core->current.members.count;
+}
+
+/* One round after the other comes to nothing: there are workers enough, and they cannot train. */
+static bool is_in_vain(const struct core *core)
+{
+    return core->barren >= ROUNDS_IN_VAIN && !all_train(core) && job_state(core) <= JOB_RECOVERING;
+}
+
 static bool is_short(const struct core *core)
 {
+    if (is_in_vain(core))
+        return true;
     if (job_state(core) == JOB_GATHERING)
         return core->staying < core->config.np;
     return job_state(core) == JOB_RECOVERING && !core->count[WORKER_REVOKED] &&
@@ -133,6 +149,12 @@ static const char *shortage(struct core *core)
                          " is gone, and none came back within --elastic-timeout: the training "
                          "state is lost",
                          core->floor >> 32, (uint32_t)core->floor);
+    if (is_in_vain(core))
+        return tell_text(core,
+                         "%" PRIu32 " rounds in a row have come to nothing for longer than "
+                         "--elastic-timeout; can the workers reach each other?%s%s",
+                         core->barren, *core->first_failure ? " first failure: " : "",
+                         core->first_failure);
     return tell_text(core,
                      "only %zu of %" PRIu32 " workers for longer than --elastic-timeout%s%s; %s",
                      core->staying, core->current.number ? core->config.min_np : core->config.np,
@@ -145,7 +167,10 @@ static void trace_shortage(struct core *core)
 {
     char text[TIME_TEXT_MAX];
 
-    if (job_state(core) == JOB_RECOVERING && !core->holder_missing)
+    if (is_in_vain(core))
+        CORE_TRACE(core, "%" PRIu32 " rounds in a row came to nothing; the job fails in %s",
+                   core->barren, time_format(core->short_left_us, text));
+    else if (job_state(core) == JOB_RECOVERING && !core->holder_missing)
         CORE_TRACE(core, "waiting for workers: %zu of --min-np %" PRIu32 "; the job fails in %s",
                    core->staying + core->going, core->config.min_np,
                    time_format(core->short_left_us, text));
@@ -167,7 +192,7 @@ void clock_judge_shortage(struct core *core)
             core->short_left_us = 0; /* the step came late */
         core->short_since_us = core->now_us;
     }
-    if (job_state(core) == JOB_RUNNING)
+    if (all_train(core))
         core->short_left_us = core->config.elastic_timeout_us;
     if (!now_short) {
         core->short_since_us = TIME_NEVER;

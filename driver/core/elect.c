@@ -1,15 +1,24 @@
 #include "driver/core/elect.h"
 
 #include "driver/core/roster.h"
+#include "proto/commit.h"
 
-void elect_note(struct worker *worker, const struct msg_held_list *held)
+/* Of a round that there has not been yet: a damaged snapshot, or an agent that makes things up. */
+bool elect_believes(const struct core *core, uint64_t commit)
+{
+    return COMMIT_ROUND_OF(commit) <= core->rounds;
+}
+
+void elect_note(const struct core *core, struct worker *worker, const struct msg_held_list *held)
 {
     ASSERT(held->count <= LIMIT_COMMITS_HELD);
+    worker->held_count = 0;
     for (size_t i = 0; i < held->count; i++) {
-        worker->held[i] = held->items[i];
+        if (!elect_believes(core, held->items[i].commit))
+            continue;
+        worker->held[worker->held_count++] = held->items[i];
         seat_note_commit(&worker->host->seats[worker->slot], held->items[i].commit);
     }
-    worker->held_count = held->count;
 }
 
 static const struct msg_held *find(const struct worker *worker, uint64_t commit)

@@ -20,6 +20,9 @@ struct election elect(const struct core *core, const struct round *round);
 void elect_holders(struct core *core, struct round *round, const struct election *election);
 
 /* Takes over what the worker says it holds. */
-void elect_note(struct worker *worker, const struct msg_held_list *held);
+void elect_note(const struct core *core, struct worker *worker, const struct msg_held_list *held);
+
+/* False for a commit that cannot have been made in this job. */
+bool elect_believes(const struct core *core, uint64_t commit);
 
 #endif

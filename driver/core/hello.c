@@ -2,6 +2,7 @@
 
 #include "driver/core/agents.h"
 #include "driver/core/clock.h"
+#include "driver/core/elect.h"
 #include "driver/core/finish.h"
 #include "driver/core/loss.h"
 #include "driver/core/roster.h"
@@ -148,7 +149,7 @@ static void note_kept(struct core *core, struct core_host *host,
     for (size_t i = 0; i < hello->kept.count; i++) {
         const struct msg_kept *kept = &hello->kept.items[i];
 
-        if (roster_seats(core, host, kept->slot + 1))
+        if (elect_believes(core, kept->commit) && roster_seats(core, host, kept->slot + 1))
             host->seats[kept->slot].commit = kept->commit;
     }
 }

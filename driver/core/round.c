@@ -428,7 +428,7 @@ void round_on_recovering(struct core *core, struct worker *worker, const struct 
     }
     if (!is_current || (state != WORKER_REVOKED && state != WORKER_RECOVERED))
         return;
-    elect_note(worker, &msg->u.recovering.held);
+    elect_note(core, worker, &msg->u.recovering.held);
     if (state == WORKER_REVOKED) {
         roster_move(core, worker, WORKER_RECOVERED);
         CORE_TRACE(core, "%s has recovered (%zu of %zu)", worker_name(worker, name),
@@ -453,6 +453,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     if (round->entered < round->members.count || round->revoked)
         return;
     core->enter_deadline_us = TIME_NEVER;
+    core->barren = 0;
     untie(core);
     core->look_at_rounds = core->look_at_seats = true;
     CORE_TRACE(core, "round %" PRIu64 ": all %zu train", round->number, round->members.count);

@@ -387,7 +387,7 @@ void seats_on_ready(struct core *core, struct worker *worker, const struct msg *
     }
     worker->joined = true;
     core->boot_failures_in_a_row = 0;
-    elect_note(worker, &msg->u.ready.held);
+    elect_note(core, worker, &msg->u.ready.held);
     roster_move(core, worker, WORKER_READY);
     if (!core->anyone_joined)
         seats_first_joined(core);

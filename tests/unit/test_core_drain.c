@@ -70,7 +70,9 @@ TAPE_CASE(a_preemption_notice_drains_the_host,
           TAPE_RUNNING "notice b 30s | record DRAIN b until 31s\n"
                        "    | record NUMBER 2\n"
                        "    | a,b < PREPARE 2 after 1: 1,2\n"
-                       "notice b 20s |\n")
+                       "notice b 30s |\n"
+                       "notice b 20s | record DRAIN b until 21s\n"
+                       "notice b 40s |\n")
 
 TAPE_CASE(a_seat_that_is_not_there_cannot_be_drained,
           TAPE_RUNNING "drain c 5s | reply HVD_E_NOTFOUND: c: no such host or slot in this job\n"
@@ -117,7 +119,7 @@ TAPE_CASE(a_notice_of_a_host_that_is_not_listed_ends_with_it,
                        "    | record DRAIN b ends\n"
                        "    | start b\n")
 
-/* Somebody may have been launched there since it was told to end. */
+/* Nothing is launched by the one that was told to end, but by the next. */
 TAPE_CASE(a_host_that_comes_back_while_its_agent_ends,
           TAPE_RUNNING "hosts a:2\n"
                        "prepared 1,2\n"
@@ -126,9 +128,7 @@ TAPE_CASE(a_host_that_comes_back_while_its_agent_ends,
                        "exited 3,4\n"
                        "entered 1,2\n"
                        "hosts a:2,b:2\n"
-                       "closed b | record ENDED 5 silent\n"
-                       "    | record ENDED 6 silent\n"
-                       "    | start b\n")
+                       "closed b | start b\n")
 
 TAPE_CASE(a_host_without_slots_offers_nothing,
           "config np=1 min_np=1\n"

@@ -165,6 +165,35 @@ TAPE_CASE(rounds_that_come_to_nothing_wait_longer_and_longer,
           "wait 100ms | record ROUND 4 recovery after 3 from 4.0 of 1: 1\n"
           "    | a < ROUND 4 recovery after 3 from 4.0 of 1: 1\n")
 
+/* With workers enough and no way between them, the job does not go on trying for ever. */
+TAPE_CASE(rounds_in_vain_end_the_job,
+          "config np=1 min_np=1 max_np=1 elastic_timeout=20s\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "ready 1\n"
+          "recovering 1\n"
+          "recovering 1\n"
+          "wait 100ms\n"
+          "recovering 1\n"
+          "wait 200ms\n"
+          "recovering 1\n"
+          "wait 400ms\n"
+          "recovering 1 | ! 5 rounds in a row came to nothing; the job fails in 20s\n"
+          "wait 5s\n"
+          "recovering 1\n"
+          "wait 9s\n"
+          "wait 6s | ! the job is over (1): 6 rounds in a row have come to nothing for longer than "
+          "--elastic-timeout; can the workers reach each other?\n")
+
+/* It is damaged, or made up: no such round has been. */
+TAPE_CASE(a_commit_of_a_round_to_come_is_not_believed, TAPE_RUNNING
+          "exited 3 sig9\n"
+          "recovering 1 held=1.4\n"
+          "recovering 2 held=9.0,1.4\n"
+          "recovering 4 held=1.4 | record ROUND 2 recovery after 1 from 1.4 of 1,2,4: 1,2,4\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.4 of 1,2,4: 1,2,4\n")
+
 /* A change that came to nothing makes the next change wait, never a recovery. */
 TAPE_CASE(a_recovery_does_not_wait_for_a_failed_change,
           "config np=4 min_np=1\n" TAPE_RUNNING "hosts a:2,b:2,c:1\n"
@@ -306,7 +335,8 @@ TESTS(CASE(a_death_revokes_and_the_survivors_go_on),
       CASE(collectives_that_fail_by_themselves_revoke_the_round),
       CASE(a_recovering_of_another_round_is_stale),
       CASE(who_does_not_stop_for_the_recovery_is_killed),
-      CASE(rounds_that_come_to_nothing_wait_longer_and_longer),
+      CASE(rounds_that_come_to_nothing_wait_longer_and_longer), CASE(rounds_in_vain_end_the_job),
+      CASE(a_commit_of_a_round_to_come_is_not_believed),
       CASE(a_recovery_does_not_wait_for_a_failed_change), CASE(too_few_survivors_wait_for_others),
       CASE(who_has_to_go_is_taken_along_and_leaves_afterwards), CASE(the_reset_limit_ends_the_job),
       CASE(when_all_fail_by_themselves_the_job_fails),
