@@ -16,7 +16,7 @@
  *         world_when(w, "round 2", 5 * TIME_MS, list_host("c", 2));
  *         world_train(w, 100);
  *         world_run(w);
- *         world_expect_rounds(w, "4 3 4");
+ *         world_expect_rounds(w, "4 3 5");
  *         world_expect_exit(w, 0);
  *     }
  *     STORIES(STORY(a_worker_dies, "one is killed; ..."))        see tests/stories/story.h

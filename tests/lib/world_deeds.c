@@ -461,7 +461,7 @@ const char *deed_wrong(const struct world *world, const struct world_deed *deed)
     if (!host && (*deed->host || target == TO_WORKER || target == TO_HOST || target == TO_LIST))
         return "there is no such host";
     if (target == TO_WORKER && deed->slot >= host->most_slots)
-        return "the host never had such a slot";
+        return "discovery never listed such a slot there";
     if (deed->kind == DEED_LIST_HOST && deed->slot > WORLD_SLOTS_MAX)
         return "a host cannot have so many slots";
     return NULL;

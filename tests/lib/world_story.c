@@ -15,8 +15,9 @@ static void on_deed(struct world *world, struct world_event *event)
     const char *wrong = deed_wrong(world, &when->deed);
 
     if (world->told && wrong)
-        world_violate(world, "expected", "that \"%s\" can be done to \"%s\", slot %d: %s",
-                      deed_name(when->deed.kind), when->deed.host, (int)when->deed.slot, wrong);
+        world_violate(world, "expected", "that \"%s\" can be done to %s; %s",
+                      deed_name(when->deed.kind), *when->deed.host ? when->deed.host : "nobody",
+                      wrong);
     world_do(world, &when->deed);
 }
 
