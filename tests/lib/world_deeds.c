@@ -430,22 +430,34 @@ static void say(struct world *world, const struct world_host *host, const struct
         world_mark(world, "%s%s%s", deed_name(deed->kind), host ? " " : "", deed->host);
 }
 
+static void do_to_place(struct world *world, struct world_host *host, const struct world_deed *deed,
+                        enum target target)
+{
+    if (target == TO_WORKER)
+        do_to_worker(world, host, deed);
+    else if (target == TO_HOST)
+        do_to_host(world, host, deed);
+    else if (deed->kind == DEED_LIST_HOST)
+        list(world, host, deed->slot);
+    else
+        unlist(world, host);
+}
+
 void world_do(struct world *world, const struct world_deed *deed)
 {
     struct world_host *host = *deed->host ? world_find_host(world, deed->host) : NULL;
+    enum target target = target_of(deed->kind);
 
     world->stats.faults[deed->kind]++;
     say(world, host, deed);
     if (*deed->host && !host)
         return;
-    switch (target_of(deed->kind)) {
-    case TO_WORKER: do_to_worker(world, host, deed); break;
-    case TO_HOST: do_to_host(world, host, deed); break;
+    switch (target) {
+    case TO_WORKER:
+    case TO_HOST:
     case TO_LIST:
-        if (deed->kind == DEED_LIST_HOST)
-            list(world, host, deed->slot);
-        else
-            unlist(world, host);
+        if (host)
+            do_to_place(world, host, deed, target);
         break;
     case TO_DISCOVERY: do_to_discovery(world, deed); break;
     case TO_OPERATOR: do_as_operator(world, deed); break;
