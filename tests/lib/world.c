@@ -135,6 +135,7 @@ void world_host(struct world *world, const char *name, uint32_t slots)
     world->slots[world->hosts.count] = slots;
     snprintf(host->name, sizeof(host->name), "%s", name);
     host->up = true;
+    host->most_slots = slots;
     host->trouble_us = -1;
     *WORLD_PUSH(&world->hosts) = host;
     if (slots)
@@ -237,6 +238,8 @@ void world_run(struct world *world)
         hangs(world);
     if (!world->check.violated)
         check_end(world);
+    if (!world->check.violated)
+        world_whens_end(world);
 }
 
 /* ---- the outcome ---------------------------------------------------------------------------- */

@@ -10,11 +10,13 @@
  *     {
  *         world_host(w, "a", 2);
  *         world_host(w, "b", 2);
+ *         world_host(w, "c", 0);                    there, and not listed yet
+ *         world_np(w, 4, 2, 6);
  *         world_at(w, 9 * TIME_S, kill_worker("a", 1));
  *         world_when(w, "round 2", 5 * TIME_MS, list_host("c", 2));
  *         world_train(w, 100);
  *         world_run(w);
- *         world_expect_rounds(w, "4 3 4");
+ *         world_expect_rounds(w, "4 3 5");
  *         world_expect_exit(w, 0);
  *     }
  *     STORIES(STORY(a_worker_dies, "one is killed; ..."))        see tests/stories/story.h
@@ -54,7 +56,7 @@ struct world_shape {
     uint64_t torture; /* the k-th allocation within a step fails; 0: none */
 };
 
-/* What has happened, for summaries. */
+/* What has happened, for summaries, which add all of it up: uint64_t only. */
 struct world_stats {
     uint64_t faults[DEED_COUNT];
     uint64_t rounds, recoveries, launches, steps, commits, drivers, worst_actions;
@@ -82,7 +84,8 @@ void world_train(struct world *world, uint64_t steps); /* the length of the trai
 
 void world_at(struct world *world, int64_t at_us, struct world_deed deed);
 
-/* As soon as a line of the driver's trace or of the script has this part, and once only. */
+/* As soon as a line of the driver's trace or of the script has this part, and once only. In a story
+ * it must be said before the end, and every deed's host and slot must be there. */
 void world_when(struct world *world, const char *part, int64_t after_us, struct world_deed deed);
 
 /* Until the job is over and everything has ended, or a violation; then everything is judged. */

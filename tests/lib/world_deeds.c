@@ -1,5 +1,6 @@
 #include "tests/lib/world_deeds.h"
 
+#include "base/panic.h"
 #include "tests/lib/world_state.h"
 
 #include <stdio.h>
@@ -13,6 +14,49 @@ const char *deed_name(enum world_deed_kind kind)
     };
 
     return names[kind];
+}
+
+/* Who or what a deed is done to. Every kind is listed, so that the compiler asks for a new one. */
+enum target { TO_WORKER, TO_HOST, TO_LIST, TO_DISCOVERY, TO_OPERATOR, TO_DRIVER };
+
+static enum target target_of(enum world_deed_kind kind)
+{
+    switch (kind) {
+    case DEED_KILL_WORKER:
+    case DEED_FREEZE_WORKER:
+    case DEED_THAW_WORKER:
+    case DEED_EXIT_WORKER:
+    case DEED_STUCK_WORKER:
+    case DEED_STALL_WORKER: return TO_WORKER;
+    case DEED_BOOT_NEXT:
+    case DEED_SPAWN_FAILS:
+    case DEED_KILL_AGENT:
+    case DEED_FREEZE_AGENT:
+    case DEED_THAW_AGENT:
+    case DEED_POWER_OFF:
+    case DEED_POWER_ON:
+    case DEED_CUT:
+    case DEED_HEAL:
+    case DEED_BREAK_LINK:
+    case DEED_REPEAT_FRAMES:
+    case DEED_NOTICE: return TO_HOST;
+    case DEED_LIST_HOST:
+    case DEED_UNLIST_HOST: return TO_LIST;
+    case DEED_DISCOVERY_FAILS:
+    case DEED_DISCOVERY_HANGS: return TO_DISCOVERY;
+    case DEED_DRAIN:
+    case DEED_CLEAR:
+    case DEED_STOP:
+    case DEED_STATUS: return TO_OPERATOR;
+    case DEED_KILL_DRIVER:
+    case DEED_FREEZE_DRIVER:
+    case DEED_THAW_DRIVER:
+    case DEED_START_DRIVER:
+    case DEED_SLOW_DISK:
+    case DEED_FAIL_DISK: return TO_DRIVER;
+    case DEED_COUNT: break;
+    }
+    PANIC("no deed is %d", (int)kind);
 }
 
 static struct world_deed make(enum world_deed_kind kind, const char *host, uint32_t slot, int value,
@@ -256,6 +300,8 @@ static void list(struct world *world, struct world_host *host, uint32_t slots)
 {
     struct world_discovery *discovery = &world->discovery;
 
+    if (slots > host->most_slots)
+        host->most_slots = slots;
     for (size_t i = 0; i < discovery->listed.count; i++) {
         if (discovery->listed.items[i].host == host) {
             discovery->listed.items[i].slots = slots;
@@ -275,6 +321,18 @@ static void unlist(struct world *world, const struct world_host *host)
             discovery->listed.items[kept++] = discovery->listed.items[i];
     }
     discovery->listed.count = kept;
+}
+
+static void do_to_discovery(struct world *world, const struct world_deed *deed)
+{
+    struct world_discovery *discovery = &world->discovery;
+
+    if (deed->kind == DEED_DISCOVERY_HANGS)
+        discovery->hangs++;
+    else if (deed->value)
+        discovery->rubbish++;
+    else
+        discovery->failures++;
 }
 
 /* ---- to the driver -------------------------------------------------------------------------- */
@@ -311,12 +369,21 @@ static void show_status(struct world *world)
     core_view_release(&view);
 }
 
+static void do_as_operator(struct world *world, const struct world_deed *deed)
+{
+    switch (deed->kind) {
+    case DEED_DRAIN: operate(world, EVENT_DRAIN, deed); break;
+    case DEED_CLEAR: operate(world, EVENT_CLEAR, deed); break;
+    case DEED_STOP: operate(world, EVENT_STOP, deed); break;
+    default: show_status(world); break;
+    }
+}
+
 static void do_to_driver(struct world *world, const struct world_deed *deed)
 {
     struct world_driver *driver = world->driver;
 
-    if (deed->kind != DEED_REPEAT_FRAMES)
-        world->driver_trouble_us = world->now_us;
+    world->driver_trouble_us = world->now_us;
     switch (deed->kind) {
     case DEED_KILL_DRIVER:
         if (deed->value)
@@ -354,40 +421,60 @@ static void say(struct world *world, const struct world_host *host, const struct
                    deed->value == 1 ? "nothing of %s arrives any more"
                                     : "nothing gets to %s any more",
                    deed->host);
+    else if (host && deed->kind == DEED_LIST_HOST)
+        world_mark(world, "%s %s with %u slot%s", deed_name(deed->kind), deed->host, deed->slot,
+                   deed->slot == 1 ? "" : "s");
     else if (host && deed->slot != DEED_WHOLE_HOST)
         world_mark(world, "%s %s:%u", deed_name(deed->kind), deed->host, deed->slot);
     else
         world_mark(world, "%s%s%s", deed_name(deed->kind), host ? " " : "", deed->host);
 }
 
+static void do_to_place(struct world *world, struct world_host *host, const struct world_deed *deed,
+                        enum target target)
+{
+    if (target == TO_WORKER)
+        do_to_worker(world, host, deed);
+    else if (target == TO_HOST)
+        do_to_host(world, host, deed);
+    else if (deed->kind == DEED_LIST_HOST)
+        list(world, host, deed->slot);
+    else
+        unlist(world, host);
+}
+
 void world_do(struct world *world, const struct world_deed *deed)
 {
     struct world_host *host = *deed->host ? world_find_host(world, deed->host) : NULL;
+    enum target target = target_of(deed->kind);
 
     world->stats.faults[deed->kind]++;
     say(world, host, deed);
     if (*deed->host && !host)
         return;
-    switch (deed->kind) {
-    case DEED_LIST_HOST: list(world, host, deed->slot); break;
-    case DEED_UNLIST_HOST: unlist(world, host); break;
-    case DEED_DISCOVERY_FAILS:
-        if (deed->value)
-            world->discovery.rubbish++;
-        else
-            world->discovery.failures++;
+    switch (target) {
+    case TO_WORKER:
+    case TO_HOST:
+    case TO_LIST:
+        if (host)
+            do_to_place(world, host, deed, target);
         break;
-    case DEED_DISCOVERY_HANGS: world->discovery.hangs++; break;
-    case DEED_DRAIN: operate(world, EVENT_DRAIN, deed); break;
-    case DEED_CLEAR: operate(world, EVENT_CLEAR, deed); break;
-    case DEED_STOP: operate(world, EVENT_STOP, deed); break;
-    case DEED_STATUS: show_status(world); break;
-    default:
-        if (deed->kind <= DEED_STALL_WORKER && host)
-            do_to_worker(world, host, deed);
-        else if (host)
-            do_to_host(world, host, deed);
-        else
-            do_to_driver(world, deed);
+    case TO_DISCOVERY: do_to_discovery(world, deed); break;
+    case TO_OPERATOR: do_as_operator(world, deed); break;
+    case TO_DRIVER: do_to_driver(world, deed); break;
     }
+}
+
+const char *deed_wrong(const struct world *world, const struct world_deed *deed)
+{
+    const struct world_host *host = *deed->host ? world_find_host(world, deed->host) : NULL;
+    enum target target = target_of(deed->kind);
+
+    if (!host && (*deed->host || target == TO_WORKER || target == TO_HOST || target == TO_LIST))
+        return "there is no such host";
+    if (target == TO_WORKER && deed->slot >= host->most_slots)
+        return "discovery never listed such a slot there";
+    if (deed->kind == DEED_LIST_HOST && deed->slot > WORLD_SLOTS_MAX)
+        return "a host cannot have so many slots";
+    return NULL;
 }

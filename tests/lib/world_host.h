@@ -29,6 +29,7 @@ struct world_agent {
 struct world_host {
     char name[DEED_HOST_MAX];
     bool up;
+    uint32_t most_slots;       /* that discovery has ever listed */
     bool cut[END_COUNT];       /* nothing gets to that end */
     struct world_agent *agent; /* the newest; may be dead; NULL */
     unsigned spawn_failures;   /* so many of the next spawns fail */

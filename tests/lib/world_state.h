@@ -101,6 +101,10 @@ int64_t world_wall(const struct world *world);
 struct world_host *world_find_host(const struct world *world, const char *name);
 
 void world_told(void *arg, const char *line);
+/* Every text that the script waited for was said. */
+void world_whens_end(struct world *world);
+/* NULL, or why there can be nobody that it is done to. */
+const char *deed_wrong(const struct world *world, const struct world_deed *deed);
 bool world_state_elsewhere(const struct world *world, const struct world_host *but);
 void faults_begin(struct world *world);
 /* No more faults: everything that can be mended is. */

@@ -12,7 +12,12 @@
 static void on_deed(struct world *world, struct world_event *event)
 {
     const struct world_when *when = &world->whens.items[event->number];
+    const char *wrong = deed_wrong(world, &when->deed);
 
+    if (world->told && wrong)
+        world_violate(world, "expected", "that \"%s\" can be done to %s; %s",
+                      deed_name(when->deed.kind), *when->deed.host ? when->deed.host : "nobody",
+                      wrong);
     world_do(world, &when->deed);
 }
 
@@ -42,6 +47,19 @@ static void look_for(struct world *world, const char *line)
             continue;
         when->done = true;
         world_after(world, when->after_us, on_deed, world, NULL, i);
+    }
+}
+
+void world_whens_end(struct world *world)
+{
+    if (!world->told || world->shape.torture)
+        return; /* one more process has died than the story says */
+    for (size_t i = 0; i < world->whens.count; i++) {
+        const struct world_when *when = &world->whens.items[i];
+
+        if (!when->done)
+            world_violate(world, "expected", "a line with \"%s\", for \"%s\"; there was none",
+                          when->text, deed_name(when->deed.kind));
     }
 }
 

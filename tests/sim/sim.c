@@ -3,58 +3,55 @@
  * the same seed is run again with the driver's trace, whose last lines are shown.
  */
 #include "base/panic.h"
-#include "tests/lib/world.h"
+#include "tests/sim/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define JOBS_MAX    64
-#define FAULTS      200
 #define TRACE_SHOWN 60
 #define WRONG_MAX   1024
 #define WORLD_S     120 /* a world that takes longer hangs the simulator itself */
+#define PROGRESS_S  2
 
-struct options {
-    uint64_t worlds;
-    uint64_t seed;
-    unsigned jobs;
-    unsigned faults;
-    enum world_bug bug;
-    bool verbose;
-    bool replay;
-    bool oom;
-    bool keep; /* go on after a violation */
-};
+/* They are added up as an array. */
+#define STATS_COUNT (sizeof(struct world_stats) / sizeof(uint64_t))
+_Static_assert(sizeof(struct world_stats) == (DEED_COUNT + 7) * sizeof(uint64_t),
+               "every member of struct world_stats is a uint64_t that can be added; count it here");
 
 /* One for each process, where the parent can see it. */
 struct progress {
+    uint64_t next; /* the number of the world after the one that is being run */
     uint64_t seed; /* being run */
     uint64_t worlds;
+    uint64_t violations;
     uint64_t failed; /* worlds that ended with another exit than 0, for a reason */
     int64_t virtual_us;
     struct world_stats stats;
     char wrong[WRONG_MAX];
 };
 
-static const char *const bug_names[BUG_COUNT] = {
-    [BUG_NONE] = "none",
-    [BUG_STALE_EXIT] = "stale-exit",
-    [BUG_LOST_NOTIFICATION] = "lost-notification",
-    [BUG_WRONG_ROOT] = "wrong-root",
-    [BUG_LAUNCH_ON_BARRED] = "launch-on-barred",
-    [BUG_VISIBLE_BEFORE_DURABLE] = "visible-before-durable",
+/* The parent's. */
+struct sim {
+    const struct sim_options *options;
+    struct progress *all; /* one for each job */
+    pid_t pids[SIM_JOBS_MAX];
+    unsigned running;
+    sigset_t waited;    /* blocked, and waited for */
+    sigset_t unblocked; /* what was blocked before */
+    bool terminal;
+    double began_s;
 };
 
-static struct world *make(const struct options *options, uint64_t seed, bool told)
+static struct world *make(const struct sim_options *options, uint64_t seed, bool told)
 {
     struct world_shape shape;
     struct world *world;
@@ -70,22 +67,28 @@ static struct world *make(const struct options *options, uint64_t seed, bool tol
     return world;
 }
 
+static void add_stats(struct world_stats *sum, const struct world_stats *stats)
+{
+    const uint64_t *from = (const uint64_t *)(const void *)stats;
+    uint64_t *to = (uint64_t *)(void *)sum;
+
+    for (size_t i = 0; i < STATS_COUNT; i++)
+        to[i] += from[i];
+}
+
+/* ---- one process ---------------------------------------------------------------------------- */
+
 static void note(struct progress *progress, const struct world *world)
 {
-    const struct world_stats *stats = world_stats(world);
-    const uint64_t *from = (const uint64_t *)(const void *)stats;
-    uint64_t *to = (uint64_t *)(void *)&progress->stats;
-
-    for (size_t i = 0; i < sizeof(*stats) / sizeof(*from); i++)
-        to[i] += from[i];
+    add_stats(&progress->stats, world_stats(world));
     progress->worlds++;
     progress->virtual_us += world_now(world);
-    if (world_exit_code(world) != 0)
+    if (!world_wrong(world) && world_exit_code(world) != 0)
         progress->failed++;
 }
 
 /* False when something was violated. */
-static bool run_one(const struct options *options, uint64_t seed, struct progress *progress)
+static bool run_one(const struct sim_options *options, uint64_t seed, struct progress *progress)
 {
     struct world *world = make(options, seed, false);
     uint64_t digest;
@@ -97,7 +100,7 @@ static bool run_one(const struct options *options, uint64_t seed, struct progres
     digest = world_digest(world);
     if (world_wrong(world))
         snprintf(progress->wrong, sizeof(progress->wrong), "%s", world_wrong(world));
-    if (options->verbose && world_exit_code(world) != 0)
+    else if (options->verbose && world_exit_code(world) != 0)
         printf("seed %" PRIu64 ": exit %d: %s\n", seed, world_exit_code(world),
                world_exit_text(world));
     world_free(world);
@@ -113,23 +116,53 @@ static bool run_one(const struct options *options, uint64_t seed, struct progres
     return !progress->wrong[0];
 }
 
-NORETURN static void child(const struct options *options, unsigned number,
-                           struct progress *progress)
+NORETURN static void child(const struct sim_options *options, struct progress *progress)
 {
-    for (uint64_t i = number; i < options->worlds; i += options->jobs) {
-        if (!run_one(options, options->seed + i, progress)) {
-            if (options->keep) {
-                printf("%s\n", progress->wrong);
-                progress->wrong[0] = '\0';
-                continue;
-            }
-            fflush(NULL);
+    setlinebuf(stdout); /* it may be ended at any moment */
+    for (uint64_t i = progress->next; i < options->worlds; i = progress->next) {
+        progress->next = i + options->jobs;
+        if (run_one(options, options->seed + i, progress))
+            continue;
+        progress->violations++;
+        if (!options->keep)
             _exit(1);
-        }
+        printf("%s\n", progress->wrong);
+        progress->wrong[0] = '\0';
     }
     fflush(NULL);
     _exit(0);
 }
+
+/* A process that ends when its parent does. Those that run worlds leave the terminal's signals to
+ * the parent, which ends them. */
+static pid_t spawn(const struct sim *sim, bool runs_worlds)
+{
+    pid_t parent = getpid();
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid < 0)
+        PANIC("fork: %s", strerror(errno));
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        if (!runs_worlds)
+            sigprocmask(SIG_SETMASK, &sim->unblocked, NULL);
+    }
+    return pid;
+}
+
+static void start(struct sim *sim, unsigned job)
+{
+    sim->pids[job] = spawn(sim, true);
+    if (sim->pids[job] == 0)
+        child(sim->options, &sim->all[job]);
+    sim->running++;
+}
+
+/* ---- telling -------------------------------------------------------------------------------- */
 
 static void show_last_lines(const char *text)
 {
@@ -144,30 +177,35 @@ static void show_last_lines(const char *text)
     fputs(*at == '\n' ? at + 1 : at, stderr);
 }
 
-/* In a process of its own, as it may crash again. */
-static void explain(const struct options *options, const struct progress *progress)
+/* The story of this seed, in a process of its own, as it may crash again. */
+static void tell(const struct sim *sim, uint64_t seed, bool wrong)
 {
-    pid_t pid;
+    pid_t pid = spawn(sim, false);
 
-    fprintf(stderr, "\n%s\n",
-            progress->wrong[0] ? progress->wrong : "the simulator has crashed, or hangs");
-    fflush(NULL);
-    pid = fork();
     if (pid == 0) {
-        struct world *world = make(options, progress->seed, true);
+        struct world *world = make(sim->options, seed, true);
 
         alarm(WORLD_S);
         world_run(world);
-        if (options->verbose)
-            fputs(world_story(world), stderr);
-        else
+        if (wrong && !sim->options->verbose)
             show_last_lines(world_story(world));
+        else
+            fputs(world_story(world), wrong ? stderr : stdout);
+        fflush(NULL);
         _exit(0);
     }
     waitpid(pid, NULL, 0);
-    fprintf(stderr, "again: sim --worlds 1 --seed %" PRIu64 " --faults %u%s%s%s --verbose\n",
-            progress->seed, options->faults, options->oom ? " --oom" : "",
-            options->bug ? " --bug " : "", options->bug ? bug_names[options->bug] : "");
+}
+
+static void explain(const struct sim *sim, const struct progress *progress)
+{
+    char again[200];
+
+    fprintf(stderr, "\n%s\n",
+            progress->wrong[0] ? progress->wrong : "the simulator has crashed, or hangs");
+    tell(sim, progress->seed, true);
+    sim_options_again(sim->options, progress->seed, again, sizeof(again));
+    fprintf(stderr, "again: %s\n", again);
 }
 
 static double seconds(void)
@@ -178,120 +216,148 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void summary(const struct options *options, const struct progress *all, double took_s)
+static struct progress sum_of(const struct sim *sim)
 {
     struct progress sum = { .seed = 0 };
 
-    for (unsigned i = 0; i < options->jobs; i++) {
-        const uint64_t *from = (const uint64_t *)(const void *)&all[i].stats;
-        uint64_t *to = (uint64_t *)(void *)&sum.stats;
-
-        for (size_t k = 0; k < sizeof(sum.stats) / sizeof(*from); k++)
-            to[k] += from[k];
-        sum.worlds += all[i].worlds;
-        sum.failed += all[i].failed;
-        sum.virtual_us += all[i].virtual_us;
+    for (unsigned i = 0; i < sim->options->jobs; i++) {
+        add_stats(&sum.stats, &sim->all[i].stats);
+        sum.worlds += sim->all[i].worlds;
+        sum.violations += sim->all[i].violations;
+        sum.failed += sim->all[i].failed;
+        sum.virtual_us += sim->all[i].virtual_us;
     }
+    return sum;
+}
+
+static void show_progress(const struct sim *sim)
+{
+    struct progress sum = sum_of(sim);
+
+    if (sim->terminal)
+        fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " worlds, %.1f per second\033[K", sum.worlds,
+                sim->options->worlds, (double)sum.worlds / (seconds() - sim->began_s));
+}
+
+static void summary(const struct sim *sim)
+{
+    struct progress sum = sum_of(sim);
+    double took_s = seconds() - sim->began_s;
+
+    if (sim->terminal)
+        fprintf(stderr, "\r\033[K");
     for (int i = 0; i < DEED_COUNT; i++)
         printf("%-18s %10" PRIu64 "%s", deed_name((enum world_deed_kind)i), sum.stats.faults[i],
                i % 3 == 2 ? "\n" : "  ");
-    printf("\n%" PRIu64 " worlds (%" PRIu64 " ended with a reason), %" PRIu64 " drivers, %" PRIu64
-           " launches, %" PRIu64 " rounds, %" PRIu64 " recoveries, %" PRIu64 " steps\n",
-           sum.worlds, sum.failed, sum.stats.drivers, sum.stats.launches, sum.stats.rounds,
-           sum.stats.recoveries, sum.stats.steps);
+    printf("\n%" PRIu64 " worlds (%" PRIu64 " ended with a reason, %" PRIu64
+           " with a violation), %" PRIu64 " drivers, %" PRIu64 " launches, %" PRIu64
+           " rounds, %" PRIu64 " recoveries, %" PRIu64 " steps\n",
+           sum.worlds, sum.failed, sum.violations, sum.stats.drivers, sum.stats.launches,
+           sum.stats.rounds, sum.stats.recoveries, sum.stats.steps);
     printf("%.1f virtual hours in %.1f s, %.1f worlds per second\n",
            (double)sum.virtual_us / (double)TIME_HOUR, took_s, (double)sum.worlds / took_s);
 }
 
-static int run_all(const struct options *options)
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+static void end_all(struct sim *sim)
 {
-    size_t bytes = options->jobs * sizeof(struct progress);
-    struct progress *all =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    double began = seconds();
-    pid_t pids[JOBS_MAX] = { 0 };
-    int rc = 0;
-
-    if (all == MAP_FAILED)
-        return 2;
-    for (unsigned i = 0; i < options->jobs; i++) {
-        pids[i] = fork();
-        if (pids[i] == 0)
-            child(options, i, &all[i]);
+    for (unsigned i = 0; i < sim->options->jobs; i++) {
+        if (!sim->pids[i])
+            continue;
+        kill(sim->pids[i], SIGKILL);
+        waitpid(sim->pids[i], NULL, 0);
+        sim->pids[i] = 0;
     }
-    for (unsigned left = options->jobs; left > 0; left--) {
-        int status;
-        pid_t pid = wait(&status);
-
-        if (pid < 0)
-            break;
-        for (unsigned i = 0; i < options->jobs; i++) {
-            if (pids[i] == pid)
-                pids[i] = 0;
-            else if (pids[i] && status && !rc)
-                kill(pids[i], SIGKILL);
-            if (pids[i] == 0 && status && pid > 0 && !rc &&
-                (all[i].wrong[0] || WIFSIGNALED(status))) {
-                explain(options, &all[i]);
-                rc = 1;
-            }
-        }
-        if (status)
-            rc = 1;
-    }
-    summary(options, all, seconds() - began);
-    munmap(all, bytes);
-    return rc;
+    sim->running = 0;
 }
 
-static bool read_options(int argc, char **argv, struct options *options)
+/* One that crashed has counted neither its world nor the violation, and may go on behind it. */
+static void on_end(struct sim *sim, unsigned job, int status)
 {
-    static const struct option table[] = {
-        {"worlds",      required_argument, NULL, 'w'},
-        { "seed",       required_argument, NULL, 's'},
-        { "jobs",       required_argument, NULL, 'j'},
-        { "faults",     required_argument, NULL, 'f'},
-        { "bug",        required_argument, NULL, 'b'},
-        { "verbose",    no_argument,       NULL, 'v'},
-        { "replay",     no_argument,       NULL, 'r'},
-        { "oom",        no_argument,       NULL, 'o'},
-        { "oom",        no_argument,       NULL, 'o'},
-        { "keep-going", no_argument,       NULL, 'k'},
-        { NULL,         0,                 NULL, 0  },
-    };
-    int option;
+    struct progress *progress = &sim->all[job];
 
-    while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
-        switch (option) {
-        case 'w': options->worlds = strtoull(optarg, NULL, 10); break;
-        case 's': options->seed = strtoull(optarg, NULL, 10); break;
-        case 'j': options->jobs = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 'f': options->faults = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 'v': options->verbose = true; break;
-        case 'o': options->oom = true; break;
-        case 'k': options->keep = true; break;
-        case 'r': options->replay = true; break;
-        case 'b':
-            while (options->bug < BUG_COUNT && strcmp(bug_names[options->bug], optarg) != 0)
-                options->bug++;
-            break;
-        default: return false;
+    sim->pids[job] = 0;
+    sim->running--;
+    if (!status)
+        return;
+    if (!progress->wrong[0]) {
+        progress->worlds++;
+        progress->violations++;
+    }
+    if (!sim->options->keep)
+        end_all(sim);
+    explain(sim, progress);
+    progress->wrong[0] = '\0';
+    if (sim->options->keep)
+        start(sim, job);
+}
+
+static void reap(struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->options->jobs; i++) {
+        int status;
+
+        if (sim->pids[i] && waitpid(sim->pids[i], &status, WNOHANG) == sim->pids[i])
+            on_end(sim, i, status);
+    }
+}
+
+/* The signal that ended it, or 0. */
+static int run_all(struct sim *sim)
+{
+    const struct timespec patience = { .tv_sec = PROGRESS_S };
+    double shown_s = seconds();
+
+    for (unsigned i = 0; i < sim->options->jobs; i++) {
+        sim->all[i].next = i;
+        start(sim, i);
+    }
+    while (sim->running) {
+        int number = sigtimedwait(&sim->waited, NULL, &patience);
+
+        if (number == SIGINT || number == SIGTERM) {
+            end_all(sim);
+            return number;
+        }
+        reap(sim);
+        if (sim->running && seconds() - shown_s >= PROGRESS_S) {
+            show_progress(sim);
+            shown_s = seconds();
         }
     }
-    return options->bug < BUG_COUNT && options->jobs > 0 && options->jobs <= JOBS_MAX;
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct options options = { .worlds = 100, .seed = 1, .faults = FAULTS };
+    struct sim_options options;
+    struct sim sim = { .options = &options,
+                       .began_s = seconds(),
+                       .terminal = isatty(STDERR_FILENO) };
+    int code = sim_options_read(argc, argv, &options);
+    size_t bytes;
+    int number;
 
-    options.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    if (!read_options(argc, argv, &options)) {
-        fprintf(stderr, "usage: sim [--worlds N] [--seed S] [--jobs J] [--faults N] [--replay]\n"
-                        "           [--oom] [--keep-going] [--verbose] [--bug KIND]\n");
-        return 2;
-    }
-    if (options.jobs > options.worlds)
-        options.jobs = (unsigned)options.worlds;
-    return run_all(&options);
+    if (code >= 0)
+        return code;
+    bytes = options.jobs * sizeof(struct progress);
+    sim.all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (sim.all == MAP_FAILED)
+        PANIC("mmap: %s", strerror(errno));
+    sigemptyset(&sim.waited);
+    sigaddset(&sim.waited, SIGINT);
+    sigaddset(&sim.waited, SIGTERM);
+    sigaddset(&sim.waited, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &sim.waited, &sim.unblocked);
+    number = run_all(&sim);
+    code = number ? 128 + number : sum_of(&sim).violations ? 1 : 0;
+    if (options.verbose && options.worlds == 1 && code == 0)
+        tell(&sim, options.seed, false);
+    summary(&sim);
+    if (number)
+        printf("stopped by signal %d after %" PRIu64 " of %" PRIu64 " worlds\n", number,
+               sum_of(&sim).worlds, options.worlds);
+    munmap(sim.all, bytes);
+    return code;
 }

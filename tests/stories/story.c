@@ -10,10 +10,19 @@
 #define TORTURE_RUNS 100 /* of each story, spread over the allocations that it makes */
 #define GOLDEN_MAX   (4 * 1024 * 1024)
 
-enum mode { MODE_RUN, MODE_ONLY, MODE_SHOW, MODE_UPDATE, MODE_TORTURE, MODE_COUNT };
+enum mode {
+    MODE_RUN,
+    MODE_ONLY,
+    MODE_SHOW,
+    MODE_UPDATE,
+    MODE_TORTURE,
+    MODE_LIST,
+    MODE_HELP,
+    MODE_COUNT
+};
 
-static const char *const mode_words[MODE_COUNT] = { "", "--only", "--show", "--update",
-                                                    "--torture" };
+static const char *const mode_words[MODE_COUNT] = { "",          "--only", "--show", "--update",
+                                                    "--torture", "--list", "--help" };
 
 static struct world *run(const struct story *story, uint64_t torture)
 {
@@ -46,7 +55,7 @@ static bool write_golden(const struct story *story, const char *text)
     return fclose(file) == 0 && written;
 }
 
-/* Borrowed until the next call; "" when there is none. */
+/* Borrowed until the next call; NULL when there is none. */
 static const char *read_golden(const struct story *story)
 {
     static char golden[GOLDEN_MAX];
@@ -58,7 +67,7 @@ static const char *read_golden(const struct story *story)
     golden_path(story, path, sizeof(path));
     file = fopen(path, "r");
     if (!file)
-        return "";
+        return NULL;
     length = fread(golden, 1, sizeof(golden) - 1, file);
     fclose(file);
     golden[length] = '\0';
@@ -91,8 +100,9 @@ static bool check(const struct story *story, enum mode mode)
     struct world *world = run(story, 0);
     const char *wrong = world_wrong(world);
     bool updating = mode == MODE_UPDATE && !wrong;
+    const char *golden = updating ? NULL : read_golden(story);
     bool same = updating ? write_golden(story, world_story(world))
-                         : strcmp(read_golden(story), world_story(world)) == 0;
+                         : golden && strcmp(golden, world_story(world)) == 0;
 
     if (mode == MODE_SHOW || wrong)
         printf("%s", world_story(world));
@@ -101,8 +111,10 @@ static bool check(const struct story *story, enum mode mode)
         printf("    %s\n", wrong);
     else if (!same && updating)
         printf("    its golden text cannot be written\n");
+    else if (!same && !golden)
+        printf("    there is no golden text yet; --update %s writes it\n", story->name);
     else if (!same)
-        show_difference(read_golden(story), world_story(world));
+        show_difference(golden, world_story(world));
     world_free(world);
     return !wrong && same;
 }
@@ -140,14 +152,6 @@ static bool is_wanted(const struct story *story, char **names, int count)
     return count == 0;
 }
 
-static enum mode mode_of(const char *word)
-{
-    for (size_t i = 1; i < MODE_COUNT; i++)
-        if (word && strcmp(word, mode_words[i]) == 0)
-            return (enum mode)i;
-    return MODE_RUN;
-}
-
 static bool do_one(const struct story *story, enum mode mode)
 {
     if (mode != MODE_TORTURE)
@@ -158,20 +162,80 @@ static bool do_one(const struct story *story, enum mode mode)
     return true;
 }
 
+/* ---- what is asked for ---------------------------------------------------------------------- */
+
+static void list(FILE *to, const struct story *stories, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        fprintf(to, "%s  %s\n", stories[i].name, stories[i].shows);
+}
+
+static void usage(FILE *to, const char *program)
+{
+    fprintf(to,
+            "usage: %s [--only|--show|--update|--torture] [STORY...]\n"
+            "       %s --list|--help\n\n"
+            "  --only     runs these, or all, and compares them with their golden texts\n"
+            "  --show     says what happens\n"
+            "  --update   writes the golden texts anew; read the difference before you commit it\n"
+            "  --torture  again and again with an allocation that fails: that process dies\n"
+            "  --list     the stories, and what they show\n",
+            program, program);
+}
+
+/* MODE_COUNT: there is no such option. */
+static enum mode mode_of(const char *word)
+{
+    size_t mode = 1;
+
+    if (strncmp(word, "--", 2) != 0)
+        return MODE_RUN;
+    while (mode < MODE_COUNT && strcmp(word, mode_words[mode]) != 0)
+        mode++;
+    return (enum mode)mode;
+}
+
+static bool are_there(char **names, int named, const struct story *stories, size_t count)
+{
+    for (int i = 0; i < named; i++) {
+        size_t k = 0;
+
+        while (k < count && strcmp(names[i], stories[k].name) != 0)
+            k++;
+        if (k < count)
+            continue;
+        fprintf(stderr, "there is no story %s here; there are:\n", names[i]);
+        list(stderr, stories, count);
+        return false;
+    }
+    return true;
+}
+
 int story_main(int argc, char **argv, const struct story *stories, size_t count)
 {
-    enum mode mode = mode_of(argc > 1 ? argv[1] : NULL);
-    int names = mode == MODE_RUN ? argc : 2;
-    size_t ran = 0;
+    enum mode mode = argc > 1 ? mode_of(argv[1]) : MODE_RUN;
+    int before = argc > 1 && mode != MODE_RUN ? 2 : 1; /* words in front of the names */
+    bool asks = mode == MODE_LIST || mode == MODE_HELP;
     bool ok = true;
 
-    for (size_t i = 0; i < count; i++) {
-        if (!is_wanted(&stories[i], argv + names, argc - names))
-            continue;
-        ran++;
-        ok = do_one(&stories[i], mode) && ok;
+    if (mode == MODE_COUNT || (asks && argc > before)) {
+        fprintf(stderr, "%s: %s\n", argv[asks ? 2 : 1],
+                asks ? "nothing may follow here" : "there is no such option");
+        usage(stderr, argv[0]);
+        list(stderr, stories, count);
+        return 2;
     }
-    if (!ran)
-        fprintf(stderr, "%s: no such story; without arguments it runs them all\n", argv[0]);
-    return ok && ran ? 0 : 1;
+    if (mode == MODE_HELP)
+        usage(stdout, argv[0]);
+    if (mode == MODE_LIST)
+        list(stdout, stories, count);
+    if (asks)
+        return 0;
+    if (!are_there(argv + before, argc - before, stories, count))
+        return 2;
+    for (size_t i = 0; i < count; i++) {
+        if (is_wanted(&stories[i], argv + before, argc - before))
+            ok = do_one(&stories[i], mode) && ok;
+    }
+    return ok ? 0 : 1;
 }

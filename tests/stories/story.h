@@ -6,8 +6,9 @@
  *             ...)
  *
  *     story_NAME                  run them all, compare with golden/
- *     story_NAME --only STORY...  these
- *     story_NAME --show STORY...  print what happens
+ *     story_NAME [--only] STORY...  these
+ *     story_NAME --list           what there is, and what each shows
+ *     story_NAME --show STORY...  print what happens; ./dev story STORY finds the program
  *     story_NAME --update [STORY...]  write golden/ anew; read the difference before you commit it
  *     story_NAME --torture [STORY...] again with the k-th allocation of a step failing, for many k:
  *                                 that process dies, and the job must come to the same end

@@ -179,11 +179,13 @@ TAPE_CASE(rounds_in_vain_end_the_job,
           "wait 200ms\n"
           "recovering 1\n"
           "wait 400ms\n"
-          "recovering 1 | ! 5 rounds in a row came to nothing; the job fails in 20s\n"
+          "recovering 1 | a < REVOKE 5: a:0#1: its collectives failed\n"
           "wait 5s\n"
           "recovering 1\n"
           "wait 9s\n"
-          "wait 6s | ! the job is over (1): 6 rounds in a row have come to nothing for longer than "
+          "wait 6s | record OVER 1: 6 rounds in a row have come to nothing for longer than "
+          "--elastic-timeout; can the workers reach each other?\n"
+          "    | a < STOP: 6 rounds in a row have come to nothing for longer than "
           "--elastic-timeout; can the workers reach each other?\n")
 
 /* It is damaged, or made up: no such round has been. */
