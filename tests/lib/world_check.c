@@ -306,6 +306,12 @@ void check_exit(struct world *world, const struct world_driver *driver)
                       world->exit_text);
 }
 
+/* To the next driver a host may be away for as long as it takes to tell it where that is. */
+static int64_t recorded_within_us(const struct world *world)
+{
+    return RECORDED_WITHIN_US + world->shape.config.agent_start_us;
+}
+
 void check_end(struct world *world)
 {
     for (size_t i = 0; i < world->workers.count; i++) {
@@ -321,7 +327,8 @@ void check_end(struct world *world)
                           worker->agent->link ? worker->agent->link->driver->number : 0);
             return;
         }
-        if (!worker->process.alive && worker->died_us < world->over_us - RECORDED_WITHIN_US &&
+        if (!worker->process.alive &&
+            worker->died_us < world->over_us - recorded_within_us(world) &&
             !fact_of(world, worker->incarnation)->ended) {
             world_violate(world, "9", "incarnation %" PRIu64 " ended, and nobody wrote that down",
                           worker->incarnation);
