@@ -120,15 +120,14 @@ TAPE_CASE(a_notice_of_a_host_that_is_not_listed_ends_with_it,
                        "    | start b\n")
 
 /* Nothing is launched by the one that was told to end, but by the next. */
-TAPE_CASE(a_host_that_comes_back_while_its_agent_ends,
-          TAPE_RUNNING "hosts a:2\n"
-                       "prepared 1,2\n"
-                       "at 1-4 3\n"
-                       "left 3,4\n"
-                       "exited 3,4\n"
-                       "entered 1,2\n"
-                       "hosts a:2,b:2\n"
-                       "closed b | start b\n")
+TAPE_CASE(a_host_that_comes_back_while_its_agent_ends, TAPE_RUNNING "hosts a:2\n"
+                                                                    "prepared 1,2\n"
+                                                                    "at 1-4 3\n"
+                                                                    "left 3,4\n"
+                                                                    "exited 3,4\n"
+                                                                    "entered 1,2\n"
+                                                                    "hosts a:2,b:2\n"
+                                                                    "closed b | start b\n")
 
 TAPE_CASE(a_host_without_slots_offers_nothing,
           "config np=1 min_np=1\n"
