@@ -337,10 +337,11 @@ static void on_fault(struct world *world, struct world_event *event)
     case 4: hurt_driver(world); break;
     case 5:
     case 6:
-        if (slots) {
+        if (slots)
             change_hosts(world, host, slots);
-            break;
-        } /* fall through */
+        else
+            hurt_worker(world, host, 0);
+        break;
     default: hurt_worker(world, host, (uint32_t)rng_below(&world->rng, slots ? slots : 1));
     }
     if (world->faults_left == 10 && world->shape.seed % 2)
