@@ -91,13 +91,24 @@ static void add_joiners(struct core *core, bool only_holders)
     }
 }
 
-/* With no survivors those come first that bring along what the job has reached: there may be more
- * workers than members. */
+/* Of those that a recovery has so far, nobody holds what the job has reached. */
+static bool needs_holder(const struct core *core)
+{
+    if (!core->floor || job_state(core) != JOB_RECOVERING)
+        return false;
+    for (size_t i = 0; i < core->next.members.count; i++)
+        if (holds_floor(core, roster_worker(core, core->next.members.items[i])))
+            return false;
+    return true;
+}
+
+/* When no survivor has it, those come first that bring along what the job has reached: there may be
+ * more workers than members. */
 void round_add_joiners(struct core *core)
 {
     size_t first = core->next.members.count;
 
-    if (!first && core->floor)
+    if (needs_holder(core))
         add_joiners(core, true);
     add_joiners(core, false);
     for (size_t i = first; i < core->next.members.count; i++)

@@ -188,6 +188,29 @@ TAPE_CASE(rounds_in_vain_end_the_job,
           "    | a < STOP: 6 rounds in a row have come to nothing for longer than "
           "--elastic-timeout; can the workers reach each other?\n")
 
+/* A survivor that had not got the state yet, and as many workers as there may be: who has it is
+ * taken before those that have not. */
+TAPE_CASE(who_has_the_commit_is_taken_before_others,
+          "config np=1 min_np=1 max_np=2\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "ready 1\n"
+          "entered 1\n"
+          "hosts b:2,a:1\n"
+          "hello b\n"
+          "ready 2\n"
+          "prepared 1,2\n"
+          "at 1 4\n"
+          "exited 1 sig9\n"
+          "recovering 2\n"
+          "ready 3\n"
+          "wait 20s\n"
+          "ready 4 held=1.0 | record READY 4\n"
+          "    | record ROUND 3 recovery after 2 from 1.0 of 4: 2,4\n"
+          "    | b,a < ROUND 3 recovery after 2 from 1.0 of 4: 2,4\n"
+          "    | b < DRAIN 3: there are enough workers without it\n")
+
 /* It is damaged, or made up: no such round has been. */
 TAPE_CASE(a_commit_of_a_round_to_come_is_not_believed, TAPE_RUNNING
           "exited 3 sig9\n"
@@ -338,6 +361,7 @@ TESTS(CASE(a_death_revokes_and_the_survivors_go_on),
       CASE(a_recovering_of_another_round_is_stale),
       CASE(who_does_not_stop_for_the_recovery_is_killed),
       CASE(rounds_that_come_to_nothing_wait_longer_and_longer), CASE(rounds_in_vain_end_the_job),
+      CASE(who_has_the_commit_is_taken_before_others),
       CASE(a_commit_of_a_round_to_come_is_not_believed),
       CASE(a_recovery_does_not_wait_for_a_failed_change), CASE(too_few_survivors_wait_for_others),
       CASE(who_has_to_go_is_taken_along_and_leaves_afterwards), CASE(the_reset_limit_ends_the_job),
