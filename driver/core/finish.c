@@ -33,7 +33,7 @@ static void stop_all(struct core *core)
     sm_move(&core->sm, JOB_STOPPING, core->now_us, "");
 }
 
-void finish_over(struct core *core, int code, const char *text)
+static void over(struct core *core, int code, const char *text)
 {
     struct journal_record *record;
 
@@ -53,12 +53,12 @@ void finish_over(struct core *core, int code, const char *text)
 
 void finish_fail(struct core *core, const char *why)
 {
-    finish_over(core, CORE_FAILED, why);
+    over(core, CORE_FAILED, why);
 }
 
 void finish_stop(struct core *core, const char *who)
 {
-    finish_over(core, CORE_STOPPED, tell_text(core, "stopped by %s", who));
+    over(core, CORE_STOPPED, tell_text(core, "stopped by %s", who));
 }
 
 /* The step ends with the exit, whatever else it still has to tell. */
@@ -224,7 +224,7 @@ static void look_finishing(struct core *core)
                     tell_text(core, "the training has finished, but a worker failed after it: %s",
                               core->first_failure));
     else
-        finish_over(core, CORE_FINISHED, finished_text(core));
+        over(core, CORE_FINISHED, finished_text(core));
 }
 
 /* Commands that never join: done when each seat that the job wants has seen one end with 0. */
@@ -239,7 +239,7 @@ static void look_commands(struct core *core)
     if (wanted > core->config.max_np)
         wanted = core->config.max_np;
     if (core->done_seats >= wanted)
-        finish_over(core, CORE_FINISHED, "every command ended with 0");
+        over(core, CORE_FINISHED, "every command ended with 0");
 }
 
 /* Starting one after the other leads nowhere, and nobody trains meanwhile. */

@@ -25,7 +25,6 @@ void finish_replaced(struct core *core, const char *host, uint64_t term);
 
 /* What the journal says about it, for a driver that takes over in the middle. */
 void finish_restart(struct core *core);
-void finish_over(struct core *core, int code, const char *text);
 
 void finish_tell_stop(struct core *core, struct core_host *host);
 void finish_resume(struct core *core, struct core_host *host);

@@ -42,9 +42,9 @@ static bool is_to_blame(const struct core *core, const struct worker *worker,
 {
     enum worker_state state = worker_state(worker);
 
-    return !ending->excused && !worker->blameless && !worker->has_to_go &&
-           state != WORKER_LEAVING && state != WORKER_FINISHED && state != WORKER_DOOMED &&
-           job_state(core) < JOB_FINISHING && !is_plain_success(core, worker, ending);
+    return !ending->excused && !worker->has_to_go && state != WORKER_LEAVING &&
+           state != WORKER_FINISHED && state != WORKER_DOOMED && job_state(core) < JOB_FINISHING &&
+           !is_plain_success(core, worker, ending);
 }
 
 /* With the scope "host" a failure takes the whole host out, healthy workers included. */

@@ -25,7 +25,6 @@ struct worker {
     uint32_t next_rank;
     bool joined;    /* it has said READY */
     bool has_to_go; /* its seat is to be given up; it stays until the round can spare it */
-    bool blameless; /* its end is our doing */
     bool entered;   /* trains in the current round */
     bool prepared;  /* its connections of the next round are open */
     bool at;        /* it has said AT for the next round */
