@@ -1,0 +1,26 @@
+/*
+ * page.h: the page of memory that a worker shares with its agent. The agent makes it, one for each
+ * incarnation, and passes it on beside WELCOME_WORKER.
+ *
+ * `life` is a robust futex in the kernel's sense (set_robust_list(2)), not a pthread mutex, so that
+ * the two sides need not have the same C library: the worker's session thread holds it, as its
+ * thread id, as long as it lives. When that thread's process dies the kernel sets FUTEX_OWNER_DIED,
+ * before it begins to free the memory, and long before a socket closes.
+ */
+#ifndef PROTO_PAGE_H
+#define PROTO_PAGE_H
+
+#include "base/base.h"
+
+#define PAGE_MAGIC   UINT32_C(0x65647668)
+#define PAGE_VERSION 1
+#define PAGE_BYTES   4096
+
+struct page {
+    uint32_t magic;
+    uint32_t version;
+    uint64_t incarnation;
+    _Atomic uint32_t life; /* 0: nobody holds it yet */
+};
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * tls.h: TLS 1.3 with a job's key, as both ends of a connection use it. No certificates: whoever
+ * has the key belongs to the job, and nobody else gets past the handshake.
+ */
+#ifndef WIRE_TLS_H
+#define WIRE_TLS_H
+
+#include "base/err.h"
+
+#define TLS_KEY_BYTES 32
+
+struct tls;
+
+/* Both are copied. The job's name is the identity that the key goes by. */
+int tls_create(const char *job, const uint8_t key[TLS_KEY_BYTES], struct tls **ret_tls,
+               struct hvd_err *err) MUST_CHECK;
+void tls_free(struct tls *tls);
+
+#endif
