@@ -55,6 +55,9 @@
 #define LIMIT_BLACKLIST_ENTRIES      65536
 #define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
 #define LIMIT_BLACKLIST_REMEMBERED   32  /* incarnations, and times of failures, per host or slot */
+#define LIMIT_JOURNAL_BATCH          1024 /* writes in one transaction */
+#define LIMIT_JOURNAL_BATCH_BYTES    (16 * 1024 * 1024)
+#define LIMIT_JOURNAL_WAITING_BYTES  (256 * 1024 * 1024) /* put, and not written yet */
 #define LIMIT_DB_PATH_BYTES          480 /* SQLite stops at 512, and appends to the name */
 
 #endif
