@@ -44,7 +44,10 @@
 #define LIMIT_MANIFEST_NAME_BYTES   255
 #define LIMIT_COMMITS_HELD          4
 #define LIMIT_OUTPUT_CHUNK_BYTES    (64 * 1024)
-#define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)
+#define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)  /* one frame of an answer */
+#define LIMIT_ANSWER_BYTES          (64 * 1024 * 1024) /* all of it */
+#define LIMIT_CLIENTS               32                 /* operators that ask at a time */
+#define LIMIT_CLIENT_UNSENT_BYTES   (1024 * 1024) /* a follower that reads no faster is cut off */
 
 /* What workers print, in the driver */
 #define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */
@@ -52,6 +55,8 @@
 #define LIMIT_OUTPUT_LINGER_US     (5 * INT64_C(1000000)) /* for it, once the job is over */
 
 /* What is kept */
+#define LIMIT_EVENTS_KEPT            4096               /* lines, in a driver's memory */
+#define LIMIT_EVENTS_LOG_BYTES       (16 * 1024 * 1024) /* then it becomes events.log.1 */
 #define LIMIT_BLACKLIST_ENTRIES      65536
 #define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
 #define LIMIT_BLACKLIST_REMEMBERED   32  /* incarnations, and times of failures, per host or slot */
