@@ -137,6 +137,11 @@ static void dispatch(struct agent *agent, const struct agent_event *event)
     case AGENT_ENDED: agent_process_ended(agent, event); break;
     case AGENT_OUTPUT: agent_process_output(agent, event); break;
     case AGENT_NOTICE: agent_driver_notice(agent, event->left_us, event->text); break;
+    case AGENT_DRIVER_MOVED: agent_driver_moved(agent, event->text); break;
+    case AGENT_STOP:
+        agent_end(agent, agent->config.kill_grace_us, HVD_OK,
+                  agent_text(agent, "%s", event->text ? event->text : "stopped"));
+        break;
     case AGENT_EVENT_COUNT: PANIC("not an event");
     }
 }
