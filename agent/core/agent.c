@@ -75,6 +75,11 @@ int64_t agent_deadline(const struct agent *agent)
                     earliest(agent->grace_at_us, agent->wake_at_us));
 }
 
+bool agent_is_ending(const struct agent *agent)
+{
+    return agent->life.state == LIFE_ENDING || agent->life.state == LIFE_OVER;
+}
+
 static void start(struct agent *agent)
 {
     sm_move(&agent->life, LIFE_ALONE, agent->now_us, "started");

@@ -111,4 +111,7 @@ int agent_step(struct agent *agent, const struct agent_event *event,
                struct agent_action_list *list) MUST_CHECK;
 int64_t agent_deadline(const struct agent *agent);
 
+/* It takes no work any more, and EXIT is what it comes to. */
+bool agent_is_ending(const struct agent *agent);
+
 #endif

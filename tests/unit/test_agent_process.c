@@ -321,10 +321,13 @@ static void a_stop_from_here_needs_no_driver(struct test *t)
     CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_run(&s, 7, 0));
     CHECK_OK(t, script_lose(&s));
+    CHECK(t, !agent_is_ending(s.agent));
     CHECK_TEXT(t, script_stop(&s, "SIGTERM, twice"), "term 7\n");
+    CHECK(t, agent_is_ending(s.agent));
     CHECK_TEXT(t, script_stop(&s, NULL), "");
     CHECK_INT(t, agent_deadline(s.agent), <=, SCRIPT_KILL_GRACE_S * S);
     CHECK_TEXT(t, script_ended(&s, 7, ENDED_EXIT, 0, WITNESS_PIDFD), "exit 0: SIGTERM, twice\n");
+    CHECK(t, agent_is_ending(s.agent));
     script_release(&s);
     CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
