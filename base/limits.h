@@ -14,6 +14,8 @@
 #define LIMIT_INCARNATIONS    (16 * 1024 * 1024) /* launches in the life of a job */
 #define LIMIT_PEERS           65536              /* connections of a driver at a time */
 #define LIMIT_HOST_NAME_BYTES 253                /* the longest DNS name */
+#define LIMIT_JOB_NAME_BYTES  128                /* it is part of paths */
+#define LIMIT_LOCAL_PEERS     4096               /* connections of an agent's workers at a time */
 
 /* What people and scripts write */
 #define LIMIT_HOST_TEXT_BYTES   (1024 * 1024) /* one output of a discovery script, one host file */
@@ -30,7 +32,8 @@
 #define LIMIT_GREETING_BODY_BYTES   (4 * 1024 * 1024) /* before the other side is known */
 #define LIMIT_STRANGERS             256 /* connections that have not proved who they are */
 #define LIMIT_GREETING_US           (10 * INT64_C(1000000))
-#define LIMIT_DECODE_BYTES_PER_BYTE 64 /* memory a body may unfold to, per byte */
+#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024) /* to a peer that does not take it */
+#define LIMIT_DECODE_BYTES_PER_BYTE 64                 /* memory a body may unfold to, per byte */
 #define LIMIT_DECODE_BYTES_MIN      (64 * 1024)
 #define LIMIT_DECODE_BYTES_MAX      (64 * 1024 * 1024)
 #define LIMIT_TEXT_BYTES            1024
