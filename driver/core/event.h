@@ -19,7 +19,7 @@ enum event_kind {
     EVENT_DRAIN,        /* an operator: host, slot or EVENT_WHOLE_HOST, left_us, ask */
     EVENT_UNDRAIN,      /* an operator takes it back: host (and its slots) or slot, ask */
     EVENT_CLEAR,        /* an operator forgives failures: host (and its slots) or slot, ask */
-    EVENT_STOP,         /* end the job now: text says who wants it */
+    EVENT_STOP,         /* end the job: text says who wants it; the second time, without grace */
     EVENT_COUNT
 };
 
