@@ -10,6 +10,7 @@
 #include "proto/catalog.h"
 #include "tests/body/deeds.h"
 #include "tests/body/training.h"
+#include "worker/io/life.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct worker {
@@ -127,13 +129,37 @@ static void say_the_rest(struct worker *worker)
     }
 }
 
+static int hold_life(struct worker *worker, struct page **ret_page, struct hvd_err *err)
+{
+    struct page *page =
+        mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, worker->link.page_fd, 0);
+    int rc;
+
+    if (page == MAP_FAILED)
+        return err_set(err, HVD_E_IO, "the page: %s", strerror(errno));
+    if (page->magic != PAGE_MAGIC || page->version != PAGE_VERSION ||
+        page->incarnation != worker->incarnation)
+        rc = err_set(err, HVD_E_PROTO, "the page is not that of this worker");
+    else
+        rc = life_hold(page);
+    if (rc) {
+        munmap(page, PAGE_BYTES);
+        return rc;
+    }
+    *ret_page = page;
+    return 0;
+}
+
 static int live(struct worker *worker, struct hvd_err *err)
 {
+    struct page *page = NULL;
     int rc = agent_link_open(&worker->link, worker->agent, err);
 
     if (rc)
         return rc;
     rc = greet(worker, err);
+    if (!rc)
+        rc = hold_life(worker, &page, err);
     if (!rc)
         rc = training_init(&worker->training, &worker->options, &worker->link, worker->incarnation,
                            &worker->welcome.u.welcome_worker, clock_now_us());
@@ -143,6 +169,10 @@ static int live(struct worker *worker, struct hvd_err *err)
     training_release(&worker->training);
     msg_release(&worker->welcome);
     agent_link_close(&worker->link);
+    if (page) {
+        life_release(page);
+        munmap(page, PAGE_BYTES);
+    }
     return rc;
 }
 
