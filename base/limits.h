@@ -46,10 +46,18 @@
 #define LIMIT_OUTPUT_CHUNK_BYTES    (64 * 1024)
 #define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)
 
+/* What workers print, in the driver */
+#define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */
+#define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024) /* for a terminal or a file that is slow */
+#define LIMIT_OUTPUT_LINGER_US     (5 * INT64_C(1000000)) /* for it, once the job is over */
+
 /* What is kept */
 #define LIMIT_BLACKLIST_ENTRIES      65536
 #define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
 #define LIMIT_BLACKLIST_REMEMBERED   32  /* incarnations, and times of failures, per host or slot */
+#define LIMIT_JOURNAL_BATCH          1024 /* writes in one transaction */
+#define LIMIT_JOURNAL_BATCH_BYTES    (16 * 1024 * 1024)
+#define LIMIT_JOURNAL_WAITING_BYTES  (256 * 1024 * 1024) /* put, and not written yet */
 #define LIMIT_DB_PATH_BYTES          480 /* SQLite stops at 512, and appends to the name */
 
 #endif
