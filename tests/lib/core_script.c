@@ -532,7 +532,11 @@ int tape_do(struct core_tape *tape, const char *line)
         return do_closed(&words);
     if (!strcmp(verb, "hosts"))
         return do_hosts(&words);
-    if (!strcmp(verb, "drain") || !strcmp(verb, "clear"))
-        return do_seat(&words, *verb == 'd' ? EVENT_DRAIN : EVENT_CLEAR);
+    if (!strcmp(verb, "drain"))
+        return do_seat(&words, EVENT_DRAIN);
+    if (!strcmp(verb, "undrain"))
+        return do_seat(&words, EVENT_UNDRAIN);
+    if (!strcmp(verb, "clear"))
+        return do_seat(&words, EVENT_CLEAR);
     return do_event(&words);
 }
