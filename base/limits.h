@@ -57,6 +57,9 @@
 #define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024) /* for a terminal or a file that is slow */
 #define LIMIT_OUTPUT_LINGER_US     (5 * INT64_C(1000000)) /* for it, once the job is over */
 
+/* A host */
+#define LIMIT_PROCESSES (4 * 1024 * 1024) /* what Linux itself allows */
+
 /* What is kept */
 #define LIMIT_EVENTS_KEPT            4096               /* lines, in a driver's memory */
 #define LIMIT_EVENTS_LOG_BYTES       (16 * 1024 * 1024) /* then it becomes events.log.1 */
