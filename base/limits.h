@@ -49,6 +49,9 @@
 #define LIMIT_OUTPUT_CHUNK_BYTES    (64 * 1024)
 #define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)
 
+/* A host */
+#define LIMIT_PROCESSES (4 * 1024 * 1024) /* what Linux itself allows */
+
 /* What is kept */
 #define LIMIT_BLACKLIST_ENTRIES      65536
 #define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */

@@ -27,17 +27,35 @@ struct process_spec {
  */
 int process_spawn(const struct process_spec *spec, pid_t *ret_pid, struct hvd_err *err) MUST_CHECK;
 
+/*
+ * The same for a loop, which must not wait: a program on a disk that does not answer. *ret_report
+ * (to be closed) becomes readable when it is known whether the program runs, which process_report
+ * then says, once; it waits for that if it is asked earlier. The child is there from the start and
+ * is to be reaped in any case.
+ */
+int process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_report,
+                  struct hvd_err *err) MUST_CHECK;
+int process_report(int report_fd, struct hvd_err *err) MUST_CHECK;
+
 /* A descriptor that becomes readable when it ends; -1 with errno. */
 int process_watch(pid_t pid);
 
-/* Of /proc: the parent (0: no such process), the process group, and whether it is on its way out,
- * with the wait status that its parent will see. */
+/* How the process of a descriptor that has become readable ended, child of ours or not: a wait
+ * status. HVD_E_UNSUPPORTED where the kernel does not keep that (before 6.15). */
+int process_status(int watch, int *ret_wait_status) MUST_CHECK;
+
+/*
+ * Of /proc: the parent (0: it has none), the process group, and whether it is on its way out: it
+ * has been killed, or takes itself apart, or is a zombie. Then wait_status is what its parent will
+ * see, as far as we may know: 0 can also mean that we may not (another user's process, or one that
+ * hides from its own user), or that only its first thread has ended. 0, HVD_E_NOTFOUND.
+ */
 struct process_state {
     pid_t parent;
     pid_t group;
     bool ending;
     int wait_status;
 };
-int process_look(pid_t pid, struct process_state *ret_state) MUST_CHECK; /* 0, HVD_E_NOTFOUND */
+int process_look(pid_t pid, struct process_state *ret_state) MUST_CHECK;
 
 #endif
