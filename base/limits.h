@@ -20,6 +20,7 @@
 /* What people and scripts write */
 #define LIMIT_HOST_TEXT_BYTES   (1024 * 1024) /* one output of a discovery script, one host file */
 #define LIMIT_HOST_LINE_BYTES   1024
+#define LIMIT_COMPLAINT_BYTES   4096 /* of a program's standard error: the last ones are kept */
 #define LIMIT_CONFIG_TEXT_BYTES (256 * 1024)
 #define LIMIT_CONFIG_LINE_BYTES (72 * 1024) /* a text with every byte escaped, and its origin */
 #define LIMIT_OPTION_TEXT_BYTES (16 * 1024)
