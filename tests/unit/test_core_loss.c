@@ -135,10 +135,13 @@ TAPE_CASE(to_forgive_a_host_is_to_forgive_its_slots,
           "exited 3 exit1\n"
           "recovering 1 held=1.1\n"
           "entered 1\n"
+          "held | a:1 (1, never): exit code 1\n"
+          "    | b:0 (1, never): exit code 1\n"
           "clear a | bar a:1 (0): cleared by the operator\n"
           "    | reply HVD_OK\n"
           "    | record LAUNCH 4 a:1\n"
-          "    | a < LAUNCH 4 in 1 as 1/2 local 0/1 cross 0/1\n")
+          "    | a < LAUNCH 4 in 1 as 1/2 local 0/1 cross 0/1\n"
+          "held | b:0 (1, never): exit code 1\n")
 
 TAPE_CASE(workers_with_another_state_are_turned_away,
           "config np=2 min_np=1\n"
