@@ -42,6 +42,7 @@ struct body {
     bool performing;     /* what the core wanted is being done */
     int stop_asked;      /* by a signal that came before it was open; 0 */
 
+    int64_t started_us;
     uint16_t port;
     bool labels_old;
     int64_t labels_us; /* when they were looked up */
