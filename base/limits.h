@@ -20,6 +20,7 @@
 /* What people and scripts write */
 #define LIMIT_HOST_TEXT_BYTES   (1024 * 1024) /* one output of a discovery script, one host file */
 #define LIMIT_HOST_LINE_BYTES   1024
+#define LIMIT_COMPLAINT_BYTES   4096 /* of a program's standard error: the last ones are kept */
 #define LIMIT_CONFIG_TEXT_BYTES (256 * 1024)
 #define LIMIT_CONFIG_LINE_BYTES (72 * 1024) /* a text with every byte escaped, and its origin */
 #define LIMIT_OPTION_TEXT_BYTES (16 * 1024)
@@ -56,6 +57,9 @@
 #define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */
 #define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024) /* for a terminal or a file that is slow */
 #define LIMIT_OUTPUT_LINGER_US     (5 * INT64_C(1000000)) /* for it, once the job is over */
+
+/* A host */
+#define LIMIT_PROCESSES (4 * 1024 * 1024) /* what Linux itself allows */
 
 /* What is kept */
 #define LIMIT_EVENTS_KEPT            4096               /* lines, in a driver's memory */

@@ -46,11 +46,15 @@ static int by_time(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
+static double ms(const int64_t *us, uint32_t place)
+{
+    return (double)us[place] / 1e3;
+}
+
 static void show(const char *name, const int64_t *us, uint32_t count)
 {
     printf("  %-28s median %8.2f ms  p99 %8.2f ms  least %8.2f ms  most %8.2f ms  of %u\n", name,
-           (double)us[count / 2] / 1e3, (double)us[(count * 99 - 1) / 100] / 1e3,
-           (double)us[0] / 1e3, (double)us[count - 1] / 1e3, count);
+           ms(us, count / 2), ms(us, (count * 99 - 1) / 100), ms(us, 0), ms(us, count - 1), count);
 }
 
 static void report(uint32_t mib, uint32_t count, const uint32_t witnesses[WITNESS_COUNT])
@@ -82,13 +86,14 @@ static void report(uint32_t mib, uint32_t count, const uint32_t witnesses[WITNES
 
 static uint64_t spare_mib(void)
 {
+    static const char label[] = "MemAvailable:";
     FILE *file = fopen("/proc/meminfo", "re");
     char line[128];
     uint64_t kib = 0;
 
-    while (file && fgets(line, sizeof(line), file)) {
-        if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
-            break;
+    while (file && !kib && fgets(line, sizeof(line), file)) {
+        if (!strncmp(line, label, sizeof(label) - 1))
+            kib = strtoull(line + sizeof(label) - 1, NULL, 10);
     }
     if (file)
         fclose(file);

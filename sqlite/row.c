@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WHAT_MAX 384
+#define WHAT_MAX        384
+#define COLUMN_WHAT_MAX 192
 
 void row_damaged(struct row *row, const char *what)
 {
@@ -17,7 +18,7 @@ void row_damaged(struct row *row, const char *what)
 
 static void column_damaged(struct row *row, int column, const char *before, const char *after)
 {
-    char what[WHAT_MAX];
+    char what[COLUMN_WHAT_MAX];
 
     snprintf(what, sizeof(what), "%s %s %s", before, db_column_name(row->stmt, column), after);
     row_damaged(row, what);

@@ -30,7 +30,7 @@ static int address_of(const char *name, struct sockaddr_un *ret_address, socklen
 int agent_link_connect(const char *name, int *ret_fd, struct hvd_err *err)
 {
     struct sockaddr_un address;
-    socklen_t length;
+    socklen_t length = 0;
     int rc;
     int fd;
 

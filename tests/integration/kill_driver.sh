@@ -11,10 +11,10 @@ begin() {
   start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --step-ms 5 --say "$say"
 }
 
-adopted() { # the driver that was just started has all of them back
-  await "$err" "$adopted_regex" "$1"
+# The n-th takeover: both agents are there, with all of their workers.
+adopted() {
+  await "$err" 'its agent is back with 2 workers' $((2 * $1))
 }
-adopted_regex='adopted.* 4 workers'
 
 begin
 await_round 4
@@ -45,5 +45,5 @@ adopted $((times + 1))
 ask stop || die "stop: exit code $?"
 finish 143
 mapfile -t spent < <(printf '%s\n' "${spent[@]}" | sort -n)
-say_line "$times drivers killed; from a start to '${adopted_regex//.\*/...}':" \
+say_line "$times drivers killed; from the start of the next until both agents are back with all workers:" \
   "median ${spent[times / 2]} ms, most ${spent[times - 1]} ms"
