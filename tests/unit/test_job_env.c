@@ -101,8 +101,8 @@ static void fills_in_a_launch(struct test *t)
     job_env_fill(&env, &launch, &whole);
     CHECK_INT(t, whole.incarnation, ==, 7);
     CHECK_INT(t, whole.u.launch.slot, ==, 3);
-    CHECK_INT(t, whole.u.launch.words.count, ==, 2);
-    CHECK_TEXT(t, whole.u.launch.words.items[1], "--steps=9");
+    CHECK_INT(t, whole.u.launch.argv.count, ==, 2);
+    CHECK_TEXT(t, whole.u.launch.argv.items[1], "--steps=9");
     CHECK_TEXT(t, whole.u.launch.env.items[0], "A=1");
     CHECK_TEXT(t, whole.u.launch.cwd, "/data");
 out:
