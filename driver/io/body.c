@@ -128,18 +128,25 @@ static void on_timer(void *arg)
     body_step(arg, &event);
 }
 
+/* Asked for by a signal, an answer may come before anything may happen; the core asks again. */
+static void discovered(struct body *body, struct event *event)
+{
+    if (body->open)
+        body_step(body, event);
+}
+
 static void on_hosts(void *arg, const struct hosts *hosts)
 {
     struct event event = { .kind = EVENT_HOSTS, .hosts = hosts };
 
-    body_step(arg, &event);
+    discovered(arg, &event);
 }
 
 static void on_hosts_failed(void *arg, const char *why)
 {
     struct event event = { .kind = EVENT_HOSTS_FAILED, .text = why };
 
-    body_step(arg, &event);
+    discovered(arg, &event);
 }
 
 static void on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
@@ -353,8 +360,8 @@ int body_run(const struct body_config *config, struct body_end *ret_end, struct 
     struct body body = { .config = config, .end = ret_end, .err = err };
 
     *ret_end = (struct body_end){ .code = CORE_FAILED };
-    body.started_us = clock_now_us();
     body.port = config->port ? config->port : config->facts->port;
+    body.started_us = clock_now_us();
     action_list_init(&body.actions);
     body.base = alarms_base_create();
     if (!body.base) {
