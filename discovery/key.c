@@ -1,5 +1,6 @@
 #include "discovery/key.h"
 
+#include "base/text.h"
 #include "discovery/hosts.h"
 
 #include <string.h>
