@@ -170,11 +170,16 @@ static int lock(struct job_folder *folder, bool takeover, struct hvd_err *err)
                    folder->path, (int)holder);
 }
 
-static int open_file(struct job_folder *folder, const char *path, const struct job_facts *fresh,
+/* Opens what is there, or makes it as the file of a job of this name. */
+static int open_file(struct job_folder *folder, const char *path, const char *job,
                      struct hvd_err *err)
 {
-    int rc = job_file_open(path, &db_options_usual, fresh, &folder->file, err);
+    struct job_facts fresh;
+    int rc = make_facts(job, &fresh, err);
 
+    if (!rc)
+        rc = job_file_open(path, &db_options_usual, &fresh, &folder->file, err);
+    explicit_bzero(&fresh, sizeof(fresh));
     return rc ? rc : job_file_facts(folder->file, &folder->facts, err);
 }
 
@@ -214,11 +219,11 @@ static int nothing_there(const struct job_folder *folder, struct hvd_err *err)
 }
 
 /* What is there goes on, or is put aside. */
-static int open_there(struct job_folder *folder, const char *path,
+static int open_there(struct job_folder *folder, const char *path, const char *job,
                       const struct job_folder_wish *wish, struct hvd_err *err)
 {
     const char *name = wish->resume ? wish->resume : wish->job;
-    int rc = open_file(folder, path, NULL, err);
+    int rc = open_file(folder, path, job, err);
 
     if (rc)
         return rc;
@@ -231,18 +236,6 @@ static int open_there(struct job_folder *folder, const char *path,
     return 0;
 }
 
-static int open_fresh(struct job_folder *folder, const char *path, const char *job,
-                      struct hvd_err *err)
-{
-    struct job_facts fresh;
-    int rc = make_facts(job, &fresh, err);
-
-    if (!rc)
-        rc = open_file(folder, path, &fresh, err);
-    explicit_bzero(&fresh, sizeof(fresh));
-    return rc;
-}
-
 static int open_or_begin(struct job_folder *folder, const char *job,
                          const struct job_folder_wish *wish, struct hvd_err *err)
 {
@@ -252,11 +245,11 @@ static int open_or_begin(struct job_folder *folder, const char *job,
     if (!path)
         return no_memory(err);
     if (access(path, F_OK) == 0)
-        rc = open_there(folder, path, wish, err);
+        rc = open_there(folder, path, job, wish, err);
     else if (wish->resume)
         rc = nothing_there(folder, err);
     if (!rc && !folder->file)
-        rc = open_fresh(folder, path, job, err);
+        rc = open_file(folder, path, job, err);
     mem_free(path);
     return rc;
 }

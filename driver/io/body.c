@@ -89,7 +89,7 @@ static void fill_launch(void *arg, const struct msg *launch, struct msg *ret_who
 {
     struct body *body = arg;
 
-    worker_env_fill(body->config->env, launch, ret_whole);
+    job_env_fill(body->config->env, launch, ret_whole);
     body_words_launched(body, launch);
 }
 

@@ -15,10 +15,11 @@ static const struct invocation sample = {
 static void what_is_kept_is_read_back(struct test *t)
 {
     struct invocation back = { .text = NULL };
+    const char *folder = test_dir(t);
 
-    CHECK_OK(t, invocation_save(test_dir(t), &sample, NULL));
-    CHECK_OK(t, invocation_save(test_dir(t), &sample, NULL));
-    CHECK_OK(t, invocation_load(test_dir(t), &back, NULL));
+    CHECK_OK(t, invocation_save(folder, &sample, NULL));
+    CHECK_OK(t, invocation_save(folder, &sample, NULL));
+    CHECK_OK(t, invocation_load(folder, &back, NULL));
     CHECK_TEXT(t, back.cwd, "/data");
     CHECK_TEXT(t, back.options, "np = 4\n");
     CHECK_INT(t, back.argc, ==, 3);
@@ -49,18 +50,19 @@ static void a_damaged_one_is_refused(struct test *t)
 {
     static struct file_bytes whole;
     struct invocation back = { .text = NULL };
+    const char *folder = test_dir(t);
     char path[300];
 
-    snprintf(path, sizeof(path), "%s/command", test_dir(t));
-    CHECK_OK(t, invocation_save(test_dir(t), &sample, NULL));
+    snprintf(path, sizeof(path), "%s/command", folder);
+    CHECK_OK(t, invocation_save(folder, &sample, NULL));
     files_read(path, &whole);
     for (size_t length = 0; length < whole.length - 8; length++) {
         files_write(path, whole.bytes, length);
-        CHECK_CODE(t, invocation_load(test_dir(t), &back, NULL), HVD_E_CORRUPT);
+        CHECK_CODE(t, invocation_load(folder, &back, NULL), HVD_E_CORRUPT);
     }
     whole.bytes[0] = 'x';
     files_write(path, whole.bytes, whole.length);
-    CHECK_CODE(t, invocation_load(test_dir(t), &back, NULL), HVD_E_CORRUPT);
+    CHECK_CODE(t, invocation_load(folder, &back, NULL), HVD_E_CORRUPT);
 out:
     invocation_release(&back);
 }
