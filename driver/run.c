@@ -25,7 +25,7 @@ struct run {
     struct driver_options options;
     struct invocation before; /* of a job that is resumed by its name */
     struct job_folder folder;
-    struct worker_env env;
+    struct job_env env;
     struct core_config core;
     struct discover_config discover;
     struct launch_config launch;
@@ -178,8 +178,8 @@ static int configure(struct run *run, struct hvd_err *err)
                                           .out_fd = STDOUT_FILENO,
                                           .err_fd = STDERR_FILENO };
     if (!rc)
-        rc = worker_env_init(&run->env, run->command, run->cwd, run->envp, options->env.items,
-                             options->env.count, err);
+        rc = job_env_init(&run->env, run->command, run->cwd, run->envp, options->env.items,
+                          options->env.count, err);
     return rc;
 }
 
@@ -308,7 +308,7 @@ static void release(struct run *run)
     for (size_t i = 0; run->ssh_args && run->ssh_args[i]; i++)
         mem_free(run->ssh_args[i]);
     mem_free(run->ssh_args);
-    worker_env_release(&run->env);
+    job_env_release(&run->env);
     job_folder_release(&run->folder);
     invocation_release(&run->before);
     options_release(&run->options);

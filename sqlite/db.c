@@ -271,7 +271,7 @@ static int check_damage(struct db *db, struct hvd_err *err)
 
 static int read_version(struct db *db, int64_t *ret_version, struct hvd_err *err)
 {
-    struct db_stmt stmt = { .raw = NULL };
+    struct db_stmt stmt = { .db = db };
     int rc = db_prepare(&stmt, db, "PRAGMA user_version", err);
 
     if (rc)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define SWEEP_FIRST_US TIME_MS
+#define SWEEP_SURE_US  (16 * TIME_MS)
 #define SWEEP_LAST_US  TIME_S
 #define PARENTS        1024 /* no chain of parents is longer */
 
@@ -77,8 +78,9 @@ static bool any_lives(const struct children *children)
 }
 
 /* A child process of ours: a worker, or an orphan, which belongs to the worker whose environment it
- * has. One that has none stays as long as there is a worker that it could belong to. */
-static bool is_doomed(const struct children *children, pid_t pid)
+ * has. One that has none stays as long as there is a worker that it could belong to; it may just be
+ * becoming another program, so it is asked more than once. */
+static bool is_doomed(const struct children *children, pid_t pid, bool *ret_sure)
 {
     const struct child *child = child_find_pid(children, pid);
     uint64_t incarnation;
@@ -87,6 +89,7 @@ static bool is_doomed(const struct children *children, pid_t pid)
     if (child)
         return child->doomed;
     incarnation = tree_incarnation(pid);
+    *ret_sure = incarnation != 0 || children->sweep_wait_us >= SWEEP_SURE_US;
     if (is_child_of(children, incarnation, &doomed))
         return doomed;
     return incarnation != 0 || !any_lives(children);
@@ -107,8 +110,10 @@ static bool kill_doomed(const struct children *children)
         return false;
     VEC_EACH (it, &tree)
         if (it->parent == self) {
-            it->marked = is_doomed(children, it->pid);
-            clean &= !it->marked && !it->ending;
+            bool sure = true;
+
+            it->marked = is_doomed(children, it->pid, &sure);
+            clean &= !it->marked && !it->ending && sure;
         }
     tree_spread(&tree);
     tree_kill(&tree);

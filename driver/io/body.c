@@ -89,7 +89,7 @@ static void fill_launch(void *arg, const struct msg *launch, struct msg *ret_who
 {
     struct body *body = arg;
 
-    worker_env_fill(body->config->env, launch, ret_whole);
+    job_env_fill(body->config->env, launch, ret_whole);
     body_words_launched(body, launch);
 }
 
@@ -128,18 +128,25 @@ static void on_timer(void *arg)
     body_step(arg, &event);
 }
 
+/* Asked for by a signal, an answer may come before anything may happen; the core asks again. */
+static void discovered(struct body *body, struct event *event)
+{
+    if (body->open)
+        body_step(body, event);
+}
+
 static void on_hosts(void *arg, const struct hosts *hosts)
 {
     struct event event = { .kind = EVENT_HOSTS, .hosts = hosts };
 
-    body_step(arg, &event);
+    discovered(arg, &event);
 }
 
 static void on_hosts_failed(void *arg, const char *why)
 {
     struct event event = { .kind = EVENT_HOSTS_FAILED, .text = why };
 
-    body_step(arg, &event);
+    discovered(arg, &event);
 }
 
 static void on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
@@ -168,12 +175,12 @@ static const char *signal_text(int signal)
     }
 }
 
-static void stop(struct body *body, int signal)
+static void stop(struct body *body, int signal, const char *who)
 {
-    struct event event = { .kind = EVENT_STOP, .text = signal_text(signal) };
+    struct event event = { .kind = EVENT_STOP, .text = who };
 
     if (!body->end->signal)
-        log_info(JOB, "%s: the workers are being ended; again: at once", signal_text(signal));
+        log_info(JOB, "%s: the workers are being ended; again: at once", who);
     body->end->signal = signal;
     body_step(body, &event);
 }
@@ -196,8 +203,14 @@ static void on_signal(void *arg, int signal)
 
     if (signal == SIGUSR1)
         discover_ask(body->discoverer);
-    else if (body->open)
-        stop(body, signal);
+    else
+        body_stop(body, signal, signal_text(signal));
+}
+
+void body_stop(struct body *body, int signal, const char *who)
+{
+    if (body->open)
+        stop(body, signal, who);
     else
         stop_early(body, signal);
 }
@@ -210,7 +223,7 @@ static void begin(struct body *body)
     if (body->config->resumed)
         body_hosts_open(body);
     if (body->stop_asked)
-        stop(body, body->stop_asked);
+        stop(body, body->stop_asked, signal_text(body->stop_asked));
 }
 
 /* What the scribe cannot write, nobody may be told. */
@@ -347,7 +360,9 @@ int body_run(const struct body_config *config, struct body_end *ret_end, struct 
     struct body body = { .config = config, .end = ret_end, .err = err };
 
     *ret_end = (struct body_end){ .code = CORE_FAILED };
+    body.started_us = clock_now_us();
     body.port = config->port ? config->port : config->facts->port;
+    body.started_us = clock_now_us();
     action_list_init(&body.actions);
     body.base = alarms_base_create();
     if (!body.base) {

@@ -8,9 +8,9 @@
 
 #include "driver/core/config.h"
 #include "driver/io/discover.h"
+#include "driver/io/job_env.h"
 #include "driver/io/launch.h"
 #include "driver/io/output.h"
-#include "driver/io/worker_env.h"
 #include "driver/journal/job_file.h"
 
 /* All of it is borrowed as long as the body runs, the file is given. */
@@ -23,7 +23,7 @@ struct body_config {
     const struct discover_config *discover;
     const struct launch_config *launch;
     const struct output_config *output;
-    const struct worker_env *env;
+    const struct job_env *env;
     const char *network_interface; /* NULL: whatever reaches a host */
     uint16_t port;                 /* 0: that of the facts */
     int64_t stall_warning_us;      /* for workers */

@@ -42,6 +42,7 @@ struct body {
     bool performing;     /* what the core wanted is being done */
     int stop_asked;      /* by a signal that came before it was open; 0 */
 
+    int64_t started_us;
     uint16_t port;
     bool labels_old;
     int64_t labels_us; /* when they were looked up */
@@ -49,7 +50,8 @@ struct body {
 
 /* body.c */
 void body_step(struct body *body, struct event *event);
-void body_fail(struct body *body, int code); /* body->err says why */
+void body_fail(struct body *body, int code);                    /* body->err says why */
+void body_stop(struct body *body, int signal, const char *who); /* the first time; then at once */
 
 /* body_hosts.c: agents: where they are, and getting them started */
 int body_hosts_create(struct body *body);

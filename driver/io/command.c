@@ -46,6 +46,7 @@ struct command {
     enum command_how how; /* of one that was killed by us */
     struct hvd_err failure;
     int64_t linger_us;
+    bool lingers; /* the timer runs for this */
     char *input;
     size_t input_length;
     size_t input_sent;
@@ -180,8 +181,10 @@ static void output_readable(evutil_socket_t fd, short what, void *arg)
     if (read_output(command) != 0)
         return;
     channel_close(&command->out);
-    if (!command->killed && command->linger_us != TIME_NEVER &&
-        !set_timer(command, command->linger_us))
+    if (command->killed || command->linger_us == TIME_NEVER)
+        return;
+    command->lingers = true;
+    if (!set_timer(command, command->linger_us))
         out_of_memory(command);
 }
 
@@ -266,7 +269,7 @@ static void time_is_up(evutil_socket_t fd, short what, void *arg)
     if (command->killed)
         finish(command);
     else
-        end_it(command, command->out.fd < 0 ? COMMAND_LINGERED : COMMAND_TOO_LATE);
+        end_it(command, command->lingers ? COMMAND_LINGERED : COMMAND_TOO_LATE);
 }
 
 /* Ours is the non-blocking end; the program's end is for it alone, and closed once it runs. */
@@ -398,6 +401,8 @@ void command_free(struct command *command)
     kill_and_reap(command);
     close_all(command);
     buf_release(&command->output);
+    if (command->input)
+        explicit_bzero(command->input, command->input_length); /* it may hold a key */
     mem_free(command->input);
     mem_free(command);
 }

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/time.h"
 #include "driver/io/tables.h"
 #include "os/clock.h"
 

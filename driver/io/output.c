@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define LABEL_MAX (LIMIT_HOST_NAME_BYTES + 40)
 
@@ -156,17 +155,11 @@ bool output_knows(const struct output *output, uint64_t incarnation)
     return worker && *worker->label;
 }
 
-/* "2026-11-21T09:30:01.250Z " */
 static int add_time(struct buf *out)
 {
-    int64_t wall_us = clock_wall_us();
-    time_t seconds = (time_t)(wall_us / TIME_S);
-    struct tm tm;
-    char text[32];
+    char text[TIME_STAMP_MAX];
 
-    gmtime_r(&seconds, &tm);
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-    return buf_printf(out, "%s.%03dZ ", text, (int)(wall_us % TIME_S / TIME_MS));
+    return buf_printf(out, "%s ", time_stamp(clock_wall_us(), text));
 }
 
 /* A whole line: to the terminal with who says it, to its file as it is. */

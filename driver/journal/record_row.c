@@ -218,6 +218,8 @@ static struct msg_ids read_ids(struct record_row *own, struct row *row, int colu
         return ids;
     }
     items = take(own, row, count * sizeof(*items));
+    if (!items)
+        return ids;
     for (size_t i = 0; !row->rc && span_next(&text, ',', &part); i++)
         if (text_parse_u64(part, 1, LIMIT_INCARNATIONS, "an id", &items[i], NULL))
             row_damaged(row, "an id that no worker can have");
@@ -251,6 +253,8 @@ static struct msg_texts read_addresses(struct record_row *own, struct row *row)
     if (row->rc || !rest.length)
         return none;
     items = take(own, row, LIMIT_ADDRESSES * sizeof(*items));
+    if (!items)
+        return none;
     while (!row->rc && rest.length > 0) {
         char *copy;
 

@@ -37,9 +37,9 @@ const char *record_row_wrong(const struct journal_record *record);
 int record_row_bind(struct record_row *row, struct db_stmt *stmt,
                     const struct journal_record *record) MUST_CHECK;
 
-/* The row on which record_row_select stands, which has to be this number. The record lives in row
+/* The row on which record_row_select stands, which has to be this number. The record lives in own
  * until the next one is read. */
-int record_row_read(struct record_row *row, struct db_stmt *stmt, int64_t number,
+int record_row_read(struct record_row *own, struct db_stmt *stmt, int64_t number,
                     struct journal_record *ret_record, struct hvd_err *err) MUST_CHECK;
 
 #endif

@@ -50,6 +50,15 @@ const char *scripts_write(const char *folder, const char *name, const char *body
     return path;
 }
 
+void scripts_say(const char *fifo, const char *text)
+{
+    size_t length = strlen(text);
+    int fd = open(fifo, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, text, length) != (ssize_t)length || close(fd))
+        abort();
+}
+
 const char *scripts_read(const char *path)
 {
     static char text[65536];

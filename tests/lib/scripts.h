@@ -19,6 +19,9 @@ const char *scripts_path(const char *folder, const char *name);
 /* The same for any text and mode; what was there is replaced at once. */
 void scripts_put(const char *path, const char *text, mode_t mode);
 
+/* Into a FIFO that somebody reads. */
+void scripts_say(const char *fifo, const char *text);
+
 /* What the file holds, "" when it is not there; the text is good until the next call. */
 const char *scripts_read(const char *path);
 

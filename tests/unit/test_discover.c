@@ -118,15 +118,6 @@ static size_t logged(const char *part)
     return count;
 }
 
-/* Into a FIFO that somebody reads. */
-static void say(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-
-    if (!file || fputs(text, file) < 0 || fclose(file))
-        abort();
-}
-
 static void a_list_answers_from_the_loop(struct test *t)
 {
     CHECK_OK(t, begin(DISCOVER_LIST, "a:2,b", NULL));
@@ -378,7 +369,7 @@ static void an_orphan_with_the_pipe_delays_nobody(struct test *t)
     CHECK(t, ask());
     CHECK_TEXT(t, heard.hosts, "a:3\n");
     CHECK(t, scripts_no_children());
-    say(scripts_path(folder, "gate"), "x\n"); /* its reader is there */
+    scripts_say(scripts_path(folder, "gate"), "x\n"); /* its reader is there */
     CHECK(t, scripts_gone(scripts_path(folder, "pid")));
 out:
     end();
@@ -475,16 +466,16 @@ static void a_watch_tells_block_after_block(struct test *t)
     discover_ask(heard.discoverer);
     CHECK(t, scripts_wait_line(heard.base, scripts_path(folder, "first")));
     fifo = scripts_path(folder, "say");
-    say(fifo, "a:2\nb:1\n\n");
+    scripts_say(fifo, "a:2\nb:1\n\n");
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "a:2\nb:1\n");
-    say(fifo, "\n \n# none\n\r\n");
+    scripts_say(fifo, "\n \n# none\n\r\n");
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "");
-    say(fifo, "old\n\nc");
+    scripts_say(fifo, "old\n\nc");
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "old:3\n");
-    say(fifo, "\nd:1\n\n");
+    scripts_say(fifo, "\nd:1\n\n");
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "c:3\nd:1\n");
     CHECK(t, ask());
@@ -506,12 +497,12 @@ static void a_block_that_is_none_is_a_failure_and_the_watch_goes_on(struct test 
     discover_ask(heard.discoverer);
     CHECK(t, scripts_wait_line(heard.base, scripts_path(folder, "first")));
     fifo = scripts_path(folder, "say");
-    say(fifo, "<html>\n\n");
+    scripts_say(fifo, "<html>\n\n");
     CHECK(t, next());
     CHECK_HAS(t, heard.why, "watch.sh: line 1: \"<html>\"");
     CHECK(t, ask());
     CHECK_INT(t, heard.failures, ==, 2);
-    say(fifo, "a\n\n");
+    scripts_say(fifo, "a\n\n");
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "a:3\n");
     CHECK_TEXT(t, scripts_read(scripts_path(folder, "runs")), "x\n");
@@ -584,7 +575,7 @@ static void a_watch_that_is_silent_keeps_nobody_waiting(struct test *t)
     CHECK(t, ask());
     CHECK_HAS(t, heard.why, "watch.sh: no hosts within 300ms; end each block with a blank line");
     CHECK(t, scripts_wait_line(heard.base, scripts_path(folder, "first")));
-    say(scripts_path(folder, "say"), "a\n\n");
+    scripts_say(scripts_path(folder, "say"), "a\n\n");
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "a:1\n");
 out:

@@ -6,9 +6,11 @@
 #include "tests/lib/records.h"
 #include "tests/lib/testdb.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SEEN_MAX 256
@@ -360,6 +362,77 @@ static void a_locked_file_is_busy(struct test *t)
 out:
     testdb_end(db);
     end(&file);
+}
+
+static const struct db_options patient = { .busy_ms = 20000 };
+
+/* A driver that does nothing but write: says so after some, and ends when it is replaced. */
+static int write_until_lost(int ready_fd)
+{
+    struct job_file *file = NULL;
+    uint64_t seed = 0;
+    int rc = job_file_open(testdb_path, &patient, &fresh, &file, NULL);
+
+    if (!rc)
+        rc = job_file_claim(file, 1, "pid 1 on a", NULL);
+    while (!rc) {
+        rc = write_record(file, seed++, NULL);
+        if (seed == 10 && write(ready_fd, "x", 1) != 1)
+            return 1;
+    }
+    job_file_close(file);
+    return rc == HVD_E_LOST ? 0 : 1;
+}
+
+static pid_t fork_writer(int *ret_ready_fd)
+{
+    int fds[2];
+    pid_t child;
+
+    if (pipe(fds) || (child = fork()) < 0)
+        return -1;
+    if (child == 0)
+        _exit(write_until_lost(fds[1]));
+    close(fds[1]);
+    *ret_ready_fd = fds[0];
+    return child;
+}
+
+/* What the successor has read is all there will ever be of the one before. */
+static void after_the_claim_an_earlier_owner_adds_nothing(struct test *t)
+{
+    struct job_file *file = NULL;
+    uint64_t records;
+    pid_t child = -1;
+    int ready = -1;
+    int status;
+    char byte;
+
+    for (int round = 0; round < 5; round++) {
+        testdb_begin(t);
+        child = fork_writer(&ready);
+        CHECK(t, child > 0);
+        CHECK_INT(t, read(ready, &byte, 1), ==, 1);
+        close(ready);
+        CHECK_OK(t, job_file_open(testdb_path, &patient, &fresh, &file, NULL));
+        CHECK_OK(t, job_file_claim(file, 2, "pid 2 on b", NULL));
+        CHECK_OK(t, see(file, &seen, NULL));
+        CHECK(t, seen.same && seen.records >= 10);
+        records = seen.records;
+        CHECK_INT(t, waitpid(child, &status, 0), ==, child);
+        child = -1;
+        CHECK_INT(t, status, ==, 0);
+        CHECK_OK(t, see(file, &seen, NULL));
+        CHECK_INT(t, seen.records, ==, records);
+        job_file_close(file);
+        file = NULL;
+    }
+out:
+    if (child > 0) {
+        (void)kill(child, SIGKILL);
+        (void)waitpid(child, NULL, 0);
+    }
+    job_file_close(file);
 }
 
 static void what_could_not_be_read_back_is_not_written(struct test *t)
@@ -724,6 +797,7 @@ TESTS(CASE(a_missing_file_is_made_with_its_facts), CASE(only_its_owner_may_read_
       CASE_FLAGS(the_largest_round_comes_back, TEST_NO_TORTURE), CASE(the_blacklist_is_in_it_too),
       CASE(the_port_and_the_end_are_facts), CASE(one_write_may_say_several_things),
       CASE(an_earlier_owner_writes_nothing), CASE(a_locked_file_is_busy),
+      CASE_FLAGS(after_the_claim_an_earlier_owner_adds_nothing, TEST_NO_TORTURE),
       CASE(what_could_not_be_read_back_is_not_written),
       CASE_FLAGS(a_failed_write_changes_nothing, TEST_NO_TORTURE),
       CASE_FLAGS(a_failed_claim_is_none, TEST_NO_TORTURE), CASE(a_visit_ends_when_it_is_told_to),

@@ -1,114 +1,122 @@
-#include "driver/io/worker_env.h"
-
+#include "agent/io/agent_socket.h"
+#include "agent/io/worker_env.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "tests/lib/test.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static char *const argv[] = { (char[]){ "./train" }, (char[]){ "--steps=9" }, NULL };
+static struct arena arena;
 
-static const char *value_of(const struct worker_env *env, const char *name)
+static const char *value_of(const char *const *env, const char *name)
 {
-    for (size_t i = 0; i < env->env.count; i++) {
-        if (!strncmp(env->env.items[i], name, strlen(name)) &&
-            env->env.items[i][strlen(name)] == '=')
-            return env->env.items[i] + strlen(name) + 1;
+    const char *found = NULL;
+    size_t length = strlen(name);
+
+    for (size_t i = 0; env[i]; i++) {
+        if (strncmp(env[i], name, length) || env[i][length] != '=')
+            continue;
+        if (found)
+            return "twice";
+        found = env[i] + length + 1;
     }
-    return NULL;
+    return found ? found : "none";
 }
 
-static void passes_on_what_is_the_users(struct test *t)
+static void the_nearest_source_wins(struct test *t)
 {
-    char *const envp[] = { (char[]){ "PATH=/bin" },         (char[]){ "HOME=/root" },
-                           (char[]){ "HVD_NP=4" },          (char[]){ "SSH_AUTH_SOCK=x" },
-                           (char[]){ "HOMEWORK=mine" },     (char[]){ "broken" },
-                           (char[]){ "OMP_NUM_THREADS=2" }, NULL };
-    struct worker_env env = { .cwd = NULL };
+    static const char *const own[] = { "PATH=/own", "HOME=/h", "LANG=C", "HVD_RANK=77", NULL };
+    static const char *const given[] = { "PATH=/given",       "HOROVOD_SIZE=9", "LANG=first",
+                                         "LANG=last",         "rubbish",        "=rubbish",
+                                         "HVD_AGENT=another", "EMPTY=" };
+    const struct worker_env_config config = { "@s", "job", "host", own };
+    const struct msg launch = {
+        .type = MSG_LAUNCH,
+        .incarnation = 12,
+        .u.launch = {.slot = 3,
+                     .env = { given, ARRAY_SIZE(given) },
+                     .rank = 5,
+                     .size = 8,
+                     .local_rank = 1,
+                     .local_size = 2,
+                     .cross_rank = 3,
+                     .cross_size = 4}
+    };
+    static const struct {
+        const char *name;
+        const char *value;
+    } wanted[] = {
+        {"PATH",                "/given"},
+        { "HOME",               "/h"    },
+        { "LANG",               "last"  },
+        { "EMPTY",              ""      },
+        { "HVD_AGENT",          "@s"    },
+        { "HVD_JOB",            "job"   },
+        { "HVD_HOST",           "host"  },
+        { "HVD_SLOT",           "3"     },
+        { "HVD_INCARNATION",    "12"    },
+        { "HVD_RANK",           "5"     },
+        { "HVD_SIZE",           "8"     },
+        { "HVD_LOCAL_RANK",     "1"     },
+        { "HVD_LOCAL_SIZE",     "2"     },
+        { "HVD_CROSS_RANK",     "3"     },
+        { "HVD_CROSS_SIZE",     "4"     },
+        { "HOROVOD_HOSTNAME",   "host"  },
+        { "HOROVOD_RANK",       "5"     },
+        { "HOROVOD_SIZE",       "8"     },
+        { "HOROVOD_LOCAL_RANK", "1"     },
+        { "HOROVOD_LOCAL_SIZE", "2"     },
+        { "HOROVOD_CROSS_RANK", "3"     },
+        { "HOROVOD_CROSS_SIZE", "4"     },
+        { "HOROVOD_ELASTIC",    "1"     },
+        { "PYTHONUNBUFFERED",   "1"     },
+        { "rubbish",            "none"  },
+        { "",                   "none"  },
+    };
+    const char *const *env;
 
-    CHECK_OK(t, worker_env_init(&env, argv, "/data", envp, NULL, 0, NULL));
-    CHECK_TEXT(t, value_of(&env, "PATH"), "/bin");
-    CHECK_TEXT(t, value_of(&env, "HOMEWORK"), "mine");
-    CHECK_TEXT(t, value_of(&env, "OMP_NUM_THREADS"), "2");
-    CHECK_INT(t, env.env.count, ==, 3);
+    arena_init(&arena, SIZE_MAX / 2);
+    env = worker_env_make(&config, &launch, &arena);
+    CHECK(t, env);
+    for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+        CHECK_TEXT(t, value_of(env, wanted[i].name), wanted[i].value);
 out:
-    worker_env_release(&env);
+    arena_release(&arena);
 }
 
-static void adds_what_is_asked_for(struct test *t)
+static void an_empty_launch_is_enough(struct test *t)
 {
-    char *const envp[] = { (char[]){ "HOME=/root" }, (char[]){ "A=1" }, (char[]){ "A1=2" }, NULL };
-    char *const more[] = { (char[]){ "HOME" }, (char[]){ "A=x=y" }, (char[]){ "NEW=" } };
-    struct worker_env env = { .cwd = NULL };
+    static const char *const own[] = { NULL };
+    const struct worker_env_config config = { "@s", "job", "host", own };
+    const struct msg launch = { .type = MSG_LAUNCH, .incarnation = UINT64_MAX };
+    const char *const *env;
 
-    CHECK_OK(t, worker_env_init(&env, argv, "/", envp, more, ARRAY_SIZE(more), NULL));
-    CHECK_TEXT(t, value_of(&env, "HOME"), "/root");
-    CHECK_TEXT(t, value_of(&env, "A"), "x=y");
-    CHECK_TEXT(t, value_of(&env, "A1"), "2");
-    CHECK_TEXT(t, value_of(&env, "NEW"), "");
-    CHECK_INT(t, env.env.count, ==, 4);
+    arena_init(&arena, SIZE_MAX / 2);
+    env = worker_env_make(&config, &launch, &arena);
+    CHECK(t, env);
+    CHECK_TEXT(t, value_of(env, "HVD_INCARNATION"), "18446744073709551615");
 out:
-    worker_env_release(&env);
+    arena_release(&arena);
 }
 
-static void says_what_cannot_be_passed_on(struct test *t)
+static void a_long_name_of_a_socket_is_digested(struct test *t)
 {
-    char *const envp[] = { (char[]){ "A=1" }, NULL };
-    char *const missing[] = { (char[]){ "NOT_THERE" } };
-    char *const nameless[] = { (char[]){ "=x" } };
-    struct worker_env env = { .cwd = NULL };
-    struct hvd_err err = { .code = 0 };
+    char host[LIMIT_HOST_NAME_BYTES + 1];
+    char first[AGENT_SOCKET_MAX];
+    char second[AGENT_SOCKET_MAX];
 
-    CHECK_CODE(t, worker_env_init(&env, argv, "/", envp, missing, 1, &err), HVD_E_NOTFOUND);
-    CHECK_HAS(t, err.text, "--env NOT_THERE: there is no such variable");
-    CHECK_CODE(t, worker_env_init(&env, argv, "/", envp, nameless, 1, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "needs a name");
-out:
-    worker_env_release(&env);
+    CHECK_TEXT(t, agent_socket_name("job", "host", first), "@hvd-agent/job/host");
+    memset(host, 'a', sizeof(host) - 1);
+    host[sizeof(host) - 1] = '\0';
+    agent_socket_name("job", host, first);
+    host[200] = 'b';
+    agent_socket_name("job", host, second);
+    CHECK_INT(t, strlen(first), ==, strlen("@hvd-agent/") + 32);
+    CHECK(t, strcmp(first, second) != 0);
+    agent_socket_name("joc", host, first);
+    CHECK(t, strcmp(first, second) != 0);
+out:;
 }
 
-static void too_much_is_refused_before_anything_starts(struct test *t)
-{
-    char *long_word = mem_zalloc(LIMIT_ARG_BYTES + 2);
-    char *const long_argv[] = { long_word, NULL };
-    char *many[40] = { NULL };
-    struct worker_env env = { .cwd = NULL };
-    struct hvd_err err;
-
-    CHECK(t, long_word);
-    memset(long_word, 'x', LIMIT_ARG_BYTES + 1);
-    CHECK_CODE(t, worker_env_init(&env, long_argv, "/", many, NULL, 0, &err), HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "LIMIT_ARG_BYTES");
-    long_word[LIMIT_ARG_BYTES - 1] = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(many) - 1; i++)
-        many[i] = long_word;
-    CHECK_CODE(t, worker_env_init(&env, many, "/", many + ARRAY_SIZE(many) - 1, NULL, 0, &err),
-               HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "a LAUNCH holds");
-out:
-    worker_env_release(&env);
-    mem_free(long_word);
-}
-
-static void fills_in_a_launch(struct test *t)
-{
-    char *const envp[] = { (char[]){ "A=1" }, NULL };
-    const struct msg launch = { .type = MSG_LAUNCH, .incarnation = 7, .u.launch = { .slot = 3 } };
-    struct worker_env env = { .cwd = NULL };
-    struct msg whole;
-
-    CHECK_OK(t, worker_env_init(&env, argv, "/data", envp, NULL, 0, NULL));
-    worker_env_fill(&env, &launch, &whole);
-    CHECK_INT(t, whole.incarnation, ==, 7);
-    CHECK_INT(t, whole.u.launch.slot, ==, 3);
-    CHECK_INT(t, whole.u.launch.argv.count, ==, 2);
-    CHECK_TEXT(t, whole.u.launch.argv.items[1], "--steps=9");
-    CHECK_TEXT(t, whole.u.launch.env.items[0], "A=1");
-    CHECK_TEXT(t, whole.u.launch.cwd, "/data");
-out:
-    worker_env_release(&env);
-}
-
-TESTS(CASE(passes_on_what_is_the_users), CASE(adds_what_is_asked_for),
-      CASE(says_what_cannot_be_passed_on), CASE(too_much_is_refused_before_anything_starts),
-      CASE(fills_in_a_launch))
+TESTS(CASE(the_nearest_source_wins), CASE(an_empty_launch_is_enough),
+      CASE(a_long_name_of_a_socket_is_digested))

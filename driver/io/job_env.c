@@ -1,4 +1,4 @@
-#include "driver/io/worker_env.h"
+#include "driver/io/job_env.h"
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -28,7 +28,7 @@ static bool is_passed(const char *entry)
     return length > 0 && entry[length] == '=';
 }
 
-static int push(struct worker_texts *vec, const char *text, size_t max, const char *limit,
+static int push(struct job_texts *vec, const char *text, size_t max, const char *limit,
                 struct hvd_err *err)
 {
     char *copy;
@@ -47,7 +47,7 @@ static int push(struct worker_texts *vec, const char *text, size_t max, const ch
     return 0;
 }
 
-static char **find(struct worker_env *env, const char *name, size_t length)
+static char **find(struct job_env *env, const char *name, size_t length)
 {
     for (size_t i = 0; i < env->env.count; i++) {
         if (!strncmp(env->env.items[i], name, length) && env->env.items[i][length] == '=')
@@ -57,7 +57,7 @@ static char **find(struct worker_env *env, const char *name, size_t length)
 }
 
 /* An entry that is there already gets the new value. */
-static int put(struct worker_env *env, const char *entry, struct hvd_err *err)
+static int put(struct job_env *env, const char *entry, struct hvd_err *err)
 {
     char **known = find(env, entry, strcspn(entry, "="));
     char *copy;
@@ -83,8 +83,7 @@ static const char *our_value(char *const *envp, const char *name)
     return NULL;
 }
 
-static int add_asked(struct worker_env *env, char *const *envp, const char *asked,
-                     struct hvd_err *err)
+static int add_asked(struct job_env *env, char *const *envp, const char *asked, struct hvd_err *err)
 {
     const char *entry = strchr(asked, '=') ? asked : our_value(envp, asked);
 
@@ -97,7 +96,7 @@ static int add_asked(struct worker_env *env, char *const *envp, const char *aske
 }
 
 /* What does not fit in a LAUNCH must be known before the first one. */
-static int check_size(const struct worker_env *env, struct hvd_err *err)
+static int check_size(const struct job_env *env, struct hvd_err *err)
 {
     size_t max = msg_kind(MSG_LAUNCH)->body_max - LIMIT_PATH_BYTES - 1024;
     size_t total = 0;
@@ -114,7 +113,7 @@ static int check_size(const struct worker_env *env, struct hvd_err *err)
                    total, max);
 }
 
-static int fill(struct worker_env *env, char *const *argv, char *const *envp, char *const *more,
+static int fill(struct job_env *env, char *const *argv, char *const *envp, char *const *more,
                 size_t more_count, struct hvd_err *err)
 {
     int rc = 0;
@@ -130,12 +129,12 @@ static int fill(struct worker_env *env, char *const *argv, char *const *envp, ch
     return rc ? rc : check_size(env, err);
 }
 
-int worker_env_init(struct worker_env *env, char *const *argv, const char *cwd, char *const *envp,
-                    char *const *more, size_t more_count, struct hvd_err *err)
+int job_env_init(struct job_env *env, char *const *argv, const char *cwd, char *const *envp,
+                 char *const *more, size_t more_count, struct hvd_err *err)
 {
     int rc;
 
-    *env = (struct worker_env){ 0 };
+    *env = (struct job_env){ 0 };
     if (strlen(cwd) > LIMIT_PATH_BYTES)
         return err_set(err, HVD_E_LIMIT, "%s: longer than LIMIT_PATH_BYTES (%d)", cwd,
                        LIMIT_PATH_BYTES);
@@ -143,11 +142,11 @@ int worker_env_init(struct worker_env *env, char *const *argv, const char *cwd, 
     rc = env->cwd ? fill(env, argv, envp, more, more_count, err)
                   : err_set(err, HVD_E_NOMEM, "no memory for the command of workers");
     if (rc)
-        worker_env_release(env);
+        job_env_release(env);
     return rc;
 }
 
-void worker_env_release(struct worker_env *env)
+void job_env_release(struct job_env *env)
 {
     for (size_t i = 0; i < env->argv.count; i++)
         mem_free(env->argv.items[i]);
@@ -159,7 +158,7 @@ void worker_env_release(struct worker_env *env)
     env->cwd = NULL;
 }
 
-void worker_env_fill(const struct worker_env *env, const struct msg *launch, struct msg *ret_whole)
+void job_env_fill(const struct job_env *env, const struct msg *launch, struct msg *ret_whole)
 {
     *ret_whole = *launch;
     ret_whole->u.launch.argv =
