@@ -5,6 +5,7 @@
 #include "base/opt_show.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "driver/ask_options.h"
 #include "driver/journal/job_file.h"
 #include "driver/option_table.h"
 #include "os/file.h"
@@ -281,6 +282,22 @@ static int show_build(struct buf *out)
                       HVD_VERSION_TEXT, PROTO_MAJOR, PROTO_MINOR);
 }
 
+/* Those of the questions too: they are described on the same page. */
+static int show_names(const struct driver_options *options, struct buf *out)
+{
+    struct ask_options asked;
+    struct opt_set set;
+    int rc = opt_init(&set, ask_option_table, ask_option_count, &asked);
+
+    if (rc)
+        return rc;
+    rc = opt_show_names(&options->set, out);
+    if (!rc)
+        rc = opt_show_names(&set, out);
+    opt_release(&set);
+    return rc;
+}
+
 bool options_answer(const struct driver_options *options, int *ret_status)
 {
     struct buf out;
@@ -294,7 +311,7 @@ bool options_answer(const struct driver_options *options, int *ret_status)
     else if (options->check_build)
         rc = show_build(&out);
     else if (options->list_options)
-        rc = opt_show_names(&options->set, &out);
+        rc = show_names(options, &out);
     else if (options->print_config)
         rc = opt_show_config(&options->set, true, &out);
     else

@@ -360,7 +360,6 @@ int body_run(const struct body_config *config, struct body_end *ret_end, struct 
     struct body body = { .config = config, .end = ret_end, .err = err };
 
     *ret_end = (struct body_end){ .code = CORE_FAILED };
-    body.started_us = clock_now_us();
     body.port = config->port ? config->port : config->facts->port;
     body.started_us = clock_now_us();
     action_list_init(&body.actions);

@@ -1,7 +1,6 @@
 #include "driver/io/body_inside.h"
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "os/clock.h"
 
 #include <signal.h>
@@ -27,17 +26,20 @@ static int show(void *arg, struct core_view *ret_view, struct table_facts *ret_f
     return rc;
 }
 
+/* Before the term is on disk the core takes no step, and after its last word no more. */
 static void act(void *arg, const struct event *event)
 {
     struct body *body = arg;
     struct event mine = *event;
 
-    if (body->open)
-        body_step(body, &mine);
-    else if (event->kind != EVENT_STOP)
+    if (event->kind == EVENT_STOP)
+        body_stop(body, SIGTERM, event->text);
+    else if (!body->open)
         control_reply(body->control, event->ask, HVD_E_BUSY, "the driver has not begun yet");
-    else if (!body->stop_asked)
-        body->stop_asked = SIGTERM;
+    else if (body->last_words)
+        control_reply(body->control, event->ask, HVD_E_STATE, "the job has come to its end");
+    else
+        body_step(body, &mine);
 }
 
 int body_ask_create(struct body *body)
