@@ -14,6 +14,8 @@
 #define LIMIT_INCARNATIONS    (16 * 1024 * 1024) /* launches in the life of a job */
 #define LIMIT_PEERS           65536              /* connections of a driver at a time */
 #define LIMIT_HOST_NAME_BYTES 253                /* the longest DNS name */
+#define LIMIT_JOB_NAME_BYTES  128                /* it is part of paths */
+#define LIMIT_LOCAL_PEERS     4096               /* connections of an agent's workers at a time */
 
 /* What people and scripts write */
 #define LIMIT_HOST_TEXT_BYTES   (1024 * 1024) /* one output of a discovery script, one host file */
@@ -31,7 +33,9 @@
 #define LIMIT_GREETING_BODY_BYTES   (4 * 1024 * 1024) /* before the other side is known */
 #define LIMIT_STRANGERS             256 /* connections that have not proved who they are */
 #define LIMIT_GREETING_US           (10 * INT64_C(1000000))
-#define LIMIT_DECODE_BYTES_PER_BYTE 64 /* memory a body may unfold to, per byte */
+#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024) /* to a peer that does not take it */
+#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024) /* to a peer that does not read */
+#define LIMIT_DECODE_BYTES_PER_BYTE 64                 /* memory a body may unfold to, per byte */
 #define LIMIT_DECODE_BYTES_MIN      (64 * 1024)
 #define LIMIT_DECODE_BYTES_MAX      (64 * 1024 * 1024)
 #define LIMIT_TEXT_BYTES            1024
@@ -45,12 +49,28 @@
 #define LIMIT_MANIFEST_NAME_BYTES   255
 #define LIMIT_COMMITS_HELD          4
 #define LIMIT_OUTPUT_CHUNK_BYTES    (64 * 1024)
-#define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)
+#define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)  /* one frame of an answer */
+#define LIMIT_ANSWER_BYTES          (64 * 1024 * 1024) /* all of it */
+#define LIMIT_CLIENTS               32                 /* operators that ask at a time */
+#define LIMIT_CLIENT_UNSENT_BYTES   (1024 * 1024) /* a follower that reads no faster is cut off */
+
+/* What workers print, in the driver */
+#define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */
+#define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024) /* for a terminal or a file that is slow */
+#define LIMIT_OUTPUT_LINGER_US     (5 * INT64_C(1000000)) /* for it, once the job is over */
+
+/* A host */
+#define LIMIT_PROCESSES (4 * 1024 * 1024) /* what Linux itself allows */
 
 /* What is kept */
+#define LIMIT_EVENTS_KEPT            4096               /* lines, in a driver's memory */
+#define LIMIT_EVENTS_LOG_BYTES       (16 * 1024 * 1024) /* then it becomes events.log.1 */
 #define LIMIT_BLACKLIST_ENTRIES      65536
 #define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
 #define LIMIT_BLACKLIST_REMEMBERED   32  /* incarnations, and times of failures, per host or slot */
+#define LIMIT_JOURNAL_BATCH          1024 /* writes in one transaction */
+#define LIMIT_JOURNAL_BATCH_BYTES    (16 * 1024 * 1024)
+#define LIMIT_JOURNAL_WAITING_BYTES  (256 * 1024 * 1024) /* put, and not written yet */
 #define LIMIT_DB_PATH_BYTES          480 /* SQLite stops at 512, and appends to the name */
 
 #endif

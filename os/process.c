@@ -319,13 +319,13 @@ static int no_program(const struct report *report, struct hvd_err *err)
     }
 }
 
-int process_report(int fd, struct hvd_err *err)
+int process_report(int report_fd, struct hvd_err *err)
 {
     struct report report;
     ssize_t got;
 
     do
-        got = read(fd, &report, sizeof(report));
+        got = read(report_fd, &report, sizeof(report));
     while (got < 0 && errno == EINTR);
     if (got == 0)
         return 0;
@@ -342,8 +342,8 @@ int process_report(int fd, struct hvd_err *err)
 
 int process_spawn(const struct process_spec *spec, pid_t *ret_pid, struct hvd_err *err)
 {
-    int report;
-    pid_t pid;
+    int report = -1;
+    pid_t pid = 0;
     int rc = process_start(spec, &pid, &report, err);
 
     if (rc)

@@ -35,7 +35,7 @@ int process_spawn(const struct process_spec *spec, pid_t *ret_pid, struct hvd_er
  */
 int process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_report,
                   struct hvd_err *err) MUST_CHECK;
-int process_report(int report, struct hvd_err *err) MUST_CHECK;
+int process_report(int report_fd, struct hvd_err *err) MUST_CHECK;
 
 /* A descriptor that becomes readable when it ends; -1 with errno. */
 int process_watch(pid_t pid);

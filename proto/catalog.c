@@ -30,6 +30,8 @@ static const char *link_name(enum link link)
     case LINK_AGENT_TO_WORKER: return "an agent to its worker";
     case LINK_CLIENT_TO_DRIVER: return "a client to the driver";
     case LINK_DRIVER_TO_CLIENT: return "the driver to a client";
+    case LINK_CLIENT_TO_AGENT: return "a client to an agent";
+    case LINK_AGENT_TO_CLIENT: return "an agent to a client";
     }
     return "an unknown link";
 }

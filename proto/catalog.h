@@ -20,7 +20,9 @@ enum link {
     LINK_WORKER_TO_AGENT = 1 << 2,
     LINK_AGENT_TO_WORKER = 1 << 3,
     LINK_CLIENT_TO_DRIVER = 1 << 4,
-    LINK_DRIVER_TO_CLIENT = 1 << 5
+    LINK_DRIVER_TO_CLIENT = 1 << 5,
+    LINK_CLIENT_TO_AGENT = 1 << 6,
+    LINK_AGENT_TO_CLIENT = 1 << 7
 };
 
 /* A worker's message that its agent passes on to the driver, and the reverse. */
@@ -83,8 +85,8 @@ enum msg_when { WHEN_GREETING = 1, WHEN_OPEN = 2, WHEN_ANY = 3 };
     M(FINISHED, finished, Finished, LINK_UP, KEY_INCARNATION | KEY_ROUND, WHEN_OPEN, KIB(8))       \
     EMPTY(DONE, done, Done, LINK_DOWN, KEY_TERM, WHEN_OPEN, KIB(8))                                \
     M(STALLED, stalled, Stalled, LINK_UP, KEY_INCARNATION | KEY_ROUND, WHEN_OPEN, MIB(1))          \
-    M(ASK, ask, Ask, LINK_CLIENT_TO_DRIVER, KEY_NONE, WHEN_OPEN, MIB(1))                           \
-    M(TELL, tell, Tell, LINK_DRIVER_TO_CLIENT, KEY_NONE, WHEN_OPEN, MIB(9))
+    M(ASK, ask, Ask, LINK_CLIENT_TO_DRIVER | LINK_CLIENT_TO_AGENT, KEY_NONE, WHEN_OPEN, MIB(1))    \
+    M(TELL, tell, Tell, LINK_DRIVER_TO_CLIENT | LINK_AGENT_TO_CLIENT, KEY_NONE, WHEN_OPEN, MIB(9))
 
 struct msg_kind {
     enum msg_type type;

@@ -7,6 +7,8 @@
  * with the reason. Until conn_greeted the limits of the greeting hold, and after LIMIT_GREETING_US
  * without it the connection is closed.
  *
+ * The program ignores SIGPIPE (process_spawn gives it back to what it starts).
+ *
  * Callbacks come from the loop, never from inside a call of the owner (conn_read_now excepted).
  * An owner may close or drop the connection, this one too, from inside a callback.
  */
@@ -34,12 +36,16 @@ struct conn_ops {
 #define CONN_HIGH_BYTES (1024 * 1024)
 
 /* Dials "address:port" texts ("[::1]:80" too) one after the other until one answers and has the
- * key; `closed` says why none did. Numeric addresses only: nothing here blocks. */
+ * key, each for CONN_DIAL_US; `closed` says why none did. Numeric addresses only: nothing here
+ * blocks. HVD_E_INVAL, HVD_E_LIMIT, HVD_E_NOMEM. */
+#define CONN_DIAL_US (5 * INT64_C(1000000))
 int conn_dial(struct event_base *base, const struct msg_texts *addresses, struct tls *tls,
               const struct conn_ops *ops, void *arg, struct conn **ret_conn,
               struct hvd_err *err) MUST_CHECK;
 
-/* Dials a Unix socket: "@name" is in the abstract namespace, anything else a path. */
+/* Dials a Unix socket: "@name" is in the abstract namespace, anything else a path. HVD_E_NOTFOUND
+ * (nobody listens), HVD_E_BUSY (it does not accept), HVD_E_DENIED (it is another user's),
+ * HVD_E_LIMIT (a name of more than 107 bytes), HVD_E_IO, HVD_E_NOMEM. */
 int conn_dial_unix(struct event_base *base, const char *name, const struct conn_ops *ops, void *arg,
                    struct conn **ret_conn, struct hvd_err *err) MUST_CHECK;
 
@@ -50,11 +56,13 @@ void conn_own(struct conn *conn, const struct conn_ops *ops, void *arg);
 void conn_greeted(struct conn *conn);
 
 /* Sends in order. HVD_E_NOMEM, or what msg_encode says; the connection stays as it was. On one that
- * is breaking it is lost. */
+ * is breaking, or not yet opened, it is lost. A peer that leaves LIMIT_UNSENT_BYTES unread breaks
+ * it. */
 int conn_send(struct conn *conn, const struct msg *msg, struct hvd_err *err);
 int conn_send_frame(struct conn *conn, const void *frame, size_t length);
 
-/* On a plain connection on which nothing is unsent: the message with a descriptor beside it. */
+/* On a plain connection on which nothing is unsent (else HVD_E_STATE): the message with a
+ * descriptor beside it, which is borrowed. HVD_E_BUSY: its socket is full. */
 int conn_send_with_fd(struct conn *conn, const struct msg *msg, int fd, struct hvd_err *err);
 
 size_t conn_unsent(const struct conn *conn);
@@ -62,7 +70,8 @@ size_t conn_unsent(const struct conn *conn);
 /* Reads nothing more until it is taken back: back-pressure. */
 void conn_hold(struct conn *conn, bool hold);
 
-/* Reads and hands on what the other side had sent by now, as one that has died. */
+/* Reads and hands on what the other side had sent by now, as one that has died; held or not. From
+ * inside itself it does nothing. */
 void conn_read_now(struct conn *conn);
 
 /* Nothing more is read or told; what was sent goes out, for CONN_LINGER_US at most. Given. */

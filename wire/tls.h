@@ -14,6 +14,8 @@ struct tls;
 /* Both are copied. The job's name is the identity that the key goes by. */
 int tls_create(const char *job, const uint8_t key[TLS_KEY_BYTES], struct tls **ret_tls,
                struct hvd_err *err) MUST_CHECK;
+
+/* Outlives every listener and connection that was given it. Wipes the key. */
 void tls_free(struct tls *tls);
 
 #endif

@@ -75,6 +75,11 @@ int64_t agent_deadline(const struct agent *agent)
                     earliest(agent->grace_at_us, agent->wake_at_us));
 }
 
+bool agent_is_ending(const struct agent *agent)
+{
+    return agent->life.state == LIFE_ENDING || agent->life.state == LIFE_OVER;
+}
+
 static void start(struct agent *agent)
 {
     sm_move(&agent->life, LIFE_ALONE, agent->now_us, "started");
@@ -137,6 +142,11 @@ static void dispatch(struct agent *agent, const struct agent_event *event)
     case AGENT_ENDED: agent_process_ended(agent, event); break;
     case AGENT_OUTPUT: agent_process_output(agent, event); break;
     case AGENT_NOTICE: agent_driver_notice(agent, event->left_us, event->text); break;
+    case AGENT_DRIVER_MOVED: agent_driver_moved(agent, event->text); break;
+    case AGENT_STOP:
+        agent_end(agent, agent->config.kill_grace_us, HVD_OK,
+                  agent_text(agent, "%s", event->text ? event->text : "stopped"));
+        break;
     case AGENT_EVENT_COUNT: PANIC("not an event");
     }
 }

@@ -41,8 +41,10 @@ enum agent_event_kind {
     AGENT_SPAWN_FAILED, /* incarnation, code, text */
     AGENT_ENDED, /* incarnation, ended, value, witness, commit: the process is gone, and what it had
                     sent has been brought here: a LEFT or FINISHED comes before the end */
-    AGENT_OUTPUT, /* incarnation, stream, data */
-    AGENT_NOTICE, /* left_us, text: the machine will be taken away */
+    AGENT_OUTPUT,       /* incarnation, stream, data */
+    AGENT_NOTICE,       /* left_us, text: the machine will be taken away */
+    AGENT_DRIVER_MOVED, /* text: the driver is elsewhere now: hang up, and dial at once */
+    AGENT_STOP,         /* text: somebody here wants the workers to end, and then the agent */
     AGENT_EVENT_COUNT
 };
 
@@ -68,8 +70,8 @@ struct agent_event {
 
 enum agent_action_kind {
     AGENT_DO_DIAL,    /* answered by DRIVER_UP or DRIVER_DOWN */
-    AGENT_DO_HANG_UP, /* close the driver's connection, once what was sent is out; no DRIVER_DOWN
-                         follows; text */
+    AGENT_DO_HANG_UP, /* close the driver's connection, once what was sent is out, or give up the
+                         attempt to make one; no DRIVER_UP or DRIVER_DOWN follows; text */
     AGENT_DO_SEND_DRIVER, /* msg */
     AGENT_DO_SEND_WORKER, /* worker, msg */
     AGENT_DO_DROP,        /* worker: the same with its connection; no WORKER_DOWN follows; text */
@@ -108,5 +110,8 @@ void agent_free(struct agent *agent);
 int agent_step(struct agent *agent, const struct agent_event *event,
                struct agent_action_list *list) MUST_CHECK;
 int64_t agent_deadline(const struct agent *agent);
+
+/* It takes no work any more, and EXIT is what it comes to. */
+bool agent_is_ending(const struct agent *agent);
 
 #endif

@@ -129,6 +129,16 @@ void agent_driver_down(struct agent *agent, const char *text)
     lose(agent, text ? text : "the connection is gone");
 }
 
+void agent_driver_moved(struct agent *agent, const char *text)
+{
+    const char *why = text ? text : "the driver is elsewhere now";
+
+    agent_driver_bye(agent, why);
+    if (agent->driver.state == DRIVER_DIALLING)
+        hang_up(agent, why);
+    agent_driver_dial(agent);
+}
+
 static void say_notice(struct agent *agent)
 {
     struct msg *msg;

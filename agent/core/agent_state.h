@@ -63,6 +63,7 @@ void agent_driver_bye(struct agent *agent, const char *why);        /* if it is 
 void agent_driver_send(struct agent *agent, const struct msg *msg); /* lost unless it is open */
 bool agent_driver_is_open(const struct agent *agent);
 void agent_driver_notice(struct agent *agent, int64_t left_us, const char *source);
+void agent_driver_moved(struct agent *agent, const char *text);
 
 /* agent_process.c: processes from LAUNCH to FORGET, and the agent's own end */
 void agent_process_launch(struct agent *agent, const struct msg *msg);

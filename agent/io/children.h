@@ -6,6 +6,10 @@
  * (said hello) in its stead below a wrapper, if that died of a signal or with a code that is not 0.
  * What is left of its group and of what it started elsewhere is killed then. Output is read until
  * nothing is there at that moment: nobody waits for an orphan that keeps the pipe.
+ *
+ * Processes that outlive their parent become children of ours (PR_SET_CHILD_SUBREAPER), and
+ * HVD_INCARNATION in their environment says whose they are; one without it is killed with the last
+ * worker. So there is one of these in a process, which starts no other child processes of its own.
  */
 #ifndef AGENT_IO_CHILDREN_H
 #define AGENT_IO_CHILDREN_H
@@ -17,7 +21,8 @@
 struct children;
 struct event_base;
 
-/* Called from the loop, and spawned or spawn_failed from inside children_spawn too. */
+/* Called from the loop, and spawned or spawn_failed from inside children_spawn too. They may call
+ * everything here but children_free. */
 struct children_ops {
     void (*spawned)(void *arg, uint64_t incarnation, pid_t pid);
     void (*spawn_failed)(void *arg, uint64_t incarnation, int code, const char *text);
@@ -30,10 +35,11 @@ struct children_ops {
 int children_create(struct event_base *base, const struct children_ops *ops, void *arg,
                     struct children **ret_children, struct hvd_err *err) MUST_CHECK;
 
-/* SIGKILL to all that is left of everybody, and waits for it. */
+/* SIGKILL to all that is left of everybody, and waits for it. Nobody is told any more. */
 void children_free(struct children *children);
 
-/* A LAUNCH; env ends in NULL and is all that the worker gets. */
+/* A LAUNCH; env ends in NULL and is all that the worker gets: HVD_INCARNATION must be in it. From
+ * the thread in which the process began: workers are killed when that thread ends. */
 void children_spawn(struct children *children, const struct msg *launch, const char *const *env);
 
 /* To the process group, and on SIGKILL to whatever has left it. Unknown ones are ignored. */

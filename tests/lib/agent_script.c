@@ -217,6 +217,16 @@ const char *script_notice(struct script *script, int64_t left_us, const char *te
         script, &(struct agent_event){ .kind = AGENT_NOTICE, .left_us = left_us, .text = text });
 }
 
+const char *script_moved(struct script *script, const char *text)
+{
+    return script_step(script, &(struct agent_event){ .kind = AGENT_DRIVER_MOVED, .text = text });
+}
+
+const char *script_stop(struct script *script, const char *text)
+{
+    return script_step(script, &(struct agent_event){ .kind = AGENT_STOP, .text = text });
+}
+
 struct msg script_welcome(uint64_t term)
 {
     return (struct msg){ .type = MSG_WELCOME_AGENT, .term = term };

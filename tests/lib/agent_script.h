@@ -49,6 +49,8 @@ const char *script_ended(struct script *script, uint64_t incarnation, uint32_t e
 const char *script_output(struct script *script, uint64_t incarnation, uint32_t stream,
                           const char *text, size_t length);
 const char *script_notice(struct script *script, int64_t left_us, const char *text);
+const char *script_moved(struct script *script, const char *text);
+const char *script_stop(struct script *script, const char *text);
 
 /* Messages of term 1 that are needed everywhere. */
 struct msg script_welcome(uint64_t term);

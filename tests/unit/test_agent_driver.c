@@ -354,6 +354,30 @@ out:
     script_release(&s);
 }
 
+static void a_driver_that_has_moved_is_dialled_at_once(struct test *t)
+{
+    struct msg welcome = script_welcome(1);
+
+    CHECK_OK(t, script_init(&s));
+    CHECK_TEXT(t, script_start(&s), "dial\n");
+    CHECK_TEXT(t, script_moved(&s, "to b:1"), "hang up: to b:1\ndial\n"); /* dialling */
+    CHECK_TEXT(t, script_down(&s), "");
+    CHECK_TEXT(t, script_moved(&s, "to c:1"), "dial\n"); /* down */
+    CHECK_INT(t, agent_deadline(s.agent), ==, SCRIPT_GRACE_S * S);
+    CHECK_TEXT(t, script_up(&s), HELLO "\n");
+    CHECK_TEXT(t, script_moved(&s, NULL),
+               "driver: BYE reason=\"the driver is elsewhere now\"\n"
+               "hang up: the driver is elsewhere now\ndial\n"); /* greeting */
+    CHECK_TEXT(t, script_up(&s), HELLO "\n");
+    CHECK_TEXT(t, script_driver(&s, &welcome), "");
+    script_at(&s, 10);
+    CHECK_TEXT(t, script_moved(&s, "to d:1"),
+               "driver: BYE term=1 reason=\"to d:1\"\nhang up: to d:1\ndial\n"); /* open */
+    CHECK_INT(t, agent_deadline(s.agent), ==, (10 + SCRIPT_GRACE_S) * S);
+out:
+    script_release(&s);
+}
+
 TESTS(CASE(it_dials_says_hello_and_serves), CASE(it_dials_again_when_nobody_answers),
       CASE(a_driver_without_a_welcome_is_left), CASE(it_beats_when_it_says_nothing_else),
       CASE(any_frame_renews_the_lease_of_the_driver), CASE(the_welcome_sets_the_intervals),
@@ -362,4 +386,5 @@ TESTS(CASE(it_dials_says_hello_and_serves), CASE(it_dials_again_when_nobody_answ
       CASE(a_refusal_for_now_is_asked_again), CASE(a_final_refusal_ends_the_workers_first),
       CASE(without_a_driver_it_ends_after_the_grace), CASE(a_driver_in_time_stops_the_grace),
       CASE(a_driver_that_comes_while_it_ends_hears_of_it), CASE(many_workers_are_reported),
-      CASE(a_notice_is_said_with_what_is_left_of_it))
+      CASE(a_notice_is_said_with_what_is_left_of_it),
+      CASE(a_driver_that_has_moved_is_dialled_at_once))

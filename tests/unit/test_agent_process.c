@@ -315,6 +315,27 @@ out:
     script_release(&s);
 }
 
+static void a_stop_from_here_needs_no_driver(struct test *t)
+{
+    CHECK_OK(t, script_init(&s));
+    CHECK_OK(t, script_serve(&s));
+    CHECK_OK(t, script_run(&s, 7, 0));
+    CHECK_OK(t, script_lose(&s));
+    CHECK(t, !agent_is_ending(s.agent));
+    CHECK_TEXT(t, script_stop(&s, "SIGTERM, twice"), "term 7\n");
+    CHECK(t, agent_is_ending(s.agent));
+    CHECK_TEXT(t, script_stop(&s, NULL), "");
+    CHECK_INT(t, agent_deadline(s.agent), <=, SCRIPT_KILL_GRACE_S * S);
+    CHECK_TEXT(t, script_ended(&s, 7, ENDED_EXIT, 0, WITNESS_PIDFD), "exit 0: SIGTERM, twice\n");
+    CHECK(t, agent_is_ending(s.agent));
+    script_release(&s);
+    CHECK_OK(t, script_init(&s));
+    CHECK_TEXT(t, script_start(&s), "dial\n");
+    CHECK_TEXT(t, script_stop(&s, NULL), "exit 0: stopped\n");
+out:
+    script_release(&s);
+}
+
 static void a_stop_kills_who_does_not_end(struct test *t)
 {
     struct msg stop = stop_in(S / 2);
@@ -397,6 +418,6 @@ TESTS(CASE(a_launch_is_carried_out_once), CASE(an_end_is_said_until_it_is_forgot
       CASE(a_kill_with_grace_waits), CASE(a_second_kill_may_be_sooner),
       CASE(a_kill_before_it_runs_is_not_lost), CASE(a_process_may_end_before_its_start_is_told),
       CASE(a_stop_ends_all_and_then_itself), CASE(a_stop_without_workers_is_done_at_once),
-      CASE(a_stop_kills_who_does_not_end), CASE(output_is_passed_on_or_counted),
-      CASE(much_output_goes_in_chunks),
+      CASE(a_stop_from_here_needs_no_driver), CASE(a_stop_kills_who_does_not_end),
+      CASE(output_is_passed_on_or_counted), CASE(much_output_goes_in_chunks),
       CASE_FLAGS(ends_that_nobody_forgets_are_limited, TEST_NO_TORTURE))

@@ -441,6 +441,10 @@ static void event(void)
     case 1:
         if (any(200) == 0)
             step((struct agent_event){ .kind = AGENT_NOTICE, .left_us = S, .text = "test" });
+        if (any(200) == 0)
+            step((struct agent_event){ .kind = AGENT_DRIVER_MOVED, .text = "test" });
+        if (any(2000) == 0)
+            step((struct agent_event){ .kind = AGENT_STOP, .text = "test" });
         print_something(somebody());
         break;
     case 2: dial_or_break(); break;

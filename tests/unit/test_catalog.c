@@ -47,6 +47,12 @@ static void only_the_right_side_may_send(struct test *t)
     CHECK_HAS(t, err.text, "from a client to the driver");
     CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_DRIVER_TO_CLIENT, WHEN_OPEN, &err), HVD_E_PROTO);
     CHECK_HAS(t, err.text, "from the driver to a client");
+    CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_CLIENT_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "from a client to an agent");
+    CHECK_CODE(t, msg_allowed(MSG_ASK, LINK_AGENT_TO_CLIENT, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "from an agent to a client");
+    CHECK_OK(t, msg_allowed(MSG_ASK, LINK_CLIENT_TO_AGENT, WHEN_OPEN, &err));
+    CHECK_OK(t, msg_allowed(MSG_TELL, LINK_AGENT_TO_CLIENT, WHEN_OPEN, &err));
     CHECK_CODE(t, msg_allowed(MSG_ASK, LINK_DRIVER_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
     CHECK_HAS(t, err.text, "from the driver to an agent");
     CHECK_CODE(t, msg_allowed(MSG_ASK, (enum link)0, WHEN_OPEN, &err), HVD_E_PROTO);
@@ -85,6 +91,8 @@ static unsigned links_of(const char *words)
         { "agent → worker",  LINK_AGENT_TO_WORKER                       },
         { "client → driver", LINK_CLIENT_TO_DRIVER                      },
         { "driver → client", LINK_DRIVER_TO_CLIENT                      },
+        { "client → agent",  LINK_CLIENT_TO_AGENT                       },
+        { "agent → client",  LINK_AGENT_TO_CLIENT                       },
         { "agent ↔ driver",  LINK_AGENT_TO_DRIVER | LINK_DRIVER_TO_AGENT},
         { "worker ↔ agent",  LINK_WORKER_TO_AGENT | LINK_AGENT_TO_WORKER},
     };

@@ -1,0 +1,541 @@
+#include "agent/io/body.h"
+
+#include "agent/io/agent_socket.h"
+#include "agent/io/body_queue.h"
+#include "agent/io/children.h"
+#include "agent/io/driver_link.h"
+#include "agent/io/worker_env.h"
+#include "agent/io/workers_link.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "proto/codec.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRACE_LINES 256
+#define ENV_BYTES   (64 * 1024 * 1024) /* a LAUNCH cannot carry more */
+
+/* The process that was started as a worker, as long as that runs. */
+struct started {
+    uint64_t incarnation;
+    uint64_t pid;
+};
+
+struct body {
+    struct event_base *base;
+    struct body_config config;
+    char socket[AGENT_SOCKET_MAX];
+    struct agent *mind;
+    struct trace trace;
+    struct agent_action_list actions;
+    struct body_queue queue; /* what happened while actions were carried out */
+    struct event *timer;
+    struct event *sigterm;
+    struct event *sigint;
+    struct driver_link *driver;
+    struct workers_link *workers;
+    struct children *children;
+    struct VEC(struct started) started;
+
+    /* The frame of the last message to workers: one for all of them goes out many times. */
+    const struct msg *encoded;
+    struct buf frame;
+
+    struct log_limit unreachable; /* "cannot reach the driver" */
+    bool holds_output;
+    bool noticed; /* by a SIGTERM */
+    bool stepping;
+    bool over;
+    int code;
+};
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void end(struct body *body, int code)
+{
+    if (body->over)
+        return;
+    body->over = true;
+    body->code = code;
+    event_base_loopbreak(body->base);
+}
+
+/* There is no way on from here, and the way back is the one of an agent that was killed. */
+static void give_up(struct body *body, int code, const char *what)
+{
+    if (!body->over)
+        log_error(AGENT, "%s: %s; the agent ends, and its workers with it", what, err_text(code));
+    end(body, code);
+}
+
+/* A deed that failed in a way that concerns only what it was done for. */
+static void complain(struct body *body, int rc, const char *what, const struct hvd_err *err)
+{
+    if (rc == HVD_E_NOMEM)
+        give_up(body, rc, what);
+    else
+        log_error(AGENT, "%s: %s", what, err->text);
+}
+
+/* ---- actions --------------------------------------------------------------------------------- */
+
+static void put_off(struct body *body, const struct agent_event *event)
+{
+    int rc = body_queue_put(&body->queue, event);
+
+    if (rc)
+        give_up(body, rc, "an event");
+}
+
+static void do_dial(struct body *body)
+{
+    struct hvd_err err;
+
+    if (driver_link_dial(body->driver, &err))
+        put_off(body, &(struct agent_event){ .kind = AGENT_DRIVER_DOWN, .text = err.text });
+}
+
+static void do_send_driver(struct body *body, const struct msg *msg)
+{
+    struct hvd_err err = { 0 };
+    int rc = driver_link_send(body->driver, msg, &err);
+
+    if (!rc)
+        return;
+    complain(body, rc, "a message to the driver", &err);
+    if (rc == HVD_E_LIMIT && !driver_link_is_open(body->driver))
+        put_off(body, &(struct agent_event){ .kind = AGENT_DRIVER_DOWN, .text = err.text });
+}
+
+/* Encodes what is said to several workers once. */
+static int send_same(struct body *body, const struct agent_action *action, struct hvd_err *err)
+{
+    int rc = 0;
+
+    if (body->encoded != action->msg) {
+        buf_clear(&body->frame);
+        body->encoded = NULL;
+        rc = msg_encode(action->msg, &body->frame, err);
+        if (rc)
+            return rc;
+        body->encoded = action->msg;
+    }
+    rc = workers_link_send_frame(body->workers, action->worker, body->frame.data,
+                                 body->frame.length);
+    return rc ? err_set(err, rc, "worker: %s", err_text(rc)) : 0;
+}
+
+static void do_send_worker(struct body *body, const struct agent_action *action)
+{
+    struct hvd_err err = { 0 };
+    int rc;
+
+    if (action->msg->type == MSG_WELCOME_WORKER)
+        rc = workers_link_send(body->workers, action->worker, action->msg, &err);
+    else
+        rc = send_same(body, action, &err);
+    if (!rc)
+        return;
+    complain(body, rc, "a message to a worker", &err);
+    workers_link_drop(body->workers, action->worker);
+    put_off(body, &(struct agent_event){ .kind = AGENT_WORKER_DOWN, .worker = action->worker });
+}
+
+static void do_spawn(struct body *body, const struct msg *launch)
+{
+    const struct worker_env_config config = {
+        .socket = body->socket,
+        .job = body->config.mind.job,
+        .host = body->config.mind.host,
+        .own = body->config.env,
+    };
+    const char *const *env;
+    struct arena arena;
+
+    arena_init(&arena, ENV_BYTES);
+    env = worker_env_make(&config, launch, &arena);
+    if (env)
+        children_spawn(body->children, launch, env);
+    else
+        give_up(body, HVD_E_NOMEM, "the environment of a worker");
+    arena_release(&arena);
+}
+
+static void do_exit(struct body *body, int code, const char *why)
+{
+    if (code)
+        log_warning(AGENT, "ends: %s", why);
+    else
+        log_info(AGENT, "ends: %s", why);
+    end(body, code);
+}
+
+static void carry_out(struct body *body, const struct agent_action *action)
+{
+    switch (action->kind) {
+    case AGENT_DO_DIAL: do_dial(body); break;
+    case AGENT_DO_HANG_UP:
+        log_info(NET, "driver %s: hung up: %s", driver_link_peer(body->driver), action->text);
+        driver_link_hang_up(body->driver);
+        break;
+    case AGENT_DO_SEND_DRIVER: do_send_driver(body, action->msg); break;
+    case AGENT_DO_SEND_WORKER: do_send_worker(body, action); break;
+    case AGENT_DO_DROP:
+        log_debug(WORKER, "connection %u: closed: %s", action->worker, action->text);
+        workers_link_drop(body->workers, action->worker);
+        break;
+    case AGENT_DO_SPAWN: do_spawn(body, action->msg); break;
+    case AGENT_DO_TERM: children_term(body->children, action->incarnation); break;
+    case AGENT_DO_KILL: children_kill(body->children, action->incarnation); break;
+    case AGENT_DO_EXIT: do_exit(body, action->code, action->text); break;
+    case AGENT_DO_COUNT: PANIC("not an action");
+    }
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void arm_timer(struct body *body)
+{
+    int64_t deadline_us = agent_deadline(body->mind);
+    int64_t left_us = deadline_us - clock_now_us();
+    struct timeval left;
+
+    if (deadline_us == TIME_NEVER) {
+        event_del(body->timer);
+        return;
+    }
+    if (left_us < 0)
+        left_us = 0;
+    left = (struct timeval){ .tv_sec = (time_t)(left_us / TIME_S),
+                             .tv_usec = (suseconds_t)(left_us % TIME_S) };
+    if (event_add(body->timer, &left))
+        give_up(body, HVD_E_NOMEM, "a timer");
+}
+
+/* Workers wait with what they print while nobody takes it. */
+static void hold_output(struct body *body)
+{
+    bool hold = !driver_link_takes_output(body->driver);
+
+    if (hold == body->holds_output)
+        return;
+    body->holds_output = hold;
+    children_hold_output(body->children, hold);
+}
+
+static void step(struct body *body, struct agent_event *event)
+{
+    int rc;
+
+    event->now_us = clock_now_us();
+    rc = agent_step(body->mind, event, &body->actions);
+    if (rc)
+        give_up(body, rc, "the agent's mind");
+    for (size_t i = 0; i < body->actions.count && !body->over; i++)
+        carry_out(body, &body->actions.items[i]);
+    body->encoded = NULL; /* it goes with the list */
+    agent_action_list_clear(&body->actions);
+}
+
+/* What happens inside an action (a program that cannot be started) waits until all are done. */
+static void tell(struct body *body, const struct agent_event *event)
+{
+    struct agent_event now = *event;
+
+    if (body->over)
+        return;
+    if (body->stepping) {
+        put_off(body, event);
+        return;
+    }
+    body->stepping = true;
+    do
+        step(body, &now);
+    while (!body->over && body_queue_take(&body->queue, &now));
+    body->stepping = false;
+    if (body->over)
+        return;
+    hold_output(body);
+    arm_timer(body);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    tell(arg, &(struct agent_event){ .kind = AGENT_TIMER });
+}
+
+static void on_signal(evutil_socket_t signal, short what, void *arg)
+{
+    struct body *body = arg;
+
+    (void)what;
+    if (body->config.keeper && getppid() != (pid_t)body->config.keeper) {
+        log_warning(AGENT, "its keeper is gone: it ends its workers, and then itself");
+        tell(body, &(struct agent_event){ .kind = AGENT_STOP, .text = "its keeper is gone" });
+    } else if (signal == SIGTERM && !body->noticed) {
+        body->noticed = true;
+        log_warning(AGENT, "SIGTERM: this machine is taken to go away soon; again: it ends now");
+        tell(body, &(struct agent_event){ .kind = AGENT_NOTICE,
+                                          .left_us = body->config.notice_us,
+                                          .text = "SIGTERM to the agent" });
+    } else {
+        tell(body, &(struct agent_event){ .kind = AGENT_STOP, .text = "ended by a signal" });
+    }
+}
+
+/* ---- from the driver ------------------------------------------------------------------------- */
+
+static void on_driver_up(void *arg)
+{
+    struct body *body = arg;
+
+    tell(body, &(struct agent_event){ .kind = AGENT_DRIVER_UP });
+}
+
+static void on_driver_msg(void *arg, const struct msg *msg)
+{
+    struct body *body = arg;
+
+    tell(body, &(struct agent_event){ .kind = AGENT_DRIVER_MSG, .msg = msg });
+    if (body->over)
+        return;
+    if (msg->type == MSG_REFUSED)
+        log_error(NET, "the driver refuses this agent: %s", msg->u.refused.text);
+    /* One whose term is over has been hung up on by now. */
+    if (msg->type == MSG_WELCOME_AGENT && driver_link_is_open(body->driver)) {
+        driver_link_welcomed(body->driver);
+        body->unreachable = (struct log_limit){ TIME_MIN, 1, 0, 0, 0 };
+        log_info(NET, "driver %s: serves term %" PRIu64, driver_link_peer(body->driver), msg->term);
+        hold_output(body);
+    }
+}
+
+static void on_driver_down(void *arg, const char *why)
+{
+    struct body *body = arg;
+    unsigned held;
+
+    if (log_limit_pass(&body->unreachable, clock_now_us(), &held))
+        log_warning(NET, "no driver: %s; it is dialled again and again (%u more since)", why, held);
+    tell(body, &(struct agent_event){ .kind = AGENT_DRIVER_DOWN, .text = why });
+}
+
+static void on_driver_drained(void *arg)
+{
+    hold_output(arg);
+}
+
+static const struct driver_link_ops driver_ops = { on_driver_up, on_driver_msg, on_driver_down,
+                                                   on_driver_drained };
+
+/* ---- from workers' connections --------------------------------------------------------------- */
+
+static uint64_t pid_of(void *arg, uint64_t incarnation)
+{
+    const struct body *body = arg;
+
+    for (size_t i = 0; i < body->started.count; i++) {
+        if (body->started.items[i].incarnation == incarnation)
+            return body->started.items[i].pid;
+    }
+    return 0;
+}
+
+static void on_worker_msg(void *arg, uint32_t worker, const struct msg *msg)
+{
+    tell(arg, &(struct agent_event){ .kind = AGENT_WORKER_MSG, .worker = worker, .msg = msg });
+}
+
+static void on_worker_down(void *arg, uint32_t worker)
+{
+    tell(arg, &(struct agent_event){ .kind = AGENT_WORKER_DOWN, .worker = worker });
+}
+
+static int on_point(void *arg, const struct msg_texts *addresses, struct hvd_err *err)
+{
+    struct body *body = arg;
+    bool moved = false;
+    int rc;
+
+    if (body->over || agent_is_ending(body->mind))
+        return err_set(err, HVD_E_STATE, "the agent is ending");
+    rc = driver_link_point(body->driver, addresses, &moved);
+    if (rc)
+        return err_set(err, rc, "no memory for the addresses");
+    if (!moved)
+        return 0;
+    log_info(NET, "driver: is said to be at %s now: dialled at once", addresses->items[0]);
+    tell(body,
+         &(struct agent_event){ .kind = AGENT_DRIVER_MOVED, .text = "another driver asks for it" });
+    return 0;
+}
+
+static const struct workers_link_ops workers_ops = { pid_of, on_worker_msg, on_worker_down,
+                                                     on_point };
+
+/* ---- from workers' processes ----------------------------------------------------------------- */
+
+static void on_spawned(void *arg, uint64_t incarnation, pid_t pid)
+{
+    struct body *body = arg;
+    int rc = VEC_RESERVE(&body->started, 1, UINT32_MAX);
+
+    if (rc) {
+        give_up(body, rc, "a worker");
+        return;
+    }
+    body->started.items[body->started.count++] = (struct started){ incarnation, (uint64_t)pid };
+    tell(body, &(struct agent_event){
+                   .kind = AGENT_SPAWNED, .incarnation = incarnation, .pid = (uint64_t)pid });
+}
+
+static void on_spawn_failed(void *arg, uint64_t incarnation, int code, const char *text)
+{
+    log_warning(LAUNCH, "incarnation %" PRIu64 ": %s", incarnation, text);
+    tell(arg,
+         &(struct agent_event){
+             .kind = AGENT_SPAWN_FAILED, .incarnation = incarnation, .code = code, .text = text });
+}
+
+static void on_output(void *arg, uint64_t incarnation, enum msg_stream stream,
+                      struct msg_bytes data)
+{
+    tell(arg,
+         &(struct agent_event){
+             .kind = AGENT_OUTPUT, .incarnation = incarnation, .stream = stream, .data = data });
+}
+
+static void on_dying(void *arg, uint64_t incarnation)
+{
+    struct body *body = arg;
+
+    workers_link_read_now(body->workers, incarnation);
+}
+
+static void on_ended(void *arg, uint64_t incarnation, enum msg_ended ended, int32_t value,
+                     enum msg_witness witness)
+{
+    struct body *body = arg;
+
+    for (size_t i = 0; i < body->started.count; i++) {
+        if (body->started.items[i].incarnation == incarnation)
+            body->started.items[i] = body->started.items[--body->started.count];
+    }
+    tell(body, &(struct agent_event){ .kind = AGENT_ENDED,
+                                      .incarnation = incarnation,
+                                      .ended = ended,
+                                      .value = value,
+                                      .witness = witness });
+}
+
+static const struct children_ops children_ops = { on_spawned, on_spawn_failed, on_output, on_dying,
+                                                  on_ended };
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+static void on_trace(void *arg, const char *line)
+{
+    (void)arg;
+    log_debug(AGENT, "%s", line);
+}
+
+static int make_events(struct body *body)
+{
+    body->timer = evtimer_new(body->base, on_timer, body);
+    body->sigterm = evsignal_new(body->base, SIGTERM, on_signal, body);
+    body->sigint = evsignal_new(body->base, SIGINT, on_signal, body);
+    if (!body->timer || !body->sigterm || !body->sigint)
+        return HVD_E_NOMEM;
+    return event_add(body->sigterm, NULL) || event_add(body->sigint, NULL) ? HVD_E_NOMEM : 0;
+}
+
+static int make_mind(struct body *body, struct hvd_err *err)
+{
+    int rc = trace_init(&body->trace, "agent", TRACE_LINES);
+
+    if (!rc)
+        body->mind = agent_create(&body->config.mind, &body->trace);
+    if (!body->mind || make_events(body))
+        return err_set(err, HVD_E_NOMEM, "no memory for the agent");
+    trace_set_tap(&body->trace, on_trace, body);
+    return 0;
+}
+
+int body_create(struct event_base *base, const struct body_config *config, struct body **ret_body,
+                struct hvd_err *err)
+{
+    struct body *body = mem_zalloc(sizeof(*body));
+    int rc;
+
+    if (!body)
+        return err_set(err, HVD_E_NOMEM, "no memory for the agent");
+    body->base = base;
+    body->config = *config;
+    body->unreachable = (struct log_limit){ TIME_MIN, 1, 0, 0, 0 };
+    agent_socket_name(config->mind.job, config->mind.host, body->socket);
+    agent_action_list_init(&body->actions);
+    body_queue_init(&body->queue);
+    buf_init(&body->frame, FRAME_HEADER_BYTES + LIMIT_FRAME_BODY_BYTES);
+    rc = make_mind(body, err);
+    if (!rc)
+        rc = children_create(base, &children_ops, body, &body->children, err);
+    if (!rc) /* before anything that a second agent should not do */
+        rc = workers_link_create(base, body->socket, body->children, &workers_ops, body,
+                                 &body->workers, err);
+    if (!rc)
+        rc = driver_link_create(base, config->tls, &config->drivers, &driver_ops, body,
+                                &body->driver, err);
+    if (rc) {
+        body_free(body);
+        return rc;
+    }
+    *ret_body = body;
+    return 0;
+}
+
+int body_run(struct body *body)
+{
+    body->holds_output = true;
+    children_hold_output(body->children, true);
+    tell(body, &(struct agent_event){ .kind = AGENT_START });
+    if (!body->over && event_base_dispatch(body->base) != 0 && !body->over)
+        give_up(body, HVD_E_INTERNAL, "the loop");
+    return body->code;
+}
+
+static void free_event(struct event *event)
+{
+    if (event)
+        event_free(event);
+}
+
+void body_free(struct body *body)
+{
+    if (!body)
+        return;
+    body->over = true;
+    workers_link_free(body->workers);
+    children_free(body->children);
+    driver_link_free(body->driver);
+    free_event(body->timer);
+    free_event(body->sigterm);
+    free_event(body->sigint);
+    agent_free(body->mind);
+    agent_action_list_release(&body->actions);
+    body_queue_release(&body->queue);
+    buf_release(&body->frame);
+    VEC_RELEASE(&body->started);
+    trace_release(&body->trace);
+    /* What was sent is on its way, and nothing else keeps the loop. */
+    event_base_dispatch(body->base);
+    mem_free(body);
+}

@@ -1,0 +1,127 @@
+#include "agent/io/life_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define STACK_BYTES (256 * 1024)
+
+int life_page_make(uint64_t incarnation, struct page **ret_page, int *ret_fd, struct hvd_err *err)
+{
+    struct page *page = MAP_FAILED;
+    int fd = memfd_create("hvd-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int number;
+
+    if (fd >= 0 && !ftruncate(fd, PAGE_BYTES) &&
+        !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    number = errno;
+    if (page == MAP_FAILED) {
+        if (fd >= 0)
+            close(fd);
+        return err_set(err,
+                       number == EMFILE || number == ENFILE ? HVD_E_LIMIT
+                       : number == ENOMEM                   ? HVD_E_NOMEM
+                                                            : HVD_E_IO,
+                       "the page of a worker: cannot be made: %s; raise ulimit -n, or free memory",
+                       strerror(number));
+    }
+    page->magic = PAGE_MAGIC;
+    page->version = PAGE_VERSION;
+    page->incarnation = incarnation;
+    *ret_page = page;
+    *ret_fd = fd;
+    return 0;
+}
+
+void life_page_free(struct page *page, int fd)
+{
+    if (page)
+        munmap(page, PAGE_BYTES);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* The word as it is once it says that its owner died. While somebody holds it, FUTEX_WAITERS asks
+ * the kernel to wake us then; while nobody does, the next owner wakes us. */
+static void wait_for_death(struct page *page)
+{
+    uint32_t word = atomic_load(&page->life);
+
+    while (!(word & FUTEX_OWNER_DIED)) {
+        bool held = (word & FUTEX_TID_MASK) != 0;
+
+        if (held && !(word & FUTEX_WAITERS)) {
+            if (!atomic_compare_exchange_strong(&page->life, &word, word | FUTEX_WAITERS))
+                continue;
+            word |= FUTEX_WAITERS;
+        }
+        (void)syscall(SYS_futex, &page->life, FUTEX_WAIT, word, NULL, NULL, 0);
+        word = atomic_load(&page->life);
+    }
+}
+
+static void *watch_main(void *arg)
+{
+    struct life_watch *watch = arg;
+    const uint64_t one = 1;
+    ssize_t written;
+
+    wait_for_death(watch->page);
+    atomic_store(&watch->over, true);
+    written = write(watch->tell, &one, sizeof(one));
+    (void)written; /* full means that it is readable already */
+    return NULL;
+}
+
+int life_watch_start(struct life_watch *watch, struct page *page, int tell, struct hvd_err *err)
+{
+    uint32_t word = atomic_load(&page->life);
+    pthread_attr_t attr;
+    sigset_t before;
+    sigset_t all;
+    int number;
+
+    while (word & FUTEX_OWNER_DIED)
+        if (atomic_compare_exchange_strong(&page->life, &word, 0))
+            break;
+    watch->page = page;
+    watch->tell = tell;
+    atomic_store(&watch->over, false);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the loop */
+    number = pthread_attr_init(&attr);
+    if (!number) {
+        (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+        number = pthread_create(&watch->thread, &attr, watch_main, watch);
+        pthread_attr_destroy(&attr);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    watch->runs = number == 0;
+    if (number)
+        return err_set(err, HVD_E_LIMIT, "a thread that watches a worker: %s; raise ulimit -u",
+                       strerror(number));
+    return 0;
+}
+
+bool life_watch_is_over(const struct life_watch *watch)
+{
+    return watch->runs && atomic_load(&watch->over);
+}
+
+void life_watch_stop(struct life_watch *watch)
+{
+    if (!watch->runs)
+        return;
+    atomic_fetch_or(&watch->page->life, FUTEX_OWNER_DIED);
+    (void)syscall(SYS_futex, &watch->page->life, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    pthread_join(watch->thread, NULL);
+    watch->runs = false;
+}

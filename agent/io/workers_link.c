@@ -1,0 +1,306 @@
+#include "agent/io/workers_link.h"
+
+#include "agent/io/address.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/vec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PID_TEXT_BYTES 24
+
+struct peer {
+    struct workers_link *link;
+    struct conn *conn;
+    uint32_t number;
+    uint64_t incarnation; /* 0: it has not said hello */
+    bool client;
+};
+
+struct workers_link {
+    struct listener *listener;
+    struct children *children;
+    const struct workers_link_ops *ops;
+    void *arg;
+    struct VEC(struct peer *) peers; /* by number; NULL: free */
+};
+
+static struct peer *find(const struct workers_link *link, uint32_t number)
+{
+    return number < link->peers.count ? link->peers.items[number] : NULL;
+}
+
+/* The connection is somebody else's by now, or no more. */
+static void forget(struct peer *peer)
+{
+    peer->link->peers.items[peer->number] = NULL;
+    mem_free(peer);
+}
+
+static void close_peer(struct peer *peer)
+{
+    conn_close(peer->conn);
+    forget(peer);
+}
+
+static void refuse(struct peer *peer, const char *why)
+{
+    struct msg msg = {
+        .type = MSG_REFUSED, .u.refused = {HVD_E_DENIED, why}
+    };
+    struct hvd_err err;
+
+    log_warning(WORKER, "%s: refused: %s", conn_peer(peer->conn), why);
+    if (conn_send(peer->conn, &msg, &err))
+        log_warning(WORKER, "%s: cannot be told so: %s", conn_peer(peer->conn), err.text);
+    close_peer(peer);
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+static int answer(struct peer *peer, const struct msg_ask *ask, struct hvd_err *err)
+{
+    int rc = 0;
+
+    if (strcmp(ask->verb, "driver") != 0)
+        return err_set(err, HVD_E_INVAL, "%s: an agent is asked for \"driver\" and nothing else",
+                       ask->verb);
+    if (!ask->args.count || ask->args.count > LIMIT_ADDRESSES)
+        return err_set(err, HVD_E_INVAL, "driver: give 1 to %d addresses", LIMIT_ADDRESSES);
+    for (size_t i = 0; !rc && i < ask->args.count; i++)
+        rc = address_check(ask->args.items[i], err);
+    return rc ? rc : peer->link->ops->point(peer->link->arg, &ask->args, err);
+}
+
+static void on_ask(struct peer *peer, const struct msg *msg)
+{
+    struct hvd_err err = { 0 };
+    char text[PID_TEXT_BYTES];
+    const char *said = text;
+    struct msg tell = { .type = MSG_TELL };
+    int rc = answer(peer, &msg->u.ask, &err);
+
+    snprintf(text, sizeof(text), "%ld", (long)getpid());
+    if (rc && rc != HVD_E_STATE) /* of one that is ending, the pid is still of use */
+        said = err.text;
+    tell.u.tell = (struct msg_tell){
+        .code = rc, .text = {(const uint8_t *)said, strlen(said)},
+             .last = true
+    };
+    peer->client = true;
+    conn_greeted(peer->conn);
+    if (conn_send(peer->conn, &tell, &err)) {
+        log_warning(AGENT, "%s: cannot be answered: %s", conn_peer(peer->conn), err.text);
+        close_peer(peer);
+    }
+}
+
+/* ---- workers --------------------------------------------------------------------------------- */
+
+/* Why this process may not speak for that worker; NULL: it may. */
+static const char *doubt(const struct peer *peer, const struct msg *hello, uint64_t started)
+{
+    pid_t pid = conn_peer_pid(peer->conn);
+
+    if (hello->u.hello_worker.pid != (uint64_t)pid)
+        return "the pid in its hello is not its own";
+    if (!started)
+        return "no such incarnation runs here";
+    if (!children_owns(peer->link->children, hello->incarnation, pid))
+        return "it is not the process that was started as this incarnation, nor below it";
+    return NULL;
+}
+
+/* Below a wrapper (a shell, a profiler) another process than the one that was started says hello.
+ * The kernel has vouched for it here; the mind knows each worker by the process that it started,
+ * and is told of that one. */
+static void on_hello(struct peer *peer, const struct msg *msg)
+{
+    uint64_t started = peer->link->ops->pid_of(peer->link->arg, msg->incarnation);
+    const char *why = doubt(peer, msg, started);
+    struct msg vouched = *msg;
+
+    if (why) {
+        refuse(peer, why);
+        return;
+    }
+    vouched.u.hello_worker.pid = started;
+    peer->incarnation = msg->incarnation;
+    peer->link->ops->msg(peer->link->arg, peer->number, &vouched);
+}
+
+static void on_msg(void *arg, const struct msg *msg)
+{
+    struct peer *peer = arg;
+
+    if (peer->incarnation)
+        peer->link->ops->msg(peer->link->arg, peer->number, msg);
+    else if (msg->type == MSG_ASK)
+        on_ask(peer, msg);
+    else if (msg->type == MSG_HELLO_WORKER && !peer->client)
+        on_hello(peer, msg);
+    else
+        refuse(peer, "it must say hello before anything else");
+}
+
+static void on_closed(void *arg, const char *why)
+{
+    struct peer *peer = arg;
+    struct workers_link *link = peer->link;
+    uint64_t incarnation = peer->incarnation;
+    uint32_t number = peer->number;
+
+    forget(peer);
+    if (!incarnation)
+        return;
+    log_debug(WORKER, "incarnation %" PRIu64 ": its connection is gone: %s", incarnation, why);
+    link->ops->down(link->arg, number);
+}
+
+static const struct conn_ops conn_ops = { NULL, on_msg, on_closed, NULL };
+
+/* The lowest free number, with its place in the table. */
+static int take_number(struct workers_link *link, uint32_t *ret_number)
+{
+    uint32_t number = 0;
+    int rc;
+
+    while (number < link->peers.count && link->peers.items[number])
+        number++;
+    if (number == link->peers.count) {
+        rc = VEC_RESERVE(&link->peers, 1, LIMIT_LOCAL_PEERS);
+        if (rc)
+            return rc;
+        link->peers.items[link->peers.count++] = NULL;
+    }
+    *ret_number = number;
+    return 0;
+}
+
+static void on_accepted(void *arg, struct conn *conn)
+{
+    struct workers_link *link = arg;
+    struct peer *peer = mem_zalloc(sizeof(*peer));
+    uint32_t number;
+
+    if (!peer || take_number(link, &number)) {
+        log_warning(WORKER, "%s: turned away: no room for another connection", conn_peer(conn));
+        mem_free(peer);
+        conn_drop(conn);
+        return;
+    }
+    *peer = (struct peer){ .link = link, .conn = conn, .number = number };
+    link->peers.items[number] = peer;
+    conn_own(conn, &conn_ops, peer);
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+int workers_link_create(struct event_base *base, const char *name, struct children *children,
+                        const struct workers_link_ops *ops, void *arg,
+                        struct workers_link **ret_link, struct hvd_err *err)
+{
+    struct workers_link *link = mem_zalloc(sizeof(*link));
+    int rc;
+
+    if (!link)
+        return err_set(err, HVD_E_NOMEM, "no memory for the socket of the workers");
+    *link = (struct workers_link){ .children = children, .ops = ops, .arg = arg };
+    rc = listener_unix(base, name, on_accepted, link, &link->listener, err);
+    if (rc) {
+        mem_free(link);
+        return rc;
+    }
+    *ret_link = link;
+    return 0;
+}
+
+void workers_link_free(struct workers_link *link)
+{
+    if (!link)
+        return;
+    listener_free(link->listener);
+    for (uint32_t i = 0; i < link->peers.count; i++)
+        workers_link_drop(link, i);
+    VEC_RELEASE(&link->peers);
+    mem_free(link);
+}
+
+static int judge_unsent(struct peer *peer, struct hvd_err *err)
+{
+    if (conn_unsent(peer->conn) <= LIMIT_UNSENT_BYTES)
+        return 0;
+    err_set(err, HVD_E_LIMIT, "incarnation %" PRIu64 " takes nothing: LIMIT_UNSENT_BYTES (%d) wait",
+            peer->incarnation, LIMIT_UNSENT_BYTES);
+    conn_drop(peer->conn);
+    forget(peer);
+    return HVD_E_LIMIT;
+}
+
+/* The welcome brings the page; from then on the worker's life is watched there. */
+static int send_welcome(struct peer *peer, const struct msg *msg, struct hvd_err *err)
+{
+    struct children *children = peer->link->children;
+    int page = children_page(children, peer->incarnation);
+    int rc;
+
+    if (page >= 0)
+        rc = conn_send_with_fd(peer->conn, msg, page, err);
+    else
+        rc = conn_send(peer->conn, msg, err);
+    if (rc)
+        return rc;
+    conn_greeted(peer->conn);
+    children_joined(children, peer->incarnation, conn_peer_pid(peer->conn));
+    return 0;
+}
+
+int workers_link_send(struct workers_link *link, uint32_t worker, const struct msg *msg,
+                      struct hvd_err *err)
+{
+    struct peer *peer = find(link, worker);
+    int rc;
+
+    if (!peer)
+        return 0;
+    if (msg->type == MSG_WELCOME_WORKER)
+        return send_welcome(peer, msg, err);
+    rc = conn_send(peer->conn, msg, err);
+    return rc ? rc : judge_unsent(peer, err);
+}
+
+int workers_link_send_frame(struct workers_link *link, uint32_t worker, const void *frame,
+                            size_t length)
+{
+    struct peer *peer = find(link, worker);
+    int rc;
+
+    if (!peer)
+        return 0;
+    rc = conn_send_frame(peer->conn, frame, length);
+    return rc ? rc : judge_unsent(peer, NULL);
+}
+
+void workers_link_drop(struct workers_link *link, uint32_t worker)
+{
+    struct peer *peer = find(link, worker);
+
+    if (peer)
+        close_peer(peer);
+}
+
+void workers_link_read_now(struct workers_link *link, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < link->peers.count; i++) {
+        struct peer *peer = link->peers.items[i];
+
+        if (peer && peer->incarnation == incarnation) {
+            conn_read_now(peer->conn);
+            return;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+/*
+ * workers_link.h: the agent's own socket: its workers, and whoever comes to ask something.
+ *
+ * What comes first on a connection says what the other side is. HELLO_WORKER is believed only of
+ * the process that was started as that worker, or of one below it, as the kernel vouches; the mind
+ * then hears of it, with the number of the connection. ASK is answered here.
+ */
+#ifndef AGENT_IO_WORKERS_LINK_H
+#define AGENT_IO_WORKERS_LINK_H
+
+#include "agent/io/children.h"
+#include "wire/listener.h"
+
+struct workers_link;
+
+/* Called from the loop, and from inside workers_link_read_now. */
+struct workers_link_ops {
+    /* The pid of the process that was started as this worker and runs; 0. */
+    uint64_t (*pid_of)(void *arg, uint64_t incarnation);
+    void (*msg)(void *arg, uint32_t worker, const struct msg *msg);
+    void (*down)(void *arg, uint32_t worker);
+    /* "driver" was asked: 0, or why not. */
+    int (*point)(void *arg, const struct msg_texts *addresses, struct hvd_err *err);
+};
+
+/* HVD_E_BUSY when the name is taken. children is borrowed as long as the link lives. */
+int workers_link_create(struct event_base *base, const char *name, struct children *children,
+                        const struct workers_link_ops *ops, void *arg,
+                        struct workers_link **ret_link, struct hvd_err *err) MUST_CHECK;
+void workers_link_free(struct workers_link *link); /* what was sent still goes out */
+
+/* An unknown number is ignored. After HVD_E_LIMIT the connection is gone, without a `down`: the
+ * other side takes nothing. */
+int workers_link_send(struct workers_link *link, uint32_t worker, const struct msg *msg,
+                      struct hvd_err *err) MUST_CHECK;
+int workers_link_send_frame(struct workers_link *link, uint32_t worker, const void *frame,
+                            size_t length) MUST_CHECK;
+void workers_link_drop(struct workers_link *link, uint32_t worker);
+
+/* What that worker has still said is brought here now. */
+void workers_link_read_now(struct workers_link *link, uint64_t incarnation);
+
+#endif

@@ -1,0 +1,158 @@
+#include "wire/address.h"
+
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int address_code(int system_errno)
+{
+    switch (system_errno) {
+    case ENOENT:
+    case ENOTDIR:
+    case ECONNREFUSED: return HVD_E_NOTFOUND;
+    case EACCES:
+    case EROFS:
+    case EPERM: return HVD_E_DENIED;
+    case EADDRINUSE:
+    case EAGAIN: return HVD_E_BUSY;
+    case EADDRNOTAVAIL:
+    case EAFNOSUPPORT:
+    case EINVAL: return HVD_E_INVAL;
+    case ENAMETOOLONG:
+    case EMFILE:
+    case ENFILE: return HVD_E_LIMIT;
+    case ENOBUFS:
+    case ENOMEM: return HVD_E_NOMEM;
+    case ENOSPC:
+    case EDQUOT: return HVD_E_FULL;
+    default: return HVD_E_IO;
+    }
+}
+
+/* The host between brackets, or all of it. */
+static bool bare_host(const char *host, size_t length, char *bare, size_t size)
+{
+    if (length >= 2 && host[0] == '[' && host[length - 1] == ']') {
+        host++;
+        length -= 2;
+    }
+    if (length == 0 || length >= size)
+        return false;
+    memcpy(bare, host, length);
+    bare[length] = '\0';
+    return true;
+}
+
+static int resolve(const char *host, size_t length, uint16_t port, struct address *ret_address,
+                   struct hvd_err *err)
+{
+    struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+                              .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found = NULL;
+    char quoted[TEXT_QUOTE_MAX];
+    char bare[ADDRESS_TEXT_MAX];
+    char service[8];
+    int rc = EAI_NONAME;
+
+    snprintf(service, sizeof(service), "%u", port);
+    if (bare_host(host, length, bare, sizeof(bare)))
+        rc = getaddrinfo(bare, service, &hints, &found);
+    if (rc == EAI_MEMORY)
+        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    if (rc || found->ai_addrlen > sizeof(ret_address->at)) {
+        if (!rc)
+            freeaddrinfo(found);
+        return err_set(err, HVD_E_INVAL, "%s: not a numeric address; write 10.0.0.7 or ::1",
+                       text_quote(host, length, quoted));
+    }
+    memset(ret_address, 0, sizeof(*ret_address));
+    memcpy(&ret_address->at, found->ai_addr, found->ai_addrlen);
+    ret_address->length = found->ai_addrlen;
+    freeaddrinfo(found);
+    return 0;
+}
+
+int address_make(const char *host, uint16_t port, struct address *ret_address, struct hvd_err *err)
+{
+    return resolve(host, strlen(host), port, ret_address, err);
+}
+
+int address_parse(const char *text, struct address *ret_address, struct hvd_err *err)
+{
+    const char *colon = strrchr(text, ':');
+    char quoted[TEXT_QUOTE_MAX];
+    uint64_t port = 0;
+
+    if (!colon || colon == text || (strchr(text, ':') != colon && colon[-1] != ']'))
+        return err_set(err, HVD_E_INVAL, "%s: write address:port, or [address]:port for IPv6",
+                       text_quote(text, strlen(text), quoted));
+    if (text_parse_u64((struct span){ colon + 1, strlen(colon + 1) }, 1, UINT16_MAX, "the port",
+                       &port, err))
+        return err_prefix(err, HVD_E_INVAL, "%s", text_quote(text, strlen(text), quoted));
+    return resolve(text, (size_t)(colon - text), (uint16_t)port, ret_address, err);
+}
+
+const char *address_show(const struct address *address, char text[ADDRESS_TEXT_MAX])
+{
+    bool v6 = address->at.ss_family == AF_INET6;
+    char host[ADDRESS_TEXT_MAX - 10];
+
+    if (getnameinfo((const struct sockaddr *)&address->at, address->length, host, sizeof(host),
+                    NULL, 0, NI_NUMERICHOST))
+        snprintf(host, sizeof(host), "?");
+    snprintf(text, ADDRESS_TEXT_MAX, v6 ? "[%s]:%u" : "%s:%u", host, address_port(address));
+    return text;
+}
+
+uint16_t address_port(const struct address *address)
+{
+    if (address->at.ss_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)(const void *)&address->at)->sin_port);
+    if (address->at.ss_family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)(const void *)&address->at)->sin6_port);
+    return 0;
+}
+
+static int by_descriptor(const char *path, struct sockaddr_un *at, int *ret_fd, struct hvd_err *err)
+{
+    int fd = open(path, O_PATH | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_set(err, address_code(errno), "%s: %s", path, strerror(errno));
+    snprintf(at->sun_path, sizeof(at->sun_path), "/proc/self/fd/%d", fd);
+    *ret_fd = fd;
+    return 0;
+}
+
+int address_unix(const char *name, struct address *ret_address, int *ret_fd, struct hvd_err *err)
+{
+    struct address address = { .length = sizeof(struct sockaddr_un) };
+    struct sockaddr_un *at = (struct sockaddr_un *)(void *)&address.at;
+    size_t length = strlen(name);
+    int rc = 0;
+
+    at->sun_family = AF_UNIX;
+    *ret_fd = -1;
+    if (length == 0 || (name[0] == '@' && length == 1))
+        return err_set(err, HVD_E_INVAL, "the name of a Unix socket is empty");
+    if (name[0] == '@' && length > sizeof(at->sun_path))
+        return err_set(err, HVD_E_LIMIT, "%s: longer than the %zu bytes of a Unix socket's name",
+                       name, sizeof(at->sun_path));
+    if (name[0] == '@') {
+        memcpy(at->sun_path + 1, name + 1, length - 1);
+        address.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    } else if (length < sizeof(at->sun_path)) {
+        memcpy(at->sun_path, name, length + 1);
+    } else {
+        rc = by_descriptor(name, at, ret_fd, err);
+    }
+    if (!rc)
+        *ret_address = address;
+    return rc;
+}
