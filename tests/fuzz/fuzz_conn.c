@@ -73,6 +73,8 @@ static void feed(struct event_base *base, struct owner *owner, int fd, const uin
     }
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct event_base *base;

@@ -35,6 +35,8 @@ static void send_all(struct event_base *base, int fd, const uint8_t *data, size_
     }
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t key[TLS_KEY_BYTES] = "a key that is nobody's business";
