@@ -93,6 +93,7 @@ static bool keep(struct kept *kept, struct test *t, int (*agent)(void *arg))
 
         test_die_with_parent();
         close(kept->read_fd);
+        signal(SIGCHLD, SIG_IGN); /* as a caller may have left it */
         _exit(keeper_run(agent, kept, &code, NULL) ? 97 : code);
     }
     close(kept->write_fd);
