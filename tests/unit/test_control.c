@@ -509,9 +509,12 @@ out:
     desk_end();
 }
 
-TESTS(CASE(tells_what_a_view_shows), CASE_FLAGS(an_answer_may_be_long, TEST_NO_TORTURE),
-      CASE(the_core_answers_when_it_can), CASE(late_answers_find_their_asker),
-      CASE(refuses_what_it_does_not_know), CASE(shows_events_and_follows),
-      CASE_FLAGS(who_does_not_read_is_cut_off, TEST_NO_TORTURE), CASE(stop_is_for_the_loop),
-      CASE(one_connection_is_for_one_question), CASE(rubbish_is_closed),
+/* A connection that is being closed tries again later when memory is out. */
+#define TRIES(function) CASE_FLAGS(function, TEST_SURVIVES_ALLOC)
+
+TESTS(TRIES(tells_what_a_view_shows), CASE_FLAGS(an_answer_may_be_long, TEST_NO_TORTURE),
+      TRIES(the_core_answers_when_it_can), TRIES(late_answers_find_their_asker),
+      TRIES(refuses_what_it_does_not_know), TRIES(shows_events_and_follows),
+      CASE_FLAGS(who_does_not_read_is_cut_off, TEST_NO_TORTURE), TRIES(stop_is_for_the_loop),
+      TRIES(one_connection_is_for_one_question), TRIES(rubbish_is_closed),
       CASE_FLAGS(too_many_are_turned_away, TEST_NO_TORTURE), CASE(a_path_that_is_taken))
