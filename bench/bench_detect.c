@@ -153,6 +153,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_detect: %s\n", err.text);
         return 2;
     }
+    signal(SIGPIPE, SIG_IGN);
     if (run((uint32_t)kills_max, &err)) {
         fprintf(stderr, "bench_detect: %s\n", err.text);
         return 1;

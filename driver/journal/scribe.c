@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/panic.h"
-#include "driver/journal/entry.h"
+#include "driver/journal/scribe_entry.h"
 #include "os/clock.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static void drop_all(struct list *list)
 {
     LIST_EACH_SAFE (it, after, list) {
         list_remove(it);
-        mem_free(CONTAINER_OF(it, struct entry, in_queue));
+        mem_free(CONTAINER_OF(it, struct scribe_entry, in_queue));
     }
 }
 
@@ -77,7 +77,8 @@ static void take_batch(struct scribe *scribe)
 {
     while (!list_empty(&scribe->waiting) && scribe->batch_count < LIMIT_JOURNAL_BATCH &&
            scribe->batch_bytes < LIMIT_JOURNAL_BATCH_BYTES) {
-        struct entry *entry = CONTAINER_OF(scribe->waiting.next, struct entry, in_queue);
+        struct scribe_entry *entry =
+            CONTAINER_OF(scribe->waiting.next, struct scribe_entry, in_queue);
 
         list_remove(&entry->in_queue);
         list_append(&scribe->batch, &entry->in_queue);
@@ -232,7 +233,7 @@ int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_sc
 
 uint64_t scribe_put(struct scribe *scribe, const struct job_write *write)
 {
-    struct entry *entry = entry_create(write);
+    struct scribe_entry *entry = scribe_entry_create(write);
     uint64_t number = 0;
 
     if (!entry)

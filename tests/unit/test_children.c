@@ -94,7 +94,7 @@ out:
 
 static void no_descriptor_is_left_to_start_with(struct test *t)
 {
-    const struct bench_worker *worker;
+    const struct bench_worker *worker = NULL;
     int taken[4096];
     int count = 0;
     struct bench bench;
@@ -109,7 +109,7 @@ static void no_descriptor_is_left_to_start_with(struct test *t)
         CHECK(t, worker->ended || strstr(worker->why, "raise ulimit -n"));
         close(taken[--count]);
     }
-    CHECK(t, worker->ended);
+    CHECK(t, worker && worker->ended);
 out:
     while (count > 0)
         close(taken[--count]);

@@ -81,21 +81,31 @@ out:
         munmap(page, PAGE_BYTES);
 }
 
-/* A worker that does what the puppet is told, joined. */
-static uint64_t join(struct bench *bench, const char *wrapper, const char *before,
-                     const char *after)
+/* A worker whose script starts the puppet, $P, which tells its pid and takes its page through $F,
+ * and then joins; $G is a fifo to wait for. */
+static void join(struct bench *bench, const char *script)
 {
-    const char *fifo = bench_fifo(bench, wrapper ? "wrapped" : "direct");
-    uint64_t number = bench_shell(bench, wrapper ? wrapper : "exec %s %s pid hold %s say held %s",
-                                  PUPPET, before, fifo, after);
+    char page[300];
 
-    while (!bench_pid_said(bench, number, "pid ") && !bench->late)
+    snprintf(page, sizeof(page), "%s", bench_fifo(bench, "page"));
+    (void)bench_shell(bench, "P=%s; F=%s; G=%s; %s", PUPPET, page, bench_fifo(bench, "go"), script);
+    while (!bench_pid_said(bench, 1, "pid ") && !bench->late)
         bench_turn(bench);
     if (!bench->late)
-        bench_join(bench, number, bench_pid_said(bench, number, "pid "), fifo);
-    while (!strstr(bench_worker(bench, number)->said, "held\n") && !bench->late)
+        bench_join(bench, 1, bench_pid_said(bench, 1, "pid "), page);
+    while (!strstr(bench_worker(bench, 1)->said, "held\n") && !bench->late)
         bench_turn(bench);
-    return number;
+}
+
+static void let_go_on(const struct bench *bench)
+{
+    char path[300];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/go", bench->dir);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
 }
 
 /* It is big, so that the kernel takes long to take it apart; and it is tried more than once, as the
@@ -109,7 +119,7 @@ static void the_mutex_sees_a_death_first(struct test *t)
         if (worker)
             bench_close(&bench);
         CHECK(t, bench_open(&bench, t));
-        (void)join(&bench, NULL, "memory 256", "wait /dev/zero");
+        join(&bench, "exec $P memory 256 pid hold $F say held wait $G");
         worker = bench_worker(&bench, 1);
         kill(worker->pid, SIGKILL);
         BENCH_WAIT(t, &bench, bench_is_over(&bench, 1));
@@ -127,7 +137,7 @@ static void an_exit_is_an_exit(struct test *t)
     struct bench bench;
 
     CHECK(t, bench_open(&bench, t));
-    (void)join(&bench, NULL, "", "exit 9");
+    join(&bench, "exec $P pid hold $F say held exit 9");
     BENCH_WAIT(t, &bench, bench_is_over(&bench, 1));
     CHECK(t, bench_worker(&bench, 1)->ended == ENDED_EXIT && bench_worker(&bench, 1)->value == 9);
     BENCH_WAIT(t, &bench, bench_tidy(&bench));
@@ -138,18 +148,14 @@ out:
 static void a_life_given_back_is_no_end(struct test *t)
 {
     const struct bench_worker *worker;
-    char go[300];
     struct bench bench;
-    char after[400];
 
     CHECK(t, bench_open(&bench, t));
-    snprintf(go, sizeof(go), "%s", bench_fifo(&bench, "go"));
-    snprintf(after, sizeof(after), "release say released wait %s exit 0", go);
-    (void)join(&bench, NULL, "", after);
+    join(&bench, "exec $P pid hold $F say held release say released wait $G exit 0");
     worker = bench_worker(&bench, 1);
     BENCH_WAIT(t, &bench, strstr(worker->said, "released"));
     CHECK(t, !worker->ended);
-    close(open(go, O_WRONLY | O_CLOEXEC));
+    let_go_on(&bench);
     BENCH_WAIT(t, &bench, bench_is_over(&bench, 1));
     CHECK(t, worker->ended == ENDED_EXIT && worker->value == 0);
     CHECK(t, worker->witness == WITNESS_PIDFD);
@@ -162,20 +168,18 @@ out:
  * death. */
 static void only_a_death_is_an_end(struct test *t)
 {
-    static const char *const deeds[] = { "leave say goes-on wait %s exit 11",
-                                         "exec sh -c \"echo goes-on; read go <%s; exit 11\"" };
+    static const char *const deeds[] = {
+        "exec $P pid hold $F say held leave say goes-on wait $G exit 11",
+        "export G; exec $P pid hold $F say held exec sh -c 'echo goes-on; read x <$G; exit 11'",
+    };
 
     for (size_t i = 0; i < ARRAY_SIZE(deeds); i++) {
         const struct bench_worker *worker;
         const struct child *child;
-        char go[300];
-        char after[400];
         struct bench bench;
 
         CHECK(t, bench_open(&bench, t));
-        snprintf(go, sizeof(go), "%s", bench_fifo(&bench, "go"));
-        snprintf(after, sizeof(after), deeds[i], go);
-        (void)join(&bench, NULL, "", after);
+        join(&bench, deeds[i]);
         worker = bench_worker(&bench, 1);
         child = child_find(bench.children, 1);
         BENCH_WAIT(t, &bench, strstr(worker->said, "goes-on") && !child->life.runs);
@@ -184,7 +188,7 @@ static void only_a_death_is_an_end(struct test *t)
         children_joined(bench.children, 1, worker->pid); /* the new program says hello */
         CHECK(t, child->life.runs && !life_watch_is_over(&child->life));
         CHECK_INT(t, child->page->life, ==, 0);
-        close(open(go, O_WRONLY | O_CLOEXEC));
+        let_go_on(&bench);
         BENCH_WAIT(t, &bench, bench_is_over(&bench, 1));
         CHECK(t, worker->ended == ENDED_EXIT && worker->value == 11);
         BENCH_WAIT(t, &bench, bench_tidy(&bench));
@@ -197,7 +201,7 @@ out:
     }
 }
 
-#define WRAPPED "%s %s pid hold %s say held %s; code=$?; echo wrapped; exit $code"
+#define WRAPPED "$P pid hold $F say held "
 
 static void a_death_below_a_wrapper_is_the_workers(struct test *t)
 {
@@ -206,7 +210,7 @@ static void a_death_below_a_wrapper_is_the_workers(struct test *t)
     pid_t pid;
 
     CHECK(t, bench_open(&bench, t));
-    (void)join(&bench, "trap '' TERM; " WRAPPED "; sleep 1000", "memory 64", "wait /dev/zero");
+    join(&bench, "trap '' TERM; " WRAPPED "wait $G; sleep 1000");
     worker = bench_worker(&bench, 1);
     pid = bench_pid_said(&bench, 1, "pid ");
     CHECK(t, pid != worker->pid);
@@ -222,15 +226,16 @@ out:
 static void an_exit_below_a_wrapper(struct test *t)
 {
     /* One that hides it, one that goes on, one that has still to pass on what was said. */
-    static const char *const wrappers[] = { WRAPPED "; true", WRAPPED "; sleep 1000",
-                                            "{ %s %s pid hold %s say held %s; } 2>&1 | tee" };
+    static const char *const wrappers[] = { WRAPPED "say last exit 12; true",
+                                            WRAPPED "say last exit 12; sleep 1000",
+                                            WRAPPED "say last exit 12 2>&1 | tee" };
 
     for (size_t i = 0; i < ARRAY_SIZE(wrappers); i++) {
         const struct bench_worker *worker;
         struct bench bench;
 
         CHECK(t, bench_open(&bench, t));
-        (void)join(&bench, wrappers[i], "", "say last exit 12");
+        join(&bench, wrappers[i]);
         worker = bench_worker(&bench, 1);
         BENCH_WAIT(t, &bench, bench_is_over(&bench, 1));
         CHECK(t, worker->ended == ENDED_EXIT && worker->value == 12 && !worker->disorder);
@@ -251,7 +256,7 @@ static void a_wrapper_ends_the_worker_that_ended_well(struct test *t)
     struct bench bench;
 
     CHECK(t, bench_open(&bench, t));
-    (void)join(&bench, "%s %s pid hold %s say held %s; echo tidied up; exit 13", "", "exit 0");
+    join(&bench, WRAPPED "exit 0; echo tidied up; exit 13");
     worker = bench_worker(&bench, 1);
     BENCH_WAIT(t, &bench, bench_is_over(&bench, 1));
     CHECK(t, worker->ended == ENDED_EXIT && worker->value == 13);

@@ -1,4 +1,4 @@
-#include "driver/journal/entry.h"
+#include "driver/journal/scribe_entry.h"
 
 #include "base/mem.h"
 
@@ -52,10 +52,10 @@ static const struct journal_record *put_record(char **at, const struct journal_r
     return copy;
 }
 
-struct entry *entry_create(const struct job_write *write)
+struct scribe_entry *scribe_entry_create(const struct job_write *write)
 {
-    size_t bytes = sizeof(struct entry) + strlen(text_of(write->text)) + 1;
-    struct entry *entry;
+    size_t bytes = sizeof(struct scribe_entry) + strlen(text_of(write->text)) + 1;
+    struct scribe_entry *entry;
     char *at;
 
     if (write->change)
