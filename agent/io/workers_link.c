@@ -112,7 +112,7 @@ static const char *doubt(const struct peer *peer, const struct msg *hello, uint6
     if (!started)
         return "no such incarnation runs here";
     if (!children_owns(peer->link->children, hello->incarnation, pid))
-        return "it is not the process that was started as this incarnation, nor below it";
+        return "it is no process of this incarnation";
     return NULL;
 }
 

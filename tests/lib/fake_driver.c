@@ -300,7 +300,7 @@ bool fake_wait_end(pid_t pid)
     return ready > 0;
 }
 
-bool fake_wait_childless(void)
+bool fake_wait_childless(struct fake_driver *fake)
 {
     int64_t until_us = clock_now_us() + FAKE_PATIENCE_S * TIME_S;
 
@@ -310,6 +310,7 @@ bool fake_wait_childless(void)
 
         if (reaped < 0 && errno == ECHILD)
             return true;
+        event_base_loop(fake->base, EVLOOP_NONBLOCK);
         if (reaped == 0)
             poll(&nothing, 1, 5); /* there is no descriptor for "any child" */
     }

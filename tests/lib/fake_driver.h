@@ -57,8 +57,9 @@ int fake_run_agent(const char *program, const char *text, char *out, char *err, 
 
 /* Waits until it has ended. */
 bool fake_wait_end(pid_t pid);
-/* Waits until no process is left that has been started from here, however indirectly. */
-bool fake_wait_childless(void);
+/* Waits until no process is left that has been started from here, however indirectly. What was said
+ * goes out meanwhile. */
+bool fake_wait_childless(struct fake_driver *fake);
 bool fake_socket_exists(const char *job, const char *host);
 
 #endif

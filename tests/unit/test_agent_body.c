@@ -47,7 +47,7 @@ static void start_for(struct scene *scene, const struct fake_driver *fake)
 
     snprintf(text, sizeof(text),
              "job = %s\nhost = " HOST "\nkey = " FAKE_KEY "\ndrivers = %s\nredial = 20ms\n"
-             "kill-grace = 1s\nlog-file = /dev/null\n%s",
+             "kill-grace = 1s\ndriver-grace = 1m\nlog-file = /dev/null\n%s",
              scene->job, listener_address(fake->listener), scene->more);
     scene->status =
         fake_run_agent(HVD_AGENT_PROGRAM, text, scene->out, scene->err, sizeof(scene->err) / 2);
@@ -70,13 +70,13 @@ static bool serve(struct scene *scene)
 /* Nothing is left of it. */
 static bool is_over(struct scene *scene)
 {
-    return fake_wait_childless() && !fake_socket_exists(scene->job, HOST);
+    return fake_wait_childless(&scene->fake) && !fake_socket_exists(scene->job, HOST);
 }
 
-static void end(struct scene *scene)
+static void end(struct scene *scene, const struct test *t)
 {
-    if (scene->agent > 0 && !is_over(scene))
-        kill(scene->agent, SIGKILL);
+    if (t->failed && scene->agent > 0 && !kill(scene->agent, SIGKILL))
+        fake_wait_childless(&scene->fake);
     fake_release(&scene->fake);
 }
 
@@ -115,7 +115,7 @@ static void a_command_is_started_and_its_end_told(struct test *t)
     CHECK(t, fake_wait(&scene.fake, "BYE"));
     CHECK(t, is_over(&scene));
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 static void who_ignores_sigterm_is_killed(struct test *t)
@@ -130,7 +130,7 @@ static void who_ignores_sigterm_is_killed(struct test *t)
     fake_stop(&scene.fake, S);
     CHECK(t, is_over(&scene));
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 static void a_stop_ends_everything(struct test *t)
@@ -151,21 +151,29 @@ static void a_stop_ends_everything(struct test *t)
     CHECK(t, fake_heard(&scene.fake, "EXITED incarnation=9"));
     CHECK(t, is_over(&scene));
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 static void the_keeper_leaves_nothing_of_a_killed_agent(struct test *t)
 {
+    static struct file_bytes bytes;
+    char log[256];
+
     CHECK_OK(t, begin(&scene));
+    snprintf(log, sizeof(log), "%s/new/folder/log", test_dir(t));
+    snprintf(scene.more, sizeof(scene.more), "log-file = %s\n", log);
     CHECK(t, serve(&scene));
     fake_shell(&scene.fake, 7, 0, "setsid sh -c \"" STAYS("b") "\" & " STAYS("a"));
     CHECK(t, fake_wait_printed(&scene.fake, "a="));
     CHECK(t, fake_wait_printed(&scene.fake, "b="));
+    CHECK(t, !files_exist(log)); /* there was nothing to say */
     CHECK_INT(t, kill(scene.agent, SIGKILL), ==, 0);
     CHECK(t, fake_wait(&scene.fake, "closed"));
     CHECK(t, is_over(&scene));
+    files_read(log, &bytes);
+    CHECK_HAS(t, bytes.bytes, "agent: killed by signal 9; what was left of its workers is ended");
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 static void without_its_keeper_it_ends_in_order(struct test *t)
@@ -180,7 +188,7 @@ static void without_its_keeper_it_ends_in_order(struct test *t)
     CHECK(t, !fake_heard(&scene.fake, "NOTICE"));
     CHECK(t, is_over(&scene));
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 static void a_sigterm_is_a_notice_and_two_are_the_end(struct test *t)
@@ -198,7 +206,7 @@ static void a_sigterm_is_a_notice_and_two_are_the_end(struct test *t)
     CHECK(t, fake_wait(&scene.fake, "BYE"));
     CHECK(t, is_over(&scene));
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 static void workers_end_when_no_driver_comes_back(struct test *t)
@@ -211,7 +219,7 @@ static void workers_end_when_no_driver_comes_back(struct test *t)
     fake_close(&scene.fake);
     CHECK(t, is_over(&scene));
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 static void a_wrong_key_is_not_heard(struct test *t)
@@ -224,7 +232,7 @@ static void a_wrong_key_is_not_heard(struct test *t)
     event_base_loop(scene.fake.base, EVLOOP_NONBLOCK);
     CHECK_TEXT(t, buf_text(&scene.fake.heard), "");
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 static void a_second_agent_brings_word_of_another_driver(struct test *t)
@@ -256,7 +264,30 @@ out:
     tls_free(other.tls);
     other.tls = NULL;
     fake_release(&other);
-    end(&scene);
+    end(&scene, t);
+}
+
+static void a_second_agent_waits_for_one_that_ends(struct test *t)
+{
+    pid_t first;
+
+    CHECK_OK(t, begin(&scene));
+    CHECK(t, serve(&scene));
+    first = scene.agent;
+    fake_shell(&scene.fake, 7, 0, STAYS("a"));
+    CHECK(t, fake_wait_printed(&scene.fake, "a="));
+    fake_stop(&scene.fake, S / 2); /* a worker that takes its time */
+    fake_shell(&scene.fake, 8, 1, "true");
+    CHECK(t, fake_wait(&scene.fake, "LAUNCH_FAILED incarnation=8")); /* it is ending */
+    start(&scene);
+    CHECK_INT(t, scene.status, ==, 0);
+    CHECK_INT(t, scene.agent, !=, first);
+    CHECK(t, fake_wait(&scene.fake, "HELLO_AGENT"));
+    CHECK(t, !fake_heard(&scene.fake, "slots=1")); /* it knows nothing of the first one's */
+    fake_stop(&scene.fake, 0);
+    CHECK(t, is_over(&scene));
+out:
+    end(&scene, t);
 }
 
 static void an_older_driver_does_not_keep_it(struct test *t)
@@ -267,6 +298,8 @@ static void an_older_driver_does_not_keep_it(struct test *t)
     CHECK_OK(t, fake_init(&newer, scene.fake.base, scene.job, 2));
     start_for(&scene, &newer);
     CHECK(t, fake_wait(&newer, "HELLO_AGENT"));
+    fake_shell(&newer, 7, 0, STAYS("a"));
+    CHECK(t, fake_wait(&newer, "LAUNCHED"));
     start(&scene); /* a late start by the older driver, of term 1 */
     CHECK_INT(t, scene.status, ==, 0);
     CHECK(t, fake_wait(&scene.fake, "HELLO_AGENT term=2"));
@@ -280,7 +313,7 @@ out:
     tls_free(newer.tls);
     newer.tls = NULL;
     fake_release(&newer);
-    end(&scene);
+    end(&scene, t);
 }
 
 static void a_worker_is_welcomed_with_its_page(struct test *t)
@@ -304,7 +337,32 @@ static void a_worker_is_welcomed_with_its_page(struct test *t)
     fake_stop(&scene.fake, S / 10);
     CHECK(t, is_over(&scene));
 out:
-    end(&scene);
+    end(&scene, t);
+}
+
+static void what_workers_and_driver_say_is_passed_on(struct test *t)
+{
+    struct msg drain = {
+        .type = MSG_DRAIN, .term = 1, .u.drain = {5 * S, "for a test"}
+    };
+
+    CHECK_OK(t, begin(&scene));
+    CHECK(t, serve(&scene));
+    for (uint32_t i = 0; i < 2; i++) {
+        fake_launch(&scene.fake, 7 + i, i,
+                    (const char *const[]){ HVD_HELLO_PROGRAM, "hello", "ready", "wait", NULL });
+        CHECK(t, fake_wait(&scene.fake, "READY incarnation="));
+    }
+    fake_say(&scene.fake, &drain); /* to both */
+    CHECK(t, fake_wait_printed(&scene.fake, "DRAIN term=1 left=5s reason=\"for a test\"\n"));
+    drain.incarnation = 8;
+    fake_say(&scene.fake, &drain); /* to one */
+    CHECK(t, fake_wait_printed(&scene.fake, "DRAIN term=1 incarnation=8 left=5s"));
+    CHECK(t, !strstr(buf_text(&scene.fake.printed), "DRAIN term=1 incarnation=7"));
+    fake_stop(&scene.fake, 0);
+    CHECK(t, is_over(&scene));
+out:
+    end(&scene, t);
 }
 
 static void nobody_speaks_for_another_worker(struct test *t)
@@ -330,7 +388,7 @@ static void nobody_speaks_for_another_worker(struct test *t)
     CHECK_OK(t, process_spawn(&spec, &pid, NULL));
     CHECK(t, fake_wait_end(pid));
     files_read(log, &bytes);
-    CHECK_HAS(t, bytes.bytes, "refused: it is not the process that was started as this");
+    CHECK_HAS(t, bytes.bytes, "refused: it is no process of this incarnation");
     /* another worker, with its own pid and with the pid of whom it means */
     snprintf(command, sizeof(command),
              HVD_HELLO_PROGRAM " incarnation=7 hello; " HVD_HELLO_PROGRAM
@@ -340,13 +398,13 @@ static void nobody_speaks_for_another_worker(struct test *t)
     fake_shell(&scene.fake, 8, 1, command);
     CHECK(t, fake_wait_printed(&scene.fake, "so\n"));
     CHECK(t, !strstr(buf_text(&scene.fake.printed), "WELCOME"));
-    CHECK_HAS(t, buf_text(&scene.fake.printed), "nor below it");
+    CHECK_HAS(t, buf_text(&scene.fake.printed), "no process of this incarnation");
     CHECK_HAS(t, buf_text(&scene.fake.printed), "the pid in its hello is not its own");
     CHECK_HAS(t, buf_text(&scene.fake.printed), "no such incarnation runs here");
     fake_stop(&scene.fake, S / 10);
     CHECK(t, is_over(&scene));
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 static void much_output_waits_and_all_of_it_comes(struct test *t)
@@ -362,7 +420,7 @@ static void much_output_waits_and_all_of_it_comes(struct test *t)
     fake_stop(&scene.fake, S / 10);
     CHECK(t, is_over(&scene));
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 static void bad_options_end_it_before_it_begins(struct test *t)
@@ -374,7 +432,7 @@ static void bad_options_end_it_before_it_begins(struct test *t)
     CHECK_HAS(t, scene.err, "hvd-agent: beat: is not shorter than lease");
     CHECK(t, is_over(&scene));
 out:
-    end(&scene);
+    end(&scene, t);
 }
 
 #define ALONE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
@@ -383,6 +441,8 @@ TESTS(ALONE(a_command_is_started_and_its_end_told), ALONE(who_ignores_sigterm_is
       ALONE(a_stop_ends_everything), ALONE(the_keeper_leaves_nothing_of_a_killed_agent),
       ALONE(without_its_keeper_it_ends_in_order), ALONE(a_sigterm_is_a_notice_and_two_are_the_end),
       ALONE(workers_end_when_no_driver_comes_back), ALONE(a_wrong_key_is_not_heard),
-      ALONE(a_second_agent_brings_word_of_another_driver), ALONE(an_older_driver_does_not_keep_it),
+      ALONE(a_second_agent_brings_word_of_another_driver),
+      ALONE(a_second_agent_waits_for_one_that_ends),
+      ALONE(what_workers_and_driver_say_is_passed_on), ALONE(an_older_driver_does_not_keep_it),
       ALONE(a_worker_is_welcomed_with_its_page), ALONE(nobody_speaks_for_another_worker),
       ALONE(much_output_waits_and_all_of_it_comes), ALONE(bad_options_end_it_before_it_begins))
