@@ -159,12 +159,12 @@ static int show_help(const struct asking *asking)
 /* ---- the question ------------------------------------------------------------------------------
  */
 
-static int complain(int status, const struct hvd_err *err)
+static int complain(const struct asking *asking, int status, const struct hvd_err *err)
 {
     fflush(stdout); /* so that the two keep their order where they go to the same place */
     fprintf(stderr, "hvd-elastic: %s\n", err->text);
     if (status == ASK_USAGE)
-        fprintf(stderr, "Try 'hvd-elastic status --help'.\n");
+        fprintf(stderr, "Try 'hvd-elastic %s --help'.\n", asking->verb->name);
     return status;
 }
 
@@ -190,14 +190,14 @@ static int judge(const struct asking *asking, const struct ask_outcome *outcome,
     if (outcome->interrupted)
         return asking->ask.follow ? ASK_DONE : ASK_INTERRUPTED;
     if (outcome->code)
-        return asking->options.json ? ASK_REFUSED : complain(ASK_REFUSED, err);
+        return asking->options.json ? ASK_REFUSED : complain(asking, ASK_REFUSED, err);
     if (outcome->answered || (outcome->begun && stopping))
         return ASK_DONE;
     if (asking->ask.follow && !stopping) {
         fprintf(stderr, "hvd-elastic: the driver has ended\n");
         return ASK_DONE;
     }
-    return complain(ASK_BROKEN, err);
+    return complain(asking, ASK_BROKEN, err);
 }
 
 static int talk(struct asking *asking, const char *folder)
@@ -210,14 +210,14 @@ static int talk(struct asking *asking, const char *folder)
     int rc = ask_socket(folder, &name, &fd, &err);
 
     if (rc)
-        return complain(ASK_BROKEN, &err);
+        return complain(asking, ASK_BROKEN, &err);
     rc = ask_talk(name, &asking->ask, endless ? TIME_NEVER : PATIENCE_US, &outcome, &err);
     mem_free(name);
     if (fd >= 0)
         close(fd);
     if (rc == HVD_E_NOTFOUND)
         rc = ask_no_driver(folder, &err);
-    return rc ? complain(status_of(rc), &err) : judge(asking, &outcome, &err);
+    return rc ? complain(asking, status_of(rc), &err) : judge(asking, &outcome, &err);
 }
 
 static int ask(struct asking *asking)
@@ -228,7 +228,7 @@ static int ask(struct asking *asking)
     int rc = ask_find(asking->options.state_dir, asking->words[0], &folder, &err);
 
     if (rc)
-        return complain(status_of(rc), &err);
+        return complain(asking, status_of(rc), &err);
     status = talk(asking, folder);
     mem_free(folder);
     return status;
@@ -243,18 +243,18 @@ int ask_main(int argc, char **argv)
 
     if (rc) {
         err_set(&err, rc, "%s", err_text(rc));
-        return complain(ASK_BROKEN, &err);
+        return complain(&asking, ASK_BROKEN, &err);
     }
     signal(SIGPIPE, SIG_IGN);
     rc = read_words(&asking, argc, argv, &err);
     if (!rc && !asking.options.help)
         rc = opt_env(&asking.set, environ, &err);
     if (rc)
-        status = complain(ASK_USAGE, &err);
+        status = complain(&asking, ASK_USAGE, &err);
     else if (asking.options.help)
         status = show_help(&asking);
     else if (understand(&asking, &err))
-        status = complain(ASK_USAGE, &err);
+        status = complain(&asking, ASK_USAGE, &err);
     else
         status = ask(&asking);
     opt_release(&asking.set);
