@@ -32,7 +32,7 @@ bool address_take(struct address *address, const struct sockaddr *from, socklen_
     return true;
 }
 
-bool address_parse(struct address *address, const char *text)
+bool route_parse(struct address *address, const char *text)
 {
     const struct addrinfo hints = { .ai_family = AF_INET6,
                                     .ai_socktype = SOCK_DGRAM,

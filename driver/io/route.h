@@ -24,7 +24,7 @@ struct address {
 bool address_take(struct address *address, const struct sockaddr *from, socklen_t length);
 
 /* "10.0.0.7", "fe80::1%eth0"; false for names. Nothing is looked up. */
-bool address_parse(struct address *address, const char *text);
+bool route_parse(struct address *address, const char *text);
 
 /* "eth0": 0, or HVD_E_NOTFOUND with those that there are. */
 int route_check_interface(const char *interface, struct hvd_err *err) MUST_CHECK;
