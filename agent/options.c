@@ -1,10 +1,10 @@
 #include "agent/options.h"
 
-#include "agent/io/address.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "os/file.h"
+#include "wire/address.h"
 
 #include <string.h>
 
@@ -161,6 +161,7 @@ static int check_key(const char *text, struct hvd_err *err)
 
 static int check_drivers(const struct opt_list *drivers, struct hvd_err *err)
 {
+    struct address address;
     int rc = 0;
 
     if (!drivers->count)
@@ -169,7 +170,7 @@ static int check_drivers(const struct opt_list *drivers, struct hvd_err *err)
         return err_set(err, HVD_E_LIMIT, "drivers: %zu addresses; give LIMIT_ADDRESSES (%d)",
                        drivers->count, LIMIT_ADDRESSES);
     for (size_t i = 0; !rc && i < drivers->count; i++)
-        rc = address_check(drivers->items[i], err);
+        rc = address_parse(drivers->items[i], &address, err);
     return rc ? err_prefix(err, rc, "drivers") : 0;
 }
 

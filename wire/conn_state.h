@@ -90,7 +90,7 @@ void conn_end(struct conn *conn, const char *why);   /* told when what has come 
 void conn_break(struct conn *conn, const char *why); /* nothing more is read */
 void conn_up(struct conn *conn);                     /* the bytes may flow */
 
-/* conn_stream.c: bytes. The descriptor is taken when they succeed. */
+/* conn_stream.c: bytes. The descriptor, which never blocks, is taken when they succeed. */
 int conn_stream_plain(struct conn *conn, int fd) MUST_CHECK;
 int conn_stream_tls(struct conn *conn, int fd, bool server, conn_shaken_fn *shaken,
                     void *arg) MUST_CHECK;

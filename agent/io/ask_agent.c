@@ -112,8 +112,12 @@ int ask_agent_driver(struct event_base *base, const char *socket, const struct m
     if (!asking.timer)
         return err_set(err, HVD_E_NOMEM, "no memory for a timer");
     wait_for(&asking, ANSWER_S);
-    if (!asking.done && conn_dial_unix(base, socket, &conn_ops, &asking, &asking.conn, err))
-        finish(&asking, HVD_E_LOST);
+    if (!asking.done) {
+        int rc = conn_dial_unix(base, socket, &conn_ops, &asking, &asking.conn, err);
+
+        if (rc)
+            finish(&asking, rc == HVD_E_NOTFOUND ? HVD_E_LOST : rc);
+    }
     while (!asking.done && event_base_dispatch(base) == 0)
         ;
     if (!asking.done)

@@ -107,11 +107,8 @@ static void do_send_driver(struct body *body, const struct msg *msg)
     struct hvd_err err = { 0 };
     int rc = driver_link_send(body->driver, msg, &err);
 
-    if (!rc)
-        return;
-    complain(body, rc, "a message to the driver", &err);
-    if (rc == HVD_E_LIMIT && !driver_link_is_open(body->driver))
-        put_off(body, &(struct agent_event){ .kind = AGENT_DRIVER_DOWN, .text = err.text });
+    if (rc)
+        complain(body, rc, "a message to the driver", &err);
 }
 
 /* Encodes what is said to several workers once. */

@@ -157,17 +157,9 @@ int driver_link_send(struct driver_link *link, const struct msg *msg, struct hvd
     if (!link->open)
         return 0;
     rc = conn_send(link->conn, msg, err);
-    if (rc)
-        return rc;
-    if (conn_unsent(link->conn) > CONN_HIGH_BYTES)
+    if (!rc && conn_unsent(link->conn) > CONN_HIGH_BYTES)
         link->full = true;
-    if (conn_unsent(link->conn) > LIMIT_UNSENT_BYTES) {
-        conn_drop(link->conn);
-        forget_conn(link);
-        return err_set(err, HVD_E_LIMIT, "the driver takes nothing: LIMIT_UNSENT_BYTES (%d) wait",
-                       LIMIT_UNSENT_BYTES);
-    }
-    return 0;
+    return rc;
 }
 
 /* What the address was called in the list, if the connection's own name for it is the same. */

@@ -30,8 +30,7 @@ int driver_link_dial(struct driver_link *link, struct hvd_err *err) MUST_CHECK;
 /* What was sent goes out; neither up nor down follows. */
 void driver_link_hang_up(struct driver_link *link);
 
-/* 0 as well when there is no connection. After HVD_E_LIMIT the connection is gone without a `down`:
- * the other side takes nothing. */
+/* As conn_send; without a connection it is lost. */
 int driver_link_send(struct driver_link *link, const struct msg *msg,
                      struct hvd_err *err) MUST_CHECK;
 

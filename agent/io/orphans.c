@@ -2,16 +2,29 @@
 
 #include "agent/io/tree.h"
 #include "base/time.h"
+#include "os/clock.h"
 #include "os/process.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SWEEP_FIRST_US TIME_MS
-#define SWEEP_SURE_US  (16 * TIME_MS)
+/* Between the end of a worker and the first look for what has left its group: often the others end
+ * too meanwhile, and then no look is needed, which reads all processes of the machine. */
+#define SWEEP_FIRST_US (10 * TIME_MS)
+#define SWEEP_SURE_US  (100 * TIME_MS)
 #define SWEEP_LAST_US  TIME_S
 #define PARENTS        1024 /* no chain of parents is longer */
+
+static void sweep_within(struct children *children, int64_t after_us)
+{
+    int64_t at_us = clock_now_us() + after_us;
+
+    if (event_pending(&children->sweep, EV_TIMEOUT, NULL) && children->sweep_at_us <= at_us)
+        return;
+    children->sweep_at_us = at_us;
+    child_timer(&children->sweep, after_us);
+}
 
 /* A worker's process is told of; anybody else's (an orphan that became ours) is just put away. */
 void orphans_reap(struct children *children)
@@ -32,7 +45,7 @@ void orphans_reap(struct children *children)
         any = true;
     }
     if (any)
-        child_timer(&children->sweep, 0);
+        sweep_within(children, SWEEP_FIRST_US);
 }
 
 /* Dead or alive. */
@@ -53,7 +66,7 @@ void orphans_doom(struct child *child)
         (void)kill(child->pid, SIGKILL); /* it may have left its own group */
     }
     children->sweep_wait_us = SWEEP_FIRST_US;
-    child_timer(&children->sweep, 0); /* one for all that are killed in this turn */
+    sweep_within(children, SWEEP_FIRST_US);
 }
 
 static bool is_child_of(const struct children *children, uint64_t incarnation, bool *ret_doomed)
@@ -146,15 +159,18 @@ void orphans_sweep(struct children *children)
     }
     if (!any_doomed(children))
         return;
-    child_timer(&children->sweep, children->sweep_wait_us);
+    sweep_within(children, children->sweep_wait_us);
     children->sweep_wait_us *= 2;
     if (children->sweep_wait_us > SWEEP_LAST_US)
         children->sweep_wait_us = SWEEP_LAST_US;
 }
 
-bool orphans_gone(struct children *children)
+bool orphans_gone(struct children *children, bool look)
 {
     orphans_reap(children);
+    LIST_EACH (it, &children->all)
+        if (!look && !CONTAINER_OF(it, struct child, link)->reaped)
+            return false;
     (void)kill_doomed(children);
     return !have_children();
 }

@@ -1,10 +1,10 @@
 #include "agent/io/workers_link.h"
 
-#include "agent/io/address.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "wire/address.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,6 +64,7 @@ static void refuse(struct peer *peer, const char *why)
 
 static int answer(struct peer *peer, const struct msg_ask *ask, struct hvd_err *err)
 {
+    struct address address;
     int rc = 0;
 
     if (strcmp(ask->verb, "driver") != 0)
@@ -72,7 +73,7 @@ static int answer(struct peer *peer, const struct msg_ask *ask, struct hvd_err *
     if (!ask->args.count || ask->args.count > LIMIT_ADDRESSES)
         return err_set(err, HVD_E_INVAL, "driver: give 1 to %d addresses", LIMIT_ADDRESSES);
     for (size_t i = 0; !rc && i < ask->args.count; i++)
-        rc = address_check(ask->args.items[i], err);
+        rc = address_parse(ask->args.items[i], &address, err);
     return rc ? rc : peer->link->ops->point(peer->link->arg, &ask->args, err);
 }
 
@@ -111,7 +112,7 @@ static const char *doubt(const struct peer *peer, const struct msg *hello, uint6
     if (!started)
         return "no such incarnation runs here";
     if (!children_owns(peer->link->children, hello->incarnation, pid))
-        return "it is not the process that was started as this incarnation, nor below it";
+        return "it is no process of this incarnation";
     return NULL;
 }
 
@@ -230,17 +231,6 @@ void workers_link_free(struct workers_link *link)
     mem_free(link);
 }
 
-static int judge_unsent(struct peer *peer, struct hvd_err *err)
-{
-    if (conn_unsent(peer->conn) <= LIMIT_UNSENT_BYTES)
-        return 0;
-    err_set(err, HVD_E_LIMIT, "incarnation %" PRIu64 " takes nothing: LIMIT_UNSENT_BYTES (%d) wait",
-            peer->incarnation, LIMIT_UNSENT_BYTES);
-    conn_drop(peer->conn);
-    forget(peer);
-    return HVD_E_LIMIT;
-}
-
 /* The welcome brings the page; from then on the worker's life is watched there. */
 static int send_welcome(struct peer *peer, const struct msg *msg, struct hvd_err *err)
 {
@@ -263,26 +253,20 @@ int workers_link_send(struct workers_link *link, uint32_t worker, const struct m
                       struct hvd_err *err)
 {
     struct peer *peer = find(link, worker);
-    int rc;
 
     if (!peer)
         return 0;
     if (msg->type == MSG_WELCOME_WORKER)
         return send_welcome(peer, msg, err);
-    rc = conn_send(peer->conn, msg, err);
-    return rc ? rc : judge_unsent(peer, err);
+    return conn_send(peer->conn, msg, err);
 }
 
 int workers_link_send_frame(struct workers_link *link, uint32_t worker, const void *frame,
                             size_t length)
 {
     struct peer *peer = find(link, worker);
-    int rc;
 
-    if (!peer)
-        return 0;
-    rc = conn_send_frame(peer->conn, frame, length);
-    return rc ? rc : judge_unsent(peer, NULL);
+    return peer ? conn_send_frame(peer->conn, frame, length) : 0;
 }
 
 void workers_link_drop(struct workers_link *link, uint32_t worker)

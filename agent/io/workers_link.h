@@ -29,8 +29,7 @@ int workers_link_create(struct event_base *base, const char *name, struct childr
                         struct workers_link **ret_link, struct hvd_err *err) MUST_CHECK;
 void workers_link_free(struct workers_link *link); /* what was sent still goes out */
 
-/* An unknown number is ignored. After HVD_E_LIMIT the connection is gone, without a `down`: the
- * other side takes nothing. */
+/* As conn_send; an unknown number is ignored. */
 int workers_link_send(struct workers_link *link, uint32_t worker, const struct msg *msg,
                       struct hvd_err *err) MUST_CHECK;
 int workers_link_send_frame(struct workers_link *link, uint32_t worker, const void *frame,

@@ -342,6 +342,7 @@ static int end(struct body *body, int rc)
     discover_free(body->discoverer);
     body_hosts_free(body);
     server_free(body->server);
+    (void)alarms_run(body->base, NULL); /* until what was said last is out: CONN_LINGER_US */
     tls_free(body->tls);
     scribe_rc = body->scribe ? scribe_stop(body->scribe, &err) : 0;
     if (!rc && scribe_rc && body->end->code != CORE_REPLACED) {

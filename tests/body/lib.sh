@@ -149,11 +149,17 @@ await_end() {
   timeout "${2:-$PATIENCE}" tail -s $NAP -f --pid="$1" /dev/null
 }
 
-# Its exit code is in $code.
+# Its exit code is in $code. bash has something to say of those that were killed: not here.
 await_driver() {
-  await_end "$driver" || die "the driver ($driver) does not end"
-  wait "$driver"
+  { await_end "$driver"; } 2>/dev/null || die "the driver ($driver) does not end"
+  { wait "$driver"; } 2>/dev/null
   code=$?
+}
+
+# kill_driver: at once.
+kill_driver() {
+  kill -KILL "$driver"
+  await_driver
 }
 
 # await FILE REGEX [COUNT]: until so many of its lines match.

@@ -73,6 +73,8 @@ static void feed(struct event_base *base, struct owner *owner, int fd, const uin
     }
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct event_base *base;
@@ -87,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ASSERT(base);
     }
     owner.habit = data[0];
-    ASSERT(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
+    ASSERT(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
     begin(base, &owner, fds[1]);
     feed(base, &owner, fds[0], data + 1, size - 1);
     close(fds[0]);

@@ -35,6 +35,8 @@ static void send_all(struct event_base *base, int fd, const uint8_t *data, size_
     }
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t key[TLS_KEY_BYTES] = "a key that is nobody's business";
@@ -51,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ASSERT(base && !tls_create("job", key, &tls, NULL));
     }
     shaken = 0;
-    ASSERT(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
+    ASSERT(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
     conn = conn_create(base, tls);
     ASSERT(conn && !conn_stream_tls(conn, fds[1], true, on_shaken, NULL));
     event_base_loop(base, EVLOOP_NONBLOCK);

@@ -159,7 +159,7 @@ two_drivers() {
   wait "$first"
   code=$?
   [ "$code" = 5 ] || die "the first driver's exit code is $code, not 5"
-  await "$err" 'its agent is back with 2 workers'
+  await "$err" '(is back|says hello) with 2 workers'
   [ "$(workers)" = "$before" ] || die 'workers were started anew'
   ask stop || die 'stop'
   finish 143

@@ -13,7 +13,7 @@ begin() {
 
 # The n-th takeover: both agents are there, with all of their workers.
 adopted() {
-  await "$err" 'its agent is back with 2 workers' $((2 * $1))
+  await "$err" '(is back|says hello) with 2 workers' $((2 * $1))
 }
 
 begin
@@ -21,9 +21,7 @@ await_round 4
 before=$(workers)
 spent=()
 for ((i = 1; i <= times; i++)); do
-  kill -KILL "$driver"
-  await_end "$driver"
-  wait "$driver"
+  kill_driver
   began=$EPOCHREALTIME
   begin
   adopted "$i"
@@ -36,9 +34,7 @@ done
 kill -KILL "$(workers | head -n 1)"
 await_round 4
 
-kill -KILL "$driver"
-await_end "$driver"
-wait "$driver"
+kill_driver
 BODY_TEST=$folder "$elastic" --resume "$job" --state-dir "$state" >>"$out" 2>>"$err" </dev/null &
 driver=$!
 adopted $((times + 1))

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS 90000
+#define WAIT_MS 30000
 
 /* A keeper in a process of its own, and what is seen of it: all that runs below it holds the
  * writing end of one pipe, and says there that it is ready. */
@@ -93,23 +93,24 @@ static bool keep(struct kept *kept, struct test *t, int (*agent)(void *arg))
 
         test_die_with_parent();
         close(kept->read_fd);
+        signal(SIGCHLD, SIG_IGN); /* as a caller may have left it */
         _exit(keeper_run(agent, kept, &code, NULL) ? 97 : code);
     }
     close(kept->write_fd);
     return kept->keeper > 0;
 }
 
-/* The next bytes from below; false: nobody is there any more, or nothing was said in time. */
-static bool hear(const struct kept *kept, char *text, size_t size)
+/* The next bytes from below: how many; 0: nobody is there any more; -1: nothing came in time. */
+static ssize_t hear(const struct kept *kept, char *text, size_t size)
 {
     struct pollfd poller = { .fd = kept->read_fd, .events = POLLIN };
     ssize_t got;
 
     if (poll(&poller, 1, WAIT_MS) != 1)
-        return false;
+        return -1;
     got = read(kept->read_fd, text, size - 1);
     text[got > 0 ? got : 0] = '\0';
-    return got > 0;
+    return got;
 }
 
 /* All workers are ready, and the agent has said who it is. */
@@ -122,7 +123,7 @@ static bool hear_ready(struct kept *kept)
     while (!kept->agent || ready < kept->workers) {
         const char *at = all;
 
-        if (!hear(kept, all + length, sizeof(all) - length))
+        if (hear(kept, all + length, sizeof(all) - length) <= 0)
             return false;
         length = strlen(all);
         ready = 0;
@@ -142,10 +143,12 @@ static int wait_for_keeper(const struct kept *kept)
 {
     char text[64];
     int status = -1;
+    ssize_t got;
 
-    while (hear(kept, text, sizeof(text)))
-        ;
-    if (waitpid(kept->keeper, &status, 0) != kept->keeper || !WIFEXITED(status))
+    do
+        got = hear(kept, text, sizeof(text));
+    while (got > 0);
+    if (got < 0 || waitpid(kept->keeper, &status, 0) != kept->keeper || !WIFEXITED(status))
         return -1;
     return WEXITSTATUS(status);
 }

@@ -229,7 +229,7 @@ static const struct {
      "ssh to n1: ssh: Could not resolve hostname n1: x (255); check the host's name"                                                                                           },
     { "echo 'ssh: connect: Connection refused' >&2; echo 'debug1: Exit status -1' >&2; exit 255",
      "ssh to n1: ssh: connect: Connection refused (255); start sshd there"                                                                                                     },
-    { "exit 255",                                                                                 "ssh to n1: it does not say why (255); try to log in there by hand"                             },
+    { "exit 255",                                                                                 "ssh to n1: it does not say why (255); try to log in there by hand"          },
     { "cat >input; echo 'sh: exec: hvd-agent: not found' >&2; exit 127",
      "hvd-agent on n1: sh: exec: hvd-agent: not found (exit code 127); install it there, or say "
       "where it is with --agent-path"                                                                                                                                          },

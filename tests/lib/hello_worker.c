@@ -1,0 +1,164 @@
+/*
+ * A worker in a test of the agent: it says hello on its agent's socket, prints what it is told, and
+ * does what its words say, in their order:
+ *
+ *     hello [incarnation=N] [pid=N] [twice] [ready] [left] [wait]
+ */
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "proto/codec.h"
+#include "proto/page.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PARTING 77 /* its exit status when the agent hangs up */
+
+static uint64_t incarnation;
+static uint64_t pid;
+
+static int dial(void)
+{
+    const char *name = getenv("HVD_AGENT");
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    size_t length = name ? strlen(name) : 0;
+
+    if (fd < 0 || length < 2 || length > sizeof(at.sun_path) || name[0] != '@')
+        return -1;
+    memcpy(at.sun_path + 1, name + 1, length - 1);
+    if (connect(fd, (const struct sockaddr *)&at,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)))
+        return -1;
+    return fd;
+}
+
+static void say(int fd, const struct msg *msg)
+{
+    struct hvd_err err;
+    struct buf frame;
+
+    buf_init(&frame, 1024 * 1024);
+    if (msg_encode(msg, &frame, &err) ||
+        send(fd, frame.data, frame.length, MSG_NOSIGNAL) != (ssize_t)frame.length)
+        _exit(PARTING);
+    buf_release(&frame);
+}
+
+/* Bytes, and a descriptor that may come beside them. */
+static ssize_t receive(int fd, uint8_t *bytes, size_t size, int *page)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec part = { bytes, size };
+    struct msghdr header = { .msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes) };
+    ssize_t got = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *beside = got > 0 ? CMSG_FIRSTHDR(&header) : NULL;
+
+    if (beside && beside->cmsg_type == SCM_RIGHTS)
+        memcpy(page, CMSG_DATA(beside), sizeof(*page));
+    return got;
+}
+
+static void show_page(int fd)
+{
+    const struct page *page =
+        fd < 0 ? MAP_FAILED : mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+
+    if (page == MAP_FAILED || page->magic != PAGE_MAGIC)
+        printf("no page\n");
+    else
+        printf("page of %" PRIu64 "\n", page->incarnation);
+}
+
+/* Prints what the agent says until it has said something that answers a hello. */
+static void hear(int fd)
+{
+    struct frame_reader reader;
+    const uint8_t *at = NULL;
+    uint8_t bytes[4096];
+    size_t left = 0;
+    struct frame frame;
+    char text[1024];
+    struct msg msg;
+    int page = -1;
+
+    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
+    while (frame_feed(&reader, &at, &left, &frame, NULL) != 1) {
+        ssize_t got = receive(fd, bytes, sizeof(bytes), &page);
+
+        if (got <= 0) {
+            printf("hung up on\n");
+            fflush(stdout);
+            _exit(PARTING);
+        }
+        at = bytes;
+        left = (size_t)got;
+    }
+    if (msg_decode(&frame, &msg, NULL) == 0) {
+        printf("%s\n", msg_describe(&msg, text, sizeof(text)));
+        if (msg.type == MSG_WELCOME_WORKER)
+            show_page(page);
+        fflush(stdout);
+        msg_release(&msg);
+    }
+    frame_reader_release(&reader);
+}
+
+static void greet(int fd)
+{
+    say(fd, &(struct msg){
+                .type = MSG_HELLO_WORKER,
+                .incarnation = incarnation,
+                .u.hello_worker = {.version = "test", .pid = pid}
+    });
+    hear(fd);
+}
+
+static uint64_t number_of(const char *text)
+{
+    uint64_t number = 0;
+
+    if (!text ||
+        text_parse_u64((struct span){ text, strlen(text) }, 0, UINT64_MAX, "", &number, NULL))
+        return 0;
+    return number;
+}
+
+int main(int argc, char **argv)
+{
+    int fd = dial();
+
+    incarnation = number_of(getenv("HVD_INCARNATION"));
+    pid = (uint64_t)getpid();
+    if (fd < 0)
+        return PARTING;
+    for (int i = 1; i < argc; i++) {
+        if (!strncmp(argv[i], "incarnation=", 12))
+            incarnation = number_of(argv[i] + 12);
+        else if (!strncmp(argv[i], "pid=", 4))
+            pid = number_of(argv[i] + 4);
+        else if (!strcmp(argv[i], "hello"))
+            greet(fd);
+        else if (!strcmp(argv[i], "ready"))
+            say(fd, &(struct msg){ .type = MSG_READY, .incarnation = incarnation });
+        else if (!strcmp(argv[i], "left"))
+            say(fd, &(struct msg){ .type = MSG_LEFT, .incarnation = incarnation });
+        else if (!strcmp(argv[i], "wait"))
+            for (;;)
+                hear(fd);
+    }
+    return 0;
+}
