@@ -86,16 +86,17 @@ static void show_page(int fd)
 /* Prints what the agent says until it has said something that answers a hello. */
 static void hear(int fd)
 {
-    struct frame_reader reader;
-    const uint8_t *at = NULL;
-    uint8_t bytes[4096];
-    size_t left = 0;
+    static struct frame_reader reader; /* what came beside the last message is in it */
+    static const uint8_t *at;
+    static uint8_t bytes[4096];
+    static size_t left;
     struct frame frame;
     char text[1024];
     struct msg msg;
     int page = -1;
 
-    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
+    if (!reader.body_max)
+        frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
     while (frame_feed(&reader, &at, &left, &frame, NULL) != 1) {
         ssize_t got = receive(fd, bytes, sizeof(bytes), &page);
 
@@ -114,7 +115,6 @@ static void hear(int fd)
         fflush(stdout);
         msg_release(&msg);
     }
-    frame_reader_release(&reader);
 }
 
 static void greet(int fd)
