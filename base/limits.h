@@ -20,6 +20,7 @@
 /* What people and scripts write */
 #define LIMIT_HOST_TEXT_BYTES   (1024 * 1024) /* one output of a discovery script, one host file */
 #define LIMIT_HOST_LINE_BYTES   1024
+#define LIMIT_COMPLAINT_BYTES   4096 /* of a program's standard error: the last ones are kept */
 #define LIMIT_CONFIG_TEXT_BYTES (256 * 1024)
 #define LIMIT_CONFIG_LINE_BYTES (72 * 1024) /* a text with every byte escaped, and its origin */
 #define LIMIT_OPTION_TEXT_BYTES (16 * 1024)
@@ -47,15 +48,28 @@
 #define LIMIT_MANIFEST_NAME_BYTES   255
 #define LIMIT_COMMITS_HELD          4
 #define LIMIT_OUTPUT_CHUNK_BYTES    (64 * 1024)
-#define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)
+#define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)  /* one frame of an answer */
+#define LIMIT_ANSWER_BYTES          (64 * 1024 * 1024) /* all of it */
+#define LIMIT_CLIENTS               32                 /* operators that ask at a time */
+#define LIMIT_CLIENT_UNSENT_BYTES   (1024 * 1024) /* a follower that reads no faster is cut off */
+
+/* What workers print, in the driver */
+#define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */
+#define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024) /* for a terminal or a file that is slow */
+#define LIMIT_OUTPUT_LINGER_US     (5 * INT64_C(1000000)) /* for it, once the job is over */
 
 /* A host */
 #define LIMIT_PROCESSES (4 * 1024 * 1024) /* what Linux itself allows */
 
 /* What is kept */
+#define LIMIT_EVENTS_KEPT            4096               /* lines, in a driver's memory */
+#define LIMIT_EVENTS_LOG_BYTES       (16 * 1024 * 1024) /* then it becomes events.log.1 */
 #define LIMIT_BLACKLIST_ENTRIES      65536
 #define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
 #define LIMIT_BLACKLIST_REMEMBERED   32  /* incarnations, and times of failures, per host or slot */
+#define LIMIT_JOURNAL_BATCH          1024 /* writes in one transaction */
+#define LIMIT_JOURNAL_BATCH_BYTES    (16 * 1024 * 1024)
+#define LIMIT_JOURNAL_WAITING_BYTES  (256 * 1024 * 1024) /* put, and not written yet */
 #define LIMIT_DB_PATH_BYTES          480 /* SQLite stops at 512, and appends to the name */
 
 #endif

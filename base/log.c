@@ -102,59 +102,19 @@ bool log_wants(enum log_subsystem subsystem, enum log_level level)
     return sink.write && level <= levels[subsystem];
 }
 
-struct date {
-    int64_t year;
-    int month; /* 1 to 12 */
-    int day;
-};
-
-/* Not by gmtime_r, which reads the machine's time zone file. Counts in eras of 400 years, and in
- * years that begin in March, so that the leap day is the last of its year. */
-static struct date date_of(int64_t day_since_1970)
-{
-    int64_t day = day_since_1970 + 719468; /* since 0000-03-01 */
-    int64_t era = (day >= 0 ? day : day - 146096) / 146097;
-    int64_t of_era = day - era * 146097;
-    int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
-    int64_t month = (5 * of_year + 2) / 153; /* 0 is March */
-
-    return (struct date){ .year = year + era * 400 + (month >= 10),
-                          .month = (int)(month < 10 ? month + 3 : month - 9),
-                          .day = (int)(of_year - (153 * month + 2) / 5 + 1) };
-}
-
-/* "2026-11-21T09:30:01.250Z": sortable, and the same everywhere. A time before 1970, of a machine
- * whose clock is not set yet, is rounded down too. */
-static size_t stamp(char *out, size_t size, int64_t wall_us)
-{
-    int64_t into_day_us = wall_us % TIME_DAY;
-    int64_t day = wall_us / TIME_DAY;
-    struct date date;
-
-    if (into_day_us < 0) {
-        into_day_us += TIME_DAY;
-        day--;
-    }
-    date = date_of(day);
-    return (size_t)snprintf(out, size, "%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%03dZ", date.year,
-                            date.month, date.day, (int)(into_day_us / TIME_HOUR),
-                            (int)(into_day_us / TIME_MIN % 60), (int)(into_day_us / TIME_S % 60),
-                            (int)(into_day_us / TIME_MS % 1000));
-}
-
 /* What stands before the text is far shorter than a line, so `length` never passes its end. */
 void log_line(enum log_subsystem subsystem, enum log_level level, const char *format, ...)
 {
     char line[LOG_LINE_MAX];
+    char moment[TIME_STAMP_MAX];
     size_t length;
     va_list args;
 
     if (!log_wants(subsystem, level))
         return;
-    length = stamp(line, sizeof(line), sink.wall_us(sink.arg));
-    length += (size_t)snprintf(line + length, sizeof(line) - length, " %s %s: ", level_names[level],
-                               subsystem_names[subsystem]);
+    length = (size_t)snprintf(line, sizeof(line),
+                              "%s %s %s: ", time_stamp(sink.wall_us(sink.arg), moment),
+                              level_names[level], subsystem_names[subsystem]);
     va_start(args, format);
     length += text_line(line + length, sizeof(line) - length, format, args);
     va_end(args);

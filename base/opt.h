@@ -54,6 +54,7 @@ struct opt_list {
 #define OPT_ARGV_ONLY 0x1u /* neither in the config file nor in the environment: --help */
 #define OPT_TEST_ONLY 0x2u /* shown in a group of its own at the end of the help */
 #define OPT_NEVER     0x4u /* a duration may be "never" */
+#define OPT_NO_ENV    0x8u /* its variable would be one that means something else */
 
 struct opt {
     const char *name;

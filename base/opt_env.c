@@ -82,6 +82,8 @@ static int put_variable(struct opt_stage *stage, const struct opt *row, const ch
  */
 static bool is_looked_for(const struct opt *row)
 {
+    if (row->flags & OPT_NO_ENV)
+        return false;
     return row->kind != OPT_FLAG || !(row->flags & OPT_ARGV_ONLY);
 }
 

@@ -193,3 +193,43 @@ int64_t time_add(int64_t a_us, int64_t b_us)
 {
     return a_us > TIME_NEVER - b_us ? TIME_NEVER : a_us + b_us;
 }
+
+struct date {
+    int64_t year;
+    int month; /* 1 to 12 */
+    int day;
+};
+
+/* Not by gmtime_r, which reads the machine's time zone file. Counts in eras of 400 years, and in
+ * years that begin in March, so that the leap day is the last of its year. */
+static struct date date_of(int64_t day_since_1970)
+{
+    int64_t day = day_since_1970 + 719468; /* since 0000-03-01 */
+    int64_t era = (day >= 0 ? day : day - 146096) / 146097;
+    int64_t of_era = day - era * 146097;
+    int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
+    int64_t month = (5 * of_year + 2) / 153; /* 0 is March */
+
+    return (struct date){ .year = year + era * 400 + (month >= 10),
+                          .month = (int)(month < 10 ? month + 3 : month - 9),
+                          .day = (int)(of_year - (153 * month + 2) / 5 + 1) };
+}
+
+const char *time_stamp(int64_t wall_us, char text[TIME_STAMP_MAX])
+{
+    int64_t into_day_us = wall_us % TIME_DAY;
+    int64_t day = wall_us / TIME_DAY;
+    struct date date;
+
+    if (into_day_us < 0) {
+        into_day_us += TIME_DAY;
+        day--;
+    }
+    date = date_of(day);
+    snprintf(text, TIME_STAMP_MAX, "%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%03dZ", date.year,
+             date.month, date.day, (int)(into_day_us / TIME_HOUR),
+             (int)(into_day_us / TIME_MIN % 60), (int)(into_day_us / TIME_S % 60),
+             (int)(into_day_us / TIME_MS % 1000));
+    return text;
+}

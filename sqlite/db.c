@@ -18,6 +18,7 @@
 #define HEADER_MAGIC       "SQLite format 3"
 #define HEADER_APPLICATION 68
 #define SYNCHRONOUS_FULL   "2"
+#define USUAL_MODE         0644
 
 #define REMEDY_DAMAGED     "move it and its -wal file aside to start afresh"
 
@@ -160,12 +161,19 @@ int db_run(struct db_stmt *stmt, struct hvd_err *err)
     return rc;
 }
 
-static int wrong_type(const struct db_stmt *stmt, int column, struct hvd_err *err)
+const char *db_column_name(const struct db_stmt *stmt, int column)
 {
     const char *name = sqlite3_column_name(stmt->raw, column);
+
+    return name ? name : "?";
+}
+
+static int wrong_type(const struct db_stmt *stmt, int column, struct hvd_err *err)
+{
     char what[128];
 
-    snprintf(what, sizeof(what), "what is in the column %s has another type", name ? name : "?");
+    snprintf(what, sizeof(what), "what is in the column %s has another type",
+             db_column_name(stmt, column));
     return db_damaged(stmt->db, what, err);
 }
 
@@ -263,7 +271,7 @@ static int check_damage(struct db *db, struct hvd_err *err)
 
 static int read_version(struct db *db, int64_t *ret_version, struct hvd_err *err)
 {
-    struct db_stmt stmt = { .raw = NULL };
+    struct db_stmt stmt = { .db = db };
     int rc = db_prepare(&stmt, db, "PRAGMA user_version", err);
 
     if (rc)
@@ -448,7 +456,8 @@ static int create(const char *path, const struct db_schema *schema,
                   const struct db_options *options, struct hvd_err *err)
 {
     struct newfile newfile;
-    int rc = newfile_begin(&newfile, path, options->busy_ms, err);
+    int rc = newfile_begin(&newfile, path, options->mode ? options->mode : USUAL_MODE,
+                           options->busy_ms, err);
 
     if (!rc)
         rc = fill(&newfile, schema, options, err);

@@ -31,6 +31,7 @@ struct db_options {
     const char *vfs;      /* NULL: the system's; tests have their own */
     int busy_ms;          /* how long to wait for another process */
     int checkpoint_pages; /* length of the write-ahead log before it is copied back; 0: SQLite's */
+    unsigned mode;        /* permissions of a file that is made, and of those beside it; 0: 0644 */
 };
 
 /* The options of a program: the system's VFS, a short wait. */
@@ -93,6 +94,9 @@ int db_column_int(struct db_stmt *stmt, int column, int64_t *ret_value,
                   struct hvd_err *err) MUST_CHECK;
 int db_column_text(struct db_stmt *stmt, int column, struct span *ret_text,
                    struct hvd_err *err) MUST_CHECK;
+
+/* Its name in the table; "?" when even that cannot be said. */
+const char *db_column_name(const struct db_stmt *stmt, int column);
 
 /* HVD_E_CORRUPT, for a row that makes no sense: the file before what is wrong, the remedy behind.
  */

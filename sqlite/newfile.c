@@ -100,21 +100,22 @@ static int remove_temp(const char *temp)
 }
 
 /* Empty, so that it is we who learn why it cannot be made. */
-static int make_temp(const struct newfile *newfile, struct hvd_err *err)
+static int make_temp(const struct newfile *newfile, unsigned mode, struct hvd_err *err)
 {
     int number = remove_temp(newfile->temp);
     int fd;
 
     if (number)
         return fail(number, newfile->temp, "cannot remove what is left of an earlier start", err);
-    fd = open(newfile->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    fd = open(newfile->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0)
         return fail(errno, newfile->temp, "cannot create it", err);
     close(fd);
     return 0;
 }
 
-int newfile_begin(struct newfile *newfile, const char *path, int wait_ms, struct hvd_err *err)
+int newfile_begin(struct newfile *newfile, const char *path, unsigned mode, int wait_ms,
+                  struct hvd_err *err)
 {
     int rc;
 
@@ -130,7 +131,7 @@ int newfile_begin(struct newfile *newfile, const char *path, int wait_ms, struct
     if (rc)
         return rc;
     snprintf(newfile->temp, sizeof(newfile->temp), "%s" NEWFILE_SUFFIX, path);
-    return make_temp(newfile, err);
+    return make_temp(newfile, mode, err);
 }
 
 static int sync_file(const char *name)

@@ -21,12 +21,12 @@ struct newfile {
 };
 
 /*
- * Makes the temporary file, empty. Locks the directory, waiting wait_ms for who has it.
- * HVD_E_EXISTS when the file is there by now, HVD_E_BUSY, HVD_E_NOTFOUND without the directory,
- * HVD_E_DENIED, HVD_E_CORRUPT when the file is gone and its -wal or -journal is not. To be released
- * in any case.
+ * Makes the temporary file, empty, with these permissions. Locks the directory, waiting wait_ms for
+ * who has it. HVD_E_EXISTS when the file is there by now, HVD_E_BUSY, HVD_E_NOTFOUND without the
+ * directory, HVD_E_DENIED, HVD_E_CORRUPT when the file is gone and its -wal or -journal is not. To
+ * be released in any case.
  */
-int newfile_begin(struct newfile *newfile, const char *path, int wait_ms,
+int newfile_begin(struct newfile *newfile, const char *path, unsigned mode, int wait_ms,
                   struct hvd_err *err) MUST_CHECK;
 
 /* The file under the temporary name, closed by now, becomes the real one, durably. */

@@ -8,13 +8,13 @@
  */
 #include "base/limits.h"
 #include "base/opt_show.h"
+#include "discovery/key.h"
 #include "discovery/order.h"
 #include "discovery/parse.h"
 #include "hvd/hvd.h"
 #include "os/file.h"
 #include "tools/book.h"
 #include "tools/hosts_options.h"
-#include "tools/key.h"
 #include "tools/show.h"
 
 #include <errno.h>

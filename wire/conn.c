@@ -5,7 +5,6 @@
 #include "proto/codec.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +20,8 @@ static void destroy(struct conn *conn)
     if (conn->kick)
         event_free(conn->kick);
     frame_reader_release(&conn->reader);
+    buf_release(&conn->in);
+    buf_release(&conn->out);
     mem_free(conn);
 }
 
@@ -57,6 +58,8 @@ void conn_end(struct conn *conn, const char *why)
     if (conn->ended)
         return;
     conn->ended = true;
+    if (conn->phase == CONN_LINGERING)
+        conn->phase = CONN_GONE; /* freed by the kick, if not before */
     snprintf(conn->why, sizeof(conn->why), "%s", why);
     conn_stream_stop(conn);
     conn_disarm(conn);
@@ -98,6 +101,7 @@ static void on_kick(evutil_socket_t fd, short what, void *arg)
     conn_enter(conn);
     if (conn->phase == CONN_DIALLING && !conn->ended)
         conn_dial_go(conn);
+    conn_stream_go(conn);
     conn_feed(conn);
     if (can_tell(conn))
         tell_closed(conn);
@@ -144,6 +148,8 @@ struct conn *conn_create(struct event_base *base, struct tls *tls)
     conn->greeting_us = LIMIT_GREETING_US;
     conn->linger_us = CONN_LINGER_US;
     frame_reader_init(&conn->reader, LIMIT_GREETING_BODY_BYTES);
+    buf_init(&conn->in, CONN_IN_MAX);
+    buf_init(&conn->out, LIMIT_UNSENT_BYTES);
     conn->timer = event_new(base, -1, 0, on_timer, conn);
     conn->kick = event_new(base, -1, 0, on_kick, conn);
     if (conn->timer && conn->kick)
@@ -155,7 +161,7 @@ struct conn *conn_create(struct event_base *base, struct tls *tls)
 void conn_up(struct conn *conn)
 {
     conn->phase = CONN_UP;
-    if (!conn->held && bufferevent_enable(conn->bev, EV_READ))
+    if (!conn->held && conn_stream_listen(conn))
         conn_break(conn, err_text(HVD_E_NOMEM));
     if (!conn->dialled || conn->ended)
         return;
@@ -182,19 +188,29 @@ void conn_greeted(struct conn *conn)
 
 size_t conn_unsent(const struct conn *conn)
 {
-    return conn->bev ? evbuffer_get_length(bufferevent_get_output(conn->bev)) : 0;
+    return conn->out.length - conn->out_at;
 }
 
 int conn_send_frame(struct conn *conn, const void *frame, size_t length)
 {
+    int rc;
+
     if (conn->phase != CONN_UP || conn->ended)
         return 0;
-    if (bufferevent_write(conn->bev, frame, length))
-        return HVD_E_NOMEM;
+    if (conn->out_at > conn->out.length / 2) { /* what is sent makes room, but seldom */
+        buf_consume(&conn->out, conn->out_at);
+        conn->out_at = 0;
+    }
+    rc = buf_append(&conn->out, frame, length);
+    if (rc == HVD_E_LIMIT) {
+        conn_break(conn, "it does not read what it is sent (LIMIT_UNSENT_BYTES)");
+        return 0;
+    }
+    if (rc)
+        return rc;
     if (conn_unsent(conn) > CONN_HIGH_BYTES)
         conn->above_high = true;
-    if (conn_unsent(conn) > LIMIT_UNSENT_BYTES)
-        conn_break(conn, "it does not read what it is sent (LIMIT_UNSENT_BYTES)");
+    conn_kick(conn); /* together with what else is sent in this turn */
     return 0;
 }
 
@@ -271,11 +287,9 @@ void conn_hold(struct conn *conn, bool hold)
     conn->held = hold;
     if (conn->phase != CONN_UP)
         return;
-    if (hold) {
-        bufferevent_disable(conn->bev, EV_READ);
-        return;
-    }
-    if (!conn->ended && bufferevent_enable(conn->bev, EV_READ))
+    if (hold)
+        conn_stream_deaf(conn);
+    else if (!conn->ended && conn_stream_listen(conn))
         conn_break(conn, err_text(HVD_E_NOMEM));
     conn_kick(conn);
 }
@@ -301,9 +315,9 @@ void conn_close(struct conn *conn)
     }
     conn->ops = NULL;
     conn->phase = CONN_LINGERING;
-    conn_enter(conn);
-    conn_linger(conn);
-    conn_leave(conn);
+    conn_kick(conn);
+    if (conn_stream_listen(conn))
+        conn_drop(conn);
 }
 
 const char *conn_peer(const struct conn *conn)

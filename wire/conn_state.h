@@ -6,8 +6,11 @@
  *                                                        └── ended: told, when all is read ──► GONE
  *
  * Nothing is freed while one of its callbacks runs: `busy` counts them, and the last one out frees
- * what is GONE. What libevent may call at any moment (bufferevents in their own functions) is
- * deferred, so that an owner is called by the loop alone.
+ * what is GONE. Whatever a call of the owner sets off is left to the kick, so that the loop alone
+ * calls him.
+ *
+ * The descriptor is read and written here and not by libevent's bufferevents, because those crash
+ * when memory is out while they are made (2.1.12), and would read for ever when it is out later.
  */
 #ifndef WIRE_CONN_STATE_H
 #define WIRE_CONN_STATE_H
@@ -18,13 +21,15 @@
 #include "wire/address.h"
 #include "wire/conn.h"
 
-#include <event2/bufferevent.h>
 #include <event2/event.h>
 
 enum conn_phase { CONN_DIALLING, CONN_SHAKING, CONN_UP, CONN_LINGERING, CONN_GONE };
 
 /* The handshake is over: `why` NULL when the other side has the key. */
 typedef void conn_shaken_fn(void *arg, struct conn *conn, const char *why);
+
+/* What is read and not handed on: one piece, or more where a held connection has broken. */
+#define CONN_IN_MAX (1024 * 1024)
 
 struct dial {
     struct address addresses[LIMIT_ADDRESSES];
@@ -39,12 +44,18 @@ struct conn {
     struct list link; /* among its listener's strangers */
     int64_t since_us; /* that it is one */
     struct event_base *base;
-    struct tls *tls; /* NULL: plain */
-    struct bufferevent *bev;
+    struct tls *tls;        /* NULL: plain */
+    int fd;                 /* -1: not connected yet */
     struct ssl_st *session; /* NULL: plain, or not connected yet */
-    int fd;                 /* the bufferevent's; -1 */
-    struct event *timer;    /* of the phase: connecting, greeting, lingering */
-    struct event *kick;     /* something to do in the loop's next turn */
+    struct event *readable;
+    struct event *writable;
+    struct buf in; /* what has come and is not handed on, from in_at */
+    size_t in_at;
+    struct buf out; /* what is unsent, from out_at */
+    size_t out_at;
+    bool crossed;        /* TLS has to write before it can read on, or the reverse */
+    struct event *timer; /* of the phase: connecting, greeting, lingering */
+    struct event *kick;  /* something to do in the loop's next turn */
     struct frame_reader reader;
     const struct conn_ops *ops; /* NULL: nobody is told */
     void *arg;
@@ -79,15 +90,21 @@ void conn_end(struct conn *conn, const char *why);   /* told when what has come 
 void conn_break(struct conn *conn, const char *why); /* nothing more is read */
 void conn_up(struct conn *conn);                     /* the bytes may flow */
 
-/* conn_stream.c: the bufferevent and its callbacks. The descriptor is taken when they succeed. */
+/* conn_stream.c: bytes. The descriptor, which never blocks, is taken when they succeed. */
 int conn_stream_plain(struct conn *conn, int fd) MUST_CHECK;
 int conn_stream_tls(struct conn *conn, int fd, bool server, conn_shaken_fn *shaken,
                     void *arg) MUST_CHECK;
-void conn_stream_stop(struct conn *conn);
 void conn_stream_free(struct conn *conn);
+void conn_stream_go(struct conn *conn);               /* the kick's part */
+int conn_stream_listen(struct conn *conn) MUST_CHECK; /* read from now on */
+void conn_stream_deaf(struct conn *conn);             /* no more, for now */
+void conn_stream_stop(struct conn *conn);
+ssize_t conn_stream_get(struct conn *conn, void *bytes, size_t size);
+
+/* conn_feed.c: from bytes to messages */
 void conn_feed(struct conn *conn);
 bool conn_has_input(const struct conn *conn);
-void conn_linger(struct conn *conn);
+int conn_take_in(struct conn *conn, ssize_t *ret_got) MUST_CHECK;
 
 /* conn_dial.c */
 void conn_dial_go(struct conn *conn);

@@ -1,290 +1,316 @@
 #include "wire/conn_state.h"
 
-#include "proto/codec.h"
 #include "wire/tls_session.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent_ssl.h>
 #include <openssl/err.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the loop may have read before its turn to hand it on comes. */
-#define INPUT_HIGH_BYTES (256 * 1024)
-/* libevent reads TLS in pieces of this size, and would try for ever if it had no room for one. */
-#define READ_BYTES 4096
+/* At most this at a time, so that one connection does not keep the others waiting. */
+#define WRITE_BYTES (256 * 1024)
+/* A buffer larger than this is given back once all is sent. */
+#define KEPT_OUT_BYTES (16 * 1024)
 
-static void on_read(struct bufferevent *bev, void *arg);
-static void on_write(struct bufferevent *bev, void *arg);
-static void on_event(struct bufferevent *bev, short what, void *arg);
+/* What reading and writing say beside a count. */
+#define STREAM_END    0
+#define STREAM_LATER  (-1)
+#define STREAM_BROKEN (-2)
 
-static struct evbuffer *input_of(const struct conn *conn)
-{
-    return bufferevent_get_input(conn->bev);
-}
+static void on_readable(evutil_socket_t fd, short what, void *arg);
+static void on_writable(evutil_socket_t fd, short what, void *arg);
 
-bool conn_has_input(const struct conn *conn)
-{
-    return conn->bev && evbuffer_get_length(input_of(conn)) > 0;
-}
-
-/* libevent neither closes nor frees what it is given: after a failure it would not be clear what it
- * has closed. */
 static int take(struct conn *conn, int fd)
 {
-    if (!conn->bev)
+    conn->readable = event_new(conn->base, fd, EV_READ | EV_PERSIST, on_readable, conn);
+    conn->writable = event_new(conn->base, fd, EV_WRITE, on_writable, conn);
+    if (!conn->readable || !conn->writable || event_add(conn->readable, NULL)) {
+        conn_stream_free(conn);
         return HVD_E_NOMEM;
+    }
     conn->fd = fd;
-    bufferevent_setcb(conn->bev, on_read, on_write, on_event, conn);
-    bufferevent_setwatermark(conn->bev, EV_WRITE, CONN_LOW_BYTES, 0);
-    bufferevent_setwatermark(conn->bev, EV_READ, 0, INPUT_HIGH_BYTES);
     return 0;
 }
 
 int conn_stream_plain(struct conn *conn, int fd)
 {
-    conn->bev = bufferevent_socket_new(conn->base, fd, BEV_OPT_DEFER_CALLBACKS);
     return take(conn, fd);
 }
 
 int conn_stream_tls(struct conn *conn, int fd, bool server, conn_shaken_fn *shaken, void *arg)
 {
-    SSL *session = tls_session(conn->tls, server);
-
-    if (!session)
+    conn->session = tls_session(conn->tls, server);
+    if (!conn->session)
         return HVD_E_NOMEM;
-    conn->bev = bufferevent_openssl_socket_new(
-        conn->base, fd, session, server ? BUFFEREVENT_SSL_ACCEPTING : BUFFEREVENT_SSL_CONNECTING,
-        BEV_OPT_DEFER_CALLBACKS);
-    if (take(conn, fd)) {
-        SSL_free(session);
+    if (!SSL_set_fd(conn->session, fd) || take(conn, fd)) {
+        conn_stream_free(conn);
         return HVD_E_NOMEM;
     }
-    conn->session = session;
+    if (server)
+        SSL_set_accept_state(conn->session);
+    else
+        SSL_set_connect_state(conn->session);
     conn->phase = CONN_SHAKING;
     conn->shaken = shaken;
     conn->shaken_arg = arg;
+    conn_kick(conn);
     return 0;
 }
 
 void conn_stream_free(struct conn *conn)
 {
-    if (!conn->bev)
-        return;
-    conn_stream_stop(conn);
-    bufferevent_free(conn->bev);
+    if (conn->readable)
+        event_free(conn->readable);
+    if (conn->writable)
+        event_free(conn->writable);
     SSL_free(conn->session);
-    close(conn->fd);
-    conn->bev = NULL;
+    if (conn->fd >= 0)
+        close(conn->fd);
+    conn->readable = NULL;
+    conn->writable = NULL;
     conn->session = NULL;
     conn->fd = -1;
 }
 
+int conn_stream_listen(struct conn *conn)
+{
+    return event_add(conn->readable, NULL) ? HVD_E_NOMEM : 0;
+}
+
+void conn_stream_deaf(struct conn *conn)
+{
+    event_del(conn->readable);
+}
+
 void conn_stream_stop(struct conn *conn)
 {
-    if (conn->bev)
-        bufferevent_disable(conn->bev, EV_READ | EV_WRITE);
+    if (conn->readable)
+        event_del(conn->readable);
+    if (conn->writable)
+        event_del(conn->writable);
 }
 
-static bool takes_messages(const struct conn *conn)
+/* To be called again when the descriptor can be written; the loop may be out of memory. */
+static void wait_writable(struct conn *conn)
 {
-    return conn->phase == CONN_UP && conn->ops && !conn->broken &&
-           (!conn->held || conn->reading_now);
-}
-
-/* True: a frame, whose bytes are out of the input, so that the owner may read on from inside. */
-static bool next_frame(struct conn *conn, struct frame *ret_frame)
-{
-    struct evbuffer *input = input_of(conn);
-    size_t have;
-
-    while ((have = evbuffer_get_contiguous_space(input)) > 0) {
-        const uint8_t *at = evbuffer_pullup(input, (ssize_t)have); /* in place: it is contiguous */
-        struct hvd_err err = { 0 };
-        size_t left = have;
-        int rc = frame_feed(&conn->reader, &at, &left, ret_frame, &err);
-
-        evbuffer_drain(input, have - left);
-        if (rc < 0)
-            conn_break(conn, err.text);
-        if (rc != 0)
-            return rc > 0;
-    }
-    return false;
-}
-
-static void hand_on(struct conn *conn, const struct frame *frame)
-{
-    struct hvd_err err = { 0 };
-    struct msg msg = { 0 };
-
-    if (msg_decode(frame, &msg, &err)) {
-        conn_break(conn, err.text);
-        return;
-    }
-    conn->ops->msg(conn->arg, &msg);
-    msg_release(&msg);
-}
-
-void conn_feed(struct conn *conn)
-{
-    struct frame frame;
-
-    while (takes_messages(conn) && next_frame(conn, &frame))
-        hand_on(conn, &frame);
-}
-
-/* Room for the next piece; see READ_BYTES. */
-static void make_room(struct conn *conn)
-{
-    if (conn->phase == CONN_UP && !conn->ended && conn->tls &&
-        evbuffer_expand(input_of(conn), READ_BYTES))
+    if (event_add(conn->writable, NULL))
         conn_break(conn, err_text(HVD_E_NOMEM));
 }
 
-static void discard(struct conn *conn)
+/* What OpenSSL said of the last call that did not return a count. */
+static ssize_t tls_outcome(struct conn *conn, int rc)
 {
-    struct evbuffer *input = input_of(conn);
-
-    evbuffer_drain(input, evbuffer_get_length(input));
-}
-
-static void on_read(struct bufferevent *bev, void *arg)
-{
-    struct conn *conn = arg;
-
-    (void)bev;
-    conn_enter(conn);
-    if (conn->phase == CONN_LINGERING)
-        discard(conn);
-    conn_feed(conn);
-    make_room(conn);
-    conn_leave(conn);
-}
-
-static void on_write(struct bufferevent *bev, void *arg)
-{
-    struct conn *conn = arg;
-
-    (void)bev;
-    conn_enter(conn);
-    if (conn->phase == CONN_LINGERING)
-        conn_linger(conn);
-    if (conn->phase == CONN_UP && conn->above_high && conn_unsent(conn) < CONN_LOW_BYTES) {
-        conn->above_high = false;
-        if (conn->ops && conn->ops->drained && !conn->ended)
-            conn->ops->drained(conn->arg);
+    switch (SSL_get_error(conn->session, rc)) {
+    case SSL_ERROR_WANT_READ: return STREAM_LATER;
+    case SSL_ERROR_WANT_WRITE: conn->crossed = true; return STREAM_LATER;
+    case SSL_ERROR_ZERO_RETURN: return STREAM_END;
+    case SSL_ERROR_SYSCALL: return errno ? STREAM_BROKEN : STREAM_END;
+    default: return STREAM_BROKEN;
     }
-    conn_leave(conn);
 }
 
-static const char *reason_of(const struct conn *conn, short what)
+static ssize_t plain_outcome(ssize_t rc)
 {
-    unsigned long error = conn->session ? bufferevent_get_openssl_error(conn->bev) : 0;
-    int number = EVUTIL_SOCKET_ERROR();
+    if (rc >= 0)
+        return rc;
+    return errno == EAGAIN || errno == EINTR ? STREAM_LATER : STREAM_BROKEN;
+}
 
-    if (what & BEV_EVENT_EOF)
-        return conn->phase == CONN_SHAKING ? "it hung up during the handshake"
-                                           : "the other side closed the connection";
-    if (error)
+ssize_t conn_stream_get(struct conn *conn, void *bytes, size_t size)
+{
+    int rc;
+
+    errno = 0;
+    if (!conn->session)
+        return plain_outcome(recv(conn->fd, bytes, size, MSG_DONTWAIT));
+    ERR_clear_error();
+    rc = SSL_read(conn->session, bytes, (int)size);
+    return rc > 0 ? rc : tls_outcome(conn, rc);
+}
+
+static ssize_t put(struct conn *conn, const void *bytes, size_t size)
+{
+    int rc;
+
+    errno = 0;
+    if (!conn->session)
+        return plain_outcome(send(conn->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT));
+    ERR_clear_error();
+    rc = SSL_write(conn->session, bytes, (int)size);
+    if (rc > 0)
+        return rc;
+    return tls_outcome(conn, rc);
+}
+
+/* Before anything is called that changes errno or the library's errors. */
+static const char *reason(const struct conn *conn)
+{
+    int number = errno;
+    unsigned long error = conn->session ? ERR_peek_error() : 0;
+
+    if (error && ERR_GET_LIB(error) != ERR_LIB_SYS)
         return tls_reason(error);
     return number ? strerror(number) : "the connection broke";
 }
 
-static void on_event(struct bufferevent *bev, short what, void *arg)
+static void shake(struct conn *conn)
 {
-    struct conn *conn = arg;
     const char *why = NULL;
+    ssize_t outcome;
+    int rc;
 
-    (void)bev;
-    conn_enter(conn);
-    if (!(what & BEV_EVENT_CONNECTED))
-        why = reason_of(conn, what);
-    else if (!tls_proved(conn->session))
+    errno = 0;
+    ERR_clear_error();
+    rc = SSL_do_handshake(conn->session);
+    if (rc != 1) {
+        conn->crossed = false;
+        outcome = tls_outcome(conn, rc);
+        if (outcome == STREAM_LATER) {
+            if (!conn->crossed || !event_add(conn->writable, NULL))
+                return;
+            why = err_text(HVD_E_NOMEM);
+        } else if (outcome == STREAM_END) {
+            why = "it hung up during the handshake";
+        } else {
+            why = reason(conn);
+        }
+    } else if (!tls_proved(conn->session)) {
         why = "it has no key of this job";
-    if (conn->phase == CONN_SHAKING)
-        conn->shaken(conn->shaken_arg, conn, why);
-    else if (conn->phase == CONN_LINGERING)
-        conn->phase = CONN_GONE;
-    else if (why)
-        conn_end(conn, why);
-    conn_leave(conn);
+    }
+    conn_stream_deaf(conn); /* until somebody takes what it says */
+    conn->crossed = false;
+    conn->shaken(conn->shaken_arg, conn, why);
+}
+
+/* What has come is kept for the owner, also when it was held, for there will be no other time. */
+static void broke(struct conn *conn, const char *why)
+{
+    ssize_t got = 1;
+
+    while (got > 0 && conn->phase == CONN_UP)
+        if (conn_take_in(conn, &got))
+            break;
+    conn_end(conn, why);
+}
+
+static void discard(struct conn *conn)
+{
+    buf_clear(&conn->in);
+    conn->in_at = 0;
+}
+
+static void read_in(struct conn *conn)
+{
+    ssize_t got;
+
+    do {
+        if (conn_take_in(conn, &got)) {
+            conn_break(conn, err_text(HVD_E_NOMEM));
+            return;
+        }
+        if (got == STREAM_END || got == STREAM_BROKEN)
+            broke(conn, got == STREAM_END ? "the other side closed the connection" : reason(conn));
+        if (conn->phase == CONN_LINGERING)
+            discard(conn);
+        conn_feed(conn);
+    } while (got > 0 && conn->session && conn->phase != CONN_GONE && !conn->ended && !conn->held &&
+             SSL_pending(conn->session) > 0);
+    if (conn->crossed && !conn->ended)
+        wait_writable(conn);
 }
 
 /* Once all is out, the other side is told that nothing follows, and then heard out: what it still
  * sends would otherwise be answered with a reset, which takes what it has not read from it. */
-void conn_linger(struct conn *conn)
+static void finish(struct conn *conn)
 {
-    if (conn->finished)
-        return;
-    bufferevent_setwatermark(conn->bev, EV_WRITE, 0, 0);
-    discard(conn);
-    if (conn_unsent(conn) == 0) {
-        conn->finished = true;
-        if (conn->session)
-            SSL_shutdown(conn->session);
-        shutdown(conn->fd, SHUT_WR);
+    conn->finished = true;
+    if (conn->session)
+        SSL_shutdown(conn->session);
+    shutdown(conn->fd, SHUT_WR);
+}
+
+static void all_sent(struct conn *conn)
+{
+    conn->out_at = 0;
+    if (conn->out.capacity > KEPT_OUT_BYTES)
+        buf_release(&conn->out);
+    else
+        buf_clear(&conn->out);
+    if (conn->phase == CONN_LINGERING && !conn->finished)
+        finish(conn);
+}
+
+static void write_out(struct conn *conn)
+{
+    size_t budget = WRITE_BYTES;
+    ssize_t sent = 1;
+
+    while (sent > 0 && budget > 0 && conn_unsent(conn) > 0) {
+        size_t size = conn_unsent(conn) < budget ? conn_unsent(conn) : budget;
+
+        sent = put(conn, conn->out.data + conn->out_at, size);
+        if (sent > 0) {
+            conn->out_at += (size_t)sent;
+            budget -= (size_t)sent;
+        }
     }
-    if (bufferevent_enable(conn->bev, EV_READ))
-        conn->phase = CONN_GONE;
-}
-
-/* What the kernel has by now, so that it ends even if the other side goes on. */
-static size_t waiting_bytes(const struct conn *conn)
-{
-    int waiting = 0;
-
-    if (ioctl(conn->fd, FIONREAD, &waiting) || waiting < 0)
-        waiting = 0;
-    return (size_t)waiting + (conn->session ? (size_t)SSL_pending(conn->session) : 0);
-}
-
-static ssize_t read_some(struct conn *conn, uint8_t *bytes, size_t size)
-{
-    int got;
-
-    if (!conn->session)
-        return recv(conn->fd, bytes, size, MSG_DONTWAIT);
-    ERR_clear_error();
-    got = SSL_read(conn->session, bytes, (int)size);
-    ERR_clear_error(); /* libevent meets the same end by itself */
-    return got;
-}
-
-static void read_waiting(struct conn *conn)
-{
-    struct evbuffer *input = input_of(conn);
-    size_t waiting = waiting_bytes(conn);
-    uint8_t bytes[READ_BYTES];
-
-    while (waiting > 0 && takes_messages(conn)) {
-        ssize_t got = read_some(conn, bytes, waiting < sizeof(bytes) ? waiting : sizeof(bytes));
-        int rc;
-
-        if (got <= 0)
-            break;
-        waiting -= (size_t)got;
-        evbuffer_unfreeze(input, 0);
-        rc = evbuffer_add(input, bytes, (size_t)got);
-        evbuffer_freeze(input, 0);
-        if (rc)
-            conn_break(conn, err_text(HVD_E_NOMEM));
-        conn_feed(conn);
+    if (sent == STREAM_END || sent == STREAM_BROKEN) {
+        broke(conn, sent == STREAM_END ? "the other side closed the connection" : reason(conn));
+        return;
+    }
+    if (conn_unsent(conn) > 0)
+        wait_writable(conn);
+    else
+        all_sent(conn);
+    if (conn->phase == CONN_UP && conn->above_high && conn_unsent(conn) < CONN_LOW_BYTES) {
+        conn->above_high = false;
+        if (conn->ops && conn->ops->drained)
+            conn->ops->drained(conn->arg);
     }
 }
 
-void conn_read_now(struct conn *conn)
+static bool flows(const struct conn *conn)
 {
-    if (conn->phase != CONN_UP || conn->reading_now)
-        return;
+    return (conn->phase == CONN_UP || conn->phase == CONN_LINGERING) && !conn->ended;
+}
+
+void conn_stream_go(struct conn *conn)
+{
+    if (conn->phase == CONN_SHAKING && !conn->ended)
+        shake(conn);
+    else if (flows(conn) && !event_pending(conn->writable, EV_WRITE, NULL))
+        write_out(conn);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+
+    (void)fd;
+    (void)what;
     conn_enter(conn);
-    conn->reading_now = true;
-    conn_feed(conn);
-    if (!conn->ended)
-        read_waiting(conn);
-    conn->reading_now = false;
+    if (conn->phase == CONN_SHAKING)
+        shake(conn);
+    else if (flows(conn))
+        read_in(conn);
+    conn_leave(conn);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+
+    (void)fd;
+    (void)what;
+    conn_enter(conn);
+    if (conn->phase == CONN_SHAKING)
+        shake(conn);
+    if (conn->phase == CONN_UP && conn->crossed && !conn->held) {
+        conn->crossed = false;
+        read_in(conn);
+    }
+    if (flows(conn))
+        write_out(conn);
     conn_leave(conn);
 }

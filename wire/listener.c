@@ -207,13 +207,13 @@ static void on_arrival(evutil_socket_t fd, short what, void *arg)
     leave(listener);
 }
 
-static int create(struct event_base *base, struct tls *tls, listener_fn *accepted, void *arg,
-                  struct listener **ret_listener, struct hvd_err *err)
+static struct listener *create(struct event_base *base, struct tls *tls, listener_fn *accepted,
+                               void *arg)
 {
     struct listener *listener = mem_zalloc(sizeof(*listener));
 
     if (!listener)
-        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+        return NULL;
     listener->base = base;
     listener->tls = tls;
     listener->accepted = accepted;
@@ -224,8 +224,7 @@ static int create(struct event_base *base, struct tls *tls, listener_fn *accepte
     listener->turned_away = (struct log_limit){ .window_us = LOG_WINDOW_US, .burst = LOG_BURST };
     listener->failing = (struct log_limit){ .window_us = LOG_WINDOW_US, .burst = 1 };
     list_init(&listener->strangers);
-    *ret_listener = listener;
-    return 0;
+    return listener;
 }
 
 static int start(struct listener *listener, const char *address, struct hvd_err *err)
@@ -261,11 +260,11 @@ int listener_tcp(struct event_base *base, const char *address, uint16_t port, st
                  listener_fn *accepted, void *arg, struct listener **ret_listener,
                  struct hvd_err *err)
 {
-    struct listener *listener;
-    int rc = create(base, tls, accepted, arg, &listener, err);
+    struct listener *listener = create(base, tls, accepted, arg);
+    int rc;
 
-    if (rc)
-        return rc;
+    if (!listener)
+        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
     rc = bind_tcp(listener, address, port, err);
     if (rc)
         destroy(listener);
@@ -277,11 +276,11 @@ int listener_tcp(struct event_base *base, const char *address, uint16_t port, st
 int listener_unix(struct event_base *base, const char *name, listener_fn *accepted, void *arg,
                   struct listener **ret_listener, struct hvd_err *err)
 {
-    struct listener *listener;
-    int rc = create(base, NULL, accepted, arg, &listener, err);
+    struct listener *listener = create(base, NULL, accepted, arg);
+    int rc;
 
-    if (rc)
-        return rc;
+    if (!listener)
+        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
     rc = bound_unix(name, &listener->bound, err);
     if (!rc)
         rc = start(listener, name, err);

@@ -8,7 +8,6 @@
 
 /* The hash of the cipher is the hash that the key is bound to, so there is one cipher only. */
 #define CIPHER "TLS_AES_128_GCM_SHA256"
-#define GROUPS "X25519:P-256"
 
 struct tls {
     SSL_CTX *server;
@@ -65,6 +64,7 @@ static int use_session(SSL *ssl, const EVP_MD *md, const unsigned char **ret_ide
 
 static SSL_CTX *new_context(struct tls *tls, const SSL_METHOD *method)
 {
+    char groups[] = "X25519:P-256"; /* the macro below casts const away */
     SSL_CTX *context = SSL_CTX_new(method);
 
     if (!context)
@@ -72,7 +72,7 @@ static SSL_CTX *new_context(struct tls *tls, const SSL_METHOD *method)
     if (!SSL_CTX_set_app_data(context, tls) ||
         !SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) ||
         !SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) ||
-        !SSL_CTX_set_ciphersuites(context, CIPHER) || !SSL_CTX_set1_groups_list(context, GROUPS) ||
+        !SSL_CTX_set_ciphersuites(context, CIPHER) || !SSL_CTX_set1_groups_list(context, groups) ||
         !SSL_CTX_set_num_tickets(context, 0) || !SSL_CTX_set_max_early_data(context, 0)) {
         SSL_CTX_free(context);
         return NULL;
@@ -81,7 +81,8 @@ static SSL_CTX *new_context(struct tls *tls, const SSL_METHOD *method)
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
                                      SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_clear_options(context, SSL_OP_ALLOW_NO_DHE_KEX);
-    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     return context;
 }

@@ -68,6 +68,7 @@ struct children {
     struct event life_ready;
     struct event sweep;
     int64_t sweep_wait_us;
+    int64_t sweep_at_us;
 
     bool held;
     bool dropping;
@@ -103,6 +104,8 @@ void child_output_release(struct children *children);
 void orphans_doom(struct child *child); /* kills all of it, now and until nothing is left */
 void orphans_sweep(struct children *children);
 void orphans_reap(struct children *children);
-bool orphans_gone(struct children *children); /* all are doomed: kills; is there nothing left? */
+/* When all are doomed: kills; is there nothing left? It looks for orphans when all workers are
+ * reaped, or when it is asked to. */
+bool orphans_gone(struct children *children, bool look);
 
 #endif

@@ -51,7 +51,9 @@ static int own_status(const struct child *child)
         return 0;
     if (!process_status(child->joined_fd, &status))
         return status; /* even if its parent has put it away */
-    return !process_look(child->joined, &state) && state.ending ? state.wait_status : 0;
+    if (!process_look(child->joined, &state))
+        return state.ending ? state.wait_status : 0;
+    return process_status(child->joined_fd, &status) ? 0 : status; /* put away since we asked */
 }
 
 void child_over(struct child *child)
@@ -113,8 +115,10 @@ static void look(struct child *child)
 {
     struct process_state state;
 
-    if (child->state != CHILD_RUNS || process_look(child->joined, &state))
+    if (child->state != CHILD_RUNS)
         return;
+    if (process_look(child->joined, &state))
+        state = (struct process_state){ .ending = true, .wait_status = own_status(child) };
     if (state.ending && state.wait_status)
         joined_ends(child, state.wait_status, WITNESS_MUTEX);
     else if (child->looks < LOOKS)

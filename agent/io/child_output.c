@@ -164,7 +164,7 @@ static int open_one(struct child_output *output, int *ret_writer, struct hvd_err
 
 int child_output_open(struct child *child, int ret_writers[STREAM_COUNT], struct hvd_err *err)
 {
-    int writers[STREAM_COUNT];
+    int writers[STREAM_COUNT] = { -1, -1 };
 
     for (int i = 0; i < STREAM_COUNT; i++) {
         struct child_output *output = &child->output[i];

@@ -132,6 +132,8 @@ int keeper_run(int (*agent)(void *arg), void *arg, int *ret_code, struct hvd_err
 
     heard_set(&set);
     sigprocmask(SIG_BLOCK, &set, &before);
+    (void)signal(SIGCHLD, SIG_DFL); /* who ignores them neither hears of them nor can wait */
+    (void)signal(SIGTERM, SIG_DFL);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     pid = fork();
     if (pid == 0)

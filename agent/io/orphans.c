@@ -2,15 +2,29 @@
 
 #include "agent/io/tree.h"
 #include "base/time.h"
+#include "os/clock.h"
 #include "os/process.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SWEEP_FIRST_US TIME_MS
+/* Between the end of a worker and the first look for what has left its group: often the others end
+ * too meanwhile, and then no look is needed, which reads all processes of the machine. */
+#define SWEEP_FIRST_US (10 * TIME_MS)
+#define SWEEP_SURE_US  (100 * TIME_MS)
 #define SWEEP_LAST_US  TIME_S
 #define PARENTS        1024 /* no chain of parents is longer */
+
+static void sweep_within(struct children *children, int64_t after_us)
+{
+    int64_t at_us = clock_now_us() + after_us;
+
+    if (event_pending(&children->sweep, EV_TIMEOUT, NULL) && children->sweep_at_us <= at_us)
+        return;
+    children->sweep_at_us = at_us;
+    child_timer(&children->sweep, after_us);
+}
 
 /* A worker's process is told of; anybody else's (an orphan that became ours) is just put away. */
 void orphans_reap(struct children *children)
@@ -31,7 +45,7 @@ void orphans_reap(struct children *children)
         any = true;
     }
     if (any)
-        child_timer(&children->sweep, 0);
+        sweep_within(children, SWEEP_FIRST_US);
 }
 
 /* Dead or alive. */
@@ -52,7 +66,7 @@ void orphans_doom(struct child *child)
         (void)kill(child->pid, SIGKILL); /* it may have left its own group */
     }
     children->sweep_wait_us = SWEEP_FIRST_US;
-    child_timer(&children->sweep, 0); /* one for all that are killed in this turn */
+    sweep_within(children, SWEEP_FIRST_US);
 }
 
 static bool is_child_of(const struct children *children, uint64_t incarnation, bool *ret_doomed)
@@ -77,8 +91,9 @@ static bool any_lives(const struct children *children)
 }
 
 /* A child process of ours: a worker, or an orphan, which belongs to the worker whose environment it
- * has. One that has none stays as long as there is a worker that it could belong to. */
-static bool is_doomed(const struct children *children, pid_t pid)
+ * has. One that has none stays as long as there is a worker that it could belong to; it may just be
+ * becoming another program, so it is asked more than once. */
+static bool is_doomed(const struct children *children, pid_t pid, bool *ret_sure)
 {
     const struct child *child = child_find_pid(children, pid);
     uint64_t incarnation;
@@ -87,6 +102,7 @@ static bool is_doomed(const struct children *children, pid_t pid)
     if (child)
         return child->doomed;
     incarnation = tree_incarnation(pid);
+    *ret_sure = incarnation != 0 || children->sweep_wait_us >= SWEEP_SURE_US;
     if (is_child_of(children, incarnation, &doomed))
         return doomed;
     return incarnation != 0 || !any_lives(children);
@@ -107,8 +123,10 @@ static bool kill_doomed(const struct children *children)
         return false;
     VEC_EACH (it, &tree)
         if (it->parent == self) {
-            it->marked = is_doomed(children, it->pid);
-            clean &= !it->marked && !it->ending;
+            bool sure = true;
+
+            it->marked = is_doomed(children, it->pid, &sure);
+            clean &= !it->marked && !it->ending && sure;
         }
     tree_spread(&tree);
     tree_kill(&tree);
@@ -141,15 +159,18 @@ void orphans_sweep(struct children *children)
     }
     if (!any_doomed(children))
         return;
-    child_timer(&children->sweep, children->sweep_wait_us);
+    sweep_within(children, children->sweep_wait_us);
     children->sweep_wait_us *= 2;
     if (children->sweep_wait_us > SWEEP_LAST_US)
         children->sweep_wait_us = SWEEP_LAST_US;
 }
 
-bool orphans_gone(struct children *children)
+bool orphans_gone(struct children *children, bool look)
 {
     orphans_reap(children);
+    LIST_EACH (it, &children->all)
+        if (!look && !CONTAINER_OF(it, struct child, link)->reaped)
+            return false;
     (void)kill_doomed(children);
     return !have_children();
 }

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/panic.h"
+#include "sqlite/row.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,29 +10,29 @@
 #define TEXT_OF(number)  #number
 #define TEXT_OF2(number) TEXT_OF(number)
 
-static const char *const steps[] = {
-    "CREATE TABLE record("
-    "  host TEXT NOT NULL,"
-    "  slot INTEGER NOT NULL," /* -1: the whole host */
-    "  failures INTEGER NOT NULL,"
-    "  since_us INTEGER NOT NULL,"
-    "  until_us INTEGER NOT NULL,"
-    "  restarts TEXT NOT NULL," /* numbers.h */
-    "  incarnations TEXT NOT NULL,"
-    "  reason TEXT NOT NULL,"
-    "  PRIMARY KEY(host, slot)"
-    ") STRICT, WITHOUT ROWID;"
-    "CREATE TABLE event("
-    "  id INTEGER PRIMARY KEY," /* rises with time */
-    "  host TEXT NOT NULL,"
-    "  slot INTEGER NOT NULL,"
-    "  incarnation INTEGER NOT NULL,"
-    "  wall_us INTEGER NOT NULL,"
-    "  counted INTEGER NOT NULL,"
-    "  reason TEXT NOT NULL"
-    ") STRICT;"
-    "CREATE INDEX event_by_key ON event(host, slot, id)",
-};
+const char store_sqlite_step_1[] = "CREATE TABLE record("
+                                   "  host TEXT NOT NULL,"
+                                   "  slot INTEGER NOT NULL," /* -1: the whole host */
+                                   "  failures INTEGER NOT NULL,"
+                                   "  since_us INTEGER NOT NULL,"
+                                   "  until_us INTEGER NOT NULL,"
+                                   "  restarts TEXT NOT NULL," /* numbers.h */
+                                   "  incarnations TEXT NOT NULL,"
+                                   "  reason TEXT NOT NULL,"
+                                   "  PRIMARY KEY(host, slot)"
+                                   ") STRICT, WITHOUT ROWID;"
+                                   "CREATE TABLE event("
+                                   "  id INTEGER PRIMARY KEY," /* rises with time */
+                                   "  host TEXT NOT NULL,"
+                                   "  slot INTEGER NOT NULL,"
+                                   "  incarnation INTEGER NOT NULL,"
+                                   "  wall_us INTEGER NOT NULL,"
+                                   "  counted INTEGER NOT NULL,"
+                                   "  reason TEXT NOT NULL"
+                                   ") STRICT;"
+                                   "CREATE INDEX event_by_key ON event(host, slot, id)";
+
+static const char *const steps[] = { store_sqlite_step_1 };
 
 static const struct db_schema schema = { "blacklist", 'B', steps, ARRAY_SIZE(steps) };
 
@@ -65,12 +66,30 @@ static const char *const sql[STATEMENT_COUNT] = {
 struct store_sqlite {
     struct blacklist_store store;
     struct db *db;
+    bool attached; /* to a database of somebody else, whose transactions they are */
     struct db_stmt stmt[STATEMENT_COUNT];
 };
 
 static struct store_sqlite *mine(struct blacklist_store *store)
 {
     return CONTAINER_OF(store, struct store_sqlite, store);
+}
+
+static int begin(struct store_sqlite *store, struct hvd_err *err)
+{
+    return store->attached ? 0 : db_begin(store->db, err);
+}
+
+/* Commits when all has gone well, and rolls back otherwise. */
+static int end(struct store_sqlite *store, int rc, struct hvd_err *err)
+{
+    if (store->attached)
+        return rc;
+    if (!rc)
+        rc = db_commit(store->db, err);
+    if (rc)
+        db_rollback(store->db);
+    return rc;
 }
 
 static struct span span_of(const char *text)
@@ -127,58 +146,25 @@ static int store_put(struct blacklist_store *base, const struct blacklist_record
 
     ASSERT(blacklist_record_check(record, NULL) == 0);
     ASSERT(!event || blacklist_event_check(event, NULL) == 0);
-    rc = db_begin(store->db, err);
+    rc = begin(store, err);
     if (!rc)
         rc = put_record(store, record, err);
     if (!rc && event)
         rc = put_event(store, event, err);
-    if (!rc)
-        rc = db_commit(store->db, err);
-    if (rc)
-        db_rollback(store->db);
-    return rc;
+    return end(store, rc, err);
 }
 
 static int store_clear(struct blacklist_store *base, const char *host, uint32_t slot,
                        struct hvd_err *err)
 {
     struct store_sqlite *store = mine(base);
-    int rc = db_begin(store->db, err);
+    int rc = begin(store, err);
 
     if (!rc)
         rc = db_run(bind_key(store, CLEAR_RECORD, host, slot), err);
     if (!rc)
         rc = db_run(bind_key(store, CLEAR_EVENTS, host, slot), err);
-    if (!rc)
-        rc = db_commit(store->db, err);
-    if (rc)
-        db_rollback(store->db);
-    return rc;
-}
-
-/* A row that somebody else may have written. Each function sets the first error in `rc`. */
-struct row {
-    struct db *db;
-    struct db_stmt *stmt;
-    int rc;
-    struct hvd_err *err;
-};
-
-static void row_damaged(struct row *row, const char *what)
-{
-    row->rc = db_damaged(row->db, what, row->err);
-}
-
-static int64_t row_int(struct row *row, int column, int64_t least, int64_t most)
-{
-    int64_t value = 0;
-
-    if (row->rc)
-        return 0;
-    row->rc = db_column_int(row->stmt, column, &value, row->err);
-    if (!row->rc && (value < least || value > most))
-        row_damaged(row, "a number in a record is out of range");
-    return value;
+    return end(store, rc, err);
 }
 
 static uint32_t row_slot(struct row *row, int column)
@@ -188,31 +174,11 @@ static uint32_t row_slot(struct row *row, int column)
     return slot < 0 ? BLACKLIST_WHOLE_HOST : (uint32_t)slot;
 }
 
-static void row_text(struct row *row, int column, char *out, size_t size)
-{
-    struct span text = { NULL, 0 };
-
-    if (row->rc)
-        return;
-    row->rc = db_column_text(row->stmt, column, &text, row->err);
-    if (row->rc)
-        return;
-    if (text.length >= size || memchr(text.at, '\0', text.length)) {
-        row_damaged(row, "a text in a record is too long");
-        return;
-    }
-    memcpy(out, text.at, text.length);
-    out[text.length] = '\0';
-}
-
 static void row_numbers(struct row *row, int column, const char *what, struct numbers *ret_numbers)
 {
-    struct span text = { NULL, 0 };
+    struct span text = row_span(row, column, NUMBERS_TEXT_MAX);
     struct hvd_err inner;
 
-    if (row->rc)
-        return;
-    row->rc = db_column_text(row->stmt, column, &text, row->err);
     if (!row->rc && numbers_parse(text, what, ret_numbers, &inner))
         row_damaged(row, inner.text);
 }
@@ -257,7 +223,7 @@ static int store_load(struct blacklist_store *base, blacklist_record_fn *each, v
                       struct hvd_err *err)
 {
     struct store_sqlite *store = mine(base);
-    struct row row = { store->db, &store->stmt[LOAD], 0, err };
+    struct row row = { &store->stmt[LOAD], "a record", 0, err };
     struct blacklist_record record;
     int rc;
 
@@ -276,7 +242,7 @@ static int store_history(struct blacklist_store *base, const char *host, blackli
                          void *arg, struct hvd_err *err)
 {
     struct store_sqlite *store = mine(base);
-    struct row row = { store->db, &store->stmt[HISTORY], 0, err };
+    struct row row = { &store->stmt[HISTORY], "an event", 0, err };
     struct blacklist_event event;
     int rc;
 
@@ -298,7 +264,8 @@ static void store_close(struct blacklist_store *base)
 
     for (size_t i = 0; i < STATEMENT_COUNT; i++)
         db_stmt_release(&store->stmt[i]);
-    db_close(store->db);
+    if (!store->attached)
+        db_close(store->db);
     mem_free(store);
 }
 
@@ -310,6 +277,15 @@ static const struct blacklist_store_ops ops = {
     .close = store_close,
 };
 
+static int prepare(struct store_sqlite *store, struct hvd_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < STATEMENT_COUNT && !rc; i++)
+        rc = db_prepare(&store->stmt[i], store->db, sql[i], err);
+    return rc;
+}
+
 int store_sqlite_open(const char *path, const struct db_options *options,
                       struct blacklist_store **ret_store, struct hvd_err *err)
 {
@@ -320,8 +296,27 @@ int store_sqlite_open(const char *path, const struct db_options *options,
         return err_set(err, HVD_E_NOMEM, "blacklist %s: %s", path, err_text(HVD_E_NOMEM));
     store->store.ops = &ops;
     rc = db_open(path, &schema, options, &store->db, err);
-    for (size_t i = 0; i < STATEMENT_COUNT && !rc; i++)
-        rc = db_prepare(&store->stmt[i], store->db, sql[i], err);
+    if (!rc)
+        rc = prepare(store, err);
+    if (rc) {
+        store_close(&store->store);
+        return rc;
+    }
+    *ret_store = &store->store;
+    return 0;
+}
+
+int store_sqlite_attach(struct db *db, struct blacklist_store **ret_store, struct hvd_err *err)
+{
+    struct store_sqlite *store = mem_zalloc(sizeof(*store));
+    int rc;
+
+    if (!store)
+        return err_set(err, HVD_E_NOMEM, "blacklist: %s", err_text(HVD_E_NOMEM));
+    store->store.ops = &ops;
+    store->db = db;
+    store->attached = true;
+    rc = prepare(store, err);
     if (rc) {
         store_close(&store->store);
         return rc;

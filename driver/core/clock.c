@@ -199,7 +199,10 @@ void clock_judge_shortage(struct core *core)
         return;
     }
     if (core->short_left_us <= 0) {
-        finish_fail(core, shortage(core));
+        if (core->holder_missing || is_in_vain(core))
+            finish_fail(core, shortage(core));
+        else
+            finish_too_few(core, shortage(core));
         return;
     }
     if (core->short_since_us == TIME_NEVER)

@@ -13,6 +13,8 @@
 #include "driver/core/seats.h"
 #include "driver/core/tell.h"
 
+#include <string.h>
+
 #define LOOKS_MAX 3 /* in one step; what is left then is looked at in the next, at once */
 
 #define ANY_TIME  (SM_BIT(JOB_STOPPING) | SM_BIT(JOB_OVER))
@@ -108,21 +110,50 @@ static void on_drain(struct core *core, const struct event *event)
     tell_reply(core, event->ask, 0, "");
 }
 
+static void on_undrain(struct core *core, const struct event *event)
+{
+    struct core_host *host = find_seat(core, event);
+
+    if (!host)
+        return;
+    if (event->slot == EVENT_WHOLE_HOST)
+        drain_end_all(core, host);
+    else
+        drain_end(core, host, event->slot);
+    tell_reply(core, event->ask, 0, "");
+}
+
+static int clear_one(struct core *core, const char *host, uint32_t slot, struct hvd_err *err)
+{
+    struct blacklist_change change;
+    int rc =
+        blacklist_clear(&core->blacklist, host, slot, core->now_us, core->wall_us, &change, err);
+
+    if (!rc)
+        tell_blacklist(core, &change);
+    return rc;
+}
+
+/* Of a host also what is held against its slots: they come before it in the list. */
+static void clear_slots(struct core *core, const char *host, struct hvd_err *err, int *rc)
+{
+    for (size_t i = 0; i < blacklist_count(&core->blacklist); i++) {
+        struct blacklist_record record;
+
+        blacklist_record_at(&core->blacklist, i, core->now_us, core->wall_us, &record);
+        if (record.slot != BLACKLIST_WHOLE_HOST && !strcmp(record.host, host))
+            *rc = clear_one(core, host, record.slot, err);
+    }
+}
+
 static void on_clear(struct core *core, const struct event *event)
 {
-    uint32_t slot = event->slot == EVENT_WHOLE_HOST ? BLACKLIST_WHOLE_HOST : event->slot;
-    struct core_host *host = roster_find_host(core, event->host);
-    struct blacklist_change change;
+    bool whole = event->slot == EVENT_WHOLE_HOST;
     struct hvd_err err;
-    int rc = blacklist_clear(&core->blacklist, event->host, slot, core->now_us, core->wall_us,
-                             &change, &err);
+    int rc = clear_one(core, event->host, whole ? BLACKLIST_WHOLE_HOST : event->slot, &err);
 
-    if (!rc && !change.none)
-        tell_blacklist(core, &change);
-    if (host && (event->slot == EVENT_WHOLE_HOST || event->slot < host->seat_count)) {
-        drain_end(core, host, event->slot);
-        rc = 0;
-    }
+    if (whole)
+        clear_slots(core, event->host, &err, &rc);
     core->look_at_seats = true;
     tell_reply(core, event->ask, rc, rc ? tell_text(core, "%s", err.text) : "");
 }
@@ -137,6 +168,7 @@ static void take(struct core *core, const struct event *event)
     case EVENT_MSG: agents_on_msg(core, event->peer, event->msg); break;
     case EVENT_CLOSED: agents_on_closed(core, event->peer, event->text); break;
     case EVENT_DRAIN: on_drain(core, event); break;
+    case EVENT_UNDRAIN: on_undrain(core, event); break;
     case EVENT_CLEAR: on_clear(core, event); break;
     case EVENT_STOP: finish_stop(core, event->text); break;
     default: break;

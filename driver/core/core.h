@@ -27,8 +27,9 @@ struct core;
 enum core_exit {
     CORE_FINISHED = 0,
     CORE_FAILED = 1,
-    CORE_STOPPED = 2, /* somebody asked for it */
-    CORE_REPLACED = 3 /* another driver has taken over */
+    CORE_STOPPED = 2,  /* somebody asked for it */
+    CORE_REPLACED = 3, /* another driver has taken over */
+    CORE_TOO_FEW = 4   /* not enough workers for longer than the elastic timeout */
 };
 
 /* The config has passed core_config_finish, and is copied. trace is borrowed, may be NULL. */

@@ -54,6 +54,13 @@ void drain_end(struct core *core, struct core_host *host, uint32_t slot)
     core->look_at_seats = true;
 }
 
+void drain_end_all(struct core *core, struct core_host *host)
+{
+    drain_end(core, host, EVENT_WHOLE_HOST);
+    for (uint32_t slot = 0; slot < host->seat_count; slot++)
+        drain_end(core, host, slot);
+}
+
 static int64_t leaves_by(const struct core_host *host, uint32_t slot)
 {
     int64_t until_us = TIME_NEVER;

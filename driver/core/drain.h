@@ -15,8 +15,9 @@
 void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
                  const char *who);
 
-/* Takes it back. */
+/* Takes it back; the second of the host and of every slot of it. */
 void drain_end(struct core *core, struct core_host *host, uint32_t slot);
+void drain_end_all(struct core *core, struct core_host *host);
 
 /* Kills who is still in a seat whose time is up. */
 void drain_expire(struct core *core);

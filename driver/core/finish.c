@@ -23,13 +23,18 @@ void finish_tell_stop(struct core *core, struct core_host *host)
     tell_host(core, host, msg);
 }
 
-static void stop_all(struct core *core)
+static void tell_all(struct core *core)
 {
     for (size_t i = 0; i < core->hosts.count; i++)
         finish_tell_stop(core, core->hosts.items[i]);
     core->over_deadline_us =
         time_add(core->now_us, time_add(2 * core->config.kill_grace_us, core->config.lease_us));
     clock_want(core, core->over_deadline_us);
+}
+
+static void stop_all(struct core *core)
+{
+    tell_all(core);
     sm_move(&core->sm, JOB_STOPPING, core->now_us, "");
 }
 
@@ -56,9 +61,21 @@ void finish_fail(struct core *core, const char *why)
     over(core, CORE_FAILED, why);
 }
 
+/* Asked for twice, it is wanted at once. */
 void finish_stop(struct core *core, const char *who)
 {
+    if (job_state(core) == JOB_STOPPING) {
+        CORE_TRACE(core, "%s does not want to wait: workers get no time to end", who);
+        core->config.kill_grace_us = 0;
+        tell_all(core);
+        return;
+    }
     over(core, CORE_STOPPED, tell_text(core, "stopped by %s", who));
+}
+
+void finish_too_few(struct core *core, const char *why)
+{
+    over(core, CORE_TOO_FEW, why);
 }
 
 /* The step ends with the exit, whatever else it still has to tell. */

@@ -19,6 +19,7 @@ void finish_failed_late(struct core *core, const struct worker *worker, const ch
 void finish_look(struct core *core);
 void finish_expire(struct core *core);
 
+void finish_too_few(struct core *core, const char *why);
 void finish_fail(struct core *core, const char *why);
 void finish_stop(struct core *core, const char *who);
 void finish_replaced(struct core *core, const char *host, uint64_t term);

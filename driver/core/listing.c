@@ -26,19 +26,12 @@ static void discover_again(struct core *core)
     clock_want(core, core->next_discovery_us);
 }
 
-static void end_drains(struct core *core, struct core_host *host)
-{
-    drain_end(core, host, EVENT_WHOLE_HOST);
-    for (uint32_t slot = 0; slot < host->seat_count; slot++)
-        drain_end(core, host, slot);
-}
-
 /* A host that is no longer listed offers nothing. Should it come back it is a new one. */
 static void unlist(struct core *core, struct core_host *host)
 {
     host->listed = false;
     host->slots = 0;
-    end_drains(core, host);
+    drain_end_all(core, host);
     for (uint32_t slot = 0; slot < host->seat_count; slot++)
         host->seats[slot].done = false;
 }
@@ -65,7 +58,7 @@ static bool list(struct core *core)
         if (!host || !roster_seats(core, host, slots))
             return false;
         if (!host->listed && core->discovered)
-            end_drains(core, host); /* of notices that came after it was gone */
+            drain_end_all(core, host); /* of notices that came after it was gone */
         host->listed = true;
         host->slots = slots;
         host->place = (uint32_t)i;

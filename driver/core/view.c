@@ -134,6 +134,37 @@ static bool view_hosts(const struct core *core, struct core_view *view)
     return true;
 }
 
+static bool view_blacklist(const struct core *core, struct core_view *view)
+{
+    size_t all = blacklist_count(&core->blacklist);
+    struct view_held *held = arena_alloc_array(&view->memory, all, sizeof(*held));
+    size_t count = 0;
+
+    if (!held)
+        return false;
+    for (size_t i = 0; i < all; i++) {
+        struct blacklist_record record;
+        int64_t left_us;
+
+        blacklist_record_at(&core->blacklist, i, core->now_us, core->wall_us, &record);
+        left_us = record.until_wall_us - core->wall_us;
+        if (record.until_wall_us == TIME_NEVER)
+            left_us = TIME_NEVER;
+        if (!record.failures && left_us <= 0)
+            continue; /* cleared, or forgiven */
+        held[count++] = (struct view_held){
+            .host = text(&view->memory, "%s", record.host),
+            .slot = record.slot,
+            .failures = record.failures,
+            .left_us = left_us > 0 ? left_us : 0,
+            .reason = text(&view->memory, "%s", record.reason),
+        };
+    }
+    view->held = held;
+    view->held_count = count;
+    return true;
+}
+
 static const char *waiting_for(const struct core *core, struct arena *memory)
 {
     if (core->alone)
@@ -172,7 +203,7 @@ int core_view(const struct core *core, struct core_view *ret_view)
 
     core_view_init(&view);
     members = arena_alloc_array(&view.memory, core->current.members.count, sizeof(*members));
-    if (!members || !view_hosts(core, &view)) {
+    if (!members || !view_hosts(core, &view) || !view_blacklist(core, &view)) {
         core_view_release(&view);
         return HVD_E_NOMEM;
     }

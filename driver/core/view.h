@@ -67,6 +67,15 @@ struct view_host {
     size_t worker_count;
 };
 
+/* Somewhere that failures count against: the blacklist, by host and slot. */
+struct view_held {
+    const char *host;
+    uint32_t slot; /* UINT32_MAX: the host itself */
+    uint32_t failures;
+    int64_t left_us; /* until it may be used; 0: it may be, TIME_NEVER: not before it is cleared */
+    const char *reason;
+};
+
 struct core_view {
     enum job_state job;
     uint64_t term;
@@ -81,6 +90,8 @@ struct core_view {
     int64_t short_since_us;
     const struct view_host *hosts; /* listed ones in order, then others that still run workers */
     size_t host_count;
+    const struct view_held *held;
+    size_t held_count;
     const char *waiting_for; /* one sentence; "" when nothing is waited for */
     struct arena memory;
 };

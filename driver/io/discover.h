@@ -1,6 +1,9 @@
 /*
  * discover.h: where hosts come from: a fixed list, a file, a script that is run, or one that goes
  * on running. What it says goes through discovery/parse.h.
+ *
+ * Nothing but blanks is a failure: so looks a script that failed without a word. A comment is not:
+ * there is no host now. What a program says on its standard error is logged once per change.
  */
 #ifndef DRIVER_IO_DISCOVER_H
 #define DRIVER_IO_DISCOVER_H
@@ -27,6 +30,7 @@ struct discover_config {
 };
 
 struct discover_ops {
+    /* Each from the loop; the discoverer may be freed in there. */
     void (*hosts)(void *arg, const struct hosts *hosts); /* borrowed */
     void (*failed)(void *arg, const char *why);
 };

@@ -24,6 +24,7 @@ struct launch_config {
     uint32_t parallel;
 };
 
+/* Each from the loop; the launcher may be used and freed in there. */
 struct launch_ops {
     void (*started)(void *arg, const char *host);
     void (*failed)(void *arg, const char *host, const char *why);
@@ -36,7 +37,8 @@ int launch_create(struct event_base *base, const struct launch_config *config,
 void launch_free(struct launcher *launcher); /* starts that are not done are ended */
 
 /* Both texts are copied; input is what the agent reads. One start per host at a time: a second one
- * follows the first. */
+ * follows the first, and a third takes the place of a second that still waits. The program ignores
+ * SIGPIPE. */
 int launch_start(struct launcher *launcher, const char *host, bool local, const char *input,
                  struct hvd_err *err) MUST_CHECK;
 

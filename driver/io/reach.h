@@ -27,7 +27,8 @@ int reach_create(struct event_base *base, const char *interface, reach_fn *answe
                  struct reach **ret_reach, struct hvd_err *err) MUST_CHECK;
 void reach_free(struct reach *reach);
 
-/* Answered later, from the loop. 0 or HVD_E_NOMEM. */
+/* Answered later, from the loop, where the reach may be freed; once for each ask, and not always in
+ * their order. 0 or HVD_E_NOMEM. */
 int reach_ask(struct reach *reach, const char *host);
 
 #endif

@@ -30,7 +30,13 @@ struct job_facts {
     char text[LIMIT_REASON_BYTES + 1];
 };
 
-/* Opens, or makes it with these facts when it is missing (mode 0600). Codes as of db_open. */
+/* Letters, digits and . _ - only, none of them a dot in front: it becomes part of names of files
+ * and sockets. */
+int job_name_check(const char *name, struct hvd_err *err) MUST_CHECK;
+
+/* Opens, or makes it with these facts when it is missing: the file is there with them or not at
+ * all. Only its owner may read it, the key is in it. The options are copied. Codes as of db_open.
+ */
 int job_file_open(const char *path, const struct db_options *options, const struct job_facts *fresh,
                   struct job_file **ret_file, struct hvd_err *err) MUST_CHECK;
 void job_file_close(struct job_file *file);
@@ -38,14 +44,16 @@ void job_file_close(struct job_file *file);
 int job_file_facts(struct job_file *file, struct job_facts *ret_facts,
                    struct hvd_err *err) MUST_CHECK;
 
-/* Becomes the owner. `who` is for messages: "pid 77 on node3". */
+/* Becomes the owner, durably. The token is drawn at random, and not 0; `who` is for messages: "pid
+ * 77 on node3". */
 int job_file_claim(struct job_file *file, uint64_t token, const char *who,
                    struct hvd_err *err) MUST_CHECK;
 
 /* 0 while it is ours; HVD_E_LOST, naming the new owner. */
 int job_file_check(struct job_file *file, struct hvd_err *err) MUST_CHECK;
 
-/* In order, from the first. Anything but 0 from `each` ends the visit and is returned. */
+/* In order, from the first, borrowed. Anything but 0 from `each` ends the visit and is returned.
+ * HVD_E_CORRUPT for what cannot be: then none of what was shown is to be used. */
 typedef int job_record_fn(void *arg, const struct journal_record *record, struct hvd_err *err);
 typedef int job_blacklist_fn(void *arg, const struct blacklist_record *record, struct hvd_err *err);
 int job_file_replay(struct job_file *file, job_record_fn *each, void *arg, struct hvd_err *err);
@@ -62,7 +70,8 @@ struct job_write {
     uint16_t port;
 };
 
-/* All of them are durable when it returns 0, or none. */
+/* All of them are durable when it returns 0, or none. HVD_E_LOST; HVD_E_INVAL for a record that
+ * could not be read back. */
 int job_file_write(struct job_file *file, const struct job_write *writes, size_t count,
                    struct hvd_err *err) MUST_CHECK;
 

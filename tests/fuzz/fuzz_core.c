@@ -280,7 +280,7 @@ static void take_operator(struct input *in)
     event.slot = byte & 128 ? EVENT_WHOLE_HOST : (byte >> 3) & 7;
     switch (byte & 7) {
     case 0: event.kind = EVENT_AGENT_FAILED; break;
-    case 1: event.kind = EVENT_CLEAR; break;
+    case 1: event.kind = byte & 64 ? EVENT_UNDRAIN : EVENT_CLEAR; break;
     case 2:
         event.kind = EVENT_HOSTS_FAILED;
         tape.asked = false;

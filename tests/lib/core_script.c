@@ -416,7 +416,7 @@ static int do_config(struct words *words)
     return 0;
 }
 
-static int do_view(struct core_tape *tape)
+static int do_view(struct core_tape *tape, bool held)
 {
     struct core_view view;
     int rc;
@@ -424,7 +424,7 @@ static int do_view(struct core_tape *tape)
     core_view_init(&view);
     rc = core_view(tape->core, &view);
     if (!rc)
-        rc = tape_show_view(&view, &tape->did);
+        rc = held ? tape_show_held(&view, &tape->did) : tape_show_view(&view, &tape->did);
     core_view_release(&view);
     return rc;
 }
@@ -472,8 +472,8 @@ static int do_other(struct words *words)
     }
     if (!strcmp(verb, "state") || !strcmp(verb, "worker"))
         return do_check(words, *verb == 'w');
-    if (!strcmp(verb, "view"))
-        return do_view(tape);
+    if (!strcmp(verb, "view") || !strcmp(verb, "held"))
+        return do_view(tape, *verb == 'h');
     if (!strcmp(verb, "kill"))
         return do_kill(words);
     if (!strcmp(verb, "config"))
@@ -532,7 +532,11 @@ int tape_do(struct core_tape *tape, const char *line)
         return do_closed(&words);
     if (!strcmp(verb, "hosts"))
         return do_hosts(&words);
-    if (!strcmp(verb, "drain") || !strcmp(verb, "clear"))
-        return do_seat(&words, *verb == 'd' ? EVENT_DRAIN : EVENT_CLEAR);
+    if (!strcmp(verb, "drain"))
+        return do_seat(&words, EVENT_DRAIN);
+    if (!strcmp(verb, "undrain"))
+        return do_seat(&words, EVENT_UNDRAIN);
+    if (!strcmp(verb, "clear"))
+        return do_seat(&words, EVENT_CLEAR);
     return do_event(&words);
 }

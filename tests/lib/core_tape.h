@@ -20,9 +20,9 @@
  *     prepared W [CODE]        at W CHECK [next=N]     entered W     recovering W [held=...]
  *     left W                   finished W [CODE]       exited W [exitN|sigN|silent]
  *     stalled W TIME W         output W                any of these: round=N from=HOST
- *     drain HOST[:SLOT] TIME   clear HOST[:SLOT]       stop WHO
+ *     drain HOST[:SLOT] TIME   undrain HOST[:SLOT]     clear HOST[:SLOT]     stop WHO
  *     wait TIME (agents beat, discovery answers)       jump TIME (nobody does)
- *     state NAME               worker W NAME           view: what status would say
+ *     state NAME    worker W NAME    view: what status would say    held: the blacklist
  */
 #ifndef TESTS_LIB_CORE_TAPE_H
 #define TESTS_LIB_CORE_TAPE_H
@@ -93,12 +93,12 @@ const char *tape_play(struct core_tape *tape, const char *script) MUST_CHECK;
 /* The i-th action as it stands in a script, without the host of a message. */
 int tape_show(struct core_tape *tape, const struct action *action, struct buf *out) MUST_CHECK;
 int tape_show_view(const struct core_view *view, struct buf *out) MUST_CHECK;
+int tape_show_held(const struct core_view *view, struct buf *out) MUST_CHECK;
 
 /* Beginnings of scripts: two hosts with two workers each. */
-#define TAPE_LAUNCHED    \
-    "start\n"            \
-    "hosts a:2,b:2\n"    \
-    "hello a\nhello b\n" \
+#define TAPE_LAUNCHED        \
+    "start\nhosts a:2,b:2\n" \
+    "hello a\nhello b\n"     \
     "launched 1-4\n"
 #define TAPE_RUNNING \
     TAPE_LAUNCHED    \

@@ -159,7 +159,8 @@ static int show_msg(const struct msg *msg, struct buf *out)
     case MSG_ROUND: return show_round(msg, out);
     case MSG_WELCOME_AGENT: return buf_printf(out, " term %" PRIu64, msg->term);
     case MSG_REFUSED: return buf_printf(out, ": %s", msg->u.refused.text);
-    case MSG_STOP: return buf_printf(out, ": %s", msg->u.stop.reason);
+    case MSG_STOP:
+        return buf_printf(out, "%s: %s", msg->u.stop.grace_us ? "" : " now", msg->u.stop.reason);
     case MSG_KILL:
         return buf_printf(out, " %" PRIu64 " in %s: %s", msg->incarnation,
                           time_format(msg->u.kill.grace_us, text), msg->u.kill.reason);
@@ -216,6 +217,16 @@ static int show_view_host(const struct view_host *host, struct buf *out)
     return rc ? rc : buf_printf(out, " of %u%s%s", host->slots, *host->why ? "; " : "", host->why);
 }
 
+static int show_view_held(const struct view_held *held, bool more, struct buf *out)
+{
+    char key[BLACKLIST_KEY_TEXT_MAX];
+    char text[TIME_TEXT_MAX];
+
+    return buf_printf(out, "%s%s (%u, %s): %s", more ? "\n" : "",
+                      blacklist_key_format(held->host, held->slot, key), held->failures,
+                      time_format(held->left_us, text), held->reason);
+}
+
 int tape_show_view(const struct core_view *view, struct buf *out)
 {
     int rc = buf_printf(out, "%s term %" PRIu64 " round %" PRIu64, job_state_name(view->job),
@@ -233,5 +244,14 @@ int tape_show_view(const struct core_view *view, struct buf *out)
                         *view->waiting_for ? "; waits for " : "", view->waiting_for);
     for (size_t i = 0; !rc && i < view->host_count; i++)
         rc = show_view_host(&view->hosts[i], out);
+    return rc;
+}
+
+int tape_show_held(const struct core_view *view, struct buf *out)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < view->held_count; i++)
+        rc = show_view_held(&view->held[i], i > 0, out);
     return rc;
 }

@@ -1,7 +1,7 @@
 #include "tests/lib/fault.h"
 
 static struct {
-    uint64_t count;
+    _Atomic uint64_t count; /* a thread may do such operations too */
     uint64_t fail_at;
     bool held;
 } faults[FAULT_KINDS];
@@ -31,8 +31,7 @@ bool fault_now(enum fault_kind kind)
 {
     if (faults[kind].held)
         return false;
-    faults[kind].count++;
-    return faults[kind].count == faults[kind].fail_at;
+    return ++faults[kind].count == faults[kind].fail_at;
 }
 
 uint64_t fault_count(enum fault_kind kind)

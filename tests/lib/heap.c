@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t blocks;
+static _Atomic size_t blocks; /* a thread may free what the loop has left to it */
 
 static void *heap_alloc(void *arg, size_t bytes)
 {

@@ -14,9 +14,8 @@
 #include <unistd.h>
 
 /* For all that a case does; and once memory has failed it, for what may never come. */
-#define LIMIT_S        30
-#define STARVED_TURNS  8
-#define STARVED_TURN_S 0.02
+#define LIMIT_S    30
+#define STARVED_US 100000
 
 static const uint8_t key[TLS_KEY_BYTES] = "the key of these tests, 32 bytes";
 static struct wire *logging;
@@ -73,6 +72,8 @@ void wire_drop(struct wire_side *side)
 
 void wire_end(struct wire *wire)
 {
+    bool held = fault_hold(FAULT_ALLOC, true); /* the case is over */
+
     wire_drop(&wire->client);
     wire_drop(&wire->server);
     listener_free(wire->listener);
@@ -86,24 +87,17 @@ void wire_end(struct wire *wire)
     libevent_global_shutdown();
     logging = NULL;
     log_open(NULL);
+    fault_hold(FAULT_ALLOC, held);
 }
 
 bool wire_turn(struct wire *wire)
 {
-    static int starved;
+    struct timeval soon = { .tv_usec = STARVED_US };
 
-    if (fault_delivered(FAULT_ALLOC)) {
-        struct timeval soon = { .tv_usec = (int)(STARVED_TURN_S * 1000000) };
-
-        if (starved++ > STARVED_TURNS) {
-            starved = 0;
-            return false;
-        }
-        event_base_loopexit(wire->base, &soon);
-        event_base_loop(wire->base, 0);
-        return true;
+    if (fault_delivered(FAULT_ALLOC) && !wire->starved) {
+        wire->starved = true;
+        event_add(wire->guard, &soon);
     }
-    starved = 0;
     event_base_loop(wire->base, EVLOOP_ONCE);
     return !wire->late;
 }

@@ -37,6 +37,7 @@ struct wire {
     struct wire_side server; /* the last one that came in */
     int accepted;
     bool late;
+    bool starved;
     bool keep; /* the next ones that come in go to nobody */
     unsigned log_lines;
     char log[WIRE_LOG_LINES][256];

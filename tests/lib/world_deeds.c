@@ -45,6 +45,7 @@ static enum target target_of(enum world_deed_kind kind)
     case DEED_DISCOVERY_FAILS:
     case DEED_DISCOVERY_HANGS: return TO_DISCOVERY;
     case DEED_DRAIN:
+    case DEED_UNDRAIN:
     case DEED_CLEAR:
     case DEED_STOP:
     case DEED_STATUS: return TO_OPERATOR;
@@ -88,6 +89,7 @@ DEED_SLOT(freeze_worker, FREEZE_WORKER)
 DEED_SLOT(thaw_worker, THAW_WORKER)
 DEED_SLOT(stuck_worker, STUCK_WORKER)
 DEED_SLOT(list_host, LIST_HOST)
+DEED_SLOT(undrain, UNDRAIN)
 DEED_SLOT(clear_slot, CLEAR)
 DEED_NAME(kill_agent, KILL_AGENT)
 DEED_NAME(freeze_agent, FREEZE_AGENT)
@@ -373,6 +375,7 @@ static void do_as_operator(struct world *world, const struct world_deed *deed)
 {
     switch (deed->kind) {
     case DEED_DRAIN: operate(world, EVENT_DRAIN, deed); break;
+    case DEED_UNDRAIN: operate(world, EVENT_UNDRAIN, deed); break;
     case DEED_CLEAR: operate(world, EVENT_CLEAR, deed); break;
     case DEED_STOP: operate(world, EVENT_STOP, deed); break;
     default: show_status(world); break;

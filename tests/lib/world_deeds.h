@@ -39,6 +39,7 @@ struct world;
     D(DISCOVERY_FAILS, "discovery fails")        \
     D(DISCOVERY_HANGS, "discovery hangs")        \
     D(DRAIN, "operator drains")                  \
+    D(UNDRAIN, "operator undrains")              \
     D(CLEAR, "operator clears")                  \
     D(STOP, "operator stops")                    \
     D(STATUS, "operator asks")                   \
@@ -77,14 +78,13 @@ struct world_deed {
 };
 
 const char *deed_name(enum world_deed_kind kind);
-/* Does it now; a deed that finds nobody to do it to does nothing. */
-void world_do(struct world *world, const struct world_deed *deed);
-
+void world_do(struct world *world, const struct world_deed *deed); /* now; to nobody: nothing */
 struct world_deed kill_worker(const char *host, uint32_t slot);
 struct world_deed freeze_worker(const char *host, uint32_t slot);
 struct world_deed thaw_worker(const char *host, uint32_t slot);
 struct world_deed stuck_worker(const char *host, uint32_t slot);
 struct world_deed list_host(const char *host, uint32_t slot);
+struct world_deed undrain(const char *host, uint32_t slot);
 struct world_deed clear_slot(const char *host, uint32_t slot);
 struct world_deed kill_agent(const char *host);
 struct world_deed freeze_agent(const char *host);

@@ -197,7 +197,7 @@ static void hurt_machine(struct world *world, struct world_host *host)
         soon(world, 0, notice(host->name, a_while(world, 2 * TIME_S, 20 * TIME_S)));
         soon(world, a_while(world, 10 * TIME_S, 25 * TIME_S), power_off(host->name));
         soon(world, 30 * TIME_S, power_on(host->name));
-        soon(world, 30 * TIME_S, clear_slot(host->name, DEED_WHOLE_HOST));
+        soon(world, 30 * TIME_S, undrain(host->name, DEED_WHOLE_HOST));
         break;
     default: soon(world, 0, spawn_fails(host->name)); break;
     }
@@ -269,7 +269,7 @@ static void change_hosts(struct world *world, const struct world_host *host, uin
             world_coin(world, 2) ? DEED_WHOLE_HOST : (uint32_t)rng_below(&world->rng, slots);
 
         soon(world, 0, drain(host->name, slot, a_while(world, TIME_S, 30 * TIME_S)));
-        soon(world, a_while(world, TIME_S, 40 * TIME_S), clear_slot(host->name, slot));
+        soon(world, a_while(world, TIME_S, 40 * TIME_S), undrain(host->name, slot));
     }
     }
 }
@@ -360,14 +360,11 @@ void faults_begin(struct world *world)
 static void forgive_all(struct world *world)
 {
     for (size_t i = 0; i < world->hosts.count; i++) {
-        struct world_deed whole = clear_slot(world->hosts.items[i]->name, DEED_WHOLE_HOST);
+        struct world_deed deeds[] = { undrain(world->hosts.items[i]->name, DEED_WHOLE_HOST),
+                                      clear_slot(world->hosts.items[i]->name, DEED_WHOLE_HOST) };
 
-        world_do(world, &whole);
-        for (uint32_t slot = 0; slot < world->slots[i]; slot++) {
-            struct world_deed one = clear_slot(world->hosts.items[i]->name, slot);
-
-            world_do(world, &one);
-        }
+        for (size_t j = 0; j < ARRAY_SIZE(deeds); j++)
+            world_do(world, &deeds[j]);
     }
 }
 

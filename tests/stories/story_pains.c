@@ -106,7 +106,7 @@ static void drain_a_host_and_take_it_back(struct world *w)
 {
     four_workers(w);
     world_at(w, 9 * TIME_S, drain("b", DEED_WHOLE_HOST, TIME_MIN));
-    world_at(w, 20 * TIME_S, clear_slot("b", DEED_WHOLE_HOST));
+    world_at(w, 20 * TIME_S, undrain("b", DEED_WHOLE_HOST));
     world_run(w);
     world_expect_rounds(w, "4 2 4");
     world_expect_exit(w, 0);
@@ -188,7 +188,7 @@ STORIES(STORY(one_bad_slot, "one bad slot is used less and less, its neighbours 
         STORY(why_a_host_is_not_used, "status says of each host why it is not used"),
         STORY(what_a_job_waits_for, "status says what is waited for"),
         STORY_ALONE(drain_a_slot, "an operator chooses who leaves"),
-        STORY_ALONE(drain_a_host_and_take_it_back, "a host is drained and cleared again"),
+        STORY_ALONE(drain_a_host_and_take_it_back, "a host is drained and taken back"),
         STORY(drain_what_is_not_there,
               "a drain of what there is not is answered, and nothing happens"),
         STORY_ALONE(notice_with_a_deadline,

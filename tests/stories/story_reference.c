@@ -124,7 +124,7 @@ static void too_few_for_too_long(struct world *w)
     world_run(w);
     world_expect_rounds(w, "4");
     world_expect_told(w, "only 3 of 4 workers");
-    world_expect_exit(w, 1);
+    world_expect_exit(w, 4);
 }
 
 /* ---- how often the membership may change ---------------------------------------------------- */

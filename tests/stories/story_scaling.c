@@ -85,7 +85,7 @@ static void nobody_left(struct world *w)
     world_at(w, 7 * TIME_S, unlist_host("b"));
     world_run(w);
     world_expect_rounds(w, "2");
-    world_expect_exit(w, 1);
+    world_expect_exit(w, 4);
 }
 
 /* ---- more and fewer ------------------------------------------------------------------------- */

@@ -215,7 +215,7 @@ static void the_only_host_is_gone(struct world *w)
     world_at(w, 30 * TIME_S, ask_status());
     world_run(w);
     world_expect_rounds(w, "4");
-    world_expect_exit(w, 1);
+    world_expect_exit(w, 4);
 }
 
 /* Both hosts of the job lose power; a spare one, when asked, shows that it is them. */

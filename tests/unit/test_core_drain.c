@@ -18,7 +18,7 @@ TAPE_CASE(a_drained_slot_is_left_in_order,
                        "    | b < FORGET 4\n"
                        "entered 1-3 | record ENTERED 2\n"
                        "wait 9s |\n"
-                       "clear b:1 | record DRAIN b:1 ends\n"
+                       "undrain b:1 | record DRAIN b:1 ends\n"
                        "    | reply HVD_OK\n"
                        "    | record LAUNCH 5 b:1\n"
                        "    | b < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n")
@@ -33,7 +33,7 @@ TAPE_CASE(a_drained_host_is_not_launched_on, "config np=2\n"
                                              "    | b < LAUNCH 1 in 0 as 0/2 local 0/2 cross 0/1\n"
                                              "    | record LAUNCH 2 b:1\n"
                                              "    | b < LAUNCH 2 in 1 as 1/2 local 1/2 cross 0/1\n"
-                                             "clear a | record DRAIN a ends\n"
+                                             "undrain a | record DRAIN a ends\n"
                                              "    | reply HVD_OK\n")
 
 TAPE_CASE(who_has_not_left_by_then_is_killed, TAPE_RUNNING
@@ -80,9 +80,57 @@ TAPE_CASE(a_seat_that_is_not_there_cannot_be_drained,
 
 TAPE_CASE(a_drain_that_is_taken_back_ends_the_leaving,
           "config min_np=4\n" TAPE_RUNNING "drain b:1 10s\n"
-          "clear b:1 | record DRAIN b:1 ends\n"
+          "undrain b:1 | record DRAIN b:1 ends\n"
           "    | reply HVD_OK\n"
           "wait 10s |\n")
+
+TAPE_CASE(to_take_a_host_back_is_to_take_its_slots_back,
+          "config min_np=4\n" TAPE_RUNNING "drain b:0 1h\n"
+          "drain b 2h\n"
+          "undrain b:0 | record DRAIN b:0 ends\n"
+          "    | reply HVD_OK\n"
+          "drain b:1 1h\n"
+          "undrain b | record DRAIN b ends\n"
+          "    | record DRAIN b:1 ends\n"
+          "    | reply HVD_OK\n"
+          "undrain b | reply HVD_OK\n"
+          "undrain b:9 | reply HVD_E_NOTFOUND: b: no such host or slot in this job\n"
+          "undrain c | reply HVD_E_NOTFOUND: c: no such host or slot in this job\n")
+
+/* Two things that an operator says, and neither means the other. */
+TAPE_CASE(forgiving_does_not_undrain, "config np=2 min_np=1 forever=1\n"
+                                      "start\n"
+                                      "hosts a:2\n"
+                                      "hello a\n"
+                                      "ready 1,2\n"
+                                      "entered 1,2\n"
+                                      "exited 2 exit1\n"
+                                      "recovering 1 held=1.1\n"
+                                      "entered 1\n"
+                                      "drain a:1 1h\n"
+                                      "clear a:1 | bar a:1 (0): cleared by the operator\n"
+                                      "    | reply HVD_OK\n"
+                                      "undrain a:1 | record DRAIN a:1 ends\n"
+                                      "    | reply HVD_OK\n"
+                                      "    | record LAUNCH 3 a:1\n"
+                                      "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n")
+
+TAPE_CASE(undraining_does_not_forgive, "config np=2 min_np=1 forever=1\n"
+                                       "start\n"
+                                       "hosts a:2\n"
+                                       "hello a\n"
+                                       "ready 1,2\n"
+                                       "entered 1,2\n"
+                                       "exited 2 exit1\n"
+                                       "recovering 1 held=1.1\n"
+                                       "entered 1\n"
+                                       "drain a:1 1h\n"
+                                       "undrain a:1 | record DRAIN a:1 ends\n"
+                                       "    | reply HVD_OK\n"
+                                       "clear a:1 | bar a:1 (0): cleared by the operator\n"
+                                       "    | reply HVD_OK\n"
+                                       "    | record LAUNCH 3 a:1\n"
+                                       "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n")
 
 TAPE_CASE(fewer_slots_are_a_leave, TAPE_RUNNING "hosts a:2,b:1 | a,b < HOSTS_UPDATED 1 +0 -1\n"
                                                 "    | record NUMBER 2\n"
@@ -290,7 +338,9 @@ TESTS(CASE(a_drained_slot_is_left_in_order), CASE(a_drained_host_is_not_launched
       CASE(who_has_not_left_by_then_is_killed), CASE(the_sooner_of_two_drains_counts),
       CASE(a_drain_without_a_deadline_waits), CASE(a_preemption_notice_drains_the_host),
       CASE(a_seat_that_is_not_there_cannot_be_drained),
-      CASE(a_drain_that_is_taken_back_ends_the_leaving), CASE(fewer_slots_are_a_leave),
+      CASE(a_drain_that_is_taken_back_ends_the_leaving),
+      CASE(to_take_a_host_back_is_to_take_its_slots_back), CASE(forgiving_does_not_undrain),
+      CASE(undraining_does_not_forgive), CASE(fewer_slots_are_a_leave),
       CASE(a_host_that_comes_back_is_new), CASE(a_host_that_comes_back_while_its_agent_ends),
       CASE(a_notice_of_a_host_that_is_not_listed_ends_with_it),
       CASE(a_host_without_slots_offers_nothing), CASE(a_worker_that_boots_is_not_waited_for),

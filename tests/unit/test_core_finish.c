@@ -140,13 +140,19 @@ TAPE_CASE(a_joiner_that_comes_back_is_dismissed,
 TAPE_CASE(an_operator_ends_the_job, TAPE_RUNNING "stop me | record OVER 2: stopped by me\n"
                                                  "    | a < STOP: stopped by me\n"
                                                  "    | b < STOP: stopped by me\n"
-                                                 "stop me |\n"
                                                  "exited 1 sig15 | record ENDED 1 sig15\n"
                                                  "    | a < FORGET 1\n"
                                                  "drain a 5s | record DRAIN a until 6s\n"
                                                  "    | reply HVD_OK\n"
                                                  "closed a | ! a: its agent is done\n"
                                                  "closed b | exit 2: stopped by me\n")
+
+TAPE_CASE(an_operator_who_asks_twice_does_not_want_to_wait,
+          TAPE_RUNNING "stop me\n"
+                       "stop me | a < STOP now: stopped by me\n"
+                       "    | b < STOP now: stopped by me\n"
+                       "wait 9s |\n"
+                       "wait 1s | exit 2: stopped by me\n")
 
 TAPE_CASE(agents_that_do_not_end_are_not_waited_for,
           TAPE_RUNNING "stop me\n"
@@ -180,7 +186,7 @@ TAPE_CASE(a_job_that_is_short_while_its_driver_sleeps, "config np=2 elastic_time
                                                        "hello a\n"
                                                        "jump 1m\n"
                                                        "state stopping\n"
-                                                       "wait 30s | exit 1: only 0 of 2 workers for "
+                                                       "wait 30s | exit 4: only 0 of 2 workers for "
                                                        "longer than --elastic-timeout; see why "
                                                        "hosts are not used\n")
 
@@ -218,7 +224,8 @@ TESTS(CASE(a_job_ends_well), CASE(who_is_inside_when_a_member_dies_is_dismissed)
       CASE(an_error_of_train_is_judged_by_the_exit), CASE(a_finished_that_cannot_be_is_dropped),
       CASE(who_does_not_come_to_an_end_is_dismissed_then_killed),
       CASE(a_dismissal_that_was_lost_is_said_again), CASE(a_joiner_that_comes_back_is_dismissed),
-      CASE(an_operator_ends_the_job), CASE(agents_that_do_not_end_are_not_waited_for),
+      CASE(an_operator_ends_the_job), CASE(an_operator_who_asks_twice_does_not_want_to_wait),
+      CASE(agents_that_do_not_end_are_not_waited_for),
       CASE(a_host_that_dies_while_the_job_stops_is_not_charged),
       CASE(an_idle_host_that_dies_while_the_job_stops_is_not_waited_for),
       CASE(a_job_that_is_short_while_its_driver_sleeps),

@@ -123,6 +123,26 @@ TAPE_CASE(an_operator_forgives_a_host, "config np=2\n"
                                        "    | reply HVD_OK\n"
                                        "    | start a\n")
 
+TAPE_CASE(to_forgive_a_host_is_to_forgive_its_slots,
+          "config np=2 min_np=1 forever=1\n"
+          "start\n"
+          "hosts a:2,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "ready 1-3\n"
+          "entered 1-3\n"
+          "exited 2 exit1\n"
+          "exited 3 exit1\n"
+          "recovering 1 held=1.1\n"
+          "entered 1\n"
+          "held | a:1 (1, never): exit code 1\n"
+          "    | b:0 (1, never): exit code 1\n"
+          "clear a | bar a:1 (0): cleared by the operator\n"
+          "    | reply HVD_OK\n"
+          "    | record LAUNCH 4 a:1\n"
+          "    | a < LAUNCH 4 in 1 as 1/2 local 0/1 cross 0/1\n"
+          "held | b:0 (1, never): exit code 1\n")
+
 TAPE_CASE(workers_with_another_state_are_turned_away,
           "config np=2 min_np=1\n"
           "start\n"
@@ -252,7 +272,8 @@ TESTS(CASE(a_failure_is_charged_to_its_slot), CASE(exit_0_before_the_end_is_a_fa
       CASE(scope_host_takes_the_whole_host_out), CASE(scope_slot_leaves_healthy_workers_alone),
       CASE(who_is_waited_for_too_long_is_killed),
       CASE(the_cooldown_ends_and_the_slot_is_used_again), CASE(an_operator_forgives_a_slot),
-      CASE(an_operator_forgives_a_host), CASE(workers_with_another_state_are_turned_away),
+      CASE(an_operator_forgives_a_host), CASE(to_forgive_a_host_is_to_forgive_its_slots),
+      CASE(workers_with_another_state_are_turned_away),
       CASE(a_worker_with_more_entries_is_turned_away), CASE(the_first_entries_may_come_later),
       CASE(commands_that_end_with_0_are_the_job), CASE(a_command_that_fails_is_tried_again),
       CASE(once_somebody_joins_commands_start_again),

@@ -335,12 +335,14 @@ static int random_operator(const char *host)
     static const struct {
         const char *verb, *rest;
     } verbs[] = {
-        {"drain",   " 5s"     },
-        { "drain",  ":1 never"},
-        { "clear",  ""        },
-        { "clear",  ":0"      },
-        { "failed", " x"      },
-        { "notice", " 20s"    },
+        {"drain",    " 5s"     },
+        { "drain",   ":1 never"},
+        { "clear",   ""        },
+        { "clear",   ":0"      },
+        { "undrain", ""        },
+        { "undrain", ":1"      },
+        { "failed",  " x"      },
+        { "notice",  " 20s"    },
     };
     unsigned verb = (unsigned)rng_below(&rng, ARRAY_SIZE(verbs));
     char line[64];

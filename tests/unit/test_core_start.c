@@ -200,9 +200,9 @@ TAPE_CASE(the_job_waits_for_workers_only_so_long,
           "start\n"
           "hosts a:1\n"
           "wait 29s |\n"
-          "wait 1s | record OVER 1: only 0 of 2 workers for longer than --elastic-timeout; see why "
+          "wait 1s | record OVER 4: only 0 of 2 workers for longer than --elastic-timeout; see why "
           "hosts are not used\n"
-          "    | exit 1: only 0 of 2 workers for longer than --elastic-timeout; see why hosts are "
+          "    | exit 4: only 0 of 2 workers for longer than --elastic-timeout; see why hosts are "
           "not used\n")
 
 TAPE_CASE(a_shortage_that_ends_gives_the_whole_time_back,
@@ -225,7 +225,7 @@ TAPE_CASE(a_shortage_that_ends_gives_the_whole_time_back,
           "recovering 1 held=2.1\n"
           "wait 40s\n"
           "state recovering |\n"
-          "wait 30s | record OVER 1: only 1 of 2 workers for longer than --elastic-timeout; see "
+          "wait 30s | record OVER 4: only 1 of 2 workers for longer than --elastic-timeout; see "
           "why hosts are not used\n"
           "    | a < STOP: only 1 of 2 workers for longer than --elastic-timeout; see why hosts "
           "are not used\n")

@@ -32,7 +32,7 @@ static void appears_whole_when_it_is_published(struct test *t)
     static struct file_bytes bytes;
 
     begin(t);
-    CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL));
+    CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, NULL));
     CHECK_TEXT(t, newfile.temp, beside(".hvd-new"));
     files_write(newfile.temp, "whole", 5);
     CHECK(t, !files_exist(path));
@@ -47,14 +47,14 @@ out:
 static void leaves_nothing_when_it_is_not(struct test *t)
 {
     begin(t);
-    CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL));
+    CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, NULL));
     files_write(newfile.temp, "half", 4);
     files_write(beside(".hvd-new-journal"), "x", 1);
     newfile_release(&newfile);
     CHECK(t, !files_exist(path));
     CHECK(t, !files_exist(beside(".hvd-new")));
     CHECK(t, !files_exist(beside(".hvd-new-journal")));
-    CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL));
+    CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, NULL));
 out:
     newfile_release(&newfile);
     newfile_release(&newfile);
@@ -69,7 +69,7 @@ static void removes_what_a_dead_creator_left(struct test *t)
     begin(t);
     for (size_t i = 0; i < ARRAY_SIZE(left); i++)
         files_write(beside(left[i]), "half", 4);
-    CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL));
+    CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, NULL));
     files_read(beside(".hvd-new"), &bytes);
     CHECK_INT(t, bytes.length, ==, 0);
     for (size_t i = 1; i < ARRAY_SIZE(left); i++)
@@ -84,7 +84,7 @@ static void names_what_it_cannot_remove(struct test *t)
 
     begin(t);
     CHECK_INT(t, mkdir(beside(".hvd-new"), 0700), ==, 0);
-    CHECK_CODE(t, newfile_begin(&newfile, path, 0, &err), HVD_E_IO);
+    CHECK_CODE(t, newfile_begin(&newfile, path, 0644, 0, &err), HVD_E_IO);
     CHECK_HAS(t, err.text,
               "x.db.hvd-new: cannot remove what is left of an earlier start: Is a dir");
 out:
@@ -97,7 +97,7 @@ static void touches_nothing_that_is_there(struct test *t)
 
     begin(t);
     files_write(path, "mine", 4);
-    CHECK_CODE(t, newfile_begin(&newfile, path, 0, NULL), HVD_E_EXISTS);
+    CHECK_CODE(t, newfile_begin(&newfile, path, 0644, 0, NULL), HVD_E_EXISTS);
     newfile_release(&newfile);
     files_read(path, &bytes);
     CHECK_INT(t, bytes.length, ==, 4);
@@ -113,7 +113,7 @@ static void refuses_a_log_without_its_database(struct test *t)
     begin(t);
     for (size_t i = 0; i < ARRAY_SIZE(left); i++) {
         files_write(beside(left[i]), "x", 1);
-        CHECK_CODE(t, newfile_begin(&newfile, path, 0, &err), HVD_E_CORRUPT);
+        CHECK_CODE(t, newfile_begin(&newfile, path, 0644, 0, &err), HVD_E_CORRUPT);
         newfile_release(&newfile);
         CHECK_HAS(t, err.text, beside(left[i]));
         CHECK_HAS(t, err.text,
@@ -122,7 +122,7 @@ static void refuses_a_log_without_its_database(struct test *t)
         CHECK_INT(t, unlink(beside(left[i])), ==, 0);
     }
     files_write(beside("-shm"), "x", 1); /* this one says nothing */
-    CHECK_OK(t, newfile_begin(&newfile, path, 0, &err));
+    CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, &err));
 out:
     newfile_release(&newfile);
 }
@@ -133,15 +133,15 @@ static void one_process_makes_it_at_a_time(struct test *t)
     struct hvd_err err;
 
     begin(t);
-    CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL)); /* flock() is between open files */
-    CHECK_CODE(t, newfile_begin(&second, path, 0, &err), HVD_E_BUSY);
+    CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, NULL)); /* flock() is between open files */
+    CHECK_CODE(t, newfile_begin(&second, path, 0644, 0, &err), HVD_E_BUSY);
     CHECK_HAS(t, err.text, "x.db: another process has locked its directory, perhaps to create");
     newfile_release(&second);
     CHECK(t, files_exist(beside(".hvd-new"))); /* the first one's, still */
-    CHECK_CODE(t, newfile_begin(&second, path, 15, &err), HVD_E_BUSY);
+    CHECK_CODE(t, newfile_begin(&second, path, 0644, 15, &err), HVD_E_BUSY);
     newfile_release(&second);
     newfile_release(&newfile);
-    CHECK_OK(t, newfile_begin(&second, path, 0, &err));
+    CHECK_OK(t, newfile_begin(&second, path, 0644, 0, &err));
 out:
     newfile_release(&second);
     newfile_release(&newfile);
@@ -152,22 +152,22 @@ static void names_the_directory_that_is_wrong(struct test *t)
     struct hvd_err err;
 
     begin(t);
-    CHECK_CODE(t, newfile_begin(&newfile, beside("/y.db"), 0, &err), HVD_E_NOTFOUND);
+    CHECK_CODE(t, newfile_begin(&newfile, beside("/y.db"), 0644, 0, &err), HVD_E_NOTFOUND);
     newfile_release(&newfile);
     CHECK_HAS(t, err.text, "x.db: cannot open the directory: No such file or directory; create");
     files_write(path, "", 0);
-    CHECK_CODE(t, newfile_begin(&newfile, beside("/y.db"), 0, &err), HVD_E_NOTFOUND);
+    CHECK_CODE(t, newfile_begin(&newfile, beside("/y.db"), 0644, 0, &err), HVD_E_NOTFOUND);
     newfile_release(&newfile);
     CHECK_HAS(t, err.text, "Not a directory");
     files_obey_permissions(true);
     CHECK_INT(t, unlink(path), ==, 0);
     CHECK_INT(t, chmod(dir, 0500), ==, 0);
-    CHECK_CODE(t, newfile_begin(&newfile, path, 0, &err), HVD_E_DENIED);
+    CHECK_CODE(t, newfile_begin(&newfile, path, 0644, 0, &err), HVD_E_DENIED);
     newfile_release(&newfile);
     CHECK_HAS(t, err.text,
               "x.db.hvd-new: cannot create it: Permission denied; make it and its dir");
     CHECK_INT(t, chmod(dir, 0000), ==, 0);
-    CHECK_CODE(t, newfile_begin(&newfile, path, 0, &err), HVD_E_DENIED);
+    CHECK_CODE(t, newfile_begin(&newfile, path, 0644, 0, &err), HVD_E_DENIED);
     CHECK_HAS(t, err.text, "cannot open the directory: Permission denied");
 out:
     files_obey_permissions(false);
@@ -178,12 +178,12 @@ static void takes_the_current_and_the_root_directory(struct test *t)
 {
     begin(t);
     CHECK_INT(t, chdir(dir), ==, 0);
-    CHECK_OK(t, newfile_begin(&newfile, "plain", 0, NULL));
+    CHECK_OK(t, newfile_begin(&newfile, "plain", 0644, 0, NULL));
     CHECK_OK(t, newfile_publish(&newfile, NULL));
     newfile_release(&newfile);
     snprintf(path, sizeof(path), "%.400s/plain", dir);
     CHECK(t, files_exist(path));
-    CHECK_CODE(t, newfile_begin(&newfile, "/proc", 0, NULL), HVD_E_EXISTS);
+    CHECK_CODE(t, newfile_begin(&newfile, "/proc", 0644, 0, NULL), HVD_E_EXISTS);
 out:
     newfile_release(&newfile);
 }
@@ -193,7 +193,7 @@ static void says_which_step_failed(struct test *t)
     struct hvd_err err;
 
     begin(t);
-    CHECK_OK(t, newfile_begin(&newfile, path, 0, NULL));
+    CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, NULL));
     CHECK_INT(t, unlink(newfile.temp), ==, 0);
     CHECK_CODE(t, newfile_publish(&newfile, &err), HVD_E_NOTFOUND);
     CHECK_HAS(t, err.text, "x.db.hvd-new: cannot write it to the disk");

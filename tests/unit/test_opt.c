@@ -55,6 +55,26 @@ out:
     opt_release(&set);
 }
 
+static void a_variable_that_means_something_else_is_passed_over(struct test *t)
+{
+    static const struct opt table[] = {
+        OPT(struct sample, label, .name = "label", .alias = "tag", .arg = "TEXT",
+            .flags = OPT_NO_ENV, .group = "g", .help = "h"),
+    };
+    static char name[] = "HVD_LABEL=theirs";
+    static char alias[] = "HVD_TAG=theirs";
+    struct opt_set set = { .table = NULL };
+    struct sample config;
+
+    CHECK_OK(t, opt_init(&set, table, ARRAY_SIZE(table), &config));
+    CHECK_OK(t, opt_env(&set, (char *[]){ name, alias, NULL }, NULL));
+    CHECK(t, !config.label);
+    CHECK_OK(t, opt_config(&set, "c", "label = ours", 12, NULL));
+    CHECK_TEXT(t, config.label, "ours");
+out:
+    opt_release(&set);
+}
+
 static void releases_what_was_never_set(struct test *t)
 {
     struct opt_set set = { .table = NULL };
@@ -524,8 +544,8 @@ out:
 }
 
 TESTS(CASE(defaults_fill_the_config), CASE(texts_and_lists_have_defaults_too),
-      CASE(releases_what_was_never_set), CASE(the_highest_source_wins_in_any_order),
-      CASE(a_failing_source_changes_nothing),
+      CASE(a_variable_that_means_something_else_is_passed_over), CASE(releases_what_was_never_set),
+      CASE(the_highest_source_wins_in_any_order), CASE(a_failing_source_changes_nothing),
       CASE_FLAGS(memory_that_runs_out_changes_nothing, TEST_NO_TORTURE),
       CASE_FLAGS(a_failing_start_leaves_the_config_alone, TEST_NO_TORTURE), CASE(reads_flags),
       CASE(reads_numbers_within_bounds), CASE(reads_durations_within_bounds),

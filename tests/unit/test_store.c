@@ -406,7 +406,7 @@ static void foreign_records_are_checked(struct test *t)
         {"host = 'a b'",                  "only letters, digits"                        },
         { "host = ''",                    "the host name is empty"                      },
         { "host = hex(zeroblob(200))",    "too long"                                    },
-        { "host = 'a' || char(0) || 'b'", "too long"                                    },
+        { "host = 'a' || char(0) || 'b'", "holds a NUL"                                 },
         { "slot = 1024",                  "out of range"                                },
         { "slot = -2",                    "out of range"                                },
         { "failures = -1",                "out of range"                                },

@@ -1,14 +1,17 @@
 /*
- * key.h: HOST or HOST:SLOT, as an operator names what a blacklist holds back.
+ * key.h: HOST or HOST:SLOT, as an operator names them.
  */
-#ifndef TOOLS_KEY_H
-#define TOOLS_KEY_H
+#ifndef DISCOVERY_KEY_H
+#define DISCOVERY_KEY_H
 
-#include "blacklist/record.h"
+#include "base/err.h"
+#include "base/limits.h"
+
+#define KEY_WHOLE_HOST UINT32_MAX
 
 struct key {
     char host[LIMIT_HOST_NAME_BYTES + 1];
-    uint32_t slot; /* or BLACKLIST_WHOLE_HOST */
+    uint32_t slot; /* or KEY_WHOLE_HOST */
 };
 
 /* "a", "a:3", "[::1]", "[::1]:3"; option is what the text was given to. HVD_E_INVAL, HVD_E_LIMIT.

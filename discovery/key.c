@@ -1,5 +1,6 @@
-#include "tools/key.h"
+#include "discovery/key.h"
 
+#include "base/text.h"
 #include "discovery/hosts.h"
 
 #include <string.h>
@@ -35,7 +36,7 @@ static int parse(struct span text, struct key *key, struct hvd_err *err)
         return rc;
     memcpy(key->host, name.at, name.length);
     key->host[name.length] = '\0';
-    key->slot = BLACKLIST_WHOLE_HOST;
+    key->slot = KEY_WHOLE_HOST;
     if (rest.length == 0)
         return 0;
     if (rest.at[0] != ':')

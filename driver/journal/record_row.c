@@ -1,0 +1,318 @@
+#include "driver/journal/record_row.h"
+
+#include "discovery/hosts.h"
+#include "sqlite/row.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NETSTRING_MAX   (LIMIT_TEXT_BYTES + 8)
+#define ADDRESSES_MAX   (LIMIT_ADDRESSES * NETSTRING_MAX)
+#define IDS_MAX         (LIMIT_WORKERS * 10) /* the highest incarnation has 8 digits */
+#define LISTS_MAX_BYTES (2 * LIMIT_WORKERS * sizeof(uint64_t) + 2 * (size_t)ADDRESSES_MAX)
+
+/* "commit" and "check" are words of SQL. */
+const char record_row_table[] = "CREATE TABLE journal("
+                                "  id INTEGER PRIMARY KEY," /* 1, 2, 3 ... */
+                                "  kind INTEGER NOT NULL,"  /* enum journal_kind */
+                                "  term INTEGER NOT NULL,"
+                                "  incarnation INTEGER NOT NULL,"
+                                "  round INTEGER NOT NULL,"
+                                "  previous INTEGER NOT NULL,"
+                                "  commit_number INTEGER NOT NULL,"
+                                "  check_number INTEGER NOT NULL,"
+                                "  manifest INTEGER NOT NULL,"
+                                "  cause INTEGER NOT NULL,"
+                                "  slot INTEGER NOT NULL,"
+                                "  ended INTEGER NOT NULL,"
+                                "  value INTEGER NOT NULL,"
+                                "  code INTEGER NOT NULL,"
+                                "  wall_us INTEGER NOT NULL,"
+                                "  host TEXT NOT NULL,"
+                                "  text TEXT NOT NULL,"
+                                "  addresses TEXT NOT NULL,"
+                                "  members TEXT NOT NULL,"
+                                "  holders TEXT NOT NULL"
+                                ") STRICT;";
+
+#define COLUMNS                                                                                    \
+    "kind, term, incarnation, round, previous, commit_number, check_number, manifest, cause, slot" \
+    ", ended, value, code, wall_us, host, text, addresses, members, holders"
+
+const char record_row_insert[] = "INSERT INTO journal(" COLUMNS ") VALUES(?1, ?2, ?3, ?4, ?5, ?6,"
+                                 " ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+const char record_row_select[] = "SELECT id, " COLUMNS " FROM journal ORDER BY id";
+
+/* In the order of record_row_select. They are also the numbers of the parameters. */
+enum column {
+    ID,
+    KIND,
+    TERM,
+    INCARNATION,
+    ROUND,
+    PREVIOUS,
+    COMMIT,
+    CHECK,
+    MANIFEST,
+    CAUSE,
+    SLOT,
+    ENDED,
+    VALUE,
+    CODE,
+    WALL_US,
+    HOST,
+    TEXT,
+    ADDRESSES,
+    MEMBERS,
+    HOLDERS
+};
+
+void record_row_init(struct record_row *row)
+{
+    buf_init(&row->addresses, ADDRESSES_MAX);
+    buf_init(&row->members, IDS_MAX);
+    buf_init(&row->holders, IDS_MAX);
+    arena_init(&row->lists, LISTS_MAX_BYTES);
+}
+
+void record_row_release(struct record_row *row)
+{
+    buf_release(&row->addresses);
+    buf_release(&row->members);
+    buf_release(&row->holders);
+    arena_release(&row->lists);
+}
+
+static const char *ids_wrong(const struct msg_ids *ids)
+{
+    if (ids->count > LIMIT_WORKERS)
+        return "more ids than LIMIT_WORKERS";
+    for (size_t i = 0; i < ids->count; i++)
+        if (!ids->items[i] || ids->items[i] > LIMIT_INCARNATIONS)
+            return "an id that no worker can have";
+    return NULL;
+}
+
+static const char *addresses_wrong(const struct msg_texts *addresses)
+{
+    if (addresses->count > LIMIT_ADDRESSES)
+        return "more addresses than LIMIT_ADDRESSES";
+    for (size_t i = 0; i < addresses->count; i++)
+        if (strlen(addresses->items[i]) > LIMIT_TEXT_BYTES)
+            return "an address is longer than LIMIT_TEXT_BYTES";
+    return NULL;
+}
+
+const char *record_row_wrong(const struct journal_record *record)
+{
+    const char *wrong = addresses_wrong(&record->addresses);
+
+    if (record->kind < JOURNAL_TERM || record->kind > JOURNAL_OVER)
+        return "a kind that this version does not know";
+    if (record->incarnation > LIMIT_INCARNATIONS)
+        return "an incarnation that no worker can have";
+    if (record->cause >= CAUSE_COUNT || record->ended >= ENDED_COUNT || record->wall_us < 0)
+        return "a number is out of range";
+    if (*record->host && host_name_check(record->host, strlen(record->host), NULL))
+        return "there can be no such host";
+    if (strlen(record->text) > LIMIT_REASON_BYTES)
+        return "a text is longer than LIMIT_REASON_BYTES";
+    if (!wrong)
+        wrong = ids_wrong(&record->members);
+    return wrong ? wrong : ids_wrong(&record->holders);
+}
+
+/* There may be LIMIT_WORKERS of them in a row: printf takes ten times as long. */
+static int write_ids(struct buf *buf, const struct msg_ids *ids)
+{
+    int rc = 0;
+
+    buf_clear(buf);
+    for (size_t i = 0; i < ids->count && !rc; i++) {
+        char digits[24];
+        size_t at = sizeof(digits);
+        uint64_t rest = ids->items[i];
+
+        for (; rest > 0; rest /= 10)
+            digits[--at] = (char)('0' + rest % 10);
+        if (i > 0)
+            digits[--at] = ',';
+        rc = buf_append(buf, digits + at, sizeof(digits) - at);
+    }
+    return rc;
+}
+
+static int write_addresses(struct buf *buf, const struct msg_texts *texts)
+{
+    int rc = 0;
+
+    buf_clear(buf);
+    for (size_t i = 0; i < texts->count && !rc; i++)
+        rc = buf_printf(buf, "%zu:%s,", strlen(texts->items[i]), texts->items[i]);
+    return rc;
+}
+
+static struct span span_of(const char *text)
+{
+    return (struct span){ text, strlen(text) };
+}
+
+static struct span span_of_buf(const struct buf *buf)
+{
+    return (struct span){ buf_text(buf), buf->length };
+}
+
+int record_row_bind(struct record_row *row, struct db_stmt *stmt,
+                    const struct journal_record *record)
+{
+    if (write_addresses(&row->addresses, &record->addresses) ||
+        write_ids(&row->members, &record->members) || write_ids(&row->holders, &record->holders))
+        return HVD_E_NOMEM;
+    db_bind_int(stmt, KIND, record->kind);
+    db_bind_int(stmt, TERM, (int64_t)record->term);
+    db_bind_int(stmt, INCARNATION, (int64_t)record->incarnation);
+    db_bind_int(stmt, ROUND, (int64_t)record->round);
+    db_bind_int(stmt, PREVIOUS, (int64_t)record->previous);
+    db_bind_int(stmt, COMMIT, (int64_t)record->commit);
+    db_bind_int(stmt, CHECK, (int64_t)record->check);
+    db_bind_int(stmt, MANIFEST, (int64_t)record->manifest);
+    db_bind_int(stmt, CAUSE, record->cause);
+    db_bind_int(stmt, SLOT, record->slot);
+    db_bind_int(stmt, ENDED, record->ended);
+    db_bind_int(stmt, VALUE, record->value);
+    db_bind_int(stmt, CODE, record->code);
+    db_bind_int(stmt, WALL_US, record->wall_us);
+    db_bind_text(stmt, HOST, span_of(record->host));
+    db_bind_text(stmt, TEXT, span_of(record->text));
+    db_bind_text(stmt, ADDRESSES, span_of_buf(&row->addresses));
+    db_bind_text(stmt, MEMBERS, span_of_buf(&row->members));
+    db_bind_text(stmt, HOLDERS, span_of_buf(&row->holders));
+    return 0;
+}
+
+/* From the arena, which cannot be full: every list was held against its limit. */
+static void *take(struct record_row *own, struct row *row, size_t bytes)
+{
+    void *block = arena_alloc(&own->lists, bytes);
+
+    if (!block)
+        row->rc = err_set(row->err, HVD_E_NOMEM, "%s: %s", row->name, err_text(HVD_E_NOMEM));
+    return block;
+}
+
+static struct msg_ids read_ids(struct record_row *own, struct row *row, int column)
+{
+    struct span text = row_span(row, column, IDS_MAX);
+    struct msg_ids ids = { NULL, 0 };
+    struct span part;
+    uint64_t *items;
+    size_t count = 1;
+
+    if (row->rc || !text.length)
+        return ids;
+    for (size_t i = 0; i < text.length; i++)
+        count += text.at[i] == ',';
+    if (count > LIMIT_WORKERS) {
+        row_damaged(row, "more ids than LIMIT_WORKERS");
+        return ids;
+    }
+    items = take(own, row, count * sizeof(*items));
+    if (!items)
+        return ids;
+    for (size_t i = 0; !row->rc && span_next(&text, ',', &part); i++)
+        if (text_parse_u64(part, 1, LIMIT_INCARNATIONS, "an id", &items[i], NULL))
+            row_damaged(row, "an id that no worker can have");
+    return row->rc ? ids : (struct msg_ids){ items, count };
+}
+
+/* Cuts one netstring off. */
+static bool next_address(struct span *rest, struct span *ret_address)
+{
+    uint64_t length = 0;
+    struct span part;
+
+    if (!span_next(rest, ':', &part) ||
+        text_parse_u64(part, 0, LIMIT_TEXT_BYTES, "a length", &length, NULL))
+        return false;
+    if (!rest->at || length >= rest->length || rest->at[length] != ',')
+        return false;
+    *ret_address = (struct span){ rest->at, (size_t)length };
+    *rest = (struct span){ rest->at + length + 1, rest->length - (size_t)length - 1 };
+    return true;
+}
+
+static struct msg_texts read_addresses(struct record_row *own, struct row *row)
+{
+    struct span rest = row_span(row, ADDRESSES, ADDRESSES_MAX);
+    struct msg_texts none = { NULL, 0 };
+    struct span address;
+    const char **items;
+    size_t count = 0;
+
+    if (row->rc || !rest.length)
+        return none;
+    items = take(own, row, LIMIT_ADDRESSES * sizeof(*items));
+    if (!items)
+        return none;
+    while (!row->rc && rest.length > 0) {
+        char *copy;
+
+        if (count == LIMIT_ADDRESSES || !next_address(&rest, &address)) {
+            row_damaged(row, "its addresses cannot be read");
+            break;
+        }
+        copy = take(own, row, address.length + 1);
+        if (!copy)
+            break;
+        memcpy(copy, address.at, address.length);
+        copy[address.length] = '\0';
+        items[count++] = copy;
+    }
+    return row->rc ? none : (struct msg_texts){ items, count };
+}
+
+static void read_numbers(struct row *row, struct journal_record *record)
+{
+    record->kind = (enum journal_kind)row_int(row, KIND, 0, INT32_MAX);
+    record->term = (uint64_t)row_int(row, TERM, INT64_MIN, INT64_MAX);
+    record->incarnation = (uint64_t)row_int(row, INCARNATION, 0, LIMIT_INCARNATIONS);
+    record->round = (uint64_t)row_int(row, ROUND, INT64_MIN, INT64_MAX);
+    record->previous = (uint64_t)row_int(row, PREVIOUS, INT64_MIN, INT64_MAX);
+    record->commit = (uint64_t)row_int(row, COMMIT, INT64_MIN, INT64_MAX);
+    record->check = (uint64_t)row_int(row, CHECK, INT64_MIN, INT64_MAX);
+    record->manifest = (uint64_t)row_int(row, MANIFEST, INT64_MIN, INT64_MAX);
+    record->cause = (uint32_t)row_int(row, CAUSE, 0, CAUSE_COUNT - 1);
+    record->slot = (uint32_t)row_int(row, SLOT, 0, UINT32_MAX);
+    record->ended = (uint32_t)row_int(row, ENDED, 0, ENDED_COUNT - 1);
+    record->value = (int32_t)row_int(row, VALUE, INT32_MIN, INT32_MAX);
+    record->code = (int32_t)row_int(row, CODE, INT32_MIN, INT32_MAX);
+    record->wall_us = row_int(row, WALL_US, 0, INT64_MAX);
+}
+
+int record_row_read(struct record_row *own, struct db_stmt *stmt, int64_t number,
+                    struct journal_record *ret_record, struct hvd_err *err)
+{
+    char name[64];
+    struct row row = { stmt, name, 0, err };
+    struct journal_record record = { .host = own->host, .text = own->text };
+    const char *wrong;
+
+    snprintf(name, sizeof(name), "record %" PRId64 " of the journal", number);
+    arena_release(&own->lists);
+    own->host[0] = own->text[0] = '\0';
+    if (row_int(&row, ID, INT64_MIN, INT64_MAX) != number)
+        row_damaged(&row, "it is missing");
+    read_numbers(&row, &record);
+    row_text(&row, HOST, own->host, sizeof(own->host));
+    row_text(&row, TEXT, own->text, sizeof(own->text));
+    record.addresses = read_addresses(own, &row);
+    record.members = read_ids(own, &row, MEMBERS);
+    record.holders = read_ids(own, &row, HOLDERS);
+    wrong = row.rc ? NULL : record_row_wrong(&record);
+    if (wrong)
+        row_damaged(&row, wrong);
+    if (!row.rc)
+        *ret_record = record;
+    return row.rc;
+}

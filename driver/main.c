@@ -1,0 +1,14 @@
+/* main.c: hvd-elastic runs a job, or asks the driver of one that runs. */
+#include "driver/ask.h"
+#include "driver/run.h"
+#include "os/stderr_log.h"
+
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    stderr_log_open();
+    if (argc > 1 && ask_is_verb(argv[1]))
+        return ask_main(argc, argv);
+    return run_main(argc, argv, environ);
+}

@@ -1,0 +1,340 @@
+#include "driver/run.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "driver/core/core.h"
+#include "driver/invocation.h"
+#include "driver/io/body.h"
+#include "driver/job_folder.h"
+#include "driver/options.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct run {
+    struct driver_options options;
+    struct invocation before; /* of a job that is resumed by its name */
+    struct job_folder folder;
+    struct job_env env;
+    struct core_config core;
+    struct discover_config discover;
+    struct launch_config launch;
+    struct output_config output;
+    char **ssh_args; /* ends in NULL */
+    char agent[LIMIT_PATH_BYTES];
+    char cwd[LIMIT_PATH_BYTES];
+    char *const *command; /* ends in NULL */
+    char *const *envp;
+};
+
+static const char program[] = "hvd-elastic";
+
+static int complain(int status, const struct hvd_err *err)
+{
+    fprintf(stderr, "%s: %s\n", program, err->text);
+    return status;
+}
+
+/* ---- what is to be run ----------------------------------------------------------------------- */
+
+/* --resume JOB alone is the command that the job was started with. */
+static int recall(struct run *run, struct hvd_err *err)
+{
+    const char *options_path = "the options that the job was started with";
+    char *folder;
+    int rc;
+
+    rc = job_folder_path(run->options.state_dir, run->options.resume, &folder, err);
+    if (rc)
+        return rc;
+    rc = invocation_load(folder, &run->before, err);
+    mem_free(folder);
+    if (!rc)
+        rc = options_load(&run->options, options_path, run->before.options,
+                          strlen(run->before.options), err);
+    if (!rc && chdir(run->before.cwd))
+        rc = err_set(err, HVD_E_NOTFOUND, "%s, where the job was started: %s", run->before.cwd,
+                     strerror(errno));
+    run->command = run->before.argv;
+    run->envp = run->before.envp;
+    return rc;
+}
+
+static int remember(struct run *run, struct hvd_err *err)
+{
+    struct invocation invocation = { .cwd = run->cwd,
+                                     .argv = (char **)(uintptr_t)run->command,
+                                     .envp = (char **)(uintptr_t)run->envp };
+    struct buf options;
+    int rc;
+
+    while (run->command[invocation.argc])
+        invocation.argc++;
+    buf_init(&options, LIMIT_CONFIG_TEXT_BYTES);
+    rc = options_save(&run->options, &options);
+    if (rc)
+        err_set(err, rc, "no memory for the options");
+    invocation.options = buf_text(&options);
+    if (!rc)
+        rc = invocation_save(run->folder.path, &invocation, err);
+    buf_release(&options);
+    return rc;
+}
+
+static int find_command(struct run *run, struct hvd_err *err)
+{
+    run->command = run->options.command;
+    if (!*run->command && run->options.resume)
+        return recall(run, err);
+    if (!*run->command)
+        return err_set(err, HVD_E_INVAL, "no command; say what to run, \"%s -np 4 ./train\"",
+                       program);
+    return 0;
+}
+
+/* ---- what it runs with ----------------------------------------------------------------------- */
+
+/* Beside us when installed, in the folder beside ours when just built, or in the PATH. */
+static void find_agent(struct run *run)
+{
+    static const char *const places[] = { "hvd-agent", "../agent/hvd-agent" };
+    char self[LIMIT_PATH_BYTES];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 32);
+    char *slash;
+
+    snprintf(run->agent, sizeof(run->agent), "hvd-agent");
+    if (length <= 0)
+        return;
+    self[length] = 0;
+    slash = strrchr(self, '/');
+    for (size_t i = 0; slash && i < ARRAY_SIZE(places); i++) {
+        char path[LIMIT_PATH_BYTES + 32];
+
+        slash[1] = 0;
+        snprintf(path, sizeof(path), "%s%s", self, places[i]);
+        if (access(path, X_OK) == 0 && realpath(path, self)) {
+            snprintf(run->agent, sizeof(run->agent), "%s", self);
+            return;
+        }
+    }
+}
+
+/* "-o A=b" is two words. */
+static int split_ssh_args(struct run *run, struct hvd_err *err)
+{
+    const struct opt_list *list = &run->options.ssh_args;
+    size_t words = 1;
+    size_t count = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        words += strlen(list->items[i]) / 2 + 1;
+    run->ssh_args = mem_zalloc_array(words, sizeof(char *));
+    for (size_t i = 0; i < list->count && run->ssh_args; i++) {
+        struct span rest = { list->items[i], strlen(list->items[i]) };
+        struct span word;
+
+        while (span_next(&rest, ' ', &word)) {
+            if (!word.length)
+                continue;
+            run->ssh_args[count] = mem_strndup(word.at, word.length);
+            if (!run->ssh_args[count++])
+                return err_set(err, HVD_E_NOMEM, "no memory for --ssh-args");
+        }
+    }
+    return run->ssh_args ? 0 : err_set(err, HVD_E_NOMEM, "no memory for --ssh-args");
+}
+
+static int configure(struct run *run, struct hvd_err *err)
+{
+    const struct driver_options *options = &run->options;
+    uint64_t seed = (uint64_t)clock_wall_us() ^ (uint64_t)getpid();
+    int rc = options_to_core(options, run->folder.facts.job, seed, &run->core, err);
+
+    options_to_discover(options, &run->discover);
+    find_agent(run);
+    if (!rc)
+        rc = split_ssh_args(run, err);
+    run->launch = (struct launch_config){
+        .agent_path = options->agent_path,
+        .local_path = run->agent,
+        .ssh_port = options->ssh_port,
+        .ssh_identity_file = options->ssh_identity_file,
+        .ssh_args = (const char *const *)run->ssh_args,
+        .limit_us = options->agent_timeout_us,
+        .parallel = (uint32_t)options->launch_parallel,
+    };
+    run->output = (struct output_config){ .folder = options->output_dir,
+                                          .timestamps = options->prefix_timestamp,
+                                          .out_fd = STDOUT_FILENO,
+                                          .err_fd = STDERR_FILENO };
+    if (!rc)
+        rc = job_env_init(&run->env, run->command, run->cwd, run->envp, options->env.items,
+                          options->env.count, err);
+    return rc;
+}
+
+/* Many agents are many descriptors. */
+static void raise_limits(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static int status_of(const struct body_end *end)
+{
+    switch (end->code) {
+    case CORE_FINISHED: return RUN_FINISHED;
+    case CORE_TOO_FEW: return RUN_TOO_FEW;
+    case CORE_STOPPED: return 128 + (end->signal ? end->signal : SIGTERM);
+    case CORE_REPLACED: return end->signal ? 128 + end->signal : RUN_REPLACED;
+    default: return RUN_FAILED;
+    }
+}
+
+static int summarise(const struct run *run, const struct body_end *end, int64_t began_us)
+{
+    char text[TIME_TEXT_MAX];
+    int64_t ran_us = (clock_now_us() - began_us) / TIME_MS * TIME_MS;
+    int status = status_of(end);
+
+    fprintf(stderr, "%s: job %s: %s after %s (exit code %d)\n", program, run->folder.facts.job,
+            end->text, time_format(ran_us, text), status);
+    return status;
+}
+
+/* This driver cannot go on; the job can. */
+static int broken(const struct run *run, const struct hvd_err *err)
+{
+    char text[TIME_TEXT_MAX];
+
+    fprintf(stderr,
+            "%s: %s\n%s: job %s trains on without a driver for %s; take it over with: %s "
+            "--resume %s%s%s\n",
+            program, err->text, program, run->folder.facts.job,
+            time_format(run->core.driver_grace_us, text), program, run->folder.facts.job,
+            run->options.state_dir ? " --state-dir " : "",
+            run->options.state_dir ? run->options.state_dir : "");
+    return RUN_BROKEN;
+}
+
+static int drive(struct run *run, struct hvd_err *err)
+{
+    const struct driver_options *options = &run->options;
+    const struct body_config config = {
+        .core = &run->core,
+        .facts = &run->folder.facts,
+        .file = run->folder.file,
+        .folder = run->folder.path,
+        .resumed = run->folder.resumed,
+        .discover = &run->discover,
+        .launch = &run->launch,
+        .output = &run->output,
+        .env = &run->env,
+        .network_interface = options->network_interface,
+        .port = (uint16_t)options->port,
+        .stall_warning_us = options->stall_warning_us,
+        .stall_shutdown_us = options->stall_shutdown_us,
+        .agent_log_level = options->verbose ? "debug" : NULL,
+    };
+    int64_t began_us = clock_now_us();
+    struct body_end end;
+    int rc;
+
+    log_info(JOB, "job %s %s, its state is in %s", run->folder.facts.job,
+             run->folder.resumed ? "is taken over" : "begins", run->folder.path);
+    run->folder.file = NULL; /* given */
+    rc = body_run(&config, &end, err);
+    return rc ? broken(run, err) : summarise(run, &end, began_us);
+}
+
+static int open_folder(struct run *run, struct hvd_err *err)
+{
+    const struct driver_options *options = &run->options;
+    const struct job_folder_wish wish = { .state_dir = options->state_dir,
+                                          .job = options->job,
+                                          .resume = options->resume,
+                                          .takeover = options->takeover };
+    int rc = job_folder_open(&wish, &run->folder, err);
+
+    if (!rc && !getcwd(run->cwd, sizeof(run->cwd)))
+        rc = err_set(err, HVD_E_NOTFOUND, "the current folder: %s", strerror(errno));
+    return rc;
+}
+
+static int usage_or_broken(int code)
+{
+    switch (code) {
+    case HVD_E_INVAL:
+    case HVD_E_NOTFOUND:
+    case HVD_E_EXISTS:
+    case HVD_E_STATE:
+    case HVD_E_BUSY: return RUN_USAGE;
+    default: return RUN_BROKEN;
+    }
+}
+
+static int run_job(struct run *run)
+{
+    struct hvd_err err;
+    int rc = find_command(run, &err);
+
+    if (!rc)
+        rc = open_folder(run, &err);
+    if (!rc)
+        rc = configure(run, &err);
+    if (!rc)
+        rc = remember(run, &err);
+    return rc ? complain(usage_or_broken(rc), &err) : drive(run, &err);
+}
+
+static void release(struct run *run)
+{
+    for (size_t i = 0; run->ssh_args && run->ssh_args[i]; i++)
+        mem_free(run->ssh_args[i]);
+    mem_free(run->ssh_args);
+    job_env_release(&run->env);
+    job_folder_release(&run->folder);
+    invocation_release(&run->before);
+    options_release(&run->options);
+}
+
+int run_main(int argc, char **argv, char **envp)
+{
+    struct run *run = mem_zalloc(sizeof(*run));
+    struct hvd_err err;
+    int status;
+    int rc = run ? options_init(&run->options) : HVD_E_NOMEM;
+
+    if (rc) {
+        mem_free(run);
+        err_set(&err, rc, "no memory");
+        return complain(RUN_BROKEN, &err);
+    }
+    run->folder.lock_fd = -1;
+    run->envp = envp;
+    signal(SIGPIPE, SIG_IGN);
+    raise_limits();
+    if (options_read(&run->options, argc, argv, envp, &err))
+        status = options_complain(&err);
+    else if (!options_answer(&run->options, &status))
+        status = run_job(run);
+    release(run);
+    mem_free(run);
+    return status;
+}

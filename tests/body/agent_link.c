@@ -1,0 +1,176 @@
+#include "tests/body/agent_link.h"
+
+#include "base/limits.h"
+#include "proto/codec.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int address_of(const char *name, struct sockaddr_un *ret_address, socklen_t *ret_length,
+                      struct hvd_err *err)
+{
+    size_t length = strlen(name);
+
+    *ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (length >= sizeof(ret_address->sun_path))
+        return err_set(err, HVD_E_LIMIT, "%s: too long for a socket's name", name);
+    memcpy(ret_address->sun_path, name, length);
+    if (name[0] == '@')
+        ret_address->sun_path[0] = '\0';
+    else
+        length++;
+    *ret_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    return 0;
+}
+
+int agent_link_connect(const char *name, int *ret_fd, struct hvd_err *err)
+{
+    struct sockaddr_un address;
+    socklen_t length = 0;
+    int rc;
+    int fd;
+
+    rc = address_of(name, &address, &length, err);
+    if (rc)
+        return rc;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return err_set(err, HVD_E_IO, "%s: %s", name, strerror(errno));
+    if (connect(fd, (const struct sockaddr *)&address, length)) {
+        rc = err_set(err, HVD_E_LOST, "%s: %s", name, strerror(errno));
+        close(fd);
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int agent_link_open(struct agent_link *link, const char *name, struct hvd_err *err)
+{
+    int rc = agent_link_connect(name, &link->fd, err);
+
+    if (rc)
+        return rc;
+    link->page_fd = -1;
+    link->left = 0;
+    frame_reader_init(&link->reader, LIMIT_FRAME_BODY_BYTES);
+    buf_init(&link->unsent, 2 * LIMIT_FRAME_BODY_BYTES);
+    return 0;
+}
+
+void agent_link_cut(struct agent_link *link)
+{
+    if (link->fd >= 0)
+        close(link->fd);
+    link->fd = -1;
+    link->left = 0;
+    buf_clear(&link->unsent);
+}
+
+void agent_link_close(struct agent_link *link)
+{
+    agent_link_cut(link);
+    if (link->page_fd >= 0)
+        close(link->page_fd);
+    frame_reader_release(&link->reader);
+    buf_release(&link->unsent);
+}
+
+short agent_link_events(const struct agent_link *link)
+{
+    return link->unsent.length ? POLLIN | POLLOUT : POLLIN;
+}
+
+int agent_link_flush(struct agent_link *link, struct hvd_err *err)
+{
+    while (link->unsent.length) {
+        ssize_t sent =
+            send(link->fd, link->unsent.data, link->unsent.length, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && errno == EAGAIN)
+            return 0;
+        if (sent < 0)
+            return err_set(err, HVD_E_LOST, "the agent: %s", strerror(errno));
+        buf_consume(&link->unsent, (size_t)sent);
+    }
+    return 0;
+}
+
+int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_err *err)
+{
+    int rc;
+
+    if (link->fd < 0)
+        return err_set(err, HVD_E_LOST, "the agent is gone");
+    rc = msg_encode(msg, &link->unsent, err);
+    return rc ? rc : agent_link_flush(link, err);
+}
+
+static void keep_descriptor(struct agent_link *link, struct msghdr *header)
+{
+    struct cmsghdr *part;
+
+    for (part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part)) {
+        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+            continue;
+        if (link->page_fd >= 0)
+            close(link->page_fd);
+        memcpy(&link->page_fd, CMSG_DATA(part), sizeof(link->page_fd));
+    }
+}
+
+/* 1: something came; 0: nothing now. */
+static int read_chunk(struct agent_link *link, struct hvd_err *err)
+{
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec into = { link->chunk, sizeof(link->chunk) };
+    struct msghdr header = { .msg_iov = &into,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control) };
+    ssize_t got;
+
+    do
+        got = recvmsg(link->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && errno == EAGAIN)
+        return 0;
+    if (got < 0)
+        return err_set(err, HVD_E_LOST, "the agent: %s", strerror(errno));
+    if (got == 0)
+        return err_set(err, HVD_E_LOST, "the agent is gone");
+    keep_descriptor(link, &header);
+    link->at = link->chunk;
+    link->left = (size_t)got;
+    return 1;
+}
+
+int agent_link_receive(struct agent_link *link, struct msg *ret_msg, struct hvd_err *err)
+{
+    struct frame frame;
+    int rc;
+
+    for (;;) {
+        while (link->left) {
+            rc = frame_feed(&link->reader, &link->at, &link->left, &frame, err);
+            if (rc < 0)
+                return rc;
+            if (rc == 1) {
+                rc = msg_decode(&frame, ret_msg, err);
+                return rc ? rc : 1;
+            }
+        }
+        rc = link->fd >= 0 ? read_chunk(link, err) : 0;
+        if (rc <= 0)
+            return rc;
+    }
+}

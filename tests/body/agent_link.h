@@ -1,0 +1,41 @@
+/*
+ * agent_link.h: a worker's connection to its agent, without a loop: who has it polls agent_link_fd.
+ */
+#ifndef TESTS_BODY_AGENT_LINK_H
+#define TESTS_BODY_AGENT_LINK_H
+
+#include "base/buf.h"
+#include "proto/frame.h"
+#include "proto/msg.h"
+
+struct agent_link {
+    int fd;
+    int page_fd; /* came with the welcome; -1 */
+    struct frame_reader reader;
+    struct buf unsent;
+    uint8_t chunk[65536]; /* as it was read, */
+    const uint8_t *at;    /* and what of it was not looked at yet */
+    size_t left;
+};
+
+/* "@name" is in the abstract namespace. Waits for as long as it takes. */
+int agent_link_connect(const char *name, int *ret_fd, struct hvd_err *err) MUST_CHECK;
+int agent_link_open(struct agent_link *link, const char *name, struct hvd_err *err) MUST_CHECK;
+void agent_link_close(struct agent_link *link);
+
+/* The connection is no more: nothing is sent or received from now on. */
+void agent_link_cut(struct agent_link *link);
+
+/* POLLIN, and POLLOUT when there is something unsent. */
+short agent_link_events(const struct agent_link *link);
+
+/* Queued, and sent as far as it goes now. HVD_E_LOST when nobody reads any more. */
+int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_err *err) MUST_CHECK;
+int agent_link_flush(struct agent_link *link, struct hvd_err *err) MUST_CHECK;
+
+/* Reads what is there. 1: *ret_msg (release it); 0: no more for now; HVD_E_LOST: the agent is gone;
+ * or what was wrong with what it sent. */
+int agent_link_receive(struct agent_link *link, struct msg *ret_msg,
+                       struct hvd_err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,271 @@
+#!/usr/bin/env bash
+# What people, scripts, disks, workers and strangers do wrong. Each time: a message that says what it
+# was, nothing left running, nothing lost.
+#
+#     bad_input.sh ELASTIC TRAINER MIB [CASE...]       MIB: how much a worker prints
+. "$(dirname "$0")/../body/lib.sh"
+body_begin "$@"
+mib=$3
+shift 3
+
+# says TEXT: the driver has.
+says() { grep -qF -- "$1" "$err" || die "$case_now: the driver does not say '$1'"; }
+
+# refused CODE TEXT WORDS...: the driver does not even begin.
+refused() {
+  local want=$1 text=$2
+  shift 2
+  start "$@"
+  finish "$want"
+  says "$text"
+  new_job
+}
+
+script() { # NAME, its text on standard input
+  { echo '#!/bin/sh' && cat; } >"$1"
+  chmod +x "$1"
+}
+
+# ---- the command line ------------------------------------------------------------------------------
+
+usage() {
+  refused 2 'no command' -np 2 -H 127.0.0.1:2
+  refused 2 '--no-such-option' --no-such-option true
+  refused 2 '--mpi' --mpi -np 2 true
+  refused 2 'min-np' -np 2 --min-np 4 --max-np 3 -H 127.0.0.1:2 true
+  refused 2 '127.0.0.1:x' -np 2 -H 127.0.0.1:x true
+  refused 3 '' -np 4 -H 127.0.0.1:2 --elastic-timeout 1s true
+  refused 1 'no-such-program' -np 1 -H 127.0.0.1:1 --blacklist-forever no-such-program
+}
+
+# ---- the discovery script --------------------------------------------------------------------------
+
+script_first() {
+  refused 2 './none.sh' -np 1 --host-discovery-script ./none.sh true
+  echo '127.0.0.1:1' >plain.txt
+  refused 2 './plain.txt' -np 1 --host-discovery-script ./plain.txt true
+  script broken.sh <<<'echo the cloud is down >&2; exit 3'
+  refused 1 'the cloud is down' -np 1 --host-discovery-script ./broken.sh true
+  script rubbish.sh <<<'echo "a b c:2"; head -c 100 /dev/urandom'
+  refused 1 'a b c:2' -np 1 --host-discovery-script ./rubbish.sh true
+  script endless.sh <<<'yes 127.0.0.1:1'
+  refused 1 '' -np 1 --host-discovery-script ./endless.sh true
+  script hangs.sh <<<'sleep 3600 & sleep 3600'
+  refused 1 '' -np 1 --discovery-timeout 300ms --host-discovery-script ./hangs.sh true
+}
+
+# It goes wrong in one way after the other while the job trains; in the end it is right again.
+script_later() {
+  local way failures=0
+  script now.sh <<<'. ./way'
+  echo 'echo 127.0.0.1:2' >way
+  start -np 2 --min-np 1 --discovery-timeout 300ms --host-discovery-script ./now.sh \
+    "$trainer" --say "$say"
+  await_round 2
+  for way in 'echo no cloud >&2; exit 3' 'echo "x y:2"' 'sleep 3600 & sleep 3600' 'kill -9 $$' \
+    'yes'; do
+    echo "$way" >way.new
+    mv way.new way
+    failures=$((failures + 1))
+    await "$err" 'discovery has failed' $failures
+  done
+  echo 'echo 127.0.0.1:2; echo 127.0.0.2:1' >way
+  kill -USR1 "$driver"
+  await_round 3
+  says 'no cloud'
+  ask stop || die 'stop'
+  finish 143
+}
+
+# ---- the state directory ---------------------------------------------------------------------------
+
+state_wrong() {
+  echo text >"$state"
+  refused 4 "$state" -np 1 -H 127.0.0.1:1 true
+  state=/proc/none
+  refused 4 /proc/none -np 1 -H 127.0.0.1:1 true
+
+  start -np 1 -H 127.0.0.1:1 true
+  finish 0
+  sqlite3 "$state/job.db" 'PRAGMA user_version = 99' || die 'sqlite3'
+  cp "$state/job.db" version.db
+  start -np 1 -H 127.0.0.1:1 true
+  finish 4
+  says "$state/job.db"
+  cmp version.db "$state/job.db" || die 'a file of another version was changed'
+
+  head -c 10000 /dev/urandom >"$state/job.db"
+  cp "$state/job.db" rubbish.db
+  start -np 1 -H 127.0.0.1:1 true
+  finish 4
+  cmp rubbish.db "$state/job.db" || die 'a file that is damaged was changed'
+}
+
+# A disk of our own, in a mount namespace of our own: only for root.
+state_full() {
+  if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
+    say_line 'state_full: left out, only root can mount'
+    return
+  fi
+  if [ -z "${BODY_MOUNTS:-}" ]; then
+    BODY_MOUNTS=1 unshare -m --propagation private "$0" "$elastic" "$trainer" "$mib" state_full ||
+      die 'state_full'
+    return
+  fi
+  mkdir disk
+  mount -t tmpfs -o size=1m tmpfs disk
+  mount -o remount,ro disk
+  state=$folder/disk/job
+  refused 4 "$folder/disk" -np 1 -H 127.0.0.1:1 true
+  mount -o remount,rw disk
+  head -c 2000000 /dev/zero >disk/ballast 2>/dev/null
+  state=$folder/disk/job
+  refused 4 "$folder/disk" -np 1 -H 127.0.0.1:1 true
+  rm disk/ballast
+
+  # while it trains: the driver gives up, the workers do not; a successor goes on
+  state=$folder/disk/job
+  start -np 2 --min-np 1 -H 127.0.0.1:2 "$trainer" --say "$say"
+  await_round 2
+  head -c 2000000 /dev/zero >disk/ballast 2>/dev/null
+  local keeps loses
+  { read -r keeps && read -r loses; } < <(workers)
+  kill -KILL "$loses"
+  await_driver
+  [ "$code" = 4 ] || die "with a full disk the driver's exit code is $code, not 4"
+  says '--resume'
+  is_alive "$keeps" || die 'a worker has died with the driver'
+  rm disk/ballast
+  start -np 2 --min-np 1 -H 127.0.0.1:2 "$trainer" --say "$say"
+  await_round 2
+  is_alive "$keeps" || die 'a worker has died with the takeover'
+  ask stop || die 'stop'
+  finish 143
+  umount disk
+}
+
+two_drivers() {
+  local first before
+  start -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
+  await_round 2
+  before=$(workers)
+  first=$driver
+  start -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
+  await_driver
+  [ "$code" = 2 ] || die "the second driver's exit code is $code, not 2"
+  says "$first"
+  start --takeover -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
+  await_end "$first" || die 'the first driver does not notice that it was replaced'
+  wait "$first"
+  code=$?
+  [ "$code" = 5 ] || die "the first driver's exit code is $code, not 5"
+  await "$err" '(is back|says hello) with 2 workers'
+  [ "$(workers)" = "$before" ] || die 'workers were started anew'
+  ask stop || die 'stop'
+  finish 143
+}
+
+# ---- workers ---------------------------------------------------------------------------------------
+
+worker_stays() {
+  start -np 2 -H 127.0.0.1:2 --kill-grace 300ms "$trainer" --ignore-term --daemon --say "$say"
+  await_round 2
+  ask stop || die 'stop'
+  finish 143
+
+  new_job # what it leaves behind goes with it, and does not keep its end from being known
+  start -np 2 -H 127.0.0.1:2 "$trainer" --daemon --steps 20
+  finish 0
+  new_job
+  start -np 2 -H 127.0.0.1:2 "$trainer" --close-stdout --steps 20
+  finish 0
+  new_job
+  start -np 2 --min-np 1 -H 127.0.0.1:2 "$trainer" --daemon --exit-at 5 --once "$folder/once" --say "$say"
+  await_round 2
+  await_round 2
+  ask stop || die 'stop'
+  finish 143
+}
+
+worker_prints() {
+  local bytes=$((mib * 1024 * 1024))
+  start -np 2 -H 127.0.0.1:2 "$trainer" --steps 32 --step-ms 1 --print $((bytes / 32))
+  finish 0
+  [ "$(sed 's/^[^]]*\] //' "$out" | wc -c)" -ge $((2 * bytes)) ] || die 'not all of it has come'
+
+  # nobody reads what the driver prints: workers wait, then go on without being heard
+  new_job
+  mkfifo "$folder/nobody"
+  exec {nobody}<>"$folder/nobody"
+  out=$folder/nobody
+  start -np 2 --min-np 1 -H 127.0.0.1:2 "$trainer" --print 1000000 --say "$say"
+  await_round 2
+  kill -KILL "$(workers | head -n 1)"
+  await_round 2
+  ask stop || die 'stop'
+  finish 143
+  exec {nobody}<&-
+  rm "$folder/nobody"
+}
+
+# ---- people, and strangers -------------------------------------------------------------------------
+
+ctrl_c() {
+  start -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
+  await_round 2
+  kill -INT "$driver"
+  finish 130
+
+  new_job
+  start -np 2 -H 127.0.0.1:2 --kill-grace 1h "$trainer" --ignore-term --say "$say"
+  await_round 2
+  kill -INT "$driver"
+  await "$err" 'again: at once'
+  kill -INT "$driver"
+  finish 130
+
+  new_job # before anything has begun
+  script slow.sh <<<'sleep 3600'
+  start -np 2 --host-discovery-script ./slow.sh true
+  await "$err" 'begins'
+  kill -INT "$driver"
+  await_end "$driver" 10 || kill -INT "$driver"
+  finish 130
+}
+
+strangers() {
+  local port lines i fd
+  start -np 2 --min-np 1 -H 127.0.0.1:2 "$trainer" --say "$say"
+  await_round 2
+  port=$(sed -n 's/.*agents dial .*:\([0-9]*\).*/\1/p' "$err" | tail -n 1)
+  [ -n "$port" ] || die 'the driver does not say where agents dial'
+  lines=$(wc -l <"$err")
+  for i in {1..200}; do
+    exec {fd}<>"/dev/tcp/127.0.0.1/$port" || die 'nobody listens'
+    case $((i % 4)) in
+      0) head -c 5000 /dev/urandom >&"$fd" ;;
+      1) printf 'GET / HTTP/1.1\r\n\r\n' >&"$fd" ;;
+      2) printf 'hvdE\001\000\145\000\377\377\377\000' >&"$fd" ;;
+    esac 2>/dev/null
+    exec {fd}>&-
+  done
+  if command -v openssl >/dev/null; then
+    timeout 10 openssl s_client -connect "127.0.0.1:$port" -tls1_3 -psk_identity "$job" \
+      -psk 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff </dev/null \
+      >wrong-key.txt 2>&1
+    grep -qi 'alert\|error\|failure' wrong-key.txt || die 'a wrong key is let in'
+  fi
+  kill -KILL "$(workers | head -n 1)"
+  await_round 2
+  [ $(($(wc -l <"$err") - lines)) -lt 100 ] || die 'strangers fill the log'
+  ask stop || die 'stop'
+  finish 143
+}
+
+cases=${*:-usage script_first script_later state_wrong state_full two_drivers worker_stays
+  worker_prints ctrl_c strangers}
+for case_now in $cases; do
+  say_line "$case_now"
+  "$case_now"
+  new_job
+done

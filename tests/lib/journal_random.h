@@ -1,0 +1,28 @@
+/*
+ * journal_random.h: records of a journal with any contents they can have, and their comparison.
+ */
+#ifndef TESTS_LIB_JOURNAL_RANDOM_H
+#define TESTS_LIB_JOURNAL_RANDOM_H
+
+#include "base/rng.h"
+#include "driver/core/journal.h"
+
+#define JOURNAL_RANDOM_IDS 40
+
+struct journal_random {
+    struct journal_record record;
+    uint64_t members[JOURNAL_RANDOM_IDS];
+    uint64_t holders[JOURNAL_RANDOM_IDS];
+    const char *addresses[LIMIT_ADDRESSES];
+    char address[LIMIT_ADDRESSES][LIMIT_TEXT_BYTES + 1];
+    char host[LIMIT_HOST_NAME_BYTES + 1];
+    char text[LIMIT_REASON_BYTES + 1];
+};
+
+/* Every field has a value, whatever the kind; one seed always makes the same. The record points
+ * into random, which must stay where it is. */
+void journal_random_make(struct journal_random *random, uint64_t seed);
+
+bool journal_same(const struct journal_record *a, const struct journal_record *b);
+
+#endif

@@ -1,0 +1,55 @@
+#include "driver/io/agent_input.h"
+
+#include "base/time.h"
+#include "tests/lib/test.h"
+
+#include <string.h>
+
+static void is_lines_of_options(struct test *t)
+{
+    struct core_config core;
+    uint8_t key[32];
+    struct agent_input input = { .core = &core,
+                                 .key = key,
+                                 .host = "n1",
+                                 .driver = "[::1]:80",
+                                 .stall_warning_us = TIME_MIN,
+                                 .stall_shutdown_us = TIME_NEVER,
+                                 .log_file = "/a \"b\"\\\n" };
+    struct buf out;
+
+    memset(key, 0xa5, sizeof(key));
+    core_config_init(&core);
+    core.job = "j";
+    core.min_np = 2;
+    core.max_np = 3;
+    buf_init(&out, 4096);
+    CHECK_OK(t, agent_input_write(&input, &out));
+    CHECK_HAS(t, buf_text(&out), "job = \"j\"\nhost = \"n1\"\ndrivers = \"[::1]:80\"\nkey = a5a5");
+    CHECK_HAS(t, buf_text(&out), "a5\nmin-np = 2\nmax-np = 3\nbeat = 1s\nlease = 10s\n");
+    CHECK_HAS(t, buf_text(&out), "stall-warning = 1m\nstall-shutdown = never\n");
+    CHECK_HAS(t, buf_text(&out), "log-file = \"/a \\\"b\\\"\\\\\\x0a\"\n");
+out:
+    buf_release(&out);
+}
+
+static void says_when_it_does_not_fit(struct test *t)
+{
+    struct core_config core;
+    uint8_t key[32] = { 0 };
+    struct agent_input input = { .core = &core, .key = key, .host = "n1", .driver = "1.2.3.4:5" };
+    struct buf out;
+
+    core_config_init(&core);
+    core.job = "j";
+    for (size_t max = 0; max < 200; max += 7) {
+        buf_init(&out, max);
+        CHECK_CODE(t, agent_input_write(&input, &out), HVD_E_LIMIT);
+        buf_release(&out);
+    }
+    buf_init(&out, 1);
+out:
+    buf_release(&out);
+}
+
+TESTS(CASE(is_lines_of_options), CASE_FLAGS(says_when_it_does_not_fit, TEST_NO_TORTURE))

@@ -1,0 +1,520 @@
+#include "driver/io/control.h"
+
+#include "base/limits.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "tests/lib/test.h"
+#include "wire/conn.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PATIENCE_US (20 * TIME_S)
+#define ASKERS_MAX  (LIMIT_CLIENTS + 8)
+
+/* ---- a driver's loop without a driver -------------------------------------------------------- */
+
+struct asker {
+    struct conn *conn; /* NULL: closed */
+    struct msg_ask ask;
+    char text[8192];
+    size_t bytes;
+    unsigned tells;
+    int code;
+    bool last;
+    bool opened;
+    bool mute; /* it stops reading once the first word is there */
+};
+
+struct desk {
+    struct event_base *base;
+    struct event *tick; /* so that the loop comes round although nothing happens */
+    struct events *events;
+    struct control *control;
+    char path[100];
+    struct asker askers[ASKERS_MAX];
+
+    struct event seen; /* of the last one */
+    char host[64];
+    char text[64];
+    unsigned acted;
+    bool at_once; /* the core answers from inside the step */
+    int code;     /* with this */
+    size_t hosts; /* that the view has */
+};
+
+static struct desk desk;
+
+static int on_view(void *arg, struct core_view *ret_view, struct table_facts *ret_facts)
+{
+    struct desk *here = arg;
+    struct view_host *hosts =
+        arena_alloc_array(&ret_view->memory, here->hosts, sizeof(struct view_host));
+
+    if (!hosts)
+        return HVD_E_NOMEM;
+    for (size_t i = 0; i < here->hosts; i++)
+        hosts[i] = (struct view_host){ .name = "a-host-with-a-long-name",
+                                       .slots = 2,
+                                       .why = "because nobody has ever asked for it to be used" };
+    ret_view->hosts = hosts;
+    ret_view->host_count = here->hosts;
+    ret_view->job = JOB_RUNNING;
+    *ret_facts = (struct table_facts){ .job = "j1", .state_dir = "/s" };
+    return 0;
+}
+
+static void on_act(void *arg, const struct event *event)
+{
+    struct desk *here = arg;
+
+    here->seen = *event;
+    here->acted++;
+    snprintf(here->host, sizeof(here->host), "%s", event->host ? event->host : "");
+    snprintf(here->text, sizeof(here->text), "%s", event->text ? event->text : "");
+    if (here->at_once && event->kind != EVENT_STOP)
+        control_reply(here->control, event->ask, here->code, here->code ? "no such host" : "");
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    (void)arg;
+}
+
+static bool desk_begin(struct test *t)
+{
+    static const struct control_ops ops = { on_view, on_act };
+    const struct timeval often = { .tv_usec = 20000 };
+
+    signal(SIGPIPE, SIG_IGN);
+    desk = (struct desk){ .hosts = 1 };
+    snprintf(desk.path, sizeof(desk.path), "%s/control", test_dir(t));
+    desk.base = event_base_new();
+    desk.tick = desk.base ? event_new(desk.base, -1, EV_PERSIST, on_tick, NULL) : NULL;
+    if (!desk.tick || event_add(desk.tick, &often))
+        return false;
+    if (events_create(NULL, &desk.events, NULL))
+        return false;
+    return !control_create(desk.base, desk.path, desk.events, &ops, &desk, &desk.control, NULL);
+}
+
+static void desk_end(void)
+{
+    for (size_t i = 0; i < ASKERS_MAX; i++)
+        if (desk.askers[i].conn)
+            conn_drop(desk.askers[i].conn);
+    control_free(desk.control);
+    events_free(desk.events);
+    if (desk.tick)
+        event_free(desk.tick);
+    if (desk.base) {
+        event_base_loop(desk.base, EVLOOP_NONBLOCK); /* what is freed later is freed now */
+        event_base_free(desk.base);
+    }
+    desk = (struct desk){ .base = NULL };
+}
+
+#define UNTIL(condition)                                  \
+    do {                                                  \
+        int64_t until_us = clock_now_us() + PATIENCE_US;  \
+        while (!(condition) && clock_now_us() < until_us) \
+            event_base_loop(desk.base, EVLOOP_ONCE);      \
+    } while (0)
+
+/* ---- somebody who asks ------------------------------------------------------------------------
+ */
+
+static void on_opened(void *arg)
+{
+    struct asker *asker = arg;
+    const struct msg msg = { .type = MSG_ASK, .u.ask = asker->ask };
+
+    asker->opened = true;
+    conn_greeted(asker->conn);
+    if (asker->ask.verb && conn_send(asker->conn, &msg, NULL)) {
+        conn_drop(asker->conn);
+        asker->conn = NULL;
+    }
+}
+
+static void on_msg(void *arg, const struct msg *msg)
+{
+    struct asker *asker = arg;
+    const struct msg_bytes *text = &msg->u.tell.text;
+
+    if (msg->type != MSG_TELL)
+        return;
+    asker->tells++;
+    asker->code = msg->u.tell.code;
+    asker->last = msg->u.tell.last;
+    for (size_t i = 0; i < text->length; i++, asker->bytes++)
+        if (asker->bytes + 1 < sizeof(asker->text))
+            asker->text[asker->bytes] = (char)text->at[i];
+    if (asker->mute)
+        conn_hold(asker->conn, true);
+}
+
+static void on_closed(void *arg, const char *why)
+{
+    struct asker *asker = arg;
+
+    (void)why;
+    asker->conn = NULL;
+}
+
+static const struct conn_ops asker_ops = { .opened = on_opened,
+                                           .msg = on_msg,
+                                           .closed = on_closed };
+
+/* Whether it could dial at all. */
+static bool dial(struct asker *asker, const char *verb)
+{
+    asker->ask.verb = verb;
+    return !conn_dial_unix(desk.base, desk.path, &asker_ops, asker, &asker->conn, NULL);
+}
+
+static bool is_done(const struct asker *asker)
+{
+    return !asker->conn || asker->last;
+}
+
+/* Asks and waits for the end of the answer. */
+static bool ask(struct asker *asker, const char *verb, const char *first, const char *second)
+{
+    const char *args[] = { first, second };
+
+    asker->ask.args = (struct msg_texts){ args, first ? second ? 2 : 1 : 0 };
+    if (!dial(asker, verb))
+        return false;
+    UNTIL(is_done(asker));
+    return asker->last;
+}
+
+/* ---- the cases --------------------------------------------------------------------------------
+ */
+
+static void tells_what_a_view_shows(struct test *t)
+{
+    CHECK(t, desk_begin(t));
+    CHECK(t, ask(&desk.askers[0], "status", NULL, NULL));
+    CHECK_INT(t, desk.askers[0].code, ==, 0);
+    CHECK_HAS(t, desk.askers[0].text, "job        j1: running\n");
+    CHECK(t, ask(&desk.askers[1], "hosts", NULL, NULL));
+    CHECK_HAS(t, desk.askers[1].text, "a-host-with-a-long-name  2      0     none");
+    desk.askers[2].ask.json = true;
+    CHECK(t, ask(&desk.askers[2], "blacklist", NULL, NULL));
+    CHECK_TEXT(t, desk.askers[2].text, "{\"job\":\"j1\",\"blacklist\":[]}\n");
+    UNTIL(!desk.askers[2].conn);
+    CHECK(t, !desk.askers[2].conn); /* one question is all */
+out:
+    desk_end();
+}
+
+static void an_answer_may_be_long(struct test *t)
+{
+    CHECK(t, desk_begin(t));
+    desk.hosts = 20000; /* more than is sent at a time, and than a connection holds */
+    desk.askers[0].ask.json = true;
+    CHECK(t, ask(&desk.askers[0], "hosts", NULL, NULL));
+    CHECK_INT(t, desk.askers[0].code, ==, 0);
+    CHECK_INT(t, desk.askers[0].bytes, >, 3 * 1024 * 1024);
+    CHECK_INT(t, desk.askers[0].tells, >, 8);
+out:
+    desk_end();
+}
+
+static void the_core_answers_when_it_can(struct test *t)
+{
+    struct asker *asker = &desk.askers[0];
+
+    CHECK(t, desk_begin(t));
+    desk.at_once = true;
+    CHECK(t, ask(&asker[0], "drain", "a:1", "30s"));
+    CHECK_INT(t, asker[0].code, ==, 0);
+    CHECK_TEXT(t, asker[0].text, "a:1: is to be left within 30s");
+    CHECK_INT(t, desk.seen.kind, ==, EVENT_DRAIN);
+    CHECK_TEXT(t, desk.host, "a");
+    CHECK_INT(t, desk.seen.slot, ==, 1);
+    CHECK_INT(t, desk.seen.left_us, ==, 30 * TIME_S);
+    CHECK(t, ask(&asker[1], "undrain", "[::1]", NULL));
+    CHECK_INT(t, desk.seen.kind, ==, EVENT_UNDRAIN);
+    CHECK_TEXT(t, desk.host, "::1");
+    CHECK_INT(t, desk.seen.slot, ==, EVENT_WHOLE_HOST);
+    asker[2].ask.json = true;
+    CHECK(t, ask(&asker[2], "clear", "b", NULL));
+    CHECK_INT(t, desk.seen.kind, ==, EVENT_CLEAR);
+    CHECK_TEXT(t, asker[2].text, "{\"ok\":true,\"text\":\"b: nothing is held against it\"}\n");
+    desk.code = HVD_E_NOTFOUND;
+    CHECK(t, ask(&asker[3], "drain", "c", NULL));
+    CHECK_INT(t, asker[3].code, ==, HVD_E_NOTFOUND);
+    CHECK_TEXT(t, asker[3].text, "no such host");
+    CHECK(t, desk.seen.left_us == TIME_NEVER);
+    asker[4].ask.json = true;
+    CHECK(t, ask(&asker[4], "drain", "c", NULL));
+    CHECK_TEXT(t, asker[4].text, "{\"ok\":false,\"text\":\"no such host\"}\n");
+out:
+    desk_end();
+}
+
+/* The disk is slow: meanwhile others ask, and one that asked has gone. */
+static void late_answers_find_their_asker(struct test *t)
+{
+    const char *host = "a";
+    struct asker *asker = &desk.askers[0];
+    uint64_t asks[3];
+
+    CHECK(t, desk_begin(t));
+    for (size_t i = 0; i < ARRAY_SIZE(asks); i++) {
+        asker[i].ask.args = (struct msg_texts){ &host, 1 };
+        CHECK(t, dial(&asker[i], "undrain"));
+        UNTIL(desk.acted == i + 1 || !asker[i].conn);
+        CHECK_INT(t, desk.acted, ==, i + 1);
+        asks[i] = desk.seen.ask;
+        CHECK(t, asks[i] && (!i || asks[i] != asks[i - 1]));
+    }
+    CHECK(t, ask(&asker[3], "status", NULL, NULL));
+    conn_drop(asker[1].conn);
+    asker[1].conn = NULL;
+    CHECK(t, ask(&asker[4], "status", NULL, NULL));
+    control_reply(desk.control, 0, 0, "");
+    control_reply(desk.control, 99, 0, "");
+    control_reply(desk.control, asks[1], 0, "");
+    control_reply(desk.control, asks[2], HVD_E_STATE, "");
+    control_reply(desk.control, asks[2], 0, "twice");
+    UNTIL(is_done(&asker[2]));
+    CHECK_INT(t, asker[2].code, ==, HVD_E_STATE);
+    CHECK_TEXT(t, asker[2].text, err_text(HVD_E_STATE));
+    CHECK(t, !is_done(&asker[0]));
+    control_reply(desk.control, asks[0], 0, "");
+    UNTIL(is_done(&asker[0]));
+    CHECK_TEXT(t, asker[0].text, "a: is not drained");
+out:
+    desk_end();
+}
+
+static void refuses_what_it_does_not_know(struct test *t)
+{
+    static const struct {
+        const char *verb, *first, *second;
+        int code;
+        const char *says;
+    } wrong[] = {
+        {"dance",   NULL,     NULL,   HVD_E_UNSUPPORTED, "\"dance\": the driver, version "},
+        { "",       NULL,     NULL,   HVD_E_UNSUPPORTED, "\"\": the driver, version "     },
+        { "status", "x",      NULL,   HVD_E_INVAL,       "\"status\": 1 arguments"        },
+        { "drain",  NULL,     NULL,   HVD_E_INVAL,       "\"drain\": 0 arguments"         },
+        { "drain",  "a:b",    NULL,   HVD_E_INVAL,       "drain \"a:b\": "                },
+        { "drain",  "a\nb",   NULL,   HVD_E_INVAL,       "drain \"a\\x0ab\": "            },
+        { "drain",  "a",      "soon", HVD_E_INVAL,       "\"soon\": not a duration"       },
+        { "clear",  "a:9999", NULL,   HVD_E_LIMIT,       "the slot"                       },
+        { "events", "-1",     NULL,   HVD_E_INVAL,       "how many lines"                 },
+    };
+
+    CHECK(t, desk_begin(t));
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        desk.askers[0] = (struct asker){ .conn = NULL };
+        CHECK(t, ask(&desk.askers[0], wrong[i].verb, wrong[i].first, wrong[i].second));
+        CHECK_INT(t, desk.askers[0].code, ==, wrong[i].code);
+        CHECK_HAS(t, desk.askers[0].text, wrong[i].says);
+        UNTIL(!desk.askers[0].conn);
+        CHECK(t, !desk.askers[0].conn);
+    }
+    CHECK_INT(t, desk.acted, ==, 0);
+out:
+    desk_end();
+}
+
+static void shows_events_and_follows(struct test *t)
+{
+    const char *two = "2";
+    struct asker *asker = &desk.askers[0];
+
+    CHECK(t, desk_begin(t));
+    events_add(desk.events, "one");
+    events_add(desk.events, "two");
+    events_add(desk.events, "three");
+    CHECK(t, ask(&asker[0], "events", NULL, NULL));
+    CHECK_HAS(t, asker[0].text, "Z one\n");
+    CHECK(t, ask(&asker[1], "events", "1", NULL));
+    CHECK(t, strstr(asker[1].text, "Z three\n") && !strstr(asker[1].text, "two"));
+    asker[2].ask = (struct msg_ask){
+        .args = {&two, 1},
+          .follow = true, .json = true
+    };
+    CHECK(t, dial(&asker[2], "events"));
+    UNTIL(strstr(asker[2].text, "three") || !asker[2].conn);
+    CHECK(t, !strstr(asker[2].text, "one") && strstr(asker[2].text, "\"text\":\"two\"}\n"));
+    events_add(desk.events, "four");
+    UNTIL(strstr(asker[2].text, "four") || !asker[2].conn);
+    CHECK_HAS(t, asker[2].text, "\"text\":\"four\"}\n");
+    CHECK(t, !asker[2].last);
+    conn_drop(asker[2].conn);
+    asker[2].conn = NULL;
+    events_add(desk.events, "five");
+    CHECK(t, ask(&asker[3], "status", NULL, NULL));
+    events_add(desk.events, "six");
+out:
+    desk_end();
+}
+
+static void who_does_not_read_is_cut_off(struct test *t)
+{
+    struct asker *asker = &desk.askers[0];
+    char line[TRACE_LINE_MAX];
+    unsigned lines = 0;
+
+    CHECK(t, desk_begin(t));
+    memset(line, 'x', sizeof(line));
+    line[sizeof(line) - 1] = '\0';
+    events_add(desk.events, "first");
+    asker->ask.follow = true;
+    asker->mute = true;
+    CHECK(t, dial(asker, "events"));
+    UNTIL(asker->tells || !asker->conn);
+    CHECK_INT(t, asker->tells, ==, 1);
+    for (; lines < 60000; lines++)
+        events_add(desk.events, line);
+    asker->mute = false;
+    conn_hold(asker->conn, false);
+    UNTIL(is_done(asker));
+    CHECK(t, asker->last);
+    CHECK_INT(t, asker->code, ==, HVD_E_LIMIT);
+    CHECK_INT(t, asker->bytes, <, 60000 * 100);
+    events_add(desk.events, "nobody hears this");
+out:
+    desk_end();
+}
+
+static void stop_is_for_the_loop(struct test *t)
+{
+    struct asker *asker = &desk.askers[0];
+
+    CHECK(t, desk_begin(t));
+    CHECK(t, ask(&asker[0], "stop", NULL, NULL));
+    CHECK_TEXT(t, asker[0].text, "the job is being stopped");
+    CHECK_INT(t, desk.seen.kind, ==, EVENT_STOP);
+    CHECK_TEXT(t, desk.text, "hvd-elastic stop");
+    asker[1].ask.follow = true;
+    CHECK(t, dial(&asker[1], "stop"));
+    UNTIL(asker[1].tells || !asker[1].conn);
+    CHECK_INT(t, asker[1].tells, ==, 1);
+    CHECK(t, !asker[1].last);
+    CHECK_INT(t, desk.acted, ==, 2);
+    control_free(desk.control); /* the driver ends */
+    desk.control = NULL;
+    UNTIL(!asker[1].conn);
+    CHECK(t, !asker[1].conn);
+    CHECK(t, access(desk.path, F_OK));
+out:
+    desk_end();
+}
+
+static void one_connection_is_for_one_question(struct test *t)
+{
+    const struct msg second = { .type = MSG_ASK, .u.ask = { .verb = "status" } };
+    const struct msg other = { .type = MSG_BEAT };
+    const char *host = "a";
+    struct asker *asker = &desk.askers[0];
+
+    CHECK(t, desk_begin(t));
+    asker[0].ask.args = (struct msg_texts){ &host, 1 };
+    CHECK(t, dial(&asker[0], "drain"));
+    UNTIL(desk.acted || !asker[0].conn);
+    CHECK(t, asker[0].conn);
+    CHECK_OK(t, conn_send(asker[0].conn, &second, NULL));
+    UNTIL(is_done(&asker[0]));
+    CHECK_INT(t, asker[0].code, ==, HVD_E_PROTO);
+    control_reply(desk.control, desk.seen.ask, 0, "");
+    CHECK(t, dial(&asker[1], NULL));
+    UNTIL(asker[1].opened || !asker[1].conn);
+    CHECK(t, asker[1].conn);
+    CHECK_OK(t, conn_send(asker[1].conn, &other, NULL));
+    UNTIL(is_done(&asker[1]));
+    CHECK(t, !asker[1].conn || asker[1].code == HVD_E_PROTO);
+out:
+    desk_end();
+}
+
+static void rubbish_is_closed(struct test *t)
+{
+    static const char rubbish[] = "GET / HTTP/1.1\r\nHost: control\r\n\r\n";
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    char answer[256];
+    ssize_t got = -1;
+    int fd = -1;
+
+    CHECK(t, desk_begin(t));
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", desk.path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    CHECK(t, fd >= 0);
+    CHECK(t, !connect(fd, (struct sockaddr *)&address, sizeof(address)));
+    CHECK_INT(t, write(fd, rubbish, sizeof(rubbish)), ==, sizeof(rubbish));
+    UNTIL((got = read(fd, answer, sizeof(answer))) == 0);
+    CHECK_INT(t, got, ==, 0);
+    CHECK(t, ask(&desk.askers[0], "status", NULL, NULL));
+out:
+    if (fd >= 0)
+        close(fd);
+    desk_end();
+}
+
+static void too_many_are_turned_away(struct test *t)
+{
+    struct asker *asker = desk.askers;
+    size_t turned = 0;
+
+    CHECK(t, desk_begin(t));
+    for (size_t i = 0; i < LIMIT_CLIENTS; i++) {
+        asker[i].ask.follow = true;
+        CHECK(t, dial(&asker[i], "events"));
+    }
+    /* each of them is in when the next answer could be */
+    CHECK(t, dial(&asker[LIMIT_CLIENTS], "status"));
+    UNTIL(is_done(&asker[LIMIT_CLIENTS]));
+    for (size_t i = 0; i <= LIMIT_CLIENTS; i++)
+        turned += asker[i].code == HVD_E_LIMIT;
+    CHECK_INT(t, turned, ==, 1);
+    conn_drop(asker[0].conn);
+    asker[0].conn = NULL;
+    for (int tries = 0; tries < 100 && !asker[LIMIT_CLIENTS + 1].code; tries++) {
+        asker[LIMIT_CLIENTS + 1] = (struct asker){ .conn = NULL };
+        CHECK(t, ask(&asker[LIMIT_CLIENTS + 1], "status", NULL, NULL));
+        if (!asker[LIMIT_CLIENTS + 1].code)
+            break;
+        UNTIL(!asker[LIMIT_CLIENTS + 1].conn);
+        asker[LIMIT_CLIENTS + 1].code = 0;
+    }
+    CHECK_HAS(t, asker[LIMIT_CLIENTS + 1].text, "j1: running");
+out:
+    desk_end();
+}
+
+static void a_path_that_is_taken(struct test *t)
+{
+    static const struct control_ops ops = { on_view, on_act };
+    struct control *second = NULL;
+    struct hvd_err err;
+
+    CHECK(t, desk_begin(t));
+    CHECK_CODE(t, control_create(desk.base, desk.path, desk.events, &ops, &desk, &second, &err),
+               HVD_E_BUSY);
+out:
+    desk_end();
+}
+
+/* A connection that is being closed tries again later when memory is out. */
+#define TRIES(function) CASE_FLAGS(function, TEST_SURVIVES_ALLOC)
+
+TESTS(TRIES(tells_what_a_view_shows), CASE_FLAGS(an_answer_may_be_long, TEST_NO_TORTURE),
+      TRIES(the_core_answers_when_it_can), TRIES(late_answers_find_their_asker),
+      TRIES(refuses_what_it_does_not_know), TRIES(shows_events_and_follows),
+      CASE_FLAGS(who_does_not_read_is_cut_off, TEST_NO_TORTURE), TRIES(stop_is_for_the_loop),
+      TRIES(one_connection_is_for_one_question), TRIES(rubbish_is_closed),
+      CASE_FLAGS(too_many_are_turned_away, TEST_NO_TORTURE), CASE(a_path_that_is_taken))

@@ -1,0 +1,631 @@
+#include "driver/io/discover.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "discovery/format.h"
+#include "tests/lib/scripts.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What was heard: "a:2 b:1", or why there is nothing. */
+static struct {
+    struct event_base *base;
+    struct discoverer *discoverer;
+    bool free_at_once;
+    unsigned calls;
+    unsigned failures;
+    char hosts[4096];
+    char why[ERR_TEXT_MAX];
+    char log[16384];
+} heard;
+
+static void free_it(void)
+{
+    discover_free(heard.discoverer);
+    heard.discoverer = NULL;
+}
+
+static void on_hosts(void *arg, const struct hosts *hosts)
+{
+    struct buf text;
+
+    (void)arg;
+    if (heard.free_at_once)
+        free_it();
+    buf_init(&text, sizeof(heard.hosts) - 1);
+    snprintf(heard.hosts, sizeof(heard.hosts), "no memory");
+    if (!hosts_format_text(hosts, &text))
+        snprintf(heard.hosts, sizeof(heard.hosts), "%s", buf_text(&text));
+    buf_release(&text);
+    heard.calls++;
+}
+
+static void on_failed(void *arg, const char *why)
+{
+    (void)arg;
+    if (heard.free_at_once)
+        free_it();
+    snprintf(heard.why, sizeof(heard.why), "%s", why);
+    heard.hosts[0] = '\0';
+    heard.failures++;
+    heard.calls++;
+}
+
+static void write_log(void *arg, const char *line, size_t length)
+{
+    size_t used = strlen(heard.log);
+
+    (void)arg;
+    snprintf(heard.log + used, sizeof(heard.log) - used, "%.*s", (int)length, line);
+}
+
+static int64_t no_time(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static int begin(enum discover_kind kind, const char *source, struct hvd_err *err)
+{
+    static const struct discover_ops ops = { on_hosts, on_failed };
+    static const struct log_sink sink = { write_log, no_time, NULL };
+    const struct discover_config config = {
+        .kind = kind, .source = source, .slots_per_host = 3, .limit_us = 30 * TIME_S
+    };
+
+    memset(&heard, 0, sizeof(heard));
+    log_open(&sink);
+    heard.base = event_base_new();
+    if (!heard.base)
+        abort();
+    return discover_create(heard.base, &config, &ops, NULL, &heard.discoverer, err);
+}
+
+static void end(void)
+{
+    free_it();
+    if (heard.base)
+        event_base_free(heard.base);
+    heard.base = NULL;
+    log_open(NULL);
+}
+
+/* Turns the loop until something is said; asks first. */
+static bool ask(void)
+{
+    unsigned was = heard.calls;
+
+    discover_ask(heard.discoverer);
+    return scripts_wait(heard.base, &heard.calls, was);
+}
+
+static bool next(void)
+{
+    return scripts_wait(heard.base, &heard.calls, heard.calls);
+}
+
+static size_t logged(const char *part)
+{
+    size_t count = 0;
+
+    for (const char *at = heard.log; (at = strstr(at, part)); at += strlen(part))
+        count++;
+    return count;
+}
+
+static void a_list_answers_from_the_loop(struct test *t)
+{
+    CHECK_OK(t, begin(DISCOVER_LIST, "a:2,b", NULL));
+    discover_ask(heard.discoverer);
+    CHECK_INT(t, heard.calls, ==, 0);
+    CHECK(t, next());
+    CHECK_TEXT(t, heard.hosts, "a:2\nb:3\n");
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "a:2\nb:3\n");
+out:
+    end();
+}
+
+static void a_list_that_is_none_is_refused(struct test *t)
+{
+    struct hvd_err err;
+
+    CHECK_CODE(t, begin(DISCOVER_LIST, "a:2,,b", &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "host list: entry 2");
+    end();
+    CHECK_CODE(t, begin(DISCOVER_LIST, "", &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "host list: no hosts; write name:n");
+out:
+    end();
+}
+
+static void a_file_is_read_anew(struct test *t)
+{
+    const char *path = scripts_path(test_dir(t), "hosts.txt");
+
+    scripts_put(path, "a slots=2\n[::1]:4\n", 0600);
+    CHECK_OK(t, begin(DISCOVER_FILE, path, NULL));
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "a:2\n[::1]:4\n");
+    scripts_put(path, "b\n", 0600);
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "b:3\n");
+    scripts_put(path, "# nobody today\n", 0600);
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "");
+    CHECK_TEXT(t, heard.why, "");
+out:
+    end();
+}
+
+static void a_file_that_went_bad_says_what_is_wrong(struct test *t)
+{
+    const char *path = scripts_path(test_dir(t), "hosts.txt");
+
+    scripts_put(path, "a\n", 0600);
+    CHECK_OK(t, begin(DISCOVER_FILE, path, NULL));
+    unlink(path);
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "hosts.txt: No such file or directory; write the hosts there");
+    scripts_put(path, " \n\n", 0600);
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "hosts.txt: is empty; write name:n");
+    scripts_put(path, "a\na b\n", 0600);
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "hosts.txt: line 2: \"a b\"");
+    CHECK_INT(t, heard.failures, ==, 3);
+out:
+    end();
+}
+
+static void a_file_that_cannot_be_one_is_refused(struct test *t)
+{
+    const char *folder = test_dir(t);
+    struct hvd_err err;
+
+    CHECK_CODE(t, begin(DISCOVER_FILE, folder, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "not a regular file");
+    end();
+    CHECK_CODE(t, begin(DISCOVER_FILE, scripts_path(folder, "none"), &err), HVD_E_NOTFOUND);
+    end();
+    CHECK_CODE(t, begin(DISCOVER_FILE, "", &err), HVD_E_INVAL);
+out:
+    end();
+}
+
+static void a_script_is_run_each_time(struct test *t)
+{
+    const char *folder = test_dir(t);
+
+    CHECK_OK(t, begin(DISCOVER_SCRIPT,
+                      scripts_write(folder, "hosts.sh",
+                                    "echo x >>runs; echo \"n$(wc -l <runs | tr -d ' '):2\"; cat"),
+                      NULL));
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "n1:2\n");
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "n2:2\n");
+    CHECK(t, scripts_no_children());
+out:
+    end();
+}
+
+static void one_run_serves_all_who_ask(struct test *t)
+{
+    const char *folder = test_dir(t);
+
+    CHECK_OK(t, begin(DISCOVER_SCRIPT,
+                      scripts_write(folder, "hosts.sh", "echo x >>runs; cat runs | tr x a"), NULL));
+    discover_ask(heard.discoverer);
+    discover_ask(heard.discoverer);
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "a:3\n");
+    CHECK_TEXT(t, scripts_read(scripts_path(folder, "runs")), "x\n");
+    CHECK_INT(t, heard.calls, ==, 1);
+out:
+    end();
+}
+
+static void a_script_that_is_none_is_refused(struct test *t)
+{
+    const char *folder = test_dir(t);
+    const char *path = scripts_path(folder, "hosts.sh");
+    struct hvd_err err;
+
+    CHECK_CODE(t, begin(DISCOVER_SCRIPT, path, &err), HVD_E_NOTFOUND);
+    CHECK_HAS(t, err.text, "hosts.sh: No such file or directory; give the path");
+    end();
+    scripts_put(path, "a\n", 0600);
+    CHECK_CODE(t, begin(DISCOVER_SCRIPT, path, &err), HVD_E_DENIED);
+    CHECK_HAS(t, err.text, "hosts.sh: not executable; make it a file with chmod +x");
+    end();
+    CHECK_CODE(t, begin(DISCOVER_SCRIPT, folder, &err), HVD_E_DENIED);
+    end();
+    CHECK_CODE(t, begin(DISCOVER_WATCH, scripts_path(folder, "hosts.sh --all"), &err),
+               HVD_E_NOTFOUND);
+    CHECK_HAS(t, err.text, "give only the path of a program");
+out:
+    end();
+}
+
+static void a_bare_name_is_a_file_of_the_folder(struct test *t)
+{
+    const char *folder = test_dir(t);
+
+    scripts_write(folder, "hosts.sh", "echo a");
+    CHECK_INT(t, chdir(folder), ==, 0);
+    CHECK_OK(t, begin(DISCOVER_SCRIPT, "hosts.sh", NULL));
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "a:3\n");
+out:
+    end();
+}
+
+/* Each of them fails with this text. */
+static const struct {
+    const char *body;
+    const char *why;
+} bad_scripts[] = {
+    {"echo a; echo no cluster >&2; echo at all >&2; exit 3",
+     "hosts.sh: exit code 3; run it by hand to see why (standard error: no cluster)"                                                      },
+    { "echo a; kill -TERM $$",                               "hosts.sh: ended by signal 15; run it by hand to see why"                    },
+    { "echo '<html>'; echo oops >&2",                        "hosts.sh: line 1: \"<html>\""                                               },
+    { "echo '<html>'; echo oops >&2",                        "(standard error: oops)"                                                     },
+    { "printf 'a\\0b\\n'",                                   "a NUL byte; this is not text"                                               },
+    { "",                                                    "hosts.sh: printed nothing; write name:n"                                    },
+    { "echo; echo ' '",                                      "hosts.sh: printed nothing; write name:n"                                    },
+    { "yes a",                                               "hosts.sh: printed more than 1048576 bytes, and killed; write each host once"},
+    { "yes x >&2 & echo $! >pid; exit 1",                    "hosts.sh: exit code 1"                                                      },
+};
+
+static void a_script_that_fails_says_why(struct test *t)
+{
+    const char *folder = test_dir(t);
+    const char *path = scripts_write(folder, "hosts.sh", "exit 1");
+
+    CHECK_OK(t, begin(DISCOVER_SCRIPT, path, NULL));
+    for (size_t i = 0; i < ARRAY_SIZE(bad_scripts); i++) {
+        scripts_write(folder, "hosts.sh", bad_scripts[i].body);
+        CHECK(t, ask());
+        CHECK_HAS(t, heard.why, bad_scripts[i].why);
+        CHECK(t, scripts_no_children());
+    }
+    CHECK_INT(t, heard.failures, ==, ARRAY_SIZE(bad_scripts));
+    CHECK(t, scripts_gone(scripts_path(folder, "pid")));
+    scripts_write(folder, "hosts.sh", "echo a; echo b");
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "a:3\nb:3\n");
+out:
+    end();
+}
+
+static void a_script_that_went_away_is_a_failure(struct test *t)
+{
+    const char *path = scripts_write(test_dir(t), "hosts.sh", "echo a");
+
+    CHECK_OK(t, begin(DISCOVER_SCRIPT, path, NULL));
+    scripts_put(path, "#!/no/such/shell\n", 0700);
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "hosts.sh: what should run it is missing");
+    unlink(path);
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "hosts.sh: no such program");
+    CHECK(t, scripts_no_children());
+out:
+    end();
+}
+
+static void as_much_as_the_limit_is_fine(struct test *t)
+{
+    CHECK_OK(t, begin(DISCOVER_SCRIPT,
+                      scripts_write(test_dir(t), "hosts.sh",
+                                    "echo a; head -c 1048574 /dev/zero | tr '\\0' '\\n'"),
+                      NULL));
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.why, "");
+    CHECK_TEXT(t, heard.hosts, "a:3\n");
+out:
+    end();
+}
+
+static void a_script_that_hangs_is_ended_with_all_it_started(struct test *t)
+{
+    static const struct discover_ops ops = { on_hosts, on_failed };
+    const char *folder = test_dir(t);
+    struct discover_config config = { .kind = DISCOVER_SCRIPT, .slots_per_host = 1 };
+
+    CHECK_OK(t, begin(DISCOVER_LIST, "a", NULL));
+    free_it();
+    config.source = scripts_write(folder, "hosts.sh",
+                                  "trap '' TERM; echo $$ >first; tail -f /dev/null & echo $! "
+                                  ">second; mkfifo gate; echo why >&2; cat gate");
+    config.limit_us = 5 * TIME_S;
+    CHECK_OK(t, discover_create(heard.base, &config, &ops, NULL, &heard.discoverer, NULL));
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "hosts.sh: not done within 5s, and killed; make it faster");
+    CHECK_HAS(t, heard.why, "(standard error: why)");
+    CHECK(t, scripts_no_children());
+    CHECK(t, scripts_gone(scripts_path(folder, "first")));
+    CHECK(t, scripts_gone(scripts_path(folder, "second")));
+out:
+    end();
+}
+
+/* It has left the group, so it lives; and it keeps the pipe. */
+static void an_orphan_with_the_pipe_delays_nobody(struct test *t)
+{
+    const char *folder = test_dir(t);
+
+    CHECK_OK(t, begin(DISCOVER_SCRIPT,
+                      scripts_write(folder, "hosts.sh",
+                                    "mkfifo gate; setsid sh -c 'echo $$ >pid; read x <gate' & "
+                                    "while [ ! -s pid ]; do :; done; echo a"),
+                      NULL));
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "a:3\n");
+    CHECK(t, scripts_no_children());
+    scripts_say(scripts_path(folder, "gate"), "x\n"); /* its reader is there */
+    CHECK(t, scripts_gone(scripts_path(folder, "pid")));
+out:
+    end();
+}
+
+static void complaints_are_logged_once_per_change(struct test *t)
+{
+    const char *folder = test_dir(t);
+
+    CHECK_OK(t, begin(DISCOVER_SCRIPT,
+                      scripts_write(folder, "hosts.sh", "echo a; echo slow disk >&2; echo bad >&2"),
+                      NULL));
+    for (int i = 0; i < 3; i++)
+        CHECK(t, ask());
+    CHECK_INT(t, logged("hosts: "), ==, 2);
+    CHECK_HAS(t, heard.log, "hosts.sh: on standard error: slow disk\n");
+    CHECK_INT(t, logged("on standard error: bad\n"), ==, 1);
+    scripts_write(folder, "hosts.sh", "echo a; echo other >&2");
+    for (int i = 0; i < 3; i++)
+        CHECK(t, ask());
+    CHECK_INT(t, logged("on standard error: other\n"), ==, 1);
+    CHECK_INT(t, heard.failures, ==, 0);
+out:
+    end();
+}
+
+static void a_gigabyte_of_complaints_is_read_and_forgotten(struct test *t)
+{
+    CHECK_OK(t, begin(DISCOVER_SCRIPT,
+                      scripts_write(test_dir(t), "hosts.sh",
+                                    "echo first >&2; yes 'some words' | head -c 20000000 >&2; echo "
+                                    "last >&2; exit 4"),
+                      NULL));
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "exit code 4; run it by hand to see why (standard error: first)");
+    CHECK_INT(t, logged("last\n"), ==, 1);
+    CHECK_INT(t, logged("\n"), <=, 16);
+out:
+    end();
+}
+
+static void its_end_may_come_in_the_middle(struct test *t)
+{
+    const char *folder = test_dir(t);
+
+    CHECK_OK(t, begin(DISCOVER_SCRIPT,
+                      scripts_write(folder, "hosts.sh",
+                                    "tail -f /dev/null & echo $! >second; mkfifo gate; echo $$ "
+                                    ">first; cat gate"),
+                      NULL));
+    discover_ask(heard.discoverer);
+    CHECK(t, scripts_wait_line(heard.base, scripts_path(folder, "first")));
+    free_it();
+    CHECK(t, scripts_no_children());
+    CHECK(t, scripts_gone(scripts_path(folder, "first")));
+    CHECK(t, scripts_gone(scripts_path(folder, "second")));
+    CHECK_INT(t, heard.calls, ==, 0);
+out:
+    end();
+}
+
+static void it_may_be_freed_by_whom_it_tells(struct test *t)
+{
+    CHECK_OK(t, begin(DISCOVER_LIST, "a,b", NULL));
+    heard.free_at_once = true;
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "a:3\nb:3\n");
+    end();
+    CHECK_OK(t, begin(DISCOVER_SCRIPT, scripts_write(test_dir(t), "hosts.sh", "exit 1"), NULL));
+    heard.free_at_once = true;
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "exit code 1");
+out:
+    end();
+}
+
+/* Prints what the test puts into "say", and goes on. */
+#define WATCH_FIFO "echo $$ >first; while :; do cat say; done"
+
+static int begin_watch(const char *folder, const char *body)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "[ -p say ] || mkfifo say; echo x >>runs; %s", body);
+    return begin(DISCOVER_WATCH, scripts_write(folder, "watch.sh", text), NULL);
+}
+
+static void a_watch_tells_block_after_block(struct test *t)
+{
+    const char *folder = test_dir(t);
+    const char *fifo;
+
+    CHECK_OK(t, begin_watch(folder, WATCH_FIFO));
+    discover_ask(heard.discoverer);
+    CHECK(t, scripts_wait_line(heard.base, scripts_path(folder, "first")));
+    fifo = scripts_path(folder, "say");
+    scripts_say(fifo, "a:2\nb:1\n\n");
+    CHECK(t, next());
+    CHECK_TEXT(t, heard.hosts, "a:2\nb:1\n");
+    scripts_say(fifo, "\n \n# none\n\r\n");
+    CHECK(t, next());
+    CHECK_TEXT(t, heard.hosts, "");
+    scripts_say(fifo, "old\n\nc");
+    CHECK(t, next());
+    CHECK_TEXT(t, heard.hosts, "old:3\n");
+    scripts_say(fifo, "\nd:1\n\n");
+    CHECK(t, next());
+    CHECK_TEXT(t, heard.hosts, "c:3\nd:1\n");
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "c:3\nd:1\n");
+    CHECK_INT(t, heard.failures, ==, 0);
+    free_it();
+    CHECK(t, scripts_no_children());
+    CHECK(t, scripts_gone(scripts_path(folder, "first")));
+out:
+    end();
+}
+
+static void a_block_that_is_none_is_a_failure_and_the_watch_goes_on(struct test *t)
+{
+    const char *folder = test_dir(t);
+    const char *fifo;
+
+    CHECK_OK(t, begin_watch(folder, WATCH_FIFO));
+    discover_ask(heard.discoverer);
+    CHECK(t, scripts_wait_line(heard.base, scripts_path(folder, "first")));
+    fifo = scripts_path(folder, "say");
+    scripts_say(fifo, "<html>\n\n");
+    CHECK(t, next());
+    CHECK_HAS(t, heard.why, "watch.sh: line 1: \"<html>\"");
+    CHECK(t, ask());
+    CHECK_INT(t, heard.failures, ==, 2);
+    scripts_say(fifo, "a\n\n");
+    CHECK(t, next());
+    CHECK_TEXT(t, heard.hosts, "a:3\n");
+    CHECK_TEXT(t, scripts_read(scripts_path(folder, "runs")), "x\n");
+out:
+    end();
+}
+
+static void a_watch_that_ends_is_started_again(struct test *t)
+{
+    const char *folder = test_dir(t);
+
+    CHECK_OK(t, begin_watch(folder, "wc -l <runs | tr -d ' ' | tr 12 ab; echo hm >&2"));
+    CHECK(t, ask());
+    CHECK_TEXT(t, heard.hosts, "a:3\n");
+    CHECK(t, next());
+    CHECK_TEXT(t, heard.hosts, "b:3\n");
+    CHECK_INT(t, heard.failures, ==, 0);
+    CHECK_HAS(t, heard.log, "watch.sh: ended; it is started again in 1s\n");
+    CHECK_HAS(t, heard.log, "watch.sh: ended; it is started again in 2s\n");
+    CHECK_INT(t, logged("on standard error: hm\n"), ==, 1);
+out:
+    end();
+}
+
+static void a_watch_that_fails_says_so_and_tries_again(struct test *t)
+{
+    const char *folder = test_dir(t);
+
+    CHECK_OK(t, begin_watch(folder, "echo a; echo why >&2; [ -e good ] || exit 3; echo; cat say"));
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why,
+              "watch.sh: exit code 3; it is started again in 1s (standard error: why)");
+    CHECK(t, ask());
+    CHECK_INT(t, heard.failures, ==, 2);
+    scripts_put(scripts_path(folder, "good"), "", 0600);
+    CHECK(t, next());
+    CHECK_TEXT(t, heard.hosts, "a:3\n");
+out:
+    end();
+}
+
+static void a_watch_that_never_ends_a_block_is_stopped(struct test *t)
+{
+    const char *folder = test_dir(t);
+
+    CHECK_OK(t, begin_watch(folder, "echo $$ >first; yes a"));
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why,
+              "watch.sh: printed more than 1048576 bytes, and killed; it is started "
+              "again in 1s; end each block with a blank line");
+    CHECK(t, scripts_no_children());
+    CHECK(t, scripts_gone(scripts_path(folder, "first")));
+out:
+    end();
+}
+
+static void a_watch_that_is_silent_keeps_nobody_waiting(struct test *t)
+{
+    static const struct discover_ops ops = { on_hosts, on_failed };
+    const char *folder = test_dir(t);
+    struct discover_config config = { .kind = DISCOVER_WATCH,
+                                      .slots_per_host = 1,
+                                      .limit_us = 300 * TIME_MS };
+
+    CHECK_OK(t, begin(DISCOVER_LIST, "a", NULL));
+    free_it();
+    config.source =
+        scripts_write(folder, "watch.sh", "mkfifo say; echo $$ >first; cat say; cat say");
+    CHECK_OK(t, discover_create(heard.base, &config, &ops, NULL, &heard.discoverer, NULL));
+    CHECK(t, ask());
+    CHECK_HAS(t, heard.why, "watch.sh: no hosts within 300ms; end each block with a blank line");
+    CHECK(t, scripts_wait_line(heard.base, scripts_path(folder, "first")));
+    scripts_say(scripts_path(folder, "say"), "a\n\n");
+    CHECK(t, next());
+    CHECK_TEXT(t, heard.hosts, "a:1\n");
+out:
+    end();
+}
+
+static void a_watch_that_closes_its_output_is_ended(struct test *t)
+{
+    static const struct discover_ops ops = { on_hosts, on_failed };
+    const char *folder = test_dir(t);
+    struct discover_config config = { .kind = DISCOVER_WATCH,
+                                      .slots_per_host = 1,
+                                      .limit_us = 300 * TIME_MS };
+
+    CHECK_OK(t, begin(DISCOVER_LIST, "a", NULL));
+    free_it();
+    config.source = scripts_write(
+        folder, "watch.sh", "mkfifo say; echo $$ >first; echo a; echo; exec >&-; cat say >&2");
+    CHECK_OK(t, discover_create(heard.base, &config, &ops, NULL, &heard.discoverer, NULL));
+    CHECK(t, ask());
+    if (!heard.failures) /* or the first block came too late, on a machine that is busy */
+        CHECK(t, next());
+    while (!strstr(heard.why, "the end of its output"))
+        CHECK(t, next());
+    CHECK_HAS(t, heard.why,
+              "watch.sh: still there 300ms after the end of its output, and killed; "
+              "it is started again in 1s");
+    CHECK(t, scripts_gone(scripts_path(folder, "first")));
+out:
+    end();
+}
+
+TESTS(CASE(a_list_answers_from_the_loop), CASE(a_list_that_is_none_is_refused),
+      CASE(a_file_is_read_anew), CASE(a_file_that_went_bad_says_what_is_wrong),
+      CASE(a_file_that_cannot_be_one_is_refused), CASE(a_script_is_run_each_time),
+      CASE(one_run_serves_all_who_ask), CASE(a_script_that_is_none_is_refused),
+      CASE(a_bare_name_is_a_file_of_the_folder),
+      CASE_FLAGS(a_script_that_fails_says_why, TEST_NO_TORTURE),
+      CASE(a_script_that_went_away_is_a_failure),
+      CASE_FLAGS(as_much_as_the_limit_is_fine, TEST_NO_TORTURE),
+      CASE_FLAGS(a_script_that_hangs_is_ended_with_all_it_started, TEST_NO_TORTURE),
+      CASE_FLAGS(an_orphan_with_the_pipe_delays_nobody, TEST_NO_TORTURE),
+      CASE_FLAGS(complaints_are_logged_once_per_change, TEST_NO_TORTURE),
+      CASE_FLAGS(a_gigabyte_of_complaints_is_read_and_forgotten, TEST_NO_TORTURE),
+      CASE_FLAGS(its_end_may_come_in_the_middle, TEST_NO_TORTURE),
+      CASE(it_may_be_freed_by_whom_it_tells),
+      CASE_FLAGS(a_watch_tells_block_after_block, TEST_NO_TORTURE),
+      CASE_FLAGS(a_block_that_is_none_is_a_failure_and_the_watch_goes_on, TEST_NO_TORTURE),
+      CASE_FLAGS(a_watch_that_ends_is_started_again, TEST_NO_TORTURE),
+      CASE_FLAGS(a_watch_that_fails_says_so_and_tries_again, TEST_NO_TORTURE),
+      CASE_FLAGS(a_watch_that_never_ends_a_block_is_stopped, TEST_NO_TORTURE),
+      CASE_FLAGS(a_watch_that_is_silent_keeps_nobody_waiting, TEST_NO_TORTURE),
+      CASE_FLAGS(a_watch_that_closes_its_output_is_ended, TEST_NO_TORTURE))

@@ -1,0 +1,258 @@
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "driver/io/events.h"
+#include "os/file.h"
+#include "tests/lib/test.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- what was visited or followed -------------------------------------------------------------
+ */
+
+struct seen {
+    struct events_follower follower;
+    char text[512];
+    size_t count;
+    size_t most;
+    int64_t last_us;
+};
+
+static bool see(void *arg, const struct event_line *line)
+{
+    struct seen *seen = arg;
+    size_t used = strlen(seen->text);
+
+    snprintf(seen->text + used, sizeof(seen->text) - used, "%s|", line->text);
+    seen->last_us = line->wall_us;
+    seen->count++;
+    return !seen->most || seen->count < seen->most;
+}
+
+static void hear(void *arg, const struct event_line *line)
+{
+    struct seen *seen = arg;
+
+    if (!see(seen, line))
+        events_unfollow(&seen->follower);
+}
+
+/* ---- warnings, from the thread too ------------------------------------------------------------
+ */
+
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+static char logged[2048];
+
+static void take_log(void *arg, const char *line, size_t length)
+{
+    size_t used;
+
+    (void)arg;
+    pthread_mutex_lock(&log_mutex);
+    used = strlen(logged);
+    snprintf(logged + used, sizeof(logged) - used, "%.*s", (int)length, line);
+    pthread_mutex_unlock(&log_mutex);
+}
+
+static int64_t no_time(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static void log_begin(void)
+{
+    static const struct log_sink sink = { take_log, no_time, NULL };
+
+    logged[0] = '\0';
+    log_open(&sink);
+}
+
+/* ---- the cases --------------------------------------------------------------------------------
+ */
+
+static void keeps_the_newest(struct test *t)
+{
+    struct events *events = NULL;
+    struct seen seen = { .most = 0 };
+    char text[32];
+
+    CHECK_OK(t, events_create(NULL, &events, NULL));
+    events_each(events, 10, see, &seen);
+    CHECK_INT(t, seen.count, ==, 0);
+    for (int i = 0; i < LIMIT_EVENTS_KEPT + 5; i++) {
+        snprintf(text, sizeof(text), "line %d", i);
+        events_add(events, text);
+    }
+    events_each(events, 3, see, &seen);
+    CHECK_TEXT(t, seen.text, "line 4098|line 4099|line 4100|");
+    CHECK_INT(t, seen.last_us, >, TIME_DAY);
+    seen = (struct seen){ .most = 2 };
+    events_each(events, SIZE_MAX, see, &seen);
+    CHECK_TEXT(t, seen.text, "line 5|line 6|");
+out:
+    events_free(events);
+}
+
+static void followers_come_and_go(struct test *t)
+{
+    struct events *events = NULL;
+    struct seen all = {
+        .follower = {.line = hear, .arg = &all}
+    };
+    struct seen one = {
+        .follower = {.line = hear, .arg = &one},
+          .most = 1
+    };
+
+    CHECK_OK(t, events_create(NULL, &events, NULL));
+    events_add(events, "before");
+    events_follow(events, &one.follower);
+    events_follow(events, &all.follower);
+    events_add(events, "a");
+    events_add(events, "b");
+    events_unfollow(&all.follower);
+    events_unfollow(&all.follower);
+    events_add(events, "c");
+    CHECK_TEXT(t, all.text, "a|b|");
+    CHECK_TEXT(t, one.text, "a|");
+    events_follow(events, &all.follower);
+    events_free(events); /* the follower is off the list now */
+    events = NULL;
+    events_unfollow(&all.follower);
+out:
+    events_free(events);
+}
+
+static int read_log(const char *folder, const char *name, struct buf *out)
+{
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    buf_clear(out);
+    return file_read(path, out, NULL);
+}
+
+static void appends_to_a_file(struct test *t)
+{
+    const char *folder = test_dir(t);
+    struct events *events = NULL;
+    struct stat status;
+    struct buf out;
+    char path[512];
+
+    buf_init(&out, 1 << 20);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(t, events_create(folder, &events, NULL));
+        events_add(events, i ? "third" : "first");
+        events_add(events, i ? "fourth" : "second");
+        events_free(events);
+        events = NULL;
+    }
+    CHECK_OK(t, read_log(folder, "events.log", &out));
+    CHECK_HAS(t, buf_text(&out), "Z first\n");
+    CHECK_HAS(t, buf_text(&out), "Z second\n2");
+    CHECK_HAS(t, buf_text(&out), "Z third\n2");
+    CHECK_HAS(t, buf_text(&out), "Z fourth\n");
+    snprintf(path, sizeof(path), "%s/events.log", folder);
+    CHECK_OK(t, stat(path, &status));
+    CHECK_INT(t, status.st_mode & 0777, ==, 0600);
+out:
+    events_free(events);
+    buf_release(&out);
+}
+
+static void a_long_file_is_put_aside(struct test *t)
+{
+    const char *folder = test_dir(t);
+    struct events *events = NULL;
+    struct stat status;
+    struct buf out;
+    char path[512];
+    int fd = -1;
+
+    buf_init(&out, 1 << 20);
+    snprintf(path, sizeof(path), "%s/events.log", folder);
+    fd = open(path, O_WRONLY | O_CREAT, 0600);
+    CHECK(t, fd >= 0 && !ftruncate(fd, LIMIT_EVENTS_LOG_BYTES));
+    CHECK_OK(t, events_create(folder, &events, NULL));
+    events_add(events, "first of the new one");
+    events_free(events);
+    events = NULL;
+    CHECK_OK(t, read_log(folder, "events.log", &out));
+    CHECK_HAS(t, buf_text(&out), "Z first of the new one\n");
+    snprintf(path, sizeof(path), "%s/events.log.1", folder);
+    CHECK_OK(t, stat(path, &status));
+    CHECK_INT(t, status.st_size, ==, LIMIT_EVENTS_LOG_BYTES);
+out:
+    if (fd >= 0)
+        close(fd);
+    events_free(events);
+    buf_release(&out);
+}
+
+/* A folder that is not there is a file that cannot be written, until it is. */
+static void a_disk_that_fails_is_warned_of_once(struct test *t)
+{
+    struct events *events = NULL;
+    struct seen seen = { .most = 0 };
+    char folder[512];
+    struct buf out;
+
+    buf_init(&out, 1 << 20);
+    log_begin();
+    snprintf(folder, sizeof(folder), "%s/later", test_dir(t));
+    CHECK_OK(t, events_create(folder, &events, NULL));
+    for (int i = 0; i < 3; i++)
+        events_add(events, "lost");
+    events_each(events, 9, see, &seen);
+    CHECK_TEXT(t, seen.text, "lost|lost|lost|");
+    events_free(events);
+    events = NULL;
+    CHECK_HAS(t, logged, "later/events.log: cannot open: No such file or directory; events are");
+    CHECK(t, !strstr(strstr(logged, "cannot open") + 1, "cannot open"));
+out:
+    log_open(NULL);
+    events_free(events);
+    buf_release(&out);
+}
+
+static void says_how_many_lines_are_missing(struct test *t)
+{
+    struct events *events = NULL;
+    char folder[512];
+    struct buf out;
+    bool warned = false;
+
+    buf_init(&out, 1 << 20);
+    log_begin();
+    snprintf(folder, sizeof(folder), "%s/later", test_dir(t));
+    CHECK_OK(t, events_create(folder, &events, NULL));
+    events_add(events, "lost");
+    while (!warned) {
+        pthread_mutex_lock(&log_mutex);
+        warned = strstr(logged, "cannot open") != NULL;
+        pthread_mutex_unlock(&log_mutex);
+    }
+    CHECK_OK(t, mkdir(folder, 0700));
+    events_add(events, "kept");
+    events_free(events);
+    events = NULL;
+    CHECK_OK(t, read_log(folder, "events.log", &out));
+    CHECK_HAS(t, buf_text(&out), " (1 lines are missing here)\n");
+    CHECK_HAS(t, buf_text(&out), "Z kept\n");
+    CHECK_HAS(t, logged, "it can be written again, without 1 lines");
+out:
+    log_open(NULL);
+    events_free(events);
+    buf_release(&out);
+}
+
+TESTS(CASE(keeps_the_newest), CASE(followers_come_and_go), CASE(appends_to_a_file),
+      CASE_FLAGS(a_long_file_is_put_aside, TEST_NO_TORTURE),
+      CASE(a_disk_that_fails_is_warned_of_once), CASE(says_how_many_lines_are_missing))

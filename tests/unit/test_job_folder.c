@@ -1,0 +1,158 @@
+#include "driver/job_folder.h"
+
+#include "base/mem.h"
+#include "tests/lib/files.h"
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char state_dir[300];
+
+static struct job_folder_wish wish_for(struct test *t)
+{
+    snprintf(state_dir, sizeof(state_dir), "%s/state/of/job", test_dir(t));
+    return (struct job_folder_wish){ .state_dir = state_dir };
+}
+
+static void nothing(struct job_folder *folder)
+{
+    *folder = (struct job_folder){ .lock_fd = -1 };
+}
+
+static int end_job(struct job_folder *folder)
+{
+    const struct job_write ended = { .ended = true, .code = 0, .text = "finished" };
+
+    return job_file_write(folder->file, &ended, 1, NULL);
+}
+
+static void a_job_begins_and_is_taken_over(struct test *t)
+{
+    struct job_folder_wish wish = wish_for(t);
+    struct job_folder first, second;
+    struct stat stat_of;
+
+    nothing(&first);
+    nothing(&second);
+    wish.job = "nightly";
+    CHECK_OK(t, job_folder_open(&wish, &first, NULL));
+    CHECK(t, !first.resumed);
+    CHECK_TEXT(t, first.facts.job, "nightly");
+    CHECK(t, first.facts.port);
+    CHECK(t, stat(first.path, &stat_of) == 0 && (stat_of.st_mode & 0777) == 0700);
+    memcpy(second.facts.key, first.facts.key, JOB_KEY_BYTES);
+    job_folder_release(&first);
+    wish.job = NULL;
+    CHECK_OK(t, job_folder_open(&wish, &first, NULL));
+    CHECK(t, first.resumed);
+    CHECK_TEXT(t, first.facts.job, "nightly");
+    CHECK(t, !memcmp(second.facts.key, first.facts.key, JOB_KEY_BYTES));
+out:
+    job_folder_release(&first);
+}
+
+static void what_has_ended_is_put_aside(struct test *t)
+{
+    struct job_folder_wish wish = wish_for(t);
+    struct job_folder folder;
+    struct hvd_err err;
+    char aside[400];
+    uint8_t key[JOB_KEY_BYTES];
+
+    nothing(&folder);
+    wish.job = "one";
+    CHECK_OK(t, job_folder_open(&wish, &folder, NULL));
+    CHECK_OK(t, end_job(&folder));
+    memcpy(key, folder.facts.key, sizeof(key));
+    job_folder_release(&folder);
+    wish.resume = "one";
+    CHECK_CODE(t, job_folder_open(&wish, &folder, &err), HVD_E_STATE);
+    CHECK_HAS(t, err.text, "job one has ended: finished");
+    wish.resume = NULL;
+    wish.job = "two";
+    CHECK_OK(t, job_folder_open(&wish, &folder, NULL));
+    CHECK(t, !folder.resumed);
+    CHECK_TEXT(t, folder.facts.job, "two");
+    CHECK(t, memcmp(key, folder.facts.key, sizeof(key)));
+    snprintf(aside, sizeof(aside), "%s/one.db", folder.path);
+    CHECK(t, files_exist(aside));
+out:
+    job_folder_release(&folder);
+}
+
+static void a_living_driver_keeps_others_out(struct test *t)
+{
+    struct job_folder_wish wish = wish_for(t);
+    struct job_folder first, second;
+    struct hvd_err err = { .code = 0 };
+
+    nothing(&first);
+    nothing(&second);
+    CHECK_OK(t, job_folder_open(&wish, &first, NULL));
+    CHECK_CODE(t, job_folder_open(&wish, &second, &err), HVD_E_BUSY);
+    CHECK_HAS(t, err.text, "the driver of this job lives");
+    CHECK_OK(t, job_file_check(first.file, NULL));
+    wish.takeover = true;
+    CHECK_OK(t, job_folder_open(&wish, &second, NULL));
+    CHECK(t, second.resumed);
+    CHECK_CODE(t, job_file_check(first.file, NULL), HVD_E_LOST);
+out:
+    job_folder_release(&first);
+    job_folder_release(&second);
+}
+
+static void what_cannot_be_resumed(struct test *t)
+{
+    struct job_folder_wish wish = wish_for(t);
+    struct job_folder folder;
+    struct hvd_err err = { .code = 0 };
+
+    nothing(&folder);
+    wish.resume = "nightly";
+    CHECK_CODE(t, job_folder_open(&wish, &folder, &err), HVD_E_NOTFOUND);
+    CHECK_HAS(t, err.text, "no job to resume there");
+    CHECK(t, !files_exist(state_dir));
+    wish.resume = NULL;
+    wish.job = "one";
+    CHECK_OK(t, job_folder_open(&wish, &folder, NULL));
+    job_folder_release(&folder);
+    wish.job = "two";
+    CHECK_CODE(t, job_folder_open(&wish, &folder, &err), HVD_E_EXISTS);
+    CHECK_HAS(t, err.text, "the job there is one, not two");
+    wish.job = "../two";
+    CHECK_CODE(t, job_folder_open(&wish, &folder, &err), HVD_E_INVAL);
+out:
+    job_folder_release(&folder);
+}
+
+static void the_users_state_directory(struct test *t)
+{
+    char *path = NULL;
+
+    setenv("XDG_STATE_HOME", "/s", 1);
+    CHECK_OK(t, job_folder_path(NULL, "j", &path, NULL));
+    CHECK_TEXT(t, path, "/s/hvd-elastic/j");
+    mem_free(path);
+    path = NULL;
+    unsetenv("XDG_STATE_HOME");
+    setenv("HOME", "/home/me", 1);
+    CHECK_OK(t, job_folder_path(NULL, "j", &path, NULL));
+    CHECK_TEXT(t, path, "/home/me/.local/state/hvd-elastic/j");
+    mem_free(path);
+    path = NULL;
+    unsetenv("HOME");
+    CHECK_CODE(t, job_folder_path(NULL, "j", &path, NULL), HVD_E_NOTFOUND);
+    CHECK_OK(t, job_folder_path("/x/y", NULL, &path, NULL));
+    CHECK_TEXT(t, path, "/x/y");
+out:
+    mem_free(path);
+}
+
+TESTS(CASE_FLAGS(a_job_begins_and_is_taken_over, TEST_NO_TORTURE),
+      CASE_FLAGS(what_has_ended_is_put_aside, TEST_NO_TORTURE),
+      CASE_FLAGS(a_living_driver_keeps_others_out, TEST_NO_TORTURE),
+      CASE_FLAGS(what_cannot_be_resumed, TEST_NO_TORTURE), CASE(the_users_state_directory))

@@ -1,0 +1,267 @@
+#include "base/time.h"
+#include "driver/io/json.h"
+#include "driver/io/tables.h"
+#include "tests/lib/test.h"
+
+#include <string.h>
+
+#define NOBODY UINT32_MAX
+
+static const struct view_worker on_a[] = {
+    {.incarnation = 1,
+     .slot = 0,
+     .rank = 0,
+     .state = WORKER_MEMBER,
+     .entered = true,
+     .since_us = TIME_S},
+    { .incarnation = 2,
+     .slot = 1,
+     .rank = 1,
+     .state = WORKER_MEMBER,
+     .entered = true,
+     .since_us = TIME_S},
+};
+static const struct view_worker on_b[] = {
+    {.incarnation = 12,
+     .slot = 0,
+     .rank = NOBODY,
+     .state = WORKER_BOOTING,
+     .since_us = 99 * TIME_S},
+};
+static const struct view_host hosts[] = {
+    {.name = "node-a",
+     .slots = 2,
+     .listed = true,
+     .agent = AGENT_THERE,
+     .why = "",
+     .workers = on_a,
+     .worker_count = 2 },
+    { .name = "::1",
+     .slots = 2,
+     .listed = true,
+     .draining = true,
+     .agent = AGENT_THERE,
+     .why = "slot 1: \"x\"\\\x01\xff\xc3\xa9",
+     .workers = on_b,
+     .worker_count = 1 },
+    { .name = "c", .slots = 1, .listed = true,                     .agent = AGENT_NONE,    .why = "it is not needed"},
+};
+static const struct view_held held[] = {
+    {.host = "::1", .slot = 1,      .failures = 2, .left_us = 19 * TIME_S, .reason = "exit code 1"},
+    { .host = "c",  .slot = NOBODY, .failures = 1, .left_us = TIME_NEVER,  .reason = "no agent"   },
+    { .host = "d",  .slot = 0,      .failures = 1, .left_us = 0,           .reason = "signal 9"   },
+};
+static const uint64_t members[] = { 1, 2 };
+static const struct table_facts facts = {
+    .job = "j1",
+    .state_dir = "/s/j1",
+    .pid = 77,
+    .np = 2,
+    .min_np = 1,
+    .max_np = 8,
+    .now_us = 100 * TIME_S,
+    .started_us = 500 * TIME_MS,
+};
+
+static struct core_view a_view(void)
+{
+    return (struct core_view){
+        .job = JOB_PREPARING,
+        .term = 2,
+        .round = 3,
+        .next = 4,
+        .commit = UINT64_C(2) << 32 | 7,
+        .floor = UINT64_C(2) << 32,
+        .members = members,
+        .member_count = 2,
+        .resets = 2,
+        .enough = true,
+        .short_since_us = TIME_NEVER,
+        .hosts = hosts,
+        .host_count = ARRAY_SIZE(hosts),
+        .held = held,
+        .held_count = ARRAY_SIZE(held),
+        .waiting_for = "connections of round 4",
+    };
+}
+
+static void status_for_people(struct test *t)
+{
+    struct core_view view = a_view();
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    CHECK_OK(t, table_status(&view, &facts, false, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "job        j1: preparing\n"
+               "waits for  connections of round 4\n"
+               "round      3, size 2, from commit 2.7; 2 resets\n"
+               "next       round 4\n"
+               "wanted     2 to begin, at least 1, at most 8\n"
+               "workers    1 booting, 2 member\n"
+               "hosts      3 listed, 2 used, 1 drained, 2 agents\n"
+               "driver     pid 77, term 2, for 1m39s\n"
+               "state      /s/j1\n");
+    buf_clear(&out);
+    view = (struct core_view){ .waiting_for = "", .short_since_us = 90 * TIME_S };
+    CHECK_OK(t, table_status(&view, &facts, false, &out));
+    CHECK_HAS(t, buf_text(&out), "job        j1: new\nshort      of workers for 10s\n");
+    CHECK_HAS(t, buf_text(&out), "round      none yet\n");
+    CHECK_HAS(t, buf_text(&out), "workers    none\n");
+out:
+    buf_release(&out);
+}
+
+static void status_for_programs(struct test *t)
+{
+    struct core_view view = a_view();
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    CHECK_OK(t, table_status(&view, &facts, true, &out));
+    CHECK_TEXT(
+        t, buf_text(&out),
+        "{\"job\":\"j1\",\"state\":\"preparing\",\"waiting_for\":\"connections of round 4\","
+        "\"round\":3,\"next\":4,\"size\":2,\"commit\":\"2.7\",\"floor\":\"2.0\",\"resets\":2,"
+        "\"enough\":true,\"short_for_s\":null,\"np\":2,\"min_np\":1,\"max_np\":8,"
+        "\"workers\":{\"launching\":0,\"booting\":1,\"ready\":0,\"member\":2,\"revoked\":0,"
+        "\"recovered\":0,\"leaving\":0,\"finished\":0,\"doomed\":0,\"ended\":0},"
+        "\"hosts\":{\"listed\":3,\"used\":2,\"draining\":1,\"agents\":2},"
+        "\"driver\":{\"pid\":77,\"term\":2,\"for_s\":99.500,\"state_dir\":\"/s/j1\"}}\n");
+out:
+    buf_release(&out);
+}
+
+static void hosts_for_people(struct test *t)
+{
+    struct core_view view = a_view();
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    CHECK_OK(t, table_hosts(&view, &facts, false, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "HOST    SLOTS  USED  AGENT  WHY NOT MORE\n"
+               "node-a  2      2     there  \n"
+               "::1     2      1     there  slot 1: \"x\"\\\x01\xff\xc3\xa9\n"
+               "c       1      0     none   it is not needed\n"
+               "\n"
+               "WORKER    NUMBER  RANK  STATE    FOR\n"
+               "node-a:0  1       0     member   1m39s\n"
+               "node-a:1  2       1     member   1m39s\n"
+               "[::1]:0   12      -     booting  1s\n");
+out:
+    buf_release(&out);
+}
+
+static void hosts_for_programs(struct test *t)
+{
+    struct core_view view = a_view();
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    CHECK_OK(t, table_hosts(&view, &facts, true, &out));
+    CHECK_TEXT(
+        t, buf_text(&out),
+        "{\"job\":\"j1\",\"hosts\":["
+        "{\"name\":\"node-a\",\"slots\":2,\"used\":2,\"listed\":true,\"draining\":false,"
+        "\"agent\":\"there\",\"why\":\"\",\"workers\":["
+        "{\"slot\":0,\"incarnation\":1,\"rank\":0,\"state\":\"member\",\"trains\":true,"
+        "\"for_s\":99.000},"
+        "{\"slot\":1,\"incarnation\":2,\"rank\":1,\"state\":\"member\",\"trains\":true,"
+        "\"for_s\":99.000}]},"
+        "{\"name\":\"::1\",\"slots\":2,\"used\":1,\"listed\":true,\"draining\":true,"
+        "\"agent\":\"there\",\"why\":\"slot 1: \\\"x\\\"\\\\\\u0001\\ufffd\xc3\xa9\",\"workers\":["
+        "{\"slot\":0,\"incarnation\":12,\"rank\":null,\"state\":\"booting\",\"trains\":false,"
+        "\"for_s\":1.000}]},"
+        "{\"name\":\"c\",\"slots\":1,\"used\":0,\"listed\":true,\"draining\":false,"
+        "\"agent\":\"none\",\"why\":\"it is not needed\",\"workers\":[]}]}\n");
+out:
+    buf_release(&out);
+}
+
+static void the_blacklist(struct test *t)
+{
+    struct core_view view = a_view();
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    CHECK_OK(t, table_blacklist(&view, &facts, false, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "HOST[:SLOT]  FAILURES  USABLE IN  LAST FAILURE\n"
+               "[::1]:1      2         19s        exit code 1\n"
+               "c            1         cleared    no agent\n"
+               "d:0          1         now        signal 9\n");
+    buf_clear(&out);
+    CHECK_OK(t, table_blacklist(&view, &facts, true, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "{\"job\":\"j1\",\"blacklist\":["
+               "{\"host\":\"::1\",\"slot\":1,\"failures\":2,\"usable\":false,\"left_s\":19.000,"
+               "\"reason\":\"exit code 1\"},"
+               "{\"host\":\"c\",\"slot\":null,\"failures\":1,\"usable\":false,\"left_s\":null,"
+               "\"reason\":\"no agent\"},"
+               "{\"host\":\"d\",\"slot\":0,\"failures\":1,\"usable\":true,\"left_s\":0.000,"
+               "\"reason\":\"signal 9\"}]}\n");
+    buf_clear(&out);
+    view.held_count = 0;
+    CHECK_OK(t, table_blacklist(&view, &facts, false, &out));
+    CHECK_TEXT(t, buf_text(&out), "nothing is held against any host\n");
+out:
+    buf_release(&out);
+}
+
+static void an_event(struct test *t)
+{
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    CHECK_OK(t, table_event(1500 * TIME_MS, "round 2", false, &out));
+    CHECK_OK(t, table_event(1500 * TIME_MS, "a \"b\"", true, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "1970-01-01T00:00:01.500Z round 2\n"
+               "{\"time\":\"1970-01-01T00:00:01.500Z\",\"text\":\"a \\\"b\\\"\"}\n");
+out:
+    buf_release(&out);
+}
+
+static void what_is_too_long_leaves_nothing(struct test *t)
+{
+    typedef int table_fn(const struct core_view *, const struct table_facts *, bool, struct buf *);
+    table_fn *const all[] = { table_status, table_hosts, table_blacklist };
+    struct core_view view = a_view();
+    struct buf out;
+
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+        for (size_t max = 0; max < 150; max += 7) {
+            buf_init(&out, max);
+            CHECK_CODE(t, all[i](&view, &facts, true, &out), HVD_E_LIMIT);
+            CHECK_INT(t, out.length, ==, 0);
+            CHECK_CODE(t, all[i](&view, &facts, false, &out), HVD_E_LIMIT);
+            CHECK_INT(t, out.length, ==, 0);
+            buf_release(&out);
+        }
+    }
+out:
+    buf_release(&out);
+}
+
+static void json_escapes(struct test *t)
+{
+    struct buf out;
+    struct json json = { .out = &out };
+
+    buf_init(&out, 1 << 16);
+    json_open(&json, NULL, '[');
+    json_text(&json, NULL, "\t\n\x7f \xe2\x82\xac \xf0\x9f\x98\x80 \xe2\x82 \xed\xa0\x80");
+    json_seconds(&json, NULL, -5);
+    json_close(&json, ']');
+    CHECK_OK(t, json.rc);
+    CHECK_TEXT(t, buf_text(&out),
+               "[\"\\u0009\\u000a\\u007f \xe2\x82\xac \xf0\x9f\x98\x80 \\ufffd\\ufffd "
+               "\\ufffd\\ufffd\\ufffd\",0.000]");
+out:
+    buf_release(&out);
+}
+
+TESTS(CASE(status_for_people), CASE(status_for_programs), CASE(hosts_for_people),
+      CASE(hosts_for_programs), CASE(the_blacklist), CASE(an_event),
+      CASE(what_is_too_long_leaves_nothing), CASE(json_escapes))
