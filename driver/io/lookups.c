@@ -25,7 +25,7 @@ struct lookups {
 static void take_addresses(struct lookup *lookup, const struct addrinfo *info)
 {
     for (; info && lookup->count < LIMIT_ADDRESSES; info = info->ai_next)
-        if (address_take(&lookup->addresses[lookup->count], info->ai_addr, info->ai_addrlen))
+        if (route_take(&lookup->addresses[lookup->count], info->ai_addr, info->ai_addrlen))
             lookup->count++;
 }
 

@@ -17,7 +17,7 @@ struct lookup {
     char host[LIMIT_HOST_NAME_BYTES + 1];
     int code;   /* of getaddrinfo: 0, EAI_... */
     int number; /* errno for EAI_SYSTEM */
-    struct address addresses[LIMIT_ADDRESSES];
+    struct route_address addresses[LIMIT_ADDRESSES];
     size_t count;
 };
 

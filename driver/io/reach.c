@@ -76,11 +76,11 @@ static bool answer_at_once(struct lookup *lookup)
 {
     if (!strcmp(lookup->host, "localhost")) {
         lookup->count = 2;
-        return address_parse(&lookup->addresses[0], "127.0.0.1") &&
-               address_parse(&lookup->addresses[1], "::1");
+        return route_parse(&lookup->addresses[0], "127.0.0.1") &&
+               route_parse(&lookup->addresses[1], "::1");
     }
     lookup->count = 1;
-    return address_parse(&lookup->addresses[0], lookup->host);
+    return route_parse(&lookup->addresses[0], lookup->host);
 }
 
 int reach_ask(struct reach *reach, const char *host)

@@ -11,9 +11,9 @@
 
 #define NO_PORT 9 /* nothing is sent there */
 
-bool address_take(struct address *address, const struct sockaddr *from, socklen_t length)
+bool route_take(struct route_address *address, const struct sockaddr *from, socklen_t length)
 {
-    struct address taken = { .of.four.sin_family = AF_UNSPEC };
+    struct route_address taken = { .of.four.sin_family = AF_UNSPEC };
 
     if (!from || length > sizeof(taken.of))
         return false;
@@ -22,7 +22,7 @@ bool address_take(struct address *address, const struct sockaddr *from, socklen_
         struct in_addr four;
 
         memcpy(&four, &taken.of.six.sin6_addr.s6_addr[12], sizeof(four));
-        taken = (struct address){
+        taken = (struct route_address){
             .of.four = {.sin_family = AF_INET, .sin_addr = four}
         };
     }
@@ -32,12 +32,12 @@ bool address_take(struct address *address, const struct sockaddr *from, socklen_
     return true;
 }
 
-bool address_parse(struct address *address, const char *text)
+bool route_parse(struct route_address *address, const char *text)
 {
     const struct addrinfo hints = { .ai_family = AF_INET6,
                                     .ai_socktype = SOCK_DGRAM,
                                     .ai_flags = AI_NUMERICHOST };
-    struct address four = { .of.four = { .sin_family = AF_INET } };
+    struct route_address four = { .of.four = { .sin_family = AF_INET } };
     struct addrinfo *info = NULL;
     bool taken;
 
@@ -47,31 +47,31 @@ bool address_parse(struct address *address, const char *text)
     }
     if (!strchr(text, ':') || getaddrinfo(text, NULL, &hints, &info))
         return false;
-    taken = address_take(address, info->ai_addr, info->ai_addrlen);
+    taken = route_take(address, info->ai_addr, info->ai_addrlen);
     freeaddrinfo(info);
     return taken;
 }
 
-static socklen_t length_of(const struct address *address)
+static socklen_t length_of(const struct route_address *address)
 {
     return address->of.any.sa_family == AF_INET ? sizeof(address->of.four)
                                                 : sizeof(address->of.six);
 }
 
-static bool is_loopback(const struct address *address)
+static bool is_loopback(const struct route_address *address)
 {
     if (address->of.any.sa_family == AF_INET)
         return ntohl(address->of.four.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
     return IN6_IS_ADDR_LOOPBACK(&address->of.six.sin6_addr);
 }
 
-static bool is_link_local(const struct address *address)
+static bool is_link_local(const struct route_address *address)
 {
     return address->of.any.sa_family == AF_INET6 &&
            IN6_IS_ADDR_LINKLOCAL(&address->of.six.sin6_addr);
 }
 
-static bool is_same(const struct address *a, const struct address *b)
+static bool is_same(const struct route_address *a, const struct route_address *b)
 {
     if (a->of.any.sa_family != b->of.any.sa_family)
         return false;
@@ -81,35 +81,35 @@ static bool is_same(const struct address *a, const struct address *b)
            (!is_link_local(a) || a->of.six.sin6_scope_id == b->of.six.sin6_scope_id);
 }
 
-static int show(const struct address *address, char text[REACH_ADDRESS_MAX])
+static int show(const struct route_address *address, char text[REACH_ADDRESS_MAX])
 {
     return getnameinfo(&address->of.any, length_of(address), text, REACH_ADDRESS_MAX, NULL, 0,
                        NI_NUMERICHOST);
 }
 
 /* One of ours. Not by trying to bind it: where ip_nonlocal_bind is set that works for any. */
-static bool is_ours(const struct address *address, const struct ifaddrs *all)
+static bool is_ours(const struct route_address *address, const struct ifaddrs *all)
 {
-    struct address ours;
+    struct route_address ours;
 
     if (is_loopback(address))
         return true;
     for (; all; all = all->ifa_next)
         if (all->ifa_addr &&
-            address_take(&ours, all->ifa_addr,
-                         all->ifa_addr->sa_family == AF_INET ? sizeof(ours.of.four)
-                                                             : sizeof(ours.of.six)) &&
+            route_take(&ours, all->ifa_addr,
+                       all->ifa_addr->sa_family == AF_INET ? sizeof(ours.of.four)
+                                                           : sizeof(ours.of.six)) &&
             is_same(address, &ours))
             return true;
     return false;
 }
 
 /* The kernel's choice: a datagram socket is connected without a word to the other side. */
-static int ask_kernel(const struct address *to, struct address *ret_source)
+static int ask_kernel(const struct route_address *to, struct route_address *ret_source)
 {
     int fd = socket(to->of.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct address target = *to;
-    struct address source = { .of.four.sin_family = AF_UNSPEC };
+    struct route_address target = *to;
+    struct route_address source = { .of.four.sin_family = AF_UNSPEC };
     socklen_t length = sizeof(source.of);
     int number = 0;
 
@@ -129,16 +129,16 @@ static int ask_kernel(const struct address *to, struct address *ret_source)
 
 /* An address of the interface that a host of the address `to` can dial. Of IPv6 one that is good
  * beyond the link, unless `to` is itself of that link. */
-static int ask_interface(const struct address *to, const char *interface, const struct ifaddrs *all,
-                         struct address *ret_source)
+static int ask_interface(const struct route_address *to, const char *interface,
+                         const struct ifaddrs *all, struct route_address *ret_source)
 {
-    struct address ours;
+    struct route_address ours;
 
     for (; all; all = all->ifa_next) {
         if (!all->ifa_addr || strcmp(all->ifa_name, interface) != 0 ||
             all->ifa_addr->sa_family != to->of.any.sa_family)
             continue;
-        if (address_take(&ours, all->ifa_addr, length_of(to)) &&
+        if (route_take(&ours, all->ifa_addr, length_of(to)) &&
             is_link_local(&ours) == is_link_local(to)) {
             *ret_source = ours;
             return 0;
@@ -147,10 +147,10 @@ static int ask_interface(const struct address *to, const char *interface, const 
     return EADDRNOTAVAIL;
 }
 
-static int find_source(const struct address *to, const char *interface, const struct ifaddrs *all,
-                       char source[REACH_ADDRESS_MAX])
+static int find_source(const struct route_address *to, const char *interface,
+                       const struct ifaddrs *all, char source[REACH_ADDRESS_MAX])
 {
-    struct address from = { .of.four.sin_family = AF_UNSPEC };
+    struct route_address from = { .of.four.sin_family = AF_UNSPEC };
     int number = is_loopback(to) || !interface ? ask_kernel(to, &from)
                                                : ask_interface(to, interface, all, &from);
 
@@ -160,7 +160,7 @@ static int find_source(const struct address *to, const char *interface, const st
 }
 
 /* The first to which there is a way; otherwise why there is none to the last. */
-static int find_of_family(const struct address *addresses, size_t count, sa_family_t family,
+static int find_of_family(const struct route_address *addresses, size_t count, sa_family_t family,
                           const char *interface, const struct ifaddrs *all,
                           struct reach_answer *answer, int *number)
 {
@@ -174,7 +174,7 @@ static int find_of_family(const struct address *addresses, size_t count, sa_fami
     return HVD_E_NOTFOUND;
 }
 
-static int no_way(const char *host, const struct address *address, const char *interface,
+static int no_way(const char *host, const struct route_address *address, const char *interface,
                   int number, struct hvd_err *err)
 {
     char text[REACH_ADDRESS_MAX];
@@ -190,7 +190,7 @@ static int no_way(const char *host, const struct address *address, const char *i
                    strerror(number));
 }
 
-int route_find(const char *host, const struct address *addresses, size_t count,
+int route_find(const char *host, const struct route_address *addresses, size_t count,
                const char *interface, struct reach_answer *ret_answer, struct hvd_err *err)
 {
     struct reach_answer answer = { .local = false };

@@ -11,7 +11,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-struct address {
+struct route_address {
     union {
         struct sockaddr any;
         struct sockaddr_in four;
@@ -21,10 +21,10 @@ struct address {
 
 /* False for what is neither IPv4 nor IPv6. One is taken out of the other where it is hidden there.
  */
-bool address_take(struct address *address, const struct sockaddr *from, socklen_t length);
+bool route_take(struct route_address *address, const struct sockaddr *from, socklen_t length);
 
 /* "10.0.0.7", "fe80::1%eth0"; false for names. Nothing is looked up. */
-bool address_parse(struct address *address, const char *text);
+bool route_parse(struct route_address *address, const char *text);
 
 /* "eth0": 0, or HVD_E_NOTFOUND with those that there are. */
 int route_check_interface(const char *interface, struct hvd_err *err) MUST_CHECK;
@@ -34,7 +34,7 @@ int route_check_interface(const char *interface, struct hvd_err *err) MUST_CHECK
  * the first of IPv6. interface (NULL: any) says whose address the source is, but for a loopback
  * host. 0, or an err that begins with the host: HVD_E_NOTFOUND, HVD_E_IO.
  */
-int route_find(const char *host, const struct address *addresses, size_t count,
+int route_find(const char *host, const struct route_address *addresses, size_t count,
                const char *interface, struct reach_answer *ret_answer,
                struct hvd_err *err) MUST_CHECK;
 
