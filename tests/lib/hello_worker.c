@@ -53,13 +53,12 @@ static void say(int fd, const struct msg *msg)
 }
 
 /* Bytes, and a descriptor that may come beside them. */
-static ssize_t receive(int fd, uint8_t *bytes, size_t size, int *page)
+static ssize_t receive(int fd, struct iovec part, int *page)
 {
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control;
-    struct iovec part = { bytes, size };
     struct msghdr header = { .msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
@@ -98,7 +97,7 @@ static void hear(int fd)
     if (!reader.body_max)
         frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
     while (frame_feed(&reader, &at, &left, &frame, NULL) != 1) {
-        ssize_t got = receive(fd, bytes, sizeof(bytes), &page);
+        ssize_t got = receive(fd, (struct iovec){ bytes, sizeof(bytes) }, &page);
 
         if (got <= 0) {
             printf("hung up on\n");
