@@ -48,30 +48,14 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-int options_check_job(const char *job, struct hvd_err *err)
-{
-    char quoted[TEXT_QUOTE_MAX];
-    size_t length = strlen(job);
-    bool fine = is_letter(job[0]) || is_digit(job[0]);
-
-    for (size_t i = 0; i < length; i++)
-        fine = fine && (is_letter(job[i]) || is_digit(job[i]) || strchr("._-", job[i]));
-    if (fine && length <= JOB_NAME_MAX)
-        return 0;
-    return err_set(err, HVD_E_INVAL,
-                   "%s: not a job's name; write letters, digits and . _ -, at most %d, beginning "
-                   "with a letter or digit",
-                   text_quote(job, length, quoted), JOB_NAME_MAX);
-}
-
 static int check_names(const struct driver_options *options, struct hvd_err *err)
 {
     int rc = 0;
 
     if (options->job)
-        rc = options_check_job(options->job, err);
+        rc = job_name_check(options->job, err);
     if (!rc && options->resume)
-        rc = options_check_job(options->resume, err);
+        rc = job_name_check(options->resume, err);
     if (rc)
         return err_prefix(err, rc, options->job ? "--job" : "--resume");
     if (options->job && options->resume && strcmp(options->job, options->resume) != 0)

@@ -219,6 +219,7 @@ void body_stop(struct body *body, int signal, const char *who)
 static void begin(struct body *body)
 {
     body->open = true;
+    body->end->begun = true;
     alarms_arm(body->alarms, core_deadline(body->core));
     if (body->config->resumed)
         body_hosts_open(body);

@@ -298,7 +298,7 @@ static void says_what_is_wrong(struct test *t)
         { "status a b c d",          "d: too many words",                                2 },
         { "status --jason",          "did you mean --json?",                             2 },
         { "status a --job b",        "a: --job names another, b",                        2 },
-        { "status ../x",             "not a job's name",                                 2 },
+        { "status ../x",             "use only letters, digits",                         2 },
         { "drain a --deadline soon",
          "not a duration; write seconds or a unit: 90, 1.5s, 250ms, 10m, 1h30m\nTry 'hvd-elastic "
           "drain --help'.\n",                                                            2 },
