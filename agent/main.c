@@ -161,6 +161,13 @@ static int make_tls(struct program *program, struct tls **ret_tls, struct hvd_er
     return rc;
 }
 
+/* Not to standard error, where only last words belong. */
+static void on_event_log(int severity, const char *text)
+{
+    (void)severity;
+    log_debug(NET, "libevent: %s", text);
+}
+
 /* In the process that is the agent from here on. */
 static int run_agent(void *arg)
 {
@@ -170,6 +177,7 @@ static int run_agent(void *arg)
     struct event_base *base = make_base();
     int rc = base ? 0 : err_set(&err, HVD_E_NOMEM, "no memory for the loop");
 
+    event_set_log_callback(on_event_log);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     if (program->kept)
@@ -264,32 +272,35 @@ static int start(struct program *program)
     return run_agent(program);
 }
 
+static int run(struct opt_set *set, struct program *program, int argc, char **argv)
+{
+    struct hvd_err err = { 0 };
+    int status;
+
+    if (agent_options_argv(set, argc, argv, &err))
+        return complain(&err, EXIT_USAGE);
+    if (answer(set, &program->options, &status))
+        return status;
+    if (!program->options.from_stdin)
+        err_set(&err, HVD_E_INVAL, "what to do comes by standard input; give --stdin, see --help");
+    else if (!agent_options_stdin(set, &err) && !log_set_levels(program->options.log_level, &err))
+        return start(program);
+    return complain(&err, EXIT_USAGE);
+}
+
 int main(int argc, char **argv)
 {
-    struct program program = {
-        .start = {-1, -1 },
-          .log = { .fd = -1}
-    };
-    struct hvd_err err = { 0 };
+    struct program program = { .kept = false };
     struct opt_set set;
-    int status = EXIT_SUCCESS;
+    int status;
 
+    program.start = (struct start){ .report = -1, .secret = -1 };
+    program.log.fd = -1;
     if (opt_init(&set, agent_option_table, agent_option_count, &program.options)) {
         fprintf(stderr, "hvd-agent: out of memory\n");
         return EXIT_FAILURE;
     }
-    if (agent_options_argv(&set, argc, argv, &err))
-        status = complain(&err, EXIT_USAGE);
-    else if (answer(&set, &program.options, &status))
-        ;
-    else if (!program.options.from_stdin)
-        status = complain(&(struct hvd_err){ 0, "what to do comes by standard input; give --stdin, "
-                                                "see --help" },
-                          EXIT_USAGE);
-    else if (agent_options_stdin(&set, &err) || log_set_levels(program.options.log_level, &err))
-        status = complain(&err, EXIT_USAGE);
-    else
-        status = start(&program);
+    status = run(&set, &program, argc, argv);
     opt_release(&set);
     return status;
 }

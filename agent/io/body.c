@@ -1,200 +1,17 @@
 #include "agent/io/body.h"
 
-#include "agent/io/agent_socket.h"
-#include "agent/io/body_queue.h"
-#include "agent/io/children.h"
-#include "agent/io/driver_link.h"
-#include "agent/io/worker_env.h"
-#include "agent/io/workers_link.h"
+#include "agent/io/body_state.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
 #include "os/clock.h"
-#include "proto/codec.h"
+#include "proto/frame.h"
 
-#include <event2/event.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #define TRACE_LINES 256
-#define ENV_BYTES   (64 * 1024 * 1024) /* a LAUNCH cannot carry more */
-
-/* The process that was started as a worker, as long as that runs. */
-struct started {
-    uint64_t incarnation;
-    uint64_t pid;
-};
-
-struct body {
-    struct event_base *base;
-    struct body_config config;
-    char socket[AGENT_SOCKET_MAX];
-    struct agent *mind;
-    struct trace trace;
-    struct agent_action_list actions;
-    struct body_queue queue; /* what happened while actions were carried out */
-    struct event *timer;
-    struct event *sigterm;
-    struct event *sigint;
-    struct driver_link *driver;
-    struct workers_link *workers;
-    struct children *children;
-    struct VEC(struct started) started;
-
-    /* The frame of the last message to workers: one for all of them goes out many times. */
-    const struct msg *encoded;
-    struct buf frame;
-
-    struct log_limit unreachable; /* "cannot reach the driver" */
-    bool holds_output;
-    bool noticed; /* by a SIGTERM */
-    bool stepping;
-    bool over;
-    int code;
-};
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-static void end(struct body *body, int code)
-{
-    if (body->over)
-        return;
-    body->over = true;
-    body->code = code;
-    event_base_loopbreak(body->base);
-}
-
-/* There is no way on from here, and the way back is the one of an agent that was killed. */
-static void give_up(struct body *body, int code, const char *what)
-{
-    if (!body->over)
-        log_error(AGENT, "%s: %s; the agent ends, and its workers with it", what, err_text(code));
-    end(body, code);
-}
-
-/* A deed that failed in a way that concerns only what it was done for. */
-static void complain(struct body *body, int rc, const char *what, const struct hvd_err *err)
-{
-    if (rc == HVD_E_NOMEM)
-        give_up(body, rc, what);
-    else
-        log_error(AGENT, "%s: %s", what, err->text);
-}
-
-/* ---- actions --------------------------------------------------------------------------------- */
-
-static void put_off(struct body *body, const struct agent_event *event)
-{
-    int rc = body_queue_put(&body->queue, event);
-
-    if (rc)
-        give_up(body, rc, "an event");
-}
-
-static void do_dial(struct body *body)
-{
-    struct hvd_err err;
-
-    if (driver_link_dial(body->driver, &err))
-        put_off(body, &(struct agent_event){ .kind = AGENT_DRIVER_DOWN, .text = err.text });
-}
-
-static void do_send_driver(struct body *body, const struct msg *msg)
-{
-    struct hvd_err err = { 0 };
-    int rc = driver_link_send(body->driver, msg, &err);
-
-    if (rc)
-        complain(body, rc, "a message to the driver", &err);
-}
-
-/* Encodes what is said to several workers once. */
-static int send_same(struct body *body, const struct agent_action *action, struct hvd_err *err)
-{
-    int rc = 0;
-
-    if (body->encoded != action->msg) {
-        buf_clear(&body->frame);
-        body->encoded = NULL;
-        rc = msg_encode(action->msg, &body->frame, err);
-        if (rc)
-            return rc;
-        body->encoded = action->msg;
-    }
-    rc = workers_link_send_frame(body->workers, action->worker, body->frame.data,
-                                 body->frame.length);
-    return rc ? err_set(err, rc, "worker: %s", err_text(rc)) : 0;
-}
-
-static void do_send_worker(struct body *body, const struct agent_action *action)
-{
-    struct hvd_err err = { 0 };
-    int rc;
-
-    if (action->msg->type == MSG_WELCOME_WORKER)
-        rc = workers_link_send(body->workers, action->worker, action->msg, &err);
-    else
-        rc = send_same(body, action, &err);
-    if (!rc)
-        return;
-    complain(body, rc, "a message to a worker", &err);
-    workers_link_drop(body->workers, action->worker);
-    put_off(body, &(struct agent_event){ .kind = AGENT_WORKER_DOWN, .worker = action->worker });
-}
-
-static void do_spawn(struct body *body, const struct msg *launch)
-{
-    const struct worker_env_config config = {
-        .socket = body->socket,
-        .job = body->config.mind.job,
-        .host = body->config.mind.host,
-        .own = body->config.env,
-    };
-    const char *const *env;
-    struct arena arena;
-
-    arena_init(&arena, ENV_BYTES);
-    env = worker_env_make(&config, launch, &arena);
-    if (env)
-        children_spawn(body->children, launch, env);
-    else
-        give_up(body, HVD_E_NOMEM, "the environment of a worker");
-    arena_release(&arena);
-}
-
-static void do_exit(struct body *body, int code, const char *why)
-{
-    if (code)
-        log_warning(AGENT, "ends: %s", why);
-    else
-        log_info(AGENT, "ends: %s", why);
-    end(body, code);
-}
-
-static void carry_out(struct body *body, const struct agent_action *action)
-{
-    switch (action->kind) {
-    case AGENT_DO_DIAL: do_dial(body); break;
-    case AGENT_DO_HANG_UP:
-        log_info(NET, "driver %s: hung up: %s", driver_link_peer(body->driver), action->text);
-        driver_link_hang_up(body->driver);
-        break;
-    case AGENT_DO_SEND_DRIVER: do_send_driver(body, action->msg); break;
-    case AGENT_DO_SEND_WORKER: do_send_worker(body, action); break;
-    case AGENT_DO_DROP:
-        log_debug(WORKER, "connection %u: closed: %s", action->worker, action->text);
-        workers_link_drop(body->workers, action->worker);
-        break;
-    case AGENT_DO_SPAWN: do_spawn(body, action->msg); break;
-    case AGENT_DO_TERM: children_term(body->children, action->incarnation); break;
-    case AGENT_DO_KILL: children_kill(body->children, action->incarnation); break;
-    case AGENT_DO_EXIT: do_exit(body, action->code, action->text); break;
-    case AGENT_DO_COUNT: PANIC("not an action");
-    }
-}
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -213,7 +30,7 @@ static void arm_timer(struct body *body)
     left = (struct timeval){ .tv_sec = (time_t)(left_us / TIME_S),
                              .tv_usec = (suseconds_t)(left_us % TIME_S) };
     if (event_add(body->timer, &left))
-        give_up(body, HVD_E_NOMEM, "a timer");
+        body_give_up(body, HVD_E_NOMEM, "a timer");
 }
 
 /* Workers wait with what they print while nobody takes it. */
@@ -234,9 +51,9 @@ static void step(struct body *body, struct agent_event *event)
     event->now_us = clock_now_us();
     rc = agent_step(body->mind, event, &body->actions);
     if (rc)
-        give_up(body, rc, "the agent's mind");
+        body_give_up(body, rc, "the agent's mind");
     for (size_t i = 0; i < body->actions.count && !body->over; i++)
-        carry_out(body, &body->actions.items[i]);
+        body_carry_out(body, &body->actions.items[i]);
     body->encoded = NULL; /* it goes with the list */
     agent_action_list_clear(&body->actions);
 }
@@ -249,7 +66,7 @@ static void tell(struct body *body, const struct agent_event *event)
     if (body->over)
         return;
     if (body->stepping) {
-        put_off(body, event);
+        body_put_off(body, event);
         return;
     }
     body->stepping = true;
@@ -387,7 +204,7 @@ static void on_spawned(void *arg, uint64_t incarnation, pid_t pid)
     int rc = VEC_RESERVE(&body->started, 1, UINT32_MAX);
 
     if (rc) {
-        give_up(body, rc, "a worker");
+        body_give_up(body, rc, "a worker");
         return;
     }
     body->started.items[body->started.count++] = (struct started){ incarnation, (uint64_t)pid };
@@ -505,7 +322,7 @@ int body_run(struct body *body)
     children_hold_output(body->children, true);
     tell(body, &(struct agent_event){ .kind = AGENT_START });
     if (!body->over && event_base_dispatch(body->base) != 0 && !body->over)
-        give_up(body, HVD_E_INTERNAL, "the loop");
+        body_give_up(body, HVD_E_INTERNAL, "the loop");
     return body->code;
 }
 

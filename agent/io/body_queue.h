@@ -1,6 +1,6 @@
 /*
  * body_queue.h: what happens while the agent's actions are carried out waits here until they are
- * done. Private to body.c.
+ * done. Private to body*.c.
  */
 #ifndef AGENT_IO_BODY_QUEUE_H
 #define AGENT_IO_BODY_QUEUE_H

@@ -53,13 +53,12 @@ static void say(int fd, const struct msg *msg)
 }
 
 /* Bytes, and a descriptor that may come beside them. */
-static ssize_t receive(int fd, uint8_t *bytes, size_t size, int *page)
+static ssize_t receive(int fd, struct iovec part, int *page)
 {
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control;
-    struct iovec part = { bytes, size };
     struct msghdr header = { .msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
@@ -86,18 +85,19 @@ static void show_page(int fd)
 /* Prints what the agent says until it has said something that answers a hello. */
 static void hear(int fd)
 {
-    struct frame_reader reader;
-    const uint8_t *at = NULL;
-    uint8_t bytes[4096];
-    size_t left = 0;
+    static struct frame_reader reader; /* what came beside the last message is in it */
+    static const uint8_t *at;
+    static uint8_t bytes[4096];
+    static size_t left;
     struct frame frame;
     char text[1024];
     struct msg msg;
     int page = -1;
 
-    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
+    if (!reader.body_max)
+        frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
     while (frame_feed(&reader, &at, &left, &frame, NULL) != 1) {
-        ssize_t got = receive(fd, bytes, sizeof(bytes), &page);
+        ssize_t got = receive(fd, (struct iovec){ bytes, sizeof(bytes) }, &page);
 
         if (got <= 0) {
             printf("hung up on\n");
@@ -114,7 +114,6 @@ static void hear(int fd)
         fflush(stdout);
         msg_release(&msg);
     }
-    frame_reader_release(&reader);
 }
 
 static void greet(int fd)
