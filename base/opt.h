@@ -50,7 +50,6 @@ struct opt_list {
     size_t capacity;
 };
 
-/* flags */
 #define OPT_ARGV_ONLY 0x1u /* neither in the config file nor in the environment: --help */
 #define OPT_TEST_ONLY 0x2u /* shown in a group of its own at the end of the help */
 #define OPT_NEVER     0x4u /* a duration may be "never" */
@@ -61,7 +60,7 @@ struct opt {
     const char *alias; /* a second name, or NULL */
     char key;          /* -k, or 0 */
     enum opt_kind kind;
-    unsigned flags;
+    unsigned flags;     /* of those above */
     const char *arg;    /* what the help calls the value: "N", "FILE", "LOW HIGH" */
     const char *preset; /* the default as text; NULL: unset, a flag false */
     uint64_t min;       /* of a number or duration; min > 0: no empty text, also in a list */

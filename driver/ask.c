@@ -249,12 +249,12 @@ int ask_main(int argc, char **argv)
     rc = read_words(&asking, argc, argv, &err);
     if (!rc && !asking.options.help)
         rc = opt_env(&asking.set, environ, &err);
+    if (!rc && !asking.options.help)
+        rc = understand(&asking, &err);
     if (rc)
         status = complain(&asking, ASK_USAGE, &err);
     else if (asking.options.help)
         status = show_help(&asking);
-    else if (understand(&asking, &err))
-        status = complain(&asking, ASK_USAGE, &err);
     else
         status = ask(&asking);
     opt_release(&asking.set);

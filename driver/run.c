@@ -10,6 +10,7 @@
 #include "driver/job_folder.h"
 #include "driver/options.h"
 #include "os/clock.h"
+#include "os/stderr_log.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -332,8 +333,10 @@ int run_main(int argc, char **argv, char **envp)
     raise_limits();
     if (options_read(&run->options, argc, argv, envp, &err))
         status = options_complain(&err);
-    else if (!options_answer(&run->options, &status))
+    else if (!options_answer(&run->options, &status)) {
+        stderr_log_stamp(run->options.log_timestamps);
         status = run_job(run);
+    }
     release(run);
     mem_free(run);
     return status;

@@ -4,6 +4,11 @@
 #ifndef OS_STDERR_LOG_H
 #define OS_STDERR_LOG_H
 
+#include "base/base.h"
+
 void stderr_log_open(void);
+
+/* Whether a line begins with the time; it does. Set before other threads start. */
+void stderr_log_stamp(bool wanted);
 
 #endif

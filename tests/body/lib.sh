@@ -13,6 +13,7 @@
 set -uo pipefail
 
 PATIENCE=${PATIENCE:-60}
+script=$(realpath "$0")
 NAP=0.02 # between two looks at a process that is not our child
 driver='' jobs_made=0 saying='' say_reader=''
 unset "${!HVD_@}" "${!HOROVOD_@}" XDG_STATE_HOME XDG_CONFIG_HOME

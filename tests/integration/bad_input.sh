@@ -11,17 +11,24 @@ shift 3
 # says TEXT: the driver has.
 says() { grep -qF -- "$1" "$err" || die "$case_now: the driver does not say '$1'"; }
 
-# refused CODE TEXT WORDS...: the driver does not even begin.
+# refused CODE TEXT WORDS...: the driver ends with that code and says that; all that do otherwise are
+# shown before the test fails.
 refused() {
   local want=$1 text=$2
   shift 2
   start "$@"
-  finish "$want"
-  says "$text"
+  await_driver
+  if [ "$code" != "$want" ] || ! grep -qF -- "$text" "$err" || grep -q 'trains on' "$err"; then
+    say_line "$*: exit code $code, wanted $want and '$text':"
+    cat "$err"
+    faults=$((faults + 1))
+  fi
+  nothing_left
   new_job
 }
+faults=0
 
-script() { # NAME, its text on standard input
+program() { # NAME, its text on standard input
   { echo '#!/bin/sh' && cat; } >"$1"
   chmod +x "$1"
 }
@@ -44,20 +51,20 @@ script_first() {
   refused 2 './none.sh' -np 1 --host-discovery-script ./none.sh true
   echo '127.0.0.1:1' >plain.txt
   refused 2 './plain.txt' -np 1 --host-discovery-script ./plain.txt true
-  script broken.sh <<<'echo the cloud is down >&2; exit 3'
+  program broken.sh <<<'echo the cloud is down >&2; exit 3'
   refused 1 'the cloud is down' -np 1 --host-discovery-script ./broken.sh true
-  script rubbish.sh <<<'echo "a b c:2"; head -c 100 /dev/urandom'
+  program rubbish.sh <<<'echo "a b c:2"; head -c 100 /dev/urandom'
   refused 1 'a b c:2' -np 1 --host-discovery-script ./rubbish.sh true
-  script endless.sh <<<'yes 127.0.0.1:1'
+  program endless.sh <<<'yes 127.0.0.1:1'
   refused 1 '' -np 1 --host-discovery-script ./endless.sh true
-  script hangs.sh <<<'sleep 3600 & sleep 3600'
+  program hangs.sh <<<'sleep 3600 & sleep 3600'
   refused 1 '' -np 1 --discovery-timeout 300ms --host-discovery-script ./hangs.sh true
 }
 
 # It goes wrong in one way after the other while the job trains; in the end it is right again.
 script_later() {
   local way failures=0
-  script now.sh <<<'. ./way'
+  program now.sh <<<'. ./way'
   echo 'echo 127.0.0.1:2' >way
   start -np 2 --min-np 1 --discovery-timeout 300ms --host-discovery-script ./now.sh \
     "$trainer" --say "$say"
@@ -108,7 +115,7 @@ state_full() {
     return
   fi
   if [ -z "${BODY_MOUNTS:-}" ]; then
-    BODY_MOUNTS=1 unshare -m --propagation private "$0" "$elastic" "$trainer" "$mib" state_full ||
+    BODY_MOUNTS=1 unshare -m --propagation private "$script" "$elastic" "$trainer" "$mib" state_full ||
       die 'state_full'
     return
   fi
@@ -225,7 +232,7 @@ ctrl_c() {
   finish 130
 
   new_job # before anything has begun
-  script slow.sh <<<'sleep 3600'
+  program slow.sh <<<'sleep 3600'
   start -np 2 --host-discovery-script ./slow.sh true
   await "$err" 'begins'
   kill -INT "$driver"
@@ -269,3 +276,4 @@ for case_now in $cases; do
   "$case_now"
   new_job
 done
+[ $faults = 0 ] || die "$faults faults, see above"

@@ -71,7 +71,7 @@ finish 143
 
 # a failure is told: which worker, which code
 new_job
-# shellcheck disable=SC2016 # the worker's shell is to see it
-start -np 2 -H 127.0.0.1:2 --blacklist-forever sh -c '[ $HVD_RANK = 0 ] || exit 7; sleep 1'
+start -np 2 -H 127.0.0.1:2 sh -c 'exit 7'
 finish 1
-grep -q '127\.0\.0\.1:1.*7' "$err" || die "the summary does not name the worker and its code"
+grep -q 'hvd-elastic: job .*127\.0\.0\.1:[01].*7' "$err" ||
+  die "the summary does not name the worker and its code"

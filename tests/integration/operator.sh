@@ -30,8 +30,9 @@ refuses() {
 }
 
 mkdir "$state"
-refuses 1 'no .*driver|not run|nobody' status
+refuses 1 'no job' status
 rmdir "$state"
+refuses 1 '' status
 
 start -np 4 --min-np 1 -H 127.0.0.1:2,127.0.0.2:2,no-such-host.invalid:1 --agent-timeout 5s \
   --blacklist-cooldown-range 1h 1h "$trainer" --say "$say"
@@ -85,3 +86,4 @@ finish 143
 await_end "$follower" || die 'events -f does not end with the job'
 grep -q "round $await_round_before" follow || die 'events -f has not seen the last round'
 refuses 1 '' status
+say_line "status, hosts, events, drain, undrain, blacklist, stop: as they should be"

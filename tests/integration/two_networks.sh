@@ -11,7 +11,7 @@ command -v ssh >/dev/null || skip 'there is no ssh (package openssh-client)'
 [ "$(id -u)" = 0 ] || skip 'only root can make network namespaces'
 if [ -z "${BODY_NETWORKS:-}" ]; then
   unshare -mn true 2>/dev/null || skip 'no namespaces can be made here'
-  BODY_NETWORKS=1 exec unshare -mn --propagation private "$0" "$@"
+  BODY_NETWORKS=1 exec unshare -mn --propagation private "$script" "$@"
 fi
 body_begin "$@"
 

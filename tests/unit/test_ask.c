@@ -301,7 +301,7 @@ static void says_what_is_wrong(struct test *t)
         { "status ../x",             "not a job's name",                                 2 },
         { "drain a --deadline soon",
          "not a duration; write seconds or a unit: 90, 1.5s, 250ms, 10m, 1h30m\nTry 'hvd-elastic "
-         "drain --help'.\n",                                                             2 },
+          "drain --help'.\n",                                                            2 },
         { "status --help",           "usage: hvd-elastic status [JOB] [options]",        0 },
         { "blacklist -h",            "[clear HOST[:SLOT]] [JOB] [options]",              0 },
         { "run",                     "",                                                 77},

@@ -173,7 +173,13 @@ static void defaults_follow_from_what_was_said(struct test *t)
     CHECK_INT(t, core.prepare_us, ==, wanted.prepare_us);
     CHECK_INT(t, core.stall_us, ==, wanted.stall_us);
     CHECK_INT(t, core.kill_grace_us, ==, wanted.kill_grace_us);
-    CHECK(t, !memcmp(&core.blacklist, &wanted.blacklist, sizeof(core.blacklist)));
+    CHECK_INT(t, core.blacklist.lower_us, ==, wanted.blacklist.lower_us);
+    CHECK_INT(t, core.blacklist.upper_us, ==, wanted.blacklist.upper_us);
+    CHECK_INT(t, core.blacklist.forever, ==, wanted.blacklist.forever);
+    CHECK_INT(t, core.blacklist.scope, ==, wanted.blacklist.scope);
+    CHECK_INT(t, core.blacklist.restarts_max, ==, wanted.blacklist.restarts_max);
+    CHECK_INT(t, core.blacklist.restarts_window_us, ==, wanted.blacklist.restarts_window_us);
+    CHECK_INT(t, core.blacklist.decay_us, ==, wanted.blacklist.decay_us);
     options_to_discover(&options, &hosts);
     CHECK_INT(t, hosts.kind, ==, DISCOVER_LIST);
     CHECK_TEXT(t, hosts.source, "localhost:4");
