@@ -86,13 +86,23 @@ int job_folder_path(const char *state_dir, const char *job, char **ret_path, str
     return *ret_path ? 0 : no_memory(err);
 }
 
+static bool is_no_folder(const char *path)
+{
+    struct stat found;
+
+    if (stat(path, &found) || S_ISDIR(found.st_mode))
+        return false;
+    errno = ENOTDIR;
+    return true;
+}
+
 static int make_folders(const char *path, struct hvd_err *err)
 {
     char part[LIMIT_PATH_BYTES + 1];
 
     for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
         snprintf(part, sizeof(part), "%.*s", slash ? (int)(slash - path) : (int)strlen(path), path);
-        if (mkdir(part, 0700) && errno != EEXIST)
+        if (mkdir(part, 0700) && (errno != EEXIST || is_no_folder(part)))
             return err_set(err, errno == ENOSPC ? HVD_E_FULL : HVD_E_DENIED,
                            "%s: cannot be made: %s; choose another --state-dir", part,
                            strerror(errno));

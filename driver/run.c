@@ -280,16 +280,14 @@ static int open_folder(struct run *run, struct hvd_err *err)
     return rc;
 }
 
-static int usage_or_broken(int code)
+/* A job that is driven, has ended, or was never there is for the user to decide about; a folder
+ * that cannot be used is broken. */
+static int folder_status(int code)
 {
-    switch (code) {
-    case HVD_E_INVAL:
-    case HVD_E_NOTFOUND:
-    case HVD_E_EXISTS:
-    case HVD_E_STATE:
-    case HVD_E_BUSY: return RUN_USAGE;
-    default: return RUN_BROKEN;
-    }
+    bool usage =
+        code == HVD_E_NOTFOUND || code == HVD_E_EXISTS || code == HVD_E_STATE || code == HVD_E_BUSY;
+
+    return usage ? RUN_USAGE : RUN_BROKEN;
 }
 
 static void no_hosts(void *arg, const struct hosts *hosts)
@@ -329,13 +327,16 @@ static int run_job(struct run *run)
 
     if (!rc)
         rc = check_discovery(run, &err);
-    if (!rc)
-        rc = open_folder(run, &err);
-    if (!rc)
-        rc = configure(run, &err);
-    if (!rc)
-        rc = remember(run, &err);
-    return rc ? complain(usage_or_broken(rc), &err) : drive(run, &err);
+    if (rc)
+        return complain(rc == HVD_E_NOMEM ? RUN_BROKEN : RUN_USAGE, &err);
+    rc = open_folder(run, &err);
+    if (rc)
+        return complain(folder_status(rc), &err);
+    if (configure(run, &err))
+        return complain(RUN_USAGE, &err);
+    if (remember(run, &err))
+        return complain(RUN_BROKEN, &err);
+    return drive(run, &err);
 }
 
 static void release(struct run *run)
