@@ -112,7 +112,7 @@ static int host_source(const struct driver_options *options, int ret_twice[2])
 
 static int check_hosts(const struct driver_options *options, struct hvd_err *err)
 {
-    int twice[2];
+    int twice[2] = { 0, 0 };
 
     if (host_source(options, twice) == TWICE)
         return err_set(err, HVD_E_INVAL, "--%s and --%s: hosts come from one place; leave one out",
@@ -370,7 +370,7 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
 
 void options_to_discover(const struct driver_options *options, struct discover_config *ret_config)
 {
-    int twice[2];
+    int twice[2] = { 0, 0 };
     struct discover_config config = {
         .kind = DISCOVER_LIST,
         .source = options->default_hosts,

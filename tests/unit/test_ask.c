@@ -50,7 +50,7 @@ NORETURN static void drive(const char *folder, int ready)
 {
     static const struct control_ops ops = { on_view, on_act };
     struct driver driver = { .base = event_base_new() };
-    char path[512];
+    char path[4096];
     bool fine = driver.base && !events_create(NULL, &driver.events, NULL);
 
     snprintf(path, sizeof(path), "%s/control", folder);
