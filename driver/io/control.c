@@ -309,7 +309,7 @@ static void on_seat(struct client *client, const struct msg_ask *ask, enum event
 
 static void on_drain(struct client *client, const struct msg_ask *ask)
 {
-    on_seat(client, ask, EVENT_DRAIN, "is to be left");
+    on_seat(client, ask, EVENT_DRAIN, "is being drained");
 }
 
 static void on_undrain(struct client *client, const struct msg_ask *ask)
@@ -325,7 +325,7 @@ static void on_clear(struct client *client, const struct msg_ask *ask)
 /* The core does not answer this one: it says it in deeds. */
 static void on_stop(struct client *client, const struct msg_ask *ask)
 {
-    static const char text[] = "the job is being stopped";
+    static const char text[] = "the job is being stopped\n";
     struct control *control = client->control;
     struct event event = { .kind = EVENT_STOP, .text = "hvd-elastic stop" };
 
