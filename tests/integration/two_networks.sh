@@ -46,7 +46,8 @@ PasswordAuthentication no
 SetEnv XDG_STATE_HOME=$folder/$name/state BODY_TEST=$folder
 END
   BODY_TEST=$folder ip netns exec "$name" "$sshd" -f "$folder/$name/sshd_config" -D -e \
-    2>"$name/sshd.log" &
+    >"$name/sshd.log" 2>&1 </dev/null &
+  helpers+=($!)
   await "$name/sshd.log" 'Server listening'
   echo "[$net.$1.2]:2222 $(cut -d ' ' -f 1,2 "$name/host_key.pub")" >>known_hosts
 }
@@ -139,7 +140,7 @@ wrong() {
   ask stop || die 'stop'
   ended 143
 }
-wrong 'an unknown host' 'ame or service not known|resolve' no-such-host.invalid
+wrong 'an unknown host' 'name resolution|not known' no-such-host.invalid
 wrong 'nobody at that address' 'No route|refused|timed out|unreachable' $net.2.9 --agent-timeout 3s
 cp known_hosts known_hosts.right
 ssh-keygen -q -t ed25519 -N '' -f other_key
