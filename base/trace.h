@@ -10,7 +10,7 @@
 
 #include "base/panic.h"
 
-#define TRACE_LINE_MAX 160 /* longer lines are cut, ending in "..." */
+#define TRACE_LINE_MAX 400 /* longer lines are cut, ending in "..." */
 
 typedef void trace_tap_fn(void *arg, const char *line);
 

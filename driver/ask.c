@@ -5,6 +5,7 @@
 #include "base/opt_show.h"
 #include "base/time.h"
 #include "driver/ask_find.h"
+#include "driver/ask_log.h"
 #include "driver/ask_options.h"
 #include "driver/ask_talk.h"
 
@@ -215,6 +216,9 @@ static int talk(struct asking *asking, const char *folder)
     mem_free(name);
     if (fd >= 0)
         close(fd);
+    if (rc == HVD_E_NOTFOUND && !strcmp(asking->ask.verb, "events") && !endless &&
+        !ask_log(folder, asking->options.lines, asking->options.json, &err))
+        return ASK_DONE;
     if (rc == HVD_E_NOTFOUND)
         rc = ask_no_driver(folder, &err);
     return rc ? complain(asking, status_of(rc), &err) : judge(asking, &outcome, &err);

@@ -2,7 +2,6 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "driver/options.h"
 #include "os/clock.h"
 #include "os/lock.h"
 
@@ -17,6 +16,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#define CLAIM_PATIENCE_MS 5000 /* for a driver that is replaced and writes */
 
 static int no_memory(struct hvd_err *err)
 {
@@ -75,7 +76,7 @@ int job_folder_path(const char *state_dir, const char *job, char **ret_path, str
 
     if (state_dir)
         return make_absolute(state_dir, ret_path, err);
-    rc = options_check_job(job, err);
+    rc = job_name_check(job, err);
     if (!rc)
         rc = job_folder_root(&root, err);
     if (rc)
@@ -85,13 +86,23 @@ int job_folder_path(const char *state_dir, const char *job, char **ret_path, str
     return *ret_path ? 0 : no_memory(err);
 }
 
+static bool is_no_folder(const char *path)
+{
+    struct stat found;
+
+    if (stat(path, &found) || S_ISDIR(found.st_mode))
+        return false;
+    errno = ENOTDIR;
+    return true;
+}
+
 static int make_folders(const char *path, struct hvd_err *err)
 {
     char part[LIMIT_PATH_BYTES + 1];
 
     for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
         snprintf(part, sizeof(part), "%.*s", slash ? (int)(slash - path) : (int)strlen(path), path);
-        if (mkdir(part, 0700) && errno != EEXIST)
+        if (mkdir(part, 0700) && (errno != EEXIST || is_no_folder(part)))
             return err_set(err, errno == ENOSPC ? HVD_E_FULL : HVD_E_DENIED,
                            "%s: cannot be made: %s; choose another --state-dir", part,
                            strerror(errno));
@@ -174,11 +185,12 @@ static int lock(struct job_folder *folder, bool takeover, struct hvd_err *err)
 static int open_file(struct job_folder *folder, const char *path, const char *job,
                      struct hvd_err *err)
 {
+    const struct db_options options = { .busy_ms = CLAIM_PATIENCE_MS };
     struct job_facts fresh;
     int rc = make_facts(job, &fresh, err);
 
     if (!rc)
-        rc = job_file_open(path, &db_options_usual, &fresh, &folder->file, err);
+        rc = job_file_open(path, &options, &fresh, &folder->file, err);
     explicit_bzero(&fresh, sizeof(fresh));
     return rc ? rc : job_file_facts(folder->file, &folder->facts, err);
 }
@@ -263,7 +275,12 @@ static int claim(struct job_folder *folder, struct hvd_err *err)
 
     gethostname(host, sizeof(host) - 1);
     snprintf(who, sizeof(who), "pid %d on %s", (int)getpid(), host);
-    return rc ? rc : job_file_claim(folder->file, token >> 1, who, err);
+    if (!rc)
+        rc = job_file_claim(folder->file, token >> 1, who, err);
+    if (rc == HVD_E_BUSY)
+        err_prefix(err, rc, "%s: its driver was stopped while it wrote; end it (kill -KILL)",
+                   folder->path);
+    return rc;
 }
 
 static int make_agents_folder(const struct job_folder *folder, struct hvd_err *err)
@@ -284,7 +301,7 @@ int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_f
     int rc = 0;
 
     if (job) {
-        rc = options_check_job(job, err);
+        rc = job_name_check(job, err);
     } else {
         rc = make_name(made_up, err);
         job = made_up;

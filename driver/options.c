@@ -48,30 +48,14 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-int options_check_job(const char *job, struct hvd_err *err)
-{
-    char quoted[TEXT_QUOTE_MAX];
-    size_t length = strlen(job);
-    bool fine = is_letter(job[0]) || is_digit(job[0]);
-
-    for (size_t i = 0; i < length; i++)
-        fine = fine && (is_letter(job[i]) || is_digit(job[i]) || strchr("._-", job[i]));
-    if (fine && length <= JOB_NAME_MAX)
-        return 0;
-    return err_set(err, HVD_E_INVAL,
-                   "%s: not a job's name; write letters, digits and . _ -, at most %d, beginning "
-                   "with a letter or digit",
-                   text_quote(job, length, quoted), JOB_NAME_MAX);
-}
-
 static int check_names(const struct driver_options *options, struct hvd_err *err)
 {
     int rc = 0;
 
     if (options->job)
-        rc = options_check_job(options->job, err);
+        rc = job_name_check(options->job, err);
     if (!rc && options->resume)
-        rc = options_check_job(options->resume, err);
+        rc = job_name_check(options->resume, err);
     if (rc)
         return err_prefix(err, rc, options->job ? "--job" : "--resume");
     if (options->job && options->resume && strcmp(options->job, options->resume) != 0)
@@ -128,7 +112,7 @@ static int host_source(const struct driver_options *options, int ret_twice[2])
 
 static int check_hosts(const struct driver_options *options, struct hvd_err *err)
 {
-    int twice[2];
+    int twice[2] = { 0, 0 };
 
     if (host_source(options, twice) == TWICE)
         return err_set(err, HVD_E_INVAL, "--%s and --%s: hosts come from one place; leave one out",
@@ -386,7 +370,7 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
 
 void options_to_discover(const struct driver_options *options, struct discover_config *ret_config)
 {
-    int twice[2];
+    int twice[2] = { 0, 0 };
     struct discover_config config = {
         .kind = DISCOVER_LIST,
         .source = options->default_hosts,

@@ -114,7 +114,4 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
 /* Where hosts come from; without any word of it localhost with as many slots as -np. Borrows. */
 void options_to_discover(const struct driver_options *options, struct discover_config *ret_config);
 
-/* 0, or HVD_E_INVAL: letters, digits and . _ -, the first a letter or digit, JOB_NAME_MAX. */
-int options_check_job(const char *job, struct hvd_err *err);
-
 #endif

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "driver/core/core.h"
 #include "driver/invocation.h"
+#include "driver/io/alarms.h"
 #include "driver/io/body.h"
 #include "driver/job_folder.h"
 #include "driver/options.h"
@@ -161,7 +162,6 @@ static int configure(struct run *run, struct hvd_err *err)
     uint64_t seed = (uint64_t)clock_wall_us() ^ (uint64_t)getpid();
     int rc = options_to_core(options, run->folder.facts.job, seed, &run->core, err);
 
-    options_to_discover(options, &run->discover);
     find_agent(run);
     if (!rc)
         rc = split_ssh_args(run, err);
@@ -220,10 +220,12 @@ static int summarise(const struct run *run, const struct body_end *end, int64_t 
 }
 
 /* This driver cannot go on; the job can. */
-static int broken(const struct run *run, const struct hvd_err *err)
+static int broken(const struct run *run, const struct body_end *end, const struct hvd_err *err)
 {
     char text[TIME_TEXT_MAX];
 
+    if (!end->begun && !run->folder.resumed)
+        return complain(RUN_BROKEN, err);
     fprintf(stderr,
             "%s: %s\n%s: job %s trains on without a driver for %s; take it over with: %s "
             "--resume %s%s%s\n",
@@ -261,7 +263,7 @@ static int drive(struct run *run, struct hvd_err *err)
              run->folder.resumed ? "is taken over" : "begins", run->folder.path);
     run->folder.file = NULL; /* given */
     rc = body_run(&config, &end, err);
-    return rc ? broken(run, err) : summarise(run, &end, began_us);
+    return rc ? broken(run, &end, err) : summarise(run, &end, began_us);
 }
 
 static int open_folder(struct run *run, struct hvd_err *err)
@@ -278,16 +280,44 @@ static int open_folder(struct run *run, struct hvd_err *err)
     return rc;
 }
 
-static int usage_or_broken(int code)
+/* A job that is driven, has ended, or was never there is for the user to decide about; a folder
+ * that cannot be used is broken. */
+static int folder_status(int code)
 {
-    switch (code) {
-    case HVD_E_INVAL:
-    case HVD_E_NOTFOUND:
-    case HVD_E_EXISTS:
-    case HVD_E_STATE:
-    case HVD_E_BUSY: return RUN_USAGE;
-    default: return RUN_BROKEN;
-    }
+    bool usage =
+        code == HVD_E_NOTFOUND || code == HVD_E_EXISTS || code == HVD_E_STATE || code == HVD_E_BUSY;
+
+    return usage ? RUN_USAGE : RUN_BROKEN;
+}
+
+static void no_hosts(void *arg, const struct hosts *hosts)
+{
+    (void)arg;
+    (void)hosts;
+}
+
+static void no_failure(void *arg, const char *why)
+{
+    (void)arg;
+    (void)why;
+}
+
+/* What cannot work is said before anything is made for the job. */
+static int check_discovery(struct run *run, struct hvd_err *err)
+{
+    static const struct discover_ops ops = { no_hosts, no_failure };
+    struct event_base *base = alarms_base_create();
+    struct discoverer *discoverer;
+    int rc;
+
+    options_to_discover(&run->options, &run->discover);
+    if (!base)
+        return err_set(err, HVD_E_NOMEM, "no memory for the loop");
+    rc = discover_create(base, &run->discover, &ops, NULL, &discoverer, err);
+    if (!rc)
+        discover_free(discoverer);
+    alarms_base_free(base);
+    return rc;
 }
 
 static int run_job(struct run *run)
@@ -296,12 +326,17 @@ static int run_job(struct run *run)
     int rc = find_command(run, &err);
 
     if (!rc)
-        rc = open_folder(run, &err);
-    if (!rc)
-        rc = configure(run, &err);
-    if (!rc)
-        rc = remember(run, &err);
-    return rc ? complain(usage_or_broken(rc), &err) : drive(run, &err);
+        rc = check_discovery(run, &err);
+    if (rc)
+        return complain(rc == HVD_E_NOMEM ? RUN_BROKEN : RUN_USAGE, &err);
+    rc = open_folder(run, &err);
+    if (rc)
+        return complain(folder_status(rc), &err);
+    if (configure(run, &err))
+        return complain(RUN_USAGE, &err);
+    if (remember(run, &err))
+        return complain(RUN_BROKEN, &err);
+    return drive(run, &err);
 }
 
 static void release(struct run *run)

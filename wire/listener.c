@@ -51,7 +51,7 @@ static void note(struct log_limit *limit, const char *peer, const char *why)
 
 static void turn_away(struct listener *listener, const char *peer, const char *why)
 {
-    char said[ERR_TEXT_MAX];
+    char said[ERR_TEXT_MAX + 16];
 
     snprintf(said, sizeof(said), "turned away, %s", why);
     note(&listener->turned_away, peer, said);

@@ -95,7 +95,8 @@ void clock_forgive(struct core *core, int64_t since_us)
         core->hosts.items[i]->heard_us = time_add(core->hosts.items[i]->heard_us, since_us);
 }
 
-/* Every slot that is offered is barred until somebody clears it, and nobody is left. */
+/* Every slot that is offered is barred until somebody clears it, or has done its part, and nobody
+ * is left. */
 static bool is_hopeless(const struct core *core)
 {
     bool any = false;
@@ -109,6 +110,8 @@ static bool is_hopeless(const struct core *core)
             struct blacklist_verdict verdict =
                 blacklist_verdict(&core->blacklist, host->name, slot, core->now_us);
 
+            if (slot < host->seat_count && host->seats[slot].done)
+                continue;
             if (verdict.state != BLACKLIST_BARRED)
                 return false;
             any = true;

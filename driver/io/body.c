@@ -26,7 +26,8 @@ void body_fail(struct body *body, int code)
 static void set_end(struct body *body, int code, const char *text)
 {
     body->end->code = code;
-    snprintf(body->end->text, sizeof(body->end->text), "%s", text ? text : "");
+    snprintf(body->end->text, sizeof(body->end->text), "%.*s", LIMIT_REASON_BYTES,
+             text ? text : "");
 }
 
 /* The last action. That the job has ended is written down, or the next driver would begin anew to
@@ -219,6 +220,7 @@ void body_stop(struct body *body, int signal, const char *who)
 static void begin(struct body *body)
 {
     body->open = true;
+    body->end->begun = true;
     alarms_arm(body->alarms, core_deadline(body->core));
     if (body->config->resumed)
         body_hosts_open(body);

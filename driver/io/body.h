@@ -32,6 +32,7 @@ struct body_config {
 };
 
 struct body_end {
+    bool begun; /* agents may have been started */
     int code;   /* enum core_exit */
     int signal; /* that asked for the end; 0: none */
     char text[LIMIT_REASON_BYTES + 1];

@@ -48,6 +48,7 @@ int body_ask_create(struct body *body)
     char path[LIMIT_PATH_BYTES];
 
     snprintf(path, sizeof(path), "%s/control", body->config->folder);
+    unlink(path); /* the job is ours: who still listens there has been replaced */
     return control_create(body->base, path, body->events, &ops, body, &body->control, body->err);
 }
 

@@ -12,7 +12,8 @@ static void start_failed(struct body *body, const char *host, const char *why)
 {
     struct event event = { .kind = EVENT_AGENT_FAILED, .host = host, .text = why };
 
-    log_warning(LAUNCH, "%s: no agent could be started: %s", host, why);
+    if (strncmp(why, host, strlen(host)) == 0 && strncmp(why + strlen(host), ": ", 2) == 0)
+        event.text = why + strlen(host) + 2; /* the core names the host itself */
     body_step(body, &event);
 }
 

@@ -70,10 +70,10 @@ int job_name_check(const char *name, struct hvd_err *err)
     for (size_t i = 0; i < length; i++)
         if (!isascii((unsigned char)name[i]) ||
             !(isalnum((unsigned char)name[i]) || strchr("._-", name[i])) ||
-            (i == 0 && name[i] == '.'))
+            (i == 0 && (name[i] == '.' || name[i] == '-')))
             return err_set(err, HVD_E_INVAL,
-                           "%s: use only letters, digits and . _ - in the name of a job, and no "
-                           "dot in front",
+                           "%s: use only letters, digits and . _ - in the name of a job, and "
+                           "neither a dot nor a dash in front",
                            text_quote(name, length, quoted));
     return 0;
 }

@@ -290,6 +290,25 @@ out:
     end(&scene, t);
 }
 
+static void a_second_agent_names_one_that_is_frozen(struct test *t)
+{
+    char named[32];
+
+    CHECK_OK(t, begin(&scene));
+    CHECK(t, serve(&scene));
+    snprintf(named, sizeof(named), "(pid %d) does not answer", (int)scene.agent);
+    kill(scene.agent, SIGSTOP);
+    start(&scene);
+    CHECK_INT(t, scene.status, ==, 1);
+    CHECK_HAS(t, scene.err, named);
+    CHECK_TEXT(t, scene.out, "");
+    kill(scene.agent, SIGCONT);
+    fake_stop(&scene.fake, 0);
+    CHECK(t, is_over(&scene));
+out:
+    end(&scene, t);
+}
+
 static void an_older_driver_does_not_keep_it(struct test *t)
 {
     struct fake_driver newer = { .term = 0 };
@@ -442,7 +461,7 @@ TESTS(ALONE(a_command_is_started_and_its_end_told), ALONE(who_ignores_sigterm_is
       ALONE(without_its_keeper_it_ends_in_order), ALONE(a_sigterm_is_a_notice_and_two_are_the_end),
       ALONE(workers_end_when_no_driver_comes_back), ALONE(a_wrong_key_is_not_heard),
       ALONE(a_second_agent_brings_word_of_another_driver),
-      ALONE(a_second_agent_waits_for_one_that_ends),
+      ALONE(a_second_agent_waits_for_one_that_ends), ALONE(a_second_agent_names_one_that_is_frozen),
       ALONE(what_workers_and_driver_say_is_passed_on), ALONE(an_older_driver_does_not_keep_it),
       ALONE(a_worker_is_welcomed_with_its_page), ALONE(nobody_speaks_for_another_worker),
       ALONE(much_output_waits_and_all_of_it_comes), ALONE(bad_options_end_it_before_it_begins))

@@ -50,7 +50,7 @@ NORETURN static void drive(const char *folder, int ready)
 {
     static const struct control_ops ops = { on_view, on_act };
     struct driver driver = { .base = event_base_new() };
-    char path[512];
+    char path[4096];
     bool fine = driver.base && !events_create(NULL, &driver.events, NULL);
 
     snprintf(path, sizeof(path), "%s/control", folder);
@@ -276,6 +276,37 @@ out:
     world_end();
 }
 
+static void a_job_without_a_driver_has_left_its_events(struct test *t)
+{
+    static const char text[] = "2026-11-21T07:36:04.743Z one\n2026-11-21T07:36:04.747Z two \"2\"\n";
+    char folder[512];
+    char path[600];
+    FILE *file = NULL;
+
+    CHECK(t, world_begin(t));
+    CHECK(t, make_job("dead", folder));
+    CHECK(t, ask("events dead"));
+    CHECK_INT(t, status, ==, 1);
+    CHECK_HAS(t, said, "no driver of this job runs");
+    snprintf(path, sizeof(path), "%s/events.log", folder);
+    file = fopen(path, "w");
+    CHECK(t, file && fputs(text, file) >= 0 && !fclose(file));
+    file = NULL;
+    CHECK(t, ask("events dead"));
+    CHECK_INT(t, status, ==, 0);
+    CHECK_TEXT(t, said, text);
+    CHECK(t, ask("events dead -n 1 --json"));
+    CHECK_TEXT(t, said, "{\"time\":\"2026-11-21T07:36:04.747Z\",\"text\":\"two \\\"2\\\"\"}\n");
+    CHECK(t, ask("events dead -n 0"));
+    CHECK_TEXT(t, said, "");
+    CHECK(t, ask("events -f dead"));
+    CHECK_INT(t, status, ==, 1);
+out:
+    if (file)
+        fclose(file);
+    world_end();
+}
+
 static void following_ends_with_ctrl_c_or_the_driver(struct test *t)
 {
     CHECK(t, world_begin(t));
@@ -298,7 +329,7 @@ static void says_what_is_wrong(struct test *t)
         { "status a b c d",          "d: too many words",                                2 },
         { "status --jason",          "did you mean --json?",                             2 },
         { "status a --job b",        "a: --job names another, b",                        2 },
-        { "status ../x",             "not a job's name",                                 2 },
+        { "status ../x",             "use only letters, digits",                         2 },
         { "drain a --deadline soon",
          "not a duration; write seconds or a unit: 90, 1.5s, 250ms, 10m, 1h30m\nTry 'hvd-elastic "
           "drain --help'.\n",                                                            2 },
@@ -319,5 +350,6 @@ out:
 
 TESTS(CASE_FLAGS(asks_the_only_driver, TEST_NO_TORTURE),
       CASE_FLAGS(several_drivers_are_named, TEST_NO_TORTURE),
+      CASE_FLAGS(a_job_without_a_driver_has_left_its_events, TEST_NO_TORTURE),
       CASE_FLAGS(following_ends_with_ctrl_c_or_the_driver, TEST_NO_TORTURE),
       CASE_FLAGS(says_what_is_wrong, TEST_NO_TORTURE))

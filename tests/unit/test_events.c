@@ -131,7 +131,7 @@ out:
 
 static int read_log(const char *folder, const char *name, struct buf *out)
 {
-    char path[512];
+    char path[4096];
 
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     buf_clear(out);
@@ -144,7 +144,7 @@ static void appends_to_a_file(struct test *t)
     struct events *events = NULL;
     struct stat status;
     struct buf out;
-    char path[512];
+    char path[4096];
 
     buf_init(&out, 1 << 20);
     for (int i = 0; i < 2; i++) {
@@ -173,7 +173,7 @@ static void a_long_file_is_put_aside(struct test *t)
     struct events *events = NULL;
     struct stat status;
     struct buf out;
-    char path[512];
+    char path[4096];
     int fd = -1;
 
     buf_init(&out, 1 << 20);

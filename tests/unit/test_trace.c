@@ -69,12 +69,12 @@ static void long_lines_are_cut(struct test *t)
     line = trace_line(&trace, 0);
     CHECK_INT(t, strlen(line), ==, TRACE_LINE_MAX - 1);
     CHECK_TEXT(t, line + TRACE_LINE_MAX - 6, "xx...");
-    trace_add(&trace, 0, "%.146s", big);
+    trace_add(&trace, 0, "%.386s", big);
     line = trace_line(&trace, 0);
     CHECK_INT(t, strlen(line), ==, TRACE_LINE_MAX - 1);
     CHECK_TEXT(t, line + TRACE_LINE_MAX - 6, "xxxxx");
     CHECK_HAS(t, trace_line(&trace, 1), "xx...");
-    trace_add(&trace, 0, "%.147s", big);
+    trace_add(&trace, 0, "%.387s", big);
     CHECK_TEXT(t, trace_line(&trace, 0) + TRACE_LINE_MAX - 6, "xx...");
 out:
     trace_release(&trace);
