@@ -13,6 +13,7 @@
 set -uo pipefail
 
 PATIENCE=${PATIENCE:-60}
+# shellcheck disable=SC2034 # for the scripts
 script=$(realpath "$0")
 NAP=0.02 # between two looks at a process that is not our child
 driver='' jobs_made=0 saying='' say_reader=''

@@ -114,6 +114,7 @@ over -np 4 --min-np 2 --host-discovery-script ./hosts.sh --beat 200ms --lease 2s
   --agent-timeout 5s "$trainer" --say "$say"
 await_round 4
 key=$(sqlite3 "$state/job.db" .dump | grep -oE '[0-9a-fA-F]{64}' | sort -u)
+[ -n "$key" ] || die "no key is found in job.db"
 for pid in $(marked); do
   while read -r word; do
     [ -z "$word" ] || ! tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qi "$word" ||
@@ -141,7 +142,7 @@ wrong() {
   ended 143
 }
 wrong 'an unknown host' 'name resolution|not known' no-such-host.invalid
-wrong 'nobody at that address' 'No route|refused|timed out|unreachable' $net.2.9 --agent-timeout 3s
+wrong 'nobody at that address' 'No route|refused|timed out|unreachable' $net.2.9 --agent-timeout 20s
 cp known_hosts known_hosts.right
 ssh-keygen -q -t ed25519 -N '' -f other_key
 sed "/$net\.2/d" known_hosts.right >known_hosts
