@@ -13,9 +13,11 @@
 set -uo pipefail
 
 PATIENCE=${PATIENCE:-60}
+# shellcheck disable=SC2034 # for the scripts
 script=$(realpath "$0")
 NAP=0.02 # between two looks at a process that is not our child
 driver='' jobs_made=0 saying='' say_reader=''
+helpers=() # that hide our mark: ended with the test
 unset "${!HVD_@}" "${!HOROVOD_@}" XDG_STATE_HOME XDG_CONFIG_HOME
 
 say_line() { printf '%s\n' "$*"; }
@@ -86,6 +88,7 @@ die() {
 clean_up() {
   local pid left
   stop_hearing
+  for pid in "${helpers[@]}"; do kill "$pid" 2>/dev/null; done
   for _ in 1 2 3 4 5; do
     left=$(marked)
     [ -n "$left" ] || break
