@@ -4,13 +4,13 @@
 #ifndef DRIVER_IO_BODY_INSIDE_H
 #define DRIVER_IO_BODY_INSIDE_H
 
+#include "driver/ask/control.h"
+#include "driver/ask/events.h"
 #include "driver/core/core.h"
+#include "driver/hosts/reach.h"
 #include "driver/io/alarms.h"
 #include "driver/io/body.h"
-#include "driver/io/control.h"
-#include "driver/io/events.h"
 #include "driver/io/queue.h"
-#include "driver/io/reach.h"
 #include "driver/io/server.h"
 
 struct body {

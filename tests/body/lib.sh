@@ -68,16 +68,15 @@ die() {
   local pid log
   trap - EXIT
   say_line "FAILED: $*"
-  for log in "$folder"/*.err "$folder"/*/agents/*.log; do
+  for log in "$err" "$state"/agents/*.log; do
     [ -s "$log" ] || continue
     say_line "---- $log (the end of it)"
     tail -n 40 "$log"
   done
-  for log in "$folder"/*.out; do
-    [ -s "$log" ] || continue
-    say_line "---- $log (the end of it)"
-    tail -n 10 "$log" | cut -c 1-300
-  done
+  if [ -f "$out" ] && [ -s "$out" ]; then
+    say_line "---- $out (the end of it)"
+    tail -n 10 "$out" | cut -c 1-300
+  fi
   say_line '---- processes'
   for pid in $(marked); do show_process "$pid"; done
   clean_up

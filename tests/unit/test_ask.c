@@ -1,7 +1,7 @@
 /* hvd-elastic as it asks: against servers in children, which stand for drivers. */
 #include "driver/ask.h"
 
-#include "driver/io/control.h"
+#include "driver/ask/control.h"
 #include "tests/lib/test.h"
 
 #include <event2/event.h>

@@ -1,4 +1,4 @@
-#include "driver/io/control.h"
+#include "driver/ask/control.h"
 
 #include "base/limits.h"
 #include "base/time.h"

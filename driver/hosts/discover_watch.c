@@ -1,5 +1,5 @@
 #include "base/time.h"
-#include "driver/io/discover_own.h"
+#include "driver/hosts/discover_own.h"
 #include "os/clock.h"
 
 #include <string.h>

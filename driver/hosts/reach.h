@@ -2,8 +2,8 @@
  * reach.h: where a host is: whether it is this machine, and which of our addresses it would dial.
  * Names are looked up on a thread, as that may take long.
  */
-#ifndef DRIVER_IO_REACH_H
-#define DRIVER_IO_REACH_H
+#ifndef DRIVER_HOSTS_REACH_H
+#define DRIVER_HOSTS_REACH_H
 
 #include "base/err.h"
 

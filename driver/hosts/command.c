@@ -1,4 +1,4 @@
-#include "driver/io/command.h"
+#include "driver/hosts/command.h"
 
 #include "base/mem.h"
 #include "base/time.h"

@@ -1,4 +1,4 @@
-#include "driver/io/discover_own.h"
+#include "driver/hosts/discover_own.h"
 
 #include "base/mem.h"
 #include "base/time.h"

@@ -2,8 +2,8 @@
  * complaint.h: what a program has said on its standard error: its first line, because that is often
  * the cause, and its end, because that is where it gave up. What is between is forgotten.
  */
-#ifndef DRIVER_IO_COMPLAINT_H
-#define DRIVER_IO_COMPLAINT_H
+#ifndef DRIVER_HOSTS_COMPLAINT_H
+#define DRIVER_HOSTS_COMPLAINT_H
 
 #include "base/limits.h"
 #include "base/text.h"

@@ -1,4 +1,4 @@
-#include "driver/io/launch_text.h"
+#include "driver/hosts/launch_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
  *
  * The program that does this ignores SIGPIPE.
  */
-#ifndef DRIVER_IO_COMMAND_H
-#define DRIVER_IO_COMMAND_H
+#ifndef DRIVER_HOSTS_COMMAND_H
+#define DRIVER_HOSTS_COMMAND_H
 
 #include "base/buf.h"
-#include "driver/io/complaint.h"
+#include "driver/hosts/complaint.h"
 
 struct event_base;
 struct command;

@@ -4,8 +4,8 @@
  *
  * Each appends to out. 0, HVD_E_NOMEM, or HVD_E_LIMIT past its max; out is then as it was.
  */
-#ifndef DRIVER_IO_TABLES_H
-#define DRIVER_IO_TABLES_H
+#ifndef DRIVER_ASK_TABLES_H
+#define DRIVER_ASK_TABLES_H
 
 #include "base/buf.h"
 #include "driver/core/view.h"

@@ -1,4 +1,4 @@
-#include "driver/io/complaint.h"
+#include "driver/hosts/complaint.h"
 
 #include <string.h>
 

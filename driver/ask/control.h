@@ -14,13 +14,13 @@
  * Who does not ask within the time of a greeting is closed, who does not read is cut off with the
  * reason, and more than LIMIT_CLIENTS at a time are turned away. Only the same user gets in.
  */
-#ifndef DRIVER_IO_CONTROL_H
-#define DRIVER_IO_CONTROL_H
+#ifndef DRIVER_ASK_CONTROL_H
+#define DRIVER_ASK_CONTROL_H
 
+#include "driver/ask/events.h"
+#include "driver/ask/tables.h"
 #include "driver/core/event.h"
 #include "driver/core/view.h"
-#include "driver/io/events.h"
-#include "driver/io/tables.h"
 
 struct control;
 struct event_base;

@@ -1,8 +1,8 @@
-#include "driver/io/reach.h"
+#include "driver/hosts/reach.h"
 
 #include "base/mem.h"
 #include "discovery/hosts.h"
-#include "driver/io/lookups.h"
+#include "driver/hosts/lookups.h"
 
 #include <errno.h>
 #include <event2/event.h>

@@ -1,11 +1,11 @@
-#include "driver/io/control.h"
+#include "driver/ask/control.h"
 
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "discovery/key.h"
-#include "driver/io/json.h"
+#include "driver/ask/json.h"
 #include "proto/catalog.h"
 #include "wire/listener.h"
 

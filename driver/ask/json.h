@@ -9,8 +9,8 @@
  *
  * A name is NULL in a list. Texts are foreign: what is not UTF-8 becomes U+FFFD.
  */
-#ifndef DRIVER_IO_JSON_H
-#define DRIVER_IO_JSON_H
+#ifndef DRIVER_ASK_JSON_H
+#define DRIVER_ASK_JSON_H
 
 #include "base/buf.h"
 

@@ -1,9 +1,9 @@
-#include "driver/io/launch.h"
+#include "driver/hosts/launch.h"
 
 #include "base/list.h"
 #include "base/mem.h"
 #include "discovery/hosts.h"
-#include "driver/io/launch_text.h"
+#include "driver/hosts/launch_text.h"
 
 #include <errno.h>
 #include <event2/event.h>

@@ -1,10 +1,10 @@
-#include "driver/io/events.h"
+#include "driver/ask/events.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
-#include "driver/io/tables.h"
+#include "driver/ask/tables.h"
 #include "os/clock.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "driver/io/route.h"
+#include "driver/hosts/route.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "driver/io/complaint_log.h"
+#include "driver/hosts/complaint_log.h"
 
 #include "base/time.h"
 #include "os/clock.h"

@@ -2,12 +2,12 @@
  * launch_text.h: what a start of an agent looks like on the outside: the words that ssh is given,
  * and what is said when it came to nothing.
  */
-#ifndef DRIVER_IO_LAUNCH_TEXT_H
-#define DRIVER_IO_LAUNCH_TEXT_H
+#ifndef DRIVER_HOSTS_LAUNCH_TEXT_H
+#define DRIVER_HOSTS_LAUNCH_TEXT_H
 
 #include "base/vec.h"
-#include "driver/io/command.h"
-#include "driver/io/launch.h"
+#include "driver/hosts/command.h"
+#include "driver/hosts/launch.h"
 
 #define LAUNCH_PORT_MAX 24
 

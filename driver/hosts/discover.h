@@ -5,8 +5,8 @@
  * Nothing but blanks is a failure: so looks a script that failed without a word. A comment is not:
  * there is no host now. What a program says on its standard error is logged once per change.
  */
-#ifndef DRIVER_IO_DISCOVER_H
-#define DRIVER_IO_DISCOVER_H
+#ifndef DRIVER_HOSTS_DISCOVER_H
+#define DRIVER_HOSTS_DISCOVER_H
 
 #include "base/err.h"
 #include "discovery/hosts.h"

@@ -6,8 +6,8 @@
  * gone into a session of its own: 0, or a reason on its standard error. Where an agent of the job
  * runs on that host already, that one learns the driver's address, and it is 0 as well.
  */
-#ifndef DRIVER_IO_LAUNCH_H
-#define DRIVER_IO_LAUNCH_H
+#ifndef DRIVER_HOSTS_LAUNCH_H
+#define DRIVER_HOSTS_LAUNCH_H
 
 #include "base/err.h"
 

@@ -1,4 +1,4 @@
-#include "driver/io/lookups.h"
+#include "driver/hosts/lookups.h"
 
 #include "base/mem.h"
 

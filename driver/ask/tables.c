@@ -1,8 +1,8 @@
-#include "driver/io/tables.h"
+#include "driver/ask/tables.h"
 
 #include "base/time.h"
 #include "blacklist/record.h"
-#include "driver/io/json.h"
+#include "driver/ask/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

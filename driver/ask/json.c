@@ -1,4 +1,4 @@
-#include "driver/io/json.h"
+#include "driver/ask/json.h"
 
 #include "base/text.h"
 #include "base/time.h"

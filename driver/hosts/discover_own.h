@@ -1,13 +1,13 @@
 /*
  * discover_own.h: what the files of discover.c share.
  */
-#ifndef DRIVER_IO_DISCOVER_OWN_H
-#define DRIVER_IO_DISCOVER_OWN_H
+#ifndef DRIVER_HOSTS_DISCOVER_OWN_H
+#define DRIVER_HOSTS_DISCOVER_OWN_H
 
 #include "base/text.h"
-#include "driver/io/command.h"
-#include "driver/io/complaint_log.h"
-#include "driver/io/discover.h"
+#include "driver/hosts/command.h"
+#include "driver/hosts/complaint_log.h"
+#include "driver/hosts/discover.h"
 
 #include <event2/event.h>
 #include <event2/event_struct.h>

@@ -9,8 +9,8 @@
  *
  * All but the thread's own work is done by one thread, the driver's.
  */
-#ifndef DRIVER_IO_EVENTS_H
-#define DRIVER_IO_EVENTS_H
+#ifndef DRIVER_ASK_EVENTS_H
+#define DRIVER_ASK_EVENTS_H
 
 #include "base/err.h"
 #include "base/list.h"

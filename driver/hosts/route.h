@@ -2,11 +2,11 @@
  * route.h: what this machine knows of an address: whether it is one of its own, and which of its
  * own stands on the way to it.
  */
-#ifndef DRIVER_IO_ROUTE_H
-#define DRIVER_IO_ROUTE_H
+#ifndef DRIVER_HOSTS_ROUTE_H
+#define DRIVER_HOSTS_ROUTE_H
 
 #include "base/err.h"
-#include "driver/io/reach.h"
+#include "driver/hosts/reach.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>

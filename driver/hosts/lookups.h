@@ -3,12 +3,12 @@
  *
  * A lookup is made, and in the end freed, by the loop's thread; in between it is the threads'.
  */
-#ifndef DRIVER_IO_LOOKUPS_H
-#define DRIVER_IO_LOOKUPS_H
+#ifndef DRIVER_HOSTS_LOOKUPS_H
+#define DRIVER_HOSTS_LOOKUPS_H
 
 #include "base/limits.h"
 #include "base/list.h"
-#include "driver/io/route.h"
+#include "driver/hosts/route.h"
 
 #define LOOKUPS_THREADS 4
 

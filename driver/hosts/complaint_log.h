@@ -2,11 +2,11 @@
  * complaint_log.h: what programs say on their standard error, for the log: once per change, however
  * often they are run, and not without end when each run says something else.
  */
-#ifndef DRIVER_IO_COMPLAINT_LOG_H
-#define DRIVER_IO_COMPLAINT_LOG_H
+#ifndef DRIVER_HOSTS_COMPLAINT_LOG_H
+#define DRIVER_HOSTS_COMPLAINT_LOG_H
 
 #include "base/log.h"
-#include "driver/io/complaint.h"
+#include "driver/hosts/complaint.h"
 
 struct complaint_log {
     const char *name; /* of the program; borrowed */
