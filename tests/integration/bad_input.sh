@@ -40,7 +40,7 @@ usage() {
   refused 2 '--no-such-option' --no-such-option true
   refused 2 '--mpi' --mpi -np 2 true
   refused 2 'min-np' -np 2 --min-np 4 --max-np 3 -H 127.0.0.1:2 true
-  refused 2 '127.0.0.1:x' -np 2 -H 127.0.0.1:x true
+  refused 2 'entry 1: "x"' -np 2 -H 127.0.0.1:x true
   refused 3 '' -np 4 -H 127.0.0.1:2 --elastic-timeout 1s true
   refused 1 'no-such-program' -np 1 -H 127.0.0.1:1 --blacklist-forever no-such-program
 }
