@@ -232,9 +232,9 @@ ctrl_c() {
   finish 130
 
   new_job # before anything has begun
-  program slow.sh <<<'sleep 3600'
+  program slow.sh <<<'echo runs >runs; sleep 3600'
   start -np 2 --host-discovery-script ./slow.sh true
-  await "$err" 'begins'
+  await runs runs
   kill -INT "$driver"
   await_end "$driver" 10 || kill -INT "$driver"
   finish 130
