@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/opt_show.h"
 #include "base/text.h"
+#include "os/file.h"
 #include "os/stderr_log.h"
 #include "wire/tls.h"
 
@@ -295,6 +296,7 @@ int main(int argc, char **argv)
     struct opt_set set;
     int status;
 
+    file_hold_standard();
     program.start = (struct start){ .report = -1, .secret = -1 };
     program.log.fd = -1;
     if (opt_init(&set, agent_option_table, agent_option_count, &program.options)) {

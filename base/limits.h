@@ -33,8 +33,9 @@
 #define LIMIT_GREETING_BODY_BYTES   (4 * 1024 * 1024) /* before the other side is known */
 #define LIMIT_STRANGERS             256 /* connections that have not proved who they are */
 #define LIMIT_GREETING_US           (10 * INT64_C(1000000))
-#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024) /* to a peer that does not read */
-#define LIMIT_DECODE_BYTES_PER_BYTE 64                 /* memory a body may unfold to, per byte */
+#define LIMIT_FIRST_DRIVER_US       (30 * INT64_C(1000000)) /* an agent's, that never met one */
+#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024)      /* to a peer that does not read */
+#define LIMIT_DECODE_BYTES_PER_BYTE 64 /* memory a body may unfold to, per byte */
 #define LIMIT_DECODE_BYTES_MIN      (64 * 1024)
 #define LIMIT_DECODE_BYTES_MAX      (64 * 1024 * 1024)
 #define LIMIT_TEXT_BYTES            1024

@@ -174,9 +174,11 @@ static int lock(struct job_folder *folder, bool takeover, struct hvd_err *err)
     if (!path)
         return no_memory(err);
     rc = lock_take(path, &folder->lock_fd, &holder, err);
+    if (rc == HVD_E_BUSY && takeover)
+        rc = lock_take_over(path, &folder->lock_fd, err);
     mem_free(path);
-    if (rc != HVD_E_BUSY || takeover)
-        return rc == HVD_E_BUSY ? 0 : rc;
+    if (rc != HVD_E_BUSY)
+        return rc;
     return err_set(err, rc,
                    "%s: the driver of this job lives (pid %d); end it first, or take its job over "
                    "with --takeover",

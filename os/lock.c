@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PID_TEXT 32
+#define TRIES    100 /* each is lost only to somebody who takes it over at that moment */
 
 static int failed(const char *path, int number, struct hvd_err *err)
 {
@@ -57,27 +59,59 @@ static int write_holder(int fd)
     return 0;
 }
 
-int lock_take(const char *path, int *ret_fd, pid_t *ret_holder, struct hvd_err *err)
+/* Somebody may have taken it over, under its name, since it was opened. */
+static bool has_name(int fd, const char *path)
+{
+    struct stat mine;
+    struct stat there;
+
+    return !fstat(fd, &mine) && !lstat(path, &there) && mine.st_ino == there.st_ino &&
+           mine.st_dev == there.st_dev;
+}
+
+/* 0 or the error number; ESTALE: the file has another one's place by now. */
+static int try_to_take(const char *path, int *ret_fd, pid_t *ret_holder)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    char who[PID_TEXT] = "another process";
     int number;
 
     if (fd < 0)
-        return failed(path, errno, err);
+        return errno;
+    number = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
+    if (!number && !has_name(fd, path))
+        number = ESTALE;
     errno = 0;
-    number = flock(fd, LOCK_EX | LOCK_NB) ? errno : write_holder(fd);
+    if (!number)
+        number = write_holder(fd);
     if (!number) {
         *ret_fd = fd;
         return 0;
     }
-    if (number != EWOULDBLOCK) {
-        close(fd);
-        return failed(path, number, err);
-    }
-    *ret_holder = read_holder(fd);
+    if (number == EWOULDBLOCK)
+        *ret_holder = read_holder(fd);
     close(fd);
+    return number;
+}
+
+int lock_take(const char *path, int *ret_fd, pid_t *ret_holder, struct hvd_err *err)
+{
+    char who[PID_TEXT] = "another process";
+    int number = ESTALE;
+
+    for (int i = 0; number == ESTALE && i < TRIES; i++)
+        number = try_to_take(path, ret_fd, ret_holder);
+    if (number != EWOULDBLOCK)
+        return number ? failed(path, number, err) : 0;
     if (*ret_holder)
         snprintf(who, sizeof(who), "process %ld", (long)*ret_holder);
     return err_set(err, HVD_E_BUSY, "%s: %s has it; wait for it or stop it", path, who);
+}
+
+int lock_take_over(const char *path, int *ret_fd, struct hvd_err *err)
+{
+    pid_t holder = 0;
+
+    if (unlink(path) && errno != ENOENT)
+        return failed(path, errno, err);
+    return lock_take(path, ret_fd, &holder, err);
 }

@@ -17,4 +17,8 @@
  */
 int lock_take(const char *path, int *ret_fd, pid_t *ret_holder, struct hvd_err *err) MUST_CHECK;
 
+/* Takes it although a process seems to have it: that one keeps a file which has no name any more.
+ * As lock_take otherwise. */
+int lock_take_over(const char *path, int *ret_fd, struct hvd_err *err) MUST_CHECK;
+
 #endif

@@ -1,5 +1,6 @@
 /*
- * stderr_log.h: the log of a program goes to its standard error.
+ * stderr_log.h: the log of a program goes to its standard error. Who reads it slowly, or not at all
+ * (a pager, a terminal that was stopped), holds up nobody: lines are left out, and counted.
  */
 #ifndef OS_STDERR_LOG_H
 #define OS_STDERR_LOG_H

@@ -80,10 +80,17 @@ bool agent_is_ending(const struct agent *agent)
     return agent->life.state == LIFE_ENDING || agent->life.state == LIFE_OVER;
 }
 
+void agent_first_driver(struct agent *agent)
+{
+    int64_t patience_us = earliest(agent->config.driver_grace_us, LIMIT_FIRST_DRIVER_US);
+
+    agent->grace_at_us = time_add(agent->now_us, patience_us);
+}
+
 static void start(struct agent *agent)
 {
     sm_move(&agent->life, LIFE_ALONE, agent->now_us, "started");
-    agent->grace_at_us = time_add(agent->now_us, agent->config.driver_grace_us);
+    agent_first_driver(agent);
     agent_driver_dial(agent);
 }
 

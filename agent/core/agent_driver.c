@@ -133,6 +133,8 @@ void agent_driver_moved(struct agent *agent, const char *text)
 {
     const char *why = text ? text : "the driver is elsewhere now";
 
+    if (agent->life.state == LIFE_ALONE && !agent->term)
+        agent_first_driver(agent);
     agent_driver_bye(agent, why);
     if (agent->driver.state == DRIVER_DIALLING)
         hang_up(agent, why);
@@ -285,6 +287,7 @@ void agent_driver_timer(struct agent *agent)
     if (agent->now_us >= agent->grace_at_us) {
         agent->grace_at_us = TIME_NEVER;
         agent_end(agent, agent->config.kill_grace_us, HVD_E_LOST,
-                  "no driver came back in time (driver grace)");
+                  agent->term ? "no driver came back in time (driver grace)"
+                              : "the driver that started it is not there");
     }
 }

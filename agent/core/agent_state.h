@@ -77,6 +77,9 @@ void agent_process_report(struct agent *agent, const struct agent_worker *worker
 void agent_process_blame(struct agent *agent, struct agent_worker *worker,
                          enum msg_witness witness);
 void agent_process_timer(struct agent *agent, struct agent_worker *worker);
+/* How long it waits for one that has never been there. */
+void agent_first_driver(struct agent *agent);
+
 void agent_end(struct agent *agent, int64_t grace_us, int code, const char *why);
 
 /* agent_words.c: what workers have said, until it is outdated */

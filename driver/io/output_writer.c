@@ -63,10 +63,11 @@ static bool write_all(struct output_writer *writer, int fd, const char *bytes, s
     while (length > 0) {
         struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
         size_t part = length < PIPE_BUF ? length : PIPE_BUF; /* does not block after POLLOUT */
+        bool late = is_late(writer);
         ssize_t written;
 
-        if (poll(&poll_fd, 1, LOOK_MS) == 0) {
-            if (is_late(writer))
+        if (poll(&poll_fd, 1, late ? 0 : LOOK_MS) == 0) {
+            if (late)
                 return false;
             continue;
         }

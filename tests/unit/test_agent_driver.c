@@ -18,7 +18,7 @@ static void it_dials_says_hello_and_serves(struct test *t)
 
     CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
-    CHECK_INT(t, agent_deadline(s.agent), ==, SCRIPT_GRACE_S * S);
+    CHECK_INT(t, agent_deadline(s.agent), ==, LIMIT_FIRST_DRIVER_US);
     CHECK_TEXT(t, script_start(&s), "");
     CHECK_TEXT(t, script_up(&s), HELLO "\n");
     CHECK_INT(t, agent_deadline(s.agent), ==, LIMIT_GREETING_US);
@@ -279,6 +279,24 @@ out:
     script_release(&s);
 }
 
+/* Its driver has ended, or was ended, while it was being started: it has nothing to keep. */
+static void one_that_never_met_a_driver_does_not_wait_long(struct test *t)
+{
+    CHECK_OK(t, script_init(&s));
+    CHECK_TEXT(t, script_start(&s), "dial\n");
+    CHECK_TEXT(t, script_down(&s), "");
+    script_at(&s, 10);
+    CHECK_HAS(t, script_moved(&s, NULL), "dial\n"); /* somebody wants it */
+    while (agent_deadline(s.agent) < 40 * S) {
+        CHECK_TEXT(t, script_down(&s), "");
+        CHECK_TEXT(t, script_timer(&s), "dial\n");
+    }
+    CHECK_HAS(t, script_timer(&s), "exit -17: the driver that started it is not there\n");
+    CHECK_INT(t, s.now_us, ==, 40 * S);
+out:
+    script_release(&s);
+}
+
 static void a_driver_in_time_stops_the_grace(struct test *t)
 {
     CHECK_OK(t, script_init(&s));
@@ -363,7 +381,7 @@ static void a_driver_that_has_moved_is_dialled_at_once(struct test *t)
     CHECK_TEXT(t, script_moved(&s, "to b:1"), "hang up: to b:1\ndial\n"); /* dialling */
     CHECK_TEXT(t, script_down(&s), "");
     CHECK_TEXT(t, script_moved(&s, "to c:1"), "dial\n"); /* down */
-    CHECK_INT(t, agent_deadline(s.agent), ==, SCRIPT_GRACE_S * S);
+    CHECK_INT(t, agent_deadline(s.agent), ==, LIMIT_FIRST_DRIVER_US);
     CHECK_TEXT(t, script_up(&s), HELLO "\n");
     CHECK_TEXT(t, script_moved(&s, NULL),
                "driver: BYE reason=\"the driver is elsewhere now\"\n"
@@ -384,7 +402,8 @@ TESTS(CASE(it_dials_says_hello_and_serves), CASE(it_dials_again_when_nobody_answ
       CASE(an_old_driver_is_told_and_left), CASE(any_frame_may_carry_a_higher_term),
       CASE(what_cannot_be_ends_the_connection), CASE(a_refusal_for_good_ends_it),
       CASE(a_refusal_for_now_is_asked_again), CASE(a_final_refusal_ends_the_workers_first),
-      CASE(without_a_driver_it_ends_after_the_grace), CASE(a_driver_in_time_stops_the_grace),
+      CASE(without_a_driver_it_ends_after_the_grace),
+      CASE(one_that_never_met_a_driver_does_not_wait_long), CASE(a_driver_in_time_stops_the_grace),
       CASE(a_driver_that_comes_while_it_ends_hears_of_it), CASE(many_workers_are_reported),
       CASE(a_notice_is_said_with_what_is_left_of_it),
       CASE(a_driver_that_has_moved_is_dialled_at_once))

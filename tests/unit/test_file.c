@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool write_file(const char *path, const char *text, size_t length)
@@ -93,6 +94,29 @@ out:
     buf_release(&buf);
 }
 
+/* Else what is printed would go to the next file that is opened. */
+static void standard_streams_that_are_closed_go_nowhere(struct test *t)
+{
+    int saved = dup(STDIN_FILENO);
+    struct stat held;
+    struct stat null;
+    int fd = -1;
+
+    CHECK(t, saved > STDERR_FILENO);
+    close(STDIN_FILENO);
+    file_hold_standard();
+    CHECK(t, !fstat(STDIN_FILENO, &held) && !stat("/dev/null", &null));
+    CHECK(t, held.st_rdev == null.st_rdev);
+    file_hold_standard(); /* nothing to do */
+    fd = dup(saved);
+    CHECK(t, fd > saved);
+out:
+    if (fd >= 0)
+        close(fd);
+    dup2(saved, STDIN_FILENO);
+    close(saved);
+}
+
 TESTS(CASE(reads_all_of_it), CASE(an_empty_file_is_an_empty_text),
       CASE(stops_when_the_buffer_is_full), CASE(says_what_cannot_be_read),
-      CASE(dash_is_standard_input))
+      CASE(dash_is_standard_input), CASE(standard_streams_that_are_closed_go_nowhere))

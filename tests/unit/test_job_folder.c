@@ -87,11 +87,12 @@ out:
 static void a_living_driver_keeps_others_out(struct test *t)
 {
     struct job_folder_wish wish = wish_for(t);
-    struct job_folder first, second;
+    struct job_folder first, second, third;
     struct hvd_err err = { .code = 0 };
 
     nothing(&first);
     nothing(&second);
+    nothing(&third);
     CHECK_OK(t, job_folder_open(&wish, &first, NULL));
     CHECK_CODE(t, job_folder_open(&wish, &second, &err), HVD_E_BUSY);
     CHECK_HAS(t, err.text, "the driver of this job lives");
@@ -100,9 +101,13 @@ static void a_living_driver_keeps_others_out(struct test *t)
     CHECK_OK(t, job_folder_open(&wish, &second, NULL));
     CHECK(t, second.resumed);
     CHECK_CODE(t, job_file_check(first.file, NULL), HVD_E_LOST);
+    job_folder_release(&first); /* the lock is the second one's by now */
+    wish.takeover = false;
+    CHECK_CODE(t, job_folder_open(&wish, &third, NULL), HVD_E_BUSY);
 out:
     job_folder_release(&first);
     job_folder_release(&second);
+    job_folder_release(&third);
 }
 
 static void what_cannot_be_resumed(struct test *t)

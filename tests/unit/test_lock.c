@@ -118,6 +118,29 @@ out:
     close_fd(&second);
 }
 
+static void one_can_be_taken_over(struct test *t)
+{
+    pid_t holder = -1;
+    int old = -1;
+    int third = -1;
+    int fd = -1;
+
+    begin(t);
+    CHECK_OK(t, lock_take_over(path, &old, NULL)); /* nobody had it */
+    CHECK_OK(t, lock_take_over(path, &fd, NULL));
+    CHECK_CODE(t, lock_take(path, &third, &holder, NULL), HVD_E_BUSY);
+    CHECK_INT(t, holder, ==, getpid());
+    close_fd(&old); /* gives nothing back that is not its own */
+    CHECK_CODE(t, lock_take(path, &third, &holder, NULL), HVD_E_BUSY);
+    close_fd(&fd);
+    CHECK_OK(t, lock_take(path, &third, &holder, NULL));
+    CHECK_CODE(t, lock_take_over("/nowhere/at/all", &fd, NULL), HVD_E_NOTFOUND);
+out:
+    close_fd(&old);
+    close_fd(&third);
+    close_fd(&fd);
+}
+
 static void says_why_it_cannot(struct test *t)
 {
     struct hvd_err err;
@@ -136,4 +159,5 @@ out:
 }
 
 TESTS(CASE(one_has_it_and_the_next_learns_who), CASE_FLAGS(who_dies_gives_it_back, TEST_NO_TORTURE),
-      CASE(a_holder_that_cannot_be_read_is_nobody), CASE(says_why_it_cannot))
+      CASE(a_holder_that_cannot_be_read_is_nobody), CASE(one_can_be_taken_over),
+      CASE(says_why_it_cannot))

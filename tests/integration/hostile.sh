@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# What no manual tells anybody to do: streams that are closed or that nobody reads, a job that is
+# stopped before it stands, its name used again at once, two drivers that each want it.
+#
+#     hostile.sh ELASTIC TRAINER [CASE...]
+. "$(dirname "$0")/../body/lib.sh"
+body_begin "$@"
+shift 2
+
+# What workers print, and the log, must not end up in what is opened next.
+closed_streams() {
+  local how
+  for how in '<&-' '>&-' '2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do
+    # shellcheck disable=SC2016 # the worker's shell is to see it
+    (
+      eval "exec $how"
+      BODY_TEST=$folder timeout "$PATIENCE" "$elastic" --job "$job" --state-dir "$state" -np 2 \
+        -H 127.0.0.1:2 sh -c 'echo printed; echo complained >&2; sleep 0.1'
+    ) >"$out" 2>"$err" || die "$how: exit code $?"
+    ! grep -rqaE 'printed|complained|info' "$state/lock" "$state/job.db" ||
+      die "$how: what was printed is in the state"
+    nothing_left
+    new_job
+  done
+}
+
+# Nobody reads what the driver says, and the pipe is full: it goes on all the same.
+blocked_stderr() {
+  local pipe
+  mkfifo full
+  exec {pipe}<>full
+  dd if=/dev/zero of=full bs=4096 count=1000 oflag=nonblock status=none 2>/dev/null
+  BODY_TEST=$folder "$elastic" --job "$job" --state-dir "$state" --log-level debug -np 2 \
+    -H 127.0.0.1:2 "$trainer" --say "$say" >/dev/null 2>full </dev/null {pipe}>&- &
+  driver=$!
+  await_round 2
+  ask status >/dev/null || die 'a driver whose log nobody reads does not answer'
+  cat <&"$pipe" >"$out" &
+  ask stop --no-wait || die 'stop'
+  await_driver
+  kill $!
+  exec {pipe}<&-
+  [ "$code" = 143 ] || die "the driver's exit code is $code"
+  grep -qa 'lines of the log are missing here' "$out" || die 'lines are missing, and it is not said'
+  nothing_left
+}
+
+# Nor what 20 workers print, on both streams in turn: some of it waits for a while, no more.
+blocked_stdout() {
+  local pipe began
+  mkfifo stuck
+  exec {pipe}<>stuck
+  BODY_TEST=$folder "$elastic" --job "$job" --state-dir "$state" --output-filename prints -np 20 \
+    -H 127.0.0.1:20 "$trainer" --steps 100 --print 4000 --say "$say" >stuck 2>"$err" \
+    </dev/null {pipe}>&- &
+  driver=$!
+  await "$err" 'the job is over'
+  began=$EPOCHREALTIME
+  await_driver
+  exec {pipe}<&-
+  [ "$code" = 0 ] || die "the driver's exit code is $code"
+  say_line "blocked_stdout: $(((${EPOCHREALTIME/[.,]/} - ${began/[.,]/}) / 1000)) ms for the last words"
+  nothing_left
+}
+
+cases=(closed_streams blocked_stderr blocked_stdout)
+[ $# = 0 ] || cases=("$@")
+for case_now in "${cases[@]}"; do
+  new_job
+  "$case_now"
+done
