@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # One job, and to it by chance everything that can be done to processes, several things at a time. After
-# each storm it must train again with all its workers, and in the end leave nothing behind.
+# each storm it must train again with all its workers, and in the end leave nothing behind. Only the
+# first slot of the third host is spared: somebody must live who has the newest commit.
 #
 #     chaos.sh ELASTIC TRAINER STORMS [SEED]
 . "$(dirname "$0")/../body/lib.sh"
@@ -29,12 +30,14 @@ pick() {
 
 pick_worker() {
   local pids
-  mapfile -t pids < <(workers)
+  mapfile -t pids < <(workers 'HVD_HOST=127.0.0.[12]' && workers HVD_SLOT=1)
   pick "${pids[@]}"
 }
 
 pick_agent() {
-  pick_worker
+  local pids
+  mapfile -t pids < <(workers 'HVD_HOST=127.0.0.[12]')
+  pick "${pids[@]}"
   [ -z "$picked" ] || picked=$(parent "$picked")
 }
 
@@ -54,7 +57,7 @@ deed() {
     8) signal STOP driver "$driver" && frozen+=("$driver") ;;
     9) signal KILL driver "$driver" && restart=1 ;;
     10)
-      sed -i "$((1 + RANDOM % 3))d" hosts
+      sed -i "$((1 + RANDOM % 2))d" hosts
       deeds+=' host-gone'
       ;;
   esac
