@@ -195,7 +195,7 @@ worker_stays() {
 }
 
 worker_prints() {
-  local bytes=$((mib * 1024 * 1024))
+  local bytes=$((mib * 1024 * 1024)) PATIENCE=$((PATIENCE + mib))
   start -np 2 -H 127.0.0.1:2 "$trainer" --steps 32 --step-ms 1 --print $((bytes / 32))
   finish 0
   [ "$(sed 's/^[^]]*\] //' "$out" | wc -c)" -ge $((2 * bytes)) ] || die 'not all of it has come'
