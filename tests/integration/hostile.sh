@@ -63,7 +63,36 @@ blocked_stdout() {
   nothing_left
 }
 
-cases=(closed_streams blocked_stderr blocked_stdout)
+# A job is stopped before it stands, and its name is used again at once; then one whose state was
+# thrown away while its agent and its workers still wait for its driver.
+name_again() {
+  local i agent
+  for i in 1 2 3 4 5; do
+    start -np 4 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --boot-ms 60000
+    await "$err" 'agents dial' $i
+    kill -TERM "$driver"
+    await_driver
+    [ "$code" = 143 ] || die "stopped early: exit code $code"
+  done
+  start -np 4 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --steps 5
+  finish 0
+
+  new_job
+  start -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
+  await_round 2
+  find_agent 127.0.0.1
+  kill_driver
+  rm -r "$state"
+  start -np 2 -H 127.0.0.1:2 --elastic-timeout 1s true
+  await_driver
+  [ "$code" = 3 ] || die "a name that is in use: exit code $code"
+  grep -q "works for another job of the name $job.* kill $agent" "$err" || die 'it is not said why'
+  kill -TERM "$agent"
+  kill -TERM "$agent"
+  nothing_left
+}
+
+cases=(name_again closed_streams blocked_stderr blocked_stdout)
 [ $# = 0 ] || cases=("$@")
 for case_now in "${cases[@]}"; do
   new_job
