@@ -1,6 +1,7 @@
 #include "agent/io/body.h"
 
 #include "agent/io/body_state.h"
+#include "agent/io/leftovers.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/time.h"
@@ -336,6 +337,7 @@ int body_create(struct event_base *base, const struct body_config *config, struc
         body_free(body);
         return rc;
     }
+    leftovers_end(body->socket); /* that of our name: there is no other agent */
     *ret_body = body;
     return 0;
 }

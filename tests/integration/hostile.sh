@@ -92,7 +92,25 @@ name_again() {
   nothing_left
 }
 
-cases=(name_again closed_streams blocked_stderr blocked_stdout)
+# Keeper and agent die at once. The workers die with their agent; what they had started, nobody of
+# that job knows any more but the next agent.
+both_killed() {
+  local agent worker left
+  # shellcheck disable=SC2016 # the worker's shell is to see it
+  start -np 2 -H 127.0.0.1:2 sh -c 'sleep 1000 & setsid sleep 1000 & echo up; wait'
+  await "$out" 'up' 2
+  worker=$(marked HVD_INCARNATION=1 | head -n 1)
+  while [ "$(cat "/proc/$(parent "$worker")/comm")" != hvd-agent ]; do worker=$(parent "$worker"); done
+  agent=$(parent "$worker")
+  left=$(marked HVD_INCARNATION=)
+  kill -KILL "$(parent "$agent")" "$agent"
+  await "$out" 'up' 4
+  for worker in $left; do await_end "$worker" 10 || die "$worker is left of the former agent"; done
+  ask stop || die 'stop'
+  finish 143
+}
+
+cases=(both_killed name_again closed_streams blocked_stderr blocked_stdout)
 [ $# = 0 ] || cases=("$@")
 for case_now in "${cases[@]}"; do
   new_job
