@@ -102,15 +102,22 @@ static struct body_config configure(const struct program *program, struct tls *t
 static int become_the_agent(struct event_base *base, const struct body_config *config,
                             struct body **ret_body, int64_t *ret_pid, struct hvd_err *err)
 {
+    const char *words[LIMIT_ADDRESSES + 1];
+    const struct msg_texts said = { words, config->drivers.count + 1 };
+    char key[TLS_NAME_MAX];
     char name[AGENT_SOCKET_MAX];
-    int rc = HVD_E_LOST;
+    int rc = tls_name(config->tls, key) ? HVD_E_NOMEM : HVD_E_LOST;
 
+    ASSERT(config->drivers.count <= LIMIT_ADDRESSES);
+    words[0] = key;
+    for (size_t i = 0; i < config->drivers.count; i++)
+        words[i + 1] = config->drivers.items[i];
     agent_socket_name(config->mind.job, config->mind.host, name);
     for (int i = 0; rc == HVD_E_LOST && i < TRIES; i++) {
         *ret_pid = getpid();
         rc = body_create(base, config, ret_body, err);
         if (rc == HVD_E_BUSY)
-            rc = ask_agent_driver(base, name, &config->drivers, ret_pid, err);
+            rc = ask_agent_driver(base, name, &said, ret_pid, err);
     }
     return rc;
 }

@@ -4,6 +4,8 @@
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The hash of the cipher is the hash that the key is bound to, so there is one cipher only. */
@@ -112,6 +114,17 @@ int tls_create(const char *job, const uint8_t key[TLS_KEY_BYTES], struct tls **r
     /* No authority is trusted: a server that answers with a certificate is none of ours. */
     SSL_CTX_set_verify(tls->client, SSL_VERIFY_PEER, NULL);
     *ret_tls = tls;
+    return 0;
+}
+
+int tls_name(const struct tls *tls, char name[TLS_NAME_MAX])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+
+    if (!EVP_Digest(tls->key, TLS_KEY_BYTES, digest, NULL, EVP_sha256(), NULL))
+        return HVD_E_NOMEM;
+    for (size_t i = 0; i < TLS_NAME_MAX / 2; i++)
+        snprintf(name + 2 * i, 3, "%02x", digest[i]);
     return 0;
 }
 

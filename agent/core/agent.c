@@ -80,6 +80,11 @@ bool agent_is_ending(const struct agent *agent)
     return agent->life.state == LIFE_ENDING || agent->life.state == LIFE_OVER;
 }
 
+bool agent_is_unmet(const struct agent *agent)
+{
+    return agent->life.state == LIFE_ALONE && !agent->term;
+}
+
 void agent_first_driver(struct agent *agent)
 {
     int64_t patience_us = earliest(agent->config.driver_grace_us, LIMIT_FIRST_DRIVER_US);

@@ -113,5 +113,7 @@ int64_t agent_deadline(const struct agent *agent);
 
 /* It takes no work any more, and EXIT is what it comes to. */
 bool agent_is_ending(const struct agent *agent);
+/* No driver has ever welcomed it: nothing depends on it. */
+bool agent_is_unmet(const struct agent *agent);
 
 #endif

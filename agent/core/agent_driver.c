@@ -133,7 +133,7 @@ void agent_driver_moved(struct agent *agent, const char *text)
 {
     const char *why = text ? text : "the driver is elsewhere now";
 
-    if (agent->life.state == LIFE_ALONE && !agent->term)
+    if (agent_is_unmet(agent))
         agent_first_driver(agent);
     agent_driver_bye(agent, why);
     if (agent->driver.state == DRIVER_DIALLING)

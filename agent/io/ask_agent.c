@@ -13,7 +13,7 @@
 struct asking {
     struct event_base *base;
     struct conn *conn;
-    const struct msg_texts *addresses;
+    const struct msg_texts *words;
     const char *socket;
     int64_t pid;
     bool ending; /* it has said so: its end is waited for */
@@ -42,7 +42,7 @@ static void on_opened(void *arg)
 {
     struct asking *asking = arg;
     struct msg ask = {
-        .type = MSG_ASK, .u.ask = {.verb = "driver", .args = *asking->addresses}
+        .type = MSG_ASK, .u.ask = {.verb = "driver", .args = *asking->words}
     };
     int rc;
 
@@ -103,10 +103,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 static const struct conn_ops conn_ops = { on_opened, on_msg, on_closed, NULL };
 
-int ask_agent_driver(struct event_base *base, const char *socket, const struct msg_texts *addresses,
+int ask_agent_driver(struct event_base *base, const char *socket, const struct msg_texts *words,
                      int64_t *ret_pid, struct hvd_err *err)
 {
-    struct asking asking = { .base = base, .addresses = addresses, .socket = socket, .err = err };
+    struct asking asking = { .base = base, .words = words, .socket = socket, .err = err };
 
     asking.timer = evtimer_new(base, on_timer, &asking);
     if (!asking.timer)

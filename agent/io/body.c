@@ -1,14 +1,17 @@
 #include "agent/io/body.h"
 
 #include "agent/io/body_state.h"
+#include "agent/io/leftovers.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "proto/frame.h"
+#include "wire/tls.h"
 
 #include <inttypes.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #define TRACE_LINES 256
@@ -174,14 +177,36 @@ static void on_worker_down(void *arg, uint32_t worker)
     tell(arg, &(struct agent_event){ .kind = AGENT_WORKER_DOWN, .worker = worker });
 }
 
-static int on_point(void *arg, const struct msg_texts *addresses, struct hvd_err *err)
+/* A job of our name that is not ours: its state was removed, or ours has ended while we started. */
+static int on_other_job(struct body *body, struct hvd_err *err)
+{
+    if (!agent_is_unmet(body->mind))
+        return err_set(err, HVD_E_EXISTS,
+                       "it works for another job of the name %s, %s; end that job, or kill %ld, or "
+                       "choose another name (--job)",
+                       body->config.mind.job,
+                       driver_link_is_open(body->driver) ? "which has its driver"
+                                                         : "and waits for its driver",
+                       (long)getpid());
+    log_info(AGENT, "another job of this name begins, and no driver has come for this one");
+    tell(body, &(struct agent_event){ .kind = AGENT_STOP, .text = "another job has its name" });
+    return err_set(err, HVD_E_STATE, "the agent is ending");
+}
+
+static int on_point(void *arg, const char *key, const struct msg_texts *addresses,
+                    struct hvd_err *err)
 {
     struct body *body = arg;
+    char mine[TLS_NAME_MAX];
     bool moved = false;
     int rc;
 
     if (body->over || agent_is_ending(body->mind))
         return err_set(err, HVD_E_STATE, "the agent is ending");
+    if (tls_name(body->config.tls, mine))
+        return err_set(err, HVD_E_NOMEM, "no memory for the key's name");
+    if (strcmp(key, mine) != 0)
+        return on_other_job(body, err);
     rc = driver_link_point(body->driver, addresses, &moved);
     if (rc)
         return err_set(err, rc, "no memory for the addresses");
@@ -312,6 +337,7 @@ int body_create(struct event_base *base, const struct body_config *config, struc
         body_free(body);
         return rc;
     }
+    leftovers_end(body->socket); /* that of our name: there is no other agent */
     *ret_body = body;
     return 0;
 }

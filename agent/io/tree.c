@@ -144,16 +144,42 @@ static bool read_byte(struct reading *reading, char byte)
     return false;
 }
 
+static int open_environment(pid_t pid)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+bool tree_started_with(pid_t pid, const char *variable)
+{
+    int fd = open_environment(pid);
+    size_t matched = 0; /* SIZE_MAX: another variable, until it ends */
+    bool found = false;
+    char bytes[4096];
+    ssize_t got;
+
+    while (fd >= 0 && !found && (got = read(fd, bytes, sizeof(bytes))) > 0)
+        for (ssize_t i = 0; i < got && !found; i++) {
+            if (matched != SIZE_MAX && bytes[i] == variable[matched])
+                found = !variable[matched++];
+            else
+                matched = bytes[i] ? SIZE_MAX : 0;
+        }
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
 uint64_t tree_incarnation(pid_t pid)
 {
     struct reading reading = { .matched = 0 };
     uint64_t found = 0;
     char bytes[4096];
     ssize_t got = 0;
-    int fd;
+    int fd = open_environment(pid);
 
-    snprintf(bytes, sizeof(bytes), "/proc/%d/environ", (int)pid);
-    fd = open(bytes, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     while (!found && (got = read(fd, bytes, sizeof(bytes))) > 0)

@@ -34,4 +34,7 @@ void tree_kill(const struct tree *tree);
  */
 uint64_t tree_incarnation(pid_t pid);
 
+/* Whether it was started with this "NAME=value" in its environment. */
+bool tree_started_with(pid_t pid, const char *variable);
+
 #endif

@@ -64,17 +64,20 @@ static void refuse(struct peer *peer, const char *why)
 
 static int answer(struct peer *peer, const struct msg_ask *ask, struct hvd_err *err)
 {
+    const struct msg_texts addresses = { ask->args.items + 1,
+                                         ask->args.count ? ask->args.count - 1 : 0 };
     struct address address;
     int rc = 0;
 
     if (strcmp(ask->verb, "driver") != 0)
         return err_set(err, HVD_E_INVAL, "%s: an agent is asked for \"driver\" and nothing else",
                        ask->verb);
-    if (!ask->args.count || ask->args.count > LIMIT_ADDRESSES)
-        return err_set(err, HVD_E_INVAL, "driver: give 1 to %d addresses", LIMIT_ADDRESSES);
-    for (size_t i = 0; !rc && i < ask->args.count; i++)
-        rc = address_parse(ask->args.items[i], &address, err);
-    return rc ? rc : peer->link->ops->point(peer->link->arg, &ask->args, err);
+    if (!addresses.count || addresses.count > LIMIT_ADDRESSES)
+        return err_set(err, HVD_E_INVAL, "driver: give a key's name and 1 to %d addresses",
+                       LIMIT_ADDRESSES);
+    for (size_t i = 0; !rc && i < addresses.count; i++)
+        rc = address_parse(addresses.items[i], &address, err);
+    return rc ? rc : peer->link->ops->point(peer->link->arg, ask->args.items[0], &addresses, err);
 }
 
 static void on_ask(struct peer *peer, const struct msg *msg)

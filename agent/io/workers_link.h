@@ -19,8 +19,9 @@ struct workers_link_ops {
     uint64_t (*pid_of)(void *arg, uint64_t incarnation);
     void (*msg)(void *arg, uint32_t worker, const struct msg *msg);
     void (*down)(void *arg, uint32_t worker);
-    /* "driver" was asked: 0, or why not. */
-    int (*point)(void *arg, const struct msg_texts *addresses, struct hvd_err *err);
+    /* "driver" was asked, by an agent of the job that has this key: 0, or why not. */
+    int (*point)(void *arg, const char *key, const struct msg_texts *addresses,
+                 struct hvd_err *err);
 };
 
 /* HVD_E_BUSY when the name is taken. children is borrowed as long as the link lives. */

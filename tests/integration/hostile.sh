@@ -63,7 +63,54 @@ blocked_stdout() {
   nothing_left
 }
 
-cases=(closed_streams blocked_stderr blocked_stdout)
+# A job is stopped before it stands, and its name is used again at once; then one whose state was
+# thrown away while its agent and its workers still wait for its driver.
+name_again() {
+  local i agent
+  for i in 1 2 3 4 5; do
+    start -np 4 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --boot-ms 60000
+    await "$err" 'agents dial' $i
+    kill -TERM "$driver"
+    await_driver
+    [ "$code" = 143 ] || die "stopped early: exit code $code"
+  done
+  start -np 4 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --steps 5
+  finish 0
+
+  new_job
+  start -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
+  await_round 2
+  find_agent 127.0.0.1
+  kill_driver
+  rm -r "$state"
+  start -np 2 -H 127.0.0.1:2 --elastic-timeout 1s true
+  await_driver
+  [ "$code" = 3 ] || die "a name that is in use: exit code $code"
+  grep -q "works for another job of the name $job.* kill $agent" "$err" || die 'it is not said why'
+  kill -TERM "$agent"
+  kill -TERM "$agent"
+  nothing_left
+}
+
+# Keeper and agent die at once. The workers die with their agent; what they had started, nobody of
+# that job knows any more but the next agent.
+both_killed() {
+  local agent worker left
+  # shellcheck disable=SC2016 # the worker's shell is to see it
+  start -np 2 -H 127.0.0.1:2 sh -c 'sleep 1000 & setsid sleep 1000 & echo up; wait'
+  await "$out" 'up' 2
+  worker=$(marked HVD_INCARNATION=1 | head -n 1)
+  while [ "$(cat "/proc/$(parent "$worker")/comm")" != hvd-agent ]; do worker=$(parent "$worker"); done
+  agent=$(parent "$worker")
+  left=$(marked HVD_INCARNATION=)
+  kill -KILL "$(parent "$agent")" "$agent"
+  await "$out" 'up' 4
+  for worker in $left; do await_end "$worker" 10 || die "$worker is left of the former agent"; done
+  ask stop || die 'stop'
+  finish 143
+}
+
+cases=(both_killed name_again closed_streams blocked_stderr blocked_stdout)
 [ $# = 0 ] || cases=("$@")
 for case_now in "${cases[@]}"; do
   new_job

@@ -267,6 +267,42 @@ out:
     end(&scene, t);
 }
 
+/* The job was stopped while its agent was started, and its name is used again at once. */
+static void one_without_a_driver_makes_room_for_another_job(struct test *t)
+{
+    pid_t first;
+
+    CHECK_OK(t, begin(&scene));
+    snprintf(scene.more, sizeof(scene.more), "key = ff%s\n", FAKE_KEY + 2);
+    start(&scene);
+    CHECK_INT(t, scene.status, ==, 0);
+    first = scene.agent;
+    scene.more[0] = '\0';
+    start(&scene);
+    CHECK_INT(t, scene.status, ==, 0);
+    CHECK_INT(t, scene.agent, !=, first);
+    CHECK(t, fake_wait(&scene.fake, "HELLO_AGENT"));
+    fake_stop(&scene.fake, 0);
+    CHECK(t, is_over(&scene));
+out:
+    end(&scene, t);
+}
+
+static void one_with_a_driver_refuses_another_job(struct test *t)
+{
+    CHECK_OK(t, begin(&scene));
+    CHECK(t, serve(&scene));
+    snprintf(scene.more, sizeof(scene.more), "key = ff%s\n", FAKE_KEY + 2);
+    start(&scene);
+    CHECK_INT(t, scene.status, ==, 1);
+    CHECK_HAS(t, scene.err, "it works for another job of the name");
+    CHECK_HAS(t, scene.err, "which has its driver");
+    fake_stop(&scene.fake, 0);
+    CHECK(t, is_over(&scene));
+out:
+    end(&scene, t);
+}
+
 static void a_second_agent_waits_for_one_that_ends(struct test *t)
 {
     pid_t first;
@@ -461,7 +497,9 @@ TESTS(ALONE(a_command_is_started_and_its_end_told), ALONE(who_ignores_sigterm_is
       ALONE(without_its_keeper_it_ends_in_order), ALONE(a_sigterm_is_a_notice_and_two_are_the_end),
       ALONE(workers_end_when_no_driver_comes_back), ALONE(a_wrong_key_is_not_heard),
       ALONE(a_second_agent_brings_word_of_another_driver),
-      ALONE(a_second_agent_waits_for_one_that_ends), ALONE(a_second_agent_names_one_that_is_frozen),
+      ALONE(one_without_a_driver_makes_room_for_another_job),
+      ALONE(one_with_a_driver_refuses_another_job), ALONE(a_second_agent_waits_for_one_that_ends),
+      ALONE(a_second_agent_names_one_that_is_frozen),
       ALONE(what_workers_and_driver_say_is_passed_on), ALONE(an_older_driver_does_not_keep_it),
       ALONE(a_worker_is_welcomed_with_its_page), ALONE(nobody_speaks_for_another_worker),
       ALONE(much_output_waits_and_all_of_it_comes), ALONE(bad_options_end_it_before_it_begins))

@@ -183,7 +183,27 @@ static void a_client_believes_no_certificate(struct test *t)
     shake_with(t, false, true);
 }
 
-TESTS(CASE(another_key_is_turned_away), CASE(another_job_is_turned_away),
+static void keys_have_names(struct test *t)
+{
+    struct tls *one = NULL;
+    struct tls *other = NULL;
+    char name[TLS_NAME_MAX];
+    char second[TLS_NAME_MAX];
+
+    CHECK_OK(t, tls_create("job", key, &one, NULL));
+    CHECK_OK(t, tls_create("job", other_key, &other, NULL));
+    CHECK_OK(t, tls_name(one, name));
+    CHECK_OK(t, tls_name(other, second));
+    CHECK_INT(t, strlen(name), ==, TLS_NAME_MAX - 1);
+    CHECK(t, strcmp(name, second) != 0);
+    CHECK_OK(t, tls_name(one, second));
+    CHECK_TEXT(t, name, second);
+out:
+    tls_free(one);
+    tls_free(other);
+}
+
+TESTS(CASE(keys_have_names), CASE(another_key_is_turned_away), CASE(another_job_is_turned_away),
       CASE(rubbish_is_turned_away), CASE(silence_is_turned_away), CASE(a_server_believes_the_key),
       CASE(a_client_believes_the_key), CASE(a_server_believes_no_certificate),
       CASE(a_client_believes_no_certificate))
