@@ -1,9 +1,12 @@
 #include "wire/listener_bind.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +15,7 @@
 
 /* The kernel cuts it to its own maximum (net.core.somaxconn). */
 #define BACKLOG 8192
+#define MAKING  ".hvd-"
 
 static int failure(struct hvd_err *err, const char *name, const char *what)
 {
@@ -118,6 +122,29 @@ static int check_vacant(const char *path, struct hvd_err *err)
     return rc;
 }
 
+/* A process that was killed between bind and rename leaves its short name behind. */
+static void sweep(const struct bound *bound)
+{
+    int fd = openat(bound->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    while (folder && (entry = readdir(folder)) != NULL) {
+        const char *pid = entry->d_name + strlen(MAKING);
+        uint64_t number;
+
+        if (strncmp(entry->d_name, MAKING, strlen(MAKING)) != 0 ||
+            text_parse_u64((struct span){ pid, strlen(pid) }, 1, INT32_MAX, "pid", &number, NULL))
+            continue;
+        if (kill((pid_t)number, 0) && errno == ESRCH)
+            unlinkat(bound->folder, entry->d_name, 0);
+    }
+    if (folder)
+        closedir(folder);
+    else if (fd >= 0)
+        close(fd);
+}
+
 /* Binds under a short name in the folder, for the kernel takes only short ones, and renames: so
  * what a dead process has left is replaced in one step, and nobody meets a socket that does not
  * listen yet. */
@@ -127,7 +154,7 @@ static int bind_and_rename(struct bound *bound, const char *path, struct hvd_err
     char making[32];
     struct stat made;
 
-    snprintf(making, sizeof(making), ".hvd-%d", (int)getpid());
+    snprintf(making, sizeof(making), MAKING "%d", (int)getpid());
     snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", bound->folder, making);
     if (unlinkat(bound->folder, making, 0) && errno != ENOENT)
         return failure(err, path, "making the socket");
@@ -143,6 +170,7 @@ static int bind_and_rename(struct bound *bound, const char *path, struct hvd_err
     }
     bound->device = made.st_dev;
     bound->inode = made.st_ino;
+    sweep(bound);
     return 0;
 }
 

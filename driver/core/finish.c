@@ -291,7 +291,7 @@ static void look_failures(struct core *core)
                     tell_text(core,
                               "%" PRIu64 " workers in a row failed before they joined, and the "
                               "job stands; the first: %s",
-                              core->boot_failures_in_a_row, core->first_failure));
+                              core->boot_failures_in_a_row, core->boot_failure));
     }
 }
 

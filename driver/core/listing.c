@@ -1,5 +1,6 @@
 #include "driver/core/listing.h"
 
+#include "base/time.h"
 #include "discovery/diff.h"
 #include "discovery/order.h"
 #include "driver/core/clock.h"
@@ -9,6 +10,10 @@
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SAME_FAILURE_US TIME_MIN
 
 void listing_discover(struct core *core)
 {
@@ -167,6 +172,18 @@ void listing_on_hosts(struct core *core, const struct hosts *hosts)
         core->broken = true;
     diff_release(&diff);
     core->discovered = true;
+    core->discovery_failure[0] = '\0';
+}
+
+/* A script that is broken is broken each time: once a minute is enough to know of it. */
+static void trace_failure(struct core *core, const char *why)
+{
+    if (strncmp(core->discovery_failure, why, LIMIT_REASON_BYTES) == 0 &&
+        core->now_us - core->discovery_failure_us < SAME_FAILURE_US)
+        return;
+    CORE_TRACE(core, "discovery has failed, the hosts stay as they are: %s", why);
+    snprintf(core->discovery_failure, sizeof(core->discovery_failure), "%s", why);
+    core->discovery_failure_us = core->now_us;
 }
 
 void listing_on_failure(struct core *core, const char *why)
@@ -178,5 +195,5 @@ void listing_on_failure(struct core *core, const char *why)
         finish_fail(core, tell_text(core, "the first discovery has failed: %s", why));
         return;
     }
-    CORE_TRACE(core, "discovery has failed, the hosts stay as they are: %s", why);
+    trace_failure(core, why);
 }

@@ -119,12 +119,14 @@ static void record_end(struct core *core, uint64_t incarnation, const struct end
 static void judge(struct core *core, struct worker *worker, const struct ending *ending,
                   const char *why, bool to_blame)
 {
+    char name[WORKER_NAME_MAX];
     bool own_error = to_blame && ending->ended == ENDED_EXIT && !is_clean(ending);
 
     if (own_error && worker->rank != RANK_NONE)
         core->current.failed_by_exit++;
-    if (own_error && !worker->joined)
-        core->boot_failures_in_a_row++;
+    if (own_error && !worker->joined && core->boot_failures_in_a_row++ == 0)
+        snprintf(core->boot_failure, sizeof(core->boot_failure), "%s: %s",
+                 worker_name(worker, name), why);
     if (own_error && !core->anyone_joined)
         core->boot_failures++;
     if (worker_state(worker) == WORKER_FINISHED && ending->ended == ENDED_SILENT)

@@ -80,6 +80,7 @@ struct core {
     uint64_t done_seats;   /* in which a command has ended with 0 */
     size_t kept_told;      /* members that have to go and stay, when that was last said */
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
+    char boot_failure[LIMIT_REASON_BYTES + 1];  /* the first of boot_failures_in_a_row */
     bool manifest_known;
     uint64_t manifest_digest;
     struct manifest *manifest; /* its entries, once somebody has said them */
@@ -103,6 +104,8 @@ struct core {
     uint32_t unseen; /* had finished; how they ended then nobody saw */
     int exit_code;
     char exit_text[LIMIT_REASON_BYTES + 1];
+    char discovery_failure[LIMIT_REASON_BYTES + 1]; /* "": the last one did not fail */
+    int64_t discovery_failure_us;                   /* when it was said */
 };
 
 #define CORE_TRACE(core, ...) trace_add((core)->trace, (core)->now_us, __VA_ARGS__)

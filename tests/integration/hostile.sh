@@ -110,7 +110,22 @@ both_killed() {
   finish 143
 }
 
-cases=(both_killed name_again closed_streams blocked_stderr blocked_stdout)
+# The program goes while it runs: who is started then cannot, and that is the reason that is given.
+program_removed() {
+  local pid
+  cp "$trainer" ./mine
+  start -np 2 -H 127.0.0.1:2 ./mine --say "$say"
+  await_round 2
+  rm mine
+  for pid in $(marked HVD_INCARNATION=); do
+    kill -KILL "$pid"
+    break
+  done
+  finish 1
+  grep -q '^hvd-elastic: .*in a row failed.*\./mine: no such program' "$err" || die 'the reason is not given'
+}
+
+cases=(program_removed both_killed name_again closed_streams blocked_stderr blocked_stdout)
 [ $# = 0 ] || cases=("$@")
 for case_now in "${cases[@]}"; do
   new_job

@@ -115,6 +115,26 @@ out:
         close(fd);
 }
 
+/* Killed while it was making the socket: INT32_MAX is no pid that a kernel gives. */
+static void what_was_half_made_is_removed(struct test *t)
+{
+    const char *folder = test_dir(t);
+    char half[300];
+    char mine[300];
+
+    snprintf(path, sizeof(path), "%s/socket", folder);
+    snprintf(half, sizeof(half), "%s/.hvd-%d", folder, INT32_MAX);
+    snprintf(mine, sizeof(mine), "%s/.hvd-%d", folder, (int)getppid());
+    CHECK(t, !mkfifo(half, 0600) && !mkfifo(mine, 0600));
+    CHECK(t, wire_begin(&wire));
+    CHECK_OK(t, wire_listen_unix(&wire, path));
+    CHECK(t, access(half, F_OK) && !access(mine, F_OK)); /* that one lives */
+out:
+    unlink(half);
+    unlink(mine);
+    wire_end(&wire);
+}
+
 static void a_living_one_is_not(struct test *t)
 {
     struct listener *second = NULL;
@@ -259,7 +279,8 @@ out:
 
 TESTS(CASE(a_taken_port_is_busy), CASE(ipv6_has_brackets), CASE(a_path_is_made_and_removed),
       CASE(a_path_may_be_long), CASE(what_a_dead_process_left_is_replaced),
-      CASE(a_living_one_is_not), CASE(an_abstract_name_is_held_once), CASE(a_file_is_not_replaced),
+      CASE(what_was_half_made_is_removed), CASE(a_living_one_is_not),
+      CASE(an_abstract_name_is_held_once), CASE(a_file_is_not_replaced),
       CASE_FLAGS(another_user_is_turned_away, TEST_NO_TORTURE),
       CASE_FLAGS(it_waits_for_descriptors, TEST_NO_TORTURE),
       CASE_FLAGS(strangers_are_limited, TEST_NO_TORTURE))
