@@ -11,8 +11,9 @@ seed=${4:-$$}
 RANDOM=$seed
 say_line "seed $seed"
 
+# A host that was silent when the job ended has not heard of it: its grace is short here.
 begin() {
-  start -np 6 --min-np 1 --hostfile hosts --beat 100ms --lease 1s --agent-timeout 5s --start-timeout 10s \
+  start -np 6 --min-np 1 --hostfile hosts --beat 100ms --lease 1s --agent-timeout 5s --start-timeout 10s --driver-grace 10s \
     --stall-shutdown 5s "$trainer" --step-ms 2
 }
 
