@@ -83,6 +83,7 @@ void loss_charge_host(struct core *core, const struct core_host *host, const cha
 {
     if (job_state(core) >= JOB_FINISHING)
         return; /* a job that ends has no use for blame, and whoever comes next should not pay */
+    snprintf(core->host_failure, sizeof(core->host_failure), "%s: %s", host->name, why);
     charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
 }
 

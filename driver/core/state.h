@@ -82,6 +82,7 @@ struct core {
     uint32_t places_told;  /* seats whose place was told before anybody joined */
     size_t kept_told;      /* members that have to go and stay, when that was last said */
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
+    char host_failure[LIMIT_REASON_BYTES + 1];  /* the newest */
     char boot_failure[LIMIT_REASON_BYTES + 1];  /* the first of boot_failures_in_a_row */
     bool manifest_known;
     uint64_t manifest_digest;
