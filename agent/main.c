@@ -137,8 +137,9 @@ static int serve(struct program *program, struct event_base *base, struct tls *t
     if (body)
         log_info(AGENT, "job %s, host %s: here, as start %" PRIu64, config.mind.job,
                  config.mind.host, config.mind.agent);
-    start_succeeded(&program->start, pid);
-    if (body)
+    if (!start_succeeded(&program->start, pid) && body)
+        log_info(AGENT, "who started it has gone: so does it");
+    else if (body)
         rc = body_run(body);
     body_free(body);
     return rc;

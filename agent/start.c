@@ -63,25 +63,28 @@ int start_take_key(struct start *start, uint8_t *ret_key, size_t length)
     return got == (ssize_t)length ? 0 : HVD_E_IO;
 }
 
-static void report(struct start *start, FILE *otherwise, const char *line)
+/* False: who waits for it has been ended. */
+static bool report(struct start *start, FILE *otherwise, const char *line)
 {
+    bool heard = true;
+
     if (start->report < 0) {
         fputs(line, otherwise);
         fflush(otherwise);
-        return;
+        return true;
     }
-    /* Who waits for it may have been ended; then nobody wants to know. */
-    if (write_all(start->report, line, strlen(line)))
-        close(start->report);
+    heard = write_all(start->report, line, strlen(line));
+    close(start->report);
     start->report = -1;
+    return heard;
 }
 
-void start_succeeded(struct start *start, int64_t pid)
+bool start_succeeded(struct start *start, int64_t pid)
 {
     char line[REPORT_BYTES];
 
     snprintf(line, sizeof(line), SUCCESS "%" PRId64 "\n", pid);
-    report(start, stdout, line);
+    return report(start, stdout, line);
 }
 
 void start_failed(struct start *start, const struct hvd_err *err)
@@ -89,7 +92,7 @@ void start_failed(struct start *start, const struct hvd_err *err)
     char line[REPORT_BYTES];
 
     snprintf(line, sizeof(line), "hvd-agent: %s\n", err->text[0] ? err->text : err_text(err->code));
-    report(start, stderr, line);
+    (void)report(start, stderr, line); /* then nobody wants to know */
 }
 
 /* Nothing of the terminal, or of ssh, is held on to. What a panic says goes into memory, where the
