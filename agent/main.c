@@ -137,8 +137,8 @@ static int serve(struct program *program, struct event_base *base, struct tls *t
     if (body)
         log_info(AGENT, "job %s, host %s: here, as start %" PRIu64, config.mind.job,
                  config.mind.host, config.mind.agent);
-    if (!start_succeeded(&program->start, pid) && body)
-        log_info(AGENT, "who started it has gone: so does it");
+    if (!start_succeeded(&program->start, pid))
+        log_info(AGENT, "whoever wanted it is gone: it ends");
     else if (body)
         rc = body_run(body);
     body_free(body);

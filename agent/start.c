@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,17 +67,17 @@ int start_take_key(struct start *start, uint8_t *ret_key, size_t length)
 /* False: who waits for it has been ended. */
 static bool report(struct start *start, FILE *otherwise, const char *line)
 {
-    bool heard = true;
+    bool told;
 
     if (start->report < 0) {
         fputs(line, otherwise);
         fflush(otherwise);
         return true;
     }
-    heard = write_all(start->report, line, strlen(line));
+    told = write_all(start->report, line, strlen(line));
     close(start->report);
     start->report = -1;
-    return heard;
+    return told;
 }
 
 bool start_succeeded(struct start *start, int64_t pid)
@@ -92,7 +93,7 @@ void start_failed(struct start *start, const struct hvd_err *err)
     char line[REPORT_BYTES];
 
     snprintf(line, sizeof(line), "hvd-agent: %s\n", err->text[0] ? err->text : err_text(err->code));
-    (void)report(start, stderr, line); /* then nobody wants to know */
+    (void)report(start, stderr, line);
 }
 
 /* Nothing of the terminal, or of ssh, is held on to. What a panic says goes into memory, where the
@@ -128,13 +129,30 @@ NORETURN static void keep(struct start *start, const struct start_ops *ops, void
     _exit(code);
 }
 
+/* False: nobody reads our standard output any more, so whoever wanted an agent (a driver, its ssh)
+ * is gone. */
+static bool wait_to_read(int fd)
+{
+    struct pollfd fds[] = {
+        {.fd = fd, .events = POLLIN },
+        { .fd = STDOUT_FILENO      }
+    };
+
+    while (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno == EINTR)
+        ;
+    return fds[0].revents || !(fds[1].revents & (POLLERR | POLLHUP));
+}
+
 /* What is said until the end of the line, or until nobody is left who could say something. */
 static void read_report(int fd, char line[REPORT_BYTES])
 {
     size_t length = 0;
     ssize_t got;
 
+    line[0] = '\0';
     do {
+        if (!wait_to_read(fd))
+            return;
         got = read(fd, line + length, REPORT_BYTES - 1 - length);
         if (got > 0)
             length += (size_t)got;
@@ -148,9 +166,11 @@ static int wait_for_report(int fd, pid_t keeper)
 
     read_report(fd, line);
     if (!strncmp(line, SUCCESS, strlen(SUCCESS))) {
+        close(fd);
         fputs(line, stdout);
         return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
     }
+    close(fd); /* an agent that is there now learns that it is not wanted */
     fputs(line[0] ? line : "hvd-agent: it ended before it was there; see its log\n", stderr);
     while (waitpid(keeper, NULL, 0) < 0 && errno == EINTR) /* nothing is left when we end */
         ;
@@ -178,7 +198,7 @@ int start_in_background(struct start *start, const struct start_ops *ops, void *
     if (pid < 0)
         fprintf(stderr, "hvd-agent: cannot start a process: %s\n", strerror(errno));
     else
-        status = wait_for_report(fds[0], pid);
+        return wait_for_report(fds[0], pid);
     close(fds[0]);
     return status;
 }

@@ -17,8 +17,8 @@ int start_keep_key(struct start *start, const uint8_t *key, size_t length,
                    struct hvd_err *err) MUST_CHECK;
 int start_take_key(struct start *start, uint8_t *ret_key, size_t length) MUST_CHECK;
 
-/* The agent is there, or is not and will end. Once. False: whoever started it has been ended before
- * it could know, so nobody waits for this agent. */
+/* The agent is there, or is not and will end. Once. False: whoever wanted it is gone meanwhile, and
+ * it ends too. */
 bool start_succeeded(struct start *start, int64_t pid);
 void start_failed(struct start *start, const struct hvd_err *err);
 

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "driver/io/json.h"
+#include "driver/ask/json.h"
 #include "os/file.h"
 
 #include <stdio.h>

@@ -150,11 +150,9 @@ int invocation_load(const char *folder, struct invocation *ret_invocation, struc
     rc = file_read(path, &text, err);
     if (!rc && !text.length)
         rc = corrupt(path, err);
-    if (!rc) {
-        invocation.text = mem_alloc(text.length);
-        rc = invocation.text ? 0 : err_set(err, HVD_E_NOMEM, "no memory for the command");
-    }
-    if (!rc) {
+    if (!rc && !(invocation.text = mem_alloc(text.length))) {
+        rc = err_set(err, HVD_E_NOMEM, "no memory for the command");
+    } else if (!rc) {
         memcpy(invocation.text, text.data, text.length);
         rc = take_apart(path, text.length, &invocation, err);
     }

@@ -21,7 +21,8 @@
 
 static int no_memory(struct hvd_err *err)
 {
-    return err_set(err, HVD_E_NOMEM, "no memory for the state directory");
+    (void)err_set(err, HVD_E_NOMEM, "no memory for the state directory");
+    return HVD_E_NOMEM;
 }
 
 /* "a/b" of its parts; NULL without memory. */
@@ -47,9 +48,11 @@ int job_folder_root(char **ret_path, struct hvd_err *err)
         *ret_path = join(state, "hvd-elastic");
         return *ret_path ? 0 : no_memory(err);
     }
-    if (!home || *home != '/')
-        return err_set(err, HVD_E_NOTFOUND,
-                       "HOME: not set, so there is no place for state; give --state-dir");
+    if (!home || *home != '/') {
+        (void)err_set(err, HVD_E_NOTFOUND,
+                      "HOME: not set, so there is no place for state; give --state-dir");
+        return HVD_E_NOTFOUND;
+    }
     local = join(home, ".local/state");
     *ret_path = local ? join(local, "hvd-elastic") : NULL;
     mem_free(local);
@@ -60,12 +63,11 @@ static int make_absolute(const char *path, char **ret_path, struct hvd_err *err)
 {
     char cwd[LIMIT_PATH_BYTES];
 
-    if (*path == '/')
-        *ret_path = mem_strdup(path);
-    else if (!getcwd(cwd, sizeof(cwd)))
-        return err_set(err, HVD_E_NOTFOUND, "the current folder: %s", strerror(errno));
-    else
-        *ret_path = join(cwd, path);
+    if (*path != '/' && !getcwd(cwd, sizeof(cwd))) {
+        (void)err_set(err, HVD_E_NOTFOUND, "the current folder: %s", strerror(errno));
+        return HVD_E_NOTFOUND;
+    }
+    *ret_path = *path == '/' ? mem_strdup(path) : join(cwd, path);
     return *ret_path ? 0 : no_memory(err);
 }
 

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/opt.h"
 #include "driver/core/config.h"
-#include "driver/io/discover.h"
+#include "driver/hosts/discover.h"
 
 enum { OPTIONS_USAGE_EXIT = 2, OPTIONS_STORAGE_EXIT = 4 };
 

@@ -171,7 +171,7 @@ static int configure(struct run *run, struct hvd_err *err)
         .ssh_port = options->ssh_port,
         .ssh_identity_file = options->ssh_identity_file,
         .ssh_args = (const char *const *)run->ssh_args,
-        .limit_us = options->agent_timeout_us,
+        .limit_us = options->agent_timeout_us / 10 * 9, /* ssh's own words come before the core's */
         .parallel = (uint32_t)options->launch_parallel,
     };
     run->output = (struct output_config){ .folder = options->output_dir,

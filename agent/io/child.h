@@ -26,6 +26,7 @@ struct child_output {
     enum msg_stream stream;
     int fd; /* -1: closed, by us or by all who could write */
     struct event ready;
+    struct event sip; /* until it is read again */
     uint64_t dropped;
     bool mid_line;
 };

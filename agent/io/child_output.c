@@ -13,6 +13,12 @@
 /* Of all workers together, so that a turn of the loop is short whatever they print. */
 #define TURN_BYTES (4 * sizeof((struct children *)NULL)->chunk)
 
+/* An agent that is woken for every line of a worker that prints a lot would keep both from their
+ * work: after less than a sip it waits a moment, while the pipe holds more. */
+#define SIP_BYTES  ((size_t)16 * 1024)
+#define SIP_US     (2 * TIME_MS)
+#define PIPE_BYTES (256 * 1024)
+
 static void deliver(struct child_output *output, const char *text, size_t length)
 {
     const struct children *children = output->child->children;
@@ -41,6 +47,7 @@ static void close_one(struct child_output *output)
     if (output->fd < 0)
         return;
     child_event_off(&output->ready);
+    child_event_off(&output->sip);
     close(output->fd);
     output->fd = -1;
 }
@@ -78,6 +85,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 {
     struct child_output *output = arg;
     struct children *children = output->child->children;
+    size_t got;
 
     (void)fd;
     (void)what;
@@ -86,8 +94,25 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
         return; /* since this turn began */
     if (children->budget == TURN_BYTES)
         event_active(&children->refill, EV_TIMEOUT, 0);
-    if (children->budget > 0)
-        children->budget -= read_some(output, children->budget, children->dropping);
+    if (children->budget == 0)
+        return;
+    got = read_some(output, children->budget, children->dropping);
+    children->budget -= got;
+    if (output->fd >= 0 && got < SIP_BYTES) {
+        (void)event_del(&output->ready);
+        child_timer(&output->sip, SIP_US);
+    }
+}
+
+static void on_sip(evutil_socket_t fd, short what, void *arg)
+{
+    struct child_output *output = arg;
+    const struct children *children = output->child->children;
+
+    (void)fd;
+    (void)what;
+    if (output->fd >= 0 && (!children->held || children->dropping))
+        (void)event_add(&output->ready, NULL);
 }
 
 /* Was made active within the turn, behind all that were active already. */
@@ -149,6 +174,8 @@ static int open_one(struct child_output *output, int *ret_writer, struct hvd_err
     if (pipe2(fds, O_CLOEXEC))
         return err_set(err, HVD_E_LIMIT, "a worker's output: %s; raise ulimit -n", strerror(errno));
     (void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    (void)fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES); /* as far as the system allows */
+    evtimer_assign(&output->sip, children->base, on_sip, output);
     event_assign(&output->ready, children->base, fds[0], EV_READ | EV_PERSIST, on_ready, output);
     if (event_add(&output->ready, NULL)) {
         close(fds[0]);

@@ -65,13 +65,13 @@ static const char *why_unused(const struct core *core, const struct core_host *h
         struct blacklist_verdict verdict =
             blacklist_verdict(&core->blacklist, host->name, slot, core->now_us);
 
+        if (host->seats[slot].draining) /* said while its worker is still there, too */
+            return text(memory, "slot %" PRIu32 " is being drained", slot);
         if (host->seats[slot].worker)
             continue;
         if (verdict.state != BLACKLIST_OK)
             return text(memory, "slot %" PRIu32 ": %s", slot,
                         blacklist_sentence(&verdict, core->now_us, sentence));
-        if (host->seats[slot].draining)
-            return text(memory, "slot %" PRIu32 " is being drained", slot);
     }
     if (host->agent == AGENT_THERE && job_state(core) == JOB_GATHERING && !core->gate_open)
         return "the first round waits for more slots than there are";

@@ -39,6 +39,14 @@ static int add_key(struct buf *out, const uint8_t *key)
     return rc ? rc : buf_append_text(out, "\n");
 }
 
+/* Until a driver's welcome says better: one that never gets through to us is not waited for any
+ * longer than this, and has no workers. */
+static int64_t grace_before_welcome(const struct core_config *core)
+{
+    return core->driver_grace_us < core->agent_start_us ? core->driver_grace_us
+                                                        : core->agent_start_us;
+}
+
 int agent_input_write(const struct agent_input *input, struct buf *out)
 {
     const struct core_config *core = input->core;
@@ -51,7 +59,7 @@ int agent_input_write(const struct agent_input *input, struct buf *out)
     rc = rc ? rc : buf_printf(out, "max-np = %" PRIu32 "\n", core->max_np);
     rc = rc ? rc : add_time(out, "beat", core->beat_us);
     rc = rc ? rc : add_time(out, "lease", core->lease_us);
-    rc = rc ? rc : add_time(out, "driver-grace", core->driver_grace_us);
+    rc = rc ? rc : add_time(out, "driver-grace", grace_before_welcome(core));
     rc = rc ? rc : add_time(out, "kill-grace", core->kill_grace_us);
     rc = rc ? rc : add_time(out, "stall-warning", input->stall_warning_us);
     rc = rc ? rc : add_time(out, "stall-shutdown", input->stall_shutdown_us);

@@ -126,6 +126,7 @@ static void on_timer(void *arg)
 {
     struct event event = { .kind = EVENT_TIMER };
 
+    body_hosts_look(arg); /* beats make the timer go off often enough */
     body_step(arg, &event);
 }
 
@@ -365,6 +366,7 @@ int body_run(const struct body_config *config, struct body_end *ret_end, struct 
     *ret_end = (struct body_end){ .code = CORE_FAILED };
     body.port = config->port ? config->port : config->facts->port;
     body.started_us = clock_now_us();
+    body.tell_at_us = TIME_NEVER;
     action_list_init(&body.actions);
     body.base = alarms_base_create();
     if (!body.base) {

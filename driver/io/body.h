@@ -7,9 +7,9 @@
 #define DRIVER_IO_BODY_H
 
 #include "driver/core/config.h"
-#include "driver/io/discover.h"
+#include "driver/hosts/discover.h"
+#include "driver/hosts/launch.h"
 #include "driver/io/job_env.h"
-#include "driver/io/launch.h"
 #include "driver/io/output.h"
 #include "driver/journal/job_file.h"
 

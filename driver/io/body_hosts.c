@@ -2,11 +2,16 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/time.h"
 #include "driver/io/agent_input.h"
+#include "os/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* An agent that dials our predecessor's address has come back by then, or has to learn ours. */
+#define TELL_AFTER_US (2 * TIME_S)
 
 static void start_failed(struct body *body, const char *host, const char *why)
 {
@@ -56,19 +61,64 @@ static int launch(struct body *body, const char *host, bool local, const char *a
     return rc;
 }
 
-/* Agents that dial a port which is no longer ours would not come back by themselves. */
-static void tell_everybody(struct body *body)
+/* ---- whom to start -------------------------------------------------------------------------- */
+
+/* Where it stands among those that are to be started once they are found; count: it does not. */
+static size_t find_wanted(const struct body *body, const char *host)
+{
+    size_t i = 0;
+
+    while (i < body->wanted.count && strcmp(body->wanted.items[i], host) != 0)
+        i++;
+    return i;
+}
+
+static bool add_wanted(struct body *body, const char *host)
+{
+    char *copy;
+
+    if (find_wanted(body, host) < body->wanted.count)
+        return true;
+    copy = VEC_RESERVE(&body->wanted, 1, LIMIT_HOSTS) ? NULL : mem_strdup(host);
+    if (copy)
+        body->wanted.items[body->wanted.count++] = copy;
+    return copy != NULL;
+}
+
+/* True: it was among them, and is no more. */
+static bool take_wanted(struct body *body, const char *host)
+{
+    size_t i = find_wanted(body, host);
+
+    if (i == body->wanted.count)
+        return false;
+    mem_free(body->wanted.items[i]);
+    body->wanted.items[i] = body->wanted.items[--body->wanted.count];
+    return true;
+}
+
+/* Calls for each host that has an agent in one of the states. */
+static void each_host(struct body *body, unsigned states,
+                      void (*visit)(struct body *body, const char *host))
 {
     struct core_view view;
 
     core_view_init(&view);
     if (!core_view(body->core, &view)) {
         for (size_t i = 0; i < view.host_count; i++) {
-            if (view.hosts[i].agent != AGENT_NONE)
-                body_hosts_start(body, view.hosts[i].name);
+            if (states & 1u << view.hosts[i].agent)
+                visit(body, view.hosts[i].name);
         }
     }
     core_view_release(&view);
+}
+
+/* ---- what becomes of it --------------------------------------------------------------------- */
+
+/* Agents that dial a port which is no longer ours would not come back by themselves. */
+static void tell_everybody(struct body *body)
+{
+    each_host(body, 1u << AGENT_STARTING | 1u << AGENT_THERE | 1u << AGENT_AWAY, body_hosts_start);
 }
 
 static void on_moved(struct body *body, const char *address)
@@ -89,18 +139,20 @@ static void on_reached(void *arg, const char *host, const struct reach_answer *a
     const char *address;
     struct hvd_err err;
     bool moved = false;
+    bool start = take_wanted(body, host);
     int rc;
 
     if (!answer) {
-        start_failed(body, host, why);
+        if (start)
+            start_failed(body, host, why);
         return;
     }
     rc = server_listen(body->server, answer->source, body->port, &address, &moved, &err);
-    if (!rc)
+    if (!rc && start)
         rc = launch(body, host, answer->local, address, &err);
-    if (rc)
+    if (rc && start)
         start_failed(body, host, err.text);
-    else if (moved)
+    else if (!rc && moved)
         on_moved(body, address);
 }
 
@@ -130,16 +182,37 @@ void body_hosts_free(struct body *body)
 {
     launch_free(body->launcher);
     reach_free(body->reach);
+    while (body->wanted.count)
+        mem_free(body->wanted.items[--body->wanted.count]);
+    VEC_RELEASE(&body->wanted);
 }
 
 void body_hosts_start(struct body *body, const char *host)
 {
-    if (reach_ask(body->reach, host))
+    if (!add_wanted(body, host) || reach_ask(body->reach, host))
         start_failed(body, host, "no memory to look it up");
 }
 
-/* Its agents still dial where our predecessor listened; told again, they do so at once. */
+/* Its agent dials where our predecessor listened. */
+static void listen_for(struct body *body, const char *host)
+{
+    if (reach_ask(body->reach, host))
+        log_warning(LAUNCH, "%s: no memory to look it up; its agent is told later", host);
+}
+
 void body_hosts_open(struct body *body)
 {
-    tell_everybody(body);
+    int64_t patience_us = body->config->core->lease_us / 4;
+
+    each_host(body, 1u << AGENT_AWAY, listen_for);
+    body->tell_at_us =
+        time_add(clock_now_us(), patience_us < TELL_AFTER_US ? patience_us : TELL_AFTER_US);
+}
+
+void body_hosts_look(struct body *body)
+{
+    if (clock_now_us() < body->tell_at_us)
+        return;
+    body->tell_at_us = TIME_NEVER;
+    each_host(body, 1u << AGENT_AWAY, body_hosts_start);
 }

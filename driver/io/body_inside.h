@@ -4,13 +4,13 @@
 #ifndef DRIVER_IO_BODY_INSIDE_H
 #define DRIVER_IO_BODY_INSIDE_H
 
+#include "driver/ask/control.h"
+#include "driver/ask/events.h"
 #include "driver/core/core.h"
+#include "driver/hosts/reach.h"
 #include "driver/io/alarms.h"
 #include "driver/io/body.h"
-#include "driver/io/control.h"
-#include "driver/io/events.h"
 #include "driver/io/queue.h"
-#include "driver/io/reach.h"
 #include "driver/io/server.h"
 
 struct body {
@@ -43,6 +43,8 @@ struct body {
     int stop_asked;      /* by a signal that came before it was open; 0 */
 
     int64_t started_us;
+    int64_t tell_at_us;        /* when agents that have not come back are told where we are */
+    struct VEC(char *) wanted; /* hosts that are to have an agent once they are found */
     uint16_t port;
     bool labels_old;
     int64_t labels_us; /* when they were looked up */
@@ -58,6 +60,7 @@ int body_hosts_create(struct body *body);
 void body_hosts_free(struct body *body);
 void body_hosts_start(struct body *body, const char *host);
 void body_hosts_open(struct body *body); /* those that a former driver had dial us again */
+void body_hosts_look(struct body *body); /* or are told where we are */
 
 /* body_words.c: what is shown of workers and of the core's decisions */
 int body_words_create(struct body *body);

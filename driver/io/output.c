@@ -15,7 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LABEL_MAX (LIMIT_HOST_NAME_BYTES + 40)
+#define LABEL_MAX   (LIMIT_HOST_NAME_BYTES + 40)
+#define BATCH_BYTES (64 * 1024)
 
 struct worker_output {
     uint64_t incarnation;
@@ -30,7 +31,8 @@ struct output {
     const struct output_config *config;
     struct output_writer *writer;
     struct VEC(struct worker_output *) workers; /* by incarnation */
-    struct buf scratch;
+    struct buf screen; /* lines of one chunk, on their way to the writer together */
+    struct buf file;
 };
 
 static int make_folder(const char *path, struct hvd_err *err)
@@ -53,7 +55,8 @@ int output_create(const struct output_config *config, struct output **ret_output
     if (!output)
         return err_set(err, HVD_E_NOMEM, "no memory for the output of workers");
     output->config = config;
-    buf_init(&output->scratch, LIMIT_OUTPUT_LINE_BYTES + LABEL_MAX + 64);
+    buf_init(&output->screen, BATCH_BYTES + LIMIT_OUTPUT_LINE_BYTES + LABEL_MAX + 64);
+    buf_init(&output->file, BATCH_BYTES + LIMIT_OUTPUT_LINE_BYTES + 64);
     rc = output_writer_start(&output->writer, err);
     if (rc) {
         mem_free(output);
@@ -162,26 +165,42 @@ static int add_time(struct buf *out)
     return buf_printf(out, "%s ", time_stamp(clock_wall_us(), text));
 }
 
-/* A whole line: to the terminal with who says it, to its file as it is. */
-static void put_line(struct output *output, const struct worker_output *worker, int stream,
-                     const char *text, size_t length)
+/* Hands what has been put together to the writer. */
+static void hand_over(struct output *output, const struct worker_output *worker, int stream)
 {
     int fd = stream == STREAM_STDOUT ? output->config->out_fd : output->config->err_fd;
     char path[LIMIT_PATH_BYTES];
 
-    buf_clear(&output->scratch);
-    if ((!output->config->timestamps || !add_time(&output->scratch)) &&
-        !buf_append_text(&output->scratch, worker->label) &&
-        !buf_append(&output->scratch, text, length) && !buf_append(&output->scratch, "\n", 1))
-        output_writer_put(output->writer, fd, NULL, output->scratch.data, output->scratch.length);
-    if (!output->config->folder || !*worker->host)
+    if (output->screen.length)
+        output_writer_put(output->writer, fd, NULL, output->screen.data, output->screen.length);
+    buf_clear(&output->screen);
+    if (!output->file.length)
         return;
     snprintf(path, sizeof(path), "%s/%s/%" PRIu32 "/%" PRIu64 ".%s", output->config->folder,
              worker->host, worker->slot, worker->incarnation,
              stream == STREAM_STDOUT ? "out" : "err");
-    buf_clear(&output->scratch);
-    if (!buf_append(&output->scratch, text, length) && !buf_append(&output->scratch, "\n", 1))
-        output_writer_put(output->writer, -1, path, output->scratch.data, output->scratch.length);
+    output_writer_put(output->writer, -1, path, output->file.data, output->file.length);
+    buf_clear(&output->file);
+}
+
+/* A whole line: to the terminal with who says it, to its file as it is. One that memory is out for
+ * is lost; training is not. */
+static void put_line(struct output *output, const struct worker_output *worker, int stream,
+                     const char *text, size_t length)
+{
+    size_t before = output->screen.length;
+
+    if ((output->config->timestamps && add_time(&output->screen)) ||
+        buf_append_text(&output->screen, worker->label) ||
+        buf_append(&output->screen, text, length) || buf_append(&output->screen, "\n", 1))
+        output->screen.length = before;
+    if (output->config->folder && *worker->host) {
+        before = output->file.length;
+        if (buf_append(&output->file, text, length) || buf_append(&output->file, "\n", 1))
+            output->file.length = before;
+    }
+    if (output->screen.length > BATCH_BYTES)
+        hand_over(output, worker, stream);
 }
 
 static void flush(struct output *output, struct worker_output *worker, int stream)
@@ -239,13 +258,17 @@ void output_take(struct output *output, uint64_t incarnation, const struct msg_o
         const char *end = memchr(at, '\n', left);
         size_t part = end ? (size_t)(end - at) : left;
 
-        add_bytes(output, worker, stream, at, part);
-        if (!end)
-            return;
-        flush(output, worker, stream);
-        at += part + 1;
-        left -= part + 1;
+        if (end && !worker->line[stream].length && part <= LIMIT_OUTPUT_LINE_BYTES) {
+            put_line(output, worker, stream, at, part); /* it need not be kept first */
+        } else {
+            add_bytes(output, worker, stream, at, part);
+            if (end)
+                flush(output, worker, stream);
+        }
+        at += part + (end ? 1 : 0);
+        left -= part + (end ? 1 : 0);
     }
+    hand_over(output, worker, stream);
 }
 
 static void release(struct output *output, struct worker_output *worker)
@@ -253,6 +276,7 @@ static void release(struct output *output, struct worker_output *worker)
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         if (worker->line[stream].length)
             flush(output, worker, stream);
+        hand_over(output, worker, stream);
         buf_release(&worker->line[stream]);
     }
     mem_free(worker);
@@ -279,6 +303,7 @@ void output_free(struct output *output)
         release(output, output->workers.items[i]);
     VEC_RELEASE(&output->workers);
     output_writer_stop(output->writer);
-    buf_release(&output->scratch);
+    buf_release(&output->screen);
+    buf_release(&output->file);
     mem_free(output);
 }

@@ -13,9 +13,11 @@
 set -uo pipefail
 
 PATIENCE=${PATIENCE:-60}
+# shellcheck disable=SC2034 # for the scripts
 script=$(realpath "$0")
 NAP=0.02 # between two looks at a process that is not our child
 driver='' jobs_made=0 saying='' say_reader=''
+helpers=() # that hide our mark: ended with the test
 unset "${!HVD_@}" "${!HOROVOD_@}" XDG_STATE_HOME XDG_CONFIG_HOME
 
 say_line() { printf '%s\n' "$*"; }
@@ -66,16 +68,15 @@ die() {
   local pid log
   trap - EXIT
   say_line "FAILED: $*"
-  for log in "$folder"/*.err "$folder"/*/agents/*.log; do
+  for log in "$err" "$state"/agents/*.log; do
     [ -s "$log" ] || continue
     say_line "---- $log (the end of it)"
     tail -n 40 "$log"
   done
-  for log in "$folder"/*.out; do
-    [ -s "$log" ] || continue
-    say_line "---- $log (the end of it)"
-    tail -n 10 "$log" | cut -c 1-300
-  done
+  if [ -f "$out" ] && [ -s "$out" ]; then
+    say_line "---- $out (the end of it)"
+    tail -n 10 "$out" | cut -c 1-300
+  fi
   say_line '---- processes'
   for pid in $(marked); do show_process "$pid"; done
   clean_up
@@ -86,6 +87,7 @@ die() {
 clean_up() {
   local pid left
   stop_hearing
+  for pid in "${helpers[@]}"; do kill "$pid" 2>/dev/null; done
   for _ in 1 2 3 4 5; do
     left=$(marked)
     [ -n "$left" ] || break

@@ -90,28 +90,33 @@ static void fill(struct job_file *file)
         .record = {.failures = 1, .host = "n1" },
           .event = { .host = "n1"           }
     };
-    const struct journal_record records[RECORDS] = {
-        {.kind = JOURNAL_TERM,      .term = 1, .host = "", .text = ""},
-        {                      .kind = JOURNAL_LAUNCH, .incarnation = 1,             .slot = 3, .host = "n1",          .text = "" },
-        { .kind = JOURNAL_READY,
-         .incarnation = 1,
-         .host = "",
-         .text = "",
-         .addresses = { addresses, 2 } },
-        {                                                                          .kind = JOURNAL_ROUND,
-         .round = 1,
-         .host = "",
-         .text = "a text",
-         .members = { members, 3 },
-         .holders = { members, 1 } },
+    const struct journal_record term = { .kind = JOURNAL_TERM, .term = 1, .host = "", .text = "" };
+    const struct journal_record launch = {
+        .kind = JOURNAL_LAUNCH, .incarnation = 1, .slot = 3, .host = "n1", .text = ""
     };
-    struct job_write writes[RECORDS + 1];
+    const struct journal_record ready = {
+        .kind = JOURNAL_READY,
+        .incarnation = 1,
+        .host = "",
+        .text = "",
+        .addresses = {addresses, 2}
+    };
+    const struct journal_record round = {
+        .kind = JOURNAL_ROUND,
+        .round = 1,
+        .host = "",
+        .text = "a text",
+        .members = {members,  3},
+        .holders = { members, 1}
+    };
+    const struct job_write writes[] = { { .record = &term },
+                                        { .record = &launch },
+                                        { .record = &ready },
+                                        { .record = &round },
+                                        { .change = &change } };
 
-    for (size_t i = 0; i < RECORDS; i++)
-        writes[i] = (struct job_write){ .record = &records[i] };
-    writes[RECORDS] = (struct job_write){ .change = &change };
     ASSERT(job_file_claim(file, 1, "pid 1 on n1", NULL) == 0);
-    ASSERT(job_file_write(file, writes, RECORDS + 1, NULL) == 0);
+    ASSERT(job_file_write(file, writes, ARRAY_SIZE(writes), NULL) == 0);
 }
 
 static void make_image(void)

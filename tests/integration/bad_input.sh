@@ -40,7 +40,7 @@ usage() {
   refused 2 '--no-such-option' --no-such-option true
   refused 2 '--mpi' --mpi -np 2 true
   refused 2 'min-np' -np 2 --min-np 4 --max-np 3 -H 127.0.0.1:2 true
-  refused 2 '127.0.0.1:x' -np 2 -H 127.0.0.1:x true
+  refused 2 '"x"' -np 2 -H 127.0.0.1:x true
   refused 3 '' -np 4 -H 127.0.0.1:2 --elastic-timeout 1s true
   refused 1 'no-such-program' -np 1 -H 127.0.0.1:1 --blacklist-forever no-such-program
 }
@@ -195,7 +195,7 @@ worker_stays() {
 }
 
 worker_prints() {
-  local bytes=$((mib * 1024 * 1024))
+  local bytes=$((mib * 1024 * 1024)) PATIENCE=$((PATIENCE + mib))
   start -np 2 -H 127.0.0.1:2 "$trainer" --steps 32 --step-ms 1 --print $((bytes / 32))
   finish 0
   [ "$(sed 's/^[^]]*\] //' "$out" | wc -c)" -ge $((2 * bytes)) ] || die 'not all of it has come'
@@ -232,9 +232,9 @@ ctrl_c() {
   finish 130
 
   new_job # before anything has begun
-  program slow.sh <<<'sleep 3600'
+  program slow.sh <<<'echo runs >runs; sleep 3600'
   start -np 2 --host-discovery-script ./slow.sh true
-  await "$err" 'begins'
+  await runs runs
   kill -INT "$driver"
   await_end "$driver" 10 || kill -INT "$driver"
   finish 130

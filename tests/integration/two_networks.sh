@@ -46,7 +46,8 @@ PasswordAuthentication no
 SetEnv XDG_STATE_HOME=$folder/$name/state BODY_TEST=$folder
 END
   BODY_TEST=$folder ip netns exec "$name" "$sshd" -f "$folder/$name/sshd_config" -D -e \
-    2>"$name/sshd.log" &
+    >"$name/sshd.log" 2>&1 </dev/null &
+  helpers+=($!)
   await "$name/sshd.log" 'Server listening'
   echo "[$net.$1.2]:2222 $(cut -d ' ' -f 1,2 "$name/host_key.pub")" >>known_hosts
 }
@@ -113,6 +114,7 @@ over -np 4 --min-np 2 --host-discovery-script ./hosts.sh --beat 200ms --lease 2s
   --agent-timeout 5s "$trainer" --say "$say"
 await_round 4
 key=$(sqlite3 "$state/job.db" .dump | grep -oE '[0-9a-fA-F]{64}' | sort -u)
+[ -n "$key" ] || die "no key is found in job.db"
 for pid in $(marked); do
   while read -r word; do
     [ -z "$word" ] || ! tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qi "$word" ||
@@ -139,8 +141,8 @@ wrong() {
   ask stop || die 'stop'
   ended 143
 }
-wrong 'an unknown host' 'ame or service not known|resolve' no-such-host.invalid
-wrong 'nobody at that address' 'No route|refused|timed out|unreachable' $net.2.9 --agent-timeout 3s
+wrong 'an unknown host' 'name resolution|not known' no-such-host.invalid
+wrong 'nobody at that address' 'No route|refused|timed out|unreachable' $net.2.9 --agent-timeout 20s
 cp known_hosts known_hosts.right
 ssh-keygen -q -t ed25519 -N '' -f other_key
 sed "/$net\.2/d" known_hosts.right >known_hosts

@@ -225,7 +225,7 @@ out:
 static void a_wrong_key_is_not_heard(struct test *t)
 {
     CHECK_OK(t, begin(&scene));
-    snprintf(scene.more, sizeof(scene.more), "driver-grace = 500ms\nkey = ff%s\n", FAKE_KEY + 2);
+    snprintf(scene.more, sizeof(scene.more), "driver-grace = 500ms\nkey = ff%s\n", &FAKE_KEY[2]);
     start(&scene);
     CHECK_INT(t, scene.status, ==, 0);
     CHECK(t, is_over(&scene)); /* it has given up */

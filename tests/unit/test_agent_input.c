@@ -27,6 +27,7 @@ static void is_lines_of_options(struct test *t)
     CHECK_OK(t, agent_input_write(&input, &out));
     CHECK_HAS(t, buf_text(&out), "job = \"j\"\nhost = \"n1\"\ndrivers = \"[::1]:80\"\nkey = a5a5");
     CHECK_HAS(t, buf_text(&out), "a5\nmin-np = 2\nmax-np = 3\nbeat = 1s\nlease = 10s\n");
+    CHECK_HAS(t, buf_text(&out), "driver-grace = 1m\n"); /* until it is welcomed */
     CHECK_HAS(t, buf_text(&out), "stall-warning = 1m\nstall-shutdown = never\n");
     CHECK_HAS(t, buf_text(&out), "log-file = \"/a \\\"b\\\"\\\\\\x0a\"\n");
 out:

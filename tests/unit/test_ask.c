@@ -1,7 +1,7 @@
 /* hvd-elastic as it asks: against servers in children, which stand for drivers. */
 #include "driver/ask.h"
 
-#include "driver/io/control.h"
+#include "driver/ask/control.h"
 #include "tests/lib/test.h"
 
 #include <event2/event.h>
@@ -217,7 +217,7 @@ static void asks_the_only_driver(struct test *t)
     CHECK(t, strstr(said, "Z two\n") && !strstr(said, "one"));
     CHECK(t, ask("drain a:1 --deadline 30s alive"));
     CHECK_INT(t, status, ==, 0);
-    CHECK_TEXT(t, said, "a:1: is to be left within 30s\n");
+    CHECK_TEXT(t, said, "a:1: is being drained within 30s\n");
     CHECK(t, ask("undrain --json a"));
     CHECK_TEXT(t, said, "{\"ok\":true,\"text\":\"a: is not drained\"}\n");
     CHECK(t, ask("blacklist clear a"));

@@ -1,4 +1,4 @@
-#include "driver/io/control.h"
+#include "driver/ask/control.h"
 
 #include "base/limits.h"
 #include "base/time.h"
@@ -238,7 +238,7 @@ static void the_core_answers_when_it_can(struct test *t)
     desk.at_once = true;
     CHECK(t, ask(&asker[0], "drain", "a:1", "30s"));
     CHECK_INT(t, asker[0].code, ==, 0);
-    CHECK_TEXT(t, asker[0].text, "a:1: is to be left within 30s");
+    CHECK_TEXT(t, asker[0].text, "a:1: is being drained within 30s");
     CHECK_INT(t, desk.seen.kind, ==, EVENT_DRAIN);
     CHECK_TEXT(t, desk.host, "a");
     CHECK_INT(t, desk.seen.slot, ==, 1);
@@ -398,7 +398,7 @@ static void stop_is_for_the_loop(struct test *t)
 
     CHECK(t, desk_begin(t));
     CHECK(t, ask(&asker[0], "stop", NULL, NULL));
-    CHECK_TEXT(t, asker[0].text, "the job is being stopped");
+    CHECK_TEXT(t, asker[0].text, "the job is being stopped\n");
     CHECK_INT(t, desk.seen.kind, ==, EVENT_STOP);
     CHECK_TEXT(t, desk.text, "hvd-elastic stop");
     asker[1].ask.follow = true;

@@ -1,4 +1,4 @@
-#include "driver/io/discover.h"
+#include "driver/hosts/discover.h"
 
 #include "base/limits.h"
 #include "base/log.h"

@@ -1,7 +1,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "driver/io/events.h"
+#include "driver/ask/events.h"
 #include "os/file.h"
 #include "tests/lib/test.h"
 

@@ -1,4 +1,4 @@
-#include "driver/io/launch.h"
+#include "driver/hosts/launch.h"
 
 #include "base/buf.h"
 #include "base/time.h"

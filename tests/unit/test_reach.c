@@ -1,4 +1,4 @@
-#include "driver/io/reach.h"
+#include "driver/hosts/reach.h"
 
 #include "base/log.h"
 #include "tests/lib/heap.h"

@@ -1,6 +1,6 @@
 #include "base/time.h"
-#include "driver/io/json.h"
-#include "driver/io/tables.h"
+#include "driver/ask/json.h"
+#include "driver/ask/tables.h"
 #include "tests/lib/test.h"
 
 #include <string.h>

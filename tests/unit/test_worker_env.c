@@ -14,7 +14,7 @@ static const char *value_of(const char *const *env, const char *name)
     size_t length = strlen(name);
 
     for (size_t i = 0; env[i]; i++) {
-        if (strncmp(env[i], name, length) || env[i][length] != '=')
+        if (strncmp(env[i], name, length) != 0 || env[i][length] != '=')
             continue;
         if (found)
             return "twice";

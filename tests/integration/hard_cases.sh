@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# One after the other what is rare: drivers that sleep, jobs that nobody drives any more, processes
+# that are silent, hang, or say goodbye.
+#
+#     hard_cases.sh ELASTIC TRAINER [CASE...]
+. "$(dirname "$0")/../body/lib.sh"
+body_begin "$@"
+shift 2
+
+stop() {
+  ask stop || die "stop: exit code $?"
+  finish 143
+}
+
+# An old driver wakes up beside its successor: it obeys, and nobody obeys it.
+driver_sleeps() {
+  local first before
+  start -np 2 -H 127.0.0.1:2 --beat 100ms --lease 1s "$trainer" --say "$say"
+  await_round 2
+  before=$(workers)
+  first=$driver
+  kill -STOP "$first"
+  start --takeover -np 2 -H 127.0.0.1:2 --beat 100ms --lease 1s "$trainer" --say "$say"
+  await "$err" '(is back|says hello) with 2 workers'
+  kill -CONT "$first"
+  await_end "$first" || die 'a driver that was replaced drives on'
+  wait "$first"
+  code=$?
+  [ "$code" = 5 ] || die "the exit code of a driver that was replaced is $code, not 5"
+  [ "$(workers)" = "$before" ] || die 'workers were started anew'
+  is_alive "$driver" || die 'the new driver has ended'
+  stop
+}
+
+# Nobody takes over: agents and workers end by themselves.
+driver_never_comes_back() {
+  start -np 2 -H 127.0.0.1:1,127.0.0.2:1 --driver-grace 500ms "$trainer" --say "$say"
+  await_round 2
+  kill_driver
+  for pid in $(workers); do await_end "$pid" || die 'a worker without a driver lives on'; done
+  rm -f "$state/control"
+  nothing_left
+}
+
+# A reader that goes away, and one that never was.
+driver_is_not_read() {
+  start -np 2 -H 127.0.0.1:2 "$trainer" --steps 40 --print 5000
+  finish 0
+  new_job
+  mkfifo "$folder/pipe"
+  exec {reader}<>"$folder/pipe"
+  out=$folder/pipe
+  start -np 2 --min-np 1 -H 127.0.0.1:2 "$trainer" --print 100 --say "$say"
+  await_round 2
+  exec {reader}<&- # the next line of the driver is an EPIPE
+  kill -KILL "$(workers | head -n 1)"
+  await_round 2
+  stop
+  rm "$folder/pipe"
+}
+
+# The driver and an agent die in the same moment; then all of them, and with them what was committed.
+all_die() {
+  local killed=0 pid
+  begin() {
+    start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 --beat 100ms --lease 2s --agent-timeout 5s \
+      --elastic-timeout "$1" "$trainer" --say "$say"
+  }
+  begin 1m
+  await_round 4
+  find_agent 127.0.0.2
+  kill -KILL "$driver" "$agent"
+  await_driver
+  begin 1m
+  await_round 4
+
+  kill -KILL "$driver"
+  for pid in $(marked); do kill -KILL "$pid" 2>/dev/null && killed=$((killed + 1)); done
+  await_driver
+  [ "$killed" -ge 8 ] || die "only $killed processes were there"
+  begin 2s
+  finish 1
+  grep -q 'held by nobody' "$err" || die 'it is not said what is lost'
+}
+
+keeper_dies() {
+  local pids keeper pid
+  start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --say "$say"
+  await_round 4
+  mapfile -t pids < <(workers HVD_HOST=127.0.0.2)
+  find_agent 127.0.0.2
+  keeper=$(parent "$agent")
+  kill -KILL "$keeper"
+  for pid in "${pids[@]}" "$agent"; do await_end "$pid" || die "$pid outlives its keeper"; done
+  await_round 4
+  stop
+}
+
+# The machine will be taken away: its workers leave in order, nothing is rolled back, nobody is blamed.
+notice() {
+  start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --say "$say"
+  await_round 4
+  find_agent 127.0.0.2
+  kill -TERM "$agent"
+  await_round 2
+  if grep -qE 'is revoked|failed' "$state/events.log"; then die 'a notice was taken for a failure'; fi
+  stop
+}
+
+worker_is_silent() {
+  start -np 2 --min-np 1 -H 127.0.0.1:2 --beat 100ms --lease 1s "$trainer" --freeze-at 10 \
+    --once "$folder/$job.once" --say "$say"
+  await_round 2
+  await_round 2
+  stop
+}
+
+# A loop that computes for ever holds up the next round until --stall-shutdown.
+worker_hangs() {
+  start -np 2 --min-np 1 -H 127.0.0.1:2 --stall-shutdown 1s "$trainer" --hang-at 10 --rank 1 \
+    --once "$folder/$job.once" --say "$say"
+  await_round 2
+  kill -KILL "$(for pid in $(workers); do [ "$(variable "$pid" HVD_RANK)" = 1 ] || echo "$pid"; done)"
+  await_round 2
+  stop
+}
+
+# To end with 0 in the middle of a round is a failure; so is any other code.
+worker_goes_home() {
+  local status
+  for status in 0 3; do
+    start -np 2 --min-np 1 -H 127.0.0.1:2 "$trainer" --exit-at 10 --exit-code $status \
+      --once "$folder/$job.once" --say "$say"
+    await_round 2
+    await_round 2
+    grep -q 'failed' "$state/events.log" || die "exit code $status without FINISHED is no failure"
+    stop
+    new_job
+  done
+}
+
+cases=${*:-driver_sleeps driver_never_comes_back driver_is_not_read all_die keeper_dies notice
+  worker_is_silent worker_hangs worker_goes_home}
+for case_now in $cases; do
+  say_line "$case_now"
+  "$case_now"
+  new_job
+done
