@@ -224,6 +224,7 @@ static void open_msg(struct agent *agent, const struct msg *msg)
     case MSG_KILL: agent_process_kill(agent, msg->incarnation, msg->u.kill.grace_us); break;
     case MSG_FORGET: agent_process_forget(agent, msg->incarnation); break;
     case MSG_STOP:
+        agent->stopped = true;
         agent_end(agent, msg->u.stop.grace_us, HVD_OK,
                   agent_text(agent, "stopped: %s", msg->u.stop.reason));
         break;

@@ -36,6 +36,7 @@ struct agent_worker {
     char *text;      /* the same in words */
 
     enum end_asked asked;
+    bool driver_asked; /* a KILL of the driver's: it knows why this worker ends */
     int64_t kill_at_us;
     uint32_t blamed; /* enum msg_witness: we end it because it does not answer */
 

@@ -34,6 +34,7 @@ struct agent {
     int64_t taken_at_us; /* when the machine will be taken away */
     char notice[LIMIT_TEXT_BYTES + 1];
 
+    bool stopped; /* a STOP of the driver's: it knows why our workers end */
     int exit_code;
     char exit_text[LIMIT_TEXT_BYTES + 1];
 
