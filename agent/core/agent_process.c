@@ -314,42 +314,6 @@ void agent_process_forget(struct agent *agent, uint64_t incarnation)
     forget(agent, worker, "the driver has written it down");
 }
 
-static void send_output(struct agent *agent, struct agent_worker *worker, uint32_t stream,
-                        struct msg_bytes data)
-{
-    struct msg *msg = agent_msg(agent, MSG_OUTPUT, worker->incarnation);
-
-    msg->u.output = (struct msg_output){ stream, data, worker->dropped_bytes[stream] };
-    worker->dropped_bytes[stream] = 0;
-    agent_driver_send(agent, msg);
-}
-
-void agent_process_output(struct agent *agent, const struct agent_event *event)
-{
-    struct agent_worker *worker = agent_roster_find(agent, event->incarnation);
-    struct msg_bytes rest = event->data;
-
-    ASSERT(event->stream < STREAM_COUNT);
-    if (!worker) {
-        trace_add(agent->trace, agent->now_us, "worker: output of %" PRIu64 ", forgotten: dropped",
-                  event->incarnation);
-        return;
-    }
-    if (!agent_driver_is_open(agent)) {
-        worker->dropped_bytes[event->stream] += rest.length;
-        return;
-    }
-    while (rest.length > 0) {
-        struct msg_bytes chunk = rest;
-
-        if (chunk.length > LIMIT_OUTPUT_CHUNK_BYTES)
-            chunk.length = LIMIT_OUTPUT_CHUNK_BYTES;
-        send_output(agent, worker, event->stream, chunk);
-        rest.at += chunk.length;
-        rest.length -= chunk.length;
-    }
-}
-
 void agent_end(struct agent *agent, int64_t grace_us, int code, const char *why)
 {
     ASSERT(agent->life.state != LIFE_NEW && agent->life.state != LIFE_OVER);

@@ -394,44 +394,6 @@ out:
     script_release(&s);
 }
 
-static void output_is_passed_on_or_counted(struct test *t)
-{
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
-    CHECK_OK(t, script_run(&s, 7, 2));
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 5),
-               "driver: OUTPUT term=1 incarnation=7 stream=1 data=5\n");
-    CHECK_OK(t, script_lose(&s));
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 5), "");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 4), "");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "hello", 3), "");
-    CHECK_HAS(t, script_return(&s, 1), "LAUNCHED");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 2),
-               "driver: OUTPUT term=1 incarnation=7 stream=1 data=2 dropped_bytes=9\n");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 2),
-               "driver: OUTPUT term=1 incarnation=7 stream=1 data=2\n");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "hello", 1),
-               "driver: OUTPUT term=1 incarnation=7 data=1 dropped_bytes=3\n");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "", 0), "");
-    CHECK_TEXT(t, script_output(&s, 8, STREAM_STDOUT, "hello", 1), "");
-out:
-    script_release(&s);
-}
-
-static void much_output_goes_in_chunks(struct test *t)
-{
-    static const char much[LIMIT_OUTPUT_CHUNK_BYTES + 1];
-
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
-    CHECK_OK(t, script_run(&s, 7, 2));
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, much, sizeof(much)),
-               "driver: OUTPUT term=1 incarnation=7 data=65536\n"
-               "driver: OUTPUT term=1 incarnation=7 data=1\n");
-out:
-    script_release(&s);
-}
-
 static void ends_that_nobody_forgets_are_limited(struct test *t)
 {
     struct msg launch;
@@ -462,5 +424,4 @@ TESTS(CASE(a_launch_is_carried_out_once), CASE(an_end_is_said_until_it_is_forgot
       CASE(a_stop_from_here_needs_no_driver),
       CASE(an_exit_0_that_the_agent_asked_for_is_no_success),
       CASE(an_exit_0_that_the_driver_asked_for_is_one), CASE(a_stop_kills_who_does_not_end),
-      CASE(output_is_passed_on_or_counted), CASE(much_output_goes_in_chunks),
       CASE_FLAGS(ends_that_nobody_forgets_are_limited, TEST_NO_TORTURE))
