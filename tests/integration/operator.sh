@@ -29,6 +29,12 @@ refuses() {
   grep -qE -- "$text" answer || die "$*: no '$text' in: $(cat answer)"
 }
 
+refuses 2 'statsu: did you mean status\?' statsu
+"$elastic" help >answer || die 'help'
+grep -q 'usage: hvd-elastic \[options\]' answer || die "help: $(cat answer)"
+"$elastic" help drain >answer || die 'help drain'
+grep -q 'usage: hvd-elastic drain' answer || die "help drain: $(cat answer)"
+
 mkdir "$state"
 refuses 1 'no job' status
 rmdir "$state"
