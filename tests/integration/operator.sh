@@ -68,7 +68,9 @@ shows '' undrain 127.0.0.2:1
 await_round 4
 shows '' drain 127.0.0.2 --deadline 30s
 await_round 2
-[ -z "$(workers HVD_HOST=127.0.0.2)" ] || die 'workers run on a host that is drained'
+for pid in $(workers HVD_HOST=127.0.0.2); do # they have left, and may not have ended yet
+  await_end "$pid" || die 'workers run on a host that is drained'
+done
 shows '' undrain 127.0.0.2
 await_round 4
 
