@@ -6,6 +6,7 @@
 #include "tests/lib/wire_side.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A server, what it told its owner, and an agent that dials it. */
@@ -221,7 +222,8 @@ static void a_port_that_is_taken_is_another(struct test *t)
     unsigned port = 0;
 
     CHECK(t, open_yard(&yard));
-    CHECK(t, sscanf(strrchr(yard.address, ':'), ":%u", &port) == 1);
+    port = (unsigned)strtoul(strrchr(yard.address, ':') + 1, NULL, 10);
+    CHECK_INT(t, port, >, 0);
     CHECK_OK(t, server_create(yard.wire.base, yard.wire.tls, &ops, &yard, &second));
     log_open(&sink);
     log_set_levels("warning", NULL);
