@@ -49,6 +49,8 @@
 #define LIMIT_MANIFEST_NAME_BYTES   255
 #define LIMIT_COMMITS_HELD          4
 #define LIMIT_OUTPUT_CHUNK_BYTES    (64 * 1024)
+#define LIMIT_OUTPUT_KEPT_BYTES     (64 * 1024) /* of a stream of a worker, for a driver to come */
+#define LIMIT_OUTPUT_ALL_KEPT_BYTES (32 * 1024 * 1024) /* by an agent: all goes out at once */
 #define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)  /* one frame of an answer */
 #define LIMIT_ANSWER_BYTES          (64 * 1024 * 1024) /* all of it */
 #define LIMIT_CLIENTS               32                 /* operators that ask at a time */

@@ -152,7 +152,7 @@ static void dispatch(struct agent *agent, const struct agent_event *event)
     case AGENT_SPAWNED: agent_process_spawned(agent, event->incarnation, event->pid); break;
     case AGENT_SPAWN_FAILED: agent_process_spawn_failed(agent, event); break;
     case AGENT_ENDED: agent_process_ended(agent, event); break;
-    case AGENT_OUTPUT: agent_process_output(agent, event); break;
+    case AGENT_OUTPUT: agent_output_take(agent, event); break;
     case AGENT_NOTICE: agent_driver_notice(agent, event->left_us, event->text); break;
     case AGENT_DRIVER_MOVED: agent_driver_moved(agent, event->text); break;
     case AGENT_STOP:

@@ -188,11 +188,12 @@ static void welcome(struct agent *agent, const struct msg *msg)
     if (agent->life.state == LIFE_ALONE)
         sm_move(&agent->life, LIFE_SERVING, agent->now_us, "a driver's welcome");
     for (size_t i = 0; i < agent->workers.count; i++) {
-        const struct agent_worker *worker = agent->workers.items[i];
+        struct agent_worker *worker = agent->workers.items[i];
 
         if (worker->process.state == RUNNING)
             agent_process_report(agent, worker);
         agent_words_say_again(agent, worker);
+        agent_output_say_kept(agent, worker);
         if (worker->process.state != RUNNING)
             agent_process_report(agent, worker);
     }
@@ -224,6 +225,7 @@ static void open_msg(struct agent *agent, const struct msg *msg)
     case MSG_KILL: agent_process_kill(agent, msg->incarnation, msg->u.kill.grace_us); break;
     case MSG_FORGET: agent_process_forget(agent, msg->incarnation); break;
     case MSG_STOP:
+        agent->stopped = true;
         agent_end(agent, msg->u.stop.grace_us, HVD_OK,
                   agent_text(agent, "stopped: %s", msg->u.stop.reason));
         break;

@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define SIGNAL_KILL 9 /* what a SIGKILL of ours looks like to the driver */
+#define SIGNAL_KILL 9  /* what a SIGKILL of ours looks like to the driver */
+#define SIGNAL_TERM 15 /* the same of a SIGTERM */
 
 static void over_when_alone(struct agent *agent)
 {
@@ -202,8 +203,10 @@ void agent_process_kill(struct agent *agent, uint64_t incarnation, int64_t grace
 {
     struct agent_worker *worker = find_alive(agent, incarnation, "KILL");
 
-    if (worker)
-        ask_to_end(agent, worker, grace_us);
+    if (!worker)
+        return;
+    worker->driver_asked = true;
+    ask_to_end(agent, worker, grace_us);
 }
 
 void agent_process_spawned(struct agent *agent, uint64_t incarnation, uint64_t pid)
@@ -249,12 +252,25 @@ void agent_process_spawn_failed(struct agent *agent, const struct agent_event *e
     over_when_alone(agent);
 }
 
+/* The agent ends by itself, and has asked this worker to end: the driver knows nothing of it. */
+static bool is_cut_short(const struct agent *agent, const struct agent_worker *worker)
+{
+    return agent->life.state == LIFE_ENDING && !agent->stopped && worker->asked != ASKED_NOT &&
+           !worker->driver_asked && worker->phase != PHASE_LEFT && worker->phase != PHASE_FINISHED;
+}
+
 static void note_end(struct agent *agent, struct agent_worker *worker,
                      const struct agent_event *event)
 {
     worker->ended = event->ended;
     worker->value = event->value;
     worker->witness = event->witness;
+    /* A command that handles SIGTERM and exits 0 has not done its part: the driver, which takes an
+     * exit 0 for that, would call the job finished. One that had just done it runs once more. */
+    if (event->ended == ENDED_EXIT && event->value == 0 && is_cut_short(agent, worker)) {
+        worker->ended = ENDED_SIGNAL;
+        worker->value = SIGNAL_TERM;
+    }
     if (worker->blamed) {
         worker->ended = ENDED_SILENT;
         worker->value = SIGNAL_KILL;
@@ -296,42 +312,6 @@ void agent_process_forget(struct agent *agent, uint64_t incarnation)
         return;
     }
     forget(agent, worker, "the driver has written it down");
-}
-
-static void send_output(struct agent *agent, struct agent_worker *worker, uint32_t stream,
-                        struct msg_bytes data)
-{
-    struct msg *msg = agent_msg(agent, MSG_OUTPUT, worker->incarnation);
-
-    msg->u.output = (struct msg_output){ stream, data, worker->dropped_bytes[stream] };
-    worker->dropped_bytes[stream] = 0;
-    agent_driver_send(agent, msg);
-}
-
-void agent_process_output(struct agent *agent, const struct agent_event *event)
-{
-    struct agent_worker *worker = agent_roster_find(agent, event->incarnation);
-    struct msg_bytes rest = event->data;
-
-    ASSERT(event->stream < STREAM_COUNT);
-    if (!worker) {
-        trace_add(agent->trace, agent->now_us, "worker: output of %" PRIu64 ", forgotten: dropped",
-                  event->incarnation);
-        return;
-    }
-    if (!agent_driver_is_open(agent)) {
-        worker->dropped_bytes[event->stream] += rest.length;
-        return;
-    }
-    while (rest.length > 0) {
-        struct msg_bytes chunk = rest;
-
-        if (chunk.length > LIMIT_OUTPUT_CHUNK_BYTES)
-            chunk.length = LIMIT_OUTPUT_CHUNK_BYTES;
-        send_output(agent, worker, event->stream, chunk);
-        rest.at += chunk.length;
-        rest.length -= chunk.length;
-    }
 }
 
 void agent_end(struct agent *agent, int64_t grace_us, int code, const char *why)

@@ -82,6 +82,7 @@ static struct agent_worker *create(struct agent *agent, const struct msg *msg)
                                     launch->local_size, launch->cross_rank, launch->cross_size };
     worker->kill_at_us = TIME_NEVER;
     worker->silent_at_us = TIME_NEVER;
+    agent_output_init(worker);
     sm_init(&worker->process, &process_type, SPAWNING, worker, agent->trace);
     return worker;
 }
@@ -109,8 +110,9 @@ struct agent_worker *agent_roster_add(struct agent *agent, const struct msg *msg
     return worker;
 }
 
-static void destroy(struct agent_worker *worker)
+static void destroy(struct agent *agent, struct agent_worker *worker)
 {
+    agent_output_release(agent, worker);
     agent_words_release(worker);
     mem_free(worker->text);
     mem_free(worker);
@@ -128,7 +130,7 @@ void agent_roster_remove(struct agent *agent, struct agent_worker *worker)
         agent->workers.items[i] = agent->workers.items[i + 1];
     if (slot->failed == worker)
         slot->failed = NULL;
-    destroy(worker);
+    destroy(agent, worker);
 }
 
 /* The index of the connection, or of where it belongs. */
@@ -188,7 +190,7 @@ void agent_roster_disconnect(struct agent *agent, struct agent_worker *worker)
 void agent_roster_release(struct agent *agent)
 {
     for (size_t i = 0; i < agent->workers.count; i++)
-        destroy(agent->workers.items[i]);
+        destroy(agent, agent->workers.items[i]);
     VEC_RELEASE(&agent->workers);
     VEC_RELEASE(&agent->connections);
 }

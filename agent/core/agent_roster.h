@@ -9,6 +9,7 @@
 #define AGENT_CORE_AGENT_ROSTER_H
 
 #include "agent/core/agent.h"
+#include "base/buf.h"
 #include "base/limits.h"
 #include "proto/place.h"
 
@@ -16,6 +17,11 @@ enum process { SPAWNING, RUNNING, ENDED, FAILED, FORGOTTEN, PROCESS_COUNT };
 
 /* How far its end has been asked for. */
 enum end_asked { ASKED_NOT, ASKED_WAITS, ASKED_TERM, ASKED_KILL }; /* WAITS: for its SPAWNED */
+
+struct agent_output {
+    struct buf kept;        /* printed while no driver was there: the newest of it */
+    uint64_t dropped_bytes; /* before it */
+};
 
 struct agent_worker {
     uint64_t incarnation;
@@ -36,6 +42,7 @@ struct agent_worker {
     char *text;      /* the same in words */
 
     enum end_asked asked;
+    bool driver_asked; /* a KILL of the driver's: it knows why this worker ends */
     int64_t kill_at_us;
     uint32_t blamed; /* enum msg_witness: we end it because it does not answer */
 
@@ -45,7 +52,7 @@ struct agent_worker {
     int64_t lease_us; /* as it was when the worker was told how often to beat */
     int64_t silent_at_us;
 
-    uint64_t dropped_bytes[STREAM_COUNT];
+    struct agent_output output[STREAM_COUNT];
     struct msg word;     /* last of READY, AT, RECOVERING, LEFT, FINISHED; type 0: none */
     struct msg entered;  /* the ENTERED of the round that it is in */
     struct msg prepared; /* the PREPARED of a round that has not begun */

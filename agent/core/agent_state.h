@@ -34,9 +34,11 @@ struct agent {
     int64_t taken_at_us; /* when the machine will be taken away */
     char notice[LIMIT_TEXT_BYTES + 1];
 
+    bool stopped; /* a STOP of the driver's: it knows why our workers end */
     int exit_code;
     char exit_text[LIMIT_TEXT_BYTES + 1];
 
+    size_t kept_bytes;                               /* of what all workers have printed */
     size_t alive;                                    /* spawning or running */
     struct VEC(struct agent_worker *) workers;       /* by incarnation */
     struct VEC(struct agent_connection) connections; /* by number: those that said hello */
@@ -70,7 +72,6 @@ void agent_process_launch(struct agent *agent, const struct msg *msg);
 void agent_process_spawned(struct agent *agent, uint64_t incarnation, uint64_t pid);
 void agent_process_spawn_failed(struct agent *agent, const struct agent_event *event);
 void agent_process_ended(struct agent *agent, const struct agent_event *event);
-void agent_process_output(struct agent *agent, const struct agent_event *event);
 void agent_process_kill(struct agent *agent, uint64_t incarnation, int64_t grace_us);
 void agent_process_forget(struct agent *agent, uint64_t incarnation);
 void agent_process_report(struct agent *agent, const struct agent_worker *worker);
@@ -88,6 +89,12 @@ void agent_words_note_member(struct agent_worker *worker, uint64_t round);
 void agent_words_note_down(struct agent_worker *worker, const struct msg *msg);
 void agent_words_say_again(struct agent *agent, const struct agent_worker *worker);
 void agent_words_release(struct agent_worker *worker);
+
+/* agent_output.c: what workers print; what is kept is said before an end is */
+void agent_output_init(struct agent_worker *worker);
+void agent_output_take(struct agent *agent, const struct agent_event *event);
+void agent_output_say_kept(struct agent *agent, struct agent_worker *worker);
+void agent_output_release(struct agent *agent, struct agent_worker *worker);
 
 /* agent_worker.c: their connections */
 void agent_worker_msg(struct agent *agent, uint32_t connection, const struct msg *msg);

@@ -144,6 +144,13 @@ static bool is_short(const struct core *core)
            (core->holder_missing || core->staying + core->going < core->config.min_np);
 }
 
+static const char *why_hosts_are_not_used(struct core *core)
+{
+    if (*core->host_failure)
+        return tell_text(core, "the last host that failed: %s", core->host_failure);
+    return core->listed.count ? "see why hosts are not used" : "no host is listed";
+}
+
 static const char *shortage(struct core *core)
 {
     if (core->holder_missing)
@@ -162,7 +169,7 @@ static const char *shortage(struct core *core)
                      "only %zu of %" PRIu32 " workers for longer than --elastic-timeout%s%s; %s",
                      core->staying, core->current.number ? core->config.min_np : core->config.np,
                      *core->first_failure ? "; first failure: " : "", core->first_failure,
-                     core->listed.count ? "see why hosts are not used" : "no host is listed");
+                     why_hosts_are_not_used(core));
 }
 
 /* What is missing before the first round is said by listing.c, a missing commit by round.c. */

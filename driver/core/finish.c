@@ -48,7 +48,7 @@ static void over(struct core *core, int code, const char *text)
         change_abandon(core, "the job is over");
     core->exit_code = code;
     snprintf(core->exit_text, sizeof(core->exit_text), "%s", text);
-    CORE_TRACE(core, "the job is over (%d): %s", code, text);
+    CORE_TRACE(core, "the job is over: %s", text);
     record = tell_record(core, JOURNAL_OVER);
     record->code = code;
     record->text = tell_text(core, "%s", text);
@@ -268,6 +268,18 @@ static bool is_boot_loop(const struct core *core)
            core->boot_failures_in_a_row >= 3 * (uint64_t)core->config.np;
 }
 
+/* Whoever was started has failed, and nobody has joined. One alone may have had bad luck, unless
+ * there is no such program. */
+static bool is_stillborn(const struct core *core)
+{
+    if (core->anyone_joined || !core->boot_failures || core->boot_failures != core->incarnations)
+        return false;
+    if (core->boot_failures >= FAILURES_ALONE)
+        return true;
+    return core->boot_failures >= core->config.np &&
+           (core->boot_failures > 1 || core->never_started == core->boot_failures);
+}
+
 /* All have failed by an error of their own: that is the program, not the machines, and another
  * round would end the same way. One worker alone may have had bad luck, a few times. */
 static void look_failures(struct core *core)
@@ -281,9 +293,7 @@ static void look_failures(struct core *core)
             finish_fail(
                 core, tell_text(core, "every worker of round %" PRIu64 " has failed; the first: %s",
                                 round->number, core->first_failure));
-    } else if (!core->anyone_joined && core->boot_failures == core->incarnations &&
-               (core->boot_failures >= FAILURES_ALONE ||
-                (core->boot_failures > 1 && core->boot_failures >= core->config.np))) {
+    } else if (is_stillborn(core)) {
         finish_fail(core, tell_text(core, "every worker failed before it joined; the first: %s",
                                     core->first_failure));
     } else if (is_boot_loop(core)) {

@@ -83,6 +83,7 @@ void loss_charge_host(struct core *core, const struct core_host *host, const cha
 {
     if (job_state(core) >= JOB_FINISHING)
         return; /* a job that ends has no use for blame, and whoever comes next should not pay */
+    snprintf(core->host_failure, sizeof(core->host_failure), "%s: %s", host->name, why);
     charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
 }
 
@@ -127,8 +128,10 @@ static void judge(struct core *core, struct worker *worker, const struct ending 
     if (own_error && !worker->joined && core->boot_failures_in_a_row++ == 0)
         snprintf(core->boot_failure, sizeof(core->boot_failure), "%s: %s",
                  worker_name(worker, name), why);
-    if (own_error && !core->anyone_joined)
+    if (own_error && !core->anyone_joined) {
         core->boot_failures++;
+        core->never_started += ending->value < 0;
+    }
     if (worker_state(worker) == WORKER_FINISHED && ending->ended == ENDED_SILENT)
         core->unseen++;
     else if (worker_state(worker) == WORKER_FINISHED && !is_clean(ending))

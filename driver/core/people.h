@@ -8,6 +8,7 @@
 #include "base/sm.h"
 #include "base/time.h"
 #include "driver/core/view.h"
+#include "proto/place.h"
 
 #define RANK_NONE UINT32_MAX
 
@@ -40,6 +41,9 @@ struct seat {
     struct worker *worker;
     bool draining;
     bool done; /* a command that never joined ended with 0 here */
+    bool told; /* until somebody joins, whoever is started here is told this place: its work may be
+                  the part of this rank */
+    struct place place;
     int64_t drain_us;
     uint64_t commit; /* its agent may hold this one; 0: none that is known of */
 };

@@ -139,8 +139,10 @@ static int replay_ended(struct core *core, const struct journal_record *record)
         return 0;
     if (core->membership_closed && worker_state(worker) != WORKER_FINISHED)
         core->unfinished += is_member(core, record->incarnation);
-    if (!worker->joined && record->ended == ENDED_EXIT && !clean)
+    if (!worker->joined && record->ended == ENDED_EXIT && !clean) {
         core->boot_failures++;
+        core->never_started += record->value < 0;
+    }
     if (!worker->joined && !core->anyone_joined && clean)
         worker->host->seats[worker->slot].done = true; /* counted when its host is listed */
     if (worker_state(worker) == WORKER_FINISHED && record->ended == ENDED_SILENT)

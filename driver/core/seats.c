@@ -191,13 +191,26 @@ static void tell_launch(struct core *core, const struct worker *worker, const st
     tell_host(core, worker->host, msg);
 }
 
+/* The place that a worker in this seat is told, which somebody was told before, or this one. */
+static const struct place *place_of(struct core *core, struct seat *seat, const struct place *fresh)
+{
+    if (core->anyone_joined)
+        return fresh;
+    if (!seat->told) {
+        seat->told = true;
+        seat->place = *fresh;
+        core->places_told++;
+    }
+    return &seat->place;
+}
+
 void seats_launch_again(struct core *core, const struct worker *worker)
 {
     uint32_t size = (uint32_t)(core->staying ? core->staying : 1);
     const struct place place = { .rank = size - 1, .size = size, .local_size = 1, .cross_size = 1 };
 
     ASSERT(worker_state(worker) == WORKER_LAUNCHING);
-    tell_launch(core, worker, &place);
+    tell_launch(core, worker, place_of(core, &worker->host->seats[worker->slot], &place));
 }
 
 static void launch(struct core *core, const struct assignment *seat)
@@ -223,7 +236,7 @@ static void launch(struct core *core, const struct assignment *seat)
     clock_limit(core, worker, core->config.start_timeout_us,
                 "it did not call hvd_elastic_run within --start-timeout");
     CORE_TRACE(core, "%s is launched", worker_name(worker, name));
-    tell_launch(core, worker, &seat->place);
+    tell_launch(core, worker, place_of(core, &host->seats[seat->slot], &seat->place));
 }
 
 /* The first launch waits until np can be launched together. */
@@ -242,9 +255,15 @@ static size_t wanted(const struct core *core)
     return used < core->config.max_np ? core->config.max_np - used : 0;
 }
 
+/* Ranks that commands have been told are not told to others. */
+static uint32_t first_fresh(const struct core *core)
+{
+    return core->places_told > core->staying ? core->places_told : (uint32_t)core->staying;
+}
+
 static void launch_listed(struct core *core, struct assignment *seats, size_t count)
 {
-    assign_places(seats, count, (uint32_t)core->staying);
+    assign_places(seats, count, core->anyone_joined ? (uint32_t)core->staying : first_fresh(core));
     for (size_t i = 0; i < count && !core->broken; i++)
         launch(core, &seats[i]);
 }

@@ -75,11 +75,14 @@ struct core {
     bool gate_open;         /* np slots have been there */
     bool anyone_joined;
     uint64_t boot_failures; /* before anyone had joined */
+    uint64_t never_started; /* of those, whose program could not be started at all */
     uint64_t boot_failures_in_a_row;
     uint64_t failed_alone; /* rounds in which every member failed, of one member each */
     uint64_t done_seats;   /* in which a command has ended with 0 */
+    uint32_t places_told;  /* seats whose place was told before anybody joined */
     size_t kept_told;      /* members that have to go and stay, when that was last said */
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
+    char host_failure[LIMIT_REASON_BYTES + 1];  /* the newest */
     char boot_failure[LIMIT_REASON_BYTES + 1];  /* the first of boot_failures_in_a_row */
     bool manifest_known;
     uint64_t manifest_digest;

@@ -100,6 +100,7 @@ static void say_bytes(struct input *in, bool driver, uint32_t connection)
 
     while (msg_kind_at(kinds))
         kinds++;
+    ASSERT(kinds > 0);
     frame = (struct frame){ .type = (uint16_t)msg_kind_at(take_byte(in) % kinds)->type,
                             .body = in->at,
                             .length = length < in->left ? length : in->left };

@@ -23,7 +23,7 @@ struct script {
     struct trace trace;
     struct agent_action_list list;
     int64_t now_us;
-    char lines[16 * 1024];
+    char lines[64 * 1024]; /* a few hundred workers */
     size_t length;
 };
 

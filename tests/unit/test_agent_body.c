@@ -273,7 +273,7 @@ static void one_without_a_driver_makes_room_for_another_job(struct test *t)
     pid_t first;
 
     CHECK_OK(t, begin(&scene));
-    snprintf(scene.more, sizeof(scene.more), "key = ff%s\n", FAKE_KEY + 2);
+    snprintf(scene.more, sizeof(scene.more), "key = ff%s\n", &FAKE_KEY[2]);
     start(&scene);
     CHECK_INT(t, scene.status, ==, 0);
     first = scene.agent;
@@ -292,7 +292,7 @@ static void one_with_a_driver_refuses_another_job(struct test *t)
 {
     CHECK_OK(t, begin(&scene));
     CHECK(t, serve(&scene));
-    snprintf(scene.more, sizeof(scene.more), "key = ff%s\n", FAKE_KEY + 2);
+    snprintf(scene.more, sizeof(scene.more), "key = ff%s\n", &FAKE_KEY[2]);
     start(&scene);
     CHECK_INT(t, scene.status, ==, 1);
     CHECK_HAS(t, scene.err, "it works for another job of the name");

@@ -336,6 +336,47 @@ out:
     script_release(&s);
 }
 
+static void an_exit_0_that_the_agent_asked_for_is_no_success(struct test *t)
+{
+    struct msg hello = script_hello(8, 108);
+    struct msg left = { .type = MSG_LEFT, .incarnation = 8 };
+
+    CHECK_OK(t, script_init(&s));
+    CHECK_OK(t, script_serve(&s));
+    CHECK_OK(t, script_run(&s, 6, 0));
+    CHECK_OK(t, script_run(&s, 7, 1));
+    CHECK_OK(t, script_run(&s, 8, 2));
+    CHECK_OK(t, script_run(&s, 9, 3));
+    CHECK_HAS(t, script_worker(&s, 1, &hello), "WELCOME_WORKER");
+    CHECK_HAS(t, script_ended(&s, 6, ENDED_EXIT, 0, WITNESS_PIDFD), "ended=1 witness=2");
+    CHECK_TEXT(t, script_stop(&s, "SIGTERM, twice"), "term 7\nterm 8\nterm 9\n");
+    CHECK_TEXT(t, script_ended(&s, 7, ENDED_EXIT, 0, WITNESS_PIDFD),
+               "driver: EXITED term=1 incarnation=7 slot=1 pid=107 ended=2 value=15 witness=2\n");
+    CHECK_HAS(t, script_worker(&s, 1, &left), "LEFT");
+    CHECK_HAS(t, script_ended(&s, 8, ENDED_EXIT, 0, WITNESS_PIDFD), "pid=108 ended=1 witness=2");
+    CHECK_HAS(t, script_ended(&s, 9, ENDED_EXIT, 3, WITNESS_PIDFD), "ended=1 value=3 witness=2");
+out:
+    script_release(&s);
+}
+
+static void an_exit_0_that_the_driver_asked_for_is_one(struct test *t)
+{
+    struct msg stop = stop_in(3 * S);
+    struct msg kill = kill_in(7, 3 * S);
+
+    CHECK_OK(t, script_init(&s));
+    CHECK_OK(t, script_serve(&s));
+    CHECK_OK(t, script_run(&s, 7, 1));
+    CHECK_OK(t, script_run(&s, 8, 2));
+    CHECK_TEXT(t, script_driver(&s, &kill), "term 7\n");
+    CHECK_TEXT(t, script_stop(&s, NULL), "term 8\n");
+    CHECK_HAS(t, script_ended(&s, 7, ENDED_EXIT, 0, WITNESS_PIDFD), "pid=107 ended=1 witness=2");
+    CHECK_TEXT(t, script_driver(&s, &stop), "");
+    CHECK_HAS(t, script_ended(&s, 8, ENDED_EXIT, 0, WITNESS_PIDFD), "pid=108 ended=1 witness=2");
+out:
+    script_release(&s);
+}
+
 static void a_stop_kills_who_does_not_end(struct test *t)
 {
     struct msg stop = stop_in(S / 2);
@@ -349,44 +390,6 @@ static void a_stop_kills_who_does_not_end(struct test *t)
     CHECK_TEXT(t, script_timer(&s), "kill 7\nkill 8\n");
     CHECK_TEXT(t, script_ended(&s, 8, ENDED_SIGNAL, 9, WITNESS_PIDFD), "");
     CHECK_TEXT(t, script_ended(&s, 7, ENDED_SIGNAL, 9, WITNESS_PIDFD), "exit 0: stopped: test\n");
-out:
-    script_release(&s);
-}
-
-static void output_is_passed_on_or_counted(struct test *t)
-{
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
-    CHECK_OK(t, script_run(&s, 7, 2));
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 5),
-               "driver: OUTPUT term=1 incarnation=7 stream=1 data=5\n");
-    CHECK_OK(t, script_lose(&s));
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 5), "");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 4), "");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "hello", 3), "");
-    CHECK_HAS(t, script_return(&s, 1), "LAUNCHED");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 2),
-               "driver: OUTPUT term=1 incarnation=7 stream=1 data=2 dropped_bytes=9\n");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 2),
-               "driver: OUTPUT term=1 incarnation=7 stream=1 data=2\n");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "hello", 1),
-               "driver: OUTPUT term=1 incarnation=7 data=1 dropped_bytes=3\n");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "", 0), "");
-    CHECK_TEXT(t, script_output(&s, 8, STREAM_STDOUT, "hello", 1), "");
-out:
-    script_release(&s);
-}
-
-static void much_output_goes_in_chunks(struct test *t)
-{
-    static const char much[LIMIT_OUTPUT_CHUNK_BYTES + 1];
-
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
-    CHECK_OK(t, script_run(&s, 7, 2));
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, much, sizeof(much)),
-               "driver: OUTPUT term=1 incarnation=7 data=65536\n"
-               "driver: OUTPUT term=1 incarnation=7 data=1\n");
 out:
     script_release(&s);
 }
@@ -418,6 +421,7 @@ TESTS(CASE(a_launch_is_carried_out_once), CASE(an_end_is_said_until_it_is_forgot
       CASE(a_kill_with_grace_waits), CASE(a_second_kill_may_be_sooner),
       CASE(a_kill_before_it_runs_is_not_lost), CASE(a_process_may_end_before_its_start_is_told),
       CASE(a_stop_ends_all_and_then_itself), CASE(a_stop_without_workers_is_done_at_once),
-      CASE(a_stop_from_here_needs_no_driver), CASE(a_stop_kills_who_does_not_end),
-      CASE(output_is_passed_on_or_counted), CASE(much_output_goes_in_chunks),
+      CASE(a_stop_from_here_needs_no_driver),
+      CASE(an_exit_0_that_the_agent_asked_for_is_no_success),
+      CASE(an_exit_0_that_the_driver_asked_for_is_one), CASE(a_stop_kills_who_does_not_end),
       CASE_FLAGS(ends_that_nobody_forgets_are_limited, TEST_NO_TORTURE))

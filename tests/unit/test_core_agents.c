@@ -120,7 +120,7 @@ TAPE_CASE(a_launch_that_was_lost_is_said_again,
           "launched 1\n"
           "closed a\n"
           "hello a #1:0 | a < WELCOME_AGENT term 1\n"
-          "    | a < LAUNCH 2 in 1 as 1/2 local 0/1 cross 0/1\n")
+          "    | a < LAUNCH 2 in 1 as 1/2 local 1/2 cross 0/1\n")
 
 TAPE_CASE(an_end_that_was_lost_is_said_again,
           TAPE_RUNNING "closed a\n"

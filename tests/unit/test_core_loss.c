@@ -216,11 +216,37 @@ TAPE_CASE(a_command_that_fails_is_tried_again,
           "    | bar a:1 (1): exit code 1\n"
           "    | a < FORGET 2\n"
           "wait 20s | record LAUNCH 3 a:1\n"
-          "    | a < LAUNCH 3 in 1 as 0/1 local 0/1 cross 0/1\n"
+          "    | a < LAUNCH 3 in 1 as 1/2 local 1/2 cross 0/1\n"
           "exited 3 exit0 | record ENDED 3 exit0\n"
           "    | record OVER 0: every command ended with 0\n"
           "    | a < STOP: every command ended with 0\n"
           "    | a < FORGET 3\n")
+
+/* Its work is the part of that rank, and the others have done theirs. */
+TAPE_CASE(a_command_is_tried_again_as_the_same_rank,
+          "config np=3 min_np=1\n"
+          "start\n"
+          "hosts a:2,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "exited 1,3 exit0\n"
+          "exited 2 exit7\n"
+          "wait 20s | record LAUNCH 4 a:1\n"
+          "    | a < LAUNCH 4 in 1 as 1/3 local 1/2 cross 0/1\n")
+
+TAPE_CASE(
+    a_program_that_cannot_be_started_is_not_tried_again,
+    "config np=1 min_np=1\n"
+    "start\n"
+    "hosts a:1\n"
+    "hello a\n"
+    "launchfail 1 -5 | record ENDED 1 exit-5\n"
+    "    | bar a:0 (1): it could not be started: no\n"
+    "    | record OVER 1: every worker failed before it joined; the first: a:0#1: it could not be "
+    "started: no\n"
+    "    | a < STOP: every worker failed before it joined; the first: a:0#1: it could not be "
+    "started: no\n"
+    "    | a < FORGET 1\n")
 
 TAPE_CASE(once_somebody_joins_commands_start_again,
           "config np=2 min_np=1\n"
@@ -276,6 +302,8 @@ TESTS(CASE(a_failure_is_charged_to_its_slot), CASE(exit_0_before_the_end_is_a_fa
       CASE(workers_with_another_state_are_turned_away),
       CASE(a_worker_with_more_entries_is_turned_away), CASE(the_first_entries_may_come_later),
       CASE(commands_that_end_with_0_are_the_job), CASE(a_command_that_fails_is_tried_again),
+      CASE(a_command_is_tried_again_as_the_same_rank),
+      CASE(a_program_that_cannot_be_started_is_not_tried_again),
       CASE(once_somebody_joins_commands_start_again),
       CASE(a_host_that_goes_takes_its_ended_commands_along),
       CASE(an_agent_that_ends_is_not_asked_again_and_again))

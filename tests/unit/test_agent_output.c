@@ -1,0 +1,174 @@
+#include "base/limits.h"
+#include "tests/lib/agent_script.h"
+#include "tests/lib/fault.h"
+#include "tests/lib/test.h"
+
+#include <string.h>
+
+#define LAUNCHED "driver: LAUNCHED term=1 incarnation=7 slot=2 pid=107\n"
+#define MANY     260 /* workers that would keep more than an agent may */
+
+static struct script s;
+static char much[LIMIT_OUTPUT_KEPT_BYTES + 1];
+
+static int begin(void)
+{
+    int rc = script_init(&s);
+
+    if (!rc)
+        rc = script_serve(&s);
+    return rc ? rc : script_run(&s, 7, 2);
+}
+
+/* What the OUTPUT at that place of the last step carries. */
+static struct msg_bytes said(size_t at)
+{
+    const struct msg *msg = at < s.list.count ? s.list.items[at].msg : NULL;
+
+    return msg && msg->type == MSG_OUTPUT ? msg->u.output.data : (struct msg_bytes){ NULL, 0 };
+}
+
+static bool says(size_t at, const char *text)
+{
+    struct msg_bytes data = said(at);
+
+    return data.length == strlen(text) && memcmp(data.at, text, data.length) == 0;
+}
+
+static void output_is_passed_on(struct test *t)
+{
+    CHECK_OK(t, begin());
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 5),
+               "driver: OUTPUT term=1 incarnation=7 stream=1 data=5\n");
+    CHECK(t, says(0, "hello"));
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "", 0), "");
+    CHECK_TEXT(t, script_output(&s, 8, STREAM_STDOUT, "hello", 1), "");
+    CHECK_HAS(t, trace_line(&s.trace, 0), "output of 8, forgotten");
+out:
+    script_release(&s);
+}
+
+static void much_output_goes_in_chunks(struct test *t)
+{
+    CHECK_OK(t, begin());
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, much, LIMIT_OUTPUT_CHUNK_BYTES + 1),
+               "driver: OUTPUT term=1 incarnation=7 data=65536\n"
+               "driver: OUTPUT term=1 incarnation=7 data=1\n");
+out:
+    script_release(&s);
+}
+
+static void output_without_a_driver_is_said_to_the_next(struct test *t)
+{
+    CHECK_OK(t, begin());
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 5), "");
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, " world", 6), "");
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "42", 2), "");
+    CHECK_TEXT(t, script_timer(&s), "dial\n");
+    CHECK_HAS(t, script_up(&s), "HELLO_AGENT");
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "43", 2), ""); /* not before the welcome */
+    CHECK_TEXT(t, script_driver(&s, &(struct msg){ .type = MSG_WELCOME_AGENT, .term = 1 }),
+               LAUNCHED "driver: OUTPUT term=1 incarnation=7 data=4\n"
+                        "driver: OUTPUT term=1 incarnation=7 stream=1 data=11\n");
+    CHECK(t, says(1, "4243"));
+    CHECK(t, says(2, "hello world"));
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_return(&s, 1), LAUNCHED); /* once */
+out:
+    script_release(&s);
+}
+
+static void the_newest_output_is_kept(struct test *t)
+{
+    CHECK_OK(t, begin());
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "hello", 5), "");
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, much, LIMIT_OUTPUT_KEPT_BYTES - 3), "");
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, much, LIMIT_OUTPUT_KEPT_BYTES + 1), "");
+    CHECK_TEXT(t, script_return(&s, 1),
+               LAUNCHED
+               "driver: OUTPUT term=1 incarnation=7 data=65536 dropped_bytes=2\n"
+               "driver: OUTPUT term=1 incarnation=7 stream=1 data=65536 dropped_bytes=1\n");
+    CHECK(t, memcmp(said(1).at, "llo", 4) == 0); /* and the first of what followed */
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "hello", 5),
+               "driver: OUTPUT term=1 incarnation=7 data=5\n");
+out:
+    script_release(&s);
+}
+
+static void last_words_come_before_the_end(struct test *t)
+{
+    static const char end[] =
+        "driver: EXITED term=1 incarnation=7 slot=2 pid=107 ended=1 value=1 witness=2\n";
+
+    CHECK_OK(t, begin());
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "no such", 7), "");
+    CHECK_TEXT(t, script_ended(&s, 7, ENDED_EXIT, 1, WITNESS_PIDFD), "");
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, " file", 5), ""); /* of its child, say */
+    CHECK_HAS(t, script_return(&s, 1),
+              "driver: OUTPUT term=1 incarnation=7 stream=1 data=12\ndriver: EXITED");
+    CHECK(t, says(0, "no such file"));
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_return(&s, 1), end);
+out:
+    script_release(&s);
+}
+
+static void what_cannot_be_kept_is_counted(struct test *t)
+{
+    CHECK_OK(t, begin());
+    CHECK_OK(t, script_lose(&s));
+    fault_arm(FAULT_ALLOC, 1);
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "hello", 5), "");
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 5), "");
+    fault_arm(FAULT_ALLOC, 1);
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, much, 100), ""); /* nor what was before it */
+    fault_arm(FAULT_ALLOC, 0);
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "4", 1), "");
+    CHECK_TEXT(t, script_ended(&s, 7, ENDED_EXIT, 1, WITNESS_PIDFD), "");
+    CHECK_HAS(t, script_return(&s, 1),
+              "driver: OUTPUT term=1 incarnation=7 dropped_bytes=5\n"
+              "driver: OUTPUT term=1 incarnation=7 stream=1 data=1 dropped_bytes=105\n"
+              "driver: EXITED");
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "late", 4), ""); /* freed with the agent */
+out:
+    fault_arm(FAULT_ALLOC, 0);
+    script_release(&s);
+}
+
+static void an_agent_keeps_so_much_and_no_more(struct test *t)
+{
+    uint64_t kept = 0;
+    uint64_t dropped = 0;
+
+    CHECK_OK(t, script_init(&s));
+    CHECK_OK(t, script_serve(&s));
+    for (uint32_t i = 0; i < MANY; i++)
+        CHECK_OK(t, script_run(&s, i + 1, i));
+    CHECK_OK(t, script_lose(&s));
+    for (uint32_t i = 0; i < MANY * STREAM_COUNT; i++)
+        CHECK_TEXT(t, script_output(&s, i / STREAM_COUNT + 1, i % STREAM_COUNT, much, sizeof(much)),
+                   "");
+    CHECK_TEXT(t, script_timer(&s), "dial\n");
+    script_step(&s, &(struct agent_event){ .kind = AGENT_DRIVER_UP });
+    script_driver(&s, &(struct msg){ .type = MSG_WELCOME_AGENT, .term = 1 });
+    for (size_t i = 0; i < s.list.count; i++) {
+        if (s.list.items[i].msg->type != MSG_OUTPUT)
+            continue;
+        kept += s.list.items[i].msg->u.output.data.length;
+        dropped += s.list.items[i].msg->u.output.dropped_bytes;
+    }
+    CHECK_INT(t, kept, ==, LIMIT_OUTPUT_ALL_KEPT_BYTES);
+    CHECK_INT(t, kept + dropped, ==, MANY * STREAM_COUNT * sizeof(much));
+out:
+    script_release(&s);
+}
+
+TESTS(CASE(output_is_passed_on), CASE(much_output_goes_in_chunks),
+      CASE(output_without_a_driver_is_said_to_the_next), CASE(the_newest_output_is_kept),
+      CASE(last_words_come_before_the_end),
+      CASE_FLAGS(what_cannot_be_kept_is_counted, TEST_NO_TORTURE),
+      CASE_FLAGS(an_agent_keeps_so_much_and_no_more, TEST_NO_TORTURE))
