@@ -21,25 +21,8 @@ enum { ASK_DONE = 0, ASK_REFUSED = 1, ASK_USAGE = 2, ASK_BROKEN = 4, ASK_INTERRU
 #define PATIENCE_US (30 * TIME_S)
 #define WORDS_MAX   3
 
-static const struct verb {
-    const char *name;
-    const char *words; /* as the usage line has them */
-    const char *about;
-} verbs[] = {
-    {"status",     "",                     "Shows where the job stands."                                              },
-    { "hosts",     "",                     "Shows each host, what runs there, and why no more does; then each worker."},
-    { "events",    "",                     "Shows what has happened to the job."                                      },
-    { "drain",     "HOST[:SLOT] ",
-     "Asks the workers of a host, or of one slot, to leave in order. Nothing is rolled back, and "
-      "leaving is never counted as a failure. Nothing is launched there until it is undrained."                       },
-    { "undrain",   "HOST[:SLOT] ",         "Lets a drained host or slot be used again."                               },
-    { "blacklist", "[clear HOST[:SLOT]] ",
-     "Shows which hosts and slots failures are held against; with clear, forgives them."                              },
-    { "stop",      "",                     "Ends the job: all workers and agents, then the driver, with code 143."    },
-};
-
 struct asking {
-    const struct verb *verb;
+    const struct ask_verb *verb;
     struct ask_options options;
     struct opt_set set;
     const char *words[WORDS_MAX + 1]; /* that are no options, without the verb */
@@ -50,11 +33,11 @@ struct asking {
     char time[TIME_TEXT_MAX];
 };
 
-static const struct verb *find_verb(const char *word)
+static const struct ask_verb *find_verb(const char *word)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        if (!strcmp(verbs[i].name, word))
-            return &verbs[i];
+    for (size_t i = 0; i < ASK_VERBS; i++)
+        if (!strcmp(ask_verbs[i].name, word))
+            return &ask_verbs[i];
     return NULL;
 }
 

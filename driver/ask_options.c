@@ -1,6 +1,32 @@
 #include "driver/ask_options.h"
 
 #include "base/limits.h"
+#include "base/text.h"
+
+#include <string.h>
+
+const struct ask_verb ask_verbs[ASK_VERBS] = {
+    {"status",     "",                     "Shows where the job stands."                                              },
+    { "hosts",     "",                     "Shows each host, what runs there, and why no more does; then each worker."},
+    { "events",    "",                     "Shows what has happened to the job."                                      },
+    { "drain",     "HOST[:SLOT] ",
+     "Asks the workers of a host, or of one slot, to leave in order. Nothing is rolled back, and "
+      "leaving is never counted as a failure. Nothing is launched there until it is undrained."                       },
+    { "undrain",   "HOST[:SLOT] ",         "Lets a drained host or slot be used again."                               },
+    { "blacklist", "[clear HOST[:SLOT]] ",
+     "Shows which hosts and slots failures are held against; with clear, forgives them."                              },
+    { "stop",      "",                     "Ends the job: all workers and agents, then the driver, with code 143."    },
+};
+
+/* A path is a program. */
+const char *ask_nearest_verb(const char *word)
+{
+    const char *names[ASK_VERBS];
+
+    for (size_t i = 0; i < ASK_VERBS; i++)
+        names[i] = ask_verbs[i].name;
+    return strchr(word, '/') ? NULL : text_nearest(word, names, ASK_VERBS);
+}
 
 #define ROW(field, ...)                               \
     OPT(struct ask_options, field, .group = "Asking", \

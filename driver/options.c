@@ -173,6 +173,19 @@ static void settle(struct driver_options *options)
     snprintf(options->default_hosts, sizeof(options->default_hosts), "localhost:%" PRIu64, first);
 }
 
+/* "statsu" is no job: it does not say how many workers. */
+static int check_slip(const struct driver_options *options, struct hvd_err *err)
+{
+    const char *word = options->command[0];
+    const char *verb = options->np || options->min_np ? NULL : ask_nearest_verb(word);
+
+    if (!verb)
+        return 0;
+    return err_set(err, HVD_E_INVAL,
+                   "%s: did you mean %s? to run a program of that name, give -np or --min-np", word,
+                   verb);
+}
+
 static int check(struct driver_options *options, struct hvd_err *err)
 {
     struct core_config config;
@@ -192,6 +205,8 @@ static int check(struct driver_options *options, struct hvd_err *err)
     if (!options->command[0])
         return err_set(err, HVD_E_INVAL,
                        "no command: write what a worker is to run after the options");
+    if (check_slip(options, err))
+        return HVD_E_INVAL;
     return options_to_core(options, "any", 1, &config, err);
 }
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "driver/core/core.h"
+#include "driver/hosts/reach.h"
 #include "driver/invocation.h"
 #include "driver/io/alarms.h"
 #include "driver/io/body.h"
@@ -302,20 +303,51 @@ static void no_failure(void *arg, const char *why)
     (void)why;
 }
 
-/* What cannot work is said before anything is made for the job. */
-static int check_discovery(struct run *run, struct hvd_err *err)
+static void no_answer(void *arg, const char *host, const struct reach_answer *answer,
+                      const char *why)
+{
+    (void)arg;
+    (void)host;
+    (void)answer;
+    (void)why;
+}
+
+static int check_discovery(struct run *run, struct event_base *base, struct hvd_err *err)
 {
     static const struct discover_ops ops = { no_hosts, no_failure };
-    struct event_base *base = alarms_base_create();
     struct discoverer *discoverer;
     int rc;
 
     options_to_discover(&run->options, &run->discover);
-    if (!base)
-        return err_set(err, HVD_E_NOMEM, "no memory for the loop");
     rc = discover_create(base, &run->discover, &ops, NULL, &discoverer, err);
     if (!rc)
         discover_free(discoverer);
+    return rc;
+}
+
+static int check_interface(const struct run *run, struct event_base *base, struct hvd_err *err)
+{
+    struct reach *reach;
+    int rc = reach_create(base, run->options.network_interface, no_answer, NULL, &reach, err);
+
+    if (!rc)
+        reach_free(reach);
+    return rc;
+}
+
+/* What cannot work is said before anything is made for the job. */
+static int check_places(struct run *run, struct hvd_err *err)
+{
+    struct event_base *base = alarms_base_create();
+    int rc;
+
+    if (!base)
+        return err_set(err, HVD_E_NOMEM, "no memory for the loop");
+    rc = check_discovery(run, base, err);
+    if (!rc)
+        rc = check_interface(run, base, err);
+    if (!rc && run->options.output_dir)
+        rc = output_check(run->options.output_dir, err);
     alarms_base_free(base);
     return rc;
 }
@@ -326,7 +358,7 @@ static int run_job(struct run *run)
     int rc = find_command(run, &err);
 
     if (!rc)
-        rc = check_discovery(run, &err);
+        rc = check_places(run, &err);
     if (rc)
         return complain(rc == HVD_E_NOMEM ? RUN_BROKEN : RUN_USAGE, &err);
     rc = open_folder(run, &err);

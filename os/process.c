@@ -23,7 +23,7 @@ struct report {
     int stage;
     int number; /* errno */
     char name[256];
-    char path[768]; /* what was searched; "": the name says where it is */
+    bool searched; /* in the PATH; otherwise the name says where it is */
 };
 _Static_assert(sizeof(struct report) <= PIPE_FULL, "a report fits a pipe");
 
@@ -75,13 +75,13 @@ static void copy_cut(char *to, size_t size, const char *from)
 
 NORETURN static void give_up(const struct plan *plan, enum stage stage, int number)
 {
-    struct report report = { .stage = (int)stage, .number = number };
+    struct report report = { .stage = (int)stage,
+                             .number = number,
+                             .searched = plan->path != NULL };
     ssize_t written;
 
     copy_cut(report.name, sizeof(report.name),
              stage == STAGE_FOLDER ? plan->spec->cwd : plan->spec->argv[0]);
-    if (plan->path)
-        copy_cut(report.path, sizeof(report.path), plan->path);
     written = write(plan->report, &report, sizeof(report));
     _exit(written == sizeof(report) ? 127 : 126);
 }
@@ -294,11 +294,10 @@ static int no_program(const struct report *report, struct hvd_err *err)
                        name);
     switch (report->number) {
     case ENOENT:
-        if (report->path[0])
+        if (report->searched)
             return err_set(err, HVD_E_NOTFOUND,
-                           "%s: no such program in PATH (%s); install it on this host or give its "
-                           "path",
-                           name, report->path);
+                           "%s: in no folder of the PATH; install it on this host or give its path",
+                           name);
         return err_set(err, HVD_E_NOTFOUND, "%s: no such program; check the path on this host",
                        name);
     case EACCES:
@@ -334,7 +333,6 @@ int process_report(int report_fd, struct hvd_err *err)
                        "a process was started, but not a word came from it; see "
                        "this host's memory and limits");
     report.name[sizeof(report.name) - 1] = '\0';
-    report.path[sizeof(report.path) - 1] = '\0';
     if (report.stage == STAGE_SETUP)
         return cannot_start(report.name, report.number, err);
     return report.stage == STAGE_FOLDER ? no_folder(&report, err) : no_program(&report, err);

@@ -319,7 +319,7 @@ static void on_undrain(struct client *client, const struct msg_ask *ask)
 
 static void on_clear(struct client *client, const struct msg_ask *ask)
 {
-    on_seat(client, ask, EVENT_CLEAR, "nothing is held against it");
+    on_seat(client, ask, EVENT_CLEAR, "nothing is held against it any more");
 }
 
 /* The core does not answer this one: it says it in deeds. */

@@ -13,6 +13,7 @@
 #include "driver/core/seats.h"
 #include "driver/core/tell.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define LOOKS_MAX 3 /* in one step; what is left then is looked at in the next, at once */
@@ -92,11 +93,17 @@ void core_free(struct core *core)
 static struct core_host *find_seat(struct core *core, const struct event *event)
 {
     struct core_host *host = roster_find_host(core, event->host);
+    bool whole = event->slot == EVENT_WHOLE_HOST;
+    const char *why;
 
-    if (host && (event->slot == EVENT_WHOLE_HOST || event->slot < host->seat_count))
+    if (host && (whole || event->slot < host->seat_count))
         return host;
-    tell_reply(core, event->ask, HVD_E_NOTFOUND,
-               tell_text(core, "%s: no such host or slot in this job", event->host));
+    if (whole)
+        why = tell_text(core, "%s: no such host in this job", event->host);
+    else
+        why = tell_text(core, "%s:%" PRIu32 ": no such %s in this job", event->host, event->slot,
+                        host ? "slot" : "host");
+    tell_reply(core, event->ask, HVD_E_NOTFOUND, why);
     return NULL;
 }
 

@@ -112,20 +112,20 @@ static void complained(void *arg, const struct complaint *complaint)
 }
 
 /* The output's end is the end of its last block, if it was meant. */
-static void judge_end(struct discoverer *discoverer, const struct command_end *end,
-                      const char *pause)
+static void judge_end(struct discoverer *discoverer, const struct command_end *end)
 {
     struct span rest = { buf_text(end->output), end->output->length };
     bool meant = end->how == COMMAND_EXITED && end->value == 0;
+    const char *remedy = end->how == COMMAND_TOO_LONG ? "end each block with a blank line"
+                                                      : "run it by hand to see why";
+    char pause[TIME_TEXT_MAX];
     struct hvd_err err;
-    char remedy[128];
 
-    snprintf(remedy, sizeof(remedy), "it is started again in %s%s", pause,
-             end->how == COMMAND_TOO_LONG ? "; end each block with a blank line" : "");
     if (meant && span_trim(rest).length)
         take_block(discoverer, rest, end->complaint);
     if (meant && discoverer->watch.spoke) {
-        log_info(HOSTS, "%s: ended; %s", discoverer->path, remedy);
+        log_info(HOSTS, "%s: ended; it is started again in %s", discoverer->path,
+                 time_format(discoverer->watch.pause_us, pause));
     } else {
         discover_blame(discoverer, end, remedy, &err);
         fail(discoverer, &err);
@@ -151,11 +151,10 @@ static void ended(void *arg, const struct command_end *end)
 {
     struct discoverer *discoverer = arg;
     struct watch *watch = &discoverer->watch;
-    char pause[TIME_TEXT_MAX];
 
     if (clock_now_us() - watch->started_us >= WATCH_PAUSE_MAX_US)
         watch->pause_us = WATCH_PAUSE_MIN_US;
-    judge_end(discoverer, end, time_format(watch->pause_us, pause));
+    judge_end(discoverer, end);
     command_free(discoverer->run);
     discoverer->run = NULL;
     pause_then_begin(discoverer);
@@ -180,11 +179,16 @@ static void begin(struct discoverer *discoverer)
     }
 }
 
+/* That it would be was not said of a failure: the job may end with it. */
 static void again(evutil_socket_t fd, short what, void *arg)
 {
+    struct discoverer *discoverer = arg;
+
     (void)fd;
     (void)what;
-    begin(arg);
+    if (discoverer->watch.news == WATCH_FAILED)
+        log_info(HOSTS, "%s: is started again", discoverer->path);
+    begin(discoverer);
 }
 
 /* It goes on: it may have nothing to say yet. But whoever asked has waited long enough. */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define LABEL_MAX   (LIMIT_HOST_NAME_BYTES + 40)
 #define BATCH_BYTES (64 * 1024)
@@ -35,11 +36,20 @@ struct output {
     struct buf file;
 };
 
-static int make_folder(const char *path, struct hvd_err *err)
+int output_check(const char *folder, struct hvd_err *err)
 {
-    if (mkdir(path, 0777) && errno != EEXIST)
+    struct stat st;
+
+    if (mkdir(folder, 0777) && errno != EEXIST)
         return err_set(err, errno == ENOENT ? HVD_E_NOTFOUND : HVD_E_DENIED,
-                       "--output-filename %s: cannot be made: %s", path, strerror(errno));
+                       "--output-filename %s: cannot be made: %s", folder, strerror(errno));
+    if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode))
+        return err_set(err, HVD_E_INVAL,
+                       "--output-filename %s: is no folder; name one, or what is not there yet",
+                       folder);
+    if (access(folder, W_OK | X_OK))
+        return err_set(err, HVD_E_DENIED, "--output-filename %s: cannot be written: %s", folder,
+                       strerror(errno));
     return 0;
 }
 
@@ -47,7 +57,7 @@ int output_create(const struct output_config *config, struct output **ret_output
                   struct hvd_err *err)
 {
     struct output *output;
-    int rc = config->folder ? make_folder(config->folder, err) : 0;
+    int rc = config->folder ? output_check(config->folder, err) : 0;
 
     if (rc)
         return rc;
@@ -57,7 +67,7 @@ int output_create(const struct output_config *config, struct output **ret_output
     output->config = config;
     buf_init(&output->screen, BATCH_BYTES + LIMIT_OUTPUT_LINE_BYTES + LABEL_MAX + 64);
     buf_init(&output->file, BATCH_BYTES + LIMIT_OUTPUT_LINE_BYTES + 64);
-    rc = output_writer_start(&output->writer, err);
+    rc = output_writer_start(config->err_fd, &output->writer, err);
     if (rc) {
         mem_free(output);
         return rc;

@@ -22,7 +22,10 @@ struct output_config {
     int err_fd;
 };
 
-/* Both are borrowed as long as it lives. The folder is made when it is missing. */
+/* A folder that can be written; made when it is missing. */
+int output_check(const char *folder, struct hvd_err *err) MUST_CHECK;
+
+/* Both are borrowed as long as it lives. The folder is checked. */
 int output_create(const struct output_config *config, struct output **ret_output,
                   struct hvd_err *err) MUST_CHECK;
 

@@ -29,15 +29,19 @@ struct piece {
     struct buf bytes; /* what follows to the same place is added, up to PIECE_BYTES */
 };
 
+/* Where what is printed goes. */
+enum sink { SINK_OUT, SINK_ERR, SINK_FILE, SINK_COUNT };
+
 struct output_writer {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
+    int err_fd;
     struct list waiting;
     size_t waiting_bytes;
-    uint64_t dropped_bytes; /* since the last that was taken */
-    int64_t stop_at_us;     /* when waiting ends; TIME_NEVER: it is not stopping */
-    bool warned;            /* of a file that cannot be written */
+    uint64_t dropped_bytes;  /* since the last that was taken */
+    int64_t stop_at_us;      /* when waiting ends; TIME_NEVER: it is not stopping */
+    bool warned[SINK_COUNT]; /* that it cannot be written: once, it will not be the last */
 };
 
 static void piece_free(struct piece *piece)
@@ -57,8 +61,9 @@ static bool is_late(struct output_writer *writer)
     return late;
 }
 
-/* Whoever reads the other end may take his time; but the driver may have to end. */
-static bool write_all(struct output_writer *writer, int fd, const char *bytes, size_t length)
+/* Whoever reads the other end may take his time; but the driver may have to end. 0, or the errno;
+ * ETIMEDOUT when there is no more time. */
+static int write_all(struct output_writer *writer, int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
         struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
@@ -68,18 +73,27 @@ static bool write_all(struct output_writer *writer, int fd, const char *bytes, s
 
         if (poll(&poll_fd, 1, late ? 0 : LOOK_MS) == 0) {
             if (late)
-                return false;
+                return ETIMEDOUT;
             continue;
         }
         written = write(fd, bytes, part);
         if (written < 0 && errno != EINTR && errno != EAGAIN)
-            return false;
+            return errno;
         if (written > 0) {
             bytes += written;
             length -= (size_t)written;
         }
     }
-    return true;
+    return 0;
+}
+
+static void warn(struct output_writer *writer, enum sink sink, const char *place, int number)
+{
+    if (writer->warned[sink])
+        return;
+    writer->warned[sink] = true;
+    log_warning(WORKER, "%s: cannot be written: %s, what does not fit is left out", place,
+                number == ETIMEDOUT ? "nobody reads it" : strerror(number));
 }
 
 /* Makes the folders above a file: all but the first were named by us. */
@@ -97,19 +111,27 @@ static void write_to_file(struct output_writer *writer, const struct piece *piec
 {
     int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC;
     int fd = open(piece->path, flags, 0666);
+    int number = 0;
 
     if (fd < 0 && errno == ENOENT) {
         make_folders(piece->path);
         fd = open(piece->path, flags, 0666);
     }
-    if ((fd < 0 || !write_all(writer, fd, piece->bytes.data, piece->bytes.length)) &&
-        !writer->warned) {
-        writer->warned = true; /* once: it will not be the last */
-        log_warning(WORKER, "%s: cannot be written: %s, what does not fit is left out", piece->path,
-                    strerror(errno));
-    }
+    number = fd < 0 ? errno : write_all(writer, fd, piece->bytes.data, piece->bytes.length);
+    if (number)
+        warn(writer, SINK_FILE, piece->path, number);
     if (fd >= 0)
         close(fd);
+}
+
+static void write_to_screen(struct output_writer *writer, const struct piece *piece)
+{
+    bool is_err = piece->fd == writer->err_fd;
+    int number = write_all(writer, piece->fd, piece->bytes.data, piece->bytes.length);
+
+    if (number)
+        warn(writer, is_err ? SINK_ERR : SINK_OUT, is_err ? "standard error" : "standard output",
+             number);
 }
 
 static struct piece *take(struct output_writer *writer, uint64_t *ret_dropped)
@@ -145,19 +167,20 @@ static void *run(void *arg)
         if (piece->path)
             write_to_file(writer, piece);
         else
-            write_all(writer, piece->fd, piece->bytes.data, piece->bytes.length);
+            write_to_screen(writer, piece);
         piece_free(piece);
     }
     return NULL;
 }
 
-int output_writer_start(struct output_writer **ret_writer, struct hvd_err *err)
+int output_writer_start(int err_fd, struct output_writer **ret_writer, struct hvd_err *err)
 {
     struct output_writer *writer = mem_zalloc(sizeof(*writer));
 
     if (!writer)
         return err_set(err, HVD_E_NOMEM, "no memory for the output of workers");
     list_init(&writer->waiting);
+    writer->err_fd = err_fd;
     writer->stop_at_us = TIME_NEVER;
     pthread_mutex_init(&writer->mutex, NULL);
     pthread_cond_init(&writer->changed, NULL);

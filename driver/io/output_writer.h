@@ -9,7 +9,10 @@
 
 struct output_writer;
 
-int output_writer_start(struct output_writer **ret_writer, struct hvd_err *err) MUST_CHECK;
+/* err_fd: which of the descriptors is standard error, for what is said of it. A place that cannot
+ * be written is said once in the log. */
+int output_writer_start(int err_fd, struct output_writer **ret_writer,
+                        struct hvd_err *err) MUST_CHECK;
 
 /* Copied. path NULL: to fd. Left out, and counted, when too much waits. */
 void output_writer_put(struct output_writer *writer, int fd, const char *path, const char *bytes,

@@ -182,13 +182,15 @@ static const struct place_to_dial *find_place(const struct server *server, const
 static int begin_to_listen(struct server *server, const char *source, uint16_t port,
                            struct listener **ret_listener, bool *ret_moved, struct hvd_err *err)
 {
+    bool bare = strchr(source, ':') != NULL; /* IPv6 */
     int rc = listener_tcp(server->base, source, port, server->tls, on_accepted, server,
                           ret_listener, err);
 
     *ret_moved = rc == HVD_E_BUSY && port;
     if (!*ret_moved)
         return rc;
-    log_warning(NET, "%s, another port is taken and agents are told", err->text);
+    log_warning(NET, "%s%s%s:%u is taken by another program: agents are told another port",
+                bare ? "[" : "", source, bare ? "]" : "", port);
     return listener_tcp(server->base, source, 0, server->tls, on_accepted, server, ret_listener,
                         err);
 }

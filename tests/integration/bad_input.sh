@@ -42,6 +42,10 @@ usage() {
   refused 2 'min-np' -np 2 --min-np 4 --max-np 3 -H 127.0.0.1:2 true
   refused 2 '"x"' -np 2 -H 127.0.0.1:x true
   refused 3 '' -np 4 -H 127.0.0.1:2 --elastic-timeout 1s true
+  refused 2 'eth77' -np 1 -H 127.0.0.1:1 --network-interface eth77 true
+  refused 2 '/proc/none' -np 1 -H 127.0.0.1:1 --output-filename /proc/none true
+  echo text >plain.out
+  refused 2 'plain.out' -np 1 -H 127.0.0.1:1 --output-filename plain.out true
   refused 1 'no-such-program' -np 1 -H 127.0.0.1:1 --blacklist-forever no-such-program
 }
 

@@ -29,6 +29,12 @@ refuses() {
   grep -qE -- "$text" answer || die "$*: no '$text' in: $(cat answer)"
 }
 
+refuses 2 'statsu: did you mean status\?' statsu
+"$elastic" help >answer || die 'help'
+grep -q 'usage: hvd-elastic \[options\]' answer || die "help: $(cat answer)"
+"$elastic" help drain >answer || die 'help drain'
+grep -q 'usage: hvd-elastic drain' answer || die "help drain: $(cat answer)"
+
 mkdir "$state"
 refuses 1 'no job' status
 rmdir "$state"
@@ -62,7 +68,9 @@ shows '' undrain 127.0.0.2:1
 await_round 4
 shows '' drain 127.0.0.2 --deadline 30s
 await_round 2
-[ -z "$(workers HVD_HOST=127.0.0.2)" ] || die 'workers run on a host that is drained'
+for pid in $(workers HVD_HOST=127.0.0.2); do # they have left, and may not have ended yet
+  await_end "$pid" || die 'workers run on a host that is drained'
+done
 shows '' undrain 127.0.0.2
 await_round 4
 

@@ -35,6 +35,13 @@ static bool says(size_t at, const char *text)
     return data.length == strlen(text) && memcmp(data.at, text, data.length) == 0;
 }
 
+static bool starts(size_t at, const char *text)
+{
+    struct msg_bytes data = said(at);
+
+    return data.length > strlen(text) && memcmp(data.at, text, strlen(text)) == 0;
+}
+
 static void output_is_passed_on(struct test *t)
 {
     CHECK_OK(t, begin());
@@ -90,7 +97,7 @@ static void the_newest_output_is_kept(struct test *t)
                LAUNCHED
                "driver: OUTPUT term=1 incarnation=7 data=65536 dropped_bytes=2\n"
                "driver: OUTPUT term=1 incarnation=7 stream=1 data=65536 dropped_bytes=1\n");
-    CHECK(t, memcmp(said(1).at, "llo", 4) == 0); /* and the first of what followed */
+    CHECK(t, starts(1, "llo"));
     CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "hello", 5),
                "driver: OUTPUT term=1 incarnation=7 data=5\n");
 out:

@@ -43,7 +43,7 @@ static void on_act(void *arg, const struct event *event)
         event_base_loopexit(driver->base, &soon);
     else
         control_reply(driver->control, event->ask, strcmp(event->host, "x") ? 0 : HVD_E_NOTFOUND,
-                      "x: no such host or slot in this job");
+                      "x: no such host in this job");
 }
 
 NORETURN static void drive(const char *folder, int ready)
@@ -221,13 +221,13 @@ static void asks_the_only_driver(struct test *t)
     CHECK(t, ask("undrain --json a"));
     CHECK_TEXT(t, said, "{\"ok\":true,\"text\":\"a: is not drained\"}\n");
     CHECK(t, ask("blacklist clear a"));
-    CHECK_TEXT(t, said, "a: nothing is held against it\n");
+    CHECK_TEXT(t, said, "a: nothing is held against it any more\n");
     CHECK(t, ask("drain x"));
     CHECK_INT(t, status, ==, 1);
-    CHECK_TEXT(t, said, "hvd-elastic: x: no such host or slot in this job\n");
+    CHECK_TEXT(t, said, "hvd-elastic: x: no such host in this job\n");
     CHECK(t, ask("drain x --json"));
     CHECK_INT(t, status, ==, 1);
-    CHECK_TEXT(t, said, "{\"ok\":false,\"text\":\"x: no such host or slot in this job\"}\n");
+    CHECK_TEXT(t, said, "{\"ok\":false,\"text\":\"x: no such host in this job\"}\n");
     CHECK(t, ask("stop"));
     CHECK_INT(t, status, ==, 0);
     CHECK_TEXT(t, said, "the job is being stopped\n");

@@ -250,7 +250,8 @@ static void the_core_answers_when_it_can(struct test *t)
     asker[2].ask.json = true;
     CHECK(t, ask(&asker[2], "clear", "b", NULL));
     CHECK_INT(t, desk.seen.kind, ==, EVENT_CLEAR);
-    CHECK_TEXT(t, asker[2].text, "{\"ok\":true,\"text\":\"b: nothing is held against it\"}\n");
+    CHECK_TEXT(t, asker[2].text,
+               "{\"ok\":true,\"text\":\"b: nothing is held against it any more\"}\n");
     desk.code = HVD_E_NOTFOUND;
     CHECK(t, ask(&asker[3], "drain", "c", NULL));
     CHECK_INT(t, asker[3].code, ==, HVD_E_NOTFOUND);

@@ -76,8 +76,9 @@ TAPE_CASE(a_preemption_notice_drains_the_host,
                        "notice b 40s |\n")
 
 TAPE_CASE(a_seat_that_is_not_there_cannot_be_drained,
-          TAPE_RUNNING "drain c 5s | reply HVD_E_NOTFOUND: c: no such host or slot in this job\n"
-                       "drain a:2 5s | reply HVD_E_NOTFOUND: a: no such host or slot in this job\n")
+          TAPE_RUNNING "drain c 5s | reply HVD_E_NOTFOUND: c: no such host in this job\n"
+                       "drain c:1 5s | reply HVD_E_NOTFOUND: c:1: no such host in this job\n"
+                       "drain a:2 5s | reply HVD_E_NOTFOUND: a:2: no such slot in this job\n")
 
 TAPE_CASE(a_drain_that_is_taken_back_ends_the_leaving,
           "config min_np=4\n" TAPE_RUNNING "drain b:1 10s\n"
@@ -95,8 +96,8 @@ TAPE_CASE(to_take_a_host_back_is_to_take_its_slots_back,
           "    | record DRAIN b:1 ends\n"
           "    | reply HVD_OK\n"
           "undrain b | reply HVD_OK\n"
-          "undrain b:9 | reply HVD_E_NOTFOUND: b: no such host or slot in this job\n"
-          "undrain c | reply HVD_E_NOTFOUND: c: no such host or slot in this job\n")
+          "undrain b:9 | reply HVD_E_NOTFOUND: b:9: no such slot in this job\n"
+          "undrain c | reply HVD_E_NOTFOUND: c: no such host in this job\n")
 
 /* Two things that an operator says, and neither means the other. */
 TAPE_CASE(forgiving_does_not_undrain, "config np=2 min_np=1 forever=1\n"

@@ -1,6 +1,7 @@
 #include "driver/io/output.h"
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "tests/lib/files.h"
 #include "tests/lib/test.h"
 
@@ -171,9 +172,75 @@ out:
     close_screen(&screen);
 }
 
+static char said[4096];
+
+static void keep_line(void *arg, const char *line, size_t length)
+{
+    size_t used = strlen(said);
+
+    (void)arg;
+    snprintf(said + used, sizeof(said) - used, "%.*s", (int)length, line);
+}
+
+static int64_t no_time(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static void what_cannot_be_written_is_said_once(struct test *t)
+{
+    static const struct log_sink sink = { keep_line, no_time, NULL };
+    struct screen screen = { .output = NULL };
+    const char *first;
+    int fd = -1;
+
+    said[0] = '\0';
+    log_open(&sink);
+    CHECK(t, open_screen(t, &screen, NULL));
+    fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    CHECK(t, fd >= 0 && dup2(fd, screen.config.out_fd) >= 0);
+    close(fd);
+    fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK(t, fd >= 0 && dup2(fd, screen.config.err_fd) >= 0);
+    for (int i = 0; i < 3; i++) { /* in pieces of their own */
+        print(&screen, 1, STREAM_STDOUT, "one\n");
+        print(&screen, 1, STREAM_STDERR, "two\n");
+    }
+    close_screen(&screen);
+    first = strstr(said, "standard output: cannot be written: No space left on device");
+    CHECK(t, first && !strstr(first + 1, "standard output"));
+    first = strstr(said, "standard error: cannot be written: Bad file descriptor");
+    CHECK(t, first && !strstr(first + 1, "standard error"));
+out:
+    if (fd >= 0)
+        close(fd);
+    close_screen(&screen);
+    log_open(NULL);
+}
+
+static void a_folder_that_is_none_is_refused(struct test *t)
+{
+    struct hvd_err err = { .code = 0 };
+    char path[300];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/plain", test_dir(t));
+    file = fopen(path, "w");
+    CHECK(t, file && !fclose(file));
+    CHECK_CODE(t, output_check(path, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "/plain: is no folder");
+    CHECK_CODE(t, output_check("/proc/none", &err), HVD_E_NOTFOUND);
+    CHECK_HAS(t, err.text, "--output-filename /proc/none: cannot be made");
+    CHECK_OK(t, output_check(test_dir(t), &err));
+out:;
+}
+
 TESTS(CASE_FLAGS(lines_say_who_printed_them, TEST_NO_TORTURE),
       CASE_FLAGS(an_unfinished_line_is_finished_at_the_end, TEST_NO_TORTURE),
       CASE_FLAGS(files_are_by_host_slot_and_incarnation, TEST_NO_TORTURE),
       CASE_FLAGS(what_was_left_out_is_said, TEST_NO_TORTURE),
       CASE_FLAGS(a_line_without_end_is_cut, TEST_NO_TORTURE),
-      CASE_FLAGS(a_terminal_that_is_not_read_stops_nobody, TEST_NO_TORTURE))
+      CASE_FLAGS(a_terminal_that_is_not_read_stops_nobody, TEST_NO_TORTURE),
+      CASE_FLAGS(what_cannot_be_written_is_said_once, TEST_NO_TORTURE),
+      CASE_FLAGS(a_folder_that_is_none_is_refused, TEST_NO_TORTURE))

@@ -1,5 +1,6 @@
 #include "driver/io/server.h"
 
+#include "base/log.h"
 #include "proto/catalog.h"
 #include "proto/codec.h"
 #include "tests/lib/wire_side.h"
@@ -199,8 +200,23 @@ out:
     close_yard(&yard);
 }
 
+static char said[1024];
+
+static void keep_line(void *arg, const char *line, size_t length)
+{
+    (void)arg;
+    snprintf(said, sizeof(said), "%.*s", (int)length, line);
+}
+
+static int64_t no_time(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
 static void a_port_that_is_taken_is_another(struct test *t)
 {
+    static const struct log_sink sink = { keep_line, no_time, NULL };
     struct yard yard;
     struct server *second = NULL;
     struct hvd_err err = { .code = 0 };
@@ -208,13 +224,19 @@ static void a_port_that_is_taken_is_another(struct test *t)
     const char *again;
     bool moved = false;
     unsigned long port;
+    char taken[128];
 
     CHECK(t, open_yard(&yard));
     port = strtoul(strrchr(yard.address, ':') + 1, NULL, 10);
     CHECK(t, port > 0);
     CHECK_OK(t, server_create(yard.wire.base, yard.wire.tls, &ops, &yard, &second));
+    log_open(&sink);
+    log_set_levels("warning", NULL);
     CHECK_OK(t, server_listen(second, "127.0.0.1", (uint16_t)port, &address, &moved, &err));
     CHECK(t, moved);
+    snprintf(taken, sizeof(taken),
+             "127.0.0.1:%lu is taken by another program: agents are told another port\n", port);
+    CHECK_HAS(t, said, taken);
     CHECK(t, strcmp(address, yard.address));
     CHECK_OK(t, server_listen(second, "127.0.0.1", (uint16_t)port, &again, &moved, &err));
     CHECK(t, !moved);
@@ -222,6 +244,8 @@ static void a_port_that_is_taken_is_another(struct test *t)
     CHECK_CODE(t, server_listen(second, "192.0.2.1", 0, &again, &moved, &err), HVD_E_INVAL);
     CHECK_HAS(t, err.text, "192.0.2.1");
 out:
+    log_set_levels("info", NULL);
+    log_open(NULL);
     server_free(second);
     close_yard(&yard);
 }
