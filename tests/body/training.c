@@ -226,6 +226,8 @@ static int step_is_over(struct training *training, int64_t now_us, struct hvd_er
     training->round_steps++;
     if (!deed_step(training->options, training->steps)) {
         training->place = TRAINING_HANGING;
+        printf("hangs\n");
+        fflush(stdout);
         return 0;
     }
     if (training->round_steps == 1)
