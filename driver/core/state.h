@@ -63,7 +63,6 @@ struct core {
     size_t staying;         /* alive and not has_to_go */
     size_t going;           /* alive and has_to_go */
     uint64_t offered_slots; /* of listed hosts whose agent is there */
-
     struct round current, next;
     struct round last; /* the one before: some of it may not be past the agreed check yet */
     bool holder_missing;
