@@ -182,8 +182,8 @@ static int on_other_job(struct body *body, struct hvd_err *err)
 {
     if (!agent_is_unmet(body->mind))
         return err_set(err, HVD_E_EXISTS,
-                       "it works for another job of the name %s, %s; end that job, or kill %ld, or "
-                       "choose another name (--job)",
+                       "it works for another job of the name %s, %s; end that job, or kill -INT "
+                       "%ld, or choose another name (--job)",
                        body->config.mind.job,
                        driver_link_is_open(body->driver) ? "which has its driver"
                                                          : "and waits for its driver",
