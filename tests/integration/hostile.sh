@@ -87,8 +87,8 @@ name_again() {
   await_driver
   [ "$code" = 3 ] || die "a name that is in use: exit code $code"
   grep -q "works for another job of the name $job.* kill $agent" "$err" || die 'it is not said why'
-  kill -TERM "$agent"
-  kill -TERM "$agent"
+  # Two that come together are one to the kernel.
+  until await_end "$agent" 1; do kill -TERM "$agent" 2>/dev/null; done
   nothing_left
 }
 
