@@ -14,6 +14,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_THREAD__
+#define WITH_THREAD_SANITIZER true
+#elif defined(__has_feature)
+#define WITH_THREAD_SANITIZER __has_feature(thread_sanitizer)
+#else
+#define WITH_THREAD_SANITIZER false
+#endif
+
 #define HOST "127.0.0.2"
 #define S    TIME_S
 /* Prints the name and its pid, and stays whatever it is asked to do. */
@@ -185,7 +193,10 @@ static void without_its_keeper_it_ends_in_order(struct test *t)
     CHECK_INT(t, kill(keeper_of(scene.agent), SIGKILL), ==, 0);
     CHECK(t, fake_wait(&scene.fake, "EXITED incarnation=7"));
     CHECK(t, fake_wait(&scene.fake, "BYE"));
-    CHECK(t, !fake_heard(&scene.fake, "NOTICE"));
+    /* ThreadSanitizer gives the keeper a second thread, and the signal comes when the first is
+     * gone: then there is still a keeper for a moment. */
+    if (!WITH_THREAD_SANITIZER)
+        CHECK(t, !fake_heard(&scene.fake, "NOTICE"));
     CHECK(t, is_over(&scene));
 out:
     end(&scene, t);
