@@ -56,6 +56,12 @@
 #define LIMIT_CLIENTS               32                 /* operators that ask at a time */
 #define LIMIT_CLIENT_UNSENT_BYTES   (1024 * 1024) /* a follower that reads no faster is cut off */
 
+/* State */
+#define STATE_CHUNK_BYTES  (1024 * 1024)        /* what has a checksum, and travels */
+#define LIMIT_STATE_BYTES  (UINT64_C(16) << 40) /* of one commit of one worker */
+#define LIMIT_STATE_CHUNKS (LIMIT_STATE_BYTES / STATE_CHUNK_BYTES)
+#define LIMIT_PULL_CHUNKS  64 /* that one PULL may ask for */
+
 /* What workers print, in the driver */
 #define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */
 #define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024) /* for a terminal or a file that is slow */

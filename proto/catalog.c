@@ -32,6 +32,8 @@ static const char *link_name(enum link link)
     case LINK_DRIVER_TO_CLIENT: return "the driver to a client";
     case LINK_CLIENT_TO_AGENT: return "a client to an agent";
     case LINK_AGENT_TO_CLIENT: return "an agent to a client";
+    case LINK_PULLER_TO_HOLDER: return "an agent that pulls to one that holds";
+    case LINK_HOLDER_TO_PULLER: return "an agent that holds to one that pulls";
     }
     return "an unknown link";
 }

@@ -22,7 +22,9 @@ enum link {
     LINK_CLIENT_TO_DRIVER = 1 << 4,
     LINK_DRIVER_TO_CLIENT = 1 << 5,
     LINK_CLIENT_TO_AGENT = 1 << 6,
-    LINK_AGENT_TO_CLIENT = 1 << 7
+    LINK_AGENT_TO_CLIENT = 1 << 7,
+    LINK_PULLER_TO_HOLDER = 1 << 8, /* between agents */
+    LINK_HOLDER_TO_PULLER = 1 << 9
 };
 
 /* A worker's message that its agent passes on to the driver, and the reverse. */
@@ -86,7 +88,13 @@ enum msg_when { WHEN_GREETING = 1, WHEN_OPEN = 2, WHEN_ANY = 3 };
     EMPTY(DONE, done, Done, LINK_DOWN, KEY_TERM, WHEN_OPEN, KIB(8))                                \
     M(STALLED, stalled, Stalled, LINK_UP, KEY_INCARNATION | KEY_ROUND, WHEN_OPEN, MIB(1))          \
     M(ASK, ask, Ask, LINK_CLIENT_TO_DRIVER | LINK_CLIENT_TO_AGENT, KEY_NONE, WHEN_OPEN, MIB(1))    \
-    M(TELL, tell, Tell, LINK_DRIVER_TO_CLIENT | LINK_AGENT_TO_CLIENT, KEY_NONE, WHEN_OPEN, MIB(9))
+    M(TELL, tell, Tell, LINK_DRIVER_TO_CLIENT | LINK_AGENT_TO_CLIENT, KEY_NONE, WHEN_OPEN, MIB(9)) \
+    M(SNAPSHOT, snapshot, Snapshot, LINK_WORKER_TO_AGENT, KEY_INCARNATION, WHEN_OPEN, KIB(8))      \
+    M(GRANTED, granted, Granted, LINK_AGENT_TO_WORKER, KEY_INCARNATION, WHEN_OPEN, KIB(8))         \
+    M(FETCH, fetch, Fetch, LINK_WORKER_TO_AGENT, KEY_INCARNATION, WHEN_OPEN, MIB(16))              \
+    M(FETCHED, fetched, Fetched, LINK_AGENT_TO_WORKER, KEY_INCARNATION, WHEN_OPEN, KIB(8))         \
+    M(PULL, pull, Pull, LINK_PULLER_TO_HOLDER, KEY_INCARNATION, WHEN_OPEN, KIB(8))                 \
+    M(CHUNK, chunk, Chunk, LINK_HOLDER_TO_PULLER, KEY_INCARNATION, WHEN_OPEN, KIB(1032))
 
 struct msg_kind {
     enum msg_type type;

@@ -26,7 +26,8 @@
     P(kept, Kept)              \
     P(entry, Entry)            \
     P(held, Held)              \
-    P(member, Member)
+    P(member, Member)          \
+    P(source, Source)
 
 #define FIELDS_slot_report(F)                 \
     F(NUM, incarnation, UINT64_MAX, 0)        \
@@ -57,6 +58,8 @@
     F(TEXT, host, LIMIT_HOST_NAME_BYTES, 0)   \
     F(NUM, slot, LIMIT_SLOTS_PER_HOST - 1, 0) \
     F(TEXTS, addresses, LIMIT_ADDRESSES, LIMIT_TEXT_BYTES)
+
+#define FIELDS_source(F) FIELDS_member(F)
 
 /* Messages */
 #define FIELDS_hello_agent(F)                       \
@@ -90,14 +93,15 @@
     F(NUM, cross_rank, LIMIT_HOSTS - 1, 0)          \
     F(NUM, cross_size, LIMIT_HOSTS, 0)
 
-#define FIELDS_welcome_worker(F)                                                      \
-    F(NUM, minor, UINT32_MAX, 0)                                                      \
-    F(TEXT, version, LIMIT_TEXT_BYTES, 0)                                             \
-    F(TEXT, job, LIMIT_TEXT_BYTES, 0)                                                 \
-    F(TEXT, host, LIMIT_HOST_NAME_BYTES, 0)                                           \
-    F(NUM, slot, LIMIT_SLOTS_PER_HOST - 1, 0)                                         \
-    FIELDS_place(F) F(NUM, min_np, LIMIT_WORKERS, 0) F(NUM, max_np, LIMIT_WORKERS, 0) \
-        F(SPAN, beat_us, 0, 0) F(SPAN, stall_warning_us, 0, 0) F(SPAN, stall_shutdown_us, 0, 0)
+#define FIELDS_welcome_worker(F)                                                                \
+    F(NUM, minor, UINT32_MAX, 0)                                                                \
+    F(TEXT, version, LIMIT_TEXT_BYTES, 0)                                                       \
+    F(TEXT, job, LIMIT_TEXT_BYTES, 0)                                                           \
+    F(TEXT, host, LIMIT_HOST_NAME_BYTES, 0)                                                     \
+    F(NUM, slot, LIMIT_SLOTS_PER_HOST - 1, 0)                                                   \
+    FIELDS_place(F) F(NUM, min_np, LIMIT_WORKERS, 0) F(NUM, max_np, LIMIT_WORKERS, 0)           \
+        F(SPAN, beat_us, 0, 0) F(SPAN, stall_warning_us, 0, 0) F(SPAN, stall_shutdown_us, 0, 0) \
+            F(TEXTS, addresses, LIMIT_ADDRESSES, LIMIT_TEXT_BYTES)
 
 #define FIELDS_refused(F) \
     F(SIGNED, code, 0, 0) \
@@ -223,5 +227,42 @@
     F(SIGNED, code, 0, 0)                 \
     F(BYTES, text, LIMIT_STATUS_BYTES, 0) \
     F(NUM, last, 1, 0)
+
+#define FIELDS_snapshot(F)                         \
+    F(NUM, manifest, UINT64_MAX, 0)                \
+    F(NUM, replicated_bytes, LIMIT_STATE_BYTES, 0) \
+    F(NUM, bytes, LIMIT_STATE_BYTES, 0)
+
+#define FIELDS_granted(F) \
+    F(SIGNED, code, 0, 0) \
+    F(TEXT, text, LIMIT_TEXT_BYTES, 0)
+
+#define FIELDS_fetch(F)           \
+    F(NUM, number, UINT64_MAX, 0) \
+    F(NUM, commit, UINT64_MAX, 0) \
+    F(LIST, sources, LIMIT_WORKERS, source)
+
+#define FIELDS_fetched(F)              \
+    F(NUM, number, UINT64_MAX, 0)      \
+    F(NUM, commit, UINT64_MAX, 0)      \
+    F(SIGNED, code, 0, 0)              \
+    F(TEXT, text, LIMIT_TEXT_BYTES, 0) \
+    F(NUM, bytes, UINT64_MAX, 0)       \
+    F(NUM, local_bytes, UINT64_MAX, 0)
+
+#define FIELDS_pull(F)                        \
+    F(NUM, slot, LIMIT_SLOTS_PER_HOST - 1, 0) \
+    F(NUM, manifest, UINT64_MAX, 0)           \
+    F(NUM, commit, UINT64_MAX, 0)             \
+    F(NUM, first, LIMIT_STATE_CHUNKS, 0)      \
+    F(NUM, count, LIMIT_PULL_CHUNKS, 0)       \
+    F(IDS, known, LIMIT_PULL_CHUNKS, 0)
+
+#define FIELDS_chunk(F)                  \
+    F(NUM, commit, UINT64_MAX, 0)        \
+    F(NUM, index, LIMIT_STATE_CHUNKS, 0) \
+    F(NUM, checksum, UINT64_MAX, 0)      \
+    F(SIGNED, code, 0, 0)                \
+    F(BYTES, data, STATE_CHUNK_BYTES, 0)
 
 #endif

@@ -51,7 +51,14 @@ enum msg_type {
     MSG_STALLED = 317,
 
     MSG_ASK = 401,
-    MSG_TELL = 402
+    MSG_TELL = 402,
+
+    MSG_SNAPSHOT = 501,
+    MSG_GRANTED = 502,
+    MSG_FETCH = 503,
+    MSG_FETCHED = 504,
+    MSG_PULL = 511,
+    MSG_CHUNK = 512
 };
 
 /* What an agent last knew of a worker, for a driver that comes back. */
@@ -139,6 +146,14 @@ struct msg_member {
     struct msg_texts addresses;
 };
 
+/* Somebody who holds a commit: its member's line, and of its addresses those of its agent. */
+struct msg_source {
+    uint64_t incarnation;
+    const char *host;
+    uint32_t slot;
+    struct msg_texts addresses;
+};
+
 #define MSG_LIST(name)                  \
     struct msg_##name##_list {          \
         const struct msg_##name *items; \
@@ -149,6 +164,7 @@ MSG_LIST(kept);
 MSG_LIST(entry);
 MSG_LIST(held);
 MSG_LIST(member);
+MSG_LIST(source);
 
 struct msg_hello_agent {
     uint32_t minor;
@@ -187,6 +203,7 @@ struct msg_welcome_worker {
     int64_t beat_us;
     int64_t stall_warning_us;
     int64_t stall_shutdown_us;
+    struct msg_texts addresses; /* "state=10.0.0.7:4001": where this agent serves commits */
 };
 
 struct msg_refused {
@@ -347,6 +364,49 @@ struct msg_tell {
     bool last;
 };
 
+struct msg_snapshot {
+    uint64_t manifest;
+    uint64_t replicated_bytes; /* the part that is the same on all ranks */
+    uint64_t bytes;            /* of one commit, that part included */
+};
+
+struct msg_granted {
+    int32_t code; /* enum hvd_code; 0: the descriptor is beside it */
+    const char *text;
+};
+
+struct msg_fetch {
+    uint64_t number; /* of the worker's fetches, counted from 1 */
+    uint64_t commit; /* 0: nothing, only end the one that runs */
+    struct msg_source_list sources;
+};
+
+struct msg_fetched {
+    uint64_t number;
+    uint64_t commit;
+    int32_t code;
+    const char *text;
+    uint64_t bytes; /* that came over a network */
+    uint64_t local_bytes;
+};
+
+struct msg_pull {
+    uint32_t slot;
+    uint64_t manifest;
+    uint64_t commit;
+    uint64_t first; /* chunk */
+    uint32_t count;
+    struct msg_ids known; /* sums of what the puller has there: none, or one for each chunk */
+};
+
+struct msg_chunk {
+    uint64_t commit;
+    uint64_t index;
+    uint64_t checksum;
+    int32_t code; /* not 0: there is no such thing (any more) */
+    struct msg_bytes data;
+};
+
 struct msg {
     enum msg_type type;
     uint64_t term;        /* which driver; 0 where it does not apply */
@@ -385,6 +445,12 @@ struct msg {
         struct msg_stalled stalled;
         struct msg_ask ask;
         struct msg_tell tell;
+        struct msg_snapshot snapshot;
+        struct msg_granted granted;
+        struct msg_fetch fetch;
+        struct msg_fetched fetched;
+        struct msg_pull pull;
+        struct msg_chunk chunk;
     } u;
     struct arena memory; /* what a decoded message points into; empty in one made to be sent */
 };

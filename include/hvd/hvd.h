@@ -1,15 +1,33 @@
 /*
  * hvd.h: the one public header of hvd-elastic's worker library.
  *
+ *     hvd_init();
+ *     hvd_state *state = hvd_state_create();
+ *     hvd_state_add(state, "weights", weights, sizeof(weights));
+ *     code = hvd_elastic_run(state, train, NULL);      train: loop { step; hvd_state_commit(state);
+ * }
+ *
  * Every call returns an int unless its comment says otherwise:
  *     0          it worked
  *     positive   news that the training loop acts on (it is not an error)
- *     negative   an error; hvd_strerror() turns any code into a sentence
+ *     negative   an error; hvd_strerror() turns any code into a sentence, hvd_last_error() says
+ *                what exactly was wrong and what to do about it
+ *
+ * The library never exits, aborts, prints, or installs a signal handler. Its threads have all
+ * signals blocked, and are gone after hvd_shutdown. A program that was not started by hvd-elastic
+ * is a job of one worker, in which every call works.
+ *
+ * "The loop" is the thread that has called hvd_elastic_run. Calls are for any thread unless their
+ * comment says that they are for the loop: from another they return HVD_E_STATE. In a process that
+ * was forked from one that has called hvd_init, every call returns HVD_E_STATE.
  *
  * Usable from C11 and C++11.
  */
 #ifndef HVD_HVD_H
 #define HVD_HVD_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +50,7 @@ enum hvd_code {
     HVD_HOSTS_UPDATED = 1, /* the membership is about to change: return this from train */
     HVD_LEFT = 2,          /* this worker was asked to leave and has left; end the process */
     HVD_DONE = 3,          /* the job has finished elsewhere; return from train */
+    HVD_EPOCH_END = 4,     /* all samples of the epoch are used; the next batch begins another */
 
     HVD_E_NOMEM = -1,        /* memory could not be allocated */
     HVD_E_INVAL = -2,        /* an argument or an input is wrong */
@@ -57,8 +76,199 @@ enum hvd_code {
 /* A short sentence for any code, news included. Never NULL; static, not to be freed; any thread. */
 HVD_API const char *hvd_strerror(int code);
 
+/* What was wrong with the last call of this thread that failed: the culprit first, the remedy last.
+ * "" when none has. Valid until the thread's next failing call. */
+HVD_API const char *hvd_last_error(void);
+
 /* The version of the library in use, "major.minor.patch". Static, not to be freed; any thread. */
 HVD_API const char *hvd_version(void);
+
+/* ---- joining ----------------------------------------------------------------------------------
+ *
+ * hvd_init says hello to the agent that started this process; it takes one round trip to a process
+ * of this machine, and waits for nobody else. Calling it again changes nothing. HVD_E_LOST: there
+ * is no such agent (any more); HVD_E_DENIED: it does not know this process; HVD_E_INVAL: HVD_AGENT
+ * and HVD_INCARNATION in the environment make no sense; HVD_E_TIMEOUT, HVD_E_NOMEM.
+ *
+ * hvd_shutdown takes leave and ends the library's threads; not while hvd_elastic_run is being
+ * called (then it does nothing). A process may end without it. */
+HVD_API int hvd_init(void);
+HVD_API void hvd_shutdown(void);
+
+/* The place of this worker, or HVD_E_STATE before hvd_init. Until the first reset callback these
+ * are provisional: what the driver expected when it launched this worker. From then on they are
+ * those of the round, equal in the eyes of all members, and change only between two calls of train.
+ *     rank, size              among all workers, 0 to size - 1
+ *     local_rank, local_size  among those of this host
+ *     cross_rank, cross_size  among those of other hosts that have this local rank */
+HVD_API int hvd_rank(void);
+HVD_API int hvd_size(void);
+HVD_API int hvd_local_rank(void);
+HVD_API int hvd_local_size(void);
+HVD_API int hvd_cross_rank(void);
+HVD_API int hvd_cross_size(void);
+
+/* The fewest and the most workers the job is run with. */
+HVD_API int hvd_min_np(void);
+HVD_API int hvd_max_np(void);
+
+/* The number of the round; 0 before the first. It only grows, and not always by one. */
+HVD_API uint64_t hvd_round(void);
+
+/* ---- collectives ------------------------------------------------------------------------------
+ *
+ * Inside train only (HVD_E_STATE elsewhere), by any thread but one at a time (HVD_E_BUSY). All
+ * members of the round make the same calls in the same order with the same counts, types, ops and
+ * roots (HVD_E_MISMATCH). They return when the caller's result is there. Results are the same, bit
+ * for bit, on every rank.
+ *
+ * HVD_E_REVOKED: the round is dead, as somebody in it has died. Buffers hold rubbish: return this
+ * code from train, and everything goes back to the last commit. After any failure in a round all
+ * further collectives, and commits, of that round return HVD_E_REVOKED. */
+typedef enum hvd_dtype {
+    HVD_UINT8 = 0,
+    HVD_INT8 = 1,
+    HVD_INT32 = 2,
+    HVD_INT64 = 3,
+    HVD_FLOAT16 = 4,
+    HVD_BFLOAT16 = 5,
+    HVD_FLOAT32 = 6,
+    HVD_FLOAT64 = 7
+} hvd_dtype;
+
+typedef enum hvd_op {
+    HVD_SUM = 0,
+    HVD_AVERAGE = 1, /* the sum divided by size; whole numbers towards zero */
+    HVD_MIN = 2,
+    HVD_MAX = 3,
+    HVD_PRODUCT = 4
+} hvd_op;
+
+/* count elements of each rank become count elements on all. in == out is allowed; else they must
+ * not overlap. */
+HVD_API int hvd_allreduce(const void *in, void *out, size_t count, hvd_dtype type, hvd_op op);
+
+/* What root has in buf is then in everybody's. */
+HVD_API int hvd_broadcast(void *buf, size_t count, hvd_dtype type, int root);
+
+/* count elements of each rank, one after the other in rank order. counts: how many each rank gives
+ * (size of them, the same on all ranks; counts[rank] == count); NULL: all give count. */
+HVD_API int hvd_allgather(const void *in, size_t count, void *out, const size_t *counts,
+                          hvd_dtype type);
+
+/* Returns when all have called it. */
+HVD_API int hvd_barrier(void);
+
+/* ---- state ------------------------------------------------------------------------------------
+ *
+ * What a training loop would lose. Registered once, before hvd_elastic_run, the same names, sizes
+ * and order on every rank (a worker whose state differs is turned away, and the job goes on). The
+ * memory is borrowed: it must stay where it is until hvd_state_free.
+ *
+ * Replicated entries are the same bytes on all ranks after each step, as weights are: a newcomer
+ * gets them from those who have them. Those of a rank stay with its slot: a worker that is started
+ * where another has died finds that one's, any other keeps what it began with.
+ *
+ * A commit is a copy of it all in memory that the agent keeps: it outlives this process. Two are
+ * kept; one that is being written does not count until it is whole. */
+typedef struct hvd_state hvd_state;
+
+HVD_API hvd_state *hvd_state_create(void);     /* NULL: out of memory */
+HVD_API void hvd_state_free(hvd_state *state); /* NULL is allowed; not during hvd_elastic_run */
+
+/* The name is copied: 1 to 255 bytes of printable UTF-8. HVD_E_EXISTS: it is taken; HVD_E_STATE:
+ * hvd_elastic_run has begun; HVD_E_LIMIT: more than 65536 entries. bytes may be 0. */
+HVD_API int hvd_state_add(hvd_state *state, const char *name, void *at, size_t bytes);
+HVD_API int hvd_state_add_per_rank(hvd_state *state, const char *name, void *at, size_t bytes);
+
+/* The same for one number that is a variable of the program. */
+HVD_API int hvd_state_add_scalar(hvd_state *state, const char *name, void *at, hvd_dtype type);
+
+/* For what has no fixed place or size (lists, maps, what a library serialises): save writes at most
+ * room bytes and returns how many (or a negative code, which fails the commit); load takes them
+ * back (0, or a code that fails the restore). room is kept aside, but what is not written costs no
+ * memory: be generous. Both are called by the loop, save also by hvd_state_commit_async. */
+typedef int64_t hvd_save_fn(void *arg, void *into, size_t room);
+typedef int hvd_load_fn(void *arg, const void *from, size_t bytes);
+HVD_API int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_save_fn *save,
+                                 hvd_load_fn *load, void *arg);
+
+/* Loop. Makes the state as it is now the newest commit, then hvd_state_check: what that returns is
+ * to be returned from train. HVD_E_REVOKED without a copy when a collective of this round has
+ * failed. HVD_E_NOMEM, or what a save has returned: nothing is committed, the one before stands. */
+HVD_API int hvd_state_commit(hvd_state *state);
+
+/* Loop. The same without waiting for the copy: the state must not be changed until hvd_state_fence
+ * has returned. A commit, a restore and the end of train fence by themselves. */
+HVD_API int hvd_state_commit_async(hvd_state *state);
+HVD_API int hvd_state_fence(hvd_state *state); /* 0, or why there was no commit */
+
+/* Loop. Is there news? All ranks must call it (or a commit) equally often in a round, once a step
+ * or every few. 0: go on; it costs an atomic load. Anything else is to be returned from train:
+ *     HVD_HOSTS_UPDATED   the membership changes here; nothing is lost
+ *     HVD_E_REVOKED       somebody has died; everybody goes back to the last commit
+ *     HVD_LEFT, HVD_DONE, HVD_E_LOST   hvd_elastic_run will return it too */
+HVD_API int hvd_state_check(hvd_state *state);
+
+/* Loop. Back to the last commit by the program's own wish, on this rank only. HVD_E_NOTFOUND:
+ * there is none yet. */
+HVD_API int hvd_state_restore(hvd_state *state);
+
+/* Called by the loop at the beginning of each round, with hvd_size() and the others already those
+ * of the round, before the state of the round is there: the place to rebuild what depends on them.
+ * In the order in which they were added. Not 0: this worker cannot go on; hvd_elastic_run returns
+ * that code. */
+typedef int hvd_reset_fn(hvd_state *state, void *arg);
+HVD_API int hvd_state_on_reset(hvd_state *state, hvd_reset_fn *reset, void *arg);
+
+/* Takes part in the job: waits for a round, gets the state that it begins with, calls train, and
+ * does so again after every change. train returns 0 when the training is done, what the library
+ * told it as it is, or a negative code of its own, which ends this worker as a failure. Returns
+ *     0             the training is done
+ *     HVD_LEFT      this worker was asked to leave; end the process with 0
+ *     HVD_DONE      the others have finished; end the process with 0
+ *     HVD_E_LOST    the agent is gone: end the process with another code
+ *     other codes   what train, a reset callback or the registration of the state came to */
+typedef int hvd_train_fn(hvd_state *state, void *arg);
+HVD_API int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg);
+
+/* ---- samples ----------------------------------------------------------------------------------
+ *
+ * Deals out the numbers 0 to samples - 1, shuffled anew in each epoch, so that each is used exactly
+ * once in an epoch however often the membership changes: how far it has come is part of the state,
+ * under the sampler's name. With HVD_SAMPLE_LOG=DIR in the environment each batch is written down
+ * there before it is used; hvd-audit DIR then proves it. */
+typedef struct hvd_sampler hvd_sampler;
+
+typedef enum hvd_batch_mode {
+    HVD_BATCH_GLOBAL =
+        0,              /* `batch` samples a step, whatever the size: the learning rate may stay */
+    HVD_BATCH_LOCAL = 1 /* `batch` samples a step for each rank */
+} hvd_batch_mode;
+
+/* Belongs to the state, and is freed with it. HVD_E_INVAL: samples or batch is 0. */
+HVD_API int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, size_t batch,
+                               hvd_batch_mode mode, uint64_t seed, hvd_sampler **ret_sampler);
+
+/* This rank's share of a batch. With HVD_BATCH_GLOBAL a batch is cut into hvd_max_np() shards,
+ * equal but for one sample, and each rank gets some of them: whoever goes through them one by one
+ * needs no more memory with few ranks than with many. shards may be 0 when there are more ranks
+ * than samples left. */
+typedef struct hvd_batch {
+    uint64_t epoch;
+    uint64_t first;          /* place of the batch in its epoch */
+    size_t total;            /* samples of all ranks together: divide a sum of gradients by it */
+    size_t count;            /* of this rank, at */
+    const uint64_t *samples; /* valid until the next call */
+    size_t shards;
+    const size_t
+        *shard_at; /* shard i is samples[shard_at[i]] up to, not including, shard_at[i + 1] */
+} hvd_batch;
+
+/* Loop, in train. 0, HVD_EPOCH_END (no batch; the next call begins the next epoch), HVD_E_NOMEM,
+ * HVD_E_IO (the sample log cannot be written). */
+HVD_API int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch);
+HVD_API uint64_t hvd_sampler_epoch(const hvd_sampler *sampler);
 
 #ifdef __cplusplus
 }

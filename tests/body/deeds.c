@@ -1,7 +1,7 @@
 #include "tests/body/deeds.h"
 
 #include "base/mem.h"
-#include "tests/body/agent_link.h"
+#include "worker/io/agent_link.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -66,7 +66,7 @@ static int greet(struct worker *worker, struct hvd_err *err)
     if (worker->welcome.type == MSG_REFUSED)
         return err_set(err, worker->welcome.u.refused.code, "refused: %s",
                        worker->welcome.u.refused.text);
-    if (worker->welcome.type != MSG_WELCOME_WORKER || worker->link.page_fd < 0)
+    if (worker->welcome.type != MSG_WELCOME_WORKER || worker->link.passed_fd < 0)
         return err_set(err, HVD_E_PROTO, "no welcome, or none with a page");
     return 0;
 }
@@ -132,7 +132,7 @@ static void say_the_rest(struct worker *worker)
 static int hold_life(struct worker *worker, struct page **ret_page, struct hvd_err *err)
 {
     struct page *page =
-        mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, worker->link.page_fd, 0);
+        mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, worker->link.passed_fd, 0);
     int rc;
 
     if (page == MAP_FAILED)

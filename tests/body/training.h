@@ -9,7 +9,7 @@
 #ifndef TESTS_BODY_TRAINING_H
 #define TESTS_BODY_TRAINING_H
 
-#include "tests/body/agent_link.h"
+#include "worker/io/agent_link.h"
 #include "tests/body/trainer_options.h"
 #include "worker/core/session.h"
 

@@ -55,6 +55,10 @@ static void only_the_right_side_may_send(struct test *t)
     CHECK_OK(t, msg_allowed(MSG_TELL, LINK_AGENT_TO_CLIENT, WHEN_OPEN, &err));
     CHECK_CODE(t, msg_allowed(MSG_ASK, LINK_DRIVER_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
     CHECK_HAS(t, err.text, "from the driver to an agent");
+    CHECK_CODE(t, msg_allowed(MSG_ASK, LINK_PULLER_TO_HOLDER, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "from an agent that pulls to one that holds");
+    CHECK_CODE(t, msg_allowed(MSG_PULL, LINK_HOLDER_TO_PULLER, WHEN_OPEN, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "from an agent that holds to one that pulls");
     CHECK_CODE(t, msg_allowed(MSG_ASK, (enum link)0, WHEN_OPEN, &err), HVD_E_PROTO);
     CHECK_HAS(t, err.text, "an unknown link");
     CHECK_CODE(t, msg_allowed(7, LINK_DRIVER_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
@@ -93,6 +97,8 @@ static unsigned links_of(const char *words)
         { "driver → client", LINK_DRIVER_TO_CLIENT                      },
         { "client → agent",  LINK_CLIENT_TO_AGENT                       },
         { "agent → client",  LINK_AGENT_TO_CLIENT                       },
+        { "puller → holder", LINK_PULLER_TO_HOLDER                      },
+        { "holder → puller", LINK_HOLDER_TO_PULLER                      },
         { "agent ↔ driver",  LINK_AGENT_TO_DRIVER | LINK_DRIVER_TO_AGENT},
         { "worker ↔ agent",  LINK_WORKER_TO_AGENT | LINK_AGENT_TO_WORKER},
     };

@@ -1,8 +1,8 @@
 /*
  * agent_link.h: a worker's connection to its agent, without a loop: who has it polls agent_link_fd.
  */
-#ifndef TESTS_BODY_AGENT_LINK_H
-#define TESTS_BODY_AGENT_LINK_H
+#ifndef WORKER_IO_AGENT_LINK_H
+#define WORKER_IO_AGENT_LINK_H
 
 #include "base/buf.h"
 #include "proto/frame.h"
@@ -10,7 +10,7 @@
 
 struct agent_link {
     int fd;
-    int page_fd; /* came with the welcome; -1 */
+    int passed_fd; /* came beside a message and was not taken yet; -1 */
     struct frame_reader reader;
     struct buf unsent;
     uint8_t chunk[65536]; /* as it was read, */
@@ -32,6 +32,9 @@ short agent_link_events(const struct agent_link *link);
 /* Queued, and sent as far as it goes now. HVD_E_LOST when nobody reads any more. */
 int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_err *err) MUST_CHECK;
 int agent_link_flush(struct agent_link *link, struct hvd_err *err) MUST_CHECK;
+
+/* The descriptor that came beside a message, given; -1. */
+int agent_link_take_fd(struct agent_link *link);
 
 /* Reads what is there. 1: *ret_msg (release it); 0: no more for now; HVD_E_LOST: the agent is gone;
  * or what was wrong with what it sent. */

@@ -1,4 +1,4 @@
-#include "tests/body/agent_link.h"
+#include "worker/io/agent_link.h"
 
 #include "base/limits.h"
 #include "proto/codec.h"
@@ -55,7 +55,7 @@ int agent_link_open(struct agent_link *link, const char *name, struct hvd_err *e
 
     if (rc)
         return rc;
-    link->page_fd = -1;
+    link->passed_fd = -1;
     link->left = 0;
     frame_reader_init(&link->reader, LIMIT_FRAME_BODY_BYTES);
     buf_init(&link->unsent, 2 * LIMIT_FRAME_BODY_BYTES);
@@ -74,8 +74,8 @@ void agent_link_cut(struct agent_link *link)
 void agent_link_close(struct agent_link *link)
 {
     agent_link_cut(link);
-    if (link->page_fd >= 0)
-        close(link->page_fd);
+    if (link->passed_fd >= 0)
+        close(link->passed_fd);
     frame_reader_release(&link->reader);
     buf_release(&link->unsent);
 }
@@ -112,6 +112,14 @@ int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_e
     return rc ? rc : agent_link_flush(link, err);
 }
 
+int agent_link_take_fd(struct agent_link *link)
+{
+    int fd = link->passed_fd;
+
+    link->passed_fd = -1;
+    return fd;
+}
+
 static void keep_descriptor(struct agent_link *link, struct msghdr *header)
 {
     struct cmsghdr *part;
@@ -119,9 +127,9 @@ static void keep_descriptor(struct agent_link *link, struct msghdr *header)
     for (part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
             continue;
-        if (link->page_fd >= 0)
-            close(link->page_fd);
-        memcpy(&link->page_fd, CMSG_DATA(part), sizeof(link->page_fd));
+        if (link->passed_fd >= 0)
+            close(link->passed_fd);
+        memcpy(&link->passed_fd, CMSG_DATA(part), sizeof(link->passed_fd));
     }
 }
 

@@ -1,0 +1,82 @@
+/*
+ * coll.h: collectives between the members of one round. One object for each round, never repaired:
+ * it is replaced together with its round.
+ *
+ *     coll_create ──► coll_connect ──► allreduce, broadcast, ... ──► coll_free
+ *                            coll_cancel, at any time
+ *
+ * Everything but coll_cancel and coll_wait_look is for one thread at a time. Whatever waits inside
+ * looks at three things: progress, cancellation, deadline.
+ */
+#ifndef COLLECTIVES_COLL_H
+#define COLLECTIVES_COLL_H
+
+#include "base/err.h"
+
+/* What a process needs for all its rounds: where its peers find it. One for a process. */
+struct coll_engine;
+
+/* host: the numeric address that peers reach this machine by. The contact is what they need to know
+ * beyond it, to be carried to them unread: "10.0.0.7:4002/SECRET" (PROTOCOL.md, "Addresses"). */
+int coll_engine_open(const char *host, struct coll_engine **ret_engine,
+                     struct hvd_err *err) MUST_CHECK;
+void coll_engine_close(
+    struct coll_engine *engine); /* after every coll of it; waits for the reaper */
+const char *coll_engine_contact(const struct coll_engine *engine);
+
+/* Who takes part, in rank order. Borrowed during coll_create. */
+struct coll_peer {
+    uint64_t incarnation;
+    const char *host;    /* peers with the same one share memory */
+    const char *contact; /* NULL: it gave none, and cannot be connected */
+};
+
+struct coll_roster {
+    uint64_t round;
+    uint32_t rank, size;
+    const struct coll_peer *peers;
+};
+
+struct coll;
+
+/* Opens nothing yet. Of size 1: needs no engine (NULL). */
+int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
+                struct coll **ret_coll, struct hvd_err *err) MUST_CHECK;
+
+/* All members connect at about the same time, in any order. 0; HVD_E_REVOKED: cancelled;
+ * HVD_E_TIMEOUT and HVD_E_LOST: names the first peer that was not met. */
+int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err) MUST_CHECK;
+
+/* Any thread, any number of times, at once and without waiting: whatever is in progress, and all
+ * that comes later, returns HVD_E_REVOKED, here within 20 ms. Peers that wait for us see an error.
+ */
+void coll_cancel(struct coll *coll);
+
+/* No thread is inside by then, and none will cancel. What takes time is done by the engine's
+ * reaper. */
+void coll_free(struct coll *coll);
+
+/* As in hvd.h. After any failure the object is as if it were cancelled: HVD_E_REVOKED. A peer that
+ * has died is HVD_E_REVOKED too, and the err names it. HVD_E_MISMATCH: the others do something
+ * else; HVD_E_INVAL; HVD_E_NOMEM. */
+int coll_allreduce(struct coll *coll, const void *in, void *out, size_t count, hvd_dtype type,
+                   hvd_op op, struct hvd_err *err) MUST_CHECK;
+int coll_broadcast(struct coll *coll, void *buf, size_t count, hvd_dtype type, uint32_t root,
+                   struct hvd_err *err) MUST_CHECK;
+int coll_allgather(struct coll *coll, const void *in, size_t count, void *out, const size_t *counts,
+                   hvd_dtype type, struct hvd_err *err) MUST_CHECK;
+int coll_barrier(struct coll *coll, struct hvd_err *err) MUST_CHECK;
+
+/* For whoever watches: what is in progress, and for whom it waits. Any thread, as long as the
+ * object lives. */
+#define COLL_MISSING_MAX 64
+struct coll_wait {
+    const char *operation; /* "allreduce"; NULL: none is in progress */
+    uint64_t number;       /* of the operation, counted from 1 in each round: has it moved? */
+    uint64_t progress;     /* grows with every byte that moves, in any operation */
+    uint64_t missing[COLL_MISSING_MAX]; /* incarnations */
+    size_t missing_count;
+};
+void coll_wait_look(struct coll *coll, struct coll_wait *ret_wait);
+
+#endif
