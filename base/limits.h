@@ -61,6 +61,7 @@
 #define LIMIT_STATE_BYTES  (UINT64_C(16) << 40) /* of one commit of one worker */
 #define LIMIT_STATE_CHUNKS (LIMIT_STATE_BYTES / STATE_CHUNK_BYTES)
 #define LIMIT_PULL_CHUNKS  64 /* that one PULL may ask for */
+#define LIMIT_COPY_THREADS 16 /* of one commit or restore: memory has no more bandwidth to give */
 
 /* What workers print, in the driver */
 #define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */

@@ -56,6 +56,11 @@ uint64_t snapshot_chunk_sum(const struct snapshot *snapshot, uint64_t commit, ui
 /* Opens the buffer that does not hold the newest commit; what it held is gone. Its bytes, and its
  * sums as far as they were of whole chunks, are left as they are. */
 uint8_t *snapshot_begin(struct snapshot *snapshot);
+
+/* Memory for a chunk of the open buffer, before it is written: HVD_E_NOMEM in place of the signal
+ * that may come where the kernel does not promise more than it has. Chunks in any order, by any
+ * thread; costs nothing the second time. */
+int snapshot_take_room(struct snapshot *snapshot, uint64_t chunk) MUST_CHECK;
 void snapshot_set_sum(struct snapshot *snapshot, uint64_t chunk, uint64_t sum);
 uint64_t snapshot_sum(const struct snapshot *snapshot, uint64_t chunk); /* of the open buffer */
 void snapshot_end(struct snapshot *snapshot,
