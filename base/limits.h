@@ -62,6 +62,10 @@
 #define LIMIT_STATE_CHUNKS (LIMIT_STATE_BYTES / STATE_CHUNK_BYTES)
 #define LIMIT_PULL_CHUNKS  64 /* that one PULL may ask for */
 
+/* Samples */
+#define LIMIT_SAMPLES       (UINT64_C(1) << 48) /* of an epoch */
+#define LIMIT_BATCH_SAMPLES (UINT64_C(1) << 32) /* of a step; with HVD_BATCH_LOCAL of each rank */
+
 /* What workers print, in the driver */
 #define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */
 #define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024) /* for a terminal or a file that is slow */
