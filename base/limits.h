@@ -63,8 +63,9 @@
 #define LIMIT_PULL_CHUNKS  64 /* that one PULL may ask for */
 
 /* Samples */
-#define LIMIT_SAMPLES       (UINT64_C(1) << 48) /* of an epoch */
-#define LIMIT_BATCH_SAMPLES (UINT64_C(1) << 32) /* of a step; with HVD_BATCH_LOCAL of each rank */
+#define LIMIT_SAMPLES           (UINT64_C(1) << 48) /* of an epoch */
+#define LIMIT_BATCH_SAMPLES     (UINT64_C(1) << 32) /* of a step; of each rank, if it is local */
+#define LIMIT_SAMPLE_LINE_BYTES (64 * 1024 * 1024)  /* a share of a step, as it is written down */
 
 /* What workers print, in the driver */
 #define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */
