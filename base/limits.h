@@ -63,6 +63,11 @@
 #define LIMIT_PULL_CHUNKS  64 /* that one PULL may ask for */
 #define LIMIT_COPY_THREADS 16 /* of one commit or restore: memory has no more bandwidth to give */
 
+/* Samples */
+#define LIMIT_SAMPLES           (UINT64_C(1) << 48) /* of an epoch */
+#define LIMIT_BATCH_SAMPLES     (UINT64_C(1) << 32) /* of a step; of each rank, if it is local */
+#define LIMIT_SAMPLE_LINE_BYTES (64 * 1024 * 1024)  /* a share of a step, as it is written down */
+
 /* What workers print, in the driver */
 #define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */
 #define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024) /* for a terminal or a file that is slow */

@@ -3,7 +3,7 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "worker/fail.h"
-#include "worker/state.h"
+#include "worker/state_inside.h"
 
 #include <inttypes.h>
 

@@ -9,7 +9,7 @@
 #include "os/clock.h"
 #include "worker/addresses.h"
 #include "worker/fail.h"
-#include "worker/state.h"
+#include "worker/state_inside.h"
 
 #include <inttypes.h>
 #include <stdio.h>

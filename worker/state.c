@@ -1,5 +1,5 @@
 /* state.c: what belongs to a state, as the program registers it. */
-#include "worker/state.h"
+#include "worker/state_inside.h"
 
 #include "base/mem.h"
 #include "worker/fail.h"
@@ -38,10 +38,8 @@ void hvd_state_free(hvd_state *state)
 
 int state_own(hvd_state *state, void *object, void (*free_object)(void *object))
 {
-    if (VEC_RESERVE(&state->owned, 1, OWNED_MAX)) {
-        free_object(object);
+    if (VEC_RESERVE(&state->owned, 1, OWNED_MAX))
         return fail(HVD_E_NOMEM, "no memory for a state");
-    }
     state->owned.items[state->owned.count++] = (struct state_owned){ object, free_object };
     return 0;
 }

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "proto/commit.h"
 #include "worker/fail.h"
-#include "worker/state.h"
+#include "worker/state_inside.h"
 
 #include <inttypes.h>
 

@@ -3,7 +3,8 @@
 
 static void the_first_of_a_kind(struct test *t)
 {
-    static const char *const items[] = { "data", "dat=1", "state=10.0.0.7:1", "data=a=b", "data=c" };
+    static const char *const items[] = { "data", "dat=1", "state=10.0.0.7:1", "data=a=b",
+                                         "data=c" };
     const struct msg_texts all = { items, ARRAY_SIZE(items) };
     const struct msg_texts none = { NULL, 0 };
 

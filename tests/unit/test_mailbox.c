@@ -31,8 +31,8 @@ static void what_is_said_is_copied(struct test *t)
     struct taken taken = { .request = NULL };
     char text[] = "why";
     struct msg_held items[2] = {
-        {7, 70},
-        {6, 60}
+        {7,  70},
+        { 6, 60}
     };
     struct msg_held_list held = { items, 2 };
     struct msg_entered entered = { .commit = 9 };
