@@ -374,6 +374,7 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
     config.start_timeout_us = bounded(options->start_timeout_us);
     config.gather_us = options->gather_us;
     config.prepare_us = options->prepare_timeout_us;
+    config.stall_warning_us = bounded(options->stall_warning_us);
     config.stall_us = bounded(options->stall_shutdown_us);
     config.kill_grace_us = options->kill_grace_us;
     config.seed = seed;

@@ -5,6 +5,7 @@
 #include "driver/core/elect.h"
 #include "driver/core/finish.h"
 #include "driver/core/roster.h"
+#include "driver/core/stall.h"
 #include "driver/core/tell.h"
 #include "proto/commit.h"
 
@@ -229,6 +230,7 @@ static void enlist(struct core *core, struct worker *worker, uint32_t rank)
     worker->entered = worker->prepared = worker->at = false;
     worker->failed_prepares = 0;
     worker->held_count = 0;
+    stall_moved(worker);
     if (worker_state(worker) != WORKER_MEMBER)
         roster_move(core, worker, WORKER_MEMBER);
 }
@@ -307,6 +309,7 @@ void round_begin(struct core *core)
     trace_round(core, round);
     core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
     clock_want(core, core->enter_deadline_us);
+    stall_watch(core);
     record_round(core, round);
     sm_move(&core->sm, JOB_RUNNING, core->now_us, "");
 }
@@ -390,6 +393,7 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
         clock_limit(core, worker, core->config.stall_us, "it did not stop for the recovery");
     }
     delay_next(core);
+    stall_watch(core);
     sm_move(&core->sm, JOB_RECOVERING, core->now_us, "");
 }
 
@@ -408,7 +412,8 @@ void round_lost(struct core *core, const struct worker *worker, enum worker_stat
 void round_expire(struct core *core)
 {
     core->enter_deadline_us = TIME_NEVER;
-    if (job_state(core) == JOB_RUNNING && core->current.entered < core->current.members.count)
+    if (job_state(core) == JOB_RUNNING && core->current.entered < core->current.members.count &&
+        !stall_end_who_never_began(core))
         round_revoke(core, NULL, "not everybody began to train in time");
 }
 
@@ -455,6 +460,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     if (msg->round != round->number || !round_has(round, worker) || worker->entered)
         return;
     worker->entered = true;
+    stall_moved(worker);
     seat_note_commit(&worker->host->seats[worker->slot], round->commit);
     round->entered++;
     if (core->floor < round->commit) {

@@ -95,6 +95,10 @@ struct core {
     int64_t not_before_us;  /* no round before this: the last ones came to nothing */
     int64_t change_deadline_us;
     int64_t enter_deadline_us;
+    int64_t stall_look_us;  /* then what workers say of their waits is put together */
+    int64_t stall_warn_us;  /* then it is said who has not come, */
+    int64_t stall_since_us; /* since then */
+    int64_t stall_said_us;  /* the last warning */
     int64_t short_since_us; /* TIME_NEVER: it is not short of workers */
     int64_t short_left_us;
     int64_t closed_us; /* when the first had finished */

@@ -227,7 +227,9 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
     case MSG_EXITED: script_ended(second, &msg->u.exited.ended, &msg->u.exited.value); break;
     case MSG_STALLED:
         msg->u.stalled.waited_us = span_of(second);
-        msg->u.stalled.operation = "allreduce";
+        msg->u.stalled.operation = script_value(words, "in");
+        if (!msg->u.stalled.operation)
+            msg->u.stalled.operation = "allreduce";
         return read_ids(words, script_plain(words, 3), &msg->u.stalled.missing);
     case MSG_NOTICE:
         msg->round = 0;
@@ -389,9 +391,12 @@ static const struct {
     {                                                        \
 #name, offsetof(struct core_config, name##_us), true \
     }
-    COUNT(np),       COUNT(min_np), COUNT(max_np),    COUNT(reset_limit),    TIME(beat),
-    TIME(lease),     TIME(gather),  TIME(prepare),    TIME(elastic_timeout), TIME(start_timeout),
-    TIME(discovery), TIME(stall),   TIME(kill_grace), TIME(driver_grace),    TIME(agent_start),
+    COUNT(np),           COUNT(min_np),      COUNT(max_np),
+    COUNT(reset_limit),  TIME(beat),         TIME(lease),
+    TIME(gather),        TIME(prepare),      TIME(elastic_timeout),
+    TIME(start_timeout), TIME(discovery),    TIME(stall),
+    TIME(kill_grace),    TIME(driver_grace), TIME(agent_start),
+    TIME(stall_warning),
 };
 
 static int do_config(struct words *words)
