@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char usage_text[] =
-    "hvd-elastic [options] [--] COMMAND [ARG...]\n"
-    "       hvd-elastic --resume JOB [options]\n"
-    "       hvd-elastic status | hosts | events | drain | undrain | blacklist | stop [--help]";
+static const char usage_text[] = "hvd-elastic [options] [--] COMMAND [ARG...]\n"
+                                 "       hvd-elastic --resume JOB [options]\n"
+                                 "       hvd-elastic status | hosts | changes | events | drain | "
+                                 "undrain | blacklist | stop [--help]";
 static const char about_text[] =
     "Runs COMMAND once in each slot of the hosts it is given or finds, and keeps the job training "
     "while workers die and hosts come and go. Options go before the command. The second form takes "

@@ -10,10 +10,11 @@
 #include "driver/core/view.h"
 #include "proto/place.h"
 
-#define RANK_NONE      UINT32_MAX
+#define RANK_NONE UINT32_MAX
 
-#define WAIT_NAMES_MAX 8 /* of those that are missing: when these are gone, the others are named \
-                          */
+#define WAIT_NAMES_MAX                                                        \
+    8 /* of those that are missing: when these are gone, the others are named \
+       */
 
 /* What a worker has said of a wait: see stall.h. */
 struct worker_wait {
@@ -39,6 +40,7 @@ struct worker {
     uint32_t rank; /* in the current round, or RANK_NONE */
     uint32_t next_rank;
     bool joined;    /* it has said READY */
+    bool newcomer;  /* the current round is its first one */
     bool has_to_go; /* its seat is to be given up; it stays until the round can spare it */
     bool entered;   /* trains in the current round */
     bool prepared;  /* its connections of the next round are open */

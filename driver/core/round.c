@@ -2,6 +2,7 @@
 
 #include "driver/core/change.h"
 #include "driver/core/clock.h"
+#include "driver/core/cost.h"
 #include "driver/core/elect.h"
 #include "driver/core/finish.h"
 #include "driver/core/roster.h"
@@ -229,6 +230,7 @@ static void enlist(struct core *core, struct worker *worker, uint32_t rank)
     worker->next_rank = RANK_NONE;
     worker->entered = worker->prepared = worker->at = false;
     worker->failed_prepares = 0;
+    worker->newcomer = worker_state(worker) == WORKER_READY;
     worker->held_count = 0;
     stall_moved(worker);
     if (worker_state(worker) != WORKER_MEMBER)
@@ -281,14 +283,10 @@ static void trace_ranks(struct core *core, const struct round *round)
 
 static void trace_round(struct core *core, const struct round *round)
 {
-    static const char *const causes[] = {
-        [CAUSE_FIRST] = "first", [CAUSE_RECOVERY] = "recovery", [CAUSE_SWITCH] = "switch"
-    };
-
     CORE_TRACE(
         core, "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 " held by %zu",
-        round->number, causes[round->cause], round->members.count, COMMIT_ROUND_OF(round->commit),
-        COMMIT_PLACE_OF(round->commit), round->holders.count);
+        round->number, change_cause_name(round->cause), round->members.count,
+        COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit), round->holders.count);
     trace_ranks(core, round);
 }
 
@@ -299,11 +297,11 @@ void round_begin(struct core *core)
     ASSERT(core->next.number == core->rounds && core->next.members.count > 0);
     ASSERT(core->next.members.count <= core->config.max_np);
     round_rotate(core);
-    round->begun_us = core->now_us;
     if (round->cause != CAUSE_FIRST)
         core->resets++;
     for (size_t i = 0; i < round->members.count; i++)
         enlist(core, roster_worker(core, round->members.items[i]), (uint32_t)i);
+    cost_begin(core);
     core->ready_since_us = TIME_NEVER;
     core->first_failure[0] = '\0';
     trace_round(core, round);
@@ -380,6 +378,7 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
 
     ASSERT(!round->revoked && round->number && job_state(core) == JOB_RUNNING);
     round->revoked = true;
+    cost_lost(core);
     core->enter_deadline_us = TIME_NEVER;
     CORE_TRACE(core, "round %" PRIu64 " is revoked: %s", round->number, why);
     tell_rounds(core, round, &core->last, round_revoke_msg(core, lost, why));
@@ -463,6 +462,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     stall_moved(worker);
     seat_note_commit(&worker->host->seats[worker->slot], round->commit);
     round->entered++;
+    cost_entered(core, worker, &msg->u.entered);
     if (core->floor < round->commit) {
         core->floor = round->commit;
         tell_record(core, JOURNAL_ENTERED)->round = round->number;
@@ -473,5 +473,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     core->barren = 0;
     untie(core);
     core->look_at_rounds = core->look_at_seats = true;
-    CORE_TRACE(core, "round %" PRIu64 ": all %zu train", round->number, round->members.count);
+    cost_end(core);
+    CORE_TRACE(core, "round %" PRIu64 ": all %zu train%s", round->number, round->members.count,
+               cost_text(core));
 }

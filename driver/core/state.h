@@ -27,7 +27,6 @@ struct round {
     uint64_t max_check;
     size_t failed_by_exit; /* members whose program ended with an error of its own */
     bool revoked;
-    int64_t begun_us;
 };
 
 struct core {
@@ -64,6 +63,13 @@ struct core {
     size_t going;           /* alive and has_to_go */
     uint64_t offered_slots; /* of listed hosts whose agent is there */
     struct round current, next;
+    struct view_change cost; /* of the change to the current round */
+    int64_t cost_since_us;   /* TIME_NEVER: before this driver knew of it */
+    int64_t lost_us;         /* since then nobody trains */
+    int64_t prepare_us;      /* since then a switch is under way */
+    size_t size_before;      /* of the last round in which all trained */
+    struct view_change changes[VIEW_CHANGES_MAX];
+    size_t change_count;
     struct round last; /* the one before: some of it may not be past the agreed check yet */
     bool holder_missing;
     uint64_t floor;         /* no round may resume from an older commit: this one was trained on */

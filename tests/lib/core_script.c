@@ -100,7 +100,7 @@ static int64_t span_of(const char *text)
 {
     int64_t us = 0;
 
-    ASSERT(!time_parse(text, &us, NULL));
+    ASSERT(!text || !time_parse(text, &us, NULL));
     return us;
 }
 
@@ -211,6 +211,11 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
     case MSG_LAUNCH_FAILED:
         msg->u.launch_failed.code = (int32_t)strtol(second, NULL, 10);
         msg->u.launch_failed.text = "no";
+        break;
+    case MSG_ENTERED:
+        msg->u.entered.rebuild_us = span_of(script_value(words, "rebuild"));
+        msg->u.entered.state_us = span_of(script_value(words, "state"));
+        msg->u.entered.first_step_us = span_of(script_value(words, "step"));
         break;
     case MSG_PREPARED:
         msg->u.prepared.code = (int32_t)strtol(second, NULL, 10);

@@ -17,7 +17,8 @@
  *     closed HOST              silent HOST             beat HOST     bye HOST    notice HOST TIME
  *     launched W               launchfail W CODE       ready W [held=1.3/SUM,...] [manifest=N]
  *                                                              [entries=NAME:BYTES,...]
- *     prepared W [CODE]        at W CHECK [next=N]     entered W     recovering W [held=...]
+ *     prepared W [CODE]        at W CHECK [next=N]     entered W [rebuild=TIME] [state=TIME]
+ *     recovering W [held=...]                                    [step=TIME]
  *     left W                   finished W [CODE]       exited W [exitN|sigN|silent]
  *     stalled W TIME [W] [in=OPERATION]                output W
  *                                                   any of these: round=N from=HOST

@@ -191,7 +191,10 @@ static void check(struct world *world, struct world_worker *worker)
 void app_stepped(struct world *world, struct world_worker *worker)
 {
     struct world_loop *loop = &worker->loop;
-    struct msg_entered entered = { .commit = loop->round->commit };
+    struct msg_entered entered = { .commit = loop->round->commit,
+                                   .rebuild_us = loop->connected_us - loop->entered_us,
+                                   .state_us = loop->synced_us - loop->connected_us,
+                                   .first_step_us = world->now_us - loop->synced_us };
     struct session_event told = { .kind = SESSION_STEPPED, .entered = &entered };
 
     loop->model.step++;
@@ -226,6 +229,7 @@ static void train_begins(struct world *world, struct world_worker *worker)
     worker->loop.checks = 0;
     worker->loop.steps = 0;
     worker->loop.commit_place = 0;
+    worker->loop.synced_us = world->now_us;
     if (worker->loop.model.step < world->length) {
         compute(world, worker);
     } else {
@@ -316,6 +320,7 @@ static void on_connected(struct world *world, struct world_event *event)
         return;
     }
     go(world, worker, LOOP_SYNCING);
+    worker->loop.connected_us = world->now_us;
     if (has(kept_of(worker), worker->loop.round->commit, &model)) {
         worker->loop.model = model;
         train_begins(world, worker);
@@ -360,6 +365,7 @@ static void enter(struct world *world, struct world_worker *worker,
     worker->loop.round = round_enter(world, worker, action->msg);
     worker->loop.prepared = action->yes;
     worker->loop.settled = false;
+    worker->loop.entered_us = world->now_us;
     check_enter(world, worker, action->msg);
     if (worker->loop.reset_us) {
         go(world, worker, LOOP_RESETTING);

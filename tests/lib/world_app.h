@@ -65,7 +65,8 @@ struct world_loop {
     int64_t stall_us;   /* the next computation takes so much longer */
     int64_t reset_us;   /* so does its next reset callback */
     int64_t since_us;   /* it has been at this place */
-    int64_t said_us;    /* when its watchdog last said so */
+    int64_t entered_us, connected_us, synced_us;
+    int64_t said_us; /* when its watchdog last said so */
     bool prepared;
     bool watched;
     bool settled; /* held says what the driver was told last */

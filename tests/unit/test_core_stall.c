@@ -77,8 +77,7 @@ TAPE_CASE(who_did_not_stop_is_named, SOON
           "recovering 2 held=1.1\n"
           "wait 6s | ! round 1: after 10s 1 of 4 are still to stop for the recovery: b:0#3\n"
           "recovering 3 held=1.1\n"
-          "entered 1-3\n"
-          "wait 1s |\n")
+          "entered 1-3\n")
 
 /* Nobody says anything: then nobody is to blame, and all go back. */
 TAPE_CASE(who_does_not_begin_is_named,
