@@ -56,6 +56,11 @@
 #define LIMIT_CLIENTS               32                 /* operators that ask at a time */
 #define LIMIT_CLIENT_UNSENT_BYTES   (1024 * 1024) /* a follower that reads no faster is cut off */
 
+/* Where workers meet */
+#define LIMIT_MEET_PARKED    4096 /* peers that wait for us to come to their round, */
+#define LIMIT_MEET_PARKED_US (INT64_C(600) * 1000000) /* and for how long */
+#define LIMIT_MEET_BYE_US    1000000 /* a round that has ended well waits for the others' bye */
+
 /* State */
 #define STATE_CHUNK_BYTES  (1024 * 1024)        /* what has a checksum, and travels */
 #define LIMIT_STATE_BYTES  (UINT64_C(16) << 40) /* of one commit of one worker */

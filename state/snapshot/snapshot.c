@@ -164,7 +164,7 @@ static int write_header(int fd, const struct snapshot_shape *shape, struct hvd_e
 int snapshot_create(const struct snapshot_shape *shape, struct snapshot **ret_snapshot,
                     struct hvd_err *err)
 {
-    int fd;
+    int fd = -1;
     int rc = judge_shape(shape, err);
 
     if (rc)
