@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/panic.h"
+#include "state/snapshot/room.h"
 #include "state/snapshot/spread.h"
 #include "state/snapshot/stream.h"
 
@@ -269,10 +270,50 @@ static int save_all(const struct job *job, struct hvd_err *err)
     return 0;
 }
 
+/* Only the first commit into a buffer takes memory. */
+static int judge_room(const struct job *job, struct hvd_err *err)
+{
+    uint64_t needed = 0;
+    uint64_t left;
+
+    for (uint64_t i = job->first; i < job->end; i++) {
+        size_t at = first_place(job, i);
+        struct piece piece;
+
+        if (next_piece(job, i, &at, &piece) && !snapshot_has_room(job->writes, i))
+            needed += STATE_CHUNK_BYTES;
+    }
+    left = needed ? room_left() : UINT64_MAX;
+    if (needed > left)
+        return err_set(err, HVD_E_NOMEM,
+                       "this machine has %" PRIu64
+                       " MiB of memory left, and a commit needs %" PRIu64
+                       "; two commits are kept for each worker, run fewer of them here",
+                       left >> 20, needed >> 20);
+    return 0;
+}
+
+static int commit_all(struct job *job, struct hvd_err *err)
+{
+    uint64_t failed;
+    int rc = save_all(job, err);
+
+    if (!rc)
+        rc = judge_room(job, err);
+    if (rc)
+        return rc;
+    rc = spread_over(job, commit_chunk, &failed);
+    if (rc)
+        return err_set(err, rc,
+                       "entry \"%s\": this machine has no memory left for a commit of %" PRIu64
+                       " bytes; two commits are kept for each worker, run fewer of them here",
+                       name_at(job, failed), job->copy->manifest->bytes);
+    return 0;
+}
+
 int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_err *err)
 {
     struct job job;
-    uint64_t failed;
     int rc = job_init(&job, copy, snapshot);
 
     if (rc)
@@ -280,15 +321,7 @@ int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_e
     job.writes = snapshot;
     job.target = snapshot_begin(snapshot);
     job.source = job.target;
-    rc = save_all(&job, err);
-    if (!rc) {
-        rc = spread_over(&job, commit_chunk, &failed);
-        if (rc)
-            err_set(err, rc,
-                    "entry \"%s\": this machine has no memory left for a commit of %" PRIu64
-                    " bytes; two are kept for each worker, use fewer workers or a larger machine",
-                    name_at(&job, failed), copy->manifest->bytes);
-    }
+    rc = commit_all(&job, err);
     mem_free(job.places);
     return rc;
 }

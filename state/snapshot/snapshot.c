@@ -415,18 +415,37 @@ uint8_t *snapshot_begin(struct snapshot *snapshot)
     return snapshot->buffers[buffer];
 }
 
+static uint8_t *open_chunk(const struct snapshot *snapshot, uint64_t chunk)
+{
+    ASSERT(snapshot->open >= 0 && chunk < chunks_of(&snapshot->shape));
+    return snapshot->buffers[snapshot->open] + chunk * STATE_CHUNK_BYTES;
+}
+
+bool snapshot_has_room(const struct snapshot *snapshot, uint64_t chunk)
+{
+    uint8_t *at = open_chunk(snapshot, chunk);
+    unsigned char pages[STATE_CHUNK_BYTES / PAGE];
+
+    if (snapshot->has_room[snapshot->open][chunk])
+        return true;
+    memset(pages, 1, sizeof(pages)); /* where pages are larger, there are fewer */
+    if (mincore(at, STATE_CHUNK_BYTES, pages))
+        return false;
+    for (size_t i = 0; i < ARRAY_SIZE(pages); i++)
+        if (!(pages[i] & 1))
+            return false;
+    return true;
+}
+
 int snapshot_take_room(struct snapshot *snapshot, uint64_t chunk)
 {
-    uint8_t *has_room;
+    uint8_t *at = open_chunk(snapshot, chunk);
+    uint8_t *has_room = &snapshot->has_room[snapshot->open][chunk];
 
-    ASSERT(snapshot->open >= 0 && chunk < chunks_of(&snapshot->shape));
-    has_room = &snapshot->has_room[snapshot->open][chunk];
     if (*has_room)
         return 0;
-    /* A kernel that does not know this says EINVAL, and what must not be is left to luck. */
-    if (madvise(snapshot->buffers[snapshot->open] + chunk * STATE_CHUNK_BYTES, STATE_CHUNK_BYTES,
-                MADV_POPULATE_WRITE) &&
-        errno != EINVAL)
+    /* A kernel that does not know this says EINVAL; then it is left to luck. */
+    if (madvise(at, STATE_CHUNK_BYTES, MADV_POPULATE_WRITE) && errno != EINVAL)
         return HVD_E_NOMEM;
     *has_room = 1;
     return 0;
