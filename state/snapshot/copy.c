@@ -270,26 +270,37 @@ static int save_all(const struct job *job, struct hvd_err *err)
     return 0;
 }
 
-/* Only the first commit into a buffer takes memory. */
-static int judge_room(const struct job *job, struct hvd_err *err)
+/* What the entries have written, in whole chunks; 0 when all of it has memory already, as after the
+ * first commits. */
+static uint64_t needed_bytes(const struct job *job)
 {
     uint64_t needed = 0;
-    uint64_t left;
+    bool all = true;
 
     for (uint64_t i = job->first; i < job->end; i++) {
         size_t at = first_place(job, i);
         struct piece piece;
 
-        if (next_piece(job, i, &at, &piece) && !snapshot_has_room(job->writes, i))
+        if (next_piece(job, i, &at, &piece)) {
             needed += STATE_CHUNK_BYTES;
+            all = all && snapshot_has_room(job->writes, i);
+        }
     }
-    left = needed ? room_left() : UINT64_MAX;
-    if (needed > left)
+    return all ? 0 : needed;
+}
+
+static int judge_room(const struct job *job, struct hvd_err *err)
+{
+    uint64_t needed = needed_bytes(job);
+    uint64_t there = needed ? snapshot_room(job->writes) : 0;
+    uint64_t left = needed > there ? room_left() : UINT64_MAX;
+
+    if (needed > there && needed - there > left)
         return err_set(err, HVD_E_NOMEM,
                        "this machine has %" PRIu64
                        " MiB of memory left, and a commit needs %" PRIu64
                        "; two commits are kept for each worker, run fewer of them here",
-                       left >> 20, needed >> 20);
+                       left >> 20, (needed - there) >> 20);
     return 0;
 }
 

@@ -53,7 +53,7 @@ struct snapshot {
     struct header *header;
     _Atomic uint64_t *sums[2];
     uint8_t *buffers[2];
-    uint8_t *has_room[2]; /* per chunk: this process has made sure that there is memory behind it */
+    uint8_t *has_room[2]; /* per chunk: this process has made sure that it has memory */
     int open;             /* the buffer that is written by us; -1: none */
 };
 
@@ -423,18 +423,26 @@ static uint8_t *open_chunk(const struct snapshot *snapshot, uint64_t chunk)
 
 bool snapshot_has_room(const struct snapshot *snapshot, uint64_t chunk)
 {
-    uint8_t *at = open_chunk(snapshot, chunk);
-    unsigned char pages[STATE_CHUNK_BYTES / PAGE];
+    ASSERT(snapshot->open >= 0 && chunk < chunks_of(&snapshot->shape));
+    return snapshot->has_room[snapshot->open][chunk];
+}
 
-    if (snapshot->has_room[snapshot->open][chunk])
-        return true;
-    memset(pages, 1, sizeof(pages)); /* where pages are larger, there are fewer */
-    if (mincore(at, STATE_CHUNK_BYTES, pages))
-        return false;
-    for (size_t i = 0; i < ARRAY_SIZE(pages); i++)
-        if (!(pages[i] & 1))
-            return false;
-    return true;
+uint64_t snapshot_room(const struct snapshot *snapshot)
+{
+    off_t at = snapshot->buffers[snapshot->open] - snapshot->base;
+    off_t end = at + (off_t)snapshot->shape.bytes;
+    uint64_t room = 0;
+
+    while (at < end) {
+        off_t data = lseek(snapshot->fd, at, SEEK_DATA);
+        off_t hole = data < 0 ? -1 : lseek(snapshot->fd, data, SEEK_HOLE);
+
+        if (hole < 0 || data >= end)
+            break;
+        at = hole < end ? hole : end;
+        room += (uint64_t)(at - data);
+    }
+    return room;
 }
 
 int snapshot_take_room(struct snapshot *snapshot, uint64_t chunk)

@@ -190,10 +190,12 @@ static void what_is_not_written_takes_no_memory(struct test *t)
     CHECK_OK(t, snapshot_create(&large, &snapshot, NULL));
     for (int i = 0; i < 2; i++) {
         bytes = snapshot_begin(snapshot);
+        CHECK_INT(t, snapshot_room(snapshot), ==, 0);
         CHECK(t, !snapshot_has_room(snapshot, last));
         CHECK_OK(t, snapshot_take_room(snapshot, last));
         CHECK_OK(t, snapshot_take_room(snapshot, last));
         CHECK(t, snapshot_has_room(snapshot, last));
+        CHECK_INT(t, snapshot_room(snapshot), ==, CHUNK);
         bytes[large.bytes - 1] = 1;
         snapshot_set_sum(snapshot, last, sum_of(bytes + last * CHUNK, CHUNK));
         snapshot_end(snapshot, 10 + (uint64_t)i);
