@@ -261,25 +261,32 @@ static int set_up(struct snapshot *snapshot, struct hvd_err *err)
     return 0;
 }
 
+/* The descriptor is its, whatever comes of it. */
+static struct snapshot *snapshot_of(int fd, const struct snapshot_shape *shape)
+{
+    struct snapshot *snapshot = mem_zalloc(sizeof(*snapshot));
+
+    if (snapshot) {
+        snapshot->fd = fd;
+        snapshot->shape = *shape;
+        snapshot->open = -1;
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return snapshot;
+}
+
 int snapshot_open(int fd, const struct snapshot_shape *shape, struct snapshot **ret_snapshot,
                   struct hvd_err *err)
 {
-    struct snapshot *snapshot = NULL;
-    int rc = judge_shape(shape, err);
+    struct snapshot *snapshot = snapshot_of(fd, shape);
+    int rc;
 
-    if (!rc) {
-        snapshot = mem_zalloc(sizeof(*snapshot));
-        rc = snapshot ? 0 : err_set(err, HVD_E_NOMEM, "no memory to open a snapshot");
-    }
-    if (rc) {
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    snapshot->fd = fd;
-    snapshot->shape = *shape;
-    snapshot->open = -1;
-    rc = set_up(snapshot, err);
+    if (!snapshot)
+        return err_set(err, HVD_E_NOMEM, "no memory to open a snapshot");
+    rc = judge_shape(shape, err);
+    if (!rc)
+        rc = set_up(snapshot, err);
     if (rc) {
         snapshot_free(snapshot);
         return rc;
