@@ -1,5 +1,5 @@
 /*
- * ask.h: hvd-elastic as it asks the driver of a job that runs: status, hosts, events, drain,
+ * ask.h: hvd-elastic as it asks the driver of a job that runs: status, hosts, changes, events, drain,
  * undrain, blacklist, stop.
  */
 #ifndef DRIVER_ASK_H

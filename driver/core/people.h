@@ -12,6 +12,21 @@
 
 #define RANK_NONE UINT32_MAX
 
+#define WAIT_NAMES_MAX                                                        \
+    8 /* of those that are missing: when these are gone, the others are named \
+       */
+
+/* What a worker has said of a wait: see stall.h. */
+struct worker_wait {
+    int64_t said_us;
+    int64_t waited_us; /* by then; 0: nothing was said, or it is over */
+    bool itself;       /* it waits for nobody: its own loop does not move */
+    bool at_check;
+    size_t count;
+    uint64_t missing[WAIT_NAMES_MAX];
+    char operation[32];
+};
+
 struct worker {
     struct worker *next_gone; /* see roster_bury */
     uint64_t incarnation;
@@ -25,12 +40,16 @@ struct worker {
     uint32_t rank; /* in the current round, or RANK_NONE */
     uint32_t next_rank;
     bool joined;    /* it has said READY */
+    bool newcomer;  /* the current round is its first one */
     bool has_to_go; /* its seat is to be given up; it stays until the round can spare it */
     bool entered;   /* trains in the current round */
     bool prepared;  /* its connections of the next round are open */
     bool at;        /* it has said AT for the next round */
     bool left;      /* it has said LEFT */
     bool tied;      /* LEAVING, but the others may not be past the agreed check yet */
+    struct worker_wait wait;
+    bool blamed; /* of the verdict that is being made: somebody waits for it */
+    struct worker *next_blamed;
     uint32_t failed_prepares;
     struct msg_held held[LIMIT_COMMITS_HELD];
     size_t held_count;

@@ -15,6 +15,8 @@
  * brings. */
 #define CHUNKS_PER_THREAD 4
 
+#define CACHED_CHUNKS     4 /* what is no more than this may stay in the caches */
+
 /* An entry where it lies. */
 struct place {
     const struct manifest_entry *entry;
@@ -39,6 +41,7 @@ struct job {
     size_t count;
     uint64_t first; /* chunks */
     uint64_t end;
+    bool much;
 };
 
 /* ---- what lies where ------------------------------------------------------------------------- */
@@ -74,6 +77,7 @@ static int job_init(struct job *job, const struct copy *copy, const struct snaps
     job->first = copy->which & COPY_REPLICATED ? 0 : manifest->replicated_bytes / STATE_CHUNK_BYTES;
     job->end = (copy->which & COPY_PER_RANK ? manifest->bytes : manifest->replicated_bytes) /
                STATE_CHUNK_BYTES;
+    job->much = job->end - job->first > CACHED_CHUNKS;
     job->places = mem_zalloc_array(manifest->count, sizeof(*job->places));
     if (!job->places)
         return HVD_E_NOMEM;
@@ -181,28 +185,41 @@ static int spread_over(struct job *job, spread_fn *work, uint64_t *ret_failed)
 
 /* ---- a commit -------------------------------------------------------------------------------- */
 
+static void zero(uint8_t *at, uint64_t bytes, struct sum *sum)
+{
+    if (bytes == 0)
+        return;
+    memset(at, 0, bytes);
+    sum_add(sum, at, bytes);
+}
+
 /* The bytes of the chunk are those of its pieces, and zero between them. What custom entries have
  * written is there already. */
-static void fill_chunk(const struct job *job, uint64_t chunk, size_t at, struct piece piece)
+static uint64_t fill_chunk(const struct job *job, uint64_t chunk, size_t at, struct piece piece)
 {
     uint64_t done = chunk * STATE_CHUNK_BYTES;
+    struct sum sum;
 
+    sum_begin(&sum);
     do {
-        memset(job->target + done, 0, piece.from - done);
-        if (!piece.place->entry->custom)
-            memcpy(job->target + piece.from, live(&piece), piece.to - piece.from);
+        uint8_t *to = job->target + piece.from;
+
+        zero(job->target + done, piece.from - done, &sum);
         done = piece.to;
+        if (piece.place->entry->custom)
+            sum_add(&sum, to, piece.to - piece.from);
+        else
+            stream_copy(to, live(&piece), piece.to - piece.from, job->much, &sum);
     } while (next_piece(job, chunk, &at, &piece));
-    memset(job->target + done, 0, (chunk + 1) * STATE_CHUNK_BYTES - done);
+    zero(job->target + done, (chunk + 1) * STATE_CHUNK_BYTES - done, &sum);
+    return sum_end(&sum);
 }
 
 static int commit_chunk(void *job_at, uint64_t chunk)
 {
     struct job *job = job_at;
     size_t at = first_place(job, chunk);
-    uint8_t *bytes = job->target + chunk * STATE_CHUNK_BYTES;
     struct piece piece;
-    uint64_t sum;
     int rc;
 
     snapshot_set_sum(job->writes, chunk, SUM_NONE);
@@ -211,13 +228,7 @@ static int commit_chunk(void *job_at, uint64_t chunk)
     rc = snapshot_take_room(job->writes, chunk);
     if (rc)
         return rc;
-    if (!piece.place->entry->custom && piece.to - piece.from == STATE_CHUNK_BYTES) {
-        sum = stream_chunk(bytes, live(&piece));
-    } else {
-        fill_chunk(job, chunk, at, piece);
-        sum = sum_of(bytes, STATE_CHUNK_BYTES);
-    }
-    snapshot_set_sum(job->writes, chunk, sum);
+    snapshot_set_sum(job->writes, chunk, fill_chunk(job, chunk, at, piece));
     return 0;
 }
 
@@ -284,6 +295,32 @@ int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_e
 
 /* ---- the way back ---------------------------------------------------------------------------- */
 
+static void sum_gap(const struct job *job, uint64_t from, uint64_t to, struct sum *sum)
+{
+    if (to > from)
+        sum_add(sum, job->source + from, to - from);
+}
+
+/* The checksum of what was copied: so there is no moment at which it could have changed. */
+static uint64_t empty_chunk(const struct job *job, uint64_t chunk, size_t at, struct piece piece)
+{
+    uint64_t done = chunk * STATE_CHUNK_BYTES;
+    struct sum sum;
+
+    sum_begin(&sum);
+    do {
+        sum_gap(job, done, piece.from, &sum);
+        done = piece.to;
+        if (piece.place->entry->custom)
+            sum_gap(job, piece.from, piece.to, &sum);
+        else
+            stream_copy(live(&piece), job->source + piece.from, piece.to - piece.from, job->much,
+                        &sum);
+    } while (next_piece(job, chunk, &at, &piece));
+    sum_gap(job, done, (chunk + 1) * STATE_CHUNK_BYTES, &sum);
+    return sum_end(&sum);
+}
+
 static int restore_chunk(void *job_at, uint64_t chunk)
 {
     const struct job *job = job_at;
@@ -293,14 +330,7 @@ static int restore_chunk(void *job_at, uint64_t chunk)
 
     if (!next_piece(job, chunk, &at, &piece))
         return 0;
-    if (sum == SUM_NONE ||
-        sum != sum_of(job->source + chunk * STATE_CHUNK_BYTES, STATE_CHUNK_BYTES))
-        return HVD_E_CORRUPT;
-    do {
-        if (!piece.place->entry->custom)
-            memcpy(live(&piece), job->source + piece.from, piece.to - piece.from);
-    } while (next_piece(job, chunk, &at, &piece));
-    return 0;
+    return sum != SUM_NONE && sum == empty_chunk(job, chunk, at, piece) ? 0 : HVD_E_CORRUPT;
 }
 
 static int load(const struct job *job, const struct place *place, struct hvd_err *err)
@@ -351,7 +381,7 @@ int copy_restore(const struct snapshot *snapshot, uint64_t commit, const struct 
         if (rc)
             err_set(err, rc,
                     "entry \"%s\" of commit %" PRIu64 ": the checksum of chunk %" PRIu64
-                    " is wrong",
+                    " is wrong; it was changed while it was committed, or memory has failed",
                     name_at(&job, failed), commit, failed);
         else
             rc = load_all(&job, err);

@@ -38,10 +38,9 @@ struct copy {
  * names the entry. */
 int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_err *err) MUST_CHECK;
 
-/* These entries back into the live memory, and then each custom one by its load. Checksums are
- * verified before anything of their chunk is copied. HVD_E_NOTFOUND: there is no such commit, and
- * nothing was touched; HVD_E_CORRUPT, or a code of load's: the live memory is rubbish. The err
- * names the entry. */
+/* These entries back into the live memory, and then each custom one by its load; with their
+ * checksums. HVD_E_NOTFOUND: there is no such commit, and nothing was touched; HVD_E_CORRUPT, or a
+ * code of load's: the live memory is rubbish. The err names the entry. */
 int copy_restore(const struct snapshot *snapshot, uint64_t commit, const struct copy *copy,
                  struct hvd_err *err) MUST_CHECK;
 

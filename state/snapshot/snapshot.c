@@ -164,7 +164,7 @@ static int write_header(int fd, const struct snapshot_shape *shape, struct hvd_e
 int snapshot_create(const struct snapshot_shape *shape, struct snapshot **ret_snapshot,
                     struct hvd_err *err)
 {
-    int fd;
+    int fd = -1;
     int rc = judge_shape(shape, err);
 
     if (rc)
@@ -452,6 +452,14 @@ void snapshot_end(struct snapshot *snapshot, uint64_t commit)
     atomic_thread_fence(memory_order_seq_cst);
     atomic_store(&snapshot->header->commits[snapshot->open], commit);
     snapshot->open = -1;
+}
+
+void snapshot_drop(struct snapshot *snapshot, uint64_t commit)
+{
+    int buffer = buffer_of(snapshot, commit);
+
+    if (buffer >= 0)
+        atomic_store(&snapshot->header->commits[buffer], 0);
 }
 
 void snapshot_rename(struct snapshot *snapshot, uint64_t commit)
