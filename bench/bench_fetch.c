@@ -106,7 +106,7 @@ static double seconds_since(int64_t from_us)
 static double fetch(struct host *to, uint32_t slot, size_t first, size_t count)
 {
     struct msg_source sources[HOSTS];
-    char texts[HOSTS][ADDRESS_TEXT_MAX + 8];
+    char texts[HOSTS][96];
     const char *addresses[HOSTS];
     struct msg msg = { .type = MSG_FETCH, .incarnation = slot + 1 };
     static uint64_t number;
