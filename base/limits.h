@@ -56,12 +56,22 @@
 #define LIMIT_CLIENTS               32                 /* operators that ask at a time */
 #define LIMIT_CLIENT_UNSENT_BYTES   (1024 * 1024) /* a follower that reads no faster is cut off */
 
+/* Where workers meet */
+#define LIMIT_MEET_PARKED    4096 /* peers that wait for us to come to their round, */
+#define LIMIT_MEET_PARKED_US (INT64_C(600) * 1000000) /* and for how long */
+#define LIMIT_MEET_BYE_US    1000000 /* a round that has ended well waits for the others' bye */
+
 /* State */
 #define STATE_CHUNK_BYTES  (1024 * 1024)        /* what has a checksum, and travels */
 #define LIMIT_STATE_BYTES  (UINT64_C(16) << 40) /* of one commit of one worker */
 #define LIMIT_STATE_CHUNKS (LIMIT_STATE_BYTES / STATE_CHUNK_BYTES)
 #define LIMIT_PULL_CHUNKS  64 /* that one PULL may ask for */
 #define LIMIT_COPY_THREADS 16 /* of one commit or restore: memory has no more bandwidth to give */
+
+/* Samples */
+#define LIMIT_SAMPLES           (UINT64_C(1) << 48) /* of an epoch */
+#define LIMIT_BATCH_SAMPLES     (UINT64_C(1) << 32) /* of a step; of each rank, if it is local */
+#define LIMIT_SAMPLE_LINE_BYTES (64 * 1024 * 1024)  /* a share of a step, as it is written down */
 
 /* What workers print, in the driver */
 #define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */

@@ -233,3 +233,12 @@ const char *time_stamp(int64_t wall_us, char text[TIME_STAMP_MAX])
              (int)(into_day_us / TIME_MS % 1000));
     return text;
 }
+
+const char *time_brief(int64_t us, char text[TIME_TEXT_MAX])
+{
+    int64_t unit_us = 1;
+
+    while (us != TIME_NEVER && us / unit_us >= 1000 && unit_us < TIME_S)
+        unit_us *= 10;
+    return time_format(us - us % unit_us, text);
+}

@@ -27,6 +27,9 @@ int time_parse(const char *text, int64_t *ret_us, struct hvd_err *err);
  * value, which it never gives, is shown with a "-". Returns text. */
 const char *time_format(int64_t us, char text[TIME_TEXT_MAX]);
 
+/* The same with three digits, which is what people compare: "31.4ms", "1.52s". */
+const char *time_brief(int64_t us, char text[TIME_TEXT_MAX]);
+
 /* Microseconds since 1970, UTC, as "2026-11-21T09:30:01.250Z": sortable, and the same everywhere. A
  * time before 1970, of a machine whose clock is not set yet, is rounded down too. Returns text. */
 #define TIME_STAMP_MAX 48

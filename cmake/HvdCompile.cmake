@@ -4,6 +4,10 @@ set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_STANDARD 17) # for the one C++ file, collectives/gloo_link.cc
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -18,9 +22,10 @@ target_include_directories(hvd_compile INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOU
 target_compile_definitions(hvd_compile INTERFACE _GNU_SOURCE
   HVD_VERSION_TEXT="${PROJECT_VERSION}")
 target_compile_options(hvd_compile INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes
-  -Wmissing-prototypes -Wold-style-definition -Wformat=2 -Wimplicit-fallthrough -Wvla
-  -Wundef -Wpointer-arith -Wcast-qual -Wwrite-strings -fno-common -fstack-protector-strong)
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wformat=2
+  -Wimplicit-fallthrough -Wvla -Wundef -Wpointer-arith -Wcast-qual -Wwrite-strings -fno-common
+  -fstack-protector-strong
+  $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes;-Wmissing-prototypes;-Wold-style-definition>)
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
   target_compile_options(hvd_compile INTERFACE
     -Wduplicated-cond -Wduplicated-branches -Wlogical-op -Wformat-truncation=1)

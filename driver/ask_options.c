@@ -8,6 +8,7 @@
 const struct ask_verb ask_verbs[ASK_VERBS] = {
     {"status",     "",                     "Shows where the job stands."                                              },
     { "hosts",     "",                     "Shows each host, what runs there, and why no more does; then each worker."},
+    { "changes",   "",                     "Shows what each change of the membership has cost, by phase."             },
     { "events",    "",                     "Shows what has happened to the job."                                      },
     { "drain",     "HOST[:SLOT] ",
      "Asks the workers of a host, or of one slot, to leave in order. Nothing is rolled back, and "

@@ -12,7 +12,7 @@ struct ask_verb {
     const char *about;
 };
 
-#define ASK_VERBS 7
+#define ASK_VERBS 8
 extern const struct ask_verb ask_verbs[ASK_VERBS];
 
 /* The question that the word was meant to be, if it is a slip; or NULL. */

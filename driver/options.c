@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char usage_text[] =
-    "hvd-elastic [options] [--] COMMAND [ARG...]\n"
-    "       hvd-elastic --resume JOB [options]\n"
-    "       hvd-elastic status | hosts | events | drain | undrain | blacklist | stop [--help]";
+static const char usage_text[] = "hvd-elastic [options] [--] COMMAND [ARG...]\n"
+                                 "       hvd-elastic --resume JOB [options]\n"
+                                 "       hvd-elastic status | hosts | changes | events | drain | "
+                                 "undrain | blacklist | stop [--help]";
 static const char about_text[] =
     "Runs COMMAND once in each slot of the hosts it is given or finds, and keeps the job training "
     "while workers die and hosts come and go. Options go before the command. The second form takes "
@@ -374,6 +374,7 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
     config.start_timeout_us = bounded(options->start_timeout_us);
     config.gather_us = options->gather_us;
     config.prepare_us = options->prepare_timeout_us;
+    config.stall_warning_us = bounded(options->stall_warning_us);
     config.stall_us = bounded(options->stall_shutdown_us);
     config.kill_grace_us = options->kill_grace_us;
     config.seed = seed;

@@ -110,6 +110,14 @@ const char *address_show(const struct address *address, char text[ADDRESS_TEXT_M
     return text;
 }
 
+const char *address_show_host(const struct address *address, char text[ADDRESS_TEXT_MAX])
+{
+    if (getnameinfo((const struct sockaddr *)&address->at, address->length, text, ADDRESS_TEXT_MAX,
+                    NULL, 0, NI_NUMERICHOST))
+        snprintf(text, ADDRESS_TEXT_MAX, "?");
+    return text;
+}
+
 uint16_t address_port(const struct address *address)
 {
     if (address->at.ss_family == AF_INET)

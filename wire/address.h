@@ -23,6 +23,8 @@ int address_make(const char *host, uint16_t port, struct address *ret_address, s
 int address_parse(const char *text, struct address *ret_address, struct hvd_err *err);
 
 const char *address_show(const struct address *address, char text[ADDRESS_TEXT_MAX]);
+/* The same without its port: what address_make takes. */
+const char *address_show_host(const struct address *address, char text[ADDRESS_TEXT_MAX]);
 uint16_t address_port(const struct address *address);
 
 /* "@name": abstract. HVD_E_LIMIT. A path that is too long goes by way of a descriptor of what it

@@ -325,6 +325,17 @@ const char *conn_peer(const struct conn *conn)
     return conn->peer;
 }
 
+int conn_local_host(const struct conn *conn, char text[ADDRESS_TEXT_MAX])
+{
+    struct address address = { .length = sizeof(address.at) };
+
+    if (conn->phase != CONN_UP || conn->pid ||
+        getsockname(conn->fd, (struct sockaddr *)&address.at, &address.length))
+        return HVD_E_STATE;
+    address_show_host(&address, text);
+    return 0;
+}
+
 pid_t conn_peer_pid(const struct conn *conn)
 {
     return conn->pid;

@@ -16,6 +16,7 @@
 #define WIRE_CONN_H
 
 #include "proto/msg.h"
+#include "wire/address.h"
 #include "wire/tls.h"
 
 #include <sys/types.h>
@@ -67,6 +68,9 @@ int conn_send_with_fd(struct conn *conn, const struct msg *msg, int fd, struct h
 
 size_t conn_unsent(const struct conn *conn);
 
+/* `drained` is called once more: when nothing is unsent and the socket takes more. */
+void conn_when_sent(struct conn *conn);
+
 /* Reads nothing more until it is taken back: back-pressure. */
 void conn_hold(struct conn *conn, bool hold);
 
@@ -83,6 +87,10 @@ void conn_drop(struct conn *conn);
 
 /* "10.0.0.7:4321", "pid 77": for logs. */
 const char *conn_peer(const struct conn *conn);
+
+/* The address of our own end of a TCP connection that is open, without its port: "10.0.0.8", "::1".
+ * HVD_E_STATE when it is none, or not open. */
+int conn_local_host(const struct conn *conn, char text[ADDRESS_TEXT_MAX]) MUST_CHECK;
 
 /* Of a Unix socket's other side, as the kernel vouches; 0 on others. */
 pid_t conn_peer_pid(const struct conn *conn);

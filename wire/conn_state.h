@@ -71,6 +71,7 @@ struct conn {
     bool ended;      /* nothing more will come */
     bool broken;     /* what is still in the input is not worth reading */
     bool above_high; /* and `drained` has not been called since */
+    bool when_sent;  /* likewise, when all is sent */
     bool finished;   /* lingering: all is sent, the other side was told */
     int64_t greeting_us;
     int64_t linger_us;

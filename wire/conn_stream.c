@@ -241,6 +241,19 @@ static void all_sent(struct conn *conn)
         finish(conn);
 }
 
+static void tell_drained(struct conn *conn)
+{
+    bool low = conn->above_high && conn_unsent(conn) < CONN_LOW_BYTES;
+    bool all = conn->when_sent && conn_unsent(conn) == 0;
+
+    if (conn->phase != CONN_UP || (!low && !all))
+        return;
+    conn->above_high = conn->above_high && !low;
+    conn->when_sent = conn->when_sent && !all;
+    if (conn->ops && conn->ops->drained)
+        conn->ops->drained(conn->arg);
+}
+
 static void write_out(struct conn *conn)
 {
     size_t budget = WRITE_BYTES;
@@ -263,11 +276,15 @@ static void write_out(struct conn *conn)
         wait_writable(conn);
     else
         all_sent(conn);
-    if (conn->phase == CONN_UP && conn->above_high && conn_unsent(conn) < CONN_LOW_BYTES) {
-        conn->above_high = false;
-        if (conn->ops && conn->ops->drained)
-            conn->ops->drained(conn->arg);
-    }
+    tell_drained(conn);
+}
+
+void conn_when_sent(struct conn *conn)
+{
+    if (conn->phase != CONN_UP || conn->ended)
+        return;
+    conn->when_sent = true;
+    wait_writable(conn);
 }
 
 static bool flows(const struct conn *conn)

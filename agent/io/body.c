@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define TRACE_LINES 256
+#define KEPT_BYTES  (64 * 1024) /* a line for each slot */
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -86,8 +87,11 @@ static void tell(struct body *body, const struct agent_event *event)
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
+    struct body *body = arg;
+
     (void)what;
-    tell(arg, &(struct agent_event){ .kind = AGENT_TIMER });
+    snapshots_tidy(body->snapshots, clock_now_us());
+    tell(body, &(struct agent_event){ .kind = AGENT_TIMER });
 }
 
 static void on_signal(evutil_socket_t signal, short what, void *arg)
@@ -115,7 +119,17 @@ static void on_driver_up(void *arg)
 {
     struct body *body = arg;
 
-    tell(body, &(struct agent_event){ .kind = AGENT_DRIVER_UP });
+    struct msg_kept_list kept;
+    struct arena arena;
+
+    arena_init(&arena, KEPT_BYTES);
+    if (snapshots_kept(body->snapshots, &arena, &kept)) {
+        body_give_up(body, HVD_E_NOMEM, "what is kept for the driver");
+    } else {
+        body_commits_driver_up(body);
+        tell(body, &(struct agent_event){ .kind = AGENT_DRIVER_UP, .kept = &kept });
+    }
+    arena_release(&arena);
 }
 
 static void on_driver_msg(void *arg, const struct msg *msg)
@@ -158,18 +172,19 @@ static const struct driver_link_ops driver_ops = { on_driver_up, on_driver_msg, 
 
 static uint64_t pid_of(void *arg, uint64_t incarnation)
 {
-    const struct body *body = arg;
+    const struct started *started = body_started(arg, incarnation);
 
-    for (size_t i = 0; i < body->started.count; i++) {
-        if (body->started.items[i].incarnation == incarnation)
-            return body->started.items[i].pid;
-    }
-    return 0;
+    return started ? started->pid : 0;
 }
 
 static void on_worker_msg(void *arg, uint32_t worker, const struct msg *msg)
 {
-    tell(arg, &(struct agent_event){ .kind = AGENT_WORKER_MSG, .worker = worker, .msg = msg });
+    struct body *body = arg;
+    struct started *started = body_started(body, msg->incarnation);
+
+    if (msg->type == MSG_LEFT && started)
+        started->left = true;
+    tell(body, &(struct agent_event){ .kind = AGENT_WORKER_MSG, .worker = worker, .msg = msg });
 }
 
 static void on_worker_down(void *arg, uint32_t worker)
@@ -218,29 +233,34 @@ static int on_point(void *arg, const char *key, const struct msg_texts *addresse
     return 0;
 }
 
-static const struct workers_link_ops workers_ops = { pid_of, on_worker_msg, on_worker_down,
-                                                     on_point };
+static const struct workers_link_ops workers_ops = { .pid_of = pid_of,
+                                                     .msg = on_worker_msg,
+                                                     .down = on_worker_down,
+                                                     .point = on_point,
+                                                     .snapshot = body_commits_snapshot,
+                                                     .fetch = body_commits_fetch,
+                                                     .hung_up = body_commits_hung_up };
 
 /* ---- from workers' processes ----------------------------------------------------------------- */
 
 static void on_spawned(void *arg, uint64_t incarnation, pid_t pid)
 {
     struct body *body = arg;
-    int rc = VEC_RESERVE(&body->started, 1, UINT32_MAX);
+    struct started *started = body_started(body, incarnation);
 
-    if (rc) {
-        body_give_up(body, rc, "a worker");
-        return;
-    }
-    body->started.items[body->started.count++] = (struct started){ incarnation, (uint64_t)pid };
+    ASSERT(started);
+    started->pid = (uint64_t)pid;
     tell(body, &(struct agent_event){
                    .kind = AGENT_SPAWNED, .incarnation = incarnation, .pid = (uint64_t)pid });
 }
 
 static void on_spawn_failed(void *arg, uint64_t incarnation, int code, const char *text)
 {
+    struct body *body = arg;
+
     log_warning(LAUNCH, "incarnation %" PRIu64 ": %s", incarnation, text);
-    tell(arg,
+    body_forget_started(body, incarnation);
+    tell(body,
          &(struct agent_event){
              .kind = AGENT_SPAWN_FAILED, .incarnation = incarnation, .code = code, .text = text });
 }
@@ -264,16 +284,20 @@ static void on_ended(void *arg, uint64_t incarnation, enum msg_ended ended, int3
                      enum msg_witness witness)
 {
     struct body *body = arg;
+    struct started *started = body_started(body, incarnation);
+    uint64_t commit;
 
-    for (size_t i = 0; i < body->started.count; i++) {
-        if (body->started.items[i].incarnation == incarnation)
-            body->started.items[i] = body->started.items[--body->started.count];
-    }
+    ASSERT(started);
+    commit = snapshots_newest(body->snapshots, started->slot);
+    if (started->left)
+        snapshots_left(body->snapshots, started->slot, clock_now_us());
+    body_forget_started(body, incarnation);
     tell(body, &(struct agent_event){ .kind = AGENT_ENDED,
                                       .incarnation = incarnation,
                                       .ended = ended,
                                       .value = value,
-                                      .witness = witness });
+                                      .witness = witness,
+                                      .commit = commit });
 }
 
 static const struct children_ops children_ops = { on_spawned, on_spawn_failed, on_output, on_dying,
@@ -327,6 +351,8 @@ int body_create(struct event_base *base, const struct body_config *config, struc
     rc = make_mind(body, err);
     if (!rc)
         rc = children_create(base, &children_ops, body, &body->children, err);
+    if (!rc)
+        rc = body_commits_create(body, err);
     if (!rc) /* before anything that a second agent should not do */
         rc = workers_link_create(base, body->socket, body->children, &workers_ops, body,
                                  &body->workers, err);
@@ -366,6 +392,7 @@ void body_free(struct body *body)
     workers_link_free(body->workers);
     children_free(body->children);
     driver_link_free(body->driver);
+    body_commits_release(body);
     free_event(body->timer);
     free_event(body->sigterm);
     free_event(body->sigint);

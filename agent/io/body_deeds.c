@@ -83,7 +83,7 @@ static void do_send_worker(struct body *body, const struct agent_action *action)
     int rc;
 
     if (action->msg->type == MSG_WELCOME_WORKER)
-        rc = workers_link_send(body->workers, action->worker, action->msg, &err);
+        rc = body_commits_welcome(body, action->worker, action->msg, &err);
     else
         rc = send_same(body, action, &err);
     if (!rc)
@@ -107,10 +107,13 @@ static void do_spawn(struct body *body, const struct msg *launch)
 
     arena_init(&arena, ENV_BYTES);
     env = worker_env_make(&config, launch, &arena);
-    if (env)
-        children_spawn(body->children, launch, env);
-    else
+    if (!env || VEC_RESERVE(&body->started, 1, UINT32_MAX)) {
         body_give_up(body, HVD_E_NOMEM, "the environment of a worker");
+    } else {
+        body->started.items[body->started.count++] =
+            (struct started){ .incarnation = launch->incarnation, .slot = launch->u.launch.slot };
+        children_spawn(body->children, launch, env);
+    }
     arena_release(&arena);
 }
 

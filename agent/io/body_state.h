@@ -9,6 +9,7 @@
 #include "agent/io/body_queue.h"
 #include "agent/io/children.h"
 #include "agent/io/driver_link.h"
+#include "agent/io/state_thread.h"
 #include "agent/io/workers_link.h"
 #include "base/buf.h"
 #include "base/log.h"
@@ -18,7 +19,9 @@
 /* The process that was started as a worker, as long as that runs. */
 struct started {
     uint64_t incarnation;
-    uint64_t pid;
+    uint64_t pid; /* 0: it is being started */
+    uint32_t slot;
+    bool left; /* in order: nobody follows it in its slot */
 };
 
 struct body {
@@ -36,6 +39,8 @@ struct body {
     struct workers_link *workers;
     struct children *children;
     struct VEC(struct started) started;
+    struct snapshots *snapshots;
+    struct state_thread *state;
 
     /* The frame of the last message to workers: one for all of them goes out many times. */
     const struct msg *encoded;
@@ -48,6 +53,21 @@ struct body {
     bool over;
     int code;
 };
+
+/* body_commits.c: what concerns the state of workers */
+int body_commits_create(struct body *body, struct hvd_err *err) MUST_CHECK;
+void body_commits_release(struct body *body);
+void body_commits_driver_up(struct body *body); /* others reach us the way that we reach it */
+struct started *body_started(const struct body *body, uint64_t incarnation); /* NULL */
+void body_forget_started(struct body *body, uint64_t incarnation);
+/* The welcome of a worker, with what the mind does not know. */
+int body_commits_welcome(struct body *body, uint32_t worker, const struct msg *msg,
+                         struct hvd_err *err) MUST_CHECK;
+/* Of workers_link_ops. */
+int body_commits_snapshot(void *arg, uint64_t incarnation, const struct msg_snapshot *wanted,
+                          int *ret_fd, struct hvd_err *err);
+void body_commits_fetch(void *arg, uint64_t who, const struct msg *msg);
+void body_commits_hung_up(void *arg, uint64_t who);
 
 /* body_deeds.c */
 

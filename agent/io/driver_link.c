@@ -232,3 +232,8 @@ const char *driver_link_peer(const struct driver_link *link)
         return conn_peer(link->conn);
     return link->count ? link->addresses[link->first] : "nowhere";
 }
+
+int driver_link_local_host(const struct driver_link *link, char text[ADDRESS_TEXT_MAX])
+{
+    return link->open ? conn_local_host(link->conn, text) : HVD_E_STATE;
+}

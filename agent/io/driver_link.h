@@ -44,6 +44,9 @@ bool driver_link_takes_output(const struct driver_link *link);
 int driver_link_point(struct driver_link *link, const struct msg_texts *addresses,
                       bool *ret_moved) MUST_CHECK;
 
+/* Our own end's address, as conn_local_host. HVD_E_STATE: it is not open. */
+int driver_link_local_host(const struct driver_link *link, char text[ADDRESS_TEXT_MAX]) MUST_CHECK;
+
 /* "10.0.0.7:4321", or where the next attempt begins. */
 const char *driver_link_peer(const struct driver_link *link);
 

@@ -18,7 +18,11 @@ struct peer {
     struct conn *conn;
     uint32_t number;
     uint64_t incarnation; /* 0: it has not said hello */
+    uint64_t who;         /* once it is welcome: no other connection ever has the same; 0 */
     bool client;
+    bool fetches;               /* it has asked for a fetch */
+    bool grant_waits;           /* until what was sent before it is out */
+    struct msg_snapshot wanted; /* what is to be granted then */
 };
 
 struct workers_link {
@@ -27,6 +31,7 @@ struct workers_link {
     const struct workers_link_ops *ops;
     void *arg;
     struct VEC(struct peer *) peers; /* by number; NULL: free */
+    uint64_t last_who;
 };
 
 static struct peer *find(const struct workers_link *link, uint32_t number)
@@ -38,6 +43,8 @@ static struct peer *find(const struct workers_link *link, uint32_t number)
 static void forget(struct peer *peer)
 {
     peer->link->peers.items[peer->number] = NULL;
+    if (peer->fetches)
+        peer->link->ops->hung_up(peer->link->arg, peer->who);
     mem_free(peer);
 }
 
@@ -137,11 +144,80 @@ static void on_hello(struct peer *peer, const struct msg *msg)
     peer->link->ops->msg(peer->link->arg, peer->number, &vouched);
 }
 
+static void break_with(struct peer *peer, const char *why)
+{
+    struct workers_link *link = peer->link;
+    uint32_t number = peer->number;
+
+    log_warning(WORKER, "incarnation %" PRIu64 ": its connection is closed: %s", peer->incarnation,
+                why);
+    close_peer(peer);
+    link->ops->down(link->arg, number);
+}
+
+/* ---- their state ----------------------------------------------------------------------------- */
+
+/* A descriptor goes only where nothing is unsent: 0, also when the grant has to wait for that. */
+static int send_grant(struct peer *peer, const struct msg *msg, int fd, struct hvd_err *err)
+{
+    int rc = fd < 0 ? conn_send(peer->conn, msg, err) : conn_send_with_fd(peer->conn, msg, fd, err);
+
+    peer->grant_waits = fd >= 0 && (rc == HVD_E_STATE || rc == HVD_E_BUSY);
+    if (!peer->grant_waits)
+        return rc;
+    conn_when_sent(peer->conn);
+    return 0;
+}
+
+static void grant(struct peer *peer)
+{
+    struct workers_link *link = peer->link;
+    struct hvd_err err = { 0 };
+    struct msg msg = { .type = MSG_GRANTED, .incarnation = peer->incarnation };
+    int fd = -1;
+    int rc = link->ops->snapshot(link->arg, peer->incarnation, &peer->wanted, &fd, &err);
+
+    if (rc)
+        log_warning(STATE, "incarnation %" PRIu64 ": no snapshot for it: %s", peer->incarnation,
+                    err.text);
+    msg.u.granted = (struct msg_granted){ .code = rc, .text = rc ? err.text : "" };
+    if (send_grant(peer, &msg, rc ? -1 : fd, &err))
+        break_with(peer, err.text);
+}
+
+static void on_state(struct peer *peer, const struct msg *msg)
+{
+    struct workers_link *link = peer->link;
+
+    if (!peer->who || msg->incarnation != peer->incarnation) {
+        break_with(peer, peer->who ? "it speaks for another incarnation"
+                                   : "it says something else before its welcome");
+    } else if (msg->type == MSG_FETCH) {
+        peer->fetches = true;
+        link->ops->fetch(link->arg, peer->who, msg);
+    } else {
+        peer->wanted = msg->u.snapshot;
+        grant(peer);
+    }
+}
+
+static void on_drained(void *arg)
+{
+    struct peer *peer = arg;
+
+    if (peer->grant_waits)
+        grant(peer);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
 static void on_msg(void *arg, const struct msg *msg)
 {
     struct peer *peer = arg;
 
-    if (peer->incarnation)
+    if (peer->incarnation && (msg->type == MSG_SNAPSHOT || msg->type == MSG_FETCH))
+        on_state(peer, msg);
+    else if (peer->incarnation)
         peer->link->ops->msg(peer->link->arg, peer->number, msg);
     else if (msg->type == MSG_ASK)
         on_ask(peer, msg);
@@ -165,7 +241,7 @@ static void on_closed(void *arg, const char *why)
     link->ops->down(link->arg, number);
 }
 
-static const struct conn_ops conn_ops = { NULL, on_msg, on_closed, NULL };
+static const struct conn_ops conn_ops = { NULL, on_msg, on_closed, on_drained };
 
 /* The lowest free number, with its place in the table. */
 static int take_number(struct workers_link *link, uint32_t *ret_number)
@@ -248,6 +324,7 @@ static int send_welcome(struct peer *peer, const struct msg *msg, struct hvd_err
     if (rc)
         return rc;
     conn_greeted(peer->conn);
+    peer->who = ++peer->link->last_who;
     children_joined(children, peer->incarnation, conn_peer_pid(peer->conn));
     return 0;
 }
@@ -270,6 +347,21 @@ int workers_link_send_frame(struct workers_link *link, uint32_t worker, const vo
     struct peer *peer = find(link, worker);
 
     return peer ? conn_send_frame(peer->conn, frame, length) : 0;
+}
+
+void workers_link_fetched(struct workers_link *link, uint64_t who, const struct msg *msg)
+{
+    struct hvd_err err = { 0 };
+
+    for (size_t i = 0; i < link->peers.count; i++) {
+        struct peer *peer = link->peers.items[i];
+
+        if (!peer || !peer->who || peer->who != who)
+            continue;
+        if (conn_send(peer->conn, msg, &err))
+            break_with(peer, err.text);
+        return;
+    }
 }
 
 void workers_link_drop(struct workers_link *link, uint32_t worker)

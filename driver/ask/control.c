@@ -194,6 +194,12 @@ static void on_hosts(struct client *client, const struct msg_ask *ask)
     show(client, table_hosts);
 }
 
+static void on_changes(struct client *client, const struct msg_ask *ask)
+{
+    (void)ask;
+    show(client, table_changes);
+}
+
 static void on_blacklist(struct client *client, const struct msg_ask *ask)
 {
     (void)ask;
@@ -365,6 +371,7 @@ static const struct verb {
 } verbs[] = {
     {"status",     on_status,    0, 0},
     { "hosts",     on_hosts,     0, 0},
+    { "changes",   on_changes,   0, 0},
     { "blacklist", on_blacklist, 0, 0},
     { "events",    on_events,    0, 1},
     { "drain",     on_drain,     1, 2},

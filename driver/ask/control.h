@@ -3,7 +3,7 @@
  *
  * One connection is one question: an ASK, then TELLs, the last of which says so, then it is closed.
  *
- *     status, hosts, blacklist         what a view shows
+ *     status, hosts, changes, blacklist  what a view shows
  *     events [N]                       the newest N lines; with `follow` also all that come
  *     drain HOST[:SLOT] [DEADLINE]     } of the core: answered once what it
  *     undrain HOST[:SLOT]              } wrote down is durable

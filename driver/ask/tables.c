@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COLUMNS_MAX   6
+#define COLUMNS_MAX   9
 #define NUMBER_MAX    24
 #define COMMIT_MAX    48
 #define NOT_IN_ROUND  UINT32_MAX
@@ -420,6 +420,84 @@ int table_blacklist(const struct core_view *view, const struct table_facts *fact
     return hand_over(&text,
                      json ? blacklist_for_programs(view, facts, &text)
                           : blacklist_for_people(view, facts, &text),
+                     out);
+}
+
+/* ---- what changes have cost -------------------------------------------------------------------
+ */
+
+static void fill_changes(struct grid *grid, const struct core_view *view,
+                         const struct table_facts *facts)
+{
+    for (size_t i = 0; i < view->change_count; i++) {
+        const struct view_change *change = &view->changes[i];
+        char ago[TIME_TEXT_MAX], pause[TIME_TEXT_MAX], agree[TIME_TEXT_MAX];
+        char rebuild[TIME_TEXT_MAX], state[TIME_TEXT_MAX], step[TIME_TEXT_MAX];
+        char sizes[2 * NUMBER_MAX];
+        NUMBER(round);
+
+        snprintf(sizes, sizeof(sizes), "%u -> %u", change->from, change->to);
+        grid_row(grid,
+                 (const char *[]){
+                     number(change->round, round), change_cause_name(change->cause), sizes,
+                     rough(since(facts, change->ended_us), ago),
+                     time_brief(change->pause_us, pause), time_brief(change->agree_us, agree),
+                     time_brief(change->rebuild_us, rebuild), time_brief(change->state_us, state),
+                     time_brief(change->first_step_us, step) });
+    }
+}
+
+static int changes_for_people(const struct core_view *view, const struct table_facts *facts,
+                              struct buf *out)
+{
+    struct grid grid = {
+        .heads = {"ROUND", "CAUSE", "SIZE", "AGO", "PAUSE", "AGREE", "REBUILD", "STATE",
+                  "FIRST STEP"}
+    };
+
+    if (!view->change_count)
+        return buf_append_text(out, "there was no round in which all trained\n");
+    return grid_show(&grid, fill_changes, view, facts, out);
+}
+
+static int changes_for_programs(const struct core_view *view, const struct table_facts *facts,
+                                struct buf *out)
+{
+    struct json json = { .out = out };
+
+    json_open(&json, NULL, '{');
+    json_text(&json, "job", facts->job);
+    json_open(&json, "changes", '[');
+    for (size_t i = 0; i < view->change_count; i++) {
+        const struct view_change *change = &view->changes[i];
+
+        json_open(&json, NULL, '{');
+        json_number(&json, "round", change->round);
+        json_text(&json, "cause", change_cause_name(change->cause));
+        json_number(&json, "from", change->from);
+        json_number(&json, "to", change->to);
+        json_seconds(&json, "ago_s", since(facts, change->ended_us));
+        json_number(&json, "pause_us", (uint64_t)change->pause_us);
+        json_number(&json, "agree_us", (uint64_t)change->agree_us);
+        json_number(&json, "rebuild_us", (uint64_t)change->rebuild_us);
+        json_number(&json, "state_us", (uint64_t)change->state_us);
+        json_number(&json, "first_step_us", (uint64_t)change->first_step_us);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    return json.rc ? json.rc : buf_append_text(out, "\n");
+}
+
+int table_changes(const struct core_view *view, const struct table_facts *facts, bool json,
+                  struct buf *out)
+{
+    struct buf text;
+
+    buf_init(&text, out->max);
+    return hand_over(&text,
+                     json ? changes_for_programs(view, facts, &text)
+                          : changes_for_people(view, facts, &text),
                      out);
 }
 

@@ -24,6 +24,8 @@ int table_status(const struct core_view *view, const struct table_facts *facts, 
                  struct buf *out) MUST_CHECK;
 int table_hosts(const struct core_view *view, const struct table_facts *facts, bool json,
                 struct buf *out) MUST_CHECK;
+int table_changes(const struct core_view *view, const struct table_facts *facts, bool json,
+                  struct buf *out) MUST_CHECK;
 int table_blacklist(const struct core_view *view, const struct table_facts *facts, bool json,
                     struct buf *out) MUST_CHECK;
 

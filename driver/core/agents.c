@@ -10,6 +10,7 @@
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
 #include "driver/core/seats.h"
+#include "driver/core/stall.h"
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
@@ -201,27 +202,6 @@ static void on_exited(struct core *core, struct core_host *host, const struct ms
     }
 }
 
-static void on_stalled(struct core *core, const struct worker *worker, const struct msg *msg)
-{
-    const struct msg_stalled *stalled = &msg->u.stalled;
-    char name[WORKER_NAME_MAX], first[WORKER_NAME_MAX], text[TIME_TEXT_MAX];
-    struct worker *missing;
-
-    if (msg->round != core->current.number || core->current.revoked)
-        return;
-    missing = stalled->missing.count ? roster_worker(core, stalled->missing.items[0]) : NULL;
-    CORE_TRACE(core, "%s has waited for %s in %s, for %zu others%s%s", worker_name(worker, name),
-               time_format(stalled->waited_us, text), stalled->operation, stalled->missing.count,
-               missing ? ", the first: " : "", missing ? worker_name(missing, first) : "");
-    if (stalled->waited_us < core->config.stall_us)
-        return;
-    for (size_t i = 0; i < stalled->missing.count; i++) {
-        missing = roster_worker(core, stalled->missing.items[i]);
-        if (missing && worker_state(missing) == WORKER_MEMBER)
-            loss_kill(core, missing, "the others wait for it", false, 0);
-    }
-}
-
 static void on_beat(struct core_host *host, const struct msg *msg)
 {
     if (host->sequence_heard < msg->u.beat.sequence)
@@ -249,7 +229,7 @@ static void on_worker_msg(struct core *core, struct worker *worker, const struct
     case MSG_ENTERED: round_on_entered(core, worker, msg); break;
     case MSG_LEFT: seats_on_left(core, worker); break;
     case MSG_FINISHED: finish_on_finished(core, worker, msg); break;
-    case MSG_STALLED: on_stalled(core, worker, msg); break;
+    case MSG_STALLED: stall_on_stalled(core, worker, msg); break;
     default: break;
     }
 }

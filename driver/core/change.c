@@ -5,6 +5,7 @@
 #include "driver/core/loss.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
+#include "driver/core/stall.h"
 #include "driver/core/tell.h"
 #include "proto/commit.h"
 
@@ -107,7 +108,7 @@ static void begin(struct core *core)
     next->previous = core->current.number;
     next->cause = CAUSE_SWITCH;
     next->commit = COMMIT_FIRST_OF(next->number);
-    next->begun_us = core->now_us;
+    core->costs.prepare_us = core->now_us;
     for (size_t i = 0; i < next->members.count; i++) {
         struct worker *worker = roster_worker(core, next->members.items[i]);
 
@@ -215,13 +216,13 @@ static void give_up(struct core *core, const struct worker *culprit, const char 
 }
 
 /* Whoever has not come to a check in time may only be waiting for somebody else, in a collective:
- * no one is to blame here. Those that wait in a check go on. */
+ * no one is to blame unless others wait at one. Those then go on. */
 void change_expire(struct core *core)
 {
     core->change_deadline_us = TIME_NEVER;
     if (job_state(core) == JOB_PREPARING) {
         give_up(core, NULL, "not everybody was connected in time");
-    } else if (job_state(core) == JOB_PENDING) {
+    } else if (job_state(core) == JOB_PENDING && !stall_end_who_never_checked(core)) {
         change_abandon(core, "not everybody came to a check in time");
         retry_later(core);
     }
@@ -231,6 +232,7 @@ static void ask_where(struct core *core)
 {
     core->change_deadline_us = time_add(core->now_us, core->config.stall_us);
     clock_want(core, core->change_deadline_us);
+    stall_watch(core);
     sm_move(&core->sm, JOB_PENDING, core->now_us, "");
     tell_rounds(core, &core->current, NULL, change_pending_msg(core));
 }
@@ -308,6 +310,7 @@ void change_on_at(struct core *core, struct worker *worker, const struct msg *ms
         msg->u.at.next != core->next.number || worker_state(worker) != WORKER_MEMBER || worker->at)
         return;
     worker->at = true;
+    stall_moved(worker);
     if (round->at == 0 || round->max_check < msg->u.at.check)
         round->max_check = msg->u.at.check;
     if (++round->at == round->members.count)

@@ -8,6 +8,7 @@
 #include "driver/core/loss.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
+#include "driver/core/stall.h"
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
@@ -77,6 +78,7 @@ void clock_expire(struct core *core)
     drain_expire(core);
     expire_workers(core);
     expire_blacklist(core);
+    stall_expire(core);
     if (is_due(core, core->change_deadline_us))
         change_expire(core);
     if (is_due(core, core->enter_deadline_us))

@@ -17,6 +17,7 @@ void core_config_init(struct core_config *config)
         .start_timeout_us = 10 * TIME_MIN,
         .gather_us = 3 * TIME_S,
         .prepare_us = 30 * TIME_S,
+        .stall_warning_us = 1 * TIME_MIN,
         .stall_us = 30 * TIME_MIN,
         .kill_grace_us = 5 * TIME_S,
         .seed = 1,
@@ -64,6 +65,7 @@ static int check_times(const struct core_config *config, struct hvd_err *err)
         { "--agent-timeout",      config->agent_start_us    },
         { "--start-timeout",      config->start_timeout_us  },
         { "--prepare-timeout",    config->prepare_us        },
+        { "--stall-warning",      config->stall_warning_us  },
         { "--stall-shutdown",     config->stall_us          },
     };
 

@@ -26,6 +26,7 @@ struct core_config {
     int64_t start_timeout_us;   /* from the launch of a worker to its READY */
     int64_t gather_us;          /* how long those that are ready wait for others that boot */
     int64_t prepare_us;         /* for the connections of a new round */
+    int64_t stall_warning_us;   /* how long until it is said who is waited for */
     int64_t stall_us;           /* how long others wait for a worker that computes */
     int64_t kill_grace_us;      /* from SIGTERM to SIGKILL */
     uint64_t seed;              /* of the jitter of cooldowns */

@@ -66,6 +66,9 @@ struct core *core_create(const struct core_config *config, struct trace *trace)
     core->trace = trace;
     core->earliest_us = 0;
     core->ready_since_us = core->short_since_us = TIME_NEVER;
+    core->costs.since_us = core->costs.lost_us = core->costs.prepare_us = TIME_NEVER;
+    core->stalls.look_us = core->stalls.warn_us = TIME_NEVER;
+    core->stalls.said_us = -LIMIT_DURATION_US;
     core->change_deadline_us = core->enter_deadline_us = core->over_deadline_us = TIME_NEVER;
     core->short_left_us = config->elastic_timeout_us;
     rng_seed(&core->rng, config->seed);

@@ -7,7 +7,7 @@
 
 #include "base/sm.h"
 #include "base/time.h"
-#include "driver/core/view.h"
+#include "driver/core/notes.h"
 #include "proto/place.h"
 
 #define RANK_NONE UINT32_MAX
@@ -25,12 +25,16 @@ struct worker {
     uint32_t rank; /* in the current round, or RANK_NONE */
     uint32_t next_rank;
     bool joined;    /* it has said READY */
+    bool newcomer;  /* the current round is its first one */
     bool has_to_go; /* its seat is to be given up; it stays until the round can spare it */
     bool entered;   /* trains in the current round */
     bool prepared;  /* its connections of the next round are open */
     bool at;        /* it has said AT for the next round */
     bool left;      /* it has said LEFT */
     bool tied;      /* LEAVING, but the others may not be past the agreed check yet */
+    struct worker_wait wait;
+    bool blamed; /* of the verdict that is being made: somebody waits for it */
+    struct worker *next_blamed;
     uint32_t failed_prepares;
     struct msg_held held[LIMIT_COMMITS_HELD];
     size_t held_count;

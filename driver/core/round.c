@@ -2,9 +2,11 @@
 
 #include "driver/core/change.h"
 #include "driver/core/clock.h"
+#include "driver/core/cost.h"
 #include "driver/core/elect.h"
 #include "driver/core/finish.h"
 #include "driver/core/roster.h"
+#include "driver/core/stall.h"
 #include "driver/core/tell.h"
 #include "proto/commit.h"
 
@@ -228,7 +230,9 @@ static void enlist(struct core *core, struct worker *worker, uint32_t rank)
     worker->next_rank = RANK_NONE;
     worker->entered = worker->prepared = worker->at = false;
     worker->failed_prepares = 0;
+    worker->newcomer = worker_state(worker) == WORKER_READY;
     worker->held_count = 0;
+    stall_moved(worker);
     if (worker_state(worker) != WORKER_MEMBER)
         roster_move(core, worker, WORKER_MEMBER);
 }
@@ -279,14 +283,10 @@ static void trace_ranks(struct core *core, const struct round *round)
 
 static void trace_round(struct core *core, const struct round *round)
 {
-    static const char *const causes[] = {
-        [CAUSE_FIRST] = "first", [CAUSE_RECOVERY] = "recovery", [CAUSE_SWITCH] = "switch"
-    };
-
     CORE_TRACE(
         core, "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 " held by %zu",
-        round->number, causes[round->cause], round->members.count, COMMIT_ROUND_OF(round->commit),
-        COMMIT_PLACE_OF(round->commit), round->holders.count);
+        round->number, change_cause_name(round->cause), round->members.count,
+        COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit), round->holders.count);
     trace_ranks(core, round);
 }
 
@@ -297,16 +297,17 @@ void round_begin(struct core *core)
     ASSERT(core->next.number == core->rounds && core->next.members.count > 0);
     ASSERT(core->next.members.count <= core->config.max_np);
     round_rotate(core);
-    round->begun_us = core->now_us;
     if (round->cause != CAUSE_FIRST)
         core->resets++;
     for (size_t i = 0; i < round->members.count; i++)
         enlist(core, roster_worker(core, round->members.items[i]), (uint32_t)i);
+    cost_begin(core);
     core->ready_since_us = TIME_NEVER;
     core->first_failure[0] = '\0';
     trace_round(core, round);
     core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
     clock_want(core, core->enter_deadline_us);
+    stall_watch(core);
     record_round(core, round);
     sm_move(&core->sm, JOB_RUNNING, core->now_us, "");
 }
@@ -377,6 +378,7 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
 
     ASSERT(!round->revoked && round->number && job_state(core) == JOB_RUNNING);
     round->revoked = true;
+    cost_lost(core);
     core->enter_deadline_us = TIME_NEVER;
     CORE_TRACE(core, "round %" PRIu64 " is revoked: %s", round->number, why);
     tell_rounds(core, round, &core->last, round_revoke_msg(core, lost, why));
@@ -390,6 +392,7 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
         clock_limit(core, worker, core->config.stall_us, "it did not stop for the recovery");
     }
     delay_next(core);
+    stall_watch(core);
     sm_move(&core->sm, JOB_RECOVERING, core->now_us, "");
 }
 
@@ -408,7 +411,8 @@ void round_lost(struct core *core, const struct worker *worker, enum worker_stat
 void round_expire(struct core *core)
 {
     core->enter_deadline_us = TIME_NEVER;
-    if (job_state(core) == JOB_RUNNING && core->current.entered < core->current.members.count)
+    if (job_state(core) == JOB_RUNNING && core->current.entered < core->current.members.count &&
+        !stall_end_who_never_began(core))
         round_revoke(core, NULL, "not everybody began to train in time");
 }
 
@@ -430,7 +434,9 @@ void round_on_recovering(struct core *core, struct worker *worker, const struct 
     }
     if (state == WORKER_MEMBER && (is_current || (is_switching && !worker->entered)) &&
         job_state(core) <= JOB_PENDING) {
-        const char *why = tell_text(core, "%s: its collectives failed", worker_name(worker, name));
+        const char *text = msg->u.recovering.text;
+        const char *why = tell_text(core, "%s: %s", worker_name(worker, name),
+                                    text && text[0] ? text : "its collectives failed");
 
         if (core->next.number)
             change_abandon(core, why);
@@ -455,8 +461,10 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     if (msg->round != round->number || !round_has(round, worker) || worker->entered)
         return;
     worker->entered = true;
+    stall_moved(worker);
     seat_note_commit(&worker->host->seats[worker->slot], round->commit);
     round->entered++;
+    cost_entered(core, worker, &msg->u.entered);
     if (core->floor < round->commit) {
         core->floor = round->commit;
         tell_record(core, JOURNAL_ENTERED)->round = round->number;
@@ -467,5 +475,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     core->barren = 0;
     untie(core);
     core->look_at_rounds = core->look_at_seats = true;
-    CORE_TRACE(core, "round %" PRIu64 ": all %zu train", round->number, round->members.count);
+    cost_end(core);
+    CORE_TRACE(core, "round %" PRIu64 ": all %zu train%s", round->number, round->members.count,
+               cost_text(core));
 }

@@ -27,7 +27,6 @@ struct round {
     uint64_t max_check;
     size_t failed_by_exit; /* members whose program ended with an error of its own */
     bool revoked;
-    int64_t begun_us;
 };
 
 struct core {
@@ -64,6 +63,7 @@ struct core {
     size_t going;           /* alive and has_to_go */
     uint64_t offered_slots; /* of listed hosts whose agent is there */
     struct round current, next;
+    struct cost_notes costs;
     struct round last; /* the one before: some of it may not be past the agreed check yet */
     bool holder_missing;
     uint64_t floor;         /* no round may resume from an older commit: this one was trained on */
@@ -95,6 +95,7 @@ struct core {
     int64_t not_before_us;  /* no round before this: the last ones came to nothing */
     int64_t change_deadline_us;
     int64_t enter_deadline_us;
+    struct stall_notes stalls;
     int64_t short_since_us; /* TIME_NEVER: it is not short of workers */
     int64_t short_left_us;
     int64_t closed_us; /* when the first had finished */

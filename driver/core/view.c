@@ -17,6 +17,15 @@ const char *agent_state_name(enum agent_state state)
     return state < AGENT_STATE_COUNT ? names[state] : "?";
 }
 
+const char *change_cause_name(enum msg_cause cause)
+{
+    static const char *const names[CAUSE_COUNT] = {
+        [CAUSE_FIRST] = "first", [CAUSE_SWITCH] = "switch", [CAUSE_RECOVERY] = "recovery"
+    };
+
+    return cause < CAUSE_COUNT ? names[cause] : "?";
+}
+
 void core_view_init(struct core_view *view)
 {
     *view = (struct core_view){ .waiting_for = "" };
@@ -134,6 +143,20 @@ static bool view_hosts(const struct core *core, struct core_view *view)
     return true;
 }
 
+static bool view_changes(const struct core *core, struct core_view *view)
+{
+    struct view_change *changes =
+        arena_alloc_array(&view->memory, core->costs.count, sizeof(*changes));
+
+    if (!changes)
+        return false;
+    for (size_t i = 0; i < core->costs.count; i++)
+        changes[i] = core->costs.kept[i];
+    view->changes = changes;
+    view->change_count = core->costs.count;
+    return true;
+}
+
 static bool view_blacklist(const struct core *core, struct core_view *view)
 {
     size_t all = blacklist_count(&core->blacklist);
@@ -203,7 +226,8 @@ int core_view(const struct core *core, struct core_view *ret_view)
 
     core_view_init(&view);
     members = arena_alloc_array(&view.memory, core->current.members.count, sizeof(*members));
-    if (!members || !view_hosts(core, &view) || !view_blacklist(core, &view)) {
+    if (!members || !view_hosts(core, &view) || !view_blacklist(core, &view) ||
+        !view_changes(core, &view)) {
         core_view_release(&view);
         return HVD_E_NOMEM;
     }

@@ -76,6 +76,22 @@ struct view_held {
     const char *reason;
 };
 
+/* What a change of the membership has cost: see cost.h. */
+#define VIEW_CHANGES_MAX 64
+struct view_change {
+    uint64_t round; /* that it led to */
+    enum msg_cause cause;
+    uint32_t from, to;  /* sizes; from is 0 where there was none before */
+    int64_t ended_us;   /* when all trained */
+    int64_t pause_us;   /* that those who trained before have lost */
+    int64_t agree_us;   /* until all were told the round; before a switch they train meanwhile */
+    int64_t rebuild_us; /* connections, reset callbacks */
+    int64_t state_us;
+    int64_t first_step_us;
+};
+
+const char *change_cause_name(enum msg_cause cause);
+
 struct core_view {
     enum job_state job;
     uint64_t term;
@@ -92,6 +108,8 @@ struct core_view {
     size_t host_count;
     const struct view_held *held;
     size_t held_count;
+    const struct view_change *changes; /* the last ones, the newest last */
+    size_t change_count;
     const char *waiting_for; /* one sentence; "" when nothing is waited for */
     struct arena memory;
 };

@@ -4,8 +4,7 @@
  *     hvd_init();
  *     hvd_state *state = hvd_state_create();
  *     hvd_state_add(state, "weights", weights, sizeof(weights));
- *     code = hvd_elastic_run(state, train, NULL);      train: loop { step; hvd_state_commit(state);
- * }
+ *     code = hvd_elastic_run(state, train, NULL);    where train repeats: a step, hvd_state_commit
  *
  * Every call returns an int unless its comment says otherwise:
  *     0          it worked
@@ -241,9 +240,10 @@ HVD_API int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg);
 typedef struct hvd_sampler hvd_sampler;
 
 typedef enum hvd_batch_mode {
-    HVD_BATCH_GLOBAL =
-        0,              /* `batch` samples a step, whatever the size: the learning rate may stay */
-    HVD_BATCH_LOCAL = 1 /* `batch` samples a step for each rank */
+    /* `batch` samples a step, whatever the size: the learning rate may stay */
+    HVD_BATCH_GLOBAL = 0,
+    /* `batch` samples a step for each rank */
+    HVD_BATCH_LOCAL = 1
 } hvd_batch_mode;
 
 /* Belongs to the state, and is freed with it. HVD_E_INVAL: samples or batch is 0. */
@@ -260,9 +260,8 @@ typedef struct hvd_batch {
     size_t total;            /* samples of all ranks together: divide a sum of gradients by it */
     size_t count;            /* of this rank, at */
     const uint64_t *samples; /* valid until the next call */
-    size_t shards;
-    const size_t
-        *shard_at; /* shard i is samples[shard_at[i]] up to, not including, shard_at[i + 1] */
+    size_t shards; /* shard i is samples[shard_at[i]] up to, not including, shard_at[i + 1] */
+    const size_t *shard_at;
 } hvd_batch;
 
 /* Loop, in train. 0, HVD_EPOCH_END (no batch; the next call begins the next epoch), HVD_E_NOMEM,

@@ -488,6 +488,14 @@ void snapshot_end(struct snapshot *snapshot, uint64_t commit)
     snapshot->open = -1;
 }
 
+void snapshot_drop(struct snapshot *snapshot, uint64_t commit)
+{
+    int buffer = buffer_of(snapshot, commit);
+
+    if (buffer >= 0)
+        atomic_store(&snapshot->header->commits[buffer], 0);
+}
+
 void snapshot_rename(struct snapshot *snapshot, uint64_t commit)
 {
     size_t buffer = commit_in(snapshot, 0) < commit_in(snapshot, 1);

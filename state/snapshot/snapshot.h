@@ -68,6 +68,9 @@ uint64_t snapshot_sum(const struct snapshot *snapshot, uint64_t chunk); /* of th
 void snapshot_end(struct snapshot *snapshot,
                   uint64_t commit); /* it is whole, and has this number */
 
+/* This commit is not here any more; nothing when it is not. */
+void snapshot_drop(struct snapshot *snapshot, uint64_t commit);
+
 /* The newest commit gets a higher number: the same bytes under another name. */
 void snapshot_rename(struct snapshot *snapshot, uint64_t commit);
 

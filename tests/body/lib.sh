@@ -35,11 +35,12 @@ marked() {
   done
 }
 
-# The workers of this job, or of one host of it, by their environment: HVD_HOST=127.0.0.2.
+# The workers of this job, or of one host of it, by their environment: HVD_HOST=127.0.0.2. They are
+# $trainer; a shell that one of them has started is not.
 workers() {
-  local pid
+  local pid name=${trainer##*/}
   for pid in $(marked "${1:-HVD_INCARNATION=}"); do
-    if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = trainer ]; then echo "$pid"; fi
+    if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "${name:0:15}" ]; then echo "$pid"; fi
   done
 }
 

@@ -42,7 +42,7 @@ cp "$work/program.c" "$work/program.cc"
 build_and_run() {
   local compiler=$1 source=$2 expected said
   shift 2
-  "$compiler" -Wall -Wextra -Wpedantic -Werror "$@" "$source" -o "$source.out" "${use[@]}"
+  "$compiler" -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror "$@" "$source" -o "$source.out" "${use[@]}"
   said=$(LD_LIBRARY_PATH=$LD_LIBRARY_PATH "$source.out")
   expected=$(printf '%s\n' "$version" "$version" "a limit would be exceeded")
   if [ "$said" != "$expected" ]; then
@@ -51,12 +51,12 @@ build_and_run() {
   fi
 }
 
-build_and_run "$cc" "$work/program.c" -std=c11 "$@"
+build_and_run "$cc" "$work/program.c" -std=c11 -Wstrict-prototypes "$@"
 # gcc-12 -> g++-12, clang -> clang++, cc -> c++
 cxx=$(sed -E 's|clang([^/]*)$|clang++\1|; t; s|gcc([^/]*)$|g++\1|; t; s|cc$|c++|' <<<"$cc")
 if ! command -v "$cxx" >/dev/null; then
   echo "skipped for C++: there is no $cxx; install g++ or clang"
   exit 77
 fi
-build_and_run "$cxx" "$work/program.cc" -std=c++11 "$@"
+build_and_run "$cxx" "$work/program.cc" -std=c++11 -Wold-style-cast "$@"
 echo "hvd $version: installed, moved, and used from C and C++"

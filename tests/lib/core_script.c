@@ -100,7 +100,7 @@ static int64_t span_of(const char *text)
 {
     int64_t us = 0;
 
-    ASSERT(!time_parse(text, &us, NULL));
+    ASSERT(!text || !time_parse(text, &us, NULL));
     return us;
 }
 
@@ -212,6 +212,11 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
         msg->u.launch_failed.code = (int32_t)strtol(second, NULL, 10);
         msg->u.launch_failed.text = "no";
         break;
+    case MSG_ENTERED:
+        msg->u.entered.rebuild_us = span_of(script_value(words, "rebuild"));
+        msg->u.entered.state_us = span_of(script_value(words, "state"));
+        msg->u.entered.first_step_us = span_of(script_value(words, "step"));
+        break;
     case MSG_PREPARED:
         msg->u.prepared.code = (int32_t)strtol(second, NULL, 10);
         msg->u.prepared.text = "no route";
@@ -227,7 +232,9 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
     case MSG_EXITED: script_ended(second, &msg->u.exited.ended, &msg->u.exited.value); break;
     case MSG_STALLED:
         msg->u.stalled.waited_us = span_of(second);
-        msg->u.stalled.operation = "allreduce";
+        msg->u.stalled.operation = script_value(words, "in");
+        if (!msg->u.stalled.operation)
+            msg->u.stalled.operation = "allreduce";
         return read_ids(words, script_plain(words, 3), &msg->u.stalled.missing);
     case MSG_NOTICE:
         msg->round = 0;
@@ -389,9 +396,12 @@ static const struct {
     {                                                        \
 #name, offsetof(struct core_config, name##_us), true \
     }
-    COUNT(np),       COUNT(min_np), COUNT(max_np),    COUNT(reset_limit),    TIME(beat),
-    TIME(lease),     TIME(gather),  TIME(prepare),    TIME(elastic_timeout), TIME(start_timeout),
-    TIME(discovery), TIME(stall),   TIME(kill_grace), TIME(driver_grace),    TIME(agent_start),
+    COUNT(np),           COUNT(min_np),      COUNT(max_np),
+    COUNT(reset_limit),  TIME(beat),         TIME(lease),
+    TIME(gather),        TIME(prepare),      TIME(elastic_timeout),
+    TIME(start_timeout), TIME(discovery),    TIME(stall),
+    TIME(kill_grace),    TIME(driver_grace), TIME(agent_start),
+    TIME(stall_warning),
 };
 
 static int do_config(struct words *words)

@@ -2,13 +2,19 @@
  * A worker in a test of the agent: it says hello on its agent's socket, prints what it is told, and
  * does what its words say, in their order:
  *
- *     hello [incarnation=N] [pid=N] [twice] [ready] [left] [wait]
+ *     hello [incarnation=N] [pid=N] [twice] [ready] [left] [wait] [snapshot=MANIFEST] [commit=N]
+ *     [fetch=COMMIT]
+ *
+ * Its snapshot is of CHUNKS chunks, all of them replicated; it commits chunks that begin with the
+ * number of the commit, and fetches from slot 0 of this host.
  */
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "proto/codec.h"
 #include "proto/page.h"
+#include "state/snapshot/snapshot.h"
+#include "state/sum.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,9 +26,12 @@
 #include <unistd.h>
 
 #define PARTING 77 /* its exit status when the agent hangs up */
+#define CHUNKS  3
 
 static uint64_t incarnation;
 static uint64_t pid;
+static struct snapshot *snapshot;
+static int beside = -1; /* a descriptor that came beside a message */
 
 static int dial(void)
 {
@@ -64,10 +73,10 @@ static ssize_t receive(int fd, struct iovec part, int *page)
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof(control.bytes) };
     ssize_t got = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *beside = got > 0 ? CMSG_FIRSTHDR(&header) : NULL;
+    struct cmsghdr *rights = got > 0 ? CMSG_FIRSTHDR(&header) : NULL;
 
-    if (beside && beside->cmsg_type == SCM_RIGHTS)
-        memcpy(page, CMSG_DATA(beside), sizeof(*page));
+    if (rights && rights->cmsg_type == SCM_RIGHTS)
+        memcpy(page, CMSG_DATA(rights), sizeof(*page));
     return got;
 }
 
@@ -92,12 +101,11 @@ static void hear(int fd)
     struct frame frame;
     char text[1024];
     struct msg msg;
-    int page = -1;
 
     if (!reader.body_max)
         frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
     while (frame_feed(&reader, &at, &left, &frame, NULL) != 1) {
-        ssize_t got = receive(fd, (struct iovec){ bytes, sizeof(bytes) }, &page);
+        ssize_t got = receive(fd, (struct iovec){ bytes, sizeof(bytes) }, &beside);
 
         if (got <= 0) {
             printf("hung up on\n");
@@ -109,8 +117,11 @@ static void hear(int fd)
     }
     if (msg_decode(&frame, &msg, NULL) == 0) {
         printf("%s\n", msg_describe(&msg, text, sizeof(text)));
-        if (msg.type == MSG_WELCOME_WORKER)
-            show_page(page);
+        if (msg.type == MSG_WELCOME_WORKER) {
+            for (size_t i = 0; i < msg.u.welcome_worker.addresses.count; i++)
+                printf("%s\n", msg.u.welcome_worker.addresses.items[i]);
+            show_page(beside);
+        }
         fflush(stdout);
         msg_release(&msg);
     }
@@ -125,6 +136,70 @@ static void greet(int fd)
     });
     hear(fd);
 }
+
+/* ---- its state ------------------------------------------------------------------------------- */
+
+static void take_snapshot(int fd, uint64_t manifest)
+{
+    const struct snapshot_shape shape = { manifest, CHUNKS * STATE_CHUNK_BYTES,
+                                          CHUNKS * STATE_CHUNK_BYTES };
+    struct hvd_err err;
+
+    snapshot_free(snapshot);
+    snapshot = NULL;
+    beside = -1;
+    say(fd, &(struct msg){
+                .type = MSG_SNAPSHOT,
+                .incarnation = incarnation,
+                .u.snapshot = {shape.manifest, shape.replicated_bytes, shape.bytes}
+    });
+    hear(fd);
+    if (snapshot_open(beside, &shape, &snapshot, &err))
+        printf("no snapshot: %s\n", err.text);
+    else
+        printf("snapshot holds %" PRIu64 "\n", snapshot_newest(snapshot));
+    fflush(stdout);
+}
+
+static void commit(uint64_t number)
+{
+    uint8_t *at = snapshot_begin(snapshot);
+
+    for (uint64_t i = 0; i < CHUNKS; i++) {
+        uint8_t *chunk = at + i * STATE_CHUNK_BYTES;
+
+        snapshot_set_sum(snapshot, i, SUM_NONE);
+        memset(chunk, (int)i, STATE_CHUNK_BYTES);
+        memcpy(chunk, &number, sizeof(number));
+        snapshot_set_sum(snapshot, i, sum_of(chunk, STATE_CHUNK_BYTES));
+    }
+    snapshot_end(snapshot, number);
+    printf("snapshot holds %" PRIu64 "\n", snapshot_newest(snapshot));
+    fflush(stdout);
+}
+
+static void fetch(int fd, uint64_t number)
+{
+    const struct msg_source source = { .incarnation = 1, .host = getenv("HVD_HOST") };
+    const uint8_t *at = snapshot_begin(snapshot);
+    bool right = true;
+    uint64_t has;
+
+    say(fd, &(struct msg){
+                .type = MSG_FETCH,
+                .incarnation = incarnation,
+                .u.fetch = {.number = number, .commit = number, .sources = { &source, 1 }}
+    });
+    hear(fd);
+    for (uint64_t i = 0; i < CHUNKS; i++) {
+        memcpy(&has, at + i * STATE_CHUNK_BYTES, sizeof(has));
+        right = right && has == number;
+    }
+    printf("%s\n", right ? "fetched it" : "fetched something else");
+    fflush(stdout);
+}
+
+/* ---- what it is told to do ------------------------------------------------------------------- */
 
 static uint64_t number_of(const char *text)
 {
@@ -155,6 +230,12 @@ int main(int argc, char **argv)
             say(fd, &(struct msg){ .type = MSG_READY, .incarnation = incarnation });
         else if (!strcmp(argv[i], "left"))
             say(fd, &(struct msg){ .type = MSG_LEFT, .incarnation = incarnation });
+        else if (!strncmp(argv[i], "snapshot=", 9))
+            take_snapshot(fd, number_of(argv[i] + 9));
+        else if (!strncmp(argv[i], "commit=", 7))
+            commit(number_of(argv[i] + 7));
+        else if (!strncmp(argv[i], "fetch=", 6))
+            fetch(fd, number_of(argv[i] + 6));
         else if (!strcmp(argv[i], "wait"))
             for (;;)
                 hear(fd);

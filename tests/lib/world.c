@@ -154,6 +154,7 @@ static void begin(struct world *world)
     if (core_config_finish(&world->shape.config, &err))
         PANIC("a world's config: %s", err.text);
     driver_start(world);
+    app_watch(world);
     if (world->faults_left)
         faults_begin(world);
 }

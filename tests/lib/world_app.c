@@ -15,10 +15,11 @@
 
 /* ---- the loop's place ----------------------------------------------------------------------- */
 
-static void go(struct world_worker *worker, enum world_place place)
+static void go(const struct world *world, struct world_worker *worker, enum world_place place)
 {
     worker->loop.place = place;
     worker->loop.token++;
+    worker->loop.since_us = world->now_us;
 }
 
 /* An event for where the loop is now; elsewhere it is for nobody. */
@@ -109,7 +110,7 @@ static void on_returned(struct world *world, struct world_event *event)
 static void train_returns(struct world *world, struct world_worker *worker, int code)
 {
     worker->loop.code = code;
-    go(worker, LOOP_RETURNED);
+    go(world, worker, LOOP_RETURNED);
     later(world, worker, RETURN_US, on_returned);
 }
 
@@ -118,7 +119,7 @@ static void sync_fails(struct world *world, struct world_worker *worker)
     struct session_event told = { .kind = SESSION_SYNCED, .code = HVD_E_REVOKED };
 
     told.round = worker->loop.round->number;
-    go(worker, LOOP_OUTSIDE);
+    go(world, worker, LOOP_OUTSIDE);
     worker_tell(world, worker, &told);
 }
 
@@ -155,13 +156,13 @@ static void on_computed(struct world *world, struct world_event *event)
         train_returns(world, worker, HVD_E_REVOKED);
         return;
     }
-    go(worker, LOOP_COLLECTIVE);
+    go(world, worker, LOOP_COLLECTIVE);
     round_try(world, worker->loop.round);
 }
 
 static void compute(struct world *world, struct world_worker *worker)
 {
-    go(worker, LOOP_COMPUTING);
+    go(world, worker, LOOP_COMPUTING);
     later(world, worker, world_between(world, world->shape.step) + worker->loop.stall_us,
           on_computed);
     worker->loop.stall_us = 0;
@@ -182,7 +183,7 @@ static void check(struct world *world, struct world_worker *worker)
         compute(world, worker);
         return;
     }
-    go(worker, LOOP_CHECKING);
+    go(world, worker, LOOP_CHECKING);
     worker_tell(world, worker, &told);
 }
 
@@ -190,7 +191,10 @@ static void check(struct world *world, struct world_worker *worker)
 void app_stepped(struct world *world, struct world_worker *worker)
 {
     struct world_loop *loop = &worker->loop;
-    struct msg_entered entered = { .commit = loop->round->commit };
+    struct msg_entered entered = { .commit = loop->round->commit,
+                                   .rebuild_us = loop->connected_us - loop->entered_us,
+                                   .state_us = loop->synced_us - loop->connected_us,
+                                   .first_step_us = world->now_us - loop->synced_us };
     struct session_event told = { .kind = SESSION_STEPPED, .entered = &entered };
 
     loop->model.step++;
@@ -198,7 +202,7 @@ void app_stepped(struct world *world, struct world_worker *worker)
         (loop->model.hash ^ loop->round->number) * UINT64_C(0x9e3779b97f4a7c15) + loop->model.step;
     loop->steps++;
     world->stats.steps++;
-    go(worker, LOOP_COMPUTING); /* events for the collective are for nobody now */
+    go(world, worker, LOOP_COMPUTING); /* events for the collective are for nobody now */
     if (loop->steps == 1) {
         told.round = loop->round->number;
         worker_tell(world, worker, &told);
@@ -225,6 +229,7 @@ static void train_begins(struct world *world, struct world_worker *worker)
     worker->loop.checks = 0;
     worker->loop.steps = 0;
     worker->loop.commit_place = 0;
+    worker->loop.synced_us = world->now_us;
     if (worker->loop.model.step < world->length) {
         compute(world, worker);
     } else {
@@ -314,7 +319,8 @@ static void on_connected(struct world *world, struct world_event *event)
         sync_fails(world, worker);
         return;
     }
-    go(worker, LOOP_SYNCING);
+    go(world, worker, LOOP_SYNCING);
+    worker->loop.connected_us = world->now_us;
     if (has(kept_of(worker), worker->loop.round->commit, &model)) {
         worker->loop.model = model;
         train_begins(world, worker);
@@ -333,6 +339,25 @@ void app_connected(struct world *world, struct world_worker *worker)
     later(world, worker, after_us, on_connected);
 }
 
+static void meet(struct world *world, struct world_worker *worker)
+{
+    go(world, worker, LOOP_CONNECTING);
+    if (is_cancelled(worker))
+        later(world, worker, RETURN_US, on_failed);
+    else if (worker->loop.round->broken && world->shape.quirks && world_coin(world, 2))
+        later(world, worker, NOBODY_US, on_failed);
+    round_try(world, worker->loop.round);
+}
+
+/* Its callback has come back, whatever has become of the round meanwhile. */
+static void on_reset(struct world *world, struct world_event *event)
+{
+    struct world_worker *worker = here(event);
+
+    if (worker)
+        meet(world, worker);
+}
+
 static void enter(struct world *world, struct world_worker *worker,
                   const struct session_action *action)
 {
@@ -340,13 +365,15 @@ static void enter(struct world *world, struct world_worker *worker,
     worker->loop.round = round_enter(world, worker, action->msg);
     worker->loop.prepared = action->yes;
     worker->loop.settled = false;
-    go(worker, LOOP_CONNECTING);
+    worker->loop.entered_us = world->now_us;
     check_enter(world, worker, action->msg);
-    if (is_cancelled(worker))
-        later(world, worker, RETURN_US, on_failed);
-    else if (worker->loop.round->broken && world->shape.quirks && world_coin(world, 2))
-        later(world, worker, NOBODY_US, on_failed);
-    round_try(world, worker->loop.round);
+    if (worker->loop.reset_us) {
+        go(world, worker, LOOP_RESETTING);
+        later(world, worker, worker->loop.reset_us, on_reset);
+        worker->loop.reset_us = 0;
+    } else {
+        meet(world, worker);
+    }
 }
 
 /* ---- beside the loop ------------------------------------------------------------------------ */
@@ -409,7 +436,7 @@ static void on_settled(struct world *world, struct world_event *event)
     if (worker->loop.held.count)
         worker->loop.model = worker->loop.held.items[0].model;
     held.count = held_list(&worker->loop.held, items);
-    go(worker, LOOP_OUTSIDE);
+    go(world, worker, LOOP_OUTSIDE);
     worker_tell(world, worker, &told);
 }
 
@@ -449,13 +476,13 @@ void app_do(struct world *world, struct world_worker *worker, const struct sessi
     case DO_ANSWER: answer(world, worker, action->code); break;
     case DO_RESTORE:
         check_place(world, worker, LOOP_OUTSIDE, LOOP_RETURNED, "DO_RESTORE");
-        go(worker, LOOP_RESTORING);
+        go(world, worker, LOOP_RESTORING);
         later(world, worker, RESTORE_US, on_settled);
         break;
     case DO_ENTER: enter(world, worker, action); break;
     case DO_RETURN:
         worker->loop.code = action->code;
-        go(worker, LOOP_OVER);
+        go(world, worker, LOOP_OVER);
         later(world, worker, world_between(world, world->shape.local), on_exit);
         break;
     default: PANIC("a session's action of kind %d", action->kind);

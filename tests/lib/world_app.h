@@ -27,6 +27,7 @@ struct world_kept {
 
 enum world_place {
     LOOP_OUTSIDE,    /* boots, builds, or waits for a round */
+    LOOP_RESETTING,  /* in DO_ENTER: in its own callback */
     LOOP_CONNECTING, /* in DO_ENTER: with all members of the round */
     LOOP_SYNCING,    /* in DO_ENTER: fetches the commit */
     LOOP_COMPUTING,  /* in train, on its own */
@@ -62,6 +63,10 @@ struct world_loop {
     uint64_t steps;     /* in this round */
     int code;           /* that train returns */
     int64_t stall_us;   /* the next computation takes so much longer */
+    int64_t reset_us;   /* so does its next reset callback */
+    int64_t since_us;   /* it has been at this place */
+    int64_t entered_us, connected_us, synced_us;
+    int64_t said_us; /* when its watchdog last said so */
     bool prepared;
     bool watched;
     bool settled; /* held says what the driver was told last */
@@ -73,6 +78,7 @@ void app_do(struct world *world, struct world_worker *worker, const struct sessi
 void app_member_gone(struct world *world, struct world_worker *worker);
 void app_stepped(struct world *world, struct world_worker *worker);
 void app_connected(struct world *world, struct world_worker *worker);
+void app_watch(struct world *world); /* world_watch.c */
 void app_retry(struct world *world); /* a host can be reached again */
 struct world_round *round_enter(struct world *world, const struct world_worker *worker,
                                 const struct msg *msg);

@@ -26,8 +26,8 @@ static enum target target_of(enum world_deed_kind kind)
     case DEED_FREEZE_WORKER:
     case DEED_THAW_WORKER:
     case DEED_EXIT_WORKER:
-    case DEED_STUCK_WORKER:
-    case DEED_STALL_WORKER: return TO_WORKER;
+    case DEED_STALL_WORKER:
+    case DEED_HANG_WORKER: return TO_WORKER;
     case DEED_BOOT_NEXT:
     case DEED_SPAWN_FAILS:
     case DEED_KILL_AGENT:
@@ -87,7 +87,6 @@ static struct world_deed make(enum world_deed_kind kind, const char *host, uint3
 DEED_SLOT(kill_worker, KILL_WORKER)
 DEED_SLOT(freeze_worker, FREEZE_WORKER)
 DEED_SLOT(thaw_worker, THAW_WORKER)
-DEED_SLOT(stuck_worker, STUCK_WORKER)
 DEED_SLOT(list_host, LIST_HOST)
 DEED_SLOT(undrain, UNDRAIN)
 DEED_SLOT(clear_slot, CLEAR)
@@ -119,6 +118,11 @@ struct world_deed exit_worker(const char *host, uint32_t slot, int code)
 struct world_deed stall_worker(const char *host, uint32_t slot, int64_t us)
 {
     return make(DEED_STALL_WORKER, host, slot, 0, us);
+}
+
+struct world_deed hang_worker(const char *host, uint32_t slot, int64_t us)
+{
+    return make(DEED_HANG_WORKER, host, slot, 0, us);
 }
 
 struct world_deed next_boot(const char *host, enum world_boot boot, int value, int64_t us)
@@ -168,26 +172,6 @@ struct world_deed notice(const char *host, int64_t left_us)
 
 /* ---- to a worker ---------------------------------------------------------------------------- */
 
-/* Its collective has not moved for as long as the job allows: it says who is not there. */
-static void say_stuck(struct world *world, struct world_worker *worker)
-{
-    uint64_t missing[WORLD_HOSTS_MAX];
-    struct msg_stalled stalled = {
-        .operation = "allreduce",
-        .waited_us = world->shape.config.stall_us,
-        .missing = {missing, 0}
-    };
-    struct session_event told = { .kind = SESSION_STUCK, .stalled = &stalled };
-    const struct world_round *round = worker->loop.round;
-
-    if (!worker->session || !round)
-        return;
-    for (size_t i = 0; i < round->count && stalled.missing.count < WORLD_HOSTS_MAX; i++)
-        if (round->members[i]->loop.place != LOOP_COLLECTIVE)
-            missing[stalled.missing.count++] = round->members[i]->incarnation;
-    worker_tell(world, worker, &told);
-}
-
 static void do_to_worker(struct world *world, const struct world_host *host,
                          const struct world_deed *deed)
 {
@@ -195,10 +179,6 @@ static void do_to_worker(struct world *world, const struct world_host *host,
 
     if (!worker)
         return;
-    if (deed->kind == DEED_STUCK_WORKER) {
-        say_stuck(world, worker);
-        return;
-    }
     worker->blamed = true;
     switch (deed->kind) {
     case DEED_KILL_WORKER: worker_die(world, worker, ENDED_SIGNAL, 9); break;
@@ -206,6 +186,7 @@ static void do_to_worker(struct world *world, const struct world_host *host,
     case DEED_FREEZE_WORKER: process_freeze(&worker->process); break;
     case DEED_THAW_WORKER: process_thaw(world, &worker->process); break;
     case DEED_STALL_WORKER: worker->loop.stall_us = deed->us; break;
+    case DEED_HANG_WORKER: worker->loop.reset_us = deed->us; break;
     default: break;
     }
 }

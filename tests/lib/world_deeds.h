@@ -15,8 +15,8 @@ struct world;
     D(FREEZE_WORKER, "freeze worker")            \
     D(THAW_WORKER, "thaw worker")                \
     D(EXIT_WORKER, "worker exits")               \
-    D(STUCK_WORKER, "worker says that it waits") \
     D(STALL_WORKER, "worker computes")           \
+    D(HANG_WORKER, "worker's callback computes") \
     D(BOOT_NEXT, "next boot")                    \
     D(SPAWN_FAILS, "next spawn fails")           \
     D(KILL_AGENT, "kill agent")                  \
@@ -82,7 +82,6 @@ void world_do(struct world *world, const struct world_deed *deed); /* now; to no
 struct world_deed kill_worker(const char *host, uint32_t slot);
 struct world_deed freeze_worker(const char *host, uint32_t slot);
 struct world_deed thaw_worker(const char *host, uint32_t slot);
-struct world_deed stuck_worker(const char *host, uint32_t slot);
 struct world_deed list_host(const char *host, uint32_t slot);
 struct world_deed undrain(const char *host, uint32_t slot);
 struct world_deed clear_slot(const char *host, uint32_t slot);
@@ -107,6 +106,7 @@ struct world_deed discovery_hangs(void);
 struct world_deed ask_status(void);
 struct world_deed exit_worker(const char *host, uint32_t slot, int code);
 struct world_deed stall_worker(const char *host, uint32_t slot, int64_t us);
+struct world_deed hang_worker(const char *host, uint32_t slot, int64_t us); /* as it enters */
 struct world_deed next_boot(const char *host, enum world_boot boot, int value, int64_t us);
 struct world_deed discovery_prints_rubbish(void);
 struct world_deed deafen(const char *host); /* nothing gets to it; what it says arrives */

@@ -33,6 +33,7 @@ static void draw_config(struct core_config *config, struct rng *rng)
     config->start_timeout_us = among(rng, 90 * TIME_S, 150 * TIME_S);
     config->gather_us = among(rng, 200 * TIME_MS, 5 * TIME_S);
     config->prepare_us = among(rng, 3 * TIME_S, 10 * TIME_S);
+    config->stall_warning_us = among(rng, 3 * TIME_S, 8 * TIME_S);
     config->stall_us = among(rng, 10 * TIME_S, 30 * TIME_S);
     config->kill_grace_us = among(rng, TIME_S, 5 * TIME_S);
     config->blacklist.lower_us = among(rng, TIME_S, 5 * TIME_S);
@@ -162,7 +163,7 @@ static uint32_t slots_listed(const struct world *world, const struct world_host 
 
 static void hurt_worker(struct world *world, struct world_host *host, uint32_t slot)
 {
-    switch (rng_below(&world->rng, 7)) {
+    switch (rng_below(&world->rng, 8)) {
     case 0:
     case 1: soon(world, 0, kill_worker(host->name, slot)); break;
     case 2:
@@ -171,7 +172,8 @@ static void hurt_worker(struct world *world, struct world_host *host, uint32_t s
         break;
     case 3: soon(world, 0, exit_worker(host->name, slot, (int)rng_below(&world->rng, 3))); break;
     case 4: soon(world, 0, stall_worker(host->name, slot, a_while(world, TIME_S, TIME_MIN))); break;
-    case 5:
+    case 5: soon(world, 0, hang_worker(host->name, slot, a_while(world, TIME_S, TIME_MIN))); break;
+    case 6:
         soon(world, 0, next_boot(host->name, BOOT_EXITS, (int)rng_below(&world->rng, 2), 0));
         soon(world, 0, kill_worker(host->name, slot));
         break;

@@ -120,7 +120,7 @@ static void agent_config_of(const struct world *world, const struct world_host *
                                          .driver_grace_us = config->driver_grace_us,
                                          .redial_us = REDIAL_US,
                                          .kill_grace_us = config->kill_grace_us,
-                                         .stall_warning_us = TIME_MIN,
+                                         .stall_warning_us = config->stall_warning_us,
                                          .stall_shutdown_us = TIME_NEVER };
 }
 

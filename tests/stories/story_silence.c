@@ -151,9 +151,9 @@ static void agent_is_frozen(struct world *w)
 static void somebody_waits_for_ever(struct world *w)
 {
     four_workers(w);
+    world_shape(w)->config.stall_warning_us = 20 * TIME_S;
     world_shape(w)->config.stall_us = TIME_MIN;
     world_at(w, 9 * TIME_S, stall_worker("b", 0, TIME_HOUR));
-    world_at(w, 70 * TIME_S, stuck_worker("a", 1));
     world_run(w);
     world_expect_rounds(w, "4 3 4");
     world_expect_exit(w, 0);
@@ -162,6 +162,7 @@ static void somebody_waits_for_ever(struct world *w)
 static void a_survivor_does_not_stop(struct world *w)
 {
     four_workers(w);
+    world_shape(w)->config.stall_warning_us = 5 * TIME_S;
     world_shape(w)->config.stall_us = 20 * TIME_S;
     world_at(w, 8900 * TIME_MS, stall_worker("b", 1, TIME_HOUR));
     world_at(w, 9 * TIME_S, kill_worker("b", 0));
@@ -175,10 +176,10 @@ static void a_member_does_not_come_to_the_switch(struct world *w)
     four_workers(w);
     world_host(w, "c", 0);
     world_np(w, 4, 2, 6);
+    world_shape(w)->config.stall_warning_us = 5 * TIME_S;
     world_shape(w)->config.stall_us = 20 * TIME_S;
     world_at(w, 9 * TIME_S, list_host("c", 2));
     world_at(w, 13200 * TIME_MS, stall_worker("b", 1, TIME_HOUR));
-    world_at(w, 40 * TIME_S, stuck_worker("a", 0));
     world_run(w);
     world_expect_rounds(w, "4 5 6");
     world_expect_exit(w, 0);
@@ -187,10 +188,61 @@ static void a_member_does_not_come_to_the_switch(struct world *w)
 static void somebody_never_begins_to_train(struct world *w)
 {
     four_workers(w);
+    world_shape(w)->config.stall_warning_us = 5 * TIME_S;
     world_shape(w)->config.stall_us = 20 * TIME_S;
     world_when(w, "round 1 (first)", 0, freeze_worker("b", 1));
     world_run(w);
     world_expect_rounds(w, "4 3 4");
+    world_expect_exit(w, 0);
+}
+
+static void stalls_count_soon(struct world *w)
+{
+    world_shape(w)->config.stall_warning_us = 5 * TIME_S;
+    world_shape(w)->config.stall_us = 20 * TIME_S;
+}
+
+static void hangs_alone_in_its_round(struct world *w)
+{
+    world_host(w, "a", 1);
+    world_np(w, 1, 1, 1);
+    world_train(w, 200);
+    stalls_count_soon(w);
+    world_at(w, 9 * TIME_S, stall_worker("a", 0, TIME_HOUR));
+    world_run(w);
+    world_expect_rounds(w, "1 1");
+    world_expect_exit(w, 0);
+}
+
+static void hangs_in_its_reset_callback(struct world *w)
+{
+    four_workers(w);
+    stalls_count_soon(w);
+    world_at(w, 9 * TIME_S, kill_worker("b", 0));
+    world_at(w, 8 * TIME_S, hang_worker("a", 1, TIME_HOUR));
+    world_run(w);
+    world_expect_rounds(w, "4 3 3 4");
+    world_expect_exit(w, 0);
+}
+
+static void never_makes_its_first_step(struct world *w)
+{
+    four_workers(w);
+    stalls_count_soon(w);
+    world_at(w, 3 * TIME_S, stall_worker("b", 1, TIME_HOUR));
+    world_run(w);
+    world_expect_rounds(w, "4 3 4");
+    world_expect_exit(w, 0);
+}
+
+static void computes_for_a_long_time(struct world *w)
+{
+    four_workers(w);
+    stalls_count_soon(w);
+    world_shape(w)->config.stall_us = LIMIT_DURATION_US;
+    world_at(w, 9 * TIME_S, stall_worker("b", 1, 22 * TIME_S));
+    world_run(w);
+    world_expect_rounds(w, "4");
     world_expect_exit(w, 0);
 }
 
@@ -243,37 +295,41 @@ static void driver_is_cut_off_from_everybody(struct world *w)
     world_expect_exit(w, 0);
 }
 
-STORIES(STORY_ALONE(the_only_host_is_gone, "the only host is silent, and stays so"),
-        STORY_ALONE(a_spare_host_tells_who_is_cut_off,
-                    "both hosts fall silent, and a third can be reached"),
-        STORY(driver_is_cut_off_from_everybody,
-              "nobody at all is heard: it is the driver's network, and nobody is counted as dead"),
-        STORY(agent_dies_before_its_hello,
-              "an agent that was started and says nothing is not waited for"),
-        STORY(worker_is_frozen, "a worker hangs: its agent kills it when its lease is over"),
-        STORY(frozen_worker_wakes_in_time, "a worker that wakes up within its lease loses nothing"),
-        STORY_ALONE(host_is_black_holed,
-                    "a host falls silent: after the lease the others go on without"),
-        STORY(partition_heals_in_time,
-              "a network that comes back within the lease costs its silence"),
-        STORY_ALONE(partition_heals_too_late,
-                    "a host that comes back later has its old workers ended first"),
-        STORY_ALONE(nothing_gets_to_a_host,
-                    "half of a connection is dead: the host cannot hear the driver"),
-        STORY_ALONE(nothing_of_a_host_arrives,
-                    "half of a connection is dead: the driver cannot hear the host"),
-        STORY(connection_breaks, "a connection breaks and is made again: nothing happens"),
-        STORY(connection_breaks_as_one_dies,
-              "the news of a death is lost with a connection: said again"),
-        STORY(every_frame_comes_twice, "what is said twice counts once"),
-        STORY_ALONE(host_loses_power, "a host goes dark, and comes back empty"),
-        STORY_ALONE(host_reboots_within_its_lease,
-                    "a host is back, empty, before its lease is over"),
-        STORY_ALONE(agent_is_killed, "an agent dies: its workers with it, the host is used again"),
-        STORY_ALONE(agent_is_frozen, "an agent hangs longer than its lease: what it ran is ended"),
-        STORY_ALONE(somebody_waits_for_ever, "the one that all others wait for is ended"),
-        STORY_ALONE(a_survivor_does_not_stop,
-                    "a survivor that does not stop for the recovery is ended"),
-        STORY_ALONE(a_member_does_not_come_to_the_switch,
-                    "nobody is blamed for not coming to a check, but for being waited for"),
-        STORY(somebody_never_begins_to_train, "one that hangs when a round begins is ended"))
+STORIES(
+    STORY_ALONE(the_only_host_is_gone, "the only host is silent, and stays so"),
+    STORY_ALONE(a_spare_host_tells_who_is_cut_off,
+                "both hosts fall silent, and a third can be reached"),
+    STORY(driver_is_cut_off_from_everybody,
+          "nobody at all is heard: it is the driver's network, and nobody is counted as dead"),
+    STORY(agent_dies_before_its_hello,
+          "an agent that was started and says nothing is not waited for"),
+    STORY(worker_is_frozen, "a worker hangs: its agent kills it when its lease is over"),
+    STORY(frozen_worker_wakes_in_time, "a worker that wakes up within its lease loses nothing"),
+    STORY_ALONE(host_is_black_holed,
+                "a host falls silent: after the lease the others go on without"),
+    STORY(partition_heals_in_time, "a network that comes back within the lease costs its silence"),
+    STORY_ALONE(partition_heals_too_late,
+                "a host that comes back later has its old workers ended first"),
+    STORY_ALONE(nothing_gets_to_a_host,
+                "half of a connection is dead: the host cannot hear the driver"),
+    STORY_ALONE(nothing_of_a_host_arrives,
+                "half of a connection is dead: the driver cannot hear the host"),
+    STORY(connection_breaks, "a connection breaks and is made again: nothing happens"),
+    STORY(connection_breaks_as_one_dies,
+          "the news of a death is lost with a connection: said again"),
+    STORY(every_frame_comes_twice, "what is said twice counts once"),
+    STORY_ALONE(host_loses_power, "a host goes dark, and comes back empty"),
+    STORY_ALONE(host_reboots_within_its_lease, "a host is back, empty, before its lease is over"),
+    STORY_ALONE(agent_is_killed, "an agent dies: its workers with it, the host is used again"),
+    STORY_ALONE(agent_is_frozen, "an agent hangs longer than its lease: what it ran is ended"),
+    STORY_ALONE(somebody_waits_for_ever, "the one that all others wait for is ended"),
+    STORY_ALONE(a_survivor_does_not_stop,
+                "a survivor that does not stop for the recovery is ended"),
+    STORY_ALONE(a_member_does_not_come_to_the_switch,
+                "nobody is blamed for not coming to a check, but for being waited for"),
+    STORY(hangs_alone_in_its_round, "one that hangs where nobody waits for it is ended"),
+    STORY(hangs_in_its_reset_callback, "one that hangs between two rounds is named, and ended"),
+    STORY(never_makes_its_first_step, "one that hangs before its first step is named, and ended"),
+    STORY(computes_for_a_long_time,
+          "who is waited for is named in each warning time; without a limit nobody is ended"),
+    STORY(somebody_never_begins_to_train, "one that hangs when a round begins is ended"))

@@ -406,6 +406,60 @@ out:
     end(&scene, t);
 }
 
+static void a_snapshot_outlives_its_worker(struct test *t)
+{
+    CHECK_OK(t, begin(&scene));
+    CHECK(t, serve(&scene));
+    fake_launch(&scene.fake, 7, 0,
+                (const char *const[]){ HVD_HELLO_PROGRAM, "hello", "snapshot=9", "commit=70",
+                                       "commit=71", "snapshot=9", "snapshot=8", "wait", NULL });
+    CHECK(t, fake_wait_printed(&scene.fake, "\nstate=127.0.0.1:"));
+    CHECK(t, fake_wait_printed(&scene.fake, "snapshot holds 0\n"));
+    CHECK(t, fake_wait_printed(&scene.fake, "snapshot holds 71\n"));
+    CHECK(t, fake_wait_printed(&scene.fake, "it was granted a snapshot of another manifest"));
+    fake_kill(&scene.fake, 7, 0);
+    CHECK(t, fake_wait(&scene.fake, "EXITED incarnation=7"));
+    CHECK(t, fake_wait(&scene.fake, "commit=71"));
+    buf_clear(&scene.fake.printed);
+    /* its successor finds it; a neighbour fetches it, and is killed in the middle of nothing */
+    fake_launch(&scene.fake, 8, 0,
+                (const char *const[]){ HVD_HELLO_PROGRAM, "hello", "snapshot=9", "wait", NULL });
+    CHECK(t, fake_wait_printed(&scene.fake, "snapshot holds 71\n"));
+    fake_launch(&scene.fake, 9, 1,
+                (const char *const[]){ HVD_HELLO_PROGRAM, "hello", "snapshot=9", "fetch=71",
+                                       "fetch=99", "wait", NULL });
+    CHECK(t, fake_wait_printed(&scene.fake, "local_bytes=3145728\nfetched it\n"));
+    CHECK(t, fake_wait_printed(&scene.fake, "code=-17"));
+    CHECK_HAS(t, buf_text(&scene.fake.printed), "nobody is left to fetch it from: slot 0 of 127");
+    fake_stop(&scene.fake, 0);
+    CHECK(t, is_over(&scene));
+out:
+    end(&scene, t);
+}
+
+static void another_manifest_does_not_take_the_older_commit_away(struct test *t)
+{
+    CHECK_OK(t, begin(&scene));
+    CHECK(t, serve(&scene));
+    fake_launch(
+        &scene.fake, 7, 3,
+        (const char *const[]){ HVD_HELLO_PROGRAM, "hello", "snapshot=9", "commit=70", NULL });
+    CHECK(t, fake_wait(&scene.fake, "EXITED incarnation=7"));
+    fake_launch(&scene.fake, 8, 3,
+                (const char *const[]){ HVD_HELLO_PROGRAM, "hello", "snapshot=8", NULL });
+    CHECK(t, fake_wait(&scene.fake, "EXITED incarnation=8"));
+    CHECK(t, fake_wait(&scene.fake, "commit=70")); /* the new one holds nothing */
+    CHECK_HAS(t, buf_text(&scene.fake.printed), "snapshot holds 0\n");
+    conn_drop(scene.fake.conn); /* the driver comes back */
+    scene.fake.conn = NULL;
+    CHECK(t, fake_wait(&scene.fake, "HELLO_AGENT"));
+    CHECK(t, fake_wait(&scene.fake, "slots=2 kept=1"));
+    fake_stop(&scene.fake, 0);
+    CHECK(t, is_over(&scene));
+out:
+    end(&scene, t);
+}
+
 static void what_workers_and_driver_say_is_passed_on(struct test *t)
 {
     struct msg drain = {
@@ -512,5 +566,7 @@ TESTS(ALONE(a_command_is_started_and_its_end_told), ALONE(who_ignores_sigterm_is
       ALONE(one_with_a_driver_refuses_another_job), ALONE(a_second_agent_waits_for_one_that_ends),
       ALONE(a_second_agent_names_one_that_is_frozen),
       ALONE(what_workers_and_driver_say_is_passed_on), ALONE(an_older_driver_does_not_keep_it),
+      ALONE(a_snapshot_outlives_its_worker),
+      ALONE(another_manifest_does_not_take_the_older_commit_away),
       ALONE(a_worker_is_welcomed_with_its_page), ALONE(nobody_speaks_for_another_worker),
       ALONE(much_output_waits_and_all_of_it_comes), ALONE(bad_options_end_it_before_it_begins))

@@ -71,17 +71,6 @@ TAPE_CASE(scope_slot_leaves_healthy_workers_alone,
           "recovering 1,2,4 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2,4: 1,2,4\n"
           "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,4: 1,2,4\n")
 
-TAPE_CASE(
-    who_is_waited_for_too_long_is_killed,
-    "config stall=20s\n" TAPE_RUNNING
-    "stalled 1 5s 2,3 | ! a:0#1 has waited for 5s in allreduce, for 2 others, the first: a:1#2\n"
-    "stalled 1 20s 2,3 round=7 |\n"
-    "stalled 1 20s 99,2,3 | a,b < REVOKE 1 lost 2: a:1#2: the others wait for it\n"
-    "    | record ENDED 2 sig9\n"
-    "    | bar a:1 (1): the others wait for it\n"
-    "    | a < KILL 2 in 0s: the others wait for it\n"
-    "stalled 1 20s 99,2,3 |\n")
-
 TAPE_CASE(the_cooldown_ends_and_the_slot_is_used_again,
           "config np=2 min_np=1\n"
           "start\n"
@@ -296,7 +285,6 @@ TESTS(CASE(a_failure_is_charged_to_its_slot), CASE(exit_0_before_the_end_is_a_fa
       CASE(an_end_counts_once), CASE(nobody_speaks_for_the_workers_of_another_host),
       CASE(two_deaths_of_one_round), CASE(a_failure_on_a_host_that_goes_is_not_charged),
       CASE(scope_host_takes_the_whole_host_out), CASE(scope_slot_leaves_healthy_workers_alone),
-      CASE(who_is_waited_for_too_long_is_killed),
       CASE(the_cooldown_ends_and_the_slot_is_used_again), CASE(an_operator_forgives_a_slot),
       CASE(an_operator_forgives_a_host), CASE(to_forgive_a_host_is_to_forgive_its_slots),
       CASE(workers_with_another_state_are_turned_away),

@@ -51,6 +51,24 @@ static const struct view_held held[] = {
     { .host = "c",  .slot = NOBODY, .failures = 1, .left_us = TIME_NEVER,  .reason = "no agent"   },
     { .host = "d",  .slot = 0,      .failures = 1, .left_us = 0,           .reason = "signal 9"   },
 };
+static const struct view_change changed[] = {
+    {.round = 1,
+     .cause = CAUSE_FIRST,
+     .to = 4,
+     .ended_us = 10 * TIME_S,
+     .pause_us = 165 * TIME_MS,
+     .rebuild_us = 150 * TIME_MS,
+     .first_step_us = 12345},
+    { .round = 12,
+     .cause = CAUSE_RECOVERY,
+     .from = 4,
+     .to = 3,
+     .ended_us = 90 * TIME_S,
+     .pause_us = 1523400,
+     .agree_us = 2345,
+     .rebuild_us = TIME_S,
+     .state_us = 999 },
+};
 static const uint64_t members[] = { 1, 2 };
 static const struct table_facts facts = {
     .job = "j1",
@@ -81,6 +99,8 @@ static struct core_view a_view(void)
         .host_count = ARRAY_SIZE(hosts),
         .held = held,
         .held_count = ARRAY_SIZE(held),
+        .changes = changed,
+        .change_count = ARRAY_SIZE(changed),
         .waiting_for = "connections of round 4",
     };
 }
@@ -209,6 +229,35 @@ out:
     buf_release(&out);
 }
 
+static void changes(struct test *t)
+{
+    struct core_view view = a_view();
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    CHECK_OK(t, table_changes(&view, &facts, false, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "ROUND  CAUSE     SIZE    AGO    PAUSE  AGREE   REBUILD  STATE  FIRST STEP\n"
+               "1      first     0 -> 4  1m30s  165ms  0s      150ms    0s     12.3ms\n"
+               "12     recovery  4 -> 3  10s    1.52s  2.34ms  1s       999us  0s\n");
+    buf_clear(&out);
+    CHECK_OK(t, table_changes(&view, &facts, true, &out));
+    CHECK_TEXT(t, buf_text(&out),
+               "{\"job\":\"j1\",\"changes\":["
+               "{\"round\":1,\"cause\":\"first\",\"from\":0,\"to\":4,\"ago_s\":90.000,"
+               "\"pause_us\":165000,\"agree_us\":0,\"rebuild_us\":150000,\"state_us\":0,"
+               "\"first_step_us\":12345},"
+               "{\"round\":12,\"cause\":\"recovery\",\"from\":4,\"to\":3,\"ago_s\":10.000,"
+               "\"pause_us\":1523400,\"agree_us\":2345,\"rebuild_us\":1000000,\"state_us\":999,"
+               "\"first_step_us\":0}]}\n");
+    buf_clear(&out);
+    view.change_count = 0;
+    CHECK_OK(t, table_changes(&view, &facts, false, &out));
+    CHECK_TEXT(t, buf_text(&out), "there was no round in which all trained\n");
+out:
+    buf_release(&out);
+}
+
 static void an_event(struct test *t)
 {
     struct buf out;
@@ -226,7 +275,7 @@ out:
 static void what_is_too_long_leaves_nothing(struct test *t)
 {
     typedef int table_fn(const struct core_view *, const struct table_facts *, bool, struct buf *);
-    table_fn *const all[] = { table_status, table_hosts, table_blacklist };
+    table_fn *const all[] = { table_status, table_hosts, table_blacklist, table_changes };
     struct core_view view = a_view();
     struct buf out;
 
@@ -263,5 +312,5 @@ out:
 }
 
 TESTS(CASE(status_for_people), CASE(status_for_programs), CASE(hosts_for_people),
-      CASE(hosts_for_programs), CASE(the_blacklist), CASE(an_event),
+      CASE(hosts_for_programs), CASE(the_blacklist), CASE(changes), CASE(an_event),
       CASE(what_is_too_long_leaves_nothing), CASE(json_escapes))

@@ -195,6 +195,29 @@ static void adds_up_to_never(struct test *t)
 out:;
 }
 
-TESTS(CASE(reads_durations), CASE(refuses_what_is_no_duration),
+static void shows_three_digits(struct test *t)
+{
+    static const struct {
+        int64_t us;
+        const char *text;
+    } shown[] = {
+        {0,                  "0s"    },
+        { 999,               "999us" },
+        { 1234,              "1.23ms"},
+        { 31456,             "31.4ms"},
+        { 999999,            "999ms" },
+        { 1523400,           "1.52s" },
+        { 3725 * TIME_S + 1, "1h2m5s"},
+        { TIME_NEVER,        "never" },
+    };
+    char text[TIME_TEXT_MAX];
+
+    for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
+        CHECK_TEXT(t, time_brief(shown[i].us, text), shown[i].text);
+out:
+    return;
+}
+
+TESTS(CASE(shows_three_digits), CASE(reads_durations), CASE(refuses_what_is_no_duration),
       CASE(refuses_what_is_too_long_or_too_fine), CASE(shows_what_people_write),
       CASE(reads_back_what_it_shows), CASE(what_it_accepts_is_in_bounds), CASE(adds_up_to_never))

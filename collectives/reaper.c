@@ -1,0 +1,127 @@
+#include "collectives/reaper.h"
+
+#include "base/mem.h"
+#include "collectives/quiet.h"
+
+#include <sched.h>
+
+struct reaper {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    pthread_t thread;
+    struct reaper_job *head, **tail;
+    bool closing;
+
+    int (*first)(void *arg, struct hvd_err *err);
+    void *first_arg;
+    struct hvd_err first_err;
+    int first_code;
+    bool begun;
+};
+
+static struct reaper_job *take(struct reaper *reaper)
+{
+    struct reaper_job *job;
+
+    pthread_mutex_lock(&reaper->mutex);
+    while (!reaper->head && !reaper->closing)
+        pthread_cond_wait(&reaper->changed, &reaper->mutex);
+    job = reaper->head;
+    if (job) {
+        reaper->head = job->next;
+        if (!reaper->head)
+            reaper->tail = &reaper->head;
+    }
+    pthread_mutex_unlock(&reaper->mutex);
+    return job;
+}
+
+static void *reap(void *arg)
+{
+    const struct sched_param none = { 0 };
+    struct reaper *reaper = arg;
+    struct reaper_job *job;
+    int rc;
+
+    /* Where that is not allowed, it is slower. */
+    (void)sched_setscheduler(0, SCHED_BATCH, &none);
+    rc = reaper->first ? reaper->first(reaper->first_arg, &reaper->first_err) : 0;
+    pthread_mutex_lock(&reaper->mutex);
+    reaper->first_code = rc;
+    reaper->begun = true;
+    pthread_cond_broadcast(&reaper->changed);
+    pthread_mutex_unlock(&reaper->mutex);
+    if (rc)
+        return NULL;
+    while ((job = take(reaper)))
+        job->run(job->arg);
+    return NULL;
+}
+
+static void release(struct reaper *reaper)
+{
+    pthread_cond_destroy(&reaper->changed);
+    pthread_mutex_destroy(&reaper->mutex);
+    mem_free(reaper);
+}
+
+static int await_first(struct reaper *reaper)
+{
+    pthread_mutex_lock(&reaper->mutex);
+    while (!reaper->begun)
+        pthread_cond_wait(&reaper->changed, &reaper->mutex);
+    pthread_mutex_unlock(&reaper->mutex);
+    if (reaper->first_code)
+        pthread_join(reaper->thread, NULL);
+    return reaper->first_code;
+}
+
+int reaper_open(int (*first)(void *arg, struct hvd_err *err), void *arg, struct reaper **ret_reaper,
+                struct hvd_err *err)
+{
+    struct reaper *reaper = mem_zalloc(sizeof(*reaper));
+    int rc;
+
+    if (!reaper)
+        return err_set(err, HVD_E_NOMEM, "out of memory");
+    pthread_mutex_init(&reaper->mutex, NULL);
+    pthread_cond_init(&reaper->changed, NULL);
+    reaper->tail = &reaper->head;
+    reaper->first = first;
+    reaper->first_arg = arg;
+    rc = quiet_thread(&reaper->thread, reap, reaper);
+    if (rc) {
+        release(reaper);
+        return err_set(err, rc, "cannot start a thread; raise the limit of processes (ulimit -u)");
+    }
+    rc = await_first(reaper);
+    if (rc) {
+        (void)err_set(err, rc, "%s", reaper->first_err.text);
+        release(reaper);
+        return rc;
+    }
+    *ret_reaper = reaper;
+    return 0;
+}
+
+void reaper_add(struct reaper *reaper, struct reaper_job *job)
+{
+    pthread_mutex_lock(&reaper->mutex);
+    job->next = NULL;
+    *reaper->tail = job;
+    reaper->tail = &job->next;
+    pthread_cond_broadcast(&reaper->changed);
+    pthread_mutex_unlock(&reaper->mutex);
+}
+
+void reaper_close(struct reaper *reaper)
+{
+    if (!reaper)
+        return;
+    pthread_mutex_lock(&reaper->mutex);
+    reaper->closing = true;
+    pthread_cond_broadcast(&reaper->changed);
+    pthread_mutex_unlock(&reaper->mutex);
+    pthread_join(reaper->thread, NULL);
+    release(reaper);
+}

@@ -1,0 +1,153 @@
+#include "tests/lib/core_tape.h"
+#include "tests/lib/test.h"
+
+static struct core_tape tape;
+
+#define SOON "config stall_warning=4s stall=20s\n" TAPE_RUNNING
+
+/* What is said in one second is put together: one line, and only in each warning time. */
+TAPE_CASE(who_is_waited_for_is_named,
+          SOON "stalled 1 5s 2,3 |\n"
+               "stalled 4 5s 2,3 |\n"
+               "wait 1s | ! round 1: 2 of 4 wait for a:1#2, b:0#3, for 5s in allreduce\n"
+               "stalled 1 7s 2,3 |\n"
+               "wait 1s |\n"
+               "wait 3s |\n"
+               "stalled 1 9s 2 |\n"
+               "wait 1s | ! round 1: 2 of 4 wait for a:1#2, b:0#3, for 9s in allreduce\n")
+
+TAPE_CASE(
+    who_is_waited_for_too_long_is_killed, SOON
+    "stalled 1 20s 2,3 round=7 |\n"
+    "wait 2s |\n"
+    "stalled 1 20s 99,2 |\n"
+    "stalled 3 20s 99,2 |\n"
+    "wait 1s | a,b < REVOKE 1 lost 2: a:1#2: the others have waited for it for 20s in allreduce\n"
+    "    | record ENDED 2 sig9\n"
+    "    | bar a:1 (1): the others have waited for it for 20s in allreduce\n"
+    "    | a < KILL 2 in 0s: the others have waited for it for 20s in allreduce\n"
+    "stalled 1 20s 99,2,3 |\n"
+    "wait 1s |\n")
+
+/* 1 waits for 2, 2 for 3, and 3 has said nothing: whatever the order in which they say it. */
+TAPE_CASE(
+    who_waits_himself_is_not_to_blame, SOON
+    "stalled 1 20s 2 |\n"
+    "stalled 4 20s 1 |\n"
+    "stalled 2 12s 3 |\n"
+    "wait 1s | a,b < REVOKE 1 lost 3: b:0#3: the others have waited for it for 20s in allreduce\n"
+    "    | record ENDED 3 sig9\n"
+    "    | bar b:0 (1): the others have waited for it for 20s in allreduce\n"
+    "    | b < KILL 3 in 0s: the others have waited for it for 20s in allreduce\n")
+
+TAPE_CASE(
+    who_has_come_on_does_not_wait, SOON
+    "stalled 2 4s 3 |\n"
+    "wait 1s | ! round 1: 1 of 4 wait for b:0#3, for 4s in allreduce\n"
+    "wait 9s |\n"
+    "stalled 1 20s 2 |\n"
+    "wait 1s | a,b < REVOKE 1 lost 2: a:1#2: the others have waited for it for 20s in allreduce\n"
+    "    | record ENDED 2 sig9\n"
+    "    | bar a:1 (1): the others have waited for it for 20s in allreduce\n"
+    "    | a < KILL 2 in 0s: the others have waited for it for 20s in allreduce\n")
+
+TAPE_CASE(who_does_not_move_is_killed,
+          SOON "stalled 3 19s 3 in=step |\n"
+               "wait 1s | ! round 1: 1 of 4 do not move: b:0#3, for 19s in step\n"
+               "wait 3s |\n"
+               "stalled 3 23s 3 in=step |\n"
+               "wait 1s | a,b < REVOKE 1 lost 3: b:0#3: it has not moved for 23s in step\n"
+               "    | record ENDED 3 sig9\n"
+               "    | bar b:0 (1): it has not moved for 23s in step\n"
+               "    | b < KILL 3 in 0s: it has not moved for 23s in step\n")
+
+TAPE_CASE(who_wait_for_each_other_go_back,
+          SOON "stalled 1 20s 2 |\n"
+               "stalled 2 20s 1 |\n"
+               "wait 1s | a,b < REVOKE 1: they wait for each other, for 20s in allreduce\n")
+
+TAPE_CASE(who_wait_for_nobody_go_back, SOON
+          "stalled 1 20s |\n"
+          "wait 1s | a,b < REVOKE 1: they wait for nobody who is known, for 20s in allreduce\n")
+
+TAPE_CASE(who_did_not_stop_is_named, SOON
+          "exited 4 exit1\n"
+          "recovering 1 held=1.1\n"
+          "wait 6s | ! round 1: after 6s 2 of 4 are still to stop for the recovery: a:1#2, b:0#3\n"
+          "recovering 2 held=1.1\n"
+          "wait 6s | ! round 1: after 10s 1 of 4 are still to stop for the recovery: b:0#3\n"
+          "recovering 3 held=1.1\n"
+          "entered 1-3\n")
+
+/* Nobody says anything: then nobody is to blame, and all go back. */
+TAPE_CASE(who_does_not_begin_is_named,
+          "config stall_warning=4s stall=20s\n" TAPE_LAUNCHED "ready 1-4\n"
+          "entered 1,2,4\n"
+          "wait 6s | ! round 1: after 6s 1 of 4 are still to begin to train: b:0#3\n"
+          "wait 15s | a,b < REVOKE 1: not everybody began to train in time\n")
+
+TAPE_CASE(who_does_not_begin_is_killed_if_others_wait,
+          "config stall_warning=4s stall=20s\n" TAPE_LAUNCHED "ready 1-4\n"
+          "entered 1,2\n"
+          "wait 17s\n"
+          "stalled 4 17s in=state |\n"
+          "wait 4s | a,b < REVOKE 1 lost 3: b:0#3: it did not begin to train in time\n"
+          "    | record ENDED 3 sig9\n"
+          "    | bar b:0 (1): it did not begin to train in time\n"
+          "    | b < KILL 3 in 0s: it did not begin to train in time\n")
+
+TAPE_CASE(who_does_not_come_to_a_check_is_named,
+          SOON "hosts a:2,b:1\n"
+               "prepared 1-3\n"
+               "at 1,2 3\n"
+               "wait 6s | ! round 1: after 6s 2 of 4 are still to come to a check: b:0#3, b:1#4\n"
+               "stalled 1 6s in=check |\n"
+               "wait 2s |\n")
+
+TAPE_CASE(who_never_comes_to_a_check_is_killed_if_others_wait_there, SOON
+          "hosts a:2,b:1\n"
+          "prepared 1-3\n"
+          "at 1,2,4 3\n"
+          "wait 17s\n"
+          "stalled 1 17s in=check |\n"
+          "wait 4s | a,b < ABANDON 1 next 2: b:0#3: it did not come to a check in time, and the "
+          "others wait there\n"
+          "    | a,b < REVOKE 1 lost 3: b:0#3: it did not come to a check in time, and the others "
+          "wait there\n"
+          "    | record ENDED 3 sig9\n"
+          "    | bar b:0 (1): it did not come to a check in time, and the others wait there\n"
+          "    | b < KILL 3 in 0s: it did not come to a check in time, and the others wait there\n")
+
+/* A wait for a check that has been answered says nothing of anybody. */
+TAPE_CASE(a_check_that_is_over_is_nobodys_fault, SOON "stalled 1 20s in=check |\n"
+                                                      "wait 1s |\n")
+
+/* Those that leave are waited for until the agreed check. */
+TAPE_CASE(on_the_way_to_a_switch_leavers_count,
+          SOON "hosts a:2,b:1\n"
+               "prepared 1-3\n"
+               "at 1-4 3\n"
+               "stalled 1 19s 4 round=1 |\n"
+               "wait 1s | ! round 2: 1 of 3 wait for b:1#4, for 19s in allreduce\n"
+               "entered 2\n"
+               "stalled 2 19s 4 round=1 |\n")
+
+TAPE_CASE(many_are_not_all_named, "config np=8 stall_warning=4s\n"
+                                  "start\n"
+                                  "hosts a:8\n"
+                                  "hello a\n"
+                                  "launched 1-8\n"
+                                  "ready 1-8\n"
+                                  "entered 1\n"
+                                  "wait 6s | ! round 1: after 6s 7 of 8 are still to begin to "
+                                  "train: a:1#2, a:2#3, a:3#4, a:4#5, a:5#6 and 2 more\n")
+
+TESTS(CASE(who_is_waited_for_is_named), CASE(who_is_waited_for_too_long_is_killed),
+      CASE(who_waits_himself_is_not_to_blame), CASE(who_has_come_on_does_not_wait),
+      CASE(who_does_not_move_is_killed), CASE(who_wait_for_each_other_go_back),
+      CASE(who_wait_for_nobody_go_back), CASE(who_did_not_stop_is_named),
+      CASE(who_does_not_begin_is_named), CASE(who_does_not_begin_is_killed_if_others_wait),
+      CASE(who_does_not_come_to_a_check_is_named),
+      CASE(who_never_comes_to_a_check_is_killed_if_others_wait_there),
+      CASE(a_check_that_is_over_is_nobodys_fault), CASE(on_the_way_to_a_switch_leavers_count),
+      CASE(many_are_not_all_named))

@@ -1,0 +1,194 @@
+#include "base/mem.h"
+#include "tests/lib/test.h"
+#include "worker/fail.h"
+#include "worker/state.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* In place of the library's other files: a job whose round and state are what the case says. */
+struct hvd_state {
+    bool training;
+    void *object;
+    void (*free_object)(void *);
+    const char *name;
+    uint64_t *at; /* epoch, used: what a commit would hold */
+    size_t bytes;
+};
+
+static struct {
+    int rank, size, max_np;
+    uint64_t round;
+} job;
+static struct hvd_err newest_error;
+
+int hvd_rank(void)
+{
+    return job.rank;
+}
+
+int hvd_size(void)
+{
+    return job.size;
+}
+
+int hvd_max_np(void)
+{
+    return job.max_np;
+}
+
+uint64_t hvd_round(void)
+{
+    return job.round;
+}
+
+struct hvd_err *fail_err(void)
+{
+    return &newest_error;
+}
+
+int state_in_train(const hvd_state *state, const char *call)
+{
+    (void)call;
+    return state->training ? 0 : HVD_E_STATE;
+}
+
+int state_own(hvd_state *state, void *object, void (*free_object)(void *))
+{
+    void *room = mem_alloc(1); /* it may fail, as the real one may */
+
+    if (!room)
+        return err_set(fail_err(), HVD_E_NOMEM, "state: %s", err_text(HVD_E_NOMEM));
+    mem_free(room);
+    state->object = object;
+    state->free_object = free_object;
+    return 0;
+}
+
+int hvd_state_add(hvd_state *state, const char *name, void *at, size_t bytes)
+{
+    if (state->name)
+        return err_set(fail_err(), HVD_E_EXISTS, "%s: the state has it already", name);
+    state->name = name;
+    state->at = at;
+    state->bytes = bytes;
+    return 0;
+}
+
+static void state_end(struct hvd_state *state)
+{
+    if (state->free_object)
+        state->free_object(state->object);
+}
+
+static const char *logged(const char *folder)
+{
+    static char text[4096];
+    char path[512];
+    ssize_t got = 0;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/12.samples", folder);
+    fd = open(path, O_RDONLY);
+    if (fd >= 0) {
+        got = read(fd, text, sizeof(text) - 1);
+        close(fd);
+    }
+    text[got > 0 ? got : 0] = '\0';
+    return text;
+}
+
+/* Rank 1 of 2 in round 3, incarnation 12. */
+static void job_is(const char *sample_log)
+{
+    setenv("HVD_SAMPLE_LOG", sample_log, 1);
+    setenv("HVD_INCARNATION", "12", 1);
+    job.rank = 1;
+    job.size = 2;
+    job.max_np = 4;
+    job.round = 3;
+}
+
+static void deals_and_writes_it_down(struct test *t)
+{
+    const char *folder = test_dir(t);
+    struct hvd_state state = { .training = true };
+    hvd_sampler *sampler = NULL;
+    char expected[512];
+    hvd_batch batch;
+
+    job_is(folder);
+    CHECK_OK(t, hvd_sampler_create(&state, "data", 10, 8, HVD_BATCH_GLOBAL, 1, &sampler));
+    CHECK_TEXT(t, state.name, "data");
+    CHECK_INT(t, state.bytes, ==, 16);
+    CHECK_OK(t, hvd_sampler_next(sampler, &batch));
+    CHECK_INT(t, batch.shards, ==, 2);
+    CHECK_INT(t, batch.count, ==, 4);
+    CHECK_INT(t, batch.total, ==, 8);
+    snprintf(expected, sizeof(expected), "batch data 0 0 8 3 1 2 10: %llu %llu %llu %llu\n",
+             (unsigned long long)batch.samples[0], (unsigned long long)batch.samples[1],
+             (unsigned long long)batch.samples[2], (unsigned long long)batch.samples[3]);
+    CHECK_TEXT(t, logged(folder), expected);
+    CHECK_INT(t, state.at[1], ==, 8);
+    CHECK_OK(t, hvd_sampler_next(sampler, &batch));
+    CHECK_INT(t, hvd_sampler_epoch(sampler), ==, 0);
+    CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_EPOCH_END);
+    CHECK_INT(t, hvd_sampler_epoch(sampler), ==, 1);
+    CHECK_INT(t, state.at[0], ==, 1);
+out:
+    state_end(&state);
+}
+
+static void what_is_not_written_down_was_not_dealt(struct test *t)
+{
+    struct hvd_state state = { .training = true };
+    hvd_sampler *sampler = NULL;
+    hvd_batch batch = { .total = 77 };
+
+    job_is("/dev/null");
+    CHECK_OK(t, hvd_sampler_create(&state, "data", 10, 8, HVD_BATCH_GLOBAL, 1, &sampler));
+    CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_E_IO);
+    CHECK_HAS(t, newest_error.text, "/dev/null/12.samples: cannot open: Not a directory");
+    CHECK_INT(t, state.at[1], ==, 0);
+    CHECK_INT(t, batch.total, ==, 77);
+out:
+    state_end(&state);
+}
+
+static void refuses_what_makes_no_sense(struct test *t)
+{
+    struct hvd_state state = { .training = true };
+    hvd_sampler *sampler = NULL;
+    hvd_batch batch;
+
+    job_is("");
+    CHECK_CODE(t, hvd_sampler_create(NULL, "data", 1, 1, HVD_BATCH_GLOBAL, 1, &sampler),
+               HVD_E_INVAL);
+    CHECK_HAS(t, newest_error.text, "hvd_sampler_create: state is NULL");
+    CHECK_CODE(t, hvd_sampler_create(&state, NULL, 1, 1, HVD_BATCH_GLOBAL, 1, &sampler),
+               HVD_E_INVAL);
+    CHECK_CODE(t, hvd_sampler_create(&state, "data", 1, 1, HVD_BATCH_GLOBAL, 1, NULL), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_sampler_create(&state, "data", 0, 1, HVD_BATCH_GLOBAL, 1, &sampler),
+               HVD_E_INVAL);
+    CHECK_HAS(t, newest_error.text, "samples is 0");
+    CHECK(t, !sampler && !state.name);
+    CHECK_OK(t, hvd_sampler_create(&state, "data", 10, 8, HVD_BATCH_GLOBAL, 1, &sampler));
+    CHECK_CODE(t, hvd_sampler_next(NULL, &batch), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_sampler_next(sampler, NULL), HVD_E_INVAL);
+    state.training = false;
+    CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_E_STATE);
+    CHECK_HAS(t, newest_error.text, "only the loop may ask for a batch");
+    state.training = true;
+    state.at[1] = 11;
+    CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_E_CORRUPT);
+    CHECK_HAS(t, newest_error.text, "has used 11 of 10 samples; it is of another data set");
+    CHECK_INT(t, hvd_sampler_epoch(NULL), ==, 0);
+out:
+    state_end(&state);
+}
+
+TESTS(CASE(deals_and_writes_it_down), CASE(what_is_not_written_down_was_not_dealt),
+      CASE(refuses_what_makes_no_sense))

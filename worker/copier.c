@@ -1,0 +1,100 @@
+#include "worker/copier.h"
+
+#include "os/thread.h"
+
+#include <string.h>
+
+/* The lock is held, and let go while it copies. */
+static void copy_one(struct copier *copier)
+{
+    struct hvd_err outcome = { 0 };
+    int rc;
+
+    pthread_mutex_unlock(&copier->lock);
+    rc = copy_commit(copier->snapshot, &copier->copy, &outcome);
+    if (!rc)
+        snapshot_end(copier->snapshot, copier->commit);
+    pthread_mutex_lock(&copier->lock);
+    outcome.code = rc;
+    copier->outcome = outcome;
+    copier->working = false;
+    pthread_cond_broadcast(&copier->changed);
+}
+
+static void *run(void *arg)
+{
+    struct copier *copier = arg;
+
+    pthread_mutex_lock(&copier->lock);
+    while (!copier->closing || copier->working) {
+        if (copier->working)
+            copy_one(copier);
+        else
+            pthread_cond_wait(&copier->changed, &copier->lock);
+    }
+    pthread_mutex_unlock(&copier->lock);
+    return NULL;
+}
+
+static int start(struct copier *copier, struct hvd_err *err)
+{
+    if (copier->started)
+        return 0;
+    pthread_mutex_init(&copier->lock, NULL);
+    pthread_cond_init(&copier->changed, NULL);
+    if (thread_start(&copier->thread, run, copier)) {
+        pthread_cond_destroy(&copier->changed);
+        pthread_mutex_destroy(&copier->lock);
+        return err_set(err, HVD_E_NOMEM, "no thread can be started; hvd_state_commit needs none");
+    }
+    copier->started = true;
+    return 0;
+}
+
+int copier_begin(struct copier *copier, struct snapshot *snapshot, const struct copy *copy,
+                 uint64_t commit, struct hvd_err *err)
+{
+    int rc = start(copier, err);
+
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&copier->lock);
+    copier->snapshot = snapshot;
+    copier->copy = *copy;
+    copier->commit = commit;
+    copier->working = true;
+    pthread_cond_broadcast(&copier->changed);
+    pthread_mutex_unlock(&copier->lock);
+    return 0;
+}
+
+int copier_wait(struct copier *copier, struct hvd_err *err)
+{
+    int rc;
+
+    if (!copier->started)
+        return 0;
+    pthread_mutex_lock(&copier->lock);
+    while (copier->working)
+        pthread_cond_wait(&copier->changed, &copier->lock);
+    rc = copier->outcome.code;
+    if (rc && err)
+        *err = copier->outcome;
+    copier->outcome.code = 0;
+    pthread_mutex_unlock(&copier->lock);
+    return rc;
+}
+
+void copier_stop(struct copier *copier)
+{
+    if (!copier->started)
+        return;
+    pthread_mutex_lock(&copier->lock);
+    copier->closing = true;
+    pthread_cond_broadcast(&copier->changed);
+    pthread_mutex_unlock(&copier->lock);
+    pthread_join(copier->thread, NULL);
+    pthread_cond_destroy(&copier->changed);
+    pthread_mutex_destroy(&copier->lock);
+    copier->started = false;
+}

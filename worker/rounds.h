@@ -1,0 +1,58 @@
+/*
+ * rounds.h: the collectives of this process: those of the running round, and those of the next one,
+ * which a thread of its own connects beside it.
+ *
+ * The loop enters rounds; the session's thread prepares, abandons and cancels them; any thread of
+ * the program may be inside a collective, one at a time.
+ */
+#ifndef WORKER_ROUNDS_H
+#define WORKER_ROUNDS_H
+
+#include "collectives/coll.h"
+#include "proto/msg.h"
+
+struct rounds;
+
+/* Says how a preparation has ended. From a thread of its own. */
+typedef void rounds_prepared_fn(void *arg, uint64_t round, const struct hvd_err *outcome);
+
+int rounds_create(rounds_prepared_fn *prepared, void *arg, struct rounds **ret_rounds,
+                  struct hvd_err *err) MUST_CHECK;
+
+/* Without one there are rounds of one worker only. Borrowed as long as they live. */
+int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine,
+                      struct hvd_err *err) MUST_CHECK;
+
+void rounds_free(struct rounds *rounds); /* no collective is in progress, no hook is called */
+
+/* ---- by the session's thread; none of them waits --------------------------------------------- */
+
+void rounds_prepare(struct rounds *rounds, uint64_t incarnation, const struct msg *prepare);
+void rounds_abandon(struct rounds *rounds, uint64_t round);
+void rounds_cancel(struct rounds *rounds, uint64_t round); /* this and all before it */
+
+/* ---- by the loop ----------------------------------------------------------------------------- */
+
+/* The round of before is over; this one's collectives are connected, if they were not prepared. */
+int rounds_enter(struct rounds *rounds, uint64_t incarnation, uint64_t round,
+                 const struct msg_member_list *members, bool prepared,
+                 struct hvd_err *err) MUST_CHECK;
+
+/* May the program use them? */
+void rounds_open(struct rounds *rounds, bool open);
+
+/* Has a collective of this round failed, or is it cancelled? */
+bool rounds_failed(struct rounds *rounds);
+
+/* ---- by whoever uses them -------------------------------------------------------------------- */
+
+/* The collectives of the running round, until rounds_put. inside: by the library itself, between
+ * rounds_enter and rounds_open. HVD_E_STATE, HVD_E_BUSY. */
+int rounds_get(struct rounds *rounds, bool inside, struct coll **ret_coll,
+               struct hvd_err *err) MUST_CHECK;
+void rounds_put(struct rounds *rounds, int code); /* how it went */
+
+/* For the watchdog. false: no collective is in progress. */
+bool rounds_look(struct rounds *rounds, struct coll_wait *ret_wait);
+
+#endif

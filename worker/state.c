@@ -1,0 +1,150 @@
+/* state.c: what belongs to a state, as the program registers it. */
+#include "worker/state_inside.h"
+
+#include "base/mem.h"
+#include "worker/fail.h"
+
+#include <string.h>
+
+#define RESETS_MAX 1024
+#define OWNED_MAX  1024
+
+hvd_state *hvd_state_create(void)
+{
+    struct hvd_state *state = mem_zalloc(sizeof(*state));
+
+    if (!state) {
+        fail(HVD_E_NOMEM, "no memory for a state");
+        return NULL;
+    }
+    manifest_init(&state->manifest);
+    return state;
+}
+
+void hvd_state_free(hvd_state *state)
+{
+    if (!state || state->phase != STATE_IDLE)
+        return;
+    copier_stop(&state->copier);
+    snapshot_free(state->snapshot);
+    for (size_t i = 0; i < state->owned.count; i++)
+        state->owned.items[i].free_object(state->owned.items[i].object);
+    VEC_RELEASE(&state->owned);
+    VEC_RELEASE(&state->resets);
+    VEC_RELEASE(&state->parts);
+    manifest_release(&state->manifest);
+    mem_free(state);
+}
+
+int state_own(hvd_state *state, void *object, void (*free_object)(void *object))
+{
+    if (VEC_RESERVE(&state->owned, 1, OWNED_MAX))
+        return fail(HVD_E_NOMEM, "no memory for a state");
+    state->owned.items[state->owned.count++] = (struct state_owned){ object, free_object };
+    return 0;
+}
+
+int state_open(const hvd_state *state, const char *call)
+{
+    if (!state)
+        return fail(HVD_E_INVAL, "%s: the state is NULL", call);
+    if (state->manifest.sealed)
+        return fail(HVD_E_STATE,
+                    "%s: hvd_elastic_run has begun; register all of the state before it", call);
+    return 0;
+}
+
+int state_in_train(const hvd_state *state, const char *call)
+{
+    if (!state)
+        return fail(HVD_E_INVAL, "%s: the state is NULL", call);
+    if (state->phase != STATE_TRAINING)
+        return fail(HVD_E_STATE, "%s: only from train, which hvd_elastic_run calls", call);
+    if (!pthread_equal(state->loop, pthread_self()))
+        return fail(HVD_E_STATE, "%s: only by the thread that has called hvd_elastic_run", call);
+    return 0;
+}
+
+struct copy state_copy(const hvd_state *state, unsigned which)
+{
+    return (
+        struct copy){ .manifest = &state->manifest, .parts = state->parts.items, .which = which };
+}
+
+/* ---- registration ---------------------------------------------------------------------------- */
+
+static int add(hvd_state *state, const char *call, const char *name, size_t bytes, uint32_t kind,
+               const struct copy_part *part)
+{
+    struct hvd_err *err = fail_err();
+    int rc = state_open(state, call);
+
+    if (rc)
+        return rc;
+    if (!name)
+        return fail(HVD_E_INVAL, "%s: the name is NULL", call);
+    if (VEC_RESERVE(&state->parts, 1, LIMIT_MANIFEST_ENTRIES + 1))
+        return fail(HVD_E_NOMEM, "%s: no memory for \"%s\"", call, name);
+    rc = manifest_add(&state->manifest, name, bytes, kind, part->save != NULL, err);
+    if (rc)
+        return err_prefix(err, rc, "%s", call);
+    state->parts.items[state->parts.count++] = *part;
+    return 0;
+}
+
+static int add_plain(hvd_state *state, const char *call, const char *name, void *at, size_t bytes,
+                     uint32_t kind)
+{
+    if (!at && bytes)
+        return fail(HVD_E_INVAL, "%s: \"%s\" has %zu bytes, at NULL", call, name ? name : "",
+                    bytes);
+    return add(state, call, name, bytes, kind, &(struct copy_part){ .at = at });
+}
+
+int hvd_state_add(hvd_state *state, const char *name, void *at, size_t bytes)
+{
+    return add_plain(state, "hvd_state_add", name, at, bytes, ENTRY_REPLICATED);
+}
+
+int hvd_state_add_per_rank(hvd_state *state, const char *name, void *at, size_t bytes)
+{
+    return add_plain(state, "hvd_state_add_per_rank", name, at, bytes, ENTRY_PER_RANK);
+}
+
+int hvd_state_add_scalar(hvd_state *state, const char *name, void *at, hvd_dtype type)
+{
+    static const uint8_t bytes[] = {
+        [HVD_UINT8] = 1,   [HVD_INT8] = 1,     [HVD_INT32] = 4,   [HVD_INT64] = 8,
+        [HVD_FLOAT16] = 2, [HVD_BFLOAT16] = 2, [HVD_FLOAT32] = 4, [HVD_FLOAT64] = 8
+    };
+
+    if ((unsigned)type >= ARRAY_SIZE(bytes))
+        return fail(HVD_E_INVAL, "hvd_state_add_scalar: \"%s\": there is no type %d",
+                    name ? name : "", (int)type);
+    return add_plain(state, "hvd_state_add_scalar", name, at, bytes[type], ENTRY_REPLICATED);
+}
+
+int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_save_fn *save,
+                         hvd_load_fn *load, void *arg)
+{
+    if (!save || !load)
+        return fail(HVD_E_INVAL, "hvd_state_add_custom: \"%s\": save or load is NULL",
+                    name ? name : "");
+    return add(state, "hvd_state_add_custom", name, room, ENTRY_REPLICATED,
+               &(struct copy_part){ .save = save, .load = load, .arg = arg });
+}
+
+int hvd_state_on_reset(hvd_state *state, hvd_reset_fn *reset, void *arg)
+{
+    int rc = state_open(state, "hvd_state_on_reset");
+
+    if (rc)
+        return rc;
+    if (!reset)
+        return fail(HVD_E_INVAL, "hvd_state_on_reset: the callback is NULL");
+    if (VEC_RESERVE(&state->resets, 1, RESETS_MAX))
+        return fail(HVD_E_NOMEM, "hvd_state_on_reset: no memory, or more than %d callbacks",
+                    RESETS_MAX);
+    state->resets.items[state->resets.count++] = (struct state_reset){ reset, arg };
+    return 0;
+}

@@ -1,0 +1,18 @@
+/*
+ * state.h: what the library's other files need of a program's state.
+ */
+#ifndef WORKER_STATE_H
+#define WORKER_STATE_H
+
+#include "base/err.h"
+
+/* The object is given: free_object is called for it by hvd_state_free. HVD_E_NOMEM: it is not. */
+int state_own(hvd_state *state, void *object, void (*free_object)(void *object)) MUST_CHECK;
+
+/* 0, or HVD_E_STATE with the reason noted: only the loop may call, and only while train runs. */
+int state_in_train(const hvd_state *state, const char *call) MUST_CHECK;
+
+/* May entries be added, callbacks be registered? */
+int state_open(const hvd_state *state, const char *call) MUST_CHECK;
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * state_inside.h: a state from the inside: what is registered, where its commits lie, and where the
+ * loop stands in its round. All of it belongs to the loop, once hvd_elastic_run is being called.
+ */
+#ifndef WORKER_STATE_INSIDE_H
+#define WORKER_STATE_INSIDE_H
+
+#include "state/snapshot/copy.h"
+#include "worker/copier.h"
+#include "worker/state.h"
+#include "worker/worker.h"
+
+#include <pthread.h>
+
+enum state_phase {
+    STATE_IDLE,    /* hvd_elastic_run is not being called */
+    STATE_BETWEEN, /* it is, and train is not */
+    STATE_TRAINING
+};
+
+struct state_reset {
+    hvd_reset_fn *call;
+    void *arg;
+};
+
+struct state_owned {
+    void *object;
+    void (*free_object)(void *object);
+};
+
+struct hvd_state {
+    struct manifest manifest;
+    struct VEC(struct copy_part) parts; /* as many as the manifest has entries */
+    struct VEC(struct state_reset) resets;
+    struct VEC(struct state_owned) owned;
+
+    enum state_phase phase;
+    struct worker *worker; /* unless idle */
+    pthread_t loop;
+    struct snapshot *snapshot; /* from the first run on */
+    struct copier copier;
+
+    uint64_t live;              /* the commit that the live memory is equal to; 0: it has gone on */
+    uint64_t round;             /* the running one, and in it: */
+    uint32_t commits;           /* how many there were */
+    uint64_t checks;            /* likewise */
+    bool stepped;               /* its first step is done */
+    int64_t began_us;           /* when train was called */
+    struct msg_entered entered; /* what it cost to get there */
+};
+
+struct copy state_copy(const hvd_state *state, unsigned which);
+
+/* ---- commit.c -------------------------------------------------------------------------------- */
+
+/* The live state becomes this commit; of one that is under way it is made sure first. */
+int state_commit_as(hvd_state *state, uint64_t commit, struct hvd_err *err) MUST_CHECK;
+
+/* The live state is the newest commit again. HVD_E_NOTFOUND: there is none. */
+int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err) MUST_CHECK;
+
+/* Waits for a commit that is under way; what came of it. */
+int state_fence(hvd_state *state, struct hvd_err *err) MUST_CHECK;
+
+/* ---- sync.c ---------------------------------------------------------------------------------- */
+
+/* The state with which this round begins, from whoever holds it. */
+int state_sync(hvd_state *state, const struct msg *round, struct hvd_err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,129 @@
+/* sync.c: the commit with which a round begins, from whoever holds it. */
+#include "base/mem.h"
+#include "proto/commit.h"
+#include "worker/fail.h"
+#include "worker/state_inside.h"
+
+#include <inttypes.h>
+
+static bool is_holder(const struct msg_round *round, uint64_t incarnation)
+{
+    for (size_t i = 0; i < round->holders.count; i++) {
+        if (round->holders.items[i] == incarnation)
+            return true;
+    }
+    return false;
+}
+
+/* Those that hold it and are members: with few holders and many members, or the reverse, it is the
+ * shorter list times the longer; a round has a fetch only when somebody has joined or fallen
+ * behind. */
+static int find_sources(const struct msg_round *round, uint64_t self,
+                        struct msg_source **ret_sources, size_t *ret_count)
+{
+    struct msg_source *sources = mem_zalloc_array(round->members.count, sizeof(*sources));
+    size_t count = 0;
+
+    if (!sources)
+        return HVD_E_NOMEM;
+    for (size_t i = 0; i < round->members.count; i++) {
+        const struct msg_member *member = &round->members.items[i];
+
+        if (member->incarnation == self || !is_holder(round, member->incarnation))
+            continue;
+        sources[count++] = (struct msg_source){ member->incarnation, member->host, member->slot,
+                                                member->addresses };
+    }
+    *ret_sources = sources;
+    *ret_count = count;
+    return 0;
+}
+
+/* What is held here and is not what the others hold: a commit of the same number that differs, or
+ * one that was made by somebody who was alone with it. */
+static void drop_strays(hvd_state *state, uint64_t commit)
+{
+    struct msg_held held[2];
+    size_t count = snapshot_held(state->snapshot, held);
+
+    for (size_t i = 0; i < count; i++) {
+        if (held[i].commit >= commit)
+            snapshot_drop(state->snapshot, held[i].commit);
+    }
+}
+
+/* The replicated part comes from others; what stays with this rank is put beside it. */
+static int fetch(hvd_state *state, uint64_t round, uint64_t commit,
+                 const struct msg_source_list *sources, struct hvd_err *err)
+{
+    const struct copy mine = state_copy(state, COPY_PER_RANK);
+    const struct copy theirs = state_copy(state, COPY_REPLICATED);
+    struct msg_fetched fetched;
+    int rc;
+
+    drop_strays(state, commit);
+    rc = session_thread_fetch(state->worker->session, round, commit, sources, &fetched, err);
+    if (!rc)
+        rc = copy_commit(state->snapshot, &mine, err);
+    if (rc)
+        return rc;
+    snapshot_end(state->snapshot, commit);
+    rc = copy_restore(state->snapshot, commit, &theirs, err);
+    if (!rc)
+        state->live = commit;
+    return rc;
+}
+
+static int fetch_from_holders(hvd_state *state, const struct msg *msg, uint64_t commit,
+                              struct hvd_err *err)
+{
+    struct msg_source *sources;
+    size_t count;
+    struct msg_source_list list;
+    int rc = find_sources(&msg->u.round, state->worker->incarnation, &sources, &count);
+
+    if (rc)
+        return err_set(err, rc, "no memory for the holders of a commit");
+    list = (struct msg_source_list){ sources, count };
+    if (count)
+        rc = fetch(state, msg->round, commit, &list, err);
+    else
+        rc = err_set(err, HVD_E_LOST, "commit %" PRIu64 ".%" PRIu32 ": no member holds it",
+                     COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit));
+    mem_free(sources);
+    return rc;
+}
+
+/* Holders have made the commit, the others are there to fetch it. */
+static int meet(hvd_state *state, struct hvd_err *err)
+{
+    struct coll *coll;
+    int rc = rounds_get(state->worker->rounds, true, &coll, err);
+
+    if (rc)
+        return rc;
+    rc = coll_barrier(coll, err);
+    rounds_put(state->worker->rounds, rc);
+    return rc;
+}
+
+int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
+{
+    const struct msg_round *round = &msg->u.round;
+    bool first = round->commit == 0;
+    uint64_t commit = first ? COMMIT_FIRST_OF(msg->round) : round->commit;
+    bool mine = is_holder(round, state->worker->incarnation);
+    int rc = 0;
+
+    if (first && mine)
+        rc = state_commit_as(state, commit, err);
+    if (!rc && round->holders.count < round->members.count)
+        rc = meet(state, err);
+    if (rc)
+        return rc;
+    if (!mine || !snapshot_find(state->snapshot, commit))
+        return fetch_from_holders(state, msg, commit, err);
+    if (state->live != commit)
+        rc = state_restore_newest(state, COPY_ALL, err);
+    return rc;
+}

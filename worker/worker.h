@@ -1,0 +1,40 @@
+/*
+ * worker.h: the one worker that this process is, from hvd_init to hvd_shutdown.
+ *
+ * Alone means: not started by hvd-elastic. Then there is no session, and one round of one.
+ */
+#ifndef WORKER_WORKER_H
+#define WORKER_WORKER_H
+
+#include "worker/io/session_thread.h"
+#include "worker/rounds.h"
+
+#include <stdatomic.h>
+
+struct worker {
+    struct session_thread *session; /* NULL: alone */
+    struct coll_engine *engine;     /* NULL: alone */
+    struct rounds *rounds;
+    uint64_t incarnation;
+    struct msg welcome;     /* released with it */
+    _Atomic bool running;   /* hvd_elastic_run is being called */
+    _Atomic bool training;  /* train is */
+    _Atomic uint64_t calls; /* of the library by train: what grows does not stand still */
+
+    /* of the session's thread: what the watchdog saw last */
+    struct {
+        uint64_t calls, number, progress;
+        int64_t since_us;
+    } seen;
+};
+
+/* NULL, and the reason noted: hvd_init was not called, or this process is a fork. */
+struct worker *worker_get(void);
+
+/* As the world sees it from now on. */
+void worker_set_place(uint64_t round, const struct place *place);
+
+/* An error of a worker that is not to begin with: hvd_init's, with its reason noted. */
+bool worker_is_alone(const struct worker *worker);
+
+#endif
