@@ -1,4 +1,4 @@
-#include "collectives/coll_inside.h"
+#include "collectives/operation.h"
 #include "collectives/reduce.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "collectives/coll_inside.h"
+#include "collectives/operation.h"
 #include "collectives/reduce.h"
 
 /* A tree with the root at 0: each passes on, to those at the distance of a power of two, what has

@@ -159,6 +159,8 @@ static void free_on_reaper(void *arg)
 
 void coll_free(struct coll *coll)
 {
+    bool failed;
+
     if (!coll)
         return;
     if (!coll->engine) {
@@ -166,8 +168,11 @@ void coll_free(struct coll *coll)
         return;
     }
     coll->freeing = (struct reaper_job){ .run = free_on_reaper, .arg = coll };
+    pthread_mutex_lock(&coll->mutex);
+    failed = coll->failed;
+    pthread_mutex_unlock(&coll->mutex);
     if (coll->party)
-        meet_leave(coll->party, !coll->failed); /* then on to the reaper: see connect.c */
+        meet_leave(coll->party, !failed); /* then on to the reaper: see connect.c */
     else
         reaper_add(coll->engine->reaper, &coll->freeing);
 }

@@ -49,7 +49,7 @@ static void missed(void *arg, size_t peer, int code, const char *why)
     struct coll *coll = arg;
     uint32_t rank = coll->partners[peer].rank;
 
-    coll_fail(coll, code, rank, "rank %u (incarnation %" PRIu64 ") could not be met: %s", rank,
+    coll_fail(coll, code == HVD_E_NOMEM ? code : HVD_E_LOST, rank, "rank %u (incarnation %" PRIu64 ") could not be met: %s", rank,
               coll->members[rank].incarnation, why);
 }
 
@@ -57,11 +57,13 @@ static void heard(void *arg, size_t peer, int code, uint32_t rank, const char *w
 {
     struct coll *coll = arg;
 
-    if (rank == MEET_NOBODY)
+    if (code == HVD_E_MISMATCH)
+        coll_fail(coll, code, rank, "%s", why);
+    else if (rank == MEET_NOBODY)
         coll_fail(coll, HVD_E_LOST, rank, "rank %u has left the round: %s",
                   coll->partners[peer].rank, why);
     else
-        coll_fail(coll, code, rank, "%s", why);
+        coll_fail(coll, HVD_E_LOST, rank, "%s", why);
 }
 
 static void parted(void *arg, size_t peer)

@@ -3,6 +3,7 @@ extern "C" {
 #include "base/limits.h"
 #include "base/list.h"
 #include "collectives/quiet.h"
+#include "os/clock.h"
 }
 
 #include <gloo/transport/context.h>
@@ -31,6 +32,8 @@ namespace
 constexpr std::chrono::milliseconds FOREVER = std::chrono::hours(24 * 365);
 /* A pair gives up connecting after five times this. */
 constexpr std::chrono::milliseconds LONGER_THAN_ANY_CONNECT = std::chrono::hours(24);
+
+constexpr int64_t CLOSE_AGAIN_US = 5000;
 
 struct gloo_peer {
     struct gloo_link *link;
@@ -152,12 +155,18 @@ void *connect_pair(void *arg)
     return nullptr;
 }
 
+/* Not once it is cancelled: the reaper has closed the pairs by then, and waits for who connects. */
 int link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, size_t length,
                  struct hvd_err *err)
 {
-    gloo_peer *peer = find(of(base), rank);
+    gloo_link *link = of(base);
+    gloo_peer *peer = find(link, rank);
 
     return guarded(err, "connecting", [&] {
+        Locked locked(link->mutex);
+
+        if (link->cancelled)
+            return static_cast<int>(HVD_E_REVOKED);
         peer->told.assign(bytes, bytes + length);
         if (quiet_thread(&peer->thread, connect_pair, peer))
             return err_set(err, HVD_E_NOMEM,
@@ -279,17 +288,31 @@ void link_drop(struct link *base, struct link_request *request)
 
 /* ---- the end ---- */
 
+bool anybody_connects(gloo_link *link)
+{
+    return std::any_of(link->peers.begin(), link->peers.end(),
+                       [](const gloo_peer &peer) { return peer.started && !peer.done; });
+}
+
 /* Peers see a reset, and Gloo's thread has no connection left to look at. Takes up to 10 ms for
- * each: that long Gloo's loop may sleep before it lets go of one. */
+ * each: that long Gloo's loop may sleep before it lets go of one. A thread that was only about to
+ * connect may miss that its pair is closed: it is closed again. */
 void close_pairs(void *arg)
 {
     auto link = static_cast<gloo_link *>(arg);
+    bool again = true;
 
-    for (gloo_peer &peer : link->peers) {
-        (void)guarded(nullptr, "closing", [&] {
-            peer.pair->close();
-            return 0;
-        });
+    while (again) {
+        for (gloo_peer &peer : link->peers) {
+            (void)guarded(nullptr, "closing", [&] {
+                peer.pair->close();
+                return 0;
+            });
+        }
+        Locked locked(link->mutex);
+        if (anybody_connects(link))
+            (void)quiet_cond_wait(&link->changed, &link->mutex, clock_now_us() + CLOSE_AGAIN_US);
+        again = anybody_connects(link);
     }
 }
 

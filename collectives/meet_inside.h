@@ -94,7 +94,7 @@ void party_met(struct meet_party *party, struct party_peer *peer, struct meet_li
 void party_missed(struct meet_line *line, int code, const char *why);
 void party_heard(struct meet_line *line, const struct meet_frame *frame);
 void party_parted(struct meet_line *line);
-void party_judge(struct meet_line *line, const struct meet_frame *hello, int64_t now_us);
+void party_judge(struct meet_line *line); /* that is PARKED */
 
 /* meet_socket.c: sockets that never wait. */
 int meet_listen(struct meet_contact *contact, int *ret_fd, struct hvd_err *err) MUST_CHECK;

@@ -96,14 +96,25 @@ void meet_leave(struct meet_party *party, bool politely)
 
 /* ---- beginning ---- */
 
-static void admit_parked(struct meet *meet, int64_t now_us)
+/* Judging one may free others: each is looked for anew. */
+static struct meet_line *next_parked(struct meet *meet)
 {
-    LIST_EACH_SAFE (it, after, &meet->lines) {
+    LIST_EACH(it, &meet->lines)
+    {
         struct meet_line *line = CONTAINER_OF(it, struct meet_line, place);
 
         if (line->stage == LINE_PARKED && line->hello.round <= meet->newest)
-            party_judge(line, &line->hello, now_us);
+            return line;
     }
+    return NULL;
+}
+
+static void admit_parked(struct meet *meet)
+{
+    struct meet_line *line;
+
+    while ((line = next_parked(meet)))
+        party_judge(line);
 }
 
 void party_begin(struct meet_party *party, int64_t now_us)
@@ -126,7 +137,7 @@ void party_begin(struct meet_party *party, int64_t now_us)
         peer->line->peer = peer;
         line_dial(peer->line, now_us);
     }
-    admit_parked(meet, now_us);
+    admit_parked(meet);
 }
 
 /* ---- meeting ---- */
@@ -185,14 +196,14 @@ static struct party_peer *find_peer(struct meet_party *party, uint64_t incarnati
 }
 
 /* A dialler whose secret is right: is it to be met, later, or never? */
-void party_judge(struct meet_line *line, const struct meet_frame *hello, int64_t now_us)
+void party_judge(struct meet_line *line)
 {
+    const struct meet_frame *hello = &line->hello;
     struct meet *meet = line->meet;
     struct meet_party *party = find_party(meet, hello->round);
     struct meet_frame welcome = { .kind = MEET_WELCOME };
     struct party_peer *peer;
 
-    (void)now_us;
     if (!party && hello->round > meet->newest) {
         if (meet->parked_count > LIMIT_MEET_PARKED)
             line_free(line);

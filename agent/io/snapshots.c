@@ -170,7 +170,7 @@ static int make_shared(const struct snapshot_shape *shape, struct shared_snapsho
 /* The older one of a slot is what somebody may still want to fetch: the newest that is whole. */
 static int replace(struct slot *slot, const struct snapshot_shape *shape, struct hvd_err *err)
 {
-    struct shared_snapshot *shared;
+    struct shared_snapshot *shared = NULL;
     int rc;
 
     if (slot->newer && !newest_of(slot->newer))

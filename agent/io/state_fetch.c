@@ -88,6 +88,17 @@ void fetch_end(struct fetch *fetch, int code, const char *text)
     state_answer(fetch);
 }
 
+void fetch_end_lost(struct fetch *fetch)
+{
+    char said[ERR_TEXT_MAX];
+
+    snprintf(said, sizeof(said), "%s", fetch->text[0] ? fetch->text : "nobody was named");
+    fetch->text[0] = '\0';
+    snprintf(fetch->text, sizeof(fetch->text), "nobody is left to fetch it from: %.*s",
+             ERR_TEXT_MAX - 64, said);
+    fetch_end(fetch, HVD_E_LOST, fetch->text);
+}
+
 bool fetch_is_over(struct fetch *fetch)
 {
     if (atomic_load(&fetch->forgotten))
@@ -159,7 +170,7 @@ void fetch_there(struct fetch *fetch, uint64_t chunk)
 
 /* ---- from this host -------------------------------------------------------------------------- */
 
-static bool is_here(const struct fetch *fetch, const struct msg_source *source)
+bool fetch_is_here(const struct fetch *fetch, const struct msg_source *source)
 {
     return !strcmp(source->host, fetch->thread->config.host);
 }
@@ -173,7 +184,7 @@ static struct shared_snapshot *find_here(struct fetch *fetch)
         const struct msg_source *source = &sources->items[fetch->from_source++];
         struct shared_snapshot *found;
 
-        if (!is_here(fetch, source))
+        if (!fetch_is_here(fetch, source))
             continue;
         found = snapshots_find(fetch->thread->config.snapshots, source->slot,
                                snapshot_shape(fetch->into)->manifest, fetch->msg.u.fetch.commit);
@@ -182,6 +193,12 @@ static struct shared_snapshot *find_here(struct fetch *fetch)
         fetch_note(fetch, source, "there is no such commit (any more)");
     }
     return NULL;
+}
+
+static void note_here(struct fetch *fetch, const char *why)
+{
+    if (fetch->from_source > 0) /* 0: the worker's own */
+        fetch_note(fetch, &fetch->msg.u.fetch.sources.items[fetch->from_source - 1], why);
 }
 
 /* False: what is held there is gone, or was no good. */
@@ -193,25 +210,20 @@ static bool copy_chunk(struct fetch *fetch, uint64_t chunk)
     uint64_t sum = bytes ? snapshot_chunk_sum(from, commit, chunk) : SUM_NONE;
 
     if (sum != SUM_NONE && snapshot_sum(fetch->into, chunk) != sum) {
-        if (fetch_take(fetch, chunk, bytes + chunk * STATE_CHUNK_BYTES, sum))
+        if (fetch_take(fetch, chunk, bytes + chunk * STATE_CHUNK_BYTES, sum)) {
+            note_here(fetch, "it was written over");
             return false;
+        }
         fetch->local_bytes += STATE_CHUNK_BYTES;
     }
-    if (!snapshot_find(from, commit))
-        return false; /* what was read was not its any more */
+    if (!snapshot_find(from, commit)) { /* what was read was not its any more */
+        note_here(fetch, "it is gone");
+        return false;
+    }
     if (sum == SUM_NONE)
         fetch_leave(fetch, chunk);
     fetch_there(fetch, chunk);
     return true;
-}
-
-static void go_on_elsewhere(struct fetch *fetch)
-{
-    shared_snapshot_put_down(fetch->from);
-    fetch->from_next = 0;
-    fetch->from = find_here(fetch);
-    if (!fetch->from)
-        sources_begin(fetch);
 }
 
 static void again(struct fetch *fetch)
@@ -220,6 +232,18 @@ static void again(struct fetch *fetch)
 
     if (event_add(fetch->turn, &at_once))
         fetch_end(fetch, HVD_E_NOMEM, err_text(HVD_E_NOMEM));
+}
+
+/* From the next on this host that has it, or else from others. */
+static void go_on_elsewhere(struct fetch *fetch)
+{
+    shared_snapshot_put_down(fetch->from);
+    fetch->from_next = 0;
+    fetch->from = find_here(fetch);
+    if (fetch->from)
+        again(fetch);
+    else
+        sources_begin(fetch);
 }
 
 static void copy_slice(struct fetch *fetch)
@@ -234,15 +258,10 @@ static void copy_slice(struct fetch *fetch)
     }
     if (fetch_is_over(fetch))
         return;
-    if (good) {
+    if (good)
         again(fetch);
-        return;
-    }
-    fetch_note(fetch, &fetch->msg.u.fetch.sources.items[fetch->from_source - 1],
-               "it was written over");
-    go_on_elsewhere(fetch);
-    if (fetch->from)
-        again(fetch);
+    else
+        go_on_elsewhere(fetch);
 }
 
 /* A timer, so that whatever else has come is seen to in between. */
@@ -305,10 +324,8 @@ void fetch_begin(struct fetch *fetch)
     open_buffer(fetch);
     if (fetch_is_over(fetch))
         return;
-    if (!fetch->from)
-        fetch->from = find_here(fetch);
     if (fetch->from)
         again(fetch);
     else
-        sources_begin(fetch);
+        go_on_elsewhere(fetch);
 }

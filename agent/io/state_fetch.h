@@ -53,9 +53,12 @@ int fetch_take(struct fetch *fetch, uint64_t chunk, const uint8_t *bytes, uint64
 void fetch_leave(struct fetch *fetch, uint64_t chunk);
 void fetch_there(struct fetch *fetch, uint64_t chunk); /* may be the last one */
 void fetch_note(struct fetch *fetch, const struct msg_source *source, const char *why);
-/* True: all that was wanted is there, or it is forgotten, and it has ended. */
+/* True: all that was wanted is there, or it can or must not go on, and it has ended. */
 bool fetch_is_over(struct fetch *fetch);
-void fetch_end(struct fetch *fetch, int code, const char *text); /* it is answered */
+/* It is answered, and the agent's loop may have freed it on return. */
+void fetch_end(struct fetch *fetch, int code, const char *text);
+void fetch_end_lost(struct fetch *fetch); /* nobody is left to fetch from */
+bool fetch_is_here(const struct fetch *fetch, const struct msg_source *source); /* this host's */
 
 /* state_source.c: other agents */
 void sources_begin(struct fetch *fetch); /* ends it when there is none */

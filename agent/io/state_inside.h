@@ -45,6 +45,7 @@ struct state_thread {
     struct event *woken;
     struct VEC(struct listener *) listeners;
     struct list servings;
+    size_t serving_count;
 };
 
 /* state_thread.c */

@@ -430,7 +430,7 @@ static void a_snapshot_outlives_its_worker(struct test *t)
                                        "fetch=99", "wait", NULL });
     CHECK(t, fake_wait_printed(&scene.fake, "local_bytes=3145728\nfetched it\n"));
     CHECK(t, fake_wait_printed(&scene.fake, "code=-17"));
-    CHECK_HAS(t, buf_text(&scene.fake.printed), "slot 0 of 127.0.0.2: there is no such commit");
+    CHECK_HAS(t, buf_text(&scene.fake.printed), "nobody is left to fetch it from: slot 0 of 127");
     fake_stop(&scene.fake, 0);
     CHECK(t, is_over(&scene));
 out:
