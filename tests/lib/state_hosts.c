@@ -149,10 +149,7 @@ struct msg_source state_source(const struct state_hosts *hosts, size_t host, uin
     snprintf(text, 96, "state=%s", address ? address : "127.0.0.1:1");
     *room = text;
     return (struct msg_source){
-        .incarnation = 1,
-        .host = hosts->hosts[host].name,
-        .slot = slot,
-        .addresses = {room, 1}
+        .incarnation = 1, .host = hosts->hosts[host].name, .slot = slot, .addresses = {room, 1}
     };
 }
 
@@ -162,7 +159,7 @@ int state_fetch(struct state_hosts *hosts, size_t host, uint32_t slot, uint64_t 
     const struct msg msg = {
         .type = MSG_FETCH,
         .incarnation = incarnation,
-        .u.fetch = {.number = number, .commit = commit, .sources = {sources, count}}
+        .u.fetch = {.number = number, .commit = commit, .sources = { sources, count }}
     };
 
     return state_thread_fetch(hosts->hosts[host].thread, incarnation, slot, &msg);
