@@ -133,9 +133,9 @@ static int give_and_get(const struct job *job, uint32_t rank)
 
 static int return_to(const struct job *job, uint32_t rank)
 {
-    const struct coll_exchange exchange = {
-        .to = rank, .out = job->out, .out_bytes = job->count * job->bytes
-    };
+    const struct coll_exchange exchange = { .to = rank,
+                                            .out = job->out,
+                                            .out_bytes = job->count * job->bytes };
 
     return coll_exchange(job->coll, 1, &exchange);
 }
@@ -321,13 +321,13 @@ int coll_allreduce(struct coll *coll, const void *in, void *out, size_t count, h
     int rc;
 
     if (!reduce_knows(type, op))
-        return err_set(err, HVD_E_INVAL, "allreduce: no such type or operation");
+        return coll_refuse(coll, err, "allreduce: no such type or operation");
     job.work_type = reduce_work_type(type, op);
     job.bytes = reduce_type_bytes(type);
     job.work_bytes = reduce_type_bytes(job.work_type);
     if (count > SIZE_MAX / 2 / sizeof(uint64_t) || (count && (!in || !out)))
-        return err_set(err, HVD_E_INVAL, "allreduce: no memory for %zu %s", count,
-                       reduce_type_name(type));
+        return coll_refuse(coll, err, "allreduce: no memory for %zu %s", count,
+                           reduce_type_name(type));
     rc = coll_begin(coll, &call, err);
     if (rc)
         return rc;

@@ -125,15 +125,28 @@ void coll_cancel(struct coll *coll)
     coll_fail(coll, HVD_E_REVOKED, MEET_NOBODY, "round %" PRIu64 " was revoked", coll->round);
 }
 
+int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...)
+{
+    char why[ERR_TEXT_MAX];
+    va_list args;
+
+    va_start(args, format);
+    text_line(why, sizeof(why), format, args);
+    va_end(args);
+    coll_fail(coll, HVD_E_INVAL, coll->rank, "rank %u: %s", coll->rank, why);
+    return coll_failure(coll, err);
+}
+
+/* What has happened elsewhere has revoked the round; what has happened here is told once. */
 int coll_failure(struct coll *coll, struct hvd_err *err)
 {
     int code = 0;
 
     pthread_mutex_lock(&coll->mutex);
     if (coll->failed) {
-        bool told = coll->reported || coll->failure.code != HVD_E_MISMATCH;
-
-        code = told ? HVD_E_REVOKED : coll->failure.code;
+        code = coll->failure.code;
+        if (coll->reported || code == HVD_E_LOST || code == HVD_E_TIMEOUT)
+            code = HVD_E_REVOKED;
         coll->reported = true;
         (void)err_set(err, code, "%s", coll->failure.text);
     }

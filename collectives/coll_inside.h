@@ -97,7 +97,10 @@ struct coll {
 int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ...)
     PRINTF_LIKE(4, 5);
 int coll_failure(struct coll *coll, struct hvd_err *err); /* as the owner is told of it; or 0 */
-void coll_release(struct coll *coll);                     /* all but the link and the party */
+
+/* A call that makes no sense ends the round: the others would wait for this rank. */
+int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...) PRINTF_LIKE(3, 4);
+void coll_release(struct coll *coll); /* all but the link and the party */
 
 /* connect.c */
 void coll_choose_partners(struct coll *coll);

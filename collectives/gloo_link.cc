@@ -33,6 +33,7 @@ constexpr std::chrono::milliseconds FOREVER = std::chrono::hours(24 * 365);
 /* A pair gives up connecting after five times this. */
 constexpr std::chrono::milliseconds LONGER_THAN_ANY_CONNECT = std::chrono::hours(24);
 
+constexpr std::chrono::milliseconds AT_ONCE = std::chrono::milliseconds(1);
 constexpr int64_t CLOSE_AGAIN_US = 5000;
 
 struct gloo_peer {
@@ -294,21 +295,24 @@ bool anybody_connects(gloo_link *link)
                        [](const gloo_peer &peer) { return peer.started && !peer.done; });
 }
 
-/* Peers see a reset, and Gloo's thread has no connection left to look at. Takes up to 10 ms for
- * each: that long Gloo's loop may sleep before it lets go of one. A thread that was only about to
- * connect may miss that its pair is closed: it is closed again. */
+/* Peers see an end, and Gloo's thread has no connection left to look at. Takes up to 10 ms for each:
+ * that long Gloo's loop may sleep before it lets go of one.
+ *
+ * Not by closing the pairs: that resets them, and a Gloo that finds a connection reset which it has
+ * just accepted ends its process. A wait whose time runs out closes them as a process that ends
+ * does. A thread that was only about to connect may miss it: again. */
 void close_pairs(void *arg)
 {
     auto link = static_cast<gloo_link *>(arg);
     bool again = true;
 
     while (again) {
-        for (gloo_peer &peer : link->peers) {
-            (void)guarded(nullptr, "closing", [&] {
-                peer.pair->close();
-                return 0;
-            });
-        }
+        (void)guarded(nullptr, "closing", [&] {
+            char nothing = 0;
+
+            (void)link->context->createUnboundBuffer(&nothing, 1)->waitRecv(AT_ONCE);
+            return 0;
+        });
         Locked locked(link->mutex);
         if (anybody_connects(link))
             (void)quiet_cond_wait(&link->changed, &link->mutex, clock_now_us() + CLOSE_AGAIN_US);

@@ -99,8 +99,7 @@ void meet_leave(struct meet_party *party, bool politely)
 /* Judging one may free others: each is looked for anew. */
 static struct meet_line *next_parked(struct meet *meet)
 {
-    LIST_EACH(it, &meet->lines)
-    {
+    LIST_EACH (it, &meet->lines) {
         struct meet_line *line = CONTAINER_OF(it, struct meet_line, place);
 
         if (line->stage == LINE_PARKED && line->hello.round <= meet->newest)

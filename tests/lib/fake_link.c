@@ -95,8 +95,7 @@ static int fake_receive(struct link *base, uint32_t rank, uint64_t tag, void *by
 
 static struct fake_request *find_sent(struct fake_net *net, const struct fake_request *wanted)
 {
-    LIST_EACH(it, &net->sent)
-    {
+    LIST_EACH (it, &net->sent) {
         struct fake_request *sent = CONTAINER_OF(it, struct fake_request, place);
 
         if (sent->from == wanted->from && sent->to == wanted->to && sent->tag == wanted->tag)
