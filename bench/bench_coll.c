@@ -156,7 +156,7 @@ static void live(struct me *me)
     for (int i = 0; i < ROUNDS; i++) {
         struct coll *coll = connected(me, (uint64_t)i + ROUNDS);
         struct canceller canceller = { coll, me->shared, 20000 + i * 700 };
-        pthread_t thread;
+        pthread_t thread = pthread_self();
 
         if (i == 0)
             time_operations(me, coll);
@@ -180,6 +180,11 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+static double in_ms(int64_t time_us)
+{
+    return (double)time_us / 1000;
+}
+
 /* The slowest member of each round, over the rounds. */
 static void show(const char *name, int64_t times[ROUNDS][MEMBERS_MAX], uint32_t size)
 {
@@ -190,9 +195,8 @@ static void show(const char *name, int64_t times[ROUNDS][MEMBERS_MAX], uint32_t 
             slowest[i] = times[i][k] > slowest[i] ? times[i][k] : slowest[i];
     }
     qsort(slowest, ROUNDS, sizeof(slowest[0]), by_size);
-    printf("  %-18s median %6.2f ms, 90%% %6.2f, most %6.2f\n", name,
-           (double)slowest[ROUNDS / 2] / 1000, (double)slowest[ROUNDS * 9 / 10] / 1000,
-           (double)slowest[ROUNDS - 1] / 1000);
+    printf("  %-18s median %6.2f ms, 90%% %6.2f, most %6.2f\n", name, in_ms(slowest[ROUNDS / 2]),
+           in_ms(slowest[ROUNDS * 9 / 10]), in_ms(slowest[ROUNDS - 1]));
 }
 
 static void measure(uint32_t size)
