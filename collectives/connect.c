@@ -120,8 +120,10 @@ static int join(struct coll *coll, struct hvd_err *err)
         .ops = &meet_ops,
         .arg = coll,
     };
-    int rc = peers ? 0 : err_set(err, HVD_E_NOMEM, "out of memory");
+    int rc = 0;
 
+    if (!peers)
+        return err_set(err, HVD_E_NOMEM, "out of memory");
     for (size_t i = 0; i < coll->partner_count && !rc; i++) {
         uint32_t rank = coll->partners[i].rank;
 

@@ -60,8 +60,7 @@ struct gloo_link {
     struct list in_flight;
 };
 
-struct gloo_request {
-    struct list in_flight;
+struct gloo_request : list { /* in the link's list */
     bool receives;
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
 };
@@ -215,7 +214,7 @@ void drop(gloo_link *link, gloo_request *request)
 {
     {
         Locked locked(link->mutex);
-        list_remove(&request->in_flight);
+        list_remove(request);
     }
     delete request;
 }
@@ -226,14 +225,14 @@ int post(gloo_link *link, bool receives, uint32_t rank, uint64_t tag, void *byte
     gloo_request *request = nullptr;
     int rc = guarded(nullptr, "posting", [&] {
         request = new gloo_request;
-        list_init(&request->in_flight);
+        list_init(request);
         request->receives = receives;
         request->buffer = link->context->createUnboundBuffer(bytes, length);
         {
             Locked locked(link->mutex);
             if (link->cancelled)
                 return static_cast<int>(HVD_E_REVOKED);
-            list_append(&link->in_flight, &request->in_flight);
+            list_append(&link->in_flight, request);
         }
         if (receives)
             request->buffer->recv(static_cast<int>(rank), tag, 0, length);
@@ -295,8 +294,8 @@ bool anybody_connects(gloo_link *link)
                        [](const gloo_peer &peer) { return peer.started && !peer.done; });
 }
 
-/* Peers see an end, and Gloo's thread has no connection left to look at. Takes up to 10 ms for each:
- * that long Gloo's loop may sleep before it lets go of one.
+/* Peers see an end, and Gloo's thread has no connection left to look at. Takes up to 10 ms for
+ * each: that long Gloo's loop may sleep before it lets go of one.
  *
  * Not by closing the pairs: that resets them, and a Gloo that finds a connection reset which it has
  * just accepted ends its process. A wait whose time runs out closes them as a process that ends
@@ -329,7 +328,7 @@ void link_cancel(struct link *base)
         return;
     link->cancelled = true;
     LIST_EACH (it, &link->in_flight) {
-        gloo_request *request = CONTAINER_OF(it, gloo_request, in_flight);
+        auto request = static_cast<gloo_request *>(it);
 
         if (request->receives)
             request->buffer->abortWaitRecv();
