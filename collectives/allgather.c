@@ -1,4 +1,4 @@
-#include "collectives/coll_inside.h"
+#include "collectives/operation.h"
 #include "collectives/reduce.h"
 
 #include <string.h>
@@ -76,13 +76,13 @@ int coll_allgather(struct coll *coll, const void *in, size_t count, void *out, c
     int rc;
 
     if (!job.bytes)
-        return err_set(err, HVD_E_INVAL, "allgather: no such type");
+        return coll_refuse(coll, err, "allgather: no such type");
     if (counts && counts[coll->rank] != count)
-        return err_set(err, HVD_E_INVAL, "allgather: rank %u gives %zu, but counts says %zu",
-                       coll->rank, count, counts[coll->rank]);
+        return coll_refuse(coll, err, "allgather: rank %u gives %zu, but counts says %zu",
+                           coll->rank, count, counts[coll->rank]);
     if ((count && (!in || !out)) || !sum_counts(&job, &call.count))
-        return err_set(err, HVD_E_INVAL, "allgather: no memory for %zu %s of each rank", count,
-                       reduce_type_name(type));
+        return coll_refuse(coll, err, "allgather: no memory for %zu %s of each rank", count,
+                           reduce_type_name(type));
     rc = coll_begin(coll, &call, err);
     if (rc)
         return rc;

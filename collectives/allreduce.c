@@ -1,5 +1,5 @@
 #include "base/mem.h"
-#include "collectives/coll_inside.h"
+#include "collectives/operation.h"
 #include "collectives/reduce.h"
 
 #include <string.h>
@@ -89,6 +89,95 @@ static int small(const struct job *job)
         rc = coll_await_all(job->coll); /* blocks are still being sent */
     coll_drop_all(job->coll);
     mem_free(blocks);
+    return rc;
+}
+
+/* ---- middle: in pairs of growing distance, all of it each time ---- */
+
+#define MIDDLE_BYTES ((size_t)64 * 1024)
+
+static int trade(const struct job *job, size_t step, uint32_t rank, bool out, bool in)
+{
+    size_t bytes = job->count * job->work_bytes;
+    const struct coll_exchange exchange = {
+        .to = rank,
+        .from = rank,
+        .out = job->work,
+        .in = job->heard,
+        .out_bytes = out ? bytes : 0,
+        .in_bytes = in ? bytes : 0,
+    };
+    int rc = coll_exchange(job->coll, step, &exchange);
+
+    return rc ? rc : coll_await_all(job->coll); /* what was sent is about to change */
+}
+
+/* Both compute the same: what the lower ranks have, then what the higher ones have. */
+static void merge(const struct job *job, bool we_are_higher)
+{
+    const uint8_t *low = we_are_higher ? job->heard : job->work;
+    const uint8_t *high = we_are_higher ? job->work : job->heard;
+
+    reduce_two(job->work, low, high, job->count, job->work_type, job->op);
+}
+
+/* Those past the last power of two give theirs to one below, and get the result from it. */
+static int give_and_get(const struct job *job, uint32_t rank)
+{
+    struct coll_exchange exchange = { .from = rank, .in = job->out };
+    int rc = trade(job, 0, rank, true, false);
+
+    exchange.in_bytes = job->count * job->bytes;
+    return rc ? rc : coll_exchange(job->coll, 1, &exchange);
+}
+
+static int return_to(const struct job *job, uint32_t rank)
+{
+    const struct coll_exchange exchange = { .to = rank,
+                                            .out = job->out,
+                                            .out_bytes = job->count * job->bytes };
+
+    return coll_exchange(job->coll, 1, &exchange);
+}
+
+static int double_up(const struct job *job)
+{
+    struct coll *coll = job->coll;
+    uint32_t power = 1;
+    bool has_other;
+    int rc = coll_open_with(coll, NULL, 0, NULL);
+
+    while (power <= coll->size / 2)
+        power *= 2;
+    if (!rc && coll->rank >= power)
+        return give_and_get(job, coll->rank - power);
+    has_other = coll->rank < coll->size - power;
+    if (!rc && has_other) {
+        rc = trade(job, 0, coll->rank + power, false, true);
+        if (!rc)
+            merge(job, false);
+    }
+    for (uint32_t distance = 1; distance < power && !rc; distance *= 2) {
+        rc = trade(job, 1 + (size_t)distance, coll->rank ^ distance, true, true);
+        if (!rc)
+            merge(job, coll->rank & distance);
+    }
+    if (rc)
+        return rc;
+    reduce_narrow(job->out, job->work, job->count, job->type, job->op, coll->size);
+    return has_other ? return_to(job, coll->rank + power) : 0;
+}
+
+static int middle(struct job *job)
+{
+    int rc;
+
+    job->heard = mem_alloc(job->count * job->work_bytes);
+    rc = job->heard ? double_up(job) : HVD_E_NOMEM;
+    if (!rc)
+        rc = coll_await_all(job->coll);
+    coll_drop_all(job->coll);
+    mem_free(job->heard);
     return rc;
 }
 
@@ -190,6 +279,21 @@ static int ring(struct job *job)
 
 /* ---- */
 
+static int alone(const struct job *job)
+{
+    reduce_narrow(job->out, job->work, job->count, job->type, job->op, 1);
+    return 0;
+}
+
+static int reduce_work(struct job *job)
+{
+    if (job->coll->size == 1)
+        return alone(job);
+    if (is_small(job))
+        return small(job);
+    return job->count * job->work_bytes <= MIDDLE_BYTES ? middle(job) : ring(job);
+}
+
 static int reduce_among_all(struct job *job, const void *in)
 {
     bool apart = job->work_type != job->type;
@@ -201,12 +305,7 @@ static int reduce_among_all(struct job *job, const void *in)
     if (!job->work)
         return HVD_E_NOMEM;
     reduce_widen(job->work, in, job->count, job->type, job->op);
-    if (job->coll->size == 1) {
-        reduce_narrow(job->out, job->work, job->count, job->type, job->op, 1);
-        rc = 0;
-    } else {
-        rc = is_small(job) ? small(job) : ring(job);
-    }
+    rc = reduce_work(job);
     if (apart)
         mem_free(job->work);
     return rc;
@@ -222,13 +321,13 @@ int coll_allreduce(struct coll *coll, const void *in, void *out, size_t count, h
     int rc;
 
     if (!reduce_knows(type, op))
-        return err_set(err, HVD_E_INVAL, "allreduce: no such type or operation");
+        return coll_refuse(coll, err, "allreduce: no such type or operation");
     job.work_type = reduce_work_type(type, op);
     job.bytes = reduce_type_bytes(type);
     job.work_bytes = reduce_type_bytes(job.work_type);
     if (count > SIZE_MAX / 2 / sizeof(uint64_t) || (count && (!in || !out)))
-        return err_set(err, HVD_E_INVAL, "allreduce: no memory for %zu %s", count,
-                       reduce_type_name(type));
+        return coll_refuse(coll, err, "allreduce: no memory for %zu %s", count,
+                           reduce_type_name(type));
     rc = coll_begin(coll, &call, err);
     if (rc)
         return rc;

@@ -1,4 +1,4 @@
-#include "collectives/coll_inside.h"
+#include "collectives/operation.h"
 
 /* After the step of distance d everybody has heard, directly or not, of the 2d - 1 before it; the
  * opening is the first step. */

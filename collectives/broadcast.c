@@ -1,4 +1,4 @@
-#include "collectives/coll_inside.h"
+#include "collectives/operation.h"
 #include "collectives/reduce.h"
 
 /* A tree with the root at 0: each passes on, to those at the distance of a power of two, what has
@@ -63,13 +63,12 @@ int coll_broadcast(struct coll *coll, void *buf, size_t count, hvd_dtype type, u
     int rc;
 
     if (!bytes)
-        return err_set(err, HVD_E_INVAL, "broadcast: no such type");
+        return coll_refuse(coll, err, "broadcast: no such type");
     if (root >= coll->size)
-        return err_set(err, HVD_E_INVAL, "broadcast: there is no rank %u among %u", root,
-                       coll->size);
+        return coll_refuse(coll, err, "broadcast: there is no rank %u among %u", root, coll->size);
     if (count > SIZE_MAX / 2 / bytes || (count && !buf))
-        return err_set(err, HVD_E_INVAL, "broadcast: no memory for %zu %s", count,
-                       reduce_type_name(type));
+        return coll_refuse(coll, err, "broadcast: no memory for %zu %s", count,
+                           reduce_type_name(type));
     rc = coll_begin(coll, &call, err);
     if (rc)
         return rc;

@@ -100,7 +100,7 @@ static void fail_locked(struct coll *coll, int code, uint32_t rank, const char *
     (void)err_set(&coll->failure, code, "%s", why);
     if (coll->link)
         coll->link->ops->cancel(coll->link);
-    if (coll->party)
+    if (coll->party && !coll->finished)
         meet_tell(coll->party, code, rank, coll->failure.text);
     pthread_cond_broadcast(&coll->changed);
 }
@@ -125,15 +125,28 @@ void coll_cancel(struct coll *coll)
     coll_fail(coll, HVD_E_REVOKED, MEET_NOBODY, "round %" PRIu64 " was revoked", coll->round);
 }
 
+int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...)
+{
+    char why[ERR_TEXT_MAX];
+    va_list args;
+
+    va_start(args, format);
+    text_line(why, sizeof(why), format, args);
+    va_end(args);
+    coll_fail(coll, HVD_E_INVAL, coll->rank, "rank %u: %s", coll->rank, why);
+    return coll_failure(coll, err);
+}
+
+/* What has happened elsewhere has revoked the round; what has happened here is told once. */
 int coll_failure(struct coll *coll, struct hvd_err *err)
 {
     int code = 0;
 
     pthread_mutex_lock(&coll->mutex);
     if (coll->failed) {
-        bool told = coll->reported || coll->failure.code != HVD_E_MISMATCH;
-
-        code = told ? HVD_E_REVOKED : coll->failure.code;
+        code = coll->failure.code;
+        if (coll->reported || code == HVD_E_LOST || code == HVD_E_TIMEOUT)
+            code = HVD_E_REVOKED;
         coll->reported = true;
         (void)err_set(err, code, "%s", coll->failure.text);
     }
@@ -142,6 +155,20 @@ int coll_failure(struct coll *coll, struct hvd_err *err)
 }
 
 /* ---- the end ---- */
+
+void coll_bye(struct coll *coll)
+{
+    struct meet_party *party = NULL;
+
+    pthread_mutex_lock(&coll->mutex);
+    if (!coll->failed && !coll->finished) {
+        coll->finished = true;
+        party = coll->party;
+    }
+    pthread_mutex_unlock(&coll->mutex);
+    if (party)
+        meet_bye(party);
+}
 
 static void free_on_reaper(void *arg)
 {
@@ -159,6 +186,8 @@ static void free_on_reaper(void *arg)
 
 void coll_free(struct coll *coll)
 {
+    bool failed;
+
     if (!coll)
         return;
     if (!coll->engine) {
@@ -166,8 +195,11 @@ void coll_free(struct coll *coll)
         return;
     }
     coll->freeing = (struct reaper_job){ .run = free_on_reaper, .arg = coll };
+    pthread_mutex_lock(&coll->mutex);
+    failed = coll->failed;
+    pthread_mutex_unlock(&coll->mutex);
     if (coll->party)
-        meet_leave(coll->party, !coll->failed); /* then on to the reaper: see connect.c */
+        meet_leave(coll->party, !failed); /* then on to the reaper: see connect.c */
     else
         reaper_add(coll->engine->reaper, &coll->freeing);
 }

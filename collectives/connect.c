@@ -49,7 +49,8 @@ static void missed(void *arg, size_t peer, int code, const char *why)
     struct coll *coll = arg;
     uint32_t rank = coll->partners[peer].rank;
 
-    coll_fail(coll, code, rank, "rank %u (incarnation %" PRIu64 ") could not be met: %s", rank,
+    coll_fail(coll, code == HVD_E_NOMEM ? code : HVD_E_LOST, rank,
+              "rank %u (incarnation %" PRIu64 ") could not be met: %s", rank,
               coll->members[rank].incarnation, why);
 }
 
@@ -57,11 +58,13 @@ static void heard(void *arg, size_t peer, int code, uint32_t rank, const char *w
 {
     struct coll *coll = arg;
 
-    if (rank == MEET_NOBODY)
+    if (code == HVD_E_MISMATCH)
+        coll_fail(coll, code, rank, "%s", why);
+    else if (rank == MEET_NOBODY)
         coll_fail(coll, HVD_E_LOST, rank, "rank %u has left the round: %s",
                   coll->partners[peer].rank, why);
     else
-        coll_fail(coll, code, rank, "%s", why);
+        coll_fail(coll, HVD_E_LOST, rank, "%s", why);
 }
 
 static void parted(void *arg, size_t peer)
@@ -214,6 +217,8 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
 
     if (coll->size > 1 && !coll->engine)
         return err_set(err, HVD_E_INVAL, "a round of %u needs an engine", coll->size);
+    if (coll->link)
+        return err_set(err, HVD_E_STATE, "the round has been connected");
     if (coll->size > 1)
         rc = connect_all(coll, clock_now_us() + timeout_us, &local);
     if (rc)

@@ -3,6 +3,7 @@ extern "C" {
 #include "base/limits.h"
 #include "base/list.h"
 #include "collectives/quiet.h"
+#include "os/clock.h"
 }
 
 #include <gloo/transport/context.h>
@@ -31,6 +32,9 @@ namespace
 constexpr std::chrono::milliseconds FOREVER = std::chrono::hours(24 * 365);
 /* A pair gives up connecting after five times this. */
 constexpr std::chrono::milliseconds LONGER_THAN_ANY_CONNECT = std::chrono::hours(24);
+
+constexpr std::chrono::milliseconds AT_ONCE = std::chrono::milliseconds(1);
+constexpr int64_t CLOSE_AGAIN_US = 5000;
 
 struct gloo_peer {
     struct gloo_link *link;
@@ -152,12 +156,18 @@ void *connect_pair(void *arg)
     return nullptr;
 }
 
+/* Not once it is cancelled: the reaper has closed the pairs by then, and waits for who connects. */
 int link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, size_t length,
                  struct hvd_err *err)
 {
-    gloo_peer *peer = find(of(base), rank);
+    gloo_link *link = of(base);
+    gloo_peer *peer = find(link, rank);
 
     return guarded(err, "connecting", [&] {
+        Locked locked(link->mutex);
+
+        if (link->cancelled)
+            return static_cast<int>(HVD_E_REVOKED);
         peer->told.assign(bytes, bytes + length);
         if (quiet_thread(&peer->thread, connect_pair, peer))
             return err_set(err, HVD_E_NOMEM,
@@ -279,17 +289,34 @@ void link_drop(struct link *base, struct link_request *request)
 
 /* ---- the end ---- */
 
-/* Peers see a reset, and Gloo's thread has no connection left to look at. Takes up to 10 ms for
- * each: that long Gloo's loop may sleep before it lets go of one. */
+bool anybody_connects(gloo_link *link)
+{
+    return std::any_of(link->peers.begin(), link->peers.end(),
+                       [](const gloo_peer &peer) { return peer.started && !peer.done; });
+}
+
+/* Peers see an end, and Gloo's thread has no connection left to look at. Takes up to 10 ms for each:
+ * that long Gloo's loop may sleep before it lets go of one.
+ *
+ * Not by closing the pairs: that resets them, and a Gloo that finds a connection reset which it has
+ * just accepted ends its process. A wait whose time runs out closes them as a process that ends
+ * does. A thread that was only about to connect may miss it: again. */
 void close_pairs(void *arg)
 {
     auto link = static_cast<gloo_link *>(arg);
+    bool again = true;
 
-    for (gloo_peer &peer : link->peers) {
+    while (again) {
         (void)guarded(nullptr, "closing", [&] {
-            peer.pair->close();
+            char nothing = 0;
+
+            (void)link->context->createUnboundBuffer(&nothing, 1)->waitRecv(AT_ONCE);
             return 0;
         });
+        Locked locked(link->mutex);
+        if (anybody_connects(link))
+            (void)quiet_cond_wait(&link->changed, &link->mutex, clock_now_us() + CLOSE_AGAIN_US);
+        again = anybody_connects(link);
     }
 }
 

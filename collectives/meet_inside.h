@@ -54,7 +54,7 @@ struct meet_party {
     bool told_all, left; /* what was ordered has been begun */
     int64_t deadline_us; /* of a leave */
 
-    bool told, leaving, politely; /* under the mutex */
+    bool told, bye, bye_said, leaving, politely; /* under the mutex */
     struct meet_frame notice;
 };
 
@@ -69,6 +69,7 @@ struct meet {
     uint64_t newest; /* the highest round that anybody has joined */
 
     pthread_mutex_t mutex; /* of what follows */
+    pthread_cond_t changed;
     struct list arrivals;
     bool closing;
 };
@@ -94,7 +95,7 @@ void party_met(struct meet_party *party, struct party_peer *peer, struct meet_li
 void party_missed(struct meet_line *line, int code, const char *why);
 void party_heard(struct meet_line *line, const struct meet_frame *frame);
 void party_parted(struct meet_line *line);
-void party_judge(struct meet_line *line, const struct meet_frame *hello, int64_t now_us);
+void party_judge(struct meet_line *line); /* that is PARKED */
 
 /* meet_socket.c: sockets that never wait. */
 int meet_listen(struct meet_contact *contact, int *ret_fd, struct hvd_err *err) MUST_CHECK;

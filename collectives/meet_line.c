@@ -170,7 +170,7 @@ static bool hear(struct meet_line *line, const struct meet_frame *frame, int64_t
         line->stage = LINE_PARKED;
         line->hello = *frame;
         line->deadline_us = now_us + LIMIT_MEET_PARKED_US;
-        party_judge(line, &line->hello, now_us);
+        party_judge(line);
         return false;
     case LINE_MET:
         if (frame->kind != MEET_NOTICE && frame->kind != MEET_BYE)

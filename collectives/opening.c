@@ -1,5 +1,5 @@
 #include "base/panic.h"
-#include "collectives/coll_inside.h"
+#include "collectives/operation.h"
 #include "collectives/reduce.h"
 
 #include <inttypes.h>
@@ -130,7 +130,6 @@ int coll_end(struct coll *coll, int rc, struct hvd_err *err)
     atomic_store(&coll->operation, NULL);
     if (!rc)
         return 0;
-    coll_fail(coll, rc, MEET_NOBODY, "%s", err_text(rc)); /* unless it has been said already */
-    rc = coll_failure(coll, err);
-    return rc;
+    coll_fail(coll, rc, coll->rank, "rank %u: %s", coll->rank, err_text(rc)); /* if it is new */
+    return coll_failure(coll, err);
 }

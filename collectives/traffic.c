@@ -1,5 +1,5 @@
 #include "base/panic.h"
-#include "collectives/coll_inside.h"
+#include "collectives/operation.h"
 #include "collectives/quiet.h"
 #include "os/clock.h"
 

@@ -1,6 +1,6 @@
 /*
- * ask.h: hvd-elastic as it asks the driver of a job that runs: status, hosts, changes, events, drain,
- * undrain, blacklist, stop.
+ * ask.h: hvd-elastic as it asks the driver of a job that runs: status, hosts, changes, events,
+ * drain, undrain, blacklist, stop.
  */
 #ifndef DRIVER_ASK_H
 #define DRIVER_ASK_H

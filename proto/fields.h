@@ -192,7 +192,9 @@
     F(IDS, lost, LIMIT_WORKERS, 0) \
     F(TEXT, reason, LIMIT_TEXT_BYTES, 0)
 
-#define FIELDS_recovering(F) F(LIST, held, LIMIT_COMMITS_HELD, held)
+#define FIELDS_recovering(F)                \
+    F(LIST, held, LIMIT_COMMITS_HELD, held) \
+    F(TEXT, text, LIMIT_TEXT_BYTES, 0)
 
 #define FIELDS_entered(F)         \
     F(NUM, commit, UINT64_MAX, 0) \

@@ -321,6 +321,7 @@ struct msg_revoke {
 
 struct msg_recovering {
     struct msg_held_list held;
+    const char *text; /* unasked: what failed; may be "" */
 };
 
 struct msg_entered {

@@ -110,20 +110,22 @@ static int meet(hvd_state *state, struct hvd_err *err)
 int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
 {
     const struct msg_round *round = &msg->u.round;
-    bool first = round->commit == 0;
-    uint64_t commit = first ? COMMIT_FIRST_OF(msg->round) : round->commit;
     bool mine = is_holder(round, state->worker->incarnation);
+    bool here = mine && snapshot_find(state->snapshot, round->commit);
     int rc = 0;
 
-    if (first && mine)
-        rc = state_commit_as(state, commit, err);
+    /* Nobody has committed yet: what this one has now is what the round begins with. */
+    if (mine && !here && round->commit == COMMIT_FIRST_OF(msg->round)) {
+        rc = state_commit_as(state, round->commit, err);
+        here = rc == 0;
+    }
     if (!rc && round->holders.count < round->members.count)
         rc = meet(state, err);
     if (rc)
         return rc;
-    if (!mine || !snapshot_find(state->snapshot, commit))
-        return fetch_from_holders(state, msg, commit, err);
-    if (state->live != commit)
+    if (!here)
+        return fetch_from_holders(state, msg, round->commit, err);
+    if (state->live != round->commit)
         rc = state_restore_newest(state, COPY_ALL, err);
     return rc;
 }

@@ -108,7 +108,7 @@ static void begin(struct core *core)
     next->previous = core->current.number;
     next->cause = CAUSE_SWITCH;
     next->commit = COMMIT_FIRST_OF(next->number);
-    core->prepare_us = core->now_us;
+    core->costs.prepare_us = core->now_us;
     for (size_t i = 0; i < next->members.count; i++) {
         struct worker *worker = roster_worker(core, next->members.items[i]);
 

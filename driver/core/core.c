@@ -66,9 +66,9 @@ struct core *core_create(const struct core_config *config, struct trace *trace)
     core->trace = trace;
     core->earliest_us = 0;
     core->ready_since_us = core->short_since_us = TIME_NEVER;
-    core->cost_since_us = core->lost_us = core->prepare_us = TIME_NEVER;
-    core->stall_look_us = core->stall_warn_us = TIME_NEVER;
-    core->stall_said_us = -LIMIT_DURATION_US;
+    core->costs.since_us = core->costs.lost_us = core->costs.prepare_us = TIME_NEVER;
+    core->stalls.look_us = core->stalls.warn_us = TIME_NEVER;
+    core->stalls.said_us = -LIMIT_DURATION_US;
     core->change_deadline_us = core->enter_deadline_us = core->over_deadline_us = TIME_NEVER;
     core->short_left_us = config->elastic_timeout_us;
     rng_seed(&core->rng, config->seed);

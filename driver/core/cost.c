@@ -14,8 +14,8 @@ void cost_lost(struct core *core)
 {
     const struct round *round = &core->current;
 
-    if (round->entered == round->members.count || core->lost_us == TIME_NEVER)
-        core->lost_us = core->now_us;
+    if (round->entered == round->members.count || core->costs.lost_us == TIME_NEVER)
+        core->costs.lost_us = core->now_us;
 }
 
 /* Since when it is known that there has to be another round. The first one is not waited for by
@@ -23,8 +23,8 @@ void cost_lost(struct core *core)
 static int64_t known_us(const struct core *core, const struct round *round)
 {
     switch (round->cause) {
-    case CAUSE_RECOVERY: return core->lost_us;
-    case CAUSE_SWITCH: return core->prepare_us;
+    case CAUSE_RECOVERY: return core->costs.lost_us;
+    case CAUSE_SWITCH: return core->costs.prepare_us;
     default: return core->now_us;
     }
 }
@@ -34,21 +34,21 @@ void cost_begin(struct core *core)
     const struct round *round = &core->current;
     int64_t since_us = known_us(core, round);
 
-    core->cost = (struct view_change){
+    core->costs.now = (struct view_change){
         .round = round->number,
         .cause = round->cause,
-        .from = (uint32_t)core->size_before,
+        .from = (uint32_t)core->costs.size_before,
         .to = (uint32_t)round->members.count,
         .agree_us = since_us == TIME_NEVER ? 0 : core->now_us - since_us,
     };
-    core->cost_since_us = since_us;
+    core->costs.since_us = since_us;
 }
 
 /* Who comes at a switch is there before the others, and waits for them to connect; those wait in
  * their first step until it has the state. So of newcomers nothing counts but that. */
 void cost_entered(struct core *core, const struct worker *worker, const struct msg_entered *costs)
 {
-    struct view_change *cost = &core->cost;
+    struct view_change *cost = &core->costs.now;
     int64_t sum_us = time_add(costs->rebuild_us, costs->state_us);
 
     cost->state_us = more(cost->state_us, costs->state_us);
@@ -61,34 +61,34 @@ void cost_entered(struct core *core, const struct worker *worker, const struct m
 
 static void keep(struct core *core)
 {
-    struct view_change *kept = core->changes;
+    struct view_change *kept = core->costs.kept;
 
-    if (core->change_count == ARRAY_SIZE(core->changes))
-        memmove(kept, kept + 1, --core->change_count * sizeof(*kept));
-    kept[core->change_count++] = core->cost;
+    if (core->costs.count == ARRAY_SIZE(core->costs.kept))
+        memmove(kept, kept + 1, --core->costs.count * sizeof(*kept));
+    kept[core->costs.count++] = core->costs.now;
 }
 
 void cost_end(struct core *core)
 {
-    struct view_change *cost = &core->cost;
+    struct view_change *cost = &core->costs.now;
 
-    core->lost_us = TIME_NEVER;
-    core->size_before = core->current.members.count;
-    if (cost->round != core->current.number || core->cost_since_us == TIME_NEVER)
+    core->costs.lost_us = TIME_NEVER;
+    core->costs.size_before = core->current.members.count;
+    if (cost->round != core->current.number || core->costs.since_us == TIME_NEVER)
         return;
     if (cost->cause != CAUSE_SWITCH)
-        cost->pause_us = core->now_us - core->cost_since_us;
+        cost->pause_us = core->now_us - core->costs.since_us;
     cost->ended_us = core->now_us;
     keep(core);
 }
 
 const char *cost_text(struct core *core)
 {
-    const struct view_change *cost = &core->cost;
+    const struct view_change *cost = &core->costs.now;
     char pause[TIME_TEXT_MAX], agree[TIME_TEXT_MAX], rebuild[TIME_TEXT_MAX], state[TIME_TEXT_MAX];
     char step[TIME_TEXT_MAX];
 
-    if (cost->round != core->current.number || core->cost_since_us == TIME_NEVER)
+    if (cost->round != core->current.number || core->costs.since_us == TIME_NEVER)
         return "";
     return tell_text(core, " (%s %s: %s%s%srebuild %s, state %s, first step %s)",
                      change_cause_name(cost->cause), time_brief(cost->pause_us, pause),

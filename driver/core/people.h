@@ -7,25 +7,10 @@
 
 #include "base/sm.h"
 #include "base/time.h"
-#include "driver/core/view.h"
+#include "driver/core/notes.h"
 #include "proto/place.h"
 
 #define RANK_NONE UINT32_MAX
-
-#define WAIT_NAMES_MAX                                                        \
-    8 /* of those that are missing: when these are gone, the others are named \
-       */
-
-/* What a worker has said of a wait: see stall.h. */
-struct worker_wait {
-    int64_t said_us;
-    int64_t waited_us; /* by then; 0: nothing was said, or it is over */
-    bool itself;       /* it waits for nobody: its own loop does not move */
-    bool at_check;
-    size_t count;
-    uint64_t missing[WAIT_NAMES_MAX];
-    char operation[32];
-};
 
 struct worker {
     struct worker *next_gone; /* see roster_bury */

@@ -434,7 +434,9 @@ void round_on_recovering(struct core *core, struct worker *worker, const struct 
     }
     if (state == WORKER_MEMBER && (is_current || (is_switching && !worker->entered)) &&
         job_state(core) <= JOB_PENDING) {
-        const char *why = tell_text(core, "%s: its collectives failed", worker_name(worker, name));
+        const char *text = msg->u.recovering.text;
+        const char *why = tell_text(core, "%s: %s", worker_name(worker, name),
+                                    text && text[0] ? text : "its collectives failed");
 
         if (core->next.number)
             change_abandon(core, why);

@@ -164,9 +164,9 @@ static const char *seconds_text(int64_t us, char text[TIME_TEXT_MAX])
 /* Once in each warning time, whoever is the first to say so; they do not say it at one moment. */
 static bool may_warn(struct core *core)
 {
-    if (core->now_us < time_add(core->stall_said_us, warning_us(core) - warning_us(core) / 4))
+    if (core->now_us < time_add(core->stalls.said_us, warning_us(core) - warning_us(core) / 4))
         return false;
-    core->stall_said_us = core->now_us;
+    core->stalls.said_us = core->now_us;
     return true;
 }
 
@@ -298,16 +298,16 @@ void stall_on_stalled(struct core *core, struct worker *worker, const struct msg
     note(core, worker, &msg->u.stalled);
     if (worker->wait.at_check && job_state(core) != JOB_PENDING)
         stall_moved(worker); /* it has been let go */
-    if (core->stall_look_us != TIME_NEVER)
+    if (core->stalls.look_us != TIME_NEVER)
         return;
-    core->stall_look_us =
+    core->stalls.look_us =
         time_add(core->now_us, gather_us < GATHER_US_MAX ? gather_us : GATHER_US_MAX);
-    clock_want(core, core->stall_look_us);
+    clock_want(core, core->stalls.look_us);
 }
 
 static void look(struct core *core)
 {
-    core->stall_look_us = TIME_NEVER;
+    core->stalls.look_us = TIME_NEVER;
     if (!is_running(core))
         return;
     warn(core);
@@ -353,9 +353,9 @@ static worker_is_fn *who_is_absent(const struct core *core, const char **ret_wha
 
 void stall_watch(struct core *core)
 {
-    core->stall_since_us = core->now_us;
-    core->stall_warn_us = time_add(core->now_us, warning_us(core) + warning_us(core) / 2);
-    clock_want(core, core->stall_warn_us);
+    core->stalls.since_us = core->now_us;
+    core->stalls.warn_us = time_add(core->now_us, warning_us(core) + warning_us(core) / 2);
+    clock_want(core, core->stalls.warn_us);
 }
 
 static void warn_of_absent(struct core *core)
@@ -366,30 +366,30 @@ static void warn_of_absent(struct core *core)
     char text[TIME_TEXT_MAX];
     struct worker *worker;
 
-    core->stall_warn_us = TIME_NEVER;
+    core->stalls.warn_us = TIME_NEVER;
     if (!is_absent)
         return;
-    core->stall_warn_us = time_add(core->now_us, warning_us(core));
-    clock_want(core, core->stall_warn_us);
+    core->stalls.warn_us = time_add(core->now_us, warning_us(core));
+    clock_want(core, core->stalls.warn_us);
     for (size_t i = 0; (worker = roster_next(core, &i));)
         if (is_absent(core, worker))
             name_one(&names, worker);
     if (names.count && may_warn(core))
         CORE_TRACE(core, "round %" PRIu64 ": after %s %zu of %zu are still to %s: %s",
-                   core->current.number, seconds_text(core->now_us - core->stall_since_us, text),
+                   core->current.number, seconds_text(core->now_us - core->stalls.since_us, text),
                    names.count, core->current.members.count, what, names_text(core, &names));
 }
 
 void stall_expire(struct core *core)
 {
-    if (core->stall_look_us <= core->now_us)
+    if (core->stalls.look_us <= core->now_us)
         look(core);
     else
-        clock_want(core, core->stall_look_us);
-    if (core->stall_warn_us <= core->now_us)
+        clock_want(core, core->stalls.look_us);
+    if (core->stalls.warn_us <= core->now_us)
         warn_of_absent(core);
     else
-        clock_want(core, core->stall_warn_us);
+        clock_want(core, core->stalls.warn_us);
 }
 
 /* Ends those that are absent, if it is known of the others that they wait, or of them that they

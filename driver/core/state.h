@@ -63,13 +63,7 @@ struct core {
     size_t going;           /* alive and has_to_go */
     uint64_t offered_slots; /* of listed hosts whose agent is there */
     struct round current, next;
-    struct view_change cost; /* of the change to the current round */
-    int64_t cost_since_us;   /* TIME_NEVER: before this driver knew of it */
-    int64_t lost_us;         /* since then nobody trains */
-    int64_t prepare_us;      /* since then a switch is under way */
-    size_t size_before;      /* of the last round in which all trained */
-    struct view_change changes[VIEW_CHANGES_MAX];
-    size_t change_count;
+    struct cost_notes costs;
     struct round last; /* the one before: some of it may not be past the agreed check yet */
     bool holder_missing;
     uint64_t floor;         /* no round may resume from an older commit: this one was trained on */
@@ -101,10 +95,7 @@ struct core {
     int64_t not_before_us;  /* no round before this: the last ones came to nothing */
     int64_t change_deadline_us;
     int64_t enter_deadline_us;
-    int64_t stall_look_us;  /* then what workers say of their waits is put together */
-    int64_t stall_warn_us;  /* then it is said who has not come, */
-    int64_t stall_since_us; /* since then */
-    int64_t stall_said_us;  /* the last warning */
+    struct stall_notes stalls;
     int64_t short_since_us; /* TIME_NEVER: it is not short of workers */
     int64_t short_left_us;
     int64_t closed_us; /* when the first had finished */

@@ -146,14 +146,14 @@ static bool view_hosts(const struct core *core, struct core_view *view)
 static bool view_changes(const struct core *core, struct core_view *view)
 {
     struct view_change *changes =
-        arena_alloc_array(&view->memory, core->change_count, sizeof(*changes));
+        arena_alloc_array(&view->memory, core->costs.count, sizeof(*changes));
 
     if (!changes)
         return false;
-    for (size_t i = 0; i < core->change_count; i++)
-        changes[i] = core->changes[i];
+    for (size_t i = 0; i < core->costs.count; i++)
+        changes[i] = core->costs.kept[i];
     view->changes = changes;
-    view->change_count = core->change_count;
+    view->change_count = core->costs.count;
     return true;
 }
 

@@ -78,7 +78,6 @@ struct view_held {
 
 /* What a change of the membership has cost: see cost.h. */
 #define VIEW_CHANGES_MAX 64
-
 struct view_change {
     uint64_t round; /* that it led to */
     enum msg_cause cause;

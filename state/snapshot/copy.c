@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/panic.h"
+#include "state/snapshot/room.h"
 #include "state/snapshot/spread.h"
 #include "state/snapshot/stream.h"
 
@@ -269,10 +270,61 @@ static int save_all(const struct job *job, struct hvd_err *err)
     return 0;
 }
 
+/* What the entries have written, in whole chunks; 0 when all of it has memory already, as after the
+ * first commits. */
+static uint64_t needed_bytes(const struct job *job)
+{
+    uint64_t needed = 0;
+    bool all = true;
+
+    for (uint64_t i = job->first; i < job->end; i++) {
+        size_t at = first_place(job, i);
+        struct piece piece;
+
+        if (next_piece(job, i, &at, &piece)) {
+            needed += STATE_CHUNK_BYTES;
+            all = all && snapshot_has_room(job->writes, i);
+        }
+    }
+    return all ? 0 : needed;
+}
+
+static int judge_room(const struct job *job, struct hvd_err *err)
+{
+    uint64_t needed = needed_bytes(job);
+    uint64_t there = needed ? snapshot_room(job->writes) : 0;
+    uint64_t left = needed > there ? room_left() : UINT64_MAX;
+
+    if (needed > there && needed - there > left)
+        return err_set(err, HVD_E_NOMEM,
+                       "this machine has %" PRIu64
+                       " MiB of memory left, and a commit needs %" PRIu64
+                       "; two commits are kept for each worker, run fewer of them here",
+                       left >> 20, (needed - there) >> 20);
+    return 0;
+}
+
+static int commit_all(struct job *job, struct hvd_err *err)
+{
+    uint64_t failed;
+    int rc = save_all(job, err);
+
+    if (!rc)
+        rc = judge_room(job, err);
+    if (rc)
+        return rc;
+    rc = spread_over(job, commit_chunk, &failed);
+    if (rc)
+        return err_set(err, rc,
+                       "entry \"%s\": this machine has no memory left for a commit of %" PRIu64
+                       " bytes; two commits are kept for each worker, run fewer of them here",
+                       name_at(job, failed), job->copy->manifest->bytes);
+    return 0;
+}
+
 int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_err *err)
 {
     struct job job;
-    uint64_t failed;
     int rc = job_init(&job, copy, snapshot);
 
     if (rc)
@@ -280,15 +332,7 @@ int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_e
     job.writes = snapshot;
     job.target = snapshot_begin(snapshot);
     job.source = job.target;
-    rc = save_all(&job, err);
-    if (!rc) {
-        rc = spread_over(&job, commit_chunk, &failed);
-        if (rc)
-            err_set(err, rc,
-                    "entry \"%s\": this machine has no memory left for a commit of %" PRIu64
-                    " bytes; two are kept for each worker, use fewer workers or a larger machine",
-                    name_at(&job, failed), copy->manifest->bytes);
-    }
+    rc = commit_all(&job, err);
     mem_free(job.places);
     return rc;
 }

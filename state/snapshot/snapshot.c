@@ -53,7 +53,7 @@ struct snapshot {
     struct header *header;
     _Atomic uint64_t *sums[2];
     uint8_t *buffers[2];
-    uint8_t *has_room[2]; /* per chunk: this process has made sure that there is memory behind it */
+    uint8_t *has_room[2]; /* per chunk: this process has made sure that it has memory */
     int open;             /* the buffer that is written by us; -1: none */
 };
 
@@ -261,25 +261,32 @@ static int set_up(struct snapshot *snapshot, struct hvd_err *err)
     return 0;
 }
 
+/* The descriptor is its, whatever comes of it. */
+static struct snapshot *snapshot_of(int fd, const struct snapshot_shape *shape)
+{
+    struct snapshot *snapshot = mem_zalloc(sizeof(*snapshot));
+
+    if (snapshot) {
+        snapshot->fd = fd;
+        snapshot->shape = *shape;
+        snapshot->open = -1;
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return snapshot;
+}
+
 int snapshot_open(int fd, const struct snapshot_shape *shape, struct snapshot **ret_snapshot,
                   struct hvd_err *err)
 {
-    struct snapshot *snapshot = NULL;
-    int rc = judge_shape(shape, err);
+    struct snapshot *snapshot = snapshot_of(fd, shape);
+    int rc;
 
-    if (!rc) {
-        snapshot = mem_zalloc(sizeof(*snapshot));
-        rc = snapshot ? 0 : err_set(err, HVD_E_NOMEM, "no memory to open a snapshot");
-    }
-    if (rc) {
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    snapshot->fd = fd;
-    snapshot->shape = *shape;
-    snapshot->open = -1;
-    rc = set_up(snapshot, err);
+    if (!snapshot)
+        return err_set(err, HVD_E_NOMEM, "no memory to open a snapshot");
+    rc = judge_shape(shape, err);
+    if (!rc)
+        rc = set_up(snapshot, err);
     if (rc) {
         snapshot_free(snapshot);
         return rc;
@@ -415,18 +422,45 @@ uint8_t *snapshot_begin(struct snapshot *snapshot)
     return snapshot->buffers[buffer];
 }
 
+static uint8_t *open_chunk(const struct snapshot *snapshot, uint64_t chunk)
+{
+    ASSERT(snapshot->open >= 0 && chunk < chunks_of(&snapshot->shape));
+    return snapshot->buffers[snapshot->open] + chunk * STATE_CHUNK_BYTES;
+}
+
+bool snapshot_has_room(const struct snapshot *snapshot, uint64_t chunk)
+{
+    ASSERT(snapshot->open >= 0 && chunk < chunks_of(&snapshot->shape));
+    return snapshot->has_room[snapshot->open][chunk];
+}
+
+uint64_t snapshot_room(const struct snapshot *snapshot)
+{
+    off_t at = snapshot->buffers[snapshot->open] - snapshot->base;
+    off_t end = at + (off_t)snapshot->shape.bytes;
+    uint64_t room = 0;
+
+    while (at < end) {
+        off_t data = lseek(snapshot->fd, at, SEEK_DATA);
+        off_t hole = data < 0 ? -1 : lseek(snapshot->fd, data, SEEK_HOLE);
+
+        if (hole < 0 || data >= end)
+            break;
+        at = hole < end ? hole : end;
+        room += (uint64_t)(at - data);
+    }
+    return room;
+}
+
 int snapshot_take_room(struct snapshot *snapshot, uint64_t chunk)
 {
-    uint8_t *has_room;
+    uint8_t *at = open_chunk(snapshot, chunk);
+    uint8_t *has_room = &snapshot->has_room[snapshot->open][chunk];
 
-    ASSERT(snapshot->open >= 0 && chunk < chunks_of(&snapshot->shape));
-    has_room = &snapshot->has_room[snapshot->open][chunk];
     if (*has_room)
         return 0;
-    /* A kernel that does not know this says EINVAL, and what must not be is left to luck. */
-    if (madvise(snapshot->buffers[snapshot->open] + chunk * STATE_CHUNK_BYTES, STATE_CHUNK_BYTES,
-                MADV_POPULATE_WRITE) &&
-        errno != EINVAL)
+    /* A kernel that does not know this says EINVAL; then it is left to luck. */
+    if (madvise(at, STATE_CHUNK_BYTES, MADV_POPULATE_WRITE) && errno != EINVAL)
         return HVD_E_NOMEM;
     *has_room = 1;
     return 0;

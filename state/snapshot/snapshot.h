@@ -61,6 +61,8 @@ uint8_t *snapshot_begin(struct snapshot *snapshot);
  * that may come where the kernel does not promise more than it has. Chunks in any order, by any
  * thread; costs nothing the second time. */
 int snapshot_take_room(struct snapshot *snapshot, uint64_t chunk) MUST_CHECK;
+bool snapshot_has_room(const struct snapshot *snapshot, uint64_t chunk); /* by the above */
+uint64_t snapshot_room(const struct snapshot *snapshot); /* bytes of it that anybody has written */
 void snapshot_set_sum(struct snapshot *snapshot, uint64_t chunk, uint64_t sum);
 uint64_t snapshot_sum(const struct snapshot *snapshot, uint64_t chunk); /* of the open buffer */
 void snapshot_end(struct snapshot *snapshot,

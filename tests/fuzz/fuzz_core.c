@@ -198,7 +198,9 @@ static void fill_body(struct input *in, struct msg *msg)
         msg->u.ready.addresses = (struct msg_texts){ addresses, take_byte(in) % 17 };
         msg->u.ready.held = take_held(in, held);
         break;
-    case MSG_RECOVERING: msg->u.recovering.held = take_held(in, held); break;
+    case MSG_RECOVERING:
+        msg->u.recovering = (struct msg_recovering){ take_held(in, held), "no" };
+        break;
     case MSG_PREPARED: msg->u.prepared = (struct msg_prepared){ take_byte(in) / 200, "no" }; break;
     case MSG_FINISHED: msg->u.finished = (struct msg_finished){ take_byte(in) / 200, "no" }; break;
     case MSG_AT:
@@ -339,6 +341,7 @@ static void tell_state(struct tape_host *host, const struct view_worker *worker)
         msg.u.ready.manifest = 5;
         msg.u.ready.held = (struct msg_held_list){ &held, view.commit != 0 };
     } else if (msg.type == MSG_RECOVERING) {
+        msg.u.recovering.text = "";
         msg.u.recovering.held = (struct msg_held_list){ &held, view.commit != 0 };
     } else if (msg.type == MSG_EXITED) {
         msg.u.exited.ended = worker->state == WORKER_DOOMED ? ENDED_SIGNAL : ENDED_EXIT;

@@ -17,11 +17,9 @@
  *     closed HOST              silent HOST             beat HOST     bye HOST    notice HOST TIME
  *     launched W               launchfail W CODE       ready W [held=1.3/SUM,...] [manifest=N]
  *                                                              [entries=NAME:BYTES,...]
- *     prepared W [CODE]        at W CHECK [next=N]     entered W [rebuild=TIME] [state=TIME]
- *     recovering W [held=...]                                    [step=TIME]
- *     left W                   finished W [CODE]       exited W [exitN|sigN|silent]
- *     stalled W TIME [W] [in=OPERATION]                output W
- *                                                   any of these: round=N from=HOST
+ *     prepared W [CODE]        at W CHECK [next=N]     recovering W [held=...]     output W
+ *     entered W [rebuild=TIME] [state=TIME] [step=TIME]       stalled W TIME [W] [in=OPERATION]
+ *     left W      finished W [CODE]      exited W [exitN|sigN|silent]      any: round=N from=HOST
  *     drain HOST[:SLOT] TIME   undrain HOST[:SLOT]     clear HOST[:SLOT]     stop WHO
  *     wait TIME (agents beat, discovery answers)       jump TIME (nobody does)
  *     state NAME    worker W NAME    view: what status would say    held: the blacklist

@@ -161,7 +161,7 @@ STORIES(STORY(exits_0_early, "exit 0 is not success: only who says so has finish
                     "one dies in the last step: who finished has finished, the others are let go"),
         STORY_ALONE(hangs_as_the_others_finish, "one that does not end is ended"),
         STORY(a_host_joins_as_the_job_finishes, "newcomers are sent home when the job finishes"),
-        STORY(nothing_is_left_behind, "a worker that hangs is ended with the job"),
+        STORY_ALONE(nothing_is_left_behind, "a worker that hangs is ended with the job"),
         STORY_ALONE(ctrl_c, "an operator stops the job: everybody is ended"),
         STORY_ALONE(ctrl_c_while_workers_boot, "the same while workers boot"),
         STORY_ALONE(ctrl_c_with_a_host_cut_off,

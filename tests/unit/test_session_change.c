@@ -129,12 +129,13 @@ TAPE_CASE(abandoned_beyond_the_round_to_come,
                   "prepare 6 7 | prepare 6\n"
                   "abandon 5 8 | abandon 6\n"
                   "prepare 6 7 | ! stale\n")
-TAPE_CASE(abandoned_after_the_switch, SWITCHED "abandon 1 2 | abandon 2; cancel 1\n"
-                                               "returned HOSTS_UPDATED | restore\n"
-                                               "settled 4 | send RECOVERING round=1 with 4\n"
-                                               "revoke 1 | send RECOVERING round=1 with 4\n"
-                                               "revoke 1 | ! said already\n"
-                                               "round 3 7 | watch no; enter 3 0/1 of 7\n")
+TAPE_CASE(abandoned_after_the_switch, SWITCHED
+          "abandon 1 2 | abandon 2; cancel 1\n"
+          "returned HOSTS_UPDATED | restore\n"
+          "settled 4 | send RECOVERING round=1 text=\"abandoned after the switch\" with 4\n"
+          "revoke 1 | send RECOVERING round=1 with 4\n"
+          "revoke 1 | ! said already\n"
+          "round 3 7 | watch no; enter 3 0/1 of 7\n")
 
 TAPE_CASE(another_pending_while_it_waits,
           WAITING "pending 1 3 | send AT round=1 next=3 check=5; answer OK\n"
@@ -170,11 +171,12 @@ TAPE_CASE(a_switch_that_was_not_announced, PREPARED "switch 1 2 3 | watch yes\n"
                                                     "check 3 | commit 2:0; answer HOSTS_UPDATED\n")
 TAPE_CASE(a_switch_other_than_announced, WAITING "switch 1 3 6 | answer OK\n"
                                                  "check 6 | answer LEFT; abandon 2\n")
-TAPE_CASE(a_check_beyond_the_agreed_one, PENDING "switch 1 2 3 |\n"
-                                                 "check 4 | cancel 1; answer E_REVOKED\n"
-                                                 "state revoked |\n"
-                                                 "returned E_REVOKED | restore\n"
-                                                 "settled 4 | send RECOVERING round=1 with 4\n")
+TAPE_CASE(a_check_beyond_the_agreed_one,
+          PENDING "switch 1 2 3 |\n"
+                  "check 4 | cancel 1; answer E_REVOKED\n"
+                  "state revoked |\n"
+                  "returned E_REVOKED | restore\n"
+                  "settled 4 | send RECOVERING round=1 text=\"past the agreed check\" with 4\n")
 TAPE_CASE(a_check_beyond_the_agreed_one_waits, WAITING "switch 1 2 4 | cancel 1; answer E_REVOKED\n"
                                                        "returned E_REVOKED | restore\n")
 TAPE_CASE(the_agreed_check_has_passed,

@@ -78,18 +78,20 @@ TAPE_CASE(revoked_while_it_restores_after_a_switch,
                       "settled 5 | send RECOVERING round=1 with 5\n"
                       "revoke 2 | abandon 2; send RECOVERING round=2 with 5\n")
 
-TAPE_CASE(its_collectives_fail, TAPE_ACTIVE "returned E_REVOKED | cancel 1; restore\n"
-                                            "settled 4 | send RECOVERING round=1 with 4\n"
-                                            "revoke 1 | send RECOVERING round=1 with 4\n"
-                                            "revoke 1 | ! said already\n")
+TAPE_CASE(its_collectives_fail,
+          TAPE_ACTIVE "returned E_REVOKED | cancel 1; restore\n"
+                      "settled 4 | send RECOVERING round=1 text=\"as told in two lines\" with 4\n"
+                      "revoke 1 | send RECOVERING round=1 with 4\n"
+                      "revoke 1 | ! said already\n")
 TAPE_CASE(its_collectives_fail_and_it_is_asked,
           TAPE_ACTIVE "returned E_REVOKED | cancel 1; restore\n"
                       "revoke 1 |\n"
                       "settled 4 | send RECOVERING round=1 "
                       "with 4\n"
                       "revoke 1 | ! said already\n")
-TAPE_CASE(it_cannot_enter, TAPE_ENTERING "synced E_IO | cancel 1; restore\n"
-                                         "settled 4 | send RECOVERING round=1 with 4\n")
+TAPE_CASE(it_cannot_enter, TAPE_ENTERING
+          "synced E_IO | cancel 1; restore\n"
+          "settled 4 | send RECOVERING round=1 text=\"input or output failed\" with 4\n")
 TAPE_CASE(finishes_in_a_dead_round, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
                                                 "returned | send FINISHED round=1; return OK\n")
 TAPE_CASE(fails_in_a_dead_round, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"

@@ -77,11 +77,11 @@ TAPE_CASE(catches_up_and_that_is_revoked_too,
                       "revoke 3 | cancel 3\n"
                       "returned E_REVOKED | restore\n"
                       "settled 4 | send RECOVERING round=3 with 4\n")
-TAPE_CASE(catches_up_and_that_is_abandoned,
-          TAPE_ACTIVE "round 3 7,9 | watch yes; cancel 2\n"
-                      "abandon 2 3 | ! is abandoned\n"
-                      "returned E_REVOKED | restore\n"
-                      "settled 4 | send RECOVERING round=2 with 4\n")
+TAPE_CASE(catches_up_and_that_is_abandoned, TAPE_ACTIVE
+          "round 3 7,9 | watch yes; cancel 2\n"
+          "abandon 2 3 | ! is abandoned\n"
+          "returned E_REVOKED | restore\n"
+          "settled 4 | send RECOVERING round=2 text=\"a later round has begun\" with 4\n")
 TAPE_CASE(dismissed_while_a_round_waits, TAPE_ACTIVE "round 3 7,9 | watch yes; cancel 2\n"
                                                      "done |\n"
                                                      "returned E_REVOKED | return DONE\n")

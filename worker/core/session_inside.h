@@ -75,7 +75,8 @@ struct session {
     bool watching;
     uint64_t round;     /* that it is in, or was in last */
     uint64_t revoked;   /* this round and every one before it is dead */
-    uint64_t asked;     /* the highest REVOKE; above it RECOVERING was unasked */
+    uint64_t asked;     /* the highest REVOKE; above it RECOVERING was unasked, */
+    struct hvd_err why; /* for this reason */
     uint64_t current;   /* above what ran when it was abandoned, */
     uint64_t abandoned; /* no number up to this one will become a round */
     bool entered;       /* ENTERED was said */

@@ -14,11 +14,14 @@ static void say_recovering(struct session *session)
     const struct msg_held *held =
         session_copy(session, session->held, sizeof(*held) * session->held_count);
     uint64_t round = session->revoked > session->round ? session->revoked : session->round;
+    const char *why = round > session->asked ? session->why.text : "";
 
-    session_send(session, &(struct msg){
-                              .type = MSG_RECOVERING,
-                              .round = round,
-                              .u.recovering.held = {held, session->held_count}
+    session_send(session,
+                 &(struct msg){
+                     .type = MSG_RECOVERING,
+                     .round = round,
+                     .u.recovering = {.held = { held, session->held_count },
+                                      .text = session_copy(session, why, strlen(why) + 1)}
     });
 }
 
@@ -57,6 +60,7 @@ void session_revoke(struct session *session, uint64_t round, const char *why)
 {
     ASSERT(round >= session->round);
     note_revoked(session, round);
+    err_set(&session->why, HVD_E_REVOKED, "%s", why);
     session->change = (struct session_change){ .next = 0 };
     session_stop_loop(session, HVD_E_REVOKED);
     forget_dead(session);

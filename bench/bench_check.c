@@ -1,0 +1,80 @@
+/*
+ * bench_check: what hvd_state_check costs in a round that runs, beside an atomic load in the same
+ * process: two workers of a real job, many checks of each at a time.
+ */
+#include "base/time.h"
+#include "bench/elastic_play.h"
+#include "bench/times.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SAMPLES     40
+#define PATIENCE_US (120 * TIME_S)
+
+struct samples {
+    size_t count;
+    int64_t ps[SAMPLES];
+};
+
+static int by_value(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left;
+    int64_t b = *(const int64_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static void take(struct samples *samples, int64_t ps)
+{
+    if (ps && samples->count < SAMPLES)
+        samples->ps[samples->count++] = ps;
+}
+
+static double at(struct samples *samples, size_t tenths)
+{
+    qsort(samples->ps, samples->count, sizeof(samples->ps[0]), by_value);
+    return (double)samples->ps[(samples->count - 1) * tenths / 10] / 1e3;
+}
+
+static int measure(struct elastic_play *play, struct samples *checks, struct samples *loads,
+                   struct hvd_err *err)
+{
+    int64_t deadline_us = clock_now_us() + PATIENCE_US;
+
+    while (checks->count < SAMPLES) {
+        if (clock_now_us() >= deadline_us)
+            return err_set(err, HVD_E_TIMEOUT, "the workers time no checks");
+        board_await(play->board, play->board->bell, deadline_us);
+        for (size_t i = 0; i < play->count; i++) {
+            struct board_seat *seat = board_seat(play->board, play->incarnations[i]);
+
+            take(checks, atomic_exchange(&seat->check_ps, 0));
+            take(loads, atomic_exchange(&seat->load_ps, 0));
+        }
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const struct elastic_plan plan = { 2, 1, 1, 0, 0, "time" };
+    struct samples checks = { 0 }, loads = { 0 };
+    struct elastic_play play;
+    struct hvd_err err = { 0 };
+    int rc = elastic_play_begin(&play, &plan, &err);
+
+    if (!rc)
+        rc = measure(&play, &checks, &loads, &err);
+    elastic_play_end(&play);
+    if (rc) {
+        fprintf(stderr, "bench_check: %s\n", err.text);
+        return 1;
+    }
+    printf("hvd_state_check in a running round  %6.2f ns (%.2f to %.2f)\n", at(&checks, 5),
+           at(&checks, 1), at(&checks, 9));
+    printf("an atomic load                      %6.2f ns (%.2f to %.2f)\n", at(&loads, 5),
+           at(&loads, 1), at(&loads, 9));
+    return 0;
+}

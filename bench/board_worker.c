@@ -1,0 +1,218 @@
+/*
+ * board_worker: the worker of bench_recovery, bench_join and bench_check. It trains nothing: a
+ * step is an allreduce, a moment of rest, and a commit or a check. When it was where stands on the
+ * board.
+ *
+ *     board_worker BOARD STATE-MIB STEP-US BOOT-MS MODE
+ *
+ * MODE: commit (in each step), check (one commit in the beginning, as a large state would have),
+ * or time (what a check costs).
+ */
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "bench/board.h"
+#include "os/clock.h"
+
+#include <hvd/hvd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NUMBERS     256 /* in an allreduce: a small model's gradient */
+#define TIMED       20000000
+#define TIMED_LOADS 200000000
+
+struct worker {
+    struct board *board;
+    struct board_seat *seat;
+    struct board_round *round;
+    uint64_t mib, step_us, boot_ms;
+    bool commits, times;
+    int64_t steps;
+    float numbers[NUMBERS];
+    char *state;
+};
+
+static void rest(uint64_t us)
+{
+    struct timespec left = { (time_t)(us / TIME_S), (long)(us % TIME_S) * 1000 };
+
+    if (us)
+        nanosleep(&left, NULL);
+}
+
+/* ---- the board --------------------------------------------------------------------------------
+ */
+
+static int on_reset(hvd_state *state, void *arg)
+{
+    struct worker *worker = arg;
+    uint64_t number = hvd_round();
+    struct board_round *round = board_round(worker->seat, number);
+
+    (void)state;
+    atomic_store(&round->number, 0);
+    round->train_us = round->step_us = round->last_us = round->pause_us = round->told_us = 0;
+    round->size = (uint32_t)hvd_size();
+    round->reset_us = clock_now_us();
+    atomic_store(&round->number, number);
+    worker->round = round;
+    return 0;
+}
+
+static void note_step(struct worker *worker)
+{
+    struct board_round *round = worker->round;
+    int64_t now_us = clock_now_us();
+
+    if (!round->step_us) {
+        round->last_us = now_us;
+        round->step_us = now_us;
+        board_raise(&worker->board->round, round->number);
+        board_ring(worker->board);
+        return;
+    }
+    if (now_us - round->last_us > round->pause_us)
+        round->pause_us = now_us - round->last_us;
+    round->last_us = now_us;
+}
+
+/* ---- training ---------------------------------------------------------------------------------
+ */
+
+/* All ranks check as often. The reference is what a check cannot do without. */
+static int time_checks(hvd_state *state, struct worker *worker)
+{
+    static _Atomic uint32_t word;
+    uint32_t sum = 0;
+    int64_t began_us = clock_now_us();
+    int64_t checked_us;
+
+    for (int i = 0; i < TIMED; i++) {
+        int code = hvd_state_check(state);
+
+        if (code)
+            return code;
+    }
+    checked_us = clock_now_us();
+    for (int i = 0; i < TIMED_LOADS; i++)
+        sum += atomic_load_explicit(&word, memory_order_acquire);
+    worker->seat->check_ps = (checked_us - began_us) * 1000000 / TIMED;
+    worker->seat->load_ps = (clock_now_us() - checked_us) * 1000000 / TIMED_LOADS + (sum != 0);
+    board_ring(worker->board);
+    return 0;
+}
+
+static int step(hvd_state *state, struct worker *worker)
+{
+    int code = hvd_allreduce(worker->numbers, worker->numbers, NUMBERS, HVD_FLOAT32, HVD_AVERAGE);
+
+    if (code)
+        return code;
+    worker->steps++;
+    if (worker->mib)
+        worker->state[worker->steps % 4096]++;
+    note_step(worker);
+    rest(worker->step_us);
+    if (worker->commits || worker->steps == 1)
+        return hvd_state_commit(state);
+    return hvd_state_check(state);
+}
+
+static int train(hvd_state *state, void *arg)
+{
+    struct worker *worker = arg;
+    int code = 0;
+
+    worker->round->train_us = clock_now_us();
+    while (!code) {
+        code = step(state, worker);
+        if (!code && worker->times)
+            code = time_checks(state, worker);
+    }
+    worker->round->told_us = clock_now_us();
+    return code;
+}
+
+/* ---- the program ------------------------------------------------------------------------------
+ */
+
+static int read_number(const char *text, const char *name, uint64_t *ret_number)
+{
+    struct hvd_err err;
+    int rc =
+        text_parse_u64((struct span){ text, strlen(text) }, 0, UINT64_MAX, name, ret_number, &err);
+
+    if (rc)
+        fprintf(stderr, "board_worker: %s\n", err.text);
+    return rc;
+}
+
+static int read_words(struct worker *worker, char **words, uint64_t *ret_incarnation)
+{
+    const char *incarnation = getenv("HVD_INCARNATION");
+    struct hvd_err err;
+
+    if (!incarnation || read_number(incarnation, "HVD_INCARNATION", ret_incarnation) ||
+        read_number(words[2], "the state", &worker->mib) ||
+        read_number(words[3], "the step", &worker->step_us) ||
+        read_number(words[4], "the boot", &worker->boot_ms))
+        return HVD_E_INVAL;
+    worker->commits = !strcmp(words[5], "commit");
+    worker->times = !strcmp(words[5], "time");
+    if (board_open(words[1], &worker->board, &err)) {
+        fprintf(stderr, "board_worker: %s\n", err.text);
+        return HVD_E_IO;
+    }
+    worker->seat = board_seat(worker->board, *ret_incarnation);
+    worker->seat->pid = getpid();
+    board_raise(&worker->board->last, *ret_incarnation);
+    return 0;
+}
+
+static int take_part(struct worker *worker)
+{
+    size_t bytes = worker->mib << 20;
+    hvd_state *state;
+    int code = hvd_init();
+
+    if (code)
+        return code;
+    state = hvd_state_create();
+    worker->state = mem_alloc(bytes + 4096);
+    if (!state || !worker->state)
+        return HVD_E_NOMEM;
+    memset(worker->state, 1, bytes);
+    code = hvd_state_add_scalar(state, "steps", &worker->steps, HVD_INT64);
+    if (!code)
+        code = hvd_state_add(state, "state", worker->state, bytes);
+    if (!code)
+        code = hvd_state_on_reset(state, on_reset, worker);
+    if (!code)
+        code = hvd_elastic_run(state, train, worker);
+    hvd_state_free(state);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static struct worker worker;
+    uint64_t incarnation;
+    int code;
+
+    if (argc != 6 || read_words(&worker, argv, &incarnation)) {
+        fprintf(stderr, "board_worker: BOARD STATE-MIB STEP-US BOOT-MS commit|check|time\n");
+        return 2;
+    }
+    rest(worker.boot_ms * 1000);
+    code = take_part(&worker);
+    if (code < 0)
+        fprintf(stderr, "board_worker: %s: %s\n", hvd_strerror(code), hvd_last_error());
+    mem_free(worker.state);
+    board_close(worker.board);
+    return code < 0 ? 1 : 0;
+}

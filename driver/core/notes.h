@@ -1,0 +1,41 @@
+/*
+ * notes.h: what is written down so that it can be said: who waits for whom (stall.c), and what
+ * changes cost (cost.c). Private to this folder.
+ */
+#ifndef DRIVER_CORE_NOTES_H
+#define DRIVER_CORE_NOTES_H
+
+#include "driver/core/view.h"
+
+#define WAIT_NAMES_MAX 8 /* of those that are missing: when these are gone, the others are named \
+                          */
+
+/* What a worker has said of a wait. */
+struct worker_wait {
+    int64_t said_us;
+    int64_t waited_us; /* by then; 0: nothing was said, or it is over */
+    bool itself;       /* it waits for nobody: its own loop does not move */
+    bool at_check;
+    size_t count;
+    uint64_t missing[WAIT_NAMES_MAX];
+    char operation[32];
+};
+
+struct stall_notes {
+    int64_t look_us;  /* then what workers say of their waits is put together */
+    int64_t warn_us;  /* then it is said who has not come, */
+    int64_t since_us; /* since then */
+    int64_t said_us;  /* the last warning */
+};
+
+struct cost_notes {
+    struct view_change now; /* of the change to the current round */
+    int64_t since_us;       /* TIME_NEVER: from before this driver knew of it */
+    int64_t lost_us;        /* since then nobody trains */
+    int64_t prepare_us;     /* since then a switch is under way */
+    size_t size_before;     /* of the last round in which all trained */
+    struct view_change kept[VIEW_CHANGES_MAX];
+    size_t count;
+};
+
+#endif

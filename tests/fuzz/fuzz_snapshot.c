@@ -1,0 +1,73 @@
+/*
+ * Any bytes where the other side may write: the header and the checksums of a snapshot. Whoever
+ * opens it says so or is right about its shape; whoever reads and writes stays inside of it. The
+ * first byte chooses which of the two.
+ */
+#include "base/panic.h"
+#include "state/snapshot/snapshot.h"
+#include "state/sum.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define CHUNKS 3
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct snapshot_shape shape = { .manifest = 7,
+                                             .replicated_bytes = 2 * STATE_CHUNK_BYTES,
+                                             .bytes = CHUNKS * STATE_CHUNK_BYTES };
+
+/* The header page, and that of each buffer's checksums. */
+static void scribble(int fd, const uint8_t *data, size_t size)
+{
+    static const size_t places[] = { 0, 64, 4096, 2 * 4096 };
+    size_t share = size / ARRAY_SIZE(places);
+
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+        ASSERT(pwrite(fd, data + i * share, share < 64 ? share : 64, (off_t)places[i]) >= 0);
+}
+
+static void use(struct snapshot *snapshot)
+{
+    uint64_t newest = snapshot_newest(snapshot);
+    const uint8_t *bytes = snapshot_find(snapshot, newest);
+    struct msg_held held[2];
+    size_t count = snapshot_held(snapshot, held);
+
+    ASSERT((bytes != NULL) == (newest != 0));
+    ASSERT(count <= 2 && (count > 0) == (newest != 0));
+    ASSERT(!count || held[0].commit == newest);
+    ASSERT(count < 2 || held[1].commit < held[0].commit);
+    for (uint64_t i = 0; i <= CHUNKS; i++)
+        (void)snapshot_chunk_sum(snapshot, newest, i);
+    ASSERT(!bytes || bytes[0] == bytes[shape.bytes - 1]);
+    snapshot_rename(snapshot, newest / 2);
+    snapshot_begin(snapshot)[shape.bytes - 1] = 0;
+    for (uint64_t i = 0; i < CHUNKS; i++)
+        snapshot_set_sum(snapshot, i, snapshot_sum(snapshot, i));
+    snapshot_end(snapshot, 5);
+    ASSERT(snapshot_find(snapshot, 5));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct snapshot *snapshot = NULL;
+    struct snapshot *other = NULL;
+    struct hvd_err err = { 0 };
+    int rc;
+
+    if (size < 1 || snapshot_create(&shape, &snapshot, NULL))
+        return 0;
+    if (data[0] & 1)
+        scribble(snapshot_fd(snapshot), data + 1, size - 1);
+    rc = snapshot_open(dup(snapshot_fd(snapshot)), &shape, &other, &err);
+    ASSERT(!rc || (rc == HVD_E_CORRUPT && err.text[0]));
+    if (!rc)
+        snapshot_free(other);
+    scribble(snapshot_fd(snapshot), data + 1, size - 1);
+    use(snapshot);
+    snapshot_free(snapshot);
+    return 0;
+}

@@ -1,0 +1,175 @@
+#include "collectives/half.h"
+#include "collectives/reduce.h"
+#include "tests/lib/test.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Every fp16 number is the one that its bits say, and comes back. */
+static void half_is_exact(struct test *t)
+{
+    for (uint32_t bits = 0; bits <= UINT16_MAX; bits++) {
+        uint32_t exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+        float sign = bits & 0x8000 ? -1.0f : 1.0f;
+        float value = half_to_float((uint16_t)bits);
+
+        if (exponent == 31 && fraction) {
+            CHECK(t, isnan(value) && isnan(half_to_float(half_from_float(value))));
+            continue;
+        }
+        if (exponent == 31)
+            CHECK(t, isinf(value) && (value > 0) == (sign > 0));
+        else if (exponent)
+            CHECK(t, value == sign * ldexpf((float)(fraction | 0x400), (int)exponent - 25));
+        else
+            CHECK(t, value == sign * ldexpf((float)fraction, -24));
+        CHECK_INT(t, half_from_float(value), ==, bits);
+    }
+out:;
+}
+
+/* Between two neighbours: to the nearer, to the even one from the middle. */
+static void half_rounds_to_even(struct test *t)
+{
+    for (uint32_t bits = 0; bits < 0x7bff; bits++) {
+        float low = half_to_float((uint16_t)bits), high = half_to_float((uint16_t)(bits + 1));
+        float middle = (low + high) / 2;
+        uint32_t even = bits & 1 ? bits + 1 : bits;
+
+        CHECK_INT(t, half_from_float(middle), ==, even);
+        CHECK_INT(t, half_from_float(nextafterf(middle, low)), ==, bits);
+        CHECK_INT(t, half_from_float(nextafterf(middle, high)), ==, bits + 1);
+        CHECK_INT(t, half_from_float(-middle), ==, even | 0x8000);
+    }
+    CHECK_INT(t, half_from_float(65504.0f), ==, 0x7bff);
+    CHECK_INT(t, half_from_float(65519.9f), ==, 0x7bff);
+    CHECK_INT(t, half_from_float(65520.0f), ==, 0x7c00);
+    CHECK_INT(t, half_from_float(1e30f), ==, 0x7c00);
+    CHECK_INT(t, half_from_float(-1e30f), ==, 0xfc00);
+    CHECK_INT(t, half_from_float(1e-30f), ==, 0);
+out:;
+}
+
+static void bfloat_rounds_to_even(struct test *t)
+{
+    for (uint32_t bits = 0; bits < 0x7f7f; bits++) {
+        float low = bfloat_to_float((uint16_t)bits), high = bfloat_to_float((uint16_t)(bits + 1));
+        float middle = (float)(((double)low + (double)high) / 2);
+
+        CHECK_INT(t, bfloat_from_float(low), ==, bits);
+        CHECK_INT(t, bfloat_from_float(middle), ==, bits & 1 ? bits + 1 : bits);
+    }
+    CHECK(t, isnan(bfloat_to_float(bfloat_from_float(NAN))));
+    CHECK_INT(t, bfloat_from_float(INFINITY), ==, 0x7f80);
+out:;
+}
+
+/* Of each type and each op: two numbers, through the work type and back. */
+static double back(hvd_dtype type, const void *at)
+{
+    uint16_t half;
+    float single;
+    double value;
+    int64_t wide;
+    int32_t whole;
+
+    switch (type) {
+    case HVD_UINT8: return *(const uint8_t *)at;
+    case HVD_INT8: return *(const int8_t *)at;
+    case HVD_INT32: memcpy(&whole, at, sizeof(whole)); return whole;
+    case HVD_INT64: memcpy(&wide, at, sizeof(wide)); return (double)wide;
+    case HVD_FLOAT16: memcpy(&half, at, sizeof(half)); return (double)half_to_float(half);
+    case HVD_BFLOAT16: memcpy(&half, at, sizeof(half)); return (double)bfloat_to_float(half);
+    case HVD_FLOAT32: memcpy(&single, at, sizeof(single)); return (double)single;
+    case HVD_FLOAT64: memcpy(&value, at, sizeof(value)); return value;
+    }
+    return 0;
+}
+
+static void put(hvd_dtype type, void *at, double number)
+{
+    uint16_t half;
+    float single = (float)number;
+    int64_t wide = (int64_t)number;
+    int32_t whole = (int32_t)number;
+
+    switch (type) {
+    case HVD_UINT8: *(uint8_t *)at = (uint8_t)number; break;
+    case HVD_INT8: *(int8_t *)at = (int8_t)number; break;
+    case HVD_INT32: memcpy(at, &whole, sizeof(whole)); break;
+    case HVD_INT64: memcpy(at, &wide, sizeof(wide)); break;
+    case HVD_FLOAT16:
+        half = half_from_float(single);
+        memcpy(at, &half, sizeof(half));
+        break;
+    case HVD_BFLOAT16:
+        half = bfloat_from_float(single);
+        memcpy(at, &half, sizeof(half));
+        break;
+    case HVD_FLOAT32: memcpy(at, &single, sizeof(single)); break;
+    case HVD_FLOAT64: memcpy(at, &number, sizeof(number)); break;
+    }
+}
+
+static double reduced(hvd_dtype type, hvd_op op, double left, double right)
+{
+    hvd_dtype work = reduce_work_type(type, op);
+    uint8_t first[8], second[8], first_work[8], second_work[8], result[8];
+
+    put(type, first, left);
+    put(type, second, right);
+    reduce_widen(first_work, first, 1, type, op);
+    reduce_widen(second_work, second, 1, type, op);
+    reduce_two(first_work, first_work, second_work, 1, work, op);
+    reduce_narrow(result, first_work, 1, type, op, 2);
+    return back(type, result);
+}
+
+static void every_type_and_op(struct test *t)
+{
+    for (hvd_dtype type = HVD_UINT8; type <= HVD_FLOAT64; type++) {
+        bool whole = type <= HVD_INT64;
+
+        CHECK(t, reduced(type, HVD_SUM, 3, 8) == 11);
+        CHECK(t, reduced(type, HVD_AVERAGE, 3, 8) == (whole ? 5 : 5.5));
+        CHECK(t, reduced(type, HVD_MIN, 3, 8) == 3 && reduced(type, HVD_MIN, 8, 3) == 3);
+        CHECK(t, reduced(type, HVD_MAX, 3, 8) == 8 && reduced(type, HVD_MAX, 8, 3) == 8);
+        CHECK(t, reduced(type, HVD_PRODUCT, 3, 8) == 24);
+        if (type != HVD_UINT8) {
+            CHECK(t, reduced(type, HVD_SUM, -3, 8) == 5);
+            CHECK(t, reduced(type, HVD_AVERAGE, -3, -4) == (whole ? -3 : -3.5));
+            CHECK(t, reduced(type, HVD_MIN, -3, 8) == -3);
+        }
+    }
+out:;
+}
+
+/* Sums of whole numbers wrap around, averages do not: they are made in 64 bits. */
+static void whole_numbers_wrap(struct test *t)
+{
+    CHECK(t, reduced(HVD_UINT8, HVD_SUM, 200, 100) == 44);
+    CHECK(t, reduced(HVD_INT8, HVD_SUM, 100, 100) == -56);
+    CHECK(t, reduced(HVD_INT32, HVD_SUM, INT32_MAX, 1) == (double)INT32_MIN);
+    CHECK(t, reduced(HVD_INT32, HVD_PRODUCT, 65536, 65536) == 0);
+    CHECK(t, reduced(HVD_INT64, HVD_SUM, -0x1p63, -1) == 0x1p63 - 1 ||
+                 reduced(HVD_INT64, HVD_SUM, -0x1p63, -1) == 0x1p63);
+    CHECK(t, reduced(HVD_UINT8, HVD_AVERAGE, 200, 100) == 150);
+    CHECK(t, reduced(HVD_INT8, HVD_AVERAGE, -100, -100) == -100);
+    CHECK(t, reduced(HVD_INT32, HVD_AVERAGE, INT32_MAX, INT32_MAX) == INT32_MAX);
+out:;
+}
+
+static void the_unknown_is_refused(struct test *t)
+{
+    CHECK(t, reduce_knows(HVD_UINT8, HVD_SUM) && reduce_knows(HVD_FLOAT64, HVD_PRODUCT));
+    CHECK(t, !reduce_knows((hvd_dtype)8, HVD_SUM) && !reduce_knows(HVD_INT8, (hvd_op)5));
+    CHECK(t, !reduce_knows((hvd_dtype)-1, HVD_SUM) && !reduce_knows(HVD_INT8, (hvd_op)-1));
+    CHECK_TEXT(t, reduce_type_name((hvd_dtype)99), "?");
+    CHECK_TEXT(t, reduce_op_name((hvd_op)99), "?");
+    CHECK_TEXT(t, reduce_type_name(HVD_BFLOAT16), "bfloat16");
+    CHECK_INT(t, reduce_type_bytes((hvd_dtype)99), ==, 0);
+out:;
+}
+
+TESTS(CASE(half_is_exact), CASE(half_rounds_to_even), CASE(bfloat_rounds_to_even),
+      CASE(every_type_and_op), CASE(whole_numbers_wrap), CASE(the_unknown_is_refused))
