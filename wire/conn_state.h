@@ -66,8 +66,7 @@ struct conn {
     enum conn_phase phase;
     int busy;
     bool dialled; /* `opened` is to be called */
-    bool greeted;
-    bool bulk;
+    bool greeted, bulk;
     bool held;
     bool reading_now;
     bool ended;      /* nothing more will come */
