@@ -100,7 +100,7 @@ static void fail_locked(struct coll *coll, int code, uint32_t rank, const char *
     (void)err_set(&coll->failure, code, "%s", why);
     if (coll->link)
         coll->link->ops->cancel(coll->link);
-    if (coll->party)
+    if (coll->party && !coll->finished)
         meet_tell(coll->party, code, rank, coll->failure.text);
     pthread_cond_broadcast(&coll->changed);
 }
@@ -155,6 +155,20 @@ int coll_failure(struct coll *coll, struct hvd_err *err)
 }
 
 /* ---- the end ---- */
+
+void coll_bye(struct coll *coll)
+{
+    struct meet_party *party = NULL;
+
+    pthread_mutex_lock(&coll->mutex);
+    if (!coll->failed && !coll->finished) {
+        coll->finished = true;
+        party = coll->party;
+    }
+    pthread_mutex_unlock(&coll->mutex);
+    if (party)
+        meet_bye(party);
+}
 
 static void free_on_reaper(void *arg)
 {

@@ -52,6 +52,10 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err) MUS
  */
 void coll_cancel(struct coll *coll);
 
+/* This member makes no further call: when it is gone, those who do not need it are not disturbed.
+ * Returns when they have been told, and waits for none of them. Nothing once it has failed. */
+void coll_bye(struct coll *coll);
+
 /* No thread is inside by then, and none will cancel. What takes time is done by the engine's
  * reaper. */
 void coll_free(struct coll *coll);

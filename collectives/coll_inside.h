@@ -79,6 +79,7 @@ struct coll {
     struct link *link;
     struct meet_party *party;
     bool failed, reported;
+    bool finished;          /* it has said bye */
     struct hvd_err failure; /* the first one */
 
     struct coll_call call; /* of the operation in progress, and its messages: the owner's */

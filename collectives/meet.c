@@ -185,6 +185,7 @@ static void release(struct meet *meet)
     if (meet->wake >= 0)
         close(meet->wake);
     VEC_RELEASE(&meet->polled);
+    pthread_cond_destroy(&meet->changed);
     pthread_mutex_destroy(&meet->mutex);
     mem_free(meet);
 }
@@ -224,6 +225,7 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
     list_init(&meet->parties);
     list_init(&meet->arrivals);
     pthread_mutex_init(&meet->mutex, NULL);
+    pthread_cond_init(&meet->changed, NULL);
     rc = prepare(meet, host, err);
     if (!rc && quiet_thread(&meet->thread, serve, meet))
         rc = err_set(err, HVD_E_NOMEM,

@@ -54,6 +54,10 @@ int meet_join(struct meet *meet, const struct meet_spec *spec, struct meet_party
 /* Any thread, at once, cannot fail. Every peer that is met hears the first that is told. */
 void meet_tell(struct meet_party *party, int code, uint32_t rank, const char *why);
 
+/* Says bye to every peer that is met, and returns when that is on its way: whatever becomes of this
+ * process then is no surprise to them. */
+void meet_bye(struct meet_party *party);
+
 /* Any thread, at once, cannot fail. politely: say bye, and go when the others have too, or soon. */
 void meet_leave(struct meet_party *party, bool politely);
 

@@ -54,7 +54,7 @@ struct meet_party {
     bool told_all, left; /* what was ordered has been begun */
     int64_t deadline_us; /* of a leave */
 
-    bool told, leaving, politely; /* under the mutex */
+    bool told, bye, bye_said, leaving, politely; /* under the mutex */
     struct meet_frame notice;
 };
 
@@ -69,6 +69,7 @@ struct meet {
     uint64_t newest; /* the highest round that anybody has joined */
 
     pthread_mutex_t mutex; /* of what follows */
+    pthread_cond_t changed;
     struct list arrivals;
     bool closing;
 };

@@ -83,6 +83,18 @@ void meet_tell(struct meet_party *party, int code, uint32_t rank, const char *wh
     wake(meet);
 }
 
+void meet_bye(struct meet_party *party)
+{
+    struct meet *meet = party->meet;
+
+    pthread_mutex_lock(&meet->mutex);
+    party->bye = true;
+    wake(meet);
+    while (!party->bye_said && !meet->closing)
+        pthread_cond_wait(&meet->changed, &meet->mutex);
+    pthread_mutex_unlock(&meet->mutex);
+}
+
 void meet_leave(struct meet_party *party, bool politely)
 {
     struct meet *meet = party->meet;
@@ -240,7 +252,7 @@ void party_heard(struct meet_line *line, const struct meet_frame *frame)
 
     if (frame->kind == MEET_BYE)
         line->bye_heard = true;
-    else if (!party->left)
+    else if (!party->left && !line->bye_heard)
         party->spec.ops->heard(party->spec.arg, at, frame->code, frame->rank, frame->text);
 }
 
@@ -281,13 +293,30 @@ static void leave(struct meet_party *party, bool politely)
     }
 }
 
+static void say_bye(struct meet_party *party)
+{
+    const struct meet_frame bye = { .kind = MEET_BYE };
+
+    for (size_t i = 0; i < party->spec.peer_count; i++) {
+        struct meet_line *line = party->peers[i].line;
+
+        if (line && line->stage == LINE_MET)
+            line_say(line, &bye);
+    }
+    pthread_mutex_lock(&party->meet->mutex);
+    party->bye_said = true;
+    pthread_cond_broadcast(&party->meet->changed);
+    pthread_mutex_unlock(&party->meet->mutex);
+}
+
 /* What the owner has ordered since the last time. */
 void party_obey(struct meet_party *party, int64_t now_us)
 {
-    bool told, leaving, politely;
+    bool told, bye, leaving, politely;
 
     pthread_mutex_lock(&party->meet->mutex);
     told = party->told;
+    bye = party->bye && !party->bye_said;
     leaving = party->leaving;
     politely = party->politely;
     pthread_mutex_unlock(&party->meet->mutex);
@@ -295,6 +324,8 @@ void party_obey(struct meet_party *party, int64_t now_us)
         party->told_all = true;
         tell_all(party);
     }
+    if (bye)
+        say_bye(party);
     if (leaving && !party->left) {
         party->left = true;
         party->deadline_us = now_us + LIMIT_MEET_BYE_US;

@@ -37,12 +37,8 @@ int hvd_broadcast(void *buf, size_t count, hvd_dtype type, int root)
 {
     struct worker *worker;
     struct coll *coll;
-    int rc;
+    int rc = begin(&worker, &coll);
 
-    if (root < 0 || root >= hvd_size())
-        return fail(HVD_E_INVAL, "hvd_broadcast: root %d: there are ranks 0 to %d", root,
-                    hvd_size() - 1);
-    rc = begin(&worker, &coll);
     return rc ? rc
               : end(worker, coll_broadcast(coll, buf, count, type, (uint32_t)root, fail_err()));
 }

@@ -226,14 +226,15 @@ void rounds_cancel(struct rounds *rounds, uint64_t round)
 
 /* ---- by the loop ----------------------------------------------------------------------------- */
 
-/* The collectives of before are freed once nobody is inside: who is, was cancelled. */
+/* The collectives of before are freed once nobody is inside. To cancel them would disturb peers
+ * that still have their last one to end. */
 static void leave(struct rounds *rounds)
 {
     struct coll *old;
 
     lock(rounds);
     rounds->open = false;
-    if (rounds->coll)
+    if (rounds->coll && rounds->busy)
         coll_cancel(rounds->coll);
     while (rounds->busy)
         pthread_cond_wait(&rounds->changed, &rounds->lock);
@@ -301,6 +302,21 @@ void rounds_open(struct rounds *rounds, bool open)
     unlock(rounds);
 }
 
+void rounds_finish(struct rounds *rounds)
+{
+    struct coll *coll;
+
+    lock(rounds);
+    rounds->open = false;
+    coll = rounds->busy ? NULL : rounds->coll;
+    rounds->busy = coll != NULL;
+    unlock(rounds);
+    if (!coll)
+        return;
+    coll_bye(coll);
+    rounds_put(rounds, 0);
+}
+
 bool rounds_failed(struct rounds *rounds)
 {
     bool failed;
@@ -338,12 +354,11 @@ int rounds_get(struct rounds *rounds, bool inside, struct coll **ret_coll, struc
     return rc;
 }
 
-/* A wrong argument has moved nothing. */
 void rounds_put(struct rounds *rounds, int code)
 {
     lock(rounds);
     rounds->busy = false;
-    if (code && code != HVD_E_INVAL)
+    if (code)
         rounds->failed = true;
     pthread_cond_broadcast(&rounds->changed);
     unlock(rounds);

@@ -41,6 +41,10 @@ int rounds_enter(struct rounds *rounds, uint64_t incarnation, uint64_t round,
 /* May the program use them? */
 void rounds_open(struct rounds *rounds, bool open);
 
+/* This worker has finished: whoever is still in the round is not disturbed when its process ends.
+ */
+void rounds_finish(struct rounds *rounds);
+
 /* Has a collective of this round failed, or is it cancelled? */
 bool rounds_failed(struct rounds *rounds);
 

@@ -119,7 +119,11 @@ static int call_train(struct run *run)
     rounds_open(run->worker->rounds, false);
     state->phase = STATE_BETWEEN;
     fenced = state_fence(state, fail_err());
-    return rc == 0 && fenced ? fenced : rc;
+    if (rc == 0 && fenced)
+        rc = fenced;
+    if (rc == 0)
+        rounds_finish(run->worker->rounds);
+    return rc;
 }
 
 /* ---- with a session -------------------------------------------------------------------------- */

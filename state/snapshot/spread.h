@@ -14,7 +14,7 @@ typedef int spread_fn(void *arg, uint64_t number);
 /* Every number of [first, end), by at most that many threads, the caller's included; by fewer when
  * they cannot be started. 0: by as many as this process may use at the same time. Returns 0 or the
  * code of the lowest number that has failed, and which that is. */
-int spread(uint64_t first, uint64_t end, unsigned threads, spread_fn *work, void *arg,
+int spread(uint64_t first, uint64_t end, unsigned threads, spread_fn *fn, void *arg,
            uint64_t *ret_failed) MUST_CHECK;
 
 #endif

@@ -125,7 +125,7 @@ int state_commit(struct snapshot *snapshot, uint64_t commit)
     return rc;
 }
 
-bool state_is(struct snapshot *snapshot, uint64_t commit)
+bool state_has(struct snapshot *snapshot, uint64_t commit)
 {
     static uint8_t expected[STATE_CHUNK_BYTES];
     const uint8_t *at = snapshot_begin(snapshot);
@@ -136,6 +136,13 @@ bool state_is(struct snapshot *snapshot, uint64_t commit)
         right = !memcmp(at + i * STATE_CHUNK_BYTES, expected, sizeof(expected)) &&
                 snapshot_sum(snapshot, i) == sum_of(expected, sizeof(expected));
     }
+    return right;
+}
+
+bool state_is(struct snapshot *snapshot, uint64_t commit)
+{
+    bool right = state_has(snapshot, commit);
+
     if (right)
         snapshot_end(snapshot, commit);
     return right;
@@ -149,10 +156,7 @@ struct msg_source state_source(const struct state_hosts *hosts, size_t host, uin
     snprintf(text, 96, "state=%s", address ? address : "127.0.0.1:1");
     *room = text;
     return (struct msg_source){
-        .incarnation = 1,
-        .host = hosts->hosts[host].name,
-        .slot = slot,
-        .addresses = {room, 1}
+        .incarnation = 1, .host = hosts->hosts[host].name, .slot = slot, .addresses = {room, 1}
     };
 }
 
@@ -162,7 +166,7 @@ int state_fetch(struct state_hosts *hosts, size_t host, uint32_t slot, uint64_t 
     const struct msg msg = {
         .type = MSG_FETCH,
         .incarnation = incarnation,
-        .u.fetch = {.number = number, .commit = commit, .sources = {sources, count}}
+        .u.fetch = {.number = number, .commit = commit, .sources = { sources, count }}
     };
 
     return state_thread_fetch(hosts->hosts[host].thread, incarnation, slot, &msg);

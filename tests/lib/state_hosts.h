@@ -44,13 +44,14 @@ void state_hosts_release(struct state_hosts *hosts);
 struct snapshot *state_worker(struct state_hosts *hosts, size_t host, uint32_t slot,
                               uint64_t incarnation, uint64_t chunks);
 
-/* A commit of the worker: what is in it follows from its number. The second writes a part of it, and
- * leaves the commit unnamed. */
+/* A commit of the worker: what is in it follows from its number. The second writes a part of it,
+ * and leaves the commit unnamed. */
 int state_commit(struct snapshot *snapshot, uint64_t commit) MUST_CHECK;
 int state_commit_part(struct snapshot *snapshot, uint64_t commit, uint64_t chunks) MUST_CHECK;
 void state_chunk_bytes(uint64_t commit, uint64_t chunk, uint8_t *ret_bytes);
 
-/* Is what the agent has fetched this commit? It is named by that. */
+/* Is what the agent has fetched this commit? The second names it, as a worker does. */
+bool state_has(struct snapshot *snapshot, uint64_t commit);
 bool state_is(struct snapshot *snapshot, uint64_t commit);
 
 /* A source on a host that is there, or at an address that the caller knows. */

@@ -312,18 +312,13 @@ static void in_a_child(struct test *t, int (*run)(void))
 out:;
 }
 
-static bool limit(int resource, uint64_t value)
-{
-    struct rlimit limit = { value, value };
-
-    return !setrlimit(resource, &limit);
-}
+#define LIMIT(resource, most) (!setrlimit(resource, &(struct rlimit){ most, most }))
 
 static int with_small_files(void)
 {
     struct hvd_err err = { 0 };
 
-    if (!limit(RLIMIT_FSIZE, CHUNK) || create(0, CHUNK, &err) != HVD_E_LIMIT)
+    if (!LIMIT(RLIMIT_FSIZE, CHUNK) || create(0, CHUNK, &err) != HVD_E_LIMIT)
         return 1;
     return strstr(err.text, "ulimit -f") ? 0 : 2;
 }
@@ -332,7 +327,7 @@ static int with_few_files(void)
 {
     struct hvd_err err = { 0 };
 
-    if (!limit(RLIMIT_NOFILE, 0) || create(0, CHUNK, &err) != HVD_E_LIMIT)
+    if (!LIMIT(RLIMIT_NOFILE, 0) || create(0, CHUNK, &err) != HVD_E_LIMIT)
         return 1;
     return strstr(err.text, "ulimit -n") ? 0 : 2;
 }
@@ -347,7 +342,7 @@ static int with_little_address_space(void)
 
     close(fd);
     pages = room_number(length > 0 ? text : "", "");
-    if (pages > UINT64_MAX / 4096 - GIB || !limit(RLIMIT_AS, pages * 4096 + GIB / 2) ||
+    if (pages > UINT64_MAX / 4096 - GIB || !LIMIT(RLIMIT_AS, pages * 4096 + GIB / 2) ||
         create(0, GIB, &err) != HVD_E_NOMEM)
         return 1;
     return strstr(err.text, "ulimit -v") ? 0 : 2;
