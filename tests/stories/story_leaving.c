@@ -314,8 +314,9 @@ static void all_die_and_start_elsewhere(struct world *w)
 }
 
 STORIES(
-    STORY(the_only_worker_is_drained, "one worker at most: its agent hands the state over"),
-    STORY(the_only_host_is_replaced, "the same with the only host; its agent ends afterwards"),
+    STORY_ALONE(the_only_worker_is_drained, "one worker at most: its agent hands the state over"),
+    STORY_ALONE(the_only_host_is_replaced,
+                "the same with the only host; its agent ends afterwards"),
     STORY_ALONE(the_newcomer_dies_in_the_handover,
                 "the agent still has the state for the next one"),
     STORY_ALONE(the_only_worker_dies_in_the_handover,

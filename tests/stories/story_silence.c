@@ -327,7 +327,7 @@ STORIES(
                 "a survivor that does not stop for the recovery is ended"),
     STORY_ALONE(a_member_does_not_come_to_the_switch,
                 "nobody is blamed for not coming to a check, but for being waited for"),
-    STORY(hangs_alone_in_its_round, "one that hangs where nobody waits for it is ended"),
+    STORY_ALONE(hangs_alone_in_its_round, "one that hangs where nobody waits for it is ended"),
     STORY(hangs_in_its_reset_callback, "one that hangs between two rounds is named, and ended"),
     STORY(never_makes_its_first_step, "one that hangs before its first step is named, and ended"),
     STORY(computes_for_a_long_time,
