@@ -83,6 +83,12 @@ static bool can_serve(const struct core_host *host)
     return host->agent == AGENT_THERE && host->addresses.count;
 }
 
+/* Counted as dead, and its agent has not told its end: what it has committed is not known yet. */
+static bool is_untold(const struct seat *seat)
+{
+    return seat->worker && seat->worker->joined && worker_state(seat->worker) > WORKER_READY;
+}
+
 uint64_t elect_kept(const struct core *core)
 {
     uint64_t commit = 0;
@@ -90,9 +96,14 @@ uint64_t elect_kept(const struct core *core)
     for (size_t i = 0; i < core->hosts.count; i++) {
         const struct core_host *host = core->hosts.items[i];
 
-        for (uint32_t slot = 0; slot < host->seat_count && can_serve(host); slot++)
-            if (commit < host->seats[slot].commit)
-                commit = host->seats[slot].commit;
+        for (uint32_t slot = 0; slot < host->seat_count && can_serve(host); slot++) {
+            const struct seat *seat = &host->seats[slot];
+
+            if (is_untold(seat) && worker_state(seat->worker) == WORKER_DOOMED)
+                return 0; /* it will be told soon, and may be newer */
+            if (commit < seat->commit && !is_untold(seat))
+                commit = seat->commit;
+        }
     }
     return commit < core->floor ? 0 : commit;
 }
@@ -100,7 +111,7 @@ uint64_t elect_kept(const struct core *core)
 /* Who leaves at the switch that makes it has it, or will. */
 static bool keeps(const struct seat *seat, uint64_t commit)
 {
-    return seat->commit == commit || (seat->worker && seat->worker->tied);
+    return (seat->worker && seat->worker->tied) || (seat->commit == commit && !is_untold(seat));
 }
 
 #define SOURCES_MAX 64 /* that are named: it is fetched from all of them at once */
