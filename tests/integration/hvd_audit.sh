@@ -100,7 +100,7 @@ bad 'batch a 0 4 4 1 0 2 6: 0' 'the batch goes past the end'
 bad 'batch a 0 0 4 1 0 2 6: 6' '"6": a sample must be between 0 and 5'
 bad 'batch a 0 0 1 1 0 2 6: 0 1' 'more samples than the batch has'
 bad 'batch a 0 0 4 1 0 2 6: 0  1' 'a sample is missing'
-bad 'batch a 0 0 4 1 0 2 7: 0' 'these are logs of several jobs'
+bad 'batch a 0 0 4 1 0 2 7: 0' '"a" has 7 samples here, and 6 elsewhere'
 bad 'batch a 0 -1 4 1 0 2 6: 0' '"-1": the place in the epoch'
 good && head -c 100000 /dev/urandom >>logs/2.samples
 expect 1 err '2.samples: line 2: ' logs
