@@ -15,24 +15,22 @@ start -np 4 --min-np 1 -H 127.0.0.1:2,127.0.0.2:2 --stall-shutdown 20s \
   "$trainer" "$say" "$folder/stop"
 await_round 4
 
-# kill_some HOW-MANY: any, rank 0 as often as others.
+# kill_some HOW-MANY DELAY: any, rank 0 as often as others; with the delay between them.
 killed=0
 kill_some() {
   local pids pid
   mapfile -t pids < <(workers | shuf -n "$1" --random-source=<(yes "$RANDOM"))
-  for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null && killed=$((killed + 1)); done
+  for pid in "${pids[@]}"; do
+    kill -KILL "$pid" 2>/dev/null && killed=$((killed + 1))
+    [ "$2" = 0 ] || timeout "$2" tail -f /dev/null
+  done
 }
 
 while [ $killed -lt "$times" ]; do
   case $((RANDOM % 4)) in
-    0) kill_some 2 ;;
-    1) # and another one while the others recover
-      revoked=$(grep -c 'is revoked' "$err")
-      kill_some 1
-      await "$err" 'is revoked' $((revoked + 1))
-      kill_some 1
-      ;;
-    *) kill_some 1 ;;
+    0) kill_some 2 0 ;;
+    1) kill_some 2 "0.0$((1 + RANDOM % 4))" ;; # the second while the others recover from the first
+    *) kill_some 1 0 ;;
   esac
   is_alive "$driver" || die "seed $seed: the job is over after $killed kills"
   await_round 4
