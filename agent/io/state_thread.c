@@ -371,9 +371,9 @@ const char *state_thread_address(struct state_thread *thread)
 }
 
 int state_thread_fetch(struct state_thread *thread, uint64_t who, uint32_t slot,
-                       const struct msg *msg)
+                       const struct msg *asked)
 {
-    struct fetch *fetch = fetch_create(thread, who, slot, msg);
+    struct fetch *fetch = fetch_create(thread, who, slot, asked);
 
     if (!fetch)
         return HVD_E_NOMEM;

@@ -399,6 +399,11 @@ void session_thread_next(struct session_thread *self, struct loop_order *ret_ord
     mailbox_next(&self->mailbox, ret_order);
 }
 
+int session_thread_pause(struct session_thread *self, uint64_t round, int64_t us)
+{
+    return mailbox_pause(&self->mailbox, round, clock_now_us() + us);
+}
+
 int session_thread_snapshot(struct session_thread *self, const struct msg_snapshot *snapshot,
                             int *ret_fd, struct hvd_err *err)
 {
