@@ -107,9 +107,7 @@ skip() {
 
 body_begin() {
   elastic=$(realpath "$1")
-  # shellcheck disable=SC2034 # for the scripts
   trainer=$(realpath "$2")
-  worker_name=$(basename "$trainer" | cut -c 1-15)
   folder=$(mktemp -d "${TMPDIR:-/tmp}/body-XXXXXX")
   trap clean_up EXIT
   trap 'exit 130' INT TERM
