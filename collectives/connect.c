@@ -1,8 +1,8 @@
 #include "base/mem.h"
 #include "collectives/coll_inside.h"
 #include "collectives/gloo_link.h"
-#include "collectives/quiet.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -181,7 +181,7 @@ static int meet_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
             return not_met(coll, missing->rank, HVD_E_TIMEOUT, "it did not come in time");
         }
         if (!partner) {
-            late = quiet_cond_wait(&coll->changed, &coll->mutex, deadline_us);
+            late = thread_cond_wait(&coll->changed, &coll->mutex, deadline_us);
             continue;
         }
         partner->connecting = true;

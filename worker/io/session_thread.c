@@ -351,7 +351,7 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
     self->err = err;
     self->started = 1;
     session_action_list_init(&self->list);
-    rc = thread_start(&self->thread, live, self);
+    rc = thread_start(&self->thread, 0, live, self);
     if (rc) {
         err_set(err, rc, "no thread can be started");
     } else {
