@@ -58,6 +58,8 @@ int state_in_train(const hvd_state *state, const char *call)
 {
     if (!state)
         return fail(HVD_E_INVAL, "%s: the state is NULL", call);
+    if (!worker_get())
+        return HVD_E_STATE;
     if (state->phase != STATE_TRAINING)
         return fail(HVD_E_STATE, "%s: only from train, which hvd_elastic_run calls", call);
     if (!pthread_equal(state->loop, pthread_self()))

@@ -34,9 +34,9 @@ struct hvd_state {
     struct VEC(struct state_reset) resets;
     struct VEC(struct state_owned) owned;
 
-    enum state_phase phase;
-    struct worker *worker; /* unless idle */
-    pthread_t loop;
+    _Atomic enum state_phase phase; /* any thread may ask whether it may call */
+    struct worker *worker;          /* unless idle */
+    pthread_t loop;                 /* likewise; written before the phase */
     struct snapshot *snapshot; /* from the first run on */
     struct copier copier;
 
