@@ -166,7 +166,7 @@ int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine, struct 
     return 0;
 }
 
-void rounds_free(struct rounds *rounds)
+void rounds_close(struct rounds *rounds)
 {
     if (!rounds)
         return;
@@ -177,6 +177,14 @@ void rounds_free(struct rounds *rounds)
     unlock(rounds);
     if (rounds->threaded)
         pthread_join(rounds->thread, NULL);
+    rounds->threaded = false;
+}
+
+void rounds_free(struct rounds *rounds)
+{
+    if (!rounds)
+        return;
+    rounds_close(rounds);
     coll_free(rounds->coll);
     pthread_cond_destroy(&rounds->changed);
     pthread_mutex_destroy(&rounds->lock);
@@ -308,8 +316,8 @@ void rounds_finish(struct rounds *rounds)
 
     lock(rounds);
     rounds->open = false;
-    coll = rounds->busy ? NULL : rounds->coll;
-    rounds->busy = coll != NULL;
+    coll = rounds->busy ? NULL : rounds->coll; /* a thread that is inside still will not end it */
+    rounds->busy = rounds->busy || coll;
     unlock(rounds);
     if (!coll)
         return;

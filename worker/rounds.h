@@ -23,7 +23,10 @@ int rounds_create(rounds_prepared_fn *prepared, void *arg, struct rounds **ret_r
 int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine,
                       struct hvd_err *err) MUST_CHECK;
 
-void rounds_free(struct rounds *rounds); /* no collective is in progress, no hook is called */
+/* Nothing is prepared any more, and how a preparation has ended is not said from now on. All other
+ * calls go on as before. */
+void rounds_close(struct rounds *rounds);
+void rounds_free(struct rounds *rounds); /* no collective is in progress, none of these is called */
 
 /* ---- by the session's thread; none of them waits --------------------------------------------- */
 
@@ -45,7 +48,7 @@ void rounds_open(struct rounds *rounds, bool open);
  */
 void rounds_finish(struct rounds *rounds);
 
-/* Has a collective of this round failed, or is it cancelled? */
+/* Has a collective of this round failed? */
 bool rounds_failed(struct rounds *rounds);
 
 /* ---- by whoever uses them -------------------------------------------------------------------- */

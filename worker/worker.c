@@ -93,6 +93,7 @@ static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome
 
 static void free_worker(struct worker *worker)
 {
+    rounds_close(worker->rounds); /* its thread speaks to the session's, which calls the rounds */
     session_thread_stop(worker->session);
     rounds_free(worker->rounds);
     coll_engine_close(worker->engine);
