@@ -123,7 +123,7 @@ static int call_train(struct run *run)
         rc = fenced;
     if (rc < 0 && fail_err()->code != rc) /* no call of the library returned it */
         fail(rc, "%d is a code of train's own", rc);
-    if (rc == 0)
+    if (rc >= 0) /* others may still be in the last collective */
         rounds_finish(run->worker->rounds);
     return rc;
 }
