@@ -37,7 +37,7 @@ struct hvd_state {
     _Atomic enum state_phase phase; /* any thread may ask whether it may call */
     struct worker *worker;          /* unless idle */
     pthread_t loop;                 /* likewise; written before the phase */
-    struct snapshot *snapshot; /* from the first run on */
+    struct snapshot *snapshot;      /* from the first run on */
     struct copier copier;
 
     uint64_t live;              /* the commit that the live memory is equal to; 0: it has gone on */

@@ -360,7 +360,7 @@ out:
     pair_close(&pair);
 }
 
-TESTS(CASE_FLAGS(rounds_follow_each_other, TEST_SURVIVES_ALLOC),
+TESTS(CASE_FLAGS(rounds_follow_each_other, TEST_NO_TORTURE),
       CASE_FLAGS(what_is_abandoned_is_not_said, TEST_NO_TORTURE),
       CASE_FLAGS(a_preparation_that_fails_says_why, TEST_NO_TORTURE),
       CASE_FLAGS(rounds_may_end_while_they_are_prepared, TEST_SURVIVES_ALLOC),
