@@ -31,6 +31,12 @@ struct worker {
 /* NULL, and the reason noted: hvd_init was not called, or this process is a fork. */
 struct worker *worker_get(void);
 
+/* Is this process a child of the worker? Then the reason is noted; one load. */
+bool worker_is_fork(void);
+
+/* For hvd_elastic_run, which then sets running to false. HVD_E_STATE, with the reason noted. */
+int worker_begin_run(struct worker **ret_worker) MUST_CHECK;
+
 /* As the world sees it from now on. */
 void worker_set_place(uint64_t round, const struct place *place);
 

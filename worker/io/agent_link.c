@@ -1,6 +1,7 @@
 #include "worker/io/agent_link.h"
 
 #include "base/limits.h"
+#include "base/time.h"
 #include "proto/codec.h"
 
 #include <errno.h>
@@ -17,7 +18,9 @@ static int address_of(const char *name, struct sockaddr_un *ret_address, socklen
 
     *ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
     if (length >= sizeof(ret_address->sun_path))
-        return err_set(err, HVD_E_LIMIT, "%s: too long for a socket's name", name);
+        return err_set(err, HVD_E_INVAL,
+                       "HVD_AGENT is \"%.32s...\", %zu bytes: too long for a socket's name", name,
+                       length);
     memcpy(ret_address->sun_path, name, length);
     if (name[0] == '@')
         ret_address->sun_path[0] = '\0';
@@ -25,6 +28,21 @@ static int address_of(const char *name, struct sockaddr_un *ret_address, socklen
         length++;
     *ret_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
     return 0;
+}
+
+/* An agent that is stopped may have its queue full. */
+static int connect_in_time(int fd, const struct sockaddr_un *address, socklen_t length,
+                           const char *name, struct hvd_err *err)
+{
+    struct timeval most = { .tv_sec = LIMIT_GREETING_US / TIME_S };
+
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most)))
+        return err_set(err, HVD_E_IO, "%s: %s", name, strerror(errno));
+    if (connect(fd, (const struct sockaddr *)address, length) == 0)
+        return 0;
+    if (errno == EAGAIN)
+        return err_set(err, HVD_E_TIMEOUT, "%s: the agent does not answer; is it stopped?", name);
+    return err_set(err, HVD_E_LOST, "%s: no agent is there: %s", name, strerror(errno));
 }
 
 int agent_link_connect(const char *name, int *ret_fd, struct hvd_err *err)
@@ -38,15 +56,18 @@ int agent_link_connect(const char *name, int *ret_fd, struct hvd_err *err)
     if (rc)
         return rc;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        return err_set(err, HVD_E_LIMIT,
+                       "no descriptor is left for the agent's socket; raise the limit of open "
+                       "files (ulimit -n)");
     if (fd < 0)
         return err_set(err, HVD_E_IO, "%s: %s", name, strerror(errno));
-    if (connect(fd, (const struct sockaddr *)&address, length)) {
-        rc = err_set(err, HVD_E_LOST, "%s: %s", name, strerror(errno));
+    rc = connect_in_time(fd, &address, length, name, err);
+    if (rc)
         close(fd);
-        return rc;
-    }
-    *ret_fd = fd;
-    return 0;
+    else
+        *ret_fd = fd;
+    return rc;
 }
 
 int agent_link_open(struct agent_link *link, const char *name, struct hvd_err *err)
@@ -157,6 +178,10 @@ static int read_chunk(struct agent_link *link, struct hvd_err *err)
     if (got == 0)
         return err_set(err, HVD_E_LOST, "the agent is gone");
     keep_descriptor(link, &header);
+    if (header.msg_flags & MSG_CTRUNC)
+        return err_set(err, HVD_E_LIMIT,
+                       "no descriptor is left for what the agent passes on; raise the limit of "
+                       "open files (ulimit -n)");
     link->at = link->chunk;
     link->left = (size_t)got;
     return 1;
