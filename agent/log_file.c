@@ -37,21 +37,31 @@ static int open_it(const char *path)
     return open(path, flags, S_IRUSR | S_IWUSR);
 }
 
+/* Two threads may have the first line. */
+static int fd_of(struct log_file *file)
+{
+    int fd;
+
+    pthread_mutex_lock(&file->opening);
+    if (file->fd < 0)
+        file->fd = open_it(file->path);
+    fd = file->fd;
+    pthread_mutex_unlock(&file->opening);
+    return fd;
+}
+
 /* Whole lines, one call each: two agents that share a file do not mix. What a full disk does not
  * take is lost; there is nobody to tell. */
 static void write_line(void *arg, const char *line, size_t length)
 {
     struct log_file *file = arg;
+    int fd = file->path[0] ? fd_of(file) : -1;
     ssize_t written;
 
-    if (!file->path[0])
-        return;
-    if (file->fd < 0)
-        file->fd = open_it(file->path);
-    if (file->fd < 0)
+    if (fd < 0)
         return;
     do
-        written = write(file->fd, line, length);
+        written = write(fd, line, length);
     while (written < 0 && errno == EINTR);
 }
 
@@ -81,7 +91,7 @@ void log_file_open(struct log_file *file, const char *path, const char *job, con
 {
     int length;
 
-    *file = (struct log_file){ .fd = -1 };
+    *file = (struct log_file){ .fd = -1, .opening = PTHREAD_MUTEX_INITIALIZER };
     length = name_it(file, path, job, host);
     if (length < 0 || (size_t)length >= sizeof(file->path))
         file->path[0] = '\0';

@@ -6,9 +6,12 @@
 
 #include "base/limits.h"
 
+#include <pthread.h>
+
 struct log_file {
     char path[LIMIT_PATH_BYTES];
     int fd; /* -1: not open */
+    pthread_mutex_t opening;
 };
 
 /* From here on log_line writes there. Without a path: hvd-elastic/JOB/HOST.log where XDG_STATE_HOME

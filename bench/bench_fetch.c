@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define MIB      UINT64_C(1024)
@@ -136,8 +137,23 @@ static int by_size(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+/* Of all threads, since it was asked last: what a busy machine does not change. */
+static double cpu_seconds(void)
+{
+    static double before;
+    struct rusage usage;
+    double now, spent;
+
+    getrusage(RUSAGE_SELF, &usage);
+    now = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+          (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    spent = now - before;
+    before = now;
+    return spent;
+}
+
 /* In GB/s, beside a reference; the first run, into memory that was never touched, by itself. */
-static double line(const char *name, double first_s, double *runs, const char *than,
+static double line(const char *name, double first_s, double cpu_s, double *runs, const char *than,
                    double reference)
 {
     double rate;
@@ -145,6 +161,7 @@ static double line(const char *name, double first_s, double *runs, const char *t
     qsort(runs, RUNS, sizeof(runs[0]), by_size);
     rate = (double)(MIB << 20) / 1e9 / runs[RUNS / 2];
     printf("%-34s %6.2f GB/s", name, rate);
+    printf("  cpu %5.2f s/GiB", cpu_s / RUNS);
     if (first_s > 0)
         printf("  first %5.2f", (double)(MIB << 20) / 1e9 / first_s);
     if (reference > 0)
@@ -160,12 +177,13 @@ static double time_fetch(const char *name, struct host *to, uint32_t slot, size_
     double runs[RUNS];
     double first_s = fetch(to, slot, first, count);
 
+    (void)cpu_seconds();
     for (size_t i = 0; i < RUNS; i++) {
         forget_all(worker);
         runs[i] = fetch(to, slot, first, count);
     }
     forget_all(worker);
-    return line(name, first_s, runs, than, reference);
+    return line(name, first_s, cpu_seconds(), runs, than, reference);
 }
 
 static double time_memcpy(void)
@@ -178,6 +196,7 @@ static double time_memcpy(void)
     must(from && to, "get memory");
     memset(from, 1, bytes);
     memset(to, 2, bytes);
+    (void)cpu_seconds();
     for (size_t i = 0; i < RUNS; i++) {
         int64_t begin_us = clock_now_us();
 
@@ -186,18 +205,19 @@ static double time_memcpy(void)
     }
     mem_free(from);
     mem_free(to);
-    return line("memcpy", 0, runs, "", 0);
+    return line("memcpy", 0, cpu_seconds(), runs, "", 0);
 }
 
 static double time_tls(void)
 {
     double runs[RUNS];
 
+    (void)cpu_seconds();
     for (size_t i = 0; i < RUNS; i++) {
         runs[i] = bench_tls_carry(MIB << 20);
         must(runs[i] > 0, "carry bytes over TLS");
     }
-    return line("one plain TLS connection", 0, runs, "", 0);
+    return line("one plain TLS connection", 0, cpu_seconds(), runs, "", 0);
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 #include "base/mem.h"
 #include "collectives/coll_inside.h"
 #include "collectives/gloo_link.h"
-#include "collectives/quiet.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -120,8 +120,10 @@ static int join(struct coll *coll, struct hvd_err *err)
         .ops = &meet_ops,
         .arg = coll,
     };
-    int rc = peers ? 0 : err_set(err, HVD_E_NOMEM, "out of memory");
+    int rc = 0;
 
+    if (!peers)
+        return err_set(err, HVD_E_NOMEM, "out of memory");
     for (size_t i = 0; i < coll->partner_count && !rc; i++) {
         uint32_t rank = coll->partners[i].rank;
 
@@ -179,7 +181,7 @@ static int meet_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
             return not_met(coll, missing->rank, HVD_E_TIMEOUT, "it did not come in time");
         }
         if (!partner) {
-            late = quiet_cond_wait(&coll->changed, &coll->mutex, deadline_us);
+            late = thread_cond_wait(&coll->changed, &coll->mutex, deadline_us);
             continue;
         }
         partner->connecting = true;

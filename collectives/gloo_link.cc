@@ -4,6 +4,7 @@ extern "C" {
 #include "base/list.h"
 #include "collectives/quiet.h"
 #include "os/clock.h"
+#include "os/thread.h"
 }
 
 #include <gloo/transport/context.h>
@@ -60,8 +61,7 @@ struct gloo_link {
     struct list in_flight;
 };
 
-struct gloo_request {
-    struct list in_flight;
+struct gloo_request : list { /* in the link's list */
     bool receives;
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
 };
@@ -169,7 +169,7 @@ int link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, size_t 
         if (link->cancelled)
             return static_cast<int>(HVD_E_REVOKED);
         peer->told.assign(bytes, bytes + length);
-        if (quiet_thread(&peer->thread, connect_pair, peer))
+        if (thread_start(&peer->thread, 0, connect_pair, peer))
             return err_set(err, HVD_E_NOMEM,
                            "cannot start a thread; raise the limit of processes (ulimit -u)");
         peer->started = true;
@@ -185,7 +185,7 @@ int link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_rank, s
 
     for (gloo_peer &peer : link->peers) {
         while (peer.started && !peer.done && !link->cancelled && !late)
-            late = quiet_cond_wait(&link->changed, &link->mutex, deadline_us);
+            late = thread_cond_wait(&link->changed, &link->mutex, deadline_us);
         if (link->cancelled)
             return HVD_E_REVOKED;
         if (peer.started && peer.done && !peer.code)
@@ -215,7 +215,7 @@ void drop(gloo_link *link, gloo_request *request)
 {
     {
         Locked locked(link->mutex);
-        list_remove(&request->in_flight);
+        list_remove(request);
     }
     delete request;
 }
@@ -226,14 +226,14 @@ int post(gloo_link *link, bool receives, uint32_t rank, uint64_t tag, void *byte
     gloo_request *request = nullptr;
     int rc = guarded(nullptr, "posting", [&] {
         request = new gloo_request;
-        list_init(&request->in_flight);
+        list_init(request);
         request->receives = receives;
         request->buffer = link->context->createUnboundBuffer(bytes, length);
         {
             Locked locked(link->mutex);
             if (link->cancelled)
                 return static_cast<int>(HVD_E_REVOKED);
-            list_append(&link->in_flight, &request->in_flight);
+            list_append(&link->in_flight, request);
         }
         if (receives)
             request->buffer->recv(static_cast<int>(rank), tag, 0, length);
@@ -295,8 +295,8 @@ bool anybody_connects(gloo_link *link)
                        [](const gloo_peer &peer) { return peer.started && !peer.done; });
 }
 
-/* Peers see an end, and Gloo's thread has no connection left to look at. Takes up to 10 ms for each:
- * that long Gloo's loop may sleep before it lets go of one.
+/* Peers see an end, and Gloo's thread has no connection left to look at. Takes up to 10 ms for
+ * each: that long Gloo's loop may sleep before it lets go of one.
  *
  * Not by closing the pairs: that resets them, and a Gloo that finds a connection reset which it has
  * just accepted ends its process. A wait whose time runs out closes them as a process that ends
@@ -315,7 +315,7 @@ void close_pairs(void *arg)
         });
         Locked locked(link->mutex);
         if (anybody_connects(link))
-            (void)quiet_cond_wait(&link->changed, &link->mutex, clock_now_us() + CLOSE_AGAIN_US);
+            (void)thread_cond_wait(&link->changed, &link->mutex, clock_now_us() + CLOSE_AGAIN_US);
         again = anybody_connects(link);
     }
 }
@@ -329,7 +329,7 @@ void link_cancel(struct link *base)
         return;
     link->cancelled = true;
     LIST_EACH (it, &link->in_flight) {
-        gloo_request *request = CONTAINER_OF(it, gloo_request, in_flight);
+        auto request = static_cast<gloo_request *>(it);
 
         if (request->receives)
             request->buffer->abortWaitRecv();
@@ -411,7 +411,7 @@ int gloo_link_create(struct gloo_device *device, struct reaper *reaper, uint32_t
             link->peers[i].pair = link->context->createPair(static_cast<int>(peers[i])).get();
         }
         pthread_mutex_init(&link->mutex, nullptr);
-        if (quiet_cond_init(&link->changed)) {
+        if (thread_cond_init(&link->changed)) {
             pthread_mutex_destroy(&link->mutex);
             return err_set(err, HVD_E_NOMEM, "out of memory");
         }

@@ -48,7 +48,7 @@ static bool listens(int fd, const union endpoint *endpoint, socklen_t length,
 
 int meet_listen(struct meet_contact *contact, int *ret_fd, struct hvd_err *err)
 {
-    union endpoint endpoint, bound;
+    union endpoint endpoint, bound = { .any = { .sa_family = AF_UNSPEC } };
     socklen_t length = endpoint_of(contact, &endpoint);
     int fd;
 

@@ -196,11 +196,11 @@ static bool read_host(struct span text, struct meet_contact *contact)
         text = (struct span){ text.at + 1, text.length - 2 };
     else if (memchr(text.at, ':', text.length))
         return false;
-    if (!text.length || text.length >= sizeof(contact->host) || memchr(text.at, '\0', text.length))
+    if (!text.length || text.length >= sizeof(contact->host))
         return false;
     memcpy(contact->host, text.at, text.length);
     contact->host[text.length] = '\0';
-    return true;
+    return strspn(contact->host, "0123456789abcdefABCDEF.:") == text.length;
 }
 
 int meet_contact_read(const char *text, struct meet_contact *ret_contact, struct hvd_err *err)

@@ -301,29 +301,53 @@ static int check_msg(const struct msg *msg, const struct binding *binding, struc
     return rc ? err_prefix(err, rc, "%s", kind->name) : 0;
 }
 
-/* Appends the header and the packed body; all or nothing. */
-static int append_packed(const struct msg_kind *kind, const ProtobufCMessage *pb, struct buf *out,
-                         struct hvd_err *err)
+/* Packs into memory that is there, up to where some bytes would follow that are not copied. */
+struct packing {
+    ProtobufCBuffer base;
+    uint8_t *at;
+    const uint8_t *left_out; /* NULL: everything is copied */
+};
+
+static void pack_piece(ProtobufCBuffer *base, size_t length, const uint8_t *bytes)
+{
+    struct packing *packing = CONTAINER_OF(base, struct packing, base);
+
+    if (packing->left_out && bytes == packing->left_out)
+        return;
+    memcpy(packing->at, bytes, length);
+    packing->at += length;
+}
+
+/* Appends the header and the packed body, but for its last bytes; all or nothing. */
+static int append_packed(const struct msg_kind *kind, const ProtobufCMessage *pb,
+                         struct msg_bytes left_out, struct buf *out, struct hvd_err *err)
 {
     size_t length = protobuf_c_message_get_packed_size(pb);
+    size_t copied = length - left_out.length;
+    struct packing packing = { .base = { pack_piece }, .left_out = left_out.at };
     uint8_t *at;
     int rc;
 
     if (length > kind->body_max)
         return err_set(err, HVD_E_LIMIT, "%s: %zu bytes, at most %u are allowed", kind->name,
                        length, kind->body_max);
-    rc = buf_reserve(out, FRAME_HEADER_BYTES + length);
+    rc = buf_reserve(out, FRAME_HEADER_BYTES + copied);
     if (rc)
         return err_set(err, rc, "%s: no room for %zu bytes: %s", kind->name, length, err_text(rc));
     at = (uint8_t *)out->data + out->length;
     frame_write_header(at, (uint16_t)kind->type, 0, (uint32_t)length);
-    protobuf_c_message_pack(pb, at + FRAME_HEADER_BYTES);
-    out->length += FRAME_HEADER_BYTES + length;
+    packing.at = at + FRAME_HEADER_BYTES;
+    if (left_out.at)
+        protobuf_c_message_pack_to_buffer(pb, &packing.base);
+    else
+        protobuf_c_message_pack(pb, packing.at);
+    out->length += FRAME_HEADER_BYTES + copied;
     out->data[out->length] = '\0';
     return 0;
 }
 
-int msg_encode(const struct msg *msg, struct buf *out, struct hvd_err *err)
+static int encode(const struct msg *msg, struct msg_bytes left_out, struct buf *out,
+                  struct hvd_err *err)
 {
     const struct binding *binding = binding_of(msg->type);
     ProtobufCMessage *pb;
@@ -340,9 +364,20 @@ int msg_encode(const struct msg *msg, struct buf *out, struct hvd_err *err)
         rc = err_set(err, arena.full ? HVD_E_LIMIT : HVD_E_NOMEM, "%s: no memory to encode it",
                      msg_kind(msg->type)->name);
     else
-        rc = append_packed(msg_kind(msg->type), pb, out, err);
+        rc = append_packed(msg_kind(msg->type), pb, left_out, out, err);
     arena_release(&arena);
     return rc;
+}
+
+int msg_encode(const struct msg *msg, struct buf *out, struct hvd_err *err)
+{
+    return encode(msg, (struct msg_bytes){ NULL, 0 }, out, err);
+}
+
+int msg_encode_before_data(const struct msg *msg, struct buf *out, struct hvd_err *err)
+{
+    ASSERT(msg->type == MSG_CHUNK);
+    return encode(msg, msg->u.chunk.data, out, err);
 }
 
 static void *pb_alloc(void *arena, size_t bytes)
@@ -394,5 +429,85 @@ int msg_decode(const struct frame *frame, struct msg *ret_msg, struct hvd_err *e
         msg_release(&msg);
     else
         *ret_msg = msg;
+    return rc;
+}
+
+/* ---- without copying -------------------------------------------------------------------------
+ */
+
+/* The field of a CHUNK that comes last: data, in the wire's form of bytes. */
+#define DATA_KEY   (8u << 3 | WIRE_BYTES)
+#define WIRE_NUM   0u
+#define WIRE_64    1u
+#define WIRE_BYTES 2u
+#define WIRE_32    5u
+
+static bool take_varint(const struct frame *frame, size_t *at, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+
+    for (unsigned shift = 0; shift < 64 && *at < frame->length; shift += 7) {
+        uint8_t byte = frame->body[(*at)++];
+
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80)) {
+            *ret_value = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True: what ends the body are the bytes of its data, which begin there. Whatever is odd about it
+ * is left to be found by who decodes all of it. */
+static bool find_data(const struct frame *frame, size_t *ret_key_at, size_t *ret_data_at)
+{
+    size_t at = 0;
+
+    while (at < frame->length) {
+        size_t key_at = at;
+        uint64_t key, size = 0;
+
+        if (!take_varint(frame, &at, &key))
+            return false;
+        switch (key & 7) {
+        case WIRE_NUM:
+            if (!take_varint(frame, &at, &size))
+                return false;
+            size = 0;
+            break;
+        case WIRE_64: size = 8; break;
+        case WIRE_32: size = 4; break;
+        case WIRE_BYTES:
+            if (!take_varint(frame, &at, &size))
+                return false;
+            break;
+        default: return false;
+        }
+        if (size > frame->length - at)
+            return false;
+        if (key == DATA_KEY && at + size == frame->length) {
+            *ret_key_at = key_at;
+            *ret_data_at = at;
+            return true;
+        }
+        at += size;
+    }
+    return false;
+}
+
+int msg_decode_in_place(const struct frame *frame, struct msg *ret_msg, struct hvd_err *err)
+{
+    struct frame before = *frame;
+    size_t data_at;
+    int rc;
+
+    if (frame->type != MSG_CHUNK || !find_data(frame, &before.length, &data_at) ||
+        frame->length - data_at > STATE_CHUNK_BYTES)
+        return msg_decode(frame, ret_msg, err);
+    rc = msg_decode(&before, ret_msg, err);
+    if (!rc)
+        ret_msg->u.chunk.data =
+            (struct msg_bytes){ frame->body + data_at, frame->length - data_at };
     return rc;
 }

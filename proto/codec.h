@@ -23,6 +23,12 @@ int msg_encode(const struct msg *msg, struct buf *out, struct hvd_err *err);
  * HVD_E_PROTO (not a message, or a field out of range), HVD_E_LIMIT, HVD_E_NOMEM. */
 int msg_decode(const struct frame *frame, struct msg *ret_msg, struct hvd_err *err);
 
+/* The same of a CHUNK, whose data is by far the most of it, without copying that: what is encoded
+ * goes before msg->u.chunk.data; what is decoded may point into the frame (other messages are
+ * decoded as ever). */
+int msg_encode_before_data(const struct msg *msg, struct buf *out, struct hvd_err *err);
+int msg_decode_in_place(const struct frame *frame, struct msg *ret_msg, struct hvd_err *err);
+
 /* One line for traces: "EXITED incarnation=7 slot=2 value=137". Cut at size. Returns text. */
 const char *msg_describe(const struct msg *msg, char *text, size_t size);
 

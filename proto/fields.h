@@ -159,12 +159,13 @@
     F(LIST, held, LIMIT_COMMITS_HELD, held)         \
     F(TEXTS, addresses, LIMIT_ADDRESSES, LIMIT_TEXT_BYTES)
 
-#define FIELDS_round(F)               \
-    F(NUM, cause, CAUSE_COUNT - 1, 0) \
-    F(NUM, previous, UINT64_MAX, 0)   \
-    F(NUM, commit, UINT64_MAX, 0)     \
-    F(IDS, holders, LIMIT_WORKERS, 0) \
-    F(LIST, members, LIMIT_WORKERS, member)
+#define FIELDS_round(F)                     \
+    F(NUM, cause, CAUSE_COUNT - 1, 0)       \
+    F(NUM, previous, UINT64_MAX, 0)         \
+    F(NUM, commit, UINT64_MAX, 0)           \
+    F(IDS, holders, LIMIT_WORKERS, 0)       \
+    F(LIST, members, LIMIT_WORKERS, member) \
+    F(LIST, sources, LIMIT_WORKERS, source)
 
 #define FIELDS_prepare(F)           \
     F(NUM, previous, UINT64_MAX, 0) \

@@ -31,6 +31,11 @@ void frame_reader_set_max(struct frame_reader *reader, size_t body_max)
     reader->body_max = body_max;
 }
 
+void frame_reader_keep(struct frame_reader *reader)
+{
+    reader->keeps = true;
+}
+
 bool frame_reader_midway(const struct frame_reader *reader)
 {
     return reader->header_have > 0 && !reader->complete;
@@ -113,7 +118,7 @@ static void start_over(struct frame_reader *reader)
     reader->header_have = 0;
     reader->body_length = 0;
     reader->complete = false;
-    if (reader->body.capacity > KEPT_BODY_BYTES)
+    if (reader->body.capacity > KEPT_BODY_BYTES && !reader->keeps)
         buf_release(&reader->body);
 }
 
@@ -171,6 +176,35 @@ int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *lengt
     if (rc < 0)
         reader->broken = rc;
     return rc;
+}
+
+static bool is_in_body(const struct frame_reader *reader)
+{
+    return reader->header_have == FRAME_HEADER_BYTES && !reader->complete && !reader->broken &&
+           !is_skipped(reader);
+}
+
+bool frame_reader_is_whole(const struct frame_reader *reader)
+{
+    return is_in_body(reader) && reader->body.length == reader->body_length;
+}
+
+uint8_t *frame_body_room(struct frame_reader *reader, size_t most, size_t *ret_room)
+{
+    size_t left = is_in_body(reader) ? reader->body_length - reader->body.length : 0;
+    size_t room = left < most ? left : most;
+
+    if (room == 0 || buf_reserve(&reader->body, room))
+        return NULL;
+    *ret_room = room;
+    return (uint8_t *)reader->body.data + reader->body.length;
+}
+
+void frame_body_add(struct frame_reader *reader, size_t length)
+{
+    reader->body.length += length;
+    ASSERT(reader->body.length <= reader->body_length);
+    reader->body.data[reader->body.length] = '\0';
 }
 
 void frame_write_header(uint8_t header[FRAME_HEADER_BYTES], uint16_t type, uint8_t flags,

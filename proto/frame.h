@@ -35,6 +35,7 @@ struct frame_reader {
     size_t body_max; /* the connection's own cap, below the message's */
     int broken;      /* the code of the error after which nothing can be read; 0 */
     bool complete;   /* the last feed handed out a frame */
+    bool keeps;      /* the memory of a large body */
 };
 
 /* No body longer than body_max is accepted; see frame_reader_set_max. */
@@ -53,6 +54,17 @@ void frame_reader_set_max(struct frame_reader *reader, size_t body_max);
  */
 int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *length,
                struct frame *ret_frame, struct hvd_err *err);
+
+/* Many large frames will come: the memory of one is kept for the next. */
+void frame_reader_keep(struct frame_reader *reader);
+
+/* While a body comes, its next bytes may be put where it grows, `most` of them or fewer, and added:
+ * they were not fed then. NULL: no body is coming now, or there is no memory. */
+uint8_t *frame_body_room(struct frame_reader *reader, size_t most, size_t *ret_room);
+void frame_body_add(struct frame_reader *reader, size_t length);
+
+/* The next feed hands out a frame, without further bytes. */
+bool frame_reader_is_whole(const struct frame_reader *reader);
 
 /* Bytes of an unfinished frame are waiting: an end of the stream now is a truncation. */
 bool frame_reader_midway(const struct frame_reader *reader);

@@ -146,7 +146,8 @@ struct msg_member {
     struct msg_texts addresses;
 };
 
-/* Somebody who holds a commit: its member's line, and of its addresses those of its agent. */
+/* Where a commit is: its holder's line as a member, of whose addresses those of its agent count.
+ * The incarnation is 0 when whoever made it is no more. */
 struct msg_source {
     uint64_t incarnation;
     const char *host;
@@ -281,8 +282,9 @@ struct msg_round {
     uint32_t cause; /* enum msg_cause */
     uint64_t previous;
     uint64_t commit;        /* resume from this one */
-    struct msg_ids holders; /* incarnations that hold it */
+    struct msg_ids holders; /* members that hold it; none: it comes from the sources */
     struct msg_member_list members;
+    struct msg_source_list sources; /* agents that keep it, when no member holds it */
 };
 
 struct msg_prepare {

@@ -188,7 +188,23 @@ void conn_greeted(struct conn *conn)
 
 size_t conn_unsent(const struct conn *conn)
 {
-    return conn->out.length - conn->out_at;
+    return conn->out.length - conn->out_at + conn->lent.length;
+}
+
+void conn_bulk(struct conn *conn)
+{
+    conn->bulk = true;
+    frame_reader_keep(&conn->reader);
+}
+
+/* What was lent is copied after all, so that something can follow it. */
+static int take_lent(struct conn *conn)
+{
+    int rc = conn->lent.length ? buf_append(&conn->out, conn->lent.at, conn->lent.length) : 0;
+
+    if (!rc)
+        conn->lent = (struct msg_bytes){ NULL, 0 };
+    return rc;
 }
 
 int conn_send_frame(struct conn *conn, const void *frame, size_t length)
@@ -201,7 +217,9 @@ int conn_send_frame(struct conn *conn, const void *frame, size_t length)
         buf_consume(&conn->out, conn->out_at);
         conn->out_at = 0;
     }
-    rc = buf_append(&conn->out, frame, length);
+    rc = take_lent(conn);
+    if (!rc)
+        rc = buf_append(&conn->out, frame, length);
     if (rc == HVD_E_LIMIT) {
         conn_break(conn, "it does not read what it is sent (LIMIT_UNSENT_BYTES)");
         return 0;
@@ -228,6 +246,23 @@ int conn_send(struct conn *conn, const struct msg *msg, struct hvd_err *err)
     }
     buf_release(&frame);
     return rc;
+}
+
+int conn_send_lent(struct conn *conn, const struct msg *msg, struct hvd_err *err)
+{
+    int rc;
+
+    if (conn->lent.length)
+        return err_set(err, HVD_E_STATE, "%s: what was lent to it before is not out", conn->peer);
+    if (conn->phase != CONN_UP || conn->ended)
+        return 0;
+    rc = msg_encode_before_data(msg, &conn->out, err);
+    if (rc)
+        return rc;
+    conn->lent = msg->u.chunk.data;
+    conn->when_sent = true;
+    conn_kick(conn);
+    return 0;
 }
 
 /* Bytes sent; 0 when it is lost with its connection, whose end the loop will tell. */
@@ -309,7 +344,8 @@ void conn_close(struct conn *conn)
 {
     if (!conn)
         return;
-    if (conn->phase != CONN_UP || conn->ended || conn_arm(conn, conn->linger_us)) {
+    if (conn->phase != CONN_UP || conn->ended || take_lent(conn) ||
+        conn_arm(conn, conn->linger_us)) {
         conn_drop(conn);
         return;
     }

@@ -66,6 +66,13 @@ int conn_send_frame(struct conn *conn, const void *frame, size_t length);
  * descriptor beside it, which is borrowed. HVD_E_BUSY: its socket is full. */
 int conn_send_with_fd(struct conn *conn, const struct msg *msg, int fd, struct hvd_err *err);
 
+/* A CHUNK whose data is not copied: it is borrowed until `drained` says that all is out, or until
+ * the connection is closed. HVD_E_STATE: that of another one still is. */
+int conn_send_lent(struct conn *conn, const struct msg *msg, struct hvd_err *err) MUST_CHECK;
+
+/* Many large frames will come: more is read at a time, and the memory of one frame kept. */
+void conn_bulk(struct conn *conn);
+
 size_t conn_unsent(const struct conn *conn);
 
 /* `drained` is called once more: when nothing is unsent and the socket takes more. */

@@ -9,7 +9,7 @@
 
 bool conn_has_input(const struct conn *conn)
 {
-    return conn->in.length > conn->in_at;
+    return conn->in.length > conn->in_at || frame_reader_is_whole(&conn->reader);
 }
 
 static bool takes_messages(const struct conn *conn)
@@ -41,7 +41,7 @@ static void hand_on(struct conn *conn, const struct frame *frame)
     struct hvd_err err = { 0 };
     struct msg msg = { 0 };
 
-    if (msg_decode(frame, &msg, &err)) {
+    if (msg_decode_in_place(frame, &msg, &err)) {
         conn_break(conn, err.text);
         return;
     }
@@ -57,11 +57,30 @@ void conn_feed(struct conn *conn)
         hand_on(conn, &frame);
 }
 
+/* The rest of a large body is read to where it belongs. */
+static bool take_in_body(struct conn *conn, ssize_t *ret_got)
+{
+    size_t room;
+    uint8_t *at = conn->bulk && !conn_has_input(conn)
+                      ? frame_body_room(&conn->reader, READ_BYTES, &room)
+                      : NULL;
+
+    if (!at)
+        return false;
+    *ret_got = conn_stream_get(conn, at, room);
+    if (*ret_got > 0)
+        frame_body_add(&conn->reader, (size_t)*ret_got);
+    return true;
+}
+
 int conn_take_in(struct conn *conn, ssize_t *ret_got)
 {
     size_t room;
-    int rc = buf_reserve(&conn->in, READ_BYTES);
+    int rc;
 
+    if (take_in_body(conn, ret_got))
+        return 0;
+    rc = buf_reserve(&conn->in, READ_BYTES);
     if (rc)
         return rc;
     room = conn->in.capacity - conn->in.length - 1; /* it ends in a NUL */

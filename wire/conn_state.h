@@ -53,9 +53,10 @@ struct conn {
     size_t in_at;
     struct buf out; /* what is unsent, from out_at */
     size_t out_at;
-    bool crossed;        /* TLS has to write before it can read on, or the reverse */
-    struct event *timer; /* of the phase: connecting, greeting, lingering */
-    struct event *kick;  /* something to do in the loop's next turn */
+    struct msg_bytes lent; /* follows what is in out; not copied */
+    bool crossed;          /* TLS has to write before it can read on, or the reverse */
+    struct event *timer;   /* of the phase: connecting, greeting, lingering */
+    struct event *kick;    /* something to do in the loop's next turn */
     struct frame_reader reader;
     const struct conn_ops *ops; /* NULL: nobody is told */
     void *arg;
@@ -65,7 +66,7 @@ struct conn {
     enum conn_phase phase;
     int busy;
     bool dialled; /* `opened` is to be called */
-    bool greeted;
+    bool greeted, bulk;
     bool held;
     bool reading_now;
     bool ended;      /* nothing more will come */

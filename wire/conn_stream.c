@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 /* At most this at a time, so that one connection does not keep the others waiting. */
-#define WRITE_BYTES (256 * 1024)
+#define WRITE_BYTES     (256 * 1024)
+#define BULK_READ_BYTES (256 * 1024)
 /* A buffer larger than this is given back once all is sent. */
 #define KEPT_OUT_BYTES (16 * 1024)
 
@@ -200,8 +201,18 @@ static void discard(struct conn *conn)
     conn->in_at = 0;
 }
 
+/* Without waiting for the loop: what TLS has in its hands, and of a connection with much to come
+ * also what the kernel has, for a while. */
+static bool reads_on(const struct conn *conn, size_t budget)
+{
+    if (conn->phase == CONN_GONE || conn->ended || conn->held || !conn->session)
+        return false;
+    return SSL_pending(conn->session) > 0 || (conn->bulk && budget > 0);
+}
+
 static void read_in(struct conn *conn)
 {
+    size_t budget = BULK_READ_BYTES;
     ssize_t got;
 
     do {
@@ -214,8 +225,9 @@ static void read_in(struct conn *conn)
         if (conn->phase == CONN_LINGERING)
             discard(conn);
         conn_feed(conn);
-    } while (got > 0 && conn->session && conn->phase != CONN_GONE && !conn->ended && !conn->held &&
-             SSL_pending(conn->session) > 0);
+        if (got > 0)
+            budget -= (size_t)got < budget ? (size_t)got : budget;
+    } while (got > 0 && reads_on(conn, budget));
     if (conn->crossed && !conn->ended)
         wait_writable(conn);
 }
@@ -254,19 +266,34 @@ static void tell_drained(struct conn *conn)
         conn->ops->drained(conn->arg);
 }
 
+/* Some of what is unsent, its own bytes first. */
+static ssize_t put_some(struct conn *conn, size_t most)
+{
+    size_t own = conn->out.length - conn->out_at;
+    size_t left = own ? own : conn->lent.length;
+    ssize_t sent = put(conn, own ? (const void *)(conn->out.data + conn->out_at) : conn->lent.at,
+                       left < most ? left : most);
+
+    if (sent <= 0)
+        return sent;
+    if (own) {
+        conn->out_at += (size_t)sent;
+    } else {
+        conn->lent.at += sent;
+        conn->lent.length -= (size_t)sent;
+    }
+    return sent;
+}
+
 static void write_out(struct conn *conn)
 {
     size_t budget = WRITE_BYTES;
     ssize_t sent = 1;
 
     while (sent > 0 && budget > 0 && conn_unsent(conn) > 0) {
-        size_t size = conn_unsent(conn) < budget ? conn_unsent(conn) : budget;
-
-        sent = put(conn, conn->out.data + conn->out_at, size);
-        if (sent > 0) {
-            conn->out_at += (size_t)sent;
+        sent = put_some(conn, budget);
+        if (sent > 0)
             budget -= (size_t)sent;
-        }
     }
     if (sent == STREAM_END || sent == STREAM_BROKEN) {
         broke(conn, sent == STREAM_END ? "the other side closed the connection" : reason(conn));

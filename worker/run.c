@@ -128,9 +128,9 @@ static int call_train(struct run *run)
     state->live = 0;
     state->phase = STATE_TRAINING;
     rounds_open(run->worker->rounds, true);
-    atomic_store(&run->worker->training, true);
+    worker_begins(run->worker, WORKER_TRAINS);
     rc = run->train(state, run->arg);
-    atomic_store(&run->worker->training, false);
+    worker_begins(run->worker, WORKER_RESTS);
     rounds_open(run->worker->rounds, false);
     state->phase = STATE_BETWEEN;
     fenced = state_fence(state, fail_err());
@@ -156,15 +156,19 @@ static int enter(struct run *run, const struct loop_order *order, struct hvd_err
     hvd_state *state = run->state;
     int64_t began_us = clock_now_us();
     int64_t connected_us;
-    int rc = rounds_enter(run->worker->rounds, run->worker->incarnation, order->round,
-                          &order->msg.u.round.members, order->prepared, err);
+    int rc;
 
+    worker_begins(run->worker, WORKER_CONNECTS);
+    rc = rounds_enter(run->worker->rounds, run->worker->incarnation, order->round,
+                      &order->msg.u.round.members, order->prepared, err);
     if (rc)
         return rc;
     connected_us = clock_now_us();
     reset_counts(state, order->round);
     worker_set_place(order->round, &order->place);
+    worker_begins(run->worker, WORKER_RESETS);
     rc = call_resets(run);
+    worker_begins(run->worker, WORKER_CONNECTS);
     if (!rc)
         rc = state_sync(state, &order->msg, err);
     if (rc && !is_of_round(rc) && !run->broken.code)
@@ -181,6 +185,7 @@ static void take_round(struct run *run, const struct loop_order *order)
     struct hvd_err err = { 0 };
     int rc = run->broken.code ? 0 : enter(run, order, &err);
 
+    worker_begins(run->worker, WORKER_RESTS);
     if (rc && !run->broken.code) {
         say(run, (struct session_event){ .kind = SESSION_SYNCED, .code = rc, .text = err.text });
         return;

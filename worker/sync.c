@@ -1,10 +1,13 @@
 /* sync.c: the commit with which a round begins, from whoever holds it. */
 #include "base/mem.h"
+#include "base/time.h"
 #include "proto/commit.h"
 #include "worker/fail.h"
 #include "worker/state_inside.h"
 
 #include <inttypes.h>
+
+#define RETRY_US (100 * TIME_MS)
 
 static bool is_holder(const struct msg_round *round, uint64_t incarnation)
 {
@@ -15,10 +18,10 @@ static bool is_holder(const struct msg_round *round, uint64_t incarnation)
     return false;
 }
 
-/* Those that hold it and are members: with few holders and many members, or the reverse, it is the
+/* Those that hold it and are members. With few holders and many members, or the reverse, it is the
  * shorter list times the longer; a round has a fetch only when somebody has joined or fallen
  * behind. */
-static int find_sources(const struct msg_round *round, uint64_t self,
+static int find_holders(const struct msg_round *round, uint64_t self,
                         struct msg_source **ret_sources, size_t *ret_count)
 {
     struct msg_source *sources = mem_zalloc_array(round->members.count, sizeof(*sources));
@@ -41,7 +44,7 @@ static int find_sources(const struct msg_round *round, uint64_t self,
 
 /* What is held here and is not what the others hold: a commit of the same number that differs, or
  * one that was made by somebody who was alone with it. */
-static void drop_strays(hvd_state *state, uint64_t commit)
+static void drop_from(hvd_state *state, uint64_t commit)
 {
     struct msg_held held[2];
     size_t count = snapshot_held(state->snapshot, held);
@@ -52,45 +55,65 @@ static void drop_strays(hvd_state *state, uint64_t commit)
     }
 }
 
-/* The replicated part comes from others; what stays with this rank is put beside it. */
-static int fetch(hvd_state *state, uint64_t round, uint64_t commit,
-                 const struct msg_source_list *sources, struct hvd_err *err)
+/* At a switch in which all leave, their commit may still be under way when we ask for it. */
+static int fetch_when_there(hvd_state *state, const struct msg *msg,
+                            const struct msg_source_list *sources, struct hvd_err *err)
 {
-    const struct copy mine = state_copy(state, COPY_PER_RANK);
-    const struct copy theirs = state_copy(state, COPY_REPLICATED);
+    struct session_thread *session = state->worker->session;
+    bool under_way = msg->u.round.cause == CAUSE_SWITCH && !msg->u.round.holders.count;
     struct msg_fetched fetched;
     int rc;
 
-    drop_strays(state, commit);
-    rc = session_thread_fetch(state->worker->session, round, commit, sources, &fetched, err);
+    do
+        rc = session_thread_fetch(session, msg->round, msg->u.round.commit, sources, &fetched, err);
+    while (rc == HVD_E_LOST && under_way && !session_thread_pause(session, msg->round, RETRY_US));
+    return rc;
+}
+
+/* The replicated part comes from others; what stays with this rank is put beside it. */
+static int fetch(hvd_state *state, const struct msg *msg, const struct msg_source_list *sources,
+                 struct hvd_err *err)
+{
+    const struct copy mine = state_copy(state, COPY_PER_RANK);
+    const struct copy theirs = state_copy(state, COPY_REPLICATED);
+    uint64_t commit = msg->u.round.commit;
+    int rc;
+
+    drop_from(state, commit);
+    rc = fetch_when_there(state, msg, sources, err);
     if (!rc)
         rc = copy_commit(state->snapshot, &mine, err);
     if (rc)
         return rc;
     snapshot_end(state->snapshot, commit);
     rc = copy_restore(state->snapshot, commit, &theirs, err);
-    if (!rc)
+    if (rc)
+        snapshot_drop(state->snapshot, commit); /* nobody is to have it from here */
+    else
         state->live = commit;
     return rc;
 }
 
-static int fetch_from_holders(hvd_state *state, const struct msg *msg, uint64_t commit,
-                              struct hvd_err *err)
+static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd_err *err)
 {
-    struct msg_source *sources;
-    size_t count;
-    struct msg_source_list list;
-    int rc = find_sources(&msg->u.round, state->worker->incarnation, &sources, &count);
+    const struct msg_round *round = &msg->u.round;
+    struct msg_source_list sources = round->sources;
+    struct msg_source *holders = NULL;
+    int rc = 0;
 
+    worker_begins(state->worker, WORKER_FETCHES);
+    if (round->holders.count) {
+        rc = find_holders(round, state->worker->incarnation, &holders, &sources.count);
+        sources.items = holders;
+    }
     if (rc)
         return err_set(err, rc, "no memory for the holders of a commit");
-    list = (struct msg_source_list){ sources, count };
-    if (count)
-        rc = fetch(state, msg->round, commit, &list, err);
+    if (sources.count)
+        rc = fetch(state, msg, &sources, err);
     else
-        rc = err_set(err, HVD_E_LOST, "commit %" PRIu64 ".%" PRIu32 ": no member holds it",
-                     COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit));
-    mem_free(sources);
+        rc = err_set(err, HVD_E_LOST, "commit %" PRIu64 ".%" PRIu32 ": nobody else holds it",
+                     COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit));
+    mem_free(holders);
     return rc;
 }
 
@@ -119,13 +142,14 @@ int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
         rc = state_commit_as(state, round->commit, err);
         here = rc == 0;
     }
-    if (!rc && round->holders.count < round->members.count)
+    if (!rc && round->holders.count && round->holders.count < round->members.count)
         rc = meet(state, err);
     if (rc)
         return rc;
     if (!here)
-        return fetch_from_holders(state, msg, round->commit, err);
-    if (state->live != round->commit)
-        rc = state_restore_newest(state, COPY_ALL, err);
-    return rc;
+        return fetch_from_others(state, msg, err);
+    if (state->live == round->commit)
+        return 0;
+    drop_from(state, round->commit + 1);
+    return state_restore_newest(state, COPY_ALL, err);
 }

@@ -16,22 +16,27 @@ static bool has_moved(struct worker *worker, const struct coll_wait *wait)
 
 bool watch_stalled(struct worker *worker, int64_t now_us, struct msg_stalled *ret_stalled)
 {
+    static const char *const names[] = {
+        [WORKER_CONNECTS] = "connect",
+        [WORKER_RESETS] = "reset callback",
+        [WORKER_FETCHES] = "state",
+        [WORKER_TRAINS] = "step",
+    };
     static _Thread_local struct coll_wait wait;
     bool collective = rounds_look(worker->rounds, &wait);
+    unsigned doing = atomic_load(&worker->doing);
 
-    if (has_moved(worker, &wait) || (!collective && !atomic_load(&worker->training))) {
+    if (has_moved(worker, &wait) || (!collective && doing == WORKER_RESTS)) {
         worker->seen.since_us = now_us;
         return false;
     }
     ret_stalled->waited_us = now_us - worker->seen.since_us;
     if (ret_stalled->waited_us < worker->welcome.u.welcome_worker.stall_warning_us)
         return false;
-    if (collective) {
-        ret_stalled->operation = wait.operation;
+    ret_stalled->operation = collective ? wait.operation : names[doing];
+    if (collective || doing == WORKER_CONNECTS)
         ret_stalled->missing = (struct msg_ids){ wait.missing, wait.missing_count };
-    } else {
-        ret_stalled->operation = "step";
+    else if (doing != WORKER_FETCHES)
         ret_stalled->missing = (struct msg_ids){ &worker->incarnation, 1 };
-    }
     return true;
 }

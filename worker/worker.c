@@ -57,6 +57,12 @@ struct worker *worker_get(void)
     return worker;
 }
 
+void worker_begins(struct worker *worker, enum worker_doing doing)
+{
+    atomic_store(&worker->doing, doing);
+    atomic_fetch_add_explicit(&worker->calls, 1, memory_order_relaxed);
+}
+
 bool worker_is_alone(const struct worker *worker)
 {
     return !worker->session;

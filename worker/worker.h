@@ -11,6 +11,15 @@
 
 #include <stdatomic.h>
 
+/* Where the loop is, for the watchdog. */
+enum worker_doing {
+    WORKER_RESTS, /* not in a round */
+    WORKER_CONNECTS,
+    WORKER_RESETS,
+    WORKER_FETCHES,
+    WORKER_TRAINS
+};
+
 struct worker {
     struct session_thread *session; /* NULL: alone */
     struct coll_engine *engine;     /* NULL: alone */
@@ -18,7 +27,7 @@ struct worker {
     uint64_t incarnation;
     struct msg welcome;     /* released with it */
     _Atomic bool running;   /* hvd_elastic_run is being called */
-    _Atomic bool training;  /* train is */
+    _Atomic unsigned doing; /* enum worker_doing */
     _Atomic uint64_t calls; /* of the library by train: what grows does not stand still */
 
     /* of the session's thread: what the watchdog saw last */
@@ -37,10 +46,12 @@ bool worker_is_fork(void);
 /* For hvd_elastic_run, which then sets running to false. HVD_E_STATE, with the reason noted. */
 int worker_begin_run(struct worker **ret_worker) MUST_CHECK;
 
+/* The loop, from now on: the watchdog begins anew. */
+void worker_begins(struct worker *worker, enum worker_doing doing);
+
 /* As the world sees it from now on. */
 void worker_set_place(uint64_t round, const struct place *place);
 
-/* An error of a worker that is not to begin with: hvd_init's, with its reason noted. */
 bool worker_is_alone(const struct worker *worker);
 
 #endif

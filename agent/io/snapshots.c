@@ -197,7 +197,7 @@ static void swap_back(struct slot *slot, const struct snapshot_shape *shape)
 }
 
 static int grant(struct slot *slot, uint64_t incarnation, const struct snapshot_shape *shape,
-                 struct hvd_err *err)
+                 int *ret_fd, struct hvd_err *err)
 {
     int rc = 0;
 
@@ -214,8 +214,10 @@ static int grant(struct slot *slot, uint64_t incarnation, const struct snapshot_
         rc = replace(slot, shape, err);
     if (rc)
         return rc;
+    ASSERT(slot->newer);
     slot->incarnation = incarnation;
     slot->drop_at_us = TIME_NEVER;
+    *ret_fd = snapshot_fd(slot->newer->snapshot);
     return 0;
 }
 
@@ -231,9 +233,7 @@ int snapshots_grant(struct snapshots *snapshots, uint32_t slot, uint64_t incarna
     if (rc)
         err_set(err, rc, "slot %u: no memory for its snapshot", slot);
     else
-        rc = grant(slot_at(snapshots, slot), incarnation, shape, err);
-    if (!rc)
-        *ret_fd = snapshot_fd(slot_at(snapshots, slot)->newer->snapshot);
+        rc = grant(&snapshots->slots.items[slot], incarnation, shape, ret_fd, err);
     pthread_mutex_unlock(&snapshots->mutex);
     return rc;
 }

@@ -31,13 +31,15 @@ struct serving {
     struct pull pulls[PULLS_AHEAD]; /* in a circle */
     size_t at;
     size_t waiting;
-    uint32_t answered; /* chunks of the one at `at` */
+    uint32_t answered;             /* chunks of the one at `at` */
+    struct shared_snapshot *lends; /* its bytes are on their way; NULL */
 };
 
 static void stop_serving(struct serving *serving)
 {
     list_remove(&serving->link);
     serving->thread->serving_count--;
+    shared_snapshot_put_down(serving->lends);
     mem_free(serving);
 }
 
@@ -50,9 +52,8 @@ static void break_off(struct serving *serving, const char *why)
 
 /* ---- one chunk ------------------------------------------------------------------------------- */
 
-/* What is said of a chunk. The bytes are borrowed from a buffer that its writer may write over at
- * any time: they are copied when the message is encoded, and the puller believes none of them
- * without their sum. */
+/* What is said of a chunk. Its bytes go out from where they lie, and their writer may write over
+ * them at any time: the puller believes none of them without their sum. */
 static void look_up(const struct pull *pull, uint32_t which, const struct snapshot *snapshot,
                     struct msg_chunk *ret_chunk)
 {
@@ -87,17 +88,22 @@ static int send_chunk(struct serving *serving, const struct pull *pull, bool *re
         msg.u.chunk = (struct msg_chunk){ .commit = pull->commit,
                                           .index = pull->first + serving->answered,
                                           .code = HVD_E_NOTFOUND };
-    rc = conn_send(serving->conn, &msg, &err);
-    shared_snapshot_put_down(shared);
+    if (!msg.u.chunk.data.length) {
+        rc = conn_send(serving->conn, &msg, &err);
+        shared_snapshot_put_down(shared);
+    } else {
+        rc = conn_send_lent(serving->conn, &msg, &err);
+        serving->lends = shared;
+    }
     serving->answered++;
     *ret_last = msg.u.chunk.code || serving->answered == pull->count;
     return rc;
 }
 
-/* Until there is enough to send: then `drained` goes on. A chunk alone is more than that. */
+/* Until there are bytes to send: when they are out, `drained` goes on. */
 static void serve_on(struct serving *serving)
 {
-    while (serving->waiting > 0 && conn_unsent(serving->conn) < CONN_LOW_BYTES) {
+    while (serving->waiting > 0 && !serving->lends) {
         bool last;
 
         if (send_chunk(serving, &serving->pulls[serving->at], &last)) {
@@ -161,7 +167,11 @@ static void on_closed(void *arg, const char *why)
 
 static void on_drained(void *arg)
 {
-    serve_on(arg);
+    struct serving *serving = arg;
+
+    shared_snapshot_put_down(serving->lends);
+    serving->lends = NULL;
+    serve_on(serving);
 }
 
 static const struct conn_ops conn_ops = { NULL, on_msg, on_closed, on_drained };

@@ -273,6 +273,7 @@ static void on_opened(void *arg)
     source->state = SOURCE_OPEN;
     source->heard_us = clock_now_us();
     conn_greeted(source->conn);
+    conn_bulk(source->conn);
     fill(source);
 }
 

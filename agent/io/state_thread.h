@@ -46,7 +46,7 @@ const char *state_thread_address(struct state_thread *thread);
 /* A FETCH of the worker that runs in the slot; `who` is anything but 0, and one worker's own. It
  * ends the fetch of the same `who` before it. HVD_E_NOMEM: there will be no answer. */
 int state_thread_fetch(struct state_thread *thread, uint64_t who, uint32_t slot,
-                       const struct msg *fetch) MUST_CHECK;
+                       const struct msg *asked) MUST_CHECK;
 
 /* Its fetches are over: on return nothing more is written for it, and no answer follows. */
 void state_thread_forget(struct state_thread *thread, uint64_t who);

@@ -79,8 +79,10 @@ static bool choose(struct core *core, bool with_joiners)
         round_add_joiners(core);
     keep = assign_kept(stay, next->members.count, core->config.min_np);
     too_few = keep > 0;
-    if (!stay && !keep)
-        keep = 1; /* somebody has to hand the state over; who it is leaves with the next change */
+    /* Somebody has to hand the state over; who it is leaves with the next change. If there is no
+     * room for that, its agent does. */
+    if (!stay && !keep && core->config.max_np > 1)
+        keep = 1;
     if (keep > current->members.count - stay)
         keep = current->members.count - stay;
     trace_kept(core, keep, too_few);

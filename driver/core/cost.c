@@ -45,14 +45,15 @@ void cost_begin(struct core *core)
 }
 
 /* Who comes at a switch is there before the others, and waits for them to connect; those wait in
- * their first step until it has the state. So of newcomers nothing counts but that. */
+ * their first step until it has the state. So of newcomers nothing counts but that, unless there
+ * are no others. */
 void cost_entered(struct core *core, const struct worker *worker, const struct msg_entered *costs)
 {
     struct view_change *cost = &core->costs.now;
     int64_t sum_us = time_add(costs->rebuild_us, costs->state_us);
 
     cost->state_us = more(cost->state_us, costs->state_us);
-    if (worker->newcomer && cost->cause == CAUSE_SWITCH)
+    if (worker->newcomer && cost->cause == CAUSE_SWITCH && core->current.holders.count)
         return;
     cost->rebuild_us = more(cost->rebuild_us, costs->rebuild_us);
     cost->first_step_us = more(cost->first_step_us, costs->first_step_us);

@@ -1,6 +1,7 @@
 #include "driver/core/elect.h"
 
 #include "driver/core/roster.h"
+#include "driver/core/tell.h"
 #include "proto/commit.h"
 
 /* Of a round that there has not been yet: a damaged snapshot, or an agent that makes things up. */
@@ -9,15 +10,19 @@ bool elect_believes(const struct core *core, uint64_t commit)
     return COMMIT_ROUND_OF(commit) <= core->rounds;
 }
 
+/* What its agent keeps for the slot is just that: nobody else writes there. */
 void elect_note(const struct core *core, struct worker *worker, const struct msg_held_list *held)
 {
+    struct seat *seat = &worker->host->seats[worker->slot];
+
     ASSERT(held->count <= LIMIT_COMMITS_HELD);
     worker->held_count = 0;
+    seat->commit = 0;
     for (size_t i = 0; i < held->count; i++) {
         if (!elect_believes(core, held->items[i].commit))
             continue;
         worker->held[worker->held_count++] = held->items[i];
-        seat_note_commit(&worker->host->seats[worker->slot], held->items[i].commit);
+        seat_note_commit(seat, held->items[i].commit);
     }
 }
 
@@ -71,6 +76,67 @@ static bool is_holder(const struct worker *worker, const struct election *electi
     const struct msg_held *held = find(worker, election->commit);
 
     return held && held->checksum == election->checksum;
+}
+
+static bool can_serve(const struct core_host *host)
+{
+    return host->agent == AGENT_THERE && host->addresses.count;
+}
+
+/* Counted as dead, and its agent has not told its end: what it has committed is not known yet. */
+static bool is_untold(const struct seat *seat)
+{
+    return seat->worker && seat->worker->joined && worker_state(seat->worker) > WORKER_READY;
+}
+
+uint64_t elect_kept(const struct core *core)
+{
+    uint64_t commit = 0;
+
+    for (size_t i = 0; i < core->hosts.count; i++) {
+        const struct core_host *host = core->hosts.items[i];
+
+        for (uint32_t slot = 0; slot < host->seat_count && can_serve(host); slot++) {
+            const struct seat *seat = &host->seats[slot];
+
+            if (is_untold(seat) && worker_state(seat->worker) == WORKER_DOOMED)
+                return 0; /* it will be told soon, and may be newer */
+            if (commit < seat->commit && !is_untold(seat))
+                commit = seat->commit;
+        }
+    }
+    return commit < core->floor ? 0 : commit;
+}
+
+/* Who leaves at the switch that makes it has it, or will. */
+static bool keeps(const struct seat *seat, uint64_t commit)
+{
+    return (seat->worker && seat->worker->tied) || (seat->commit == commit && !is_untold(seat));
+}
+
+#define SOURCES_MAX 64 /* that are named: it is fetched from all of them at once */
+
+struct msg_source_list elect_sources(struct core *core, uint64_t commit)
+{
+    struct msg_source *sources = tell_alloc(core, SOURCES_MAX, sizeof(*sources));
+    size_t count = 0;
+
+    for (size_t i = 0; i < core->hosts.count && sources; i++) {
+        const struct core_host *host = core->hosts.items[i];
+
+        for (uint32_t slot = 0; slot < host->seat_count && can_serve(host); slot++) {
+            const struct seat *seat = &host->seats[slot];
+
+            if (keeps(seat, commit) && count < SOURCES_MAX)
+                sources[count++] = (struct msg_source){
+                    .incarnation = seat->worker ? seat->worker->incarnation : 0,
+                    .host = host->name,
+                    .slot = slot,
+                    .addresses = host->addresses,
+                };
+        }
+    }
+    return (struct msg_source_list){ sources, count };
 }
 
 struct election elect(const struct core *core, const struct round *round)

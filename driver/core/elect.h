@@ -16,6 +16,13 @@ struct election {
 /* Among the members of the round, which are all alive. */
 struct election elect(const struct core *core, const struct round *round);
 
+/* The newest commit that an agent keeps, though nobody who is in the round has it: of a slot whose
+ * worker is gone, or leaves. 0: none that the job could resume from. */
+uint64_t elect_kept(const struct core *core);
+
+/* Where this commit is kept, for a ROUND that names no holder. */
+struct msg_source_list elect_sources(struct core *core, uint64_t commit);
+
 /* Fills in the round's holders: the winners; when nobody holds any, its oldest member. */
 void elect_holders(struct core *core, struct round *round, const struct election *election);
 

@@ -140,6 +140,21 @@ static void judge_report(struct core *core, struct core_host *host,
         seats_on_launched(core, worker);
 }
 
+/* Where workers have said that their agent serves commits: true of this start of it only. To a
+ * driver that has taken over it is the same if a worker still runs there that said so. */
+static void judge_addresses(struct core_host *host, const struct msg_hello_agent *hello, bool met)
+{
+    bool same = met && host->agent_id == hello->agent;
+
+    for (uint32_t slot = 0; slot < host->seat_count && !met; slot++) {
+        const struct worker *worker = host->seats[slot].worker;
+
+        same = same || (worker && worker->joined && find_report(hello, worker->incarnation));
+    }
+    if (!same)
+        host->addresses.count = 0;
+}
+
 /* What an earlier agent kept is gone with it. */
 static void note_kept(struct core *core, struct core_host *host,
                       const struct msg_hello_agent *hello)
@@ -181,6 +196,7 @@ void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
     met = host->agent_id != 0;
     /* To a driver that has taken over, whoever is there is the same. */
     same_agent = !host->agent_id || host->agent_id == hello->agent;
+    judge_addresses(host, hello, met);
     CORE_TRACE(core, "%s: %s with %zu workers", host->name,
                host->agent_id == hello->agent ? "its agent is back" : "an agent says hello",
                hello->slots.count);

@@ -7,8 +7,9 @@
 
 #include "driver/core/view.h"
 
-#define WAIT_NAMES_MAX 8 /* of those that are missing: when these are gone, the others are named \
-                          */
+#define WAIT_NAMES_MAX                                                        \
+    8 /* of those that are missing: when these are gone, the others are named \
+       */
 
 /* What a worker has said of a wait. */
 struct worker_wait {

@@ -76,6 +76,7 @@ struct core_host {
     int64_t said_us;
     int64_t started_us; /* when its agent was asked for */
     uint64_t sequence_heard;
+    struct msg_texts addresses; /* of whoever was last ready there: where its agent is, too */
     bool draining;
     int64_t drain_us;
     uint64_t stamp; /* of the last thing told to all: see tell.c */

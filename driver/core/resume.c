@@ -91,6 +91,13 @@ static void resume_leavers(struct core *core, struct core_host *host)
     }
 }
 
+/* It may keep what the next round begins with, or what this one is about to get. */
+static bool may_be_needed(const struct core *core)
+{
+    return core->floor && (job_state(core) == JOB_RECOVERING ||
+                           core->current.entered < core->current.members.count);
+}
+
 void agents_resume(struct core *core, struct core_host *host)
 {
     struct needs needs = needs_of(host);
@@ -108,6 +115,6 @@ void agents_resume(struct core *core, struct core_host *host)
     resume_round(core, host, &needs);
     resume_change(core, host, &needs);
     resume_leavers(core, host);
-    if (!host->listed && !host->taken && core->discovered)
+    if (!host->listed && !host->taken && core->discovered && !may_be_needed(core))
         finish_tell_stop(core, host); /* nothing runs there, and nothing will */
 }

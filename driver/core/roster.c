@@ -61,6 +61,7 @@ static void free_host(struct core_host *host)
 {
     if (!host)
         return;
+    mem_free((void *)(uintptr_t)host->addresses.items);
     mem_free(host->seats);
     mem_free(host->name);
     mem_free(host);
@@ -303,27 +304,34 @@ void roster_restore(struct core *core, struct worker *worker, enum worker_state 
     count_worker(core, worker, true);
 }
 
-bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addresses)
+/* In one block: the array, then the texts. */
+static bool keep_texts(struct msg_texts *kept, const struct msg_texts *texts)
 {
-    size_t bytes = addresses->count * sizeof(char *);
+    size_t bytes = texts->count * sizeof(char *);
     const char **items;
     char *at;
 
-    for (size_t i = 0; i < addresses->count; i++)
-        bytes += strlen(addresses->items[i]) + 1;
+    for (size_t i = 0; i < texts->count; i++)
+        bytes += strlen(texts->items[i]) + 1;
     items = mem_alloc(bytes);
     if (!items)
         return false;
-    at = (char *)(items + addresses->count);
-    for (size_t i = 0; i < addresses->count; i++) {
-        size_t length = strlen(addresses->items[i]) + 1;
+    at = (char *)(items + texts->count);
+    for (size_t i = 0; i < texts->count; i++) {
+        size_t length = strlen(texts->items[i]) + 1;
 
-        items[i] = memcpy(at, addresses->items[i], length);
+        items[i] = memcpy(at, texts->items[i], length);
         at += length;
     }
-    mem_free((void *)(uintptr_t)worker->addresses.items);
-    worker->addresses = (struct msg_texts){ items, addresses->count };
+    mem_free((void *)(uintptr_t)kept->items);
+    *kept = (struct msg_texts){ items, texts->count };
     return true;
+}
+
+bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addresses)
+{
+    return keep_texts(&worker->addresses, addresses) &&
+           keep_texts(&worker->host->addresses, addresses);
 }
 
 static void free_worker(struct worker *worker)

@@ -32,7 +32,7 @@ struct worker *roster_add(struct core *core, uint64_t incarnation, struct core_h
                           uint32_t slot, enum worker_state state);
 void roster_move(struct core *core, struct worker *worker, enum worker_state to);
 
-/* In one block of the worker's own: the array, then the texts. False when memory is out. */
+/* Of the worker, and of its host for when it is gone. False when memory is out. */
 bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addresses);
 
 /* What the journal says it was: before the start only. */

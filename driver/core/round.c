@@ -147,9 +147,9 @@ static void add_survivors(struct core *core)
 }
 
 /* Nobody here holds what the job has reached: whoever does may still come back. */
-static bool lacks_holder(struct core *core, const struct election *election)
+static bool lacks_holder(struct core *core, uint64_t commit)
 {
-    bool lacks = election->commit < core->floor;
+    bool lacks = commit < core->floor;
 
     if (lacks && !core->holder_missing)
         CORE_TRACE(core,
@@ -166,6 +166,7 @@ static void form(struct core *core, enum msg_cause cause)
 {
     struct round *next = &core->next;
     struct election election;
+    uint64_t commit;
 
     round_clear(next);
     if (cause == CAUSE_RECOVERY)
@@ -174,16 +175,18 @@ static void form(struct core *core, enum msg_cause cause)
     if (core->broken)
         return;
     election = elect(core, next);
+    commit = election.commit < core->floor ? elect_kept(core) : election.commit;
     if (next->members.count < (cause == CAUSE_FIRST ? core->config.np : core->config.min_np) ||
-        lacks_holder(core, &election) || !round_allowed(core)) {
+        lacks_holder(core, commit) || !round_allowed(core)) {
         round_clear(next);
         return;
     }
     next->number = ++core->rounds;
     next->previous = core->current.number;
     next->cause = cause;
-    next->commit = election.commit ? election.commit : COMMIT_FIRST_OF(next->number);
-    elect_holders(core, next, &election);
+    next->commit = commit ? commit : COMMIT_FIRST_OF(next->number);
+    if (commit == election.commit)
+        elect_holders(core, next, &election);
     if (core->broken)
         return;
     round_begin(core);
@@ -283,10 +286,13 @@ static void trace_ranks(struct core *core, const struct round *round)
 
 static void trace_round(struct core *core, const struct round *round)
 {
-    CORE_TRACE(
-        core, "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 " held by %zu",
-        round->number, change_cause_name(round->cause), round->members.count,
-        COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit), round->holders.count);
+    char holders[32];
+
+    snprintf(holders, sizeof(holders), "held by %zu", round->holders.count);
+    CORE_TRACE(core, "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 " %s",
+               round->number, change_cause_name(round->cause), round->members.count,
+               COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit),
+               round->holders.count ? holders : "kept by agents");
     trace_ranks(core, round);
 }
 
@@ -324,6 +330,8 @@ struct msg *round_msg(struct core *core)
         .holders = tell_ids(core, round->holders.items, round->holders.count),
         .members = tell_members(core, round),
     };
+    if (!round->holders.count)
+        msg->u.round.sources = elect_sources(core, round->commit);
     return msg;
 }
 

@@ -38,6 +38,21 @@ static void sends_on_unchanged(const struct msg *msg)
     buf_release(&wire);
 }
 
+/* What is decoded without copying is the same, or refused the same. */
+static void is_the_same_in_place(const struct frame *frame, int expected, const struct msg *msg)
+{
+    struct hvd_err err = { 0 };
+    struct msg there = { 0 };
+    int rc = msg_decode_in_place(frame, &there, &err);
+
+    ASSERT(rc == expected);
+    if (rc)
+        return;
+    if (msg_difference(msg, &there))
+        PANIC("%s differs in place", msg_difference(msg, &there));
+    msg_release(&there);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct hvd_err err = { 0 };
@@ -56,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                             .body = data + 1,
                             .length = size - 1 };
     rc = msg_decode(&frame, &msg, &err);
+    is_the_same_in_place(&frame, rc, &msg);
     if (rc) {
         ASSERT(rc == HVD_E_PROTO || rc == HVD_E_LIMIT);
         ASSERT(err.text[0]);

@@ -52,6 +52,8 @@ static bool begin(struct event_base *base, struct owner *owner, int fd)
     owner->conn->linger_us = 1000;
     if (owner->habit & 0x10)
         conn_greeted(owner->conn);
+    if (owner->habit & 0x20)
+        conn_bulk(owner->conn);
     conn_up(owner->conn);
     conn_own(owner->conn, &ops, owner);
     return true;

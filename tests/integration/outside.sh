@@ -33,7 +33,7 @@ compile() {
 run_alone() {
   local said
   : >stop
-  said=$("$trainer" alone.say stop) || die "$trainer alone: exit code $?"
+  said=$("$trainer" alone.say stop | tail -n 1) || die "$trainer alone: exit code $?"
   [ "$said" = 'counted 1' ] || die "$trainer alone says: $said"
   rm stop
 }

@@ -106,7 +106,10 @@ static int show_round(const struct msg *msg, struct buf *out)
     if (!rc)
         rc = show_commit(round->commit, out);
     if (!rc)
-        rc = show_ids(" of ", &round->holders, out);
+        rc = round->holders.count ? show_ids(" of ", &round->holders, out) : 0;
+    for (size_t i = 0; !rc && i < round->sources.count; i++)
+        rc = buf_printf(out, "%s%s:%u", i ? "," : " kept by ", round->sources.items[i].host,
+                        round->sources.items[i].slot);
     return rc ? rc : show_members(&round->members, out);
 }
 

@@ -250,25 +250,45 @@ static bool has(const struct world_kept *kept, uint64_t commit, struct world_mod
     return false;
 }
 
-/* From a holder whose agent lives and can be reached. 0, HVD_E_BUSY: not now; HVD_E_LOST. */
+/* From an agent that lives and can be reached. 0, HVD_E_BUSY: not now; HVD_E_LOST. awaited: whoever
+ * is to make the commit may still do so. */
+static int fetch_from(const struct world_worker *worker, const struct world_agent *agent,
+                      uint32_t slot, bool awaited, struct world_model *ret_model)
+{
+    const struct world_host *host = agent->host;
+    bool cut = host != worker->host && (!host_reachable(host) || !host_reachable(worker->host));
+
+    if (!agent->process.alive || !host->up)
+        return HVD_E_LOST;
+    if (!cut && has(&agent->kept[slot], worker->loop.round->commit, ret_model))
+        return 0;
+    return cut || awaited ? HVD_E_BUSY : HVD_E_LOST;
+}
+
 static int fetch(const struct world *world, const struct world_worker *worker,
                  struct world_model *ret_model)
 {
     const struct world_round *round = worker->loop.round;
-    int rc = HVD_E_LOST;
+    int rc = HVD_E_LOST, one;
 
-    for (size_t i = 0; i < round->holders.count; i++) {
+    for (size_t i = 0; i < round->holders.count && rc; i++) {
         const struct world_worker *holder = world_worker_of(world, round->holders.items[i]);
-        bool near = holder && holder->host == worker->host;
-        bool cut;
 
-        if (!holder || !holder->agent->process.alive || !holder->host->up)
+        if (!holder)
             continue;
-        cut = !near && (!host_reachable(holder->host) || !host_reachable(worker->host));
-        if (!cut && has(&holder->agent->kept[holder->slot], round->commit, ret_model))
-            return 0;
-        if (cut || holder->process.alive)
-            rc = HVD_E_BUSY;
+        one = fetch_from(worker, holder->agent, holder->slot, holder->process.alive, ret_model);
+        rc = one == HVD_E_LOST ? rc : one;
+    }
+    for (size_t i = 0; i < round->sources.count && rc; i++) {
+        const struct msg_source *source = &round->sources.items[i];
+        const struct world_host *host = world_find_host(world, source->host);
+        const struct world_worker *maker = world_worker_of(world, source->incarnation);
+
+        if (!host || !host->agent)
+            continue;
+        one =
+            fetch_from(worker, host->agent, source->slot, maker && maker->process.alive, ret_model);
+        rc = one == HVD_E_LOST ? rc : one;
     }
     return rc;
 }

@@ -43,6 +43,7 @@ struct world_round {
     uint64_t number;
     uint64_t commit;
     struct msg_ids holders;
+    struct msg_source_list sources;
     size_t count;
     struct world_worker **members;
     bool broken;    /* a member has gone: what waits for all waits in vain */

@@ -43,6 +43,7 @@ static struct world_round *round_create(struct world *world, const struct msg *m
     round->frame = frame_make(msg, false);
     round->commit = said->commit;
     round->holders = round->frame->msg.u.round.holders;
+    round->sources = round->frame->msg.u.round.sources;
     round->count = said->members.count;
     round->members = world_alloc(round->count * sizeof(struct world_worker *) + 1);
     for (size_t i = 0; i < round->count; i++) {

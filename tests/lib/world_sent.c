@@ -37,10 +37,36 @@ static bool is_holder(const struct msg_round *round, uint64_t incarnation)
     return false;
 }
 
+/* No member holds what the job has reached: an agent does, that was connected when it was decided.
+ */
+static void check_sources(struct world *world, const struct msg *msg)
+{
+    const struct msg_round *round = &msg->u.round;
+
+    for (size_t i = 0; i < round->sources.count; i++) {
+        const struct msg_source *source = &round->sources.items[i];
+        const struct world_host *host = world_find_host(world, source->host);
+        const struct world_kept *kept =
+            host && host->agent ? &host->agent->kept[source->slot] : NULL;
+        bool keeps = false;
+
+        for (size_t k = 0; kept && k < kept->count; k++)
+            keeps = keeps || kept->items[k].commit == round->commit;
+        if (!keeps && kept && host->agent->process.alive && msg->u.round.cause != CAUSE_SWITCH &&
+            host->trouble_us < 0)
+            world_violate(world, "5", "round %" PRIu64 ": %s:%u does not keep its commit",
+                          msg->round, source->host, source->slot);
+    }
+}
+
 static void check_holders(struct world *world, const struct msg *msg, uint64_t highest)
 {
     const struct msg_round *round = &msg->u.round;
 
+    if (!round->holders.count && highest < world->check.entered_commit) {
+        check_sources(world, msg);
+        return;
+    }
     if (!highest) {
         if (round->commit != COMMIT_FIRST_OF(msg->round) || round->holders.count != 1)
             world_violate(

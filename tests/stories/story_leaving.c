@@ -236,7 +236,93 @@ static void sixty_four_workers(struct world *w)
     world_expect_exit(w, 0);
 }
 
+static void one_worker(struct world *w)
+{
+    world_host(w, "a", 1);
+    world_host(w, "b", 0);
+    world_np(w, 1, 1, 1);
+    world_train(w, 300);
+}
+
+static void the_only_worker_is_drained(struct world *w)
+{
+    one_worker(w);
+    world_at(w, 9 * TIME_S, list_host("b", 1));
+    world_at(w, 11 * TIME_S, drain("a", DEED_WHOLE_HOST, TIME_NEVER));
+    world_run(w);
+    world_expect_rounds(w, "1 1");
+    world_expect_exit(w, 0);
+}
+
+static void the_only_host_is_replaced(struct world *w)
+{
+    one_worker(w);
+    world_at(w, 9 * TIME_S, list_host("b", 1));
+    world_at(w, 9 * TIME_S, unlist_host("a"));
+    world_run(w);
+    world_expect_rounds(w, "1 1");
+    world_expect_exit(w, 0);
+}
+
+static void the_newcomer_dies_in_the_handover(struct world *w)
+{
+    one_worker(w);
+    world_at(w, 9 * TIME_S, list_host("b", 1));
+    world_at(w, 11 * TIME_S, drain("a", DEED_WHOLE_HOST, TIME_NEVER));
+    world_when(w, "a:0#1 has left", 0, kill_worker("b", 0));
+    world_run(w);
+    world_expect_rounds(w, "1 1 1");
+    world_expect_exit(w, 0);
+}
+
+static void the_only_worker_dies_in_the_handover(struct world *w)
+{
+    one_worker(w);
+    world_at(w, 9 * TIME_S, list_host("b", 1));
+    world_at(w, 11 * TIME_S, drain("a", DEED_WHOLE_HOST, TIME_NEVER));
+    world_when(w, "round 2 (switch)", 0, kill_worker("a", 0));
+    world_run(w);
+    world_expect_rounds(w, "1 1 1");
+    world_expect_exit(w, 0);
+}
+
+static void the_driver_dies_in_the_handover(struct world *w)
+{
+    one_worker(w);
+    world_at(w, 9 * TIME_S, list_host("b", 1));
+    world_at(w, 11 * TIME_S, drain("a", DEED_WHOLE_HOST, TIME_NEVER));
+    world_when(w, "round 2 (switch)", 5 * TIME_MS, kill_driver());
+    world_run(w);
+    world_expect_exit(w, 0);
+}
+
+static void all_die_and_start_elsewhere(struct world *w)
+{
+    world_host(w, "a", 1);
+    world_host(w, "b", 1);
+    world_host(w, "c", 0);
+    world_np(w, 2, 2, 2);
+    world_train(w, 300);
+    world_at(w, 9 * TIME_S, kill_worker("a", 0));
+    world_at(w, 9 * TIME_S, kill_worker("b", 0));
+    world_at(w, 9 * TIME_S, unlist_host("a"));
+    world_at(w, 9 * TIME_S, unlist_host("b"));
+    world_at(w, 20 * TIME_S, list_host("c", 2));
+    world_run(w);
+    world_expect_rounds(w, "2 2");
+    world_expect_exit(w, 0);
+}
+
 STORIES(
+    STORY_ALONE(the_only_worker_is_drained, "one worker at most: its agent hands the state over"),
+    STORY_ALONE(the_only_host_is_replaced,
+                "the same with the only host; its agent ends afterwards"),
+    STORY_ALONE(the_newcomer_dies_in_the_handover,
+                "the agent still has the state for the next one"),
+    STORY_ALONE(the_only_worker_dies_in_the_handover,
+                "before the agreed check: its agent has the commit before"),
+    STORY_ALONE(the_driver_dies_in_the_handover, "its successor goes on with it"),
+    STORY_ALONE(all_die_and_start_elsewhere, "the state comes from the agents of those that died"),
     STORY_ALONE(removed_and_added_in_one_poll, "one host for another: nobody loses a step"),
     STORY(removed_and_added_again_between_polls, "what discovery does not see has not happened"),
     STORY(added_while_below_min,

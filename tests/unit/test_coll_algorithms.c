@@ -10,6 +10,7 @@
 #include "tests/lib/fake_link.h"
 #include "tests/lib/test.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,11 +131,12 @@ static double expected(const struct crew *crew, size_t at)
         case HVD_PRODUCT: result *= next; break;
         }
     }
-    if (crew->op == HVD_AVERAGE && crew->type <= HVD_INT64)
-        return (double)((int64_t)result / crew->size);
-    return crew->op == HVD_AVERAGE && crew->type == HVD_FLOAT64 ? result / crew->size
-           : crew->op == HVD_AVERAGE ? (double)((float)result / (float)crew->size)
-                                     : result;
+    if (crew->op != HVD_AVERAGE)
+        return result;
+    if (crew->type <= HVD_INT64)
+        return floor(result / crew->size);
+    return crew->type == HVD_FLOAT64 ? result / crew->size
+                                     : (double)((float)result / (float)crew->size);
 }
 
 static void fill(const struct crew *crew, void *into, uint32_t rank)

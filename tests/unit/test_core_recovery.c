@@ -203,6 +203,7 @@ TAPE_CASE(who_has_the_commit_is_taken_before_others,
           "prepared 1,2\n"
           "at 1 4\n"
           "exited 1 sig9\n"
+          "hello a agent=9 kept=0:1.0\n"
           "recovering 2\n"
           "ready 3\n"
           "wait 20s\n"
@@ -350,7 +351,67 @@ TAPE_CASE(a_host_that_kept_the_commit_is_waited_for,
           "    | c there: #3 in 0 member 1, #4 in 1 leaving, of 2\n"
           "wait 20s | bar a (2): its agent did not say hello\n")
 
-TESTS(CASE(a_death_revokes_and_the_survivors_go_on),
+/* Nobody who is there holds the commit, and the agents of those that died keep it. */
+TAPE_CASE(agents_of_the_dead_serve_what_they_keep,
+          "config np=2 min_np=1 max_np=2\n"
+          "start\n"
+          "hosts a:1,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "ready 1,2\n"
+          "entered 1,2\n"
+          "exited 1 sig9\n"
+          "exited 2 sig9\n"
+          "hosts c:2\n"
+          "hello c\n"
+          "ready 3\n"
+          "ready 4 | record READY 4\n"
+          "    | record ROUND 2 recovery after 1 from 1.0: 3,4\n"
+          "    | c < ROUND 2 recovery after 1 from 1.0 kept by a:0,b:0: 3,4\n"
+          "closed a\n"
+          "hello a kept=0:1.0 | a < WELCOME_AGENT term 1\n"
+          "entered 3 |\n"
+          "entered 4 | a < STOP: the job does not use this host\n"
+          "    | b < STOP: the job does not use this host\n")
+
+TAPE_CASE(an_agent_that_was_started_again_serves_nothing, "config np=1 min_np=1 max_np=1\n"
+                                                          "start\n"
+                                                          "hosts a:1\n"
+                                                          "hello a\n"
+                                                          "ready 1\n"
+                                                          "entered 1\n"
+                                                          "exited 1 sig9\n"
+                                                          "hosts b:1\n"
+                                                          "hello b\n"
+                                                          "hello a agent=9 kept=0:1.0\n"
+                                                          "ready 2 | record READY 2\n"
+                                                          "wait 1s |\n")
+
+TAPE_CASE(the_only_one_hands_its_state_over,
+          "config np=1 min_np=1 max_np=1\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "ready 1\n"
+          "entered 1\n"
+          "hosts b:1\n"
+          "hello b\n"
+          "ready 2 | record READY 2\n"
+          "    | record NUMBER 2\n"
+          "    | b,a < PREPARE 2 after 1: 2\n"
+          "prepared 2\n"
+          "at 1 7 | record ROUND 2 switch after 1 from 2.0 check 8: 2\n"
+          "    | a < SWITCH_AT 1 next 2 check 8\n"
+          "    | b < ROUND 2 switch after 1 from 2.0 kept by a:0: 2\n"
+          "left 1 |\n"
+          "entered 2 | record ENTERED 2\n"
+          "exited 1 | record ENDED 1 exit0\n"
+          "    | a < FORGET 1\n"
+          "    | a < STOP: the job does not use this host\n")
+
+TESTS(CASE(agents_of_the_dead_serve_what_they_keep),
+      CASE(an_agent_that_was_started_again_serves_nothing), CASE(the_only_one_hands_its_state_over),
+      CASE(a_death_revokes_and_the_survivors_go_on),
       CASE(who_has_no_commit_resumes_from_the_oldest), CASE(a_holder_with_another_checksum_is_none),
       CASE(two_that_differ_leave_the_last_one_standing),
       CASE(when_the_last_holder_dies_the_commit_before_it_wins),

@@ -180,7 +180,6 @@ static void refuses_what_makes_no_sense(struct test *t)
     CHECK_CODE(t, hvd_sampler_next(sampler, NULL), HVD_E_INVAL);
     state.training = false;
     CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_E_STATE);
-    CHECK_HAS(t, newest_error.text, "only the loop may ask for a batch");
     state.training = true;
     state.at[1] = 11;
     CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_E_CORRUPT);

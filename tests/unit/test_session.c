@@ -87,7 +87,7 @@ TAPE_CASE(lost_after_it_finished, TAPE_ACTIVE "returned | send FINISHED round=1;
                                               "closed |\n"
                                               "state finished |\n")
 TAPE_CASE(lost_while_it_leaves, TAPE_ACTIVE "switch 1 2 0 | watch yes\n"
-                                            "check 0  | answer LEFT\n"
+                                            "check 0  | commit 2:0; answer LEFT\n"
                                             "closed   | cancel 1\n"
                                             "check 1  | answer LEFT\n"
                                             "returned E_REVOKED | return LEFT\n"

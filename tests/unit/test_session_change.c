@@ -64,7 +64,7 @@ TAPE_CASE(leaves_with_the_switch, TAPE_ACTIVE "prepare 2 8,9 | ! without me\n"
                                               "check 0 | send AT round=1 next=2; answer OK\n"
                                               "switch 1 2 1 |\n"
                                               "round 2 8,9 | ! without me\n"
-                                              "check 1 | answer LEFT\n"
+                                              "check 1 | commit 2:0; answer LEFT\n"
                                               "state left |\n"
                                               "revoke 1 | ! it is over here\n"
                                               "check 2 | answer LEFT\n"
@@ -74,12 +74,12 @@ TAPE_CASE(leaves_while_its_check_waits, TAPE_ACTIVE "prepare 2 8,9 | ! without m
                                                     "pending 1 2 | watch yes\n"
                                                     "check 0 | send AT round=1 next=2; answer OK\n"
                                                     "check 1 |\n"
-                                                    "switch 1 2 1 | answer LEFT\n"
+                                                    "switch 1 2 1 | commit 2:0; answer LEFT\n"
                                                     "returned | send LEFT; return LEFT\n")
 /* PREPARE said one thing, ROUND the other: the round is right. */
 TAPE_CASE(the_round_does_not_list_it_after_all, PENDING "switch 1 2 3 |\n"
                                                         "round 2 8,9 | abandon 2\n"
-                                                        "check 3 | answer LEFT\n"
+                                                        "check 3 | commit 2:0; answer LEFT\n"
                                                         "returned LEFT | send LEFT; return LEFT\n")
 TAPE_CASE(the_round_lists_it_after_all,
           TAPE_ACTIVE "prepare 2 8,9 | ! without me\n"
@@ -142,7 +142,7 @@ TAPE_CASE(another_pending_while_it_waits,
                   "pending 1 2 | ! stale\n"
                   "switch 1 2 5 | ! stale\n"
                   "check 6 |\n"
-                  "switch 1 3 6 | answer LEFT; abandon 2\n")
+                  "switch 1 3 6 | commit 3:0; answer LEFT; abandon 2\n")
 TAPE_CASE(another_prepare_while_it_waits,
           WAITING "prepare 3 7 | abandon 2; watch no; answer OK; prepare 3\n"
                   "prepare 2 7 | ! stale\n"
@@ -170,7 +170,7 @@ TAPE_CASE(a_switch_that_was_not_announced, PREPARED "switch 1 2 3 | watch yes\n"
                                                     "check 2 | answer OK\n"
                                                     "check 3 | commit 2:0; answer HOSTS_UPDATED\n")
 TAPE_CASE(a_switch_other_than_announced, WAITING "switch 1 3 6 | answer OK\n"
-                                                 "check 6 | answer LEFT; abandon 2\n")
+                                                 "check 6 | commit 3:0; answer LEFT; abandon 2\n")
 TAPE_CASE(a_check_beyond_the_agreed_one,
           PENDING "switch 1 2 3 |\n"
                   "check 4 | cancel 1; answer E_REVOKED\n"

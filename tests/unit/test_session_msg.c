@@ -367,7 +367,7 @@ static const struct situation {
       "bye | return E_LOST => lost\n"},
     { "left, in train",
      PENDING "switch 1 3 6 |\n"
-              "check 6 | answer LEFT; abandon 2\n",                                                     WHEN_OVER_IN_TRAIN     },
+              "check 6 | commit 3:0; answer LEFT; abandon 2\n",                                         WHEN_OVER_IN_TRAIN     },
     { "left",                              READY "drain | send LEFT; return LEFT\n",                    WHEN_OVER              },
     { "finished",                          TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n", WHEN_OVER              },
     { "dismissed, in train",               TAPE_ACTIVE "done | watch yes; cancel 1\n",                  WHEN_OVER_IN_TRAIN     },

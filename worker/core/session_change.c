@@ -22,14 +22,15 @@ static void switch_here(struct session *session)
     bool listed = session->arrived.round == next || (session->prepared.round == next &&
                                                      session->prepared.state > PREPARED_WITHOUT_ME);
 
+    /* Leavers too: there may be nobody else to get the state from. */
+    session_do(session, (struct session_action){ .kind = DO_COMMIT,
+                                                 .round = session->round,
+                                                 .commit = COMMIT_FIRST_OF(next) });
     if (!listed) {
         session_answer(session, HVD_LEFT);
         session_leave(session, "the next round is without me");
         return;
     }
-    session_do(session, (struct session_action){ .kind = DO_COMMIT,
-                                                 .round = session->round,
-                                                 .commit = COMMIT_FIRST_OF(next) });
     session_answer(session, HVD_HOSTS_UPDATED);
     sm_move(&session->sm, SESSION_SWITCHED, session->now_us, "at the agreed check");
 }

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/panic.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -30,8 +31,11 @@ int mailbox_init(struct mailbox *mailbox)
     mailbox->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (mailbox->wake_fd < 0)
         return errno == EMFILE || errno == ENFILE ? HVD_E_LIMIT : HVD_E_NOMEM;
+    if (thread_cond_init(&mailbox->changed)) {
+        close(mailbox->wake_fd);
+        return HVD_E_NOMEM;
+    }
     pthread_mutex_init(&mailbox->lock, NULL);
-    pthread_cond_init(&mailbox->changed, NULL);
     return 0;
 }
 
@@ -190,6 +194,18 @@ void mailbox_close(struct mailbox *mailbox)
 static bool is_cancelled(struct mailbox *mailbox, uint64_t round)
 {
     return round && round <= atomic_load(&mailbox->cancelled);
+}
+
+int mailbox_pause(struct mailbox *mailbox, uint64_t round, int64_t until_us)
+{
+    bool cancelled;
+    bool late = false;
+
+    lock(mailbox);
+    while (!(cancelled = mailbox->broken || is_cancelled(mailbox, round)) && !late)
+        late = thread_cond_wait(&mailbox->changed, &mailbox->lock, until_us);
+    unlock(mailbox);
+    return cancelled ? HVD_E_REVOKED : 0;
 }
 
 static bool is_answer(const struct msg *answer, const struct msg *request)

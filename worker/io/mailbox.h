@@ -31,11 +31,11 @@ struct mailbox {
     int wake_fd; /* readable when the session's thread has something to do */
     struct said_list said;
     struct VEC(struct loop_order) orders;
-    const struct msg *request; /* of the loop, which waits and owns it; NULL once it is sent */
-    struct msg answer;         /* its type is 0: none */
-    int answer_fd;             /* that came beside it; -1 */
-    bool closing;              /* the thread is to end, as it is told so or an event was lost */
-    bool broken;               /* it has ended, or is about to */
+    const struct msg *request;  /* of the loop, which waits and owns it; NULL once it is sent */
+    struct msg answer;          /* its type is 0: none */
+    int answer_fd;              /* that came beside it; -1 */
+    bool closing;               /* the thread is to end, as it is told so or an event was lost */
+    bool broken;                /* it has ended, or is about to */
     _Atomic uint64_t cancelled; /* this round and all before it */
 };
 
@@ -61,6 +61,9 @@ void mailbox_break(struct mailbox *mailbox);
 void mailbox_say(struct mailbox *mailbox, const struct session_event *event);
 void mailbox_next(struct mailbox *mailbox, struct loop_order *ret_order); /* waits */
 void mailbox_close(struct mailbox *mailbox);
+
+/* Until then (by clock_now_us), or until the round is cancelled: HVD_E_REVOKED. */
+int mailbox_pause(struct mailbox *mailbox, uint64_t round, int64_t until_us) MUST_CHECK;
 
 /* Sends a SNAPSHOT or FETCH and waits for its answer, passing over those to earlier ones, or until
  * `round` is cancelled (0: never): HVD_E_REVOKED. The answer is given; a descriptor too.

@@ -58,6 +58,9 @@ struct loop_order {
 };
 void session_thread_next(struct session_thread *thread, struct loop_order *ret_order);
 
+/* Waits for so long; HVD_E_REVOKED as soon as this round is cancelled. */
+int session_thread_pause(struct session_thread *thread, uint64_t round, int64_t us) MUST_CHECK;
+
 /* What the agent is asked for, by the loop. Each waits for the answer. */
 int session_thread_snapshot(struct session_thread *thread, const struct msg_snapshot *snapshot,
                             int *ret_fd, struct hvd_err *err) MUST_CHECK;
