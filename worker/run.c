@@ -111,6 +111,8 @@ static int judge_returned(struct run *run, int rc)
                 session_thread_cancelled(worker->session, run->state->round) ||
                 rounds_failed(worker->rounds);
 
+    if (rc > HVD_DONE)
+        return fail(HVD_E_STATE, "train returned %d, which is no code of the library's", rc);
     if (rc == HVD_E_REVOKED && !told)
         return fail(HVD_E_STATE, "train returned %s without being told", err_name(rc));
     if (rc < 0 && fail_err()->code != rc) /* no call of the library returned it */

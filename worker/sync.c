@@ -137,6 +137,11 @@ int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
     bool here = mine && snapshot_find(state->snapshot, round->commit);
     int rc = 0;
 
+    /* It came out of the round before on another way than by the agreed check: the steps since its
+     * last commit are not those of the others. */
+    if (mine && !here && round->cause == CAUSE_SWITCH)
+        return err_set(err, HVD_E_REVOKED, "commit %" PRIu64 ".%" PRIu32 " was not made here",
+                       COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit));
     /* Nobody has committed yet: what this one has now is what the round begins with. */
     if (mine && !here && round->commit == COMMIT_FIRST_OF(msg->round)) {
         rc = state_commit_as(state, round->commit, err);

@@ -13,14 +13,15 @@ struct strange {
     const char *name;
     const char *what;
     void (*before)(void);            /* hvd_init */
-    void (*ready)(hvd_state *state); /* initialised, and its own state registered */
+    void (*add)(hvd_state *state);   /* its state; of plain programs beside it too */
+    void (*ready)(hvd_state *state); /* then */
     int (*reset)(hvd_state *state);  /* in a reset callback */
     int (*step)(hvd_state *state);   /* in train, after a few steps, once */
     void (*after)(hvd_state *state); /* hvd_elastic_run */
     int init;                        /* what hvd_init is to return; not 0: nothing follows */
     int run;                         /* what hvd_elastic_run is to return */
     const char *says;                /* what hvd_last_error is to contain then */
-    bool empty;                      /* register no state at all */
+    bool empty;                      /* register nothing else; of plain ones too */
 };
 
 extern const struct strange strange_calls[];  /* calls that make no sense; ends with a NULL name */

@@ -128,21 +128,32 @@ static void add_large(hvd_state *state, size_t bytes)
     EXPECT(hvd_state_add(state, "large", untouched(bytes), bytes) == 0);
 }
 
-static void no_address_space(hvd_state *state)
+static void add_64_mib(hvd_state *state)
 {
     add_large(state, 64 << 20);
+}
+
+static void no_address_space(hvd_state *state)
+{
+    (void)state;
     limit(RLIMIT_AS, pages_mapped() * (rlim_t)sysconf(_SC_PAGESIZE) + (32 << 20));
 }
 
 static void small_files(hvd_state *state)
 {
-    add_large(state, 64 << 20);
+    (void)state;
     limit(RLIMIT_FSIZE, 1 << 20);
 }
 
 static void no_descriptor(void)
 {
     limit(RLIMIT_NOFILE, 3);
+}
+
+static void none_for_commits(hvd_state *state)
+{
+    (void)state;
+    no_descriptor();
 }
 
 /* More than there can be in this machine. */
@@ -187,7 +198,7 @@ const struct strange strange_worlds[] = {
      .what = "HVD_AGENT is longer than a socket's name",
      .before = long_agent,
      .init = HVD_E_INVAL,
-     .says = "too long" },
+     .says = "longer than" },
     { .name = "no-incarnation",
      .what = "HVD_AGENT without HVD_INCARNATION",
      .before = no_incarnation,
@@ -221,15 +232,17 @@ const struct strange strange_worlds[] = {
     { .name = "is-second",
      .what = "started by second-process",
      .init = HVD_E_BUSY,
-     .says = "another process" },
+     .says = "has a connection" },
     { .name = "second-process",          .what = "the worker starts itself again", .step = second_process },
     { .name = "no-address-space",
      .what = "a commit that cannot be mapped",
+     .add = add_64_mib,
      .ready = no_address_space,
      .run = HVD_E_NOMEM,
      .says = "ulimit -v" },
     { .name = "small-files",
      .what = "a commit that is too large a file",
+     .add = add_64_mib,
      .ready = small_files,
      .run = HVD_E_LIMIT,
      .says = "ulimit -f" },
@@ -238,12 +251,17 @@ const struct strange strange_worlds[] = {
      .before = no_descriptor,
      .init = HVD_E_LIMIT,
      .says = "ulimit -n" },
+    { .name = "none-for-commits",
+     .what = "not one descriptor left for commits",
+     .ready = none_for_commits,
+     .run = HVD_E_LIMIT,
+     .says = "ulimit -n" },
     { .name = "more-than-all",
      .what = "more state than memory",
-     .ready = more_than_all,
+     .add = more_than_all,
      .run = HVD_E_NOMEM,
      .says = "memory" },
-    { .name = "eight-gib",       .what = "8 GiB of state", .ready = eight_gib },
-    { .name = "too-many-entries",        .what = "65537 entries", .ready = too_many_entries },
-    { .name = NULL        },
+    { .name = "eight-gib",        .what = "8 GiB of state", .add = eight_gib },
+    { .name = "too-many-entries",         .what = "65537 entries", .ready = too_many_entries },
+    { .name = NULL     },
 };
