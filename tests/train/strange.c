@@ -46,7 +46,7 @@ int strange_train(hvd_state *state, void *arg)
     int rc = 0;
 
     (void)arg;
-    while (!rc && step < STEPS) {
+    while (!rc && step < (now->steps ? now->steps : STEPS)) {
         int64_t sum = 1;
 
         if (now->step && step >= STRANGE && !happened) {
@@ -73,7 +73,7 @@ static int on_reset(hvd_state *state, void *arg)
 
 static void live(void)
 {
-    hvd_state *state;
+    hvd_state *state = NULL;
     int rc;
 
     if (now->before)
@@ -90,10 +90,10 @@ static void live(void)
             now->ready(state);
         rc = hvd_elastic_run(state, strange_train, NULL);
         EXPECT(rc == now->run || (rc == HVD_DONE && now->run == 0));
-        if (now->after)
-            now->after(state);
-        hvd_state_free(state);
     }
+    if (now->after)
+        now->after(state);
+    hvd_state_free(state);
     if (now->says && !strstr(hvd_last_error(), now->says))
         fprintf(stderr, "strange %s: it should say '%s'\n", now->name, now->says);
     EXPECT(!now->says || strstr(hvd_last_error(), now->says));
@@ -134,6 +134,7 @@ int main(int argc, char **argv)
         FILE *file = fopen(argv[2], "wxe");
 
         plain.add = now->add;
+        plain.steps = now->steps;
         plain.empty = now->empty;
         if (!file)
             now = &plain;

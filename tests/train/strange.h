@@ -17,10 +17,11 @@ struct strange {
     void (*ready)(hvd_state *state); /* then */
     int (*reset)(hvd_state *state);  /* in a reset callback */
     int (*step)(hvd_state *state);   /* in train, after a few steps, once */
-    void (*after)(hvd_state *state); /* hvd_elastic_run */
+    void (*after)(hvd_state *state); /* hvd_elastic_run, or an hvd_init that has failed */
     int init;                        /* what hvd_init is to return; not 0: nothing follows */
     int run;                         /* what hvd_elastic_run is to return */
     const char *says;                /* what hvd_last_error is to contain then */
+    int steps;                       /* 0: as many as usual */
     bool empty;                      /* register nothing else; of plain ones too */
 };
 

@@ -150,6 +150,13 @@ static void no_descriptor(void)
     limit(RLIMIT_NOFILE, 3);
 }
 
+/* What looks for leaks at the end needs some. */
+static void give_descriptors_back(hvd_state *state)
+{
+    (void)state;
+    limit(RLIMIT_NOFILE, 256);
+}
+
 static void none_for_commits(hvd_state *state)
 {
     (void)state;
@@ -249,11 +256,13 @@ const struct strange strange_worlds[] = {
     { .name = "no-descriptor",
      .what = "not one descriptor left",
      .before = no_descriptor,
+     .after = give_descriptors_back,
      .init = HVD_E_LIMIT,
      .says = "ulimit -n" },
     { .name = "none-for-commits",
      .what = "not one descriptor left for commits",
      .ready = none_for_commits,
+     .after = give_descriptors_back,
      .run = HVD_E_LIMIT,
      .says = "ulimit -n" },
     { .name = "more-than-all",
@@ -261,7 +270,7 @@ const struct strange strange_worlds[] = {
      .add = more_than_all,
      .run = HVD_E_NOMEM,
      .says = "memory" },
-    { .name = "eight-gib",        .what = "8 GiB of state", .add = eight_gib },
+    { .name = "eight-gib",        .what = "8 GiB of state", .add = eight_gib, .steps = 1 },
     { .name = "too-many-entries",         .what = "65537 entries", .ready = too_many_entries },
     { .name = NULL     },
 };

@@ -143,6 +143,16 @@ int agent_link_take_fd(struct agent_link *link)
     return fd;
 }
 
+int agent_link_no_fd(int fd, const char *what, struct hvd_err *err)
+{
+    if (fd == AGENT_LINK_NO_ROOM)
+        return err_set(err, HVD_E_LIMIT,
+                       "%s, and no descriptor is left here for it; raise the limit of open files "
+                       "(ulimit -n)",
+                       what);
+    return err_set(err, HVD_E_PROTO, "%s, and did not pass it on", what);
+}
+
 static void keep_descriptor(struct agent_link *link, struct msghdr *header)
 {
     struct cmsghdr *part;
@@ -180,10 +190,8 @@ static int read_chunk(struct agent_link *link, struct hvd_err *err)
     if (got == 0)
         return err_set(err, HVD_E_LOST, "the agent is gone");
     keep_descriptor(link, &header);
-    if (header.msg_flags & MSG_CTRUNC)
-        return err_set(err, HVD_E_LIMIT,
-                       "no descriptor is left for what the agent passes on; raise the limit of "
-                       "open files (ulimit -n)");
+    if ((header.msg_flags & MSG_CTRUNC) && link->passed_fd < 0)
+        link->passed_fd = AGENT_LINK_NO_ROOM;
     link->at = link->chunk;
     link->left = (size_t)got;
     return 1;

@@ -423,7 +423,7 @@ int session_thread_snapshot(struct session_thread *self, const struct msg_snapsh
         rc = err_set(err, answer.u.granted.code, "the agent gives no memory for commits: %s",
                      answer.u.granted.text);
     else if (fd < 0)
-        rc = err_set(err, HVD_E_PROTO, "the agent granted memory and did not pass it on");
+        rc = agent_link_no_fd(fd, "the agent granted memory", err);
     msg_release(&answer);
     if (rc && fd >= 0)
         close(fd);
