@@ -214,6 +214,6 @@ void coll_wait_look(struct coll *coll, struct coll_wait *ret_wait)
     ret_wait->operation = atomic_load(&coll->operation);
     ret_wait->number = atomic_load(&coll->number);
     ret_wait->progress = atomic_load(&coll->progress);
-    if (ret_wait->operation && awaited < coll->size)
+    if (awaited < coll->size)
         ret_wait->missing[ret_wait->missing_count++] = coll->members[awaited].incarnation;
 }

@@ -71,8 +71,8 @@ int coll_allgather(struct coll *coll, const void *in, size_t count, void *out, c
                    hvd_dtype type, struct hvd_err *err) MUST_CHECK;
 int coll_barrier(struct coll *coll, struct hvd_err *err) MUST_CHECK;
 
-/* For whoever watches: what is in progress, and for whom it waits. Any thread, as long as the
- * object lives. */
+/* For whoever watches: what is in progress, and for whom it waits; while it connects, whom it has
+ * not reached yet. Any thread, as long as the object lives. */
 #define COLL_MISSING_MAX 64
 struct coll_wait {
     const char *operation; /* "allreduce"; NULL: none is in progress */
