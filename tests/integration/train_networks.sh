@@ -27,7 +27,7 @@ train() {
   new_job
   : >"$progress"
   over --host-discovery-script ./hosts.sh --beat 200ms --lease 2s --agent-timeout 5s \
-    --prepare-timeout 5s "$@" -- "$trainer" --state $STATE_MIB --say "$say" --progress "$progress"
+    --prepare-timeout 5s "$@" "$trainer" --state $STATE_MIB --say "$say" --progress "$progress"
 }
 
 # N further steps of rank 0 in this round
@@ -65,6 +65,37 @@ steps 10
 # this machine too, by an address of its own: the others reach it there
 list $net.1.2:2 $net.2.2:2 $net.2.1:1
 await_round 5
+steps 10
+stop
+
+# ---- the driver's machine, by its loopback ----------------------------------------------------------
+
+say_line 'localhost beside others'
+list no-such-host.invalid:1 localhost:1 127.0.0.2:1 $net.1.2:1
+train -np 3 --blacklist-cooldown-range 1m 1m
+await_round 3
+steps 10
+stop
+
+say_line 'localhost before others: they are refused until it goes by its address'
+list localhost:1
+train -np 1 --blacklist-cooldown-range 500ms 500ms
+await_round 1
+list localhost:1 $net.1.2:1
+await "$err" "$net.1.2: no agent could be started: .*list it by its address"
+[ "$(grep -c 'is launched' "$err")" = 1 ] || die 'somebody was launched who cannot be reached'
+list $net.2.1:1 $net.1.2:1
+await "$err" "round [0-9]+: by rank $net.2.1:0 $net.1.2:0"
+round=$(sed -nE 's/.*round ([0-9]+): by rank.*/\1/p' "$err" | tail -n 1)
+steps 10
+stop
+
+say_line 'localhost by an interface, before others'
+list localhost:1
+train -np 1 --network-interface veth2
+await_round 1
+list localhost:1 $net.1.2:1
+await_round 2
 steps 10
 stop
 
