@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "collectives/coll_inside.h"
-#include "collectives/quiet.h"
+#include "os/thread.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static int fill(struct coll *coll, struct coll_engine *engine, const struct coll
     coll->roster = sum_roster(roster);
     atomic_init(&coll->awaited, MEET_NOBODY);
     pthread_mutex_init(&coll->mutex, NULL);
-    if (quiet_cond_init(&coll->changed))
+    if (thread_cond_init(&coll->changed))
         return HVD_E_NOMEM;
     coll_choose_partners(coll);
     return copy_members(coll, roster);
@@ -214,6 +214,6 @@ void coll_wait_look(struct coll *coll, struct coll_wait *ret_wait)
     ret_wait->operation = atomic_load(&coll->operation);
     ret_wait->number = atomic_load(&coll->number);
     ret_wait->progress = atomic_load(&coll->progress);
-    if (awaited < coll->size)
+    if (ret_wait->operation && awaited < coll->size)
         ret_wait->missing[ret_wait->missing_count++] = coll->members[awaited].incarnation;
 }

@@ -2,8 +2,8 @@
 #include "base/time.h"
 #include "collectives/coll_inside.h"
 #include "collectives/gloo_link.h"
-#include "collectives/quiet.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -185,10 +185,12 @@ static int meet_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
         }
         if (!partner) {
             atomic_store(&coll->awaited, missing->rank);
-            late = quiet_cond_wait(&coll->changed, &coll->mutex, deadline_us);
+            late = thread_cond_wait(&coll->changed, &coll->mutex, deadline_us);
+            atomic_store(&coll->awaited, MEET_NOBODY);
             continue;
         }
         partner->connecting = true;
+        atomic_fetch_add(&coll->progress, 1);
         pthread_mutex_unlock(&coll->mutex);
         rc = coll->link->ops->connect(coll->link, partner->rank, partner->address,
                                       partner->address_length, err);
@@ -242,11 +244,13 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
         return err_set(err, HVD_E_INVAL, "a round of %u needs an engine", coll->size);
     if (coll->link)
         return err_set(err, HVD_E_STATE, "the round has been connected");
+    atomic_store(&coll->operation, "connect");
     if (coll->size > 1)
         rc = connect_all(coll, clock_now_us() + timeout_us, &local);
+    atomic_store(&coll->awaited, MEET_NOBODY);
+    atomic_store(&coll->operation, NULL);
     if (rc)
         coll_fail(coll, rc, MEET_NOBODY, "%s", local.text);
-    atomic_store(&coll->awaited, MEET_NOBODY);
     pthread_mutex_lock(&coll->mutex);
     rc = coll->failed ? coll->failure.code : 0;
     if (rc)

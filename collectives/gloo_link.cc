@@ -4,6 +4,7 @@ extern "C" {
 #include "base/list.h"
 #include "collectives/quiet.h"
 #include "os/clock.h"
+#include "os/thread.h"
 }
 
 #include <gloo/transport/context.h>
@@ -168,7 +169,7 @@ int link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, size_t 
         if (link->cancelled)
             return static_cast<int>(HVD_E_REVOKED);
         peer->told.assign(bytes, bytes + length);
-        if (quiet_thread(&peer->thread, connect_pair, peer))
+        if (thread_start(&peer->thread, 0, connect_pair, peer))
             return err_set(err, HVD_E_NOMEM,
                            "cannot start a thread; raise the limit of processes (ulimit -u)");
         peer->started = true;
@@ -184,7 +185,7 @@ int link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_rank, s
 
     for (gloo_peer &peer : link->peers) {
         while (peer.started && !peer.done && !link->cancelled && !late)
-            late = quiet_cond_wait(&link->changed, &link->mutex, deadline_us);
+            late = thread_cond_wait(&link->changed, &link->mutex, deadline_us);
         if (link->cancelled)
             return HVD_E_REVOKED;
         if (peer.started && peer.done && !peer.code)
@@ -314,7 +315,7 @@ void close_pairs(void *arg)
         });
         Locked locked(link->mutex);
         if (anybody_connects(link))
-            (void)quiet_cond_wait(&link->changed, &link->mutex, clock_now_us() + CLOSE_AGAIN_US);
+            (void)thread_cond_wait(&link->changed, &link->mutex, clock_now_us() + CLOSE_AGAIN_US);
         again = anybody_connects(link);
     }
 }
@@ -410,7 +411,7 @@ int gloo_link_create(struct gloo_device *device, struct reaper *reaper, uint32_t
             link->peers[i].pair = link->context->createPair(static_cast<int>(peers[i])).get();
         }
         pthread_mutex_init(&link->mutex, nullptr);
-        if (quiet_cond_init(&link->changed)) {
+        if (thread_cond_init(&link->changed)) {
             pthread_mutex_destroy(&link->mutex);
             return err_set(err, HVD_E_NOMEM, "out of memory");
         }

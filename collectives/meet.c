@@ -2,8 +2,8 @@
 
 #include "base/mem.h"
 #include "collectives/meet_inside.h"
-#include "collectives/quiet.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <string.h>
 #include <sys/eventfd.h>
@@ -227,7 +227,7 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
     pthread_mutex_init(&meet->mutex, NULL);
     pthread_cond_init(&meet->changed, NULL);
     rc = prepare(meet, host, err);
-    if (!rc && quiet_thread(&meet->thread, serve, meet))
+    if (!rc && thread_start(&meet->thread, 0, serve, meet))
         rc = err_set(err, HVD_E_NOMEM,
                      "cannot start a thread; raise the limit of processes (ulimit -u)");
     if (rc) {

@@ -1,7 +1,7 @@
 #include "collectives/reaper.h"
 
 #include "base/mem.h"
-#include "collectives/quiet.h"
+#include "os/thread.h"
 
 #include <sched.h>
 
@@ -89,7 +89,7 @@ int reaper_open(int (*first)(void *arg, struct hvd_err *err), void *arg, struct 
     reaper->tail = &reaper->head;
     reaper->first = first;
     reaper->first_arg = arg;
-    rc = quiet_thread(&reaper->thread, reap, reaper);
+    rc = thread_start(&reaper->thread, 0, reap, reaper);
     if (rc) {
         release(reaper);
         return err_set(err, rc, "cannot start a thread; raise the limit of processes (ulimit -u)");

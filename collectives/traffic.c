@@ -1,7 +1,7 @@
 #include "base/panic.h"
 #include "collectives/operation.h"
-#include "collectives/quiet.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <inttypes.h>
 
@@ -16,7 +16,7 @@ static int lost(struct coll *coll, uint32_t rank)
 
     pthread_mutex_lock(&coll->mutex);
     while (!coll->failed && !late)
-        late = quiet_cond_wait(&coll->changed, &coll->mutex, until_us);
+        late = thread_cond_wait(&coll->changed, &coll->mutex, until_us);
     pthread_mutex_unlock(&coll->mutex);
     return coll_fail(coll, HVD_E_LOST, rank,
                      "the connection to rank %u (incarnation %" PRIu64 ") broke", rank,

@@ -42,10 +42,10 @@ static int start(struct copier *copier, struct hvd_err *err)
         return 0;
     pthread_mutex_init(&copier->lock, NULL);
     pthread_cond_init(&copier->changed, NULL);
-    if (thread_start(&copier->thread, run, copier)) {
+    if (thread_start(&copier->thread, 0, run, copier)) {
         pthread_cond_destroy(&copier->changed);
         pthread_mutex_destroy(&copier->lock);
-        return err_set(err, HVD_E_NOMEM, "no thread can be started; hvd_state_commit needs none");
+        return err_set(err, HVD_E_LIMIT, "no thread can be started; hvd_state_commit needs none");
     }
     copier->started = true;
     return 0;

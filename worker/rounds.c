@@ -159,8 +159,8 @@ int rounds_create(rounds_prepared_fn *prepared, void *arg, struct rounds **ret_r
 
 int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine, struct hvd_err *err)
 {
-    if (thread_start(&rounds->thread, connect_all, rounds))
-        return err_set(err, HVD_E_NOMEM, "no thread can be started");
+    if (thread_start(&rounds->thread, 0, connect_all, rounds))
+        return err_set(err, HVD_E_LIMIT, "no thread can be started");
     rounds->engine = engine;
     rounds->threaded = true;
     return 0;

@@ -121,7 +121,9 @@ static int call_train(struct run *run)
     fenced = state_fence(state, fail_err());
     if (rc == 0 && fenced)
         rc = fenced;
-    if (rc == 0)
+    if (rc < 0 && fail_err()->code != rc) /* no call of the library returned it */
+        fail(rc, "%d is a code of train's own", rc);
+    if (rc >= 0) /* others may still be in the last collective */
         rounds_finish(run->worker->rounds);
     return rc;
 }

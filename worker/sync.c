@@ -137,8 +137,10 @@ int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
     bool here = mine && snapshot_find(state->snapshot, round->commit);
     int rc = 0;
 
-    /* Nobody has committed yet: what this one has now is what the round begins with. */
-    if (mine && !here && round->commit == COMMIT_FIRST_OF(msg->round)) {
+    /* Nobody has committed yet: what this one has now is what the round begins with. At a switch it
+     * was made at the agreed check, or must come from those who were there. */
+    if (mine && !here && round->cause != CAUSE_SWITCH &&
+        round->commit == COMMIT_FIRST_OF(msg->round)) {
         rc = state_commit_as(state, round->commit, err);
         here = rc == 0;
     }
@@ -148,7 +150,8 @@ int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
         return rc;
     if (!here)
         return fetch_from_others(state, msg, err);
-    if (state->live != round->commit)
-        rc = state_restore_newest(state, COPY_ALL, err);
-    return rc;
+    if (state->live == round->commit)
+        return 0;
+    drop_strays(state, round->commit + 1); /* the newest is now the one that the others have */
+    return state_restore_newest(state, COPY_ALL, err);
 }

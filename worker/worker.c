@@ -121,8 +121,10 @@ static int read_incarnation(uint64_t *ret_incarnation, struct hvd_err *err)
         return err_set(err, HVD_E_INVAL,
                        "HVD_AGENT is set and HVD_INCARNATION is not; start the program with "
                        "hvd-elastic, or with neither");
-    return text_parse_u64((struct span){ text, strlen(text) }, 1, UINT64_MAX, "HVD_INCARNATION",
-                          ret_incarnation, err);
+    if (text_parse_u64((struct span){ text, strlen(text) }, 1, UINT64_MAX, "HVD_INCARNATION",
+                       ret_incarnation, err))
+        return err_prefix(err, HVD_E_INVAL, "the environment");
+    return 0;
 }
 
 static int join(struct worker *worker, const char *agent, struct hvd_err *err)

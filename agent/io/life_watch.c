@@ -1,10 +1,10 @@
 #include "agent/io/life_watch.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -84,10 +84,7 @@ static void *watch_main(void *arg)
 int life_watch_start(struct life_watch *watch, struct page *page, int tell, struct hvd_err *err)
 {
     uint32_t word = atomic_load(&page->life);
-    pthread_attr_t attr;
-    sigset_t before;
-    sigset_t all;
-    int number;
+    int rc;
 
     while (word & FUTEX_OWNER_DIED)
         if (atomic_compare_exchange_strong(&page->life, &word, 0))
@@ -95,19 +92,10 @@ int life_watch_start(struct life_watch *watch, struct page *page, int tell, stru
     watch->page = page;
     watch->tell = tell;
     atomic_store(&watch->over, false);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the loop */
-    number = pthread_attr_init(&attr);
-    if (!number) {
-        (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-        number = pthread_create(&watch->thread, &attr, watch_main, watch);
-        pthread_attr_destroy(&attr);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    watch->runs = number == 0;
-    if (number)
-        return err_set(err, HVD_E_LIMIT, "a thread that watches a worker: %s; raise ulimit -u",
-                       strerror(number));
+    rc = thread_start(&watch->thread, STACK_BYTES, watch_main, watch);
+    watch->runs = rc == 0;
+    if (rc)
+        return err_set(err, rc, "no thread can be started to watch a worker; raise ulimit -u");
     return 0;
 }
 

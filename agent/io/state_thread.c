@@ -5,9 +5,9 @@
 #include "base/panic.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -290,19 +290,6 @@ static void destroy(struct state_thread *thread)
     mem_free(thread);
 }
 
-/* Signals are for the agent's loop. */
-static int start(struct state_thread *thread)
-{
-    sigset_t all, before;
-    int number;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    number = pthread_create(&thread->thread, NULL, run, thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return number ? HVD_E_LIMIT : 0;
-}
-
 int state_thread_start(struct event_base *base, const struct state_config *config,
                        const struct state_ops *ops, void *arg, struct state_thread **ret_thread,
                        struct hvd_err *err)
@@ -322,7 +309,7 @@ int state_thread_start(struct event_base *base, const struct state_config *confi
     init_locks(thread);
     rc = make_loops(thread, base);
     if (!rc)
-        rc = start(thread);
+        rc = thread_start(&thread->thread, 0, run, thread);
     if (rc) {
         release_base(thread);
         destroy(thread);

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "driver/ask/tables.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -201,20 +202,13 @@ static void *write_lines(void *arg)
     return NULL;
 }
 
-/* Signals are for the driver's own thread. */
 static int start_thread(struct events *events, struct hvd_err *err)
 {
-    sigset_t all;
-    sigset_t before;
-    int error;
+    int rc = thread_start(&events->thread, 0, write_lines, events);
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&events->thread, NULL, write_lines, events);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error)
-        return err_set(err, HVD_E_LIMIT, "%s: cannot start a thread for it: %s", events->path,
-                       strerror(error));
+    if (rc)
+        return err_set(err, rc, "%s: no thread can be started for it; raise ulimit -u",
+                       events->path);
     events->has_thread = true;
     return 0;
 }

@@ -1,6 +1,7 @@
 #include "driver/hosts/lookups.h"
 
 #include "base/mem.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -90,26 +91,15 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are for the loop's thread. */
 static bool add_thread(struct lookups *lookups)
 {
-    pthread_attr_t attributes;
     pthread_t thread;
-    sigset_t all;
-    sigset_t before;
-    int number;
 
-    if (pthread_attr_init(&attributes))
+    if (thread_start(&thread, 0, run, lookups))
         return false;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    number = pthread_create(&thread, &attributes, run, lookups);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (!number)
-        lookups->threads++;
-    return !number;
+    (void)pthread_detach(thread);
+    lookups->threads++;
+    return true;
 }
 
 /* There is a thread that will come to one more; another one if those that there are have enough. */

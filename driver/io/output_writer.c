@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -184,7 +185,7 @@ int output_writer_start(int err_fd, struct output_writer **ret_writer, struct hv
     writer->stop_at_us = TIME_NEVER;
     pthread_mutex_init(&writer->mutex, NULL);
     pthread_cond_init(&writer->changed, NULL);
-    if (pthread_create(&writer->thread, NULL, run, writer)) {
+    if (thread_start(&writer->thread, 0, run, writer)) {
         pthread_cond_destroy(&writer->changed);
         pthread_mutex_destroy(&writer->mutex);
         mem_free(writer);

@@ -4,6 +4,7 @@
 #include "base/panic.h"
 #include "driver/journal/scribe_entry.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -61,17 +62,6 @@ static void drop_all(struct list *list)
 }
 
 /* Under the lock: until something was put, or that moment. */
-static void wait_until(struct scribe *scribe, int64_t until_us)
-{
-    const struct timespec until = {
-        .tv_sec = until_us / TIME_S,
-        .tv_nsec = until_us % TIME_S * 1000,
-    };
-    int rc = pthread_cond_timedwait(&scribe->wake, &scribe->lock, &until);
-
-    ASSERT(rc == 0 || rc == ETIMEDOUT);
-}
-
 /* Under the lock: as much of what waits as goes into one transaction. */
 static void take_batch(struct scribe *scribe)
 {
@@ -120,7 +110,7 @@ static bool is_patient(struct scribe *scribe, int rc)
     if (now_us - scribe->failing_since_us >= SCRIBE_PATIENCE)
         return false;
     for (int64_t until_us = now_us + RETRY_US; clock_now_us() < until_us;)
-        wait_until(scribe, until_us);
+        (void)thread_cond_wait(&scribe->wake, &scribe->lock, until_us);
     return true;
 }
 
@@ -136,7 +126,7 @@ static void serve(struct scribe *scribe)
         if (scribe->batch_count == 0 && scribe->stopping)
             return;
         if (scribe->batch_count == 0 && clock_now_us() < check_at_us) {
-            wait_until(scribe, check_at_us);
+            (void)thread_cond_wait(&scribe->wake, &scribe->lock, check_at_us);
             continue;
         }
         pthread_mutex_unlock(&scribe->lock);
@@ -166,32 +156,13 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* The signals are for the loop. */
-static int start_thread(struct scribe *scribe)
-{
-    sigset_t all, before;
-    int number;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    number = pthread_create(&scribe->thread, NULL, run, scribe);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return number;
-}
-
 static void init_lock(struct scribe *scribe)
 {
-    pthread_condattr_t attr;
     int rc = pthread_mutex_init(&scribe->lock, NULL);
 
     ASSERT(rc == 0);
-    rc = pthread_condattr_init(&attr);
+    rc = thread_cond_init(&scribe->wake);
     ASSERT(rc == 0);
-    rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    ASSERT(rc == 0);
-    rc = pthread_cond_init(&scribe->wake, &attr);
-    ASSERT(rc == 0);
-    pthread_condattr_destroy(&attr);
 }
 
 static void scribe_free(struct scribe *scribe)
@@ -209,7 +180,7 @@ int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_sc
                  struct hvd_err *err)
 {
     struct scribe *scribe = mem_zalloc(sizeof(*scribe));
-    int number;
+    bool failed;
 
     ASSERT(check_us > 0);
     if (!scribe)
@@ -220,12 +191,12 @@ int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_sc
     list_init(&scribe->batch);
     init_lock(scribe);
     scribe->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    number = scribe->fd < 0 ? errno : start_thread(scribe);
-    if (number) {
+    failed = scribe->fd < 0 || thread_start(&scribe->thread, 0, run, scribe);
+    if (failed) {
+        err_set(err, HVD_E_LIMIT, "the journal's thread cannot be started; raise the limit on %s",
+                scribe->fd < 0 ? "open files (ulimit -n)" : "processes (ulimit -u)");
         scribe_free(scribe);
-        return err_set(err, HVD_E_LIMIT,
-                       "the journal's thread cannot be started: %s; raise the limit on %s",
-                       strerrordesc_np(number), number == EAGAIN ? "processes" : "open files");
+        return HVD_E_LIMIT;
     }
     *ret_scribe = scribe;
     return 0;

@@ -1,8 +1,8 @@
 #include "state/snapshot/spread.h"
+#include "os/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 struct spread {
@@ -51,17 +51,9 @@ static unsigned processors(void)
 static unsigned start(struct share *shares, unsigned count)
 {
     unsigned started = 0;
-    sigset_t all;
-    sigset_t before;
 
-    if (count == 0)
-        return 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (started < count &&
-           !pthread_create(&shares[started].thread, NULL, work, &shares[started]))
+    while (started < count && !thread_start(&shares[started].thread, 0, work, &shares[started]))
         started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
 

@@ -1,5 +1,6 @@
 #include "tests/body/deeds.h"
 
+#include "base/limits.h"
 #include "base/mem.h"
 #include "worker/io/agent_link.h"
 
@@ -60,7 +61,7 @@ int deeds_begin(const struct trainer_options *options, struct hvd_err *err)
     if (!rc && options->daemon)
         rc = leave_orphan(err);
     if (!rc && options->hold)
-        rc = agent_link_connect(options->hold, &held_fd, err);
+        rc = agent_link_connect(options->hold, LIMIT_GREETING_US, &held_fd, err);
     if (options->close_stdout) {
         close(STDOUT_FILENO);
         close(STDERR_FILENO);

@@ -33,7 +33,7 @@ compile() {
 run_alone() {
   local said
   : >stop
-  said=$("$trainer" alone.say stop) || die "$trainer alone: exit code $?"
+  said=$("$trainer" alone.say stop | tail -n 1) || die "$trainer alone: exit code $?"
   [ "$said" = 'counted 1' ] || die "$trainer alone says: $said"
   rm stop
 }
@@ -51,7 +51,7 @@ run_elastically() {
   : >stop
   finish 0
   [ "$(grep -c 'counted [1-9]' "$out")" = 2 ] || die 'two workers were to say what they have counted'
-  [ "$(sed 's/.*counted//' "$out" | sort -u | wc -l)" = 1 ] || die "they have not counted the same: $(cat "$out")"
+  [ "$(sed -n 's/.*counted //p' "$out" | sort -u | wc -l)" = 1 ] || die "they have not counted the same: $(cat "$out")"
   rm stop
 }
 

@@ -5,7 +5,8 @@
  *
  *     count SAY STOP
  *
- * In each round a line is appended to SAY: incarnation, round, rank, size.
+ * In each round a line is appended to SAY: incarnation, round, rank, size; and one is printed that
+ * says with which step it begins.
  */
 #include <hvd/hvd.h>
 #include <inttypes.h>
@@ -26,6 +27,7 @@ static int say_round(const struct count *count)
 
     if (!file)
         return HVD_E_IO;
+    printf("round %" PRIu64 " begins at %" PRIu64 "\n", hvd_round(), count->steps);
     fprintf(file, "%s %" PRIu64 " %d %d\n", incarnation ? incarnation : "0", hvd_round(),
             hvd_rank(), hvd_size());
     return fclose(file) ? HVD_E_IO : 0;
@@ -72,8 +74,10 @@ int main(int argc, char **argv)
 {
     struct count count = { argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "", 0, 0.0 };
     hvd_state *state;
-    int code = hvd_init();
+    int code;
 
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    code = hvd_init();
     if (code)
         return fail("hvd_init", code);
     state = hvd_state_create();

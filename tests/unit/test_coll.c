@@ -257,7 +257,7 @@ static void act_connect_late(struct crew *crew, uint32_t rank)
 {
     struct coll_wait wait = { .number = 0 };
 
-    while (rank == 1 && (wait.operation || wait.missing_count != 1 || wait.missing[0] != 101)) {
+    while (rank == 1 && (wait.missing_count != 1 || wait.missing[0] != 101)) {
         coll_wait_look(crew->colls[0], &wait);
         sched_yield();
     }

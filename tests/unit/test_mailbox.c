@@ -163,7 +163,7 @@ static int ask(struct test *t, uint64_t round,
     rc = mailbox_init(&mailbox);
     if (rc)
         return rc;
-    rc = thread_start(&thread, play_agent, &agent);
+    rc = thread_start(&thread, 0, play_agent, &agent);
     if (!rc) {
         rc = mailbox_ask(&mailbox, &request, round, ret_answer, &fd);
         pthread_join(thread, NULL);

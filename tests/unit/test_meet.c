@@ -5,8 +5,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "collectives/meet.h"
-#include "collectives/quiet.h"
 #include "os/clock.h"
+#include "os/thread.h"
 #include "tests/lib/test.h"
 
 #include <arpa/inet.h>
@@ -89,7 +89,7 @@ static void told_init(struct told *told)
 {
     memset(told, 0, sizeof(*told));
     pthread_mutex_init(&told->mutex, NULL);
-    if (quiet_cond_init(&told->changed))
+    if (thread_cond_init(&told->changed))
         abort();
 }
 
@@ -100,7 +100,7 @@ static bool await(struct told *told, const unsigned *what)
 
     pthread_mutex_lock(&told->mutex);
     while (!*what && !late)
-        late = quiet_cond_wait(&told->changed, &told->mutex, until_us);
+        late = thread_cond_wait(&told->changed, &told->mutex, until_us);
     there = *what;
     pthread_mutex_unlock(&told->mutex);
     return there;

@@ -1,6 +1,7 @@
 #include "worker/io/agent_link.h"
 
 #include "base/limits.h"
+#include "base/time.h"
 #include "proto/codec.h"
 
 #include <errno.h>
@@ -17,7 +18,10 @@ static int address_of(const char *name, struct sockaddr_un *ret_address, socklen
 
     *ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
     if (length >= sizeof(ret_address->sun_path))
-        return err_set(err, HVD_E_LIMIT, "%s: too long for a socket's name", name);
+        return err_set(err, HVD_E_INVAL,
+                       "the agent \"%.16s...\": longer than the name of a socket can be; leave "
+                       "HVD_AGENT as hvd-elastic has set it",
+                       name);
     memcpy(ret_address->sun_path, name, length);
     if (name[0] == '@')
         ret_address->sun_path[0] = '\0';
@@ -27,8 +31,19 @@ static int address_of(const char *name, struct sockaddr_un *ret_address, socklen
     return 0;
 }
 
-int agent_link_connect(const char *name, int *ret_fd, struct hvd_err *err)
+static int say_why(const char *name, int number, struct hvd_err *err)
 {
+    if (number == EAGAIN)
+        return err_set(err, HVD_E_TIMEOUT,
+                       "the agent at %s does not answer; is its process stopped?", name);
+    return err_set(err, HVD_E_LOST,
+                   "the agent at %s: %s; it may have ended, and this process is to end too", name,
+                   strerror(number));
+}
+
+int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struct hvd_err *err)
+{
+    const struct timeval patience = { patience_us / TIME_S, patience_us % TIME_S };
     struct sockaddr_un address;
     socklen_t length = 0;
     int rc;
@@ -40,8 +55,10 @@ int agent_link_connect(const char *name, int *ret_fd, struct hvd_err *err)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return err_set(err, HVD_E_IO, "%s: %s", name, strerror(errno));
-    if (connect(fd, (const struct sockaddr *)&address, length)) {
-        rc = err_set(err, HVD_E_LOST, "%s: %s", name, strerror(errno));
+    /* How long a connect waits while the queue of who dials is full; later sends never wait. */
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+        connect(fd, (const struct sockaddr *)&address, length)) {
+        rc = say_why(name, errno, err);
         close(fd);
         return rc;
     }
@@ -51,7 +68,7 @@ int agent_link_connect(const char *name, int *ret_fd, struct hvd_err *err)
 
 int agent_link_open(struct agent_link *link, const char *name, struct hvd_err *err)
 {
-    int rc = agent_link_connect(name, &link->fd, err);
+    int rc = agent_link_connect(name, LIMIT_GREETING_US, &link->fd, err);
 
     if (rc)
         return rc;
@@ -95,8 +112,10 @@ int agent_link_flush(struct agent_link *link, struct hvd_err *err)
             continue;
         if (sent < 0 && errno == EAGAIN)
             return 0;
-        if (sent < 0)
+        if (sent < 0) {
+            buf_clear(&link->unsent);
             return err_set(err, HVD_E_LOST, "the agent: %s", strerror(errno));
+        }
         buf_consume(&link->unsent, (size_t)sent);
     }
     return 0;

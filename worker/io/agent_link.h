@@ -18,8 +18,9 @@ struct agent_link {
     size_t left;
 };
 
-/* "@name" is in the abstract namespace. Waits for as long as it takes. */
-int agent_link_connect(const char *name, int *ret_fd, struct hvd_err *err) MUST_CHECK;
+/* "@name" is in the abstract namespace. HVD_E_TIMEOUT: it takes no connection for so long. */
+int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd,
+                       struct hvd_err *err) MUST_CHECK;
 int agent_link_open(struct agent_link *link, const char *name, struct hvd_err *err) MUST_CHECK;
 void agent_link_close(struct agent_link *link);
 
@@ -29,7 +30,8 @@ void agent_link_cut(struct agent_link *link);
 /* POLLIN, and POLLOUT when there is something unsent. */
 short agent_link_events(const struct agent_link *link);
 
-/* Queued, and sent as far as it goes now. HVD_E_LOST when nobody reads any more. */
+/* Queued, and sent as far as it goes now. HVD_E_LOST when nobody reads any more: what is unsent is
+ * dropped, and what the agent has said before may still be received. */
 int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_err *err) MUST_CHECK;
 int agent_link_flush(struct agent_link *link, struct hvd_err *err) MUST_CHECK;
 

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void greeting_wait(const struct agent_link *link, int wake_fd, int64_t deadline_us)
@@ -50,6 +51,8 @@ static int judge(const struct msg *welcome, struct hvd_err *err)
     if (welcome->type == MSG_REFUSED)
         return err_set(err, welcome->u.refused.code < 0 ? welcome->u.refused.code : HVD_E_DENIED,
                        "the agent refuses this process: %s", welcome->u.refused.text);
+    if (welcome->type == MSG_BYE)
+        return err_set(err, HVD_E_LOST, "the agent is ending: %s", welcome->u.bye.reason);
     if (welcome->type != MSG_WELCOME_WORKER)
         return err_set(err, HVD_E_PROTO, "the agent answered a hello with something else");
     return 0;
@@ -58,8 +61,11 @@ static int judge(const struct msg *welcome, struct hvd_err *err)
 static int hold_page(int fd, uint64_t incarnation, struct page **ret_page, struct hvd_err *err)
 {
     struct page *page = MAP_FAILED;
+    struct stat file;
     int rc;
 
+    if (fd >= 0 && (fstat(fd, &file) || file.st_size < PAGE_BYTES))
+        return err_set(err, HVD_E_PROTO, "the page that is shared with the agent is none");
     if (fd >= 0)
         page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)

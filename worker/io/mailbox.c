@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/panic.h"
-#include "base/time.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -27,17 +27,15 @@ static void unlock(struct mailbox *mailbox)
 
 int mailbox_init(struct mailbox *mailbox)
 {
-    pthread_condattr_t monotonic;
-
     *mailbox = (struct mailbox){ .answer_fd = -1 };
     mailbox->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (mailbox->wake_fd < 0)
         return errno == EMFILE || errno == ENFILE ? HVD_E_LIMIT : HVD_E_NOMEM;
+    if (thread_cond_init(&mailbox->changed)) {
+        close(mailbox->wake_fd);
+        return HVD_E_NOMEM;
+    }
     pthread_mutex_init(&mailbox->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&mailbox->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
     return 0;
 }
 
@@ -200,13 +198,12 @@ static bool is_cancelled(struct mailbox *mailbox, uint64_t round)
 
 int mailbox_pause(struct mailbox *mailbox, uint64_t round, int64_t until_us)
 {
-    const struct timespec until = { until_us / TIME_S, until_us % TIME_S * 1000 };
     bool cancelled;
-    int rc = 0;
+    bool late = false;
 
     lock(mailbox);
-    while (!(cancelled = mailbox->broken || is_cancelled(mailbox, round)) && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait(&mailbox->changed, &mailbox->lock, &until);
+    while (!(cancelled = mailbox->broken || is_cancelled(mailbox, round)) && !late)
+        late = thread_cond_wait(&mailbox->changed, &mailbox->lock, until_us);
     unlock(mailbox);
     return cancelled ? HVD_E_REVOKED : 0;
 }

@@ -117,7 +117,8 @@ static int on_msg(struct session_thread *self, struct msg *msg)
 
     if (msg->type == MSG_GRANTED || msg->type == MSG_FETCHED) {
         if (msg->incarnation == self->incarnation)
-            mailbox_answer(&self->mailbox, msg, agent_link_take_fd(&self->link));
+            mailbox_answer(&self->mailbox, msg,
+                           msg->type == MSG_GRANTED ? agent_link_take_fd(&self->link) : -1);
         return 0;
     }
     return step(self, &event);
@@ -227,8 +228,12 @@ static void serve(struct session_thread *self)
 
     while (!rc && !closing) {
         greeting_wait(&self->link, self->mailbox.wake_fd, deadline_of(self));
-        if (self->link.fd >= 0)
-            rc = agent_link_flush(&self->link, &err) ? lose(self) : hear(self);
+        if (self->link.fd >= 0) {
+            /* Who does not listen any more may have had a last word: hear() finds the end. */
+            rc = agent_link_flush(&self->link, &err);
+            if (!rc || rc == HVD_E_LOST)
+                rc = hear(self);
+        }
         if (!rc)
             rc = listen_to_loop(self, &said, &closing);
         if (!rc)
@@ -346,7 +351,7 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
     self->err = err;
     self->started = 1;
     session_action_list_init(&self->list);
-    rc = thread_start(&self->thread, live, self);
+    rc = thread_start(&self->thread, 0, live, self);
     if (rc) {
         err_set(err, rc, "no thread can be started");
     } else {
