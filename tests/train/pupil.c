@@ -195,8 +195,8 @@ static void say_made(const struct pupil *pupil)
 {
     char line[96];
 
-    snprintf(line, sizeof(line), "%s %" PRId64 " %" PRIu64 "\n", incarnation(), pupil->step,
-             hvd_round());
+    snprintf(line, sizeof(line), "%" PRIu64 " %d %" PRId64 " %s\n", hvd_round(), hvd_rank(),
+             pupil->step, incarnation());
     append(pupil->options.made, line);
 }
 
