@@ -17,10 +17,14 @@ int state_fence(hvd_state *state, struct hvd_err *err)
 int state_commit_as(hvd_state *state, uint64_t commit, struct hvd_err *err)
 {
     const struct copy copy = state_copy(state, COPY_ALL);
+    enum state_phase phase = state->phase;
     int rc = state_fence(state, err);
 
-    if (!rc)
-        rc = copy_commit(state->snapshot, &copy, err);
+    if (rc)
+        return rc;
+    state->phase = STATE_COPYING;
+    rc = copy_commit(state->snapshot, &copy, err);
+    state->phase = phase;
     if (rc)
         return rc;
     snapshot_end(state->snapshot, commit);
@@ -32,11 +36,14 @@ int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err)
 {
     const struct copy copy = state_copy(state, which);
     uint64_t newest = snapshot_newest(state->snapshot);
+    enum state_phase phase = state->phase;
     int rc;
 
     if (!newest)
         return err_set(err, HVD_E_NOTFOUND, "nothing has been committed yet");
+    state->phase = STATE_COPYING;
     rc = copy_restore(state->snapshot, newest, &copy, err);
+    state->phase = phase;
     if (!rc && which == COPY_ALL)
         state->live = newest;
     return rc;

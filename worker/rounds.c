@@ -168,16 +168,33 @@ int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine, struct 
 
 void rounds_close(struct rounds *rounds)
 {
-    if (!rounds)
+    if (!rounds || !rounds->threaded)
         return;
     lock(rounds);
     rounds->closing = true;
     give_up(rounds);
     pthread_cond_broadcast(&rounds->changed);
     unlock(rounds);
-    if (rounds->threaded)
-        pthread_join(rounds->thread, NULL);
+    pthread_join(rounds->thread, NULL);
     rounds->threaded = false;
+}
+
+/* The collectives of before are freed once nobody is inside. To cancel them would disturb peers
+ * that still have their last one to end. */
+static void leave(struct rounds *rounds)
+{
+    struct coll *old;
+
+    lock(rounds);
+    rounds->open = false;
+    if (rounds->coll && rounds->busy)
+        coll_cancel(rounds->coll);
+    while (rounds->busy)
+        pthread_cond_wait(&rounds->changed, &rounds->lock);
+    old = rounds->coll;
+    rounds->coll = NULL;
+    unlock(rounds);
+    coll_free(old);
 }
 
 void rounds_free(struct rounds *rounds)
@@ -185,7 +202,10 @@ void rounds_free(struct rounds *rounds)
     if (!rounds)
         return;
     rounds_close(rounds);
-    coll_free(rounds->coll);
+    lock(rounds);
+    give_up(rounds); /* what came after the close */
+    unlock(rounds);
+    leave(rounds);
     pthread_cond_destroy(&rounds->changed);
     pthread_mutex_destroy(&rounds->lock);
     mem_free(rounds);
@@ -233,24 +253,6 @@ void rounds_cancel(struct rounds *rounds, uint64_t round)
 }
 
 /* ---- by the loop ----------------------------------------------------------------------------- */
-
-/* The collectives of before are freed once nobody is inside. To cancel them would disturb peers
- * that still have their last one to end. */
-static void leave(struct rounds *rounds)
-{
-    struct coll *old;
-
-    lock(rounds);
-    rounds->open = false;
-    if (rounds->coll && rounds->busy)
-        coll_cancel(rounds->coll);
-    while (rounds->busy)
-        pthread_cond_wait(&rounds->changed, &rounds->lock);
-    old = rounds->coll;
-    rounds->coll = NULL;
-    unlock(rounds);
-    coll_free(old);
-}
 
 /* What was prepared for this round, if it is there. The lock is held. */
 static struct coll *take_prepared(struct rounds *rounds, uint64_t round)

@@ -23,10 +23,9 @@ int rounds_create(rounds_prepared_fn *prepared, void *arg, struct rounds **ret_r
 int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine,
                       struct hvd_err *err) MUST_CHECK;
 
-/* Nothing is prepared any more, and how a preparation has ended is not said from now on. All other
- * calls go on as before. */
+/* From here on nothing is prepared, and `prepared` is not called by a thread of its own. */
 void rounds_close(struct rounds *rounds);
-void rounds_free(struct rounds *rounds); /* no collective is in progress, none of these is called */
+void rounds_free(struct rounds *rounds); /* no hook is called; a collective in progress ends */
 
 /* ---- by the session's thread; none of them waits --------------------------------------------- */
 

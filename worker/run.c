@@ -103,6 +103,23 @@ static int call_resets(struct run *run)
     return 0;
 }
 
+/* A round that nobody has revoked is not repeated: it would come to the same again and again. */
+static int judge_returned(struct run *run, int rc)
+{
+    const struct worker *worker = run->worker;
+    bool told = worker_is_alone(worker) ||
+                session_thread_cancelled(worker->session, run->state->round) ||
+                rounds_failed(worker->rounds);
+
+    if (rc > HVD_DONE)
+        return fail(HVD_E_STATE, "train returned %d, which is no code of the library's", rc);
+    if (rc == HVD_E_REVOKED && !told)
+        return fail(HVD_E_STATE, "train returned %s without being told", err_name(rc));
+    if (rc < 0 && fail_err()->code != rc) /* no call of the library returned it */
+        return fail(rc, "%d is a code of train's own", rc);
+    return rc;
+}
+
 static int call_train(struct run *run)
 {
     hvd_state *state = run->state;
@@ -121,8 +138,7 @@ static int call_train(struct run *run)
     fenced = state_fence(state, fail_err());
     if (rc == 0 && fenced)
         rc = fenced;
-    if (rc < 0 && fail_err()->code != rc) /* no call of the library returned it */
-        fail(rc, "%d is a code of train's own", rc);
+    rc = judge_returned(run, rc);
     if (rc >= 0) /* others may still be in the last collective */
         rounds_finish(run->worker->rounds);
     return rc;
@@ -264,8 +280,9 @@ static int run_alone(struct run *run, struct hvd_err *err)
         return rc;
     }
     rc = call_train(run);
-    if (is_news(rc) && rc > 0)
-        return err_set(err, HVD_E_STATE, "train returned %s without being told", err_name(rc));
+    if (rc > 0)
+        return err_set(err, HVD_E_STATE, "train returned %d (%s) without being told", rc,
+                       err_text(rc));
     return rc;
 }
 
@@ -273,16 +290,11 @@ static int run_alone(struct run *run, struct hvd_err *err)
 
 static int can_run(hvd_state *state, hvd_train_fn *train, struct worker **ret_worker)
 {
-    struct worker *worker = worker_get();
-
-    if (!worker)
+    if (!worker_get())
         return HVD_E_STATE;
     if (!state || !train)
         return fail(HVD_E_INVAL, "hvd_elastic_run: the state or train is NULL");
-    if (atomic_exchange(&worker->running, true))
-        return fail(HVD_E_STATE, "hvd_elastic_run: it is being called already");
-    *ret_worker = worker;
-    return 0;
+    return worker_begin_run(ret_worker);
 }
 
 int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg)

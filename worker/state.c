@@ -23,7 +23,7 @@ hvd_state *hvd_state_create(void)
 
 void hvd_state_free(hvd_state *state)
 {
-    if (!state || state->phase != STATE_IDLE)
+    if (!state || state->phase != STATE_IDLE || worker_is_fork())
         return;
     copier_stop(&state->copier);
     snapshot_free(state->snapshot);
@@ -48,6 +48,8 @@ int state_open(const hvd_state *state, const char *call)
 {
     if (!state)
         return fail(HVD_E_INVAL, "%s: the state is NULL", call);
+    if (worker_is_fork())
+        return HVD_E_STATE;
     if (state->manifest.sealed)
         return fail(HVD_E_STATE,
                     "%s: hvd_elastic_run has begun; register all of the state before it", call);
@@ -58,8 +60,10 @@ int state_in_train(const hvd_state *state, const char *call)
 {
     if (!state)
         return fail(HVD_E_INVAL, "%s: the state is NULL", call);
-    if (!worker_get())
+    if (worker_is_fork())
         return HVD_E_STATE;
+    if (state->phase == STATE_COPYING)
+        return fail(HVD_E_STATE, "%s: not while a commit or a restore is made", call);
     if (state->phase != STATE_TRAINING)
         return fail(HVD_E_STATE, "%s: only from train, which hvd_elastic_run calls", call);
     if (!pthread_equal(state->loop, pthread_self()))

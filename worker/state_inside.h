@@ -15,7 +15,8 @@
 enum state_phase {
     STATE_IDLE,    /* hvd_elastic_run is not being called */
     STATE_BETWEEN, /* it is, and train is not */
-    STATE_TRAINING
+    STATE_TRAINING,
+    STATE_COPYING /* a commit or a restore is being made; save and load functions are called */
 };
 
 struct state_reset {

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LOOPBACK "127.0.0.1"
 
@@ -21,23 +20,41 @@
  * for it while the loop enters a round. */
 static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct worker *_Atomic the_worker;
-static _Atomic pid_t the_pid;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Atomic bool is_fork;
 
 static pthread_mutex_t place_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct place the_place;
 static uint64_t the_round;
 
+/* A child has neither the threads nor the commits, and any lock may be held in it for ever. */
+static void note_fork(void)
+{
+    atomic_store_explicit(&is_fork, true, memory_order_relaxed);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, note_fork);
+}
+
+bool worker_is_fork(void)
+{
+    if (!atomic_load_explicit(&is_fork, memory_order_relaxed))
+        return false;
+    fail(HVD_E_STATE, "this process is a fork of the worker; only the worker itself may call");
+    return true;
+}
+
 struct worker *worker_get(void)
 {
     struct worker *worker = atomic_load(&the_worker);
 
+    if (worker_is_fork())
+        return NULL;
     if (!worker)
         fail(HVD_E_STATE, "hvd_init has not been called, or has failed");
-    else if (atomic_load_explicit(&the_pid, memory_order_relaxed) != getpid())
-        fail(HVD_E_STATE, "this process is a fork of the worker; only the worker itself may call");
-    else
-        return worker;
-    return NULL;
+    return worker;
 }
 
 void worker_begins(struct worker *worker, enum worker_doing doing)
@@ -93,7 +110,7 @@ static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome
 
 static void free_worker(struct worker *worker)
 {
-    rounds_close(worker->rounds); /* its thread speaks to the session's, which calls the rounds */
+    rounds_close(worker->rounds); /* it calls the session, and is called by it */
     session_thread_stop(worker->session);
     rounds_free(worker->rounds);
     coll_engine_close(worker->engine);
@@ -124,7 +141,10 @@ static int read_incarnation(uint64_t *ret_incarnation, struct hvd_err *err)
                        "hvd-elastic, or with neither");
     if (text_parse_u64((struct span){ text, strlen(text) }, 1, UINT64_MAX, "HVD_INCARNATION",
                        ret_incarnation, err))
-        return err_prefix(err, HVD_E_INVAL, "the environment");
+        return err_set(err, HVD_E_INVAL,
+                       "HVD_INCARNATION is \"%.32s\", which is no number that hvd-elastic gives; "
+                       "start the program with it, or without HVD_AGENT",
+                       text);
     return 0;
 }
 
@@ -150,23 +170,40 @@ static void set_provisional(const struct worker *worker)
     worker_set_place(0, &place);
 }
 
-static int begin(struct hvd_err *err)
+/* A worker that has lost its agent's name must not train for itself. */
+static int read_agent(const char **ret_agent, struct hvd_err *err)
 {
     const char *agent = getenv("HVD_AGENT");
-    struct worker *worker = mem_zalloc(sizeof(*worker));
-    int rc;
 
+    if (agent && !agent[0])
+        agent = NULL;
+    if (!agent && getenv("HVD_INCARNATION"))
+        return err_set(err, HVD_E_INVAL,
+                       "HVD_INCARNATION is set and HVD_AGENT is not; start the program with "
+                       "hvd-elastic, or with neither");
+    *ret_agent = agent;
+    return 0;
+}
+
+static int begin(struct hvd_err *err)
+{
+    const char *agent = NULL;
+    struct worker *worker;
+    int rc = read_agent(&agent, err);
+
+    if (rc)
+        return rc;
+    worker = mem_zalloc(sizeof(*worker));
     if (!worker)
         return err_set(err, HVD_E_NOMEM, "no memory for a worker");
     rc = rounds_create(on_prepared, worker, &worker->rounds, err);
-    if (!rc && agent && agent[0])
+    if (!rc && agent)
         rc = join(worker, agent, err);
     if (rc) {
         free_worker(worker);
         return rc;
     }
     set_provisional(worker);
-    atomic_store(&the_pid, getpid());
     atomic_store(&the_worker, worker);
     return 0;
 }
@@ -175,11 +212,12 @@ int hvd_init(void)
 {
     int rc = 0;
 
+    if (worker_is_fork())
+        return HVD_E_STATE;
+    pthread_once(&once, watch_forks);
     pthread_mutex_lock(&life_lock);
     if (!atomic_load(&the_worker))
         rc = begin(fail_err());
-    else if (!worker_get())
-        rc = HVD_E_STATE;
     pthread_mutex_unlock(&life_lock);
     return rc;
 }
@@ -188,13 +226,35 @@ void hvd_shutdown(void)
 {
     struct worker *worker;
 
+    if (worker_is_fork())
+        return;
     pthread_mutex_lock(&life_lock);
-    worker = atomic_load(&the_worker) ? worker_get() : NULL;
+    worker = atomic_load(&the_worker);
     if (worker && !atomic_load(&worker->running)) {
         atomic_store(&the_worker, NULL);
         free_worker(worker);
     }
     pthread_mutex_unlock(&life_lock);
+}
+
+/* Under the lock: hvd_shutdown either comes before, or finds that it is running. */
+int worker_begin_run(struct worker **ret_worker)
+{
+    struct worker *worker;
+    int rc = 0;
+
+    if (worker_is_fork())
+        return HVD_E_STATE;
+    pthread_mutex_lock(&life_lock);
+    worker = worker_get();
+    if (!worker)
+        rc = HVD_E_STATE;
+    else if (atomic_exchange(&worker->running, true))
+        rc = fail(HVD_E_STATE, "hvd_elastic_run: it is being called already");
+    pthread_mutex_unlock(&life_lock);
+    if (!rc)
+        *ret_worker = worker;
+    return rc;
 }
 
 /* ---- its place ------------------------------------------------------------------------------- */
@@ -260,6 +320,8 @@ uint64_t hvd_round(void)
 {
     uint64_t round;
 
+    if (worker_is_fork())
+        return 0;
     pthread_mutex_lock(&place_lock);
     round = the_round;
     pthread_mutex_unlock(&place_lock);

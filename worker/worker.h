@@ -40,6 +40,12 @@ struct worker {
 /* NULL, and the reason noted: hvd_init was not called, or this process is a fork. */
 struct worker *worker_get(void);
 
+/* Is this process a child of the worker? Then the reason is noted; one load. */
+bool worker_is_fork(void);
+
+/* For hvd_elastic_run, which then sets running to false. HVD_E_STATE, with the reason noted. */
+int worker_begin_run(struct worker **ret_worker) MUST_CHECK;
+
 /* The loop, from now on: the watchdog begins anew. */
 void worker_begins(struct worker *worker, enum worker_doing doing);
 

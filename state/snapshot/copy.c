@@ -233,6 +233,16 @@ static int commit_chunk(void *job_at, uint64_t chunk)
     return 0;
 }
 
+/* What says something about the round, and news, are not a program's to say: whoever believed them
+ * would try again for ever. */
+static int own_code(int code)
+{
+    bool ours = code > 0 || code == HVD_E_REVOKED || code == HVD_E_LOST || code == HVD_E_TIMEOUT ||
+                code == HVD_E_MISMATCH;
+
+    return ours ? HVD_E_STATE : code;
+}
+
 static int save(const struct job *job, const struct place *place, struct hvd_err *err)
 {
     const struct manifest_entry *entry = place->entry;
@@ -247,8 +257,9 @@ static int save(const struct job *job, const struct place *place, struct hvd_err
     if (written < INT32_MIN)
         written = HVD_E_INVAL;
     if (written < 0)
-        return err_set(err, (int)written, "entry \"%s\": its save function has failed with %d (%s)",
-                       entry->name, (int)written, err_text((int)written));
+        return err_set(err, own_code((int)written),
+                       "entry \"%s\": its save function has failed with %d (%s)", entry->name,
+                       (int)written, err_text((int)written));
     length = (uint64_t)written;
     if (length > entry->bytes)
         return err_set(err, HVD_E_LIMIT,
@@ -391,7 +402,7 @@ static int load(const struct job *job, const struct place *place, struct hvd_err
                        entry->name, length, entry->bytes);
     rc = place->part->load(place->part->arg, at + LENGTH_BYTES, length);
     if (rc)
-        return err_set(err, rc, "entry \"%s\": its load function has failed with %d (%s)",
+        return err_set(err, own_code(rc), "entry \"%s\": its load function has failed with %d (%s)",
                        entry->name, rc, err_text(rc));
     return 0;
 }

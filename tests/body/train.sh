@@ -1,30 +1,26 @@
 # shellcheck shell=bash disable=SC2154
 # For tests of the library in real jobs, after lib.sh: a job of pupils, and what they come to.
 
-# train_four [OPTIONS... --] WORDS...: four pupils on two hosts, that train with WORDS.
+# train_four WORDS...: four pupils on two hosts, that train with WORDS.
 train_four() {
-  local options=()
-  case " $* " in *' -- '*)
-    while [ "$1" != -- ]; do
-      options+=("$1")
-      shift
-    done
-    shift
-    ;;
-  esac
   final=$folder/$job.final
-  : >"$final"
-  start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 --start-timeout 10s --stall-shutdown 3s --stall-warning 1s \
-    "${options[@]}" -- "$trainer" --step-ms 2 --say "$say" --final "$final" "$@"
+  made=$folder/$job.made
+  start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 --start-timeout 10s --stall-warning 1s \
+    --stall-shutdown 3s -- "$trainer" --step-ms 2 --say "$say" --made "$made" --final "$final" "$@"
 }
 
-# The worker that was started with this rank.
-kill_rank() {
-  local pid
+# kill_ranks RANK...: the workers that were started with these.
+kill_ranks() {
+  local pid rank
   for pid in $(workers); do
-    [ "$(variable "$pid" HVD_RANK)" != "$1" ] || kill -KILL "$pid"
+    for rank in "$@"; do
+      [ "$(variable "$pid" HVD_RANK)" != "$rank" ] || kill -KILL "$pid"
+    done
   done
 }
+
+# await_step STEP: until somebody has made that step.
+await_step() { await "$made" "^[0-9]+ $1 "; }
 
 # all_right STEPS: who has come to the end has made all steps, and has the sum of 1 to STEPS.
 all_right() {

@@ -191,6 +191,15 @@ static int add_up(struct pupil *pupil)
     return hvd_allreduce(pupil->sums, pupil->sums, count, HVD_FLOAT64, HVD_AVERAGE);
 }
 
+static void say_made(const struct pupil *pupil)
+{
+    char line[96];
+
+    snprintf(line, sizeof(line), "%" PRIu64 " %d %" PRId64 " %s\n", hvd_round(), hvd_rank(),
+             pupil->step, incarnation());
+    append(pupil->options.made, line);
+}
+
 static int make_step(hvd_state *state, struct pupil *pupil)
 {
     pthread_t thread;
@@ -216,6 +225,7 @@ static int make_step(hvd_state *state, struct pupil *pupil)
     pupil->note_length = (size_t)pupil->step % NOTE_ROOM;
     memset(pupil->note, 'a' + (int)(pupil->step % 26), pupil->note_length);
     verify(pupil);
+    say_made(pupil);
     return 0;
 }
 

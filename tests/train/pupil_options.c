@@ -35,6 +35,8 @@ static const struct opt table[] = {
     PUPIL(async, .name = "async", .group = GENERAL, .help = "commit beside the training"),
     PUPIL(say, .name = "say", .arg = "FILE", .group = GENERAL,
           .help = "append \"incarnation round rank size\" when a round is entered"),
+    PUPIL(made, .name = "made", .arg = "FILE", .group = GENERAL,
+          .help = "append \"round rank step incarnation\" when a step is made"),
     PUPIL(final, .name = "final", .arg = "FILE", .group = GENERAL,
           .help = "append \"incarnation rank steps digest\" at the end"),
     PUPIL(place, .name = "where", .arg = "PLACE", .choices = places, .preset = "nowhere",

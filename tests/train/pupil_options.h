@@ -28,7 +28,7 @@ struct pupil_options {
     uint64_t state_mib;
     uint64_t commit_every;
     bool async;
-    char *say, *final;
+    char *say, *made, *final;
     unsigned place; /* enum pupil_place */
     unsigned wrong; /* enum pupil_wrong */
     uint64_t at;

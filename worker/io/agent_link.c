@@ -53,6 +53,10 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
     if (rc)
         return rc;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        return err_set(err, HVD_E_LIMIT,
+                       "no descriptor is left for the agent's socket; raise the limit of open "
+                       "files (ulimit -n)");
     if (fd < 0)
         return err_set(err, HVD_E_IO, "%s: %s", name, strerror(errno));
     /* How long a connect waits while the queue of who dials is full; later sends never wait. */
@@ -139,6 +143,16 @@ int agent_link_take_fd(struct agent_link *link)
     return fd;
 }
 
+int agent_link_no_fd(int fd, const char *what, struct hvd_err *err)
+{
+    if (fd == AGENT_LINK_NO_ROOM)
+        return err_set(err, HVD_E_LIMIT,
+                       "%s, and no descriptor is left here for it; raise the limit of open files "
+                       "(ulimit -n)",
+                       what);
+    return err_set(err, HVD_E_PROTO, "%s, and did not pass it on", what);
+}
+
 static void keep_descriptor(struct agent_link *link, struct msghdr *header)
 {
     struct cmsghdr *part;
@@ -176,6 +190,8 @@ static int read_chunk(struct agent_link *link, struct hvd_err *err)
     if (got == 0)
         return err_set(err, HVD_E_LOST, "the agent is gone");
     keep_descriptor(link, &header);
+    if ((header.msg_flags & MSG_CTRUNC) && link->passed_fd < 0)
+        link->passed_fd = AGENT_LINK_NO_ROOM;
     link->at = link->chunk;
     link->left = (size_t)got;
     return 1;

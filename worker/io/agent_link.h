@@ -35,8 +35,12 @@ short agent_link_events(const struct agent_link *link);
 int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_err *err) MUST_CHECK;
 int agent_link_flush(struct agent_link *link, struct hvd_err *err) MUST_CHECK;
 
-/* The descriptor that came beside a message, given; -1. */
+/* The descriptor that came beside a message, given; -1: none came. */
+#define AGENT_LINK_NO_ROOM (-2) /* one came, and this process may open no more */
 int agent_link_take_fd(struct agent_link *link);
+
+/* How the lack of one is said: HVD_E_LIMIT or HVD_E_PROTO; what: "the agent granted memory". */
+int agent_link_no_fd(int fd, const char *what, struct hvd_err *err);
 
 /* Reads what is there. 1: *ret_msg (release it); 0: no more for now; HVD_E_LOST: the agent is gone;
  * or what was wrong with what it sent. */

@@ -60,18 +60,18 @@ static int judge(const struct msg *welcome, struct hvd_err *err)
 
 static int hold_page(int fd, uint64_t incarnation, struct page **ret_page, struct hvd_err *err)
 {
-    struct page *page = MAP_FAILED;
+    struct page *page;
     struct stat file;
     int rc;
 
-    if (fd >= 0 && (fstat(fd, &file) || file.st_size < PAGE_BYTES))
+    if (fd < 0)
+        return agent_link_no_fd(fd, "the agent shares a page with its worker", err);
+    if (fstat(fd, &file) || file.st_size < PAGE_BYTES)
         return err_set(err, HVD_E_PROTO, "the page that is shared with the agent is none");
-    if (fd >= 0)
-        page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
-        return err_set(err, fd < 0 ? HVD_E_PROTO : HVD_E_NOMEM,
-                       "the page that is shared with the agent: %s",
-                       fd < 0 ? "it did not come with the welcome" : strerror(errno));
+        return err_set(err, HVD_E_NOMEM, "the page that is shared with the agent: %s",
+                       strerror(errno));
     if (page->magic != PAGE_MAGIC || page->version != PAGE_VERSION ||
         page->incarnation != incarnation)
         rc = err_set(err, HVD_E_PROTO, "the page that came is not that of this worker");

@@ -226,8 +226,7 @@ static void serve(struct session_thread *self)
     struct hvd_err err;
     int rc = 0;
 
-    while (!rc && !closing) {
-        greeting_wait(&self->link, self->mailbox.wake_fd, deadline_of(self));
+    while (!rc && !closing) { /* it does not begin with waiting: more may have come with WELCOME */
         if (self->link.fd >= 0) {
             /* Who does not listen any more may have had a last word: hear() finds the end. */
             rc = agent_link_flush(&self->link, &err);
@@ -238,6 +237,8 @@ static void serve(struct session_thread *self)
             rc = listen_to_loop(self, &said, &closing);
         if (!rc)
             rc = on_time(self);
+        if (!rc && !closing)
+            greeting_wait(&self->link, self->mailbox.wake_fd, deadline_of(self));
     }
     VEC_RELEASE(&said);
 }
@@ -338,11 +339,15 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
                          struct hvd_err *err)
 {
     struct session_thread *self = mem_zalloc(sizeof(*self));
-    int rc;
+    int rc = self ? mailbox_init(&self->mailbox) : HVD_E_NOMEM;
 
-    if (!self || mailbox_init(&self->mailbox)) {
+    if (rc) {
         mem_free(self);
-        return err_set(err, HVD_E_NOMEM, "no memory, or no descriptor, for a session");
+        return err_set(err, rc,
+                       rc == HVD_E_LIMIT
+                           ? "no descriptor is left for a session; raise the limit of open files "
+                             "(ulimit -n)"
+                           : "no memory for a session");
     }
     self->hooks = *hooks;
     self->agent = agent;
@@ -418,7 +423,7 @@ int session_thread_snapshot(struct session_thread *self, const struct msg_snapsh
         rc = err_set(err, answer.u.granted.code, "the agent gives no memory for commits: %s",
                      answer.u.granted.text);
     else if (fd < 0)
-        rc = err_set(err, HVD_E_PROTO, "the agent granted memory and did not pass it on");
+        rc = agent_link_no_fd(fd, "the agent granted memory", err);
     msg_release(&answer);
     if (rc && fd >= 0)
         close(fd);

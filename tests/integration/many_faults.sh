@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# Training that goes on whatever happens to its workers: several at once, during a recovery, on one host,
+# all of them; with state that differs; in order, when a host goes. Each job comes to its end with the
+# right sum in every worker.
+#
+#     many_faults.sh ELASTIC PUPIL [CASE...]
+. "$(dirname "$0")/../body/lib.sh"
+. "$(dirname "$0")/../body/train.sh"
+body_begin "$@"
+shift 2
+
+steps=400
+
+end_well() {
+  finish 0
+  all_right "${1:-$steps}"
+}
+
+# Whose steps are kept: no round begins before a step that a whole round has committed.
+two_at_once() {
+  train_four --steps $steps
+  await_round 4
+  kill_ranks 1 2
+  await_round 4
+  kill_ranks 0 3
+  end_well
+}
+
+host_at_once() {
+  local pids
+  train_four --steps $steps
+  await_round 4
+  mapfile -t pids < <(workers HVD_HOST=127.0.0.2)
+  kill -KILL "${pids[@]}"
+  end_well
+}
+
+# Nobody of the round lives: the agents have its last commit.
+all_at_once() {
+  local i pids
+  train_four --steps $steps --step-ms 5
+  await "$err" 'all 4 train'
+  for i in 1 2 3; do
+    await_step $((i * 20))
+    mapfile -t pids < <(workers)
+    kill -KILL "${pids[@]}"
+    await_round 4
+  done
+  end_well
+  [ "$(grep -c 'from commit [0-9]*\.[1-9]' "$err")" -ge 3 ] || die 'a round began anew'
+}
+
+# The second one goes while the others recover from the loss of the first.
+during_recovery() {
+  local i
+  train_four --steps $steps
+  for ((i = 1; i <= 5; i++)); do
+    await_round 4
+    kill_ranks 1
+    await "$err" 'is revoked' "$i"
+    kill_ranks 2
+  done
+  end_well
+}
+
+same_slot() {
+  local i
+  train_four --steps $steps --step-ms 4
+  for ((i = 1; i <= 8; i++)); do
+    await_round 4
+    kill -KILL "$(workers HVD_HOST=127.0.0.2 | while read -r pid; do
+      [ "$(variable "$pid" HVD_SLOT)" != 1 ] || echo "$pid"
+    done)"
+  done
+  end_well
+}
+
+async_commits() {
+  local i
+  train_four --steps $steps --async --state 8
+  for ((i = 0; i < 6; i++)); do
+    await_round 4
+    kill_ranks $((i % 4))
+  done
+  end_well
+}
+
+# It is turned away by name, and its successor, which is as the others, is not.
+other_state() {
+  train_four --steps $steps --other-state --rank 1 --once "$folder/$job.once"
+  end_well
+  grep -q 'one too many' "$err" || die 'the entry that differs is not named'
+}
+
+# Who checks more often is past the agreed check when all others are at it: that is a loss of steps, and
+# of nothing else.
+extra_checks() {
+  echo 127.0.0.1:2 >"$folder/hosts"
+  final=$folder/$job.final
+  start -np 2 --min-np 2 --max-np 4 --hostfile "$folder/hosts" --stall-shutdown 3s --start-timeout 10s -- \
+    "$trainer" --step-ms 5 --steps $steps --say "$say" --final "$final" --extra-check --rank 1 \
+    --once "$folder/$job.once"
+  await_round 2
+  printf '127.0.0.1:2\n127.0.0.2:2\n' >"$folder/hosts"
+  await_round 4
+  end_well
+}
+
+second_thread() {
+  train_four --steps $steps --two-threads
+  await_round 4
+  kill_ranks 3
+  end_well
+}
+
+# A replicated entry that is not the same everywhere: nobody can say who is right, but a newcomer is not
+# made of two different ones.
+lies() {
+  train_four --steps $steps --lie --at 20 --rank 1 --once "$folder/$job.once"
+  await_round 4
+  await_step 40
+  kill_ranks 3
+  end_well
+}
+
+# The host's workers leave at the agreed check with 0, and no step is made twice.
+drained() {
+  train_four --steps $steps --step-ms 5
+  await_round 4
+  ask drain 127.0.0.2 || die "drain: exit code $?"
+  await_round 2
+  end_well
+  if grep -qE 'is revoked|failed' "$err"; then die 'a drain was taken for a failure'; fi
+  [ -z "$(cut -d' ' -f3,4 "$made" | sort | uniq -d)" ] || die 'a step was made twice'
+  [ "$(grep -c 'exit code 0$' "$err")" = 4 ] || die 'who left did not end with 0'
+}
+
+# The joiners need two seconds to build what they train; nobody stops for that.
+joins_late() {
+  echo 127.0.0.1:2 >"$folder/hosts"
+  final=$folder/$job.final
+  start -np 2 --min-np 2 --max-np 4 --hostfile "$folder/hosts" --start-timeout 20s -- \
+    "$trainer" --step-ms 5 --steps $((4 * steps)) --boot-ms 2000 --say "$say" --final "$final"
+  await_round 2
+  await "$err" 'all 2 train'
+  printf '127.0.0.1:2\n127.0.0.2:2\n' >"$folder/hosts"
+  await_round 4
+  await "$err" 'all 4 train \(switch'
+  end_well $((4 * steps))
+  if grep -qE 'all 4 train \(switch [0-9.]*[0-9]s:' "$err" && ! grep -qE 'switch [0-9.]+[mu]s' "$err"; then
+    die "the switch took as long as to boot: $(grep 'all 4 train' "$err")"
+  fi
+}
+
+# An agent that may have no file of that size, or no descriptor, for the commits of its workers.
+agent_limits() {
+  local words
+  for words in --fsize=65536 --nofile=16; do
+    limits_of_agent "$words"
+    new_job
+  done
+}
+
+limits_of_agent() {
+  train_four --steps $steps --boot-ms 0
+  await_round 4
+  find_agent 127.0.0.2
+  prlimit --pid "$agent" "$1" || skip 'prlimit is not there'
+  kill_ranks 3
+  end_well
+}
+
+# The agent is stopped while a worker says hello; the worker dies; the agent wakes up.
+dies_in_hello() {
+  local pid
+  train_four --steps $steps --step-ms 5
+  await_round 4
+  find_agent 127.0.0.2
+  for i in 1 2 3 4; do
+    kill_ranks 3
+    await "$err" '127.0.0.2:. #?.*is launched' 1
+    kill -STOP "$agent"
+    for pid in $(workers HVD_HOST=127.0.0.2); do
+      [ "$i" = 1 ] || timeout "0.0$i" tail -f /dev/null
+      kill -KILL "$pid"
+    done
+    kill -CONT "$agent"
+    await_round 4
+  done
+  end_well
+}
+
+cases=${*:-two_at_once host_at_once all_at_once during_recovery same_slot async_commits other_state
+  extra_checks second_thread lies drained joins_late agent_limits dies_in_hello}
+for case_now in $cases; do
+  say_line "$case_now"
+  "$case_now"
+  new_job
+done

@@ -1,0 +1,422 @@
+/* strange_calls.c: calls at the wrong moment, by the wrong thread, with the wrong arguments. */
+#include "tests/train/strange.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int nothing(hvd_state *state, void *arg)
+{
+    (void)state;
+    (void)arg;
+    return 0;
+}
+
+static int64_t save_nothing(void *arg, void *into, size_t room)
+{
+    (void)arg;
+    (void)into;
+    (void)room;
+    return 0;
+}
+
+static int load_nothing(void *arg, const void *from, size_t bytes)
+{
+    (void)arg;
+    (void)from;
+    (void)bytes;
+    return 0;
+}
+
+/* ---- NULL ------------------------------------------------------------------------------------ */
+
+static void nulls_of_state(hvd_state *state)
+{
+    int number = 0;
+
+    EXPECT(hvd_state_add(NULL, "a", &number, 4) == HVD_E_INVAL);
+    EXPECT(hvd_state_add(state, NULL, &number, 4) == HVD_E_INVAL);
+    EXPECT(hvd_state_add(state, "a", NULL, 4) == HVD_E_INVAL);
+    EXPECT(hvd_state_add(state, "", &number, 4) == HVD_E_INVAL);
+    EXPECT(hvd_state_add(state, "\xff", &number, 4) == HVD_E_INVAL);
+    EXPECT(hvd_state_add(state, "step", &number, 4) == HVD_E_EXISTS);
+    EXPECT(hvd_state_add(state, "a", &number, SIZE_MAX) == HVD_E_LIMIT);
+    EXPECT(hvd_state_add_per_rank(NULL, "a", &number, 4) == HVD_E_INVAL);
+    EXPECT(hvd_state_add_per_rank(state, "a", NULL, 4) == HVD_E_INVAL);
+    EXPECT(hvd_state_add_scalar(state, "a", NULL, HVD_INT32) == HVD_E_INVAL);
+    EXPECT(hvd_state_add_scalar(state, "a", &number, (hvd_dtype)99) == HVD_E_INVAL);
+    EXPECT(hvd_state_add_custom(state, "a", 9, NULL, load_nothing, NULL) == HVD_E_INVAL);
+    EXPECT(hvd_state_add_custom(state, "a", 9, save_nothing, NULL, NULL) == HVD_E_INVAL);
+    EXPECT(hvd_state_add_custom(state, "a", SIZE_MAX, save_nothing, load_nothing, NULL) ==
+           HVD_E_LIMIT);
+    EXPECT(hvd_state_on_reset(NULL, nothing, NULL) == HVD_E_INVAL);
+    EXPECT(hvd_state_on_reset(state, NULL, NULL) == HVD_E_INVAL);
+    EXPECT(hvd_state_add(state, "nothing", NULL, 0) == 0);
+}
+
+static void nulls(hvd_state *state)
+{
+    hvd_sampler *sampler;
+    hvd_batch batch;
+
+    nulls_of_state(state);
+    hvd_state_free(NULL);
+    EXPECT(hvd_elastic_run(NULL, nothing, NULL) == HVD_E_INVAL);
+    EXPECT(hvd_elastic_run(state, NULL, NULL) == HVD_E_INVAL);
+    EXPECT(hvd_state_commit(NULL) == HVD_E_INVAL && hvd_state_check(NULL) == HVD_E_INVAL);
+    EXPECT(hvd_state_commit_async(NULL) == HVD_E_INVAL && hvd_state_fence(NULL) == HVD_E_INVAL);
+    EXPECT(hvd_state_restore(NULL) == HVD_E_INVAL);
+    EXPECT(hvd_sampler_create(NULL, "s", 1, 1, HVD_BATCH_GLOBAL, 1, &sampler) == HVD_E_INVAL);
+    EXPECT(hvd_sampler_create(state, NULL, 1, 1, HVD_BATCH_GLOBAL, 1, &sampler) == HVD_E_INVAL);
+    EXPECT(hvd_sampler_create(state, "s", 0, 1, HVD_BATCH_GLOBAL, 1, &sampler) == HVD_E_INVAL);
+    EXPECT(hvd_sampler_create(state, "s", 1, 0, HVD_BATCH_GLOBAL, 1, &sampler) == HVD_E_INVAL);
+    EXPECT(hvd_sampler_create(state, "s", 1, 1, HVD_BATCH_GLOBAL, 1, NULL) == HVD_E_INVAL);
+    EXPECT(hvd_sampler_create(state, "s", 1, 1, (hvd_batch_mode)7, 1, &sampler) == HVD_E_INVAL);
+    EXPECT(hvd_sampler_next(NULL, &batch) == HVD_E_INVAL);
+    EXPECT(strlen(hvd_strerror(12345)) && strlen(hvd_strerror(-12345)));
+}
+
+/* ---- before hvd_init, and too often ---------------------------------------------------------- */
+
+static void before_init(void)
+{
+    hvd_state *state = hvd_state_create();
+    int number = 0;
+
+    EXPECT(state && hvd_state_add(state, "a", &number, 4) == 0);
+    EXPECT(hvd_rank() == HVD_E_STATE && hvd_size() == HVD_E_STATE);
+    EXPECT(hvd_local_rank() == HVD_E_STATE && hvd_cross_size() == HVD_E_STATE);
+    EXPECT(hvd_min_np() == HVD_E_STATE && hvd_max_np() == HVD_E_STATE && hvd_round() == 0);
+    EXPECT(hvd_barrier() == HVD_E_STATE);
+    EXPECT(hvd_allreduce(&number, &number, 1, HVD_INT32, HVD_SUM) == HVD_E_STATE);
+    EXPECT(hvd_elastic_run(state, nothing, NULL) == HVD_E_STATE);
+    EXPECT(strstr(hvd_last_error(), "hvd_init"));
+    EXPECT(hvd_state_commit(state) == HVD_E_STATE && hvd_state_check(state) == HVD_E_STATE);
+    hvd_shutdown();
+    hvd_state_free(state);
+}
+
+static void init_again(hvd_state *state)
+{
+    (void)state;
+    EXPECT(hvd_init() == 0 && hvd_init() == 0);
+}
+
+/* What a run has ended with stays so; nobody waits for a round that will not come. */
+static void run_again(hvd_state *state)
+{
+    bool alone = !getenv("HVD_AGENT");
+    int rc = hvd_elastic_run(state, strange_train, NULL);
+
+    EXPECT(alone ? rc == 0 : rc == HVD_E_STATE || rc == HVD_DONE);
+}
+
+/* ---- inside train ---------------------------------------------------------------------------- */
+
+static int run_inside(hvd_state *state)
+{
+    hvd_state *other = hvd_state_create();
+    int number;
+
+    EXPECT(hvd_elastic_run(state, nothing, NULL) == HVD_E_STATE);
+    EXPECT(other && hvd_elastic_run(other, nothing, NULL) == HVD_E_STATE);
+    hvd_state_free(other);
+    hvd_shutdown();
+    hvd_state_free(state);
+    EXPECT(hvd_init() == 0);
+    EXPECT(hvd_state_add(state, "late", &number, 4) == HVD_E_STATE);
+    EXPECT(hvd_state_on_reset(state, nothing, NULL) == HVD_E_STATE);
+    EXPECT(hvd_state_commit(NULL) == HVD_E_INVAL);
+    return 0;
+}
+
+static void *call_from_outside(void *arg)
+{
+    hvd_state *state = arg;
+    int number;
+
+    EXPECT(hvd_elastic_run(state, nothing, NULL) == HVD_E_STATE);
+    EXPECT(hvd_state_commit(state) == HVD_E_STATE && hvd_state_check(state) == HVD_E_STATE);
+    EXPECT(hvd_state_commit_async(state) == HVD_E_STATE && hvd_state_fence(state) == HVD_E_STATE);
+    EXPECT(hvd_state_restore(state) == HVD_E_STATE);
+    EXPECT(hvd_state_add(state, "late", &number, 4) == HVD_E_STATE);
+    EXPECT(hvd_size() > 0 && hvd_init() == 0);
+    hvd_shutdown();
+    hvd_state_free(state);
+    return NULL;
+}
+
+static int other_thread(hvd_state *state)
+{
+    pthread_t thread;
+
+    EXPECT(pthread_create(&thread, NULL, call_from_outside, state) == 0);
+    EXPECT(pthread_join(thread, NULL) == 0);
+    return 0;
+}
+
+static int reset_calls(hvd_state *state)
+{
+    int64_t number = 1;
+    size_t counts[1024] = { 0 };
+
+    EXPECT(hvd_size() > 0 && hvd_rank() >= 0 && hvd_round() > 0);
+    EXPECT(hvd_allreduce(&number, &number, 1, HVD_INT64, HVD_SUM) == HVD_E_STATE);
+    EXPECT(hvd_broadcast(&number, 1, HVD_INT64, 0) == HVD_E_STATE);
+    EXPECT(hvd_allgather(&number, 1, counts, NULL, HVD_INT64) == HVD_E_STATE);
+    EXPECT(hvd_barrier() == HVD_E_STATE);
+    EXPECT(hvd_state_commit(state) == HVD_E_STATE && hvd_state_check(state) == HVD_E_STATE);
+    EXPECT(hvd_state_restore(state) == HVD_E_STATE && hvd_state_fence(state) == HVD_E_STATE);
+    EXPECT(hvd_elastic_run(state, nothing, NULL) == HVD_E_STATE);
+    EXPECT(hvd_state_on_reset(state, nothing, NULL) == HVD_E_STATE);
+    hvd_shutdown();
+    return 0;
+}
+
+static int reset_says_news(hvd_state *state)
+{
+    (void)state;
+    return HVD_HOSTS_UPDATED;
+}
+
+static int reset_fails(hvd_state *state)
+{
+    (void)state;
+    return -77;
+}
+
+static int say_updated(hvd_state *state)
+{
+    (void)state;
+    return HVD_HOSTS_UPDATED;
+}
+
+static int say_left(hvd_state *state)
+{
+    (void)state;
+    return HVD_LEFT;
+}
+
+static int say_done(hvd_state *state)
+{
+    (void)state;
+    return HVD_DONE;
+}
+
+static int say_rubbish(hvd_state *state)
+{
+    (void)state;
+    return 4711;
+}
+
+/* Of arguments that make no sense the round ends, as others may be in the same collective. */
+static int bad_collective(hvd_state *state)
+{
+    int64_t number = 1;
+
+    (void)state;
+    EXPECT(hvd_broadcast(&number, 1, HVD_INT64, -1) == HVD_E_INVAL);
+    EXPECT(hvd_barrier() == HVD_E_REVOKED);
+    EXPECT(hvd_state_commit(state) == HVD_E_REVOKED);
+    return HVD_E_INVAL;
+}
+
+static int null_collective(hvd_state *state)
+{
+    (void)state;
+    EXPECT(hvd_allreduce(NULL, NULL, 1, HVD_INT64, HVD_SUM) == HVD_E_INVAL);
+    return HVD_E_INVAL;
+}
+
+/* ---- forks ----------------------------------------------------------------------------------- */
+
+static void call_as_child(void *arg)
+{
+    hvd_state *state = arg;
+    int64_t number = 1;
+
+    EXPECT(hvd_init() == HVD_E_STATE && strstr(hvd_last_error(), "fork"));
+    EXPECT(hvd_rank() == HVD_E_STATE && hvd_size() == HVD_E_STATE && hvd_max_np() == HVD_E_STATE);
+    EXPECT(hvd_barrier() == HVD_E_STATE);
+    EXPECT(hvd_allreduce(&number, &number, 1, HVD_INT64, HVD_SUM) == HVD_E_STATE);
+    EXPECT(hvd_state_commit(state) == HVD_E_STATE && hvd_state_check(state) == HVD_E_STATE);
+    EXPECT(hvd_state_commit_async(state) == HVD_E_STATE && hvd_state_fence(state) == HVD_E_STATE);
+    EXPECT(hvd_state_restore(state) == HVD_E_STATE);
+    EXPECT(hvd_elastic_run(state, nothing, NULL) == HVD_E_STATE);
+    hvd_shutdown();
+    hvd_state_free(state);
+}
+
+static int fork_in_train(hvd_state *state)
+{
+    EXPECT(hvd_state_commit_async(state) == 0); /* so that there is a thread that the child lacks */
+    strange_in_child(call_as_child, state);
+    return hvd_state_check(state);
+}
+
+static void fork_ready(hvd_state *state)
+{
+    strange_in_child(call_as_child, state);
+}
+
+static void *fork_after_thread(void *arg)
+{
+    strange_in_child(call_as_child, arg);
+    return NULL;
+}
+
+static void fork_after(hvd_state *state)
+{
+    pthread_t thread;
+
+    strange_in_child(call_as_child, state);
+    EXPECT(pthread_create(&thread, NULL, fork_after_thread, state) == 0);
+    EXPECT(pthread_join(thread, NULL) == 0);
+}
+
+/* ---- callbacks ------------------------------------------------------------------------------- */
+
+static bool wrong_now;
+
+static int64_t save_too_much(void *arg, void *into, size_t room)
+{
+    (void)arg;
+    (void)into;
+    return wrong_now ? (int64_t)room + 1 : 0;
+}
+
+static int64_t save_least(void *arg, void *into, size_t room)
+{
+    (void)arg;
+    (void)into;
+    (void)room;
+    return wrong_now ? INT64_MIN : 0;
+}
+
+static int64_t save_and_call(void *arg, void *into, size_t room)
+{
+    hvd_state *state = arg;
+
+    (void)into;
+    (void)room;
+    if (wrong_now) {
+        EXPECT(hvd_state_commit(state) == HVD_E_STATE && hvd_state_check(state) == HVD_E_STATE);
+        EXPECT(hvd_state_commit_async(state) == HVD_E_STATE);
+        EXPECT(hvd_state_fence(state) == HVD_E_STATE && hvd_state_restore(state) == HVD_E_STATE);
+    }
+    return 0;
+}
+
+static int load_and_call(void *arg, const void *from, size_t bytes)
+{
+    (void)save_and_call(arg, NULL, bytes + (from != NULL));
+    return 0;
+}
+
+static void add_too_much(hvd_state *state)
+{
+    EXPECT(hvd_state_add_custom(state, "much", 16, save_too_much, load_nothing, NULL) == 0);
+}
+
+static void add_least(hvd_state *state)
+{
+    EXPECT(hvd_state_add_custom(state, "least", 16, save_least, load_nothing, NULL) == 0);
+}
+
+static void add_caller(hvd_state *state)
+{
+    EXPECT(hvd_state_add_custom(state, "calls", 16, save_and_call, load_and_call, state) == 0);
+}
+
+/* Nothing is committed then, and the next commit is as good as any. */
+static int commit_badly(hvd_state *state)
+{
+    int rc;
+
+    wrong_now = true;
+    rc = hvd_state_commit(state);
+    EXPECT(rc == HVD_E_LIMIT || rc == HVD_E_INVAL);
+    EXPECT(hvd_state_commit_async(state) == 0);
+    EXPECT(hvd_state_fence(state) == rc);
+    EXPECT(hvd_state_fence(state) == 0);
+    EXPECT(hvd_state_restore(state) == 0);
+    wrong_now = false;
+    return 0;
+}
+
+static int commit_calling(hvd_state *state)
+{
+    int rc;
+
+    wrong_now = true;
+    rc = hvd_state_commit_async(state);
+    EXPECT(rc == 0 && hvd_state_fence(state) == 0);
+    EXPECT(hvd_state_restore(state) == 0);
+    rc = hvd_state_commit(state);
+    wrong_now = false;
+    return rc;
+}
+
+const struct strange strange_calls[] = {
+    {.name = "nulls",                 .what = "NULL and rubbish everywhere", .ready = nulls },
+    { .name = "before-init",                 .what = "calls before hvd_init", .before = before_init },
+    { .name = "init-again",          .what = "hvd_init three times", .ready = init_again },
+    { .name = "run-again",          .what = "hvd_elastic_run after it has ended", .after = run_again },
+    { .name = "run-inside",           .what = "what is not for train, from train", .step = run_inside },
+    { .name = "other-thread",            .what = "what is for the loop, beside it", .step = other_thread },
+    { .name = "reset-calls",            .what = "collectives in a reset callback", .reset = reset_calls },
+    { .name = "reset-news",
+     .what = "a reset callback that returns news",
+     .reset = reset_says_news,
+     .run = HVD_E_STATE,
+     .says = "reset callback 1 of 1" },
+    { .name = "reset-fails",
+     .what = "a reset callback that fails",
+     .reset = reset_fails,
+     .run = -77,
+     .says = "reset callback 1 of 1" },
+    { .name = "says-updated",
+     .what = "train returns news untold",
+     .step = say_updated,
+     .run = HVD_E_STATE },
+    { .name = "says-left",
+     .what = "train returns news untold",
+     .step = say_left,
+     .run = HVD_E_STATE },
+    { .name = "says-done",
+     .what = "train returns news untold",
+     .step = say_done,
+     .run = HVD_E_STATE },
+    { .name = "says-rubbish",
+     .what = "train returns a number",
+     .step = say_rubbish,
+     .run = HVD_E_STATE,
+     .says = "4711" },
+    { .name = "bad-collective",
+     .what = "a root that is none",
+     .step = bad_collective,
+     .run = HVD_E_INVAL },
+    { .name = "null-collective",
+     .what = "from NULL to NULL",
+     .step = null_collective,
+     .run = HVD_E_INVAL },
+    { .name = "fork",
+     .what = "a child calls the library",
+     .ready = fork_ready,
+     .step = fork_in_train,
+     .after = fork_after },
+    { .name = "save-too-much",
+     .what = "save writes beyond its room",
+     .add = add_too_much,
+     .step = commit_badly },
+    { .name = "save-least",
+     .what = "save returns INT64_MIN",
+     .add = add_least,
+     .step = commit_badly },
+    { .name = "save-calls",
+     .what = "save and load call the library",
+     .add = add_caller,
+     .step = commit_calling },
+    { .name = "empty", .what = "no state at all", .empty = true },
+    { .name = NULL        },
+};
