@@ -63,6 +63,9 @@ static int change(struct elastic_play *play, uint32_t hosts, struct times *pause
     size_t wanted = (size_t)hosts * play->plan.slots;
     int rc = elastic_play_hosts(play, hosts, err);
 
+    for (size_t i = 0; i < play->count; i++) /* from here on it counts */
+        elastic_play_round(play, play->incarnations[i], play->round)->pause_us = 0;
+
     while (!rc && play->count != wanted) {
         uint64_t before = play->round;
 

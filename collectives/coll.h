@@ -75,9 +75,9 @@ int coll_barrier(struct coll *coll, struct hvd_err *err) MUST_CHECK;
  * object lives. */
 #define COLL_MISSING_MAX 64
 struct coll_wait {
-    const char *operation; /* "allreduce"; NULL: none is in progress */
+    const char *operation; /* "allreduce", "connect"; NULL: none is in progress */
     uint64_t number;       /* of the operation, counted from 1 in each round: has it moved? */
-    uint64_t progress;     /* grows with every byte that moves, in any operation */
+    uint64_t progress;     /* grows with every byte that moves, and every peer that is met */
     uint64_t missing[COLL_MISSING_MAX]; /* incarnations */
     size_t missing_count;
 };

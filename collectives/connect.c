@@ -181,10 +181,13 @@ static int meet_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
             return not_met(coll, missing->rank, HVD_E_TIMEOUT, "it did not come in time");
         }
         if (!partner) {
+            atomic_store(&coll->awaited, missing->rank);
             late = thread_cond_wait(&coll->changed, &coll->mutex, deadline_us);
+            atomic_store(&coll->awaited, MEET_NOBODY);
             continue;
         }
         partner->connecting = true;
+        atomic_fetch_add(&coll->progress, 1);
         pthread_mutex_unlock(&coll->mutex);
         rc = coll->link->ops->connect(coll->link, partner->rank, partner->address,
                                       partner->address_length, err);
@@ -221,8 +224,10 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
         return err_set(err, HVD_E_INVAL, "a round of %u needs an engine", coll->size);
     if (coll->link)
         return err_set(err, HVD_E_STATE, "the round has been connected");
+    atomic_store(&coll->operation, "connect");
     if (coll->size > 1)
         rc = connect_all(coll, clock_now_us() + timeout_us, &local);
+    atomic_store(&coll->operation, NULL);
     if (rc)
         coll_fail(coll, rc, MEET_NOBODY, "%s", local.text);
     pthread_mutex_lock(&coll->mutex);

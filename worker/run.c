@@ -139,7 +139,7 @@ static int call_train(struct run *run)
     if (rc == 0 && fenced)
         rc = fenced;
     rc = judge_returned(run, rc);
-    if (rc == 0)
+    if (rc >= 0) /* others may still be in the last collective */
         rounds_finish(run->worker->rounds);
     return rc;
 }

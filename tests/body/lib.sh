@@ -9,6 +9,7 @@
 #
 # Everything lives in a folder of its own, which is also HOME. Every process that a run starts has
 # BODY_TEST in its environment, so that what it leaves behind can be found, whoever its parent is.
+# BODY_KEEP=1 keeps the folder, with all logs in it.
 # Whatever is waited for is waited for by its event, and for PATIENCE seconds at most.
 set -uo pipefail
 
@@ -95,7 +96,7 @@ clean_up() {
     for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
     for pid in $left; do timeout 10 tail -s $NAP -f --pid="$pid" /dev/null; done
   done
-  rm -rf "$folder"
+  if [ -n "${BODY_KEEP:-}" ]; then say_line "kept: $folder"; else rm -rf "$folder"; fi
 }
 
 # skip REASON: ctest is told so by 77.
@@ -106,9 +107,7 @@ skip() {
 
 body_begin() {
   elastic=$(realpath "$1")
-  # shellcheck disable=SC2034 # for the scripts
   trainer=$(realpath "$2")
-  worker_name=$(basename "$trainer" | cut -c 1-15)
   folder=$(mktemp -d "${TMPDIR:-/tmp}/body-XXXXXX")
   trap clean_up EXIT
   trap 'exit 130' INT TERM

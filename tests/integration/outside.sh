@@ -51,7 +51,7 @@ run_elastically() {
   : >stop
   finish 0
   [ "$(grep -c 'counted [1-9]' "$out")" = 2 ] || die 'two workers were to say what they have counted'
-  [ "$(sed 's/.*counted//' "$out" | sort -u | wc -l)" = 1 ] || die "they have not counted the same: $(cat "$out")"
+  [ "$(sed -n 's/.*counted //p' "$out" | sort -u | wc -l)" = 1 ] || die "they have not counted the same: $(cat "$out")"
   rm stop
 }
 

@@ -8,8 +8,8 @@
 # PROGRAM is examples/mlp or examples/gpt, with these words. Each event follows on further steps, so that
 # they take place however slow the machine is.
 . "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
 audit=$(realpath "$3")
+body_begin "$@"
 events=$4
 seed=$5
 words=("${@:6}")

@@ -56,6 +56,8 @@ static void note(struct fake_agent *fake, const struct msg *msg)
 static void keep(struct fake_agent *fake, const struct msg *msg)
 {
     note(fake, msg);
+    if (msg->type == MSG_AT)
+        fake->check = msg->u.at.check;
     if (msg->type == MSG_SNAPSHOT)
         fake->asked = msg->u.snapshot;
     if (msg->type == MSG_FETCH) {
@@ -175,11 +177,14 @@ static int welcome(struct fake_agent *fake, int fd)
                fd);
 }
 
+static const struct msg granted = { .type = MSG_GRANTED,
+                                    .incarnation = FAKE_INCARNATION,
+                                    .u.granted = { .text = "" } };
+
 static int grant(struct fake_agent *fake)
 {
     const struct msg_snapshot *asked = &fake->asked;
     const struct snapshot_shape shape = { asked->manifest, asked->replicated_bytes, asked->bytes };
-    const struct msg granted = { .type = MSG_GRANTED, .incarnation = FAKE_INCARNATION };
     struct hvd_err err;
 
     if (!fake->snapshot && snapshot_create(&shape, &fake->snapshot, &err))
@@ -208,6 +213,14 @@ static int fetched(struct fake_agent *fake)
     return say(fake, &said, -1);
 }
 
+static int switch_at(struct fake_agent *fake, const struct msg *like)
+{
+    struct msg msg = *like;
+
+    msg.u.switch_at.check = fake->check + 1;
+    return say(fake, &msg, -1);
+}
+
 /* ---- the script ------------------------------------------------------------------------------ */
 
 static int hold(struct fake_agent *fake)
@@ -225,8 +238,6 @@ static int hold(struct fake_agent *fake)
 
 static int do_step(struct fake_agent *fake, const struct fake_step *step)
 {
-    const struct msg granted = { .type = MSG_GRANTED, .incarnation = FAKE_INCARNATION };
-
     switch (step->deed) {
     case FAKE_OVER: hear(fake, 0); return ENOUGH;
     case FAKE_HEAR: return hear(fake, step->type);
@@ -238,6 +249,7 @@ static int do_step(struct fake_agent *fake, const struct fake_step *step)
     case FAKE_SHORT_PAGE: return welcome(fake, make_page(fake, FAKE_INCARNATION, 0));
     case FAKE_GRANT: return grant(fake);
     case FAKE_BARE_GRANT: return say(fake, &granted, -1);
+    case FAKE_SWITCH_AT: return switch_at(fake, step->msg);
     case FAKE_FETCHED: return fetched(fake);
     case FAKE_HOLD: return hold(fake);
     case FAKE_CLOSE: break;
@@ -289,9 +301,14 @@ int fake_agent_init(struct fake_agent *fake)
     fake->close_at = SIZE_MAX;
     fake->page_fd = -1;
     fake->link.fd = fake->link.passed_fd = -1;
-    fake->welcome = (struct msg_welcome_worker){
-        .size = 1, .local_size = 1, .cross_size = 1, .min_np = 1, .max_np = 4
-    };
+    fake->welcome = (struct msg_welcome_worker){ .version = "test",
+                                                 .job = "test",
+                                                 .host = "a",
+                                                 .size = 1,
+                                                 .local_size = 1,
+                                                 .cross_size = 1,
+                                                 .min_np = 1,
+                                                 .max_np = 4 };
     pthread_mutex_init(&fake->lock, NULL);
     pthread_cond_init(&fake->changed, NULL);
     fake->stop_fd = eventfd(0, EFD_CLOEXEC);

@@ -28,6 +28,7 @@ enum fake_deed {
     FAKE_SHORT_PAGE, /* with a file that is shorter than a page */
     FAKE_GRANT,      /* room for the snapshot that was asked for, the same one each time */
     FAKE_BARE_GRANT, /* the message without the descriptor */
+    FAKE_SWITCH_AT,  /* msg, for the check after that of the last AT */
     FAKE_FETCHED,    /* what was asked for last, copied from `source` */
     FAKE_HOLD,       /* until fake_agent_go */
     FAKE_CLOSE,
@@ -39,6 +40,19 @@ struct fake_step {
     const struct msg *msg;
     const char *bytes;
 };
+
+#define SAY(message)               \
+    {                              \
+        FAKE_SAY, 0, message, NULL \
+    }
+#define HEAR(wanted)                  \
+    {                                 \
+        FAKE_HEAR, wanted, NULL, NULL \
+    }
+#define DO(deed)            \
+    {                       \
+        deed, 0, NULL, NULL \
+    }
 
 struct fake_agent {
     /* to be set between fake_agent_init and fake_agent_start */
@@ -58,6 +72,7 @@ struct fake_agent {
     struct snapshot *snapshot;
     struct msg_snapshot asked;
     uint64_t fetch, commit; /* of the last FETCH */
+    uint64_t check;         /* of the last AT */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;

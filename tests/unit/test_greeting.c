@@ -7,19 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SAY(message)               \
-    {                              \
-        FAKE_SAY, 0, message, NULL \
-    }
-#define HEAR(wanted)                  \
-    {                                 \
-        FAKE_HEAR, wanted, NULL, NULL \
-    }
-#define DO(deed)            \
-    {                       \
-        deed, 0, NULL, NULL \
-    }
-
 static const struct msg refused = {
     .type = MSG_REFUSED, .u.refused = {.code = HVD_E_DENIED, .text = "it was not started here"}
 };

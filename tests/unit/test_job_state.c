@@ -1,0 +1,473 @@
+/* Snapshots, fetches and warnings of a job of one, against an agent with a script. */
+#include "collectives/coll.h"
+#include "state/snapshot/copy.h"
+#include "tests/lib/fake_job.h"
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+
+#define HELLO    HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME), HEAR(MSG_SNAPSHOT)
+#define JOIN     HELLO, DO(FAKE_GRANT), HEAR(MSG_READY)
+#define END      HEAR(MSG_FINISHED), DO(FAKE_OVER)
+
+#define BEGIN(t) CHECK_OK(t, fake_job_init(&job))
+#define PLAY(t, script)                           \
+    do {                                          \
+        CHECK_OK(t, fake_job_play(&job, script)); \
+        fake_agent_stop(&job.agent);              \
+        CHECK_TEXT(t, job.agent.why, "");         \
+    } while (0)
+
+static struct fake_job job;
+
+/* ---- the snapshot ---------------------------------------------------------------------------- */
+
+static void a_snapshot_that_is_not_granted(struct test *t)
+{
+    static const struct msg no = {
+        .type = MSG_GRANTED,
+        .incarnation = FAKE_INCARNATION,
+        .u.granted = {HVD_E_NOMEM, "the machine has 3 MiB left; run fewer workers here"}
+    };
+    static const struct fake_step refuses[] = { HELLO, SAY(&no), DO(FAKE_OVER) };
+    static const struct fake_step forgets[] = { HELLO, DO(FAKE_BARE_GRANT), DO(FAKE_OVER) };
+
+    BEGIN(t);
+    PLAY(t, refuses);
+    CHECK_CODE(t, job.code, HVD_E_NOMEM);
+    CHECK_HAS(t, hvd_last_error(), "run fewer workers here");
+    fake_job_release(&job);
+    BEGIN(t);
+    PLAY(t, forgets);
+    CHECK_CODE(t, job.code, HVD_E_PROTO);
+    CHECK_HAS(t, hvd_last_error(), "did not pass it on");
+out:
+    fake_job_release(&job);
+}
+
+static void what_is_granted_to_others_is_not_ours(struct test *t)
+{
+    static const struct msg foreign = {
+        .type = MSG_GRANTED,
+        .incarnation = FAKE_INCARNATION + 1,
+        .u.granted = {HVD_E_NOMEM, "not yours"}
+    };
+    static const struct msg revoke_foreign = { .type = MSG_REVOKE,
+                                               .term = 1,
+                                               .round = 1,
+                                               .incarnation = FAKE_INCARNATION + 1,
+                                               .u.revoke = { .reason = "not yours" } };
+    static const struct fake_step script[] = { HELLO,
+                                               SAY(&foreign),
+                                               DO(FAKE_GRANT),
+                                               DO(FAKE_GRANT), /* twice */
+                                               HEAR(MSG_READY),
+                                               SAY(&round_first),
+                                               HEAR(MSG_ENTERED),
+                                               DO(FAKE_HOLD),
+                                               SAY(&revoke_foreign),
+                                               SAY(&revoke_first),
+                                               HEAR(MSG_RECOVERING),
+                                               SAY(&round_recovery),
+                                               END };
+
+    BEGIN(t);
+    job.wait_at = 4;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK(t, fake_agent_heard(&job.agent, "RECOVERING incarnation=7 round=1 held=2\n"));
+out:
+    fake_job_release(&job);
+}
+
+/* Another process in the same slot: what its predecessor has committed is in the snapshot. */
+static void a_successor_finds_what_was_committed(struct test *t)
+{
+    static const struct fake_step first[] = { JOIN, SAY(&round_first), HEAR(MSG_ENTERED), END };
+    static const uint64_t self = FAKE_INCARNATION;
+    static const struct msg_member members[] = {
+        {.incarnation = FAKE_INCARNATION, .host = "a"}
+    };
+    static const struct msg later = {
+        .type = MSG_ROUND,
+        .term = 1,
+        .round = 3,
+        .u.round = {.cause = CAUSE_RECOVERY,
+                    .previous = 1,
+                    .commit = COMMIT(1, 4), /* 1.5 was made by nobody else */
+                     .holders = { &self, 1 },
+                    .members = { members, 1 }}
+    };
+    static const struct fake_step second[] = { JOIN, SAY(&later), HEAR(MSG_ENTERED), END };
+    struct snapshot *left = NULL;
+
+    BEGIN(t);
+    PLAY(t, first);
+    CHECK_OK(t, job.code);
+    left = job.agent.snapshot;
+    job.agent.snapshot = NULL;
+    fake_job_release(&job);
+    BEGIN(t);
+    job.agent.snapshot = left;
+    left = NULL;
+    job.goal = 6;
+    PLAY(t, second);
+    CHECK_OK(t, job.code);
+    CHECK(t, fake_agent_heard(&job.agent, "held=2"));
+    CHECK_INT(t, job.began_at[0], ==, 4);
+    CHECK_INT(t, fake_job_step_of(&job, COMMIT(3, 2)), ==, 6);
+    CHECK_INT(t, fake_job_step_of(&job, COMMIT(1, 5)), ==, -1);
+out:
+    snapshot_free(left);
+    fake_job_release(&job);
+}
+
+/* ---- fetches --------------------------------------------------------------------------------- */
+
+static const struct msg_member only_self[] = {
+    {.incarnation = FAKE_INCARNATION, .host = "a"}
+};
+static const struct msg_source kept[] = {
+    {.host = "b", .slot = 1}
+};
+
+#define FROM_AGENTS(number)                                         \
+    {                                                               \
+        .type = MSG_ROUND, .term = 1, .round = number, .u.round = { \
+            .cause = CAUSE_RECOVERY,                                \
+            .previous = 1,                                          \
+            .commit = COMMIT(5, 2),                                 \
+            .members = {only_self, 1},                            \
+            .sources = { kept,     1}                                  \
+        }                                                           \
+    }
+
+static const struct msg round_far = FROM_AGENTS(6);
+static const struct msg round_far_again = FROM_AGENTS(7);
+static const struct msg revoke_far = {
+    .type = MSG_REVOKE, .term = 1, .round = 6, .u.revoke = { .reason = "somebody has died" }
+};
+
+/* What agents elsewhere keep: commit 5.2, in which the step is 40. */
+static int keep_elsewhere(struct snapshot **ret_snapshot)
+{
+    int64_t step = 40;
+    int64_t mine = 1;
+    struct manifest manifest;
+    struct copy_part parts[] = { { .at = &step }, { .at = &mine } };
+    struct copy copy = { .manifest = &manifest, .parts = parts, .which = COPY_ALL };
+    struct hvd_err err;
+    int rc;
+
+    manifest_init(&manifest);
+    rc = manifest_add(&manifest, "step", sizeof(step), ENTRY_REPLICATED, false, &err);
+    if (!rc)
+        rc = manifest_add(&manifest, "mine", sizeof(mine), ENTRY_PER_RANK, false, &err);
+    if (!rc) {
+        manifest_seal(&manifest);
+        rc = snapshot_create(
+            &(struct snapshot_shape){ manifest.digest, manifest.replicated_bytes, manifest.bytes },
+            ret_snapshot, &err);
+    }
+    if (!rc)
+        rc = copy_commit(*ret_snapshot, &copy, &err);
+    if (!rc)
+        snapshot_end(*ret_snapshot, COMMIT(5, 2));
+    manifest_release(&manifest);
+    return rc;
+}
+
+static void what_nobody_here_holds_is_fetched(struct test *t)
+{
+    static const struct msg stale = {
+        .type = MSG_FETCHED,
+        .incarnation = FAKE_INCARNATION,
+        .u.fetched = {.number = 99, .commit = 1, .text = ""}
+    };
+    static const struct msg foreign = {
+        .type = MSG_FETCHED,
+        .incarnation = FAKE_INCARNATION + 1,
+        .u.fetched = {.number = 1, .commit = 1, .text = ""}
+    };
+    static const struct fake_step script[] = { JOIN,
+                                               SAY(&round_far),
+                                               HEAR(MSG_FETCH),
+                                               SAY(&stale),
+                                               SAY(&foreign),
+                                               DO(FAKE_FETCHED),
+                                               DO(FAKE_FETCHED), /* twice */
+                                               HEAR(MSG_ENTERED),
+                                               END };
+    struct snapshot *elsewhere = NULL;
+
+    BEGIN(t);
+    CHECK_OK(t, keep_elsewhere(&elsewhere));
+    job.agent.source = elsewhere;
+    job.mine = 3;
+    job.goal = 41;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.began_at[0], ==, 40);
+    CHECK_INT(t, fake_job_step_of(&job, COMMIT(5, 2)), ==, 40);
+    CHECK_INT(t, fake_job_step_of(&job, COMMIT(6, 1)), ==, 41);
+out:
+    snapshot_free(elsewhere);
+    fake_job_release(&job);
+}
+
+/* Another round may find it elsewhere. */
+static void a_fetch_that_fails_gives_the_round_up(struct test *t)
+{
+    static const struct msg no = {
+        .type = MSG_FETCHED,
+        .incarnation = FAKE_INCARNATION,
+        .u.fetched = {.number = 1,
+                      .commit = COMMIT(5, 2),
+                      .code = HVD_E_LOST,
+                      .text = "b is gone"}
+    };
+    static const struct fake_step script[] = { JOIN,
+                                               SAY(&round_far),
+                                               HEAR(MSG_FETCH),
+                                               SAY(&no),
+                                               HEAR(MSG_RECOVERING),
+                                               SAY(&revoke_far),
+                                               SAY(&round_far_again),
+                                               HEAR(MSG_FETCH),
+                                               DO(FAKE_FETCHED),
+                                               HEAR(MSG_ENTERED),
+                                               END };
+    struct snapshot *elsewhere = NULL;
+
+    BEGIN(t);
+    CHECK_OK(t, keep_elsewhere(&elsewhere));
+    job.agent.source = elsewhere;
+    job.goal = 41;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK(t, fake_agent_heard(&job.agent, "b is gone"));
+    CHECK_INT(t, job.rounds[0], ==, 7);
+    CHECK_INT(t, job.trains, ==, 1);
+out:
+    snapshot_free(elsewhere);
+    fake_job_release(&job);
+}
+
+static void a_fetch_for_a_dead_round_is_ended_first(struct test *t)
+{
+    static const struct msg no = {
+        .type = MSG_FETCHED,
+        .incarnation = FAKE_INCARNATION,
+        .u.fetched = {.number = 1, .commit = COMMIT(5, 2), .code = HVD_E_REVOKED, .text = "ended"}
+    };
+    static const struct msg ended = {
+        .type = MSG_FETCHED,
+        .incarnation = FAKE_INCARNATION,
+        .u.fetched = {.number = 2, .text = ""}
+    };
+    static const struct fake_step script[] = { JOIN,
+                                               SAY(&round_far),
+                                               HEAR(MSG_FETCH),
+                                               SAY(&revoke_far),
+                                               HEAR(MSG_FETCH), /* of nothing */
+                                               SAY(&no),
+                                               SAY(&ended),
+                                               HEAR(MSG_RECOVERING),
+                                               SAY(&round_far_again),
+                                               HEAR(MSG_FETCH),
+                                               DO(FAKE_FETCHED),
+                                               HEAR(MSG_ENTERED),
+                                               END };
+    struct snapshot *elsewhere = NULL;
+
+    BEGIN(t);
+    CHECK_OK(t, keep_elsewhere(&elsewhere));
+    job.agent.source = elsewhere;
+    job.goal = 41;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK(t, fake_agent_heard(&job.agent, "FETCH incarnation=7 number=2\n"));
+    CHECK_INT(t, job.rounds[0], ==, 7);
+out:
+    snapshot_free(elsewhere);
+    fake_job_release(&job);
+}
+
+/* It says that all has come, and not all has: nobody trains with that. */
+static void a_fetch_that_lies_is_found_out(struct test *t)
+{
+    static const struct msg lie = {
+        .type = MSG_FETCHED,
+        .incarnation = FAKE_INCARNATION,
+        .u.fetched = {.number = 1, .commit = COMMIT(5, 2), .text = ""}
+    };
+    static const struct fake_step script[] = { JOIN, SAY(&round_far), HEAR(MSG_FETCH), SAY(&lie),
+                                               END };
+
+    BEGIN(t);
+    PLAY(t, script);
+    CHECK_CODE(t, job.code, HVD_E_CORRUPT);
+    CHECK_INT(t, job.trains, ==, 0);
+    CHECK_HAS(t, hvd_last_error(), "step");
+    CHECK_INT(t, snapshot_newest(job.agent.snapshot), ==, 0);
+out:
+    fake_job_release(&job);
+}
+
+static void an_agent_may_die_during_a_fetch(struct test *t)
+{
+    static const struct fake_step at_once[] = { JOIN, SAY(&round_far), HEAR(MSG_FETCH),
+                                                DO(FAKE_CLOSE) };
+    static const struct fake_step at_its_end[] = {
+        JOIN, SAY(&round_far), HEAR(MSG_FETCH), SAY(&revoke_far), HEAR(MSG_FETCH), DO(FAKE_CLOSE)
+    };
+
+    BEGIN(t);
+    PLAY(t, at_once);
+    CHECK_CODE(t, job.code, HVD_E_LOST);
+    fake_job_release(&job);
+    BEGIN(t);
+    PLAY(t, at_its_end);
+    CHECK_CODE(t, job.code, HVD_E_LOST);
+    CHECK_INT(t, job.trains, ==, 0);
+out:
+    fake_job_release(&job);
+}
+
+/* ---- what stands still ----------------------------------------------------------------------- */
+
+#define SOON_US 20000
+
+static void a_step_that_hangs_is_said(struct test *t)
+{
+    static const struct fake_step script[] = { JOIN, SAY(&round_first), HEAR(MSG_STALLED), END };
+
+    BEGIN(t);
+    job.agent.welcome.stall_warning_us = SOON_US;
+    job.await = "STALLED";
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK(t, fake_agent_heard(&job.agent, "operation=\"step\" missing=7\n"));
+out:
+    fake_job_release(&job);
+}
+
+static void a_reset_callback_that_hangs_is_said(struct test *t)
+{
+    static const struct fake_step script[] = { JOIN, SAY(&round_first), HEAR(MSG_STALLED), END };
+
+    BEGIN(t);
+    job.agent.welcome.stall_warning_us = SOON_US;
+    job.reset_await = "STALLED";
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK(t, fake_agent_heard(&job.agent, "operation=\"reset callback\" missing=7\n"));
+out:
+    fake_job_release(&job);
+}
+
+static void who_waits_for_others_says_so(struct test *t)
+{
+    static const struct fake_step script[] = { JOIN,
+                                               SAY(&round_far),
+                                               HEAR(MSG_FETCH),
+                                               HEAR(MSG_STALLED),
+                                               HEAR(MSG_STALLED),
+                                               DO(FAKE_FETCHED),
+                                               HEAR(MSG_ENTERED),
+                                               END };
+    struct snapshot *elsewhere = NULL;
+
+    BEGIN(t);
+    CHECK_OK(t, keep_elsewhere(&elsewhere));
+    job.agent.source = elsewhere;
+    job.agent.welcome.stall_warning_us = SOON_US;
+    job.goal = 41;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK(t, fake_agent_heard(&job.agent, "operation=\"state\"\n"));
+out:
+    snapshot_free(elsewhere);
+    fake_job_release(&job);
+}
+
+static void a_check_that_waits_is_said(struct test *t)
+{
+    static const struct fake_step script[] = {
+        JOIN,
+        SAY(&round_first),
+        HEAR(MSG_ENTERED),
+        DO(FAKE_HOLD),
+        SAY(&prepare_next),
+        HEAR(MSG_PREPARED),
+        SAY(&pending_next),
+        HEAR(MSG_AT),
+        HEAR(MSG_STALLED),
+        {FAKE_SWITCH_AT, 0, &switch_at_next, NULL},
+        SAY(&round_switch),
+        END
+    };
+
+    BEGIN(t);
+    job.agent.welcome.stall_warning_us = SOON_US;
+    job.wait_at = 2;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK(t, fake_agent_heard(&job.agent, "operation=\"check\""));
+out:
+    fake_job_release(&job);
+}
+
+/* A peer that is there and never comes: not met, and named. */
+static void a_peer_that_does_not_come_is_named(struct test *t)
+{
+    static struct coll_engine *engine;
+    static char contact[256];
+    static const char *const addresses[] = { contact };
+    static const struct msg_member both[] = {
+        {.incarnation = FAKE_INCARNATION, .host = "a"                  },
+        { .incarnation = FAKE_INCARNATION + 1,                    .host = "b", .addresses = { addresses, 1 } }
+    };
+    static const uint64_t self = FAKE_INCARNATION;
+    static const struct msg two = {
+        .type = MSG_ROUND,
+        .term = 1,
+        .round = 1,
+        .u.round = {.cause = CAUSE_FIRST,
+                    .commit = COMMIT(1, 0),
+                    .holders = { &self, 1 },
+                    .members = { both, 2 }}
+    };
+    static const struct fake_step script[] = {
+        JOIN,       SAY(&two),    HEAR(MSG_STALLED), SAY(&revoke_first), HEAR(MSG_RECOVERING),
+        SAY(&done), DO(FAKE_OVER)
+    };
+    struct hvd_err err;
+
+    BEGIN(t);
+    CHECK_OK(t, coll_engine_open("127.0.0.1", &engine, &err));
+    snprintf(contact, sizeof(contact), "data=%s", coll_engine_contact(engine));
+    job.agent.welcome.stall_warning_us = SOON_US;
+    PLAY(t, script);
+    CHECK_CODE(t, job.code, HVD_DONE);
+    CHECK_INT(t, job.trains, ==, 0);
+    CHECK(t, fake_agent_heard(&job.agent, "operation=\"connect\" missing=8\n"));
+out:
+    coll_engine_close(engine);
+    engine = NULL;
+    fake_job_release(&job);
+}
+
+TESTS(CASE_FLAGS(a_snapshot_that_is_not_granted, TEST_SURVIVES_ALLOC),
+      CASE_FLAGS(what_is_granted_to_others_is_not_ours, TEST_SURVIVES_ALLOC),
+      CASE_FLAGS(a_successor_finds_what_was_committed, TEST_SURVIVES_ALLOC),
+      CASE_FLAGS(what_nobody_here_holds_is_fetched, TEST_SURVIVES_ALLOC),
+      CASE_FLAGS(a_fetch_that_fails_gives_the_round_up, TEST_SURVIVES_ALLOC),
+      CASE_FLAGS(a_fetch_for_a_dead_round_is_ended_first, TEST_SURVIVES_ALLOC),
+      CASE_FLAGS(a_fetch_that_lies_is_found_out, TEST_SURVIVES_ALLOC),
+      CASE_FLAGS(an_agent_may_die_during_a_fetch, TEST_SURVIVES_ALLOC),
+      CASE_FLAGS(a_step_that_hangs_is_said, TEST_NO_TORTURE),
+      CASE_FLAGS(a_reset_callback_that_hangs_is_said, TEST_NO_TORTURE),
+      CASE_FLAGS(who_waits_for_others_says_so, TEST_NO_TORTURE),
+      CASE_FLAGS(a_check_that_waits_is_said, TEST_NO_TORTURE),
+      CASE_FLAGS(a_peer_that_does_not_come_is_named, TEST_NO_TORTURE))
