@@ -3,6 +3,7 @@
 #include "os/thread.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* The lock is held, and let go while it copies. */
 static void copy_one(struct copier *copier)
@@ -47,6 +48,7 @@ static int start(struct copier *copier, struct hvd_err *err)
         pthread_mutex_destroy(&copier->lock);
         return err_set(err, HVD_E_LIMIT, "no thread can be started; hvd_state_commit needs none");
     }
+    copier->pid = getpid();
     copier->started = true;
     return 0;
 }
@@ -87,7 +89,7 @@ int copier_wait(struct copier *copier, struct hvd_err *err)
 
 void copier_stop(struct copier *copier)
 {
-    if (!copier->started)
+    if (!copier->started || copier->pid != getpid())
         return;
     pthread_mutex_lock(&copier->lock);
     copier->closing = true;

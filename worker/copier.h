@@ -12,6 +12,7 @@
 struct copier {
     pthread_t thread;
     bool started;
+    pid_t pid;            /* a fork of this process has the lock, and no thread */
     pthread_mutex_t lock; /* from here on: once it is started */
     pthread_cond_t changed;
     bool closing;

@@ -318,8 +318,8 @@ void rounds_finish(struct rounds *rounds)
 
     lock(rounds);
     rounds->open = false;
-    coll = rounds->busy ? NULL : rounds->coll;
-    rounds->busy = coll != NULL;
+    coll = rounds->busy ? NULL : rounds->coll; /* a thread that is inside still will not end it */
+    rounds->busy = rounds->busy || coll;
     unlock(rounds);
     if (!coll)
         return;

@@ -47,7 +47,7 @@ void rounds_open(struct rounds *rounds, bool open);
  */
 void rounds_finish(struct rounds *rounds);
 
-/* Has a collective of this round failed, or is it cancelled? */
+/* Has a collective of this round failed? */
 bool rounds_failed(struct rounds *rounds);
 
 /* ---- by whoever uses them -------------------------------------------------------------------- */

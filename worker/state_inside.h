@@ -35,10 +35,10 @@ struct hvd_state {
     struct VEC(struct state_reset) resets;
     struct VEC(struct state_owned) owned;
 
-    enum state_phase phase;
-    struct worker *worker; /* unless idle */
-    pthread_t loop;
-    struct snapshot *snapshot; /* from the first run on */
+    _Atomic enum state_phase phase; /* any thread may ask whether it may call */
+    struct worker *worker;          /* unless idle */
+    pthread_t loop;                 /* likewise; written before the phase */
+    struct snapshot *snapshot;      /* from the first run on */
     struct copier copier;
 
     uint64_t live;              /* the commit that the live memory is equal to; 0: it has gone on */

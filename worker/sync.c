@@ -44,7 +44,7 @@ static int find_holders(const struct msg_round *round, uint64_t self,
 
 /* What is held here and is not what the others hold: a commit of the same number that differs, or
  * one that was made by somebody who was alone with it. */
-static void drop_strays(hvd_state *state, uint64_t commit)
+static void drop_from(hvd_state *state, uint64_t commit)
 {
     struct msg_held held[2];
     size_t count = snapshot_held(state->snapshot, held);
@@ -79,7 +79,7 @@ static int fetch(hvd_state *state, const struct msg *msg, const struct msg_sourc
     uint64_t commit = msg->u.round.commit;
     int rc;
 
-    drop_strays(state, commit);
+    drop_from(state, commit);
     rc = fetch_when_there(state, msg, sources, err);
     if (!rc)
         rc = copy_commit(state->snapshot, &mine, err);
@@ -152,6 +152,6 @@ int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
         return fetch_from_others(state, msg, err);
     if (state->live == round->commit)
         return 0;
-    drop_strays(state, round->commit + 1); /* the newest is now the one that the others have */
+    drop_from(state, round->commit + 1); /* the newest is now the one that the others have */
     return state_restore_newest(state, COPY_ALL, err);
 }

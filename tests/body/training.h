@@ -9,9 +9,9 @@
 #ifndef TESTS_BODY_TRAINING_H
 #define TESTS_BODY_TRAINING_H
 
-#include "worker/io/agent_link.h"
 #include "tests/body/trainer_options.h"
 #include "worker/core/session.h"
+#include "worker/io/agent_link.h"
 
 enum training_place {
     TRAINING_BOOTING,

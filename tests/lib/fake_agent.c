@@ -55,7 +55,8 @@ static void note(struct fake_agent *fake, const struct msg *msg)
 
 static void keep(struct fake_agent *fake, const struct msg *msg)
 {
-    note(fake, msg);
+    if (msg->type == MSG_READY && msg->u.ready.addresses.count)
+        snprintf(fake->contact, sizeof(fake->contact), "%s", msg->u.ready.addresses.items[0]);
     if (msg->type == MSG_AT)
         fake->check = msg->u.at.check;
     if (msg->type == MSG_SNAPSHOT)
@@ -64,6 +65,7 @@ static void keep(struct fake_agent *fake, const struct msg *msg)
         fake->fetch = msg->u.fetch.number;
         fake->commit = msg->u.fetch.commit;
     }
+    note(fake, msg); /* at last: then whoever awaits it may look at the rest */
 }
 
 /* 0: there may be something to read. */

@@ -73,6 +73,7 @@ struct fake_agent {
     struct msg_snapshot asked;
     uint64_t fetch, commit; /* of the last FETCH */
     uint64_t check;         /* of the last AT */
+    char contact[256];      /* of READY: where its peers find the worker */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;

@@ -1,0 +1,440 @@
+/* The library in a program that hvd-elastic has not started: a job of one, and its commits. */
+#include "hvd/hvd.h"
+#include "os/thread.h"
+#include "proto/commit.h"
+#include "tests/lib/test.h"
+#include "worker/state_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct program {
+    struct test *t;
+    hvd_state *state;
+    int64_t step;
+    uint8_t weights[3000];
+    char note[16]; /* of a custom entry */
+    int64_t save;  /* what its save returns, when not 0 */
+    int load;
+    int resets;
+    int (*body)(struct program *program);
+};
+
+static int64_t save_note(void *arg, void *into, size_t room)
+{
+    const struct program *program = arg;
+
+    if (program->save)
+        return program->save;
+    if (strlen(program->note) > room)
+        return HVD_E_LIMIT;
+    memcpy(into, program->note, strlen(program->note));
+    return (int64_t)strlen(program->note);
+}
+
+static int load_note(void *arg, const void *from, size_t bytes)
+{
+    struct program *program = arg;
+
+    memcpy(program->note, from, bytes);
+    program->note[bytes] = '\0';
+    return program->load;
+}
+
+static int on_reset(hvd_state *state, void *arg)
+{
+    struct program *program = arg;
+
+    (void)state;
+    program->resets++;
+    return 0;
+}
+
+static int train(hvd_state *state, void *arg)
+{
+    struct program *program = arg;
+
+    (void)state;
+    return program->body(program);
+}
+
+static int open_program(struct program *program, struct test *t)
+{
+    int rc;
+
+    memset(program, 0, sizeof(*program));
+    program->t = t;
+    unsetenv("HVD_AGENT");
+    rc = hvd_init();
+    program->state = rc ? NULL : hvd_state_create();
+    if (!program->state)
+        return HVD_E_NOMEM;
+    rc = hvd_state_add_scalar(program->state, "step", &program->step, HVD_INT64);
+    if (!rc)
+        rc = hvd_state_add(program->state, "weights", program->weights, sizeof(program->weights));
+    if (!rc)
+        rc = hvd_state_add_custom(program->state, "note", sizeof(program->note) - 1, save_note,
+                                  load_note, program);
+    return rc ? rc : hvd_state_on_reset(program->state, on_reset, program);
+}
+
+static void close_program(struct program *program)
+{
+    hvd_state_free(program->state);
+    program->state = NULL;
+    hvd_shutdown();
+}
+
+/* The body is part of the case: its checks fail the test, and what it returns is what the run did.
+ */
+static int run(struct program *program, int (*body)(struct program *program))
+{
+    program->body = body;
+    return hvd_elastic_run(program->state, train, program);
+}
+
+static void set(struct program *program, int64_t step)
+{
+    program->step = step;
+    memset(program->weights, (int)step, sizeof(program->weights));
+    program->note[0] = (char)('a' + step);
+    program->note[1] = '\0';
+}
+
+static bool is(const struct program *program, int64_t step)
+{
+    return program->step == step && program->weights[2999] == (uint8_t)step &&
+           program->note[0] == (char)('a' + step);
+}
+
+/* ---- rounds of one --------------------------------------------------------------------------- */
+
+static int use_collectives(struct program *program)
+{
+    struct test *t = program->t;
+    const double in[2] = { 1.5, 2 };
+    double out[2] = { 0 };
+    int rc = HVD_E_INTERNAL;
+
+    CHECK_INT(t, hvd_round(), ==, 1);
+    CHECK_OK(t, rc = hvd_allreduce(in, out, 2, HVD_FLOAT64, HVD_AVERAGE));
+    CHECK(t, out[0] == 1.5 && out[1] == 2);
+    CHECK_OK(t, rc = hvd_broadcast(out, 2, HVD_FLOAT64, 0));
+    CHECK_OK(t, rc = hvd_allgather(in, 2, out, NULL, HVD_FLOAT64));
+    CHECK_OK(t, rc = hvd_barrier());
+    CHECK_OK(t, rc = hvd_state_check(program->state));
+    CHECK_CODE(t, rc = hvd_elastic_run(program->state, train, program), HVD_E_STATE);
+    CHECK_HAS(t, hvd_last_error(), "called already");
+    CHECK_CODE(t, rc = hvd_state_add(program->state, "late", &program->step, 1), HVD_E_STATE);
+    CHECK_HAS(t, hvd_last_error(), "before it");
+    hvd_shutdown(); /* does nothing */
+    hvd_state_free(program->state);
+    rc = 0;
+out:
+    return rc;
+}
+
+static void every_call_works(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_INT(t, hvd_size(), ==, 1);
+    CHECK_INT(t, hvd_max_np(), ==, 1);
+    CHECK_CODE(t, hvd_barrier(), HVD_E_STATE);
+    CHECK_HAS(t, hvd_last_error(), "call it from train");
+    CHECK_CODE(t, hvd_state_commit(program.state), HVD_E_STATE);
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_commit");
+    CHECK_OK(t, run(&program, use_collectives));
+    CHECK_INT(t, program.resets, ==, 1);
+    CHECK_CODE(t, hvd_barrier(), HVD_E_STATE);
+out:
+    close_program(&program);
+}
+
+/* ---- commits --------------------------------------------------------------------------------- */
+
+static int commit_and_restore(struct program *program)
+{
+    struct test *t = program->t;
+    int rc = HVD_E_INTERNAL;
+
+    CHECK_CODE(t, rc = hvd_state_restore(program->state), HVD_E_NOTFOUND);
+    CHECK_HAS(t, hvd_last_error(), "nothing has been committed yet");
+    for (int64_t step = 1; step <= 3; step++) {
+        set(program, step);
+        CHECK_OK(t, rc = hvd_state_commit(program->state));
+    }
+    set(program, 9);
+    CHECK_OK(t, rc = hvd_state_restore(program->state));
+    CHECK(t, is(program, 3));
+    set(program, 4);
+    CHECK_OK(t, rc = hvd_state_commit_async(program->state));
+    CHECK_OK(t, rc = hvd_state_fence(program->state));
+    CHECK_OK(t, rc = hvd_state_fence(program->state));
+    set(program, 5);
+    CHECK_OK(t, rc = hvd_state_commit_async(program->state));
+    CHECK_OK(t, rc = hvd_state_restore(program->state)); /* fences by itself */
+    CHECK(t, is(program, 5));
+    CHECK_OK(t, rc = hvd_state_commit_async(program->state));
+    CHECK_OK(t, rc = hvd_state_commit_async(program->state));
+    CHECK_OK(t, rc = hvd_state_commit(program->state));
+    CHECK_INT(t, snapshot_newest(program->state->snapshot), ==, COMMIT_FIRST_OF(1) | 8);
+    set(program, 6);
+    CHECK_OK(t, rc = hvd_state_commit_async(program->state));
+    rc = 0;
+out:
+    return rc;
+}
+
+static void commits_are_kept(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, commit_and_restore));
+    CHECK_INT(t, snapshot_newest(program.state->snapshot), ==, COMMIT_FIRST_OF(1) | 9);
+out:
+    close_program(&program);
+}
+
+static int fail_to_save(struct program *program)
+{
+    struct test *t = program->t;
+    int rc = HVD_E_INTERNAL;
+
+    set(program, 1);
+    CHECK_OK(t, rc = hvd_state_commit(program->state));
+    set(program, 2);
+    program->save = -1234;
+    CHECK_CODE(t, rc = hvd_state_commit(program->state), -1234);
+    CHECK_HAS(t, hvd_last_error(), "entry \"note\"");
+    CHECK_OK(t, rc = hvd_state_commit_async(program->state));
+    CHECK_CODE(t, rc = hvd_state_fence(program->state), -1234);
+    CHECK_HAS(t, hvd_last_error(), "entry \"note\"");
+    CHECK_OK(t, rc = hvd_state_fence(program->state)); /* told once */
+    program->save = 100;
+    CHECK_CODE(t, rc = hvd_state_commit(program->state), HVD_E_LIMIT);
+    CHECK_HAS(t, hvd_last_error(), "give it more");
+    CHECK_OK(t, rc = hvd_state_restore(program->state)); /* the one before stands */
+    CHECK(t, is(program, 1));
+    program->load = -4321;
+    CHECK_CODE(t, rc = hvd_state_restore(program->state), -4321);
+    CHECK_HAS(t, hvd_last_error(), "load function");
+    program->load = 0;
+    program->save = -1234;
+    CHECK_OK(t, rc = hvd_state_commit_async(program->state));
+    rc = 0; /* the run fails all the same: what was promised is not there */
+out:
+    return rc;
+}
+
+static void a_commit_that_fails_leaves_the_one_before(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_CODE(t, run(&program, fail_to_save), -1234);
+    CHECK_HAS(t, hvd_last_error(), "entry \"note\"");
+    CHECK_INT(t, snapshot_newest(program.state->snapshot), ==, COMMIT_FIRST_OF(1) | 1);
+out:
+    close_program(&program);
+}
+
+static int break_a_collective(struct program *program)
+{
+    struct test *t = program->t;
+    int rc = HVD_E_INTERNAL;
+    double x = 1;
+
+    CHECK_CODE(t, rc = hvd_broadcast(&x, 1, HVD_FLOAT64, 3), HVD_E_INVAL);
+    CHECK_CODE(t, rc = hvd_barrier(), HVD_E_REVOKED);
+    CHECK_HAS(t, hvd_last_error(), "return from train");
+    CHECK_CODE(t, rc = hvd_state_commit(program->state), HVD_E_REVOKED);
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_commit: a collective of round 1 has failed");
+    CHECK_CODE(t, rc = hvd_state_commit_async(program->state), HVD_E_REVOKED);
+    CHECK_INT(t, snapshot_newest(program->state->snapshot), ==, 0);
+out:
+    return rc;
+}
+
+static void after_a_failure_nothing_is_committed(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_CODE(t, run(&program, break_a_collective), HVD_E_REVOKED);
+out:
+    close_program(&program);
+}
+
+/* ---- how a run ends -------------------------------------------------------------------------- */
+
+static int return_news(struct program *program)
+{
+    (void)program;
+    return HVD_HOSTS_UPDATED;
+}
+
+static int return_own(struct program *program)
+{
+    (void)program;
+    return -5000;
+}
+
+static int return_done(struct program *program)
+{
+    program->step++;
+    return 0;
+}
+
+static void runs_end_as_train_says(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_CODE(t, run(&program, return_news), HVD_E_STATE);
+    CHECK_HAS(t, hvd_last_error(), "without being told");
+    CHECK_INT(t, run(&program, return_own), ==, -5000);
+    CHECK_OK(t, run(&program, return_done));
+    CHECK_OK(t, run(&program, return_done)); /* again */
+    CHECK_INT(t, program.step, ==, 2);
+    CHECK_INT(t, hvd_round(), ==, 4);
+    CHECK_CODE(t, hvd_elastic_run(program.state, NULL, NULL), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_elastic_run(NULL, train, NULL), HVD_E_INVAL);
+out:
+    close_program(&program);
+}
+
+/* ---- threads and forks ----------------------------------------------------------------------- */
+
+static void *call_from_elsewhere(void *arg)
+{
+    struct program *program = arg;
+    struct test *t = program->t;
+
+    CHECK_CODE(t, hvd_state_check(program->state), HVD_E_STATE);
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_check: only by the thread");
+    CHECK_CODE(t, hvd_state_commit(program->state), HVD_E_STATE);
+    CHECK_OK(t, hvd_barrier()); /* for any thread */
+    CHECK_INT(t, hvd_rank(), ==, 0);
+out:
+    return NULL;
+}
+
+static int use_a_thread(struct program *program)
+{
+    pthread_t thread;
+    int rc = thread_start(&thread, 0, call_from_elsewhere, program);
+
+    if (!rc)
+        pthread_join(thread, NULL);
+    return rc;
+}
+
+static void some_calls_are_for_the_loop(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, use_a_thread));
+out:
+    close_program(&program);
+}
+
+/* A loader of data that was forked from train, say. */
+static int call_from_a_fork(struct program *program)
+{
+    struct test *t = program->t;
+    int status = 1;
+    int rc = HVD_E_INTERNAL;
+    pid_t child = fork();
+
+    if (child == 0) {
+        bool right = hvd_state_check(program->state) == HVD_E_STATE &&
+                     test_has_text(hvd_last_error(), "fork") &&
+                     hvd_state_commit(program->state) == HVD_E_STATE &&
+                     hvd_barrier() == HVD_E_STATE;
+
+        _exit(right ? 0 : 1);
+    }
+    CHECK_INT(t, waitpid(child, &status, 0), ==, child);
+    CHECK_INT(t, status, ==, 0);
+    rc = 0;
+out:
+    return rc;
+}
+
+static void no_call_is_for_a_fork(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, call_from_a_fork));
+out:
+    close_program(&program);
+}
+
+static int commit_beside(struct program *program)
+{
+    int rc = hvd_state_commit_async(program->state);
+
+    return rc ? rc : hvd_state_fence(program->state);
+}
+
+/* The copier is a thread that the fork does not have: nothing waits for it. */
+static void a_fork_may_free_its_copy(struct test *t)
+{
+    struct program program;
+    int status = 1;
+    pid_t child;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, commit_beside));
+    child = fork();
+    if (child == 0) {
+        alarm(20);
+        close_program(&program);
+        _exit(0);
+    }
+    CHECK_INT(t, waitpid(child, &status, 0), ==, child);
+    CHECK_INT(t, status, ==, 0);
+    CHECK_OK(t, run(&program, commit_beside));
+out:
+    close_program(&program);
+}
+
+/* ---- registration ---------------------------------------------------------------------------- */
+
+static void a_registration_says_what_is_wrong(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_CODE(t, hvd_state_add(program.state, "weights", program.weights, 1), HVD_E_EXISTS);
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_add: ");
+    CHECK_HAS(t, hvd_last_error(), "\"weights\"");
+    CHECK_CODE(t, hvd_state_add(program.state, NULL, program.weights, 1), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_state_add(program.state, "more", NULL, 1), HVD_E_INVAL);
+    CHECK_OK(t, hvd_state_add(program.state, "nothing", NULL, 0));
+    CHECK_CODE(t, hvd_state_add(NULL, "more", program.weights, 1), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_state_add_scalar(program.state, "more", &program.step, (hvd_dtype)8),
+               HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "there is no type 8");
+    CHECK_CODE(t, hvd_state_add_custom(program.state, "more", 1, NULL, load_note, NULL),
+               HVD_E_INVAL);
+    CHECK_CODE(t, hvd_state_on_reset(program.state, NULL, NULL), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_state_check(NULL), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_state_add(program.state, "", program.weights, 1), HVD_E_INVAL);
+out:
+    close_program(&program);
+}
+
+TESTS(CASE(every_call_works), CASE_FLAGS(commits_are_kept, TEST_SURVIVES_ALLOC),
+      CASE(a_commit_that_fails_leaves_the_one_before), CASE(after_a_failure_nothing_is_committed),
+      CASE(runs_end_as_train_says), CASE(some_calls_are_for_the_loop),
+      CASE_FLAGS(no_call_is_for_a_fork, TEST_NO_TORTURE),
+      CASE_FLAGS(a_fork_may_free_its_copy, TEST_NO_TORTURE),
+      CASE(a_registration_says_what_is_wrong))

@@ -1,0 +1,220 @@
+/* A worker in a round of two. Its peer is a thread of the test, with collectives of its own. */
+#include "collectives/coll.h"
+#include "os/thread.h"
+#include "tests/lib/fake_job.h"
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PEER    (FAKE_INCARNATION + 1)
+#define LONG_US (30 * INT64_C(1000000))
+#define SOON_US 20000
+
+#define JOIN \
+    HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME), HEAR(MSG_SNAPSHOT), DO(FAKE_GRANT), HEAR(MSG_READY)
+#define END HEAR(MSG_FINISHED), DO(FAKE_OVER)
+
+static struct fake_job job;
+
+static struct peer {
+    struct coll_engine *engine;
+    struct coll *coll;
+    char contact[256];
+    const char *await; /* before it takes part in an allreduce, the worker has said this */
+    unsigned allreduces;
+    bool dies;
+    pthread_t thread;
+    bool started;
+    int rc;
+    struct hvd_err err;
+} peer;
+
+/* ---- the messages ---------------------------------------------------------------------------- */
+
+static const uint64_t holder = FAKE_INCARNATION;
+static const char *const contact_of_job[] = { job.agent.contact };
+static const char *const contact_of_peer[] = { peer.contact };
+static const struct msg_member both[] = {
+    {.incarnation = FAKE_INCARNATION, .host = "a", .addresses = { contact_of_job, 1 } },
+    { .incarnation = PEER,            .host = "b", .addresses = { contact_of_peer, 1 }}
+};
+static const struct msg round_of_two = {
+    .type = MSG_ROUND,
+    .term = 1,
+    .round = 1,
+    .u.round = {.cause = CAUSE_FIRST,
+                .commit = COMMIT(1, 0),
+                .holders = { &holder, 1 },
+                .members = { both, 2 }}
+};
+static const struct msg round_alone = {
+    .type = MSG_ROUND,
+    .term = 1,
+    .round = 2,
+    .u.round = {.cause = CAUSE_RECOVERY,
+                .previous = 1,
+                .commit = COMMIT(1, 2),
+                .holders = { &holder, 1 },
+                .members = { both, 1 }}
+};
+
+/* ---- the peer -------------------------------------------------------------------------------- */
+
+static int take_part(void)
+{
+    const struct coll_peer peers[] = {
+        {FAKE_INCARNATION, "a", job.agent.contact + strlen("data=")},
+        { PEER,            "b", peer.contact + strlen("data=")     }
+    };
+    const struct coll_roster roster = { 1, 1, 2, peers };
+    int64_t one = 1;
+    int64_t sum;
+    int rc = coll_create(peer.engine, &roster, &peer.coll, &peer.err);
+
+    if (!rc)
+        rc = coll_connect(peer.coll, LONG_US, &peer.err);
+    if (!rc)
+        rc = coll_barrier(peer.coll, &peer.err); /* the worker has made the first commit */
+    if (!rc && peer.await && !fake_agent_await(&job.agent, peer.await))
+        rc = HVD_E_TIMEOUT;
+    for (unsigned i = 0; i < peer.allreduces && !rc; i++)
+        rc = coll_allreduce(peer.coll, &one, &sum, 1, HVD_INT64, HVD_SUM, &peer.err);
+    return rc;
+}
+
+static void *be_peer(void *arg)
+{
+    (void)arg;
+    if (!fake_agent_await(&job.agent, "READY"))
+        return NULL;
+    peer.rc = take_part();
+    if (!peer.rc && peer.dies) {
+        coll_free(peer.coll);
+        peer.coll = NULL;
+    }
+    return NULL;
+}
+
+static int pair_init(void)
+{
+    int rc = fake_job_init(&job);
+
+    memset(&peer, 0, sizeof(peer));
+    job.goal = 6;
+    peer.allreduces = 3;
+    if (!rc)
+        rc = coll_engine_open("127.0.0.1", &peer.engine, &peer.err);
+    if (!rc)
+        snprintf(peer.contact, sizeof(peer.contact), "data=%s", coll_engine_contact(peer.engine));
+    return rc;
+}
+
+static int pair_play(const struct fake_step *script)
+{
+    int rc = thread_start(&peer.thread, 0, be_peer, NULL);
+
+    peer.started = !rc;
+    return rc ? rc : fake_job_play(&job, script);
+}
+
+static void pair_release(void)
+{
+    fake_agent_stop(&job.agent);
+    if (peer.started) {
+        if (peer.coll)
+            coll_cancel(peer.coll);
+        pthread_join(peer.thread, NULL);
+    }
+    coll_free(peer.coll);
+    coll_engine_close(peer.engine);
+    fake_job_release(&job);
+}
+
+#define PLAY(t, script)                   \
+    do {                                  \
+        CHECK_OK(t, pair_play(script));   \
+        fake_agent_stop(&job.agent);      \
+        CHECK_TEXT(t, job.agent.why, ""); \
+    } while (0)
+
+/* ---- the cases ------------------------------------------------------------------------------- */
+
+static void who_is_waited_for_is_named(struct test *t)
+{
+    static const struct fake_step script[] = { JOIN, SAY(&round_of_two), HEAR(MSG_STALLED), END };
+
+    CHECK_OK(t, pair_init());
+    job.agent.welcome.stall_warning_us = SOON_US;
+    peer.await = "STALLED";
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.step, ==, 6);
+    CHECK_INT(t, job.size, ==, 2);
+    CHECK(t, fake_agent_heard(&job.agent, "operation=\"allreduce\" missing=8\n"));
+out:
+    pair_release();
+}
+
+static void a_peer_that_dies_is_named(struct test *t)
+{
+    static const struct fake_step script[] = {
+        JOIN, SAY(&round_of_two), HEAR(MSG_RECOVERING), SAY(&revoke_first), SAY(&round_alone), END
+    };
+
+    CHECK_OK(t, pair_init());
+    peer.allreduces = 2;
+    peer.dies = true;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.trains, ==, 2);
+    CHECK_INT(t, job.began_at[1], ==, 4);
+    CHECK_INT(t, job.size, ==, 1);
+    CHECK(t, fake_agent_heard(&job.agent, "RECOVERING incarnation=7 round=1 held=2 text=\""));
+    CHECK(t, fake_agent_heard(&job.agent, "rank 1"));
+out:
+    pair_release();
+}
+
+/* A peer that is silent: the driver has found that it is dead. */
+static void a_collective_ends_when_its_round_is_revoked(struct test *t)
+{
+    static const struct fake_step script[] = { JOIN,
+                                               SAY(&round_of_two),
+                                               HEAR(MSG_ENTERED),
+                                               HEAR(MSG_STALLED),
+                                               SAY(&revoke_first),
+                                               HEAR(MSG_RECOVERING),
+                                               SAY(&round_alone),
+                                               END };
+
+    CHECK_OK(t, pair_init());
+    job.agent.welcome.stall_warning_us = SOON_US;
+    peer.allreduces = 2;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.began_at[1], ==, 4);
+    CHECK(t, fake_agent_heard(&job.agent, "RECOVERING incarnation=7 round=1 held=2\n"));
+out:
+    pair_release();
+}
+
+static void an_agent_that_dies_ends_a_collective(struct test *t)
+{
+    static const struct fake_step script[] = { JOIN, SAY(&round_of_two), HEAR(MSG_STALLED),
+                                               DO(FAKE_CLOSE) };
+
+    CHECK_OK(t, pair_init());
+    job.agent.welcome.stall_warning_us = SOON_US;
+    peer.allreduces = 2;
+    PLAY(t, script);
+    CHECK_CODE(t, job.code, HVD_E_LOST);
+    CHECK_INT(t, job.trains, ==, 1);
+out:
+    pair_release();
+}
+
+TESTS(CASE_FLAGS(who_is_waited_for_is_named, TEST_NO_TORTURE),
+      CASE_FLAGS(a_peer_that_dies_is_named, TEST_NO_TORTURE),
+      CASE_FLAGS(a_collective_ends_when_its_round_is_revoked, TEST_NO_TORTURE),
+      CASE_FLAGS(an_agent_that_dies_ends_a_collective, TEST_NO_TORTURE))
