@@ -19,7 +19,7 @@ case_of() { # PLACE DEED
   case $1 in
     reset | load)
       await_round 4
-      kill_ranks 3
+      kill_rank 3
       ;;
   esac
   finish 0
