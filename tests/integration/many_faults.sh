@@ -13,6 +13,7 @@ steps=400
 
 end_well() {
   finish 0
+  [ -z "${VERBOSE:-}" ] || cat "$err"
   all_right "${1:-$steps}"
 }
 
@@ -177,20 +178,21 @@ limits_of_agent() {
 
 # The agent is stopped while a worker says hello; the worker dies; the agent wakes up.
 dies_in_hello() {
-  local i
-  train_four --steps $steps --step-ms 5
+  local i launched
+  train_four --steps $((2 * steps)) --step-ms 5
   await_round 4
   find_agent 127.0.0.2
   for i in 1 2 3 4; do
+    launched=$(grep -c '127.0.0.2:1#[0-9]* is launched' "$err")
     kill_slots 2 1
-    await "$err" '127.0.0.2:1#[0-9]* is launched' $((i * 2))
+    await "$err" '127.0.0.2:1#[0-9]* is launched' $((launched + 1))
     kill -STOP "$agent"
     [ "$i" = 1 ] || timeout "0.0$i" tail -f /dev/null
     kill_slots 2 1
     kill -CONT "$agent"
     await_round 4
   done
-  end_well
+  end_well $((2 * steps))
 }
 
 cases=${*:-two_at_once host_at_once all_at_once during_recovery same_slot async_commits other_state
