@@ -33,7 +33,7 @@ struct pupil {
     bool first_reset;
 };
 
-static void give_up(int status, const char *what)
+NORETURN static void give_up(int status, const char *what)
 {
     fprintf(stderr, "pupil: %s: %s\n", what, hvd_last_error());
     exit(status);
