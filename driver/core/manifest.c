@@ -65,14 +65,22 @@ static const char *difference(struct core *core, const struct msg_entry_list *ou
         if (strcmp(a->name, b->name) != 0)
             return tell_text(core, "its state differs: entry %zu is \"%s\", not \"%s\"", i + 1,
                              b->name, a->name);
-        if (a->bytes != b->bytes || a->kind != b->kind)
+        if (a->kind != b->kind)
+            return tell_text(core,
+                             "its state differs: entry \"%s\" is replicated on some workers, and "
+                             "one of a rank on others",
+                             a->name);
+        if (a->bytes != b->bytes)
             return tell_text(core,
                              "its state differs: entry \"%s\" has %" PRIu64 " bytes, not %" PRIu64,
                              a->name, b->bytes, a->bytes);
     }
-    if (ours->count && theirs->count && ours->count != theirs->count)
-        return tell_text(core, "its state differs: it has %zu entries, not %zu", theirs->count,
-                         ours->count);
+    if (theirs->count > ours->count && ours->count)
+        return tell_text(core, "its state differs: it has \"%s\", which others have not",
+                         theirs->items[ours->count].name);
+    if (ours->count > theirs->count && theirs->count)
+        return tell_text(core, "its state differs: it has no \"%s\", which others have",
+                         ours->items[theirs->count].name);
     return "its state differs from that of the others";
 }
 

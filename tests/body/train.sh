@@ -9,14 +9,24 @@ train_four() {
     --stall-shutdown 3s -- "$trainer" --step-ms 2 --say "$say" --made "$made" --final "$final" "$@"
 }
 
-# kill_ranks RANK...: the workers that were started with these.
-kill_ranks() {
-  local pid rank
+# kill_rank RANK: the worker that was started with it, when all are the first of their slots.
+kill_rank() {
+  local pid
   for pid in $(workers); do
-    for rank in "$@"; do
-      [ "$(variable "$pid" HVD_RANK)" != "$rank" ] || kill -KILL "$pid"
-    done
+    [ "$(variable "$pid" HVD_RANK)" != "$1" ] || kill -KILL "$pid"
   done
+}
+
+# kill_slots HOST SLOT [HOST SLOT...]: by the last number of the host's address.
+kill_slots() {
+  local pid pids=()
+  while [ $# -gt 0 ]; do
+    for pid in $(workers "HVD_HOST=127.0.0.$1"); do
+      [ "$(variable "$pid" HVD_SLOT)" != "$2" ] || pids+=("$pid")
+    done
+    shift 2
+  done
+  kill -KILL "${pids[@]}" 2>/dev/null || true # they may have come to their end
 }
 
 # await_step STEP: until somebody has made that step.

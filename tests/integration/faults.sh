@@ -19,7 +19,7 @@ case_of() { # PLACE DEED
   case $1 in
     reset | load)
       await_round 4
-      kill_ranks 3
+      kill_rank 3
       ;;
   esac
   finish 0
@@ -27,7 +27,7 @@ case_of() { # PLACE DEED
   all_right 150
 }
 
-declare -A said=([die]='killed by signal 9' [hang]='has not moved|not ready|did not' [fail]='-77')
+declare -A said=([die]='killed by signal 9' [hang]='has not moved|have waited for it|not ready|did not' [fail]='-77')
 
 # Where there is nothing to return to, nothing can fail.
 all_cases() {

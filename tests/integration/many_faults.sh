@@ -13,6 +13,7 @@ steps=400
 
 end_well() {
   finish 0
+  [ -z "${VERBOSE:-}" ] || cat "$err"
   all_right "${1:-$steps}"
 }
 
@@ -20,9 +21,9 @@ end_well() {
 two_at_once() {
   train_four --steps $steps
   await_round 4
-  kill_ranks 1 2
+  kill_slots 1 1 2 0
   await_round 4
-  kill_ranks 0 3
+  kill_slots 1 0 2 1
   end_well
 }
 
@@ -52,35 +53,34 @@ all_at_once() {
 
 # The second one goes while the others recover from the loss of the first.
 during_recovery() {
-  local i
-  train_four --steps $steps
+  local i revoked
+  train_four --steps $steps --step-ms 5
   for ((i = 1; i <= 5; i++)); do
     await_round 4
-    kill_ranks 1
-    await "$err" 'is revoked' "$i"
-    kill_ranks 2
+    revoked=$(grep -c 'is revoked' "$err")
+    kill_slots 1 1
+    await "$err" 'is revoked' $((revoked + 1))
+    kill_slots 2 0
   done
   end_well
 }
 
 same_slot() {
   local i
-  train_four --steps $steps --step-ms 4
+  train_four --steps $((2 * steps)) --step-ms 4
   for ((i = 1; i <= 8; i++)); do
     await_round 4
-    kill -KILL "$(workers HVD_HOST=127.0.0.2 | while read -r pid; do
-      [ "$(variable "$pid" HVD_SLOT)" != 1 ] || echo "$pid"
-    done)"
+    kill_slots 2 1
   done
-  end_well
+  end_well $((2 * steps))
 }
 
 async_commits() {
   local i
-  train_four --steps $steps --async --state 8
+  train_four --steps $steps --step-ms 5 --async --state 8
   for ((i = 0; i < 6; i++)); do
     await_round 4
-    kill_ranks $((i % 4))
+    kill_slots $((1 + i % 2)) $((i / 2 % 2))
   done
   end_well
 }
@@ -109,7 +109,7 @@ extra_checks() {
 second_thread() {
   train_four --steps $steps --two-threads
   await_round 4
-  kill_ranks 3
+  kill_slots 2 1
   end_well
 }
 
@@ -119,7 +119,7 @@ lies() {
   train_four --steps $steps --lie --at 20 --rank 1 --once "$folder/$job.once"
   await_round 4
   await_step 40
-  kill_ranks 3
+  kill_slots 2 1
   end_well
 }
 
@@ -166,28 +166,33 @@ limits_of_agent() {
   await_round 4
   find_agent 127.0.0.2
   prlimit --pid "$agent" "$1" || skip 'prlimit is not there'
-  kill_ranks 3
-  end_well
+  kill_slots 2 1
+  await_driver
+  case $code in
+    0) all_right $steps ;;
+    1) grep -q 'ulimit' "$err" || die 'what is lacking is not said' ;;
+    *) die "the driver's exit code is $code" ;;
+  esac
+  nothing_left
 }
 
 # The agent is stopped while a worker says hello; the worker dies; the agent wakes up.
 dies_in_hello() {
-  local pid
-  train_four --steps $steps --step-ms 5
+  local i launched
+  train_four --steps $((2 * steps)) --step-ms 5
   await_round 4
   find_agent 127.0.0.2
   for i in 1 2 3 4; do
-    kill_ranks 3
-    await "$err" '127.0.0.2:. #?.*is launched' 1
+    launched=$(grep -c '127.0.0.2:1#[0-9]* is launched' "$err")
+    kill_slots 2 1
+    await "$err" '127.0.0.2:1#[0-9]* is launched' $((launched + 1))
     kill -STOP "$agent"
-    for pid in $(workers HVD_HOST=127.0.0.2); do
-      [ "$i" = 1 ] || timeout "0.0$i" tail -f /dev/null
-      kill -KILL "$pid"
-    done
+    [ "$i" = 1 ] || timeout "0.0$i" tail -f /dev/null
+    kill_slots 2 1
     kill -CONT "$agent"
     await_round 4
   done
-  end_well
+  end_well $((2 * steps))
 }
 
 cases=${*:-two_at_once host_at_once all_at_once during_recovery same_slot async_commits other_state

@@ -54,7 +54,7 @@ static const struct opt table[] = {
     PUPIL(extra_check, .name = "extra-check", .group = WRONG,
           .help = "check once too often a step"),
     PUPIL(two_threads, .name = "two-threads", .group = WRONG,
-          .help = "call everything from a second thread too"),
+          .help = "make the calls of the loop from a second thread too"),
     PUPIL(lie, .name = "lie", .group = WRONG,
           .help = "from that step on have another state than the others"),
     PUPIL(help, .name = "help", .key = 'h', .flags = OPT_ARGV_ONLY, .group = GENERAL,
