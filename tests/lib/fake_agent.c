@@ -89,6 +89,13 @@ static bool is_awaited(const struct msg *msg, enum msg_type type, const char *pa
     return msg->type == type && (!part || strstr(msg_describe(msg, line, sizeof(line)), part));
 }
 
+/* A round that the worker gives up by itself, when something else is to come: memory was out. */
+static bool is_astray(const struct msg *msg, enum msg_type type)
+{
+    return type && type != MSG_RECOVERING && msg->type == MSG_RECOVERING &&
+           msg->u.recovering.text[0];
+}
+
 /* Until one of this type has come, with this in its line (NULL: any); 0: until the worker hangs up.
  */
 static int hear(struct fake_agent *fake, enum msg_type type, const char *part)
@@ -110,10 +117,12 @@ static int hear(struct fake_agent *fake, enum msg_type type, const char *part)
             continue;
         }
         rc = is_awaited(&msg, type, part);
+        if (is_astray(&msg, type))
+            rc = fails(fake, "the worker gives up: %s", msg.u.recovering.text);
         keep(fake, &msg);
         msg_release(&msg);
         if (rc)
-            return 0;
+            return fake->failed ? ENOUGH : 0;
     }
 }
 
