@@ -157,7 +157,7 @@ static void copy_event(struct said *said, const struct session_event *event)
 void mailbox_say(struct mailbox *mailbox, const struct session_event *event)
 {
     lock(mailbox);
-    if (!mailbox->broken) {
+    if (!mailbox->broken && !mailbox->closing) { /* what follows a lost event makes no sense */
         if (VEC_RESERVE(&mailbox->said, 1, SAID_MAX))
             mailbox->closing = true; /* a session that misses an event is no session */
         else
