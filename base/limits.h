@@ -71,7 +71,7 @@
 /* Samples */
 #define LIMIT_SAMPLES           (UINT64_C(1) << 48) /* of an epoch */
 #define LIMIT_BATCH_SAMPLES     (UINT64_C(1) << 32) /* of a step; of each rank, if it is local */
-#define LIMIT_SAMPLE_LINE_BYTES (64 * 1024 * 1024)  /* a share of a step, as it is written down */
+#define LIMIT_SAMPLE_LINE_BYTES (16 * 1024 * 1024)  /* a share of a step, as it is written down */
 #define LIMIT_AUDIT_BYTES       (UINT64_C(8) << 30) /* memory of hvd-audit */
 
 /* What workers print, in the driver */

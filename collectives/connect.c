@@ -1,4 +1,5 @@
 #include "base/mem.h"
+#include "base/time.h"
 #include "collectives/coll_inside.h"
 #include "collectives/gloo_link.h"
 #include "os/clock.h"
@@ -6,6 +7,8 @@
 
 #include <inttypes.h>
 #include <string.h>
+
+#define LOOK_US TIME_S
 
 /* ---- whom the algorithms need ---- */
 
@@ -197,6 +200,23 @@ static int meet_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
     return rc;
 }
 
+/* The link says who is missing when time is over: it gets it in slices, for whoever looks on. */
+static int await_connections(struct coll *coll, int64_t deadline_us, uint32_t *ret_rank,
+                             struct hvd_err *err)
+{
+    int64_t until_us;
+    int rc;
+
+    do {
+        until_us = clock_now_us() + LOOK_US;
+        rc = coll->link->ops->connected(coll->link, until_us < deadline_us ? until_us : deadline_us,
+                                        ret_rank, err);
+        if (rc == HVD_E_TIMEOUT)
+            atomic_store(&coll->awaited, *ret_rank);
+    } while (rc == HVD_E_TIMEOUT && until_us < deadline_us);
+    return rc;
+}
+
 static int connect_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
 {
     struct hvd_err why = { .text = "" };
@@ -209,7 +229,7 @@ static int connect_all(struct coll *coll, int64_t deadline_us, struct hvd_err *e
         rc = meet_all(coll, deadline_us, err);
     if (rc)
         return rc;
-    rc = coll->link->ops->connected(coll->link, deadline_us, &rank, &why);
+    rc = await_connections(coll, deadline_us, &rank, &why);
     if (rc == HVD_E_LOST || rc == HVD_E_TIMEOUT)
         return not_met(coll, rank, rc, why.text);
     return rc;
@@ -227,6 +247,7 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
     atomic_store(&coll->operation, "connect");
     if (coll->size > 1)
         rc = connect_all(coll, clock_now_us() + timeout_us, &local);
+    atomic_store(&coll->awaited, MEET_NOBODY);
     atomic_store(&coll->operation, NULL);
     if (rc)
         coll_fail(coll, rc, MEET_NOBODY, "%s", local.text);

@@ -203,10 +203,22 @@ static const char *whose_fault(struct core *core)
     return any ? "each other" : "nobody who is known";
 }
 
+/* Where nobody is to blame: an example of those between whom something stands, or "". */
+static const char *for_example(struct core *core, const struct worker *waiter)
+{
+    const struct worker *missing =
+        waiter->wait.count ? roster_worker(core, waiter->wait.missing[0]) : NULL;
+    char name[WORKER_NAME_MAX], other[WORKER_NAME_MAX];
+
+    if (!missing || missing == waiter || !is_waiting(core, missing))
+        return "";
+    return tell_text(core, ": %s for %s", worker_name(waiter, name), worker_name(missing, other));
+}
+
 static void warn(struct core *core)
 {
     char text[TIME_TEXT_MAX];
-    size_t count;
+    size_t count, blamed;
     const char *what = "wait for";
     const struct worker *one = longest(core, is_waiting, &count);
 
@@ -216,10 +228,11 @@ static void warn(struct core *core)
     }
     if (!one || !may_warn(core))
         return;
-    blame_all(core, 0);
-    CORE_TRACE(core, "round %" PRIu64 ": %zu of %zu %s %s, for %s in %s", core->current.number,
+    blamed = blame_all(core, 0);
+    CORE_TRACE(core, "round %" PRIu64 ": %zu of %zu %s %s, for %s in %s%s", core->current.number,
                count, core->current.members.count, what, whose_fault(core),
-               seconds_text(one->wait.waited_us, text), one->wait.operation);
+               seconds_text(one->wait.waited_us, text), one->wait.operation,
+               blamed ? "" : for_example(core, one));
 }
 
 /* ---- and done ------------------------------------------------------------------------------- */

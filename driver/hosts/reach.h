@@ -14,6 +14,7 @@ struct reach;
 
 struct reach_answer {
     bool local;                     /* the name is an address of this machine */
+    bool inside;                    /* what dials the source: nobody but this machine */
     char source[REACH_ADDRESS_MAX]; /* ours, numeric, on the way to it */
 };
 
@@ -21,8 +22,8 @@ struct reach_answer {
 typedef void reach_fn(void *arg, const char *host, const struct reach_answer *answer,
                       const char *why);
 
-/* interface: NULL, or the one whose address is the source ("eth0"); checked here. A loopback host
- * is reached by loopback all the same. */
+/* interface: NULL, or the one whose address is the source ("eth0"), of a loopback host too; checked
+ * here. */
 int reach_create(struct event_base *base, const char *interface, reach_fn *answered, void *arg,
                  struct reach **ret_reach, struct hvd_err *err) MUST_CHECK;
 void reach_free(struct reach *reach);

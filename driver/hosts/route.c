@@ -65,6 +65,13 @@ static bool is_loopback(const struct route_address *address)
     return IN6_IS_ADDR_LOOPBACK(&address->of.six.sin6_addr);
 }
 
+bool route_names_loopback(const char *host)
+{
+    struct route_address address;
+
+    return !strcmp(host, "localhost") || (route_parse(&address, host) && is_loopback(&address));
+}
+
 static bool is_link_local(const struct route_address *address)
 {
     return address->of.any.sa_family == AF_INET6 &&
@@ -151,8 +158,7 @@ static int find_source(const struct route_address *to, const char *interface,
                        const struct ifaddrs *all, char source[REACH_ADDRESS_MAX])
 {
     struct route_address from = { .of.four.sin_family = AF_UNSPEC };
-    int number = is_loopback(to) || !interface ? ask_kernel(to, &from)
-                                               : ask_interface(to, interface, all, &from);
+    int number = interface ? ask_interface(to, interface, all, &from) : ask_kernel(to, &from);
 
     if (number)
         return number;
@@ -211,6 +217,7 @@ int route_find(const char *host, const struct route_address *addresses, size_t c
     freeifaddrs(all);
     if (rc)
         return no_way(host, &addresses[0], interface, number, err);
+    answer.inside = route_names_loopback(answer.source);
     *ret_answer = answer;
     return 0;
 }

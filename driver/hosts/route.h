@@ -26,13 +26,16 @@ bool route_take(struct route_address *address, const struct sockaddr *from, sock
 /* "10.0.0.7", "fe80::1%eth0"; false for names. Nothing is looked up. */
 bool route_parse(struct route_address *address, const char *text);
 
+/* "localhost", "127.0.0.2", "::1". What other names mean is known when they have been looked up. */
+bool route_names_loopback(const char *host);
+
 /* "eth0": 0, or HVD_E_NOTFOUND with those that there are. */
 int route_check_interface(const char *interface, struct hvd_err *err) MUST_CHECK;
 
 /*
  * Where a host of these addresses is. The first IPv4 address to which there is a way counts, then
- * the first of IPv6. interface (NULL: any) says whose address the source is, but for a loopback
- * host. 0, or an err that begins with the host: HVD_E_NOTFOUND, HVD_E_IO.
+ * the first of IPv6. interface (NULL: any) says whose address the source is. 0, or an err that
+ * begins with the host: HVD_E_NOTFOUND, HVD_E_IO.
  */
 int route_find(const char *host, const struct route_address *addresses, size_t count,
                const char *interface, struct reach_answer *ret_answer,

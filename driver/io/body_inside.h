@@ -13,6 +13,8 @@
 #include "driver/io/queue.h"
 #include "driver/io/server.h"
 
+struct reached; /* body_hosts.c */
+
 struct body {
     const struct body_config *config;
     struct body_end *end;
@@ -45,6 +47,9 @@ struct body {
     int64_t started_us;
     int64_t tell_at_us;        /* when agents that have not come back are told where we are */
     struct VEC(char *) wanted; /* hosts that are to have an agent once they are found */
+    struct VEC(struct reached *) held; /* loopback hosts that wait for what the scout says */
+    char *scout;                       /* a host that is looked up for them; NULL: none */
+    char outward[REACH_ADDRESS_MAX];   /* where other machines reach us; "": no need is known */
     uint16_t port;
     bool labels_old;
     int64_t labels_us; /* when they were looked up */

@@ -224,6 +224,18 @@ int server_listen(struct server *server, const char *source, uint16_t port,
     return 0;
 }
 
+bool server_has_inside(const struct server *server)
+{
+    for (size_t i = 0; i < server->peers.count; i++) {
+        const struct peer *peer = server->peers.items[i];
+        const char *from = peer && peer->conn ? conn_peer(peer->conn) : "";
+
+        if (!strncmp(from, "127.", 4) || !strncmp(from, "[::1]:", 6))
+            return true;
+    }
+    return false;
+}
+
 struct peer *server_peer(struct server *server, uint32_t number)
 {
     struct peer *peer = number < server->peers.count ? server->peers.items[number] : NULL;

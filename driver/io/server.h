@@ -29,6 +29,9 @@ void server_free(struct server *server); /* what was sent goes out as far as the
 int server_listen(struct server *server, const char *source, uint16_t port,
                   const char **ret_address, bool *ret_moved, struct hvd_err *err) MUST_CHECK;
 
+/* Some agent is connected by the loopback: what it says of itself only this machine can use. */
+bool server_has_inside(const struct server *server);
+
 /* The connection that goes by this number now; NULL: none. To be given back with peer_release. */
 struct peer *server_peer(struct server *server, uint32_t number) MUST_CHECK;
 

@@ -131,7 +131,7 @@ drained() {
   await_round 2
   end_well
   if grep -qE 'is revoked|failed' "$err"; then die 'a drain was taken for a failure'; fi
-  [ -z "$(cut -d' ' -f1,2 "$made" | sort | uniq -d)" ] || die 'a step was made twice'
+  [ -z "$(cut -d' ' -f3,4 "$made" | sort | uniq -d)" ] || die 'a step was made twice'
   [ "$(grep -c 'exit code 0$' "$err")" = 4 ] || die 'who left did not end with 0'
 }
 

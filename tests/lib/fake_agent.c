@@ -82,8 +82,16 @@ static int wait_for_worker(struct fake_agent *fake, int patience_ms)
     return count > 0 && fds[1].revents ? ENOUGH : 0;
 }
 
-/* Until one of this type has come; 0: until the worker hangs up. */
-static int hear(struct fake_agent *fake, enum msg_type type)
+static bool is_awaited(const struct msg *msg, enum msg_type type, const char *part)
+{
+    char line[512];
+
+    return msg->type == type && (!part || strstr(msg_describe(msg, line, sizeof(line)), part));
+}
+
+/* Until one of this type has come, with this in its line (NULL: any); 0: until the worker hangs up.
+ */
+static int hear(struct fake_agent *fake, enum msg_type type, const char *part)
 {
     struct hvd_err err;
     struct msg msg;
@@ -101,7 +109,7 @@ static int hear(struct fake_agent *fake, enum msg_type type)
                 return ENOUGH;
             continue;
         }
-        rc = msg.type == type;
+        rc = is_awaited(&msg, type, part);
         keep(fake, &msg);
         msg_release(&msg);
         if (rc)
@@ -241,8 +249,8 @@ static int hold(struct fake_agent *fake)
 static int do_step(struct fake_agent *fake, const struct fake_step *step)
 {
     switch (step->deed) {
-    case FAKE_OVER: hear(fake, 0); return ENOUGH;
-    case FAKE_HEAR: return hear(fake, step->type);
+    case FAKE_OVER: hear(fake, 0, NULL); return ENOUGH;
+    case FAKE_HEAR: return hear(fake, step->type, step->bytes);
     case FAKE_SAY: return say(fake, step->msg, -1);
     case FAKE_RAW: return say_raw(fake, step->bytes);
     case FAKE_WELCOME: return welcome(fake, make_page(fake, FAKE_INCARNATION, PAGE_BYTES));

@@ -19,7 +19,7 @@
 
 enum fake_deed {
     FAKE_OVER,       /* hears on, until the worker hangs up */
-    FAKE_HEAR,       /* until a message of this type has come */
+    FAKE_HEAR,       /* until a message of this type has come, with bytes in its line */
     FAKE_SAY,        /* msg */
     FAKE_RAW,        /* these bytes of no message */
     FAKE_WELCOME,    /* with its page beside it */
@@ -48,6 +48,10 @@ struct fake_step {
 #define HEAR(wanted)                  \
     {                                 \
         FAKE_HEAR, wanted, NULL, NULL \
+    }
+#define HEAR_OF(wanted, part)         \
+    {                                 \
+        FAKE_HEAR, wanted, NULL, part \
     }
 #define DO(deed)            \
     {                       \

@@ -33,7 +33,7 @@ struct pupil {
     bool first_reset;
 };
 
-static void give_up(int status, const char *what)
+NORETURN static void give_up(int status, const char *what)
 {
     fprintf(stderr, "pupil: %s: %s\n", what, hvd_last_error());
     exit(status);
@@ -190,8 +190,8 @@ static void say_made(const struct pupil *pupil)
 {
     char line[96];
 
-    snprintf(line, sizeof(line), "%s %" PRId64 " %" PRIu64 "\n", incarnation(), pupil->step,
-             hvd_round());
+    snprintf(line, sizeof(line), "%" PRIu64 " %d %" PRId64 " %s\n", hvd_round(), hvd_rank(),
+             pupil->step, incarnation());
     append(pupil->options.made, line);
 }
 

@@ -36,7 +36,7 @@ static const struct opt table[] = {
     PUPIL(say, .name = "say", .arg = "FILE", .group = GENERAL,
           .help = "append \"incarnation round rank size\" when a round is entered"),
     PUPIL(made, .name = "made", .arg = "FILE", .group = GENERAL,
-          .help = "append \"incarnation step round\" when a step is made"),
+          .help = "append \"round rank step incarnation\" when a step is made"),
     PUPIL(final, .name = "final", .arg = "FILE", .group = GENERAL,
           .help = "append \"incarnation rank steps digest\" at the end"),
     PUPIL(place, .name = "where", .arg = "PLACE", .choices = places, .preset = "nowhere",

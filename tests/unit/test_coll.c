@@ -7,6 +7,7 @@
 #include "tests/lib/test.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +248,34 @@ static void who_does_not_come_is_named(struct test *t)
     CHECK_HAS(t, crew.err[0].text, "rank 1 (incarnation 101)");
     CHECK_HAS(t, crew.err[2].text, "rank 1 (incarnation 101)");
     CHECK_CODE(t, coll_barrier(crew.colls[0], &crew.err[0]), HVD_E_REVOKED);
+out:
+    crew_close(&crew);
+}
+
+/* Rank 1 comes once it has seen that it is waited for. */
+static void act_connect_late(struct crew *crew, uint32_t rank)
+{
+    struct coll_wait wait = { .number = 0 };
+
+    while (rank == 1 && (wait.missing_count != 1 || wait.missing[0] != 101)) {
+        coll_wait_look(crew->colls[0], &wait);
+        sched_yield();
+    }
+    act_connect(crew, rank);
+}
+
+static void who_has_not_come_yet_can_be_seen(struct test *t)
+{
+    struct coll_wait wait;
+    struct crew crew;
+
+    CHECK_OK(t, crew_open(&crew, 3));
+    crew_run(&crew, act_connect_late);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK_OK(t, crew.rc[i]);
+        coll_wait_look(crew.colls[i], &wait);
+        CHECK(t, !wait.operation && !wait.missing_count);
+    }
 out:
     crew_close(&crew);
 }
@@ -515,9 +544,9 @@ out:
 }
 
 TESTS(NO_TORTURE(rounds_of_each_size), NO_TORTURE(two_rounds_side_by_side),
-      NO_TORTURE(who_does_not_come_is_named), NO_TORTURE(who_is_dead_is_named_at_once),
-      NO_TORTURE(who_has_no_contact_cannot_be_met), NO_TORTURE(a_wrong_secret_is_not_heard),
-      NO_TORTURE(other_members_are_not_met), NO_TORTURE(a_round_that_is_over_is_turned_away),
-      NO_TORTURE(connecting_can_be_cancelled), NO_TORTURE(working_can_be_cancelled),
-      NO_TORTURE(a_mismatch_is_named_on_all), NO_TORTURE(engines_that_cannot_be),
-      NO_TORTURE(an_engine_opens_and_closes))
+      NO_TORTURE(who_does_not_come_is_named), NO_TORTURE(who_has_not_come_yet_can_be_seen),
+      NO_TORTURE(who_is_dead_is_named_at_once), NO_TORTURE(who_has_no_contact_cannot_be_met),
+      NO_TORTURE(a_wrong_secret_is_not_heard), NO_TORTURE(other_members_are_not_met),
+      NO_TORTURE(a_round_that_is_over_is_turned_away), NO_TORTURE(connecting_can_be_cancelled),
+      NO_TORTURE(working_can_be_cancelled), NO_TORTURE(a_mismatch_is_named_on_all),
+      NO_TORTURE(engines_that_cannot_be), NO_TORTURE(an_engine_opens_and_closes))

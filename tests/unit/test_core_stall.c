@@ -66,6 +66,14 @@ TAPE_CASE(who_wait_for_each_other_go_back,
                "stalled 2 20s 1 |\n"
                "wait 1s | a,b < REVOKE 1: they wait for each other, for 20s in allreduce\n")
 
+/* Behind a wall: nobody is to blame, and the line says between whom to look for it. */
+TAPE_CASE(who_wait_for_each_other_are_named,
+          SOON "stalled 1 5s 3 in=connect |\n"
+               "stalled 3 6s 2 in=connect |\n"
+               "stalled 2 5s 3 in=connect |\n"
+               "wait 1s | ! round 1: 3 of 4 wait for each other, for 6s in connect: b:0#3 for "
+               "a:1#2\n")
+
 TAPE_CASE(who_wait_for_nobody_go_back, SOON
           "stalled 1 20s |\n"
           "wait 1s | a,b < REVOKE 1: they wait for nobody who is known, for 20s in allreduce\n")
@@ -145,8 +153,9 @@ TAPE_CASE(many_are_not_all_named, "config np=8 stall_warning=4s\n"
 TESTS(CASE(who_is_waited_for_is_named), CASE(who_is_waited_for_too_long_is_killed),
       CASE(who_waits_himself_is_not_to_blame), CASE(who_has_come_on_does_not_wait),
       CASE(who_does_not_move_is_killed), CASE(who_wait_for_each_other_go_back),
-      CASE(who_wait_for_nobody_go_back), CASE(who_did_not_stop_is_named),
-      CASE(who_does_not_begin_is_named), CASE(who_does_not_begin_is_killed_if_others_wait),
+      CASE(who_wait_for_each_other_are_named), CASE(who_wait_for_nobody_go_back),
+      CASE(who_did_not_stop_is_named), CASE(who_does_not_begin_is_named),
+      CASE(who_does_not_begin_is_killed_if_others_wait),
       CASE(who_does_not_come_to_a_check_is_named),
       CASE(who_never_comes_to_a_check_is_killed_if_others_wait_there),
       CASE(a_check_that_is_over_is_nobodys_fault), CASE(on_the_way_to_a_switch_leavers_count),

@@ -13,7 +13,8 @@
 
 #define JOIN \
     HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME), HEAR(MSG_SNAPSHOT), DO(FAKE_GRANT), HEAR(MSG_READY)
-#define END HEAR(MSG_FINISHED), DO(FAKE_OVER)
+#define ALLREDUCE_WAITS HEAR_OF(MSG_STALLED, "operation=\"allreduce\"")
+#define END             HEAR(MSG_FINISHED), DO(FAKE_OVER)
 
 static struct fake_job job;
 
@@ -142,11 +143,11 @@ static void pair_release(void)
 
 static void who_is_waited_for_is_named(struct test *t)
 {
-    static const struct fake_step script[] = { JOIN, SAY(&round_of_two), HEAR(MSG_STALLED), END };
+    static const struct fake_step script[] = { JOIN, SAY(&round_of_two), ALLREDUCE_WAITS, END };
 
     CHECK_OK(t, pair_init());
     job.agent.welcome.stall_warning_us = SOON_US;
-    peer.await = "STALLED";
+    peer.await = "operation=\"allreduce\"";
     PLAY(t, script);
     CHECK_OK(t, job.code);
     CHECK_INT(t, job.step, ==, 6);
@@ -182,7 +183,7 @@ static void a_collective_ends_when_its_round_is_revoked(struct test *t)
     static const struct fake_step script[] = { JOIN,
                                                SAY(&round_of_two),
                                                HEAR(MSG_ENTERED),
-                                               HEAR(MSG_STALLED),
+                                               ALLREDUCE_WAITS,
                                                SAY(&revoke_first),
                                                HEAR(MSG_RECOVERING),
                                                SAY(&round_alone),
@@ -201,7 +202,7 @@ out:
 
 static void an_agent_that_dies_ends_a_collective(struct test *t)
 {
-    static const struct fake_step script[] = { JOIN, SAY(&round_of_two), HEAR(MSG_STALLED),
+    static const struct fake_step script[] = { JOIN, SAY(&round_of_two), ALLREDUCE_WAITS,
                                                DO(FAKE_CLOSE) };
 
     CHECK_OK(t, pair_init());

@@ -344,7 +344,7 @@ static void a_step_that_hangs_is_said(struct test *t)
 
     BEGIN(t);
     job.agent.welcome.stall_warning_us = SOON_US;
-    job.await = "STALLED";
+    job.await = "operation=\"step\"";
     PLAY(t, script);
     CHECK_OK(t, job.code);
     CHECK(t, fake_agent_heard(&job.agent, "operation=\"step\" missing=7\n"));
@@ -358,7 +358,7 @@ static void a_reset_callback_that_hangs_is_said(struct test *t)
 
     BEGIN(t);
     job.agent.welcome.stall_warning_us = SOON_US;
-    job.reset_await = "STALLED";
+    job.reset_await = "operation=\"reset callback\"";
     PLAY(t, script);
     CHECK_OK(t, job.code);
     CHECK(t, fake_agent_heard(&job.agent, "operation=\"reset callback\" missing=7\n"));
@@ -371,8 +371,8 @@ static void who_waits_for_others_says_so(struct test *t)
     static const struct fake_step script[] = { JOIN,
                                                SAY(&round_far),
                                                HEAR(MSG_FETCH),
-                                               HEAR(MSG_STALLED),
-                                               HEAR(MSG_STALLED),
+                                               HEAR_OF(MSG_STALLED, "state"),
+                                               HEAR_OF(MSG_STALLED, "state"),
                                                DO(FAKE_FETCHED),
                                                HEAR(MSG_ENTERED),
                                                END };
@@ -402,7 +402,7 @@ static void a_check_that_waits_is_said(struct test *t)
         HEAR(MSG_PREPARED),
         SAY(&pending_next),
         HEAR(MSG_AT),
-        HEAR(MSG_STALLED),
+        HEAR_OF(MSG_STALLED, "check"),
         {FAKE_SWITCH_AT, 0, &switch_at_next, NULL},
         SAY(&round_switch),
         END
@@ -438,10 +438,13 @@ static void a_peer_that_does_not_come_is_named(struct test *t)
                     .holders = { &self, 1 },
                     .members = { both, 2 }}
     };
-    static const struct fake_step script[] = {
-        JOIN,       SAY(&two),    HEAR(MSG_STALLED), SAY(&revoke_first), HEAR(MSG_RECOVERING),
-        SAY(&done), DO(FAKE_OVER)
-    };
+    static const struct fake_step script[] = { JOIN,
+                                               SAY(&two),
+                                               HEAR_OF(MSG_STALLED, "missing=8"),
+                                               SAY(&revoke_first),
+                                               HEAR(MSG_RECOVERING),
+                                               SAY(&done),
+                                               DO(FAKE_OVER) };
     struct hvd_err err;
 
     BEGIN(t);

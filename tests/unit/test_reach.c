@@ -1,6 +1,7 @@
 #include "driver/hosts/reach.h"
 
 #include "base/log.h"
+#include "driver/hosts/route.h"
 #include "tests/lib/heap.h"
 #include "tests/lib/scripts.h"
 
@@ -76,7 +77,7 @@ static struct {
     struct reach *reach;
     bool free_at_once;
     unsigned calls;
-    char said[2048]; /* "host: local by 127.0.0.1; ", or why not */
+    char said[2048]; /* "host: local by its own 127.0.0.1; ", or why not */
 } heard;
 
 static void answered(void *arg, const char *host, const struct reach_answer *answer,
@@ -90,8 +91,8 @@ static void answered(void *arg, const char *host, const struct reach_answer *ans
         heard.reach = NULL;
     }
     if (answer)
-        snprintf(heard.said + used, sizeof(heard.said) - used, "%s: %s by %s; ", host,
-                 answer->local ? "local" : "far", answer->source);
+        snprintf(heard.said + used, sizeof(heard.said) - used, "%s: %s by %s%s; ", host,
+                 answer->local ? "local" : "far", answer->inside ? "its own " : "", answer->source);
     else
         snprintf(heard.said + used, sizeof(heard.said) - used, "%s; ", why);
     heard.calls++;
@@ -136,11 +137,25 @@ static void loopback_is_here(struct test *t)
     CHECK_INT(t, heard.calls, ==, 0);
     CHECK(t, scripts_wait(heard.base, &heard.calls, 0));
     CHECK(t, heard.calls == 2 || scripts_wait(heard.base, &heard.calls, 1));
-    CHECK_TEXT(t, heard.said, "127.0.0.2: local by 127.0.0.1; localhost: local by 127.0.0.1; ");
-    CHECK_TEXT(t, ask("::1"), "::1: local by ::1; ");
-    CHECK_TEXT(t, ask("own.test"), "own.test: local by 127.0.0.1; ");
+    CHECK_TEXT(t, heard.said,
+               "127.0.0.2: local by its own 127.0.0.1; localhost: local by its own 127.0.0.1; ");
+    CHECK_TEXT(t, ask("::1"), "::1: local by its own ::1; ");
+    CHECK_TEXT(t, ask("own.test"), "own.test: local by its own 127.0.0.1; ");
 out:
     end();
+}
+
+static void loopback_is_known_by_its_names(struct test *t)
+{
+    CHECK(t, route_names_loopback("localhost"));
+    CHECK(t, route_names_loopback("127.0.1.1"));
+    CHECK(t, route_names_loopback("::1"));
+    CHECK(t, route_names_loopback("::ffff:127.0.0.1"));
+    CHECK(t, !route_names_loopback("128.0.0.1"));
+    CHECK(t, !route_names_loopback("own.test"));
+    CHECK(t, !route_names_loopback("localhost.test"));
+out:
+    return;
 }
 
 static void a_name_that_is_none_says_so(struct test *t)
@@ -164,7 +179,7 @@ static void an_interface_that_is_none_is_refused(struct test *t)
     CHECK_HAS(t, err.text, "lo");
     end();
     CHECK_OK(t, begin("lo", &err));
-    CHECK_TEXT(t, ask("127.0.0.9"), "127.0.0.9: local by 127.0.0.1; ");
+    CHECK_TEXT(t, ask("127.0.0.9"), "127.0.0.9: local by its own 127.0.0.1; ");
 out:
     end();
 }
@@ -173,12 +188,12 @@ static void a_lookup_that_is_stuck_delays_no_other(struct test *t)
 {
     CHECK_OK(t, begin(NULL, NULL));
     CHECK_OK(t, reach_ask(heard.reach, "stuck.test"));
-    CHECK_TEXT(t, ask("own.test"), "own.test: local by 127.0.0.1; ");
-    CHECK_TEXT(t, ask("127.0.0.1"), "127.0.0.1: local by 127.0.0.1; ");
+    CHECK_TEXT(t, ask("own.test"), "own.test: local by its own 127.0.0.1; ");
+    CHECK_TEXT(t, ask("127.0.0.1"), "127.0.0.1: local by its own 127.0.0.1; ");
     heard.said[0] = '\0';
     sem_post(&stuck);
     CHECK(t, scripts_wait(heard.base, &heard.calls, heard.calls));
-    CHECK_TEXT(t, heard.said, "stuck.test: local by 127.0.0.1; ");
+    CHECK_TEXT(t, heard.said, "stuck.test: local by its own 127.0.0.1; ");
 out:
     sem_post(&stuck);
     end();
@@ -227,7 +242,7 @@ static void it_may_be_freed_by_whom_it_tells(struct test *t)
     CHECK_OK(t, begin(NULL, NULL));
     CHECK_OK(t, reach_ask(heard.reach, "127.0.0.1"));
     heard.free_at_once = true;
-    CHECK_TEXT(t, ask("::1"), "127.0.0.1: local by 127.0.0.1; ");
+    CHECK_TEXT(t, ask("::1"), "127.0.0.1: local by its own 127.0.0.1; ");
     CHECK_INT(t, heard.calls, ==, 1);
 out:
     end();
@@ -288,7 +303,7 @@ static void the_interface_gives_the_source(struct test *t)
     if (!alone_with_addresses())
         return;
     CHECK_OK(t, begin("lo", NULL));
-    CHECK_TEXT(t, ask("127.0.0.2"), "127.0.0.2: local by 127.0.0.1; ");
+    CHECK_TEXT(t, ask("127.0.0.2"), "127.0.0.2: local by its own 127.0.0.1; ");
     CHECK_TEXT(t, ask("six.test"), "six.test: far by fd00::1; ");
     end();
     if (!ran("ip link show other0 >/dev/null 2>&1"))
@@ -296,7 +311,8 @@ static void the_interface_gives_the_source(struct test *t)
     CHECK(t, ran("ip addr add 10.8.8.1/24 dev other0 && ip link set other0 up"));
     CHECK_OK(t, begin("other0", NULL));
     CHECK_TEXT(t, ask("10.9.9.7"), "10.9.9.7: far by 10.8.8.1; ");
-    CHECK_TEXT(t, ask("localhost"), "localhost: local by 127.0.0.1; ");
+    CHECK_TEXT(t, ask("localhost"), "localhost: local by 10.8.8.1; ");
+    CHECK_TEXT(t, ask("127.0.0.2"), "127.0.0.2: local by 10.8.8.1; ");
     CHECK_TEXT(t, ask("10.9.9.1"), "10.9.9.1: local by 10.8.8.1; ");
     CHECK_TEXT(t, ask("both.test"), "both.test: far by 10.8.8.1; ");
     CHECK_HAS(t, ask("six.test"),
@@ -317,8 +333,8 @@ out:
     end();
 }
 
-TESTS(CASE(loopback_is_here), CASE(a_name_that_is_none_says_so),
-      CASE(an_interface_that_is_none_is_refused),
+TESTS(CASE(loopback_is_here), CASE(loopback_is_known_by_its_names),
+      CASE(a_name_that_is_none_says_so), CASE(an_interface_that_is_none_is_refused),
       CASE_FLAGS(a_lookup_that_is_stuck_delays_no_other, TEST_NO_TORTURE),
       CASE_FLAGS(many_are_answered_all, TEST_NO_TORTURE),
       CASE_FLAGS(its_end_waits_for_no_lookup, TEST_NO_TORTURE),

@@ -19,8 +19,8 @@
 #define WORDS      (2 * CHUNK / sizeof(uint64_t) + 77)
 #define RANK_WORDS (CHUNK / sizeof(uint64_t) / 3)
 #define CHUNKS     4
-#define DEATHS     300
-#define READS      3000
+#define DEATHS     100
+#define READS      1000
 #define PATIENCE_S 120
 
 struct said {
