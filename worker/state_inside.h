@@ -66,6 +66,6 @@ int state_fence(hvd_state *state, struct hvd_err *err) MUST_CHECK;
 /* ---- sync.c ---------------------------------------------------------------------------------- */
 
 /* The state with which this round begins, from whoever holds it. */
-int state_sync(hvd_state *state, const struct msg *round, struct hvd_err *err) MUST_CHECK;
+int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err) MUST_CHECK;
 
 #endif

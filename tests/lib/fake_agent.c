@@ -79,7 +79,7 @@ static int wait_for_worker(struct fake_agent *fake, int patience_ms)
 
     if (count == 0)
         return fails(fake, "it waits in vain");
-    return count > 0 && fds[1].revents ? ENOUGH : 0;
+    return count > 0 && !fds[0].revents ? ENOUGH : 0;
 }
 
 static bool is_awaited(const struct msg *msg, enum msg_type type, const char *part)

@@ -72,6 +72,8 @@ static int train(hvd_state *state, void *arg)
     job->trains++;
     job->size = hvd_size();
     job->rank = hvd_rank();
+    if (job->trains == job->trains_max)
+        return 0;
     if (job->await && !fake_agent_await(&job->agent, job->await))
         return HVD_E_INTERNAL;
     while (job->step < job->goal) {

@@ -22,9 +22,10 @@ struct fake_job {
 
     /* what it is to do: 0 is never */
     int64_t goal;
-    int64_t wait_at;    /* this step waits for news, before it is committed */
-    int64_t wait_after; /* likewise, after it is committed */
-    const char *await;  /* train, or the reset callback, waits until the agent has heard it */
+    unsigned trains_max; /* this call of train returns 0 at once */
+    int64_t wait_at;     /* this step waits for news, before it is committed */
+    int64_t wait_after;  /* likewise, after it is committed */
+    const char *await;   /* train, or the reset callback, waits until the agent has heard it */
     const char *reset_await;
     int64_t quit_at; /* this step returns quit */
     int quit;

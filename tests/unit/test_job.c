@@ -110,22 +110,24 @@ out:
  */
 static void a_fresh_commit_gets_the_name_of_the_switch(struct test *t)
 {
+    static const struct fake_step script[] = {
+        JOIN,
+        SAY(&round_first),
+        HEAR(MSG_ENTERED),
+        SAY(&prepare_next),
+        HEAR(MSG_PREPARED),
+        SAY(&pending_next),
+        HEAR(MSG_AT),
+        {FAKE_SWITCH_AT, 0, &switch_at_next, NULL},
+        SAY(&round_switch),
+        END
+    };
+
     BEGIN(t);
     job.goal = INT64_MAX;
-    job.quit_at = 0;
-    CHECK_OK(t, fake_job_play(&job, (const struct fake_step[]){
-                                        JOIN,
-                                        SAY(&round_first),
-                                        HEAR(MSG_ENTERED),
-                                        SAY(&prepare_next),
-                                        HEAR(MSG_PREPARED),
-                                        SAY(&pending_next),
-                                        HEAR(MSG_AT),
-                                        {FAKE_SWITCH_AT, 0, &switch_at_next, NULL},
-                                        HEAR(MSG_BEAT),
-                                        DO(FAKE_CLOSE)
-    }));
-    CHECK_CODE(t, job.code, HVD_E_LOST);
+    job.trains_max = 2;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
     CHECK_INT(t, job.news, ==, HVD_HOSTS_UPDATED);
     CHECK_INT(t, fake_job_step_of(&job, COMMIT(2, 0)), ==, job.step);
     CHECK_INT(t, fake_job_step_of(&job, COMMIT(1, job.step)), ==, -1);
@@ -159,6 +161,45 @@ static void an_abandoned_change_is_forgotten(struct test *t)
     CHECK_INT(t, job.news, ==, HVD_E_REVOKED);
     CHECK_INT(t, job.trains, ==, 1);
     CHECK(t, !fake_agent_heard(&job.agent, "ENTERED incarnation=7 round=2"));
+out:
+    fake_job_release(&job);
+}
+
+/* The others leave at a check that this worker has behind it: it is not to go where they are not.
+ */
+static void a_switch_that_was_missed_gives_the_round_up(struct test *t)
+{
+    static const struct msg too_early = {
+        .type = MSG_SWITCH_AT, .term = 1, .round = 1, .u.switch_at = {.next = 2, .check = 1}
+    };
+    static const struct msg round_without = {
+        .type = MSG_ROUND,
+        .term = 1,
+        .round = 2,
+        .u.round = {.cause = CAUSE_SWITCH, .previous = 1, .commit = COMMIT(2, 0)}
+    };
+    static const struct fake_step script[] = {
+        JOIN,
+        SAY(&round_first),
+        HEAR(MSG_ENTERED),
+        DO(FAKE_HOLD),
+        SAY(&prepare_next),
+        HEAR(MSG_PREPARED),
+        SAY(&pending_next),
+        HEAR(MSG_AT),
+        SAY(&too_early),
+        HEAR_OF(MSG_RECOVERING, "the agreed check"),
+        SAY(&round_without), /* it was counted as dead */
+        HEAR(MSG_LEFT),
+        DO(FAKE_OVER),
+    };
+
+    BEGIN(t);
+    job.wait_at = 4;
+    PLAY(t, script);
+    CHECK_CODE(t, job.code, HVD_LEFT);
+    CHECK_INT(t, job.news, ==, HVD_E_REVOKED);
+    CHECK_INT(t, job.trains, ==, 1);
 out:
     fake_job_release(&job);
 }
@@ -283,8 +324,11 @@ static void an_agent_may_die_at_any_moment(struct test *t)
     for (size_t i = 0; i < count; i++) {
         int rc = play_until(&job, switches, i);
 
-        CHECK_INT(t, rc ? rc : job.code, ==, HVD_E_LOST);
-        CHECK(t, hvd_last_error()[0]);
+        rc = rc ? rc : job.code;
+        if (rc || i < count - 2) { /* in round 2 it may be through before it hears of that */
+            CHECK_CODE(t, rc, HVD_E_LOST);
+            CHECK(t, hvd_last_error()[0]);
+        }
         fake_job_release(&job);
     }
     BEGIN(t);
@@ -295,8 +339,9 @@ out:
 TESTS(CASE_FLAGS(trains_to_its_end, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(what_is_revoked_goes_back_to_the_commit, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(a_switch_loses_nothing, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(a_fresh_commit_gets_the_name_of_the_switch, TEST_NO_TORTURE),
+      CASE_FLAGS(a_fresh_commit_gets_the_name_of_the_switch, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(an_abandoned_change_is_forgotten, TEST_SURVIVES_ALLOC),
+      CASE_FLAGS(a_switch_that_was_missed_gives_the_round_up, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(who_is_not_in_the_next_round_leaves, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(who_waits_for_a_round_may_be_told_to_go, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(the_last_word_is_heard, TEST_SURVIVES_ALLOC),

@@ -20,6 +20,7 @@ static struct fake_job job;
 
 static struct peer {
     struct coll_engine *engine;
+    pthread_mutex_t lock; /* of coll: the test may cancel it */
     struct coll *coll;
     char contact[256];
     const char *await; /* before it takes part in an allreduce, the worker has said this */
@@ -71,8 +72,11 @@ static int take_part(void)
     const struct coll_roster roster = { 1, 1, 2, peers };
     int64_t one = 1;
     int64_t sum;
-    int rc = coll_create(peer.engine, &roster, &peer.coll, &peer.err);
+    int rc;
 
+    pthread_mutex_lock(&peer.lock);
+    rc = coll_create(peer.engine, &roster, &peer.coll, &peer.err);
+    pthread_mutex_unlock(&peer.lock);
     if (!rc)
         rc = coll_connect(peer.coll, LONG_US, &peer.err);
     if (!rc)
@@ -90,10 +94,12 @@ static void *be_peer(void *arg)
     if (!fake_agent_await(&job.agent, "READY"))
         return NULL;
     peer.rc = take_part();
+    pthread_mutex_lock(&peer.lock);
     if (!peer.rc && peer.dies) {
         coll_free(peer.coll);
         peer.coll = NULL;
     }
+    pthread_mutex_unlock(&peer.lock);
     return NULL;
 }
 
@@ -102,6 +108,7 @@ static int pair_init(void)
     int rc = fake_job_init(&job);
 
     memset(&peer, 0, sizeof(peer));
+    pthread_mutex_init(&peer.lock, NULL);
     job.goal = 6;
     peer.allreduces = 3;
     if (!rc)
@@ -123,12 +130,15 @@ static void pair_release(void)
 {
     fake_agent_stop(&job.agent);
     if (peer.started) {
+        pthread_mutex_lock(&peer.lock);
         if (peer.coll)
             coll_cancel(peer.coll);
+        pthread_mutex_unlock(&peer.lock);
         pthread_join(peer.thread, NULL);
     }
     coll_free(peer.coll);
     coll_engine_close(peer.engine);
+    pthread_mutex_destroy(&peer.lock);
     fake_job_release(&job);
 }
 

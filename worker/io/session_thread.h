@@ -33,17 +33,17 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
                          struct hvd_err *err) MUST_CHECK;
 
 /* Sends what is unsent (for 5 s at most), ends the thread, frees all. NULL is fine. */
-void session_thread_stop(struct session_thread *thread);
+void session_thread_stop(struct session_thread *self);
 
 /* Must checks be brought to the session? One atomic load. */
-bool session_thread_watches(const struct session_thread *thread);
+bool session_thread_watches(const struct session_thread *self);
 
 /* Is this round cancelled? */
-bool session_thread_cancelled(const struct session_thread *thread, uint64_t round);
+bool session_thread_cancelled(const struct session_thread *self, uint64_t round);
 
 /* An event for the session; any thread. What it points to is copied, but for `ready`, which must
  * stay until the next order has come. When the session is no more, nothing happens. */
-void session_thread_say(struct session_thread *thread, const struct session_event *event);
+void session_thread_say(struct session_thread *self, const struct session_event *event);
 
 /* The loop's next order: DO_COMMIT, DO_ANSWER, DO_RESTORE, DO_ENTER or DO_RETURN. Waits for it. A
  * session that is no more says DO_RETURN, or DO_ANSWER to a check, of HVD_E_LOST. */
@@ -56,18 +56,18 @@ struct loop_order {
     bool prepared;
     struct msg msg; /* DO_ENTER: its ROUND, to be released */
 };
-void session_thread_next(struct session_thread *thread, struct loop_order *ret_order);
+void session_thread_next(struct session_thread *self, struct loop_order *ret_order);
 
 /* Waits for so long; HVD_E_REVOKED as soon as this round is cancelled. */
-int session_thread_pause(struct session_thread *thread, uint64_t round, int64_t us) MUST_CHECK;
+int session_thread_pause(struct session_thread *self, uint64_t round, int64_t us) MUST_CHECK;
 
 /* What the agent is asked for, by the loop. Each waits for the answer. */
-int session_thread_snapshot(struct session_thread *thread, const struct msg_snapshot *snapshot,
+int session_thread_snapshot(struct session_thread *self, const struct msg_snapshot *snapshot,
                             int *ret_fd, struct hvd_err *err) MUST_CHECK;
 
 /* commit, from these sources, for the round that is being entered. When that is cancelled the fetch
  * is ended first: HVD_E_REVOKED. ret_fetched has no text. */
-int session_thread_fetch(struct session_thread *thread, uint64_t round, uint64_t commit,
+int session_thread_fetch(struct session_thread *self, uint64_t round, uint64_t commit,
                          const struct msg_source_list *sources, struct msg_fetched *ret_fetched,
                          struct hvd_err *err) MUST_CHECK;
 
