@@ -292,8 +292,10 @@ static int can_run(hvd_state *state, hvd_train_fn *train, struct worker **ret_wo
 {
     if (!worker_get())
         return HVD_E_STATE;
-    if (!state || !train)
-        return fail(HVD_E_INVAL, "hvd_elastic_run: the state or train is NULL");
+    if (!state || !train) {
+        fail(HVD_E_INVAL, "hvd_elastic_run: the state or train is NULL");
+        return HVD_E_INVAL;
+    }
     return worker_begin_run(ret_worker);
 }
 

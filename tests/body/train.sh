@@ -30,7 +30,7 @@ kill_slots() {
 }
 
 # await_step STEP: until somebody has made that step.
-await_step() { await "$made" "^[0-9]+ $1 "; }
+await_step() { await "$made" "^[0-9]+ [0-9]+ $1 "; }
 
 # all_right STEPS: who has come to the end has made all steps, and has the sum of 1 to STEPS.
 all_right() {

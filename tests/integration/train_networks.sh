@@ -49,8 +49,23 @@ stop() {
   ended 143
 }
 
-# Bytes that have gone to network N
-sent_to() { sed -n "s/^ *veth$1: *//p" /proc/net/dev | awk '{ print $9 }'; }
+# MiB that have gone to network N, or have come from there
+sent_to() { sed -n "s/^ *veth$1: *//p" /proc/net/dev | awk '{ print int($9 / 1048576) }'; }
+come_from() { sed -n "s/^ *veth$1: *//p" /proc/net/dev | awk '{ print int($1 / 1048576) }'; }
+
+# throttle RATE: what each host sends goes no faster.
+throttle() {
+  local PATH=$PATH:/usr/sbin
+  for name in 1 2; do
+    ip netns exec net$name tc qdisc add dev peer$name root tbf rate "$1" burst 128k latency 50ms \
+      2>/dev/null || return
+  done
+}
+
+full_speed() {
+  local PATH=$PATH:/usr/sbin
+  for name in 1 2; do ip netns exec net$name tc qdisc del dev peer$name root 2>/dev/null || return; done
+}
 
 # ---- hosts come: their workers get the state from the others, through the router ---------------------
 
@@ -62,12 +77,22 @@ before=$(sent_to 2)
 list $net.1.2:2 $net.2.2:2
 await_round 4
 steps 10
-[ $(($(sent_to 2) - before)) -ge $((STATE_MIB << 20)) ] || die 'no state has come to network 2'
+[ $(($(sent_to 2) - before)) -ge $((STATE_MIB - 1)) ] || die 'no state has come to network 2'
 
-# this machine too, by an address of its own: the others reach it there
+# This machine too, by an address of its own: the others reach it there, and it gets the state from both
+# at once, as neither can send all of it sooner than the other a part.
+throttle 80mbit || say_line 'there is no tc here, or no tbf: from how many the state comes is not seen'
+before=("$(come_from 1)" "$(come_from 2)")
 list $net.1.2:2 $net.2.2:2 $net.2.1:1
 await_round 5
 steps 10
+parts=($(($(come_from 1) - before[0])) $(($(come_from 2) - before[1])))
+if full_speed; then
+  say_line "a state of $STATE_MIB MiB has come from two hosts: ${parts[*]} MiB"
+  for part in "${parts[@]}"; do
+    [ "$part" -ge $((STATE_MIB / 4)) ] || die 'the state has come from one of them'
+  done
+fi
 stop
 
 # ---- the driver's machine, by its loopback ----------------------------------------------------------

@@ -197,16 +197,17 @@ static void say_made(const struct pupil *pupil)
 
 static int make_step(hvd_state *state, struct pupil *pupil)
 {
+    const bool two_threads = pupil->options.two_threads;
     pthread_t thread;
     int rc = do_wrong(pupil, PUPIL_STEP);
 
     if (rc)
         return rc;
     pass(pupil->options.step_ms);
-    if (pupil->options.two_threads && pthread_create(&thread, NULL, call_from_outside, state))
+    if (two_threads && pthread_create(&thread, NULL, call_from_outside, state))
         give_up(1, "a second thread");
     rc = add_up(pupil);
-    if (pupil->options.two_threads)
+    if (two_threads)
         pthread_join(thread, NULL);
     if (rc)
         return rc;
