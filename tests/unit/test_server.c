@@ -122,8 +122,10 @@ static void an_agent_is_heard_and_answered(struct test *t)
     struct yard yard;
 
     CHECK(t, open_yard(&yard));
+    CHECK(t, !server_has_inside(yard.server));
     CHECK(t, dial(&yard));
     CHECK(t, say_hello(&yard));
+    CHECK(t, server_has_inside(yard.server));
     CHECK_OK(t, answer(&yard, MSG_WELCOME_AGENT));
     WIRE_UNTIL(&yard.wire, yard.wire.client.messages);
     CHECK_INT(t, yard.wire.client.type, ==, MSG_WELCOME_AGENT);
@@ -133,6 +135,7 @@ static void an_agent_is_heard_and_answered(struct test *t)
     wire_drop(&yard.wire.client);
     WIRE_UNTIL(&yard.wire, yard.closed);
     CHECK_INT(t, yard.closed, ==, 1);
+    CHECK(t, !server_has_inside(yard.server));
 out:
     close_yard(&yard);
 }
