@@ -105,7 +105,7 @@ static int check(hvd_state *state)
     note_call(state);
     if (!state->stepped)
         note_first_step(state);
-    if (session && session_thread_watches(session)) {
+    if (session && session_thread_counts(session, number)) {
         session_thread_say(session,
                            &(struct session_event){ .kind = SESSION_CHECK, .check = number });
         rc = hear_answer(state);

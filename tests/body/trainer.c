@@ -86,7 +86,8 @@ static int lose(struct worker *worker, struct hvd_err *err)
 /* All that the agent has said. */
 static int hear(struct worker *worker, struct hvd_err *err)
 {
-    struct session_event event = { .kind = SESSION_MSG };
+    struct session_event event = { .kind = SESSION_MSG,
+                                   .counted = true }; /* by the session itself */
     struct msg msg = { 0 };
     int rc;
 

@@ -304,7 +304,12 @@ static int do_msg(struct tape *tape, const struct words *words, enum msg_type ty
                          .incarnation = tape->incarnation,
                          .round = number(words, 1) };
     rc = fill(tape, words, msg);
-    return rc ? rc : tape_msg(tape, msg);
+    return rc ? rc
+              : tape_step(tape, &(struct session_event){ .kind = SESSION_MSG,
+                                                         .msg = msg,
+                                                         .counted = type == MSG_PENDING &&
+                                                                    words->count > 3,
+                                                         .check = number(words, 3) });
 }
 
 static int do_run(struct tape *tape, const struct words *words)

@@ -12,7 +12,7 @@
  *     returned [CODE]        settled [C,...]         prepared R [CODE]  stuck
  *     timer      closed      at SECONDS (the time)   state NAME (and asserts it)
  *     term T, for I          keys of the messages after it
- *     round R M,... [CAUSE]  prepare R M,...         pending R N        switch R N CHECK
+ *     round R M,... [CAUSE]  prepare R M,...         pending R N [CHECK] switch R N CHECK
  *     abandon R N            revoke R                hosts R            drain    done   beat S bye
  */
 #ifndef TESTS_LIB_SESSION_TAPE_H

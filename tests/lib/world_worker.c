@@ -98,7 +98,10 @@ static void on_down(struct world *world, struct world_event *event)
         return;
     }
     if (event->frame)
-        told = (struct session_event){ .kind = SESSION_MSG, .msg = &event->frame->msg };
+        told = (struct session_event){ .kind = SESSION_MSG,
+                                       .msg = &event->frame->msg,
+                                       .counted = true,
+                                       .check = worker->loop.checks };
     if (worker->session)
         worker_tell(world, worker, &told);
     else if (!event->frame)

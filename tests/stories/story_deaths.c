@@ -120,7 +120,7 @@ static void joiner_dies_while_it_is_prepared(struct world *w)
 static void dies_between_its_check_and_the_switch(struct world *w)
 {
     a_third_host_comes(w);
-    world_when(w, "round 2 is prepared", 20 * TIME_MS, mute("b"));
+    world_when(w, "round 2 is prepared", 10 * TIME_MS, mute("b"));
     world_when(w, "round 2 is prepared", 200 * TIME_MS, kill_worker("a", 1));
     world_when(w, "round 2 is abandoned", TIME_S, heal("b"));
     world_run(w);

@@ -92,6 +92,24 @@ TAPE_CASE(the_round_does_not_list_it_after_the_switch,
           SWITCHED "round 2 8,9 | abandon 2\n"
                    "returned HOSTS_UPDATED | send LEFT; return LEFT\n")
 
+/* It may be in a collective that needs one that waits already. */
+TAPE_CASE(says_at_once_where_the_loop_is,
+          PREPARED "pending 1 2 7 | watch yes; send AT round=1 next=2 check=7\n"
+                   "check 7 | answer OK\n"
+                   "check 8 |\n"
+                   "switch 1 2 10 | answer OK\n"
+                   "check 9 | answer OK\n"
+                   "check 10 | commit 2:0; answer HOSTS_UPDATED\n")
+TAPE_CASE(says_where_it_begins_while_it_enters,
+          TAPE_ENTERING "pending 1 2 0 | watch yes; send AT round=1 next=2\n"
+                        "synced |\n"
+                        "check 0 | answer OK\n"
+                        "check 1 |\n")
+TAPE_CASE(what_was_brought_counts_too,
+          WAITING "pending 1 3 2 | send AT round=1 next=3 check=5; answer OK\n"
+                  "pending 1 4 2 | send AT round=1 next=4 check=6\n"
+                  "check 6 | answer OK\n"
+                  "check 7 |\n")
 TAPE_CASE(abandoned_while_pending, PENDING "abandon 1 2 | abandon 2; watch no\n"
                                            "abandon 1 2 | ! stale\n"
                                            "pending 1 2 | ! stale\n"
@@ -211,13 +229,15 @@ TESTS(CASE(switches_and_then_the_round_comes), CASE(switches_and_the_round_was_t
       CASE(messages_of_a_switch_again), CASE(says_at_once_per_change), CASE(leaves_with_the_switch),
       CASE(leaves_while_its_check_waits), CASE(the_round_does_not_list_it_after_all),
       CASE(the_round_lists_it_after_all), CASE(the_round_does_not_list_it_after_the_switch),
-      CASE(abandoned_while_pending), CASE(abandoned_while_it_waits),
-      CASE(abandoned_after_it_was_agreed), CASE(abandoned_before_it_was_prepared),
-      CASE(abandoned_beyond_the_round_to_come), CASE(abandoned_after_the_switch),
-      CASE(another_pending_while_it_waits), CASE(another_prepare_while_it_waits),
-      CASE(pending_comes_before_its_prepare), CASE(an_older_prepare_than_what_is_pending),
-      CASE(a_switch_that_was_not_announced), CASE(a_switch_other_than_announced),
-      CASE(a_check_beyond_the_agreed_one), CASE(a_check_beyond_the_agreed_one_waits),
-      CASE(the_agreed_check_has_passed), CASE(train_checks_again),
-      CASE(train_returns_something_else), CASE(restored_and_the_round_comes_later),
-      CASE(train_ends_at_the_switch), CASE(train_fails_at_the_switch))
+      CASE(says_at_once_where_the_loop_is), CASE(says_where_it_begins_while_it_enters),
+      CASE(what_was_brought_counts_too), CASE(abandoned_while_pending),
+      CASE(abandoned_while_it_waits), CASE(abandoned_after_it_was_agreed),
+      CASE(abandoned_before_it_was_prepared), CASE(abandoned_beyond_the_round_to_come),
+      CASE(abandoned_after_the_switch), CASE(another_pending_while_it_waits),
+      CASE(another_prepare_while_it_waits), CASE(pending_comes_before_its_prepare),
+      CASE(an_older_prepare_than_what_is_pending), CASE(a_switch_that_was_not_announced),
+      CASE(a_switch_other_than_announced), CASE(a_check_beyond_the_agreed_one),
+      CASE(a_check_beyond_the_agreed_one_waits), CASE(the_agreed_check_has_passed),
+      CASE(train_checks_again), CASE(train_returns_something_else),
+      CASE(restored_and_the_round_comes_later), CASE(train_ends_at_the_switch),
+      CASE(train_fails_at_the_switch))

@@ -144,7 +144,7 @@ static void step(struct session_event event)
 
 static void say(const struct msg *msg)
 {
-    step((struct session_event){ .kind = SESSION_MSG, .msg = msg });
+    step((struct session_event){ .kind = SESSION_MSG, .msg = msg, .counted = below(2) });
 }
 
 /* Up to four members; this worker is mostly among them. */

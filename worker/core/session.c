@@ -146,7 +146,7 @@ static void on_stuck(struct session *session, const struct msg_stalled *stalled)
 static void take(struct session *session, const struct session_event *event)
 {
     switch (event->kind) {
-    case SESSION_MSG: session_on_msg(session, event->msg); return;
+    case SESSION_MSG: session_on_msg(session, event); return;
     case SESSION_CLOSED: session_lose(session, "the agent's connection is gone"); return;
     case SESSION_TIMER: on_timer(session); return;
     case SESSION_RUN: session_on_run(session, event); return;

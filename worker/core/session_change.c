@@ -49,12 +49,12 @@ static void judge(struct session *session, uint64_t check)
 static void say_at(struct session *session, uint64_t check)
 {
     session->change.at_said = true;
+    session->change.at = check;
     session_send(
         session,
         &(struct msg){
             .type = MSG_AT, .round = session->round, .u.at = {session->change.next, check}
     });
-    session_answer(session, 0);
 }
 
 static void wait(struct session *session)
@@ -71,10 +71,13 @@ static void active_check(struct session *session, uint64_t check)
         session_answer(session, 0);
     else if (session->change.agreed)
         judge(session, check);
-    else if (session->change.at_said)
+    else if (session->change.at_said && check > session->change.at)
         wait(session);
-    else
-        say_at(session, check);
+    else {
+        if (!session->change.at_said)
+            say_at(session, check);
+        session_answer(session, 0);
+    }
 }
 
 void session_on_check(struct session *session, const struct session_event *event)
@@ -124,8 +127,19 @@ static const char *why_not(const struct session *session, const struct msg *msg,
     return NULL;
 }
 
-void session_on_pending(struct session *session, const struct msg *msg)
+static uint64_t where(const struct session *session, const struct session_event *event)
 {
+    if (session->waits)
+        return session->checks - 1;
+    return event->check > session->checks ? event->check : session->checks;
+}
+
+/* Where the loop is, is said at once, if that is known. To wait until it comes here with a check
+ * could be to wait for ever: of two members the slower one may be in a collective that needs the
+ * faster, which waits at its check until all have said where they are. */
+void session_on_pending(struct session *session, const struct session_event *event)
+{
+    const struct msg *msg = event->msg;
     uint64_t next = msg->u.pending.next;
     const char *why = why_not(session, msg, next);
 
@@ -136,9 +150,11 @@ void session_on_pending(struct session *session, const struct msg *msg)
         return;
     }
     trace_add(session->trace, session->now_us, "session: round %" PRIu64 " is pending", next);
-    take_change(session, next);
-    if (session->waits) /* for the answer to an older change */
-        say_at(session, session->checks - 1);
+    take_change(session, next); /* a check that waits is one for the answer to an older change */
+    if (session->waits || event->counted)
+        say_at(session, where(session, event));
+    if (session->waits)
+        session_answer(session, 0);
 }
 
 /* A PENDING that was not heard changes nothing: the agreed check decides. */

@@ -8,7 +8,7 @@
 #include "proto/msg.h"
 
 enum session_event_kind {
-    SESSION_MSG,      /* msg: a frame from the agent, after the greeting */
+    SESSION_MSG,      /* msg: a frame from the agent, after the greeting; check, if counted */
     SESSION_CLOSED,   /* the agent's connection is gone */
     SESSION_TIMER,    /* session_deadline() has come; may come early */
     SESSION_RUN,      /* ready: the state is built and its loop waits for a round */
@@ -26,6 +26,8 @@ struct session_event {
     enum session_event_kind kind;
     int64_t now_us;
     uint64_t round;
+    bool counted; /* SESSION_MSG: check is the loop's next one, and from now on each is brought here
+                   */
     uint64_t check;
     int code;
     const char *text; /* may be NULL */

@@ -49,8 +49,9 @@ struct session_prepared {
 };
 
 struct session_change {
-    uint64_t next;  /* 0: none is pending */
-    bool at_said;   /* the check after it waits */
+    uint64_t next; /* 0: none is pending */
+    bool at_said;  /* the loop goes on until it has passed check `at`, and waits at the next one */
+    uint64_t at;
     bool agreed;    /* SWITCH_AT came */
     uint64_t check; /* the agreed one */
 };

@@ -80,12 +80,14 @@ static const char *why_not(const struct session *session, const struct msg *msg,
     return NULL;
 }
 
-static void obey(struct session *session, const struct msg *msg)
+static void obey(struct session *session, const struct session_event *event)
 {
+    const struct msg *msg = event->msg;
+
     switch (msg->type) {
     case MSG_ROUND: session_on_round(session, msg); return;
     case MSG_PREPARE: session_on_prepare(session, msg); return;
-    case MSG_PENDING: session_on_pending(session, msg); return;
+    case MSG_PENDING: session_on_pending(session, event); return;
     case MSG_SWITCH_AT: session_on_switch_at(session, msg); return;
     case MSG_ABANDON: session_on_abandon(session, msg); return;
     case MSG_REVOKE: session_on_revoke(session, msg); return;
@@ -96,8 +98,9 @@ static void obey(struct session *session, const struct msg *msg)
     }
 }
 
-void session_on_msg(struct session *session, const struct msg *msg)
+void session_on_msg(struct session *session, const struct session_event *event)
 {
+    const struct msg *msg = event->msg;
     const struct msg_kind *kind = msg_kind(msg->type);
     const char *why = why_not(session, msg, kind);
 
@@ -114,5 +117,5 @@ void session_on_msg(struct session *session, const struct msg *msg)
     else if (session->sm.state >= SESSION_LEFT)
         session_drop(session, msg, "it is over here");
     else
-        obey(session, msg);
+        obey(session, event);
 }

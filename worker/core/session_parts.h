@@ -15,7 +15,7 @@ void session_answer(struct session *session, int code); /* the check that waits 
 const void *session_copy(struct session *session, const void *bytes, size_t length);
 
 /* session_msg.c */
-void session_on_msg(struct session *session, const struct msg *msg);
+void session_on_msg(struct session *session, const struct session_event *event);
 void session_drop(struct session *session, const struct msg *msg, const char *why);
 bool session_lists_me(const struct session *session, const struct msg_member_list *members);
 bool session_is_dead(const struct session *session, uint64_t round); /* and those before it */
@@ -26,7 +26,7 @@ void session_on_prepared(struct session *session, const struct session_event *ev
 void session_forget_prepared(struct session *session);
 
 /* session_change.c: PENDING, SWITCH_AT, ABANDON, CHECK */
-void session_on_pending(struct session *session, const struct msg *msg);
+void session_on_pending(struct session *session, const struct session_event *event);
 void session_on_switch_at(struct session *session, const struct msg *msg);
 void session_on_abandon(struct session *session, const struct msg *msg);
 void session_on_check(struct session *session, const struct session_event *event);

@@ -18,7 +18,8 @@ struct session_thread {
     pthread_t thread;
     struct session_hooks hooks;
     struct mailbox mailbox;
-    _Atomic bool watching;
+    _Atomic bool watching;   /* as the session has said last, but while a PENDING is heard */
+    _Atomic uint64_t checks; /* of the round, that the loop has come to */
 
     /* of whoever starts it, until it has started */
     const char *agent;
@@ -28,6 +29,7 @@ struct session_thread {
 
     /* of the thread alone */
     uint64_t incarnation;
+    bool watches; /* what the session has said last */
     struct agent_link link;
     struct page *page;
     struct session *session;
@@ -55,6 +57,8 @@ static int give_order(struct session_thread *self, const struct session_action *
 
     if (action->kind == DO_ENTER && msg_copy(action->msg, &order.msg))
         return HVD_E_NOMEM;
+    if (action->kind == DO_ENTER) /* the loop is outside of train */
+        atomic_store(&self->checks, 0);
     rc = mailbox_order(&self->mailbox, &order);
     if (rc)
         msg_release(&order.msg);
@@ -70,7 +74,7 @@ static int carry_out(struct session_thread *self, const struct session_action *a
     case DO_SEND:
         rc = agent_link_send(&self->link, action->msg, &err);
         return rc == HVD_E_LOST ? 0 : rc; /* the end of the stream will say so */
-    case DO_WATCH: atomic_store(&self->watching, action->yes); return 0;
+    case DO_WATCH: atomic_store(&self->watching, self->watches = action->yes); return 0;
     case DO_PREPARE: self->hooks.prepare(self->hooks.arg, action->msg); return 0;
     case DO_ABANDON: self->hooks.abandon(self->hooks.arg, action->round); return 0;
     case DO_CANCEL:
@@ -110,6 +114,20 @@ static int lose(struct session_thread *self)
     return step(self, &event);
 }
 
+/* First it is watched, then counted; the loop counts first, then looks whether it is watched. So
+ * each check is one of those that are counted here, or is brought to the session; some are both. */
+static int step_pending(struct session_thread *self, struct session_event *event)
+{
+    int rc;
+
+    atomic_store(&self->watching, true);
+    event->counted = true;
+    event->check = atomic_load(&self->checks);
+    rc = step(self, event);
+    atomic_store(&self->watching, self->watches);
+    return rc;
+}
+
 /* GRANTED and FETCHED are for the loop. */
 static int on_msg(struct session_thread *self, struct msg *msg)
 {
@@ -121,7 +139,7 @@ static int on_msg(struct session_thread *self, struct msg *msg)
                            msg->type == MSG_GRANTED ? agent_link_take_fd(&self->link) : -1);
         return 0;
     }
-    return step(self, &event);
+    return msg->type == MSG_PENDING ? step_pending(self, &event) : step(self, &event);
 }
 
 static int hear(struct session_thread *self)
@@ -384,9 +402,10 @@ void session_thread_stop(struct session_thread *self)
 
 /* ---- for the others -------------------------------------------------------------------------- */
 
-bool session_thread_watches(const struct session_thread *self)
+bool session_thread_counts(struct session_thread *self, uint64_t check)
 {
-    return atomic_load_explicit(&self->watching, memory_order_acquire);
+    atomic_store(&self->checks, check + 1);
+    return atomic_load(&self->watching);
 }
 
 bool session_thread_cancelled(const struct session_thread *self, uint64_t round)

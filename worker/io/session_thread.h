@@ -35,8 +35,9 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
 /* Sends what is unsent (for 5 s at most), ends the thread, frees all. NULL is fine. */
 void session_thread_stop(struct session_thread *self);
 
-/* Must checks be brought to the session? One atomic load. */
-bool session_thread_watches(const struct session_thread *self);
+/* The loop has come to this check of its round. True: it must be brought to the session. A store
+ * and a load. */
+bool session_thread_counts(struct session_thread *thread, uint64_t check);
 
 /* Is this round cancelled? */
 bool session_thread_cancelled(const struct session_thread *self, uint64_t round);
