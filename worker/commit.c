@@ -96,6 +96,12 @@ static int hear_answer(hvd_state *state)
     return rc ? rc : fail_plain(order.code);
 }
 
+static void tell(hvd_state *state, int code)
+{
+    state->told = code;
+    rounds_tell(state->worker->rounds, code);
+}
+
 static int check(hvd_state *state)
 {
     struct session_thread *session = state->worker->session;
@@ -112,6 +118,8 @@ static int check(hvd_state *state)
     }
     if (!rc)
         state->live = 0; /* train goes on */
+    else if (rc > 0 || rc == HVD_E_REVOKED)
+        tell(state, rc);
     return rc;
 }
 
@@ -119,6 +127,8 @@ int hvd_state_check(hvd_state *state)
 {
     int rc = state_in_train(state, "hvd_state_check");
 
+    if (!rc && rounds_failed(state->worker->rounds))
+        rc = state_goes_on(state, "hvd_state_check");
     if (rc)
         return rc;
     state->live = 0;
@@ -130,15 +140,9 @@ int hvd_state_check(hvd_state *state)
 /* Of a round in which a collective has failed, the buffers of some rank hold rubbish. */
 static int begin(hvd_state *state, const char *call)
 {
-    int rc = state_in_train(state, call);
+    int rc = state_goes_on(state, call);
 
-    if (!rc)
-        rc = state_fence(state, fail_err());
-    if (!rc && rounds_failed(state->worker->rounds))
-        rc = fail(HVD_E_REVOKED,
-                  "%s: a collective of round %" PRIu64 " has failed; return from train", call,
-                  state->round);
-    return rc;
+    return rc ? rc : state_fence(state, fail_err());
 }
 
 static uint64_t next_commit(hvd_state *state)

@@ -6,6 +6,7 @@
 #include "worker/addresses.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 
 /* Everybody is at the gate when a round begins: whom one cannot reach by then is behind a wall. */
 #define CONNECT_US TIME_MIN
@@ -34,8 +35,9 @@ struct rounds {
     uint64_t round;
     uint64_t cancelled; /* this round and all before it */
     bool open;
-    bool failed;
-    bool busy; /* a thread is inside */
+    int news;           /* that train has been told; 0 */
+    _Atomic int failed; /* the code of the first that did; 0 */
+    bool busy;          /* a thread is inside */
 };
 
 static void lock(struct rounds *rounds)
@@ -275,7 +277,8 @@ static int install(struct rounds *rounds, uint64_t round, struct coll *coll, str
 {
     rounds->coll = coll;
     rounds->round = round;
-    rounds->failed = false;
+    rounds->failed = 0;
+    rounds->news = 0;
     if (round <= rounds->cancelled)
         return err_set(err, HVD_E_REVOKED, "round %" PRIu64 " is revoked", round);
     return 0;
@@ -327,14 +330,16 @@ void rounds_finish(struct rounds *rounds)
     rounds_put(rounds, 0);
 }
 
-bool rounds_failed(struct rounds *rounds)
+void rounds_tell(struct rounds *rounds, int news)
 {
-    bool failed;
-
     lock(rounds);
-    failed = rounds->failed;
+    rounds->news = news;
     unlock(rounds);
-    return failed;
+}
+
+int rounds_failed(struct rounds *rounds)
+{
+    return atomic_load_explicit(&rounds->failed, memory_order_relaxed);
 }
 
 /* ---- by whoever uses them -------------------------------------------------------------------- */
@@ -352,6 +357,10 @@ int rounds_get(struct rounds *rounds, bool inside, struct coll **ret_coll, struc
         rc = err_set(err, HVD_E_BUSY,
                      "another thread is in a collective; all ranks must make them in the same "
                      "order, so one thread at a time");
+    else if (rounds->news > 0 && !inside)
+        rc = err_set(err, HVD_E_STATE,
+                     "a collective after a commit or check has returned %s; return that from train",
+                     err_name(rounds->news));
     else if (rounds->failed)
         rc = err_set(err, HVD_E_REVOKED,
                      "a collective of round %" PRIu64 " has failed before; return from train",
@@ -368,8 +377,8 @@ void rounds_put(struct rounds *rounds, int code)
 {
     lock(rounds);
     rounds->busy = false;
-    if (code)
-        rounds->failed = true;
+    if (code && !rounds->failed)
+        rounds->failed = code;
     pthread_cond_broadcast(&rounds->changed);
     unlock(rounds);
 }

@@ -47,8 +47,12 @@ void rounds_open(struct rounds *rounds, bool open);
  */
 void rounds_finish(struct rounds *rounds);
 
-/* Has a collective of this round failed? */
-bool rounds_failed(struct rounds *rounds);
+/* Train has been told something that it is to return: until the next round it gets HVD_E_STATE from
+ * every collective. */
+void rounds_tell(struct rounds *rounds, int news);
+
+/* With what the first collective of this round that failed has failed; 0: none has. */
+int rounds_failed(struct rounds *rounds);
 
 /* ---- by whoever uses them -------------------------------------------------------------------- */
 

@@ -82,6 +82,7 @@ static void reset_counts(hvd_state *state, uint64_t round)
     state->round = round;
     state->commits = 0;
     state->checks = 0;
+    state->told = 0;
     state->stepped = false;
     state->entered = (struct msg_entered){ .commit = 0 };
 }
@@ -103,14 +104,23 @@ static int call_resets(struct run *run)
     return 0;
 }
 
+/* A loop that drops what it is told and returns 0 would end the training in the middle. */
+static bool has_not_ended(const struct run *run)
+{
+    return rounds_failed(run->worker->rounds) || run->state->told == HVD_HOSTS_UPDATED ||
+           run->state->told == HVD_E_REVOKED;
+}
+
 /* A round that nobody has revoked is not repeated: it would come to the same again and again. */
 static int judge_returned(struct run *run, int rc)
 {
     const struct worker *worker = run->worker;
     bool told = worker_is_alone(worker) ||
                 session_thread_cancelled(worker->session, run->state->round) ||
-                rounds_failed(worker->rounds);
+                rounds_failed(worker->rounds) != 0;
 
+    if (rc == 0 && has_not_ended(run)) /* it is called again; if it was through, it says so then */
+        rc = rounds_failed(worker->rounds) ? rounds_failed(worker->rounds) : run->state->told;
     if (rc > HVD_DONE)
         return fail(HVD_E_STATE, "train returned %d, which is no code of the library's", rc);
     if (rc == HVD_E_REVOKED && !told)

@@ -115,7 +115,7 @@ int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
     if (!sampler || !ret_batch)
         return err_set(fail_err(), HVD_E_INVAL, "hvd_sampler_next: %s is NULL",
                        sampler ? "ret_batch" : "sampler");
-    rc = state_in_train(sampler->state, "hvd_sampler_next");
+    rc = state_goes_on(sampler->state, "hvd_sampler_next");
     return rc ? rc : next(sampler, ret_batch);
 }
 

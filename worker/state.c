@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "worker/fail.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define RESETS_MAX 1024
@@ -68,6 +69,21 @@ int state_in_train(const hvd_state *state, const char *call)
         return fail(HVD_E_STATE, "%s: only from train, which hvd_elastic_run calls", call);
     if (!pthread_equal(state->loop, pthread_self()))
         return fail(HVD_E_STATE, "%s: only by the thread that has called hvd_elastic_run", call);
+    return 0;
+}
+
+int state_goes_on(const hvd_state *state, const char *call)
+{
+    int rc = state_in_train(state, call);
+
+    if (rc)
+        return rc;
+    if (state->told > 0)
+        return fail(HVD_E_STATE, "%s: a commit or check has returned %s; return that from train",
+                    call, err_name(state->told));
+    if (state->told || rounds_failed(state->worker->rounds))
+        return fail(HVD_E_REVOKED, "%s: round %" PRIu64 " is dead; return HVD_E_REVOKED from train",
+                    call, state->round);
     return 0;
 }
 

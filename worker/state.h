@@ -12,6 +12,10 @@ int state_own(hvd_state *state, void *object, void (*free_object)(void *object))
 /* 0, or HVD_E_STATE with the reason noted: only the loop may call, and only while train runs. */
 int state_in_train(const hvd_state *state, const char *call) MUST_CHECK;
 
+/* The same, and nothing has been told that train is to return: HVD_E_STATE after news,
+ * HVD_E_REVOKED when the round is known to be dead. */
+int state_goes_on(const hvd_state *state, const char *call) MUST_CHECK;
+
 /* May entries be added, callbacks be registered? */
 int state_open(const hvd_state *state, const char *call) MUST_CHECK;
 

@@ -45,6 +45,7 @@ struct hvd_state {
     uint64_t round;             /* the running one, and in it: */
     uint32_t commits;           /* how many there were */
     uint64_t checks;            /* likewise */
+    int told;                   /* what train is to return: 0, news or HVD_E_REVOKED */
     bool stepped;               /* its first step is done */
     int64_t began_us;           /* when train was called */
     struct msg_entered entered; /* what it cost to get there */

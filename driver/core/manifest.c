@@ -84,6 +84,21 @@ static const char *difference(struct core *core, const struct msg_entry_list *ou
     return "its state differs from that of the others";
 }
 
+bool manifest_yields(struct core *core, const struct msg_ready *ready, size_t others)
+{
+    if (core->rounds || !core->manifest_known || core->manifest_digest == ready->manifest)
+        return false;
+    if (core->rival_digest != ready->manifest)
+        core->rivals = 0;
+    core->rival_digest = ready->manifest;
+    if (++core->rivals <= others)
+        return false;
+    manifest_release(core);
+    core->manifest_known = false;
+    core->rivals = 0;
+    return true;
+}
+
 const char *manifest_judge(struct core *core, const struct msg_ready *ready)
 {
     const struct msg_entry_list none = { NULL, 0 };

@@ -385,6 +385,16 @@ void seats_first_joined(struct core *core)
     core->look_at_seats = true;
 }
 
+static void turn_away_all_but(struct core *core, const struct worker *one)
+{
+    struct worker *worker;
+
+    for (size_t i = 0; (worker = roster_next(core, &i));)
+        if (worker != one && worker_state(worker) == WORKER_READY)
+            loss_kill(core, worker, "its state differs from that of most", false,
+                      core->config.kill_grace_us);
+}
+
 void seats_on_ready(struct core *core, struct worker *worker, const struct msg *msg)
 {
     enum worker_state state = worker_state(worker);
@@ -410,6 +420,8 @@ void seats_on_ready(struct core *core, struct worker *worker, const struct msg *
     roster_move(core, worker, WORKER_READY);
     if (!core->anyone_joined)
         seats_first_joined(core);
+    if (manifest_yields(core, &msg->u.ready, core->count[WORKER_READY] - 1))
+        turn_away_all_but(core, worker);
     mismatch = manifest_judge(core, &msg->u.ready);
     if (mismatch) {
         loss_kill(core, worker, mismatch, false, core->config.kill_grace_us);

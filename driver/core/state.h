@@ -86,6 +86,8 @@ struct core {
     bool manifest_known;
     uint64_t manifest_digest;
     struct manifest *manifest; /* its entries, once somebody has said them */
+    uint64_t rival_digest;     /* of those that were turned away last, before the first round, */
+    size_t rivals;             /* and how many of them in a row */
 
     int64_t earliest_us; /* no deadline comes before this */
     int64_t next_discovery_us, next_beat_us;

@@ -88,8 +88,18 @@ async_commits() {
 # It is turned away by name, and its successor, which is as the others, is not.
 other_state() {
   train_four --steps $steps --other-state --rank 1 --once "$folder/$job.once"
-  end_well
+  end_well # though it may have been the first
   grep -q 'one too many' "$err" || die 'the entry that differs is not named'
+}
+
+# A loop that returns 0 whatever it is told has not come to its end all the same.
+drops_news() {
+  train_four --steps $steps --step-ms 5 --drop-news
+  await_step 20
+  kill_slots 1 1
+  await "$err" 'all 3 train'
+  await "$err" 'all 4 train' 2
+  end_well
 }
 
 # Who checks more often is past the agreed check when all others are at it: that is a loss of steps, and
@@ -196,7 +206,7 @@ dies_in_hello() {
   end_well $((2 * steps))
 }
 
-cases=${*:-two_at_once host_at_once all_at_once during_recovery same_slot async_commits other_state
+cases=${*:-two_at_once host_at_once all_at_once during_recovery same_slot async_commits drops_news other_state
   extra_checks second_thread lies drained joins_late agent_limits dies_in_hello}
 for case_now in $cases; do
   say_line "$case_now"

@@ -236,6 +236,8 @@ static int train(hvd_state *state, void *arg)
         if (!rc)
             rc = end_step(state, pupil);
     }
+    if (pupil->options.drop_news && (rc > 0 || rc == HVD_E_REVOKED))
+        return 0;
     return rc;
 }
 

@@ -57,6 +57,8 @@ static const struct opt table[] = {
           .help = "make the calls of the loop from a second thread too"),
     PUPIL(lie, .name = "lie", .group = WRONG,
           .help = "from that step on have another state than the others"),
+    PUPIL(drop_news, .name = "drop-news", .group = WRONG,
+          .help = "return 0 from train, whatever it is told"),
     PUPIL(help, .name = "help", .key = 'h', .flags = OPT_ARGV_ONLY, .group = GENERAL,
           .help = "this text"),
 };

@@ -34,7 +34,7 @@ struct pupil_options {
     uint64_t at;
     char *once;
     uint64_t rank; /* UINT64_MAX: any */
-    bool other_state, extra_check, two_threads, lie;
+    bool other_state, extra_check, two_threads, lie, drop_news;
     bool help;
 
     /* What follows is not in the table. */

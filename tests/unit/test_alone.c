@@ -253,7 +253,7 @@ static int break_a_collective(struct program *program)
     CHECK_CODE(t, rc = hvd_barrier(), HVD_E_REVOKED);
     CHECK_HAS(t, hvd_last_error(), "return from train");
     CHECK_CODE(t, rc = hvd_state_commit(program->state), HVD_E_REVOKED);
-    CHECK_HAS(t, hvd_last_error(), "hvd_state_commit: a collective of round 1 has failed");
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_commit: round 1 is dead");
     CHECK_CODE(t, rc = hvd_state_commit_async(program->state), HVD_E_REVOKED);
     CHECK_INT(t, snapshot_newest(program->state->snapshot), ==, 0);
 out:

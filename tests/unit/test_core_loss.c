@@ -157,13 +157,29 @@ TAPE_CASE(a_worker_with_more_entries_is_turned_away,
           "    | record ENDED 2 sig9\n"
           "    | bar a:1 (1): its state differs: it has \"b\", which others have not\n"
           "    | a < KILL 2 in 5s: its state differs: it has \"b\", which others have not\n"
-          "ready 3 manifest=6 | record READY 3\n"
+          "ready 3 manifest=7 | record READY 3\n"
           "    | record ENDED 3 sig9\n"
           "    | bar a:2 (1): its state differs from that of the others\n"
           "    | a < KILL 3 in 5s: its state differs from that of the others\n"
           "ready 4 manifest=5 entries=w:8 | record READY 4\n"
           "    | record ROUND 1 first after 0 from 1.0 of 1: 1,4\n"
           "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,4\n")
+
+TAPE_CASE(the_first_may_be_the_odd_one,
+          "config np=3 min_np=1\n"
+          "start\n"
+          "hosts a:4\n"
+          "hello a\n"
+          "ready 1 entries=W:8\n"
+          "ready 2 manifest=6 entries=w:8 | record READY 2\n"
+          "    | record ENDED 2 sig9\n"
+          "    | bar a:1 (1): its state differs: entry 1 is \"w\", not \"W\"\n"
+          "    | a < KILL 2 in 5s: its state differs: entry 1 is \"w\", not \"W\"\n"
+          "ready 3 manifest=6 entries=w:8 | record READY 3\n"
+          "    | record ENDED 1 sig9\n"
+          "    | bar a:0 (1): its state differs from that of most\n"
+          "    | a < KILL 1 in 5s: its state differs from that of most\n"
+          "ready 4 manifest=6 entries=w:8 | record READY 4\n")
 
 TAPE_CASE(the_first_entries_may_come_later,
           "config np=2 min_np=1\n"
@@ -288,9 +304,9 @@ TESTS(CASE(a_failure_is_charged_to_its_slot), CASE(exit_0_before_the_end_is_a_fa
       CASE(the_cooldown_ends_and_the_slot_is_used_again), CASE(an_operator_forgives_a_slot),
       CASE(an_operator_forgives_a_host), CASE(to_forgive_a_host_is_to_forgive_its_slots),
       CASE(workers_with_another_state_are_turned_away),
-      CASE(a_worker_with_more_entries_is_turned_away), CASE(the_first_entries_may_come_later),
-      CASE(commands_that_end_with_0_are_the_job), CASE(a_command_that_fails_is_tried_again),
-      CASE(a_command_is_tried_again_as_the_same_rank),
+      CASE(a_worker_with_more_entries_is_turned_away), CASE(the_first_may_be_the_odd_one),
+      CASE(the_first_entries_may_come_later), CASE(commands_that_end_with_0_are_the_job),
+      CASE(a_command_that_fails_is_tried_again), CASE(a_command_is_tried_again_as_the_same_rank),
       CASE(a_program_that_cannot_be_started_is_not_tried_again),
       CASE(once_somebody_joins_commands_start_again),
       CASE(a_host_that_goes_takes_its_ended_commands_along),

@@ -50,7 +50,7 @@ struct hvd_err *fail_err(void)
     return &newest_error;
 }
 
-int state_in_train(const hvd_state *state, const char *call)
+int state_goes_on(const hvd_state *state, const char *call)
 {
     (void)call;
     return state->training ? 0 : HVD_E_STATE;
