@@ -100,7 +100,7 @@ HVD_API void hvd_shutdown(void);
  * those of the round, equal in the eyes of all members, and change only between two calls of train.
  *     rank, size              among all workers, 0 to size - 1
  *     local_rank, local_size  among those of this host
- *     cross_rank, cross_size  among those of other hosts that have this local rank */
+ *     cross_rank, cross_size  among those of all hosts that have this local rank */
 HVD_API int hvd_rank(void);
 HVD_API int hvd_size(void);
 HVD_API int hvd_local_rank(void);
@@ -223,12 +223,15 @@ HVD_API int hvd_state_on_reset(hvd_state *state, hvd_reset_fn *reset, void *arg)
 
 /* Takes part in the job: waits for a round, gets the state that it begins with, calls train, and
  * does so again after every change. train returns 0 when the training is done, what the library
- * told it as it is, or a negative code of its own, which ends this worker as a failure. Returns
+ * told it as it is, or a negative code of its own, which ends this worker as a failure. (0 after it
+ * was told HVD_HOSTS_UPDATED or HVD_E_REVOKED is taken for that.) Once in a process. Returns
  *     0             the training is done
  *     HVD_LEFT      this worker was asked to leave; end the process with 0
  *     HVD_DONE      the others have finished; end the process with 0
  *     HVD_E_LOST    the agent is gone: end the process with another code
- *     other codes   what train, a reset callback or the registration of the state came to */
+ *     other codes   what train, a reset callback or the registration of the state came to
+ * A worker whose state differs from that of the others is ended from outside, by name of the entry.
+ */
 typedef int hvd_train_fn(hvd_state *state, void *arg);
 HVD_API int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg);
 
@@ -252,9 +255,10 @@ HVD_API int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samp
                                hvd_batch_mode mode, uint64_t seed, hvd_sampler **ret_sampler);
 
 /* This rank's share of a batch. With HVD_BATCH_GLOBAL a batch is cut into hvd_max_np() shards,
- * equal but for one sample, and each rank gets some of them: whoever goes through them one by one
- * needs no more memory with few ranks than with many. shards may be 0 when there are more ranks
- * than samples left. */
+ * equal but for one sample, or into as many as it has samples, if those are fewer; each rank gets
+ * some of them. Whoever goes through them one by one needs no more memory with few ranks than with
+ * many: give --max-np, for without it each shard is one sample. shards may be 0 when there are more
+ * ranks than samples left. */
 typedef struct hvd_batch {
     uint64_t epoch;
     uint64_t first;          /* place of the batch in its epoch */
