@@ -1,5 +1,6 @@
 #include "driver/core/finish.h"
 
+#include "base/mem.h"
 #include "driver/core/change.h"
 #include "driver/core/clock.h"
 #include "driver/core/loss.h"
@@ -182,6 +183,17 @@ void finish_on_recovering(struct core *core, const struct worker *worker)
         dismiss(core, worker);
 }
 
+/* Until its process has ended, which says less. */
+static void keep_complaint(struct core *core, struct worker *worker,
+                           const struct msg_finished *said)
+{
+    if (worker->complaint)
+        return;
+    worker->complaint = mem_strdup(
+        tell_text(core, "its training returned %" PRId32 ": %s", said->code, said->text));
+    core->broken |= !worker->complaint;
+}
+
 void finish_on_finished(struct core *core, struct worker *worker, const struct msg *msg)
 {
     char name[WORKER_NAME_MAX];
@@ -189,8 +201,9 @@ void finish_on_finished(struct core *core, struct worker *worker, const struct m
     if (worker->rank == RANK_NONE || !worker_is_alive(worker))
         return;
     if (msg->u.finished.code) {
-        CORE_TRACE(core, "%s: its training returned %" PRId32 ": %s", worker_name(worker, name),
-                   msg->u.finished.code, msg->u.finished.text);
+        keep_complaint(core, worker, &msg->u.finished);
+        CORE_TRACE(core, "%s: %s", worker_name(worker, name),
+                   worker->complaint ? worker->complaint : "its training failed");
         return;
     }
     tell_record(core, JOURNAL_FINISHED)->incarnation = worker->incarnation;

@@ -18,7 +18,10 @@ static const char *why_of(struct core *core, const struct worker *worker,
     case ENDED_EXIT:
         if (ending->value == 0 && worker->joined && worker_state(worker) != WORKER_FINISHED &&
             worker_state(worker) != WORKER_LEAVING && job_state(core) < JOB_FINISHING)
-            return "exit code 0 before its training had finished";
+            return worker->complaint ? worker->complaint
+                                     : "exit code 0 before its training had finished";
+        if (worker->complaint)
+            return tell_text(core, "exit code %" PRId32 ", %s", ending->value, worker->complaint);
         return tell_text(core, "exit code %" PRId32, ending->value);
     case ENDED_SIGNAL: return tell_text(core, "killed by signal %" PRId32, ending->value);
     default: return "silent for longer than its lease";

@@ -39,6 +39,7 @@ struct worker {
     struct msg_held held[LIMIT_COMMITS_HELD];
     size_t held_count;
     struct msg_texts addresses; /* one block, owned */
+    char *complaint;            /* what its training has failed with; NULL; owned */
 };
 
 struct seat {

@@ -337,6 +337,7 @@ bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addres
 static void free_worker(struct worker *worker)
 {
     mem_free((void *)(uintptr_t)worker->addresses.items);
+    mem_free(worker->complaint);
     mem_free(worker);
 }
 

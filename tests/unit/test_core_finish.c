@@ -90,9 +90,10 @@ TAPE_CASE(collectives_that_fail_after_the_first_has_finished,
 
 TAPE_CASE(an_error_of_train_is_judged_by_the_exit,
           TAPE_RUNNING "finished 2 3 | ! a:1#2: its training returned 3: diverged\n"
-                       "exited 2 exit3 | a,b < REVOKE 1 lost 2: a:1#2: exit code 3\n"
+                       "exited 2 exit3 | a,b < REVOKE 1 lost 2: a:1#2: exit code 3, its training "
+                       "returned 3: diverged\n"
                        "    | record ENDED 2 exit3\n"
-                       "    | bar a:1 (1): exit code 3\n"
+                       "    | bar a:1 (1): exit code 3, its training returned 3: diverged\n"
                        "    | a < FORGET 2\n")
 
 TAPE_CASE(a_finished_that_cannot_be_is_dropped, TAPE_LAUNCHED "finished 1 |\n"
