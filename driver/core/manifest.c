@@ -15,11 +15,11 @@ struct manifest {
 
 void manifest_release(struct core *core)
 {
-    if (!core->manifest)
+    if (!core->manifest.first)
         return;
-    arena_release(&core->manifest->memory);
-    mem_free(core->manifest);
-    core->manifest = NULL;
+    arena_release(&core->manifest.first->memory);
+    mem_free(core->manifest.first);
+    core->manifest.first = NULL;
 }
 
 static bool copy_entries(struct manifest *manifest, const struct msg_entry_list *entries)
@@ -50,7 +50,7 @@ static void keep(struct core *core, const struct msg_entry_list *entries)
         return;
     }
     arena_init(&manifest->memory, MANIFEST_MEMORY_MAX);
-    core->manifest = manifest;
+    core->manifest.first = manifest;
     if (!copy_entries(manifest, entries))
         core->broken = true;
 }
@@ -86,16 +86,16 @@ static const char *difference(struct core *core, const struct msg_entry_list *ou
 
 bool manifest_yields(struct core *core, const struct msg_ready *ready, size_t others)
 {
-    if (core->rounds || !core->manifest_known || core->manifest_digest == ready->manifest)
+    if (core->rounds || !core->manifest.known || core->manifest.digest == ready->manifest)
         return false;
-    if (core->rival_digest != ready->manifest)
-        core->rivals = 0;
-    core->rival_digest = ready->manifest;
-    if (++core->rivals <= others)
+    if (core->manifest.rival != ready->manifest)
+        core->manifest.rivals = 0;
+    core->manifest.rival = ready->manifest;
+    if (++core->manifest.rivals <= others)
         return false;
     manifest_release(core);
-    core->manifest_known = false;
-    core->rivals = 0;
+    core->manifest.known = false;
+    core->manifest.rivals = 0;
     return true;
 }
 
@@ -103,13 +103,14 @@ const char *manifest_judge(struct core *core, const struct msg_ready *ready)
 {
     const struct msg_entry_list none = { NULL, 0 };
 
-    if (!core->manifest_known) {
-        core->manifest_known = true;
-        core->manifest_digest = ready->manifest;
+    if (!core->manifest.known) {
+        core->manifest.known = true;
+        core->manifest.digest = ready->manifest;
     }
-    if (core->manifest_digest != ready->manifest)
-        return difference(core, core->manifest ? &core->manifest->entries : &none, &ready->entries);
-    if (!core->manifest && ready->entries.count)
+    if (core->manifest.digest != ready->manifest)
+        return difference(core, core->manifest.first ? &core->manifest.first->entries : &none,
+                          &ready->entries);
+    if (!core->manifest.first && ready->entries.count)
         keep(core, &ready->entries);
     return NULL;
 }

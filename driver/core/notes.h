@@ -1,6 +1,6 @@
 /*
- * notes.h: what is written down so that it can be said: who waits for whom (stall.c), and what
- * changes cost (cost.c). Private to this folder.
+ * notes.h: what is written down so that it can be said: who waits for whom (stall.c), what changes
+ * cost (cost.c), and what a state has to be (manifest.c). Private to this folder.
  */
 #ifndef DRIVER_CORE_NOTES_H
 #define DRIVER_CORE_NOTES_H
@@ -37,6 +37,15 @@ struct cost_notes {
     size_t size_before;     /* of the last round in which all trained */
     struct view_change kept[VIEW_CHANGES_MAX];
     size_t count;
+};
+
+/* What a state has to be made of. */
+struct manifest_notes {
+    bool known;
+    uint64_t digest;
+    struct manifest *first; /* its entries, once somebody has said them */
+    uint64_t rival;         /* that of those who were turned away last, before the first round, */
+    size_t rivals;          /* and how many of them in a row */
 };
 
 #endif

@@ -49,9 +49,9 @@ static int replay_ready(struct core *core, const struct journal_record *record)
 
     if (!core->anyone_joined)
         seats_first_joined(core);
-    if (!core->manifest_known)
-        core->manifest_digest = record->manifest; /* the first: a later one may have been refused */
-    core->manifest_known = true;
+    if (!core->manifest.known)
+        core->manifest.digest = record->manifest; /* the first: a later one may have been refused */
+    core->manifest.known = true;
     if (!worker)
         return 0;
     worker->joined = true;

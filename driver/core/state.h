@@ -83,11 +83,7 @@ struct core {
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
     char host_failure[LIMIT_REASON_BYTES + 1];  /* the newest */
     char boot_failure[LIMIT_REASON_BYTES + 1];  /* the first of boot_failures_in_a_row */
-    bool manifest_known;
-    uint64_t manifest_digest;
-    struct manifest *manifest; /* its entries, once somebody has said them */
-    uint64_t rival_digest;     /* of those that were turned away last, before the first round, */
-    size_t rivals;             /* and how many of them in a row */
+    struct manifest_notes manifest;
 
     int64_t earliest_us; /* no deadline comes before this */
     int64_t next_discovery_us, next_beat_us;
