@@ -34,8 +34,10 @@ static void take(struct samples *samples, int64_t ps)
 
 static double at(struct samples *samples, size_t tenths)
 {
+    size_t place = (samples->count - 1) * tenths / 10;
+
     qsort(samples->ps, samples->count, sizeof(samples->ps[0]), by_value);
-    return (double)samples->ps[(samples->count - 1) * tenths / 10] / 1e3;
+    return (double)samples->ps[place] / 1e3;
 }
 
 static int measure(struct elastic_play *play, struct samples *checks, struct samples *loads,

@@ -80,7 +80,9 @@ static void a_large_message_is_copied_or_not(struct test *t)
     };
     CHECK_OK(t, msg_copy(&msg, &copy));
     msg_release(&copy);
-    msg = (struct msg){ .type = MSG_RECOVERING, .u.recovering = { { held, ARRAY_SIZE(held) } } };
+    msg = (struct msg){
+        .type = MSG_RECOVERING, .u.recovering = {.held = { held, ARRAY_SIZE(held) }, .text = ""}
+    };
     CHECK_OK(t, msg_copy(&msg, &copy));
     msg_release(&copy);
     msg = (struct msg){ .type = MSG_OUTPUT, .u.output = { .data = { bytes, sizeof(bytes) } } };

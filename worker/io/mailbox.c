@@ -236,6 +236,7 @@ int mailbox_ask(struct mailbox *mailbox, const struct msg *request, uint64_t rou
 {
     int rc;
 
+    ASSERT(request);
     lock(mailbox);
     forget_answer(mailbox);
     mailbox->request = mailbox->broken ? NULL : request;
