@@ -32,7 +32,7 @@ marked() {
   grep -lsaF "BODY_TEST=$folder" /proc/[0-9]*/environ | while read -r file; do
     pid=${file#/proc/}
     pid=${pid%/environ}
-    if [ $# = 0 ] || tr '\0' '\n' 2>/dev/null <"$file" | grep -q "^$1"; then echo "$pid"; fi
+    if [ $# = 0 ] || tr '\0' '\n' 2>/dev/null <"$file" | grep "^$1" >/dev/null; then echo "$pid"; fi
   done
 }
 
