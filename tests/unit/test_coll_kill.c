@@ -132,6 +132,7 @@ static int be_member(struct self *self, uint32_t rank, uint32_t size, size_t cou
     if (!rc)
         rc = work(self, count, &ending->err);
     ending->returned_us = clock_now_us();
+    (void)write_all(self->talk, "r", 1);
     pthread_join(obeying, NULL);
     ending->cancelled_us = self->cancelled_us;
     coll_free(self->coll);
@@ -228,7 +229,7 @@ static bool ends(struct member *one, struct ending *ret_ending)
 {
     char act = 'a';
 
-    while (act == 'a') {
+    while (act != 'e') {
         if (!read_all(one->talk, &act, 1))
             return false;
     }
@@ -295,13 +296,8 @@ static void survivors_see_a_death_themselves(struct test *t)
 
             if (k == 1)
                 continue;
-            /* it says "e" only once it is told to cancel; it has returned long before */
-            while (act == 'a' && crew_passes(&crew, k, 1, 0)) {
-                struct pollfd more = { .fd = crew.members[k].talk, .events = POLLIN };
-
-                if (poll(&more, 1, 300) == 0)
-                    break;
-            }
+            while (act != 'r') /* it has returned, and nobody has told it to cancel */
+                CHECK(t, read_all(crew.members[k].talk, &act, 1));
             CHECK(t, write_all(crew.members[k].talk, "x", 1));
             CHECK(t, ends(&crew.members[k], &ending));
             CHECK_INT(t, ending.returned_us, <, ending.cancelled_us);
