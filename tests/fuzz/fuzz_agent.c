@@ -155,6 +155,8 @@ static struct msg take_worker_msg(struct input *in)
         msg.u.hello_worker = (struct msg_hello_worker){ PROTO_MINOR, "1", msg.incarnation };
     if (msg.type == MSG_AT)
         msg.u.at.next = msg.round + 1;
+    if (msg.type == MSG_RECOVERING)
+        msg.u.recovering.text = "";
     if (msg.type == MSG_FINISHED)
         msg.u.finished.text = "";
     if (msg.type == MSG_PREPARED)
