@@ -124,7 +124,8 @@ HVD_API uint64_t hvd_round(void);
  *
  * HVD_E_REVOKED: the round is dead, as somebody in it has died. Buffers hold rubbish: return this
  * code from train, and everything goes back to the last commit. After any failure in a round all
- * further collectives, and commits, of that round return HVD_E_REVOKED. */
+ * further collectives, commits, checks and batches of that round return HVD_E_REVOKED; after a
+ * commit or check has returned news, collectives, commits and batches return HVD_E_STATE. */
 typedef enum hvd_dtype {
     HVD_UINT8 = 0,
     HVD_INT8 = 1,
