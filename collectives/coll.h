@@ -2,7 +2,7 @@
  * coll.h: collectives between the members of one round. One object for each round, never repaired:
  * it is replaced together with its round.
  *
- *     coll_create ──► coll_connect ──► allreduce, broadcast, ... ──► coll_free
+ *     coll_create ──► coll_connect ──► coll_run, again and again ──► coll_free
  *                            coll_cancel, at any time
  *
  * Everything but coll_cancel and coll_wait_look is for one thread at a time. Whatever waits inside
@@ -11,14 +11,21 @@
 #ifndef COLLECTIVES_COLL_H
 #define COLLECTIVES_COLL_H
 
-#include "base/err.h"
+#include "collectives/accord.h"
 
 /* What a process needs for all its rounds: where its peers find it. One for a process. */
 struct coll_engine;
 
-/* host: the numeric address that peers reach this machine by. The contact is what they need to know
- * beyond it, to be carried to them unread: "10.0.0.7:4002/SECRET" (PROTOCOL.md, "Addresses"). */
-int coll_engine_open(const char *host, struct coll_engine **ret_engine,
+struct coll_options {
+    const char *host;    /* the numeric address that peers reach this machine by */
+    bool flat;           /* over the link also inside a host (HVD_CPU_OPERATIONS=gloo) */
+    bool fixed_order;    /* sums in rank order: the bits depend on the size of the round alone */
+    size_t fusion_bytes; /* so much of several buffers travels as one; 0: the default */
+};
+
+/* The contact is what peers need to know beyond the address, to be carried to them unread:
+ * "10.0.0.7:4002/SECRET" (PROTOCOL.md, "Addresses"). */
+int coll_engine_open(const struct coll_options *options, struct coll_engine **ret_engine,
                      struct hvd_err *err) MUST_CHECK;
 void coll_engine_close(
     struct coll_engine *engine); /* after every coll of it; waits for the reaper */
@@ -31,10 +38,17 @@ struct coll_peer {
     const char *contact; /* NULL: it gave none, and cannot be connected */
 };
 
+struct coll_ranks { /* rising; count 0: nobody of this round */
+    const uint32_t *items;
+    uint32_t count;
+};
+
 struct coll_roster {
     uint64_t round;
     uint32_t rank, size;
     const struct coll_peer *peers;
+    const struct coll_ranks *groups; /* besides all; the same on all members */
+    size_t group_count;
 };
 
 struct coll;
@@ -60,16 +74,36 @@ void coll_bye(struct coll *coll);
  * reaper. */
 void coll_free(struct coll *coll);
 
+/* ---- what they compute together ---- */
+
+struct coll_piece { /* one of several buffers that travel as one */
+    const void *in;
+    void *out;
+    size_t count;
+};
+
+struct coll_call {
+    enum coll_kind kind; /* accord.h */
+    size_t group;        /* 0: all members; i: the roster's group i - 1 */
+    hvd_dtype type;
+    hvd_op op;
+    double prescale, postscale; /* 0 stands for 1 */
+    uint32_t root;              /* BROADCAST: its place in the group */
+    const void *in;
+    void *out; /* BROADCAST: both ways */
+    size_t count;
+    const size_t *counts; /* ALLGATHER, REDUCESCATTER: of each member, or NULL: count is of each;
+                           * ALLTOALL: to each member, or NULL */
+    const size_t *out_counts;        /* ALLTOALL with counts: from each member */
+    const struct coll_piece *pieces; /* ALLREDUCE of several, instead of in, out, count */
+    size_t piece_count;
+    uint32_t *ret_last; /* JOIN: the rank that was the last to join */
+};
+
 /* As in hvd.h. After any failure the object is as if it were cancelled: HVD_E_REVOKED. A peer that
  * has died is HVD_E_REVOKED too, and the err names it. HVD_E_MISMATCH: the others do something
  * else; HVD_E_INVAL; HVD_E_NOMEM. */
-int coll_allreduce(struct coll *coll, const void *in, void *out, size_t count, hvd_dtype type,
-                   hvd_op op, struct hvd_err *err) MUST_CHECK;
-int coll_broadcast(struct coll *coll, void *buf, size_t count, hvd_dtype type, uint32_t root,
-                   struct hvd_err *err) MUST_CHECK;
-int coll_allgather(struct coll *coll, const void *in, size_t count, void *out, const size_t *counts,
-                   hvd_dtype type, struct hvd_err *err) MUST_CHECK;
-int coll_barrier(struct coll *coll, struct hvd_err *err) MUST_CHECK;
+int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *err) MUST_CHECK;
 
 /* For whoever watches: what is in progress, and for whom it waits. Any thread, as long as the
  * object lives. */

@@ -9,9 +9,9 @@
 #define COLLECTIVES_COLL_INSIDE_H
 
 #include "collectives/coll.h"
-#include "collectives/link.h"
-#include "collectives/meet.h"
-#include "collectives/reaper.h"
+#include "collectives/link/link.h"
+#include "collectives/meet/meet.h"
+#include "collectives/link/reaper.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "collectives/coll_inside.h"
-#include "collectives/gloo_link.h"
+#include "collectives/link/gloo_link.h"
 #include "os/clock.h"
 #include "os/thread.h"
 

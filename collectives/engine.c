@@ -1,6 +1,6 @@
 #include "base/mem.h"
 #include "collectives/coll_inside.h"
-#include "collectives/gloo_link.h"
+#include "collectives/link/gloo_link.h"
 
 #include <string.h>
 

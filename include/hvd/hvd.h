@@ -157,8 +157,109 @@ HVD_API int hvd_broadcast(void *buf, size_t count, hvd_dtype type, int root);
 HVD_API int hvd_allgather(const void *in, size_t count, void *out, const size_t *counts,
                           hvd_dtype type);
 
+/* The numbers of all ranks are reduced, and each rank gets its part: counts[rank] of them, those of
+ * rank 0 first. in holds the sum of counts. counts: the same on all ranks; NULL: count for each. */
+HVD_API int hvd_reducescatter(const void *in, void *out, size_t count, const size_t *counts,
+                              hvd_dtype type, hvd_op op);
+
+/* count numbers to each rank, and as many from each, in rank order. */
+HVD_API int hvd_alltoall(const void *in, void *out, size_t count, hvd_dtype type);
+
 /* Returns when all have called it. */
 HVD_API int hvd_barrier(void);
+
+/* This rank has no more data: it contributes nothing (0 to a sum, 1 to a product) to the others'
+ * allreduces and barriers until all have called it. Other collectives are refused meanwhile, on all
+ * ranks (HVD_E_MISMATCH). AVERAGE divides by the size all the same. ret_last (NULL): the rank that
+ * was the last to join: broadcast from it what must be equal again. */
+HVD_API int hvd_join(int *ret_last);
+
+/* ---- collectives in other forms -----------------------------------------------------------------
+ *
+ * Whatever can be asked of a collective, as one struct: set what is needed and leave the rest 0.
+ *
+ *     hvd_call call = { .kind = HVD_ALLREDUCE, .in = grads, .out = grads, .count = n,
+ *                       .type = HVD_BFLOAT16, .op = HVD_AVERAGE };
+ *     hvd_start(&call, &request);     ...other work...     hvd_wait(request);
+ */
+typedef enum hvd_kind {
+    HVD_ALLREDUCE = 1,
+    HVD_BROADCAST = 2,
+    HVD_ALLGATHER = 3,
+    HVD_REDUCESCATTER = 4,
+    HVD_ALLTOALL = 5,
+    HVD_BARRIER = 6,
+    HVD_JOIN = 7
+} hvd_kind;
+
+/* Ranks that do something without the others: see hvd_group_create. */
+typedef struct hvd_group hvd_group;
+
+typedef struct hvd_piece { /* one of several buffers */
+    const void *in;
+    void *out;
+    size_t count;
+} hvd_piece;
+
+typedef struct hvd_call {
+    hvd_kind kind;
+    hvd_group *group; /* NULL: all ranks */
+    hvd_dtype type;
+    hvd_op op;
+    double prescale, postscale; /* floating types: each number times this, before and after the
+                                 * reduction; 0 stands for 1 */
+    int root;                   /* of a broadcast: a rank of the round */
+    const void *in;             /* not of a broadcast, which has out alone */
+    void *out;
+    size_t count;
+    /* As in the calls above, indexed by place in the group. Of an alltoall: how many go to each,
+     * and in out_counts how many come from each. */
+    const size_t *counts, *out_counts;
+    /* An allreduce of several buffers at once, instead of in, out and count: as fast as one of
+     * their total size, and none is copied by the caller. */
+    const hvd_piece *pieces;
+    size_t piece_count;
+    int *last; /* HVD_JOIN; NULL is allowed */
+} hvd_call;
+
+/* The call as a whole. */
+HVD_API int hvd_run(const hvd_call *call);
+
+/* The same without waiting: a thread of the library does it, in the order of the calls. What call
+ * points to is copied, but for counts, pieces and buffers: they must stay until the request is
+ * done. By the end of the round each request is done, as HVD_E_REVOKED at the latest. */
+typedef struct hvd_request hvd_request;
+HVD_API int hvd_start(const hvd_call *call, hvd_request **ret_request);
+HVD_API int hvd_test(hvd_request *request, int *ret_done); /* 0, whether it is done or not */
+
+/* In any order, once for each request, which it frees. Returns what the call has come to. */
+HVD_API int hvd_wait(hvd_request *request);
+
+/* Groups are made before hvd_elastic_run, in the same order on every rank, and exist anew in each
+ * round: belongs says, from its place alone, which part of the round a rank is in (ranks with the
+ * same number of 0 or more are in one group) or -1 for none. It is called for every rank of the
+ * round on every rank of it, and must say the same everywhere. HVD_E_STATE: hvd_elastic_run has
+ * begun. */
+typedef struct hvd_place {
+    int rank, size;
+    int local_rank, local_size;
+    int cross_rank, cross_size;
+} hvd_place;
+typedef int hvd_belongs_fn(const hvd_place *place, void *arg);
+HVD_API int hvd_group_create(hvd_belongs_fn *belongs, void *arg, hvd_group **ret_group);
+
+/* The same for a list of ranks: those of them that the round has. Copied. */
+HVD_API int hvd_group_create_of(const int *ranks, size_t count, hvd_group **ret_group);
+
+/* In this round: this process's place among the group's (-1: it is not in it), and how many they
+ * are. HVD_E_STATE before the first. */
+HVD_API int hvd_group_rank(const hvd_group *group);
+HVD_API int hvd_group_size(const hvd_group *group);
+
+/* Memory that the other workers of this host can read, for buffers of collectives: those need one
+ * copy less. Otherwise like malloc and free: NULL when there is none. Any thread, any time. */
+HVD_API void *hvd_alloc(size_t bytes);
+HVD_API void hvd_free(void *memory); /* NULL is allowed */
 
 /* ---- state ------------------------------------------------------------------------------------
  *

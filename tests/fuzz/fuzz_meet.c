@@ -4,7 +4,7 @@
  */
 #include "base/mem.h"
 #include "base/panic.h"
-#include "collectives/meet_words.h"
+#include "collectives/meet/words.h"
 
 #include <string.h>
 

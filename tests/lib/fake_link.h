@@ -5,7 +5,7 @@
 #ifndef TESTS_LIB_FAKE_LINK_H
 #define TESTS_LIB_FAKE_LINK_H
 
-#include "collectives/link.h"
+#include "collectives/link/link.h"
 
 struct fake_net;
 

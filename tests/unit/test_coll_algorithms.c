@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "collectives/coll_inside.h"
-#include "collectives/half.h"
-#include "collectives/reduce.h"
+#include "collectives/reduce/half.h"
+#include "collectives/reduce/reduce.h"
 #include "tests/lib/fake_link.h"
 #include "tests/lib/test.h"
 

@@ -4,7 +4,7 @@
  */
 #include "base/limits.h"
 #include "base/mem.h"
-#include "collectives/meet.h"
+#include "collectives/meet/meet.h"
 #include "os/clock.h"
 #include "os/thread.h"
 #include "tests/lib/test.h"

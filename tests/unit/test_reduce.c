@@ -1,5 +1,5 @@
-#include "collectives/half.h"
-#include "collectives/reduce.h"
+#include "collectives/reduce/half.h"
+#include "collectives/reduce/reduce.h"
 #include "tests/lib/test.h"
 
 #include <math.h>

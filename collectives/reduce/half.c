@@ -1,4 +1,4 @@
-#include "collectives/half.h"
+#include "collectives/reduce/half.h"
 
 #include <string.h>
 

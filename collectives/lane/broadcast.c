@@ -1,5 +1,5 @@
 #include "collectives/operation.h"
-#include "collectives/reduce.h"
+#include "collectives/reduce/reduce.h"
 
 /* A tree with the root at 0: each passes on, to those at the distance of a power of two, what has
  * come to it; the farthest first, as they have more to pass on. */

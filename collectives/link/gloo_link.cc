@@ -1,8 +1,8 @@
 extern "C" {
-#include "collectives/gloo_link.h"
+#include "collectives/link/gloo_link.h"
 #include "base/limits.h"
 #include "base/list.h"
-#include "collectives/quiet.h"
+#include "collectives/link/quiet.h"
 #include "os/clock.h"
 #include "os/thread.h"
 }

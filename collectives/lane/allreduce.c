@@ -1,6 +1,6 @@
 #include "base/mem.h"
 #include "collectives/operation.h"
-#include "collectives/reduce.h"
+#include "collectives/reduce/reduce.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /*
  * quiet.h: a write to a peer that is gone kills nobody, though it is Gloo's and not ours.
  */
-#ifndef COLLECTIVES_QUIET_H
-#define COLLECTIVES_QUIET_H
+#ifndef COLLECTIVES_LINK_QUIET_H
+#define COLLECTIVES_LINK_QUIET_H
 
 #include "base/base.h"
 

@@ -1,4 +1,4 @@
-#include "collectives/reaper.h"
+#include "collectives/link/reaper.h"
 
 #include "base/mem.h"
 #include "os/thread.h"

@@ -1,4 +1,4 @@
-#include "collectives/quiet.h"
+#include "collectives/link/quiet.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "collectives/meet_words.h"
+#include "collectives/meet/words.h"
 
 #include "base/text.h"
 

@@ -1,5 +1,5 @@
 #include "collectives/operation.h"
-#include "collectives/reduce.h"
+#include "collectives/reduce/reduce.h"
 
 #include <string.h>
 

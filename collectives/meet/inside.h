@@ -1,5 +1,5 @@
 /*
- * meet_inside.h: what the files of meet share. All of it belongs to meet's thread, but for what
+ * inside.h: what the files of meet share. All of it belongs to meet's thread, but for what
  * stands under the mutex.
  *
  *     a line we dial:        WAITS ──► DIALS ──► ASKS ──► MET
@@ -12,7 +12,7 @@
 
 #include "base/list.h"
 #include "base/vec.h"
-#include "collectives/meet.h"
+#include "collectives/meet/meet.h"
 
 #include <poll.h>
 #include <pthread.h>

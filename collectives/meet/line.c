@@ -1,6 +1,6 @@
 #include "base/limits.h"
 #include "base/mem.h"
-#include "collectives/meet_inside.h"
+#include "collectives/meet/inside.h"
 
 #include <errno.h>
 #include <string.h>

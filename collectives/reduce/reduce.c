@@ -1,7 +1,7 @@
-#include "collectives/reduce.h"
+#include "collectives/reduce/reduce.h"
 
 #include "base/panic.h"
-#include "collectives/half.h"
+#include "collectives/reduce/half.h"
 
 #include <string.h>
 

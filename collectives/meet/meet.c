@@ -1,7 +1,7 @@
-#include "collectives/meet.h"
+#include "collectives/meet/meet.h"
 
 #include "base/mem.h"
-#include "collectives/meet_inside.h"
+#include "collectives/meet/inside.h"
 #include "os/clock.h"
 #include "os/thread.h"
 

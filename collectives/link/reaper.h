@@ -1,8 +1,8 @@
 /*
  * reaper.h: a thread for what takes time and that nobody waits for: closing, freeing.
  */
-#ifndef COLLECTIVES_REAPER_H
-#define COLLECTIVES_REAPER_H
+#ifndef COLLECTIVES_LINK_REAPER_H
+#define COLLECTIVES_LINK_REAPER_H
 
 #include "base/err.h"
 

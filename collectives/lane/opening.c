@@ -1,6 +1,6 @@
 #include "base/panic.h"
 #include "collectives/operation.h"
-#include "collectives/reduce.h"
+#include "collectives/reduce/reduce.h"
 
 #include <inttypes.h>
 #include <stdio.h>

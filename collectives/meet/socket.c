@@ -1,4 +1,4 @@
-#include "collectives/meet_inside.h"
+#include "collectives/meet/inside.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,11 +1,11 @@
 /*
  * gloo_link.h: a link over Gloo's TCP pairs. One device in a process, one link in a round.
  */
-#ifndef COLLECTIVES_GLOO_LINK_H
-#define COLLECTIVES_GLOO_LINK_H
+#ifndef COLLECTIVES_LINK_GLOO_LINK_H
+#define COLLECTIVES_LINK_GLOO_LINK_H
 
-#include "collectives/link.h"
-#include "collectives/reaper.h"
+#include "collectives/link/link.h"
+#include "collectives/link/reaper.h"
 
 #ifdef __cplusplus
 extern "C" {

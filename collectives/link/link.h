@@ -8,8 +8,8 @@
  * A link is one of several kinds, each behind the operations here. Everything but cancel is for one
  * thread at a time.
  */
-#ifndef COLLECTIVES_LINK_H
-#define COLLECTIVES_LINK_H
+#ifndef COLLECTIVES_LINK_LINK_H
+#define COLLECTIVES_LINK_LINK_H
 
 #include "base/err.h"
 

@@ -1,8 +1,8 @@
 /*
  * half.h: fp16 and bf16, which C11 has no type for, to fp32 and back, rounded to the nearest even.
  */
-#ifndef COLLECTIVES_HALF_H
-#define COLLECTIVES_HALF_H
+#ifndef COLLECTIVES_REDUCE_HALF_H
+#define COLLECTIVES_REDUCE_HALF_H
 
 #include "base/base.h"
 

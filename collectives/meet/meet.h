@@ -8,10 +8,10 @@
  * Members do not begin at the same instant. Who dials a peer that has not come to that round yet is
  * kept waiting; one that has gone past it turns the dialler away.
  */
-#ifndef COLLECTIVES_MEET_H
-#define COLLECTIVES_MEET_H
+#ifndef COLLECTIVES_MEET_MEET_H
+#define COLLECTIVES_MEET_MEET_H
 
-#include "collectives/meet_words.h"
+#include "collectives/meet/words.h"
 
 struct meet; /* the socket, and the thread that serves it */
 struct meet_party;

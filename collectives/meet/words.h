@@ -1,5 +1,5 @@
 /*
- * meet_words.h: what peers say to each other where they meet, in frames: a kind, a length, and that
+ * words.h: what peers say to each other where they meet, in frames: a kind, a length, and that
  * many bytes.
  *
  *     who dials: HELLO ──►            ◄── WELCOME or REFUSED :who is dialled
@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "collectives/link.h"
+#include "collectives/link/link.h"
 
 #define MEET_VERSION      1
 #define MEET_SECRET_BYTES 16

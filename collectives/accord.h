@@ -1,0 +1,40 @@
+/*
+ * accord.h: what the members of a group must agree about before they do anything: the operation.
+ */
+#ifndef COLLECTIVES_ACCORD_H
+#define COLLECTIVES_ACCORD_H
+
+#include "base/err.h"
+
+enum coll_kind {
+    COLL_ALLREDUCE = 1,
+    COLL_BROADCAST,
+    COLL_ALLGATHER,
+    COLL_REDUCESCATTER,
+    COLL_ALLTOALL,
+    COLL_BARRIER,
+    COLL_JOIN,
+};
+
+/* The same bytes on all members, but for who says it and for a JOIN. No padding: it is compared and
+ * sent as it is, between machines of one kind. */
+struct accord {
+    uint64_t number; /* of the operation in its group and round, from 1 */
+    uint64_t group;  /* a sum of its members */
+    uint32_t kind, type, op, root;
+    uint64_t count;             /* of numbers; of several counts a sum */
+    double prescale, postscale; /* 1: none */
+    uint32_t rank;              /* who says it */
+    uint32_t last;              /* JOIN: who of those known here was last */
+    uint64_t last_number;       /* and the number of the operation that it joined before */
+};
+
+const char *accord_kind_name(uint32_t kind);
+bool accord_same(const struct accord *a, const struct accord *b);
+uint64_t accord_sum(const struct accord *accord); /* equal for those that are the same */
+
+/* "operation 7 is allreduce (sum) of 10 float32" */
+#define ACCORD_TEXT_MAX 160
+void accord_describe(const struct accord *accord, char text[ACCORD_TEXT_MAX]);
+
+#endif
