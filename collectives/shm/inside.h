@@ -25,8 +25,6 @@
 #define BOARD_BLOCK_BYTES (BOARD_STAGE_BYTES + 5 * (size_t)CACHE_LINE)
 _Static_assert(BOARD_STAGE_BYTES == BOARD_RESULT_BYTES, "blocks are of one size");
 
-#define BOARD_SPIN_US 50 /* as long as there are cores for all */
-
 /*
  * claim: 0, or by whom and why it failed, so that this much is known even when the one who failed
  * it was killed before it had written its text and said that it is told.
@@ -60,8 +58,8 @@ struct board {
     uint8_t *blocks;    /* shared: results, then each seat's stages */
     uint32_t seat, count;
     uint64_t steps; /* ours, arrived at */
-    int64_t spin_us;
-    bool present; /* this process has a seat */
+    bool crowded;   /* fewer cores than seats */
+    bool present;   /* this process has a seat */
 };
 
 struct segment {

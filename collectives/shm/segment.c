@@ -116,7 +116,7 @@ static void bind(struct segment *segment, const struct layout *layout)
 
         board->seats = &segment->seats[seat];
         board->blocks = blocks;
-        board->spin_us = board->count <= cores ? BOARD_SPIN_US : 0;
+        board->crowded = board->count > cores;
         seat += board->count;
         blocks += in_pages(block_count(board->count) * BOARD_BLOCK_BYTES);
     }
