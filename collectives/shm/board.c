@@ -1,5 +1,6 @@
 #include "collectives/shm/board.h"
 
+#include "base/time.h"
 #include "collectives/shm/inside.h"
 #include "os/clock.h"
 
@@ -16,10 +17,9 @@
  * give way costs little more, and where cores are few it lets the others come (a step of four on
  * two cores: 2 us). Sleep, and to be woken, takes ten times that.
  */
-#define SPIN_US  10
-#define GIVE_US  100
-#define LOOKS    32       /* between two looks at the clock */
-#define SLEEP_NS 20000000 /* see doze */
+#define SPIN_US 10
+#define GIVE_US 100
+#define LOOKS   32 /* between two looks at the clock */
 
 uint32_t board_seat(const struct board *board)
 {
@@ -77,12 +77,12 @@ static bool has_come(const struct board *board, uint32_t seat)
 }
 
 /*
- * Until that seat rings, or the segment fails. One who is killed between what it does and the bell
- * is the reason why nobody sleeps for ever; that costs nothing, so rarely does it happen.
+ * Until that seat rings, or the segment fails. Nobody sleeps for long at a time: who should ring
+ * may have been killed between what it did and the bell.
  */
 static void doze(struct board *board, uint32_t seat)
 {
-    const struct timespec longest = { 0, SLEEP_NS };
+    const struct timespec longest = { board->doze_us / TIME_S, board->doze_us % TIME_S * 1000 };
     struct seat *own = &board->seats[board->seat];
     uint32_t bell = atomic_load(&own->bell);
 

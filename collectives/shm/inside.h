@@ -17,6 +17,7 @@
 #define SEGMENT_MAGIC   UINT64_C(0x746e656d67657368) /* "hsegment" */
 #define SEGMENT_VERSION 1
 #define CACHE_LINE      64
+#define BOARD_DOZE_US   20000
 
 /*
  * A stage or a result. Those that are read side by side must not begin at the same place in the
@@ -57,9 +58,10 @@ struct board {
     struct seat *seats; /* shared */
     uint8_t *blocks;    /* shared: results, then each seat's stages */
     uint32_t seat, count;
-    uint64_t steps; /* ours, arrived at */
-    bool crowded;   /* fewer cores than seats */
-    bool present;   /* this process has a seat */
+    uint64_t steps;  /* ours, arrived at */
+    int64_t doze_us; /* the longest sleep */
+    bool crowded;    /* fewer cores than seats */
+    bool present;    /* this process has a seat */
 };
 
 struct segment {

@@ -116,6 +116,7 @@ static void bind(struct segment *segment, const struct layout *layout)
 
         board->seats = &segment->seats[seat];
         board->blocks = blocks;
+        board->doze_us = BOARD_DOZE_US;
         board->crowded = board->count > cores;
         seat += board->count;
         blocks += in_pages(block_count(board->count) * BOARD_BLOCK_BYTES);
