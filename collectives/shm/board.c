@@ -12,14 +12,13 @@
 #include <unistd.h>
 
 /*
- * How a member waits, measured by bench_board. Spinning is fastest while everybody has a core (a
- * step of two: 0.2 us), and costs the most when somebody else has taken one, so it is short. To
- * give way costs little more, and where cores are few it lets the others come (a step of four on
- * two cores: 2 us). Sleep, and to be woken, takes ten times that.
+ * How a member waits, measured by bench_board. As long as everybody has a core they meet within a
+ * few looks (a step of two: 0.2 us). To spin for longer takes the core from those who should come,
+ * wherever somebody else works beside us: to give way costs little more (a step of four on two
+ * cores: 2 us). Sleep, and to be woken, takes ten times that.
  */
-#define SPIN_US 10
+#define LOOKS   32 /* about a microsecond */
 #define GIVE_US 100
-#define LOOKS   32 /* between two looks at the clock */
 
 uint32_t board_seat(const struct board *board)
 {
@@ -102,15 +101,14 @@ static void relax(void)
 #endif
 }
 
-/* Waits a little, in the way that fits how long it has been. */
-static void linger(struct board *board, uint32_t seat, int64_t begun_us)
+/* Waits a little, in the way that fits how long it has been. begun_us: 0 at first. */
+static void linger(struct board *board, uint32_t seat, int64_t *begun_us)
 {
-    int64_t waited_us = clock_now_us() - begun_us;
-
-    if (waited_us < SPIN_US && !board->crowded) {
-        for (int i = 0; i < LOOKS && !has_come(board, seat); i++)
+    if (*begun_us == 0) {
+        for (int i = 0; i < LOOKS && !board->crowded && !has_come(board, seat); i++)
             relax();
-    } else if (waited_us < GIVE_US) {
+        *begun_us = clock_now_us();
+    } else if (clock_now_us() < *begun_us + GIVE_US) {
         (void)sched_yield();
     } else {
         doze(board, seat);
@@ -129,9 +127,7 @@ int board_await(struct board *board)
         while (!has_come(board, seat)) {
             if (segment_has_failed(board->segment))
                 return HVD_E_REVOKED;
-            if (!begun_us)
-                begun_us = clock_now_us();
-            linger(board, seat, begun_us);
+            linger(board, seat, &begun_us);
         }
     }
     return 0;

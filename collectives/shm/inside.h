@@ -24,7 +24,7 @@
  * sets of a cache, so that each is a few lines longer than what it holds.
  */
 #define BOARD_BLOCK_BYTES (BOARD_STAGE_BYTES + 5 * (size_t)CACHE_LINE)
-_Static_assert(BOARD_STAGE_BYTES == BOARD_RESULT_BYTES, "blocks are of one size");
+_Static_assert(BOARD_RESULT_BYTES <= BOARD_BLOCK_BYTES, "a block holds either");
 
 /*
  * claim: 0, or by whom and why it failed, so that this much is known even when the one who failed
