@@ -11,15 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * How a member waits, measured by bench_board. As long as everybody has a core they meet within a
- * few looks (a step of two: 0.2 us). To spin for longer takes the core from those who should come,
- * wherever somebody else works beside us: to give way costs little more (a step of four on two
- * cores: 2 us). Sleep, and to be woken, takes ten times that.
- */
-#define LOOKS   32 /* about a microsecond */
-#define GIVE_US 100
-
 uint32_t board_seat(const struct board *board)
 {
     return board->seat;
@@ -105,10 +96,10 @@ static void relax(void)
 static void linger(struct board *board, uint32_t seat, int64_t *begun_us)
 {
     if (*begun_us == 0) {
-        for (int i = 0; i < LOOKS && !board->crowded && !has_come(board, seat); i++)
+        for (int i = 0; i < BOARD_LOOKS && !board->crowded && !has_come(board, seat); i++)
             relax();
         *begun_us = clock_now_us();
-    } else if (clock_now_us() < *begun_us + GIVE_US) {
+    } else if (clock_now_us() < *begun_us + board->give_us) {
         (void)sched_yield();
     } else {
         doze(board, seat);

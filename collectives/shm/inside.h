@@ -17,7 +17,16 @@
 #define SEGMENT_MAGIC   UINT64_C(0x746e656d67657368) /* "hsegment" */
 #define SEGMENT_VERSION 1
 #define CACHE_LINE      64
-#define BOARD_DOZE_US   20000
+
+/*
+ * How a member waits, measured by bench_board. As long as everybody has a core they meet within a
+ * few looks (a step of two: 0.2 us). To spin for longer takes the core from those who should come,
+ * wherever somebody else works beside us: to give way costs little more (a step of four on two
+ * cores: 2 us). Sleep, and to be woken, takes ten times that.
+ */
+#define BOARD_LOOKS   32 /* about a microsecond */
+#define BOARD_GIVE_US 100
+#define BOARD_DOZE_US 20000 /* see doze */
 
 /*
  * A stage or a result. Those that are read side by side must not begin at the same place in the
@@ -59,7 +68,8 @@ struct board {
     uint8_t *blocks;    /* shared: results, then each seat's stages */
     uint32_t seat, count;
     uint64_t steps;  /* ours, arrived at */
-    int64_t doze_us; /* the longest sleep */
+    int64_t give_us; /* how long we give way before we sleep, */
+    int64_t doze_us; /* and the longest sleep */
     bool crowded;    /* fewer cores than seats */
     bool present;    /* this process has a seat */
 };

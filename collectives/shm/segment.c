@@ -114,6 +114,7 @@ static void bind(struct segment *segment, const struct layout *layout)
 
         board->seats = &segment->seats[seat];
         board->blocks = blocks;
+        board->give_us = BOARD_GIVE_US;
         board->doze_us = BOARD_DOZE_US;
         board->crowded = board->count > cores;
         seat += board->count;

@@ -25,6 +25,7 @@
 #define LONG_US              (60 * TIME_S) /* nothing here takes that long */
 #define TRIALS               300
 #define ROUNDS               200
+#define HASTY                10000
 
 static const uint32_t places[MEMBERS_MAX] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
 
@@ -306,6 +307,13 @@ out:
     crew_release(&crew);
 }
 
+/* Whom nothing keeps from falling asleep at once. */
+static void make_sleepy(struct member *member)
+{
+    member->board->crowded = true;
+    member->board->give_us = -1;
+}
+
 /* At any moment of spinning, giving way, and falling asleep. */
 static void failure_ends_any_wait(struct test *t)
 {
@@ -316,11 +324,12 @@ static void failure_ends_any_wait(struct test *t)
         int64_t until_us;
 
         CHECK_OK(t, crew_init(&crew, 2, &board, 1));
-        crew.members[1].board->crowded = trial % 2;
+        if (trial % 2)
+            make_sleepy(&crew.members[1]);
         CHECK(t, crew_run(&crew, 1, arrive_and_wait));
-        while (!atomic_load(&crew.members[0].board->seats[1].steps))
-            (void)sched_yield();
-        until_us = clock_now_us() + trial % 150;
+        while (!atomic_load(&crew.members[0].board->seats[1].steps)) {
+        }
+        until_us = clock_now_us() + (trial % 2 ? trial % 3 : trial / 2);
         while (clock_now_us() < until_us) {
         }
         segment_fail(crew.members[trial / 2 % 2].segment, HVD_E_LOST, 0, "gone");
@@ -330,6 +339,16 @@ static void failure_ends_any_wait(struct test *t)
     }
 out:
     crew_release(&crew);
+}
+
+static void *go_hastily(void *arg)
+{
+    struct member *member = arg;
+
+    make_sleepy(member);
+    for (int i = 0; i < HASTY && !member->rc; i++)
+        member->rc = board_step(member->board);
+    return NULL;
 }
 
 static void *go_slowly(void *arg)
@@ -351,7 +370,7 @@ static void steps_wake_sleepers(struct test *t)
         const struct segment_board board = { places, count };
 
         CHECK_OK(t, crew_init(&crew, count, &board, 1));
-        CHECK(t, crew_run(&crew, 0, go_slowly));
+        CHECK(t, crew_run(&crew, 0, count % 2 ? go_slowly : go_hastily));
         crew_join(&crew);
         for (uint32_t i = 0; i < count; i++)
             CHECK_OK(t, crew.members[i].rc);
