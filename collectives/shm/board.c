@@ -66,11 +66,7 @@ static bool has_come(const struct board *board, uint32_t seat)
     return atomic_load_explicit(&board->seats[seat].steps, memory_order_acquire) >= board->steps;
 }
 
-/*
- * Until that seat rings, or the segment fails. Nobody sleeps for long at a time: who should ring
- * may have been killed between what it did and the bell.
- */
-static void doze(struct board *board, uint32_t seat)
+void board_doze(struct board *board, uint32_t seat)
 {
     const struct timespec longest = { board->doze_us / TIME_S, board->doze_us % TIME_S * 1000 };
     struct seat *own = &board->seats[board->seat];
@@ -102,7 +98,7 @@ static void linger(struct board *board, uint32_t seat, int64_t *begun_us)
     } else if (clock_now_us() < *begun_us + board->give_us) {
         (void)sched_yield();
     } else {
-        doze(board, seat);
+        board_doze(board, seat);
     }
 }
 

@@ -26,7 +26,7 @@
  */
 #define BOARD_LOOKS   32 /* about a microsecond */
 #define BOARD_GIVE_US 100
-#define BOARD_DOZE_US 20000 /* see doze */
+#define BOARD_DOZE_US 20000 /* see board_doze */
 
 /*
  * A stage or a result. Those that are read side by side must not begin at the same place in the
@@ -90,5 +90,12 @@ static inline bool segment_has_failed(const struct segment *segment)
 
 /* Wakes the seat, if it sleeps. */
 void seat_ring(struct seat *seat);
+
+/*
+ * Sleeps until that seat has made our step and rings, or the segment fails; not at all if either
+ * has happened. Nobody sleeps for long at a time: who should ring may have been killed between what
+ * it did and the bell.
+ */
+void board_doze(struct board *board, uint32_t seat);
 
 #endif

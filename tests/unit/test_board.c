@@ -23,6 +23,7 @@
 #define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
 #define MEMBERS_MAX          9
 #define LONG_US              (60 * TIME_S) /* nothing here takes that long */
+#define FOR_EVER_US          (24 * TIME_HOUR)
 #define TRIALS               300
 #define ROUNDS               200
 #define HASTY                10000
@@ -87,7 +88,7 @@ static int crew_init(struct crew *crew, uint32_t count, const struct segment_boa
         if (rc)
             return rc;
         for (size_t i = 0; i < board_count; i++)
-            member->segment->boards[i].doze_us = LONG_US;
+            member->segment->boards[i].doze_us = FOR_EVER_US;
         member->board = segment_board(member->segment, 0);
         rng_seed(&member->rng, spec.place + 1);
     }
@@ -380,6 +381,25 @@ out:
     crew_release(&crew);
 }
 
+/* What one waits for has happened after the last look, and nobody has rung, as it did not sleep. */
+static void sleeps_not_at_all(struct test *t)
+{
+    const struct segment_board board = { places, 2 };
+    struct crew crew = { 0 };
+
+    CHECK_OK(t, crew_init(&crew, 2, &board, 1));
+    board_arrive(crew.members[0].board);
+    board_arrive(crew.members[1].board);
+    board_doze(crew.members[0].board, 1);
+    CHECK(t, !sleeps(&crew.members[0]));
+    board_arrive(crew.members[0].board);
+    segment_fail(crew.members[1].segment, HVD_E_LOST, 1, "gone");
+    board_doze(crew.members[0].board, 1);
+    CHECK(t, !sleeps(&crew.members[0]));
+out:
+    crew_release(&crew);
+}
+
 /* Killed after its step, or after its claim, and before the bell. */
 static void nobody_rings(struct test *t)
 {
@@ -572,5 +592,5 @@ out:
 
 TESTS(NO_TORTURE(all_see_all), NO_TORTURE(groups_go_apart), CASE(tells_who_is_behind),
       NO_TORTURE(failure_wakes_sleepers), NO_TORTURE(failure_ends_any_wait),
-      NO_TORTURE(steps_wake_sleepers), NO_TORTURE(nobody_rings), NO_TORTURE(one_is_killed),
-      NO_TORTURE(one_is_stopped), NO_TORTURE(one_pauses))
+      NO_TORTURE(steps_wake_sleepers), CASE(sleeps_not_at_all), NO_TORTURE(nobody_rings),
+      NO_TORTURE(one_is_killed), NO_TORTURE(one_is_stopped), NO_TORTURE(one_pauses))
