@@ -5,8 +5,8 @@
  *     write to the own stage, the own part of the result ──► board_step ──► read those of others
  *
  * A step publishes all that was written before it, and returns when everybody has made as many
- * steps. There are two of each memory, even and odd, so that one is written while the other is read:
- * what is written between two steps must not be what another may read between the same two.
+ * steps. There are two of each memory, even and odd, so that one is written while the other is
+ * read: what is written between two steps must not be what another may read between the same two.
  */
 #ifndef COLLECTIVES_SHM_BOARD_H
 #define COLLECTIVES_SHM_BOARD_H
