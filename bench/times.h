@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-#define TIMES_MAX 4096
+#define TIMES_MAX 16384
 
 struct times {
     size_t count;
