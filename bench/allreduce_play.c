@@ -10,12 +10,14 @@
 static void check(struct crew_seat *seat, allreduce_fn *allreduce, void *engine, float *numbers,
                   size_t count)
 {
+    size_t others = (size_t)seat->size * (seat->size - 1) / 2; /* what the ranks come to */
+
     for (size_t i = 0; i < count; i++)
         numbers[i] = (float)(i % 13 + seat->rank);
     allreduce(engine, numbers, count);
     for (size_t i = 0; i < count; i++) {
-        uint32_t size = seat->size;
-        float right = (float)(i % 13 * size + size * (size - 1) / 2);
+        size_t sum = i % 13 * seat->size + others;
+        float right = (float)sum;
 
         if (numbers[i] < right || numbers[i] > right) {
             (void)fprintf(stderr, "bench: rank %u: number %zu of %zu is %g, not %g\n", seat->rank,

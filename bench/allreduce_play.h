@@ -14,7 +14,7 @@ enum allreduce_work {
     ALLREDUCE_TIME,      /* so many times: the time of them all, in microseconds, is figure 0 */
 };
 
-typedef void allreduce_fn(void *engine, float *numbers, size_t count); /* in place, the sum */
+typedef void allreduce_fn(void *engine, void *numbers, size_t count); /* in place, the sum */
 
 /* Until it is sent home. numbers: ALLREDUCE_MAX bytes. */
 void allreduce_play(struct crew_seat *seat, allreduce_fn *allreduce, void *engine, float *numbers);

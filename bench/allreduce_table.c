@@ -176,11 +176,11 @@ static void put_ratio(const struct allreduce_table *table, size_t size, const st
                       bool markdown)
 {
     double above = best(table, size, ratio->above), below = best(table, size, ratio->below);
-    char text[CELL] = "-";
+    char text[CELL];
 
-    if (above > 0 && below > 0 && ratio->percent)
+    if (ratio->percent)
         (void)snprintf(text, sizeof(text), "%.0f %%", 100 * above / below);
-    else if (above > 0 && below > 0)
+    else
         (void)snprintf(text, sizeof(text), "%.*f", digits(above / below), above / below);
     put(text, markdown);
 }
@@ -189,15 +189,24 @@ static void show_ratios(const struct allreduce_table *table, const struct ratio 
                         size_t count, bool markdown)
 {
     const char *heads[ALLREDUCE_ENGINES];
+    const struct ratio *shown[ALLREDUCE_ENGINES];
+    size_t kept = 0;
 
-    for (size_t k = 0; k < count; k++)
-        heads[k] = ratios[k].title;
-    printf("\nSo many times ours takes the other:\n%s", markdown ? "\n" : "");
-    put_heads(heads, count, markdown);
+    for (size_t k = 0; k < count; k++) {
+        if (best(table, 0, ratios[k].above) <= 0 || best(table, 0, ratios[k].below) <= 0)
+            continue;
+        heads[kept] = ratios[k].title;
+        shown[kept++] = &ratios[k];
+    }
+    if (!kept)
+        return;
+    printf("\nHow many times as long as ours the others take; the share of memcpy's speed\n%s",
+           markdown ? "\n" : "");
+    put_heads(heads, kept, markdown);
     for (size_t i = 0; i < table->size_count; i++) {
         put_size(table->bytes[i], markdown);
-        for (size_t k = 0; k < count; k++)
-            put_ratio(table, i, &ratios[k], markdown);
+        for (size_t k = 0; k < kept; k++)
+            put_ratio(table, i, shown[k], markdown);
         printf("\n");
     }
 }

@@ -9,8 +9,8 @@
  *
  * Told is: a thread of the process, which sleeps until then, calls coll_cancel. The time is from
  * the kill, or from when the threads are woken, until the operation has returned; in the last
- * column it is from a process's own coll_cancel. A trial in which somebody has not returned after
- * HUNG_US is counted, and its processes are replaced.
+ * columns it is from a process's own coll_cancel, where that came first. A trial in which somebody
+ * has not returned after HUNG_US is counted, and its processes are replaced.
  *
  *     bench_abort [TRIALS]      so many of each row
  */
@@ -223,7 +223,7 @@ static void take_down(struct row *row, const struct crew *crew, const struct sha
         times_add(&row->since_end, figures[RETURNED_US] - shared->ended_us);
         row->late += (double)(figures[RETURNED_US] - shared->ended_us) / 1e3 > BOUND_MS;
         row->wrong += figures[CODE] != HVD_E_REVOKED;
-        if (figures[TOLD_US])
+        if (figures[TOLD_US] && figures[TOLD_US] < figures[RETURNED_US])
             times_add(&row->since_told, figures[RETURNED_US] - figures[TOLD_US]);
     }
 }

@@ -51,7 +51,8 @@ static float *numbers_of(bool shared)
     struct hvd_err err = { .text = "out of memory" };
     float *numbers = shared ? pool_alloc(ALLREDUCE_MAX, &err) : mem_zalloc(ALLREDUCE_MAX);
 
-    crew_must(numbers ? 0 : HVD_E_NOMEM, "a buffer", &err);
+    if (!numbers)
+        crew_fail(HVD_E_NOMEM, "a buffer", &err);
     return numbers;
 }
 
@@ -60,7 +61,7 @@ struct ours {
     bool alloc;
 };
 
-static void our_allreduce(void *engine, float *numbers, size_t count)
+static void our_allreduce(void *engine, void *numbers, size_t count)
 {
     struct hvd_err err = { .text = "" };
     const struct coll_call call = { .kind = COLL_ALLREDUCE,
@@ -99,7 +100,7 @@ struct gloo_play {
     bool bcube;
 };
 
-static void gloo_allreduce(void *engine, float *numbers, size_t count)
+static void gloo_allreduce(void *engine, void *numbers, size_t count)
 {
     const struct gloo_play *play = engine;
 
@@ -131,7 +132,7 @@ struct copier {
     float *copy;
 };
 
-static void copy_bytes(void *engine, float *numbers, size_t count)
+static void copy_bytes(void *engine, void *numbers, size_t count)
 {
     const struct copier *copier = engine;
 

@@ -22,12 +22,16 @@
 #define NAP_NS    100000000L
 #define NOBODY    CREW_MAX
 
-void crew_must(int rc, const char *what, const struct hvd_err *err)
+void crew_fail(int rc, const char *what, const struct hvd_err *err)
 {
-    if (!rc)
-        return;
     (void)fprintf(stderr, "bench: %s: %s: %s\n", what, err_name(rc), err ? err->text : "");
     exit(1);
+}
+
+void crew_must(int rc, const char *what, const struct hvd_err *err)
+{
+    if (rc)
+        crew_fail(rc, what, err);
 }
 
 static void must_not(bool wrong, const char *name, const char *what)

@@ -96,7 +96,8 @@ void crew_done(struct crew_seat *seat);
 
 /* ---- both ---- */
 
-/* Ends the process, if it is wrong. */
+/* Both say what is wrong, and end the process; the second only if something is. */
+NORETURN void crew_fail(int rc, const char *what, const struct hvd_err *err);
 void crew_must(int rc, const char *what, const struct hvd_err *err);
 
 /* As long as *word is value, or about a tenth of a second. */

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-static void allreduce(void *engine, float *numbers, size_t count)
+static void allreduce(void *engine, void *numbers, size_t count)
 {
     (void)engine;
     if (MPI_Allreduce(MPI_IN_PLACE, numbers, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD))
