@@ -99,8 +99,6 @@ int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ..
     PRINTF_LIKE(4, 5);
 int coll_failure(struct coll *coll, struct hvd_err *err); /* as the owner is told of it; or 0 */
 
-/* A call that makes no sense ends the round: the others would wait for this rank. */
-int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...) PRINTF_LIKE(3, 4);
 void coll_release(struct coll *coll); /* all but the link and the party */
 
 /* connect.c */
