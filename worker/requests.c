@@ -153,6 +153,8 @@ static void run_first(struct rounds *rounds)
     requests->running = false;
     if (rc && requests->dropped)
         err_set(&why, rc, "%s", requests->dropped);
+    if (rc && rounds->failed) /* somebody else's fault, who is told */
+        why.code = HVD_E_REVOKED;
     if (rc)
         request->outcome = why;
     turns_note(rounds, rc);
@@ -224,7 +226,14 @@ void requests_drop(struct rounds *rounds, const char *why)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* What is wrong with a call ends the round: the others would wait for this rank. */
+/* What is wrong with a call ends the round: the others would wait for this rank. Whoever is in a
+ * collective hears of it as of any end of the round. */
+static int refuse(struct rounds *rounds, const char *why, struct hvd_err *err)
+{
+    (void)coll_refuse(rounds->coll, NULL, "%s", why);
+    return err_set(err, HVD_E_INVAL, "%s", why);
+}
+
 static int read_call(struct rounds *rounds, const hvd_call *call, struct coll_call *ret_call,
                      struct hvd_err *err)
 {
@@ -232,7 +241,7 @@ static int read_call(struct rounds *rounds, const hvd_call *call, struct coll_ca
 
     if (!call_read(call, rounds->groups, rounds->roll, ret_call, &why))
         return 0;
-    return coll_refuse(rounds->coll, err, "%s", why.text);
+    return refuse(rounds, why.text, err);
 }
 
 static int run_now(struct rounds *rounds, const hvd_call *call, struct hvd_err *err)
@@ -316,7 +325,7 @@ static int add(struct rounds *rounds, const hvd_call *call, hvd_request **ret_re
     if (ret_request)
         rc = read_call(rounds, call, &read, err);
     else
-        rc = coll_refuse(rounds->coll, err, "hvd_start: ret_request is NULL; say where to put it");
+        rc = refuse(rounds, "hvd_start: ret_request is NULL; say where to put it", err);
     turns_note(rounds, rc);
     if (rc)
         return rc;
