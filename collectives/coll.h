@@ -12,6 +12,7 @@
 #define COLLECTIVES_COLL_H
 
 #include "collectives/accord.h"
+#include "timeline/call.h"
 
 /* What a process needs for all its rounds: where its peers find it. One for a process. */
 struct coll_engine;
@@ -21,6 +22,7 @@ struct coll_options {
     bool flat;           /* over the link also inside a host (HVD_CPU_OPERATIONS=gloo) */
     bool fixed_order;    /* sums in rank order: the bits depend on the size of the round alone */
     size_t fusion_bytes; /* so much of several buffers travels as one; 0: the default */
+    struct timeline *timeline; /* where collectives and their phases are shown; NULL: nowhere */
 };
 
 /* The contact is what peers need to know beyond the address, to be carried to them unread:
