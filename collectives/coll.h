@@ -22,7 +22,6 @@ struct coll_options {
     bool flat;           /* over the link also inside a host (HVD_CPU_OPERATIONS=gloo) */
     bool fixed_order;    /* sums in rank order: the bits depend on the size of the round alone */
     size_t fusion_bytes; /* so much of several buffers travels as one; 0: the default */
-    struct timeline *timeline; /* where collectives and their phases are shown; NULL: nowhere */
 };
 
 /* The contact is what peers need to know beyond the address, to be carried to them unread:
@@ -51,6 +50,7 @@ struct coll_roster {
     const struct coll_peer *peers;
     const struct coll_ranks *groups; /* besides all; the same on all members */
     size_t group_count;
+    struct timeline *timeline; /* where its calls are shown, as long as it lives; NULL: nowhere */
 };
 
 struct coll;
