@@ -123,7 +123,8 @@ int page_file_write(struct page_file *file, struct hvd_err *err)
 
 /* ---- which file ------------------------------------------------------------------------------ */
 
-/* Beside it, whole, before it gets its name: whoever finds the file finds its first page. */
+/* Beside it, whole, before it gets its name: whoever finds the file finds its first page. AGAIN:
+ * the name that it has until then is taken. */
 static int make_fresh(const char *path, const struct page_file_first *first, const char *fresh,
                       int *ret_fd, struct hvd_err *err)
 {
@@ -133,7 +134,7 @@ static int make_fresh(const char *path, const struct page_file_first *first, con
     int rc;
 
     if (fd < 0)
-        return fail_errno(err, path);
+        return errno == EEXIST ? AGAIN : fail_errno(err, path);
     memset(page, ' ', sizeof(page));
     memcpy(page, first->text, length);
     page[sizeof(page) - 1] = '\n';
@@ -147,7 +148,7 @@ static int make_fresh(const char *path, const struct page_file_first *first, con
     return 0;
 }
 
-/* over: in place of a file that is there. AGAIN: without it, and now there is one. */
+/* over: in place of a file that is there. AGAIN also: without it, and now there is one. */
 static int put_fresh(const char *path, const struct page_file_first *first, bool over, int *ret_fd,
                      struct hvd_err *err)
 {
