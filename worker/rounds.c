@@ -22,6 +22,7 @@ struct opening {
 
 struct rounds {
     struct coll_engine *engine;
+    struct timeline *timeline;
     rounds_prepared_fn *prepared;
     void *arg;
 
@@ -65,7 +66,8 @@ static int make_coll(struct rounds *rounds, uint64_t incarnation, uint64_t round
     struct coll_peer *peers = mem_zalloc_array(members->count, sizeof(*peers));
     struct coll_roster roster = { .round = round,
                                   .size = (uint32_t)members->count,
-                                  .peers = peers };
+                                  .peers = peers,
+                                  .timeline = rounds->timeline };
     int rc;
 
     if (!peers)
@@ -166,6 +168,11 @@ int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine, struct 
     rounds->engine = engine;
     rounds->threaded = true;
     return 0;
+}
+
+void rounds_use_timeline(struct rounds *rounds, struct timeline *timeline)
+{
+    rounds->timeline = timeline;
 }
 
 void rounds_close(struct rounds *rounds)

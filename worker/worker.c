@@ -74,6 +74,7 @@ static void on_cancel(void *arg, uint64_t round)
 {
     struct worker *worker = arg;
 
+    shown_news(&worker->shown);
     rounds_cancel(worker->rounds, round);
 }
 
@@ -114,6 +115,7 @@ static void free_worker(struct worker *worker)
     session_thread_stop(worker->session);
     rounds_free(worker->rounds);
     coll_engine_close(worker->engine);
+    shown_close(&worker->shown);
     msg_release(&worker->welcome);
     mem_free(worker);
 }
@@ -204,6 +206,9 @@ static int begin(struct hvd_err *err)
         return rc;
     }
     set_provisional(worker);
+    shown_open(&worker->shown, agent ? &worker->welcome.u.welcome_worker : NULL,
+               worker->incarnation);
+    rounds_use_timeline(worker->rounds, worker->shown.timeline);
     atomic_store(&the_worker, worker);
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "worker/io/session_thread.h"
 #include "worker/rounds.h"
+#include "worker/shown.h"
 
 #include <stdatomic.h>
 
@@ -24,6 +25,7 @@ struct worker {
     struct session_thread *session; /* NULL: alone */
     struct coll_engine *engine;     /* NULL: alone */
     struct rounds *rounds;
+    struct shown shown;
     uint64_t incarnation;
     struct msg welcome;     /* released with it */
     _Atomic bool running;   /* hvd_elastic_run is being called */
