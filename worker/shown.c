@@ -155,9 +155,9 @@ void shown_stepped(struct shown *shown)
     if (!shown->timeline || shown->stepped)
         return;
     shown->stepped = true;
-    shown->has_begun = true;
     shown_phase(shown, "first step", 0);
     end_change(shown);
+    shown->has_begun = true;
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
@@ -194,12 +194,13 @@ static void show_round(struct shown *shown, int code, int64_t now_us)
     char name[32];
 
     snprintf(name, sizeof(name), "round %" PRIu64, shown->round);
-    timeline_event(shown->timeline, &(struct timeline_event){ .lane = TIMELINE_ROUNDS,
-                                                              .name = name,
-                                                              .begun_us = shown->round_us,
-                                                              .ended_us = now_us,
-                                                              .args = args,
-                                                              .arg_count = ARRAY_SIZE(args) });
+    timeline_event(shown->timeline,
+                   &(struct timeline_event){ .lane = TIMELINE_ROUNDS,
+                                             .name = name,
+                                             .begun_us = shown->round_us,
+                                             .ended_us = now_us,
+                                             .args = args,
+                                             .arg_count = ARRAY_SIZE(args) - (code ? 0 : 1) });
 }
 
 void shown_returned(struct shown *shown, int code)
