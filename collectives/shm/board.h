@@ -23,7 +23,7 @@ struct board;
 struct board *segment_board(struct segment *segment, size_t index);
 
 uint32_t board_seat(const struct board *board);  /* ours */
-uint32_t board_count(const struct board *board); /* two or more */
+uint32_t board_count(const struct board *board);
 
 /* 64-byte aligned. turn: even or odd counts. */
 uint8_t *board_said(struct board *board, uint32_t seat, uint64_t turn);
