@@ -14,6 +14,7 @@
 #define SECONDS  0.1
 #define FROM_MAX 4
 #define TO_MAX   2
+#define PAGE     4096
 
 struct load {
     struct reduction how;
@@ -61,7 +62,7 @@ static double measure(struct load *load, void (*work)(void *arg), const char *na
     return rate;
 }
 
-static void measure_ways(struct load *load, const char *level, double copying)
+static void measure_ways(struct load *load, const char *level)
 {
     static const struct {
         size_t from_count, to_count;
@@ -74,8 +75,11 @@ static void measure_ways(struct load *load, const char *level, double copying)
         { 4, 1, HVD_AVERAGE},
     };
     const char *type = reduce_type_name(load->how.type);
+    double copying;
     char name[64];
 
+    load->from_count = load->to_count = 1;
+    copying = measure(load, copy, "  copy", 0); /* again: others use the memory too */
     load->count = load->bytes / reduce_type_bytes(load->how.type);
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         load->how.op = ways[i].op;
@@ -98,21 +102,18 @@ static void measure_ways(struct load *load, const char *level, double copying)
 static void measure_size(size_t bytes, const char *name)
 {
     static const hvd_dtype types[] = { HVD_FLOAT32, HVD_BFLOAT16, HVD_FLOAT16 };
-    struct load load = { .bytes = bytes, .from_count = 1, .to_count = 1 };
-    double copying;
+    struct load load = { .bytes = bytes };
+    unsigned char *blocks = mem_alloc((FROM_MAX + TO_MAX) * bytes + PAGE), *first = blocks;
 
-    for (size_t i = 0; i < FROM_MAX; i++) {
-        load.from[i] = mem_alloc(bytes);
-        if (!load.from[i])
-            abort();
-        memset(load.from[i], 0x3c, bytes); /* small numbers, of each type */
-    }
-    for (size_t i = 0; i < TO_MAX; i++) {
-        load.to[i] = mem_zalloc(bytes);
-        if (!load.to[i])
-            abort();
-    }
-    copying = measure(&load, copy, name, 0);
+    if (!blocks)
+        abort();
+    first += PAGE - (uintptr_t)blocks % PAGE; /* as shared memory lies */
+    for (size_t i = 0; i < FROM_MAX; i++)
+        load.from[i] = first + i * bytes;
+    for (size_t i = 0; i < TO_MAX; i++)
+        load.to[i] = first + (FROM_MAX + i) * bytes;
+    memset(first, 0x3c, (FROM_MAX + TO_MAX) * bytes); /* small numbers, of each type */
+    printf("%s\n", name);
     for (size_t i = 0; i < REDUCE_LEVELS * ARRAY_SIZE(types); i++) {
         enum reduce_level level = (enum reduce_level)(i / ARRAY_SIZE(types));
 
@@ -120,17 +121,14 @@ static void measure_size(size_t bytes, const char *name)
             continue;
         reduce_level_use(level);
         load.how = (struct reduction){ types[i % ARRAY_SIZE(types)], HVD_SUM, 1, 1, 1 };
-        measure_ways(&load, reduce_level_name(level), copying);
+        measure_ways(&load, reduce_level_name(level));
     }
-    for (size_t i = 0; i < FROM_MAX; i++)
-        mem_free(load.from[i]);
-    for (size_t i = 0; i < TO_MAX; i++)
-        mem_free(load.to[i]);
+    mem_free(blocks);
 }
 
 int main(void)
 {
-    measure_size(64 << 10, "64 KiB: copy");
-    measure_size(64 << 20, "64 MiB: copy");
+    measure_size(64 << 10, "64 KiB");
+    measure_size(64 << 20, "64 MiB");
     return 0;
 }
