@@ -30,7 +30,7 @@ static struct number take(hvd_dtype type, const uint8_t *at)
 
     switch (type) {
     case HVD_UINT8: number.whole = *at; break;
-    case HVD_INT8: number.whole = (int8_t)*at; break;
+    case HVD_INT8: number.whole = *at - (*at > INT8_MAX ? 256 : 0); break;
     case HVD_INT32:
         memcpy(&shorter, at, sizeof(shorter));
         number.whole = shorter;
