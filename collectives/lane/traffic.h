@@ -1,5 +1,6 @@
 /*
- * traffic.h: the messages of a process that are under way in a round, over its link. Lanes share it.
+ * traffic.h: the messages of a process that are under way in a round, over its link. Lanes share
+ * it.
  *
  * Codes: HVD_E_LOST, HVD_E_REVOKED, HVD_E_NOMEM.
  */
@@ -44,12 +45,14 @@ int traffic_await_all(struct traffic *traffic) MUST_CHECK;
 void traffic_drop_all(struct traffic *traffic);
 
 /* Bytes to one and from another, in segments; arrived (NULL) sees each one in order. */
+#define TRAFFIC_WINDOW 4 /* segments under way in each direction */
 struct exchange {
     uint32_t to, from;
     const void *out;
     void *in;
     size_t out_bytes, in_bytes;
-    void (*arrived)(void *arg, size_t at, size_t length);
+    bool in_cycle; /* in has room for a window of segments only, used again and again */
+    void (*arrived)(void *arg, size_t at, const void *bytes, size_t length);
     void *arg;
 };
 int traffic_exchange(struct traffic *traffic, uint64_t tag,

@@ -1,0 +1,1 @@
+#include "tests/lib/test.h"
