@@ -369,19 +369,11 @@ static struct job job_of(struct operation *operation)
     return job;
 }
 
-static bool is_ordered(const struct operation *operation)
-{
-    const struct coll *coll = operation->coll;
-
-    return coll->engine && coll->engine->options.fixed_order &&
-           operation->group->group.host_count > 1;
-}
-
 uint32_t allreduce_lanes(const struct operation *operation)
 {
     size_t bytes = operation->accord.count * reduce_type_bytes((hvd_dtype)operation->accord.type);
 
-    if (is_ordered(operation) || bytes <= LEADER_BYTES)
+    if (operation_is_ordered(operation) || bytes <= LEADER_BYTES)
         return 1;
     return operation->group->group.lane_count;
 }
@@ -395,7 +387,7 @@ static int go_on_lane(struct job *job)
 
     if (group->board)
         group->turn = job->operation->turn + 1;
-    if (!is_ordered(job->operation))
+    if (!operation_is_ordered(job->operation))
         return reduce_blocks(job, &group->lane, false);
     rc = lane_open(&group->mesh_lane, &job->operation->accord, &theirs);
     if (!rc)
@@ -411,7 +403,7 @@ int allreduce_run(struct operation *operation)
     int rc;
 
     set_pieces(&job);
-    if (operation->group->board && !is_ordered(operation)) {
+    if (operation->group->board && !operation_is_ordered(operation)) {
         rc = plan_stages(&job, &stages);
         return rc ? rc : stages_run(operation, &stages);
     }
@@ -425,7 +417,7 @@ int allreduce_go_on(struct operation *operation)
     struct stages stages;
     int rc;
 
-    if (!operation->group->board || is_ordered(operation))
+    if (!operation->group->board || operation_is_ordered(operation))
         return go_on_lane(&job);
     rc = plan_stages(&job, &stages);
     return rc ? rc : stages_go_on(operation, &stages);

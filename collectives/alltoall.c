@@ -73,13 +73,12 @@ static int learn_counts(struct operation *operation, uint64_t **ret_given)
 {
     size_t size = operation->group->group.size;
     uint64_t *table = mem_zalloc_array(3 * size * size, sizeof(*table));
-    uint64_t *given = table + 2 * size * size;
     int rc = table ? gather_counts(operation, table) : HVD_E_NOMEM;
 
     if (!rc)
-        rc = compare_counts(operation, table, given);
+        rc = compare_counts(operation, table, table + 2 * size * size);
     if (!rc)
-        memmove(table, given, size * size * sizeof(*given));
+        memmove(table, table + 2 * size * size, size * size * sizeof(*table));
     if (rc) {
         mem_free(table);
         return rc;
@@ -164,12 +163,11 @@ static size_t chunks_here(const struct job *job)
 
 static int over_board(struct job *job)
 {
-    const struct stages stages = { .in = to_stage, .out = from_stages, .arg = job };
-    struct stages planned = stages;
+    struct stages stages = { .in = to_stage, .out = from_stages, .arg = job };
 
     job->piece = BOARD_STAGE_BYTES / job->operation->group->group.local_count / 64 * 64;
-    planned.chunks = chunks_here(job);
-    return stages_run(job->operation, &planned);
+    stages.chunks = chunks_here(job);
+    return stages_run(job->operation, &stages);
 }
 
 /* ---- between hosts ---- */

@@ -45,6 +45,9 @@ int stages_go_on(struct operation *operation, const struct stages *stages) MUST_
  * place on. In whole cache lines where it can be. */
 size_t share_of(size_t length, size_t bytes, uint32_t place, uint32_t count, size_t *ret_length);
 
+/* run.c: sums are in the order of ranks also between hosts. */
+bool operation_is_ordered(const struct operation *operation);
+
 /* run.c: one that another needs first, by all its members. */
 int operation_before(struct operation *operation, const struct coll_call *call) MUST_CHECK;
 

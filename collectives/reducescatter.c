@@ -79,7 +79,7 @@ static int along_lane(void *arg, size_t chunk, uint64_t turn)
     reduce_gather(job->work, group->sources, stages_from(job, turn, from), all, &job->how);
     return lane_reducescatter(&group->lane, job->work,
                               board_result(group->board, turn) + home * job->deal.bytes,
-                              job->counts, &job->how);
+                              job->counts, &job->how, LANE_RING);
 }
 
 static void from_result(void *arg, size_t chunk, uint64_t turn)
@@ -110,26 +110,49 @@ static int over_board(struct job *job)
     return here || job->work ? stages_run(job->operation, &stages) : HVD_E_NOMEM;
 }
 
-/* Each member is alone on its host. The hosts are in the order of the members. */
-static int over_lane(struct job *job)
+/* Over a lane of all members, in their order: their hosts are apart, or it is the mesh. */
+static int over_lane(struct job *job, struct lane *lane, enum lane_way way)
 {
     const struct group *members = &job->operation->group->group;
     size_t all = 0;
-    uint32_t last;
-    int rc;
 
     for (uint32_t i = 0; i < members->size; i++) {
         job->counts[i] = deal_count(&job->deal, i);
         all += job->counts[i];
     }
-    job->work = coll_scratch(job->operation->coll, all * reduce_work_bytes(&job->how));
-    if (!job->work && all)
+    job->work = coll_scratch(job->operation->coll, all * reduce_work_bytes(&job->how) + 1);
+    if (!job->work)
         return HVD_E_NOMEM;
     reduce_widen(job->work, job->in, all, &job->how);
+    return lane_reducescatter(lane, job->work, job->out, job->counts, &job->how, way);
+}
+
+static int over_mesh(struct job *job)
+{
+    struct coll_group *group = job->operation->group;
+    struct accord theirs;
+    int rc = lane_open(&group->mesh_lane, &job->operation->accord, &theirs);
+
+    if (!rc)
+        rc = over_lane(job, &group->mesh_lane, LANE_ORDER);
+    return lane_close(&group->mesh_lane, rc);
+}
+
+static int run(struct job *job)
+{
+    struct coll_group *group = job->operation->group;
+    bool ordered = operation_is_ordered(job->operation);
+    uint32_t last;
+    int rc;
+
+    if (group->board && !ordered)
+        return over_board(job);
     rc = operation_open(job->operation, &last);
-    return rc ? rc
-              : lane_reducescatter(&job->operation->group->lane, job->work, job->out, job->counts,
-                                   &job->how);
+    if (group->board)
+        group->turn = job->operation->turn + 1;
+    if (rc)
+        return rc;
+    return ordered ? over_mesh(job) : over_lane(job, &group->lane, LANE_RING);
 }
 
 int reducescatter_run(struct operation *operation)
@@ -158,7 +181,7 @@ int reducescatter_run(struct operation *operation)
         return HVD_E_NOMEM;
     job.counts = (size_t *)(void *)(memory + deal_bytes(members));
     deal_init(&job.deal, BOARD_STAGE_BYTES, memory);
-    rc = operation->group->board ? over_board(&job) : over_lane(&job);
+    rc = run(&job);
     mem_free(memory);
     return rc;
 }

@@ -185,9 +185,18 @@ uint32_t operation_lanes(const struct operation *operation)
     case COLL_ALLREDUCE: return allreduce_lanes(operation);
     case COLL_BROADCAST:
     case COLL_ALLGATHER:
-    case COLL_REDUCESCATTER: return operation->group->group.lane_count;
+    case COLL_REDUCESCATTER:
+        return operation_is_ordered(operation) ? 1 : operation->group->group.lane_count;
     default: return 1;
     }
+}
+
+bool operation_is_ordered(const struct operation *operation)
+{
+    const struct coll *coll = operation->coll;
+
+    return coll->engine && coll->engine->options.fixed_order &&
+           operation->group->group.host_count > 1;
 }
 
 /* ---- doing it ---- */

@@ -134,7 +134,7 @@ static int meet(hvd_state *state, struct hvd_err *err)
 
     if (rc)
         return rc;
-    rc = coll_barrier(coll, err);
+    rc = coll_run(coll, &(struct coll_call){ .kind = COLL_BARRIER }, err);
     rounds_put(state->worker->rounds, rc);
     return rc;
 }
