@@ -14,7 +14,7 @@ static int mismatch(struct operation *operation, const struct accord *theirs)
     return coll_fail(operation->coll, HVD_E_MISMATCH, theirs->rank,
                      "on rank %u %s, on rank %u %s; all ranks must make the same calls in the "
                      "same order",
-                     theirs->rank, other, operation->coll->rank, ours);
+                     theirs->rank, other, operation->accord.rank, ours);
 }
 
 /* Who has joined can take part in what needs nothing of it. */

@@ -127,6 +127,7 @@ static bool do_deed(struct bench *bench)
     const struct trial *trial = &bench->trial;
     bool stops = trial->deed == DEED_STOP || (trial->deed == DEED_CONNECT && trial->number % 2);
 
+    bench->done_us = clock_now_us();
     for (uint32_t i = 0; i < trial->hurt_count; i++) {
         if (stops)
             (void)kill(bench->crew.members[trial->hurt[i]].pid, SIGSTOP);
@@ -137,7 +138,6 @@ static bool do_deed(struct bench *bench)
         return wrong(bench, "%s cannot be written", FORWARD);
     if (trial->deed == DEED_DROP) /* until everybody waits for what has vanished, or nearly */
         pass(trial->after_us * 3);
-    bench->done_us = clock_now_us();
     if (trial->deed == DEED_CANCEL_ONE)
         return crew_say(bench->crew.members[trial->hurt[0]].talk, 'x');
     return trial->deed == DEED_KILL_SILENT || say_to_unhurt(bench, 'x');

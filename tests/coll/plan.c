@@ -211,7 +211,7 @@ static void set_counts(struct plan *plan, const struct batch *batch, struct rng 
     size_t bytes = numbers_bytes(plan->numbers.type), size = batch->layout.size;
     bool each = plan->kind == COLL_ALLGATHER || plan->kind == COLL_ALLTOALL ||
                 plan->kind == COLL_REDUCESCATTER;
-    bool many = batch->number >= FIRST_BATCHES || plan->number % 16 == 0;
+    bool many = batch->number >= FIRST_BATCHES || plan->number % 32 == 0;
 
     plan->count = random_count(rng, bytes, many);
     if (plan->kind == COLL_JOIN)
@@ -229,7 +229,10 @@ static void set_scales(struct plan *plan, struct rng *rng)
 {
     static const double scales[] = { 0, 1, 0.5, 2, -1, 0.125 };
 
-    if (!numbers_are_real(plan->numbers.type) || rng_below(rng, 3))
+    bool reduces =
+        plan->kind == COLL_ALLREDUCE || plan->kind == COLL_REDUCESCATTER || plan->kind == COLL_JOIN;
+
+    if (!numbers_are_real(plan->numbers.type) || !reduces || rng_below(rng, 3))
         return;
     plan->numbers.prescale = scales[rng_below(rng, ARRAY_SIZE(scales))];
     plan->numbers.postscale = scales[rng_below(rng, ARRAY_SIZE(scales))];
