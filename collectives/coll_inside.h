@@ -106,8 +106,6 @@ int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ..
 int coll_failure(struct coll *coll, struct hvd_err *err); /* as the owner is told of it; or 0 */
 bool coll_has_failed(const struct coll *coll);
 
-/* A call that makes no sense ends the round: the others would wait for this rank. */
-int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...) PRINTF_LIKE(3, 4);
 void coll_release(struct coll *coll); /* all but the links and the party */
 
 /* Memory for the operation in progress; NULL: out of memory. The last one that was given is gone.

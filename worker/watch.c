@@ -1,12 +1,14 @@
 #include "worker/watch.h"
 
+/* What the loop does beside a collective that stands still (a request) is no progress of that. */
 static bool has_moved(struct worker *worker, const struct coll_wait *wait)
 {
-    uint64_t calls = atomic_load_explicit(&worker->calls, memory_order_relaxed);
+    uint64_t calls =
+        atomic_load_explicit(&worker->calls, memory_order_relaxed) + rounds_calls(worker->rounds);
     uint64_t number = wait->operation ? wait->number : 0;
     uint64_t progress = wait->operation ? wait->progress : 0;
-    bool moved = calls != worker->seen.calls || number != worker->seen.number ||
-                 progress != worker->seen.progress;
+    bool moved = (!wait->operation && calls != worker->seen.calls) ||
+                 number != worker->seen.number || progress != worker->seen.progress;
 
     worker->seen.calls = calls;
     worker->seen.number = number;

@@ -229,10 +229,9 @@ static void set_scales(struct plan *plan, struct rng *rng)
 {
     static const double scales[] = { 0, 1, 0.5, 2, -1, 0.125 };
 
-    bool reduces =
-        plan->kind == COLL_ALLREDUCE || plan->kind == COLL_REDUCESCATTER || plan->kind == COLL_JOIN;
-
-    if (!numbers_are_real(plan->numbers.type) || !reduces || rng_below(rng, 3))
+    if (plan->kind != COLL_ALLREDUCE && plan->kind != COLL_REDUCESCATTER && plan->kind != COLL_JOIN)
+        return;
+    if (!numbers_are_real(plan->numbers.type) || rng_below(rng, 3))
         return;
     plan->numbers.prescale = scales[rng_below(rng, ARRAY_SIZE(scales))];
     plan->numbers.postscale = scales[rng_below(rng, ARRAY_SIZE(scales))];
