@@ -5,10 +5,12 @@
  * it.
  *
  *     collcheck [CASES] [--seed S] [--case A[-B]]
+ *     collcheck --huge
  */
 #include "base/text.h"
 #include "base/time.h"
 #include "os/clock.h"
+#include "tests/coll/huge.h"
 #include "tests/coll/play.h"
 
 #include <dirent.h>
@@ -397,8 +399,10 @@ int main(int argc, char **argv)
     static struct check check = { .seed = 1 };
     int code;
 
+    if (argc == 2 && !strcmp(argv[1], "--huge"))
+        return huge_run();
     if (!read_words(&check, argc, argv)) {
-        printf("usage: collcheck [CASES] [--seed S] [--case A[-B]]\n");
+        printf("usage: collcheck [CASES] [--seed S] [--case A[-B]] | --huge\n");
         return 2;
     }
     check.shared = crew_share(sizeof(*check.shared));
