@@ -211,7 +211,7 @@ static void both_ways_tcp(struct test *t)
 /* Many messages wait for receives that come in the other order. */
 static void act_many_tags(struct team *team, uint32_t rank)
 {
-    struct link_request *sent[TAGS], *received[TAGS];
+    struct link_request *sent[TAGS] = { NULL }, *received[TAGS] = { NULL };
     struct link *link = team->links[rank];
     uint64_t in[TAGS], out[TAGS];
 
