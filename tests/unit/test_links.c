@@ -213,7 +213,7 @@ static void act_many_tags(struct team *team, uint32_t rank)
 {
     struct link_request *sent[TAGS] = { NULL }, *received[TAGS] = { NULL };
     struct link *link = team->links[rank];
-    uint64_t in[TAGS], out[TAGS];
+    uint64_t in[TAGS] = { 0 }, out[TAGS];
 
     team_act_connect(team, rank);
     for (uint64_t i = 0; i < TAGS && !team->rc[rank]; i++) {

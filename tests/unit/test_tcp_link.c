@@ -281,6 +281,7 @@ static void die_dialled(struct team *team, int listener, int step, bool hard)
 static void dies_dialled(struct test *t)
 {
     struct team team;
+    uint8_t none = 0;
     int listener;
 
     for (int i = 0; i < 2 * DIES_STEPS; i++) {
@@ -293,6 +294,8 @@ static void dies_dialled(struct test *t)
             die_dialled(&team, listener, i / 2, i % 2);
         CHECK_CODE(t, settle(&team, 0), HVD_E_LOST);
         CHECK_INT(t, team.missing[0], ==, 1);
+        CHECK_CODE(t, link_send_now(team.links[0], 1, 1, &none, 1), HVD_E_LOST);
+        CHECK_CODE(t, link_receive_now(team.links[0], 1, 1, &none, 1), HVD_E_LOST);
         team_close(&team);
     }
     return;
