@@ -56,9 +56,10 @@ struct engine {
 };
 
 static const struct engine engines[] = {
-    {"shared memory", { 1, false }},
-    { "two hosts",    { 2, false }},
-    { "link only",    { 1, true } },
+    {"shared memory", { .hosts = 1 }                                       },
+    { "two hosts",    { .hosts = 2 }                                       },
+    { "over Gloo",    { .hosts = 1, .carrier = COLL_BY_GLOO, .flat = true }},
+    { "over TCP",     { .hosts = 1, .carrier = COLL_BY_TCP, .flat = true } },
 };
 
 static const char *const way_names[WAYS] = { "killed", "stopped", "revoked", "one told" };
