@@ -11,6 +11,7 @@
 #include "bench/allreduce_play.h"
 #include "bench/allreduce_table.h"
 #include "bench/coll_member.h"
+#include "bench/load.h"
 #include "bench/plain_gloo.h"
 #include "collectives/shm/pool.h"
 
@@ -330,7 +331,10 @@ static int run(const struct options *options, struct hvd_err *err)
 {
     static struct allreduce_table results;
     struct span rest = span_of(options->ranks), part;
+    struct load before;
     uint64_t ranks;
+
+    load_look(&before);
 
     printf("An allreduce in place, sum of float32: the median of %u samples, %s it where 80 %% of "
            "them lie.\n" WITHOUT_MPI,
@@ -349,6 +353,7 @@ static int run(const struct options *options, struct hvd_err *err)
             results.has[ALLREDUCE_VADER] = results.has[ALLREDUCE_TCP] = false;
         measure_all(&results, options->passes, options->markdown);
     }
+    printf("\nOf the processors %d %% were somebody else's meanwhile.\n", load_of_others(&before));
     return 0;
 }
 
