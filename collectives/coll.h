@@ -12,6 +12,7 @@
 #define COLLECTIVES_COLL_H
 
 #include "collectives/accord.h"
+#include "timeline/call.h"
 
 /* What a process needs for all its rounds: where its peers find it. One for a process. */
 struct coll_engine;
@@ -52,6 +53,7 @@ struct coll_roster {
     const struct coll_peer *peers;
     const struct coll_ranks *groups; /* besides all; the same on all members */
     size_t group_count;
+    struct timeline *timeline; /* where its calls are shown, as long as it lives; NULL: nowhere */
 };
 
 struct coll;

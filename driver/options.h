@@ -71,6 +71,7 @@ struct driver_options {
     uint64_t fusion_threshold_mb;
 
     char *output_dir;
+    char *timeline;
     bool prefix_timestamp;
     char *log_level;
     bool verbose;

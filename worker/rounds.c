@@ -39,7 +39,8 @@ static int make_coll(struct rounds *rounds, const struct roll *roll, uint64_t ro
                                   .size = roll->size,
                                   .peers = peers,
                                   .groups = roll->parts,
-                                  .group_count = roll->part_count };
+                                  .group_count = roll->part_count,
+                                  .timeline = rounds->timeline };
     int rc;
 
     if (!peers)
@@ -180,6 +181,11 @@ int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine, struct 
     rounds->engine = engine;
     rounds->threaded = true;
     return 0;
+}
+
+void rounds_use_timeline(struct rounds *rounds, struct timeline *timeline)
+{
+    rounds->timeline = timeline;
 }
 
 void rounds_close(struct rounds *rounds)

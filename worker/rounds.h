@@ -24,6 +24,9 @@ int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, voi
 int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine,
                       struct hvd_err *err) MUST_CHECK;
 
+/* Where collectives are shown; likewise. */
+void rounds_use_timeline(struct rounds *rounds, struct timeline *timeline);
+
 /* From here on nothing is prepared, and `prepared` is not called by a thread of its own. */
 void rounds_close(struct rounds *rounds);
 void rounds_free(struct rounds *rounds); /* no hook is called; a collective in progress ends */

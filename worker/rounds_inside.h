@@ -38,6 +38,7 @@ struct opening {
 struct rounds {
     const struct groups *groups;
     struct coll_engine *engine;
+    struct timeline *timeline; /* NULL: none is wanted */
     rounds_prepared_fn *prepared;
     void *arg;
     atomic_uint turn;

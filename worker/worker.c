@@ -75,6 +75,7 @@ static void on_cancel(void *arg, uint64_t round)
 {
     struct worker *worker = arg;
 
+    shown_news(&worker->shown);
     rounds_cancel(worker->rounds, round);
 }
 
@@ -116,6 +117,7 @@ static void free_worker(struct worker *worker)
     rounds_free(worker->rounds);
     groups_free(worker->groups);
     coll_engine_close(worker->engine);
+    shown_close(&worker->shown);
     msg_release(&worker->welcome);
     mem_free(worker);
 }
@@ -212,6 +214,9 @@ static int begin(struct hvd_err *err)
         return rc;
     }
     set_provisional(worker);
+    shown_open(&worker->shown, agent ? &worker->welcome.u.welcome_worker : NULL,
+               worker->incarnation);
+    rounds_use_timeline(worker->rounds, worker->shown.timeline);
     atomic_store(&the_worker, worker);
     return 0;
 }

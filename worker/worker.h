@@ -8,6 +8,7 @@
 
 #include "worker/io/session_thread.h"
 #include "worker/rounds.h"
+#include "worker/shown.h"
 
 #include <stdatomic.h>
 
@@ -26,6 +27,7 @@ struct worker {
     struct coll_options options;    /* of the environment */
     struct groups *groups;
     struct rounds *rounds;
+    struct shown shown;
     uint64_t incarnation;
     struct msg welcome;     /* released with it */
     _Atomic bool running;   /* hvd_elastic_run is being called */
