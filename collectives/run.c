@@ -277,8 +277,8 @@ static void take_over_failure(struct coll *coll)
     uint32_t rank = MEET_NOBODY;
     int code = coll->segment ? segment_failure(coll->segment, &rank, &why) : 0;
 
-    if (code)
-        coll_fail(coll, code, rank, "%s", why.text);
+    if (code) /* that of a fault is only for whose it is: as in connect.c */
+        coll_fail(coll, code == HVD_E_MISMATCH ? code : HVD_E_LOST, rank, "%s", why.text);
 }
 
 static void enter(struct coll *coll, struct coll_group *group, const struct coll_call *call)

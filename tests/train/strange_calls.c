@@ -317,10 +317,12 @@ static int wait_wrongly(hvd_state *state)
     (void)state;
     EXPECT(hvd_wait(NULL) == HVD_E_INVAL && hvd_test(NULL, &done) == HVD_E_INVAL);
     EXPECT(hvd_wait((hvd_request *)(void *)&done) == HVD_E_INVAL);
-    EXPECT(hvd_start(&call, &request) == 0);
-    EXPECT(hvd_test(request, NULL) == HVD_E_INVAL);
-    EXPECT(hvd_wait(request) == 0);
-    EXPECT(hvd_wait(request) == HVD_E_INVAL && strstr(hvd_last_error(), "wait once"));
+    if (hvd_size() == 1) { /* with others it would be a collective that they do not make */
+        EXPECT(hvd_start(&call, &request) == 0);
+        EXPECT(hvd_test(request, NULL) == HVD_E_INVAL);
+        EXPECT(hvd_wait(request) == 0);
+        EXPECT(hvd_wait(request) == HVD_E_INVAL && strstr(hvd_last_error(), "wait once"));
+    }
     EXPECT(hvd_group_create_of(&done, 1, (hvd_group **)(void *)&request) == HVD_E_STATE);
     hvd_free(hvd_alloc(1));
     hvd_free(hvd_alloc(0));
@@ -328,21 +330,21 @@ static int wait_wrongly(hvd_state *state)
     return 0;
 }
 
-static float forgotten[1024 * 1024];
-
-/* In the round, and over its end; nobody ever waits. */
+/* As the steps of the others, and further than they come: train returns in the middle of it. */
 static int forget_requests(hvd_state *state)
 {
-    const hvd_call call = { .kind = HVD_ALLREDUCE,
-                            .in = forgotten,
-                            .out = forgotten,
-                            .count = sizeof(forgotten) / sizeof(forgotten[0]),
-                            .type = HVD_FLOAT32 };
+    static int64_t number = 1;
+    static int64_t sums[100];
+    const hvd_call call = { .kind = HVD_ALLREDUCE, .in = &number, .count = 1, .type = HVD_INT64 };
     hvd_request *request;
 
     (void)state;
-    for (int i = 0; i < 100; i++)
-        EXPECT(hvd_start(&call, &request) == 0);
+    for (int i = 0; i < 100; i++) {
+        hvd_call next = call;
+
+        next.out = &sums[i];
+        EXPECT(hvd_start(&next, &request) == 0);
+    }
     return -77;
 }
 
