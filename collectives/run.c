@@ -278,7 +278,7 @@ static void take_over_failure(struct coll *coll)
     uint32_t rank = MEET_NOBODY;
     int code = coll->segment ? segment_failure(coll->segment, &rank, &why) : 0;
 
-    if (code) /* it is theirs: what they cannot do, we do not do wrong */
+    if (code) /* that of a fault is only for whose it is: as in connect.c */
         coll_fail(coll, code == HVD_E_MISMATCH ? code : HVD_E_LOST, rank, "%s", why.text);
 }
 
