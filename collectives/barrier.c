@@ -9,6 +9,8 @@ int barrier_go_on(struct operation *operation)
 
     if (group->group.host_count > 1 && group_local(&group->group) == 0)
         rc = lane_barrier(&group->lane);
+    if (!rc)
+        rc = operation_settle(operation);
     if (group->board && group->group.host_count > 1 && !rc)
         rc = board_step(group->board);
     if (group->board)

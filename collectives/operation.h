@@ -41,6 +41,10 @@ int stages_run(struct operation *operation, const struct stages *stages) MUST_CH
 /* The same for one that has been opened. */
 int stages_go_on(struct operation *operation, const struct stages *stages) MUST_CHECK;
 
+/* Before a step after anything that went along a lane: what a link has not sent yet moves only while
+ * we are in it, and peers of those who wait here for us may wait for it. */
+int operation_settle(const struct operation *operation) MUST_CHECK;
+
 /* What is dealt out among several: the one at `place` of `count` gets *ret_length from the returned
  * place on. In whole cache lines where it can be. */
 size_t share_of(size_t length, size_t bytes, uint32_t place, uint32_t count, size_t *ret_length);

@@ -36,6 +36,8 @@ static int go_through(const struct operation *operation, const struct stages *st
     if (!stages->middle || step - 1 >= stages->chunks)
         return 0;
     rc = stages->middle(stages->arg, step - 1, operation->turn + step - 1);
+    if (!rc)
+        rc = operation_settle(operation);
     timeline_phase(timeline, between ? "between hosts" : "reduce", 0, begun_us,
                    timeline_now_us(timeline));
     return rc;
@@ -52,6 +54,13 @@ static void go_out(const struct operation *operation, const struct stages *stage
     stages->out(stages->arg, step - depth, operation->turn + step - depth);
     timeline_phase(timeline, stages->middle ? "copy out" : "reduce and copy out", 0, begun_us,
                    timeline_now_us(timeline));
+}
+
+int operation_settle(const struct operation *operation)
+{
+    const struct lane *lane = &operation->group->lane;
+
+    return lane->size > 1 ? traffic_await_all(lane->traffic) : 0;
 }
 
 int stages_go_on(struct operation *operation, const struct stages *stages)
