@@ -1,94 +1,89 @@
-#include "collectives/operation.h"
-#include "collectives/reduce/reduce.h"
+#include "base/mem.h"
+#include "collectives/lane/inside.h"
 
 #include <string.h>
 
-struct job {
-    struct coll *coll;
-    uint8_t *out;
-    const size_t *counts; /* NULL: all give count */
-    size_t count, bytes;
-};
-
-static size_t bytes_of(const struct job *job, uint32_t rank)
+/* Around the row: each passes on what it has got the step before. */
+static int pass_around(struct lane *lane, uint8_t *const *blocks, const size_t *lengths)
 {
-    return (job->counts ? job->counts[rank] : job->count) * job->bytes;
-}
+    uint32_t first = lane_take(lane, lane->size - 1);
+    int rc = 0;
 
-static uint8_t *block_of(const struct job *job, uint32_t rank)
-{
-    size_t before = 0;
-
-    if (!job->counts)
-        return job->out + rank * job->count * job->bytes;
-    for (uint32_t i = 0; i < rank; i++)
-        before += job->counts[i];
-    return job->out + before * job->bytes;
-}
-
-/* Around the ring: each passes on what it has got the step before. */
-static int pass_around(const struct job *job)
-{
-    struct coll *coll = job->coll;
-    int rc = coll_open_with(coll, NULL, 0, NULL);
-
-    for (uint32_t step = 0; step < coll->size - 1 && !rc; step++) {
-        uint32_t out = (coll->rank + coll->size - step) % coll->size;
-        uint32_t in = (out + coll->size - 1) % coll->size;
-        const struct coll_exchange exchange = {
-            .to = (coll->rank + 1) % coll->size,
-            .from = (coll->rank + coll->size - 1) % coll->size,
-            .out = block_of(job, out),
-            .in = block_of(job, in),
-            .out_bytes = bytes_of(job, out),
-            .in_bytes = bytes_of(job, in),
+    for (uint32_t step = 0; step < lane->size - 1 && !rc; step++) {
+        uint32_t out = (lane->index + lane->size - step) % lane->size;
+        uint32_t in = (out + lane->size - 1) % lane->size;
+        const struct exchange exchange = {
+            .to = lane_after(lane, 1),
+            .from = lane_before(lane, 1),
+            .out = blocks[out],
+            .in = blocks[in],
+            .out_bytes = lengths[out],
+            .in_bytes = lengths[in],
         };
 
-        rc = coll_exchange(coll, step, &exchange);
+        rc = traffic_exchange(lane->traffic, lane_tag(lane, first + step), &exchange);
     }
-    return rc;
+    return lane_settle(lane, rc);
 }
 
-/* What must be the same on all; false: more than there can be memory for. */
-static bool sum_counts(const struct job *job, uint64_t *ret_sum)
+/* ---- small: all of it in a few steps ---- */
+
+#define SMALL_BYTES ((size_t)64 * 1024) /* of all members together */
+
+static bool is_small(const struct lane *lane, const size_t *lengths)
 {
-    size_t left = SIZE_MAX / 2 / job->bytes;
-    uint64_t sum = job->counts != NULL;
+    size_t left = SMALL_BYTES;
 
-    for (uint32_t i = 0; i < job->coll->size; i++) {
-        size_t count = job->counts ? job->counts[i] : job->count;
-
-        if (count > left)
+    for (uint32_t i = 0; i < lane->size; i++) {
+        if (lengths[i] > left)
             return false;
-        left -= count;
-        sum = (sum ^ count) * UINT64_C(0x9e3779b97f4a7c15);
-        sum ^= sum >> 29;
+        left -= lengths[i];
     }
-    *ret_sum = sum;
     return true;
 }
 
-int coll_allgather(struct coll *coll, const void *in, size_t count, void *out, const size_t *counts,
-                   hvd_dtype type, struct hvd_err *err)
+/* The block that stands at a place of what lane_gather packs. */
+static uint32_t packed_at(const struct lane *lane, uint32_t place)
 {
-    struct job job = { coll, out, counts, count, reduce_type_bytes(type) };
-    struct coll_call call = { .kind = COLL_ALLGATHER, .type = (uint32_t)type };
-    int rc;
+    return (lane->index + lane->size - place) % lane->size;
+}
 
-    if (!job.bytes)
-        return coll_refuse(coll, err, "allgather: no such type");
-    if (counts && counts[coll->rank] != count)
-        return coll_refuse(coll, err, "allgather: rank %u gives %zu, but counts says %zu",
-                           coll->rank, count, counts[coll->rank]);
-    if ((count && (!in || !out)) || !sum_counts(&job, &call.count))
-        return coll_refuse(coll, err, "allgather: no memory for %zu %s of each rank", count,
-                           reduce_type_name(type));
-    rc = coll_begin(coll, &call, err);
-    if (rc)
-        return rc;
-    if (count && in != block_of(&job, coll->rank))
-        memmove(block_of(&job, coll->rank), in, count * job.bytes);
-    if (coll->size > 1)
-        rc = pass_around(&job);
-    return coll_end(coll, rc, err);
+static void unpack(const struct lane *lane, uint8_t *const *blocks, const uint8_t *packed,
+                   const size_t *packed_lengths)
+{
+    packed += packed_lengths[0];
+    for (uint32_t i = 1; i < lane->size; i++) {
+        if (packed_lengths[i])
+            memcpy(blocks[packed_at(lane, i)], packed, packed_lengths[i]);
+        packed += packed_lengths[i];
+    }
+}
+
+static int gather(struct lane *lane, uint8_t *const *blocks, const size_t *lengths)
+{
+    size_t *packed_lengths = mem_zalloc_array(lane->size, sizeof(*packed_lengths));
+    uint8_t *packed = mem_alloc(SMALL_BYTES);
+    int rc = HVD_E_NOMEM;
+
+    if (packed && packed_lengths) {
+        for (uint32_t i = 0; i < lane->size; i++)
+            packed_lengths[i] = lengths[packed_at(lane, i)];
+        if (packed_lengths[0])
+            memcpy(packed, blocks[lane->index], packed_lengths[0]);
+        rc = lane_gather(lane, packed, packed_lengths);
+    }
+    if (!rc)
+        unpack(lane, blocks, packed, packed_lengths);
+    rc = lane_settle(lane, rc);
+    mem_free(packed);
+    mem_free(packed_lengths);
+    return rc;
+}
+
+int lane_allgather(struct lane *lane, uint8_t *const *blocks, const size_t *lengths)
+{
+    if (lane->size == 1)
+        return 0;
+    return is_small(lane, lengths) ? gather(lane, blocks, lengths)
+                                   : pass_around(lane, blocks, lengths);
 }

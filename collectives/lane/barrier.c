@@ -1,38 +1,33 @@
-#include "collectives/operation.h"
+#include "collectives/lane/inside.h"
 
-/* After the step of distance d everybody has heard, directly or not, of the 2d - 1 before it; the
- * opening is the first step. */
-static int wait_for_all(struct coll *coll)
+#define STEPS 32
+
+/* After the step of distance d everybody has heard, directly or not, of the 2d - 1 before it. The
+ * first step may have been the opening. */
+static int wait_for_all(struct lane *lane)
 {
     uint8_t said = 0, heard = 0;
-    int rc = coll_open_with(coll, NULL, 0, NULL);
+    uint32_t step = lane_take(lane, STEPS);
+    bool opening = step == 0;
+    int rc = 0;
 
-    for (uint32_t distance = 2; distance < coll->size && !rc; distance *= 2) {
-        const struct coll_exchange exchange = {
-            .to = (coll->rank + distance) % coll->size,
-            .from = (coll->rank + coll->size - distance) % coll->size,
+    for (uint32_t distance = 1; distance < lane->size && !rc; distance *= 2) {
+        const struct exchange exchange = {
+            .to = lane_after(lane, distance),
+            .from = lane_before(lane, distance),
             .out = &said,
             .in = &heard,
-            .out_bytes = 1,
-            .in_bytes = 1,
+            .out_bytes = !(opening && lane->said.takes_first),
+            .in_bytes = !(opening && lane->heard.takes_first),
         };
 
-        rc = coll_exchange(coll, distance, &exchange);
+        rc = traffic_exchange(lane->traffic, lane_tag(lane, step++), &exchange);
+        opening = false;
     }
-    if (!rc)
-        rc = coll_await_all(coll);
-    coll_drop_all(coll);
-    return rc;
+    return lane_settle(lane, rc);
 }
 
-int coll_barrier(struct coll *coll, struct hvd_err *err)
+int lane_barrier(struct lane *lane)
 {
-    const struct coll_call call = { .kind = COLL_BARRIER };
-    int rc = coll_begin(coll, &call, err);
-
-    if (rc)
-        return rc;
-    if (coll->size > 1)
-        rc = wait_for_all(coll);
-    return coll_end(coll, rc, err);
+    return lane->size > 1 ? wait_for_all(lane) : 0;
 }

@@ -1,78 +1,89 @@
-#include "collectives/operation.h"
-#include "collectives/reduce/reduce.h"
+#include "collectives/lane/inside.h"
 
 /* A tree with the root at 0: each passes on, to those at the distance of a power of two, what has
  * come to it; the farthest first, as they have more to pass on. */
 struct tree {
-    uint32_t parent; /* MEET_NOBODY: the root */
-    uint32_t children[PARTNERS_MAX];
+    uint32_t parent; /* TRAFFIC_NOBODY: the root */
+    uint32_t children[LANE_PARTNERS_MAX / 2];
     size_t child_count;
 };
 
-static struct tree tree_of(const struct coll *coll, uint32_t root)
+static struct tree tree_of(const struct lane *lane, uint32_t root)
 {
-    uint32_t place = (coll->rank + coll->size - root) % coll->size;
-    struct tree tree = { .parent = MEET_NOBODY };
+    uint32_t place = (lane->index + lane->size - root) % lane->size;
+    struct tree tree = { .parent = TRAFFIC_NOBODY };
     uint32_t distance = 1;
 
-    while (distance < coll->size && !(place & distance))
+    while (distance < lane->size && !(place & distance))
         distance *= 2;
     if (place)
-        tree.parent = (coll->rank + coll->size - distance) % coll->size;
+        tree.parent = lane_before(lane, distance);
     for (distance /= 2; distance; distance /= 2) {
-        if (place + distance < coll->size)
-            tree.children[tree.child_count++] = (coll->rank + distance) % coll->size;
+        if (place + distance < lane->size)
+            tree.children[tree.child_count++] = lane_after(lane, distance);
     }
     return tree;
 }
 
-static int pass_segment(struct coll *coll, const struct tree *tree, uint8_t *bytes, size_t length)
+struct passing {
+    struct traffic *traffic;
+    struct tree tree;
+    uint64_t tag;
+    uint8_t *bytes;
+    size_t length;
+    size_t places[TRAFFIC_WINDOW]; /* of segments that are to come */
+};
+
+static int expect_segment(struct passing *passing, size_t segment)
 {
-    uint64_t tag = coll_tag(coll, 0);
-    size_t place;
+    struct traffic *traffic = passing->traffic;
+
+    if (passing->tree.parent == TRAFFIC_NOBODY)
+        return 0;
+    return traffic_receive(traffic, passing->tree.parent, passing->tag,
+                           passing->bytes + segment * traffic->segment_bytes,
+                           traffic_segment(traffic, passing->length, segment),
+                           &passing->places[segment % TRAFFIC_WINDOW]);
+}
+
+static int pass_segment(struct passing *passing, size_t segment)
+{
+    struct traffic *traffic = passing->traffic;
     int rc = 0;
 
-    if (tree->parent != MEET_NOBODY) {
-        rc = coll_receive(coll, tree->parent, tag, bytes, length, &place);
-        if (!rc)
-            rc = coll_await(coll, place);
+    if (passing->tree.parent != TRAFFIC_NOBODY)
+        rc = traffic_await(traffic, passing->places[segment % TRAFFIC_WINDOW]);
+    for (size_t i = 0; i < passing->tree.child_count && !rc; i++)
+        rc = traffic_send(traffic, passing->tree.children[i], passing->tag,
+                          passing->bytes + segment * traffic->segment_bytes,
+                          traffic_segment(traffic, passing->length, segment));
+    return rc;
+}
+
+/* With many children a place may have been awaited before its turn (traffic.c): then what has come
+ * to it is there already. */
+static int pass_all(struct passing *passing)
+{
+    size_t segments = traffic_segments(passing->traffic, passing->length);
+    int rc = 0;
+
+    for (size_t i = 0; i < segments + TRAFFIC_WINDOW && !rc; i++) {
+        if (i >= TRAFFIC_WINDOW && i - TRAFFIC_WINDOW < segments)
+            rc = pass_segment(passing, i - TRAFFIC_WINDOW);
+        if (!rc && i < segments)
+            rc = expect_segment(passing, i);
     }
-    for (size_t i = 0; i < tree->child_count && !rc; i++)
-        rc = coll_send(coll, tree->children[i], tag, bytes, length);
     return rc;
 }
 
-static int pass_all(struct coll *coll, uint32_t root, uint8_t *bytes, size_t length)
+int lane_broadcast(struct lane *lane, void *bytes, size_t length, uint32_t root)
 {
-    const struct tree tree = tree_of(coll, root);
-    int rc = coll_open_with(coll, NULL, 0, NULL);
+    uint32_t step = lane_take(lane, 1);
+    struct passing passing = { .traffic = lane->traffic, .bytes = bytes, .length = length };
 
-    for (size_t at = 0; at < length && !rc; at += SEGMENT_BYTES)
-        rc = pass_segment(coll, &tree, bytes + at,
-                          length - at < SEGMENT_BYTES ? length - at : SEGMENT_BYTES);
-    return rc;
-}
-
-int coll_broadcast(struct coll *coll, void *buf, size_t count, hvd_dtype type, uint32_t root,
-                   struct hvd_err *err)
-{
-    const struct coll_call call = {
-        .kind = COLL_BROADCAST, .type = (uint32_t)type, .root = root, .count = count
-    };
-    size_t bytes = reduce_type_bytes(type);
-    int rc;
-
-    if (!bytes)
-        return coll_refuse(coll, err, "broadcast: no such type");
-    if (root >= coll->size)
-        return coll_refuse(coll, err, "broadcast: there is no rank %u among %u", root, coll->size);
-    if (count > SIZE_MAX / 2 / bytes || (count && !buf))
-        return coll_refuse(coll, err, "broadcast: no memory for %zu %s", count,
-                           reduce_type_name(type));
-    rc = coll_begin(coll, &call, err);
-    if (rc)
-        return rc;
-    if (coll->size > 1)
-        rc = pass_all(coll, root, buf, count * bytes);
-    return coll_end(coll, rc, err);
+    if (lane->size == 1)
+        return 0;
+    passing.tag = lane_tag(lane, step);
+    passing.tree = tree_of(lane, root);
+    return lane_settle(lane, pass_all(&passing));
 }

@@ -1,159 +1,154 @@
-#include "base/panic.h"
-#include "collectives/operation.h"
-#include "os/clock.h"
-#include "os/thread.h"
+#include "collectives/lane/traffic.h"
 
-#include <inttypes.h>
+#include <string.h>
 
-/* A peer that has a reason says it on the line where it was met; its connection breaks at the same
- * time. So long the reason is waited for. */
-#define REASON_US 100000
-
-static int lost(struct coll *coll, uint32_t rank)
+void traffic_init(struct traffic *traffic, int (*lost)(void *arg, uint32_t rank), void *arg)
 {
-    int64_t until_us = clock_now_us() + REASON_US;
-    bool late = false;
-
-    pthread_mutex_lock(&coll->mutex);
-    while (!coll->failed && !late)
-        late = thread_cond_wait(&coll->changed, &coll->mutex, until_us);
-    pthread_mutex_unlock(&coll->mutex);
-    return coll_fail(coll, HVD_E_LOST, rank,
-                     "the connection to rank %u (incarnation %" PRIu64 ") broke", rank,
-                     coll->members[rank].incarnation);
+    memset(traffic, 0, sizeof(*traffic));
+    traffic->lost = lost;
+    traffic->arg = arg;
+    traffic->segment_bytes = SEGMENT_BYTES;
+    atomic_init(&traffic->awaited, TRAFFIC_NOBODY);
 }
 
-static int outcome(struct coll *coll, uint32_t rank, int rc)
+static int outcome(const struct traffic *traffic, uint32_t rank, int rc)
 {
-    return rc == HVD_E_LOST ? lost(coll, rank) : rc;
+    return rc == HVD_E_LOST ? traffic->lost(traffic->arg, rank) : rc;
 }
 
 /* The places are gone through in turn: one that is still in use has been sent the longest ago. */
-static int claim(struct coll *coll, size_t *ret_place)
+static int claim(struct traffic *traffic, uint32_t rank, size_t length, size_t *ret_place)
 {
-    size_t place = coll->next_pending;
+    size_t place = traffic->next_pending;
+    int rc = traffic_await(traffic, place);
 
-    coll->next_pending = (place + 1) % PENDING_MAX;
+    traffic->next_pending = (place + 1) % TRAFFIC_PENDING_MAX;
+    traffic->pending[place].rank = rank;
+    traffic->pending[place].length = length;
     *ret_place = place;
-    return coll->pending[place].request ? coll_await(coll, place) : 0;
+    return rc;
 }
 
-int coll_send(struct coll *coll, uint32_t rank, uint64_t tag, const void *bytes, size_t length)
+int traffic_send(struct traffic *traffic, uint32_t rank, uint64_t tag, const void *bytes,
+                 size_t length)
 {
-    struct coll_pending *pending;
     size_t place;
-    int rc = claim(coll, &place);
+    int rc = claim(traffic, rank, length, &place);
 
     if (rc)
         return rc;
-    pending = &coll->pending[place];
-    pending->rank = rank;
-    pending->length = length;
-    return outcome(coll, rank,
-                   coll->link->ops->send(coll->link, rank, tag, bytes, length, &pending->request));
+    rc = traffic->link->ops->send(traffic->link, rank, tag, bytes, length,
+                                  &traffic->pending[place].request);
+    return outcome(traffic, rank, rc);
 }
 
-int coll_receive(struct coll *coll, uint32_t rank, uint64_t tag, void *bytes, size_t length,
-                 size_t *ret_place)
+int traffic_receive(struct traffic *traffic, uint32_t rank, uint64_t tag, void *bytes,
+                    size_t length, size_t *ret_place)
 {
-    struct coll_pending *pending;
-    int rc = claim(coll, ret_place);
+    int rc = claim(traffic, rank, length, ret_place);
 
     if (rc)
         return rc;
-    pending = &coll->pending[*ret_place];
-    pending->rank = rank;
-    pending->length = length;
-    return outcome(
-        coll, rank,
-        coll->link->ops->receive(coll->link, rank, tag, bytes, length, &pending->request));
+    rc = traffic->link->ops->receive(traffic->link, rank, tag, bytes, length,
+                                     &traffic->pending[*ret_place].request);
+    return outcome(traffic, rank, rc);
 }
 
-int coll_await(struct coll *coll, size_t place)
+int traffic_await(struct traffic *traffic, size_t place)
 {
-    struct coll_pending *pending = &coll->pending[place];
+    struct traffic_pending *pending = &traffic->pending[place];
     struct link_request *request = pending->request;
     int rc;
 
     if (!request)
         return 0;
     pending->request = NULL;
-    atomic_store(&coll->awaited, pending->rank);
-    rc = coll->link->ops->wait(coll->link, request);
-    atomic_store(&coll->awaited, MEET_NOBODY);
-    atomic_fetch_add(&coll->progress, pending->length);
-    return outcome(coll, pending->rank, rc);
+    atomic_store(&traffic->awaited, pending->rank);
+    rc = traffic->link->ops->wait(traffic->link, request);
+    atomic_store(&traffic->awaited, TRAFFIC_NOBODY);
+    if (!rc)
+        atomic_fetch_add(&traffic->progress, pending->length);
+    return outcome(traffic, pending->rank, rc);
 }
 
-int coll_await_all(struct coll *coll)
+int traffic_await_all(struct traffic *traffic)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < PENDING_MAX && !rc; i++)
-        rc = coll_await(coll, (coll->next_pending + i) % PENDING_MAX);
+    for (size_t i = 0; i < TRAFFIC_PENDING_MAX && !rc; i++)
+        rc = traffic_await(traffic, (traffic->next_pending + i) % TRAFFIC_PENDING_MAX);
     return rc;
 }
 
-void coll_drop_all(struct coll *coll)
+void traffic_drop_all(struct traffic *traffic)
 {
-    for (size_t i = 0; i < PENDING_MAX; i++) {
-        if (coll->pending[i].request)
-            coll->link->ops->drop(coll->link, coll->pending[i].request);
-        coll->pending[i].request = NULL;
+    for (size_t i = 0; i < TRAFFIC_PENDING_MAX; i++) {
+        struct link_request *request = traffic->pending[i].request;
+
+        traffic->pending[i].request = NULL;
+        if (request)
+            traffic->link->ops->drop(traffic->link, request);
     }
 }
 
 /* ---- both ways at once ---- */
 
-#define WINDOW 4 /* segments under way in each direction */
-
-static size_t segments_of(size_t bytes)
+size_t traffic_segments(const struct traffic *traffic, size_t bytes)
 {
-    return (bytes + SEGMENT_BYTES - 1) / SEGMENT_BYTES;
+    return bytes / traffic->segment_bytes + (bytes % traffic->segment_bytes != 0);
 }
 
-static size_t segment_bytes(size_t bytes, size_t segment)
+size_t traffic_segment(const struct traffic *traffic, size_t bytes, size_t segment)
 {
-    size_t left = bytes - segment * SEGMENT_BYTES;
+    size_t left = bytes - segment * traffic->segment_bytes;
 
-    return left < SEGMENT_BYTES ? left : SEGMENT_BYTES;
+    return left < traffic->segment_bytes ? left : traffic->segment_bytes;
 }
 
-static int post_segment(struct coll *coll, uint64_t tag, const struct coll_exchange *exchange,
-                        size_t segment, size_t places[WINDOW])
+static uint8_t *place_in(const struct traffic *traffic, const struct exchange *exchange,
+                         size_t segment)
+{
+    size_t slot = exchange->in_cycle ? segment % TRAFFIC_WINDOW : segment;
+
+    return (uint8_t *)exchange->in + slot * traffic->segment_bytes;
+}
+
+static int post_segment(struct traffic *traffic, uint64_t tag, const struct exchange *exchange,
+                        size_t segment, size_t places[TRAFFIC_WINDOW])
 {
     int rc = 0;
 
-    if (segment < segments_of(exchange->in_bytes))
-        rc = coll_receive(coll, exchange->from, tag,
-                          (uint8_t *)exchange->in + segment * SEGMENT_BYTES,
-                          segment_bytes(exchange->in_bytes, segment), &places[segment % WINDOW]);
-    if (!rc && segment < segments_of(exchange->out_bytes))
-        rc = coll_send(coll, exchange->to, tag,
-                       (const uint8_t *)exchange->out + segment * SEGMENT_BYTES,
-                       segment_bytes(exchange->out_bytes, segment));
+    if (segment < traffic_segments(traffic, exchange->in_bytes))
+        rc = traffic_receive(traffic, exchange->from, tag, place_in(traffic, exchange, segment),
+                             traffic_segment(traffic, exchange->in_bytes, segment),
+                             &places[segment % TRAFFIC_WINDOW]);
+    if (!rc && segment < traffic_segments(traffic, exchange->out_bytes))
+        rc = traffic_send(traffic, exchange->to, tag,
+                          (const uint8_t *)exchange->out + segment * traffic->segment_bytes,
+                          traffic_segment(traffic, exchange->out_bytes, segment));
     return rc;
 }
 
-int coll_exchange(struct coll *coll, size_t step, const struct coll_exchange *exchange)
+int traffic_exchange(struct traffic *traffic, uint64_t tag, const struct exchange *exchange)
 {
-    size_t in = segments_of(exchange->in_bytes), out = segments_of(exchange->out_bytes);
+    size_t in = traffic_segments(traffic, exchange->in_bytes);
+    size_t out = traffic_segments(traffic, exchange->out_bytes);
     size_t all = in > out ? in : out;
-    size_t places[WINDOW] = { 0 };
-    uint64_t tag = coll_tag(coll, step);
+    size_t places[TRAFFIC_WINDOW] = { 0 };
     int rc = 0;
 
-    for (size_t i = 0; i < all + WINDOW && !rc; i++) {
-        size_t done = i - WINDOW;
+    for (size_t i = 0; i < all + TRAFFIC_WINDOW && !rc; i++) {
+        size_t done = i - TRAFFIC_WINDOW;
 
-        if (i >= WINDOW && done < in) {
-            rc = coll_await(coll, places[done % WINDOW]);
+        if (i >= TRAFFIC_WINDOW && done < in) {
+            rc = traffic_await(traffic, places[done % TRAFFIC_WINDOW]);
             if (!rc && exchange->arrived)
-                exchange->arrived(exchange->arg, done * SEGMENT_BYTES,
-                                  segment_bytes(exchange->in_bytes, done));
+                exchange->arrived(exchange->arg, done * traffic->segment_bytes,
+                                  place_in(traffic, exchange, done),
+                                  traffic_segment(traffic, exchange->in_bytes, done));
         }
         if (!rc && i < all)
-            rc = post_segment(coll, tag, exchange, i, places);
+            rc = post_segment(traffic, tag, exchange, i, places);
     }
     return rc;
 }

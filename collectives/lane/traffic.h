@@ -1,5 +1,6 @@
 /*
- * traffic.h: the messages of a process that are under way in a round, over its link. Lanes share it.
+ * traffic.h: the messages of a process that are under way in a round, over its link. Lanes share
+ * it.
  *
  * Codes: HVD_E_LOST, HVD_E_REVOKED, HVD_E_NOMEM.
  */
@@ -25,6 +26,8 @@ struct traffic {
     /* A connection broke: the owner learns of it, and says what the round has come to. */
     int (*lost)(void *arg, uint32_t rank);
     void *arg;
+    size_t
+        segment_bytes; /* SEGMENT_BYTES, or what suits the link: 8 times something, equal on all */
     struct traffic_pending pending[TRAFFIC_PENDING_MAX];
     size_t next_pending;
 
@@ -43,13 +46,19 @@ int traffic_await(struct traffic *traffic, size_t place) MUST_CHECK;
 int traffic_await_all(struct traffic *traffic) MUST_CHECK;
 void traffic_drop_all(struct traffic *traffic);
 
+/* How many segments so many bytes are, and how long one of them is. */
+size_t traffic_segments(const struct traffic *traffic, size_t bytes);
+size_t traffic_segment(const struct traffic *traffic, size_t bytes, size_t segment);
+
 /* Bytes to one and from another, in segments; arrived (NULL) sees each one in order. */
+#define TRAFFIC_WINDOW 4 /* segments under way in each direction */
 struct exchange {
     uint32_t to, from;
     const void *out;
     void *in;
     size_t out_bytes, in_bytes;
-    void (*arrived)(void *arg, size_t at, size_t length);
+    bool in_cycle; /* in has room for a window of segments only, used again and again */
+    void (*arrived)(void *arg, size_t at, const void *bytes, size_t length);
     void *arg;
 };
 int traffic_exchange(struct traffic *traffic, uint64_t tag,

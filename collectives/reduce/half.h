@@ -1,14 +1,72 @@
 /*
  * half.h: fp16 and bf16, which C11 has no type for, to fp32 and back, rounded to the nearest even.
+ *
+ * Without branches, so that a compiler makes vectors of them; and as the processors' own
+ * instructions do it to the bit: what is not a number keeps its highest fraction bits and is quiet.
  */
 #ifndef COLLECTIVES_REDUCE_HALF_H
 #define COLLECTIVES_REDUCE_HALF_H
 
 #include "base/base.h"
 
-float half_to_float(uint16_t half);
-uint16_t half_from_float(float value);
-float bfloat_to_float(uint16_t bfloat);
-uint16_t bfloat_from_float(float value);
+#include <string.h>
+
+static inline uint32_t half_bits_of(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static inline float half_of_bits(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* fp16: 1 sign, 5 exponent (bias 15), 10 fraction; fp32: 1, 8 (bias 127), 23. */
+static inline float half_to_float(uint16_t half)
+{
+    uint32_t sign = (half & 0x8000u) << 16;
+    uint32_t rest = half & 0x7fffu;
+    uint32_t quiet = rest > 0x7c00u ? 0x400000u : 0;
+    uint32_t huge = 0x7f800000u | rest << 13 | quiet; /* infinity, or not a number */
+    uint32_t usual = (rest << 13) + (112u << 23);
+    uint32_t tiny = half_bits_of((float)(int32_t)rest * 0x1p-24f); /* exact in fp32 */
+
+    return half_of_bits(sign | (rest >= 0x7c00u ? huge : rest >= 0x400u ? usual : tiny));
+}
+
+static inline uint16_t half_from_float(float value)
+{
+    uint32_t bits = half_bits_of(value);
+    uint32_t sign = bits >> 16 & 0x8000u;
+    uint32_t size = bits & 0x7fffffffu;
+    uint32_t not_a_number = 0x7e00u | (size >> 13 & 0x3ffu);
+    uint32_t usual = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
+    /* Below 2^-14: adding 0.5 leaves the rounded fraction in the bits. */
+    uint32_t tiny = half_bits_of(half_of_bits(size) + 0.5f) - half_bits_of(0.5f);
+    uint32_t finite = size < 0x38800000u ? tiny : usual;
+    uint32_t huge = size > 0x7f800000u ? not_a_number : 0x7c00u;
+
+    return (uint16_t)(sign | (size >= 0x477ff000u ? huge : finite)); /* 65520 is infinite */
+}
+
+static inline float bfloat_to_float(uint16_t bfloat)
+{
+    return half_of_bits((uint32_t)bfloat << 16);
+}
+
+static inline uint16_t bfloat_from_float(float value)
+{
+    uint32_t bits = half_bits_of(value);
+    uint32_t quiet = bits >> 16 | 0x40u;
+    uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+}
 
 #endif

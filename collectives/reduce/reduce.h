@@ -41,8 +41,8 @@ void reduce_narrow(void *to, void *work, size_t count, const struct reduction *h
 
 /* ---- in one pass over memory ---- */
 
-/* work = from[0] op from[1] ..., each widened. from_count is 1 or more; work may be from[0] when the
- * types are equal, and overlaps no other. */
+/* work = from[0] op from[1] ..., each widened. from_count is 1 or more; work may be from[0] when
+ * the types are equal, and overlaps no other. */
 void reduce_gather(void *work, const void *const *from, size_t from_count, size_t count,
                    const struct reduction *how);
 
