@@ -10,6 +10,7 @@
 #include "os/clock.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -51,6 +52,7 @@ struct me {
     size_t partner_count;
     struct reaper *reaper;
     struct link_device *device;
+    sem_t opened;
     struct link *link;
     uint8_t *bytes;
 };
@@ -251,20 +253,28 @@ static void time_cancel(struct me *me, int round)
 /* ---- all of it ---- */
 
 /* On the reaper's thread: Gloo's inherits from it. */
-static int open_device(void *arg, struct hvd_err *err)
+static void open_device(void *arg)
 {
+    struct hvd_err err = { .text = "" };
     struct me *me = arg;
 
-    return link_device_open(me->kind, "127.0.0.1", &me->device, err);
+    must(link_device_open(me->kind, "127.0.0.1", &me->device, &err), &err);
+    sem_post(&me->opened);
 }
 
 static void live(struct me *me)
 {
+    struct reaper_job opening = { .run = open_device, .arg = me };
     struct hvd_err err = { .text = "" };
 
     me->bytes = mem_zalloc(LARGE_BYTES);
     choose_partners(me);
-    must(reaper_open(open_device, me, &me->reaper, &err), &err);
+    must(reaper_open(&me->reaper, &err), &err);
+    if (sem_init(&me->opened, 0, 0))
+        exit(1);
+    reaper_add(me->reaper, &opening);
+    while (sem_wait(&me->opened)) {
+    }
     for (int i = 0; i < ROUNDS; i++) {
         connect_all(me, i);
         if (i == 0 && me->size == 2) {
@@ -281,7 +291,7 @@ static void live(struct me *me)
         time_cancel(me, i);
         reaper_close(me->reaper); /* what the cancel has left */
         me->link->ops->free(me->link);
-        must(reaper_open(NULL, NULL, &me->reaper, &err), &err);
+        must(reaper_open(&me->reaper, &err), &err);
     }
     reaper_close(me->reaper);
     link_device_close(me->device);

@@ -97,6 +97,9 @@ static int ask_others(struct operation *operation)
             return rc;
         if (!can_do_without(&learnt))
             return mismatch(operation, &learnt);
+        rc = operation_settle(operation);
+        if (rc)
+            return rc;
     }
     operation->turn++;
     if (seat == 0)

@@ -37,7 +37,7 @@ int team_open(struct team *team, enum link_kind kind, const char *host, uint32_t
         team->timeout_us[i] = LONG_US;
     if (pthread_barrier_init(&team->gate, NULL, size))
         abort();
-    rc = reaper_open(NULL, NULL, &team->reaper, NULL);
+    rc = reaper_open(&team->reaper, NULL);
     for (uint32_t i = 0; i < size && !rc; i++)
         rc = team_member(team, kind, host, i);
     return rc;

@@ -423,7 +423,7 @@ static int open_one(struct team *team, enum link_kind kind, uint32_t rank, int f
     team->timeout_us[rank] = LONG_US;
     if (pthread_barrier_init(&team->gate, NULL, 2))
         abort();
-    rc = reaper_open(NULL, NULL, &team->reaper, NULL);
+    rc = reaper_open(&team->reaper, NULL);
     if (!rc)
         rc = team_member(team, kind, "127.0.0.1", rank);
     if (!rc && !swap_addresses(team, rank, fd))
