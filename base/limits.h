@@ -61,6 +61,11 @@
 #define LIMIT_MEET_PARKED_US (INT64_C(600) * 1000000) /* and for how long */
 #define LIMIT_MEET_BYE_US    1000000 /* a round that has ended well waits for the others' bye */
 
+/* Collectives */
+#define LIMIT_GROUPS    1024  /* that a program makes */
+#define LIMIT_REQUESTS  16384 /* started, and not waited for */
+#define LIMIT_FUSION_MB 4096  /* of small buffers that travel as one */
+
 /* State */
 #define STATE_CHUNK_BYTES  (1024 * 1024)        /* what has a checksum, and travels */
 #define LIMIT_STATE_BYTES  (UINT64_C(16) << 40) /* of one commit of one worker */

@@ -22,6 +22,14 @@ static double ms(const struct times *times, size_t place)
     return (double)times->us[place] / 1e3;
 }
 
+double times_ms(struct times *times, size_t percent)
+{
+    if (!times->count)
+        return 0;
+    qsort(times->us, times->count, sizeof(times->us[0]), by_time);
+    return ms(times, (times->count - 1) * percent / 100);
+}
+
 void times_line(struct times *times, const char *name)
 {
     size_t count = times->count;

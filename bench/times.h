@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-#define TIMES_MAX 4096
+#define TIMES_MAX 16384
 
 struct times {
     size_t count;
@@ -17,5 +17,8 @@ void times_add(struct times *times, int64_t us); /* those that are too many are 
 
 /* One line: median, 99th percentile, least, most. Sorts them. */
 void times_line(struct times *times, const char *name);
+
+/* So many percent of them are not longer. Sorts them; 0 when there are none. */
+double times_ms(struct times *times, size_t percent);
 
 #endif

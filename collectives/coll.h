@@ -12,13 +12,17 @@
 #define COLLECTIVES_COLL_H
 
 #include "collectives/accord.h"
+#include "timeline/call.h"
 
 /* What a process needs for all its rounds: where its peers find it. One for a process. */
 struct coll_engine;
 
+enum coll_carrier { COLL_BY_BEST, COLL_BY_GLOO, COLL_BY_TCP }; /* TCP: without Gloo */
+
 struct coll_options {
-    const char *host;    /* the numeric address that peers reach this machine by */
-    bool flat;           /* over the link also inside a host (HVD_CPU_OPERATIONS=gloo) */
+    const char *host;          /* the numeric address that peers reach this machine by */
+    enum coll_carrier carrier; /* the link: HVD_CPU_OPERATIONS */
+    bool flat;                 /* over the link also inside a host: when a carrier was asked for */
     bool fixed_order;    /* sums in rank order: the bits depend on the size of the round alone */
     size_t fusion_bytes; /* so much of several buffers travels as one; 0: the default */
 };
@@ -49,6 +53,7 @@ struct coll_roster {
     const struct coll_peer *peers;
     const struct coll_ranks *groups; /* besides all; the same on all members */
     size_t group_count;
+    struct timeline *timeline; /* where its calls are shown, as long as it lives; NULL: nowhere */
 };
 
 struct coll;
@@ -104,6 +109,10 @@ struct coll_call {
  * has died is HVD_E_REVOKED too, and the err names it. HVD_E_MISMATCH: the others do something
  * else; HVD_E_INVAL; HVD_E_NOMEM. */
 int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *err) MUST_CHECK;
+
+/* A call that makes no sense ends the round: the others would wait for this rank. Any thread. What
+ * the owner is to be told: HVD_E_INVAL, or HVD_E_REVOKED if the round had failed before. */
+int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* For whoever watches: what is in progress, and for whom it waits. Any thread, as long as the
  * object lives. */

@@ -1,35 +1,37 @@
 /*
  * coll_inside.h: a round's object, as the files of coll share it.
  *
- *     coll.c          made, cancelled, failed, looked at, freed     engine.c     what a process has
- *     connect.c       meets its peers, connects its link            opening.c    do all mean the
- * same? traffic.c       messages of the operation in progress         allreduce.c, broadcast.c, ...
+ *     coll.c      made, cancelled, failed, looked at, freed     engine.c   what a process has
+ *     connect.c   meets its peers, connects its link            mesh.c     with everybody, if
+ * needed run.c       begins and ends an operation                  opening.c  do all mean the same?
+ *     allreduce.c, broadcast.c, ...                             stages.c   in chunks, over a board
  */
 #ifndef COLLECTIVES_COLL_INSIDE_H
 #define COLLECTIVES_COLL_INSIDE_H
 
 #include "collectives/coll.h"
-#include "collectives/link/link.h"
-#include "collectives/meet/meet.h"
+#include "collectives/group.h"
+#include "collectives/lane/lane.h"
 #include "collectives/link/reaper.h"
+#include "collectives/meet/meet.h"
+#include "collectives/shm/board.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define PARTNERS_MAX  64 /* two for each power of two below the size */
-#define PENDING_MAX   16
-#define OPENING_MAX   4096 /* that an operation may send along with its first message */
-#define SEGMENT_BYTES ((size_t)1024 * 1024)
-
 struct coll_engine {
+    struct coll_options options;
     struct meet *meet;
-    struct gloo_device *device;
     struct reaper *reaper;
     char host[64];
 
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
     size_t colls;
+    struct gloo_device *device; /* NULL: no round has needed one yet */
+    struct reaper_job opener;
+    struct hvd_err opening_err;
+    bool opening;
 };
 
 struct coll_member {
@@ -37,31 +39,29 @@ struct coll_member {
     char *contact; /* NULL: it has none */
 };
 
-enum coll_kind { COLL_ALLREDUCE = 1, COLL_BROADCAST, COLL_ALLGATHER, COLL_BARRIER };
-
-/* What all members must agree about. */
-struct coll_call {
-    uint64_t number;
-    uint32_t kind, type, op, root;
-    uint64_t count; /* of an allgather: a sum of its counts */
-};
-
-struct coll_opening {
-    struct coll_call call;
-    uint8_t payload[OPENING_MAX];
-};
-
-struct coll_pending {
-    struct link_request *request; /* NULL: free */
-    uint32_t rank;
-    size_t length;
-};
-
+/* A member that this one meets, and why. */
 struct coll_partner {
     uint32_t rank;
+    bool linked;          /* their links are connected */
+    bool leads;           /* it has made the segment of our host */
     bool met, connecting; /* under the mutex */
-    uint8_t address[LINK_ADDRESS_MAX];
+    uint8_t address[MEET_ADDRESS_MAX];
     size_t address_length;
+};
+
+/* A group, with what its members work with. */
+struct coll_group {
+    struct group group;
+    struct board *board;  /* NULL: all its members are apart, each on a host of its own */
+    size_t board_index;   /* in the segment; SIZE_MAX: it has none there */
+    struct lane lane;     /* of size 1 when there is none, or we are in none */
+    uint64_t number;      /* of its operations so far */
+    uint64_t turn;        /* of the board's memory: the next to be written */
+    const void **sources; /* room for one of each member here */
+
+    struct traffic mesh;    /* with everybody: made when it is needed first */
+    struct link *mesh_link; /* under the mutex */
+    struct lane mesh_lane;
 };
 
 struct coll {
@@ -69,28 +69,35 @@ struct coll {
     uint64_t round;
     uint32_t rank, size;
     struct coll_member *members;
+    uint32_t *hosts; /* a number for each member's host */
     uint64_t roster; /* a sum of it */
-    struct coll_partner partners[PARTNERS_MAX];
-    size_t partner_count;
+    struct coll_group *groups;
+    size_t group_count; /* the first one is of all */
+    struct coll_partner *partners;
+    size_t partner_count, partner_room;
+    uint8_t locator[SEGMENT_LOCATOR_BYTES]; /* of the segment, if we have made it */
     struct reaper_job freeing;
+    struct timeline *timeline; /* NULL: nothing is shown */
+    bool connected;
 
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
-    struct link *link;
+    struct link *link; /* NULL: not needed, or not yet */
+    struct segment *segment;
     struct meet_party *party;
-    bool failed, reported;
     bool finished;          /* it has said bye */
     struct hvd_err failure; /* the first one */
+    bool reported;
+    atomic_bool failed;
 
-    struct coll_call call; /* of the operation in progress, and its messages: the owner's */
-    uint64_t fingerprint;
-    struct coll_pending pending[PENDING_MAX];
-    size_t next_pending;
-    struct coll_opening said, heard;
+    struct traffic traffic; /* the owner's, as all that follows */
+    uint32_t *everybody;    /* the ranks of all */
+    uint8_t *scratch;
+    size_t scratch_bytes;
 
     _Atomic(const char *) operation; /* for who looks */
-    atomic_uint_fast64_t number, progress;
-    atomic_uint_fast32_t awaited; /* a rank, or MEET_NOBODY */
+    _Atomic(struct coll_group *) current;
+    atomic_uint_fast64_t number;
 };
 
 /* coll.c. The first failure counts: it ends whatever is in progress, and the peers are told. Any
@@ -98,12 +105,20 @@ struct coll {
 int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ...)
     PRINTF_LIKE(4, 5);
 int coll_failure(struct coll *coll, struct hvd_err *err); /* as the owner is told of it; or 0 */
+bool coll_has_failed(const struct coll *coll);
 
-/* A call that makes no sense ends the round: the others would wait for this rank. */
-int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...) PRINTF_LIKE(3, 4);
-void coll_release(struct coll *coll); /* all but the link and the party */
+void coll_release(struct coll *coll); /* all but the links and the party */
+
+/* Memory for the operation in progress; NULL: out of memory. The last one that was given is gone.
+ */
+void *coll_scratch(struct coll *coll, size_t bytes);
+
+/* engine.c. Opens it on the reaper's thread when it is needed first. */
+int coll_engine_device(struct coll_engine *engine, struct gloo_device **ret_device,
+                       struct hvd_err *err) MUST_CHECK;
 
 /* connect.c */
-void coll_choose_partners(struct coll *coll);
+int coll_choose_partners(struct coll *coll) MUST_CHECK; /* HVD_E_NOMEM */
+int coll_lost(void *arg, uint32_t rank);                /* of traffic.h */
 
 #endif

@@ -4,14 +4,6 @@
 
 #include <string.h>
 
-/* On the reaper's thread: Gloo's inherits from it. */
-static int open_device(void *arg, struct hvd_err *err)
-{
-    struct coll_engine *engine = arg;
-
-    return gloo_device_open(engine->host, &engine->device, err);
-}
-
 static void release(struct coll_engine *engine)
 {
     meet_close(engine->meet);
@@ -22,22 +14,25 @@ static void release(struct coll_engine *engine)
     mem_free(engine);
 }
 
-int coll_engine_open(const char *host, struct coll_engine **ret_engine, struct hvd_err *err)
+int coll_engine_open(const struct coll_options *options, struct coll_engine **ret_engine,
+                     struct hvd_err *err)
 {
     struct coll_engine *engine;
     int rc;
 
-    if (!host || strlen(host) >= sizeof(engine->host))
+    if (!options->host || strlen(options->host) >= sizeof(engine->host))
         return err_set(err, HVD_E_INVAL, "no numeric address to meet the other workers at");
     engine = mem_zalloc(sizeof(*engine));
     if (!engine)
         return err_set(err, HVD_E_NOMEM, "out of memory");
-    memcpy(engine->host, host, strlen(host) + 1);
+    memcpy(engine->host, options->host, strlen(options->host) + 1);
+    engine->options = *options;
+    engine->options.host = engine->host;
     pthread_mutex_init(&engine->mutex, NULL);
     pthread_cond_init(&engine->changed, NULL);
-    rc = meet_open(host, &engine->meet, err);
+    rc = meet_open(engine->host, &engine->meet, err);
     if (!rc)
-        rc = reaper_open(open_device, engine, &engine->reaper, err);
+        rc = reaper_open(&engine->reaper, err);
     if (rc) {
         release(engine);
         return err_prefix(err, rc, "collectives");
@@ -60,4 +55,44 @@ void coll_engine_close(struct coll_engine *engine)
 const char *coll_engine_contact(const struct coll_engine *engine)
 {
     return meet_contact(engine->meet);
+}
+
+/* ---- the device of links ---- */
+
+/* On the reaper's thread: Gloo's inherits from it. */
+static void open_device(void *arg)
+{
+    struct coll_engine *engine = arg;
+    struct gloo_device *device = NULL;
+    struct hvd_err err = { .text = "" };
+    int rc = gloo_device_open(engine->host, &device, &err);
+
+    pthread_mutex_lock(&engine->mutex);
+    engine->device = rc ? NULL : device;
+    (void)err_set(&engine->opening_err, rc, "%s", err.text);
+    engine->opening = false;
+    pthread_cond_broadcast(&engine->changed);
+    pthread_mutex_unlock(&engine->mutex);
+}
+
+/* One that could not be opened is tried again the next time. */
+int coll_engine_device(struct coll_engine *engine, struct gloo_device **ret_device,
+                       struct hvd_err *err)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&engine->mutex);
+    if (!engine->device && !engine->opening) {
+        engine->opening = true;
+        engine->opener = (struct reaper_job){ .run = open_device, .arg = engine };
+        reaper_add(engine->reaper, &engine->opener);
+    }
+    while (engine->opening)
+        pthread_cond_wait(&engine->changed, &engine->mutex);
+    if (engine->device)
+        *ret_device = engine->device;
+    else
+        rc = err_set(err, engine->opening_err.code, "%s", engine->opening_err.text);
+    pthread_mutex_unlock(&engine->mutex);
+    return rc;
 }

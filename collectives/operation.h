@@ -1,38 +1,68 @@
 /*
- * operation.h: how an operation is begun, said, and ended; its messages.
+ * operation.h: an operation in progress, as run.c hands it to the file that does it.
+ *
+ *     run.c: is it allowed? ──► allreduce.c, ...: in what chunks? ──► stages.c or a lane
+ *                                                                        └──► opening.c
  */
 #ifndef COLLECTIVES_OPERATION_H
 #define COLLECTIVES_OPERATION_H
 
 #include "collectives/coll_inside.h"
 
-/* opening.c. Begins an operation: its first message goes to the next rank, and comes from the one
- * before, with up to OPENING_MAX bytes beside it. */
-const char *coll_kind_name(uint32_t kind);
-int coll_begin(struct coll *coll, const struct coll_call *call, struct hvd_err *err) MUST_CHECK;
-int coll_open_with(struct coll *coll, const void *payload, size_t length,
-                   const void **ret_payload) MUST_CHECK;
-int coll_end(struct coll *coll, int rc, struct hvd_err *err) MUST_CHECK;
+struct operation {
+    struct coll *coll;
+    struct coll_group *group;
+    const struct coll_call *call; /* of one that has joined: without buffers */
+    struct accord accord;         /* ours; of one that has joined, what it has learnt */
+    bool joined;
+    uint64_t turn;   /* of the board's memory: of the first chunk */
+    uint64_t joins;  /* bit per seat below 64: see operation_gives */
+    uint32_t givers; /* members on this host that have not joined */
+};
 
-/* traffic.c. Codes are for coll_end, which knows more. A place is used up by awaiting it. */
-int coll_send(struct coll *coll, uint32_t rank, uint64_t tag, const void *bytes,
-              size_t length) MUST_CHECK;
-int coll_receive(struct coll *coll, uint32_t rank, uint64_t tag, void *bytes, size_t length,
-                 size_t *ret_place) MUST_CHECK;
-int coll_await(struct coll *coll, size_t place) MUST_CHECK;
-int coll_await_all(struct coll *coll) MUST_CHECK;
-void coll_drop_all(struct coll *coll);
-uint64_t coll_tag(const struct coll *coll, size_t step);
+/* run.c: so many lanes take part, the first ones. Depends on what all members know alone. */
+uint32_t operation_lanes(const struct operation *operation);
 
-/* Bytes to one and from another, in segments; arrived (NULL) sees each one in order. */
-struct coll_exchange {
-    uint32_t to, from;
-    const void *out;
-    void *in;
-    size_t out_bytes, in_bytes;
-    void (*arrived)(void *arg, size_t at, size_t length);
+/* opening.c. What all members mean is held together: HVD_E_MISMATCH if it differs. With a board it
+ * is a step of it. HVD_DONE: all have joined, and *ret_last was the last. */
+int operation_open(struct operation *operation, uint32_t *ret_last) MUST_CHECK;
+bool operation_gives(const struct operation *operation, uint32_t seat); /* it has not joined */
+
+/* stages.c. An operation in chunks over a board, in two or three stages, each of them a step behind
+ * the one before. NULL: it has no such stage. */
+struct stages {
+    size_t chunks;
+    void (*in)(void *arg, size_t chunk, uint64_t turn);    /* to our stage */
+    int (*middle)(void *arg, size_t chunk, uint64_t turn); /* from all stages to the result */
+    void (*out)(void *arg, size_t chunk, uint64_t turn);   /* from there */
     void *arg;
 };
-int coll_exchange(struct coll *coll, size_t step, const struct coll_exchange *exchange) MUST_CHECK;
+int stages_run(struct operation *operation, const struct stages *stages) MUST_CHECK;
+/* The same for one that has been opened. */
+int stages_go_on(struct operation *operation, const struct stages *stages) MUST_CHECK;
+
+/* What is dealt out among several: the one at `place` of `count` gets *ret_length from the returned
+ * place on. In whole cache lines where it can be. */
+size_t share_of(size_t length, size_t bytes, uint32_t place, uint32_t count, size_t *ret_length);
+
+/* run.c: sums are in the order of ranks also between hosts. */
+bool operation_is_ordered(const struct operation *operation);
+
+/* run.c: one that another needs first, by all its members. */
+int operation_before(struct operation *operation, const struct coll_call *call) MUST_CHECK;
+
+/* mesh.c: the group's mesh_lane has all its members, each connected to each. */
+int operation_mesh(struct operation *operation) MUST_CHECK;
+
+/* The files of each kind; codes are for coll_run, which knows more. */
+int allreduce_run(struct operation *operation) MUST_CHECK;
+int allreduce_go_on(struct operation *operation) MUST_CHECK; /* one that has joined */
+uint32_t allreduce_lanes(const struct operation *operation);
+int broadcast_run(struct operation *operation) MUST_CHECK;
+int allgather_run(struct operation *operation) MUST_CHECK;
+int reducescatter_run(struct operation *operation) MUST_CHECK;
+int alltoall_run(struct operation *operation) MUST_CHECK;
+int barrier_run(struct operation *operation) MUST_CHECK;
+int barrier_go_on(struct operation *operation) MUST_CHECK;
 
 #endif

@@ -140,6 +140,10 @@ const struct opt driver_option_table[] = {
 
     ROW(output_dir, .name = "output-filename", .arg = "DIR", .min = 1, .group = "Output",
         .help = "append what each worker prints to DIR/HOST/SLOT/INCARNATION.out and .err"),
+    ROW(timeline, .name = "timeline-filename", .alias = "timeline", .arg = "FILE", .min = 1,
+        .group = "Output",
+        .help = "workers show what they do when in FILE, for chrome://tracing and Perfetto; on hosts "
+                "that do not share it each has its own"),
     ROW(prefix_timestamp, .name = "prefix-output-with-timestamp", .alias = "prefix-timestamp",
         .group = "Output", .help = "begin each line of a worker's output with the time"),
     ROW(log_level, .name = "log-level", .arg = "LEVEL[,PART:LEVEL...]", .preset = "info",
@@ -191,8 +195,7 @@ const struct opt driver_option_table[] = {
     NOT_HERE("autotune-steps-per-sample", NO_TUNING),
     NOT_HERE("autotune-bayes-opt-max-samples", NO_TUNING),
     NOT_HERE("autotune-gaussian-process-noise", NO_TUNING),
-    NOT_HERE("timeline-filename", "there is no timeline; 'hvd-elastic events' shows what happened"),
-    NOT_HERE("timeline-mark-cycles", "there is no timeline; leave it out"),
+    NOT_HERE("timeline-mark-cycles", NO_CYCLE),
     NOT_HERE("tcp", NO_NCCL ": --env NCCL_IB_DISABLE=1"),
     NOT_HERE("num-nccl-streams", NO_NCCL),
     NOT_HERE("gloo-timeout-seconds",

@@ -64,6 +64,7 @@ struct driver_options {
     bool gloo;           /* changes nothing */
 
     char *output_dir;
+    char *timeline;
     bool prefix_timestamp;
     char *log_level;
     bool verbose;

@@ -157,6 +157,27 @@ static int split_ssh_args(struct run *run, struct hvd_err *err)
     return run->ssh_args ? 0 : err_set(err, HVD_E_NOMEM, "no memory for --ssh-args");
 }
 
+/* Workers write it, wherever they are. Whether a file that is there is this job's they know by the
+ * time at which the job began, which a driver that takes over still knows. */
+static int name_timeline(struct run *run, struct hvd_err *err)
+{
+    const char *name = run->options.timeline;
+    char path[2 * LIMIT_PATH_BYTES];
+    char began[32];
+    int rc;
+
+    if (!name)
+        return 0;
+    if (strlen(name) >= LIMIT_PATH_BYTES)
+        return err_set(err, HVD_E_LIMIT, "--timeline-filename is longer than LIMIT_PATH_BYTES (%d)",
+                       LIMIT_PATH_BYTES);
+    snprintf(path, sizeof(path), "%s%s%s", name[0] == '/' ? "" : run->cwd,
+             name[0] == '/' ? "" : "/", name);
+    snprintf(began, sizeof(began), "%" PRId64, run->folder.facts.created_wall_us);
+    rc = job_env_put(&run->env, "HVD_TIMELINE", path, err);
+    return rc ? rc : job_env_put(&run->env, "HVD_TIMELINE_BEGAN", began, err);
+}
+
 static int configure(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
@@ -182,6 +203,8 @@ static int configure(struct run *run, struct hvd_err *err)
     if (!rc)
         rc = job_env_init(&run->env, run->command, run->cwd, run->envp, options->env.items,
                           options->env.count, err);
+    if (!rc)
+        rc = name_timeline(run, err);
     return rc;
 }
 

@@ -21,4 +21,8 @@ struct place {
 int place_find(const struct msg_member_list *members, uint64_t incarnation,
                struct place *ret_place) MUST_CHECK;
 
+/* Of all members, in their order: ret_places has room for each. 0, HVD_E_NOMEM. Linear in the
+ * members but for those of one host. */
+int place_all(const struct msg_member_list *members, struct place *ret_places) MUST_CHECK;
+
 #endif

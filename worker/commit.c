@@ -9,22 +9,43 @@
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
+static void show(hvd_state *state, const char *what, uint64_t commit, int code, int64_t begun_us,
+                 int64_t ended_us)
+{
+    shown_copy(&state->worker->shown, &(struct shown_copy){ .what = what,
+                                                            .commit = commit,
+                                                            .bytes = state->manifest.bytes,
+                                                            .code = code,
+                                                            .begun_us = begun_us,
+                                                            .ended_us = ended_us });
+}
+
+/* What was done beside the loop is shown when that waits for it. */
 int state_fence(hvd_state *state, struct hvd_err *err)
 {
-    return copier_wait(&state->copier, err);
+    struct copier *copier = &state->copier;
+    int rc = copier_wait(copier, err);
+
+    if (copier->ended_us)
+        show(state, "commit beside", copier->commit, rc, copier->begun_us, copier->ended_us);
+    copier->ended_us = 0;
+    return rc;
 }
 
 int state_commit_as(hvd_state *state, uint64_t commit, struct hvd_err *err)
 {
     const struct copy copy = state_copy(state, COPY_ALL);
     enum state_phase phase = state->phase;
+    int64_t begun_us;
     int rc = state_fence(state, err);
 
     if (rc)
         return rc;
+    begun_us = clock_now_us();
     state->phase = STATE_COPYING;
     rc = copy_commit(state->snapshot, &copy, err);
     state->phase = phase;
+    show(state, "commit", commit, rc, begun_us, clock_now_us());
     if (rc)
         return rc;
     snapshot_end(state->snapshot, commit);
@@ -37,6 +58,7 @@ int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err)
     const struct copy copy = state_copy(state, which);
     uint64_t newest = snapshot_newest(state->snapshot);
     enum state_phase phase = state->phase;
+    int64_t begun_us = clock_now_us();
     int rc;
 
     if (!newest)
@@ -44,6 +66,7 @@ int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err)
     state->phase = STATE_COPYING;
     rc = copy_restore(state->snapshot, newest, &copy, err);
     state->phase = phase;
+    show(state, "restore", newest, rc, begun_us, clock_now_us());
     if (!rc && which == COPY_ALL)
         state->live = newest;
     return rc;
@@ -60,6 +83,7 @@ static void note_call(hvd_state *state)
 static void note_first_step(hvd_state *state)
 {
     state->stepped = true;
+    shown_stepped(&state->worker->shown);
     if (worker_is_alone(state->worker))
         return;
     state->entered.first_step_us = clock_now_us() - state->began_us;
@@ -98,6 +122,7 @@ static int hear_answer(hvd_state *state)
 
 static void tell(hvd_state *state, int code)
 {
+    shown_news(&state->worker->shown);
     state->told = code;
     rounds_tell(state->worker->rounds, code);
 }

@@ -1,5 +1,6 @@
 #include "worker/copier.h"
 
+#include "os/clock.h"
 #include "os/thread.h"
 
 #include <string.h>
@@ -12,9 +13,11 @@ static void copy_one(struct copier *copier)
     int rc;
 
     pthread_mutex_unlock(&copier->lock);
+    copier->begun_us = clock_now_us();
     rc = copy_commit(copier->snapshot, &copier->copy, &outcome);
     if (!rc)
         snapshot_end(copier->snapshot, copier->commit);
+    copier->ended_us = clock_now_us();
     pthread_mutex_lock(&copier->lock);
     outcome.code = rc;
     copier->outcome = outcome;

@@ -21,6 +21,7 @@ struct copier {
     struct copy copy;
     uint64_t commit;
     struct hvd_err outcome;
+    int64_t begun_us, ended_us; /* of the last one */
 };
 
 /* Begins; there must be none under way. HVD_E_NOMEM: no thread can be had. */

@@ -1,44 +1,13 @@
-#include "worker/rounds.h"
-
 #include "base/mem.h"
 #include "base/time.h"
 #include "os/thread.h"
 #include "worker/addresses.h"
+#include "worker/rounds_inside.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 
 /* Everybody is at the gate when a round begins: whom one cannot reach by then is behind a wall. */
 #define CONNECT_US TIME_MIN
-
-/* The collectives of one round, from PREPARE until they are entered or given up. */
-struct opening {
-    uint64_t round;
-    struct coll *coll;
-    bool taken;     /* the connecting thread has it */
-    bool done;      /* it is connected */
-    bool abandoned; /* whoever has it then frees it */
-};
-
-struct rounds {
-    struct coll_engine *engine;
-    rounds_prepared_fn *prepared;
-    void *arg;
-
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    pthread_t thread; /* that connects */
-    bool threaded;
-    bool closing;
-    struct opening *next; /* what is, or was, prepared */
-    struct coll *coll;    /* of the running round */
-    uint64_t round;
-    uint64_t cancelled; /* this round and all before it */
-    bool open;
-    int news;           /* that train has been told; 0 */
-    _Atomic int failed; /* the code of the first that did; 0 */
-    bool busy;          /* a thread is inside */
-};
 
 static void lock(struct rounds *rounds)
 {
@@ -55,17 +24,23 @@ static void unlock(struct rounds *rounds)
 static void opening_free(struct opening *opening)
 {
     coll_free(opening->coll);
+    roll_free(opening->roll);
+    msg_release(&opening->prepare);
     mem_free(opening);
 }
 
-static int make_coll(struct rounds *rounds, uint64_t incarnation, uint64_t round,
+static int make_coll(struct rounds *rounds, const struct roll *roll, uint64_t round,
                      const struct msg_member_list *members, struct coll **ret_coll,
                      struct hvd_err *err)
 {
     struct coll_peer *peers = mem_zalloc_array(members->count, sizeof(*peers));
     struct coll_roster roster = { .round = round,
-                                  .size = (uint32_t)members->count,
-                                  .peers = peers };
+                                  .rank = roll->rank,
+                                  .size = roll->size,
+                                  .peers = peers,
+                                  .groups = roll->parts,
+                                  .group_count = roll->part_count,
+                                  .timeline = rounds->timeline };
     int rc;
 
     if (!peers)
@@ -73,14 +48,29 @@ static int make_coll(struct rounds *rounds, uint64_t incarnation, uint64_t round
     for (uint32_t i = 0; i < roster.size; i++) {
         const struct msg_member *member = &members->items[i];
 
-        if (member->incarnation == incarnation)
-            roster.rank = i;
         peers[i] = (struct coll_peer){ .incarnation = member->incarnation,
                                        .host = member->host,
                                        .contact = addresses_find(&member->addresses, "data") };
     }
     rc = coll_create(rounds->engine, &roster, ret_coll, err);
     mem_free(peers);
+    return rc;
+}
+
+/* The program's groups are asked, which may take as long as it pleases them. */
+static int make(struct rounds *rounds, uint64_t incarnation, uint64_t round,
+                const struct msg_member_list *members, struct coll **ret_coll,
+                struct roll **ret_roll, struct hvd_err *err)
+{
+    struct roll *roll = NULL;
+    int rc = roll_make(rounds->groups, members, incarnation, &roll, err);
+
+    if (!rc)
+        rc = make_coll(rounds, roll, round, members, ret_coll, err);
+    if (rc)
+        roll_free(roll);
+    else
+        *ret_roll = roll;
     return rc;
 }
 
@@ -92,7 +82,8 @@ static void give_up(struct rounds *rounds)
     rounds->next = NULL;
     if (!opening)
         return;
-    coll_cancel(opening->coll);
+    if (opening->coll)
+        coll_cancel(opening->coll);
     if (opening->taken && !opening->done)
         opening->abandoned = true;
     else
@@ -100,6 +91,29 @@ static void give_up(struct rounds *rounds)
 }
 
 /* ---- the thread that connects ---------------------------------------------------------------- */
+
+/* The lock is held, and let go meanwhile. From the moment that there is a coll it can be cancelled.
+ */
+static int make_and_connect(struct rounds *rounds, struct opening *opening, struct hvd_err *err)
+{
+    const struct msg *prepare = &opening->prepare;
+    struct coll *coll = NULL;
+    struct roll *roll = NULL;
+    int rc;
+
+    unlock(rounds);
+    rc = make(rounds, opening->incarnation, opening->round, &prepare->u.prepare.members, &coll,
+              &roll, err);
+    lock(rounds);
+    opening->coll = coll;
+    opening->roll = roll;
+    if (rc || opening->abandoned)
+        return rc;
+    unlock(rounds);
+    rc = coll_connect(coll, CONNECT_US, err);
+    lock(rounds);
+    return rc;
+}
 
 /* The lock is held, and let go meanwhile. */
 static void connect_one(struct rounds *rounds, struct opening *opening)
@@ -109,10 +123,8 @@ static void connect_one(struct rounds *rounds, struct opening *opening)
     int rc;
 
     opening->taken = true;
-    unlock(rounds);
-    rc = coll_connect(opening->coll, CONNECT_US, &outcome);
+    rc = make_and_connect(rounds, opening, &outcome);
     outcome.code = rc;
-    lock(rounds);
     opening->done = true;
     if (opening->abandoned) {
         opening_free(opening);
@@ -144,15 +156,18 @@ static void *connect_all(void *arg)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int rounds_create(rounds_prepared_fn *prepared, void *arg, struct rounds **ret_rounds,
-                  struct hvd_err *err)
+int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, void *arg,
+                  struct rounds **ret_rounds, struct hvd_err *err)
 {
     struct rounds *rounds = mem_zalloc(sizeof(*rounds));
 
     if (!rounds)
         return err_set(err, HVD_E_NOMEM, "no memory for collectives");
+    rounds->groups = groups;
     rounds->prepared = prepared;
     rounds->arg = arg;
+    atomic_init(&rounds->turn, TURN_SHUT);
+    requests_init(&rounds->requests);
     pthread_mutex_init(&rounds->lock, NULL);
     pthread_cond_init(&rounds->changed, NULL);
     *ret_rounds = rounds;
@@ -166,6 +181,11 @@ int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine, struct 
     rounds->engine = engine;
     rounds->threaded = true;
     return 0;
+}
+
+void rounds_use_timeline(struct rounds *rounds, struct timeline *timeline)
+{
+    rounds->timeline = timeline;
 }
 
 void rounds_close(struct rounds *rounds)
@@ -187,12 +207,11 @@ static void leave(struct rounds *rounds)
 {
     struct coll *old;
 
+    rounds_open(rounds, false);
     lock(rounds);
-    rounds->open = false;
-    if (rounds->coll && rounds->busy)
+    if (rounds->coll && atomic_load(&rounds->turn) & TURN_TAKEN)
         coll_cancel(rounds->coll);
-    while (rounds->busy)
-        pthread_cond_wait(&rounds->changed, &rounds->lock);
+    turns_await(rounds);
     old = rounds->coll;
     rounds->coll = NULL;
     unlock(rounds);
@@ -208,6 +227,9 @@ void rounds_free(struct rounds *rounds)
     give_up(rounds); /* what came after the close */
     unlock(rounds);
     leave(rounds);
+    requests_close(rounds);
+    requests_release(&rounds->requests);
+    roll_free(rounds->roll);
     pthread_cond_destroy(&rounds->changed);
     pthread_mutex_destroy(&rounds->lock);
     mem_free(rounds);
@@ -218,11 +240,11 @@ void rounds_free(struct rounds *rounds)
 void rounds_prepare(struct rounds *rounds, uint64_t incarnation, const struct msg *prepare)
 {
     struct opening *opening = mem_zalloc(sizeof(*opening));
-    struct hvd_err err = { .code = HVD_E_NOMEM };
+    struct hvd_err err = { 0 };
 
-    if (opening && !make_coll(rounds, incarnation, prepare->round, &prepare->u.prepare.members,
-                              &opening->coll, &err)) {
+    if (opening && !msg_copy(prepare, &opening->prepare)) {
         opening->round = prepare->round;
+        opening->incarnation = incarnation;
         lock(rounds);
         give_up(rounds);
         rounds->next = opening;
@@ -231,6 +253,7 @@ void rounds_prepare(struct rounds *rounds, uint64_t incarnation, const struct ms
         return;
     }
     mem_free(opening);
+    err_set(&err, HVD_E_NOMEM, "no memory for %zu members", prepare->u.prepare.members.count);
     rounds->prepared(rounds->arg, prepare->round, &err);
 }
 
@@ -257,7 +280,7 @@ void rounds_cancel(struct rounds *rounds, uint64_t round)
 /* ---- by the loop ----------------------------------------------------------------------------- */
 
 /* What was prepared for this round, if it is there. The lock is held. */
-static struct coll *take_prepared(struct rounds *rounds, uint64_t round)
+static struct coll *take_prepared(struct rounds *rounds, uint64_t round, struct roll **ret_roll)
 {
     struct opening *opening = rounds->next;
     struct coll *coll;
@@ -268,17 +291,24 @@ static struct coll *take_prepared(struct rounds *rounds, uint64_t round)
     }
     rounds->next = NULL;
     coll = opening->coll;
-    mem_free(opening);
+    *ret_roll = opening->roll;
+    opening->coll = NULL;
+    opening->roll = NULL;
+    opening_free(opening);
     return coll;
 }
 
 /* From here on a cancel finds it. HVD_E_REVOKED: it came before. */
-static int install(struct rounds *rounds, uint64_t round, struct coll *coll, struct hvd_err *err)
+static int install(struct rounds *rounds, uint64_t round, struct coll *coll, struct roll *roll,
+                   struct hvd_err *err)
 {
+    roll_free(rounds->roll);
     rounds->coll = coll;
+    rounds->roll = roll;
     rounds->round = round;
     rounds->failed = 0;
     rounds->news = 0;
+    turns_settle(rounds);
     if (round <= rounds->cancelled)
         return err_set(err, HVD_E_REVOKED, "round %" PRIu64 " is revoked", round);
     return 0;
@@ -288,107 +318,23 @@ int rounds_enter(struct rounds *rounds, uint64_t incarnation, uint64_t round,
                  const struct msg_member_list *members, bool prepared, struct hvd_err *err)
 {
     struct coll *coll = NULL;
+    struct roll *roll = NULL;
     int rc = 0;
 
     leave(rounds);
     lock(rounds);
     if (prepared)
-        coll = take_prepared(rounds, round);
+        coll = take_prepared(rounds, round, &roll);
     prepared = coll != NULL;
     unlock(rounds);
     if (!coll)
-        rc = make_coll(rounds, incarnation, round, members, &coll, err);
+        rc = make(rounds, incarnation, round, members, &coll, &roll, err);
     if (rc)
         return rc;
     lock(rounds);
-    rc = install(rounds, round, coll, err);
+    rc = install(rounds, round, coll, roll, err);
     unlock(rounds);
     if (!rc && !prepared)
         rc = coll_connect(coll, CONNECT_US, err);
     return rc;
-}
-
-void rounds_open(struct rounds *rounds, bool open)
-{
-    lock(rounds);
-    rounds->open = open;
-    unlock(rounds);
-}
-
-void rounds_finish(struct rounds *rounds)
-{
-    struct coll *coll;
-
-    lock(rounds);
-    rounds->open = false;
-    coll = rounds->busy ? NULL : rounds->coll; /* a thread that is inside still will not end it */
-    rounds->busy = rounds->busy || coll;
-    unlock(rounds);
-    if (!coll)
-        return;
-    coll_bye(coll);
-    rounds_put(rounds, 0);
-}
-
-void rounds_tell(struct rounds *rounds, int news)
-{
-    lock(rounds);
-    rounds->news = news;
-    unlock(rounds);
-}
-
-int rounds_failed(struct rounds *rounds)
-{
-    return atomic_load_explicit(&rounds->failed, memory_order_relaxed);
-}
-
-/* ---- by whoever uses them -------------------------------------------------------------------- */
-
-int rounds_get(struct rounds *rounds, bool inside, struct coll **ret_coll, struct hvd_err *err)
-{
-    int rc = 0;
-
-    lock(rounds);
-    if (!rounds->coll || (!rounds->open && !inside))
-        rc = err_set(err, HVD_E_STATE,
-                     "a collective outside of a round; call it from train, which "
-                     "hvd_elastic_run calls");
-    else if (rounds->busy)
-        rc = err_set(err, HVD_E_BUSY,
-                     "another thread is in a collective; all ranks must make them in the same "
-                     "order, so one thread at a time");
-    else if (rounds->news > 0 && !inside)
-        rc = err_set(err, HVD_E_STATE,
-                     "a collective after a commit or check has returned %s; return that from train",
-                     err_name(rounds->news));
-    else if (rounds->failed)
-        rc = err_set(err, HVD_E_REVOKED,
-                     "a collective of round %" PRIu64 " has failed before; return from train",
-                     rounds->round);
-    if (!rc) {
-        rounds->busy = true;
-        *ret_coll = rounds->coll;
-    }
-    unlock(rounds);
-    return rc;
-}
-
-void rounds_put(struct rounds *rounds, int code)
-{
-    lock(rounds);
-    rounds->busy = false;
-    if (code && !rounds->failed)
-        rounds->failed = code;
-    pthread_cond_broadcast(&rounds->changed);
-    unlock(rounds);
-}
-
-bool rounds_look(struct rounds *rounds, struct coll_wait *ret_wait)
-{
-    lock(rounds);
-    ret_wait->operation = NULL;
-    if (rounds->coll)
-        coll_wait_look(rounds->coll, ret_wait);
-    unlock(rounds);
-    return ret_wait->operation != NULL;
 }

@@ -3,25 +3,29 @@
  * which a thread of its own connects beside it.
  *
  * The loop enters rounds; the session's thread prepares, abandons and cancels them; any thread of
- * the program may be inside a collective, one at a time.
+ * the program may be inside a collective, one at a time: it has the turn. While requests are
+ * pending (requests.h) the turn is theirs.
  */
 #ifndef WORKER_ROUNDS_H
 #define WORKER_ROUNDS_H
 
-#include "collectives/coll.h"
-#include "proto/msg.h"
+#include "worker/groups.h"
 
 struct rounds;
 
 /* Says how a preparation has ended. From a thread of its own. */
 typedef void rounds_prepared_fn(void *arg, uint64_t round, const struct hvd_err *outcome);
 
-int rounds_create(rounds_prepared_fn *prepared, void *arg, struct rounds **ret_rounds,
-                  struct hvd_err *err) MUST_CHECK;
+/* groups is borrowed as long as they live; NULL: none. */
+int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, void *arg,
+                  struct rounds **ret_rounds, struct hvd_err *err) MUST_CHECK;
 
 /* Without one there are rounds of one worker only. Borrowed as long as they live. */
 int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine,
                       struct hvd_err *err) MUST_CHECK;
+
+/* Where collectives are shown; likewise. */
+void rounds_use_timeline(struct rounds *rounds, struct timeline *timeline);
 
 /* From here on nothing is prepared, and `prepared` is not called by a thread of its own. */
 void rounds_close(struct rounds *rounds);
@@ -40,7 +44,8 @@ int rounds_enter(struct rounds *rounds, uint64_t incarnation, uint64_t round,
                  const struct msg_member_list *members, bool prepared,
                  struct hvd_err *err) MUST_CHECK;
 
-/* May the program use them? */
+/* May the program use them? When it no longer may, what is pending has ended before this returns:
+ * its memory is not touched any more. */
 void rounds_open(struct rounds *rounds, bool open);
 
 /* This worker has finished: whoever is still in the round is not disturbed when its process ends.
@@ -61,6 +66,12 @@ int rounds_failed(struct rounds *rounds);
 int rounds_get(struct rounds *rounds, bool inside, struct coll **ret_coll,
                struct hvd_err *err) MUST_CHECK;
 void rounds_put(struct rounds *rounds, int code); /* how it went */
+
+/* hvd_group_size, or hvd_group_rank. */
+int rounds_group(struct rounds *rounds, const hvd_group *group, bool size, struct hvd_err *err);
+
+/* For the watchdog: how many collectives have ended. */
+uint64_t rounds_calls(struct rounds *rounds);
 
 /* For the watchdog. false: no collective is in progress. */
 bool rounds_look(struct rounds *rounds, struct coll_wait *ret_wait);

@@ -141,6 +141,7 @@ static int call_train(struct run *run)
     state->phase = STATE_TRAINING;
     rounds_open(run->worker->rounds, true);
     worker_begins(run->worker, WORKER_TRAINS);
+    shown_trains(&run->worker->shown);
     rc = run->train(state, run->arg);
     worker_begins(run->worker, WORKER_RESTS);
     rounds_open(run->worker->rounds, false);
@@ -149,6 +150,7 @@ static int call_train(struct run *run)
     if (rc == 0 && fenced)
         rc = fenced;
     rc = judge_returned(run, rc);
+    shown_returned(&run->worker->shown, rc);
     if (rc >= 0) /* others may still be in the last collective */
         rounds_finish(run->worker->rounds);
     return rc;
@@ -170,14 +172,17 @@ static int enter(struct run *run, const struct loop_order *order, struct hvd_err
     int64_t connected_us;
     int rc;
 
+    shown_enters(&run->worker->shown, order->msg.u.round.cause);
     worker_begins(run->worker, WORKER_CONNECTS);
     rc = rounds_enter(run->worker->rounds, run->worker->incarnation, order->round,
                       &order->msg.u.round.members, order->prepared, err);
+    shown_phase(&run->worker->shown, "connect", rc);
     if (rc)
         return rc;
     connected_us = clock_now_us();
     reset_counts(state, order->round);
     worker_set_place(order->round, &order->place);
+    shown_round(&run->worker->shown, order->round, &order->place);
     worker_begins(run->worker, WORKER_RESETS);
     rc = call_resets(run);
     worker_begins(run->worker, WORKER_CONNECTS);
@@ -185,6 +190,7 @@ static int enter(struct run *run, const struct loop_order *order, struct hvd_err
         rc = state_sync(state, &order->msg, err);
     if (rc && !is_of_round(rc) && !run->broken.code)
         run->broken = *err;
+    shown_phase(&run->worker->shown, "state", rc);
     state->entered.commit = state->live;
     state->entered.rebuild_us = connected_us - began_us;
     state->entered.state_us = clock_now_us() - connected_us;
@@ -278,12 +284,15 @@ static int run_alone(struct run *run, struct hvd_err *err)
     const struct place place = { .size = 1, .local_size = 1, .cross_size = 1 };
     const struct msg_member self = { .host = "localhost" };
     const struct msg_member_list members = { &self, 1 };
-    int rc = rounds_enter(run->worker->rounds, 0, hvd_round() + 1, &members, false, err);
+    int rc;
 
+    shown_enters(&run->worker->shown, CAUSE_FIRST);
+    rc = rounds_enter(run->worker->rounds, 0, hvd_round() + 1, &members, false, err);
     if (rc)
         return rc;
     reset_counts(run->state, hvd_round() + 1);
     worker_set_place(run->state->round, &place);
+    shown_round(&run->worker->shown, run->state->round, &place);
     rc = call_resets(run);
     if (rc) {
         *err = run->broken;

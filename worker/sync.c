@@ -1,6 +1,7 @@
 /* sync.c: the commit with which a round begins, from whoever holds it. */
 #include "base/mem.h"
 #include "base/time.h"
+#include "os/clock.h"
 #include "proto/commit.h"
 #include "worker/fail.h"
 #include "worker/state_inside.h"
@@ -99,6 +100,7 @@ static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd
     const struct msg_round *round = &msg->u.round;
     struct msg_source_list sources = round->sources;
     struct msg_source *holders = NULL;
+    int64_t begun_us = clock_now_us();
     int rc = 0;
 
     worker_begins(state->worker, WORKER_FETCHES);
@@ -114,6 +116,13 @@ static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd
         rc = err_set(err, HVD_E_LOST, "commit %" PRIu64 ".%" PRIu32 ": nobody else holds it",
                      COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit));
     mem_free(holders);
+    shown_copy(&state->worker->shown,
+               &(struct shown_copy){ .what = "fetch",
+                                     .commit = round->commit,
+                                     .bytes = state->manifest.replicated_bytes,
+                                     .code = rc,
+                                     .begun_us = begun_us,
+                                     .ended_us = clock_now_us() });
     return rc;
 }
 
@@ -125,7 +134,7 @@ static int meet(hvd_state *state, struct hvd_err *err)
 
     if (rc)
         return rc;
-    rc = coll_barrier(coll, err);
+    rc = coll_run(coll, &(struct coll_call){ .kind = COLL_BARRIER }, err);
     rounds_put(state->worker->rounds, rc);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "worker/addresses.h"
 #include "worker/fail.h"
+#include "worker/settings.h"
 #include "worker/watch.h"
 
 #include <inttypes.h>
@@ -74,6 +75,7 @@ static void on_cancel(void *arg, uint64_t round)
 {
     struct worker *worker = arg;
 
+    shown_news(&worker->shown);
     rounds_cancel(worker->rounds, round);
 }
 
@@ -113,7 +115,9 @@ static void free_worker(struct worker *worker)
     rounds_close(worker->rounds); /* it calls the session, and is called by it */
     session_thread_stop(worker->session);
     rounds_free(worker->rounds);
+    groups_free(worker->groups);
     coll_engine_close(worker->engine);
+    shown_close(&worker->shown);
     msg_release(&worker->welcome);
     mem_free(worker);
 }
@@ -127,7 +131,9 @@ static int open_engine(struct worker *worker, struct hvd_err *err)
 
     if (!state || addresses_host(state, host, sizeof(host)))
         snprintf(host, sizeof(host), "%s", LOOPBACK);
-    rc = coll_engine_open(host, &worker->engine, err);
+    worker->options.host = host;
+    rc = coll_engine_open(&worker->options, &worker->engine, err);
+    worker->options.host = NULL;
     return rc ? rc : rounds_use_engine(worker->rounds, worker->engine, err);
 }
 
@@ -196,7 +202,11 @@ static int begin(struct hvd_err *err)
     worker = mem_zalloc(sizeof(*worker));
     if (!worker)
         return err_set(err, HVD_E_NOMEM, "no memory for a worker");
-    rc = rounds_create(on_prepared, worker, &worker->rounds, err);
+    rc = settings_read(&worker->options, err);
+    if (!rc && groups_create(&worker->groups))
+        rc = err_set(err, HVD_E_NOMEM, "no memory for a worker");
+    if (!rc)
+        rc = rounds_create(worker->groups, on_prepared, worker, &worker->rounds, err);
     if (!rc && agent)
         rc = join(worker, agent, err);
     if (rc) {
@@ -204,6 +214,9 @@ static int begin(struct hvd_err *err)
         return rc;
     }
     set_provisional(worker);
+    shown_open(&worker->shown, agent ? &worker->welcome.u.welcome_worker : NULL,
+               worker->incarnation);
+    rounds_use_timeline(worker->rounds, worker->shown.timeline);
     atomic_store(&the_worker, worker);
     return 0;
 }
@@ -251,6 +264,8 @@ int worker_begin_run(struct worker **ret_worker)
         rc = HVD_E_STATE;
     else if (atomic_exchange(&worker->running, true))
         rc = fail(HVD_E_STATE, "hvd_elastic_run: it is being called already");
+    else
+        groups_seal(worker->groups);
     pthread_mutex_unlock(&life_lock);
     if (!rc)
         *ret_worker = worker;

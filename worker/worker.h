@@ -8,6 +8,7 @@
 
 #include "worker/io/session_thread.h"
 #include "worker/rounds.h"
+#include "worker/shown.h"
 
 #include <stdatomic.h>
 
@@ -23,12 +24,16 @@ enum worker_doing {
 struct worker {
     struct session_thread *session; /* NULL: alone */
     struct coll_engine *engine;     /* NULL: alone */
+    struct coll_options options;    /* of the environment */
+    struct groups *groups;
     struct rounds *rounds;
+    struct shown shown;
     uint64_t incarnation;
     struct msg welcome;     /* released with it */
     _Atomic bool running;   /* hvd_elastic_run is being called */
     _Atomic unsigned doing; /* enum worker_doing */
-    _Atomic uint64_t calls; /* of the library by train: what grows does not stand still */
+    /* of the library by train, besides collectives: what grows does not stand still */
+    _Atomic uint64_t calls;
 
     /* of the session's thread: what the watchdog saw last */
     struct {

@@ -5,8 +5,9 @@
  *     address of each peer, told to it ──► connect, each peer ──► connected ──► send, receive, wait
  *                                                        cancel, at any time ──► free
  *
- * A link is one of several kinds, each behind the operations here. Everything but cancel is for one
- * thread at a time.
+ * A link is one of several kinds, each behind the operations here (links.h). Everything but cancel
+ * is for one thread at a time. Bytes may move only while a thread is inside: who goes to wait for
+ * something else waits first for what it has sent, or its peers may wait for that in vain.
  */
 #ifndef COLLECTIVES_LINK_LINK_H
 #define COLLECTIVES_LINK_LINK_H

@@ -11,12 +11,6 @@ struct reaper {
     pthread_t thread;
     struct reaper_job *head, **tail;
     bool closing;
-
-    int (*first)(void *arg, struct hvd_err *err);
-    void *first_arg;
-    struct hvd_err first_err;
-    int first_code;
-    bool begun;
 };
 
 static struct reaper_job *take(struct reaper *reaper)
@@ -41,18 +35,9 @@ static void *reap(void *arg)
     const struct sched_param none = { 0 };
     struct reaper *reaper = arg;
     struct reaper_job *job;
-    int rc;
 
     /* Where that is not allowed, it is slower. */
     (void)sched_setscheduler(0, SCHED_BATCH, &none);
-    rc = reaper->first ? reaper->first(reaper->first_arg, &reaper->first_err) : 0;
-    pthread_mutex_lock(&reaper->mutex);
-    reaper->first_code = rc;
-    reaper->begun = true;
-    pthread_cond_broadcast(&reaper->changed);
-    pthread_mutex_unlock(&reaper->mutex);
-    if (rc)
-        return NULL;
     while ((job = take(reaper)))
         job->run(job->arg);
     return NULL;
@@ -65,19 +50,7 @@ static void release(struct reaper *reaper)
     mem_free(reaper);
 }
 
-static int await_first(struct reaper *reaper)
-{
-    pthread_mutex_lock(&reaper->mutex);
-    while (!reaper->begun)
-        pthread_cond_wait(&reaper->changed, &reaper->mutex);
-    pthread_mutex_unlock(&reaper->mutex);
-    if (reaper->first_code)
-        pthread_join(reaper->thread, NULL);
-    return reaper->first_code;
-}
-
-int reaper_open(int (*first)(void *arg, struct hvd_err *err), void *arg, struct reaper **ret_reaper,
-                struct hvd_err *err)
+int reaper_open(struct reaper **ret_reaper, struct hvd_err *err)
 {
     struct reaper *reaper = mem_zalloc(sizeof(*reaper));
     int rc;
@@ -87,18 +60,10 @@ int reaper_open(int (*first)(void *arg, struct hvd_err *err), void *arg, struct 
     pthread_mutex_init(&reaper->mutex, NULL);
     pthread_cond_init(&reaper->changed, NULL);
     reaper->tail = &reaper->head;
-    reaper->first = first;
-    reaper->first_arg = arg;
     rc = thread_start(&reaper->thread, 0, reap, reaper);
     if (rc) {
         release(reaper);
         return err_set(err, rc, "cannot start a thread; raise the limit of processes (ulimit -u)");
-    }
-    rc = await_first(reaper);
-    if (rc) {
-        (void)err_set(err, rc, "%s", reaper->first_err.text);
-        release(reaper);
-        return rc;
     }
     *ret_reaper = reaper;
     return 0;

@@ -19,10 +19,8 @@ struct reaper_job {
     struct reaper_job *next;
 };
 
-/* first: run on the thread before it is open; what that starts runs like it, quiet and below the
- * program's threads (SCHED_BATCH). Not 0: nothing was opened. NULL is allowed. */
-int reaper_open(int (*first)(void *arg, struct hvd_err *err), void *arg, struct reaper **ret_reaper,
-                struct hvd_err *err) MUST_CHECK;
+/* Its thread is quiet and below the program's (SCHED_BATCH), as are those that a job starts. */
+int reaper_open(struct reaper **ret_reaper, struct hvd_err *err) MUST_CHECK;
 
 /* Any thread; jobs run one after the other, in order. A job must not be added twice. */
 void reaper_add(struct reaper *reaper, struct reaper_job *job);

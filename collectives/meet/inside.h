@@ -40,7 +40,7 @@ struct party_peer {
     uint32_t rank;
     uint64_t incarnation;
     struct meet_contact contact;
-    uint8_t address[LINK_ADDRESS_MAX];
+    uint8_t address[MEET_ADDRESS_MAX];
     size_t address_length;
     bool dialled, met;
     struct meet_line *line; /* NULL: none (any more) */

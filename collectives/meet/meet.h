@@ -25,7 +25,7 @@ struct meet_peer {
     uint32_t rank;
     uint64_t incarnation;
     const char *contact;               /* borrowed during meet_join */
-    uint8_t address[LINK_ADDRESS_MAX]; /* what it is told */
+    uint8_t address[MEET_ADDRESS_MAX]; /* what it is told */
     size_t address_length;
 };
 

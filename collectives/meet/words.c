@@ -54,7 +54,7 @@ int meet_frame_append(const struct meet_frame *frame, struct buf *buf)
     struct writer writer = { .length = HEAD_BYTES };
     size_t body;
 
-    if (frame->address_length > LINK_ADDRESS_MAX)
+    if (frame->address_length > MEET_ADDRESS_MAX)
         return HVD_E_LIMIT;
     put_body(&writer, frame);
     body = writer.length - HEAD_BYTES;

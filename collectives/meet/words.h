@@ -11,11 +11,12 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "collectives/link/link.h"
+#include "base/err.h"
 
 #define MEET_VERSION      1
 #define MEET_SECRET_BYTES 16
 #define MEET_FRAME_MAX    1024
+#define MEET_ADDRESS_MAX  384
 #define MEET_TEXT_MAX     ERR_TEXT_MAX
 
 enum meet_kind {
@@ -30,7 +31,7 @@ struct meet_frame {
     enum meet_kind kind;
     uint8_t secret[MEET_SECRET_BYTES]; /* HELLO: of who is dialled */
     uint64_t round, from, to, roster;  /* HELLO: incarnations, and a sum of the whole roster */
-    uint8_t address[LINK_ADDRESS_MAX]; /* HELLO, WELCOME: of the sender's link */
+    uint8_t address[MEET_ADDRESS_MAX]; /* HELLO, WELCOME: how the sender is reached */
     size_t address_length;
     int code;                 /* REFUSED, NOTICE */
     uint32_t rank;            /* NOTICE: whose fault it is; MEET_NOBODY */

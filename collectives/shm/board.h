@@ -5,8 +5,8 @@
  *     write to the own stage, the own part of the result ──► board_step ──► read those of others
  *
  * A step publishes all that was written before it, and returns when everybody has made as many
- * steps. There are two of each memory, even and odd, so that one is written while the other is read:
- * what is written between two steps must not be what another may read between the same two.
+ * steps. There are two of each memory, even and odd, so that one is written while the other is
+ * read: what is written between two steps must not be what another may read between the same two.
  */
 #ifndef COLLECTIVES_SHM_BOARD_H
 #define COLLECTIVES_SHM_BOARD_H
@@ -22,8 +22,8 @@ struct board;
 /* Belongs to the segment. index: in its spec; NULL: this process has no place in it. */
 struct board *segment_board(struct segment *segment, size_t index);
 
-uint32_t board_seat(const struct board *board);  /* ours */
-uint32_t board_count(const struct board *board); /* two or more */
+uint32_t board_seat(const struct board *board); /* ours */
+uint32_t board_count(const struct board *board);
 
 /* 64-byte aligned. turn: even or odd counts. */
 uint8_t *board_said(struct board *board, uint32_t seat, uint64_t turn);

@@ -25,8 +25,14 @@ bool pool_locate(const void *at, size_t bytes, struct pool_locator *ret_locator)
 struct pool_views;
 int pool_views_create(struct pool_views **ret_views, struct hvd_err *err) MUST_CHECK;
 void pool_views_free(struct pool_views *views);
-/* HVD_E_LOST: that process or its memory is gone. Valid until the views are freed. */
+
+/* HVD_E_LOST: that process or its memory is gone; HVD_E_DENIED, HVD_E_PROTO, HVD_E_LIMIT. Valid
+ * until the views are freed or, if its owner has freed it, trimmed. */
 int pool_view(struct pool_views *views, const struct pool_locator *locator, const void **ret_at,
               struct hvd_err *err) MUST_CHECK;
+
+/* When nothing is read: lets go of what its owners have freed, which else would stay in memory. It
+ * costs nothing where nothing new has been seen since the last time. */
+void pool_views_trim(struct pool_views *views);
 
 #endif

@@ -15,7 +15,7 @@
 struct segment;
 
 /* What its users must agree about. The same on all but for the place. Borrowed. */
-struct segment_board { /* a group's members on this host, by their places, two or more, rising */
+struct segment_board { /* a group's members on this host, by their places, rising; one is allowed */
     const uint32_t *places;
     uint32_t count;
 };

@@ -1,5 +1,6 @@
 #include "driver/io/job_env.h"
 
+#include "base/buf.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "proto/catalog.h"
@@ -144,6 +145,21 @@ int job_env_init(struct job_env *env, char *const *argv, const char *cwd, char *
     if (rc)
         job_env_release(env);
     return rc;
+}
+
+int job_env_put(struct job_env *env, const char *name, const char *value, struct hvd_err *err)
+{
+    struct buf entry;
+    int rc;
+
+    buf_init(&entry, LIMIT_ARG_BYTES + 1);
+    rc = buf_printf(&entry, "%s=%s", name, value);
+    if (rc)
+        err_set(err, rc, "%s: no room for its value", name);
+    else
+        rc = put(env, buf_text(&entry), err);
+    buf_release(&entry);
+    return rc ? rc : check_size(env, err);
 }
 
 void job_env_release(struct job_env *env)

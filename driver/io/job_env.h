@@ -26,6 +26,10 @@ int job_env_init(struct job_env *env, char *const *argv, const char *cwd, char *
                  char *const *more, size_t more_count, struct hvd_err *err) MUST_CHECK;
 void job_env_release(struct job_env *env);
 
+/* One more for the workers, in place of one of that name. */
+int job_env_put(struct job_env *env, const char *name, const char *value,
+                struct hvd_err *err) MUST_CHECK;
+
 /* What the core leaves out of a LAUNCH. Borrows from env. */
 void job_env_fill(const struct job_env *env, const struct msg *launch, struct msg *ret_whole);
 

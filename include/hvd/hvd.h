@@ -12,10 +12,11 @@
  *     negative   an error; hvd_strerror() turns any code into a sentence, hvd_last_error() says
  *                what exactly was wrong and what to do about it
  *
- * The library never exits, aborts, prints, or installs a signal handler; only a bug of its own,
- * which could cost your state, ends the process, and says so on standard error. Its threads have
- * all signals blocked, and are gone after hvd_shutdown. A program that was not started by
- * hvd-elastic is a job of one worker, in which every call works.
+ * The library never exits, aborts, prints, or installs a signal handler, but that it says two
+ * things on standard error: a bug of its own that could cost your state, which ends the process,
+ * and that a timeline cannot be written. Its threads have all signals blocked, and are gone after
+ * hvd_shutdown. A program that was not started by hvd-elastic is a job of one worker, in which
+ * every call works.
  *
  * "The loop" is the thread that has called hvd_elastic_run. Calls are for any thread unless their
  * comment says that they are for the loop: from another they return HVD_E_STATE. In a process that

@@ -23,7 +23,7 @@ static size_t check_frame(const uint8_t *bytes, size_t length)
         return 0;
     }
     ASSERT(rc == 1 && used <= length && used <= MEET_FRAME_MAX);
-    ASSERT(frame.address_length <= LINK_ADDRESS_MAX && frame.code <= 0);
+    ASSERT(frame.address_length <= MEET_ADDRESS_MAX && frame.code <= 0);
     ASSERT(memchr(frame.text, '\0', sizeof(frame.text)));
     for (size_t cut = 0; cut < used; cut++)
         ASSERT(meet_frame_read(bytes, cut, &untouched, &none) == 0);

@@ -77,7 +77,8 @@ static void reads_what_the_reference_reads(struct test *t)
     log_open(&sink);
     CHECK_OK(t, read_words("-np 4 --min-np 2 --max-np 8 --slots-per-host 2 --elastic-timeout 600 "
                            "--start-timeout 30 --reset-limit 3 --blacklist-cooldown-range 10 100 "
-                           "--host-discovery-script ./d.sh --output-filename out -prefix-timestamp "
+                           "--host-discovery-script ./d.sh --output-filename out "
+                           "--timeline-filename t.json -prefix-timestamp "
                            "--verbose -p 22 -i key --network-interfaces eth0 --gloo python t.py"));
     CHECK_OK(t, to_core(&core));
     CHECK_INT(t, core.np, ==, 4);
@@ -92,6 +93,7 @@ static void reads_what_the_reference_reads(struct test *t)
     CHECK_TEXT(t, core.job, "j1");
     CHECK_INT(t, options.slots_per_host, ==, 2);
     CHECK_TEXT(t, options.output_dir, "out");
+    CHECK_TEXT(t, options.timeline, "t.json");
     CHECK(t, options.prefix_timestamp);
     CHECK_INT(t, options.ssh_port, ==, 22);
     CHECK_TEXT(t, options.ssh_identity_file, "key");
@@ -309,7 +311,6 @@ static void refuses_with_a_reason(struct test *t)
         "--autotune-steps-per-sample 1",
         "--autotune-bayes-opt-max-samples 1",
         "--autotune-gaussian-process-noise 1",
-        "--timeline-filename f",
         "--timeline-mark-cycles",
         "--tcp",
         "--num-nccl-streams 2",

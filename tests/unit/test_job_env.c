@@ -51,6 +51,22 @@ out:
     job_env_release(&env);
 }
 
+static void ours_comes_in_place_of_theirs(struct test *t)
+{
+    char *const envp[] = { (char[]){ "A=1" }, NULL };
+    char *const more[] = { (char[]){ "HVD_TIMELINE=mine" } };
+    struct job_env env = { .cwd = NULL };
+
+    CHECK_OK(t, job_env_init(&env, words, "/", envp, more, ARRAY_SIZE(more), NULL));
+    CHECK_OK(t, job_env_put(&env, "HVD_TIMELINE", "/data/t.json", NULL));
+    CHECK_OK(t, job_env_put(&env, "NEW", "", NULL));
+    CHECK_TEXT(t, value_of(&env, "HVD_TIMELINE"), "/data/t.json");
+    CHECK_TEXT(t, value_of(&env, "NEW"), "");
+    CHECK_INT(t, env.env.count, ==, 3);
+out:
+    job_env_release(&env);
+}
+
 static void says_what_cannot_be_passed_on(struct test *t)
 {
     char *const envp[] = { (char[]){ "A=1" }, NULL };
@@ -110,5 +126,5 @@ out:
 }
 
 TESTS(CASE(passes_on_what_is_the_users), CASE(adds_what_is_asked_for),
-      CASE(says_what_cannot_be_passed_on), CASE(too_much_is_refused_before_anything_starts),
-      CASE(fills_in_a_launch))
+      CASE(ours_comes_in_place_of_theirs), CASE(says_what_cannot_be_passed_on),
+      CASE(too_much_is_refused_before_anything_starts), CASE(fills_in_a_launch))

@@ -69,9 +69,13 @@ static int take_part(void)
         {FAKE_INCARNATION, "a", job.agent.contact + strlen("data=")},
         { PEER,            "b", peer.contact + strlen("data=")     }
     };
-    const struct coll_roster roster = { 1, 1, 2, peers };
+    const struct coll_roster roster = { .round = 1, .rank = 1, .size = 2, .peers = peers };
+    const struct coll_call barrier = { .kind = COLL_BARRIER };
     int64_t one = 1;
     int64_t sum;
+    const struct coll_call add = {
+        .kind = COLL_ALLREDUCE, .in = &one, .out = &sum, .count = 1, .type = HVD_INT64
+    };
     int rc;
 
     pthread_mutex_lock(&peer.lock);
@@ -80,11 +84,11 @@ static int take_part(void)
     if (!rc)
         rc = coll_connect(peer.coll, LONG_US, &peer.err);
     if (!rc)
-        rc = coll_barrier(peer.coll, &peer.err); /* the worker has made the first commit */
+        rc = coll_run(peer.coll, &barrier, &peer.err); /* the worker has made the first commit */
     if (!rc && peer.await && !fake_agent_await(&job.agent, peer.await))
         rc = HVD_E_TIMEOUT;
     for (unsigned i = 0; i < peer.allreduces && !rc; i++)
-        rc = coll_allreduce(peer.coll, &one, &sum, 1, HVD_INT64, HVD_SUM, &peer.err);
+        rc = coll_run(peer.coll, &add, &peer.err);
     return rc;
 }
 
@@ -112,7 +116,8 @@ static int pair_init(void)
     job.goal = 6;
     peer.allreduces = 3;
     if (!rc)
-        rc = coll_engine_open("127.0.0.1", &peer.engine, &peer.err);
+        rc = coll_engine_open(&(struct coll_options){ .host = "127.0.0.1" }, &peer.engine,
+                              &peer.err);
     if (!rc)
         snprintf(peer.contact, sizeof(peer.contact), "data=%s", coll_engine_contact(peer.engine));
     return rc;

@@ -448,7 +448,7 @@ static void a_peer_that_does_not_come_is_named(struct test *t)
     struct hvd_err err;
 
     BEGIN(t);
-    CHECK_OK(t, coll_engine_open("127.0.0.1", &engine, &err));
+    CHECK_OK(t, coll_engine_open(&(struct coll_options){ .host = "127.0.0.1" }, &engine, &err));
     snprintf(contact, sizeof(contact), "data=%s", coll_engine_contact(engine));
     job.agent.welcome.stall_warning_us = SOON_US;
     PLAY(t, script);

@@ -27,7 +27,7 @@ struct told {
     unsigned met, missed, heard, parted, gone;
     int code;
     char text[MEET_TEXT_MAX];
-    uint8_t address[LINK_ADDRESS_MAX];
+    uint8_t address[MEET_ADDRESS_MAX];
     size_t length;
 };
 

@@ -4,8 +4,21 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define MEMBERS_MAX 8
+
+/* Both ways to the same. */
+static int compare_with_all(const struct msg_member_list *list, uint64_t incarnation,
+                            const struct place *place)
+{
+    struct place all[MEMBERS_MAX];
+    int rc = place_all(list, all);
+
+    if (!rc && memcmp(&all[incarnation - 1], place, sizeof(*place)) != 0)
+        rc = HVD_E_MISMATCH;
+    return rc;
+}
 
 /* "a0 b0 a1": member i is incarnation i + 1 on host and slot. */
 static int find(const char *members, uint64_t incarnation, char text[64])
@@ -24,6 +37,8 @@ static int find(const char *members, uint64_t incarnation, char text[64])
         list.count++;
     }
     rc = place_find(&list, incarnation, &place);
+    if (!rc)
+        rc = compare_with_all(&list, incarnation, &place);
     snprintf(text, 64, "%u/%u local %u/%u cross %u/%u", place.rank, place.size, place.local_rank,
              place.local_size, place.cross_rank, place.cross_size);
     return rc;

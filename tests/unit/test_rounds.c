@@ -62,10 +62,11 @@ static bool await_prepared(struct side *side, uint64_t round)
 
 static int open_side(struct side *side, struct msg_member *member)
 {
-    int rc = rounds_create(on_prepared, side, &side->rounds, &side->err);
+    int rc = rounds_create(NULL, on_prepared, side, &side->rounds, &side->err);
 
     if (!rc)
-        rc = coll_engine_open("127.0.0.1", &side->engine, &side->err);
+        rc = coll_engine_open(&(struct coll_options){ .host = "127.0.0.1" }, &side->engine,
+                              &side->err);
     if (!rc)
         rc = rounds_use_engine(side->rounds, side->engine, &side->err);
     if (rc)
@@ -126,7 +127,7 @@ static int meet(struct side *side, bool inside)
 
     if (rc)
         return rc;
-    rc = coll_barrier(coll, &side->err);
+    rc = coll_run(coll, &(struct coll_call){ .kind = COLL_BARRIER }, &side->err);
     rounds_put(side->rounds, rc);
     return rc;
 }

@@ -1,0 +1,69 @@
+#include "collectives/deal.h"
+
+size_t deal_bytes(const struct group *group)
+{
+    return 2 * (size_t)group->size * sizeof(size_t);
+}
+
+size_t deal_count(const struct deal *deal, uint32_t member)
+{
+    return deal->counts ? deal->counts[member] : deal->each;
+}
+
+void deal_init(struct deal *deal, size_t room, void *memory)
+{
+    uint32_t size = deal->group->size;
+    size_t before = 0, most = 0;
+
+    deal->first = memory;
+    deal->at = deal->first + size;
+    for (uint32_t i = 0; i < size; i++) {
+        size_t count = deal_count(deal, i);
+
+        deal->first[i] = before;
+        before += count;
+        most = count > most ? count : most;
+    }
+    deal->piece = room / deal->bytes / size;
+    if (!deal->piece)
+        deal->piece = 1;
+    deal->chunks = (most + deal->piece - 1) / deal->piece;
+}
+
+size_t deal_piece(const struct deal *deal, uint32_t member, size_t chunk)
+{
+    size_t count = deal_count(deal, member), from = chunk * deal->piece;
+
+    if (from >= count)
+        return 0;
+    return count - from < deal->piece ? count - from : deal->piece;
+}
+
+void deal_chunk(struct deal *deal, size_t chunk)
+{
+    const struct group *group = deal->group;
+    size_t at = 0;
+
+    for (uint32_t lane = 0; lane < group->lane_count; lane++) {
+        for (uint32_t host = 0; host < group->host_count; host++) {
+            for (uint32_t i = lane; i < group->local_counts[host]; i += group->lane_count) {
+                uint32_t member = group->by_host[group->host_at[host] + i];
+
+                deal->at[member] = at;
+                at += deal_piece(deal, member, chunk);
+            }
+        }
+    }
+}
+
+size_t deal_block(const struct deal *deal, size_t chunk, uint32_t lane, uint32_t host,
+                  size_t *ret_count)
+{
+    const struct group *group = deal->group;
+    const uint32_t *members = group->by_host + group->host_at[host];
+
+    *ret_count = 0;
+    for (uint32_t i = lane; i < group->local_counts[host]; i += group->lane_count)
+        *ret_count += deal_piece(deal, members[i], chunk);
+    return deal->at[members[lane]];
+}

@@ -1,0 +1,360 @@
+/*
+ * collabort: rounds between processes that are broken off at random moments: members are killed or
+ * stopped, packets vanish, and then, as the driver would, the test has the others cancel. Everybody
+ * must return; those who are left must be able to go on in another round at once, and leave nothing
+ * behind. How long it takes to return is shown, by engine and by what was done.
+ *
+ *     collabort [TRIALS] [--seed S] [--trial N] [--networks PATH PATH]
+ *
+ * --networks: two network namespaces, 10.79.1.2 and 10.79.2.2, which reach each other through the
+ * one that this is run in. What vanishes is what that one does not forward.
+ */
+#include "base/text.h"
+#include "os/clock.h"
+#include "tests/coll/trial.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRIALS      36
+#define SAMPLES_MAX 20000
+#define FORWARD     "/proc/sys/net/ipv4/ip_forward"
+
+struct samples {
+    uint32_t us[SAMPLES_MAX];
+    size_t count;
+};
+
+struct bench {
+    uint64_t seed, first, last;
+    const char *networks[2]; /* NULL: none */
+    struct trial trial;      /* that is being run */
+    struct trial_shared *shared;
+    struct crew crew;
+    int64_t done_us; /* the deed */
+    struct samples samples[ENGINE_COUNT][DEED_COUNT];
+};
+
+PRINTF_LIKE(2, 3)
+static bool wrong(const struct bench *bench, const char *format, ...)
+{
+    char text[160];
+    va_list args;
+
+    trial_show(&bench->trial, text);
+    printf("collabort: %s: ", text);
+    va_start(args, format);
+    (void)vprintf(format, args);
+    va_end(args);
+    printf("\n");
+    for (uint32_t i = 0; i < bench->trial.layout.size; i++) {
+        const struct trial_member *member = &bench->shared->members[i];
+
+        printf("  rank %u: operation %" PRIuFAST64 ", of kind %u: %s; %s\n", i,
+               atomic_load(&member->acts) + 1, member->operation, err_name(member->code),
+               member->wrong);
+    }
+    printf("again: collabort --seed %" PRIu64 " --trial %" PRIu64 "%s%s%s%s\n", bench->seed,
+           bench->trial.number, bench->networks[0] ? " --networks " : "",
+           bench->networks[0] ? bench->networks[0] : "", bench->networks[0] ? " " : "",
+           bench->networks[0] ? bench->networks[1] : "");
+    return false;
+}
+
+/* ---- what is done to them ---- */
+
+static bool forward(bool on)
+{
+    int fd = open(FORWARD, O_WRONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && write(fd, on ? "1" : "0", 1) == 1;
+
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+static bool say_to_all(struct bench *bench, char letter)
+{
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        if (bench->crew.members[i].pid && !crew_say(bench->crew.members[i].talk, letter))
+            return wrong(bench, "rank %u has crashed", i);
+    }
+    return true;
+}
+
+static bool say_to_unhurt(struct bench *bench, char letter)
+{
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        if (!trial_hurts(&bench->trial, i) && !crew_say(bench->crew.members[i].talk, letter))
+            return wrong(bench, "rank %u has crashed", i);
+    }
+    return true;
+}
+
+/* Awake, so that it can be any moment of an operation. */
+static void pass(int64_t us)
+{
+    int64_t until_us = clock_now_us() + us;
+
+    while (clock_now_us() < until_us) {
+    }
+}
+
+static bool let_them_work(struct bench *bench)
+{
+    int64_t until_us = clock_now_us() + TRIAL_LONG_US;
+
+    for (uint32_t i = 0; i < bench->crew.size && bench->trial.deed != DEED_CONNECT; i++) {
+        while (!atomic_load(&bench->shared->members[i].acts)) {
+            if (clock_now_us() > until_us)
+                return wrong(bench, "rank %u does not begin to work", i);
+            (void)sched_yield();
+        }
+    }
+    pass(bench->trial.after_us);
+    return true;
+}
+
+static bool do_deed(struct bench *bench)
+{
+    const struct trial *trial = &bench->trial;
+    bool stops = trial->deed == DEED_STOP || (trial->deed == DEED_CONNECT && trial->number % 2);
+
+    bench->done_us = clock_now_us();
+    for (uint32_t i = 0; i < trial->hurt_count; i++) {
+        if (stops)
+            (void)kill(bench->crew.members[trial->hurt[i]].pid, SIGSTOP);
+        else
+            crew_kill(&bench->crew, trial->hurt[i]);
+    }
+    if (trial->deed == DEED_DROP && !forward(false))
+        return wrong(bench, "%s cannot be written", FORWARD);
+    if (trial->deed == DEED_DROP) /* until everybody waits for what has vanished, or nearly */
+        pass(trial->after_us * 3);
+    if (trial->deed == DEED_CANCEL_ONE)
+        return crew_say(bench->crew.members[trial->hurt[0]].talk, 'x');
+    return trial->deed == DEED_KILL_SILENT || say_to_unhurt(bench, 'x');
+}
+
+/* ---- how they take it ---- */
+
+static void add_sample(struct bench *bench, int64_t us)
+{
+    struct samples *samples = &bench->samples[bench->trial.engine][bench->trial.deed];
+
+    if (samples->count < SAMPLES_MAX)
+        samples->us[samples->count++] = us > 0 ? (uint32_t)us : 0;
+}
+
+/* When the first one was told; or, if nobody else is, when it was done. */
+static int64_t told_at(const struct bench *bench)
+{
+    int64_t first_us = INT64_MAX;
+
+    if (bench->trial.deed == DEED_KILL_SILENT)
+        return bench->done_us;
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        int64_t told_us = bench->shared->members[i].told_us;
+
+        if (told_us && told_us < first_us)
+            first_us = told_us;
+    }
+    return first_us;
+}
+
+/* What they say names the one that has died. */
+static bool all_know_who(const struct bench *bench)
+{
+    char who[64];
+
+    (void)snprintf(who, sizeof(who), "rank %u (incarnation %u)", bench->trial.hurt[0],
+                   100 + bench->trial.hurt[0]);
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        const struct trial_member *member = &bench->shared->members[i];
+
+        if (!trial_hurts(&bench->trial, i) && !strstr(member->why, who))
+            return wrong(bench, "rank %u does not name %s: %s", i, who, member->why);
+    }
+    return true;
+}
+
+/* Who has seen by itself what has happened returns before it is told: after 0. */
+static bool all_return(struct bench *bench)
+{
+    int64_t told_us;
+
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        if (trial_hurts(&bench->trial, i))
+            continue;
+        if (crew_hear(bench->crew.members[i].talk, TRIAL_BOUND_US) != 'r')
+            return wrong(bench, "rank %u has not returned", i);
+    }
+    told_us = told_at(bench);
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        if (!trial_hurts(&bench->trial, i))
+            add_sample(bench, bench->shared->members[i].returned_us - told_us);
+    }
+    return bench->trial.deed != DEED_KILL_SILENT || all_know_who(bench);
+}
+
+/* Those who can still reach each other make a round. */
+static bool all_go_on(struct bench *bench)
+{
+    const struct trial *trial = &bench->trial;
+
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        bench->shared->members[i].team = trial_hurts(trial, i)      ? UINT32_MAX
+                                         : trial->deed == DEED_DROP ? trial->layout.host[i]
+                                                                    : 0;
+    }
+    return say_to_unhurt(bench, 'n');
+}
+
+static bool ends(struct bench *bench, uint32_t rank)
+{
+    int status;
+
+    if (crew_hear(bench->crew.members[rank].talk, TRIAL_BOUND_US * 2) != 'd')
+        return wrong(bench, "rank %u has not come to its end", rank);
+    status = crew_reap(&bench->crew, rank, TRIAL_LONG_US);
+    return !status || wrong(bench, "rank %u ends with status %d", rank, status);
+}
+
+/* One that was stopped goes on when all is over: the others have told it, or are gone. */
+static bool ends_late(struct bench *bench, uint32_t rank)
+{
+    struct crew_member *member = &bench->crew.members[rank];
+
+    (void)kill(member->pid, SIGCONT);
+    if (crew_hear(member->talk, TRIAL_BOUND_US) != 'r')
+        return wrong(bench, "rank %u, which was stopped, has not returned", rank);
+    return crew_say(member->talk, 'q') && ends(bench, rank);
+}
+
+static bool all_end(struct bench *bench)
+{
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        if (!trial_hurts(&bench->trial, i) && !ends(bench, i))
+            return false;
+    }
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        if (bench->crew.members[i].pid && !ends_late(bench, i))
+            return false;
+    }
+    return true;
+}
+
+static bool run_trial(struct bench *bench)
+{
+    struct trial_seat seat = { &bench->trial, bench->shared };
+    bool ok;
+
+    memset(bench->shared, 0, sizeof(*bench->shared));
+    ok = crew_fork(&bench->crew, bench->trial.layout.size, true, trial_member, &seat);
+    for (uint32_t i = 0; i < bench->crew.size && ok; i++) {
+        if (crew_hear(bench->crew.members[i].talk, TRIAL_LONG_US) != 'c')
+            ok = wrong(bench, "rank %u has no engine", i);
+    }
+    ok = ok && say_to_all(bench, 'g') && let_them_work(bench) && do_deed(bench) &&
+         all_return(bench) && all_go_on(bench) && all_end(bench);
+    crew_end(&bench->crew);
+    if (bench->networks[0])
+        (void)forward(true);
+    return ok;
+}
+
+/* ---- what it comes to ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+static double ms_at(const struct samples *samples, unsigned percent)
+{
+    return samples->us[(samples->count - 1) * percent / 100] / 1000.0;
+}
+
+static void show(struct bench *bench)
+{
+    printf("%-10s %-26s %9s %9s %9s %9s %9s  (ms to return)\n", "engine", "deed", "members",
+           "median", "p90", "p99", "max");
+    for (size_t i = 0; i < ENGINE_COUNT; i++) {
+        for (size_t k = 0; k < DEED_COUNT; k++) {
+            struct samples *samples = &bench->samples[i][k];
+
+            if (!samples->count)
+                continue;
+            qsort(samples->us, samples->count, sizeof(samples->us[0]), by_value);
+            printf("%-10s %-26s %9zu %9.2f %9.2f %9.2f %9.2f\n", trial_engines[i], trial_deeds[k],
+                   samples->count, ms_at(samples, 50), ms_at(samples, 90), ms_at(samples, 99),
+                   ms_at(samples, 100));
+        }
+    }
+}
+
+static bool number_of(const char *text, uint64_t *ret_number)
+{
+    const struct span span = { text, strlen(text) };
+
+    return !text_parse_u64(span, 0, UINT64_MAX / 2, "a number", ret_number, NULL);
+}
+
+static bool read_words(struct bench *bench, int argc, char **argv)
+{
+    uint64_t trials = TRIALS;
+
+    bench->last = trials - 1;
+    for (int i = 1; i < argc; i++) {
+        int left = argc - i - 1;
+
+        if (!strcmp(argv[i], "--seed") && left >= 1) {
+            if (!number_of(argv[++i], &bench->seed))
+                return false;
+        } else if (!strcmp(argv[i], "--trial") && left >= 1) {
+            if (!number_of(argv[++i], &bench->first))
+                return false;
+            bench->last = bench->first;
+        } else if (!strcmp(argv[i], "--networks") && left >= 2) {
+            bench->networks[0] = argv[++i];
+            bench->networks[1] = argv[++i];
+        } else {
+            if (!number_of(argv[i], &trials) || !trials)
+                return false;
+            bench->last = trials - 1;
+        }
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench bench = { .seed = 1 };
+    uint64_t number;
+
+    if (!read_words(&bench, argc, argv)) {
+        printf("usage: collabort [TRIALS] [--seed S] [--trial N] [--networks PATH PATH]\n");
+        return 2;
+    }
+    bench.shared = crew_share(sizeof(*bench.shared));
+    for (number = bench.first; number <= bench.last; number++) {
+        trial_make(&bench.trial, bench.seed, number, bench.networks[0] ? bench.networks : NULL);
+        if (!run_trial(&bench))
+            break;
+    }
+    show(&bench);
+    if (number > bench.last)
+        printf("collabort: %" PRIu64 " trials of seed %" PRIu64 ": all have returned\n",
+               number - bench.first, bench.seed);
+    crew_unshare(bench.shared, sizeof(*bench.shared));
+    return number > bench.last ? 0 : 1;
+}

@@ -1,0 +1,412 @@
+/*
+ * collcheck: random collectives between processes that pretend to be on several hosts, against a
+ * plain reference; what comes out must be the same on all of them, bit for bit, and with
+ * fixed_order on other hosts too. The first thing that is wrong ends it, with the words that repeat
+ * it.
+ *
+ *     collcheck [CASES] [--seed S] [--case A[-B]]
+ *     collcheck --huge
+ */
+#include "base/text.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "tests/coll/huge.h"
+#include "tests/coll/play.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CASES      4096
+#define LOOK_MS    1000
+#define HANGS_US   (40 * TIME_S) /* without a case done by anybody */
+#define CONNECT_US (60 * TIME_S)
+#define PROGRESS_S 10
+
+struct shared_member {
+    char contact[CREW_CONTACT_MAX];
+    atomic_uint_fast64_t done; /* cases */
+    uint64_t sums[BATCH_CASES][BATCH_GROUPS + 1];
+    char wrong[PLAY_WRONG_MAX];
+};
+
+struct shared {
+    struct play_shared play;
+    struct shared_member members[CREW_MAX];
+};
+
+struct check {
+    uint64_t seed, first, last; /* cases, the last one too */
+    struct shared *shared;
+    struct batch batch;                                     /* that is being run */
+    uint64_t twin[CREW_MAX][BATCH_CASES][BATCH_GROUPS + 1]; /* what the one before came to */
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t greatest(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- a member ---- */
+
+static void roster_of(const struct check *check, uint32_t rank, struct coll_peer peers[CREW_MAX],
+                      struct coll_roster *ret_roster)
+{
+    static const char *const hosts[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i",
+                                         "j", "k", "l", "m", "n", "o", "p", "q" };
+    const struct batch *batch = &check->batch;
+
+    for (uint32_t i = 0; i < batch->layout.size; i++)
+        peers[i] = (struct coll_peer){ .incarnation = 100 + i,
+                                       .host = hosts[batch->layout.host[i]],
+                                       .contact = check->shared->members[i].contact };
+    *ret_roster = (struct coll_roster){ .round = 1 + batch->number,
+                                        .rank = rank,
+                                        .size = batch->layout.size,
+                                        .peers = peers,
+                                        .groups = batch->groups + 1,
+                                        .group_count = BATCH_GROUPS };
+}
+
+static int play_all(const struct check *check, uint32_t rank, struct coll *coll, char *wrong)
+{
+    uint64_t first = greatest(check->batch.number * BATCH_CASES, check->first);
+    uint64_t last = least(check->batch.number * BATCH_CASES + BATCH_CASES - 1, check->last);
+    struct shared_member *self = &check->shared->members[rank];
+    struct player player = {
+        .coll = coll, .batch = &check->batch, .shared = &check->shared->play, .rank = rank
+    };
+    struct plan plan;
+    int rc = 0;
+
+    for (uint64_t number = first; number <= last && !rc; number++) {
+        plan_make(&check->batch, number, &plan);
+        player.plan = &plan;
+        player.judges = rank == number % check->batch.layout.size;
+        rc = play(&player);
+        memcpy(self->sums[number % BATCH_CASES], player.sums, sizeof(player.sums));
+        atomic_fetch_add(&self->done, 1);
+    }
+    memcpy(wrong, player.wrong, PLAY_WRONG_MAX);
+    return rc;
+}
+
+static size_t open_files(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    size_t count = 0;
+
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static int be_in_round(struct check *check, uint32_t rank, int talk, struct coll_engine *engine)
+{
+    struct shared_member *self = &check->shared->members[rank];
+    struct hvd_err err = { .text = "" };
+    struct coll_peer peers[CREW_MAX];
+    struct coll_roster roster;
+    struct coll *coll = NULL;
+    int rc;
+
+    (void)snprintf(self->contact, sizeof(self->contact), "%s", coll_engine_contact(engine));
+    if (!crew_say(talk, 'c') || crew_hear(talk, HANGS_US) != 'g')
+        return 1;
+    roster_of(check, rank, peers, &roster);
+    rc = coll_create(engine, &roster, &coll, &err);
+    if (!rc)
+        rc = coll_connect(coll, CONNECT_US, &err);
+    if (rc)
+        (void)snprintf(self->wrong, sizeof(self->wrong), "rank %u does not connect: %s", rank,
+                       err.text);
+    if (!rc)
+        rc = play_all(check, rank, coll, self->wrong);
+    if (!rc)
+        coll_bye(coll);
+    coll_free(coll);
+    return rc;
+}
+
+static int be_member(uint32_t rank, int talk, void *arg)
+{
+    struct check *check = arg;
+    struct shared_member *self = &check->shared->members[rank];
+    const struct coll_options options = { .host = "127.0.0.1",
+                                          .flat = check->batch.flat,
+                                          .fixed_order = check->batch.fixed_order,
+                                          .fusion_bytes = check->batch.fusion_bytes };
+    size_t before = open_files(), after;
+    struct coll_engine *engine = NULL;
+    struct hvd_err err = { .text = "" };
+    int rc = coll_engine_open(&options, &engine, &err);
+
+    if (rc)
+        (void)snprintf(self->wrong, sizeof(self->wrong), "rank %u has no engine: %s", rank,
+                       err.text);
+    if (!rc)
+        rc = be_in_round(check, rank, talk, engine);
+    coll_engine_close(engine);
+    after = open_files();
+    if (!rc && after != before) {
+        rc = 1;
+        (void)snprintf(self->wrong, sizeof(self->wrong), "rank %u has %zu files open, not %zu",
+                       rank, after, before);
+    }
+    (void)crew_say(talk, rc ? 'w' : 'd');
+    return 0;
+}
+
+/* ---- the test ---- */
+
+/* The first one that has found something; the others only see that it has left. */
+static void say_wrong(const struct check *check, const char *what)
+{
+    const struct shared_member *found = NULL, *members = check->shared->members;
+    uint64_t first = greatest(check->batch.number * BATCH_CASES, check->first), number = 0;
+
+    for (uint32_t i = 0; i < check->batch.layout.size; i++) {
+        if (!members[i].wrong[0])
+            continue;
+        if (!found || members[i].done < found->done ||
+            (strstr(found->wrong, "HVD_E_") && !strstr(members[i].wrong, "HVD_E_")))
+            found = &members[i];
+    }
+    if (found) {
+        number = first + (found->done ? found->done - 1 : 0);
+        printf("collcheck: %s\n", found->wrong);
+    } else {
+        printf("collcheck: %s, in batch %" PRIu64 "\n", what, check->batch.number);
+        number = first;
+    }
+    for (uint32_t i = 0; i < check->batch.layout.size; i++)
+        printf("  rank %u has done %" PRIuFAST64 "%s%s\n", i, members[i].done,
+               members[i].wrong[0] && &members[i] != found ? ": " : "",
+               &members[i] != found ? members[i].wrong : "");
+    printf("again: collcheck --seed %" PRIu64 " --case %" PRIu64
+           "\n   or: collcheck --seed %" PRIu64 " --case %" PRIu64 "-%" PRIu64 "\n",
+           check->seed, number, check->seed, first,
+           check->batch.number * BATCH_CASES + BATCH_CASES - 1);
+}
+
+static uint64_t done_by_all(const struct check *check)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < check->batch.layout.size; i++)
+        sum += atomic_load(&check->shared->members[i].done);
+    return sum;
+}
+
+/* Until each has said that letter. */
+static bool hear_all(struct check *check, struct crew *crew, char letter)
+{
+    int64_t until_us = clock_now_us() + HANGS_US;
+    struct pollfd lines[CREW_MAX];
+    uint64_t done = 0;
+    uint32_t left = crew->size;
+
+    for (uint32_t i = 0; i < crew->size; i++)
+        lines[i] = (struct pollfd){ .fd = crew->members[i].talk, .events = POLLIN };
+    while (left) {
+        if (done_by_all(check) != done)
+            until_us = clock_now_us() + HANGS_US;
+        done = done_by_all(check);
+        if (clock_now_us() > until_us) {
+            say_wrong(check, "it hangs");
+            return false;
+        }
+        (void)poll(lines, crew->size, LOOK_MS);
+        for (uint32_t i = 0; i < crew->size; i++) {
+            char said;
+
+            if (lines[i].fd < 0 || !lines[i].revents)
+                continue;
+            said = crew_hear(lines[i].fd, 0);
+            if (said != letter) {
+                say_wrong(check, said ? "something is wrong" : "a member has crashed");
+                return false;
+            }
+            lines[i].fd = -1;
+            left--;
+        }
+    }
+    return true;
+}
+
+static bool differs(const struct check *check, uint64_t number, uint32_t rank, const char *from)
+{
+    char text[PLAN_TEXT_MAX];
+    struct plan plan;
+
+    plan_make(&check->batch, number, &plan);
+    plan_show(&plan, &check->batch, text);
+    printf("collcheck: %s\n  rank %u has other bits than %s\nagain: collcheck --seed %" PRIu64
+           " --case %" PRIu64 "\n",
+           text, rank, from, check->seed, number);
+    return false;
+}
+
+/* On all members of each group; and what the twin has come to. */
+static bool compare(struct check *check, uint64_t number, bool twin)
+{
+    const struct shared_member *members = check->shared->members;
+    size_t at = number % BATCH_CASES;
+    struct plan plan;
+
+    plan_make(&check->batch, number, &plan);
+    for (size_t g = 0; g <= BATCH_GROUPS; g++) {
+        const struct coll_ranks *ranks = &check->batch.groups[g];
+
+        for (uint32_t i = 0; i < ranks->count; i++) {
+            uint32_t rank = ranks->items[i];
+            uint64_t sum = members[rank].sums[at][g];
+
+            if (play_is_equal_on_all(&plan) && sum != members[ranks->items[0]].sums[at][g])
+                return differs(check, number, rank, "the first of its group");
+            if (twin && plan.kind != COLL_JOIN && sum != check->twin[rank][at][g])
+                return differs(check, number, rank, "on other hosts");
+            check->twin[rank][at][g] = sum;
+        }
+    }
+    return true;
+}
+
+static bool run_batch(struct check *check, uint64_t number, bool twin)
+{
+    struct crew crew;
+    bool ok;
+
+    memset(check->shared, 0, sizeof(*check->shared));
+    batch_make(&check->batch, check->seed, number);
+    ok = crew_fork(&crew, check->batch.layout.size, false, be_member, check);
+    if (!ok)
+        printf("collcheck: no process can be had\n");
+    ok = ok && hear_all(check, &crew, 'c');
+    for (uint32_t i = 0; i < crew.size && ok; i++)
+        ok = crew_say(crew.members[i].talk, 'g');
+    ok = ok && hear_all(check, &crew, 'd');
+    crew_end(&crew);
+    for (uint64_t i = 0; i < BATCH_CASES && ok; i++) {
+        uint64_t one = number * BATCH_CASES + i;
+
+        if (one >= check->first && one <= check->last)
+            ok = compare(check, one, twin);
+    }
+    return ok;
+}
+
+/* A second twin alone has its first one run before it. */
+static bool run_twin(struct check *check, uint64_t number)
+{
+    struct check other = *check;
+    bool ok;
+
+    other.first = greatest(check->first, number * BATCH_CASES) - BATCH_CASES;
+    other.last = least(check->last, number * BATCH_CASES + BATCH_CASES - 1) - BATCH_CASES;
+    ok = run_batch(&other, number - 1, false);
+    memcpy(check->twin, other.twin, sizeof(other.twin));
+    return ok;
+}
+
+static int run_all(struct check *check)
+{
+    int64_t begun_us = clock_now_us(), said_us = begun_us;
+
+    for (uint64_t number = check->first / BATCH_CASES; number <= check->last / BATCH_CASES;
+         number++) {
+        bool twin;
+
+        batch_make(&check->batch, check->seed, number);
+        twin = batch_is_second_twin(&check->batch);
+        if (twin && check->first > (number - 1) * BATCH_CASES && !run_twin(check, number))
+            return 1;
+        if (!run_batch(check, number, twin))
+            return 1;
+        if (clock_now_us() - said_us > PROGRESS_S * TIME_S) {
+            said_us = clock_now_us();
+            printf("%" PRIu64 " of %" PRIu64 "\n", number * BATCH_CASES, check->last + 1);
+            (void)fflush(stdout);
+        }
+    }
+    printf("collcheck: cases %" PRIu64 " to %" PRIu64 " of seed %" PRIu64 " in %.1f s: all right\n",
+           check->first, check->last, check->seed,
+           (double)(clock_now_us() - begun_us) / (double)TIME_S);
+    return 0;
+}
+
+/* ---- what it is asked ---- */
+
+static bool number_of(struct span span, uint64_t *ret_number)
+{
+    struct hvd_err err;
+
+    if (!text_parse_u64(span, 0, UINT64_MAX / 2, "a number", ret_number, &err))
+        return true;
+    printf("collcheck: %s\n", err.text);
+    return false;
+}
+
+/* "7" or "7-9" */
+static bool range_of(const char *text, struct check *check)
+{
+    struct span rest = { text, strlen(text) }, part;
+
+    if (!span_next(&rest, '-', &part) || !number_of(part, &check->first))
+        return false;
+    check->last = check->first;
+    return !span_next(&rest, '-', &part) || number_of(part, &check->last);
+}
+
+static bool read_words(struct check *check, int argc, char **argv)
+{
+    uint64_t cases = CASES;
+
+    check->last = cases - 1;
+    for (int i = 1; i < argc; i++) {
+        const struct span word = { argv[i], strlen(argv[i]) };
+        bool has_value = i + 1 < argc;
+
+        if (span_is(word, "--seed") && has_value) {
+            if (!number_of((struct span){ argv[i + 1], strlen(argv[i + 1]) }, &check->seed))
+                return false;
+            i++;
+        } else if (span_is(word, "--case") && has_value) {
+            if (!range_of(argv[++i], check))
+                return false;
+        } else {
+            if (!number_of(word, &cases) || !cases)
+                return false;
+            check->last = cases - 1;
+        }
+    }
+    return check->first <= check->last;
+}
+
+int main(int argc, char **argv)
+{
+    static struct check check = { .seed = 1 };
+    int code;
+
+    if (argc == 2 && !strcmp(argv[1], "--huge"))
+        return huge_run();
+    if (!read_words(&check, argc, argv)) {
+        printf("usage: collcheck [CASES] [--seed S] [--case A[-B]] | --huge\n");
+        return 2;
+    }
+    check.shared = crew_share(sizeof(*check.shared));
+    code = run_all(&check);
+    crew_unshare(check.shared, sizeof(*check.shared));
+    return code;
+}

@@ -1,0 +1,320 @@
+/*
+ * A member of a trial: it works until that is broken off, then once more in a smaller round.
+ */
+#include "base/mem.h"
+#include "base/rng.h"
+#include "collectives/coll.h"
+#include "os/clock.h"
+#include "os/thread.h"
+#include "tests/coll/numbers.h"
+#include "tests/coll/trial.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NUMBERS   ((size_t)512 * 1024) /* in each buffer, float32 */
+#define ROUND     7
+#define LAST_ACTS 6 /* operations of the second round */
+
+struct self {
+    const struct trial *trial;
+    struct trial_shared *shared;
+    struct trial_member *seen;
+    uint32_t rank;
+    int talk;
+    struct coll_engine *engine;
+    struct coll *coll;
+    float *in, *out;
+    char last_word; /* what obey has heard beside x */
+};
+
+PRINTF_LIKE(2, 3)
+static int wrong(struct self *self, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (!self->seen->wrong[0])
+        (void)vsnprintf(self->seen->wrong, sizeof(self->seen->wrong), format, args);
+    va_end(args);
+    return 1;
+}
+
+/* ---- what it has open ---- */
+
+struct held {
+    size_t files, memories;
+};
+
+static size_t count_files(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    size_t count = 0;
+
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static size_t count_memories(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    size_t count = 0;
+    char line[512];
+
+    while (maps && fgets(line, sizeof(line), maps))
+        count += strstr(line, "memfd:") != NULL;
+    if (maps)
+        (void)fclose(maps);
+    return count;
+}
+
+static struct held look_at_held(void)
+{
+    return (struct held){ count_files(), count_memories() };
+}
+
+/* ---- operations without end ---- */
+
+static struct coll_call random_call(const struct self *self, struct rng *rng, uint32_t size)
+{
+    static const size_t counts[] = { 1, 100, 3000, 40000, NUMBERS };
+    struct coll_call call = { .type = HVD_FLOAT32, .in = self->in, .out = self->out };
+
+    call.kind = (enum coll_kind)(COLL_ALLREDUCE + rng_below(rng, 6));
+    call.count = counts[rng_below(rng, ARRAY_SIZE(counts))];
+    call.root = (uint32_t)rng_below(rng, size);
+    if (call.kind == COLL_ALLGATHER || call.kind == COLL_ALLTOALL ||
+        call.kind == COLL_REDUCESCATTER)
+        call.count /= size;
+    if (call.kind == COLL_BARRIER)
+        call.count = 0;
+    return call;
+}
+
+static int work(struct self *self, struct hvd_err *err)
+{
+    uint32_t size = self->trial->layout.size;
+    struct rng rng;
+    int rc = 0;
+
+    rng_seed(&rng, numbers_mix(self->trial->seed, self->trial->number));
+    while (!rc) {
+        const struct coll_call call = random_call(self, &rng, size);
+
+        self->seen->operation = (uint32_t)call.kind;
+        rc = coll_run(self->coll, &call, err);
+        if (!rc)
+            atomic_fetch_add(&self->seen->acts, 1);
+    }
+    return rc;
+}
+
+/* Waits for the word to cancel, and for the one after it. */
+static void *obey(void *arg)
+{
+    struct self *self = arg;
+    char word = crew_hear(self->talk, TRIAL_LONG_US);
+
+    if (word == 'x') {
+        self->seen->told_us = clock_now_us();
+        coll_cancel(self->coll);
+        word = crew_hear(self->talk, TRIAL_LONG_US);
+    }
+    self->last_word = word;
+    return NULL;
+}
+
+/* ---- rounds ---- */
+
+static const char *address_of(const struct trial *trial, uint32_t rank)
+{
+    static const char *const addresses[] = { "10.79.1.2", "10.79.2.2" };
+
+    return trial->networks ? addresses[trial->layout.host[rank]] : "127.0.0.1";
+}
+
+/* Of those of one team, or of all. */
+static int make_round(struct self *self, uint64_t round, bool all, struct hvd_err *err)
+{
+    static const char *const hosts[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+    const struct trial *trial = self->trial;
+    struct coll_roster roster = { .round = round };
+    struct coll_peer peers[CREW_MAX];
+
+    for (uint32_t i = 0; i < trial->layout.size; i++) {
+        const struct trial_member *member = &self->shared->members[i];
+
+        if (!all && member->team != self->seen->team)
+            continue;
+        if (i == self->rank)
+            roster.rank = roster.size;
+        peers[roster.size++] = (struct coll_peer){ .incarnation = 100 + i,
+                                                   .host = hosts[trial->layout.host[i]],
+                                                   .contact = member->contact };
+    }
+    roster.peers = peers;
+    return coll_create(self->engine, &roster, &self->coll, err);
+}
+
+static int work_in_first(struct self *self)
+{
+    struct hvd_err err = { .text = "" };
+    pthread_t obeying;
+    int rc = make_round(self, ROUND, true, &err);
+
+    if (rc || thread_start(&obeying, 0, obey, self))
+        return wrong(self, "no first round: %s", err.text);
+    rc = coll_connect(self->coll, TRIAL_LONG_US, &err);
+    if (!rc)
+        rc = work(self, &err);
+    self->seen->returned_us = clock_now_us();
+    self->seen->code = rc;
+    memcpy(self->seen->why, err.text, sizeof(err.text));
+    if (rc != HVD_E_REVOKED && rc != HVD_E_LOST)
+        (void)wrong(self, "it ended with %s: %s", err_name(rc), err.text);
+    if (!err.text[0])
+        (void)wrong(self, "it is not told why");
+    (void)crew_say(self->talk, 'r');
+    pthread_join(obeying, NULL);
+    if (coll_run(self->coll, &(struct coll_call){ .kind = COLL_BARRIER }, &err) != HVD_E_REVOKED)
+        (void)wrong(self, "a round that is over goes on");
+    return self->seen->wrong[0] ? 1 : 0;
+}
+
+/* A sum of all that is easily known. */
+static int one_sum(struct self *self, uint32_t size, uint32_t place, size_t count)
+{
+    const struct coll_call call = { .kind = COLL_ALLREDUCE,
+                                    .type = HVD_FLOAT32,
+                                    .in = self->in,
+                                    .out = self->out,
+                                    .count = count };
+    float right = (float)(size * (size + 1) / 2);
+    struct hvd_err err = { .text = "" };
+
+    for (size_t i = 0; i < count; i++)
+        self->in[i] = (float)(place + 1);
+    if (coll_run(self->coll, &call, &err))
+        return wrong(self, "the second round: %s", err.text);
+    for (size_t i = 0; i < count; i++) {
+        if (self->out[i] < right || self->out[i] > right)
+            return wrong(self, "the second round: number %zu is %g, not %g", i,
+                         (double)self->out[i], (double)right);
+    }
+    return 0;
+}
+
+static int work_in_second(struct self *self)
+{
+    uint32_t size = 0, place = 0;
+    struct hvd_err err = { .text = "" };
+    int rc;
+
+    for (uint32_t i = 0; i < self->trial->layout.size; i++) {
+        bool with_us = self->shared->members[i].team == self->seen->team;
+
+        size += with_us;
+        place += with_us && i < self->rank;
+    }
+    if (make_round(self, ROUND + 1 + self->seen->team, false, &err))
+        return wrong(self, "no second round: %s", err.text);
+    rc = coll_connect(self->coll, TRIAL_BOUND_US, &err);
+    if (rc)
+        return wrong(self, "the second round does not connect: %s", err.text);
+    for (unsigned i = 0; i < LAST_ACTS && !rc; i++)
+        rc = one_sum(self, size, place, i % 2 ? NUMBERS : 1);
+    if (!rc)
+        coll_bye(self->coll);
+    return rc;
+}
+
+/* The first round is freed before the second one, or after it. */
+static int both_rounds(struct self *self)
+{
+    struct coll *first;
+    int rc = work_in_first(self);
+
+    first = self->coll;
+    self->coll = NULL;
+    if (self->trial->number % 2) {
+        coll_free(first);
+        first = NULL;
+    }
+    if (!rc && self->last_word == 'n')
+        rc = work_in_second(self);
+    else if (!rc && self->last_word != 'q')
+        rc = wrong(self, "it has not been told to go on");
+    coll_free(self->coll);
+    coll_free(first);
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+/* Before there is any thread. */
+static int enter_network(struct self *self)
+{
+    const char *path = self->trial->networks[self->trial->layout.host[self->rank]];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 ? -1 : setns(fd, CLONE_NEWNET);
+
+    if (fd >= 0)
+        close(fd);
+    return rc ? wrong(self, "%s cannot be entered", path) : 0;
+}
+
+static int with_engine(struct self *self)
+{
+    struct hvd_err err = { .text = "" };
+    const struct coll_options options = { .host = address_of(self->trial, self->rank),
+                                          .flat = self->trial->engine == ENGINE_FLAT };
+    int rc = coll_engine_open(&options, &self->engine, &err);
+
+    if (rc)
+        return wrong(self, "no engine: %s", err.text);
+    (void)snprintf(self->seen->contact, sizeof(self->seen->contact), "%s",
+                   coll_engine_contact(self->engine));
+    if (crew_say(self->talk, 'c') && crew_hear(self->talk, TRIAL_LONG_US) == 'g')
+        rc = both_rounds(self);
+    else
+        rc = 1;
+    coll_engine_close(self->engine);
+    return rc;
+}
+
+int trial_member(uint32_t rank, int talk, void *seat)
+{
+    const struct trial_seat *given = seat;
+    struct self self = { .trial = given->trial,
+                         .shared = given->shared,
+                         .seen = &given->shared->members[rank],
+                         .rank = rank,
+                         .talk = talk };
+    struct held before, after;
+    int rc = 0;
+
+    if (self.trial->networks)
+        rc = enter_network(&self);
+    self.in = mem_zalloc_array(NUMBERS, sizeof(float));
+    self.out = mem_zalloc_array(NUMBERS, sizeof(float));
+    before = look_at_held();
+    if (!rc)
+        rc = self.in && self.out ? with_engine(&self) : 1;
+    after = look_at_held();
+    if (after.files != before.files || after.memories != before.memories)
+        rc = wrong(&self, "%zu files and %zu shared memories are left", after.files - before.files,
+                   after.memories - before.memories);
+    mem_free(self.in);
+    mem_free(self.out);
+    (void)crew_say(talk, rc ? 'w' : 'd');
+    return rc ? 3 : 0;
+}

@@ -1,0 +1,340 @@
+#include "tests/coll/numbers.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- types ---- */
+
+struct kind {
+    const char *name;
+    size_t bytes;
+    int digits; /* after the binary point, of floating types; 0: whole numbers */
+    int least;  /* exponent of the least normal number */
+    int work;   /* digits of what sums are made in */
+};
+
+static const struct kind kinds[] = {
+    [HVD_UINT8] = {"uint8",     1, 0,  0,     0 },
+      [HVD_INT8] = { "int8",     1, 0,  0,     0 },
+    [HVD_INT32] = { "int32",    4, 0,  0,     0 },
+      [HVD_INT64] = { "int64",    8, 0,  0,     0 },
+    [HVD_FLOAT16] = { "float16",  2, 10, -14,   23},
+      [HVD_BFLOAT16] = { "bfloat16", 2, 7,  -126,  23},
+    [HVD_FLOAT32] = { "float32",  4, 23, -126,  23},
+      [HVD_FLOAT64] = { "float64",  8, 52, -1022, 52},
+};
+
+size_t numbers_bytes(hvd_dtype type)
+{
+    return kinds[type].bytes;
+}
+
+bool numbers_are_real(hvd_dtype type)
+{
+    return kinds[type].digits != 0;
+}
+
+const char *numbers_type(hvd_dtype type)
+{
+    return kinds[type].name;
+}
+
+const char *numbers_op(hvd_op op)
+{
+    static const char *const names[] = { "sum", "average", "min", "max", "product" };
+
+    return names[op];
+}
+
+/* ---- the two types that C has none for: a sign, an exponent, digits ---- */
+
+static long double short_value(const struct kind *kind, uint16_t bits)
+{
+    long double sign = bits & 0x8000 ? -1 : 1;
+    int exponent = (bits & 0x7fff) >> kind->digits, all = 0x7fff >> kind->digits;
+    int digits = bits & ((1 << kind->digits) - 1);
+
+    if (exponent == all)
+        return digits ? (long double)NAN : sign * (long double)INFINITY;
+    if (exponent == 0)
+        return sign * ldexpl(digits, kind->least - kind->digits);
+    return sign * ldexpl(digits + (1 << kind->digits), exponent - 1 + kind->least - kind->digits);
+}
+
+static uint16_t short_bits(const struct kind *kind, long double value)
+{
+    uint16_t sign = signbit(value) ? 0x8000 : 0;
+    uint16_t infinite = (uint16_t)((0x7fff >> kind->digits) << kind->digits);
+    long double size = fabsl(value), bits;
+    int exponent;
+
+    if (isinf(value))
+        return sign | infinite;
+    exponent = size > 0 ? ilogbl(size) : kind->least;
+    if (exponent < kind->least)
+        exponent = kind->least;
+    bits = ldexpl(exponent - kind->least, kind->digits) +
+           rintl(ldexpl(size, kind->digits - exponent)); /* to the nearest, even */
+    return bits >= infinite ? sign | infinite : (uint16_t)(sign | (uint16_t)bits);
+}
+
+/* ---- in memory ---- */
+
+struct number numbers_read(hvd_dtype type, const void *at)
+{
+    struct number number = { 0, 0 };
+    int32_t i32;
+    uint16_t u16;
+    float f32;
+    double f64;
+
+    switch (type) {
+    case HVD_UINT8: number.whole = *(const uint8_t *)at; break;
+    case HVD_INT8: number.whole = *(const int8_t *)at; break;
+    case HVD_INT32:
+        memcpy(&i32, at, sizeof(i32));
+        number.whole = i32;
+        break;
+    case HVD_INT64: memcpy(&number.whole, at, sizeof(number.whole)); break;
+    case HVD_FLOAT16:
+    case HVD_BFLOAT16:
+        memcpy(&u16, at, sizeof(u16));
+        number.real = short_value(&kinds[type], u16);
+        break;
+    case HVD_FLOAT32:
+        memcpy(&f32, at, sizeof(f32));
+        number.real = (long double)f32;
+        break;
+    case HVD_FLOAT64:
+        memcpy(&f64, at, sizeof(f64));
+        number.real = f64;
+        break;
+    }
+    return number;
+}
+
+static void write_real(hvd_dtype type, long double value, void *at)
+{
+    float f32 = (float)value;
+    double f64 = (double)value;
+    uint16_t u16;
+
+    if (type == HVD_FLOAT32) {
+        memcpy(at, &f32, sizeof(f32));
+    } else if (type == HVD_FLOAT64) {
+        memcpy(at, &f64, sizeof(f64));
+    } else {
+        u16 = short_bits(&kinds[type], value);
+        memcpy(at, &u16, sizeof(u16));
+    }
+}
+
+/* Its lowest bytes: machines here are little-endian, as the sums are that wrap around. */
+static void write_whole(hvd_dtype type, uint64_t value, void *at)
+{
+    memcpy(at, &value, kinds[type].bytes);
+}
+
+/* ---- what goes in ---- */
+
+uint64_t numbers_mix(uint64_t a, uint64_t b)
+{
+    uint64_t x = (a ^ (b + UINT64_C(0x9e3779b97f4a7c15) + (a << 6) + (a >> 2))) *
+                 UINT64_C(0xbf58476d1ce4e5b9);
+
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* Small enough that every sum of them is exact, in any order. */
+static long double strict_real(const struct numbers *how, uint32_t rank, uint64_t random)
+{
+    static const long double factors[] = { 1, -1, 2, 0.5L };
+    int64_t limit = 1000;
+
+    if (how->op == HVD_PRODUCT)
+        return rank < 9 ? factors[random % 4] : factors[random % 2];
+    return (long double)((int64_t)(random % (uint64_t)(2 * limit + 1)) - limit);
+}
+
+/* Of very different sizes. */
+static long double loose_real(const struct numbers *how, uint64_t random)
+{
+    int spread = how->op == HVD_PRODUCT ? 1 : 12;
+    int exponent = (int)(random >> 8) % spread - spread / 2 - (how->op == HVD_PRODUCT ? 0 : 2);
+    long double part = 1 + ldexpl((long double)(random >> 32), -32);
+
+    if (random % 61 == 0)
+        return random & 64 ? 0.0L : -0.0L;
+    return ldexpl(random & 1 ? part : -part, exponent);
+}
+
+void numbers_put(const struct numbers *how, uint32_t rank, uint64_t place, void *at)
+{
+    uint64_t random = numbers_mix(numbers_mix(how->key, rank), place % NUMBERS_PERIOD);
+    long double real;
+
+    if (!numbers_are_real(how->type)) {
+        if (how->type == HVD_INT64 && how->op == HVD_AVERAGE) /* the sum must fit */
+            random = (uint64_t)((int64_t)random >> 8);
+        write_whole(how->type, random, at);
+        return;
+    }
+    real = how->loose ? loose_real(how, random) : strict_real(how, rank, random);
+    if (how->type == HVD_FLOAT16 && !how->loose && how->op != HVD_PRODUCT)
+        real = truncl(real / 2); /* sums of 17 of them stay below what fp16 can hold */
+    if (how->type == HVD_BFLOAT16 && !how->loose && how->op != HVD_PRODUCT)
+        real = truncl(real / 8); /* eight digits */
+    write_real(how->type, real, at);
+}
+
+void numbers_fill(const struct numbers *how, uint32_t rank, uint64_t first, size_t count, void *at)
+{
+    size_t bytes = kinds[how->type].bytes, ready = count < NUMBERS_PERIOD ? count : NUMBERS_PERIOD;
+
+    for (size_t i = 0; i < ready; i++)
+        numbers_put(how, rank, first + i, (uint8_t *)at + i * bytes);
+    for (size_t i = ready; i < count; i += ready) {
+        size_t next = count - i < ready ? count - i : ready;
+
+        memcpy((uint8_t *)at + i * bytes, at, next * bytes);
+    }
+}
+
+/* ---- what comes out ---- */
+
+static uint64_t two_wholes(hvd_op op, uint64_t a, uint64_t b)
+{
+    switch (op) {
+    case HVD_SUM:
+    case HVD_AVERAGE: return a + b;
+    case HVD_MIN: return (int64_t)b < (int64_t)a ? b : a;
+    case HVD_MAX: return (int64_t)b > (int64_t)a ? b : a;
+    case HVD_PRODUCT: return a * b;
+    }
+    return 0;
+}
+
+static long double two_reals(hvd_op op, long double a, long double b)
+{
+    switch (op) {
+    case HVD_SUM:
+    case HVD_AVERAGE: return a + b;
+    case HVD_MIN: return b < a ? b : a;
+    case HVD_MAX: return b > a ? b : a;
+    case HVD_PRODUCT: return a * b;
+    }
+    return 0;
+}
+
+static struct number input(const struct numbers *how, uint32_t rank, uint64_t place)
+{
+    uint8_t bytes[8] = { 0 };
+
+    numbers_put(how, rank, place, bytes);
+    return numbers_read(how->type, bytes);
+}
+
+static uint64_t reduce_wholes(const struct numbers *how, const uint32_t *ranks, uint32_t count,
+                              uint32_t size, uint64_t place)
+{
+    uint64_t sum = (uint64_t)input(how, ranks[0], place).whole;
+
+    for (uint32_t i = 1; i < count; i++)
+        sum = two_wholes(how->op, sum, (uint64_t)input(how, ranks[i], place).whole);
+    return how->op == HVD_AVERAGE ? (uint64_t)((int64_t)sum / (int64_t)size) : sum;
+}
+
+static double scale_of(double scale)
+{
+    return scale != 0 ? scale : 1;
+}
+
+/* *ret_volume: of what the error of a sum is a part. */
+static long double reduce_reals(const struct numbers *how, const uint32_t *ranks, uint32_t count,
+                                uint32_t size, uint64_t place, long double *ret_volume)
+{
+    long double scale = scale_of(how->prescale), volume = 0, sum = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        long double next = input(how, ranks[i], place).real * scale;
+
+        sum = i ? two_reals(how->op, sum, next) : next;
+        volume += fabsl(next);
+    }
+    if (how->op == HVD_PRODUCT)
+        volume = fabsl(sum);
+    scale = scale_of(how->postscale) / (how->op == HVD_AVERAGE ? size : 1);
+    *ret_volume = volume * fabsl(scale);
+    return sum * scale;
+}
+
+static bool is_near(const struct numbers *how, uint32_t count, long double right,
+                    long double volume, long double got)
+{
+    const struct kind *kind = &kinds[how->type];
+    long double rounded, slack;
+    uint8_t bytes[8];
+
+    write_real(how->type, right, bytes);
+    rounded = numbers_read(how->type, bytes).real;
+    if (got == rounded)
+        return true;
+    if (isinf(rounded) || isnan(got) || isinf(got) || (!how->loose && how->op != HVD_AVERAGE))
+        return false;
+    /* an error of half a digit for each step in the working type, and a digit at the end */
+    slack = ldexpl(volume, -kind->work) * (count + 3) + ldexpl(fabsl(right), -kind->digits) +
+            ldexpl(1, kind->least - kind->digits + 1);
+    return fabsl(got - right) <= slack;
+}
+
+bool numbers_reduced(const struct numbers *how, const uint32_t *ranks, uint32_t count,
+                     uint32_t size, uint64_t place, const void *got)
+{
+    long double right, volume;
+    uint8_t bytes[8];
+
+    if (numbers_are_real(how->type)) {
+        right = reduce_reals(how, ranks, count, size, place, &volume);
+        return is_near(how, count, right, volume, numbers_read(how->type, got).real);
+    }
+    write_whole(how->type, reduce_wholes(how, ranks, count, size, place), bytes);
+    return !memcmp(bytes, got, kinds[how->type].bytes);
+}
+
+bool numbers_same(const struct numbers *how, uint32_t rank, uint64_t place, const void *got)
+{
+    uint8_t bytes[8];
+
+    numbers_put(how, rank, place, bytes);
+    return !memcmp(bytes, got, kinds[how->type].bytes);
+}
+
+/* ---- in words ---- */
+
+void numbers_show(hvd_dtype type, const void *at, char text[48])
+{
+    struct number number = numbers_read(type, at);
+
+    if (numbers_are_real(type))
+        (void)snprintf(text, 48, "%.17Lg", number.real);
+    else
+        (void)snprintf(text, 48, "%" PRId64, number.whole);
+}
+
+void numbers_show_reduced(const struct numbers *how, const uint32_t *ranks, uint32_t count,
+                          uint32_t size, uint64_t place, char text[48])
+{
+    long double volume;
+    uint8_t bytes[8];
+
+    if (numbers_are_real(how->type)) {
+        (void)snprintf(text, 48, "%.17Lg", reduce_reals(how, ranks, count, size, place, &volume));
+        return;
+    }
+    write_whole(how->type, reduce_wholes(how, ranks, count, size, place), bytes);
+    numbers_show(how->type, bytes, text);
+}

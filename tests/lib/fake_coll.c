@@ -1,0 +1,199 @@
+#include "tests/lib/fake_coll.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "os/clock.h"
+#include "os/thread.h"
+
+#include <string.h>
+
+#define PATIENCE_US (20 * INT64_C(1000000))
+
+struct coll {
+    uint64_t round;
+    bool failed;
+    struct coll *next; /* of those that live */
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct fake_coll_seen seen;
+static size_t held, inside, failing;
+static int failure;
+
+/* ---- for tests ------------------------------------------------------------------------------- */
+
+void fake_coll_reset(void)
+{
+    pthread_mutex_lock(&mutex);
+    memset(&seen, 0, sizeof(seen));
+    held = inside = failing = 0;
+    failure = 0;
+    pthread_mutex_unlock(&mutex);
+}
+
+struct fake_coll_seen fake_coll_seen(void)
+{
+    struct fake_coll_seen copy;
+
+    pthread_mutex_lock(&mutex);
+    copy = seen;
+    pthread_mutex_unlock(&mutex);
+    return copy;
+}
+
+void fake_coll_hold(size_t count)
+{
+    pthread_mutex_lock(&mutex);
+    held = count;
+    pthread_mutex_unlock(&mutex);
+}
+
+void fake_coll_go(void)
+{
+    pthread_mutex_lock(&mutex);
+    held = 0;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+void fake_coll_fail(size_t count, int code)
+{
+    pthread_mutex_lock(&mutex);
+    failing = count;
+    failure = code;
+    pthread_mutex_unlock(&mutex);
+}
+
+bool fake_coll_await(size_t count)
+{
+    int64_t deadline_us = clock_now_us() + PATIENCE_US;
+    bool found = false;
+
+    while (!found && clock_now_us() < deadline_us) {
+        pthread_mutex_lock(&mutex);
+        found = inside == count;
+        pthread_mutex_unlock(&mutex);
+        sched_yield();
+    }
+    return found;
+}
+
+/* ---- in place of collectives/ ---------------------------------------------------------------- */
+
+int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
+                struct coll **ret_coll, struct hvd_err *err)
+{
+    struct coll *coll = mem_zalloc(sizeof(*coll));
+
+    (void)engine;
+    if (!coll)
+        return err_set(err, HVD_E_NOMEM, "out of memory");
+    coll->round = roster->round;
+    pthread_mutex_lock(&mutex);
+    seen.made++;
+    seen.group_count = roster->group_count;
+    pthread_mutex_unlock(&mutex);
+    *ret_coll = coll;
+    return 0;
+}
+
+int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
+{
+    (void)coll;
+    (void)timeout_us;
+    (void)err;
+    return 0;
+}
+
+void coll_cancel(struct coll *coll)
+{
+    pthread_mutex_lock(&mutex);
+    coll->failed = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+void coll_bye(struct coll *coll)
+{
+    (void)coll;
+}
+
+void coll_free(struct coll *coll)
+{
+    if (!coll)
+        return;
+    pthread_mutex_lock(&mutex);
+    seen.freed++;
+    pthread_mutex_unlock(&mutex);
+    mem_free(coll);
+}
+
+/* The mutex is held. */
+static int run(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
+{
+    inside = call->count;
+    while (held && held == call->count && !coll->failed)
+        pthread_cond_wait(&changed, &mutex);
+    inside = 0;
+    if (coll->failed)
+        return err_set(err, HVD_E_REVOKED, "the round was revoked");
+    if (failing && failing == call->count) {
+        coll->failed = true;
+        return err_set(err, failure, "count %zu does not please", call->count);
+    }
+    if (seen.ran_count < FAKE_RAN_MAX)
+        seen.ran[seen.ran_count++] = call->count;
+    seen.group = call->group;
+    seen.root = call->root;
+    return 0;
+}
+
+int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
+{
+    int rc;
+
+    pthread_mutex_lock(&mutex);
+    rc = run(coll, call, err);
+    pthread_mutex_unlock(&mutex);
+    return rc;
+}
+
+int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...)
+{
+    int rc = HVD_E_INVAL;
+    va_list args;
+
+    pthread_mutex_lock(&mutex);
+    if (coll->failed)
+        rc = HVD_E_REVOKED;
+    coll->failed = true;
+    va_start(args, format);
+    text_line(seen.refused, sizeof(seen.refused), format, args);
+    va_end(args);
+    pthread_cond_broadcast(&changed);
+    (void)err_set(err, rc, "%s", seen.refused);
+    pthread_mutex_unlock(&mutex);
+    return rc;
+}
+
+void coll_wait_look(struct coll *coll, struct coll_wait *ret_wait)
+{
+    (void)coll;
+    memset(ret_wait, 0, sizeof(*ret_wait));
+    pthread_mutex_lock(&mutex);
+    ret_wait->operation = inside ? "allreduce" : NULL;
+    pthread_mutex_unlock(&mutex);
+}
+
+const char *accord_kind_name(uint32_t kind)
+{
+    static const char *const names[] = {
+        [COLL_ALLREDUCE] = "allreduce", [COLL_BROADCAST] = "broadcast",
+        [COLL_ALLGATHER] = "allgather", [COLL_REDUCESCATTER] = "reducescatter",
+        [COLL_ALLTOALL] = "alltoall",   [COLL_BARRIER] = "barrier",
+        [COLL_JOIN] = "join",
+    };
+
+    return kind < ARRAY_SIZE(names) && names[kind] ? names[kind] : "?";
+}

@@ -1,0 +1,458 @@
+/* Groups: what they are in rounds of every shape, and what may be asked of a collective. */
+#include "base/mem.h"
+#include "tests/lib/test.h"
+#include "worker/call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MEMBERS_MAX 8
+
+static struct groups *groups;
+static struct roll *roll;
+static struct hvd_err err;
+static char text[256];
+
+static void end(void)
+{
+    roll_free(roll);
+    roll = NULL;
+    groups_free(groups);
+    groups = NULL;
+}
+
+/* "a0 b0 a1": member i is incarnation i + 1 on host and slot. */
+MUST_CHECK static int make(const char *members, uint64_t self)
+{
+    struct msg_member items[MEMBERS_MAX];
+    char hosts[MEMBERS_MAX][2];
+    struct msg_member_list list = { items, 0 };
+
+    for (const char *at = members; *at; at += at[2] ? 3 : 2) {
+        snprintf(hosts[list.count], sizeof(hosts[0]), "%c", at[0]);
+        items[list.count] = (struct msg_member){ .incarnation = list.count + 1,
+                                                 .host = hosts[list.count],
+                                                 .slot = (uint32_t)(at[1] - '0') };
+        list.count++;
+    }
+    roll_free(roll);
+    roll = NULL;
+    return roll_make(groups, &list, self, &roll, &err);
+}
+
+/* "0 1 | 2": the parts, in their order. */
+static const char *parts(void)
+{
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < roll->part_count; i++) {
+        for (uint32_t k = 0; k < roll->parts[i].count; k++)
+            length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%u",
+                                       k   ? " "
+                                       : i ? " | "
+                                           : "",
+                                       roll->parts[i].items[k]);
+    }
+    return text;
+}
+
+static int by_host(const hvd_place *place, void *arg)
+{
+    (void)arg;
+    return place->cross_rank; /* the hosts in order, for those with as many workers */
+}
+
+static int by_local_rank(const hvd_place *place, void *arg)
+{
+    (void)arg;
+    return place->local_rank;
+}
+
+static int odd_backwards(const hvd_place *place, void *arg)
+{
+    int *calls = arg;
+
+    ++*calls;
+    return place->rank % 2 ? 100 - place->rank : -1;
+}
+
+static int rubbish(const hvd_place *place, void *arg)
+{
+    (void)arg;
+    return place->rank == 1 ? -2 : 0;
+}
+
+static int nobody(const hvd_place *place, void *arg)
+{
+    (void)arg;
+    return place->size > 0 ? -1 : 0;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static void handles_are_never_touched(struct test *t)
+{
+    hvd_group *first = NULL;
+    hvd_group *second = NULL;
+    size_t index = 9;
+
+    CHECK_OK(t, groups_create(&groups));
+    CHECK_OK(t, groups_add(groups, by_host, NULL, &first, &err));
+    CHECK_OK(t, groups_add(groups, by_local_rank, NULL, &second, &err));
+    CHECK(t, groups_find(groups, second, &index) && index == 1);
+    CHECK(t, groups_find(groups, first, &index) && index == 0);
+    CHECK(t, !groups_find(groups, NULL, &index));
+    CHECK(t, !groups_find(groups, (const hvd_group *)&index, &index));
+    CHECK(t, !groups_find(groups, (const hvd_group *)((uintptr_t)second + 1), &index));
+    CHECK(t, !groups_find(NULL, first, &index));
+    end();
+    CHECK_OK(t, groups_create(&groups)); /* another hvd_init */
+    CHECK_OK(t, groups_add(groups, by_host, NULL, &second, &err));
+    CHECK(t, !groups_find(groups, first, &index));
+    CHECK(t, groups_find(groups, second, &index));
+out:
+    end();
+}
+
+static void what_is_no_group_is_refused(struct test *t)
+{
+    const int twice[] = { 2, 0, 2 };
+    const int negative[] = { 0, -1 };
+    hvd_group *group = NULL;
+
+    CHECK_OK(t, groups_create(&groups));
+    CHECK_CODE(t, groups_add(groups, NULL, NULL, &group, &err), HVD_E_INVAL);
+    CHECK_TEXT(t, err.text, "hvd_group_create: belongs is NULL");
+    CHECK_CODE(t, groups_add(groups, by_host, NULL, NULL, &err), HVD_E_INVAL);
+    CHECK_CODE(t, groups_add_ranks(groups, NULL, 1, &group, &err), HVD_E_INVAL);
+    CHECK_CODE(t, groups_add_ranks(groups, twice, 3, NULL, &err), HVD_E_INVAL);
+    CHECK_CODE(t, groups_add_ranks(groups, twice, 3, &group, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "rank 2 is in the list twice");
+    CHECK_CODE(t, groups_add_ranks(groups, negative, 2, &group, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "ranks[1] is -1");
+    CHECK_CODE(t, groups_add_ranks(groups, twice, 1 << 20, &group, &err), HVD_E_LIMIT);
+    CHECK_OK(t, groups_add_ranks(groups, NULL, 0, &group, &err));
+    groups_seal(groups);
+    CHECK_CODE(t, groups_add(groups, by_host, NULL, &group, &err), HVD_E_STATE);
+    CHECK_HAS(t, err.text, "hvd_elastic_run has begun");
+    CHECK_CODE(t, groups_add_ranks(groups, twice, 2, &group, &err), HVD_E_STATE);
+out:
+    end();
+}
+
+static void there_may_be_so_many(struct test *t)
+{
+    hvd_group *group = NULL;
+
+    CHECK_OK(t, groups_create(&groups));
+    for (int i = 0; i < 1024; i++)
+        CHECK_OK(t, groups_add(groups, by_host, NULL, &group, &err));
+    CHECK_CODE(t, groups_add(groups, by_host, NULL, &group, &err), HVD_E_LIMIT);
+    CHECK_HAS(t, err.text, "LIMIT_GROUPS");
+out:
+    end();
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+static void rounds_of_changing_size(struct test *t)
+{
+    hvd_group *group = NULL;
+
+    CHECK_OK(t, groups_create(&groups));
+    CHECK_OK(t, groups_add(groups, by_local_rank, NULL, &group, &err));
+    CHECK_OK(t, make("a0 a1 b0 b1", 2));
+    CHECK_TEXT(t, parts(), "0 2 | 1 3");
+    CHECK_INT(t, roll->rank, ==, 1);
+    CHECK_INT(t, roll->groups[0].part, ==, 2);
+    CHECK_INT(t, roll->groups[0].place, ==, 0);
+    CHECK_OK(t, make("a0 a1 b0 b1", 3));
+    CHECK_TEXT(t, parts(), "0 2 | 1 3"); /* the same on all */
+    CHECK_INT(t, roll->groups[0].part, ==, 1);
+    CHECK_INT(t, roll->groups[0].place, ==, 1);
+    CHECK_OK(t, make("a0", 1));
+    CHECK_TEXT(t, parts(), "0");
+    CHECK_OK(t, make("a7 b3 a2 c0 c1 c2", 6));
+    CHECK_TEXT(t, parts(), "1 2 3 | 0 4 | 5");
+    CHECK_INT(t, roll->groups[0].part, ==, 3);
+    CHECK_INT(t, roll_size(roll, 0), ==, 6);
+    CHECK_INT(t, roll_size(roll, 1), ==, 3);
+out:
+    end();
+}
+
+static void several_groups_stand_side_by_side(struct test *t)
+{
+    const int list[] = { 5, 0, 3, 1000 };
+    hvd_group *group = NULL;
+    uint32_t place = 9;
+    int calls = 0;
+
+    CHECK_OK(t, groups_create(&groups));
+    CHECK_OK(t, groups_add(groups, odd_backwards, &calls, &group, &err));
+    CHECK_OK(t, groups_add(groups, nobody, NULL, &group, &err));
+    CHECK_OK(t, groups_add_ranks(groups, list, 4, &group, &err));
+    CHECK_OK(t, make("a0 a1 a2 a3", 1));
+    CHECK_INT(t, calls, ==, 4);
+    CHECK_TEXT(t, parts(), "3 | 1 | 0 3"); /* by colour, then by rank */
+    CHECK_INT(t, roll->groups[0].part, ==, 0);
+    CHECK_INT(t, roll->groups[1].part, ==, 0);
+    CHECK_INT(t, roll->groups[2].part, ==, 3);
+    CHECK(t, roll_place(roll, 3, 3, &place) && place == 1);
+    CHECK(t, !roll_place(roll, 3, 1, &place));
+    CHECK(t, roll_place(roll, 0, 2, &place) && place == 2);
+    CHECK(t, !roll_place(roll, 0, 4, &place));
+    CHECK_OK(t, make("a0", 1));
+    CHECK_TEXT(t, parts(), "0");
+    CHECK_INT(t, roll->groups[2].part, ==, 1);
+out:
+    end();
+}
+
+static void places_are_those_of_the_round(struct test *t)
+{
+    hvd_group *group = NULL;
+
+    CHECK_OK(t, groups_create(&groups));
+    CHECK_OK(t, groups_add(groups, by_host, NULL, &group, &err));
+    CHECK_OK(t, make("b0 a0 b1 a1", 1));
+    CHECK_TEXT(t, parts(), "0 2 | 1 3");
+out:
+    end();
+}
+
+static void belongs_may_say_what_it_cannot(struct test *t)
+{
+    hvd_group *group = NULL;
+
+    CHECK_OK(t, groups_create(&groups));
+    CHECK_OK(t, groups_add(groups, by_host, NULL, &group, &err));
+    CHECK_OK(t, groups_add(groups, rubbish, NULL, &group, &err));
+    CHECK_OK(t, make("a0", 1));
+    CHECK_CODE(t, make("a0 a1", 1), HVD_E_INVAL);
+    CHECK_TEXT(t, err.text,
+               "group 2: belongs returned -2 for rank 1; return -1 for none, or 0 or more");
+out:
+    end();
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static float numbers[64];
+static hvd_group *odd;  /* 1, 3 */
+static hvd_group *even; /* 0, 2 */
+
+/* Rank 1 of 4. */
+MUST_CHECK static int begin_calls(void)
+{
+    const int odds[] = { 1, 3 };
+    const int evens[] = { 0, 2 };
+    int rc = groups_create(&groups);
+
+    if (!rc)
+        rc = groups_add_ranks(groups, odds, 2, &odd, &err);
+    if (!rc)
+        rc = groups_add_ranks(groups, evens, 2, &even, &err);
+    return rc ? rc : make("a0 a1 a2 a3", 2);
+}
+
+static struct coll_call into;
+
+static bool refuses(hvd_call call, const char *why)
+{
+    int rc = call_read(&call, groups, roll, &into, &err);
+
+    if (rc == HVD_E_INVAL && !strcmp(err.text, why))
+        return true;
+    printf("%s: %s\n", err_name(rc), rc ? err.text : "");
+    return false;
+}
+
+static bool takes(hvd_call call)
+{
+    return call_read(&call, groups, roll, &into, &err) == 0;
+}
+
+#define F32 .type = HVD_FLOAT32
+#define REDUCE(...)                             \
+    (hvd_call)                                  \
+    {                                           \
+        .kind = HVD_ALLREDUCE, F32, __VA_ARGS__ \
+    }
+#define FROM_TO(n) .in = numbers, .out = numbers + 32, .count = (n)
+#define OF(k, ...)                    \
+    (hvd_call)                        \
+    {                                 \
+        .kind = (k), F32, __VA_ARGS__ \
+    }
+
+static void kinds_and_groups(struct test *t)
+{
+    CHECK_OK(t, begin_calls());
+    CHECK(t, refuses((hvd_call){ .kind = (hvd_kind)9 },
+                     "kind 9 is no collective; use one of hvd_kind"));
+    CHECK(t, refuses((hvd_call){ .count = 1 }, "kind 0 is no collective; use one of hvd_kind"));
+    CHECK_CODE(t, call_read(NULL, groups, roll, &into, &err), HVD_E_INVAL);
+    CHECK(t, refuses(REDUCE(.group = (hvd_group *)numbers, FROM_TO(1)),
+                     "allreduce: the group is none that was made since hvd_init; use what "
+                     "hvd_group_create has given"));
+    CHECK(t, refuses((hvd_call){ .kind = HVD_BARRIER, .group = even },
+                     "barrier: rank 1 is not in group 2; let its members call alone, as "
+                     "hvd_group_rank says"));
+    CHECK(t, takes((hvd_call){ .kind = HVD_BARRIER, .group = odd }));
+    CHECK_INT(t, into.group, ==, 1);
+    CHECK(t, takes((hvd_call){ .kind = HVD_BARRIER, .type = (hvd_dtype)99 }));
+    CHECK_INT(t, into.group, ==, 0);
+out:
+    end();
+}
+
+static void numbers_and_scales(struct test *t)
+{
+    CHECK_OK(t, begin_calls());
+    CHECK(t, refuses((hvd_call){ .kind = HVD_ALLREDUCE, .type = (hvd_dtype)8, FROM_TO(1) },
+                     "allreduce: there is no type 8; use one of hvd_dtype"));
+    CHECK(t, refuses((hvd_call){ .kind = HVD_ALLREDUCE, .type = (hvd_dtype)-1, FROM_TO(1) },
+                     "allreduce: there is no type -1; use one of hvd_dtype"));
+    CHECK(t, refuses(REDUCE(.op = (hvd_op)5, FROM_TO(1)),
+                     "allreduce: there is no op 5; use one of hvd_op"));
+    CHECK(t, refuses(
+                 (hvd_call){
+                     .kind = HVD_REDUCESCATTER, .type = HVD_INT64, .postscale = 0.5, FROM_TO(1) },
+                 "reducescatter: int64 cannot be scaled; leave prescale and postscale 0, or "
+                 "use a floating type"));
+    CHECK(t, refuses(OF(HVD_BROADCAST, .prescale = 2, .out = numbers, .count = 1),
+                     "broadcast: nothing is computed, so nothing is scaled; leave prescale and "
+                     "postscale 0"));
+    CHECK(t,
+          takes((hvd_call){ .kind = HVD_ALLREDUCE, .type = HVD_INT64, .prescale = 1, FROM_TO(1) }));
+    CHECK(t, takes(REDUCE(.prescale = 0.5, .postscale = -2, FROM_TO(1))));
+    CHECK(t, into.prescale > 0.4 && into.postscale < -1.9);
+out:
+    end();
+}
+
+static void roots(struct test *t)
+{
+    CHECK_OK(t, begin_calls());
+    CHECK(t, refuses(OF(HVD_BROADCAST, .root = -1, .out = numbers, .count = 1),
+                     "broadcast: root -1 is no rank of this round; use 0 to 3"));
+    CHECK(t, refuses(OF(HVD_BROADCAST, .root = 4, .out = numbers, .count = 1),
+                     "broadcast: root 4 is no rank of this round; use 0 to 3"));
+    CHECK(t, refuses(OF(HVD_BROADCAST, .root = 2, .group = odd, .out = numbers, .count = 1),
+                     "broadcast: root 2 is not in the group; use one of its ranks"));
+    CHECK(t, takes(OF(HVD_BROADCAST, .root = 3, .group = odd, .out = numbers, .count = 1)));
+    CHECK_INT(t, into.root, ==, 1); /* its place there */
+    CHECK(t, takes(OF(HVD_BROADCAST, .root = 3, .out = numbers, .count = 1)));
+    CHECK_INT(t, into.root, ==, 3);
+out:
+    end();
+}
+
+static void memory(struct test *t)
+{
+    CHECK_OK(t, begin_calls());
+    CHECK(t, refuses(REDUCE(.out = numbers, .count = 1),
+                     "allreduce: in is NULL, and count is not 0; give memory for it"));
+    CHECK(t, refuses(REDUCE(.in = numbers, .count = 1),
+                     "allreduce: out is NULL, and count is not 0; give memory for it"));
+    CHECK(t, refuses(OF(HVD_BROADCAST, .in = numbers, .count = 1),
+                     "broadcast: out is NULL, and count is not 0; give memory for it"));
+    CHECK(t, refuses(REDUCE(FROM_TO(SIZE_MAX / 4)),
+                     "allreduce: 4611686018427387903 numbers of float32 are more than there can "
+                     "be memory for; correct count"));
+    CHECK(t, refuses(OF(HVD_ALLTOALL, FROM_TO(SIZE_MAX / 16)),
+                     "alltoall: 1152921504606846975 numbers of float32 are more than there can be "
+                     "memory for; correct count"));
+    CHECK(t, refuses(REDUCE(.in = numbers, .out = numbers + 1, .count = 2),
+                     "allreduce: in and out overlap; let them be the same, or apart"));
+    CHECK(t, refuses(REDUCE(.in = numbers + 1, .out = numbers, .count = 2),
+                     "allreduce: in and out overlap; let them be the same, or apart"));
+    CHECK(t, refuses(OF(HVD_REDUCESCATTER, .in = numbers, .out = numbers + 7, .count = 2),
+                     "reducescatter: in and out overlap; let them be apart"));
+    CHECK(t, refuses(OF(HVD_ALLGATHER, .in = numbers, .out = numbers, .count = 2),
+                     "allgather: in and out overlap; let them be the same, or apart"));
+    CHECK(t, takes(REDUCE(.in = numbers, .out = numbers, .count = 9)));
+    CHECK(t, takes(REDUCE(.in = numbers, .out = numbers + 2, .count = 2)));
+    CHECK(t, takes(REDUCE(.in = NULL)));
+    CHECK(t, takes(OF(HVD_REDUCESCATTER, .in = numbers, .out = numbers + 8, .count = 2)));
+    CHECK(t, takes(OF(HVD_ALLGATHER, .in = numbers + 2, .out = numbers, .count = 2)));
+    CHECK(t, takes(OF(HVD_ALLTOALL, .in = numbers, .out = numbers + 8, .count = 2)));
+out:
+    end();
+}
+
+static void counts(struct test *t)
+{
+    const size_t four[] = { 1, 2, 3, 4 };
+    const size_t huge[] = { SIZE_MAX, 2, SIZE_MAX, 1 };
+    const size_t two[] = { 0, 5 };
+
+    CHECK_OK(t, begin_calls());
+    CHECK(t, refuses(OF(HVD_ALLGATHER, FROM_TO(3), .counts = four),
+                     "allgather: counts[1] is 2 and count 3; both say how much this rank gives, so "
+                     "make them equal"));
+    CHECK(t, refuses(OF(HVD_ALLTOALL, FROM_TO(0), .counts = four),
+                     "alltoall: counts without out_counts; give both or none"));
+    CHECK(t, refuses(OF(HVD_ALLTOALL, FROM_TO(0), .out_counts = four),
+                     "alltoall: out_counts without counts; give both or none"));
+    CHECK(t, refuses(OF(HVD_ALLGATHER, FROM_TO(2), .counts = huge),
+                     "allgather: 2 numbers of float32 are more than there can be memory for; "
+                     "correct counts"));
+    CHECK(t, takes(OF(HVD_ALLGATHER, FROM_TO(2), .counts = four)));
+    CHECK(t, takes(OF(HVD_ALLGATHER, .in = numbers + 1, .out = numbers, .count = 2,
+                      .counts = four))); /* in its own place */
+    CHECK(t, takes(OF(HVD_REDUCESCATTER, FROM_TO(0), .counts = four)));
+    CHECK(t, takes(OF(HVD_ALLTOALL, FROM_TO(0), .counts = four, .out_counts = four)));
+    CHECK(t, into.counts == four && into.out_counts == four);
+    CHECK(t, takes(OF(HVD_ALLGATHER, .group = odd, .out = numbers, .counts = two)));
+    CHECK(t, takes(REDUCE(FROM_TO(1), .counts = huge))); /* it has none */
+    CHECK(t, !into.counts);
+out:
+    end();
+}
+
+static void pieces(struct test *t)
+{
+    hvd_piece three[] = {
+        {numbers,      numbers,      8},
+        { numbers + 8, numbers + 16, 8},
+        { NULL,        NULL,         0}
+    };
+
+    CHECK_OK(t, begin_calls());
+    CHECK(t, takes(REDUCE(.pieces = three, .piece_count = 3)));
+    CHECK_INT(t, into.piece_count, ==, 3);
+    CHECK(t, into.pieces[1].out == numbers + 16 && into.pieces[1].count == 8);
+    CHECK(t, takes(REDUCE(.pieces = three)));
+    CHECK(t, refuses(OF(HVD_BROADCAST, .pieces = three, .piece_count = 3),
+                     "broadcast: it takes no pieces; only an allreduce does"));
+    CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3, .count = 1),
+                     "allreduce: pieces beside in, out or count; give the one or the other"));
+    CHECK(t, refuses(REDUCE(.piece_count = 3),
+                     "allreduce: pieces is NULL, and piece_count 3; give as many as that"));
+    three[2].count = 1;
+    CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3),
+                     "allreduce: pieces[2]: in is NULL, and its count is not 0; give memory for "
+                     "it"));
+    three[2].count = SIZE_MAX / 4;
+    CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3),
+                     "allreduce: pieces[2]: 4611686018427387903 numbers of float32 are more than "
+                     "there can be memory for; correct its count"));
+    three[2].count = 0;
+    three[1].out = numbers + 9;
+    CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3),
+                     "allreduce: pieces[1]: in and out overlap; let them be the same, or apart"));
+    three[0] = three[1] = (hvd_piece){ numbers, numbers, SIZE_MAX / 8 };
+    CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 2),
+                     "allreduce: 2 pieces are more than there can be memory for; correct them"));
+out:
+    end();
+}
+
+TESTS(CASE(handles_are_never_touched), CASE(what_is_no_group_is_refused),
+      CASE_FLAGS(there_may_be_so_many, TEST_NO_TORTURE), CASE(rounds_of_changing_size),
+      CASE(several_groups_stand_side_by_side), CASE(places_are_those_of_the_round),
+      CASE(belongs_may_say_what_it_cannot), CASE(kinds_and_groups), CASE(numbers_and_scales),
+      CASE(roots), CASE(memory), CASE(counts), CASE(pieces))
