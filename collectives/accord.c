@@ -19,31 +19,35 @@ const char *accord_kind_name(uint32_t kind)
     return kind && kind < ARRAY_SIZE(kinds) ? kinds[kind] : "?";
 }
 
-static struct accord without_author(const struct accord *accord)
+#define WORDS (sizeof(struct accord) / sizeof(uint64_t))
+
+/* All that must be the same. */
+static void to_words(const struct accord *accord, uint64_t words[WORDS])
 {
     struct accord bare = *accord;
 
+    _Static_assert(WORDS * sizeof(*words) == sizeof(bare), "no part of an accord is left out");
     bare.rank = 0;
     bare.last = 0;
     bare.last_number = 0;
-    return bare;
+    memcpy(words, &bare, sizeof(bare));
 }
 
 bool accord_same(const struct accord *a, const struct accord *b)
 {
-    const struct accord left = without_author(a), right = without_author(b);
+    uint64_t left[WORDS], right[WORDS];
 
-    return !memcmp(&left, &right, sizeof(left));
+    to_words(a, left);
+    to_words(b, right);
+    return !memcmp(left, right, sizeof(left));
 }
 
 uint64_t accord_sum(const struct accord *accord)
 {
-    const struct accord bare = without_author(accord);
-    uint64_t words[sizeof(bare) / sizeof(uint64_t)], sum = 0;
+    uint64_t words[WORDS], sum = 0;
 
-    _Static_assert(sizeof(words) == sizeof(bare), "no part of an accord is left out");
-    memcpy(words, &bare, sizeof(words));
-    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+    to_words(accord, words);
+    for (size_t i = 0; i < WORDS; i++) {
         sum = (sum ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
         sum ^= sum >> 29;
     }

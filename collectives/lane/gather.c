@@ -9,11 +9,12 @@
 /* Of it, what has come or gone with the opening is left out. */
 static int first_step(struct lane *lane, uint32_t step, uint8_t *packed, const size_t *lengths)
 {
+    uint8_t *theirs = packed + lengths[0];
     struct exchange exchange = {
         .to = lane_after(lane, 1),
         .from = lane_before(lane, 1),
         .out = packed,
-        .in = packed + lengths[0],
+        .in = theirs,
         .out_bytes = lengths[0],
         .in_bytes = lengths[1],
     };
@@ -24,7 +25,7 @@ static int first_step(struct lane *lane, uint32_t step, uint8_t *packed, const s
         if (lane->heard.length != lengths[1])
             return HVD_E_MISMATCH;
         if (lengths[1])
-            memcpy(exchange.in, lane->heard.first, lengths[1]);
+            memcpy(theirs, lane->heard.first, lengths[1]);
         exchange.in_bytes = 0;
     }
     return traffic_exchange(lane->traffic, lane_tag(lane, step), &exchange);
