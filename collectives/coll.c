@@ -29,10 +29,11 @@ static uint64_t sum_roster(const struct coll_engine *engine, const struct coll_r
         for (uint32_t k = 0; k < roster->groups[i].count; k++)
             sum = mixed(sum, roster->groups[i].items[k]);
     }
-    if (engine)
-        sum =
-            mixed(sum, (uint64_t)engine->options.flat | (uint64_t)engine->options.fixed_order << 1 |
-                           (uint64_t)engine->options.fusion_bytes << 2);
+    if (engine) {
+        sum = mixed(sum, (uint64_t)engine->options.carrier | (uint64_t)engine->options.flat << 8 |
+                             (uint64_t)engine->options.fixed_order << 9);
+        sum = mixed(sum, engine->options.fusion_bytes);
+    }
     return sum;
 }
 
@@ -120,6 +121,7 @@ static int fill(struct coll *coll, struct coll_engine *engine, const struct coll
 
     coll->engine = engine;
     coll->round = roster->round;
+    coll->timeline = roster->timeline;
     coll->rank = roster->rank;
     coll->size = roster->size;
     coll->roster = sum_roster(engine, roster);

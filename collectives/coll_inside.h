@@ -12,7 +12,7 @@
 #include "collectives/coll.h"
 #include "collectives/group.h"
 #include "collectives/lane/lane.h"
-#include "collectives/link/reaper.h"
+#include "collectives/link/links.h"
 #include "collectives/meet/meet.h"
 #include "collectives/shm/board.h"
 
@@ -28,7 +28,7 @@ struct coll_engine {
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
     size_t colls;
-    struct gloo_device *device; /* NULL: no round has needed one yet */
+    struct link_device *device; /* NULL: no round has needed one yet */
     struct reaper_job opener;
     struct hvd_err opening_err;
     bool opening;
@@ -77,6 +77,7 @@ struct coll {
     size_t partner_count, partner_room;
     uint8_t locator[SEGMENT_LOCATOR_BYTES]; /* of the segment, if we have made it */
     struct reaper_job freeing;
+    struct timeline *timeline; /* NULL: nothing is shown */
     bool connected;
 
     pthread_mutex_t mutex; /* of what follows */
@@ -113,7 +114,7 @@ void coll_release(struct coll *coll); /* all but the links and the party */
 void *coll_scratch(struct coll *coll, size_t bytes);
 
 /* engine.c. Opens it on the reaper's thread when it is needed first. */
-int coll_engine_device(struct coll_engine *engine, struct gloo_device **ret_device,
+int coll_engine_device(struct coll_engine *engine, struct link_device **ret_device,
                        struct hvd_err *err) MUST_CHECK;
 
 /* connect.c */

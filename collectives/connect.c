@@ -1,7 +1,6 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "collectives/coll_inside.h"
-#include "collectives/link/gloo_link.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
@@ -344,7 +343,7 @@ static int join(struct coll *coll, struct hvd_err *err)
 static int make_link(struct coll *coll, struct hvd_err *err)
 {
     uint32_t *ranks = mem_zalloc_array(coll->partner_count + 1, sizeof(*ranks));
-    struct gloo_device *device = NULL;
+    struct link_device *device = NULL;
     struct link *link = NULL;
     size_t count = 0;
     int rc = 0;
@@ -358,8 +357,8 @@ static int make_link(struct coll *coll, struct hvd_err *err)
     if (count)
         rc = coll_engine_device(coll->engine, &device, err);
     if (!rc && count)
-        rc = gloo_link_create(device, coll->engine->reaper, coll->rank, coll->size, ranks, count,
-                              &link, err);
+        rc = link_create(device, coll->engine->reaper, coll->rank, coll->size, ranks, count, &link,
+                         err);
     mem_free(ranks);
     if (rc || !count)
         return rc;

@@ -1,6 +1,5 @@
 #include "base/mem.h"
 #include "collectives/coll_inside.h"
-#include "collectives/link/gloo_link.h"
 
 #include <string.h>
 
@@ -8,7 +7,7 @@ static void release(struct coll_engine *engine)
 {
     meet_close(engine->meet);
     reaper_close(engine->reaper);
-    gloo_device_close(engine->device);
+    link_device_close(engine->device);
     pthread_cond_destroy(&engine->changed);
     pthread_mutex_destroy(&engine->mutex);
     mem_free(engine);
@@ -59,13 +58,20 @@ const char *coll_engine_contact(const struct coll_engine *engine)
 
 /* ---- the device of links ---- */
 
+/* TCP of our own is faster at every size, connects faster, and a peer that dies while it connects
+ * cannot end this process (./dev bench link; ARCHITECTURE.md). */
+static enum link_kind kind_of(const struct coll_options *options)
+{
+    return options->carrier == COLL_BY_GLOO ? LINK_GLOO : LINK_TCP;
+}
+
 /* On the reaper's thread: Gloo's inherits from it. */
 static void open_device(void *arg)
 {
     struct coll_engine *engine = arg;
-    struct gloo_device *device = NULL;
+    struct link_device *device = NULL;
     struct hvd_err err = { .text = "" };
-    int rc = gloo_device_open(engine->host, &device, &err);
+    int rc = link_device_open(kind_of(&engine->options), engine->host, &device, &err);
 
     pthread_mutex_lock(&engine->mutex);
     engine->device = rc ? NULL : device;
@@ -76,7 +82,7 @@ static void open_device(void *arg)
 }
 
 /* One that could not be opened is tried again the next time. */
-int coll_engine_device(struct coll_engine *engine, struct gloo_device **ret_device,
+int coll_engine_device(struct coll_engine *engine, struct link_device **ret_device,
                        struct hvd_err *err)
 {
     int rc = 0;

@@ -1,6 +1,5 @@
 #include "base/mem.h"
 #include "base/time.h"
-#include "collectives/link/gloo_link.h"
 #include "collectives/operation.h"
 #include "os/clock.h"
 
@@ -21,7 +20,7 @@ struct mesh_address {
 static int make_link(struct coll *coll, struct coll_group *group)
 {
     uint32_t *others = mem_zalloc_array(group->group.size, sizeof(*others));
-    struct gloo_device *device = NULL;
+    struct link_device *device = NULL;
     struct link *link = NULL;
     size_t count = 0;
     int rc = others ? 0 : HVD_E_NOMEM;
@@ -33,8 +32,8 @@ static int make_link(struct coll *coll, struct coll_group *group)
     if (!rc)
         rc = coll_engine_device(coll->engine, &device, NULL);
     if (!rc)
-        rc = gloo_link_create(device, coll->engine->reaper, coll->rank, coll->size, others, count,
-                              &link, NULL);
+        rc = link_create(device, coll->engine->reaper, coll->rank, coll->size, others, count, &link,
+                         NULL);
     mem_free(others);
     if (rc)
         return rc;

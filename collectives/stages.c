@@ -17,23 +17,41 @@ static size_t depth_of(const struct stages *stages)
 
 static void go_in(const struct operation *operation, const struct stages *stages, size_t chunk)
 {
-    if (stages->in && !operation->joined && chunk < stages->chunks)
-        stages->in(stages->arg, chunk, operation->turn + chunk);
+    struct timeline *timeline = operation->coll->timeline;
+    int64_t begun_us = timeline_now_us(timeline);
+
+    if (!stages->in || operation->joined || chunk >= stages->chunks)
+        return;
+    stages->in(stages->arg, chunk, operation->turn + chunk);
+    timeline_phase(timeline, "copy in", 0, begun_us, timeline_now_us(timeline));
 }
 
 static int go_through(const struct operation *operation, const struct stages *stages, size_t step)
 {
+    struct timeline *timeline = operation->coll->timeline;
+    int64_t begun_us = timeline_now_us(timeline);
+    bool between = operation->group->group.host_count > 1;
+    int rc;
+
     if (!stages->middle || step - 1 >= stages->chunks)
         return 0;
-    return stages->middle(stages->arg, step - 1, operation->turn + step - 1);
+    rc = stages->middle(stages->arg, step - 1, operation->turn + step - 1);
+    timeline_phase(timeline, between ? "between hosts" : "reduce", 0, begun_us,
+                   timeline_now_us(timeline));
+    return rc;
 }
 
 static void go_out(const struct operation *operation, const struct stages *stages, size_t step)
 {
+    struct timeline *timeline = operation->coll->timeline;
+    int64_t begun_us = timeline_now_us(timeline);
     size_t depth = depth_of(stages);
 
-    if (stages->out && !operation->joined && step >= depth)
-        stages->out(stages->arg, step - depth, operation->turn + step - depth);
+    if (!stages->out || operation->joined || step < depth)
+        return;
+    stages->out(stages->arg, step - depth, operation->turn + step - depth);
+    timeline_phase(timeline, stages->middle ? "copy out" : "reduce and copy out", 0, begun_us,
+                   timeline_now_us(timeline));
 }
 
 int stages_go_on(struct operation *operation, const struct stages *stages)

@@ -5,6 +5,7 @@
 
 #define ROW(field, ...) OPT(struct driver_options, field, __VA_ARGS__)
 
+const char *const options_operations[] = { "auto", "gloo", "tcp", NULL };
 static const char *const scopes[] = { [SCOPE_SLOT] = "slot", [SCOPE_HOST] = "host", NULL };
 
 /* clang-format off */
@@ -138,6 +139,18 @@ const struct opt driver_option_table[] = {
     ROW(gloo, .name = "gloo", .flags = OPT_ARGV_ONLY, .group = "Launching",
         .help = "changes nothing; for command lines that were written elsewhere"),
 
+    ROW(cpu_operations, .name = "cpu-operations", .arg = "auto|gloo|tcp", .preset = "auto",
+        .choices = options_operations, .group = "Collectives",
+        .help = "what carries them: shared memory inside a host and the best link between hosts; "
+                "or, between all workers, Gloo or TCP connections of our own"),
+    ROW(fixed_order, .name = "fixed-order", .group = "Collectives",
+        .help = "sum in the order of ranks, whatever hosts they are on: the bits of a result "
+                "depend on the number of workers alone; slower"),
+    ROW(fusion_threshold_mb, .name = "fusion-threshold-mb", .arg = "N", .preset = "64",
+        .max = LIMIT_FUSION_MB, .group = "Collectives",
+        .help = "how much of several buffers that one call reduces travels as one between hosts; "
+                "0: each by itself"),
+
     ROW(output_dir, .name = "output-filename", .arg = "DIR", .min = 1, .group = "Output",
         .help = "append what each worker prints to DIR/HOST/SLOT/INCARNATION.out and .err"),
     ROW(timeline, .name = "timeline-filename", .alias = "timeline", .arg = "FILE", .min = 1,
@@ -184,7 +197,6 @@ const struct opt driver_option_table[] = {
     NOT_HERE("thread-affinity", "bind in the command itself, with taskset or numactl"),
     NOT_HERE("disable-cache", "nothing that was checked is remembered; leave it out"),
     NOT_HERE("cycle-time-ms", NO_CYCLE),
-    NOT_HERE("fusion-threshold-mb", NO_CYCLE),
     NOT_HERE("cache-capacity", NO_CYCLE),
     NOT_HERE("hierarchical-allreduce", NO_TUNING),
     NOT_HERE("hierarchical-allgather", NO_TUNING),

@@ -17,6 +17,9 @@
 
 enum { OPTIONS_USAGE_EXIT = 2, OPTIONS_STORAGE_EXIT = 4 };
 
+enum { OPTIONS_FUSION_MB = 64 };               /* workers take it when nobody says anything */
+extern const char *const options_operations[]; /* what carries collectives: "auto", ... */
+
 struct driver_options {
     uint64_t np, min_np, max_np; /* 0: not said */
     uint64_t reset_limit;        /* CORE_NO_RESET_LIMIT when not said */
@@ -62,6 +65,10 @@ struct driver_options {
     uint64_t port;       /* where agents dial; 0: any */
     struct opt_list env; /* NAME or NAME=VALUE */
     bool gloo;           /* changes nothing */
+
+    unsigned cpu_operations; /* of options_operations */
+    bool fixed_order;
+    uint64_t fusion_threshold_mb;
 
     char *output_dir;
     char *timeline;

@@ -157,6 +157,24 @@ static int split_ssh_args(struct run *run, struct hvd_err *err)
     return run->ssh_args ? 0 : err_set(err, HVD_E_NOMEM, "no memory for --ssh-args");
 }
 
+/* What is as it always is goes without saying, so that --env may say it too. */
+static int name_collectives(struct run *run, struct hvd_err *err)
+{
+    const struct driver_options *options = &run->options;
+    char fusion[24];
+    int rc = 0;
+
+    snprintf(fusion, sizeof(fusion), "%" PRIu64, options->fusion_threshold_mb);
+    if (options->cpu_operations)
+        rc = job_env_put(&run->env, "HVD_CPU_OPERATIONS",
+                         options_operations[options->cpu_operations], err);
+    if (!rc && options->fixed_order)
+        rc = job_env_put(&run->env, "HVD_FIXED_ORDER", "1", err);
+    if (!rc && options->fusion_threshold_mb != OPTIONS_FUSION_MB)
+        rc = job_env_put(&run->env, "HVD_FUSION_THRESHOLD_MB", fusion, err);
+    return rc;
+}
+
 /* Workers write it, wherever they are. Whether a file that is there is this job's they know by the
  * time at which the job began, which a driver that takes over still knows. */
 static int name_timeline(struct run *run, struct hvd_err *err)
@@ -203,6 +221,8 @@ static int configure(struct run *run, struct hvd_err *err)
     if (!rc)
         rc = job_env_init(&run->env, run->command, run->cwd, run->envp, options->env.items,
                           options->env.count, err);
+    if (!rc)
+        rc = name_collectives(run, err);
     if (!rc)
         rc = name_timeline(run, err);
     return rc;

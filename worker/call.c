@@ -212,11 +212,12 @@ static int read_memory(struct reading *reading)
 static int read_counts(struct reading *reading)
 {
     const hvd_call *call = reading->call;
+    bool own = call->kind == HVD_ALLGATHER || call->kind == HVD_REDUCESCATTER;
 
-    if (call->kind == HVD_ALLGATHER && call->counts && call->counts[reading->place] != call->count)
+    if (own && call->counts && call->counts[reading->place] != call->count)
         return WRONG(reading,
-                     "counts[%u] is %zu and count %zu; both say how much this rank gives, so make "
-                     "them equal",
+                     "counts[%u] is %zu and count %zu; both are this rank's part, so make them "
+                     "equal",
                      reading->place, call->counts[reading->place], call->count);
     if (call->kind == HVD_ALLTOALL && !call->counts != !call->out_counts)
         return WRONG(reading, "%s without %s; give both or none",

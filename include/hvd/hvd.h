@@ -154,16 +154,18 @@ HVD_API int hvd_allreduce(const void *in, void *out, size_t count, hvd_dtype typ
 HVD_API int hvd_broadcast(void *buf, size_t count, hvd_dtype type, int root);
 
 /* count elements of each rank, one after the other in rank order. counts: how many each rank gives
- * (size of them, the same on all ranks; counts[rank] == count); NULL: all give count. */
+ * (size of them, the same on all ranks; counts[rank] == count); NULL: all give count. in may be
+ * this rank's own place in out; else they must not overlap. */
 HVD_API int hvd_allgather(const void *in, size_t count, void *out, const size_t *counts,
                           hvd_dtype type);
 
-/* The numbers of all ranks are reduced, and each rank gets its part: counts[rank] of them, those of
- * rank 0 first. in holds the sum of counts. counts: the same on all ranks; NULL: count for each. */
+/* The numbers of all ranks are reduced, and each rank gets its part: count of them, those of rank 0
+ * first. in holds the parts of all. counts: how many each rank gets (size of them, the same on all
+ * ranks; counts[rank] == count); NULL: all get count. in and out must not overlap. */
 HVD_API int hvd_reducescatter(const void *in, void *out, size_t count, const size_t *counts,
                               hvd_dtype type, hvd_op op);
 
-/* count numbers to each rank, and as many from each, in rank order. */
+/* count numbers to each rank, and as many from each, in rank order. in and out must not overlap. */
 HVD_API int hvd_alltoall(const void *in, void *out, size_t count, hvd_dtype type);
 
 /* Returns when all have called it. */
@@ -226,21 +228,26 @@ typedef struct hvd_call {
 /* The call as a whole. */
 HVD_API int hvd_run(const hvd_call *call);
 
-/* The same without waiting: a thread of the library does it, in the order of the calls. What call
- * points to is copied, but for counts, pieces and buffers: they must stay until the request is
- * done. By the end of the round each request is done, as HVD_E_REVOKED at the latest. */
+/* The same without waiting: a thread of the library does it, in the order of the calls. The call is
+ * copied, but for counts, pieces and buffers: they must stay until the request is done. A call that
+ * waits goes behind what is pending. Of a request that fails, those behind it do nothing:
+ * HVD_E_REVOKED. Wait for all before train returns: what is pending then is given up, and done with
+ * HVD_E_REVOKED by the end of the round. HVD_E_LIMIT: 16384 are not waited for. */
 typedef struct hvd_request hvd_request;
 HVD_API int hvd_start(const hvd_call *call, hvd_request **ret_request);
 HVD_API int hvd_test(hvd_request *request, int *ret_done); /* 0, whether it is done or not */
 
-/* In any order, once for each request, which it frees. Returns what the call has come to. */
+/* In any order, once for each request, which it frees; by any thread, in a later round too. Returns
+ * what the call has come to. HVD_E_INVAL: that is no request, or has been waited for. */
 HVD_API int hvd_wait(hvd_request *request);
 
 /* Groups are made before hvd_elastic_run, in the same order on every rank, and exist anew in each
  * round: belongs says, from its place alone, which part of the round a rank is in (ranks with the
  * same number of 0 or more are in one group) or -1 for none. It is called for every rank of the
- * round on every rank of it, and must say the same everywhere. HVD_E_STATE: hvd_elastic_run has
- * begun. */
+ * round on every rank of it, and must say the same everywhere: by the loop, or by a thread of the
+ * library while train runs, as the next round is prepared. So it may look at nothing but the place
+ * and what never changes, and call nothing of the library. HVD_E_STATE: before hvd_init, or
+ * hvd_elastic_run has begun; HVD_E_LIMIT: more than 1024. A group lives until hvd_shutdown. */
 typedef struct hvd_place {
     int rank, size;
     int local_rank, local_size;
@@ -249,11 +256,11 @@ typedef struct hvd_place {
 typedef int hvd_belongs_fn(const hvd_place *place, void *arg);
 HVD_API int hvd_group_create(hvd_belongs_fn *belongs, void *arg, hvd_group **ret_group);
 
-/* The same for a list of ranks: those of them that the round has. Copied. */
+/* The same for a list of different ranks: those of them that the round has. Copied. */
 HVD_API int hvd_group_create_of(const int *ranks, size_t count, hvd_group **ret_group);
 
 /* In this round: this process's place among the group's (-1: it is not in it), and how many they
- * are. HVD_E_STATE before the first. */
+ * are (0: it is not in it). NULL: all ranks. HVD_E_STATE before the first. */
 HVD_API int hvd_group_rank(const hvd_group *group);
 HVD_API int hvd_group_size(const hvd_group *group);
 

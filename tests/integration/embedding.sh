@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$1"
 cc=$2
 page=docs/embedding.md
-examples=(examples/plain.c examples/elastic.c)
+examples=(examples/plain.c examples/elastic.c examples/overlap.c)
 
 for example in "${examples[@]}"; do
   "$cc" -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -Iinclude -fsyntax-only "$example"

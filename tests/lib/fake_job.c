@@ -74,6 +74,9 @@ static int train(hvd_state *state, void *arg)
     job->rank = hvd_rank();
     if (job->trains == job->trains_max)
         return 0;
+    job->news = job->first ? job->first(job) : 0;
+    if (job->news)
+        return job->news;
     if (job->await && !fake_agent_await(&job->agent, job->await))
         return HVD_E_INTERNAL;
     while (job->step < job->goal) {
@@ -138,6 +141,8 @@ int fake_job_play(struct fake_job *job, const struct fake_step *script)
         rc = job->initialised = hvd_init();
     if (!rc)
         rc = build(job);
+    if (!rc && job->ready)
+        rc = job->ready(job);
     if (!rc)
         job->code = hvd_elastic_run(job->state, train, job);
     hvd_state_free(job->state);

@@ -30,6 +30,9 @@ struct fake_job {
     int64_t quit_at; /* this step returns quit */
     int quit;
     int reset; /* what the reset callback returns */
+    /* before hvd_elastic_run; and first thing in each train, which returns what is not 0 */
+    int (*ready)(struct fake_job *job);
+    int (*first)(struct fake_job *job);
 
     /* what came of it */
     int initialised, code;

@@ -89,6 +89,10 @@ static void before_init(void)
     EXPECT(hvd_min_np() == HVD_E_STATE && hvd_max_np() == HVD_E_STATE && hvd_round() == 0);
     EXPECT(hvd_barrier() == HVD_E_STATE);
     EXPECT(hvd_allreduce(&number, &number, 1, HVD_INT32, HVD_SUM) == HVD_E_STATE);
+    EXPECT(hvd_run(NULL) == HVD_E_STATE && hvd_start(NULL, NULL) == HVD_E_STATE);
+    EXPECT(hvd_wait(NULL) == HVD_E_STATE && hvd_group_size(NULL) == HVD_E_STATE);
+    EXPECT(hvd_group_create(NULL, NULL, NULL) == HVD_E_STATE);
+    hvd_free(hvd_alloc(100));
     EXPECT(hvd_elastic_run(state, nothing, NULL) == HVD_E_STATE);
     EXPECT(strstr(hvd_last_error(), "hvd_init"));
     EXPECT(hvd_state_commit(state) == HVD_E_STATE && hvd_state_check(state) == HVD_E_STATE);
@@ -164,7 +168,8 @@ static int reset_calls(hvd_state *state)
     EXPECT(hvd_allreduce(&number, &number, 1, HVD_INT64, HVD_SUM) == HVD_E_STATE);
     EXPECT(hvd_broadcast(&number, 1, HVD_INT64, 0) == HVD_E_STATE);
     EXPECT(hvd_allgather(&number, 1, counts, NULL, HVD_INT64) == HVD_E_STATE);
-    EXPECT(hvd_barrier() == HVD_E_STATE);
+    EXPECT(hvd_barrier() == HVD_E_STATE && hvd_join(NULL) == HVD_E_STATE);
+    EXPECT(hvd_start(NULL, NULL) == HVD_E_STATE && hvd_group_size(NULL) == hvd_size());
     EXPECT(hvd_state_commit(state) == HVD_E_STATE && hvd_state_check(state) == HVD_E_STATE);
     EXPECT(hvd_state_restore(state) == HVD_E_STATE && hvd_state_fence(state) == HVD_E_STATE);
     EXPECT(hvd_elastic_run(state, nothing, NULL) == HVD_E_STATE);
@@ -228,6 +233,121 @@ static int null_collective(hvd_state *state)
     return HVD_E_INVAL;
 }
 
+static int collective_fails(const hvd_call *call, const char *says)
+{
+    EXPECT(hvd_run(call) == HVD_E_INVAL && strstr(hvd_last_error(), says));
+    EXPECT(hvd_barrier() == HVD_E_REVOKED);
+    return HVD_E_INVAL;
+}
+
+static int bad_kind(hvd_state *state)
+{
+    (void)state;
+    return collective_fails(&(hvd_call){ .kind = (hvd_kind)77 }, "kind 77");
+}
+
+static int no_call(hvd_state *state)
+{
+    (void)state;
+    return collective_fails(NULL, "NULL");
+}
+
+static int bad_overlap(hvd_state *state)
+{
+    static double numbers[9];
+    const hvd_call call = {
+        .kind = HVD_ALLREDUCE, .in = numbers, .out = numbers + 1, .count = 8, .type = HVD_FLOAT64
+    };
+
+    (void)state;
+    return collective_fails(&call, "overlap");
+}
+
+static int bad_scale(hvd_state *state)
+{
+    int64_t number = 1;
+    const hvd_call call = { .kind = HVD_ALLREDUCE,
+                            .in = &number,
+                            .out = &number,
+                            .count = 1,
+                            .type = HVD_INT64,
+                            .prescale = 0.5 };
+
+    (void)state;
+    return collective_fails(&call, "cannot be scaled");
+}
+
+static int bad_pieces(hvd_state *state)
+{
+    static uint8_t byte;
+    const hvd_piece pieces[] = {
+        {&byte, &byte, SIZE_MAX},
+        { NULL, &byte, 1       }
+    };
+    const hvd_call call = {
+        .kind = HVD_ALLREDUCE, .pieces = pieces, .piece_count = 2, .type = HVD_UINT8
+    };
+
+    (void)state;
+    return collective_fails(&call, "pieces[0]");
+}
+
+static int bad_group(hvd_state *state)
+{
+    const hvd_call call = { .kind = HVD_BARRIER, .group = (hvd_group *)(void *)state };
+
+    return collective_fails(&call, "the group is none");
+}
+
+static int no_request(hvd_state *state)
+{
+    (void)state;
+    EXPECT(hvd_start(&(hvd_call){ .kind = HVD_BARRIER }, NULL) == HVD_E_INVAL);
+    EXPECT(hvd_barrier() == HVD_E_REVOKED);
+    return HVD_E_INVAL;
+}
+
+/* What is wrong with a request that is waited for is no fault of the round. */
+static int wait_wrongly(hvd_state *state)
+{
+    const hvd_call call = { .kind = HVD_BARRIER };
+    hvd_request *request = NULL;
+    int done = 0;
+
+    (void)state;
+    EXPECT(hvd_wait(NULL) == HVD_E_INVAL && hvd_test(NULL, &done) == HVD_E_INVAL);
+    EXPECT(hvd_wait((hvd_request *)(void *)&done) == HVD_E_INVAL);
+    if (hvd_size() == 1) { /* with others it would be a collective that they do not make */
+        EXPECT(hvd_start(&call, &request) == 0);
+        EXPECT(hvd_test(request, NULL) == HVD_E_INVAL);
+        EXPECT(hvd_wait(request) == 0);
+        EXPECT(hvd_wait(request) == HVD_E_INVAL && strstr(hvd_last_error(), "wait once"));
+    }
+    EXPECT(hvd_group_create_of(&done, 1, (hvd_group **)(void *)&request) == HVD_E_STATE);
+    hvd_free(hvd_alloc(1));
+    hvd_free(hvd_alloc(0));
+    hvd_free(NULL);
+    return 0;
+}
+
+/* As the steps of the others, and further than they come: train returns in the middle of it. */
+static int forget_requests(hvd_state *state)
+{
+    static int64_t number = 1;
+    static int64_t sums[100];
+    const hvd_call call = { .kind = HVD_ALLREDUCE, .in = &number, .count = 1, .type = HVD_INT64 };
+    hvd_request *request;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        hvd_call next = call;
+
+        next.out = &sums[i];
+        EXPECT(hvd_start(&next, &request) == 0);
+    }
+    return -77;
+}
+
 /* ---- forks ----------------------------------------------------------------------------------- */
 
 static void call_as_child(void *arg)
@@ -237,7 +357,9 @@ static void call_as_child(void *arg)
 
     EXPECT(hvd_init() == HVD_E_STATE && strstr(hvd_last_error(), "fork"));
     EXPECT(hvd_rank() == HVD_E_STATE && hvd_size() == HVD_E_STATE && hvd_max_np() == HVD_E_STATE);
-    EXPECT(hvd_barrier() == HVD_E_STATE);
+    EXPECT(hvd_barrier() == HVD_E_STATE && hvd_run(NULL) == HVD_E_STATE);
+    EXPECT(hvd_start(NULL, NULL) == HVD_E_STATE && hvd_wait(NULL) == HVD_E_STATE);
+    EXPECT(hvd_group_size(NULL) == HVD_E_STATE && !hvd_alloc(1));
     EXPECT(hvd_allreduce(&number, &number, 1, HVD_INT64, HVD_SUM) == HVD_E_STATE);
     EXPECT(hvd_state_commit(state) == HVD_E_STATE && hvd_state_check(state) == HVD_E_STATE);
     EXPECT(hvd_state_commit_async(state) == HVD_E_STATE && hvd_state_fence(state) == HVD_E_STATE);
@@ -358,13 +480,13 @@ static int commit_calling(hvd_state *state)
 }
 
 const struct strange strange_calls[] = {
-    {.name = "nulls",                 .what = "NULL and rubbish everywhere", .ready = nulls },
-    { .name = "before-init",                 .what = "calls before hvd_init", .before = before_init },
-    { .name = "init-again",          .what = "hvd_init three times", .ready = init_again },
-    { .name = "run-again",          .what = "hvd_elastic_run after it has ended", .after = run_again },
-    { .name = "run-inside",           .what = "what is not for train, from train", .step = run_inside },
-    { .name = "other-thread",            .what = "what is for the loop, beside it", .step = other_thread },
-    { .name = "reset-calls",            .what = "collectives in a reset callback", .reset = reset_calls },
+    {.name = "nulls",                     .what = "NULL and rubbish everywhere", .ready = nulls },
+    { .name = "before-init",                     .what = "calls before hvd_init", .before = before_init },
+    { .name = "init-again",              .what = "hvd_init three times", .ready = init_again },
+    { .name = "run-again",              .what = "hvd_elastic_run after it has ended", .after = run_again },
+    { .name = "run-inside",               .what = "what is not for train, from train", .step = run_inside },
+    { .name = "other-thread",                .what = "what is for the loop, beside it", .step = other_thread },
+    { .name = "reset-calls",                .what = "collectives in a reset callback", .reset = reset_calls },
     { .name = "reset-news",
      .what = "a reset callback that returns news",
      .reset = reset_says_news,
@@ -400,6 +522,24 @@ const struct strange strange_calls[] = {
      .what = "from NULL to NULL",
      .step = null_collective,
      .run = HVD_E_INVAL },
+    { .name = "bad-kind",            .what = "no such collective", .step = bad_kind, .run = HVD_E_INVAL },
+    { .name = "no-call",     .what = "a call that is NULL", .step = no_call, .run = HVD_E_INVAL },
+    { .name = "bad-overlap",
+     .what = "in and out overlap",
+     .step = bad_overlap,
+     .run = HVD_E_INVAL },
+    { .name = "bad-scale",                .what = "whole numbers, halved", .step = bad_scale, .run = HVD_E_INVAL },
+    { .name = "bad-pieces",
+     .what = "pieces that cannot be",
+     .step = bad_pieces,
+     .run = HVD_E_INVAL },
+    { .name = "bad-group",             .what = "a group that is none", .step = bad_group, .run = HVD_E_INVAL },
+    { .name = "no-request",                 .what = "no place for it", .step = no_request, .run = HVD_E_INVAL },
+    { .name = "wait-wrongly",                                  .what = "requests that are none", .step = wait_wrongly },
+    { .name = "forget-requests",
+     .what = "train returns with requests",
+     .step = forget_requests,
+     .run = -77 },
     { .name = "fork",
      .what = "a child calls the library",
      .ready = fork_ready,
@@ -417,6 +557,6 @@ const struct strange strange_calls[] = {
      .what = "save and load call the library",
      .add = add_caller,
      .step = commit_calling },
-    { .name = "empty", .what = "no state at all", .empty = true },
-    { .name = NULL        },
+    { .name = "empty",    .what = "no state at all", .empty = true },
+    { .name = NULL                 },
 };

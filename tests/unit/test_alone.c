@@ -136,6 +136,105 @@ out:
     return rc;
 }
 
+static int belongs(const hvd_place *place, void *arg)
+{
+    return place->size == 1 && place->local_size == 1 && place->cross_size == 1 ? *(int *)arg : -1;
+}
+
+static hvd_group *all_of_us, *none_of_us;
+
+static int use_every_form(struct program *program)
+{
+    struct test *t = program->t;
+    float *in = hvd_alloc(4 * sizeof(*in));
+    float *out = hvd_alloc(4 * sizeof(*out));
+    const size_t one[] = { 4 };
+    const hvd_piece pieces[] = {
+        {in,      out,     1},
+        { in + 1, out + 1, 3}
+    };
+    hvd_call call = { .kind = HVD_ALLREDUCE,
+                      .group = all_of_us,
+                      .pieces = pieces,
+                      .piece_count = 2,
+                      .type = HVD_FLOAT32,
+                      .prescale = 2 };
+    hvd_request *requests[2];
+    int last = -1;
+    int done = 0;
+    int rc = HVD_E_NOMEM;
+
+    CHECK(t, in && out);
+    for (int i = 0; i < 4; i++)
+        in[i] = (float)i;
+    CHECK_OK(t, rc = hvd_reducescatter(in, out, 4, one, HVD_FLOAT32, HVD_PRODUCT));
+    CHECK_INT(t, out[3], ==, 3);
+    CHECK_OK(t, rc = hvd_alltoall(in, out, 2, HVD_FLOAT32));
+    CHECK_OK(t, rc = hvd_run(&call));
+    CHECK_INT(t, out[0], ==, 0);
+    CHECK_INT(t, out[3], ==, 6);
+    CHECK_OK(t, rc = hvd_start(&call, &requests[0]));
+    call.prescale = 3;
+    CHECK_OK(t, rc = hvd_start(&call, &requests[1]));
+    CHECK_OK(t, rc = hvd_barrier()); /* behind both */
+    CHECK_OK(t, rc = hvd_test(requests[0], &done));
+    CHECK(t, done);
+    CHECK_INT(t, out[3], ==, 9);
+    CHECK_OK(t, rc = hvd_wait(requests[1]));
+    CHECK_OK(t, rc = hvd_wait(requests[0]));
+    CHECK_CODE(t, rc = hvd_wait(requests[0]), HVD_E_INVAL);
+    CHECK_INT(t, hvd_group_rank(all_of_us), ==, 0);
+    CHECK_INT(t, hvd_group_size(all_of_us), ==, 1);
+    CHECK_INT(t, hvd_group_rank(none_of_us), ==, -1);
+    CHECK_INT(t, hvd_group_size(none_of_us), ==, 0);
+    CHECK_CODE(t, rc = hvd_group_create_of(NULL, 0, &none_of_us), HVD_E_STATE);
+    CHECK_OK(t, rc = hvd_join(&last));
+    CHECK_INT(t, last, ==, 0);
+    call.group = none_of_us;
+    CHECK_CODE(t, rc = hvd_run(&call), HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "rank 0 is not in group 2");
+    rc = HVD_E_INVAL;
+out:
+    hvd_free(in);
+    hvd_free(out);
+    return rc;
+}
+
+static void every_form_works(struct test *t)
+{
+    struct program program;
+    hvd_request *request;
+    int colour = 3;
+
+    CHECK_CODE(t, hvd_group_create(belongs, &colour, &all_of_us), HVD_E_STATE);
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, hvd_group_create(belongs, &colour, &all_of_us));
+    CHECK_OK(t, hvd_group_create_of(NULL, 0, &none_of_us));
+    CHECK_CODE(t, hvd_group_size(all_of_us), HVD_E_STATE);
+    CHECK_CODE(t, hvd_group_size((hvd_group *)&colour), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_start(&(hvd_call){ .kind = HVD_BARRIER }, &request), HVD_E_STATE);
+    CHECK_CODE(t, hvd_join(NULL), HVD_E_STATE);
+    CHECK_CODE(t, run(&program, use_every_form), HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "not in group 2");
+out:
+    close_program(&program);
+}
+
+static void the_environment_is_read(struct test *t)
+{
+    struct program program = { .state = NULL };
+
+    setenv("HVD_CPU_OPERATIONS", "mpi", 1);
+    CHECK_CODE(t, hvd_init(), HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "HVD_CPU_OPERATIONS is \"mpi\"");
+    setenv("HVD_CPU_OPERATIONS", "gloo", 1);
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, use_collectives));
+out:
+    unsetenv("HVD_CPU_OPERATIONS");
+    close_program(&program);
+}
+
 static void every_call_works(struct test *t)
 {
     struct program program;
@@ -347,22 +446,28 @@ out:
 /* A loader of data that was forked from train, say. */
 static int call_from_a_fork(struct program *program)
 {
+    const hvd_call barrier = { .kind = HVD_BARRIER };
     struct test *t = program->t;
+    hvd_request *pending = NULL;
+    hvd_request *request;
     int status = 1;
-    int rc = HVD_E_INTERNAL;
+    int rc = hvd_start(&barrier, &pending); /* so that there is a thread that the child lacks */
     pid_t child = fork();
 
     if (child == 0) {
         bool right = hvd_state_check(program->state) == HVD_E_STATE &&
                      test_has_text(hvd_last_error(), "fork") &&
                      hvd_state_commit(program->state) == HVD_E_STATE &&
-                     hvd_barrier() == HVD_E_STATE;
+                     hvd_barrier() == HVD_E_STATE && hvd_start(&barrier, &request) == HVD_E_STATE &&
+                     hvd_wait(pending) == HVD_E_STATE && hvd_join(NULL) == HVD_E_STATE &&
+                     hvd_group_rank(NULL) == HVD_E_STATE && !hvd_alloc(1);
 
         _exit(right ? 0 : 1);
     }
     CHECK_INT(t, waitpid(child, &status, 0), ==, child);
     CHECK_INT(t, status, ==, 0);
-    rc = 0;
+    CHECK_OK(t, rc);
+    CHECK_OK(t, rc = hvd_wait(pending));
 out:
     return rc;
 }
@@ -432,7 +537,8 @@ out:
     close_program(&program);
 }
 
-TESTS(CASE(every_call_works), CASE_FLAGS(commits_are_kept, TEST_SURVIVES_ALLOC),
+TESTS(CASE(every_call_works), CASE(every_form_works), CASE(the_environment_is_read),
+      CASE_FLAGS(commits_are_kept, TEST_SURVIVES_ALLOC),
       CASE(a_commit_that_fails_leaves_the_one_before), CASE(after_a_failure_nothing_is_committed),
       CASE(runs_end_as_train_says), CASE(some_calls_are_for_the_loop),
       CASE_FLAGS(no_call_is_for_a_fork, TEST_NO_TORTURE),

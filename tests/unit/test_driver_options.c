@@ -240,6 +240,26 @@ out:
     options_release(&options);
 }
 
+static void collectives_have_their_options(struct test *t)
+{
+    static char fusion[] = "HVD_FUSION_THRESHOLD_MB=7";
+    char *envp[] = { fusion, NULL };
+
+    CHECK_OK(t, read_words("-np 1 x"));
+    CHECK_TEXT(t, options_operations[options.cpu_operations], "auto");
+    CHECK(t, !options.fixed_order);
+    CHECK_INT(t, options.fusion_threshold_mb, ==, OPTIONS_FUSION_MB);
+    CHECK_OK(t, read_with("-np 1 --cpu-operations TCP --fixed-order x", envp));
+    CHECK_TEXT(t, options_operations[options.cpu_operations], "tcp");
+    CHECK(t, options.fixed_order);
+    CHECK_INT(t, options.fusion_threshold_mb, ==, 7);
+    CHECK_OK(t, read_words("-np 1 --cpu-operations gloo --fusion-threshold-mb 0 x"));
+    CHECK_TEXT(t, options_operations[options.cpu_operations], "gloo");
+    CHECK_INT(t, options.fusion_threshold_mb, ==, 0);
+out:
+    options_release(&options);
+}
+
 struct wrong {
     const char *words;
     const char *says;
@@ -275,6 +295,8 @@ static void says_what_is_wrong(struct test *t)
         WRONG("-np 1 --log-level loud x", "--log-level: \"loud\": no such log level"),
         WRONG("-np 1 --log-with-timestamp --log-without-timestamp x", "leave one out"),
         WRONG("-np 1 --blacklist-cooldown-range 10 5 x", "must not be longer than the second"),
+        WRONG("-np 1 --cpu-operations mpi x", "--cpu-operations: \"mpi\""),
+        WRONG("-np 1 --fusion-threshold-mb 4097 x", "--fusion-threshold-mb: \"4097\""),
         WRONG("-np 1 --config-file /no/such/file x", "/no/such/file: cannot open"),
         WRONG("-np 1 --min-npp 2 x", "did you mean --min-np?"),
     };
@@ -297,7 +319,6 @@ static void refuses_with_a_reason(struct test *t)
         "--mpi-threads-disable",
         "--no-mpi-threads-disable",
         "--disable-cache",
-        "--fusion-threshold-mb 3",
         "--cycle-time-ms 3",
         "--cache-capacity 9",
         "--hierarchical-allreduce",
@@ -458,7 +479,7 @@ out:
 
 TESTS(CASE(reads_what_the_reference_reads), CASE(each_name_has_its_other_ones),
       CASE(flags_that_only_ask), CASE(defaults_follow_from_what_was_said), CASE(never_is_long),
-      CASE(hosts_come_from_the_highest_place), CASE(says_what_is_wrong),
-      CASE(refuses_with_a_reason), CASE(levels_have_names_from_elsewhere),
+      CASE(hosts_come_from_the_highest_place), CASE(collectives_have_their_options),
+      CASE(says_what_is_wrong), CASE(refuses_with_a_reason), CASE(levels_have_names_from_elsewhere),
       CASE(a_job_can_be_started_in_a_worker), CASE(a_resume_takes_what_was_saved),
       CASE(a_config_file_is_read), CASE_FLAGS(answers_what_is_asked, TEST_NO_TORTURE))

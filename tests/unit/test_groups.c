@@ -391,8 +391,8 @@ static void counts(struct test *t)
 
     CHECK_OK(t, begin_calls());
     CHECK(t, refuses(OF(HVD_ALLGATHER, FROM_TO(3), .counts = four),
-                     "allgather: counts[1] is 2 and count 3; both say how much this rank gives, so "
-                     "make them equal"));
+                     "allgather: counts[1] is 2 and count 3; both are this rank's part, so make "
+                     "them equal"));
     CHECK(t, refuses(OF(HVD_ALLTOALL, FROM_TO(0), .counts = four),
                      "alltoall: counts without out_counts; give both or none"));
     CHECK(t, refuses(OF(HVD_ALLTOALL, FROM_TO(0), .out_counts = four),
@@ -403,7 +403,10 @@ static void counts(struct test *t)
     CHECK(t, takes(OF(HVD_ALLGATHER, FROM_TO(2), .counts = four)));
     CHECK(t, takes(OF(HVD_ALLGATHER, .in = numbers + 1, .out = numbers, .count = 2,
                       .counts = four))); /* in its own place */
-    CHECK(t, takes(OF(HVD_REDUCESCATTER, FROM_TO(0), .counts = four)));
+    CHECK(t, refuses(OF(HVD_REDUCESCATTER, FROM_TO(0), .counts = four),
+                     "reducescatter: counts[1] is 2 and count 0; both are this rank's part, so "
+                     "make them equal"));
+    CHECK(t, takes(OF(HVD_REDUCESCATTER, FROM_TO(2), .counts = four)));
     CHECK(t, takes(OF(HVD_ALLTOALL, FROM_TO(0), .counts = four, .out_counts = four)));
     CHECK(t, into.counts == four && into.out_counts == four);
     CHECK(t, takes(OF(HVD_ALLGATHER, .group = odd, .out = numbers, .counts = two)));

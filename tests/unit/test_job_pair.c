@@ -24,6 +24,8 @@ static struct peer {
     struct coll *coll;
     char contact[256];
     const char *await; /* before it takes part in an allreduce, the worker has said this */
+    const struct coll_ranks *parts; /* its groups */
+    size_t part_count;
     unsigned allreduces;
     bool dies;
     pthread_t thread;
@@ -69,7 +71,12 @@ static int take_part(void)
         {FAKE_INCARNATION, "a", job.agent.contact + strlen("data=")},
         { PEER,            "b", peer.contact + strlen("data=")     }
     };
-    const struct coll_roster roster = { .round = 1, .rank = 1, .size = 2, .peers = peers };
+    const struct coll_roster roster = { .round = 1,
+                                        .rank = 1,
+                                        .size = 2,
+                                        .peers = peers,
+                                        .groups = peer.parts,
+                                        .group_count = peer.part_count };
     const struct coll_call barrier = { .kind = COLL_BARRIER };
     int64_t one = 1;
     int64_t sum;
@@ -230,7 +237,147 @@ out:
     pair_release();
 }
 
-TESTS(CASE_FLAGS(who_is_waited_for_is_named, TEST_NO_TORTURE),
+/* ---- requests and groups --------------------------------------------------------------------- */
+
+static hvd_request *requests[3];
+static hvd_group *groups[2];
+static float numbers[2][4];
+static int codes[3];
+static int places[2][4]; /* rank and size in both groups, in each train */
+
+static int by_host(const hvd_place *place, void *arg)
+{
+    (void)arg;
+    return place->cross_rank;
+}
+
+static int make_groups(struct fake_job *each)
+{
+    const int ranks[] = { 1, 0 };
+    int rc = hvd_group_rank(NULL) == HVD_E_STATE ? 0 : HVD_E_INTERNAL;
+
+    (void)each;
+    if (!rc)
+        rc = hvd_group_create(by_host, NULL, &groups[0]);
+    return rc ? rc : hvd_group_create_of(ranks, 2, &groups[1]);
+}
+
+/* The peer takes part in none of them. In the next round they are still there. */
+static int start_or_await(struct fake_job *each)
+{
+    const hvd_call call = {
+        .kind = HVD_ALLREDUCE, .in = numbers[0], .out = numbers[1], .count = 4, .type = HVD_FLOAT32
+    };
+    int rc = 0;
+
+    if (each->trains > 1) {
+        for (size_t i = 0; i < 3; i++)
+            codes[i] = hvd_wait(requests[2 - i]);
+        return 0;
+    }
+    for (size_t i = 0; i < 3 && !rc; i++)
+        rc = hvd_start(&call, &requests[i]);
+    while (!rc)
+        rc = hvd_state_check(each->state);
+    return rc;
+}
+
+/* The peer makes three allreduces of one number, of all; ours are of the same. */
+static int use_groups(struct fake_job *each)
+{
+    int64_t number = 5;
+    const hvd_call call = { .kind = HVD_ALLREDUCE,
+                            .group = groups[0],
+                            .in = &number,
+                            .out = &number,
+                            .count = 1,
+                            .type = HVD_INT64 };
+    int *seen = places[each->trains - 1];
+    hvd_request *request;
+    int rc = hvd_run(&call);
+
+    if (!rc)
+        rc = hvd_start(&call, &request);
+    if (!rc)
+        rc = hvd_wait(request);
+    seen[0] = hvd_group_rank(groups[0]);
+    seen[1] = hvd_group_size(groups[0]);
+    seen[2] = hvd_group_rank(groups[1]);
+    seen[3] = hvd_group_size(groups[1]);
+    return rc ? rc : number == 5 ? 0 : HVD_E_INTERNAL;
+}
+
+static void requests_outlive_their_round(struct test *t)
+{
+    static const struct msg round_again = {
+        .type = MSG_ROUND,
+        .term = 1,
+        .round = 2,
+        .u.round = {.cause = CAUSE_RECOVERY,
+                    .previous = 1,
+                    .commit = COMMIT(1, 0),
+                    .holders = { &holder, 1 },
+                    .members = { both, 1 }}
+    };
+    static const struct fake_step script[] = { JOIN,
+                                               SAY(&round_of_two),
+                                               HEAR(MSG_ENTERED),
+                                               ALLREDUCE_WAITS,
+                                               SAY(&revoke_first),
+                                               HEAR(MSG_RECOVERING),
+                                               SAY(&round_again),
+                                               END };
+
+    CHECK_OK(t, pair_init());
+    job.agent.welcome.stall_warning_us = SOON_US;
+    job.first = start_or_await;
+    peer.allreduces = 0;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.trains, ==, 2);
+    for (size_t i = 0; i < 3; i++)
+        CHECK_CODE(t, codes[i], HVD_E_REVOKED);
+out:
+    pair_release();
+}
+
+static void groups_are_those_of_each_round(struct test *t)
+{
+    static const uint32_t own[] = { 0 };
+    static const uint32_t other[] = { 1 };
+    static const uint32_t all[] = { 0, 1 };
+    static const struct coll_ranks parts[] = {
+        {own,    1},
+        { other, 1},
+        { all,   2}
+    };
+    static const struct fake_step script[] = {
+        JOIN, SAY(&round_of_two), HEAR(MSG_RECOVERING), SAY(&revoke_first), SAY(&round_alone), END
+    };
+
+    CHECK_OK(t, pair_init());
+    job.ready = make_groups;
+    job.first = use_groups;
+    peer.parts = parts;
+    peer.part_count = 3;
+    peer.allreduces = 2;
+    peer.dies = true;
+    PLAY(t, script);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.trains, ==, 2);
+    CHECK_INT(t, places[0][0], ==, 0);
+    CHECK_INT(t, places[0][1], ==, 1);
+    CHECK_INT(t, places[0][2], ==, 0);
+    CHECK_INT(t, places[0][3], ==, 2);
+    CHECK_INT(t, places[1][1], ==, 1);
+    CHECK_INT(t, places[1][3], ==, 1);
+out:
+    pair_release();
+}
+
+TESTS(CASE_FLAGS(requests_outlive_their_round, TEST_NO_TORTURE),
+      CASE_FLAGS(groups_are_those_of_each_round, TEST_NO_TORTURE),
+      CASE_FLAGS(who_is_waited_for_is_named, TEST_NO_TORTURE),
       CASE_FLAGS(a_peer_that_dies_is_named, TEST_NO_TORTURE),
       CASE_FLAGS(a_collective_ends_when_its_round_is_revoked, TEST_NO_TORTURE),
       CASE_FLAGS(an_agent_that_dies_ends_a_collective, TEST_NO_TORTURE))
