@@ -9,6 +9,7 @@
  * --networks: two network namespaces, 10.79.1.2 and 10.79.2.2, which reach each other through the
  * one that this is run in. What vanishes is what that one does not forward.
  */
+#include "base/panic.h"
 #include "base/text.h"
 #include "os/clock.h"
 #include "tests/coll/trial.h"
@@ -256,6 +257,7 @@ static bool run_trial(struct bench *bench)
     struct trial_seat seat = { &bench->trial, bench->shared };
     bool ok;
 
+    ASSERT(bench->shared);
     memset(bench->shared, 0, sizeof(*bench->shared));
     ok = crew_fork(&bench->crew, bench->trial.layout.size, true, trial_member, &seat);
     for (uint32_t i = 0; i < bench->crew.size && ok; i++) {
@@ -281,7 +283,9 @@ static int by_value(const void *a, const void *b)
 
 static double ms_at(const struct samples *samples, unsigned percent)
 {
-    return samples->us[(samples->count - 1) * percent / 100] / 1000.0;
+    size_t at = (samples->count - 1) * percent / 100;
+
+    return samples->us[at] / 1000.0;
 }
 
 static void show(struct bench *bench)

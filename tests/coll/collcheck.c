@@ -7,6 +7,7 @@
  *     collcheck [CASES] [--seed S] [--case A[-B]]
  *     collcheck --huge
  */
+#include "base/panic.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "os/clock.h"
@@ -288,6 +289,7 @@ static bool run_batch(struct check *check, uint64_t number, bool twin)
     struct crew crew;
     bool ok;
 
+    ASSERT(check->shared);
     memset(check->shared, 0, sizeof(*check->shared));
     batch_make(&check->batch, check->seed, number);
     ok = crew_fork(&crew, check->batch.layout.size, false, be_member, check);

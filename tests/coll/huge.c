@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT   (((size_t)1 << 31) + 5)
@@ -31,8 +32,8 @@ static uint64_t memory_available(void)
     char line[128];
 
     while (info && fgets(line, sizeof(line), info)) {
-        if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
-            break;
+        if (!strncmp(line, "MemAvailable:", 13))
+            kib = strtoull(line + 13, NULL, 10);
     }
     if (info)
         (void)fclose(info);
@@ -88,11 +89,11 @@ static int in_round(struct huge *huge, uint32_t rank, struct coll_engine *engine
 
     for (uint32_t i = 0; i < MEMBERS; i++)
         peers[i] = (struct coll_peer){ 100 + i, "a", huge->shared->contacts[i] };
-    if (!rc)
+    if (bytes)
         rc = coll_create(engine, &roster, &coll, err);
     if (!rc)
         rc = coll_connect(coll, LONG_US, err);
-    if (!rc)
+    if (!rc && bytes)
         rc = work(coll, rank, bytes, err);
     if (!rc)
         coll_bye(coll);

@@ -198,7 +198,8 @@ static int one_sum(struct self *self, uint32_t size, uint32_t place, size_t coun
                                     .in = self->in,
                                     .out = self->out,
                                     .count = count };
-    float right = (float)(size * (size + 1) / 2);
+    uint32_t sum = size * (size + 1) / 2;
+    float right = (float)sum;
     struct hvd_err err = { .text = "" };
 
     for (size_t i = 0; i < count; i++)

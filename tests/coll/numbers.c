@@ -93,7 +93,7 @@ struct number numbers_read(hvd_dtype type, const void *at)
 
     switch (type) {
     case HVD_UINT8: number.whole = *(const uint8_t *)at; break;
-    case HVD_INT8: number.whole = *(const int8_t *)at; break;
+    case HVD_INT8: number.whole = (*(const uint8_t *)at ^ 0x80) - 0x80; break;
     case HVD_INT32:
         memcpy(&i32, at, sizeof(i32));
         number.whole = i32;

@@ -223,9 +223,8 @@ static int play_pieces(struct turn *turn)
     turn->call.pieces = pieces;
     turn->call.piece_count = plan->piece_count;
     rc = run(turn);
-    for (size_t i = 0; i < plan->piece_count; i++) {
-        first -= plan->pieces[plan->piece_count - 1 - i];
-    }
+    turn->call.pieces = NULL;
+    first = 0;
     for (size_t i = 0; i < plan->piece_count; first += plan->pieces[i++]) {
         if (!rc)
             rc = check_reduced(turn, turn->ranks, turn->size, first, out[i].at, plan->pieces[i]);

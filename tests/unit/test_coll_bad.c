@@ -93,7 +93,7 @@ static const struct {
 };
 
 static struct coll_call with_buffers(const struct coll_call *call, struct coll_piece own[2],
-                                     int32_t *in, int32_t *out)
+                                     const int32_t *in, int32_t *out)
 {
     struct coll_call whole = *call;
 
