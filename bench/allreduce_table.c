@@ -12,7 +12,8 @@ static const struct {
     [ALLREDUCE_OURS] = {"ours",    "ours"           },
     [ALLREDUCE_ALLOC] = { "alloc",  "ours, hvd_alloc"},
     [ALLREDUCE_HOSTS] = { "hosts",  "ours"           },
-    [ALLREDUCE_FLAT] = { "flat",   "ours, link only"},
+    [ALLREDUCE_GLOO] = { "gloo",   "ours over Gloo" },
+    [ALLREDUCE_OWN] = { "own",    "ours over TCP"  },
     [ALLREDUCE_RING] = { "ring",   "Gloo ring"      },
     [ALLREDUCE_BCUBE] = { "bcube",  "Gloo bcube"     },
     [ALLREDUCE_VADER] = { "vader",  "MPI vader"      },
@@ -23,12 +24,24 @@ static const struct {
 
 /* Which of them stand beside each other. MPI tcp, Gloo and the link know nothing of hosts. */
 #define END ALLREDUCE_ENGINES
-static const enum allreduce_engine one_host[] = {
-    ALLREDUCE_OURS,  ALLREDUCE_ALLOC, ALLREDUCE_FLAT, ALLREDUCE_RING,   ALLREDUCE_BCUBE,
-    ALLREDUCE_VADER, ALLREDUCE_TCP,   ALLREDUCE_COPY, ALLREDUCE_COPIES, END
-};
-static const enum allreduce_engine two_hosts[] = { ALLREDUCE_HOSTS, ALLREDUCE_FLAT, ALLREDUCE_RING,
-                                                   ALLREDUCE_BCUBE, ALLREDUCE_TCP,  END };
+static const enum allreduce_engine one_host[] = { ALLREDUCE_OURS,
+                                                  ALLREDUCE_ALLOC,
+                                                  ALLREDUCE_GLOO,
+                                                  ALLREDUCE_OWN,
+                                                  ALLREDUCE_RING,
+                                                  ALLREDUCE_BCUBE,
+                                                  ALLREDUCE_VADER,
+                                                  ALLREDUCE_TCP,
+                                                  ALLREDUCE_COPY,
+                                                  ALLREDUCE_COPIES,
+                                                  END };
+static const enum allreduce_engine two_hosts[] = { ALLREDUCE_HOSTS,
+                                                   ALLREDUCE_GLOO,
+                                                   ALLREDUCE_OWN,
+                                                   ALLREDUCE_RING,
+                                                   ALLREDUCE_BCUBE,
+                                                   ALLREDUCE_TCP,
+                                                   END };
 
 const char *allreduce_engine_name(enum allreduce_engine engine)
 {
@@ -212,18 +225,19 @@ static void show_ratios(const struct allreduce_table *table, const struct ratio 
 }
 
 static const struct ratio within[] = {
-    {"MPI",              { ALLREDUCE_VADER, ALLREDUCE_TCP, END },  { ALLREDUCE_OURS, END },  false},
-    { "Gloo",            { ALLREDUCE_RING, ALLREDUCE_BCUBE, END }, { ALLREDUCE_OURS, END },  false},
-    { "alloc: MPI",      { ALLREDUCE_VADER, ALLREDUCE_TCP, END },  { ALLREDUCE_ALLOC, END }, false},
-    { "link only: Gloo", { ALLREDUCE_RING, ALLREDUCE_BCUBE, END }, { ALLREDUCE_FLAT, END },  false},
-    { "of memcpy, one",  { ALLREDUCE_COPY, END },                  { ALLREDUCE_OURS, END },  true },
-    { "of memcpy, all",  { ALLREDUCE_COPIES, END },                { ALLREDUCE_OURS, END },  true },
+    {"MPI",             { ALLREDUCE_VADER, ALLREDUCE_TCP, END },  { ALLREDUCE_OURS, END },  false},
+    { "Gloo",           { ALLREDUCE_RING, ALLREDUCE_BCUBE, END }, { ALLREDUCE_OURS, END },  false},
+    { "hvd_alloc: MPI", { ALLREDUCE_VADER, ALLREDUCE_TCP, END },  { ALLREDUCE_ALLOC, END }, false},
+    { "of memcpy, one", { ALLREDUCE_COPY, END },                  { ALLREDUCE_OURS, END },  true },
+    { "of memcpy, all", { ALLREDUCE_COPIES, END },                { ALLREDUCE_OURS, END },  true },
 };
 
 static const struct ratio between[] = {
-    {"Gloo",       { ALLREDUCE_RING, ALLREDUCE_BCUBE, END }, { ALLREDUCE_HOSTS, END }, false},
-    { "MPI tcp",   { ALLREDUCE_TCP, END },                   { ALLREDUCE_HOSTS, END }, false},
-    { "link only", { ALLREDUCE_FLAT, END },                  { ALLREDUCE_HOSTS, END }, false},
+    {"Gloo",               { ALLREDUCE_RING, ALLREDUCE_BCUBE, END }, { ALLREDUCE_HOSTS, END }, false},
+    { "MPI tcp",           { ALLREDUCE_TCP, END },                   { ALLREDUCE_HOSTS, END }, false},
+    { "over Gloo: Gloo",   { ALLREDUCE_RING, ALLREDUCE_BCUBE, END }, { ALLREDUCE_GLOO, END },  false},
+    { "over TCP: Gloo",    { ALLREDUCE_RING, ALLREDUCE_BCUBE, END }, { ALLREDUCE_OWN, END },   false},
+    { "over TCP: MPI tcp", { ALLREDUCE_TCP, END },                   { ALLREDUCE_OWN, END },   false},
 };
 
 void allreduce_table_show(struct allreduce_table *table, bool markdown)

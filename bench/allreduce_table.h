@@ -13,7 +13,8 @@ enum allreduce_engine {
     ALLREDUCE_OURS,  /* one host: shared memory */
     ALLREDUCE_ALLOC, /* the same in buffers of hvd_alloc */
     ALLREDUCE_HOSTS, /* two hosts: shared memory, and the link between them */
-    ALLREDUCE_FLAT,  /* everything over the link */
+    ALLREDUCE_GLOO,  /* everything over a link: Gloo's connections */
+    ALLREDUCE_OWN,   /* our own */
     ALLREDUCE_RING,
     ALLREDUCE_BCUBE,
     ALLREDUCE_VADER,

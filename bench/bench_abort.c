@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "bench/coll_member.h"
+#include "bench/load.h"
 #include "bench/times.h"
 #include "os/clock.h"
 #include "os/thread.h"
@@ -56,9 +57,10 @@ struct engine {
 };
 
 static const struct engine engines[] = {
-    {"shared memory", { 1, false }},
-    { "two hosts",    { 2, false }},
-    { "link only",    { 1, true } },
+    {"shared memory", { .hosts = 1 }                                       },
+    { "two hosts",    { .hosts = 2 }                                       },
+    { "over Gloo",    { .hosts = 1, .carrier = COLL_BY_GLOO, .flat = true }},
+    { "over TCP",     { .hosts = 1, .carrier = COLL_BY_TCP, .flat = true } },
 };
 
 static const char *const way_names[WAYS] = { "killed", "stopped", "revoked", "one told" };
@@ -301,7 +303,9 @@ int main(int argc, char **argv)
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct hvd_err err = { .text = "" };
     uint64_t trials = TRIALS;
+    struct load before;
 
+    load_look(&before);
     if (shared == MAP_FAILED)
         return 1;
     if (argc > 1)
@@ -316,6 +320,7 @@ int main(int argc, char **argv)
         for (uint32_t size = 4; size <= 8; size *= 2)
             measure(&engines[i], size, (uint32_t)trials, shared);
     }
+    printf("\nOf the processors %d %% were somebody else's meanwhile.\n", load_of_others(&before));
     (void)munmap(shared, sizeof(*shared));
     return 0;
 }

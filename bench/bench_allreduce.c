@@ -11,6 +11,7 @@
 #include "bench/allreduce_play.h"
 #include "bench/allreduce_table.h"
 #include "bench/coll_member.h"
+#include "bench/load.h"
 #include "bench/plain_gloo.h"
 #include "collectives/shm/pool.h"
 
@@ -31,7 +32,7 @@ struct options {
 
 static const struct opt table[] = {
     OPT(struct options, only, .name = "only", .arg = "ENGINES", .group = "what is measured",
-        .help = "some of ours,alloc,hosts,flat,ring,bcube,vader,tcp,copy,copies"),
+        .help = "some of ours,alloc,hosts,gloo,own,ring,bcube,vader,tcp,copy,copies"),
     OPT(struct options, sizes, .name = "sizes", .arg = "KIB", .group = "what is measured",
         .preset = "4,16,64,256,1024,4096,16384,65536", .help = "how many KiB, with commas"),
     OPT(struct options, ranks, .name = "ranks", .arg = "N", .group = "what is measured",
@@ -188,10 +189,11 @@ static void start(struct crew *crew, enum allreduce_engine engine, uint32_t rank
                   struct plain_gloo_store *const stores[2])
 {
     static const struct ours ours[] = {
-        [ALLREDUCE_OURS] = {{ 1, false },  false},
-        [ALLREDUCE_ALLOC] = { { 1, false }, true },
-        [ALLREDUCE_HOSTS] = { { 2, false }, false},
-        [ALLREDUCE_FLAT] = { { 1, true },  false}
+        [ALLREDUCE_OURS] = {{ .hosts = 1 },                                         false},
+        [ALLREDUCE_ALLOC] = { { .hosts = 1 },                                        true },
+        [ALLREDUCE_HOSTS] = { { .hosts = 2 },                                        false},
+        [ALLREDUCE_GLOO] = { { .hosts = 1, .carrier = COLL_BY_GLOO, .flat = true }, false},
+        [ALLREDUCE_OWN] = { { .hosts = 1, .carrier = COLL_BY_TCP, .flat = true },  false},
     };
     static struct gloo gloo[2];
     static const bool all[] = { false, true };
@@ -201,7 +203,8 @@ static void start(struct crew *crew, enum allreduce_engine engine, uint32_t rank
     case ALLREDUCE_OURS:
     case ALLREDUCE_ALLOC:
     case ALLREDUCE_HOSTS:
-    case ALLREDUCE_FLAT: crew_fork(crew, name, ranks, live_ours, &ours[engine]); break;
+    case ALLREDUCE_GLOO:
+    case ALLREDUCE_OWN: crew_fork(crew, name, ranks, live_ours, &ours[engine]); break;
     case ALLREDUCE_RING:
     case ALLREDUCE_BCUBE:
         gloo[engine == ALLREDUCE_BCUBE] =
@@ -328,7 +331,10 @@ static int run(const struct options *options, struct hvd_err *err)
 {
     static struct allreduce_table results;
     struct span rest = span_of(options->ranks), part;
+    struct load before;
     uint64_t ranks;
+
+    load_look(&before);
 
     printf("An allreduce in place, sum of float32: the median of %u samples, %s it where 80 %% of "
            "them lie.\n" WITHOUT_MPI,
@@ -347,6 +353,7 @@ static int run(const struct options *options, struct hvd_err *err)
             results.has[ALLREDUCE_VADER] = results.has[ALLREDUCE_TCP] = false;
         measure_all(&results, options->passes, options->markdown);
     }
+    printf("\nOf the processors %d %% were somebody else's meanwhile.\n", load_of_others(&before));
     return 0;
 }
 

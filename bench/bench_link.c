@@ -297,10 +297,11 @@ static int by_size(const void *left, const void *right)
 
 static void show(const char *name, int64_t *times, size_t count)
 {
+    size_t middle = count / 2, late = count * 9 / 10;
+
     qsort(times, count, sizeof(times[0]), by_size);
-    printf("  %-24s median %8.3f ms, 90%% %8.3f, most %8.3f\n", name,
-           (double)times[count / 2] / 1000, (double)times[count * 9 / 10] / 1000,
-           (double)times[count - 1] / 1000);
+    printf("  %-24s median %8.3f ms, 90%% %8.3f, most %8.3f\n", name, (double)times[middle] / 1000,
+           (double)times[late] / 1000, (double)times[count - 1] / 1000);
 }
 
 /* The slowest member of each round, over the rounds. */

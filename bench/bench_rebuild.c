@@ -7,6 +7,7 @@
  */
 #include "base/text.h"
 #include "bench/coll_member.h"
+#include "bench/load.h"
 #include "bench/plain_gloo.h"
 #include "bench/times.h"
 #include "os/clock.h"
@@ -127,12 +128,15 @@ int main(int argc, char **argv)
 {
     struct hvd_err err = { .text = "" };
     uint64_t rounds = ROUNDS;
+    struct load before;
 
+    load_look(&before);
     if (argc > 1)
         crew_must(text_parse_u64((struct span){ argv[1], strlen(argv[1]) }, 1, TIMES_MAX,
                                  "the number of rounds", &rounds, &err),
                   argv[1], &err);
     for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
         measure(&forms[i], rounds);
+    printf("Of the processors %d %% were somebody else's meanwhile.\n", load_of_others(&before));
     return 0;
 }

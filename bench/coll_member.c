@@ -8,7 +8,9 @@
 void coll_member_open(struct coll_member *member, struct crew_seat *seat,
                       const struct coll_member_place *place)
 {
-    const struct coll_options options = { .host = "127.0.0.1", .flat = place->flat };
+    const struct coll_options options = { .host = "127.0.0.1",
+                                          .carrier = place->carrier,
+                                          .flat = place->flat };
     struct crew_member *own = &seat->board->members[seat->rank];
     struct hvd_err err = { .text = "" };
 

@@ -10,7 +10,8 @@
 
 struct coll_member_place {
     uint32_t hosts; /* members stand on them in rank order, as equally as can be */
-    bool flat;      /* over the link also inside a host */
+    enum coll_carrier carrier;
+    bool flat; /* over the link also inside a host */
 };
 
 struct coll_member {

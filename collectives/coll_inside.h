@@ -77,6 +77,7 @@ struct coll {
     size_t partner_count, partner_room;
     uint8_t locator[SEGMENT_LOCATOR_BYTES]; /* of the segment, if we have made it */
     struct reaper_job freeing;
+    struct timeline *timeline; /* NULL: nothing is shown */
     bool connected;
 
     pthread_mutex_t mutex; /* of what follows */

@@ -14,7 +14,7 @@ static int mismatch(struct operation *operation, const struct accord *theirs)
     return coll_fail(operation->coll, HVD_E_MISMATCH, theirs->rank,
                      "on rank %u %s, on rank %u %s; all ranks must make the same calls in the "
                      "same order",
-                     theirs->rank, other, operation->coll->rank, ours);
+                     theirs->rank, other, operation->accord.rank, ours);
 }
 
 /* Who has joined can take part in what needs nothing of it. */
@@ -95,6 +95,8 @@ static int ask_others(struct operation *operation)
         rc = lane_open(&group->lane, &operation->accord, &learnt);
         if (rc < 0)
             return rc;
+        if (!can_do_without(&learnt))
+            return mismatch(operation, &learnt);
     }
     operation->turn++;
     if (seat == 0)
@@ -132,8 +134,11 @@ static int open_lane(struct operation *operation)
 
     if (rc < 0)
         return rc;
-    if (operation->accord.kind == COLL_JOIN)
+    if (operation->accord.kind == COLL_JOIN) {
+        if (!can_do_without(&theirs))
+            return mismatch(operation, &theirs);
         operation->accord = theirs;
+    }
     return judge(operation, &theirs);
 }
 

@@ -1,4 +1,5 @@
 #include "collectives/operation.h"
+#include "collectives/show.h"
 
 #include <inttypes.h>
 
@@ -307,6 +308,7 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
 {
     struct coll_group *group;
     struct operation operation;
+    int64_t begun_us;
     int rc = coll_failure(coll, err);
 
     if (rc)
@@ -322,10 +324,15 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
     rc = check(coll, group, call, err);
     if (rc)
         return rc;
+    begun_us = timeline_now_us(coll->timeline);
     enter(coll, group, call);
-    if (call->kind == COLL_JOIN)
-        return leave(coll, join(coll, group, call), err);
-    operation = begin(coll, group, call);
-    rc = lane_close(&group->lane, dispatch(&operation));
-    return leave(coll, rc, err);
+    if (call->kind == COLL_JOIN) {
+        rc = join(coll, group, call);
+    } else {
+        operation = begin(coll, group, call);
+        rc = lane_close(&group->lane, dispatch(&operation));
+    }
+    rc = leave(coll, rc, err);
+    show_call(coll, call, begun_us, rc, err);
+    return rc;
 }

@@ -203,7 +203,7 @@ static int read_number(int fd, const struct page_file_first *first, uint64_t *re
         *ret_number = 0;
         return 0;
     }
-    if (length <= (ssize_t)first->same || memcmp(head, first->text, first->same))
+    if (length <= (ssize_t)first->same || memcmp(head, first->text, first->same) != 0)
         return HVD_E_NOTFOUND;
     while (first->same + digits < (size_t)length && head[first->same + digits] >= '0' &&
            head[first->same + digits] <= '9')

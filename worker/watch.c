@@ -1,5 +1,10 @@
 #include "worker/watch.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
+#define OPERATION_MAX 64
+
 /* What the loop does beside a collective that stands still (a request) is no progress of that. */
 static bool has_moved(struct worker *worker, const struct coll_wait *wait)
 {
@@ -16,6 +21,16 @@ static bool has_moved(struct worker *worker, const struct coll_wait *wait)
     return moved;
 }
 
+/* "allreduce (number 17)": by it the ranks' reports, and the program's own log, can be told apart.
+ */
+static const char *operation_text(const struct coll_wait *wait, char text[OPERATION_MAX])
+{
+    if (!wait->number)
+        return wait->operation;
+    snprintf(text, OPERATION_MAX, "%s (number %" PRIu64 ")", wait->operation, wait->number);
+    return text;
+}
+
 bool watch_stalled(struct worker *worker, int64_t now_us, struct msg_stalled *ret_stalled)
 {
     static const char *const names[] = {
@@ -25,6 +40,7 @@ bool watch_stalled(struct worker *worker, int64_t now_us, struct msg_stalled *re
         [WORKER_TRAINS] = "step",
     };
     static _Thread_local struct coll_wait wait;
+    static _Thread_local char text[OPERATION_MAX];
     bool collective = rounds_look(worker->rounds, &wait);
     unsigned doing = atomic_load(&worker->doing);
 
@@ -35,7 +51,7 @@ bool watch_stalled(struct worker *worker, int64_t now_us, struct msg_stalled *re
     ret_stalled->waited_us = now_us - worker->seen.since_us;
     if (ret_stalled->waited_us < worker->welcome.u.welcome_worker.stall_warning_us)
         return false;
-    ret_stalled->operation = collective ? wait.operation : names[doing];
+    ret_stalled->operation = collective ? operation_text(&wait, text) : names[doing];
     if (collective || doing == WORKER_CONNECTS)
         ret_stalled->missing = (struct msg_ids){ wait.missing, wait.missing_count };
     else if (doing != WORKER_FETCHES)

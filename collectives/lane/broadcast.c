@@ -25,33 +25,65 @@ static struct tree tree_of(const struct lane *lane, uint32_t root)
     return tree;
 }
 
-static int pass_segment(struct lane *lane, const struct tree *tree, uint64_t tag, uint8_t *bytes,
-                        size_t length)
+struct passing {
+    struct traffic *traffic;
+    struct tree tree;
+    uint64_t tag;
+    uint8_t *bytes;
+    size_t length;
+    size_t places[TRAFFIC_WINDOW]; /* of segments that are to come */
+};
+
+static int expect_segment(struct passing *passing, size_t segment)
 {
-    size_t place;
+    struct traffic *traffic = passing->traffic;
+
+    if (passing->tree.parent == TRAFFIC_NOBODY)
+        return 0;
+    return traffic_receive(traffic, passing->tree.parent, passing->tag,
+                           passing->bytes + segment * traffic->segment_bytes,
+                           traffic_segment(traffic, passing->length, segment),
+                           &passing->places[segment % TRAFFIC_WINDOW]);
+}
+
+static int pass_segment(struct passing *passing, size_t segment)
+{
+    struct traffic *traffic = passing->traffic;
     int rc = 0;
 
-    if (tree->parent != TRAFFIC_NOBODY) {
-        rc = traffic_receive(lane->traffic, tree->parent, tag, bytes, length, &place);
-        if (!rc)
-            rc = traffic_await(lane->traffic, place);
+    if (passing->tree.parent != TRAFFIC_NOBODY)
+        rc = traffic_await(traffic, passing->places[segment % TRAFFIC_WINDOW]);
+    for (size_t i = 0; i < passing->tree.child_count && !rc; i++)
+        rc = traffic_send(traffic, passing->tree.children[i], passing->tag,
+                          passing->bytes + segment * traffic->segment_bytes,
+                          traffic_segment(traffic, passing->length, segment));
+    return rc;
+}
+
+/* With many children a place may have been awaited before its turn (traffic.c): then what has come
+ * to it is there already. */
+static int pass_all(struct passing *passing)
+{
+    size_t segments = traffic_segments(passing->traffic, passing->length);
+    int rc = 0;
+
+    for (size_t i = 0; i < segments + TRAFFIC_WINDOW && !rc; i++) {
+        if (i >= TRAFFIC_WINDOW && i - TRAFFIC_WINDOW < segments)
+            rc = pass_segment(passing, i - TRAFFIC_WINDOW);
+        if (!rc && i < segments)
+            rc = expect_segment(passing, i);
     }
-    for (size_t i = 0; i < tree->child_count && !rc; i++)
-        rc = traffic_send(lane->traffic, tree->children[i], tag, bytes, length);
     return rc;
 }
 
 int lane_broadcast(struct lane *lane, void *bytes, size_t length, uint32_t root)
 {
-    uint64_t tag = lane_tag(lane, lane_take(lane, 1));
-    struct tree tree;
-    int rc = 0;
+    uint32_t step = lane_take(lane, 1);
+    struct passing passing = { .traffic = lane->traffic, .bytes = bytes, .length = length };
 
     if (lane->size == 1)
         return 0;
-    tree = tree_of(lane, root);
-    for (size_t at = 0; at < length && !rc; at += SEGMENT_BYTES)
-        rc = pass_segment(lane, &tree, tag, (uint8_t *)bytes + at,
-                          length - at < SEGMENT_BYTES ? length - at : SEGMENT_BYTES);
-    return lane_settle(lane, rc);
+    passing.tag = lane_tag(lane, step);
+    passing.tree = tree_of(lane, root);
+    return lane_settle(lane, pass_all(&passing));
 }

@@ -20,7 +20,8 @@ size_t numbers_of(const struct numbers *numbers, uint32_t part)
 
 size_t numbers_window(const struct numbers *numbers, size_t count)
 {
-    size_t bytes = count * numbers->work_bytes, window = TRAFFIC_WINDOW * SEGMENT_BYTES;
+    size_t window = TRAFFIC_WINDOW * numbers->lane->traffic->segment_bytes;
+    size_t bytes = count * numbers->work_bytes;
 
     return bytes < window ? bytes : window;
 }

@@ -1,3 +1,4 @@
+#include "base/panic.h"
 #include "collectives/lane/inside.h"
 
 /* In pairs: with the one whose place differs in one bit. Both of a pair take what the lower one has
@@ -6,7 +7,7 @@
 #define STEPS     64
 #define BACK      24 /* the steps back again begin here */
 #define LAST      48
-#define LEVEL_MAX 20 /* of powers of two: LIMIT_WORKERS is the 17th */
+#define DEPTH_MAX 20 /* of halvings: 2^17 members are the limit (LIMIT_WORKERS) */
 
 static uint32_t other_of(const struct lane *lane, uint32_t distance)
 {
@@ -64,57 +65,60 @@ struct range {
     size_t at, count;
 };
 
-/* What this member keeps of a range when it meets the one at that distance, and what that one. */
-static void split(const struct lane *lane, uint32_t distance, struct range all,
-                  struct range *ret_ours, struct range *ret_theirs)
+/* ours[0] is all, and ours[depth] what this member reduces. */
+struct ranges {
+    size_t depth;
+    struct range ours[DEPTH_MAX], theirs[DEPTH_MAX];
+};
+
+/* The range of the last time is divided: the lower one of a pair has the lower half. */
+static void divide(const struct lane *lane, struct ranges *ranges, uint32_t distance)
 {
+    const struct range all = ranges->ours[ranges->depth];
     const struct range low = { all.at, all.count / 2 };
     const struct range high = { all.at + low.count, all.count - low.count };
+    bool we_are_higher = lane->index & distance;
 
-    *ret_ours = lane->index & distance ? high : low;
-    *ret_theirs = lane->index & distance ? low : high;
+    ranges->depth++;
+    ASSERT(ranges->depth < DEPTH_MAX);
+    ranges->ours[ranges->depth] = we_are_higher ? high : low;
+    ranges->theirs[ranges->depth] = we_are_higher ? low : high;
 }
 
-/* From the farthest to the nearest. ours[0] is all, and ours[levels] what we have reduced. */
-static int halve(const struct numbers *numbers, uint32_t step, struct range *ours,
-                 struct range *theirs, size_t *ret_levels)
+/* From the farthest to the nearest. */
+static int halve(const struct numbers *numbers, uint32_t step, struct ranges *ranges)
 {
     struct lane *lane = numbers->lane;
-    size_t level = 0;
     int rc = 0;
 
-    ours[0] = (struct range){ 0, numbers->count };
     for (uint32_t distance = lane_power(lane) / 2; distance && !rc; distance /= 2) {
         struct merge merge = { .to = other_of(lane, distance), .from = other_of(lane, distance) };
 
-        split(lane, distance, ours[level], &ours[level + 1], &theirs[level + 1]);
-        level++;
-        merge.out_at = theirs[level].at;
-        merge.out_count = theirs[level].count;
-        merge.in_at = ours[level].at;
-        merge.in_count = ours[level].count;
+        divide(lane, ranges, distance);
+        merge.out_at = ranges->theirs[ranges->depth].at;
+        merge.out_count = ranges->theirs[ranges->depth].count;
+        merge.in_at = ranges->ours[ranges->depth].at;
+        merge.in_count = ranges->ours[ranges->depth].count;
         merge.theirs_first = lane->index & distance;
         rc = numbers_merge(numbers, step++, &merge);
     }
-    *ret_levels = level;
     return rc;
 }
 
-static int put_together(const struct numbers *numbers, uint32_t step, const struct range *ours,
-                        const struct range *theirs, size_t levels)
+static int put_together(const struct numbers *numbers, uint32_t step, const struct ranges *ranges)
 {
     struct lane *lane = numbers->lane;
     uint32_t distance = 1;
     int rc = 0;
 
-    for (size_t level = levels; level && !rc; level--) {
+    for (size_t depth = ranges->depth; depth && !rc; depth--) {
         const struct merge pass = {
             .to = other_of(lane, distance),
             .from = other_of(lane, distance),
-            .out_at = ours[level].at,
-            .out_count = ours[level].count,
-            .in_at = theirs[level].at,
-            .in_count = theirs[level].count,
+            .out_at = ranges->ours[depth].at,
+            .out_count = ranges->ours[depth].count,
+            .in_at = ranges->theirs[depth].at,
+            .in_count = ranges->theirs[depth].count,
         };
 
         rc = numbers_pass(numbers, step++, &pass);
@@ -123,31 +127,34 @@ static int put_together(const struct numbers *numbers, uint32_t step, const stru
     return rc;
 }
 
-static int halve_and_back(const struct numbers *numbers)
+static int halve_and_back(const struct numbers *numbers, uint32_t first)
+{
+    struct ranges ranges = { .ours = { { 0, numbers->count } } };
+    const struct range *own;
+    int rc = halve(numbers, first + 1, &ranges);
+
+    rc = lane_settle(numbers->lane, rc); /* results come where the numbers were */
+    if (rc)
+        return rc;
+    own = &ranges.ours[ranges.depth];
+    reduce_narrow(numbers->out + own->at * numbers->bytes,
+                  numbers->work + own->at * numbers->work_bytes, own->count, numbers->how);
+    return put_together(numbers, first + BACK, &ranges);
+}
+
+static int halve_among_all(const struct numbers *numbers)
 {
     struct lane *lane = numbers->lane;
     uint32_t first = lane_take(lane, STEPS);
-    struct range ours[LEVEL_MAX], theirs[LEVEL_MAX], *own;
-    size_t levels;
     int rc = numbers_fold(numbers, first);
 
-    if (lane->index < lane_power(lane)) {
-        if (!rc)
-            rc = halve(numbers, first + 1, ours, theirs, &levels);
-        rc = lane_settle(lane, rc); /* where the others' results come to */
-        if (rc)
-            return rc;
-        own = &ours[levels];
-        reduce_narrow(numbers->out + own->at * numbers->bytes,
-                      numbers->work + own->at * numbers->work_bytes, own->count, numbers->how);
-        rc = put_together(numbers, first + BACK, ours, theirs, levels);
-    }
-    /* What one past the power has sent may be where its result comes to. */
-    rc = lane_settle(lane, rc);
+    if (!rc && lane->index < lane_power(lane))
+        rc = halve_and_back(numbers, first);
+    rc = lane_settle(lane, rc); /* likewise, for those past the power */
     return rc ? rc : numbers_unfold(numbers, first + LAST);
 }
 
 int lane_halve_numbers(struct numbers *numbers)
 {
-    return numbers_run(numbers, numbers_window(numbers, numbers->count), halve_and_back);
+    return numbers_run(numbers, numbers_window(numbers, numbers->count), halve_among_all);
 }

@@ -7,6 +7,7 @@ void traffic_init(struct traffic *traffic, int (*lost)(void *arg, uint32_t rank)
     memset(traffic, 0, sizeof(*traffic));
     traffic->lost = lost;
     traffic->arg = arg;
+    traffic->segment_bytes = SEGMENT_BYTES;
     atomic_init(&traffic->awaited, TRAFFIC_NOBODY);
 }
 
@@ -92,23 +93,24 @@ void traffic_drop_all(struct traffic *traffic)
 
 /* ---- both ways at once ---- */
 
-static size_t segments_of(size_t bytes)
+size_t traffic_segments(const struct traffic *traffic, size_t bytes)
 {
-    return (bytes + SEGMENT_BYTES - 1) / SEGMENT_BYTES;
+    return bytes / traffic->segment_bytes + (bytes % traffic->segment_bytes != 0);
 }
 
-static size_t segment_bytes(size_t bytes, size_t segment)
+size_t traffic_segment(const struct traffic *traffic, size_t bytes, size_t segment)
 {
-    size_t left = bytes - segment * SEGMENT_BYTES;
+    size_t left = bytes - segment * traffic->segment_bytes;
 
-    return left < SEGMENT_BYTES ? left : SEGMENT_BYTES;
+    return left < traffic->segment_bytes ? left : traffic->segment_bytes;
 }
 
-static uint8_t *segment_in(const struct exchange *exchange, size_t segment)
+static uint8_t *place_in(const struct traffic *traffic, const struct exchange *exchange,
+                         size_t segment)
 {
     size_t slot = exchange->in_cycle ? segment % TRAFFIC_WINDOW : segment;
 
-    return (uint8_t *)exchange->in + slot * SEGMENT_BYTES;
+    return (uint8_t *)exchange->in + slot * traffic->segment_bytes;
 }
 
 static int post_segment(struct traffic *traffic, uint64_t tag, const struct exchange *exchange,
@@ -116,20 +118,21 @@ static int post_segment(struct traffic *traffic, uint64_t tag, const struct exch
 {
     int rc = 0;
 
-    if (segment < segments_of(exchange->in_bytes))
-        rc = traffic_receive(traffic, exchange->from, tag, segment_in(exchange, segment),
-                             segment_bytes(exchange->in_bytes, segment),
+    if (segment < traffic_segments(traffic, exchange->in_bytes))
+        rc = traffic_receive(traffic, exchange->from, tag, place_in(traffic, exchange, segment),
+                             traffic_segment(traffic, exchange->in_bytes, segment),
                              &places[segment % TRAFFIC_WINDOW]);
-    if (!rc && segment < segments_of(exchange->out_bytes))
+    if (!rc && segment < traffic_segments(traffic, exchange->out_bytes))
         rc = traffic_send(traffic, exchange->to, tag,
-                          (const uint8_t *)exchange->out + segment * SEGMENT_BYTES,
-                          segment_bytes(exchange->out_bytes, segment));
+                          (const uint8_t *)exchange->out + segment * traffic->segment_bytes,
+                          traffic_segment(traffic, exchange->out_bytes, segment));
     return rc;
 }
 
 int traffic_exchange(struct traffic *traffic, uint64_t tag, const struct exchange *exchange)
 {
-    size_t in = segments_of(exchange->in_bytes), out = segments_of(exchange->out_bytes);
+    size_t in = traffic_segments(traffic, exchange->in_bytes);
+    size_t out = traffic_segments(traffic, exchange->out_bytes);
     size_t all = in > out ? in : out;
     size_t places[TRAFFIC_WINDOW] = { 0 };
     int rc = 0;
@@ -140,8 +143,9 @@ int traffic_exchange(struct traffic *traffic, uint64_t tag, const struct exchang
         if (i >= TRAFFIC_WINDOW && done < in) {
             rc = traffic_await(traffic, places[done % TRAFFIC_WINDOW]);
             if (!rc && exchange->arrived)
-                exchange->arrived(exchange->arg, done * SEGMENT_BYTES, segment_in(exchange, done),
-                                  segment_bytes(exchange->in_bytes, done));
+                exchange->arrived(exchange->arg, done * traffic->segment_bytes,
+                                  place_in(traffic, exchange, done),
+                                  traffic_segment(traffic, exchange->in_bytes, done));
         }
         if (!rc && i < all)
             rc = post_segment(traffic, tag, exchange, i, places);

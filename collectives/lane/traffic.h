@@ -26,6 +26,8 @@ struct traffic {
     /* A connection broke: the owner learns of it, and says what the round has come to. */
     int (*lost)(void *arg, uint32_t rank);
     void *arg;
+    size_t
+        segment_bytes; /* SEGMENT_BYTES, or what suits the link: 8 times something, equal on all */
     struct traffic_pending pending[TRAFFIC_PENDING_MAX];
     size_t next_pending;
 
@@ -43,6 +45,10 @@ int traffic_receive(struct traffic *traffic, uint32_t rank, uint64_t tag, void *
 int traffic_await(struct traffic *traffic, size_t place) MUST_CHECK;
 int traffic_await_all(struct traffic *traffic) MUST_CHECK;
 void traffic_drop_all(struct traffic *traffic);
+
+/* How many segments so many bytes are, and how long one of them is. */
+size_t traffic_segments(const struct traffic *traffic, size_t bytes);
+size_t traffic_segment(const struct traffic *traffic, size_t bytes, size_t segment);
 
 /* Bytes to one and from another, in segments; arrived (NULL) sees each one in order. */
 #define TRAFFIC_WINDOW 4 /* segments under way in each direction */

@@ -76,16 +76,18 @@ static int deliver(struct inbox *inbox, struct inbox_message *message,
     return 0;
 }
 
-/* NULL: there is no room. That memory is out is no failure either: it is held until it is asked
- * for. */
-static struct inbox_message *keep(struct inbox *inbox, const struct tcp_head *head)
+static bool can_keep(const struct inbox *inbox, const struct tcp_head *head)
 {
     size_t room = INBOX_ASIDE_BYTES - inbox->aside_bytes;
-    struct inbox_message *message;
 
-    if (room < sizeof(*message) || head->length > room - sizeof(*message))
-        return NULL;
-    message = mem_alloc(sizeof(*message) + head->length);
+    return room >= sizeof(struct inbox_message) &&
+           head->length <= room - sizeof(struct inbox_message);
+}
+
+static struct inbox_message *keep(struct inbox *inbox, const struct tcp_head *head)
+{
+    struct inbox_message *message = mem_alloc(sizeof(*message) + head->length);
+
     if (!message)
         return NULL;
     list_init(&message->place);
@@ -97,15 +99,22 @@ static struct inbox_message *keep(struct inbox *inbox, const struct tcp_head *he
 /* Where the message belongs whose head has been read. */
 static int choose(struct inbox *inbox)
 {
-    inbox->into = find_posted(inbox, inbox->head.tag);
-    if (inbox->into && inbox->head.length > inbox->into->length)
-        return HVD_E_PROTO;
-    inbox->kept = inbox->into ? NULL : keep(inbox, &inbox->head);
-    if (inbox->into)
-        list_remove(&inbox->into->place);
-    inbox->stage = inbox->into || inbox->kept ? INBOX_BODY : INBOX_HELD;
-    inbox->at = inbox->into ? inbox->into->bytes : inbox->kept ? inbox->kept->bytes : NULL;
+    struct inbox_receive *into = find_posted(inbox, inbox->head.tag);
+
     inbox->left = inbox->head.length;
+    if (into && into->length < inbox->left)
+        return HVD_E_PROTO;
+    if (into) {
+        list_remove(&into->place);
+        inbox->into = into;
+        inbox->at = into->bytes;
+    } else if (can_keep(inbox, &inbox->head)) {
+        inbox->kept = keep(inbox, &inbox->head);
+        if (!inbox->kept)
+            return HVD_E_NOMEM;
+        inbox->at = inbox->kept->bytes;
+    }
+    inbox->stage = inbox->into || inbox->kept ? INBOX_BODY : INBOX_HELD;
     return 0;
 }
 

@@ -60,11 +60,12 @@ static inline bool inbox_is_open(const struct inbox *inbox)
 }
 
 /* Where to read to: 1 or 2 pieces, or 0: it is not open. Then that so many bytes have been read.
- * HVD_E_PROTO: a message is longer than its memory; nothing but inbox_fail may follow. */
+ * HVD_E_PROTO: a message is longer than its memory; HVD_E_NOMEM. Then inbox_fail. */
 int inbox_room(struct inbox *inbox, struct iovec ret_room[2]);
 int inbox_fill(struct inbox *inbox, size_t bytes) MUST_CHECK;
 
-/* Borrowed until it is done or dropped; dropped, what comes for it goes nowhere. HVD_E_PROTO. */
+/* Borrowed until it is done or dropped; dropped, what comes for it goes nowhere. Fails as
+ * inbox_fill. */
 int inbox_post(struct inbox *inbox, struct inbox_receive *receive) MUST_CHECK;
 void inbox_drop(struct inbox *inbox, struct inbox_receive *receive);
 

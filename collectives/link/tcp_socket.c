@@ -13,7 +13,8 @@
 /* A machine that is gone says nothing; the leases of the agents find that out first. This is the
  * second line: what lies still is probed by the kernel, and of what is under way the kernel is
  * asked. Not TCP_USER_TIMEOUT: that one also ends a connection whose other side is alive and has
- * been reading nothing for so long, and a member may compute for longer than that. */
+ * been reading nothing for so long (measured, Linux 6.18), and a member may compute for
+ * longer than that. */
 #define PROBE_AFTER_S  2
 #define PROBE_EVERY_S  1
 #define PROBES         3

@@ -185,6 +185,12 @@ static struct tcp_request *request_create(struct tcp_link *link, uint32_t rank, 
     return request;
 }
 
+/* Of one that was, what it has sent before it went is still there. */
+static bool was_connected(const struct tcp_peer *peer)
+{
+    return peer->stage == TCP_READY || peer->inbox.over;
+}
+
 /* What is before it in the list goes first. */
 int tcp_link_send(struct link *base, uint32_t rank, uint64_t tag, const void *bytes, size_t length,
                   struct link_request **ret_request)
@@ -224,6 +230,8 @@ int tcp_link_receive(struct link *base, uint32_t rank, uint64_t tag, void *bytes
 
     if (atomic_load(&link->cancelled))
         return HVD_E_REVOKED;
+    if (!was_connected(tcp_find(link, rank)))
+        return HVD_E_LOST;
     request = request_create(link, rank, true);
     if (!request)
         return HVD_E_NOMEM;

@@ -63,7 +63,7 @@ TWO_ALL(i64, int64_t, uint64_t)
 TWO_ALL(f32, float, float)
 TWO_ALL(f64, double, double)
 
-/* ---- from a type to its work type and back ---- */
+/* ---- whole numbers to 64 bits and back ---- */
 
 #define CONVERT(name, to_type, from_type, expression)          \
     static void name(void *to, const void *from, size_t count) \
@@ -85,54 +85,6 @@ CONVERT(widen_i32, i64, i32, x)
 CONVERT(narrow_u8, u8, i64, x)
 CONVERT(narrow_i8, i8, i64, x)
 CONVERT(narrow_i32, i32, i64, x)
-CONVERT(widen_bfloat, f32, u16, bfloat_to_float(x))
-CONVERT(narrow_bfloat, u16, f32, bfloat_from_float(x))
-CONVERT(widen_few_halves, f32, u16, half_to_float(x))
-CONVERT(narrow_few_halves, u16, f32, half_from_float(x))
-
-/* Compilers do not find these instructions by themselves; what is left over goes number by number,
- * with the same bits. */
-#if defined(__AVX512F__)
-#define HALVES_AT_ONCE 16
-#elif defined(__F16C__)
-#define HALVES_AT_ONCE 8
-#else
-#define HALVES_AT_ONCE 0
-#endif
-
-static void widen_half(void *to, const void *from, size_t count)
-{
-    loose_f32 *into = to;
-    const loose_u16 *halves = from;
-    size_t i = 0;
-
-#if HALVES_AT_ONCE == 16
-    for (; count - i >= HALVES_AT_ONCE; i += HALVES_AT_ONCE)
-        _mm512_storeu_ps(into + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(halves + i))));
-#elif HALVES_AT_ONCE == 8
-    for (; count - i >= HALVES_AT_ONCE; i += HALVES_AT_ONCE)
-        _mm256_storeu_ps(into + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(halves + i))));
-#endif
-    widen_few_halves(into + i, halves + i, count - i);
-}
-
-static void narrow_half(void *to, const void *from, size_t count)
-{
-    loose_u16 *into = to;
-    const loose_f32 *numbers = from;
-    size_t i = 0;
-
-#if HALVES_AT_ONCE == 16
-    for (; count - i >= HALVES_AT_ONCE; i += HALVES_AT_ONCE)
-        _mm256_storeu_si256((void *)(into + i), _mm512_cvtps_ph(_mm512_loadu_ps(numbers + i),
-                                                                _MM_FROUND_TO_NEAREST_INT));
-#elif HALVES_AT_ONCE == 8
-    for (; count - i >= HALVES_AT_ONCE; i += HALVES_AT_ONCE)
-        _mm_storeu_si128((void *)(into + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(numbers + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
-    narrow_few_halves(into + i, numbers + i, count - i);
-}
 
 /* ---- one number for all ---- */
 
@@ -154,6 +106,225 @@ SCALE(divide_f32, f32, float, /)
 SCALE(divide_f64, f64, double, /)
 SCALE(divide_i64, i64, int64_t, /)
 
+/* ---- the last step of a sum ---- */
+
+#define LAST(name, type, plain, operator)                                                        \
+    static void name(void *to, const void *left, const void *right, size_t count, double factor) \
+    {                                                                                            \
+        loose_##type *into = to;                                                                 \
+        const loose_##type *one = left, *other = right;                                          \
+        const plain by = (plain)factor;                                                          \
+                                                                                                 \
+        EACH_ALONE                                                                               \
+        for (size_t i = 0; i < count; i++)                                                       \
+            into[i] = (one[i] + other[i]) operator by;                                           \
+    }
+
+LAST(last_f32_times, f32, float, *)
+LAST(last_f32_over, f32, float, /)
+LAST(last_f64_times, f64, double, *)
+LAST(last_f64_over, f64, double, /)
+
+/* ---- fp16 and bf16 ---- */
+
+/* As many as there are instructions for at once: compilers do not find those for fp16, and go a
+ * long way round for bf16. What is left over goes number by number, with the same bits. */
+#if defined(__AVX512F__)
+typedef __m512 many;
+#define MANY 16
+
+static inline many load_float(const loose_f32 *at)
+{
+    return _mm512_loadu_ps(at);
+}
+
+static inline void store_float(loose_f32 *at, many numbers)
+{
+    _mm512_storeu_ps(at, numbers);
+}
+
+static inline many load_half(const loose_u16 *at)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)at));
+}
+
+static inline void store_half(loose_u16 *at, many numbers)
+{
+    _mm256_storeu_si256((void *)at, _mm512_cvtps_ph(numbers, _MM_FROUND_TO_NEAREST_INT));
+}
+
+static inline many load_bfloat(const loose_u16 *at)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)at));
+
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+/* See bfloat_from_float. */
+static inline void store_bfloat(loose_u16 *at, many numbers)
+{
+    __m512i bits = _mm512_castps_si512(numbers), high = _mm512_srli_epi32(bits, 16);
+    __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    __m512i up = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+    __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, up), 16);
+    __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+    __mmask16 strange = _mm512_cmp_ps_mask(numbers, numbers, _CMP_UNORD_Q);
+
+    _mm256_storeu_si256((void *)at,
+                        _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(strange, rounded, quiet)));
+}
+#elif defined(__F16C__)
+typedef __m256 many;
+#define MANY 8
+
+static inline many load_float(const loose_f32 *at)
+{
+    return _mm256_loadu_ps((const void *)at);
+}
+
+static inline void store_float(loose_f32 *at, many numbers)
+{
+    _mm256_storeu_ps((void *)at, numbers);
+}
+
+static inline many load_half(const loose_u16 *at)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const void *)at));
+}
+
+static inline void store_half(loose_u16 *at, many numbers)
+{
+    _mm_storeu_si128((void *)at, _mm256_cvtps_ph(numbers, _MM_FROUND_TO_NEAREST_INT));
+}
+
+static inline many load_bfloat(const loose_u16 *at)
+{
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)at));
+
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
+/* See bfloat_from_float. */
+static inline void store_bfloat(loose_u16 *at, many numbers)
+{
+    __m256i bits = _mm256_castps_si256(numbers), high = _mm256_srli_epi32(bits, 16);
+    __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    __m256i up = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+    __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, up), 16);
+    __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    __m256i strange = _mm256_castps_si256(_mm256_cmp_ps(numbers, numbers, _CMP_UNORD_Q));
+    __m256i all = _mm256_blendv_epi8(rounded, quiet, strange);
+    __m256i twice = _mm256_permute4x64_epi64(_mm256_packus_epi32(all, all), 0x08);
+
+    _mm_storeu_si128((void *)at, _mm256_castsi256_si128(twice));
+}
+#else
+typedef float many;
+#define MANY 1
+
+static inline many load_float(const loose_f32 *at)
+{
+    return *at;
+}
+
+static inline void store_float(loose_f32 *at, many number)
+{
+    *at = number;
+}
+
+static inline many load_half(const loose_u16 *at)
+{
+    return half_to_float(*at);
+}
+
+static inline void store_half(loose_u16 *at, many number)
+{
+    *at = half_from_float(number);
+}
+
+static inline many load_bfloat(const loose_u16 *at)
+{
+    return bfloat_to_float(*at);
+}
+
+static inline void store_bfloat(loose_u16 *at, many number)
+{
+    *at = bfloat_from_float(number);
+}
+#endif
+
+#define CONVERT_HALF(type)                                                                \
+    static void widen_##type(void *to, const void *from, size_t count)                    \
+    {                                                                                     \
+        loose_f32 *into = to;                                                             \
+        const loose_u16 *halves = from;                                                   \
+        const size_t most = count - count % MANY;                                         \
+                                                                                          \
+        EACH_ALONE                                                                        \
+        for (size_t i = 0; i < most; i += MANY)                                           \
+            store_float(into + i, load_##type(halves + i));                               \
+        for (size_t i = most; i < count; i++)                                             \
+            into[i] = type##_to_float(halves[i]);                                         \
+    }                                                                                     \
+                                                                                          \
+    static void narrow_##type(void *to, const void *from, size_t count)                   \
+    {                                                                                     \
+        loose_u16 *into = to;                                                             \
+        const loose_f32 *numbers = from;                                                  \
+        const size_t most = count - count % MANY;                                         \
+                                                                                          \
+        EACH_ALONE                                                                        \
+        for (size_t i = 0; i < most; i += MANY)                                           \
+            store_##type(into + i, load_float(numbers + i));                              \
+        for (size_t i = most; i < count; i++)                                             \
+            into[i] = type##_from_float(numbers[i]);                                      \
+    }                                                                                     \
+                                                                                          \
+    static void add_##type(void *into, const void *left, const void *right, size_t count) \
+    {                                                                                     \
+        loose_f32 *to = into;                                                             \
+        const loose_f32 *one = left;                                                      \
+        const loose_u16 *other = right;                                                   \
+        const size_t most = count - count % MANY;                                         \
+                                                                                          \
+        EACH_ALONE                                                                        \
+        for (size_t i = 0; i < most; i += MANY)                                           \
+            store_float(to + i, load_float(one + i) + load_##type(other + i));            \
+        for (size_t i = most; i < count; i++)                                             \
+            to[i] = one[i] + type##_to_float(other[i]);                                   \
+    }
+
+CONVERT_HALF(half)
+CONVERT_HALF(bfloat)
+
+#define AS_IT_IS(x) (x)
+
+#define LAST_HALF(name, type, left_type, load_left, widen_left, operator)                        \
+    static void name(void *to, const void *left, const void *right, size_t count, double factor) \
+    {                                                                                            \
+        loose_u16 *into = to;                                                                    \
+        const loose_##left_type *one = left;                                                     \
+        const loose_u16 *other = right;                                                          \
+        const size_t most = count - count % MANY;                                                \
+        const float by = (float)factor;                                                          \
+                                                                                                 \
+        EACH_ALONE                                                                               \
+        for (size_t i = 0; i < most; i += MANY)                                                  \
+            store_##type(into + i, (load_left(one + i) + load_##type(other + i)) operator by);   \
+        for (size_t i = most; i < count; i++)                                                    \
+            into[i] =                                                                            \
+                type##_from_float((widen_left(one[i]) + type##_to_float(other[i])) operator by); \
+    }
+
+LAST_HALF(last_two_half_times, half, u16, load_half, half_to_float, *)
+LAST_HALF(last_two_half_over, half, u16, load_half, half_to_float, /)
+LAST_HALF(last_half_times, half, f32, load_float, AS_IT_IS, *)
+LAST_HALF(last_half_over, half, f32, load_float, AS_IT_IS, /)
+LAST_HALF(last_two_bfloat_times, bfloat, u16, load_bfloat, bfloat_to_float, *)
+LAST_HALF(last_two_bfloat_over, bfloat, u16, load_bfloat, bfloat_to_float, /)
+LAST_HALF(last_bfloat_times, bfloat, f32, load_float, AS_IT_IS, *)
+LAST_HALF(last_bfloat_over, bfloat, f32, load_float, AS_IT_IS, /)
+
 /* ---- the table ---- */
 
 #define ROW(type)                                                                   \
@@ -162,23 +333,41 @@ SCALE(divide_i64, i64, int64_t, /)
         [HVD_MAX] = max_##type, [HVD_PRODUCT] = product_##type,                     \
     }
 
+#define BOTH(name)                \
+    {                             \
+        name##_times, name##_over \
+    }
+
 const struct reduce_kernels REDUCE_KERNELS = {
-    .two = {[HVD_UINT8] = ROW(u8),
-            [HVD_INT8] = ROW(i8),
-            [HVD_INT32] = ROW(i32),
-            [HVD_INT64] = ROW(i64),
-            [HVD_FLOAT32] = ROW(f32),
-            [HVD_FLOAT64] = ROW(f64) },
-    .widen = { [HVD_UINT8] = widen_u8,
-            [HVD_INT8] = widen_i8,
-            [HVD_INT32] = widen_i32,
-            [HVD_FLOAT16] = widen_half,
-            [HVD_BFLOAT16] = widen_bfloat },
-    .narrow = { [HVD_UINT8] = narrow_u8,
-            [HVD_INT8] = narrow_i8,
-            [HVD_INT32] = narrow_i32,
-            [HVD_FLOAT16] = narrow_half,
-            [HVD_BFLOAT16] = narrow_bfloat },
-    .multiply = { [HVD_FLOAT32] = multiply_f32,                          [HVD_FLOAT64] = multiply_f64   },
-    .divide = { [HVD_INT64] = divide_i64, [HVD_FLOAT32] = divide_f32, [HVD_FLOAT64] = divide_f64     },
+    .two[HVD_UINT8] = ROW(u8),
+    .two[HVD_INT8] = ROW(i8),
+    .two[HVD_INT32] = ROW(i32),
+    .two[HVD_INT64] = ROW(i64),
+    .two[HVD_FLOAT32] = ROW(f32),
+    .two[HVD_FLOAT64] = ROW(f64),
+    .widen[HVD_UINT8] = widen_u8,
+    .widen[HVD_INT8] = widen_i8,
+    .widen[HVD_INT32] = widen_i32,
+    .widen[HVD_FLOAT16] = widen_half,
+    .widen[HVD_BFLOAT16] = widen_bfloat,
+    .narrow[HVD_UINT8] = narrow_u8,
+    .narrow[HVD_INT8] = narrow_i8,
+    .narrow[HVD_INT32] = narrow_i32,
+    .narrow[HVD_FLOAT16] = narrow_half,
+    .narrow[HVD_BFLOAT16] = narrow_bfloat,
+    .multiply[HVD_FLOAT32] = multiply_f32,
+    .multiply[HVD_FLOAT64] = multiply_f64,
+    .divide[HVD_INT64] = divide_i64,
+    .divide[HVD_FLOAT32] = divide_f32,
+    .divide[HVD_FLOAT64] = divide_f64,
+    .add[HVD_FLOAT16] = add_half,
+    .add[HVD_BFLOAT16] = add_bfloat,
+    .last_two[HVD_FLOAT16] = BOTH(last_two_half),
+    .last_two[HVD_BFLOAT16] = BOTH(last_two_bfloat),
+    .last_two[HVD_FLOAT32] = BOTH(last_f32),
+    .last_two[HVD_FLOAT64] = BOTH(last_f64),
+    .last[HVD_FLOAT16] = BOTH(last_half),
+    .last[HVD_BFLOAT16] = BOTH(last_bfloat),
+    .last[HVD_FLOAT32] = BOTH(last_f32),
+    .last[HVD_FLOAT64] = BOTH(last_f64),
 };

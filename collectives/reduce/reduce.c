@@ -82,7 +82,19 @@ struct plan {
     size_t bytes, work_bytes; /* of one number */
     bool same;                /* work is done in the type itself */
     bool prescaled, postscaled;
+    double divisor, factor; /* of an average: one of them, the other is 1 */
+    bool summed;            /* the last step of a sum may do all that is left to do */
 };
+
+/* A number over a power of two is the number times its inverse, to the bit, and that is quicker. */
+static void divide_or_multiply(struct plan *plan)
+{
+    uint32_t size = plan->how->op == HVD_AVERAGE ? plan->how->size : 1;
+    bool inverse = plan->work != HVD_INT64 && (size & (size - 1)) == 0;
+
+    plan->divisor = inverse ? 1 : size;
+    plan->factor = inverse ? 1.0 / size : 1;
+}
 
 static struct plan plan_for(const struct reduction *how)
 {
@@ -96,6 +108,9 @@ static struct plan plan_for(const struct reduction *how)
     plan.same = plan.work == how->type;
     plan.prescaled = real && how->prescale != 1;
     plan.postscaled = real && how->postscale != 1;
+    divide_or_multiply(&plan);
+    plan.summed = real && !plan.prescaled && !plan.postscaled &&
+                  (how->op == HVD_SUM || how->op == HVD_AVERAGE);
     return plan;
 }
 
@@ -134,8 +149,10 @@ static void widen(const struct plan *plan, void *work, const void *from, size_t 
 /* The average, and scaled. */
 static void settle(const struct plan *plan, void *work, size_t count)
 {
-    if (plan->how->op == HVD_AVERAGE && plan->how->size > 1)
-        plan->kernels->divide[plan->work](work, work, count, plan->how->size);
+    if (plan->divisor != 1)
+        plan->kernels->divide[plan->work](work, work, count, plan->divisor);
+    if (plan->factor != 1)
+        plan->kernels->multiply[plan->work](work, work, count, plan->factor);
     if (plan->postscaled)
         plan->kernels->multiply[plan->work](work, work, count, plan->how->postscale);
 }
@@ -164,16 +181,41 @@ static void gather(const struct plan *plan, void *work, const void *const *from,
     for (size_t i = 1; i < from_count; i++) {
         const void *right = from_at(from[i], first, plan->bytes);
 
-        if (!direct) {
+        if (direct) {
+            plan->two(work, left, right, count);
+        } else if (plan->summed) {
+            plan->kernels->add[plan->how->type](work, left, right, count);
+        } else {
             widen(plan, other.bytes, right, count);
-            right = other.bytes;
+            plan->two(work, left, other.bytes, count);
         }
-        plan->two(work, left, right, count);
         left = work;
     }
 }
 
-/* Of the last of from[] nothing is written before it has been read: to may be any of them. */
+/* Of sums the last step does the rest. */
+static void finish_sum(const struct plan *plan, void *to, const void *const *from,
+                       size_t from_count, size_t first, size_t count)
+{
+    const struct reduce_last *last = &plan->kernels->last_two[plan->how->type];
+    const void *left = from_at(from[0], first, plan->bytes);
+    const void *right = from_at(from[from_count - 1], first, plan->bytes);
+    struct block work;
+
+    if (from_count > 2) {
+        last = &plan->kernels->last[plan->how->type];
+        gather(plan, work.bytes, from, from_count - 1, first, count);
+        left = work.bytes;
+    }
+    if (plan->divisor != 1)
+        last->over(to, left, right, count, plan->divisor);
+    else if (plan->factor != 1 || !plan->same)
+        last->times(to, left, right, count, plan->factor);
+    else
+        plan->two(to, left, right, count);
+}
+
+/* What is written may be any of from[]: of each block all are read before, but for the last. */
 static void finish(const struct plan *plan, void *to, const void *const *from, size_t from_count,
                    size_t first, size_t count)
 {
@@ -242,8 +284,11 @@ void reduce_finish(void *const *to, size_t to_count, const void *const *from, si
         void *first = to_at(to[0], i, plan.bytes);
         size_t block = block_at(i, count);
 
-        finish(&plan, first, from, from_count, i, block);
-        for (size_t other = 1; other < to_count; other++)
+        if (plan.summed && from_count > 1)
+            finish_sum(&plan, first, from, from_count, i, block);
+        else
+            finish(&plan, first, from, from_count, i, block);
+        for (size_t other = 1; other < to_count; other++) /* from the L1 cache */
             if (to[other] != to[0])
                 memcpy(to_at(to[other], i, plan.bytes), first, block * plan.bytes);
     }

@@ -11,16 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * How a member waits, measured by bench_board. Spinning is fastest while everybody has a core (a
- * step of two: 0.2 us), and costs the most when somebody else has taken one, so it is short. To
- * give way costs little more, and where cores are few it lets the others come (a step of four on
- * two cores: 2 us). Sleep, and to be woken, takes ten times that.
- */
-#define SPIN_US 10
-#define GIVE_US 100
-#define LOOKS   32 /* between two looks at the clock */
-
 uint32_t board_seat(const struct board *board)
 {
     return board->seat;
@@ -76,11 +66,7 @@ static bool has_come(const struct board *board, uint32_t seat)
     return atomic_load_explicit(&board->seats[seat].steps, memory_order_acquire) >= board->steps;
 }
 
-/*
- * Until that seat rings, or the segment fails. Nobody sleeps for long at a time: who should ring
- * may have been killed between what it did and the bell.
- */
-static void doze(struct board *board, uint32_t seat)
+void board_doze(struct board *board, uint32_t seat)
 {
     const struct timespec longest = { board->doze_us / TIME_S, board->doze_us % TIME_S * 1000 };
     struct seat *own = &board->seats[board->seat];
@@ -102,18 +88,17 @@ static void relax(void)
 #endif
 }
 
-/* Waits a little, in the way that fits how long it has been. */
-static void linger(struct board *board, uint32_t seat, int64_t begun_us)
+/* Waits a little, in the way that fits how long it has been. begun_us: 0 at first. */
+static void linger(struct board *board, uint32_t seat, int64_t *begun_us)
 {
-    int64_t waited_us = clock_now_us() - begun_us;
-
-    if (waited_us < SPIN_US && !board->crowded) {
-        for (int i = 0; i < LOOKS && !has_come(board, seat); i++)
+    if (*begun_us == 0) {
+        for (int i = 0; i < BOARD_LOOKS && !board->crowded && !has_come(board, seat); i++)
             relax();
-    } else if (waited_us < GIVE_US) {
+        *begun_us = clock_now_us();
+    } else if (clock_now_us() < *begun_us + board->give_us) {
         (void)sched_yield();
     } else {
-        doze(board, seat);
+        board_doze(board, seat);
     }
 }
 
@@ -129,9 +114,7 @@ int board_await(struct board *board)
         while (!has_come(board, seat)) {
             if (segment_has_failed(board->segment))
                 return HVD_E_REVOKED;
-            if (!begun_us)
-                begun_us = clock_now_us();
-            linger(board, seat, begun_us);
+            linger(board, seat, &begun_us);
         }
     }
     return 0;

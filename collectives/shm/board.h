@@ -22,7 +22,7 @@ struct board;
 /* Belongs to the segment. index: in its spec; NULL: this process has no place in it. */
 struct board *segment_board(struct segment *segment, size_t index);
 
-uint32_t board_seat(const struct board *board);  /* ours */
+uint32_t board_seat(const struct board *board); /* ours */
 uint32_t board_count(const struct board *board);
 
 /* 64-byte aligned. turn: even or odd counts. */

@@ -1,26 +1,30 @@
 #include "collectives/shm/cores.h"
 
+#include "base/text.h"
+
 #include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
 #include <unistd.h>
 
 /* "max 100000" or "150000 100000": microseconds in each period. UINT32_MAX: no quota is known. */
 static uint32_t quota(void)
 {
-    unsigned long long allowed, period;
     int fd = open("/sys/fs/cgroup/cpu.max", O_RDONLY | O_CLOEXEC);
+    uint64_t allowed, period;
+    struct span rest, part;
     char text[64];
     ssize_t length;
 
     if (fd < 0)
         return UINT32_MAX;
-    length = read(fd, text, sizeof(text) - 1);
+    length = read(fd, text, sizeof(text));
     close(fd);
     if (length <= 0)
         return UINT32_MAX;
-    text[length] = '\0';
-    if (sscanf(text, "%llu %llu", &allowed, &period) != 2 || period == 0)
+    rest = span_trim((struct span){ text, (size_t)length });
+    if (!span_next(&rest, ' ', &part) ||
+        text_parse_u64(part, 0, INT64_MAX, "the quota", &allowed, NULL) ||
+        text_parse_u64(rest, 1, INT64_MAX, "its period", &period, NULL))
         return UINT32_MAX;
     return allowed / period < UINT32_MAX ? (uint32_t)(allowed / period) : UINT32_MAX;
 }

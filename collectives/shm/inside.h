@@ -17,14 +17,23 @@
 #define SEGMENT_MAGIC   UINT64_C(0x746e656d67657368) /* "hsegment" */
 #define SEGMENT_VERSION 1
 #define CACHE_LINE      64
-#define BOARD_DOZE_US   20000
+
+/*
+ * How a member waits, measured by bench_board. As long as everybody has a core they meet within a
+ * few looks (a step of two: 0.2 us). To spin for longer takes the core from those who should come,
+ * wherever somebody else works beside us: to give way costs little more (a step of four on two
+ * cores: 2 us). Sleep, and to be woken, takes ten times that.
+ */
+#define BOARD_LOOKS   32 /* about a microsecond */
+#define BOARD_GIVE_US 100
+#define BOARD_DOZE_US 20000 /* see board_doze */
 
 /*
  * A stage or a result. Those that are read side by side must not begin at the same place in the
  * sets of a cache, so that each is a few lines longer than what it holds.
  */
 #define BOARD_BLOCK_BYTES (BOARD_STAGE_BYTES + 5 * (size_t)CACHE_LINE)
-_Static_assert(BOARD_STAGE_BYTES == BOARD_RESULT_BYTES, "blocks are of one size");
+_Static_assert(BOARD_RESULT_BYTES <= BOARD_BLOCK_BYTES, "a block holds either");
 
 /*
  * claim: 0, or by whom and why it failed, so that this much is known even when the one who failed
@@ -59,7 +68,8 @@ struct board {
     uint8_t *blocks;    /* shared: results, then each seat's stages */
     uint32_t seat, count;
     uint64_t steps;  /* ours, arrived at */
-    int64_t doze_us; /* the longest sleep */
+    int64_t give_us; /* how long we give way before we sleep, */
+    int64_t doze_us; /* and the longest sleep */
     bool crowded;    /* fewer cores than seats */
     bool present;    /* this process has a seat */
 };
@@ -80,5 +90,12 @@ static inline bool segment_has_failed(const struct segment *segment)
 
 /* Wakes the seat, if it sleeps. */
 void seat_ring(struct seat *seat);
+
+/*
+ * Sleeps until that seat has made our step and rings, or the segment fails; not at all if either
+ * has happened. Nobody sleeps for long at a time: who should ring may have been killed between what
+ * it did and the bell.
+ */
+void board_doze(struct board *board, uint32_t seat);
 
 #endif

@@ -49,7 +49,7 @@ int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
 {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     struct stat found;
-    uint8_t *at;
+    uint8_t *at = NULL;
     int rc;
 
     if (fd < 0)
@@ -109,6 +109,7 @@ static int open_seen(int seen, bool writable, struct memory *ret_memory, struct 
 {
     char path[64];
     struct stat found;
+    uint8_t *at = NULL;
     int fd, rc, seals;
 
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", seen);
@@ -119,22 +120,21 @@ static int open_seen(int seen, bool writable, struct memory *ret_memory, struct 
         return err_set(err, HVD_E_DENIED, "shared memory of another process: %s; " WITHOUT,
                        strerror(errno));
     seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &found) || found.st_size <= 0)
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &found) || found.st_size <= 0) {
         rc = err_set(err, HVD_E_PROTO, "shared memory of another process is none of ours");
-    else
-        rc = map(fd, (size_t)found.st_size, writable, &ret_memory->at, err);
-    close(fd);
-    if (!rc) {
-        ret_memory->bytes = (size_t)found.st_size;
-        ret_memory->fd = -1;
+    } else {
+        rc = map(fd, (size_t)found.st_size, writable, &at, err);
+        if (!rc)
+            *ret_memory = (struct memory){ at, (size_t)found.st_size, -1 };
     }
+    close(fd);
     return rc;
 }
 
 int memory_open(const struct memory_place *place, bool writable, struct memory *ret_memory,
                 struct hvd_err *err)
 {
-    int rc, seen;
+    int rc, seen = -1;
 
     if (place->pid <= 0 || place->fd < 0)
         return err_set(err, HVD_E_PROTO,

@@ -261,8 +261,7 @@ static int make_room(struct pool_views *views, struct hvd_err *err)
     return 0;
 }
 
-static int see(struct pool_views *views, const struct pool_locator *locator,
-               const struct view **ret_view, struct hvd_err *err)
+static int see(struct pool_views *views, const struct pool_locator *locator, struct hvd_err *err)
 {
     struct view view = {
         .place = {locator->pid, locator->fd, locator->device, locator->inode}
@@ -280,8 +279,7 @@ static int see(struct pool_views *views, const struct pool_locator *locator,
         return err_set(err, HVD_E_PROTO, "process %d: its memory is not of hvd_alloc",
                        locator->pid);
     }
-    views->items[views->count] = view;
-    *ret_view = &views->items[views->count++];
+    views->items[views->count++] = view;
     return 0;
 }
 
@@ -293,9 +291,10 @@ int pool_view(struct pool_views *views, const struct pool_locator *locator, cons
     int rc;
 
     if (!view) {
-        rc = see(views, locator, &view, err);
+        rc = see(views, locator, err);
         if (rc)
             return rc;
+        view = &views->items[views->count - 1];
     }
     bytes = bytes_of(&view->memory);
     if (locator->at > bytes || locator->bytes > bytes - locator->at)

@@ -36,7 +36,7 @@ static uint64_t sum_of_boards(const struct segment_spec *spec)
     return sum;
 }
 
-static void check_spec(const struct segment_spec *spec)
+static int check_spec(const struct segment_spec *spec, struct hvd_err *err)
 {
     ASSERT(spec->place < spec->count);
     for (size_t i = 0; i < spec->board_count; i++) {
@@ -47,6 +47,10 @@ static void check_spec(const struct segment_spec *spec)
             ASSERT(board->places[k] < spec->count &&
                    (k == 0 || board->places[k - 1] < board->places[k]));
     }
+    if (spec->count > LIMIT_SLOTS_PER_HOST)
+        return err_set(err, HVD_E_LIMIT, "%u members on a host are more than LIMIT_SLOTS_PER_HOST",
+                       spec->count);
+    return 0;
 }
 
 /* Where the seats, and the blocks behind them, begin and end. */
@@ -81,25 +85,19 @@ static void board_init(struct board *board, struct segment *segment,
     }
 }
 
-/* With memory.at and place unset. */
-static int prepared(const struct segment_spec *spec, struct segment **ret_segment,
-                    struct hvd_err *err)
+/* Without its memory. NULL: out of memory. */
+static struct segment *prepared(const struct segment_spec *spec)
 {
     struct segment *segment;
 
-    check_spec(spec);
-    if (spec->count > LIMIT_SLOTS_PER_HOST)
-        return err_set(err, HVD_E_LIMIT, "%u members on a host are more than LIMIT_SLOTS_PER_HOST",
-                       spec->count);
     segment = mem_zalloc(sizeof(*segment) + spec->board_count * sizeof(struct board));
     if (!segment)
-        return err_set(err, HVD_E_NOMEM, "shared memory: out of memory");
+        return NULL;
     segment->memory.fd = -1;
     segment->board_count = spec->board_count;
     for (size_t i = 0; i < spec->board_count; i++)
         board_init(&segment->boards[i], segment, &spec->boards[i], spec->place);
-    *ret_segment = segment;
-    return 0;
+    return segment;
 }
 
 static void bind(struct segment *segment, const struct layout *layout)
@@ -116,6 +114,7 @@ static void bind(struct segment *segment, const struct layout *layout)
 
         board->seats = &segment->seats[seat];
         board->blocks = blocks;
+        board->give_us = BOARD_GIVE_US;
         board->doze_us = BOARD_DOZE_US;
         board->crowded = board->count > cores;
         seat += board->count;
@@ -128,10 +127,13 @@ int segment_create(const struct segment_spec *spec, struct segment **ret_segment
 {
     struct segment *segment;
     struct layout layout;
-    int rc = prepared(spec, &segment, err);
+    int rc = check_spec(spec, err);
 
     if (rc)
         return rc;
+    segment = prepared(spec);
+    if (!segment)
+        return err_set(err, HVD_E_NOMEM, "shared memory: out of memory");
     lay_out(spec, &layout);
     rc = memory_create("hvd-round", layout.bytes, &segment->memory, &segment->place, err);
     if (rc) {
@@ -182,10 +184,13 @@ int segment_open(const struct segment_spec *spec, const uint8_t locator[SEGMENT_
 {
     struct segment *segment;
     struct layout layout;
-    int rc = prepared(spec, &segment, err);
+    int rc = check_spec(spec, err);
 
     if (rc)
         return rc;
+    segment = prepared(spec);
+    if (!segment)
+        return err_set(err, HVD_E_NOMEM, "shared memory: out of memory");
     lay_out(spec, &layout);
     memcpy(&segment->place, locator, sizeof(segment->place));
     rc = memory_open(&segment->place, true, &segment->memory, err);

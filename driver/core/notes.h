@@ -12,6 +12,9 @@
        */
 
 /* What a worker has said of a wait. */
+#define WAIT_OPERATION_MAX 64
+#define WAIT_SAID_MAX      512
+
 struct worker_wait {
     int64_t said_us;
     int64_t waited_us; /* by then; 0: nothing was said, or it is over */
@@ -19,14 +22,15 @@ struct worker_wait {
     bool at_check;
     size_t count;
     uint64_t missing[WAIT_NAMES_MAX];
-    char operation[32];
+    char operation[WAIT_OPERATION_MAX];
 };
 
 struct stall_notes {
-    int64_t look_us;  /* then what workers say of their waits is put together */
-    int64_t warn_us;  /* then it is said who has not come, */
-    int64_t since_us; /* since then */
-    int64_t said_us;  /* the last warning */
+    int64_t look_us;          /* then what workers say of their waits is put together */
+    int64_t warn_us;          /* then it is said who has not come, */
+    int64_t since_us;         /* since then */
+    int64_t said_us;          /* the last warning */
+    char said[WAIT_SAID_MAX]; /* of whom, and in what */
 };
 
 struct cost_notes {

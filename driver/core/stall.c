@@ -8,6 +8,7 @@
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -138,17 +139,33 @@ struct name_list {
     size_t used, count;
 };
 
-static void name_one(struct name_list *names, const struct worker *worker)
+static void add_name(struct name_list *names, const char *format, ...) PRINTF_LIKE(2, 3);
+static void add_name(struct name_list *names, const char *format, ...)
 {
-    char name[WORKER_NAME_MAX];
+    va_list args;
 
-    if (names->count++ < NAMES_MAX && names->used < sizeof(names->text))
-        names->used +=
-            (size_t)snprintf(names->text + names->used, sizeof(names->text) - names->used, "%s%s",
-                             names->count > 1 ? ", " : "", worker_name(worker, name));
+    if (names->used >= sizeof(names->text))
+        return;
+    va_start(args, format);
+    names->used += (size_t)vsnprintf(names->text + names->used, sizeof(names->text) - names->used,
+                                     format, args);
+    va_end(args);
 }
 
-/* "a:0#1, a:1#2"; of many the first, and how many more. */
+static void name_one(struct name_list *names, const struct worker *worker)
+{
+    const char *comma = names->count ? ", " : "";
+    char name[WORKER_NAME_MAX];
+
+    if (names->count++ >= NAMES_MAX)
+        return;
+    if (worker->rank == RANK_NONE)
+        add_name(names, "%s%s", comma, worker_name(worker, name));
+    else
+        add_name(names, "%srank %" PRIu32 " (%s)", comma, worker->rank, worker_name(worker, name));
+}
+
+/* "rank 0 (a:0#1), rank 1 (a:1#2)"; of many the first, and how many more. */
 static const char *names_text(struct core *core, const struct name_list *names)
 {
     if (names->count <= NAMES_MAX)
@@ -220,6 +237,7 @@ static void warn(struct core *core)
     char text[TIME_TEXT_MAX];
     size_t count, blamed;
     const char *what = "wait for";
+    const char *of;
     const struct worker *one = longest(core, is_waiting, &count);
 
     if (!one) {
@@ -229,10 +247,19 @@ static void warn(struct core *core)
     if (!one || !may_warn(core))
         return;
     blamed = blame_all(core, 0);
-    CORE_TRACE(core, "round %" PRIu64 ": %zu of %zu %s %s, for %s in %s%s", core->current.number,
-               count, core->current.members.count, what, whose_fault(core),
-               seconds_text(one->wait.waited_us, text), one->wait.operation,
-               blamed ? "" : for_example(core, one));
+    of = tell_text(core, "%s, for %s in %s%s", whose_fault(core),
+                   seconds_text(one->wait.waited_us, text), one->wait.operation,
+                   blamed ? "" : for_example(core, one));
+    snprintf(core->stalls.said, sizeof(core->stalls.said), "%s", of);
+    CORE_TRACE(core, "round %" PRIu64 ": %zu of %zu %s %s", core->current.number, count,
+               core->current.members.count, what, of);
+}
+
+const char *stall_said(const struct core *core)
+{
+    size_t count;
+
+    return longest(core, is_fresh, &count) ? core->stalls.said : "";
 }
 
 /* ---- and done ------------------------------------------------------------------------------- */

@@ -20,6 +20,10 @@ void stall_moved(struct worker *worker);
 /* From now on somebody is waited for: warned of after --stall-warning, and then again and again. */
 void stall_watch(struct core *core);
 
+/* The last warning of those who said that they wait, without the round: "rank 3 (b:1#4), for 5s in
+ * allreduce (number 17)". Borrowed until the next event. "": nobody waits. */
+const char *stall_said(const struct core *core);
+
 /* What is due: a warning, a verdict on what was said. */
 void stall_expire(struct core *core);
 

@@ -2,6 +2,7 @@
 
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
+#include "driver/core/stall.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -193,6 +194,7 @@ static const char *waiting_for(const struct core *core, struct arena *memory)
     if (core->alone)
         return "any agent at all: this machine may be cut off";
     switch (job_state(core)) {
+    case JOB_RUNNING: return text(memory, "%s", stall_said(core));
     case JOB_GATHERING:
         if (!core->gate_open && !core->staying)
             return text(memory, "%" PRIu32 " slots; hosts with an agent offer %" PRIu64,

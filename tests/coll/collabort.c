@@ -127,6 +127,7 @@ static bool do_deed(struct bench *bench)
     const struct trial *trial = &bench->trial;
     bool stops = trial->deed == DEED_STOP || (trial->deed == DEED_CONNECT && trial->number % 2);
 
+    bench->done_us = clock_now_us();
     for (uint32_t i = 0; i < trial->hurt_count; i++) {
         if (stops)
             (void)kill(bench->crew.members[trial->hurt[i]].pid, SIGSTOP);
@@ -137,7 +138,6 @@ static bool do_deed(struct bench *bench)
         return wrong(bench, "%s cannot be written", FORWARD);
     if (trial->deed == DEED_DROP) /* until everybody waits for what has vanished, or nearly */
         pass(trial->after_us * 3);
-    bench->done_us = clock_now_us();
     if (trial->deed == DEED_CANCEL_ONE)
         return crew_say(bench->crew.members[trial->hurt[0]].talk, 'x');
     return trial->deed == DEED_KILL_SILENT || say_to_unhurt(bench, 'x');
@@ -153,22 +153,55 @@ static void add_sample(struct bench *bench, int64_t us)
         samples->us[samples->count++] = us > 0 ? (uint32_t)us : 0;
 }
 
-/* From the moment when it was told; or, when nobody has told it, from the deed. */
-static bool all_return(struct bench *bench)
+/* When the first one was told; or, if nobody else is, when it was done. */
+static int64_t told_at(const struct bench *bench)
 {
+    int64_t first_us = INT64_MAX;
+
+    if (bench->trial.deed == DEED_KILL_SILENT)
+        return bench->done_us;
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        int64_t told_us = bench->shared->members[i].told_us;
+
+        if (told_us && told_us < first_us)
+            first_us = told_us;
+    }
+    return first_us;
+}
+
+/* What they say names the one that has died. */
+static bool all_know_who(const struct bench *bench)
+{
+    char who[64];
+
+    (void)snprintf(who, sizeof(who), "rank %u (incarnation %u)", bench->trial.hurt[0],
+                   100 + bench->trial.hurt[0]);
     for (uint32_t i = 0; i < bench->crew.size; i++) {
         const struct trial_member *member = &bench->shared->members[i];
 
+        if (!trial_hurts(&bench->trial, i) && !strstr(member->why, who))
+            return wrong(bench, "rank %u does not name %s: %s", i, who, member->why);
+    }
+    return true;
+}
+
+/* Who has seen by itself what has happened returns before it is told: after 0. */
+static bool all_return(struct bench *bench)
+{
+    int64_t told_us;
+
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
         if (trial_hurts(&bench->trial, i))
             continue;
         if (crew_hear(bench->crew.members[i].talk, TRIAL_BOUND_US) != 'r')
             return wrong(bench, "rank %u has not returned", i);
-        if (bench->trial.deed == DEED_KILL_SILENT || bench->trial.deed == DEED_CANCEL_ONE)
-            add_sample(bench, member->returned_us - bench->done_us);
-        else
-            add_sample(bench, member->told_us ? member->returned_us - member->told_us : 0);
     }
-    return true;
+    told_us = told_at(bench);
+    for (uint32_t i = 0; i < bench->crew.size; i++) {
+        if (!trial_hurts(&bench->trial, i))
+            add_sample(bench, bench->shared->members[i].returned_us - told_us);
+    }
+    return bench->trial.deed != DEED_KILL_SILENT || all_know_who(bench);
 }
 
 /* Those who can still reach each other make a round. */

@@ -178,6 +178,7 @@ static int work_in_first(struct self *self)
         rc = work(self, &err);
     self->seen->returned_us = clock_now_us();
     self->seen->code = rc;
+    memcpy(self->seen->why, err.text, sizeof(err.text));
     if (rc != HVD_E_REVOKED && rc != HVD_E_LOST)
         (void)wrong(self, "it ended with %s: %s", err_name(rc), err.text);
     if (!err.text[0])

@@ -174,7 +174,7 @@ static long double loose_real(const struct numbers *how, uint64_t random)
 
 void numbers_put(const struct numbers *how, uint32_t rank, uint64_t place, void *at)
 {
-    uint64_t random = numbers_mix(numbers_mix(how->key, rank), place);
+    uint64_t random = numbers_mix(numbers_mix(how->key, rank), place % NUMBERS_PERIOD);
     long double real;
 
     if (!numbers_are_real(how->type)) {
@@ -193,8 +193,15 @@ void numbers_put(const struct numbers *how, uint32_t rank, uint64_t place, void 
 
 void numbers_fill(const struct numbers *how, uint32_t rank, uint64_t first, size_t count, void *at)
 {
-    for (size_t i = 0; i < count; i++)
-        numbers_put(how, rank, first + i, (uint8_t *)at + i * kinds[how->type].bytes);
+    size_t bytes = kinds[how->type].bytes, ready = count < NUMBERS_PERIOD ? count : NUMBERS_PERIOD;
+
+    for (size_t i = 0; i < ready; i++)
+        numbers_put(how, rank, first + i, (uint8_t *)at + i * bytes);
+    for (size_t i = ready; i < count; i += ready) {
+        size_t next = count - i < ready ? count - i : ready;
+
+        memcpy((uint8_t *)at + i * bytes, at, next * bytes);
+    }
 }
 
 /* ---- what comes out ---- */

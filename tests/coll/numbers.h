@@ -31,6 +31,9 @@ struct numbers {
     bool loose; /* numbers for which the order of a sum matters: not exact, by how much is known */
 };
 
+/* The numbers of a rank come again after so many: a prime, so that nothing that is shifted by a
+ * chunk or a page looks right. */
+#define NUMBERS_PERIOD ((size_t)4099)
 void numbers_put(const struct numbers *how, uint32_t rank, uint64_t place, void *at);
 void numbers_fill(const struct numbers *how, uint32_t rank, uint64_t first, size_t count, void *at);
 

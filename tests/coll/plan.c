@@ -211,7 +211,7 @@ static void set_counts(struct plan *plan, const struct batch *batch, struct rng 
     size_t bytes = numbers_bytes(plan->numbers.type), size = batch->layout.size;
     bool each = plan->kind == COLL_ALLGATHER || plan->kind == COLL_ALLTOALL ||
                 plan->kind == COLL_REDUCESCATTER;
-    bool many = batch->number >= FIRST_BATCHES || plan->number % 16 == 0;
+    bool many = batch->number >= FIRST_BATCHES || plan->number % 32 == 0;
 
     plan->count = random_count(rng, bytes, many);
     if (plan->kind == COLL_JOIN)

@@ -10,7 +10,7 @@
 
 #define GUARD_BYTES 64
 #define GUARD       0xa7
-#define ALL_JUDGE   20000 /* numbers that every member looks at */
+#define ALL_JUDGE   20000 /* up to so many numbers are looked at by every member */
 
 /* In one group. */
 struct turn {
@@ -131,6 +131,13 @@ static bool looks(const struct turn *turn, size_t count)
     return turn->player->judges || count <= ALL_JUDGE || !play_is_equal_on_all(turn->plan);
 }
 
+/* The same as a period before, where it has been looked at. */
+static bool comes_again(const struct turn *turn, const uint8_t *at, size_t i)
+{
+    return i >= NUMBERS_PERIOD &&
+           !memcmp(at + i * turn->bytes, at + (i - NUMBERS_PERIOD) * turn->bytes, turn->bytes);
+}
+
 static int check_reduced(struct turn *turn, const uint32_t *ranks, uint32_t count, uint64_t first,
                          const uint8_t *at, size_t numbers)
 {
@@ -139,7 +146,8 @@ static int check_reduced(struct turn *turn, const uint32_t *ranks, uint32_t coun
     for (size_t i = 0; i < numbers && looks(turn, numbers); i++) {
         char got[48], right[48];
 
-        if (numbers_reduced(how, ranks, count, turn->size, first + i, at + i * turn->bytes))
+        if (comes_again(turn, at, i) ||
+            numbers_reduced(how, ranks, count, turn->size, first + i, at + i * turn->bytes))
             continue;
         numbers_show(how->type, at + i * turn->bytes, got);
         numbers_show_reduced(how, ranks, count, turn->size, first + i, right);
@@ -155,7 +163,8 @@ static int check_same(struct turn *turn, uint32_t rank, uint64_t first, const ui
     for (size_t i = 0; i < numbers && looks(turn, numbers); i++) {
         char got[48];
 
-        if (numbers_same(&turn->plan->numbers, rank, first + i, at + i * turn->bytes))
+        if (comes_again(turn, at, i) ||
+            numbers_same(&turn->plan->numbers, rank, first + i, at + i * turn->bytes))
             continue;
         numbers_show(turn->plan->numbers.type, at + i * turn->bytes, got);
         return wrong(turn, "number %zu of %zu from rank %u is %s", i, numbers, rank, got);

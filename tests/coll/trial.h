@@ -52,6 +52,7 @@ struct trial_member {
     int code;           /* what it ended with */
     int64_t told_us, returned_us;
     atomic_uint_fast64_t acts; /* operations done */
+    char why[ERR_TEXT_MAX];    /* as it was told */
     char wrong[640];
 };
 

@@ -198,7 +198,7 @@ steps 20
 say_line 'a wall in the middle of it, with holes where agents serve state'
 mapfile -t there < <(agents)
 wall "${there[@]}"
-await "$err" "wait for each other, for [0-9]+s in allreduce: $pair"
+await "$err" "wait for each other, for [0-9]+s in allreduce \(number [0-9]+\): $pair"
 no_wall
 steps 50
 stop

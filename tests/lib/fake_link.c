@@ -11,7 +11,9 @@ struct fake_link {
     struct link base;
     struct fake_net *net;
     uint32_t rank;
-    bool cancelled;
+    bool cancelled, dead;
+    uint64_t calls_left; /* until the fault; 0: none is planned */
+    enum fake_fault fault;
 };
 
 struct fake_request {
@@ -30,8 +32,8 @@ struct fake_net {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct list sent;
-    uint64_t messages;
-    bool broken, strayed;
+    uint64_t messages, left;
+    bool broken, strayed, faulted;
 };
 
 static struct fake_link *of(struct link *link)
@@ -65,19 +67,63 @@ static struct fake_request *request_of(struct fake_link *link, uint32_t from, ui
     return request;
 }
 
+static void cancel_all(struct fake_net *net)
+{
+    for (uint32_t i = 0; i < net->size; i++)
+        net->links[i].cancelled = true;
+    pthread_cond_broadcast(&net->changed);
+}
+
+/* Under the mutex: a call begins. */
+static void count_call(struct fake_link *link)
+{
+    if (!link->calls_left || --link->calls_left)
+        return;
+    link->net->faulted = true;
+    if (link->fault == FAKE_CANCEL_ALL) {
+        cancel_all(link->net);
+        return;
+    }
+    link->cancelled = true;
+    link->dead = true;
+    pthread_cond_broadcast(&link->net->changed);
+}
+
+static int post(struct fake_link *link, struct fake_request *request, uint32_t rank)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&link->net->mutex);
+    count_call(link);
+    if (link->cancelled)
+        rc = HVD_E_REVOKED;
+    else if (link->net->links[rank].dead)
+        rc = HVD_E_LOST;
+    if (!rc)
+        link->net->left++;
+    if (!rc && request->out) {
+        list_append(&link->net->sent, &request->place);
+        link->net->messages++;
+        link->net->strayed |= !is_partner(link->net, link->rank, rank);
+        pthread_cond_broadcast(&link->net->changed);
+    }
+    pthread_mutex_unlock(&link->net->mutex);
+    if (rc)
+        mem_free(request);
+    return rc;
+}
+
 static int fake_send(struct link *base, uint32_t rank, uint64_t tag, const void *bytes,
                      size_t length, struct link_request **ret_request)
 {
     struct fake_link *link = of(base);
     struct fake_request *request = request_of(link, link->rank, rank, tag, length);
+    int rc;
 
     request->out = bytes;
-    pthread_mutex_lock(&link->net->mutex);
-    list_append(&link->net->sent, &request->place);
-    link->net->messages++;
-    link->net->strayed |= !is_partner(link->net, link->rank, rank);
-    pthread_cond_broadcast(&link->net->changed);
-    pthread_mutex_unlock(&link->net->mutex);
+    rc = post(link, request, rank);
+    if (rc)
+        return rc;
     *ret_request = (struct link_request *)(void *)request;
     return 0;
 }
@@ -87,8 +133,12 @@ static int fake_receive(struct link *base, uint32_t rank, uint64_t tag, void *by
 {
     struct fake_link *link = of(base);
     struct fake_request *request = request_of(link, rank, link->rank, tag, length);
+    int rc;
 
     request->in = bytes;
+    rc = post(link, request, rank);
+    if (rc)
+        return rc;
     *ret_request = (struct link_request *)(void *)request;
     return 0;
 }
@@ -122,19 +172,22 @@ static int fake_wait(struct link *base, struct link_request *awaited)
 {
     struct fake_link *link = of(base);
     struct fake_request *request = (struct fake_request *)(void *)awaited;
+    uint32_t peer = request->in ? request->from : request->to;
     int rc = 0;
 
     pthread_mutex_lock(&link->net->mutex);
+    count_call(link);
     while (!link->cancelled) {
         if (request->in && !request->done)
             try_receive(link->net, request);
-        if (request->done || link->net->broken)
+        if (request->done || link->net->broken || link->net->links[peer].dead)
             break;
         pthread_cond_wait(&link->net->changed, &link->net->mutex);
     }
     if (link->cancelled || !request->done)
         rc = link->cancelled ? HVD_E_REVOKED : HVD_E_LOST;
     list_remove(&request->place);
+    link->net->left--;
     pthread_mutex_unlock(&link->net->mutex);
     mem_free(request);
     return rc;
@@ -146,6 +199,7 @@ static void fake_drop(struct link *base, struct link_request *dropped)
 
     pthread_mutex_lock(&of(base)->net->mutex);
     list_remove(&request->place);
+    of(base)->net->left--;
     pthread_mutex_unlock(&of(base)->net->mutex);
     mem_free(request);
 }
@@ -212,4 +266,27 @@ uint64_t fake_net_messages(const struct fake_net *net)
 bool fake_net_strayed(const struct fake_net *net)
 {
     return net->strayed;
+}
+
+void fake_net_plan(struct fake_net *net, uint32_t rank, uint64_t call, enum fake_fault fault)
+{
+    net->links[rank].calls_left = call;
+    net->links[rank].fault = fault;
+}
+
+bool fake_net_faulted(const struct fake_net *net)
+{
+    return net->faulted;
+}
+
+void fake_net_cancel(struct fake_net *net)
+{
+    pthread_mutex_lock(&net->mutex);
+    cancel_all(net);
+    pthread_mutex_unlock(&net->mutex);
+}
+
+uint64_t fake_net_left(const struct fake_net *net)
+{
+    return net->left;
 }

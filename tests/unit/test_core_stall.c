@@ -6,15 +6,16 @@ static struct core_tape tape;
 #define SOON "config stall_warning=4s stall=20s\n" TAPE_RUNNING
 
 /* What is said in one second is put together: one line, and only in each warning time. */
-TAPE_CASE(who_is_waited_for_is_named,
-          SOON "stalled 1 5s 2,3 |\n"
-               "stalled 4 5s 2,3 |\n"
-               "wait 1s | ! round 1: 2 of 4 wait for a:1#2, b:0#3, for 5s in allreduce\n"
-               "stalled 1 7s 2,3 |\n"
-               "wait 1s |\n"
-               "wait 3s |\n"
-               "stalled 1 9s 2 |\n"
-               "wait 1s | ! round 1: 2 of 4 wait for a:1#2, b:0#3, for 9s in allreduce\n")
+TAPE_CASE(
+    who_is_waited_for_is_named, SOON
+    "stalled 1 5s 2,3 |\n"
+    "stalled 4 5s 2,3 |\n"
+    "wait 1s | ! round 1: 2 of 4 wait for rank 1 (a:1#2), rank 2 (b:0#3), for 5s in allreduce\n"
+    "stalled 1 7s 2,3 |\n"
+    "wait 1s |\n"
+    "wait 3s |\n"
+    "stalled 1 9s 2 |\n"
+    "wait 1s | ! round 1: 2 of 4 wait for rank 1 (a:1#2), rank 2 (b:0#3), for 9s in allreduce\n")
 
 TAPE_CASE(
     who_is_waited_for_too_long_is_killed, SOON
@@ -43,7 +44,7 @@ TAPE_CASE(
 TAPE_CASE(
     who_has_come_on_does_not_wait, SOON
     "stalled 2 4s 3 |\n"
-    "wait 1s | ! round 1: 1 of 4 wait for b:0#3, for 4s in allreduce\n"
+    "wait 1s | ! round 1: 1 of 4 wait for rank 2 (b:0#3), for 4s in allreduce\n"
     "wait 9s |\n"
     "stalled 1 20s 2 |\n"
     "wait 1s | a,b < REVOKE 1 lost 2: a:1#2: the others have waited for it for 20s in allreduce\n"
@@ -51,9 +52,21 @@ TAPE_CASE(
     "    | bar a:1 (1): the others have waited for it for 20s in allreduce\n"
     "    | a < KILL 2 in 0s: the others have waited for it for 20s in allreduce\n")
 
+TAPE_CASE(status_says_who_is_waited_for,
+          SOON "stalled 1 5s 2 |\n"
+               "wait 1s | ! round 1: 1 of 4 wait for rank 1 (a:1#2), for 5s in allreduce\n"
+               "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0; waits for rank "
+               "1 (a:1#2), for 5s in allreduce\n"
+               "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
+               "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n"
+               "wait 20s |\n"
+               "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0\n"
+               "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
+               "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n")
+
 TAPE_CASE(who_does_not_move_is_killed,
           SOON "stalled 3 19s 3 in=step |\n"
-               "wait 1s | ! round 1: 1 of 4 do not move: b:0#3, for 19s in step\n"
+               "wait 1s | ! round 1: 1 of 4 do not move: rank 2 (b:0#3), for 19s in step\n"
                "wait 3s |\n"
                "stalled 3 23s 3 in=step |\n"
                "wait 1s | a,b < REVOKE 1 lost 3: b:0#3: it has not moved for 23s in step\n"
@@ -78,20 +91,22 @@ TAPE_CASE(who_wait_for_nobody_go_back, SOON
           "stalled 1 20s |\n"
           "wait 1s | a,b < REVOKE 1: they wait for nobody who is known, for 20s in allreduce\n")
 
-TAPE_CASE(who_did_not_stop_is_named, SOON
-          "exited 4 exit1\n"
-          "recovering 1 held=1.1\n"
-          "wait 6s | ! round 1: after 6s 2 of 4 are still to stop for the recovery: a:1#2, b:0#3\n"
-          "recovering 2 held=1.1\n"
-          "wait 6s | ! round 1: after 10s 1 of 4 are still to stop for the recovery: b:0#3\n"
-          "recovering 3 held=1.1\n"
-          "entered 1-3\n")
+TAPE_CASE(
+    who_did_not_stop_is_named, SOON
+    "exited 4 exit1\n"
+    "recovering 1 held=1.1\n"
+    "wait 6s | ! round 1: after 6s 2 of 4 are still to stop for the recovery: rank 1 (a:1#2), rank "
+    "2 (b:0#3)\n"
+    "recovering 2 held=1.1\n"
+    "wait 6s | ! round 1: after 10s 1 of 4 are still to stop for the recovery: rank 2 (b:0#3)\n"
+    "recovering 3 held=1.1\n"
+    "entered 1-3\n")
 
 /* Nobody says anything: then nobody is to blame, and all go back. */
 TAPE_CASE(who_does_not_begin_is_named,
           "config stall_warning=4s stall=20s\n" TAPE_LAUNCHED "ready 1-4\n"
           "entered 1,2,4\n"
-          "wait 6s | ! round 1: after 6s 1 of 4 are still to begin to train: b:0#3\n"
+          "wait 6s | ! round 1: after 6s 1 of 4 are still to begin to train: rank 2 (b:0#3)\n"
           "wait 15s | a,b < REVOKE 1: not everybody began to train in time\n")
 
 TAPE_CASE(who_does_not_begin_is_killed_if_others_wait,
@@ -108,7 +123,8 @@ TAPE_CASE(who_does_not_come_to_a_check_is_named,
           SOON "hosts a:2,b:1\n"
                "prepared 1-3\n"
                "at 1,2 3\n"
-               "wait 6s | ! round 1: after 6s 2 of 4 are still to come to a check: b:0#3, b:1#4\n"
+               "wait 6s | ! round 1: after 6s 2 of 4 are still to come to a check: rank 2 (b:0#3), "
+               "rank 3 (b:1#4)\n"
                "stalled 1 6s in=check |\n"
                "wait 2s |\n")
 
@@ -148,14 +164,15 @@ TAPE_CASE(many_are_not_all_named, "config np=8 stall_warning=4s\n"
                                   "ready 1-8\n"
                                   "entered 1\n"
                                   "wait 6s | ! round 1: after 6s 7 of 8 are still to begin to "
-                                  "train: a:1#2, a:2#3, a:3#4, a:4#5, a:5#6 and 2 more\n")
+                                  "train: rank 1 (a:1#2), rank 2 (a:2#3), rank 3 (a:3#4), "
+                                  "rank 4 (a:4#5), rank 5 (a:5#6) and 2 more\n")
 
 TESTS(CASE(who_is_waited_for_is_named), CASE(who_is_waited_for_too_long_is_killed),
       CASE(who_waits_himself_is_not_to_blame), CASE(who_has_come_on_does_not_wait),
-      CASE(who_does_not_move_is_killed), CASE(who_wait_for_each_other_go_back),
-      CASE(who_wait_for_each_other_are_named), CASE(who_wait_for_nobody_go_back),
-      CASE(who_did_not_stop_is_named), CASE(who_does_not_begin_is_named),
-      CASE(who_does_not_begin_is_killed_if_others_wait),
+      CASE(status_says_who_is_waited_for), CASE(who_does_not_move_is_killed),
+      CASE(who_wait_for_each_other_go_back), CASE(who_wait_for_each_other_are_named),
+      CASE(who_wait_for_nobody_go_back), CASE(who_did_not_stop_is_named),
+      CASE(who_does_not_begin_is_named), CASE(who_does_not_begin_is_killed_if_others_wait),
       CASE(who_does_not_come_to_a_check_is_named),
       CASE(who_never_comes_to_a_check_is_killed_if_others_wait_there),
       CASE(a_check_that_is_over_is_nobodys_fault), CASE(on_the_way_to_a_switch_leavers_count),

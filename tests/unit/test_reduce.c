@@ -111,18 +111,27 @@ static void put(hvd_dtype type, void *at, double number)
     }
 }
 
-static double reduced(hvd_dtype type, hvd_op op, double left, double right)
+static const struct reduction sum_of_reals = { HVD_FLOAT32, HVD_SUM, 2, 1, 1 };
+
+/* left op right, in steps, scaled. */
+static double scaled(hvd_dtype type, hvd_op op, double left, double right, double prescale,
+                     double postscale)
 {
-    hvd_dtype work = reduce_work_type(type, op);
+    const struct reduction how = { type, op, 2, prescale, postscale };
     uint8_t first[8], second[8], first_work[8], second_work[8], result[8];
 
     put(type, first, left);
     put(type, second, right);
-    reduce_widen(first_work, first, 1, type, op);
-    reduce_widen(second_work, second, 1, type, op);
-    reduce_two(first_work, first_work, second_work, 1, work, op);
-    reduce_narrow(result, first_work, 1, type, op, 2);
+    reduce_widen(first_work, first, 1, &how);
+    reduce_widen(second_work, second, 1, &how);
+    reduce_two(first_work, first_work, second_work, 1, &how);
+    reduce_narrow(result, first_work, 1, &how);
     return back(type, result);
+}
+
+static double reduced(hvd_dtype type, hvd_op op, double left, double right)
+{
+    return scaled(type, op, left, right, 1, 1);
 }
 
 static void every_type_and_op(struct test *t)
@@ -159,6 +168,105 @@ static void whole_numbers_wrap(struct test *t)
 out:;
 }
 
+/* Real numbers before and after; whole ones are what they are. */
+static void only_reals_are_scaled(struct test *t)
+{
+    for (hvd_dtype type = HVD_UINT8; type <= HVD_FLOAT64; type++) {
+        bool real = reduce_type_is_real(type);
+
+        CHECK(t, real == (type > HVD_INT64));
+        CHECK(t, scaled(type, HVD_SUM, 3, 8, 0.5, 4) == (real ? 22 : 11));
+        CHECK(t, scaled(type, HVD_AVERAGE, 3, 9, 0.5, 4) == (real ? 12 : 6));
+        CHECK(t, scaled(type, HVD_PRODUCT, 3, 8, 0.5, 4) == 24);
+        CHECK(t, scaled(type, HVD_MAX, 3, 8, 0.5, 1) == (real ? 4 : 8));
+        if (real)
+            CHECK(t, scaled(type, HVD_MAX, 3, 8, -1, 1) == -3);
+    }
+out:;
+}
+
+/* fp16 and bf16 are made of fp32: what is lost in each step of their own is not lost. */
+static void halves_are_summed_in_fp32(struct test *t)
+{
+    static const hvd_dtype halves[] = { HVD_FLOAT16, HVD_BFLOAT16 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(halves); i++) {
+        const struct reduction how = { halves[i], HVD_SUM, 1, 1, 1 };
+        uint8_t big[2], small[2], to[2];
+        const void *from[5] = { big, small, small, small, small };
+
+        put(halves[i], big, 2048);
+        put(halves[i], small, 1);
+        reduce_finish((void *[]){ to }, 1, from, 1, 1, &how);
+        CHECK(t, back(halves[i], to) == 2048);
+        reduce_finish((void *[]){ to }, 1, from, 5, 1, &how);
+        CHECK(t, back(halves[i], to) == (halves[i] == HVD_FLOAT16 ? 2052 : 2048));
+        CHECK_INT(t, reduce_work_type(&how), ==, HVD_FLOAT32);
+        CHECK_INT(t, reduce_work_bytes(&how), ==, 4);
+    }
+out:;
+}
+
+/* In the order of the arguments: fp32 forgets the 1 beside 2^24 only if it comes second. */
+static void order_is_kept(struct test *t)
+{
+    const float big = 0x1p24f, one = 1, minus = -0x1p24f;
+    float to = 0;
+
+    reduce_finish((void *[]){ &to }, 1, (const void *[]){ &big, &one, &minus }, 3, 1,
+                  &sum_of_reals);
+    CHECK(t, to == 0);
+    reduce_finish((void *[]){ &to }, 1, (const void *[]){ &big, &minus, &one }, 3, 1,
+                  &sum_of_reals);
+    CHECK(t, to == 1);
+    reduce_gather(&to, (const void *[]){ &minus, &big, &one }, 3, 1, &sum_of_reals);
+    CHECK(t, to == 1);
+out:;
+}
+
+static bool is_changed_by_identity(hvd_dtype type, hvd_op op, double number, double prescale)
+{
+    const struct reduction how = { type, op, 1, prescale, 1 };
+    uint8_t identity[8], own[8], alone[8], first[8], last[8];
+    size_t bytes = reduce_type_bytes(type);
+
+    put(type, own, number);
+    reduce_identity(identity, 1, &how);
+    reduce_finish((void *[]){ alone }, 1, (const void *[]){ own }, 1, 1, &how);
+    reduce_finish((void *[]){ first }, 1, (const void *[]){ identity, own }, 2, 1, &how);
+    reduce_finish((void *[]){ last }, 1, (const void *[]){ own, identity }, 2, 1, &how);
+    return memcmp(alone, first, bytes) != 0 || memcmp(alone, last, bytes) != 0;
+}
+
+static void identity_changes_nothing(struct test *t)
+{
+    static const double numbers[] = { 0, 1, 3, 100, 127, -1, -100, -128, INFINITY, -INFINITY };
+
+    for (hvd_dtype type = HVD_UINT8; type <= HVD_FLOAT64; type++)
+        for (hvd_op op = HVD_SUM; op <= HVD_PRODUCT; op++)
+            for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+                if ((type == HVD_UINT8 && numbers[i] < 0) ||
+                    (!reduce_type_is_real(type) && isinf(numbers[i])))
+                    continue;
+                CHECK(t, !is_changed_by_identity(type, op, numbers[i], 1));
+                CHECK(t, !is_changed_by_identity(type, op, numbers[i], 0.25));
+                CHECK(t, numbers[i] == 0 || !is_changed_by_identity(type, op, numbers[i], -2));
+            }
+out:;
+}
+
+/* As many as are asked for, and no more. */
+static void identity_fills(struct test *t)
+{
+    const struct reduction how = { HVD_INT32, HVD_MIN, 1, 1, 1 };
+    int32_t numbers[5] = { 7, 7, 7, 7, 7 };
+
+    reduce_identity(numbers + 1, 3, &how);
+    CHECK(t, numbers[0] == 7 && numbers[4] == 7);
+    CHECK(t, numbers[1] == INT32_MAX && numbers[2] == INT32_MAX && numbers[3] == INT32_MAX);
+out:;
+}
+
 static void the_unknown_is_refused(struct test *t)
 {
     CHECK(t, reduce_knows(HVD_UINT8, HVD_SUM) && reduce_knows(HVD_FLOAT64, HVD_PRODUCT));
@@ -172,4 +280,6 @@ out:;
 }
 
 TESTS(CASE(half_is_exact), CASE(half_rounds_to_even), CASE(bfloat_rounds_to_even),
-      CASE(every_type_and_op), CASE(whole_numbers_wrap), CASE(the_unknown_is_refused))
+      CASE(every_type_and_op), CASE(whole_numbers_wrap), CASE(only_reals_are_scaled),
+      CASE(halves_are_summed_in_fp32), CASE(order_is_kept), CASE(identity_changes_nothing),
+      CASE(identity_fills), CASE(the_unknown_is_refused))

@@ -1,0 +1,696 @@
+/*
+ * What members of a lane compute together, against plain loops. Numbers are small enough that every
+ * order gives the same, but for where it is the order that is looked at.
+ */
+#include "base/mem.h"
+#include "base/panic.h"
+#include "collectives/reduce/half.h"
+#include "tests/lib/lane_crew.h"
+#include "tests/lib/test.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
+
+struct task {
+    hvd_dtype type;
+    hvd_op op;
+    enum lane_way way;
+    size_t count, pieces; /* pieces: so many, one after the other, in one operation */
+    bool wild;            /* numbers whose order matters */
+    bool first;           /* the first step goes along with the opening */
+};
+
+/* ---- numbers ---- */
+
+static void put(hvd_dtype type, void *base, size_t at, double number)
+{
+    switch (type) {
+    case HVD_UINT8: ((uint8_t *)base)[at] = (uint8_t)number; break;
+    case HVD_INT8: ((int8_t *)base)[at] = (int8_t)number; break;
+    case HVD_INT32: ((int32_t *)base)[at] = (int32_t)number; break;
+    case HVD_INT64: ((int64_t *)base)[at] = (int64_t)number; break;
+    case HVD_FLOAT16: ((uint16_t *)base)[at] = half_from_float((float)number); break;
+    case HVD_BFLOAT16: ((uint16_t *)base)[at] = bfloat_from_float((float)number); break;
+    case HVD_FLOAT32: ((float *)base)[at] = (float)number; break;
+    case HVD_FLOAT64: ((double *)base)[at] = number; break;
+    }
+}
+
+/* As it is when it has been put into its type. */
+static double rounded(hvd_dtype type, double number)
+{
+    switch (type) {
+    case HVD_FLOAT16: return (double)half_to_float(half_from_float((float)number));
+    case HVD_BFLOAT16: return (double)bfloat_to_float(bfloat_from_float((float)number));
+    case HVD_FLOAT32: return (double)(float)number;
+    default: return number;
+    }
+}
+
+/* From 1 to 4; a product of nine of them is exact in no less than 24 bits: there, 1 or 2. */
+static double input(const struct task *task, uint32_t index, size_t at)
+{
+    size_t spread = task->op == HVD_PRODUCT ? 2 : 4;
+
+    if (task->wild)
+        return (double)((index * 2654435761u + at * 40503u) % 1000003u) / 7.0 - 50000.0;
+    if (task->op == HVD_PRODUCT && index > 5)
+        return 1;
+    return (double)(1 + (index * 7 + at * 3) % spread);
+}
+
+/* Two of them, in the type that the work is done in: float, for all but float64. */
+static double combined(const struct task *task, double left, double right)
+{
+    bool wide = task->type == HVD_FLOAT64 || task->type <= HVD_INT64;
+
+    switch (task->op) {
+    case HVD_SUM:
+    case HVD_AVERAGE: return wide ? left + right : (double)((float)left + (float)right);
+    case HVD_MIN: return right < left ? right : left;
+    case HVD_MAX: return right > left ? right : left;
+    case HVD_PRODUCT: return wide ? left * right : (double)((float)left * (float)right);
+    }
+    return 0;
+}
+
+/* In the row's order. */
+static double expected(const struct task *task, uint32_t size, size_t at)
+{
+    double result = rounded(task->type, input(task, 0, at));
+
+    for (uint32_t i = 1; i < size; i++)
+        result = combined(task, result, rounded(task->type, input(task, i, at)));
+    if (task->op != HVD_AVERAGE)
+        return result;
+    if (task->type <= HVD_INT64)
+        return floor(result / size);
+    return task->type == HVD_FLOAT64 ? result / size : (double)((float)result / (float)size);
+}
+
+static void add_to_sum(struct crew_member *member, const void *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        member->sum = (member->sum ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
+}
+
+/* ---- allreduce ---- */
+
+static bool can_be_compared(const struct task *task)
+{
+    return !task->wild || task->way == LANE_GATHER || task->way == LANE_ORDER;
+}
+
+static void check_numbers(struct crew_member *member, const struct task *task, const void *out,
+                          size_t at, size_t count)
+{
+    uint32_t size = member->crew->size;
+    size_t bytes = reduce_type_bytes(task->type);
+    uint8_t right[8];
+
+    for (size_t i = 0; i < count && can_be_compared(task) && !member->wrong[0]; i++) {
+        put(task->type, right, 0, expected(task, size, at + i));
+        if (memcmp(right, (const uint8_t *)out + i * bytes, bytes) != 0)
+            (void)snprintf(member->wrong, sizeof(member->wrong),
+                           "member %u of %u: %s (%s) of %zu, way %d, is wrong at %zu",
+                           member->index, size, reduce_type_name(task->type),
+                           reduce_op_name(task->op), count, task->way, at + i);
+    }
+}
+
+static int reduce_pieces(struct crew_member *member, const struct task *task,
+                         const struct reduction *how, uint8_t *work, uint8_t *out)
+{
+    size_t pieces = task->pieces ? task->pieces : 1, done = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < pieces && !rc; i++) {
+        size_t count = (task->count - done) / (pieces - i);
+
+        rc = lane_allreduce(&member->lane, work + done * reduce_work_bytes(how),
+                            out + done * reduce_type_bytes(task->type), count, how, task->way);
+        done += count;
+    }
+    return rc;
+}
+
+static void allreduce(struct crew_member *member, const struct task *task)
+{
+    const struct reduction how = { task->type, task->op, member->crew->size, 1, 1 };
+    const struct accord ours =
+        crew_accord(member, COLL_ALLREDUCE, task->type, task->op, task->count);
+    size_t bytes = task->count * reduce_type_bytes(task->type);
+    uint8_t *in = mem_alloc(bytes), *work = mem_alloc(task->count * reduce_work_bytes(&how));
+    bool in_place = member->index % 2 && reduce_work_type(&how) == task->type;
+    uint8_t *out = in_place ? work : mem_alloc(bytes);
+    size_t first = task->count * reduce_work_bytes(&how);
+    bool goes = task->first && first <= LANE_FIRST_MAX;
+
+    ASSERT(in && work && out);
+    for (size_t i = 0; i < task->count; i++)
+        put(task->type, in, i, input(task, member->index, i));
+    reduce_widen(work, in, task->count, &how);
+    member->rc = crew_begin(member, &ours, goes ? work : NULL, goes ? first : 0);
+    if (!member->rc)
+        member->rc = reduce_pieces(member, task, &how, work, out);
+    member->rc = lane_close(&member->lane, member->rc);
+    if (!member->rc) {
+        check_numbers(member, task, out, 0, task->count);
+        add_to_sum(member, out, bytes);
+    }
+    if (!in_place)
+        mem_free(out);
+    mem_free(work);
+    mem_free(in);
+}
+
+static const size_t counts[] = { 1, 2, 3, 5, 0, 7, 63, 511, 1025, 3001 };
+
+static void act_each_allreduce(struct crew_member *member)
+{
+    struct task task = { .first = true };
+    size_t turn = 0;
+
+    for (task.type = HVD_UINT8; task.type <= HVD_FLOAT64; task.type++) {
+        for (task.op = HVD_SUM; task.op <= HVD_PRODUCT; task.op++) {
+            for (task.way = LANE_GATHER; task.way <= LANE_ORDER && !member->rc; task.way++) {
+                task.count = counts[turn++ % ARRAY_SIZE(counts)];
+                task.first = turn % 3 && task.way == LANE_GATHER;
+                allreduce(member, &task);
+            }
+        }
+    }
+}
+
+static void allreduce_of_each_type_op_and_way(struct test *t)
+{
+    struct crew crew = { .size = 0 };
+
+    for (uint32_t size = 1; size <= 9; size++) {
+        crew_open(&crew, size);
+        crew_run(&crew, act_each_allreduce, NULL);
+        CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+static void act_allreduce(struct crew_member *member)
+{
+    allreduce(member, member->crew->arg);
+}
+
+/* Only LANE_ORDER may talk to those that are not at the distance of a power of two. */
+static void allreduce_of_each_size_and_count(struct test *t)
+{
+    struct task task = { .type = HVD_FLOAT32 };
+    struct crew crew = { .size = 0 };
+
+    for (uint32_t size = 1; size <= CREW_MAX; size++) {
+        crew_open(&crew, size);
+        for (task.way = LANE_GATHER; task.way <= LANE_ORDER; task.way++) {
+            for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+                task.count = counts[i];
+                crew_run(&crew, act_allreduce, &task);
+                CHECK_TEXT(t, crew_wrong(&crew), NULL);
+            }
+            CHECK(t, task.way == LANE_ORDER || !fake_net_strayed(crew.net));
+        }
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+/* More than a window of segments in each part, and parts that end within one. */
+static void allreduce_of_much(struct test *t)
+{
+    struct task task = { .type = HVD_FLOAT32, .count = 3 * (SEGMENT_BYTES / 4) * 6 + 12345 };
+    struct crew crew = { .size = 0 };
+
+    for (uint32_t size = 2; size <= 3; size++) {
+        crew_open(&crew, size);
+        for (task.way = LANE_GATHER; task.way <= LANE_ORDER; task.way++) {
+            crew_run(&crew, act_allreduce, &task);
+            CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        }
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+static void act_wild(struct crew_member *member)
+{
+    static const hvd_dtype types[] = { HVD_FLOAT16, HVD_BFLOAT16, HVD_FLOAT32, HVD_FLOAT64 };
+    struct task task = { .wild = true };
+
+    for (size_t i = 0; i < ARRAY_SIZE(types) * 40 && !member->rc; i++) {
+        task.type = types[i % 4];
+        task.op = i / 4 % 2 ? HVD_AVERAGE : HVD_SUM;
+        task.way = (enum lane_way)(i / 8 % 5);
+        task.count = counts[i / 40 + 5];
+        task.pieces = i % 3;
+        allreduce(member, &task);
+    }
+}
+
+/* Sums whose order matters: the same bits everywhere, and where the order is that of the row, the
+ * bits of a plain loop. */
+static void the_order_is_the_same_on_all(struct test *t)
+{
+    struct crew crew = { .size = 0 };
+
+    for (uint32_t size = 2; size <= 9; size++) {
+        crew_open(&crew, size);
+        crew_run(&crew, act_wild, NULL);
+        CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+static void act_pieces(struct crew_member *member)
+{
+    struct task task = { .type = HVD_FLOAT32, .count = 20000, .pieces = 9 };
+
+    for (task.way = LANE_GATHER; task.way <= LANE_ORDER && !member->rc; task.way++)
+        allreduce(member, &task);
+}
+
+/* As a pipeline does it. */
+static void one_operation_has_many_pieces(struct test *t)
+{
+    struct crew crew = { .size = 0 };
+
+    for (uint32_t size = 1; size <= 6; size++) {
+        crew_open(&crew, size);
+        crew_run(&crew, act_pieces, NULL);
+        CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+/* A lane of some of the ranks, in an order of its own. */
+static void the_row_is_not_that_of_the_ranks(struct test *t)
+{
+    static const uint32_t ranks[] = { 4, 1, 6, 3, 0 };
+    struct crew crew;
+
+    crew_open_among(&crew, ARRAY_SIZE(ranks), ranks, 7);
+    crew_run(&crew, act_each_allreduce, NULL);
+    CHECK_TEXT(t, crew_wrong(&crew), NULL);
+out:
+    crew_close(&crew);
+}
+
+static void act_small_sum(struct crew_member *member)
+{
+    const struct task task = {
+        .type = HVD_FLOAT32, .count = LANE_FIRST_MAX / 4, .way = LANE_GATHER, .first = true
+    };
+
+    allreduce(member, &task);
+}
+
+static void act_barrier(struct crew_member *member)
+{
+    const struct accord ours = crew_accord(member, COLL_BARRIER, 0, 0, 0);
+
+    member->rc = crew_begin(member, &ours, "", 0);
+    if (!member->rc)
+        member->rc = lane_barrier(&member->lane);
+    member->rc = lane_close(&member->lane, member->rc);
+}
+
+static void between_two_what_is_small_is_one_message(struct test *t)
+{
+    struct crew crew;
+
+    crew_open(&crew, 2);
+    crew_run(&crew, act_small_sum, NULL);
+    CHECK_TEXT(t, crew_wrong(&crew), NULL);
+    CHECK_INT(t, fake_net_messages(crew.net), ==, 2);
+    crew_run(&crew, act_barrier, NULL);
+    CHECK_TEXT(t, crew_wrong(&crew), NULL);
+    CHECK_INT(t, fake_net_messages(crew.net), ==, 4);
+out:
+    crew_close(&crew);
+}
+
+/* ---- the others ---- */
+
+/* Some have none, and one has much. */
+static size_t uneven(uint32_t size, uint32_t i)
+{
+    return i == size - 1 ? 5001 : i % 3 == 1 ? 0 : (size_t)i * 100 + 1;
+}
+
+static void act_reducescatter(struct crew_member *member)
+{
+    const struct task *task = member->crew->arg;
+    const struct reduction how = { task->type, task->op, member->crew->size, 1, 1 };
+    const struct accord ours = crew_accord(member, COLL_REDUCESCATTER, task->type, task->op, 5);
+    size_t each[CREW_MAX], all = 0, before = 0;
+    uint8_t *in, *work, *out;
+
+    for (uint32_t i = 0; i < member->crew->size; i++) {
+        each[i] = task->count ? uneven(member->crew->size, i) : 0;
+        before += i < member->index ? each[i] : 0;
+        all += each[i];
+    }
+    in = mem_alloc(all * 8);
+    work = mem_alloc(all * 8);
+    out = mem_alloc(each[member->index] * reduce_type_bytes(task->type));
+    ASSERT(in && work && out);
+    for (size_t i = 0; i < all; i++)
+        put(task->type, in, i, input(task, member->index, i));
+    reduce_widen(work, in, all, &how);
+    member->rc = crew_begin(member, &ours, NULL, 0);
+    if (!member->rc)
+        member->rc = lane_reducescatter(&member->lane, work, out, each, &how, task->way);
+    member->rc = lane_close(&member->lane, member->rc);
+    if (!member->rc)
+        check_numbers(member, task, out, before, each[member->index]);
+    mem_free(out);
+    mem_free(work);
+    mem_free(in);
+}
+
+static void reducescatter_of_uneven_parts(struct test *t)
+{
+    static const enum lane_way two[] = { LANE_RING, LANE_ORDER };
+    struct crew crew = { .size = 0 };
+    struct task task = { .count = 1 };
+
+    for (uint32_t size = 1; size <= 9; size++) {
+        crew_open(&crew, size);
+        for (size_t i = 0; i < 16; i++) {
+            task.type = (hvd_dtype)(i / 2);
+            task.op = (hvd_op)((i + size) % 5);
+            task.way = two[i % 2];
+            task.count = i != 5;
+            task.wild = task.way == LANE_ORDER && task.type >= HVD_FLOAT16;
+            task.op = task.wild ? HVD_SUM : task.op;
+            crew_run(&crew, act_reducescatter, &task);
+            CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        }
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+static uint8_t byte_of(uint32_t from, uint32_t to, size_t at)
+{
+    return (uint8_t)(from * 31 + to * 17 + at * 7 + at / 256);
+}
+
+static void fill(uint8_t *block, size_t length, uint32_t from, uint32_t to)
+{
+    for (size_t i = 0; i < length; i++)
+        block[i] = byte_of(from, to, i);
+}
+
+static void check_block(struct crew_member *member, const uint8_t *block, size_t length,
+                        uint32_t from, uint32_t to)
+{
+    for (size_t i = 0; i < length && !member->wrong[0]; i++) {
+        if (block[i] != byte_of(from, to, i))
+            (void)snprintf(member->wrong, sizeof(member->wrong),
+                           "member %u of %u: what comes from %u is wrong at %zu of %zu",
+                           member->index, member->crew->size, from, i, length);
+    }
+}
+
+struct transfer {
+    size_t length;
+    uint32_t root;
+};
+
+static void act_broadcast(struct crew_member *member)
+{
+    const struct transfer *transfer = member->crew->arg;
+    const struct accord ours = crew_accord(member, COLL_BROADCAST, 0, 0, transfer->length);
+    uint8_t *bytes = mem_zalloc(transfer->length);
+
+    ASSERT(bytes);
+    if (member->index == transfer->root)
+        fill(bytes, transfer->length, transfer->root, 0);
+    member->rc = crew_begin(member, &ours, NULL, 0);
+    if (!member->rc)
+        member->rc = lane_broadcast(&member->lane, bytes, transfer->length, transfer->root);
+    member->rc = lane_close(&member->lane, member->rc);
+    if (!member->rc)
+        check_block(member, bytes, transfer->length, transfer->root, 0);
+    mem_free(bytes);
+}
+
+static void broadcast_from_each(struct test *t)
+{
+    static const size_t each[] = { 0, 1, 1000, 70000 };
+    struct crew crew = { .size = 0 };
+    struct transfer transfer;
+
+    for (uint32_t size = 1; size <= CREW_MAX; size++) {
+        crew_open(&crew, size);
+        for (transfer.root = 0; transfer.root < size; transfer.root++) {
+            bool much = transfer.root == 1 && size <= 5;
+
+            transfer.length = much ? 9 * SEGMENT_BYTES + 1 : each[transfer.root % 4];
+            crew_run(&crew, act_broadcast, &transfer);
+            CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        }
+        CHECK(t, !fake_net_strayed(crew.net));
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+static void act_allgather(struct crew_member *member)
+{
+    const struct transfer *transfer = member->crew->arg;
+    const struct accord ours = crew_accord(member, COLL_ALLGATHER, 0, 0, transfer->length);
+    uint32_t size = member->crew->size;
+    size_t lengths[CREW_MAX];
+    uint8_t *blocks[CREW_MAX];
+
+    for (uint32_t i = 0; i < size; i++) {
+        lengths[i] = transfer->root ? uneven(size, i) * transfer->length : transfer->length;
+        blocks[i] = mem_zalloc(lengths[i]);
+        ASSERT(blocks[i]);
+    }
+    fill(blocks[member->index], lengths[member->index], member->index, 0);
+    member->rc = crew_begin(member, &ours, NULL, 0);
+    if (!member->rc)
+        member->rc = lane_allgather(&member->lane, blocks, lengths);
+    member->rc = lane_close(&member->lane, member->rc);
+    for (uint32_t i = 0; i < size; i++) {
+        if (!member->rc)
+            check_block(member, blocks[i], lengths[i], i, 0);
+        mem_free(blocks[i]);
+    }
+}
+
+static void allgather_of_equal_and_uneven_blocks(struct test *t)
+{
+    static const struct transfer each[] = {
+        {0,      0},
+        { 1,     0},
+        { 777,   0},
+        { 70001, 0},
+        { 1,     1},
+        { 100,   1},
+        { 800,   1}
+    };
+    struct crew crew = { .size = 0 };
+
+    for (uint32_t size = 1; size <= 9; size++) {
+        crew_open(&crew, size);
+        for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
+            crew_run(&crew, act_allgather, &each[i]);
+            CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        }
+        CHECK(t, !fake_net_strayed(crew.net));
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+static void act_alltoall(struct crew_member *member)
+{
+    const struct transfer *transfer = member->crew->arg;
+    const struct accord ours = crew_accord(member, COLL_ALLTOALL, 0, 0, 0);
+    uint32_t size = member->crew->size, index = member->index;
+    size_t out_lengths[CREW_MAX], in_lengths[CREW_MAX];
+    uint8_t *out[CREW_MAX], *in[CREW_MAX];
+
+    for (uint32_t i = 0; i < size; i++) {
+        out_lengths[i] = transfer->length * ((index + 2 * i) % 3);
+        in_lengths[i] = transfer->length * ((i + 2 * index) % 3);
+        out[i] = mem_zalloc(out_lengths[i]);
+        in[i] = mem_zalloc(in_lengths[i]);
+        ASSERT(out[i] && in[i]);
+        fill(out[i], out_lengths[i], index, i);
+    }
+    member->rc = crew_begin(member, &ours, NULL, 0);
+    if (!member->rc)
+        member->rc =
+            lane_alltoall(&member->lane, (const uint8_t *const *)out, out_lengths, in, in_lengths);
+    member->rc = lane_close(&member->lane, member->rc);
+    for (uint32_t i = 0; i < size; i++) {
+        if (!member->rc && i != index)
+            check_block(member, in[i], in_lengths[i], i, index);
+        mem_free(out[i]);
+        mem_free(in[i]);
+    }
+}
+
+static void alltoall_of_uneven_blocks(struct test *t)
+{
+    static const struct transfer each[] = {
+        {0,       0},
+        { 1,      0},
+        { 333,    0},
+        { 700001, 0}
+    };
+    struct crew crew = { .size = 0 };
+
+    for (uint32_t size = 1; size <= 9; size++) {
+        crew_open(&crew, size);
+        for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
+            crew_run(&crew, act_alltoall, &each[i]);
+            CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        }
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+static atomic_uint arrived;
+
+static void act_barriers(struct crew_member *member)
+{
+    for (unsigned i = 1; i <= 30 && !member->rc; i++) {
+        struct accord ours = crew_accord(member, COLL_BARRIER, 0, 0, 0);
+
+        atomic_fetch_add(&arrived, 1);
+        member->rc = crew_begin(member, &ours, i % 3 ? "" : NULL, 0);
+        if (!member->rc)
+            member->rc = lane_barrier(&member->lane);
+        if (atomic_load(&arrived) < i * member->crew->size)
+            (void)snprintf(member->wrong, sizeof(member->wrong), "it has not waited for all");
+        member->rc = lane_close(&member->lane, member->rc);
+    }
+}
+
+static void nobody_leaves_a_barrier_early(struct test *t)
+{
+    struct crew crew = { .size = 0 };
+
+    for (uint32_t size = 1; size <= CREW_MAX; size++) {
+        atomic_store(&arrived, 0);
+        crew_open(&crew, size);
+        crew_run(&crew, act_barriers, NULL);
+        CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+static void one_alone_needs_nobody(struct test *t)
+{
+    static const struct transfer transfer = { 100, 0 };
+    const struct task task = { .type = HVD_FLOAT16, .op = HVD_AVERAGE, .count = 100 };
+    struct crew crew;
+
+    crew_open(&crew, 1);
+    crew.members[0].lane.traffic = NULL;
+    crew.arg = &task;
+    act_each_allreduce(&crew.members[0]);
+    act_reducescatter(&crew.members[0]);
+    CHECK_TEXT(t, crew_wrong(&crew), NULL);
+    crew.arg = &transfer;
+    act_broadcast(&crew.members[0]);
+    act_allgather(&crew.members[0]);
+    act_alltoall(&crew.members[0]);
+    act_barrier(&crew.members[0]);
+    CHECK_TEXT(t, crew_wrong(&crew), NULL);
+out:
+    crew_close(&crew);
+}
+
+static void partners_are_at_powers_of_two(struct test *t)
+{
+    uint32_t partners[LANE_PARTNERS_MAX];
+
+    CHECK_INT(t, lane_partners(0, 1, partners), ==, 0);
+    CHECK_INT(t, lane_partners(1, 2, partners), ==, 1);
+    CHECK_INT(t, partners[0], ==, 0);
+    CHECK_INT(t, lane_partners(2, 3, partners), ==, 2);
+    CHECK_INT(t, lane_partners(0, 16, partners), ==, 7); /* 1 2 4 8 12 14 15 */
+    CHECK_INT(t, lane_partners(131071, 131072, partners), ==, 33);
+    CHECK(t, lane_partners(7, UINT32_MAX, partners) <= LANE_PARTNERS_MAX);
+out:;
+}
+
+/* ---- over real connections ---- */
+
+static void act_everything(struct crew_member *member)
+{
+    static const struct transfer transfer = { 3000, 1 };
+    static const struct task scatter = { .type = HVD_FLOAT32, .way = LANE_ORDER, .count = 1 };
+    struct crew *crew = member->crew;
+    struct task task = { .type = HVD_FLOAT32, .count = 700001 };
+    const void *args[] = { &scatter, &transfer, &transfer, &transfer, &transfer };
+    void (*const acts[])(struct crew_member *) = { act_reducescatter, act_broadcast, act_allgather,
+                                                   act_alltoall, act_barriers };
+    struct crew own[ARRAY_SIZE(acts)];
+
+    act_each_allreduce(member);
+    for (task.way = LANE_GATHER; task.way <= LANE_ORDER && !member->rc; task.way++)
+        allreduce(member, &task);
+    for (size_t i = 0; i < ARRAY_SIZE(acts) && !member->rc; i++) {
+        own[i] = (struct crew){ .size = crew->size, .arg = args[i] };
+        memcpy(own[i].ranks, crew->ranks, sizeof(crew->ranks));
+        member->crew = &own[i];
+        acts[i](member);
+        member->crew = crew;
+    }
+}
+
+static void everything_over_gloo(struct test *t)
+{
+    struct crew crew = { .size = 0 };
+
+    for (uint32_t size = 2; size <= 4; size++) {
+        atomic_store(&arrived, 0);
+        crew_open_gloo(&crew, size);
+        crew_run(&crew, act_everything, NULL);
+        CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        crew_close(&crew);
+    }
+out:
+    crew_close(&crew);
+}
+
+TESTS(NO_TORTURE(allreduce_of_each_type_op_and_way), NO_TORTURE(allreduce_of_each_size_and_count),
+      NO_TORTURE(allreduce_of_much), NO_TORTURE(the_order_is_the_same_on_all),
+      NO_TORTURE(one_operation_has_many_pieces), NO_TORTURE(the_row_is_not_that_of_the_ranks),
+      NO_TORTURE(between_two_what_is_small_is_one_message),
+      NO_TORTURE(reducescatter_of_uneven_parts), NO_TORTURE(broadcast_from_each),
+      NO_TORTURE(allgather_of_equal_and_uneven_blocks), NO_TORTURE(alltoall_of_uneven_blocks),
+      NO_TORTURE(nobody_leaves_a_barrier_early), NO_TORTURE(one_alone_needs_nobody),
+      CASE(partners_are_at_powers_of_two), NO_TORTURE(everything_over_gloo))
