@@ -17,9 +17,6 @@
 
 enum { OPTIONS_USAGE_EXIT = 2, OPTIONS_STORAGE_EXIT = 4 };
 
-enum { OPTIONS_FUSION_MB = 64 };               /* workers take it when nobody says anything */
-extern const char *const options_operations[]; /* what carries collectives: "auto", ... */
-
 struct driver_options {
     uint64_t np, min_np, max_np; /* 0: not said */
     uint64_t reset_limit;        /* CORE_NO_RESET_LIMIT when not said */
@@ -62,10 +59,9 @@ struct driver_options {
     char *agent_path;
     uint64_t launch_parallel;
     char *network_interface;
-    uint64_t port;       /* where agents dial; 0: any */
-    struct opt_list env; /* NAME or NAME=VALUE */
-    bool gloo;           /* changes nothing */
-
+    uint64_t port;           /* where agents dial; 0: any */
+    struct opt_list env;     /* NAME or NAME=VALUE */
+    bool gloo;               /* changes nothing */
     unsigned cpu_operations; /* of options_operations */
     bool fixed_order;
     uint64_t fusion_threshold_mb;
@@ -75,8 +71,7 @@ struct driver_options {
     bool prefix_timestamp;
     char *log_level;
     bool verbose;
-    bool log_with_timestamp;
-    bool log_without_timestamp;
+    bool log_with_timestamp, log_without_timestamp;
 
     char *config_file;
     bool print_config;

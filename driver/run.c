@@ -10,7 +10,7 @@
 #include "driver/io/alarms.h"
 #include "driver/io/body.h"
 #include "driver/job_folder.h"
-#include "driver/options.h"
+#include "driver/option_table.h"
 #include "os/clock.h"
 #include "os/stderr_log.h"
 

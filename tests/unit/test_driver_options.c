@@ -3,7 +3,7 @@
 #include "base/opt_show.h"
 #include "base/time.h"
 #include "driver/journal/job_file.h"
-#include "driver/options.h"
+#include "driver/option_table.h"
 #include "tests/lib/test.h"
 
 #include <stdio.h>
