@@ -82,7 +82,7 @@ void crew_open_gloo(struct crew *crew, uint32_t size)
     uint32_t peers[CREW_MAX], rank;
 
     memset(crew, 0, sizeof(*crew));
-    ASSERT(gloo && !reaper_open(NULL, NULL, &gloo->reaper, NULL));
+    ASSERT(gloo && !reaper_open(&gloo->reaper, NULL));
     ASSERT(!gloo_device_open("127.0.0.1", &gloo->device, NULL));
     crew->size = size;
     crew->gloo = gloo;
