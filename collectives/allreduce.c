@@ -395,20 +395,47 @@ static int go_on_lane(struct job *job)
     return lane_close(&group->mesh_lane, rc);
 }
 
+/* Each has said whether its numbers can be read by the others as they are. If only some can, those
+ * have put nothing on their stages yet. */
+static int go_on_stages(struct job *job, const struct stages *stages, bool begun)
+{
+    struct operation *operation = job->operation;
+    enum direct_extent extent = direct_offered(operation);
+    int rc = 0;
+
+    if (extent == DIRECT_ALL)
+        return direct_run(operation, &job->how);
+    if (extent == DIRECT_SOME) {
+        if (!begun)
+            stages_begin(operation, stages);
+        rc = board_step(operation->group->board);
+    }
+    return rc ? rc : stages_go_on(operation, stages);
+}
+
 int allreduce_run(struct operation *operation)
 {
     struct job job = job_of(operation);
     struct stages stages;
     uint32_t last;
+    bool direct;
     int rc;
 
     set_pieces(&job);
-    if (operation->group->board && !operation_is_ordered(operation)) {
-        rc = plan_stages(&job, &stages);
-        return rc ? rc : stages_run(operation, &stages);
+    if (!operation->group->board || operation_is_ordered(operation)) {
+        rc = operation_open(operation, &last);
+        return rc ? rc : go_on_lane(&job);
     }
+    rc = plan_stages(&job, &stages);
+    if (rc)
+        return rc;
+    if (is_one(&job) && stages.middle == reduce_here)
+        direct_offer(operation);
+    direct = operation->in.bytes != 0;
+    if (!direct)
+        stages_begin(operation, &stages);
     rc = operation_open(operation, &last);
-    return rc ? rc : go_on_lane(&job);
+    return rc ? rc : go_on_stages(&job, &stages, !direct);
 }
 
 int allreduce_go_on(struct operation *operation)
@@ -420,5 +447,5 @@ int allreduce_go_on(struct operation *operation)
     if (!operation->group->board || operation_is_ordered(operation))
         return go_on_lane(&job);
     rc = plan_stages(&job, &stages);
-    return rc ? rc : stages_go_on(operation, &stages);
+    return rc ? rc : go_on_stages(&job, &stages, true);
 }

@@ -104,6 +104,7 @@ void coll_release(struct coll *coll)
         mem_free(coll->groups[i].sources);
     }
     segment_free(coll->segment);
+    pool_views_free(coll->views);
     mem_free(coll->members);
     mem_free(coll->everybody);
     mem_free(coll->hosts);

@@ -15,6 +15,7 @@
 #include "collectives/link/links.h"
 #include "collectives/meet/meet.h"
 #include "collectives/shm/board.h"
+#include "collectives/shm/pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -90,8 +91,9 @@ struct coll {
     bool reported;
     atomic_bool failed;
 
-    struct traffic traffic; /* the owner's, as all that follows */
-    uint32_t *everybody;    /* the ranks of all */
+    struct traffic traffic;   /* the owner's, as all that follows */
+    uint32_t *everybody;      /* the ranks of all */
+    struct pool_views *views; /* of the others' memory; NULL: none has been seen yet */
     uint8_t *scratch;
     size_t scratch_bytes;
 

@@ -36,7 +36,10 @@ static int judge(struct operation *operation, const struct accord *theirs)
 
 static const struct accord *said_by(const struct operation *operation, uint32_t seat)
 {
-    return (const struct accord *)board_said(operation->group->board, seat, operation->turn);
+    const struct said *said =
+        (const struct said *)board_said(operation->group->board, seat, operation->turn);
+
+    return &said->accord;
 }
 
 bool operation_gives(const struct operation *operation, uint32_t seat)
@@ -110,16 +113,16 @@ static int ask_others(struct operation *operation)
     return rc;
 }
 
-_Static_assert(sizeof(struct accord) <= BOARD_SAID_BYTES, "an accord has room on a board");
+_Static_assert(sizeof(struct said) <= BOARD_SAID_BYTES, "it has room on a board");
 
 static int open_board(struct operation *operation, bool *ret_asked)
 {
-    struct coll_group *group = operation->group;
+    struct board *board = operation->group->board;
+    struct said said = { operation->accord, operation->in, operation->out };
     int rc;
 
-    memcpy(board_said(group->board, board_seat(group->board), operation->turn), &operation->accord,
-           sizeof(operation->accord));
-    rc = board_step(group->board);
+    memcpy(board_said(board, board_seat(board), operation->turn), &said, sizeof(said));
+    rc = board_step(board);
     if (!rc)
         rc = compare_seats(operation);
     *ret_asked = !rc && !operation->givers;

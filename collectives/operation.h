@@ -8,6 +8,7 @@
 #define COLLECTIVES_OPERATION_H
 
 #include "collectives/coll_inside.h"
+#include "collectives/shm/pool.h"
 
 struct operation {
     struct coll *coll;
@@ -15,9 +16,16 @@ struct operation {
     const struct coll_call *call; /* of one that has joined: without buffers */
     struct accord accord;         /* ours; of one that has joined, what it has learnt */
     bool joined;
-    uint64_t turn;   /* of the board's memory: of the first chunk */
-    uint64_t joins;  /* bit per seat below 64: see operation_gives */
-    uint32_t givers; /* members on this host that have not joined */
+    uint64_t turn;               /* of the board's memory: of the first chunk */
+    uint64_t joins;              /* bit per seat below 64: see operation_gives */
+    uint32_t givers;             /* members on this host that have not joined */
+    struct pool_locator in, out; /* bytes 0: the others cannot read them */
+};
+
+/* What a member says to the others on its board. */
+struct said {
+    struct accord accord;
+    struct pool_locator in, out;
 };
 
 /* run.c: so many lanes take part, the first ones. Depends on what all members know alone. */
@@ -38,11 +46,12 @@ struct stages {
     void *arg;
 };
 int stages_run(struct operation *operation, const struct stages *stages) MUST_CHECK;
-/* The same for one that has been opened. */
+/* The same in parts: the first chunk goes in, a step (that of the opening), the rest. */
+void stages_begin(const struct operation *operation, const struct stages *stages);
 int stages_go_on(struct operation *operation, const struct stages *stages) MUST_CHECK;
 
-/* Before a step after anything that went along a lane: what a link has not sent yet moves only while
- * we are in it, and peers of those who wait here for us may wait for it. */
+/* Before a step after anything that went along a lane: what a link has not sent yet moves only
+ * while we are in it, and peers of those who wait here for us may wait for it. */
 int operation_settle(const struct operation *operation) MUST_CHECK;
 
 /* What is dealt out among several: the one at `place` of `count` gets *ret_length from the returned
@@ -57,6 +66,13 @@ int operation_before(struct operation *operation, const struct coll_call *call) 
 
 /* mesh.c: the group's mesh_lane has all its members, each connected to each. */
 int operation_mesh(struct operation *operation) MUST_CHECK;
+
+/* direct.c: an allreduce of memory that others can read. Offered before the opening; when all have,
+ * it is done so; when some have, all know it. */
+enum direct_extent { DIRECT_NONE, DIRECT_SOME, DIRECT_ALL };
+void direct_offer(struct operation *operation);
+enum direct_extent direct_offered(const struct operation *operation);
+int direct_run(struct operation *operation, const struct reduction *how) MUST_CHECK;
 
 /* The files of each kind; codes are for coll_run, which knows more. */
 int allreduce_run(struct operation *operation) MUST_CHECK;

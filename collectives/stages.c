@@ -81,12 +81,17 @@ int stages_go_on(struct operation *operation, const struct stages *stages)
     return rc;
 }
 
+void stages_begin(const struct operation *operation, const struct stages *stages)
+{
+    go_in(operation, stages, 0);
+}
+
 int stages_run(struct operation *operation, const struct stages *stages)
 {
     uint32_t last;
     int rc;
 
-    go_in(operation, stages, 0);
+    stages_begin(operation, stages);
     rc = operation_open(operation, &last);
     return rc ? rc : stages_go_on(operation, stages);
 }
