@@ -2,7 +2,6 @@
 
 #include "base/mem.h"
 #include "base/panic.h"
-#include "collectives/link/gloo_link.h"
 #include "collectives/link/reaper.h"
 #include "os/clock.h"
 #include "os/thread.h"
@@ -12,8 +11,8 @@
 
 #define CONNECT_US INT64_C(60000000)
 
-struct crew_gloo {
-    struct gloo_device *device;
+struct crew_links {
+    struct link_device *device;
     struct reaper *reaper;
     struct link *links[CREW_MAX];
 };
@@ -22,8 +21,8 @@ static void cancel_all(struct crew *crew)
 {
     if (crew->net)
         fake_net_cancel(crew->net);
-    for (uint32_t i = 0; crew->gloo && i < crew->size; i++)
-        crew->gloo->links[i]->ops->cancel(crew->gloo->links[i]);
+    for (uint32_t i = 0; crew->real && i < crew->size; i++)
+        crew->real->links[i]->ops->cancel(crew->real->links[i]);
 }
 
 /* As the owner of a round does: all are told. */
@@ -67,25 +66,33 @@ void crew_open(struct crew *crew, uint32_t size)
     crew_open_among(crew, size, NULL, size);
 }
 
-static void connect_both(struct crew_gloo *gloo, uint32_t from, uint32_t to)
+static void connect_both(struct crew_links *real, uint32_t from, uint32_t to)
 {
     uint8_t bytes[LINK_ADDRESS_MAX];
     size_t length;
 
-    ASSERT(!gloo->links[from]->ops->address(gloo->links[from], to, bytes, &length, NULL));
-    ASSERT(!gloo->links[to]->ops->connect(gloo->links[to], from, bytes, length, NULL));
+    ASSERT(!real->links[from]->ops->address(real->links[from], to, bytes, &length, NULL));
+    ASSERT(!real->links[to]->ops->connect(real->links[to], from, bytes, length, NULL));
 }
 
-void crew_open_gloo(struct crew *crew, uint32_t size)
+static void connect_own(struct crew_member *member)
 {
-    struct crew_gloo *gloo = mem_zalloc(sizeof(*gloo));
-    uint32_t peers[CREW_MAX], rank;
+    struct link *link = member->traffic.link;
+    uint32_t rank;
+
+    ASSERT(!link->ops->connected(link, clock_now_us() + CONNECT_US, &rank, NULL));
+}
+
+void crew_open_links(struct crew *crew, uint32_t size, enum link_kind kind)
+{
+    struct crew_links *real = mem_zalloc(sizeof(*real));
+    uint32_t peers[CREW_MAX];
 
     memset(crew, 0, sizeof(*crew));
-    ASSERT(gloo && !reaper_open(&gloo->reaper, NULL));
-    ASSERT(!gloo_device_open("127.0.0.1", &gloo->device, NULL));
+    ASSERT(real && !reaper_open(&real->reaper, NULL));
+    ASSERT(!link_device_open(kind, "127.0.0.1", &real->device, NULL));
     crew->size = size;
-    crew->gloo = gloo;
+    crew->real = real;
     for (uint32_t i = 0; i < size; i++) {
         size_t count = 0;
 
@@ -94,17 +101,15 @@ void crew_open_gloo(struct crew *crew, uint32_t size)
                 peers[count++] = j;
         }
         crew->ranks[i] = i;
-        ASSERT(!gloo_link_create(gloo->device, gloo->reaper, i, size, peers, count, &gloo->links[i],
-                                 NULL));
-        seat(crew, i, gloo->links[i]);
+        ASSERT(
+            !link_create(real->device, real->reaper, i, size, peers, count, &real->links[i], NULL));
+        seat(crew, i, real->links[i]);
     }
     for (uint32_t i = 0; i < size * size; i++) {
         if (i / size != i % size)
-            connect_both(gloo, i / size, i % size);
+            connect_both(real, i / size, i % size);
     }
-    for (uint32_t i = 0; i < size; i++)
-        ASSERT(!gloo->links[i]->ops->connected(gloo->links[i], clock_now_us() + CONNECT_US, &rank,
-                                               NULL));
+    crew_run(crew, connect_own, NULL); /* each on its thread: a link may need it */
 }
 
 void crew_close(struct crew *crew)
@@ -112,12 +117,12 @@ void crew_close(struct crew *crew)
     if (!crew->size)
         return;
     fake_net_free(crew->net);
-    if (crew->gloo) {
-        reaper_close(crew->gloo->reaper); /* what a cancel has begun is done before it is freed */
+    if (crew->real) {
+        reaper_close(crew->real->reaper); /* what a cancel has begun is done before it is freed */
         for (uint32_t i = 0; i < crew->size; i++)
-            crew->gloo->links[i]->ops->free(crew->gloo->links[i]);
-        gloo_device_close(crew->gloo->device);
-        mem_free(crew->gloo);
+            crew->real->links[i]->ops->free(crew->real->links[i]);
+        link_device_close(crew->real->device);
+        mem_free(crew->real);
     }
     crew->size = 0;
 }

@@ -1,11 +1,12 @@
 /*
  * lane_crew.h: members of one lane as threads of this process, over links that are played
- * (fake_link.h) or over Gloo's. What they do is an act that each of them plays.
+ * (fake_link.h) or real ones. What they do is an act that each of them plays.
  */
 #ifndef TESTS_LIB_LANE_CREW_H
 #define TESTS_LIB_LANE_CREW_H
 
 #include "collectives/lane/lane.h"
+#include "collectives/link/links.h"
 #include "tests/lib/fake_link.h"
 
 #include <pthread.h>
@@ -29,8 +30,8 @@ struct crew_member {
 
 struct crew {
     uint32_t size;
-    struct fake_net *net; /* NULL: Gloo's */
-    struct crew_gloo *gloo;
+    struct fake_net *net; /* NULL: real links */
+    struct crew_links *real;
     struct crew_member members[CREW_MAX];
     uint32_t ranks[CREW_MAX];
     const void *arg; /* of the act */
@@ -39,7 +40,7 @@ struct crew {
 /* The i-th member has rank i, or ranks[i] of so many. */
 void crew_open(struct crew *crew, uint32_t size);
 void crew_open_among(struct crew *crew, uint32_t size, const uint32_t *ranks, uint32_t rank_count);
-void crew_open_gloo(struct crew *crew, uint32_t size);
+void crew_open_links(struct crew *crew, uint32_t size, enum link_kind kind);
 void crew_close(struct crew *crew); /* one of size 0 is closed */
 
 void crew_run(struct crew *crew, void (*act)(struct crew_member *member), const void *arg);

@@ -128,14 +128,14 @@ out:
     crew_close(&crew);
 }
 
-static void joining_over_gloo(struct test *t)
+static void joining_over_real_links(struct test *t)
 {
     struct crew crew = { .size = 0 };
     struct joining joining;
 
-    for (uint32_t size = 2; size <= 3; size++) {
-        crew_open_gloo(&crew, size);
-        for (uint32_t i = 0; i < 2u << size; i++) {
+    for (uint32_t kind = LINK_GLOO; kind <= LINK_TCP; kind++) {
+        crew_open_links(&crew, 3, (enum link_kind)kind);
+        for (uint32_t i = 0; i < 2u << 3; i++) {
             joining.joined = i / 2;
             joining.first = i % 2;
             crew_run(&crew, act_sum_of_those_left, &joining);
@@ -336,23 +336,24 @@ static void act_until_cancelled(struct crew_member *member)
     }
 }
 
-static void cancelling_one_ends_all_over_gloo(struct test *t)
+static void cancelling_one_ends_all_over_real_links(struct test *t)
 {
     struct trouble trouble = { .bytes = 3 * SEGMENT_BYTES };
     struct crew crew = { .size = 0 };
 
-    for (trouble.act = 0; trouble.act < ACTS - 1; trouble.act++) {
-        crew_open_gloo(&crew, 3);
+    for (int i = 0; i < 2 * (ACTS - 1); i++) {
+        trouble.act = i / 2;
+        crew_open_links(&crew, 3, i % 2 ? LINK_TCP : LINK_GLOO);
         crew_run(&crew, act_until_cancelled, &trouble);
-        for (uint32_t i = 0; i < crew.size; i++)
-            CHECK(t, crew.members[i].rc == HVD_E_REVOKED || crew.members[i].rc == HVD_E_LOST);
+        for (uint32_t j = 0; j < crew.size; j++)
+            CHECK(t, crew.members[j].rc == HVD_E_REVOKED || crew.members[j].rc == HVD_E_LOST);
         crew_close(&crew);
     }
 out:
     crew_close(&crew);
 }
 
-TESTS(NO_TORTURE(who_has_joined_learns_what_is_done), NO_TORTURE(joining_over_gloo),
+TESTS(NO_TORTURE(who_has_joined_learns_what_is_done), NO_TORTURE(joining_over_real_links),
       NO_TORTURE(whoever_means_something_else_is_found), NO_TORTURE(it_is_cancelled_at_each_call),
       NO_TORTURE(one_dies_at_each_call), NO_TORTURE(one_dies_in_the_middle_of_much),
-      NO_TORTURE(cancelling_one_ends_all_over_gloo))
+      NO_TORTURE(cancelling_one_ends_all_over_real_links))
