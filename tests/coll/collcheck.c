@@ -145,6 +145,7 @@ static int be_member(uint32_t rank, int talk, void *arg)
     struct check *check = arg;
     struct shared_member *self = &check->shared->members[rank];
     const struct coll_options options = { .host = "127.0.0.1",
+                                          .carrier = check->batch.carrier,
                                           .flat = check->batch.flat,
                                           .fixed_order = check->batch.fixed_order,
                                           .fusion_bytes = check->batch.fusion_bytes };
