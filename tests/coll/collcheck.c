@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CASES      4096
+#define CASES      2560
 #define LOOK_MS    1000
 #define HANGS_US   (40 * TIME_S) /* without a case done by anybody */
 #define CONNECT_US (60 * TIME_S)
