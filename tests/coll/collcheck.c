@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CASES      4096
+#define CASES      2560
 #define LOOK_MS    1000
 #define HANGS_US   (40 * TIME_S) /* without a case done by anybody */
 #define CONNECT_US (60 * TIME_S)
@@ -145,6 +145,7 @@ static int be_member(uint32_t rank, int talk, void *arg)
     struct check *check = arg;
     struct shared_member *self = &check->shared->members[rank];
     const struct coll_options options = { .host = "127.0.0.1",
+                                          .carrier = check->batch.carrier,
                                           .flat = check->batch.flat,
                                           .fixed_order = check->batch.fixed_order,
                                           .fusion_bytes = check->batch.fusion_bytes };

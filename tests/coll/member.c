@@ -276,8 +276,12 @@ static int enter_network(struct self *self)
 static int with_engine(struct self *self)
 {
     struct hvd_err err = { .text = "" };
+    enum trial_engine engine = self->trial->engine;
+    bool gloo = engine == ENGINE_HIERARCHY_GLOO || engine == ENGINE_FLAT_GLOO;
     const struct coll_options options = { .host = address_of(self->trial, self->rank),
-                                          .flat = self->trial->engine == ENGINE_FLAT };
+                                          .carrier = gloo ? COLL_BY_GLOO : COLL_BY_TCP,
+                                          .flat =
+                                              engine == ENGINE_FLAT || engine == ENGINE_FLAT_GLOO };
     int rc = coll_engine_open(&options, &self->engine, &err);
 
     if (rc)

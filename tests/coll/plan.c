@@ -52,6 +52,7 @@ static void layout_random(struct crew_layout *layout, struct rng *rng)
 static void first_batch(struct batch *batch)
 {
     batch->layout.size = 1 + (uint32_t)(batch->number / SLOTS);
+    batch->carrier = batch->layout.size / 2 % 2 ? COLL_BY_GLOO : COLL_BY_TCP;
     switch (batch->number % SLOTS) {
     case 0: break;
     case 1: layout_of_text(&batch->layout, uneven[batch->layout.size]); break;
@@ -73,6 +74,7 @@ static void random_batch(struct batch *batch, struct rng *shared, struct rng *ow
     batch->fixed_order = rng_below(shared, 3) == 0;
     layout_random(&batch->layout, own);
     batch->flat = rng_below(own, 5) == 0;
+    batch->carrier = (enum coll_carrier)rng_below(own, 3);
     batch->fusion_bytes = fusion[rng_below(own, 4)];
 }
 
@@ -297,15 +299,16 @@ static const char *kind_text(const struct plan *plan)
 
 void plan_show(const struct plan *plan, const struct batch *batch, char text[PLAN_TEXT_MAX])
 {
+    static const char *const carriers[] = { "", ", Gloo", ", TCP" };
     char hosts[CREW_MAX + 1];
 
     crew_layout_show(&batch->layout, hosts);
-    (void)snprintf(text, PLAN_TEXT_MAX,
-                   "case %" PRIu64 ", hosts %s%s%s: %s, %zu %s, %s, root %u, group %zu, scales %g "
-                   "%g%s",
-                   plan->number, hosts, batch->flat ? ", flat" : "",
-                   batch->fixed_order ? ", fixed order" : "", kind_text(plan), plan->count,
-                   numbers_type(plan->numbers.type), numbers_op(plan->numbers.op), plan->root,
-                   plan->group, plan->numbers.prescale, plan->numbers.postscale,
-                   plan->numbers.loose ? ", inexact" : "");
+    (void)snprintf(
+        text, PLAN_TEXT_MAX,
+        "case %" PRIu64 ", hosts %s%s%s%s: %s, %zu %s, %s, root %u, group %zu, scales %g "
+        "%g%s",
+        plan->number, hosts, batch->flat ? ", flat" : "", carriers[batch->carrier],
+        batch->fixed_order ? ", fixed order" : "", kind_text(plan), plan->count,
+        numbers_type(plan->numbers.type), numbers_op(plan->numbers.op), plan->root, plan->group,
+        plan->numbers.prescale, plan->numbers.postscale, plan->numbers.loose ? ", inexact" : "");
 }

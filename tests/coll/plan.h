@@ -23,6 +23,7 @@ struct batch {
     uint64_t number;
     uint64_t key; /* of what its cases are; equal for twins */
     struct crew_layout layout;
+    enum coll_carrier carrier;
     bool flat, fixed_order;
     size_t fusion_bytes;                        /* 0: the default */
     struct coll_ranks groups[BATCH_GROUPS + 1]; /* the first one is all */

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const trial_engines[ENGINE_COUNT] = { "shm", "hierarchy", "flat" };
+const char *const trial_engines[ENGINE_COUNT] = { "shm", "hierarchy, tcp", "flat, tcp",
+                                                  "hierarchy, gloo", "flat, gloo" };
 
 const char *const trial_deeds[DEED_COUNT] = {
     "kill and cancel", "kill",       "kill two and cancel",      "stop and cancel",
@@ -21,9 +22,11 @@ static void choose_hosts(struct trial *trial, struct rng *rng)
     for (uint32_t i = 0; i < size; i++) {
         if (trial->networks)
             trial->layout.host[i] = i >= size / 2;
-        else if (trial->engine == ENGINE_HIERARCHY && hosts == 2)
+        else if (trial->engine != ENGINE_HIERARCHY && trial->engine != ENGINE_HIERARCHY_GLOO)
+            continue;
+        else if (hosts == 2)
             trial->layout.host[i] = i >= size - size / 4; /* 3+1, 6+2 */
-        else if (trial->engine == ENGINE_HIERARCHY)
+        else
             trial->layout.host[i] = (uint8_t)((i + 1) * hosts / (size + 1)); /* 1+1+2, 2+3+3 */
     }
 }
@@ -39,7 +42,7 @@ void trial_make(struct trial *trial, uint64_t seed, uint64_t number, const char 
     rng_seed(&rng, numbers_mix(seed, number));
     if (networks) {
         trial->deed = DEED_DROP;
-        trial->engine = number % 2 ? ENGINE_FLAT : ENGINE_HIERARCHY;
+        trial->engine = (enum trial_engine)(ENGINE_HIERARCHY + number % (ENGINE_COUNT - 1));
     } else { /* each deed meets each engine */
         trial->engine = (enum trial_engine)(number % ENGINE_COUNT);
         trial->deed = (enum trial_deed)(number / ENGINE_COUNT % DEED_DROP);

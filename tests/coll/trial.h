@@ -13,7 +13,14 @@
 #define TRIAL_BOUND_US (10 * TIME_S) /* whoever has not returned by then hangs */
 #define TRIAL_LONG_US  (60 * TIME_S) /* for what is not measured */
 
-enum trial_engine { ENGINE_SHM, ENGINE_HIERARCHY, ENGINE_FLAT, ENGINE_COUNT };
+enum trial_engine {
+    ENGINE_SHM,
+    ENGINE_HIERARCHY,
+    ENGINE_FLAT,
+    ENGINE_HIERARCHY_GLOO,
+    ENGINE_FLAT_GLOO,
+    ENGINE_COUNT
+};
 
 enum trial_deed {
     DEED_KILL,        /* and the others are told */

@@ -115,14 +115,17 @@ out:
 
 static void a_round_on_each_layout(struct test *t)
 {
-    const struct coll_options flat = { .flat = true }, order = { .fixed_order = true };
+    static const struct coll_options options[] = {
+        {.carrier = COLL_BY_GLOO },
+        {                             .carrier = COLL_BY_TCP                      },
+        {           .fixed_order = true},
+        {                .carrier = COLL_BY_GLOO,  .flat = true },
+        { .carrier = COLL_BY_TCP,                  .flat = true },
+    };
     struct crew crew = { .size = 0 };
 
-    for (size_t i = 0; i < LAYOUTS + 2; i++) {
-        CHECK_OK(t, crew_open(&crew, layouts[i % LAYOUTS][6],
-                              i < LAYOUTS    ? NULL
-                              : i == LAYOUTS ? &flat
-                                             : &order));
+    for (size_t i = 0; i < LAYOUTS * ARRAY_SIZE(options); i++) {
+        CHECK_OK(t, crew_open(&crew, layouts[i % LAYOUTS][6], &options[i / LAYOUTS]));
         crew_run(&crew, act_connect_and_work);
         for (uint32_t k = 0; k < crew.size; k++)
             CHECK_OK(t, crew.rc[k]);

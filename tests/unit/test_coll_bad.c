@@ -21,12 +21,16 @@
     }
 
 /* On one host, on several, uneven, each alone; and over the link alone. */
-static const char *const layouts[] = { "aaaa", "aabb", "abbb", "abcd", "aaaa" };
-#define FLAT 4
+static const char *const layouts[] = { "aaaa", "aabb", "abbb", "abcd", "aaaa", "aaaa" };
+#define FLAT_GLOO 4
+#define FLAT_TCP  5
 
 static int open_layout(struct crew *crew, size_t layout)
 {
-    const struct coll_options options = { .flat = layout == FLAT };
+    const struct coll_options options = { .carrier = layout == FLAT_GLOO  ? COLL_BY_GLOO
+                                                     : layout == FLAT_TCP ? COLL_BY_TCP
+                                                                          : COLL_BY_BEST,
+                                          .flat = layout >= FLAT_GLOO };
 
     return crew_open(crew, layouts[layout], &options);
 }
@@ -182,7 +186,7 @@ static void a_mismatch_is_named_on_all(struct test *t)
             crew_part(&crew);
             CHECK_OK(t, crew_make(&crew, i + 2));
             crew.way = (int)i;
-            check_mismatch(t, &crew, layout == FLAT ? "flat" : layouts[layout]);
+            check_mismatch(t, &crew, layout >= FLAT_GLOO ? "flat" : layouts[layout]);
             if (t->failed)
                 goto out;
         }
