@@ -327,7 +327,7 @@ static int add(struct rounds *rounds, const hvd_call *call, hvd_request **ret_re
     else
         rc = refuse(rounds, "hvd_start: ret_request is NULL; say where to put it", err);
     turns_note(rounds, rc);
-    if (rc)
+    if (rc || !ret_request)
         return rc;
     request = take(&rounds->requests);
     request->call = read;

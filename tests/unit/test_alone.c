@@ -202,7 +202,7 @@ out:
 
 static void every_form_works(struct test *t)
 {
-    struct program program;
+    struct program program = { .state = NULL };
     hvd_request *request;
     int colour = 3;
 

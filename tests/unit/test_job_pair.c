@@ -13,7 +13,7 @@
 
 #define JOIN \
     HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME), HEAR(MSG_SNAPSHOT), DO(FAKE_GRANT), HEAR(MSG_READY)
-#define ALLREDUCE_WAITS HEAR_OF(MSG_STALLED, "operation=\"allreduce\"")
+#define ALLREDUCE_WAITS HEAR_OF(MSG_STALLED, "operation=\"allreduce (number")
 #define END             HEAR(MSG_FINISHED), DO(FAKE_OVER)
 
 static struct fake_job job;
@@ -169,12 +169,13 @@ static void who_is_waited_for_is_named(struct test *t)
 
     CHECK_OK(t, pair_init());
     job.agent.welcome.stall_warning_us = SOON_US;
-    peer.await = "operation=\"allreduce\"";
+    peer.await = "operation=\"allreduce (number";
     PLAY(t, script);
     CHECK_OK(t, job.code);
     CHECK_INT(t, job.step, ==, 6);
     CHECK_INT(t, job.size, ==, 2);
-    CHECK(t, fake_agent_heard(&job.agent, "operation=\"allreduce\" missing=8\n"));
+    CHECK(t, fake_agent_heard(&job.agent, "operation=\"allreduce (number "));
+    CHECK(t, fake_agent_heard(&job.agent, ")\" missing=8\n"));
 out:
     pair_release();
 }
