@@ -13,7 +13,7 @@
 #define LEADER_BYTES ((size_t)32 * 1024)
 #define CHUNK_BYTES  ((size_t)256 * 1024)
 /* What travels along a lane: up to this all of it to all; then in pairs; then around. */
-#define GATHER_BYTES ((size_t)4 * 1024)
+#define GATHER_BYTES ((size_t)LANE_FIRST_MAX)
 #define DOUBLE_BYTES ((size_t)64 * 1024)
 
 #define FUSION_BYTES ((size_t)64 * 1024 * 1024)
@@ -180,6 +180,15 @@ static enum lane_way way_for(size_t bytes)
     return bytes <= DOUBLE_BYTES ? LANE_DOUBLE : LANE_RING;
 }
 
+/* What goes along with the opening of the lane is the work of a GATHER. */
+static int open_late(const struct job *job, const void *work, size_t count)
+{
+    bool along = allreduce_opens_late(job->operation) && job->pieces;
+
+    return operation_open_lane(job->operation, along ? work : NULL,
+                               along ? count * job->work_bytes : 0);
+}
+
 /* Between hosts: what the members here give, then along the lane, to the result. */
 static int reduce_between(void *arg, size_t chunk, uint64_t turn)
 {
@@ -188,6 +197,7 @@ static int reduce_between(void *arg, size_t chunk, uint64_t turn)
     struct reduction how = job->how;
     size_t count, at, inputs;
     uint8_t *result, *work;
+    int rc;
 
     if (!owns(job))
         return 0;
@@ -204,6 +214,9 @@ static int reduce_between(void *arg, size_t chunk, uint64_t turn)
         group->sources[inputs++] = nothing;
     }
     reduce_gather(work, group->sources, inputs, count, &how);
+    rc = open_late(job, work, count);
+    if (rc)
+        return rc;
     return lane_allreduce(&group->lane, work, result, count, &job->how,
                           way_for(count * job->work_bytes));
 }
@@ -321,7 +334,9 @@ static int reduce_block(struct job *job, struct lane *lane, enum lane_way way, s
     if (!work)
         work = out;
     reduce_widen(work, in, count, &how);
-    rc = lane_allreduce(lane, work, out, count, &job->how, way);
+    rc = way == LANE_ORDER ? 0 : open_late(job, work, count);
+    if (!rc)
+        rc = lane_allreduce(lane, work, out, count, &job->how, way);
     if (!rc && job->pieces && !is_one(job))
         write_numbers(job, from, count, out);
     return rc;
@@ -351,20 +366,24 @@ static int reduce_blocks(struct job *job, struct lane *lane, bool ordered)
 /* ---- */
 
 /* From what all have agreed about. */
-static struct job job_of(struct operation *operation)
+static struct reduction reduction_of(const struct operation *operation)
 {
     const struct accord *accord = &operation->accord;
-    struct job job = {
-        .operation = operation,
-        .how = {.type = (hvd_dtype)accord->type,
-                .op = (hvd_op)accord->op,
-                .size = operation->group->group.size,
-                .prescale = accord->prescale,
-                .postscale = accord->postscale},
-        .count = accord->count,
-        .bytes = reduce_type_bytes((hvd_dtype)accord->type),
-    };
 
+    return (struct reduction){ .type = (hvd_dtype)accord->type,
+                               .op = (hvd_op)accord->op,
+                               .size = operation->group->group.size,
+                               .prescale = accord->prescale,
+                               .postscale = accord->postscale };
+}
+
+static struct job job_of(struct operation *operation)
+{
+    struct job job = { .operation = operation,
+                       .how = reduction_of(operation),
+                       .count = operation->accord.count };
+
+    job.bytes = reduce_type_bytes(job.how.type);
     job.work_bytes = reduce_work_bytes(&job.how);
     return job;
 }
@@ -376,6 +395,15 @@ uint32_t allreduce_lanes(const struct operation *operation)
     if (operation_is_ordered(operation) || bytes <= LEADER_BYTES)
         return 1;
     return operation->group->group.lane_count;
+}
+
+bool allreduce_opens_late(const struct operation *operation)
+{
+    const struct reduction how = reduction_of(operation);
+    uint64_t count = operation->accord.count;
+
+    return operation->accord.kind == COLL_ALLREDUCE && !operation_is_ordered(operation) && count &&
+           count * reduce_work_bytes(&how) <= GATHER_BYTES;
 }
 
 /* What follows the opening, where there is no board, or the order is fixed between hosts. */

@@ -119,6 +119,8 @@ void *coll_scratch(struct coll *coll, size_t bytes);
 int coll_engine_device(struct coll_engine *engine, struct link_device **ret_device,
                        struct hvd_err *err) MUST_CHECK;
 
+size_t coll_segment_bytes(const struct coll_engine *engine); /* that suit its kind of links */
+
 /* connect.c */
 int coll_choose_partners(struct coll *coll) MUST_CHECK; /* HVD_E_NOMEM */
 int coll_lost(void *arg, uint32_t rank);                /* of traffic.h */

@@ -368,6 +368,7 @@ static int make_link(struct coll *coll, struct hvd_err *err)
         link->ops->cancel(link);
     pthread_mutex_unlock(&coll->mutex);
     coll->traffic.link = link;
+    coll->traffic.segment_bytes = coll_segment_bytes(coll->engine);
     return 0;
 }
 

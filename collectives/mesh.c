@@ -118,6 +118,7 @@ int operation_mesh(struct operation *operation)
     if (rc)
         return rc;
     group->mesh.link = group->mesh_link;
+    group->mesh.segment_bytes = coll_segment_bytes(operation->coll->engine);
     group->mesh_lane = (struct lane){ .traffic = &group->mesh,
                                       .ranks = group->group.ranks,
                                       .index = group->group.place,

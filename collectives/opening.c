@@ -95,12 +95,11 @@ static int ask_others(struct operation *operation)
     int rc = 0;
 
     if (seat == 0 && group->lane.size > 1) {
+        operation->on_lane = true;
         rc = lane_open(&group->lane, &operation->accord, &learnt);
-        if (rc < 0)
-            return rc;
-        if (!can_do_without(&learnt))
+        if (rc >= 0 && !can_do_without(&learnt))
             return mismatch(operation, &learnt);
-        rc = operation_settle(operation);
+        rc = rc < 0 ? rc : operation_settle(operation);
         if (rc)
             return rc;
     }
@@ -115,7 +114,7 @@ static int ask_others(struct operation *operation)
 
 _Static_assert(sizeof(struct said) <= BOARD_SAID_BYTES, "it has room on a board");
 
-static int open_board(struct operation *operation, bool *ret_asked)
+static int open_board(struct operation *operation)
 {
     struct board *board = operation->group->board;
     struct said said = { operation->accord, operation->in, operation->out };
@@ -125,19 +124,22 @@ static int open_board(struct operation *operation, bool *ret_asked)
     rc = board_step(board);
     if (!rc)
         rc = compare_seats(operation);
-    *ret_asked = !rc && !operation->givers;
-    if (*ret_asked)
+    if (!rc && !operation->givers)
         rc = ask_others(operation);
     return rc;
 }
 
 /* ---- between hosts ---- */
 
-static int open_lane(struct operation *operation)
+int operation_open_lane(struct operation *operation, const void *first, size_t length)
 {
     struct accord theirs;
-    int rc = lane_open(&operation->group->lane, &operation->accord, &theirs);
+    int rc;
 
+    if (operation->on_lane)
+        return 0;
+    operation->on_lane = true;
+    rc = lane_open_with(&operation->group->lane, &operation->accord, first, length, &theirs);
     if (rc < 0)
         return rc;
     if (operation->accord.kind == COLL_JOIN) {
@@ -146,6 +148,14 @@ static int open_lane(struct operation *operation)
         operation->accord = theirs;
     }
     return judge(operation, &theirs);
+}
+
+/* What can go along with the opening: a barrier has no numbers. */
+static int open_lane(struct operation *operation)
+{
+    if (operation->accord.kind == COLL_BARRIER && !operation->joined)
+        return operation_open_lane(operation, "", 0);
+    return allreduce_opens_late(operation) ? 0 : operation_open_lane(operation, NULL, 0);
 }
 
 /* How many lanes it takes is known by now also to who has joined. */
@@ -158,15 +168,13 @@ static bool is_on_a_lane(const struct operation *operation)
 
 int operation_open(struct operation *operation, uint32_t *ret_last)
 {
-    bool asked = false;
     int rc = 0;
 
     if (operation->group->board)
-        rc = open_board(operation, &asked);
+        rc = open_board(operation);
     else
         operation->givers = !operation->joined;
-    asked = asked && group_local(&operation->group->group) == 0;
-    if (!rc && !asked && is_on_a_lane(operation))
+    if (!rc && is_on_a_lane(operation))
         rc = open_lane(operation);
     if (rc || operation->accord.kind != COLL_JOIN)
         return rc;

@@ -20,6 +20,7 @@ struct operation {
     uint64_t joins;              /* bit per seat below 64: see operation_gives */
     uint32_t givers;             /* members on this host that have not joined */
     struct pool_locator in, out; /* bytes 0: the others cannot read them */
+    bool on_lane;                /* its lane has been opened */
 };
 
 /* What a member says to the others on its board. */
@@ -35,6 +36,9 @@ uint32_t operation_lanes(const struct operation *operation);
  * is a step of it. HVD_DONE: all have joined, and *ret_last was the last. */
 int operation_open(struct operation *operation, uint32_t *ret_last) MUST_CHECK;
 bool operation_gives(const struct operation *operation, uint32_t seat); /* it has not joined */
+
+/* Opens the lane of this member, if it has not been; first: see lane_open_with; NULL. */
+int operation_open_lane(struct operation *operation, const void *first, size_t length) MUST_CHECK;
 
 /* stages.c. An operation in chunks over a board, in two or three stages, each of them a step behind
  * the one before. NULL: it has no such stage. */
@@ -78,6 +82,8 @@ int direct_run(struct operation *operation, const struct reduction *how) MUST_CH
 int allreduce_run(struct operation *operation) MUST_CHECK;
 int allreduce_go_on(struct operation *operation) MUST_CHECK; /* one that has joined */
 uint32_t allreduce_lanes(const struct operation *operation);
+/* Its lane is opened together with its first step. */
+bool allreduce_opens_late(const struct operation *operation);
 int broadcast_run(struct operation *operation) MUST_CHECK;
 int allgather_run(struct operation *operation) MUST_CHECK;
 int reducescatter_run(struct operation *operation) MUST_CHECK;

@@ -287,14 +287,10 @@ static void enter(struct coll *coll, struct coll_group *group, const struct coll
     atomic_fetch_add_explicit(&coll->number, 1, memory_order_relaxed);
     atomic_store_explicit(&coll->current, group, memory_order_relaxed);
     atomic_store_explicit(&coll->operation, accord_kind_name(call->kind), memory_order_release);
-    if (coll->link)
-        coll->link->ops->enter(coll->link);
 }
 
 static int leave(struct coll *coll, int rc, struct hvd_err *err)
 {
-    if (coll->link)
-        coll->link->ops->leave(coll->link);
     atomic_store_explicit(&coll->operation, NULL, memory_order_release);
     if (!rc)
         return 0;

@@ -32,6 +32,7 @@ struct lane {
     uint64_t key;            /* in the tags of the open operation */
     uint32_t steps;          /* of it so far */
     struct lane_opening said, heard;
+    bool opened;
 };
 
 /* To those at the distance of a power of two, before and after: with them a lane must be connected.
@@ -50,7 +51,7 @@ int lane_open(struct lane *lane, const struct accord *ours, struct accord *ret_t
 int lane_open_with(struct lane *lane, const struct accord *ours, const void *first, size_t length,
                    struct accord *ret_theirs) MUST_CHECK;
 
-/* After every opening, also one that has failed. Waits for what is still on its way; rc: what the
+/* After every opening, also one that has failed; nothing without one. Waits for what is still on its way; rc: what the
  * operation has come to. Returns it, or worse. */
 int lane_close(struct lane *lane, int rc);
 

@@ -210,6 +210,7 @@ int lane_open_with(struct lane *lane, const struct accord *ours, const void *fir
     lane->heard.takes_first = 0;
     if (lane->size > 1) {
         lane->traffic->link->ops->enter(lane->traffic->link);
+        lane->opened = true;
         rc = open_among_all(lane, ours);
     }
     if (rc)
@@ -226,8 +227,9 @@ int lane_open(struct lane *lane, const struct accord *ours, struct accord *ret_t
 
 int lane_close(struct lane *lane, int rc)
 {
-    if (lane->size == 1)
+    if (!lane->opened)
         return rc;
+    lane->opened = false;
     rc = lane_settle(lane, rc);
     lane->traffic->link->ops->leave(lane->traffic->link);
     return rc;

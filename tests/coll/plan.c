@@ -279,9 +279,9 @@ void plan_own(const struct plan *plan, const struct batch *batch, uint32_t rank,
 
     rng_seed(&rng, numbers_mix(numbers_mix(batch->number, plan->number), rank));
     ret_own->in_place = rng_below(&rng, 2);
+    ret_own->pooled = rng_below(&rng, 2);
     ret_own->in_offset = rng_below(&rng, 3) ? 0 : rng_below(&rng, 64);
     ret_own->out_offset = rng_below(&rng, 3) ? 0 : rng_below(&rng, 64);
-    ret_own->pooled = plan->numbers.key % 4 == 0 && (plan->numbers.key % 8 || rng_below(&rng, 2));
     ret_own->spins = rng_below(&rng, 10) ? 0 : (unsigned)rng_below(&rng, 100000);
 }
 

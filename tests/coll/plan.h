@@ -58,7 +58,7 @@ size_t plan_between(const struct plan *plan, uint32_t from, uint32_t to);
 /* What is a rank's own affair. */
 struct plan_own {
     bool in_place;
-    bool pooled; /* its buffers can be read by the others: those of all, or of some */
+    bool pooled;                  /* its buffers are where its neighbours can read them */
     size_t in_offset, out_offset; /* bytes that its buffers are off their alignment */
     unsigned spins;               /* it comes late */
 };

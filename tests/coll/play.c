@@ -58,8 +58,8 @@ static int run(struct turn *turn)
 struct buffer {
     uint8_t *block, *at;
     size_t bytes, offset;
-    uint64_t sum;
     bool pooled;
+    uint64_t sum;
 };
 
 static uint64_t sum_bytes(const uint8_t *bytes, size_t length)
@@ -74,15 +74,14 @@ static uint64_t sum_bytes(const uint8_t *bytes, size_t length)
     return sum;
 }
 
-/* pooled: where the other members can read it. */
-static void buffer_make(struct buffer *buffer, size_t bytes, size_t offset, bool pooled)
+static void buffer_make(const struct turn *turn, struct buffer *buffer, size_t bytes, size_t offset)
 {
     size_t all = bytes + offset + 2 * GUARD_BYTES;
 
-    *buffer = (struct buffer){ .bytes = bytes, .offset = offset, .pooled = pooled };
-    buffer->block = pooled ? pool_alloc(all, NULL) : mem_alloc(all);
+    *buffer = (struct buffer){ .bytes = bytes, .offset = offset, .pooled = turn->own.pooled };
+    buffer->block = buffer->pooled ? pool_alloc(all, NULL) : mem_alloc(all);
     ASSERT(buffer->block);
-    memset(buffer->block, GUARD, bytes + offset + 2 * GUARD_BYTES);
+    memset(buffer->block, GUARD, all);
     buffer->at = buffer->block + GUARD_BYTES + offset;
 }
 
@@ -188,8 +187,8 @@ static int play_allreduce(struct turn *turn)
     struct buffer in, out;
     int rc;
 
-    buffer_make(&in, bytes, turn->own.in_offset, turn->own.pooled);
-    buffer_make(&out, bytes, turn->own.out_offset, turn->own.pooled);
+    buffer_make(turn, &in, bytes, turn->own.in_offset);
+    buffer_make(turn, &out, bytes, turn->own.out_offset);
     numbers_fill(&turn->plan->numbers, turn->player->rank, 0, count,
                  turn->own.in_place ? out.at : in.at);
     buffer_seal(&in);
@@ -218,9 +217,8 @@ static int play_pieces(struct turn *turn)
     for (size_t i = 0; i < plan->piece_count; i++) {
         bool in_place = (turn->own.in_place + i) % 2;
 
-        buffer_make(&in[i], plan->pieces[i] * turn->bytes, turn->own.in_offset, turn->own.pooled);
-        buffer_make(&out[i], plan->pieces[i] * turn->bytes, turn->own.out_offset + i,
-                    turn->own.pooled);
+        buffer_make(turn, &in[i], plan->pieces[i] * turn->bytes, turn->own.in_offset);
+        buffer_make(turn, &out[i], plan->pieces[i] * turn->bytes, turn->own.out_offset + i);
         pieces[i] =
             (struct coll_piece){ in_place ? out[i].at : in[i].at, out[i].at, plan->pieces[i] };
         numbers_fill(&plan->numbers, turn->player->rank, first, plan->pieces[i],
@@ -252,7 +250,7 @@ static int play_broadcast(struct turn *turn)
     struct buffer out;
     int rc;
 
-    buffer_make(&out, turn->plan->count * turn->bytes, turn->own.out_offset, turn->own.pooled);
+    buffer_make(turn, &out, turn->plan->count * turn->bytes, turn->own.out_offset);
     if (turn->place == root)
         numbers_fill(&turn->plan->numbers, turn->ranks[root], 0, turn->plan->count, out.at);
     turn->call.root = root;
@@ -289,8 +287,8 @@ static int play_allgather(struct turn *turn)
     uint8_t *from;
     int rc;
 
-    buffer_make(&in, own * turn->bytes, turn->own.in_offset, turn->own.pooled);
-    buffer_make(&out, all * turn->bytes, turn->own.out_offset, turn->own.pooled);
+    buffer_make(turn, &in, own * turn->bytes, turn->own.in_offset);
+    buffer_make(turn, &out, all * turn->bytes, turn->own.out_offset);
     from = turn->own.in_place ? out.at + counts_before(turn, turn->place) * turn->bytes : in.at;
     numbers_fill(&turn->plan->numbers, turn->player->rank, 0, own, from);
     buffer_seal(&in);
@@ -316,8 +314,8 @@ static int play_reducescatter(struct turn *turn)
     struct buffer in, out;
     int rc;
 
-    buffer_make(&in, all * turn->bytes, turn->own.in_offset, turn->own.pooled);
-    buffer_make(&out, own * turn->bytes, turn->own.out_offset, turn->own.pooled);
+    buffer_make(turn, &in, all * turn->bytes, turn->own.in_offset);
+    buffer_make(turn, &out, own * turn->bytes, turn->own.out_offset);
     numbers_fill(&turn->plan->numbers, turn->player->rank, 0, all, in.at);
     buffer_seal(&in);
     turn->call.in = in.at;
@@ -352,8 +350,8 @@ static int play_alltoall(struct turn *turn)
         in_count += to[i] = plan_between(turn->plan, turn->place, i);
         out_count += from[i] = plan_between(turn->plan, i, turn->place);
     }
-    buffer_make(&in, in_count * turn->bytes, turn->own.in_offset, turn->own.pooled);
-    buffer_make(&out, out_count * turn->bytes, turn->own.out_offset, turn->own.pooled);
+    buffer_make(turn, &in, in_count * turn->bytes, turn->own.in_offset);
+    buffer_make(turn, &out, out_count * turn->bytes, turn->own.out_offset);
     for (uint32_t i = 0; i < turn->size; at += to[i++])
         numbers_fill(&turn->plan->numbers, turn->player->rank, first_for(i), to[i],
                      in.at + at * turn->bytes);
@@ -410,7 +408,7 @@ static int before_join(struct turn *turn, unsigned step)
     one.call.kind = step == 1 ? COLL_BARRIER : COLL_ALLREDUCE;
     if (step == 1)
         return run(&one);
-    buffer_make(&out, plan.count * turn->bytes, turn->own.out_offset, turn->own.pooled);
+    buffer_make(turn, &out, plan.count * turn->bytes, turn->own.out_offset);
     numbers_fill(&plan.numbers, turn->player->rank, 0, plan.count, out.at);
     one.call.in = one.call.out = out.at;
     rc = run(&one);
