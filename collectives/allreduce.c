@@ -11,7 +11,7 @@
 #define SMALL_BYTES ((size_t)48 * 1024)
 /* Up to this size one member of each host talks to the other hosts. */
 #define LEADER_BYTES ((size_t)32 * 1024)
-#define CHUNK_BYTES  ((size_t)256 * 1024)
+#define CHUNK_BYTES  ((size_t)128 * 1024)
 /* What travels along a lane: up to this all of it to all; then in pairs; then around. */
 #define GATHER_BYTES ((size_t)LANE_FIRST_MAX)
 #define DOUBLE_BYTES ((size_t)64 * 1024)
