@@ -16,6 +16,7 @@
 #include "collectives/meet/meet.h"
 #include "collectives/shm/board.h"
 #include "collectives/shm/pool.h"
+#include "collectives/ways.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -59,6 +60,7 @@ struct coll_group {
     uint64_t number;      /* of its operations so far */
     uint64_t turn;        /* of the board's memory: the next to be written */
     const void **sources; /* room for one of each member here */
+    struct trials trials;
 
     struct traffic mesh;    /* with everybody: made when it is needed first */
     struct link *mesh_link; /* under the mutex */
