@@ -6,6 +6,7 @@
  * same order: so it is the same on all, bit for bit. */
 
 #define FUSION_BYTES ((size_t)64 * 1024 * 1024)
+#define BLOCK_BYTES  ((size_t)64 * 1024 * 1024)
 
 struct job {
     struct operation *operation;
@@ -218,14 +219,14 @@ static size_t fusion_bytes(const struct coll *coll)
     return bytes ? bytes : FUSION_BYTES;
 }
 
-/* Several buffers, and numbers that are worked on in another type, go by blocks. The size of these
- * depends on what all know, so that one that has joined takes the same. */
+/* A buffer goes by blocks, as what is copied at once cannot be cancelled; so do several together,
+ * which are copied. Their size depends on what all know, so that one that has joined takes the
+ * same. */
 static size_t block_count(const struct job *job)
 {
-    size_t block = fusion_bytes(job->operation->coll) / job->work_bytes;
+    bool several = job->operation->accord.root & ACCORD_PIECES;
+    size_t block = (several ? fusion_bytes(job->operation->coll) : BLOCK_BYTES) / job->work_bytes;
 
-    if (!(job->operation->accord.root & ACCORD_PIECES) && !is_apart(job))
-        return job->count;
     return job->count < block ? job->count : block ? block : 1;
 }
 
