@@ -3,15 +3,14 @@
  * many bytes.
  *
  *     who dials: HELLO ──►            ◄── WELCOME or REFUSED :who is dialled
- *     then both, as long as the round lives: NOTICE (why it is over for me), BYE (I need it no
- * more)
+ *     then both, as long as the round lives: NOTICE (why it is over for me), BYE (I am done)
  */
 #ifndef COLLECTIVES_MEET_WORDS_H
 #define COLLECTIVES_MEET_WORDS_H
 
 #include "base/buf.h"
-#include "base/limits.h"
 #include "base/err.h"
+#include "base/limits.h"
 
 #define MEET_VERSION      1
 #define MEET_SECRET_BYTES 16
