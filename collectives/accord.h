@@ -16,6 +16,11 @@ enum coll_kind {
     COLL_JOIN,
 };
 
+/* root of an ALLREDUCE: whether it is of several pieces, and its way (ways.h); of what has counts,
+ * whether it has them. */
+#define ACCORD_PIECES 1U
+#define ACCORD_WAY    2U
+
 /* The same bytes on all members, but for who says it and for a JOIN. No padding: it is compared and
  * sent as it is, between machines of one kind. */
 struct accord {

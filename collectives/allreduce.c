@@ -1,60 +1,33 @@
-#include "base/text.h"
 #include "collectives/operation.h"
-
-#include <string.h>
+#include "collectives/pieces.h"
+#include "os/clock.h"
 
 /* Every number is reduced on one member only, in one order, and then passed on; or on all, in the
  * same order: so it is the same on all, bit for bit. */
 
-/* Up to this size of all members on a host together each of them reduces everything by itself: that
- * costs less than one more step. */
-#define SMALL_BYTES ((size_t)48 * 1024)
-/* Up to this size one member of each host talks to the other hosts. */
-#define LEADER_BYTES ((size_t)32 * 1024)
-#define CHUNK_BYTES  ((size_t)128 * 1024)
-/* What travels along a lane: up to this all of it to all; then in pairs; then around. */
-#define GATHER_BYTES ((size_t)LANE_FIRST_MAX)
-#define DOUBLE_BYTES ((size_t)64 * 1024)
-
 #define FUSION_BYTES ((size_t)64 * 1024 * 1024)
-
-/* Several buffers are one that is gone through from its beginning to its end. */
-struct cursor {
-    size_t piece, at; /* where this piece begins, in numbers of them all */
-};
+#define BLOCK_BYTES  ((size_t)64 * 1024 * 1024)
 
 struct job {
     struct operation *operation;
     struct reduction how;
     size_t count, bytes, work_bytes; /* bytes: of one number */
-    const struct coll_piece *pieces; /* NULL: it has joined */
-    size_t piece_count;
-    struct coll_piece whole;
-    struct cursor in, out;
+    struct pieces *pieces;           /* NULL: it has joined */
+    struct way way;
 
     size_t chunk;    /* numbers in one */
     uint32_t owners; /* so many members reduce a part of each chunk, the first ones of the host */
     uint8_t *work;   /* for a part, where it cannot be done in the result */
 };
 
-/* ---- the program's memory ---- */
-
-static void set_pieces(struct job *job)
-{
-    const struct coll_call *call = job->operation->call;
-
-    job->pieces = call->pieces;
-    job->piece_count = call->piece_count;
-    if (!call->pieces) {
-        job->whole = (struct coll_piece){ call->in, call->out, call->count };
-        job->pieces = &job->whole;
-        job->piece_count = 1;
-    }
-}
-
 static bool is_one(const struct job *job)
 {
-    return job->pieces == &job->whole;
+    return job->pieces && pieces_are_one(job->pieces);
+}
+
+static bool is_apart(const struct job *job) /* work is done in another type */
+{
+    return reduce_work_type(&job->how) != job->how.type;
 }
 
 /* What a member gives that has joined: it is not prescaled. */
@@ -65,41 +38,13 @@ static void give_nothing(const struct job *job, void *to, size_t count, struct r
     reduce_identity(to, count, ret_how);
 }
 
-/* How many of `left` numbers from `from` on lie in one piece, which the cursor is put on. */
-static size_t stretch(const struct job *job, struct cursor *cursor, size_t from, size_t left)
+/* What goes along with the opening of a lane is the work of its first step. */
+static int open_late(const struct job *job, const void *work, size_t count)
 {
-    size_t end;
+    bool along = allreduce_opens_late(job->operation) && job->pieces;
 
-    while (from >= cursor->at + job->pieces[cursor->piece].count)
-        cursor->at += job->pieces[cursor->piece++].count;
-    end = cursor->at + job->pieces[cursor->piece].count;
-    return end - from < left ? end - from : left;
-}
-
-static void read_numbers(struct job *job, size_t from, size_t count, uint8_t *to)
-{
-    while (count) {
-        size_t some = stretch(job, &job->in, from, count);
-        const uint8_t *in = job->pieces[job->in.piece].in;
-
-        memcpy(to, in + (from - job->in.at) * job->bytes, some * job->bytes);
-        to += some * job->bytes;
-        from += some;
-        count -= some;
-    }
-}
-
-static void write_numbers(struct job *job, size_t to, size_t count, const uint8_t *from)
-{
-    while (count) {
-        size_t some = stretch(job, &job->out, to, count);
-        uint8_t *out = job->pieces[job->out.piece].out;
-
-        memcpy(out + (to - job->out.at) * job->bytes, from, some * job->bytes);
-        from += some * job->bytes;
-        to += some;
-        count -= some;
-    }
+    return operation_open_lane(job->operation, along ? work : NULL,
+                               along ? count * job->work_bytes : 0);
 }
 
 /* ---- over a board ---- */
@@ -134,9 +79,9 @@ static void to_stage(void *arg, size_t chunk, uint64_t turn)
         own = part_of(job, chunk, &own_count);
     if (!own_count)
         own = count;
-    read_numbers(job, from, own, stage);
+    pieces_read(job->pieces, from, own, stage);
     own += own_count;
-    read_numbers(job, from + own, count - own, stage + own * job->bytes);
+    pieces_read(job->pieces, from + own, count - own, stage + own * job->bytes);
 }
 
 /* Where the members' numbers from `at` of the chunk on are; returns how many members give some. */
@@ -148,8 +93,8 @@ static size_t sources(struct job *job, size_t chunk, uint64_t turn, size_t at, c
     for (uint32_t seat = 0; seat < board_count(board); seat++) {
         if (!operation_gives(job->operation, seat))
             continue;
-        if (seat == board_seat(board) && job->pieces && is_one(job))
-            from[count++] = (const uint8_t *)job->whole.in + (chunk * job->chunk + at) * job->bytes;
+        if (seat == board_seat(board) && is_one(job))
+            from[count++] = pieces_in(job->pieces, chunk * job->chunk + at);
         else
             from[count++] = board_stage(board, seat, turn) + at * job->bytes;
     }
@@ -167,26 +112,10 @@ static int reduce_here(void *arg, size_t chunk, uint64_t turn)
     if (!count)
         return 0;
     inputs = sources(job, chunk, turn, at, group->sources);
-    if (job->pieces && is_one(job))
-        to[outputs++] = (uint8_t *)job->whole.out + (chunk * job->chunk + at) * job->bytes;
+    if (is_one(job))
+        to[outputs++] = pieces_out(job->pieces, chunk * job->chunk + at);
     reduce_finish(to, outputs, group->sources, inputs, count, &job->how);
     return 0;
-}
-
-static enum lane_way way_for(size_t bytes)
-{
-    if (bytes <= GATHER_BYTES)
-        return LANE_GATHER;
-    return bytes <= DOUBLE_BYTES ? LANE_DOUBLE : LANE_RING;
-}
-
-/* What goes along with the opening of the lane is the work of a GATHER. */
-static int open_late(const struct job *job, const void *work, size_t count)
-{
-    bool along = allreduce_opens_late(job->operation) && job->pieces;
-
-    return operation_open_lane(job->operation, along ? work : NULL,
-                               along ? count * job->work_bytes : 0);
 }
 
 /* Between hosts: what the members here give, then along the lane, to the result. */
@@ -218,7 +147,7 @@ static int reduce_between(void *arg, size_t chunk, uint64_t turn)
     if (rc)
         return rc;
     return lane_allreduce(&group->lane, work, result, count, &job->how,
-                          way_for(count * job->work_bytes));
+                          ways_along_lane(count * job->work_bytes));
 }
 
 static void from_result(void *arg, size_t chunk, uint64_t turn)
@@ -226,66 +155,62 @@ static void from_result(void *arg, size_t chunk, uint64_t turn)
     struct job *job = arg;
     const uint8_t *result = board_result(job->operation->group->board, turn);
     size_t to = chunk * job->chunk, count = chunk_count(job, chunk), own = count, own_count = 0;
-    bool is_home = is_one(job) && job->operation->group->lane.size == 1 &&
-                   job->operation->group->group.host_count == 1;
+    bool is_home = is_one(job) && job->operation->group->group.host_count == 1;
 
     if (is_home)
         own = part_of(job, chunk, &own_count);
-    write_numbers(job, to, own, result);
+    pieces_write(job->pieces, to, own, result);
     own += own_count;
-    write_numbers(job, to + own, count - own, result + own * job->bytes);
+    pieces_write(job->pieces, to + own, count - own, result + own * job->bytes);
 }
 
-/* Small: each reduces everything, in the order of seats. */
+/* Each reduces everything, in the order of seats. */
 static void reduce_alone(void *arg, size_t chunk, uint64_t turn)
 {
     struct job *job = arg;
     struct coll_group *group = job->operation->group;
-    uint8_t *result = board_stage(group->board, board_seat(group->board), turn + 1);
+    uint8_t *own = board_stage(group->board, board_seat(group->board), turn + 1);
     size_t inputs = sources(job, chunk, turn, 0, group->sources);
-    void *to[1] = { is_one(job) ? job->whole.out : result };
+    void *to[1] = { is_one(job) ? pieces_out(job->pieces, 0) : own };
 
     reduce_finish(to, 1, group->sources, inputs, job->count, &job->how);
     if (!is_one(job))
-        write_numbers(job, 0, job->count, result);
+        pieces_write(job->pieces, 0, job->count, own);
 }
 
-static bool is_small(const struct operation *operation, size_t bytes)
+static int plan_between(struct job *job, struct stages *stages)
 {
-    const struct group *members = &operation->group->group;
-
-    return members->host_count == 1 && bytes * (members->local_count - 1) <= SMALL_BYTES;
+    job->owners = allreduce_lanes(job->operation);
+    stages->middle = reduce_between;
+    if (!is_apart(job))
+        return 0;
+    job->work = coll_scratch(job->operation->coll, job->chunk * job->work_bytes);
+    return job->work ? 0 : HVD_E_NOMEM;
 }
 
 static int plan_stages(struct job *job, struct stages *stages)
 {
     const struct group *members = &job->operation->group->group;
-    size_t all = job->count * job->bytes;
+    int rc = 0;
 
     *stages = (struct stages){ .in = to_stage, .out = from_result, .arg = job };
-    job->chunk = CHUNK_BYTES / job->bytes;
-    if (is_small(job->operation, all)) {
-        job->chunk = job->count ? job->count : 1;
+    job->chunk = job->way.chunk_bytes / job->bytes;
+    if (!job->chunk)
+        job->chunk = 1;
+    if (job->way.alone) {
         job->owners = 0;
         stages->out = reduce_alone;
     } else if (members->host_count == 1) {
         job->owners = members->local_count;
         stages->middle = reduce_here;
     } else {
-        job->owners = allreduce_lanes(job->operation);
-        stages->middle = reduce_between;
-        job->work = NULL;
-        if (job->work_bytes != job->bytes || reduce_work_type(&job->how) != job->how.type) {
-            job->work = coll_scratch(job->operation->coll, job->chunk * job->work_bytes);
-            if (!job->work)
-                return HVD_E_NOMEM;
-        }
+        rc = plan_between(job, stages);
     }
     stages->chunks = (job->count + job->chunk - 1) / job->chunk;
-    return 0;
+    return rc;
 }
 
-/* ---- along a lane alone: no other member is on this host ---- */
+/* ---- along a lane alone: every member is alone on its host ---- */
 
 static size_t fusion_bytes(const struct coll *coll)
 {
@@ -294,14 +219,14 @@ static size_t fusion_bytes(const struct coll *coll)
     return bytes ? bytes : FUSION_BYTES;
 }
 
-/* Several buffers, and numbers that are worked on in another type, go by blocks. The size of these
- * depends on what all know, so that one that has joined takes the same. */
+/* A buffer goes by blocks, as what is copied at once cannot be cancelled; so do several together,
+ * which are copied. Their size depends on what all know, so that one that has joined takes the
+ * same. */
 static size_t block_count(const struct job *job)
 {
-    size_t block = fusion_bytes(job->operation->coll) / job->work_bytes;
+    bool several = job->operation->accord.root & ACCORD_PIECES;
+    size_t block = (several ? fusion_bytes(job->operation->coll) : BLOCK_BYTES) / job->work_bytes;
 
-    if (!job->operation->accord.root && reduce_work_type(&job->how) == job->how.type)
-        return job->count;
     return job->count < block ? job->count : block ? block : 1;
 }
 
@@ -315,9 +240,9 @@ static uint8_t *load_block(struct job *job, size_t from, size_t count, uint8_t *
     if (!job->pieces)
         give_nothing(job, at, count, ret_how);
     else if (!is_one(job))
-        read_numbers(job, from, count, at);
+        pieces_read(job->pieces, from, count, at);
     else
-        at = (uint8_t *)job->whole.out + from * job->bytes;
+        at = pieces_out(job->pieces, from);
     return at;
 }
 
@@ -326,11 +251,9 @@ static int reduce_block(struct job *job, struct lane *lane, enum lane_way way, s
 {
     struct reduction how;
     uint8_t *out = load_block(job, from, count, work, &how);
-    const uint8_t *in = out;
+    const uint8_t *in = is_one(job) ? pieces_in(job->pieces, from) : out;
     int rc;
 
-    if (job->pieces && is_one(job))
-        in = (const uint8_t *)job->whole.in + from * job->bytes;
     if (!work)
         work = out;
     reduce_widen(work, in, count, &how);
@@ -338,72 +261,25 @@ static int reduce_block(struct job *job, struct lane *lane, enum lane_way way, s
     if (!rc)
         rc = lane_allreduce(lane, work, out, count, &job->how, way);
     if (!rc && job->pieces && !is_one(job))
-        write_numbers(job, from, count, out);
+        pieces_write(job->pieces, from, count, out);
     return rc;
 }
 
-static int reduce_blocks(struct job *job, struct lane *lane, bool ordered)
+static int reduce_blocks(struct job *job, struct lane *lane, enum lane_way way)
 {
     size_t block = block_count(job);
-    bool in_place = job->pieces && is_one(job) && reduce_work_type(&job->how) == job->how.type;
     uint8_t *work = NULL;
     int rc = 0;
 
-    if (!in_place && block) {
+    if ((is_apart(job) || !is_one(job)) && block) {
         work = coll_scratch(job->operation->coll, block * (job->work_bytes + job->bytes));
         if (!work)
             return HVD_E_NOMEM;
     }
-    for (size_t from = 0; from < job->count && !rc; from += block) {
-        size_t count = job->count - from < block ? job->count - from : block;
-
-        rc = reduce_block(job, lane, ordered ? LANE_ORDER : way_for(count * job->work_bytes), from,
-                          count, work);
-    }
+    for (size_t from = 0; from < job->count && !rc; from += block)
+        rc = reduce_block(job, lane, way, from,
+                          job->count - from < block ? job->count - from : block, work);
     return rc;
-}
-
-/* ---- */
-
-/* From what all have agreed about. */
-static struct reduction reduction_of(const struct operation *operation)
-{
-    const struct accord *accord = &operation->accord;
-
-    return (struct reduction){ .type = (hvd_dtype)accord->type,
-                               .op = (hvd_op)accord->op,
-                               .size = operation->group->group.size,
-                               .prescale = accord->prescale,
-                               .postscale = accord->postscale };
-}
-
-static struct job job_of(struct operation *operation)
-{
-    struct job job = { .operation = operation,
-                       .how = reduction_of(operation),
-                       .count = operation->accord.count };
-
-    job.bytes = reduce_type_bytes(job.how.type);
-    job.work_bytes = reduce_work_bytes(&job.how);
-    return job;
-}
-
-uint32_t allreduce_lanes(const struct operation *operation)
-{
-    size_t bytes = operation->accord.count * reduce_type_bytes((hvd_dtype)operation->accord.type);
-
-    if (operation_is_ordered(operation) || bytes <= LEADER_BYTES)
-        return 1;
-    return operation->group->group.lane_count;
-}
-
-bool allreduce_opens_late(const struct operation *operation)
-{
-    const struct reduction how = reduction_of(operation);
-    uint64_t count = operation->accord.count;
-
-    return operation->accord.kind == COLL_ALLREDUCE && !operation_is_ordered(operation) && count &&
-           count * reduce_work_bytes(&how) <= GATHER_BYTES;
 }
 
 /* What follows the opening, where there is no board, or the order is fixed between hosts. */
@@ -416,12 +292,99 @@ static int go_on_lane(struct job *job)
     if (group->board)
         group->turn = job->operation->turn + 1;
     if (!operation_is_ordered(job->operation))
-        return reduce_blocks(job, &group->lane, false);
+        return reduce_blocks(job, &group->lane, job->way.lane);
     rc = lane_open(&group->mesh_lane, &job->operation->accord, &theirs);
     if (!rc)
-        rc = reduce_blocks(job, &group->mesh_lane, true);
+        rc = reduce_blocks(job, &group->mesh_lane, LANE_ORDER);
     return lane_close(&group->mesh_lane, rc);
 }
+
+/* ---- from what all have agreed about ---- */
+
+static struct reduction reduction_of(const struct operation *operation)
+{
+    const struct accord *accord = &operation->accord;
+
+    return (struct reduction){ .type = (hvd_dtype)accord->type,
+                               .op = (hvd_op)accord->op,
+                               .size = operation->group->group.size,
+                               .prescale = accord->prescale,
+                               .postscale = accord->postscale };
+}
+
+static size_t ways_of(const struct operation *operation, struct way ways[WAYS_MAX])
+{
+    const struct reduction how = reduction_of(operation);
+
+    return ways_for(&operation->group->group, operation->accord.count * reduce_type_bytes(how.type),
+                    operation->accord.count * reduce_work_bytes(&how), ways);
+}
+
+static struct way way_of(const struct operation *operation)
+{
+    struct way ways[WAYS_MAX];
+    size_t count = ways_of(operation, ways);
+    uint32_t way = operation->accord.root / ACCORD_WAY;
+
+    return ways[way < count ? way : 0];
+}
+
+static struct job job_of(struct operation *operation)
+{
+    struct job job = { .operation = operation,
+                       .how = reduction_of(operation),
+                       .count = operation->accord.count,
+                       .way = way_of(operation) };
+
+    job.bytes = reduce_type_bytes(job.how.type);
+    job.work_bytes = reduce_work_bytes(&job.how);
+    return job;
+}
+
+uint32_t allreduce_lanes(const struct operation *operation)
+{
+    return operation_is_ordered(operation) || way_of(operation).leader
+               ? 1
+               : operation->group->group.lane_count;
+}
+
+bool allreduce_opens_late(const struct operation *operation)
+{
+    const struct reduction how = reduction_of(operation);
+    uint64_t count = operation->accord.count;
+
+    return operation->accord.kind == COLL_ALLREDUCE && !operation_is_ordered(operation) && count &&
+           ways_at_once(count * reduce_work_bytes(&how));
+}
+
+/* ---- which way ---- */
+
+/* A way that is not the likeliest is part of what all agree about, for those that have joined. */
+void allreduce_choose(struct operation *operation)
+{
+    struct way ways[WAYS_MAX];
+    const struct accord *accord = &operation->accord;
+    size_t count = ways_of(operation, ways);
+    uint32_t way;
+
+    operation->bytes = accord->count * reduce_type_bytes((hvd_dtype)accord->type);
+    operation->ways = operation_is_ordered(operation) ? 1 : (uint32_t)count;
+    way =
+        trial_way(&operation->group->trials, operation->bytes, operation->ways, &operation->tries);
+    if (!operation->joined)
+        operation->accord.root += ACCORD_WAY * way;
+    if (operation->tries)
+        operation->begun_us = clock_now_us();
+}
+
+bool allreduce_note(struct operation *operation)
+{
+    return operation->tries &&
+           trial_note(&operation->group->trials, operation->bytes, operation->ways,
+                      operation->accord.root / ACCORD_WAY, clock_now_us() - operation->begun_us);
+}
+
+/* ---- */
 
 /* Each has said whether its numbers can be read by the others as they are. If only some can, those
  * have put nothing on their stages yet. */
@@ -444,12 +407,14 @@ static int go_on_stages(struct job *job, const struct stages *stages, bool begun
 int allreduce_run(struct operation *operation)
 {
     struct job job = job_of(operation);
+    struct pieces pieces;
     struct stages stages;
     uint32_t last;
     bool direct;
     int rc;
 
-    set_pieces(&job);
+    pieces_init(&pieces, operation->call);
+    job.pieces = &pieces;
     if (!operation->group->board || operation_is_ordered(operation)) {
         rc = operation_open(operation, &last);
         return rc ? rc : go_on_lane(&job);

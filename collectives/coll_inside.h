@@ -15,6 +15,7 @@
 #include "collectives/lane/lane.h"
 #include "collectives/shm/board.h"
 #include "collectives/shm/pool.h"
+#include "collectives/ways.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -43,6 +44,7 @@ struct coll_group {
     uint64_t number;      /* of its operations so far */
     uint64_t turn;        /* of the board's memory: the next to be written */
     const void **sources; /* room for one of each member here */
+    struct trials trials;
 
     struct traffic mesh;    /* with everybody: made when it is needed first */
     struct link *mesh_link; /* under the mutex */

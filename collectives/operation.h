@@ -21,6 +21,11 @@ struct operation {
     uint32_t givers;             /* members on this host that have not joined */
     struct pool_locator in, out; /* bytes 0: the others cannot read them */
     bool on_lane;                /* its lane has been opened */
+
+    size_t bytes;  /* ALLREDUCE: so much of */
+    uint32_t ways; /* so many, of which one is taken: ways.h */
+    bool tries;
+    int64_t begun_us; /* if it tries */
 };
 
 /* What a member says to the others on its board. */
@@ -82,6 +87,8 @@ int direct_run(struct operation *operation, const struct reduction *how) MUST_CH
 int allreduce_run(struct operation *operation) MUST_CHECK;
 int allreduce_go_on(struct operation *operation) MUST_CHECK; /* one that has joined */
 uint32_t allreduce_lanes(const struct operation *operation);
+void allreduce_choose(struct operation *operation); /* its way */
+bool allreduce_note(struct operation *operation);   /* true: all have been tried */
 /* Its lane is opened together with its first step. */
 bool allreduce_opens_late(const struct operation *operation);
 int broadcast_run(struct operation *operation) MUST_CHECK;

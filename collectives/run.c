@@ -153,7 +153,6 @@ static double scale_of(double scale)
     return scale != 0 ? scale : 1;
 }
 
-/* root of an allreduce: of several pieces; of the others that have counts: with them. */
 static struct accord accord_of(const struct coll *coll, const struct coll_group *group,
                                const struct coll_call *call)
 {
@@ -225,7 +224,35 @@ static struct operation begin(struct coll *coll, struct coll_group *group,
                                    .turn = group->turn };
 
     group->number++;
+    if (operation.accord.kind == COLL_ALLREDUCE)
+        allreduce_choose(&operation);
     return operation;
+}
+
+/* Every member comes to it after the same operation. */
+static int agree_on_way(struct coll *coll, struct coll_group *group, size_t bytes, uint32_t ways)
+{
+    float *times = trial_times(&group->trials, bytes);
+    const struct coll_call call = { .kind = COLL_ALLREDUCE,
+                                    .type = HVD_FLOAT32,
+                                    .op = HVD_MIN,
+                                    .in = times,
+                                    .out = times,
+                                    .count = ways };
+    struct operation operation = begin(coll, group, &call);
+    int rc = lane_close(&group->lane, allreduce_run(&operation));
+
+    if (!rc)
+        trial_settle(&group->trials, bytes, ways);
+    return rc;
+}
+
+static int end(struct operation *operation, int rc)
+{
+    rc = lane_close(&operation->group->lane, rc);
+    if (rc || !allreduce_note(operation))
+        return rc;
+    return agree_on_way(operation->coll, operation->group, operation->bytes, operation->ways);
 }
 
 int operation_before(struct operation *operation, const struct coll_call *call)
@@ -240,6 +267,15 @@ int operation_before(struct operation *operation, const struct coll_call *call)
     operation->accord.number = operation->group->number;
     operation->turn = operation->group->turn;
     return rc;
+}
+
+/* What the others do, by one that has joined and learnt what it is. */
+static int go_on(struct operation *operation)
+{
+    if (operation->accord.kind != COLL_ALLREDUCE)
+        return barrier_go_on(operation);
+    allreduce_choose(operation);
+    return allreduce_go_on(operation);
 }
 
 /* Takes part in what the others do until they have joined too. */
@@ -258,11 +294,9 @@ static int join(struct coll *coll, struct coll_group *group, const struct coll_c
         rc = operation_open(&operation, &last);
         if (rc == HVD_DONE)
             group->turn = operation.turn + 1;
-        else if (!rc && operation.accord.kind == COLL_ALLREDUCE)
-            rc = allreduce_go_on(&operation);
         else if (!rc)
-            rc = barrier_go_on(&operation);
-        rc = lane_close(&group->lane, rc);
+            rc = go_on(&operation);
+        rc = end(&operation, rc);
     }
     if (rc == HVD_DONE && call->ret_last)
         *call->ret_last = last;
@@ -326,7 +360,7 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
         rc = join(coll, group, call);
     } else {
         operation = begin(coll, group, call);
-        rc = lane_close(&group->lane, dispatch(&operation));
+        rc = end(&operation, dispatch(&operation));
     }
     rc = leave(coll, rc, err);
     show_call(coll, call, begun_us, rc, err);

@@ -1,0 +1,69 @@
+#include "collectives/pieces.h"
+
+#include "collectives/reduce/reduce.h"
+
+#include <string.h>
+
+void pieces_init(struct pieces *pieces, const struct coll_call *call)
+{
+    *pieces = (struct pieces){ .items = call->pieces,
+                               .count = call->piece_count,
+                               .bytes = reduce_type_bytes(call->type) };
+    if (call->pieces)
+        return;
+    pieces->whole = (struct coll_piece){ call->in, call->out, call->count };
+    pieces->items = &pieces->whole;
+    pieces->count = 1;
+}
+
+bool pieces_are_one(const struct pieces *pieces)
+{
+    return pieces->items == &pieces->whole;
+}
+
+/* How many of `left` numbers from `from` on lie in one piece, which the cursor is put on. */
+static size_t stretch(const struct pieces *pieces, struct cursor *cursor, size_t from, size_t left)
+{
+    size_t end;
+
+    while (from >= cursor->at + pieces->items[cursor->piece].count)
+        cursor->at += pieces->items[cursor->piece++].count;
+    end = cursor->at + pieces->items[cursor->piece].count;
+    return end - from < left ? end - from : left;
+}
+
+void pieces_read(struct pieces *pieces, size_t from, size_t count, uint8_t *to)
+{
+    while (count) {
+        size_t some = stretch(pieces, &pieces->in, from, count);
+        const uint8_t *in = pieces->items[pieces->in.piece].in;
+
+        memcpy(to, in + (from - pieces->in.at) * pieces->bytes, some * pieces->bytes);
+        to += some * pieces->bytes;
+        from += some;
+        count -= some;
+    }
+}
+
+void pieces_write(struct pieces *pieces, size_t to, size_t count, const uint8_t *from)
+{
+    while (count) {
+        size_t some = stretch(pieces, &pieces->out, to, count);
+        uint8_t *out = pieces->items[pieces->out.piece].out;
+
+        memcpy(out + (to - pieces->out.at) * pieces->bytes, from, some * pieces->bytes);
+        from += some * pieces->bytes;
+        to += some;
+        count -= some;
+    }
+}
+
+const uint8_t *pieces_in(const struct pieces *pieces, size_t from)
+{
+    return (const uint8_t *)pieces->whole.in + from * pieces->bytes;
+}
+
+uint8_t *pieces_out(const struct pieces *pieces, size_t from)
+{
+    return (uint8_t *)pieces->whole.out + from * pieces->bytes;
+}
