@@ -1,40 +1,24 @@
 /*
  * coll_inside.h: a round's object, as the files of coll share it.
  *
- *     coll.c      made, cancelled, failed, looked at, freed     engine.c   what a process has
- *     connect.c   meets its peers, connects its link            mesh.c     with everybody, if
- * needed run.c       begins and ends an operation                  opening.c  do all mean the same?
+ *     coll.c      made, cancelled, failed, looked at, freed     engine.c   engine_inside.h
+ *     connect.c   meets its peers, connects its link            mesh.c     a link with everybody
+ *     run.c       begins and ends an operation                  opening.c  do all mean the same?
  *     allreduce.c, broadcast.c, ...                             stages.c   in chunks, over a board
  */
 #ifndef COLLECTIVES_COLL_INSIDE_H
 #define COLLECTIVES_COLL_INSIDE_H
 
 #include "collectives/coll.h"
+#include "collectives/engine_inside.h"
 #include "collectives/group.h"
 #include "collectives/lane/lane.h"
-#include "collectives/link/links.h"
-#include "collectives/meet/meet.h"
 #include "collectives/shm/board.h"
 #include "collectives/shm/pool.h"
 #include "collectives/ways.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-struct coll_engine {
-    struct coll_options options;
-    struct meet *meet;
-    struct reaper *reaper;
-    char host[64];
-
-    pthread_mutex_t mutex; /* of what follows */
-    pthread_cond_t changed;
-    size_t colls;
-    struct link_device *device; /* NULL: no round has needed one yet */
-    struct reaper_job opener;
-    struct hvd_err opening_err;
-    bool opening;
-};
 
 struct coll_member {
     uint64_t incarnation;
@@ -116,12 +100,6 @@ void coll_release(struct coll *coll); /* all but the links and the party */
 /* Memory for the operation in progress; NULL: out of memory. The last one that was given is gone.
  */
 void *coll_scratch(struct coll *coll, size_t bytes);
-
-/* engine.c. Opens it on the reaper's thread when it is needed first. */
-int coll_engine_device(struct coll_engine *engine, struct link_device **ret_device,
-                       struct hvd_err *err) MUST_CHECK;
-
-size_t coll_segment_bytes(const struct coll_engine *engine); /* that suit its kind of links */
 
 /* connect.c */
 int coll_choose_partners(struct coll *coll) MUST_CHECK; /* HVD_E_NOMEM */

@@ -1,5 +1,6 @@
 #include "base/mem.h"
-#include "collectives/coll_inside.h"
+#include "collectives/engine_inside.h"
+#include "collectives/lane/traffic.h"
 
 #include <string.h>
 

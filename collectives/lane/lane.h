@@ -51,8 +51,8 @@ int lane_open(struct lane *lane, const struct accord *ours, struct accord *ret_t
 int lane_open_with(struct lane *lane, const struct accord *ours, const void *first, size_t length,
                    struct accord *ret_theirs) MUST_CHECK;
 
-/* After every opening, also one that has failed; nothing without one. Waits for what is still on its way; rc: what the
- * operation has come to. Returns it, or worse. */
+/* After every opening, also one that has failed; nothing without one. Waits for what is still on
+ * its way; rc: what the operation has come to. Returns it, or worse. */
 int lane_close(struct lane *lane, int rc);
 
 /* Which way; all members must say the same. */

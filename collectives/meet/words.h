@@ -1,17 +1,16 @@
 /*
- * words.h: what peers say to each other where they meet, in frames: a kind, a length, and that
- * many bytes.
+ * words.h: what peers say to each other where they meet, in frames: a kind, a length, that many
+ * bytes.
  *
  *     who dials: HELLO ──►            ◄── WELCOME or REFUSED :who is dialled
- *     then both, as long as the round lives: NOTICE (why it is over for me), BYE (I need it no
- * more)
+ *     then both, as long as the round lives: NOTICE (it is over for me, and why), BYE (I leave it)
  */
 #ifndef COLLECTIVES_MEET_WORDS_H
 #define COLLECTIVES_MEET_WORDS_H
 
 #include "base/buf.h"
-#include "base/limits.h"
 #include "base/err.h"
+#include "base/limits.h"
 
 #define MEET_VERSION      1
 #define MEET_SECRET_BYTES 16
