@@ -1,10 +1,10 @@
 /*
  * coll_inside.h: a round's object, as the files of coll share it.
  *
- *     coll.c      made, cancelled, failed, looked at, freed     engine.c   engine_inside.h
- *     connect.c   meets its peers, connects its link            mesh.c     a link with everybody
- *     run.c       begins and ends an operation                  opening.c  do all mean the same?
- *     allreduce.c, broadcast.c, ...                             stages.c   in chunks, over a board
+ *     coll.c      made, cancelled, failed, looked at, freed   engine.c    what a process has
+ *     connect.c   meets its peers, connects its link          mesh.c      with all, when needed
+ *     run.c       begins and ends an operation                opening.c   do all mean the same?
+ *     allreduce.c, broadcast.c, ...                           stages.c    in chunks, over a board
  */
 #ifndef COLLECTIVES_COLL_INSIDE_H
 #define COLLECTIVES_COLL_INSIDE_H

@@ -59,8 +59,8 @@ const char *coll_engine_contact(const struct coll_engine *engine)
 
 /* ---- the device of links ---- */
 
-/* TCP of our own is faster at every size, connects faster, and a peer that dies while it connects
- * cannot end this process (./dev bench link; ARCHITECTURE.md). */
+/* TCP of our own connects and closes in tenths of a millisecond, and a peer that dies while it
+ * connects cannot end this process (./dev bench link; ARCHITECTURE.md, "Decisions"). */
 static enum link_kind kind_of(const struct coll_options *options)
 {
     return options->carrier == COLL_BY_GLOO ? LINK_GLOO : LINK_TCP;

@@ -141,15 +141,15 @@ const struct opt driver_option_table[] = {
 
     ROW(cpu_operations, .name = "cpu-operations", .arg = "auto|gloo|tcp", .preset = "auto",
         .choices = options_operations, .group = "Collectives",
-        .help = "what carries them: shared memory inside a host and the best link between hosts; "
-                "or, between all workers, Gloo or TCP connections of our own"),
+        .help = "what carries them: shared memory inside a host and TCP between hosts; or, between "
+                "all workers, Gloo or TCP connections of our own"),
     ROW(fixed_order, .name = "fixed-order", .group = "Collectives",
         .help = "sum in the order of ranks, whatever hosts they are on: the bits of a result "
                 "depend on the number of workers alone; slower"),
     ROW(fusion_threshold_mb, .name = "fusion-threshold-mb", .arg = "N", .preset = "64",
         .max = LIMIT_FUSION_MB, .group = "Collectives",
-        .help = "how much of several buffers that one call reduces travels as one between hosts; "
-                "0: each by itself"),
+        .help = "how much of several buffers that one call reduces travels as one where no memory "
+                "is shared; 0: as little as pays"),
 
     ROW(output_dir, .name = "output-filename", .arg = "DIR", .min = 1, .group = "Output",
         .help = "append what each worker prints to DIR/HOST/SLOT/INCARNATION.out and .err"),

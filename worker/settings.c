@@ -62,7 +62,10 @@ static int read_order(struct coll_options *options, struct hvd_err *err)
     return rc;
 }
 
-/* Nothing together is a byte: a smaller one would be the default. */
+/* 0 asks for the least. Not for none: each message has its cost, and what is cut to a few numbers
+ * takes thousands of them. */
+#define FUSION_LEAST ((size_t)64 * 1024)
+
 static int read_fusion(struct coll_options *options, struct hvd_err *err)
 {
     const char *name = "HVD_FUSION_THRESHOLD_MB";
@@ -73,7 +76,7 @@ static int read_fusion(struct coll_options *options, struct hvd_err *err)
         return 0;
     if (text_parse_u64((struct span){ text, strlen(text) }, 0, LIMIT_FUSION_MB, name, &mb, NULL))
         return refuse(name, text, "a whole number from 0 to 4096 (LIMIT_FUSION_MB)", err);
-    options->fusion_bytes = mb ? (size_t)mb * MB : 1;
+    options->fusion_bytes = mb ? (size_t)mb * MB : FUSION_LEAST;
     return 0;
 }
 

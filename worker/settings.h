@@ -4,7 +4,7 @@
  *
  *     HVD_CPU_OPERATIONS       auto, gloo or tcp
  *     HVD_FIXED_ORDER          0 or 1
- *     HVD_FUSION_THRESHOLD_MB  how much of several buffers travels as one; 0: each by itself
+ *     HVD_FUSION_THRESHOLD_MB  how much of several buffers travels as one; 0: the least
  */
 #ifndef WORKER_SETTINGS_H
 #define WORKER_SETTINGS_H

@@ -18,11 +18,10 @@
  *                    who was last of those so far; hears a second message, and says that too
  *     joined, and    cannot wait for the one before, as that may wait for us: says JOIN at once.
  *     first in the   What it hears then, it says as the second message: what somebody does, or,
- * when row            JOIN has come back to it, who was last of all; then a second one comes as
- * well
+ *     row            when JOIN has come back to it, who was last of all; then a second one comes
  *
- *     A does x, B has joined:  B,A,B:  B ──JOIN──► A ──x──► B ──x──► B, which says in its turn
- * ──x──► A all have joined:         B,B,B:  JOIN, JOIN, JOIN around; last, last, last around
+ *     A does x, B has joined:   B,A,B   B ──JOIN──► A ──x──► B ──x──► B, which says x to A
+ *     all have joined:          B,B,B   JOIN, JOIN, JOIN around; last, last, last around
  *
  * One that has said JOIN always says something else after it.
  */

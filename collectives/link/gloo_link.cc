@@ -23,7 +23,7 @@ extern "C" {
  *
  * Gloo throws; nothing is thrown out of this file. What it takes for a mistake of its user ends the
  * process on its own thread, where nobody can catch it: a message longer than the memory it is
- * for. The algorithms see to it that there is none (coll_opening.h).
+ * for. The algorithms see to it that there is none (lane/open.c).
  */
 
 namespace

@@ -10,15 +10,16 @@
 
 #define BACKLOG 1024
 
-/* A machine that is gone says nothing; the leases of the agents find that out first. This is the
- * second line: what lies still is probed by the kernel, and of what is under way the kernel is
- * asked. Not TCP_USER_TIMEOUT: that one also ends a connection whose other side is alive and has
- * been reading nothing for so long (measured, Linux 6.18), and a member may compute for
- * longer than that. */
-#define PROBE_AFTER_S  2
-#define PROBE_EVERY_S  1
+/* A machine that is gone says nothing; the leases of the agents find that out. A network that is
+ * down for less than a lease costs nothing but the time. This is the last line, for who has no
+ * driver: what lies still is probed by the kernel, and of what is under way the kernel is asked.
+ * Not TCP_USER_TIMEOUT: that one also ends a connection whose other side is alive and has been
+ * reading nothing for so long (measured, Linux 6.18), and a member may compute for longer than
+ * that. */
+#define PROBE_AFTER_S  30
+#define PROBE_EVERY_S  10
 #define PROBES         3
-#define SILENT_MS      2000
+#define SILENT_MS      60000
 #define SILENT_REPEATS 3
 
 union endpoint {

@@ -74,7 +74,7 @@ struct meet {
     bool closing;
 };
 
-/* meet_line.c. NULL: out of memory, and the fd, given, is closed. */
+/* line.c. NULL: out of memory, and the fd, given, is closed. */
 struct meet_line *line_create(struct meet *meet, enum line_stage stage, int fd);
 void line_free(struct meet_line *line);
 void line_say(struct meet_line *line, const struct meet_frame *frame);
@@ -84,7 +84,7 @@ void line_ready(struct meet_line *line, short events, int64_t now_us);
 void line_due(struct meet_line *line, int64_t now_us);
 void line_dial(struct meet_line *line, int64_t now_us);
 
-/* meet_party.c */
+/* party.c */
 void party_begin(struct meet_party *party, int64_t now_us);
 void party_obey(struct meet_party *party, int64_t now_us);
 bool party_is_done(const struct meet_party *party, int64_t now_us);
@@ -97,7 +97,7 @@ void party_heard(struct meet_line *line, const struct meet_frame *frame);
 void party_parted(struct meet_line *line);
 void party_judge(struct meet_line *line); /* that is PARKED */
 
-/* meet_socket.c: sockets that never wait. */
+/* socket.c: sockets that never wait. */
 int meet_listen(struct meet_contact *contact, int *ret_fd, struct hvd_err *err) MUST_CHECK;
 int meet_accept(int listener);
 int meet_dial(const struct meet_contact *contact); /* the socket, on its way, or -1 with errno */

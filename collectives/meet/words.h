@@ -1,9 +1,9 @@
 /*
- * words.h: what peers say to each other where they meet, in frames: a kind, a length, that many
- * bytes.
+ * words.h: what peers say to each other where they meet, in frames: a kind, a length, and that
+ * many bytes.
  *
  *     who dials: HELLO ──►            ◄── WELCOME or REFUSED :who is dialled
- *     then both, as long as the round lives: NOTICE (it is over for me, and why), BYE (I leave it)
+ *     then both, as long as the round lives: NOTICE (why it is over for me), BYE (I am done)
  */
 #ifndef COLLECTIVES_MEET_WORDS_H
 #define COLLECTIVES_MEET_WORDS_H

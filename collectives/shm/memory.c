@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WITHOUT "set HVD_CPU_OPERATIONS=gloo, which does without"
+#define WITHOUT "set HVD_CPU_OPERATIONS=tcp, which does without"
 #define SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* The reason is in errno. */

@@ -13,10 +13,10 @@
  *                what exactly was wrong and what to do about it
  *
  * The library never exits, aborts, prints, or installs a signal handler, but that it says two
- * things on standard error: a bug of its own that could cost your state, which ends the process,
- * and that a timeline cannot be written. Its threads have all signals blocked, and are gone after
- * hvd_shutdown. A program that was not started by hvd-elastic is a job of one worker, in which
- * every call works.
+ * things on standard error: a bug that could cost your state, its own or a wrong hvd_free, which
+ * ends the process, and that a timeline cannot be written. Its threads have all signals blocked,
+ * and are gone after hvd_shutdown. A program that was not started by hvd-elastic is a job of one
+ * worker, in which every call works.
  *
  * "The loop" is the thread that has called hvd_elastic_run. Calls are for any thread unless their
  * comment says that they are for the loop: from another they return HVD_E_STATE. In a process that
@@ -123,10 +123,11 @@ HVD_API uint64_t hvd_round(void);
  * roots (HVD_E_MISMATCH). They return when the caller's result is there. Results are the same, bit
  * for bit, on every rank.
  *
- * HVD_E_REVOKED: the round is dead, as somebody in it has died. Buffers hold rubbish: return this
- * code from train, and everything goes back to the last commit. After any failure in a round all
- * further collectives, commits, checks and batches of that round return HVD_E_REVOKED; after a
- * commit or check has returned news, collectives, commits and batches return HVD_E_STATE. */
+ * HVD_E_REVOKED: the round is dead, as somebody in it has died or failed. Buffers hold rubbish:
+ * return this code from train, and everything goes back to the last commit. HVD_E_INVAL (the call
+ * makes no sense) and HVD_E_NOMEM end the round for all. After any failure in a round all further
+ * collectives, commits, checks and batches of that round return HVD_E_REVOKED; after a commit or
+ * check has returned news, collectives, commits and batches return HVD_E_STATE. */
 typedef enum hvd_dtype {
     HVD_UINT8 = 0,
     HVD_INT8 = 1,
@@ -173,8 +174,8 @@ HVD_API int hvd_barrier(void);
 
 /* This rank has no more data: it contributes nothing (0 to a sum, 1 to a product) to the others'
  * allreduces and barriers until all have called it. Other collectives are refused meanwhile, on all
- * ranks (HVD_E_MISMATCH). AVERAGE divides by the size all the same. ret_last (NULL): the rank that
- * was the last to join: broadcast from it what must be equal again. */
+ * ranks (HVD_E_MISMATCH). AVERAGE divides by the size all the same. ret_last (NULL is allowed): the
+ * rank that was the last to join: broadcast from it what must be equal again. */
 HVD_API int hvd_join(int *ret_last);
 
 /* ---- collectives in other forms -----------------------------------------------------------------
@@ -218,8 +219,8 @@ typedef struct hvd_call {
     /* As in the calls above, indexed by place in the group. Of an alltoall: how many go to each,
      * and in out_counts how many come from each. */
     const size_t *counts, *out_counts;
-    /* An allreduce of several buffers at once, instead of in, out and count: as fast as one of
-     * their total size, and none is copied by the caller. */
+    /* An allreduce of several buffers at once, instead of in, out and count: about as fast as one
+     * of their total size, and none is copied by the caller. */
     const hvd_piece *pieces;
     size_t piece_count;
     int *last; /* HVD_JOIN; NULL is allowed */
@@ -264,10 +265,13 @@ HVD_API int hvd_group_create_of(const int *ranks, size_t count, hvd_group **ret_
 HVD_API int hvd_group_rank(const hvd_group *group);
 HVD_API int hvd_group_size(const hvd_group *group);
 
-/* Memory that the other workers of this host can read, for buffers of collectives: those need one
- * copy less. Otherwise like malloc and free: NULL when there is none. Any thread, any time. */
+/* Memory that the other workers of this host can read: a large allreduce among workers of one host
+ * needs one copy less, if in and out are of it on all of them. Whole pages, zeroed, and a file
+ * descriptor each: for few and large buffers. Otherwise like malloc and free: NULL when there is
+ * none (hvd_last_error says why); any thread, any time; what hvd_free gets is of hvd_alloc and not
+ * freed yet, or NULL. */
 HVD_API void *hvd_alloc(size_t bytes);
-HVD_API void hvd_free(void *memory); /* NULL is allowed */
+HVD_API void hvd_free(void *memory);
 
 /* ---- state ------------------------------------------------------------------------------------
  *

@@ -54,7 +54,7 @@ static void refuses_too_much(struct test *t)
     memory = pool_alloc((size_t)1 << 60, &err);
     CHECK(t, !memory);
     CHECK_INT(t, err.code, ==, HVD_E_NOMEM);
-    CHECK_HAS(t, err.text, "HVD_CPU_OPERATIONS=gloo");
+    CHECK_HAS(t, err.text, "HVD_CPU_OPERATIONS=tcp");
 out:
     pool_free(memory);
 }

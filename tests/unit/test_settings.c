@@ -51,7 +51,7 @@ static void each_is_read(struct test *t)
     CHECK_OK(t, read_with("HVD_FUSION_THRESHOLD_MB", "3"));
     CHECK_INT(t, options.fusion_bytes, ==, 3 * 1024 * 1024);
     CHECK_OK(t, read_with("HVD_FUSION_THRESHOLD_MB", "0"));
-    CHECK_INT(t, options.fusion_bytes, ==, 1); /* no two travel as one */
+    CHECK_INT(t, options.fusion_bytes, ==, 64 * 1024); /* the least that pays */
 out:
     clear();
 }
