@@ -25,7 +25,7 @@ enum coll_kind {
  * sent as it is, between machines of one kind. */
 struct accord {
     uint64_t number; /* of the operation in its group and round, from 1 */
-    uint64_t group;  /* a sum of its members */
+    uint64_t group;  /* a sum of its members, and of how several pieces are cut */
     uint32_t kind, type, op, root;
     uint64_t count;             /* of numbers; of several counts a sum */
     double prescale, postscale; /* 1: none */

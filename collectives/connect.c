@@ -132,8 +132,10 @@ static void missed(void *arg, size_t peer, int code, const char *why)
     struct coll *coll = arg;
     uint32_t rank = coll->partners[peer].rank;
 
-    coll_fail(coll, code == HVD_E_NOMEM ? code : HVD_E_LOST, rank,
-              "rank %u (incarnation %" PRIu64 ") could not be met: %s", rank,
+    /* Other groups or settings are no fault of the round's: the next one would come to the same. */
+    if (code != HVD_E_NOMEM)
+        code = code == HVD_E_MISMATCH ? HVD_E_INVAL : HVD_E_LOST;
+    coll_fail(coll, code, rank, "rank %u (incarnation %" PRIu64 ") could not be met: %s", rank,
               coll->members[rank].incarnation, why);
 }
 
@@ -141,13 +143,8 @@ static void heard(void *arg, size_t peer, int code, uint32_t rank, const char *w
 {
     struct coll *coll = arg;
 
-    if (code == HVD_E_MISMATCH)
-        coll_fail(coll, code, rank, "%s", why);
-    else if (rank == MEET_NOBODY)
-        coll_fail(coll, HVD_E_LOST, rank, "rank %u has left the round: %s",
-                  coll->partners[peer].rank, why);
-    else
-        coll_fail(coll, HVD_E_LOST, rank, "%s", why);
+    (void)peer; /* whoever passes it on is not whose fault it is */
+    coll_fail(coll, code == HVD_E_MISMATCH ? code : HVD_E_LOST, rank, "%s", why);
 }
 
 static void parted(void *arg, size_t peer)
@@ -161,7 +158,7 @@ static void parted(void *arg, size_t peer)
 
 /* A peer that has a reason says it on the line where it was met; its connection breaks at the same
  * time. So long the reason is waited for. */
-#define REASON_US 100000
+#define REASON_US TIME_S
 
 int coll_lost(void *arg, uint32_t rank)
 {
@@ -479,9 +476,9 @@ static int connect_all(struct coll *coll, int64_t deadline_us, struct hvd_err *e
     if (rc || !coll->link)
         return rc;
     rc = await_connections(coll, deadline_us, &rank, &why);
-    if (rc == HVD_E_LOST || rc == HVD_E_TIMEOUT)
-        return not_met(coll, rank, rc, why.text);
-    return rc;
+    if (rc == HVD_E_LOST) /* it may have had a reason: it can be ahead of us */
+        return coll_lost(coll, rank);
+    return rc == HVD_E_TIMEOUT ? not_met(coll, rank, rc, why.text) : rc;
 }
 
 int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)

@@ -12,9 +12,10 @@ static int mismatch(struct operation *operation, const struct accord *theirs)
     accord_describe(&operation->accord, ours);
     accord_describe(theirs, other);
     return coll_fail(operation->coll, HVD_E_MISMATCH, theirs->rank,
-                     "on rank %u %s, on rank %u %s; all ranks must make the same calls in the "
+                     "on rank %u %s, on rank %u %s%s; all ranks must make the same calls in the "
                      "same order",
-                     theirs->rank, other, operation->accord.rank, ours);
+                     theirs->rank, other, operation->accord.rank, ours,
+                     strcmp(ours, other) ? "" : " (of another group, or cut into other pieces)");
 }
 
 /* Who has joined can take part in what needs nothing of it. */

@@ -147,12 +147,20 @@ static double scale_of(double scale)
     return scale != 0 ? scale : 1;
 }
 
+/* How they are cut is as much a part of it as who takes part. */
+static uint64_t sum_pieces(uint64_t sum, const struct coll_call *call)
+{
+    for (size_t i = 0; call->pieces && i < call->piece_count; i++)
+        sum = accord_mix(sum, call->pieces[i].count);
+    return sum;
+}
+
 static struct accord accord_of(const struct coll *coll, const struct coll_group *group,
                                const struct coll_call *call)
 {
     struct accord accord = {
         .number = group->number + 1,
-        .group = group->group.sum,
+        .group = sum_pieces(group->group.sum, call),
         .kind = call->kind,
         .rank = coll->rank,
         .prescale = 1,

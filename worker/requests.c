@@ -157,7 +157,7 @@ static void run_first(struct rounds *rounds)
         why.code = HVD_E_REVOKED;
     if (rc)
         request->outcome = why;
-    turns_note(rounds, rc);
+    turns_note(rounds, rc, &why);
     finish_first(rounds);
     if (rc)
         revoke_rest(rounds, why.text);
@@ -289,7 +289,7 @@ static int run_behind(struct rounds *rounds, const hvd_call *call, struct hvd_er
 
     if (!rc) {
         rc = read_call(rounds, call, &request.call, err);
-        turns_note(rounds, rc);
+        turns_note(rounds, rc, err);
     }
     if (rc)
         return rc;
@@ -340,7 +340,7 @@ static int add(struct rounds *rounds, const hvd_call *call, hvd_request **ret_re
         rc = read_call(rounds, call, &read, err);
     else
         rc = refuse(rounds, "hvd_start: ret_request is NULL; say where to put it", err);
-    turns_note(rounds, rc);
+    turns_note(rounds, rc, err);
     if (rc || !ret_request)
         return rc;
     request = take(&rounds->requests);

@@ -307,6 +307,7 @@ static int install(struct rounds *rounds, uint64_t round, struct coll *coll, str
     rounds->roll = roll;
     rounds->round = round;
     rounds->failed = 0;
+    rounds->why.text[0] = '\0';
     rounds->news = 0;
     turns_settle(rounds);
     if (round <= rounds->cancelled)

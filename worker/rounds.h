@@ -58,6 +58,7 @@ void rounds_tell(struct rounds *rounds, int news);
 
 /* With what the first collective of this round that failed has failed; 0: none has. */
 int rounds_failed(struct rounds *rounds);
+void rounds_why(struct rounds *rounds, struct hvd_err *ret_why); /* with its text */
 
 /* ---- by whoever uses them -------------------------------------------------------------------- */
 

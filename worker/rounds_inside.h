@@ -57,6 +57,7 @@ struct rounds {
     bool open;
     int news;           /* that train has been told; 0 */
     _Atomic int failed; /* the code of the first that did; 0 */
+    struct hvd_err why; /* that one did */
 
     struct requests requests;
 };
@@ -69,7 +70,8 @@ int turns_take(struct rounds *rounds, struct hvd_err *err) MUST_CHECK; /* HVD_E_
 void turns_give(struct rounds *rounds);
 void turns_settle(struct rounds *rounds); /* after a change of what decides whether it is shut */
 void turns_await(struct rounds *rounds);  /* until nobody is in; shut */
-void turns_note(struct rounds *rounds, int code); /* how a collective has gone */
+void turns_note(struct rounds *rounds, int code,
+                const struct hvd_err *why); /* how a collective has gone */
 
 /* Without the lock: is it free, and was it taken? */
 bool turns_try(struct rounds *rounds);

@@ -125,6 +125,8 @@ static int judge_returned(struct run *run, int rc)
         return fail(HVD_E_STATE, "train returned %d, which is no code of the library's", rc);
     if (rc == HVD_E_REVOKED && !told)
         return fail(HVD_E_STATE, "train returned %s without being told", err_name(rc));
+    if (rc < 0 && rc == rounds_failed(worker->rounds)) /* others have failed after it */
+        rounds_why(worker->rounds, fail_err());
     if (rc < 0 && fail_err()->code != rc) /* no call of the library returned it */
         return fail(rc, "%d is a code of train's own", rc);
     return rc;
@@ -177,6 +179,9 @@ static int enter(struct run *run, const struct loop_order *order, struct hvd_err
     rc = rounds_enter(run->worker->rounds, run->worker->incarnation, order->round,
                       &order->msg.u.round.members, order->prepared, err);
     shown_phase(&run->worker->shown, "connect", rc);
+    if (rc == HVD_E_INVAL &&
+        !run->broken.code) /* it has other groups or settings than the others */
+        run->broken = *err;
     if (rc)
         return rc;
     connected_us = clock_now_us();

@@ -1,4 +1,5 @@
 /* turns.c: one thread at a time is in the collectives of the running round. */
+#include "worker/fail.h"
 #include "worker/rounds_inside.h"
 
 #include <inttypes.h>
@@ -18,8 +19,9 @@ int turns_allow(const struct rounds *rounds, bool inside, struct hvd_err *err)
                        err_name(rounds->news));
     if (rounds->failed)
         return err_set(err, HVD_E_REVOKED,
-                       "a collective of round %" PRIu64 " has failed before; return from train",
-                       rounds->round);
+                       "a collective of round %" PRIu64
+                       " has failed before (%s); return from train",
+                       rounds->round, rounds->why.text);
     return 0;
 }
 
@@ -56,10 +58,12 @@ void turns_await(struct rounds *rounds)
 }
 
 /* What ends only because train has returned is no failure of the round. */
-void turns_note(struct rounds *rounds, int code)
+void turns_note(struct rounds *rounds, int code, const struct hvd_err *why)
 {
-    if (code && rounds->open && !rounds->failed)
+    if (code && rounds->open && !rounds->failed) {
         rounds->failed = code;
+        rounds->why = *why;
+    }
     turns_settle(rounds);
 }
 
@@ -83,7 +87,7 @@ void turns_end(struct rounds *rounds, int code)
                      &rounds->turn, &taken, 0, memory_order_release, memory_order_relaxed))
         return;
     pthread_mutex_lock(&rounds->lock);
-    turns_note(rounds, code);
+    turns_note(rounds, code, fail_err());
     turns_give(rounds);
     pthread_mutex_unlock(&rounds->lock);
 }
@@ -141,6 +145,13 @@ void rounds_tell(struct rounds *rounds, int news)
     pthread_mutex_lock(&rounds->lock);
     rounds->news = news;
     turns_settle(rounds);
+    pthread_mutex_unlock(&rounds->lock);
+}
+
+void rounds_why(struct rounds *rounds, struct hvd_err *ret_why)
+{
+    pthread_mutex_lock(&rounds->lock);
+    (void)err_set(ret_why, rounds->failed, "%s", rounds->why.text);
     pthread_mutex_unlock(&rounds->lock);
 }
 

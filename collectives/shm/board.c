@@ -106,8 +106,6 @@ int board_await(struct board *board)
 {
     int64_t begun_us = 0;
 
-    if (segment_has_failed(board->segment))
-        return HVD_E_REVOKED;
     for (uint32_t i = 1; i < board->count; i++) {
         uint32_t seat = (board->seat + i) % board->count;
 

@@ -30,7 +30,7 @@ uint8_t *board_said(struct board *board, uint32_t seat, uint64_t turn);
 uint8_t *board_stage(struct board *board, uint32_t seat, uint64_t turn);
 uint8_t *board_result(struct board *board, uint64_t turn);
 
-/* 0; HVD_E_REVOKED: the segment has failed. It spins as long as there are cores for all, then gives
+/* 0; HVD_E_REVOKED: the segment has failed before all had come. It spins as long as there are cores for all, then gives
  * way, then sleeps. */
 int board_step(struct board *board) MUST_CHECK;
 

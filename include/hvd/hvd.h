@@ -120,8 +120,8 @@ HVD_API uint64_t hvd_round(void);
  *
  * Inside train only (HVD_E_STATE elsewhere), by any thread but one at a time (HVD_E_BUSY). All
  * members of the round make the same calls in the same order with the same counts, types, ops and
- * roots (HVD_E_MISMATCH). They return when the caller's result is there. Results are the same, bit
- * for bit, on every rank.
+ * roots (HVD_E_MISMATCH); the order counts also between calls of groups and of all. They return
+ * when the caller's result is there. Results are the same, bit for bit, on every rank.
  *
  * HVD_E_REVOKED: the round is dead, as somebody in it has died or failed. Buffers hold rubbish:
  * return this code from train, and everything goes back to the last commit. HVD_E_INVAL (the call
@@ -175,7 +175,11 @@ HVD_API int hvd_barrier(void);
 /* This rank has no more data: it contributes nothing (0 to a sum, 1 to a product) to the others'
  * allreduces and barriers until all have called it. Other collectives are refused meanwhile, on all
  * ranks (HVD_E_MISMATCH). AVERAGE divides by the size all the same. ret_last (NULL is allowed): the
- * rank that was the last to join: broadcast from it what must be equal again. */
+ * rank that was the last to join: broadcast from it what must be equal again.
+ *
+ * Who has joined makes no other call: not in a group either. So between the first rank's join and
+ * the last one's nobody commits or checks: those are for all ranks equally often. Commit before
+ * the ranks' data differs, and after the join. */
 HVD_API int hvd_join(int *ret_last);
 
 /* ---- collectives in other forms -----------------------------------------------------------------
@@ -199,7 +203,7 @@ typedef enum hvd_kind {
 /* Ranks that do something without the others: see hvd_group_create. */
 typedef struct hvd_group hvd_group;
 
-typedef struct hvd_piece { /* one of several buffers */
+typedef struct hvd_piece { /* one of several buffers: as many numbers on every rank */
     const void *in;
     void *out;
     size_t count;
@@ -245,7 +249,8 @@ HVD_API int hvd_wait(hvd_request *request);
 /* Groups are made before hvd_elastic_run, in the same order on every rank, and exist anew in each
  * round: belongs says, from its place alone, which part of the round a rank is in (ranks with the
  * same number of 0 or more are in one group) or -1 for none. It is called for every rank of the
- * round on every rank of it, and must say the same everywhere: by the loop, or by a thread of the
+ * round on every rank of it, and must say the same everywhere (a worker that finds others to have
+ * other groups fails with HVD_E_INVAL): by the loop, or by a thread of the
  * library while train runs, as the next round is prepared. So it may look at nothing but the place
  * and what never changes, and call nothing of the library. HVD_E_STATE: before hvd_init, or
  * hvd_elastic_run has begun; HVD_E_LIMIT: more than 1024. A group lives until hvd_shutdown. */
