@@ -5,8 +5,8 @@
  *     coll_create ──► coll_connect ──► coll_run, again and again ──► coll_free
  *                            coll_cancel, at any time
  *
- * Everything but coll_cancel and coll_wait_look is for one thread at a time. Whatever waits inside
- * looks at three things: progress, cancellation, deadline.
+ * Everything but coll_cancel, coll_refuse and coll_wait_look is for one thread at a time. Whatever
+ * waits inside looks at three things: progress, cancellation, deadline.
  */
 #ifndef COLLECTIVES_COLL_H
 #define COLLECTIVES_COLL_H

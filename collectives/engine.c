@@ -1,5 +1,6 @@
-#include "base/mem.h"
 #include "collectives/engine_inside.h"
+
+#include "base/mem.h"
 #include "collectives/lane/traffic.h"
 
 #include <string.h>

@@ -1,14 +1,13 @@
 /*
- * engine.h: what a process needs for the collectives of all its rounds: where its peers find it,
- * and how it reaches them. One for a process.
+ * engine.h: what a process needs for all its rounds: where its peers find it, a thread for what
+ * takes time, and what its links have in common. One for a process.
  */
 #ifndef COLLECTIVES_ENGINE_H
 #define COLLECTIVES_ENGINE_H
 
 #include "base/err.h"
 
-#include <stdbool.h>
-#include <stddef.h>
+struct coll_engine;
 
 enum coll_carrier { COLL_BY_BEST, COLL_BY_GLOO, COLL_BY_TCP }; /* TCP: without Gloo */
 
@@ -20,16 +19,12 @@ struct coll_options {
     size_t fusion_bytes; /* so much of several buffers travels as one; 0: the default */
 };
 
-struct coll_engine;
-
 /* The contact is what peers need to know beyond the address, to be carried to them unread:
  * "10.0.0.7:4002/SECRET" (PROTOCOL.md, "Addresses"). */
 int coll_engine_open(const struct coll_options *options, struct coll_engine **ret_engine,
                      struct hvd_err *err) MUST_CHECK;
-
 /* After every coll of it; waits for the reaper. */
 void coll_engine_close(struct coll_engine *engine);
-
 const char *coll_engine_contact(const struct coll_engine *engine);
 
 #endif

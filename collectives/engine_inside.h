@@ -1,5 +1,5 @@
 /*
- * engine_inside.h: what a process has for all its rounds, as the files of coll share it.
+ * engine_inside.h: a process's engine, as the files of coll share it.
  */
 #ifndef COLLECTIVES_ENGINE_INSIDE_H
 #define COLLECTIVES_ENGINE_INSIDE_H
