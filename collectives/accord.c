@@ -47,10 +47,8 @@ uint64_t accord_sum(const struct accord *accord)
     uint64_t words[WORDS], sum = 0;
 
     to_words(accord, words);
-    for (size_t i = 0; i < WORDS; i++) {
-        sum = (sum ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        sum ^= sum >> 29;
-    }
+    for (size_t i = 0; i < WORDS; i++)
+        sum = accord_mix(sum, words[i]);
     return sum;
 }
 

@@ -34,6 +34,13 @@ struct accord {
     uint64_t last_number;       /* and the number of the operation that it joined before */
 };
 
+/* A sum that each value in turn is mixed into. */
+static inline uint64_t accord_mix(uint64_t sum, uint64_t value)
+{
+    sum = (sum ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return sum ^ sum >> 29;
+}
+
 const char *accord_kind_name(uint32_t kind);
 bool accord_same(const struct accord *a, const struct accord *b);
 uint64_t accord_sum(const struct accord *accord); /* equal for those that are the same */

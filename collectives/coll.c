@@ -11,28 +11,23 @@
 
 /* ---- making one ---- */
 
-static uint64_t mixed(uint64_t sum, uint64_t value)
-{
-    sum = (sum ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return sum ^ sum >> 29;
-}
-
 /* Who runs with other options, or other groups, means another round. */
 static uint64_t sum_roster(const struct coll_engine *engine, const struct coll_roster *roster)
 {
-    uint64_t sum = mixed(roster->round, roster->size);
+    uint64_t sum = accord_mix(roster->round, roster->size);
 
     for (uint32_t i = 0; i < roster->size; i++)
-        sum = mixed(sum, roster->peers[i].incarnation);
+        sum = accord_mix(sum, roster->peers[i].incarnation);
     for (size_t i = 0; i < roster->group_count; i++) {
-        sum = mixed(sum, roster->groups[i].count);
+        sum = accord_mix(sum, roster->groups[i].count);
         for (uint32_t k = 0; k < roster->groups[i].count; k++)
-            sum = mixed(sum, roster->groups[i].items[k]);
+            sum = accord_mix(sum, roster->groups[i].items[k]);
     }
     if (engine) {
-        sum = mixed(sum, (uint64_t)engine->options.carrier | (uint64_t)engine->options.flat << 8 |
-                             (uint64_t)engine->options.fixed_order << 9);
-        sum = mixed(sum, engine->options.fusion_bytes);
+        sum = accord_mix(sum, (uint64_t)engine->options.carrier |
+                                  (uint64_t)engine->options.flat << 8 |
+                                  (uint64_t)engine->options.fixed_order << 9);
+        sum = accord_mix(sum, engine->options.fusion_bytes);
     }
     return sum;
 }

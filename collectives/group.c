@@ -1,12 +1,7 @@
 #include "collectives/group.h"
 
 #include "base/mem.h"
-
-static uint64_t mixed(uint64_t sum, uint64_t value)
-{
-    sum = (sum ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return sum ^ sum >> 29;
-}
+#include "collectives/accord.h"
 
 /* ---- which hosts they are on ---- */
 
@@ -104,7 +99,7 @@ int group_init(struct group *group, const uint32_t *ranks, uint32_t count, const
     rc = allocate(group, count);
     for (uint32_t i = 0; i < count && !rc; i++) {
         group->ranks[i] = ranks[i];
-        group->sum = mixed(group->sum, ranks[i]);
+        group->sum = accord_mix(group->sum, ranks[i]);
         if (ranks[i] == rank)
             group->place = i;
     }

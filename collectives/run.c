@@ -3,12 +3,6 @@
 
 #include <inttypes.h>
 
-static uint64_t mixed(uint64_t sum, uint64_t value)
-{
-    sum = (sum ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return sum ^ sum >> 29;
-}
-
 /* ---- is it allowed? ---- */
 
 static int check_numbers(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
@@ -144,7 +138,7 @@ static uint64_t count_of(const struct coll_group *group, const struct coll_call 
     if (call->kind == COLL_ALLTOALL)
         return 0;
     for (uint32_t i = 0; i < group->group.size; i++)
-        sum = mixed(sum, call->counts[i]);
+        sum = accord_mix(sum, call->counts[i]);
     return sum;
 }
 

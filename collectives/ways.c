@@ -110,13 +110,13 @@ bool ways_at_once(size_t work_bytes)
 
 static size_t class_of(size_t bytes)
 {
-    size_t class = 0;
+    size_t power = 0;
 
-    while (bytes > 1 && class + 1 < TRIAL_CLASSES) {
+    while (bytes > 1 && power + 1 < TRIAL_CLASSES) {
         bytes /= 2;
-        class ++;
+        power++;
     }
-    return class;
+    return power;
 }
 
 uint32_t trial_way(const struct trials *trials, size_t bytes, size_t count, bool *ret_try)

@@ -200,6 +200,8 @@ void requests_close(struct rounds *rounds)
     lock(rounds);
     requests->closing = true;
     pthread_cond_signal(&requests->work);
+    while (requests->awaited_by) /* all are done, and they are about to come out */
+        pthread_cond_wait(&requests->done, &rounds->lock);
     unlock(rounds);
     pthread_join(requests->thread, NULL);
     requests->threaded = false;
@@ -225,6 +227,19 @@ void requests_drop(struct rounds *rounds, const char *why)
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
+
+/* The lock is held, and let go meanwhile. */
+static void await_done(struct rounds *rounds, const struct request *request)
+{
+    struct requests *requests = &rounds->requests;
+
+    requests->awaited_by++;
+    while (!request->done)
+        pthread_cond_wait(&requests->done, &rounds->lock);
+    requests->awaited_by--;
+    if (requests->closing)
+        pthread_cond_broadcast(&requests->done);
+}
 
 /* What is wrong with a call ends the round: the others would wait for this rank. Whoever is in a
  * collective hears of it as of any end of the round. */
@@ -280,8 +295,7 @@ static int run_behind(struct rounds *rounds, const hvd_call *call, struct hvd_er
         return rc;
     push(rounds, &request);
     requests->blocked = true;
-    while (!request.done)
-        pthread_cond_wait(&requests->done, &rounds->lock);
+    await_done(rounds, &request);
     requests->blocked = false;
     if (request.outcome.code && err)
         *err = request.outcome;
@@ -396,8 +410,7 @@ int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *e
         return no_such(err);
     }
     found->awaited = true;
-    while (!found->done)
-        pthread_cond_wait(&requests->done, &rounds->lock);
+    await_done(rounds, found);
     rc = found->outcome.code;
     if (rc && err)
         *err = found->outcome;

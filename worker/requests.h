@@ -34,6 +34,7 @@ struct requests {
     const char *dropped;          /* why all that is pending ends; NULL */
     bool closing, threaded;
     pthread_t thread;
+    unsigned awaited_by; /* threads that are waiting */
     pthread_cond_t work; /* for the thread */
     pthread_cond_t done; /* for those who wait */
 };
@@ -56,6 +57,7 @@ int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *e
 /* What is pending ends as HVD_E_REVOKED, for this reason: what is in progress is cancelled, nothing
  * else is begun, and all are done when this returns. The lock is held, and let go meanwhile. */
 void requests_drop(struct rounds *rounds, const char *why);
-void requests_close(struct rounds *rounds); /* and the thread ends; the lock is not held */
+/* The thread ends, and who waits has come out: nothing is pending. The lock is not held. */
+void requests_close(struct rounds *rounds);
 
 #endif

@@ -10,6 +10,10 @@
 /* One that dials has been connected by the kernel, and speaks at once: so long it may take. */
 #define STRANGER_US (2 * TIME_S)
 
+/* Where strangers have taken all places none keeps its own for longer, so that those who have
+ * something to say get their turn, however many others say nothing. */
+#define CROWDED_US (50 * TIME_MS)
+
 /* One that is cut off though it is no stranger dials again. */
 #define DIALS_MAX 3
 
@@ -156,17 +160,25 @@ static int accept_all(struct tcp_link *link)
                        ? HVD_E_LIMIT
                        : 0;
         tcp_replace(link, &stranger->fd, fd);
-        stranger->until_us = clock_now_us() + STRANGER_US;
+        stranger->since_us = clock_now_us();
         stranger->in.count = 0;
         listen_to(link, stranger);
     }
     return 0;
 }
 
+/* From its coming on. */
+static int64_t patience_us(struct tcp_link *link)
+{
+    return free_place(link) ? STRANGER_US : CROWDED_US;
+}
+
 static void part_from_slow_ones(struct tcp_link *link, int64_t now_us)
 {
+    int64_t patience = patience_us(link);
+
     for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
-        if (link->strangers[i].fd >= 0 && now_us >= link->strangers[i].until_us)
+        if (link->strangers[i].fd >= 0 && now_us >= link->strangers[i].since_us + patience)
             tcp_replace(link, &link->strangers[i].fd, -1);
     }
 }
@@ -204,53 +216,69 @@ static short wanted(const struct tcp_peer *peer)
     return 0;
 }
 
-/* In this order: wake, the peers, the listener, the strangers. Those of whom nothing is wanted are
- * not looked at, for poll would go on saying that they have hung up. */
+/* ret_at: where it is then. Nobody is looked at of whom nothing is wanted, for poll would go on
+ * saying that it has hung up; and no place is left empty, for poll takes only as many as this
+ * process may have descriptors. */
+static void add_polled(struct tcp_link *link, nfds_t *count, int fd, short events, size_t *ret_at)
+{
+    *ret_at = 0;
+    if (fd < 0 || !events)
+        return;
+    *ret_at = *count;
+    link->polled[(*count)++] = (struct pollfd){ .fd = fd, .events = events };
+}
+
 static nfds_t fill_polled(struct tcp_link *link)
 {
     nfds_t count = 0;
+    size_t first;
 
-    link->polled[count++] = (struct pollfd){ .fd = link->wake, .events = POLLIN };
+    add_polled(link, &count, link->wake, POLLIN, &first);
     for (size_t i = 0; i < link->peer_count; i++) {
-        short events = wanted(&link->peers[i]);
+        struct tcp_peer *peer = &link->peers[i];
 
-        link->polled[count++] =
-            (struct pollfd){ .fd = events ? link->peers[i].fd : -1, .events = events };
+        add_polled(link, &count, peer->fd, wanted(peer), &peer->polled);
     }
-    link->polled[count++] =
-        (struct pollfd){ .fd = free_place(link) ? link->listener : -1, .events = POLLIN };
-    for (size_t i = 0; i < TCP_STRANGERS_MAX; i++)
-        link->polled[count++] = (struct pollfd){ .fd = link->strangers[i].fd, .events = POLLIN };
+    for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
+        struct tcp_stranger *stranger = &link->strangers[i];
+
+        add_polled(link, &count, stranger->fd, POLLIN, &stranger->polled);
+    }
+    add_polled(link, &count, link->listener, free_place(link) ? POLLIN : 0, &link->listener_polled);
     return count;
+}
+
+static bool is_ready(const struct tcp_link *link, size_t at)
+{
+    return at && link->polled[at].revents;
 }
 
 static int serve(struct tcp_link *link)
 {
-    const struct pollfd *polled = link->polled + 1;
-
     for (size_t i = 0; i < link->peer_count; i++) {
-        if (!polled[i].revents)
+        if (!is_ready(link, link->peers[i].polled))
             continue;
         if (link->peers[i].stage == TCP_ANSWERS)
             answer(&link->peers[i]);
         else
             go_on_dialling(link, &link->peers[i]);
     }
-    polled += link->peer_count;
     for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
-        if (polled[1 + i].revents)
+        if (is_ready(link, link->strangers[i].polled))
             listen_to(link, &link->strangers[i]);
     }
-    return polled[0].revents ? accept_all(link) : 0;
+    return is_ready(link, link->listener_polled) ? accept_all(link) : 0;
 }
 
-static int poll_ms(const struct tcp_link *link, int64_t now_us, int64_t deadline_us)
+static int poll_ms(struct tcp_link *link, int64_t now_us, int64_t deadline_us)
 {
-    int64_t until_us = deadline_us, wait_ms;
+    int64_t patience = patience_us(link), until_us = deadline_us, wait_ms;
 
     for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
-        if (link->strangers[i].fd >= 0 && link->strangers[i].until_us < until_us)
-            until_us = link->strangers[i].until_us;
+        const struct tcp_stranger *stranger = &link->strangers[i];
+
+        if (stranger->fd >= 0 && stranger->since_us + patience < until_us)
+            until_us = stranger->since_us + patience;
     }
     wait_ms = until_us > now_us ? (until_us - now_us + TIME_MS - 1) / TIME_MS : 0;
     return wait_ms < INT_MAX ? (int)wait_ms : INT_MAX;

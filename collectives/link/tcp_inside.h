@@ -30,6 +30,7 @@ struct tcp_peer {
     uint32_t rank;
     enum tcp_stage stage;
     int fd;                         /* -1: none */
+    size_t polled;                  /* its place in link->polled; 0: none */
     uint8_t token[TCP_TOKEN_BYTES]; /* what it has to say to us */
     bool begun;                     /* we know what to say to it: */
     struct tcp_address told;
@@ -43,7 +44,8 @@ struct tcp_peer {
 
 struct tcp_stranger {
     int fd; /* -1: none */
-    int64_t until_us;
+    int64_t since_us;
+    size_t polled; /* its place in link->polled; 0: none */
     struct tcp_greets in;
 };
 
@@ -54,9 +56,10 @@ struct tcp_link {
     struct tcp_peer *peers;
     size_t peer_count;
     struct tcp_stranger strangers[TCP_STRANGERS_MAX];
-    int listener;          /* -1: all are connected */
-    struct pollfd *polled; /* wake, the peers, the listener, the strangers */
-    int wake;              /* an eventfd: cancelled */
+    int listener;           /* -1: all are connected */
+    struct pollfd *polled;  /* wake, then those that something is wanted of */
+    size_t listener_polled; /* its place there; 0: none */
+    int wake;               /* an eventfd: cancelled */
     atomic_bool cancelled;
     pthread_mutex_t mutex; /* a descriptor comes or goes, and cancel looks at them all */
 };

@@ -66,7 +66,9 @@ struct meet {
     struct list lines, parties;
     struct polled VEC(struct pollfd) polled;
     size_t line_count, stranger_count, parked_count;
-    uint64_t newest; /* the highest round that anybody has joined */
+    int64_t rests_until_us;   /* the listener; 0 */
+    int64_t starves_since_us; /* for want of descriptors; 0: it does not */
+    uint64_t newest;          /* the highest round that anybody has joined */
 
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
@@ -95,7 +97,9 @@ void party_met(struct meet_party *party, struct party_peer *peer, struct meet_li
 void party_missed(struct meet_line *line, int code, const char *why);
 void party_heard(struct meet_line *line, const struct meet_frame *frame);
 void party_parted(struct meet_line *line);
-void party_judge(struct meet_line *line); /* that is PARKED */
+void party_judge(struct meet_line *line);     /* that is PARKED */
+void party_starves(struct meet_party *party); /* who would dial us is not let in */
+#define MEET_STARVES "no descriptor is left here for its connection; raise the limit (ulimit -n)"
 
 /* socket.c: sockets that never wait. */
 int meet_listen(struct meet_contact *contact, int *ret_fd, struct hvd_err *err) MUST_CHECK;

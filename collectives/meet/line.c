@@ -7,8 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RETRY_US     5000 /* doubled with each try, up to */
-#define RETRY_MAX_US 200000
+#define RETRY_US      5000 /* doubled with each try, up to */
+#define RETRY_MAX_US  200000
+
+#define STARVED_TRIES 10 /* without a descriptor: more than a second */
 
 struct meet_line *line_create(struct meet *meet, enum line_stage stage, int fd)
 {
@@ -103,6 +105,8 @@ static void dial_failed(struct meet_line *line, int fault, int64_t now_us)
 {
     if (fault == ECONNREFUSED)
         party_missed(line, HVD_E_LOST, "it does not listen any more");
+    else if ((fault == EMFILE || fault == ENFILE) && line->tries >= STARVED_TRIES)
+        party_missed(line, HVD_E_LIMIT, MEET_STARVES);
     else
         again_later(line, now_us);
 }

@@ -1,14 +1,21 @@
 #include "collectives/meet/meet.h"
 
 #include "base/mem.h"
+#include "base/time.h"
 #include "collectives/meet/inside.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+/* Without a descriptor for who knocks: so long it is left to knock, and after so much of that the
+ * peers that are awaited are given up. */
+#define REST_US    (50 * TIME_MS)
+#define STARVED_US TIME_S
 
 /* ---- one turn of the thread ---- */
 
@@ -66,7 +73,7 @@ static void serve_deadlines(struct meet *meet, int64_t now_us)
 /* In milliseconds from now, rounded up; -1: nothing is due. */
 static int next_deadline(struct meet *meet, int64_t now_us)
 {
-    int64_t next_us = INT64_MAX;
+    int64_t next_us = now_us < meet->rests_until_us ? meet->rests_until_us : INT64_MAX;
 
     LIST_EACH (it, &meet->lines) {
         const struct meet_line *line = CONTAINER_OF(it, struct meet_line, place);
@@ -98,13 +105,41 @@ static void drop_oldest_stranger(struct meet *meet)
     }
 }
 
+static bool needs_descriptors(int fault)
+{
+    return fault == EMFILE || fault == ENFILE || fault == ENOBUFS || fault == ENOMEM;
+}
+
+/* Whoever knocks goes on knocking: it is looked at again after a rest, not all the time. */
+static void rest(struct meet *meet, int64_t now_us)
+{
+    meet->rests_until_us = now_us + REST_US;
+    if (!meet->starves_since_us)
+        meet->starves_since_us = now_us;
+    if (now_us < meet->starves_since_us + STARVED_US)
+        return;
+    LIST_EACH (it, &meet->parties) {
+        party_starves(CONTAINER_OF(it, struct meet_party, place));
+    }
+}
+
 static void accept_all(struct meet *meet, int64_t now_us)
 {
-    int fd;
-
-    while ((fd = meet_accept(meet->listener)) >= 0) {
+    for (;;) {
+        int fd = meet_accept(meet->listener);
         struct meet_line *line;
 
+        if (fd < 0 && needs_descriptors(errno) && meet->stranger_count) {
+            drop_oldest_stranger(meet);
+            continue;
+        }
+        if (fd < 0 && needs_descriptors(errno)) {
+            rest(meet, now_us);
+            return;
+        }
+        meet->starves_since_us = 0;
+        if (fd < 0)
+            return;
         if (meet->stranger_count >= LIMIT_STRANGERS)
             drop_oldest_stranger(meet);
         line = line_create(meet, LINE_STRANGER, fd);
@@ -113,12 +148,13 @@ static void accept_all(struct meet *meet, int64_t now_us)
     }
 }
 
-static nfds_t fill_polled(struct meet *meet)
+static nfds_t fill_polled(struct meet *meet, int64_t now_us)
 {
+    bool rests = now_us < meet->rests_until_us;
     nfds_t count = 2;
 
     meet->polled.items[0] = (struct pollfd){ .fd = meet->wake, .events = POLLIN };
-    meet->polled.items[1] = (struct pollfd){ .fd = meet->listener, .events = POLLIN };
+    meet->polled.items[1] = (struct pollfd){ .fd = rests ? -1 : meet->listener, .events = POLLIN };
     LIST_EACH (it, &meet->lines) {
         struct meet_line *line = CONTAINER_OF(it, struct meet_line, place);
 
@@ -162,7 +198,7 @@ static void *serve(void *arg)
     while (take_arrivals(meet, clock_now_us())) {
         serve_parties(meet, clock_now_us());
         serve_deadlines(meet, clock_now_us());
-        count = fill_polled(meet);
+        count = fill_polled(meet, clock_now_us());
         if (poll(meet->polled.items, count, next_deadline(meet, clock_now_us())) <= 0)
             continue;
         if (meet->polled.items[0].revents)

@@ -6,6 +6,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define OTHER_ROUND                                                                  \
+    "that round has other members, groups or settings here; let groups be the same " \
+    "on all ranks, and all workers have the same HVD_ variables"
+
 /* ---- from other threads ---- */
 
 static void wake(struct meet *meet)
@@ -226,13 +230,21 @@ void party_judge(struct meet_line *line)
     }
     peer = find_peer(party, hello->from);
     if (!peer || hello->to != party->spec.incarnation || hello->roster != party->spec.roster) {
-        refuse(line, HVD_E_MISMATCH, "that round has other members here");
+        refuse(line, HVD_E_MISMATCH, OTHER_ROUND);
         return;
     }
     memcpy(welcome.address, peer->address, peer->address_length);
     welcome.address_length = peer->address_length;
     line_say(line, &welcome);
     party_met(party, peer, line, hello);
+}
+
+void party_starves(struct meet_party *party)
+{
+    for (size_t i = 0; i < party->spec.peer_count && !party->left; i++) {
+        if (!party->peers[i].dialled && !party->peers[i].met)
+            party->spec.ops->missed(party->spec.arg, i, HVD_E_LIMIT, MEET_STARVES);
+    }
 }
 
 void party_missed(struct meet_line *line, int code, const char *why)

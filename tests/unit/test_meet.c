@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -414,6 +415,43 @@ out:
     meet_close(meet);
 }
 
+/* The owner hears of it, and whoever has knocked is let in once there is one again. */
+static void without_a_descriptor(struct test *t)
+{
+    struct meet *meet = NULL;
+    struct meet_party *party = NULL;
+    struct meet_frame frame, hello;
+    struct rlimit before, few;
+    struct told told;
+    int fd = -1, next;
+
+    told_init(&told);
+    CHECK_OK(t, getrlimit(RLIMIT_NOFILE, &before));
+    CHECK_OK(t, meet_open("127.0.0.1", &meet, NULL));
+    CHECK_OK(t, join(meet, 9, 1, 0, meet_contact(meet), &told, &party));
+    next = dup(STDIN_FILENO);
+    CHECK(t, next >= 0);
+    close(next);
+    few = (struct rlimit){ .rlim_cur = (rlim_t)next + 1, .rlim_max = before.rlim_max };
+    CHECK_OK(t, setrlimit(RLIMIT_NOFILE, &few));
+    fd = dial(meet); /* takes the last one */
+    CHECK_INT(t, fd, ==, next);
+    CHECK(t, await(&told, &told.missed));
+    CHECK_CODE(t, told.code, HVD_E_LIMIT);
+    CHECK(t, strstr(told.text, "ulimit -n"));
+    CHECK_OK(t, setrlimit(RLIMIT_NOFILE, &before));
+    hello = hello_to(meet, 9, 100, 101);
+    CHECK(t, say(fd, &hello));
+    CHECK_INT(t, answer(fd, &frame), ==, 1);
+    CHECK_INT(t, frame.kind, ==, MEET_WELCOME);
+out:
+    (void)setrlimit(RLIMIT_NOFILE, &before);
+    if (fd >= 0)
+        close(fd);
+    leave(party, &told, false);
+    meet_close(meet);
+}
+
 static void contacts(struct test *t)
 {
 #define SECRET "000102030405060708090a0b0c0d0e0f"
@@ -455,4 +493,4 @@ out:;
 TESTS(NO_TORTURE(two_meet), NO_TORTURE(a_bye_is_no_death), NO_TORTURE(an_early_dialler_waits),
       NO_TORTURE(who_dials_again_is_the_same), NO_TORTURE(whom_nobody_knows_is_turned_away),
       NO_TORTURE(a_stranger_is_hung_up_on), NO_TORTURE(too_many_strangers_keep_nobody_out),
-      CASE(contacts))
+      NO_TORTURE(without_a_descriptor), CASE(contacts))

@@ -484,6 +484,53 @@ out:
     end();
 }
 
+static void *await_one(void *arg)
+{
+    struct hvd_err why;
+
+    return requests_wait(rounds, arg, &why) ? arg : NULL;
+}
+
+static bool all_wait(unsigned count)
+{
+    int64_t until_us = clock_now_us() + PATIENCE_US;
+    unsigned waiting = 0;
+
+    while (waiting < count && clock_now_us() < until_us) {
+        pthread_mutex_lock(&rounds->lock);
+        waiting = rounds->requests.awaited_by;
+        pthread_mutex_unlock(&rounds->lock);
+        (void)sched_yield();
+    }
+    return waiting == count;
+}
+
+/* They have been woken, and run some time later: what they look at is there still. */
+static void who_waits_comes_out_before_the_end(struct test *t)
+{
+    hvd_request *requests[16] = { NULL };
+    pthread_t threads[16];
+    size_t started = 0;
+
+    for (int i = 0; i < 20; i++) {
+        CHECK_OK(t, begin());
+        fake_coll_hold(1);
+        for (size_t k = 0; k < 16; k++)
+            CHECK_OK(t, start(k + 1, &requests[k]));
+        for (; started < 16; started++)
+            CHECK_OK(t, thread_start(&threads[started], 0, await_one, requests[started]));
+        CHECK(t, all_wait(16));
+        end();
+        while (started)
+            pthread_join(threads[--started], NULL);
+    }
+    CHECK_OK(t, begin());
+out:
+    end();
+    while (started)
+        pthread_join(threads[--started], NULL);
+}
+
 TESTS(CASE(they_run_in_order_and_are_waited_for_in_any), CASE(a_test_tells_without_waiting),
       CASE_FLAGS(a_call_that_waits_goes_behind_what_is_pending, TEST_NO_TORTURE),
       CASE_FLAGS(who_is_in_a_call_keeps_requests_out, TEST_NO_TORTURE),
@@ -494,4 +541,5 @@ TESTS(CASE(they_run_in_order_and_are_waited_for_in_any), CASE(a_test_tells_witho
       CASE(train_may_return_before_they_are_done),
       CASE_FLAGS(the_end_may_come_at_any_moment, TEST_NO_TORTURE),
       CASE(after_news_nothing_is_begun),
-      CASE_FLAGS(threads_do_not_harm_each_other, TEST_NO_TORTURE))
+      CASE_FLAGS(threads_do_not_harm_each_other, TEST_NO_TORTURE),
+      CASE_FLAGS(who_waits_comes_out_before_the_end, TEST_NO_TORTURE))

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -222,6 +223,24 @@ out:
     team_close(&team);
 }
 
+/* poll takes no more than the limit: what is looked at is what is there, not all that may come. */
+static void few_descriptors(struct test *t)
+{
+    struct team team = { .size = 0 };
+    struct rlimit before, few;
+
+    CHECK_OK(t, getrlimit(RLIMIT_NOFILE, &before));
+    few = (struct rlimit){ .rlim_cur = 40, .rlim_max = before.rlim_max };
+    CHECK_OK(t, setrlimit(RLIMIT_NOFILE, &few));
+    CHECK_OK(t, team_open(&team, LINK_TCP, "127.0.0.1", 3));
+    team_run(&team, team_act_connect);
+    for (uint32_t i = 0; i < team.size; i++)
+        CHECK_OK(t, team.rc[i]);
+out:
+    team_close(&team);
+    (void)setrlimit(RLIMIT_NOFILE, &before);
+}
+
 static void dies_dialling(struct test *t)
 {
     static const size_t said[] = { 0, 10, TCP_GREETING_BYTES };
@@ -391,6 +410,7 @@ out:
 
 TESTS(CASE_FLAGS(put_aside, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(data_before_the_end, TEST_SURVIVES_ALLOC), CASE(longer_than_its_memory),
-      CASE_FLAGS(strangers, NO_TORTURE), CASE_FLAGS(dies_dialling, NO_TORTURE),
-      CASE_FLAGS(dies_dialled, NO_TORTURE), CASE_FLAGS(wrong_answer, NO_TORTURE),
-      CASE(half_received_and_dropped), CASE_FLAGS(half_sent_and_dropped, NO_TORTURE))
+      CASE_FLAGS(strangers, NO_TORTURE), CASE_FLAGS(few_descriptors, NO_TORTURE),
+      CASE_FLAGS(dies_dialling, NO_TORTURE), CASE_FLAGS(dies_dialled, NO_TORTURE),
+      CASE_FLAGS(wrong_answer, NO_TORTURE), CASE(half_received_and_dropped),
+      CASE_FLAGS(half_sent_and_dropped, NO_TORTURE))
