@@ -265,7 +265,9 @@ HVD_API int hvd_group_rank(const hvd_group *group);
 HVD_API int hvd_group_size(const hvd_group *group);
 
 /* Memory that the other workers of this host can read, for buffers of collectives: those need one
- * copy less. Otherwise like malloc and free: NULL when there is none. Any thread, any time. */
+ * copy less. Otherwise like malloc and free: NULL when there is none. Any thread, any time. Each
+ * takes a descriptor and whole pages: let there be few, and large. A fork sees the same bytes, not
+ * a copy, until they are freed. */
 HVD_API void *hvd_alloc(size_t bytes);
 HVD_API void hvd_free(void *memory); /* NULL is allowed */
 
