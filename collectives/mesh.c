@@ -17,7 +17,7 @@ struct mesh_address {
     uint8_t bytes[LINK_ADDRESS_MAX];
 };
 
-static int make_link(struct coll *coll, struct coll_group *group)
+static int make_link(struct coll *coll, struct coll_group *group, struct hvd_err *err)
 {
     uint32_t *others = mem_zalloc_array(group->group.size, sizeof(*others));
     struct link_device *device = NULL;
@@ -30,10 +30,10 @@ static int make_link(struct coll *coll, struct coll_group *group)
             others[count++] = group->group.ranks[i];
     }
     if (!rc)
-        rc = coll_engine_device(coll->engine, &device, NULL);
+        rc = coll_engine_device(coll->engine, &device, err);
     if (!rc)
         rc = link_create(device, coll->engine->reaper, coll->rank, coll->size, others, count, &link,
-                         NULL);
+                         err);
     mem_free(others);
     if (rc)
         return rc;
@@ -46,7 +46,7 @@ static int make_link(struct coll *coll, struct coll_group *group)
 }
 
 /* table: of each member, how each is told to reach it. */
-static int exchange(struct operation *operation, struct mesh_address *table)
+static int exchange(struct operation *operation, struct mesh_address *table, struct hvd_err *err)
 {
     struct coll_group *group = operation->group;
     uint32_t size = group->group.size;
@@ -64,13 +64,14 @@ static int exchange(struct operation *operation, struct mesh_address *table)
         if (i == group->group.place)
             continue;
         rc = group->mesh_link->ops->address(group->mesh_link, group->group.ranks[i], own[i].bytes,
-                                            &length, NULL);
+                                            &length, err);
         own[i].length = (uint32_t)length;
     }
     return rc ? rc : operation_before(operation, &gather);
 }
 
-static int connect_all(struct operation *operation, const struct mesh_address *table)
+static int connect_all(struct operation *operation, const struct mesh_address *table,
+                       struct hvd_err *err)
 {
     struct coll *coll = operation->coll;
     struct coll_group *group = operation->group;
@@ -82,7 +83,7 @@ static int connect_all(struct operation *operation, const struct mesh_address *t
 
         if (i != group->group.place)
             rc = group->mesh_link->ops->connect(group->mesh_link, group->group.ranks[i], to->bytes,
-                                                to->length, NULL);
+                                                to->length, err);
     }
     if (rc)
         return rc;
@@ -101,6 +102,7 @@ int operation_mesh(struct operation *operation)
 {
     struct coll_group *group = operation->group;
     uint32_t size = group->group.size;
+    struct hvd_err why = { .text = "" };
     struct mesh_address *table;
     int rc;
 
@@ -109,12 +111,15 @@ int operation_mesh(struct operation *operation)
     table = mem_zalloc_array((size_t)size * size, sizeof(*table));
     if (!table)
         return HVD_E_NOMEM;
-    rc = make_link(operation->coll, group);
+    rc = make_link(operation->coll, group, &why);
     if (!rc)
-        rc = exchange(operation, table);
+        rc = exchange(operation, table, &why);
     if (!rc)
-        rc = connect_all(operation, table);
+        rc = connect_all(operation, table, &why);
     mem_free(table);
+    if (rc && why.text[0])
+        coll_fail(operation->coll, rc, operation->coll->rank, "rank %u: %s", operation->coll->rank,
+                  why.text);
     if (rc)
         return rc;
     group->mesh.link = group->mesh_link;

@@ -104,7 +104,7 @@ static int read_root(struct reading *reading)
     if (root < 0 || (uint32_t)root >= roll->size)
         return WRONG(reading, "root %d is no rank of this round; use 0 to %u", root,
                      roll->size - 1);
-    if (reading->call->in && reading->call->in != reading->call->out)
+    if (reading->call->in && reading->call->out && reading->call->in != reading->call->out)
         return WRONG(reading, "%s",
                      "in is not looked at; leave it NULL, and give the root's numbers in out");
     if (!roll_place(roll, reading->into->group, (uint32_t)root, &reading->into->root))

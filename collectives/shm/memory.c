@@ -148,6 +148,11 @@ int memory_open(const struct memory_place *place, bool writable, struct memory *
     return rc;
 }
 
+void memory_empty(const struct memory *memory, size_t from)
+{
+    (void)madvise(memory->at + from, memory->bytes - from, MADV_REMOVE);
+}
+
 void memory_release(struct memory *memory)
 {
     if (memory->at)

@@ -30,6 +30,10 @@ int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
 int memory_open(const struct memory_place *place, bool writable, struct memory *ret_memory,
                 struct hvd_err *err) MUST_CHECK;
 
+/* By its maker: what it holds from there on, in whole pages, is given back to the machine, whoever
+ * has it mapped. They read zeros. */
+void memory_empty(const struct memory *memory, size_t from);
+
 /* Those who have mapped it keep it; nobody can open it any more. */
 void memory_release(struct memory *memory);
 

@@ -138,6 +138,7 @@ void pool_free(void *memory)
     allocation = taken_out(memory);
     head = (void *)allocation.memory.at;
     atomic_store(&head->freed, 1);
+    memory_empty(&allocation.memory, PAGE_BYTES);
     memory_release(&allocation.memory);
 }
 

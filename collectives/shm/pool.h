@@ -31,8 +31,8 @@ void pool_views_free(struct pool_views *views);
 int pool_view(struct pool_views *views, const struct pool_locator *locator, const void **ret_at,
               struct hvd_err *err) MUST_CHECK;
 
-/* When nothing is read: lets go of what its owners have freed, which else would stay in memory. It
- * costs nothing where nothing new has been seen since the last time. */
+/* When nothing is read: lets go of what its owners have freed, which else would stay mapped, though
+ * it holds nothing. It costs nothing where nothing new has been seen since the last time. */
 void pool_views_trim(struct pool_views *views);
 
 #endif

@@ -274,7 +274,7 @@ HVD_API int hvd_group_size(const hvd_group *group);
  * needs one copy less, if in and out are of it on all of them. Whole pages, zeroed, and a file
  * descriptor each: for few and large buffers. Otherwise like malloc and free: NULL when there is
  * none (hvd_last_error says why); any thread, any time; what hvd_free gets is of hvd_alloc and not
- * freed yet, or NULL. */
+ * freed yet, or NULL. A fork sees the same bytes, not a copy. */
 HVD_API void *hvd_alloc(size_t bytes);
 HVD_API void hvd_free(void *memory);
 
