@@ -1,5 +1,7 @@
 #include "collectives/deal.h"
 
+#include "base/panic.h"
+
 size_t deal_bytes(const struct group *group)
 {
     return 2 * (size_t)group->size * sizeof(size_t);
@@ -15,6 +17,7 @@ void deal_init(struct deal *deal, size_t room, void *memory)
     uint32_t size = deal->group->size;
     size_t before = 0, most = 0;
 
+    ASSERT(size > 0); /* whoever calls is a member */
     deal->first = memory;
     deal->at = deal->first + size;
     for (uint32_t i = 0; i < size; i++) {
