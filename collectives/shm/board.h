@@ -30,8 +30,8 @@ uint8_t *board_said(struct board *board, uint32_t seat, uint64_t turn);
 uint8_t *board_stage(struct board *board, uint32_t seat, uint64_t turn);
 uint8_t *board_result(struct board *board, uint64_t turn);
 
-/* 0; HVD_E_REVOKED: the segment has failed before all had come. It spins as long as there are cores for all, then gives
- * way, then sleeps. */
+/* 0; HVD_E_REVOKED: the segment has failed before all had come. It spins as long as there are cores
+ * for all, then gives way, then sleeps. */
 int board_step(struct board *board) MUST_CHECK;
 
 /* In two halves: what is done in between overlaps with what others still do. */
