@@ -223,7 +223,7 @@ static void allreduce_of_each_size_and_count(struct test *t)
     struct task task = { .type = HVD_FLOAT32 };
     struct crew crew = { .size = 0 };
 
-    for (uint32_t size = 1; size <= CREW_MAX; size++) {
+    for (uint32_t size = 1; size <= CREW_MAX; size += size < 9 ? 1 : 4) {
         crew_open(&crew, size);
         for (task.way = LANE_GATHER; task.way <= LANE_ORDER; task.way++) {
             for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
@@ -242,16 +242,13 @@ out:
 /* More than a window of segments in each part, and parts that end within one. */
 static void allreduce_of_much(struct test *t)
 {
-    struct task task = { .type = HVD_FLOAT32, .count = 3 * (SEGMENT_BYTES / 4) * 6 + 12345 };
+    struct task task = { .type = HVD_FLOAT32, .count = 2 * (SEGMENT_BYTES / 4) * 6 + 12345 };
     struct crew crew = { .size = 0 };
 
-    for (uint32_t size = 2; size <= 3; size++) {
-        crew_open(&crew, size);
-        for (task.way = LANE_GATHER; task.way <= LANE_ORDER; task.way++) {
-            crew_run(&crew, act_allreduce, &task);
-            CHECK_TEXT(t, crew_wrong(&crew), NULL);
-        }
-        crew_close(&crew);
+    crew_open(&crew, 2);
+    for (task.way = LANE_GATHER; task.way <= LANE_ORDER; task.way++) {
+        crew_run(&crew, act_allreduce, &task);
+        CHECK_TEXT(t, crew_wrong(&crew), NULL);
     }
 out:
     crew_close(&crew);
@@ -472,7 +469,7 @@ static void broadcast_from_each(struct test *t)
     struct crew crew = { .size = 0 };
     struct transfer transfer;
 
-    for (uint32_t size = 1; size <= CREW_MAX; size++) {
+    for (uint32_t size = 1; size <= CREW_MAX; size += size < 9 ? 1 : 4) {
         crew_open(&crew, size);
         for (transfer.root = 0; transfer.root < size; transfer.root++) {
             bool much = transfer.root == 1 && size <= 5;
@@ -611,7 +608,7 @@ static void nobody_leaves_a_barrier_early(struct test *t)
 {
     struct crew crew = { .size = 0 };
 
-    for (uint32_t size = 1; size <= CREW_MAX; size++) {
+    for (uint32_t size = 1; size <= CREW_MAX; size += size < 9 ? 1 : 4) {
         atomic_store(&arrived, 0);
         crew_open(&crew, size);
         crew_run(&crew, act_barriers, NULL);
