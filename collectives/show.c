@@ -42,7 +42,6 @@ void show_call(const struct coll *coll, const struct coll_call *call, int64_t be
                                            .bytes = bytes_of(group, call),
                                            .code = code,
                                            .why = err ? err->text : NULL,
-                                           .waited_for = TIMELINE_NOBODY,
                                            .begun_us = begun_us,
                                            .ended_us = timeline_now_us(coll->timeline) });
 }

@@ -33,10 +33,6 @@ void timeline_put_call(struct timeline *timeline, const struct timeline_call *ca
         add_number(&args, "bytes", call->bytes);
     add_text(&args, "ended", call->code ? err_name(call->code) : "done");
     add_text(&args, "why", call->code ? call->why : NULL);
-    if (call->waited_us > 0)
-        add_number(&args, "waited_us", (uint64_t)call->waited_us);
-    if (call->waited_for != TIMELINE_NOBODY)
-        add_number(&args, "waited_for_rank", call->waited_for);
     timeline_put_event(timeline, &(struct timeline_event){ .lane = TIMELINE_COLLECTIVES,
                                                            .name = call->operation,
                                                            .begun_us = call->begun_us,

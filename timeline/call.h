@@ -6,20 +6,16 @@
 
 #include "timeline/timeline.h"
 
-#define TIMELINE_NOBODY UINT32_MAX
-
 struct timeline_call {
     const char *operation; /* "allreduce" */
     uint64_t number;       /* in its group and round */
     uint64_t round;
-    size_t group;        /* 0: all */
-    const char *type;    /* NULL: it has none */
-    const char *op;      /* likewise */
-    uint64_t bytes;      /* that this member gave */
-    int code;            /* as it ended */
-    const char *why;     /* of a failure, or NULL */
-    int64_t waited_us;   /* until the last of the others had come; 0: not known */
-    uint32_t waited_for; /* the rank of that one, or TIMELINE_NOBODY */
+    size_t group;     /* 0: all */
+    const char *type; /* NULL: it has none */
+    const char *op;   /* likewise */
+    uint64_t bytes;   /* that this member gave */
+    int code;         /* as it ended */
+    const char *why;  /* of a failure, or NULL */
     int64_t begun_us, ended_us;
 };
 
