@@ -8,14 +8,14 @@
 #include <sys/socket.h>
 
 /* One that dials has been connected by the kernel, and speaks at once: so long it may take. */
-#define STRANGER_US (2 * TIME_S)
+#define STRANGER_US (5 * TIME_S)
 
 /* Where strangers have taken all places none keeps its own for longer, so that those who have
  * something to say get their turn, however many others say nothing. */
 #define CROWDED_US (50 * TIME_MS)
 
 /* One that is cut off though it is no stranger dials again. */
-#define DIALS_MAX 3
+#define DIALS_MAX 10
 
 /* ---- greetings ---- */
 

@@ -78,9 +78,13 @@ static void connect_both(struct crew_links *real, uint32_t from, uint32_t to)
 static void connect_own(struct crew_member *member)
 {
     struct link *link = member->traffic.link;
-    uint32_t rank;
+    struct hvd_err err = { .text = "" };
+    uint32_t rank = 0;
+    int rc = link->ops->connected(link, clock_now_us() + CONNECT_US, &rank, &err);
 
-    ASSERT(!link->ops->connected(link, clock_now_us() + CONNECT_US, &rank, NULL));
+    if (rc)
+        PANIC("member %u is not connected to rank %u: %s: %s", member->lane.index, rank,
+              err_name(rc), err.text);
 }
 
 void crew_open_links(struct crew *crew, uint32_t size, enum link_kind kind)
