@@ -15,7 +15,7 @@
 #define CROWDED_US (50 * TIME_MS)
 
 /* One that is cut off though it is no stranger dials again. */
-#define DIALS_MAX 10
+#define DIALS_MAX 5
 
 /* ---- greetings ---- */
 

@@ -326,7 +326,7 @@ out:
 static void wrong_answer(struct test *t)
 {
     struct team team;
-    int listener = -1, fds[3] = { -1, -1, -1 };
+    int listener = -1, fds[5] = { -1, -1, -1, -1, -1 };
 
     CHECK_OK(t, team_open(&team, LINK_TCP, "127.0.0.1", 2));
     listener = raw_listen(&team);
