@@ -148,10 +148,14 @@ static inline many load_half(const loose_u16 *at)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)at));
 }
 
+/* Without optimisation it is a macro of the compiler's header, which its own warnings mind. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 static inline void store_half(loose_u16 *at, many numbers)
 {
     _mm256_storeu_si256((void *)at, _mm512_cvtps_ph(numbers, _MM_FROUND_TO_NEAREST_INT));
 }
+#pragma GCC diagnostic pop
 
 static inline many load_bfloat(const loose_u16 *at)
 {
