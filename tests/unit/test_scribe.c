@@ -366,6 +366,7 @@ static void what_may_wait_is_limited(struct test *t)
     struct scribe *scribe = NULL;
     struct db *db = NULL;
     uint64_t number = 0;
+    int rc;
 
     for (size_t i = 0; i < LIMIT_WORKERS; i++)
         ids[i] = i + 1;
@@ -382,8 +383,10 @@ static void what_may_wait_is_limited(struct test *t)
     db = NULL;
     CHECK_OK(t, wait_durable(scribe, 1)); /* and with it all that went into one transaction */
     CHECK(t, scribe_put(scribe, &write) != 0);
-    CHECK_OK(t, take_over()); /* the rest is dropped: it would take its time */
-    CHECK_CODE(t, stop(&scribe, NULL), HVD_E_LOST);
+    CHECK_OK(
+        t, take_over()); /* the rest is dropped, as it would take its time: if it is not through */
+    rc = stop(&scribe, NULL);
+    CHECK(t, rc == HVD_E_LOST || !rc);
 out:
     db_close(db);
     (void)stop(&scribe, NULL);
