@@ -5,8 +5,9 @@
 /* Every number is reduced on one member only, in one order, and then passed on; or on all, in the
  * same order: so it is the same on all, bit for bit. */
 
-#define FUSION_BYTES ((size_t)64 * 1024 * 1024)
-#define BLOCK_BYTES  ((size_t)64 * 1024 * 1024)
+#define FUSION_BYTES       ((size_t)64 * 1024 * 1024)
+#define FUSION_LEAST_BYTES ((size_t)4 * 1024) /* less than a message is worth */
+#define BLOCK_BYTES        ((size_t)64 * 1024 * 1024)
 
 struct job {
     struct operation *operation;
@@ -216,7 +217,9 @@ static size_t fusion_bytes(const struct coll *coll)
 {
     size_t bytes = coll->engine ? coll->engine->options.fusion_bytes : 0;
 
-    return bytes ? bytes : FUSION_BYTES;
+    if (!bytes)
+        return FUSION_BYTES;
+    return bytes > FUSION_LEAST_BYTES ? bytes : FUSION_LEAST_BYTES;
 }
 
 /* A buffer goes by blocks, as what is copied at once cannot be cancelled; so do several together,
