@@ -14,12 +14,17 @@
 #include <stdio.h>
 
 /*
- * The first round after one in which nobody trained begins at once: a death in the middle of a
+ * The first round after one that brought nothing begins at once: a death in the middle of a
  * recovery is common. From the second on the cause is likely to be still there, and each try costs
- * every survivor its connections; so they wait, twice as long each time.
+ * every survivor its connections; so they wait, twice as long each time. A round has brought
+ * something when it leaves a newer commit with other contents, or has trained for as long as the
+ * longest wait: before it is tried again that much has been gained. Where everybody had begun and
+ * one died, the cause is gone with it.
  */
 #define BARREN_DELAY_US     (100 * TIME_MS)
 #define BARREN_DELAY_US_MAX (10 * TIME_S)
+
+#define MISMATCHES_MAX      5 /* barren rounds in a row: it is the program */
 
 void round_release(struct round *round)
 {
@@ -33,7 +38,10 @@ void round_clear(struct round *round)
     round->holders.count = 0;
     round->entered = round->prepared = round->at = round->failed_by_exit = 0;
     round->number = round->previous = round->commit = round->check = round->max_check = 0;
-    round->revoked = false;
+    round->lost = 0;
+    round->failed_with = 0;
+    round->trains_us = TIME_NEVER;
+    round->revoked = round->weighed = false;
 }
 
 bool round_add(struct core *core, struct round *round, uint64_t incarnation)
@@ -199,6 +207,47 @@ static void look_first(struct core *core)
         form(core, CAUSE_FIRST);
 }
 
+/* A commit is newer when its contents are: a loop may commit before its first step. */
+static bool has_come_further(struct core *core)
+{
+    const struct round *round = &core->current;
+    struct msg_held newest = { .commit = round->commit };
+    bool further;
+
+    for (size_t i = 0; i < round->members.count; i++) {
+        const struct worker *worker = roster_worker(core, round->members.items[i]);
+
+        for (size_t k = 0; worker && k < worker->held_count; k++)
+            if (worker->held[k].commit > newest.commit)
+                newest = worker->held[k];
+    }
+    further =
+        newest.commit > round->commit && (!newest.checksum || newest.checksum != core->reached);
+    if (newest.checksum)
+        core->reached = newest.checksum;
+    return further;
+}
+
+/* Once for each round that has ended, when all that are left have said what they hold. */
+static void weigh(struct core *core)
+{
+    struct round *round = &core->current;
+    bool further = has_come_further(core);
+
+    round->weighed = true;
+    if (core->barren && round->entered && (further || round->lost)) {
+        core->barren = 0;
+        core->not_before_us = core->now_us;
+    }
+    if (round->failed_with != HVD_E_MISMATCH || round->lost || !core->barren)
+        core->mismatches = 0;
+    else if (++core->mismatches >= MISMATCHES_MAX)
+        finish_fail(core, tell_text(core,
+                                    "%d rounds in a row ended before anything new was committed, "
+                                    "as ranks do not do the same: %s",
+                                    MISMATCHES_MAX, core->mismatch));
+}
+
 /* Whoever is left, plus whoever is ready: a recovery takes along even those that have to go, who
  * leave in order afterwards, as they may hold the newest commit. */
 static void look_recovery(struct core *core)
@@ -207,6 +256,10 @@ static void look_recovery(struct core *core)
 
     if (core->count[WORKER_REVOKED] ||
         core->count[WORKER_RECOVERED] + core->count[WORKER_READY] < least)
+        return;
+    if (!core->current.weighed)
+        weigh(core);
+    if (job_state(core) != JOB_RECOVERING)
         return;
     if (!core->count[WORKER_RECOVERED] && !round_gathered(core, least))
         return;
@@ -305,6 +358,8 @@ void round_begin(struct core *core)
     round_rotate(core);
     if (round->cause != CAUSE_FIRST)
         core->resets++;
+    if (round->cause == CAUSE_SWITCH)
+        core->barren = core->mismatches = 0; /* the round before has come to it */
     for (size_t i = 0; i < round->members.count; i++)
         enlist(core, roster_worker(core, round->members.items[i]), (uint32_t)i);
     cost_begin(core);
@@ -340,14 +395,21 @@ void round_tell(struct core *core)
     tell_rounds(core, &core->current, NULL, round_msg(core));
 }
 
-/* How long the next round waits: the more rounds came to nothing, the longer. */
-static void delay_next(struct core *core)
+static bool has_trained_long(const struct core *core)
+{
+    return core->current.trains_us != TIME_NEVER &&
+           core->now_us - core->current.trains_us >= BARREN_DELAY_US_MAX;
+}
+
+/* How long the next round waits: the more rounds came to nothing, the longer. What this one has
+ * brought is known when all have said what they hold (weigh). */
+static void delay_next(struct core *core, bool died)
 {
     uint32_t doublings;
     int64_t delay_us = BARREN_DELAY_US;
 
     core->not_before_us = core->now_us; /* a change that waits to be tried again is none now */
-    core->barren = core->current.entered ? 0 : core->barren + 1;
+    core->barren = (died && core->current.entered) || has_trained_long(core) ? 0 : core->barren + 1;
     if (core->barren < 2)
         return;
     for (doublings = core->barren - 2; doublings && delay_us < BARREN_DELAY_US_MAX; doublings--)
@@ -399,7 +461,7 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
         roster_move(core, worker, WORKER_REVOKED);
         clock_limit(core, worker, core->config.stall_us, "it did not stop for the recovery");
     }
-    delay_next(core);
+    delay_next(core, lost != NULL);
     stall_watch(core);
     sm_move(&core->sm, JOB_RECOVERING, core->now_us, "");
 }
@@ -410,6 +472,7 @@ void round_lost(struct core *core, const struct worker *worker, enum worker_stat
     bool member = worker->rank != RANK_NONE && was != WORKER_LEAVING && was != WORKER_FINISHED;
     char name[WORKER_NAME_MAX];
 
+    core->current.lost += member;
     if (worker->next_rank != RANK_NONE || (member && core->next.number))
         change_abandon(core, tell_text(core, "%s: %s", worker_name(worker, name), why));
     if ((member || worker->tied) && job_state(core) == JOB_RUNNING)
@@ -422,6 +485,13 @@ void round_expire(struct core *core)
     if (job_state(core) == JOB_RUNNING && core->current.entered < core->current.members.count &&
         !stall_end_who_never_began(core))
         round_revoke(core, NULL, "not everybody began to train in time");
+}
+
+static void note_failure(struct core *core, const struct msg_recovering *said)
+{
+    core->current.failed_with = said->code;
+    if (said->code == HVD_E_MISMATCH)
+        snprintf(core->mismatch, sizeof(core->mismatch), "%s", said->text);
 }
 
 void round_on_recovering(struct core *core, struct worker *worker, const struct msg *msg)
@@ -448,6 +518,7 @@ void round_on_recovering(struct core *core, struct worker *worker, const struct 
 
         if (core->next.number)
             change_abandon(core, why);
+        note_failure(core, &msg->u.recovering);
         round_revoke(core, NULL, why);
         state = worker_state(worker);
     }
@@ -480,7 +551,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     if (round->entered < round->members.count || round->revoked)
         return;
     core->enter_deadline_us = TIME_NEVER;
-    core->barren = 0;
+    round->trains_us = core->now_us;
     untie(core);
     core->look_at_rounds = core->look_at_seats = true;
     cost_end(core);
