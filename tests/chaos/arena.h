@@ -35,7 +35,8 @@ struct arena_host {
 };
 
 struct arena {
-    const struct chaos_plan *plan; /* borrowed */
+    const struct chaos_plan *plan;   /* borrowed */
+    const volatile bool *broken_off; /* by Ctrl-C: whatever waits gives up */
     char folder[ARENA_PATH];
     struct arena_host hosts[ARENA_HOSTS];
     uint32_t host_count;
