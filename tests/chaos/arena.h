@@ -26,7 +26,8 @@
 #define ARENA_PATH  192
 #define ARENA_NAME  24
 
-struct weather; /* what the driver's machine is told by its preloaded library: weather.h */
+struct networks; /* its hosts' networks: networks.h */
+struct weather;  /* what the driver's machine is told by its preloaded library: weather.h */
 
 struct arena_host {
     char name[ARENA_NAME]; /* "127.0.0.3", or the address in its network */
@@ -40,9 +41,10 @@ struct arena {
     char folder[ARENA_PATH];
     struct arena_host hosts[ARENA_HOSTS];
     uint32_t host_count;
-    pid_t driver;            /* 0: none runs */
-    int driver_status;       /* of waitpid, of the last one that has ended */
-    struct weather *weather; /* mapped; the driver's process reads it */
+    struct networks *networks; /* NULL: the hosts are addresses of the loopback */
+    pid_t driver;              /* 0: none runs */
+    int driver_status;         /* of waitpid, of the last one that has ended */
+    struct weather *weather;   /* mapped; the driver's process reads it */
 };
 
 /* All hosts are there and listed; nothing runs yet. In namespaces: sshd runs in each. */
