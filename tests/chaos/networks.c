@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* unshare */
 #include "tests/chaos/networks.h"
 
 #include "base/buf.h"
