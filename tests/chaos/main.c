@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "tests/chaos/campaign.h"
+#include "tests/chaos/networks.h"
 #include "tests/chaos/report.h"
 
 #include <errno.h>
@@ -185,9 +186,11 @@ static int run(struct chaos *chaos, const struct chaos_plan *plan, struct hvd_er
     char path[ARENA_PATH];
     int rc = make_folder(plan->report, err);
 
+    if (!rc && plan->where == PLAN_NETWORKS)
+        rc = networks_enter(err);
     if (rc)
         return rc;
-    rc = arena_open(&chaos->arena, plan, err);
+    rc = arena_open(&chaos->arena, plan, &broken_off, err);
     if (!rc)
         rc = steps_open(&chaos->steps, arena_path(&chaos->arena, "steps", path), err);
     if (!rc) {
@@ -214,7 +217,6 @@ int main(int argc, char **argv)
     if (!plan.seed)
         plan.seed = (uint64_t)clock_wall_us() % 1000000 + 1;
     rng_seed(&chaos.rng, plan.seed);
-    chaos.arena.broken_off = &broken_off;
     chaos.arena.plan = &plan;
     hear_signals();
     if (plan.list)
