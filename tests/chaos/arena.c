@@ -7,6 +7,7 @@
 #include "os/process.h"
 #include "tests/chaos/arena_folder.h"
 #include "tests/chaos/sight.h"
+#include "tests/chaos/weather.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -22,6 +24,7 @@
 #ifndef CHAOS_ELASTIC /* the build says where they are */
 #define CHAOS_ELASTIC    "hvd-elastic"
 #define CHAOS_APPRENTICE "apprentice"
+#define CHAOS_WEATHER    "libweather_preload.so"
 #endif
 
 #define WORDS_MAX    96
@@ -113,7 +116,7 @@ static void driver_words(const struct arena *arena, struct words *words)
 struct environment {
     const char *list[ENV_MAX];
     size_t count;
-    char own[5][ENV_BYTES];
+    char own[8][ENV_BYTES];
     size_t own_count;
 };
 
@@ -128,9 +131,8 @@ static void put(struct environment *env, const char *name, const char *value)
 
 static bool is_passed_on(const char *variable)
 {
-    static const char *const kept[] = {
-        "HVD_", "HOROVOD_", "XDG_", "CHAOS_", "HOME=", "LD_PRELOAD="
-    };
+    static const char *const kept[] = { "HVD_",  "HOROVOD_",    "XDG_",         "CHAOS_",
+                                        "HOME=", "LD_PRELOAD=", "ASAN_OPTIONS=" };
 
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
         if (!strncmp(variable, kept[i], strlen(kept[i])))
@@ -141,6 +143,8 @@ static bool is_passed_on(const char *variable)
 /* The mark first, where it is found soonest. */
 static void environment_of(const struct arena *arena, struct environment *env)
 {
+    const char *asan = getenv("ASAN_OPTIONS");
+    char options[ENV_BYTES - 16];
     char path[ARENA_PATH];
 
     env->count = env->own_count = 0;
@@ -148,6 +152,10 @@ static void environment_of(const struct arena *arena, struct environment *env)
     put(env, "HVD_CHAOS_STEPS", arena_path(arena, "steps", path));
     put(env, "HVD_SAMPLE_LOG", arena_path(arena, "samples", path));
     put(env, "HOME", arena->folder);
+    /* A sanitizer wants to be the first that is loaded; the weather is. */
+    snprintf(options, sizeof(options), "%s%sverify_asan_link_order=0", asan ? asan : "",
+             asan ? ":" : "");
+    put(env, "ASAN_OPTIONS", options);
     for (char **at = environ; *at && env->count < ENV_MAX - 2; at++)
         if (is_passed_on(*at))
             env->list[env->count++] = *at;
@@ -169,6 +177,7 @@ int arena_start(struct arena *arena, struct hvd_err *err)
 {
     struct environment env;
     struct words words;
+    char path[ARENA_PATH];
     struct process_spec spec = {
         .in = -1, .cwd = arena->folder, .group = true, .dies_with_us = SIGTERM
     };
@@ -179,8 +188,8 @@ int arena_start(struct arena *arena, struct hvd_err *err)
         return log;
     driver_words(arena, &words);
     environment_of(arena, &env);
-    /* WEATHER: LD_PRELOAD=FOLDER/weather.so, which takes itself out of the environment again, so
-     * that agents and workers do without it. */
+    put(&env, "LD_PRELOAD", CHAOS_WEATHER); /* it takes itself out of the environment again */
+    put(&env, "CHAOS_WEATHER", arena_path(arena, "weather", path));
     spec.argv = words.list;
     spec.envp = env.list;
     spec.out = spec.err = log;
@@ -307,6 +316,7 @@ int arena_ask(struct arena *arena, const char *const *words, struct buf *out, st
 
 int arena_open(struct arena *arena, const struct chaos_plan *plan, struct hvd_err *err)
 {
+    char path[ARENA_PATH];
     int rc;
 
     *arena = (struct arena){ .plan = plan };
@@ -321,7 +331,9 @@ int arena_open(struct arena *arena, const struct chaos_plan *plan, struct hvd_er
         host->listed = true;
     }
     rc = arena_folder_make(arena, err);
-    /* NETWORKS: names, namespaces and sshd of the hosts. WEATHER: its library and its map. */
+    if (!rc)
+        rc = weather_open(arena_path(arena, "weather", path), &arena->weather, err);
+    /* NETWORKS: names, namespaces and sshd of the hosts. */
     if (!rc && plan->where == PLAN_NETWORKS)
         rc = err_set(err, HVD_E_UNSUPPORTED, "hosts in network namespaces: not in this build");
     if (!rc)
@@ -361,7 +373,9 @@ void arena_close(struct arena *arena, bool keep)
     for (int i = 0; sight && arena->folder[0] && i < END_PASSES && end_all(arena, sight); i++)
         continue;
     mem_free(sight);
-    /* NETWORKS, WEATHER: what they have made is taken away. */
+    weather_close(arena->weather);
+    arena->weather = NULL;
+    /* NETWORKS: what they have made is taken away. */
     if (arena->folder[0] && !keep)
         arena_folder_remove(arena);
     arena->folder[0] = '\0';

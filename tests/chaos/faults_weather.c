@@ -121,9 +121,9 @@ static int disk_slow_and_driver(struct chaos *chaos, struct hvd_err *err)
 
     slow(chaos);
     rc = kill_worker(chaos);
-    if (!rc) /* the others have begun to recover, and the driver to write it down */
-        (void)steps_await(&chaos->steps, chaos->steps.count, clock_now_us() + SLOW_LOW, NULL);
-    if (!rc)
+    if (!rc) /* the others begin to recover, and the driver to write that down */
+        rc = steps_await(&chaos->steps, chaos->steps.count, clock_now_us() + SLOW_LOW, err);
+    if (!rc || rc == HVD_E_TIMEOUT)
         rc = strike_kill(chaos, SIGHT_DRIVER, -1);
     if (!rc)
         rc = arena_await_driver(&chaos->arena, clock_now_us() + END_US, err);
