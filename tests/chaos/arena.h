@@ -36,7 +36,8 @@ struct arena_host {
 };
 
 struct arena {
-    const struct chaos_plan *plan; /* borrowed */
+    const struct chaos_plan *plan;   /* borrowed */
+    const volatile bool *broken_off; /* by Ctrl-C: whatever waits gives up */
     char folder[ARENA_PATH];
     struct arena_host hosts[ARENA_HOSTS];
     uint32_t host_count;
@@ -47,7 +48,8 @@ struct arena {
 };
 
 /* All hosts are there and listed; nothing runs yet. In namespaces: sshd runs in each. */
-int arena_open(struct arena *arena, const struct chaos_plan *plan, struct hvd_err *err) MUST_CHECK;
+int arena_open(struct arena *arena, const struct chaos_plan *plan, const volatile bool *broken_off,
+               struct hvd_err *err) MUST_CHECK;
 
 /* Ends every process of it, by its mark, and removes the folder unless it is to be kept. */
 void arena_close(struct arena *arena, bool keep);
