@@ -14,7 +14,7 @@
 #define ENVIRON_BYTES 65536 /* further variables are not looked at: the mark stands first */
 #define MAPS_BYTES    65536
 #define STAT_BYTES    1024
-#define PATH_BYTES    320
+#define STAT_FIELDS   4 /* behind the name: state, parent, group, session */
 
 /* What /proc/PID says, while it is looked at. */
 struct found {
@@ -54,13 +54,18 @@ static const char *variable(const char *text, size_t length, const char *name)
     return NULL;
 }
 
-static uint64_t number(const char *text)
+static uint64_t number_of(struct span span)
 {
     uint64_t value = 0;
 
-    if (text)
-        (void)text_parse_u64((struct span){ text, strlen(text) }, 0, UINT64_MAX, "", &value, NULL);
+    (void)text_parse_u64(span, 0, UINT64_MAX, "", &value, NULL);
     return value;
+}
+
+/* 0 where there is none. */
+static uint64_t number(const char *text)
+{
+    return text ? number_of((struct span){ text, strlen(text) }) : 0;
 }
 
 /* ---- one process -------------------------------------------------------------------------------
@@ -71,19 +76,25 @@ static bool read_stat(int folder, struct found *found)
 {
     char text[STAT_BYTES];
     const char *name, *end;
-    int parent, group, session;
+    struct span rest, fields[STAT_FIELDS];
+    size_t count = 0;
 
     if (read_small(folder, "stat", text, sizeof(text)) < 0)
         return false;
     name = strchr(text, '(');
     end = strrchr(text, ')');
-    if (!name || !end ||
-        sscanf(end + 1, " %c %d %d %d", &found->process.state, &parent, &group, &session) != 4)
+    if (!name || !end || end[1] != ' ')
+        return false;
+    rest = (struct span){ end + 2, strlen(end + 2) };
+    while (count < STAT_FIELDS && span_next(&rest, ' ', &fields[count]))
+        count++;
+    if (count < STAT_FIELDS || fields[0].length != 1)
         return false;
     snprintf(found->process.name, sizeof(found->process.name), "%.*s", (int)(end - name - 1),
              name + 1);
-    found->process.parent = parent;
-    found->session = session;
+    found->process.state = fields[0].at[0];
+    found->process.parent = (pid_t)number_of(fields[1]);
+    found->session = (pid_t)number_of(fields[3]);
     return true;
 }
 
@@ -101,7 +112,7 @@ static bool read_environment(int folder, const struct arena *arena, struct found
     ssize_t length = read_small(folder, "environ", text, sizeof(text));
     const char *mark = length > 0 ? variable(text, (size_t)length, "CHAOS_ARENA") : NULL;
 
-    if (!mark || strcmp(mark, arena->folder))
+    if (!mark || strcmp(mark, arena->folder) != 0)
         return false;
     found->process.host = host_named(arena, variable(text, (size_t)length, "HVD_HOST"));
     found->process.slot = (uint32_t)number(variable(text, (size_t)length, "HVD_SLOT"));
