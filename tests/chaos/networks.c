@@ -20,7 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NET           "10.79"
 #define SSH_PORT      2222
 #define COMMAND_MAX   512 /* bytes of a command line */
 #define COMMAND_WORDS 32
@@ -222,7 +221,7 @@ int networks_enter(struct hvd_err *err)
 
 const char *networks_name(uint32_t number, char name[ARENA_NAME])
 {
-    snprintf(name, ARENA_NAME, NET ".%u.2", number);
+    snprintf(name, ARENA_NAME, NETWORKS_NET ".%u.2", number);
     return name;
 }
 
@@ -234,12 +233,12 @@ static int make_link(uint32_t n, struct hvd_err *err)
     snprintf(where, sizeof(where), "-n host%u ", n);
     rc = rc ? rc : networks_ip(err, "link add veth%u type veth peer name peer%u", n, n);
     rc = rc ? rc : networks_ip(err, "link set peer%u netns host%u", n, n);
-    rc = rc ? rc : networks_ip(err, "addr add " NET ".%u.1/24 dev veth%u", n, n);
+    rc = rc ? rc : networks_ip(err, "addr add " NETWORKS_NET ".%u.1/24 dev veth%u", n, n);
     rc = rc ? rc : networks_ip(err, "link set veth%u up", n);
-    rc = rc ? rc : networks_ip(err, "%saddr add " NET ".%u.2/24 dev peer%u", where, n, n);
+    rc = rc ? rc : networks_ip(err, "%saddr add " NETWORKS_NET ".%u.2/24 dev peer%u", where, n, n);
     rc = rc ? rc : networks_ip(err, "%slink set peer%u up", where, n);
     rc = rc ? rc : networks_ip(err, "%slink set lo up", where);
-    rc = rc ? rc : networks_ip(err, "%sroute add default via " NET ".%u.1", where, n);
+    rc = rc ? rc : networks_ip(err, "%sroute add default via " NETWORKS_NET ".%u.1", where, n);
     return rc ? rc : rules_first(where, err);
 }
 
@@ -260,7 +259,7 @@ static int make_sshd(const struct networks *networks, uint32_t n, struct hvd_err
     snprintf(path, sizeof(path), "%s/%u/sshd_config", networks->folder, n);
     rc = rc ? rc
             : put(path, "w", err,
-                  "ListenAddress " NET ".%u.2\nPort %d\nHostKey %s\nPidFile none\n"
+                  "ListenAddress " NETWORKS_NET ".%u.2\nPort %d\nHostKey %s\nPidFile none\n"
                   "AuthorizedKeysFile %s.pub\nPermitRootLogin yes\nStrictModes no\nUsePAM no\n"
                   "PasswordAuthentication no\nSetEnv CHAOS_ARENA=%s XDG_STATE_HOME=%s/%u/state\n",
                   n, SSH_PORT, key, networks->identity, networks->arena, networks->folder, n);
@@ -270,7 +269,8 @@ static int make_sshd(const struct networks *networks, uint32_t n, struct hvd_err
     snprintf(path, sizeof(path), "%s/%u/host_key.pub", networks->folder, n);
     rc = file_read(path, &line, err);
     snprintf(path, sizeof(path), "%s/known_hosts", networks->folder);
-    rc = rc ? rc : put(path, "a", err, "[" NET ".%u.2]:%d %s", n, SSH_PORT, buf_text(&line));
+    rc = rc ? rc
+            : put(path, "a", err, "[" NETWORKS_NET ".%u.2]:%d %s", n, SSH_PORT, buf_text(&line));
     buf_release(&line);
     return rc;
 }

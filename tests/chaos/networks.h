@@ -19,6 +19,7 @@
 
 #include "tests/chaos/arena.h"
 
+#define NETWORKS_NET   "10.79"
 #define NETWORKS_WORDS 16
 
 struct networks {
