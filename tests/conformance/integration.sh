@@ -9,7 +9,7 @@ B=127.0.0.1
 for how in raise kill; do
   scenario 6.1 single_rank_failure "$how"
   hosts_from 0 $A:2 $B:2
-  options -np 2 --min-np 2 --max-np 4 "${reference_blacklist[@]}"
+  options -np 4 --min-np 2 --max-np 4 "${reference_blacklist[@]}"
   exits 1.0 $how 0
   expects "4 $A 0 1" "2 $B 2 2" "2 $B 2 2"
   play

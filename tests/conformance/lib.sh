@@ -6,8 +6,8 @@
 #
 #     scenario 6.1 single_rank_failure SIGKILL  # section of the reference, its test, the variant
 #     hosts_from 0 localhost:2 127.0.0.1:2      # what discovery prints from 0 epochs on
-#     options -np 2 --min-np 2 --max-np 4 "${reference_blacklist[@]}"
-#     exits 1.0 kill 0                          # epoch 1, batch 0: who was started as rank 0
+#     options -np 4 --min-np 2 --max-np 4 "${reference_blacklist[@]}"
+#     exits 1.0 kill 0                          # epoch 1, batch 0: who began as rank 0
 #     expects '4 localhost 0 1' \
 #             '2 127.0.0.1 2 2' '2 127.0.0.1 2 2' # each epoch: size, rank 0's host, start rank, round
 #     play
@@ -26,7 +26,8 @@
 #     trains WORDS...                   of scholar: --epochs 10 --batch-ms 5
 #     exits EPOCH.BATCH HOW RANK...     HOW: raise (train returns an error: exit code 1), kill
 #                                       (SIGKILL), and raise-once, kill-once; RANK is the one that a
-#                                       process was started with; all fail in the same round
+#                                       process had in its first round, its start rank; all that are
+#                                       due at one batch fail in the same round
 #     changes_after EPOCH...            after these go on in another round only
 #     newcomers_wait                    who is started after the first epoch boots until the others
 #                                       wait for a change (changes_after): so nobody joins earlier
@@ -138,6 +139,7 @@ prepare() {
 }
 
 # launch WORDS...: a driver with all that the scenario says, and these options.
+# shellcheck disable=SC2120 # some say none
 launch() {
   local where=() scholar=("$trainer" --log "$log" --say "$say" --once "$folder/once"
     --gates "$folder/gates" --batches "$BATCHES" ${failures:+--exits "$failures"}

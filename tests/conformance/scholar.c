@@ -40,7 +40,9 @@ struct scholar {
     int64_t rounds;   /* that have begun with this state */
     int64_t ended_in; /* the number of the round in which the last epoch ended */
     double learned;
-    uint64_t waited_ms; /* of this rank */
+    uint64_t start_rank; /* in the first round that it was in */
+    bool started;
+    uint64_t waited_ms; /* as rank 0 */
 };
 
 NORETURN static void give_up(int status, const char *what)
@@ -96,7 +98,7 @@ static bool is_first(const struct scholar *scholar)
     int fd;
 
     snprintf(path, sizeof(path), "%s/%" PRId64 ".%" PRId64 ".%" PRIu64, scholar->options.once,
-             scholar->epoch, scholar->batch, scholar->options.start_rank);
+             scholar->epoch, scholar->batch, scholar->start_rank);
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno != EEXIST)
         give_up(1, path);
@@ -113,7 +115,7 @@ static int fail_if_due(const struct scholar *scholar)
     int rc;
 
     if (!schedule_exits(scholar->options.exits, (uint64_t)scholar->epoch, (uint64_t)scholar->batch,
-                        scholar->options.start_rank, &me, &how))
+                        scholar->start_rank, &me, &how))
         return 0;
     rc = hvd_barrier();
     if (!me)
@@ -251,7 +253,7 @@ static void write_down(const struct scholar *scholar)
     snprintf(line, sizeof(line),
              "%" PRId64 " %" PRId64 " %" PRId64 " %s %" PRIu64 " %d %d %" PRId64 " %" PRIu64 "\n",
              scholar->epoch, scholar->batch, scholar->commits, scholar->options.host,
-             scholar->options.start_rank, hvd_rank(), hvd_size(), scholar->rounds, hvd_round());
+             scholar->start_rank, hvd_rank(), hvd_size(), scholar->rounds, hvd_round());
     append(scholar->options.log, line);
 }
 
@@ -286,12 +288,16 @@ static int train(hvd_state *state, void *arg)
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
+/* The rank in the environment is what the driver expected; this is what it has come to. */
 static int on_reset(hvd_state *state, void *arg)
 {
-    const struct scholar *scholar = arg;
+    struct scholar *scholar = arg;
     char line[LINE_ROOM];
 
     (void)state;
+    if (!scholar->started)
+        scholar->start_rank = (uint64_t)hvd_rank();
+    scholar->started = true;
     snprintf(line, sizeof(line), "%s %" PRIu64 " %d %d\n", scholar->options.incarnation,
              hvd_round(), hvd_rank(), hvd_size());
     append(scholar->options.say, line);

@@ -1,12 +1,10 @@
 #include "tests/conformance/scholar_options.h"
 
 #include "base/opt_show.h"
-#include "base/text.h"
 #include "tests/conformance/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define COUNT_MAX UINT64_C(1000000000)
 #define GENERAL   "training"
@@ -26,8 +24,8 @@ static const struct opt table[] = {
     ROW(say, .name = "say", .arg = "FILE", .group = GENERAL,
         .help = "append \"incarnation round rank size\" when a round is entered"),
     ROW(exits, .name = "exits", .arg = "LIST", .group = EVENTS,
-        .help = "who fails when, and how: \"EPOCH.BATCH:HOW:RANK,RANK ...\", by the rank it was "
-                "started with; HOW is raise, kill, raise-once or kill-once"),
+        .help = "who fails when, and how: \"EPOCH.BATCH:HOW:RANK,RANK ...\", by the rank in its "
+                "first round; HOW is raise, kill, raise-once or kill-once"),
     ROW(once, .name = "once", .arg = "FOLDER", .preset = ".", .group = EVENTS,
         .help = "where is kept who has failed once"),
     ROW(looks, .name = "looks", .arg = "FILE", .group = EVENTS,
@@ -67,17 +65,6 @@ static const char *variable(const char *name, const char *otherwise)
     return value ? value : otherwise;
 }
 
-/* Who it is: what every worker is told by its environment, under the names that scripts read. */
-static int read_place(struct scholar_options *options, struct hvd_err *err)
-{
-    const char *rank = variable("HOROVOD_RANK", "0");
-
-    options->host = variable("HOROVOD_HOSTNAME", "-");
-    options->incarnation = variable("HVD_INCARNATION", "0");
-    return text_parse_u64((struct span){ rank, strlen(rank) }, 0, INT32_MAX, "HOROVOD_RANK",
-                          &options->start_rank, err);
-}
-
 bool scholar_options_read(struct scholar_options *options, int argc, char **argv, int *ret_status)
 {
     struct hvd_err err;
@@ -92,8 +79,6 @@ bool scholar_options_read(struct scholar_options *options, int argc, char **argv
         rc = err_set(&err, HVD_E_INVAL, "%s: scholar takes options only", argv[rest]);
     if (!rc)
         rc = schedule_check(options->exits, options->changes, &err);
-    if (!rc)
-        rc = read_place(options, &err);
     if (rc) {
         fprintf(stderr, "scholar: %s\n", err.text);
         return false;
@@ -102,6 +87,8 @@ bool scholar_options_read(struct scholar_options *options, int argc, char **argv
         *ret_status = show_help(&options->set);
         return false;
     }
+    options->host = variable("HOROVOD_HOSTNAME", "-");
+    options->incarnation = variable("HVD_INCARNATION", "0");
     return true;
 }
 

@@ -20,7 +20,6 @@ struct scholar_options {
     bool help;
 
     /* What follows is not in the table. */
-    uint64_t start_rank;
     const char *host, *incarnation;
     struct opt_set set;
 };
