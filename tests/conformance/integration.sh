@@ -21,7 +21,7 @@ add_and_remove() { # SLOTS
 }
 
 for slots in 2 1; do
-  scenario 6.1 hosts_added_and_removed "$slots slots"
+  scenario 6.1 hosts_added_and_removed "slots: $slots"
   add_and_remove $slots
   expects "$slots $A 0 1" "$((2 * slots)) $A 0 2" "$slots $B $slots 3"
   play

@@ -63,7 +63,7 @@ static struct span cut_rank(struct span *who)
 
 static bool is_meant(struct span named, const struct schedule_who *who)
 {
-    uint64_t rank;
+    uint64_t rank = 0;
 
     if (number(cut_rank(&named), "rank", &rank, NULL) || rank != who->start_rank)
         return false;
@@ -73,8 +73,8 @@ static bool is_meant(struct span named, const struct schedule_who *who)
 int schedule_check(const char *exits, const char *changes, struct hvd_err *err)
 {
     struct span rest = whole(exits), word, rank;
-    struct failure failure;
-    uint64_t value;
+    struct failure failure = { 0 };
+    uint64_t value = 0;
     int rc = 0;
 
     while (!rc && span_next(&rest, ' ', &word)) {
@@ -92,7 +92,7 @@ bool schedule_exits(const char *exits, uint64_t epoch, uint64_t batch,
                     const struct schedule_who *who, bool *ret_me, enum schedule_how *ret_how)
 {
     struct span rest = whole(exits), word, named;
-    struct failure failure;
+    struct failure failure = { 0 };
     bool anybody = false;
 
     *ret_me = false;
@@ -112,7 +112,7 @@ bool schedule_exits(const char *exits, uint64_t epoch, uint64_t batch,
 bool schedule_changes(const char *changes, uint64_t epoch)
 {
     struct span rest = whole(changes), word;
-    uint64_t value;
+    uint64_t value = 0;
 
     while (span_next(&rest, ' ', &word))
         if (!number(word, "epoch", &value, NULL) && value == epoch)
