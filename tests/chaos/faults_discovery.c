@@ -186,6 +186,25 @@ static int slots_grow(struct chaos *chaos, struct hvd_err *err)
     return resize(chaos, 1, err);
 }
 
+/* With nobody to take their places all stay. */
+static int offer(struct chaos *chaos, uint32_t slots, struct hvd_err *err)
+{
+    for (uint32_t i = 0; i < chaos->arena.host_count; i++)
+        chaos->arena.hosts[i].slots = slots;
+    return arena_list(&chaos->arena, err);
+}
+
+static int nothing_offered(struct chaos *chaos, struct hvd_err *err)
+{
+    chaos->lasts_us = strike_between(chaos, READD_LOW, AWAY_HIGH);
+    return offer(chaos, 0, err);
+}
+
+static int all_offered(struct chaos *chaos, struct hvd_err *err)
+{
+    return offer(chaos, (uint32_t)chaos->arena.plan->slots, err);
+}
+
 /* In and out, for a random part of FLAP_US each. */
 static int flapping(struct chaos *chaos, struct hvd_err *err)
 {
@@ -267,6 +286,31 @@ static int drain_and_kill(struct chaos *chaos, struct hvd_err *err)
     return rc ? rc : strike_kill(chaos, SIGHT_WORKER, -1);
 }
 
+static int drain_all(struct chaos *chaos, struct hvd_err *err)
+{
+    int rc = 0;
+
+    chaos->lasts_us = strike_between(chaos, READD_LOW, AWAY_HIGH);
+    for (uint32_t i = 0; i < chaos->arena.host_count && !rc; i++) {
+        const char *words[] = { "drain", chaos->arena.hosts[i].name, NULL };
+
+        rc = ask(chaos, words, err);
+    }
+    return rc;
+}
+
+static int undrain_all(struct chaos *chaos, struct hvd_err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < chaos->arena.host_count && !rc; i++) {
+        const char *words[] = { "undrain", chaos->arena.hosts[i].name, NULL };
+
+        rc = ask(chaos, words, err);
+    }
+    return rc;
+}
+
 /* Of a host that means its slots too. */
 static int undrain(struct chaos *chaos, struct hvd_err *err)
 {
@@ -285,37 +329,43 @@ static int undrain(struct chaos *chaos, struct hvd_err *err)
  */
 
 const struct fault discovery_faults[] = {
-    {"script-fails",           "the discovery script fails for a while",                                  FAULT_COSTS_NOTHING, 2, NULL,
-     script_fails,                                                                                                                                                        script_is_well},
-    { "script-hangs",          "the discovery script does not end",                                       FAULT_COSTS_NOTHING, 2, NULL,
-     script_hangs,                                                                                                                                                        script_is_well},
-    { "script-rubbish",        "the discovery script prints what is no list",                             FAULT_COSTS_NOTHING, 2, NULL,
-     script_rubbish,                                                                                                                                                      script_is_well},
-    { "script-empty",          "the discovery script prints nothing at all",                              FAULT_COSTS_NOTHING, 2, NULL,
-     script_empty,                                                                                                                                                        script_is_well},
-    { "script-fails-kill",     "any of these, and a worker is killed meanwhile",                          FAULT_COSTS_A_ROUND, 2,
-     NULL,                                                                                                                                         script_fails_and_kill, script_is_well},
-    { "forget-and-readd",      "a host is not listed for a look or two, and is again in the same second",
-     FAULT_COSTS_A_ROUND,                                                                                                      3, needs_two_hosts, forget,                list_again    },
-    { "host-leaves-and-comes", "a host is not listed for a second or two",                                FAULT_COSTS_A_ROUND, 3,
-     needs_two_hosts,                                                                                                                              host_leaves,           list_again    },
-    { "host-leaves-kill",      "a host is no longer listed and a worker of another is killed at once",
-     FAULT_COSTS_A_ROUND,                                                                                                      2, needs_two_hosts, host_leaves_and_kill,  list_again    },
-    { "hosts-swap",            "a host comes in the same look in which another goes",                     FAULT_COSTS_A_ROUND, 2,
-     needs_two_hosts,                                                                                                                              swap,                  list_again    },
-    { "slots-shrink",          "a host offers one slot less for a while",                                 FAULT_COSTS_A_ROUND, 2,
-     needs_two_slots,                                                                                                                              slots_shrink,          list_again    },
-    { "slots-grow",            "a host offers one slot more for a while",                                 FAULT_COSTS_A_ROUND, 2, NULL,
-     slots_grow,                                                                                                                                                          list_again    },
-    { "flapping",              "a host is listed and not listed, five times in two seconds",              FAULT_COSTS_A_ROUND,
-     2,                                                                                                                           needs_two_hosts, flapping,              list_again    },
-    { "drain",                 "a host is drained, and let be used again",                                FAULT_COSTS_A_ROUND, 3, needs_two_hosts,
-     drain_host,                                                                                                                                                          undrain       },
-    { "drain-soon",            "a host is drained with a deadline that nobody can keep",                  FAULT_COSTS_A_ROUND,
-     2,                                                                                                                           needs_two_hosts, drain_soon,            undrain       },
-    { "drain-slot",            "a slot is drained, and let be used again",                                FAULT_COSTS_A_ROUND, 2,
-     needs_two_slots,                                                                                                                              drain_slot,            undrain       },
-    { "drain-kill",            "a host is drained and a worker is killed at once",                        FAULT_COSTS_A_ROUND, 2,
-     needs_two_hosts,                                                                                                                              drain_and_kill,        undrain       },
+    COSTS_NOTHING("script-fails", "the discovery script fails for a while", 2, NULL, script_fails,
+                  script_is_well),
+    COSTS_NOTHING("script-hangs", "the discovery script does not end", 2, NULL, script_hangs,
+                  script_is_well),
+    COSTS_NOTHING("script-rubbish", "the discovery script prints what is no list", 2, NULL,
+                  script_rubbish, script_is_well),
+    COSTS_NOTHING("script-empty", "the discovery script prints nothing at all", 2, NULL,
+                  script_empty, script_is_well),
+    COSTS_A_ROUND("script-fails-kill", "any of these, and a worker is killed meanwhile", 2, NULL,
+                  script_fails_and_kill, script_is_well),
+    COSTS_A_ROUND("forget-and-readd",
+                  "a host is not listed for a look or two, and is again in the same second", 3,
+                  needs_two_hosts, forget, list_again),
+    COSTS_A_ROUND("host-leaves-and-comes", "a host is not listed for a second or two", 3,
+                  needs_two_hosts, host_leaves, list_again),
+    COSTS_A_ROUND("host-leaves-kill",
+                  "a host is no longer listed and a worker of another is killed at once", 2,
+                  needs_two_hosts, host_leaves_and_kill, list_again),
+    COSTS_A_ROUND("hosts-swap", "a host comes in the same look in which another goes", 2,
+                  needs_two_hosts, swap, list_again),
+    COSTS_A_ROUND("slots-shrink", "a host offers one slot less for a while", 2, needs_two_slots,
+                  slots_shrink, list_again),
+    COSTS_A_ROUND("slots-grow", "a host offers one slot more for a while", 2, NULL, slots_grow,
+                  list_again),
+    COSTS_A_ROUND("flapping", "a host is listed and not listed, five times in two seconds", 2,
+                  needs_two_hosts, flapping, list_again),
+    COSTS_A_ROUND("nothing-offered", "all hosts are listed with no slot for a while", 1, NULL,
+                  nothing_offered, all_offered),
+    COSTS_A_ROUND("drain-all", "all hosts are drained, and let be used again", 1, NULL, drain_all,
+                  undrain_all),
+    COSTS_A_ROUND("drain", "a host is drained, and let be used again", 3, needs_two_hosts,
+                  drain_host, undrain),
+    COSTS_A_ROUND("drain-soon", "a host is drained with a deadline that nobody can keep", 2,
+                  needs_two_hosts, drain_soon, undrain),
+    COSTS_A_ROUND("drain-slot", "a slot is drained, and let be used again", 2, needs_two_slots,
+                  drain_slot, undrain),
+    COSTS_A_ROUND("drain-kill", "a host is drained and a worker is killed at once", 2,
+                  needs_two_hosts, drain_and_kill, undrain),
 };
 const size_t discovery_fault_count = ARRAY_SIZE(discovery_faults);

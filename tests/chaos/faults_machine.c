@@ -85,8 +85,8 @@ static uint64_t in_use(pid_t pid, int resource)
 /* ---- limits ------------------------------------------------------------------------------------
  */
 
-/* Only the soft one: so it can be lifted again without being root. */
-static int limit(struct chaos *chaos, enum sight_kind kind, int resource)
+/* Only the soft one: so it can be lifted again without being root. *ret_host is the victim's. */
+static int limit(struct chaos *chaos, enum sight_kind kind, int resource, int *ret_host)
 {
     const struct sight_process *victim = sight_pick(&chaos->sight, kind, -1, &chaos->rng);
     uint64_t used = victim ? in_use(victim->pid, resource) : 0;
@@ -100,6 +100,7 @@ static int limit(struct chaos *chaos, enum sight_kind kind, int resource)
     if (prlimit(victim->pid, (__rlimit_resource_t)resource, &old, NULL))
         return HVD_DONE;
     fault_note(chaos, victim);
+    *ret_host = victim->host;
     return 0;
 }
 
@@ -132,46 +133,53 @@ static int lift_and_settle(struct chaos *chaos, struct hvd_err *err)
               : strike_settle(chaos, err);
 }
 
-/* Of the two kinds of memory, by chance; then a worker dies, so that there is something to do. */
-static int limit_memory(struct chaos *chaos, enum sight_kind kind)
+/* Of the two kinds of memory, by chance. Then one dies whom the victim has to replace. */
+static int limit_memory(struct chaos *chaos, enum sight_kind kind, enum sight_kind dies)
 {
     int resource = rng_below(&chaos->rng, 2) ? RLIMIT_AS : RLIMIT_DATA;
-    int rc = limit(chaos, kind, resource);
+    int host = -1;
+    int rc = limit(chaos, kind, resource, &host);
 
-    return rc ? rc : strike_kill(chaos, SIGHT_WORKER, -1);
+    fault_say(chaos, "%s", resource == RLIMIT_AS ? "addresses" : "data");
+    return rc ? rc : strike_kill(chaos, dies, host);
 }
 
 static int memory_driver(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
-    return limit_memory(chaos, SIGHT_DRIVER);
+    return limit_memory(chaos, SIGHT_DRIVER,
+                        rng_below(&chaos->rng, 2) ? SIGHT_WORKER : SIGHT_AGENT);
 }
 
 static int memory_agent(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
-    return limit_memory(chaos, SIGHT_AGENT);
+    return limit_memory(chaos, SIGHT_AGENT, SIGHT_WORKER);
 }
 
+/* It has to connect anew with one that comes. */
 static int memory_worker(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
-    return limit_memory(chaos, SIGHT_WORKER);
+    return limit_memory(chaos, SIGHT_WORKER, SIGHT_WORKER);
 }
 
 /* It can neither look for hosts nor take in whom it does not know yet; nobody has to notice. */
 static int descriptors_driver(struct chaos *chaos, struct hvd_err *err)
 {
+    int host = -1;
+
     (void)err;
-    return limit(chaos, SIGHT_DRIVER, RLIMIT_NOFILE);
+    return limit(chaos, SIGHT_DRIVER, RLIMIT_NOFILE, &host);
 }
 
 static int descriptors_agent(struct chaos *chaos, struct hvd_err *err)
 {
-    int rc = limit(chaos, SIGHT_AGENT, RLIMIT_NOFILE);
+    int host = -1;
+    int rc = limit(chaos, SIGHT_AGENT, RLIMIT_NOFILE, &host);
 
     (void)err;
-    return rc ? rc : strike_kill(chaos, SIGHT_WORKER, -1);
+    return rc ? rc : strike_kill(chaos, SIGHT_WORKER, host);
 }
 
 /* ---- neighbours --------------------------------------------------------------------------------
@@ -284,19 +292,19 @@ static int starve(struct chaos *chaos, struct hvd_err *err)
  */
 
 const struct fault machine_faults[] = {
-    {"memory-driver",       "the driver gets no more memory, and a worker is killed",
-     FAULT_COSTS_A_ROUND,                                                                                     2, NULL, memory_driver,     lift_and_settle },
-    { "memory-agent",       "an agent gets no more memory, and a worker is killed",      FAULT_COSTS_A_ROUND,
-     2,                                                                                                          NULL, memory_agent,      lift_and_settle },
-    { "memory-worker",      "a worker gets no more memory, and another is killed",       FAULT_COSTS_A_ROUND,
-     2,                                                                                                          NULL, memory_worker,     lift_and_settle },
-    { "memory-pressure",    "a neighbour takes up to a quarter of the free memory",
-     FAULT_COSTS_NOTHING,                                                                                     1, NULL, memory_pressure,   neighbours_leave},
-    { "starve",             "two busy loops for each core",                              FAULT_COSTS_NOTHING, 1, NULL, starve,
-     neighbours_leave                                                                                                                                     },
-    { "descriptors-driver", "the driver gets no more descriptors",                       FAULT_COSTS_NOTHING, 2, NULL,
-     descriptors_driver,                                                                                                                  lift_and_settle },
-    { "descriptors-agent",  "an agent gets no more descriptors, and a worker is killed",
-     FAULT_COSTS_A_ROUND,                                                                                     2, NULL, descriptors_agent, lift_and_settle },
+    COSTS_A_ROUND("memory-driver",
+                  "the driver gets no more memory, and a worker or agent is killed", 2, NULL,
+                  memory_driver, lift_and_settle),
+    COSTS_A_ROUND("memory-agent", "an agent gets no more memory, and a worker is killed", 2, NULL,
+                  memory_agent, lift_and_settle),
+    COSTS_A_ROUND("memory-worker", "a worker gets no more memory, and another is killed", 2, NULL,
+                  memory_worker, lift_and_settle),
+    COSTS_NOTHING("memory-pressure", "a neighbour takes up to a quarter of the free memory", 1,
+                  NULL, memory_pressure, neighbours_leave),
+    COSTS_NOTHING("starve", "two busy loops for each core", 1, NULL, starve, neighbours_leave),
+    COSTS_NOTHING("descriptors-driver", "the driver gets no more descriptors", 2, NULL,
+                  descriptors_driver, lift_and_settle),
+    COSTS_A_ROUND("descriptors-agent", "an agent gets no more descriptors, and a worker is killed",
+                  2, NULL, descriptors_agent, lift_and_settle),
 };
 const size_t machine_fault_count = ARRAY_SIZE(machine_faults);

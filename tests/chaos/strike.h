@@ -6,6 +6,16 @@
 
 #include "tests/chaos/fault.h"
 
+/* Rows of a table: its name, half a line, weight, what is missing, strike, relent. */
+#define COSTS_A_ROUND(name, what, ...)               \
+    {                                                \
+        name, what, FAULT_COSTS_A_ROUND, __VA_ARGS__ \
+    }
+#define COSTS_NOTHING(name, what, ...)               \
+    {                                                \
+        name, what, FAULT_COSTS_NOTHING, __VA_ARGS__ \
+    }
+
 /* A time of that range, by chance. */
 int64_t strike_between(struct chaos *chaos, int64_t low_us, int64_t high_us);
 
