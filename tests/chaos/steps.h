@@ -35,6 +35,10 @@ void steps_close(struct steps *steps);
 /* What is new in it. A line that is none: HVD_E_CORRUPT, with its number. */
 int steps_read(struct steps *steps, struct hvd_err *err) MUST_CHECK;
 
+/* The same of bytes that somebody else has read. steps may be all zero. */
+int steps_take(struct steps *steps, const char *bytes, size_t length,
+               struct hvd_err *err) MUST_CHECK;
+
 /* Until there is more than count, by inotify; HVD_E_TIMEOUT. */
 int steps_await(struct steps *steps, size_t count, int64_t deadline_us,
                 struct hvd_err *err) MUST_CHECK;
