@@ -105,10 +105,12 @@ static void say_networks(const struct networks *networks, struct words *words)
 }
 
 /* The first driver and all its successors are given the same: so a successor takes over. */
-static void driver_words(const struct arena *arena, struct words *words)
+static void driver_words(const struct arena *arena, bool takes_over, struct words *words)
 {
     words->count = 0;
     say(words, CHAOS_ELASTIC);
+    if (takes_over)
+        say(words, "--takeover");
     say(words, "--state-dir");
     say(words, arena_path(arena, "job", words->state));
     say(words, "--host-discovery-script");
@@ -180,7 +182,7 @@ static int open_log(const struct arena *arena, const char *name, struct hvd_err 
     return fd >= 0 ? fd : err_set(err, HVD_E_IO, "%s: %s", path, strerror(errno));
 }
 
-int arena_start(struct arena *arena, struct hvd_err *err)
+static int start(struct arena *arena, bool takes_over, struct hvd_err *err)
 {
     struct environment env;
     struct words words;
@@ -193,7 +195,7 @@ int arena_start(struct arena *arena, struct hvd_err *err)
 
     if (log < 0)
         return log;
-    driver_words(arena, &words);
+    driver_words(arena, takes_over, &words);
     environment_of(arena, &env);
     put(&env, "CHAOS_WEATHER", arena_path(arena, "weather", path));
     put(&env, "LD_PRELOAD", CHAOS_WEATHER_LIBRARY);
@@ -206,6 +208,16 @@ int arena_start(struct arena *arena, struct hvd_err *err)
     rc = process_spawn(&spec, &arena->driver, err);
     close(log);
     return rc;
+}
+
+int arena_start(struct arena *arena, struct hvd_err *err)
+{
+    return start(arena, false, err);
+}
+
+int arena_take_over(struct arena *arena, struct hvd_err *err)
+{
+    return start(arena, true, err);
 }
 
 bool arena_driver_ended(struct arena *arena)

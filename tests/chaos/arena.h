@@ -57,6 +57,10 @@ void arena_close(struct arena *arena, bool keep);
 /* A driver is started: the first, or the successor of one that has died. The same command line. */
 int arena_start(struct arena *arena, struct hvd_err *err) MUST_CHECK;
 
+/* One more, which takes the job over from a driver that lives, and is the arena's from now on. The
+ * former is the caller's to wait for. */
+int arena_take_over(struct arena *arena, struct hvd_err *err) MUST_CHECK;
+
 /* Has the driver ended? Then driver is 0 from now on, and driver_status says how. Never waits. */
 bool arena_driver_ended(struct arena *arena);
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define DRIVER_ENDS_US (20 * TIME_S)
 

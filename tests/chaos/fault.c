@@ -79,18 +79,10 @@ void fault_note(struct chaos *chaos, const struct sight_process *process)
     case SIGHT_WORKER:
         fault_say(chaos, "%s:%" PRIu32 "#%" PRIu64, host, process->slot, process->incarnation);
         break;
-    case SIGHT_AGENT:
-        fault_say(chaos, "agent of %s", host);
-        break;
-    case SIGHT_KEEPER:
-        fault_say(chaos, "keeper of %s", host);
-        break;
-    case SIGHT_DRIVER:
-        fault_say(chaos, "driver");
-        break;
-    case SIGHT_OTHER:
-        fault_say(chaos, "%s", process->name);
-        break;
+    case SIGHT_AGENT: fault_say(chaos, "agent of %s", host); break;
+    case SIGHT_KEEPER: fault_say(chaos, "keeper of %s", host); break;
+    case SIGHT_DRIVER: fault_say(chaos, "driver"); break;
+    case SIGHT_OTHER: fault_say(chaos, "%s", process->name); break;
     }
     if (chaos->victim_count < FAULT_VICTIMS)
         chaos->victims[chaos->victim_count++] = process->pid;

@@ -46,6 +46,7 @@ static int kill_driver_again(struct chaos *chaos, struct hvd_err *err)
         rc = arena_start(arena, err);
     if (rc)
         return rc;
+    chaos->lasts_us += AGAIN_US; /* it counts from the first strike */
     blow_wait(blow_time(chaos, 0, AGAIN_US));
     kill(arena->driver, SIGKILL);
     fault_say(chaos, "its successor");
@@ -146,47 +147,29 @@ static int wake_replaced(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
+/* clang-format off */
+#define ROW(title, ...) { .name = (title), __VA_ARGS__ }
+/* clang-format on */
+
 const struct fault driver_faults[] = {
-    {.name = "driver-kill",
-     .what = "SIGKILL to the driver, which is resumed",
-     .cost = FAULT_COSTS_NOTHING,
-     .weight = 5,
-     .strike = kill_driver,
-     .relent = blow_drive},
-    {.name = "driver-kill-again",
-     .what = "SIGKILL to the driver, and to its successor while it takes over",
-     .cost = FAULT_COSTS_NOTHING,
-     .weight = 2,
-     .strike = kill_driver_again,
-     .relent = blow_drive},
-    {.name = "driver-worker-kill",
-     .what = "SIGKILL to the driver, and to a worker while there is none",
-     .weight = 3,
-     .strike = kill_driver_and_worker,
-     .relent = blow_drive},
-    {.name = "driver-agent-kill",
-     .what = "SIGKILL to the driver, and to an agent while there is none",
-     .weight = 2,
-     .missing = blow_needs_two_hosts,
-     .strike = kill_driver_and_agent,
-     .relent = blow_drive},
-    {.name = "driver-freeze-short",
-     .what = "SIGSTOP to the driver, for less than the lease",
-     .cost = FAULT_COSTS_NOTHING,
-     .weight = 2,
-     .strike = freeze_shortly,
-     .relent = wake},
-    {.name = "driver-freeze-long",
-     .what = "SIGSTOP to the driver, for longer than the lease",
-     .cost = FAULT_COSTS_NOTHING,
-     .weight = 2,
-     .strike = freeze_for_long,
-     .relent = wake},
-    {.name = "driver-takeover",
-     .what = "the driver is frozen, another takes over, and the first wakes up",
-     .cost = FAULT_COSTS_NOTHING,
-     .weight = 2,
-     .strike = replace_driver,
-     .relent = wake_replaced},
+    ROW("driver-kill", .what = "SIGKILL to the driver, which is resumed",
+        .cost = FAULT_COSTS_NOTHING, .weight = 5, .strike = kill_driver, .relent = blow_drive),
+    ROW("driver-kill-again",
+        .what = "SIGKILL to the driver, and to its successor while it takes over",
+        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = kill_driver_again,
+        .relent = blow_drive),
+    ROW("driver-worker-kill", .what = "SIGKILL to the driver, and to a worker while there is none",
+        .weight = 3, .strike = kill_driver_and_worker, .relent = blow_drive),
+    ROW("driver-agent-kill", .what = "SIGKILL to the driver, and to an agent while there is none",
+        .weight = 2, .missing = blow_needs_two_hosts, .strike = kill_driver_and_agent,
+        .relent = blow_drive),
+    ROW("driver-freeze-short", .what = "SIGSTOP to the driver, for less than the lease",
+        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = freeze_shortly, .relent = wake),
+    ROW("driver-freeze-long", .what = "SIGSTOP to the driver, for longer than the lease",
+        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = freeze_for_long, .relent = wake),
+    ROW("driver-takeover",
+        .what = "the driver is frozen, another takes over, and the first wakes up",
+        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = replace_driver,
+        .relent = wake_replaced),
 };
 const size_t driver_fault_count = ARRAY_SIZE(driver_faults);

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMES_US    (15 * TIME_S) /* a moment that has not come by then does not come */
-#define AFTER_US    (20 * TIME_MS)
-#define LASTS_US    (2 * TIME_S)
-#define ALL_TRAIN   " train ("
+#define COMES_US  (15 * TIME_S) /* a moment that has not come by then does not come */
+#define AFTER_US  (20 * TIME_MS)
+#define LASTS_US  (2 * TIME_S)
+#define ALL_TRAIN " train ("
 
 enum cause {
     CAUSE_DEATH, /* a worker is killed */
@@ -53,35 +53,33 @@ static const struct sight_process *named(const struct sight *now, const char *li
     return NULL;
 }
 
-static const struct sight_process *of_leaver(struct chaos *chaos, const struct sight *now)
+static const struct sight_process *of_leaver(struct chaos *chaos, const struct sight *now, int host)
 {
-    int host = chaos->cut_count ? chaos->hosts[0] : -1;
-
     if (host < 0)
         return NULL;
-    if (rng_below(&chaos->rng, 3) == 0 && blow_spares(chaos, now, host))
+    if (rng_below(&chaos->rng, 3) == 0)
         return sight_pick(now, SIGHT_AGENT, host, &chaos->rng);
     return sight_pick(now, SIGHT_WORKER, host, &chaos->rng);
 }
 
-static const struct sight_process *anybody(struct chaos *chaos, const struct sight *now)
+/* A fault takes the commits of one host at most, as another may follow at once: where one has left
+ * the list, it is only that one's agent that may die. */
+static const struct sight_process *anybody(struct chaos *chaos, const struct sight *now, int left)
 {
     const struct sight_process *process = NULL;
 
     switch (rng_below(&chaos->rng, 6)) {
     case 0:
-        process = blow_pick(chaos, now, SIGHT_AGENT);
+        process = left < 0 ? blow_pick(chaos, now, SIGHT_AGENT)
+                           : sight_pick(now, SIGHT_AGENT, left, &chaos->rng);
         break;
-    case 1:
-        process = sight_pick(now, SIGHT_DRIVER, -1, &chaos->rng);
-        break;
-    default:
-        break;
+    case 1: process = sight_pick(now, SIGHT_DRIVER, -1, &chaos->rng); break;
+    default: break;
     }
     return process ? process : sight_pick(now, SIGHT_WORKER, -1, &chaos->rng);
 }
 
-static void kill_in(struct chaos *chaos, const struct phase *phase, const char *line)
+static void kill_in(struct chaos *chaos, const struct phase *phase, const char *line, int left)
 {
     struct sight *now = mem_alloc(sizeof(*now));
     const struct sight_process *victim = NULL;
@@ -91,9 +89,9 @@ static void kill_in(struct chaos *chaos, const struct phase *phase, const char *
     if (now && phase->whom == WHOM_NAMED)
         victim = named(now, line);
     else if (now && phase->whom == WHOM_LEAVER)
-        victim = of_leaver(chaos, now);
+        victim = of_leaver(chaos, now, left);
     if (now && !victim)
-        victim = anybody(chaos, now);
+        victim = anybody(chaos, now, left);
     if (!blow(chaos, victim, SIGKILL))
         fault_say(chaos, "nobody was left to be killed");
     mem_free(now);
@@ -123,10 +121,8 @@ static int begin(struct chaos *chaos, enum cause cause, struct chronicle *chroni
         return blow(chaos, sight_pick(&chaos->sight, SIGHT_WORKER, -1, &chaos->rng), SIGKILL)
                    ? 0
                    : HVD_DONE;
-    case CAUSE_LEAVE:
-        return blow_unlist(chaos, err);
-    case CAUSE_JOIN:
-        return join_after_leaving(chaos, chronicle, err);
+    case CAUSE_LEAVE: return blow_unlist(chaos, err);
+    case CAUSE_JOIN: return join_after_leaving(chaos, chronicle, err);
     }
     return HVD_E_INVAL;
 }
@@ -134,20 +130,22 @@ static int begin(struct chaos *chaos, enum cause cause, struct chronicle *chroni
 static int strike(struct chaos *chaos, const struct phase *phase, struct hvd_err *err)
 {
     char path[ARENA_PATH];
+    const int64_t began_us = clock_now_us();
     struct chronicle chronicle;
     int rc = chronicle_open(&chronicle, arena_path(&chaos->arena, "job/events.log", path), err);
 
     if (rc)
         return rc;
-    chaos->lasts_us = blow_time(chaos, 0, LASTS_US);
     rc = begin(chaos, phase->cause, &chronicle, err);
     if (!rc && chronicle_await(&chronicle, phase->line, clock_now_us() + COMES_US)) {
         blow_wait(blow_time(chaos, 0, phase->after_us + 1));
-        kill_in(chaos, phase, chronicle.line);
+        kill_in(chaos, phase, chronicle.line,
+                phase->cause == CAUSE_DEATH ? -1 : chaos->hosts[0]); /* stays when it is back */
     } else if (!rc) {
         fault_say(chaos, "no '%s' came", phase->line);
     }
     chronicle_close(&chronicle);
+    chaos->lasts_us = clock_now_us() - began_us + blow_time(chaos, 0, LASTS_US);
     return rc;
 }
 

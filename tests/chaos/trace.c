@@ -91,7 +91,7 @@ static int read_time(struct reading *reading, struct span text, int64_t *ret_us)
 static int read_line(struct reading *reading, struct span line)
 {
     struct trace *trace = reading->trace;
-    struct trace_event event;
+    struct trace_event event = { .at_us = 0 };
     struct span whole = line;
     struct span time;
     struct span word;
