@@ -59,6 +59,7 @@ void agents_on_start_failed(struct core *core, const char *name, const char *why
         return;
     CORE_TRACE(core, "%s: no agent could be started: %s", host->name, why);
     host->agent = AGENT_NONE;
+    host->again_us = time_add(core->now_us, core->config.beat_us);
     loss_charge_host(core, host, why);
 }
 
