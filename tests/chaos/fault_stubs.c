@@ -3,5 +3,5 @@
  */
 #include "tests/chaos/fault.h"
 
-const struct fault discovery_faults[1], machine_faults[1], network_faults[1];
-const size_t discovery_fault_count, machine_fault_count, network_fault_count;
+const struct fault network_faults[1];
+const size_t network_fault_count;
