@@ -120,7 +120,7 @@ ends() {
     counted
 }
 
-counted() { sort | uniq -c | awk '{ $1 = $1 "x"; print }' | in_a_row; }
+counted() { LC_ALL=C sort | uniq -c | awk '{ $1 = $1 "x"; print }' | in_a_row; }
 
 # What clerks have said of their places, by rank.
 places() { sed -nE 's/^\[[^]]*\] place //p' "$out" | sort -n | in_a_row; }
