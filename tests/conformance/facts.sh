@@ -53,7 +53,9 @@ split_words() {
   for_worker=("$@")
 }
 
-# pupils WORDS -- WORDS: they train, and check each sum themselves (tests/train/pupil.c).
+# pupils WORDS -- WORDS: they train, and check each sum themselves (tests/train/pupil.c). Started by the
+# words of $starter, if there are any.
+starter=()
 pupils() {
   split_words "$@"
   final=$folder/$job.final
@@ -61,7 +63,7 @@ pupils() {
   : >"$made"
   : >"$final"
   trainer=$(built pupil)
-  start "${PATIENT[@]}" "${for_driver[@]}" -- "$trainer" --step-ms 5 --say "$say" --made "$made" \
+  start "${PATIENT[@]}" "${for_driver[@]}" -- "${starter[@]}" "$trainer" --step-ms 5 --say "$say" --made "$made" \
     --final "$final" "${for_worker[@]}"
 }
 
