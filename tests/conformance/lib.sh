@@ -26,8 +26,8 @@
 #     trains WORDS...                   of scholar: --epochs 10 --batch-ms 5
 #     exits EPOCH.BATCH HOW RANK...     HOW: raise (train returns an error: exit code 1), kill
 #                                       (SIGKILL), and raise-once, kill-once; RANK is the one that a
-#                                       process had in its first round, its start rank; all that are
-#                                       due at one batch fail in the same round
+#                                       process had in its first round, its start rank, or RANK@HOST;
+#                                       all that are due at one batch fail in the same round
 #     changes_after EPOCH...            after these go on in another round only
 #     newcomers_wait                    who is started after the first epoch boots until the others
 #                                       wait for a change (changes_after): so nobody joins earlier
@@ -114,6 +114,7 @@ write_discovery() {
     read -r -a list <<<"$list"
     from=${list[0]}
     for host in "${list[@]:1}"; do echo "$host"; done >"hosts.$from"
+    [ -s "hosts.$from" ] || echo '# no host' >"hosts.$from" # nothing at all would be a failure
   done
   cat >discover <<END
 #!/bin/sh
@@ -222,7 +223,7 @@ sum_up() {
   echo "exit code $code"
 }
 
-play_it() {
+play_it() (
   prepare
   if [ -n "$player" ]; then
     "$player"
@@ -233,7 +234,7 @@ play_it() {
   fi
   [ -z "$after" ] || "$after"
   sum_up >&3
-}
+)
 
 is_wanted() {
   local one

@@ -7,7 +7,7 @@
 
 static const char *const hows[] = { "raise", "kill", "raise-once", "kill-once" };
 
-/* "1.0:kill:0,2" */
+/* "1.0:kill:0,2"; a rank may say its host: 1@localhost */
 struct failure {
     uint64_t epoch, batch;
     enum schedule_how how;
@@ -52,17 +52,35 @@ static int read_failure(struct span word, struct failure *failure, struct hvd_er
     return rc ? rc : read_how(how, &failure->how, err);
 }
 
+/* Leaves the host, or nothing when none was said. */
+static struct span cut_rank(struct span *who)
+{
+    struct span rank = { "", 0 };
+
+    span_next(who, '@', &rank);
+    return rank;
+}
+
+static bool is_meant(struct span named, const struct schedule_who *who)
+{
+    uint64_t rank = 0;
+
+    if (number(cut_rank(&named), "rank", &rank, NULL) || rank != who->start_rank)
+        return false;
+    return !named.at || span_is(named, who->host);
+}
+
 int schedule_check(const char *exits, const char *changes, struct hvd_err *err)
 {
     struct span rest = whole(exits), word, rank;
-    struct failure failure;
-    uint64_t value;
+    struct failure failure = { 0 };
+    uint64_t value = 0;
     int rc = 0;
 
     while (!rc && span_next(&rest, ' ', &word)) {
         rc = read_failure(word, &failure, err);
         while (!rc && span_next(&failure.ranks, ',', &rank))
-            rc = number(rank, "rank", &value, err);
+            rc = number(cut_rank(&rank), "rank", &value, err);
     }
     rest = whole(changes);
     while (!rc && span_next(&rest, ' ', &word))
@@ -70,12 +88,11 @@ int schedule_check(const char *exits, const char *changes, struct hvd_err *err)
     return rc;
 }
 
-bool schedule_exits(const char *exits, uint64_t epoch, uint64_t batch, uint64_t start_rank,
-                    bool *ret_me, enum schedule_how *ret_how)
+bool schedule_exits(const char *exits, uint64_t epoch, uint64_t batch,
+                    const struct schedule_who *who, bool *ret_me, enum schedule_how *ret_how)
 {
-    struct span rest = whole(exits), word, rank;
-    struct failure failure;
-    uint64_t value;
+    struct span rest = whole(exits), word, named;
+    struct failure failure = { 0 };
     bool anybody = false;
 
     *ret_me = false;
@@ -83,8 +100,8 @@ bool schedule_exits(const char *exits, uint64_t epoch, uint64_t batch, uint64_t 
         if (read_failure(word, &failure, NULL) || failure.epoch != epoch || failure.batch != batch)
             continue;
         anybody = true;
-        while (span_next(&failure.ranks, ',', &rank))
-            if (!number(rank, "rank", &value, NULL) && value == start_rank) {
+        while (span_next(&failure.ranks, ',', &named))
+            if (is_meant(named, who)) {
                 *ret_me = true;
                 *ret_how = failure.how;
             }
@@ -95,7 +112,7 @@ bool schedule_exits(const char *exits, uint64_t epoch, uint64_t batch, uint64_t 
 bool schedule_changes(const char *changes, uint64_t epoch)
 {
     struct span rest = whole(changes), word;
-    uint64_t value;
+    uint64_t value = 0;
 
     while (span_next(&rest, ' ', &word))
         if (!number(word, "epoch", &value, NULL) && value == epoch)

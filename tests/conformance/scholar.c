@@ -91,7 +91,7 @@ static uint64_t count_lines(const char *path, uint64_t least)
 
 /* ---- failing --------------------------------------------------------------------------------- */
 
-/* Only the first that asks for this epoch, batch and rank is to do it. */
+/* Only the first that asks for this epoch, batch and start rank is to do it. */
 static bool is_first(const struct scholar *scholar)
 {
     char path[PATH_ROOM];
@@ -110,12 +110,13 @@ static bool is_first(const struct scholar *scholar)
 /* Who are to fail meet first: so they fail in one round, whoever is faster. */
 static int fail_if_due(const struct scholar *scholar)
 {
+    const struct schedule_who who = { scholar->start_rank, scholar->options.host };
     enum schedule_how how = SCHEDULE_RAISE;
     bool me;
     int rc;
 
     if (!schedule_exits(scholar->options.exits, (uint64_t)scholar->epoch, (uint64_t)scholar->batch,
-                        scholar->start_rank, &me, &how))
+                        &who, &me, &how))
         return 0;
     rc = hvd_barrier();
     if (!me)

@@ -25,7 +25,7 @@ static const struct opt table[] = {
         .help = "append \"incarnation round rank size\" when a round is entered"),
     ROW(exits, .name = "exits", .arg = "LIST", .group = EVENTS,
         .help = "who fails when, and how: \"EPOCH.BATCH:HOW:RANK,RANK ...\", by the rank in its "
-                "first round; HOW is raise, kill, raise-once or kill-once"),
+                "first round, or RANK@HOST; HOW is raise, kill, raise-once or kill-once"),
     ROW(once, .name = "once", .arg = "FOLDER", .preset = ".", .group = EVENTS,
         .help = "where is kept who has failed once"),
     ROW(looks, .name = "looks", .arg = "FILE", .group = EVENTS,
