@@ -78,7 +78,7 @@ conformance_begin() { # ELASTIC SCHOLAR [NAME...]
 scenario() { # SECTION NAME [VARIANT]
   section=$1 name=$2 variant=${3:-}
   hosts=() fixed='' words=() training=() failures='' changes='' waiting='' gates=()
-  lines=() end_code=0 end_text='' said=() unsaid=() why='' during='' after='' worker=() player=''
+  lines=() end_code=0 end_text='' said=() unsaid=() why='' during='' after='' worker=() player='' shown=''
 }
 
 hosts_from() { hosts+=("$*"); }
@@ -212,8 +212,12 @@ finish_as_expected() {
   nothing_left
 }
 
-# In a line.
+# In a line: $shown, if it was said what that is.
 sum_up() {
+  if [ -n "$shown" ]; then
+    say_line "$shown"
+    return
+  fi
   awk '{ size = size " " $7; first = first " " $4 "#" $5; round = round " " $8 }
     END { if (NR) printf "sizes%s; rank 0 is%s; rounds%s; ", size, first, round }' "$log"
   echo "exit code $code"
