@@ -19,6 +19,7 @@
 
 #define LOOK_US    (50 * TIME_MS) /* between two looks while nothing is said */
 #define ANSWER_MAX ((size_t)1 << 20)
+#define LEAK_US    (10 * TIME_S)
 #define FILES_SPARE \
     6 /* descriptors that a process may have open for a moment beside those in peace */
 #define SHOWN 200
@@ -242,6 +243,19 @@ static int find_leaks(const struct judge *judge, const struct chaos *chaos, stru
     return 0;
 }
 
+/* What is just being done needs some too: it has to be over soon. */
+static int await_no_leaks(const struct judge *judge, struct chaos *chaos, struct hvd_err *err)
+{
+    int64_t deadline_us = clock_now_us() + LEAK_US;
+    int rc;
+
+    while ((rc = find_leaks(judge, chaos, err)) && clock_now_us() < deadline_us) {
+        (void)steps_await(&chaos->steps, chaos->steps.count, clock_now_us() + LOOK_US, NULL);
+        sight_take(&chaos->sight, &chaos->arena);
+    }
+    return rc;
+}
+
 /* Only what docs/operations.md names. */
 static int find_strange_files(const struct arena *arena, struct hvd_err *err)
 {
@@ -304,7 +318,7 @@ int judge_right(struct judge *judge, struct chaos *chaos, enum fault_cost cost, 
     if (!rc && cost == FAULT_COSTS_NOTHING)
         rc = has_cost_nothing(judge, chaos, err);
     if (!rc)
-        rc = find_leaks(judge, chaos, err);
+        rc = await_no_leaks(judge, chaos, err);
     if (!rc)
         rc = find_strange_files(&chaos->arena, err);
     return rc;
