@@ -215,7 +215,7 @@ static void on_notice(struct core *core, struct core_host *host, const struct ms
     int64_t until_us = time_add(core->now_us, notice->left_us);
 
     if (!host->draining || time_add(until_us, core->config.beat_us) < host->drain_us)
-        drain_begin(core, host, EVENT_WHOLE_HOST, notice->left_us, notice->source);
+        drain_notice(core, host, notice->left_us, notice->source);
 }
 
 static void on_worker_msg(struct core *core, struct worker *worker, const struct msg *msg)

@@ -80,6 +80,7 @@ struct core_host {
     uint64_t sequence_heard;
     struct msg_texts addresses; /* of whoever was last ready there: where its agent is, too */
     bool draining;
+    bool noticed; /* by the machine's own word: it is over some time after drain_us */
     int64_t drain_us;
     uint64_t stamp; /* of the last thing told to all: see tell.c */
 };

@@ -21,6 +21,7 @@ static const struct table tables[] = {
     { driver_faults,    &driver_fault_count   },
     { phase_faults,     &phase_fault_count    },
     { discovery_faults, &discovery_fault_count},
+    { weather_faults,   &weather_fault_count  },
     { machine_faults,   &machine_fault_count  },
     { network_faults,   &network_fault_count  },
 };

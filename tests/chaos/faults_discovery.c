@@ -21,14 +21,9 @@
 #define MOOD_LOW   (300 * TIME_MS)
 #define MOOD_HIGH  (3 * TIME_S) /* longer than a look may take */
 
-static const char *needs_two_hosts(const struct chaos *chaos)
-{
-    return chaos->arena.host_count < 2 ? "it needs two hosts" : NULL;
-}
-
 static const char *needs_two_slots(const struct chaos *chaos)
 {
-    return chaos->arena.plan->slots < 2 ? "it needs hosts with two slots" : NULL;
+    return chaos->arena.plan->slots < 2 ? "it needs two slots on each host: --slots 2" : NULL;
 }
 
 /* ---- the script --------------------------------------------------------------------------------
@@ -36,7 +31,7 @@ static const char *needs_two_slots(const struct chaos *chaos)
 
 static int strike_mood(struct chaos *chaos, const char *mood, struct hvd_err *err)
 {
-    chaos->lasts_us = strike_between(chaos, MOOD_LOW, MOOD_HIGH);
+    chaos->lasts_us = blow_time(chaos, MOOD_LOW, MOOD_HIGH);
     return arena_mood(&chaos->arena, mood, err);
 }
 
@@ -60,6 +55,11 @@ static int script_empty(struct chaos *chaos, struct hvd_err *err)
     return strike_mood(chaos, "empty", err);
 }
 
+static int script_is_well(struct chaos *chaos, struct hvd_err *err)
+{
+    return arena_mood(&chaos->arena, NULL, err);
+}
+
 /* Who dies is replaced on what was listed last. */
 static int script_fails_and_kill(struct chaos *chaos, struct hvd_err *err)
 {
@@ -68,12 +68,9 @@ static int script_fails_and_kill(struct chaos *chaos, struct hvd_err *err)
     int rc = strike_mood(chaos, mood, err);
 
     fault_say(chaos, "%s", mood);
-    return rc ? rc : strike_kill(chaos, SIGHT_WORKER, -1);
-}
-
-static int script_is_well(struct chaos *chaos, struct hvd_err *err)
-{
-    return arena_mood(&chaos->arena, NULL, err);
+    if (!rc)
+        rc = strike_kill(chaos, SIGHT_WORKER, -1);
+    return strike_whole(chaos, rc, script_is_well, err);
 }
 
 /* ---- the list ----------------------------------------------------------------------------------
@@ -106,7 +103,7 @@ static int forget(struct chaos *chaos, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
 
-    chaos->lasts_us = strike_between(chaos, READD_LOW, READD_HIGH);
+    chaos->lasts_us = blow_time(chaos, READD_LOW, READD_HIGH);
     return host < 0 ? HVD_DONE : unlist(chaos, host, err);
 }
 
@@ -114,7 +111,7 @@ static int host_leaves(struct chaos *chaos, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
 
-    chaos->lasts_us = strike_between(chaos, AWAY_LOW, AWAY_HIGH);
+    chaos->lasts_us = blow_time(chaos, AWAY_LOW, AWAY_HIGH);
     return host < 0 ? HVD_DONE : unlist(chaos, host, err);
 }
 
@@ -125,11 +122,13 @@ static int host_leaves_and_kill(struct chaos *chaos, struct hvd_err *err)
     int other = strike_host(chaos, host);
     int rc;
 
-    chaos->lasts_us = strike_between(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
     if (host < 0 || other < 0)
         return HVD_DONE;
     rc = unlist(chaos, host, err);
-    return rc ? rc : strike_kill(chaos, SIGHT_WORKER, other);
+    if (!rc)
+        rc = strike_kill(chaos, SIGHT_WORKER, other);
+    return strike_whole(chaos, rc, list_again, err);
 }
 
 /* Until a step is done by so many, or the time is over: what follows is as good a fault then. */
@@ -151,7 +150,7 @@ static int swap(struct chaos *chaos, struct hvd_err *err)
     int second = strike_host(chaos, first);
     int rc;
 
-    chaos->lasts_us = strike_between(chaos, AWAY_LOW, AWAY_HIGH);
+    chaos->lasts_us = blow_time(chaos, AWAY_LOW, AWAY_HIGH);
     if (first < 0 || second < 0)
         return HVD_DONE;
     rc = unlist(chaos, first, err);
@@ -167,7 +166,7 @@ static int resize(struct chaos *chaos, int change, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
 
-    chaos->lasts_us = strike_between(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
     if (host < 0 || (int64_t)chaos->arena.hosts[host].slots + change < 1)
         return HVD_DONE;
     chaos->hosts[chaos->cut_count++] = host;
@@ -186,6 +185,25 @@ static int slots_grow(struct chaos *chaos, struct hvd_err *err)
     return resize(chaos, 1, err);
 }
 
+/* With nobody to take their places all stay. */
+static int offer(struct chaos *chaos, uint32_t slots, struct hvd_err *err)
+{
+    for (uint32_t i = 0; i < chaos->arena.host_count; i++)
+        chaos->arena.hosts[i].slots = slots;
+    return arena_list(&chaos->arena, err);
+}
+
+static int nothing_offered(struct chaos *chaos, struct hvd_err *err)
+{
+    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
+    return offer(chaos, 0, err);
+}
+
+static int all_offered(struct chaos *chaos, struct hvd_err *err)
+{
+    return offer(chaos, (uint32_t)chaos->arena.plan->slots, err);
+}
+
 /* In and out, for a random part of FLAP_US each. */
 static int flapping(struct chaos *chaos, struct hvd_err *err)
 {
@@ -193,7 +211,7 @@ static int flapping(struct chaos *chaos, struct hvd_err *err)
     int rc = host < 0 ? HVD_DONE : unlist(chaos, host, err);
 
     for (int i = 1; !rc && i < 2 * FLAPS; i++) {
-        int64_t until_us = clock_now_us() + strike_between(chaos, 0, FLAP_US);
+        int64_t until_us = clock_now_us() + blow_time(chaos, 0, FLAP_US);
 
         while ((rc = steps_await(&chaos->steps, chaos->steps.count, until_us, err)) == 0)
             continue;
@@ -208,16 +226,6 @@ static int flapping(struct chaos *chaos, struct hvd_err *err)
 /* ---- the operator ------------------------------------------------------------------------------
  */
 
-static int ask(struct chaos *chaos, const char *const *words, struct hvd_err *err)
-{
-    int code = arena_ask(&chaos->arena, words, NULL, err);
-
-    if (code > 0)
-        return err_set(err, HVD_E_MISMATCH, "hvd-elastic %s %s: exit code %d", words[0], words[1],
-                       code);
-    return code;
-}
-
 static int drain(struct chaos *chaos, int host, const char *place, const char *deadline,
                  struct hvd_err *err)
 {
@@ -225,14 +233,14 @@ static int drain(struct chaos *chaos, int host, const char *place, const char *d
 
     chaos->hosts[chaos->cut_count++] = host;
     fault_say(chaos, "%s", place);
-    return ask(chaos, words, err);
+    return strike_ask(chaos, words, err);
 }
 
 static int drain_host(struct chaos *chaos, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
 
-    chaos->lasts_us = strike_between(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
     return host < 0 ? HVD_DONE : drain(chaos, host, chaos->arena.hosts[host].name, NULL, err);
 }
 
@@ -241,7 +249,7 @@ static int drain_soon(struct chaos *chaos, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
 
-    chaos->lasts_us = strike_between(chaos, AWAY_LOW, AWAY_HIGH);
+    chaos->lasts_us = blow_time(chaos, AWAY_LOW, AWAY_HIGH);
     return host < 0 ? HVD_DONE : drain(chaos, host, chaos->arena.hosts[host].name, "50ms", err);
 }
 
@@ -250,7 +258,7 @@ static int drain_slot(struct chaos *chaos, struct hvd_err *err)
     int host = strike_host(chaos, -1);
     char place[SLOT_BYTES];
 
-    chaos->lasts_us = strike_between(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
     if (host < 0)
         return HVD_DONE;
     snprintf(place, sizeof(place), "%s:%" PRIu64, chaos->arena.hosts[host].name,
@@ -258,13 +266,29 @@ static int drain_slot(struct chaos *chaos, struct hvd_err *err)
     return drain(chaos, host, place, NULL, err);
 }
 
-static int drain_and_kill(struct chaos *chaos, struct hvd_err *err)
+static int drain_all(struct chaos *chaos, struct hvd_err *err)
 {
-    int host = strike_host(chaos, -1);
-    int rc = host < 0 ? HVD_DONE : drain(chaos, host, chaos->arena.hosts[host].name, NULL, err);
+    int rc = 0;
 
-    chaos->lasts_us = strike_between(chaos, READD_LOW, AWAY_HIGH);
-    return rc ? rc : strike_kill(chaos, SIGHT_WORKER, -1);
+    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
+    for (uint32_t i = 0; i < chaos->arena.host_count && !rc; i++) {
+        const char *words[] = { "drain", chaos->arena.hosts[i].name, NULL };
+
+        rc = strike_ask(chaos, words, err);
+    }
+    return rc;
+}
+
+static int undrain_all(struct chaos *chaos, struct hvd_err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < chaos->arena.host_count && !rc; i++) {
+        const char *words[] = { "undrain", chaos->arena.hosts[i].name, NULL };
+
+        rc = strike_ask(chaos, words, err);
+    }
+    return rc;
 }
 
 /* Of a host that means its slots too. */
@@ -275,47 +299,72 @@ static int undrain(struct chaos *chaos, struct hvd_err *err)
     for (uint32_t i = 0; i < chaos->cut_count && !rc; i++) {
         const char *words[] = { "undrain", chaos->arena.hosts[chaos->hosts[i]].name, NULL };
 
-        rc = ask(chaos, words, err);
+        rc = strike_ask(chaos, words, err);
     }
     chaos->cut_count = 0;
     return rc;
 }
 
+static int drain_and_kill(struct chaos *chaos, struct hvd_err *err)
+{
+    int host = strike_host(chaos, -1);
+    int rc;
+
+    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
+    if (host < 0)
+        return HVD_DONE;
+    rc = drain(chaos, host, chaos->arena.hosts[host].name, NULL, err);
+    if (!rc)
+        rc = strike_kill(chaos, SIGHT_WORKER, -1);
+    return strike_whole(chaos, rc, undrain, err);
+}
+
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
+/* clang-format off */
+#define ROW(title, ...) { .name = (title), __VA_ARGS__ }
+/* clang-format on */
+
 const struct fault discovery_faults[] = {
-    {"script-fails",           "the discovery script fails for a while",                                  FAULT_COSTS_NOTHING, 2, NULL,
-     script_fails,                                                                                                                                                        script_is_well},
-    { "script-hangs",          "the discovery script does not end",                                       FAULT_COSTS_NOTHING, 2, NULL,
-     script_hangs,                                                                                                                                                        script_is_well},
-    { "script-rubbish",        "the discovery script prints what is no list",                             FAULT_COSTS_NOTHING, 2, NULL,
-     script_rubbish,                                                                                                                                                      script_is_well},
-    { "script-empty",          "the discovery script prints nothing at all",                              FAULT_COSTS_NOTHING, 2, NULL,
-     script_empty,                                                                                                                                                        script_is_well},
-    { "script-fails-kill",     "any of these, and a worker is killed meanwhile",                          FAULT_COSTS_A_ROUND, 2,
-     NULL,                                                                                                                                         script_fails_and_kill, script_is_well},
-    { "forget-and-readd",      "a host is not listed for a look or two, and is again in the same second",
-     FAULT_COSTS_A_ROUND,                                                                                                      3, needs_two_hosts, forget,                list_again    },
-    { "host-leaves-and-comes", "a host is not listed for a second or two",                                FAULT_COSTS_A_ROUND, 3,
-     needs_two_hosts,                                                                                                                              host_leaves,           list_again    },
-    { "host-leaves-kill",      "a host is no longer listed and a worker of another is killed at once",
-     FAULT_COSTS_A_ROUND,                                                                                                      2, needs_two_hosts, host_leaves_and_kill,  list_again    },
-    { "hosts-swap",            "a host comes in the same look in which another goes",                     FAULT_COSTS_A_ROUND, 2,
-     needs_two_hosts,                                                                                                                              swap,                  list_again    },
-    { "slots-shrink",          "a host offers one slot less for a while",                                 FAULT_COSTS_A_ROUND, 2,
-     needs_two_slots,                                                                                                                              slots_shrink,          list_again    },
-    { "slots-grow",            "a host offers one slot more for a while",                                 FAULT_COSTS_A_ROUND, 2, NULL,
-     slots_grow,                                                                                                                                                          list_again    },
-    { "flapping",              "a host is listed and not listed, five times in two seconds",              FAULT_COSTS_A_ROUND,
-     2,                                                                                                                           needs_two_hosts, flapping,              list_again    },
-    { "drain",                 "a host is drained, and let be used again",                                FAULT_COSTS_A_ROUND, 3, needs_two_hosts,
-     drain_host,                                                                                                                                                          undrain       },
-    { "drain-soon",            "a host is drained with a deadline that nobody can keep",                  FAULT_COSTS_A_ROUND,
-     2,                                                                                                                           needs_two_hosts, drain_soon,            undrain       },
-    { "drain-slot",            "a slot is drained, and let be used again",                                FAULT_COSTS_A_ROUND, 2,
-     needs_two_slots,                                                                                                                              drain_slot,            undrain       },
-    { "drain-kill",            "a host is drained and a worker is killed at once",                        FAULT_COSTS_A_ROUND, 2,
-     needs_two_hosts,                                                                                                                              drain_and_kill,        undrain       },
+    ROW("script-fails", .what = "the discovery script fails for a while",
+        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = script_fails, .relent = script_is_well),
+    ROW("script-hangs", .what = "the discovery script does not end", .cost = FAULT_COSTS_NOTHING,
+        .weight = 2, .strike = script_hangs, .relent = script_is_well),
+    ROW("script-rubbish", .what = "the discovery script prints what is no list",
+        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = script_rubbish,
+        .relent = script_is_well),
+    ROW("script-empty", .what = "the discovery script prints nothing at all",
+        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = script_empty, .relent = script_is_well),
+    ROW("script-fails-kill", .what = "any of these, and a worker is killed meanwhile", .weight = 2,
+        .strike = script_fails_and_kill, .relent = script_is_well),
+    ROW("forget-and-readd",
+        .what = "a host is not listed for a look or two, and is again in the same second",
+        .weight = 3, .missing = blow_needs_two_hosts, .strike = forget, .relent = list_again),
+    ROW("host-leaves-and-comes", .what = "a host is not listed for a second or two", .weight = 3,
+        .missing = blow_needs_two_hosts, .strike = host_leaves, .relent = list_again),
+    ROW("host-leaves-kill",
+        .what = "a host is no longer listed and a worker of another is killed at once", .weight = 2,
+        .missing = blow_needs_two_hosts, .strike = host_leaves_and_kill, .relent = list_again),
+    ROW("hosts-swap", .what = "a host comes in the same look in which another goes", .weight = 2,
+        .missing = blow_needs_two_hosts, .strike = swap, .relent = list_again),
+    ROW("slots-shrink", .what = "a host offers one slot less for a while", .weight = 2,
+        .missing = needs_two_slots, .strike = slots_shrink, .relent = list_again),
+    ROW("slots-grow", .what = "a host offers one slot more for a while", .weight = 2,
+        .strike = slots_grow, .relent = list_again),
+    ROW("flapping", .what = "a host is listed and not listed, five times in two seconds",
+        .weight = 2, .missing = blow_needs_two_hosts, .strike = flapping, .relent = list_again),
+    ROW("nothing-offered", .what = "all hosts are listed with no slot for a while", .weight = 1,
+        .strike = nothing_offered, .relent = all_offered),
+    ROW("drain-all", .what = "all hosts are drained, and let be used again", .weight = 1,
+        .strike = drain_all, .relent = undrain_all),
+    ROW("drain", .what = "a host is drained, and let be used again", .weight = 3,
+        .missing = blow_needs_two_hosts, .strike = drain_host, .relent = undrain),
+    ROW("drain-soon", .what = "a host is drained with a deadline that nobody can keep", .weight = 2,
+        .missing = blow_needs_two_hosts, .strike = drain_soon, .relent = undrain),
+    ROW("drain-slot", .what = "a slot is drained, and let be used again", .weight = 2,
+        .missing = needs_two_slots, .strike = drain_slot, .relent = undrain),
+    ROW("drain-kill", .what = "a host is drained and a worker is killed at once", .weight = 2,
+        .missing = blow_needs_two_hosts, .strike = drain_and_kill, .relent = undrain),
 };
 const size_t discovery_fault_count = ARRAY_SIZE(discovery_faults);

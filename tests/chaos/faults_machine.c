@@ -85,14 +85,14 @@ static uint64_t in_use(pid_t pid, int resource)
 /* ---- limits ------------------------------------------------------------------------------------
  */
 
-/* Only the soft one: so it can be lifted again without being root. */
-static int limit(struct chaos *chaos, enum sight_kind kind, int resource)
+/* Only the soft one: so it can be lifted again without being root. *ret_host is the victim's. */
+static int limit(struct chaos *chaos, enum sight_kind kind, int resource, int *ret_host)
 {
     const struct sight_process *victim = sight_pick(&chaos->sight, kind, -1, &chaos->rng);
     uint64_t used = victim ? in_use(victim->pid, resource) : 0;
     struct rlimit old;
 
-    chaos->lasts_us = strike_between(chaos, LIMIT_LOW, LIMIT_HIGH);
+    chaos->lasts_us = blow_time(chaos, LIMIT_LOW, LIMIT_HIGH);
     if (!used || prlimit(victim->pid, (__rlimit_resource_t)resource, NULL, &old))
         return HVD_DONE;
     if (used < old.rlim_cur)
@@ -100,25 +100,36 @@ static int limit(struct chaos *chaos, enum sight_kind kind, int resource)
     if (prlimit(victim->pid, (__rlimit_resource_t)resource, &old, NULL))
         return HVD_DONE;
     fault_note(chaos, victim);
+    *ret_host = victim->host;
     return 0;
 }
 
-/* Everybody's are ours, which all have inherited. Twice, for what is being started. */
-static int lift(struct chaos *chaos)
+/* Nobody has less than we have ourselves unless it was limited, or started by who was. */
+static void lift_limit(pid_t pid, int resource)
+{
+    struct rlimit ours, theirs;
+
+    if (getrlimit((__rlimit_resource_t)resource, &ours) ||
+        prlimit(pid, (__rlimit_resource_t)resource, NULL, &theirs) ||
+        theirs.rlim_cur >= ours.rlim_cur)
+        return;
+    theirs.rlim_cur = theirs.rlim_max; /* where the driver has put that of descriptors */
+    (void)prlimit(pid, (__rlimit_resource_t)resource, &theirs, NULL);
+}
+
+/* Twice, for what is being started. */
+static int lift_limits(struct chaos *chaos, struct hvd_err *err)
 {
     static const int resources[] = { RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE };
     struct sight *sight = mem_zalloc(sizeof(*sight));
-    struct rlimit ours;
 
     if (!sight)
-        return HVD_E_NOMEM;
+        return err_set(err, HVD_E_NOMEM, "the limits of processes: %s", err_text(HVD_E_NOMEM));
     for (int pass = 0; pass < 2; pass++) {
         sight_take(sight, &chaos->arena);
         for (uint32_t i = 0; i < sight->count; i++)
             for (size_t k = 0; k < ARRAY_SIZE(resources); k++)
-                if (!getrlimit((__rlimit_resource_t)resources[k], &ours))
-                    (void)prlimit(sight->processes[i].pid, (__rlimit_resource_t)resources[k], &ours,
-                                  NULL);
+                lift_limit(sight->processes[i].pid, resources[k]);
     }
     mem_free(sight);
     return 0;
@@ -126,52 +137,60 @@ static int lift(struct chaos *chaos)
 
 static int lift_and_settle(struct chaos *chaos, struct hvd_err *err)
 {
-    int rc = lift(chaos);
+    int rc = lift_limits(chaos, err);
 
-    return rc ? err_set(err, rc, "the limits of processes: %s", err_text(rc))
-              : strike_settle(chaos, err);
+    return rc ? rc : strike_settle(chaos, err);
 }
 
-/* Of the two kinds of memory, by chance; then a worker dies, so that there is something to do. */
-static int limit_memory(struct chaos *chaos, enum sight_kind kind)
+/* Of the two kinds of memory, by chance. Then one dies whom the victim has to replace. */
+static int limit_memory(struct chaos *chaos, enum sight_kind kind, enum sight_kind dies,
+                        struct hvd_err *err)
 {
     int resource = rng_below(&chaos->rng, 2) ? RLIMIT_AS : RLIMIT_DATA;
-    int rc = limit(chaos, kind, resource);
+    int host = -1;
+    int rc = limit(chaos, kind, resource, &host);
 
-    return rc ? rc : strike_kill(chaos, SIGHT_WORKER, -1);
+    fault_say(chaos, "%s", resource == RLIMIT_AS ? "addresses" : "data");
+    if (!rc)
+        rc = strike_kill(chaos, dies, host);
+    return strike_whole(chaos, rc, lift_limits, err);
 }
 
 static int memory_driver(struct chaos *chaos, struct hvd_err *err)
 {
-    (void)err;
-    return limit_memory(chaos, SIGHT_DRIVER);
+    enum sight_kind dies = rng_below(&chaos->rng, 2) ? SIGHT_WORKER : SIGHT_AGENT;
+
+    return strike_driver_runs(chaos) ? limit_memory(chaos, SIGHT_DRIVER, dies, err) : HVD_DONE;
 }
 
 static int memory_agent(struct chaos *chaos, struct hvd_err *err)
 {
-    (void)err;
-    return limit_memory(chaos, SIGHT_AGENT);
+    return limit_memory(chaos, SIGHT_AGENT, SIGHT_WORKER, err);
 }
 
+/* It has to connect anew with one that comes. */
 static int memory_worker(struct chaos *chaos, struct hvd_err *err)
 {
-    (void)err;
-    return limit_memory(chaos, SIGHT_WORKER);
+    return limit_memory(chaos, SIGHT_WORKER, SIGHT_WORKER, err);
 }
 
 /* It can neither look for hosts nor take in whom it does not know yet; nobody has to notice. */
 static int descriptors_driver(struct chaos *chaos, struct hvd_err *err)
 {
+    int host = -1;
+
     (void)err;
-    return limit(chaos, SIGHT_DRIVER, RLIMIT_NOFILE);
+    return strike_driver_runs(chaos) ? limit(chaos, SIGHT_DRIVER, RLIMIT_NOFILE, &host) : HVD_DONE;
 }
 
 static int descriptors_agent(struct chaos *chaos, struct hvd_err *err)
 {
-    int rc = limit(chaos, SIGHT_AGENT, RLIMIT_NOFILE);
+    int host = -1;
+    int rc = limit(chaos, SIGHT_AGENT, RLIMIT_NOFILE, &host);
 
-    (void)err;
-    return rc ? rc : strike_kill(chaos, SIGHT_WORKER, -1);
+    if (!rc)
+        rc = strike_kill(chaos, SIGHT_WORKER, host);
+    return strike_whole(chaos, rc, lift_limits, err);
 }
 
 /* ---- neighbours --------------------------------------------------------------------------------
@@ -248,7 +267,7 @@ static int neighbours_come(struct chaos *chaos, size_t count, uint64_t bytes, st
     if (!neighbours)
         return err_set(err, HVD_E_NOMEM, "processes beside the job: %s", err_text(HVD_E_NOMEM));
     chaos->own = neighbours;
-    chaos->lasts_us = strike_between(chaos, STARVE_LOW, STARVE_HIGH);
+    chaos->lasts_us = blow_time(chaos, STARVE_LOW, STARVE_HIGH);
     for (size_t i = 0; i < count && !rc; i++)
         rc = add_neighbour(neighbours, bytes, err);
     if (rc)
@@ -283,20 +302,26 @@ static int starve(struct chaos *chaos, struct hvd_err *err)
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
+/* clang-format off */
+#define ROW(title, ...) { .name = (title), __VA_ARGS__ }
+/* clang-format on */
+
 const struct fault machine_faults[] = {
-    {"memory-driver",       "the driver gets no more memory, and a worker is killed",
-     FAULT_COSTS_A_ROUND,                                                                                     2, NULL, memory_driver,     lift_and_settle },
-    { "memory-agent",       "an agent gets no more memory, and a worker is killed",      FAULT_COSTS_A_ROUND,
-     2,                                                                                                          NULL, memory_agent,      lift_and_settle },
-    { "memory-worker",      "a worker gets no more memory, and another is killed",       FAULT_COSTS_A_ROUND,
-     2,                                                                                                          NULL, memory_worker,     lift_and_settle },
-    { "memory-pressure",    "a neighbour takes up to a quarter of the free memory",
-     FAULT_COSTS_NOTHING,                                                                                     1, NULL, memory_pressure,   neighbours_leave},
-    { "starve",             "two busy loops for each core",                              FAULT_COSTS_NOTHING, 1, NULL, starve,
-     neighbours_leave                                                                                                                                     },
-    { "descriptors-driver", "the driver gets no more descriptors",                       FAULT_COSTS_NOTHING, 2, NULL,
-     descriptors_driver,                                                                                                                  lift_and_settle },
-    { "descriptors-agent",  "an agent gets no more descriptors, and a worker is killed",
-     FAULT_COSTS_A_ROUND,                                                                                     2, NULL, descriptors_agent, lift_and_settle },
+    ROW("memory-driver", .what = "the driver gets no more memory, and a worker or agent is killed",
+        .weight = 2, .strike = memory_driver, .relent = lift_and_settle),
+    ROW("memory-agent", .what = "an agent gets no more memory, and a worker is killed", .weight = 2,
+        .strike = memory_agent, .relent = lift_and_settle),
+    ROW("memory-worker", .what = "a worker gets no more memory, and another is killed", .weight = 2,
+        .strike = memory_worker, .relent = lift_and_settle),
+    ROW("memory-pressure", .what = "a neighbour takes up to a quarter of the free memory",
+        .cost = FAULT_COSTS_NOTHING, .weight = 1, .strike = memory_pressure,
+        .relent = neighbours_leave),
+    ROW("starve", .what = "two busy loops for each core", .cost = FAULT_COSTS_NOTHING, .weight = 1,
+        .strike = starve, .relent = neighbours_leave),
+    ROW("descriptors-driver", .what = "the driver gets no more descriptors",
+        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = descriptors_driver,
+        .relent = lift_and_settle),
+    ROW("descriptors-agent", .what = "an agent gets no more descriptors, and a worker is killed",
+        .weight = 2, .strike = descriptors_agent, .relent = lift_and_settle),
 };
 const size_t machine_fault_count = ARRAY_SIZE(machine_faults);
