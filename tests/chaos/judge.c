@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +19,8 @@
 #endif
 
 #define LOOK_US    (50 * TIME_MS) /* between two looks while nothing is said */
+#define SETTLE_US  (20 * TIME_S)  /* until what was open for a moment only is closed */
 #define ANSWER_MAX ((size_t)1 << 20)
-#define LEAK_US    (10 * TIME_S)
 #define FILES_SPARE \
     6 /* descriptors that a process may have open for a moment beside those in peace */
 #define SHOWN 200
@@ -243,14 +244,15 @@ static int find_leaks(const struct judge *judge, const struct chaos *chaos, stru
     return 0;
 }
 
-/* What is just being done needs some too: it has to be over soon. */
+/* What is open for a moment is none: an ssh that is still on its way to a host, say. */
 static int await_no_leaks(const struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 {
-    int64_t deadline_us = clock_now_us() + LEAK_US;
+    int64_t deadline_us = clock_now_us() + SETTLE_US;
     int rc;
 
-    while ((rc = find_leaks(judge, chaos, err)) && clock_now_us() < deadline_us) {
-        (void)steps_await(&chaos->steps, chaos->steps.count, clock_now_us() + LOOK_US, NULL);
+    while ((rc = find_leaks(judge, chaos, err)) != 0 && clock_now_us() < deadline_us &&
+           !*chaos->arena.broken_off) {
+        (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
         sight_take(&chaos->sight, &chaos->arena);
     }
     return rc;
