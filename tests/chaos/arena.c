@@ -102,6 +102,8 @@ static void driver_words(const struct arena *arena, struct words *words)
     for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
         say(words, limits[i]);
     say_number(words, words->np, sizeof(words->np), "-np", arena->plan->hosts * arena->plan->slots);
+    for (size_t i = 0; arena->options && arena->options[i]; i++)
+        say(words, arena->options[i]);
     /* NETWORKS: how agents get to hosts that are namespaces. */
     say(words, "--");
     say(words, CHAOS_APPRENTICE);

@@ -36,6 +36,7 @@ struct arena_host {
 
 struct arena {
     const struct chaos_plan *plan; /* borrowed */
+    const char *const *options;    /* more of the driver's, which win; NULL: none. Borrowed */
     char folder[ARENA_PATH];
     struct arena_host hosts[ARENA_HOSTS];
     uint32_t host_count;
