@@ -6,7 +6,9 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "tests/chaos/arena_folder.h"
+#include "tests/chaos/networks.h"
 #include "tests/chaos/sight.h"
+#include "tests/chaos/weather.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +16,16 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef CHAOS_ELASTIC /* the build says where they are */
-#define CHAOS_ELASTIC    "hvd-elastic"
-#define CHAOS_APPRENTICE "apprentice"
+#define CHAOS_ELASTIC         "hvd-elastic"
+#define CHAOS_APPRENTICE      "apprentice"
+#define CHAOS_WEATHER_LIBRARY "libweather_preload.so"
 #endif
 
 #define WORDS_MAX    96
@@ -90,11 +94,23 @@ static void say_number(struct words *words, char *text, size_t size, const char 
     say(words, text);
 }
 
+/* How agents get to hosts that are namespaces. */
+static void say_networks(const struct networks *networks, struct words *words)
+{
+    const char *more[NETWORKS_WORDS];
+
+    networks_words(networks, more);
+    for (size_t i = 0; more[i]; i++)
+        say(words, more[i]);
+}
+
 /* The first driver and all its successors are given the same: so a successor takes over. */
-static void driver_words(const struct arena *arena, struct words *words)
+static void driver_words(const struct arena *arena, bool takes_over, struct words *words)
 {
     words->count = 0;
     say(words, CHAOS_ELASTIC);
+    if (takes_over)
+        say(words, "--takeover");
     say(words, "--state-dir");
     say(words, arena_path(arena, "job", words->state));
     say(words, "--host-discovery-script");
@@ -104,7 +120,8 @@ static void driver_words(const struct arena *arena, struct words *words)
     say_number(words, words->np, sizeof(words->np), "-np", arena->plan->hosts * arena->plan->slots);
     for (size_t i = 0; arena->options && arena->options[i]; i++)
         say(words, arena->options[i]);
-    /* NETWORKS: how agents get to hosts that are namespaces. */
+    if (arena->networks)
+        say_networks(arena->networks, words);
     say(words, "--");
     say(words, CHAOS_APPRENTICE);
     say_number(words, words->step_ms, sizeof(words->step_ms), "--step-ms", arena->plan->step_ms);
@@ -115,7 +132,7 @@ static void driver_words(const struct arena *arena, struct words *words)
 struct environment {
     const char *list[ENV_MAX];
     size_t count;
-    char own[5][ENV_BYTES];
+    char own[8][ENV_BYTES];
     size_t own_count;
 };
 
@@ -130,14 +147,24 @@ static void put(struct environment *env, const char *name, const char *value)
 
 static bool is_passed_on(const char *variable)
 {
-    static const char *const kept[] = {
-        "HVD_", "HOROVOD_", "XDG_", "CHAOS_", "HOME=", "LD_PRELOAD="
-    };
+    static const char *const kept[] = { "HVD_",  "HOROVOD_",    "XDG_",         "CHAOS_",
+                                        "HOME=", "LD_PRELOAD=", "ASAN_OPTIONS=" };
 
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
         if (!strncmp(variable, kept[i], strlen(kept[i])))
             return false;
     return true;
+}
+
+/* A sanitizer wants to be the first library that is loaded; the weather is. */
+static void put_sanitizer(struct environment *env)
+{
+    const char *asan = getenv("ASAN_OPTIONS");
+    char options[ENV_BYTES - 16];
+
+    snprintf(options, sizeof(options), "%s%sverify_asan_link_order=0", asan ? asan : "",
+             asan ? ":" : "");
+    put(env, "ASAN_OPTIONS", options);
 }
 
 /* The mark first, where it is found soonest. */
@@ -167,10 +194,11 @@ static int open_log(const struct arena *arena, const char *name, struct hvd_err 
     return fd >= 0 ? fd : err_set(err, HVD_E_IO, "%s: %s", path, strerror(errno));
 }
 
-int arena_start(struct arena *arena, struct hvd_err *err)
+static int start(struct arena *arena, bool takes_over, struct hvd_err *err)
 {
     struct environment env;
     struct words words;
+    char path[ARENA_PATH];
     struct process_spec spec = {
         .in = -1, .cwd = arena->folder, .group = true, .dies_with_us = SIGTERM
     };
@@ -179,16 +207,27 @@ int arena_start(struct arena *arena, struct hvd_err *err)
 
     if (log < 0)
         return log;
-    driver_words(arena, &words);
+    driver_words(arena, takes_over, &words);
     environment_of(arena, &env);
-    /* WEATHER: LD_PRELOAD=FOLDER/weather.so, which takes itself out of the environment again, so
-     * that agents and workers do without it. */
+    put(&env, "CHAOS_WEATHER", arena_path(arena, "weather", path));
+    put(&env, "LD_PRELOAD", CHAOS_WEATHER_LIBRARY);
+    put_sanitizer(&env);
     spec.argv = words.list;
     spec.envp = env.list;
     spec.out = spec.err = log;
     rc = process_spawn(&spec, &arena->driver, err);
     close(log);
     return rc;
+}
+
+int arena_start(struct arena *arena, struct hvd_err *err)
+{
+    return start(arena, false, err);
+}
+
+int arena_take_over(struct arena *arena, struct hvd_err *err)
+{
+    return start(arena, true, err);
 }
 
 bool arena_driver_ended(struct arena *arena)
@@ -307,25 +346,43 @@ int arena_ask(struct arena *arena, const char *const *words, struct buf *out, st
 /* ---- the arena ---------------------------------------------------------------------------------
  */
 
-int arena_open(struct arena *arena, const struct chaos_plan *plan, struct hvd_err *err)
+static void name_hosts(struct arena *arena)
 {
+    for (uint32_t i = 0; i < (uint32_t)arena->plan->hosts; i++) {
+        struct arena_host *host = &arena->hosts[arena->host_count++];
+
+        if (arena->plan->where == PLAN_NETWORKS)
+            (void)networks_name(i + 1, host->name);
+        else
+            snprintf(host->name, sizeof(host->name), "127.0.0.%" PRIu32, i + 1);
+        host->slots = (uint32_t)arena->plan->slots;
+        host->listed = true;
+    }
+}
+
+static int open_networks(struct arena *arena, struct hvd_err *err)
+{
+    arena->networks = mem_zalloc(sizeof(*arena->networks));
+    return arena->networks ? networks_open(arena->networks, arena->folder, arena->host_count, err)
+                           : err_set(err, HVD_E_NOMEM, "out of memory");
+}
+
+int arena_open(struct arena *arena, const struct chaos_plan *plan, const volatile bool *broken_off,
+               struct hvd_err *err)
+{
+    char path[ARENA_PATH];
     int rc;
 
-    *arena = (struct arena){ .plan = plan };
+    *arena = (struct arena){ .plan = plan, .broken_off = broken_off };
     if (plan->hosts < 1 || plan->hosts > ARENA_HOSTS)
         return err_set(err, HVD_E_INVAL, "%" PRIu64 " hosts: there may be 1 to %d", plan->hosts,
                        ARENA_HOSTS);
-    for (uint32_t i = 0; i < (uint32_t)plan->hosts; i++) {
-        struct arena_host *host = &arena->hosts[arena->host_count++];
-
-        snprintf(host->name, sizeof(host->name), "127.0.0.%" PRIu32, i + 1);
-        host->slots = (uint32_t)plan->slots;
-        host->listed = true;
-    }
+    name_hosts(arena);
     rc = arena_folder_make(arena, err);
-    /* NETWORKS: names, namespaces and sshd of the hosts. WEATHER: its library and its map. */
+    if (!rc)
+        rc = weather_open(arena_path(arena, "weather", path), &arena->weather, err);
     if (!rc && plan->where == PLAN_NETWORKS)
-        rc = err_set(err, HVD_E_UNSUPPORTED, "hosts in network namespaces: not in this build");
+        rc = open_networks(arena, err);
     if (!rc)
         rc = arena_list(arena, err);
     return rc;
@@ -363,7 +420,12 @@ void arena_close(struct arena *arena, bool keep)
     for (int i = 0; sight && arena->folder[0] && i < END_PASSES && end_all(arena, sight); i++)
         continue;
     mem_free(sight);
-    /* NETWORKS, WEATHER: what they have made is taken away. */
+    if (arena->networks)
+        networks_close(arena->networks);
+    mem_free(arena->networks);
+    arena->networks = NULL;
+    weather_close(arena->weather);
+    arena->weather = NULL;
     if (arena->folder[0] && !keep)
         arena_folder_remove(arena);
     arena->folder[0] = '\0';

@@ -26,7 +26,8 @@
 #define ARENA_PATH  192
 #define ARENA_NAME  24
 
-struct weather; /* what the driver's machine is told by its preloaded library: weather.h */
+struct networks; /* its hosts' networks: networks.h */
+struct weather;  /* what the driver's machine is told by its preloaded library: weather.h */
 
 struct arena_host {
     char name[ARENA_NAME]; /* "127.0.0.3", or the address in its network */
@@ -35,24 +36,31 @@ struct arena_host {
 };
 
 struct arena {
-    const struct chaos_plan *plan; /* borrowed */
-    const char *const *options;    /* more of the driver's, which win; NULL: none. Borrowed */
+    const struct chaos_plan *plan;   /* borrowed */
+    const char *const *options;      /* more of the driver's, which win; NULL: none. Borrowed */
+    const volatile bool *broken_off; /* by Ctrl-C: whatever waits gives up */
     char folder[ARENA_PATH];
     struct arena_host hosts[ARENA_HOSTS];
     uint32_t host_count;
-    pid_t driver;            /* 0: none runs */
-    int driver_status;       /* of waitpid, of the last one that has ended */
-    struct weather *weather; /* mapped; the driver's process reads it */
+    struct networks *networks; /* NULL: the hosts are addresses of the loopback */
+    pid_t driver;              /* 0: none runs */
+    int driver_status;         /* of waitpid, of the last one that has ended */
+    struct weather *weather;   /* mapped; the driver's process reads it */
 };
 
 /* All hosts are there and listed; nothing runs yet. In namespaces: sshd runs in each. */
-int arena_open(struct arena *arena, const struct chaos_plan *plan, struct hvd_err *err) MUST_CHECK;
+int arena_open(struct arena *arena, const struct chaos_plan *plan, const volatile bool *broken_off,
+               struct hvd_err *err) MUST_CHECK;
 
 /* Ends every process of it, by its mark, and removes the folder unless it is to be kept. */
 void arena_close(struct arena *arena, bool keep);
 
 /* A driver is started: the first, or the successor of one that has died. The same command line. */
 int arena_start(struct arena *arena, struct hvd_err *err) MUST_CHECK;
+
+/* One more, which takes the job over from a driver that lives, and is the arena's from now on. The
+ * former is the caller's to wait for. */
+int arena_take_over(struct arena *arena, struct hvd_err *err) MUST_CHECK;
 
 /* Has the driver ended? Then driver is 0 from now on, and driver_status says how. Never waits. */
 bool arena_driver_ended(struct arena *arena);

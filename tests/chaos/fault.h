@@ -54,9 +54,9 @@ struct fault {
 
 /* Each file of faults has a table; the catalog is all of them. */
 extern const struct fault process_faults[], driver_faults[], phase_faults[], discovery_faults[],
-    machine_faults[], network_faults[];
+    weather_faults[], machine_faults[], network_faults[];
 extern const size_t process_fault_count, driver_fault_count, phase_fault_count,
-    discovery_fault_count, machine_fault_count, network_fault_count;
+    discovery_fault_count, weather_fault_count, machine_fault_count, network_fault_count;
 
 size_t fault_count(void);
 const struct fault *fault_at(size_t index);

@@ -12,7 +12,7 @@ struct chaos_plan {
     uint64_t faults;     /* so many, or */
     int64_t duration_us; /* for so long, whichever ends first; 0: only by count */
     uint64_t seed;       /* 0: made up, and said */
-    uint64_t where;      /* enum plan_where */
+    unsigned where;      /* enum plan_where */
     uint64_t hosts;      /* 127.0.0.1 and those after it, or namespaces */
     uint64_t slots;      /* of each */
     uint64_t step_ms;

@@ -8,7 +8,6 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "tests/chaos/goodput.h"
-#include "tests/chaos/machine.h"
 #include "tests/chaos/replay_hosts.h"
 #include "tests/chaos/replay_launch.h"
 
@@ -184,6 +183,8 @@ static bool has_ended(struct play *play)
 {
     char text[160];
 
+    if (*play->arena->broken_off)
+        return true;
     if (arena_driver_ended(play->arena)) {
         snprintf(text, sizeof(text), "the launcher has ended by itself, %.1f s after the beginning",
                  (double)(clock_now_us() - play->replay->began_us) / (double)TIME_S);
@@ -259,7 +260,6 @@ static void name_it(struct replay *replay, const struct arena *arena)
                            : "a trace",
              plan->speed, plan->command ? "another launcher" : "hvd-elastic",
              plan->notice_us > 0 && !plan->command ? ", with notice" : "");
-    machine_say(replay->machine, sizeof(replay->machine));
     replay->slots = (uint32_t)plan->slots;
     replay->announced = plan->notice_us > 0 && !plan->command;
 }
@@ -271,7 +271,7 @@ static int play_and_end(struct play *play, struct hvd_err *err)
 
     if (rc)
         return rc;
-    if (play->arena->driver && replay_land(play->arena, &how))
+    if (play->arena->driver && !*play->arena->broken_off && replay_land(play->arena, &how))
         violate(play, how.text);
     look_for_wrong(play);
     return goodput_work_out(play->replay, play->steps);
@@ -283,7 +283,6 @@ int replay_run(struct replay *replay, struct arena *arena, const struct trace *t
     struct play play = { .replay = replay, .arena = arena, .steps = steps };
     int rc;
 
-    *replay = (struct replay){ .changes = NULL };
     name_it(replay, arena);
     rc = replay_hosts_init(&play.hosts, arena, trace->node_count);
     play.actions = mem_zalloc_array(2 * trace->count, sizeof(*play.actions));

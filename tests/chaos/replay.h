@@ -39,7 +39,8 @@ struct replay {
 };
 
 /* The arena is open and its hosts are of no interest: they are those of the trace. 0 also when the
- * job has violated something: see violations. replay is to be released either way. */
+ * job has violated something: see violations. replay holds its machine, or nothing; it is to be
+ * released either way. */
 int replay_run(struct replay *replay, struct arena *arena, const struct trace *trace,
                struct steps *steps, struct hvd_err *err) MUST_CHECK;
 void replay_release(struct replay *replay);

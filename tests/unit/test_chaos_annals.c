@@ -1,0 +1,98 @@
+#include "tests/chaos/annals.h"
+#include "tests/lib/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct history {
+    const char *lines[8]; /* without their time; ends in NULL */
+    const char *wrong;    /* part of what is said of the last one; NULL: nothing */
+};
+
+static const struct history histories[] = {
+    {.lines = { "a:0#1 is launched", "a:1#2 is launched", "b:0#3 is launched",
+                 "round 1 (first): size 3, from commit 1.0 held by 1", "round 1: by rank a:0,1 b:0",
+                 "round 1: all 3 train (first 23ms)", "a:0#4 is launched" }},
+    { .lines = { "a:0#2 is launched", "b:0#2 is launched" },                      .wrong = "comes twice" },
+    { .lines = { "round 2 (failure): size 1, from commit 1.9 held by 1",
+                 "round 2 (failure): size 1, from commit 1.9 held by 1" },
+     .wrong = "round 2 begins after round 2" },
+    { .lines = { "round 2 (failure): size 1, from commit 1.9 held by 1",
+                 "round 3 (failure): size 1, from commit 1.8 held by 1" },
+     .wrong = "work was lost" },
+    { .lines = { "round 2 (failure): size 1, from commit 2.0 held by 1",
+                 "round 3 (failure): size 1, from commit 1.9 held by 1" },
+     .wrong = "work was lost" },
+    { .lines = { "round 2 (joined): size 1, from commit 2.0 kept by agents",
+                 "round 2: by rank a:0,1 a:0" },
+     .wrong = "a:0 is rank 0 and 2" },
+    { .lines = { "round 2 (joined): size 2, from commit 2.0 held by 2", "round 2: by rank a:0,1",
+                 "round 2: all 3 train" },
+     .wrong = "3 train" },
+    { .lines = { "a:0#1 is launched", "b:0#2 is launched",
+                 "round 1 (first): size 2, from commit 1.0 held by 1", "round 1: by rank a:0 b:0",
+                 "round 2 (left): size 2, from commit 1.0 held by 1", "round 2: by rank b:0 a:0" },
+     .wrong = "keep their order" },
+ /* one that was started anew may stand elsewhere */
+    { .lines = { "a:0#1 is launched", "b:0#2 is launched",
+                 "round 1 (first): size 2, from commit 1.0 held by 1", "round 1: by rank a:0 b:0",
+                 "a:0#3 is launched", "round 2 (left): size 2, from commit 1.0 held by 1",
+                 "round 2: by rank b:0 a:0" }                                                                         },
+ /* and of those whose last round is not known nothing can be said */
+    { .lines = { "a:0#1 is launched", "b:0#2 is launched",
+                 "round 1 (first): size 2, from commit 1.0 held by 1", "round 1: by rank a:0 b:0",
+                 "(7 lines are missing here)", "round 3 (left): size 2, from commit 1.0 held by 1",
+                 "round 3: by rank b:0 a:0" }                                                         },
+};
+
+static void what_cannot_be_is_found(struct test *t)
+{
+    struct annals annals;
+    struct hvd_err err;
+    char line[256];
+
+    annals_init(&annals, "nowhere");
+    for (size_t i = 0; i < ARRAY_SIZE(histories); i++) {
+        const struct history *history = &histories[i];
+        int rc = 0;
+
+        annals_release(&annals);
+        annals_init(&annals, "nowhere");
+        err.text[0] = '\0';
+        for (size_t j = 0; j < ARRAY_SIZE(history->lines) && history->lines[j]; j++) {
+            CHECK_OK(t, rc);
+            snprintf(line, sizeof(line), "2026-11-21T09:30:01.250Z %s", history->lines[j]);
+            rc = annals_line(&annals, line, &err);
+        }
+        CHECK_INT(t, rc, ==, history->wrong ? HVD_E_MISMATCH : 0);
+        if (history->wrong)
+            CHECK_HAS(t, err.text, history->wrong);
+    }
+out:
+    annals_release(&annals);
+}
+
+static void other_lines_say_nothing(struct test *t)
+{
+    static const char *const lines[] = { "",
+                                         " ",
+                                         "round",
+                                         "x round 7",
+                                         "x round 7: by rank a:0",
+                                         "x round x (y): size",
+                                         "x # is launched",
+                                         "x a#1 is ready" };
+    struct annals annals;
+    struct hvd_err err;
+
+    annals_init(&annals, "nowhere");
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+        CHECK_OK(t, annals_line(&annals, lines[i], &err));
+    CHECK_INT(t, annals.round, ==, 0);
+    CHECK_INT(t, annals.launched, ==, 0);
+    CHECK_OK(t, annals_read(&annals, &err)); /* there is no such file yet */
+out:
+    annals_release(&annals);
+}
+
+TESTS(CASE(what_cannot_be_is_found), CASE(other_lines_say_nothing))
