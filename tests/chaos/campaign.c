@@ -200,8 +200,6 @@ static int judge(struct campaign *campaign, struct record_fault *entry, enum fau
     sum_up(campaign, entry, first);
     if (rc)
         (void)snprintf(entry->violation, sizeof(entry->violation), "%s", why.text);
-    campaign->record->hangs += entry->hung;
-    campaign->record->violations += rc && !entry->hung;
     rc = record_fault(campaign->record, entry);
     return rc ? err_set(err, rc, "out of memory") : 0;
 }
@@ -337,8 +335,6 @@ static int end(struct campaign *campaign, struct hvd_err *err)
     if (!rc)
         return 0;
     (void)snprintf(entry.violation, sizeof(entry.violation), "%s", why.text);
-    campaign->record->hangs += entry.hung;
-    campaign->record->violations += !entry.hung;
     rc = record_fault(campaign->record, &entry);
     if (!rc)
         show_line(campaign);

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define END_US       (10 * TIME_S)   /* a driver that does not answer comes to its end */
+#define END_US       (15 * TIME_S)   /* a driver answers by then, or has come to its end */
 #define MOMENT_US    (300 * TIME_MS) /* one that answers and has nothing more to end for */
 #define ASK_US       (10 * TIME_S)
 #define AGAIN_US     (50 * TIME_MS)
@@ -85,11 +85,17 @@ int strike_succeed(struct chaos *chaos, struct hvd_err *err)
 
 int strike_settle(struct chaos *chaos, struct hvd_err *err)
 {
-    int code = arena_driver_ended(&chaos->arena) ? 0 : arena_ask(&chaos->arena, status, NULL, err);
+    int64_t deadline_us = clock_now_us() + END_US;
+    bool answers = strike_driver_runs(chaos);
     int rc;
 
-    rc = arena_await_driver(&chaos->arena, clock_now_us() + (code ? END_US : MOMENT_US), err);
-    if (rc == HVD_E_TIMEOUT)
-        return 0; /* it lives; whether it does what it should is the judge's question */
-    return rc ? rc : strike_succeed(chaos, err);
+    while (!answers && !arena_driver_ended(&chaos->arena)) {
+        if (clock_now_us() >= deadline_us)
+            return err_set(err, HVD_E_TIMEOUT, "the driver (pid %d) neither answers nor ends",
+                           (int)chaos->arena.driver);
+        blow_wait(AGAIN_US);
+        answers = strike_driver_runs(chaos);
+    }
+    rc = arena_await_driver(&chaos->arena, clock_now_us() + MOMENT_US, err);
+    return rc == HVD_E_TIMEOUT ? 0 : rc ? rc : strike_succeed(chaos, err);
 }
