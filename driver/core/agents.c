@@ -59,6 +59,7 @@ void agents_on_start_failed(struct core *core, const char *name, const char *why
         return;
     CORE_TRACE(core, "%s: no agent could be started: %s", host->name, why);
     host->agent = AGENT_NONE;
+    host->again_us = time_add(core->now_us, core->config.beat_us);
     loss_charge_host(core, host, why);
 }
 
@@ -214,7 +215,7 @@ static void on_notice(struct core *core, struct core_host *host, const struct ms
     int64_t until_us = time_add(core->now_us, notice->left_us);
 
     if (!host->draining || time_add(until_us, core->config.beat_us) < host->drain_us)
-        drain_begin(core, host, EVENT_WHOLE_HOST, notice->left_us, notice->source);
+        drain_notice(core, host, notice->left_us, notice->source);
 }
 
 static void on_worker_msg(struct core *core, struct worker *worker, const struct msg *msg)

@@ -58,26 +58,27 @@ static int note_launch(struct annals *annals, const char *name, uint64_t incarna
     return 0;
 }
 
-/* "round 7 (failure): size 4, from commit 6.12 held by 3" */
-static int note_round(struct annals *annals, uint64_t number, uint32_t size, uint64_t commit_round,
+/* "round 7 (failure): size 4, from commit 6.12 held by 3". A commit that is made as a round begins
+ * is one once that round has trained: until then it may be given up with it. */
+static int note_round(struct annals *annals, uint64_t number, uint64_t commit_round,
                       uint64_t commit_place, struct hvd_err *err)
 {
+    const uint64_t *floor = annals->floor;
+
     if (number <= annals->round)
         return err_set(err, HVD_E_MISMATCH, "round %" PRIu64 " begins after round %" PRIu64, number,
                        annals->round);
-    if (commit_round < annals->commit_round ||
-        (commit_round == annals->commit_round && commit_place < annals->commit_place))
+    if (commit_round < floor[0] || (commit_round == floor[0] && commit_place < floor[1]))
         return err_set(err, HVD_E_MISMATCH,
                        "round %" PRIu64 " begins from commit %" PRIu64 ".%" PRIu64
-                       ", round %" PRIu64 " from %" PRIu64 ".%" PRIu64 ": work was lost",
-                       number, commit_round, commit_place, annals->round, annals->commit_round,
-                       annals->commit_place);
+                       ", round %" PRIu64 " has trained from %" PRIu64 ".%" PRIu64
+                       ": work was lost",
+                       number, commit_round, commit_place, annals->trained, floor[0], floor[1]);
     annals->before = annals->size ? annals->round : 0;
     annals->round = number;
     annals->size = 0;
-    annals->commit_round = commit_round;
-    annals->commit_place = commit_place;
-    (void)size;
+    annals->commit[0] = commit_round;
+    annals->commit[1] = commit_place;
     return 0;
 }
 
@@ -141,12 +142,16 @@ static int note_ranks(struct annals *annals, const char *text, struct hvd_err *e
     return 0;
 }
 
-static int note_trains(const struct annals *annals, uint64_t number, uint32_t size,
-                       struct hvd_err *err)
+static int note_trains(struct annals *annals, uint64_t number, uint32_t size, struct hvd_err *err)
 {
-    if (number == annals->round && annals->size && size != annals->size)
+    if (number != annals->round)
+        return 0;
+    if (annals->size && size != annals->size)
         return err_set(err, HVD_E_MISMATCH, "round %" PRIu64 " of %" PRIu32 ": %" PRIu32 " train",
                        number, annals->size, size);
+    annals->trained = number;
+    annals->floor[0] = annals->commit[0];
+    annals->floor[1] = annals->commit[1];
     return 0;
 }
 
@@ -165,10 +170,9 @@ int annals_line(struct annals *annals, const char *line, struct hvd_err *err)
         annals->size = 0;
         return 0;
     }
-    if (sscanf(text,
-               "round %" SCNu64 " (%*[^)]): size %" SCNu32 ", from commit %" SCNu64 ".%" SCNu64,
-               &number, &size, &commit_round, &commit_place) == 4)
-        return note_round(annals, number, size, commit_round, commit_place, err);
+    if (sscanf(text, "round %" SCNu64 " (%*[^)]): size %*u, from commit %" SCNu64 ".%" SCNu64,
+               &number, &commit_round, &commit_place) == 3)
+        return note_round(annals, number, commit_round, commit_place, err);
     if (sscanf(text, "round %" SCNu64 ": by rank%n", &number, &at) == 1 && at &&
         number == annals->round)
         return note_ranks(annals, text + at, err);

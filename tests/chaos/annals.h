@@ -28,10 +28,12 @@ struct annals {
     struct buf rest;
     struct VEC(struct annals_seat) seats;
     uint64_t round, launched;
-    uint64_t commit_round, commit_place;
-    uint32_t size;    /* of the round; 0: its members are not known */
-    uint64_t before;  /* the round before it whose members are known; 0: none */
-    uint64_t missing; /* lines, that a failing disk has cost */
+    uint64_t commit[2]; /* with which it begins: round and place, */
+    uint64_t floor[2];  /* and the newest from which a round has trained */
+    uint64_t trained;   /* that round */
+    uint32_t size;      /* of the round; 0: its members are not known */
+    uint64_t before;    /* the round before it whose members are known; 0: none */
+    uint64_t missing;   /* lines, that a failing disk has cost */
 };
 
 void annals_init(struct annals *annals, const char *path);

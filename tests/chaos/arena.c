@@ -145,14 +145,24 @@ static void put(struct environment *env, const char *name, const char *value)
 
 static bool is_passed_on(const char *variable)
 {
-    static const char *const kept[] = {
-        "HVD_", "HOROVOD_", "XDG_", "CHAOS_", "HOME=", "LD_PRELOAD="
-    };
+    static const char *const kept[] = { "HVD_",  "HOROVOD_",    "XDG_",         "CHAOS_",
+                                        "HOME=", "LD_PRELOAD=", "ASAN_OPTIONS=" };
 
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
         if (!strncmp(variable, kept[i], strlen(kept[i])))
             return false;
     return true;
+}
+
+/* A sanitizer wants to be the first library that is loaded; the weather is. */
+static void put_sanitizer(struct environment *env)
+{
+    const char *asan = getenv("ASAN_OPTIONS");
+    char options[ENV_BYTES - 16];
+
+    snprintf(options, sizeof(options), "%s%sverify_asan_link_order=0", asan ? asan : "",
+             asan ? ":" : "");
+    put(env, "ASAN_OPTIONS", options);
 }
 
 /* The mark first, where it is found soonest. */
@@ -199,9 +209,7 @@ static int start(struct arena *arena, bool takes_over, struct hvd_err *err)
     environment_of(arena, &env);
     put(&env, "CHAOS_WEATHER", arena_path(arena, "weather", path));
     put(&env, "LD_PRELOAD", CHAOS_WEATHER_LIBRARY);
-    if (!getenv("ASAN_OPTIONS"))
-        put(&env, "ASAN_OPTIONS",
-            "verify_asan_link_order=0"); /* it wants to be the first library */
+    put_sanitizer(&env);
     spec.argv = words.list;
     spec.envp = env.list;
     spec.out = spec.err = log;

@@ -1,3 +1,4 @@
+#include "base/mem.h"
 #include "base/time.h"
 #include "tests/chaos/blow.h"
 #include "tests/chaos/chronicle.h"
@@ -201,11 +202,42 @@ static int kill_worker_and_agent(struct chaos *chaos, struct hvd_err *err)
     return 0;
 }
 
-/* A notice that its machine goes: its workers leave in order, and come back with a new agent. */
-static int end_agent(struct chaos *chaos, struct hvd_err *err)
+/* ---- a machine that is taken away, with notice -------------------------------------------------
+ */
+
+/* Its workers leave in order, */
+static int announce(struct chaos *chaos, struct hvd_err *err)
 {
+    const struct sight_process *agent = blow_pick(chaos, &chaos->sight, SIGHT_AGENT);
+
     (void)err;
-    return done(blow(chaos, blow_pick(chaos, &chaos->sight, SIGHT_AGENT), SIGTERM));
+    chaos->lasts_us = blow_time(chaos, 0, LONG_FROM_US);
+    if (!blow(chaos, agent, SIGTERM))
+        return HVD_DONE;
+    chaos->hosts[chaos->cut_count++] = agent->host;
+    return 0;
+}
+
+/* and it goes, with all that is still on it; another one of that name may be used. */
+static int come_back(struct chaos *chaos, struct hvd_err *err)
+{
+    const char *name = chaos->cut_count ? chaos->arena.hosts[chaos->hosts[0]].name : NULL;
+    const char *words[] = { "undrain", name, NULL };
+    struct sight *now = mem_alloc(sizeof(*now));
+    int code;
+
+    if (now)
+        sight_take(now, &chaos->arena);
+    for (uint32_t i = 0; now && name && i < now->count; i++)
+        if (now->processes[i].host == chaos->hosts[0] || now->processes[i].pid == chaos->victims[0])
+            kill(now->processes[i].pid, SIGKILL);
+    mem_free(now);
+    if (!name)
+        return 0;
+    chaos->cut_count = 0;
+    code = arena_ask(&chaos->arena, words, NULL, err);
+    return code > 0 ? err_set(err, HVD_E_STATE, "hvd-elastic undrain %s: exit code %d", name, code)
+                    : code;
 }
 
 /* clang-format off */
@@ -234,8 +266,8 @@ const struct fault process_faults[] = {
         .missing = blow_needs_two_hosts, .strike = kill_agent_and_keeper),
     ROW("worker-agent-kill", .what = "SIGKILL to a worker and to an agent at once", .weight = 3,
         .missing = blow_needs_two_hosts, .strike = kill_worker_and_agent),
-    ROW("agent-term", .what = "SIGTERM to an agent: its machine goes", .weight = 2,
-        .missing = blow_needs_two_hosts, .strike = end_agent),
+    ROW("machine-notice", .what = "SIGTERM to an agent: its machine goes, and does", .weight = 2,
+        .missing = blow_needs_two_hosts, .strike = announce, .relent = come_back),
     ROW("agent-freeze-short", .what = "SIGSTOP to an agent, for less than the lease",
         .cost = FAULT_COSTS_NOTHING, .weight = 3, .strike = freeze_agent_shortly, .relent = wake),
     ROW("agent-freeze-long", .what = "SIGSTOP to an agent, for longer than the lease", .weight = 3,

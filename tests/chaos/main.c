@@ -184,7 +184,7 @@ static int make_folder(const char *path, struct hvd_err *err)
 static int run(struct chaos *chaos, const struct chaos_plan *plan, struct hvd_err *err)
 {
     char path[ARENA_PATH];
-    int rc = make_folder(plan->report, err);
+    int rc = plan->list ? 0 : make_folder(plan->report, err);
 
     if (!rc && plan->where == PLAN_NETWORKS)
         rc = networks_enter(err);
@@ -193,7 +193,10 @@ static int run(struct chaos *chaos, const struct chaos_plan *plan, struct hvd_er
     rc = arena_open(&chaos->arena, plan, &broken_off, err);
     if (!rc)
         rc = steps_open(&chaos->steps, arena_path(&chaos->arena, "steps", path), err);
-    if (!rc) {
+    if (!rc && plan->list) {
+        campaign_list(chaos);
+        steps_close(&chaos->steps);
+    } else if (!rc) {
         rc = plan->trace ? replay(chaos, err) : attack(chaos, err);
         steps_close(&chaos->steps);
     }
@@ -219,10 +222,7 @@ int main(int argc, char **argv)
     rng_seed(&chaos.rng, plan.seed);
     chaos.arena.plan = &plan;
     hear_signals();
-    if (plan.list)
-        campaign_list(&chaos);
-    else
-        rc = run(&chaos, &plan, &err);
+    rc = run(&chaos, &plan, &err);
     if (broken_off)
         fprintf(stderr, "chaos: broken off; all of it has ended\n");
     else if (rc)

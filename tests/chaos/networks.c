@@ -147,6 +147,16 @@ static int put(const char *path, const char *mode, struct hvd_err *err, const ch
     return ok ? 0 : err_set(err, HVD_E_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 
+int networks_ip_all(const struct networks *networks, const char *text, struct hvd_err *err)
+{
+    char path[ARENA_PATH + 32];
+    int rc;
+
+    snprintf(path, sizeof(path), "%s/batch", networks->folder);
+    rc = put(path, "w", err, "%s", text);
+    return rc ? rc : networks_ip(err, "-batch %s", path);
+}
+
 int networks_set(const char *name, const char *text, struct hvd_err *err)
 {
     char path[ARENA_PATH];
@@ -416,6 +426,31 @@ void networks_close(struct networks *networks)
         (void)networks_ip(NULL, "netns del host%u", n);
     }
     networks->count = 0;
+}
+
+/* Until there is none any more: that is when ip fails. */
+static void drop_rules(const char *where, int number)
+{
+    while (!networks_ip(NULL, "%srule del pref %d", where, number))
+        ;
+}
+
+int networks_mend(struct networks *networks, struct hvd_err *err)
+{
+    char where[ARENA_NAME];
+    int first = 0;
+
+    drop_rules("", 1);
+    drop_rules("", 2);
+    for (uint32_t n = 1; n <= networks->count; n++) {
+        int rc = networks_ip(first ? NULL : err, "link set veth%u up", n);
+
+        snprintf(where, sizeof(where), "-n host%u ", n);
+        drop_rules(where, 1);
+        rc = rc ? rc : networks_admit(networks, n, first ? NULL : err);
+        first = first ? first : rc;
+    }
+    return first;
 }
 
 /* Workers elsewhere get none of the driver's own variables unless they are told. */

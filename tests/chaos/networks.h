@@ -60,6 +60,14 @@ int networks_admit(struct networks *networks, uint32_t number, struct hvd_err *e
 /* Runs ip with these words, which blanks separate: "link set veth1 down", "-n host1 rule ...". */
 int networks_ip(struct hvd_err *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* The same for each line of text, which all take effect at the same moment, or nearly. */
+int networks_ip_all(const struct networks *networks, const char *text,
+                    struct hvd_err *err) MUST_CHECK;
+
+/* Links are up, and rules of the numbers 1 and 2 gone, here and on each host; somebody listens for
+ * ssh. What cannot be mended in *err; the rest is. */
+int networks_mend(struct networks *networks, struct hvd_err *err) MUST_CHECK;
+
 /* A number for the kernel: text into that file of /proc/sys/net. */
 int networks_set(const char *name, const char *text, struct hvd_err *err) MUST_CHECK;
 
