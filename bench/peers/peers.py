@@ -5,6 +5,7 @@ are all this machine. Prints one table; docs/peers.md says what stands in it.
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -99,13 +100,13 @@ class Peers:
 
     # ---- a worker is killed ----
 
-    def recovery(self, system):
+    def recovery(self, system, kills):
         def once(count):
             with Job([system.launcher], HOSTS, env=self.boot()) as job:
                 for _ in range(count):
                     steady = job.wait_steady(4, 30, PATIENCE_S)
                     yield self.kill_one(system, job, steady[-1].round)
-        self.attempt(system, "recovery", self.options.kills, once)
+        self.attempt(system, "recovery", kills, once)
 
     def kill_one(self, system, job, before):
         time.sleep(self.rng.random() * 0.1)
@@ -130,7 +131,7 @@ class Peers:
 
     # ---- a host joins ----
 
-    def join(self, system):
+    def join(self, system, joins):
         def once(_):
             env = dict(self.boot(), PEER_NODES="2:3")
             with Job([system.launcher], {"127.0.0.1": 1, "127.0.0.2": 1}, env=env) as job:
@@ -140,7 +141,7 @@ class Peers:
                 job.wait_steady(4, 20, PATIENCE_S)
                 self.note_join(system, job, told_us)
                 yield True
-        self.attempt(system, "join", self.options.joins, once)
+        self.attempt(system, "join", joins, once)
 
     def note_join(self, system, job, told_us):
         steps = [step for step in job.steps.all if step.time > told_us]
@@ -163,6 +164,7 @@ class Peers:
                     notes = [n for n in job.notes.read() if n.what == "commit"]
                     return notes if len(notes) >= count + 5 else None
                 notes = job.wait("commits", reached, PATIENCE_S)
+                say(f"{system.name}: {count} commits")
                 for note in notes[5:count + 5]: # the first ones meet pages that nobody has used
                     self.results.add(system.name, "commit", note.value / 1e3)
                     yield True
@@ -180,6 +182,7 @@ class Peers:
                 if plain:
                     start_plainly(system, job, count)
                 steps = job.wait_steady(4, count + 20, PATIENCE_S)
+                say(f"{system.name}: {what}: {count} steps")
                 for a, b in zip(steps[20:], steps[21:]):
                     self.results.add(system.name, what, (b.time - a.time) / 1e3)
                 yield True
@@ -194,21 +197,30 @@ class Peers:
                 say(f"{system.name}: {system.missing}")
         systems = [s for s in SYSTEMS if not s.missing and s.name in self.options.only]
         began = os.getloadavg()
-        for _ in range(self.options.turns): # in turns: whatever else the machine does falls on all
+        try:
+            self.measure(systems)
+        except KeyboardInterrupt:
+            say("ended early; the table has what was measured until here")
+        return table.show(self.results, SYSTEMS, self.options, (began, os.getloadavg()),
+                          self.boot())
+
+    def measure(self, systems):
+        """In turns: whatever else the machine does falls on all."""
+        for _ in range(self.options.turns):
             for system in systems:
                 self.steady(system, True)
                 self.steady(system, False)
         for system in systems:
             self.commit(system)
-        for measure, times in ((self.recovery, "kills"), (self.join, "joins")):
-            wanted = getattr(self.options, times)
-            for part in range(2):
-                setattr(self.options, times, wanted // 2 + (wanted % 2 if part == 0 else 0))
-                for system in systems if part == 0 else reversed(systems):
-                    measure(system)
-            setattr(self.options, times, wanted)
-        return table.show(self.results, SYSTEMS, self.options, (began, os.getloadavg()),
-                          self.boot())
+        for half in range(2):
+            for system in systems:
+                self.recovery(system, part(self.options.kills, half))
+            for system in systems:
+                self.join(system, part(self.options.joins, half))
+
+
+def part(count, half):
+    return (count + 1) // 2 if half == 0 else count // 2
 
 
 def start_plainly(system, job, count):
@@ -238,6 +250,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="who is killed when (1)")
     parser.add_argument("--only", action="append", choices=names, help="only these")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     options.only = options.only or names
     text = Peers(options).run()
     os.makedirs(PEERS, exist_ok=True)

@@ -1,6 +1,5 @@
 """What was measured, and the table of it."""
 
-import os
 import platform
 import subprocess
 from collections import defaultdict
@@ -53,11 +52,11 @@ class Results:
     def cell(self, system, what, digits):
         values = sorted(self.values[system, what])
         failed = self.failures[system, what]
-        lost = f", {failed} jobs failed" if failed else ""
+        lost = f", {failed} failed" if failed else ""
         if not values:
             return "not measured" + lost
         low, middle, high = (f"{quantile(values, part):.{digits}f}" for part in (0.1, 0.5, 0.9))
-        return f"{middle} ({low}-{high}){lost}"
+        return f"{middle} ({low}-{high}) of {len(values)}{lost}"
 
     def ratio(self, system, what):
         ours, theirs = self.median(OURS, what), self.median(system, what)
@@ -127,16 +126,14 @@ def show(results, systems, options, loads, boot):
             lines += ["", row[1]]
         else:
             lines.append("  ".join(cell.ljust(width[i]) for i, cell in enumerate(row)).rstrip())
-    step = "A step: an allreduce of 1 MiB of float32, a rest of 20 ms. State: 1 MiB, committed in " \
-           "each step, but for the last two."
-    facts = [f"median (10th to 90th percentile); {options.kills} kills, {options.joins} joins, "
+    facts = [f"median (10th to 90th percentile) of how many; asked for: {options.kills} kills, {options.joins} joins, "
              f"{options.commits} commits, {options.turns} x {options.steps} steps; seed {options.seed}",
-             step,
+             "A step: an allreduce of 1 MiB of float32 and a rest of 20 ms. Where one is killed or "
+             "joins, 1 MiB is committed in each step.",
              f"Each process boots for {boot['PEER_BOOT_MS']} ms beside its import where one is killed "
              f"or joins; ours spends {boot['PEER_IMPORT_MS']} ms of processor time instead of that.",
              *versions(systems),
-             f"{processor()}, Linux {platform.release()}, Python {platform.python_version()}, niceness "
-             f"{os.nice(0)}",
+             f"{processor()}, Linux {platform.release()}",
              "load of the machine at the beginning and the end: "
              f"{loads[0][0]:.1f}, {loads[1][0]:.1f} (1 min)"]
     return "\n".join(lines + [""] + facts) + "\n"

@@ -49,9 +49,8 @@ class Agents:
         self.running = {}
 
     def start(self, host, slots):
-        # Best settings: a failure is looked for each 0.1 s (as is the default), restarts never run
-        # out (default 0), and a meeting with fewer than MAX agents waits 1 s for others (default
-        # 30).
+        # Best settings: a failure is looked for each 0.1 s (default 5), restarts never run out
+        # (default 0), and a meeting with fewer than MAX agents waits 1 s for others (default 30).
         words = ["--nnodes", self.nodes, "--nproc_per_node", str(slots), "--rdzv_id", "peers",
                  "--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{self.store.port}",
                  "--rdzv_conf", "is_host=0,last_call_timeout=1", "--max_restarts", "1000000",
@@ -62,7 +61,8 @@ class Agents:
         env = dict(os.environ, HVD_CHAOS_HOST=host, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1",
                    PYTHONUNBUFFERED="1")
         self.running[host] = subprocess.Popen(
-            [sys.executable, "-m", "torch.distributed.run", *words, *self.command], env=env)
+            [sys.executable, "-m", "torch.distributed.run", *words, *self.command], env=env,
+            start_new_session=True) # as each host of the others is, which Linux schedules by
 
     def update(self, hosts):
         for host in [host for host in self.running if host not in hosts]:
