@@ -146,12 +146,12 @@ static void say_notice(struct agent *agent)
     struct msg *msg;
     int64_t left_us = agent->taken_at_us - agent->now_us;
 
-    if (!agent->noticed)
-        return;
+    if (!agent->noticed || left_us < 0)
+        return; /* what has not come true is not said to the next driver */
     msg = agent_msg(agent, MSG_NOTICE, 0);
     if (agent->taken_at_us == TIME_NEVER)
         left_us = TIME_NEVER;
-    msg->u.notice.left_us = left_us > 0 ? left_us : 0;
+    msg->u.notice.left_us = left_us;
     msg->u.notice.source = agent_text(agent, "%s", agent->notice);
     agent_driver_send(agent, msg);
 }

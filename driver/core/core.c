@@ -159,11 +159,14 @@ static void clear_slots(struct core *core, const char *host, struct hvd_err *err
 static void on_clear(struct core *core, const struct event *event)
 {
     bool whole = event->slot == EVENT_WHOLE_HOST;
+    struct core_host *known = roster_find_host(core, event->host);
     struct hvd_err err;
     int rc = clear_one(core, event->host, whole ? BLACKLIST_WHOLE_HOST : event->slot, &err);
 
     if (whole)
         clear_slots(core, event->host, &err, &rc);
+    if (known)
+        known->again_us = core->now_us;
     core->look_at_seats = true;
     tell_reply(core, event->ask, rc, rc ? tell_text(core, "%s", err.text) : "");
 }

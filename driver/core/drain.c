@@ -14,10 +14,11 @@ static void record(struct core *core, const struct core_host *host, uint32_t slo
     drain->host = tell_text(core, "%s", host->name);
     drain->slot = slot;
     drain->wall_us = wall_us;
+    drain->code = wall_us && slot == EVENT_WHOLE_HOST && host->noticed;
 }
 
-void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
-                 const char *who)
+static void begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
+                  const char *who)
 {
     int64_t until_us = time_add(core->now_us, left_us);
     char text[TIME_TEXT_MAX];
@@ -39,6 +40,20 @@ void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64
     clock_want(core, until_us);
     roster_judge_seats(core); /* at once: whoever dies now was to go */
     core->look_at_seats = core->look_at_rounds = true;
+}
+
+void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
+                 const char *who)
+{
+    if (slot == EVENT_WHOLE_HOST)
+        host->noticed = false;
+    begin(core, host, slot, left_us, who);
+}
+
+void drain_notice(struct core *core, struct core_host *host, int64_t left_us, const char *who)
+{
+    host->noticed = true;
+    begin(core, host, EVENT_WHOLE_HOST, left_us, who);
 }
 
 void drain_end(struct core *core, struct core_host *host, uint32_t slot)
@@ -72,6 +87,24 @@ static int64_t leaves_by(const struct core_host *host, uint32_t slot)
     return until_us;
 }
 
+static void forget_notices(struct core *core)
+{
+    for (size_t i = 0; i < core->listed.count; i++) {
+        struct core_host *host = core->listed.items[i];
+        int64_t over_us = time_add(host->drain_us, DRAIN_NOTICE_LATE_US);
+
+        if (!host->draining || !host->noticed)
+            continue;
+        if (over_us > core->now_us) {
+            clock_want(core, over_us);
+            continue;
+        }
+        CORE_TRACE(core, "%s was to be taken away and is still listed: it is used again",
+                   host->name);
+        drain_end(core, host, EVENT_WHOLE_HOST);
+    }
+}
+
 void drain_expire(struct core *core)
 {
     struct worker *worker;
@@ -87,4 +120,5 @@ void drain_expire(struct core *core)
         else
             loss_kill(core, worker, "its time to leave is over", true, 0);
     }
+    forget_notices(core);
 }

@@ -11,15 +11,21 @@
 
 #include "driver/core/state.h"
 
+/* A machine that is still listed so long after it was to go has not gone: it is used again. */
+#define DRAIN_NOTICE_LATE_US TIME_MIN
+
 /* Of a slot, or of all with EVENT_WHOLE_HOST; left_us may be TIME_NEVER. */
 void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
                  const char *who);
+
+/* Of all of it, because the machine says that it will be taken away. */
+void drain_notice(struct core *core, struct core_host *host, int64_t left_us, const char *who);
 
 /* Takes it back; the second of the host and of every slot of it. */
 void drain_end(struct core *core, struct core_host *host, uint32_t slot);
 void drain_end_all(struct core *core, struct core_host *host);
 
-/* Kills who is still in a seat whose time is up. */
+/* Kills who is still in a seat whose time is up, and forgets notices that have not come true. */
 void drain_expire(struct core *core);
 
 #endif

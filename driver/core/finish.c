@@ -281,11 +281,21 @@ static bool is_boot_loop(const struct core *core)
            core->boot_failures_in_a_row >= 3 * (uint64_t)core->config.np;
 }
 
+/* Others may be launched as soon as their agents have come. */
+static bool agents_are_starting(const struct core *core)
+{
+    for (size_t i = 0; i < core->listed.count; i++)
+        if (core->listed.items[i]->agent == AGENT_STARTING)
+            return true;
+    return false;
+}
+
 /* Whoever was started has failed, and nobody has joined. One alone may have had bad luck, unless
- * there is no such program. */
+ * there is no such program; and that may be so on some hosts only. */
 static bool is_stillborn(const struct core *core)
 {
-    if (core->anyone_joined || !core->boot_failures || core->boot_failures != core->incarnations)
+    if (core->anyone_joined || !core->boot_failures || core->boot_failures != core->incarnations ||
+        agents_are_starting(core))
         return false;
     if (core->boot_failures >= FAILURES_ALONE)
         return true;

@@ -19,7 +19,7 @@ enum journal_kind {
     JOURNAL_ENTERED = 6,  /* round: somebody trains in it, so its commit must not be lost */
     JOURNAL_FINISHED = 7, /* incarnation: its training returned 0; the membership is closed */
     JOURNAL_ENDED = 8,    /* incarnation, ended, value: it is gone and was judged */
-    JOURNAL_DRAIN = 9,    /* host, slot, wall_us: leave by then */
+    JOURNAL_DRAIN = 9,    /* host, slot, wall_us: leave by then; code 1: the machine says so */
     JOURNAL_OVER = 10     /* code, text: the job has ended */
 };
 

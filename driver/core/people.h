@@ -74,11 +74,14 @@ struct core_host {
     bool ending; /* its agent starts nothing any more; until another says hello */
     uint32_t peer;
     int64_t heard_us;
+    int64_t hung_up_us; /* when its agent's connection broke; 0: it did not */
     int64_t said_us;
     int64_t started_us; /* when its agent was asked for */
+    int64_t again_us;   /* not before that again: the last time it could not be started */
     uint64_t sequence_heard;
     struct msg_texts addresses; /* of whoever was last ready there: where its agent is, too */
     bool draining;
+    bool noticed; /* by the machine's own word: it is over some time after drain_us */
     int64_t drain_us;
     uint64_t stamp; /* of the last thing told to all: see tell.c */
 };

@@ -167,6 +167,7 @@ static int replay_drain(struct core *core, const struct journal_record *record, 
         return HVD_E_NOMEM;
     if (record->slot == EVENT_WHOLE_HOST) {
         host->draining = draining;
+        host->noticed = record->code != 0;
         host->drain_us = record->wall_us;
         return 0;
     }

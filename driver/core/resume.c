@@ -115,6 +115,8 @@ void agents_resume(struct core *core, struct core_host *host)
     resume_round(core, host, &needs);
     resume_change(core, host, &needs);
     resume_leavers(core, host);
-    if (!host->listed && !host->taken && core->discovered && !may_be_needed(core))
+    if (!host->listed && !host->taken && core->discovered && !may_be_needed(core)) {
+        host->ending = true;
         finish_tell_stop(core, host); /* nothing runs there, and nothing will */
+    }
 }

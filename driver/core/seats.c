@@ -112,7 +112,9 @@ static void start_agents(struct core *core)
             break;
         if (!wanted || !may_use_host(core, host))
             continue;
-        if (host->agent == AGENT_NONE) {
+        if (host->agent == AGENT_NONE && core->now_us < host->again_us) {
+            clock_want(core, host->again_us); /* there may be no cooldown that lies between */
+        } else if (host->agent == AGENT_NONE) {
             host->agent = AGENT_STARTING;
             host->started_us = core->now_us;
             clock_want(core, time_add(core->now_us, core->config.agent_start_us));

@@ -424,6 +424,9 @@ static int do_config(struct words *words)
     value = script_value(words, "forever");
     if (value)
         config->blacklist.forever = true;
+    value = script_value(words, "cooldown");
+    if (value)
+        config->blacklist.lower_us = config->blacklist.upper_us = span_of(value);
     value = script_value(words, "scope");
     if (value)
         config->blacklist.scope = SCOPE_HOST;

@@ -42,6 +42,19 @@ static void host_fails_before_ready(struct world *w)
     world_expect_exit(w, 0);
 }
 
+/* All that was launched has failed; but another host is still on its way. */
+static void host_fails_before_others_come(struct world *w)
+{
+    two_by_two(w);
+    world_at(w, 0, cut_off("a"));
+    world_at(w, 2 * TIME_S, exit_worker("b", 0, 1));
+    world_at(w, 2 * TIME_S, exit_worker("b", 1, 1));
+    world_at(w, 4 * TIME_S, heal("a"));
+    world_run(w);
+    world_expect_rounds(w, "2 3 4");
+    world_expect_exit(w, 0);
+}
+
 static void host_added_keeps_ranks(struct world *w)
 {
     world_host(w, "a", 2);
@@ -239,6 +252,8 @@ static void later_discovery_fails(struct world *w)
 STORIES(
     STORY(rank_and_size, "two hosts of two: ranks go host by host, and stay"),
     STORY_ALONE(host_fails_before_ready, "a host's workers fail while they boot: nobody waits"),
+    STORY(host_fails_before_others_come,
+          "a host's workers fail while the agents of others start: those are waited for"),
     STORY_ALONE(host_added_keeps_ranks, "who was there keeps their rank when a host is added"),
     STORY(old_hosts_first,
           "discovery prints another order: old hosts keep theirs, new ones append"),

@@ -189,6 +189,22 @@ static void member_host_flaps_20_times(struct world *w)
     world_expect_exit(w, 0);
 }
 
+/* Listed again, it needs an agent anew; that the first one has gone is held against nobody. */
+static void unlisted_while_its_agent_starts(struct world *w)
+{
+    four_workers(w);
+    world_host(w, "c", 0);
+    world_np(w, 4, 2, 6);
+    world_train(w, 200);
+    world_shape(w)->ssh = (struct world_span){ 3 * TIME_S, 3 * TIME_S };
+    world_when(w, "round 1: all", TIME_S, list_host("c", 2));
+    world_when(w, "hosts: +c:2", TIME_S, unlist_host("c"));
+    world_when(w, "c: an agent says hello", 0, list_host("c", 2));
+    world_run(w);
+    world_expect_rounds(w, "4 6");
+    world_expect_exit(w, 0);
+}
+
 static void late_exit_of_a_former_worker(struct world *w)
 {
     four_workers(w);
@@ -339,6 +355,7 @@ STORIES(
     STORY_ALONE(every_host_replaced_at_once, "all at once: one stays to hand the state over"),
     STORY(host_flaps_20_times, "a host that comes and goes every second disturbs nobody"),
     STORY_ALONE(member_host_flaps_20_times, "a member's host goes and comes every second"),
+    STORY(unlisted_while_its_agent_starts, "gone while its agent starts, then back: used at once"),
     STORY_ALONE(late_exit_of_a_former_worker,
                 "an exit told late, and twice, is not held against the next one there"),
     STORY(discovery_hangs_for_a_while, "discovery hangs: the hosts stay as they are"),

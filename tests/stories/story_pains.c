@@ -143,6 +143,19 @@ static void notice_whose_deadline_passes(struct world *w)
     world_expect_exit(w, 0);
 }
 
+/* As when a system shuts down that stays in a list of hosts, or the provider changes its mind. */
+static void notice_that_does_not_come_true(struct world *w)
+{
+    four_workers(w);
+    world_at(w, 9 * TIME_S, notice("b", 10 * TIME_S));
+    world_at(w, 12 * TIME_S, kill_driver());
+    world_at(w, 13 * TIME_S, start_driver());
+    world_train(w, 1200);
+    world_run(w);
+    world_expect_rounds(w, "4 2 4");
+    world_expect_exit(w, 0);
+}
+
 static void drained_below_min(struct world *w)
 {
     four_workers(w);
@@ -195,6 +208,8 @@ STORIES(STORY(one_bad_slot, "one bad slot is used less and less, its neighbours 
                     "a host with notice leaves in order, and its end costs nothing"),
         STORY_ALONE(notice_whose_deadline_passes,
                     "when the time of a notice is over it is ended, and not blamed"),
+        STORY_ALONE(notice_that_does_not_come_true,
+                    "a machine that was to go and is still there after a minute is used again"),
         STORY(drained_below_min, "a drained host that is needed stays until it is replaced"),
         STORY_ALONE(drain_survives_the_driver, "the next driver knows what was drained"),
         STORY_ALONE(mixed_members_are_told_the_same,

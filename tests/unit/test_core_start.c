@@ -195,6 +195,17 @@ TAPE_CASE(an_agent_that_never_says_hello_charges_its_host, "config np=2 start_ti
                                                            "hosts a:2 | start a\n"
                                                            "wait 15s |\n")
 
+TAPE_CASE(a_host_that_cannot_be_reached_is_not_tried_at_every_moment,
+          "config np=2 cooldown=0 beat=1s\n"
+          "start\n"
+          "hosts a:2 | start a\n"
+          "failed a x | bar a (1): broken\n"
+          "wait 1s | start a\n"
+          "failed a x | bar a (2): broken\n"
+          "clear a | bar a (0): cleared by the operator\n"
+          "    | reply HVD_OK\n"
+          "    | start a\n")
+
 TAPE_CASE(the_job_waits_for_workers_only_so_long,
           "config np=2 elastic_timeout=30s\n"
           "start\n"
@@ -272,6 +283,7 @@ TESTS(CASE(a_driver_begins), CASE(the_first_round_waits_for_np_slots),
       CASE(the_job_fails_when_nobody_ever_joined), CASE(the_first_discovery_must_succeed),
       CASE(later_ones_keep_the_last_good_set), CASE(discovery_may_fail_before_a_host_is_used),
       CASE(an_agent_that_never_says_hello_charges_its_host),
+      CASE(a_host_that_cannot_be_reached_is_not_tried_at_every_moment),
       CASE(the_job_waits_for_workers_only_so_long),
       CASE(a_shortage_that_ends_gives_the_whole_time_back),
       CASE(the_job_ends_when_every_slot_is_barred),

@@ -1,0 +1,257 @@
+#include "tests/chaos/annals.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LINES_MAX ((size_t)64 << 20) /* read at once */
+#define SEATS_MAX 65536
+
+void annals_init(struct annals *annals, const char *path)
+{
+    memset(annals, 0, sizeof(*annals));
+    (void)snprintf(annals->path, sizeof(annals->path), "%s", path);
+    buf_init(&annals->rest, LINES_MAX);
+}
+
+void annals_release(struct annals *annals)
+{
+    buf_release(&annals->rest);
+    VEC_RELEASE(&annals->seats);
+}
+
+static struct annals_seat *seat_named(struct annals *annals, const char *name)
+{
+    struct annals_seat *seat;
+
+    VEC_EACH (seat, &annals->seats)
+        if (!strcmp(seat->name, name))
+            return seat;
+    if (VEC_RESERVE(&annals->seats, 1, SEATS_MAX))
+        return NULL;
+    seat = &annals->seats.items[annals->seats.count++];
+    *seat = (struct annals_seat){ .rank = 0 };
+    (void)snprintf(seat->name, sizeof(seat->name), "%s", name);
+    return seat;
+}
+
+/* "127.0.0.2:1#17 is launched" */
+static int note_launch(struct annals *annals, const char *name, uint64_t incarnation,
+                       struct hvd_err *err)
+{
+    struct annals_seat *seat = seat_named(annals, name);
+
+    if (!seat)
+        return err_set(err, HVD_E_NOMEM, "out of memory");
+    if (incarnation <= annals->launched)
+        return err_set(err, HVD_E_MISMATCH,
+                       "%s#%" PRIu64 " is launched after #%" PRIu64 ": an incarnation comes twice",
+                       name, incarnation, annals->launched);
+    annals->launched = incarnation;
+    seat->incarnation = incarnation;
+    return 0;
+}
+
+/* "round 7 (failure): size 4, from commit 6.12 held by 3". A commit that is made as a round begins
+ * is one once that round has trained: until then it may be given up with it. */
+static int note_round(struct annals *annals, uint64_t number, uint64_t commit_round,
+                      uint64_t commit_place, struct hvd_err *err)
+{
+    const uint64_t *floor = annals->floor;
+
+    if (number <= annals->round)
+        return err_set(err, HVD_E_MISMATCH, "round %" PRIu64 " begins after round %" PRIu64, number,
+                       annals->round);
+    if (commit_round < floor[0] || (commit_round == floor[0] && commit_place < floor[1]))
+        return err_set(err, HVD_E_MISMATCH,
+                       "round %" PRIu64 " begins from commit %" PRIu64 ".%" PRIu64
+                       ", round %" PRIu64 " has trained from %" PRIu64 ".%" PRIu64
+                       ": work was lost",
+                       number, commit_round, commit_place, annals->trained, floor[0], floor[1]);
+    annals->before = annals->size ? annals->round : 0;
+    annals->round = number;
+    annals->size = 0;
+    annals->commit[0] = commit_round;
+    annals->commit[1] = commit_place;
+    return 0;
+}
+
+static int note_member(struct annals *annals, const char *name, uint32_t rank, int64_t *last,
+                       struct hvd_err *err)
+{
+    struct annals_seat *seat = seat_named(annals, name);
+
+    if (!seat)
+        return err_set(err, HVD_E_NOMEM, "out of memory");
+    if (seat->round == annals->round)
+        return err_set(err, HVD_E_MISMATCH,
+                       "round %" PRIu64 ": %s is rank %" PRIu32 " and %" PRIu32, annals->round,
+                       name, seat->rank, rank);
+    if (annals->before && seat->round == annals->before && seat->incarnation &&
+        seat->was_in == seat->incarnation) {
+        if ((int64_t)seat->rank < *last)
+            return err_set(err, HVD_E_MISMATCH,
+                           "round %" PRIu64 ": %s, rank %" PRIu32
+                           " before, stands behind rank %" PRId64
+                           ": those who stay keep their order",
+                           annals->round, name, seat->rank, *last);
+        *last = seat->rank;
+    }
+    seat->round = annals->round;
+    seat->was_in = seat->incarnation;
+    seat->rank = rank;
+    return 0;
+}
+
+/* "round 7: by rank 127.0.0.1:0,1 127.0.0.2:0", the part after "by rank" */
+static int note_ranks(struct annals *annals, const char *text, struct hvd_err *err)
+{
+    uint32_t rank = 0;
+    int64_t last = -1;
+
+    while (*text == ' ') {
+        size_t word = strcspn(++text, " ");
+        const char *colon = memrchr(text, ':', word);
+        const char *slot = colon ? colon + 1 : NULL;
+
+        if (!colon)
+            return err_set(err, HVD_E_CORRUPT, "%s: no slot in \"%s\"", annals->path, text);
+        while (slot < text + word) {
+            size_t digits = strspn(slot, "0123456789");
+            char name[ANNALS_NAME];
+            int rc;
+
+            if (!digits)
+                return err_set(err, HVD_E_CORRUPT, "%s: no number in \"%s\"", annals->path, text);
+            (void)snprintf(name, sizeof(name), "%.*s:%.*s", (int)(colon - text), text, (int)digits,
+                           slot);
+            rc = note_member(annals, name, rank++, &last, err);
+            if (rc)
+                return rc;
+            slot += digits + (slot[digits] == ',');
+        }
+        text += word;
+    }
+    annals->size = rank;
+    return 0;
+}
+
+/* "job j: term 4, 6 workers known, round 50": another driver, which knows what was written down.
+ * What its predecessor has said last may not be: then nobody was told of it, and its numbers are
+ * free. */
+static int note_driver(struct annals *annals, uint64_t round, struct hvd_err *err)
+{
+    struct annals_seat *seat;
+
+    if (round < annals->trained)
+        return err_set(err, HVD_E_MISMATCH,
+                       "a driver knows of round %" PRIu64 ", and round %" PRIu64 " has trained",
+                       round, annals->trained);
+    if (round < annals->round) {
+        annals->round = round;
+        annals->size = 0;
+        VEC_EACH (seat, &annals->seats)
+            seat->round = seat->round > round ? 0 : seat->round;
+    }
+    annals->launched = annals->lived;
+    return 0;
+}
+
+static int note_trains(struct annals *annals, uint64_t number, uint32_t size, struct hvd_err *err)
+{
+    if (number != annals->round)
+        return 0;
+    if (annals->size && size != annals->size)
+        return err_set(err, HVD_E_MISMATCH, "round %" PRIu64 " of %" PRIu32 ": %" PRIu32 " train",
+                       number, annals->size, size);
+    annals->trained = number;
+    annals->floor[0] = annals->commit[0];
+    annals->floor[1] = annals->commit[1];
+    return 0;
+}
+
+int annals_line(struct annals *annals, const char *line, struct hvd_err *err)
+{
+    const char *text = strchr(line, ' ');
+    uint64_t number, commit_round, commit_place, incarnation, missing;
+    uint32_t size;
+    char name[ANNALS_NAME];
+    int at = 0;
+
+    if (!text++)
+        return 0;
+    if (sscanf(text, "(%" SCNu64 " lines are missing here)", &missing) == 1) {
+        annals->missing += missing;
+        annals->size = 0;
+        return 0;
+    }
+    if (sscanf(text, "round %" SCNu64 " (%*[^)]): size %*u, from commit %" SCNu64 ".%" SCNu64,
+               &number, &commit_round, &commit_place) == 3)
+        return note_round(annals, number, commit_round, commit_place, err);
+    if (sscanf(text, "round %" SCNu64 ": by rank%n", &number, &at) == 1 && at &&
+        number == annals->round)
+        return note_ranks(annals, text + at, err);
+    if (sscanf(text, "round %" SCNu64 ": all %" SCNu32 " train", &number, &size) == 2)
+        return note_trains(annals, number, size, err);
+    if (sscanf(text, "job %*s term %*u, %*u workers known, round %" SCNu64, &number) == 1)
+        return note_driver(annals, number, err);
+    if (sscanf(text, "%63[^# ]#%" SCNu64 "%n", name, &incarnation, &at) != 2)
+        return 0;
+    if (!strcmp(text + at, " is launched"))
+        return note_launch(annals, name, incarnation, err);
+    if (incarnation > annals->lived)
+        annals->lived = incarnation;
+    return 0;
+}
+
+static int read_more(struct annals *annals, struct hvd_err *err)
+{
+    int fd = open(annals->path, O_RDONLY | O_CLOEXEC);
+    struct stat stat;
+    int rc = 0;
+
+    if (fd < 0)
+        return errno == ENOENT ? 0
+                               : err_set(err, HVD_E_IO, "%s: %s", annals->path, strerror(errno));
+    if (!fstat(fd, &stat) && (size_t)stat.st_size < annals->read)
+        annals->read = 0;
+    for (;;) {
+        ssize_t got;
+
+        rc = buf_reserve(&annals->rest, 65536);
+        if (rc)
+            break;
+        got = pread(fd, annals->rest.data + annals->rest.length, 65536, (off_t)annals->read);
+        if (got <= 0)
+            break;
+        annals->rest.length += (size_t)got;
+        annals->read += (size_t)got;
+    }
+    close(fd);
+    return rc ? err_set(err, rc, "%s: %s", annals->path, err_text(rc)) : 0;
+}
+
+int annals_read(struct annals *annals, struct hvd_err *err)
+{
+    size_t done = 0;
+    int rc = read_more(annals, err);
+
+    while (!rc && done < annals->rest.length) {
+        char *line = annals->rest.data + done;
+        char *end = memchr(line, '\n', annals->rest.length - done);
+
+        if (!end)
+            break;
+        *end = '\0';
+        rc = annals_line(annals, line, err);
+        done = (size_t)(end - annals->rest.data) + 1;
+    }
+    buf_consume(&annals->rest, done);
+    return rc;
+}

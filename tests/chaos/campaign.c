@@ -1,0 +1,383 @@
+#include "tests/chaos/campaign.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "tests/chaos/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_MAX_       1024
+#define REST_STEPS      12 /* at most, from one fault to the next */
+#define PEACE_STEPS     50 /* by which the usual time of a step is known */
+#define HURRIED_ONE_IN  6  /* faults that do not wait for the one before to be over */
+#define TRIES           64 /* to find one that can be done to the job as it is */
+#define END_PATIENCE_US (60 * TIME_S)
+
+struct campaign {
+    struct chaos *chaos;
+    struct record *record;
+    struct judge judge;
+    const struct fault **usable;
+    size_t usable_count, total_weight;
+    size_t first; /* of the first go through all of them, in an order of its own */
+    int64_t until_us;
+};
+
+/* ---- which faults ------------------------------------------------------------------------------
+ */
+
+static bool is_chosen(const struct chaos_plan *plan, const char *name)
+{
+    struct span rest = { plan->only, plan->only ? strlen(plan->only) : 0 }, part;
+
+    while (span_next(&rest, ',', &part))
+        if (span_is(span_trim(part), name))
+            return true;
+    return !plan->only;
+}
+
+static int check_names(const struct chaos_plan *plan, struct hvd_err *err)
+{
+    struct span rest = { plan->only, plan->only ? strlen(plan->only) : 0 }, part;
+
+    while (span_next(&rest, ',', &part)) {
+        struct span name = span_trim(part);
+
+        if (!fault_named(name.at, name.length))
+            return err_set(err, HVD_E_INVAL, "--only: there is no fault %.*s; see --list",
+                           (int)name.length, name.at);
+    }
+    return 0;
+}
+
+static int choose(struct campaign *campaign, struct hvd_err *err)
+{
+    const struct chaos *chaos = campaign->chaos;
+    char text[RECORD_TEXT];
+    int rc = check_names(chaos->arena.plan, err);
+
+    if (rc)
+        return rc;
+    campaign->usable = mem_zalloc_array(fault_count(), sizeof(const struct fault *));
+    if (!campaign->usable)
+        return err_set(err, HVD_E_NOMEM, "out of memory");
+    for (size_t i = 0; !rc && i < fault_count(); i++) {
+        const struct fault *fault = fault_at(i);
+        const char *missing = fault->missing ? fault->missing(chaos) : NULL;
+
+        if (!is_chosen(chaos->arena.plan, fault->name))
+            continue;
+        if (missing) {
+            (void)snprintf(text, sizeof(text), "%s: %s", fault->name, missing);
+            rc = record_skipped(campaign->record, text);
+            continue;
+        }
+        campaign->usable[campaign->usable_count++] = fault;
+        campaign->total_weight += fault->weight;
+    }
+    if (!rc && !campaign->usable_count)
+        return err_set(err, HVD_E_UNSUPPORTED, "none of these faults can be done here; see --list");
+    return rc ? err_set(err, rc, "out of memory") : 0;
+}
+
+static void shuffle(struct campaign *campaign)
+{
+    for (size_t i = campaign->usable_count; i > 1; i--) {
+        size_t other = (size_t)rng_below(&campaign->chaos->rng, i);
+        const struct fault *fault = campaign->usable[i - 1];
+
+        campaign->usable[i - 1] = campaign->usable[other];
+        campaign->usable[other] = fault;
+    }
+}
+
+/* Each of them once, then by their weights. */
+static const struct fault *pick(struct campaign *campaign)
+{
+    uint64_t place;
+
+    if (campaign->first < campaign->usable_count)
+        return campaign->usable[campaign->first++];
+    place = rng_below(&campaign->chaos->rng, campaign->total_weight);
+    for (size_t i = 0; i < campaign->usable_count; i++) {
+        if (place < campaign->usable[i]->weight)
+            return campaign->usable[i];
+        place -= campaign->usable[i]->weight;
+    }
+    return campaign->usable[0];
+}
+
+/* ---- one fault ---------------------------------------------------------------------------------
+ */
+
+/* It reads the steps meanwhile: a fault may last for seconds. */
+static int last(struct chaos *chaos, int64_t until_us, struct hvd_err *err)
+{
+    int rc = 0;
+
+    while (!rc && clock_now_us() < until_us && !*chaos->arena.broken_off) {
+        int64_t slice_us = clock_now_us() + 100 * TIME_MS;
+
+        rc = steps_await(&chaos->steps, chaos->steps.count,
+                         slice_us < until_us ? slice_us : until_us, NULL);
+        if (!rc || rc == HVD_E_TIMEOUT)
+            rc = steps_read(&chaos->steps, err);
+    }
+    return rc;
+}
+
+static void forget_last(struct chaos *chaos)
+{
+    chaos->deed[0] = '\0';
+    chaos->lasts_us = 0;
+    chaos->victim_count = 0;
+    chaos->cut_count = 0;
+    chaos->own = NULL;
+}
+
+/* From the strike until it has relented. HVD_DONE: there was nobody. */
+static int strike(struct campaign *campaign, const struct fault *fault, struct record_fault *entry,
+                  struct hvd_err *err)
+{
+    struct chaos *chaos = campaign->chaos;
+    int64_t struck_us;
+    int rc, relented = 0;
+
+    forget_last(chaos);
+    sight_take(&chaos->sight, &chaos->arena);
+    struck_us = clock_now_us();
+    rc = fault->strike(chaos, err);
+    if (rc == HVD_DONE)
+        return rc;
+    if (!rc)
+        rc = last(chaos, struck_us + chaos->lasts_us, err);
+    if (fault->relent)
+        relented = fault->relent(chaos, rc ? NULL : err);
+    if (!entry->at_us)
+        entry->at_us = struck_us;
+    entry->lasted_us = clock_now_us() - entry->at_us;
+    return rc ? rc : relented;
+}
+
+/* What has happened from its strike on. */
+static void sum_up(const struct campaign *campaign, struct record_fault *entry, size_t first)
+{
+    const struct steps *steps = &campaign->chaos->steps;
+    int64_t longest_us = steps_longest_us(steps, first);
+
+    entry->pause_us =
+        longest_us > campaign->record->usual_us ? longest_us - campaign->record->usual_us : 0;
+    entry->repeated = steps_repeated(steps, first);
+    entry->rounds = campaign->judge.annals.round - campaign->judge.rounds;
+    for (size_t i = first; i < steps->count; i++)
+        if (i == first || steps->list[i].size < entry->least)
+            entry->least = steps->list[i].size;
+}
+
+static int judge(struct campaign *campaign, struct record_fault *entry, enum fault_cost cost,
+                 size_t first, struct hvd_err *err)
+{
+    struct chaos *chaos = campaign->chaos;
+    int64_t over_us = clock_now_us();
+    struct hvd_err why = { .text = "" };
+    int rc = judge_whole(&campaign->judge, chaos, over_us, over_us + chaos->arena.plan->patience_us,
+                         &why);
+
+    if (rc == HVD_E_STATE)
+        return rc;
+    entry->whole_us = clock_now_us() - entry->at_us;
+    entry->hung = rc == HVD_E_TIMEOUT;
+    if (!rc)
+        rc = judge_right(&campaign->judge, chaos, cost, &why);
+    sum_up(campaign, entry, first);
+    if (rc)
+        (void)snprintf(entry->violation, sizeof(entry->violation), "%.*s", 2 * RECORD_TEXT - 1,
+                       why.text);
+    rc = record_fault(campaign->record, entry);
+    return rc ? err_set(err, rc, "out of memory") : 0;
+}
+
+static void show_line(const struct campaign *campaign)
+{
+    struct buf line;
+
+    buf_init(&line, LINE_MAX_);
+    report_line(campaign->record, campaign->record->fault_count - 1, &line);
+    fputs(buf_text(&line), stdout);
+    fflush(stdout);
+    buf_release(&line);
+}
+
+/* One that follows another before the job is whole again. The two may not take more than one host
+ * each: with three, one is left that has what was trained. */
+static int hurry(struct campaign *campaign, const struct fault *before, struct record_fault *entry,
+                 struct hvd_err *err)
+{
+    char deed[FAULT_TEXT];
+    const struct fault *fault = NULL;
+    int rc = HVD_DONE;
+
+    (void)snprintf(deed, sizeof(deed), "%.60s", campaign->chaos->deed);
+    for (int i = 0; rc == HVD_DONE && i < TRIES; i++) {
+        fault = pick(campaign);
+        rc = fault->cost == FAULT_COSTS_A_ROUND ? strike(campaign, fault, entry, err) : HVD_DONE;
+    }
+    if (rc)
+        return rc == HVD_DONE ? 0 : rc;
+    (void)snprintf(entry->name, sizeof(entry->name), "two-at-once");
+    (void)snprintf(entry->deed, sizeof(entry->deed), "%.20s %.50s, %.20s %.50s", before->name, deed,
+                   fault->name, campaign->chaos->deed);
+    return 0;
+}
+
+static int one_fault(struct campaign *campaign, struct hvd_err *err)
+{
+    struct chaos *chaos = campaign->chaos;
+    struct record_fault entry = { .name = "" };
+    const struct fault *fault = NULL;
+    size_t first = chaos->steps.count ? chaos->steps.count - 1 : 0;
+    bool hurried =
+        campaign->first >= campaign->usable_count && !rng_below(&chaos->rng, HURRIED_ONE_IN);
+    int rc = HVD_DONE;
+
+    judge_look(&campaign->judge, chaos);
+    for (int i = 0; rc == HVD_DONE && i < TRIES; i++) {
+        fault = pick(campaign);
+        rc = strike(campaign, fault, &entry, err);
+    }
+    if (rc)
+        return rc == HVD_DONE ? err_set(err, HVD_E_INTERNAL, "no fault can be done to this job")
+                              : rc;
+    (void)snprintf(entry.name, sizeof(entry.name), "%s", fault->name);
+    (void)snprintf(entry.deed, sizeof(entry.deed), "%s", chaos->deed);
+    if (hurried && fault->cost == FAULT_COSTS_A_ROUND)
+        rc = hurry(campaign, fault, &entry, err);
+    if (!rc)
+        rc = judge(campaign, &entry, fault->cost, first, err);
+    if (!rc)
+        show_line(campaign);
+    return rc;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------
+ */
+
+static int rest(struct campaign *campaign, uint64_t count, struct hvd_err *err)
+{
+    struct chaos *chaos = campaign->chaos;
+    size_t until = chaos->steps.count + count;
+    int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
+    int rc = 0;
+
+    while (!rc && chaos->steps.count < until && !*chaos->arena.broken_off) {
+        if (clock_now_us() >= deadline_us)
+            return err_set(err, HVD_E_TIMEOUT, "it stands still in peace");
+        rc = steps_await(&chaos->steps, chaos->steps.count, clock_now_us() + 100 * TIME_MS, NULL);
+        if (!rc || rc == HVD_E_TIMEOUT)
+            rc = steps_read(&chaos->steps, err);
+    }
+    return rc;
+}
+
+static int begin(struct campaign *campaign, struct hvd_err *err)
+{
+    struct chaos *chaos = campaign->chaos;
+    int rc = arena_start(&chaos->arena, err);
+
+    if (!rc)
+        rc = judge_whole(&campaign->judge, chaos, 0,
+                         clock_now_us() + chaos->arena.plan->patience_us, err);
+    if (!rc)
+        rc = rest(campaign, PEACE_STEPS, err);
+    if (!rc) {
+        campaign->record->usual_us = steps_usual_us(&chaos->steps, 0);
+        sight_take(&chaos->sight, &chaos->arena);
+        rc = judge_settle(&campaign->judge, chaos, err);
+    }
+    return rc;
+}
+
+static bool goes_on(const struct campaign *campaign)
+{
+    const struct record *record = campaign->record;
+
+    return !*campaign->chaos->arena.broken_off && !record->violations && !record->hangs &&
+           record->fault_count < campaign->chaos->arena.plan->faults &&
+           clock_now_us() < campaign->until_us;
+}
+
+/* The trainers come to their end, and all else with them. */
+static int end(struct campaign *campaign, struct hvd_err *err)
+{
+    struct chaos *chaos = campaign->chaos;
+    struct record_fault entry = { .name = "the-end", .at_us = clock_now_us() };
+    struct hvd_err why = { .text = "" };
+    char path[ARENA_PATH];
+    int fd = open(arena_path(&chaos->arena, "stop", path), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int rc;
+
+    if (fd < 0)
+        return err_set(err, HVD_E_IO, "%s: %s", path, strerror(errno));
+    close(fd);
+    rc = arena_await_driver(&chaos->arena, clock_now_us() + END_PATIENCE_US, &why);
+    entry.hung = rc == HVD_E_TIMEOUT;
+    if (!rc)
+        rc = steps_read(&chaos->steps, &why);
+    if (!rc)
+        rc = judge_end(&campaign->judge, chaos, &why);
+    if (!rc)
+        return 0;
+    (void)snprintf(entry.violation, sizeof(entry.violation), "%.*s", 2 * RECORD_TEXT - 1, why.text);
+    rc = record_fault(campaign->record, &entry);
+    if (!rc)
+        show_line(campaign);
+    return rc;
+}
+
+int campaign_run(struct chaos *chaos, struct record *record, struct hvd_err *err)
+{
+    const struct chaos_plan *plan = chaos->arena.plan;
+    struct campaign campaign = { .chaos = chaos, .record = record };
+    int rc = choose(&campaign, err);
+
+    judge_open(&campaign.judge, chaos);
+    record->began_us = clock_now_us();
+    campaign.until_us =
+        plan->duration_us ? time_add(record->began_us, plan->duration_us) : TIME_NEVER;
+    if (!rc) {
+        shuffle(&campaign);
+        rc = begin(&campaign, err);
+    }
+    while (!rc && goes_on(&campaign)) {
+        rc = one_fault(&campaign, err);
+        if (!rc && goes_on(&campaign))
+            rc = rest(&campaign, rng_below(&chaos->rng, REST_STEPS + 1), err);
+    }
+    if (!rc && !record->violations && !record->hangs && !*chaos->arena.broken_off)
+        rc = end(&campaign, err);
+    record->ended_us = clock_now_us();
+    judge_close(&campaign.judge);
+    mem_free(campaign.usable);
+    return *chaos->arena.broken_off ? HVD_E_STATE : rc;
+}
+
+void campaign_list(const struct chaos *chaos)
+{
+    for (size_t i = 0; i < fault_count(); i++) {
+        const struct fault *fault = fault_at(i);
+        const char *missing = fault->missing ? fault->missing(chaos) : NULL;
+
+        printf("%-28s %s%s\n", fault->name, fault->what,
+               fault->cost == FAULT_COSTS_NOTHING ? "; must cost nothing" : "");
+        if (missing)
+            printf("%-28s   not here: %s\n", "", missing);
+    }
+}

@@ -1,0 +1,233 @@
+/*
+ * chaos: a real job, and to it everything that can happen to one; or a trace of machines that come
+ * and go. ./dev chaos; docs/chaos.md.
+ */
+#include "base/buf.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "tests/chaos/campaign.h"
+#include "tests/chaos/networks.h"
+#include "tests/chaos/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define SKIPPED     77 /* it cannot be done here: ctest is told so */
+#define SUMMARY_MAX ((size_t)1 << 20)
+
+static volatile bool broken_off;
+
+static void break_off(int number)
+{
+    (void)number;
+    broken_off = true;
+}
+
+/* Without SA_RESTART: whoever waits is to look. */
+static void hear_signals(void)
+{
+    struct sigaction action = { .sa_handler = break_off };
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, NULL);
+}
+
+static void describe_machine(char *text, size_t size)
+{
+    struct utsname name;
+    double load[1] = { 0 };
+
+    if (uname(&name))
+        memset(&name, 0, sizeof(name));
+    (void)getloadavg(load, 1);
+    (void)snprintf(text, size, "%ld processors, %.20s %.40s, load %.1f at the start",
+                   sysconf(_SC_NPROCESSORS_ONLN), name.sysname, name.release, load[0]);
+}
+
+static int report_path(const struct chaos_plan *plan, const char *name, char path[ARENA_PATH])
+{
+    int length = snprintf(path, ARENA_PATH, "%s/%s", plan->report, name);
+
+    return length > 0 && length < ARENA_PATH ? 0 : HVD_E_LIMIT;
+}
+
+static void show(struct buf *text)
+{
+    fputs(buf_text(text), stdout);
+    buf_release(text);
+}
+
+/* ---- a campaign --------------------------------------------------------------------------------
+ */
+
+static int report_campaign(const struct chaos *chaos, const struct record *record,
+                           struct hvd_err *err)
+{
+    const struct chaos_plan *plan = chaos->arena.plan;
+    char json[ARENA_PATH], page[ARENA_PATH];
+    struct buf text;
+    int rc;
+
+    buf_init(&text, SUMMARY_MAX);
+    rc = report_summary(record, &chaos->steps, &text);
+    show(&text);
+    if (rc || report_path(plan, "report.json", json) || report_path(plan, "report.html", page))
+        return err_set(err, rc ? rc : HVD_E_LIMIT, "--report %s: too long a path", plan->report);
+    rc = report_json(record, &chaos->steps, json, err);
+    if (!rc)
+        rc = report_page(record, &chaos->steps, page, err);
+    if (!rc)
+        printf("%s\n%s\n", json, page);
+    return rc;
+}
+
+static int attack(struct chaos *chaos, struct hvd_err *err)
+{
+    const struct chaos_plan *plan = chaos->arena.plan;
+    struct record record;
+    int rc, reported = 0;
+
+    record_init(&record);
+    record.seed = plan->seed;
+    (void)snprintf(record.title, sizeof(record.title),
+                   "%" PRIu64 " hosts x %" PRIu64 " workers%s, seed %" PRIu64, plan->hosts,
+                   plan->slots, plan->where == PLAN_NETWORKS ? " in networks of their own" : "",
+                   plan->seed);
+    describe_machine(record.machine, sizeof(record.machine));
+    printf("%s; %s\n", record.title, record.machine);
+    fflush(stdout);
+    rc = campaign_run(chaos, &record, err);
+    if (record.fault_count)
+        reported = report_campaign(chaos, &record, rc ? NULL : err);
+    if (!rc)
+        rc = reported;
+    if (!rc && (record.violations || record.hangs))
+        rc = err_set(err, HVD_E_MISMATCH,
+                     "the job is not what it should be; --seed %" PRIu64 " strikes so again",
+                     plan->seed);
+    record_release(&record);
+    return rc;
+}
+
+/* ---- a replay ----------------------------------------------------------------------------------
+ */
+
+static int report_trace(const struct chaos *chaos, const struct replay *replay, struct hvd_err *err)
+{
+    const struct chaos_plan *plan = chaos->arena.plan;
+    char json[ARENA_PATH], page[ARENA_PATH];
+    struct buf text;
+    int rc;
+
+    buf_init(&text, SUMMARY_MAX);
+    report_replay(replay, &chaos->steps, &text);
+    show(&text);
+    if (report_path(plan, "replay.json", json) || report_path(plan, "replay.html", page))
+        return err_set(err, HVD_E_LIMIT, "--report %s: too long a path", plan->report);
+    rc = report_replay_json(replay, &chaos->steps, json, err);
+    if (!rc)
+        rc = report_replay_page(replay, &chaos->steps, page, err);
+    if (!rc)
+        printf("%s\n%s\n", json, page);
+    return rc;
+}
+
+static int replay(struct chaos *chaos, struct hvd_err *err)
+{
+    const struct chaos_plan *plan = chaos->arena.plan;
+    struct replay replay = { .title = "" };
+    struct trace trace;
+    int rc = trace_load(&trace, plan->trace, err);
+
+    (void)snprintf(replay.title, sizeof(replay.title), "%.100s, %" PRIu64 " times as fast",
+                   plan->trace, plan->speed);
+    describe_machine(replay.machine, sizeof(replay.machine));
+    if (!rc)
+        rc = replay_run(&replay, &chaos->arena, &trace, &chaos->steps, err);
+    if (!rc)
+        rc = report_trace(chaos, &replay, err);
+    if (!rc && replay.violations)
+        rc = err_set(err, HVD_E_MISMATCH, "%s", replay.violation);
+    replay_release(&replay);
+    trace_release(&trace);
+    return rc;
+}
+
+/* ---- both --------------------------------------------------------------------------------------
+ */
+
+static int make_folder(const char *path, struct hvd_err *err)
+{
+    char part[ARENA_PATH];
+
+    if (strlen(path) >= sizeof(part))
+        return err_set(err, HVD_E_LIMIT, "--report %.40s...: too long a path", path);
+    for (const char *end = path; *end; end++) {
+        end += strcspn(end + 1, "/") + 1;
+        (void)snprintf(part, sizeof(part), "%.*s", (int)(end - path), path);
+        if (mkdir(part, 0777) && errno != EEXIST)
+            return err_set(err, HVD_E_IO, "--report %s: %s", path, strerror(errno));
+        if (!*end)
+            break;
+    }
+    return 0;
+}
+
+static int run(struct chaos *chaos, const struct chaos_plan *plan, struct hvd_err *err)
+{
+    char path[ARENA_PATH];
+    int rc = plan->list ? 0 : make_folder(plan->report, err);
+
+    if (!rc && plan->where == PLAN_NETWORKS)
+        rc = networks_enter(err);
+    if (rc)
+        return rc;
+    rc = arena_open(&chaos->arena, plan, &broken_off, err);
+    if (!rc)
+        rc = steps_open(&chaos->steps, arena_path(&chaos->arena, "steps", path), err);
+    if (!rc && plan->list) {
+        campaign_list(chaos);
+        steps_close(&chaos->steps);
+    } else if (!rc) {
+        rc = plan->trace ? replay(chaos, err) : attack(chaos, err);
+        steps_close(&chaos->steps);
+    }
+    if (rc && rc != HVD_E_STATE)
+        printf("kept: %s\n", chaos->arena.folder);
+    arena_close(&chaos->arena, plan->keep || (rc && rc != HVD_E_STATE));
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static struct chaos chaos; /* too large for a stack */
+    struct chaos_plan plan;
+    struct hvd_err err = { .text = "" };
+    int status = 0, rc = 0;
+
+    if (!chaos_plan_read(&plan, argc, argv, &status)) {
+        chaos_plan_release(&plan);
+        return status;
+    }
+    if (!plan.seed)
+        plan.seed = (uint64_t)clock_wall_us() % 1000000 + 1;
+    rng_seed(&chaos.rng, plan.seed);
+    chaos.arena.plan = &plan;
+    hear_signals();
+    rc = run(&chaos, &plan, &err);
+    if (broken_off)
+        fprintf(stderr, "chaos: broken off; all of it has ended\n");
+    else if (rc)
+        fprintf(stderr, "chaos: %s\n", err.text[0] ? err.text : err_text(rc));
+    chaos_plan_release(&plan);
+    return broken_off ? 130 : rc == HVD_E_UNSUPPORTED ? SKIPPED : rc ? 1 : 0;
+}

@@ -1,0 +1,28 @@
+/*
+ * trace.h: when machines were there: lines of "MILLISECONDS,add|remove,NODE", in the order of time.
+ */
+#ifndef TESTS_CHAOS_TRACE_H
+#define TESTS_CHAOS_TRACE_H
+
+#include "base/err.h"
+
+struct trace_event {
+    int64_t at_us;
+    bool add;
+    uint32_t node; /* an index of its own for each name */
+};
+
+struct trace {
+    struct trace_event *events;
+    size_t count, room;
+    char (*nodes)[64];
+    size_t node_count, node_room;
+};
+
+/* From text of that length. An error names the line. To be released either way. */
+int trace_parse(struct trace *trace, const char *text, size_t length,
+                struct hvd_err *err) MUST_CHECK;
+int trace_load(struct trace *trace, const char *path, struct hvd_err *err) MUST_CHECK;
+void trace_release(struct trace *trace);
+
+#endif

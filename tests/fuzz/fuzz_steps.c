@@ -1,0 +1,48 @@
+/*
+ * fuzz_steps.c: what a trainer may write of its steps, read at once and cut in two. The first byte
+ * says where.
+ */
+#include "base/panic.h"
+#include "tests/chaos/steps.h"
+
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const struct steps *steps)
+{
+    size_t firsts[] = { 0, steps->count / 2, steps->count, steps->count + 1 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(firsts); i++) {
+        ASSERT(steps_longest_us(steps, firsts[i]) >= 0);
+        ASSERT(steps_usual_us(steps, firsts[i]) >= 0);
+        ASSERT(steps_usual_us(steps, firsts[i]) <= steps_longest_us(steps, firsts[i]));
+        ASSERT(steps_repeated(steps, firsts[i]) <= steps->count);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct steps whole = { .fd = -1 };
+    struct steps parts = { .fd = -1 };
+    struct hvd_err err = { .text = "" };
+    const char *text = (const char *)data + 1;
+    size_t cut;
+    int rc;
+
+    if (size < 1)
+        return 0;
+    size--;
+    cut = size * data[0] / 255;
+    rc = steps_take(&whole, text, size, &err);
+    ASSERT(rc == 0 || (rc == HVD_E_CORRUPT && strstr(err.text, "mend the trainer")));
+    rc = steps_take(&parts, text, cut, NULL);
+    if (!rc)
+        rc = steps_take(&parts, text + cut, size - cut, NULL);
+    ASSERT(rc == err.code && parts.count == whole.count);
+    ASSERT(!whole.count || !memcmp(parts.list, whole.list, whole.count * sizeof(*whole.list)));
+    check(&whole);
+    steps_close(&whole);
+    steps_close(&parts);
+    return 0;
+}
