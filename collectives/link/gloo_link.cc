@@ -16,6 +16,8 @@ extern "C" {
 #include <new>
 #include <vector>
 
+#include <signal.h>
+
 /*
  * Gloo's TCP pairs with nothing of Gloo's above them: its collectives wait on buffers that nobody
  * else can reach, and so cannot be stopped. Here every wait is on a buffer that stands in a list,
@@ -41,10 +43,13 @@ struct gloo_peer {
     struct gloo_link *link;
     uint32_t rank;
     gloo::transport::Pair *pair;
+    std::vector<char> own; /* address: the pair's changes when it connects, and with it whose turn
+                              it is to dial */
     std::vector<char> told;
     pthread_t thread;
-    bool started, done; /* done, code: under the link's mutex */
+    bool started, done; /* done and what follows: under the link's mutex */
     int code;
+    struct hvd_err why;
 };
 
 struct gloo_link {
@@ -82,6 +87,29 @@ class Locked
 
   private:
     pthread_mutex_t &mutex_;
+};
+
+/* What Gloo starts in here takes no signal: neither those of the program, nor the SIGPIPE of a peer
+ * that is gone. */
+class Silent
+{
+  public:
+    Silent()
+    {
+        sigset_t all;
+
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~Silent()
+    {
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    Silent(const Silent &) = delete;
+    Silent &operator=(const Silent &) = delete;
+
+  private:
+    sigset_t before_;
 };
 
 gloo_link *of(struct link *link)
@@ -128,23 +156,20 @@ bool is_cancelled(gloo_link *link)
 int link_address(struct link *base, uint32_t rank, uint8_t *ret_bytes, size_t *ret_length,
                  struct hvd_err *err)
 {
-    return guarded(err, "the address of a connection", [&] {
-        std::vector<char> bytes = find(of(base), rank)->pair->address().bytes();
+    const std::vector<char> &own = find(of(base), rank)->own;
 
-        if (bytes.size() > LINK_ADDRESS_MAX)
-            return err_set(err, HVD_E_LIMIT, "Gloo's addresses have grown to %zu bytes",
-                           bytes.size());
-        std::copy(bytes.begin(), bytes.end(), ret_bytes);
-        *ret_length = bytes.size();
-        return 0;
-    });
+    if (own.size() > LINK_ADDRESS_MAX)
+        return err_set(err, HVD_E_LIMIT, "Gloo's addresses have grown to %zu bytes", own.size());
+    std::copy(own.begin(), own.end(), ret_bytes);
+    *ret_length = own.size();
+    return 0;
 }
 
 /* Connecting a pair waits for the other side: each has a thread for that long. */
 void *connect_pair(void *arg)
 {
     auto peer = static_cast<gloo_peer *>(arg);
-    int code = guarded(nullptr, "connecting", [&] {
+    int code = guarded(&peer->why, "connecting", [&] {
         peer->pair->connect(peer->told);
         return 0;
     });
@@ -191,7 +216,7 @@ int link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_rank, s
         if (peer.started && peer.done && !peer.code)
             continue;
         *ret_rank = peer.rank;
-        return peer.done ? err_set(err, HVD_E_LOST, "its connection broke")
+        return peer.done ? err_set(err, HVD_E_LOST, "its connection broke: %s", peer.why.text)
                          : err_set(err, HVD_E_TIMEOUT, "its connection was not made in time");
     }
     return 0;
@@ -375,7 +400,10 @@ int gloo_device_open(const char *host, struct gloo_device **ret_device, struct h
         std::unique_ptr<gloo_device> opened(new gloo_device);
         struct gloo::transport::tcp::attr attr(host);
 
-        opened->device = gloo::transport::tcp::CreateDevice(attr);
+        {
+            Silent silent;
+            opened->device = gloo::transport::tcp::CreateDevice(attr);
+        }
         *ret_device = opened.release();
         return 0;
     });
@@ -409,6 +437,7 @@ int gloo_link_create(struct gloo_device *device, struct reaper *reaper, uint32_t
             link->peers[i].link = link.get();
             link->peers[i].rank = peers[i];
             link->peers[i].pair = link->context->createPair(static_cast<int>(peers[i])).get();
+            link->peers[i].own = link->peers[i].pair->address().bytes();
         }
         pthread_mutex_init(&link->mutex, nullptr);
         if (thread_cond_init(&link->changed)) {

@@ -20,7 +20,8 @@ struct link;
 struct link_request; /* what is on its way */
 
 struct link_ops {
-    /* Written to ret_bytes (LINK_ADDRESS_MAX): what this peer must be told, and nobody else. */
+    /* Written to ret_bytes (LINK_ADDRESS_MAX): what this peer must be told, and nobody else. Always
+     * the same, also once they are connected. */
     int (*address)(struct link *link, uint32_t rank, uint8_t *ret_bytes, size_t *ret_length,
                    struct hvd_err *err) MUST_CHECK;
 

@@ -45,6 +45,8 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
             end_with_agent(core, host);
     } else {
         CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
+        host->hung_up_us = core->now_us;
+        clock_want(core, time_add(core->now_us, 2 * core->config.beat_us));
         if (host->listed || host->taken)
             tell_start_agent(core, host); /* one that still runs learns where we are */
     }
@@ -80,18 +82,33 @@ void agents_beat(struct core *core)
     }
 }
 
-/* Nothing was heard of the host for the length of a lease: whoever runs there is counted as dead.
- */
-static void lose_host(struct core *core, struct core_host *host)
+/* Who maintains the list says that it is gone, and so does its connection. One that only broke is
+ * made again at once; the rest of the lease would only cost the others that time. */
+static int64_t gone_us(const struct core *core, const struct core_host *host)
+{
+    if (host->agent != AGENT_AWAY || host->listed || !host->taken || !host->hung_up_us)
+        return TIME_NEVER;
+    return time_add(host->hung_up_us, 2 * core->config.beat_us);
+}
+
+static bool has_gone(const struct core *core, const struct core_host *host)
+{
+    return core->now_us >= gone_us(core, host);
+}
+
+/* Nothing was heard of the host for the length of a lease, or it has gone: whoever runs there is
+ * counted as dead. */
+static void lose_host(struct core *core, struct core_host *host, const char *why)
 {
     const struct ending silent = { .ended = ENDED_SILENT,
-                                   .text = "its host is silent",
+                                   .text = has_gone(core, host) ? "its host is gone"
+                                                                : "its host is silent",
                                    .excused = true };
 
     core->alone = false;
-    CORE_TRACE(core, "%s: silent for longer than the lease, counted as dead", host->name);
+    CORE_TRACE(core, "%s: %s, counted as dead", host->name, why);
     if (host->agent == AGENT_THERE) {
-        tell_close(core, host, "silent for longer than the lease");
+        tell_close(core, host, why);
         roster_disconnect(core, host);
     }
     host->agent = AGENT_NONE;
@@ -105,7 +122,7 @@ static void lose_host(struct core *core, struct core_host *host)
             roster_remove(core, worker);
     }
     if (host->listed && !host->draining)
-        loss_charge_host(core, host, "silent for longer than the lease");
+        loss_charge_host(core, host, why);
     core->look_at_seats = true;
     finish_look(core); /* it may be the last one that was waited for */
 }
@@ -177,6 +194,11 @@ void agents_expire(struct core *core)
 
         if (host->agent == AGENT_NONE)
             continue;
+        if (has_gone(core, host)) {
+            lose_host(core, host, "no longer listed, and the connection to its agent is gone");
+            continue;
+        }
+        clock_want(core, gone_us(core, host));
         if (until_us > core->now_us)
             clock_want(core, until_us);
         else if (starting)
@@ -184,7 +206,7 @@ void agents_expire(struct core *core)
         else if (may_be_cut_off(core, host))
             wait_for_anybody(core, host);
         else
-            lose_host(core, host);
+            lose_host(core, host, "silent for longer than the lease");
     }
 }
 

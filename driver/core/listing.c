@@ -3,6 +3,7 @@
 #include "base/time.h"
 #include "discovery/diff.h"
 #include "discovery/order.h"
+#include "driver/core/agents.h"
 #include "driver/core/clock.h"
 #include "driver/core/drain.h"
 #include "driver/core/finish.h"
@@ -156,6 +157,7 @@ static bool take_over(struct core *core, const struct hosts *hosts, struct diff 
     if (job_state(core) == JOB_GATHERING && !core->gate_open)
         trace_shortage(core);
     core->look_at_seats = core->look_at_rounds = true;
+    agents_expire(core); /* of those that have hung up */
     roster_sweep(core);
     return true;
 }

@@ -74,6 +74,7 @@ struct core_host {
     bool ending; /* its agent starts nothing any more; until another says hello */
     uint32_t peer;
     int64_t heard_us;
+    int64_t hung_up_us; /* when its agent's connection broke; 0: it did not */
     int64_t said_us;
     int64_t started_us; /* when its agent was asked for */
     int64_t again_us;   /* not before that again: the last time it could not be started */

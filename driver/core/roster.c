@@ -185,6 +185,7 @@ bool roster_connect(struct core *core, struct core_host *host, uint32_t peer)
     host->heard_us = core->now_us;
     host->sequence_heard = 0;
     host->ending = false;
+    host->hung_up_us = 0;
     if (host->listed)
         core->offered_slots += host->slots;
     return true;

@@ -416,12 +416,29 @@ void round_lost(struct core *core, const struct worker *worker, enum worker_stat
         round_revoke(core, worker, tell_text(core, "%s: %s", worker_name(worker, name), why));
 }
 
+/* It may have begun, and cannot say so. How long its agent may be silent is not judged here. */
+static bool is_anyone_unheard(const struct core *core)
+{
+    for (size_t i = 0; i < core->current.members.count; i++) {
+        const struct worker *worker = roster_worker(core, core->current.members.items[i]);
+
+        if (worker && !worker->entered && worker->host->agent != AGENT_THERE)
+            return true;
+    }
+    return false;
+}
+
 void round_expire(struct core *core)
 {
     core->enter_deadline_us = TIME_NEVER;
-    if (job_state(core) == JOB_RUNNING && core->current.entered < core->current.members.count &&
-        !stall_end_who_never_began(core))
+    if (job_state(core) != JOB_RUNNING || core->current.entered >= core->current.members.count)
+        return;
+    if (is_anyone_unheard(core)) {
+        core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
+        clock_want(core, core->enter_deadline_us);
+    } else if (!stall_end_who_never_began(core)) {
         round_revoke(core, NULL, "not everybody began to train in time");
+    }
 }
 
 void round_on_recovering(struct core *core, struct worker *worker, const struct msg *msg)

@@ -76,10 +76,10 @@ over() {
 
 # Beside the sshds, which stay: they are ended here, and started by the next network.
 remote_left() {
-  local left=''
-  for name in net1 net2; do
-    left+=$(ip netns exec "$name" grep -F "$job" /proc/net/unix || true)
-    left+=$(find "$folder/$name/state" -type f ! -name '*.log')
+  local left='' place
+  for place in "$folder"/net[0-9]; do
+    left+=$(ip netns exec "${place##*/}" grep -F "$job" /proc/net/unix || true)
+    left+=$(find "$place/state" -type f ! -name '*.log')
   done
   [ -z "$left" ] || die "left on the other side: $left"
 }

@@ -142,6 +142,27 @@ static int note_ranks(struct annals *annals, const char *text, struct hvd_err *e
     return 0;
 }
 
+/* "job j: term 4, 6 workers known, round 50": another driver, which knows what was written down.
+ * What its predecessor has said last may not be: then nobody was told of it, and its numbers are
+ * free. */
+static int note_driver(struct annals *annals, uint64_t round, struct hvd_err *err)
+{
+    struct annals_seat *seat;
+
+    if (round < annals->trained)
+        return err_set(err, HVD_E_MISMATCH,
+                       "a driver knows of round %" PRIu64 ", and round %" PRIu64 " has trained",
+                       round, annals->trained);
+    if (round < annals->round) {
+        annals->round = round;
+        annals->size = 0;
+        VEC_EACH (seat, &annals->seats)
+            seat->round = seat->round > round ? 0 : seat->round;
+    }
+    annals->launched = annals->lived;
+    return 0;
+}
+
 static int note_trains(struct annals *annals, uint64_t number, uint32_t size, struct hvd_err *err)
 {
     if (number != annals->round)
@@ -178,8 +199,14 @@ int annals_line(struct annals *annals, const char *line, struct hvd_err *err)
         return note_ranks(annals, text + at, err);
     if (sscanf(text, "round %" SCNu64 ": all %" SCNu32 " train", &number, &size) == 2)
         return note_trains(annals, number, size, err);
-    if (sscanf(text, "%63[^# ]#%" SCNu64 " is launched%n", name, &incarnation, &at) == 2 && at)
+    if (sscanf(text, "job %*s term %*u, %*u workers known, round %" SCNu64, &number) == 1)
+        return note_driver(annals, number, err);
+    if (sscanf(text, "%63[^# ]#%" SCNu64 "%n", name, &incarnation, &at) != 2)
+        return 0;
+    if (!strcmp(text + at, " is launched"))
         return note_launch(annals, name, incarnation, err);
+    if (incarnation > annals->lived)
+        annals->lived = incarnation;
     return 0;
 }
 

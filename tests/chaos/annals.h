@@ -27,7 +27,9 @@ struct annals {
     size_t read; /* bytes of the file */
     struct buf rest;
     struct VEC(struct annals_seat) seats;
-    uint64_t round, launched;
+    uint64_t round;
+    uint64_t launched;  /* the newest incarnation, */
+    uint64_t lived;     /* and the newest of which more is known than that */
     uint64_t commit[2]; /* with which it begins: round and place, */
     uint64_t floor[2];  /* and the newest from which a round has trained */
     uint64_t trained;   /* that round */

@@ -118,6 +118,8 @@ static void driver_words(const struct arena *arena, bool takes_over, struct word
     for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
         say(words, limits[i]);
     say_number(words, words->np, sizeof(words->np), "-np", arena->plan->hosts * arena->plan->slots);
+    for (size_t i = 0; arena->options && arena->options[i]; i++)
+        say(words, arena->options[i]);
     if (arena->networks)
         say_networks(arena->networks, words);
     say(words, "--");

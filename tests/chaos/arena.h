@@ -37,6 +37,7 @@ struct arena_host {
 
 struct arena {
     const struct chaos_plan *plan;   /* borrowed */
+    const char *const *options;      /* more of the driver's, which win; NULL: none. Borrowed */
     const volatile bool *broken_off; /* by Ctrl-C: whatever waits gives up */
     char folder[ARENA_PATH];
     struct arena_host hosts[ARENA_HOSTS];

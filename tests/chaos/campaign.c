@@ -199,9 +199,8 @@ static int judge(struct campaign *campaign, struct record_fault *entry, enum fau
         rc = judge_right(&campaign->judge, chaos, cost, &why);
     sum_up(campaign, entry, first);
     if (rc)
-        (void)snprintf(entry->violation, sizeof(entry->violation), "%s", why.text);
-    campaign->record->hangs += entry->hung;
-    campaign->record->violations += rc && !entry->hung;
+        (void)snprintf(entry->violation, sizeof(entry->violation), "%.*s", 2 * RECORD_TEXT - 1,
+                       why.text);
     rc = record_fault(campaign->record, entry);
     return rc ? err_set(err, rc, "out of memory") : 0;
 }
@@ -336,9 +335,7 @@ static int end(struct campaign *campaign, struct hvd_err *err)
         rc = judge_end(&campaign->judge, chaos, &why);
     if (!rc)
         return 0;
-    (void)snprintf(entry.violation, sizeof(entry.violation), "%s", why.text);
-    campaign->record->hangs += entry.hung;
-    campaign->record->violations += !entry.hung;
+    (void)snprintf(entry.violation, sizeof(entry.violation), "%.*s", 2 * RECORD_TEXT - 1, why.text);
     rc = record_fault(campaign->record, &entry);
     if (!rc)
         show_line(campaign);

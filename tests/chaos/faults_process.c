@@ -2,6 +2,7 @@
 #include "base/time.h"
 #include "tests/chaos/blow.h"
 #include "tests/chaos/chronicle.h"
+#include "tests/chaos/strike.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -224,7 +225,6 @@ static int come_back(struct chaos *chaos, struct hvd_err *err)
     const char *name = chaos->cut_count ? chaos->arena.hosts[chaos->hosts[0]].name : NULL;
     const char *words[] = { "undrain", name, NULL };
     struct sight *now = mem_alloc(sizeof(*now));
-    int code;
 
     if (now)
         sight_take(now, &chaos->arena);
@@ -235,9 +235,7 @@ static int come_back(struct chaos *chaos, struct hvd_err *err)
     if (!name)
         return 0;
     chaos->cut_count = 0;
-    code = arena_ask(&chaos->arena, words, NULL, err);
-    return code > 0 ? err_set(err, HVD_E_STATE, "hvd-elastic undrain %s: exit code %d", name, code)
-                    : code;
+    return strike_ask(chaos, words, err);
 }
 
 /* clang-format off */

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #endif
 
 #define LOOK_US    (50 * TIME_MS) /* between two looks while nothing is said */
+#define SETTLE_US  (20 * TIME_S)  /* until what was open for a moment only is closed */
 #define ANSWER_MAX ((size_t)1 << 20)
 #define FILES_SPARE \
     6 /* descriptors that a process may have open for a moment beside those in peace */
@@ -194,6 +196,8 @@ static int follow_steps(struct judge *judge, const struct chaos *chaos, struct h
         uint64_t rounds = step->round - judge->round;
         bool first = !judge->steps;
 
+        if (!first && step->at_us <= judge->step_us)
+            continue; /* it was looked at, or came late and moved what was */
         if (!first && step->round < judge->round)
             return err_set(err, HVD_E_MISMATCH,
                            "step %" PRIu64 " of round %" PRIu64 " after one of round %" PRIu64,
@@ -213,6 +217,7 @@ static int follow_steps(struct judge *judge, const struct chaos *chaos, struct h
                            ": steps were left out",
                            step->round, step->number, judge->step);
         judge->step = step->number;
+        judge->step_us = step->at_us;
         judge->round = step->round;
     }
     return 0;
@@ -240,6 +245,20 @@ static int find_leaks(const struct judge *judge, const struct chaos *chaos, stru
         return err_set(err, HVD_E_MISMATCH, "%" PRIu64 " sockets of the job, %" PRIu64 " in peace",
                        sockets_of(&chaos->arena), judge->sockets);
     return 0;
+}
+
+/* What is open for a moment is none: an ssh that is still on its way to a host, say. */
+static int await_no_leaks(const struct judge *judge, struct chaos *chaos, struct hvd_err *err)
+{
+    int64_t deadline_us = clock_now_us() + SETTLE_US;
+    int rc;
+
+    while ((rc = find_leaks(judge, chaos, err)) != 0 && clock_now_us() < deadline_us &&
+           !*chaos->arena.broken_off) {
+        (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
+        sight_take(&chaos->sight, &chaos->arena);
+    }
+    return rc;
 }
 
 /* Only what docs/operations.md names. */
@@ -304,7 +323,7 @@ int judge_right(struct judge *judge, struct chaos *chaos, enum fault_cost cost, 
     if (!rc && cost == FAULT_COSTS_NOTHING)
         rc = has_cost_nothing(judge, chaos, err);
     if (!rc)
-        rc = find_leaks(judge, chaos, err);
+        rc = await_no_leaks(judge, chaos, err);
     if (!rc)
         rc = find_strange_files(&chaos->arena, err);
     return rc;

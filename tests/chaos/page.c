@@ -27,7 +27,7 @@ static const char *const style[] = {
     ".verdict{font-size:27px;line-height:1.3;font-weight:600;letter-spacing:-.01em;margin:0 0 "
     "10px;",
     "max-width:40em}.good{color:var(--good)}.bad{color:var(--bad)}",
-    "h2{font-size:18px;margin:40px 0 6px}p{margin:6px 0;max-width:50em}.faint{color:var(--faint)}",
+    "h2{font-size:18px;margin:40px 0 6px}p{margin:6px 0;max-width:62em}.faint{color:var(--faint)}",
     "dl{display:flex;flex-wrap:wrap;gap:10px 34px;margin:18px 0 0}dl div{min-width:5em}",
     "dt{font-size:12.5px;color:var(--faint)}dd{margin:0;font-size:19px;font-weight:600}",
     ".wide{overflow-x:auto}svg{display:block}svg.plot{width:100%;min-width:820px;height:auto}",

@@ -20,8 +20,10 @@ struct replay_change {
 struct replay {
     char title[160];
     char machine[160];
-    int64_t began_us, ended_us;
-    int64_t usual_us; /* a step in peace */
+    int64_t began_us, ended_us; /* from the launch on */
+    int64_t usual_us;           /* a step in peace */
+    uint32_t slots;             /* of each host */
+    bool announced;             /* hosts that go were drained before */
     struct replay_change *changes;
     size_t change_count, change_room;
 
@@ -33,9 +35,12 @@ struct replay {
     int64_t limit_us;      /* what could have been useful: see docs/chaos.md */
     uint64_t steps, repeated, rounds;
     size_t violations;
-    char violation[320];
+    char violation[320]; /* the first */
 };
 
+/* The arena is open and its hosts are of no interest: they are those of the trace. 0 also when the
+ * job has violated something: see violations. replay holds its machine, or nothing; it is to be
+ * released either way. */
 int replay_run(struct replay *replay, struct arena *arena, const struct trace *trace,
                struct steps *steps, struct hvd_err *err) MUST_CHECK;
 void replay_release(struct replay *replay);

@@ -41,6 +41,11 @@ static double percent(int64_t part, int64_t whole)
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
+static const char *plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* ---- in words -------------------------------------------------------------------------------- */
 
 static const struct record_fault *worst_pause(const struct record *record)
@@ -65,9 +70,10 @@ static void show_verdict(struct view *view)
     page_text(&view->page, record->title);
     page_put(&view->page,
              "</h1>\n<p class=\"verdict\"><span class=\"%s\">%s</span> "
-             "%zu faults, %zu violations, %zu hangs.",
+             "%zu fault%s, %zu violation%s, %zu hang%s.",
              good ? "good" : "bad", good ? "Nothing was lost." : "Not everything held.",
-             record->fault_count, record->violations, record->hangs);
+             record->fault_count, plural(record->fault_count), record->violations,
+             plural(record->violations), record->hangs, plural(record->hangs));
     if (record->fault_count > 0) {
         page_put(&view->page,
                  " After a fault the training stood still for %s (median), at most "
@@ -194,7 +200,8 @@ static void draw_pauses(struct view *view)
     for (size_t i = 0; i < view->record->fault_count; i++) {
         double share = plot_log(view->record->faults[i].pause_us, view->decades);
 
-        draw_mark(view, i, PAUSE_BOTTOM - (PAUSE_BOTTOM - PAUSE_TOP) * share, "dot", 2.8);
+        draw_mark(view, i, PAUSE_BOTTOM - (PAUSE_BOTTOM - PAUSE_TOP) * share,
+                  view->record->fault_count > GAPS_MOST ? "dot" : "", 3);
     }
 }
 

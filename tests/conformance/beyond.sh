@@ -43,7 +43,7 @@ never_said() { # REGEX
 }
 
 nothing_is_blamed() {
-  never_said 'is revoked|failed'
+  never_said 'is revoked|blacklist: '
   ask blacklist --json | grep -qF '"blacklist":[]' || die "held against somebody: $(ask blacklist)"
 }
 
@@ -262,7 +262,7 @@ boots_for_long() {
   list $A:2
   listed -np 2 -- --boot-ms $BOOT_MS
   list $A:2 $B:2
-  driver_says "$B:1#4 is launched|$B:[01]#4 is launched"
+  driver_says "$B:[01]#4 is launched"
   before=$(wc -l <"$made")
   driver_says 'is prepared beside round 1'
   [ $(($(wc -l <"$made") - before)) -ge 100 ] || die "only $(($(wc -l <"$made") - before)) steps while it boots"
@@ -360,11 +360,11 @@ discovery_hangs_or_prints_rubbish() {
   list $A:2
   listed -np 2 --discovery-timeout 1s --
   finds_by 'exec sleep 600'
-  driver_says 'find.sh: .*(took|longer|1s)'
+  driver_says 'find.sh: not done within 1s'
   finds_by 'echo a b c:x'
-  driver_says 'find.sh: line 1'
+  driver_says 'find.sh: line 1: "a b c:x"'
   finds_by 'head -c 100000 /dev/urandom'
-  driver_says 'find.sh: .*' 3
+  driver_says 'find.sh: line [0-9]+: .*(NUL|may follow|cannot be)' 2
   finds_by 'exit 3'
   driver_says 'find.sh: exit code 3'
   further 10
@@ -375,7 +375,6 @@ discovery_hangs_or_prints_rubbish() {
   nothing_is_blamed
   trains_on
   comes_to 'A:0,1; A:0,1 B:0,1' "$(rounds)"
-  grep find.sh "$err"
 }
 shows '6.6(16)' discovery_hangs_or_prints_rubbish
 
@@ -387,16 +386,17 @@ us_of_change() { # CAUSE NAME
 }
 
 many_ranks() {
-  local i hosts='' first
-  for ((i = 1; i <= 8; i++)); do hosts+=,127.0.0.$i:$((RANKS / 8)); done
-  pupils -np $RANKS --min-np 2 -H "${hosts#,}" --blacklist-forever -- --step-ms 100
+  local i there='' first
+  for ((i = 1; i <= 8; i++)); do there+=,127.0.0.$i:$((RANKS / 8)); done
+  pupils -np $RANKS --min-np 2 -H "${there#,}" --blacklist-forever -- --step-ms 100
   driver_says "all $RANKS train"
   first=$(us_of_change first rebuild_us)
   strike KILL 127.0.0.8 7
   driver_says "all $((RANKS - 1)) train"
-  shown="connected in $((first / 1000)) ms, after a death in $(($(us_of_change recovery rebuild_us) / 1000)) ms, steps again after $(($(us_of_change recovery pause_us) / 1000)) ms"
+  shown="connected in $((first / 1000)) ms, after a death in $(($(us_of_change recovery rebuild_us) / 1000)) ms"
+  shown+=", a pause of $(($(us_of_change recovery pause_us) / 1000)) ms"
   trains_on
-  comes_to "64 63" "$(sizes)"
+  comes_to "$RANKS $((RANKS - 1))" "$(sizes)"
 }
 shows '6.6(17)' many_ranks
 

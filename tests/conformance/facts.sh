@@ -5,9 +5,10 @@
 #     rank_and_size() {
 #       clerks -np 4 -H $A:2,$B:2 -- places 5
 #       finish 0
-#       comes_to 'ends: 4x exit code 0' "ends: $(ends)"
+#       comes_to '4x exit code 0' "$(codes)"    # expected, seen
 #     }
-#     shows 6.2 rank_and_size        # plays it: section of the reference, function [variant]
+#     ours_differs 'why'                       # if it does: shown under the result
+#     shows 6.2 rank_and_size                  # plays it: section of the reference, function [variant]
 #
 # Hosts are the letters A, B, C ... of 127.0.0.1, 127.0.0.2 ... wherever something is compared.
 
@@ -34,13 +35,8 @@ comes_to() {
 
 # ---- jobs --------------------------------------------------------------------------------------------
 
-# A program that was built with those of the harness.
-built() {
-  case $1 in
-    hvd-*) say_line "$(dirname "${programs[0]}")/../tools/$1" ;;
-    *) say_line "$(dirname "${programs[1]}")/$1" ;;
-  esac
-}
+# A program that was built beside the scholar.
+built() { say_line "$(dirname "${programs[1]}")/$1"; }
 
 # WORDS of the driver -- WORDS of the worker: into two arrays.
 split_words() {
@@ -111,13 +107,13 @@ rounds() { sed -n 's/.* round [0-9]*: by rank //p' "$err" | letters | in_a_row; 
 sizes() { sed -nE 's/.* round [0-9]+ \(([a-z]+)\): size ([0-9]+),.*/\2/p' "$err" | paste -sd ' '; }
 
 # What the workers have ended with: "A:0 exit code 0; A:1 killed by signal 9".
-ends_of_all() {
+codes_by_slot() {
   sed -nE 's/.* job: (127[^ ]*)#[0-9]+: (exit code [0-9]+|killed by signal [0-9]+).*/\1 \2/p' "$err" |
     sort | letters | in_a_row
 }
 
 # How many with which: "4x exit code 0".
-ends() {
+codes() {
   sed -nE 's/.* job: 127[^ ]*#[0-9]+: (exit code [0-9]+|killed by signal [0-9]+).*/\1/p' "$err" |
     counted
 }

@@ -137,7 +137,7 @@ shows 6.3 safe_shell_exec_captures_last_line_wo_eol
 safe_shell_exec_returns_exit_code() {
   one_shell 'exit 99'
   finish 1
-  comes_to 'A:0 exit code 99' "$(ends_of_all)"
+  comes_to 'A:0 exit code 99' "$(codes_by_slot)"
   tail -n 1 "$err" | grep -q 'exit code 99' || die "the last line does not name it: $(tail -n 1 "$err")"
 }
 ours_differs 'the driver ends with 1 like that of the reference; its last line names the worker and its code'
@@ -148,14 +148,14 @@ safe_shell_exec_interrupts_on_event() {
   one_shell 'echo begun; exec sleep 600'
   await "$out" begun
   stop
-  comes_to 'A:0 killed by signal 15' "$(ends_of_all)"
+  comes_to 'A:0 killed by signal 15' "$(codes_by_slot)"
 }
 shows 6.3 safe_shell_exec_interrupts_on_event
 
 # Whose driver is killed, or whose agent, which is their parent.
 safe_shell_exec_interrupts_on_parent_shutdown() {
   local pid
-  trainer=sleep
+  trainer='sleep'
   plain -np 1 -H $A:1 --driver-grace 1s -- sleep 600
   driver_says 'is launched'
   await_worker
@@ -190,7 +190,7 @@ shows 6.3 safe_shell_exec_interrupts_on_parent_shutdown
 comes_out_as() { # EXPECTED SCRIPT
   one_shell "$2"
   finish 0
-  comes_to "$1" "$(letters <"$out" | in_a_row)"
+  comes_to "$1" "$(letters <"$out" | sed 's/\r/<CR>/g' | in_a_row)"
 }
 
 prefix_connection_lines() {
@@ -200,14 +200,18 @@ shows 6.3 prefix_connection_lines
 
 # As progress bars are written.
 prefix_connection_carriage_return() {
-  comes_out_as '[0 A:0] 10%; [0 A:0] 20%; [0 A:0] done' 'printf "10%%\r20%%\rdone\r\n"'
+  comes_out_as '[0 A:0] 10%<CR>[0 A:0] 20%<CR>[0 A:0] done<CR>' 'printf "10%%\r20%%\rdone\r\n"'
 }
 shows 6.3 prefix_connection_carriage_return
 
-# The two bytes of a letter are read one by one.
+# The two bytes of a letter come one by one.
 prefix_connection_utf8() {
-  comes_out_as '[0 A:0] café au lait' \
-    'printf "caf\303"; until [ -e next ]; do touch next; done; exec sh -c "printf \"\251 au lait\n\""'
+  mkfifo next
+  one_shell 'printf "caf\303"; echo half >&2; read -r x <next; printf "\251 au lait\n"'
+  await "$err" '\[0 .*\] half'
+  echo >next
+  finish 0
+  comes_to '[0 A:0] café au lait' "$(letters <"$out")"
 }
 shows 6.3 prefix_connection_utf8
 
@@ -232,10 +236,13 @@ shows 6.3 elastic_state
 
 # In each epoch each number from 0 to 61 once, whoever used it.
 once_each() {
-  sed -nE 's/^\[[^]]*\] batch ([0-9]+) [0-9]+ of [0-9]+://p' "$out" >/dev/null
   awk '/\] batch / { for (i = 8; i <= NF; i++) { used[$4 " " $i]++; total[$4]++ } }
     END { for (e in total) {
-            for (i = 0; i < 62; i++) if (used[e " " i] != 1) { print "epoch " e ": " i " is used " used[e " " i] + 0 " times"; exit }
+            for (i = 0; i < 62; i++)
+              if (used[e " " i] != 1) {
+                print "epoch " e ": " i " is used " used[e " " i] + 0 " times"
+                exit
+              }
             epochs++ }
           print epochs " epochs with each of 62 samples once" }' "$out"
 }

@@ -17,6 +17,28 @@ TAPE_CASE(an_agent_of_an_impossible_host_is_refused,
           "    | close a.-/: its host's name: \"a.-/\": \"/\" cannot be in a host name; use "
           "letters, digits, '.', '_' and '-'\n")
 
+/* Two say so, in whatever order: nobody waits for the lease, but for one that dials again. */
+TAPE_CASE(who_hangs_up_and_is_not_listed_has_gone,
+          TAPE_RUNNING "closed b | start b\n"
+                       "hosts a:2 | a < HOSTS_UPDATED 1 +0 -1\n"
+                       "    | record NUMBER 2\n"
+                       "    | a < PREPARE 2 after 1: 1,2\n"
+                       "wait 1s | a < ABANDON 1 next 2: b:0#3: its host is gone\n"
+                       "    | a < REVOKE 1 lost 3: b:0#3: its host is gone\n"
+                       "    | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n")
+
+TAPE_CASE(who_is_not_listed_and_hangs_up_has_gone,
+          TAPE_RUNNING "hosts a:2 | a,b < HOSTS_UPDATED 1 +0 -1\n"
+                       "    | record NUMBER 2\n"
+                       "    | a,b < PREPARE 2 after 1: 1,2\n"
+                       "closed b | start b\n"
+                       "wait 1999ms |\n"
+                       "wait 1ms | a < ABANDON 1 next 2: b:0#3: its host is gone\n"
+                       "    | a < REVOKE 1 lost 3: b:0#3: its host is gone\n"
+                       "    | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n")
+
 TAPE_CASE(reports_that_cannot_be_are_refused, TAPE_RUNNING
           "hello c #9:0 | c < REFUSED: it reports worker #9, which was never launched\n"
           "    | close c: it reports worker #9, which was never launched\n"
@@ -237,6 +259,7 @@ TAPE_CASE(who_was_counted_as_dead_and_lives_is_killed,
                        "exited 3 sig9 | b < FORGET 3\n")
 
 TESTS(CASE(an_agent_of_another_job_is_refused), CASE(an_agent_of_an_impossible_host_is_refused),
+      CASE(who_hangs_up_and_is_not_listed_has_gone), CASE(who_is_not_listed_and_hangs_up_has_gone),
       CASE(reports_that_cannot_be_are_refused), CASE(a_higher_term_ends_this_driver),
       CASE(anything_before_the_hello_is_dropped), CASE(the_beat_answers),
       CASE(a_connection_that_breaks_is_no_death), CASE(silence_is_a_death),

@@ -67,6 +67,16 @@ static void act_exchange(struct team *team, uint32_t rank)
 
 /* ---- connecting ---- */
 
+/* Who asks late is told what the others were told. */
+static bool address_is_kept(struct team *team, uint32_t by, uint32_t to)
+{
+    const struct team_address *told = &team->told[by][to];
+    struct team_address now;
+
+    return !team->links[by]->ops->address(team->links[by], to, now.bytes, &now.length, NULL) &&
+           now.length == told->length && !memcmp(now.bytes, told->bytes, now.length);
+}
+
 static void check_connects(struct test *t, enum link_kind kind, const char *host)
 {
     struct team team;
@@ -77,6 +87,8 @@ static void check_connects(struct test *t, enum link_kind kind, const char *host
         team_run(&team, team_act_connect);
         for (uint32_t i = 0; i < size; i++)
             CHECK_OK(t, team.rc[i]);
+        for (uint32_t i = 0; i < size * size; i++)
+            CHECK(t, i / size == i % size || address_is_kept(&team, i / size, i % size));
         team_close(&team);
     }
     return;

@@ -1,0 +1,306 @@
+#include "tests/chaos/replay.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "base/vec.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "tests/chaos/goodput.h"
+#include "tests/chaos/replay_hosts.h"
+#include "tests/chaos/replay_launch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHANGES_MAX (1024 * 1024)
+#define SWEEPS      8 /* after somebody has gone: what was just being started there */
+#define SWEEP_US    (250 * TIME_MS)
+#define WRONG_BYTES 4096
+
+/* In the order of their times, of those in that of deed: who goes makes room for who comes. */
+enum deed { DEED_DRAIN, DEED_REMOVE, DEED_ADD };
+
+struct action {
+    int64_t at_us; /* from the beginning, as fast as it is played */
+    size_t place;  /* in the trace */
+    enum deed deed;
+    uint32_t node;
+};
+
+/* While it is played. */
+struct play {
+    struct replay *replay;
+    struct arena *arena;
+    struct steps *steps;
+    struct replay_hosts hosts;
+    struct action *actions;
+    size_t action_count;
+    uint32_t sweeps;  /* still to be made */
+    int64_t moved_us; /* when there was the last step, or change */
+    size_t seen;      /* steps, then */
+};
+
+/* ---- what is to be done, and when ------------------------------------------------------------ */
+
+static int by_time(const void *left, const void *right)
+{
+    const struct action *a = left;
+    const struct action *b = right;
+
+    if (a->at_us != b->at_us)
+        return a->at_us < b->at_us ? -1 : 1;
+    if (a->deed != b->deed)
+        return a->deed < b->deed ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static void plan_actions(struct play *play, const struct trace *trace)
+{
+    const struct chaos_plan *plan = play->arena->plan;
+    int64_t speed = plan->speed > 0 ? (int64_t)plan->speed : 1;
+    int64_t first_us = trace->events[0].at_us;
+
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct trace_event *event = &trace->events[i];
+        int64_t at_us = (event->at_us - first_us) / speed;
+
+        if (plan->duration_us > 0 && at_us > plan->duration_us)
+            break;
+        if (!event->add && plan->notice_us > 0 && !plan->command)
+            play->actions[play->action_count++] =
+                (struct action){ .at_us = at_us > plan->notice_us ? at_us - plan->notice_us : 0,
+                                 .place = i,
+                                 .deed = DEED_DRAIN,
+                                 .node = event->node };
+        play->actions[play->action_count++] =
+            (struct action){ .at_us = at_us,
+                             .place = i,
+                             .deed = event->add ? DEED_ADD : DEED_REMOVE,
+                             .node = event->node };
+    }
+    qsort(play->actions, play->action_count, sizeof(*play->actions), by_time);
+}
+
+/* ---- doing it -------------------------------------------------------------------------------- */
+
+static int note_change(struct play *play, int64_t at_us, bool add)
+{
+    struct replay *replay = play->replay;
+    int rc = vec_reserve(&replay->changes, &replay->change_room, replay->change_count, 1,
+                         CHANGES_MAX, sizeof(*replay->changes));
+
+    if (!rc)
+        replay->changes[replay->change_count++] =
+            (struct replay_change){ .at_us = at_us, .hosts = play->arena->host_count, .add = add };
+    return rc;
+}
+
+/* A host that is drained too late, or not used any more, is one that goes without notice. */
+static void ask(struct play *play, const char *verb, uint32_t node)
+{
+    const struct chaos_plan *plan = play->arena->plan;
+    const char *words[] = { verb, NULL, NULL, NULL, NULL };
+    char deadline[TIME_TEXT_MAX];
+    char address[ARENA_NAME];
+
+    words[1] = replay_hosts_address(node, address);
+    if (!strcmp(verb, "drain")) {
+        words[2] = "--deadline";
+        words[3] = time_format(plan->notice_us, deadline);
+    }
+    if (arena_ask(play->arena, words, NULL, NULL) != 0)
+        play->replay->announced = false;
+}
+
+/* All that happen at one time, from that one on; where the next time begins in *ret_next. */
+static int perform(struct play *play, size_t first, size_t *ret_next, struct hvd_err *err)
+{
+    const struct action *action = &play->actions[first];
+    const struct action *end = play->actions + play->action_count;
+    int64_t at_us = action->at_us;
+    int64_t now_us;
+    bool gone = false;
+    bool come;
+    int rc;
+
+    for (; action < end && action->at_us == at_us; action++) {
+        if (action->deed == DEED_DRAIN && replay_hosts_used(&play->hosts, action->node))
+            ask(play, "drain", action->node);
+        else if (action->deed == DEED_REMOVE)
+            gone = replay_hosts_remove(&play->hosts, action->node) || gone;
+        else if (action->deed == DEED_ADD)
+            replay_hosts_add(&play->hosts, action->node);
+    }
+    *ret_next = (size_t)(action - play->actions);
+    now_us = clock_now_us();
+    rc = gone ? note_change(play, now_us, false) : 0;
+    come = replay_hosts_fill(&play->hosts) > 0;
+    if (!rc && come)
+        rc = note_change(play, now_us, true);
+    if (rc)
+        return err_set(err, rc, "no room for more changes");
+    if (!gone && !come)
+        return 0;
+    rc = arena_list(play->arena, err);
+    if (gone) {
+        replay_hosts_sweep(&play->hosts);
+        play->sweeps = SWEEPS;
+    }
+    play->moved_us = now_us;
+    return rc;
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------- */
+
+static void violate(struct play *play, const char *what)
+{
+    const int most = (int)sizeof(play->replay->violation) - 1;
+
+    if (play->replay->violations++ == 0)
+        snprintf(play->replay->violation, sizeof(play->replay->violation), "%.*s", most, what);
+}
+
+static void look_for_wrong(struct play *play)
+{
+    char path[ARENA_PATH];
+    struct buf text;
+    struct hvd_err err;
+
+    buf_init(&text, WRONG_BYTES);
+    if (file_read(arena_path(play->arena, "wrong", path), &text, &err))
+        violate(play, err.text);
+    else if (text.length > 0)
+        violate(play, buf_text(&text));
+    buf_release(&text);
+}
+
+/* True: there is no point in going on. */
+static bool has_ended(struct play *play)
+{
+    char text[160];
+
+    if (*play->arena->broken_off)
+        return true;
+    if (arena_driver_ended(play->arena)) {
+        snprintf(text, sizeof(text), "the launcher has ended by itself, %.1f s after the beginning",
+                 (double)(clock_now_us() - play->replay->began_us) / (double)TIME_S);
+        violate(play, text);
+        return true;
+    }
+    if (play->steps->count > play->seen || play->arena->host_count == 0) {
+        play->seen = play->steps->count;
+        play->moved_us = clock_now_us();
+    }
+    if (clock_now_us() - play->moved_us < play->arena->plan->patience_us)
+        return false;
+    snprintf(text, sizeof(text), "no step for %.0f s with %" PRIu32 " hosts: it hangs",
+             (double)play->arena->plan->patience_us / (double)TIME_S, play->arena->host_count);
+    violate(play, text);
+    return true;
+}
+
+/* ---- the play -------------------------------------------------------------------------------- */
+
+/* Until then, or until it is over; what has just been started on a host that went is ended. */
+static int wait_until(struct play *play, int64_t until_us, bool *ret_over, struct hvd_err *err)
+{
+    int rc = 0;
+
+    while (!rc && !*ret_over && clock_now_us() < until_us) {
+        int64_t look_us = clock_now_us() + SWEEP_US;
+
+        rc = steps_await(play->steps, SIZE_MAX, look_us < until_us ? look_us : until_us, err);
+        if (rc == HVD_E_TIMEOUT)
+            rc = 0;
+        if (play->sweeps > 0) {
+            play->sweeps--;
+            replay_hosts_sweep(&play->hosts);
+        }
+        *ret_over = has_ended(play);
+    }
+    return rc;
+}
+
+static int play_all(struct play *play, struct hvd_err *err)
+{
+    const struct chaos_plan *plan = play->arena->plan;
+    int64_t began_us = clock_now_us();
+    bool over = false;
+    size_t next = 0;
+    int rc = perform(play, 0, &next, err);
+
+    play->replay->began_us = play->moved_us = began_us;
+    if (!rc)
+        rc = replay_launch(play->arena, play->hosts.most * (uint32_t)plan->slots, err);
+    while (!rc && !over && next < play->action_count) {
+        rc = wait_until(play, began_us + play->actions[next].at_us, &over, err);
+        if (!rc && !over)
+            rc = perform(play, next, &next, err);
+    }
+    if (!rc && !over && plan->duration_us > 0)
+        rc = wait_until(play, began_us + plan->duration_us, &over, err);
+    if (!rc)
+        rc = steps_read(play->steps, err);
+    play->replay->ended_us = clock_now_us();
+    return rc;
+}
+
+static void name_it(struct replay *replay, const struct arena *arena)
+{
+    const struct chaos_plan *plan = arena->plan;
+    const char *file = plan->trace ? strrchr(plan->trace, '/') : NULL;
+
+    snprintf(replay->title, sizeof(replay->title), "%.60s at %" PRIu64 "x, %s%s",
+             file          ? file + 1
+             : plan->trace ? plan->trace
+                           : "a trace",
+             plan->speed, plan->command ? "another launcher" : "hvd-elastic",
+             plan->notice_us > 0 && !plan->command ? ", with notice" : "");
+    replay->slots = (uint32_t)plan->slots;
+    replay->announced = plan->notice_us > 0 && !plan->command;
+}
+
+static int play_and_end(struct play *play, struct hvd_err *err)
+{
+    struct hvd_err how;
+    int rc = play_all(play, err);
+
+    if (rc)
+        return rc;
+    if (play->arena->driver && !*play->arena->broken_off && replay_land(play->arena, &how))
+        violate(play, how.text);
+    look_for_wrong(play);
+    return goodput_work_out(play->replay, play->steps);
+}
+
+int replay_run(struct replay *replay, struct arena *arena, const struct trace *trace,
+               struct steps *steps, struct hvd_err *err)
+{
+    struct play play = { .replay = replay, .arena = arena, .steps = steps };
+    int rc;
+
+    name_it(replay, arena);
+    rc = replay_hosts_init(&play.hosts, arena, trace->node_count);
+    play.actions = mem_zalloc_array(2 * trace->count, sizeof(*play.actions));
+    if (rc || !play.actions) {
+        rc = err_set(err, HVD_E_NOMEM, "no memory to play the trace");
+    } else {
+        plan_actions(&play, trace);
+        rc = play_and_end(&play, err);
+    }
+    mem_free(play.actions);
+    replay_hosts_release(&play.hosts);
+    return rc;
+}
+
+void replay_release(struct replay *replay)
+{
+    if (!replay)
+        return;
+    mem_free(replay->changes);
+    *replay = (struct replay){ .changes = NULL };
+}
