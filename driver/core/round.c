@@ -5,6 +5,7 @@
 #include "driver/core/cost.h"
 #include "driver/core/elect.h"
 #include "driver/core/finish.h"
+#include "driver/core/loss.h"
 #include "driver/core/roster.h"
 #include "driver/core/stall.h"
 #include "driver/core/tell.h"
@@ -25,6 +26,7 @@
 #define BARREN_DELAY_US_MAX (10 * TIME_S)
 
 #define MISMATCHES_MAX      5 /* barren rounds in a row: it is the program */
+#define GIVE_UPS_MAX        3 /* of one worker in a row: the others train without it */
 
 void round_release(struct round *round)
 {
@@ -154,6 +156,25 @@ static void add_survivors(struct core *core)
     }
 }
 
+/* Hosts that kept it when they were last heard: " b, c", or "". */
+static const char *who_may_have_it(struct core *core)
+{
+    char text[LIMIT_REASON_BYTES + 1] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < core->hosts.count && used < sizeof(text); i++) {
+        const struct core_host *host = core->hosts.items[i];
+        bool kept = false;
+
+        for (uint32_t slot = 0; slot < host->seat_count; slot++)
+            kept = kept || host->seats[slot].commit >= core->floor;
+        if (kept && host->agent != AGENT_THERE)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %s", used ? "," : "",
+                                     host->name);
+    }
+    return tell_text(core, "%s%s", used ? ", last seen with it:" : "", text);
+}
+
 /* Nobody here holds what the job has reached: whoever does may still come back. */
 static bool lacks_holder(struct core *core, uint64_t commit)
 {
@@ -162,8 +183,9 @@ static bool lacks_holder(struct core *core, uint64_t commit)
     if (lacks && !core->holder_missing)
         CORE_TRACE(core,
                    "commit %" PRIu64 ".%" PRIu32
-                   " is held by nobody who is here: waiting for a host that has it",
-                   COMMIT_ROUND_OF(core->floor), COMMIT_PLACE_OF(core->floor));
+                   " is held by nobody who is here: waiting for a host that has it%s",
+                   COMMIT_ROUND_OF(core->floor), COMMIT_PLACE_OF(core->floor),
+                   who_may_have_it(core));
     core->look_at_seats |= lacks != core->holder_missing;
     core->holder_missing = lacks;
     return lacks;
@@ -504,11 +526,30 @@ void round_expire(struct core *core)
     }
 }
 
-static void note_failure(struct core *core, const struct msg_recovering *said)
+/* What a worker says of itself; of a connection it cannot know which side it was. */
+static bool is_its_own(int code)
+{
+    return code == HVD_E_NOMEM || code == HVD_E_LIMIT;
+}
+
+static void note_failure(struct core *core, struct worker *worker,
+                         const struct msg_recovering *said)
 {
     core->current.failed_with = said->code;
+    worker->gave_up = is_its_own(said->code) ? worker->gave_up + 1 : 0;
     if (said->code == HVD_E_MISMATCH)
         snprintf(core->mismatch, sizeof(core->mismatch), "%s", said->text);
+}
+
+/* It would hold up the next round too. What it holds is kept by its agent. */
+static void end_who_gave_up(struct core *core, struct worker *worker, const char *why)
+{
+    loss_kill(core, worker,
+              tell_text(core, "%" PRIu32 " rounds in a row came to nothing by it: %s",
+                        worker->gave_up, why),
+              false, core->config.kill_grace_us);
+    core->barren = 0;
+    core->not_before_us = core->now_us;
 }
 
 void round_on_recovering(struct core *core, struct worker *worker, const struct msg *msg)
@@ -535,7 +576,7 @@ void round_on_recovering(struct core *core, struct worker *worker, const struct 
 
         if (core->next.number)
             change_abandon(core, why);
-        note_failure(core, &msg->u.recovering);
+        note_failure(core, worker, &msg->u.recovering);
         round_revoke(core, NULL, why);
         state = worker_state(worker);
     }
@@ -548,6 +589,8 @@ void round_on_recovering(struct core *core, struct worker *worker, const struct 
                    core->count[WORKER_RECOVERED],
                    core->count[WORKER_RECOVERED] + core->count[WORKER_REVOKED]);
     }
+    if (worker->gave_up >= GIVE_UPS_MAX)
+        end_who_gave_up(core, worker, msg->u.recovering.text);
 }
 
 void round_on_entered(struct core *core, struct worker *worker, const struct msg *msg)
@@ -557,6 +600,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     if (msg->round != round->number || !round_has(round, worker) || worker->entered)
         return;
     worker->entered = true;
+    worker->gave_up = 0;
     stall_moved(worker);
     seat_note_commit(&worker->host->seats[worker->slot], round->commit);
     round->entered++;

@@ -233,6 +233,21 @@ TAPE_CASE(
                                      "    | record ROUND 6 recovery after 5 from 1.0 of 1: 1\n"
                                      "    | a < ROUND 6 recovery after 5 from 1.0 of 1: 1\n")
 
+/* What a worker says of itself is believed: it is replaced, and the others train without it. */
+TAPE_CASE(one_that_holds_all_up_is_ended, TAPE_RUNNING
+          "recovering 3 code=-1 text=out_of_memory\n"
+          "recovering 1,2,4 held=1.2\n"
+          "recovering 3 code=-1 text=out_of_memory\n"
+          "recovering 1,2,4 held=1.2\n"
+          "wait 100ms\n"
+          "recovering 3 code=-1 text=out_of_memory | a,b < REVOKE 3: b:0#3: out_of_memory\n"
+          "    | record ENDED 3 sig9\n"
+          "    | bar b:0 (1): 3 rounds in a row came to nothing by it: out_of_memory\n"
+          "    | b < KILL 3 in 5s: 3 rounds in a row came to nothing by it: out_of_memory\n"
+          "recovering 1,2 held=1.2\n"
+          "recovering 4 held=1.2 | record ROUND 4 recovery after 3 from 1.2 of 1,2,4: 1,2,4\n"
+          "    | a,b < ROUND 4 recovery after 3 from 1.2 of 1,2,4: 1,2,4\n")
+
 /* As long as it gets on it is not made to wait; the same contents under a new number are none. */
 TAPE_CASE(
     what_is_committed_is_weighed,
@@ -490,8 +505,8 @@ TESTS(CASE(agents_of_the_dead_serve_what_they_keep),
       CASE(who_does_not_stop_for_the_recovery_is_killed),
       CASE(rounds_that_come_to_nothing_wait_longer_and_longer), CASE(rounds_in_vain_end_the_job),
       CASE(a_program_that_does_not_match_is_not_tried_for_ever), CASE(a_death_is_no_mismatch),
-      CASE(what_is_committed_is_weighed), CASE(who_has_trained_long_does_not_wait),
-      CASE(who_has_the_commit_is_taken_before_others),
+      CASE(one_that_holds_all_up_is_ended), CASE(what_is_committed_is_weighed),
+      CASE(who_has_trained_long_does_not_wait), CASE(who_has_the_commit_is_taken_before_others),
       CASE(a_commit_of_a_round_to_come_is_not_believed),
       CASE(a_recovery_does_not_wait_for_a_failed_change), CASE(too_few_survivors_wait_for_others),
       CASE(who_has_to_go_is_taken_along_and_leaves_afterwards), CASE(the_reset_limit_ends_the_job),
