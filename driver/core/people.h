@@ -51,7 +51,9 @@ struct seat {
                   the part of this rank */
     struct place place;
     int64_t drain_us;
-    uint64_t commit; /* its agent may hold this one; 0: none that is known of */
+    bool tried;             /* somebody was started here */
+    uint32_t boots_in_vain; /* in a row: who was started here failed before it joined */
+    uint64_t commit;        /* its agent may hold this one; 0: none that is known of */
 };
 
 /* Something newer is kept there than was known. */
