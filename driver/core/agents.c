@@ -47,7 +47,9 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
         CORE_TRACE(core, "%s: the connection to its agent is gone: %s", host->name, why);
         host->hung_up_us = core->now_us;
         clock_want(core, time_add(core->now_us, 2 * core->config.beat_us));
-        if (host->listed || host->taken)
+        if (!host->listed)
+            agents_expire(core);
+        if (host->agent == AGENT_AWAY && (host->listed || host->taken))
             tell_start_agent(core, host); /* one that still runs learns where we are */
     }
     finish_look(core);
@@ -83,11 +85,14 @@ void agents_beat(struct core *core)
 }
 
 /* Who maintains the list says that it is gone, and so does its connection. One that only broke is
- * made again at once; the rest of the lease would only cost the others that time. */
+ * made again at once; the rest of the lease would only cost the others that time. They stand still
+ * already when the round is dead: then two are enough. */
 static int64_t gone_us(const struct core *core, const struct core_host *host)
 {
     if (host->agent != AGENT_AWAY || host->listed || !host->taken || !host->hung_up_us)
         return TIME_NEVER;
+    if (job_state(core) == JOB_RECOVERING)
+        return host->hung_up_us;
     return time_add(host->hung_up_us, 2 * core->config.beat_us);
 }
 
@@ -240,6 +245,16 @@ static void on_notice(struct core *core, struct core_host *host, const struct ms
         drain_notice(core, host, notice->left_us, notice->source);
 }
 
+/* The first to say that a round is dead says it of those too that have hung up before. */
+static void on_recovering(struct core *core, struct worker *worker, const struct msg *msg)
+{
+    bool known = job_state(core) == JOB_RECOVERING;
+
+    round_on_recovering(core, worker, msg);
+    if (!known && job_state(core) == JOB_RECOVERING)
+        agents_expire(core);
+}
+
 static void on_worker_msg(struct core *core, struct worker *worker, const struct msg *msg)
 {
     switch (msg->type) {
@@ -248,7 +263,7 @@ static void on_worker_msg(struct core *core, struct worker *worker, const struct
     case MSG_READY: seats_on_ready(core, worker, msg); break;
     case MSG_PREPARED: change_on_prepared(core, worker, msg); break;
     case MSG_AT: change_on_at(core, worker, msg); break;
-    case MSG_RECOVERING: round_on_recovering(core, worker, msg); break;
+    case MSG_RECOVERING: on_recovering(core, worker, msg); break;
     case MSG_ENTERED: round_on_entered(core, worker, msg); break;
     case MSG_LEFT: seats_on_left(core, worker); break;
     case MSG_FINISHED: finish_on_finished(core, worker, msg); break;

@@ -18,6 +18,7 @@
 #define REST_STEPS      12 /* at most, from one fault to the next */
 #define PEACE_STEPS     50 /* by which the usual time of a step is known */
 #define HURRIED_ONE_IN  6  /* faults that do not wait for the one before to be over */
+#define HURRIED_HOSTS   3  /* each of two takes one; one is left that has what was trained */
 #define TRIES           64 /* to find one that can be done to the job as it is */
 #define END_PATIENCE_US (60 * TIME_S)
 
@@ -258,7 +259,7 @@ static int one_fault(struct campaign *campaign, struct hvd_err *err)
                               : rc;
     (void)snprintf(entry.name, sizeof(entry.name), "%s", fault->name);
     (void)snprintf(entry.deed, sizeof(entry.deed), "%s", chaos->deed);
-    if (hurried && fault->cost == FAULT_COSTS_A_ROUND)
+    if (hurried && fault->cost == FAULT_COSTS_A_ROUND && chaos->arena.host_count >= HURRIED_HOSTS)
         rc = hurry(campaign, fault, &entry, err);
     if (!rc)
         rc = judge(campaign, &entry, fault->cost, first, err);

@@ -24,9 +24,8 @@ static const char *const style[] = {
     "font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;",
     "font-variant-numeric:tabular-nums}main{max-width:1180px;margin:0 auto;padding:36px 28px 64px}",
     "h1{font-size:15px;font-weight:600;color:var(--faint);margin:0 0 4px}",
-    ".verdict{font-size:27px;line-height:1.3;font-weight:600;letter-spacing:-.01em;margin:0 0 "
-    "10px;",
-    "max-width:40em}.good{color:var(--good)}.bad{color:var(--bad)}",
+    ".verdict{font-size:27px;line-height:1.3;font-weight:600;letter-spacing:-.01em;",
+    "margin:0 0 10px;max-width:40em}.good{color:var(--good)}.bad{color:var(--bad)}",
     "h2{font-size:18px;margin:40px 0 6px}p{margin:6px 0;max-width:62em}.faint{color:var(--faint)}",
     "dl{display:flex;flex-wrap:wrap;gap:10px 34px;margin:18px 0 0}dl div{min-width:5em}",
     "dt{font-size:12.5px;color:var(--faint)}dd{margin:0;font-size:19px;font-weight:600}",

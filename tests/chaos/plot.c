@@ -221,12 +221,13 @@ static void fill_columns(const struct plot *plot, const struct levels *levels,
         double from_us = (double)(levels->items[i].at_us - plot->from_us);
         double until_us = (double)(until - plot->from_us);
 
-        for (double at = fmax(floor(from_us / width), 0); at < COLUMNS && at * width < until_us;
-             at++) {
-            double part = fmin(until_us, (at + 1) * width) - fmax(from_us, at * width);
+        for (size_t at = from_us > 0 ? (size_t)(from_us / width) : 0;
+             at < COLUMNS && (double)at * width < until_us; at++) {
+            double begin = fmax(from_us, (double)at * width);
+            double end = fmin(until_us, (double)(at + 1) * width);
 
-            if (part > 0)
-                note(&columns[(size_t)at], levels->items[i].value, part);
+            if (end > begin)
+                note(&columns[at], levels->items[i].value, end - begin);
         }
     }
 }

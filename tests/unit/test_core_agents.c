@@ -39,6 +39,24 @@ TAPE_CASE(who_is_not_listed_and_hangs_up_has_gone,
                        "    | record ENDED 3 silent\n"
                        "    | record ENDED 4 silent\n")
 
+TAPE_CASE(who_has_gone_keeps_no_recovery_waiting, TAPE_RUNNING
+          "hosts a:2\n"
+          "closed b | start b\n"
+          "recovering 1 held=1.1 | a < ABANDON 1 next 2: a:0#1: its collectives failed\n"
+          "    | a < REVOKE 1: a:0#1: its collectives failed\n"
+          "    | record ENDED 3 silent\n"
+          "    | record ENDED 4 silent\n"
+          "recovering 2 held=1.1 | record ROUND 3 recovery after 1 from 1.1 of 1,2: 1,2\n"
+          "    | a < ROUND 3 recovery after 1 from 1.1 of 1,2: 1,2\n")
+
+TAPE_CASE(who_goes_during_a_recovery_keeps_nobody_waiting,
+          TAPE_RUNNING "recovering 1,2 held=1.1\n"
+                       "hosts a:2\n"
+                       "closed b | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n"
+                       "    | record ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n"
+                       "    | a < ROUND 2 recovery after 1 from 1.1 of 1,2: 1,2\n")
+
 TAPE_CASE(reports_that_cannot_be_are_refused, TAPE_RUNNING
           "hello c #9:0 | c < REFUSED: it reports worker #9, which was never launched\n"
           "    | close c: it reports worker #9, which was never launched\n"
@@ -260,6 +278,8 @@ TAPE_CASE(who_was_counted_as_dead_and_lives_is_killed,
 
 TESTS(CASE(an_agent_of_another_job_is_refused), CASE(an_agent_of_an_impossible_host_is_refused),
       CASE(who_hangs_up_and_is_not_listed_has_gone), CASE(who_is_not_listed_and_hangs_up_has_gone),
+      CASE(who_has_gone_keeps_no_recovery_waiting),
+      CASE(who_goes_during_a_recovery_keeps_nobody_waiting),
       CASE(reports_that_cannot_be_are_refused), CASE(a_higher_term_ends_this_driver),
       CASE(anything_before_the_hello_is_dropped), CASE(the_beat_answers),
       CASE(a_connection_that_breaks_is_no_death), CASE(silence_is_a_death),

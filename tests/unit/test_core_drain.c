@@ -253,13 +253,11 @@ TAPE_CASE(why_hosts_are_not_used,
           "    | c away: #4 in 0 revoked 3, of 1; the connection to its agent is gone\n"
           "    | d starting: of 1; its agent has not said hello yet\n"
           "hosts a:2,d:1\n"
-          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 1 "
-          "survivors to stop\n"
-          "    | a there: #1 in 0 recovered 0, of 2; slot 1: cooling for 11.3s more after 1 "
-          "failure: exit code 1\n"
+          "view | running term 1 round 2 from 2.0: 1,3, floor 0, resets 1\n"
+          "    | a there: #1 in 0 member 0, of 2; slot 1: cooling for 11.3s more after 1 failure: "
+          "exit code 1\n"
           "    | d starting: of 1; its agent has not said hello yet\n"
-          "    | b there unlisted: #3 in 0 recovered 2, of 0; discovery no longer names it\n"
-          "    | c away unlisted: #4 in 0 revoked 3, of 0; discovery no longer names it\n")
+          "    | b there unlisted: #3 in 0 member 1, of 0; discovery no longer names it\n")
 
 TAPE_CASE(what_is_waited_for_at_the_end,
           TAPE_RUNNING "finished 1\n"
