@@ -1,7 +1,7 @@
 /*
  * notes.h: what is written down so that it can be said: who waits for whom (stall.c), how often a
- * round has brought nothing (round.c), what changes
- * cost (cost.c), and what a state has to be (manifest.c). Private to this folder.
+ * round has brought nothing (round.c), what changes cost (cost.c), and what a state has to be
+ * (manifest.c). Private to this folder.
  */
 #ifndef DRIVER_CORE_NOTES_H
 #define DRIVER_CORE_NOTES_H
