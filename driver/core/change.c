@@ -137,8 +137,8 @@ void change_look(struct core *core)
     joiners = round_gathered(core, 1);
     if (!joiners && !core->going)
         return;
-    if (core->now_us < core->not_before_us) {
-        clock_want(core, core->not_before_us);
+    if (core->now_us < core->vain.not_before_us) {
+        clock_want(core, core->vain.not_before_us);
         return;
     }
     if (!choose(core, joiners) || !round_allowed(core)) {
@@ -189,8 +189,8 @@ static void retry_later(struct core *core)
     for (uint32_t i = 0; i < core->prepare_tries && delay_us < RETRY_US_MAX; i++)
         delay_us *= 2;
     core->prepare_tries++;
-    core->not_before_us = core->now_us + delay_us;
-    clock_want(core, core->not_before_us);
+    core->vain.not_before_us = core->now_us + delay_us;
+    clock_want(core, core->vain.not_before_us);
 }
 
 static bool is_joiner(const struct worker *worker)

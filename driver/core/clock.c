@@ -83,7 +83,7 @@ void clock_expire(struct core *core)
         change_expire(core);
     if (is_due(core, core->enter_deadline_us))
         round_expire(core);
-    is_due(core, core->not_before_us);
+    is_due(core, core->vain.not_before_us);
     if (is_due(core, core->over_deadline_us))
         finish_expire(core);
     if (core->short_since_us != TIME_NEVER)
@@ -134,7 +134,8 @@ static bool all_train(const struct core *core)
 /* One round after the other comes to nothing: there are workers enough, and they cannot train. */
 static bool is_in_vain(const struct core *core)
 {
-    return core->barren >= ROUNDS_IN_VAIN && !all_train(core) && job_state(core) <= JOB_RECOVERING;
+    return core->vain.barren >= ROUNDS_IN_VAIN && !all_train(core) &&
+           job_state(core) <= JOB_RECOVERING;
 }
 
 static bool is_short(const struct core *core)
@@ -166,7 +167,7 @@ static const char *shortage(struct core *core)
         return tell_text(core,
                          "%" PRIu32 " rounds in a row have come to nothing for longer than "
                          "--elastic-timeout; can the workers reach each other?%s%s",
-                         core->barren, *core->first_failure ? " first failure: " : "",
+                         core->vain.barren, *core->first_failure ? " first failure: " : "",
                          core->first_failure);
     return tell_text(core,
                      "only %zu of %" PRIu32 " workers for longer than --elastic-timeout%s%s; %s",
@@ -182,7 +183,7 @@ static void trace_shortage(struct core *core)
 
     if (is_in_vain(core))
         CORE_TRACE(core, "%" PRIu32 " rounds in a row came to nothing; the job fails in %s",
-                   core->barren, time_format(core->short_left_us, text));
+                   core->vain.barren, time_format(core->short_left_us, text));
     else if (job_state(core) == JOB_RECOVERING && !core->holder_missing)
         CORE_TRACE(core, "waiting for workers: %zu of --min-np %" PRIu32 "; the job fails in %s",
                    core->staying + core->going, core->config.min_np,

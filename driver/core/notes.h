@@ -1,6 +1,7 @@
 /*
- * notes.h: what is written down so that it can be said: who waits for whom (stall.c), what changes
- * cost (cost.c), and what a state has to be (manifest.c). Private to this folder.
+ * notes.h: what is written down so that it can be said: who waits for whom (stall.c), how often a
+ * round has brought nothing (round.c), what changes cost (cost.c), and what a state has to be
+ * (manifest.c). Private to this folder.
  */
 #ifndef DRIVER_CORE_NOTES_H
 #define DRIVER_CORE_NOTES_H
@@ -31,6 +32,14 @@ struct stall_notes {
     int64_t since_us;         /* since then */
     int64_t said_us;          /* the last warning */
     char said[WAIT_SAID_MAX]; /* of whom, and in what */
+};
+
+struct vain_notes {
+    uint32_t barren;       /* rounds in a row that brought nothing */
+    uint32_t mismatches;   /* of those, the last ones, that ended as ranks do not do the same */
+    uint64_t reached;      /* checksum of the newest commit when that was last looked at */
+    int64_t not_before_us; /* the next round */
+    char mismatch[LIMIT_REASON_BYTES + 1]; /* what the newest was about */
 };
 
 struct cost_notes {

@@ -243,10 +243,10 @@ static bool has_come_further(struct core *core)
             if (worker->held[k].commit > newest.commit)
                 newest = worker->held[k];
     }
-    further =
-        newest.commit > round->commit && (!newest.checksum || newest.checksum != core->reached);
+    further = newest.commit > round->commit &&
+              (!newest.checksum || newest.checksum != core->vain.reached);
     if (newest.checksum)
-        core->reached = newest.checksum;
+        core->vain.reached = newest.checksum;
     return further;
 }
 
@@ -257,17 +257,17 @@ static void weigh(struct core *core)
     bool further = has_come_further(core);
 
     round->weighed = true;
-    if (core->barren && round->entered && (further || round->lost)) {
-        core->barren = 0;
-        core->not_before_us = core->now_us;
+    if (core->vain.barren && round->entered && (further || round->lost)) {
+        core->vain.barren = 0;
+        core->vain.not_before_us = core->now_us;
     }
-    if (round->failed_with != HVD_E_MISMATCH || round->lost || !core->barren)
-        core->mismatches = 0;
-    else if (++core->mismatches >= MISMATCHES_MAX)
+    if (round->failed_with != HVD_E_MISMATCH || round->lost || !core->vain.barren)
+        core->vain.mismatches = 0;
+    else if (++core->vain.mismatches >= MISMATCHES_MAX)
         finish_fail(core, tell_text(core,
                                     "%d rounds in a row ended before anything new was committed, "
                                     "as ranks do not do the same: %s",
-                                    MISMATCHES_MAX, core->mismatch));
+                                    MISMATCHES_MAX, core->vain.mismatch));
 }
 
 /* Whoever is left, plus whoever is ready: a recovery takes along even those that have to go, who
@@ -285,8 +285,8 @@ static void look_recovery(struct core *core)
         return;
     if (!core->count[WORKER_RECOVERED] && !round_gathered(core, least))
         return;
-    if (core->now_us < core->not_before_us) {
-        clock_want(core, core->not_before_us);
+    if (core->now_us < core->vain.not_before_us) {
+        clock_want(core, core->vain.not_before_us);
         return;
     }
     form(core, CAUSE_RECOVERY);
@@ -381,7 +381,7 @@ void round_begin(struct core *core)
     if (round->cause != CAUSE_FIRST)
         core->resets++;
     if (round->cause == CAUSE_SWITCH)
-        core->barren = core->mismatches = 0; /* the round before has come to it */
+        core->vain.barren = core->vain.mismatches = 0; /* the round before has come to it */
     for (size_t i = 0; i < round->members.count; i++)
         enlist(core, roster_worker(core, round->members.items[i]), (uint32_t)i);
     cost_begin(core);
@@ -430,15 +430,17 @@ static void delay_next(struct core *core, bool died)
     uint32_t doublings;
     int64_t delay_us = BARREN_DELAY_US;
 
-    core->not_before_us = core->now_us; /* a change that waits to be tried again is none now */
-    core->barren = (died && core->current.entered) || has_trained_long(core) ? 0 : core->barren + 1;
-    if (core->barren < 2)
+    core->vain.not_before_us = core->now_us; /* a change that waits to be tried again is none now */
+    core->vain.barren =
+        (died && core->current.entered) || has_trained_long(core) ? 0 : core->vain.barren + 1;
+    if (core->vain.barren < 2)
         return;
-    for (doublings = core->barren - 2; doublings && delay_us < BARREN_DELAY_US_MAX; doublings--)
+    for (doublings = core->vain.barren - 2; doublings && delay_us < BARREN_DELAY_US_MAX;
+         doublings--)
         delay_us *= 2;
     if (delay_us > BARREN_DELAY_US_MAX)
         delay_us = BARREN_DELAY_US_MAX;
-    core->not_before_us = core->now_us + delay_us;
+    core->vain.not_before_us = core->now_us + delay_us;
 }
 
 /* A leaver that dies now is nobody's loss: everybody is past the agreed check, or it is too late.
@@ -538,7 +540,7 @@ static void note_failure(struct core *core, struct worker *worker,
     core->current.failed_with = said->code;
     worker->gave_up = is_its_own(said->code) ? worker->gave_up + 1 : 0;
     if (said->code == HVD_E_MISMATCH)
-        snprintf(core->mismatch, sizeof(core->mismatch), "%s", said->text);
+        snprintf(core->vain.mismatch, sizeof(core->vain.mismatch), "%s", said->text);
 }
 
 /* It would hold up the next round too. What it holds is kept by its agent. */
@@ -548,8 +550,8 @@ static void end_who_gave_up(struct core *core, struct worker *worker, const char
               tell_text(core, "%" PRIu32 " rounds in a row came to nothing by it: %s",
                         worker->gave_up, why),
               false, core->config.kill_grace_us);
-    core->barren = 0;
-    core->not_before_us = core->now_us;
+    core->vain.barren = 0;
+    core->vain.not_before_us = core->now_us;
 }
 
 void round_on_recovering(struct core *core, struct worker *worker, const struct msg *msg)

@@ -199,7 +199,10 @@ static void fill_body(struct input *in, struct msg *msg)
         msg->u.ready.held = take_held(in, held);
         break;
     case MSG_RECOVERING:
-        msg->u.recovering = (struct msg_recovering){ take_held(in, held), "no" };
+        /* The code takes nothing of the input: what is in the corpus means the same as before. */
+        msg->u.recovering = (struct msg_recovering){ .held = take_held(in, held),
+                                                     .text = "no",
+                                                     .code = -(int32_t)(msg->round % 20) };
         break;
     case MSG_PREPARED: msg->u.prepared = (struct msg_prepared){ take_byte(in) / 200, "no" }; break;
     case MSG_FINISHED: msg->u.finished = (struct msg_finished){ take_byte(in) / 200, "no" }; break;
