@@ -195,7 +195,8 @@
 
 #define FIELDS_recovering(F)                \
     F(LIST, held, LIMIT_COMMITS_HELD, held) \
-    F(TEXT, text, LIMIT_TEXT_BYTES, 0)
+    F(TEXT, text, LIMIT_TEXT_BYTES, 0)      \
+    F(SIGNED, code, 0, 0)
 
 #define FIELDS_entered(F)         \
     F(NUM, commit, UINT64_MAX, 0) \

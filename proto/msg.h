@@ -324,6 +324,7 @@ struct msg_revoke {
 struct msg_recovering {
     struct msg_held_list held;
     const char *text; /* unasked: what failed; may be "" */
+    int32_t code;     /* unasked: with which code; 0: not said */
 };
 
 struct msg_entered {

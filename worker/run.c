@@ -202,6 +202,26 @@ static int enter(struct run *run, const struct loop_order *order, struct hvd_err
     return rc;
 }
 
+/* What the others hear of it. A call after the one that has failed says no more than that the round
+ * is dead: what has failed is known all the same. */
+static void say_returned(struct run *run, int rc)
+{
+    struct rounds *rounds = run->worker->rounds;
+    struct session_event event = { .kind = SESSION_RETURNED, .code = rc };
+    struct hvd_err why;
+
+    if (run->broken.code) {
+        event.text = run->broken.text;
+    } else if (rc == HVD_E_REVOKED && rounds_failed(rounds)) {
+        rounds_why(rounds, &why);
+        event.failed = why.code;
+        event.text = why.text;
+    } else if (fail_err()->code == rc) {
+        event.text = fail_err()->text;
+    }
+    say(run, event);
+}
+
 /* One that cannot go on enters the round all the same, to fail in it: so the others hear of it. */
 static void take_round(struct run *run, const struct loop_order *order)
 {
@@ -215,11 +235,7 @@ static void take_round(struct run *run, const struct loop_order *order)
     }
     say(run, (struct session_event){ .kind = SESSION_SYNCED });
     rc = run->broken.code ? run->broken.code : call_train(run);
-    say(run, (struct session_event){ .kind = SESSION_RETURNED,
-                                     .code = rc,
-                                     .text = run->broken.code         ? run->broken.text
-                                             : fail_err()->code == rc ? fail_err()->text
-                                                                      : NULL });
+    say_returned(run, rc);
 }
 
 static void restore(struct run *run)

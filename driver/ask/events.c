@@ -40,8 +40,10 @@ struct events {
     bool has_thread;
     pthread_t thread;
     pthread_mutex_t mutex; /* of ring, added and what follows */
-    pthread_cond_t more;
+    pthread_cond_t more;   /* lines, or the end */
     bool ending;
+    bool ended; /* the thread has written what there was */
+    bool left;  /* to the thread, whose disk hangs: it frees what there is */
 
     uint64_t taken; /* lines that the thread has taken, or has lost */
     struct event_line batch[BATCH_LINES];
@@ -180,9 +182,24 @@ static size_t take_batch(struct events *events)
     return count;
 }
 
+/* The file is closed last: who reads it from a pipe knows then that nothing is left. */
+static void events_destroy(struct events *events)
+{
+    int fd = events->file.fd;
+
+    pthread_cond_destroy(&events->more);
+    pthread_mutex_destroy(&events->mutex);
+    mem_free(events->path);
+    mem_free(events->ring);
+    mem_free(events);
+    if (fd >= 0)
+        close(fd);
+}
+
 static void *write_lines(void *arg)
 {
     struct events *events = arg;
+    bool left;
 
     pthread_mutex_lock(&events->mutex);
     for (;;) {
@@ -198,7 +215,12 @@ static void *write_lines(void *arg)
         file_put(events, count);
         pthread_mutex_lock(&events->mutex);
     }
+    events->ended = true;
+    left = events->left;
+    pthread_cond_signal(&events->more);
     pthread_mutex_unlock(&events->mutex);
+    if (left)
+        events_destroy(events);
     return NULL;
 }
 
@@ -216,17 +238,6 @@ static int start_thread(struct events *events, struct hvd_err *err)
 /* ---- for the driver's thread -------------------------------------------------------------------
  */
 
-static void events_destroy(struct events *events)
-{
-    if (events->file.fd >= 0)
-        close(events->file.fd);
-    pthread_cond_destroy(&events->more);
-    pthread_mutex_destroy(&events->mutex);
-    mem_free(events->path);
-    mem_free(events->ring);
-    mem_free(events);
-}
-
 /* NULL without memory. */
 static char *log_path(const char *folder)
 {
@@ -243,11 +254,12 @@ int events_create(const char *folder, struct events **ret_events, struct hvd_err
     struct events *events = mem_zalloc(sizeof(*events));
     int rc = 0;
 
-    if (!events)
+    if (!events || thread_cond_init(&events->more)) {
+        mem_free(events);
         return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    }
     list_init(&events->followers);
     pthread_mutex_init(&events->mutex, NULL);
-    pthread_cond_init(&events->more, NULL);
     events->file.fd = -1;
     events->ring = mem_zalloc_array(LIMIT_EVENTS_KEPT, sizeof(*events->ring));
     events->path = folder ? log_path(folder) : NULL;
@@ -263,27 +275,37 @@ int events_create(const char *folder, struct events **ret_events, struct hvd_err
     return 0;
 }
 
+/* False: its disk hangs, and what it uses is left to it. By the monotonic clock: a wall clock that
+ * is set back meanwhile must not hold up the end. */
+static bool thread_ends(struct events *events)
+{
+    int64_t until_us = clock_now_us() + EVENTS_LAST_US;
+    pthread_t thread = events->thread;
+    bool ended;
+
+    pthread_mutex_lock(&events->mutex);
+    events->ending = true;
+    pthread_cond_signal(&events->more);
+    while (!events->ended && !thread_cond_wait(&events->more, &events->mutex, until_us))
+        continue;
+    ended = events->ended;
+    events->left = !ended;
+    pthread_mutex_unlock(&events->mutex);
+    if (ended)
+        pthread_join(thread, NULL);
+    else
+        pthread_detach(thread);
+    return ended;
+}
+
 void events_free(struct events *events)
 {
-    struct timespec until;
-
     if (!events)
         return;
     LIST_EACH_SAFE (it, after, &events->followers)
         list_remove(it);
-    if (events->has_thread) {
-        pthread_mutex_lock(&events->mutex);
-        events->ending = true;
-        pthread_cond_signal(&events->more);
-        pthread_mutex_unlock(&events->mutex);
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += EVENTS_LAST_US / TIME_S;
-        if (pthread_timedjoin_np(events->thread, NULL, &until)) {
-            pthread_detach(events->thread);
-            return; /* the disk hangs, and what the thread uses stays with it */
-        }
-    }
-    events_destroy(events);
+    if (!events->has_thread || thread_ends(events))
+        events_destroy(events);
 }
 
 void events_add(struct events *events, const char *text)

@@ -189,6 +189,27 @@ static void end_of_silence(struct core *core)
     clock_want(core, time_add(core->now_us, core->config.lease_us));
 }
 
+/* The time in which nobody at all was heard counts against nobody, if it is long: those who come
+ * back do so one after the other. Two beats of it do count, or one who beats seldom would hide the
+ * death of others. */
+static void forgive_silence(struct core *core)
+{
+    int64_t gap_us = core->now_us - core->anybody_us;
+    int64_t silence_us = gap_us - 2 * core->config.beat_us;
+
+    core->anybody_us = core->now_us;
+    if (gap_us < core->config.lease_us / 2)
+        return;
+    for (size_t i = 0; i < core->hosts.count && silence_us > 0; i++) {
+        struct core_host *host = core->hosts.items[i];
+
+        if (host->heard_us + silence_us < core->now_us)
+            host->heard_us += silence_us;
+        else if (host->heard_us < core->now_us)
+            host->heard_us = core->now_us;
+    }
+}
+
 void agents_expire(struct core *core)
 {
     for (size_t i = 0; i < core->hosts.count; i++) {
@@ -297,6 +318,7 @@ void agents_on_msg(struct core *core, uint32_t peer, const struct msg *msg)
 
     if (core->alone)
         end_of_silence(core);
+    forgive_silence(core);
     if (!host) {
         if (msg->type == MSG_HELLO_AGENT)
             hello_on_agent(core, peer, msg);

@@ -36,6 +36,7 @@ struct worker {
     bool blamed; /* of the verdict that is being made: somebody waits for it */
     struct worker *next_blamed;
     uint32_t failed_prepares;
+    uint32_t gave_up; /* rounds in a row that it has ended for want of what only it lacks */
     struct msg_held held[LIMIT_COMMITS_HELD];
     size_t held_count;
     struct msg_texts addresses; /* one block, owned */

@@ -5,6 +5,7 @@
 #include "driver/core/cost.h"
 #include "driver/core/elect.h"
 #include "driver/core/finish.h"
+#include "driver/core/loss.h"
 #include "driver/core/roster.h"
 #include "driver/core/stall.h"
 #include "driver/core/tell.h"
@@ -14,12 +15,18 @@
 #include <stdio.h>
 
 /*
- * The first round after one in which nobody trained begins at once: a death in the middle of a
+ * The first round after one that brought nothing begins at once: a death in the middle of a
  * recovery is common. From the second on the cause is likely to be still there, and each try costs
- * every survivor its connections; so they wait, twice as long each time.
+ * every survivor its connections; so they wait, twice as long each time. A round has brought
+ * something when it leaves a newer commit with other contents, or has trained for as long as the
+ * longest wait: before it is tried again that much has been gained. Where everybody had begun and
+ * one died, the cause is gone with it.
  */
 #define BARREN_DELAY_US     (100 * TIME_MS)
 #define BARREN_DELAY_US_MAX (10 * TIME_S)
+
+#define MISMATCHES_MAX      5 /* barren rounds in a row: it is the program */
+#define GIVE_UPS_MAX        3 /* of one worker in a row: the others train without it */
 
 void round_release(struct round *round)
 {
@@ -33,7 +40,10 @@ void round_clear(struct round *round)
     round->holders.count = 0;
     round->entered = round->prepared = round->at = round->failed_by_exit = 0;
     round->number = round->previous = round->commit = round->check = round->max_check = 0;
-    round->revoked = false;
+    round->lost = 0;
+    round->failed_with = 0;
+    round->trains_us = TIME_NEVER;
+    round->revoked = round->weighed = false;
 }
 
 bool round_add(struct core *core, struct round *round, uint64_t incarnation)
@@ -146,6 +156,25 @@ static void add_survivors(struct core *core)
     }
 }
 
+/* Hosts that kept it when they were last heard: " b, c", or "". */
+static const char *who_may_have_it(struct core *core)
+{
+    char text[LIMIT_REASON_BYTES + 1] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < core->hosts.count && used < sizeof(text); i++) {
+        const struct core_host *host = core->hosts.items[i];
+        bool kept = false;
+
+        for (uint32_t slot = 0; slot < host->seat_count; slot++)
+            kept = kept || host->seats[slot].commit >= core->floor;
+        if (kept && host->agent != AGENT_THERE)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %s", used ? "," : "",
+                                     host->name);
+    }
+    return tell_text(core, "%s%s", used ? ", last seen with it:" : "", text);
+}
+
 /* Nobody here holds what the job has reached: whoever does may still come back. */
 static bool lacks_holder(struct core *core, uint64_t commit)
 {
@@ -154,8 +183,9 @@ static bool lacks_holder(struct core *core, uint64_t commit)
     if (lacks && !core->holder_missing)
         CORE_TRACE(core,
                    "commit %" PRIu64 ".%" PRIu32
-                   " is held by nobody who is here: waiting for a host that has it",
-                   COMMIT_ROUND_OF(core->floor), COMMIT_PLACE_OF(core->floor));
+                   " is held by nobody who is here: waiting for a host that has it%s",
+                   COMMIT_ROUND_OF(core->floor), COMMIT_PLACE_OF(core->floor),
+                   who_may_have_it(core));
     core->look_at_seats |= lacks != core->holder_missing;
     core->holder_missing = lacks;
     return lacks;
@@ -199,6 +229,47 @@ static void look_first(struct core *core)
         form(core, CAUSE_FIRST);
 }
 
+/* A commit is newer when its contents are: a loop may commit before its first step. */
+static bool has_come_further(struct core *core)
+{
+    const struct round *round = &core->current;
+    struct msg_held newest = { .commit = round->commit };
+    bool further;
+
+    for (size_t i = 0; i < round->members.count; i++) {
+        const struct worker *worker = roster_worker(core, round->members.items[i]);
+
+        for (size_t k = 0; worker && k < worker->held_count; k++)
+            if (worker->held[k].commit > newest.commit)
+                newest = worker->held[k];
+    }
+    further =
+        newest.commit > round->commit && (!newest.checksum || newest.checksum != core->reached);
+    if (newest.checksum)
+        core->reached = newest.checksum;
+    return further;
+}
+
+/* Once for each round that has ended, when all that are left have said what they hold. */
+static void weigh(struct core *core)
+{
+    struct round *round = &core->current;
+    bool further = has_come_further(core);
+
+    round->weighed = true;
+    if (core->barren && round->entered && (further || round->lost)) {
+        core->barren = 0;
+        core->not_before_us = core->now_us;
+    }
+    if (round->failed_with != HVD_E_MISMATCH || round->lost || !core->barren)
+        core->mismatches = 0;
+    else if (++core->mismatches >= MISMATCHES_MAX)
+        finish_fail(core, tell_text(core,
+                                    "%d rounds in a row ended before anything new was committed, "
+                                    "as ranks do not do the same: %s",
+                                    MISMATCHES_MAX, core->mismatch));
+}
+
 /* Whoever is left, plus whoever is ready: a recovery takes along even those that have to go, who
  * leave in order afterwards, as they may hold the newest commit. */
 static void look_recovery(struct core *core)
@@ -207,6 +278,10 @@ static void look_recovery(struct core *core)
 
     if (core->count[WORKER_REVOKED] ||
         core->count[WORKER_RECOVERED] + core->count[WORKER_READY] < least)
+        return;
+    if (!core->current.weighed)
+        weigh(core);
+    if (job_state(core) != JOB_RECOVERING)
         return;
     if (!core->count[WORKER_RECOVERED] && !round_gathered(core, least))
         return;
@@ -305,6 +380,8 @@ void round_begin(struct core *core)
     round_rotate(core);
     if (round->cause != CAUSE_FIRST)
         core->resets++;
+    if (round->cause == CAUSE_SWITCH)
+        core->barren = core->mismatches = 0; /* the round before has come to it */
     for (size_t i = 0; i < round->members.count; i++)
         enlist(core, roster_worker(core, round->members.items[i]), (uint32_t)i);
     cost_begin(core);
@@ -340,14 +417,21 @@ void round_tell(struct core *core)
     tell_rounds(core, &core->current, NULL, round_msg(core));
 }
 
-/* How long the next round waits: the more rounds came to nothing, the longer. */
-static void delay_next(struct core *core)
+static bool has_trained_long(const struct core *core)
+{
+    return core->current.trains_us != TIME_NEVER &&
+           core->now_us - core->current.trains_us >= BARREN_DELAY_US_MAX;
+}
+
+/* How long the next round waits: the more rounds came to nothing, the longer. What this one has
+ * brought is known when all have said what they hold (weigh). */
+static void delay_next(struct core *core, bool died)
 {
     uint32_t doublings;
     int64_t delay_us = BARREN_DELAY_US;
 
     core->not_before_us = core->now_us; /* a change that waits to be tried again is none now */
-    core->barren = core->current.entered ? 0 : core->barren + 1;
+    core->barren = (died && core->current.entered) || has_trained_long(core) ? 0 : core->barren + 1;
     if (core->barren < 2)
         return;
     for (doublings = core->barren - 2; doublings && delay_us < BARREN_DELAY_US_MAX; doublings--)
@@ -399,7 +483,7 @@ void round_revoke(struct core *core, const struct worker *lost, const char *why)
         roster_move(core, worker, WORKER_REVOKED);
         clock_limit(core, worker, core->config.stall_us, "it did not stop for the recovery");
     }
-    delay_next(core);
+    delay_next(core, lost != NULL);
     stall_watch(core);
     sm_move(&core->sm, JOB_RECOVERING, core->now_us, "");
 }
@@ -410,18 +494,62 @@ void round_lost(struct core *core, const struct worker *worker, enum worker_stat
     bool member = worker->rank != RANK_NONE && was != WORKER_LEAVING && was != WORKER_FINISHED;
     char name[WORKER_NAME_MAX];
 
+    core->current.lost += member;
     if (worker->next_rank != RANK_NONE || (member && core->next.number))
         change_abandon(core, tell_text(core, "%s: %s", worker_name(worker, name), why));
     if ((member || worker->tied) && job_state(core) == JOB_RUNNING)
         round_revoke(core, worker, tell_text(core, "%s: %s", worker_name(worker, name), why));
 }
 
+/* It may have begun, and cannot say so. How long its agent may be silent is not judged here. */
+static bool is_anyone_unheard(const struct core *core)
+{
+    for (size_t i = 0; i < core->current.members.count; i++) {
+        const struct worker *worker = roster_worker(core, core->current.members.items[i]);
+
+        if (worker && !worker->entered && worker->host->agent != AGENT_THERE)
+            return true;
+    }
+    return false;
+}
+
 void round_expire(struct core *core)
 {
     core->enter_deadline_us = TIME_NEVER;
-    if (job_state(core) == JOB_RUNNING && core->current.entered < core->current.members.count &&
-        !stall_end_who_never_began(core))
+    if (job_state(core) != JOB_RUNNING || core->current.entered >= core->current.members.count)
+        return;
+    if (is_anyone_unheard(core)) {
+        core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
+        clock_want(core, core->enter_deadline_us);
+    } else if (!stall_end_who_never_began(core)) {
         round_revoke(core, NULL, "not everybody began to train in time");
+    }
+}
+
+/* What a worker says of itself; of a connection it cannot know which side it was. */
+static bool is_its_own(int code)
+{
+    return code == HVD_E_NOMEM || code == HVD_E_LIMIT;
+}
+
+static void note_failure(struct core *core, struct worker *worker,
+                         const struct msg_recovering *said)
+{
+    core->current.failed_with = said->code;
+    worker->gave_up = is_its_own(said->code) ? worker->gave_up + 1 : 0;
+    if (said->code == HVD_E_MISMATCH)
+        snprintf(core->mismatch, sizeof(core->mismatch), "%s", said->text);
+}
+
+/* It would hold up the next round too. What it holds is kept by its agent. */
+static void end_who_gave_up(struct core *core, struct worker *worker, const char *why)
+{
+    loss_kill(core, worker,
+              tell_text(core, "%" PRIu32 " rounds in a row came to nothing by it: %s",
+                        worker->gave_up, why),
+              false, core->config.kill_grace_us);
+    core->barren = 0;
+    core->not_before_us = core->now_us;
 }
 
 void round_on_recovering(struct core *core, struct worker *worker, const struct msg *msg)
@@ -448,6 +576,7 @@ void round_on_recovering(struct core *core, struct worker *worker, const struct 
 
         if (core->next.number)
             change_abandon(core, why);
+        note_failure(core, worker, &msg->u.recovering);
         round_revoke(core, NULL, why);
         state = worker_state(worker);
     }
@@ -460,6 +589,8 @@ void round_on_recovering(struct core *core, struct worker *worker, const struct 
                    core->count[WORKER_RECOVERED],
                    core->count[WORKER_RECOVERED] + core->count[WORKER_REVOKED]);
     }
+    if (worker->gave_up >= GIVE_UPS_MAX)
+        end_who_gave_up(core, worker, msg->u.recovering.text);
 }
 
 void round_on_entered(struct core *core, struct worker *worker, const struct msg *msg)
@@ -469,6 +600,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     if (msg->round != round->number || !round_has(round, worker) || worker->entered)
         return;
     worker->entered = true;
+    worker->gave_up = 0;
     stall_moved(worker);
     seat_note_commit(&worker->host->seats[worker->slot], round->commit);
     round->entered++;
@@ -480,7 +612,7 @@ void round_on_entered(struct core *core, struct worker *worker, const struct msg
     if (round->entered < round->members.count || round->revoked)
         return;
     core->enter_deadline_us = TIME_NEVER;
-    core->barren = 0;
+    round->trains_us = core->now_us;
     untie(core);
     core->look_at_rounds = core->look_at_seats = true;
     cost_end(core);

@@ -26,7 +26,11 @@ struct round {
     size_t entered, prepared, at;
     uint64_t max_check;
     size_t failed_by_exit; /* members whose program ended with an error of its own */
+    size_t lost;           /* members that have died in it, or before the next */
+    int64_t trains_us;     /* since when all train; TIME_NEVER: they do not */
+    int failed_with;       /* a code: what a member said that made it end */
     bool revoked;
+    bool weighed; /* whether it has brought the job any further */
 };
 
 struct core {
@@ -68,7 +72,9 @@ struct core {
     bool holder_missing;
     uint64_t floor;         /* no round may resume from an older commit: this one was trained on */
     uint32_t resets;        /* rounds after the first */
-    uint32_t barren;        /* rounds in a row in which nobody trained */
+    uint32_t barren;        /* rounds in a row that brought nothing */
+    uint32_t mismatches;    /* of those, the last ones, that ended as ranks do not do the same */
+    uint64_t reached;       /* checksum of the newest commit when that was last looked at */
     uint32_t prepare_tries; /* in a row that came to nothing */
     bool membership_closed; /* somebody had finished before this driver began */
     bool gate_open;         /* np slots have been there */
@@ -82,6 +88,7 @@ struct core {
     size_t kept_told;      /* members that have to go and stay, when that was last said */
     char first_failure[LIMIT_REASON_BYTES + 1]; /* of this round, for the last words */
     char host_failure[LIMIT_REASON_BYTES + 1];  /* the newest */
+    char mismatch[LIMIT_REASON_BYTES + 1];      /* what the newest was about */
     char boot_failure[LIMIT_REASON_BYTES + 1];  /* the first of boot_failures_in_a_row */
     struct manifest_notes manifest;
 
@@ -89,6 +96,7 @@ struct core {
     int64_t next_discovery_us, next_beat_us;
     bool discovering, discovered;
     bool alone;             /* nobody at all is heard */
+    int64_t anybody_us;     /* when a message came last, whoever it was from */
     int64_t ready_since_us; /* the first of those that wait for a round */
     int64_t not_before_us;  /* no round before this: the last ones came to nothing */
     int64_t change_deadline_us;

@@ -26,6 +26,7 @@ struct worker_output {
     char host[LIMIT_HOST_NAME_BYTES + 1];
     char label[LABEL_MAX];
     struct buf line[STREAM_COUNT]; /* without its end yet */
+    bool returned[STREAM_COUNT];   /* the last line ended with a carriage return */
 };
 
 struct output {
@@ -193,31 +194,42 @@ static void hand_over(struct output *output, const struct worker_output *worker,
     buf_clear(&output->file);
 }
 
+/* What follows a carriage return at once belongs to that line: it has been said whose it is. */
+static int add_label(struct output *output, const struct worker_output *worker, bool continues)
+{
+    if (continues)
+        return 0;
+    if (output->config->timestamps && add_time(&output->screen))
+        return HVD_E_NOMEM;
+    return buf_append_text(&output->screen, worker->label);
+}
+
 /* A whole line: to the terminal with who says it, to its file as it is. One that memory is out for
  * is lost; training is not. */
-static void put_line(struct output *output, const struct worker_output *worker, int stream,
-                     const char *text, size_t length)
+static void put_line(struct output *output, struct worker_output *worker, int stream,
+                     const char *text, size_t length, char end)
 {
     size_t before = output->screen.length;
+    bool continues = worker->returned[stream] && !length && end == '\n';
 
-    if ((output->config->timestamps && add_time(&output->screen)) ||
-        buf_append_text(&output->screen, worker->label) ||
-        buf_append(&output->screen, text, length) || buf_append(&output->screen, "\n", 1))
+    if (add_label(output, worker, continues) || buf_append(&output->screen, text, length) ||
+        buf_append(&output->screen, &end, 1))
         output->screen.length = before;
     if (output->config->folder && *worker->host) {
         before = output->file.length;
-        if (buf_append(&output->file, text, length) || buf_append(&output->file, "\n", 1))
+        if (buf_append(&output->file, text, length) || buf_append(&output->file, &end, 1))
             output->file.length = before;
     }
+    worker->returned[stream] = end == '\r';
     if (output->screen.length > BATCH_BYTES)
         hand_over(output, worker, stream);
 }
 
-static void flush(struct output *output, struct worker_output *worker, int stream)
+static void flush(struct output *output, struct worker_output *worker, int stream, char end)
 {
     struct buf *line = &worker->line[stream];
 
-    put_line(output, worker, stream, buf_text(line), line->length);
+    put_line(output, worker, stream, buf_text(line), line->length, end);
     buf_clear(line);
 }
 
@@ -236,7 +248,7 @@ static void add_bytes(struct output *output, struct worker_output *worker, int s
         bytes += part;
         length -= part;
         if (line->length == LIMIT_OUTPUT_LINE_BYTES)
-            flush(output, worker, stream);
+            flush(output, worker, stream, '\n');
     }
 }
 
@@ -249,8 +261,17 @@ static void say_dropped(struct output *output, struct worker_output *worker, int
                  "... %" PRIu64 " bytes that it printed were left out: nobody took them", dropped);
 
     if (worker->line[stream].length)
-        flush(output, worker, stream);
-    put_line(output, worker, stream, text, (size_t)length);
+        flush(output, worker, stream, '\n');
+    put_line(output, worker, stream, text, (size_t)length, '\n');
+}
+
+/* Progress is shown by lines that end with a carriage return: nobody wants to wait for the last. */
+static const char *find_end(const char *at, size_t length)
+{
+    const char *newline = memchr(at, '\n', length);
+    const char *carriage_return = memchr(at, '\r', newline ? (size_t)(newline - at) : length);
+
+    return carriage_return ? carriage_return : newline;
 }
 
 void output_take(struct output *output, uint64_t incarnation, const struct msg_output *chunk)
@@ -265,15 +286,15 @@ void output_take(struct output *output, uint64_t incarnation, const struct msg_o
     if (chunk->dropped_bytes)
         say_dropped(output, worker, stream, chunk->dropped_bytes);
     while (left > 0) {
-        const char *end = memchr(at, '\n', left);
+        const char *end = find_end(at, left);
         size_t part = end ? (size_t)(end - at) : left;
 
         if (end && !worker->line[stream].length && part <= LIMIT_OUTPUT_LINE_BYTES) {
-            put_line(output, worker, stream, at, part); /* it need not be kept first */
+            put_line(output, worker, stream, at, part, *end); /* it need not be kept first */
         } else {
             add_bytes(output, worker, stream, at, part);
             if (end)
-                flush(output, worker, stream);
+                flush(output, worker, stream, *end);
         }
         at += part + (end ? 1 : 0);
         left -= part + (end ? 1 : 0);
@@ -285,7 +306,7 @@ static void release(struct output *output, struct worker_output *worker)
 {
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         if (worker->line[stream].length)
-            flush(output, worker, stream);
+            flush(output, worker, stream, '\n');
         hand_over(output, worker, stream);
         buf_release(&worker->line[stream]);
     }

@@ -1,6 +1,7 @@
 /*
  * output.h: what workers print, line by line: "[3 n7:1] text" on our own standard output or error,
- * and, when a folder is named, as it is in FOLDER/HOST/SLOT/INCARNATION.out and .err.
+ * and, when a folder is named, as it is in FOLDER/HOST/SLOT/INCARNATION.out and .err. A carriage
+ * return ends a line, too, and is kept.
  *
  * A thread writes, so a terminal that is not read stops nobody: what does not fit in
  * LIMIT_OUTPUT_WAITING_BYTES is left out, and how much of it is said.

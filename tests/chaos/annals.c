@@ -147,6 +147,8 @@ static int note_ranks(struct annals *annals, const char *text, struct hvd_err *e
  * free. */
 static int note_driver(struct annals *annals, uint64_t round, struct hvd_err *err)
 {
+    struct annals_seat *seat;
+
     if (round < annals->trained)
         return err_set(err, HVD_E_MISMATCH,
                        "a driver knows of round %" PRIu64 ", and round %" PRIu64 " has trained",
@@ -154,6 +156,8 @@ static int note_driver(struct annals *annals, uint64_t round, struct hvd_err *er
     if (round < annals->round) {
         annals->round = round;
         annals->size = 0;
+        VEC_EACH (seat, &annals->seats)
+            seat->round = seat->round > round ? 0 : seat->round;
     }
     annals->launched = annals->lived;
     return 0;

@@ -159,6 +159,15 @@ static int compare(const struct apprentice *own)
     return rc;
 }
 
+/* Before the ranks compare, so that nobody can be further by then: see steps.h. */
+static void note_step(struct apprentice *own)
+{
+    if (own->steps && hvd_rank() == 0 &&
+        buf_printf(&own->done, "%" PRId64 " %" PRIu64 " %" PRId64 " %d\n", clock_now_us(),
+                   hvd_round(), own->lesson.step, hvd_size()))
+        give_up(1, "memory");
+}
+
 static int make_step(struct apprentice *own)
 {
     int64_t sums[SUMS] = { 0 };
@@ -181,19 +190,12 @@ static int make_step(struct apprentice *own)
               batch.total);
     lesson_learn(&own->lesson, own->gradient, sums[SUM_TALLY], sums[SUM_USED]);
     own->stop = sums[SUM_STOP] != 0;
+    note_step(own);
     return suspect(own, "comparing", compare(own));
 }
 
 /* ---- commits -----------------------------------------------------------------------------------
  */
-
-static void note_step(struct apprentice *own)
-{
-    if (own->steps && hvd_rank() == 0 &&
-        buf_printf(&own->done, "%" PRId64 " %" PRIu64 " %" PRId64 " %d\n", clock_now_us(),
-                   hvd_round(), own->lesson.step, hvd_size()))
-        give_up(1, "memory");
-}
 
 static void say_steps(struct apprentice *own)
 {
@@ -207,7 +209,6 @@ static int end_step(struct apprentice *own)
 {
     int rc;
 
-    note_step(own);
     if (!own->stop && (uint64_t)own->lesson.step % own->options.commit_every)
         return suspect(own, "hvd_state_check", hvd_state_check(own->state));
     rc = hvd_state_commit(own->state);

@@ -12,7 +12,7 @@
 
 #define FLAPS      5
 #define FLAP_US    (400 * TIME_MS)
-#define SWAP_US    (10 * TIME_S) /* until who stays trains without the host that goes */
+#define ALL_US     (10 * TIME_S) /* until those train that are listed */
 #define SLOT_BYTES (ARENA_NAME + 16)
 #define READD_LOW  (100 * TIME_MS) /* about one look for hosts */
 #define READD_HIGH (300 * TIME_MS)
@@ -131,14 +131,17 @@ static int host_leaves_and_kill(struct chaos *chaos, struct hvd_err *err)
     return strike_whole(chaos, rc, list_again, err);
 }
 
-/* Until a step is done by so many, or the time is over: what follows is as good a fault then. */
-static int await_size(struct chaos *chaos, uint32_t size, struct hvd_err *err)
+/* Until a step is done by all that are listed, or the time is over. Where most have left, one may
+ * be all that has what was trained: a fault that follows must not hit it before others have it too.
+ */
+static int await_all(struct chaos *chaos, struct hvd_err *err)
 {
-    int64_t deadline_us = clock_now_us() + SWAP_US;
+    int64_t deadline_us = clock_now_us() + ALL_US;
+    uint32_t all = arena_whole(&chaos->arena);
     struct steps *steps = &chaos->steps;
     int rc = steps_read(steps, err);
 
-    while (!rc && (!steps->count || steps->list[steps->count - 1].size != size))
+    while (!rc && (!steps->count || steps->list[steps->count - 1].size != all))
         rc = steps_await(steps, steps->count, deadline_us, err);
     return rc == HVD_E_TIMEOUT ? 0 : rc;
 }
@@ -155,11 +158,19 @@ static int swap(struct chaos *chaos, struct hvd_err *err)
         return HVD_DONE;
     rc = unlist(chaos, first, err);
     if (!rc)
-        rc = await_size(chaos, arena_whole(&chaos->arena), err);
+        rc = await_all(chaos, err);
     if (rc)
         return rc;
     chaos->arena.hosts[first].listed = true;
     return unlist(chaos, second, err);
+}
+
+static int swap_back(struct chaos *chaos, struct hvd_err *err)
+{
+    int rc = await_all(chaos, err);
+    int listed = list_again(chaos, err);
+
+    return rc ? rc : listed;
 }
 
 static int resize(struct chaos *chaos, int change, struct hvd_err *err)
@@ -185,7 +196,7 @@ static int slots_grow(struct chaos *chaos, struct hvd_err *err)
     return resize(chaos, 1, err);
 }
 
-/* With nobody to take their places all stay. */
+/* With nobody to take their places --min-np of them stay. */
 static int offer(struct chaos *chaos, uint32_t slots, struct hvd_err *err)
 {
     for (uint32_t i = 0; i < chaos->arena.host_count; i++)
@@ -201,7 +212,9 @@ static int nothing_offered(struct chaos *chaos, struct hvd_err *err)
 
 static int all_offered(struct chaos *chaos, struct hvd_err *err)
 {
-    return offer(chaos, (uint32_t)chaos->arena.plan->slots, err);
+    int rc = offer(chaos, (uint32_t)chaos->arena.plan->slots, err);
+
+    return rc ? rc : await_all(chaos, err);
 }
 
 /* In and out, for a random part of FLAP_US each. */
@@ -288,7 +301,7 @@ static int undrain_all(struct chaos *chaos, struct hvd_err *err)
 
         rc = strike_ask(chaos, words, err);
     }
-    return rc;
+    return rc ? rc : await_all(chaos, err);
 }
 
 /* Of a host that means its slots too. */
@@ -347,7 +360,7 @@ const struct fault discovery_faults[] = {
         .what = "a host is no longer listed and a worker of another is killed at once", .weight = 2,
         .missing = blow_needs_two_hosts, .strike = host_leaves_and_kill, .relent = list_again),
     ROW("hosts-swap", .what = "a host comes in the same look in which another goes", .weight = 2,
-        .missing = blow_needs_two_hosts, .strike = swap, .relent = list_again),
+        .missing = blow_needs_two_hosts, .strike = swap, .relent = swap_back),
     ROW("slots-shrink", .what = "a host offers one slot less for a while", .weight = 2,
         .missing = needs_two_slots, .strike = slots_shrink, .relent = list_again),
     ROW("slots-grow", .what = "a host offers one slot more for a while", .weight = 2,

@@ -142,7 +142,7 @@ static int lift_and_settle(struct chaos *chaos, struct hvd_err *err)
     return rc ? rc : strike_settle(chaos, err);
 }
 
-/* Of the two kinds of memory, by chance. Then one dies whom the victim has to replace. */
+/* Of the two kinds of memory, by chance. Then one dies that concerns the victim. */
 static int limit_memory(struct chaos *chaos, enum sight_kind kind, enum sight_kind dies,
                         struct hvd_err *err)
 {
@@ -151,6 +151,8 @@ static int limit_memory(struct chaos *chaos, enum sight_kind kind, enum sight_ki
     int rc = limit(chaos, kind, resource, &host);
 
     fault_say(chaos, "%s", resource == RLIMIT_AS ? "addresses" : "data");
+    if (kind == SIGHT_WORKER)
+        host = strike_host(chaos, host);
     if (!rc)
         rc = strike_kill(chaos, dies, host);
     return strike_whole(chaos, rc, lift_limits, err);
@@ -168,7 +170,7 @@ static int memory_agent(struct chaos *chaos, struct hvd_err *err)
     return limit_memory(chaos, SIGHT_AGENT, SIGHT_WORKER, err);
 }
 
-/* It has to connect anew with one that comes. */
+/* It has to connect anew, with one that comes on another host. */
 static int memory_worker(struct chaos *chaos, struct hvd_err *err)
 {
     return limit_memory(chaos, SIGHT_WORKER, SIGHT_WORKER, err);

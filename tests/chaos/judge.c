@@ -196,6 +196,8 @@ static int follow_steps(struct judge *judge, const struct chaos *chaos, struct h
         uint64_t rounds = step->round - judge->round;
         bool first = !judge->steps;
 
+        if (!first && step->at_us <= judge->step_us)
+            continue; /* it was looked at, or came late and moved what was */
         if (!first && step->round < judge->round)
             return err_set(err, HVD_E_MISMATCH,
                            "step %" PRIu64 " of round %" PRIu64 " after one of round %" PRIu64,
@@ -215,6 +217,7 @@ static int follow_steps(struct judge *judge, const struct chaos *chaos, struct h
                            ": steps were left out",
                            step->round, step->number, judge->step);
         judge->step = step->number;
+        judge->step_us = step->at_us;
         judge->round = step->round;
     }
     return 0;

@@ -20,7 +20,8 @@ struct judge {
     uint32_t driver_files, agent_files, worker_files, worker_memories; /* the most in peace */
     uint64_t sockets;         /* Unix sockets of the job in peace */
     size_t steps;             /* that were looked at */
-    uint64_t step;            /* the last one */
+    uint64_t step;            /* the last one, */
+    int64_t step_us;          /* and when it was done */
     uint64_t round;           /* in which it was done */
     pid_t workers[SIGHT_MAX]; /* who trained before the fault */
     uint32_t worker_count;

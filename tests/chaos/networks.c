@@ -453,12 +453,23 @@ int networks_mend(struct networks *networks, struct hvd_err *err)
     return first;
 }
 
-/* Workers elsewhere get none of the driver's own variables unless they are told. */
+/* Workers elsewhere get none of the driver's own variables unless they are told. An ssh takes its
+ * time where all machines are one that is busy. */
 void networks_words(const struct networks *networks, const char *words[NETWORKS_WORDS])
 {
-    const char *const all[] = { "-i",         networks->identity, "-p",    "2222",
-                                "--ssh-args", networks->ssh_args, "--env", "HVD_CHAOS_STEPS",
-                                "--env",      "HVD_SAMPLE_LOG",   NULL };
+    const char *const all[] = { "-i",
+                                networks->identity,
+                                "-p",
+                                "2222",
+                                "--ssh-args",
+                                networks->ssh_args,
+                                "--env",
+                                "HVD_CHAOS_STEPS",
+                                "--env",
+                                "HVD_SAMPLE_LOG",
+                                "--agent-timeout",
+                                "20s",
+                                NULL };
 
     memcpy(words, all, sizeof(all));
 }

@@ -60,6 +60,17 @@ static bool read_numbers(struct span line, struct step *ret_step)
     return true;
 }
 
+/* A rank 0 that leaves, or was stopped, may write its last line when that of the next round has
+ * written already. */
+static void insert(struct steps *steps, const struct step *step)
+{
+    size_t place = steps->count++;
+
+    for (; place > 0 && steps->list[place - 1].at_us > step->at_us; place--)
+        steps->list[place] = steps->list[place - 1];
+    steps->list[place] = *step;
+}
+
 static int take_line(struct steps *steps, struct span line, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
@@ -74,7 +85,7 @@ static int take_line(struct steps *steps, struct span line, struct hvd_err *err)
     rc = vec_reserve(&steps->list, &steps->room, steps->count, 1, STEPS_MAX, sizeof(*steps->list));
     if (rc)
         return err_set(err, rc, "line %zu of the steps: no room for more", steps->count + 1);
-    steps->list[steps->count++] = step;
+    insert(steps, &step);
     return 0;
 }
 

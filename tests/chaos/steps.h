@@ -4,8 +4,10 @@
  *
  *     TIME_US ROUND STEP SIZE
  *
- * TIME_US is CLOCK_MONOTONIC; ROUND is 0 where a launcher has none. A step that stands there twice
- * was lost and done again. A last line without a newline is not one yet.
+ * TIME_US is CLOCK_MONOTONIC, of a moment by which the other ranks cannot be done with the step
+ * yet: so the order of times is that of the steps, whoever writes first. ROUND is 0 where a
+ * launcher has none. A step that stands there twice was lost and done again. A last line without a
+ * newline is not one yet.
  */
 #ifndef TESTS_CHAOS_STEPS_H
 #define TESTS_CHAOS_STEPS_H
@@ -22,7 +24,7 @@ struct step {
 
 struct steps {
     int fd;
-    struct step *list; /* all of them, in the order of the file */
+    struct step *list; /* all of them, in the order of time */
     size_t count, room;
     char rest[128]; /* of a line that is not whole yet */
     size_t rest_length;

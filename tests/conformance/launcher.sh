@@ -190,7 +190,7 @@ shows 6.3 safe_shell_exec_interrupts_on_parent_shutdown
 comes_out_as() { # EXPECTED SCRIPT
   one_shell "$2"
   finish 0
-  comes_to "$1" "$(letters <"$out" | in_a_row)"
+  comes_to "$1" "$(letters <"$out" | sed 's/\r/<CR>/g' | in_a_row)"
 }
 
 prefix_connection_lines() {
@@ -200,7 +200,7 @@ shows 6.3 prefix_connection_lines
 
 # As progress bars are written.
 prefix_connection_carriage_return() {
-  comes_out_as '[0 A:0] 10%; [0 A:0] 20%; [0 A:0] done' 'printf "10%%\r20%%\rdone\r\n"'
+  comes_out_as '[0 A:0] 10%<CR>[0 A:0] 20%<CR>[0 A:0] done<CR>' 'printf "10%%\r20%%\rdone\r\n"'
 }
 shows 6.3 prefix_connection_carriage_return
 

@@ -202,12 +202,16 @@ static int fill_ready(struct words *words, struct msg *msg)
 static int fill_body(struct words *words, const struct core_view *view, struct msg *msg)
 {
     const char *second = script_plain(words, 2);
+    const char *code = script_value(words, "code");
 
     msg->round = script_number(script_value(words, "round"),
                                msg->type == MSG_PREPARED ? view->next : view->round);
     switch (msg->type) {
     case MSG_READY: return fill_ready(words, msg);
-    case MSG_RECOVERING: return read_held(words, &msg->u.recovering.held);
+    case MSG_RECOVERING:
+        msg->u.recovering.text = script_value(words, "text");
+        msg->u.recovering.code = (int32_t)strtol(code ? code : "0", NULL, 10);
+        return read_held(words, &msg->u.recovering.held);
     case MSG_LAUNCH_FAILED:
         msg->u.launch_failed.code = (int32_t)strtol(second, NULL, 10);
         msg->u.launch_failed.text = "no";

@@ -211,6 +211,7 @@ static int grant(struct fake_agent *fake)
     return say(fake, &granted, snapshot_fd(fake->snapshot));
 }
 
+/* As an agent does, it writes nothing once it has said so: from then on the worker does. */
 static int fetched(struct fake_agent *fake)
 {
     const struct snapshot_shape *shape = snapshot_shape(fake->source);
@@ -223,11 +224,12 @@ static int fetched(struct fake_agent *fake)
     };
     uint8_t *to;
 
-    if (from) {
+    if (from && fake->fetched != fake->fetch) {
         to = snapshot_begin(fake->snapshot);
         memcpy(to, from, shape->replicated_bytes);
         for (uint64_t i = 0; i < shape->replicated_bytes / STATE_CHUNK_BYTES; i++)
             snapshot_set_sum(fake->snapshot, i, snapshot_chunk_sum(fake->source, fake->commit, i));
+        fake->fetched = fake->fetch;
     }
     return say(fake, &said, -1);
 }

@@ -76,6 +76,7 @@ struct fake_agent {
     struct snapshot *snapshot;
     struct msg_snapshot asked;
     uint64_t fetch, commit; /* of the last FETCH */
+    uint64_t fetched;       /* the one whose commit was written */
     uint64_t check;         /* of the last AT */
     char contact[256];      /* of READY: where its peers find the worker */
 

@@ -364,6 +364,8 @@ static int do_loop(struct tape *tape, const struct words *words)
     }
     if (event.kind == SESSION_RETURNED && words->count > 1)
         event.text = "as told\nin two lines";
+    if (event.kind == SESSION_RETURNED && words->count > 2)
+        event.failed = code_at(words, 2);
     return tape_step(tape, &event);
 }
 

@@ -148,6 +148,36 @@ static void agent_is_frozen(struct world *w)
     world_expect_exit(w, 0);
 }
 
+/* a loses what it had, and b's agent is all that is left: it comes back after its lease. */
+static void the_last_holder_is_only_silent(struct world *w)
+{
+    four_workers(w);
+    world_shape(w)->config.elastic_timeout_us = TIME_MIN;
+    world_at(w, 9 * TIME_S, power_off("a"));
+    world_at(w, 9 * TIME_S, freeze_agent("b"));
+    world_at(w, 12 * TIME_S, power_on("a"));
+    world_at(w, 40 * TIME_S, thaw_agent("b"));
+    world_run(w);
+    world_expect_exit(w, 0);
+    world_expect_told(w, "last seen with it: b");
+}
+
+/* The same with a driver that dies meanwhile: the next one waits for those that were in the round.
+ */
+static void the_last_holder_is_silent_as_the_driver_dies(struct world *w)
+{
+    four_workers(w);
+    world_shape(w)->config.elastic_timeout_us = TIME_MIN;
+    world_at(w, 9 * TIME_S, power_off("a"));
+    world_at(w, 9 * TIME_S, cut_off("b"));
+    world_at(w, 10 * TIME_S, kill_driver());
+    world_at(w, 12 * TIME_S, power_on("a"));
+    world_at(w, 50 * TIME_S, heal("b"));
+    world_run(w);
+    world_expect_exit(w, 0);
+    world_expect_rounds(w, "4 4");
+}
+
 static void somebody_waits_for_ever(struct world *w)
 {
     four_workers(w);
@@ -322,6 +352,10 @@ STORIES(
     STORY_ALONE(host_reboots_within_its_lease, "a host is back, empty, before its lease is over"),
     STORY_ALONE(agent_is_killed, "an agent dies: its workers with it, the host is used again"),
     STORY_ALONE(agent_is_frozen, "an agent hangs longer than its lease: what it ran is ended"),
+    STORY(the_last_holder_is_only_silent,
+          "all but a frozen agent have lost the state: it is waited for"),
+    STORY(the_last_holder_is_silent_as_the_driver_dies,
+          "the same as the driver is replaced: nothing is given up"),
     STORY_ALONE(somebody_waits_for_ever, "the one that all others wait for is ended"),
     STORY_ALONE(a_survivor_does_not_stop,
                 "a survivor that does not stop for the recovery is ended"),

@@ -9,41 +9,50 @@ struct history {
     const char *wrong;    /* part of what is said of the last one; NULL: nothing */
 };
 
+#define ROUND_1 "round 1 (first): size 2, from commit 1.0 held by 1", "round 1: by rank a:0 b:0"
+
+/* clang-format off */
 static const struct history histories[] = {
-    {.lines = { "a:0#1 is launched", "a:1#2 is launched", "b:0#3 is launched",
-                 "round 1 (first): size 3, from commit 1.0 held by 1", "round 1: by rank a:0,1 b:0",
-                 "round 1: all 3 train (first 23ms)", "a:0#4 is launched" }},
-    { .lines = { "a:0#2 is launched", "b:0#2 is launched" },                      .wrong = "comes twice" },
-    { .lines = { "round 2 (failure): size 1, from commit 1.9 held by 1",
-                 "round 2 (failure): size 1, from commit 1.9 held by 1" },
-     .wrong = "round 2 begins after round 2" },
-    { .lines = { "round 2 (failure): size 1, from commit 1.9 held by 1",
-                 "round 3 (failure): size 1, from commit 1.8 held by 1" },
-     .wrong = "work was lost" },
-    { .lines = { "round 2 (failure): size 1, from commit 2.0 held by 1",
-                 "round 3 (failure): size 1, from commit 1.9 held by 1" },
-     .wrong = "work was lost" },
-    { .lines = { "round 2 (joined): size 1, from commit 2.0 kept by agents",
-                 "round 2: by rank a:0,1 a:0" },
-     .wrong = "a:0 is rank 0 and 2" },
-    { .lines = { "round 2 (joined): size 2, from commit 2.0 held by 2", "round 2: by rank a:0,1",
-                 "round 2: all 3 train" },
-     .wrong = "3 train" },
-    { .lines = { "a:0#1 is launched", "b:0#2 is launched",
-                 "round 1 (first): size 2, from commit 1.0 held by 1", "round 1: by rank a:0 b:0",
-                 "round 2 (left): size 2, from commit 1.0 held by 1", "round 2: by rank b:0 a:0" },
-     .wrong = "keep their order" },
- /* one that was started anew may stand elsewhere */
-    { .lines = { "a:0#1 is launched", "b:0#2 is launched",
-                 "round 1 (first): size 2, from commit 1.0 held by 1", "round 1: by rank a:0 b:0",
-                 "a:0#3 is launched", "round 2 (left): size 2, from commit 1.0 held by 1",
-                 "round 2: by rank b:0 a:0" }                                                                         },
- /* and of those whose last round is not known nothing can be said */
-    { .lines = { "a:0#1 is launched", "b:0#2 is launched",
-                 "round 1 (first): size 2, from commit 1.0 held by 1", "round 1: by rank a:0 b:0",
-                 "(7 lines are missing here)", "round 3 (left): size 2, from commit 1.0 held by 1",
-                 "round 3: by rank b:0 a:0" }                                                         },
+    { { "a:0#1 is launched", "a:1#2 is launched", "b:0#3 is launched",
+        "round 1 (first): size 3, from commit 1.0 held by 1", "round 1: by rank a:0,1 b:0",
+        "round 1: all 3 train (first 23ms)", "a:0#4 is launched" }, NULL },
+    { { "a:0#2 is launched", "b:0#2 is launched" }, "comes twice" },
+    { { "round 2 (failure): size 1, from commit 1.9 held by 1",
+        "round 2 (failure): size 1, from commit 1.9 held by 1" }, "round 2 begins after round 2" },
+    { { "round 2 (failure): size 1, from commit 1.9 held by 1", "round 2: all 1 train",
+        "round 3 (failure): size 1, from commit 1.8 held by 1" }, "work was lost" },
+    { { "round 2 (failure): size 1, from commit 2.0 held by 1", "round 2: all 1 train",
+        "round 3 (failure): size 1, from commit 1.9 held by 1" }, "work was lost" },
+    /* a commit that its round was to begin with, and never did */
+    { { "round 1 (first): size 1, from commit 1.0 held by 1", "round 1: all 1 train",
+        "round 2 (switch): size 1, from commit 2.0 held by 1",
+        "round 3 (failure): size 1, from commit 1.9 held by 1" }, NULL },
+    { { "round 2 (switch): size 1, from commit 2.0 kept by agents", "round 2: by rank a:0,1 a:0" },
+      "a:0 is rank 0 and 2" },
+    { { "round 2 (switch): size 2, from commit 2.0 held by 2", "round 2: by rank a:0,1",
+        "round 2: all 3 train" }, "3 train" },
+    { { "a:0#1 is launched", "b:0#2 is launched", ROUND_1,
+        "round 2 (switch): size 2, from commit 1.0 held by 1", "round 2: by rank b:0 a:0" },
+      "keep their order" },
+    /* one that was started anew may stand elsewhere */
+    { { "a:0#1 is launched", "b:0#2 is launched", ROUND_1, "a:0#3 is launched",
+        "round 2 (switch): size 2, from commit 1.0 held by 1", "round 2: by rank b:0 a:0" }, NULL },
+    /* and of those whose last round is not known nothing can be said */
+    { { "a:0#1 is launched", "b:0#2 is launched", ROUND_1, "(7 lines are missing here)",
+        "round 3 (switch): size 2, from commit 1.0 held by 1", "round 3: by rank b:0 a:0" }, NULL },
+    /* a driver dies before what it has said last is written down; then its numbers are free */
+    { { "round 2 (failure): size 1, from commit 1.9 held by 1", "a:0#7 is launched",
+        "job j: term 2, 1 workers known, round 1", "a:0#7 is launched",
+        "round 2 (failure): size 1, from commit 1.9 held by 1" }, NULL },
+    { { "round 2 (failure): size 1, from commit 1.9 held by 1", "round 2: by rank a:0",
+        "job j: term 2, 1 workers known, round 1",
+        "round 2 (failure): size 1, from commit 1.9 held by 1", "round 2: by rank a:0" }, NULL },
+    { { "a:0#7 is launched", "a:0#7 is ready", "job j: term 2, 1 workers known, round 1",
+        "a:0#7 is launched" }, "comes twice" },
+    { { "round 2 (failure): size 1, from commit 1.9 held by 1", "round 2: all 1 train",
+        "job j: term 2, 1 workers known, round 1" }, "round 2 has trained" },
 };
+/* clang-format on */
 
 static void what_cannot_be_is_found(struct test *t)
 {

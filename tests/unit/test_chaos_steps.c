@@ -93,10 +93,13 @@ static void knows_what_they_come_to(struct test *t)
     CHECK_INT(t, steps_repeated(&steps, 0), ==, 1);
     CHECK_INT(t, steps_repeated(&steps, 4), ==, 1);
     CHECK_INT(t, steps_repeated(&steps, 5), ==, 0);
-    /* one that wakes up late says what it had done before */
+    /* one that wakes up late says what it had done before: it takes its place there */
     CHECK_OK(t, take(&steps, "1500 1 5 4\n2031 2 7 3\n"));
-    CHECK_INT(t, steps_repeated(&steps, 5), ==, 1);
-    CHECK_INT(t, steps_longest_us(&steps, 7), ==, 531);
+    CHECK_INT(t, steps.list[4].at_us, ==, 1500);
+    CHECK_INT(t, steps.list[8].at_us, ==, 2031);
+    CHECK_INT(t, steps_repeated(&steps, 0), ==, 2);
+    CHECK_INT(t, steps_repeated(&steps, 6), ==, 1);
+    CHECK_INT(t, steps_longest_us(&steps, 0), ==, 500);
     CHECK_INT(t, steps_longest_us(&steps, 100), ==, 0);
     CHECK_INT(t, steps_usual_us(&steps, 100), ==, 0);
 out:

@@ -188,6 +188,88 @@ TAPE_CASE(rounds_in_vain_end_the_job,
           "    | a < STOP: 6 rounds in a row have come to nothing for longer than "
           "--elastic-timeout; can the workers reach each other?\n")
 
+#define ALL_TRAIN "entered 1,2\n"
+#define TWO                  \
+    "config np=2 min_np=1\n" \
+    "start\n"                \
+    "hosts a:2\n"            \
+    "hello a\n"              \
+    "ready 1,2\n" ALL_TRAIN
+#define MISMATCH "code=-16 text=on_rank_0_a_sum,_on_rank_1_a_barrier"
+#define BY_MISMATCH                                                                            \
+    "5 rounds in a row ended before anything new was committed, as ranks do not do the same: " \
+    "on_rank_0_a_sum,_on_rank_1_a_barrier"
+
+/* Everybody begins, and it comes to the same: no spinning, and an end that says what to do. */
+TAPE_CASE(a_program_that_does_not_match_is_not_tried_for_ever,
+          TWO "recovering 2 " MISMATCH "\n"
+              "recovering 1 held=1.0 | record ROUND 2 recovery after 1 from 1.0 of 1: 1,2\n"
+              "    | a < ROUND 2 recovery after 1 from 1.0 of 1: 1,2\n" ALL_TRAIN
+              "recovering 2 " MISMATCH "\n"
+              "recovering 1 held=1.0\n"
+              "wait 100ms\n" ALL_TRAIN "recovering 2 " MISMATCH "\n"
+              "recovering 1 held=1.0\n"
+              "wait 200ms\n" ALL_TRAIN "recovering 2 " MISMATCH "\n"
+              "recovering 1 held=1.0\n"
+              "wait 400ms\n" ALL_TRAIN "recovering 2 " MISMATCH "\n"
+              "recovering 1 held=1.0 | record OVER 1: " BY_MISMATCH "\n"
+              "    | a < STOP: " BY_MISMATCH "\n")
+
+#define AGAIN(held) "recovering 2 " MISMATCH "\nrecovering 1 held=" held
+
+/* One that is killed before it could say the same is a death, and its round no mismatch. */
+TAPE_CASE(
+    a_death_is_no_mismatch,
+    TWO AGAIN("1.0") "\n" ALL_TRAIN AGAIN(
+        "1.0") "\n"
+               "wait 100ms\n" ALL_TRAIN AGAIN(
+                   "1.0") "\n"
+                          "wait 200ms\n" ALL_TRAIN AGAIN(
+                              "1.0") "\n"
+                                     "wait 400ms\n" ALL_TRAIN "recovering 1 held=1.0 " MISMATCH "\n"
+                                     "exited 2 sig9 | record ENDED 2 sig9\n"
+                                     "    | bar a:1 (1): killed by signal 9\n"
+                                     "    | a < FORGET 2\n"
+                                     "    | record ROUND 6 recovery after 5 from 1.0 of 1: 1\n"
+                                     "    | a < ROUND 6 recovery after 5 from 1.0 of 1: 1\n")
+
+/* What a worker says of itself is believed: it is replaced, and the others train without it. */
+TAPE_CASE(one_that_holds_all_up_is_ended, TAPE_RUNNING
+          "recovering 3 code=-1 text=out_of_memory\n"
+          "recovering 1,2,4 held=1.2\n"
+          "recovering 3 code=-1 text=out_of_memory\n"
+          "recovering 1,2,4 held=1.2\n"
+          "wait 100ms\n"
+          "recovering 3 code=-1 text=out_of_memory | a,b < REVOKE 3: b:0#3: out_of_memory\n"
+          "    | record ENDED 3 sig9\n"
+          "    | bar b:0 (1): 3 rounds in a row came to nothing by it: out_of_memory\n"
+          "    | b < KILL 3 in 5s: 3 rounds in a row came to nothing by it: out_of_memory\n"
+          "recovering 1,2 held=1.2\n"
+          "recovering 4 held=1.2 | record ROUND 4 recovery after 3 from 1.2 of 1,2,4: 1,2,4\n"
+          "    | a,b < ROUND 4 recovery after 3 from 1.2 of 1,2,4: 1,2,4\n")
+
+/* As long as it gets on it is not made to wait; the same contents under a new number are none. */
+TAPE_CASE(
+    what_is_committed_is_weighed,
+    TWO AGAIN("1.1/5") "\n" ALL_TRAIN AGAIN("2.1/6") "\n" ALL_TRAIN AGAIN(
+        "3.1/7 | record ROUND 4 recovery after 3 from 3.1 of 1: 1,2\n"
+        "    | a < ROUND 4 recovery after 3 from 3.1 of 1: 1,2\n")
+        ALL_TRAIN AGAIN("4.1/7 | record ROUND 5 recovery after 4 from 4.1 of 1: 1,2\n"
+                        "    | a < ROUND 5 recovery after 4 from 4.1 of 1: 1,2\n")
+            ALL_TRAIN AGAIN(
+                "5.1/7 | ! a:0#1 has recovered (2 of 2)\n") "wait 100ms | record ROUND 6 recovery "
+                                                            "after 5 from 5.1 of 1: 1,2\n"
+                                                            "    | a < ROUND 6 recovery after 5 "
+                                                            "from 5.1 of 1: 1,2\n")
+
+/* A round that has trained for longer than the longest wait has no need of one. */
+TAPE_CASE(who_has_trained_long_does_not_wait,
+          TWO AGAIN("1.0") "\n" ALL_TRAIN AGAIN(
+              "1.0") "\n"
+                     "wait 100ms\n" ALL_TRAIN "wait 9s\n"
+                     "wait 1s\n" AGAIN("1.0 | record ROUND 4 recovery after 3 from 1.0 of 1: 1,2\n"
+                                       "    | a < ROUND 4 recovery after 3 from 1.0 of 1: 1,2\n"))
+
 /* A survivor that had not got the state yet, and as many workers as there may be: who has it is
  * taken before those that have not. */
 TAPE_CASE(who_has_the_commit_is_taken_before_others,
@@ -422,7 +504,9 @@ TESTS(CASE(agents_of_the_dead_serve_what_they_keep),
       CASE(a_recovering_of_another_round_is_stale),
       CASE(who_does_not_stop_for_the_recovery_is_killed),
       CASE(rounds_that_come_to_nothing_wait_longer_and_longer), CASE(rounds_in_vain_end_the_job),
-      CASE(who_has_the_commit_is_taken_before_others),
+      CASE(a_program_that_does_not_match_is_not_tried_for_ever), CASE(a_death_is_no_mismatch),
+      CASE(one_that_holds_all_up_is_ended), CASE(what_is_committed_is_weighed),
+      CASE(who_has_trained_long_does_not_wait), CASE(who_has_the_commit_is_taken_before_others),
       CASE(a_commit_of_a_round_to_come_is_not_believed),
       CASE(a_recovery_does_not_wait_for_a_failed_change), CASE(too_few_survivors_wait_for_others),
       CASE(who_has_to_go_is_taken_along_and_leaves_afterwards), CASE(the_reset_limit_ends_the_job),

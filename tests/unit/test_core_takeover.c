@@ -20,6 +20,21 @@ TAPE_CASE(a_new_driver_takes_over_a_running_job,
                        "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n"
                        "wait 30s |\n")
 
+/* They may have been told by ssh where the driver is now. */
+TAPE_CASE(nobody_is_late_whose_agent_is_not_back_yet,
+          TAPE_RUNNING "config stall=5s agent_start=1m\n"
+                       "kill\n"
+                       "start | record TERM 2\n"
+                       "    | start a\n"
+                       "    | start b\n"
+                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
+                       "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                       "entered 1,2\n"
+                       "wait 8s |\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+                       "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                       "entered 3,4 | ! round 1: all 4 train\n")
+
 TAPE_CASE(
     every_record_may_be_there_twice, TAPE_RUNNING
     "exited 4 exit1\n"
@@ -373,7 +388,8 @@ TAPE_CASE(two_takeovers_in_one_recovery, TAPE_RUNNING
           "recovering 3 held=1.3 | record ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n"
           "    | a,b < ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n")
 
-TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(every_record_may_be_there_twice),
+TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(nobody_is_late_whose_agent_is_not_back_yet),
+      CASE(every_record_may_be_there_twice),
       CASE(before_the_first_round_those_who_are_there_are_kept),
       CASE(a_launch_that_was_never_told_bars_no_host),
       CASE(a_launch_that_was_not_written_down_was_not_told),

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "driver/ask/events.h"
+#include "os/clock.h"
 #include "os/file.h"
 #include "tests/lib/test.h"
 
@@ -10,7 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define YEAR_S (365 * 24 * 3600)
 
 /* ---- what was visited or followed -------------------------------------------------------------
  */
@@ -75,6 +79,21 @@ static void log_begin(void)
 
 /* ---- the cases --------------------------------------------------------------------------------
  */
+
+/* The linker puts it before clock_gettime (tests/CMakeLists.txt). */
+static bool wall_is_off;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *at);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *at);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *at)
+{
+    int rc = __real_clock_gettime(clock, at);
+
+    if (!rc && wall_is_off && clock == CLOCK_REALTIME)
+        at->tv_sec += YEAR_S;
+    return rc;
+}
 
 static void keeps_the_newest(struct test *t)
 {
@@ -253,6 +272,37 @@ out:
     buf_release(&out);
 }
 
-TESTS(CASE(keeps_the_newest), CASE(followers_come_and_go), CASE(appends_to_a_file),
+/* Nobody reads the file, so that it cannot even be opened; and the wall clock is off by a year from
+ * the kernel's, as if it were set back while it is waited for. */
+static void a_disk_that_hangs_does_not_hold_up_the_end(struct test *t)
+{
+    struct events *events = NULL;
+    char folder[300];
+    char path[400];
+    int64_t began_us;
+    struct buf out;
+
+    buf_init(&out, 4096);
+    snprintf(folder, sizeof(folder), "%s/hangs", test_dir(t));
+    snprintf(path, sizeof(path), "%s/events.log", folder);
+    CHECK_INT(t, mkdir(folder, 0700), ==, 0);
+    CHECK_INT(t, mkfifo(path, 0600), ==, 0);
+    CHECK_OK(t, events_create(folder, &events, NULL));
+    events_add(events, "never written");
+    wall_is_off = true;
+    began_us = clock_now_us();
+    events_free(events);
+    events = NULL;
+    CHECK_INT(t, clock_now_us() - began_us, >=, EVENTS_LAST_US);
+    CHECK_OK(t, file_read(path, &out, NULL)); /* the thread goes on, and ends */
+    CHECK_HAS(t, buf_text(&out), " never written\n");
+out:
+    wall_is_off = false;
+    events_free(events);
+    buf_release(&out);
+}
+
+TESTS(CASE_FLAGS(a_disk_that_hangs_does_not_hold_up_the_end, TEST_NO_TORTURE),
+      CASE(keeps_the_newest), CASE(followers_come_and_go), CASE(appends_to_a_file),
       CASE_FLAGS(a_long_file_is_put_aside, TEST_NO_TORTURE),
       CASE(a_disk_that_fails_is_warned_of_once), CASE(says_how_many_lines_are_missing))

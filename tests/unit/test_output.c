@@ -102,6 +102,26 @@ out:
     close_screen(&screen);
 }
 
+static void a_carriage_return_ends_a_line(struct test *t)
+{
+    struct screen screen = { .output = NULL };
+    char folder[300];
+    char path[400];
+
+    snprintf(folder, sizeof(folder), "%s/logs", test_dir(t));
+    CHECK(t, open_screen(t, &screen, folder));
+    output_name(screen.output, 1, 0, "a", 0);
+    print(&screen, 1, STREAM_STDOUT, "10%\r2");
+    print(&screen, 1, STREAM_STDOUT, "0%\r");
+    print(&screen, 1, STREAM_STDOUT, "\ndone\r\n\n");
+    close_screen(&screen);
+    CHECK_TEXT(t, shown(screen.out_path), "[0 a:0] 10%\r[0 a:0] 20%\r\n[0 a:0] done\r\n[0 a:0] \n");
+    snprintf(path, sizeof(path), "%s/a/0/1.out", folder);
+    CHECK_TEXT(t, shown(path), "10%\r20%\r\ndone\r\n\n");
+out:
+    close_screen(&screen);
+}
+
 static void files_are_by_host_slot_and_incarnation(struct test *t)
 {
     struct screen screen = { .output = NULL };
@@ -238,6 +258,7 @@ out:;
 
 TESTS(CASE_FLAGS(lines_say_who_printed_them, TEST_NO_TORTURE),
       CASE_FLAGS(an_unfinished_line_is_finished_at_the_end, TEST_NO_TORTURE),
+      CASE_FLAGS(a_carriage_return_ends_a_line, TEST_NO_TORTURE),
       CASE_FLAGS(files_are_by_host_slot_and_incarnation, TEST_NO_TORTURE),
       CASE_FLAGS(what_was_left_out_is_said, TEST_NO_TORTURE),
       CASE_FLAGS(a_line_without_end_is_cut, TEST_NO_TORTURE),

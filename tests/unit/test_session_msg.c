@@ -140,7 +140,7 @@ static const struct situation {
       "drain | send LEFT => left\n"
       "done | => dismissed\n"
       "beat 3 | \n"
-      "bye | => lost\n"                                                                                                        },
+      "bye | => lost\n"                                                                                                                },
     { "ready",                             READY,
      "round 2 7,8 | enter 2 0/2 of 7,8 => entering\n"
       "round 2 8,9 | ! without me; waits for another\n"
@@ -158,7 +158,7 @@ static const struct situation {
       "drain | send LEFT; return LEFT => left\n"
       "done | return DONE => dismissed\n"
       "beat 3 | \n"
-      "bye | return E_LOST => lost\n"                                                                                          },
+      "bye | return E_LOST => lost\n"                                                                                                  },
     { "ready and prepared",                READY PREPARED,
      "round 2 7,8 | enter 2 0/2 of 7,8 prepared => entering\n"
       "round 2 8,9 | abandon 2\n"
@@ -176,9 +176,9 @@ static const struct situation {
       "drain | abandon 2; send LEFT; return LEFT => left\n"
       "done | abandon 2; return DONE => dismissed\n"
       "beat 3 | \n"
-      "bye | abandon 2; return E_LOST => lost\n"                                                                               },
-    { "entering",                          TAPE_ENTERING,                                               WHILE_ENTERING         },
-    { "active",                            TAPE_ACTIVE,                                                 WHILE_ENTERING         },
+      "bye | abandon 2; return E_LOST => lost\n"                                                                                       },
+    { "entering",                          TAPE_ENTERING,                                               WHILE_ENTERING                 },
+    { "active",                            TAPE_ACTIVE,                                                 WHILE_ENTERING                 },
     { "active, a change pending",          PENDING,
      "round 2 7,8 | cancel 1 => revoked\n"
       "round 2 8,9 | cancel 1; abandon 2 => left\n"
@@ -196,7 +196,7 @@ static const struct situation {
       "drain | ! news only; a switch will follow\n"
       "done | cancel 1; abandon 2 => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; abandon 2 => lost\n"                                                                                    },
+      "bye | cancel 1; abandon 2 => lost\n"                                                                                            },
     { "active, a check waits",             AT "check 5 |\n",
      "round 2 7,8 | cancel 1; answer E_REVOKED => revoked\n"
       "round 2 8,9 | cancel 1; answer LEFT; abandon 2 => left\n"
@@ -214,7 +214,7 @@ static const struct situation {
       "drain | ! news only; a switch will follow\n"
       "done | cancel 1; answer DONE; abandon 2 => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; answer E_LOST; abandon 2 => lost\n"                                                                     },
+      "bye | cancel 1; answer E_LOST; abandon 2 => lost\n"                                                                             },
     { "active, a switch agreed",           AGREED,
      "round 2 7,8 | \n"
       "round 2 8,9 | abandon 2\n"
@@ -232,7 +232,7 @@ static const struct situation {
       "drain | ! news only; a switch will follow\n"
       "done | cancel 1; abandon 2 => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; abandon 2 => lost\n"                                                                                    },
+      "bye | cancel 1; abandon 2 => lost\n"                                                                                            },
     { "active, the next round is there",   AGREED THERE,
      "round 2 7,8 | ! stale\n"
       "round 2 8,9 | ! stale\n"
@@ -250,8 +250,8 @@ static const struct situation {
       "drain | ! news only; a switch will follow\n"
       "done | cancel 1; abandon 2 => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; abandon 2 => lost\n"                                                                                    },
-    { "switched, in train",                SWITCHED,                                                    SWITCHED_IN_TRAIN_DOES },
+      "bye | cancel 1; abandon 2 => lost\n"                                                                                            },
+    { "switched, in train",                SWITCHED,                                                    SWITCHED_IN_TRAIN_DOES         },
     { "switched, the next round is there", SWITCHED THERE,
      "round 2 7,8 | ! stale\n"
       "round 2 8,9 | ! stale\n"
@@ -269,7 +269,7 @@ static const struct situation {
       "drain | ! news only; a switch will follow\n"
       "done | cancel 1; abandon 2 => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; abandon 2 => lost\n"                                                                                    },
+      "bye | cancel 1; abandon 2 => lost\n"                                                                                            },
     { "switched, outside",                 SWITCHED "returned HOSTS_UPDATED |\n",
      "round 2 7,8 | watch no; enter 2 0/2 of 7,8 prepared => entering\n"
       "round 2 8,9 | abandon 2; send LEFT; return LEFT => left\n"
@@ -287,11 +287,11 @@ static const struct situation {
       "drain | ! news only; a switch will follow\n"
       "done | cancel 1; abandon 2; return DONE => dismissed\n"
       "beat 3 | \n"
-      "bye | cancel 1; abandon 2; return E_LOST => lost\n"                                                                     },
-    { "switched, restoring",               SWITCHED "returned E_REVOKED | restore\n",                   SWITCHED_IN_TRAIN_DOES },
-    { "revoked, entering",                 TAPE_ENTERING "revoke 1 | watch yes; cancel 1\n",            WHILE_REVOKED          },
-    { "revoked, in train",                 REVOKED,                                                     WHILE_REVOKED          },
-    { "revoked, restoring",                RESTORING,                                                   WHILE_REVOKED          },
+      "bye | cancel 1; abandon 2; return E_LOST => lost\n"                                                                             },
+    { "switched, restoring",               SWITCHED "returned E_REVOKED | restore\n",                   SWITCHED_IN_TRAIN_DOES         },
+    { "revoked, entering",                 TAPE_ENTERING "revoke 1 | watch yes; cancel 1\n",            WHILE_REVOKED                  },
+    { "revoked, in train",                 REVOKED,                                                     WHILE_REVOKED                  },
+    { "revoked, restoring",                RESTORING,                                                   WHILE_REVOKED                  },
     { "revoked, drained",                  RESTORING "drain | ! leaves once it is restored\n",
      "round 2 7,8 | \n"
       "round 2 8,9 | => left\n"
@@ -309,7 +309,7 @@ static const struct situation {
       "drain | ! said already\n"
       "done | => dismissed\n"
       "beat 3 | \n"
-      "bye | => lost\n"                                                                                                        },
+      "bye | => lost\n"                                                                                                                },
     { "revoked, a round is there",         RESTORING "round 2 7 RECOVERY | ! waits for the loop\n",
      "round 2 7,8 | ! stale\n"
       "round 2 8,9 | ! stale\n"
@@ -327,7 +327,7 @@ static const struct situation {
       "drain | ! a round waits for it\n"
       "done | => dismissed\n"
       "beat 3 | \n"
-      "bye | => lost\n"                                                                                                        },
+      "bye | => lost\n"                                                                                                                },
     { "recovered",                         RECOVERED,
      "round 2 7,8 | watch no; enter 2 0/2 of 7,8 => entering\n"
       "round 2 8,9 | send LEFT; return LEFT => left\n"
@@ -345,10 +345,10 @@ static const struct situation {
       "drain | send LEFT; return LEFT => left\n"
       "done | return DONE => dismissed\n"
       "beat 3 | \n"
-      "bye | return E_LOST => lost\n"                                                                                          },
+      "bye | return E_LOST => lost\n"                                                                                                  },
     { "recovered, unasked",
      TAPE_ENTERING "synced E_IO | cancel 1; restore\n"
-                    "settled | send RECOVERING round=1 text=\"input or output failed\"\n",              "round 2 7,8 | enter 2 0/2 of 7,8 => entering\n"
+                    "settled | send RECOVERING round=1 text=\"input or output failed\" code=-7\n",      "round 2 7,8 | enter 2 0/2 of 7,8 => entering\n"
       "round 2 8,9 | send LEFT; return LEFT => left\n"
       "round 3 7 RECOVERY | enter 3 0/1 of 7 => entering\n"
       "round 3 8 RECOVERY | send LEFT; return LEFT => left\n"
@@ -367,11 +367,11 @@ static const struct situation {
       "bye | return E_LOST => lost\n"},
     { "left, in train",
      PENDING "switch 1 3 6 |\n"
-              "check 6 | commit 3:0; answer LEFT; abandon 2\n",                                         WHEN_OVER_IN_TRAIN     },
-    { "left",                              READY "drain | send LEFT; return LEFT\n",                    WHEN_OVER              },
-    { "finished",                          TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n", WHEN_OVER              },
-    { "dismissed, in train",               TAPE_ACTIVE "done | watch yes; cancel 1\n",                  WHEN_OVER_IN_TRAIN     },
-    { "dismissed",                         READY "done | return DONE\n",                                WHEN_OVER              },
+              "check 6 | commit 3:0; answer LEFT; abandon 2\n",                                         WHEN_OVER_IN_TRAIN             },
+    { "left",                              READY "drain | send LEFT; return LEFT\n",                    WHEN_OVER                      },
+    { "finished",                          TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n", WHEN_OVER                      },
+    { "dismissed, in train",               TAPE_ACTIVE "done | watch yes; cancel 1\n",                  WHEN_OVER_IN_TRAIN             },
+    { "dismissed",                         READY "done | return DONE\n",                                WHEN_OVER                      },
     { "lost",                              TAPE_ACTIVE "closed | watch yes; cancel 1\n",
      "round 2 7,8 | ! the agent is gone\n"
       "round 2 8,9 | ! the agent is gone\n"
@@ -389,7 +389,7 @@ static const struct situation {
       "drain | ! the agent is gone\n"
       "done | ! the agent is gone\n"
       "beat 3 | ! the agent is gone\n"
-      "bye | ! the agent is gone\n"                                                                                            },
+      "bye | ! the agent is gone\n"                                                                                                    },
 };
 
 static enum session_state state(void)

@@ -83,6 +83,10 @@ TAPE_CASE(its_collectives_fail,
                       "settled 4 | send RECOVERING round=1 text=\"as told in two lines\" with 4\n"
                       "revoke 1 | send RECOVERING round=1 with 4\n"
                       "revoke 1 | ! said already\n")
+TAPE_CASE(its_collectives_fail_as_ranks_do_not_match, TAPE_ACTIVE
+          "returned E_REVOKED E_MISMATCH | cancel 1; restore\n"
+          "settled 4 | send RECOVERING round=1 text=\"as told in two lines\" code=-16 with 4\n"
+          "revoke 1 | send RECOVERING round=1 with 4\n")
 TAPE_CASE(its_collectives_fail_and_it_is_asked,
           TAPE_ACTIVE "returned E_REVOKED | cancel 1; restore\n"
                       "revoke 1 |\n"
@@ -91,7 +95,7 @@ TAPE_CASE(its_collectives_fail_and_it_is_asked,
                       "revoke 1 | ! said already\n")
 TAPE_CASE(it_cannot_enter, TAPE_ENTERING
           "synced E_IO | cancel 1; restore\n"
-          "settled 4 | send RECOVERING round=1 text=\"input or output failed\" with 4\n")
+          "settled 4 | send RECOVERING round=1 text=\"input or output failed\" code=-7 with 4\n")
 TAPE_CASE(finishes_in_a_dead_round, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
                                                 "returned | send FINISHED round=1; return OK\n")
 TAPE_CASE(fails_in_a_dead_round, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
@@ -143,7 +147,8 @@ TESTS(CASE(recovers), CASE(is_asked_again), CASE(revoked_in_do_enter),
       CASE(revoked_just_as_train_begins), CASE(revoked_twice_before_it_is_restored),
       CASE(revoked_with_a_change_pending), CASE(revoked_with_what_it_was_prepared_for),
       CASE(revoked_between_two_rounds), CASE(revoked_while_it_restores_after_a_switch),
-      CASE(its_collectives_fail), CASE(its_collectives_fail_and_it_is_asked), CASE(it_cannot_enter),
+      CASE(its_collectives_fail), CASE(its_collectives_fail_as_ranks_do_not_match),
+      CASE(its_collectives_fail_and_it_is_asked), CASE(it_cannot_enter),
       CASE(finishes_in_a_dead_round), CASE(fails_in_a_dead_round), CASE(drained_while_it_recovers),
       CASE(drained_but_a_round_wants_it), CASE(drained_after_it_recovered),
       CASE(dismissed_after_it_recovered), CASE(dismissed_while_it_recovers),

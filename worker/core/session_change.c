@@ -13,7 +13,7 @@ static bool in_train(const struct session *session)
 /* The loop is past the check at which the others leave, or will leave. */
 static void give_up(struct session *session, const char *why)
 {
-    session_revoke(session, session->round, why);
+    session_revoke(session, session->round, 0, why);
 }
 
 static void switch_here(struct session *session)

@@ -30,6 +30,7 @@ struct session_event {
                    */
     uint64_t check;
     int code;
+    int failed;       /* SESSION_RETURNED: what the collectives of the round have failed with; 0 */
     const char *text; /* may be NULL */
     const struct msg *msg;
     const struct msg_ready *ready;

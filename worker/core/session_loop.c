@@ -92,7 +92,7 @@ void session_on_synced(struct session *session, const struct session_event *even
     }
     session->loop = LOOP_WAITING;
     if (session->sm.state == SESSION_ENTERING)
-        session_revoke(session, session->round, reason(event, err_text(event->code)));
+        session_revoke(session, session->round, event->code, reason(event, err_text(event->code)));
     else
         session_outside(session);
 }
@@ -124,7 +124,8 @@ static void active_returned(struct session *session, const struct session_event 
     char text[64];
 
     if (event->code == HVD_E_REVOKED) {
-        session_revoke(session, session->round, reason(event, "its collectives failed"));
+        session_revoke(session, session->round, event->failed,
+                       reason(event, "its collectives failed"));
     } else if (is_news(event->code) && event->code > 0) {
         snprintf(text, sizeof(text), "returned %s without being told", err_name(event->code));
         finish(session, HVD_E_STATE, text);

@@ -40,7 +40,7 @@ void session_forget_arrived(struct session *session);
 
 /* session_recover.c: REVOKE, and what ends a round without it */
 void session_on_revoke(struct session *session, const struct msg *msg);
-void session_revoke(struct session *session, uint64_t round, const char *why);
+void session_revoke(struct session *session, uint64_t round, int code, const char *why);
 void session_restore(struct session *session);
 void session_stop_loop(struct session *session,
                        int code); /* its collectives; its check gets code */

@@ -14,14 +14,15 @@ static void say_recovering(struct session *session)
     const struct msg_held *held =
         session_copy(session, session->held, sizeof(*held) * session->held_count);
     uint64_t round = session->revoked > session->round ? session->revoked : session->round;
-    const char *why = round > session->asked ? session->why.text : "";
+    bool unasked = round > session->asked;
+    const char *why = unasked ? session->why.text : "";
 
-    session_send(session,
-                 &(struct msg){
-                     .type = MSG_RECOVERING,
-                     .round = round,
-                     .u.recovering = {.held = { held, session->held_count },
-                                      .text = session_copy(session, why, strlen(why) + 1)}
+    session_send(session, &(struct msg){
+                              .type = MSG_RECOVERING,
+                              .round = round,
+                              .u.recovering = {.held = { held, session->held_count },
+                                               .text = session_copy(session, why, strlen(why) + 1),
+                                               .code = unasked ? session->why.code : 0}
     });
 }
 
@@ -56,11 +57,11 @@ static void note_revoked(struct session *session, uint64_t round)
         session->revoked = round;
 }
 
-void session_revoke(struct session *session, uint64_t round, const char *why)
+void session_revoke(struct session *session, uint64_t round, int code, const char *why)
 {
     ASSERT(round >= session->round);
     note_revoked(session, round);
-    err_set(&session->why, HVD_E_REVOKED, "%s", why);
+    (void)err_set(&session->why, code, "%s", why);
     session->change = (struct session_change){ .next = 0 };
     session_stop_loop(session, HVD_E_REVOKED);
     forget_dead(session);
@@ -123,7 +124,7 @@ void session_on_revoke(struct session *session, const struct msg *msg)
     case SESSION_ACTIVE:
     case SESSION_SWITCHED:
         session->asked = msg->round;
-        session_revoke(session, msg->round, msg->u.revoke.reason);
+        session_revoke(session, msg->round, 0, msg->u.revoke.reason);
         return;
     default: revoke_again(session, msg); return;
     }

@@ -80,7 +80,7 @@ void session_enter_arrived(struct session *session)
 static void catch_up(struct session *session, const struct msg *msg)
 {
     if (session_lists_me(session, &msg->u.round.members)) {
-        session_revoke(session, msg->round - 1, "a later round has begun");
+        session_revoke(session, msg->round - 1, 0, "a later round has begun");
         keep(session, msg);
         return;
     }
