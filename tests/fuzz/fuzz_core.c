@@ -199,7 +199,9 @@ static void fill_body(struct input *in, struct msg *msg)
         msg->u.ready.held = take_held(in, held);
         break;
     case MSG_RECOVERING:
-        msg->u.recovering = (struct msg_recovering){ take_held(in, held), "no" };
+        msg->u.recovering.held = take_held(in, held);
+        msg->u.recovering.text = "no";
+        msg->u.recovering.code = -(take_byte(in) % 20);
         break;
     case MSG_PREPARED: msg->u.prepared = (struct msg_prepared){ take_byte(in) / 200, "no" }; break;
     case MSG_FINISHED: msg->u.finished = (struct msg_finished){ take_byte(in) / 200, "no" }; break;
