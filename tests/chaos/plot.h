@@ -46,6 +46,9 @@ double plot_x(const struct plot *plot, int64_t at_us);
 /* Lines down to the bottom, and what time it is there. */
 void plot_time_axis(const struct plot *plot, struct plot_area area);
 
+/* Up to where a scale of counts goes. */
+uint32_t plot_count_top(uint32_t most);
+
 /* 0 to most, with its heading. */
 void plot_count_axis(const struct plot *plot, struct plot_area area, uint32_t most,
                      const char *heading);

@@ -231,7 +231,7 @@ static int show_plot(struct view *view)
     struct plot_area size = { SIZE_TOP, SIZE_BOTTOM };
     struct plot_area pauses = { PAUSE_TOP, PAUSE_BOTTOM };
     struct plot_area all = { SIZE_TOP, bottom };
-    uint32_t most = levels_most(&view->levels);
+    uint32_t most = plot_count_top(levels_most(&view->levels));
     int rc;
 
     page_put(&view->page,
