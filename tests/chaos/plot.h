@@ -9,7 +9,7 @@
 #include "tests/chaos/steps.h"
 
 #define PLOT_WIDTH 1120
-#define PLOT_LEFT  128 /* what is left of it is for names */
+#define PLOT_LEFT  152 /* what is left of it is for names */
 #define PLOT_RIGHT 1108
 
 struct plot {

@@ -17,9 +17,9 @@
 #define LANE         15
 
 #define GAPS_MOST    60 /* faults up to which standing still can be seen beside the size */
-#define STRIP_WIDTH  230
+#define STRIP_WIDTH  180
 #define STRIP_HEIGHT 20
-#define BAR_WIDTH    130
+#define BAR_WIDTH    90
 
 struct view {
     struct page page;
