@@ -177,7 +177,7 @@ static bool is_spared(struct core *core, struct core_host *host)
         return host->spared_us && core->now_us < time_add(host->spared_us, core->config.lease_us);
     if (!host->spared_us)
         CORE_TRACE(core,
-                   "%s: its agent has not come to this driver yet; not counted as dead, as all "
+                   "%s: its agent has not come to this driver yet; it is waited for, as all "
                    "who are heard train",
                    host->name);
     host->spared_us = core->now_us;
