@@ -93,6 +93,7 @@ void clock_expire(struct core *core)
 
 void clock_forgive(struct core *core, int64_t since_us)
 {
+    core->anybody_us = time_add(core->anybody_us, since_us);
     for (size_t i = 0; i < core->hosts.count; i++)
         core->hosts.items[i]->heard_us = time_add(core->hosts.items[i]->heard_us, since_us);
 }

@@ -12,6 +12,7 @@
 
 #define FAILURES_ALONE 3
 #define BOOTS_IN_VAIN  10
+#define SEAT_IN_VAIN   3
 
 void finish_tell_stop(struct core *core, struct core_host *host)
 {
@@ -272,13 +273,27 @@ static void look_commands(struct core *core)
         over(core, CORE_FINISHED, "every command ended with 0");
 }
 
+/* On one host it may be the host, however often: so each that was tried has to have failed a few
+ * times. */
+static bool all_boot_in_vain(const struct core *core)
+{
+    for (size_t i = 0; i < core->listed.count; i++) {
+        const struct core_host *host = core->listed.items[i];
+
+        for (uint32_t slot = 0; slot < host->slots && host->agent == AGENT_THERE; slot++)
+            if (host->seats[slot].tried && host->seats[slot].boots_in_vain < SEAT_IN_VAIN)
+                return false;
+    }
+    return true;
+}
+
 /* Starting one after the other leads nowhere, and nobody trains meanwhile. */
 static bool is_boot_loop(const struct core *core)
 {
     bool stands = job_state(core) == JOB_GATHERING || job_state(core) == JOB_RECOVERING;
 
     return stands && core->boot_failures_in_a_row >= BOOTS_IN_VAIN &&
-           core->boot_failures_in_a_row >= 3 * (uint64_t)core->config.np;
+           core->boot_failures_in_a_row >= 3 * (uint64_t)core->config.np && all_boot_in_vain(core);
 }
 
 /* Others may be launched as soon as their agents have come. */

@@ -51,7 +51,9 @@ struct seat {
                   the part of this rank */
     struct place place;
     int64_t drain_us;
-    uint64_t commit; /* its agent may hold this one; 0: none that is known of */
+    bool tried;             /* somebody was started here */
+    uint32_t boots_in_vain; /* in a row: who was started here failed before it joined */
+    uint64_t commit;        /* its agent may hold this one; 0: none that is known of */
 };
 
 /* Something newer is kept there than was known. */
@@ -75,6 +77,7 @@ struct core_host {
     bool ending; /* its agent starts nothing any more; until another says hello */
     uint32_t peer;
     int64_t heard_us;
+    int64_t spared_us;  /* not heard by this driver yet, and not missed until then; 0 */
     int64_t hung_up_us; /* when its agent's connection broke; 0: it did not */
     int64_t said_us;
     int64_t started_us; /* when its agent was asked for */

@@ -308,6 +308,7 @@ void replay_start(struct core *core)
     core->gate_open = core->incarnations > 0;
     CORE_TRACE(core, "job %s: term %" PRIu64 ", %zu workers known, round %" PRIu64,
                core->config.job, core->term, core->staying + core->going, core->current.number);
+    core->anybody_us = core->now_us;
     start_hosts(core);
     start_order(core);
     start_workers(core);

@@ -231,6 +231,7 @@ static void launch(struct core *core, const struct assignment *seat)
     worker = roster_add(core, incarnation, host, seat->slot, WORKER_LAUNCHING);
     if (!worker)
         return;
+    host->seats[seat->slot].tried = true;
     record = tell_record(core, JOURNAL_LAUNCH);
     record->incarnation = incarnation;
     record->host = tell_text(core, "%s", host->name);
@@ -418,6 +419,7 @@ void seats_on_ready(struct core *core, struct worker *worker, const struct msg *
     }
     worker->joined = true;
     core->boot_failures_in_a_row = 0;
+    worker->host->seats[worker->slot].boots_in_vain = 0;
     elect_note(core, worker, &msg->u.ready.held);
     roster_move(core, worker, WORKER_READY);
     if (!core->anyone_joined)

@@ -92,6 +92,7 @@ struct core {
     int64_t next_discovery_us, next_beat_us;
     bool discovering, discovered;
     bool alone;             /* nobody at all is heard */
+    int64_t anybody_us;     /* when a message came last, whoever it was from */
     int64_t ready_since_us; /* the first of those that wait for a round */
     int64_t change_deadline_us;
     int64_t enter_deadline_us;

@@ -239,6 +239,22 @@ static int hurry(struct campaign *campaign, const struct fault *before, struct r
     return 0;
 }
 
+/* What a fault itself, or the peace after one, has come upon. */
+static int note_broken(struct campaign *campaign, struct record_fault *entry, bool hung,
+                       struct hvd_err *err)
+{
+    int rc;
+
+    entry->hung = hung;
+    (void)snprintf(entry->violation, sizeof(entry->violation), "%.*s", 2 * RECORD_TEXT - 1,
+                   err->text);
+    rc = record_fault(campaign->record, entry);
+    if (rc)
+        return err_set(err, rc, "out of memory");
+    show_line(campaign);
+    return 0;
+}
+
 static int one_fault(struct campaign *campaign, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
@@ -254,13 +270,15 @@ static int one_fault(struct campaign *campaign, struct hvd_err *err)
         fault = pick(campaign);
         rc = strike(campaign, fault, &entry, err);
     }
-    if (rc)
-        return rc == HVD_DONE ? err_set(err, HVD_E_INTERNAL, "no fault can be done to this job")
-                              : rc;
+    if (rc == HVD_DONE)
+        return err_set(err, HVD_E_INTERNAL, "no fault can be done to this job");
     (void)snprintf(entry.name, sizeof(entry.name), "%s", fault->name);
     (void)snprintf(entry.deed, sizeof(entry.deed), "%s", chaos->deed);
-    if (hurried && fault->cost == FAULT_COSTS_A_ROUND && chaos->arena.host_count >= HURRIED_HOSTS)
+    if (!rc && hurried && fault->cost == FAULT_COSTS_A_ROUND &&
+        chaos->arena.host_count >= HURRIED_HOSTS)
         rc = hurry(campaign, fault, &entry, err);
+    if (rc == HVD_E_MISMATCH)
+        return note_broken(campaign, &entry, false, err);
     if (!rc)
         rc = judge(campaign, &entry, fault->cost, first, err);
     if (!rc)
@@ -286,6 +304,15 @@ static int rest(struct campaign *campaign, uint64_t count, struct hvd_err *err)
             rc = steps_read(&chaos->steps, err);
     }
     return rc;
+}
+
+/* From one fault to the next. */
+static int rest_a_while(struct campaign *campaign, struct hvd_err *err)
+{
+    struct record_fault entry = { .name = "peace", .at_us = clock_now_us() };
+    int rc = rest(campaign, rng_below(&campaign->chaos->rng, REST_STEPS + 1), err);
+
+    return rc == HVD_E_TIMEOUT ? note_broken(campaign, &entry, true, err) : rc;
 }
 
 static int begin(struct campaign *campaign, struct hvd_err *err)
@@ -360,7 +387,7 @@ int campaign_run(struct chaos *chaos, struct record *record, struct hvd_err *err
     while (!rc && goes_on(&campaign)) {
         rc = one_fault(&campaign, err);
         if (!rc && goes_on(&campaign))
-            rc = rest(&campaign, rng_below(&chaos->rng, REST_STEPS + 1), err);
+            rc = rest_a_while(&campaign, err);
     }
     if (!rc && !record->violations && !record->hangs && !*chaos->arena.broken_off)
         rc = end(&campaign, err);

@@ -7,8 +7,8 @@
  *                           that is slower than others is not a loss. What is longer is a pause.
  *     to another round      min(gap, a usual step) x s is that of its first step; the rest is a
  *                           pause of those who trained before and after.
- *     who is there beyond   does not train yet: the look for hosts, the start of its agent, the
- *                           boot of its worker, the wait for others, the switch.
+ *     who is there beyond   does not train: the look for hosts, the start of its agent, the boot of
+ *                           its worker, the wait for others, the switch; or it is drained.
  *
  * A step is lost if one with its number, or a lower one, comes later. Before the first step nobody
  * trains yet. Behind the last one the time is nobody's: the rest.
@@ -17,7 +17,7 @@
  * its own. Who goes without notice takes the step that is in progress with it, half of one on
  * average, of all that stay; who comes cannot train before it is up:
  *
- *     limit = available - not yet training - losses x usual step / 2 x workers that stay
+ *     limit = available - not training - losses x usual step / 2 x workers that stay
  *
  * Hosts that go in the same moment are one loss. With notice there are none.
  */

@@ -31,7 +31,7 @@ struct replay {
     int64_t useful_us;     /* in steps that were kept */
     int64_t lost_pause_us; /* workers that stood still between rounds */
     int64_t lost_again_us; /* steps that were lost, and done again */
-    int64_t lost_boot_us;  /* hosts that were there but did not train yet */
+    int64_t lost_boot_us;  /* hosts that were there but did not train */
     int64_t limit_us;      /* what could have been useful: see docs/chaos.md */
     uint64_t steps, repeated, rounds;
     size_t violations;

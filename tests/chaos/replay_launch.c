@@ -17,12 +17,11 @@
 #define ENV_BYTES (ARENA_PATH + 32)
 #define GRACE_US  (10 * TIME_S) /* for another launcher, from SIGTERM to SIGKILL */
 
-/* Beside those of every arena, what somebody sets whose machines come and go all the time. Those who
- * come are not waited for by others for long, as more come soon. A host that is no longer listed and
- * has hung up is given two beats. */
-static const char *const options[] = {
-    "-np", "1", "--gather", "100ms", "--launch-parallel", "64", "--beat", "50ms", NULL,
-};
+/* Beside those of every arena, what somebody sets whose machines come and go all the time. Those
+ * who come are not waited for by others for long, as more come soon. A host that is no longer
+ * listed and has hung up is given two beats. */
+static const char *const options[] = { "-np", "1",      "--gather", "100ms", "--launch-parallel",
+                                       "64",  "--beat", "50ms",     NULL };
 
 struct environment {
     const char *list[ENV_MAX];

@@ -170,7 +170,7 @@ static int show_plot(struct view *view)
     struct plot_area size = { SIZE_TOP, SIZE_BOTTOM };
     struct plot_area pauses = { PAUSE_TOP, PAUSE_BOTTOM };
     struct plot_area all = { SIZE_TOP, PAUSE_BOTTOM };
-    uint32_t most = levels_most(&view->there);
+    uint32_t most = plot_count_top(levels_most(&view->there));
     int64_t most_us =
         view->lost.most_us > view->joined.most_us ? view->lost.most_us : view->joined.most_us;
     unsigned decades = plot_decades(most_us);
@@ -222,7 +222,7 @@ static void show_parts(struct view *view)
     show_part(view, "limit", "could have been useful", replay->limit_us, replay->available_us);
     show_part(view, "useful", "useful", replay->useful_us, replay->available_us);
     page_put(&view->page, "<tr><th>of what was lost</th><th></th><th></th><th></th></tr>\n");
-    show_part(view, "boot", "there, and did not train yet", replay->lost_boot_us, lost);
+    show_part(view, "boot", "there, and did not train", replay->lost_boot_us, lost);
     show_part(view, "still", "stood still", replay->lost_pause_us, lost);
     show_part(view, "again", "steps done again", replay->lost_again_us, lost);
     show_part(view, "rest", "the rest", rest, lost);

@@ -128,7 +128,7 @@ void report_replay(const struct replay *replay, const struct steps *steps, struc
         percent(replay->limit_us, replay->available_us));
     say_share(replay, "available", replay->available_us, out);
     say_share(replay, "useful", replay->useful_us, out);
-    say_share(replay, "lost: did not train yet", replay->lost_boot_us, out);
+    say_share(replay, "lost: there, and did not train", replay->lost_boot_us, out);
     say_share(replay, "lost: stood still between rounds", replay->lost_pause_us, out);
     say_share(replay, "lost: steps done again", replay->lost_again_us, out);
     say_share(replay, "lost: rest", replay->available_us - known, out);

@@ -26,6 +26,7 @@ struct world;
     D(POWER_ON, "power on")                      \
     D(CUT, "cut off")                            \
     D(HEAL, "heal")                              \
+    D(LEAD_ASTRAY, "lead astray")                \
     D(BREAK_LINK, "break link")                  \
     D(REPEAT_FRAMES, "frames again")             \
     D(KILL_DRIVER, "kill driver")                \
@@ -92,6 +93,7 @@ struct world_deed power_off(const char *host);
 struct world_deed power_on(const char *host);
 struct world_deed cut_off(const char *host);
 struct world_deed heal(const char *host);
+struct world_deed lead_astray(const char *host); /* its agent dials nobody, until it is healed */
 struct world_deed break_link(const char *host);
 struct world_deed repeat_frames(const char *host);
 struct world_deed unlist_host(const char *host);

@@ -143,6 +143,22 @@ static void notice_whose_deadline_passes(struct world *w)
     world_expect_exit(w, 0);
 }
 
+static void one_host_cannot_start_anything(struct world *w)
+{
+    four_workers(w);
+    world_np(w, 4, 1, 4);
+    world_shape(w)->config.blacklist.lower_us = 0;
+    world_shape(w)->config.blacklist.upper_us = 0;
+    for (int i = 0; i < 40; i++)
+        world_at(w, 8 * TIME_S, spawn_fails("a"));
+    for (uint32_t slot = 0; slot < 2; slot++) {
+        world_at(w, 9 * TIME_S, kill_worker("a", slot));
+        world_at(w, 9 * TIME_S, kill_worker("b", slot));
+    }
+    world_run(w);
+    world_expect_exit(w, 0);
+}
+
 /* As when a system shuts down that stays in a list of hosts, or the provider changes its mind. */
 static void notice_that_does_not_come_true(struct world *w)
 {
@@ -208,6 +224,8 @@ STORIES(STORY(one_bad_slot, "one bad slot is used less and less, its neighbours 
                     "a host with notice leaves in order, and its end costs nothing"),
         STORY_ALONE(notice_whose_deadline_passes,
                     "when the time of a notice is over it is ended, and not blamed"),
+        STORY_ALONE(one_host_cannot_start_anything,
+                    "a host that fails all it starts, at once and often, does not end the job"),
         STORY_ALONE(notice_that_does_not_come_true,
                     "a machine that was to go and is still there after a minute is used again"),
         STORY(drained_below_min, "a drained host that is needed stays until it is replaced"),

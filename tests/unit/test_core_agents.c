@@ -115,6 +115,15 @@ TAPE_CASE(silence_is_a_death, TAPE_RUNNING
           "    | record LAUNCH 5 b:0\n"
           "    | b < LAUNCH 5 in 0 as 2/3 local 0/1 cross 0/1\n")
 
+TAPE_CASE(after_a_silence_of_all_they_come_back_one_after_the_other, TAPE_RUNNING "silent a\n"
+                                                                                  "silent b\n"
+                                                                                  "wait 9s |\n"
+                                                                                  "beat a |\n"
+                                                                                  "wait 2s |\n"
+                                                                                  "beat b |\n"
+                                                                                  "beat a |\n"
+                                                                                  "wait 5s |\n")
+
 TAPE_CASE(a_connection_that_does_not_come_back_is_a_death,
           TAPE_RUNNING "closed b\n"
                        "wait 11s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
@@ -283,6 +292,7 @@ TESTS(CASE(an_agent_of_another_job_is_refused), CASE(an_agent_of_an_impossible_h
       CASE(reports_that_cannot_be_are_refused), CASE(a_higher_term_ends_this_driver),
       CASE(anything_before_the_hello_is_dropped), CASE(the_beat_answers),
       CASE(a_connection_that_breaks_is_no_death), CASE(silence_is_a_death),
+      CASE(after_a_silence_of_all_they_come_back_one_after_the_other),
       CASE(a_connection_that_does_not_come_back_is_a_death),
       CASE(the_drivers_own_silence_is_nobodys_death), CASE(an_agent_that_dials_again_is_believed),
       CASE(nobody_at_all_is_heard), CASE(another_agent_has_lost_the_workers),
