@@ -35,6 +35,19 @@ TAPE_CASE(nobody_is_late_whose_agent_is_not_back_yet,
                        "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
                        "entered 3,4 | ! round 1: all 4 train\n")
 
+/* It had no time to say that it has begun. */
+TAPE_CASE(nobody_is_late_whose_agent_has_just_come,
+          TAPE_RUNNING "config stall=5s agent_start=1m\n"
+                       "kill\n"
+                       "start\n"
+                       "hello a #1:0 #2:1\n"
+                       "entered 1,2\n"
+                       "wait 4900ms |\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+                       "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                       "wait 4800ms |\n"
+                       "entered 3,4 | ! round 1: all 4 train\n")
+
 TAPE_CASE(
     every_record_may_be_there_twice, TAPE_RUNNING
     "exited 4 exit1\n"
@@ -448,7 +461,7 @@ TAPE_CASE(two_takeovers_in_one_recovery, TAPE_RUNNING
           "    | a,b < ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n")
 
 TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(nobody_is_late_whose_agent_is_not_back_yet),
-      CASE(every_record_may_be_there_twice),
+      CASE(nobody_is_late_whose_agent_has_just_come), CASE(every_record_may_be_there_twice),
       CASE(before_the_first_round_those_who_are_there_are_kept),
       CASE(a_launch_that_was_never_told_bars_no_host),
       CASE(a_launch_that_was_not_written_down_was_not_told),
