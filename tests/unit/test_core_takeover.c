@@ -153,7 +153,8 @@ TAPE_CASE(a_host_that_does_not_come_back_is_dead,
 TAPE_CASE(a_host_that_does_not_come_back_is_waited_for,
           HALF_IS_MET "wait 59s |\n"
                       "wait 2s | start b\n"
-                      "wait 10s | start b\n"
+                      "wait 58s |\n"
+                      "wait 2s | start b\n"
                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
                       "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
                       "entered 3,4 | ! round 1: all 4 train\n")
@@ -162,7 +163,7 @@ TAPE_CASE(it_has_a_lease_once_the_round_is_over,
           HALF_IS_MET "wait 75s\n"
                       "recovering 1 held=1.3 | a < REVOKE 1: a:0#1: its collectives failed\n"
                       "recovering 2 held=1.3\n"
-                      "wait 8s | start b\n"
+                      "wait 8s |\n"
                       "wait 2s | record ENDED 3 silent\n"
                       "    | record ENDED 4 silent\n"
                       "    | bar b (1): silent for longer than the lease\n"
@@ -172,7 +173,7 @@ TAPE_CASE(it_has_a_lease_once_the_round_is_over,
 TAPE_CASE(it_has_a_lease_once_somebody_waits_for_it,
           HALF_IS_MET "wait 75s\n"
                       "stalled 1 1m 3,4\n"
-                      "wait 8s | start b\n"
+                      "wait 8s |\n"
                       "wait 4s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
                       "    | record ENDED 3 silent\n"
                       "    | record ENDED 4 silent\n"
