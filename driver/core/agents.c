@@ -189,10 +189,9 @@ static bool is_spared(struct core *core, struct core_host *host)
     return true;
 }
 
-/* Once in each lease. */
-static void start_again(struct core *core, struct core_host *host)
+static void start_again(struct core *core, struct core_host *host, int64_t after_us)
 {
-    if (core->now_us < time_add(host->started_us, core->config.lease_us))
+    if (core->now_us < time_add(host->started_us, after_us))
         return;
     host->started_us = core->now_us;
     tell_start_agent(core, host);
@@ -200,7 +199,7 @@ static void start_again(struct core *core, struct core_host *host)
 
 static void wait_for_hello(struct core *core, struct core_host *host)
 {
-    start_again(core, host);
+    start_again(core, host, core->config.agent_start_us); /* the last one has failed by now */
     clock_want(core, time_add(host->spared_us, core->config.lease_us));
 }
 
@@ -219,7 +218,7 @@ static void wait_for_anybody(struct core *core, struct core_host *host)
         tell_close(core, host, "silent for longer than the lease");
         roster_disconnect(core, host);
     }
-    start_again(core, host); /* it may be back, without an agent */
+    start_again(core, host, core->config.lease_us); /* it may be back, without an agent */
     clock_want(core, time_add(core->now_us, core->config.lease_us));
 }
 

@@ -52,7 +52,8 @@ void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64
 
 void drain_notice(struct core *core, struct core_host *host, int64_t left_us, const char *who)
 {
-    host->noticed = true;
+    if (!host->draining)
+        host->noticed = true; /* what an operator has said stays until it is taken back */
     begin(core, host, EVENT_WHOLE_HOST, left_us, who);
 }
 

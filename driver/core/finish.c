@@ -273,17 +273,17 @@ static void look_commands(struct core *core)
         over(core, CORE_FINISHED, "every command ended with 0");
 }
 
-/* On one host it may be the host, however often: so each that was tried has to have failed a few
- * times. */
+/* On one host it may be the host, however often: so whoever boots just now does so in a seat in
+ * which a few have failed already. Seats that nobody is in say nothing: they may not be used any
+ * more. */
 static bool all_boot_in_vain(const struct core *core)
 {
-    for (size_t i = 0; i < core->listed.count; i++) {
-        const struct core_host *host = core->listed.items[i];
+    struct worker *worker;
 
-        for (uint32_t slot = 0; slot < host->slots && host->agent == AGENT_THERE; slot++)
-            if (host->seats[slot].tried && host->seats[slot].boots_in_vain < SEAT_IN_VAIN)
-                return false;
-    }
+    for (size_t i = 0; (worker = roster_next(core, &i));)
+        if (worker_is_alive(worker) && !worker->joined &&
+            worker->host->seats[worker->slot].boots_in_vain < SEAT_IN_VAIN)
+            return false;
     return true;
 }
 

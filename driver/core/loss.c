@@ -128,7 +128,7 @@ static void judge(struct core *core, struct worker *worker, const struct ending 
 
     if (own_error && worker->rank != RANK_NONE)
         core->current.failed_by_exit++;
-    if (own_error && !worker->joined)
+    if (to_blame && !worker->joined) /* by whatever: else one that always hangs would be hope */
         worker->host->seats[worker->slot].boots_in_vain++;
     if (own_error && !worker->joined && core->boot_failures_in_a_row++ == 0)
         snprintf(core->boot_failure, sizeof(core->boot_failure), "%s: %s",

@@ -51,7 +51,6 @@ struct seat {
                   the part of this rank */
     struct place place;
     int64_t drain_us;
-    bool tried;             /* somebody was started here */
     uint32_t boots_in_vain; /* in a row: who was started here failed before it joined */
     uint64_t commit;        /* its agent may hold this one; 0: none that is known of */
 };

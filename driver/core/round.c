@@ -534,17 +534,21 @@ static bool is_anyone_unheard(const struct core *core)
     return false;
 }
 
+void round_wait_again(struct core *core)
+{
+    core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
+    clock_want(core, core->enter_deadline_us);
+}
+
 void round_expire(struct core *core)
 {
     core->enter_deadline_us = TIME_NEVER;
     if (job_state(core) != JOB_RUNNING || core->current.entered >= core->current.members.count)
         return;
-    if (is_anyone_unheard(core)) {
-        core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
-        clock_want(core, core->enter_deadline_us);
-    } else if (!stall_end_who_never_began(core)) {
+    if (is_anyone_unheard(core))
+        round_wait_again(core);
+    else if (!stall_end_who_never_began(core))
         round_revoke(core, NULL, "not everybody began to train in time");
-    }
 }
 
 /* What a worker says of itself; of a connection it cannot know which side it was. */

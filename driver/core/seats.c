@@ -231,7 +231,6 @@ static void launch(struct core *core, const struct assignment *seat)
     worker = roster_add(core, incarnation, host, seat->slot, WORKER_LAUNCHING);
     if (!worker)
         return;
-    host->seats[seat->slot].tried = true;
     record = tell_record(core, JOURNAL_LAUNCH);
     record->incarnation = incarnation;
     record->host = tell_text(core, "%s", host->name);

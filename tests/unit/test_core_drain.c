@@ -75,6 +75,20 @@ TAPE_CASE(a_preemption_notice_drains_the_host,
                        "notice b 20s | record DRAIN b until 21s\n"
                        "notice b 40s |\n")
 
+TAPE_CASE(a_notice_does_not_undo_a_drain,
+          TAPE_RUNNING "drain b never\n"
+                       "notice b 20s | record DRAIN b until 21s\n"
+                       "prepared 1,2\n"
+                       "at 1-4 3\n"
+                       "entered 1,2\n"
+                       "left 3,4\n"
+                       "exited 3,4\n"
+                       "wait 20s\n"
+                       "wait 70s\n"
+                       "view | running term 1 round 2 from 2.0: 1,2, floor 2, resets 1\n"
+                       "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
+                       "    | b there draining: of 2; it is being drained\n")
+
 TAPE_CASE(a_seat_that_is_not_there_cannot_be_drained,
           TAPE_RUNNING "drain c 5s | reply HVD_E_NOTFOUND: c: no such host in this job\n"
                        "drain c:1 5s | reply HVD_E_NOTFOUND: c:1: no such host in this job\n"
@@ -337,7 +351,7 @@ TAPE_CASE(
 TESTS(CASE(a_drained_slot_is_left_in_order), CASE(a_drained_host_is_not_launched_on),
       CASE(who_has_not_left_by_then_is_killed), CASE(the_sooner_of_two_drains_counts),
       CASE(a_drain_without_a_deadline_waits), CASE(a_preemption_notice_drains_the_host),
-      CASE(a_seat_that_is_not_there_cannot_be_drained),
+      CASE(a_notice_does_not_undo_a_drain), CASE(a_seat_that_is_not_there_cannot_be_drained),
       CASE(a_drain_that_is_taken_back_ends_the_leaving),
       CASE(to_take_a_host_back_is_to_take_its_slots_back), CASE(forgiving_does_not_undrain),
       CASE(undraining_does_not_forgive), CASE(fewer_slots_are_a_leave),

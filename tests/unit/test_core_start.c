@@ -126,6 +126,28 @@ TAPE_CASE(an_exit_before_joining_is_charged_and_tried_again,
           "wait 25s | record LAUNCH 3 a:1\n"
           "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n")
 
+/* What was tried on b says nothing: it is not used any more. */
+TAPE_CASE(
+    a_seat_that_is_left_is_no_hope,
+    "config np=2 min_np=1 cooldown=0\n"
+    "start\n"
+    "hosts a:1,b:1\n"
+    "hello a\n"
+    "hello b\n"
+    "drain b never\n"
+    "exited 2 sig15\n"
+    "hosts a:1,b:1,c:1\n"
+    "hello c\n"
+    "exited 1,3 exit1\n"
+    "exited 4,5 exit1\n"
+    "exited 6,7 exit1\n"
+    "exited 8,9 exit1\n"
+    "exited 10,11 exit1\n"
+    "view | stopping term 1 round 0: , floor 0, resets 0; waits for agents to end their workers\n"
+    "    | a there: #12 in 0 launching, of 1\n"
+    "    | b there draining: of 1; it is being drained\n"
+    "    | c there: of 1\n")
+
 TAPE_CASE(a_launch_that_fails_frees_the_seat,
           "config np=2\n"
           "start\n"
@@ -278,7 +300,7 @@ TESTS(CASE(a_driver_begins), CASE(the_first_round_waits_for_np_slots),
       CASE(np_gates_the_first_round_and_min_np_later_ones), CASE(max_np_caps_what_is_launched),
       CASE(hosts_are_filled_in_the_order_in_which_they_were_printed),
       CASE(those_that_boot_are_waited_for_a_moment), CASE(a_ready_that_comes_twice_changes_nothing),
-      CASE(an_exit_before_joining_is_charged_and_tried_again),
+      CASE(an_exit_before_joining_is_charged_and_tried_again), CASE(a_seat_that_is_left_is_no_hope),
       CASE(a_launch_that_fails_frees_the_seat), CASE(who_does_not_join_in_time_is_killed),
       CASE(the_job_fails_when_nobody_ever_joined), CASE(the_first_discovery_must_succeed),
       CASE(later_ones_keep_the_last_good_set), CASE(discovery_may_fail_before_a_host_is_used),

@@ -35,6 +35,19 @@ TAPE_CASE(nobody_is_late_whose_agent_is_not_back_yet,
                        "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
                        "entered 3,4 | ! round 1: all 4 train\n")
 
+/* It had no time to say that it has begun. */
+TAPE_CASE(nobody_is_late_whose_agent_has_just_come,
+          TAPE_RUNNING "config stall=5s agent_start=1m\n"
+                       "kill\n"
+                       "start\n"
+                       "hello a #1:0 #2:1\n"
+                       "entered 1,2\n"
+                       "wait 4900ms |\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+                       "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                       "wait 4800ms |\n"
+                       "entered 3,4 | ! round 1: all 4 train\n")
+
 TAPE_CASE(
     every_record_may_be_there_twice, TAPE_RUNNING
     "exited 4 exit1\n"
@@ -140,7 +153,8 @@ TAPE_CASE(a_host_that_does_not_come_back_is_dead,
 TAPE_CASE(a_host_that_does_not_come_back_is_waited_for,
           HALF_IS_MET "wait 59s |\n"
                       "wait 2s | start b\n"
-                      "wait 10s | start b\n"
+                      "wait 58s |\n"
+                      "wait 2s | start b\n"
                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
                       "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
                       "entered 3,4 | ! round 1: all 4 train\n")
@@ -149,7 +163,7 @@ TAPE_CASE(it_has_a_lease_once_the_round_is_over,
           HALF_IS_MET "wait 75s\n"
                       "recovering 1 held=1.3 | a < REVOKE 1: a:0#1: its collectives failed\n"
                       "recovering 2 held=1.3\n"
-                      "wait 8s | start b\n"
+                      "wait 8s |\n"
                       "wait 2s | record ENDED 3 silent\n"
                       "    | record ENDED 4 silent\n"
                       "    | bar b (1): silent for longer than the lease\n"
@@ -159,7 +173,7 @@ TAPE_CASE(it_has_a_lease_once_the_round_is_over,
 TAPE_CASE(it_has_a_lease_once_somebody_waits_for_it,
           HALF_IS_MET "wait 75s\n"
                       "stalled 1 1m 3,4\n"
-                      "wait 8s | start b\n"
+                      "wait 8s |\n"
                       "wait 4s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
                       "    | record ENDED 3 silent\n"
                       "    | record ENDED 4 silent\n"
@@ -448,7 +462,7 @@ TAPE_CASE(two_takeovers_in_one_recovery, TAPE_RUNNING
           "    | a,b < ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n")
 
 TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(nobody_is_late_whose_agent_is_not_back_yet),
-      CASE(every_record_may_be_there_twice),
+      CASE(nobody_is_late_whose_agent_has_just_come), CASE(every_record_may_be_there_twice),
       CASE(before_the_first_round_those_who_are_there_are_kept),
       CASE(a_launch_that_was_never_told_bars_no_host),
       CASE(a_launch_that_was_not_written_down_was_not_told),
