@@ -1,6 +1,5 @@
 /*
- * world_deeds.h: what can be done to a world, by a script or by chance. A deed is a value, so that
- * it reads as what happens: world_at(w, 9 * TIME_S, kill_worker("a", 1)).
+ * world_deeds.h: what can be done to a world: world_at(w, 9 * TIME_S, kill_worker("a", 1)).
  */
 #ifndef TESTS_LIB_WORLD_DEEDS_H
 #define TESTS_LIB_WORLD_DEEDS_H
@@ -9,7 +8,6 @@
 
 struct world;
 
-/* D(NAME, text): us, slot and value mean what the functions below say. */
 #define DEEDS(D)                                 \
     D(KILL_WORKER, "kill worker")                \
     D(FREEZE_WORKER, "freeze worker")            \
