@@ -1,6 +1,7 @@
 #include "driver/job_folder.h"
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "os/clock.h"
 #include "os/lock.h"
@@ -174,8 +175,13 @@ static int lock(struct job_folder *folder, bool takeover, struct hvd_err *err)
     if (!path)
         return no_memory(err);
     rc = lock_take(path, &folder->lock_fd, &holder, err);
-    if (rc == HVD_E_BUSY && takeover)
+    if (rc == HVD_E_BUSY && takeover) {
+        log_warning(JOB,
+                    "%s: its driver lives (pid %d), and is replaced: it ends when it notices; "
+                    "kill -KILL it if it never does",
+                    folder->path, (int)holder);
         rc = lock_take_over(path, &folder->lock_fd, err);
+    }
     mem_free(path);
     if (rc != HVD_E_BUSY)
         return rc;

@@ -85,6 +85,14 @@ class Job:
         return self
 
     def __exit__(self, *_):
+        """Whoever ends us meanwhile has to wait: nothing that was started stays."""
+        old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        try:
+            self.end()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+    def end(self):
         for process in self.processes:
             process.terminate()
         until = time.monotonic() + END_S

@@ -201,7 +201,8 @@ class Peers:
             self.measure(systems)
         except KeyboardInterrupt:
             say("ended early; the table has what was measured until here")
-        return table.show(self.results, SYSTEMS, self.options, (began, os.getloadavg()),
+        shown = [s for s in SYSTEMS if s.name in self.options.only]
+        return table.show(self.results, shown, self.options, (began, os.getloadavg()),
                           self.boot())
 
     def measure(self, systems):

@@ -5,6 +5,7 @@ though its host is listed is started again.
 The meeting place of the agents is here, as it would be outside of all hosts that may go: in an
 agent (torchrun's default) it would end the job when that host goes."""
 
+import ctypes
 import datetime
 import os
 import shutil
@@ -19,6 +20,15 @@ from torch.distributed import TCPStore
 HERE = os.path.dirname(os.path.abspath(__file__))
 PERIOD_S = 1.0  # what Horovod and hvd-elastic have as well
 PATIENCE_S = 5.0
+
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+def end_with_launcher():
+    """An agent has a session of its own; were this process killed, nobody else would end it."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def discover():
@@ -62,7 +72,8 @@ class Agents:
                    PYTHONUNBUFFERED="1")
         self.running[host] = subprocess.Popen(
             [sys.executable, "-m", "torch.distributed.run", *words, *self.command], env=env,
-            start_new_session=True) # as each host of the others is, which Linux schedules by
+            start_new_session=True, # as each host of ours has, which Linux schedules by
+            preexec_fn=end_with_launcher)
 
     def update(self, hosts):
         for host in [host for host in self.running if host not in hosts]:

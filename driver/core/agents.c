@@ -158,6 +158,51 @@ static bool may_be_cut_off(const struct core *core, const struct core_host *host
            core->now_us < time_add(host->heard_us, core->config.driver_grace_us);
 }
 
+/* Since this driver has taken over, its agent has not said hello: it may dial the one before until
+ * an ssh, which may be slow, has told it where we are. */
+static bool is_unmet(const struct core *core, const struct core_host *host)
+{
+    return host->agent == AGENT_AWAY && !host->agent_id && (host->listed || !core->discovered);
+}
+
+/* Of the members, all who are heard train, and so do those here: or the others would soon say that
+ * their collectives fail, or that they wait for them. */
+static bool is_missed(struct core *core, const struct core_host *host)
+{
+    return !round_is_trained(core, host) || stall_waits_for(core, host);
+}
+
+/* From when it is missed it has the time of a lease to come. */
+static bool is_spared(struct core *core, struct core_host *host)
+{
+    if (!is_unmet(core, host) ||
+        core->now_us >= time_add(host->heard_us, core->config.driver_grace_us))
+        return false;
+    if (is_missed(core, host))
+        return host->spared_us && core->now_us < time_add(host->spared_us, core->config.lease_us);
+    if (!host->spared_us)
+        CORE_TRACE(core,
+                   "%s: its agent has not come to this driver yet; it is waited for, as all "
+                   "who are heard train",
+                   host->name);
+    host->spared_us = core->now_us;
+    return true;
+}
+
+static void start_again(struct core *core, struct core_host *host, int64_t after_us)
+{
+    if (core->now_us < time_add(host->started_us, after_us))
+        return;
+    host->started_us = core->now_us;
+    tell_start_agent(core, host);
+}
+
+static void wait_for_hello(struct core *core, struct core_host *host)
+{
+    start_again(core, host, core->config.agent_start_us); /* the last one has failed by now */
+    clock_want(core, time_add(host->spared_us, core->config.lease_us));
+}
+
 static void wait_for_anybody(struct core *core, struct core_host *host)
 {
     char text[TIME_TEXT_MAX];
@@ -173,10 +218,7 @@ static void wait_for_anybody(struct core *core, struct core_host *host)
         tell_close(core, host, "silent for longer than the lease");
         roster_disconnect(core, host);
     }
-    if (core->now_us >= time_add(host->started_us, core->config.lease_us)) {
-        host->started_us = core->now_us;
-        tell_start_agent(core, host); /* it may be back, without an agent */
-    }
+    start_again(core, host, core->config.lease_us); /* it may be back, without an agent */
     clock_want(core, time_add(core->now_us, core->config.lease_us));
 }
 
@@ -231,6 +273,8 @@ void agents_expire(struct core *core)
             never_came(core, host);
         else if (may_be_cut_off(core, host))
             wait_for_anybody(core, host);
+        else if (is_spared(core, host))
+            wait_for_hello(core, host);
         else
             lose_host(core, host, "silent for longer than the lease");
     }

@@ -51,6 +51,14 @@ static size_t count_done(const struct core_host *host)
     return count;
 }
 
+/* If its agent was lost meanwhile, nobody has asked for another one. */
+static void listed_anew(struct core *core, struct core_host *host)
+{
+    drain_end_all(core, host); /* of notices that came after it was gone */
+    if (host->agent == AGENT_AWAY)
+        tell_start_agent(core, host);
+}
+
 static bool list(struct core *core)
 {
     core->listed.count = 0;
@@ -64,7 +72,7 @@ static bool list(struct core *core)
         if (!host || !roster_seats(core, host, slots))
             return false;
         if (!host->listed && core->discovered)
-            drain_end_all(core, host); /* of notices that came after it was gone */
+            listed_anew(core, host);
         host->listed = true;
         host->slots = slots;
         host->place = (uint32_t)i;

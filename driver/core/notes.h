@@ -8,9 +8,7 @@
 
 #include "driver/core/view.h"
 
-#define WAIT_NAMES_MAX                                                        \
-    8 /* of those that are missing: when these are gone, the others are named \
-       */
+#define WAIT_NAMES_MAX 8 /* of those that are missing: when these are gone, others are named */
 
 /* What a worker has said of a wait. */
 #define WAIT_OPERATION_MAX 64

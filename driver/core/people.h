@@ -76,6 +76,7 @@ struct core_host {
     bool ending; /* its agent starts nothing any more; until another says hello */
     uint32_t peer;
     int64_t heard_us;
+    int64_t spared_us;  /* not heard by this driver yet, and not missed until then; 0 */
     int64_t hung_up_us; /* when its agent's connection broke; 0: it did not */
     int64_t said_us;
     int64_t started_us; /* when its agent was asked for */

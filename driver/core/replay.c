@@ -241,6 +241,7 @@ static void start_hosts(struct core *core)
         if (core->config.agent_start_us > core->config.lease_us)
             host->heard_us =
                 time_add(core->now_us, core->config.agent_start_us - core->config.lease_us);
+        host->started_us = core->now_us;
         tell_start_agent(core, host);
     }
 }

@@ -39,6 +39,8 @@ static void resume_round(struct core *core, struct core_host *host, const struct
         tell_host(core, host, change_switch_msg(core));
     }
     tell_host(core, host, round_msg(core));
+    if (needs->member)
+        round_wait_again(core);
 }
 
 static void resume_change(struct core *core, struct core_host *host, const struct needs *needs)

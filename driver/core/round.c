@@ -503,6 +503,25 @@ void round_lost(struct core *core, const struct worker *worker, enum worker_stat
         round_revoke(core, worker, tell_text(core, "%s: %s", worker_name(worker, name), why));
 }
 
+bool round_is_trained(const struct core *core, const struct core_host *with)
+{
+    bool any_there = false, any_trains = false;
+
+    if (job_state(core) != JOB_RUNNING)
+        return false;
+    for (size_t i = 0; i < core->current.members.count; i++) {
+        const struct worker *worker = roster_worker(core, core->current.members.items[i]);
+
+        if (!worker)
+            return false;
+        any_there |= worker->host == with;
+        if (worker->host->agent == AGENT_THERE && !worker->entered)
+            return false;
+        any_trains |= worker->host->agent == AGENT_THERE;
+    }
+    return any_there && any_trains;
+}
+
 /* It may have begun, and cannot say so. How long its agent may be silent is not judged here. */
 static bool is_anyone_unheard(const struct core *core)
 {
@@ -515,17 +534,21 @@ static bool is_anyone_unheard(const struct core *core)
     return false;
 }
 
+void round_wait_again(struct core *core)
+{
+    core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
+    clock_want(core, core->enter_deadline_us);
+}
+
 void round_expire(struct core *core)
 {
     core->enter_deadline_us = TIME_NEVER;
     if (job_state(core) != JOB_RUNNING || core->current.entered >= core->current.members.count)
         return;
-    if (is_anyone_unheard(core)) {
-        core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
-        clock_want(core, core->enter_deadline_us);
-    } else if (!stall_end_who_never_began(core)) {
+    if (is_anyone_unheard(core))
+        round_wait_again(core);
+    else if (!stall_end_who_never_began(core))
         round_revoke(core, NULL, "not everybody began to train in time");
-    }
 }
 
 /* What a worker says of itself; of a connection it cannot know which side it was. */

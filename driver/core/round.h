@@ -45,6 +45,12 @@ void round_add_joiners(struct core *core);
 /* Have enough been ready for so long that the others are not waited for any longer? */
 bool round_gathered(struct core *core, size_t need);
 
+/* It has members on this host, and all of its members that are heard train; some are. */
+bool round_is_trained(const struct core *core, const struct core_host *with);
+
+/* Whoever is to begin is heard again: its time counts from now on. */
+void round_wait_again(struct core *core);
+
 /* Not everybody has begun to train, and it is time. */
 void round_expire(struct core *core);
 

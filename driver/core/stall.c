@@ -130,6 +130,19 @@ static bool is_guilty(const struct core *core, const struct worker *worker)
     return worker->blamed && !is_waiting(core, worker);
 }
 
+bool stall_waits_for(struct core *core, const struct core_host *host)
+{
+    bool waits = false;
+
+    (void)blame_all(core, 0);
+    for (uint32_t slot = 0; slot < host->seat_count; slot++) {
+        const struct worker *worker = host->seats[slot].worker;
+
+        waits |= worker && is_guilty(core, worker);
+    }
+    return waits;
+}
+
 /* ---- what is said of it --------------------------------------------------------------------- */
 
 #define NAMES_TEXT_MAX 1024

@@ -24,6 +24,9 @@ void stall_watch(struct core *core);
  * allreduce (number 17)". Borrowed until the next event. "": nobody waits. */
 const char *stall_said(const struct core *core);
 
+/* Somebody says that it waits for a worker of this host, which does not wait itself. */
+bool stall_waits_for(struct core *core, const struct core_host *host);
+
 /* What is due: a warning, a verdict on what was said. */
 void stall_expire(struct core *core);
 

@@ -1,8 +1,8 @@
 /*
  * state.h: what a driver's core knows. Private to this folder.
  *
- * Nothing points at a worker but its seat and the table of workers: rounds name their members by
- * incarnation, so an end leaves nothing dangling. A member that is not in the table is dead.
+ * Nothing points at a worker but its seat and the table of workers, so an end leaves nothing
+ * dangling.
  */
 #ifndef DRIVER_CORE_STATE_H
 #define DRIVER_CORE_STATE_H
@@ -14,23 +14,7 @@
 #include "discovery/hosts.h"
 #include "driver/core/core.h"
 #include "driver/core/people.h"
-
-struct round {
-    uint64_t number; /* 0: none */
-    uint64_t previous;
-    uint64_t commit;
-    uint64_t check;
-    enum msg_cause cause;
-    struct VEC(uint64_t) members; /* by rank */
-    struct VEC(uint64_t) holders; /* of the commit */
-    size_t entered, prepared, at;
-    uint64_t max_check;
-    size_t failed_by_exit; /* members whose program ended with an error of its own */
-    size_t lost;           /* members that have died in it, or before the next */
-    int64_t trains_us;     /* since when all train; TIME_NEVER: they do not */
-    int failed_with;       /* a code: what a member said that made it end */
-    bool revoked, weighed; /* whether it has brought the job any further */
-};
+#include "driver/core/round_state.h"
 
 struct core {
     struct core_config config;

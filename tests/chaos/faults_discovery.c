@@ -31,7 +31,7 @@ static const char *needs_two_slots(const struct chaos *chaos)
 
 static int strike_mood(struct chaos *chaos, const char *mood, struct hvd_err *err)
 {
-    chaos->lasts_us = blow_time(chaos, MOOD_LOW, MOOD_HIGH);
+    chaos->lasts_us = strike_time(chaos, MOOD_LOW, MOOD_HIGH);
     return arena_mood(&chaos->arena, mood, err);
 }
 
@@ -103,7 +103,7 @@ static int forget(struct chaos *chaos, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
 
-    chaos->lasts_us = blow_time(chaos, READD_LOW, READD_HIGH);
+    chaos->lasts_us = strike_time(chaos, READD_LOW, READD_HIGH);
     return host < 0 ? HVD_DONE : unlist(chaos, host, err);
 }
 
@@ -111,7 +111,7 @@ static int host_leaves(struct chaos *chaos, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
 
-    chaos->lasts_us = blow_time(chaos, AWAY_LOW, AWAY_HIGH);
+    chaos->lasts_us = strike_time(chaos, AWAY_LOW, AWAY_HIGH);
     return host < 0 ? HVD_DONE : unlist(chaos, host, err);
 }
 
@@ -122,7 +122,7 @@ static int host_leaves_and_kill(struct chaos *chaos, struct hvd_err *err)
     int other = strike_host(chaos, host);
     int rc;
 
-    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
     if (host < 0 || other < 0)
         return HVD_DONE;
     rc = unlist(chaos, host, err);
@@ -153,7 +153,7 @@ static int swap(struct chaos *chaos, struct hvd_err *err)
     int second = strike_host(chaos, first);
     int rc;
 
-    chaos->lasts_us = blow_time(chaos, AWAY_LOW, AWAY_HIGH);
+    chaos->lasts_us = strike_time(chaos, AWAY_LOW, AWAY_HIGH);
     if (first < 0 || second < 0)
         return HVD_DONE;
     rc = unlist(chaos, first, err);
@@ -177,7 +177,7 @@ static int resize(struct chaos *chaos, int change, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
 
-    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
     if (host < 0 || (int64_t)chaos->arena.hosts[host].slots + change < 1)
         return HVD_DONE;
     chaos->hosts[chaos->cut_count++] = host;
@@ -206,7 +206,7 @@ static int offer(struct chaos *chaos, uint32_t slots, struct hvd_err *err)
 
 static int nothing_offered(struct chaos *chaos, struct hvd_err *err)
 {
-    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
     return offer(chaos, 0, err);
 }
 
@@ -224,7 +224,7 @@ static int flapping(struct chaos *chaos, struct hvd_err *err)
     int rc = host < 0 ? HVD_DONE : unlist(chaos, host, err);
 
     for (int i = 1; !rc && i < 2 * FLAPS; i++) {
-        int64_t until_us = clock_now_us() + blow_time(chaos, 0, FLAP_US);
+        int64_t until_us = clock_now_us() + strike_time(chaos, 0, FLAP_US);
 
         while ((rc = steps_await(&chaos->steps, chaos->steps.count, until_us, err)) == 0)
             continue;
@@ -253,7 +253,7 @@ static int drain_host(struct chaos *chaos, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
 
-    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
     return host < 0 ? HVD_DONE : drain(chaos, host, chaos->arena.hosts[host].name, NULL, err);
 }
 
@@ -262,7 +262,7 @@ static int drain_soon(struct chaos *chaos, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
 
-    chaos->lasts_us = blow_time(chaos, AWAY_LOW, AWAY_HIGH);
+    chaos->lasts_us = strike_time(chaos, AWAY_LOW, AWAY_HIGH);
     return host < 0 ? HVD_DONE : drain(chaos, host, chaos->arena.hosts[host].name, "50ms", err);
 }
 
@@ -271,7 +271,7 @@ static int drain_slot(struct chaos *chaos, struct hvd_err *err)
     int host = strike_host(chaos, -1);
     char place[SLOT_BYTES];
 
-    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
     if (host < 0)
         return HVD_DONE;
     snprintf(place, sizeof(place), "%s:%" PRIu64, chaos->arena.hosts[host].name,
@@ -283,7 +283,7 @@ static int drain_all(struct chaos *chaos, struct hvd_err *err)
 {
     int rc = 0;
 
-    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
     for (uint32_t i = 0; i < chaos->arena.host_count && !rc; i++) {
         const char *words[] = { "drain", chaos->arena.hosts[i].name, NULL };
 
@@ -323,7 +323,7 @@ static int drain_and_kill(struct chaos *chaos, struct hvd_err *err)
     int host = strike_host(chaos, -1);
     int rc;
 
-    chaos->lasts_us = blow_time(chaos, READD_LOW, AWAY_HIGH);
+    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
     if (host < 0)
         return HVD_DONE;
     rc = drain(chaos, host, chaos->arena.hosts[host].name, NULL, err);
@@ -353,31 +353,31 @@ const struct fault discovery_faults[] = {
         .strike = script_fails_and_kill, .relent = script_is_well),
     ROW("forget-and-readd",
         .what = "a host is not listed for a look or two, and is again in the same second",
-        .weight = 3, .missing = blow_needs_two_hosts, .strike = forget, .relent = list_again),
+        .weight = 3, .missing = strike_needs_two_hosts, .strike = forget, .relent = list_again),
     ROW("host-leaves-and-comes", .what = "a host is not listed for a second or two", .weight = 3,
-        .missing = blow_needs_two_hosts, .strike = host_leaves, .relent = list_again),
+        .missing = strike_needs_two_hosts, .strike = host_leaves, .relent = list_again),
     ROW("host-leaves-kill",
         .what = "a host is no longer listed and a worker of another is killed at once", .weight = 2,
-        .missing = blow_needs_two_hosts, .strike = host_leaves_and_kill, .relent = list_again),
+        .missing = strike_needs_two_hosts, .strike = host_leaves_and_kill, .relent = list_again),
     ROW("hosts-swap", .what = "a host comes in the same look in which another goes", .weight = 2,
-        .missing = blow_needs_two_hosts, .strike = swap, .relent = swap_back),
+        .missing = strike_needs_two_hosts, .strike = swap, .relent = swap_back),
     ROW("slots-shrink", .what = "a host offers one slot less for a while", .weight = 2,
         .missing = needs_two_slots, .strike = slots_shrink, .relent = list_again),
     ROW("slots-grow", .what = "a host offers one slot more for a while", .weight = 2,
         .strike = slots_grow, .relent = list_again),
     ROW("flapping", .what = "a host is listed and not listed, five times in two seconds",
-        .weight = 2, .missing = blow_needs_two_hosts, .strike = flapping, .relent = list_again),
+        .weight = 2, .missing = strike_needs_two_hosts, .strike = flapping, .relent = list_again),
     ROW("nothing-offered", .what = "all hosts are listed with no slot for a while", .weight = 1,
         .strike = nothing_offered, .relent = all_offered),
     ROW("drain-all", .what = "all hosts are drained, and let be used again", .weight = 1,
         .strike = drain_all, .relent = undrain_all),
     ROW("drain", .what = "a host is drained, and let be used again", .weight = 3,
-        .missing = blow_needs_two_hosts, .strike = drain_host, .relent = undrain),
+        .missing = strike_needs_two_hosts, .strike = drain_host, .relent = undrain),
     ROW("drain-soon", .what = "a host is drained with a deadline that nobody can keep", .weight = 2,
-        .missing = blow_needs_two_hosts, .strike = drain_soon, .relent = undrain),
+        .missing = strike_needs_two_hosts, .strike = drain_soon, .relent = undrain),
     ROW("drain-slot", .what = "a slot is drained, and let be used again", .weight = 2,
         .missing = needs_two_slots, .strike = drain_slot, .relent = undrain),
     ROW("drain-kill", .what = "a host is drained and a worker is killed at once", .weight = 2,
-        .missing = blow_needs_two_hosts, .strike = drain_and_kill, .relent = undrain),
+        .missing = strike_needs_two_hosts, .strike = drain_and_kill, .relent = undrain),
 };
 const size_t discovery_fault_count = ARRAY_SIZE(discovery_faults);

@@ -1,6 +1,6 @@
 #include "base/time.h"
 #include "os/clock.h"
-#include "tests/chaos/blow.h"
+#include "tests/chaos/strike.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -29,8 +29,8 @@ static const struct sight_process *driver_of(const struct chaos *chaos)
 static int kill_driver(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
-    chaos->lasts_us = blow_time(chaos, AWAY_FROM_US, AWAY_TO_US);
-    return blow(chaos, driver_of(chaos), SIGKILL) ? 0 : HVD_DONE;
+    chaos->lasts_us = strike_time(chaos, AWAY_FROM_US, AWAY_TO_US);
+    return strike_signal(chaos, driver_of(chaos), SIGKILL) ? 0 : HVD_DONE;
 }
 
 /* The successor too, while it takes over. */
@@ -47,7 +47,7 @@ static int kill_driver_again(struct chaos *chaos, struct hvd_err *err)
     if (rc)
         return rc;
     chaos->lasts_us += AGAIN_US; /* it counts from the first strike */
-    blow_wait(blow_time(chaos, 0, AGAIN_US));
+    strike_wait(strike_time(chaos, 0, AGAIN_US));
     kill(arena->driver, SIGKILL);
     fault_say(chaos, "its successor");
     return arena_await_driver(arena, clock_now_us() + ENDS_US, err);
@@ -58,17 +58,18 @@ static int kill_driver_and_worker(struct chaos *chaos, struct hvd_err *err)
     int rc = kill_driver(chaos, err);
 
     if (!rc)
-        (void)blow(chaos, sight_pick(&chaos->sight, SIGHT_WORKER, -1, &chaos->rng), SIGKILL);
+        (void)strike_signal(chaos, sight_pick(&chaos->sight, SIGHT_WORKER, -1, &chaos->rng),
+                            SIGKILL);
     return rc;
 }
 
 static int kill_driver_and_agent(struct chaos *chaos, struct hvd_err *err)
 {
-    const struct sight_process *agent = blow_pick(chaos, &chaos->sight, SIGHT_AGENT);
+    const struct sight_process *agent = strike_pick(chaos, &chaos->sight, SIGHT_AGENT);
     int rc = agent ? kill_driver(chaos, err) : HVD_DONE;
 
     if (!rc)
-        (void)blow(chaos, agent, SIGKILL);
+        (void)strike_signal(chaos, agent, SIGKILL);
     return rc;
 }
 
@@ -77,8 +78,8 @@ static int kill_driver_and_agent(struct chaos *chaos, struct hvd_err *err)
 
 static int freeze(struct chaos *chaos, int64_t low_us, int64_t high_us)
 {
-    chaos->lasts_us = blow_time(chaos, low_us, high_us);
-    return blow(chaos, driver_of(chaos), SIGSTOP) ? 0 : HVD_DONE;
+    chaos->lasts_us = strike_time(chaos, low_us, high_us);
+    return strike_signal(chaos, driver_of(chaos), SIGSTOP) ? 0 : HVD_DONE;
 }
 
 static int freeze_shortly(struct chaos *chaos, struct hvd_err *err)
@@ -116,7 +117,7 @@ static int status_of(pid_t pid, int64_t deadline_us, int *ret_status)
     pid_t got;
 
     while ((got = waitpid(pid, ret_status, WNOHANG)) == 0 && clock_now_us() < deadline_us)
-        blow_wait(10 * TIME_MS);
+        strike_wait(10 * TIME_MS);
     return got == pid ? 0 : HVD_E_TIMEOUT;
 }
 
@@ -153,16 +154,16 @@ static int wake_replaced(struct chaos *chaos, struct hvd_err *err)
 
 const struct fault driver_faults[] = {
     ROW("driver-kill", .what = "SIGKILL to the driver, which is resumed",
-        .cost = FAULT_COSTS_NOTHING, .weight = 5, .strike = kill_driver, .relent = blow_drive),
+        .cost = FAULT_COSTS_NOTHING, .weight = 5, .strike = kill_driver, .relent = strike_drive),
     ROW("driver-kill-again",
         .what = "SIGKILL to the driver, and to its successor while it takes over",
         .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = kill_driver_again,
-        .relent = blow_drive),
+        .relent = strike_drive),
     ROW("driver-worker-kill", .what = "SIGKILL to the driver, and to a worker while there is none",
-        .weight = 3, .strike = kill_driver_and_worker, .relent = blow_drive),
+        .weight = 3, .strike = kill_driver_and_worker, .relent = strike_drive),
     ROW("driver-agent-kill", .what = "SIGKILL to the driver, and to an agent while there is none",
-        .weight = 2, .missing = blow_needs_two_hosts, .strike = kill_driver_and_agent,
-        .relent = blow_drive),
+        .weight = 2, .missing = strike_needs_two_hosts, .strike = kill_driver_and_agent,
+        .relent = strike_drive),
     ROW("driver-freeze-short", .what = "SIGSTOP to the driver, for less than the lease",
         .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = freeze_shortly, .relent = wake),
     ROW("driver-freeze-long", .what = "SIGSTOP to the driver, for longer than the lease",

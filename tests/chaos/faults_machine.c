@@ -92,7 +92,7 @@ static int limit(struct chaos *chaos, enum sight_kind kind, int resource, int *r
     uint64_t used = victim ? in_use(victim->pid, resource) : 0;
     struct rlimit old;
 
-    chaos->lasts_us = blow_time(chaos, LIMIT_LOW, LIMIT_HIGH);
+    chaos->lasts_us = strike_time(chaos, LIMIT_LOW, LIMIT_HIGH);
     if (!used || prlimit(victim->pid, (__rlimit_resource_t)resource, NULL, &old))
         return HVD_DONE;
     if (used < old.rlim_cur)
@@ -269,7 +269,7 @@ static int neighbours_come(struct chaos *chaos, size_t count, uint64_t bytes, st
     if (!neighbours)
         return err_set(err, HVD_E_NOMEM, "processes beside the job: %s", err_text(HVD_E_NOMEM));
     chaos->own = neighbours;
-    chaos->lasts_us = blow_time(chaos, STARVE_LOW, STARVE_HIGH);
+    chaos->lasts_us = strike_time(chaos, STARVE_LOW, STARVE_HIGH);
     for (size_t i = 0; i < count && !rc; i++)
         rc = add_neighbour(neighbours, bytes, err);
     if (rc)

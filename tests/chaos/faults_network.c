@@ -5,8 +5,8 @@
 #include "base/buf.h"
 #include "base/time.h"
 #include "tests/chaos/air.h"
-#include "tests/chaos/blow.h"
 #include "tests/chaos/networks.h"
+#include "tests/chaos/strike.h"
 
 #include <signal.h>
 
@@ -62,7 +62,7 @@ static uint32_t host_to_lose(struct chaos *chaos)
 {
     uint32_t number = any_host(chaos, 0);
 
-    return number && blow_spares(chaos, &chaos->sight, (int)number - 1) ? number : 0;
+    return number && strike_spares(chaos, &chaos->sight, (int)number - 1) ? number : 0;
 }
 
 /* Whatever it was. */
@@ -84,13 +84,13 @@ static int link_down(struct chaos *chaos, uint32_t number, struct hvd_err *err)
 
 static int link_down_shortly(struct chaos *chaos, struct hvd_err *err)
 {
-    chaos->lasts_us = blow_time(chaos, SHORT_FROM_US, SHORT_TO_US);
+    chaos->lasts_us = strike_time(chaos, SHORT_FROM_US, SHORT_TO_US);
     return link_down(chaos, any_host(chaos, 0), err);
 }
 
 static int link_down_long(struct chaos *chaos, struct hvd_err *err)
 {
-    chaos->lasts_us = blow_time(chaos, LONG_FROM_US, LONG_TO_US);
+    chaos->lasts_us = strike_time(chaos, LONG_FROM_US, LONG_TO_US);
     return link_down(chaos, host_to_lose(chaos), err);
 }
 
@@ -100,7 +100,7 @@ static int link_flaps(struct chaos *chaos, struct hvd_err *err)
     int rc = link_down(chaos, number, err);
 
     for (int i = 1; i < FLAPS && !rc && !*chaos->arena.broken_off; i++) {
-        blow_wait(blow_time(chaos, SHORT_FROM_US, SHORT_TO_US));
+        strike_wait(strike_time(chaos, SHORT_FROM_US, SHORT_TO_US));
         rc = networks_ip(err, "link set veth%u %s", number, i % 2 ? "up" : "down");
     }
     return rc;
@@ -122,7 +122,7 @@ static int to_host(struct chaos *chaos, struct hvd_err *err)
 
     if (!number)
         return HVD_DONE;
-    chaos->lasts_us = blow_time(chaos, LONG_FROM_US, LONG_TO_US);
+    chaos->lasts_us = strike_time(chaos, LONG_FROM_US, LONG_TO_US);
     fault_say(chaos, "driver to %s", name_of(chaos, number));
     return deafen(number, err);
 }
@@ -133,7 +133,7 @@ static int from_host(struct chaos *chaos, struct hvd_err *err)
 
     if (!number)
         return HVD_DONE;
-    chaos->lasts_us = blow_time(chaos, LONG_FROM_US, LONG_TO_US);
+    chaos->lasts_us = strike_time(chaos, LONG_FROM_US, LONG_TO_US);
     fault_say(chaos, "%s to driver", name_of(chaos, number));
     return networks_ip(err, "rule add pref 1 iif veth%u to " NETWORKS_NET ".%u.1 blackhole", number,
                        number);
@@ -147,7 +147,7 @@ static int wall(struct chaos *chaos, int64_t low_us, int64_t high_us, struct hvd
 
     if (!one || !other)
         return HVD_DONE;
-    chaos->lasts_us = blow_time(chaos, low_us, high_us);
+    chaos->lasts_us = strike_time(chaos, low_us, high_us);
     fault_say(chaos, "%s and %s", name_of(chaos, one), name_of(chaos, other));
     rc = networks_ip(err, "rule add pref 1 iif veth%u to %s blackhole", one, name_of(chaos, other));
     return rc ? rc
@@ -188,13 +188,13 @@ static int leave_alone(struct chaos *chaos, struct hvd_err *err)
 
 static int alone_shortly(struct chaos *chaos, struct hvd_err *err)
 {
-    chaos->lasts_us = blow_time(chaos, SHORT_FROM_US, SHORT_TO_US);
+    chaos->lasts_us = strike_time(chaos, SHORT_FROM_US, SHORT_TO_US);
     return leave_alone(chaos, err);
 }
 
 static int alone(struct chaos *chaos, struct hvd_err *err)
 {
-    chaos->lasts_us = blow_time(chaos, LONG_FROM_US, ALONE_TO_US);
+    chaos->lasts_us = strike_time(chaos, LONG_FROM_US, ALONE_TO_US);
     return leave_alone(chaos, err);
 }
 
@@ -211,7 +211,7 @@ static int bad_air(struct chaos *chaos, const struct air_weather *weather, struc
     if (!number)
         return HVD_DONE;
     seeded.seed = rng_next(&chaos->rng);
-    chaos->lasts_us = blow_time(chaos, LONG_FROM_US, LONG_TO_US);
+    chaos->lasts_us = strike_time(chaos, LONG_FROM_US, LONG_TO_US);
     fault_say(chaos, "%s", name_of(chaos, number));
     rc = air_open(&air, number, &seeded, err);
     chaos->own = air;
@@ -241,7 +241,7 @@ static int lose(struct chaos *chaos, struct hvd_err *err)
 static int delay(struct chaos *chaos, struct hvd_err *err)
 {
     const struct air_weather weather = {
-        .delay_us = blow_time(chaos, 25 * TIME_MS, 50 * TIME_MS), /* each way */
+        .delay_us = strike_time(chaos, 25 * TIME_MS, 50 * TIME_MS), /* each way */
     };
 
     return bad_air(chaos, &weather, err);
@@ -260,14 +260,14 @@ static int muddle(struct chaos *chaos, struct hvd_err *err)
 /* The agent has to be started again, and cannot be for a while. */
 static int shut_out(struct chaos *chaos, struct hvd_err *err)
 {
-    const struct sight_process *agent = blow_pick(chaos, &chaos->sight, SIGHT_AGENT);
+    const struct sight_process *agent = strike_pick(chaos, &chaos->sight, SIGHT_AGENT);
 
     (void)err;
     if (!agent || agent->host < 0)
         return HVD_DONE;
     networks_shut(chaos->arena.networks, (uint32_t)agent->host + 1);
     chaos->lasts_us = SSH_US;
-    return blow(chaos, agent, SIGKILL) ? 0 : HVD_DONE;
+    return strike_signal(chaos, agent, SIGKILL) ? 0 : HVD_DONE;
 }
 
 /* clang-format off */

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "os/clock.h"
-#include "tests/chaos/blow.h"
 #include "tests/chaos/chronicle.h"
+#include "tests/chaos/strike.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -70,7 +70,7 @@ static const struct sight_process *anybody(struct chaos *chaos, const struct sig
 
     switch (rng_below(&chaos->rng, 6)) {
     case 0:
-        process = left < 0 ? blow_pick(chaos, now, SIGHT_AGENT)
+        process = left < 0 ? strike_pick(chaos, now, SIGHT_AGENT)
                            : sight_pick(now, SIGHT_AGENT, left, &chaos->rng);
         break;
     case 1: process = sight_pick(now, SIGHT_DRIVER, -1, &chaos->rng); break;
@@ -92,7 +92,7 @@ static void kill_in(struct chaos *chaos, const struct phase *phase, const char *
         victim = of_leaver(chaos, now, left);
     if (now && !victim)
         victim = anybody(chaos, now, left);
-    if (!blow(chaos, victim, SIGKILL))
+    if (!strike_signal(chaos, victim, SIGKILL))
         fault_say(chaos, "nobody was left to be killed");
     mem_free(now);
 }
@@ -102,14 +102,14 @@ static void kill_in(struct chaos *chaos, const struct phase *phase, const char *
 
 static int join_after_leaving(struct chaos *chaos, struct chronicle *chronicle, struct hvd_err *err)
 {
-    int rc = blow_unlist(chaos, err);
+    int rc = strike_unlist(chaos, err);
 
     if (rc)
         return rc;
     if (!chronicle_await(chronicle, ALL_TRAIN, clock_now_us() + COMES_US))
         fault_say(chaos, "nobody trains without it"); /* which is for the judge to judge */
     fault_say(chaos, "and comes back");
-    return blow_list(chaos, err);
+    return strike_list(chaos, err);
 }
 
 static int begin(struct chaos *chaos, enum cause cause, struct chronicle *chronicle,
@@ -117,10 +117,11 @@ static int begin(struct chaos *chaos, enum cause cause, struct chronicle *chroni
 {
     switch (cause) {
     case CAUSE_DEATH:
-        return blow(chaos, sight_pick(&chaos->sight, SIGHT_WORKER, -1, &chaos->rng), SIGKILL)
+        return strike_signal(chaos, sight_pick(&chaos->sight, SIGHT_WORKER, -1, &chaos->rng),
+                             SIGKILL)
                    ? 0
                    : HVD_DONE;
-    case CAUSE_LEAVE: return blow_unlist(chaos, err);
+    case CAUSE_LEAVE: return strike_unlist(chaos, err);
     case CAUSE_JOIN: return join_after_leaving(chaos, chronicle, err);
     }
     return HVD_E_INVAL;
@@ -137,21 +138,21 @@ static int strike(struct chaos *chaos, const struct phase *phase, struct hvd_err
         return rc;
     rc = begin(chaos, phase->cause, &chronicle, err);
     if (!rc && chronicle_await(&chronicle, phase->line, clock_now_us() + COMES_US)) {
-        blow_wait(blow_time(chaos, 0, phase->after_us + 1));
+        strike_wait(strike_time(chaos, 0, phase->after_us + 1));
         kill_in(chaos, phase, chronicle.line,
                 phase->cause == CAUSE_DEATH ? -1 : chaos->hosts[0]); /* stays when it is back */
     } else if (!rc) {
         fault_say(chaos, "no '%s' came", phase->line);
     }
     chronicle_close(&chronicle);
-    chaos->lasts_us = clock_now_us() - began_us + blow_time(chaos, 0, LASTS_US);
+    chaos->lasts_us = clock_now_us() - began_us + strike_time(chaos, 0, LASTS_US);
     return rc;
 }
 
 static int relent(struct chaos *chaos, struct hvd_err *err)
 {
-    int rc = blow_list(chaos, err);
-    int other = blow_drive(chaos, err);
+    int rc = strike_list(chaos, err);
+    int other = strike_drive(chaos, err);
 
     return rc ? rc : other;
 }
@@ -239,7 +240,7 @@ static int enter(struct chaos *chaos, struct hvd_err *err)
 
 /* clang-format off */
 #define PHASE(title, text, function) \
-    { .name = (title), .what = (text), .weight = 2, .missing = blow_needs_two_hosts, \
+    { .name = (title), .what = (text), .weight = 2, .missing = strike_needs_two_hosts, \
       .strike = (function), .relent = relent }
 /* clang-format on */
 

@@ -1,6 +1,5 @@
 #include "base/mem.h"
 #include "base/time.h"
-#include "tests/chaos/blow.h"
 #include "tests/chaos/chronicle.h"
 #include "tests/chaos/strike.h"
 
@@ -30,13 +29,13 @@ static const struct sight_process *any_worker(struct chaos *chaos, int host)
 static int kill_worker(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
-    return done(blow(chaos, any_worker(chaos, -1), SIGKILL));
+    return done(strike_signal(chaos, any_worker(chaos, -1), SIGKILL));
 }
 
 static int end_worker(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
-    return done(blow(chaos, any_worker(chaos, -1), SIGTERM));
+    return done(strike_signal(chaos, any_worker(chaos, -1), SIGTERM));
 }
 
 static int kill_two_workers(struct chaos *chaos, struct hvd_err *err)
@@ -50,9 +49,9 @@ static int kill_two_workers(struct chaos *chaos, struct hvd_err *err)
     for (uint32_t i = 0; first && !second && i < hosts; i++)
         if ((int)((from + i) % hosts) != first->host)
             second = any_worker(chaos, (int)((from + i) % hosts));
-    if (!first || !second || !blow(chaos, first, SIGKILL))
+    if (!first || !second || !strike_signal(chaos, first, SIGKILL))
         return HVD_DONE;
-    (void)blow(chaos, second, SIGKILL);
+    (void)strike_signal(chaos, second, SIGKILL);
     return 0;
 }
 
@@ -107,7 +106,7 @@ static int kill_first_rank(struct chaos *chaos, struct hvd_err *err)
         snprintf(place, sizeof(place), "%s:%u", chaos->arena.hosts[it->host].name,
                  (unsigned)it->slot);
         if (strlen(place) == length && !memcmp(place, line + strlen(text), length))
-            return done(blow(chaos, it, SIGKILL));
+            return done(strike_signal(chaos, it, SIGKILL));
     }
     return HVD_DONE;
 }
@@ -118,8 +117,8 @@ static int kill_first_rank(struct chaos *chaos, struct hvd_err *err)
 static int freeze(struct chaos *chaos, const struct sight_process *process, int64_t low_us,
                   int64_t high_us)
 {
-    chaos->lasts_us = blow_time(chaos, low_us, high_us);
-    return done(blow(chaos, process, SIGSTOP));
+    chaos->lasts_us = strike_time(chaos, low_us, high_us);
+    return done(strike_signal(chaos, process, SIGSTOP));
 }
 
 static int freeze_worker_shortly(struct chaos *chaos, struct hvd_err *err)
@@ -144,7 +143,7 @@ static int freeze_agent_shortly(struct chaos *chaos, struct hvd_err *err)
 static int freeze_agent(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
-    return freeze(chaos, blow_pick(chaos, &chaos->sight, SIGHT_AGENT), LONG_FROM_US, LONG_TO_US);
+    return freeze(chaos, strike_pick(chaos, &chaos->sight, SIGHT_AGENT), LONG_FROM_US, LONG_TO_US);
 }
 
 /* A keeper only waits: nobody misses it while it is frozen. */
@@ -168,38 +167,38 @@ static int wake(struct chaos *chaos, struct hvd_err *err)
 static int kill_agent(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
-    return done(blow(chaos, blow_pick(chaos, &chaos->sight, SIGHT_AGENT), SIGKILL));
+    return done(strike_signal(chaos, strike_pick(chaos, &chaos->sight, SIGHT_AGENT), SIGKILL));
 }
 
 static int kill_keeper(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
-    return done(blow(chaos, blow_pick(chaos, &chaos->sight, SIGHT_KEEPER), SIGKILL));
+    return done(strike_signal(chaos, strike_pick(chaos, &chaos->sight, SIGHT_KEEPER), SIGKILL));
 }
 
 /* Nobody is left who would end its workers: they have to find out by themselves. */
 static int kill_agent_and_keeper(struct chaos *chaos, struct hvd_err *err)
 {
-    const struct sight_process *agent = blow_pick(chaos, &chaos->sight, SIGHT_AGENT);
+    const struct sight_process *agent = strike_pick(chaos, &chaos->sight, SIGHT_AGENT);
     const struct sight_process *keeper =
         agent ? sight_pick(&chaos->sight, SIGHT_KEEPER, agent->host, &chaos->rng) : NULL;
 
     (void)err;
-    if (!keeper || !blow(chaos, keeper, SIGKILL))
+    if (!keeper || !strike_signal(chaos, keeper, SIGKILL))
         return HVD_DONE;
-    (void)blow(chaos, agent, SIGKILL);
+    (void)strike_signal(chaos, agent, SIGKILL);
     return 0;
 }
 
 static int kill_worker_and_agent(struct chaos *chaos, struct hvd_err *err)
 {
-    const struct sight_process *agent = blow_pick(chaos, &chaos->sight, SIGHT_AGENT);
+    const struct sight_process *agent = strike_pick(chaos, &chaos->sight, SIGHT_AGENT);
     const struct sight_process *worker = any_worker(chaos, -1);
 
     (void)err;
-    if (!agent || !worker || !blow(chaos, worker, SIGKILL))
+    if (!agent || !worker || !strike_signal(chaos, worker, SIGKILL))
         return HVD_DONE;
-    (void)blow(chaos, agent, SIGKILL);
+    (void)strike_signal(chaos, agent, SIGKILL);
     return 0;
 }
 
@@ -209,11 +208,11 @@ static int kill_worker_and_agent(struct chaos *chaos, struct hvd_err *err)
 /* Its workers leave in order, */
 static int announce(struct chaos *chaos, struct hvd_err *err)
 {
-    const struct sight_process *agent = blow_pick(chaos, &chaos->sight, SIGHT_AGENT);
+    const struct sight_process *agent = strike_pick(chaos, &chaos->sight, SIGHT_AGENT);
 
     (void)err;
-    chaos->lasts_us = blow_time(chaos, 0, LONG_FROM_US);
-    if (!blow(chaos, agent, SIGTERM))
+    chaos->lasts_us = strike_time(chaos, 0, LONG_FROM_US);
+    if (!strike_signal(chaos, agent, SIGTERM))
         return HVD_DONE;
     chaos->hosts[chaos->cut_count++] = agent->host;
     return 0;
@@ -247,7 +246,7 @@ const struct fault process_faults[] = {
     ROW("worker-term", .what = "SIGTERM to a worker", .weight = 2, .strike = end_worker),
     ROW("rank0-kill", .what = "SIGKILL to rank 0", .weight = 4, .strike = kill_first_rank),
     ROW("two-workers-kill", .what = "SIGKILL to two workers on different hosts at once",
-        .weight = 4, .missing = blow_needs_two_hosts, .strike = kill_two_workers),
+        .weight = 4, .missing = strike_needs_two_hosts, .strike = kill_two_workers),
     ROW("host-workers-kill", .what = "SIGKILL to all workers of a host", .weight = 3,
         .strike = kill_host_workers),
     ROW("all-workers-kill", .what = "SIGKILL to all workers of the job", .weight = 1,
@@ -256,20 +255,20 @@ const struct fault process_faults[] = {
         .cost = FAULT_COSTS_NOTHING, .weight = 3, .strike = freeze_worker_shortly, .relent = wake),
     ROW("worker-freeze-long", .what = "SIGSTOP to a worker, for longer than the lease", .weight = 3,
         .strike = freeze_worker, .relent = wake),
-    ROW("agent-kill", .what = "SIGKILL to an agent", .weight = 4, .missing = blow_needs_two_hosts,
+    ROW("agent-kill", .what = "SIGKILL to an agent", .weight = 4, .missing = strike_needs_two_hosts,
         .strike = kill_agent),
     ROW("keeper-kill", .what = "SIGKILL to the keeper of an agent", .weight = 2,
-        .missing = blow_needs_two_hosts, .strike = kill_keeper),
+        .missing = strike_needs_two_hosts, .strike = kill_keeper),
     ROW("agent-keeper-kill", .what = "SIGKILL to an agent and its keeper at once", .weight = 2,
-        .missing = blow_needs_two_hosts, .strike = kill_agent_and_keeper),
+        .missing = strike_needs_two_hosts, .strike = kill_agent_and_keeper),
     ROW("worker-agent-kill", .what = "SIGKILL to a worker and to an agent at once", .weight = 3,
-        .missing = blow_needs_two_hosts, .strike = kill_worker_and_agent),
+        .missing = strike_needs_two_hosts, .strike = kill_worker_and_agent),
     ROW("machine-notice", .what = "SIGTERM to an agent: its machine goes, and does", .weight = 2,
-        .missing = blow_needs_two_hosts, .strike = announce, .relent = come_back),
+        .missing = strike_needs_two_hosts, .strike = announce, .relent = come_back),
     ROW("agent-freeze-short", .what = "SIGSTOP to an agent, for less than the lease",
         .cost = FAULT_COSTS_NOTHING, .weight = 3, .strike = freeze_agent_shortly, .relent = wake),
     ROW("agent-freeze-long", .what = "SIGSTOP to an agent, for longer than the lease", .weight = 3,
-        .missing = blow_needs_two_hosts, .strike = freeze_agent, .relent = wake),
+        .missing = strike_needs_two_hosts, .strike = freeze_agent, .relent = wake),
     ROW("keeper-freeze", .what = "SIGSTOP to the keeper of an agent", .cost = FAULT_COSTS_NOTHING,
         .weight = 1, .strike = freeze_keeper, .relent = wake),
 };

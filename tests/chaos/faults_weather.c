@@ -48,7 +48,7 @@ static int kill_driver(struct chaos *chaos, struct hvd_err *err)
 /* The death is a change: it has to be written down, which waits until there is room. */
 static int disk_full(struct chaos *chaos, struct hvd_err *err)
 {
-    chaos->lasts_us = blow_time(chaos, FULL_LOW, FULL_HIGH);
+    chaos->lasts_us = strike_time(chaos, FULL_LOW, FULL_HIGH);
     atomic_store(&chaos->arena.weather->disk_full, 1);
     return kill_worker(chaos, err);
 }
@@ -57,7 +57,7 @@ static int disk_full(struct chaos *chaos, struct hvd_err *err)
 static int disk_full_in_peace(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
-    chaos->lasts_us = blow_time(chaos, FULL_LOW, FULL_HIGH);
+    chaos->lasts_us = strike_time(chaos, FULL_LOW, FULL_HIGH);
     atomic_store(&chaos->arena.weather->disk_full, 1);
     return 0;
 }
@@ -70,7 +70,7 @@ static int disk_full_and_driver(struct chaos *chaos, struct hvd_err *err)
     if (rc)
         return rc;
     atomic_store(&chaos->arena.weather->disk_full, 1);
-    chaos->lasts_us = blow_time(chaos, FULL_LOW, FULL_HIGH);
+    chaos->lasts_us = strike_time(chaos, FULL_LOW, FULL_HIGH);
     return arena_start(&chaos->arena, err);
 }
 
@@ -83,7 +83,7 @@ static int disk_has_room(struct chaos *chaos, struct hvd_err *err)
 
 static int disk_broken(struct chaos *chaos, struct hvd_err *err)
 {
-    chaos->lasts_us = blow_time(chaos, FULL_LOW, FULL_HIGH);
+    chaos->lasts_us = strike_time(chaos, FULL_LOW, FULL_HIGH);
     atomic_store(&chaos->arena.weather->disk_broken, 1);
     return kill_worker(chaos, err);
 }
@@ -100,8 +100,8 @@ static int disk_replaced(struct chaos *chaos, struct hvd_err *err)
 
 static void slow(struct chaos *chaos)
 {
-    atomic_store(&chaos->arena.weather->sync_delay_us, blow_time(chaos, SLOW_LOW, SLOW_HIGH));
-    chaos->lasts_us = blow_time(chaos, A_WHILE_LOW, A_WHILE);
+    atomic_store(&chaos->arena.weather->sync_delay_us, strike_time(chaos, SLOW_LOW, SLOW_HIGH));
+    chaos->lasts_us = strike_time(chaos, A_WHILE_LOW, A_WHILE);
 }
 
 static int disk_slow(struct chaos *chaos, struct hvd_err *err)
@@ -126,7 +126,7 @@ static int disk_slow_and_driver(struct chaos *chaos, struct hvd_err *err)
     rc = kill_worker(chaos, err);
     if (rc)
         return rc;
-    blow_wait(blow_time(chaos, 0, SLOW_HIGH));
+    strike_wait(strike_time(chaos, 0, SLOW_HIGH));
     rc = kill_driver(chaos, err);
     if (rc == HVD_DONE) /* it has ended by itself: who says why is the relent */
         return 0;
@@ -139,11 +139,11 @@ static int disk_slow_and_driver(struct chaos *chaos, struct hvd_err *err)
 static void jump(struct chaos *chaos, bool forward)
 {
     char by[TIME_TEXT_MAX];
-    int64_t by_us = blow_time(chaos, JUMP_LOW, JUMP_HIGH);
+    int64_t by_us = strike_time(chaos, JUMP_LOW, JUMP_HIGH);
 
     fault_say(chaos, "%s%s", forward ? "+" : "-", time_brief(by_us, by));
     atomic_store(&chaos->arena.weather->wall_offset_us, forward ? by_us : -by_us);
-    chaos->lasts_us = blow_time(chaos, A_WHILE_LOW, A_WHILE);
+    chaos->lasts_us = strike_time(chaos, A_WHILE_LOW, A_WHILE);
 }
 
 static int clock_forward(struct chaos *chaos, struct hvd_err *err)

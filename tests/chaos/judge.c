@@ -450,6 +450,18 @@ static int audit(const struct arena *arena, struct hvd_err *err)
     return rc;
 }
 
+/* The far end of an ssh may outlive the agent that it has started, for a moment. */
+static void await_nobody(struct chaos *chaos)
+{
+    int64_t deadline_us = clock_now_us() + SETTLE_US;
+
+    sight_take(&chaos->sight, &chaos->arena);
+    while (chaos->sight.count && clock_now_us() < deadline_us && !*chaos->arena.broken_off) {
+        (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
+        sight_take(&chaos->sight, &chaos->arena);
+    }
+}
+
 int judge_end(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 {
     struct buf out;
@@ -462,7 +474,7 @@ int judge_end(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
     if (!WIFEXITED(chaos->arena.driver_status) || WEXITSTATUS(chaos->arena.driver_status))
         return err_set(err, HVD_E_MISMATCH, "the job has not ended well: status 0x%x",
                        (unsigned)chaos->arena.driver_status);
-    sight_take(&chaos->sight, &chaos->arena);
+    await_nobody(chaos);
     if (chaos->sight.count) {
         buf_init(&out, ANSWER_MAX);
         sight_show(&chaos->sight, &out);

@@ -145,10 +145,22 @@ void plot_time_axis(const struct plot *plot, struct plot_area area)
     }
 }
 
+static uint32_t count_tick(uint32_t most)
+{
+    return most > 40 ? 10 : most > 16 ? 5 : most > 8 ? 2 : 1;
+}
+
+uint32_t plot_count_top(uint32_t most)
+{
+    uint32_t every = count_tick(most);
+
+    return (most + every - 1) / every * every;
+}
+
 void plot_count_axis(const struct plot *plot, struct plot_area area, uint32_t most,
                      const char *heading)
 {
-    uint32_t every = most > 40 ? 10 : most > 16 ? 5 : most > 8 ? 2 : 1;
+    uint32_t every = count_tick(most);
 
     for (uint32_t value = 0; value <= most; value += every) {
         double y = plot_count_y(area, most, value);

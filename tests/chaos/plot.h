@@ -9,7 +9,7 @@
 #include "tests/chaos/steps.h"
 
 #define PLOT_WIDTH 1120
-#define PLOT_LEFT  128 /* what is left of it is for names */
+#define PLOT_LEFT  152 /* what is left of it is for names */
 #define PLOT_RIGHT 1108
 
 struct plot {
@@ -45,6 +45,9 @@ double plot_x(const struct plot *plot, int64_t at_us);
 
 /* Lines down to the bottom, and what time it is there. */
 void plot_time_axis(const struct plot *plot, struct plot_area area);
+
+/* Up to where a scale of counts goes. */
+uint32_t plot_count_top(uint32_t most);
 
 /* 0 to most, with its heading. */
 void plot_count_axis(const struct plot *plot, struct plot_area area, uint32_t most,

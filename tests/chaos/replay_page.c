@@ -170,7 +170,7 @@ static int show_plot(struct view *view)
     struct plot_area size = { SIZE_TOP, SIZE_BOTTOM };
     struct plot_area pauses = { PAUSE_TOP, PAUSE_BOTTOM };
     struct plot_area all = { SIZE_TOP, PAUSE_BOTTOM };
-    uint32_t most = levels_most(&view->there);
+    uint32_t most = plot_count_top(levels_most(&view->there));
     int64_t most_us =
         view->lost.most_us > view->joined.most_us ? view->lost.most_us : view->joined.most_us;
     unsigned decades = plot_decades(most_us);

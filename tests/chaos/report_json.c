@@ -3,10 +3,8 @@
 #include "tests/chaos/report.h"
 #include "tests/chaos/tally.h"
 
-#define JSON_BYTES (256 * 1024 * 1024)
-#define STEPS_SHOWN                                                              \
-    20000 /* of more, every so manieth; and each with which round or size change \
-           */
+#define JSON_BYTES  (256 * 1024 * 1024)
+#define STEPS_SHOWN 20000 /* of more, every so manieth, and those where round or size change */
 
 /* Times are us, from the beginning. */
 static void put_us(struct json *json, const char *name, int64_t us)

@@ -17,9 +17,9 @@
 #define LANE         15
 
 #define GAPS_MOST    60 /* faults up to which standing still can be seen beside the size */
-#define STRIP_WIDTH  230
+#define STRIP_WIDTH  180
 #define STRIP_HEIGHT 20
-#define BAR_WIDTH    130
+#define BAR_WIDTH    90
 
 struct view {
     struct page page;
@@ -231,7 +231,7 @@ static int show_plot(struct view *view)
     struct plot_area size = { SIZE_TOP, SIZE_BOTTOM };
     struct plot_area pauses = { PAUSE_TOP, PAUSE_BOTTOM };
     struct plot_area all = { SIZE_TOP, bottom };
-    uint32_t most = levels_most(&view->levels);
+    uint32_t most = plot_count_top(levels_most(&view->levels));
     int rc;
 
     page_put(&view->page,

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LINE_BYTES 1024
 
@@ -69,6 +70,32 @@ static void say_kind(const struct tally_kind *kind, const char *name, struct buf
     say(out, " %7" PRIu64 " %7" PRIu64 "\n", kind->rounds, kind->repeated);
 }
 
+static const char *reason_of(const char *skipped)
+{
+    const char *colon = strchr(skipped, ':');
+
+    return colon ? colon : "";
+}
+
+/* "not done: link-down, wall: hosts are one machine": those that have one reason are one line. */
+static void say_skipped(const struct record *record, struct buf *out)
+{
+    const char *reason = NULL;
+
+    for (size_t i = 0; i < record->skipped_count; i++) {
+        const char *skipped = record->skipped[i];
+        int name = (int)strcspn(skipped, ":");
+
+        if (reason && !strcmp(reason, reason_of(skipped)))
+            say(out, ", %.*s", name, skipped);
+        else
+            say(out, "%s%snot done: %.*s", reason ? reason : "", reason ? "\n" : "", name, skipped);
+        reason = reason_of(skipped);
+    }
+    if (reason)
+        say(out, "%s\n", reason);
+}
+
 static void say_wrong(const struct record *record, struct buf *out)
 {
     for (size_t i = 0; i < record->fault_count; i++) {
@@ -78,8 +105,7 @@ static void say_wrong(const struct record *record, struct buf *out)
             say(out, "%s: fault %zu, %s (%s): %s\n", fault->hung ? "HANGS" : "VIOLATION", i + 1,
                 fault->name, fault->deed, fault->violation);
     }
-    for (size_t i = 0; i < record->skipped_count; i++)
-        say(out, "not done: %s\n", record->skipped[i]);
+    say_skipped(record, out);
 }
 
 int report_summary(const struct record *record, const struct steps *steps, struct buf *out)

@@ -3,9 +3,12 @@
 #include "base/time.h"
 #include "os/clock.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
+#define KILLED_US    (20 * TIME_S)   /* a driver that was killed has ended by then */
 #define END_US       (15 * TIME_S)   /* a driver answers by then, or has come to its end */
 #define MOMENT_US    (300 * TIME_MS) /* one that answers and has nothing more to end for */
 #define ASK_US       (10 * TIME_S)
@@ -14,21 +17,51 @@
 
 static const char *const status[] = { "status", NULL };
 
+bool strike_signal(struct chaos *chaos, const struct sight_process *process, int number)
+{
+    if (!process || kill(process->pid, number))
+        return false;
+    fault_note(chaos, process);
+    return true;
+}
+
 int strike_kill(struct chaos *chaos, enum sight_kind kind, int host)
 {
     const struct sight_process *victim = sight_pick(&chaos->sight, kind, host, &chaos->rng);
 
-    if (!victim || (kind == SIGHT_AGENT && !blow_spares(chaos, &chaos->sight, victim->host)))
+    if (!victim || (kind == SIGHT_AGENT && !strike_spares(chaos, &chaos->sight, victim->host)))
         return HVD_DONE;
-    return blow(chaos, victim, SIGKILL) ? 0 : HVD_DONE;
+    return strike_signal(chaos, victim, SIGKILL) ? 0 : HVD_DONE;
 }
 
-int strike_whole(struct chaos *chaos, int rc, int (*relent)(struct chaos *, struct hvd_err *),
-                 struct hvd_err *err)
+static bool has_trained(const struct chaos *chaos, const struct sight_process *worker)
 {
-    int undone = rc == HVD_DONE ? relent(chaos, err) : 0;
+    for (uint32_t i = 0; i < chaos->sight.count; i++)
+        if (chaos->sight.processes[i].pid == worker->pid &&
+            chaos->sight.processes[i].kind == SIGHT_WORKER)
+            return true;
+    return false;
+}
 
-    return undone ? undone : rc;
+bool strike_spares(const struct chaos *chaos, const struct sight *now, int host)
+{
+    for (uint32_t i = 0; i < now->count; i++) {
+        const struct sight_process *it = &now->processes[i];
+
+        if (it->kind == SIGHT_WORKER && it->host >= 0 && it->host != host &&
+            chaos->arena.hosts[it->host].listed && has_trained(chaos, it))
+            return true;
+    }
+    return false;
+}
+
+const struct sight_process *strike_pick(struct chaos *chaos, const struct sight *now,
+                                        enum sight_kind kind)
+{
+    const struct sight_process *process = sight_pick(now, kind, -1, &chaos->rng);
+
+    return process && process->host >= 0 && strike_spares(chaos, now, process->host) ? process
+                                                                                     : NULL;
 }
 
 int strike_host(struct chaos *chaos, int but)
@@ -48,6 +81,78 @@ int strike_host(struct chaos *chaos, int but)
     return -1;
 }
 
+int64_t strike_time(struct chaos *chaos, int64_t low_us, int64_t high_us)
+{
+    return low_us + (int64_t)rng_below(&chaos->rng, (uint64_t)(high_us - low_us));
+}
+
+void strike_wait(int64_t time_us)
+{
+    int64_t until_us = clock_now_us() + time_us;
+
+    for (int64_t left_us = time_us; left_us > 0; left_us = until_us - clock_now_us()) {
+        struct timespec left = { (time_t)(left_us / TIME_S), (long)(left_us % TIME_S) * 1000 };
+
+        (void)ppoll(NULL, 0, &left, NULL);
+    }
+}
+
+int strike_whole(struct chaos *chaos, int rc, int (*relent)(struct chaos *, struct hvd_err *),
+                 struct hvd_err *err)
+{
+    int undone = rc == HVD_DONE ? relent(chaos, err) : 0;
+
+    return undone ? undone : rc;
+}
+
+int strike_unlist(struct chaos *chaos, struct hvd_err *err)
+{
+    struct arena *arena = &chaos->arena;
+    uint32_t listed = 0;
+    uint64_t chosen;
+
+    for (uint32_t i = 0; i < arena->host_count; i++)
+        listed += arena->hosts[i].listed;
+    if (listed < 2 || chaos->cut_count >= FAULT_VICTIMS)
+        return HVD_DONE;
+    chosen = rng_below(&chaos->rng, listed);
+    for (uint32_t i = 0; i < arena->host_count; i++) {
+        if (!arena->hosts[i].listed || chosen--)
+            continue;
+        arena->hosts[i].listed = false;
+        chaos->hosts[chaos->cut_count++] = (int)i;
+        fault_say(chaos, "%s leaves the list", arena->hosts[i].name);
+        break;
+    }
+    return arena_list(arena, err);
+}
+
+int strike_list(struct chaos *chaos, struct hvd_err *err)
+{
+    for (uint32_t i = 0; i < chaos->cut_count; i++)
+        chaos->arena.hosts[chaos->hosts[i]].listed = true;
+    chaos->cut_count = 0;
+    return arena_list(&chaos->arena, err);
+}
+
+int strike_drive(struct chaos *chaos, struct hvd_err *err)
+{
+    struct arena *arena = &chaos->arena;
+    bool hit = arena->driver == 0;
+    int rc = 0;
+
+    for (uint32_t i = 0; !hit && i < chaos->victim_count; i++)
+        hit = chaos->victims[i] == arena->driver;
+    if (!hit)
+        return 0;
+    if (arena->driver)
+        rc = arena_await_driver(arena, clock_now_us() + KILLED_US, err);
+    if (!rc && (!WIFSIGNALED(arena->driver_status) || WTERMSIG(arena->driver_status) != SIGKILL))
+        rc = err_set(err, HVD_E_MISMATCH, "the driver has ended by itself, with wait status %#x",
+                     (unsigned)arena->driver_status);
+    return rc ? rc : arena_start(arena, err);
+}
+
 bool strike_driver_runs(struct chaos *chaos)
 {
     return !arena_driver_ended(&chaos->arena) && arena_ask(&chaos->arena, status, NULL, NULL) == 0;
@@ -59,7 +164,7 @@ int strike_ask(struct chaos *chaos, const char *const *words, struct hvd_err *er
     int code;
 
     while ((code = arena_ask(&chaos->arena, words, NULL, err)) > 0 && clock_now_us() < deadline_us)
-        blow_wait(AGAIN_US);
+        strike_wait(AGAIN_US);
     if (code > 0)
         return err_set(err, HVD_E_MISMATCH, "hvd-elastic %s %s: exit code %d; see ask.log",
                        words[0], words[1] ? words[1] : "", code);
@@ -90,9 +195,14 @@ int strike_settle(struct chaos *chaos, struct hvd_err *err)
 
     while (!arena_driver_ended(&chaos->arena) && !strike_driver_runs(chaos) &&
            clock_now_us() < deadline_us)
-        blow_wait(AGAIN_US);
+        strike_wait(AGAIN_US);
     rc = arena_await_driver(&chaos->arena, clock_now_us() + MOMENT_US, err);
     if (rc == HVD_E_TIMEOUT)
         return 0; /* it lives; whether it does what it should is the judge's question */
     return rc ? rc : strike_succeed(chaos, err);
+}
+
+const char *strike_needs_two_hosts(const struct chaos *chaos)
+{
+    return chaos->arena.host_count < 2 ? "it needs two hosts: --hosts 2" : NULL;
 }

@@ -166,6 +166,7 @@ two_drivers() {
   [ "$code" = 2 ] || die "the second driver's exit code is $code, not 2"
   says "$first"
   start --takeover -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
+  await "$err" "its driver lives \(pid $first\), and is replaced"
   await_end "$first" || die 'the first driver does not notice that it was replaced'
   wait "$first"
   code=$?

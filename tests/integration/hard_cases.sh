@@ -32,6 +32,49 @@ driver_sleeps() {
   stop
 }
 
+# A driver beside which stands what starts agents as a slow ssh does: but for the first host, not
+# before $folder/now is there.
+slow_driver() {
+  mkdir "$folder/slow"
+  mkfifo "$folder/never"
+  cp "$elastic" "$folder/slow/hvd-elastic"
+  cat >"$folder/slow/hvd-agent" <<EOF
+#!/bin/sh
+said=\$(cat)
+case \$said in
+  *'host = "127.0.0.1"'*) ;;
+  *) [ -e "$folder/now" ] || read -r nothing <"$folder/never" ;;
+esac
+exec "$(realpath "${elastic%/*}/../agent/hvd-agent")" --stdin <<END
+\$said
+END
+EOF
+  chmod +x "$folder/slow/hvd-agent"
+}
+
+# The old one keeps its port, and it takes long until all agents have been told the new one. As all
+# train on, nobody is counted as dead.
+told_late() {
+  local first before options
+  options=(-np 3 -H '127.0.0.1:1,127.0.0.2:1,127.0.0.3:1' --beat 100ms --lease 1s)
+  start "${options[@]}" "$trainer" --say "$say"
+  await_round 3
+  before=$(workers)
+  first=$driver
+  kill -STOP "$first"
+  slow_driver
+  elastic=$folder/slow/hvd-elastic start --takeover "${options[@]}" --agent-timeout 3s "$trainer" \
+    --say "$say"
+  await "$err" '127.0.0.[23]: its agent has not come to this driver yet' 2
+  : >"$folder/now"
+  await "$err" 'round 1: all 3 train' 2
+  kill -CONT "$first"
+  await_end "$first" || die 'a driver that was replaced drives on'
+  [ "$(workers)" = "$before" ] || die 'workers were started anew'
+  if grep -q 'counted as dead\|is revoked' "$state/events.log"; then die 'their round was revoked'; fi
+  stop
+}
+
 # Nobody takes over: agents and workers end by themselves.
 driver_never_comes_back() {
   start -np 2 -H 127.0.0.1:1,127.0.0.2:1 --driver-grace 500ms "$trainer" --say "$say"
@@ -144,7 +187,7 @@ worker_goes_home() {
   done
 }
 
-cases=${*:-driver_sleeps driver_never_comes_back driver_is_not_read all_die keeper_dies notice
+cases=${*:-driver_sleeps told_late driver_never_comes_back driver_is_not_read all_die keeper_dies notice
   worker_is_silent worker_hangs worker_goes_home}
 for case_now in $cases; do
   say_line "$case_now"

@@ -37,6 +37,7 @@ static enum target target_of(enum world_deed_kind kind)
     case DEED_POWER_ON:
     case DEED_CUT:
     case DEED_HEAL:
+    case DEED_LEAD_ASTRAY:
     case DEED_BREAK_LINK:
     case DEED_REPEAT_FRAMES:
     case DEED_NOTICE: return TO_HOST;
@@ -97,6 +98,7 @@ DEED_NAME(power_off, POWER_OFF)
 DEED_NAME(power_on, POWER_ON)
 DEED_NAME(cut_off, CUT)
 DEED_NAME(heal, HEAL)
+DEED_NAME(lead_astray, LEAD_ASTRAY)
 DEED_NAME(break_link, BREAK_LINK)
 DEED_NAME(repeat_frames, REPEAT_FRAMES)
 DEED_NAME(unlist_host, UNLIST_HOST)
@@ -223,6 +225,7 @@ static void power(struct world *world, struct world_host *host, bool on)
 
 static void mend(struct world *world, struct world_host *host)
 {
+    host->astray = false;
     if (!host->cut[END_DRIVER] && !host->cut[END_AGENT])
         return;
     host->cut[END_DRIVER] = false;
@@ -263,6 +266,7 @@ static void do_to_host(struct world *world, struct world_host *host, const struc
         host->cut[END_DRIVER] = deed->value != 2;
         host->cut[END_AGENT] = deed->value != 1;
         break;
+    case DEED_LEAD_ASTRAY: host->astray = true; break;
     case DEED_HEAL: mend(world, host); break;
     case DEED_BREAK_LINK: each_link(world, host, link_break); break;
     case DEED_REPEAT_FRAMES: each_link(world, host, link_repeat); break;

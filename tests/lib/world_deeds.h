@@ -1,6 +1,5 @@
 /*
- * world_deeds.h: what can be done to a world, by a script or by chance. A deed is a value, so that
- * it reads as what happens: world_at(w, 9 * TIME_S, kill_worker("a", 1)).
+ * world_deeds.h: what can be done to a world: world_at(w, 9 * TIME_S, kill_worker("a", 1)).
  */
 #ifndef TESTS_LIB_WORLD_DEEDS_H
 #define TESTS_LIB_WORLD_DEEDS_H
@@ -9,7 +8,6 @@
 
 struct world;
 
-/* D(NAME, text): us, slot and value mean what the functions below say. */
 #define DEEDS(D)                                 \
     D(KILL_WORKER, "kill worker")                \
     D(FREEZE_WORKER, "freeze worker")            \
@@ -26,6 +24,7 @@ struct world;
     D(POWER_ON, "power on")                      \
     D(CUT, "cut off")                            \
     D(HEAL, "heal")                              \
+    D(LEAD_ASTRAY, "lead astray")                \
     D(BREAK_LINK, "break link")                  \
     D(REPEAT_FRAMES, "frames again")             \
     D(KILL_DRIVER, "kill driver")                \
@@ -92,6 +91,7 @@ struct world_deed power_off(const char *host);
 struct world_deed power_on(const char *host);
 struct world_deed cut_off(const char *host);
 struct world_deed heal(const char *host);
+struct world_deed lead_astray(const char *host); /* its agent dials nobody, until it is healed */
 struct world_deed break_link(const char *host);
 struct world_deed repeat_frames(const char *host);
 struct world_deed unlist_host(const char *host);

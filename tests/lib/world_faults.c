@@ -30,6 +30,7 @@ static void draw_config(struct core_config *config, struct rng *rng)
     config->driver_grace_us = among(rng, TIME_MIN, 5 * TIME_MIN);
     config->discovery_us = among(rng, TIME_S, 5 * TIME_S);
     config->elastic_timeout_us = among(rng, 10 * TIME_MIN, 15 * TIME_MIN);
+    config->agent_start_us = among(rng, 10 * TIME_S, TIME_MIN);
     config->start_timeout_us = among(rng, 90 * TIME_S, 150 * TIME_S);
     config->gather_us = among(rng, 200 * TIME_MS, 5 * TIME_S);
     config->prepare_us = among(rng, 3 * TIME_S, 10 * TIME_S);
@@ -220,11 +221,25 @@ static void hurt_network(struct world *world, const struct world_host *host)
     }
 }
 
+/* To another address: some agents have to be told of it. */
+static void move_driver(struct world *world)
+{
+    soon(world, 0, kill_driver());
+    for (size_t i = 0; i < world->hosts.count; i++) {
+        const struct world_host *host = world->hosts.items[i];
+
+        if (world_coin(world, 3))
+            continue;
+        soon(world, 0, lead_astray(host->name));
+        soon(world, a_while(world, 100 * TIME_MS, TIME_MIN), heal(host->name));
+    }
+}
+
 static void hurt_driver(struct world *world)
 {
     struct world_deed kill = kill_driver();
 
-    switch (rng_below(&world->rng, 7)) {
+    switch (rng_below(&world->rng, 8)) {
     case 0:
     case 1:
         kill.value = (int)rng_below(&world->rng, 30); /* so many actions from now */
@@ -241,6 +256,7 @@ static void hurt_driver(struct world *world)
         break;
     case 4: soon(world, 0, slow_disk(a_while(world, TIME_S, 10 * TIME_S))); break;
     case 5: soon(world, 0, fail_disk(a_while(world, 100 * TIME_MS, 10 * TIME_S))); break;
+    case 6: move_driver(world); break;
     default:
         soon(world, 0, fail_disk(30 * TIME_S)); /* longer than a driver bears it */
         soon(world, 22 * TIME_S, fail_disk(0));

@@ -135,6 +135,7 @@ void agent_begin(struct world *world, struct world_host *host)
     agent_action_list_init(&agent->actions);
     *WORLD_PUSH(&world->agents) = agent;
     host->agent = agent;
+    host->astray = false; /* it was told by who started it */
     agent_config_of(world, host, &agent->config);
     fault_hold(FAULT_ALLOC, false);
     agent->core = agent_create(&agent->config, NULL);

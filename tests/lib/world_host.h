@@ -31,6 +31,7 @@ struct world_host {
     bool up;
     uint32_t most_slots;       /* that discovery has ever listed */
     bool cut[END_COUNT];       /* nothing gets to that end */
+    bool astray;               /* its agent does not know where a next driver is */
     struct world_agent *agent; /* the newest; may be dead; NULL */
     unsigned spawn_failures;   /* so many of the next spawns fail */
     enum world_boot boot;      /* of the next process */

@@ -217,7 +217,7 @@ static void on_dialled(struct world *world, struct world_event *event)
         tell_down(world, agent, "connection timed out");
         return;
     }
-    if (!driver || !driver->process.alive || !driver->begun) {
+    if (agent->host->astray || !driver || !driver->process.alive || !driver->begun) {
         tell_down(world, agent, "connection refused");
         return;
     }

@@ -205,6 +205,21 @@ static void unlisted_while_its_agent_starts(struct world *w)
     world_expect_exit(w, 0);
 }
 
+/* Nobody ran there, so no other was asked for when it died. */
+static void its_agent_dies_while_it_is_not_listed(struct world *w)
+{
+    four_workers(w);
+    world_np(w, 6, 2, 6);
+    world_host(w, "c", 0);
+    world_at(w, 2 * TIME_S, unlist_host("b"));
+    world_at(w, 4 * TIME_S, kill_agent("b"));
+    world_at(w, 5 * TIME_S, list_host("b", 2));
+    world_at(w, 5 * TIME_S, list_host("c", 2));
+    world_run(w);
+    world_expect_rounds(w, "6");
+    world_expect_exit(w, 0);
+}
+
 static void late_exit_of_a_former_worker(struct world *w)
 {
     four_workers(w);
@@ -356,6 +371,8 @@ STORIES(
     STORY(host_flaps_20_times, "a host that comes and goes every second disturbs nobody"),
     STORY_ALONE(member_host_flaps_20_times, "a member's host goes and comes every second"),
     STORY(unlisted_while_its_agent_starts, "gone while its agent starts, then back: used at once"),
+    STORY(its_agent_dies_while_it_is_not_listed,
+          "gone, and its agent with it, then back: used at once"),
     STORY_ALONE(late_exit_of_a_former_worker,
                 "an exit told late, and twice, is not held against the next one there"),
     STORY(discovery_hangs_for_a_while, "discovery hangs: the hosts stay as they are"),

@@ -132,6 +132,61 @@ static void a_host_dies_without_a_driver(struct world *w)
     world_expect_exit(w, 0);
 }
 
+/* Another driver begins at another address, of which the agents are told one after the other. */
+static void a_driver_moves(struct world *w, const char *const *hosts, size_t count)
+{
+    world_at(w, 9 * TIME_S, kill_driver());
+    for (size_t i = 0; i < count; i++)
+        world_when(w, "driver 1 ends", 0, lead_astray(hosts[i]));
+}
+
+static void agents_learn_late_of_the_next_driver(struct world *w)
+{
+    const char *const hosts[] = { "a", "b", "c" };
+
+    four_workers(w);
+    world_host(w, "c", 2);
+    world_np(w, 6, 2, 6);
+    world_train(w, 1600);
+    a_driver_moves(w, hosts, ARRAY_SIZE(hosts));
+    world_at(w, 85 * TIME_S, heal("a"));
+    world_at(w, 125 * TIME_S, heal("b"));
+    world_at(w, 150 * TIME_S, heal("c"));
+    world_run(w);
+    world_expect_rounds(w, "6");
+    world_expect_exit(w, 0);
+}
+
+/* From then on it has the time of a lease. */
+static void a_host_that_is_late_is_missed(struct world *w)
+{
+    const char *const hosts[] = { "b" };
+
+    four_workers(w);
+    world_np(w, 4, 1, 4);
+    world_train(w, 2000);
+    a_driver_moves(w, hosts, ARRAY_SIZE(hosts));
+    world_at(w, 95 * TIME_S, kill_worker("a", 0));
+    world_at(w, 140 * TIME_S, heal("b"));
+    world_run(w);
+    world_expect_rounds(w, "4 1 2 4");
+    world_expect_exit(w, 0);
+}
+
+/* Nobody sees its death; the others say that they wait for it. */
+static void a_host_dies_that_is_late(struct world *w)
+{
+    const char *const hosts[] = { "b" };
+
+    four_workers(w);
+    world_train(w, 1200);
+    a_driver_moves(w, hosts, ARRAY_SIZE(hosts));
+    world_at(w, 95 * TIME_S, power_off("b"));
+    world_run(w);
+    world_expect_rounds(w, "4 2");
+    world_expect_exit(w, 0);
+}
+
 static void the_training_ends_without_a_driver(struct world *w)
 {
     four_workers(w);
@@ -243,6 +298,12 @@ STORIES(
     STORY(a_worker_dies_without_a_driver, "a death that nobody is there to hear is not forgotten"),
     STORY_ALONE(a_host_dies_without_a_driver,
                 "a host that does not come back to the next driver is dead"),
+    STORY(agents_learn_late_of_the_next_driver,
+          "all train on: nobody is dead who only has not come to the next driver yet"),
+    STORY_ALONE(a_host_that_is_late_is_missed,
+                "who has not come to the next driver is waited for until a death, and a lease"),
+    STORY_ALONE(a_host_dies_that_is_late,
+                "who has not come to the next driver is dead when others have waited for it"),
     STORY(the_training_ends_without_a_driver,
           "the end of the training is kept for the next driver"),
     STORY(driver_is_killed_while_the_job_finishes, "it dies between the first and the last finish"),

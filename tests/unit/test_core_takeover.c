@@ -35,6 +35,19 @@ TAPE_CASE(nobody_is_late_whose_agent_is_not_back_yet,
                        "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
                        "entered 3,4 | ! round 1: all 4 train\n")
 
+/* It had no time to say that it has begun. */
+TAPE_CASE(nobody_is_late_whose_agent_has_just_come,
+          TAPE_RUNNING "config stall=5s agent_start=1m\n"
+                       "kill\n"
+                       "start\n"
+                       "hello a #1:0 #2:1\n"
+                       "entered 1,2\n"
+                       "wait 4900ms |\n"
+                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+                       "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                       "wait 4800ms |\n"
+                       "entered 3,4 | ! round 1: all 4 train\n")
+
 TAPE_CASE(
     every_record_may_be_there_twice, TAPE_RUNNING
     "exited 4 exit1\n"
@@ -128,6 +141,66 @@ TAPE_CASE(a_host_that_does_not_come_back_is_dead,
                        "    | record ENDED 3 silent\n"
                        "    | record ENDED 4 silent\n"
                        "    | bar b (1): silent for longer than the lease\n")
+
+#define HALF_IS_MET                    \
+    TAPE_RUNNING "kill\n"              \
+                 "start\n"             \
+                 "hosts a:2,b:2\n"     \
+                 "hello a #1:0 #2:1\n" \
+                 "entered 1,2\n"
+
+/* All who are heard train, so it trains with them; its agent is told again where we are. */
+TAPE_CASE(a_host_that_does_not_come_back_is_waited_for,
+          HALF_IS_MET "wait 59s |\n"
+                      "wait 2s | start b\n"
+                      "wait 58s |\n"
+                      "wait 2s | start b\n"
+                      "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+                      "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+                      "entered 3,4 | ! round 1: all 4 train\n")
+
+TAPE_CASE(it_has_a_lease_once_the_round_is_over,
+          HALF_IS_MET "wait 75s\n"
+                      "recovering 1 held=1.3 | a < REVOKE 1: a:0#1: its collectives failed\n"
+                      "recovering 2 held=1.3\n"
+                      "wait 8s |\n"
+                      "wait 2s | record ENDED 3 silent\n"
+                      "    | record ENDED 4 silent\n"
+                      "    | bar b (1): silent for longer than the lease\n"
+                      "    | record ROUND 2 recovery after 1 from 1.3 of 1,2: 1,2\n"
+                      "    | a < ROUND 2 recovery after 1 from 1.3 of 1,2: 1,2\n")
+
+TAPE_CASE(it_has_a_lease_once_somebody_waits_for_it,
+          HALF_IS_MET "wait 75s\n"
+                      "stalled 1 1m 3,4\n"
+                      "wait 8s |\n"
+                      "wait 4s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
+                      "    | record ENDED 3 silent\n"
+                      "    | record ENDED 4 silent\n"
+                      "    | bar b (1): silent for longer than the lease\n")
+
+TAPE_CASE(nobody_waits_longer_than_an_agent_does_for_a_driver,
+          "config driver_grace=1m\n" HALF_IS_MET "wait 109s\n"
+          "wait 2s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
+          "    | record ENDED 3 silent\n"
+          "    | record ENDED 4 silent\n"
+          "    | bar b (1): silent for longer than the lease\n")
+
+TAPE_CASE(who_is_in_no_round_is_not_spared, "config np=2 min_np=1\n"
+                                            "start\n"
+                                            "hosts a:2,b:2\n"
+                                            "hello a\n"
+                                            "ready 1,2\n"
+                                            "entered 1,2\n"
+                                            "hello b\n"
+                                            "kill\n"
+                                            "start\n"
+                                            "hosts a:2,b:2\n"
+                                            "hello a #1:0 #2:1\n"
+                                            "entered 1,2\n"
+                                            "wait 61s | record ENDED 3 silent\n"
+                                            "    | record ENDED 4 silent\n"
+                                            "    | bar b (1): silent for longer than the lease\n")
 
 TAPE_CASE(a_switch_that_was_recorded_is_told_again,
           TAPE_RUNNING "hosts a:2,b:1\n"
@@ -389,12 +462,16 @@ TAPE_CASE(two_takeovers_in_one_recovery, TAPE_RUNNING
           "    | a,b < ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n")
 
 TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(nobody_is_late_whose_agent_is_not_back_yet),
-      CASE(every_record_may_be_there_twice),
+      CASE(nobody_is_late_whose_agent_has_just_come), CASE(every_record_may_be_there_twice),
       CASE(before_the_first_round_those_who_are_there_are_kept),
       CASE(a_launch_that_was_never_told_bars_no_host),
       CASE(a_launch_that_was_not_written_down_was_not_told),
       CASE(a_death_while_there_was_no_driver), CASE(a_death_that_was_recorded_revokes_again),
-      CASE(a_host_that_does_not_come_back_is_dead), CASE(a_switch_that_was_recorded_is_told_again),
+      CASE(a_host_that_does_not_come_back_is_dead),
+      CASE(a_host_that_does_not_come_back_is_waited_for),
+      CASE(it_has_a_lease_once_the_round_is_over), CASE(it_has_a_lease_once_somebody_waits_for_it),
+      CASE(nobody_waits_longer_than_an_agent_does_for_a_driver),
+      CASE(who_is_in_no_round_is_not_spared), CASE(a_switch_that_was_recorded_is_told_again),
       CASE(a_change_that_was_not_is_abandoned), CASE(a_finished_job_goes_on_ending),
       CASE(a_death_after_the_first_finished_dismisses_the_others),
       CASE(a_late_failure_is_not_forgotten), CASE(a_job_that_was_over_stays_over),
