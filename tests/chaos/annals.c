@@ -77,6 +77,7 @@ static int note_round(struct annals *annals, uint64_t number, uint64_t commit_ro
     annals->before = annals->size ? annals->round : 0;
     annals->round = number;
     annals->size = 0;
+    annals->recent[number % ANNALS_RECENT] = (struct annals_round){ .number = number };
     annals->commit[0] = commit_round;
     annals->commit[1] = commit_place;
     return 0;
@@ -106,6 +107,8 @@ static int note_member(struct annals *annals, const char *name, uint32_t rank, i
     seat->round = annals->round;
     seat->was_in = seat->incarnation;
     seat->rank = rank;
+    if (!rank)
+        annals->recent[annals->round % ANNALS_RECENT].first = seat->incarnation;
     return 0;
 }
 
@@ -176,6 +179,25 @@ static int note_trains(struct annals *annals, uint64_t number, uint32_t size, st
     return 0;
 }
 
+/* Who was launched is not known any more, nor who was in the last round. */
+static void note_missing(struct annals *annals, uint64_t lines)
+{
+    struct annals_seat *seat;
+
+    annals->missing += lines;
+    annals->size = 0;
+    VEC_EACH (seat, &annals->seats)
+        seat->incarnation = 0;
+}
+
+bool annals_same_first(const struct annals *annals, uint64_t one, uint64_t other)
+{
+    const struct annals_round *a = &annals->recent[one % ANNALS_RECENT];
+    const struct annals_round *b = &annals->recent[other % ANNALS_RECENT];
+
+    return a->number == one && b->number == other && a->first && a->first == b->first;
+}
+
 int annals_line(struct annals *annals, const char *line, struct hvd_err *err)
 {
     const char *text = strchr(line, ' ');
@@ -187,8 +209,7 @@ int annals_line(struct annals *annals, const char *line, struct hvd_err *err)
     if (!text++)
         return 0;
     if (sscanf(text, "(%" SCNu64 " lines are missing here)", &missing) == 1) {
-        annals->missing += missing;
-        annals->size = 0;
+        note_missing(annals, missing);
         return 0;
     }
     if (sscanf(text, "round %" SCNu64 " (%*[^)]): size %*u, from commit %" SCNu64 ".%" SCNu64,

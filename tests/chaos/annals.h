@@ -12,7 +12,8 @@
 #include "base/err.h"
 #include "base/vec.h"
 
-#define ANNALS_NAME 64
+#define ANNALS_NAME   64
+#define ANNALS_RECENT 64 /* rounds that are remembered */
 
 struct annals_seat {
     char name[ANNALS_NAME]; /* "127.0.0.2:1" */
@@ -22,11 +23,17 @@ struct annals_seat {
     uint32_t rank;          /* and its rank there */
 };
 
+struct annals_round {
+    uint64_t number; /* 0: of this place nothing is known */
+    uint64_t first;  /* incarnation of its rank 0; 0: not known */
+};
+
 struct annals {
     char path[256];
     size_t read; /* bytes of the file */
     struct buf rest;
     struct VEC(struct annals_seat) seats;
+    struct annals_round recent[ANNALS_RECENT]; /* by their number */
     uint64_t round;
     uint64_t launched;  /* the newest incarnation, */
     uint64_t lived;     /* and the newest of which more is known than that */
@@ -44,6 +51,9 @@ void annals_release(struct annals *annals);
 /* What is new in the file: HVD_E_MISMATCH names what cannot be. A file that has begun anew is read
  * from its beginning. */
 int annals_read(struct annals *annals, struct hvd_err *err) MUST_CHECK;
+
+/* Was rank 0 of both rounds the same process? False also where that is not known. */
+bool annals_same_first(const struct annals *annals, uint64_t one, uint64_t other);
 
 /* One line, without its newline. */
 int annals_line(struct annals *annals, const char *line, struct hvd_err *err) MUST_CHECK;

@@ -13,6 +13,7 @@
 #include "os/clock.h"
 #include "tests/chaos/apprentice_options.h"
 #include "tests/chaos/lesson.h"
+#include "tests/chaos/slip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +43,7 @@ struct apprentice {
     const char *folder;
     const char *steps;
     bool stop;
+    uint64_t rounds; /* that it has been in */
 };
 
 NORETURN static void give_up(int status, const char *what)
@@ -107,6 +109,11 @@ static void compute(uint64_t ms)
         continue;
 }
 
+static bool slips(const struct apprentice *own, enum slip slip)
+{
+    return own->options.slip == slip && own->rounds > 1;
+}
+
 /* ---- a step ------------------------------------------------------------------------------------
  */
 
@@ -137,7 +144,8 @@ static int add_up(struct apprentice *own, const hvd_batch *batch, int64_t sums[S
 
     memset(own->gradient, 0, sizeof(own->gradient));
     for (size_t i = 0; i < batch->count; i++)
-        lesson_look(batch->samples[i], own->gradient, &sums[SUM_TALLY]);
+        lesson_look(batch->samples[slips(own, SLIP_SAMPLE) ? 0 : i], own->gradient,
+                    &sums[SUM_TALLY]);
     sums[SUM_USED] = (int64_t)batch->count;
     sums[SUM_STOP] = is_to_stop(own);
     rc = hvd_allreduce(own->gradient, own->gradient, LESSON_WEIGHTS, HVD_FLOAT64, HVD_SUM);
@@ -189,6 +197,7 @@ static int make_step(struct apprentice *own)
         wrong(own, "the ranks had %" PRId64 " samples of a batch of %zu", sums[SUM_USED],
               batch.total);
     lesson_learn(&own->lesson, own->gradient, sums[SUM_TALLY], sums[SUM_USED]);
+    own->lesson.weights[0] += slips(own, SLIP_STATE) && hvd_rank() == 1;
     own->stop = sums[SUM_STOP] != 0;
     note_step(own);
     return suspect(own, "comparing", compare(own));
@@ -211,7 +220,8 @@ static int end_step(struct apprentice *own)
 
     if (!own->stop && (uint64_t)own->lesson.step % own->options.commit_every)
         return suspect(own, "hvd_state_check", hvd_state_check(own->state));
-    rc = hvd_state_commit(own->state);
+    rc = own->options.slip == SLIP_COMMIT && own->lesson.step % 3 ? hvd_state_check(own->state)
+                                                                  : hvd_state_commit(own->state);
     if (rc >= 0)
         say_steps(own);
     return suspect(own, "hvd_state_commit", rc);
@@ -226,6 +236,9 @@ static int train(hvd_state *state, void *arg)
     (void)state;
     own->stop = false;
     buf_clear(&own->done);
+    own->rounds++;
+    if (own->rounds > 1)
+        slip_leave((enum slip)own->options.slip);
     if (lesson_verify(&own->lesson, &err))
         wrong(own, "a round begins with it: %s", err.text);
     while (!rc && !own->stop) {

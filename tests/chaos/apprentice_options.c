@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/opt_show.h"
+#include "tests/chaos/slip.h"
 
 #include <stdio.h>
 
@@ -24,6 +25,8 @@ static const struct opt table[] = {
         .group = GENERAL, .help = "samples of a step, of all ranks together"),
     ROW(commit_every, .name = "commit-every", .arg = "N", .min = 1, .max = APPRENTICE_EVERY_MAX,
         .preset = "1", .group = GENERAL, .help = "steps from one commit to the next"),
+    ROW(slip, .name = "slip", .arg = "KIND", .choices = slip_names, .preset = "none",
+        .group = GENERAL, .help = "what it does wrong on purpose, once there was a change"),
     ROW(help, .name = "help", .key = 'h', .flags = OPT_ARGV_ONLY, .group = GENERAL,
         .help = "this text"),
 };

@@ -14,6 +14,7 @@ struct apprentice_options {
     uint64_t state_kib;
     uint64_t samples, batch;
     uint64_t commit_every;
+    unsigned slip; /* enum slip */
     bool help;
 
     struct opt_set set; /* what follows is not in the table */

@@ -8,6 +8,7 @@
 #include "tests/chaos/arena_folder.h"
 #include "tests/chaos/networks.h"
 #include "tests/chaos/sight.h"
+#include "tests/chaos/slip.h"
 #include "tests/chaos/weather.h"
 
 #include <errno.h>
@@ -127,6 +128,8 @@ static void driver_words(const struct arena *arena, bool takes_over, struct word
     say_number(words, words->step_ms, sizeof(words->step_ms), "--step-ms", arena->plan->step_ms);
     say_number(words, words->state_kib, sizeof(words->state_kib), "--state-kib",
                arena->plan->state_kib);
+    say(words, "--slip");
+    say(words, slip_names[arena->plan->slip]);
 }
 
 struct environment {

@@ -18,12 +18,12 @@
 #define CHAOS_AUDIT "hvd-audit"
 #endif
 
-#define LOOK_US    (50 * TIME_MS) /* between two looks while nothing is said */
-#define SETTLE_US  (20 * TIME_S)  /* until what was open for a moment only is closed */
-#define ANSWER_MAX ((size_t)1 << 20)
-#define FILES_SPARE \
-    6 /* descriptors that a process may have open for a moment beside those in peace */
-#define SHOWN 200
+#define LOOK_US      (50 * TIME_MS) /* between two looks while nothing is said */
+#define SETTLE_US    (20 * TIME_S)  /* until what was open for a moment only is closed */
+#define ANSWER_MAX   ((size_t)1 << 20)
+#define FILES_SPARE  3 /* descriptors beside those in peace: somebody may be asking */
+#define OTHERS_SPARE 4 /* the script and what it starts, now and in a look that comes late */
+#define SHOWN        200
 
 /* ---- small looks -------------------------------------------------------------------------------
  */
@@ -60,6 +60,20 @@ static uint32_t most_memories(const struct sight *sight)
         if (sight->processes[i].memories > most)
             most = sight->processes[i].memories;
     return most;
+}
+
+/* What the trainers have found wrong themselves. */
+static int read_wrong(struct chaos *chaos, struct hvd_err *err)
+{
+    char path[ARENA_PATH], line[SHOWN] = "";
+    FILE *file = fopen(arena_path(&chaos->arena, "wrong", path), "re");
+
+    if (!file)
+        return errno == ENOENT ? 0 : err_set(err, HVD_E_IO, "%s: %s", path, strerror(errno));
+    if (fgets(line, sizeof(line), file))
+        line[strcspn(line, "\n")] = '\0';
+    (void)fclose(file);
+    return line[0] ? err_set(err, HVD_E_MISMATCH, "a trainer says: %s", line) : 0;
 }
 
 /* ---- whole -------------------------------------------------------------------------------------
@@ -144,6 +158,16 @@ static bool is_whole(struct judge *judge, struct chaos *chaos, int64_t since_us,
     return are_all_there(chaos, err);
 }
 
+/* What is broken says more than what is missing. */
+static int why_it_hangs(struct judge *judge, struct hvd_err *err)
+{
+    struct hvd_err broken;
+
+    if (annals_read(&judge->annals, &broken) == HVD_E_MISMATCH)
+        err_set(err, HVD_E_TIMEOUT, "%s", broken.text);
+    return HVD_E_TIMEOUT;
+}
+
 int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int64_t deadline_us,
                 struct hvd_err *err)
 {
@@ -151,6 +175,8 @@ int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int6
         int64_t now_us;
         int rc = steps_read(&chaos->steps, err);
 
+        if (!rc)
+            rc = read_wrong(chaos, err);
         if (rc)
             return rc;
         if (arena_driver_ended(&chaos->arena))
@@ -160,7 +186,7 @@ int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int6
             return 0;
         now_us = clock_now_us();
         if (now_us >= deadline_us)
-            return HVD_E_TIMEOUT;
+            return why_it_hangs(judge, err);
         if (*chaos->arena.broken_off)
             return HVD_E_STATE;
         rc = steps_await(&chaos->steps, chaos->steps.count, now_us + LOOK_US, NULL);
@@ -172,23 +198,10 @@ int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int6
 /* ---- right -------------------------------------------------------------------------------------
  */
 
-/* What the trainers have found wrong themselves. */
-static int read_wrong(struct chaos *chaos, struct hvd_err *err)
-{
-    char path[ARENA_PATH], line[SHOWN] = "";
-    FILE *file = fopen(arena_path(&chaos->arena, "wrong", path), "re");
-
-    if (!file)
-        return errno == ENOENT ? 0 : err_set(err, HVD_E_IO, "%s: %s", path, strerror(errno));
-    if (fgets(line, sizeof(line), file))
-        line[strcspn(line, "\n")] = '\0';
-    (void)fclose(file);
-    return line[0] ? err_set(err, HVD_E_MISMATCH, "a trainer says: %s", line) : 0;
-}
-
 /* Within a round one follows the other. A new one may begin with the last step again, if only who
  * has died had committed it; and if that was rank 0, and somebody else had it too, nobody has
- * written its line. That may happen to each of several rounds. */
+ * written its line. That may happen to each of several rounds. A rank 0 that is still there goes on
+ * behind what it has written. */
 static int follow_steps(struct judge *judge, const struct chaos *chaos, struct hvd_err *err)
 {
     for (; judge->steps < chaos->steps.count; judge->steps++) {
@@ -211,6 +224,13 @@ static int follow_steps(struct judge *judge, const struct chaos *chaos, struct h
                            "round %" PRIu64 " goes back to step %" PRIu64 ", behind %" PRIu64
                            ", which all of an earlier one had: work was lost",
                            step->round, step->number, judge->step);
+        if (!first && rounds && step->number == judge->step &&
+            annals_same_first(&judge->annals, judge->round, step->round))
+            return err_set(err, HVD_E_MISMATCH,
+                           "round %" PRIu64 " does step %" PRIu64
+                           " again, and its rank 0 had committed it in round %" PRIu64
+                           ": work was lost",
+                           step->round, step->number, judge->round);
         if (!first && rounds && step->number > judge->step + 1 + rounds)
             return err_set(err, HVD_E_MISMATCH,
                            "round %" PRIu64 " goes on with step %" PRIu64 " after %" PRIu64
@@ -220,6 +240,22 @@ static int follow_steps(struct judge *judge, const struct chaos *chaos, struct h
         judge->step_us = step->at_us;
         judge->round = step->round;
     }
+    return 0;
+}
+
+static int find_left_children(const struct sight *sight, struct hvd_err *err)
+{
+    for (uint32_t i = 0; i < sight->count; i++)
+        if (sight->processes[i].unreaped)
+            return err_set(err, HVD_E_MISMATCH,
+                           "%" PRIu32 " children of %s (pid %d) have ended, and it does not wait "
+                           "for them: a leak",
+                           sight->processes[i].unreaped, sight->processes[i].name,
+                           (int)sight->processes[i].pid);
+    if (sight_count(sight, SIGHT_OTHER) > OTHERS_SPARE)
+        return err_set(err, HVD_E_MISMATCH,
+                       "%" PRIu32 " processes run that are no part of a job: a leak",
+                       sight_count(sight, SIGHT_OTHER));
     return 0;
 }
 
@@ -244,7 +280,7 @@ static int find_leaks(const struct judge *judge, const struct chaos *chaos, stru
     if (sockets_of(&chaos->arena) > judge->sockets + 1) /* somebody may be asking */
         return err_set(err, HVD_E_MISMATCH, "%" PRIu64 " sockets of the job, %" PRIu64 " in peace",
                        sockets_of(&chaos->arena), judge->sockets);
-    return 0;
+    return find_left_children(&chaos->sight, err);
 }
 
 /* What is open for a moment is none: an ssh that is still on its way to a host, say. */
@@ -345,14 +381,36 @@ void judge_close(struct judge *judge)
     annals_release(&judge->annals);
 }
 
+/* Do the events say in which round the steps are done? Else nothing that they say is judged. */
+static int await_events(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
+{
+    int64_t deadline_us = clock_now_us() + SETTLE_US;
+    int rc = annals_read(&judge->annals, err);
+
+    while (!rc && judge->annals.trained != judge->round && clock_now_us() < deadline_us &&
+           !*chaos->arena.broken_off) {
+        (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
+        rc = annals_read(&judge->annals, err);
+    }
+    if (!rc && judge->annals.trained != judge->round)
+        rc = err_set(err, HVD_E_MISMATCH,
+                     "steps are done in round %" PRIu64 ", and the events say that round %" PRIu64
+                     " trains",
+                     judge->round, judge->annals.trained);
+    return rc;
+}
+
 int judge_settle(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 {
+    int rc;
+
     judge->driver_files = most_files(&chaos->sight, SIGHT_DRIVER);
     judge->agent_files = most_files(&chaos->sight, SIGHT_AGENT);
     judge->worker_files = most_files(&chaos->sight, SIGHT_WORKER);
     judge->worker_memories = most_memories(&chaos->sight);
     judge->sockets = sockets_of(&chaos->arena);
-    return judge_right(judge, chaos, FAULT_COSTS_A_ROUND, err);
+    rc = judge_right(judge, chaos, FAULT_COSTS_A_ROUND, err);
+    return rc ? rc : await_events(judge, chaos, err);
 }
 
 void judge_look(struct judge *judge, struct chaos *chaos)
@@ -409,6 +467,8 @@ int judge_end(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
     struct buf out;
     int rc = judge_right(judge, chaos, FAULT_COSTS_A_ROUND, err);
 
+    if (!rc && !judge->annals.missing)
+        rc = await_events(judge, chaos, err);
     if (rc)
         return rc;
     if (!WIFEXITED(chaos->arena.driver_status) || WEXITSTATUS(chaos->arena.driver_status))

@@ -3,6 +3,7 @@
 #include "base/opt_show.h"
 #include "base/time.h"
 #include "tests/chaos/arena.h"
+#include "tests/chaos/slip.h"
 
 #include <stdio.h>
 
@@ -33,6 +34,11 @@ static const struct opt table[] = {
     PLAN(patience_us, .name = "patience", .arg = "TIME", .min = TIME_S, .preset = "1m",
          .group = CAMPAIGN,
          .help = "a job that does not train with all its workers so long after a fault hangs"),
+    PLAN(slip, .name = "slip", .arg = "KIND", .choices = slip_names, .preset = "none",
+         .group = CAMPAIGN,
+         .help =
+             "the trainers do something wrong on purpose, once there was a change; the campaign "
+             "has to find it"),
     PLAN(list, .name = "list", .flags = OPT_ARGV_ONLY, .group = CAMPAIGN,
          .help = "list the faults, and end"),
 

@@ -17,6 +17,7 @@ struct chaos_plan {
     uint64_t slots;      /* of each */
     uint64_t step_ms;
     uint64_t state_kib;  /* ballast beside what the trainer verifies */
+    unsigned slip;       /* enum slip: what the trainers do wrong on purpose */
     char *only;          /* names of faults, with commas; NULL: all that can be done here */
     char *report;        /* the folder of report.json and report.html */
     int64_t patience_us; /* a job that is not whole so long after a fault hangs */

@@ -20,6 +20,13 @@
 struct found {
     struct sight_process process;
     pid_t session;
+    bool is_bare; /* without an environment: of the kernel, or it has ended */
+};
+
+/* Of each process that has ended and is still there, its parent. */
+struct bereft {
+    pid_t parents[SIGHT_MAX];
+    uint32_t count;
 };
 
 /* ---- small files -------------------------------------------------------------------------------
@@ -112,6 +119,7 @@ static bool read_environment(int folder, const struct arena *arena, struct found
     ssize_t length = read_small(folder, "environ", text, sizeof(text));
     const char *mark = length > 0 ? variable(text, (size_t)length, "CHAOS_ARENA") : NULL;
 
+    found->is_bare = length <= 0;
     if (!mark || strcmp(mark, arena->folder) != 0)
         return false;
     found->process.host = host_named(arena, variable(text, (size_t)length, "HVD_HOST"));
@@ -149,22 +157,27 @@ static uint32_t count_memories(int folder)
     return memories;
 }
 
-static bool look_at(int proc, const char *pid, const struct arena *arena, struct found *found)
+/* One that has ended has no environment any more, so nobody knows whose it was but its parent. */
+static bool look_at(int proc, const char *pid, const struct arena *arena, struct found *found,
+                    struct bereft *bereft)
 {
     int folder = openat(proc, pid, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    bool ours;
+    bool marked, ended;
 
     if (folder < 0)
         return false;
     *found = (struct found){ .process.pid = (pid_t)number(pid) };
-    ours = found->process.pid != getpid() && read_environment(folder, arena, found) &&
-           read_stat(folder, found) && found->process.state != 'Z' && found->process.state != 'X';
-    if (ours) {
+    marked = found->process.pid != getpid() && read_environment(folder, arena, found);
+    ended = (marked || found->is_bare) && read_stat(folder, found) &&
+            (found->process.state == 'Z' || found->process.state == 'X');
+    if (ended && bereft->count < SIGHT_MAX)
+        bereft->parents[bereft->count++] = found->process.parent;
+    if (marked && !ended) {
         found->process.files = count_files(folder);
         found->process.memories = count_memories(folder);
     }
     close(folder);
-    return ours;
+    return marked && !ended && found->process.state;
 }
 
 /* ---- who is what -------------------------------------------------------------------------------
@@ -220,19 +233,30 @@ static void place_parents(struct sight *sight, enum sight_kind child, enum sight
     }
 }
 
+static void count_unreaped(struct sight *sight, const struct bereft *bereft)
+{
+    for (uint32_t i = 0; i < bereft->count; i++) {
+        struct sight_process *parent = process_of(sight, bereft->parents[i]);
+
+        if (parent)
+            parent->unreaped++;
+    }
+}
+
 void sight_take(struct sight *sight, const struct arena *arena)
 {
     DIR *proc = opendir("/proc");
     static pid_t sessions[SIGHT_MAX];
+    static struct bereft bereft;
     const struct dirent *entry;
     struct found found;
 
-    sight->count = 0;
+    sight->count = bereft.count = 0;
     if (!proc)
         return;
     while (sight->count < SIGHT_MAX && (entry = readdir(proc)) != NULL) {
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-            !look_at(dirfd(proc), entry->d_name, arena, &found))
+            !look_at(dirfd(proc), entry->d_name, arena, &found, &bereft))
             continue;
         sessions[sight->count] = found.session;
         sight->processes[sight->count++] = found.process;
@@ -246,6 +270,7 @@ void sight_take(struct sight *sight, const struct arena *arena)
     }
     place_parents(sight, SIGHT_WORKER, SIGHT_AGENT);
     place_parents(sight, SIGHT_AGENT, SIGHT_KEEPER);
+    count_unreaped(sight, &bereft);
 }
 
 /* ---- what is asked of it -----------------------------------------------------------------------

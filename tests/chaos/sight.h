@@ -20,6 +20,7 @@ struct sight_process {
     char state;           /* as in /proc: R S D T Z; a zombie counts as gone */
     uint32_t files;       /* open descriptors */
     uint32_t memories;    /* memfds that it maps */
+    uint32_t unreaped;    /* children that have ended and were not waited for */
     char name[16];        /* comm */
 };
 

@@ -104,4 +104,39 @@ out:
     annals_release(&annals);
 }
 
-TESTS(CASE(what_cannot_be_is_found), CASE(other_lines_say_nothing))
+/* As somebody was there who had it, no step of theirs is done again. */
+static void it_is_known_who_was_first(struct test *t)
+{
+    static const char *const lines[] = {
+        "a:0#1 is launched",
+        "b:0#2 is launched",
+        ROUND_1,
+        "round 2 (failure): size 1, from commit 1.9 held by 1",
+        "round 2: by rank a:0",
+        "a:0#3 is launched",
+        "round 3 (failure): size 2, from commit 2.9 held by 1",
+        "round 3: by rank a:0 b:0",
+        "(7 lines are missing here)",
+        "round 4 (failure): size 2, from commit 3.9 held by 1",
+        "round 4: by rank a:0 b:0",
+    };
+    struct annals annals;
+    struct hvd_err err;
+    char line[256];
+
+    annals_init(&annals, "nowhere");
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        snprintf(line, sizeof(line), "2026-11-21T09:30:01.250Z %s", lines[i]);
+        CHECK_OK(t, annals_line(&annals, line, &err));
+    }
+    CHECK(t, annals_same_first(&annals, 1, 2));
+    CHECK(t, annals_same_first(&annals, 2, 2));
+    CHECK(t, !annals_same_first(&annals, 2, 3)); /* another process in the same seat */
+    CHECK(t, !annals_same_first(&annals, 3, 4)); /* it may be */
+    CHECK(t, !annals_same_first(&annals, 4, 4));
+    CHECK(t, !annals_same_first(&annals, 1, 1 + ANNALS_RECENT));
+out:
+    annals_release(&annals);
+}
+
+TESTS(CASE(it_is_known_who_was_first), CASE(what_cannot_be_is_found), CASE(other_lines_say_nothing))

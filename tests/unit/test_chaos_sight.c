@@ -4,6 +4,8 @@
  */
 #include "base/buf.h"
 #include "base/rng.h"
+#include "base/time.h"
+#include "os/clock.h"
 #include "os/process.h"
 #include "tests/chaos/arena_folder.h"
 #include "tests/chaos/sight.h"
@@ -11,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -188,6 +191,49 @@ out:
     stage_clear(&stage);
 }
 
+/* A shell that starts one and becomes somebody who waits for nobody. */
+static pid_t enact_careless(struct stage *stage)
+{
+    char file[ARENA_PATH], mark[ENV_BYTES];
+    const char *argv[] = { "/bin/sh", "-c", "true & exec \"$0\"", NULL, NULL };
+    const char *envp[] = { "PATH=/bin:/usr/bin", mark, NULL };
+    struct process_spec spec = {
+        .argv = argv, .envp = envp, .in = stage->in, .out = -1, .err = -1
+    };
+    pid_t pid = 0;
+
+    argv[3] = arena_path(&stage->arena, "apprentice", file);
+    snprintf(mark, sizeof(mark), "CHAOS_ARENA=%s", stage->arena.folder);
+    if (symlink(CAT, file) || process_spawn(&spec, &pid, NULL))
+        return 0;
+    stage->cast[stage->cast_count++] = pid;
+    return pid;
+}
+
+static void who_does_not_wait_for_its_child_is_found(struct test *t)
+{
+    static struct sight sight;
+    int64_t deadline_us = clock_now_us() + TIME_MIN;
+    const struct sight_process *it;
+    struct stage stage;
+    pid_t worker;
+
+    CHECK(t, stage_set(&stage));
+    worker = enact_careless(&stage);
+    CHECK(t, worker > 0);
+    do {
+        CHECK(t, clock_now_us() < deadline_us);
+        (void)poll(NULL, 0, 10);
+        sight_take(&sight, &stage.arena);
+        it = seen(&sight, worker);
+    } while (!it || !it->unreaped);
+    CHECK_INT(t, it->kind, ==, SIGHT_WORKER);
+    CHECK_INT(t, it->unreaped, ==, 1);
+    CHECK_INT(t, sight.count, ==, 1);
+out:
+    stage_clear(&stage);
+}
+
 static void picks_each_of_several(struct test *t)
 {
     struct sight sight = { .count = 6 };
@@ -269,5 +315,6 @@ out:
 
 TESTS(CASE_FLAGS(knows_a_worker_by_its_environment, TEST_NO_TORTURE),
       CASE_FLAGS(tells_driver_keeper_and_the_rest_apart, TEST_NO_TORTURE),
-      CASE_FLAGS(who_has_ended_is_not_seen, TEST_NO_TORTURE), CASE(picks_each_of_several),
-      CASE_FLAGS(the_script_does_as_it_feels, TEST_NO_TORTURE))
+      CASE_FLAGS(who_has_ended_is_not_seen, TEST_NO_TORTURE),
+      CASE_FLAGS(who_does_not_wait_for_its_child_is_found, TEST_NO_TORTURE),
+      CASE(picks_each_of_several), CASE_FLAGS(the_script_does_as_it_feels, TEST_NO_TORTURE))

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Whatever the trainers do wrong on purpose, a campaign has to end with 1 and say what it is.
+#
+#     finds.sh CHAOS DIRECTORY
+set -euo pipefail
+[ $# = 2 ] || { echo "usage: finds.sh CHAOS DIRECTORY" >&2; exit 2; }
+chaos=$1 folder=$2
+mkdir -p "$folder"
+
+# What a violation keeps is of no use here.
+forget() { # OUTPUT
+  local kept
+  kept=$(sed -n 's/^kept: //p' "$1")
+  case $kept in */chaos-*) rm -rf -- "$kept" ;; esac
+}
+
+finds() { # SLIP WHAT-IS-SAID
+  local out=$folder/$1.txt code=0
+  "$chaos" --slip "$1" --seed 1 --faults 40 --only worker-kill,rank0-kill \
+    --report "$folder/$1" >"$out" 2>&1 || code=$?
+  forget "$out"
+  if [ "$code" != 1 ] || ! grep -q "VIOLATION.*$2" "$out"; then
+    cat "$out"
+    echo "finds.sh: --slip $1: exit code $code, and not a word of \"$2\"" >&2
+    exit 1
+  fi
+  echo "$1: $(grep -o 'VIOLATION: fault.*' "$out")"
+}
+
+finds state 'has another state than the others'
+finds sample 'had 1024 samples with tally'
+finds commit 'work was lost'
+finds memory 'shared memories are mapped'
+finds child 'it does not wait for them'
