@@ -255,6 +255,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "chaos: broken off; all of it has ended\n");
     else if (rc)
         fprintf(stderr, "chaos: %s\n", err.text[0] ? err.text : err_text(rc));
+    chaos.arena.plan = NULL; /* it ends here */
     chaos_plan_release(&plan);
     if (broken_off)
         return 130;
