@@ -148,7 +148,7 @@ static int ask(struct source *source, uint64_t first, uint32_t count)
 {
     struct fetch *fetch = source->fetch;
     uint64_t known[RUN_CHUNKS];
-    struct msg msg = { .type = MSG_PULL, .incarnation = source->member->incarnation };
+    struct msg msg = { .type = MSG_PULL, .incarnation = fetch->msg.incarnation };
     struct hvd_err err;
 
     for (uint32_t i = 0; i < count; i++) {

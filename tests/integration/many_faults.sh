@@ -51,6 +51,23 @@ all_at_once() {
   [ "$(grep -c 'from commit [0-9]*\.[1-9]' "$err")" -ge 3 ] || die 'a round began anew'
 }
 
+# All hosts are taken away by a deadline, and only then there is another: it gets the commit from an agent
+# in whose slots nobody is left.
+all_others() {
+  echo 127.0.0.1:2 >"$folder/hosts"
+  final=$folder/$job.final made=$folder/$job.made
+  start -np 2 --min-np 1 --hostfile "$folder/hosts" --start-timeout 10s -- \
+    "$trainer" --step-ms 5 --steps $steps --say "$say" --made "$made" --final "$final"
+  await "$err" 'all 2 train'
+  await_step 20
+  ask drain 127.0.0.1 --deadline 200ms >/dev/null || die 'drain'
+  await "$err" '0 of --min-np 1'
+  echo 127.0.0.2:2 >"$folder/hosts"
+  await "$err" 'from commit [0-9]*\.[0-9]* kept by agents'
+  end_well
+  if grep -q 'it is silent' "$err"; then die 'nobody was asked for the commit'; fi
+}
+
 # The second one goes while the others recover from the loss of the first.
 during_recovery() {
   local i revoked
@@ -206,7 +223,7 @@ dies_in_hello() {
   end_well $((2 * steps))
 }
 
-cases=${*:-two_at_once host_at_once all_at_once during_recovery same_slot async_commits drops_news other_state
+cases=${*:-two_at_once host_at_once all_at_once all_others during_recovery same_slot async_commits drops_news other_state
   extra_checks second_thread lies drained joins_late agent_limits dies_in_hello}
 for case_now in $cases; do
   say_line "$case_now"

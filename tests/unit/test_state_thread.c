@@ -61,6 +61,22 @@ out:
     end();
 }
 
+/* What is in its slot outlives it, and its number. */
+static void a_commit_whose_worker_is_long_gone_is_fetched(struct test *t)
+{
+    struct msg_source sources[1];
+
+    CHECK_OK(t, begin(2, 1, CHUNKS));
+    sources[0] = source(0);
+    sources[0].incarnation = 0;
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, COMMIT, sources, 1));
+    CHECK(t, state_wait(&scene, 1));
+    CHECK_TEXT(t, scene.answers.items[0].text, "");
+    CHECK(t, state_is(workers[1], COMMIT));
+out:
+    end();
+}
+
 static void it_is_fetched_from_all_holders_at_once(struct test *t)
 {
     struct msg_source sources[3];
@@ -571,8 +587,10 @@ out:
 
 #define ALONE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
 
-TESTS(ALONE(a_commit_is_fetched_from_another_host), ALONE(it_is_fetched_from_all_holders_at_once),
-      ALONE(two_joiners_pull_at_once), ALONE(a_neighbour_is_copied_and_nobody_dialled),
+TESTS(ALONE(a_commit_is_fetched_from_another_host),
+      ALONE(a_commit_whose_worker_is_long_gone_is_fetched),
+      ALONE(it_is_fetched_from_all_holders_at_once), ALONE(two_joiners_pull_at_once),
+      ALONE(a_neighbour_is_copied_and_nobody_dialled),
       ALONE(what_the_worker_has_itself_is_not_fetched), ALONE(equal_chunks_do_not_travel),
       ALONE(a_chunk_that_was_never_written_has_no_sum), ALONE(no_bytes_are_there_at_once),
       ALONE(nobody_is_left), ALONE(another_manifest_is_no_source),
