@@ -245,7 +245,7 @@ static void forgive_silence(struct core *core)
     for (size_t i = 0; i < core->hosts.count && silence_us > 0; i++) {
         struct core_host *host = core->hosts.items[i];
 
-        if (host->heard_us + silence_us < core->now_us)
+        if (time_add(host->heard_us, silence_us) < core->now_us)
             host->heard_us += silence_us;
         else if (host->heard_us < core->now_us)
             host->heard_us = core->now_us;

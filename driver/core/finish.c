@@ -296,13 +296,15 @@ static bool is_boot_loop(const struct core *core)
            core->boot_failures_in_a_row >= 3 * (uint64_t)core->config.np && all_boot_in_vain(core);
 }
 
-/* Others may be launched as soon as their agents have come. */
-static bool agents_are_starting(const struct core *core)
+/* Others may be launched as soon as their agents have come. A successor does not know yet which
+ * hosts there are. */
+static bool agents_are_coming(const struct core *core)
 {
     for (size_t i = 0; i < core->listed.count; i++)
-        if (core->listed.items[i]->agent == AGENT_STARTING)
+        if (core->listed.items[i]->agent == AGENT_STARTING ||
+            core->listed.items[i]->agent == AGENT_AWAY)
             return true;
-    return false;
+    return !core->discovered;
 }
 
 /* Whoever was started has failed, and nobody has joined. One alone may have had bad luck, unless
@@ -310,7 +312,7 @@ static bool agents_are_starting(const struct core *core)
 static bool is_stillborn(const struct core *core)
 {
     if (core->anyone_joined || !core->boot_failures || core->boot_failures != core->incarnations ||
-        agents_are_starting(core))
+        agents_are_coming(core))
         return false;
     if (core->boot_failures >= FAILURES_ALONE)
         return true;

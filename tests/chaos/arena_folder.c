@@ -66,6 +66,8 @@ int arena_list(struct arena *arena, struct hvd_err *err)
     for (uint32_t i = 0; !rc && i < arena->host_count; i++)
         if (arena->hosts[i].listed)
             rc = buf_printf(&text, "%s:%" PRIu32 "\n", arena->hosts[i].name, arena->hosts[i].slots);
+    if (!rc && text.length == 0 && !arena->plan->command)
+        rc = buf_printf(&text, "# no host\n"); /* nothing at all is a script that has failed */
     if (rc)
         err_set(err, rc, "the list of hosts: %s", err_text(rc));
     else

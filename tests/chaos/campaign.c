@@ -45,7 +45,7 @@ static bool is_chosen(const struct chaos_plan *plan, const char *name)
     return !plan->only;
 }
 
-static int check_names(const struct chaos_plan *plan, struct hvd_err *err)
+int campaign_check(const struct chaos_plan *plan, struct hvd_err *err)
 {
     struct span rest = { plan->only, plan->only ? strlen(plan->only) : 0 }, part;
 
@@ -53,7 +53,7 @@ static int check_names(const struct chaos_plan *plan, struct hvd_err *err)
         struct span name = span_trim(part);
 
         if (!fault_named(name.at, name.length))
-            return err_set(err, HVD_E_INVAL, "--only: there is no fault %.*s; see --list",
+            return err_set(err, HVD_E_INVAL, "--only: there is no fault \"%.*s\"; see --list",
                            (int)name.length, name.at);
     }
     return 0;
@@ -63,10 +63,8 @@ static int choose(struct campaign *campaign, struct hvd_err *err)
 {
     const struct chaos *chaos = campaign->chaos;
     char text[RECORD_TEXT];
-    int rc = check_names(chaos->arena.plan, err);
+    int rc = 0;
 
-    if (rc)
-        return rc;
     campaign->usable = mem_zalloc_array(fault_count(), sizeof(const struct fault *));
     if (!campaign->usable)
         return err_set(err, HVD_E_NOMEM, "out of memory");
@@ -293,15 +291,20 @@ static int rest(struct campaign *campaign, uint64_t count, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
     size_t until = chaos->steps.count + count;
+    size_t seen = chaos->steps.count;
     int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
     int rc = 0;
 
     while (!rc && chaos->steps.count < until && !*chaos->arena.broken_off) {
         if (clock_now_us() >= deadline_us)
-            return err_set(err, HVD_E_TIMEOUT, "it stands still in peace");
+            return err_set(err, HVD_E_TIMEOUT, "no step within --patience, in peace");
         rc = steps_await(&chaos->steps, chaos->steps.count, clock_now_us() + 100 * TIME_MS, NULL);
         if (!rc || rc == HVD_E_TIMEOUT)
             rc = steps_read(&chaos->steps, err);
+        if (chaos->steps.count > seen) {
+            seen = chaos->steps.count;
+            deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
+        }
     }
     return rc;
 }

@@ -14,6 +14,9 @@
  */
 int campaign_run(struct chaos *chaos, struct record *record, struct hvd_err *err) MUST_CHECK;
 
+/* HVD_E_INVAL: --only names what is no fault. */
+int campaign_check(const struct chaos_plan *plan, struct hvd_err *err) MUST_CHECK;
+
 /* A line for each fault: name, what it is, whether it may cost a round, why it cannot be done
  * here. */
 void campaign_list(const struct chaos *chaos);

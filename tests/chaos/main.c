@@ -34,9 +34,13 @@ static void break_off(int number)
 static void hear_signals(void)
 {
     struct sigaction action = { .sa_handler = break_off };
+    struct sigaction before;
 
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, NULL, &before);
+    if (before.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &action, NULL);
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, NULL);
 }
@@ -106,6 +110,7 @@ static int attack(struct chaos *chaos, struct hvd_err *err)
     printf("%s; %s\n", record.title, record.machine);
     fflush(stdout);
     rc = campaign_run(chaos, &record, err);
+    record.broken_off = broken_off;
     if (record.fault_count)
         reported = report_campaign(chaos, &record, rc ? NULL : err);
     if (!rc)
@@ -141,24 +146,21 @@ static int report_trace(const struct chaos *chaos, const struct replay *replay, 
     return rc;
 }
 
-static int replay(struct chaos *chaos, struct hvd_err *err)
+static int replay(struct chaos *chaos, const struct trace *trace, struct hvd_err *err)
 {
     const struct chaos_plan *plan = chaos->arena.plan;
     struct replay replay = { .title = "" };
-    struct trace trace;
-    int rc = trace_load(&trace, plan->trace, err);
+    int rc;
 
     (void)snprintf(replay.title, sizeof(replay.title), "%.100s, %" PRIu64 " times as fast",
                    plan->trace, plan->speed);
     describe_machine(replay.machine, sizeof(replay.machine));
-    if (!rc)
-        rc = replay_run(&replay, &chaos->arena, &trace, &chaos->steps, err);
+    rc = replay_run(&replay, &chaos->arena, trace, &chaos->steps, err);
     if (!rc)
         rc = report_trace(chaos, &replay, err);
     if (!rc && replay.violations)
         rc = err_set(err, HVD_E_MISMATCH, "%s", replay.violation);
     replay_release(&replay);
-    trace_release(&trace);
     return rc;
 }
 
@@ -179,16 +181,40 @@ static int make_folder(const char *path, struct hvd_err *err)
         if (!*end)
             break;
     }
+    (void)snprintf(part, sizeof(part), "%s/.", path);
+    if (access(part, W_OK | X_OK))
+        return err_set(err, HVD_E_IO, "--report %s: %s; give another folder", path,
+                       strerror(errno));
     return 0;
 }
 
-static int run(struct chaos *chaos, const struct chaos_plan *plan, struct hvd_err *err)
+/* What would only be found out when it is all over, or with a job that is already there. */
+static int check_before(const struct chaos_plan *plan, struct trace *trace, struct hvd_err *err)
+{
+    int rc = plan->trace ? trace_load(trace, plan->trace, err) : campaign_check(plan, err);
+
+    if (!rc && !plan->list)
+        rc = make_folder(plan->report, err);
+    return rc;
+}
+
+/* A job that came to grief is kept to be looked at; not one that was broken off, or never begun. */
+static void close_arena(struct arena *arena, int rc)
+{
+    bool grief = rc && rc != HVD_E_STATE && rc != HVD_E_UNSUPPORTED;
+    bool keep = !arena->plan->list && (arena->plan->keep || grief);
+
+    if (keep)
+        printf("kept: %s\n", arena->folder);
+    arena_close(arena, keep);
+}
+
+static int run(struct chaos *chaos, const struct chaos_plan *plan, const struct trace *trace,
+               struct hvd_err *err)
 {
     char path[ARENA_PATH];
-    int rc = plan->list ? 0 : make_folder(plan->report, err);
+    int rc = plan->where == PLAN_NETWORKS ? networks_enter(err) : 0;
 
-    if (!rc && plan->where == PLAN_NETWORKS)
-        rc = networks_enter(err);
     if (rc)
         return rc;
     rc = arena_open(&chaos->arena, plan, &broken_off, err);
@@ -198,12 +224,10 @@ static int run(struct chaos *chaos, const struct chaos_plan *plan, struct hvd_er
         campaign_list(chaos);
         steps_close(&chaos->steps);
     } else if (!rc) {
-        rc = plan->trace ? replay(chaos, err) : attack(chaos, err);
+        rc = plan->trace ? replay(chaos, trace, err) : attack(chaos, err);
         steps_close(&chaos->steps);
     }
-    if (rc && rc != HVD_E_STATE)
-        printf("kept: %s\n", chaos->arena.folder);
-    arena_close(&chaos->arena, plan->keep || (rc && rc != HVD_E_STATE));
+    close_arena(&chaos->arena, rc);
     return rc;
 }
 
@@ -211,6 +235,7 @@ int main(int argc, char **argv)
 {
     static struct chaos chaos; /* too large for a stack */
     struct chaos_plan plan;
+    struct trace trace = { .count = 0 };
     struct hvd_err err = { .text = "" };
     int status = 0, rc = 0;
 
@@ -223,11 +248,16 @@ int main(int argc, char **argv)
     rng_seed(&chaos.rng, plan.seed);
     chaos.arena.plan = &plan;
     hear_signals();
-    rc = run(&chaos, &plan, &err);
+    status = check_before(&plan, &trace, &err);
+    rc = status ? status : run(&chaos, &plan, &trace, &err);
+    trace_release(&trace);
     if (broken_off)
         fprintf(stderr, "chaos: broken off; all of it has ended\n");
     else if (rc)
         fprintf(stderr, "chaos: %s\n", err.text[0] ? err.text : err_text(rc));
+    chaos.arena.plan = NULL; /* it ends here */
     chaos_plan_release(&plan);
-    return broken_off ? 130 : rc == HVD_E_UNSUPPORTED ? SKIPPED : rc ? 1 : 0;
+    if (broken_off)
+        return 130;
+    return status ? 2 : rc == HVD_E_UNSUPPORTED ? SKIPPED : rc ? 1 : 0;
 }

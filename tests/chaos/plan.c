@@ -69,7 +69,9 @@ static const struct opt table[] = {
                  "DISCOVERY, MIN_NP, MAX_NP and HVD_CHAOS_STEPS in its environment"),
 
     PLAN(report, .name = "report", .arg = "DIR", .min = 1, .preset = "build/chaos",
-         .group = GENERAL, .help = "where report.json and report.html are written"),
+         .group = GENERAL,
+         .help = "where report.json and report.html are written; of a replay replay.json and "
+                 "replay.html"),
     PLAN(keep, .name = "keep", .group = GENERAL,
          .help = "keep the job's folder; after a violation it is kept anyway"),
     PLAN(help, .name = "help", .key = 'h', .flags = OPT_ARGV_ONLY, .group = GENERAL,
@@ -102,6 +104,13 @@ static void suit_replay(struct chaos_plan *plan)
         plan->step_ms = 100;
 }
 
+/* Who says how long does not mean a hundred. */
+static void suit_duration(struct chaos_plan *plan)
+{
+    if (plan->duration_us && opt_source(&plan->set, "faults") == OPT_DEFAULT)
+        plan->faults = FAULTS_MAX;
+}
+
 static int check(const struct chaos_plan *plan, struct hvd_err *err)
 {
     if (plan->command && !plan->trace)
@@ -112,6 +121,9 @@ static int check(const struct chaos_plan *plan, struct hvd_err *err)
         return err_set(err, HVD_E_INVAL,
                        "--where networks: a trace is replayed on loopback hosts; "
                        "leave it out");
+    if (plan->trace && plan->only)
+        return err_set(err, HVD_E_INVAL,
+                       "--only: a replay has no faults but those of its trace; leave it out");
     if (plan->command && plan->notice_us)
         return err_set(err, HVD_E_INVAL,
                        "--notice: only hvd-elastic is told that a host will go; "
@@ -142,6 +154,7 @@ bool chaos_plan_read(struct chaos_plan *plan, int argc, char **argv, int *ret_st
         return false;
     }
     suit_replay(plan);
+    suit_duration(plan);
     return true;
 }
 

@@ -35,6 +35,7 @@ struct record {
     char (*skipped)[RECORD_TEXT]; /* "link-down: only root can make network namespaces" */
     size_t skipped_count, skipped_room;
     size_t violations, hangs;
+    bool broken_off; /* so the end was not judged */
 };
 
 void record_init(struct record *record);

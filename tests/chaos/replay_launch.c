@@ -101,6 +101,10 @@ static int land_ours(struct arena *arena, struct hvd_err *err)
         return err_set(err, HVD_E_IO, "%s: %s; check the disk", path, strerrordesc_np(errno));
     close(fd);
     rc = arena_await_driver(arena, clock_now_us() + arena->plan->patience_us, err);
+    if (rc == HVD_E_TIMEOUT)
+        return err_set(err, rc,
+                       "the job does not end: it hangs, or all that held its newest commit went "
+                       "at once; see its driver.log");
     status = arena->driver_status;
     if (!rc && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
         rc = err_set(err, HVD_E_MISMATCH, "the job has ended with %s %d; see its driver.log",

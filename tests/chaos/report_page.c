@@ -63,6 +63,9 @@ static void show_verdict(struct view *view)
     const struct record *record = view->record;
     const struct tally_times *pause = &view->tally.all.pause;
     bool good = record->violations == 0 && record->hangs == 0;
+    const char *verdict = !good                ? "Not everything held."
+                          : record->broken_off ? "Broken off; nothing was lost until then."
+                                               : "Nothing was lost.";
     char median[TIME_TEXT_MAX];
     char most[TIME_TEXT_MAX];
 
@@ -71,9 +74,8 @@ static void show_verdict(struct view *view)
     page_put(&view->page,
              "</h1>\n<p class=\"verdict\"><span class=\"%s\">%s</span> "
              "%zu fault%s, %zu violation%s, %zu hang%s.",
-             good ? "good" : "bad", good ? "Nothing was lost." : "Not everything held.",
-             record->fault_count, plural(record->fault_count), record->violations,
-             plural(record->violations), record->hangs, plural(record->hangs));
+             good ? "good" : "bad", verdict, record->fault_count, plural(record->fault_count),
+             record->violations, plural(record->violations), record->hangs, plural(record->hangs));
     if (record->fault_count > 0) {
         page_put(&view->page,
                  " After a fault the training stood still for %s (median), at most "

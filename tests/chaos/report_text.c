@@ -47,7 +47,7 @@ void report_line(const struct record *record, size_t index, struct buf *out)
     char pause[TIME_TEXT_MAX];
     char whole[TIME_TEXT_MAX];
 
-    say(out, "%5zu  %-18s  stood still %7s  whole after %7s", index + 1, fault->name,
+    say(out, "%5zu  %-21s  stood still %7s  whole after %7s", index + 1, fault->name,
         brief(fault->pause_us, pause), fault->hung ? "never" : brief(fault->whole_us, whole));
     say(out, "  %" PRIu64 " round%s", fault->rounds, plural(fault->rounds));
     if (fault->repeated > 0)
@@ -63,7 +63,7 @@ static void say_kind(const struct tally_kind *kind, const char *name, struct buf
 {
     char text[6][TIME_TEXT_MAX];
 
-    say(out, "%-18s %6zu %8s %8s %8s %8s  %8s %8s", name, kind->count,
+    say(out, "%-21s %6zu %8s %8s %8s %8s  %8s %8s", name, kind->count,
         brief(kind->pause.median_us, text[0]), brief(kind->pause.p90_us, text[1]),
         brief(kind->pause.p99_us, text[2]), brief(kind->pause.most_us, text[3]),
         brief(kind->whole.median_us, text[4]), brief(kind->whole.most_us, text[5]));
@@ -115,9 +115,9 @@ int report_summary(const struct record *record, const struct steps *steps, struc
     int rc = tally_take(&tally, record);
 
     if (!rc) {
-        say(out, "\n%-18s %6s %8s %8s %8s %8s  %8s %8s %7s %7s\n", "", "", "stood", "still", "", "",
+        say(out, "\n%-21s %6s %8s %8s %8s %8s  %8s %8s %7s %7s\n", "", "", "stood", "still", "", "",
             "whole", "again", "", "steps");
-        say(out, "%-18s %6s %8s %8s %8s %8s  %8s %8s %7s %7s\n", "fault", "times", "median", "p90",
+        say(out, "%-21s %6s %8s %8s %8s %8s  %8s %8s %7s %7s\n", "fault", "times", "median", "p90",
             "p99", "most", "median", "most", "rounds", "again");
         for (size_t i = 0; i < tally.count; i++)
             say_kind(&tally.kinds[i], tally.kinds[i].name, out);
@@ -127,6 +127,8 @@ int report_summary(const struct record *record, const struct steps *steps, struc
         say(out, "stood still %s of %s\n", time_brief(tally.all.pause.sum_us, text[1]),
             time_brief(record->ended_us - record->began_us, text[2]));
         say_wrong(record, out);
+        if (record->broken_off)
+            say(out, "broken off: the samples and the end were not judged\n");
         say(out, "%zu faults, %zu violation%s, %zu hang%s\n", record->fault_count,
             record->violations, plural(record->violations), record->hangs, plural(record->hangs));
     }

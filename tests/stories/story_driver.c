@@ -252,8 +252,8 @@ static void later_discovery_fails(struct world *w)
 STORIES(
     STORY(rank_and_size, "two hosts of two: ranks go host by host, and stay"),
     STORY_ALONE(host_fails_before_ready, "a host's workers fail while they boot: nobody waits"),
-    STORY(host_fails_before_others_come,
-          "a host's workers fail while the agents of others start: those are waited for"),
+    STORY_ALONE(host_fails_before_others_come,
+                "a host's workers fail while the agents of others start: those are waited for"),
     STORY_ALONE(host_added_keeps_ranks, "who was there keeps their rank when a host is added"),
     STORY(old_hosts_first,
           "discovery prints another order: old hosts keep theirs, new ones append"),

@@ -197,7 +197,7 @@ static void the_lines_say_what_it_cost(struct test *t)
     report_line(&record, 49, &out);
     CHECK_OK(t, report_summary(&record, &steps, &out));
     CHECK_HAS(t, buf_text(&out),
-              "   50  agent-kill          stood still    50ms  whole after   "
+              "   50  agent-kill             stood still    50ms  whole after   "
               "100ms  2 rounds, 1 step again  ");
     CHECK_HAS(t, buf_text(&out), "VIOLATION: a </script>");
     CHECK_HAS(t, buf_text(&out), "not done: link-down: only root can\n");

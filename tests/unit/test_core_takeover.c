@@ -461,6 +461,24 @@ TAPE_CASE(two_takeovers_in_one_recovery, TAPE_RUNNING
           "recovering 3 held=1.3 | record ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n"
           "    | a,b < ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n")
 
+/* Those that have failed were all that were there, but others may be coming. */
+TAPE_CASE(a_successor_waits_for_the_other_hosts,
+          "config np=2\n"
+          "start\n"
+          "hosts a:2,b:2\n"
+          "hello b\n"
+          "exited 1,2 exit1\n"
+          "kill\n"
+          "start | record TERM 2\n"
+          "hosts a:2,b:2 | start a\n"
+          "    | start b\n"
+          "hello b | b < WELCOME_AGENT term 2\n"
+          "hello a | a < WELCOME_AGENT term 2\n"
+          "    | record LAUNCH 3 a:0\n"
+          "    | a < LAUNCH 3 in 0 as 0/2 local 0/2 cross 0/1\n"
+          "    | record LAUNCH 4 a:1\n"
+          "    | a < LAUNCH 4 in 1 as 1/2 local 1/2 cross 0/1\n")
+
 TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(nobody_is_late_whose_agent_is_not_back_yet),
       CASE(nobody_is_late_whose_agent_has_just_come), CASE(every_record_may_be_there_twice),
       CASE(before_the_first_round_those_who_are_there_are_kept),
@@ -481,6 +499,6 @@ TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(nobody_is_late_whose_age
       CASE(who_does_not_begin_to_train_is_not_waited_for_for_ever),
       CASE(agents_that_may_take_for_ever_are_not_dead_at_once),
       CASE(a_refused_manifest_is_not_handed_on), CASE(commands_that_have_ended_stay_ended),
-      CASE(a_lower_max_np_sends_nobody_away), CASE(old_hosts_keep_their_order),
-      CASE(who_waits_for_a_round_that_will_not_come_is_dismissed),
+      CASE(a_lower_max_np_sends_nobody_away), CASE(a_successor_waits_for_the_other_hosts),
+      CASE(old_hosts_keep_their_order), CASE(who_waits_for_a_round_that_will_not_come_is_dismissed),
       CASE(two_takeovers_in_one_recovery))
