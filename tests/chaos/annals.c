@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -198,37 +199,71 @@ bool annals_same_first(const struct annals *annals, uint64_t one, uint64_t other
     return a->number == one && b->number == other && a->first && a->first == b->first;
 }
 
+static const char *take_number(const char *text, uint64_t *ret_number)
+{
+    char *end;
+
+    if (*text < '0' || *text > '9')
+        return NULL;
+    *ret_number = strtoull(text, &end, 10);
+    return end;
+}
+
+/* What stands behind the pattern, or NULL: the text does not begin so. In it % is a number, of
+ * which there may be four, and * is whatever comes before the byte that follows it. */
+static const char *behind(const char *text, const char *pattern, uint64_t numbers[4])
+{
+    for (; text && *pattern; pattern++) {
+        if (*pattern == '%')
+            text = take_number(text, numbers++);
+        else if (*pattern == '*')
+            text = strchr(text, pattern[1]);
+        else
+            text = *text == *pattern ? text + 1 : NULL;
+    }
+    return text;
+}
+
+/* "127.0.0.2:1#17 is launched", or anything else that is said of a worker */
+static int note_worker(struct annals *annals, const char *text, struct hvd_err *err)
+{
+    size_t length = strcspn(text, "# ");
+    uint64_t incarnation[4];
+    const char *rest = behind(text + length, "#%", incarnation);
+    char name[ANNALS_NAME];
+
+    if (!rest || !length || length >= sizeof(name))
+        return 0;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)length, text);
+    if (!strcmp(rest, " is launched"))
+        return note_launch(annals, name, incarnation[0], err);
+    if (incarnation[0] > annals->lived)
+        annals->lived = incarnation[0];
+    return 0;
+}
+
 int annals_line(struct annals *annals, const char *line, struct hvd_err *err)
 {
     const char *text = strchr(line, ' ');
-    uint64_t number, commit_round, commit_place, incarnation, missing;
-    uint32_t size;
-    char name[ANNALS_NAME];
-    int at = 0;
+    const char *rest;
+    uint64_t is[4];
 
     if (!text++)
         return 0;
-    if (sscanf(text, "(%" SCNu64 " lines are missing here)", &missing) == 1) {
-        note_missing(annals, missing);
+    if (behind(text, "(% lines are missing here)", is)) {
+        note_missing(annals, is[0]);
         return 0;
     }
-    if (sscanf(text, "round %" SCNu64 " (%*[^)]): size %*u, from commit %" SCNu64 ".%" SCNu64,
-               &number, &commit_round, &commit_place) == 3)
-        return note_round(annals, number, commit_round, commit_place, err);
-    if (sscanf(text, "round %" SCNu64 ": by rank%n", &number, &at) == 1 && at &&
-        number == annals->round)
-        return note_ranks(annals, text + at, err);
-    if (sscanf(text, "round %" SCNu64 ": all %" SCNu32 " train", &number, &size) == 2)
-        return note_trains(annals, number, size, err);
-    if (sscanf(text, "job %*s term %*u, %*u workers known, round %" SCNu64, &number) == 1)
-        return note_driver(annals, number, err);
-    if (sscanf(text, "%63[^# ]#%" SCNu64 "%n", name, &incarnation, &at) != 2)
-        return 0;
-    if (!strcmp(text + at, " is launched"))
-        return note_launch(annals, name, incarnation, err);
-    if (incarnation > annals->lived)
-        annals->lived = incarnation;
-    return 0;
+    if (behind(text, "round % (*): size %, from commit %.%", is))
+        return note_round(annals, is[0], is[2], is[3], err);
+    rest = behind(text, "round %: by rank", is);
+    if (rest && is[0] == annals->round)
+        return note_ranks(annals, rest, err);
+    if (behind(text, "round %: all % train", is))
+        return note_trains(annals, is[0], (uint32_t)is[1], err);
+    if (behind(text, "job *: term %, % workers known, round %", is))
+        return note_driver(annals, is[2], err);
+    return note_worker(annals, text, err);
 }
 
 static int read_more(struct annals *annals, struct hvd_err *err)
