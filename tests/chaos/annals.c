@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -198,37 +199,103 @@ bool annals_same_first(const struct annals *annals, uint64_t one, uint64_t other
     return a->number == one && b->number == other && a->first && a->first == b->first;
 }
 
-int annals_line(struct annals *annals, const char *line, struct hvd_err *err)
+/* Each goes on in the line behind what it has found; false: something else stands there. */
+static bool take(const char **line, const char *words)
 {
-    const char *text = strchr(line, ' ');
-    uint64_t number, commit_round, commit_place, incarnation, missing;
-    uint32_t size;
-    char name[ANNALS_NAME];
-    int at = 0;
+    size_t length = strlen(words);
 
-    if (!text++)
+    if (strncmp(*line, words, length) != 0)
+        return false;
+    *line += length;
+    return true;
+}
+
+static bool take_number(const char **line, uint64_t *ret_number)
+{
+    char *end;
+
+    if (**line < '0' || **line > '9')
+        return false;
+    errno = 0;
+    *ret_number = strtoull(*line, &end, 10);
+    *line = end;
+    return errno == 0;
+}
+
+static bool take_past(const char **line, const char *words)
+{
+    const char *found = strstr(*line, words);
+
+    if (found)
+        *line = found + strlen(words);
+    return found != NULL;
+}
+
+/* "127.0.0.2:1#17" */
+static bool take_worker(const char **line, char name[ANNALS_NAME], uint64_t *ret_incarnation)
+{
+    size_t length = strcspn(*line, "# ");
+    const char *number = *line + length;
+
+    if (length == 0 || length >= ANNALS_NAME || !take(&number, "#") ||
+        !take_number(&number, ret_incarnation))
+        return false;
+    memcpy(name, *line, length);
+    name[length] = '\0';
+    *line = number;
+    return true;
+}
+
+/* Behind "round ". */
+static int about_round(struct annals *annals, const char *text, struct hvd_err *err)
+{
+    uint64_t number, commit_round, commit_place, size;
+
+    if (!take_number(&text, &number))
         return 0;
-    if (sscanf(text, "(%" SCNu64 " lines are missing here)", &missing) == 1) {
-        note_missing(annals, missing);
-        return 0;
-    }
-    if (sscanf(text, "round %" SCNu64 " (%*[^)]): size %*u, from commit %" SCNu64 ".%" SCNu64,
-               &number, &commit_round, &commit_place) == 3)
+    if (take(&text, ": by rank"))
+        return number == annals->round ? note_ranks(annals, text, err) : 0;
+    if (take(&text, ": all ") && take_number(&text, &size) && take(&text, " train"))
+        return note_trains(annals, number, (uint32_t)size, err);
+    if (take(&text, " (") && take_past(&text, "): size ") && take_number(&text, &size) &&
+        take(&text, ", from commit ") && take_number(&text, &commit_round) && take(&text, ".") &&
+        take_number(&text, &commit_place))
         return note_round(annals, number, commit_round, commit_place, err);
-    if (sscanf(text, "round %" SCNu64 ": by rank%n", &number, &at) == 1 && at &&
-        number == annals->round)
-        return note_ranks(annals, text + at, err);
-    if (sscanf(text, "round %" SCNu64 ": all %" SCNu32 " train", &number, &size) == 2)
-        return note_trains(annals, number, size, err);
-    if (sscanf(text, "job %*s term %*u, %*u workers known, round %" SCNu64, &number) == 1)
-        return note_driver(annals, number, err);
-    if (sscanf(text, "%63[^# ]#%" SCNu64 "%n", name, &incarnation, &at) != 2)
+    return 0;
+}
+
+static int about_worker(struct annals *annals, const char *text, struct hvd_err *err)
+{
+    char name[ANNALS_NAME];
+    uint64_t incarnation;
+
+    if (!take_worker(&text, name, &incarnation))
         return 0;
-    if (!strcmp(text + at, " is launched"))
+    if (!strcmp(text, " is launched"))
         return note_launch(annals, name, incarnation, err);
     if (incarnation > annals->lived)
         annals->lived = incarnation;
     return 0;
+}
+
+int annals_line(struct annals *annals, const char *line, struct hvd_err *err)
+{
+    const char *text = strchr(line, ' ');
+    uint64_t number;
+
+    if (!text++)
+        return 0;
+    if (take(&text, "(")) {
+        if (take_number(&text, &number) && take(&text, " lines are missing here)"))
+            note_missing(annals, number);
+        return 0;
+    }
+    if (take(&text, "round "))
+        return about_round(annals, text, err);
+    if (take(&text, "job ") && take_past(&text, " workers known, round ") &&
+        take_number(&text, &number))
+        return note_driver(annals, number, err);
+    return about_worker(annals, text, err);
 }
 
 static int read_more(struct annals *annals, struct hvd_err *err)
