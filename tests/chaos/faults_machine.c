@@ -23,6 +23,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#define WITH_ADDRESS_SANITIZER true
+#elif defined(__has_feature)
+#define WITH_ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#else
+#define WITH_ADDRESS_SANITIZER false
+#endif
+
 #define LIMIT_LOW    (500 * TIME_MS)
 #define LIMIT_HIGH   (1500 * TIME_MS)
 #define STARVE_LOW   TIME_S
@@ -301,6 +309,14 @@ static int starve(struct chaos *chaos, struct hvd_err *err)
     return neighbours_come(chaos, count, 0, err);
 }
 
+/* It has memory of its own, and what gets none of that is ended by it, with a code of its own. */
+static const char *no_sanitizer(const struct chaos *chaos)
+{
+    (void)chaos;
+    return WITH_ADDRESS_SANITIZER ? "the driver is built with a sanitizer, which needs memory"
+                                  : NULL;
+}
+
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
@@ -310,7 +326,7 @@ static int starve(struct chaos *chaos, struct hvd_err *err)
 
 const struct fault machine_faults[] = {
     ROW("memory-driver", .what = "the driver gets no more memory, and a worker or agent is killed",
-        .weight = 2, .strike = memory_driver, .relent = lift_and_settle),
+        .weight = 2, .missing = no_sanitizer, .strike = memory_driver, .relent = lift_and_settle),
     ROW("memory-agent", .what = "an agent gets no more memory, and a worker is killed", .weight = 2,
         .strike = memory_agent, .relent = lift_and_settle),
     ROW("memory-worker", .what = "a worker gets no more memory, and another is killed", .weight = 2,
