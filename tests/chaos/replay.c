@@ -274,6 +274,8 @@ static int play_and_end(struct play *play, struct hvd_err *err)
     if (play->arena->driver && !*play->arena->broken_off && replay_land(play->arena, &how))
         violate(play, how.text);
     look_for_wrong(play);
+    if (!play->steps->count && !*play->arena->broken_off)
+        violate(play, "not one step was done: driver.log says why, or --speed is too high");
     return goodput_work_out(play->replay, play->steps);
 }
 
