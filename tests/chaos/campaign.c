@@ -253,6 +253,18 @@ static int note_broken(struct campaign *campaign, struct record_fault *entry, bo
     return 0;
 }
 
+/* A strike that found nobody for its second half has taken the first back: what that has begun is
+ * not the doing of the next one. */
+static int settle(struct campaign *campaign, struct hvd_err *err)
+{
+    struct chaos *chaos = campaign->chaos;
+    int64_t now_us = clock_now_us();
+    int rc =
+        judge_whole(&campaign->judge, chaos, now_us, now_us + chaos->arena.plan->patience_us, err);
+
+    return rc ? rc : judge_right(&campaign->judge, chaos, FAULT_COSTS_A_ROUND, err);
+}
+
 static int one_fault(struct campaign *campaign, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
@@ -263,14 +275,20 @@ static int one_fault(struct campaign *campaign, struct hvd_err *err)
         campaign->first >= campaign->usable_count && !rng_below(&chaos->rng, HURRIED_ONE_IN);
     int rc = HVD_DONE;
 
-    judge_look(&campaign->judge, chaos);
     for (int i = 0; rc == HVD_DONE && i < TRIES; i++) {
+        int settled = i ? settle(campaign, err) : 0;
+
+        if (settled == HVD_E_STATE)
+            return settled;
+        if (settled)
+            return note_broken(campaign, &entry, settled == HVD_E_TIMEOUT, err);
+        judge_look(&campaign->judge, chaos);
         fault = pick(campaign);
         rc = strike(campaign, fault, &entry, err);
+        (void)snprintf(entry.name, sizeof(entry.name), "%s", fault->name);
     }
     if (rc == HVD_DONE)
         return err_set(err, HVD_E_INTERNAL, "no fault can be done to this job");
-    (void)snprintf(entry.name, sizeof(entry.name), "%s", fault->name);
     (void)snprintf(entry.deed, sizeof(entry.deed), "%s", chaos->deed);
     if (!rc && hurried && fault->cost == FAULT_COSTS_A_ROUND &&
         chaos->arena.host_count >= HURRIED_HOSTS)
