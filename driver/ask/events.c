@@ -148,6 +148,7 @@ static void file_put(struct events *events, size_t count)
 {
     struct event_file *file = &events->file;
     size_t length = 0;
+    bool opened;
 
     for (size_t i = 0; i < count; i++) {
         char moment[TIME_STAMP_MAX];
@@ -156,9 +157,12 @@ static void file_put(struct events *events, size_t count)
             (size_t)snprintf(file->text + length, sizeof(file->text) - length, "%s %s\n",
                              time_stamp(events->batch[i].wall_us, moment), events->batch[i].text);
     }
-    if (file_open(events))
+    opened = file_open(events);
+    if (opened) {
         file_rotate(events);
-    if (!file_open(events) || !file_recovers(events) || !file_write(events, file->text, length))
+        opened = file_open(events);
+    }
+    if (!opened || !file_recovers(events) || !file_write(events, file->text, length))
         file->lost += count;
 }
 
