@@ -3,6 +3,7 @@
  * the operations come to is for tests/coll/collcheck.c.
  */
 #include "base/mem.h"
+#include "collectives/coll_inside.h"
 #include "os/clock.h"
 #include "tests/lib/coll_crew.h"
 
@@ -369,6 +370,15 @@ static void act_loop(struct crew *crew, uint32_t rank)
         crew->rc[rank] = try_allreduce(crew, rank, crew->round == 1 ? 100 : 500000);
 }
 
+/* Then nobody comes any further. */
+static bool has_failed(const struct crew *crew)
+{
+    for (uint32_t i = 0; i < crew->size; i++)
+        if (coll_has_failed(crew->colls[i]))
+            return true;
+    return false;
+}
+
 /* One is cancelled: it returns, and so do those that wait for it. */
 static void working_can_be_cancelled(struct test *t)
 {
@@ -381,9 +391,10 @@ static void working_can_be_cancelled(struct test *t)
         CHECK_OK(t, crew_make(&crew, round));
         crew_run(&crew, crew_act_connect);
         crew_start(&crew, act_loop);
-        do
+        do {
+            sched_yield();
             coll_wait_look(crew.colls[2], &wait);
-        while (wait.number < 5);
+        } while (wait.number < 5 && !has_failed(&crew));
         coll_cancel(crew.colls[2]);
         crew_await(&crew);
         for (uint32_t i = 0; i < 5; i++)
@@ -404,8 +415,11 @@ static void act_looked_at(struct crew *crew, uint32_t rank)
 
     crew_act_connect(crew, rank);
     if (rank == 0 && !crew->rc[0]) {
-        while (wait.missing_count != 1 || wait.missing[0] != 100 || wait.number != 1)
+        while (!has_failed(crew) &&
+               (wait.missing_count != 1 || wait.missing[0] != 100 || wait.number != 1)) {
+            sched_yield();
             coll_wait_look(crew->colls[1], &wait);
+        }
         crew->rc[0] = wait.operation && !strcmp(wait.operation, "barrier") ? 0 : 1;
     }
     if (!crew->rc[rank])
