@@ -36,8 +36,10 @@ static void note(struct told *told, unsigned *what, int code, const char *text)
 {
     pthread_mutex_lock(&told->mutex);
     ++*what;
-    told->code = code;
-    memcpy(told->text, text, strlen(text) + 1);
+    if (text[0]) { /* else it may be looked at by now: a peer that has said it may part at once */
+        told->code = code;
+        memcpy(told->text, text, strlen(text) + 1);
+    }
     pthread_cond_broadcast(&told->changed);
     pthread_mutex_unlock(&told->mutex);
 }
