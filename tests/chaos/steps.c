@@ -253,10 +253,10 @@ static size_t count_gaps(const struct steps *steps, size_t first, int64_t most_u
 int64_t steps_usual_us(const struct steps *steps, size_t first)
 {
     size_t half = (count_gaps(steps, first, INT64_MAX) + 1) / 2;
-    int64_t below = -1;
+    int64_t below = 0;
     int64_t found = steps_longest_us(steps, first);
 
-    if (half == 0)
+    if (half == 0 || count_gaps(steps, first, 0) >= half)
         return 0;
     while (found - below > 1) {
         int64_t middle = below + (found - below) / 2;
