@@ -90,15 +90,20 @@ static int take_line(struct steps *steps, struct span line, struct hvd_err *err)
 }
 
 /* The last part, without a newline, waits for what follows it. */
-static int keep_rest(struct steps *steps, struct span part, struct hvd_err *err)
+static void keep_rest(struct steps *steps, struct span part)
+{
+    if (part.length > 0)
+        memcpy(steps->rest + steps->rest_length, part.at, part.length);
+    steps->rest_length += part.length;
+}
+
+/* The same limit for a line that came at once and for one that came in parts. */
+static int check_length(const struct steps *steps, struct span part, struct hvd_err *err)
 {
     if (part.length > sizeof(steps->rest) - steps->rest_length)
         return err_set(err, HVD_E_CORRUPT,
                        "line %zu of the steps is longer than %zu bytes; mend the trainer",
                        steps->count + 1, sizeof(steps->rest));
-    if (part.length > 0)
-        memcpy(steps->rest + steps->rest_length, part.at, part.length);
-    steps->rest_length += part.length;
     return 0;
 }
 
@@ -111,12 +116,15 @@ int steps_take(struct steps *steps, const char *bytes, size_t length, struct hvd
     while (!rc && span_next(&rest, '\n', &part)) {
         bool whole = rest.at != NULL; /* a newline stands behind it */
 
+        rc = check_length(steps, part, err);
+        if (rc)
+            return rc;
         if (!whole || steps->rest_length > 0) {
-            rc = keep_rest(steps, part, err);
+            keep_rest(steps, part);
             part = (struct span){ steps->rest, steps->rest_length };
         }
-        if (rc || !whole)
-            return rc;
+        if (!whole)
+            return 0;
         rc = take_line(steps, part, err);
         steps->rest_length = 0;
     }

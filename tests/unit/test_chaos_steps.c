@@ -70,6 +70,11 @@ static void refuses_what_is_no_line(struct test *t)
     memset(endless, '1', sizeof(endless) - 1);
     CHECK_CODE(t, steps_take(&steps, endless, sizeof(endless) - 1, &err), HVD_E_CORRUPT);
     CHECK_HAS(t, err.text, "line 1 of the steps is longer than 128 bytes");
+    steps_close(&steps);
+    memset(endless, '0', sizeof(endless) - 1);
+    memcpy(endless + sizeof(endless) - 9, "1 1 1 4\n", 9); /* a whole line, of zeros above all */
+    CHECK_CODE(t, steps_take(&steps, endless, sizeof(endless) - 1, &err), HVD_E_CORRUPT);
+    CHECK_HAS(t, err.text, "line 1 of the steps is longer than 128 bytes");
 out:
     steps_close(&steps);
 }
