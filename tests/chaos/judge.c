@@ -259,42 +259,88 @@ static int find_left_children(const struct sight *sight, struct hvd_err *err)
     return 0;
 }
 
-static int find_leaks(const struct judge *judge, const struct chaos *chaos, struct hvd_err *err)
+static int compare_files(const struct chaos *chaos, enum sight_kind kind, const char *name,
+                         uint32_t peace, struct hvd_err *err)
 {
-    static const enum sight_kind kinds[] = { SIGHT_DRIVER, SIGHT_AGENT, SIGHT_WORKER };
-    static const char *const names[] = { "driver", "agent", "worker" };
-    const uint32_t peace[] = { judge->driver_files, judge->agent_files, judge->worker_files };
+    uint32_t most = most_files(&chaos->sight, kind);
 
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-        uint32_t most = most_files(&chaos->sight, kinds[i]);
-
-        if (most > peace[i] + FILES_SPARE)
-            return err_set(err, HVD_E_MISMATCH,
-                           "%s: %" PRIu32 " descriptors are open, %" PRIu32 " in peace: a leak",
-                           names[i], most, peace[i]);
-    }
-    if (most_memories(&chaos->sight) > judge->worker_memories + FILES_SPARE)
+    if (most > peace + FILES_SPARE)
         return err_set(err, HVD_E_MISMATCH,
-                       "%" PRIu32 " shared memories are mapped, %" PRIu32 " in peace: a leak",
-                       most_memories(&chaos->sight), judge->worker_memories);
-    if (sockets_of(&chaos->arena) > judge->sockets + 1) /* somebody may be asking */
-        return err_set(err, HVD_E_MISMATCH, "%" PRIu64 " sockets of the job, %" PRIu64 " in peace",
-                       sockets_of(&chaos->arena), judge->sockets);
-    return find_left_children(&chaos->sight, err);
+                       "%s: %" PRIu32 " descriptors are open, %" PRIu32 " in peace: a leak", name,
+                       most, peace);
+    return 0;
 }
 
-/* What is open for a moment is none: an ssh that is still on its way to a host, say. */
+static int compare_memories(const struct judge *judge, const struct chaos *chaos,
+                            struct hvd_err *err)
+{
+    uint32_t most = most_memories(&chaos->sight);
+
+    if (most > judge->worker_memories + FILES_SPARE)
+        return err_set(err, HVD_E_MISMATCH,
+                       "%" PRIu32 " shared memories are mapped, %" PRIu32 " in peace: a leak", most,
+                       judge->worker_memories);
+    return 0;
+}
+
+static int compare_sockets(const struct judge *judge, const struct chaos *chaos,
+                           struct hvd_err *err)
+{
+    uint64_t count = sockets_of(&chaos->arena);
+
+    if (count > judge->sockets + 1) /* somebody may be asking */
+        return err_set(err, HVD_E_MISMATCH, "%" PRIu64 " sockets of the job, %" PRIu64 " in peace",
+                       count, judge->sockets);
+    return 0;
+}
+
+enum leak {
+    LEAK_DRIVER_FILES,
+    LEAK_AGENT_FILES,
+    LEAK_WORKER_FILES,
+    LEAK_MEMORIES,
+    LEAK_SOCKETS,
+    LEAK_CHILDREN,
+    LEAK_COUNT
+};
+
+static int find_leak(const struct judge *judge, const struct chaos *chaos, enum leak leak,
+                     struct hvd_err *err)
+{
+    switch (leak) {
+    case LEAK_DRIVER_FILES:
+        return compare_files(chaos, SIGHT_DRIVER, "driver", judge->driver_files, err);
+    case LEAK_AGENT_FILES:
+        return compare_files(chaos, SIGHT_AGENT, "agent", judge->agent_files, err);
+    case LEAK_WORKER_FILES:
+        return compare_files(chaos, SIGHT_WORKER, "worker", judge->worker_files, err);
+    case LEAK_MEMORIES: return compare_memories(judge, chaos, err);
+    case LEAK_SOCKETS: return compare_sockets(judge, chaos, err);
+    default: return find_left_children(&chaos->sight, err);
+    }
+}
+
+/* What is open for a moment is none: an ssh that is still on its way to a host, say. So each kind
+ * is looked for until it is not found once; what is found in every look is told. */
 static int await_no_leaks(const struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 {
     int64_t deadline_us = clock_now_us() + SETTLE_US;
+    bool gone[LEAK_COUNT] = { false };
     int rc;
 
-    while ((rc = find_leaks(judge, chaos, err)) != 0 && clock_now_us() < deadline_us &&
-           !*chaos->arena.broken_off) {
+    for (;;) {
+        rc = 0;
+        for (unsigned leak = 0; leak < LEAK_COUNT; leak++) {
+            int found = gone[leak] ? 0 : find_leak(judge, chaos, leak, rc ? NULL : err);
+
+            gone[leak] = !found;
+            rc = rc ? rc : found;
+        }
+        if (!rc || clock_now_us() >= deadline_us || *chaos->arena.broken_off)
+            return rc;
         (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
         sight_take(&chaos->sight, &chaos->arena);
     }
-    return rc;
 }
 
 /* Only what docs/operations.md names. */
