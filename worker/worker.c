@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "os/clock.h"
 #include "worker/addresses.h"
 #include "worker/fail.h"
 #include "worker/settings.h"
@@ -202,6 +203,7 @@ static int begin(struct hvd_err *err)
     worker = mem_zalloc(sizeof(*worker));
     if (!worker)
         return err_set(err, HVD_E_NOMEM, "no memory for a worker");
+    worker->seen.since_us = clock_now_us();
     rc = settings_read(&worker->options, err);
     if (!rc && groups_create(&worker->groups))
         rc = err_set(err, HVD_E_NOMEM, "no memory for a worker");

@@ -1,10 +1,13 @@
 /* Snapshots, fetches and warnings of a job of one, against an agent with a script. */
+#include "base/time.h"
 #include "collectives/coll.h"
+#include "os/clock.h"
 #include "state/snapshot/copy.h"
 #include "tests/lib/fake_job.h"
 #include "tests/lib/test.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define HELLO    HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME), HEAR(MSG_SNAPSHOT)
 #define JOIN     HELLO, DO(FAKE_GRANT), HEAR(MSG_READY)
@@ -418,8 +421,23 @@ out:
     fake_job_release(&job);
 }
 
-/* A peer that is there and never comes: not met, and named. */
-static void a_peer_that_does_not_come_is_named(struct test *t)
+/* How long the first STALLED says that it has waited; -1: it was not said. */
+static int64_t waited_us(const struct fake_agent *agent)
+{
+    const char *at = strstr(agent->heard, "waited=");
+    char text[TIME_TEXT_MAX];
+    int64_t us = -1;
+
+    if (!at)
+        return -1;
+    at += strlen("waited=");
+    snprintf(text, sizeof(text), "%.*s", (int)strcspn(at, " "), at);
+    return time_parse(text, &us, NULL) ? -1 : us;
+}
+
+/* A peer that is there and never comes: not met, and named. The first time that anybody looks may
+ * be while it is waited for. */
+static void check_who_does_not_come(struct test *t, int64_t warning_us)
 {
     static struct coll_engine *engine;
     static char contact[256];
@@ -445,20 +463,33 @@ static void a_peer_that_does_not_come_is_named(struct test *t)
                                                HEAR(MSG_RECOVERING),
                                                SAY(&done),
                                                DO(FAKE_OVER) };
+    int64_t begun_us = clock_now_us();
     struct hvd_err err;
 
     BEGIN(t);
     CHECK_OK(t, coll_engine_open(&(struct coll_options){ .host = "127.0.0.1" }, &engine, &err));
     snprintf(contact, sizeof(contact), "data=%s", coll_engine_contact(engine));
-    job.agent.welcome.stall_warning_us = SOON_US;
+    job.agent.welcome.stall_warning_us = warning_us;
     PLAY(t, script);
     CHECK_CODE(t, job.code, HVD_DONE);
     CHECK_INT(t, job.trains, ==, 0);
     CHECK(t, fake_agent_heard(&job.agent, "operation=\"connect\" missing=8\n"));
+    CHECK_INT(t, waited_us(&job.agent), >=, warning_us);
+    CHECK_INT(t, waited_us(&job.agent), <=, clock_now_us() - begun_us);
 out:
     coll_engine_close(engine);
     engine = NULL;
     fake_job_release(&job);
+}
+
+static void a_peer_that_does_not_come_is_named(struct test *t)
+{
+    check_who_does_not_come(t, SOON_US);
+}
+
+static void who_is_waited_for_at_the_first_look_is_not_blamed(struct test *t)
+{
+    check_who_does_not_come(t, 20 * SOON_US);
 }
 
 TESTS(CASE_FLAGS(a_snapshot_that_is_not_granted, TEST_SURVIVES_ALLOC),
@@ -473,4 +504,5 @@ TESTS(CASE_FLAGS(a_snapshot_that_is_not_granted, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(a_reset_callback_that_hangs_is_said, TEST_NO_TORTURE),
       CASE_FLAGS(who_waits_for_others_says_so, TEST_NO_TORTURE),
       CASE_FLAGS(a_check_that_waits_is_said, TEST_NO_TORTURE),
-      CASE_FLAGS(a_peer_that_does_not_come_is_named, TEST_NO_TORTURE))
+      CASE_FLAGS(a_peer_that_does_not_come_is_named, TEST_NO_TORTURE),
+      CASE_FLAGS(who_is_waited_for_at_the_first_look_is_not_blamed, TEST_NO_TORTURE))
