@@ -320,27 +320,41 @@ static int find_leak(const struct judge *judge, const struct chaos *chaos, enum 
     }
 }
 
-/* What is open for a moment is none: an ssh that is still on its way to a host, say. So each kind
- * is looked for until it is not found once; what is found in every look is told. */
+/* Of several the one that was found in every look so far: it says more than what the last one found
+ * beside it. */
+static int find_leaks(const struct judge *judge, const struct chaos *chaos, bool always[LEAK_COUNT],
+                      struct hvd_err *err)
+{
+    bool lasts = false;
+    int rc = 0;
+
+    for (unsigned leak = 0; leak < LEAK_COUNT; leak++) {
+        struct hvd_err why = { .text = "" };
+        int found = find_leak(judge, chaos, leak, &why);
+
+        always[leak] = always[leak] && found;
+        if (found && (!rc || (always[leak] && !lasts))) {
+            rc = err_set(err, found, "%s", why.text);
+            lasts = always[leak];
+        }
+    }
+    return rc;
+}
+
+/* What is open for a moment is none: an ssh that is still on its way to a host, say. */
 static int await_no_leaks(const struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 {
     int64_t deadline_us = clock_now_us() + SETTLE_US;
-    bool gone[LEAK_COUNT] = { false };
+    bool always[LEAK_COUNT];
     int rc;
 
-    for (;;) {
-        rc = 0;
-        for (unsigned leak = 0; leak < LEAK_COUNT; leak++) {
-            int found = gone[leak] ? 0 : find_leak(judge, chaos, leak, rc ? NULL : err);
-
-            gone[leak] = !found;
-            rc = rc ? rc : found;
-        }
-        if (!rc || clock_now_us() >= deadline_us || *chaos->arena.broken_off)
-            return rc;
+    memset(always, true, sizeof(always));
+    while ((rc = find_leaks(judge, chaos, always, err)) != 0 && clock_now_us() < deadline_us &&
+           !*chaos->arena.broken_off) {
         (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
         sight_take(&chaos->sight, &chaos->arena);
     }
+    return rc;
 }
 
 /* Only what docs/operations.md names. */
