@@ -71,6 +71,7 @@
 #define LIMIT_STATE_BYTES  (UINT64_C(16) << 40) /* of one commit of one worker */
 #define LIMIT_STATE_CHUNKS (LIMIT_STATE_BYTES / STATE_CHUNK_BYTES)
 #define LIMIT_PULL_CHUNKS  64 /* that one PULL may ask for */
+#define LIMIT_GPUS         64 /* that a process can use */
 #define LIMIT_COPY_THREADS 16 /* of one commit or restore: memory has no more bandwidth to give */
 
 /* Samples */

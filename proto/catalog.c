@@ -16,6 +16,11 @@ const struct msg_kind *msg_kind(unsigned type)
     return NULL;
 }
 
+bool msg_may_be_skipped(unsigned type)
+{
+    return type == MSG_USELESS;
+}
+
 const struct msg_kind *msg_kind_at(size_t i)
 {
     return i < ARRAY_SIZE(kinds) ? &kinds[i] : NULL;

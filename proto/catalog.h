@@ -11,7 +11,7 @@
 
 /* The protocol's version. Another major is refused; a minor only ever adds. */
 #define PROTO_MAJOR 1
-#define PROTO_MINOR 0
+#define PROTO_MINOR 1
 
 /* One direction of one kind of connection. */
 enum link {
@@ -87,6 +87,7 @@ enum msg_when { WHEN_GREETING = 1, WHEN_OPEN = 2, WHEN_ANY = 3 };
     M(FINISHED, finished, Finished, LINK_UP, KEY_INCARNATION | KEY_ROUND, WHEN_OPEN, KIB(8))       \
     EMPTY(DONE, done, Done, LINK_DOWN, KEY_TERM, WHEN_OPEN, KIB(8))                                \
     M(STALLED, stalled, Stalled, LINK_UP, KEY_INCARNATION | KEY_ROUND, WHEN_OPEN, MIB(1))          \
+    M(USELESS, useless, Useless, LINK_UP, KEY_INCARNATION, WHEN_OPEN, KIB(8))                      \
     M(ASK, ask, Ask, LINK_CLIENT_TO_DRIVER | LINK_CLIENT_TO_AGENT, KEY_NONE, WHEN_OPEN, MIB(1))    \
     M(TELL, tell, Tell, LINK_DRIVER_TO_CLIENT | LINK_AGENT_TO_CLIENT, KEY_NONE, WHEN_OPEN, MIB(9)) \
     M(SNAPSHOT, snapshot, Snapshot, LINK_WORKER_TO_AGENT, KEY_INCARNATION, WHEN_OPEN, KIB(8))      \
@@ -107,6 +108,8 @@ struct msg_kind {
 
 /* NULL for a number that is no message. */
 const struct msg_kind *msg_kind(unsigned type);
+/* Newer than minor 0: who does not know it has to skip it, as nobody asks for the other's minor. */
+bool msg_may_be_skipped(unsigned type);
 
 /* The i-th message of the catalogue, NULL past the end. */
 const struct msg_kind *msg_kind_at(size_t i);

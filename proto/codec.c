@@ -335,7 +335,8 @@ static int append_packed(const struct msg_kind *kind, const ProtobufCMessage *pb
     if (rc)
         return err_set(err, rc, "%s: no room for %zu bytes: %s", kind->name, length, err_text(rc));
     at = (uint8_t *)out->data + out->length;
-    frame_write_header(at, (uint16_t)kind->type, 0, (uint32_t)length);
+    frame_write_header(at, (uint16_t)kind->type,
+                       msg_may_be_skipped(kind->type) ? FRAME_MAY_SKIP : 0, (uint32_t)length);
     packing.at = at + FRAME_HEADER_BYTES;
     if (left_out.at)
         protobuf_c_message_pack_to_buffer(pb, &packing.base);

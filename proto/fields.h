@@ -221,6 +221,8 @@
     F(TEXT, operation, LIMIT_TEXT_BYTES, 0) \
     F(IDS, missing, LIMIT_WORKERS, 0)
 
+#define FIELDS_useless(F) F(TEXT, text, LIMIT_TEXT_BYTES, 0)
+
 #define FIELDS_ask(F)                                    \
     F(TEXT, verb, LIMIT_TEXT_BYTES, 0)                   \
     F(TEXTS, args, LIMIT_ARGV_ENTRIES, LIMIT_TEXT_BYTES) \

@@ -49,6 +49,7 @@ enum msg_type {
     MSG_FINISHED = 315,
     MSG_DONE = 316,
     MSG_STALLED = 317,
+    MSG_USELESS = 318,
 
     MSG_ASK = 401,
     MSG_TELL = 402,
@@ -355,6 +356,10 @@ struct msg_stalled {
     struct msg_ids missing;
 };
 
+struct msg_useless {
+    const char *text;
+};
+
 struct msg_ask {
     const char *verb;
     struct msg_texts args;
@@ -447,6 +452,7 @@ struct msg {
         struct msg_drain drain;
         struct msg_finished finished;
         struct msg_stalled stalled;
+        struct msg_useless useless;
         struct msg_ask ask;
         struct msg_tell tell;
         struct msg_snapshot snapshot;

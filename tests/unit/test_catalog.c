@@ -23,6 +23,15 @@ static void numbers_rise_and_are_found(struct test *t)
 out:;
 }
 
+/* What minor 0 does not know ends its connection, unless it may be skipped. */
+static void only_what_is_newer_may_be_skipped(struct test *t)
+{
+    CHECK(t, msg_may_be_skipped(MSG_USELESS));
+    CHECK(t, !msg_may_be_skipped(MSG_STALLED) && !msg_may_be_skipped(MSG_CHUNK));
+    CHECK_INT(t, PROTO_MINOR, >, 0);
+out:;
+}
+
 static void every_greeting_fits_its_cap(struct test *t)
 {
     const struct msg_kind *kind;
@@ -192,6 +201,6 @@ out:
         fclose(file);
 }
 
-TESTS(CASE(numbers_rise_and_are_found), CASE(every_greeting_fits_its_cap),
-      CASE(only_the_right_side_may_send), CASE(only_hellos_before_the_greeting_is_over),
-      CASE(the_document_says_the_same))
+TESTS(CASE(numbers_rise_and_are_found), CASE(only_what_is_newer_may_be_skipped),
+      CASE(every_greeting_fits_its_cap), CASE(only_the_right_side_may_send),
+      CASE(only_hellos_before_the_greeting_is_over), CASE(the_document_says_the_same))

@@ -403,7 +403,25 @@ out:
     buf_release(&wire);
 }
 
-TESTS(CASE(round_trips_once), CASE_FLAGS(round_trips_often, TEST_NO_TORTURE),
+/* A receiver of minor 0 would end its connection otherwise. */
+static void what_is_newer_may_be_skipped(struct test *t)
+{
+    struct msg useless = { .type = MSG_USELESS, .incarnation = 7, .u.useless = { "its device" } };
+    struct msg left = { .type = MSG_LEFT, .incarnation = 7 };
+    struct buf wire;
+
+    buf_init(&wire, 100);
+    CHECK_OK(t, msg_encode(&useless, &wire, NULL));
+    CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
+    buf_clear(&wire);
+    CHECK_OK(t, msg_encode(&left, &wire, NULL));
+    CHECK_INT(t, wire.data[5], ==, 0);
+out:
+    buf_release(&wire);
+}
+
+TESTS(CASE(round_trips_once), CASE(what_is_newer_may_be_skipped),
+      CASE_FLAGS(round_trips_often, TEST_NO_TORTURE),
       CASE_FLAGS(round_trips_long_lists, TEST_NO_TORTURE), CASE(empty_messages_have_empty_texts),
       CASE(a_required_key_must_be_there), CASE(fields_out_of_range_are_not_sent),
       CASE(lists_have_limits), CASE(a_body_has_a_limit), CASE(a_full_buffer_takes_nothing),

@@ -45,9 +45,11 @@ static void a_worker_is_welcome(struct test *t)
     fake.welcome.cross_rank = 1;
     fake.welcome.cross_size = 2;
     fake.welcome.min_np = 3;
+    fake.welcome.slot = 5;
     CHECK_OK(t, fake_agent_start(&fake, script));
     CHECK_OK(t, hvd_init());
     CHECK_OK(t, hvd_init()); /* changes nothing */
+    CHECK_INT(t, hvd_slot(), ==, 5);
     CHECK_INT(t, hvd_rank(), ==, 2);
     CHECK_INT(t, hvd_size(), ==, 4);
     CHECK_INT(t, hvd_local_rank(), ==, 1);
