@@ -6,6 +6,8 @@
 #define ROW(field, ...) OPT(struct driver_options, field, __VA_ARGS__)
 
 const char *const options_operations[] = { "auto", "gloo", "tcp", NULL };
+const char *const options_gpu_operations[] = { "auto", "nccl", "cpu", NULL };
+const char *const options_commit_to[] = { "both", "host", "device", NULL };
 static const char *const scopes[] = { [SCOPE_SLOT] = "slot", [SCOPE_HOST] = "host", NULL };
 
 /* clang-format off */
@@ -150,6 +152,21 @@ const struct opt driver_option_table[] = {
         .max = LIMIT_FUSION_MB, .group = "Collectives",
         .help = "how much of several buffers that one call reduces travels as one where no memory "
                 "is shared; 0: as little as pays"),
+
+    ROW(gpu_operations, .name = "gpu-operations", .arg = "auto|nccl|cpu", .preset = "auto",
+        .choices = options_gpu_operations, .group = "GPUs",
+        .help = "what carries collectives on memory of a GPU: NCCL where all have it, and through "
+                "the host until it is ready and where it is not; nccl: it is an error not to have "
+                "it; cpu: always through the host"),
+    ROW(gpu_timeout_us, .name = "gpu-timeout", .arg = "TIME", .preset = "10s",
+        .min = 100 * TIME_MS, .max = TIME_HOUR, .group = "GPUs",
+        .help = "so soon a GPU ends what was begun on it in a round that is dead; then its worker "
+                "is replaced"),
+    ROW(commit_to, .name = "commit-to", .arg = "both|host|device", .preset = "both",
+        .choices = options_commit_to, .group = "GPUs",
+        .help = "where commits of state in GPU memory go: to a copy there, and from that to the "
+                "host beside the training; straight to the host; or to the host only when a round "
+                "ends"),
 
     ROW(output_dir, .name = "output-filename", .arg = "DIR", .min = 1, .group = "Output",
         .help = "append what each worker prints to DIR/HOST/SLOT/INCARNATION.out and .err"),

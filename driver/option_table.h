@@ -8,6 +8,11 @@
 
 /* What carries collectives: "auto", ... by cpu_operations. */
 extern const char *const options_operations[];
+/* What carries those on memory of a GPU, by gpu_operations. */
+extern const char *const options_gpu_operations[];
+#define OPTIONS_GPU_TIMEOUT_US (10 * TIME_S)
+/* Where commits of entries in device memory go: "both", ... by commit_to. */
+extern const char *const options_commit_to[];
 enum { OPTIONS_FUSION_MB = 64 }; /* as workers have it when nobody says anything */
 
 extern const struct opt driver_option_table[];

@@ -8,6 +8,7 @@
 #include "driver/ask_options.h"
 #include "driver/journal/job_file.h"
 #include "driver/option_table.h"
+#include "gpu/found.h"
 #include "os/file.h"
 #include "proto/catalog.h"
 
@@ -271,14 +272,16 @@ int options_save(const struct driver_options *options, struct buf *out)
 
 static int show_build(struct buf *out)
 {
-    return buf_printf(out,
-                      "hvd-elastic %s, protocol %d.%d\n\n"
-                      "  [X] elastic jobs, and static ones\n"
-                      "  [X] agents by fork and by ssh\n"
-                      "  [X] TLS 1.3 with a key of the job's own\n"
-                      "  [X] restart and takeover of the driver\n"
-                      "  [ ] MPI, jsrun: not needed\n",
-                      HVD_VERSION_TEXT, PROTO_MAJOR, PROTO_MINOR);
+    int rc = buf_printf(out,
+                        "hvd-elastic %s, protocol %d.%d\n\n"
+                        "  [X] elastic jobs, and static ones\n"
+                        "  [X] agents by fork and by ssh\n"
+                        "  [X] TLS 1.3 with a key of the job's own\n"
+                        "  [X] restart and takeover of the driver\n"
+                        "  [ ] MPI, jsrun: not needed\n",
+                        HVD_VERSION_TEXT, PROTO_MAJOR, PROTO_MINOR);
+
+    return rc ? rc : gpu_found(out);
 }
 
 /* Those of the questions too: they are described on the same page. */

@@ -33,10 +33,7 @@ struct driver_options {
     int64_t discovery_interval_us;
     int64_t discovery_timeout_us;
 
-    int64_t elastic_timeout_us;
-    int64_t start_timeout_us;
-    int64_t agent_timeout_us;
-    int64_t prepare_timeout_us;
+    int64_t elastic_timeout_us, start_timeout_us, agent_timeout_us, prepare_timeout_us;
     int64_t gather_us;
     int64_t beat_us;
     int64_t lease_us;
@@ -65,6 +62,9 @@ struct driver_options {
     unsigned cpu_operations; /* of options_operations */
     bool fixed_order;
     uint64_t fusion_threshold_mb;
+    unsigned gpu_operations; /* of options_gpu_operations */
+    int64_t gpu_timeout_us;
+    unsigned commit_to; /* of options_commit_to */
 
     char *output_dir;
     char *timeline;

@@ -175,6 +175,23 @@ static int name_collectives(struct run *run, struct hvd_err *err)
     return rc;
 }
 
+static int name_gpus(struct run *run, struct hvd_err *err)
+{
+    const struct driver_options *options = &run->options;
+    char timeout[TIME_TEXT_MAX];
+    int rc = 0;
+
+    if (options->gpu_operations)
+        rc = job_env_put(&run->env, "HVD_GPU_OPERATIONS",
+                         options_gpu_operations[options->gpu_operations], err);
+    if (!rc && options->gpu_timeout_us != OPTIONS_GPU_TIMEOUT_US)
+        rc = job_env_put(&run->env, "HVD_GPU_TIMEOUT",
+                         time_format(options->gpu_timeout_us, timeout), err);
+    if (!rc && options->commit_to)
+        rc = job_env_put(&run->env, "HVD_COMMIT_TO", options_commit_to[options->commit_to], err);
+    return rc;
+}
+
 /* Workers write it, wherever they are. Whether a file that is there is this job's they know by the
  * time at which the job began, which a driver that takes over still knows. */
 static int name_timeline(struct run *run, struct hvd_err *err)
@@ -223,6 +240,8 @@ static int configure(struct run *run, struct hvd_err *err)
                           options->env.count, err);
     if (!rc)
         rc = name_collectives(run, err);
+    if (!rc)
+        rc = name_gpus(run, err);
     if (!rc)
         rc = name_timeline(run, err);
     return rc;

@@ -199,6 +199,14 @@ void agent_process_blame(struct agent *agent, struct agent_worker *worker, enum 
     ask_to_end(agent, worker, 0);
 }
 
+void agent_process_useless(struct agent *agent, struct agent_worker *worker)
+{
+    trace_add(agent->trace, agent->now_us, "worker: %" PRIu64 " is of no more use: it is ended",
+              worker->incarnation);
+    if (agent_worker_is_alive(worker))
+        ask_to_end(agent, worker, 0);
+}
+
 void agent_process_kill(struct agent *agent, uint64_t incarnation, int64_t grace_us)
 {
     struct agent_worker *worker = find_alive(agent, incarnation, "KILL");

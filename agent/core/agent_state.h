@@ -77,6 +77,8 @@ void agent_process_forget(struct agent *agent, uint64_t incarnation);
 void agent_process_report(struct agent *agent, const struct agent_worker *worker);
 void agent_process_blame(struct agent *agent, struct agent_worker *worker,
                          enum msg_witness witness);
+/* It says so itself: SIGKILL, with a driver or without. */
+void agent_process_useless(struct agent *agent, struct agent_worker *worker);
 void agent_process_timer(struct agent *agent, struct agent_worker *worker);
 /* How long it waits for one that has never been there. */
 void agent_first_driver(struct agent *agent);

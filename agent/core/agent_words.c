@@ -48,6 +48,8 @@ void agent_words_keep(struct agent *agent, struct agent_worker *worker, const st
 {
     struct msg *kept = &worker->word;
 
+    if (kept->type == MSG_USELESS)
+        return; /* there is no word after that */
     switch ((unsigned)msg->type) {
     case MSG_READY: advance(worker, PHASE_READY, worker->round); break;
     case MSG_AT: break;
@@ -57,6 +59,10 @@ void agent_words_keep(struct agent *agent, struct agent_worker *worker, const st
         worker->dismissed = true;
         break;
     case MSG_FINISHED: note_finished(worker, msg); break;
+    case MSG_USELESS:
+        if (kept->type == MSG_LEFT || kept->type == MSG_FINISHED)
+            return; /* what it has done counts for more than how it ends */
+        break;
     case MSG_ENTERED:
         advance(worker, PHASE_ACTIVE, msg->round);
         kept = &worker->entered;

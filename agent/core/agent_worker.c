@@ -124,6 +124,8 @@ static void up(struct agent *agent, struct agent_worker *worker, const struct ms
     }
     agent_words_keep(agent, worker, msg);
     agent_driver_send(agent, msg);
+    if (msg->type == MSG_USELESS)
+        agent_process_useless(agent, worker);
 }
 
 void agent_worker_msg(struct agent *agent, uint32_t connection, const struct msg *msg)

@@ -320,6 +320,17 @@ static void on_recovering(struct core *core, struct worker *worker, const struct
         agents_expire(core);
 }
 
+/* Its agent ends it without being told to. Only its own process is at fault: a peer that has died
+ * is told of as such, and what it left undone is done by whoever replaces this one. */
+static void on_useless(struct core *core, struct worker *worker, const struct msg_useless *said)
+{
+    const struct ending ending = { .ended = ENDED_SIGNAL,
+                                   .value = 9,
+                                   .text = tell_text(core, "of no more use: %s", said->text) };
+
+    loss_doom(core, worker, &ending);
+}
+
 static void on_worker_msg(struct core *core, struct worker *worker, const struct msg *msg)
 {
     switch (msg->type) {
@@ -333,6 +344,7 @@ static void on_worker_msg(struct core *core, struct worker *worker, const struct
     case MSG_LEFT: seats_on_left(core, worker); break;
     case MSG_FINISHED: finish_on_finished(core, worker, msg); break;
     case MSG_STALLED: stall_on_stalled(core, worker, msg); break;
+    case MSG_USELESS: on_useless(core, worker, &msg->u.useless); break;
     default: break;
     }
 }

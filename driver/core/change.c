@@ -198,6 +198,12 @@ static bool is_joiner(const struct worker *worker)
     return worker->next_rank != RANK_NONE && worker_state(worker) == WORKER_READY;
 }
 
+/* It has not said that it is connected, and could have. */
+static bool is_late(const struct core *core, const struct worker *worker)
+{
+    return !worker->prepared && clock_is_heard(core, worker, core->config.prepare_us);
+}
+
 /* Counts the failure against the joiners it may be due to: the one that said so, or that is late;
  * all of them, when it was a member. Those that have failed too often make room for others; it may
  * not be their fault, so their seats are not charged. */
@@ -206,7 +212,7 @@ static void give_up(struct core *core, const struct worker *culprit, const char 
     struct worker *worker;
 
     for (size_t i = 0; (worker = roster_next(core, &i));)
-        if (is_joiner(worker) && (worker == culprit || (!culprit && !worker->prepared) ||
+        if (is_joiner(worker) && (worker == culprit || (!culprit && is_late(core, worker)) ||
                                   (culprit && !is_joiner(culprit))))
             worker->failed_prepares++;
     change_abandon(core, why);

@@ -21,9 +21,25 @@ void clock_want(struct core *core, int64_t at_us)
 
 void clock_limit(struct core *core, struct worker *worker, int64_t in_us, const char *late)
 {
-    worker->deadline_us = time_add(core->now_us, in_us);
-    worker->late = late;
-    clock_want(core, worker->deadline_us);
+    worker->limit = (struct worker_limit){ core->now_us, in_us, late };
+    clock_want(core, time_add(core->now_us, in_us));
+}
+
+int64_t clock_due(const struct worker *worker, int64_t since_us, int64_t in_us)
+{
+    const struct core_host *host = worker->host;
+
+    if (host->agent != AGENT_THERE)
+        return TIME_NEVER;
+    return time_add(since_us > host->back_us ? since_us : host->back_us, in_us);
+}
+
+bool clock_is_heard(const struct core *core, const struct worker *worker, int64_t for_us)
+{
+    const struct core_host *host = worker->host;
+
+    return host->agent == AGENT_THERE &&
+           (!host->back_us || time_add(host->back_us, for_us) <= core->now_us);
 }
 
 /* Until somebody joins, whoever runs may be a command that never will, and may run as long as it
@@ -38,14 +54,17 @@ static void expire_workers(struct core *core)
     struct worker *worker;
 
     for (size_t i = 0; (worker = roster_next(core, &i));) {
-        if (worker_state(worker) == WORKER_DOOMED || worker->deadline_us == TIME_NEVER)
+        const struct worker_limit *limit = &worker->limit;
+        int64_t due_us = clock_due(worker, limit->since_us, limit->in_us);
+
+        if (worker_state(worker) == WORKER_DOOMED || due_us == TIME_NEVER)
             continue;
-        if (worker->deadline_us > core->now_us)
-            clock_want(core, worker->deadline_us);
+        if (due_us > core->now_us)
+            clock_want(core, due_us);
         else if (is_command(core, worker))
-            clock_limit(core, worker, core->config.start_timeout_us, worker->late);
+            clock_limit(core, worker, core->config.start_timeout_us, limit->late);
         else
-            loss_kill(core, worker, worker->late, false, core->config.kill_grace_us);
+            loss_kill(core, worker, limit->late, false, core->config.kill_grace_us);
     }
 }
 
@@ -93,9 +112,16 @@ void clock_expire(struct core *core)
 
 void clock_forgive(struct core *core, int64_t since_us)
 {
+    struct worker *worker;
+
     core->anybody_us = time_add(core->anybody_us, since_us);
     for (size_t i = 0; i < core->hosts.count; i++)
         core->hosts.items[i]->heard_us = time_add(core->hosts.items[i]->heard_us, since_us);
+    for (size_t i = 0; (worker = roster_next(core, &i));)
+        worker->limit.since_us = time_add(worker->limit.since_us, since_us);
+    core->change_deadline_us = time_add(core->change_deadline_us, since_us);
+    core->enter_deadline_us = time_add(core->enter_deadline_us, since_us);
+    core->over_deadline_us = time_add(core->over_deadline_us, since_us);
 }
 
 /* Every slot that is offered is barred until somebody clears it, or has done its part, and nobody
@@ -166,8 +192,9 @@ static const char *shortage(struct core *core)
     if (is_in_vain(core))
         return tell_text(core,
                          "%" PRIu32 " rounds in a row have come to nothing for longer than "
-                         "--elastic-timeout; can the workers reach each other?%s%s",
-                         core->vain.barren, *core->first_failure ? " first failure: " : "",
+                         "--elastic-timeout%s%s; can the workers reach each other?%s%s",
+                         core->vain.barren, *core->vain.waited ? ": the last waited for " : "",
+                         core->vain.waited, *core->first_failure ? " first failure: " : "",
                          core->first_failure);
     return tell_text(core,
                      "only %zu of %" PRIu32 " workers for longer than --elastic-timeout%s%s; %s",

@@ -406,7 +406,7 @@ void finish_expire(struct core *core)
         return;
     }
     for (size_t i = 0; core->dismissed && (worker = roster_next(core, &i));)
-        if (is_unfinished(worker))
+        if (is_unfinished(worker) && clock_is_heard(core, worker, core->config.stall_us))
             loss_kill(core, worker, "the job is done, and it does not end", true,
                       core->config.kill_grace_us);
     if (job_state(core) != JOB_FINISHING)

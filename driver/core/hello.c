@@ -201,7 +201,7 @@ void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
                host->agent_id == hello->agent ? "its agent is back" : "an agent says hello",
                hello->slots.count);
     host->agent_id = hello->agent;
-    clock_want(core, time_add(core->now_us, core->config.lease_us));
+    clock_want(core, core->now_us); /* from now on its lease runs, and the limits of its workers */
     welcome(core, host);
     note_kept(core, host, hello);
     judge_missing(core, host, hello, same_agent, met);

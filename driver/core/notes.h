@@ -38,6 +38,7 @@ struct vain_notes {
     uint64_t reached;      /* checksum of the newest commit when that was last looked at */
     int64_t not_before_us; /* the next round */
     char mismatch[LIMIT_REASON_BYTES + 1]; /* what the newest was about */
+    char waited[WAIT_SAID_MAX]; /* for whom the last of them waited when it was revoked, or "" */
 };
 
 struct cost_notes {

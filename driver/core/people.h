@@ -12,6 +12,13 @@
 
 #define RANK_NONE UINT32_MAX
 
+/* It is killed when it takes longer than that, for what `late` says: see clock.h. */
+struct worker_limit {
+    int64_t since_us;
+    int64_t in_us; /* TIME_NEVER: there is none */
+    const char *late;
+};
+
 struct worker {
     struct worker *next_gone; /* see roster_bury */
     uint64_t incarnation;
@@ -20,8 +27,7 @@ struct worker {
     struct sm sm; /* enum worker_state */
     int64_t since_us;
     int64_t launched_us;
-    int64_t deadline_us; /* it is killed then, for what `late` says; TIME_NEVER */
-    const char *late;
+    struct worker_limit limit;
     uint32_t rank; /* in the current round, or RANK_NONE */
     uint32_t next_rank;
     bool joined;    /* it has said READY */
@@ -77,6 +83,7 @@ struct core_host {
     uint32_t peer;
     int64_t heard_us;
     int64_t spared_us;  /* not heard by this driver yet, and not missed until then; 0 */
+    int64_t back_us;    /* when its agent last came back to those it has; 0: it was never away */
     int64_t hung_up_us; /* when its agent's connection broke; 0: it did not */
     int64_t said_us;
     int64_t started_us; /* when its agent was asked for */

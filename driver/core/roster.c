@@ -180,6 +180,8 @@ bool roster_connect(struct core *core, struct core_host *host, uint32_t peer)
     while (core->peers.count <= peer)
         core->peers.items[core->peers.count++] = NULL;
     core->peers.items[peer] = host;
+    if (host->agent == AGENT_AWAY)
+        host->back_us = core->now_us;
     host->peer = peer;
     host->agent = AGENT_THERE;
     host->heard_us = core->now_us;
@@ -272,7 +274,7 @@ struct worker *roster_add(struct core *core, uint64_t incarnation, struct core_h
                                .slot = slot,
                                .since_us = core->now_us,
                                .launched_us = core->now_us,
-                               .deadline_us = TIME_NEVER,
+                               .limit = { .in_us = TIME_NEVER },
                                .rank = state == WORKER_MEMBER ? 0 : RANK_NONE,
                                .next_rank = RANK_NONE,
                                .has_to_go = has_to_go(core, host, slot) };
@@ -293,7 +295,7 @@ void roster_move(struct core *core, struct worker *worker, enum worker_state to)
     sm_move(&worker->sm, to, core->now_us, "");
     count_worker(core, worker, true);
     worker->since_us = core->now_us;
-    worker->deadline_us = TIME_NEVER;
+    worker->limit.in_us = TIME_NEVER;
     core->look_at_rounds = true;
 }
 

@@ -433,6 +433,7 @@ static void delay_next(struct core *core, bool died)
     core->vain.not_before_us = core->now_us; /* a change that waits to be tried again is none now */
     core->vain.barren =
         (died && core->current.entered) || has_trained_long(core) ? 0 : core->vain.barren + 1;
+    snprintf(core->vain.waited, sizeof(core->vain.waited), "%s", stall_said(core));
     if (core->vain.barren < 2)
         return;
     for (doublings = core->vain.barren - 2; doublings && delay_us < BARREN_DELAY_US_MAX;

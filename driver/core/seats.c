@@ -352,14 +352,12 @@ void seats_look(struct core *core)
 
 void seats_on_launched(struct core *core, struct worker *worker)
 {
-    int64_t deadline_us = worker->deadline_us;
-    const char *late = worker->late;
+    const struct worker_limit limit = worker->limit;
 
     if (worker_state(worker) != WORKER_LAUNCHING)
         return;
     roster_move(core, worker, WORKER_BOOTING);
-    worker->deadline_us = deadline_us; /* the same time for both */
-    worker->late = late;
+    worker->limit = limit; /* the same time for both */
 }
 
 void seats_on_launch_failed(struct core *core, struct worker *worker, const struct msg *msg)

@@ -25,13 +25,17 @@ static int64_t warning_us(const struct core *core)
     return core->config.stall_warning_us;
 }
 
-/* It waits still: who does says so again in each warning time, and may say it somewhat later. */
+/* Who waits says so again in each warning time, and may say it somewhat later. */
+static int64_t repeat_us(const struct core *core)
+{
+    return time_add(warning_us(core), warning_us(core) / 2 + GATHER_US_MAX);
+}
+
+/* It waits still. */
 static bool is_fresh(const struct core *core, const struct worker *worker)
 {
-    int64_t until_us = time_add(worker->wait.said_us, warning_us(core));
-
     return worker->wait.waited_us &&
-           time_add(until_us, warning_us(core) / 2 + GATHER_US_MAX) >= core->now_us;
+           time_add(worker->wait.said_us, repeat_us(core)) >= core->now_us;
 }
 
 static bool is_waiting(const struct core *core, const struct worker *worker)
@@ -277,12 +281,15 @@ const char *stall_said(const struct core *core)
 
 /* ---- and done ------------------------------------------------------------------------------- */
 
-static void end_guilty(struct core *core, const char *why)
+/* Not whose agent is away, or has not been back for as long: it may wait itself, and could not say
+ * so. If its agent does not come back that is its end. */
+static void end_guilty(struct core *core, int64_t heard_us, const char *why)
 {
     struct worker *worker;
 
     for (size_t i = 0; (worker = roster_next(core, &i));)
-        if (is_guilty(core, worker) && worker_is_alive(worker))
+        if (is_guilty(core, worker) && worker_is_alive(worker) &&
+            clock_is_heard(core, worker, heard_us))
             loss_kill(core, worker, why, false, 0);
 }
 
@@ -308,9 +315,10 @@ static void judge(struct core *core)
         tell_text(core, "%s in %s", seconds_text(one->wait.waited_us, text), one->wait.operation);
     if (blame_all(core, core->config.stall_us))
         end_guilty(
-            core, tell_text(core, "%s for %s",
-                            one->wait.itself ? "it has not moved" : "the others have waited for it",
-                            took));
+            core, repeat_us(core),
+            tell_text(core, "%s for %s",
+                      one->wait.itself ? "it has not moved" : "the others have waited for it",
+                      took));
     else if (!one->wait.at_check)
         send_back(core, tell_text(core, "they wait for %s, for %s", whose_fault(core), took));
 }
@@ -458,15 +466,17 @@ static bool end_absent(struct core *core, worker_is_fn *is_absent, worker_is_fn 
         any_waits |= is_in_round(worker) && is_awaiting(core, worker);
     }
     for (size_t i = 0; (worker = roster_next(core, &i));) {
-        worker->blamed = is_absent(core, worker) && any_waits;
+        worker->blamed = is_absent(core, worker) && any_waits &&
+                         clock_is_heard(core, worker, core->config.stall_us);
         any |= worker->blamed;
     }
     if (any)
-        end_guilty(core, why);
+        end_guilty(core, 0, why);
     return any;
 }
 
-/* Somebody waits, or stands still: then those are meant that do not wait. */
+/* Somebody waits, or stands still: then those are meant that do not wait, and were there to be told
+ * all the time. */
 bool stall_end_who_never_began(struct core *core)
 {
     return end_absent(core, has_not_begun, is_fresh, "it did not begin to train in time");

@@ -176,6 +176,7 @@ static const struct msg_kind *kind_of(const char *verb)
         { "finished",   MSG_FINISHED     },
         { "exited",     MSG_EXITED       },
         { "stalled",    MSG_STALLED      },
+        { "useless",    MSG_USELESS      },
         { "output",     MSG_OUTPUT       },
         { "beat",       MSG_BEAT         },
         { "bye",        MSG_BYE          },
@@ -240,6 +241,10 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
         if (!msg->u.stalled.operation)
             msg->u.stalled.operation = "allreduce";
         return read_ids(words, script_plain(words, 3), &msg->u.stalled.missing);
+    case MSG_USELESS:
+        msg->round = 0;
+        msg->u.useless.text = "its device is stuck";
+        break;
     case MSG_NOTICE:
         msg->round = 0;
         msg->u.notice.left_us = span_of(second);

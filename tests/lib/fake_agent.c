@@ -53,10 +53,22 @@ static void note(struct fake_agent *fake, const struct msg *msg)
 
 /* ---- what it hears --------------------------------------------------------------------------- */
 
+static void keep_addresses(struct fake_agent *fake, const struct msg_texts *addresses)
+{
+    for (size_t i = 0; i < addresses->count; i++) {
+        const char *text = addresses->items[i];
+
+        if (i == 0)
+            snprintf(fake->contact, sizeof(fake->contact), "%s", text);
+        if (strncmp(text, "gpu=", 4) == 0)
+            snprintf(fake->gpu, sizeof(fake->gpu), "%s", text);
+    }
+}
+
 static void keep(struct fake_agent *fake, const struct msg *msg)
 {
-    if (msg->type == MSG_READY && msg->u.ready.addresses.count)
-        snprintf(fake->contact, sizeof(fake->contact), "%s", msg->u.ready.addresses.items[0]);
+    if (msg->type == MSG_READY)
+        keep_addresses(fake, &msg->u.ready.addresses);
     if (msg->type == MSG_AT)
         fake->check = msg->u.at.check;
     if (msg->type == MSG_SNAPSHOT)

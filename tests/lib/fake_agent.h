@@ -79,6 +79,7 @@ struct fake_agent {
     uint64_t fetched;       /* the one whose commit was written */
     uint64_t check;         /* of the last AT */
     char contact[256];      /* of READY: where its peers find the worker */
+    char gpu[256];          /* and its GPU */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;

@@ -57,6 +57,8 @@ static int wait_for_news(struct fake_job *job)
     fake_agent_go(&job->agent);
     while (!(job->news = hvd_state_check(job->state)))
         sched_yield();
+    if (job->told)
+        job->told(job);
     return job->news;
 }
 
@@ -87,6 +89,9 @@ static int train(hvd_state *state, void *arg)
             return job->news;
         job->step += sum;
         job->mine = 100 + job->step;
+        job->news = job->each ? job->each(job) : 0;
+        if (job->news)
+            return job->news;
         if (job->step == job->quit_at)
             return job->quit;
         if (job->step == job->wait_at && job->trains == 1)

@@ -33,6 +33,8 @@ struct fake_job {
     /* before hvd_elastic_run; and first thing in each train, which returns what is not 0 */
     int (*ready)(struct fake_job *job);
     int (*first)(struct fake_job *job);
+    int (*each)(struct fake_job *job);  /* a step, before it is committed; likewise */
+    void (*told)(struct fake_job *job); /* the news that a step has waited for has come */
 
     /* what came of it */
     int initialised, code;

@@ -28,6 +28,7 @@
 
 #include "base/time.h"
 #include "driver/core/config.h"
+#include "tests/lib/world_bug.h"
 #include "tests/lib/world_deeds.h"
 
 struct world;

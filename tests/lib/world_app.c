@@ -484,6 +484,8 @@ static void answer(struct world *world, struct world_worker *worker, int code)
 
 void app_do(struct world *world, struct world_worker *worker, const struct session_action *action)
 {
+    if (worker->loop.place == LOOP_STUCK)
+        return;
     switch (action->kind) {
     case DO_WATCH: worker->loop.watched = action->yes; break;
     case DO_PREPARE: prepare(world, worker, action); break;
@@ -507,6 +509,16 @@ void app_do(struct world *world, struct world_worker *worker, const struct sessi
         break;
     default: PANIC("a session's action of kind %d", action->kind);
     }
+}
+
+void app_stick(struct world *world, struct world_worker *worker)
+{
+    struct session_event told = { .kind = SESSION_USELESS, .text = "its device is stuck" };
+
+    if (!worker->session || worker->process.frozen)
+        return;
+    go(world, worker, LOOP_STUCK);
+    worker_tell(world, worker, &told);
 }
 
 static void fail_by_itself(struct world *world, struct world_round *round)

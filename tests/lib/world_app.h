@@ -35,7 +35,8 @@ enum world_place {
     LOOP_CHECKING,   /* in train, waits for DO_ANSWER */
     LOOP_RETURNED,   /* train has returned */
     LOOP_RESTORING,
-    LOOP_OVER /* hvd_elastic_run has returned */
+    LOOP_OVER, /* hvd_elastic_run has returned */
+    LOOP_STUCK /* in a call that never returns, of a device's driver */
 };
 
 /* A membership as its members were told it, and where they are in it. */
@@ -76,6 +77,7 @@ struct world_loop {
 
 void app_build(struct world *world, struct world_worker *worker); /* then: RUN */
 void app_do(struct world *world, struct world_worker *worker, const struct session_action *action);
+void app_stick(struct world *world, struct world_worker *worker); /* and says so, if it can */
 void app_member_gone(struct world *world, struct world_worker *worker);
 void app_stepped(struct world *world, struct world_worker *worker);
 void app_connected(struct world *world, struct world_worker *worker);

@@ -27,7 +27,8 @@ static enum target target_of(enum world_deed_kind kind)
     case DEED_THAW_WORKER:
     case DEED_EXIT_WORKER:
     case DEED_STALL_WORKER:
-    case DEED_HANG_WORKER: return TO_WORKER;
+    case DEED_HANG_WORKER:
+    case DEED_USELESS_WORKER: return TO_WORKER;
     case DEED_BOOT_NEXT:
     case DEED_SPAWN_FAILS:
     case DEED_KILL_AGENT:
@@ -88,6 +89,7 @@ static struct world_deed make(enum world_deed_kind kind, const char *host, uint3
 DEED_SLOT(kill_worker, KILL_WORKER)
 DEED_SLOT(freeze_worker, FREEZE_WORKER)
 DEED_SLOT(thaw_worker, THAW_WORKER)
+DEED_SLOT(useless_worker, USELESS_WORKER)
 DEED_SLOT(list_host, LIST_HOST)
 DEED_SLOT(undrain, UNDRAIN)
 DEED_SLOT(clear_slot, CLEAR)
@@ -189,6 +191,7 @@ static void do_to_worker(struct world *world, const struct world_host *host,
     case DEED_THAW_WORKER: process_thaw(world, &worker->process); break;
     case DEED_STALL_WORKER: worker->loop.stall_us = deed->us; break;
     case DEED_HANG_WORKER: worker->loop.reset_us = deed->us; break;
+    case DEED_USELESS_WORKER: app_stick(world, worker); break;
     default: break;
     }
 }

@@ -15,6 +15,7 @@ struct world;
     D(EXIT_WORKER, "worker exits")               \
     D(STALL_WORKER, "worker computes")           \
     D(HANG_WORKER, "worker's callback computes") \
+    D(USELESS_WORKER, "worker is useless")       \
     D(BOOT_NEXT, "next boot")                    \
     D(SPAWN_FAILS, "next spawn fails")           \
     D(KILL_AGENT, "kill agent")                  \
@@ -54,17 +55,6 @@ enum world_deed_kind {
 #define DEED_HOST_MAX   24
 #define DEED_WHOLE_HOST UINT32_MAX
 
-/* Bugs that are planted between the cores and the world, to see that the world notices. */
-enum world_bug {
-    BUG_NONE,
-    BUG_STALE_EXIT,
-    BUG_LOST_NOTIFICATION,
-    BUG_WRONG_ROOT,
-    BUG_LAUNCH_ON_BARRED,
-    BUG_VISIBLE_BEFORE_DURABLE,
-    BUG_COUNT
-};
-
 /* What a process does instead of joining in the usual way. */
 enum world_boot { BOOT_USUAL, BOOT_EXITS, BOOT_SIGNAL, BOOT_SLOW, BOOT_OTHER_STATE };
 
@@ -81,6 +71,8 @@ void world_do(struct world *world, const struct world_deed *deed); /* now; to no
 struct world_deed kill_worker(const char *host, uint32_t slot);
 struct world_deed freeze_worker(const char *host, uint32_t slot);
 struct world_deed thaw_worker(const char *host, uint32_t slot);
+struct world_deed useless_worker(const char *host,
+                                 uint32_t slot); /* its loop hangs, and it knows */
 struct world_deed list_host(const char *host, uint32_t slot);
 struct world_deed undrain(const char *host, uint32_t slot);
 struct world_deed clear_slot(const char *host, uint32_t slot);

@@ -164,7 +164,7 @@ static uint32_t slots_listed(const struct world *world, const struct world_host 
 
 static void hurt_worker(struct world *world, struct world_host *host, uint32_t slot)
 {
-    switch (rng_below(&world->rng, 8)) {
+    switch (rng_below(&world->rng, 9)) {
     case 0:
     case 1: soon(world, 0, kill_worker(host->name, slot)); break;
     case 2:
@@ -178,6 +178,7 @@ static void hurt_worker(struct world *world, struct world_host *host, uint32_t s
         soon(world, 0, next_boot(host->name, BOOT_EXITS, (int)rng_below(&world->rng, 2), 0));
         soon(world, 0, kill_worker(host->name, slot));
         break;
+    case 7: soon(world, 0, useless_worker(host->name, slot)); break;
     default:
         soon(world, 0, next_boot(host->name, BOOT_SLOW, 0, a_while(world, TIME_S, TIME_MIN)));
         soon(world, 0, kill_worker(host->name, slot));

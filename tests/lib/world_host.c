@@ -55,10 +55,8 @@ static void perform(struct world *world, struct world_agent *agent,
             worker_terminate(world, worker);
         break;
     case AGENT_DO_KILL:
-        if (worker) {
-            worker->told_to_end = true;
-            worker_die(world, worker, ENDED_SIGNAL, 9);
-        }
+        if (worker)
+            worker_kill(world, worker);
         break;
     case AGENT_DO_EXIT: agent_die(world, agent, false); break;
     default: PANIC("an agent's action of kind %d", action->kind);

@@ -78,6 +78,7 @@ void worker_spawn(struct world *world, struct world_agent *agent, const struct m
 void worker_die(struct world *world, struct world_worker *worker, enum msg_ended ended, int value);
 void worker_tell(struct world *world, struct world_worker *worker, struct session_event *event);
 void worker_terminate(struct world *world, struct world_worker *worker);
+void worker_kill(struct world *world, struct world_worker *worker);
 void worker_receive(struct world *world, struct world_worker *worker, const struct msg *msg);
 void worker_orphaned(struct world *world, struct world_worker *worker, bool at_once);
 void worker_disconnect(struct world *world, struct world_worker *worker);

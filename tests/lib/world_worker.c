@@ -5,6 +5,7 @@
 #include "tests/lib/world_state.h"
 
 #define SIGTERM_CODE 143
+#define STUCK_US     (30 * TIME_S) /* that SIGKILL takes then */
 
 struct world_worker *world_worker_of(const struct world *world, uint64_t incarnation)
 {
@@ -337,9 +338,19 @@ void worker_terminate(struct world *world, struct world_worker *worker)
     world_after(world, 5 * TIME_MS, on_terminated, worker, NULL, 0);
 }
 
-static void on_orphan_ends(struct world *world, struct world_event *event)
+static void on_killed(struct world *world, struct world_event *event)
 {
     worker_die(world, event->who, ENDED_SIGNAL, 9);
+}
+
+/* Of every second one that is stuck the kernel waits for the device, which takes its time. */
+void worker_kill(struct world *world, struct world_worker *worker)
+{
+    worker->told_to_end = true;
+    if (world->shape.quirks && worker->loop.place == LOOP_STUCK && worker->incarnation % 2)
+        world_after(world, STUCK_US, on_killed, worker, NULL, 0);
+    else
+        worker_die(world, worker, ENDED_SIGNAL, 9);
 }
 
 /* Its agent is gone: it notices, or the end of the agent's pid namespace is its end too. */
@@ -351,7 +362,7 @@ void worker_orphaned(struct world *world, struct world_worker *worker, bool at_o
     }
     worker->connected = false;
     world_after(world, in_order(world, &worker->down_us), on_down, worker, NULL, 0);
-    world_after(world, world->shape.config.lease_us / 2, on_orphan_ends, worker, NULL, 0);
+    world_after(world, world->shape.config.lease_us / 2, on_killed, worker, NULL, 0);
 }
 
 void worker_release(struct world_worker *worker)

@@ -212,7 +212,99 @@ static void switch_without_a_commit(struct world *w)
     world_expect_exit(w, 0);
 }
 
+/* Its loop never comes back from a call of the device's driver; a thread beside it says so. */
+static void a_device_is_stuck(struct world *w)
+{
+    four_workers(w);
+    world_at(w, 9 * TIME_S, useless_worker("b", 0));
+    world_run(w);
+    world_expect_told(w, "round 1 is revoked: b:0#3: of no more use: its device is stuck");
+    world_expect_rounds(w, "4 3 4");
+    world_expect_exit(w, 0);
+}
+
+/* What a dead peer has left undone on another's device is not undone. */
+static void a_device_is_stuck_by_a_death(struct world *w)
+{
+    four_workers(w);
+    world_at(w, 9 * TIME_S, kill_worker("b", 0));
+    world_when(w, "round 1 is revoked", 10 * TIME_MS, useless_worker("a", 1));
+    world_run(w);
+    world_expect_rounds(w, "4 2 3 4");
+    world_expect_told(w, "a:1#2: of no more use: its device is stuck");
+    world_expect_exit(w, 0);
+}
+
+static void a_device_is_stuck_without_a_driver(struct world *w)
+{
+    four_workers(w);
+    world_shape(w)->restart = (struct world_span){ 20 * TIME_S, 20 * TIME_S };
+    world_at(w, 9 * TIME_S, kill_driver());
+    world_at(w, 10 * TIME_S, useless_worker("b", 0));
+    world_run(w);
+    world_expect_told(w, "round 1 is revoked: b:0#3: of no more use: its device is stuck");
+    world_expect_rounds(w, "4 3 4");
+    world_expect_exit(w, 0);
+}
+
+/* It has told the others; nothing of it is durable yet. */
+static void a_device_is_stuck_as_the_driver_dies(struct world *w)
+{
+    four_workers(w);
+    world_at(w, 9 * TIME_S, useless_worker("b", 0));
+    world_at(w, 8900 * TIME_MS, slow_disk(4 * TIME_S));
+    world_when(w, "b:0#3: of no more use", 100 * TIME_MS, kill_driver());
+    world_run(w);
+    world_expect_rounds(w, "4 3 4");
+    world_expect_exit(w, 0);
+}
+
+/* Whoever wakes up later hears of it too, and may do nothing any more. */
+static void a_device_is_stuck_while_the_driver_sleeps(struct world *w)
+{
+    four_workers(w);
+    world_at(w, 9 * TIME_S, freeze_driver());
+    world_at(w, 9500 * TIME_MS, useless_worker("b", 0));
+    world_at(w, 25 * TIME_S, start_driver());
+    world_at(w, 30 * TIME_S, thaw_driver());
+    world_run(w);
+    world_expect_rounds(w, "4 3 4");
+    world_expect_exit(w, 0);
+}
+
+/* It may not have ended the worker yet: that is ended with it. */
+static void a_device_is_stuck_as_its_agent_dies(struct world *w)
+{
+    four_workers(w);
+    world_at(w, 9 * TIME_S, useless_worker("b", 0));
+    world_when(w, "b:0#3: of no more use", 0, kill_agent("b"));
+    world_run(w);
+    world_expect_rounds(w, "4 2 4");
+    world_expect_exit(w, 0);
+}
+
+static void a_device_is_stuck_before_the_first_round(struct world *w)
+{
+    four_workers(w);
+    world_at(w, 500 * TIME_MS, next_boot("b", BOOT_SLOW, 0, 0));
+    world_at(w, 0, next_boot("b", BOOT_SLOW, 0, 2 * TIME_S));
+    world_when(w, "a:0#1 is ready", 500 * TIME_MS, useless_worker("a", 0));
+    world_run(w);
+    world_expect_rounds(w, "4");
+    world_expect_exit(w, 0);
+}
+
 STORIES(
+    STORY(a_device_is_stuck, "a worker knows that it is of no more use: it is replaced at once"),
+    STORY(a_device_is_stuck_by_a_death, "a second one does not get over the death of the first"),
+    STORY(a_device_is_stuck_without_a_driver,
+          "its agent ends it meanwhile, and says why when there is a driver again"),
+    STORY(a_device_is_stuck_as_the_driver_dies,
+          "it was not written down: the next driver is told again"),
+    STORY(a_device_is_stuck_while_the_driver_sleeps,
+          "the driver that takes over is told, and one that wakes up then does nothing"),
+    STORY_ALONE(a_device_is_stuck_as_its_agent_dies, "all of its host are dead, and are replaced"),
+    STORY(a_device_is_stuck_before_the_first_round, "in no round yet: nobody waits for it"),
     STORY(switch_without_a_commit, "a switch commits by itself: nobody goes back behind it"),
     STORY(some_hold_a_newer_commit, "survivors hold different commits: the newest wins"),
     STORY_ALONE(the_last_holder_of_the_newer_commit_dies,

@@ -187,6 +187,21 @@ static void a_host_dies_that_is_late(struct world *w)
     world_expect_exit(w, 0);
 }
 
+/* Its workers cannot be told that the round is dead; from when they are they have their time. */
+static void a_host_that_is_late_is_told_late_of_a_death(struct world *w)
+{
+    const char *const hosts[] = { "b" };
+
+    four_workers(w);
+    world_shape(w)->config.stall_us = 10 * TIME_S;
+    a_driver_moves(w, hosts, ARRAY_SIZE(hosts));
+    world_at(w, 15 * TIME_S, kill_worker("a", 0));
+    world_at(w, 40 * TIME_S, heal("b"));
+    world_run(w);
+    world_expect_rounds(w, "4 4");
+    world_expect_exit(w, 0);
+}
+
 static void the_training_ends_without_a_driver(struct world *w)
 {
     four_workers(w);
@@ -304,6 +319,8 @@ STORIES(
                 "who has not come to the next driver is waited for until a death, and a lease"),
     STORY_ALONE(a_host_dies_that_is_late,
                 "who has not come to the next driver is dead when others have waited for it"),
+    STORY(a_host_that_is_late_is_told_late_of_a_death,
+          "who could not be told of a recovery is not late to stop for it"),
     STORY(the_training_ends_without_a_driver,
           "the end of the training is kept for the next driver"),
     STORY(driver_is_killed_while_the_job_finishes, "it dies between the first and the last finish"),

@@ -4,9 +4,10 @@
 
 #include <stdio.h>
 
-#define S            TIME_S
+#define S TIME_S
 
-#define SELF         "version=\"0.1.0\" job=\"job\" host=\"host\" agent=77 cores=8 memory_bytes=1024"
+#define SELF \
+    "minor=1 version=\"0.1.0\" job=\"job\" host=\"host\" agent=77 cores=8 memory_bytes=1024"
 #define HELLO        "driver: HELLO_AGENT " SELF
 #define HELLO_TERM_1 "driver: HELLO_AGENT term=1 " SELF
 

@@ -72,6 +72,87 @@ out:
     script_release(&s);
 }
 
+static struct msg useless(uint64_t incarnation)
+{
+    return (struct msg){ .type = MSG_USELESS,
+                         .incarnation = incarnation,
+                         .u.useless = { "its device is stuck" } };
+}
+
+static void who_is_of_no_more_use_is_killed_at_once(struct test *t)
+{
+    static const char word[] = "driver: USELESS incarnation=7 text=\"its device is stuck\"\n";
+    struct msg message = useless(7);
+    struct msg kill = kill_in(7, 5 * S);
+
+    CHECK_OK(t, script_init(&s));
+    CHECK_OK(t, script_serve(&s));
+    CHECK_OK(t, script_join(&s, 7, 2, 3));
+    CHECK_TEXT(t, script_driver(&s, &kill), "term 7\n"); /* it has time, and needs none */
+    CHECK_HAS(t, script_worker(&s, 3, &message), word);
+    CHECK_HAS(t, s.lines, "kill 7\n");
+    CHECK_TEXT(t, script_worker(&s, 3, &message), word);
+    script_at(&s, 60);
+    CHECK_TEXT(t, script_ended(&s, 7, ENDED_SIGNAL, 9, WITNESS_MUTEX),
+               "driver: EXITED term=1 incarnation=7 slot=2 pid=107 ended=2 value=9 witness=1 "
+               "ran=1m\n");
+    CHECK_TEXT(t, script_worker(&s, 3, &message), word); /* a child of it has the socket */
+out:
+    script_release(&s);
+}
+
+/* Its process has said hello, and the agent does not know its number yet. */
+static void who_is_of_no_more_use_before_it_is_known(struct test *t)
+{
+    struct msg launch = script_launch(7, 2);
+    struct msg hello = script_hello(7, 107);
+    struct msg message = useless(7);
+
+    CHECK_OK(t, script_init(&s));
+    CHECK_OK(t, script_serve(&s));
+    CHECK_TEXT(t, script_driver(&s, &launch), "spawn 7\n");
+    CHECK_HAS(t, script_worker(&s, 3, &hello), "WELCOME_WORKER");
+    CHECK_HAS(t, script_worker(&s, 3, &message), "driver: USELESS");
+    CHECK_HAS(t, script_spawned(&s, 7, 107), "kill 7\n");
+out:
+    script_release(&s);
+}
+
+/* By its connection, which is of one incarnation: nobody is ended for the word of another. */
+static void who_is_of_no_more_use_speaks_for_itself(struct test *t)
+{
+    struct msg message = useless(6);
+
+    CHECK_OK(t, script_init(&s));
+    CHECK_OK(t, script_serve(&s));
+    CHECK_OK(t, script_join(&s, 6, 1, 2));
+    CHECK_OK(t, script_join(&s, 7, 2, 3));
+    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it speaks for another incarnation\n");
+    CHECK_TEXT(t, script_worker(&s, 4, &message), "drop 4: it says something else before hello\n");
+    CHECK_HAS(t, script_worker(&s, 2, &message), "kill 6\n");
+out:
+    script_release(&s);
+}
+
+/* A child of the one before has its socket: the word is of that one, which is no more. */
+static void who_is_of_no_more_use_is_not_its_successor(struct test *t)
+{
+    struct msg message = useless(7);
+    struct msg forget_7 = forget(7);
+
+    CHECK_OK(t, script_init(&s));
+    CHECK_OK(t, script_serve(&s));
+    CHECK_OK(t, script_join(&s, 7, 2, 3));
+    CHECK_HAS(t, script_ended(&s, 7, ENDED_SIGNAL, 9, WITNESS_MUTEX), "EXITED");
+    CHECK_OK(t, script_join(&s, 8, 2, 4));
+    CHECK_TEXT(t, script_worker(&s, 3, &message),
+               "driver: USELESS incarnation=7 text=\"its device is stuck\"\n");
+    CHECK_TEXT(t, script_driver(&s, &forget_7), "drop 3: its worker is gone\n");
+    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it says something else before hello\n");
+out:
+    script_release(&s);
+}
+
 static void an_end_without_a_driver_is_said_to_the_next(struct test *t)
 {
     CHECK_OK(t, script_init(&s));
@@ -414,6 +495,9 @@ out:
 }
 
 TESTS(CASE(a_launch_is_carried_out_once), CASE(an_end_is_said_until_it_is_forgotten),
+      CASE(who_is_of_no_more_use_is_killed_at_once), CASE(who_is_of_no_more_use_before_it_is_known),
+      CASE(who_is_of_no_more_use_speaks_for_itself),
+      CASE(who_is_of_no_more_use_is_not_its_successor),
       CASE(an_end_without_a_driver_is_said_to_the_next),
       CASE(a_failed_launch_is_said_until_it_is_forgotten),
       CASE(a_failed_launch_gives_way_to_the_next), CASE(a_slot_runs_one_incarnation),

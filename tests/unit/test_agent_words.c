@@ -110,6 +110,57 @@ out:
     script_release(&s);
 }
 
+/* It is ended meanwhile: its word comes before its end, and nothing takes it back. */
+static void that_it_is_of_no_more_use_is_said_to_the_next(struct test *t)
+{
+    struct msg message = up(MSG_USELESS, 0);
+
+    message.u.useless.text = "its device is stuck";
+    CHECK_OK(t, begin());
+    CHECK_OK(t, tell(round_of(1, 2)));
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_worker(&s, 3, &message), "kill 7\n");
+    CHECK_OK(t, say(up(MSG_RECOVERING, 1)));
+    CHECK_TEXT(t, script_return(&s, 1),
+               LAUNCHED "driver: USELESS incarnation=7 text=\"its device is stuck\"\n");
+    CHECK_OK(t, tell(down(MSG_REVOKE, 1)));
+    CHECK_OK(t, tell(round_of(2, 2)));
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_ended(&s, 7, ENDED_SIGNAL, 9, WITNESS_PIDFD), "");
+    CHECK_TEXT(t, script_return(&s, 1),
+               "driver: USELESS incarnation=7 text=\"its device is stuck\"\n"
+               "driver: EXITED term=1 incarnation=7 slot=2 pid=107 ended=2 value=9 witness=2 "
+               "ran=2s\n");
+out:
+    script_release(&s);
+}
+
+/* One driver has heard it; the next one may not have read of it. */
+static void that_it_is_of_no_more_use_is_said_in_each_term(struct test *t)
+{
+    static const char word[] = "driver: USELESS incarnation=7 text=\"its device is stuck\"\n";
+    struct msg message = up(MSG_USELESS, 0);
+
+    message.u.useless.text = "its device is stuck";
+    CHECK_OK(t, begin());
+    CHECK_HAS(t, script_worker(&s, 3, &message), word);
+    CHECK_OK(t, script_lose(&s));
+    CHECK_HAS(t, script_return(&s, 2), word);
+out:
+    script_release(&s);
+}
+
+static void that_it_has_finished_counts_for_more(struct test *t)
+{
+    CHECK_OK(t, begin());
+    CHECK_OK(t, tell(round_of(1, 2)));
+    CHECK_OK(t, say(up(MSG_FINISHED, 1)));
+    CHECK_OK(t, say(up(MSG_USELESS, 0)));
+    CHECK_TEXT(t, again(), LAUNCHED "driver: FINISHED incarnation=7 round=1\n");
+out:
+    script_release(&s);
+}
+
 static void a_round_for_another_changes_nothing(struct test *t)
 {
     struct msg round = round_of(1, 2);
@@ -305,8 +356,11 @@ out:
 }
 
 TESTS(CASE(ready_holds_until_a_round), CASE(what_was_said_to_nobody_is_said_later),
-      CASE(a_round_for_another_changes_nothing), CASE(a_round_without_a_connection_changes_nothing),
-      CASE(at_holds_until_the_next_round), CASE(a_change_that_is_abandoned_is_not_spoken_of),
+      CASE(that_it_is_of_no_more_use_is_said_to_the_next),
+      CASE(that_it_is_of_no_more_use_is_said_in_each_term),
+      CASE(that_it_has_finished_counts_for_more), CASE(a_round_for_another_changes_nothing),
+      CASE(a_round_without_a_connection_changes_nothing), CASE(at_holds_until_the_next_round),
+      CASE(a_change_that_is_abandoned_is_not_spoken_of),
       CASE(a_prepare_of_another_round_outdates_the_answer), CASE(a_revoked_round_is_not_spoken_of),
       CASE(recovering_holds_until_a_later_round), CASE(an_entered_holds_as_long_as_its_round),
       CASE(last_words_come_before_the_end), CASE(finished_is_for_good),

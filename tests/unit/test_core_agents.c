@@ -134,6 +134,17 @@ TAPE_CASE(a_connection_that_does_not_come_back_is_a_death,
 TAPE_CASE(the_drivers_own_silence_is_nobodys_death, TAPE_RUNNING "jump 60s |\n"
                                                                  "wait 5s |\n")
 
+/* What was said meanwhile is read only then. */
+TAPE_CASE(the_drivers_own_silence_makes_nobody_late,
+          "config stall=20s\n" TAPE_RUNNING "recovering 1-3 held=1.1\n"
+          "wait 15s |\n"
+          "jump 60s |\n"
+          "recovering 4 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2,3,4: 1,2,3,4\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,3,4: 1,2,3,4\n"
+          "wait 15s |\n"
+          "jump 60s |\n"
+          "entered 1-4 | record ENTERED 2\n")
+
 TAPE_CASE(an_agent_that_dials_again_is_believed,
           TAPE_RUNNING "hello a #1:0 #2:1 | close a: its agent has dialled again\n"
                        "    | a < WELCOME_AGENT term 1\n")
@@ -259,11 +270,25 @@ TAPE_CASE(a_kill_that_was_lost_is_said_again, "config start_timeout=20s np=2\n"
                                               "hello a\n"
                                               "launched 1,2\n"
                                               "ready 1\n"
-                                              "wait 15s\n"
+                                              "wait 21s\n"
                                               "closed a\n"
-                                              "wait 6s\n"
                                               "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
                                               "    | a < KILL 2 in 0s: it was counted as dead\n")
+
+/* What was under way on the old connection is lost: it may have to be told anew. */
+TAPE_CASE(whose_agent_has_dialled_again_has_its_time_anew,
+          "config stall=8s\n" TAPE_RUNNING "recovering 1,2,3 held=1.1\n"
+          "wait 5s |\n"
+          "closed b\n"
+          "wait 5s |\n"
+          "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+          "    | b < REVOKE 1: it was revoked while you were away\n"
+          "wait 7900ms |\n"
+          "wait 200ms | record ENDED 4 sig9\n"
+          "    | bar b:1 (1): it did not stop for the recovery\n"
+          "    | b < KILL 4 in 5s: it did not stop for the recovery\n"
+          "    | record ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n")
 
 TAPE_CASE(a_stop_that_was_lost_is_said_again,
           TAPE_RUNNING "closed a\n"
@@ -294,12 +319,14 @@ TESTS(CASE(an_agent_of_another_job_is_refused), CASE(an_agent_of_an_impossible_h
       CASE(a_connection_that_breaks_is_no_death), CASE(silence_is_a_death),
       CASE(after_a_silence_of_all_they_come_back_one_after_the_other),
       CASE(a_connection_that_does_not_come_back_is_a_death),
-      CASE(the_drivers_own_silence_is_nobodys_death), CASE(an_agent_that_dials_again_is_believed),
+      CASE(the_drivers_own_silence_is_nobodys_death),
+      CASE(the_drivers_own_silence_makes_nobody_late), CASE(an_agent_that_dials_again_is_believed),
       CASE(nobody_at_all_is_heard), CASE(another_agent_has_lost_the_workers),
       CASE(a_launch_that_was_lost_is_said_again), CASE(an_end_that_was_lost_is_said_again),
       CASE(a_round_that_was_lost_is_said_again), CASE(a_switch_that_was_lost_is_said_again),
       CASE(an_abandoned_change_is_said_again), CASE(a_revoke_that_was_lost_is_said_again),
       CASE(a_leaver_that_missed_it_is_told_again),
       CASE(an_idle_agent_of_a_host_that_is_gone_is_stopped),
-      CASE(a_kill_that_was_lost_is_said_again), CASE(a_stop_that_was_lost_is_said_again),
-      CASE(who_was_counted_as_dead_and_lives_is_killed))
+      CASE(a_kill_that_was_lost_is_said_again),
+      CASE(whose_agent_has_dialled_again_has_its_time_anew),
+      CASE(a_stop_that_was_lost_is_said_again), CASE(who_was_counted_as_dead_and_lives_is_killed))

@@ -293,6 +293,31 @@ TAPE_CASE(a_check_without_a_next_one_is_none, TAPE_RUNNING "hosts a:2,b:1\n"
                                                            "at 1-3 4\n"
                                                            "at 4 18446744073709551615 |\n")
 
+/* Three times in a row its agent is away when the time is over: it is not given up for that. */
+TAPE_CASE(a_joiner_that_could_not_say_that_it_is_connected_is_kept,
+          "config prepare=3s\n" TAPE_RUNNING "hosts a:2,b:2,c:1\n"
+          "hello c\n"
+          "ready 5\n"
+          "prepared 1-4\n"
+          "closed c\n"
+          "wait 3s | a,b < ABANDON 1 next 2: not everybody was connected in time\n"
+          "hello c #5:0\n"
+          "wait 1s | record NUMBER 3\n"
+          "    | a,b,c < PREPARE 3 after 1: 1,2,3,4,5\n"
+          "prepared 1-4\n"
+          "closed c\n"
+          "wait 3s | a,b < ABANDON 1 next 3: not everybody was connected in time\n"
+          "hello c #5:0\n"
+          "wait 2s | record NUMBER 4\n"
+          "    | a,b,c < PREPARE 4 after 1: 1,2,3,4,5\n"
+          "prepared 1-4\n"
+          "closed c\n"
+          "wait 3s | a,b < ABANDON 1 next 4: not everybody was connected in time\n"
+          "hello c #5:0\n"
+          "wait 4s | record NUMBER 5\n"
+          "    | a,b,c < PREPARE 5 after 1: 1,2,3,4,5\n"
+          "prepared 1-5 | a,b < PENDING 1 next 5\n")
+
 TAPE_CASE(who_has_left_does_not_enter, TAPE_LAUNCHED "ready 1-4\n"
                                                      "left 4\n"
                                                      "recovering 1-3\n"
@@ -310,6 +335,7 @@ TESTS(CASE(a_check_without_a_next_one_is_none), CASE(who_has_left_does_not_enter
       CASE(a_death_between_at_and_switch_drops_the_change),
       CASE(a_joiner_that_dies_drops_the_change_alone),
       CASE(a_joiner_that_cannot_connect_is_tried_three_times),
+      CASE(a_joiner_that_could_not_say_that_it_is_connected_is_kept),
       CASE(a_member_that_cannot_connect_is_no_joiners_fault_alone),
       CASE(who_is_not_connected_in_time_delays_the_change),
       CASE(who_comes_to_no_check_in_time_delays_the_change),

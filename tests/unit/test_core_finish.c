@@ -100,6 +100,30 @@ TAPE_CASE(a_finished_that_cannot_be_is_dropped, TAPE_LAUNCHED "finished 1 |\n"
                                                               "ready 1\n"
                                                               "finished 1 |\n")
 
+/* It may have come to its end, and nobody has heard of that yet. */
+TAPE_CASE(whose_agent_is_not_back_yet_is_not_killed_at_the_end,
+          "config stall=20s agent_start=1m\n" TAPE_RUNNING "finished 1\n"
+          "exited 1\n"
+          "kill\n"
+          "start\n"
+          "hello a #2:1\n"
+          "wait 11s | a < DONE 2\n"
+          "wait 20s | record ENDED 2 sig9\n"
+          "    | a < KILL 2 in 5s: the job is done, and it does not end\n"
+          "wait 20s |\n"
+          "hello b #3:0 #4:1=exit0 | b < WELCOME_AGENT term 2\n"
+          "    | b < DONE 3\n"
+          "    | b < DONE 4\n"
+          "finished 3,4 | record FINISHED 3\n"
+          "    | record FINISHED 4\n"
+          "exited 3,4 | record ENDED 3 exit0\n"
+          "    | b < FORGET 3\n"
+          "    | record ENDED 4 exit0\n"
+          "    | record OVER 0: finished; 1 of 4 workers did not reach the end\n"
+          "    | a < STOP: finished; 1 of 4 workers did not reach the end\n"
+          "    | b < STOP: finished; 1 of 4 workers did not reach the end\n"
+          "    | b < FORGET 4\n")
+
 TAPE_CASE(who_does_not_come_to_an_end_is_dismissed_then_killed,
           "config stall=30s\n" TAPE_RUNNING "finished 1\n"
           "exited 1\n"
@@ -223,6 +247,7 @@ TESTS(CASE(a_job_ends_well), CASE(who_is_inside_when_a_member_dies_is_dismissed)
       CASE(who_finishes_in_a_recovery_leaves_the_others_done),
       CASE(collectives_that_fail_after_the_first_has_finished),
       CASE(an_error_of_train_is_judged_by_the_exit), CASE(a_finished_that_cannot_be_is_dropped),
+      CASE(whose_agent_is_not_back_yet_is_not_killed_at_the_end),
       CASE(who_does_not_come_to_an_end_is_dismissed_then_killed),
       CASE(a_dismissal_that_was_lost_is_said_again), CASE(a_joiner_that_comes_back_is_dismissed),
       CASE(an_operator_ends_the_job), CASE(an_operator_who_asks_twice_does_not_want_to_wait),

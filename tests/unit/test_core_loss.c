@@ -20,6 +20,25 @@ TAPE_CASE(exit_0_before_the_end_is_a_failure, TAPE_RUNNING
           "    | bar a:1 (1): exit code 0 before its training had finished\n"
           "    | a < FORGET 2\n")
 
+/* Its agent ends it by itself; the seat is free when that is done. */
+TAPE_CASE(who_is_of_no_more_use_is_dead_at_once, TAPE_RUNNING
+          "useless 2 | a,b < REVOKE 1 lost 2: a:1#2: of no more use: its device is stuck\n"
+          "    | record ENDED 2 sig9\n"
+          "    | bar a:1 (1): of no more use: its device is stuck\n"
+          "useless 2 |\n"
+          "recovering 2 held=1.1 |\n"
+          "recovering 1,3,4 held=1.1\n"
+          "exited 2 sig9 | a < FORGET 2\n"
+          "useless 2 | ! a: a message of #2, which is no more, is dropped\n"
+          "wait 22s | record LAUNCH 5 a:1\n"
+          "    | a < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n")
+
+/* It may be found out by who has left the round, or has never been in one. */
+TAPE_CASE(who_is_of_no_more_use_may_be_in_no_round,
+          TAPE_LAUNCHED "ready 1,2\n"
+                        "useless 2 | record ENDED 2 sig9\n"
+                        "    | bar a:1 (1): of no more use: its device is stuck\n")
+
 TAPE_CASE(an_end_counts_once,
           TAPE_RUNNING "exited 2 exit1 | a,b < REVOKE 1 lost 2: a:1#2: exit code 1\n"
                        "    | record ENDED 2 exit1\n"
@@ -298,6 +317,7 @@ TAPE_CASE(an_agent_that_ends_is_not_asked_again_and_again,
           "    | a < LAUNCH 4 in 1 as 1/2 local 1/2 cross 0/1\n")
 
 TESTS(CASE(a_failure_is_charged_to_its_slot), CASE(exit_0_before_the_end_is_a_failure),
+      CASE(who_is_of_no_more_use_is_dead_at_once), CASE(who_is_of_no_more_use_may_be_in_no_round),
       CASE(an_end_counts_once), CASE(nobody_speaks_for_the_workers_of_another_host),
       CASE(two_deaths_of_one_round), CASE(a_failure_on_a_host_that_goes_is_not_charged),
       CASE(scope_host_takes_the_whole_host_out), CASE(scope_slot_leaves_healthy_workers_alone),

@@ -188,6 +188,34 @@ TAPE_CASE(rounds_in_vain_end_the_job,
           "    | a < STOP: 6 rounds in a row have come to nothing for longer than "
           "--elastic-timeout; can the workers reach each other?\n")
 
+/* What they waited for is what somebody has to look at: all have come, and it does not end. */
+TAPE_CASE(rounds_in_vain_say_what_they_waited_for,
+          "config np=1 min_np=1 max_np=1 elastic_timeout=20s stall_warning=4s stall=20s\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "ready 1\n"
+          "recovering 1\n"
+          "recovering 1\n"
+          "wait 100ms\n"
+          "recovering 1\n"
+          "wait 200ms\n"
+          "recovering 1\n"
+          "wait 400ms\n"
+          "stalled 1 4s - in=allreduce_by_NCCL\n"
+          "wait 1s | ! round 5: 1 of 1 wait for nobody who is known, for 4s in allreduce_by_NCCL\n"
+          "recovering 1 | a < REVOKE 5: a:0#1: its collectives failed\n"
+          "wait 5s\n"
+          "wait 14s\n"
+          "wait 1s | record OVER 1: "
+          "5 rounds in a row have come to nothing for longer than "
+          "--elastic-timeout: the last waited for nobody who is known, for 4s in "
+          "allreduce_by_NCCL; can the workers reach each other?\n"
+          "    | a < STOP: "
+          "5 rounds in a row have come to nothing for longer than "
+          "--elastic-timeout: the last waited for nobody who is known, for 4s in "
+          "allreduce_by_NCCL; can the workers reach each other?\n")
+
 #define ALL_TRAIN "entered 1,2\n"
 #define TWO                  \
     "config np=2 min_np=1\n" \
@@ -504,6 +532,7 @@ TESTS(CASE(agents_of_the_dead_serve_what_they_keep),
       CASE(a_recovering_of_another_round_is_stale),
       CASE(who_does_not_stop_for_the_recovery_is_killed),
       CASE(rounds_that_come_to_nothing_wait_longer_and_longer), CASE(rounds_in_vain_end_the_job),
+      CASE(rounds_in_vain_say_what_they_waited_for),
       CASE(a_program_that_does_not_match_is_not_tried_for_ever), CASE(a_death_is_no_mismatch),
       CASE(one_that_holds_all_up_is_ended), CASE(what_is_committed_is_weighed),
       CASE(who_has_trained_long_does_not_wait), CASE(who_has_the_commit_is_taken_before_others),

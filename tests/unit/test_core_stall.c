@@ -74,6 +74,52 @@ TAPE_CASE(who_does_not_move_is_killed,
                "    | bar b:0 (1): it has not moved for 23s in step\n"
                "    | b < KILL 3 in 0s: it has not moved for 23s in step\n")
 
+#define B_IS_AWAY_AND_WAITED_FOR                                                       \
+    SOON "wait 20s\n"                                                                  \
+         "closed b\n"                                                                  \
+         "stalled 1 20s 3 |\n"                                                         \
+         "wait 1s | ! round 1: 1 of 4 wait for rank 2 (b:0#3), for 20s in allreduce\n" \
+         "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+
+/* It may wait itself, and cannot say so. */
+TAPE_CASE(who_cannot_be_heard_is_not_to_blame_yet, B_IS_AWAY_AND_WAITED_FOR
+          "stalled 3 18s 2 |\n"
+          "stalled 1 24s 3 |\n"
+          "wait 1s | a,b < REVOKE 1 lost 2: a:1#2: the others have waited for it for 24s in "
+          "allreduce\n"
+          "    | record ENDED 2 sig9\n"
+          "    | bar a:1 (1): the others have waited for it for 24s in allreduce\n"
+          "    | a < KILL 2 in 0s: the others have waited for it for 24s in allreduce\n")
+
+TAPE_CASE(who_has_come_back_says_in_time_that_he_waits, B_IS_AWAY_AND_WAITED_FOR
+          "stalled 1 24s 3 |\n"
+          "wait 3s |\n"
+          "stalled 1 28s 3 |\n"
+          "wait 4s |\n"
+          "stalled 1 32s 3 |\n"
+          "wait 1s | a,b < REVOKE 1 lost 3: b:0#3: the others have waited for it for 32s in "
+          "allreduce\n"
+          "    | record ENDED 3 sig9\n"
+          "    | bar b:0 (1): the others have waited for it for 32s in allreduce\n"
+          "    | b < KILL 3 in 0s: the others have waited for it for 32s in allreduce\n")
+
+TAPE_CASE(who_could_not_be_told_of_a_check_is_not_to_blame,
+          SOON "hosts a:2,b:1\n"
+               "prepared 1-3\n"
+               "at 1,2 3\n"
+               "wait 17s\n"
+               "stalled 1 17s in=check |\n"
+               "closed b\n"
+               "wait 4s | a < ABANDON 1 next 2: not everybody came to a check in time\n"
+               "    | record NUMBER 3\n"
+               "    | a < PREPARE 3 after 1: 1,2,3\n"
+               "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+               "    | b < PREPARE 3 after 1: 1,2,3\n"
+               "prepared 1-3\n"
+               "at 1-4 9 | record ROUND 3 switch after 1 from 3.0 of 1,2,3 check 10: 1,2,3\n"
+               "    | a,b < SWITCH_AT 1 next 3 check 10\n"
+               "    | a,b < ROUND 3 switch after 1 from 3.0 of 1,2,3: 1,2,3\n")
+
 TAPE_CASE(who_wait_for_each_other_go_back,
           SOON "stalled 1 20s 2 |\n"
                "stalled 2 20s 1 |\n"
@@ -170,9 +216,12 @@ TAPE_CASE(many_are_not_all_named, "config np=8 stall_warning=4s\n"
 TESTS(CASE(who_is_waited_for_is_named), CASE(who_is_waited_for_too_long_is_killed),
       CASE(who_waits_himself_is_not_to_blame), CASE(who_has_come_on_does_not_wait),
       CASE(status_says_who_is_waited_for), CASE(who_does_not_move_is_killed),
-      CASE(who_wait_for_each_other_go_back), CASE(who_wait_for_each_other_are_named),
-      CASE(who_wait_for_nobody_go_back), CASE(who_did_not_stop_is_named),
-      CASE(who_does_not_begin_is_named), CASE(who_does_not_begin_is_killed_if_others_wait),
+      CASE(who_cannot_be_heard_is_not_to_blame_yet),
+      CASE(who_has_come_back_says_in_time_that_he_waits),
+      CASE(who_could_not_be_told_of_a_check_is_not_to_blame), CASE(who_wait_for_each_other_go_back),
+      CASE(who_wait_for_each_other_are_named), CASE(who_wait_for_nobody_go_back),
+      CASE(who_did_not_stop_is_named), CASE(who_does_not_begin_is_named),
+      CASE(who_does_not_begin_is_killed_if_others_wait),
       CASE(who_does_not_come_to_a_check_is_named),
       CASE(who_never_comes_to_a_check_is_killed_if_others_wait_there),
       CASE(a_check_that_is_over_is_nobodys_fault), CASE(on_the_way_to_a_switch_leavers_count),

@@ -48,6 +48,83 @@ TAPE_CASE(nobody_is_late_whose_agent_has_just_come,
                        "wait 4800ms |\n"
                        "entered 3,4 | ! round 1: all 4 train\n")
 
+#define TOLD_LATE_OF_A_REVOKE                                  \
+    "config stall=5s agent_start=1m\n" TAPE_RUNNING "kill\n"   \
+    "start\n"                                                  \
+    "hello a #1:0 #2:1\n"                                      \
+    "recovering 1,2 held=1.1\n"                                \
+    "wait 20s |\n"                                             \
+    "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"           \
+    "    | b < REVOKE 1: it was revoked while you were away\n" \
+    "    | b < REVOKE 1: it was revoked while you were away\n" \
+    "recovering 3 held=1.1\n"                                  \
+    "wait 4900ms |\n"
+
+/* Nobody could tell it that the round is dead, nor hear that it has stopped. */
+TAPE_CASE(nobody_is_late_to_stop_whose_agent_is_not_back_yet, TOLD_LATE_OF_A_REVOKE
+          "recovering 4 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2,3,4: 1,2,3,4\n"
+          "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,3,4: 1,2,3,4\n")
+
+TAPE_CASE(who_was_told_late_may_be_late,
+          TOLD_LATE_OF_A_REVOKE "wait 200ms | record ENDED 4 sig9\n"
+                                "    | bar b:1 (1): it did not stop for the recovery\n"
+                                "    | b < KILL 4 in 5s: it did not stop for the recovery\n"
+                                "    | record ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n"
+                                "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,3: 1,2,3\n")
+
+TAPE_CASE(a_leaver_is_not_late_whose_agent_is_not_back_yet,
+          "config stall=5s agent_start=1m\n" TAPE_RUNNING "hosts a:2,b:1\n"
+          "prepared 1-3\n"
+          "at 1-4 3\n"
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #2:1\n"
+          "entered 1,2\n"
+          "hosts a:2,b:1\n"
+          "wait 20s |\n"
+          "hello b #3:0 #4:1\n"
+          "entered 3\n"
+          "wait 4900ms |\n"
+          "left 4 | ! b:1#4 has left\n"
+          "wait 4900ms |\n"
+          "closed b\n"
+          "wait 5s |\n"
+          "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+          "wait 4900ms |\n"
+          "wait 200ms | record ENDED 4 sig9\n"
+          "    | b < KILL 4 in 5s: it has left and does not end\n")
+
+TAPE_CASE(nobody_starts_late_whose_agent_is_not_back_yet,
+          "config start_timeout=20s agent_start=1m\n" TAPE_LAUNCHED "ready 1\n"
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #2:1\n"
+          "ready 1,2\n"
+          "hosts a:2,b:2\n"
+          "wait 40s |\n"
+          "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+          "ready 3\n"
+          "wait 19900ms |\n"
+          "wait 200ms | record ENDED 4 sig9\n"
+          "    | bar b:1 (1): it did not call hvd_elastic_run within --start-timeout\n"
+          "    | b < KILL 4 in 5s: it did not call hvd_elastic_run within --start-timeout\n")
+
+/* By then its machine may be gone, so nobody can be waited for; nor is it held against anyone. */
+TAPE_CASE(a_time_to_leave_is_over_whoever_is_heard,
+          "config agent_start=1m\n" TAPE_RUNNING "drain b 20s\n"
+          "kill\n"
+          "start\n"
+          "hello a #1:0 #2:1\n"
+          "entered 1,2\n"
+          "hosts a:2,b:2\n"
+          "wait 21s | a < REVOKE 1 lost 3: b:0#3: its time to leave is over\n"
+          "    | record ENDED 3 sig9\n"
+          "    | record ENDED 4 sig9\n"
+          "recovering 1,2 held=1.1\n"
+          "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+          "    | b < KILL 3 in 0s: it was counted as dead\n"
+          "    | b < KILL 4 in 0s: it was counted as dead\n")
+
 TAPE_CASE(
     every_record_may_be_there_twice, TAPE_RUNNING
     "exited 4 exit1\n"
@@ -480,7 +557,11 @@ TAPE_CASE(a_successor_waits_for_the_other_hosts,
           "    | a < LAUNCH 4 in 1 as 1/2 local 1/2 cross 0/1\n")
 
 TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(nobody_is_late_whose_agent_is_not_back_yet),
-      CASE(nobody_is_late_whose_agent_has_just_come), CASE(every_record_may_be_there_twice),
+      CASE(nobody_is_late_whose_agent_has_just_come),
+      CASE(nobody_is_late_to_stop_whose_agent_is_not_back_yet), CASE(who_was_told_late_may_be_late),
+      CASE(a_leaver_is_not_late_whose_agent_is_not_back_yet),
+      CASE(nobody_starts_late_whose_agent_is_not_back_yet),
+      CASE(a_time_to_leave_is_over_whoever_is_heard), CASE(every_record_may_be_there_twice),
       CASE(before_the_first_round_those_who_are_there_are_kept),
       CASE(a_launch_that_was_never_told_bars_no_host),
       CASE(a_launch_that_was_not_written_down_was_not_told),

@@ -256,6 +256,27 @@ static void collectives_have_their_options(struct test *t)
     CHECK_OK(t, read_words("-np 1 --cpu-operations gloo --fusion-threshold-mb 0 x"));
     CHECK_TEXT(t, options_operations[options.cpu_operations], "gloo");
     CHECK_INT(t, options.fusion_threshold_mb, ==, 0);
+    CHECK_TEXT(t, options_commit_to[options.commit_to], "both");
+    CHECK_OK(t, read_words("-np 1 --commit-to device x"));
+    CHECK_TEXT(t, options_commit_to[options.commit_to], "device");
+out:
+    options_release(&options);
+}
+
+static void gpus_have_their_options(struct test *t)
+{
+    static char timeout[] = "HVD_GPU_TIMEOUT=1m";
+    char *envp[] = { timeout, NULL };
+
+    CHECK_OK(t, read_words("-np 1 x"));
+    CHECK_TEXT(t, options_gpu_operations[options.gpu_operations], "auto");
+    CHECK_INT(t, options.gpu_timeout_us, ==, OPTIONS_GPU_TIMEOUT_US);
+    CHECK_OK(t, read_with("-np 1 --gpu-operations nccl x", envp));
+    CHECK_TEXT(t, options_gpu_operations[options.gpu_operations], "nccl");
+    CHECK_INT(t, options.gpu_timeout_us, ==, TIME_MIN);
+    CHECK_OK(t, read_words("-np 1 --gpu-operations cpu --gpu-timeout 500ms x"));
+    CHECK_TEXT(t, options_gpu_operations[options.gpu_operations], "cpu");
+    CHECK_INT(t, options.gpu_timeout_us, ==, 500 * TIME_MS);
 out:
     options_release(&options);
 }
@@ -296,6 +317,7 @@ static void says_what_is_wrong(struct test *t)
         WRONG("-np 1 --log-with-timestamp --log-without-timestamp x", "leave one out"),
         WRONG("-np 1 --blacklist-cooldown-range 10 5 x", "must not be longer than the second"),
         WRONG("-np 1 --cpu-operations mpi x", "--cpu-operations: \"mpi\""),
+        WRONG("-np 1 --commit-to disk x", "--commit-to: \"disk\""),
         WRONG("-np 1 --fusion-threshold-mb 4097 x", "--fusion-threshold-mb: \"4097\""),
         WRONG("-np 1 --config-file /no/such/file x", "/no/such/file: cannot open"),
         WRONG("-np 1 --min-npp 2 x", "did you mean --min-np?"),
@@ -480,6 +502,7 @@ out:
 TESTS(CASE(reads_what_the_reference_reads), CASE(each_name_has_its_other_ones),
       CASE(flags_that_only_ask), CASE(defaults_follow_from_what_was_said), CASE(never_is_long),
       CASE(hosts_come_from_the_highest_place), CASE(collectives_have_their_options),
-      CASE(says_what_is_wrong), CASE(refuses_with_a_reason), CASE(levels_have_names_from_elsewhere),
-      CASE(a_job_can_be_started_in_a_worker), CASE(a_resume_takes_what_was_saved),
-      CASE(a_config_file_is_read), CASE_FLAGS(answers_what_is_asked, TEST_NO_TORTURE))
+      CASE(gpus_have_their_options), CASE(says_what_is_wrong), CASE(refuses_with_a_reason),
+      CASE(levels_have_names_from_elsewhere), CASE(a_job_can_be_started_in_a_worker),
+      CASE(a_resume_takes_what_was_saved), CASE(a_config_file_is_read),
+      CASE_FLAGS(answers_what_is_asked, TEST_NO_TORTURE))
