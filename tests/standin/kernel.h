@@ -1,0 +1,52 @@
+/*
+ * kernel.h: what calls on a communicator put into a stream, among the files of the stand-in of
+ * NCCL.
+ */
+#ifndef TESTS_STANDIN_KERNEL_H
+#define TESTS_STANDIN_KERNEL_H
+
+#include "tests/standin/comm.h"
+
+enum kind { ALLREDUCE, BROADCAST, REDUCE, ALLGATHER, REDUCESCATTER, SEND, RECV };
+
+/* One operation. */
+struct operation {
+    struct operation *next;
+    enum kind kind;
+    const void *in; /* as the caller sees them */
+    void *out;
+    size_t count; /* as the call counts them */
+    int type;
+    int op; /* as in the call */
+    struct reduction reduction;
+    int root; /* or the peer */
+    enum standin_what fault;
+    int64_t slow_us;
+};
+
+/* What is launched at once: the operations of one group on one communicator. */
+struct kernel {
+    struct kernel *next;
+    struct ncclComm *comm;
+    struct CUstream_st *stream;
+    struct operation *first, **last;
+};
+
+/* ---- kernel.c, pairs.c ----------------------------------------------------------------------- */
+
+void kernel_run(void *arg);
+void kernel_ended(void *arg);
+void kernel_free(struct kernel *kernel);
+bool pairs_run(struct ncclComm *comm, struct operation *first); /* sends and receives */
+
+/* The bytes that an operation reads and writes on this member. */
+size_t operation_in(const struct operation *operation, const struct ncclComm *comm);
+size_t operation_out(const struct operation *operation, const struct ncclComm *comm);
+
+/* ---- group.c --------------------------------------------------------------------------------- */
+
+bool group_is_open(void);
+/* An abort inside a group is done at its end, with the others. */
+bool group_defer_abort(struct ncclComm *comm);
+
+#endif
