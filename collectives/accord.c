@@ -11,7 +11,7 @@ static const char *const kinds[] = {
     [COLL_ALLREDUCE] = "allreduce", [COLL_BROADCAST] = "broadcast",
     [COLL_ALLGATHER] = "allgather", [COLL_REDUCESCATTER] = "reducescatter",
     [COLL_ALLTOALL] = "alltoall",   [COLL_BARRIER] = "barrier",
-    [COLL_JOIN] = "join",
+    [COLL_JOIN] = "join",           [COLL_END] = "end",
 };
 
 const char *accord_kind_name(uint32_t kind)
@@ -99,4 +99,7 @@ void accord_describe(const struct accord *accord, char text[ACCORD_TEXT_MAX])
                            ", scaled by %.9g before and %.9g after", accord->prescale,
                            accord->postscale);
     }
+    at = strlen(text);
+    if (accord->on_device)
+        (void)snprintf(text + at, ACCORD_TEXT_MAX - at, ", in the memory of a GPU");
 }

@@ -14,6 +14,7 @@ enum coll_kind {
     COLL_ALLTOALL,
     COLL_BARRIER,
     COLL_JOIN,
+    COLL_END, /* nobody can call it: see coll_part */
 };
 
 /* root of an ALLREDUCE: whether it is of several pieces, and its way (ways.h); of what has counts,
@@ -26,7 +27,9 @@ enum coll_kind {
 struct accord {
     uint64_t number; /* of the operation in its group and round, from 1 */
     uint64_t group;  /* a sum of its members, and of how several pieces are cut */
-    uint32_t kind, type, op, root;
+    uint32_t kind;
+    uint16_t type, on_device; /* on_device: 1 when its memory is a device's */
+    uint32_t op, root;
     uint64_t count;             /* of numbers; of several counts a sum */
     double prescale, postscale; /* 1: none */
     uint32_t rank;              /* who says it */
@@ -46,7 +49,7 @@ bool accord_same(const struct accord *a, const struct accord *b);
 uint64_t accord_sum(const struct accord *accord); /* equal for those that are the same */
 
 /* "operation 7 is allreduce (sum) of 10 float32" */
-#define ACCORD_TEXT_MAX 160
+#define ACCORD_TEXT_MAX 192
 void accord_describe(const struct accord *accord, char text[ACCORD_TEXT_MAX]);
 
 #endif

@@ -9,6 +9,19 @@
 #define FUSION_LEAST_BYTES ((size_t)4 * 1024) /* less than a message is worth */
 #define BLOCK_BYTES        ((size_t)64 * 1024 * 1024)
 
+/* Of a call on memory of a device what is reduced here are the votes about it. */
+static const struct accord *numbers_of(const struct operation *operation)
+{
+    static const struct accord votes = { .kind = COLL_ALLREDUCE,
+                                         .type = HVD_INT32,
+                                         .op = HVD_SUM,
+                                         .count = OPERATION_VOTES,
+                                         .prescale = 1,
+                                         .postscale = 1 };
+
+    return operation->accord.on_device ? &votes : &operation->accord;
+}
+
 struct job {
     struct operation *operation;
     struct reduction how;
@@ -227,7 +240,7 @@ static size_t fusion_bytes(const struct coll *coll)
  * same. */
 static size_t block_count(const struct job *job)
 {
-    bool several = job->operation->accord.root & ACCORD_PIECES;
+    bool several = numbers_of(job->operation)->root & ACCORD_PIECES;
     size_t block = (several ? fusion_bytes(job->operation->coll) : BLOCK_BYTES) / job->work_bytes;
 
     return job->count < block ? job->count : block ? block : 1;
@@ -306,7 +319,7 @@ static int go_on_lane(struct job *job)
 
 static struct reduction reduction_of(const struct operation *operation)
 {
-    const struct accord *accord = &operation->accord;
+    const struct accord *accord = numbers_of(operation);
 
     return (struct reduction){ .type = (hvd_dtype)accord->type,
                                .op = (hvd_op)accord->op,
@@ -318,16 +331,17 @@ static struct reduction reduction_of(const struct operation *operation)
 static size_t ways_of(const struct operation *operation, struct way ways[WAYS_MAX])
 {
     const struct reduction how = reduction_of(operation);
+    uint64_t numbers = numbers_of(operation)->count;
 
-    return ways_for(&operation->group->group, operation->accord.count * reduce_type_bytes(how.type),
-                    operation->accord.count * reduce_work_bytes(&how), ways);
+    return ways_for(&operation->group->group, numbers * reduce_type_bytes(how.type),
+                    numbers * reduce_work_bytes(&how), ways);
 }
 
 static struct way way_of(const struct operation *operation)
 {
     struct way ways[WAYS_MAX];
     size_t count = ways_of(operation, ways);
-    uint32_t way = operation->accord.root / ACCORD_WAY;
+    uint32_t way = numbers_of(operation)->root / ACCORD_WAY;
 
     return ways[way < count ? way : 0];
 }
@@ -336,7 +350,7 @@ static struct job job_of(struct operation *operation)
 {
     struct job job = { .operation = operation,
                        .how = reduction_of(operation),
-                       .count = operation->accord.count,
+                       .count = numbers_of(operation)->count,
                        .way = way_of(operation) };
 
     job.bytes = reduce_type_bytes(job.how.type);
@@ -354,10 +368,10 @@ uint32_t allreduce_lanes(const struct operation *operation)
 bool allreduce_opens_late(const struct operation *operation)
 {
     const struct reduction how = reduction_of(operation);
-    uint64_t count = operation->accord.count;
+    uint64_t count = numbers_of(operation)->count;
 
-    return operation->accord.kind == COLL_ALLREDUCE && !operation_is_ordered(operation) && count &&
-           ways_at_once(count * reduce_work_bytes(&how));
+    return numbers_of(operation)->kind == COLL_ALLREDUCE && !operation_is_ordered(operation) &&
+           count && ways_at_once(count * reduce_work_bytes(&how));
 }
 
 /* ---- which way ---- */

@@ -29,27 +29,26 @@ static size_t length_between(const struct job *job, uint32_t from, uint32_t to)
 
 /* ---- what is given to whom ---- */
 
-static int gather_counts(struct operation *operation, uint64_t *table)
+/* A table has two rows of each member: what it gives, and what it expects. */
+static struct coll_call gather_of(const struct group *members, const struct coll_call *call,
+                                  uint64_t *table)
 {
-    const struct coll_call *call = operation->call;
-    const struct group *members = &operation->group->group;
     uint64_t *own = table + (size_t)members->place * 2 * members->size;
-    const struct coll_call gather = { .kind = COLL_ALLGATHER,
-                                      .type = HVD_INT64,
-                                      .in = own,
-                                      .out = table,
-                                      .count = 2 * (size_t)members->size };
 
     for (uint32_t i = 0; i < members->size; i++) {
         own[i] = call->counts[i];
         own[members->size + i] = call->out_counts[i];
     }
-    return operation_before(operation, &gather);
+    return (struct coll_call){ .kind = COLL_ALLGATHER,
+                               .type = HVD_INT64,
+                               .in = own,
+                               .out = table,
+                               .count = 2 * (size_t)members->size };
 }
 
-static int compare_counts(struct operation *operation, const uint64_t *table, uint64_t *given)
+static int compare_counts(struct coll *coll, const struct group *members, const uint64_t *table,
+                          uint64_t *given)
 {
-    const struct group *members = &operation->group->group;
     size_t size = members->size;
 
     for (uint32_t from = 0; from < size; from++) {
@@ -59,7 +58,7 @@ static int compare_counts(struct operation *operation, const uint64_t *table, ui
 
             given[from * size + to] = gives;
             if (gives != expects)
-                return coll_fail(operation->coll, HVD_E_MISMATCH, members->ranks[from],
+                return coll_fail(coll, HVD_E_MISMATCH, members->ranks[from],
                                  "alltoall: rank %u gives rank %u %" PRIu64
                                  " numbers, and that one expects %" PRIu64
                                  "; counts there and out_counts here must be equal",
@@ -69,14 +68,21 @@ static int compare_counts(struct operation *operation, const uint64_t *table, ui
     return 0;
 }
 
-static int learn_counts(struct operation *operation, uint64_t **ret_given)
+/* operation: that it is for; NULL: none is open. */
+static int learn_counts(struct coll *coll, struct coll_group *group, const struct coll_call *call,
+                        struct operation *operation, uint64_t **ret_given)
 {
-    size_t size = operation->group->group.size;
+    size_t size = group->group.size;
     uint64_t *table = mem_zalloc_array(3 * size * size, sizeof(*table));
-    int rc = table ? gather_counts(operation, table) : HVD_E_NOMEM;
+    struct coll_call gather;
+    int rc;
 
+    if (!table)
+        return HVD_E_NOMEM;
+    gather = gather_of(&group->group, call, table);
+    rc = operation ? operation_before(operation, &gather) : operation_inside(coll, group, &gather);
     if (!rc)
-        rc = compare_counts(operation, table, table + 2 * size * size);
+        rc = compare_counts(coll, &group->group, table, table + 2 * size * size);
     if (!rc)
         memmove(table, table + 2 * size * size, size * size * sizeof(*table));
     if (rc) {
@@ -84,6 +90,22 @@ static int learn_counts(struct operation *operation, uint64_t **ret_given)
         return rc;
     }
     *ret_given = table;
+    return 0;
+}
+
+int alltoall_agree(struct coll *coll, struct coll_group *group, const struct coll_call *call,
+                   size_t *ret_most)
+{
+    size_t size = group->group.size;
+    uint64_t *given = NULL;
+    int rc = learn_counts(coll, group, call, NULL, &given);
+
+    if (rc)
+        return rc;
+    *ret_most = 0;
+    for (size_t i = 0; i < size * size; i++)
+        *ret_most = given[i] > *ret_most ? given[i] : *ret_most;
+    mem_free(given);
     return 0;
 }
 
@@ -230,7 +252,7 @@ int alltoall_run(struct operation *operation)
     if (operation->group->group.host_count > 1)
         rc = operation_mesh(operation);
     if (!rc && call->counts)
-        rc = learn_counts(operation, &given);
+        rc = learn_counts(operation->coll, operation->group, call, operation, &given);
     if (rc)
         return rc;
     job.given = given;

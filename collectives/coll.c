@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "collectives/coll_inside.h"
+#include "collectives/device.h"
 #include "os/thread.h"
 
 #include <inttypes.h>
@@ -26,7 +26,8 @@ static uint64_t sum_roster(const struct coll_engine *engine, const struct coll_r
     if (engine) {
         sum = accord_mix(sum, (uint64_t)engine->options.carrier |
                                   (uint64_t)engine->options.flat << 8 |
-                                  (uint64_t)engine->options.fixed_order << 9);
+                                  (uint64_t)engine->options.fixed_order << 9 |
+                                  (uint64_t)engine->options.gpu << 10);
         sum = accord_mix(sum, engine->options.fusion_bytes);
     }
     return sum;
@@ -39,7 +40,9 @@ static int copy_members(struct coll *coll, const struct coll_roster *roster)
     coll->hosts = mem_zalloc_array(roster->size, sizeof(*coll->hosts));
     if (!coll->members || !coll->everybody || !coll->hosts)
         return HVD_E_NOMEM;
+    coll->devices_told = true;
     for (uint32_t i = 0; i < roster->size; i++) {
+        coll->devices_told = coll->devices_told && roster->peers[i].device;
         coll->everybody[i] = i;
         coll->members[i].incarnation = roster->peers[i].incarnation;
         if (!roster->peers[i].contact)
@@ -98,6 +101,8 @@ void coll_release(struct coll *coll)
         group_release(&coll->groups[i].group);
         mem_free(coll->groups[i].sources);
     }
+    if (!coll->engine)
+        staging_close(coll->staging);
     segment_free(coll->segment);
     pool_views_free(coll->views);
     mem_free(coll->members);
@@ -201,6 +206,7 @@ static void fail_locked(struct coll *coll, int code, uint32_t rank, const char *
         if (mesh)
             mesh->ops->cancel(mesh);
     }
+    device_revoke_all(coll);
     if (coll->party && !coll->finished)
         meet_tell(coll->party, code, rank, coll->failure.text);
     pthread_cond_broadcast(&coll->changed);
@@ -281,6 +287,7 @@ static void free_on_reaper(void *arg)
     struct coll *coll = arg;
     struct coll_engine *engine = coll->engine;
 
+    device_free_all(coll);
     if (coll->link)
         coll->link->ops->free(coll->link);
     for (size_t i = 0; i < coll->group_count; i++) {
@@ -332,12 +339,13 @@ void coll_wait_look(struct coll *coll, struct coll_wait *ret_wait)
 
     memset(ret_wait, 0, sizeof(*ret_wait));
     ret_wait->operation = atomic_load(&coll->operation);
+    ret_wait->round = coll->round;
     ret_wait->number = atomic_load(&coll->number);
     if (group && group->board)
         behind = board_behind(group->board, seats, ARRAY_SIZE(seats), &steps);
     ret_wait->progress = steps + atomic_load(&coll->traffic.progress);
     if (group)
-        ret_wait->progress += atomic_load(&group->mesh.progress);
+        ret_wait->progress += atomic_load(&group->mesh.progress) + device_progress(group);
     if (!ret_wait->operation)
         return;
     for (size_t i = 0; i < behind; i++)

@@ -11,7 +11,7 @@
 #ifndef COLLECTIVES_COLL_H
 #define COLLECTIVES_COLL_H
 
-#include "collectives/accord.h"
+#include "collectives/call.h"
 #include "collectives/engine.h"
 #include "timeline/call.h"
 
@@ -20,6 +20,7 @@ struct coll_peer {
     uint64_t incarnation;
     const char *host;    /* peers with the same one share memory */
     const char *contact; /* NULL: it gave none, and cannot be connected */
+    const char *device;  /* what it has told of its GPU (engine.h); NULL: it uses none */
 };
 
 struct coll_ranks { /* rising; count 0: nobody of this round */
@@ -46,10 +47,32 @@ int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
  * HVD_E_TIMEOUT and HVD_E_LOST: names the first peer that was not met. */
 int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err) MUST_CHECK;
 
+/* By all members, or none, once it is connected: until their GPUs are too, or one of them cannot
+ * be. For a round that is prepared beside another; after a death there is nothing to wait beside.
+ * However it ends, the round can be used, if it has not failed. */
+void coll_await_device(struct coll *coll, int64_t timeout_us);
+
+/* With nobody inside: nothing of what was called moves on the device any more, so its memory is the
+ * program's again. Of a round that has failed what was begun there is given up; else it is waited
+ * for. HVD_E_REVOKED: it is so, but something that a call had only queued has come to nothing, by a
+ * failure here or of a peer, and no call has told of it: now the others know, too. HVD_E_TIMEOUT,
+ * HVD_E_IO: it is not, as the device does not end it (engine.h: stuck). */
+int coll_settle(struct coll *coll, struct hvd_err *err) MUST_CHECK;
+
 /* Any thread, any number of times, at once and without waiting: whatever is in progress, and all
  * that comes later, returns HVD_E_REVOKED, here within 20 ms. Peers that wait for us see an error.
  */
 void coll_cancel(struct coll *coll);
+
+/* Of what was called and runs on a device, was nothing ended before its end? What is found there
+ * while this is true is what was computed: it turns false first. Any thread, without waiting. */
+bool coll_is_whole(struct coll *coll);
+
+/* By who makes no further call, once it is settled: until all of those are there with whom
+ * something was called by NCCL. A kernel of theirs may still need what only this process keeps
+ * alive. It does not wait for who calls something else instead, nor longer than a GPU may take
+ * (engine.h). */
+void coll_part(struct coll *coll);
 
 /* This member makes no further call: when it is gone, those who do not need it are not disturbed.
  * Returns when they have been told, and waits for none of them. Nothing once it has failed. */
@@ -61,33 +84,10 @@ void coll_free(struct coll *coll);
 
 /* ---- what they compute together ---- */
 
-struct coll_piece { /* one of several buffers that travel as one */
-    const void *in;
-    void *out;
-    size_t count;
-};
-
-struct coll_call {
-    enum coll_kind kind; /* accord.h */
-    size_t group;        /* 0: all members; i: the roster's group i - 1 */
-    hvd_dtype type;
-    hvd_op op;
-    double prescale, postscale; /* 0 stands for 1 */
-    uint32_t root;              /* BROADCAST: its place in the group */
-    const void *in;
-    void *out; /* BROADCAST: both ways */
-    size_t count;
-    const size_t *counts; /* ALLGATHER, REDUCESCATTER: of each member, or NULL: count is of each;
-                           * ALLTOALL: to each member, or NULL */
-    const size_t *out_counts;        /* ALLTOALL with counts: from each member */
-    const struct coll_piece *pieces; /* ALLREDUCE of several, instead of in, out, count */
-    size_t piece_count;
-    uint32_t *ret_last; /* JOIN: the rank that was the last to join */
-};
-
 /* As in hvd.h. After any failure the object is as if it were cancelled: HVD_E_REVOKED. A peer that
  * has died is HVD_E_REVOKED too, and the err names it. HVD_E_MISMATCH: the others do something
- * else; HVD_E_INVAL; HVD_E_NOMEM. */
+ * else; HVD_E_INVAL; HVD_E_NOMEM. On memory of a device: HVD_E_IO; HVD_E_UNSUPPORTED: NCCL is asked
+ * for, and cannot be used; what of a streamed call fails later is told by the next one. */
 int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *err) MUST_CHECK;
 
 /* A call that makes no sense ends the round: the others would wait for this rank. Any thread. What
@@ -98,9 +98,9 @@ int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...)
  * object lives. */
 #define COLL_MISSING_MAX 64
 struct coll_wait {
-    const char *operation; /* "allreduce", "connect"; NULL: none is in progress */
-    uint64_t number;       /* of the operation, counted from 1 in each round: has it moved? */
-    uint64_t progress;     /* grows with every byte that moves, and every peer that is met */
+    const char *operation;  /* "allreduce", "connect"; NULL: none is in progress */
+    uint64_t round, number; /* of the operation, counted from 1 in each round: has it moved? */
+    uint64_t progress;      /* grows with every byte that moves, and every peer that is met */
     uint64_t missing[COLL_MISSING_MAX]; /* incarnations */
     size_t missing_count;
 };

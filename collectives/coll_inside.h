@@ -5,6 +5,7 @@
  *     connect.c   meets its peers, connects its link          mesh.c      with all, when needed
  *     run.c       begins and ends an operation                opening.c   do all mean the same?
  *     allreduce.c, broadcast.c, ...                           stages.c    in chunks, over a board
+ *     device.c    on memory of a device (device.h)
  */
 #ifndef COLLECTIVES_COLL_INSIDE_H
 #define COLLECTIVES_COLL_INSIDE_H
@@ -45,6 +46,9 @@ struct coll_group {
     uint64_t turn;        /* of the board's memory: the next to be written */
     const void **sources; /* room for one of each member here */
     struct trials trials;
+    bool no_comm;                /* it will have none in this round */
+    _Atomic(struct comm *) comm; /* of NCCL; NULL: none yet. Written once, under the mutex */
+    atomic_bool used;            /* something was called by it: its failure is one of the round */
 
     struct traffic mesh;    /* with everybody: made when it is needed first */
     struct link *mesh_link; /* under the mutex */
@@ -66,6 +70,9 @@ struct coll {
     struct reaper_job freeing;
     struct timeline *timeline; /* NULL: nothing is shown */
     bool connected;
+    bool devices_told; /* all members have told of one */
+    bool by_nccl;      /* something was called by it; of the owner */
+    bool agreed;       /* see device_agreed */
 
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
@@ -77,9 +84,11 @@ struct coll {
     bool reported;
     atomic_bool failed;
 
-    struct traffic traffic;   /* the owner's, as all that follows */
-    uint32_t *everybody;      /* the ranks of all */
-    struct pool_views *views; /* of the others' memory; NULL: none has been seen yet */
+    struct traffic traffic;     /* the owner's, as all that follows */
+    uint32_t *everybody;        /* the ranks of all */
+    struct pool_views *views;   /* of the others' memory; NULL: none has been seen yet */
+    struct hvd_err no_comm_why; /* of the group that gave up last */
+    struct staging *staging;    /* of the engine, or, without one, its own; NULL: not used yet */
     uint8_t *scratch;
     size_t scratch_bytes;
 
@@ -102,6 +111,7 @@ void coll_release(struct coll *coll); /* all but the links and the party */
 void *coll_scratch(struct coll *coll, size_t bytes);
 
 /* connect.c */
+void coll_await_reason(struct coll *coll); /* a peer's, that is gone: so long as it may take */
 int coll_choose_partners(struct coll *coll) MUST_CHECK; /* HVD_E_NOMEM */
 int coll_lost(void *arg, uint32_t rank);                /* of traffic.h */
 

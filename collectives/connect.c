@@ -1,6 +1,6 @@
 #include "base/mem.h"
 #include "base/time.h"
-#include "collectives/coll_inside.h"
+#include "collectives/device.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
@@ -160,9 +160,8 @@ static void parted(void *arg, size_t peer)
  * time. So long the reason is waited for. */
 #define REASON_US TIME_S
 
-int coll_lost(void *arg, uint32_t rank)
+void coll_await_reason(struct coll *coll)
 {
-    struct coll *coll = arg;
     int64_t until_us = clock_now_us() + REASON_US;
     bool late = false;
 
@@ -170,6 +169,13 @@ int coll_lost(void *arg, uint32_t rank)
     while (!coll_has_failed(coll) && !late)
         late = thread_cond_wait(&coll->changed, &coll->mutex, until_us);
     pthread_mutex_unlock(&coll->mutex);
+}
+
+int coll_lost(void *arg, uint32_t rank)
+{
+    struct coll *coll = arg;
+
+    coll_await_reason(coll);
     return coll_fail(coll, HVD_E_LOST, rank,
                      "the connection to rank %u (incarnation %" PRIu64 ") broke", rank,
                      coll->members[rank].incarnation);
@@ -494,10 +500,14 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
     atomic_store(&coll->operation, "connect");
     if (coll->size > 1)
         rc = connect_all(coll, clock_now_us() + timeout_us, &local);
+    if (coll->size > 1 && !rc && coll->devices_told && !coll_has_failed(coll)) {
+        atomic_store(&coll->current, &coll->groups[0]);
+        rc = device_tie(coll, &coll->groups[0]);
+    }
     atomic_store(&coll->traffic.awaited, TRAFFIC_NOBODY);
     atomic_store(&coll->operation, NULL);
     if (rc)
-        coll_fail(coll, rc, MEET_NOBODY, "%s", local.text);
+        coll_fail(coll, rc, MEET_NOBODY, "%s", local.text[0] ? local.text : err_text(rc));
     if (!coll_has_failed(coll))
         return 0;
     pthread_mutex_lock(&coll->mutex);

@@ -10,6 +10,8 @@ static void release(struct coll_engine *engine)
     meet_close(engine->meet);
     reaper_close(engine->reaper);
     link_device_close(engine->device);
+    coll_engine_close_device(engine);
+    pthread_mutex_destroy(&engine->gpu_mutex);
     pthread_cond_destroy(&engine->changed);
     pthread_mutex_destroy(&engine->mutex);
     mem_free(engine);
@@ -30,6 +32,7 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
     engine->options = *options;
     engine->options.host = engine->host;
     pthread_mutex_init(&engine->mutex, NULL);
+    pthread_mutex_init(&engine->gpu_mutex, NULL);
     pthread_cond_init(&engine->changed, NULL);
     rc = meet_open(engine->host, &engine->meet, err);
     if (!rc)

@@ -9,12 +9,23 @@
 #include "collectives/meet/meet.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+
+struct hand;
+struct staging;
 
 struct coll_engine {
     struct coll_options options;
     struct meet *meet;
     struct reaper *reaper;
     char host[64];
+
+    pthread_mutex_t gpu_mutex; /* of what follows; never taken with the other */
+    const struct gpu_device *_Atomic gpu;
+    struct hand *hand; /* NULL: NCCL is not used, or cannot be */
+    int nccl_version;
+    char *gpu_text;          /* what peers are told; NULL: nothing */
+    struct staging *staging; /* NULL: nothing has gone through the host yet */
 
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
@@ -28,6 +39,11 @@ struct coll_engine {
 /* Opens it on the reaper's thread when it is needed first. */
 int coll_engine_device(struct coll_engine *engine, struct link_device **ret_device,
                        struct hvd_err *err) MUST_CHECK;
+
+/* engine_device.c. engine NULL: a process alone. */
+void coll_engine_close_device(struct coll_engine *engine);
+int64_t coll_engine_bound_us(const struct coll_engine *engine);
+void coll_engine_stuck(void *arg, const char *why); /* tells whoever is to be told */
 
 size_t coll_segment_bytes(const struct coll_engine *engine); /* that suit its kind of links */
 

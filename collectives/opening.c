@@ -1,14 +1,41 @@
+#include "base/time.h"
 #include "collectives/operation.h"
+#include "os/clock.h"
+#include "os/thread.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* ---- they do not mean the same ---- */
 
+#define LOOK_US (20 * TIME_MS)
+
+static bool is_over(const struct coll *coll)
+{
+    return coll_has_failed(coll) || (coll->segment && segment_failure(coll->segment, NULL, NULL));
+}
+
+/* Who has ended makes no other call, so this one waits for what does not come, until the round is
+ * over. Who ends does not wait for it. */
+static int apart(struct operation *operation)
+{
+    struct coll *coll = operation->coll;
+
+    if (operation->call->kind == COLL_END)
+        return HVD_E_STATE;
+    pthread_mutex_lock(&coll->mutex);
+    while (!is_over(coll))
+        (void)thread_cond_wait(&coll->changed, &coll->mutex, clock_now_us() + LOOK_US);
+    pthread_mutex_unlock(&coll->mutex);
+    return HVD_E_REVOKED;
+}
+
 static int mismatch(struct operation *operation, const struct accord *theirs)
 {
     char ours[ACCORD_TEXT_MAX], other[ACCORD_TEXT_MAX];
 
+    if (theirs->kind == COLL_END || operation->accord.kind == COLL_END)
+        return apart(operation);
     accord_describe(&operation->accord, ours);
     accord_describe(theirs, other);
     return coll_fail(operation->coll, HVD_E_MISMATCH, theirs->rank,
@@ -154,7 +181,9 @@ int operation_open_lane(struct operation *operation, const void *first, size_t l
 /* What can go along with the opening: a barrier has no numbers. */
 static int open_lane(struct operation *operation)
 {
-    if (operation->accord.kind == COLL_BARRIER && !operation->joined)
+    bool bare = operation->accord.kind == COLL_BARRIER || operation->accord.kind == COLL_END;
+
+    if (bare && !operation->joined)
         return operation_open_lane(operation, "", 0);
     return allreduce_opens_late(operation) ? 0 : operation_open_lane(operation, NULL, 0);
 }

@@ -73,6 +73,17 @@ bool operation_is_ordered(const struct operation *operation);
 /* run.c: one that another needs first, by all its members. */
 int operation_before(struct operation *operation, const struct coll_call *call) MUST_CHECK;
 
+/* run.c: a whole operation of our own, by all members of the group. */
+int operation_inside(struct coll *coll, struct coll_group *group,
+                     const struct coll_call *call) MUST_CHECK;
+
+/* run.c: the opening of a call on memory of a device; with it each member says something, and all
+ * get the sum. Who has joined says nothing. */
+#define OPERATION_VOTES 3
+int operation_vote(struct coll *coll, struct coll_group *group, const struct coll_call *call,
+                   const int32_t own[OPERATION_VOTES],
+                   int32_t ret_sums[OPERATION_VOTES]) MUST_CHECK;
+
 /* mesh.c: the group's mesh_lane has all its members, each connected to each. */
 int operation_mesh(struct operation *operation) MUST_CHECK;
 
@@ -95,6 +106,10 @@ int broadcast_run(struct operation *operation) MUST_CHECK;
 int allgather_run(struct operation *operation) MUST_CHECK;
 int reducescatter_run(struct operation *operation) MUST_CHECK;
 int alltoall_run(struct operation *operation) MUST_CHECK;
+/* What one gives is what the other expects, of all pairs: HVD_E_MISMATCH. An operation of its own,
+ * by all members; ret_most: of any two. */
+int alltoall_agree(struct coll *coll, struct coll_group *group, const struct coll_call *call,
+                   size_t *ret_most) MUST_CHECK;
 int barrier_run(struct operation *operation) MUST_CHECK;
 int barrier_go_on(struct operation *operation) MUST_CHECK;
 

@@ -21,8 +21,7 @@ bool pieces_are_one(const struct pieces *pieces)
     return pieces->items == &pieces->whole;
 }
 
-/* How many of `left` numbers from `from` on lie in one piece, which the cursor is put on. */
-static size_t stretch(const struct pieces *pieces, struct cursor *cursor, size_t from, size_t left)
+size_t pieces_stretch(const struct pieces *pieces, struct cursor *cursor, size_t from, size_t left)
 {
     size_t end;
 
@@ -35,7 +34,7 @@ static size_t stretch(const struct pieces *pieces, struct cursor *cursor, size_t
 void pieces_read(struct pieces *pieces, size_t from, size_t count, uint8_t *to)
 {
     while (count) {
-        size_t some = stretch(pieces, &pieces->in, from, count);
+        size_t some = pieces_stretch(pieces, &pieces->in, from, count);
         const uint8_t *in = pieces->items[pieces->in.piece].in;
 
         memcpy(to, in + (from - pieces->in.at) * pieces->bytes, some * pieces->bytes);
@@ -48,7 +47,7 @@ void pieces_read(struct pieces *pieces, size_t from, size_t count, uint8_t *to)
 void pieces_write(struct pieces *pieces, size_t to, size_t count, const uint8_t *from)
 {
     while (count) {
-        size_t some = stretch(pieces, &pieces->out, to, count);
+        size_t some = pieces_stretch(pieces, &pieces->out, to, count);
         uint8_t *out = pieces->items[pieces->out.piece].out;
 
         memcpy(out + (to - pieces->out.at) * pieces->bytes, from, some * pieces->bytes);

@@ -26,6 +26,10 @@ bool pieces_are_one(const struct pieces *pieces);
 void pieces_read(struct pieces *pieces, size_t from, size_t count, uint8_t *to);
 void pieces_write(struct pieces *pieces, size_t to, size_t count, const uint8_t *from);
 
+/* For who moves them otherwise: so many of the `left` numbers from `from` on lie in one piece,
+ * which the cursor is put on. */
+size_t pieces_stretch(const struct pieces *pieces, struct cursor *cursor, size_t from, size_t left);
+
 /* Of one: where these are. */
 const uint8_t *pieces_in(const struct pieces *pieces, size_t from);
 uint8_t *pieces_out(const struct pieces *pieces, size_t from);

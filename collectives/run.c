@@ -1,7 +1,8 @@
-#include "collectives/operation.h"
+#include "collectives/device.h"
 #include "collectives/show.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* ---- is it allowed? ---- */
 
@@ -167,9 +168,10 @@ static struct accord accord_of(const struct coll *coll, const struct coll_group 
         .postscale = 1,
     };
 
-    if (call->kind == COLL_BARRIER || call->kind == COLL_JOIN)
+    if (call->kind == COLL_BARRIER || call->kind == COLL_JOIN || call->kind == COLL_END)
         return accord;
-    accord.type = call->type;
+    accord.type = (uint16_t)call->type;
+    accord.on_device = call->device != NULL;
     accord.count = count_of(group, call);
     accord.root =
         call->kind == COLL_BROADCAST ? call->root : (uint32_t)(call->pieces || call->counts);
@@ -183,6 +185,8 @@ static struct accord accord_of(const struct coll *coll, const struct coll_group 
 
 uint32_t operation_lanes(const struct operation *operation)
 {
+    if (operation->accord.on_device)
+        return allreduce_lanes(operation); /* of the votes */
     switch (operation->accord.kind) {
     case COLL_ALLREDUCE: return allreduce_lanes(operation);
     case COLL_BROADCAST:
@@ -211,7 +215,8 @@ static int dispatch(struct operation *operation)
     case COLL_ALLGATHER: return allgather_run(operation);
     case COLL_REDUCESCATTER: return reducescatter_run(operation);
     case COLL_ALLTOALL: return alltoall_run(operation);
-    case COLL_BARRIER: return barrier_run(operation);
+    case COLL_BARRIER:
+    case COLL_END: return barrier_run(operation);
     default: return HVD_E_INTERNAL;
     }
 }
@@ -226,7 +231,7 @@ static struct operation begin(struct coll *coll, struct coll_group *group,
                                    .turn = group->turn };
 
     group->number++;
-    if (operation.accord.kind == COLL_ALLREDUCE)
+    if (operation.accord.kind == COLL_ALLREDUCE && !operation.accord.on_device)
         allreduce_choose(&operation);
     return operation;
 }
@@ -271,12 +276,40 @@ int operation_before(struct operation *operation, const struct coll_call *call)
     return rc;
 }
 
+int operation_inside(struct coll *coll, struct coll_group *group, const struct coll_call *call)
+{
+    struct operation operation = begin(coll, group, call);
+
+    return end(&operation, dispatch(&operation));
+}
+
+int operation_vote(struct coll *coll, struct coll_group *group, const struct coll_call *call,
+                   const int32_t own[OPERATION_VOTES], int32_t ret_sums[OPERATION_VOTES])
+{
+    int32_t sums[OPERATION_VOTES];
+    const struct coll_call sum = { .kind = COLL_ALLREDUCE,
+                                   .type = HVD_INT32,
+                                   .op = HVD_SUM,
+                                   .in = own,
+                                   .out = sums,
+                                   .count = OPERATION_VOTES };
+    struct operation operation = begin(coll, group, call);
+    int rc;
+
+    operation.call = &sum;
+    rc = lane_close(&group->lane, allreduce_run(&operation));
+    if (!rc)
+        memcpy(ret_sums, sums, sizeof(sums));
+    return rc;
+}
+
 /* What the others do, by one that has joined and learnt what it is. */
 static int go_on(struct operation *operation)
 {
     if (operation->accord.kind != COLL_ALLREDUCE)
         return barrier_go_on(operation);
-    allreduce_choose(operation);
+    if (!operation->accord.on_device)
+        allreduce_choose(operation);
     return allreduce_go_on(operation);
 }
 
@@ -336,13 +369,24 @@ static int leave(struct coll *coll, int rc, struct hvd_err *err)
     return coll_failure(coll, err);
 }
 
+/* Has what has ended well needed something of each member? */
+static bool has_met_all(const struct coll_group *group, const struct coll_call *call)
+{
+    return call->group == 0 && (call->device || call->kind == COLL_BARRIER ||
+                                (call->kind == COLL_ALLREDUCE && count_of(group, call)));
+}
+
 int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
 {
     struct coll_group *group;
-    struct operation operation;
+    const char *by = NULL;
+    uint64_t number;
     int64_t begun_us;
-    int rc = coll_failure(coll, err);
+    int rc;
 
+    if (coll->by_nccl)
+        device_notice(coll);
+    rc = coll_failure(coll, err);
     if (rc)
         return rc;
     if (coll->size > 1 && !coll->connected)
@@ -358,13 +402,20 @@ int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *er
         return rc;
     begun_us = timeline_now_us(coll->timeline);
     enter(coll, group, call);
+    number = group->number + 1;
     if (call->kind == COLL_JOIN) {
         rc = join(coll, group, call);
+        number = group->number;
+    } else if (call->device) {
+        rc = device_run(coll, group, call, &by);
     } else {
-        operation = begin(coll, group, call);
-        rc = end(&operation, dispatch(&operation));
+        rc = operation_inside(coll, group, call);
     }
     rc = leave(coll, rc, err);
-    show_call(coll, call, begun_us, rc, err);
+    if (!rc && !coll->agreed && has_met_all(group, call)) {
+        coll->agreed = true;
+        device_agreed(coll);
+    }
+    show_call(coll, call, &(struct shown){ number, by, begun_us, rc, err });
     return rc;
 }

@@ -23,8 +23,7 @@ static uint64_t bytes_of(const struct coll_group *group, const struct coll_call 
     return count * reduce_type_bytes(call->type);
 }
 
-void show_call(const struct coll *coll, const struct coll_call *call, int64_t begun_us, int code,
-               const struct hvd_err *err)
+void show_call(const struct coll *coll, const struct coll_call *call, const struct shown *shown)
 {
     const struct coll_group *group = &coll->groups[call->group];
     bool reduces = call->kind == COLL_ALLREDUCE || call->kind == COLL_REDUCESCATTER;
@@ -34,14 +33,15 @@ void show_call(const struct coll *coll, const struct coll_call *call, int64_t be
         return;
     timeline_call(coll->timeline,
                   &(struct timeline_call){ .operation = accord_kind_name(call->kind),
-                                           .number = group->number,
+                                           .number = shown->number,
                                            .round = coll->round,
                                            .group = call->group,
                                            .type = numbers ? reduce_type_name(call->type) : NULL,
                                            .op = reduces ? reduce_op_name(call->op) : NULL,
+                                           .by = shown->by,
                                            .bytes = bytes_of(group, call),
-                                           .code = code,
-                                           .why = err ? err->text : NULL,
-                                           .begun_us = begun_us,
+                                           .code = shown->code,
+                                           .why = shown->err ? shown->err->text : NULL,
+                                           .begun_us = shown->begun_us,
                                            .ended_us = timeline_now_us(coll->timeline) });
 }

@@ -80,12 +80,13 @@ struct segment {
     struct segment_head *head; /* shared */
     struct seat *seats;        /* shared: of all boards */
     size_t seat_count, board_count;
+    atomic_bool left;
     struct board boards[];
 };
 
 static inline bool segment_has_failed(const struct segment *segment)
 {
-    return atomic_load(&segment->head->failure.claim) != 0;
+    return atomic_load(&segment->head->failure.claim) != 0 || atomic_load(&segment->left);
 }
 
 /* Wakes the seat, if it sleeps. */

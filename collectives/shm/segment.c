@@ -248,6 +248,13 @@ void segment_fail(struct segment *segment, int code, uint32_t rank, const char *
         seat_ring(&segment->seats[i]);
 }
 
+void segment_leave(struct segment *segment)
+{
+    atomic_store(&segment->left, true);
+    for (size_t i = 0; i < segment->seat_count; i++)
+        seat_ring(&segment->seats[i]);
+}
+
 static bool is_told(const struct segment_failure *failure)
 {
     int64_t until_us;

@@ -40,6 +40,9 @@ void segment_free(struct segment *segment); /* NULL is allowed */
  * it is, or UINT32_MAX. */
 void segment_fail(struct segment *segment, int code, uint32_t rank, const char *why);
 
+/* Any thread: to this process alone it is as if it had failed; the others do not hear of it. */
+void segment_leave(struct segment *segment);
+
 /* 0: it has not failed. The text is there when the one who failed it could still write it. */
 int segment_failure(const struct segment *segment, uint32_t *ret_rank, struct hvd_err *ret_why);
 

@@ -88,7 +88,9 @@ static int in_round(struct huge *huge, uint32_t rank, struct coll_engine *engine
     int rc = bytes ? 0 : err_set(err, HVD_E_NOMEM, "out of memory");
 
     for (uint32_t i = 0; i < MEMBERS; i++)
-        peers[i] = (struct coll_peer){ 100 + i, "a", huge->shared->contacts[i] };
+        peers[i] = (struct coll_peer){ .incarnation = 100 + i,
+                                       .host = "a",
+                                       .contact = huge->shared->contacts[i] };
     if (bytes)
         rc = coll_create(engine, &roster, &coll, err);
     if (!rc)

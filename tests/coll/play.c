@@ -46,8 +46,12 @@ static int wrong(struct turn *turn, const char *format, ...)
 static int run(struct turn *turn)
 {
     struct hvd_err err = { .text = "" };
-    int rc = coll_run(turn->player->coll, &turn->call, &err);
+    struct coll_call call = turn->call;
+    int rc;
 
+    if (turn->player->shelf)
+        shelf_call(turn->player->shelf, &call);
+    rc = coll_run(turn->player->coll, &call, &err);
     if (rc)
         (void)wrong(turn, "%s: %s", err_name(rc), err.text);
     return rc;
@@ -59,6 +63,7 @@ struct buffer {
     uint8_t *block, *at;
     size_t bytes, offset;
     bool pooled;
+    struct shelf *shelf; /* NULL: it is memory of the host */
     uint64_t sum;
 };
 
@@ -78,8 +83,13 @@ static void buffer_make(const struct turn *turn, struct buffer *buffer, size_t b
 {
     size_t all = bytes + offset + 2 * GUARD_BYTES;
 
-    *buffer = (struct buffer){ .bytes = bytes, .offset = offset, .pooled = turn->own.pooled };
-    buffer->block = buffer->pooled ? pool_alloc(all, NULL) : mem_alloc(all);
+    *buffer = (struct buffer){
+        .bytes = bytes, .offset = offset, .pooled = turn->own.pooled, .shelf = turn->player->shelf
+    };
+    if (buffer->shelf)
+        buffer->block = shelf_alloc(buffer->shelf, all);
+    else
+        buffer->block = buffer->pooled ? pool_alloc(all, NULL) : mem_alloc(all);
     ASSERT(buffer->block);
     memset(buffer->block, GUARD, all);
     buffer->at = buffer->block + GUARD_BYTES + offset;
@@ -87,7 +97,9 @@ static void buffer_make(const struct turn *turn, struct buffer *buffer, size_t b
 
 static void buffer_free(struct buffer *buffer)
 {
-    if (buffer->pooled)
+    if (buffer->shelf)
+        shelf_free(buffer->shelf, buffer->block);
+    else if (buffer->pooled)
         pool_free(buffer->block);
     else
         mem_free(buffer->block);
@@ -458,6 +470,7 @@ static int play_kind(struct turn *turn)
     case COLL_ALLTOALL: return play_alltoall(turn);
     case COLL_BARRIER: return play_barrier(turn);
     case COLL_JOIN: return play_join(turn);
+    case COLL_END: break; /* nobody calls it */
     }
     return 1;
 }

@@ -5,6 +5,7 @@
 #define TESTS_COLL_PLAY_H
 
 #include "tests/coll/plan.h"
+#include "tests/coll/shelf.h"
 
 #include <stdatomic.h>
 
@@ -17,6 +18,7 @@ struct play_shared {
 
 struct player {
     struct coll *coll;
+    struct shelf *shelf; /* NULL: its buffers are memory of the host */
     const struct batch *batch;
     const struct plan *plan;
     struct play_shared *shared;

@@ -106,12 +106,49 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
     return 0;
 }
 
+void coll_await_device(struct coll *coll, int64_t timeout_us)
+{
+    (void)coll;
+    (void)timeout_us;
+}
+
+void coll_part(struct coll *coll)
+{
+    (void)coll;
+}
+
+int coll_settle(struct coll *coll, struct hvd_err *err)
+{
+    (void)coll;
+    (void)err;
+    return 0;
+}
+
+int coll_engine_use_device(struct coll_engine *engine, const struct gpu_device *device,
+                           struct hvd_err *err)
+{
+    (void)engine;
+    (void)device;
+    (void)err;
+    return 0;
+}
+
 void coll_cancel(struct coll *coll)
 {
     pthread_mutex_lock(&mutex);
     coll->failed = true;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&mutex);
+}
+
+bool coll_is_whole(struct coll *coll)
+{
+    bool failed;
+
+    pthread_mutex_lock(&mutex);
+    failed = coll->failed;
+    pthread_mutex_unlock(&mutex);
+    return !failed;
 }
 
 void coll_bye(struct coll *coll)
@@ -179,10 +216,10 @@ int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...)
 
 void coll_wait_look(struct coll *coll, struct coll_wait *ret_wait)
 {
-    (void)coll;
     memset(ret_wait, 0, sizeof(*ret_wait));
     pthread_mutex_lock(&mutex);
     ret_wait->operation = inside ? "allreduce" : NULL;
+    ret_wait->round = coll->round;
     pthread_mutex_unlock(&mutex);
 }
 

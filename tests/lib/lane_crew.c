@@ -184,7 +184,7 @@ struct accord crew_accord(struct crew_member *member, enum coll_kind kind, hvd_d
         .number = ++member->number,
         .group = 7,
         .kind = (uint32_t)kind,
-        .type = (uint32_t)type,
+        .type = (uint16_t)type,
         .op = (uint32_t)op,
         .count = count,
         .prescale = 1,

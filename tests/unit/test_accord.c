@@ -70,7 +70,7 @@ static void what_is_not_known_is_said_to_be(struct test *t)
     CHECK_TEXT(t, text, "operation 0 is ?");
     accord = (struct accord){ .number = UINT64_MAX,
                               .kind = COLL_ALLREDUCE,
-                              .type = UINT32_MAX,
+                              .type = UINT16_MAX,
                               .op = UINT32_MAX,
                               .count = UINT64_MAX,
                               .prescale = -1.23456789e-300,
