@@ -1,16 +1,14 @@
 #include "state/snapshot/copy.h"
 
-#include "base/mem.h"
 #include "base/panic.h"
+#include "state/snapshot/custom.h"
+#include "state/snapshot/places.h"
 #include "state/snapshot/room.h"
 #include "state/snapshot/spread.h"
 #include "state/snapshot/stream.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define LENGTH_BYTES sizeof(uint64_t) /* before what a custom entry has written */
 
 /* Of which there must be so many for each thread, that starting it does not cost more than it
  * brings. */
@@ -18,53 +16,23 @@
 
 #define CACHED_CHUNKS     4 /* what is no more than this may stay in the caches */
 
-/* An entry where it lies. */
-struct place {
-    const struct manifest_entry *entry;
-    const struct copy_part *part;
-};
-
-/* A part of the bytes of a commit that an entry has written. */
-struct piece {
-    const struct place *place;
-    uint64_t from;
-    uint64_t to;
-};
+#define PIECE_CHUNKS      (FERRY_PIECE_BYTES / STATE_CHUNK_BYTES)
+#define PIN_CHUNKS        (FERRY_PIN_BYTES / STATE_CHUNK_BYTES)
+_Static_assert(PIN_CHUNKS % PIECE_CHUNKS == 0, "no copy is in two pins");
 
 struct job {
     const struct copy *copy;
+    struct ferry *ferry;     /* NULL: none of it is on a device */
     struct snapshot *writes; /* NULL: a restore */
     const struct snapshot *reads;
     uint64_t commit;
     uint8_t *target;       /* of a commit: the open buffer */
     const uint8_t *source; /* of both: where the bytes of the commit are */
-    struct place *places;  /* those that are copied, by offset */
-    size_t count;
-    uint64_t first; /* chunks */
+    struct places places;  /* those that are copied */
+    uint64_t first;        /* chunks */
     uint64_t end;
     bool much;
 };
-
-/* ---- what lies where ------------------------------------------------------------------------- */
-
-static bool is_in(const struct manifest_entry *entry, unsigned which)
-{
-    return which & 1U << entry->kind;
-}
-
-/* Replicated entries lie before those of a rank; within each kind the manifest's order is that of
- * the offsets. */
-static void put_in_order(struct job *job, uint32_t kind)
-{
-    const struct copy *copy = job->copy;
-
-    for (size_t i = 0; i < copy->manifest->count; i++) {
-        const struct manifest_entry *entry = &copy->manifest->items[i];
-
-        if (entry->kind == kind && is_in(entry, copy->which))
-            job->places[job->count++] = (struct place){ entry, &copy->parts[i] };
-    }
-}
 
 static int job_init(struct job *job, const struct copy *copy, const struct snapshot *snapshot)
 {
@@ -74,102 +42,44 @@ static int job_init(struct job *job, const struct copy *copy, const struct snaps
     ASSERT(manifest->sealed && shape->manifest == manifest->digest &&
            shape->bytes == manifest->bytes &&
            shape->replicated_bytes == manifest->replicated_bytes);
-    *job = (struct job){ .copy = copy, .reads = snapshot };
+    *job = (struct job){ .copy = copy, .ferry = copy->ferry, .reads = snapshot };
     job->first = copy->which & COPY_REPLICATED ? 0 : manifest->replicated_bytes / STATE_CHUNK_BYTES;
     job->end = (copy->which & COPY_PER_RANK ? manifest->bytes : manifest->replicated_bytes) /
                STATE_CHUNK_BYTES;
     job->much = job->end - job->first > CACHED_CHUNKS;
-    job->places = mem_zalloc_array(manifest->count, sizeof(*job->places));
-    if (!job->places)
-        return HVD_E_NOMEM;
-    put_in_order(job, ENTRY_REPLICATED);
-    put_in_order(job, ENTRY_PER_RANK);
-    return 0;
+    return places_init(&job->places, copy, copy->which);
 }
 
-static uint64_t length_at(const uint8_t *at)
+static void read_from(struct job *job, const uint8_t *bytes)
 {
-    uint64_t length;
-
-    memcpy(&length, at, sizeof(length));
-    return length;
+    job->source = bytes;
+    job->places.bytes = bytes;
 }
 
-/* Where the bytes end that the entry has written. What a length says that is more than the room is
- * not followed. */
-static uint64_t end_of(const struct job *job, const struct place *place)
+static uint64_t begin_of(uint64_t chunk)
 {
-    const struct manifest_entry *entry = place->entry;
-    uint64_t length;
-
-    if (!entry->custom)
-        return entry->offset + entry->bytes;
-    length = length_at(job->source + entry->offset);
-    return entry->offset + LENGTH_BYTES + (length < entry->bytes ? length : entry->bytes);
+    return chunk * STATE_CHUNK_BYTES;
 }
 
-/* The first place whose offset is beyond `offset`. */
-static size_t place_after(const struct job *job, uint64_t offset)
-{
-    size_t low = 0;
-    size_t high = job->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (job->places[middle].entry->offset > offset)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
-/* The next piece in the chunk at or after place *at, which moves on; false when there is none. */
-static bool next_piece(const struct job *job, uint64_t chunk, size_t *at, struct piece *ret_piece)
-{
-    uint64_t from = chunk * STATE_CHUNK_BYTES;
-    uint64_t to = from + STATE_CHUNK_BYTES;
-
-    for (; *at < job->count; ++*at) {
-        const struct place *place = &job->places[*at];
-        uint64_t begin = place->entry->offset;
-        uint64_t end;
-
-        if (begin >= to)
-            return false;
-        end = end_of(job, place);
-        if (end <= from || end == begin)
-            continue;
-        *ret_piece = (struct piece){ place, begin > from ? begin : from, end < to ? end : to };
-        ++*at;
-        return true;
-    }
-    return false;
-}
-
-/* The place that may reach into the chunk from before it, or begins with it. */
 static size_t first_place(const struct job *job, uint64_t chunk)
 {
-    size_t after = place_after(job, chunk * STATE_CHUNK_BYTES);
-
-    while (after > 0 && job->places[after - 1].entry->offset == chunk * STATE_CHUNK_BYTES)
-        after--; /* those of no bytes share their offset with the next */
-    return after > 0 ? after - 1 : 0;
+    return places_first(&job->places, begin_of(chunk));
 }
 
-static uint8_t *live(const struct piece *piece)
+static bool next_piece(const struct job *job, uint64_t chunk, size_t *at, struct piece *ret_piece)
 {
-    return (uint8_t *)piece->place->part->at + (piece->from - piece->place->entry->offset);
+    return places_next(&job->places, begin_of(chunk), begin_of(chunk + 1), at, ret_piece);
+}
+
+static bool is_on_device(const struct job *job, uint64_t chunk)
+{
+    return job->ferry && places_on_device(&job->places, begin_of(chunk), begin_of(chunk + 1));
 }
 
 /* The entry that a chunk is counted to. */
 static const char *name_at(const struct job *job, uint64_t chunk)
 {
-    size_t at = first_place(job, chunk);
-    struct piece piece;
-
-    return next_piece(job, chunk, &at, &piece) ? piece.place->entry->name : "";
+    return places_name(&job->places, begin_of(chunk), begin_of(chunk + 1));
 }
 
 static int spread_over(struct job *job, spread_fn *work, uint64_t *ret_failed)
@@ -195,7 +105,7 @@ static void zero(uint8_t *at, uint64_t bytes, struct sum *sum)
 }
 
 /* The bytes of the chunk are those of its pieces, and zero between them. What custom entries have
- * written is there already. */
+ * written, and what was on a device, is there already. */
 static uint64_t fill_chunk(const struct job *job, uint64_t chunk, size_t at, struct piece piece)
 {
     uint64_t done = chunk * STATE_CHUNK_BYTES;
@@ -207,10 +117,10 @@ static uint64_t fill_chunk(const struct job *job, uint64_t chunk, size_t at, str
 
         zero(job->target + done, piece.from - done, &sum);
         done = piece.to;
-        if (piece.place->entry->custom)
+        if (piece.place->entry->custom || piece.place->part->on_device)
             sum_add(&sum, to, piece.to - piece.from);
         else
-            stream_copy(to, live(&piece), piece.to - piece.from, job->much, &sum);
+            stream_copy(to, piece_live(&piece), piece.to - piece.from, job->much, &sum);
     } while (next_piece(job, chunk, &at, &piece));
     zero(job->target + done, (chunk + 1) * STATE_CHUNK_BYTES - done, &sum);
     return sum_end(&sum);
@@ -227,53 +137,29 @@ static int commit_chunk(void *job_at, uint64_t chunk)
     if (!next_piece(job, chunk, &at, &piece))
         return 0;
     rc = snapshot_take_room(job->writes, chunk);
+    if (!rc && is_on_device(job, chunk))
+        rc = ferry_landed(job->ferry, chunk / PIECE_CHUNKS);
     if (rc)
         return rc;
     snapshot_set_sum(job->writes, chunk, fill_chunk(job, chunk, at, piece));
     return 0;
 }
 
-/* What says something about the round, and news, are not a program's to say: whoever believed them
- * would try again for ever. */
-static int own_code(int code)
-{
-    bool ours = code > 0 || code == HVD_E_REVOKED || code == HVD_E_LOST || code == HVD_E_TIMEOUT ||
-                code == HVD_E_MISMATCH;
-
-    return ours ? HVD_E_STATE : code;
-}
-
 static int save(const struct job *job, const struct place *place, struct hvd_err *err)
 {
     const struct manifest_entry *entry = place->entry;
-    uint8_t *at = job->target + entry->offset;
-    uint64_t last = (entry->offset + LENGTH_BYTES + entry->bytes - 1) / STATE_CHUNK_BYTES;
-    int64_t written;
-    uint64_t length;
+    uint64_t last = (entry->offset + CUSTOM_LENGTH_BYTES + entry->bytes - 1) / STATE_CHUNK_BYTES;
 
     for (uint64_t i = entry->offset / STATE_CHUNK_BYTES; i <= last; i++)
         snapshot_set_sum(job->writes, i, SUM_NONE);
-    written = place->part->save(place->part->arg, at + LENGTH_BYTES, entry->bytes);
-    if (written < INT32_MIN)
-        written = HVD_E_INVAL;
-    if (written < 0)
-        return err_set(err, own_code((int)written),
-                       "entry \"%s\": its save function has failed with %d (%s)", entry->name,
-                       (int)written, err_text((int)written));
-    length = (uint64_t)written;
-    if (length > entry->bytes)
-        return err_set(err, HVD_E_LIMIT,
-                       "entry \"%s\": its save function says that it has written %" PRIu64
-                       " bytes, but has room for %" PRIu64 "; give it more",
-                       entry->name, length, entry->bytes);
-    memcpy(at, &length, sizeof(length));
-    return 0;
+    return custom_save(entry, place->part, job->target + entry->offset, err);
 }
 
 static int save_all(const struct job *job, struct hvd_err *err)
 {
-    for (size_t i = 0; i < job->count; i++) {
-        int rc = job->places[i].entry->custom ? save(job, &job->places[i], err) : 0;
+    for (size_t i = 0; i < job->places.count; i++) {
+        const struct place *place = &job->places.items[i];
+        int rc = place->entry->custom ? save(job, place, err) : 0;
 
         if (rc)
             return rc;
@@ -315,22 +201,109 @@ static int judge_room(const struct job *job, struct hvd_err *err)
     return 0;
 }
 
+/* ---- from a device --------------------------------------------------------------------------- */
+
+/* No bytes come under a sum that is not theirs, and none where there is no memory. */
+static int prepare_chunk(void *job_at, uint64_t chunk)
+{
+    struct job *job = job_at;
+
+    if (!is_on_device(job, chunk))
+        return 0;
+    snapshot_set_sum(job->writes, chunk, SUM_NONE);
+    return snapshot_take_room(job->writes, chunk);
+}
+
+/* All that is ever copied between this buffer and a device: once, as it takes as long as many
+ * copies. Each chunk is pinned whole, so that no page is in two ranges; and not too many at once.
+ */
+static int pin(const struct job *job, uint8_t *buffer)
+{
+    uint64_t chunks = job->copy->manifest->bytes / STATE_CHUNK_BYTES;
+    uint64_t from = 0;
+    struct places all;
+
+    if (!ferry_meets(job->ferry, buffer))
+        return 0;
+    if (places_init(&all, job->copy, COPY_ALL))
+        return HVD_E_NOMEM;
+    all.bytes = buffer;
+    for (uint64_t i = 0; i <= chunks; i++) {
+        bool goes_on = i < chunks && places_on_device(&all, begin_of(i), begin_of(i + 1));
+
+        if (goes_on && i % PIN_CHUNKS)
+            continue;
+        if (i > from)
+            ferry_pin(job->ferry, buffer + begin_of(from), begin_of(i - from));
+        from = goes_on ? i : i + 1;
+    }
+    places_release(&all);
+    return 0;
+}
+
+static int queue_piece(void *job_at, uint64_t number)
+{
+    const struct job *job = job_at;
+    uint64_t from = number * FERRY_PIECE_BYTES;
+    size_t at = places_first(&job->places, from);
+    struct piece piece;
+    int rc = 0;
+
+    while (!rc && places_next(&job->places, from, from + FERRY_PIECE_BYTES, &at, &piece)) {
+        if (piece.place->part->on_device)
+            rc = ferry_to_host(job->ferry, job->target + piece.from,
+                               (cuda_address)(uintptr_t)piece_live(&piece), piece.to - piece.from);
+    }
+    return rc;
+}
+
+/* What the device has begins to come. */
+static int bring(struct job *job, uint64_t *ret_failed)
+{
+    int rc = spread_over(job, prepare_chunk, ret_failed);
+
+    if (!rc)
+        rc = pin(job, job->target);
+    if (!rc)
+        rc = ferry_begin(job->ferry, job->first / PIECE_CHUNKS,
+                         (job->end + PIECE_CHUNKS - 1) / PIECE_CHUNKS, queue_piece, job);
+    return rc;
+}
+
+/* Nothing of the device's is under way any more. What it says is why something has failed. */
+static int settle(const struct job *job, int rc, uint64_t failed, struct hvd_err *err)
+{
+    int settled = job->ferry ? ferry_settle(job->ferry, err) : 0;
+
+    return settled && rc ? err_prefix(err, settled, "entry \"%s\"", name_at(job, failed)) : settled;
+}
+
+/* ---- a commit, the whole of it --------------------------------------------------------------- */
+
+static int commit_chunks(struct job *job, struct hvd_err *err)
+{
+    uint64_t failed = job->first;
+    int rc = job->ferry ? bring(job, &failed) : 0;
+    int settled;
+
+    if (!rc)
+        rc = spread_over(job, commit_chunk, &failed);
+    settled = settle(job, rc, failed, err);
+    if (settled || !rc)
+        return settled;
+    return err_set(err, rc,
+                   "entry \"%s\": this machine has no memory left for a commit of %" PRIu64
+                   " bytes; two commits are kept for each worker, run fewer of them here",
+                   name_at(job, failed), job->copy->manifest->bytes);
+}
+
 static int commit_all(struct job *job, struct hvd_err *err)
 {
-    uint64_t failed;
     int rc = save_all(job, err);
 
     if (!rc)
         rc = judge_room(job, err);
-    if (rc)
-        return rc;
-    rc = spread_over(job, commit_chunk, &failed);
-    if (rc)
-        return err_set(err, rc,
-                       "entry \"%s\": this machine has no memory left for a commit of %" PRIu64
-                       " bytes; two commits are kept for each worker, run fewer of them here",
-                       name_at(job, failed), job->copy->manifest->bytes);
-    return 0;
+    return rc ? rc : commit_chunks(job, err);
 }
 
 int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_err *err)
@@ -342,9 +315,9 @@ int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_e
         return err_set(err, rc, "no memory to prepare a commit");
     job.writes = snapshot;
     job.target = snapshot_begin(snapshot);
-    job.source = job.target;
+    read_from(&job, job.target);
     rc = commit_all(&job, err);
-    mem_free(job.places);
+    places_release(&job.places);
     return rc;
 }
 
@@ -359,7 +332,7 @@ static void sum_gap(const struct job *job, uint64_t from, uint64_t to, struct su
 /* The checksum of what was copied: so there is no moment at which it could have changed. */
 static uint64_t empty_chunk(const struct job *job, uint64_t chunk, size_t at, struct piece piece)
 {
-    uint64_t done = chunk * STATE_CHUNK_BYTES;
+    uint64_t done = begin_of(chunk);
     struct sum sum;
 
     sum_begin(&sum);
@@ -369,11 +342,32 @@ static uint64_t empty_chunk(const struct job *job, uint64_t chunk, size_t at, st
         if (piece.place->entry->custom)
             sum_gap(job, piece.from, piece.to, &sum);
         else
-            stream_copy(live(&piece), job->source + piece.from, piece.to - piece.from, job->much,
-                        &sum);
+            stream_copy(piece_live(&piece), job->source + piece.from, piece.to - piece.from,
+                        job->much, &sum);
     } while (next_piece(job, chunk, &at, &piece));
-    sum_gap(job, done, (chunk + 1) * STATE_CHUNK_BYTES, &sum);
+    sum_gap(job, done, begin_of(chunk + 1), &sum);
     return sum_end(&sum);
+}
+
+/* A device is sent what has been looked at. */
+static int send_chunk(const struct job *job, uint64_t chunk, size_t at, struct piece piece)
+{
+    int rc = 0;
+
+    if (sum_of(job->source + begin_of(chunk), STATE_CHUNK_BYTES) !=
+        snapshot_chunk_sum(job->reads, job->commit, chunk))
+        return HVD_E_CORRUPT;
+    do {
+        const uint8_t *from = job->source + piece.from;
+        uint64_t bytes = piece.to - piece.from;
+
+        if (piece.place->part->on_device)
+            rc = ferry_to_device(job->ferry, (cuda_address)(uintptr_t)piece_live(&piece), from,
+                                 bytes);
+        else if (!piece.place->entry->custom)
+            memcpy(piece_live(&piece), from, bytes);
+    } while (!rc && next_piece(job, chunk, &at, &piece));
+    return rc;
 }
 
 static int restore_chunk(void *job_at, uint64_t chunk)
@@ -385,62 +379,61 @@ static int restore_chunk(void *job_at, uint64_t chunk)
 
     if (!next_piece(job, chunk, &at, &piece))
         return 0;
-    return sum != SUM_NONE && sum == empty_chunk(job, chunk, at, piece) ? 0 : HVD_E_CORRUPT;
-}
-
-static int load(const struct job *job, const struct place *place, struct hvd_err *err)
-{
-    const struct manifest_entry *entry = place->entry;
-    const uint8_t *at = job->source + entry->offset;
-    uint64_t length = length_at(at);
-    int rc;
-
-    if (length > entry->bytes)
-        return err_set(err, HVD_E_CORRUPT,
-                       "entry \"%s\" of the commit says that it has %" PRIu64
-                       " bytes, but has room for %" PRIu64,
-                       entry->name, length, entry->bytes);
-    rc = place->part->load(place->part->arg, at + LENGTH_BYTES, length);
-    if (rc)
-        return err_set(err, own_code(rc), "entry \"%s\": its load function has failed with %d (%s)",
-                       entry->name, rc, err_text(rc));
-    return 0;
+    if (sum == SUM_NONE)
+        return HVD_E_CORRUPT;
+    if (is_on_device(job, chunk))
+        return send_chunk(job, chunk, at, piece);
+    return sum == empty_chunk(job, chunk, at, piece) ? 0 : HVD_E_CORRUPT;
 }
 
 static int load_all(const struct job *job, struct hvd_err *err)
 {
-    for (size_t i = 0; i < job->count; i++) {
-        int rc = job->places[i].entry->custom ? load(job, &job->places[i], err) : 0;
+    for (size_t i = 0; i < job->places.count; i++) {
+        const struct place *place = &job->places.items[i];
+        int rc = 0;
 
+        if (place->entry->custom)
+            rc = custom_load(place->entry, place->part, job->source + place->entry->offset, err);
         if (rc)
             return rc;
     }
     return 0;
 }
 
+static int restore_chunks(struct job *job, struct hvd_err *err)
+{
+    uint64_t failed = job->first;
+    int rc = job->ferry ? pin(job, (uint8_t *)(uintptr_t)job->source) : 0;
+    int settled;
+
+    if (rc)
+        return err_set(err, rc, "no memory to prepare a restore");
+    rc = spread_over(job, restore_chunk, &failed);
+    settled = settle(job, rc, failed, err);
+    if (settled || !rc)
+        return settled;
+    return err_set(err, rc,
+                   "entry \"%s\" of commit %" PRIu64 ": the checksum of chunk %" PRIu64
+                   " is wrong; it was changed while it was committed, or memory has failed",
+                   name_at(job, failed), job->commit, failed);
+}
+
 int copy_restore(const struct snapshot *snapshot, uint64_t commit, const struct copy *copy,
                  struct hvd_err *err)
 {
     struct job job;
-    uint64_t failed;
     int rc = job_init(&job, copy, snapshot);
 
     if (rc)
         return err_set(err, rc, "no memory to prepare a restore");
     job.commit = commit;
-    job.source = snapshot_find(snapshot, commit);
-    if (!job.source) {
+    read_from(&job, snapshot_find(snapshot, commit));
+    if (!job.source)
         rc = err_set(err, HVD_E_NOTFOUND, "commit %" PRIu64 " is not here", commit);
-    } else {
-        rc = spread_over(&job, restore_chunk, &failed);
-        if (rc)
-            err_set(err, rc,
-                    "entry \"%s\" of commit %" PRIu64 ": the checksum of chunk %" PRIu64
-                    " is wrong; it was changed while it was committed, or memory has failed",
-                    name_at(&job, failed), commit, failed);
-        else
-            rc = load_all(&job, err);
-    }
-    mem_free(job.places);
+    if (!rc)
+        rc = restore_chunks(&job, err);
+    if (!rc)
+        rc = load_all(&job, err);
+    places_release(&job.places);
     return rc;
 }

@@ -55,6 +55,7 @@ struct snapshot {
     uint8_t *buffers[2];
     uint8_t *has_room[2]; /* per chunk: this process has made sure that it has memory */
     int open;             /* the buffer that is written by us; -1: none */
+    bool stays_mapped;
 };
 
 /* Offsets in the file. */
@@ -299,12 +300,17 @@ void snapshot_free(struct snapshot *snapshot)
 {
     if (!snapshot)
         return;
-    if (snapshot->base)
+    if (snapshot->base && !snapshot->stays_mapped)
         munmap(snapshot->base, snapshot->size);
     if (snapshot->fd >= 0)
         close(snapshot->fd);
     mem_free(snapshot->has_room[0]);
     mem_free(snapshot);
+}
+
+void snapshot_leave_mapped(struct snapshot *snapshot)
+{
+    snapshot->stays_mapped = true;
 }
 
 int snapshot_fd(const struct snapshot *snapshot)

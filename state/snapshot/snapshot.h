@@ -34,6 +34,7 @@ int snapshot_create(const struct snapshot_shape *shape, struct snapshot **ret_sn
 int snapshot_open(int fd, const struct snapshot_shape *shape, struct snapshot **ret_snapshot,
                   struct hvd_err *err) MUST_CHECK;
 void snapshot_free(struct snapshot *snapshot);
+void snapshot_leave_mapped(struct snapshot *snapshot); /* it may be written to when it is freed */
 
 int snapshot_fd(const struct snapshot *snapshot); /* borrowed */
 const struct snapshot_shape *snapshot_shape(const struct snapshot *snapshot);

@@ -100,7 +100,9 @@ NORETURN static void write_for_ever(const struct scene *scene)
     static uint64_t weights[WORDS];
     static uint64_t own[RANK_WORDS];
     struct copy_part parts[] = { { .at = weights }, { .at = own } };
-    struct copy copy = { &scene->manifest, parts, COPY_ALL, 2 };
+    struct copy copy = {
+        .manifest = &scene->manifest, .parts = parts, .which = COPY_ALL, .threads = 2
+    };
     struct snapshot *snapshot = mine(scene);
 
     for (uint64_t commit = snapshot_newest(snapshot) + 1;; commit++) {

@@ -62,7 +62,9 @@ static void worker_init(struct worker *worker)
 {
     *worker = (struct worker){ .commit = 0 };
     manifest_init(&worker->manifest);
-    worker->copy = (struct copy){ &worker->manifest, worker->parts, COPY_ALL, 1 };
+    worker->copy = (struct copy){
+        .manifest = &worker->manifest, .parts = worker->parts, .which = COPY_ALL, .threads = 1
+    };
 }
 
 static void worker_release(struct worker *worker)
@@ -90,9 +92,9 @@ static int add(struct worker *worker, uint64_t bytes, uint32_t kind, bool custom
     cell->bytes = bytes;
     cell->custom = custom;
     cell->used = custom ? bytes / 2 : bytes;
-    worker->parts[worker->count++] = custom
-                                         ? (struct copy_part){ NULL, save, load, cell }
-                                         : (struct copy_part){ bytes ? cell->live : NULL, 0, 0, 0 };
+    worker->parts[worker->count++] =
+        custom ? (struct copy_part){ .save = save, .load = load, .arg = cell }
+               : (struct copy_part){ .at = bytes ? cell->live : NULL };
     return 0;
 }
 
