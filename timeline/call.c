@@ -1,6 +1,6 @@
 #include "timeline/call.h"
 
-#define ARGS_MAX 10
+#define ARGS_MAX 11
 
 struct args {
     struct timeline_arg items[ARGS_MAX];
@@ -29,6 +29,7 @@ void timeline_put_call(struct timeline *timeline, const struct timeline_call *ca
         add_number(&args, "group", call->group);
     add_text(&args, "type", call->type);
     add_text(&args, "op", call->op);
+    add_text(&args, "by", call->by);
     if (call->bytes)
         add_number(&args, "bytes", call->bytes);
     add_text(&args, "ended", call->code ? err_name(call->code) : "done");

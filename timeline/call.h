@@ -13,6 +13,7 @@ struct timeline_call {
     size_t group;     /* 0: all */
     const char *type; /* NULL: it has none */
     const char *op;   /* likewise */
+    const char *by;   /* what carried it, where that may vary; NULL */
     uint64_t bytes;   /* that this member gave */
     int code;         /* as it ended */
     const char *why;  /* of a failure, or NULL */

@@ -1,6 +1,9 @@
 #include "worker/call.h"
 
 #include "collectives/reduce/reduce.h"
+#include "gpu/device.h"
+
+#include <stdio.h>
 
 _Static_assert((int)HVD_ALLREDUCE == (int)COLL_ALLREDUCE &&
                    (int)HVD_BROADCAST == (int)COLL_BROADCAST &&
@@ -22,6 +25,7 @@ struct reading {
     uint32_t place;   /* of this rank in the group */
     uint32_t size;    /* of the group */
     size_t bytes;     /* of a number */
+    const char *seen; /* the first buffer whose memory was looked at; NULL: none yet */
     struct coll_call *into;
     struct hvd_err *err;
 };
@@ -190,6 +194,49 @@ static bool apart(const void *in, size_t in_bytes, const void *out, size_t out_b
     return !in_bytes || !out_bytes || (from < to ? to - from >= in_bytes : from - to >= out_bytes);
 }
 
+static void name_memory(const struct gpu_device *device, char text[GPU_NAME_MAX])
+{
+    if (device)
+        snprintf(text, GPU_NAME_MAX, "GPU %d", device->ordinal);
+    else
+        snprintf(text, GPU_NAME_MAX, "the host");
+}
+
+/* All are in one memory. Called where CUDA is used at all. */
+static int see(struct reading *reading, const char *name, const void *at)
+{
+    const struct gpu_device *device = gpu_device_of(at);
+    char first[GPU_NAME_MAX];
+    char second[GPU_NAME_MAX];
+
+    if (!reading->seen) {
+        reading->seen = name;
+        reading->into->device = device;
+    }
+    if (device == reading->into->device)
+        return 0;
+    name_memory(reading->into->device, first);
+    name_memory(device, second);
+    return WRONG(reading, "%s is in the memory of %s and %s in that of %s; put them in the same",
+                 reading->seen, first, name, second);
+}
+
+/* What holds nothing says something only where nothing else does. */
+static int see_both(struct reading *reading, size_t in_bytes, size_t out_bytes)
+{
+    const hvd_call *call = reading->call;
+    bool nothing = !in_bytes && !out_bytes;
+    bool in = in_bytes || (nothing && call->in);
+    bool out = out_bytes || (nothing && call->out);
+    int rc = 0;
+
+    if (!cuda_known())
+        return 0;
+    if (in)
+        rc = see(reading, "in", call->in);
+    return rc || !out ? rc : see(reading, "out", call->out);
+}
+
 static int read_memory(struct reading *reading)
 {
     const hvd_call *call = reading->call;
@@ -205,11 +252,11 @@ static int read_memory(struct reading *reading)
         return WRONG(reading, "%s is NULL, and count is not 0; give memory for it",
                      in_bytes && !call->in ? "in" : "out");
     if (in_place && call->in == (const uint8_t *)call->out + own_place(reading))
-        return 0;
+        return see_both(reading, in_bytes, out_bytes);
     if (!apart(call->in, in_bytes, call->out, out_bytes))
         return WRONG(reading, "in and out overlap; %s",
                      in_place ? "let them be the same, or apart" : "let them be apart");
-    return 0;
+    return see_both(reading, in_bytes, out_bytes);
 }
 
 static int read_counts(struct reading *reading)
@@ -229,6 +276,16 @@ static int read_counts(struct reading *reading)
     return 0;
 }
 
+static int see_piece(struct reading *reading, const hvd_piece *piece)
+{
+    int rc = 0;
+
+    if (!cuda_known() || !piece->count)
+        return 0;
+    rc = see(reading, "in of a piece", piece->in);
+    return rc ? rc : see(reading, "out of one", piece->out);
+}
+
 static int read_piece(struct reading *reading, const hvd_piece *piece, size_t number)
 {
     size_t bytes;
@@ -244,7 +301,7 @@ static int read_piece(struct reading *reading, const hvd_piece *piece, size_t nu
     if (piece->in != piece->out && !apart(piece->in, bytes, piece->out, bytes))
         return WRONG(reading, "pieces[%zu]: in and out overlap; let them be the same, or apart",
                      number);
-    return 0;
+    return see_piece(reading, piece);
 }
 
 static int read_pieces(struct reading *reading)

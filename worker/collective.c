@@ -122,6 +122,15 @@ int hvd_group_size(const hvd_group *group)
     return worker ? rounds_group(worker->rounds, group, true, fail_err()) : HVD_E_STATE;
 }
 
+/* ---- streams --------------------------------------------------------------------------------- */
+
+int hvd_set_stream(struct CUstream_st *stream)
+{
+    struct worker *worker = worker_get();
+
+    return worker ? gpu_use_stream(&worker->gpu, stream, fail_err()) : HVD_E_STATE;
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Not the worker's: what it gives outlives hvd_shutdown. */

@@ -27,44 +27,108 @@ int state_fence(hvd_state *state, struct hvd_err *err)
     int rc = copier_wait(copier, err);
 
     if (copier->ended_us)
-        show(state, "commit beside", copier->commit, rc, copier->begun_us, copier->ended_us);
+        show(state, "commit beside", copier->job.commit, rc, copier->begun_us, copier->ended_us);
     copier->ended_us = 0;
+    if (rc && state->live == copier->job.commit)
+        state->live = 0;
+    return rc;
+}
+
+static int bring(hvd_state *state, const struct slot *slot, struct hvd_err *err)
+{
+    const struct copy copy = slot_copy(slot);
+    int64_t begun_us = clock_now_us();
+    int rc = copy_commit(state->snapshot, &copy, err);
+
+    if (!rc)
+        snapshot_end(state->snapshot, slot_commit(slot));
+    show(state, "to the host", slot_commit(slot), rc, begun_us, clock_now_us());
+    return rc;
+}
+
+int state_settle(hvd_state *state, struct hvd_err *err)
+{
+    int fenced = state_fence(state, err);
+    const struct slot *slot = state_newest_slot(state);
+    int rc = 0;
+
+    if (slot && slot_commit(slot) > snapshot_newest(state->snapshot))
+        rc = bring(state, slot, fenced ? NULL : err);
+    return fenced ? fenced : rc;
+}
+
+static int judge_round(void *rounds, struct hvd_err *err)
+{
+    return rounds_judge(rounds, err);
+}
+
+/* beside: it need not be there when this returns, and the program waits for it before it changes
+ * anything. What has been copied on the device is always brought to the host so. */
+static int make(hvd_state *state, uint64_t commit, bool beside, struct hvd_err *err)
+{
+    struct copier_job job = { .copy = state_copy(state, COPY_ALL),
+                              .commit = commit,
+                              .snapshot = state->snapshot,
+                              .judge = judge_round,
+                              .arg = state->worker->rounds };
+    int rc = state_take(state, &job, beside, err);
+
+    if (rc)
+        return rc;
+    if (!beside && !job.slot)
+        return copier_make(&job, err);
+    rc = copier_begin(&state->copier, &job, err);
+    return rc == HVD_E_LIMIT && !beside ? copier_make(&job, err) : rc;
+}
+
+/* The copy before this one has been waited for. */
+static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hvd_err *err)
+{
+    enum state_phase phase = state->phase;
+    int64_t begun_us = clock_now_us();
+    int rc;
+
+    state->live = 0;
+    for (size_t i = 0; i < state->owned.count; i++)
+        state->owned.items[i].commits(state->owned.items[i].object);
+    state->phase = STATE_COPYING;
+    rc = make(state, commit, beside, err);
+    state->phase = phase;
+    if (!beside)
+        show(state, "commit", commit, rc, begun_us, clock_now_us());
+    if (!rc && !beside)
+        state->live = commit;
     return rc;
 }
 
 int state_commit_as(hvd_state *state, uint64_t commit, struct hvd_err *err)
 {
-    const struct copy copy = state_copy(state, COPY_ALL);
-    enum state_phase phase = state->phase;
-    int64_t begun_us;
     int rc = state_fence(state, err);
 
-    if (rc)
-        return rc;
-    begun_us = clock_now_us();
-    state->phase = STATE_COPYING;
-    rc = copy_commit(state->snapshot, &copy, err);
-    state->phase = phase;
-    show(state, "commit", commit, rc, begun_us, clock_now_us());
-    if (rc)
-        return rc;
-    snapshot_end(state->snapshot, commit);
-    state->live = commit;
-    return 0;
+    if (!rc)
+        rc = commit_live(state, commit, false, err);
+    return rc ? rc : state_settle(state, err);
 }
 
 int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err)
 {
     const struct copy copy = state_copy(state, which);
+    const struct slot *slot = state_newest_slot(state);
     uint64_t newest = snapshot_newest(state->snapshot);
     enum state_phase phase = state->phase;
     int64_t begun_us = clock_now_us();
     int rc;
 
+    if (slot && slot_commit(slot) >= newest)
+        newest = slot_commit(slot);
+    else
+        slot = NULL;
     if (!newest)
         return err_set(err, HVD_E_NOTFOUND, "nothing has been committed yet");
     state->phase = STATE_COPYING;
-    rc = copy_restore(state->snapshot, newest, &copy, err);
+    rc = slot ? state_restore_slot(state, slot, &copy, err) : state_follow(state, err);
+    if (!rc && !slot)
+        rc = copy_restore(state->snapshot, newest, &copy, err);
     state->phase = phase;
     show(state, "restore", newest, rc, begun_us, clock_now_us());
     if (!rc && which == COPY_ALL)
@@ -93,11 +157,20 @@ static void note_first_step(hvd_state *state)
                                                 .entered = &state->entered });
 }
 
-/* A state that was committed a moment ago only gets the other name. */
+/* A state that was committed a moment ago only gets the other name. It must be whole before anybody
+ * hears of it. */
 static int commit_for_switch(hvd_state *state, uint64_t commit)
 {
+    struct slot *slot;
+    int rc = state->live ? state_settle(state, fail_err()) : 0;
+
+    if (rc)
+        return rc;
     if (!state->live)
         return state_commit_as(state, commit, fail_err());
+    slot = state_slot_of(state, state->live);
+    if (slot)
+        slot_name(slot, commit);
     snapshot_rename(state->snapshot, commit);
     state->live = commit;
     return 0;
@@ -180,20 +253,15 @@ int hvd_state_commit(hvd_state *state)
     int rc = begin(state, "hvd_state_commit");
 
     if (!rc)
-        rc = state_commit_as(state, next_commit(state), fail_err());
+        rc = commit_live(state, next_commit(state), false, fail_err());
     return rc ? rc : check(state);
 }
 
 int hvd_state_commit_async(hvd_state *state)
 {
-    struct copy copy;
     int rc = begin(state, "hvd_state_commit_async");
 
-    if (rc)
-        return rc;
-    copy = state_copy(state, COPY_ALL);
-    state->live = 0;
-    return copier_begin(&state->copier, state->snapshot, &copy, next_commit(state), fail_err());
+    return rc ? rc : commit_live(state, next_commit(state), true, fail_err());
 }
 
 int hvd_state_fence(hvd_state *state)

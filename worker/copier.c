@@ -6,6 +6,31 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Whether the round is well is asked once the device has done what came before the copy, and not
+ * later: then what was copied is what it computed, whatever happens to the round afterwards. */
+static int await_device(const struct copier_job *job, struct hvd_err *err)
+{
+    int rc = job->copy.ferry ? ferry_await(job->copy.ferry, err) : 0;
+
+    if (!rc && job->copy.ferry)
+        rc = job->judge(job->arg, err);
+    if (!rc && job->slot)
+        slot_name(job->slot, job->commit);
+    return rc;
+}
+
+int copier_make(const struct copier_job *job, struct hvd_err *err)
+{
+    int rc = await_device(job, err);
+
+    if (rc || !job->snapshot)
+        return rc;
+    rc = copy_commit(job->snapshot, &job->copy, err);
+    if (!rc)
+        snapshot_end(job->snapshot, job->commit);
+    return rc;
+}
+
 /* The lock is held, and let go while it copies. */
 static void copy_one(struct copier *copier)
 {
@@ -14,9 +39,7 @@ static void copy_one(struct copier *copier)
 
     pthread_mutex_unlock(&copier->lock);
     copier->begun_us = clock_now_us();
-    rc = copy_commit(copier->snapshot, &copier->copy, &outcome);
-    if (!rc)
-        snapshot_end(copier->snapshot, copier->commit);
+    rc = copier_make(&copier->job, &outcome);
     copier->ended_us = clock_now_us();
     pthread_mutex_lock(&copier->lock);
     outcome.code = rc;
@@ -56,17 +79,14 @@ static int start(struct copier *copier, struct hvd_err *err)
     return 0;
 }
 
-int copier_begin(struct copier *copier, struct snapshot *snapshot, const struct copy *copy,
-                 uint64_t commit, struct hvd_err *err)
+int copier_begin(struct copier *copier, const struct copier_job *job, struct hvd_err *err)
 {
     int rc = start(copier, err);
 
     if (rc)
         return rc;
     pthread_mutex_lock(&copier->lock);
-    copier->snapshot = snapshot;
-    copier->copy = *copy;
-    copier->commit = commit;
+    copier->job = *job;
     copier->working = true;
     pthread_cond_broadcast(&copier->changed);
     pthread_mutex_unlock(&copier->lock);

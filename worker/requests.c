@@ -32,8 +32,10 @@ void requests_init(struct requests *requests)
 
 void requests_release(struct requests *requests)
 {
-    for (size_t i = 0; i < requests->all.count; i++)
+    for (size_t i = 0; i < requests->all.count; i++) {
+        gpu_marks_release(&requests->all.items[i]->marks);
         mem_free(requests->all.items[i]);
+    }
     VEC_RELEASE(&requests->all);
     pthread_cond_destroy(&requests->done);
     pthread_cond_destroy(&requests->work);
@@ -73,7 +75,8 @@ static struct request *take(struct requests *requests)
     uintptr_t number = atomic_fetch_add(&numbers, 1) + 1;
 
     requests->unused = request->next;
-    *request = (struct request){ .name = number << PLACE_BITS | (request->name & PLACE_MASK) };
+    *request = (struct request){ .name = number << PLACE_BITS | (request->name & PLACE_MASK),
+                                 .marks = request->marks };
     return request;
 }
 
@@ -122,7 +125,8 @@ static void finish_first(struct rounds *rounds)
     if (!requests->first) {
         requests->blocked = false;
         turns_settle(rounds);
-        turns_give(rounds);
+        if (!requests->coming)
+            turns_give(rounds);
     }
     pthread_cond_broadcast(&requests->done);
 }
@@ -138,6 +142,33 @@ static void revoke_rest(struct rounds *rounds, const char *why)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* What is wrong with a call, or with the GPU here, ends the round: the others would wait for this
+ * rank. Whoever is in a collective hears of it as of any end of the round. */
+static int refuse(struct rounds *rounds, int code, const char *why, struct hvd_err *err)
+{
+    (void)coll_refuse(rounds->coll, NULL, "%s", why);
+    return err_set(err, code, "%s", why);
+}
+
+/* Of memory of a GPU: after what was queued when it was asked for, and in a stream of ours. */
+static int run_one(struct rounds *rounds, struct request *request, struct hvd_err *why)
+{
+    struct gpu_use *gpu = rounds->gpu;
+    struct hvd_err broken;
+    int rc;
+
+    if (!request->call.device)
+        return coll_run(rounds->coll, &request->call, why);
+    rc = gpu_take_up(gpu, &request->marks, &request->call.stream, &broken);
+    if (rc)
+        return refuse(rounds, rc, broken.text, why);
+    rc = coll_run(rounds->coll, &request->call, why);
+    if (rc || !request->call.streamed)
+        return rc;
+    rc = gpu_done(gpu, &request->marks, &broken);
+    return rc ? refuse(rounds, rc, broken.text, why) : 0;
+}
+
 static void run_first(struct rounds *rounds)
 {
     struct requests *requests = &rounds->requests;
@@ -147,7 +178,7 @@ static void run_first(struct rounds *rounds)
 
     requests->running = true;
     unlock(rounds);
-    rc = coll_run(rounds->coll, &request->call, &why);
+    rc = run_one(rounds, request, &why);
     why.code = rc;
     lock(rounds);
     requests->running = false;
@@ -228,35 +259,55 @@ void requests_drop(struct rounds *rounds, const char *why)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The lock is held, and let go meanwhile. */
-static void await_done(struct rounds *rounds, const struct request *request)
-{
-    struct requests *requests = &rounds->requests;
-
-    requests->awaited_by++;
-    while (!request->done)
-        pthread_cond_wait(&requests->done, &rounds->lock);
-    requests->awaited_by--;
-    if (requests->closing)
-        pthread_cond_broadcast(&requests->done);
-}
-
-/* What is wrong with a call ends the round: the others would wait for this rank. Whoever is in a
- * collective hears of it as of any end of the round. */
-static int refuse(struct rounds *rounds, const char *why, struct hvd_err *err)
-{
-    (void)coll_refuse(rounds->coll, NULL, "%s", why);
-    return err_set(err, HVD_E_INVAL, "%s", why);
-}
-
 static int read_call(struct rounds *rounds, const hvd_call *call, struct coll_call *ret_call,
                      struct hvd_err *err)
 {
     struct hvd_err why;
+    int rc = call_read(call, rounds->groups, rounds->roll, ret_call, &why);
 
-    if (!call_read(call, rounds->groups, rounds->roll, ret_call, &why))
-        return 0;
-    return refuse(rounds, why.text, err);
+    if (!rc && ret_call->device) {
+        rc = gpu_use_device(rounds->gpu, ret_call->device, accord_kind_name(ret_call->kind), &why);
+        ret_call->streamed = gpu_use_streamed(rounds->gpu, &ret_call->stream);
+    }
+    return rc ? refuse(rounds, rc, why.text, err) : 0;
+}
+
+/* What a call that is done later comes after. */
+static int note(struct rounds *rounds, const struct coll_call *call, struct gpu_marks *marks,
+                struct hvd_err *err)
+{
+    struct hvd_err why;
+    int rc = call->device ? gpu_note(rounds->gpu, marks, &why) : 0;
+
+    return rc ? refuse(rounds, rc, why.text, err) : 0;
+}
+
+/* What comes after it in its stream finds its result: nothing else waits. */
+static int pass_on(struct rounds *rounds, const struct request *request, struct hvd_err *err)
+{
+    if (request->outcome.code && err)
+        *err = request->outcome;
+    if (request->outcome.code || !request->call.streamed)
+        return request->outcome.code;
+    return gpu_pass_on(rounds->gpu, &request->marks, err);
+}
+
+/* The lock is held, and let go meanwhile. */
+static int await(struct rounds *rounds, const struct request *request, struct hvd_err *err)
+{
+    struct requests *requests = &rounds->requests;
+    int rc;
+
+    requests->awaited_by++;
+    while (!request->done)
+        pthread_cond_wait(&requests->done, &rounds->lock);
+    unlock(rounds);
+    rc = pass_on(rounds, request, err);
+    lock(rounds);
+    requests->awaited_by--;
+    if (requests->closing)
+        pthread_cond_broadcast(&requests->done);
+    return rc;
 }
 
 static int run_now(struct rounds *rounds, const hvd_call *call, struct hvd_err *err)
@@ -273,50 +324,78 @@ static int run_now(struct rounds *rounds, const hvd_call *call, struct hvd_err *
 /* May something be put behind what is pending? Only one thread at a time can mean an order. */
 static int check_alone(const struct requests *requests, struct hvd_err *err)
 {
-    if (requests->blocked)
+    if (requests->blocked || requests->coming)
         return err_set(err, HVD_E_BUSY,
                        "another thread is in a collective, behind requests; all ranks must make "
                        "them in the same order, so one thread at a time");
     return 0;
 }
 
-/* The lock is held. */
-static int run_behind(struct rounds *rounds, const hvd_call *call, struct hvd_err *err)
+static int read_and_note(struct rounds *rounds, const hvd_call *call, struct request *request,
+                         struct hvd_err *err)
+{
+    int rc = read_call(rounds, call, &request->call, err);
+
+    return rc ? rc : note(rounds, &request->call, &request->marks, err);
+}
+
+/* With the turn, which is also that of what is pending: the round stays what it is, and nobody else
+ * comes. The lock is held, and let go meanwhile; then the round may be at its end. wrong: why
+ * nothing can come of it; NULL. */
+static int add(struct rounds *rounds, const hvd_call *call, const char *wrong,
+               struct request *request, struct hvd_err *err)
 {
     struct requests *requests = &rounds->requests;
-    struct request request = { .next = NULL };
-    int rc = check_alone(requests, err);
+    int rc;
 
-    if (!rc) {
-        rc = read_call(rounds, call, &request.call, err);
-        turns_note(rounds, rc, err);
-    }
+    requests->coming = true;
+    unlock(rounds);
+    rc =
+        wrong ? refuse(rounds, HVD_E_INVAL, wrong, err) : read_and_note(rounds, call, request, err);
+    lock(rounds);
+    requests->coming = false;
+    turns_note(rounds, rc, err);
+    if (!rc)
+        rc = turns_allow(rounds, false, err);
+    if (!rc)
+        push(rounds, request);
+    else if (!requests->first)
+        turns_give(rounds);
+    return rc;
+}
+
+/* The lock is held, and let go meanwhile. */
+static int run_behind(struct rounds *rounds, const hvd_call *call, struct request *request,
+                      struct hvd_err *err)
+{
+    int rc = check_alone(&rounds->requests, err);
+
+    if (!rc)
+        rc = add(rounds, call, NULL, request, err);
     if (rc)
         return rc;
-    push(rounds, &request);
-    requests->blocked = true;
-    await_done(rounds, &request);
-    requests->blocked = false;
-    if (request.outcome.code && err)
-        *err = request.outcome;
-    return request.outcome.code;
+    rounds->requests.blocked = true; /* until nothing is pending */
+    return await(rounds, request, err);
 }
 
 int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *err)
 {
+    struct request request;
     bool behind;
     int rc;
 
     if (turns_try(rounds))
         return run_now(rounds, call, err);
+    request = (struct request){ .next = NULL };
     lock(rounds);
     rc = turns_allow(rounds, false, err);
     behind = rounds->requests.first != NULL;
     if (!rc && behind)
-        rc = run_behind(rounds, call, err);
+        rc = run_behind(rounds, call, &request, err);
     else if (!rc)
         rc = turns_take(rounds, err);
     unlock(rounds);
+    gpu_marks_release(&request.marks);
     return rc || behind ? rc : run_now(rounds, call, err);
 }
 
@@ -328,45 +407,27 @@ static int prepare(struct rounds *rounds, struct hvd_err *err)
     return rc ? rc : start_thread(rounds, err);
 }
 
-/* With the turn, which is the requests' while any is pending; the lock is held. */
-static int add(struct rounds *rounds, const hvd_call *call, hvd_request **ret_request,
-               struct hvd_err *err)
-{
-    struct coll_call read;
-    struct request *request;
-    int rc;
-
-    if (ret_request)
-        rc = read_call(rounds, call, &read, err);
-    else
-        rc = refuse(rounds, "hvd_start: ret_request is NULL; say where to put it", err);
-    turns_note(rounds, rc, err);
-    if (rc || !ret_request)
-        return rc;
-    request = take(&rounds->requests);
-    request->call = read;
-    push(rounds, request);
-    *ret_request = (hvd_request *)request->name;
-    return 0;
-}
-
 int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **ret_request,
                    struct hvd_err *err)
 {
-    bool pending;
+    const char *wrong = ret_request ? NULL : "hvd_start: ret_request is NULL; say where to put it";
+    struct requests *requests = &rounds->requests;
+    struct request *request;
     int rc;
 
     lock(rounds);
-    pending = rounds->requests.first != NULL;
     rc = turns_allow(rounds, false, err);
     if (!rc)
         rc = prepare(rounds, err);
     if (!rc)
-        rc = pending ? check_alone(&rounds->requests, err) : turns_take(rounds, err);
+        rc = requests->first ? check_alone(requests, err) : turns_take(rounds, err);
     if (!rc) {
-        rc = add(rounds, call, ret_request, err);
-        if (rc && !pending)
-            turns_give(rounds);
+        request = take(requests);
+        rc = add(rounds, call, wrong, request, err);
+        if (!rc && ret_request)
+            *ret_request = (hvd_request *)request->name;
+        else
+            put_back(requests, request);
     }
     unlock(rounds);
     return rc;
@@ -410,10 +471,7 @@ int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *e
         return no_such(err);
     }
     found->awaited = true;
-    await_done(rounds, found);
-    rc = found->outcome.code;
-    if (rc && err)
-        *err = found->outcome;
+    rc = await(rounds, found, err);
     put_back(requests, found);
     unlock(rounds);
     return rc;

@@ -6,11 +6,15 @@
  *
  * A request is known by a number that is never used twice in a process, so one that is gone is
  * noticed, and nothing of it is touched.
+ *
+ * A driver that does not return keeps nobody out: it is called without the lock of struct rounds,
+ * which the session's thread needs to cancel a round.
  */
 #ifndef WORKER_REQUESTS_H
 #define WORKER_REQUESTS_H
 
 #include "base/vec.h"
+#include "worker/gpu.h"
 #include "worker/rounds.h"
 
 #include <pthread.h>
@@ -21,6 +25,7 @@ struct request {
     bool done;
     bool awaited; /* a thread waits for it */
     struct coll_call call;
+    struct gpu_marks marks; /* of memory of a GPU; kept when it is not in use */
     struct hvd_err outcome; /* its code, and the reason */
 };
 
@@ -30,11 +35,12 @@ struct requests {
     struct request *unused;
     struct request *first, *last; /* pending; the first may be in progress */
     bool running;                 /* it is */
+    bool coming;                  /* one that is not pending yet: the turn is its, too */
     bool blocked;                 /* the last one is of a call that waits */
     const char *dropped;          /* why all that is pending ends; NULL */
     bool closing, threaded;
     pthread_t thread;
-    unsigned awaited_by; /* threads that are waiting */
+    unsigned awaited_by; /* threads that are waiting, or have not come out of it */
     pthread_cond_t work; /* for the thread */
     pthread_cond_t done; /* for those who wait */
 };

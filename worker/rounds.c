@@ -9,6 +9,11 @@
 /* Everybody is at the gate when a round begins: whom one cannot reach by then is behind a wall. */
 #define CONNECT_US TIME_MIN
 
+/* While the round before still trains, the next one's GPUs are connected too, if it takes no
+ * longer.
+ */
+#define DEVICE_US (20 * TIME_S)
+
 static void lock(struct rounds *rounds)
 {
     pthread_mutex_lock(&rounds->lock);
@@ -50,7 +55,8 @@ static int make_coll(struct rounds *rounds, const struct roll *roll, uint64_t ro
 
         peers[i] = (struct coll_peer){ .incarnation = member->incarnation,
                                        .host = member->host,
-                                       .contact = addresses_find(&member->addresses, "data") };
+                                       .contact = addresses_find(&member->addresses, "data"),
+                                       .device = addresses_find(&member->addresses, "gpu") };
     }
     rc = coll_create(rounds->engine, &roster, ret_coll, err);
     mem_free(peers);
@@ -111,6 +117,8 @@ static int make_and_connect(struct rounds *rounds, struct opening *opening, stru
         return rc;
     unlock(rounds);
     rc = coll_connect(coll, CONNECT_US, err);
+    if (!rc)
+        coll_await_device(coll, DEVICE_US);
     lock(rounds);
     return rc;
 }
@@ -183,6 +191,11 @@ int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine, struct 
     return 0;
 }
 
+void rounds_use_gpu(struct rounds *rounds, struct gpu_use *gpu)
+{
+    rounds->gpu = gpu;
+}
+
 void rounds_use_timeline(struct rounds *rounds, struct timeline *timeline)
 {
     rounds->timeline = timeline;
@@ -201,21 +214,63 @@ void rounds_close(struct rounds *rounds)
     rounds->threaded = false;
 }
 
-/* The collectives of before are freed once nobody is inside. To cancel them would disturb peers
- * that still have their last one to end. */
-static void leave(struct rounds *rounds)
+/* Until nobody is inside. To cancel them would disturb peers that still have their last one to end.
+ * The lock is held, and let go meanwhile. */
+static void empty(struct rounds *rounds)
 {
-    struct coll *old;
-
-    rounds_open(rounds, false);
-    lock(rounds);
     if (rounds->coll && atomic_load(&rounds->turn) & TURN_TAKEN)
         coll_cancel(rounds->coll);
     turns_await(rounds);
+}
+
+/* What train has queued has failed when it had returned: as if a call of it had. */
+static void note_late(struct rounds *rounds, const struct hvd_err *why)
+{
+    lock(rounds);
+    if (!rounds->failed) {
+        rounds->failed = HVD_E_REVOKED;
+        (void)err_set(&rounds->why, HVD_E_REVOKED, "%s", why->text);
+    }
+    unlock(rounds);
+}
+
+int rounds_settle(struct rounds *rounds, struct hvd_err *err)
+{
+    struct hvd_err why;
+    struct coll *coll;
+    int rc;
+
+    if (!rounds->gpu || !atomic_load(&rounds->gpu->device))
+        return 0;
+    lock(rounds);
+    empty(rounds);
+    coll = rounds->coll;
+    unlock(rounds);
+    rc = coll && !rounds->unsettled.code ? coll_settle(coll, &why) : 0;
+    if (rc == HVD_E_REVOKED)
+        note_late(rounds, &why);
+    else if (rc)
+        rounds->unsettled = why;
+    if (rounds->unsettled.code && err)
+        *err = rounds->unsettled;
+    return rounds->unsettled.code;
+}
+
+/* The collectives of before are freed once nobody is inside. */
+static int leave(struct rounds *rounds, struct hvd_err *err)
+{
+    struct coll *old;
+    int rc;
+
+    rounds_open(rounds, false);
+    rc = rounds_settle(rounds, err);
+    lock(rounds);
+    empty(rounds);
     old = rounds->coll;
     rounds->coll = NULL;
     unlock(rounds);
     coll_free(old);
+    return rc;
 }
 
 void rounds_free(struct rounds *rounds)
@@ -226,7 +281,7 @@ void rounds_free(struct rounds *rounds)
     lock(rounds);
     give_up(rounds); /* what came after the close */
     unlock(rounds);
-    leave(rounds);
+    (void)leave(rounds, NULL);
     requests_close(rounds);
     requests_release(&rounds->requests);
     roll_free(rounds->roll);
@@ -320,9 +375,10 @@ int rounds_enter(struct rounds *rounds, uint64_t incarnation, uint64_t round,
 {
     struct coll *coll = NULL;
     struct roll *roll = NULL;
-    int rc = 0;
+    int rc = leave(rounds, err);
 
-    leave(rounds);
+    if (rc)
+        return rc;
     lock(rounds);
     if (prepared)
         coll = take_prepared(rounds, round, &roll);

@@ -24,6 +24,10 @@ int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, voi
 int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine,
                       struct hvd_err *err) MUST_CHECK;
 
+/* Without it there are no calls on memory of a GPU; likewise. */
+struct gpu_use;
+void rounds_use_gpu(struct rounds *rounds, struct gpu_use *gpu);
+
 /* Where collectives are shown; likewise. */
 void rounds_use_timeline(struct rounds *rounds, struct timeline *timeline);
 
@@ -48,7 +52,13 @@ int rounds_enter(struct rounds *rounds, uint64_t incarnation, uint64_t round,
  * its memory is not touched any more. */
 void rounds_open(struct rounds *rounds, bool open);
 
-/* This worker has finished: whoever is still in the round is not disturbed when its process ends.
+/* After that: nothing of the round moves in the memory of a GPU any more, and what is there may be
+ * restored. Whoever is inside a collective of it still comes out first. HVD_E_TIMEOUT, HVD_E_IO:
+ * this process is of no more use. */
+int rounds_settle(struct rounds *rounds, struct hvd_err *err) MUST_CHECK;
+
+/* This worker has finished, or goes on to the next round: whoever is still in this one is not
+ * disturbed when its process ends. Waits for them if they need what it has on its GPU (coll_part).
  */
 void rounds_finish(struct rounds *rounds);
 
@@ -59,6 +69,10 @@ void rounds_tell(struct rounds *rounds, int news);
 /* With what the first collective of this round that failed has failed; 0: none has. */
 int rounds_failed(struct rounds *rounds);
 void rounds_why(struct rounds *rounds, struct hvd_err *ret_why); /* with its text */
+
+/* Is what a device has done so far what it was told to do? HVD_E_REVOKED: a collective was ended
+ * there before its end, though its call may have returned well. Any thread. */
+int rounds_judge(struct rounds *rounds, struct hvd_err *err) MUST_CHECK;
 
 /* ---- by whoever uses them -------------------------------------------------------------------- */
 

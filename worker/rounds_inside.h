@@ -38,6 +38,7 @@ struct opening {
 struct rounds {
     const struct groups *groups;
     struct coll_engine *engine;
+    struct gpu_use *gpu;       /* NULL: none can be used */
     struct timeline *timeline; /* NULL: none is wanted */
     rounds_prepared_fn *prepared;
     void *arg;
@@ -55,9 +56,10 @@ struct rounds {
     uint64_t round;
     uint64_t cancelled; /* this round and all before it */
     bool open;
-    int news;           /* that train has been told; 0 */
-    _Atomic int failed; /* the code of the first that did; 0 */
-    struct hvd_err why; /* that one did */
+    int news;                 /* that train has been told; 0 */
+    _Atomic int failed;       /* the code of the first that did; 0 */
+    struct hvd_err why;       /* that one did */
+    struct hvd_err unsettled; /* its code is not 0: a GPU may still write what a round has begun */
 
     struct requests requests;
 };

@@ -65,13 +65,33 @@ static int inherit(hvd_state *state, struct hvd_err *err)
     return rc == HVD_E_NOTFOUND ? 0 : rc;
 }
 
+/* So that its peers know of it before the first call on its memory: that of the stream, of an entry
+ * of the state, or the one that this thread works with. */
+static int find_gpu(struct run *run, struct hvd_err *err)
+{
+    struct gpu_use *gpu = &run->worker->gpu;
+    const struct gpu_device *device = NULL;
+
+    if (!cuda_if_used() || atomic_load(&gpu->device))
+        return 0;
+    for (size_t i = 0; i < run->state->parts.count && !device; i++)
+        device = gpu_device_of(run->state->parts.items[i].at);
+    if (!device)
+        device = gpu_device_current();
+    return device ? gpu_use_device(gpu, device, "the state", err) : 0;
+}
+
 static int begin(struct run *run, struct hvd_err *err)
 {
     hvd_state *state = run->state;
     int rc;
 
     manifest_seal(&state->manifest);
-    rc = open_snapshot(state, err);
+    rc = find_gpu(run, err);
+    if (!rc)
+        rc = state_open_device(state, err);
+    if (!rc)
+        rc = open_snapshot(state, err);
     return rc ? rc : inherit(state, err);
 }
 
@@ -135,6 +155,7 @@ static int judge_returned(struct run *run, int rc)
 static int call_train(struct run *run)
 {
     hvd_state *state = run->state;
+    bool over;
     int fenced;
     int rc;
 
@@ -147,14 +168,15 @@ static int call_train(struct run *run)
     rc = run->train(state, run->arg);
     worker_begins(run->worker, WORKER_RESTS);
     rounds_open(run->worker->rounds, false);
+    if (rounds_settle(run->worker->rounds, &run->broken))
+        rc = run->broken.code;
     state->phase = STATE_BETWEEN;
-    fenced = state_fence(state, fail_err());
+    over = rc == 0 && !has_not_ended(run);
+    fenced = over ? state_fence(state, fail_err()) : state_settle(state, fail_err());
     if (rc == 0 && fenced)
         rc = fenced;
     rc = judge_returned(run, rc);
     shown_returned(&run->worker->shown, rc);
-    if (rc >= 0) /* others may still be in the last collective */
-        rounds_finish(run->worker->rounds);
     return rc;
 }
 
@@ -174,6 +196,7 @@ static int enter(struct run *run, const struct loop_order *order, struct hvd_err
     int64_t connected_us;
     int rc;
 
+    (void)cuda_if_used(); /* from here on its memory is known by the pointer */
     shown_enters(&run->worker->shown, order->msg.u.round.cause);
     worker_begins(run->worker, WORKER_CONNECTS);
     rc = rounds_enter(run->worker->rounds, run->worker->incarnation, order->round,
@@ -236,6 +259,8 @@ static void take_round(struct run *run, const struct loop_order *order)
     say(run, (struct session_event){ .kind = SESSION_SYNCED });
     rc = run->broken.code ? run->broken.code : call_train(run);
     say_returned(run, rc);
+    if (rc >= 0) /* others may still be in the last collective, or wait for what we have said */
+        rounds_finish(run->worker->rounds);
 }
 
 static void restore(struct run *run)
@@ -243,8 +268,10 @@ static void restore(struct run *run)
     struct msg_held held[2];
     struct msg_held_list list = { held, 0 };
     struct hvd_err err = { 0 };
-    int rc = state_restore_newest(run->state, COPY_ALL, &err);
+    int rc = 0;
 
+    if (!run->broken.code) /* else something may still be written there */
+        rc = state_restore_newest(run->state, COPY_ALL, &err);
     if (rc && rc != HVD_E_NOTFOUND)
         run->broken = err;
     else
@@ -276,7 +303,9 @@ static int run_in_job(struct run *run, struct hvd_err *err)
     struct msg_held held[2];
     struct msg_ready ready = { .manifest = run->state->manifest.digest };
     const char *addresses[LIMIT_ADDRESSES];
+    const char *device = coll_engine_device_text(run->worker->engine);
     char data[LIMIT_TEXT_BYTES];
+    char gpu[LIMIT_TEXT_BYTES];
     int rc;
 
     arena_init(&arena, LIMIT_DECODE_BYTES_MAX);
@@ -288,6 +317,10 @@ static int run_in_job(struct run *run, struct hvd_err *err)
     ready.held = (struct msg_held_list){ held, snapshot_held(run->state->snapshot, held) };
     snprintf(data, sizeof(data), "data=%s", coll_engine_contact(run->worker->engine));
     addresses[ready.addresses.count++] = data;
+    if (device) {
+        snprintf(gpu, sizeof(gpu), "gpu=%s", device);
+        addresses[ready.addresses.count++] = gpu;
+    }
     for (size_t i = 0; i < given->count && ready.addresses.count < LIMIT_ADDRESSES; i++)
         addresses[ready.addresses.count++] = given->items[i];
     ready.addresses.items = addresses;
@@ -307,6 +340,7 @@ static int run_alone(struct run *run, struct hvd_err *err)
     const struct msg_member_list members = { &self, 1 };
     int rc;
 
+    (void)cuda_if_used();
     shown_enters(&run->worker->shown, CAUSE_FIRST);
     rc = rounds_enter(run->worker->rounds, 0, hvd_round() + 1, &members, false, err);
     if (rc)

@@ -2,6 +2,7 @@
 #include "state/sampler.h"
 
 #include "base/mem.h"
+#include "base/panic.h"
 #include "base/text.h"
 #include "worker/fail.h"
 #include "worker/sample_log.h"
@@ -12,7 +13,8 @@
 
 struct hvd_sampler {
     hvd_state *state;
-    struct sampler dealer; /* its progress is what the state holds */
+    struct sampler dealer;
+    struct sampler_progress committed; /* its progress as the newest commit began */
     struct sample_log log;
 };
 
@@ -23,6 +25,33 @@ static void free_sampler(void *object)
     sampler_release(&sampler->dealer);
     sample_log_release(&sampler->log);
     mem_free(sampler);
+}
+
+/* The loop asks for the next batch while the commit of the last step may still be copied. */
+static void begin_commit(void *object)
+{
+    struct hvd_sampler *sampler = object;
+
+    sampler->committed = sampler->dealer.progress;
+}
+
+static int64_t save_progress(void *arg, void *into, size_t room)
+{
+    const struct hvd_sampler *sampler = arg;
+
+    ASSERT(room == sizeof(sampler->committed));
+    memcpy(into, &sampler->committed, room);
+    return (int64_t)room;
+}
+
+static int load_progress(void *arg, const void *from, size_t bytes)
+{
+    struct hvd_sampler *sampler = arg;
+
+    if (bytes != sizeof(sampler->dealer.progress))
+        return HVD_E_CORRUPT;
+    memcpy(&sampler->dealer.progress, from, bytes);
+    return 0;
 }
 
 /* Each start of a worker has a log of its own; a program of its own is number 0. */
@@ -56,12 +85,13 @@ static int create(hvd_state *state, const char *name, uint64_t samples, size_t b
     }
     /* Owned before it is registered: what the state points to must live as long as the state. */
     if (!rc)
-        rc = state_own(state, sampler, free_sampler);
+        rc = state_own(state, sampler, free_sampler, begin_commit);
     if (rc) {
         free_sampler(sampler);
         return rc;
     }
-    rc = hvd_state_add(state, name, &sampler->dealer.progress, sizeof(sampler->dealer.progress));
+    rc = hvd_state_add_custom(state, name, sizeof(sampler->dealer.progress), save_progress,
+                              load_progress, sampler);
     if (!rc)
         *ret_sampler = sampler;
     return rc;

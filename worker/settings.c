@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "base/time.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,48 @@ static int read_fusion(struct coll_options *options, struct hvd_err *err)
     return 0;
 }
 
+static int read_gpu(struct coll_options *options, struct hvd_err *err)
+{
+    static const char *const words[] = {
+        [COLL_GPU_AUTO] = "auto", [COLL_GPU_NCCL] = "nccl", [COLL_GPU_CPU] = "cpu", NULL
+    };
+    size_t index = COLL_GPU_AUTO;
+    int rc = read_word("HVD_GPU_OPERATIONS", words, "auto, nccl or cpu", &index, err);
+
+    options->gpu = (enum coll_gpu)index;
+    return rc;
+}
+
+/* As --gpu-timeout has them. */
+#define GPU_LEAST_US (100 * TIME_MS)
+#define GPU_MOST_US  TIME_HOUR
+
+static int read_gpu_bound(struct coll_options *options, struct hvd_err *err)
+{
+    const char *name = "HVD_GPU_TIMEOUT";
+    const char *text = value_of(name);
+
+    if (!text)
+        return 0;
+    if (time_parse(text, &options->gpu_bound_us, NULL) || options->gpu_bound_us < GPU_LEAST_US ||
+        options->gpu_bound_us > GPU_MOST_US)
+        return refuse(name, text, "a time from 100ms to 1h", err);
+    return 0;
+}
+
+int settings_read_commit_to(enum commit_to *ret_to, struct hvd_err *err)
+{
+    static const char *const words[] = {
+        [COMMIT_TO_BOTH] = "both", [COMMIT_TO_HOST] = "host", [COMMIT_TO_DEVICE] = "device", NULL
+    };
+    size_t index = COMMIT_TO_BOTH;
+    int rc = read_word("HVD_COMMIT_TO", words, "both, host or device", &index, err);
+
+    if (!rc)
+        *ret_to = (enum commit_to)index;
+    return rc;
+}
+
 int settings_read(struct coll_options *ret_options, struct hvd_err *err)
 {
     struct coll_options options = { .host = NULL };
@@ -89,6 +132,10 @@ int settings_read(struct coll_options *ret_options, struct hvd_err *err)
         rc = read_order(&options, err);
     if (!rc)
         rc = read_fusion(&options, err);
+    if (!rc)
+        rc = read_gpu(&options, err);
+    if (!rc)
+        rc = read_gpu_bound(&options, err);
     if (!rc)
         *ret_options = options;
     return rc;

@@ -27,6 +27,7 @@ void hvd_state_free(hvd_state *state)
     if (!state || state->phase != STATE_IDLE || worker_is_fork())
         return;
     copier_stop(&state->copier);
+    state_close_device(state);
     snapshot_free(state->snapshot);
     for (size_t i = 0; i < state->owned.count; i++)
         state->owned.items[i].free_object(state->owned.items[i].object);
@@ -37,11 +38,12 @@ void hvd_state_free(hvd_state *state)
     mem_free(state);
 }
 
-int state_own(hvd_state *state, void *object, void (*free_object)(void *object))
+int state_own(hvd_state *state, void *object, void (*free_object)(void *object),
+              void (*commits)(void *object))
 {
     if (VEC_RESERVE(&state->owned, 1, OWNED_MAX))
         return fail(HVD_E_NOMEM, "no memory for a state");
-    state->owned.items[state->owned.count++] = (struct state_owned){ object, free_object };
+    state->owned.items[state->owned.count++] = (struct state_owned){ object, free_object, commits };
     return 0;
 }
 
@@ -89,8 +91,10 @@ int state_goes_on(const hvd_state *state, const char *call)
 
 struct copy state_copy(const hvd_state *state, unsigned which)
 {
-    return (
-        struct copy){ .manifest = &state->manifest, .parts = state->parts.items, .which = which };
+    return (struct copy){ .manifest = &state->manifest,
+                          .parts = state->parts.items,
+                          .which = which,
+                          .ferry = state->ferry };
 }
 
 /* ---- registration ---------------------------------------------------------------------------- */
@@ -117,10 +121,21 @@ static int add(hvd_state *state, const char *call, const char *name, size_t byte
 static int add_plain(hvd_state *state, const char *call, const char *name, void *at, size_t bytes,
                      uint32_t kind)
 {
+    const struct gpu_device *device = NULL;
+    int rc;
+
     if (!at && bytes)
         return fail(HVD_E_INVAL, "%s: \"%s\" has %zu bytes, at NULL", call, name ? name : "",
                     bytes);
-    return add(state, call, name, bytes, kind, &(struct copy_part){ .at = at });
+    rc = state_open(state, call);
+    if (!rc)
+        rc = state_find_device(state, call, name, at, &device);
+    if (!rc)
+        rc = add(state, call, name, bytes, kind,
+                 &(struct copy_part){ .at = at, .on_device = device != NULL });
+    if (!rc && device)
+        state->device = device;
+    return rc;
 }
 
 int hvd_state_add(hvd_state *state, const char *name, void *at, size_t bytes)

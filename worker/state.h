@@ -6,8 +6,10 @@
 
 #include "base/err.h"
 
-/* The object is given: free_object is called for it by hvd_state_free. HVD_E_NOMEM: it is not. */
-int state_own(hvd_state *state, void *object, void (*free_object)(void *object)) MUST_CHECK;
+/* The object is given: free_object is called for it by hvd_state_free. commits: by the loop, as
+ * each commit begins, which may be copied later than that. HVD_E_NOMEM: it is not given. */
+int state_own(hvd_state *state, void *object, void (*free_object)(void *object),
+              void (*commits)(void *object)) MUST_CHECK;
 
 /* 0, or HVD_E_STATE with the reason noted: only the loop may call, and only while train runs. */
 int state_in_train(const hvd_state *state, const char *call) MUST_CHECK;

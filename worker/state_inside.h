@@ -27,6 +27,7 @@ struct state_reset {
 struct state_owned {
     void *object;
     void (*free_object)(void *object);
+    void (*commits)(void *object);
 };
 
 struct hvd_state {
@@ -41,6 +42,11 @@ struct hvd_state {
     struct snapshot *snapshot;      /* from the first run on */
     struct copier copier;
 
+    const struct gpu_device *device; /* of all entries in device memory; NULL: there are none */
+    struct ferry *ferry;             /* from the first run on, if there is a device */
+    struct slot *slots[2];           /* from the first commit on; one of them or both may be NULL */
+    bool slots_tried;
+
     uint64_t live;              /* the commit that the live memory is equal to; 0: it has gone on */
     uint64_t round;             /* the running one, and in it: */
     uint32_t commits;           /* how many there were */
@@ -53,9 +59,34 @@ struct hvd_state {
 
 struct copy state_copy(const hvd_state *state, unsigned which);
 
+/* ---- state_device.c: all of it is nothing, and 0, for a state without a device --------------- */
+
+/* Whose memory is this? HVD_E_INVAL, noted: an entry before it is of another device. */
+int state_find_device(const hvd_state *state, const char *call, const char *name, const void *at,
+                      const struct gpu_device **ret_device) MUST_CHECK;
+
+int state_open_device(hvd_state *state, struct hvd_err *err) MUST_CHECK;
+void state_close_device(hvd_state *state); /* before the snapshot is freed */
+
+/* What is copied from here on comes after what the program has queued so far. */
+int state_follow(hvd_state *state, struct hvd_err *err) MUST_CHECK;
+
+/* The same, and into a slot at once if commits go there; the job is told. beside: the program waits
+ * for a fence before it changes anything. */
+int state_take(hvd_state *state, struct copier_job *job, bool beside,
+               struct hvd_err *err) MUST_CHECK;
+
+/* The newest that has a slot, and the slot of a commit; NULL: none. */
+struct slot *state_newest_slot(const hvd_state *state);
+struct slot *state_slot_of(const hvd_state *state, uint64_t commit);
+void state_drop_slots(hvd_state *state, uint64_t commit); /* this one and those after it */
+int state_restore_slot(hvd_state *state, const struct slot *slot, const struct copy *copy,
+                       struct hvd_err *err) MUST_CHECK;
+
 /* ---- commit.c -------------------------------------------------------------------------------- */
 
-/* The live state becomes this commit; of one that is under way it is made sure first. */
+/* The live state becomes this commit, and is whole in the snapshot; of one that is under way it is
+ * made sure first. */
 int state_commit_as(hvd_state *state, uint64_t commit, struct hvd_err *err) MUST_CHECK;
 
 /* The live state is the newest commit again. HVD_E_NOTFOUND: there is none. */
@@ -63,6 +94,10 @@ int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err) 
 
 /* Waits for a commit that is under way; what came of it. */
 int state_fence(hvd_state *state, struct hvd_err *err) MUST_CHECK;
+
+/* The same, and then the newest is in the snapshot, if it was on the device alone: only now may
+ * anybody be told what is held. */
+int state_settle(hvd_state *state, struct hvd_err *err) MUST_CHECK;
 
 /* ---- sync.c ---------------------------------------------------------------------------------- */
 

@@ -54,6 +54,7 @@ static void drop_from(hvd_state *state, uint64_t commit)
         if (held[i].commit >= commit)
             snapshot_drop(state->snapshot, held[i].commit);
     }
+    state_drop_slots(state, commit);
 }
 
 /* At a switch in which all leave, their commit may still be under way when we ask for it. */
@@ -82,6 +83,8 @@ static int fetch(hvd_state *state, const struct msg *msg, const struct msg_sourc
 
     drop_from(state, commit);
     rc = fetch_when_there(state, msg, sources, err);
+    if (!rc)
+        rc = state_follow(state, err);
     if (!rc)
         rc = copy_commit(state->snapshot, &mine, err);
     if (rc)

@@ -136,6 +136,7 @@ void rounds_finish(struct rounds *rounds)
     pthread_mutex_unlock(&rounds->lock);
     if (!coll)
         return;
+    coll_part(coll);
     coll_bye(coll);
     turns_end(rounds, 0);
 }
@@ -158,6 +159,24 @@ void rounds_why(struct rounds *rounds, struct hvd_err *ret_why)
 int rounds_failed(struct rounds *rounds)
 {
     return atomic_load_explicit(&rounds->failed, memory_order_relaxed);
+}
+
+int rounds_judge(struct rounds *rounds, struct hvd_err *err)
+{
+    struct hvd_err why;
+    int rc = 0;
+
+    pthread_mutex_lock(&rounds->lock);
+    if (rounds->coll && !coll_is_whole(rounds->coll)) {
+        rc = err_set(&why, HVD_E_REVOKED,
+                     "round %" PRIu64 " has died before all of its collectives had ended",
+                     rounds->round);
+        turns_note(rounds, rc, &why);
+        if (err)
+            *err = why;
+    }
+    pthread_mutex_unlock(&rounds->lock);
+    return rc;
 }
 
 uint64_t rounds_calls(struct rounds *rounds)

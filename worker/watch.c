@@ -10,12 +10,14 @@ static bool has_moved(struct worker *worker, const struct coll_wait *wait)
 {
     uint64_t calls =
         atomic_load_explicit(&worker->calls, memory_order_relaxed) + rounds_calls(worker->rounds);
+    uint64_t round = wait->operation ? wait->round : 0;
     uint64_t number = wait->operation ? wait->number : 0;
     uint64_t progress = wait->operation ? wait->progress : 0;
-    bool moved = (!wait->operation && calls != worker->seen.calls) ||
+    bool moved = (!wait->operation && calls != worker->seen.calls) || round != worker->seen.round ||
                  number != worker->seen.number || progress != worker->seen.progress;
 
     worker->seen.calls = calls;
+    worker->seen.round = round;
     worker->seen.number = number;
     worker->seen.progress = progress;
     return moved;

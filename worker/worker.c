@@ -70,6 +70,14 @@ bool worker_is_alone(const struct worker *worker)
     return !worker->session;
 }
 
+void worker_is_useless(struct worker *worker, const char *why)
+{
+    const struct session_event event = { .kind = SESSION_USELESS, .text = why };
+
+    if (worker->session)
+        session_thread_say(worker->session, &event);
+}
+
 /* ---- what the session's thread asks for ------------------------------------------------------ */
 
 static void on_cancel(void *arg, uint64_t round)
@@ -99,6 +107,11 @@ static bool on_stalled(void *arg, int64_t now_us, struct msg_stalled *ret_stalle
     return watch_stalled(arg, now_us, ret_stalled);
 }
 
+static void on_stuck(void *arg, const char *why)
+{
+    worker_is_useless(arg, why);
+}
+
 static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome)
 {
     struct worker *worker = arg;
@@ -117,7 +130,9 @@ static void free_worker(struct worker *worker)
     session_thread_stop(worker->session);
     rounds_free(worker->rounds);
     groups_free(worker->groups);
-    coll_engine_close(worker->engine);
+    coll_engine_close(worker->engine); /* its device may still turn out to be stuck */
+    session_thread_free(worker->session);
+    gpu_use_release(&worker->gpu);
     shown_close(&worker->shown);
     msg_release(&worker->welcome);
     mem_free(worker);
@@ -133,8 +148,11 @@ static int open_engine(struct worker *worker, struct hvd_err *err)
     if (!state || addresses_host(state, host, sizeof(host)))
         snprintf(host, sizeof(host), "%s", LOOPBACK);
     worker->options.host = host;
+    worker->options.stuck = on_stuck;
+    worker->options.stuck_arg = worker;
     rc = coll_engine_open(&worker->options, &worker->engine, err);
     worker->options.host = NULL;
+    worker->gpu.engine = worker->engine;
     return rc ? rc : rounds_use_engine(worker->rounds, worker->engine, err);
 }
 
@@ -204,7 +222,10 @@ static int begin(struct hvd_err *err)
     if (!worker)
         return err_set(err, HVD_E_NOMEM, "no memory for a worker");
     worker->seen.since_us = clock_now_us();
+    gpu_use_init(&worker->gpu);
     rc = settings_read(&worker->options, err);
+    if (!rc)
+        rc = settings_read_commit_to(&worker->commit_to, err);
     if (!rc && groups_create(&worker->groups))
         rc = err_set(err, HVD_E_NOMEM, "no memory for a worker");
     if (!rc)
@@ -216,6 +237,7 @@ static int begin(struct hvd_err *err)
         return rc;
     }
     set_provisional(worker);
+    rounds_use_gpu(worker->rounds, &worker->gpu);
     shown_open(&worker->shown, agent ? &worker->welcome.u.welcome_worker : NULL,
                worker->incarnation);
     rounds_use_timeline(worker->rounds, worker->shown.timeline);
@@ -309,6 +331,15 @@ PLACE(local_rank)
 PLACE(local_size)
 PLACE(cross_rank)
 PLACE(cross_size)
+
+int hvd_slot(void)
+{
+    const struct worker *worker = worker_get();
+
+    if (!worker)
+        return HVD_E_STATE;
+    return worker_is_alone(worker) ? 0 : (int)worker->welcome.u.welcome_worker.slot;
+}
 
 static int bound(bool most)
 {

@@ -6,8 +6,10 @@
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
 
+#include "worker/gpu.h"
 #include "worker/io/session_thread.h"
 #include "worker/rounds.h"
+#include "worker/settings.h"
 #include "worker/shown.h"
 
 #include <stdatomic.h>
@@ -25,6 +27,8 @@ struct worker {
     struct session_thread *session; /* NULL: alone */
     struct coll_engine *engine;     /* NULL: alone */
     struct coll_options options;    /* of the environment */
+    struct gpu_use gpu;             /* which it works with */
+    enum commit_to commit_to;       /* likewise */
     struct groups *groups;
     struct rounds *rounds;
     struct shown shown;
@@ -37,7 +41,7 @@ struct worker {
 
     /* of the session's thread: what the watchdog saw last */
     struct {
-        uint64_t calls, number, progress;
+        uint64_t calls, round, number, progress;
         int64_t since_us;
     } seen;
 };
@@ -53,6 +57,11 @@ int worker_begin_run(struct worker **ret_worker) MUST_CHECK;
 
 /* The loop, from now on: the watchdog begins anew. */
 void worker_begins(struct worker *worker, enum worker_doing doing);
+
+/* Any thread: this process will never be of use again, whatever its loop hangs in, and it is to be
+ * replaced. It is killed at any moment from now on. Said once, the rest changes nothing. Alone
+ * there is nobody who could replace it, and in hvd_shutdown nobody who would: nothing happens. */
+void worker_is_useless(struct worker *worker, const char *why);
 
 /* As the world sees it from now on. */
 void worker_set_place(uint64_t round, const struct place *place);

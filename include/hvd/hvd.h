@@ -109,6 +109,11 @@ HVD_API int hvd_local_size(void);
 HVD_API int hvd_cross_rank(void);
 HVD_API int hvd_cross_size(void);
 
+/* The slot of its host that this worker fills; 0 for who is alone. It never changes, and no other
+ * worker that lives fills it: what to choose a GPU by. The local rank would not do: it changes when
+ * others come and go, and is a guess until the first round. HVD_E_STATE before hvd_init. */
+HVD_API int hvd_slot(void);
+
 /* The fewest and the most workers the job is run with. */
 HVD_API int hvd_min_np(void);
 HVD_API int hvd_max_np(void);
@@ -278,6 +283,36 @@ HVD_API int hvd_group_size(const hvd_group *group);
 HVD_API void *hvd_alloc(size_t bytes);
 HVD_API void hvd_free(void *memory);
 
+/* ---- GPUs -------------------------------------------------------------------------------------
+ *
+ * Buffers of collectives may lie in the memory of a GPU (CUDA): the pointer tells. All buffers of a
+ * call are in such memory or none, on one rank (HVD_E_INVAL) and on all (HVD_E_MISMATCH); memory
+ * that both can reach, as managed memory, counts as the host's. A process works with one GPU
+ * (HVD_E_INVAL). They go by NCCL, or through the host while NCCL is being prepared and where there
+ * is none: see docs/gpu.md. HVD_E_IO: the GPU or NCCL fails here; it ends the round for all.
+ *
+ * Without hvd_set_stream a call's buffers are read after what was queued in the default stream, and
+ * the call returns (a request is done) when the result is there. With a stream it is ordered in
+ * that stream: it returns as soon as all have called it and it is queued there, behind what was
+ * queued before (what goes through the host waits for that); what is queued behind it finds the
+ * result. A request waits for what was queued before hvd_start, and whatever is queued after
+ * hvd_wait finds its result. Then a failure is told by the next call, and the buffers hold rubbish:
+ * nothing of it is kept, as no commit that comes after it succeeds. After any failure the GPU may
+ * write into a call's buffers until train has returned: they are not to be freed, nor used for
+ * anything else, before.
+ *
+ * Whether a process uses CUDA is looked for when hvd_elastic_run begins, and when a round does:
+ * before that it should have initialized it. A program that begins in the middle of train calls
+ * hvd_set_stream first. */
+struct CUstream_st; /* what CUstream and cudaStream_t point to; NULL is the default stream */
+
+/* For all calls from now on, of any thread. HVD_NO_STREAM: as if it had never been called.
+ * HVD_E_INVAL: no stream of CUDA, one of another GPU, or of a context that is not the GPU's primary
+ * one; HVD_E_UNSUPPORTED: this GPU cannot be used as HVD_GPU_OPERATIONS asks. The stream must stay
+ * until another is set, or hvd_shutdown. */
+#define HVD_NO_STREAM ((struct CUstream_st *)(intptr_t)-1)
+HVD_API int hvd_set_stream(struct CUstream_st *stream);
+
 /* ---- state ------------------------------------------------------------------------------------
  *
  * What a training loop would lose. Registered once, before hvd_elastic_run, the same names, sizes
@@ -289,7 +324,15 @@ HVD_API void hvd_free(void *memory);
  * where another has died finds that one's, any other keeps what it began with.
  *
  * A commit is a copy of it all in memory that the agent keeps: it outlives this process. Two are
- * kept; one that is being written does not count until it is whole. */
+ * kept; one that is being written does not count until it is whole.
+ *
+ * An entry may lie in the memory of a GPU: the pointer tells when it is added, and all that do are
+ * of the same one (HVD_E_INVAL). A commit holds what all that was queued before it (hvd_set_stream)
+ * has computed; what is queued after it waits until it is copied on the GPU, the call itself only
+ * where no stream was set. It goes to the host beside the training, and what came of it is told by
+ * the next commit or by hvd_state_fence. HVD_E_IO: the GPU fails, and nothing is committed;
+ * HVD_E_REVOKED: a collective before it was cut short. HVD_COMMIT_TO says where commits go: see
+ * docs/cli.md. */
 typedef struct hvd_state hvd_state;
 
 HVD_API hvd_state *hvd_state_create(void);     /* NULL: out of memory */

@@ -348,6 +348,8 @@ static int do_loop(struct tape *tape, const struct words *words)
         event.kind = SESSION_PREPARED;
     else if (is(words, "stuck"))
         event.kind = SESSION_STUCK;
+    else if (is(words, "useless"))
+        event.kind = SESSION_USELESS;
     else if (is(words, "timer"))
         event.kind = SESSION_TIMER;
     else if (is(words, "closed"))
@@ -362,6 +364,8 @@ static int do_loop(struct tape *tape, const struct words *words)
         event.code = code_at(words, 2);
         event.text = event.code ? "no route" : NULL;
     }
+    if (event.kind == SESSION_USELESS && words->count > 1)
+        event.text = "its device\nis stuck";
     if (event.kind == SESSION_RETURNED && words->count > 1)
         event.text = "as told\nin two lines";
     if (event.kind == SESSION_RETURNED && words->count > 2)

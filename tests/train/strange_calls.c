@@ -86,6 +86,7 @@ static void before_init(void)
     EXPECT(state && hvd_state_add(state, "a", &number, 4) == 0);
     EXPECT(hvd_rank() == HVD_E_STATE && hvd_size() == HVD_E_STATE);
     EXPECT(hvd_local_rank() == HVD_E_STATE && hvd_cross_size() == HVD_E_STATE);
+    EXPECT(hvd_slot() == HVD_E_STATE);
     EXPECT(hvd_min_np() == HVD_E_STATE && hvd_max_np() == HVD_E_STATE && hvd_round() == 0);
     EXPECT(hvd_barrier() == HVD_E_STATE);
     EXPECT(hvd_allreduce(&number, &number, 1, HVD_INT32, HVD_SUM) == HVD_E_STATE);

@@ -159,7 +159,7 @@ static int use_every_form(struct program *program)
                       .piece_count = 2,
                       .type = HVD_FLOAT32,
                       .prescale = 2 };
-    hvd_request *requests[2];
+    hvd_request *requests[2] = { NULL, NULL };
     int last = -1;
     int done = 0;
     int rc = HVD_E_NOMEM;
@@ -195,6 +195,8 @@ static int use_every_form(struct program *program)
     CHECK_HAS(t, hvd_last_error(), "rank 0 is not in group 2");
     rc = HVD_E_INVAL;
 out:
+    if (rc != HVD_E_INVAL) /* what was started may still be at work there */
+        (void)hvd_wait(requests[0]);
     hvd_free(in);
     hvd_free(out);
     return rc;

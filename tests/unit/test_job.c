@@ -1,7 +1,9 @@
 /* hvd_elastic_run in a job of one, against an agent with a script. */
 #include "tests/lib/fake_job.h"
 #include "tests/lib/test.h"
+#include "worker/worker.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -250,6 +252,42 @@ out:
     fake_job_release(&job);
 }
 
+/* Its loop hangs: another thread finds out that this will not end, and says so. */
+static void *find_out(void *arg)
+{
+    worker_is_useless(worker_get(), "device 0 does not end its kernel");
+    worker_is_useless(worker_get(), "nor now");
+    return arg;
+}
+
+static int hang(struct fake_job *stuck)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, find_out, NULL))
+        return HVD_E_INTERNAL;
+    (void)fake_agent_await(&stuck->agent, "USELESS");
+    pthread_join(thread, NULL);
+    return 0;
+}
+
+static void who_is_of_no_more_use_says_so(struct test *t)
+{
+    static const struct fake_step script[] = { JOIN, SAY(&round_first), HEAR(MSG_USELESS),
+                                               SAY(&revoke_first), DO(FAKE_OVER) };
+
+    BEGIN(t);
+    job.first = hang;
+    PLAY(t, script);
+    CHECK_CODE(t, job.code, HVD_E_LOST);
+    CHECK(t, fake_agent_heard(&job.agent,
+                              "USELESS incarnation=7 text=\"device 0 does not end its kernel\""));
+    CHECK_INT(t, fake_agent_count(&job.agent, "USELESS"), ==, 1);
+    CHECK(t, !fake_agent_heard(&job.agent, "RECOVERING"));
+out:
+    fake_job_release(&job);
+}
+
 /* The agent is a process of this machine that outlives its workers: its last word counts though it
  * is gone by the time that it is read. */
 static void the_last_word_is_heard(struct test *t)
@@ -344,6 +382,7 @@ TESTS(CASE_FLAGS(trains_to_its_end, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(a_switch_that_was_missed_gives_the_round_up, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(who_is_not_in_the_next_round_leaves, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(who_waits_for_a_round_may_be_told_to_go, TEST_SURVIVES_ALLOC),
+      CASE_FLAGS(who_is_of_no_more_use_says_so, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(the_last_word_is_heard, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(a_failure_of_train_is_said, TEST_NO_TORTURE),
       CASE_FLAGS(a_reset_that_fails_ends_the_worker, TEST_SURVIVES_ALLOC),

@@ -68,8 +68,10 @@ static const struct msg round_alone = {
 static int take_part(void)
 {
     const struct coll_peer peers[] = {
-        {FAKE_INCARNATION, "a", job.agent.contact + strlen("data=")},
-        { PEER,            "b", peer.contact + strlen("data=")     }
+        {.incarnation = FAKE_INCARNATION,
+         .host = "a",
+         .contact = job.agent.contact + strlen("data=")                                         },
+        { .incarnation = PEER,            .host = "b", .contact = peer.contact + strlen("data=")}
     };
     const struct coll_roster roster = { .round = 1,
                                         .rank = 1,

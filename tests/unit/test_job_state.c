@@ -6,6 +6,7 @@
 #include "tests/lib/fake_job.h"
 #include "tests/lib/test.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -421,13 +422,18 @@ out:
     fake_job_release(&job);
 }
 
-/* How long the first STALLED says that it has waited; -1: it was not said. */
-static int64_t waited_us(const struct fake_agent *agent)
+/* How long the first STALLED of a round says that it has waited; -1: it was not said. */
+static int64_t waited_us(const struct fake_agent *agent, uint64_t round)
 {
-    const char *at = strstr(agent->heard, "waited=");
     char text[TIME_TEXT_MAX];
     int64_t us = -1;
+    const char *at;
 
+    snprintf(text, sizeof(text), " round=%" PRIu64 " ", round);
+    at = strstr(agent->heard, "STALLED ");
+    while (at && strncmp(at + strcspn(at + 8, " ") + 8, text, strlen(text)) != 0)
+        at = strstr(at + 1, "STALLED ");
+    at = at ? strstr(at, "waited=") : NULL;
     if (!at)
         return -1;
     at += strlen("waited=");
@@ -435,29 +441,29 @@ static int64_t waited_us(const struct fake_agent *agent)
     return time_parse(text, &us, NULL) ? -1 : us;
 }
 
-/* A peer that is there and never comes: not met, and named. The first time that anybody looks may
- * be while it is waited for. */
+static struct coll_engine *engine; /* of a peer that is there, and never comes */
+static char contact[256];
+static const char *const addresses[] = { contact };
+static const struct msg_member job_and_peer[] = {
+    {.incarnation = FAKE_INCARNATION, .host = "a"                  },
+    { .incarnation = FAKE_INCARNATION + 1,                    .host = "b", .addresses = { addresses, 1 } }
+};
+static const uint64_t self = FAKE_INCARNATION;
+static const struct msg first_of_two = {
+    .type = MSG_ROUND,
+    .term = 1,
+    .round = 1,
+    .u.round = {.cause = CAUSE_FIRST,
+                .commit = COMMIT(1, 0),
+                .holders = { &self, 1 },
+                .members = { job_and_peer, 2 }}
+};
+
+/* It is not met, and named. The first time that anybody looks may be while it is waited for. */
 static void check_who_does_not_come(struct test *t, int64_t warning_us)
 {
-    static struct coll_engine *engine;
-    static char contact[256];
-    static const char *const addresses[] = { contact };
-    static const struct msg_member both[] = {
-        {.incarnation = FAKE_INCARNATION, .host = "a"                  },
-        { .incarnation = FAKE_INCARNATION + 1,                    .host = "b", .addresses = { addresses, 1 } }
-    };
-    static const uint64_t self = FAKE_INCARNATION;
-    static const struct msg two = {
-        .type = MSG_ROUND,
-        .term = 1,
-        .round = 1,
-        .u.round = {.cause = CAUSE_FIRST,
-                    .commit = COMMIT(1, 0),
-                    .holders = { &self, 1 },
-                    .members = { both, 2 }}
-    };
     static const struct fake_step script[] = { JOIN,
-                                               SAY(&two),
+                                               SAY(&first_of_two),
                                                HEAR_OF(MSG_STALLED, "missing=8"),
                                                SAY(&revoke_first),
                                                HEAR(MSG_RECOVERING),
@@ -474,8 +480,8 @@ static void check_who_does_not_come(struct test *t, int64_t warning_us)
     CHECK_CODE(t, job.code, HVD_DONE);
     CHECK_INT(t, job.trains, ==, 0);
     CHECK(t, fake_agent_heard(&job.agent, "operation=\"connect\" missing=8\n"));
-    CHECK_INT(t, waited_us(&job.agent), >=, warning_us);
-    CHECK_INT(t, waited_us(&job.agent), <=, clock_now_us() - begun_us);
+    CHECK_INT(t, waited_us(&job.agent, 1), >=, warning_us);
+    CHECK_INT(t, waited_us(&job.agent, 1), <=, clock_now_us() - begun_us);
 out:
     coll_engine_close(engine);
     engine = NULL;
@@ -492,6 +498,55 @@ static void who_is_waited_for_at_the_first_look_is_not_blamed(struct test *t)
     check_who_does_not_come(t, 20 * SOON_US);
 }
 
+/* Two rounds in a row come to stand in the same place. What is said of the second one counts from
+ * its own beginning: the two times together are no longer than all that has passed. */
+static void a_new_round_has_not_waited_yet(struct test *t)
+{
+    static const struct msg second = {
+        .type = MSG_ROUND,
+        .term = 1,
+        .round = 2,
+        .u.round = {.cause = CAUSE_RECOVERY,
+                    .previous = 1,
+                    .commit = COMMIT(1, 0),
+                    .holders = { &self, 1 },
+                    .members = { job_and_peer, 2 }}
+    };
+    static const struct msg revoke_second = {
+        .type = MSG_REVOKE, .term = 1, .round = 2, .u.revoke = { .reason = "somebody has died" }
+    };
+    static const struct fake_step script[] = { JOIN,
+                                               SAY(&first_of_two),
+                                               HEAR_OF(MSG_STALLED, "round=1"),
+                                               SAY(&revoke_first),
+                                               HEAR(MSG_RECOVERING),
+                                               SAY(&second),
+                                               HEAR_OF(MSG_STALLED, "round=2"),
+                                               SAY(&revoke_second),
+                                               HEAR(MSG_RECOVERING),
+                                               SAY(&done),
+                                               DO(FAKE_OVER) };
+    int64_t begun_us = clock_now_us();
+    int64_t waits_us[2];
+    struct hvd_err err;
+
+    BEGIN(t);
+    CHECK_OK(t, coll_engine_open(&(struct coll_options){ .host = "127.0.0.1" }, &engine, &err));
+    snprintf(contact, sizeof(contact), "data=%s", coll_engine_contact(engine));
+    job.agent.welcome.stall_warning_us = 20 * SOON_US;
+    PLAY(t, script);
+    CHECK_CODE(t, job.code, HVD_DONE);
+    for (uint64_t round = 1; round <= 2; round++)
+        waits_us[round - 1] = waited_us(&job.agent, round);
+    CHECK_INT(t, waits_us[0], >=, 20 * SOON_US);
+    CHECK_INT(t, waits_us[1], >=, 20 * SOON_US);
+    CHECK_INT(t, waits_us[0] + waits_us[1], <=, clock_now_us() - begun_us);
+out:
+    coll_engine_close(engine);
+    engine = NULL;
+    fake_job_release(&job);
+}
+
 TESTS(CASE_FLAGS(a_snapshot_that_is_not_granted, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(what_is_granted_to_others_is_not_ours, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(a_successor_finds_what_was_committed, TEST_SURVIVES_ALLOC),
@@ -505,4 +560,5 @@ TESTS(CASE_FLAGS(a_snapshot_that_is_not_granted, TEST_SURVIVES_ALLOC),
       CASE_FLAGS(who_waits_for_others_says_so, TEST_NO_TORTURE),
       CASE_FLAGS(a_check_that_waits_is_said, TEST_NO_TORTURE),
       CASE_FLAGS(a_peer_that_does_not_come_is_named, TEST_NO_TORTURE),
-      CASE_FLAGS(who_is_waited_for_at_the_first_look_is_not_blamed, TEST_NO_TORTURE))
+      CASE_FLAGS(who_is_waited_for_at_the_first_look_is_not_blamed, TEST_NO_TORTURE),
+      CASE_FLAGS(a_new_round_has_not_waited_yet, TEST_NO_TORTURE))

@@ -14,9 +14,12 @@ struct hvd_state {
     bool training;
     void *object;
     void (*free_object)(void *);
+    void (*commits)(void *);
     const char *name;
-    uint64_t *at; /* epoch, used: what a commit would hold */
-    size_t bytes;
+    size_t room;
+    hvd_save_fn *save;
+    hvd_load_fn *load;
+    void *arg;
 };
 
 static struct {
@@ -56,7 +59,7 @@ int state_goes_on(const hvd_state *state, const char *call)
     return state->training ? 0 : HVD_E_STATE;
 }
 
-int state_own(hvd_state *state, void *object, void (*free_object)(void *))
+int state_own(hvd_state *state, void *object, void (*free_object)(void *), void (*commits)(void *))
 {
     void *room = mem_alloc(1); /* it may fail, as the real one may */
 
@@ -65,17 +68,46 @@ int state_own(hvd_state *state, void *object, void (*free_object)(void *))
     mem_free(room);
     state->object = object;
     state->free_object = free_object;
+    state->commits = commits;
     return 0;
 }
 
-int hvd_state_add(hvd_state *state, const char *name, void *at, size_t bytes)
+int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_save_fn *save,
+                         hvd_load_fn *load, void *arg)
 {
     if (state->name)
         return err_set(fail_err(), HVD_E_EXISTS, "%s: the state has it already", name);
     state->name = name;
-    state->at = at;
-    state->bytes = bytes;
+    state->room = room;
+    state->save = save;
+    state->load = load;
+    state->arg = arg;
     return 0;
+}
+
+/* What a commit would hold: epoch, used. */
+struct progress {
+    uint64_t epoch, used;
+};
+
+static struct progress copy(const struct hvd_state *state)
+{
+    struct progress progress = { 77, 77 };
+
+    if (state->save(state->arg, &progress, sizeof(progress)) != sizeof(progress))
+        progress.epoch = 78;
+    return progress;
+}
+
+static struct progress commit(const struct hvd_state *state)
+{
+    state->commits(state->object);
+    return copy(state);
+}
+
+static int restore(const struct hvd_state *state, struct progress progress)
+{
+    return state->load(state->arg, &progress, sizeof(progress));
 }
 
 static void state_end(struct hvd_state *state)
@@ -123,7 +155,7 @@ static void deals_and_writes_it_down(struct test *t)
     job_is(folder);
     CHECK_OK(t, hvd_sampler_create(&state, "data", 10, 8, HVD_BATCH_GLOBAL, 1, &sampler));
     CHECK_TEXT(t, state.name, "data");
-    CHECK_INT(t, state.bytes, ==, 16);
+    CHECK_INT(t, state.room, ==, 16);
     CHECK_OK(t, hvd_sampler_next(sampler, &batch));
     CHECK_INT(t, batch.shards, ==, 2);
     CHECK_INT(t, batch.count, ==, 4);
@@ -132,12 +164,40 @@ static void deals_and_writes_it_down(struct test *t)
              (unsigned long long)batch.samples[0], (unsigned long long)batch.samples[1],
              (unsigned long long)batch.samples[2], (unsigned long long)batch.samples[3]);
     CHECK_TEXT(t, logged(folder), expected);
-    CHECK_INT(t, state.at[1], ==, 8);
+    CHECK_INT(t, commit(&state).used, ==, 8);
     CHECK_OK(t, hvd_sampler_next(sampler, &batch));
     CHECK_INT(t, hvd_sampler_epoch(sampler), ==, 0);
     CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_EPOCH_END);
     CHECK_INT(t, hvd_sampler_epoch(sampler), ==, 1);
-    CHECK_INT(t, state.at[0], ==, 1);
+    CHECK_INT(t, commit(&state).epoch, ==, 1);
+out:
+    state_end(&state);
+}
+
+/* What is committed is the place as it was then, wherever the loop is when the copy is made. */
+static void goes_back_to_what_was_committed(struct test *t)
+{
+    struct hvd_state state = { .training = true };
+    hvd_sampler *sampler = NULL;
+    struct progress committed;
+    uint64_t first;
+    hvd_batch batch;
+
+    job_is("");
+    CHECK_OK(t, hvd_sampler_create(&state, "data", 100, 8, HVD_BATCH_GLOBAL, 1, &sampler));
+    CHECK_OK(t, hvd_sampler_next(sampler, &batch));
+    state.commits(state.object);
+    CHECK_OK(t, hvd_sampler_next(sampler, &batch));
+    first = batch.samples[0];
+    CHECK_OK(t, hvd_sampler_next(sampler, &batch));
+    CHECK(t, batch.samples[0] != first);
+    committed = copy(&state);
+    CHECK_INT(t, committed.used, ==, 8);
+    CHECK_OK(t, restore(&state, committed));
+    CHECK_OK(t, hvd_sampler_next(sampler, &batch));
+    CHECK_INT(t, batch.first, ==, 8);
+    CHECK_INT(t, batch.samples[0], ==, first);
+    CHECK_CODE(t, state.load(state.arg, &committed, 8), HVD_E_CORRUPT);
 out:
     state_end(&state);
 }
@@ -152,7 +212,7 @@ static void what_is_not_written_down_was_not_dealt(struct test *t)
     CHECK_OK(t, hvd_sampler_create(&state, "data", 10, 8, HVD_BATCH_GLOBAL, 1, &sampler));
     CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_E_IO);
     CHECK_HAS(t, newest_error.text, "/dev/null/12.samples: cannot open: Not a directory");
-    CHECK_INT(t, state.at[1], ==, 0);
+    CHECK_INT(t, commit(&state).used, ==, 0);
     CHECK_INT(t, batch.total, ==, 77);
 out:
     state_end(&state);
@@ -181,7 +241,7 @@ static void refuses_what_makes_no_sense(struct test *t)
     state.training = false;
     CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_E_STATE);
     state.training = true;
-    state.at[1] = 11;
+    CHECK_OK(t, restore(&state, (struct progress){ 0, 11 }));
     CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_E_CORRUPT);
     CHECK_HAS(t, newest_error.text, "has used 11 of 10 samples; it is of another data set");
     CHECK_INT(t, hvd_sampler_epoch(NULL), ==, 0);
@@ -189,5 +249,5 @@ out:
     state_end(&state);
 }
 
-TESTS(CASE(deals_and_writes_it_down), CASE(what_is_not_written_down_was_not_dealt),
-      CASE(refuses_what_makes_no_sense))
+TESTS(CASE(deals_and_writes_it_down), CASE(goes_back_to_what_was_committed),
+      CASE(what_is_not_written_down_was_not_dealt), CASE(refuses_what_makes_no_sense))

@@ -96,6 +96,46 @@ TAPE_CASE(lost_while_dismissed_in_do_enter, TAPE_ENTERING "done | watch yes; can
                                                           "closed | cancel 1\n"
                                                           "synced E_IO | return DONE\n")
 
+/* Whatever the loop is in, and whatever it does after that: nothing more is said. */
+TAPE_CASE(of_no_more_use_before_it_runs, "useless | send USELESS text=\"it does not say why\"\n"
+                                         "state lost |\n"
+                                         "useless |\n"
+                                         "run    | return E_LOST\n"
+                                         "timer  |\n")
+TAPE_CASE(of_no_more_use_while_training, TAPE_ACTIVE
+          "useless why | send USELESS text=\"its device is stuck\"; watch yes; cancel 1\n"
+          "state lost |\n"
+          "useless why |\n"
+          "revoke 1 | ! the agent is gone\n"
+          "closed |\n"
+          "at 60  |\n"
+          "timer  |\n"
+          "check 3 | answer E_LOST\n"
+          "returned E_LOST | return E_LOST\n")
+TAPE_CASE(of_no_more_use_while_a_check_waits,
+          TAPE_ACTIVE "pending 1 2 | watch yes\n"
+                      "check 0 | send AT round=1 next=2; answer OK\n"
+                      "check 1 |\n"
+                      "useless why | send USELESS text=\"its device is stuck\"; cancel 1; answer "
+                      "E_LOST\n"
+                      "at 60   |\n"
+                      "timer   |\n")
+TAPE_CASE(of_no_more_use_when_its_round_is_dead,
+          TAPE_ACTIVE "revoke 1 |  watch yes; cancel 1\n"
+                      "useless why | send USELESS text=\"its device is stuck\"\n"
+                      "round 2 7 | ! the agent is gone\n"
+                      "returned E_REVOKED | return E_LOST\n")
+TAPE_CASE(of_no_more_use_after_it_finished,
+          TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n"
+                      "useless why | send USELESS text=\"its device is stuck\"\n"
+                      "state finished |\n")
+TAPE_CASE(of_no_more_use_after_it_left, "drain | send LEFT\n"
+                                        "useless why | send USELESS text=\"its device is stuck\"\n"
+                                        "state left |\n")
+TAPE_CASE(of_no_more_use_when_its_agent_is_gone, TAPE_ACTIVE "closed | watch yes; cancel 1\n"
+                                                             "useless why |\n"
+                                                             "state lost |\n")
+
 static void beats(struct test *t)
 {
     CHECK_OK(t, tape_init(&tape));
@@ -214,7 +254,11 @@ TESTS(CASE(trains_to_the_end), CASE(says_once_that_it_entered), CASE(fails_in_tr
       CASE(dismissed_but_it_reached_the_end), CASE(dismissed_and_its_train_fails),
       CASE(dismissed_while_a_check_waits), CASE(lost_before_it_runs), CASE(lost_while_training),
       CASE(lost_while_entering), CASE(lost_while_restoring), CASE(lost_after_it_finished),
-      CASE(lost_while_it_leaves), CASE(lost_while_dismissed_in_do_enter), CASE(beats),
-      CASE(says_that_a_check_waits), CASE(passes_on_what_is_stuck), CASE(no_beats_and_no_warnings),
+      CASE(lost_while_it_leaves), CASE(lost_while_dismissed_in_do_enter),
+      CASE(of_no_more_use_before_it_runs), CASE(of_no_more_use_while_training),
+      CASE(of_no_more_use_while_a_check_waits), CASE(of_no_more_use_when_its_round_is_dead),
+      CASE(of_no_more_use_after_it_finished), CASE(of_no_more_use_after_it_left),
+      CASE(of_no_more_use_when_its_agent_is_gone), CASE(beats), CASE(says_that_a_check_waits),
+      CASE(passes_on_what_is_stuck), CASE(no_beats_and_no_warnings),
       CASE_FLAGS(an_event_that_cannot_be_panics, TEST_NO_TORTURE),
       CASE_FLAGS(a_list_has_an_end, TEST_NO_TORTURE))

@@ -315,11 +315,21 @@ static void prepared(void)
     step((struct session_event){ .kind = SESSION_PREPARED, .round = round, .code = code });
 }
 
+static void useless(void)
+{
+    step((struct session_event){ .kind = SESSION_USELESS, .text = "stuck" });
+    world.connected = false; /* it says nothing more */
+}
+
 static void something(void)
 {
     static const struct msg_stalled stalled = { .waited_us = 1, .operation = "allreduce" };
 
     world.now_us += (int64_t)below(TIME_S);
+    if (!below(200)) {
+        useless();
+        return;
+    }
     switch (below(12)) {
     case 0: step((struct session_event){ .kind = SESSION_TIMER }); return;
     case 1: prepared(); return;

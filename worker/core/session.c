@@ -143,6 +143,18 @@ static void on_stuck(struct session *session, const struct msg_stalled *stalled)
         &(struct msg){ .type = MSG_STALLED, .round = session->round, .u.stalled = *stalled });
 }
 
+/* The last word: to who does not understand it a silent worker is a dead one. */
+static void on_useless(struct session *session, const char *why)
+{
+    struct hvd_err line; /* it may have been written by a device's driver */
+
+    err_set(&line, HVD_E_STATE, "%s", why && why[0] ? why : "it does not say why");
+    session_send(session, &(struct msg){ .type = MSG_USELESS,
+                                         .u.useless = { session_copy(session, line.text,
+                                                                     sizeof(line.text)) } });
+    session_lose(session, "of no more use");
+}
+
 static void take(struct session *session, const struct session_event *event)
 {
     switch (event->kind) {
@@ -157,6 +169,7 @@ static void take(struct session *session, const struct session_event *event)
     case SESSION_RETURNED: session_on_returned(session, event); return;
     case SESSION_SETTLED: session_on_settled(session, event); return;
     case SESSION_STUCK: on_stuck(session, event->stalled); return;
+    case SESSION_USELESS: on_useless(session, event->text); return;
     case SESSION_EVENT_COUNT: break;
     }
     PANIC("there is no event %d", (int)event->kind);

@@ -11,7 +11,7 @@
  *                                        │    │    │SETTLED         │
  *                                        │    └─ RECOVERED          │
  *                                        └──────────────────────────┘
- *     DRAIN in JOINING, READY, RECOVERED: LEFT.  DONE: DISMISSED.  Agent gone: LOST.
+ *     DRAIN in JOINING, READY, RECOVERED: LEFT.  DONE: DISMISSED.  Agent gone, or USELESS: LOST.
  *
  * The loop is in one of three places: outside (before RUN, or waiting for a round), in DO_ENTER
  * until SYNCED, or in train until RETURNED. Each DO_ENTER is answered by one SYNCED, each SYNCED of

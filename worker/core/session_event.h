@@ -19,6 +19,7 @@ enum session_event_kind {
     SESSION_RETURNED, /* code, text: train returned */
     SESSION_SETTLED,  /* held: answers DO_RESTORE */
     SESSION_STUCK,    /* stalled: a collective has not moved for so long */
+    SESSION_USELESS,  /* text: this process will never be of use again, whatever its loop does */
     SESSION_EVENT_COUNT
 };
 

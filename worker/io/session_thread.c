@@ -397,7 +397,12 @@ void session_thread_stop(struct session_thread *self)
         return;
     mailbox_close(&self->mailbox);
     pthread_join(self->thread, NULL);
-    free_all(self);
+}
+
+void session_thread_free(struct session_thread *self)
+{
+    if (self)
+        free_all(self);
 }
 
 /* ---- for the others -------------------------------------------------------------------------- */

@@ -32,8 +32,10 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
                          struct session_thread **ret_thread, struct msg *ret_welcome,
                          struct hvd_err *err) MUST_CHECK;
 
-/* Sends what is unsent (for 5 s at most), ends the thread, frees all. NULL is fine. */
+/* Sends what is unsent (for 5 s at most), and ends the thread: what is said to it from here on is
+ * heard by nobody. NULL is fine, for both. */
 void session_thread_stop(struct session_thread *self);
+void session_thread_free(struct session_thread *self); /* after that, and after all who may say */
 
 /* The loop has come to this check of its round. True: it must be brought to the session. A store
  * and a load. */

@@ -1,0 +1,509 @@
+/* Calls on memory of a GPU as a program makes them: whose memory it is, and in which order. */
+#include "gpu/device.h"
+#include "hvd/hvd.h"
+#include "os/clock.h"
+#include "tests/lib/fake_gpu.h"
+#include "tests/lib/test.h"
+#include "worker/gpu.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
+#define COUNT                1000
+#define BYTES                (COUNT * sizeof(float))
+#define PATIENCE_US          (20 * INT64_C(1000000))
+
+struct program {
+    struct test *t;
+    hvd_state *state;
+    const struct gpu_device *device;
+    struct CUstream_st *stream;
+    void *in, *out;     /* memory of the device */
+    float *see, *got;   /* the same, as the host sees it */
+    float plain[COUNT]; /* memory of the host */
+    int (*body)(struct program *program);
+};
+
+/* ---- a device, with a stream and two buffers ---- */
+
+static int get(struct program *program, int ordinal)
+{
+    int rc = gpu_device_get(ordinal, &program->device, NULL);
+
+    return rc ? rc : gpu_enter(program->device, NULL);
+}
+
+static void *memory(const struct program *program)
+{
+    cuda_address at = 0;
+    void *as_pointer;
+
+    if (program->device->cuda->memory_alloc(&at, BYTES))
+        return NULL;
+    memcpy(&as_pointer, &at, sizeof(at));
+    return as_pointer;
+}
+
+static void drop(const struct program *program, void *at)
+{
+    cuda_address address;
+
+    memcpy(&address, &at, sizeof(at));
+    if (at)
+        (void)program->device->cuda->memory_free(address);
+}
+
+static int open_program(struct program *program, struct test *t)
+{
+    int rc;
+
+    memset(program, 0, sizeof(*program));
+    program->t = t;
+    unsetenv("HVD_AGENT");
+    fake_gpu_use(2);
+    fake_gpu_load();
+    rc = get(program, 0);
+    if (!rc && program->device->cuda->stream_create(&program->stream, CUDA_STREAM_NON_BLOCKING, 0))
+        rc = HVD_E_IO;
+    if (rc)
+        return rc;
+    program->in = memory(program);
+    program->out = memory(program);
+    program->see = fake_gpu_memory(program->in);
+    program->got = fake_gpu_memory(program->out);
+    rc = hvd_init();
+    program->state = rc ? NULL : hvd_state_create();
+    if (!program->state || !program->in || !program->out)
+        return HVD_E_NOMEM;
+    for (size_t i = 0; i < COUNT; i++)
+        program->see[i] = program->plain[i] = (float)i;
+    return 0;
+}
+
+static void close_program(struct program *program)
+{
+    hvd_state_free(program->state);
+    program->state = NULL;
+    hvd_shutdown();
+    if (!program->device)
+        return;
+    if (program->stream)
+        (void)program->device->cuda->stream_destroy(program->stream);
+    drop(program, program->in);
+    drop(program, program->out);
+    gpu_leave(program->device);
+    program->device = NULL;
+}
+
+static int train(hvd_state *state, void *arg)
+{
+    struct program *program = arg;
+
+    (void)state;
+    return program->body(program);
+}
+
+static int run(struct program *program, int (*body)(struct program *program))
+{
+    program->body = body;
+    return hvd_elastic_run(program->state, train, program);
+}
+
+/* ---- work of the program's own ---- */
+
+struct gate {
+    atomic_bool open, reached;
+};
+
+static void wait_at(void *arg)
+{
+    struct gate *gate = arg;
+    int64_t until_us = clock_now_us() + PATIENCE_US;
+
+    atomic_store(&gate->reached, true);
+    while (!atomic_load(&gate->open) && clock_now_us() < until_us)
+        sched_yield();
+}
+
+static void count_up(void *arg)
+{
+    float *numbers = arg;
+
+    for (size_t i = 0; i < COUNT; i++)
+        numbers[i] += 1;
+}
+
+static bool all_are(const float *numbers, float more)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        if (numbers[i] < (float)i + more || numbers[i] > (float)i + more)
+            return false;
+    }
+    return true;
+}
+
+/* ---- whose memory ---- */
+
+static int body_mixed(struct program *program)
+{
+    struct test *t = program->t;
+    int rc = hvd_allreduce(program->in, program->plain, COUNT, HVD_FLOAT32, HVD_SUM);
+
+    CHECK_CODE(t, rc, HVD_E_INVAL);
+    CHECK_TEXT(t, hvd_last_error(),
+               "allreduce: in is in the memory of GPU 0 and out in that of the host; put them in "
+               "the same");
+out:
+    return rc;
+}
+
+static void memory_of_two_kinds_makes_no_sense(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_CODE(t, run(&program, body_mixed), HVD_E_INVAL);
+out:
+    close_program(&program);
+}
+
+static int body_pieces(struct program *program)
+{
+    const hvd_piece pieces[] = {
+        {program->in,     program->out,   10},
+        { program->plain, program->plain, 0 },
+        { program->plain, program->plain, 10}
+    };
+    const hvd_call call = { .kind = HVD_ALLREDUCE,
+                            .type = HVD_FLOAT32,
+                            .pieces = pieces,
+                            .piece_count = ARRAY_SIZE(pieces) };
+    struct test *t = program->t;
+    int rc = hvd_run(&call);
+
+    CHECK_CODE(t, rc, HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "in the memory of GPU 0 and in of a piece in that of the host");
+out:
+    return rc;
+}
+
+static void so_do_pieces_of_two_kinds(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_CODE(t, run(&program, body_pieces), HVD_E_INVAL);
+out:
+    close_program(&program);
+}
+
+static int body_other_gpu(struct program *program)
+{
+    struct program other = { .t = program->t };
+    struct test *t = program->t;
+    void *at = NULL;
+    int rc = hvd_broadcast(program->out, COUNT, HVD_FLOAT32, 0);
+
+    CHECK_OK(t, rc);
+    CHECK_OK(t, get(&other, 1));
+    at = memory(&other);
+    CHECK(t, at);
+    rc = hvd_broadcast(at, COUNT, HVD_FLOAT32, 0);
+    CHECK_CODE(t, rc, HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "broadcast is of GPU 1 (");
+    CHECK_HAS(t, hvd_last_error(), "this process works with GPU 0");
+out:
+    drop(&other, at);
+    if (other.device)
+        gpu_leave(other.device);
+    return rc;
+}
+
+static void a_process_works_with_one_gpu(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_CODE(t, run(&program, body_other_gpu), HVD_E_INVAL);
+out:
+    close_program(&program);
+}
+
+static int body_nothing(struct program *program)
+{
+    (void)program;
+    return 0;
+}
+
+/* Another life of the library begins with another GPU: the state is still of the first. */
+static void so_it_does_in_another_life(struct test *t)
+{
+    struct program program;
+    struct program other = { .t = t };
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, hvd_state_add(program.state, "numbers", program.in, BYTES));
+    CHECK_OK(t, run(&program, body_nothing));
+    CHECK_OK(t, run(&program, body_nothing));
+    hvd_shutdown();
+    CHECK_OK(t, hvd_init());
+    CHECK_OK(t, get(&other, 1));
+    CHECK_OK(t, hvd_set_stream(NULL));
+    CHECK_CODE(t, run(&program, body_nothing), HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "the state is of GPU 0 (");
+    CHECK_HAS(t, hvd_last_error(), "this process works with GPU 1");
+out:
+    if (other.device)
+        gpu_leave(other.device);
+    close_program(&program);
+}
+
+static int body_managed(struct program *program)
+{
+    struct test *t = program->t;
+    float *managed = fake_gpu_managed(BYTES);
+    int rc;
+
+    memcpy(managed, program->plain, BYTES);
+    rc = hvd_allreduce(program->plain, managed, COUNT, HVD_FLOAT32, HVD_SUM);
+    CHECK_OK(t, rc);
+    CHECK(t, all_are(managed, 0));
+out:
+    drop(program, managed);
+    return rc;
+}
+
+static void managed_memory_is_the_hosts(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, body_managed));
+out:
+    close_program(&program);
+}
+
+/* ---- in which order ---- */
+
+static void a_stream_is_one_of_cuda(struct test *t)
+{
+    struct program program = { .t = t };
+
+    CHECK_CODE(t, hvd_set_stream(HVD_NO_STREAM), HVD_E_STATE);
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, hvd_set_stream(program.stream));
+    CHECK_OK(t, hvd_set_stream(HVD_NO_STREAM));
+    CHECK_OK(t, hvd_set_stream(NULL)); /* of the current device */
+    gpu_leave(program.device);
+    CHECK_CODE(t, hvd_set_stream(NULL), HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "no stream of a GPU");
+    CHECK_OK(t, gpu_enter(program.device, NULL));
+out:
+    close_program(&program);
+}
+
+/* The stand-in has no other contexts, so ours is taken for another. */
+static void a_stream_is_one_of_the_primary_context(struct test *t)
+{
+    struct program program = { .t = t };
+    struct gpu_device *device = NULL;
+    struct CUctx_st *primary = NULL;
+    struct hvd_err err = { .code = 0 };
+    struct CUstream_st *set = NULL;
+    struct gpu_use use;
+
+    gpu_use_init(&use);
+    CHECK_OK(t, open_program(&program, t));
+    device = (struct gpu_device *)(uintptr_t)program.device;
+    primary = device->context;
+    device->context = (struct CUctx_st *)(uintptr_t)&program;
+    CHECK_CODE(t, gpu_use_stream(&use, program.stream, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "a context that is not the primary one of GPU 0 (");
+    CHECK_CODE(t, gpu_use_stream(&use, NULL, &err), HVD_E_INVAL);
+    CHECK(t, !gpu_use_streamed(&use, &set));
+    CHECK_CODE(t, hvd_set_stream(program.stream), HVD_E_INVAL);
+    device->context = primary;
+    CHECK_OK(t, hvd_set_stream(program.stream));
+out:
+    if (device)
+        device->context = primary;
+    gpu_use_release(&use);
+    close_program(&program);
+}
+
+static int body_waits(struct program *program)
+{
+    struct test *t = program->t;
+    int rc;
+
+    fake_gpu_run(NULL, count_up, program->see);
+    rc = hvd_allreduce(program->in, program->out, COUNT, HVD_FLOAT32, HVD_SUM);
+    CHECK_OK(t, rc);
+    CHECK(t, all_are(program->got, 1)); /* without waiting for anything */
+out:
+    return rc;
+}
+
+static void without_a_stream_the_result_is_there(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, body_waits));
+out:
+    close_program(&program);
+}
+
+static int body_streamed(struct program *program)
+{
+    struct gate gate = { .open = false };
+    struct test *t = program->t;
+    int rc = hvd_set_stream(program->stream);
+
+    CHECK_OK(t, rc);
+    fake_gpu_run(program->stream, wait_at, &gate);
+    fake_gpu_run(program->stream, count_up, program->see);
+    rc = hvd_allreduce(program->in, program->out, COUNT, HVD_FLOAT32, HVD_SUM);
+    CHECK_OK(t, rc);
+    fake_gpu_run(program->stream, count_up, program->got);
+    CHECK(t, !all_are(program->got, 2));
+    atomic_store(&gate.open, true);
+    CHECK_OK(t, program->device->cuda->stream_sync(program->stream));
+    CHECK(t, all_are(program->got, 2));
+out:
+    atomic_store(&gate.open, true);
+    (void)program->device->cuda->stream_sync(program->stream);
+    return rc;
+}
+
+static void in_a_stream_a_call_is_only_queued(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, body_streamed));
+out:
+    close_program(&program);
+}
+
+/* What the program queues between start and wait is not waited for. */
+static int body_request(struct program *program)
+{
+    const hvd_call call = { .kind = HVD_ALLREDUCE,
+                            .type = HVD_FLOAT32,
+                            .in = program->in,
+                            .out = program->out,
+                            .count = COUNT };
+    struct gate gate = { .open = false };
+    struct test *t = program->t;
+    hvd_request *request = NULL;
+    int rc = hvd_set_stream(program->stream);
+
+    CHECK_OK(t, rc);
+    fake_gpu_run(program->stream, count_up, program->see);
+    CHECK_OK(t, hvd_start(&call, &request));
+    fake_gpu_run(program->stream, wait_at, &gate);
+    rc = hvd_wait(request);
+    CHECK_OK(t, rc);
+    fake_gpu_run(program->stream, count_up, program->got);
+    CHECK_OK(t, hvd_set_stream(HVD_NO_STREAM)); /* this one waits, behind the request alone */
+    CHECK_OK(t, hvd_allreduce(program->in, program->in, COUNT, HVD_FLOAT32, HVD_SUM));
+    CHECK(t, all_are(program->got, 1));
+    atomic_store(&gate.open, true);
+    CHECK_OK(t, program->device->cuda->stream_sync(program->stream));
+    CHECK(t, all_are(program->got, 2));
+out:
+    atomic_store(&gate.open, true);
+    (void)program->device->cuda->stream_sync(program->stream);
+    return rc;
+}
+
+static void a_request_goes_beside_the_programs_stream(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, body_request));
+out:
+    close_program(&program);
+}
+
+/* Of several, and a call that waits behind them; without a stream. */
+static int body_requests(struct program *program)
+{
+    const hvd_call call = { .kind = HVD_ALLREDUCE,
+                            .type = HVD_FLOAT32,
+                            .prescale = 2,
+                            .in = program->out,
+                            .out = program->out,
+                            .count = COUNT };
+    struct test *t = program->t;
+    hvd_request *requests[3] = { NULL };
+    int rc = 0;
+
+    memcpy(program->got, program->plain, BYTES);
+    for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
+        CHECK_OK(t, hvd_start(&call, &requests[i]));
+    rc = hvd_run(&call);
+    CHECK_OK(t, rc);
+    CHECK(t, program->got[COUNT - 1] > 15.9F * (COUNT - 1) &&
+                 program->got[COUNT - 1] < 16.1F * (COUNT - 1));
+    for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
+        CHECK_OK(t, hvd_wait(requests[i]));
+out:
+    return rc;
+}
+
+static void requests_are_done_one_after_the_other(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, body_requests));
+    close_program(&program);
+    CHECK_INT(t, fake_gpu_live("memory"), ==, 0);
+    CHECK_INT(t, fake_gpu_live("streams"), ==, 0);
+    CHECK_INT(t, fake_gpu_live("events"), ==, 0);
+    CHECK_INT(t, fake_gpu_live("pinned"), ==, 0);
+out:
+    close_program(&program);
+}
+
+/* Train has returned: what it has queued has ended before anything else is done with its memory. */
+static int body_leaves_it(struct program *program)
+{
+    struct test *t = program->t;
+    int rc = hvd_set_stream(program->stream);
+
+    CHECK_OK(t, rc);
+    fake_gpu_faults("copy:slow=100");
+    rc = hvd_allreduce(program->in, program->out, COUNT, HVD_FLOAT32, HVD_SUM);
+    CHECK_OK(t, rc);
+out:
+    return rc;
+}
+
+static void after_train_nothing_is_written_any_more(struct test *t)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, body_leaves_it));
+    CHECK(t, all_are(program.got, 0));
+out:
+    fake_gpu_faults(NULL);
+    close_program(&program);
+}
+
+TESTS(NO_TORTURE(memory_of_two_kinds_makes_no_sense), NO_TORTURE(so_do_pieces_of_two_kinds),
+      NO_TORTURE(a_process_works_with_one_gpu), NO_TORTURE(so_it_does_in_another_life),
+      NO_TORTURE(managed_memory_is_the_hosts), NO_TORTURE(a_stream_is_one_of_cuda),
+      NO_TORTURE(a_stream_is_one_of_the_primary_context),
+      NO_TORTURE(without_a_stream_the_result_is_there),
+      NO_TORTURE(in_a_stream_a_call_is_only_queued),
+      NO_TORTURE(a_request_goes_beside_the_programs_stream),
+      NO_TORTURE(requests_are_done_one_after_the_other),
+      NO_TORTURE(after_train_nothing_is_written_any_more))

@@ -1,0 +1,173 @@
+#include "worker/gpu.h"
+
+void gpu_use_init(struct gpu_use *use)
+{
+    use->engine = NULL;
+    use->own = NULL;
+    pthread_mutex_init(&use->lock, NULL);
+    atomic_init(&use->device, NULL);
+    atomic_init(&use->stream, HVD_NO_STREAM);
+}
+
+void gpu_use_release(struct gpu_use *use)
+{
+    const struct gpu_device *device = atomic_load(&use->device);
+
+    if (use->own && !gpu_enter(device, NULL)) {
+        (void)device->cuda->stream_destroy(use->own);
+        gpu_leave(device);
+    }
+    pthread_mutex_destroy(&use->lock);
+}
+
+/* ---- which ----------------------------------------------------------------------------------- */
+
+static int another(const struct gpu_device *known, const struct gpu_device *device,
+                   const char *what, struct hvd_err *err)
+{
+    return err_set(err, HVD_E_INVAL,
+                   "%s is of GPU %d (%s), and this process works with GPU %d (%s); let each "
+                   "process use one",
+                   what, device->ordinal, device->name, known->ordinal, known->name);
+}
+
+int gpu_use_device(struct gpu_use *use, const struct gpu_device *device, const char *what,
+                   struct hvd_err *err)
+{
+    const struct gpu_device *known = atomic_load(&use->device);
+    int rc = 0;
+
+    if (known)
+        return known == device ? 0 : another(known, device, what, err);
+    if (use->engine)
+        rc = coll_engine_use_device(use->engine, device, err);
+    if (!rc && !atomic_compare_exchange_strong(&use->device, &known, device) && known != device)
+        rc = another(known, device, what, err);
+    return rc;
+}
+
+/* Streams of another context have events and memory of their own: ours would fail there. */
+static bool is_of_primary(const struct gpu_device *device, struct CUstream_st *stream)
+{
+    struct CUctx_st *context = NULL;
+
+    return device->cuda->stream_context(stream, &context) == CUDA_OK && context == device->context;
+}
+
+int gpu_use_stream(struct gpu_use *use, struct CUstream_st *stream, struct hvd_err *err)
+{
+    int rc = 0;
+
+    if (stream != HVD_NO_STREAM) {
+        const struct gpu_device *device = gpu_device_of_stream(stream);
+
+        if (!device)
+            return err_set(err, HVD_E_INVAL,
+                           "hvd_set_stream: that is no stream of a GPU; give one that the CUDA "
+                           "driver or runtime has made, or HVD_NO_STREAM");
+        if (!is_of_primary(device, stream))
+            return err_set(err, HVD_E_INVAL,
+                           "hvd_set_stream: the stream is of a context that is not the primary one "
+                           "of GPU %d (%s); make it in that (cuDevicePrimaryCtxRetain), which the "
+                           "CUDA runtime uses",
+                           device->ordinal, device->name);
+        rc = gpu_use_device(use, device, "hvd_set_stream: the stream", err);
+    }
+    if (!rc)
+        atomic_store(&use->stream, stream);
+    return rc;
+}
+
+bool gpu_use_streamed(const struct gpu_use *use, struct CUstream_st **ret_stream)
+{
+    struct CUstream_st *stream = atomic_load(&use->stream);
+    bool streamed = stream != HVD_NO_STREAM;
+
+    *ret_stream = streamed ? stream : NULL;
+    return streamed;
+}
+
+/* ---- what is done later ---------------------------------------------------------------------- */
+
+/* With the device entered. */
+static int record(const struct cuda *cuda, struct CUevent_st **event, struct CUstream_st *stream)
+{
+    int code = *event ? CUDA_OK : cuda->event_create(event, CUDA_EVENT_UNTIMED);
+
+    return code == CUDA_OK ? cuda->event_record(*event, stream) : code;
+}
+
+static int make_own(struct gpu_use *use, const struct cuda *cuda)
+{
+    int code = CUDA_OK;
+
+    pthread_mutex_lock(&use->lock);
+    if (!use->own)
+        code = cuda->stream_create(&use->own, CUDA_STREAM_NON_BLOCKING, 0);
+    pthread_mutex_unlock(&use->lock);
+    return code;
+}
+
+static int judge(const struct gpu_device *device, int code, struct hvd_err *err)
+{
+    gpu_leave(device);
+    return cuda_judge(device->cuda, code, "the order of a request in its stream", err);
+}
+
+int gpu_note(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err)
+{
+    const struct gpu_device *device = atomic_load(&use->device);
+    int rc = gpu_enter(device, err);
+
+    if (rc)
+        return rc;
+    (void)gpu_use_streamed(use, &marks->stream);
+    return judge(device, record(device->cuda, &marks->before, marks->stream), err);
+}
+
+int gpu_take_up(struct gpu_use *use, const struct gpu_marks *marks, struct CUstream_st **ret_ours,
+                struct hvd_err *err)
+{
+    const struct gpu_device *device = atomic_load(&use->device);
+    int rc = gpu_enter(device, err);
+    int code;
+
+    if (rc)
+        return rc;
+    code = make_own(use, device->cuda);
+    if (code == CUDA_OK)
+        code = device->cuda->stream_wait(use->own, marks->before, 0);
+    rc = judge(device, code, err);
+    if (!rc)
+        *ret_ours = use->own;
+    return rc;
+}
+
+int gpu_done(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err)
+{
+    const struct gpu_device *device = atomic_load(&use->device);
+    int rc = gpu_enter(device, err);
+
+    return rc ? rc : judge(device, record(device->cuda, &marks->after, use->own), err);
+}
+
+int gpu_pass_on(struct gpu_use *use, const struct gpu_marks *marks, struct hvd_err *err)
+{
+    const struct gpu_device *device = atomic_load(&use->device);
+    int rc = gpu_enter(device, err);
+
+    if (rc)
+        return rc;
+    return judge(device, device->cuda->stream_wait(marks->stream, marks->after, 0), err);
+}
+
+void gpu_marks_release(struct gpu_marks *marks)
+{
+    const struct cuda *cuda = cuda_known();
+
+    if (marks->before)
+        (void)cuda->event_destroy(marks->before);
+    if (marks->after)
+        (void)cuda->event_destroy(marks->after);
+    *marks = (struct gpu_marks){ .before = NULL };
+}
