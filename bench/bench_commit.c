@@ -1,9 +1,12 @@
 /*
  * bench_commit: what a commit and a restore cost beside memcpy of the same bytes, by one thread and
  * by as many as there are. A commit makes checksums, a restore verifies them.
+ * State in device memory is bench/gpu/job_commit.c's: the last line says how to have it measured,
+ * or why it cannot be here.
  */
 #include "base/mem.h"
 #include "bench/bench.h"
+#include "gpu/cuda.h"
 #include "state/snapshot/copy.h"
 
 #include <inttypes.h>
@@ -80,7 +83,9 @@ static void load_init(struct load *load, uint64_t bytes)
     memset(load->other, 2, load->bytes);
     manifest_init(&load->manifest);
     add_entries(load);
-    load->copy = (struct copy){ &load->manifest, load->parts, COPY_ALL, 1 };
+    load->copy = (struct copy){
+        .manifest = &load->manifest, .parts = load->parts, .which = COPY_ALL, .threads = 1
+    };
     shape = (struct snapshot_shape){ load->manifest.digest, load->manifest.replicated_bytes,
                                      load->manifest.bytes };
     if (snapshot_create(&shape, &load->snapshot, NULL))
@@ -124,11 +129,23 @@ static void measure(uint64_t bytes)
     load_release(&load);
 }
 
+static void say_devices(void)
+{
+    const struct cuda *cuda = NULL;
+    struct hvd_err err = { .text = "" };
+
+    if (cuda_open(&cuda, &err))
+        printf("state in device memory: left out, no GPU: %s\n", err.text);
+    else
+        printf("state in device memory: by ./dev bench gpu commit\n");
+}
+
 int main(void)
 {
     static const uint64_t sizes[] = { 1 << 20, 64 << 20, 1 << 30 };
 
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
         measure(sizes[i]);
+    say_devices();
     return 0;
 }

@@ -35,8 +35,9 @@ void coll_member_meet(struct coll_member *member)
         uint32_t host = rank * member->place.hosts / seat->size;
 
         (void)snprintf(member->hosts[rank], sizeof(member->hosts[rank]), "host%u", host);
-        member->peers[rank] =
-            (struct coll_peer){ other->incarnation, member->hosts[rank], other->contact };
+        member->peers[rank] = (struct coll_peer){ .incarnation = other->incarnation,
+                                                  .host = member->hosts[rank],
+                                                  .contact = other->contact };
     }
 }
 
