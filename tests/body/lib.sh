@@ -176,6 +176,17 @@ await() {
     die "$count times '$regex' in $(basename "$file"): it did not come"
 }
 
+# await_after FILE REGEX COUNT LATER: until LATER is in a line after the COUNTth one with REGEX.
+await_after() {
+  local line count=$3
+  timeout "$PATIENCE" tail -n +1 -s $NAP -f "$1" |
+    while read -r line; do
+      if [ "$count" -le 0 ] && [[ $line =~ $4 ]]; then say_line "$line" && break; fi
+      if [[ $line =~ $2 ]]; then count=$((count - 1)); fi
+    done >"$folder/found"
+  [ -s "$folder/found" ] || die "'$4' after $3 times '$2' in $(basename "$1"): it did not come"
+}
+
 # finish CODE: the driver ends with that, and nothing of the job is left.
 finish() {
   await_driver
@@ -191,8 +202,8 @@ stop_hearing() {
   saying='' say_reader=''
 }
 
-# await_round SIZE: until all SIZE members of a round above $round have entered it; $round is that
-# one then. Every line of the trainers' is looked at once.
+# await_round SIZE [INCARNATION]: until all SIZE members of a round above $round have entered it, and that
+# worker is none of them; $round is that one then. Every line of the trainers' is looked at once.
 await_round() {
   local incarnation number rank size
   if [ -z "$saying" ]; then
@@ -203,7 +214,8 @@ await_round() {
   while read -r -t "$PATIENCE" -u "$saying" incarnation number rank size; do
     if [ "$size" != "$1" ] || [ "$number" -le "$round" ]; then continue; fi
     entered[$number]=$((${entered[$number]:-0} + 1))
-    : "$incarnation" "$rank"
+    [ "$incarnation" != "${2:-}" ] || entered[$number]=-$size
+    : "$rank"
     if [ "${entered[$number]}" -ge "$size" ]; then
       unset 'entered[$number]'
       round=$number

@@ -17,7 +17,7 @@ kill_rank() {
   done
 }
 
-# kill_slots HOST SLOT [HOST SLOT...]: by the last number of the host's address.
+# kill_slots HOST SLOT [HOST SLOT...]: by the last number of the host's address; $hit: so many were there.
 kill_slots() {
   local pid pids=()
   while [ $# -gt 0 ]; do
@@ -26,11 +26,15 @@ kill_slots() {
     done
     shift 2
   done
+  hit=${#pids[@]}
   kill -KILL "${pids[@]}" 2>/dev/null || true # they may have come to their end
 }
 
 # await_step STEP: until somebody has made that step.
 await_step() { await "$made" "^[0-9]+ [0-9]+ $1 "; }
+
+# await_steps COUNT: until so many steps have been made that nobody has made yet.
+await_steps() { await_step $(($(awk '$3 > last { last = $3 } END { print last + 0 }' "$made") + $1)); }
 
 # all_right STEPS: who has come to the end has made all steps, and has the sum of 1 to STEPS.
 all_right() {

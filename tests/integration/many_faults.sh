@@ -39,15 +39,15 @@ host_at_once() {
 # Nobody of the round lives: the agents have its last commit.
 all_at_once() {
   local i pids
-  train_four --steps $steps --step-ms 5
+  train_four --steps $((2 * steps)) --step-ms 5
   await "$err" 'all 4 train'
   for i in 1 2 3; do
-    await_step $((i * 20))
+    await_steps 20
     mapfile -t pids < <(workers)
     kill -KILL "${pids[@]}"
     await_round 4
   done
-  end_well
+  end_well $((2 * steps))
   [ "$(grep -c 'from commit [0-9]*\.[1-9]' "$err")" -ge 3 ] || die 'a round began anew'
 }
 
@@ -68,18 +68,19 @@ all_others() {
   if grep -q 'it is silent' "$err"; then die 'nobody was asked for the commit'; fi
 }
 
-# The second one goes while the others recover from the loss of the first.
+# The second one goes while the others recover from the loss of the first. A round that all have entered may
+# be lost already: who is to be hit next is there when all train after the last death that was told.
 during_recovery() {
-  local i revoked
-  train_four --steps $steps --step-ms 5
+  local i
+  train_four --steps $((2 * steps)) --step-ms 5
+  await "$err" 'all 4 train'
   for ((i = 1; i <= 5; i++)); do
-    await_round 4
-    revoked=$(grep -c 'is revoked' "$err")
     kill_slots 1 1
-    await "$err" 'is revoked' $((revoked + 1))
+    await "$err" 'job: 127.0.0.1:1#[0-9]+: killed' $i
     kill_slots 2 0
+    await_after "$err" 'job: 127.0.0.2:0#[0-9]+: killed' $i 'all 4 train'
   done
-  end_well
+  end_well $((2 * steps))
 }
 
 same_slot() {
@@ -206,19 +207,21 @@ limits_of_agent() {
 
 # The agent is stopped while a worker says hello; the worker dies; the agent wakes up.
 dies_in_hello() {
-  local i launched
+  local i launched deaths=0
   train_four --steps $((2 * steps)) --step-ms 5
-  await_round 4
+  await "$err" 'all 4 train'
   find_agent 127.0.0.2
   for i in 1 2 3 4; do
     launched=$(grep -c '127.0.0.2:1#[0-9]* is launched' "$err")
     kill_slots 2 1
+    deaths=$((deaths + hit))
     await "$err" '127.0.0.2:1#[0-9]* is launched' $((launched + 1))
     kill -STOP "$agent"
     [ "$i" = 1 ] || timeout "0.0$i" tail -f /dev/null
     kill_slots 2 1
     kill -CONT "$agent"
-    await_round 4
+    deaths=$((deaths + hit))
+    await_after "$err" 'job: 127.0.0.2:1#[0-9]+: killed' $deaths 'all 4 train'
   done
   end_well $((2 * steps))
 }
