@@ -63,12 +63,10 @@ steady() {
   if setarch -R true 2>/dev/null; then setarch -R "$@"; else "$@"; fi
 }
 
-# test_modules PRESET LABELS [module...]: runs the tests but those with these labels (a regex), or the
-# unit tests of these modules only. When some fail, says which, shows what they said, and fails.
-test_modules() {
-  local preset=$1 without=$2 log=build/check/ctest-$1.log regex=.
-  shift 2
-  [ $# = 0 ] || regex=$(IFS='|' && echo "^(unit|torture)\.($*)$")
+# test_quietly PRESET LABELS REGEX: runs the tests with such names, but those with these labels (a
+# regex). When some fail, says which, shows what they said, and fails.
+test_quietly() {
+  local preset=$1 without=$2 regex=$3 log=build/check/ctest-$1.log
   mkdir -p build/check
   steady ctest --preset "$preset" -j "$cores" -R "$regex" -LE "$without" >"$log" 2>&1 && return
   sed "s|$root/||g; s|^.*SUMMARY: ThreadSanitizer: ||" "$log" |
