@@ -59,7 +59,8 @@ PermitRootLogin yes
 StrictModes no
 UsePAM no
 PasswordAuthentication no
-SetEnv XDG_STATE_HOME=$folder/$name/state BODY_TEST=$folder
+# SHLVL: bash, started by sshd, reads nobody's .bashrc, which may take its time
+SetEnv XDG_STATE_HOME=$folder/$name/state BODY_TEST=$folder SHLVL=1
 END
   BODY_TEST=$folder ip netns exec "$name" "$sshd" -f "$folder/$name/sshd_config" -D -e \
     >"$name/sshd.log" 2>&1 </dev/null &

@@ -267,11 +267,13 @@ static int make_sshd(const struct networks *networks, uint32_t n, struct hvd_err
     snprintf(key, sizeof(key), "%s/%u/host_key", networks->folder, n);
     rc = rc ? rc : make_key(key, err);
     snprintf(path, sizeof(path), "%s/%u/sshd_config", networks->folder, n);
+    /* SHLVL: bash, started by sshd, reads nobody's .bashrc, which may take its time. */
     rc = rc ? rc
             : put(path, "w", err,
                   "ListenAddress " NETWORKS_NET ".%u.2\nPort %d\nHostKey %s\nPidFile none\n"
                   "AuthorizedKeysFile %s.pub\nPermitRootLogin yes\nStrictModes no\nUsePAM no\n"
-                  "PasswordAuthentication no\nSetEnv CHAOS_ARENA=%s XDG_STATE_HOME=%s/%u/state\n",
+                  "PasswordAuthentication no\n"
+                  "SetEnv SHLVL=1 CHAOS_ARENA=%s XDG_STATE_HOME=%s/%u/state\n",
                   n, SSH_PORT, key, networks->identity, networks->arena, networks->folder, n);
     if (rc)
         return rc;
