@@ -46,7 +46,10 @@ struct coll_group {
     uint64_t turn;        /* of the board's memory: the next to be written */
     const void **sources; /* room for one of each member here */
     struct trials trials;
-    bool no_comm;                /* it will have none in this round */
+    bool no_comm; /* it will have none in this round */
+    struct hvd_err no_comm_why;
+    int64_t awaited_us;          /* since when calls go through the host as it is not ready; 0 */
+    bool remarked;               /* on that, or there is nothing to remark on */
     _Atomic(struct comm *) comm; /* of NCCL; NULL: none yet. Written once, under the mutex */
     atomic_bool used;            /* something was called by it: its failure is one of the round */
 
@@ -84,11 +87,10 @@ struct coll {
     bool reported;
     atomic_bool failed;
 
-    struct traffic traffic;     /* the owner's, as all that follows */
-    uint32_t *everybody;        /* the ranks of all */
-    struct pool_views *views;   /* of the others' memory; NULL: none has been seen yet */
-    struct hvd_err no_comm_why; /* of the group that gave up last */
-    struct staging *staging;    /* of the engine, or, without one, its own; NULL: not used yet */
+    struct traffic traffic;   /* the owner's, as all that follows */
+    uint32_t *everybody;      /* the ranks of all */
+    struct pool_views *views; /* of the others' memory; NULL: none has been seen yet */
+    struct staging *staging;  /* of the engine, or, without one, its own; NULL: not used yet */
     uint8_t *scratch;
     size_t scratch_bytes;
 

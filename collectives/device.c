@@ -64,7 +64,7 @@ static int refuse_host(struct passage *passage)
         return 0;
     return err_set(passage->err, HVD_E_UNSUPPORTED,
                    "%s; give --gpu-operations auto to go through the host then",
-                   coll->no_comm_why.text);
+                   passage->group->no_comm_why.text);
 }
 
 /* All members take the same way, as all see the same votes. Who has joined does not vote: so while
@@ -85,9 +85,11 @@ static int choose(struct passage *passage, bool *ret_nccl)
         return rc;
     *ret_nccl = votes[VOTE_READY] == size && comm_knows(passage->call, group->group.size);
     if (votes[VOTE_CANNOT])
-        device_give_up(coll, group, "a member of it cannot");
+        device_give_up(group, NULL);
     else if (votes[VOTE_UNTIED] == size)
         rc = device_tie(coll, group);
+    if (!rc && !*ret_nccl)
+        device_remark(coll, group, stand);
     return rc || *ret_nccl ? rc : refuse_host(passage);
 }
 

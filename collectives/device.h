@@ -53,7 +53,10 @@ int device_tie(struct coll *coll, struct coll_group *group) MUST_CHECK;
  * owner. */
 enum device_stand { DEVICE_UNTIED, DEVICE_STARTING, DEVICE_READY, DEVICE_CANNOT };
 enum device_stand device_stand(struct coll *coll, struct coll_group *group);
-void device_give_up(struct coll *coll, struct coll_group *group, const char *why);
+/* why: NULL: a member of it has said so, who knows. */
+void device_give_up(struct coll_group *group, const char *why);
+/* To people, once in a round: calls go through the host, and why, if this member is to say so. */
+void device_remark(const struct coll *coll, struct coll_group *group, enum device_stand stand);
 
 /* For all groups of a round. Any thread, at once: */
 void device_revoke_all(struct coll *coll);

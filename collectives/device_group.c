@@ -97,13 +97,15 @@ static void keep(struct coll *coll, struct coll_group *group, struct comm *comm)
     pthread_mutex_unlock(&coll->mutex);
 }
 
-void device_give_up(struct coll *coll, struct coll_group *group, const char *why)
+void device_give_up(struct coll_group *group, const char *why)
 {
     struct comm *comm = atomic_load(&group->comm);
 
-    if (!group->no_comm)
-        err_set(&coll->no_comm_why, HVD_E_UNSUPPORTED, "NCCL cannot be used in this group: %s",
-                why);
+    if (!group->no_comm) {
+        err_set(&group->no_comm_why, HVD_E_UNSUPPORTED, "NCCL cannot be used in this group: %s",
+                why ? why : "a member of it cannot");
+        group->remarked = !why;
+    }
     group->no_comm = true;
     if (comm)
         comm_revoke(comm);
@@ -118,7 +120,7 @@ static void begin(struct coll *coll, struct coll_group *group, const struct nccl
     struct comm *comm = NULL;
 
     if (comm_begin(coll->engine->hand, &spec, &comm, &failed))
-        device_give_up(coll, group, failed.text);
+        device_give_up(group, failed.text);
     else
         keep(coll, group, comm);
 }
@@ -146,11 +148,20 @@ int device_tie(struct coll *coll, struct coll_group *group)
         rc = share_id(coll, group, &offer);
     if (rc)
         return rc;
-    if (can && offer.made)
+    if (can && offer.made) {
         begin(coll, group, &offer.id);
-    else
-        device_give_up(coll, group, can ? "its first member can make no id for it" : why.text);
+        return 0;
+    }
+    device_give_up(group, can ? "its first member can make no id for it" : why.text);
+    group->remarked |= group->group.place != 0; /* all have come to the same */
     return 0;
+}
+
+static const char *no_hand(const struct coll_engine *engine)
+{
+    bool known = engine && engine->no_hand_why.code;
+
+    return known ? engine->no_hand_why.text : "this member has none that can be used";
 }
 
 enum device_stand device_stand(struct coll *coll, struct coll_group *group)
@@ -159,7 +170,7 @@ enum device_stand device_stand(struct coll *coll, struct coll_group *group)
     struct hvd_err why = { .text = "" };
 
     if (!group->no_comm && !comm && (!coll->engine || !coll->engine->hand))
-        device_give_up(coll, group, "this member has none that can be used");
+        device_give_up(group, no_hand(coll->engine));
     if (group->no_comm)
         return DEVICE_CANNOT;
     if (!comm)
@@ -171,8 +182,48 @@ enum device_stand device_stand(struct coll *coll, struct coll_group *group)
     }
     if (atomic_load(&group->used)) /* it is told by the call */
         return DEVICE_READY;
-    device_give_up(coll, group, why.text);
+    device_give_up(group, why.text);
     return DEVICE_CANNOT;
+}
+
+/* ---- what people are told -------------------------------------------------------------------- */
+
+static bool is_slow(struct coll_group *group, int64_t slow_us)
+{
+    if (!group->awaited_us)
+        group->awaited_us = clock_now_us();
+    return slow_us && clock_now_us() - group->awaited_us >= slow_us;
+}
+
+static void remark(const struct coll_engine *engine, const char *why)
+{
+    struct hvd_err line;
+
+    err_set(&line, 0, "collectives on memory of GPUs go through the host: %s", why);
+    engine->options.remark(engine->options.arg, line.text);
+}
+
+/* What was asked for is not remarked on, and what the call fails with neither. */
+void device_remark(const struct coll *coll, struct coll_group *group, enum device_stand stand)
+{
+    const struct coll_engine *engine = coll->engine;
+    char slow[TIME_TEXT_MAX];
+    struct hvd_err late;
+
+    if (group->remarked || !engine || !engine->options.remark || engine->options.fixed_order ||
+        engine->options.gpu == COLL_GPU_CPU)
+        return;
+    if (stand == DEVICE_CANNOT && engine->options.gpu == COLL_GPU_AUTO) {
+        group->remarked = true;
+        remark(engine, group->no_comm_why.text);
+    } else if (stand == DEVICE_STARTING && is_slow(group, engine->options.slow_us)) {
+        group->remarked = true;
+        err_set(&late, 0,
+                "NCCL's communicator is not ready after %s; NCCL_DEBUG=INFO in the environment of "
+                "the workers says more",
+                time_format(engine->options.slow_us, slow));
+        remark(engine, late.text);
+    }
 }
 
 /* ---- for all groups of a round --------------------------------------------------------------- */
@@ -275,5 +326,5 @@ void coll_await_device(struct coll *coll, int64_t timeout_us)
         rc = operation_inside(coll, all, &vote);
     }
     if (!rc && say[AWAIT_CANNOT])
-        device_give_up(coll, all, "a member of it cannot");
+        device_give_up(all, NULL);
 }

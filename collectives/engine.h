@@ -18,6 +18,9 @@ enum coll_gpu { COLL_GPU_AUTO, COLL_GPU_NCCL, COLL_GPU_CPU }; /* how memory of a
  * thread; must not wait. */
 typedef void coll_stuck_fn(void *arg, const char *why);
 
+/* What people should know, though nothing has failed. By whoever calls; must not wait. */
+typedef void coll_remark_fn(void *arg, const char *text);
+
 struct coll_options {
     const char *host;          /* the numeric address that peers reach this machine by */
     enum coll_carrier carrier; /* the link: HVD_CPU_OPERATIONS */
@@ -27,8 +30,10 @@ struct coll_options {
 
     enum coll_gpu gpu;    /* by NCCL if that can be had; or not at all without; or never */
     int64_t gpu_bound_us; /* what was begun on a device ends so soon, or it is stuck; 0: 10 s */
+    int64_t slow_us;      /* a communicator that takes so long to make is remarked on; 0: none is */
     coll_stuck_fn *stuck; /* NULL: nobody is told */
-    void *stuck_arg;
+    coll_remark_fn *remark; /* the same */
+    void *arg;
 };
 
 /* The contact is what peers need to know beyond the address, to be carried to them unread:

@@ -19,7 +19,7 @@ void coll_engine_stuck(void *arg, const char *why)
     const struct coll_engine *engine = arg;
 
     if (engine && engine->options.stuck)
-        engine->options.stuck(engine->options.stuck_arg, why);
+        engine->options.stuck(engine->options.arg, why);
 }
 
 /* ---- NCCL ------------------------------------------------------------------------------------ */
@@ -64,10 +64,13 @@ static int open_hand(struct coll_engine *engine, const struct gpu_device *device
 /* Without NCCL everything goes through the host, unless that was not what was asked for. */
 static int use(struct coll_engine *engine, const struct gpu_device *device, struct hvd_err *err)
 {
-    int rc = engine->options.gpu == COLL_GPU_CPU ? 0 : open_hand(engine, device, err);
+    struct hvd_err *why = &engine->no_hand_why;
+    int rc = engine->options.gpu == COLL_GPU_CPU ? 0 : open_hand(engine, device, why);
 
     if (rc == HVD_E_UNSUPPORTED && engine->options.gpu == COLL_GPU_AUTO)
         rc = 0;
+    if (rc)
+        err_set(err, rc, "%s", why->text);
     if (!rc)
         atomic_store(&engine->gpu, device);
     else

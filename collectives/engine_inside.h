@@ -23,6 +23,7 @@ struct coll_engine {
     pthread_mutex_t gpu_mutex; /* of what follows; never taken with the other */
     const struct gpu_device *_Atomic gpu;
     struct hand *hand; /* NULL: NCCL is not used, or cannot be */
+    struct hvd_err no_hand_why;
     int nccl_version;
     char *gpu_text;          /* what peers are told; NULL: nothing */
     struct staging *staging; /* NULL: nothing has gone through the host yet */

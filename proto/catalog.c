@@ -18,7 +18,7 @@ const struct msg_kind *msg_kind(unsigned type)
 
 bool msg_may_be_skipped(unsigned type)
 {
-    return type == MSG_USELESS;
+    return type == MSG_USELESS || type == MSG_REMARK;
 }
 
 const struct msg_kind *msg_kind_at(size_t i)

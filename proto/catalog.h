@@ -88,6 +88,7 @@ enum msg_when { WHEN_GREETING = 1, WHEN_OPEN = 2, WHEN_ANY = 3 };
     EMPTY(DONE, done, Done, LINK_DOWN, KEY_TERM, WHEN_OPEN, KIB(8))                                \
     M(STALLED, stalled, Stalled, LINK_UP, KEY_INCARNATION | KEY_ROUND, WHEN_OPEN, MIB(1))          \
     M(USELESS, useless, Useless, LINK_UP, KEY_INCARNATION, WHEN_OPEN, KIB(8))                      \
+    M(REMARK, remark, Remark, LINK_UP, KEY_INCARNATION | KEY_ROUND, WHEN_OPEN, KIB(8))             \
     M(ASK, ask, Ask, LINK_CLIENT_TO_DRIVER | LINK_CLIENT_TO_AGENT, KEY_NONE, WHEN_OPEN, MIB(1))    \
     M(TELL, tell, Tell, LINK_DRIVER_TO_CLIENT | LINK_AGENT_TO_CLIENT, KEY_NONE, WHEN_OPEN, MIB(9)) \
     M(SNAPSHOT, snapshot, Snapshot, LINK_WORKER_TO_AGENT, KEY_INCARNATION, WHEN_OPEN, KIB(8))      \

@@ -223,6 +223,8 @@
 
 #define FIELDS_useless(F) F(TEXT, text, LIMIT_TEXT_BYTES, 0)
 
+#define FIELDS_remark(F)  F(TEXT, text, LIMIT_TEXT_BYTES, 0)
+
 #define FIELDS_ask(F)                                    \
     F(TEXT, verb, LIMIT_TEXT_BYTES, 0)                   \
     F(TEXTS, args, LIMIT_ARGV_ENTRIES, LIMIT_TEXT_BYTES) \

@@ -50,6 +50,7 @@ enum msg_type {
     MSG_DONE = 316,
     MSG_STALLED = 317,
     MSG_USELESS = 318,
+    MSG_REMARK = 319,
 
     MSG_ASK = 401,
     MSG_TELL = 402,
@@ -360,6 +361,10 @@ struct msg_useless {
     const char *text;
 };
 
+struct msg_remark {
+    const char *text;
+};
+
 struct msg_ask {
     const char *verb;
     struct msg_texts args;
@@ -453,6 +458,7 @@ struct msg {
         struct msg_finished finished;
         struct msg_stalled stalled;
         struct msg_useless useless;
+        struct msg_remark remark;
         struct msg_ask ask;
         struct msg_tell tell;
         struct msg_snapshot snapshot;

@@ -112,6 +112,14 @@ static void on_stuck(void *arg, const char *why)
     worker_is_useless(arg, why);
 }
 
+static void on_remark(void *arg, const char *text)
+{
+    const struct worker *worker = arg;
+
+    session_thread_say(worker->session,
+                       &(struct session_event){ .kind = SESSION_REMARK, .text = text });
+}
+
 static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome)
 {
     struct worker *worker = arg;
@@ -149,7 +157,9 @@ static int open_engine(struct worker *worker, struct hvd_err *err)
         snprintf(host, sizeof(host), "%s", LOOPBACK);
     worker->options.host = host;
     worker->options.stuck = on_stuck;
-    worker->options.stuck_arg = worker;
+    worker->options.remark = on_remark;
+    worker->options.arg = worker;
+    worker->options.slow_us = worker->welcome.u.welcome_worker.stall_warning_us;
     rc = coll_engine_open(&worker->options, &worker->engine, err);
     worker->options.host = NULL;
     worker->gpu.engine = worker->engine;

@@ -14,6 +14,7 @@
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Told to end, it has ended whoever it was told to start since. */
@@ -331,6 +332,18 @@ static void on_useless(struct core *core, struct worker *worker, const struct ms
     loss_doom(core, worker, &ending);
 }
 
+/* Once, however many say it, and in whatever round: until something else is said. */
+static void on_remark(struct core *core, const struct worker *worker, const struct msg *msg)
+{
+    const char *text = msg->u.remark.text;
+    char name[WORKER_NAME_MAX];
+
+    if (msg->round != core->current.number || !strcmp(core->remarked, text))
+        return;
+    snprintf(core->remarked, sizeof(core->remarked), "%s", text);
+    CORE_TRACE(core, "round %" PRIu64 ": %s: %s", msg->round, worker_name(worker, name), text);
+}
+
 static void on_worker_msg(struct core *core, struct worker *worker, const struct msg *msg)
 {
     switch (msg->type) {
@@ -345,6 +358,7 @@ static void on_worker_msg(struct core *core, struct worker *worker, const struct
     case MSG_FINISHED: finish_on_finished(core, worker, msg); break;
     case MSG_STALLED: stall_on_stalled(core, worker, msg); break;
     case MSG_USELESS: on_useless(core, worker, &msg->u.useless); break;
+    case MSG_REMARK: on_remark(core, worker, msg); break;
     default: break;
     }
 }

@@ -71,6 +71,7 @@ struct core {
     char host_failure[LIMIT_REASON_BYTES + 1];  /* the newest */
     char boot_failure[LIMIT_REASON_BYTES + 1];  /* the first of boot_failures_in_a_row */
     struct manifest_notes manifest;
+    char remarked[LIMIT_TEXT_BYTES + 1]; /* what a worker said last that people should know */
 
     int64_t earliest_us; /* no deadline comes before this */
     int64_t next_discovery_us, next_beat_us;

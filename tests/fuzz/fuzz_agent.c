@@ -149,12 +149,16 @@ static struct msg take_worker_msg(struct input *in)
                                            MSG_ENTERED,      MSG_BEAT,  MSG_PREPARED };
     uint8_t type = take_byte(in);
     /* Not in the table: what is in the corpus means the same as before. */
-    struct msg msg = { .type = type == UINT8_MAX ? MSG_USELESS : types[type % ARRAY_SIZE(types)],
+    struct msg msg = { .type = type == UINT8_MAX       ? MSG_USELESS
+                               : type == UINT8_MAX - 1 ? MSG_REMARK
+                                                       : types[type % ARRAY_SIZE(types)],
                        .incarnation = 1 + take_byte(in) % INCARNATIONS,
                        .round = 1 + take_byte(in) % 4 };
 
     if (msg.type == MSG_USELESS)
         msg.u.useless.text = "";
+    if (msg.type == MSG_REMARK)
+        msg.u.remark.text = "";
     if (msg.type == MSG_HELLO_WORKER)
         msg.u.hello_worker = (struct msg_hello_worker){ PROTO_MINOR, "1", msg.incarnation };
     if (msg.type == MSG_AT)

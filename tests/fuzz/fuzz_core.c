@@ -248,7 +248,9 @@ static void take_msg(struct input *in)
     };
     uint8_t type = take_byte(in);
     /* Not in the table: what is in the corpus means the same as before. */
-    struct msg msg = { .type = type == UINT8_MAX ? MSG_USELESS : types[type % ARRAY_SIZE(types)] };
+    struct msg msg = { .type = type == UINT8_MAX       ? MSG_USELESS
+                               : type == UINT8_MAX - 1 ? MSG_REMARK
+                                                       : types[type % ARRAY_SIZE(types)] };
     struct tape_host *host = take_host(in);
 
     look();
@@ -258,6 +260,8 @@ static void take_msg(struct input *in)
         msg.u.bye.reason = "";
     if (msg.type == MSG_USELESS)
         msg.u.useless.text = "no";
+    if (msg.type == MSG_REMARK)
+        msg.u.remark.text = "so";
     if (msg.type == MSG_HELLO_AGENT)
         msg.u.hello_agent = (struct msg_hello_agent){ .version = "", .job = "j", .host = "a" };
     fill_body(in, &msg);

@@ -57,6 +57,8 @@ without_nccl() {
   await_training
   stop_cadets
   ! grep ' [1-9]$' "$made" || die 'a communicator without NCCL on all hosts'
+  [ "$(grep -c 'go through the host: NCCL cannot be used in this group: .*/none' "$err")" = 1 ] ||
+    die 'that it goes through the hosts is to be told once'
   wrapper=()
   say_line 'a host without NCCL: through the hosts'
 }

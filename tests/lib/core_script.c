@@ -177,6 +177,7 @@ static const struct msg_kind *kind_of(const char *verb)
         { "exited",     MSG_EXITED       },
         { "stalled",    MSG_STALLED      },
         { "useless",    MSG_USELESS      },
+        { "remark",     MSG_REMARK       },
         { "output",     MSG_OUTPUT       },
         { "beat",       MSG_BEAT         },
         { "bye",        MSG_BYE          },
@@ -245,6 +246,7 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
         msg->round = 0;
         msg->u.useless.text = "its device is stuck";
         break;
+    case MSG_REMARK: msg->u.remark.text = script_value(words, "text"); break;
     case MSG_NOTICE:
         msg->round = 0;
         msg->u.notice.left_us = span_of(second);

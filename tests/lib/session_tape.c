@@ -350,6 +350,8 @@ static int do_loop(struct tape *tape, const struct words *words)
         event.kind = SESSION_STUCK;
     else if (is(words, "useless"))
         event.kind = SESSION_USELESS;
+    else if (is(words, "remark"))
+        event.kind = SESSION_REMARK;
     else if (is(words, "timer"))
         event.kind = SESSION_TIMER;
     else if (is(words, "closed"))
@@ -366,6 +368,8 @@ static int do_loop(struct tape *tape, const struct words *words)
     }
     if (event.kind == SESSION_USELESS && words->count > 1)
         event.text = "its device\nis stuck";
+    if (event.kind == SESSION_REMARK)
+        event.text = "through\nthe host";
     if (event.kind == SESSION_RETURNED && words->count > 1)
         event.text = "as told\nin two lines";
     if (event.kind == SESSION_RETURNED && words->count > 2)

@@ -387,8 +387,8 @@ static void speak(uint64_t incarnation)
 {
     static const enum msg_type types[] = { MSG_READY,   MSG_PREPARED, MSG_AT,       MSG_RECOVERING,
                                            MSG_ENTERED, MSG_LEFT,     MSG_FINISHED, MSG_USELESS,
-                                           MSG_STALLED, MSG_BEAT,     MSG_BEAT,     MSG_BEAT,
-                                           MSG_ROUND };
+                                           MSG_STALLED, MSG_REMARK,   MSG_BEAT,     MSG_BEAT,
+                                           MSG_BEAT,    MSG_ROUND };
     struct process *process = &processes[incarnation];
     struct arena arena;
     struct msg msg;

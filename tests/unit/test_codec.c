@@ -407,11 +407,17 @@ out:
 static void what_is_newer_may_be_skipped(struct test *t)
 {
     struct msg useless = { .type = MSG_USELESS, .incarnation = 7, .u.useless = { "its device" } };
+    struct msg remark = {
+        .type = MSG_REMARK, .incarnation = 7, .round = 1, .u.remark = { "it is slow" }
+    };
     struct msg left = { .type = MSG_LEFT, .incarnation = 7 };
     struct buf wire;
 
     buf_init(&wire, 100);
     CHECK_OK(t, msg_encode(&useless, &wire, NULL));
+    CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
+    buf_clear(&wire);
+    CHECK_OK(t, msg_encode(&remark, &wire, NULL));
     CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
     buf_clear(&wire);
     CHECK_OK(t, msg_encode(&left, &wire, NULL));

@@ -620,7 +620,7 @@ static void what_is_not_settled_in_time_is_said(struct test *t)
 {
     atomic_uint told = 0;
     const struct coll_options options = {
-        .gpu = COLL_GPU_CPU, .gpu_bound_us = 50000, .stuck = note_stuck, .stuck_arg = &told
+        .gpu = COLL_GPU_CPU, .gpu_bound_us = 50000, .stuck = note_stuck, .arg = &told
     };
     struct crew crew = { .size = 0 };
 

@@ -310,7 +310,22 @@ TAPE_CASE(who_was_counted_as_dead_and_lives_is_killed,
                        "    | b < KILL 4 in 0s: it was counted as dead\n"
                        "exited 3 sig9 | b < FORGET 3\n")
 
-TESTS(CASE(an_agent_of_another_job_is_refused), CASE(an_agent_of_an_impossible_host_is_refused),
+/* ---- remarks ----------------------------------------------------------------------------------
+ */
+
+/* However many say it, and again in each round: people read it once. */
+TAPE_CASE(a_remark_is_told_once,
+          TAPE_RUNNING "remark 1 text=it_is_slow | ! round 1: a:0#1: it_is_slow\n"
+                       "remark 1 text=it_is_slow |\n"
+                       "remark 4 text=it_is_slow |\n"
+                       "remark 4 text=and_wrong | ! round 1: b:1#4: and_wrong\n")
+
+TAPE_CASE(a_remark_on_another_round_is_dropped,
+          TAPE_RUNNING "remark 1 text=it_is_slow round=2 |\n"
+                       "remark 1 text=it_is_slow | ! round 1: a:0#1: it_is_slow\n")
+
+TESTS(CASE(a_remark_is_told_once), CASE(a_remark_on_another_round_is_dropped),
+      CASE(an_agent_of_another_job_is_refused), CASE(an_agent_of_an_impossible_host_is_refused),
       CASE(who_hangs_up_and_is_not_listed_has_gone), CASE(who_is_not_listed_and_hangs_up_has_gone),
       CASE(who_has_gone_keeps_no_recovery_waiting),
       CASE(who_goes_during_a_recovery_keeps_nobody_waiting),

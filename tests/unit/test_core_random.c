@@ -35,6 +35,7 @@ static void make(enum msg_type type, uint64_t incarnation, uint64_t round, struc
     case MSG_AT: msg.u.at = (struct msg_at){ .next = round + 1, .check = 4 }; break;
     case MSG_PREPARED: msg.u.prepared.text = ""; break;
     case MSG_USELESS: msg.u.useless.text = ""; break;
+    case MSG_REMARK: msg.u.remark.text = ""; break;
     case MSG_FINISHED: msg.u.finished.text = ""; break;
     case MSG_LAUNCH_FAILED:
         msg.u.launch_failed = (struct msg_launch_failed){ .code = HVD_E_BUSY, .text = "" };
@@ -158,7 +159,8 @@ static const struct view_worker *find_worker(const struct core_view *view, uint6
 /* What a worker in this state would say next, most of the time. */
 static enum msg_type likely(const struct core_view *view, uint64_t incarnation)
 {
-    static const enum msg_type often_ends[] = { MSG_EXITED, MSG_EXITED, MSG_STALLED, MSG_USELESS };
+    static const enum msg_type often_ends[] = { MSG_EXITED, MSG_EXITED, MSG_STALLED, MSG_REMARK,
+                                                MSG_USELESS };
     const struct view_worker *worker = find_worker(view, incarnation);
 
     if (!rng_below(&rng, 2000))

@@ -96,6 +96,18 @@ TAPE_CASE(lost_while_dismissed_in_do_enter, TAPE_ENTERING "done | watch yes; can
                                                           "closed | cancel 1\n"
                                                           "synced E_IO | return DONE\n")
 
+/* Of the round that it is in, in one line; of another nobody needs to know. */
+TAPE_CASE(remarks_while_training,
+          TAPE_ACTIVE "remark | send REMARK round=1 text=\"through the host\"\n"
+                      "remark | send REMARK round=1 text=\"through the host\"\n"
+                      "revoke 1 | watch yes; cancel 1\n"
+                      "remark |\n"
+                      "closed |\n"
+                      "remark |\n")
+TAPE_CASE(remarks_outside_of_rounds, "remark |\n"
+                                     "run | send READY manifest=5\n"
+                                     "remark |\n")
+
 /* Whatever the loop is in, and whatever it does after that: nothing more is said. */
 TAPE_CASE(of_no_more_use_before_it_runs, "useless | send USELESS text=\"it does not say why\"\n"
                                          "state lost |\n"
@@ -255,6 +267,7 @@ TESTS(CASE(trains_to_the_end), CASE(says_once_that_it_entered), CASE(fails_in_tr
       CASE(dismissed_while_a_check_waits), CASE(lost_before_it_runs), CASE(lost_while_training),
       CASE(lost_while_entering), CASE(lost_while_restoring), CASE(lost_after_it_finished),
       CASE(lost_while_it_leaves), CASE(lost_while_dismissed_in_do_enter),
+      CASE(remarks_while_training), CASE(remarks_outside_of_rounds),
       CASE(of_no_more_use_before_it_runs), CASE(of_no_more_use_while_training),
       CASE(of_no_more_use_while_a_check_waits), CASE(of_no_more_use_when_its_round_is_dead),
       CASE(of_no_more_use_after_it_finished), CASE(of_no_more_use_after_it_left),

@@ -330,13 +330,14 @@ static void something(void)
         useless();
         return;
     }
-    switch (below(12)) {
+    switch (below(13)) {
     case 0: step((struct session_event){ .kind = SESSION_TIMER }); return;
     case 1: prepared(); return;
     case 2: step((struct session_event){ .kind = SESSION_STUCK, .stalled = &stalled }); return;
-    case 3: some_message(); return;
-    case 4:
-    case 5: some_order(); return;
+    case 3: step((struct session_event){ .kind = SESSION_REMARK, .text = "slow" }); return;
+    case 4: some_message(); return;
+    case 5:
+    case 6: some_order(); return;
     default: something_of_the_loop(); return;
     }
 }

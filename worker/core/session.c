@@ -143,6 +143,20 @@ static void on_stuck(struct session *session, const struct msg_stalled *stalled)
         &(struct msg){ .type = MSG_STALLED, .round = session->round, .u.stalled = *stalled });
 }
 
+/* Of a round that is over nobody needs to know. */
+static void on_remark(struct session *session, const char *text)
+{
+    struct hvd_err line;
+
+    if (!is_in_round((unsigned)session->sm.state))
+        return;
+    err_set(&line, 0, "%s", text);
+    session_send(session, &(struct msg){ .type = MSG_REMARK,
+                                         .round = session->round,
+                                         .u.remark = { session_copy(session, line.text,
+                                                                    sizeof(line.text)) } });
+}
+
 /* The last word: to who does not understand it a silent worker is a dead one. */
 static void on_useless(struct session *session, const char *why)
 {
@@ -170,6 +184,7 @@ static void take(struct session *session, const struct session_event *event)
     case SESSION_SETTLED: session_on_settled(session, event); return;
     case SESSION_STUCK: on_stuck(session, event->stalled); return;
     case SESSION_USELESS: on_useless(session, event->text); return;
+    case SESSION_REMARK: on_remark(session, event->text); return;
     case SESSION_EVENT_COUNT: break;
     }
     PANIC("there is no event %d", (int)event->kind);

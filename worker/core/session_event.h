@@ -20,6 +20,7 @@ enum session_event_kind {
     SESSION_SETTLED,  /* held: answers DO_RESTORE */
     SESSION_STUCK,    /* stalled: a collective has not moved for so long */
     SESSION_USELESS,  /* text: this process will never be of use again, whatever its loop does */
+    SESSION_REMARK,   /* text: what people should know of this round */
     SESSION_EVENT_COUNT
 };
 
