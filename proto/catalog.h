@@ -1,7 +1,6 @@
 /*
- * catalog.h: what is known of each message without looking inside: its name, who may send it to
- * whom and when, which keys it must carry, and how long its body may be. PROTOCOL.md holds the same
- * table for people; a test compares the two.
+ * catalog.h: of each message its name, who may send it to whom and when, the keys it must carry and
+ * the most bytes of its body. PROTOCOL.md holds the same table for people; a test compares the two.
  */
 #ifndef PROTO_CATALOG_H
 #define PROTO_CATALOG_H
