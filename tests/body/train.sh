@@ -26,6 +26,7 @@ kill_slots() {
     done
     shift 2
   done
+  # shellcheck disable=SC2034 # for the scripts
   hit=${#pids[@]}
   kill -KILL "${pids[@]}" 2>/dev/null || true # they may have come to their end
 }
