@@ -63,12 +63,27 @@ steady() {
   if setarch -R true 2>/dev/null; then setarch -R "$@"; else "$@"; fi
 }
 
-# test_quietly PRESET LABELS REGEX: runs the tests with such names, but those with these labels (a
+# programs_of PRESET pure|other: test_, fuzz_ and story_ programs of nothing but pure floors, or of others.
+programs_of() {
+  awk -v wanted="$2" '
+    /^build tests\/(test|fuzz|story)_[^ ]*: .*_EXECUTABLE_LINKER/ {
+      program = substr($2, 7, length($2) - 7)
+    }
+    /^  LINK_LIBRARIES = / {
+      kind = / (os|sqlite|collectives)\// ? "other" : "pure"
+      if (program && kind == wanted)
+        print program
+      program = ""
+    }
+  ' "build/$1/build.ninja"
+}
+
+# test_quietly PRESET LABELS REGEX [JOBS]: runs the tests with such names, but those with these labels (a
 # regex). When some fail, says which, shows what they said, and fails.
 test_quietly() {
-  local preset=$1 without=$2 regex=$3 log=build/check/ctest-$1.log
+  local preset=$1 without=$2 regex=$3 jobs=${4:-$cores} log=build/check/ctest-$1.log
   mkdir -p build/check
-  steady ctest --preset "$preset" -j "$cores" -R "$regex" -LE "$without" >"$log" 2>&1 && return
+  steady ctest --preset "$preset" -j "$jobs" -R "$regex" -LE "$without" >"$log" 2>&1 && return
   sed "s|$root/||g; s|^.*SUMMARY: ThreadSanitizer: ||" "$log" |
     sed -n 's|^\(data race\) \([^ :]*:[0-9]*\)[:0-9]* in |\2: \1; lock it, or let one own it: |p' |
     sort -u

@@ -14,6 +14,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -642,30 +643,39 @@ out:
 }
 
 static struct cuda slow;
+static const struct cuda *quick;
+static atomic_bool hangs;
 
-static int hang_in_query(struct CUevent_st *event)
+static int query(struct CUevent_st *event)
 {
-    (void)event;
-    return hang();
+    return atomic_load(&hangs) ? hang() : quick->event_query(event);
+}
+
+/* Before there is a communicator: what the hand works with is its own from then on. */
+static void make_slow(struct hand *hand)
+{
+    pthread_mutex_lock(&hand->mutex);
+    quick = hand->cuda;
+    slow = *quick;
+    slow.event_query = query;
+    hand->cuda = &slow;
+    pthread_mutex_unlock(&hand->mutex);
 }
 
 /* Some other thread is in a call of the driver that waits for the device and keeps out the hand:
  * it is the program's, so nobody comes to settle anything. */
 static enum ending play_hang_unseen(const struct row *row)
 {
-    struct hand *hand;
     int64_t until_us;
 
     (void)row;
-    if (open_all(BOUND_US, MEMBERS) || !make_warm())
+    if (open_all(BOUND_US, MEMBERS))
+        return wrong("it cannot be opened");
+    make_slow(crew.hands[0]);
+    if (!make_warm())
         return wrong("it cannot be made");
     first_alone();
-    hand = crew.hands[0];
-    pthread_mutex_lock(&hand->mutex);
-    slow = *hand->cuda;
-    slow.event_query = hang_in_query;
-    hand->cuda = &slow;
-    pthread_mutex_unlock(&hand->mutex);
+    atomic_store(&hangs, true);
     comm_revoke(crew.comms[0]);
     until_us = clock_now_us() + HAND_CREW_LONG_US;
     while (!any_stuck() && clock_now_us() < until_us)
