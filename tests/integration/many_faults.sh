@@ -72,7 +72,7 @@ all_others() {
 # be lost already: who is to be hit next is there when all train after the last death that was told.
 during_recovery() {
   local i
-  train_four --steps $((2 * steps)) --step-ms 5
+  train_four --steps $((4 * steps)) --step-ms 5
   await "$err" 'all 4 train'
   for ((i = 1; i <= 5; i++)); do
     kill_slots 1 1
@@ -80,7 +80,7 @@ during_recovery() {
     kill_slots 2 0
     await_after "$err" 'job: 127.0.0.2:0#[0-9]+: killed' $i 'all 4 train'
   done
-  end_well $((2 * steps))
+  end_well $((4 * steps))
 }
 
 same_slot() {

@@ -26,7 +26,7 @@ list() { printf '%s\n' "$@" >hosts; }
 train() {
   new_job
   : >"$made"
-  over --host-discovery-script ./hosts.sh --beat 200ms --lease 2s --agent-timeout 5s \
+  over --host-discovery-script ./hosts.sh --beat 200ms --lease 2s --agent-timeout 20s \
     --prepare-timeout 5s "$@" "$trainer" --state $STATE_MIB --say "$say" --made "$made"
 }
 
