@@ -113,6 +113,11 @@ static void who_cannot_says_why(struct test *t)
               "collectives on memory of GPUs go through the host: "
               "NCCL cannot be used in this group: ");
     CHECK(t, !strstr(heard.last, "a member of it cannot"));
+    crew_part(&crew); /* again in each round: nobody may have been there to hear it */
+    CHECK_OK(t, crew_make(&crew, 2));
+    crew_run(&crew, act_wait_and_sum);
+    CHECK_CREW(t, &crew);
+    CHECK_INT(t, heard.count, ==, 2);
 out:
     fake_gpu_faults(NULL);
     crew_close(&crew);
