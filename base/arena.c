@@ -1,13 +1,24 @@
+/*
+ * arena.c: memory that is freed all at once, with a cap. Called by the decoder, and by all code
+ * whose many small objects live as long as one message or step. The fields full and starved say why
+ * an allocation failed: the cap was reached, or memory was out.
+ */
 #include "base/arena.h"
 
+#include "base/limits.h"
 #include "base/mem.h"
+#include "base/panic.h"
+#include "base/text.h"
 
-/* Chunks double, so that a large message costs few allocations and a small one little memory. */
+#include <string.h>
+
+/* The least size of a chunk. Each chunk is twice as large as the chunk before, so that a large
+ * message needs few allocations and a small one little memory. */
 #define CHUNK_BYTES_MIN 2048
 
 struct arena_chunk {
     struct arena_chunk *next;
-    size_t size; /* of data */
+    size_t size; /* bytes of data */
     size_t used;
     max_align_t data[];
 };
@@ -17,6 +28,7 @@ void arena_init(struct arena *arena, size_t cap)
     *arena = (struct arena){ .cap = cap };
 }
 
+/* Frees all memory of the arena, which is then empty and can be used again. */
 void arena_release(struct arena *arena)
 {
     if (!arena)
@@ -30,33 +42,8 @@ void arena_release(struct arena *arena)
     arena_init(arena, arena->cap);
 }
 
-static struct arena_chunk *add_chunk(struct arena *arena, size_t bytes)
-{
-    size_t size = arena->taken;
-    struct arena_chunk *chunk;
-
-    if (size < CHUNK_BYTES_MIN)
-        size = CHUNK_BYTES_MIN;
-    if (size < bytes)
-        size = bytes;
-    if (size > arena->cap - arena->taken)
-        size = bytes; /* near the cap, take what is needed and no more */
-    if (size > arena->cap - arena->taken) {
-        arena->full = true;
-        return NULL;
-    }
-    chunk = mem_zalloc(sizeof(*chunk) + size);
-    if (!chunk) {
-        arena->starved = true;
-        return NULL;
-    }
-    chunk->size = size;
-    chunk->next = arena->chunks;
-    arena->chunks = chunk;
-    arena->taken += size;
-    return chunk;
-}
-
+/* Returns zeroed memory of the arena. NULL: the cap is reached (`full`), or memory is out
+ * (`starved`). */
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
     const size_t align = _Alignof(max_align_t);
@@ -68,15 +55,32 @@ void *arena_alloc(struct arena *arena, size_t bytes)
         return NULL;
     }
     bytes = (bytes + align - 1) / align * align;
-    if (!chunk || bytes > chunk->size - chunk->used)
-        chunk = add_chunk(arena, bytes);
-    if (!chunk)
-        return NULL;
+    if (!chunk || bytes > chunk->size - chunk->used) {
+        size_t size = arena->taken > CHUNK_BYTES_MIN ? arena->taken : CHUNK_BYTES_MIN;
+
+        if (size < bytes || size > arena->cap - arena->taken)
+            size = bytes; /* near the cap only the needed bytes are taken */
+        if (size > arena->cap - arena->taken) {
+            arena->full = true;
+            return NULL;
+        }
+        chunk = mem_zalloc(sizeof(*chunk) + size);
+        if (!chunk) {
+            arena->starved = true;
+            return NULL;
+        }
+        chunk->size = size;
+        chunk->next = arena->chunks;
+        arena->chunks = chunk;
+        arena->taken += size;
+    }
     block = (char *)chunk->data + chunk->used;
     chunk->used += bytes;
     return block;
 }
 
+/* As arena_alloc, for `count` items of `size` bytes; a product that overflows counts as too
+ * large. */
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size)
 {
     if (size && count > SIZE_MAX / size) {
@@ -84,4 +88,17 @@ void *arena_alloc_array(struct arena *arena, size_t count, size_t size)
         return NULL;
     }
     return arena_alloc(arena, count * size);
+}
+
+/* Formats a line of less than `max` bytes into the arena; NULL: no memory for it. */
+const char *arena_line(struct arena *arena, size_t max, const char *format, va_list args)
+{
+    char line[LIMIT_TEXT_BYTES + 1];
+    size_t length;
+    char *text;
+
+    ASSERT(max <= sizeof(line));
+    length = text_line(line, max, format, args);
+    text = arena_alloc(arena, length + 1);
+    return text ? memcpy(text, line, length + 1) : NULL;
 }

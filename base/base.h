@@ -1,5 +1,5 @@
 /*
- * base.h: what every file here may assume: the fixed-width types, and a handful of macros.
+ * base.h: included by every file: the fixed-width types, and a few macros.
  */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H

@@ -1,3 +1,7 @@
+/*
+ * buf.c: a growing array of bytes with a cap, always NUL-terminated. Called by all code that builds
+ * texts or frames. A function that fails leaves the buffer unchanged.
+ */
 #include "base/buf.h"
 
 #include "base/err.h"
@@ -31,6 +35,8 @@ void buf_clear(struct buf *buf)
         buf->data[0] = '\0';
 }
 
+/* Makes room for `more` bytes and a NUL behind them. HVD_E_LIMIT: the buffer would exceed its
+ * `max`; HVD_E_NOMEM: memory is out. */
 int buf_reserve(struct buf *buf, size_t more)
 {
     size_t capacity = buf->capacity ? buf->capacity : FIRST_CAPACITY;
@@ -55,6 +61,7 @@ int buf_reserve(struct buf *buf, size_t more)
     return 0;
 }
 
+/* Appends bytes; the buffer always ends in a NUL that `length` does not count. */
 int buf_append(struct buf *buf, const void *bytes, size_t length)
 {
     int rc = buf_reserve(buf, length);
@@ -73,6 +80,7 @@ int buf_append_text(struct buf *buf, const char *text)
     return buf_append(buf, text, strlen(text));
 }
 
+/* Appends a formatted text. The first vsnprintf only measures it. */
 int buf_printf(struct buf *buf, const char *format, ...)
 {
     va_list args;
@@ -94,6 +102,7 @@ int buf_printf(struct buf *buf, const char *format, ...)
     return rc;
 }
 
+/* Removes the first `length` bytes; the rest, with its NUL, moves to the front. */
 void buf_consume(struct buf *buf, size_t length)
 {
     ASSERT(length <= buf->length);

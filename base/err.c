@@ -1,3 +1,7 @@
+/*
+ * err.c: the one table of codes with their texts, and errors as text. Called by every function that
+ * can fail. The text of an err is one line, and is written only on failure.
+ */
 #include "base/err.h"
 
 #include "base/text.h"
@@ -20,7 +24,7 @@
     X(HVD_E_IO, "input or output failed")                     \
     X(HVD_E_FULL, "no space left")                            \
     X(HVD_E_DENIED, "permission denied")                      \
-    X(HVD_E_BUSY, "in use by somebody else")                  \
+    X(HVD_E_BUSY, "in use elsewhere")                         \
     X(HVD_E_CORRUPT, "stored data is damaged")                \
     X(HVD_E_VERSION, "another version")                       \
     X(HVD_E_PROTO, "the other side broke the protocol")       \
@@ -53,9 +57,11 @@ const char *err_name(int code)
     }
 }
 
+/* Fills the error and returns the code, so that a caller can return both in one line. `err` may be
+ * NULL. */
 int err_set(struct hvd_err *err, int code, const char *format, ...)
 {
-    char text[ERR_TEXT_MAX]; /* put together here: an argument may be the text of the err */
+    char text[ERR_TEXT_MAX]; /* a copy, because an argument may point into err->text */
     va_list args;
     size_t length;
 
@@ -69,6 +75,8 @@ int err_set(struct hvd_err *err, int code, const char *format, ...)
     return code;
 }
 
+/* Puts a name and ": " before the text of the error. An error without a text gets the text of its
+ * code. */
 int err_prefix(struct hvd_err *err, int code, const char *format, ...)
 {
     char prefix[ERR_TEXT_MAX];
@@ -76,7 +84,7 @@ int err_prefix(struct hvd_err *err, int code, const char *format, ...)
 
     if (!err)
         return code;
-    err->text[sizeof(err->text) - 1] = '\0'; /* it may be one that nobody has filled */
+    err->text[sizeof(err->text) - 1] = '\0'; /* the err may never have been filled */
     va_start(args, format);
     text_line(prefix, sizeof(prefix), format, args);
     va_end(args);

@@ -1,8 +1,8 @@
 /*
- * limits.h: every maximum of hvd-elastic, on one page.
+ * limits.h: every maximum of hvd-elastic.
  *
- * A number that arrives from a person, a script, a file or the wire is held against its limit
- * before anything is allocated for it. An error that reports one names it as it is named here.
+ * A number that arrives from a user, a script, a file or the wire is compared with its limit before
+ * memory is allocated for it. An error about a limit names that limit as it is named here.
  */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
@@ -10,93 +10,144 @@
 /* A job */
 #define LIMIT_HOSTS           16384
 #define LIMIT_SLOTS_PER_HOST  1024
+#define LIMIT_SLOTS           131072 /* of all hosts that one source lists */
 #define LIMIT_WORKERS         131072
-#define LIMIT_INCARNATIONS    (16 * 1024 * 1024) /* launches in the life of a job */
-#define LIMIT_PEERS           65536              /* connections of a driver at a time */
+#define LIMIT_INCARNATIONS    (16 * 1024 * 1024) /* launches during one job */
+#define LIMIT_KEY_EPOCHS      INT32_MAX          /* keys of hosts during one job */
+#define LIMIT_PEERS           65536              /* open connections of a driver */
 #define LIMIT_HOST_NAME_BYTES 253                /* the longest DNS name */
-#define LIMIT_JOB_NAME_BYTES  128                /* it is part of paths */
-#define LIMIT_LOCAL_PEERS     4096               /* connections of an agent's workers at a time */
+#define LIMIT_JOB_NAME_BYTES  128                /* the name is part of paths */
+#define LIMIT_LOCAL_PEERS     4096               /* open connections of workers to an agent */
+/* A plain command that has run for so long before it fails has made progress. */
+#define LIMIT_COMMAND_RUN_US (600 * INT64_C(1000000))
 
-/* What people and scripts write */
+/* Input that operators and scripts write */
 #define LIMIT_HOST_TEXT_BYTES   (1024 * 1024) /* one output of a discovery script, one host file */
 #define LIMIT_HOST_LINE_BYTES   1024
-#define LIMIT_COMPLAINT_BYTES   4096 /* of a program's standard error: the last ones are kept */
+#define LIMIT_STDERR_TAIL_BYTES 4096 /* the last bytes of a program's standard error are kept */
 #define LIMIT_CONFIG_TEXT_BYTES (256 * 1024)
 #define LIMIT_CONFIG_LINE_BYTES (72 * 1024) /* a text with every byte escaped, and its origin */
 #define LIMIT_OPTION_TEXT_BYTES (16 * 1024)
 #define LIMIT_OPTION_ITEMS      1024 /* mentions of an option that may be repeated */
+#define LIMIT_MCA_ITEMS         64   /* parameters of mpirun on a command line */
+#define LIMIT_UNUSED_TEXT_BYTES 2048 /* names of variables and keys that have no effect */
 #define LIMIT_REASON_BYTES      256
 #define LIMIT_DURATION_US       (INT64_C(10) * 365 * 24 * 3600 * 1000000) /* ten years */
 
 /* The wire: see proto/PROTOCOL.md for the limit of each message */
-#define LIMIT_FRAME_BODY_BYTES      (16 * 1024 * 1024)
-#define LIMIT_GREETING_BODY_BYTES   (4 * 1024 * 1024) /* before the other side is known */
-#define LIMIT_STRANGERS             256 /* connections that have not proved who they are */
-#define LIMIT_GREETING_US           (10 * INT64_C(1000000))
-#define LIMIT_FIRST_DRIVER_US       (30 * INT64_C(1000000)) /* an agent's, that never met one */
-#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024)      /* to a peer that does not read */
-#define LIMIT_DECODE_BYTES_PER_BYTE 64 /* memory a body may unfold to, per byte */
+#define LIMIT_FRAME_BODY_BYTES    (16 * 1024 * 1024)
+#define LIMIT_GREETING_BODY_BYTES (4 * 1024 * 1024)      /* while the peer is a stranger */
+#define LIMIT_TLS_KEYS            (2 * LIMIT_HOSTS + 16) /* keys that a process accepts */
+#define LIMIT_STRANGERS           256 /* connections of peers that have not proved their identity */
+#define LIMIT_STRANGERS_EACH      128 /* of these, those from one address (IPv6: one /64 network) */
+/* bytes that a stranger may send; a handshake takes about 700 */
+#define LIMIT_HANDSHAKE_BYTES (16 * 1024)
+#define LIMIT_GREETING_US     (10 * INT64_C(1000000))
+/* how long an agent waits for its first driver */
+#define LIMIT_FIRST_DRIVER_US (30 * INT64_C(1000000))
+/* bytes that may wait for a peer that does not read */
+#define LIMIT_UNSENT_BYTES          (64 * 1024 * 1024)
+#define LIMIT_DECODE_BYTES_PER_BYTE 64 /* memory for decoding a message, per byte of its body */
 #define LIMIT_DECODE_BYTES_MIN      (64 * 1024)
 #define LIMIT_DECODE_BYTES_MAX      (64 * 1024 * 1024)
 #define LIMIT_TEXT_BYTES            1024
 #define LIMIT_PATH_BYTES            4096
 #define LIMIT_ADDRESSES             16
-#define LIMIT_SLOT_REPORTS          16384 /* running, or ended and not yet forgotten */
-#define LIMIT_ARGV_ENTRIES          4096
-#define LIMIT_ENV_ENTRIES           4096
-#define LIMIT_ARG_BYTES             (128 * 1024)
-#define LIMIT_MANIFEST_ENTRIES      65536
-#define LIMIT_MANIFEST_NAME_BYTES   255
-#define LIMIT_COMMITS_HELD          4
-#define LIMIT_OUTPUT_CHUNK_BYTES    (64 * 1024)
-#define LIMIT_OUTPUT_KEPT_BYTES     (64 * 1024) /* of a stream of a worker, for a driver to come */
-#define LIMIT_OUTPUT_ALL_KEPT_BYTES (32 * 1024 * 1024) /* by an agent: all goes out at once */
-#define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)  /* one frame of an answer */
-#define LIMIT_ANSWER_BYTES          (64 * 1024 * 1024) /* all of it */
-#define LIMIT_CLIENTS               32                 /* operators that ask at a time */
-#define LIMIT_CLIENT_UNSENT_BYTES   (1024 * 1024) /* a follower that reads no faster is cut off */
+/* workers that are running, or have ended and are not yet forgotten */
+#define LIMIT_SLOT_REPORTS        16384
+#define LIMIT_ARGV_ENTRIES        4096
+#define LIMIT_ENV_ENTRIES         4096
+#define LIMIT_ARG_BYTES           (128 * 1024)
+#define LIMIT_MANIFEST_ENTRIES    65536
+#define LIMIT_MANIFEST_NAME_BYTES 255
+#define LIMIT_COMMITS_HELD        4
+#define LIMIT_OUTPUT_CHUNK_BYTES  (64 * 1024)
+/* output of one worker's stream that is kept for a driver that comes back */
+#define LIMIT_OUTPUT_KEPT_BYTES (64 * 1024)
+/* output that an agent keeps for all workers together; it is sent at once */
+#define LIMIT_OUTPUT_ALL_KEPT_BYTES (32 * 1024 * 1024)
+#define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)  /* bytes of one frame of an answer */
+#define LIMIT_ANSWER_BYTES          (64 * 1024 * 1024) /* bytes of the whole answer */
+#define LIMIT_CLIENTS               32                 /* operators that ask at the same time */
+/* unsent bytes after which a client of `events --follow` is disconnected */
+#define LIMIT_CLIENT_UNSENT_BYTES (1024 * 1024)
 
-/* Where workers meet */
-#define LIMIT_MEET_PARKED    4096 /* peers that wait for us to come to their round, */
-#define LIMIT_MEET_PARKED_US (INT64_C(600) * 1000000) /* and for how long */
-#define LIMIT_MEET_BYE_US    1000000 /* a round that has ended well waits for the others' bye */
+/* Connections between workers before a round */
+#define LIMIT_ROUND_SECRET_BYTES 32 /* the secret of a round has so many bytes, or none */
+/* connections that wait until this worker enters their round, at most a quarter of its descriptors,
+ */
+#define LIMIT_MEET_PARKED    4096
+#define LIMIT_MEET_PARKED_US (INT64_C(600) * 1000000) /* and how long they may wait */
+/* wait for the other members' bye after a round that ended well */
+#define LIMIT_MEET_BYE_US 1000000
+
+/* Checks of one round: the highest number, and how far apart the members of a round may be. A
+ * switch waits until all members have reached the same check. */
+#define LIMIT_CHECKS       (UINT64_C(1) << 48)
+#define LIMIT_CHECKS_APART (1024 * 1024)
 
 /* Collectives */
-#define LIMIT_GROUPS    1024  /* that a program makes */
-#define LIMIT_REQUESTS  16384 /* started, and not waited for */
-#define LIMIT_FUSION_MB 4096  /* of small buffers that travel as one */
+#define LIMIT_GROUPS       1024  /* groups that a program may create */
+#define LIMIT_OPENED       128   /* groups that are opened during one round, the closed ones too */
+#define LIMIT_REQUESTS     16384 /* requests that are started and not yet waited for */
+#define LIMIT_FUSION_MB    4096  /* MiB of small buffers that one operation fuses */
+#define LIMIT_CORES        1024  /* numbers of cores begin at 0: CPU_SETSIZE of the C library */
+#define LIMIT_RAGGED_BYTES (UINT64_C(1) << 40) /* bytes that a rank may give in one ragged call */
 
 /* State */
-#define STATE_CHUNK_BYTES  (1024 * 1024)        /* what has a checksum, and travels */
-#define LIMIT_STATE_BYTES  (UINT64_C(16) << 40) /* of one commit of one worker */
+#define STATE_CHUNK_BYTES  (1024 * 1024)        /* unit of checksums and of transfers */
+#define LIMIT_STATE_BYTES  (UINT64_C(16) << 40) /* bytes of one commit of one worker */
 #define LIMIT_STATE_CHUNKS (LIMIT_STATE_BYTES / STATE_CHUNK_BYTES)
-#define LIMIT_PULL_CHUNKS  64 /* that one PULL may ask for */
-#define LIMIT_GPUS         64 /* that a process can use */
-#define LIMIT_COPY_THREADS 16 /* of one commit or restore: memory has no more bandwidth to give */
+#define STATE_KEY_BYTES    32 /* of the key with which agents fetch from each other */
+#define HOST_KEY_BYTES     32 /* bytes of the key with which the agent of a host dials the driver */
+/* how long an agent accepts the key of the round before */
+#define LIMIT_STATE_KEY_US (10 * INT64_C(1000000))
+#define LIMIT_PULL_CHUNKS  64 /* chunks that one PULL may ask for */
+#define LIMIT_GPUS         64 /* GPUs that one process may use */
+/* threads that copy for one commit or restore; more threads get no more memory bandwidth */
+#define LIMIT_COPY_THREADS 16
 
 /* Samples */
-#define LIMIT_SAMPLES           (UINT64_C(1) << 48) /* of an epoch */
-#define LIMIT_BATCH_SAMPLES     (UINT64_C(1) << 32) /* of a step; of each rank, if it is local */
-#define LIMIT_SAMPLE_LINE_BYTES (16 * 1024 * 1024)  /* a share of a step, as it is written down */
+#define LIMIT_SAMPLES (UINT64_C(1) << 48) /* samples of one epoch */
+/* samples of one step; of one rank if the batch size is per rank */
+#define LIMIT_BATCH_SAMPLES (UINT64_C(1) << 32)
+/* longest line of a sample log: one rank's share of a step */
+#define LIMIT_SAMPLE_LINE_BYTES (16 * 1024 * 1024)
+#define LIMIT_TIMELINE_CALLS    (8 << 20) /* calls of all ranks that hvd-timeline compares */
 #define LIMIT_AUDIT_BYTES       (UINT64_C(8) << 30) /* memory of hvd-audit */
 
-/* What workers print, in the driver */
-#define LIMIT_OUTPUT_LINE_BYTES    (64 * 1024)        /* a longer line is cut into several */
-#define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024) /* for a terminal or a file that is slow */
-#define LIMIT_OUTPUT_LINGER_US     (5 * INT64_C(1000000)) /* for it, once the job is over */
+/* hvd-bench */
+#define LIMIT_BENCH_BYTES    (UINT64_C(16) << 30) /* of one allreduce */
+#define LIMIT_BENCH_REPEATS  100000               /* allreduces of one size */
+#define LIMIT_BENCH_MODEL_MB 65536
+#define LIMIT_BENCH_LAYERS   1024
+#define LIMIT_BENCH_BATCH    65536  /* samples of a step of one worker */
+#define LIMIT_BENCH_WAIT_MS  600000 /* computation of one step */
+#define LIMIT_BENCH_STEPS    10000  /* of an iteration, and iterations */
+#define LIMIT_BENCH_ROUNDS   256    /* rows of rounds that are kept */
+
+/* Output of workers, in the driver */
+#define LIMIT_OUTPUT_LINE_BYTES (64 * 1024) /* a longer line is cut into several lines */
+/* the least --output-limit: a quarter of it holds the longest piece that is written at once */
+#define LIMIT_OUTPUT_FILE_LEAST_BYTES (1024 * 1024)
+/* output that may wait for a slow terminal or file */
+#define LIMIT_OUTPUT_WAITING_BYTES (16 * 1024 * 1024)
+/* how long a finished job waits for a slow terminal or file */
+#define LIMIT_OUTPUT_LINGER_US (5 * INT64_C(1000000))
 
 /* A host */
-#define LIMIT_PROCESSES (4 * 1024 * 1024) /* what Linux itself allows */
+#define LIMIT_PROCESSES (4 * 1024 * 1024) /* processes of a machine, as many as Linux allows */
 
-/* What is kept */
-#define LIMIT_EVENTS_KEPT            4096               /* lines, in a driver's memory */
+/* Kept in memory and on disk */
+#define LIMIT_EVENTS_KEPT            4096 /* event lines that a driver keeps in memory */
 #define LIMIT_EVENTS_LOG_BYTES       (16 * 1024 * 1024) /* then it becomes events.log.1 */
 #define LIMIT_BLACKLIST_ENTRIES      65536
 #define LIMIT_BLACKLIST_HISTORY_ROWS 100 /* per host or slot; older rows are dropped */
-#define LIMIT_BLACKLIST_REMEMBERED   32  /* incarnations, and times of failures, per host or slot */
-#define LIMIT_JOURNAL_BATCH          1024 /* writes in one transaction */
-#define LIMIT_JOURNAL_BATCH_BYTES    (16 * 1024 * 1024)
-#define LIMIT_JOURNAL_WAITING_BYTES  (256 * 1024 * 1024) /* put, and not written yet */
-#define LIMIT_DB_PATH_BYTES          480 /* SQLite stops at 512, and appends to the name */
+/* incarnations, and failure times, kept per host or slot */
+#define LIMIT_BLACKLIST_REMEMBERED  32
+#define LIMIT_JOURNAL_BATCH         1024 /* writes in one transaction */
+#define LIMIT_JOURNAL_BATCH_BYTES   (16 * 1024 * 1024)
+#define LIMIT_JOURNAL_WAITING_BYTES (256 * 1024 * 1024) /* bytes that wait to be written */
+#define LIMIT_DB_PATH_BYTES         480 /* SQLite stops at 512, and appends to the name */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * list.h: an intrusive, circular, doubly linked list. The head is a struct list too; an element
- * that is in no list points at itself, so removing twice is harmless.
+ * list.h: an intrusive, circular, doubly linked list. The head is a struct list, too. An element
+ * that is in no list points at itself, so removing an element twice is harmless.
  */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
@@ -17,7 +17,7 @@ struct list {
         &(name), &(name) \
     }
 
-/* for (type *it = ...): visits in order; with _SAFE the visited element may be removed. */
+/* Loops over the elements in order. In LIST_EACH_SAFE the body may remove the visited element. */
 #define LIST_EACH(it, head) for (struct list *it = (head)->next; (it) != (head); (it) = (it)->next)
 #define LIST_EACH_SAFE(it, after, head)                                       \
     for (struct list *it = (head)->next, *after = (it)->next; (it) != (head); \
@@ -45,11 +45,6 @@ static inline void list_insert_before(struct list *where, struct list *element)
 static inline void list_append(struct list *head, struct list *element)
 {
     list_insert_before(head, element);
-}
-
-static inline void list_prepend(struct list *head, struct list *element)
-{
-    list_insert_before(head->next, element);
 }
 
 static inline void list_remove(struct list *element)

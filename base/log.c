@@ -1,9 +1,12 @@
+/*
+ * log.c: the levels of the subsystems, and the writing of one log line. Called by the programs,
+ * never by the pure floors. The sink gets whole lines; without a sink no line is formatted.
+ */
 #include "base/log.h"
 
 #include "base/text.h"
 #include "base/time.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,9 +37,10 @@ void log_open(const struct log_sink *new_sink)
     sink = new_sink ? *new_sink : (struct log_sink){ .write = NULL };
 }
 
-/* The index of the name, or a negative code. */
-static int find(struct span name, const char *const *names, size_t count, const char *what,
-                const char *choices, struct hvd_err *err)
+/* Returns the index of the name in `names`, or a negative code. For the error text: `what` says
+ * what the name is of ("level"), and `choices` lists the valid names. */
+static int log_find_name(struct span name, const char *const *names, size_t count, const char *what,
+                         const char *choices, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
 
@@ -44,42 +48,11 @@ static int find(struct span name, const char *const *names, size_t count, const 
         if (span_is(name, names[i]))
             return (int)i;
     }
-    return err_set(err, HVD_E_INVAL, "%s: no such log %s; there are %s",
+    return err_set(err, HVD_E_INVAL, "%s: unknown log %s; use one of %s",
                    text_quote(name.at, name.length, quoted), what, choices);
 }
 
-/* One part of a spec: a level for all, which only the first may be, or "subsystem:level". */
-static int read_part(struct span part, bool first, enum log_level *levels_of, struct hvd_err *err)
-{
-    struct span level = part;
-    struct span subsystem = { NULL, 0 };
-    char quoted[TEXT_QUOTE_MAX];
-    int wanted;
-    int index;
-
-    if (part.length && memchr(part.at, ':', part.length))
-        span_next(&level, ':', &subsystem);
-    wanted = find(level, level_names, ARRAY_SIZE(level_names), "level",
-                  "error, warning, info, debug", err);
-    if (wanted < 0)
-        return wanted;
-    if (subsystem.at) {
-        index = find(subsystem, subsystem_names, ARRAY_SIZE(subsystem_names), "subsystem",
-                     subsystem_choices + strlen(", "), err);
-        if (index < 0)
-            return index;
-        levels_of[index] = (enum log_level)wanted;
-        return 0;
-    }
-    if (!first)
-        return err_set(err, HVD_E_INVAL,
-                       "%s: a log level for all would undo the parts before it; write it first",
-                       text_quote(part.at, part.length, quoted));
-    for (index = 0; index < LOG_SUBSYSTEM_COUNT; index++)
-        levels_of[index] = (enum log_level)wanted;
-    return 0;
-}
-
+/* Sets the log levels from a text such as "info,net:debug". After an error no level has changed. */
 int log_set_levels(const char *spec, struct hvd_err *err)
 {
     enum log_level wanted[LOG_SUBSYSTEM_COUNT];
@@ -87,11 +60,35 @@ int log_set_levels(const char *spec, struct hvd_err *err)
     struct span part;
 
     memcpy(wanted, levels, sizeof(wanted));
+    /* A part is "subsystem:level", or a level for all subsystems, which must be the first part. */
     while (span_next(&rest, ',', &part)) {
-        int rc = read_part(part, part.at == spec, wanted, err);
+        struct span name = part;
+        struct span subsystem = { NULL, 0 };
+        char quoted[TEXT_QUOTE_MAX];
+        int level;
+        int index;
 
-        if (rc)
-            return rc;
+        if (part.length && memchr(part.at, ':', part.length))
+            span_next(&name, ':', &subsystem);
+        level = log_find_name(name, level_names, ARRAY_SIZE(level_names), "level",
+                              "error, warning, info, debug", err);
+        if (level < 0)
+            return level;
+        if (subsystem.at) {
+            index = log_find_name(subsystem, subsystem_names, ARRAY_SIZE(subsystem_names),
+                                  "subsystem", subsystem_choices + strlen(", "), err);
+            if (index < 0)
+                return index;
+            wanted[index] = (enum log_level)level;
+            continue;
+        }
+        if (part.at != spec)
+            return err_set(err, HVD_E_INVAL,
+                           "%s: this log level for all parts would undo the levels of parts before "
+                           "it; write it first",
+                           text_quote(part.at, part.length, quoted));
+        for (index = 0; index < LOG_SUBSYSTEM_COUNT; index++)
+            wanted[index] = (enum log_level)level;
     }
     memcpy(levels, wanted, sizeof(levels));
     return 0;
@@ -102,7 +99,8 @@ bool log_wants(enum log_subsystem subsystem, enum log_level level)
     return sink.write && level <= levels[subsystem];
 }
 
-/* What stands before the text is far shorter than a line, so `length` never passes its end. */
+/* Writes one line. The part before the message is far shorter than LOG_LINE_MAX, so `length` stays
+ * within the line. */
 void log_line(enum log_subsystem subsystem, enum log_level level, const char *format, ...)
 {
     char line[LOG_LINE_MAX];
@@ -112,8 +110,7 @@ void log_line(enum log_subsystem subsystem, enum log_level level, const char *fo
 
     if (!log_wants(subsystem, level))
         return;
-    length = (size_t)snprintf(line, sizeof(line),
-                              "%s %s %s: ", time_stamp(sink.wall_us(sink.arg), moment),
+    length = (size_t)snprintf(line, sizeof(line), "%s %s %s: ", time_stamp(sink.wall_us(), moment),
                               level_names[level], subsystem_names[subsystem]);
     va_start(args, format);
     length += text_line(line + length, sizeof(line) - length, format, args);
@@ -122,6 +119,8 @@ void log_line(enum log_subsystem subsystem, enum log_level level, const char *fo
     sink.write(sink.arg, line, length);
 }
 
+/* true: the line may be logged, because fewer than `burst` lines passed in this window of time.
+ * *ret_held: lines that were held back since the last line that passed. */
 bool log_limit_pass(struct log_limit *limit, int64_t now_us, unsigned *ret_held)
 {
     if (limit->passed == 0 || now_us < limit->since_us ||

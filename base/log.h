@@ -1,18 +1,18 @@
 /*
- * log.h: lines for operators. Floors 0 to 2 trace and never log; above them exactly one caller logs
- * an error, once.
+ * log.h: log lines for operators. Floors 0 to 2 (see ARCHITECTURE.md) write traces and never log;
+ * above them exactly one caller logs an error, once.
  *
- *     2026-11-21T09:30:01.250Z warning hosts: script failed with exit 2, keeping 3, again in 1s
+ *   2026-11-21T09:30:01.250Z warning hosts: script failed with exit 2, keeping 3, again in 1s
  *
- * Who, what, why, what happens next; lower case, no full stop. There is no clock and no file here:
- * a program sets both with log_open.
+ * A line says the subject, what happened, why, and what happens next; lower case, no full stop. The
+ * log has no clock and no file of its own: a program sets both with log_open.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
 #include "base/err.h"
 
-#define LOG_LINE_MAX 1024 /* with the newline; longer lines are cut, ending in "..." */
+#define LOG_LINE_MAX 1024 /* bytes with the newline; a longer line is cut and ends in "..." */
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
@@ -35,18 +35,19 @@ enum log_subsystem {
 };
 
 struct log_sink {
-    /* One whole line with its newline, and no other control character. Not terminated. */
+    /* Writes one whole line: a newline at its end, no other control character, and no NUL. */
     void (*write)(void *arg, const char *line, size_t length);
-    /* Microseconds since 1970, UTC. */
-    int64_t (*wall_us)(void *arg);
+    /* Returns microseconds since 1970, UTC. */
+    int64_t (*wall_us)(void);
     void *arg;
 };
 
-/* NULL closes: lines go nowhere. Set before other threads start. */
+/* Sets where lines go. NULL: lines are dropped. Called before other threads start. */
 void log_open(const struct log_sink *sink);
 
-/* "info", "info,net:debug" or "net:debug": a level for all, then exceptions; without the first, the
- * others keep theirs. Unchanged when malformed. Set before other threads start. */
+/* Sets the levels: "info", "info,net:debug" or "net:debug": one level for all subsystems, then
+ * exceptions. Without the level for all, the subsystems that are not named keep their levels. A
+ * malformed spec changes nothing. Called before other threads start. */
 int log_set_levels(const char *spec, struct hvd_err *err);
 bool log_wants(enum log_subsystem subsystem, enum log_level level);
 
@@ -58,17 +59,18 @@ void log_line(enum log_subsystem subsystem, enum log_level level, const char *fo
 #define log_info(subsystem, ...)    log_line(LOG_##subsystem, LOG_INFO, __VA_ARGS__)
 #define log_debug(subsystem, ...)   log_line(LOG_##subsystem, LOG_DEBUG, __VA_ARGS__)
 
-/* Lets `burst` lines through per window, for what could repeat without end. A clock that goes back
+/* Limits lines that could repeat without end: `burst` lines pass per window. A clock that goes back
  * starts a new window. */
 struct log_limit {
     int64_t window_us;
     unsigned burst;
     int64_t since_us;
     unsigned passed;
-    unsigned held; /* how many were not shown */
+    unsigned held; /* lines that were held back since the last line that passed */
 };
 
-/* True: log it, and say that *ret_held were left out since the last one shown. */
+/* true: log the line, and say that *ret_held lines were held back since the last one that was
+ * logged. */
 bool log_limit_pass(struct log_limit *limit, int64_t now_us, unsigned *ret_held);
 
 #endif

@@ -1,3 +1,8 @@
+/*
+ * mem.c: the memory allocation of the whole product. Called by all code; tests set an allocator
+ * that fails at the k-th call (mem_set_ops). A request of zero bytes returns a block, too, so NULL
+ * always means failure.
+ */
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -55,6 +60,7 @@ void *mem_zalloc_array(size_t count, size_t size)
     return mem_zalloc(count * size);
 }
 
+/* Returns a copy of `length` bytes with a NUL behind them; NULL: memory is out. */
 char *mem_strndup(const char *text, size_t length)
 {
     char *copy = length < SIZE_MAX ? mem_alloc(length + 1) : NULL;

@@ -1,8 +1,9 @@
 /*
- * mem.h: every allocation of the floors below the programs goes through here.
+ * mem.h: the memory allocation of all floors below the programs.
  *
- * The operations can be swapped, so that a test counts blocks or fails the k-th allocation. They
- * are swapped only while no other thread is running; blocks are freed by the operations in force.
+ * The operations can be replaced, so that a test counts blocks or makes the k-th allocation fail.
+ * They are replaced only while no other thread is running; a block is freed by the operations that
+ * are set at that time.
  */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
@@ -16,21 +17,23 @@ struct mem_ops {
     void *arg;
 };
 
-/* Swaps the operations in; NULL brings libc's back. The struct is copied. */
+/* Replaces the operations; NULL sets those of libc. The struct is copied. */
 void mem_set_ops(const struct mem_ops *ops);
 
-/* Each returns NULL when memory is out. Zero bytes give a block that must be freed too. */
+/* Each function returns NULL when memory is out. For zero bytes each returns a block that must be
+ * freed, too. */
 void *mem_alloc(size_t bytes) MUST_CHECK;
 void *mem_zalloc(size_t bytes) MUST_CHECK;
 void *mem_resize(void *block, size_t bytes) MUST_CHECK;
 
-/* count x size with the overflow checked. */
+/* Allocates count * size zeroed bytes; NULL also when the product overflows. */
 void *mem_zalloc_array(size_t count, size_t size) MUST_CHECK;
 
-/* A NUL-terminated copy of the first length bytes of text; of none, text may be NULL. */
+/* Both return a NUL-terminated copy. mem_strndup copies the first length bytes of text; text may be
+ * NULL when length is 0. */
 char *mem_strndup(const char *text, size_t length) MUST_CHECK;
 char *mem_strdup(const char *text) MUST_CHECK;
 
-void mem_free(void *block); /* NULL is fine */
+void mem_free(void *block); /* block may be NULL */
 
 #endif

@@ -1,3 +1,8 @@
+/*
+ * names.c: a hash table from names to numbers, with open addressing. Called by tables that are
+ * searched by name. Keys are borrowed: the owner of a name keeps the name in memory until
+ * names_release. Invariant: at least one slot is free.
+ */
 #include "base/names.h"
 
 #include "base/err.h"
@@ -9,13 +14,14 @@
 #define FIRST_CAPACITY 16
 
 struct names_slot {
-    const char *key; /* NULL: free */
+    const char *key; /* NULL: the slot is free */
     size_t length;
     uint64_t hash;
     uint32_t number;
 };
 
-/* FNV-1a. Names come from the operator's own script, so it need not resist a chosen-key attack. */
+/* Returns the hash of a name (FNV-1a). The names come from the operator's own script, so the hash
+ * need not resist an attacker who chooses names. */
 static uint64_t hash_of(const char *key, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -38,7 +44,8 @@ void names_release(struct names *names)
     names_init(names);
 }
 
-/* The slot of the key, or the free one where it belongs. There is always a free one. */
+/* Returns the slot of the key, or the free slot where the key belongs. At least one slot is
+ * free. */
 static struct names_slot *slot_for(struct names_slot *slots, size_t capacity, uint64_t hash,
                                    const char *key, size_t length)
 {
@@ -50,6 +57,7 @@ static struct names_slot *slot_for(struct names_slot *slots, size_t capacity, ui
     return &slots[i];
 }
 
+/* Returns the number that was put with this name; NAMES_NONE: the name is not there. */
 uint32_t names_find(const struct names *names, const char *key, size_t length)
 {
     const struct names_slot *slot;
@@ -60,38 +68,32 @@ uint32_t names_find(const struct names *names, const char *key, size_t length)
     return slot->key ? slot->number : NAMES_NONE;
 }
 
-static int grow(struct names *names)
-{
-    size_t capacity = names->capacity ? names->capacity * 2 : FIRST_CAPACITY;
-    struct names_slot *slots = mem_zalloc_array(capacity, sizeof(*slots));
-
-    if (!slots)
-        return HVD_E_NOMEM;
-    for (size_t i = 0; i < names->capacity; i++) {
-        const struct names_slot *old = &names->slots[i];
-
-        if (old->key)
-            *slot_for(slots, capacity, old->hash, old->key, old->length) = *old;
-    }
-    mem_free(names->slots);
-    names->slots = slots;
-    names->capacity = capacity;
-    return 0;
-}
-
+/* Adds a name with its number. The name is borrowed, not copied. HVD_E_EXISTS: the name is there
+ * already. */
 int names_put(struct names *names, const char *key, size_t length, uint32_t number)
 {
     struct names_slot *slot;
     uint64_t hash;
-    int rc;
 
     ASSERT(key && number != NAMES_NONE);
     if (names_find(names, key, length) != NAMES_NONE)
         return HVD_E_EXISTS;
+    /* At least half of the slots stay free, so a search is short and always ends. */
     if (names->count * 2 >= names->capacity) {
-        rc = grow(names);
-        if (rc)
-            return rc;
+        size_t capacity = names->capacity ? names->capacity * 2 : FIRST_CAPACITY;
+        struct names_slot *slots = mem_zalloc_array(capacity, sizeof(*slots));
+
+        if (!slots)
+            return HVD_E_NOMEM;
+        for (size_t i = 0; i < names->capacity; i++) {
+            const struct names_slot *old = &names->slots[i];
+
+            if (old->key)
+                *slot_for(slots, capacity, old->hash, old->key, old->length) = *old;
+        }
+        mem_free(names->slots);
+        names->slots = slots;
+        names->capacity = capacity;
     }
     hash = hash_of(key, length);
     slot = slot_for(names->slots, names->capacity, hash, key, length);

@@ -1,3 +1,7 @@
+/*
+ * opt_env.c: the environment as a source of options: HVD_NAME for --name. Called by the programs.
+ * Either all variables count or none; an error names the variable.
+ */
 #include "base/mem.h"
 #include "base/opt_stage.h"
 #include "base/opt_value.h"
@@ -7,86 +11,56 @@
 
 #define VARIABLE_MAX (OPT_NAME_MAX + sizeof("HVD_"))
 
-/* "HVD_MIN_NP" for "min-np" */
-static void name_variable(const char *name, char variable[VARIABLE_MAX])
+/* Stages the value of the variable for name, for example HVD_MIN_NP for "min-np". When envp has the
+ * variable twice, the first one counts, as with getenv. */
+static int env_put_variable(struct opt_stage *stage, const struct opt *row, const char *name,
+                            char *const *envp, bool *ret_found, struct hvd_err *err)
 {
-    snprintf(variable, VARIABLE_MAX, "HVD_%s", name);
+    char variable[VARIABLE_MAX];
+    const char *text = NULL;
+    struct span rest, item;
+    char separator, *copy;
+    size_t length;
+    int rc = 0;
+
+    length = (size_t)snprintf(variable, VARIABLE_MAX, "HVD_%s", name);
     for (char *at = variable; *at; at++) {
         if (*at == '-')
             *at = '_';
         else if (*at >= 'a')
             *at = (char)(*at - 'a' + 'A');
     }
-}
-
-/* The first counts, as with getenv. */
-static const char *value_in(char *const *envp, const char *variable)
-{
-    size_t length = strlen(variable);
-
-    for (; *envp; envp++) {
+    for (; !text && *envp; envp++) {
         if (!strncmp(*envp, variable, length) && (*envp)[length] == '=')
-            return *envp + length + 1;
+            text = *envp + length + 1;
     }
-    return NULL;
-}
-
-static int put_item(struct opt_stage *stage, const struct opt *row, struct span item,
-                    const char *variable, struct hvd_err *err)
-{
-    char *copy = mem_strndup(item.at, item.length);
-    int rc =
-        copy ? opt_stage_put(stage, row, copy, variable, err) : opt_value_fail(HVD_E_NOMEM, err);
-
-    mem_free(copy);
-    return rc;
-}
-
-/* Commas are for people; line breaks let an item have commas of its own. */
-static int put_items(struct opt_stage *stage, const struct opt *row, const char *text,
-                     const char *variable, struct hvd_err *err)
-{
-    struct span rest = { text, strlen(text) };
-    char separator = strchr(text, '\n') ? '\n' : ',';
-    struct span item;
-    int rc = opt_stage_put(stage, row, "", variable, err); /* given, if only to be empty */
-
-    while (!rc && span_next(&rest, separator, &item)) {
-        item = span_trim(item);
-        if (item.length)
-            rc = put_item(stage, row, item, variable, err);
-    }
-    return rc;
-}
-
-static int put_variable(struct opt_stage *stage, const struct opt *row, const char *name,
-                        char *const *envp, bool *ret_found, struct hvd_err *err)
-{
-    char variable[VARIABLE_MAX];
-    const char *text;
-    int rc;
-
-    name_variable(name, variable);
-    text = value_in(envp, variable);
     *ret_found = text != NULL;
     if (!text)
         return 0;
-    rc = row->kind == OPT_LIST ? put_items(stage, row, text, variable, err)
-                               : opt_stage_put(stage, row, text, variable, err);
+    /* An empty variable also sets the list: to an empty list, or to an error if the list may not
+     * hold an empty text. */
+    if (row->kind != OPT_LIST)
+        rc = opt_stage_put(stage, row, text, variable, err);
+    else if (!row->min || !text[strspn(text, " \t\n,")])
+        rc = opt_stage_put(stage, row, "", variable, err);
+    /* A list is split at line breaks, so that an item may hold commas; without a line break it is
+     * split at commas. */
+    separator = strchr(text, '\n') ? '\n' : ',';
+    rest = (struct span){ text, strlen(text) };
+    while (row->kind == OPT_LIST && !rc && span_next(&rest, separator, &item)) {
+        item = span_trim(item);
+        if (!item.length)
+            continue;
+        copy = mem_strndup(item.at, item.length);
+        rc = copy ? opt_stage_put(stage, row, copy, variable, err)
+                  : opt_value_fail(HVD_E_NOMEM, err);
+        mem_free(copy);
+    }
     return rc ? err_prefix(err, rc, "%s", variable) : 0;
 }
 
-/*
- * A flag for the command line alone is passed over, not refused: images commonly say
- * HVD_VERSION=1.2 of themselves, and nobody means --version by it.
- */
-static bool is_looked_for(const struct opt *row)
-{
-    if (row->flags & OPT_NO_ENV)
-        return false;
-    return row->kind != OPT_FLAG || !(row->flags & OPT_ARGV_ONLY);
-}
-
+/* Takes the values of all variables that belong to options. The alias counts only if the name's
+ * variable is missing. */
 int opt_env(struct opt_set *set, char *const *envp, struct hvd_err *err)
 {
     struct opt_stage stage;
@@ -96,11 +70,13 @@ int opt_env(struct opt_set *set, char *const *envp, struct hvd_err *err)
         const struct opt *row = &set->table[i];
         bool found;
 
-        if (!is_looked_for(row))
+        /* A flag that is allowed on the command line only is ignored here, not refused: container
+         * images commonly set HVD_VERSION=1.2 for themselves, which does not mean --version. */
+        if ((row->flags & OPT_NO_ENV) || (row->kind == OPT_FLAG && (row->flags & OPT_ARGV_ONLY)))
             continue;
-        rc = put_variable(&stage, row, row->name, envp, &found, err);
+        rc = env_put_variable(&stage, row, row->name, envp, &found, err);
         if (!rc && !found && row->alias)
-            rc = put_variable(&stage, row, row->alias, envp, &found, err);
+            rc = env_put_variable(&stage, row, row->alias, envp, &found, err);
     }
     if (!rc)
         opt_stage_commit(&stage);

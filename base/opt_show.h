@@ -1,8 +1,8 @@
 /*
- * opt_show.h: what a program shows of its options: --help, --print-config, --list-options.
+ * opt_show.h: the output of --help, --print-config and --list-options.
  *
- * opt_show_help, _config and _names append to out and return 0, HVD_E_NOMEM, or HVD_E_LIMIT past
- * its max; on failure out is as it was. Refused options are never shown.
+ * opt_show_help, _config, _notes and _names append to out and return 0, HVD_E_NOMEM, or HVD_E_LIMIT
+ * past the maximum of out; on failure out is unchanged. Refused options are never shown.
  */
 #ifndef BASE_OPT_SHOW_H
 #define BASE_OPT_SHOW_H
@@ -10,24 +10,31 @@
 #include "base/buf.h"
 #include "base/opt.h"
 
-/* "usage: ..." and the description, then the options by group with their bounds and defaults, all
- * of it 80 columns wide. */
+/* Appends "usage: ..." and the description, then the options by group with their bounds and
+ * defaults. No line is longer than 80 columns. */
 int opt_show_help(const struct opt_set *set, const char *usage, const char *about,
                   struct buf *out) MUST_CHECK;
 
-/* A config file that gives the values in force; options that are unset are commented out. Each line
- * ends in a comment that says where its value is from, if wanted. */
+/* Appends a config file with the values in force. An option that is unset is commented out.
+ * with_origins: each line ends in a comment that says where its value came from. */
 int opt_show_config(const struct opt_set *set, bool with_origins, struct buf *out) MUST_CHECK;
 
-/* A line "name TAB group TAB default" for each option, for the check of the docs. */
+/* Appends what the user should know about the values that were given, a line each: which of two
+ * values of different sources counts ("--np: 4 of the command line counts, not 2 of HVD_NP"), and
+ * why an accepted option changes nothing. Values of lists are left out, as they may be secret. */
+int opt_show_notes(const struct opt_set *set, struct buf *out) MUST_CHECK;
+
+/* Appends a line "name TAB group TAB default" for each option; the check of the docs reads these
+ * lines. */
 int opt_show_names(const struct opt_set *set, struct buf *out) MUST_CHECK;
 
-/* Visits the rows in the order in which they are shown: group after group, as their first rows
- * stand in the table, those for tests only last. Ends early with what visit returns unless 0. */
+/* Calls visit for each row in the order of the help: group after group, in the order of the groups'
+ * first rows in the table; rows with OPT_TEST_ONLY come last. Ends early and returns the result of
+ * visit when that result is not 0. */
 typedef int opt_show_fn(void *arg, const struct opt *row);
 int opt_show_each(const struct opt_set *set, opt_show_fn *visit, void *arg);
 
-/* The heading that the row stands under. */
+/* Returns the heading under which the help shows the row. */
 const char *opt_show_group(const struct opt *row);
 
 #endif

@@ -1,3 +1,8 @@
+/*
+ * opt_stage.c: the values of one source, held back until all of them are right. Called by
+ * opt_argv.c, opt_config.c and opt_env.c. opt_stage_commit cannot fail: an option that a higher
+ * source has set keeps its value.
+ */
 #include "base/opt_stage.h"
 
 #include "base/mem.h"
@@ -20,6 +25,7 @@ int opt_stage_init(struct opt_stage *stage, struct opt_set *set, enum opt_source
     return staged ? 0 : opt_value_fail(HVD_E_NOMEM, err);
 }
 
+/* Frees values that were staged and not committed. */
 void opt_stage_release(struct opt_stage *stage)
 {
     if (!stage->staged)
@@ -32,6 +38,9 @@ void opt_stage_release(struct opt_stage *stage)
     stage->staged = NULL;
 }
 
+/* Reads a value and stages it: it counts only after opt_stage_commit. `where` is its origin, for
+ * errors; NULL: the command line or a default. A repeated option replaces its value; a list
+ * grows. */
 int opt_stage_put(struct opt_stage *stage, const struct opt *row, const char *text,
                   const char *where, struct hvd_err *err)
 {
@@ -41,7 +50,8 @@ int opt_stage_put(struct opt_stage *stage, const struct opt *row, const char *te
 
     if ((row->flags & OPT_ARGV_ONLY) &&
         (stage->source == OPT_FILE || stage->source == OPT_ENVIRONMENT))
-        return err_set(err, HVD_E_INVAL, "only the command line may say this, as --%s", row->name);
+        return err_set(err, HVD_E_INVAL, "this option is allowed only on the command line, as --%s",
+                       row->name);
     if (where) {
         copy = mem_strdup(where);
         if (!copy)
@@ -58,6 +68,22 @@ int opt_stage_put(struct opt_stage *stage, const struct opt *row, const char *te
     return 0;
 }
 
+/* Keeps a value that a higher source overrules. `where` and `field` are moved away. */
+static void stage_keep_beaten(const struct opt *row, struct opt_beaten *beaten,
+                              enum opt_source source, char **where, void *field)
+{
+    if (source < beaten->source)
+        return;
+    opt_value_release(row, &beaten->field);
+    opt_value_move(row, &beaten->field, field);
+    mem_free(beaten->where);
+    beaten->where = *where;
+    beaten->source = source;
+    *where = NULL;
+}
+
+/* Makes all staged values count, each unless a higher source has given one. The value that loses is
+ * kept (`beaten`), for notes to the operator. Cannot fail. */
 void opt_stage_commit(struct opt_stage *stage)
 {
     struct opt_set *set = stage->set;
@@ -67,16 +93,26 @@ void opt_stage_commit(struct opt_stage *stage)
         struct opt_origin *origin = &set->origins[i];
         void *field = (char *)set->config + set->table[i].offset;
 
-        if (!staged->given || stage->source < origin->source)
+        if (!staged->given)
             continue;
+        if (stage->source < origin->source) {
+            stage_keep_beaten(&set->table[i], &origin->beaten, stage->source, &staged->where,
+                              &staged->field);
+            continue;
+        }
+        if (origin->source > OPT_DEFAULT && origin->source < stage->source)
+            stage_keep_beaten(&set->table[i], &origin->beaten, origin->source, &origin->where,
+                              field);
         opt_value_release(&set->table[i], field);
         opt_value_move(&set->table[i], field, &staged->field);
         mem_free(origin->where);
-        *origin = (struct opt_origin){ .source = stage->source, .where = staged->where };
+        origin->source = stage->source;
+        origin->where = staged->where;
         staged->where = NULL;
     }
 }
 
+/* Returns the option of this name or alias; NULL: none. */
 const struct opt *opt_stage_find(const struct opt_set *set, struct span name)
 {
     for (size_t i = 0; i < set->count; i++) {
@@ -88,6 +124,8 @@ const struct opt *opt_stage_find(const struct opt_set *set, struct span name)
     return NULL;
 }
 
+/* Returns the option name that the operator probably meant; NULL: no name is near enough. Refused
+ * options are not proposed. */
 const char *opt_stage_nearest(const struct opt_set *set, struct span name)
 {
     const char *nearest = NULL;
@@ -97,7 +135,7 @@ const char *opt_stage_nearest(const struct opt_set *set, struct span name)
         return NULL;
     snprintf(text, sizeof(text), "%.*s", (int)name.length, name.at);
     for (size_t i = 0; i < set->count; i++) {
-        /* The nearest so far stands first: it wins a tie. */
+        /* The nearest name so far is the first candidate, so it wins a tie. */
         const char *rivals[] = { nearest, set->table[i].name, set->table[i].alias };
         size_t from = nearest ? 0 : 1;
 

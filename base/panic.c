@@ -1,3 +1,8 @@
+/*
+ * panic.c: ends a process that has found a bug of its own. Called by ASSERT and PANIC. Writes the
+ * place, then the last trace lines of every object that has a dumper, then aborts; allocates no
+ * memory.
+ */
 #include "base/panic.h"
 
 #include <errno.h>
@@ -19,6 +24,7 @@ void panic_remove_dumper(struct panic_dumper *dumper)
     list_remove(&dumper->link);
 }
 
+/* Writes bytes to standard error without a buffer, so that a panic loses none of them. */
 void panic_write(const char *text, size_t length)
 {
     while (length > 0) {
@@ -27,12 +33,14 @@ void panic_write(const char *text, size_t length)
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
-            return; /* nobody is listening; the abort still tells */
+            return; /* standard error is closed; the abort still shows the failure */
         text += wrote;
         length -= (size_t)wrote;
     }
 }
 
+/* Reports a bug of hvd-elastic with its place in the code, lets each dumper write what it knows,
+ * and aborts. */
 void panic(const char *file, int line, const char *function, const char *format, ...)
 {
     static bool dumping;
@@ -49,7 +57,7 @@ void panic(const char *file, int line, const char *function, const char *format,
     panic_write(text, strlen(text));
     panic_write("\n", 1);
     if (!dumping) {
-        dumping = true; /* a dumper that panics itself must not be asked again */
+        dumping = true; /* a dumper that panics itself is not called again */
         LIST_EACH (it, &dumpers) {
             struct panic_dumper *dumper = CONTAINER_OF(it, struct panic_dumper, link);
 

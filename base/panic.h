@@ -1,9 +1,9 @@
 /*
- * panic.h: assertions that stay on, and what happens when one fails.
+ * panic.h: assertions, which stay on in every build, and what happens when one fails.
  *
- * An assertion is for our own bugs; the world's failures are codes. A failing one writes what was
- * expected to standard error, lets each registered dumper write what it remembers (the trace
- * rings), and aborts.
+ * An assertion is for bugs of hvd-elastic; failures of its surroundings are error codes. A failing
+ * assertion writes what was expected to standard error, lets each registered dumper write its
+ * memory (the trace rings), and aborts.
  */
 #ifndef BASE_PANIC_H
 #define BASE_PANIC_H
@@ -22,17 +22,17 @@
 NORETURN void panic(const char *file, int line, const char *function, const char *format, ...)
     PRINTF_LIKE(4, 5);
 
-/* Something with a memory, asked to write it out before the process aborts. */
+/* An object that writes what it has recorded before the process aborts. */
 struct panic_dumper {
     struct list link;
     void (*dump)(struct panic_dumper *dumper);
 };
 
-/* The dumper is borrowed until it is removed. Register before other threads start. */
+/* Registers a dumper, which is borrowed until it is removed. Called before other threads start. */
 void panic_add_dumper(struct panic_dumper *dumper);
 void panic_remove_dumper(struct panic_dumper *dumper);
 
-/* For dumpers: straight to standard error, no buffering, no allocation. */
+/* For dumpers: writes to standard error, without buffering and without allocation. */
 void panic_write(const char *text, size_t length);
 
 #endif

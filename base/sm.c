@@ -1,7 +1,15 @@
+/*
+ * sm.c: state machines driven by a table. Called by the cores and sessions for every change of a
+ * job, worker, agent or process state. A transition that is not in the table is never made.
+ */
 #include "base/sm.h"
 
-static void check_table(const struct sm_type *type)
+/* Puts a state machine into its first state. `type` is its table of states; `owner` is given to the
+ * invariant. */
+void sm_init(struct sm *sm, const struct sm_type *type, unsigned initial, const void *owner,
+             struct trace *trace)
 {
+    /* A table that contradicts itself is a bug of the calling file. */
     ASSERT(type->count > 0 && type->count <= SM_STATES_MAX);
     for (unsigned i = 0; i < type->count; i++) {
         const struct sm_state *state = &type->states[i];
@@ -11,12 +19,6 @@ static void check_table(const struct sm_type *type)
             ASSERT(state->next >> type->count == 0);
         ASSERT((state->flags & SM_FINAL) ? state->next == 0 : state->next != 0);
     }
-}
-
-void sm_init(struct sm *sm, const struct sm_type *type, unsigned initial, const void *owner,
-             struct trace *trace)
-{
-    check_table(type);
     ASSERT(initial < type->count);
     ASSERT(type->states[initial].flags & SM_INITIAL);
     *sm = (struct sm){ .type = type, .owner = owner, .trace = trace, .state = initial };
@@ -27,6 +29,8 @@ bool sm_may(const struct sm *sm, unsigned to)
     return to < sm->type->count && (sm->type->states[sm->state].next & SM_BIT(to));
 }
 
+/* Moves to the next state, with a trace line, and checks the invariant. A move that the table does
+ * not have is a bug. */
 void sm_move(struct sm *sm, unsigned to, int64_t now_us, const char *why)
 {
     const char *from = sm_name(sm);

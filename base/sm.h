@@ -1,7 +1,6 @@
 /*
- * sm.h: a state machine whose every move is looked up in a table, traced, and followed by the
- * owner's invariant. A move that is not in the table is a bug and panics, so an impossible
- * transition cannot be made quietly.
+ * sm.h: a state machine. Every move is looked up in a table and traced, and then the owner's
+ * invariant is checked. A move that is not in the table is a bug and panics.
  */
 #ifndef BASE_SM_H
 #define BASE_SM_H
@@ -10,7 +9,7 @@
 
 #define SM_BIT(state) (UINT64_C(1) << (state))
 #define SM_INITIAL    0x1u
-#define SM_FINAL      0x2u /* may not be left */
+#define SM_FINAL      0x2u /* the machine never leaves this state */
 #define SM_STATES_MAX 64
 
 struct sm_state {
@@ -20,10 +19,11 @@ struct sm_state {
 };
 
 struct sm_type {
-    const char *name; /* of the kind of machine: "job", "slot" */
+    const char *name; /* name of the kind of machine: "job", "slot" */
     const struct sm_state *states;
     unsigned count;
-    void (*invariant)(const void *owner, unsigned state); /* panics when broken; may be NULL */
+    /* panics when the owner is not consistent; may be NULL */
+    void (*invariant)(const void *owner, unsigned state);
 };
 
 struct sm {
@@ -33,13 +33,16 @@ struct sm {
     unsigned state;
 };
 
-/* Panics on a table that contradicts itself: a successor out of range, a final state with one. */
+/* Puts the machine into its initial state. Panics on a table that contradicts itself: a successor
+ * is out of range, or a final state has a successor. */
 void sm_init(struct sm *sm, const struct sm_type *type, unsigned initial, const void *owner,
              struct trace *trace);
 
-/* Moves, traces "name: from -> to: why", and checks the invariant. */
+/* Moves to a state, traces "name: from -> to: why", and checks the invariant. Panics when the table
+ * does not allow the move. */
 void sm_move(struct sm *sm, unsigned to, int64_t now_us, const char *why);
 
+/* true: the table allows a move from the present state to `to`. */
 bool sm_may(const struct sm *sm, unsigned to);
 const char *sm_name(const struct sm *sm);
 

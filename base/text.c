@@ -1,6 +1,9 @@
+/*
+ * text.c: strict parsing of small texts (spans, numbers), quoting of foreign text, and the search
+ * for the nearest of several names. Called by every parser of input from users and scripts. No
+ * function here keeps a pointer into the text.
+ */
 #include "base/text.h"
-
-#include "base/panic.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +14,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
+/* Returns the span without blanks at both ends. */
 struct span span_trim(struct span span)
 {
     while (span.length && is_blank(span.at[0])) {
@@ -27,6 +31,8 @@ bool span_is(struct span span, const char *text)
     return strlen(text) == span.length && (!span.length || !memcmp(span.at, text, span.length));
 }
 
+/* Cuts the part before the next separator off *rest. false: no part is left (`rest->at` is NULL).
+ * An empty part after the last separator still counts. */
 bool span_next(struct span *rest, char separator, struct span *ret_part)
 {
     const char *found;
@@ -46,6 +52,7 @@ bool span_next(struct span *rest, char separator, struct span *ret_part)
     return true;
 }
 
+/* Parses decimal digits. `what` names the number in the error. */
 int text_parse_u64(struct span span, uint64_t min, uint64_t max, const char *what,
                    uint64_t *ret_value, struct hvd_err *err)
 {
@@ -73,6 +80,8 @@ int text_parse_u64(struct span span, uint64_t min, uint64_t max, const char *wha
     return 0;
 }
 
+/* Writes foreign text for an error: in quotes, cut after TEXT_QUOTE_SHOWN bytes, and with \xNN for
+ * bytes that a terminal must not get. Returns `quoted`. */
 const char *text_quote(const char *text, size_t length, char quoted[TEXT_QUOTE_MAX])
 {
     size_t shown = length < TEXT_QUOTE_SHOWN ? length : TEXT_QUOTE_SHOWN;
@@ -96,82 +105,12 @@ const char *text_quote(const char *text, size_t length, char quoted[TEXT_QUOTE_M
     return quoted;
 }
 
-/* Bytes of the UTF-8 sequence that starts here, 0 if it is none (overlong and surrogates too). */
-static size_t utf8_length(const unsigned char *at, size_t left)
-{
-    size_t length = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-
-    if (length == 0 || length > left || at[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
-        (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
-        return 0;
-    return length;
-}
-
-/* Whether a control character starts here: below ' ', DEL, and U+0080 to U+009F, the eight-bit ones
- * that terminals obey as well. */
-static bool is_control(const unsigned char *at)
-{
-    return at[0] < ' ' || at[0] == 0x7f || (at[0] == 0xc2 && (at[1] & 0xe0) == 0x80);
-}
-
-bool text_is_clean(const char *text, size_t length)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    size_t i = 0;
-
-    while (i < length) {
-        size_t step = utf8_length(at + i, length - i);
-
-        if (step == 0 || (is_control(at + i) && at[i] != '\t' && at[i] != '\n'))
-            return false;
-        i += step;
-    }
-    return true;
-}
-
-size_t text_line(char *line, size_t size, const char *format, va_list args)
-{
-    unsigned char *at = (unsigned char *)line;
-    int wanted;
-
-    ASSERT(size >= 8);
-    wanted = vsnprintf(line, size, format, args);
-    if (wanted < 0)
-        wanted = snprintf(line, size, "%s", format);
-    if ((size_t)wanted >= size) {
-        size_t cut = size - 4;
-
-        for (int i = 0; i < 3 && (at[cut] & 0xc0) == 0x80; i++)
-            cut--;
-        memcpy(line + cut, "...", 4);
-    }
-    for (; *at; at++) {
-        if (!is_control(at))
-            continue;
-        if (*at == 0xc2)
-            *at++ = ' ';
-        *at = ' ';
-    }
-    return (size_t)(at - (unsigned char *)line);
-}
-
 #define NEAREST_MAX 40
 
-static size_t min3(size_t a, size_t b, size_t c)
-{
-    size_t least = a < b ? a : b;
-
-    return least < c ? least : c;
-}
-
-/* Levenshtein, one row at a time. Both texts are at most NEAREST_MAX long. */
-static size_t edits(const char *a, const char *b)
+/* Returns the Levenshtein distance; only one row of its table is in memory at a time. Both texts
+ * have at most NEAREST_MAX bytes. The distance is the number of characters to change, insert or
+ * delete. */
+static size_t edit_distance(const char *a, const char *b)
 {
     size_t row[NEAREST_MAX + 1];
     size_t b_length = strlen(b);
@@ -184,14 +123,21 @@ static size_t edits(const char *a, const char *b)
         row[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
             size_t above = row[j];
+            size_t fewest = diagonal + (a[i - 1] != b[j - 1]);
 
-            row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            if (fewest > above + 1)
+                fewest = above + 1;
+            if (fewest > row[j - 1] + 1)
+                fewest = row[j - 1] + 1;
+            row[j] = fewest;
             diagonal = above;
         }
     }
     return row[b_length];
 }
 
+/* Returns the candidate that was probably meant: the one with the fewest edits, of those with at
+ * most strlen(text) / 3 + 1 edits. NULL: there is none. */
 const char *text_nearest(const char *text, const char *const *candidates, size_t count)
 {
     const char *nearest = NULL;
@@ -204,7 +150,7 @@ const char *text_nearest(const char *text, const char *const *candidates, size_t
 
         if (strlen(candidates[i]) > NEAREST_MAX)
             continue;
-        distance = edits(text, candidates[i]);
+        distance = edit_distance(text, candidates[i]);
         if (distance <= fewest && (!nearest || distance < fewest)) {
             fewest = distance;
             nearest = candidates[i];

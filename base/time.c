@@ -1,3 +1,7 @@
+/*
+ * time.c: durations and moments as text. Called by options, log and tables. The value is always
+ * int64_t in microseconds; a text that is not a whole number of microseconds is refused.
+ */
 #include "base/time.h"
 
 #include "base/limits.h"
@@ -7,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Largest first: a compound's units must fall. */
+/* The units, the largest first, because the units of a compound must fall. */
 static const struct {
     const char *name;
     int64_t us;
@@ -20,12 +24,15 @@ static const struct {
     { "us", 1        },
 };
 
-#define SCALE_MAX 1000000 /* six decimals */
+#define SCALE_MAX 1000000 /* 10 to the power of six decimals */
 
 struct amount {
-    int64_t whole;    /* past LIMIT_DURATION_US, no more than that is known of it */
-    int64_t fraction; /* in units of 1/scale */
-    int64_t scale;    /* past SCALE_MAX: too many decimals, and no fraction */
+    /* the part before the point; not exact when it is more than LIMIT_DURATION_US */
+    int64_t whole;
+    int64_t fraction; /* the decimals, in units of 1/scale */
+    /* 10 to the power of the number of decimals; more than SCALE_MAX: too many decimals, and
+     * fraction is 0 */
+    int64_t scale;
 };
 
 static bool is_digit(char c)
@@ -33,7 +40,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Digits and perhaps decimals; NULL when there are none. */
+/* Reads digits and perhaps decimals. Returns the position after them; NULL: there are no digits. */
 static const char *read_amount(const char *at, struct amount *ret_amount)
 {
     struct amount amount = { .scale = 1 };
@@ -41,7 +48,7 @@ static const char *read_amount(const char *at, struct amount *ret_amount)
     if (!is_digit(*at))
         return NULL;
     for (; is_digit(*at); at++) {
-        if (amount.whole <= LIMIT_DURATION_US)
+        if (amount.whole <= LIMIT_DURATION_US) /* a longer one is refused, and need not be exact */
             amount.whole = amount.whole * 10 + (*at - '0');
     }
     if (*at == '.') {
@@ -59,48 +66,8 @@ static const char *read_amount(const char *at, struct amount *ret_amount)
     return at;
 }
 
-/* The unit that starts here, or -1; a bare number at the end of the text counts seconds. */
-static int read_unit(const char **at)
-{
-    size_t length = strcspn(*at, "0123456789.");
-
-    if (**at == '\0')
-        return 3;
-    for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-        if (strlen(units[i].name) == length && !strncmp(units[i].name, *at, length)) {
-            *at += length;
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-/* Adds so many units to *total_us, or says why not; `text` is the whole duration. */
-static int add_amount(const struct amount *amount, int64_t unit_us, const char *text,
-                      int64_t *total_us, struct hvd_err *err)
-{
-    char quoted[TEXT_QUOTE_MAX];
-    int64_t us;
-
-    text_quote(text, strlen(text), quoted);
-    if (amount->whole > LIMIT_DURATION_US / unit_us)
-        goto too_long;
-    if (amount->scale > SCALE_MAX)
-        return err_set(err, HVD_E_INVAL, "%s: more than six decimals; write a smaller unit",
-                       quoted);
-    if (amount->fraction * unit_us % amount->scale != 0)
-        return err_set(err, HVD_E_INVAL, "%s: finer than a microsecond; write fewer decimals",
-                       quoted);
-    us = amount->whole * unit_us + amount->fraction * unit_us / amount->scale;
-    if (us > LIMIT_DURATION_US - *total_us)
-        goto too_long;
-    *total_us += us;
-    return 0;
-
-too_long:
-    return err_set(err, HVD_E_LIMIT, "%s: longer than ten years; write \"never\" instead", quoted);
-}
-
+/* Parses a duration: "never", a number of seconds, or numbers with units, the largest unit first
+ * ("1h30m"). */
 int time_parse(const char *text, int64_t *ret_us, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
@@ -112,22 +79,39 @@ int time_parse(const char *text, int64_t *ret_us, struct hvd_err *err)
         *ret_us = TIME_NEVER;
         return 0;
     }
+    text_quote(text, strlen(text), quoted);
     do {
         struct amount amount;
         const char *after = read_amount(at, &amount);
+        size_t length;
+        int64_t us;
         bool bare;
         int unit;
-        int rc;
 
         if (!after)
             goto malformed;
         bare = *after == '\0';
-        unit = read_unit(&after);
+        unit = bare ? 3 : -1; /* a number without a unit at the end of the text counts seconds */
+        length = strcspn(after, "0123456789.");
+        for (size_t i = 0; !bare && unit < 0 && i < ARRAY_SIZE(units); i++)
+            if (strlen(units[i].name) == length && !strncmp(units[i].name, after, length))
+                unit = (int)i;
+        after += length;
         if (unit <= smallest || (bare && at != text) || (amount.scale > 1 && *after))
             goto malformed;
-        rc = add_amount(&amount, units[unit].us, text, &total, err);
-        if (rc)
-            return rc;
+        us = units[unit].us;
+        if (amount.whole > LIMIT_DURATION_US / us)
+            goto too_long;
+        if (amount.scale > SCALE_MAX)
+            return err_set(err, HVD_E_INVAL, "%s: more than six decimals; write a smaller unit",
+                           quoted);
+        if (amount.fraction * us % amount.scale != 0)
+            return err_set(err, HVD_E_INVAL, "%s: finer than a microsecond; write fewer decimals",
+                           quoted);
+        us = amount.whole * us + amount.fraction * us / amount.scale;
+        if (us > LIMIT_DURATION_US - total)
+            goto too_long;
+        total += us;
         smallest = unit;
         at = after;
     } while (*at);
@@ -137,10 +121,13 @@ int time_parse(const char *text, int64_t *ret_us, struct hvd_err *err)
 malformed:
     return err_set(err, HVD_E_INVAL,
                    "%s: not a duration; write seconds or a unit: 90, 1.5s, 250ms, 10m, 1h30m",
-                   text_quote(text, strlen(text), quoted));
+                   quoted);
+
+too_long:
+    return err_set(err, HVD_E_LIMIT, "%s: longer than ten years; write \"never\" instead", quoted);
 }
 
-/* "12.5" without trailing zeros: value in units of 10^-decimals. */
+/* Writes a value in units of 10^-decimals as "12.5", without trailing zeros. */
 static int format_decimal(char *out, size_t size, int64_t value, int decimals, const char *unit)
 {
     int64_t scale = 1;
@@ -158,6 +145,7 @@ static int format_decimal(char *out, size_t size, int64_t value, int decimals, c
                     value % scale, unit);
 }
 
+/* Writes a duration in the form that time_parse takes. Returns `text`. */
 const char *time_format(int64_t us, char text[TIME_TEXT_MAX])
 {
     size_t used = 0;
@@ -194,46 +182,29 @@ int64_t time_add(int64_t a_us, int64_t b_us)
     return a_us > TIME_NEVER - b_us ? TIME_NEVER : a_us + b_us;
 }
 
-struct date {
-    int64_t year;
-    int month; /* 1 to 12 */
-    int day;
-};
-
-/* Not by gmtime_r, which reads the machine's time zone file. Counts in eras of 400 years, and in
- * years that begin in March, so that the leap day is the last of its year. */
-static struct date date_of(int64_t day_since_1970)
+/* Writes a moment (microseconds since 1970) as "2026-01-31T12:00:00.000Z". Computes the date
+ * without gmtime_r, which reads the machine's time zone file. The calculation counts in eras of 400
+ * years, and in years that begin in March, so that the leap day is the last day of a year. */
+const char *time_stamp(int64_t wall_us, char text[TIME_STAMP_MAX])
 {
-    int64_t day = day_since_1970 + 719468; /* since 0000-03-01 */
+    int64_t into_day_us = (wall_us % TIME_DAY + TIME_DAY) % TIME_DAY;
+    /* days since 0000-03-01, rounded down */
+    int64_t day = wall_us / TIME_DAY - (wall_us % TIME_DAY < 0) + 719468;
     int64_t era = (day >= 0 ? day : day - 146096) / 146097;
     int64_t of_era = day - era * 146097;
     int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
     int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
-    int64_t month = (5 * of_year + 2) / 153; /* 0 is March */
+    int64_t month = (5 * of_year + 2) / 153; /* month in [0, 11]; 0 is March */
 
-    return (struct date){ .year = year + era * 400 + (month >= 10),
-                          .month = (int)(month < 10 ? month + 3 : month - 9),
-                          .day = (int)(of_year - (153 * month + 2) / 5 + 1) };
-}
-
-const char *time_stamp(int64_t wall_us, char text[TIME_STAMP_MAX])
-{
-    int64_t into_day_us = wall_us % TIME_DAY;
-    int64_t day = wall_us / TIME_DAY;
-    struct date date;
-
-    if (into_day_us < 0) {
-        into_day_us += TIME_DAY;
-        day--;
-    }
-    date = date_of(day);
-    snprintf(text, TIME_STAMP_MAX, "%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%03dZ", date.year,
-             date.month, date.day, (int)(into_day_us / TIME_HOUR),
+    snprintf(text, TIME_STAMP_MAX, "%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%03dZ",
+             year + era * 400 + (month >= 10), (int)(month < 10 ? month + 3 : month - 9),
+             (int)(of_year - (153 * month + 2) / 5 + 1), (int)(into_day_us / TIME_HOUR),
              (int)(into_day_us / TIME_MIN % 60), (int)(into_day_us / TIME_S % 60),
              (int)(into_day_us / TIME_MS % 1000));
     return text;
 }
 
+/* Writes a duration with three significant digits, for tables: "31.4ms", "1.52s". */
 const char *time_brief(int64_t us, char text[TIME_TEXT_MAX])
 {
     int64_t unit_us = 1;

@@ -1,3 +1,7 @@
+/*
+ * trace.c: the last decisions of a pure core or session, as lines in a ring. Called by the cores; a
+ * panic prints the rings. The cores never log: a tap of the caller may turn lines into log lines.
+ */
 #include "base/trace.h"
 
 #include "base/err.h"
@@ -10,7 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void dump(struct panic_dumper *dumper)
+/* Writes the lines of the ring, the oldest first; called by a panic. */
+static void trace_dump(struct panic_dumper *dumper)
 {
     struct trace *trace = CONTAINER_OF(dumper, struct trace, dumper);
     size_t kept = trace->written < trace->capacity ? (size_t)trace->written : trace->capacity;
@@ -27,10 +32,11 @@ static void dump(struct panic_dumper *dumper)
     }
 }
 
+/* Makes a trace that keeps its last `lines` lines, and writes them out if the program panics. */
 int trace_init(struct trace *trace, const char *name, size_t lines)
 {
     ASSERT(lines > 0);
-    *trace = (struct trace){ .name = name, .capacity = lines, .dumper = { .dump = dump } };
+    *trace = (struct trace){ .name = name, .capacity = lines, .dumper = { .dump = trace_dump } };
     list_init(&trace->dumper.link);
     trace->ring = mem_zalloc_array(lines, sizeof(*trace->ring));
     if (!trace->ring)
@@ -54,10 +60,13 @@ void trace_set_tap(struct trace *trace, trace_tap_fn *tap, void *arg)
     trace->tap_arg = arg;
 }
 
-void trace_add(struct trace *trace, int64_t now_us, const char *format, ...)
+/* Adds a line to the ring, in place of the oldest, and shows it to the tap. `trace` NULL: nothing
+ * happens. */
+PRINTF_LIKE(4, 0)
+static void trace_write(struct trace *trace, int64_t now_us, bool is_warning, const char *format,
+                        va_list args)
 {
     char *line;
-    va_list args;
     int head;
 
     if (!trace)
@@ -66,12 +75,28 @@ void trace_add(struct trace *trace, int64_t now_us, const char *format, ...)
     line = trace->ring[trace->written % trace->capacity];
     head = snprintf(line, TRACE_LINE_MAX, "[%6" PRId64 ".%03" PRId64 "] ", now_us / TIME_S,
                     now_us / TIME_MS % 1000);
-    va_start(args, format);
     text_line(line + head, TRACE_LINE_MAX - (size_t)head, format, args);
-    va_end(args);
     trace->written++;
     if (trace->tap)
-        trace->tap(trace->tap_arg, line);
+        trace->tap(trace->tap_arg, line, is_warning);
+}
+
+void trace_add(struct trace *trace, int64_t now_us, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    trace_write(trace, now_us, false, format, args);
+    va_end(args);
+}
+
+void trace_warn(struct trace *trace, int64_t now_us, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    trace_write(trace, now_us, true, format, args);
+    va_end(args);
 }
 
 const char *trace_line(const struct trace *trace, size_t back)

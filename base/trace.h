@@ -1,18 +1,19 @@
 /*
- * trace.h: one human line for everything a pure module decides. The last lines are kept in a ring
- * and written out when an assertion fails; a tap sees each line as it is made, which is how story
- * tests compare them and how a program shows them.
+ * trace.h: one readable line for every decision of a pure module. The last lines are kept in a ring
+ * and written out when an assertion fails. A tap is a callback that sees each new line: story tests
+ * compare the lines, and a program shows them.
  *
- *     [    12.345] job: reshape -> round 2, size 3
+ *   [  12.345] job: reshape -> round 2, size 3
  */
 #ifndef BASE_TRACE_H
 #define BASE_TRACE_H
 
 #include "base/panic.h"
 
-#define TRACE_LINE_MAX 400 /* longer lines are cut, ending in "..." */
+#define TRACE_LINE_MAX 400 /* bytes; a longer line is cut and ends in "..." */
 
-typedef void trace_tap_fn(void *arg, const char *line);
+/* is_warning: the line was added by trace_warn. */
+typedef void trace_tap_fn(void *arg, const char *line, bool is_warning);
 
 struct trace {
     struct panic_dumper dumper;
@@ -24,15 +25,19 @@ struct trace {
     void *tap_arg;
 };
 
-/* Keeps the last `lines` lines. 0 or HVD_E_NOMEM. */
+/* Creates a trace that keeps the last `lines` lines. 0 or HVD_E_NOMEM. */
 int trace_init(struct trace *trace, const char *name, size_t lines) MUST_CHECK;
 void trace_release(struct trace *trace);
 void trace_set_tap(struct trace *trace, trace_tap_fn *tap, void *arg);
 
-/* Foreign text cannot make a second line of it (text_line). A NULL trace is silent. */
+/* Adds a line. Control characters in foreign text become blanks (text_line), so one call adds one
+ * line. trace may be NULL: then nothing happens. */
 void trace_add(struct trace *trace, int64_t now_us, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* The line that is `back` lines old (0 = the last one); NULL when it is not kept. */
+/* The same for a failure or a stall: the line also reaches an operator who has turned news off. */
+void trace_warn(struct trace *trace, int64_t now_us, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Returns the line that is `back` lines old (0: the last line); NULL when that line is not kept. */
 const char *trace_line(const struct trace *trace, size_t back);
 
 #endif

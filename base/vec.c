@@ -1,3 +1,7 @@
+/*
+ * vec.c: growing arrays, and binary search in sorted ones. Called through the macros of vec.h.
+ * Capacity doubles up to the caller's maximum; a failure leaves the array as it was.
+ */
 #include "base/vec.h"
 
 #include "base/err.h"
@@ -7,6 +11,8 @@
 
 #define FIRST_CAPACITY 8
 
+/* Makes room for `more` items behind the `count` present ones. HVD_E_LIMIT: the array would have
+ * more than `max` items. */
 int vec_reserve(void *items_at, size_t *capacity, size_t count, size_t more, size_t max,
                 size_t item_bytes)
 {
@@ -25,7 +31,7 @@ int vec_reserve(void *items_at, size_t *capacity, size_t count, size_t more, siz
         wanted *= 2;
     if (wanted > max)
         wanted = max;
-    /* memcpy: a T * may not be read or written through a void ** */
+    /* memcpy, because C does not allow access to a T * through a void ** */
     memcpy(&items, items_at, sizeof(items));
     items = mem_resize(items, wanted * item_bytes);
     if (!items)
@@ -35,6 +41,7 @@ int vec_reserve(void *items_at, size_t *capacity, size_t count, size_t more, siz
     return 0;
 }
 
+/* Frees the array behind the pointer at `items_at`; NULL and zeroes are left there. */
 void vec_release(void *items_at, size_t *count, size_t *capacity)
 {
     void *items;
@@ -45,4 +52,23 @@ void vec_release(void *items_at, size_t *count, size_t *capacity)
     memcpy(items_at, &items, sizeof(items));
     *count = 0;
     *capacity = 0;
+}
+
+/* Searches a sorted array. Returns the index of the first item whose key is not below `key`, or
+ * `count`: an item with this key is there, or would be inserted there. */
+size_t vec_place(const void *items, size_t count, size_t item_bytes, vec_key_fn *key_of,
+                 uint64_t key)
+{
+    size_t low = 0;
+    size_t high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (key_of((const char *)items + middle * item_bytes) < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }

@@ -1,3 +1,7 @@
+/*
+ * clock.c: the two clocks, and times for libevent's timers. Decisions use the monotonic clock only;
+ * the pure floors get the time as an argument.
+ */
 #include "os/clock.h"
 
 #include "base/panic.h"
@@ -5,7 +9,7 @@
 
 #include <time.h>
 
-static int64_t read_us(clockid_t clock)
+static int64_t clock_read_us(clockid_t clock)
 {
     struct timespec now;
     int rc = clock_gettime(clock, &now);
@@ -16,10 +20,15 @@ static int64_t read_us(clockid_t clock)
 
 int64_t clock_now_us(void)
 {
-    return read_us(CLOCK_MONOTONIC);
+    return clock_read_us(CLOCK_MONOTONIC);
 }
 
 int64_t clock_wall_us(void)
 {
-    return read_us(CLOCK_REALTIME);
+    return clock_read_us(CLOCK_REALTIME);
+}
+
+struct timeval clock_timeval(int64_t us)
+{
+    return (struct timeval){ (time_t)(us / TIME_S), (suseconds_t)(us % TIME_S) };
 }

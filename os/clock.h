@@ -1,12 +1,19 @@
 /*
- * clock.h: the two clocks, for programs to read and to hand down.
+ * clock.h: the two clocks. Only programs and loops read them; pure code gets the time as a
+ * parameter.
  */
 #ifndef OS_CLOCK_H
 #define OS_CLOCK_H
 
 #include "base/base.h"
 
-int64_t clock_now_us(void);  /* monotonic: for every decision */
-int64_t clock_wall_us(void); /* since 1970, UTC: for what is shown and kept, never for a decision */
+#include <sys/time.h>
+
+int64_t clock_now_us(void); /* monotonic clock: for every decision */
+/* microseconds since 1970, UTC: for texts and records, never for a decision */
+int64_t clock_wall_us(void);
+
+/* Returns a length of time, which is not negative, in the form that timers of libevent take. */
+struct timeval clock_timeval(int64_t us);
 
 #endif

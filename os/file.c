@@ -1,3 +1,7 @@
+/*
+ * file.c: reads small texts: host files, config files, and the agent's options from standard input.
+ * The caller sets the bound (buf->max), so an endless file does not block the program.
+ */
 #include "os/file.h"
 
 #include <errno.h>
@@ -7,44 +11,42 @@
 
 #define READ_BYTES 65536
 
-static int failed(const char *path, const char *what, struct hvd_err *err)
+static int file_failed(const char *path, const char *what, struct hvd_err *err)
 {
     int code = errno == ENOENT ? HVD_E_NOTFOUND : errno == EACCES ? HVD_E_DENIED : HVD_E_IO;
 
     return err_set(err, code, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
-static int read_some(int fd, const char *path, struct buf *buf, bool *ret_more, struct hvd_err *err)
-{
-    size_t room = buf->max - buf->length;
-    size_t wanted = room < READ_BYTES ? room : READ_BYTES;
-    ssize_t got;
-    int rc = buf_reserve(buf, wanted);
-
-    if (rc)
-        return err_set(err, rc, "%s: no memory to read it", path);
-    do
-        got = read(fd, buf->data + buf->length, wanted);
-    while (got < 0 && errno == EINTR);
-    if (got < 0)
-        return failed(path, "read", err);
-    buf->length += (size_t)got;
-    buf->data[buf->length] = '\0';
-    *ret_more = got > 0 && buf->length < buf->max;
-    return 0;
-}
-
+/* Appends the file, or standard input for "-", to the buffer, up to the buffer's `max` bytes. A
+ * caller that refuses long files gives room for one byte more than it allows. */
 int file_read(const char *path, struct buf *buf, struct hvd_err *err)
 {
     bool input = !strcmp(path, "-");
+    const char *name = input ? "standard input" : path;
     int fd = input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    bool more = true;
+    ssize_t got = 1;
     int rc = 0;
 
     if (fd < 0)
-        return failed(path, "open", err);
-    while (!rc && more)
-        rc = read_some(fd, input ? "standard input" : path, buf, &more, err);
+        return file_failed(path, "open", err);
+    while (!rc && got > 0 && buf->length < buf->max) {
+        size_t room = buf->max - buf->length;
+        size_t wanted = room < READ_BYTES ? room : READ_BYTES;
+
+        rc = buf_reserve(buf, wanted);
+        if (rc) {
+            err_set(err, rc, "%s: no memory to read it", name);
+            break;
+        }
+        got = TEMP_FAILURE_RETRY(read(fd, buf->data + buf->length, wanted));
+        if (got < 0) {
+            rc = file_failed(name, "read", err);
+            break;
+        }
+        buf->length += (size_t)got;
+        buf->data[buf->length] = '\0';
+    }
     if (!input)
         close(fd);
     return rc;
@@ -53,7 +55,7 @@ int file_read(const char *path, struct buf *buf, struct hvd_err *err)
 void file_hold_standard(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        /* the lowest number that is free is this one */
+        /* open returns the lowest free number, which is fd, because all lower numbers are open */
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
             return;
 }

@@ -1,5 +1,6 @@
 /*
- * file.h: reading a small text whole; standard input, output and error.
+ * file.h: reads a small text file as a whole, and makes sure that standard input, output and error
+ * are open.
  */
 #ifndef OS_FILE_H
 #define OS_FILE_H
@@ -8,16 +9,17 @@
 #include "base/err.h"
 
 /*
- * Appends what the file holds; "-" is standard input. Stops when buf is full: with a max of one
- * byte more than its reader accepts, that reader sees that the text is too long. HVD_E_NOTFOUND,
- * HVD_E_DENIED, HVD_E_IO or HVD_E_NOMEM, naming the file; buf may then hold a part.
+ * Appends the text of the file to buf; path "-" is standard input. Stops when buf is full: with a
+ * max of one byte more than the caller accepts, the caller sees that the text is too long.
+ * HVD_E_NOTFOUND, HVD_E_DENIED, HVD_E_IO or HVD_E_NOMEM with a text that names the file; buf may
+ * then hold a part of the text.
  */
 int file_read(const char *path, struct buf *buf, struct hvd_err *err);
 
 /*
- * Opens /dev/null in place of standard input, output and error where they are closed: else the next
- * file or socket that is opened gets that number, and what is printed goes there. The first thing
- * that a program does.
+ * Opens /dev/null as standard input, output and error where these are closed. Otherwise the next
+ * file or socket would get the number 0, 1 or 2, and output would go there by mistake. A program
+ * calls this function first.
  */
 void file_hold_standard(void);
 

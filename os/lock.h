@@ -1,6 +1,6 @@
 /*
- * lock.h: a file that one living process has. The lock ends with the descriptor, however that ends;
- * the file stays, and in it the pid of who had it last.
+ * lock.h: a file that one living process holds. The lock ends with the descriptor; the file stays,
+ * with the pid of its last holder.
  */
 #ifndef OS_LOCK_H
 #define OS_LOCK_H
@@ -10,15 +10,16 @@
 #include <sys/types.h>
 
 /*
- * Makes the file when it is missing (mode 0600). Never waits. HVD_E_BUSY when a process has it:
- * then *ret_holder is its pid, or 0 when that cannot be told (it is untouched otherwise);
- * HVD_E_NOTFOUND, HVD_E_DENIED, HVD_E_FULL, HVD_E_UNSUPPORTED, HVD_E_IO. The descriptor is closed
- * to give the lock back; it is not passed on to a program that is started.
+ * Takes the lock without waiting; creates the file (mode 0600) when it is missing. HVD_E_BUSY:
+ * another process holds the lock, and *ret_holder is its pid, or 0 when the pid is not known
+ * (*ret_holder is set only then). Other errors: HVD_E_NOTFOUND, HVD_E_DENIED, HVD_E_FULL,
+ * HVD_E_UNSUPPORTED, HVD_E_IO. Closing the descriptor releases the lock; programs that are started
+ * do not inherit the descriptor.
  */
 int lock_take(const char *path, int *ret_fd, pid_t *ret_holder, struct hvd_err *err) MUST_CHECK;
 
-/* Takes it although a process seems to have it: that one keeps a file which has no name any more.
- * As lock_take otherwise. */
+/* Takes the lock although a process seems to hold it: the file of that process is replaced by a new
+ * file, and the process keeps a file without a name. Otherwise as lock_take. */
 int lock_take_over(const char *path, int *ret_fd, struct hvd_err *err) MUST_CHECK;
 
 #endif

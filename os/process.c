@@ -1,3 +1,9 @@
+/*
+ * process.c: starts a program in a child: fork, set up the child, exec. The agent starts workers
+ * with this file, os/command starts scripts and ssh. Between fork and exec the child calls only
+ * functions that are safe in a signal handler, because the parent has threads. A child that fails
+ * writes a struct report into a pipe; the kernel closes the pipe when the program runs.
+ */
 #include "os/process.h"
 
 #include "base/mem.h"
@@ -15,135 +21,54 @@
 #define PATH_WITHOUT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define PIPE_FULL         4096 /* PIPE_BUF: a report is written whole or not at all */
 
-/* What the child was doing when it failed. */
+/* The stage at which the child failed. */
 enum stage { STAGE_SETUP, STAGE_FOLDER, STAGE_PROGRAM, STAGE_INTERPRETER };
 
-/* From the child to us, when the program does not run. */
+/* The message from the child to the parent when the program does not run. */
 struct report {
     int stage;
     int number; /* errno */
     char name[256];
-    bool searched; /* in the PATH; otherwise the name says where it is */
+    bool searched; /* true: the program was searched in the PATH; false: its name holds the path */
 };
 _Static_assert(sizeof(struct report) <= PIPE_FULL, "a report fits a pipe");
 
-/* Made before the fork: after it only what is safe in a signal handler may be called. */
+/* Everything that the child needs; made before the fork, because the child may not allocate
+ * memory. */
 struct plan {
     const struct process_spec *spec;
     const char *const *envp;
-    const char *path; /* NULL: argv[0] says where it is */
-    char *candidate;  /* room for any folder of path, and the name */
-    size_t candidate_bytes;
+    const char *path; /* the PATH to search; NULL: argv[0] holds the path */
+    char *candidate;  /* memory for any folder of `path` plus the name */
     pid_t parent;
     int report;
     sigset_t unblocked;
 };
 
-static const char *find_path(const char *const *envp)
-{
-    for (; *envp; envp++)
-        if (!strncmp(*envp, "PATH=", 5))
-            return *envp + 5;
-    return PATH_WITHOUT_PATH;
-}
-
-static int plan_make(struct plan *plan, const struct process_spec *spec, struct hvd_err *err)
-{
-    const char *name = spec->argv[0];
-
-    *plan = (struct plan){ .spec = spec, .parent = getpid(), .report = -1 };
-    plan->envp = spec->envp ? spec->envp : (const char *const *)environ;
-    if (!name || !*name)
-        return err_set(err, HVD_E_NOTFOUND, "no program is named; name one to run");
-    if (strchr(name, '/'))
-        return 0;
-    plan->path = find_path(plan->envp);
-    plan->candidate_bytes = strlen(plan->path) + strlen(name) + 2;
-    plan->candidate = mem_alloc(plan->candidate_bytes);
-    if (!plan->candidate)
-        return err_set(err, HVD_E_NOMEM, "%s: no memory to start it", name);
-    return 0;
-}
-
-static void copy_cut(char *to, size_t size, const char *from)
-{
-    size_t length = strnlen(from, size - 1);
-
-    memcpy(to, from, length);
-    to[length] = '\0';
-}
-
-NORETURN static void give_up(const struct plan *plan, enum stage stage, int number)
+/* Called in the child: reports to the parent why the program does not run, and exits. `number` is
+ * an errno. */
+NORETURN static void child_give_up(const struct plan *plan, enum stage stage, int number)
 {
     struct report report = { .stage = (int)stage,
                              .number = number,
                              .searched = plan->path != NULL };
+    const char *name = stage == STAGE_FOLDER ? plan->spec->cwd : plan->spec->argv[0];
     ssize_t written;
 
-    copy_cut(report.name, sizeof(report.name),
-             stage == STAGE_FOLDER ? plan->spec->cwd : plan->spec->argv[0]);
+    memcpy(report.name, name, strnlen(name, sizeof(report.name) - 1));
     written = write(plan->report, &report, sizeof(report));
     _exit(written == sizeof(report) ? 127 : 126);
 }
 
-static void set_signals(const struct plan *plan)
-{
-    const struct sigaction usual = { .sa_handler = SIG_DFL };
-
-    for (int number = 1; number < NSIG; number++)
-        (void)sigaction(number, &usual, NULL); /* SIGKILL and SIGSTOP have no other */
-    sigprocmask(SIG_SETMASK, &plan->unblocked, NULL);
-}
-
-/* All but 0, 1 and 2 are closed when the program begins; the report among them. */
-static void close_others(void)
-{
-    struct rlimit limit = { 1024, 1024 };
-
-    if (!close_range(3, ~0u, CLOSE_RANGE_CLOEXEC))
-        return;
-    getrlimit(RLIMIT_NOFILE, &limit); /* a kernel before 5.11 */
-    for (rlim_t fd = 3; fd < limit.rlim_cur; fd++)
-        (void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
-}
-
-/* First out of the way of 0, 1 and 2, then there: they may be given crosswise. */
-static bool set_standard(const struct process_spec *spec)
-{
-    const int given[] = { spec->in, spec->out, spec->err };
-    int fds[3];
-
-    for (int i = 0; i < 3; i++) {
-        fds[i] = given[i] >= 0 ? fcntl(given[i], F_DUPFD_CLOEXEC, 3)
-                               : open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
-        if (given[i] < 0 && fds[i] >= 0 && fds[i] < 3)
-            fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
-        if (fds[i] < 0)
-            return false;
-    }
-    for (int i = 0; i < 3; i++)
-        if (dup2(fds[i], i) < 0)
-            return false;
-    return true;
-}
-
-static bool set_place(const struct process_spec *spec)
-{
-    if (spec->session ? setsid() < 0 : spec->group && setpgid(0, 0))
-        return false;
-    return !spec->plain_priority || getpriority(PRIO_PROCESS, 0) >= 0 ||
-           !setpriority(PRIO_PROCESS, 0, 0);
-}
-
-/* execve changes nothing of what its type lets it change. */
+/* Removes const: execve does not change the texts, although its type allows it. */
 static char *const *unconst(const char *const *texts)
 {
     return (char *const *)(uintptr_t)texts;
 }
 
-/* Tries one file; returns when it is not the one. Of execve's errors those that say "not here" let
- * the search go on. */
-static void try_program(const struct plan *plan, const char *file, bool *denied)
+/* Tries to run the file. Returns only when the search in the PATH has to go on. *denied: a file of
+ * that name exists but may not be run. */
+static void child_try(const struct plan *plan, const char *file, bool *denied)
 {
     int number;
 
@@ -152,54 +77,86 @@ static void try_program(const struct plan *plan, const char *file, bool *denied)
     if (number == EACCES)
         *denied = true;
     else if (number == ENOENT && !access(file, F_OK))
-        give_up(plan, STAGE_INTERPRETER, number);
+        child_give_up(plan, STAGE_INTERPRETER, number);
     else if (number != ENOENT && number != ENOTDIR && number != ENAMETOOLONG)
-        give_up(plan, STAGE_PROGRAM, number);
+        child_give_up(plan, STAGE_PROGRAM, number);
 }
 
-NORETURN static void run_program(const struct plan *plan)
+/* Runs the program by its path, or from the folders of the PATH. */
+NORETURN static void child_run(const struct plan *plan)
 {
     const char *name = plan->spec->argv[0];
     const char *rest = plan->path;
     bool denied = false;
 
     if (!rest)
-        try_program(plan, name, &denied);
+        child_try(plan, name, &denied);
     while (rest) {
         const char *end = strchr(rest, ':');
         size_t length = end ? (size_t)(end - rest) : strlen(rest);
-        size_t slash = length > 0; /* an empty part is the working folder */
+        size_t slash = length > 0; /* an empty part of the PATH is the working folder */
 
         memcpy(plan->candidate, rest, length);
         plan->candidate[length] = '/';
         memcpy(plan->candidate + length + slash, name, strlen(name) + 1);
-        try_program(plan, plan->candidate, &denied);
+        child_try(plan, plan->candidate, &denied);
         rest = end ? end + 1 : NULL;
     }
-    give_up(plan, STAGE_PROGRAM, denied ? EACCES : ENOENT);
+    child_give_up(plan, STAGE_PROGRAM, denied ? EACCES : ENOENT);
 }
 
-NORETURN static void be_child(const struct plan *plan)
+/* Runs in the child after the fork: sets up the process as the caller wants it, then runs the
+ * program. No memory may be allocated here. */
+NORETURN static void child_main(const struct plan *plan)
 {
+    const struct sigaction usual = { .sa_handler = SIG_DFL };
     const struct process_spec *spec = plan->spec;
+    const int given[] = { spec->in, spec->out, spec->err };
+    struct rlimit limit = { 1024, 1024 };
+    int fds[3];
 
-    if (!set_place(spec) || !set_standard(spec))
-        give_up(plan, STAGE_SETUP, errno);
+    if (spec->session ? setsid() < 0 : spec->group && setpgid(0, 0))
+        child_give_up(plan, STAGE_SETUP, errno);
+    if (spec->plain_priority && getpriority(PRIO_PROCESS, 0) < 0 && setpriority(PRIO_PROCESS, 0, 0))
+        child_give_up(plan, STAGE_SETUP, errno);
+    /* Sets the descriptors 0, 1 and 2. All given descriptors are first moved above 2, because the
+     * caller may give 0, 1 and 2 in another order. */
+    for (int i = 0; i < 3; i++) {
+        fds[i] = given[i] >= 0 ? fcntl(given[i], F_DUPFD_CLOEXEC, 3)
+                               : open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+        if (given[i] < 0 && fds[i] >= 0 && fds[i] < 3)
+            fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+        if (fds[i] < 0)
+            child_give_up(plan, STAGE_SETUP, errno);
+    }
+    for (int i = 0; i < 3; i++)
+        if (dup2(fds[i], i) < 0)
+            child_give_up(plan, STAGE_SETUP, errno);
     if (spec->dies_with_us) {
         if (prctl(PR_SET_PDEATHSIG, spec->dies_with_us))
-            give_up(plan, STAGE_SETUP, errno);
-        if (getppid() != plan->parent) /* gone before it could count */
+            child_give_up(plan, STAGE_SETUP, errno);
+        if (getppid() != plan->parent) /* the parent died before the prctl took effect */
             _exit(126);
     }
     if (spec->cwd && chdir(spec->cwd))
-        give_up(plan, STAGE_FOLDER, errno);
-    close_others();
-    set_signals(plan);
-    run_program(plan);
+        child_give_up(plan, STAGE_FOLDER, errno);
+    /* All descriptors except 0, 1 and 2 are closed when the program begins, also the pipe of the
+     * report. */
+    if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC)) {
+        getrlimit(RLIMIT_NOFILE, &limit); /* needed on a kernel before 5.11 */
+        for (rlim_t fd = 3; fd < limit.rlim_cur; fd++)
+            (void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+    }
+    for (int number = 1; number < NSIG; number++)
+        (void)sigaction(number, &usual, NULL); /* fails for SIGKILL and SIGSTOP only */
+    sigprocmask(SIG_SETMASK, &plan->unblocked, NULL);
+    child_run(plan);
 }
 
-/* No handler of ours may run in the child: everything is blocked until they are gone. */
-static pid_t fork_quietly(struct plan *plan)
+/* Forks: the child runs the program, the parent gets its pid, or -1 with errno. No signal handler
+ * of the parent may run in the child: all signals are blocked until the child has reset the
+ * handlers. */
+static pid_t process_fork(struct plan *plan)
 {
     sigset_t all;
     sigset_t before;
@@ -211,16 +168,18 @@ static pid_t fork_quietly(struct plan *plan)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid = fork();
     if (pid == 0)
-        be_child(plan);
+        child_main(plan);
     number = errno;
     if (pid > 0 && plan->spec->group && !plan->spec->session)
-        (void)setpgid(pid, pid); /* whoever of us comes first, so that the group can be killed */
+        /* the child makes the same call, so the group exists from now on in both */
+        (void)setpgid(pid, pid);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = number;
     return pid;
 }
 
-static int cannot_start(const char *name, int number, struct hvd_err *err)
+/* Sets the error for a process that could not be made, and the remedy for this errno. */
+static int process_failed(const char *name, int number, struct hvd_err *err)
 {
     switch (number) {
     case EAGAIN:
@@ -237,26 +196,40 @@ static int cannot_start(const char *name, int number, struct hvd_err *err)
     }
 }
 
+/* Forks and runs a program. The caller reads later from *ret_report whether the program runs: the
+ * pipe closes by itself when the program begins (close-on-exec). */
 int process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_report,
                   struct hvd_err *err)
 {
-    struct plan plan;
+    struct plan plan = { .spec = spec, .parent = getpid() };
+    const char *name = spec->argv[0];
     int fds[2];
     pid_t pid;
     int number;
-    int rc = plan_make(&plan, spec, err);
 
-    if (rc)
-        return rc;
+    plan.envp = spec->envp ? spec->envp : (const char *const *)environ;
+    if (!name || !*name)
+        return err_set(err, HVD_E_NOTFOUND, "no program is named; name one to run");
+    if (!strchr(name, '/')) {
+        plan.path = PATH_WITHOUT_PATH;
+        for (const char *const *variable = plan.envp; *variable; variable++)
+            if (!strncmp(*variable, "PATH=", 5)) {
+                plan.path = *variable + 5;
+                break;
+            }
+        plan.candidate = mem_alloc(strlen(plan.path) + strlen(name) + 2);
+        if (!plan.candidate)
+            return err_set(err, HVD_E_NOMEM, "%s: no memory to start it", name);
+    }
     if (pipe2(fds, O_CLOEXEC)) {
         number = errno;
         mem_free(plan.candidate);
-        return cannot_start(spec->argv[0], number, err);
+        return process_failed(name, number, err);
     }
-    plan.report = fcntl(fds[1], F_DUPFD_CLOEXEC, 3); /* where 0, 1 and 2 are not put over it */
+    plan.report = fcntl(fds[1], F_DUPFD_CLOEXEC, 3); /* 0, 1 and 2 are replaced in the child */
     number = errno;
     close(fds[1]);
-    pid = plan.report < 0 ? -1 : fork_quietly(&plan);
+    pid = plan.report < 0 ? -1 : process_fork(&plan);
     if (plan.report >= 0) {
         number = errno;
         close(plan.report);
@@ -264,32 +237,23 @@ int process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_repo
     mem_free(plan.candidate);
     if (pid < 0) {
         close(fds[0]);
-        return cannot_start(spec->argv[0], number, err);
+        return process_failed(name, number, err);
     }
     *ret_pid = pid;
     *ret_report = fds[0];
     return 0;
 }
 
-static int no_folder(const struct report *report, struct hvd_err *err)
-{
-    bool missing = report->number == ENOENT || report->number == ENOTDIR;
-    int code = missing ? HVD_E_NOTFOUND : report->number == EACCES ? HVD_E_DENIED : HVD_E_IO;
-
-    return err_set(err, code, "%s: cannot work in this folder: %s; %s", report->name,
-                   strerror(report->number),
-                   missing                ? "create it on this host"
-                   : code == HVD_E_DENIED ? "let this user enter it"
-                                          : "check its disk");
-}
-
-static int no_program(const struct report *report, struct hvd_err *err)
+/* Sets the error for a program that could not be executed: what is wrong with the file, and the
+ * remedy. */
+static int process_no_program(const struct report *report, struct hvd_err *err)
 {
     const char *name = report->name;
 
     if (report->stage == STAGE_INTERPRETER)
         return err_set(err, HVD_E_NOTFOUND,
-                       "%s: what should run it is missing; see its first line (#!), and that it "
+                       "%s: the interpreter or loader that runs it is missing; see its first line "
+                       "(#!), and that it "
                        "is made for this machine",
                        name);
     switch (report->number) {
@@ -303,8 +267,8 @@ static int no_program(const struct report *report, struct hvd_err *err)
     case EACCES:
     case EPERM:
         return err_set(err, HVD_E_DENIED,
-                       "%s: may not be run; make it a file with chmod +x, on a "
-                       "disk that is not mounted noexec",
+                       "%s: this user may not run the program; use chmod +x on the file, on a disk "
+                       "that is not mounted noexec",
                        name);
     case ENOEXEC:
         return err_set(err, HVD_E_DENIED,
@@ -314,30 +278,41 @@ static int no_program(const struct report *report, struct hvd_err *err)
     case E2BIG:
         return err_set(err, HVD_E_LIMIT,
                        "%s: its arguments and environment are too long; shorten them", name);
-    default: return cannot_start(name, report->number, err);
+    default: return process_failed(name, report->number, err);
     }
 }
 
+/* Reads the report of process_start. 0: the program runs, because the pipe was closed without a
+ * report. */
 int process_report(int report_fd, struct hvd_err *err)
 {
     struct report report;
-    ssize_t got;
+    ssize_t got = TEMP_FAILURE_RETRY(read(report_fd, &report, sizeof(report)));
 
-    do
-        got = read(report_fd, &report, sizeof(report));
-    while (got < 0 && errno == EINTR);
     if (got == 0)
         return 0;
     if (got != sizeof(report))
         return err_set(err, HVD_E_IO,
-                       "a process was started, but not a word came from it; see "
-                       "this host's memory and limits");
+                       "a process was started, but has reported nothing; check the memory and the "
+                       "limits of this host");
     report.name[sizeof(report.name) - 1] = '\0';
     if (report.stage == STAGE_SETUP)
-        return cannot_start(report.name, report.number, err);
-    return report.stage == STAGE_FOLDER ? no_folder(&report, err) : no_program(&report, err);
+        return process_failed(report.name, report.number, err);
+    if (report.stage != STAGE_FOLDER)
+        return process_no_program(&report, err);
+    if (report.number == ENOENT || report.number == ENOTDIR)
+        return err_set(err, HVD_E_NOTFOUND,
+                       "%s: cannot work in this folder: %s; create it on this host", report.name,
+                       strerror(report.number));
+    if (report.number == EACCES)
+        return err_set(err, HVD_E_DENIED,
+                       "%s: cannot work in this folder: %s; let this user enter it", report.name,
+                       strerror(report.number));
+    return err_set(err, HVD_E_IO, "%s: cannot work in this folder: %s; check its disk", report.name,
+                   strerror(report.number));
 }
 
+/* Starts a program and waits until it runs. On failure the child is reaped here. */
 int process_spawn(const struct process_spec *spec, pid_t *ret_pid, struct hvd_err *err)
 {
     int report = -1;
@@ -349,8 +324,7 @@ int process_spawn(const struct process_spec *spec, pid_t *ret_pid, struct hvd_er
     rc = process_report(report, err);
     close(report);
     if (rc)
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        (void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
     else
         *ret_pid = pid;
     return rc;

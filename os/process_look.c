@@ -1,3 +1,8 @@
+/*
+ * process_look.c: asks the kernel about a process: its pidfd, and /proc/PID/stat. The agent asks
+ * about its workers and about orphans. The kernel may give a pid to another process at any time; a
+ * pidfd always means one process.
+ */
 #include "os/process.h"
 
 #include "base/text.h"
@@ -11,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The fields of /proc/PID/stat, as proc(5) numbers them, from the one after the name. */
+/* The fields of /proc/PID/stat after the name, with the numbers of proc(5). */
 enum field {
     FIELD_STATE = 3,
     FIELD_PARENT = 4,
@@ -21,10 +26,10 @@ enum field {
     FIELD_STATUS = 52
 };
 
-#define FLAG_EXITING    UINT64_C(4) /* PF_EXITING */
+#define FLAG_EXITING    UINT64_C(4) /* PF_EXITING: the process is exiting */
 #define PENDING_SIGKILL (UINT64_C(1) << (SIGKILL - 1))
 
-/* <linux/pidfd.h> of 6.15, which is newer than the headers we may be built with. */
+/* From <linux/pidfd.h> of 6.15, which may be newer than the headers of the build. */
 struct pidfd_state {
     uint64_t mask;
     uint64_t control_group;
@@ -36,9 +41,11 @@ struct pidfd_state {
 
 int process_watch(pid_t pid)
 {
-    return (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
+    return (int)syscall(SYS_pidfd_open, pid, 0); /* a pidfd is always close-on-exec */
 }
 
+/* Reads the wait status of an ended process from its pidfd. HVD_E_UNSUPPORTED: the process still
+ * runs, or the kernel cannot tell. */
 int process_status(int watch, int *ret_wait_status)
 {
     struct pidfd_state state = { .mask = PIDFD_STATE_EXIT };
@@ -49,68 +56,58 @@ int process_status(int watch, int *ret_wait_status)
     return 0;
 }
 
-/* A number as the kernel prints it; what is none counts as 0. */
-static int64_t number_of(struct span span)
+/* Reads the state of a process from /proc/PID/stat. A process counts as ending when it is a zombie,
+ * is exiting, or has a SIGKILL to come. */
+int process_look(pid_t pid, struct process_state *ret_state)
 {
-    bool negative = span.length > 0 && *span.at == '-';
-    uint64_t value = 0;
-
-    for (size_t i = negative; i < span.length && span.at[i] >= '0' && span.at[i] <= '9'; i++)
-        value = value * 10 + (uint64_t)(span.at[i] - '0');
-    return (int64_t)(negative ? 0 - value : value);
-}
-
-static void take_field(int field, struct span text, struct process_state *state)
-{
-    int64_t number = number_of(text);
-
-    switch (field) {
-    case FIELD_STATE: state->ending |= text.length > 0 && strchr("ZXx", *text.at) != NULL; break;
-    case FIELD_PARENT: state->parent = (pid_t)number; break;
-    case FIELD_GROUP: state->group = (pid_t)number; break;
-    case FIELD_FLAGS: state->ending |= ((uint64_t)number & FLAG_EXITING) != 0; break;
-    case FIELD_PENDING: state->ending |= ((uint64_t)number & PENDING_SIGKILL) != 0; break;
-    case FIELD_STATUS: state->wait_status = (int)number; break;
-    default: break;
-    }
-}
-
-static ssize_t read_stat(pid_t pid, char *text, size_t size)
-{
+    struct process_state state = { .ending = false };
     char path[32];
-    ssize_t got;
+    char text[2048];
+    struct span rest;
+    struct span part;
+    const char *name_end;
+    ssize_t length;
     int fd;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return -1;
-    do
-        got = read(fd, text, size);
-    while (got < 0 && errno == EINTR);
+        return HVD_E_NOTFOUND;
+    length = TEMP_FAILURE_RETRY(read(fd, text, sizeof(text)));
     close(fd);
-    return got;
-}
-
-int process_look(pid_t pid, struct process_state *ret_state)
-{
-    struct process_state state = { .ending = false };
-    char text[2048];
-    ssize_t length = read_stat(pid, text, sizeof(text));
-    struct span rest;
-    struct span part;
-    const char *name_end;
-
     if (length <= 0)
         return HVD_E_NOTFOUND;
-    name_end = memrchr(text, ')', (size_t)length); /* the name itself may hold any byte */
+    /* The fields follow the name, which is in parentheses and may hold any bytes. */
+    name_end = memrchr(text, ')', (size_t)length);
     if (!name_end || text + length - name_end < 3)
         return HVD_E_NOTFOUND;
     rest = (struct span){ name_end + 2, (size_t)(text + length - name_end) - 2 };
-    for (int field = FIELD_STATE; span_next(&rest, ' ', &part); field++)
-        take_field(field, part, &state);
+    for (int field = FIELD_STATE; span_next(&rest, ' ', &part); field++) {
+        bool negative = part.length > 0 && *part.at == '-';
+        uint64_t value = 0;
+        int64_t number;
+
+        /* Reads a number as the kernel prints it; other text counts as 0. */
+        for (size_t i = negative; i < part.length && part.at[i] >= '0' && part.at[i] <= '9'; i++)
+            value = value * 10 + (uint64_t)(part.at[i] - '0');
+        number = (int64_t)(negative ? 0 - value : value);
+        switch (field) {
+        case FIELD_STATE: state.ending |= part.length > 0 && strchr("ZXx", *part.at); break;
+        case FIELD_PARENT: state.parent = (pid_t)number; break;
+        case FIELD_GROUP: state.group = (pid_t)number; break;
+        case FIELD_FLAGS: state.ending |= ((uint64_t)number & FLAG_EXITING) != 0; break;
+        case FIELD_PENDING: state.ending |= ((uint64_t)number & PENDING_SIGKILL) != 0; break;
+        case FIELD_STATUS:
+            state.wait_status = (int)number;
+            /* The process was killed: the signal is no longer pending, and the exit has not
+             * begun. */
+            state.ending |= number == SIGKILL;
+            break;
+        default: break;
+        }
+    }
     if (!state.ending)
-        state.wait_status = 0; /* a stopped one shows its signal there */
+        state.wait_status = 0; /* for a stopped process the field is the signal that stopped it */
     *ret_state = state;
     return 0;
 }

@@ -1,3 +1,8 @@
+/*
+ * thread.c: threads of libhvd and of the programs, and condition variables with a deadline. libhvd
+ * runs in the user's process, so its threads take no signals, and the signal mask of the caller is
+ * restored.
+ */
 #include "os/thread.h"
 
 #include "base/err.h"
@@ -6,35 +11,30 @@
 #include <signal.h>
 #include <time.h>
 
-/* A new thread inherits the mask. */
-static int create(pthread_t *ret_thread, const pthread_attr_t *attr, thread_fn *run, void *arg)
+/* Starts a thread that runs run(arg) with all signals blocked: they are blocked while the thread is
+ * created, because a new thread inherits the signal mask of its creator. `stack_bytes` 0: the usual
+ * size. HVD_E_LIMIT: no thread is left. */
+int thread_start(pthread_t *ret_thread, size_t stack_bytes, thread_fn *run, void *arg)
 {
+    pthread_attr_t attr;
     sigset_t all;
     sigset_t before;
     int number;
 
+    if (pthread_attr_init(&attr))
+        return HVD_E_LIMIT;
+    if (stack_bytes)
+        (void)pthread_attr_setstacksize(&attr, stack_bytes);
     sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    number = pthread_create(ret_thread, attr, run, arg);
+    number = pthread_create(ret_thread, &attr, run, arg);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attr);
     return number ? HVD_E_LIMIT : 0;
 }
 
-int thread_start(pthread_t *ret_thread, size_t stack_bytes, thread_fn *run, void *arg)
-{
-    pthread_attr_t attr;
-    int rc;
-
-    if (!stack_bytes)
-        return create(ret_thread, NULL, run, arg);
-    if (pthread_attr_init(&attr))
-        return HVD_E_LIMIT;
-    (void)pthread_attr_setstacksize(&attr, stack_bytes);
-    rc = create(ret_thread, &attr, run, arg);
-    (void)pthread_attr_destroy(&attr);
-    return rc;
-}
-
+/* Makes a condition whose time limits follow the monotonic clock, which jumps of the wall clock do
+ * not change. */
 int thread_cond_init(pthread_cond_t *cond)
 {
     pthread_condattr_t attr;

@@ -1,6 +1,7 @@
 /*
- * thread.h: threads of ours, in our programs and in somebody's process: no signal is ever delivered
- * to them. And conditions whose timed waits are on the clock of clock.h.
+ * thread.h: threads of hvd-elastic's programs, and of libhvd in the user's process. No signal is
+ * ever delivered to these threads. Also condition variables whose timed waits use the clock of
+ * clock.h.
  */
 #ifndef OS_THREAD_H
 #define OS_THREAD_H
@@ -15,13 +16,15 @@ extern "C" {
 
 typedef void *thread_fn(void *arg);
 
-/* To be joined, or detached. stack_bytes 0: as large as this machine makes them. HVD_E_LIMIT: no
- * further thread can be had; what a person can raise is the limit of processes (ulimit -u). */
+/* Starts a thread, which the caller joins or detaches. stack_bytes 0: the default stack size of the
+ * machine. HVD_E_LIMIT: no further thread can be had; the operator can raise the limit of processes
+ * (ulimit -u). */
 int thread_start(pthread_t *ret_thread, size_t stack_bytes, thread_fn *run, void *arg) MUST_CHECK;
 
 int thread_cond_init(pthread_cond_t *cond) MUST_CHECK; /* HVD_E_NOMEM */
 
-/* Until deadline_us (by clock_now_us); true: it has passed. */
+/* Waits until cond is signalled or until deadline_us (on the clock of clock_now_us); true:
+ * deadline_us has passed. */
 bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_us);
 
 #ifdef __cplusplus

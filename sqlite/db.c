@@ -1,3 +1,8 @@
+/*
+ * db.c: the only file that talks to SQLite. driver/journal opens a job's database with it and runs
+ * prepared statements. db_open is strict: a file is identified, checked and accepted before a
+ * single byte of it is written. Every error names the file and says what to do.
+ */
 #include "sqlite/db.h"
 
 #include "base/limits.h"
@@ -20,18 +25,19 @@
 #define SYNCHRONOUS_FULL   "2"
 #define USUAL_MODE         0644
 
-#define REMEDY_DAMAGED     "move it and its -wal file aside to start afresh"
+#define REMEDY_DAMAGED     "move the file and its -wal file aside to start afresh"
 
 struct db {
     sqlite3 *raw;
     const struct db_schema *schema;
     struct db_options options;
     size_t prefix_bytes;
-    char path[]; /* what SQLite is given: a prefix, and the path as it was given to us */
+    char path[]; /* the path for SQLite: a prefix, and the path as the caller gave it */
 };
 
 const struct db_options db_options_usual = { .busy_ms = 250 };
 
+/* Returns the error code for a result of SQLite; the low byte is the kind, the rest says more. */
 int db_code(int sqlite_code, int system_errno)
 {
     if (sqlite_code == SQLITE_IOERR_NOMEM)
@@ -47,6 +53,7 @@ int db_code(int sqlite_code, int system_errno)
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH: return HVD_E_DENIED;
+    /* SQLite has one code for many errors of the system, so the errno decides. */
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR:
         if (system_errno == ENOSPC || system_errno == EDQUOT)
@@ -54,7 +61,8 @@ int db_code(int sqlite_code, int system_errno)
         return system_errno == EACCES || system_errno == EPERM || system_errno == EROFS
                    ? HVD_E_DENIED
                    : HVD_E_IO;
-    /* Our SQL is constant and tested: when it fails, the tables are not ours. */
+    /* The SQL of hvd-elastic is constant and tested, so it fails only on tables of another
+     * program. */
     case SQLITE_ERROR:
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:
@@ -64,49 +72,51 @@ int db_code(int sqlite_code, int system_errno)
     }
 }
 
-static const char *remedy(int code)
-{
-    switch (code) {
-    case HVD_E_FULL: return "; free some space";
-    case HVD_E_BUSY: return "; another process is using it: wait for it or stop it";
-    case HVD_E_DENIED: return "; make it and its directory writable for this user";
-    case HVD_E_CORRUPT: return "; " REMEDY_DAMAGED;
-    case HVD_E_IO: return "; check the disk";
-    default: return "";
-    }
-}
-
-static const char *shown(const struct db *db)
+static const char *db_name(const struct db *db)
 {
     return db->path + db->prefix_bytes;
 }
 
-/* SQLite has just failed with this code: what it says, and what to do. */
-static int fail(const struct db *db, int sqlite_code, struct hvd_err *err)
+/* Called when SQLite has failed with this code: fills err with SQLite's text and the remedy. */
+static int db_fail(const struct db *db, int sqlite_code, struct hvd_err *err)
 {
     int number = sqlite3_system_errno(db->raw);
     int code = db_code(sqlite_code, number);
     bool by_system = (code == HVD_E_IO || code == HVD_E_DENIED || code == HVD_E_FULL) && number;
+    /* SQLite has a text of its own for this failure */
     bool noted = sqlite3_extended_errcode(db->raw) == sqlite_code;
+    const char *remedy = "";
 
-    return err_set(err, code, "%s %s: %s%s%s%s", db->schema->what, shown(db),
+    switch (code) {
+    case HVD_E_FULL: remedy = "; free some space"; break;
+    case HVD_E_BUSY:
+        remedy = "; another process uses the file: wait for that process, or stop it";
+        break;
+    case HVD_E_DENIED: remedy = "; make the file and its directory writable for this user"; break;
+    case HVD_E_CORRUPT: remedy = "; " REMEDY_DAMAGED; break;
+    case HVD_E_IO: remedy = "; check the disk"; break;
+    default: break;
+    }
+    return err_set(err, code, "%s %s: %s%s%s%s", db->schema->what, db_name(db),
                    noted ? sqlite3_errmsg(db->raw) : sqlite3_errstr(sqlite_code),
-                   by_system ? ": " : "", by_system ? strerrordesc_np(number) : "", remedy(code));
+                   by_system ? ": " : "", by_system ? strerrordesc_np(number) : "", remedy);
 }
 
 int db_damaged(const struct db *db, const char *what, struct hvd_err *err)
 {
-    return err_set(err, HVD_E_CORRUPT, "%s %s: %s; " REMEDY_DAMAGED, db->schema->what, shown(db),
+    return err_set(err, HVD_E_CORRUPT, "%s %s: %s; " REMEDY_DAMAGED, db->schema->what, db_name(db),
                    what);
 }
 
+/* Prepares a statement for use. On failure *stmt is unchanged. */
 int db_prepare(struct db_stmt *stmt, struct db *db, const char *sql, struct hvd_err *err)
 {
     sqlite3_stmt *raw;
+    /* PERSISTENT: the statements live as long as the database. */
     int rc = sqlite3_prepare_v3(db->raw, sql, -1, SQLITE_PREPARE_PERSISTENT, &raw, NULL);
 
     if (rc)
-        return fail(db, rc, err);
+        return db_fail(db, rc, err);
     *stmt = (struct db_stmt){ .db = db, .raw = raw };
     return 0;
 }
@@ -117,7 +127,7 @@ void db_stmt_release(struct db_stmt *stmt)
     *stmt = (struct db_stmt){ .raw = NULL };
 }
 
-static void note_bind(struct db_stmt *stmt, int sqlite_code)
+static void stmt_note_bind(struct db_stmt *stmt, int sqlite_code)
 {
     ASSERT(sqlite_code != SQLITE_RANGE && sqlite_code != SQLITE_MISUSE);
     if (sqlite_code)
@@ -126,32 +136,35 @@ static void note_bind(struct db_stmt *stmt, int sqlite_code)
 
 void db_bind_int(struct db_stmt *stmt, int parameter, int64_t value)
 {
-    note_bind(stmt, sqlite3_bind_int64(stmt->raw, parameter, value));
+    stmt_note_bind(stmt, sqlite3_bind_int64(stmt->raw, parameter, value));
 }
 
 void db_bind_text(struct db_stmt *stmt, int parameter, struct span text)
 {
     ASSERT(text.length <= INT_MAX);
-    note_bind(stmt, sqlite3_bind_text(stmt->raw, parameter, text.at ? text.at : "",
-                                      (int)text.length, SQLITE_STATIC));
+    stmt_note_bind(stmt, sqlite3_bind_text(stmt->raw, parameter, text.at ? text.at : "",
+                                           (int)text.length, SQLITE_STATIC));
 }
 
+/* Runs the statement up to its next row. DB_ROW: a row is there; DB_DONE: the end; negative: an
+ * error, also one of an earlier bind (`bind_failed`). */
 int db_step(struct db_stmt *stmt, struct hvd_err *err)
 {
     int rc = stmt->bind_failed ? stmt->bind_failed : sqlite3_step(stmt->raw);
 
     if (rc == SQLITE_ROW)
         return DB_ROW;
-    return rc == SQLITE_DONE ? DB_DONE : fail(stmt->db, rc, err);
+    return rc == SQLITE_DONE ? DB_DONE : db_fail(stmt->db, rc, err);
 }
 
 void db_reset(struct db_stmt *stmt)
 {
-    (void)sqlite3_reset(stmt->raw); /* repeats the code of the step */
+    (void)sqlite3_reset(stmt->raw); /* the call returns the code of the step again */
     (void)sqlite3_clear_bindings(stmt->raw);
     stmt->bind_failed = SQLITE_OK;
 }
 
+/* Runs a statement that returns no row, and resets it for the next use. */
 int db_run(struct db_stmt *stmt, struct hvd_err *err)
 {
     int rc = db_step(stmt, err);
@@ -168,11 +181,13 @@ const char *db_column_name(const struct db_stmt *stmt, int column)
     return name ? name : "?";
 }
 
-static int wrong_type(const struct db_stmt *stmt, int column, struct hvd_err *err)
+/* Sets the error for a value of a type that its column must not have: hvd-elastic never writes such
+ * a value. */
+static int stmt_wrong_type(const struct db_stmt *stmt, int column, struct hvd_err *err)
 {
     char what[128];
 
-    snprintf(what, sizeof(what), "what is in the column %s has another type",
+    snprintf(what, sizeof(what), "the value in the column %s is not of the column's type",
              db_column_name(stmt, column));
     return db_damaged(stmt->db, what, err);
 }
@@ -180,54 +195,60 @@ static int wrong_type(const struct db_stmt *stmt, int column, struct hvd_err *er
 int db_column_int(struct db_stmt *stmt, int column, int64_t *ret_value, struct hvd_err *err)
 {
     if (sqlite3_column_type(stmt->raw, column) != SQLITE_INTEGER)
-        return wrong_type(stmt, column, err);
+        return stmt_wrong_type(stmt, column, err);
     *ret_value = sqlite3_column_int64(stmt->raw, column);
     return 0;
 }
 
+/* Gives a text of the present row; it is borrowed until the next step. A value of another type is
+ * an error. */
 int db_column_text(struct db_stmt *stmt, int column, struct span *ret_text, struct hvd_err *err)
 {
     const unsigned char *text;
 
     if (sqlite3_column_type(stmt->raw, column) != SQLITE_TEXT)
-        return wrong_type(stmt, column, err);
+        return stmt_wrong_type(stmt, column, err);
     text = sqlite3_column_text(stmt->raw, column);
-    if (!text) /* only for want of memory, once it is known to be text */
-        return fail(stmt->db, SQLITE_NOMEM, err);
+    if (!text) /* for a column of type text, NULL means that memory is out */
+        return db_fail(stmt->db, SQLITE_NOMEM, err);
     *ret_text =
         (struct span){ (const char *)text, (size_t)sqlite3_column_bytes(stmt->raw, column) };
     return 0;
 }
 
-static int run_sql(struct db *db, const char *sql, struct hvd_err *err)
+static int db_exec(struct db *db, const char *sql, struct hvd_err *err)
 {
     int rc = sqlite3_exec(db->raw, sql, NULL, NULL, NULL);
 
-    return rc ? fail(db, rc, err) : 0;
+    return rc ? db_fail(db, rc, err) : 0;
 }
 
+/* IMMEDIATE takes the write lock at once: a later statement cannot fail for the lock of another
+ * process. */
 int db_begin(struct db *db, struct hvd_err *err)
 {
-    return run_sql(db, "BEGIN IMMEDIATE", err);
+    return db_exec(db, "BEGIN IMMEDIATE", err);
 }
 
 int db_commit(struct db *db, struct hvd_err *err)
 {
-    return run_sql(db, "COMMIT", err);
+    return db_exec(db, "COMMIT", err);
 }
 
 void db_rollback(struct db *db)
 {
     if (!sqlite3_get_autocommit(db->raw))
-        (void)sqlite3_exec(db->raw, "ROLLBACK", NULL, NULL, NULL); /* ends the transaction anyway */
+        /* the transaction ends also when the call fails */
+        (void)sqlite3_exec(db->raw, "ROLLBACK", NULL, NULL, NULL);
 }
 
 #define ANSWER_MAX 256
 
-/* A pragma may do nothing and say so, or answer with what is wrong: its one row is what counts. */
-static int ask(struct db *db, const char *pragma, char answer[ANSWER_MAX], struct hvd_err *err)
+/* Runs a pragma and returns its answer. The return code of a pragma is not enough: a pragma may do
+ * nothing and say so only in its row. */
+static int db_ask(struct db *db, const char *pragma, char answer[ANSWER_MAX], struct hvd_err *err)
 {
-    struct db_stmt stmt = { .raw = NULL };
+    struct db_stmt stmt = { .db = db };
     int rows = 0;
     int rc = db_prepare(&stmt, db, pragma, err);
 
@@ -245,31 +266,21 @@ static int ask(struct db *db, const char *pragma, char answer[ANSWER_MAX], struc
     return rc;
 }
 
-static int demand(struct db *db, const char *pragma, const char *wanted, struct hvd_err *err)
+/* Runs a pragma, and fails unless the pragma answers `wanted`. */
+static int db_demand(struct db *db, const char *pragma, const char *wanted, struct hvd_err *err)
 {
     char answer[ANSWER_MAX];
-    int rc = ask(db, pragma, answer, err);
+    int rc = db_ask(db, pragma, answer, err);
 
     if (rc || !strcmp(answer, wanted))
         return rc;
     return err_set(err, HVD_E_UNSUPPORTED,
-                   "%s %s: \"%s\" answers \"%s\", not \"%s\"; put it on a local file system",
-                   db->schema->what, shown(db), pragma, answer, wanted);
+                   "%s %s: \"%s\" answers \"%s\", not \"%s\"; put the file on a local file system",
+                   db->schema->what, db_name(db), pragma, answer, wanted);
 }
 
-static int check_damage(struct db *db, struct hvd_err *err)
-{
-    char what[ANSWER_MAX + 32];
-    char answer[ANSWER_MAX];
-    int rc = ask(db, "PRAGMA quick_check(1)", answer, err);
-
-    if (rc || !strcmp(answer, "ok"))
-        return rc;
-    snprintf(what, sizeof(what), "it is damaged: %s", answer);
-    return db_damaged(db, what, err);
-}
-
-static int read_version(struct db *db, int64_t *ret_version, struct hvd_err *err)
+/* Reads the number of migration steps that were applied to the file. */
+static int db_read_version(struct db *db, int64_t *ret_version, struct hvd_err *err)
 {
     struct db_stmt stmt = { .db = db };
     int rc = db_prepare(&stmt, db, "PRAGMA user_version", err);
@@ -284,69 +295,38 @@ static int read_version(struct db *db, int64_t *ret_version, struct hvd_err *err
     return rc;
 }
 
-static int check_version(struct db *db, struct hvd_err *err)
-{
-    int64_t version = 0;
-    int rc = read_version(db, &version, err);
-
-    if (rc)
-        return rc;
-    if (version > db->schema->step_count)
-        return err_set(err, HVD_E_VERSION,
-                       "%s %s: it has version %" PRId64 ", and this hvd-elastic knows up to %d; "
-                       "use the newer one, or move the file aside to start afresh",
-                       db->schema->what, shown(db), version, db->schema->step_count);
-    if (version < 1)
-        return db_damaged(db, "it has no version", err);
-    return 0;
-}
-
-/* Under the lock of its own transaction, since another process may be doing the same. */
-static int apply_step(struct db *db, int64_t *ret_version, struct hvd_err *err)
+/* Applies the missing steps, each in its own transaction. The version is read again under the lock
+ * of that transaction, because another process may migrate the same file. */
+static int db_migrate(struct db *db, struct hvd_err *err)
 {
     char pragma[64];
     int64_t version = 0;
-    int rc = db_begin(db, err);
+    int rc = db_read_version(db, &version, err);
 
-    if (rc)
-        return rc;
-    rc = read_version(db, &version, err);
-    if (!rc && version < db->schema->step_count) {
-        snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %d", (int)version + 1);
-        rc = run_sql(db, db->schema->steps[version], err);
+    while (!rc && version < db->schema->step_count) {
+        rc = db_begin(db, err);
+        if (rc)
+            return rc;
+        rc = db_read_version(db, &version, err);
+        if (!rc && version < db->schema->step_count) {
+            snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %d", (int)version + 1);
+            rc = db_exec(db, db->schema->steps[version], err);
+            if (!rc)
+                rc = db_exec(db, pragma, err);
+            version++;
+        }
         if (!rc)
-            rc = run_sql(db, pragma, err);
-        version++;
+            rc = db_commit(db, err);
+        if (rc)
+            db_rollback(db);
     }
-    if (!rc)
-        rc = db_commit(db, err);
-    if (rc) {
-        db_rollback(db);
-        return rc;
-    }
-    *ret_version = version;
-    return 0;
-}
-
-static int migrate(struct db *db, struct hvd_err *err)
-{
-    int64_t version = 0;
-    int rc = read_version(db, &version, err);
-
-    while (!rc && version < db->schema->step_count)
-        rc = apply_step(db, &version, err);
     return rc;
 }
 
-static uint32_t application_id(const struct db_schema *schema)
-{
-    return (uint32_t)'h' << 24 | (uint32_t)'v' << 16 | (uint32_t)'d' << 8 |
-           (unsigned char)schema->kind;
-}
-
-/* Looks at the bytes before SQLite does: reading a foreign file, it might repair it. Through
- * SQLite's own file, because closing another one would drop its locks. */
-static int identify(struct db *db, struct hvd_err *err)
+/* Checks the file's header before SQLite reads the file, because SQLite might repair a foreign
+ * file. The header is read through SQLite's own descriptor: closing a second descriptor of the file
+ * would drop SQLite's locks. */
+static int db_identify(struct db *db, struct hvd_err *err)
 {
     const struct db_schema *schema = db->schema;
     unsigned char header[HEADER_BYTES] = { 0 };
@@ -360,25 +340,27 @@ static int identify(struct db *db, struct hvd_err *err)
     if (!rc && bytes >= HEADER_BYTES)
         rc = file->pMethods->xRead(file, header, HEADER_BYTES, 0);
     if (rc)
-        return fail(db, rc, err);
+        return db_fail(db, rc, err);
     if (bytes == 0)
         return err_set(err, HVD_E_CORRUPT,
-                       "%s %s: it is empty, and was not when it was made; move it and its -wal "
-                       "file aside to start afresh",
-                       schema->what, shown(db));
+                       "%s %s: the file is empty, but was not when it was made; move the file and "
+                       "its -wal file aside to start afresh",
+                       schema->what, db_name(db));
     if (memcmp(header, HEADER_MAGIC, sizeof(HEADER_MAGIC)) != 0 || memcmp(id, "hvd", 3) != 0)
-        return err_set(err, HVD_E_INVAL,
-                       "%s %s: not a file of hvd-elastic; give another path, or move it aside",
-                       schema->what, shown(db));
+        return err_set(
+            err, HVD_E_INVAL,
+            "%s %s: not a file of hvd-elastic; give another path, or move the file aside",
+            schema->what, db_name(db));
     if (id[3] != (unsigned char)schema->kind)
         return err_set(err, HVD_E_INVAL,
                        "%s %s: a file of hvd-elastic, but not a %s; give another path",
-                       schema->what, shown(db), schema->what);
+                       schema->what, db_name(db), schema->what);
     return 0;
 }
 
-/* A connection that trusts nothing it finds in the file. */
-static int open_raw(struct db *db, struct hvd_err *err)
+/* Opens a connection that does not trust the file: triggers, views and functions of its schema are
+ * off. */
+static int db_open_raw(struct db *db, struct hvd_err *err)
 {
     static const int off[] = { SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER,
                                SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_DQS_DDL,
@@ -387,9 +369,11 @@ static int open_raw(struct db *db, struct hvd_err *err)
                              db->options.vfs);
 
     if (rc)
-        return fail(db, rc, err);
+        return db_fail(db, rc, err);
     (void)sqlite3_busy_timeout(db->raw, db->options.busy_ms);
     (void)sqlite3_db_config(db->raw, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    /* The write-ahead log is not copied back at closing, until db_open_existing has accepted the
+     * file. */
     (void)sqlite3_db_config(db->raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(off); i++)
         (void)sqlite3_db_config(db->raw, off[i], 0, NULL);
@@ -398,10 +382,12 @@ static int open_raw(struct db *db, struct hvd_err *err)
     return 0;
 }
 
+/* Makes a database that is not open yet; NULL: memory is out. The path is copied behind the
+ * struct. */
 static struct db *db_alloc(const char *path, const struct db_schema *schema,
                            const struct db_options *options)
 {
-    /* With a directory in front no name is special to SQLite. */
+    /* With a directory in front, a name such as ":memory:" has no special meaning for SQLite. */
     const char *prefix = path[0] == '/' ? "" : "./";
     size_t bytes = strlen(prefix) + strlen(path) + 1;
     struct db *db = mem_zalloc(sizeof(*db) + bytes);
@@ -415,6 +401,7 @@ static struct db *db_alloc(const char *path, const struct db_schema *schema,
     return db;
 }
 
+/* Closes the database, which may be NULL or half-open. All its statements were released before. */
 void db_close(struct db *db)
 {
     int rc;
@@ -426,117 +413,123 @@ void db_close(struct db *db)
     mem_free(db);
 }
 
-/* A whole database, under the temporary name. Its journal may stay in memory: half of it is never
- * used. The switch to the write-ahead log comes last, with nothing to write there. */
-static int fill(const struct newfile *newfile, const struct db_schema *schema,
-                const struct db_options *options, struct hvd_err *err)
+/* Makes a whole database under a temporary name, then gives it its real name (newfile.h). Until
+ * then its journal may stay in memory, because half of a file is never used. The switch to the
+ * write-ahead log comes last, when nothing is left to write there. */
+static int db_create(const char *path, const struct db_schema *schema,
+                     const struct db_options *options, struct hvd_err *err)
 {
     char pragma[64];
-    struct db *db = db_alloc(newfile->temp, schema, options);
-    int rc;
-
-    if (!db)
-        return err_set(err, HVD_E_NOMEM, "%s %s: %s", schema->what, newfile->path,
-                       err_text(HVD_E_NOMEM));
-    snprintf(pragma, sizeof(pragma), "PRAGMA application_id = %u", application_id(schema));
-    rc = open_raw(db, err);
-    if (!rc)
-        rc = demand(db, "PRAGMA journal_mode = MEMORY", "memory", err);
-    if (!rc)
-        rc = run_sql(db, pragma, err);
-    if (!rc)
-        rc = migrate(db, err);
-    if (!rc)
-        rc = demand(db, "PRAGMA journal_mode = WAL", "wal", err);
-    db_close(db);
-    return rc;
-}
-
-static int create(const char *path, const struct db_schema *schema,
-                  const struct db_options *options, struct hvd_err *err)
-{
     struct newfile newfile;
+    struct db *db = NULL;
     int rc = newfile_begin(&newfile, path, options->mode ? options->mode : USUAL_MODE,
                            options->busy_ms, err);
 
+    if (!rc) {
+        db = db_alloc(newfile.temp, schema, options);
+        rc = db ? 0 : HVD_E_NOMEM;
+        if (rc)
+            err_set(err, rc, "%s %s: %s", schema->what, path, err_text(rc));
+    }
     if (!rc)
-        rc = fill(&newfile, schema, options, err);
+        rc = db_open_raw(db, err);
+    if (!rc)
+        rc = db_demand(db, "PRAGMA journal_mode = MEMORY", "memory", err);
+    if (!rc) {
+        snprintf(pragma, sizeof(pragma), "PRAGMA application_id = %u",
+                 (unsigned)'h' << 24 | (unsigned)'v' << 16 | (unsigned)'d' << 8 |
+                     (unsigned char)schema->kind);
+        rc = db_exec(db, pragma, err);
+    }
+    if (!rc)
+        rc = db_migrate(db, err);
+    if (!rc)
+        rc = db_demand(db, "PRAGMA journal_mode = WAL", "wal", err);
+    db_close(db);
     if (!rc)
         rc = newfile_publish(&newfile, err);
     newfile_release(&newfile);
-    return rc == HVD_E_EXISTS ? 0 : rc; /* another process was faster */
+    /* HVD_E_EXISTS: another process has created the file meanwhile */
+    return rc == HVD_E_EXISTS ? 0 : rc;
 }
 
-static int check_path(const char *path, const struct db_schema *schema, bool *ret_missing,
-                      struct hvd_err *err)
+/* Opens a file that exists. All checks come before the first write. Until the file is accepted,
+ * closing it leaves its write-ahead log unchanged. */
+static int db_open_existing(struct db *db, struct hvd_err *err)
 {
-    char quoted[TEXT_QUOTE_MAX];
-    struct stat st;
+    char what[ANSWER_MAX + 32];
+    char answer[ANSWER_MAX];
+    int64_t version = 0;
+    int rc = db_open_raw(db, err);
 
-    if (path[0] == '\0' || strlen(path) > LIMIT_DB_PATH_BYTES)
-        return err_set(err, HVD_E_LIMIT, "%s %s: a path has 1 to %d bytes", schema->what,
-                       text_quote(path, strlen(path), quoted), LIMIT_DB_PATH_BYTES);
-    *ret_missing = stat(path, &st) != 0;
-    if (*ret_missing && (lstat(path, &st) || !S_ISLNK(st.st_mode)))
-        return 0; /* whatever the reason is, making it will tell; or it has just been made */
-    if (*ret_missing)
-        return err_set(
-            err, HVD_E_INVAL,
-            "%s %s: a symbolic link that leads nowhere; give the path of the file itself",
-            schema->what, path);
-    if (S_ISDIR(st.st_mode))
-        return err_set(err, HVD_E_INVAL, "%s %s: it is a directory; give the name of a file in it",
-                       schema->what, path);
-    if (!S_ISREG(st.st_mode))
-        return err_set(err, HVD_E_INVAL, "%s %s: not a plain file; give another path", schema->what,
-                       path);
-    return 0;
-}
-
-/* What must hold before anything is written to a file that is there. Until it is accepted closing
- * leaves the write-ahead log alone. */
-static int open_existing(struct db *db, struct hvd_err *err)
-{
-    int rc = open_raw(db, err);
-
+    /* First the header, before SQLite reads the file. */
     if (!rc)
-        rc = identify(db, err);
+        rc = db_identify(db, err);
+    /* A driver that cannot write must report it now, and not at its first commit. */
     if (!rc && sqlite3_db_readonly(db->raw, "main"))
-        rc = fail(db, SQLITE_READONLY, err);
+        rc = db_fail(db, SQLITE_READONLY, err);
     if (!rc)
-        rc = check_version(db, err);
+        rc = db_read_version(db, &version, err);
+    if (!rc && version > db->schema->step_count)
+        rc = err_set(err, HVD_E_VERSION,
+                     "%s %s: the file has version %" PRId64
+                     ", but this hvd-elastic knows only versions up to %d; use the newer "
+                     "hvd-elastic, or move the file aside to start afresh",
+                     db->schema->what, db_name(db), version, db->schema->step_count);
+    if (!rc && version < 1)
+        rc = db_damaged(db, "the file has no version", err);
     if (!rc)
-        rc = check_damage(db, err);
+        rc = db_ask(db, "PRAGMA quick_check(1)", answer, err);
+    if (!rc && strcmp(answer, "ok") != 0) {
+        snprintf(what, sizeof(what), "the file is damaged: %s", answer);
+        rc = db_damaged(db, what, err);
+    }
     if (!rc)
-        rc = demand(db, "PRAGMA journal_mode = WAL", "wal", err);
+        rc = db_demand(db, "PRAGMA journal_mode = WAL", "wal", err);
     if (!rc)
-        rc = run_sql(db, "PRAGMA synchronous = FULL", err);
+        rc = db_exec(db, "PRAGMA synchronous = FULL", err); /* SQLite syncs at each commit */
     if (!rc)
-        rc = demand(db, "PRAGMA synchronous", SYNCHRONOUS_FULL, err);
+        rc = db_demand(db, "PRAGMA synchronous", SYNCHRONOUS_FULL, err);
     if (!rc)
-        rc = migrate(db, err);
+        rc = db_migrate(db, err);
     if (!rc)
         (void)sqlite3_db_config(db->raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     return rc;
 }
 
+/* Opens the database at this path, and creates it if it is missing. */
 int db_open(const char *path, const struct db_schema *schema, const struct db_options *options,
             struct db **ret_db, struct hvd_err *err)
 {
+    char quoted[TEXT_QUOTE_MAX];
+    const char *why = NULL;
+    struct stat st;
     struct db *db;
-    bool missing = false;
-    int rc = check_path(path, schema, &missing, err);
+    bool missing;
+    int rc = 0;
 
-    if (rc)
-        return rc;
+    if (path[0] == '\0' || strlen(path) > LIMIT_DB_PATH_BYTES)
+        return err_set(err, HVD_E_LIMIT, "%s %s: a path has 1 to %d bytes", schema->what,
+                       text_quote(path, strlen(path), quoted), LIMIT_DB_PATH_BYTES);
+    /* When stat fails for another reason than a missing file, newfile_begin says why the file
+     * cannot be created, or finds that the file is there now. */
+    missing = stat(path, &st) != 0;
+    if (missing && !lstat(path, &st) && S_ISLNK(st.st_mode))
+        why = "is a symbolic link that leads nowhere; give the path of the file itself";
+    else if (!missing && S_ISDIR(st.st_mode))
+        why = "is a directory; give the name of a file in it";
+    else if (!missing && !S_ISREG(st.st_mode))
+        why = "is not a regular file; give another path";
+    if (why)
+        return err_set(err, HVD_E_INVAL, "%s %s: %s", schema->what, path, why);
     if (missing)
-        rc = create(path, schema, options, err);
+        rc = db_create(path, schema, options, err);
     if (rc)
         return rc;
     db = db_alloc(path, schema, options);
     if (!db)
         return err_set(err, HVD_E_NOMEM, "%s %s: %s", schema->what, path, err_text(HVD_E_NOMEM));
-    rc = open_existing(db, err);
+    rc = db_open_existing(db, err);
     if (rc) {
         db_close(db);
         return rc;

@@ -1,3 +1,7 @@
+/*
+ * row.c: reads the columns of a row and checks their bounds. driver/journal reads all its rows with
+ * this file, so a database that an operator has edited gives an error and never a wrong value.
+ */
 #include "sqlite/row.h"
 
 #include <stdio.h>
@@ -6,6 +10,8 @@
 #define WHAT_MAX        384
 #define COLUMN_WHAT_MAX 192
 
+/* Notes what is wrong with the row. The first error counts: `rc` says it, and all later calls of
+ * this file do nothing. */
 void row_damaged(struct row *row, const char *what)
 {
     char line[WHAT_MAX];
@@ -16,7 +22,7 @@ void row_damaged(struct row *row, const char *what)
     row->rc = db_damaged(row->stmt->db, line, row->err);
 }
 
-static void column_damaged(struct row *row, int column, const char *before, const char *after)
+static void row_column_damaged(struct row *row, int column, const char *before, const char *after)
 {
     char what[COLUMN_WHAT_MAX];
 
@@ -24,15 +30,17 @@ static void column_damaged(struct row *row, int column, const char *before, cons
     row_damaged(row, what);
 }
 
-/* A column could not be read: it has another type, or memory is out. */
-static void column_failed(struct row *row, int column, int rc)
+/* Notes that a column could not be read: its value is not of the column's type, or memory is out.
+ */
+static void row_column_failed(struct row *row, int column, int rc)
 {
     if (rc == HVD_E_CORRUPT)
-        column_damaged(row, column, "what is in the column", "has another type");
+        row_column_damaged(row, column, "the value in the column", "is not of the column's type");
     else
         row->rc = err_set(row->err, rc, "%s: %s", row->name, err_text(rc));
 }
 
+/* Returns the number in the column. 0: the row has an error (`rc`), from now or from before. */
 int64_t row_int(struct row *row, int column, int64_t least, int64_t most)
 {
     int64_t value = 0;
@@ -42,12 +50,14 @@ int64_t row_int(struct row *row, int column, int64_t least, int64_t most)
         return 0;
     rc = db_column_int(row->stmt, column, &value, NULL);
     if (rc)
-        column_failed(row, column, rc);
+        row_column_failed(row, column, rc);
     else if (value < least || value > most)
-        column_damaged(row, column, "the number in the column", "is out of range");
+        row_column_damaged(row, column, "the number in the column", "is out of range");
     return row->rc ? 0 : value;
 }
 
+/* Returns the text in the column, borrowed until the next step. An empty text: the row has an error
+ * (`rc`), or the text is empty. */
 struct span row_span(struct row *row, int column, size_t most)
 {
     struct span text = { "", 0 };
@@ -57,14 +67,16 @@ struct span row_span(struct row *row, int column, size_t most)
         return text;
     rc = db_column_text(row->stmt, column, &text, NULL);
     if (rc)
-        column_failed(row, column, rc);
+        row_column_failed(row, column, rc);
     else if (text.length > most)
-        column_damaged(row, column, "the text in the column", "is too long");
+        row_column_damaged(row, column, "the text in the column", "is too long");
+    /* A NUL would end the text early where it is used as a C string. */
     else if (memchr(text.at, '\0', text.length))
-        column_damaged(row, column, "the text in the column", "holds a NUL");
+        row_column_damaged(row, column, "the text in the column", "holds a NUL");
     return row->rc ? (struct span){ "", 0 } : text;
 }
 
+/* Copies the text in the column. After an error `out` is unchanged. */
 void row_text(struct row *row, int column, char *out, size_t size)
 {
     struct span text = row_span(row, column, size - 1);

@@ -1,6 +1,6 @@
 /*
- * row.h: reading a row that somebody else may have written. The first thing that is wrong stays in
- * rc and err, naming the row; what is read after that is zero or empty.
+ * row.h: reads a row that an operator may have edited. The first error stays in rc and err, with
+ * the name of the row; all later reads return zero or an empty text.
  */
 #ifndef SQLITE_ROW_H
 #define SQLITE_ROW_H
@@ -8,21 +8,24 @@
 #include "sqlite/db.h"
 
 struct row {
-    struct db_stmt *stmt; /* stands on the row */
+    struct db_stmt *stmt; /* the statement whose present row is read */
     const char *name;     /* "record 17 of the journal" */
     int rc;
     struct hvd_err *err;
 };
 
-/* HVD_E_CORRUPT, unless something was wrong before. */
+/* Sets HVD_E_CORRUPT with `what`, unless an error was found before. */
 void row_damaged(struct row *row, const char *what);
 
+/* Returns a number in [least, most]; any other value is an error. */
 int64_t row_int(struct row *row, int column, int64_t least, int64_t most);
 
-/* Borrowed until the next step or reset. At most that many bytes, and no NUL among them. */
+/* Returns a text of at most `most` bytes without a NUL; borrowed until the next db_step or
+ * db_reset. */
 struct span row_span(struct row *row, int column, size_t most);
 
-/* With its NUL in size bytes; out is untouched when it is wrong. */
+/* Copies a text with its NUL into out, which has `size` bytes; out is untouched when the text is
+ * not valid. */
 void row_text(struct row *row, int column, char *out, size_t size);
 
 #endif

@@ -1,3 +1,8 @@
+/*
+ * page_file.c: a file of pages that several processes append to, each page whole lines; used by
+ * timeline.c. A file of an earlier job is replaced, by one process, under its lock: the others find
+ * the new file when they open it again.
+ */
 #include "timeline/page_file.h"
 
 #include "base/limits.h"
@@ -17,12 +22,13 @@
 #include <unistd.h>
 
 #define BYTES        ((size_t)PAGE_FILE_PAGE * PAGE_FILE_PAGES)
-#define PATIENCE_US  TIME_S /* for somebody who replaces the file at the same moment */
-#define NAP_US       TIME_MS
+#define RETRY_US     TIME_S  /* time limit for all tries, while another process replaces the file */
+#define PAUSE_US     TIME_MS /* between two tries */
 #define DIGITS_MAX   20
-#define AGAIN        1 /* it has changed under our hands */
+#define AGAIN        1 /* a return code: another process has changed the file meanwhile */
 #define FRESH_SUFFIX 64
 
+/* Returns the code of the library for an errno. */
 static int code_of(int error)
 {
     switch (error) {
@@ -46,9 +52,7 @@ static int fail_errno(struct hvd_err *err, const char *path)
     return err_set(err, code_of(error), "%s: %s", path, strerror(error));
 }
 
-/* ---- lines ----------------------------------------------------------------------------------- */
-
-/* What is left of the page that has begun becomes blank. */
+/* Fills the rest of the last page with blanks. */
 static void fill_page(struct page_file *file)
 {
     size_t rest = (PAGE_FILE_PAGE - file->used % PAGE_FILE_PAGE) % PAGE_FILE_PAGE;
@@ -60,6 +64,8 @@ static void fill_page(struct page_file *file)
     file->data[file->used - 1] = '\n';
 }
 
+/* Adds a line to the buffer; a line that does not fit in the rest of its page begins the next page.
+ * false: the buffer is full. */
 bool page_file_add(struct page_file *file, const char *line, size_t length)
 {
     size_t rest = PAGE_FILE_PAGE - file->used % PAGE_FILE_PAGE;
@@ -75,40 +81,36 @@ bool page_file_add(struct page_file *file, const char *line, size_t length)
     return true;
 }
 
-/* A disk that became full may have taken a part of a page: the file ends before it, unless somebody
- * else has found room behind it. */
-static void cut_back(int fd, size_t written)
-{
-    off_t end = lseek(fd, 0, SEEK_CUR);
-    off_t rest = (off_t)(written % PAGE_FILE_PAGE);
-    struct stat now;
-
-    if (rest && end >= rest && !fstat(fd, &now) && now.st_size == end && ftruncate(fd, end - rest))
-        return;
-}
-
-/* One write, so that nothing of anybody else comes between two of its pages; only one that was cut
- * short is gone on with. */
+/* Writes all pages by one write, so that no page of another process comes between them. Only a
+ * write that was cut short is continued by a second one. */
 static int write_pages(int fd, const char *data, size_t length, struct hvd_err *err)
 {
     size_t done = 0;
 
     while (done < length) {
         ssize_t wrote = write(fd, data + done, length - done);
+        int error = wrote < 0 ? errno : ENOSPC;
+        off_t end, rest = (off_t)(done % PAGE_FILE_PAGE);
+        struct stat now;
 
-        if (wrote < 0 && errno == EINTR)
+        if (wrote < 0 && error == EINTR)
             continue;
-        if (wrote <= 0) {
-            int error = wrote < 0 ? errno : ENOSPC;
-
-            cut_back(fd, done);
-            return err_set(err, code_of(error), "%s", strerror(error));
+        if (wrote > 0) {
+            done += (size_t)wrote;
+            continue;
         }
-        done += (size_t)wrote;
+
+        /* When the disk became full, the write may have stored a part of a page. The file is cut
+         * before that page, unless another process has written after it. */
+        end = lseek(fd, 0, SEEK_CUR);
+        if (rest && end >= rest && !fstat(fd, &now) && now.st_size == end)
+            (void)!ftruncate(fd, end - rest);
+        return err_set(err, code_of(error), "%s", strerror(error));
     }
     return 0;
 }
 
+/* Writes the buffer to the file, in whole pages, and empties it, also after an error. */
 int page_file_write(struct page_file *file, struct hvd_err *err)
 {
     int rc;
@@ -121,78 +123,38 @@ int page_file_write(struct page_file *file, struct hvd_err *err)
     return rc;
 }
 
-/* ---- which file ------------------------------------------------------------------------------ */
-
-/* Beside it, whole, before it gets its name: whoever finds the file finds its first page. AGAIN:
- * the name that it has until then is taken. */
-static int make_fresh(const char *path, const struct page_file_first *first, const char *fresh,
-                      int *ret_fd, struct hvd_err *err)
-{
-    char page[PAGE_FILE_PAGE];
-    size_t length = strlen(first->text);
-    int fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    int rc;
-
-    if (fd < 0)
-        return errno == EEXIST ? AGAIN : fail_errno(err, path);
-    memset(page, ' ', sizeof(page));
-    memcpy(page, first->text, length);
-    page[sizeof(page) - 1] = '\n';
-    rc = write_pages(fd, page, sizeof(page), err);
-    if (rc) {
-        close(fd);
-        unlink(fresh);
-        return err_prefix(err, rc, "%s", path);
-    }
-    *ret_fd = fd;
-    return 0;
-}
-
-/* over: in place of a file that is there. AGAIN also: without it, and now there is one. */
+/* Makes a new file with its first page. The file is complete before it gets its name, so a process
+ * that finds the file finds its first page. over true: the new file replaces an existing file.
+ * AGAIN: the temporary name is taken; or `over` is false, but a file exists now. */
 static int put_fresh(const char *path, const struct page_file_first *first, bool over, int *ret_fd,
                      struct hvd_err *err)
 {
     char fresh[LIMIT_PATH_BYTES + FRESH_SUFFIX];
-    int fd = -1;
-    int rc;
+    char page[PAGE_FILE_PAGE];
+    int fd, rc;
 
     snprintf(fresh, sizeof(fresh), "%s.%ld-%" PRId64, path, (long)getpid(), clock_now_us());
-    rc = make_fresh(path, first, fresh, &fd, err);
+    fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno == EEXIST ? AGAIN : fail_errno(err, path);
+    memset(page, ' ', sizeof(page));
+    memcpy(page, first->text, strlen(first->text));
+    page[sizeof(page) - 1] = '\n';
+    rc = write_pages(fd, page, sizeof(page), err);
     if (rc)
-        return rc;
-    if (over ? !rename(fresh, path) : !link(fresh, path)) {
-        *ret_fd = fd;
-    } else if (!over && errno == EEXIST) {
-        rc = AGAIN;
-    } else {
-        rc = fail_errno(err, path);
-    }
+        err_prefix(err, rc, "%s", path);
+    else if (!(over ? !rename(fresh, path) : !link(fresh, path)))
+        rc = !over && errno == EEXIST ? AGAIN : fail_errno(err, path);
     if (rc)
         close(fd);
-    unlink(fresh); /* its other name */
+    else
+        *ret_fd = fd;
+    unlink(fresh); /* its temporary name */
     return rc;
 }
 
-static bool is_named(int fd, const char *path)
-{
-    struct stat ours, there;
-
-    return !fstat(fd, &ours) && !stat(path, &there) && ours.st_dev == there.st_dev &&
-           ours.st_ino == there.st_ino;
-}
-
-/* Who holds the lock of the old file replaces it; the others find that it is not there any more. */
-static int replace(int old_fd, const char *path, const struct page_file_first *first, int *ret_fd,
-                   struct hvd_err *err)
-{
-    if (flock(old_fd, LOCK_EX | LOCK_NB))
-        return errno == EWOULDBLOCK ? AGAIN : fail_errno(err, path);
-    if (!is_named(old_fd, path))
-        return AGAIN;
-    return put_fresh(path, first, true, ret_fd, err);
-}
-
-/* HVD_E_NOTFOUND: it does not begin as such a file. An empty one has the number 0. */
+/* Reads the number of the job in the first page. HVD_E_NOTFOUND: the file does not begin as a
+ * timeline does. An empty file has the number 0. */
 static int read_number(int fd, const struct page_file_first *first, uint64_t *ret_number)
 {
     char head[PAGE_FILE_PAGE];
@@ -212,66 +174,72 @@ static int read_number(int fd, const struct page_file_first *first, uint64_t *re
                           ret_number, NULL);
 }
 
-/* fd is the file that is there; when it is not the one to go on with, *ret_fd is another. */
-static int judge(int fd, const char *path, const struct page_file_first *first, int *ret_fd,
-                 struct hvd_err *err)
-{
-    struct stat status;
-    uint64_t number = 0;
-
-    if (fstat(fd, &status))
-        return fail_errno(err, path);
-    if (!S_ISREG(status.st_mode) || read_number(fd, first, &number))
-        return err_set(err, HVD_E_EXISTS,
-                       "%s is there and is no timeline; remove it, or choose another name", path);
-    if (number > first->number)
-        return err_set(err, HVD_E_STATE, "%s is the timeline of a later job; choose another name",
-                       path);
-    if (number < first->number)
-        return replace(fd, path, first, ret_fd, err);
-    *ret_fd = fd;
-    return 0;
-}
-
+/* Tries once to open the file. A file of this job is used; a file of an earlier job is replaced,
+ * and *ret_fd is the new file. AGAIN: another process is replacing the file. */
 static int open_once(const char *path, const struct page_file_first *first, int *ret_fd,
                      struct hvd_err *err)
 {
-    /* not to wait for the other end of what turns out to be a pipe */
-    int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    /* O_NONBLOCK: the path may be a pipe, and the call must not wait for the other end. O_NOFOLLOW:
+     * in a folder where other users may write, a link may lead to any file. */
+    int fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat status, named;
+    uint64_t number = 0;
     int rc;
 
     if (fd < 0 && errno == ENOENT)
-        return put_fresh(path, first, false, ret_fd, err);
+        return put_fresh(path, first, false /* no file to replace */, ret_fd, err);
+    if (fd < 0 && errno == ELOOP)
+        return err_set(err, HVD_E_DENIED, "%s is a link; give the name of the file itself", path);
     if (fd < 0)
         return fail_errno(err, path);
-    rc = judge(fd, path, first, ret_fd, err);
-    if (rc || *ret_fd != fd)
-        close(fd);
+    if (fstat(fd, &status))
+        rc = fail_errno(err, path);
+    else if (!S_ISREG(status.st_mode) || read_number(fd, first, &number))
+        rc = err_set(err, HVD_E_EXISTS,
+                     "%s exists and is no timeline; remove the file, or choose another name", path);
+    else if (status.st_uid != geteuid())
+        rc = err_set(err, HVD_E_DENIED, "%s belongs to user %u; choose another name", path,
+                     (unsigned)status.st_uid);
+    else if (number > first->number)
+        rc = err_set(err, HVD_E_STATE, "%s is the timeline of a later job; choose another name",
+                     path);
+    else if (number == first->number) {
+        *ret_fd = fd;
+        return 0;
+    } else if (flock(fd, LOCK_EX | LOCK_NB))
+        /* Only the process that holds the lock of the old file replaces the file. Other processes
+         * then find a new file with this name. */
+        rc = errno == EWOULDBLOCK ? AGAIN : fail_errno(err, path);
+    else if (stat(path, &named) || named.st_dev != status.st_dev || named.st_ino != status.st_ino)
+        rc = AGAIN;
+    else
+        rc = put_fresh(path, first, true /* over the old file */, ret_fd, err);
+    close(fd);
     return rc;
 }
 
-static void nap(void)
-{
-    const struct timespec time = { .tv_nsec = NAP_US * 1000 };
-
-    nanosleep(&time, NULL);
-}
-
+/* Opens the file. While another process replaces the file (AGAIN), this function tries again for up
+ * to RETRY_US. */
 int page_file_open(struct page_file *file, const char *path, const struct page_file_first *first,
                    struct hvd_err *err)
 {
-    int64_t until_us = clock_now_us() + PATIENCE_US;
+    const struct timespec pause = { .tv_nsec = PAUSE_US * 1000 };
+    int64_t until_us = clock_now_us() + RETRY_US;
     int fd = -1;
     int rc;
 
     *file = (struct page_file){ .fd = -1 };
     if (strlen(path) > LIMIT_PATH_BYTES)
-        return err_set(err, HVD_E_LIMIT, "%.40s... is longer than LIMIT_PATH_BYTES (%d)", path,
-                       LIMIT_PATH_BYTES);
+        return err_set(
+            err, HVD_E_LIMIT,
+            "%.40s...: the path is longer than LIMIT_PATH_BYTES (%d); choose a shorter path", path,
+            LIMIT_PATH_BYTES);
     while ((rc = open_once(path, first, &fd, err)) == AGAIN && clock_now_us() < until_us)
-        nap();
+        nanosleep(&pause, NULL);
     if (rc == AGAIN)
-        return err_set(err, HVD_E_BUSY, "%s: somebody holds its lock; choose another name", path);
+        return err_set(err, HVD_E_BUSY,
+                       "%s: another process holds the lock of this file; choose another name",
+                       path);
     if (rc)
         return rc;
     file->data = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,13 +1,16 @@
 /*
- * timeline.h: what a worker did when, in a file that chrome://tracing and Perfetto show: the trace
- * event format, as an array whose closing bracket is left out, so that it may end at any line.
+ * timeline.h: writes what a worker did and when to a file for chrome://tracing and Perfetto. The
+ * file has the trace event format: an array without its closing bracket, so that the file may end
+ * after any line. All workers of a machine, or of machines that share a file system, write to one
+ * file. A worker is a "process" in the file, with the lanes below.
  *
- * All workers of a machine, or of machines that share a file system, write to one file. A worker is
- * a "process" in it, with the lanes below. A NULL timeline takes everything and does nothing, for
- * the price of a branch. Nothing here fails: what cannot be written is left out, and said once.
+ *     timeline_create ──► off ──timeline_start──► on ──timeline_stop──► off ... ──► timeline_free
  *
- * For any thread but one that must never wait: the file may be on a slow disk. Of one lane the
- * events do not overlap, or one lies in the other.
+ * A timeline is turned on and off at any time, by any thread, while other threads add events. With
+ * a NULL timeline, or one that is off, every other call does nothing. No event fails: an event that
+ * cannot be written is left out, and the owner is told once. A thread that must never wait may not
+ * call these functions: the file may be on a slow disk. Two events of one lane do not overlap, or
+ * one lies inside the other.
  */
 #ifndef TIMELINE_TIMELINE_H
 #define TIMELINE_TIMELINE_H
@@ -16,22 +19,26 @@
 
 struct timeline;
 
+#define TIMELINE_NAME_MAX 400 /* most bytes of the name of a process; a longer name is cut */
+
 enum timeline_lane {
     TIMELINE_ROUNDS = 1,
     TIMELINE_CHANGES, /* recoveries and switches, and the phases of each */
     TIMELINE_STATE,   /* commits and restores */
+    TIMELINE_COPIER,  /* commits that the copier makes while the training goes on; they may overlap
+                         commits in TIMELINE_STATE */
     TIMELINE_COLLECTIVES,
-    TIMELINE_PHASES, /* of collectives */
+    TIMELINE_PHASES, /* phases of collectives */
 };
 
-/* A text, or a number where text is NULL. Of a long text the beginning is shown. */
+/* A named argument of an event: `text`, or `number` when text is NULL. A long text is cut. */
 struct timeline_arg {
     const char *name;
     const char *text;
     int64_t number;
 };
 
-/* Times are by clock_now_us. Borrowed during the call, as all that is handed in here. */
+/* An event, borrowed during the call. Its times are times of clock_now_us. */
 struct timeline_event {
     enum timeline_lane lane;
     const char *name;
@@ -41,75 +48,65 @@ struct timeline_event {
 };
 
 struct timeline_options {
-    const char *path;
-    const char *job;
-    int64_t
-        job_began_us; /* by the wall clock: one number for all of a job, higher for a later one */
-    uint64_t process; /* which is not used again in the job: the incarnation */
-    /* Says once that nothing more is written; any thread that writes. Or NULL. */
+    uint64_t process; /* the worker's incarnation, which is never used again in the job */
+    bool ranges;      /* true: ranges are shown to a profiler, if one is running */
+    /* Called when events can no longer be written, once for each timeline_start, on the thread that
+     * tried to write; and when a profiler cannot be used. May be NULL. */
     void (*complain)(void *arg, const char *text);
     void *arg;
 };
 
-/*
- * The file is made, or replaced when it is a timeline of an earlier job; of this job it is gone on
- * with. HVD_E_EXISTS: it is no timeline; HVD_E_STATE: it is one of a later job; HVD_E_NOMEM;
- * HVD_E_IO, HVD_E_DENIED, HVD_E_NOTFOUND, HVD_E_FULL.
- */
-int timeline_open(const struct timeline_options *options, struct timeline **ret_timeline,
-                  struct hvd_err *err) MUST_CHECK;
-void timeline_close(
-    struct timeline *timeline); /* what is to be written is; no other thread is in */
+/* Creates a timeline, which is off. HVD_E_NOMEM. */
+int timeline_create(const struct timeline_options *options,
+                    struct timeline **ret_timeline) MUST_CHECK;
+/* writes all events and frees the timeline; no other thread may be in a call */
+void timeline_free(struct timeline *timeline);
 
-/* The clock, for what is handed in; 0 without a timeline, when nobody looks at it. */
+struct timeline_file {
+    const char *path;
+    const char *job;
+    /* a time of the wall clock: equal for all workers of the job, higher for a later job */
+    int64_t job_began_us;
+};
+
+/*
+ * Turns the timeline on. A file of an earlier job is replaced; a file of this job is continued.
+ * HVD_E_STATE: it is on already, or the file is the timeline of a later job; HVD_E_EXISTS: the file
+ * is no timeline; HVD_E_NOMEM; HVD_E_IO, HVD_E_DENIED, HVD_E_NOTFOUND, HVD_E_FULL, HVD_E_LIMIT,
+ * HVD_E_BUSY.
+ */
+int timeline_start(struct timeline *timeline, const struct timeline_file *file,
+                   struct hvd_err *err) MUST_CHECK;
+
+/* Writes all events and turns the timeline off. HVD_E_STATE: the timeline was off. Another code:
+ * some events are missing in the file; the timeline is off then, too. */
+int timeline_stop(struct timeline *timeline, struct hvd_err *err) MUST_CHECK;
+
+bool timeline_is_on(const struct timeline *timeline);
+
+/* Returns the present time, for an event; 0 while the timeline is off. */
 int64_t timeline_now_us(const struct timeline *timeline);
 
-/* ---- by way of the wrappers below ------------------------------------------------------------ */
+/* Sets the name of this process; viewers sort processes by rank. The name is kept while the
+ * timeline is off. */
+void timeline_name(struct timeline *timeline, const char *name, uint32_t rank);
 
-void timeline_put_name(struct timeline *timeline, const char *name, uint32_t rank);
-void timeline_put_event(struct timeline *timeline, const struct timeline_event *event);
-void timeline_put_mark(struct timeline *timeline, const struct timeline_event *event);
-void timeline_put_phase(struct timeline *timeline, const char *name, uint64_t bytes,
-                        int64_t begun_us, int64_t ended_us);
-void timeline_put_out(struct timeline *timeline);
+/* Adds an event. If it began before the timeline was turned on, its beginning is cut off. */
+void timeline_event(struct timeline *timeline, const struct timeline_event *event);
 
-/* ---- what is shown --------------------------------------------------------------------------- */
+/* Begin and end a range: something that a profiler (nvtx.h) shows while it goes on, whether the
+ * timeline is on or off. Every range must be ended, on any thread; ranges may overlap. Without a
+ * profiler, or without the option `ranges`, both functions do nothing. The text is cut after
+ * TIMELINE_RANGE_MAX bytes. */
+#define TIMELINE_RANGE_MAX 64
+bool timeline_has_ranges(const struct timeline *timeline);
+uint64_t timeline_begin_range(const struct timeline *timeline, uint64_t bytes, const char *format,
+                              ...) PRINTF_LIKE(3, 4);
+void timeline_end_range(const struct timeline *timeline, uint64_t range);
 
-/* What this process is called from now on, and that it is shown at its rank. */
-static inline void timeline_name(struct timeline *timeline, const char *name, uint32_t rank)
-{
-    if (timeline)
-        timeline_put_name(timeline, name, rank);
-}
-
-/* From begun_us to ended_us. */
-static inline void timeline_event(struct timeline *timeline, const struct timeline_event *event)
-{
-    if (timeline)
-        timeline_put_event(timeline, event);
-}
-
-/* At begun_us. */
-static inline void timeline_mark(struct timeline *timeline, const struct timeline_event *event)
-{
-    if (timeline)
-        timeline_put_mark(timeline, event);
-}
-
-/* A part of a collective: "copy in", "reduce", "between hosts", "copy out". bytes 0: not shown. */
-static inline void timeline_phase(struct timeline *timeline, const char *name, uint64_t bytes,
-                                  int64_t begun_us, int64_t ended_us)
-{
-    if (timeline)
-        timeline_put_phase(timeline, name, bytes, begun_us, ended_us);
-}
-
-/* Writes what is there. Else it is written when half of the buffer is full, or the first event in
- * it is 200 ms old at the next one: so much a worker that is killed takes with it. */
-static inline void timeline_flush(struct timeline *timeline)
-{
-    if (timeline)
-        timeline_put_out(timeline);
-}
+/* Writes the buffered events. Without this call an event is written when half of the buffer is
+ * full, or when an event is added 200 ms after the oldest buffered event. A worker that is killed
+ * loses the events that were not written. */
+void timeline_flush(struct timeline *timeline);
 
 #endif

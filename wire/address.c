@@ -1,3 +1,7 @@
+/*
+ * address.c: numeric addresses, as texts and as the kernel uses them. Called by all code that reads
+ * or shows addresses. Invariant: no name server is asked, so no call here blocks.
+ */
 #include "wire/address.h"
 
 #include "base/text.h"
@@ -8,8 +12,9 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+/* Returns the error code for the errno of a call with an address. Errors that have one remedy
+ * (start the other side, choose another name, raise a limit ...) have one code. */
 int address_code(int system_errno)
 {
     switch (system_errno) {
@@ -35,25 +40,15 @@ int address_code(int system_errno)
     }
 }
 
-/* The host between brackets, or all of it. */
-static bool bare_host(const char *host, size_t length, char *bare, size_t size)
-{
-    if (length >= 2 && host[0] == '[' && host[length - 1] == ']') {
-        host++;
-        length -= 2;
-    }
-    if (length == 0 || length >= size)
-        return false;
-    memcpy(bare, host, length);
-    bare[length] = '\0';
-    return true;
-}
-
-static int resolve(const char *host, size_t length, uint16_t port, struct address *ret_address,
-                   struct hvd_err *err)
+/* Makes an address from a numeric host, which may stand in brackets, and a port. No name server is
+ * asked. */
+int address_make(const char *host, size_t length, uint16_t port, struct address *ret_address,
+                 struct hvd_err *err)
 {
     struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
                               .ai_socktype = SOCK_STREAM };
+    bool brackets = length >= 2 && host[0] == '[' && host[length - 1] == ']';
+    size_t bare_length = brackets ? length - 2 : length;
     struct addrinfo *found = NULL;
     char quoted[TEXT_QUOTE_MAX];
     char bare[ADDRESS_TEXT_MAX];
@@ -61,8 +56,11 @@ static int resolve(const char *host, size_t length, uint16_t port, struct addres
     int rc = EAI_NONAME;
 
     snprintf(service, sizeof(service), "%u", port);
-    if (bare_host(host, length, bare, sizeof(bare)))
+    if (bare_length > 0 && bare_length < sizeof(bare)) {
+        memcpy(bare, host + brackets, bare_length);
+        bare[bare_length] = '\0';
         rc = getaddrinfo(bare, service, &hints, &found);
+    }
     if (rc == EAI_MEMORY)
         return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
     if (rc || found->ai_addrlen > sizeof(ret_address->at)) {
@@ -78,11 +76,8 @@ static int resolve(const char *host, size_t length, uint16_t port, struct addres
     return 0;
 }
 
-int address_make(const char *host, uint16_t port, struct address *ret_address, struct hvd_err *err)
-{
-    return resolve(host, strlen(host), port, ret_address, err);
-}
-
+/* Parses "10.0.0.7:4321" or "[::1]:4321". An IPv6 address needs brackets here: without them the
+ * port would be a part of the address. */
 int address_parse(const char *text, struct address *ret_address, struct hvd_err *err)
 {
     const char *colon = strrchr(text, ':');
@@ -95,9 +90,10 @@ int address_parse(const char *text, struct address *ret_address, struct hvd_err 
     if (text_parse_u64((struct span){ colon + 1, strlen(colon + 1) }, 1, UINT16_MAX, "the port",
                        &port, err))
         return err_prefix(err, HVD_E_INVAL, "%s", text_quote(text, strlen(text), quoted));
-    return resolve(text, (size_t)(colon - text), (uint16_t)port, ret_address, err);
+    return address_make(text, (size_t)(colon - text), (uint16_t)port, ret_address, err);
 }
 
+/* Writes the address and its port; the host is "?" when the address has no text form. */
 const char *address_show(const struct address *address, char text[ADDRESS_TEXT_MAX])
 {
     bool v6 = address->at.ss_family == AF_INET6;
@@ -118,6 +114,7 @@ const char *address_show_host(const struct address *address, char text[ADDRESS_T
     return text;
 }
 
+/* Returns the port of the address; 0: the address is of a Unix socket. */
 uint16_t address_port(const struct address *address)
 {
     if (address->at.ss_family == AF_INET)
@@ -127,40 +124,36 @@ uint16_t address_port(const struct address *address)
     return 0;
 }
 
-static int by_descriptor(const char *path, struct sockaddr_un *at, int *ret_fd, struct hvd_err *err)
-{
-    int fd = open(path, O_PATH | O_CLOEXEC);
-
-    if (fd < 0)
-        return err_set(err, address_code(errno), "%s: %s", path, strerror(errno));
-    snprintf(at->sun_path, sizeof(at->sun_path), "/proc/self/fd/%d", fd);
-    *ret_fd = fd;
-    return 0;
-}
-
+/* Makes the address of a Unix socket from a path, or from "@name", which stands for an abstract
+ * name: for the kernel an abstract name begins with a NUL. *ret_fd: a descriptor that the caller
+ * closes after its connect; -1: none. */
 int address_unix(const char *name, struct address *ret_address, int *ret_fd, struct hvd_err *err)
 {
     struct address address = { .length = sizeof(struct sockaddr_un) };
     struct sockaddr_un *at = (struct sockaddr_un *)(void *)&address.at;
     size_t length = strlen(name);
-    int rc = 0;
 
     at->sun_family = AF_UNIX;
     *ret_fd = -1;
     if (length == 0 || (name[0] == '@' && length == 1))
-        return err_set(err, HVD_E_INVAL, "the name of a Unix socket is empty");
+        return err_set(err, HVD_E_INVAL,
+                       "the name of a Unix socket is empty; give a path, or @ and a name");
     if (name[0] == '@' && length > sizeof(at->sun_path))
-        return err_set(err, HVD_E_LIMIT, "%s: longer than the %zu bytes of a Unix socket's name",
-                       name, sizeof(at->sun_path));
+        return err_set(err, HVD_E_LIMIT,
+                       "%s: longer than the %zu bytes of a Unix socket's name; shorten it", name,
+                       sizeof(at->sun_path));
     if (name[0] == '@') {
         memcpy(at->sun_path + 1, name + 1, length - 1);
         address.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
     } else if (length < sizeof(at->sun_path)) {
         memcpy(at->sun_path, name, length + 1);
     } else {
-        rc = by_descriptor(name, at, ret_fd, err);
+        /* The path is too long for the kernel: the address uses a descriptor of the socket file. */
+        *ret_fd = open(name, O_PATH | O_CLOEXEC);
+        if (*ret_fd < 0)
+            return err_set(err, address_code(errno), "%s: %s", name, strerror(errno));
+        snprintf(at->sun_path, sizeof(at->sun_path), "/proc/self/fd/%d", *ret_fd);
     }
-    if (!rc)
-        *ret_address = address;
-    return rc;
+    *ret_address = address;
+    return 0;
 }

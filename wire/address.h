@@ -1,5 +1,6 @@
 /*
- * address.h: numeric addresses as texts and as the kernel has them. Never asks a name server.
+ * address.h: numeric addresses, as texts and as the kernel uses them. No function asks a name
+ * server.
  */
 #ifndef WIRE_ADDRESS_H
 #define WIRE_ADDRESS_H
@@ -16,23 +17,26 @@ struct address {
 
 #define ADDRESS_TEXT_MAX 80 /* "[address%interface]:port" */
 
-/* "10.0.0.7" or "::1", with or without brackets, and the port beside it. HVD_E_INVAL. */
-int address_make(const char *host, uint16_t port, struct address *ret_address, struct hvd_err *err);
+/* Makes an address from a host of `length` bytes, "10.0.0.7" or "::1", with or without brackets,
+ * and a port, which a listener may leave to the system (0). HVD_E_INVAL. */
+int address_make(const char *host, size_t length, uint16_t port, struct address *ret_address,
+                 struct hvd_err *err);
 
-/* "10.0.0.7:4321", "[::1]:4321". HVD_E_INVAL. */
+/* Parses "10.0.0.7:4321" or "[::1]:4321". HVD_E_INVAL. */
 int address_parse(const char *text, struct address *ret_address, struct hvd_err *err);
 
 const char *address_show(const struct address *address, char text[ADDRESS_TEXT_MAX]);
-/* The same without its port: what address_make takes. */
+/* Writes the address without its port, in the form that address_make takes. */
 const char *address_show_host(const struct address *address, char text[ADDRESS_TEXT_MAX]);
 uint16_t address_port(const struct address *address);
 
-/* "@name": abstract. HVD_E_LIMIT. A path that is too long goes by way of a descriptor of what it
- * leads to (/proc/self/fd), which the caller closes when it has connected; else *ret_fd is -1.
+/* Makes the address of a Unix socket: "@name" is abstract, any other name is a path. HVD_E_LIMIT.
+ * For a path that is too long for the kernel, the address uses a descriptor of the socket file
+ * (/proc/self/fd): *ret_fd, which the caller closes after it has connected; else *ret_fd is -1.
  * HVD_E_NOTFOUND, HVD_E_DENIED, HVD_E_IO. */
 int address_unix(const char *name, struct address *ret_address, int *ret_fd, struct hvd_err *err);
 
-/* What errno says of a name or an address. */
+/* Returns the error code for the errno of a call with a name or an address. */
 int address_code(int system_errno);
 
 #endif

@@ -1,237 +1,74 @@
-#include "wire/conn_state.h"
+/*
+ * conn.c: the functions that an owner calls: send, hold, close. Invariant: no callback of the owner
+ * runs inside these calls; the kick event does the work that needs callbacks.
+ */
+#include "wire/conn_internal.h"
 
-#include "base/mem.h"
-#include "base/panic.h"
 #include "proto/codec.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-static void destroy(struct conn *conn)
-{
-    list_remove(&conn->link);
-    conn_dial_free(conn);
-    conn_stream_free(conn);
-    if (conn->timer)
-        event_free(conn->timer);
-    if (conn->kick)
-        event_free(conn->kick);
-    frame_reader_release(&conn->reader);
-    buf_release(&conn->in);
-    buf_release(&conn->out);
-    mem_free(conn);
-}
-
-void conn_enter(struct conn *conn)
-{
-    conn->busy++;
-}
-
-void conn_leave(struct conn *conn)
-{
-    if (--conn->busy == 0 && conn->phase == CONN_GONE)
-        destroy(conn);
-}
-
-void conn_kick(struct conn *conn)
-{
-    event_active(conn->kick, EV_TIMEOUT, 0);
-}
-
-int conn_arm(struct conn *conn, int64_t us)
-{
-    struct timeval wait = { .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
-
-    return event_add(conn->timer, &wait) ? HVD_E_NOMEM : 0;
-}
-
-void conn_disarm(struct conn *conn)
-{
-    event_del(conn->timer);
-}
-
-void conn_end(struct conn *conn, const char *why)
-{
-    if (conn->ended)
-        return;
-    conn->ended = true;
-    if (conn->phase == CONN_LINGERING)
-        conn->phase = CONN_GONE; /* freed by the kick, if not before */
-    snprintf(conn->why, sizeof(conn->why), "%s", why);
-    conn_stream_stop(conn);
-    conn_disarm(conn);
-    conn_kick(conn);
-}
-
-void conn_break(struct conn *conn, const char *why)
-{
-    if (!conn->broken && conn->ended)
-        snprintf(conn->why, sizeof(conn->why), "%s", why); /* in what came before the end */
-    conn->broken = true;
-    conn_end(conn, why);
-    conn_kick(conn);
-}
-
-static bool can_tell(const struct conn *conn)
-{
-    return conn->ops && conn->ended &&
-           (conn->broken || conn->phase != CONN_UP || (!conn->held && !conn_has_input(conn)));
-}
-
-static void tell_closed(struct conn *conn)
-{
-    const struct conn_ops *ops = conn->ops;
-
-    if (!conn->broken && frame_reader_midway(&conn->reader))
-        snprintf(conn->why, sizeof(conn->why), "the stream ended in the middle of a frame");
-    conn->ops = NULL;
-    conn->phase = CONN_GONE;
-    ops->closed(conn->arg, conn->why);
-}
-
-static void on_kick(evutil_socket_t fd, short what, void *arg)
-{
-    struct conn *conn = arg;
-
-    (void)fd;
-    (void)what;
-    conn_enter(conn);
-    if (conn->phase == CONN_DIALLING && !conn->ended)
-        conn_dial_go(conn);
-    conn_stream_go(conn);
-    conn_feed(conn);
-    if (can_tell(conn))
-        tell_closed(conn);
-    conn_leave(conn);
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *arg)
-{
-    struct conn *conn = arg;
-
-    (void)fd;
-    (void)what;
-    conn_enter(conn);
-    if (conn->dial)
-        conn_dial_late(conn);
-    else if (conn->phase == CONN_SHAKING)
-        conn->shaken(conn->shaken_arg, conn, "no handshake in time");
-    else if (conn->phase == CONN_UP)
-        conn_break(conn, "no greeting in time");
-    else
-        conn->phase = CONN_GONE;
-    conn_leave(conn);
-}
-
-/* A broken pipe must be an error here, not the end of the program. */
-static bool sigpipe_is_ignored(void)
-{
-    struct sigaction action;
-
-    return !sigaction(SIGPIPE, NULL, &action) && action.sa_handler != SIG_DFL;
-}
-
-struct conn *conn_create(struct event_base *base, struct tls *tls)
-{
-    struct conn *conn = mem_zalloc(sizeof(*conn));
-
-    ASSERT(sigpipe_is_ignored());
-    if (!conn)
-        return NULL;
-    conn->base = base;
-    conn->tls = tls;
-    conn->fd = -1;
-    list_init(&conn->link);
-    conn->greeting_us = LIMIT_GREETING_US;
-    conn->linger_us = CONN_LINGER_US;
-    frame_reader_init(&conn->reader, LIMIT_GREETING_BODY_BYTES);
-    buf_init(&conn->in, CONN_IN_MAX);
-    buf_init(&conn->out, LIMIT_UNSENT_BYTES);
-    conn->timer = event_new(base, -1, 0, on_timer, conn);
-    conn->kick = event_new(base, -1, 0, on_kick, conn);
-    if (conn->timer && conn->kick)
-        return conn;
-    destroy(conn);
-    return NULL;
-}
-
-void conn_up(struct conn *conn)
-{
-    conn->phase = CONN_UP;
-    if (!conn->held && conn_stream_listen(conn))
-        conn_break(conn, err_text(HVD_E_NOMEM));
-    if (!conn->dialled || conn->ended)
-        return;
-    if (!conn->greeted && conn_arm(conn, conn->greeting_us))
-        conn_break(conn, err_text(HVD_E_NOMEM));
-    else
-        conn->ops->opened(conn->arg);
-}
-
-void conn_own(struct conn *conn, const struct conn_ops *ops, void *arg)
-{
-    conn->ops = ops;
-    conn->arg = arg;
-    conn_kick(conn); /* for what came while nobody was told */
-}
-
+/* PROTOCOL.md, F2: before the end of the greeting only short bodies are read. */
 void conn_greeted(struct conn *conn)
 {
     conn->greeted = true;
-    frame_reader_set_max(&conn->reader, LIMIT_FRAME_BODY_BYTES);
+    frame_reader_set_max(&conn->in.reader, LIMIT_FRAME_BODY_BYTES);
     if (conn->phase == CONN_UP)
-        conn_disarm(conn);
-}
-
-size_t conn_unsent(const struct conn *conn)
-{
-    return conn->out.length - conn->out_at + conn->lent.length;
+        event_del(conn->timer);
 }
 
 void conn_bulk(struct conn *conn)
 {
-    conn->bulk = true;
-    frame_reader_keep(&conn->reader);
+    conn->in.bulk = true;
+    conn->in.reader.keeps = true;
 }
 
-/* What was lent is copied after all, so that something can follow it. */
-static int take_lent(struct conn *conn)
+/* Copies the data that conn_send_lent has borrowed into the queue, so that more bytes can follow
+ * them, or so that their owner may free them. HVD_E_NOMEM, HVD_E_LIMIT: they stay borrowed. */
+static int conn_take_lent(struct conn *conn)
 {
-    int rc = conn->lent.length ? buf_append(&conn->out, conn->lent.at, conn->lent.length) : 0;
+    int rc = conn->out.lent.length
+                 ? buf_append(&conn->out.bytes, conn->out.lent.at, conn->out.lent.length)
+                 : 0;
 
     if (!rc)
-        conn->lent = (struct msg_bytes){ NULL, 0 };
+        conn->out.lent = (struct msg_bytes){ NULL, 0 };
     return rc;
 }
 
+/* Queues bytes that are encoded already. A message for a connection that is not open, or is ending,
+ * is lost: the call returns 0, and the owner learns of the end by `closed`. */
 int conn_send_frame(struct conn *conn, const void *frame, size_t length)
 {
     int rc;
 
     if (conn->phase != CONN_UP || conn->ended)
         return 0;
-    if (conn->out_at > conn->out.length / 2) { /* what is sent makes room, but seldom */
-        buf_consume(&conn->out, conn->out_at);
-        conn->out_at = 0;
+    /* sent bytes are removed from the buffer only when they fill more than half of the buffer */
+    if (conn->out.at > conn->out.bytes.length / 2) {
+        buf_consume(&conn->out.bytes, conn->out.at);
+        conn->out.at = 0;
     }
-    rc = take_lent(conn);
+    rc = conn_take_lent(conn);
     if (!rc)
-        rc = buf_append(&conn->out, frame, length);
+        rc = buf_append(&conn->out.bytes, frame, length);
     if (rc == HVD_E_LIMIT) {
-        conn_break(conn, "it does not read what it is sent (LIMIT_UNSENT_BYTES)");
+        conn_break(conn, "the peer does not read: more than LIMIT_UNSENT_BYTES wait to be sent");
         return 0;
     }
     if (rc)
         return rc;
     if (conn_unsent(conn) > CONN_HIGH_BYTES)
-        conn->above_high = true;
-    conn_kick(conn); /* together with what else is sent in this turn */
+        conn->out.above_high = true;
+    /* the bytes are sent in the next iteration, together with all bytes of this iteration */
+    conn_kick(conn);
     return 0;
 }
 
+/* Encodes the message into a buffer of its own. A sender with many receivers encodes once and calls
+ * conn_send_frame. */
 int conn_send(struct conn *conn, const struct msg *msg, struct hvd_err *err)
 {
     struct buf frame;
@@ -248,27 +85,32 @@ int conn_send(struct conn *conn, const struct msg *msg, struct hvd_err *err)
     return rc;
 }
 
+/* conn_send_lent is used for commits: gigabytes are sent directly from the snapshot. The bytes are
+ * borrowed until they are sent: only the part of the message before them is copied. */
 int conn_send_lent(struct conn *conn, const struct msg *msg, struct hvd_err *err)
 {
     int rc;
 
-    if (conn->lent.length)
-        return err_set(err, HVD_E_STATE, "%s: what was lent to it before is not out", conn->peer);
+    if (conn->out.lent.length)
+        return err_set(err, HVD_E_STATE, "%s: the payload of an earlier call is still being sent",
+                       conn->peer);
     if (conn->phase != CONN_UP || conn->ended)
         return 0;
-    rc = msg_encode_before_data(msg, &conn->out, err);
+    rc = msg_encode_before_data(msg, &conn->out.bytes, err);
     if (rc)
         return rc;
-    conn->lent = msg->u.chunk.data;
-    conn->when_sent = true;
+    conn->out.lent = msg->u.chunk.data;
+    conn->out.when_sent = true;
     conn_kick(conn);
     return 0;
 }
 
-/* Bytes sent; 0 when it is lost with its connection, whose end the loop will tell. */
-static ssize_t send_beside(int socket, const struct buf *frame, int fd)
+/* Sends a message together with a descriptor, as one call of sendmsg. HVD_E_BUSY: the socket takes
+ * no bytes now, so the caller must try again. */
+int conn_send_with_fd(struct conn *conn, const struct msg *msg, int fd, struct hvd_err *err)
 {
-    struct iovec part = { .iov_base = frame->data, .iov_len = frame->length };
+    struct buf frame;
+    struct iovec part;
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int))];
@@ -278,73 +120,63 @@ static ssize_t send_beside(int socket, const struct buf *frame, int fd)
                               .msg_control = control.space,
                               .msg_controllen = sizeof(control.space) };
     struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
-    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-int conn_send_with_fd(struct conn *conn, const struct msg *msg, int fd, struct hvd_err *err)
-{
-    struct buf frame;
     ssize_t sent;
     int rc;
 
     if (conn->tls || conn_unsent(conn) > 0)
-        return err_set(err, HVD_E_STATE, "a descriptor goes over a plain connection that is idle");
+        return err_set(err, HVD_E_STATE,
+                       "a descriptor can be sent only over an idle connection without TLS");
     if (conn->phase != CONN_UP || conn->ended)
         return 0;
     buf_init(&frame, FRAME_HEADER_BYTES + LIMIT_FRAME_BODY_BYTES);
     rc = msg_encode(msg, &frame, err);
     if (rc)
         goto out;
-    sent = send_beside(conn->fd, &frame, fd);
+    part = (struct iovec){ .iov_base = frame.data, .iov_len = frame.length };
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
+    sent = sendmsg(conn->stream.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-        rc = err_set(err, HVD_E_BUSY, "%s does not read", conn->peer);
+        rc = err_set(err, HVD_E_BUSY, "%s: the peer does not read what it is sent", conn->peer);
     else if (sent < 0 && (errno == ENOMEM || errno == ENOBUFS || errno == ETOOMANYREFS))
         rc = err_set(err, HVD_E_NOMEM, "%s: %s", conn->peer, strerror(errno));
     else if (sent > 0 && (size_t)sent < frame.length) {
-        /* the descriptor is on its way; a frame that stops here could not be taken back */
+        /* the descriptor is sent already; a frame that stops here could not be taken back */
         if (conn_send_frame(conn, frame.data + sent, frame.length - (size_t)sent))
             conn_break(conn, err_text(HVD_E_NOMEM));
     }
+    /* After any other failure of sendmsg the connection is broken. The event loop tells the owner
+     * so; here the call returns 0, as for each message that is lost with its connection. */
 out:
     buf_release(&frame);
     return rc;
 }
 
+/* true: stops the reading of messages; false: reads on. While reading is held the kernel's buffers
+ * fill, and then the other side has to wait. */
 void conn_hold(struct conn *conn, bool hold)
 {
-    if (conn->held == hold)
+    if (conn->in.held == hold)
         return;
-    conn->held = hold;
+    conn->in.held = hold;
     if (conn->phase != CONN_UP)
         return;
     if (hold)
-        conn_stream_deaf(conn);
-    else if (!conn->ended && conn_stream_listen(conn))
+        event_del(conn->stream.readable);
+    else if (!conn->ended && event_add(conn->stream.readable, NULL))
         conn_break(conn, err_text(HVD_E_NOMEM));
     conn_kick(conn);
 }
 
-void conn_drop(struct conn *conn)
-{
-    if (!conn)
-        return;
-    conn->ops = NULL;
-    conn->phase = CONN_GONE;
-    conn_stream_stop(conn);
-    if (conn->busy == 0)
-        destroy(conn);
-}
-
+/* Gives the connection up for its owner. Unsent messages still go out while the connection is
+ * LINGERING. A connection that is not open, or for which memory is out, is dropped at once. */
 void conn_close(struct conn *conn)
 {
     if (!conn)
         return;
-    if (conn->phase != CONN_UP || conn->ended || take_lent(conn) ||
+    if (conn->phase != CONN_UP || conn->ended || conn_take_lent(conn) ||
         conn_arm(conn, conn->linger_us)) {
         conn_drop(conn);
         return;
@@ -352,8 +184,14 @@ void conn_close(struct conn *conn)
     conn->ops = NULL;
     conn->phase = CONN_LINGERING;
     conn_kick(conn);
-    if (conn_stream_listen(conn))
+    /* reads on, also after a hold: the input is thrown away until the peer has ended its side */
+    if (event_add(conn->stream.readable, NULL))
         conn_drop(conn);
+}
+
+const struct tls_peer *conn_proved(const struct conn *conn)
+{
+    return &conn->proved;
 }
 
 const char *conn_peer(const struct conn *conn)
@@ -361,12 +199,14 @@ const char *conn_peer(const struct conn *conn)
     return conn->peer;
 }
 
+/* Writes the address of this end of an open TCP connection, without its port. `pid` is set on Unix
+ * sockets only, which have no such address. */
 int conn_local_host(const struct conn *conn, char text[ADDRESS_TEXT_MAX])
 {
     struct address address = { .length = sizeof(address.at) };
 
     if (conn->phase != CONN_UP || conn->pid ||
-        getsockname(conn->fd, (struct sockaddr *)&address.at, &address.length))
+        getsockname(conn->stream.fd, (struct sockaddr *)&address.at, &address.length))
         return HVD_E_STATE;
     address_show_host(&address, text);
     return 0;

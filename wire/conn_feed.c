@@ -1,128 +1,118 @@
-#include "wire/conn_state.h"
+/*
+ * conn_feed.c: makes messages from bytes (PROTOCOL.md, section 2). Called by conn_flow.c for input,
+ * and by the owner through conn_read_now. Invariant: a frame's bytes are removed from the input
+ * before its message is handed on, so the owner may call conn_read_now from inside its callback.
+ */
+#include "wire/conn_internal.h"
 
 #include "proto/codec.h"
 
 #include <sys/ioctl.h>
 
-/* As much as TLS has in one record. */
+/* bytes of one read: as many as one TLS record holds */
 #define READ_BYTES (16 * 1024)
 
 bool conn_has_input(const struct conn *conn)
 {
-    return conn->in.length > conn->in_at || frame_reader_is_whole(&conn->reader);
+    return conn->in.bytes.length > conn->in.at || frame_reader_is_whole(&conn->in.reader);
 }
 
-static bool takes_messages(const struct conn *conn)
+static bool feed_goes_on(const struct conn *conn)
 {
     return conn->phase == CONN_UP && conn->ops && !conn->broken &&
-           (!conn->held || conn->reading_now);
+           (!conn->in.held || conn->in.reading_now);
 }
 
-/* True: a frame, whose bytes are out of the input, so that the owner may read on from inside. */
-static bool next_frame(struct conn *conn, struct frame *ret_frame)
-{
-    const uint8_t *at = (const uint8_t *)buf_text(&conn->in) + conn->in_at;
-    size_t left = conn->in.length - conn->in_at;
-    struct hvd_err err = { 0 };
-    int rc = frame_feed(&conn->reader, &at, &left, ret_frame, &err);
-
-    conn->in_at = conn->in.length - left;
-    if (!conn_has_input(conn)) { /* thousands of idle connections keep nothing */
-        buf_release(&conn->in);
-        conn->in_at = 0;
-    }
-    if (rc < 0)
-        conn_break(conn, err.text);
-    return rc > 0;
-}
-
-static void hand_on(struct conn *conn, const struct frame *frame)
-{
-    struct hvd_err err = { 0 };
-    struct msg msg = { 0 };
-
-    if (msg_decode_in_place(frame, &msg, &err)) {
-        conn_break(conn, err.text);
-        return;
-    }
-    conn->ops->msg(conn->arg, &msg);
-    msg_release(&msg);
-}
-
+/* Decodes the whole frames of the input and hands their messages to the owner, until no whole frame
+ * is left, or the owner holds or closes the connection. */
 void conn_feed(struct conn *conn)
 {
-    struct frame frame;
+    struct conn_in *in = &conn->in;
 
-    while (takes_messages(conn) && conn_has_input(conn) && next_frame(conn, &frame))
-        hand_on(conn, &frame);
+    while (feed_goes_on(conn) && conn_has_input(conn)) {
+        const uint8_t *at = (const uint8_t *)buf_text(&in->bytes) + in->at;
+        size_t left = in->bytes.length - in->at;
+        struct hvd_err err = { 0 };
+        struct msg msg = { 0 };
+        struct frame frame;
+        int rc = frame_feed(&in->reader, &at, &left, &frame, &err);
+
+        in->at = in->bytes.length - left;
+        /* an idle connection keeps no buffer: there may be thousands */
+        if (!conn_has_input(conn)) {
+            buf_release(&in->bytes);
+            in->at = 0;
+        }
+        if (rc < 0) /* F3: the beginning of the next frame is unknown */
+            conn_break(conn, err.text);
+        if (rc <= 0)
+            return;
+        /* PROTOCOL.md, V4: a body that cannot be decoded breaks the connection */
+        if (msg_decode_in_place(&frame, &msg, &err)) {
+            conn_break(conn, err.text);
+            return;
+        }
+        conn->ops->msg(conn->arg, &msg);
+        msg_release(&msg);
+    }
 }
 
-/* The rest of a large body is read to where it belongs. */
-static bool take_in_body(struct conn *conn, ssize_t *ret_got)
-{
-    size_t room;
-    uint8_t *at = conn->bulk && !conn_has_input(conn)
-                      ? frame_body_room(&conn->reader, READ_BYTES, &room)
-                      : NULL;
-
-    if (!at)
-        return false;
-    *ret_got = conn_stream_get(conn, at, room);
-    if (*ret_got > 0)
-        frame_body_add(&conn->reader, (size_t)*ret_got);
-    return true;
-}
-
+/* Reads one piece of input. *ret_got: the number of bytes, or a STREAM_ value. HVD_E_NOMEM: there
+ * was no memory for it. */
 int conn_take_in(struct conn *conn, ssize_t *ret_got)
 {
+    struct conn_in *in = &conn->in;
+    uint8_t *body = NULL;
     size_t room;
     int rc;
 
-    if (take_in_body(conn, ret_got))
+    /* The rest of a large body is read directly into the body's memory. */
+    if (in->bulk && !conn_has_input(conn))
+        body = frame_body_room(&in->reader, READ_BYTES, &room);
+    if (body) {
+        *ret_got = conn_stream_get(conn, body, room);
+        if (*ret_got > 0)
+            frame_body_add(&in->reader, (size_t)*ret_got);
         return 0;
-    rc = buf_reserve(&conn->in, READ_BYTES);
+    }
+    rc = buf_reserve(&in->bytes, READ_BYTES);
     if (rc)
         return rc;
-    room = conn->in.capacity - conn->in.length - 1; /* it ends in a NUL */
-    *ret_got = conn_stream_get(conn, conn->in.data + conn->in.length,
+    room = in->bytes.capacity - in->bytes.length - 1; /* one byte is kept for the buffer's NUL */
+    *ret_got = conn_stream_get(conn, in->bytes.data + in->bytes.length,
                                room < READ_BYTES ? room : READ_BYTES);
     if (*ret_got > 0)
-        conn->in.length += (size_t)*ret_got;
-    conn->in.data[conn->in.length] = '\0';
+        in->bytes.length += (size_t)*ret_got;
+    in->bytes.data[in->bytes.length] = '\0';
     return 0;
 }
 
-/* What the kernel has by now, so that it ends even if the other side goes on. */
-static size_t waiting_bytes(const struct conn *conn)
-{
-    int waiting = 0;
-
-    if (ioctl(conn->fd, FIONREAD, &waiting) || waiting < 0)
-        return 0;
-    return (size_t)waiting;
-}
-
+/* For an owner whose peer has died: hands on the messages that the peer sent before its death, also
+ * while reading is held. */
 void conn_read_now(struct conn *conn)
 {
-    size_t waiting;
+    int waiting = 0;
     ssize_t got;
 
-    if (conn->phase != CONN_UP || conn->reading_now)
+    if (conn->phase != CONN_UP || conn->in.reading_now)
         return;
     conn_enter(conn);
-    conn->reading_now = true;
-    waiting = conn->ended ? 0 : waiting_bytes(conn);
+    conn->in.reading_now = true;
+    /* Only the bytes that the kernel has now are read, so that this loop ends even if the other
+     * side sends on. */
+    if (conn->ended || ioctl(conn->stream.fd, FIONREAD, &waiting))
+        waiting = 0;
     conn_feed(conn);
-    while (waiting > 0 && takes_messages(conn)) {
+    while (waiting > 0 && feed_goes_on(conn)) {
         if (conn_take_in(conn, &got)) {
             conn_break(conn, err_text(HVD_E_NOMEM));
             break;
         }
         if (got <= 0)
-            break; /* the end, or what broke it: the loop meets it too */
-        waiting -= (size_t)got < waiting ? (size_t)got : waiting;
+            break; /* the end of the stream or an error; the event loop will see it, too */
+        waiting -= got < waiting ? (int)got : waiting;
         conn_feed(conn);
     }
-    conn->reading_now = false;
+    conn->in.reading_now = false;
     conn_leave(conn);
 }

@@ -1,27 +1,43 @@
-#include "wire/listener_state.h"
+/*
+ * listener.c: accepts connections, and hands each one over when the other side has proved that it
+ * may come in. Called by its owner, and by libevent when peers arrive. Invariants: a stranger is a
+ * guest of the door until its handshake is over; accepting stops only when the process has no
+ * descriptors or memory, never because of strangers; a listener that is freed inside `accepted` is
+ * freed after that callback returns.
+ */
+#include "wire/listener_internal.h"
 
 #include "base/mem.h"
+#include "base/time.h"
 #include "os/clock.h"
-#include "wire/conn_state.h"
+#include "os/source.h"
+#include "wire/conn_internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ACCEPTED_PER_TURN 64
+#define ACCEPTED_AT_ONCE 64
 /* How long nothing is accepted after the process ran out of descriptors or memory. */
-#define PAUSE_US (100 * INT64_C(1000))
-/* A stranger that has had this long makes room when there are too many. */
-#define STRANGER_US   (1 * INT64_C(1000000))
-#define LOG_WINDOW_US (10 * INT64_C(1000000))
-#define LOG_BURST     10
+#define PAUSE_US      (100 * TIME_MS)
+#define LOG_WINDOW_US (10 * TIME_S)
+/* The owner hears of strangers that crowd out others at most once in this time. */
+#define CROWD_US  (1 * TIME_S)
+#define LOG_BURST 10
 
-static void destroy(struct listener *listener)
+/* Closes the strangers' connections, and frees the listener. Connections that were handed over are
+ * not touched. */
+static void listener_destroy(struct listener *listener)
 {
-    LIST_EACH_SAFE (it, after, &listener->strangers)
-        conn_drop(CONTAINER_OF(it, struct conn, link));
+    LIST_EACH_SAFE (it, after, &listener->door.guests) {
+        struct door_guest *guest = CONTAINER_OF(it, struct door_guest, link);
+
+        door_leave(&listener->door, guest);
+        conn_drop(CONTAINER_OF(guest, struct conn, guest));
+    }
     if (listener->arrival)
         event_free(listener->arrival);
     if (listener->pause)
@@ -31,273 +47,275 @@ static void destroy(struct listener *listener)
     mem_free(listener);
 }
 
-static void leave(struct listener *listener)
+/* Ends a callback. The owner may have freed the listener inside the callback. */
+static void listener_leave(struct listener *listener)
 {
     if (--listener->busy == 0 && listener->gone)
-        destroy(listener);
+        listener_destroy(listener);
 }
 
-static void note(struct log_limit *limit, const char *peer, const char *why)
+/* Logs a line about a peer, unless `limit` holds it back; the next line then says how many were
+ * held back. */
+static void listener_note(struct log_limit *limit, const char *peer, const char *why)
 {
     unsigned held;
 
     if (!log_limit_pass(limit, clock_now_us(), &held))
         return;
     if (held)
-        log_warning(NET, "%s: %s; %u more like it were not shown", peer, why, held);
+        log_warning(NET, "%s: %s; %u more lines like this were not shown", peer, why, held);
     else
         log_warning(NET, "%s: %s", peer, why);
 }
 
-static void turn_away(struct listener *listener, const char *peer, const char *why)
+/* Logs why a peer was turned away, at most LOG_BURST lines in LOG_WINDOW_US, so that an attack does
+ * not fill the log. */
+static void listener_turn_away(struct listener *listener, const char *peer, const char *why)
 {
     char said[ERR_TEXT_MAX + 16];
 
     snprintf(said, sizeof(said), "turned away, %s", why);
-    note(&listener->turned_away, peer, said);
+    listener_note(&listener->turned_away, peer, said);
 }
 
-/* Without memory for the timer it goes on at once. */
-static void pause_for(struct listener *listener, int64_t us)
+/* Accepts nothing for PAUSE_US. When there is no memory for the timer, accepting goes on at once.
+ */
+static void listener_pause(struct listener *listener)
 {
-    struct timeval wait = { .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
+    const struct timeval wait = clock_timeval(PAUSE_US);
 
     if (!event_add(listener->pause, &wait))
         event_del(listener->arrival);
 }
 
-static void on_pause_over(evutil_socket_t fd, short what, void *arg)
+/* Says what crowds the listener: in the log at most once in LOG_WINDOW_US, to the owner at most
+ * once in CROWD_US. */
+static void listener_tell_crowd(struct listener *listener, int64_t now_us)
+{
+    char source[SOURCE_TEXT_MAX];
+    struct door_report report;
+
+    if (door_report(&listener->door, now_us, LOG_WINDOW_US, &report))
+        log_warning(NET,
+                    "%s: crowded by connections that prove nothing: %" PRIu64
+                    " closed to make room, most from %s, which holds %zu of %zu places; peers that "
+                    "have the key are let in beside them",
+                    listener->address, report.turned_away, source_show(report.source, source),
+                    report.guests, listener->door.places);
+    if (!listener->crowded || now_us - listener->crowd_told_us < CROWD_US)
+        return;
+    listener->crowd_told_us = now_us;
+    listener->crowded(listener->arg);
+}
+
+/* Closes strangers until there is a place for a new one from this source. A stranger whose bytes
+ * wait in the kernel is not silent, and is not closed as a silent one. */
+static void listener_make_room(struct listener *listener, uint64_t source)
+{
+    int64_t now_us = clock_now_us();
+    struct door_guest *guest;
+    bool crowded = false;
+
+    while ((guest = door_next_leaver(&listener->door, source)) != NULL) {
+        struct conn *conn = CONTAINER_OF(guest, struct conn, guest);
+
+        if (!guest->spoke && source_has_spoken(conn->stream.fd)) {
+            door_spoke(guest);
+            continue;
+        }
+        door_turn_away(&listener->door, guest, now_us);
+        conn_drop(conn);
+        crowded = true;
+    }
+    if (crowded)
+        listener_tell_crowd(listener, now_us);
+}
+
+/* Called after the handshake: hands the connection over if the stranger has the key, else turns it
+ * away. */
+static void listener_on_handshake(void *arg, struct conn *conn, const char *why)
 {
     struct listener *listener = arg;
 
-    (void)fd;
-    (void)what;
-    if (event_add(listener->arrival, NULL))
-        pause_for(listener, PAUSE_US);
-}
-
-static void no_stranger(struct listener *listener, struct conn *conn)
-{
-    list_remove(&conn->link);
-    listener->stranger_count--;
-    if (event_pending(listener->pause, EV_TIMEOUT, NULL))
-        event_active(listener->pause, EV_TIMEOUT, 0);
-}
-
-static void on_shaken(void *arg, struct conn *conn, const char *why)
-{
-    struct listener *listener = arg;
-
-    no_stranger(listener, conn);
+    door_leave(&listener->door, &conn->guest);
     if (why) {
-        turn_away(listener, conn->peer, why);
+        listener_turn_away(listener, conn->peer, why);
         conn_drop(conn);
         return;
     }
-    listener->busy++;
+    listener->busy++; /* the callback may free the listener: listener_leave frees it then */
     conn_up(conn);
     listener->accepted(listener->arg, conn);
-    leave(listener);
+    listener_leave(listener);
 }
 
-/* Each takes the descriptor when it returns 0. */
-static int welcome_tcp(struct listener *listener, struct conn *conn, int fd)
-{
-    int rc;
-
-    conn_tune(fd);
-    rc = conn_stream_tls(conn, fd, true, on_shaken, listener);
-    if (rc)
-        return rc;
-    conn->since_us = clock_now_us();
-    list_append(&listener->strangers, &conn->link);
-    listener->stranger_count++;
-    return 0;
-}
-
-static int welcome_unix(struct listener *listener, struct conn *conn, int fd)
-{
-    struct hvd_err err;
-    int rc = conn_check_user(conn, fd, &err);
-
-    if (rc) {
-        turn_away(listener, listener->address, err.text);
-        return rc;
-    }
-    rc = conn_stream_plain(conn, fd);
-    if (rc)
-        return rc;
-    conn_up(conn);
-    listener->accepted(listener->arg, conn);
-    return 0;
-}
-
-static void welcome(struct listener *listener, int fd, const struct address *from)
+/* Makes a connection from an accepted descriptor, or closes it. Over TCP the peer is a stranger
+ * until its handshake is done; on a Unix socket the kernel tells the peer's user at once. */
+static void listener_welcome(struct listener *listener, int fd, const struct address *from)
 {
     struct conn *conn = conn_create(listener->base, listener->tls);
+    struct hvd_err err;
     int rc = HVD_E_NOMEM;
 
     if (conn && !conn_arm(conn, listener->greeting_us)) {
-        if (listener->tls)
+        if (listener->tls) {
+            listener_make_room(listener, source_of(&from->at));
             address_show(from, conn->peer);
-        rc = listener->tls ? welcome_tcp(listener, conn, fd) : welcome_unix(listener, conn, fd);
+            conn_tune(fd);
+            /* true: this side is the server */
+            rc = conn_attach_tls(conn, fd, true, listener_on_handshake, listener);
+        } else {
+            rc = conn_check_user(conn, fd, &err);
+            if (rc)
+                listener_turn_away(listener, listener->address, err.text);
+            else
+                rc = conn_attach(conn, fd);
+        }
     }
-    if (!rc)
-        return;
-    if (rc == HVD_E_NOMEM)
-        note(&listener->failing, listener->address, "no memory for a connection; it was closed");
-    conn_drop(conn);
-    close(fd);
+    if (rc) {
+        if (rc == HVD_E_NOMEM)
+            listener_note(&listener->failing, listener->address,
+                          "no memory for a connection, which was closed");
+        conn_drop(conn);
+        close(fd);
+    } else if (listener->tls) {
+        door_enter(&listener->door, &conn->guest, source_of(&from->at));
+    } else {
+        conn_up(conn);
+        listener->accepted(listener->arg, conn);
+    }
 }
 
-/* True: there is room for one more. The backlog keeps the others, so that many who come at the same
- * time are not refused; but a few that never say anything cannot keep everybody waiting. */
-static bool has_room(struct listener *listener)
+/* Called when an accept has failed. If a peer waits and no descriptor is left for it, the oldest
+ * stranger is closed, and true is returned: the caller accepts again. Without strangers the
+ * listener pauses. false: the caller stops accepting for now. */
+static bool listener_retries(struct listener *listener, int fault)
 {
-    struct conn *oldest;
-    int64_t had_us;
+    struct door_guest *guest;
+    char why[ERR_TEXT_MAX];
 
-    if (listener->stranger_count < listener->strangers_max)
-        return true;
-    oldest = CONTAINER_OF(listener->strangers.next, struct conn, link);
-    had_us = clock_now_us() - oldest->since_us;
-    if (had_us < STRANGER_US) {
-        pause_for(listener, STRANGER_US - had_us);
+    if (!source_is_starved(listener->bound.fd, fault))
         return false;
-    }
-    turn_away(listener, oldest->peer, "no handshake, and others are waiting");
-    no_stranger(listener, oldest);
-    conn_drop(oldest);
-    return true;
-}
-
-/* False: there is nobody else now. */
-static bool accept_one(struct listener *listener)
-{
-    struct address from = { .length = sizeof(from.at) };
-    int fd = accept4(listener->bound.fd, (struct sockaddr *)&from.at, &from.length,
-                     SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-    if (fd >= 0) {
-        welcome(listener, fd, &from);
+    if (!list_empty(&listener->door.guests)) {
+        guest = CONTAINER_OF(listener->door.guests.next, struct door_guest, link);
+        door_turn_away(&listener->door, guest, clock_now_us());
+        conn_drop(CONTAINER_OF(guest, struct conn, guest));
         return true;
     }
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        char why[ERR_TEXT_MAX];
-
-        snprintf(why, sizeof(why), "accepting: %s; again in 100ms", strerror(errno));
-        note(&listener->failing, listener->address, why);
-        pause_for(listener, PAUSE_US);
-        return false;
-    }
-    /* one that has gone again is no reason to leave the others waiting */
-    return errno == ECONNABORTED || errno == EINTR || errno == EPROTO;
+    snprintf(why, sizeof(why), "no connection can be accepted: %s; the next try is in %d ms",
+             strerror(fault), (int)(PAUSE_US / TIME_MS));
+    listener_note(&listener->failing, listener->address, why);
+    listener_pause(listener);
+    return false;
 }
 
-static void on_arrival(evutil_socket_t fd, short what, void *arg)
+/* Peers have arrived, or the pause is over (EV_TIMEOUT). Accepts a few peers at a time, so that
+ * many arrivals do not delay the open connections. */
+static void listener_on_event(evutil_socket_t socket, short what, void *arg)
 {
     struct listener *listener = arg;
 
-    (void)fd;
-    (void)what;
+    (void)socket;
+    if (what & EV_TIMEOUT) {
+        if (event_add(listener->arrival, NULL))
+            listener_pause(listener);
+        return;
+    }
     listener->busy++;
-    for (int i = 0; i < ACCEPTED_PER_TURN && !listener->gone; i++)
-        if (!has_room(listener) || !accept_one(listener))
-            break;
-    leave(listener);
+    for (int i = 0; i < ACCEPTED_AT_ONCE && !listener->gone; i++) {
+        struct address from = { .length = sizeof(from.at) };
+        int fd;
+
+        fd = accept4(listener->bound.fd, (struct sockaddr *)&from.at, &from.length,
+                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            listener_welcome(listener, fd, &from);
+        } else if (errno != ECONNABORTED && errno != EINTR && errno != EPROTO) {
+            /* Here no peer waits, or no descriptor is free for it. The other errors concern a peer
+             * that has gone again: the loop accepts the next one. */
+            if (!listener_retries(listener, errno))
+                break;
+        }
+    }
+    listener_leave(listener);
 }
 
-static struct listener *create(struct event_base *base, struct tls *tls, listener_fn *accepted,
-                               void *arg)
+/* Makes the listener of a bound socket, which it owns also on failure, and starts to accept peers.
+ * `with` has the base, the owner, and tls (NULL: for a Unix socket). */
+static int listener_start(const struct listener *with, const char *address,
+                          struct listener **ret_listener, struct hvd_err *err)
 {
     struct listener *listener = mem_zalloc(sizeof(*listener));
+    struct bound bound = with->bound;
 
-    if (!listener)
-        return NULL;
-    listener->base = base;
-    listener->tls = tls;
-    listener->accepted = accepted;
-    listener->arg = arg;
-    listener->bound = BOUND_NONE;
-    listener->strangers_max = LIMIT_STRANGERS;
+    if (!listener) {
+        bound_release(&bound);
+        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    }
+    *listener = *with;
+    door_init(&listener->door, LIMIT_STRANGERS, LIMIT_STRANGERS_EACH);
     listener->greeting_us = LIMIT_GREETING_US;
     listener->turned_away = (struct log_limit){ .window_us = LOG_WINDOW_US, .burst = LOG_BURST };
     listener->failing = (struct log_limit){ .window_us = LOG_WINDOW_US, .burst = 1 };
-    list_init(&listener->strangers);
-    return listener;
-}
-
-static int start(struct listener *listener, const char *address, struct hvd_err *err)
-{
     listener->address = mem_strdup(address);
-    listener->pause = event_new(listener->base, -1, 0, on_pause_over, listener);
+    listener->pause = event_new(listener->base, -1, 0, listener_on_event, listener);
     listener->arrival =
-        event_new(listener->base, listener->bound.fd, EV_READ | EV_PERSIST, on_arrival, listener);
+        event_new(listener->base, bound.fd, EV_READ | EV_PERSIST, listener_on_event, listener);
     if (!listener->address || !listener->pause || !listener->arrival ||
-        event_add(listener->arrival, NULL))
+        event_add(listener->arrival, NULL)) {
+        listener_destroy(listener);
         return err_set(err, HVD_E_NOMEM, "%s: %s", address, err_text(HVD_E_NOMEM));
+    }
+    *ret_listener = listener;
     return 0;
 }
 
-static int bind_tcp(struct listener *listener, const char *host, uint16_t port, struct hvd_err *err)
+/* Listens on a TCP port. The kernel chooses the port if `port` is 0, so the address is read
+ * back. */
+int listener_tcp(struct event_base *base, const struct listener_place *place, listener_fn *accepted,
+                 void *arg, struct listener **ret_listener, struct hvd_err *err)
 {
+    struct listener with = { .base = base, .tls = place->tls, .accepted = accepted, .arg = arg };
     struct address address;
     char text[ADDRESS_TEXT_MAX];
-    int rc = address_make(host, port, &address, err);
+    int rc = address_make(place->host, strlen(place->host), place->port, &address, err);
 
     if (!rc)
-        rc = bound_tcp(&address, &listener->bound, err);
+        rc = bound_tcp(&address, &with.bound, err);
     if (rc)
         return rc;
     address.length = sizeof(address.at);
-    if (getsockname(listener->bound.fd, (struct sockaddr *)&address.at, &address.length))
-        return err_set(err, HVD_E_IO, "%s: %s", host, strerror(errno));
-    listener->port = address_port(&address);
-    return start(listener, address_show(&address, text), err);
-}
-
-int listener_tcp(struct event_base *base, const char *address, uint16_t port, struct tls *tls,
-                 listener_fn *accepted, void *arg, struct listener **ret_listener,
-                 struct hvd_err *err)
-{
-    struct listener *listener = create(base, tls, accepted, arg);
-    int rc;
-
-    if (!listener)
-        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
-    rc = bind_tcp(listener, address, port, err);
-    if (rc)
-        destroy(listener);
-    else
-        *ret_listener = listener;
-    return rc;
+    if (getsockname(with.bound.fd, (struct sockaddr *)&address.at, &address.length)) {
+        rc = err_set(err, HVD_E_IO, "%s: %s", place->host, strerror(errno));
+        bound_release(&with.bound);
+        return rc;
+    }
+    with.port = address_port(&address);
+    return listener_start(&with, address_show(&address, text), ret_listener, err);
 }
 
 int listener_unix(struct event_base *base, const char *name, listener_fn *accepted, void *arg,
                   struct listener **ret_listener, struct hvd_err *err)
 {
-    struct listener *listener = create(base, NULL, accepted, arg);
-    int rc;
+    struct listener with = { .base = base, .accepted = accepted, .arg = arg };
+    int rc = bound_unix(name, &with.bound, err);
 
-    if (!listener)
-        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
-    rc = bound_unix(name, &listener->bound, err);
-    if (!rc)
-        rc = start(listener, name, err);
-    if (rc)
-        destroy(listener);
-    else
-        *ret_listener = listener;
-    return rc;
+    return rc ? rc : listener_start(&with, name, ret_listener, err);
 }
 
+void listener_watch_crowd(struct listener *listener, listener_crowd_fn *crowded)
+{
+    listener->crowded = crowded;
+}
+
+/* Frees the listener, or marks it to be freed when its running callback returns (`busy`). */
 void listener_free(struct listener *listener)
 {
     if (!listener)
         return;
     listener->gone = true;
     if (listener->busy == 0)
-        destroy(listener);
+        listener_destroy(listener);
 }
 
 const char *listener_address(const struct listener *listener)

@@ -1,9 +1,11 @@
 /*
- * listener.h: who may come in. Hands over a connection once the other side has proved that it may:
- * over TCP that it has the key, on a Unix socket that it is the same user (or root).
+ * listener.h: accepts connections, and hands a connection over when the peer has proved that it may
+ * come in: over TCP that it has the key, on a Unix socket that it is the same user (or root).
  *
- * A stranger costs one line in the log (limited) and LIMIT_STRANGERS connections at most; of what
- * it sends nothing is parsed but the TLS handshake.
+ * A stranger is a peer that has not proved this. Strangers are admitted by the rule of base/door.h:
+ * they cost LIMIT_STRANGERS connections at most, a new one is always accepted, and an old one that
+ * says nothing leaves for it. Of a stranger's input only the TLS handshake is parsed, of at most
+ * LIMIT_HANDSHAKE_BYTES, and it has LIMIT_GREETING_US. Log lines are limited.
  */
 #ifndef WIRE_LISTENER_H
 #define WIRE_LISTENER_H
@@ -12,22 +14,34 @@
 
 struct listener;
 
-/* The connection is given: conn_own it, or drop it. */
+/* The callback owns the connection: it calls conn_own, or drops the connection. */
 typedef void listener_fn(void *arg, struct conn *conn);
 
-/* A numeric address; port 0: any. HVD_E_BUSY when the port is taken, HVD_E_INVAL, HVD_E_IO. */
-int listener_tcp(struct event_base *base, const char *address, uint16_t port, struct tls *tls,
-                 listener_fn *accepted, void *arg, struct listener **ret_listener,
-                 struct hvd_err *err) MUST_CHECK;
+struct listener_place {
+    const char *host; /* a numeric address */
+    uint16_t port;    /* 0: any free port */
+    struct tls *tls;  /* borrowed as long as the listener lives */
+};
 
-/* "@name" in the abstract namespace, or a path: one that nobody listens on is replaced, one that
- * somebody does is HVD_E_BUSY. The file is removed by listener_free. A path of any length. */
+/* Listens on a TCP port. HVD_E_BUSY: the port is taken; HVD_E_INVAL, HVD_E_IO, HVD_E_NOMEM. */
+int listener_tcp(struct event_base *base, const struct listener_place *place, listener_fn *accepted,
+                 void *arg, struct listener **ret_listener, struct hvd_err *err) MUST_CHECK;
+
+/* Listens on "@name" in the abstract namespace, or on a path of any length. A socket file on which
+ * no process listens is replaced; HVD_E_BUSY: a process listens there. listener_free removes the
+ * file. */
 int listener_unix(struct event_base *base, const char *name, listener_fn *accepted, void *arg,
                   struct listener **ret_listener, struct hvd_err *err) MUST_CHECK;
 
+/* Asks to be told, about once a second, while strangers crowd the listener: a peer that has the key
+ * may then come late, or not at all, by no fault of its own. The callback gets the owner's `arg`.
+ */
+typedef void listener_crowd_fn(void *arg);
+void listener_watch_crowd(struct listener *listener, listener_crowd_fn *crowded);
+
 void listener_free(struct listener *listener);
 
-/* "127.0.0.1:4321", "[::1]:4321"; of a Unix socket its name. */
+/* Returns "127.0.0.1:4321" or "[::1]:4321"; for a Unix socket its name. */
 const char *listener_address(const struct listener *listener);
 uint16_t listener_port(const struct listener *listener);
 

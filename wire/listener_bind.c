@@ -1,4 +1,9 @@
-#include "wire/listener_bind.h"
+/*
+ * listener_bind.c: creates listening sockets: over TCP, in the abstract namespace, under a path.
+ * Called by listener.c. Invariant: a socket file appears under its name only when the socket
+ * listens, and only a file that this process made is removed.
+ */
+#include "wire/listener_internal.h"
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -13,15 +18,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The kernel cuts it to its own maximum (net.core.somaxconn). */
+/* length of the backlog; the kernel limits it to net.core.somaxconn */
 #define BACKLOG 8192
 #define MAKING  ".hvd-"
 
-static int failure(struct hvd_err *err, const char *name, const char *what)
+static int bound_failure(struct hvd_err *err, const char *name, const char *what)
 {
     return err_set(err, address_code(errno), "%s: %s: %s", name, what, strerror(errno));
 }
 
+/* Reports HVD_E_BUSY: the agent of the host, or a driver of the job, has the name already. */
+static int bound_busy(const char *name, struct hvd_err *err)
+{
+    return err_set(err, HVD_E_BUSY, "%s: another process listens at this address", name);
+}
+
+/* Opens a TCP socket that listens on the address. SO_REUSEADDR: a driver that takes over gets the
+ * port of its predecessor at once. */
 int bound_tcp(const struct address *address, struct bound *ret_bound, struct hvd_err *err)
 {
     int fd = socket(address->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -37,16 +50,20 @@ int bound_tcp(const struct address *address, struct bound *ret_bound, struct hvd
         return 0;
     }
     if (errno == EADDRINUSE)
-        rc = err_set(err, HVD_E_BUSY, "%s: the port is taken; choose another, or 0 for any", text);
+        rc = err_set(err, HVD_E_BUSY,
+                     "%s: the port is in use; choose another port, or 0 for any free port", text);
     else if (errno == EADDRNOTAVAIL)
-        rc = err_set(err, HVD_E_INVAL, "%s: not an address of this machine", text);
+        rc = err_set(err, HVD_E_INVAL,
+                     "%s: is not an address of this machine; give one of its addresses, or 0.0.0.0",
+                     text);
     else
-        rc = failure(err, text, "listening");
+        rc = bound_failure(err, text, "listening");
     if (fd >= 0)
         close(fd);
     return rc;
 }
 
+/* Closes the socket, and removes its file only if it is still the file that this process made. */
 void bound_release(struct bound *bound)
 {
     struct stat now;
@@ -62,74 +79,61 @@ void bound_release(struct bound *bound)
     *bound = BOUND_NONE;
 }
 
-static int unix_socket(const char *name, struct hvd_err *err)
+static int bound_unix_socket(const char *name, struct hvd_err *err)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-    return fd < 0 ? failure(err, name, "a socket") : fd;
+    return fd < 0 ? bound_failure(err, name, "a socket") : fd;
 }
 
-static int bind_abstract(const char *name, struct bound *ret_bound, struct hvd_err *err)
+/* Binds under a short name in the folder, because the kernel takes only short names, and then
+ * renames the file. So the file of a dead process is replaced in one step, and no client finds a
+ * socket that does not listen yet. */
+static int bound_make_file(struct bound *bound, const char *path, struct hvd_err *err)
 {
-    struct address address;
-    int by_fd;
-    int rc = address_unix(name, &address, &by_fd, err);
-    int fd;
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    char *folder =
+        slash ? mem_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : mem_strdup(".");
+    const struct dirent *entry;
+    char making[32];
+    struct stat made;
+    DIR *listed;
+    int rc = 0, fd;
 
+    bound->file = mem_strdup(name);
+    if (!folder || !bound->file)
+        rc = err_set(err, HVD_E_NOMEM, "%s: %s", path, err_text(HVD_E_NOMEM));
+    else if (!name[0])
+        rc = err_set(err, HVD_E_INVAL, "%s: is a folder; give the path of a socket", path);
+    else if ((bound->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+        rc = bound_failure(err, path, "its folder");
+    mem_free(folder);
     if (rc)
         return rc;
-    fd = unix_socket(name, err);
-    if (fd < 0)
-        return fd;
-    if (bind(fd, (const struct sockaddr *)&address.at, address.length) || listen(fd, BACKLOG)) {
-        rc = errno == EADDRINUSE ? err_set(err, HVD_E_BUSY, "%s: somebody listens there", name)
-                                 : failure(err, name, "listening");
-        close(fd);
+    bound->fd = bound_unix_socket(path, err);
+    if (bound->fd < 0)
+        return bound->fd;
+
+    snprintf(making, sizeof(making), MAKING "%d", (int)getpid());
+    snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", bound->folder, making);
+    if ((unlinkat(bound->folder, making, 0) && errno != ENOENT) ||
+        bind(bound->fd, (const struct sockaddr *)&at, sizeof(at)))
+        return bound_failure(err, path, "making the socket");
+    if (fchmodat(bound->folder, making, 0600, 0) || listen(bound->fd, BACKLOG) ||
+        fstatat(bound->folder, making, &made, AT_SYMLINK_NOFOLLOW) ||
+        renameat(bound->folder, making, bound->folder, bound->file)) {
+        rc = bound_failure(err, path, "making the socket");
+        unlinkat(bound->folder, making, 0);
         return rc;
     }
-    *ret_bound = BOUND_NONE;
-    ret_bound->fd = fd;
-    return 0;
-}
-
-/* 0: there is nothing, or what a dead process has left. */
-static int check_vacant(const char *path, struct hvd_err *err)
-{
-    struct address address;
-    struct stat found;
-    int by_fd = -1;
-    int rc = 0;
-    int fd;
-
-    if (lstat(path, &found))
-        return errno == ENOENT ? 0 : failure(err, path, "looking");
-    if (!S_ISSOCK(found.st_mode))
-        return err_set(err, HVD_E_EXISTS, "%s: is no socket; move it away", path);
-    rc = address_unix(path, &address, &by_fd, err);
-    if (rc)
-        return rc == HVD_E_NOTFOUND ? 0 : rc;
-    fd = unix_socket(path, err);
-    if (fd < 0)
-        rc = fd;
-    else if (!connect(fd, (const struct sockaddr *)&address.at, address.length) || errno == EAGAIN)
-        rc = err_set(err, HVD_E_BUSY, "%s: somebody listens there", path);
-    else if (errno != ECONNREFUSED && errno != ENOENT)
-        rc = failure(err, path, "looking");
-    if (fd >= 0)
-        close(fd);
-    if (by_fd >= 0)
-        close(by_fd);
-    return rc;
-}
-
-/* A process that was killed between bind and rename leaves its short name behind. */
-static void sweep(const struct bound *bound)
-{
-    int fd = openat(bound->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *entry;
-
-    while (folder && (entry = readdir(folder)) != NULL) {
+    bound->device = made.st_dev;
+    bound->inode = made.st_ino;
+    /* Removes short names that killed processes have left between bind and rename. */
+    fd = openat(bound->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    listed = fd < 0 ? NULL : fdopendir(fd);
+    while (listed && (entry = readdir(listed)) != NULL) {
         const char *pid = entry->d_name + strlen(MAKING);
         uint64_t number;
 
@@ -139,73 +143,58 @@ static void sweep(const struct bound *bound)
         if (kill((pid_t)number, 0) && errno == ESRCH)
             unlinkat(bound->folder, entry->d_name, 0);
     }
-    if (folder)
-        closedir(folder);
+    if (listed)
+        closedir(listed);
     else if (fd >= 0)
         close(fd);
-}
-
-/* Binds under a short name in the folder, for the kernel takes only short ones, and renames: so
- * what a dead process has left is replaced in one step, and nobody meets a socket that does not
- * listen yet. */
-static int bind_and_rename(struct bound *bound, const char *path, struct hvd_err *err)
-{
-    struct sockaddr_un at = { .sun_family = AF_UNIX };
-    char making[32];
-    struct stat made;
-
-    snprintf(making, sizeof(making), MAKING "%d", (int)getpid());
-    snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", bound->folder, making);
-    if (unlinkat(bound->folder, making, 0) && errno != ENOENT)
-        return failure(err, path, "making the socket");
-    if (bind(bound->fd, (const struct sockaddr *)&at, sizeof(at)))
-        return failure(err, path, "making the socket");
-    if (fchmodat(bound->folder, making, 0600, 0) || listen(bound->fd, BACKLOG) ||
-        fstatat(bound->folder, making, &made, AT_SYMLINK_NOFOLLOW) ||
-        renameat(bound->folder, making, bound->folder, bound->file)) {
-        int rc = failure(err, path, "making the socket");
-
-        unlinkat(bound->folder, making, 0);
-        return rc;
-    }
-    bound->device = made.st_dev;
-    bound->inode = made.st_ino;
-    sweep(bound);
     return 0;
 }
 
-static int open_folder(const char *path, struct bound *bound, struct hvd_err *err)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    char *folder =
-        slash ? mem_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : mem_strdup(".");
-    int rc = 0;
-
-    bound->file = mem_strdup(name);
-    if (!folder || !bound->file)
-        rc = err_set(err, HVD_E_NOMEM, "%s: %s", path, err_text(HVD_E_NOMEM));
-    else if (!name[0])
-        rc = err_set(err, HVD_E_INVAL, "%s: a folder, not a socket", path);
-    else if ((bound->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
-        rc = failure(err, path, "its folder");
-    mem_free(folder);
-    return rc;
-}
-
+/* Listens under an abstract name ("@name") or a path. The path may be too long for the kernel, so
+ * all calls use a descriptor of the file's folder. */
 int bound_unix(const char *name, struct bound *ret_bound, struct hvd_err *err)
 {
     struct bound bound = BOUND_NONE;
+    struct address address;
+    struct stat found;
+    int by_fd = -1, fd;
     int rc;
 
-    if (name[0] == '@')
-        return bind_abstract(name, ret_bound, err);
-    rc = check_vacant(name, err);
-    if (!rc)
-        rc = open_folder(name, &bound, err);
-    if (!rc) {
-        bound.fd = unix_socket(name, err);
-        rc = bound.fd < 0 ? bound.fd : bind_and_rename(&bound, name, err);
+    if (name[0] == '@') {
+        rc = address_unix(name, &address, &by_fd, err);
+        if (!rc) {
+            bound.fd = bound_unix_socket(name, err);
+            rc = bound.fd < 0 ? bound.fd : 0;
+        }
+        if (!rc && (bind(bound.fd, (const struct sockaddr *)&address.at, address.length) ||
+                    listen(bound.fd, BACKLOG)))
+            rc =
+                errno == EADDRINUSE ? bound_busy(name, err) : bound_failure(err, name, "listening");
+    } else {
+        /* The name must be free: there is no file, or only a socket file of a dead process. */
+        if (lstat(name, &found)) {
+            rc = errno == ENOENT ? 0 : bound_failure(err, name, "looking");
+        } else if (!S_ISSOCK(found.st_mode)) {
+            rc = err_set(err, HVD_E_EXISTS, "%s: is no socket; move it away", name);
+        } else if (!(rc = address_unix(name, &address, &by_fd, err))) {
+            fd = bound_unix_socket(name, err);
+            if (fd < 0)
+                rc = fd;
+            /* EAGAIN: a process listens, and its queue of connections is full */
+            else if (!connect(fd, (const struct sockaddr *)&address.at, address.length) ||
+                     errno == EAGAIN)
+                rc = bound_busy(name, err);
+            else if (errno != ECONNREFUSED && errno != ENOENT)
+                rc = bound_failure(err, name, "looking");
+            if (fd >= 0)
+                close(fd);
+            if (by_fd >= 0)
+                close(by_fd);
+        } else if (rc == HVD_E_NOTFOUND) {
+            rc = 0;
+        }
+        if (!rc)
+            rc = bound_make_file(&bound, name, err);
     }
     if (rc) {
         bound_release(&bound);

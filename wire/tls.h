@@ -1,25 +1,51 @@
 /*
- * tls.h: TLS 1.3 with a job's key, as both ends of a connection use it. No certificates: whoever
- * has the key belongs to the job, and nobody else gets past the handshake.
+ * tls.h: TLS 1.3 with pre-shared keys, as both ends of a connection use it. No certificates: a
+ * process proves by its key who it is, and a process without an accepted key does not get past the
+ * handshake.
+ *
+ * The identity under which a key is looked up is derived from the key: it looks random, and says
+ * nothing about job, host or key. A peer with an unknown identity and a peer with a wrong key get
+ * the same alert.
  */
 #ifndef WIRE_TLS_H
 #define WIRE_TLS_H
 
 #include "base/err.h"
+#include "base/limits.h"
 
-#define TLS_KEY_BYTES 32
-#define TLS_NAME_MAX  17 /* with its NUL */
+#define TLS_KEY_BYTES  32
+#define TLS_NAME_BYTES LIMIT_HOST_NAME_BYTES
+
+/* Why a connection that this side has dialled failed: the peer does not accept its key (yet). */
+#define TLS_REFUSED "the peer has another key, and refuses ours"
 
 struct tls;
 
-/* Both are copied. The job's name is the identity that the key goes by. */
-int tls_create(const char *job, const uint8_t key[TLS_KEY_BYTES], struct tls **ret_tls,
+/* The peer at the other end: the name and the number of the key that it has proved. */
+struct tls_peer {
+    char name[TLS_NAME_BYTES + 1]; /* "": this side has dialled, or nothing is proved yet */
+    uint64_t number;
+};
+
+/* Makes the TLS settings of a process. With a key, the process dials with it, and accepts peers
+ * that have it, as `name` with number 0. key NULL: the process does not dial. Key and name are
+ * copied. */
+int tls_create(const char *name, const uint8_t *key, struct tls **ret_tls,
                struct hvd_err *err) MUST_CHECK;
 
-/* What tells one key from another, and nothing about it: 16 hexadecimal digits. HVD_E_NOMEM. */
-int tls_name(const struct tls *tls, char name[TLS_NAME_MAX]) MUST_CHECK;
+/* Accepts peers that have this key from now on, as `name` with `number`. A key that is accepted
+ * already keeps its name. HVD_E_NOMEM; HVD_E_LIMIT: more than LIMIT_TLS_KEYS. */
+int tls_accept(struct tls *tls, const char *name, uint64_t number,
+               const uint8_t key[TLS_KEY_BYTES]) MUST_CHECK;
 
-/* Outlives every listener and connection that was given it. Wipes the key. */
+/* Stops accepting peers with this name and number. Open connections stay open. */
+void tls_refuse(struct tls *tls, const char *name, uint64_t number);
+
+/* Dials with this key from now on. HVD_E_NOMEM: the process still dials with the earlier key. */
+int tls_dial_with(struct tls *tls, const uint8_t key[TLS_KEY_BYTES]) MUST_CHECK;
+
+/* Wipes the keys and frees the settings. Called after every listener and connection that uses them
+ * was freed. */
 void tls_free(struct tls *tls);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * tls_session.h: one connection's part of the TLS, for the files of this folder.
+ * tls_session.h: the TLS session of one connection, for the files of this folder.
  */
 #ifndef WIRE_TLS_SESSION_H
 #define WIRE_TLS_SESSION_H
@@ -8,13 +8,15 @@
 
 #include <openssl/ssl.h>
 
-/* Given to the caller. NULL: no memory. */
-SSL *tls_session(struct tls *tls, bool server) MUST_CHECK;
+/* Creates a session, which the caller owns. NULL: memory is out. ret_peer may be NULL; otherwise it
+ * must live as long as the session. The handshake of a server writes the client's claimed identity
+ * to ret_peer; the claim is proved when tls_proved returns true. */
+SSL *tls_session(struct tls *tls, bool server, struct tls_peer *ret_peer) MUST_CHECK;
 
-/* The handshake is done: did both sides prove that they have the key? */
+/* true: both sides proved in the finished handshake that they have the key. */
 bool tls_proved(const SSL *session);
 
-/* A library's error, for a person: whose fault, as far as it can be told. */
+/* Returns the text of an OpenSSL error for a user: whose fault it is, as far as known. */
 const char *tls_reason(unsigned long error);
 
 #endif

@@ -1,0 +1,126 @@
+/*
+ * door.c: the rule of door.h. Called by every listener for each connection that it accepts.
+ * Invariants: the guests of all sources together are the guests in the list; there are never more
+ * than there are places, so the arrays are large enough.
+ */
+#include "base/door.h"
+
+#include "base/panic.h"
+
+#include <string.h>
+
+void door_init(struct door *door, size_t places, size_t places_each)
+{
+    ASSERT(places > 0 && places <= LIMIT_STRANGERS && places_each > 0);
+    *door = (struct door){ .places = places, .places_each = places_each };
+    list_init(&door->guests);
+}
+
+/* Returns the index of the source's entry; door->source_count: the source has no guest. */
+static size_t door_find_source(const struct door *door, uint64_t source)
+{
+    size_t i = 0;
+
+    while (i < door->source_count && door->sources[i].source != source)
+        i++;
+    return i;
+}
+
+/* Returns the guest that must leave before a peer of this source can enter; NULL: there is a place.
+ * If the peer's source has all its `places_each`, one of its own guests leaves; else a guest of the
+ * source with the most guests. A guest that has said nothing goes first. */
+struct door_guest *door_next_leaver(const struct door *door, uint64_t source)
+{
+    size_t at = door_find_source(door, source);
+    const struct door_source *from = &door->sources[at];
+    struct door_guest *oldest = NULL;
+
+    if (at == door->source_count || from->guests < door->places_each) {
+        if (door->count < door->places)
+            return NULL;
+        from = &door->sources[0];
+        for (size_t i = 1; i < door->source_count; i++) {
+            if (door->sources[i].guests > from->guests)
+                from = &door->sources[i];
+        }
+    }
+    LIST_EACH (it, &door->guests) {
+        struct door_guest *guest = CONTAINER_OF(it, struct door_guest, link);
+
+        if (guest->source != from->source)
+            continue;
+        if (!guest->spoke)
+            return guest;
+        if (!oldest)
+            oldest = guest;
+    }
+    return oldest;
+}
+
+/* A peer of this source becomes a guest. The caller has made room before. */
+void door_enter(struct door *door, struct door_guest *guest, uint64_t source)
+{
+    size_t at = door_find_source(door, source);
+
+    ASSERT(door->count < door->places);
+    if (at == door->source_count)
+        door->sources[door->source_count++] = (struct door_source){ .source = source };
+    door->sources[at].guests++;
+    guest->source = source;
+    guest->spoke = false;
+    list_append(&door->guests, &guest->link);
+    door->count++;
+}
+
+void door_spoke(struct door_guest *guest)
+{
+    guest->spoke = true;
+}
+
+/* The guest goes, because it has proved itself or its connection has ended. A guest that is not
+ * inside is left as it is. */
+void door_leave(struct door *door, struct door_guest *guest)
+{
+    size_t at = door_find_source(door, guest->source);
+
+    if (list_empty(&guest->link))
+        return;
+    list_remove(&guest->link);
+    door->count--;
+    if (--door->sources[at].guests)
+        return;
+    /* The order stays: a moved entry could make the newest guest of a crowd leave first. */
+    door->source_count--;
+    memmove(&door->sources[at], &door->sources[at + 1],
+            (door->source_count - at) * sizeof(door->sources[0]));
+}
+
+/* The guest has to leave, because another one needs its place. Counts it for the next report. */
+void door_turn_away(struct door *door, struct door_guest *guest, int64_t now_us)
+{
+    door_leave(door, guest);
+    door->crowded_us = now_us;
+    door->turned_away++;
+    /* A majority vote (Boyer and Moore): the source of more than half has votes left at the end. */
+    if (!door->votes)
+        door->main_source = guest->source;
+    door->votes += guest->source == door->main_source ? 1 : UINT64_MAX; /* adds 1 or -1 */
+}
+
+/* Gives the numbers for a log line about guests that were turned away. false: there were none, or
+ * the last report was less than `every_us` ago. */
+bool door_report(struct door *door, int64_t now_us, int64_t every_us,
+                 struct door_report *ret_report)
+{
+    size_t at = door_find_source(door, door->main_source);
+
+    if (!door->turned_away || (door->reported_us && now_us - door->reported_us < every_us))
+        return false;
+    *ret_report =
+        (struct door_report){ .turned_away = door->turned_away,
+                              .source = door->main_source,
+                              .guests = at < door->source_count ? door->sources[at].guests : 0 };
+    door->turned_away = door->votes = 0;
+    door->reported_us = now_us;
+    return true;
+}

@@ -1,0 +1,85 @@
+/*
+ * door.h: the one rule by which every listener admits strangers: the ports of the driver and the
+ * agents (wire/listener), the port at which workers meet (collectives/meet), the ports of links
+ * (collectives/link). Pure: told the time, and which address a peer comes from.
+ *
+ * A guest is a connection whose peer has not proved yet who it is. Guests have `places`, and those
+ * of one source have `places_each`. A new guest always enters. When there is no place for it, an
+ * older guest leaves:
+ *
+ *   - It is a guest of the same source, if this source has all its `places_each`. Otherwise it is a
+ *     guest of the source with the most guests (of several such sources, the one that came first).
+ *   - It is the oldest guest of that source that has said nothing; if all have said something, the
+ *     oldest.
+ *
+ * So a crowd of one source costs other sources nothing. A peer that proves itself at once is let in
+ * even when its own source, or more sources than there are places, send a crowd.
+ *
+ *     while ((leaver = door_next_leaver(door, source)) != NULL)
+ *         close it, door_turn_away(door, leaver, ..)
+ *     door_enter(door, guest, source);  ...  door_spoke(guest);  ...  door_leave(door, guest)
+ */
+#ifndef BASE_DOOR_H
+#define BASE_DOOR_H
+
+#include "base/limits.h"
+#include "base/list.h"
+
+/* The network that a peer comes from: an IPv4 address, or the first 64 bits of an IPv6 address
+ * (os/source.h). Hosts get whole /64 networks, so one host may use all addresses of one. */
+struct door_source {
+    uint64_t source;
+    uint32_t guests;
+};
+
+struct door_guest {
+    struct list link; /* in door->guests */
+    uint64_t source;
+    bool spoke; /* it has said something, perhaps the beginning of a proof */
+};
+
+struct door {
+    size_t places, places_each; /* at most LIMIT_STRANGERS */
+    size_t count;
+    struct list guests; /* the oldest first */
+    /* one entry for each source that has guests; the source that came first stands first */
+    struct door_source sources[LIMIT_STRANGERS];
+    size_t source_count;
+
+    /* a crowd: guests that left because there was no place */
+    int64_t crowded_us;   /* the last such leave; 0: there was none */
+    uint64_t turned_away; /* since the last report */
+    /* The source of more than half of these guests; any of their sources when none has so many. A
+     * majority vote finds it: each of its guests adds a vote, each other guest takes one away. */
+    uint64_t main_source;
+    uint64_t votes;
+    int64_t reported_us; /* the last report; 0: there was none */
+};
+
+/* The numbers of a crowd, for the log. */
+struct door_report {
+    uint64_t turned_away;
+    uint64_t source;
+    size_t guests; /* that this source has now */
+};
+
+void door_init(struct door *door, size_t places, size_t places_each);
+
+/* Returns the guest that has to leave before a peer of this source enters; NULL: there is a place.
+ * The caller first looks whether that guest has said something meanwhile (door_spoke), and then
+ * asks again. */
+struct door_guest *door_next_leaver(const struct door *door, uint64_t source);
+
+void door_enter(struct door *door, struct door_guest *guest, uint64_t source);
+void door_spoke(struct door_guest *guest);
+/* A guest that is not inside is left as it is. */
+void door_leave(struct door *door, struct door_guest *guest);
+/* The guest leaves because another one needs its place. */
+void door_turn_away(struct door *door, struct door_guest *guest, int64_t now_us);
+
+/* Reports the guests that were turned away since the last report. Returns false when there were
+ * none, or the last report is not older than `every_us`. */
+bool door_report(struct door *door, int64_t now_us, int64_t every_us,
+                 struct door_report *ret_report);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * record.h: a stream of bytes as sealed records. Each record is numbered, and the number is not
+ * sent: a record that was changed, dropped, repeated, moved, or made by another sender does not
+ * open.
+ *
+ *     head (length, its tag)   data, its tag            a record without data is its head alone
+ *
+ * AUTHENTICATED: AES-256-GMAC, the data travel in clear. ENCRYPTED: AES-256-GCM. The head has a tag
+ * of its own, so no changed length makes the receiver wait for bytes that never come.
+ */
+#ifndef SEAL_RECORD_H
+#define SEAL_RECORD_H
+
+#include "seal/seal.h"
+
+enum seal_mode { SEAL_PLAIN, SEAL_AUTHENTICATED, SEAL_ENCRYPTED, SEAL_MODE_COUNT };
+
+#define RECORD_TAG_BYTES  16
+#define RECORD_HEAD_BYTES (4 + RECORD_TAG_BYTES)
+#define RECORD_DATA_BYTES ((size_t)64 * 1024) /* the most data of one record */
+#define RECORD_MAX        (RECORD_HEAD_BYTES + RECORD_DATA_BYTES + RECORD_TAG_BYTES)
+
+/* The key is replaced after so many records: 2^34 blocks of AES, the bound that TLS 1.3 sets. */
+#define RECORD_REKEY ((uint64_t)1 << 22)
+
+/* One direction of a connection. A stream that has failed once must not be used again. */
+struct record_stream;
+
+/* mode: AUTHENTICATED or ENCRYPTED. seals: true for the sender, false for the receiver, which opens
+ * records. rekey: RECORD_REKEY; tests pass less. HVD_E_NOMEM. */
+int record_stream_create(const uint8_t key[SEAL_KEY_BYTES], enum seal_mode mode, bool seals,
+                         uint64_t rekey, struct record_stream **ret_stream) MUST_CHECK;
+void record_stream_free(struct record_stream *stream);             /* NULL is allowed */
+uint64_t record_stream_number(const struct record_stream *stream); /* the next record's */
+
+/* Seals in place the data at record + RECORD_HEAD_BYTES. The RECORD_TAG_BYTES behind the data must
+ * be free. *ret_bytes: the length of the whole record. HVD_E_NOMEM. */
+int record_seal(struct record_stream *stream, uint8_t *record, size_t length,
+                size_t *ret_bytes) MUST_CHECK;
+
+/* Open a record in two steps, as its bytes arrive: first its head; then, unless *ret_length is 0,
+ * the data and their tag, in place. HVD_E_PROTO: this is not the next record of the peer;
+ * HVD_E_NOMEM. */
+int record_open_head(struct record_stream *stream, const uint8_t head[RECORD_HEAD_BYTES],
+                     size_t *ret_length) MUST_CHECK;
+int record_open_data(struct record_stream *stream, uint8_t *data, size_t length) MUST_CHECK;
+
+#endif
