@@ -1,20 +1,19 @@
 /*
- * blacklist.h: may something be launched here? It answers that about hosts and slots, out of the
- * failures it was told about, and nothing else: it never ends what is running.
+ * blacklist.h: may a worker be launched on this host and slot? The answer follows from the failures
+ * that the core has reported, and is for launches only: the blacklist never ends a worker.
  *
  *             counted failure                    counted failure, for ever or over the budget
  *      OK ------------------------> COOLING     OK --------------------------------> BARRED
  *       ^---------------------------'            ^-----------------------------------'
  *             its time is over                               cleared
  *
- * A slot may be used when neither it nor its host is cooling or barred. A cooldown that has ended
- * needs no call to end. A failure while the slot or its host is cooling or barred goes to the
- * history but neither counts nor extends: many workers that die of one cause are one failure. The
- * incarnation that a failure is charged to is remembered (the latest LIMIT_BLACKLIST_REMEMBERED),
- * so that a report which comes twice or late counts once.
+ * A slot may be used when neither it nor its host is cooling or barred. A cooldown ends by itself
+ * when its time has passed. A failure while the slot or its host is cooling or barred goes to the
+ * history, but it does not count and makes no cooldown longer: many workers that die of one cause
+ * are one failure. An entry remembers the incarnations of its failures (the latest
+ * LIMIT_BLACKLIST_REMEMBERED), so that a failure whose report comes twice or late counts once.
  *
- * now_us is monotonic and never falls; wall_us is only written into records, for the next driver.
- * Strings are copied. Entries are kept by host, then slot, the host itself last.
+ * Strings are copied. Entries are sorted by host, then by slot; that of the whole host comes last.
  */
 #ifndef BLACKLIST_BLACKLIST_H
 #define BLACKLIST_BLACKLIST_H
@@ -29,90 +28,91 @@ struct blacklist {
     struct trace *trace; /* borrowed, may be NULL */
     struct VEC(struct blacklist_entry *) entries;
     size_t max;          /* LIMIT_BLACKLIST_ENTRIES; a test may lower it */
-    int64_t earliest_us; /* no cooldown ends before this */
+    int64_t earliest_us; /* every cooldown that still runs ends at this time or later */
 };
 
-/* The policy is copied; it has passed policy_check. */
+/* Initialises an empty blacklist. The policy is copied and must have passed policy_check. */
 void blacklist_init(struct blacklist *blacklist, const struct policy *policy, struct trace *trace);
 void blacklist_release(struct blacklist *blacklist);
 
-/* What has to be stored, in this order, before the change is acted on. */
+/* The result of a failure or clear. The driver stores it before it acts on the change. */
 struct blacklist_change {
-    bool none; /* nothing has changed: this incarnation was charged before */
+    bool none; /* nothing changed: a failure of this incarnation was recorded before */
     struct blacklist_record record;
     struct blacklist_event event;
-    bool evicted; /* a forgotten entry made room: the store may drop it afterwards */
+    bool evicted; /* the entry of evicted_host was dropped to make room; its row may be removed */
     char evicted_host[LIMIT_HOST_NAME_BYTES + 1];
     uint32_t evicted_slot;
 };
 
 struct blacklist_failure {
     const char *host;
-    uint32_t slot;        /* or BLACKLIST_WHOLE_HOST, when its agent failed */
-    uint64_t incarnation; /* up to INT64_MAX; 0: of no worker, and never taken for a repetition */
-    const char *reason;   /* "exit code 1" */
+    uint32_t slot;        /* BLACKLIST_WHOLE_HOST when the agent of the host failed */
+    uint64_t incarnation; /* the failed worker, up to INT64_MAX; 0: no worker */
+    const char *reason;   /* why it failed, for example "exit code 1" */
 };
 
 /*
- * A failure. HVD_E_INVAL or HVD_E_LIMIT for a host or slot that cannot be, HVD_E_LIMIT when the
- * blacklist is full: then the oldest entry that is OK and wholly forgiven makes room, and there was
- * none. When the change cannot be stored the failure stands all the same; only a restart of the
- * driver would forget it.
+ * Records a failure. HVD_E_INVAL or HVD_E_LIMIT: the host or slot is not valid. A full blacklist
+ * drops its oldest entry that is OK and has no unforgiven failure; HVD_E_LIMIT: there is no such
+ * entry. A failure whose change cannot be stored still counts, until the driver is restarted.
  */
 int blacklist_failure(struct blacklist *blacklist, const struct blacklist_failure *failure,
-                      int64_t now_us, int64_t wall_us, struct rng *rng,
+                      struct blacklist_moment moment, struct rng *rng,
                       struct blacklist_change *ret_change, struct hvd_err *err) MUST_CHECK;
 
 /*
- * A worker runs here and has since since_us. Each policy.decay_us of such running, counted once,
- * forgives the slot and its host one failure. Called when a worker ends, whatever the reason and
- * before its failure is told, and whenever the counts should be up to date. Returns how many
- * records have changed, which may be stored at leisure: losing one loses only forgiveness.
+ * A worker has run on this slot since `since_us`: for each policy.decay_us of healthy running, the
+ * slot and its host are each forgiven one failure. No time counts twice. The core calls this when a
+ * worker ends, before it reports a failure. Returns the number of records in ret_changed. They need
+ * not be stored: if one is lost, only its forgiveness is lost.
  */
 size_t blacklist_healthy(struct blacklist *blacklist, const char *host, uint32_t slot,
-                         int64_t since_us, int64_t now_us, int64_t wall_us,
+                         int64_t since_us, struct blacklist_moment moment,
                          struct blacklist_record ret_changed[2]);
 
 /*
- * The operator takes it all back: no failures, no cooldown, no bar. The incarnations stay known,
- * so that a late report does not bring it back. HVD_E_NOTFOUND when nothing is known of it.
+ * The operator forgives everything: failures, cooldown and bar are removed. The incarnations stay
+ * known, so that a late report does not bring a failure back. HVD_E_NOTFOUND when the host or slot
+ * has no entry.
  */
-int blacklist_clear(struct blacklist *blacklist, const char *host, uint32_t slot, int64_t now_us,
-                    int64_t wall_us, struct blacklist_change *ret_change,
+int blacklist_clear(struct blacklist *blacklist, const char *host, uint32_t slot,
+                    struct blacklist_moment moment, struct blacklist_change *ret_change,
                     struct hvd_err *err) MUST_CHECK;
 
 /*
- * Takes back a record of an earlier driver. What is left of its cooldown is what the wall clock
- * says, but never more than the policy's upper end, however the clock has jumped; a bar stays.
- * HVD_E_CORRUPT for a record that cannot be, HVD_E_EXISTS, HVD_E_LIMIT as above; what makes room
- * here stays in the store.
+ * Loads a record of an earlier driver. The remaining time of its cooldown is computed from the wall
+ * clock, and is at most the policy's upper_us. A barred host or slot stays barred. HVD_E_CORRUPT:
+ * the record is not valid; HVD_E_EXISTS: the host or slot has an entry already; HVD_E_LIMIT as in
+ * blacklist_failure. If an entry is dropped to make room, its row stays in the file.
  */
 int blacklist_load(struct blacklist *blacklist, const struct blacklist_record *record,
-                   int64_t now_us, int64_t wall_us, struct hvd_err *err) MUST_CHECK;
+                   struct blacklist_moment moment, struct hvd_err *err) MUST_CHECK;
 
-/* The entries as records, index 0 to blacklist_count() - 1. */
+/* blacklist_record_at makes a record of entry number `index`, less than blacklist_count(). */
 size_t blacklist_count(const struct blacklist *blacklist);
-void blacklist_record_at(const struct blacklist *blacklist, size_t index, int64_t now_us,
-                         int64_t wall_us, struct blacklist_record *ret_record);
+void blacklist_record_at(const struct blacklist *blacklist, size_t index,
+                         struct blacklist_moment moment, struct blacklist_record *ret_record);
 
 enum blacklist_state { BLACKLIST_OK, BLACKLIST_COOLING, BLACKLIST_BARRED };
 
 struct blacklist_verdict {
     enum blacklist_state state;
-    bool by_host; /* said of a slot: its host is what decides */
+    bool by_host; /* the verdict of a slot follows from the entry of its host */
     uint32_t failures;
     int64_t since_us;
     int64_t until_us;   /* TIME_NEVER when barred */
-    const char *reason; /* of the last failure that counted; borrowed until the next change */
+    const char *reason; /* reason of the last failure that counted; borrowed */
 };
 
 struct blacklist_verdict blacklist_verdict(const struct blacklist *blacklist, const char *host,
                                            uint32_t slot, int64_t now_us);
 
-/* When the earliest cooldown ends; TIME_NEVER. Not const: it remembers the answer. */
+/* Returns the end of the earliest cooldown; TIME_NEVER: there is no cooldown. The blacklist is not
+ * const, because it keeps the answer for later calls. */
 int64_t blacklist_deadline(struct blacklist *blacklist, int64_t now_us);
 
-/* One sentence for operators: "cooling for 19.3s more after 2 failures: exit code 1". */
+/* Writes one sentence for operators: "cooling for 19.3s more after 2 failures: exit code 1". */
 #define BLACKLIST_SENTENCE_MAX (LIMIT_REASON_BYTES + 128)
 const char *blacklist_sentence(const struct blacklist_verdict *verdict, int64_t now_us,
                                char text[BLACKLIST_SENTENCE_MAX]);

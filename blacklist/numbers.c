@@ -1,3 +1,7 @@
+/*
+ * numbers.c: short rising lists of numbers: the incarnations that an entry remembers, and the times
+ * of its failures. A full list drops its lowest number, so each operation is bounded.
+ */
 #include "blacklist/numbers.h"
 
 #include "base/panic.h"
@@ -6,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Inserts a number at its place; equal numbers may stand side by side. A full list drops its lowest
+ * number, and does not take a number that is lower than all of them. */
 void numbers_add(struct numbers *numbers, int64_t number)
 {
     int64_t *item = numbers->item;
@@ -17,18 +23,21 @@ void numbers_add(struct numbers *numbers, int64_t number)
         memmove(item + at + 1, item + at, (numbers->count - at) * sizeof(*item));
         item[at] = number;
         numbers->count++;
-    } else if (at > 0) {
+    } else if (at > 0) { /* the list is full: its lowest number is dropped */
         memmove(item, item + 1, (at - 1) * sizeof(*item));
         item[at - 1] = number;
     }
 }
 
+/* True: the number was added at some time, or may have been. */
 bool numbers_had(const struct numbers *numbers, int64_t number)
 {
     for (uint32_t i = 0; i < numbers->count; i++) {
         if (numbers->item[i] == number)
             return true;
     }
+    /* A full list has dropped lower numbers. A number below all numbers of the list may be one of
+     * them, so the answer is true. */
     return numbers->count == LIMIT_BLACKLIST_REMEMBERED && number < numbers->item[0];
 }
 
@@ -41,6 +50,7 @@ uint32_t numbers_count_from(const struct numbers *numbers, int64_t least)
     return numbers->count - below;
 }
 
+/* True: the list is not too long, and its numbers are at least 0 and do not fall. */
 bool numbers_are_valid(const struct numbers *numbers)
 {
     if (numbers->count > LIMIT_BLACKLIST_REMEMBERED)
@@ -52,6 +62,8 @@ bool numbers_are_valid(const struct numbers *numbers)
     return true;
 }
 
+/* Writes the numbers with commas between them, "3,7,12"; numbers_parse reads them back. Returns
+ * `text`. */
 const char *numbers_format(const struct numbers *numbers, char text[NUMBERS_TEXT_MAX])
 {
     size_t used = 0;
@@ -64,6 +76,7 @@ const char *numbers_format(const struct numbers *numbers, char text[NUMBERS_TEXT
     return text;
 }
 
+/* Reads "3,7,12". `what` is the name of the list for errors. An empty text is an empty list. */
 int numbers_parse(struct span span, const char *what, struct numbers *ret_numbers,
                   struct hvd_err *err)
 {
@@ -71,7 +84,7 @@ int numbers_parse(struct span span, const char *what, struct numbers *ret_number
     struct span part;
 
     if (span.length == 0)
-        span.at = NULL;
+        span.at = NULL; /* without this, span_next would return one empty number */
     while (span_next(&span, ',', &part)) {
         uint64_t value;
         int rc = text_parse_u64(part, 0, INT64_MAX, what, &value, err);
@@ -79,7 +92,7 @@ int numbers_parse(struct span span, const char *what, struct numbers *ret_number
         if (rc)
             return rc;
         if (numbers.count == LIMIT_BLACKLIST_REMEMBERED)
-            return err_set(err, HVD_E_LIMIT, "%s: more than %d numbers", what,
+            return err_set(err, HVD_E_LIMIT, "%s: there are more than %d numbers", what,
                            LIMIT_BLACKLIST_REMEMBERED);
         numbers.item[numbers.count++] = (int64_t)value;
     }

@@ -1,6 +1,6 @@
 /*
- * numbers.h: a short list of numbers, rising, with its text. When it is full the lowest gives way:
- * it remembers the latest incarnations, or the times of the latest failures.
+ * numbers.h: a short list of rising numbers, and its text form. A full list drops its lowest
+ * number, so the list holds the latest incarnations or the times of the latest failures.
  */
 #ifndef BLACKLIST_NUMBERS_H
 #define BLACKLIST_NUMBERS_H
@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 
-/* 19 digits and a comma for each, and the NUL. */
+/* the most bytes of the text: 19 digits and a comma for each number, and the NUL */
 #define NUMBERS_TEXT_MAX (LIMIT_BLACKLIST_REMEMBERED * 20 + 1)
 
 struct numbers {
@@ -16,19 +16,22 @@ struct numbers {
     int64_t item[LIMIT_BLACKLIST_REMEMBERED];
 };
 
-/* Puts the number in its place, beside its equals. A number below all of a full list is lost. */
+/* Inserts the number, even if the list has an equal number. A number below all numbers of a full
+ * list is not inserted. */
 void numbers_add(struct numbers *numbers, int64_t number);
 
-/* True when it may have been put before: it is there, or below all of a full list. */
+/* true: the number may have been inserted before, because it is in the list or is below all numbers
+ * of a full list. */
 bool numbers_had(const struct numbers *numbers, int64_t number);
 
-/* How many are at least that high. */
+/* Returns the count of numbers that are not below `least`. */
 uint32_t numbers_count_from(const struct numbers *numbers, int64_t least);
 
-/* No more than fit, none negative, rising. */
+/* true: the list has at most LIMIT_BLACKLIST_REMEMBERED numbers, none negative, in rising order. */
 bool numbers_are_valid(const struct numbers *numbers);
 
-/* "3,17,17", "" when there are none. Returns text. Only for a valid list. */
+/* Writes the numbers as "3,17,17", or "" for an empty list. Returns text. The list must be valid
+ * (numbers_are_valid). */
 const char *numbers_format(const struct numbers *numbers, char text[NUMBERS_TEXT_MAX]);
 int numbers_parse(struct span span, const char *what, struct numbers *ret_numbers,
                   struct hvd_err *err);

@@ -1,9 +1,15 @@
+/*
+ * policy.c: the formula of the cooldown, and the checks of its parameters, which come from the
+ * options of hvd-elastic. Times are in microseconds.
+ */
 #include "blacklist/policy.h"
 
 #include "base/limits.h"
 #include "base/panic.h"
 #include "base/time.h"
 
+/* Sets the defaults: cooldowns from 10 s to 10 min, no budget of restarts (`restarts_max` 0), no
+ * bar for ever. */
 void policy_init(struct policy *policy)
 {
     *policy = (struct policy){
@@ -15,10 +21,12 @@ void policy_init(struct policy *policy)
     };
 }
 
-static int check_range(const struct policy *policy, struct hvd_err *err)
+/* Checks the parameters of cooldowns. The error names the wrong parameter and the remedy. */
+int policy_check(const struct policy *policy, struct hvd_err *err)
 {
     char lower[TIME_TEXT_MAX];
     char upper[TIME_TEXT_MAX];
+    char text[TIME_TEXT_MAX];
 
     time_format(policy->lower_us, lower);
     time_format(policy->upper_us, upper);
@@ -27,25 +35,16 @@ static int check_range(const struct policy *policy, struct hvd_err *err)
                        upper);
     if (policy->upper_us > LIMIT_DURATION_US)
         return err_set(err, HVD_E_LIMIT,
-                       "cooldown range %s to %s: longer than ten years; bar for ever instead",
+                       "cooldown range %s to %s: the range is longer than ten years; give "
+                       "--blacklist-forever instead",
                        lower, upper);
     if (policy->lower_us > policy->upper_us)
         return err_set(err, HVD_E_INVAL,
-                       "cooldown range %s to %s: the first may not be longer than the second; "
-                       "swap them",
+                       "cooldown range %s to %s: the first time may not be longer than the second; "
+                       "swap the two",
                        lower, upper);
-    return 0;
-}
-
-int policy_check(const struct policy *policy, struct hvd_err *err)
-{
-    char text[TIME_TEXT_MAX];
-    int rc = check_range(policy, err);
-
-    if (rc)
-        return rc;
     if (policy->scope != SCOPE_SLOT && policy->scope != SCOPE_HOST)
-        return err_set(err, HVD_E_INVAL, "scope %d: it is neither slot nor host",
+        return err_set(err, HVD_E_INVAL, "scope %d: the scope must be slot or host",
                        (int)policy->scope);
     if (policy->decay_us <= 0)
         return err_set(err, HVD_E_INVAL,
@@ -63,6 +62,9 @@ int policy_check(const struct policy *policy, struct hvd_err *err)
     return 0;
 }
 
+/* Returns how long a slot with this number of unforgiven failures is not used: lower_us, doubled
+ * for each failure after the first, plus the jitter, at most upper_us. The header policy.h explains
+ * the formula, and the story cooldowns_as_documented checks it. */
 int64_t policy_cooldown_us(const struct policy *policy, uint32_t failures, int64_t jitter_us)
 {
     int64_t cooldown_us = policy->lower_us;
@@ -70,7 +72,9 @@ int64_t policy_cooldown_us(const struct policy *policy, uint32_t failures, int64
     ASSERT(failures > 0 && jitter_us >= 0 && jitter_us <= policy->lower_us);
     if (cooldown_us == 0)
         return 0;
-    /* It stops at U, and ten years are far from overflow. */
+    /* The jitter is added to the doubled value, so that slots that failed together are not used
+     * again at the same moment. The doubling stops at the upper end, which is at most ten years and
+     * far from an overflow. */
     for (uint32_t n = 1; n < failures && cooldown_us < policy->upper_us; n++)
         cooldown_us *= 2;
     cooldown_us += jitter_us;

@@ -1,12 +1,17 @@
+/*
+ * record.c: checks of records and of history lines, and their texts. blacklist.c calls the checks
+ * for each record that it loads, and driver/journal for each row that it reads or writes. A record
+ * that passes the check is safe to use, even if an operator has edited it.
+ */
 #include "blacklist/record.h"
-
-#include "base/time.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define HOST_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:%"
 
+/* Checks a host name and a slot, which together name an entry. `slot` BLACKLIST_WHOLE_HOST: the
+ * entry of the host itself. */
 int blacklist_key_check(const char *host, uint32_t slot, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
@@ -26,20 +31,20 @@ int blacklist_key_check(const char *host, uint32_t slot, struct hvd_err *err)
     return 0;
 }
 
-/* The name may be anything, even without an end. */
-static int check_stored_key(const char host[LIMIT_HOST_NAME_BYTES + 1], uint32_t slot,
+/* Checks host and slot of a record. The host may hold any bytes, even without a NUL. */
+static int record_check_key(const char host[LIMIT_HOST_NAME_BYTES + 1], uint32_t slot,
                             struct hvd_err *err)
 {
     if (blacklist_key_check(host, slot, err))
-        return err_prefix(err, HVD_E_CORRUPT, "a damaged record");
+        return err_prefix(err, HVD_E_CORRUPT, "a record of the blacklist is damaged");
     return 0;
 }
 
-static int damaged(const char *host, uint32_t slot, const char *what, struct hvd_err *err)
+static int record_damaged(const char *host, uint32_t slot, const char *what, struct hvd_err *err)
 {
     char key[BLACKLIST_KEY_TEXT_MAX];
 
-    return err_set(err, HVD_E_CORRUPT, "a damaged record of %s: %s",
+    return err_set(err, HVD_E_CORRUPT, "the blacklist's record of %s is damaged: %s",
                    blacklist_key_format(host, slot, key), what);
 }
 
@@ -51,42 +56,47 @@ static bool reason_is_valid(const char reason[LIMIT_REASON_BYTES + 1])
            !memchr(reason, '\n', length) && !memchr(reason, '\t', length);
 }
 
+/* Checks a record that was read from the job's file: HVD_E_CORRUPT if no driver can have written
+ * it. */
 int blacklist_record_check(const struct blacklist_record *record, struct hvd_err *err)
 {
-    int rc = check_stored_key(record->host, record->slot, err);
+    int rc = record_check_key(record->host, record->slot, err);
     const char *what = NULL;
 
     if (rc)
         return rc;
+    /* numbers_are_valid also bounds the counts, so that the lists are safe to walk. */
     if (record->since_wall_us < 0)
-        what = "its time is negative";
+        what = "the time is negative";
     else if (record->until_wall_us < record->since_wall_us)
-        what = "it ends before it begins";
+        what = "the cooldown ends before it begins";
     else if (!numbers_are_valid(&record->restarts))
-        what = "its restarts do not rise";
+        what = "the times of restarts do not rise";
     else if (!numbers_are_valid(&record->incarnations))
-        what = "its incarnations do not rise";
+        what = "the incarnations do not rise";
     else if (!reason_is_valid(record->reason))
-        what = "its reason is not clean text";
-    return what ? damaged(record->host, record->slot, what, err) : 0;
+        what = "the reason is not clean text";
+    return what ? record_damaged(record->host, record->slot, what, err) : 0;
 }
 
+/* Checks a line of the history in the same way as blacklist_record_check checks a record. */
 int blacklist_event_check(const struct blacklist_event *event, struct hvd_err *err)
 {
-    int rc = check_stored_key(event->host, event->slot, err);
+    int rc = record_check_key(event->host, event->slot, err);
     const char *what = NULL;
 
     if (rc)
         return rc;
     if (event->wall_us < 0)
-        what = "its time is negative";
+        what = "the time is negative";
     else if (event->incarnation > INT64_MAX)
-        what = "its incarnation is too high";
+        what = "the incarnation is too high";
     else if (!reason_is_valid(event->reason))
-        what = "its reason is not clean text";
-    return what ? damaged(event->host, event->slot, what, err) : 0;
+        what = "the reason is not clean text";
+    return what ? record_damaged(event->host, event->slot, what, err) : 0;
 }
 
+/* Sets a reason to the text, as one line of clean UTF-8 of at most LIMIT_REASON_BYTES. */
 void blacklist_reason_set(char reason[LIMIT_REASON_BYTES + 1], const char *text)
 {
     char quoted[TEXT_QUOTE_MAX];
@@ -96,6 +106,7 @@ void blacklist_reason_set(char reason[LIMIT_REASON_BYTES + 1], const char *text)
         text = text_quote(text, length, quoted);
         length = strlen(text);
     }
+    /* A cut must not split a character: the cut moves back over the continuation bytes of UTF-8. */
     if (length > LIMIT_REASON_BYTES) {
         length = LIMIT_REASON_BYTES;
         while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
@@ -106,6 +117,7 @@ void blacklist_reason_set(char reason[LIMIT_REASON_BYTES + 1], const char *text)
     reason[length] = '\0';
 }
 
+/* Writes "host" or "host:3", with an IPv6 address in brackets, "[::1]:3". Returns `text`. */
 const char *blacklist_key_format(const char *host, uint32_t slot, char text[BLACKLIST_KEY_TEXT_MAX])
 {
     bool is_ipv6 = strchr(host, ':') != NULL;

@@ -1,23 +1,32 @@
 /*
- * record.h: what outlives the driver: the state of one host or slot, and the lines of its history.
+ * record.h: the part of the blacklist that outlives the driver: the state of one host or slot, and
+ * the lines of its history.
  *
- * Both carry wall-clock times, the only ones that mean something to the next driver. They are read
- * back from a file that somebody may have edited, so they are checked before they are believed.
+ * Records and history lines have times of the wall clock, the only clock that two drivers share.
+ * They are read from a file that an operator may have edited, so they are checked before use.
  */
 #ifndef BLACKLIST_RECORD_H
 #define BLACKLIST_RECORD_H
 
 #include "blacklist/numbers.h"
 
-#define BLACKLIST_WHOLE_HOST UINT32_MAX /* in place of a slot: the host itself */
+#define BLACKLIST_WHOLE_HOST UINT32_MAX /* this slot number means the whole host */
+
+/* One moment on both clocks. now_us is monotonic and never falls; wall_us is only written into
+ * records, for the next driver. */
+struct blacklist_moment {
+    int64_t now_us;
+    int64_t wall_us;
+};
 
 struct blacklist_record {
     uint32_t slot;
-    uint32_t failures;           /* those that counted, less the forgiven */
-    int64_t since_wall_us;       /* the last failure that counted, or when it was cleared */
-    int64_t until_wall_us;       /* the end of its cooldown; TIME_NEVER: barred until cleared */
-    struct numbers restarts;     /* wall-clock times of failures that counted */
-    struct numbers incarnations; /* the latest that were charged here */
+    uint32_t failures;       /* failures that counted and are not forgiven */
+    int64_t since_wall_us;   /* when the last counted failure or clear came */
+    int64_t until_wall_us;   /* the end of the cooldown; TIME_NEVER: barred until cleared */
+    struct numbers restarts; /* wall-clock times of failures that counted */
+    /* the latest incarnations that were charged to this host or slot */
+    struct numbers incarnations;
     char host[LIMIT_HOST_NAME_BYTES + 1];
     char reason[LIMIT_REASON_BYTES + 1];
 };
@@ -25,23 +34,26 @@ struct blacklist_record {
 struct blacklist_event {
     char host[LIMIT_HOST_NAME_BYTES + 1];
     uint32_t slot;
-    uint64_t incarnation; /* 0: not about a worker */
+    uint64_t incarnation; /* 0: the event is not about a worker */
     int64_t wall_us;
     bool counted;
     char reason[LIMIT_REASON_BYTES + 1];
 };
 
-/* Letters, digits and . _ - : % only, at most LIMIT_HOST_NAME_BYTES, and a slot there can be. */
+/* Checks a host name (letters, digits and . _ - : % only, at most LIMIT_HOST_NAME_BYTES) and a slot
+ * number. */
 int blacklist_key_check(const char *host, uint32_t slot, struct hvd_err *err);
 
-/* 0, or HVD_E_CORRUPT naming the host and what is wrong. */
+/* The two functions below check a record and a line of the history. They return 0, or HVD_E_CORRUPT
+ * with a text that names the host and what is wrong. */
 int blacklist_record_check(const struct blacklist_record *record, struct hvd_err *err);
 int blacklist_event_check(const struct blacklist_event *event, struct hvd_err *err);
 
-/* Foreign text as one clean line: cut where a character ends, escaped when it is not UTF-8. */
+/* Copies a text from another program into `reason` as one line. A text that is too long is cut, but
+ * never inside a character. A text with control characters or invalid UTF-8 is escaped. */
 void blacklist_reason_set(char reason[LIMIT_REASON_BYTES + 1], const char *text);
 
-/* "host", or "host:slot", an IPv6 address in brackets. Returns text. */
+/* Writes "host" or "host:slot"; an IPv6 address stands in brackets. Returns text. */
 #define BLACKLIST_KEY_TEXT_MAX (LIMIT_HOST_NAME_BYTES + 16)
 const char *blacklist_key_format(const char *host, uint32_t slot,
                                  char text[BLACKLIST_KEY_TEXT_MAX]);

@@ -1,3 +1,7 @@
+/*
+ * diff.c: the changes between two sets of hosts, for the driver's core, its log and hvd-hosts. A
+ * change borrows the name of its host from one of the two sets.
+ */
 #include "discovery/diff.h"
 
 #include "base/limits.h"
@@ -27,7 +31,8 @@ void diff_release(struct diff *diff)
     diff->kinds = 0;
 }
 
-static int add(struct diff *diff, struct host_change change)
+/* Appends a change, and adds its kind to `kinds`, the set of all kinds in the list. */
+static int diff_add(struct diff *diff, struct host_change change)
 {
     int rc = VEC_RESERVE(diff, 1, 2 * (size_t)LIMIT_HOSTS);
 
@@ -38,33 +43,34 @@ static int add(struct diff *diff, struct host_change change)
     return 0;
 }
 
-static int add_old(struct diff *diff, const struct host *host, const struct host *now)
-{
-    struct host_change change = { host->name, DIFF_REMOVED, host->slots, 0 };
-
-    if (now) {
-        change.name = now->name;
-        change.kind = now->slots > host->slots ? DIFF_GROWN : DIFF_SHRUNK;
-        change.new_slots = now->slots;
-        if (now->slots == host->slots)
-            return 0;
-    }
-    return add(diff, change);
-}
-
+/* Lists what has changed from the set `before` to the set `now`: hosts that were removed, have more
+ * or fewer slots, or were added. Returns 0 or an error code; after a failure *ret_diff is as
+ * before. */
 int diff_between(const struct hosts *before, const struct hosts *now, struct diff *ret_diff)
 {
     struct diff diff;
     int rc = 0;
 
     diff_init(&diff);
-    for (size_t i = 0; i < before->count && !rc; i++)
-        rc = add_old(&diff, &before->items[i], hosts_find(now, before->items[i].name));
+    /* First come the hosts of the old set: removed, grown, shrunk or unchanged. */
+    for (size_t i = 0; i < before->count && !rc; i++) {
+        const struct host *old = &before->items[i];
+        const struct host *host = hosts_find(now, old->name);
+
+        if (!host)
+            rc = diff_add(&diff, (struct host_change){ old->name, DIFF_REMOVED, old->slots, 0 });
+        else if (host->slots != old->slots)
+            rc = diff_add(&diff,
+                          (struct host_change){ host->name,
+                                                host->slots > old->slots ? DIFF_GROWN : DIFF_SHRUNK,
+                                                old->slots, host->slots });
+    }
+    /* Then come the hosts that only the new set has, in its order. */
     for (size_t i = 0; i < now->count && !rc; i++) {
         const struct host *host = &now->items[i];
 
         if (!hosts_find(before, host->name))
-            rc = add(&diff, (struct host_change){ host->name, DIFF_ADDED, 0, host->slots });
+            rc = diff_add(&diff, (struct host_change){ host->name, DIFF_ADDED, 0, host->slots });
     }
     if (rc) {
         diff_release(&diff);
@@ -75,40 +81,35 @@ int diff_between(const struct hosts *before, const struct hosts *now, struct dif
     return 0;
 }
 
-static size_t describe_change(const struct host_change *change, char text[CHANGE_TEXT_MAX])
-{
-    char name[HOST_NAME_TEXT_MAX];
-    int length;
-
-    host_name_format(change->name, name);
-    switch (change->kind) {
-    case DIFF_ADDED:
-        length = snprintf(text, CHANGE_TEXT_MAX, "+%s:%" PRIu32, name, change->new_slots);
-        break;
-    case DIFF_REMOVED: length = snprintf(text, CHANGE_TEXT_MAX, "-%s", name); break;
-    default:
-        length = snprintf(text, CHANGE_TEXT_MAX, "%s:%" PRIu32 "->%" PRIu32, name,
-                          change->old_slots, change->new_slots);
-        break;
-    }
-    return (size_t)length;
-}
-
+/* Writes the changes for the log: "+a:2" (added), "-b" (removed), "c:1->2" (another number of
+ * slots). Changes for which there is no room are counted at the end. Returns `text`. */
 const char *diff_describe(const struct diff *diff, char text[DIFF_TEXT_MAX])
 {
+    char name[HOST_NAME_TEXT_MAX];
     size_t used = 0;
 
     snprintf(text, DIFF_TEXT_MAX, "no change");
     for (size_t i = 0; i < diff->count; i++) {
-        char change[CHANGE_TEXT_MAX];
-        size_t length = describe_change(&diff->items[i], change);
+        const struct host_change *change = &diff->items[i];
+        /* Room that is kept for the text "... and N more"; after the last change only for the
+         * NUL. */
         size_t kept_back = i + 1 < diff->count ? MORE_TEXT_MAX : 1;
+        char one[CHANGE_TEXT_MAX];
+        int length;
 
-        if (used + 1 + length + kept_back > DIFF_TEXT_MAX) {
+        host_name_format(change->name, name);
+        if (change->kind == DIFF_ADDED)
+            length = snprintf(one, sizeof(one), "+%s:%" PRIu32, name, change->new_slots);
+        else if (change->kind == DIFF_REMOVED)
+            length = snprintf(one, sizeof(one), "-%s", name);
+        else
+            length = snprintf(one, sizeof(one), "%s:%" PRIu32 "->%" PRIu32, name, change->old_slots,
+                              change->new_slots);
+        if (used + 1 + (size_t)length + kept_back > DIFF_TEXT_MAX) {
             snprintf(text + used, DIFF_TEXT_MAX - used, " ... and %zu more", diff->count - i);
             break;
         }
-        used += (size_t)snprintf(text + used, DIFF_TEXT_MAX - used, "%s%s", i ? " " : "", change);
+        used += (size_t)snprintf(text + used, DIFF_TEXT_MAX - used, "%s%s", i ? " " : "", one);
     }
     return text;
 }

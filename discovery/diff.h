@@ -10,35 +10,37 @@
 #define DIFF_REMOVED  0x2u
 #define DIFF_GROWN    0x4u
 #define DIFF_SHRUNK   0x8u
-#define DIFF_GAIN     (DIFF_ADDED | DIFF_GROWN)    /* there may be more to run on */
-#define DIFF_LOSS     (DIFF_REMOVED | DIFF_SHRUNK) /* somebody may have to leave */
+#define DIFF_GAIN     (DIFF_ADDED | DIFF_GROWN)    /* more slots may be available */
+#define DIFF_LOSS     (DIFF_REMOVED | DIFF_SHRUNK) /* workers may have to leave their slots */
 
 #define DIFF_TEXT_MAX 480
 
 struct host_change {
-    const char *name;   /* borrowed from the set that has the host; from the new one if both do */
-    unsigned kind;      /* one of the four above */
-    uint32_t old_slots; /* 0 when added */
-    uint32_t new_slots; /* 0 when removed */
+    const char *name;   /* borrowed from the new set if the host is in it, else from the old set */
+    unsigned kind;      /* DIFF_ADDED, _REMOVED, _GROWN or _SHRUNK */
+    uint32_t old_slots; /* 0 when the host is added */
+    uint32_t new_slots; /* 0 when the host is removed */
 };
 
 struct diff {
-    struct host_change *items; /* hosts of the old set in its order, then added ones in theirs */
+    /* hosts of the old set in its order, then added hosts in the order of the new set */
+    struct host_change *items;
     size_t count;
     size_t capacity;
-    unsigned kinds; /* of all items together; 0: nothing changed */
+    unsigned kinds; /* the kinds of all items, joined with |; 0: nothing changed */
 };
 
 void diff_init(struct diff *diff);
 void diff_release(struct diff *diff);
 
-/* ret_diff is a diff already, replaced on success. Both sets stay borrowed as long as its names are
- * used. 0 or HVD_E_NOMEM. Linear in the number of hosts. */
+/* Compares two sets. ret_diff must be initialised, and is replaced on success. Both sets stay
+ * borrowed as long as names in ret_diff are used. Returns 0 or HVD_E_NOMEM. The time is linear in
+ * the number of hosts. */
 int diff_between(const struct hosts *before, const struct hosts *now,
                  struct diff *ret_diff) MUST_CHECK;
 
-/* "-a b:2->4 +c:4" for a log line, or "no change"; cut with "... and 17 more" when it is too long.
- * Returns text. */
+/* Writes "-a b:2->4 +c:4" for a log line, or "no change"; a text that is too long is cut and ends
+ * in "... and 17 more". Returns text. */
 const char *diff_describe(const struct diff *diff, char text[DIFF_TEXT_MAX]);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * format.c: hosts as text, for messages and for files that parse.c reads back.
+ */
 #include "discovery/format.h"
 
 #include <inttypes.h>
@@ -9,10 +12,12 @@ const char *host_name_format(const char *name, char text[HOST_NAME_TEXT_MAX])
     return text;
 }
 
+/* Appends each host as a line "name:slots", which hosts_parse_text reads back. After a failure
+ * `buf` is as before. */
 int hosts_format_text(const struct hosts *hosts, struct buf *buf)
 {
     char name[HOST_NAME_TEXT_MAX];
-    struct buf text; /* apart, so that a failure half way leaves no half in buf */
+    struct buf text; /* a separate buffer, so that a failure leaves no half text in buf */
     int rc = 0;
 
     buf_init(&text, LIMIT_HOST_TEXT_BYTES);

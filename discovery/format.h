@@ -1,5 +1,5 @@
 /*
- * format.h: hosts as text: the form that people read in messages and that parse.h reads back.
+ * format.h: hosts as text: the form that messages show and that parse.h reads back.
  */
 #ifndef DISCOVERY_FORMAT_H
 #define DISCOVERY_FORMAT_H
@@ -10,11 +10,12 @@
 
 #define HOST_NAME_TEXT_MAX (LIMIT_HOST_NAME_BYTES + 3)
 
-/* The name as it is written in a host file: an IPv6 address in brackets. Returns text. */
+/* Writes the name as in a host file: an IPv6 address stands in brackets. Returns text. */
 const char *host_name_format(const char *name, char text[HOST_NAME_TEXT_MAX]);
 
-/* Appends one "name:slots" line per host, in order. 0, HVD_E_NOMEM, or HVD_E_LIMIT when it would be
- * past the buffer's max or past LIMIT_HOST_TEXT_BYTES, and so unreadable to hosts_parse_text. */
+/* Appends one "name:slots" line per host, in order. Returns 0, HVD_E_NOMEM, or HVD_E_LIMIT: the
+ * text would be longer than the buffer's max or than LIMIT_HOST_TEXT_BYTES, which hosts_parse_text
+ * refuses. */
 int hosts_format_text(const struct hosts *hosts, struct buf *buf) MUST_CHECK;
 
 #endif

@@ -1,3 +1,8 @@
+/*
+ * hosts.c: a set of hosts with an index by name, and the check of a host's name. The driver keeps
+ * all its knowledge of hosts in such sets. Invariant: no name is in a set twice, and each name has
+ * passed host_name_check, so a name is safe as an argument of ssh and as a part of a file name.
+ */
 #include "discovery/hosts.h"
 
 #include "base/limits.h"
@@ -19,12 +24,13 @@ void hosts_release(struct hosts *hosts)
 {
     if (!hosts)
         return;
-    names_release(&hosts->index); /* first: it borrows the names */
+    names_release(&hosts->index); /* the index is released first, because it borrows the names */
     for (size_t i = 0; i < hosts->count; i++)
         mem_free(hosts->items[i].name);
     VEC_RELEASE(hosts);
 }
 
+/* Adds a host with a copy of its name. HVD_E_EXISTS: the set has a host of this name. */
 int hosts_add(struct hosts *hosts, const char *name, uint32_t slots)
 {
     size_t length = strlen(name);
@@ -53,6 +59,18 @@ int hosts_add(struct hosts *hosts, const char *name, uint32_t slots)
     return 0;
 }
 
+/* Adds `more` slots to a host that the set has. HVD_E_LIMIT: the host would have too many. */
+int hosts_add_slots(struct hosts *hosts, const char *name, uint32_t more)
+{
+    uint32_t at = names_find(&hosts->index, name, strlen(name));
+
+    ASSERT(at != NAMES_NONE);
+    if (more > LIMIT_SLOTS_PER_HOST - hosts->items[at].slots)
+        return HVD_E_LIMIT;
+    hosts->items[at].slots += more;
+    return 0;
+}
+
 const struct host *hosts_find(const struct hosts *hosts, const char *name)
 {
     uint32_t at = names_find(&hosts->index, name, strlen(name));
@@ -69,6 +87,7 @@ uint64_t hosts_total_slots(const struct hosts *hosts)
     return total;
 }
 
+/* Replaces *ret_hosts by a copy of the set. After a failure *ret_hosts is as before. */
 int hosts_copy(const struct hosts *hosts, struct hosts *ret_hosts)
 {
     struct hosts copy;
@@ -91,38 +110,24 @@ void hosts_move(struct hosts *hosts, struct hosts *ret_hosts)
     hosts_init(hosts);
 }
 
-/* By hand: isalnum follows the locale. */
-static bool is_name_byte(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-}
-
+/* Returns the number of bytes at the start of span that a host name may have. isalnum is not used,
+ * because it depends on the locale. */
 static size_t name_bytes(struct span span)
 {
     size_t count = 0;
 
-    while (count < span.length && is_name_byte(span.at[count]))
-        count++;
+    for (; count < span.length; count++) {
+        char c = span.at[count];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '.' || c == '_' || c == '-'))
+            break;
+    }
     return count;
 }
 
-static bool is_ipv6(struct span name)
-{
-    char text[INET6_ADDRSTRLEN];
-    struct in6_addr ignored;
-    struct span address;
-
-    if (!span_next(&name, '%', &address) || address.length >= sizeof(text) ||
-        memchr(address.at, '\0', address.length))
-        return false;
-    if (name.at && (name.length == 0 || name_bytes(name) < name.length))
-        return false; /* an empty zone, or one that is no interface name */
-    memcpy(text, address.at, address.length);
-    text[address.length] = '\0';
-    return inet_pton(AF_INET6, text, &ignored) == 1;
-}
-
+/* Checks that the bytes are a name that a host can have: letters, digits, dot, underscore and dash,
+ * or an IPv6 address without brackets. The error quotes the name. */
 int host_name_check(const char *name, size_t length, struct hvd_err *err)
 {
     struct span span = { name, length };
@@ -131,12 +136,25 @@ int host_name_check(const char *name, size_t length, struct hvd_err *err)
     size_t good;
 
     if (length == 0)
-        return err_set(err, HVD_E_INVAL, "\"\": an empty host name");
+        return err_set(err, HVD_E_INVAL, "\"\": a host name cannot be empty; write a name");
     if (length > LIMIT_HOST_NAME_BYTES)
-        return err_set(err, HVD_E_LIMIT, "%s: a host name longer than LIMIT_HOST_NAME_BYTES (%d)",
-                       text_quote(name, length, quoted), LIMIT_HOST_NAME_BYTES);
+        return err_set(
+            err, HVD_E_LIMIT,
+            "%s: the host name is longer than %d bytes (LIMIT_HOST_NAME_BYTES); shorten it",
+            text_quote(name, length, quoted), LIMIT_HOST_NAME_BYTES);
+    /* A name with a colon is an IPv6 address, perhaps with a zone (an interface) behind a "%". */
     if (memchr(name, ':', length)) {
-        if (is_ipv6(span))
+        char text[INET6_ADDRSTRLEN] = "";
+        struct in6_addr ignored;
+        struct span zone = span;
+        struct span address;
+        bool valid = span_next(&zone, '%', &address) && address.length < sizeof(text) &&
+                     !memchr(address.at, '\0', address.length) &&
+                     (!zone.at || (zone.length && name_bytes(zone) == zone.length));
+
+        if (valid)
+            memcpy(text, address.at, address.length);
+        if (inet_pton(AF_INET6, text, &ignored) == 1)
             return 0;
         return err_set(err, HVD_E_INVAL, "%s: not an IPv6 address",
                        text_quote(name, length, quoted));

@@ -1,11 +1,19 @@
+/*
+ * order.c: the order of hosts over time, used by the driver's core and by hvd-hosts. A host that
+ * stays keeps its position before all new hosts, so that old workers keep low ranks.
+ */
 #include "discovery/order.h"
 
+/* Puts the hosts of `now` in order: first those that are also in `before`, in its order, then the
+ * new ones. ret_hosts may be `before` itself. After a failure *ret_hosts is as before. */
 int order_update(const struct hosts *before, const struct hosts *now, struct hosts *ret_hosts)
 {
     struct hosts ordered;
     int rc = 0;
 
     hosts_init(&ordered);
+    /* Hosts of the last call come first, even if the script prints another order (story
+     * old_hosts_first). */
     for (size_t i = 0; i < before->count && !rc; i++) {
         const struct host *kept = hosts_find(now, before->items[i].name);
 

@@ -1,7 +1,7 @@
 /*
- * order.h: the order of hosts over time. Known hosts keep their place, so that old hosts hold the
- * low ranks; new ones append in the order in which they were printed. A host that went away is
- * forgotten: when it comes back it is new, and goes to the end.
+ * order.h: the order of hosts over time. Known hosts keep their position, so that old hosts have
+ * the low ranks; new hosts are appended in the order of the discovered text. A host that went away
+ * is forgotten: when that host comes back, it is appended as a new host.
  */
 #ifndef DISCOVERY_ORDER_H
 #define DISCOVERY_ORDER_H
@@ -9,9 +9,11 @@
 #include "discovery/hosts.h"
 
 /*
- * The hosts of `now` with their slots, ordered after `before`, which is what the last call gave.
- * ret_hosts is a set already, is replaced on success, and may be either of the two.
- * 0 or HVD_E_NOMEM. Linear in the number of hosts.
+ * Sorts the hosts of `now`: first the hosts that are also in `before`, in the order of `before`,
+ * then the new hosts in the order of `now`. `before` is the result of the last call. Each host gets
+ * the number of slots that it has in `now`. ret_hosts must be initialised, is replaced on success,
+ * and may be `before` or `now`. Returns 0 or HVD_E_NOMEM. The time is linear in the number of
+ * hosts.
  */
 int order_update(const struct hosts *before, const struct hosts *now,
                  struct hosts *ret_hosts) MUST_CHECK;

@@ -1,3 +1,8 @@
+/*
+ * parse.c: reads a text or a list of hosts: the output of a discovery script, a host file, --hosts.
+ * discovery/sources and hvd-hosts call it. A text is taken whole or not at all: the first error
+ * ends the reading, names its line, and leaves the caller's hosts as they were.
+ */
 #include "discovery/parse.h"
 
 #include "base/limits.h"
@@ -10,30 +15,34 @@
 struct grammar {
     const char *unit_name;
     char separator;
-    bool is_text; /* has comments and empty units */
+    bool is_text;     /* true: a text, which may have comments and empty lines; false: a list */
+    bool repeats_add; /* a host that is named again without a number gets more slots */
 };
 
-static const struct grammar text_grammar = { "line", '\n', true };
-static const struct grammar list_grammar = { "entry", ',', false };
+static const struct grammar text_grammar = { "line", '\n', true, false };
+static const struct grammar file_grammar = { "line", '\n', true, true };
+static const struct grammar list_grammar = { "entry", ',', false, true };
 
 struct parser {
+    uint32_t slots; /* the number of slots of all hosts that were read */
     const struct grammar *grammar;
     uint32_t default_slots;
     uint32_t unit_number;
     struct hosts hosts;
-    struct VEC(uint32_t) first_units; /* of each host, where it stood first */
+    struct VEC(uint32_t) first_units; /* for each host the line or entry where it was first named */
     struct hvd_err *err;
 };
 
-/* One host as it is written. */
+/* One host as it stands in the text. */
 struct entry {
     struct span whole;
     struct span name;
-    struct span slots; /* at is NULL when there is no number */
+    struct span slots; /* slots.at is NULL when the entry has no number */
+    struct span max_slots;
     bool bracketed;
 };
 
-static int refuse(struct hvd_err *err, struct span culprit, const char *why)
+static int parse_refuse(struct hvd_err *err, struct span culprit, const char *why)
 {
     char quoted[TEXT_QUOTE_MAX];
 
@@ -50,173 +59,180 @@ static struct span span_after(struct span span, size_t length)
     return (struct span){ span.at + length, span.length - length };
 }
 
-/* The cut_ functions divide an entry; each returns NULL, or what is wrong with it. */
-static const char *cut_bracketed_name(struct entry *entry, struct span *ret_rest)
-{
-    const char *end = memchr(entry->whole.at, ']', entry->whole.length);
-
-    if (!end)
-        return "no ']' after '['; write [::1] or [::1]:n";
-    entry->bracketed = true;
-    entry->name = span_after(entry->whole, 1);
-    entry->name.length = (size_t)(end - entry->name.at);
-    *ret_rest = span_after(entry->whole, entry->name.length + 2);
-    return NULL;
-}
-
-static const char *cut_plain_name(struct entry *entry, struct span *ret_rest)
-{
-    size_t length = 0;
-    unsigned colons = 0;
-
-    entry->name = (struct span){ entry->whole.at, 0 };
-    for (; length < entry->whole.length && !is_blank(entry->whole.at[length]); length++) {
-        if (entry->whole.at[length] == ':')
-            colons++;
-        if (colons == 0)
-            entry->name.length++;
-    }
-    if (colons > 1)
-        return "more than one ':'; an IPv6 address needs brackets: [::1] or [::1]:n";
-    if (entry->name.length == 0)
-        return "no host name; write name:n";
-    *ret_rest = span_after(entry->whole, entry->name.length);
-    return NULL;
-}
-
-/* " slots = n" */
-static const char *cut_slots(struct span rest, struct span *ret_slots)
+/* Splits what follows a name: " slots = n max_slots = m", in any order. Returns NULL, or the reason
+ * why it cannot be split. `apart`: a blank stands between the name and the settings. */
+static const char *parse_cut_settings(struct span rest, struct entry *entry)
 {
     static const char why[] = "only :n or slots=n may follow a host name; write one host a line";
-    struct span key;
+    bool apart = is_blank(rest.at[0]);
 
-    if (!is_blank(rest.at[0]))
-        return why;
-    span_next(&rest, '=', &key);
-    if (!rest.at || !span_is(span_trim(key), "slots"))
-        return why;
-    *ret_slots = span_trim(rest);
+    for (rest = span_trim(rest); rest.length; rest = span_trim(rest)) {
+        struct span *value = NULL;
+        size_t length = 0;
+        struct span key;
+
+        span_next(&rest, '=', &key);
+        key = span_trim(key);
+        if (span_is(key, "slots"))
+            value = &entry->slots;
+        else if (span_is(key, "max_slots") || span_is(key, "max-slots"))
+            value = &entry->max_slots;
+        if (!apart || !rest.at || !value || value->at)
+            return why;
+        rest = span_trim(rest);
+        while (length < rest.length && !is_blank(rest.at[length]))
+            length++;
+        *value = (struct span){ rest.at, length };
+        rest = span_after(rest, length);
+    }
     return NULL;
 }
 
-static const char *cut_entry(struct span whole, struct entry *ret_entry)
+/* Splits an entry into its name and its number: "name", "name:n", "name slots=n", "[name]:n".
+ * Returns NULL, or the reason why the entry cannot be split. */
+static const char *parse_cut(struct span whole, struct entry *ret_entry)
 {
-    struct entry entry = { .whole = whole };
+    struct entry entry = { .whole = whole, .bracketed = whole.length && whole.at[0] == '[' };
+    const char *end = whole.at + whole.length;
+    const char *at = whole.at;
+    unsigned colons = 0;
     struct span rest;
-    const char *why;
 
-    if (whole.length && whole.at[0] == '[')
-        why = cut_bracketed_name(&entry, &rest);
-    else
-        why = cut_plain_name(&entry, &rest);
-    if (!why && rest.length && rest.at[0] == ':')
-        entry.slots = span_after(rest, 1);
-    else if (!why && rest.length)
-        why = cut_slots(rest, &entry.slots);
-    if (!why)
-        *ret_entry = entry;
-    return why;
-}
-
-static int read_name(const struct entry *entry, char name[LIMIT_HOST_NAME_BYTES + 1],
-                     struct hvd_err *err)
-{
-    int rc = host_name_check(entry->name.at, entry->name.length, err);
-
-    if (rc)
-        return rc;
-    memcpy(name, entry->name.at, entry->name.length);
-    name[entry->name.length] = '\0';
-    if (entry->bracketed && !host_name_is_ipv6(name))
-        return refuse(err, entry->whole, "not an IPv6 address; write a name without brackets");
-    return 0;
-}
-
-static int read_slots(const struct entry *entry, uint32_t default_slots, uint32_t *ret_slots,
-                      struct hvd_err *err)
-{
-    uint64_t slots;
-    int rc;
-
-    if (!entry->slots.at) {
-        if (default_slots == 0)
-            return refuse(err, entry->whole,
-                          "no number of slots; write name:n or use --slots-per-host");
-        *ret_slots = default_slots;
-        return 0;
+    /* The name ends at its closing bracket, or at the first colon or blank. */
+    if (entry.bracketed) {
+        at = memchr(whole.at, ']', whole.length);
+        if (!at)
+            return "no ']' after '['; write [::1] or [::1]:n";
+        entry.name = (struct span){ whole.at + 1, (size_t)(at - whole.at) - 1 };
+        rest = span_after(whole, (size_t)(at - whole.at) + 1);
+    } else {
+        for (; at < end && !is_blank(*at); at++)
+            colons += *at == ':';
+        if (colons > 1)
+            return "more than one ':'; an IPv6 address needs brackets: [::1] or [::1]:n";
+        if (colons)
+            at = memchr(whole.at, ':', whole.length);
+        if (at == whole.at)
+            return "no host name; write name:slots";
+        entry.name = (struct span){ whole.at, (size_t)(at - whole.at) };
+        rest = span_after(whole, entry.name.length);
     }
-    if (entry->slots.length == 0)
-        return refuse(err, entry->whole, "the number of slots is missing; write name:n");
-    rc = text_parse_u64(entry->slots, 0, LIMIT_SLOTS_PER_HOST, "the number of slots", &slots, err);
-    if (!rc)
-        *ret_slots = (uint32_t)slots;
-    return rc;
+    *ret_entry = entry;
+    /* The number follows ":" or " slots = ", or is missing. */
+    if (rest.length && rest.at[0] == ':')
+        ret_entry->slots = span_after(rest, 1);
+    else if (rest.length)
+        return parse_cut_settings(rest, ret_entry);
+    return NULL;
 }
 
-static int add_host(struct parser *parser, struct span whole, const char *name, uint32_t slots)
+/* Adds a host to the set. A host that is named again gets more slots in a host file or a list
+ * (`repeats_add`), if the entry has no number; in the text of a script it stays as it is, if the
+ * number of slots is the same. All else is an error. */
+static int parse_add(struct parser *parser, const struct entry *entry, const char *name,
+                     uint32_t slots)
 {
     const struct host *known = hosts_find(&parser->hosts, name);
+    const struct span whole = entry->whole;
+    bool repeats_add = parser->grammar->repeats_add;
     char quoted[TEXT_QUOTE_MAX];
     int rc;
 
-    if (known && known->slots == slots)
+    /* A script may name a host again with the same number of slots; its first position counts. */
+    if (known && known->slots == slots && !repeats_add)
         return 0;
-    if (known)
-        return err_set(parser->err, HVD_E_INVAL,
-                       "%s: %s %" PRIu32 " gives this host %" PRIu32 " slots; keep one of the two",
+    if (slots > LIMIT_SLOTS - parser->slots)
+        return err_set(parser->err, HVD_E_LIMIT,
+                       "%s: with this %s all hosts together have more than %d slots (LIMIT_SLOTS); "
+                       "list fewer",
                        text_quote(whole.at, whole.length, quoted), parser->grammar->unit_name,
-                       parser->first_units.items[known - parser->hosts.items], known->slots);
-    rc = VEC_RESERVE(&parser->first_units, 1, LIMIT_HOSTS);
+                       LIMIT_SLOTS);
+    parser->slots += slots; /* this need not be undone: an error below ends the parsing */
+    if (known && repeats_add && !entry->slots.at) {
+        rc = hosts_add_slots(&parser->hosts, name, slots);
+        return rc ? err_set(parser->err, rc,
+                            "%s: with this line the host has more than %d slots "
+                            "(LIMIT_SLOTS_PER_HOST); remove the line",
+                            text_quote(whole.at, whole.length, quoted), LIMIT_SLOTS_PER_HOST)
+                  : 0;
+    }
+    rc = known ? HVD_E_INVAL : VEC_RESERVE(&parser->first_units, 1, LIMIT_HOSTS);
     if (!rc)
         rc = hosts_add(&parser->hosts, name, slots);
+    if (!rc) {
+        parser->first_units.items[parser->first_units.count++] = parser->unit_number;
+        return 0;
+    }
+    text_quote(whole.at, whole.length, quoted);
+    if (known)
+        return err_set(parser->err, rc,
+                       "%s: %s %" PRIu32 " gives this host %" PRIu32 " slots; keep one of the two",
+                       quoted, parser->grammar->unit_name,
+                       parser->first_units.items[known - parser->hosts.items], known->slots);
     if (rc == HVD_E_LIMIT)
-        return err_set(parser->err, rc, "%s: more hosts than LIMIT_HOSTS (%d)",
-                       text_quote(whole.at, whole.length, quoted), LIMIT_HOSTS);
-    if (rc)
-        return err_set(parser->err, rc, "%s: %s", text_quote(whole.at, whole.length, quoted),
-                       err_text(rc));
-    parser->first_units.items[parser->first_units.count++] = parser->unit_number;
-    return 0;
+        return err_set(parser->err, rc, "%s: more than %d hosts (LIMIT_HOSTS); list fewer", quoted,
+                       LIMIT_HOSTS);
+    return err_set(parser->err, rc, "%s: %s", quoted, err_text(rc));
 }
 
-static int parse_host(struct parser *parser, struct span whole)
-{
-    char name[LIMIT_HOST_NAME_BYTES + 1];
-    struct entry entry;
-    const char *why = cut_entry(whole, &entry);
-    uint32_t slots = 0;
-    int rc;
-
-    if (why)
-        return refuse(parser->err, whole, why);
-    rc = read_name(&entry, name, parser->err);
-    if (!rc)
-        rc = read_slots(&entry, parser->default_slots, &slots, parser->err);
-    return rc ? rc : add_host(parser, whole, name, slots);
-}
-
-/* One line or list entry. */
+/* Reads one line of a text, or one entry of a list, and adds its host. `most`: max_slots of the
+ * entry; without it no limit. */
 static int parse_unit(struct parser *parser, struct span unit)
 {
+    char name[LIMIT_HOST_NAME_BYTES + 1];
     char quoted[TEXT_QUOTE_MAX];
     struct span whole = unit;
+    struct entry entry;
+    const char *why;
+    uint64_t slots = parser->default_slots, most = UINT32_MAX;
+    struct hvd_err *err = parser->err;
+    int rc;
 
     if (unit.length > LIMIT_HOST_LINE_BYTES)
-        return err_set(parser->err, HVD_E_LIMIT,
-                       "%s: longer than LIMIT_HOST_LINE_BYTES (%d); write one host a line",
-                       text_quote(unit.at, unit.length, quoted), LIMIT_HOST_LINE_BYTES);
+        return err_set(
+            err, HVD_E_LIMIT,
+            "%s: the line is longer than LIMIT_HOST_LINE_BYTES (%d); write one host a line",
+            text_quote(unit.at, unit.length, quoted), LIMIT_HOST_LINE_BYTES);
     if (unit.length && memchr(unit.at, '\0', unit.length))
-        return refuse(parser->err, unit, "a NUL byte; this is not text");
+        return parse_refuse(err, unit, "a NUL byte; write text only");
+    /* Only a text may have comments and blank lines. */
     if (parser->grammar->is_text)
         span_next(&unit, '#', &whole);
     whole = span_trim(whole);
     if (whole.length == 0 && parser->grammar->is_text)
         return 0;
-    return parse_host(parser, whole);
+    why = parse_cut(whole, &entry);
+    if (why)
+        return parse_refuse(err, whole, why);
+    rc = host_name_check(entry.name.at, entry.name.length, err);
+    if (rc)
+        return rc;
+    memcpy(name, entry.name.at, entry.name.length);
+    name[entry.name.length] = '\0';
+    if (entry.bracketed && !host_name_is_ipv6(name))
+        return parse_refuse(err, whole, "not an IPv6 address; write a name without brackets");
+    if (!entry.slots.at && slots == 0)
+        return parse_refuse(err, whole,
+                            "no number of slots; write name:slots or use --slots-per-host");
+    if (entry.slots.at && entry.slots.length == 0)
+        return parse_refuse(err, whole, "the number of slots is missing; write name:slots");
+    if (entry.slots.at)
+        rc = text_parse_u64(entry.slots, 0, LIMIT_SLOTS_PER_HOST, "the number of slots", &slots,
+                            err);
+    /* A host never runs more workers than it has slots, so max_slots above the number of slots
+     * changes nothing. */
+    if (!rc && entry.max_slots.at)
+        rc = text_parse_u64(entry.max_slots, 0, UINT32_MAX, "max_slots", &most, err);
+    if (!rc && slots > most)
+        rc = parse_refuse(err, whole, "max_slots is less than the slots; lower the slots");
+    return rc ? rc : parse_add(parser, &entry, name, (uint32_t)slots);
 }
 
-static int parse(const struct grammar *grammar, struct span text, const char *source,
-                 uint32_t default_slots, struct hosts *ret_hosts, struct hvd_err *err)
+/* Reads all lines or entries of a text. default_slots: the slots of a host without a number; 0:
+ * each host must have one. `source` is the name of the text, for errors. After a failure *ret_hosts
+ * is as before. */
+static int parse_units(const struct grammar *grammar, struct span text, const char *source,
+                       uint32_t default_slots, struct hosts *ret_hosts, struct hvd_err *err)
 {
     struct parser parser = { .grammar = grammar, .default_slots = default_slots, .err = err };
     struct span unit;
@@ -224,9 +240,10 @@ static int parse(const struct grammar *grammar, struct span text, const char *so
 
     ASSERT(default_slots <= LIMIT_SLOTS_PER_HOST);
     if (text.length > LIMIT_HOST_TEXT_BYTES)
-        return err_set(err, HVD_E_LIMIT,
-                       "%s: longer than LIMIT_HOST_TEXT_BYTES (%d); write each host once", source,
-                       LIMIT_HOST_TEXT_BYTES);
+        return err_set(
+            err, HVD_E_LIMIT,
+            "%s: the list of hosts is longer than LIMIT_HOST_TEXT_BYTES (%d); write each host once",
+            source, LIMIT_HOST_TEXT_BYTES);
     hosts_init(&parser.hosts);
     while (!rc && span_next(&text, grammar->separator, &unit)) {
         parser.unit_number++;
@@ -244,14 +261,20 @@ static int parse(const struct grammar *grammar, struct span text, const char *so
 int hosts_parse_text(struct span text, const char *source, uint32_t default_slots,
                      struct hosts *ret_hosts, struct hvd_err *err)
 {
-    return parse(&text_grammar, text, source, default_slots, ret_hosts, err);
+    return parse_units(&text_grammar, text, source, default_slots, ret_hosts, err);
+}
+
+int hosts_parse_hostfile(struct span text, const char *source, uint32_t default_slots,
+                         struct hosts *ret_hosts, struct hvd_err *err)
+{
+    return parse_units(&file_grammar, text, source, default_slots, ret_hosts, err);
 }
 
 int hosts_parse_list(struct span text, const char *source, uint32_t default_slots,
                      struct hosts *ret_hosts, struct hvd_err *err)
 {
-    /* Nothing at all is an empty set; a nothing beside a comma is an entry left out. */
+    /* An empty list is an empty set; an empty entry next to a comma is an error. */
     if (span_trim(text).length == 0)
         text = (struct span){ NULL, 0 };
-    return parse(&list_grammar, text, source, default_slots, ret_hosts, err);
+    return parse_units(&list_grammar, text, source, default_slots, ret_hosts, err);
 }

@@ -1,3 +1,8 @@
+/*
+ * catalog.c: lookups in the table of messages, which generate.awk makes from PROTOCOL.md. Called
+ * for every frame that is sent or received. A message that the table does not allow on a connection
+ * never reaches a core.
+ */
 #include "proto/catalog.h"
 
 static const struct msg_kind kinds[] = {
@@ -18,7 +23,7 @@ const struct msg_kind *msg_kind(unsigned type)
 
 bool msg_may_be_skipped(unsigned type)
 {
-    return type == MSG_USELESS || type == MSG_REMARK;
+    return type == MSG_UNUSABLE || type == MSG_REMARK;
 }
 
 const struct msg_kind *msg_kind_at(size_t i)
@@ -37,22 +42,26 @@ static const char *link_name(enum link link)
     case LINK_DRIVER_TO_CLIENT: return "the driver to a client";
     case LINK_CLIENT_TO_AGENT: return "a client to an agent";
     case LINK_AGENT_TO_CLIENT: return "an agent to a client";
-    case LINK_PULLER_TO_HOLDER: return "an agent that pulls to one that holds";
-    case LINK_HOLDER_TO_PULLER: return "an agent that holds to one that pulls";
+    case LINK_PULLER_TO_HOLDER: return "an agent that fetches a commit to an agent that holds it";
+    case LINK_HOLDER_TO_PULLER: return "an agent that holds a commit to an agent that fetches it";
     }
     return "an unknown link";
 }
 
+/* Checks that a message of this type may travel on this link, and now: during the greeting or after
+ * it. HVD_E_PROTO: it may not. */
 int msg_allowed(unsigned type, enum link link, enum msg_when now, struct hvd_err *err)
 {
     const struct msg_kind *kind = msg_kind(type);
 
     if (!kind)
-        return err_set(err, HVD_E_PROTO, "message %u is unknown", type);
+        return err_set(err, HVD_E_PROTO, MSG_UNKNOWN, type);
     if (!(kind->links & (unsigned)link))
-        return err_set(err, HVD_E_PROTO, "%s does not go from %s", kind->name, link_name(link));
+        return err_set(err, HVD_E_PROTO, "the message %s may not go from %s", kind->name,
+                       link_name(link));
     if (!(kind->when & (unsigned)now))
         return err_set(err, HVD_E_PROTO, "%s %s", kind->name,
-                       now == WHEN_GREETING ? "before the greeting is over" : "after the greeting");
+                       now == WHEN_GREETING ? "came before the greeting was over"
+                                            : "came after the greeting");
     return 0;
 }

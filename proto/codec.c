@@ -1,6 +1,8 @@
 /*
- * For each part and message, three functions are stamped out of fields.h: check_X (both
- * directions), from_pb_X and to_pb_X. Below them, one table ties a message to its three functions.
+ * codec.c: converts frames to messages and back. Called by wire/ for every frame. For each part and
+ * message, macros make three functions from the tables in catalog.h: check_X (both directions),
+ * from_pb_X and to_pb_X; one table below connects a message with its three functions. A message
+ * with a field out of its bounds is neither sent nor accepted.
  */
 #include "proto/codec.h"
 
@@ -10,7 +12,6 @@
 #include "base/time.h"
 #include "hvd.pb-c.h"
 #include "proto/catalog.h"
-#include "proto/fields.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -22,8 +23,6 @@ void msg_release(struct msg *msg)
     arena_release(&msg->memory);
     *msg = (struct msg){ .type = msg->type };
 }
-
-/* ---- checks --------------------------------------------------------------------------------- */
 
 static int check_num(uint64_t value, uint64_t max, const char *name, struct hvd_err *err)
 {
@@ -40,80 +39,58 @@ static int check_span(int64_t value_us, const char *name, struct hvd_err *err)
     return err_set(err, HVD_E_PROTO, "%s is %" PRId64 " us, not a length of time", name, value_us);
 }
 
-static int check_count(size_t count, size_t max, const char *name, struct hvd_err *err)
+/* Checks that a field is not too large. `unit`: "entries" or "bytes". */
+static int check_size(size_t has, size_t max, const char *unit, const char *name,
+                      struct hvd_err *err)
 {
-    if (count <= max)
+    if (has <= max)
         return 0;
-    return err_set(err, HVD_E_LIMIT, "%s has %zu entries, at most %zu are allowed", name, count,
+    return err_set(err, HVD_E_LIMIT, "%s has %zu %s, at most %zu are allowed", name, has, unit,
                    max);
 }
 
-static int check_raw(const char *text, size_t max, const char *name, struct hvd_err *err)
-{
-    if (!text)
-        return err_set(err, HVD_E_INVAL, "%s is NULL", name);
-    if (strlen(text) <= max)
-        return 0;
-    return err_set(err, HVD_E_LIMIT, "%s has %zu bytes, at most %zu are allowed", name,
-                   strlen(text), max);
-}
-
-static int check_text(const char *text, size_t max, const char *name, struct hvd_err *err)
+/* Checks a text field of a message. `max` is the number of bytes that the field may have. `clean`:
+ * the text must also be valid UTF-8 without control characters. */
+static int check_text(const char *text, bool clean, size_t max, const char *name,
+                      struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
-    int rc = check_raw(text, max, name, err);
 
-    if (rc || text_is_clean(text, strlen(text)))
-        return rc;
-    return err_set(err, HVD_E_PROTO, "%s: %s is not clean UTF-8", name,
-                   text_quote(text, strlen(text), quoted));
-}
-
-static int check_texts(struct msg_texts texts, size_t max, size_t max_bytes, const char *name,
-                       struct hvd_err *err)
-{
-    int rc = check_count(texts.count, max, name, err);
-
-    for (size_t i = 0; !rc && i < texts.count; i++)
-        rc = check_raw(texts.items[i], max_bytes, name, err);
-    return rc;
-}
-
-static int check_bytes(struct msg_bytes bytes, size_t max, const char *name, struct hvd_err *err)
-{
-    if (bytes.length <= max)
-        return 0;
-    return err_set(err, HVD_E_LIMIT, "%s has %zu bytes, at most %zu are allowed", name,
-                   bytes.length, max);
+    if (!text)
+        return err_set(err, HVD_E_INVAL, "%s is NULL", name);
+    if (clean && strlen(text) <= max && !text_is_clean(text, strlen(text)))
+        return err_set(err, HVD_E_PROTO, "%s: %s is not clean UTF-8", name,
+                       text_quote(text, strlen(text), quoted));
+    return check_size(strlen(text), max, "bytes", name, err);
 }
 
 #define CHECK_FIELD(kind, name, a, b) CHECK_##kind(name, a, b)
 #define CHECK_NUM(name, a, b) \
     if (!rc)                  \
         rc = check_num(from->name, (a), #name, err);
-#define CHECK_SIGNED(name, a, b) /* any value is fine */
+#define CHECK_SIGNED(name, a, b) /* every value is allowed */
 #define CHECK_SPAN(name, a, b) \
     if (!rc)                   \
         rc = check_span(from->name, #name, err);
 #define CHECK_TEXT(name, a, b) \
     if (!rc)                   \
-        rc = check_text(from->name, (a), #name, err);
+        rc = check_text(from->name, true, (a), #name, err);
 #define CHECK_RAW(name, a, b) \
     if (!rc)                  \
-        rc = check_raw(from->name, (a), #name, err);
+        rc = check_text(from->name, false, (a), #name, err);
 #define CHECK_BYTES(name, a, b) \
     if (!rc)                    \
-        rc = check_bytes(from->name, (a), #name, err);
-#define CHECK_TEXTS(name, a, b) \
-    if (!rc)                    \
-        rc = check_texts(from->name, (a), (b), #name, err);
+        rc = check_size(from->name.length, (a), "bytes", #name, err);
 #define CHECK_IDS(name, a, b) \
     if (!rc)                  \
-        rc = check_count(from->name.count, (a), #name, err);
-#define CHECK_LIST(name, a, part)                            \
-    if (!rc)                                                 \
-        rc = check_count(from->name.count, (a), #name, err); \
-    for (size_t i = 0; !rc && i < from->name.count; i++)     \
+        rc = check_size(from->name.count, (a), "entries", #name, err);
+#define CHECK_TEXTS(name, a, b)                          \
+    CHECK_IDS(name, a, b)                                \
+    for (size_t i = 0; !rc && i < from->name.count; i++) \
+        rc = check_text(from->name.items[i], false, (b), #name, err);
+#define CHECK_LIST(name, a, part)                        \
+    CHECK_IDS(name, a, part)                             \
+    for (size_t i = 0; !rc && i < from->name.count; i++) \
         rc = check_##part(&from->name.items[i], err);
 
 #define CHECK_FUNCTION(name, Name)                                              \
@@ -125,10 +102,8 @@ static int check_bytes(struct msg_bytes bytes, size_t max, const char *name, str
         return rc;                                                              \
     }
 
-/* ---- generated structs to ours --------------------------------------------------------------- */
-
-/* Texts and numbers stay where protobuf-c put them, in the same arena; only lists of parts are
- * rewritten. */
+/* Copies the generated structs into ours. Texts and numbers stay where protobuf-c put them, in the
+ * same arena; only lists of parts are rewritten. */
 #define FROM_FIELD(kind, name, a, b) FROM_##kind(name, a, b)
 #define FROM_NUM(name, a, b)         to->name = from->name;
 #define FROM_SIGNED(name, a, b)      to->name = from->name;
@@ -154,7 +129,7 @@ static int check_bytes(struct msg_bytes bytes, size_t max, const char *name, str
         to->name.count = from->n_##name;                                         \
     }
 
-/* Fails only for lack of memory, the arena's cap included. */
+/* The generated function fails only when memory or the arena's cap is out. */
 #define FROM_FUNCTION(name, Name)                                                                  \
     static int from_pb_##name(const Hvd__##Name *from, struct msg_##name *to, struct arena *arena) \
     {                                                                                              \
@@ -163,9 +138,7 @@ static int check_bytes(struct msg_bytes bytes, size_t max, const char *name, str
         return 0;                                                                                  \
     }
 
-/* ---- our structs to generated ones ----------------------------------------------------------- */
-
-/* protobuf-c's structs are not const; packing does not write through them. */
+/* Removes const: protobuf-c's structs are not const, but packing does not write through them. */
 static char *unconst(const void *pointer)
 {
     return (char *)(uintptr_t)pointer;
@@ -218,9 +191,6 @@ MSG_CATALOG(CHECK_M, NOTHING)
 MSG_CATALOG(FROM_M, NOTHING)
 MSG_CATALOG(TO_M, NOTHING)
 
-/* ---- one table for all ------------------------------------------------------------------------
- */
-
 struct binding {
     enum msg_type type;
     const ProtobufCMessageDescriptor *descriptor;
@@ -229,7 +199,8 @@ struct binding {
     int (*to_pb)(const struct msg *msg, void *pb, struct arena *arena);
 };
 
-/* The keys, which every message has, and then its own fields. */
+/* For each message: checks and converts the keys, which every message has, and then its own
+ * fields. */
 #define GLUE(name, Name, checked, read, written)                                      \
     static int check_msg_##name(const struct msg *msg, struct hvd_err *err)           \
     {                                                                                 \
@@ -276,6 +247,7 @@ static const struct binding bindings[] = {
 #undef BIND
 };
 
+/* Returns the functions that check and convert messages of this type; NULL: the type is unknown. */
 static const struct binding *binding_of(unsigned type)
 {
     for (size_t i = 0; i < ARRAY_SIZE(bindings); i++) {
@@ -285,7 +257,7 @@ static const struct binding *binding_of(unsigned type)
     return NULL;
 }
 
-/* Keys and fields, in either direction. The err names the message and the field. */
+/* Checks keys and fields, for both directions. The err names the message and the field. */
 static int check_msg(const struct msg *msg, const struct binding *binding, struct hvd_err *err)
 {
     const struct msg_kind *kind = msg_kind(msg->type);
@@ -301,13 +273,16 @@ static int check_msg(const struct msg *msg, const struct binding *binding, struc
     return rc ? err_prefix(err, rc, "%s", kind->name) : 0;
 }
 
-/* Packs into memory that is there, up to where some bytes would follow that are not copied. */
+/* Packs into memory that has been reserved. Packing stops before the bytes `left_out`, which the
+ * caller sends without a copy. */
 struct packing {
     ProtobufCBuffer base;
     uint8_t *at;
-    const uint8_t *left_out; /* NULL: everything is copied */
+    const uint8_t *left_out; /* the bytes that are not copied; NULL: all bytes are copied */
 };
 
+/* protobuf-c calls this function for each piece of a packed message, one after the other. The piece
+ * `left_out` is the data of a CHUNK, which comes last. */
 static void pack_piece(ProtobufCBuffer *base, size_t length, const uint8_t *bytes)
 {
     struct packing *packing = CONTAINER_OF(base, struct packing, base);
@@ -318,41 +293,18 @@ static void pack_piece(ProtobufCBuffer *base, size_t length, const uint8_t *byte
     packing->at += length;
 }
 
-/* Appends the header and the packed body, but for its last bytes; all or nothing. */
-static int append_packed(const struct msg_kind *kind, const ProtobufCMessage *pb,
-                         struct msg_bytes left_out, struct buf *out, struct hvd_err *err)
-{
-    size_t length = protobuf_c_message_get_packed_size(pb);
-    size_t copied = length - left_out.length;
-    struct packing packing = { .base = { pack_piece }, .left_out = left_out.at };
-    uint8_t *at;
-    int rc;
-
-    if (length > kind->body_max)
-        return err_set(err, HVD_E_LIMIT, "%s: %zu bytes, at most %u are allowed", kind->name,
-                       length, kind->body_max);
-    rc = buf_reserve(out, FRAME_HEADER_BYTES + copied);
-    if (rc)
-        return err_set(err, rc, "%s: no room for %zu bytes: %s", kind->name, length, err_text(rc));
-    at = (uint8_t *)out->data + out->length;
-    frame_write_header(at, (uint16_t)kind->type,
-                       msg_may_be_skipped(kind->type) ? FRAME_MAY_SKIP : 0, (uint32_t)length);
-    packing.at = at + FRAME_HEADER_BYTES;
-    if (left_out.at)
-        protobuf_c_message_pack_to_buffer(pb, &packing.base);
-    else
-        protobuf_c_message_pack(pb, packing.at);
-    out->length += FRAME_HEADER_BYTES + copied;
-    out->data[out->length] = '\0';
-    return 0;
-}
-
+/* Appends the header and the packed body without its last bytes `left_out`. On failure no byte is
+ * appended. */
 static int encode(const struct msg *msg, struct msg_bytes left_out, struct buf *out,
                   struct hvd_err *err)
 {
     const struct binding *binding = binding_of(msg->type);
+    const struct msg_kind *kind = msg_kind(msg->type);
+    struct packing packing = { .base = { pack_piece }, .left_out = left_out.at };
     ProtobufCMessage *pb;
     struct arena arena;
+    size_t length, framed;
+    uint8_t *at;
     int rc;
 
     ASSERT(binding);
@@ -361,11 +313,34 @@ static int encode(const struct msg *msg, struct msg_bytes left_out, struct buf *
         return rc;
     arena_init(&arena, LIMIT_DECODE_BYTES_MAX);
     pb = arena_alloc(&arena, binding->descriptor->sizeof_message);
-    if (!pb || binding->to_pb(msg, pb, &arena))
+    if (!pb || binding->to_pb(msg, pb, &arena)) {
         rc = err_set(err, arena.full ? HVD_E_LIMIT : HVD_E_NOMEM, "%s: no memory to encode it",
-                     msg_kind(msg->type)->name);
+                     kind->name);
+        goto out;
+    }
+    length = protobuf_c_message_get_packed_size(pb);
+    if (length > kind->body_max) {
+        rc = err_set(err, HVD_E_LIMIT, "%s: %zu bytes, at most %u are allowed", kind->name, length,
+                     kind->body_max);
+        goto out;
+    }
+    framed = FRAME_HEADER_BYTES + length - left_out.length;
+    rc = buf_reserve(out, framed);
+    if (rc) {
+        err_set(err, rc, "%s: no room for %zu bytes: %s", kind->name, length, err_text(rc));
+        goto out;
+    }
+    at = (uint8_t *)out->data + out->length;
+    frame_write_header(at, (uint16_t)kind->type,
+                       msg_may_be_skipped(kind->type) ? FRAME_MAY_SKIP : 0, (uint32_t)length);
+    packing.at = at + FRAME_HEADER_BYTES;
+    if (left_out.at)
+        protobuf_c_message_pack_to_buffer(pb, &packing.base);
     else
-        rc = append_packed(msg_kind(msg->type), pb, left_out, out, err);
+        protobuf_c_message_pack(pb, packing.at);
+    out->length += framed;
+    out->data[out->length] = '\0';
+out:
     arena_release(&arena);
     return rc;
 }
@@ -386,46 +361,39 @@ static void *pb_alloc(void *arena, size_t bytes)
     return arena_alloc(arena, bytes);
 }
 
-/* The arena frees everything at once. */
+/* Does nothing, because the arena frees all blocks at once. */
 static void pb_free(void *arena, void *block)
 {
     (void)arena;
     (void)block;
 }
 
-static size_t unfolding_cap(size_t length)
-{
-    size_t cap = LIMIT_DECODE_BYTES_MIN + length * LIMIT_DECODE_BYTES_PER_BYTE;
-
-    return cap < LIMIT_DECODE_BYTES_MAX ? cap : LIMIT_DECODE_BYTES_MAX;
-}
-
-static int unfolding_failed(const struct msg *msg, const struct msg_kind *kind, struct hvd_err *err)
-{
-    if (msg->memory.starved)
-        return err_set(err, HVD_E_NOMEM, "%s: no memory to decode it", kind->name);
-    if (msg->memory.full)
-        return err_set(err, HVD_E_LIMIT, "%s: unfolds to more than %zu bytes of memory", kind->name,
-                       msg->memory.cap);
-    return err_set(err, HVD_E_PROTO, "%s: malformed body", kind->name);
-}
-
+/* Makes a message from a frame. All that the message points to lies in msg.memory, a memory of
+ * bounded size. */
 int msg_decode(const struct frame *frame, struct msg *ret_msg, struct hvd_err *err)
 {
     const struct binding *binding = binding_of(frame->type);
     struct msg msg = { .type = (enum msg_type)frame->type };
     ProtobufCAllocator allocator = { pb_alloc, pb_free, &msg.memory };
     ProtobufCMessage *pb;
+    size_t cap = LIMIT_DECODE_BYTES_MIN + frame->length * LIMIT_DECODE_BYTES_PER_BYTE;
     int rc;
 
     if (!binding)
-        return err_set(err, HVD_E_PROTO, "message %u is unknown", frame->type);
-    arena_init(&msg.memory, unfolding_cap(frame->length));
+        return err_set(err, HVD_E_PROTO, MSG_UNKNOWN, frame->type);
+    /* The memory for decoding is a bounded multiple of the body's length, so a peer cannot make a
+     * small frame cost much memory. */
+    arena_init(&msg.memory, cap < LIMIT_DECODE_BYTES_MAX ? cap : LIMIT_DECODE_BYTES_MAX);
     pb = protobuf_c_message_unpack(binding->descriptor, &allocator, frame->length, frame->body);
-    if (!pb || binding->from_pb(pb, &msg))
-        rc = unfolding_failed(&msg, msg_kind(frame->type), err);
-    else
+    if (pb && !binding->from_pb(pb, &msg))
         rc = check_msg(&msg, binding, err);
+    else if (msg.memory.starved)
+        rc = err_set(err, HVD_E_NOMEM, "%s: no memory to decode it", msg_kind(frame->type)->name);
+    else if (msg.memory.full)
+        rc = err_set(err, HVD_E_LIMIT, "%s: decoding needs more than %zu bytes of memory",
+                     msg_kind(frame->type)->name, msg.memory.cap);
+    else
+        rc = err_set(err, HVD_E_PROTO, "%s: malformed body", msg_kind(frame->type)->name);
     if (rc)
         msg_release(&msg);
     else
@@ -433,16 +401,15 @@ int msg_decode(const struct frame *frame, struct msg *ret_msg, struct hvd_err *e
     return rc;
 }
 
-/* ---- without copying -------------------------------------------------------------------------
- */
-
-/* The field of a CHUNK that comes last: data, in the wire's form of bytes. */
+/* The last field of a CHUNK is data; this is its key in protobuf's wire format. */
 #define DATA_KEY   (8u << 3 | WIRE_BYTES)
 #define WIRE_NUM   0u
 #define WIRE_64    1u
 #define WIRE_BYTES 2u
 #define WIRE_32    5u
 
+/* Reads a number in protobuf's varint form at *at and moves *at behind it; false: no such
+ * number. */
 static bool take_varint(const struct frame *frame, size_t *at, uint64_t *ret_value)
 {
     uint64_t value = 0;
@@ -459,8 +426,8 @@ static bool take_varint(const struct frame *frame, size_t *at, uint64_t *ret_val
     return false;
 }
 
-/* True: what ends the body are the bytes of its data, which begin there. Whatever is odd about it
- * is left to be found by who decodes all of it. */
+/* Finds the data at the end of a CHUNK's body; false: the body has an unusual form, and the full
+ * decoder reads it. */
 static bool find_data(const struct frame *frame, size_t *ret_key_at, size_t *ret_data_at)
 {
     size_t at = 0;
@@ -497,6 +464,8 @@ static bool find_data(const struct frame *frame, size_t *ret_key_at, size_t *ret
     return false;
 }
 
+/* As msg_decode, but the data of a CHUNK are not copied: they point into the frame. The fields
+ * before the data are decoded as a message of their own. */
 int msg_decode_in_place(const struct frame *frame, struct msg *ret_msg, struct hvd_err *err)
 {
     struct frame before = *frame;

@@ -1,6 +1,7 @@
 /*
- * commit.h: how commits are numbered: by the round in which they are made, and their place there.
- * A higher number is a newer state. Place 0 is what the round begins with.
+ * commit.h: a commit's number consists of the round in which the commit was made (high 32 bits) and
+ * its index in that round (low 32 bits). A higher number is a newer state. Index 0 is the state
+ * with which the round begins.
  */
 #ifndef PROTO_COMMIT_H
 #define PROTO_COMMIT_H

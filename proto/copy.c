@@ -1,11 +1,11 @@
-/* copy.c: a message with everything that it points to. */
+/* copy.c: copies a message together with all memory to which it points. Called by code that keeps a
+ * message longer than its event. A copy never points into its original. */
 #include "proto/catalog.h"
-#include "proto/fields.h"
 
 #include <string.h>
 
-/* Every piece lives in the arena; NULL when memory or its cap is out. An empty one is not copied.
- */
+/* Copies a block into the arena; NULL when memory or the arena's cap is out. An empty block is not
+ * copied. */
 static const void *copy_block(const void *from, size_t count, size_t size, struct arena *arena)
 {
     void *to = arena_alloc_array(arena, count, size);
@@ -20,22 +20,7 @@ static const char *copy_text(const char *from, struct arena *arena)
     return from ? copy_block(from, strlen(from) + 1, 1, arena) : "";
 }
 
-static int copy_texts(struct msg_texts *texts, struct arena *arena)
-{
-    const char **items = arena_alloc_array(arena, texts->count, sizeof(*items));
-
-    if (!items)
-        return HVD_E_NOMEM;
-    for (size_t i = 0; i < texts->count; i++) {
-        items[i] = copy_text(texts->items[i], arena);
-        if (!items[i])
-            return HVD_E_NOMEM;
-    }
-    texts->items = items;
-    return 0;
-}
-
-/* `to` is a plain copy of the struct; what it points to is still the original's. */
+/* `to` is a plain copy of the struct, whose pointers still point into the original. */
 #define COPY_FIELD(kind, name, a, b) COPY_##kind(name, a, b)
 #define COPY_NUM(name, a, b)
 #define COPY_SIGNED(name, a, b)
@@ -53,9 +38,18 @@ static int copy_texts(struct msg_texts *texts, struct arena *arena)
     to->name.items = copy_block(to->name.items, to->name.count, sizeof(*to->name.items), arena); \
     if (!to->name.items)                                                                         \
         return HVD_E_NOMEM;
-#define COPY_TEXTS(name, a, b)        \
-    if (copy_texts(&to->name, arena)) \
-        return HVD_E_NOMEM;
+#define COPY_TEXTS(name, a, b)                                                         \
+    {                                                                                  \
+        const char **items = arena_alloc_array(arena, to->name.count, sizeof(*items)); \
+        if (!items)                                                                    \
+            return HVD_E_NOMEM;                                                        \
+        for (size_t i = 0; i < to->name.count; i++) {                                  \
+            items[i] = copy_text(to->name.items[i], arena);                            \
+            if (!items[i])                                                             \
+                return HVD_E_NOMEM;                                                    \
+        }                                                                              \
+        to->name.items = items;                                                        \
+    }
 #define COPY_LIST(name, a, part)                                                             \
     {                                                                                        \
         struct msg_##part *items = arena_alloc_array(arena, to->name.count, sizeof(*items)); \
@@ -83,32 +77,32 @@ static int copy_texts(struct msg_texts *texts, struct arena *arena)
 MSG_PARTS(COPY_FUNCTION)
 MSG_CATALOG(COPY_M, NOTHING)
 
-static int copy_body(struct msg *to, struct arena *arena)
+/* Copies a message with all that it points to into the arena. The copy owns no memory of its own,
+ * so msg_release is not needed for it. */
+int msg_copy_into(const struct msg *msg, struct arena *arena, struct msg *ret_msg)
 {
-    switch (to->type) {
+    struct msg copy = *msg;
+    int rc = 0;
+
+    arena_init(&copy.memory, 0);
+    /* Copies the memory to which the body points, field by field as the catalogue says. */
+    switch (copy.type) {
 #define CASE_M(NAME, name, Name, links, keys, when, body_max) \
     case MSG_##NAME:                                          \
-        return copy_##name(&to->u.name, arena);
+        rc = copy_##name(&copy.u.name, arena);                \
+        break;
 #define CASE_EMPTY(NAME, name, Name, links, keys, when, body_max) \
-    case MSG_##NAME: return 0;
+    case MSG_##NAME: break;
         MSG_CATALOG(CASE_M, CASE_EMPTY)
 #undef CASE_M
 #undef CASE_EMPTY
     }
-    return 0;
+    if (!rc)
+        *ret_msg = copy;
+    return rc;
 }
 
-int msg_copy_into(const struct msg *msg, struct arena *arena, struct msg *ret_msg)
-{
-    struct msg copy = *msg;
-
-    arena_init(&copy.memory, 0);
-    if (copy_body(&copy, arena))
-        return HVD_E_NOMEM;
-    *ret_msg = copy;
-    return 0;
-}
-
+/* Copies a message with all that it points to; the copy owns its memory. */
 int msg_copy(const struct msg *msg, struct msg *ret_msg)
 {
     struct arena arena;

@@ -1,3 +1,8 @@
+/*
+ * frame.c: bytes in, whole frames out. Called by wire/, which owns the sockets, and by fuzzers. The
+ * whole header is checked before memory is taken for the body (PROTOCOL.md, F1 to F4); after an
+ * error the reader stays broken.
+ */
 #include "proto/frame.h"
 
 #include "base/limits.h"
@@ -7,7 +12,7 @@
 
 #include <string.h>
 
-/* A body buffer larger than this is given back after its frame: large ones are rare. */
+/* A body buffer with more bytes is freed after its frame, because large frames are rare. */
 #define KEPT_BODY_BYTES (64 * 1024)
 
 static const uint8_t magic[4] = { 'h', 'v', 'd', 'E' };
@@ -31,11 +36,6 @@ void frame_reader_set_max(struct frame_reader *reader, size_t body_max)
     reader->body_max = body_max;
 }
 
-void frame_reader_keep(struct frame_reader *reader)
-{
-    reader->keeps = true;
-}
-
 bool frame_reader_midway(const struct frame_reader *reader)
 {
     return reader->header_have > 0 && !reader->complete;
@@ -57,7 +57,7 @@ static bool is_skipped(const struct frame_reader *reader)
     return !msg_kind(header_type(reader->header)) && (reader->header[5] & FRAME_MAY_SKIP);
 }
 
-/* Everything a header can be refused for, before a byte of the body is kept. */
+/* Checks all fields of a header, before a byte of the body is kept. */
 static int judge_header(const struct frame_reader *reader, struct hvd_err *err)
 {
     const uint8_t *header = reader->header;
@@ -66,24 +66,27 @@ static int judge_header(const struct frame_reader *reader, struct hvd_err *err)
     char quoted[TEXT_QUOTE_MAX];
 
     if (memcmp(header, magic, sizeof(magic)) != 0)
-        return err_set(err, HVD_E_PROTO, "%s: not a frame of hvd-elastic; is this its port?",
-                       text_quote((const char *)header, FRAME_HEADER_BYTES, quoted));
+        return err_set(
+            err, HVD_E_PROTO,
+            "%s: these bytes are no frame of hvd-elastic; check that the port is the right one",
+            text_quote((const char *)header, FRAME_HEADER_BYTES, quoted));
     if (header[4] != PROTO_MAJOR)
         return err_set(err, HVD_E_VERSION,
-                       "the other side speaks protocol %u, this program %u; install the same "
-                       "version of hvd-elastic on both",
+                       "the other side speaks protocol %u, and this program speaks protocol %u; "
+                       "install the same version of hvd-elastic on both sides",
                        header[4], PROTO_MAJOR);
     if (!kind && !is_skipped(reader))
-        return err_set(err, HVD_E_PROTO, "message %u is unknown", header_type(header));
+        return err_set(err, HVD_E_PROTO, MSG_UNKNOWN, header_type(header));
     if (length > reader->body_max || (kind && length > kind->body_max))
-        return err_set(err, HVD_E_LIMIT, "%s of %u bytes; at most %zu are accepted here",
+        return err_set(err, HVD_E_LIMIT, "%s has %u bytes; at most %zu bytes are accepted",
                        kind ? kind->name : "a skipped message", length,
                        kind && kind->body_max < reader->body_max ? kind->body_max
                                                                  : reader->body_max);
     return 0;
 }
 
-static size_t take(const uint8_t **bytes, size_t *length, size_t wanted)
+/* Moves *bytes past at most `wanted` bytes. Returns the number of bytes that were taken. */
+static size_t take_bytes(const uint8_t **bytes, size_t *length, size_t wanted)
 {
     size_t taken = wanted < *length ? wanted : *length;
 
@@ -92,28 +95,9 @@ static size_t take(const uint8_t **bytes, size_t *length, size_t wanted)
     return taken;
 }
 
-/* The header's bytes, then its judgement; 1 when it is whole and good. */
-static int feed_header(struct frame_reader *reader, const uint8_t **bytes, size_t *length,
-                       struct hvd_err *err)
-{
-    const uint8_t *from = *bytes;
-    size_t taken = take(bytes, length, FRAME_HEADER_BYTES - reader->header_have);
-    int rc;
-
-    if (taken)
-        memcpy(reader->header + reader->header_have, from, taken);
-    reader->header_have += taken;
-    if (reader->header_have < FRAME_HEADER_BYTES)
-        return 0;
-    rc = judge_header(reader, err);
-    if (rc)
-        return rc;
-    reader->body_length = header_length(reader->header);
-    buf_clear(&reader->body);
-    return 1;
-}
-
-static void start_over(struct frame_reader *reader)
+/* Prepares the reader for the next frame. A large buffer is freed, unless the connection carries
+ * many large frames (`keeps`). */
+static void frame_start_over(struct frame_reader *reader)
 {
     reader->header_have = 0;
     reader->body_length = 0;
@@ -122,56 +106,58 @@ static void start_over(struct frame_reader *reader)
         buf_release(&reader->body);
 }
 
-/* 1: the frame is whole. */
-static int feed_body(struct frame_reader *reader, const uint8_t **bytes, size_t *length)
-{
-    const uint8_t *from = *bytes;
-    size_t taken;
-    int rc;
-
-    if (is_skipped(reader)) {
-        /* its bytes are counted down, not kept */
-        reader->body_length -= take(bytes, length, reader->body_length);
-        return reader->body_length == 0;
-    }
-    taken = take(bytes, length, reader->body_length - reader->body.length);
-    rc = buf_append(&reader->body, from, taken);
-    if (rc)
-        return rc;
-    return reader->body.length == reader->body_length;
-}
-
+/* Takes bytes off the input. 1: *ret_frame is whole, and lies in the reader until the next call; 0:
+ * more bytes are needed; negative: the input is no frame, and the reader takes no more. */
 int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *length,
                struct frame *ret_frame, struct hvd_err *err)
 {
+    const uint8_t *from;
+    size_t taken;
     int rc = 0;
 
     if (reader->broken)
         return err_set(err, reader->broken, "the connection is broken: %s",
                        err_text(reader->broken));
     if (reader->complete)
-        start_over(reader);
+        frame_start_over(reader);
+    /* a whole header may need no further byte: the body is empty, or frame_body_add has filled
+     * the body */
     while (*length > 0 || reader->header_have == FRAME_HEADER_BYTES) {
         if (reader->header_have < FRAME_HEADER_BYTES) {
-            rc = feed_header(reader, bytes, length, err);
-            if (rc <= 0)
+            from = *bytes;
+            taken = take_bytes(bytes, length, FRAME_HEADER_BYTES - reader->header_have);
+            memcpy(reader->header + reader->header_have, from, taken);
+            reader->header_have += taken;
+            if (reader->header_have < FRAME_HEADER_BYTES)
                 break;
+            /* F1: the whole header is checked before memory is taken for the body. */
+            rc = judge_header(reader, err);
+            if (rc)
+                break;
+            reader->body_length = header_length(reader->header);
+            buf_clear(&reader->body);
         }
-        rc = feed_body(reader, bytes, length);
-        if (rc < 0)
+        if (is_skipped(reader)) {
+            /* the bytes of a frame that is skipped are counted down, not kept */
+            reader->body_length -= take_bytes(bytes, length, reader->body_length);
+            if (reader->body_length > 0)
+                break;
+            frame_start_over(reader);
+            continue;
+        }
+        from = *bytes;
+        taken = take_bytes(bytes, length, reader->body_length - reader->body.length);
+        rc = buf_append(&reader->body, from, taken);
+        if (rc)
             err_set(err, rc, "no memory for a frame of %zu bytes", reader->body_length);
-        if (rc <= 0)
+        if (rc || reader->body.length < reader->body_length)
             break;
-        if (!is_skipped(reader)) {
-            reader->complete = true;
-            *ret_frame = (struct frame){ .type = header_type(reader->header),
-                                         .flags = reader->header[5],
-                                         .body = (const uint8_t *)buf_text(&reader->body),
-                                         .length = reader->body_length };
-            return 1;
-        }
-        start_over(reader);
-        rc = 0;
+        reader->complete = true;
+        *ret_frame = (struct frame){ .type = header_type(reader->header),
+                                     .flags = reader->header[5],
+                                     .body = (const uint8_t *)buf_text(&reader->body),
+                                     .length = reader->body_length };
+        return 1;
     }
     if (rc < 0)
         reader->broken = rc;
@@ -189,6 +175,8 @@ bool frame_reader_is_whole(const struct frame_reader *reader)
     return is_in_body(reader) && reader->body.length == reader->body_length;
 }
 
+/* Gives memory for the next bytes of the body, so that the caller reads them from the socket
+ * without a copy. NULL: no body is being read, or memory is out. */
 uint8_t *frame_body_room(struct frame_reader *reader, size_t most, size_t *ret_room)
 {
     size_t left = is_in_body(reader) ? reader->body_length - reader->body.length : 0;
@@ -207,6 +195,7 @@ void frame_body_add(struct frame_reader *reader, size_t length)
     reader->body.data[reader->body.length] = '\0';
 }
 
+/* Writes the header of a frame; PROTOCOL.md, section 2, has its fields. */
 void frame_write_header(uint8_t header[FRAME_HEADER_BYTES], uint16_t type, uint8_t flags,
                         uint32_t length)
 {

@@ -1,5 +1,5 @@
 /*
- * frame.h: bytes in, whole frames out. No socket: whoever reads one feeds what came.
+ * frame.h: bytes in, whole frames out. No socket: the reader of a socket feeds the bytes that came.
  *
  * A frame is a header of 12 bytes and a body, integers little-endian:
  *     0  magic    "hvdE"
@@ -32,13 +32,16 @@ struct frame_reader {
     size_t header_have;
     struct buf body;
     size_t body_length;
-    size_t body_max; /* the connection's own cap, below the message's */
-    int broken;      /* the code of the error after which nothing can be read; 0 */
-    bool complete;   /* the last feed handed out a frame */
-    bool keeps;      /* the memory of a large body */
+    size_t body_max; /* the connection's own cap; a message's cap may be lower */
+    int broken;      /* the error code after which nothing can be read; 0: no error */
+    bool complete;   /* the last frame_feed returned a frame */
+    /* set by a caller that expects many large frames: the memory of a large body is kept for the
+     * next frame */
+    bool keeps;
 };
 
-/* No body longer than body_max is accepted; see frame_reader_set_max. */
+/* Initialises a reader that accepts no body longer than body_max bytes; see
+ * frame_reader_set_max. */
 void frame_reader_init(struct frame_reader *reader, size_t body_max);
 void frame_reader_release(struct frame_reader *reader);
 
@@ -55,18 +58,17 @@ void frame_reader_set_max(struct frame_reader *reader, size_t body_max);
 int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *length,
                struct frame *ret_frame, struct hvd_err *err);
 
-/* Many large frames will come: the memory of one is kept for the next. */
-void frame_reader_keep(struct frame_reader *reader);
-
-/* While a body comes, its next bytes may be put where it grows, `most` of them or fewer, and added:
- * they were not fed then. NULL: no body is coming now, or there is no memory. */
+/* While a body is being received, the caller may write the next bytes directly into the body:
+ * frame_body_room returns the place, `most` bytes or less, and frame_body_add tells how many bytes
+ * were written. These bytes must not be fed, too. NULL: no body is being received now, or memory is
+ * out. */
 uint8_t *frame_body_room(struct frame_reader *reader, size_t most, size_t *ret_room);
 void frame_body_add(struct frame_reader *reader, size_t length);
 
-/* The next feed hands out a frame, without further bytes. */
+/* true: the next frame_feed returns a frame without further bytes. */
 bool frame_reader_is_whole(const struct frame_reader *reader);
 
-/* Bytes of an unfinished frame are waiting: an end of the stream now is a truncation. */
+/* true: bytes of an unfinished frame are waiting, so an end of the stream now is a truncation. */
 bool frame_reader_midway(const struct frame_reader *reader);
 
 void frame_write_header(uint8_t header[FRAME_HEADER_BYTES], uint16_t type, uint8_t flags,

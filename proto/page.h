@@ -20,7 +20,7 @@ struct page {
     uint32_t magic;
     uint32_t version;
     uint64_t incarnation;
-    _Atomic uint32_t life; /* 0: nobody holds it yet */
+    _Atomic uint32_t life; /* 0: no worker holds it yet */
 };
 
 #endif

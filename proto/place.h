@@ -1,10 +1,10 @@
 /*
- * place.h: what a member's place is in a round, worked out from the members alone, so that driver
- * and workers cannot disagree.
+ * place.h: computes a member's place in a round from the list of members alone, so that driver and
+ * workers cannot disagree.
  *
- * rank is the index in the list. local_rank counts the members of the same host with a lower slot;
- * cross_rank counts the hosts, in the order in which the list first names them, that have a member
- * with the same local_rank.
+ * rank is the index in the list. local_rank is the number of members on the same host with a lower
+ * slot. cross_rank is the number of earlier hosts that have a member with the same local_rank;
+ * hosts are ordered by their first member in the list.
  */
 #ifndef PROTO_PLACE_H
 #define PROTO_PLACE_H
@@ -17,12 +17,14 @@ struct place {
     uint32_t cross_rank, cross_size;
 };
 
-/* 0, HVD_E_NOTFOUND when the incarnation is no member, HVD_E_NOMEM. Linear in the members. */
+/* Computes the place of one member. 0, HVD_E_NOTFOUND when the incarnation is no member,
+ * HVD_E_NOMEM. As fast as place_all. */
 int place_find(const struct msg_member_list *members, uint64_t incarnation,
                struct place *ret_place) MUST_CHECK;
 
-/* Of all members, in their order: ret_places has room for each. 0, HVD_E_NOMEM. Linear in the
- * members but for those of one host. */
+/* Computes the places of all members, in their order: ret_places has room for each member. 0,
+ * HVD_E_NOMEM. Takes linear time in the number of members, but compares the members of one host in
+ * pairs. */
 int place_all(const struct msg_member_list *members, struct place *ret_places) MUST_CHECK;
 
 #endif

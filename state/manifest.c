@@ -1,6 +1,12 @@
+/*
+ * manifest.c: the list of a state's entries, where each entry lies in a commit, and the digest that
+ * tells two lists apart.
+ *
+ * worker/state.c adds entries, run.c seals the list; copy.c reads it. Invariant: names are unique,
+ * and the sizes never exceed LIMIT_STATE_BYTES in any order of calls.
+ */
 #include "state/manifest.h"
 
-#include "base/mem.h"
 #include "base/panic.h"
 #include "base/text.h"
 #include "state/sum.h"
@@ -8,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define NAMES_BYTES_MAX ((size_t)64 << 20) /* of all names together */
+#define NAMES_BYTES_MAX ((size_t)64 << 20) /* limit for the bytes of all names together */
 
 void manifest_init(struct manifest *manifest)
 {
@@ -27,50 +33,49 @@ void manifest_release(struct manifest *manifest)
     manifest_init(manifest);
 }
 
-static uint64_t round_up(uint64_t bytes, uint64_t multiple)
+/* Returns the bytes that an entry takes in a commit, with the padding that aligns the next
+ * entry. */
+static uint64_t padded_bytes(uint64_t bytes, bool custom)
 {
-    return (bytes + multiple - 1) / multiple * multiple;
+    return manifest_round_up(bytes + (custom ? sizeof(uint64_t) : 0), MANIFEST_ALIGN);
 }
 
-/* What it takes in a commit, with what aligns the next. */
-static uint64_t taken_by(uint64_t bytes, bool custom)
+/* Checks a new entry: its name, its kind, and that the state with it is not too large. custom: the
+ * program's callbacks save and load the entry; `bytes` is then its room. */
+static int check_entry(const struct manifest *manifest, const char *name, uint64_t bytes,
+                       uint32_t kind, bool custom, struct hvd_err *err)
 {
-    return round_up(bytes + (custom ? sizeof(uint64_t) : 0), MANIFEST_ALIGN);
-}
-
-static int judge_name(const char *name, size_t length, struct hvd_err *err)
-{
+    size_t length = name ? strlen(name) : 0;
+    /* Two chunks are reserved for padding: one after the replicated entries, one after the per-rank
+     * ones. */
+    uint64_t left = LIMIT_STATE_BYTES - 2 * (uint64_t)STATE_CHUNK_BYTES -
+                    manifest->replicated_bytes - manifest->bytes;
     char quoted[TEXT_QUOTE_MAX];
 
+    if (manifest->sealed)
+        return err_set(err, HVD_E_STATE,
+                       "the state is in use and takes no more entries; add all entries before "
+                       "hvd_elastic_run");
     if (length == 0)
-        return err_set(err, HVD_E_INVAL, "an entry of the state without a name; give it one");
+        return err_set(err, HVD_E_INVAL,
+                       "an entry of the state has no name; give each entry a name");
     if (length > LIMIT_MANIFEST_NAME_BYTES)
         return err_set(err, HVD_E_INVAL,
-                       "%s: a name of %zu bytes; LIMIT_MANIFEST_NAME_BYTES is %d, shorten it",
+                       "entry %s: its name has %zu bytes, more than %d "
+                       "(LIMIT_MANIFEST_NAME_BYTES); shorten it",
                        text_quote(name, length, quoted), length, LIMIT_MANIFEST_NAME_BYTES);
     if (!text_is_clean(name, length) || memchr(name, '\t', length) || memchr(name, '\n', length))
         return err_set(err, HVD_E_INVAL,
                        "%s: not a name; it must be UTF-8 without control characters",
                        text_quote(name, length, quoted));
-    return 0;
-}
-
-/* Until the manifest is sealed, replicated_bytes and bytes are what is taken so far by the
- * replicated entries, and by the others. */
-static uint64_t *taken(struct manifest *manifest, uint32_t kind)
-{
-    return kind == ENTRY_REPLICATED ? &manifest->replicated_bytes : &manifest->bytes;
-}
-
-/* Half of the limit for each kind would do no harm to anybody; but the sum is what is said. Two
- * chunks are set aside for the padding. */
-static int judge_bytes(const struct manifest *manifest, const char *name, uint64_t bytes,
-                       bool custom, struct hvd_err *err)
-{
-    uint64_t left = LIMIT_STATE_BYTES - 2 * (uint64_t)STATE_CHUNK_BYTES -
-                    manifest->replicated_bytes - manifest->bytes;
-
-    if (bytes > LIMIT_STATE_BYTES || taken_by(bytes, custom) > left)
+    if (kind >= ENTRY_KIND_COUNT)
+        return err_set(err, HVD_E_INVAL,
+                       "entry \"%s\" is of kind %" PRIu32 ", which this version does not know",
+                       name, kind);
+    if (names_find(&manifest->names, name, length) != NAMES_NONE)
+        return err_set(err, HVD_E_EXISTS,
+                       "the state has an entry \"%s\" already; give each entry its own name", name);
+    if (bytes > LIMIT_STATE_BYTES || padded_bytes(bytes, custom) > left)
         return err_set(err, HVD_E_LIMIT,
                        "entry \"%s\" of %" PRIu64 " bytes makes the state larger than "
                        "LIMIT_STATE_BYTES, %" PRIu64 "; split the state over more workers",
@@ -78,69 +83,44 @@ static int judge_bytes(const struct manifest *manifest, const char *name, uint64
     return 0;
 }
 
-static int judge(const struct manifest *manifest, const char *name, uint64_t bytes, uint32_t kind,
-                 bool custom, struct hvd_err *err)
-{
-    size_t length = name ? strlen(name) : 0;
-    int rc;
-
-    if (manifest->sealed)
-        return err_set(err, HVD_E_STATE,
-                       "the state is in use and takes no more entries; add them all before "
-                       "hvd_elastic_run");
-    rc = judge_name(name, length, err);
-    if (rc)
-        return rc;
-    if (kind >= ENTRY_KIND_COUNT)
-        return err_set(err, HVD_E_INVAL, "entry \"%s\" is of kind %" PRIu32 ", which there is not",
-                       name, kind);
-    if (names_find(&manifest->names, name, length) != NAMES_NONE)
-        return err_set(err, HVD_E_EXISTS,
-                       "the state has an entry \"%s\" already; give each its own name", name);
-    return judge_bytes(manifest, name, bytes, custom, err);
-}
-
-/* The name is in the index or nowhere: what a failure leaves in the arena is only not used. */
-static int keep(struct manifest *manifest, const char *name, struct manifest_entry entry)
-{
-    size_t length = strlen(name);
-    char *copy;
-    int rc = VEC_RESERVE(manifest, 1, LIMIT_MANIFEST_ENTRIES);
-
-    if (rc)
-        return rc;
-    copy = arena_alloc(&manifest->memory, length + 1);
-    if (!copy)
-        return HVD_E_NOMEM;
-    memcpy(copy, name, length + 1);
-    rc = names_put(&manifest->names, copy, length, (uint32_t)manifest->count);
-    if (rc)
-        return rc;
-    entry.name = copy;
-    manifest->items[manifest->count++] = entry;
-    return 0;
-}
-
+/* Adds an entry, with a copy of its name. After a failure the manifest has the same entries as
+ * before. */
 int manifest_add(struct manifest *manifest, const char *name, uint64_t bytes, uint32_t kind,
                  bool custom, struct hvd_err *err)
 {
     struct manifest_entry entry = { .bytes = bytes, .kind = kind, .custom = custom };
-    int rc = judge(manifest, name, bytes, kind, custom, err);
+    int rc = check_entry(manifest, name, bytes, kind, custom, err);
+    char *copy = NULL;
 
     if (rc)
         return rc;
-    rc = keep(manifest, name, entry);
+    rc = VEC_RESERVE(manifest, 1, LIMIT_MANIFEST_ENTRIES);
     if (rc == HVD_E_LIMIT)
         return err_set(err, rc,
-                       "entry \"%s\" is one too many; LIMIT_MANIFEST_ENTRIES is %d, put several "
-                       "into one",
+                       "entry \"%s\" is one too many: a state has at most %d entries "
+                       "(LIMIT_MANIFEST_ENTRIES); put several arrays into one entry",
                        name, LIMIT_MANIFEST_ENTRIES);
+    /* On failure the index does not have the name; the copy of the name in the arena is not
+     * used. */
+    if (!rc && !(copy = arena_alloc(&manifest->memory, strlen(name) + 1)))
+        rc = HVD_E_NOMEM;
+    if (!rc) {
+        memcpy(copy, name, strlen(name) + 1);
+        rc = names_put(&manifest->names, copy, strlen(name), (uint32_t)manifest->count);
+    }
     if (rc)
         return err_set(err, rc, "no memory for entry \"%s\" of the state", name);
-    *taken(manifest, kind) += taken_by(bytes, custom);
+    entry.name = copy;
+    manifest->items[manifest->count++] = entry;
+    /* Until manifest_seal these two fields hold the sums of the entries so far: replicated_bytes of
+     * replicated entries, `bytes` of all other entries. */
+    *(kind == ENTRY_REPLICATED ? &manifest->replicated_bytes : &manifest->bytes) +=
+        padded_bytes(bytes, custom);
     return 0;
 }
 
+/* Gives all entries of this kind their offsets; the first entry gets `offset`. Returns the offset
+ * after the last entry, rounded up to a chunk. */
 static uint64_t lay_out(struct manifest *manifest, uint32_t kind, uint64_t offset)
 {
     struct manifest_entry *entry;
@@ -149,36 +129,35 @@ static uint64_t lay_out(struct manifest *manifest, uint32_t kind, uint64_t offse
         if (entry->kind != kind)
             continue;
         entry->offset = offset;
-        offset += taken_by(entry->bytes, entry->custom);
+        offset += padded_bytes(entry->bytes, entry->custom);
     }
-    return round_up(offset, STATE_CHUNK_BYTES);
+    return manifest_round_up(offset, STATE_CHUNK_BYTES);
 }
 
-static uint64_t digest_of(const struct manifest *manifest)
+/* Ends the adding of entries: gives each entry its offset in a commit, and computes the sizes and
+ * the digest. */
+void manifest_seal(struct manifest *manifest)
 {
     const struct manifest_entry *entry;
     uint64_t digest = manifest->count;
 
+    if (manifest->sealed)
+        return;
+    manifest->replicated_bytes = lay_out(manifest, ENTRY_REPLICATED, 0);
+    manifest->bytes = lay_out(manifest, ENTRY_PER_RANK, manifest->replicated_bytes);
     VEC_EACH (entry, manifest) {
         uint64_t words[] = { digest, sum_of(entry->name, strlen(entry->name)), entry->bytes,
                              entry->kind, entry->custom };
 
         digest = sum_of(words, sizeof(words));
     }
-    return digest ? digest : 1; /* of no entries */
-}
-
-void manifest_seal(struct manifest *manifest)
-{
-    if (manifest->sealed)
-        return;
-    manifest->replicated_bytes = lay_out(manifest, ENTRY_REPLICATED, 0);
-    manifest->bytes = lay_out(manifest, ENTRY_PER_RANK, manifest->replicated_bytes);
-    manifest->digest = digest_of(manifest);
+    manifest->digest = digest ? digest : 1; /* a manifest without entries has a digest too */
     manifest->sealed = true;
     ASSERT(manifest->bytes <= LIMIT_STATE_BYTES);
 }
 
+/* Lists the entries for a READY message. The list is in the memory of the arena, the names stay in
+ * the manifest. */
 int manifest_entries(const struct manifest *manifest, struct arena *arena,
                      struct msg_entry_list *ret_entries)
 {

@@ -1,11 +1,11 @@
 /*
- * manifest.h: what a state is made of, and where each part lies in a commit.
+ * manifest.h: the entries of a state, and where each of them lies in a commit:
  *
  *     0            replicated_bytes                                bytes
  *     | replicated entries | pad to a chunk | entries of this rank | pad
  *
  * in the order in which they were added, each aligned to 64 bytes. A custom entry takes 8 bytes
- * more: before what it has written comes how much that is.
+ * more, for the length of the bytes that its save callback has written.
  */
 #ifndef STATE_MANIFEST_H
 #define STATE_MANIFEST_H
@@ -17,11 +17,16 @@
 
 #define MANIFEST_ALIGN 64
 
+static inline uint64_t manifest_round_up(uint64_t bytes, uint64_t multiple)
+{
+    return (bytes + multiple - 1) / multiple * multiple;
+}
+
 struct manifest_entry {
     const char *name;
-    uint64_t bytes;  /* as the caller gave them; of a custom entry its room */
-    uint64_t offset; /* in a commit; once sealed */
-    uint32_t kind;   /* enum msg_entry_kind */
+    uint64_t bytes;  /* the size that the caller gave; for a custom entry its room */
+    uint64_t offset; /* offset in a commit; valid after manifest_seal */
+    uint32_t kind;   /* an enum msg_entry_kind */
     bool custom;
 };
 
@@ -30,23 +35,26 @@ struct manifest {
     struct names names;
     struct arena memory;
     bool sealed;
-    uint64_t replicated_bytes; /* once sealed: a multiple of STATE_CHUNK_BYTES, as is bytes */
+    /* both sizes are multiples of STATE_CHUNK_BYTES; valid after manifest_seal */
+    uint64_t replicated_bytes;
     uint64_t bytes;
-    uint64_t digest; /* of names, kinds, sizes, order; never 0 */
+    uint64_t digest; /* digest of the entries' names, kinds, sizes and order; never 0 */
 };
 
 void manifest_init(struct manifest *manifest);
 void manifest_release(struct manifest *manifest);
 
-/* The name is copied. HVD_E_STATE: sealed; HVD_E_INVAL, HVD_E_EXISTS, HVD_E_LIMIT, HVD_E_NOMEM. */
+/* Adds an entry; the name is copied. HVD_E_STATE: the manifest is sealed; HVD_E_INVAL,
+ * HVD_E_EXISTS, HVD_E_LIMIT, HVD_E_NOMEM. */
 int manifest_add(struct manifest *manifest, const char *name, uint64_t bytes, uint32_t kind,
                  bool custom, struct hvd_err *err) MUST_CHECK;
 
-/* From now on it stays as it is, and offsets, sizes and digest are there. Again: nothing. */
+/* Seals the manifest: afterwards no entry can be added, and offsets, sizes and digest are valid. A
+ * second call does nothing. */
 void manifest_seal(struct manifest *manifest);
 
-/* The entries as READY says them; they live as long as the arena and the manifest. A custom entry
- * counts with its room. */
+/* Lists the entries for a READY message; the list is valid as long as the arena and the manifest.
+ * The size of a custom entry is its room. */
 int manifest_entries(const struct manifest *manifest, struct arena *arena,
                      struct msg_entry_list *ret_entries) MUST_CHECK;
 

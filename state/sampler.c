@@ -1,3 +1,11 @@
+/*
+ * sampler.c: which samples which rank uses: a shuffled order for each epoch, cut into batches,
+ * shards and parts of ranks.
+ *
+ * Called by worker/sampler.c. Invariant: for one progress the parts of all ranks are together each
+ * sample of the batch exactly once, with any size. An order that was dealt out once never
+ * changes in a later release (tests/unit/test_sampler.c).
+ */
 #include "state/sampler.h"
 
 #include "base/limits.h"
@@ -5,16 +13,16 @@
 
 #include <inttypes.h>
 
-/*
- * The order of an epoch: a Feistel network over the fewest bits that can hold every number below
- * samples. It is a permutation of a power of two, less than twice as many; what falls outside is
- * sent through again until it falls inside, which it does after less than two goes on average. So
- * what is left is a permutation of the samples.
- */
+/* The order of an epoch is made by a Feistel network over the fewest bits that can hold every
+ * number below `samples`. The network permutes a power of two of numbers, which is less than twice
+ * the number of samples. A result that is not below `samples` is sent through the network once
+ * more, until it is; on average this takes less than two passes. So the samples are permuted among
+ * themselves. */
 #define FEISTEL_ROUNDS 10
 #define GOLDEN         UINT64_C(0x9e3779b97f4a7c15)
 
-/* The finaliser of splitmix64: each bit of x reaches each bit of the result. */
+/* Mixes the bits of x, as the finaliser of splitmix64 does: each bit of x changes each bit of the
+ * result. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -25,16 +33,19 @@ static uint64_t mix(uint64_t x)
 struct feistel {
     uint64_t key;
     unsigned low_bits;
-    unsigned high_bits; /* as many, or one more */
+    unsigned high_bits; /* equal to low_bits, or one more */
 };
 
+/* Makes the network that shuffles the samples of this epoch, over the fewest bits that hold samples
+ * - 1. */
 static struct feistel feistel_of(uint64_t samples, uint64_t seed, uint64_t epoch)
 {
     unsigned bits = 0;
 
     while (bits < 64 && (samples - 1) >> bits)
         bits++;
-    /* Twice, so that neither seed + 1 nor epoch + 1 is an order that has been used before. */
+    /* The key is mixed twice: otherwise the orders of the seed `seed` + 1 would be those of `seed`
+     * in later epochs. */
     return (struct feistel){
         .key = mix(mix(seed + GOLDEN) + epoch),
         .low_bits = bits / 2,
@@ -42,34 +53,34 @@ static struct feistel feistel_of(uint64_t samples, uint64_t seed, uint64_t epoch
     };
 }
 
-static uint64_t feistel_once(const struct feistel *feistel, uint64_t x)
+/* Returns the sample at index `place` of the epoch's order: sends the index through the network
+ * until the result is the number of a sample. */
+static uint64_t shuffled(const struct feistel *feistel, uint64_t samples, uint64_t place)
 {
     uint64_t low_mask = (UINT64_C(1) << feistel->low_bits) - 1;
     uint64_t high_mask = (UINT64_C(1) << feistel->high_bits) - 1;
-    uint64_t low = x & low_mask;
-    uint64_t high = x >> feistel->low_bits;
-    uint64_t key = feistel->key;
 
-    for (int round = 0; round < FEISTEL_ROUNDS; round += 2) {
-        high ^= mix(low + (key += GOLDEN)) & high_mask;
-        low ^= mix(high + (key += GOLDEN)) & low_mask;
-    }
-    return high << feistel->low_bits | low;
-}
+    do {
+        uint64_t low = place & low_mask;
+        uint64_t high = place >> feistel->low_bits;
+        uint64_t key = feistel->key;
 
-static uint64_t shuffled(const struct feistel *feistel, uint64_t samples, uint64_t place)
-{
-    do
-        place = feistel_once(feistel, place);
-    while (place >= samples);
+        for (int round = 0; round < FEISTEL_ROUNDS; round += 2) {
+            high ^= mix(low + (key += GOLDEN)) & high_mask;
+            low ^= mix(high + (key += GOLDEN)) & low_mask;
+        }
+        place = high << feistel->low_bits | low;
+    } while (place >= samples);
     return place;
 }
 
+/* Checks the arguments and makes a sampler whose progress is 0. batch: of all ranks together
+ * (HVD_BATCH_GLOBAL), or of each rank (HVD_BATCH_LOCAL). */
 int sampler_init(struct sampler *sampler, uint64_t samples, size_t batch, hvd_batch_mode mode,
                  uint64_t seed, struct hvd_err *err)
 {
     if (samples == 0)
-        return err_set(err, HVD_E_INVAL, "samples is 0; a sampler deals out one at least");
+        return err_set(err, HVD_E_INVAL, "samples is 0; a sampler needs one sample at least");
     if (batch == 0)
         return err_set(err, HVD_E_INVAL, "batch is 0; a step needs one sample at least");
     if (mode != HVD_BATCH_GLOBAL && mode != HVD_BATCH_LOCAL)
@@ -101,26 +112,25 @@ uint64_t sampler_at(const struct sampler *sampler, uint64_t epoch, uint64_t plac
     return shuffled(&feistel, sampler->samples, place);
 }
 
-/* Where part `index` of whole begins when it is cut into equal parts: whole * index / parts,
- * rounded down, without the product, which may not fit. */
+/* Returns where part `index` begins when `whole` is divided into `parts` equal parts: whole * index
+ * / parts, rounded down. The product is not computed, as it may not fit. */
 static uint64_t part_at(uint64_t whole, uint64_t index, uint64_t parts)
 {
     ASSERT(parts > 0);
     return whole / parts * index + whole % parts * index / parts;
 }
 
-/* A share of a batch: its shards are [first, end) of `cuts`, which together are the batch. */
+/* One rank's part of a batch: the shards [first, end) of the `cuts` shards of the batch. */
 struct share {
     uint64_t total;
     uint64_t cuts;
     uint64_t first, end;
 };
 
-/*
- * With HVD_BATCH_GLOBAL the cuts depend on the batch alone and not on the size, so each shard is
- * the same samples whoever adds them up. A batch that is smaller than max_np has only as many
- * shards as samples: an empty one would be no work, and a loop over many of them is.
- */
+/* Computes the part of one rank. With HVD_BATCH_GLOBAL the number of shards depends on the batch
+ * alone, not on the number of workers, so each shard has the same samples whichever rank computes
+ * it. A batch that is smaller than max_np has only as many shards as samples: a loop over empty
+ * shards would cost time and do nothing. */
 static struct share share_of(const struct sampler *sampler, const struct sampler_place *place)
 {
     uint64_t left = sampler->samples - sampler->progress.used;
@@ -142,40 +152,18 @@ static struct share share_of(const struct sampler *sampler, const struct sampler
     return share;
 }
 
-/* Room for both lists before either is written: they are changed together or not at all. */
-static int make_room(struct sampler *sampler, uint64_t samples, uint64_t shards)
-{
-    int rc = 0;
-
-    if (samples > sampler->capacity)
-        rc = VEC_RESERVE(sampler, (size_t)samples - sampler->count, LIMIT_BATCH_SAMPLES);
-    if (!rc && shards + 1 > sampler->shard_at.capacity)
-        rc = VEC_RESERVE(&sampler->shard_at, (size_t)shards + 1 - sampler->shard_at.count,
-                         LIMIT_WORKERS + 1);
-    return rc;
-}
-
-static void deal(struct sampler *sampler, const struct share *share)
-{
-    struct feistel feistel = feistel_of(sampler->samples, sampler->seed, sampler->progress.epoch);
-    uint64_t first = part_at(share->total, share->first, share->cuts);
-    uint64_t end = part_at(share->total, share->end, share->cuts);
-
-    for (uint64_t i = share->first; i <= share->end; i++)
-        sampler->shard_at.items[i - share->first] =
-            (size_t)(part_at(share->total, i, share->cuts) - first);
-    sampler->shard_at.count = (size_t)(share->end - share->first) + 1;
-    for (uint64_t i = first; i < end; i++)
-        sampler->items[i - first] =
-            shuffled(&feistel, sampler->samples, sampler->progress.used + i);
-    sampler->count = (size_t)(end - first);
-}
-
+/* Computes this rank's share of the next batch, and moves the progress behind that batch. Returns
+ * 0; HVD_EPOCH_END: there was no sample left, and the next epoch has begun; HVD_E_CORRUPT: the
+ * progress is not one of this data set. */
 int sampler_next(struct sampler *sampler, const struct sampler_place *place, hvd_batch *ret_batch)
 {
     struct sampler_progress *progress = &sampler->progress;
+    struct feistel feistel = feistel_of(sampler->samples, sampler->seed, progress->epoch);
     struct share share;
-    int rc;
+    uint64_t first;
+    uint64_t count;
+    uint64_t shards;
+    int rc = 0;
 
     ASSERT(place->size <= LIMIT_WORKERS && place->rank < place->size);
     ASSERT(place->max_np <= LIMIT_WORKERS);
@@ -186,13 +174,25 @@ int sampler_next(struct sampler *sampler, const struct sampler_place *place, hvd
         return HVD_EPOCH_END;
     }
     share = share_of(sampler, place);
-    rc = make_room(sampler,
-                   part_at(share.total, share.end, share.cuts) -
-                       part_at(share.total, share.first, share.cuts),
-                   share.end - share.first);
+    first = part_at(share.total, share.first, share.cuts);
+    count = part_at(share.total, share.end, share.cuts) - first;
+    shards = share.end - share.first;
+    /* Both lists get their memory before one of them is written: they change together or not at
+     * all. */
+    if (count > sampler->capacity)
+        rc = VEC_RESERVE(sampler, (size_t)count - sampler->count, LIMIT_BATCH_SAMPLES);
+    if (!rc && shards + 1 > sampler->shard_at.capacity)
+        rc = VEC_RESERVE(&sampler->shard_at, (size_t)shards + 1 - sampler->shard_at.count,
+                         LIMIT_WORKERS + 1);
     if (rc)
         return rc;
-    deal(sampler, &share);
+    for (uint64_t i = 0; i <= shards; i++)
+        sampler->shard_at.items[i] =
+            (size_t)(part_at(share.total, share.first + i, share.cuts) - first);
+    sampler->shard_at.count = (size_t)shards + 1;
+    for (uint64_t i = 0; i < count; i++)
+        sampler->items[i] = shuffled(&feistel, sampler->samples, progress->used + first + i);
+    sampler->count = (size_t)count;
     *ret_batch = (hvd_batch){
         .epoch = progress->epoch,
         .first = progress->used,

@@ -1,10 +1,10 @@
 /*
- * sampler.h: which samples which rank uses in which step. Nothing but arithmetic: no clock, no
- * random source, no file. Everybody who has the same progress, rank and size comes to the same
- * shares, and together they are each sample of the epoch once.
+ * sampler.h: which samples each rank uses in each step. Only arithmetic: no clock, no random
+ * source, no file. All ranks with the same progress and size compute shares; together the shares
+ * contain each sample of the epoch exactly once.
  *
- * The order of an epoch is a permutation that can be asked for any place (no table: a data set of
- * 10^12 samples costs nothing), a function of seed and epoch alone.
+ * The order of an epoch is a permutation that can be computed for any index without a table: a data
+ * set of 10^12 samples takes no memory. The order depends only on the seed and the epoch.
  */
 #ifndef STATE_SAMPLER_H
 #define STATE_SAMPLER_H
@@ -12,10 +12,10 @@
 #include "base/err.h"
 #include "base/vec.h"
 
-/* This is what is committed, restored and handed on: plain numbers, the same on all ranks. */
+/* The part of a sampler that a commit holds: plain numbers, equal on all ranks. */
 struct sampler_progress {
     uint64_t epoch;
-    uint64_t used; /* samples of the epoch */
+    uint64_t used; /* number of samples of this epoch that were used so far */
 };
 
 struct sampler {
@@ -24,7 +24,7 @@ struct sampler {
     hvd_batch_mode mode;
     uint64_t seed;
     struct sampler_progress progress;
-    struct VEC(uint64_t); /* the share that was dealt last */
+    struct VEC(uint64_t); /* the share that the last sampler_next computed */
     struct VEC(size_t) shard_at;
 };
 
@@ -32,17 +32,18 @@ struct sampler_place {
     uint32_t rank, size, max_np;
 };
 
-/* HVD_E_INVAL, HVD_E_LIMIT. */
+/* Makes a sampler. HVD_E_INVAL, HVD_E_LIMIT: the err names the argument. */
 int sampler_init(struct sampler *sampler, uint64_t samples, size_t batch, hvd_batch_mode mode,
                  uint64_t seed, struct hvd_err *err) MUST_CHECK;
 void sampler_release(struct sampler *sampler);
 
-/* As hvd_sampler_next: 0, HVD_EPOCH_END, HVD_E_NOMEM (then nothing has moved). A progress that
- * makes no sense (a restored one from a foreign state) is HVD_E_CORRUPT. */
+/* Computes this rank's share of the next batch. Returns 0; HVD_EPOCH_END: all samples are used, and
+ * the next epoch has begun; HVD_E_NOMEM: nothing has changed; HVD_E_CORRUPT: the progress was
+ * restored from the state of another data set and is larger than the epoch. */
 int sampler_next(struct sampler *sampler, const struct sampler_place *place,
                  hvd_batch *ret_batch) MUST_CHECK;
 
-/* The sample at a place of an epoch: place < samples. */
+/* Returns the sample at index `place` of an epoch's order; place < samples. */
 uint64_t sampler_at(const struct sampler *sampler, uint64_t epoch, uint64_t place);
 
 #endif

@@ -1,11 +1,16 @@
+/*
+ * sum.c: XXH3 of the library xxHash, compiled in.
+ *
+ * Called wherever state is copied, and by the agent for chunks that it serves and fetches.
+ * Invariant: the result is the same on all machines, as agents compare sums of different hosts.
+ */
 #include "state/sum.h"
 
-#include "state/sum_avx2.h"
-
-#define XXH_INLINE_ALL /* no library to carry around, and the loops are compiled for us */
+#define XXH_INLINE_ALL    /* the code of xxHash becomes part of this file, compiled with the flags of \
+                             this build */
 #include <xxhash.h>
 
-#define SHORT_BYTES 1024 /* not worth a state */
+#define SHORT_BYTES 1024 /* for fewer bytes than this a struct sum costs more than it gains */
 
 _Static_assert(sizeof(struct sum) == sizeof(XXH3_state_t), "the size in sum.h is XXH3's");
 _Static_assert(_Alignof(struct sum) == _Alignof(XXH3_state_t), "the alignment too");
@@ -31,6 +36,8 @@ void sum_begin(struct sum *sum)
     XXH3_64bits_reset((XXH3_state_t *)(void *)sum);
 }
 
+/* Adds bytes to a checksum. Long runs of bytes go to the function that is compiled for AVX2, if the
+ * processor has AVX2. */
 void sum_add(struct sum *sum, const void *bytes, size_t length)
 {
 #ifdef __x86_64__

@@ -1,4 +1,9 @@
-#include "state/sum_avx2.h"
+/*
+ * sum_avx2.c: sum_add, compiled with -mavx2. sum.c calls it on processors that have AVX2.
+ *
+ * Invariant: no other function is in this file, so no AVX2 instruction runs on other processors.
+ */
+#include "state/sum.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

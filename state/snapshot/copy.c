@@ -1,40 +1,53 @@
+/*
+ * copy.c: makes a commit from live memory (copy_commit), and restores live memory from a commit
+ * (copy_restore).
+ *
+ * Called by worker/copier.c and worker/commit.c. Both directions go over the same chunks, in
+ * several threads; each chunk is done by one thread. Invariant: a chunk has a checksum only while
+ * its bytes are those of the checksum, so a process that dies in the middle leaves nothing that
+ * looks whole. Entries in device memory go through struct device_copy: copied ahead to the snapshot
+ * in a commit, and from the snapshot, after its checksum was verified, in a restore.
+ */
 #include "state/snapshot/copy.h"
 
 #include "base/panic.h"
+#include "state/snapshot/copy_layout.h"
 #include "state/snapshot/custom.h"
-#include "state/snapshot/places.h"
-#include "state/snapshot/room.h"
-#include "state/snapshot/spread.h"
+#include "state/snapshot/memory_left.h"
+#include "state/snapshot/parallel.h"
 #include "state/snapshot/stream.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Of which there must be so many for each thread, that starting it does not cost more than it
- * brings. */
+/* The fewest chunks for one thread: with fewer chunks, starting the thread costs more than it
+ * gains. */
 #define CHUNKS_PER_THREAD 4
 
-#define CACHED_CHUNKS     4 /* what is no more than this may stay in the caches */
+/* A copy of at most this many chunks may stay in the caches. */
+#define CACHED_CHUNKS 4
 
-#define PIECE_CHUNKS      (FERRY_PIECE_BYTES / STATE_CHUNK_BYTES)
-#define PIN_CHUNKS        (FERRY_PIN_BYTES / STATE_CHUNK_BYTES)
-_Static_assert(PIN_CHUNKS % PIECE_CHUNKS == 0, "no copy is in two pins");
+#define PIECE_CHUNKS  (DEVICE_COPY_PIECE_BYTES / STATE_CHUNK_BYTES)
+#define PIN_CHUNKS    (DEVICE_COPY_PIN_BYTES / STATE_CHUNK_BYTES)
+_Static_assert(PIN_CHUNKS % PIECE_CHUNKS == 0, "no piece is in two pinned ranges");
 
-struct job {
+struct copy_task {
     const struct copy *copy;
-    struct ferry *ferry;     /* NULL: none of it is on a device */
-    struct snapshot *writes; /* NULL: a restore */
+    struct device_copy *device_copy; /* NULL: no entry is in device memory */
+    struct snapshot *writes;         /* the snapshot that a commit writes; NULL in a restore */
     const struct snapshot *reads;
     uint64_t commit;
-    uint8_t *target;       /* of a commit: the open buffer */
-    const uint8_t *source; /* of both: where the bytes of the commit are */
-    struct places places;  /* those that are copied */
-    uint64_t first;        /* chunks */
+    uint8_t *target; /* in a commit: the open buffer of the snapshot */
+    struct copy_layout layout;
+    uint64_t first; /* the first chunk to copy (`first`), and the chunk after the last (`end`) */
     uint64_t end;
-    bool much;
+    bool much; /* true: the copy is larger than the caches */
 };
 
-static int job_init(struct job *job, const struct copy *copy, const struct snapshot *snapshot)
+/* Prepares a task for the entries whose kinds are in copy->which; `first` and `end` are the chunks
+ * in which these entries lie. */
+static int copy_task_init(struct copy_task *task, const struct copy *copy,
+                          const struct snapshot *snapshot)
 {
     const struct manifest *manifest = copy->manifest;
     const struct snapshot_shape *shape = snapshot_shape(snapshot);
@@ -42,18 +55,13 @@ static int job_init(struct job *job, const struct copy *copy, const struct snaps
     ASSERT(manifest->sealed && shape->manifest == manifest->digest &&
            shape->bytes == manifest->bytes &&
            shape->replicated_bytes == manifest->replicated_bytes);
-    *job = (struct job){ .copy = copy, .ferry = copy->ferry, .reads = snapshot };
-    job->first = copy->which & COPY_REPLICATED ? 0 : manifest->replicated_bytes / STATE_CHUNK_BYTES;
-    job->end = (copy->which & COPY_PER_RANK ? manifest->bytes : manifest->replicated_bytes) /
-               STATE_CHUNK_BYTES;
-    job->much = job->end - job->first > CACHED_CHUNKS;
-    return places_init(&job->places, copy, copy->which);
-}
-
-static void read_from(struct job *job, const uint8_t *bytes)
-{
-    job->source = bytes;
-    job->places.bytes = bytes;
+    *task = (struct copy_task){ .copy = copy, .device_copy = copy->device_copy, .reads = snapshot };
+    task->first =
+        copy->which & COPY_REPLICATED ? 0 : manifest->replicated_bytes / STATE_CHUNK_BYTES;
+    task->end = (copy->which & COPY_PER_RANK ? manifest->bytes : manifest->replicated_bytes) /
+                STATE_CHUNK_BYTES;
+    task->much = task->end - task->first > CACHED_CHUNKS;
+    return copy_layout_init(&task->layout, copy, copy->which);
 }
 
 static uint64_t begin_of(uint64_t chunk)
@@ -61,42 +69,93 @@ static uint64_t begin_of(uint64_t chunk)
     return chunk * STATE_CHUNK_BYTES;
 }
 
-static size_t first_place(const struct job *job, uint64_t chunk)
+static size_t first_item(const struct copy_task *task, uint64_t chunk)
 {
-    return places_first(&job->places, begin_of(chunk));
+    return copy_layout_first(&task->layout, begin_of(chunk));
 }
 
-static bool next_piece(const struct job *job, uint64_t chunk, size_t *at, struct piece *ret_piece)
+static bool next_piece(const struct copy_task *task, uint64_t chunk, size_t *at,
+                       struct layout_piece *ret_piece)
 {
-    return places_next(&job->places, begin_of(chunk), begin_of(chunk + 1), at, ret_piece);
+    return copy_layout_next(&task->layout, begin_of(chunk), begin_of(chunk + 1), at, ret_piece);
 }
 
-static bool is_on_device(const struct job *job, uint64_t chunk)
+static bool is_on_device(const struct copy_task *task, uint64_t chunk)
 {
-    return job->ferry && places_on_device(&job->places, begin_of(chunk), begin_of(chunk + 1));
+    return task->device_copy &&
+           copy_layout_on_device(&task->layout, begin_of(chunk), begin_of(chunk + 1));
 }
 
-/* The entry that a chunk is counted to. */
-static const char *name_at(const struct job *job, uint64_t chunk)
+static cuda_address address_of(const struct layout_piece *piece)
 {
-    return places_name(&job->places, begin_of(chunk), begin_of(chunk + 1));
+    return (cuda_address)(uintptr_t)layout_piece_live(piece);
 }
 
-static int spread_over(struct job *job, spread_fn *work, uint64_t *ret_failed)
+/* Returns the name of an entry in this chunk, for an error text. */
+static const char *entry_name(const struct copy_task *task, uint64_t chunk)
 {
-    uint64_t most = (job->end - job->first) / CHUNKS_PER_THREAD;
-    unsigned threads = job->copy->threads;
+    size_t at = first_item(task, chunk);
+    struct layout_piece piece;
+
+    return next_piece(task, chunk, &at, &piece) ? piece.item->entry->name : "";
+}
+
+/* Calls `work` for each chunk of the task, on several threads. Returns 0, or the code of the lowest
+ * chunk that failed; *ret_failed is this chunk. */
+static int copy_parallel(struct copy_task *task, parallel_fn *work, uint64_t *ret_failed)
+{
+    uint64_t most = (task->end - task->first) / CHUNKS_PER_THREAD;
+    unsigned threads = task->copy->threads;
 
     if (most <= 1)
         threads = 1;
     else if (threads > most || (threads == 0 && most < LIMIT_COPY_THREADS))
         threads = threads ? (unsigned)most : 0;
-    return spread(job->first, job->end, threads, work, job, ret_failed);
+    return parallel_for(task->first, task->end, threads, work, task, ret_failed);
 }
 
-/* ---- a commit -------------------------------------------------------------------------------- */
+/* ---- both directions, for a device ----------------------------------------------------------- */
 
-static void zero(uint8_t *at, uint64_t bytes, struct sum *sum)
+/* Pins all memory that is copied between this buffer and a device, once for each buffer, because
+ * pinning takes as long as many copies. Whole chunks are pinned, so that no page is in two ranges.
+ * A range has at most PIN_CHUNKS, because the driver blocks other callers while it pins. */
+static int pin_buffer(const struct copy_task *task, uint8_t *buffer)
+{
+    uint64_t chunks = task->copy->manifest->bytes / STATE_CHUNK_BYTES;
+    uint64_t from = 0;
+    struct copy_layout all;
+
+    if (!device_copy_meets(task->device_copy, buffer))
+        return 0;
+    if (copy_layout_init(&all, task->copy, COPY_ALL))
+        return HVD_E_NOMEM;
+    all.bytes = buffer;
+    for (uint64_t i = 0; i <= chunks; i++) {
+        bool goes_on = i < chunks && copy_layout_on_device(&all, begin_of(i), begin_of(i + 1));
+
+        if (goes_on && i % PIN_CHUNKS)
+            continue;
+        if (i > from)
+            device_copy_pin(task->device_copy, buffer + begin_of(from), begin_of(i - from));
+        from = goes_on ? i : i + 1;
+    }
+    copy_layout_release(&all);
+    return 0;
+}
+
+/* Waits for the device, and returns the error of the device or 0. If the task has failed too (rc),
+ * the error names the entry of the failed chunk. */
+static int settle_device(const struct copy_task *task, int rc, uint64_t failed, struct hvd_err *err)
+{
+    int settled = task->device_copy ? device_copy_settle(task->device_copy, err) : 0;
+
+    return settled && rc ? err_prefix(err, settled, "entry \"%s\"", entry_name(task, failed))
+                         : settled;
+}
+
+/* ---- commit ---------------------------------------------------------------------------------- */
+
+static void fill_zero(uint8_t *at, uint64_t bytes, struct sum *sum)
 {
     if (bytes == 0)
         return;
@@ -104,336 +163,262 @@ static void zero(uint8_t *at, uint64_t bytes, struct sum *sum)
     sum_add(sum, at, bytes);
 }
 
-/* The bytes of the chunk are those of its pieces, and zero between them. What custom entries have
- * written, and what was on a device, is there already. */
-static uint64_t fill_chunk(const struct job *job, uint64_t chunk, size_t at, struct piece piece)
+/* Writes one chunk of a commit and its checksum. A piece is the part of an entry in this chunk.
+ * Between the pieces the chunk is zero. A chunk without pieces is not written and has SUM_NONE. */
+static int commit_chunk(void *task_at, uint64_t chunk)
 {
-    uint64_t done = chunk * STATE_CHUNK_BYTES;
+    struct copy_task *task = task_at;
+    size_t at = first_item(task, chunk);
+    uint64_t done = begin_of(chunk);
+    struct layout_piece piece;
     struct sum sum;
-
-    sum_begin(&sum);
-    do {
-        uint8_t *to = job->target + piece.from;
-
-        zero(job->target + done, piece.from - done, &sum);
-        done = piece.to;
-        if (piece.place->entry->custom || piece.place->part->on_device)
-            sum_add(&sum, to, piece.to - piece.from);
-        else
-            stream_copy(to, piece_live(&piece), piece.to - piece.from, job->much, &sum);
-    } while (next_piece(job, chunk, &at, &piece));
-    zero(job->target + done, (chunk + 1) * STATE_CHUNK_BYTES - done, &sum);
-    return sum_end(&sum);
-}
-
-static int commit_chunk(void *job_at, uint64_t chunk)
-{
-    struct job *job = job_at;
-    size_t at = first_place(job, chunk);
-    struct piece piece;
     int rc;
 
-    snapshot_set_sum(job->writes, chunk, SUM_NONE);
-    if (!next_piece(job, chunk, &at, &piece))
+    snapshot_set_sum(task->writes, chunk, SUM_NONE);
+    if (!next_piece(task, chunk, &at, &piece))
         return 0;
-    rc = snapshot_take_room(job->writes, chunk);
-    if (!rc && is_on_device(job, chunk))
-        rc = ferry_landed(job->ferry, chunk / PIECE_CHUNKS);
+    rc = snapshot_take_room(task->writes, chunk);
+    if (!rc && is_on_device(task, chunk))
+        rc = device_copy_landed(task->device_copy, chunk / PIECE_CHUNKS);
     if (rc)
         return rc;
-    snapshot_set_sum(job->writes, chunk, fill_chunk(job, chunk, at, piece));
+    sum_begin(&sum);
+    do {
+        uint8_t *to = task->target + piece.from;
+
+        fill_zero(task->target + done, piece.from - done, &sum);
+        done = piece.to;
+        /* The bytes of custom entries and of device entries are in the chunk already. */
+        if (piece.item->entry->custom || piece.item->part->on_device)
+            sum_add(&sum, to, piece.to - piece.from);
+        else
+            stream_copy(to, layout_piece_live(&piece), piece.to - piece.from, task->much, &sum);
+    } while (next_piece(task, chunk, &at, &piece));
+    fill_zero(task->target + done, begin_of(chunk + 1) - done, &sum);
+    snapshot_set_sum(task->writes, chunk, sum_end(&sum));
     return 0;
 }
 
-static int save(const struct job *job, const struct place *place, struct hvd_err *err)
-{
-    const struct manifest_entry *entry = place->entry;
-    uint64_t last = (entry->offset + CUSTOM_LENGTH_BYTES + entry->bytes - 1) / STATE_CHUNK_BYTES;
-
-    for (uint64_t i = entry->offset / STATE_CHUNK_BYTES; i <= last; i++)
-        snapshot_set_sum(job->writes, i, SUM_NONE);
-    return custom_save(entry, place->part, job->target + entry->offset, err);
-}
-
-static int save_all(const struct job *job, struct hvd_err *err)
-{
-    for (size_t i = 0; i < job->places.count; i++) {
-        const struct place *place = &job->places.items[i];
-        int rc = place->entry->custom ? save(job, place, err) : 0;
-
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
-/* What the entries have written, in whole chunks; 0 when all of it has memory already, as after the
- * first commits. */
-static uint64_t needed_bytes(const struct job *job)
+/* Saves the custom entries, and checks that the machine has the memory that this commit still
+ * needs, because Linux promises more memory than it has. After the first commits all chunks have
+ * memory. */
+static int prepare_commit(const struct copy_task *task, struct hvd_err *err)
 {
     uint64_t needed = 0;
+    uint64_t present;
+    uint64_t left;
     bool all = true;
-
-    for (uint64_t i = job->first; i < job->end; i++) {
-        size_t at = first_place(job, i);
-        struct piece piece;
-
-        if (next_piece(job, i, &at, &piece)) {
-            needed += STATE_CHUNK_BYTES;
-            all = all && snapshot_has_room(job->writes, i);
-        }
-    }
-    return all ? 0 : needed;
-}
-
-static int judge_room(const struct job *job, struct hvd_err *err)
-{
-    uint64_t needed = needed_bytes(job);
-    uint64_t there = needed ? snapshot_room(job->writes) : 0;
-    uint64_t left = needed > there ? room_left() : UINT64_MAX;
-
-    if (needed > there && needed - there > left)
-        return err_set(err, HVD_E_NOMEM,
-                       "this machine has %" PRIu64
-                       " MiB of memory left, and a commit needs %" PRIu64
-                       "; two commits are kept for each worker, run fewer of them here",
-                       left >> 20, (needed - there) >> 20);
-    return 0;
-}
-
-/* ---- from a device --------------------------------------------------------------------------- */
-
-/* No bytes come under a sum that is not theirs, and none where there is no memory. */
-static int prepare_chunk(void *job_at, uint64_t chunk)
-{
-    struct job *job = job_at;
-
-    if (!is_on_device(job, chunk))
-        return 0;
-    snapshot_set_sum(job->writes, chunk, SUM_NONE);
-    return snapshot_take_room(job->writes, chunk);
-}
-
-/* All that is ever copied between this buffer and a device: once, as it takes as long as many
- * copies. Each chunk is pinned whole, so that no page is in two ranges; and not too many at once.
- */
-static int pin(const struct job *job, uint8_t *buffer)
-{
-    uint64_t chunks = job->copy->manifest->bytes / STATE_CHUNK_BYTES;
-    uint64_t from = 0;
-    struct places all;
-
-    if (!ferry_meets(job->ferry, buffer))
-        return 0;
-    if (places_init(&all, job->copy, COPY_ALL))
-        return HVD_E_NOMEM;
-    all.bytes = buffer;
-    for (uint64_t i = 0; i <= chunks; i++) {
-        bool goes_on = i < chunks && places_on_device(&all, begin_of(i), begin_of(i + 1));
-
-        if (goes_on && i % PIN_CHUNKS)
-            continue;
-        if (i > from)
-            ferry_pin(job->ferry, buffer + begin_of(from), begin_of(i - from));
-        from = goes_on ? i : i + 1;
-    }
-    places_release(&all);
-    return 0;
-}
-
-static int queue_piece(void *job_at, uint64_t number)
-{
-    const struct job *job = job_at;
-    uint64_t from = number * FERRY_PIECE_BYTES;
-    size_t at = places_first(&job->places, from);
-    struct piece piece;
     int rc = 0;
 
-    while (!rc && places_next(&job->places, from, from + FERRY_PIECE_BYTES, &at, &piece)) {
-        if (piece.place->part->on_device)
-            rc = ferry_to_host(job->ferry, job->target + piece.from,
-                               (cuda_address)(uintptr_t)piece_live(&piece), piece.to - piece.from);
+    for (size_t i = 0; i < task->layout.count && !rc; i++) {
+        const struct layout_item *item = &task->layout.items[i];
+        const struct manifest_entry *entry = item->entry;
+        uint64_t last =
+            (entry->offset + CUSTOM_LENGTH_BYTES + entry->bytes - 1) / STATE_CHUNK_BYTES;
+
+        if (!entry->custom)
+            continue;
+        /* The callback writes into the open buffer itself. Before that, the chunks that it may
+         * write lose their old checksums. */
+        for (uint64_t chunk = entry->offset / STATE_CHUNK_BYTES; chunk <= last; chunk++)
+            snapshot_set_sum(task->writes, chunk, SUM_NONE);
+        rc = custom_save(entry, item->part, task->target + entry->offset, err);
+    }
+    if (rc)
+        return rc;
+    for (uint64_t i = task->first; i < task->end; i++) {
+        size_t at = first_item(task, i);
+        struct layout_piece piece;
+
+        if (next_piece(task, i, &at, &piece)) {
+            needed += STATE_CHUNK_BYTES;
+            all = all && snapshot_has_room(task->writes, i);
+        }
+    }
+    if (all)
+        return 0;
+    present = snapshot_room(task->writes);
+    left = needed > present ? memory_left() : UINT64_MAX;
+    if (needed > present && needed - present > left)
+        return err_set(
+            err, HVD_E_NOMEM,
+            "this machine has %" PRIu64 " MiB of memory left, and a commit needs %" PRIu64
+            " MiB; two commits are kept for each worker, so run fewer workers on this machine",
+            left >> 20, (needed - present) >> 20);
+    return 0;
+}
+
+/* A parallel_fn: prepares a chunk into which the device writes. From now on the device may write at
+ * any time, so the chunk needs memory and must have no checksum. */
+static int prepare_device_chunk(void *task_at, uint64_t chunk)
+{
+    struct copy_task *task = task_at;
+
+    if (!is_on_device(task, chunk))
+        return 0;
+    snapshot_set_sum(task->writes, chunk, SUM_NONE);
+    return snapshot_take_room(task->writes, chunk);
+}
+
+/* A device_copy_queue_fn: queues the copies of all device entries in piece `number` of the
+ * commit. */
+static int queue_piece(void *task_at, uint64_t number)
+{
+    const struct copy_task *task = task_at;
+    uint64_t from = number * DEVICE_COPY_PIECE_BYTES;
+    size_t at = copy_layout_first(&task->layout, from);
+    struct layout_piece piece;
+    int rc = 0;
+
+    while (!rc &&
+           copy_layout_next(&task->layout, from, from + DEVICE_COPY_PIECE_BYTES, &at, &piece)) {
+        if (piece.item->part->on_device)
+            rc = device_copy_to_host(task->device_copy, task->target + piece.from,
+                                     address_of(&piece), piece.to - piece.from);
     }
     return rc;
 }
 
-/* What the device has begins to come. */
-static int bring(struct job *job, uint64_t *ret_failed)
-{
-    int rc = spread_over(job, prepare_chunk, ret_failed);
-
-    if (!rc)
-        rc = pin(job, job->target);
-    if (!rc)
-        rc = ferry_begin(job->ferry, job->first / PIECE_CHUNKS,
-                         (job->end + PIECE_CHUNKS - 1) / PIECE_CHUNKS, queue_piece, job);
-    return rc;
-}
-
-/* Nothing of the device's is under way any more. What it says is why something has failed. */
-static int settle(const struct job *job, int rc, uint64_t failed, struct hvd_err *err)
-{
-    int settled = job->ferry ? ferry_settle(job->ferry, err) : 0;
-
-    return settled && rc ? err_prefix(err, settled, "entry \"%s\"", name_at(job, failed)) : settled;
-}
-
-/* ---- a commit, the whole of it --------------------------------------------------------------- */
-
-static int commit_chunks(struct job *job, struct hvd_err *err)
-{
-    uint64_t failed = job->first;
-    int rc = job->ferry ? bring(job, &failed) : 0;
-    int settled;
-
-    if (!rc)
-        rc = spread_over(job, commit_chunk, &failed);
-    settled = settle(job, rc, failed, err);
-    if (settled || !rc)
-        return settled;
-    return err_set(err, rc,
-                   "entry \"%s\": this machine has no memory left for a commit of %" PRIu64
-                   " bytes; two commits are kept for each worker, run fewer of them here",
-                   name_at(job, failed), job->copy->manifest->bytes);
-}
-
-static int commit_all(struct job *job, struct hvd_err *err)
-{
-    int rc = save_all(job, err);
-
-    if (!rc)
-        rc = judge_room(job, err);
-    return rc ? rc : commit_chunks(job, err);
-}
-
+/* Copies the state to the open buffer of the snapshot; the caller completes the commit with
+ * snapshot_end. Copies from a device run ahead of the threads that make the checksums. An error of
+ * the device counts before an error of a chunk, which it may have caused. */
 int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_err *err)
 {
-    struct job job;
-    int rc = job_init(&job, copy, snapshot);
+    struct copy_task task;
+    uint64_t failed;
+    int settled;
+    int rc = copy_task_init(&task, copy, snapshot);
 
     if (rc)
         return err_set(err, rc, "no memory to prepare a commit");
-    job.writes = snapshot;
-    job.target = snapshot_begin(snapshot);
-    read_from(&job, job.target);
-    rc = commit_all(&job, err);
-    places_release(&job.places);
+    failed = task.first;
+    task.writes = snapshot;
+    task.target = snapshot_begin(snapshot);
+    task.layout.bytes = task.target;
+    rc = prepare_commit(&task, err);
+    if (rc)
+        goto done;
+    if (task.device_copy) { /* start the copies from the device */
+        rc = copy_parallel(&task, prepare_device_chunk, &failed);
+        if (!rc)
+            rc = pin_buffer(&task, task.target);
+        if (!rc)
+            rc =
+                device_copy_begin(task.device_copy, task.first / PIECE_CHUNKS,
+                                  (task.end + PIECE_CHUNKS - 1) / PIECE_CHUNKS, queue_piece, &task);
+    }
+    if (!rc)
+        rc = copy_parallel(&task, commit_chunk, &failed);
+    settled = settle_device(&task, rc, failed, err);
+    if (settled)
+        rc = settled;
+    else if (rc)
+        err_set(
+            err, rc,
+            "entry \"%s\": this machine has no memory left for a commit of %" PRIu64
+            " bytes; two commits are kept for each worker, so run fewer workers on this machine",
+            entry_name(&task, failed), copy->manifest->bytes);
+
+done:
+    copy_layout_release(&task.layout);
     return rc;
 }
 
-/* ---- the way back ---------------------------------------------------------------------------- */
+/* ---- restore --------------------------------------------------------------------------------- */
 
-static void sum_gap(const struct job *job, uint64_t from, uint64_t to, struct sum *sum)
+static void sum_range(const struct copy_task *task, uint64_t from, uint64_t to, struct sum *sum)
 {
     if (to > from)
-        sum_add(sum, job->source + from, to - from);
+        sum_add(sum, task->layout.bytes + from, to - from);
 }
 
-/* The checksum of what was copied: so there is no moment at which it could have changed. */
-static uint64_t empty_chunk(const struct job *job, uint64_t chunk, size_t at, struct piece piece)
+/* Copies one chunk of a commit to live memory. HVD_E_CORRUPT: its checksum is wrong or missing.
+ * Custom entries are only verified here: their callbacks load them when all chunks are done. */
+static int restore_chunk(void *task_at, uint64_t chunk)
 {
+    const struct copy_task *task = task_at;
+    uint64_t expected = snapshot_chunk_sum(task->reads, task->commit, chunk);
     uint64_t done = begin_of(chunk);
+    size_t at = first_item(task, chunk);
+    struct layout_piece piece;
     struct sum sum;
-
-    sum_begin(&sum);
-    do {
-        sum_gap(job, done, piece.from, &sum);
-        done = piece.to;
-        if (piece.place->entry->custom)
-            sum_gap(job, piece.from, piece.to, &sum);
-        else
-            stream_copy(piece_live(&piece), job->source + piece.from, piece.to - piece.from,
-                        job->much, &sum);
-    } while (next_piece(job, chunk, &at, &piece));
-    sum_gap(job, done, begin_of(chunk + 1), &sum);
-    return sum_end(&sum);
-}
-
-/* A device is sent what has been looked at. */
-static int send_chunk(const struct job *job, uint64_t chunk, size_t at, struct piece piece)
-{
     int rc = 0;
 
-    if (sum_of(job->source + begin_of(chunk), STATE_CHUNK_BYTES) !=
-        snapshot_chunk_sum(job->reads, job->commit, chunk))
-        return HVD_E_CORRUPT;
-    do {
-        const uint8_t *from = job->source + piece.from;
-        uint64_t bytes = piece.to - piece.from;
-
-        if (piece.place->part->on_device)
-            rc = ferry_to_device(job->ferry, (cuda_address)(uintptr_t)piece_live(&piece), from,
-                                 bytes);
-        else if (!piece.place->entry->custom)
-            memcpy(piece_live(&piece), from, bytes);
-    } while (!rc && next_piece(job, chunk, &at, &piece));
-    return rc;
-}
-
-static int restore_chunk(void *job_at, uint64_t chunk)
-{
-    const struct job *job = job_at;
-    size_t at = first_place(job, chunk);
-    uint64_t sum = snapshot_chunk_sum(job->reads, job->commit, chunk);
-    struct piece piece;
-
-    if (!next_piece(job, chunk, &at, &piece))
+    if (!next_piece(task, chunk, &at, &piece))
         return 0;
-    if (sum == SUM_NONE)
+    if (expected == SUM_NONE)
         return HVD_E_CORRUPT;
-    if (is_on_device(job, chunk))
-        return send_chunk(job, chunk, at, piece);
-    return sum == empty_chunk(job, chunk, at, piece) ? 0 : HVD_E_CORRUPT;
-}
+    if (is_on_device(task, chunk)) {
+        /* The checksum is verified before the first byte is sent to the device. */
+        if (sum_of(task->layout.bytes + done, STATE_CHUNK_BYTES) != expected)
+            return HVD_E_CORRUPT;
+        do {
+            const uint8_t *from = task->layout.bytes + piece.from;
+            uint64_t bytes = piece.to - piece.from;
 
-static int load_all(const struct job *job, struct hvd_err *err)
-{
-    for (size_t i = 0; i < job->places.count; i++) {
-        const struct place *place = &job->places.items[i];
-        int rc = 0;
-
-        if (place->entry->custom)
-            rc = custom_load(place->entry, place->part, job->source + place->entry->offset, err);
-        if (rc)
-            return rc;
+            if (piece.item->part->on_device)
+                rc = device_copy_to_device(task->device_copy, address_of(&piece), from, bytes);
+            else if (!piece.item->entry->custom)
+                memcpy(layout_piece_live(&piece), from, bytes);
+        } while (!rc && next_piece(task, chunk, &at, &piece));
+        return rc;
     }
-    return 0;
+    /* The checksum is computed from the bytes while they are copied, so it belongs to the copied
+     * bytes. */
+    sum_begin(&sum);
+    do {
+        sum_range(task, done, piece.from, &sum);
+        done = piece.to;
+        if (piece.item->entry->custom)
+            sum_range(task, piece.from, piece.to, &sum);
+        else
+            stream_copy(layout_piece_live(&piece), task->layout.bytes + piece.from,
+                        piece.to - piece.from, task->much, &sum);
+    } while (next_piece(task, chunk, &at, &piece));
+    sum_range(task, done, begin_of(chunk + 1), &sum);
+    return sum_end(&sum) == expected ? 0 : HVD_E_CORRUPT;
 }
 
-static int restore_chunks(struct job *job, struct hvd_err *err)
-{
-    uint64_t failed = job->first;
-    int rc = job->ferry ? pin(job, (uint8_t *)(uintptr_t)job->source) : 0;
-    int settled;
-
-    if (rc)
-        return err_set(err, rc, "no memory to prepare a restore");
-    rc = spread_over(job, restore_chunk, &failed);
-    settled = settle(job, rc, failed, err);
-    if (settled || !rc)
-        return settled;
-    return err_set(err, rc,
-                   "entry \"%s\" of commit %" PRIu64 ": the checksum of chunk %" PRIu64
-                   " is wrong; it was changed while it was committed, or memory has failed",
-                   name_at(job, failed), job->commit, failed);
-}
-
+/* Copies a commit to live memory, and then lets the callbacks load the custom entries. After a
+ * failure live memory is undefined, unless the snapshot has no such commit. */
 int copy_restore(const struct snapshot *snapshot, uint64_t commit, const struct copy *copy,
                  struct hvd_err *err)
 {
-    struct job job;
-    int rc = job_init(&job, copy, snapshot);
+    struct copy_task task;
+    uint64_t failed;
+    int settled;
+    int rc = copy_task_init(&task, copy, snapshot);
 
     if (rc)
         return err_set(err, rc, "no memory to prepare a restore");
-    job.commit = commit;
-    read_from(&job, snapshot_find(snapshot, commit));
-    if (!job.source)
-        rc = err_set(err, HVD_E_NOTFOUND, "commit %" PRIu64 " is not here", commit);
-    if (!rc)
-        rc = restore_chunks(&job, err);
-    if (!rc)
-        rc = load_all(&job, err);
-    places_release(&job.places);
+    failed = task.first;
+    task.commit = commit;
+    task.layout.bytes = snapshot_find(snapshot, commit);
+    if (!task.layout.bytes)
+        rc = err_set(err, HVD_E_NOTFOUND,
+                     "the snapshot of this worker does not have commit %" PRIu64, commit);
+    else if (task.device_copy && pin_buffer(&task, (uint8_t *)(uintptr_t)task.layout.bytes))
+        rc = err_set(err, HVD_E_NOMEM, "no memory to prepare a restore");
+    if (rc)
+        goto done;
+    rc = copy_parallel(&task, restore_chunk, &failed);
+    settled = settle_device(&task, rc, failed, err);
+    if (settled)
+        rc = settled;
+    else if (rc)
+        err_set(err, rc,
+                "entry \"%s\" of commit %" PRIu64 ": the checksum of chunk %" PRIu64
+                " is wrong; the program changed the entry during the commit, or memory has failed",
+                entry_name(&task, failed), commit, failed);
+    /* Custom entries read their bytes out of the snapshot, after all checksums were verified. */
+    for (size_t i = 0; i < task.layout.count && !rc; i++) {
+        const struct layout_item *item = &task.layout.items[i];
+
+        if (item->entry->custom)
+            rc = custom_load(item->entry, item->part, task.layout.bytes + item->entry->offset, err);
+    }
+
+done:
+    copy_layout_release(&task.layout);
     return rc;
 }

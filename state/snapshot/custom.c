@@ -1,3 +1,9 @@
+/*
+ * custom.c: save and load callbacks of the program, with their length in front of the bytes.
+ *
+ * Called by copy.c for the snapshot and by slot.c for a slot. A length that was read is never
+ * trusted: custom_bytes cuts it to the room, custom_load refuses it.
+ */
 #include "state/snapshot/custom.h"
 
 #include <inttypes.h>
@@ -18,14 +24,18 @@ uint64_t custom_bytes(const struct manifest_entry *entry, const uint8_t *at)
     return CUSTOM_LENGTH_BYTES + (length < entry->bytes ? length : entry->bytes);
 }
 
-static int own_code(int code)
+/* Turns codes that only the library may give into HVD_E_STATE; all other codes of a callback
+ * stay. */
+static int custom_code(int code)
 {
-    bool ours = code > 0 || code == HVD_E_REVOKED || code == HVD_E_LOST || code == HVD_E_TIMEOUT ||
-                code == HVD_E_MISMATCH;
+    bool reserved = code > 0 || code == HVD_E_REVOKED || code == HVD_E_LOST ||
+                    code == HVD_E_TIMEOUT || code == HVD_E_MISMATCH;
 
-    return ours ? HVD_E_STATE : code;
+    return reserved ? HVD_E_STATE : code;
 }
 
+/* Calls the save callback of an entry, which returns the number of bytes that it has written or a
+ * code below 0. The length and the bytes are at `at`. */
 int custom_save(const struct manifest_entry *entry, const struct copy_part *part, uint8_t *at,
                 struct hvd_err *err)
 {
@@ -35,19 +45,20 @@ int custom_save(const struct manifest_entry *entry, const struct copy_part *part
     if (written < INT32_MIN)
         written = HVD_E_INVAL;
     if (written < 0)
-        return err_set(err, own_code((int)written),
-                       "entry \"%s\": its save function has failed with %d (%s)", entry->name,
-                       (int)written, err_text((int)written));
+        return err_set(err, custom_code((int)written),
+                       "entry \"%s\": the save function of this entry has failed with %d (%s)",
+                       entry->name, (int)written, err_text((int)written));
     length = (uint64_t)written;
     if (length > entry->bytes)
         return err_set(err, HVD_E_LIMIT,
-                       "entry \"%s\": its save function says that it has written %" PRIu64
-                       " bytes, but has room for %" PRIu64 "; give it more",
+                       "entry \"%s\": the save function has written %" PRIu64
+                       " bytes, but the entry has only %" PRIu64 " bytes; register a larger entry",
                        entry->name, length, entry->bytes);
     memcpy(at, &length, sizeof(length));
     return 0;
 }
 
+/* Calls the load callback of an entry with the bytes at `at`, which follow their length. */
 int custom_load(const struct manifest_entry *entry, const struct copy_part *part, const uint8_t *at,
                 struct hvd_err *err)
 {
@@ -56,12 +67,13 @@ int custom_load(const struct manifest_entry *entry, const struct copy_part *part
 
     if (length > entry->bytes)
         return err_set(err, HVD_E_CORRUPT,
-                       "entry \"%s\" of the commit says that it has %" PRIu64
-                       " bytes, but has room for %" PRIu64,
+                       "entry \"%s\" has %" PRIu64 " bytes in the commit, but only %" PRIu64
+                       " bytes in the state",
                        entry->name, length, entry->bytes);
     rc = part->load(part->arg, at + CUSTOM_LENGTH_BYTES, length);
     if (rc)
-        return err_set(err, own_code(rc), "entry \"%s\": its load function has failed with %d (%s)",
+        return err_set(err, custom_code(rc),
+                       "entry \"%s\": the load function of this entry has failed with %d (%s)",
                        entry->name, rc, err_text(rc));
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * custom.h: what a custom entry writes: 8 bytes that say how much, and so many bytes. It may be
- * less than its room.
+ * custom.h: how a commit stores a custom entry: a length of 8 bytes, then the bytes that the save
+ * callback has written, which may be fewer than the entry's room.
  */
 #ifndef STATE_SNAPSHOT_CUSTOM_H
 #define STATE_SNAPSHOT_CUSTOM_H
@@ -9,17 +9,22 @@
 
 #define CUSTOM_LENGTH_BYTES sizeof(uint64_t)
 
-/* How much was written: with the length, and without it. What that says beyond the room is not
- * followed. */
+/* Returns how many bytes of the commit the entry uses, with the 8 bytes of the length. The result
+ * is never more than the entry's room and 8 bytes, even when the stored length is wrong. */
 uint64_t custom_bytes(const struct manifest_entry *entry, const uint8_t *at);
-uint64_t custom_length(const uint8_t *at); /* as it says */
+uint64_t custom_length(const uint8_t *at); /* returns the stored length, unchecked */
 
-/* A code of the program's, as its own: what says something about the round, and news, are not a
- * program's to say, and whoever believed them would try again for ever. HVD_E_LIMIT: save says that
- * it has written more than there is room for. The err names the entry. */
+/*
+ * Call the program's save or load callback. A negative code of the callback is returned.
+ * Exceptions: news and codes about a round (for example HVD_E_REVOKED) become HVD_E_STATE, because
+ * a callback must not return them: the library would act on them and repeat the round for ever. The
+ * err names the entry.
+ *
+ * custom_save also returns HVD_E_LIMIT: the callback claims to have written more than the room.
+ * custom_load also returns HVD_E_CORRUPT: the stored length is larger than the room.
+ */
 int custom_save(const struct manifest_entry *entry, const struct copy_part *part, uint8_t *at,
                 struct hvd_err *err) MUST_CHECK;
-/* HVD_E_CORRUPT: the length makes no sense. */
 int custom_load(const struct manifest_entry *entry, const struct copy_part *part, const uint8_t *at,
                 struct hvd_err *err) MUST_CHECK;
 

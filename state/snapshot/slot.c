@@ -1,60 +1,42 @@
+/*
+ * slot.c: a second copy of the state, beside the live one: device entries on the device, all other
+ * entries in private memory of this process.
+ *
+ * Called by worker/state_device.c, copier.c and commit.c. Invariant: a slot has a commit number
+ * only while its bytes are those of that commit; slot_take clears the number before it writes.
+ */
 #include "state/snapshot/slot.h"
 
 #include "base/mem.h"
 #include "state/snapshot/custom.h"
-#include "state/snapshot/places.h"
-#include "state/snapshot/room.h"
+#include "state/snapshot/memory_left.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define DEVICE_ALIGN 256 /* as the device's own allocations; copies are fastest so */
+/* the alignment of the device's own allocations, with which copies are fastest */
+#define DEVICE_ALIGN 256
 
 struct slot {
     const struct manifest *manifest;
-    struct ferry *ferry;
-    struct copy_part *parts; /* where each entry lies here */
+    struct device_copy *device_copy;
+    struct copy_part *parts; /* where each entry is in the slot */
     cuda_address on_device;
     uint64_t device_bytes;
-    uint8_t *on_host; /* of what no custom entry writes, nothing is used */
+    uint8_t *on_host; /* host memory; unwritten room of custom entries takes no memory */
     uint64_t host_bytes;
     uint64_t commit;
 };
-
-static uint64_t round_up(uint64_t bytes, uint64_t multiple)
-{
-    return (bytes + multiple - 1) / multiple * multiple;
-}
 
 static cuda_address address_of(const void *at)
 {
     return (cuda_address)(uintptr_t)at;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
-
-/* How much of each memory it takes; what is sure to be used of the host's. */
-static uint64_t measure(struct slot *slot, const struct copy *live)
-{
-    uint64_t used = 0;
-
-    for (size_t i = 0; i < slot->manifest->count; i++) {
-        const struct manifest_entry *entry = &slot->manifest->items[i];
-        uint64_t bytes = entry->bytes + (entry->custom ? CUSTOM_LENGTH_BYTES : 0);
-
-        if (live->parts[i].on_device) {
-            slot->device_bytes += round_up(bytes, DEVICE_ALIGN);
-        } else {
-            slot->host_bytes += round_up(bytes, MANIFEST_ALIGN);
-            used += entry->custom ? 0 : bytes;
-        }
-    }
-    return used;
-}
-
-/* A custom entry is saved out of what was saved. */
-static int64_t save_again(void *at, void *into, size_t room)
+/* The save callback of a custom entry in a slot: copies the bytes that the program's save has
+ * written. */
+static int64_t save_from_slot(void *at, void *into, size_t room)
 {
     uint64_t length = custom_length(at);
 
@@ -64,6 +46,8 @@ static int64_t save_again(void *at, void *into, size_t room)
     return (int64_t)length;
 }
 
+/* Sets where each entry lies in the slot. The device memory and the host memory of the slot are as
+ * large as the sums in slot_create. */
 static void place_entries(struct slot *slot, const struct copy *live)
 {
     cuda_address on_device = slot->on_device;
@@ -75,52 +59,60 @@ static void place_entries(struct slot *slot, const struct copy *live)
 
         if (live->parts[i].on_device) {
             *part = (struct copy_part){ .at = (void *)(uintptr_t)on_device, .on_device = true };
-            on_device += round_up(entry->bytes, DEVICE_ALIGN);
+            on_device += manifest_round_up(entry->bytes, DEVICE_ALIGN);
         } else if (entry->custom) {
-            *part = (struct copy_part){ .save = save_again, .arg = on_host };
-            on_host += round_up(entry->bytes + CUSTOM_LENGTH_BYTES, MANIFEST_ALIGN);
+            *part = (struct copy_part){ .save = save_from_slot, .arg = on_host };
+            on_host += manifest_round_up(entry->bytes + CUSTOM_LENGTH_BYTES, MANIFEST_ALIGN);
         } else {
             *part = (struct copy_part){ .at = on_host };
-            on_host += round_up(entry->bytes, MANIFEST_ALIGN);
+            on_host += manifest_round_up(entry->bytes, MANIFEST_ALIGN);
         }
     }
 }
 
-static int take_host(struct slot *slot, uint64_t used, struct hvd_err *err)
-{
-    void *at;
-
-    if (!slot->host_bytes)
-        return 0;
-    at = used > room_left() ? MAP_FAILED
-                            : mmap(NULL, slot->host_bytes, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
-        return err_set(err, HVD_E_NOMEM,
-                       "no memory on the host for a copy of %" PRIu64 " bytes of the state",
-                       slot->host_bytes);
-    slot->on_host = at;
-    (void)madvise(at, slot->host_bytes, MADV_DONTFORK);
-    return 0;
-}
-
+/* Creates a slot with room for the whole state. The room of custom entries is not counted as needed
+ * memory, because a callback may write much less. */
 int slot_create(const struct copy *live, struct slot **ret_slot, struct hvd_err *err)
 {
     struct slot *slot = mem_zalloc(sizeof(*slot));
-    int rc;
+    uint64_t used = 0; /* bytes of the host memory that will certainly be written */
+    void *at;
+    int rc = 0;
 
-    if (!slot)
-        return err_set(err, HVD_E_NOMEM, "no memory for a copy of the state");
-    slot->manifest = live->manifest;
-    slot->ferry = live->ferry;
-    slot->parts = mem_zalloc_array(live->manifest->count, sizeof(*slot->parts));
-    if (!slot->parts) {
-        slot_free(slot);
+    if (slot)
+        slot->parts = mem_zalloc_array(live->manifest->count, sizeof(*slot->parts));
+    if (!slot || !slot->parts) {
+        mem_free(slot);
         return err_set(err, HVD_E_NOMEM, "no memory for a copy of the state");
     }
-    rc = take_host(slot, measure(slot, live), err);
+    slot->manifest = live->manifest;
+    slot->device_copy = live->device_copy;
+    for (size_t i = 0; i < slot->manifest->count; i++) {
+        const struct manifest_entry *entry = &slot->manifest->items[i];
+        uint64_t bytes = entry->bytes + (entry->custom ? CUSTOM_LENGTH_BYTES : 0);
+
+        if (live->parts[i].on_device) {
+            slot->device_bytes += manifest_round_up(bytes, DEVICE_ALIGN);
+        } else {
+            slot->host_bytes += manifest_round_up(bytes, MANIFEST_ALIGN);
+            used += entry->custom ? 0 : bytes;
+        }
+    }
+    if (slot->host_bytes) {
+        at = used > memory_left() ? MAP_FAILED
+                                  : mmap(NULL, slot->host_bytes, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (at != MAP_FAILED) {
+            slot->on_host = at;
+            (void)madvise(at, slot->host_bytes, MADV_DONTFORK);
+        } else {
+            rc = err_set(err, HVD_E_NOMEM,
+                         "no memory on the host for a copy of %" PRIu64 " bytes of the state",
+                         slot->host_bytes);
+        }
+    }
     if (!rc && slot->device_bytes)
-        rc = ferry_alloc(slot->ferry, slot->device_bytes, &slot->on_device, err);
+        rc = device_copy_alloc(slot->device_copy, slot->device_bytes, &slot->on_device, err);
     if (rc) {
         slot_free(slot);
         return rc;
@@ -134,7 +126,7 @@ void slot_free(struct slot *slot)
 {
     if (!slot)
         return;
-    ferry_free(slot->ferry, slot->on_device);
+    device_copy_free(slot->device_copy, slot->on_device);
     if (slot->on_host)
         munmap(slot->on_host, slot->host_bytes);
     mem_free(slot->parts);
@@ -153,16 +145,16 @@ uint64_t slot_commit(const struct slot *slot)
 
 struct copy slot_copy(const struct slot *slot)
 {
-    return (struct copy){
-        .manifest = slot->manifest, .parts = slot->parts, .which = COPY_ALL, .ferry = slot->ferry
-    };
+    return (struct copy){ .manifest = slot->manifest,
+                          .parts = slot->parts,
+                          .which = COPY_ALL,
+                          .device_copy = slot->device_copy };
 }
 
-/* ---- there and back -------------------------------------------------------------------------- */
-
-/* Of the entries on the device; queued, or noted by the ferry why not. */
-static int move(const struct slot *slot, const struct copy_part *to, const struct copy_part *from,
-                unsigned which)
+/* Queues copies of all device entries whose kinds are in `which`. An error is returned, and the
+ * device_copy keeps it too. */
+static int move_on_device(const struct slot *slot, const struct copy_part *to,
+                          const struct copy_part *from, unsigned which)
 {
     int rc = 0;
 
@@ -170,16 +162,27 @@ static int move(const struct slot *slot, const struct copy_part *to, const struc
         const struct manifest_entry *entry = &slot->manifest->items[i];
 
         if (to[i].on_device && entry->bytes && which & 1U << entry->kind)
-            rc =
-                ferry_move(slot->ferry, address_of(to[i].at), address_of(from[i].at), entry->bytes);
+            rc = device_copy_move(slot->device_copy, address_of(to[i].at), address_of(from[i].at),
+                                  entry->bytes);
     }
     return rc;
 }
 
-static int keep(const struct slot *slot, const struct copy *live, struct hvd_err *err)
+/* Copies the live state into the slot, after the work that is in the stream now; later work in the
+ * stream waits. The slot has no number until slot_name: the device may still copy. */
+int slot_take(struct slot *slot, const struct copy *live, struct CUstream_st *stream,
+              struct hvd_err *err)
 {
-    int rc = 0;
+    struct hvd_err why;
+    int rc = device_copy_after(slot->device_copy, stream, err);
 
+    slot->commit = 0;
+    if (rc)
+        return rc;
+    rc = move_on_device(slot, slot->parts, live->parts, COPY_ALL);
+    if (!rc)
+        rc = device_copy_before(slot->device_copy, stream, err);
+    /* The entries in host memory are copied while the device works. */
     for (size_t i = 0; i < slot->manifest->count && !rc; i++) {
         const struct manifest_entry *entry = &slot->manifest->items[i];
         const struct copy_part *part = &live->parts[i];
@@ -189,32 +192,23 @@ static int keep(const struct slot *slot, const struct copy *live, struct hvd_err
         else if (!part->on_device && entry->bytes)
             memcpy(slot->parts[i].at, part->at, entry->bytes);
     }
+    if (rc && device_copy_settle(slot->device_copy, &why) && err)
+        *err = why; /* the device has failed first, so its error is the cause */
     return rc;
 }
 
-int slot_take(struct slot *slot, const struct copy *live, struct CUstream_st *stream,
-              struct hvd_err *err)
+/* Copies the entries of the kinds live->which from the slot to the live state, and waits for the
+ * copy. */
+int slot_restore(const struct slot *slot, const struct copy *live, struct CUstream_st *stream,
+                 struct hvd_err *err)
 {
-    struct hvd_err why;
-    int rc = ferry_after(slot->ferry, stream, err);
+    int rc = device_copy_after(slot->device_copy, stream, err);
 
-    slot->commit = 0;
     if (rc)
         return rc;
-    rc = move(slot, slot->parts, live->parts, COPY_ALL);
-    if (!rc)
-        rc = ferry_before(slot->ferry, stream, err);
-    if (!rc)
-        rc = keep(slot, live, err);
-    if (rc && ferry_settle(slot->ferry, &why) && err)
-        *err = why; /* then that was it */
-    return rc;
-}
-
-static int give(const struct slot *slot, const struct copy *live, struct hvd_err *err)
-{
-    int rc = 0;
-
+    /* device_copy_settle returns an error of this call, too. */
+    (void)move_on_device(slot, live->parts, slot->parts, live->which);
+    rc = device_copy_settle(slot->device_copy, err);
     for (size_t i = 0; i < slot->manifest->count && !rc; i++) {
         const struct manifest_entry *entry = &slot->manifest->items[i];
         const struct copy_part *part = &live->parts[i];
@@ -227,17 +221,4 @@ static int give(const struct slot *slot, const struct copy *live, struct hvd_err
             memcpy(part->at, slot->parts[i].at, entry->bytes);
     }
     return rc;
-}
-
-int slot_restore(const struct slot *slot, const struct copy *live, struct CUstream_st *stream,
-                 struct hvd_err *err)
-{
-    int rc = ferry_after(slot->ferry, stream, err);
-    int settled;
-
-    if (rc)
-        return rc;
-    (void)move(slot, live->parts, slot->parts, live->which);
-    settled = ferry_settle(slot->ferry, err);
-    return settled ? settled : give(slot, live, err);
 }

@@ -1,15 +1,16 @@
 /*
- * stream.h: copying, and the checksum on the way. Much of it goes past the caches where the machine
- * can do that: nobody reads it soon, and what the training needs stays in them.
+ * stream.h: copies bytes and adds them to a checksum at the same time. A large copy bypasses the
+ * caches where the processor can do that: the copy is not read soon, and the data of the training
+ * stays in the caches.
  */
 #ifndef STATE_SNAPSHOT_STREAM_H
 #define STATE_SNAPSHOT_STREAM_H
 
 #include "state/sum.h"
 
-/* They must not overlap. The bytes are added to the sum: small pieces as they were written, so that
- * they have their checksum even if somebody writes to `from` meanwhile. much: this is a part of
- * more than a cache holds. */
+/* Copies bytes, which must not overlap, and adds them to *sum. `much` is true: the bytes belong to
+ * a copy that is larger than the caches. For small pieces the checksum is computed from `to`, so it
+ * fits the copy even when another thread writes to `from` at the same time. */
 void stream_copy(void *to, const void *from, size_t bytes, bool much, struct sum *sum);
 
 #endif

@@ -1,0 +1,279 @@
+/*
+ * watch.c: hosts from a program that goes on running and prints a block of hosts at each change,
+ * with a blank line at the end (--discovery-watch). A question (discover_ask) gets the newest block
+ * or failure as its answer; a new block is also reported without a question. A block counts only
+ * when it is complete. A program that ends is started again after a pause. The pause doubles at
+ * each restart, and is short again after a run of at least WATCH_PAUSE_MAX_US.
+ */
+#include "base/mem.h"
+#include "base/time.h"
+#include "discovery/sources/program_internal.h"
+#include "os/clock.h"
+
+#include <string.h>
+
+#define WATCH_PAUSE_MIN_US INT64_C(1000000)
+#define WATCH_PAUSE_MAX_US INT64_C(30000000)
+
+/* The newest result of the program. */
+enum watch_news { WATCH_SILENT, WATCH_HOSTS, WATCH_FAILED };
+
+struct watch {
+    struct program program;
+    enum watch_news news;
+    struct hosts newest;        /* the hosts if `news` is WATCH_HOSTS */
+    struct hvd_err failure;     /* the error if `news` is WATCH_FAILED */
+    bool asked;                 /* the owner waits for the first result, until answer_timer fires */
+    struct event answer_timer;  /* ends an unanswered question after config.limit_us */
+    struct event restart_timer; /* starts the program again */
+    int64_t started_us;
+    int64_t pause_us;
+    bool spoke; /* this run has printed a block */
+    /* Offsets in the output: `block` is where the current block begins, `line` where its last line
+     * begins, and `searched` the first byte that was not yet searched for a newline. `filled` is
+     * true: the block has a line that is not blank. */
+    size_t block;
+    size_t line;
+    size_t searched;
+    bool filled;
+};
+
+static bool watch_set_timer(struct event *timer, int64_t us)
+{
+    const struct timeval wait = clock_timeval(us);
+
+    return us == TIME_NEVER || !event_add(timer, &wait);
+}
+
+/* Keeps the newest hosts (WATCH_HOSTS; they are in watch->newest) or failure (WATCH_FAILED; `err`,
+ * otherwise not used), and answers the owner. */
+static void watch_publish(struct watch *watch, enum watch_news news, const struct hvd_err *err)
+{
+    struct hosts none;
+
+    watch->news = news;
+    watch->asked = false;
+    event_del(&watch->answer_timer);
+    if (news == WATCH_HOSTS) {
+        discover_answer_copy(watch->program.discoverer, &watch->newest);
+    } else {
+        watch->failure = *err;
+        hosts_init(&none);
+        discover_answer(watch->program.discoverer, err->code, &none, err);
+    }
+}
+
+/* Reads a complete block of hosts, and answers with it, or with the error in it. stderr_tail NULL:
+ * the program still runs, and its standard error is not quoted. */
+static void watch_take_block(struct watch *watch, struct span block,
+                             const struct stderr_tail *stderr_tail)
+{
+    struct hvd_err err;
+    int rc = discover_read(watch->program.discoverer, block, stderr_tail, &watch->newest, &err);
+
+    watch->spoke = true;
+    watch_publish(watch, rc ? WATCH_FAILED : WATCH_HOSTS, &err);
+}
+
+/* Searches the output for whole blocks. When several blocks came at once, only the last one is
+ * used, because each block replaces the block before it. `block` and `line` are the offsets at
+ * which the current block and its last line begin, `searched` is that of the first byte that was
+ * not yet searched, and `filled` is true if the block has a line that is not blank. */
+static void watch_on_output(void *arg, struct buf *output)
+{
+    struct watch *watch = arg;
+    struct span block = { NULL, 0 };
+    const char *end;
+
+    while ((end = memchr(output->data + watch->searched, '\n', output->length - watch->searched))) {
+        struct span line = { output->data + watch->line, 0 };
+
+        line.length = (size_t)(end - line.at);
+        watch->searched = watch->line + line.length + 1;
+        if (span_trim(line).length) {
+            watch->filled = true;
+        } else {
+            if (watch->filled)
+                block = (struct span){ output->data + watch->block, watch->line - watch->block };
+            watch->filled = false;
+            watch->block = watch->searched;
+        }
+        watch->line = watch->searched;
+    }
+    watch->searched = output->length;
+    if (block.at)
+        watch_take_block(watch, block, NULL);
+    /* The offsets now count from the first byte that is left in the buffer. */
+    buf_consume(output, watch->block);
+    watch->line -= watch->block;
+    watch->searched -= watch->block;
+    watch->block = 0;
+}
+
+static void watch_on_stderr(void *arg, const struct stderr_tail *stderr_tail)
+{
+    struct watch *watch = arg;
+
+    script_log_line(&watch->program.log, stderr_tail);
+}
+
+/* Sets the timer that starts the program again, and doubles the pause before the start after
+ * that. */
+static void watch_restart_later(struct watch *watch)
+{
+    struct hvd_err err;
+
+    if (!watch_set_timer(&watch->restart_timer, watch->pause_us)) {
+        err_set(&err, HVD_E_NOMEM, "%s: no memory to start this program again",
+                watch->program.argv[0]);
+        watch_publish(watch, WATCH_FAILED, &err);
+    }
+    watch->pause_us *= 2;
+    if (watch->pause_us > WATCH_PAUSE_MAX_US)
+        watch->pause_us = WATCH_PAUSE_MAX_US;
+}
+
+/* Called when the program has ended: reads its last block, or reports a failure, and sets the timer
+ * that starts the program again. */
+static void watch_on_ended(void *arg, const struct command_end *end)
+{
+    struct watch *watch = arg;
+    struct span rest = { buf_text(end->output), end->output->length };
+    bool exited = end->how == COMMAND_EXITED && end->value == 0;
+    const char *remedy = end->how == COMMAND_TOO_LONG ? "end each block with a blank line"
+                                                      : "run the program by hand to see why";
+    char pause[TIME_TEXT_MAX];
+    struct hvd_err err;
+
+    if (clock_now_us() - watch->started_us >= WATCH_PAUSE_MAX_US)
+        watch->pause_us = WATCH_PAUSE_MIN_US;
+    /* If the program exited with code 0, the end of the output also ends the last block. */
+    if (exited && span_trim(rest).length)
+        watch_take_block(watch, rest, end->stderr_tail);
+    if (exited && watch->spoke) {
+        log_info(HOSTS, "%s: this program has ended; it is started again in %s",
+                 watch->program.argv[0], time_format(watch->pause_us, pause));
+    } else {
+        program_blame(&watch->program, end, remedy, &err);
+        watch_publish(watch, WATCH_FAILED, &err);
+    }
+    program_stop(&watch->program);
+    watch_restart_later(watch);
+}
+
+/* Starts the program, and sets the offsets to the beginning of its output, which is empty. If the
+ * program cannot be started, that is the answer, and the start is tried again later. */
+static void watch_start(struct watch *watch)
+{
+    static const struct command_ops ops = { watch_on_output, watch_on_stderr, watch_on_ended };
+    struct program *program = &watch->program;
+    struct hvd_err err;
+
+    watch->started_us = clock_now_us();
+    watch->spoke = false;
+    watch->filled = false;
+    watch->block = 0;
+    watch->line = 0;
+    watch->searched = 0;
+    if (command_run(program->discoverer->base, &program->spec, &ops, watch, &program->run, &err)) {
+        watch_publish(watch, WATCH_FAILED, &err);
+        watch_restart_later(watch);
+    }
+}
+
+/* The callback of restart_timer: the pause after the last end of the program is over. */
+static void watch_on_restart(evutil_socket_t fd, short what, void *arg)
+{
+    struct watch *watch = arg;
+
+    (void)fd;
+    (void)what;
+    /* The restart is logged only now: the log line of the failure could not announce it, because
+     * the job may end with the failure. */
+    if (watch->news == WATCH_FAILED)
+        log_info(HOSTS, "%s: this program is started again now", watch->program.argv[0]);
+    watch_start(watch);
+}
+
+/* Called when the program has printed no block within config.limit_us after a question. The
+ * question fails, but the program goes on running, because it may have no hosts to print yet. */
+static void watch_on_late(evutil_socket_t fd, short what, void *arg)
+{
+    struct watch *watch = arg;
+    struct discoverer *discoverer = watch->program.discoverer;
+    char time[TIME_TEXT_MAX];
+    struct hosts none;
+    struct hvd_err err;
+
+    (void)fd;
+    (void)what;
+    watch->asked = false;
+    hosts_init(&none);
+    err_set(&err, HVD_E_TIMEOUT,
+            "%s: the program has printed no hosts within %s; end each block with a blank line",
+            discoverer->name, time_format(discoverer->config.limit_us, time));
+    discover_answer(discoverer, HVD_E_TIMEOUT, &none, &err);
+}
+
+/* Prepares the program, which is started by the first question. limit_us is TIME_NEVER, because the
+ * program may run for ever; its silence after a question is limited by answer_timer. linger_us
+ * limits how long it runs on after it has closed its output. */
+static int watch_open(struct discoverer *discoverer, struct hvd_err *err)
+{
+    struct watch *watch = mem_zalloc(sizeof(*watch));
+    int rc;
+
+    if (!watch)
+        return err_set(err, HVD_E_NOMEM, "no memory to read the list of hosts");
+    discoverer->state = watch;
+    hosts_init(&watch->newest);
+    watch->pause_us = WATCH_PAUSE_MIN_US;
+    event_assign(&watch->answer_timer, discoverer->base, -1, 0, watch_on_late, watch);
+    event_assign(&watch->restart_timer, discoverer->base, -1, 0, watch_on_restart, watch);
+    rc = program_open(&watch->program, discoverer, err);
+    watch->program.spec.limit_us = TIME_NEVER;
+    watch->program.spec.linger_us = discoverer->config.limit_us;
+    return rc;
+}
+
+/* Answers a question with the newest hosts or failure. If the program has printed nothing yet, the
+ * question waits for answer_timer. Starts the program if it neither runs nor waits to be started
+ * again. */
+static void watch_ask(struct discoverer *discoverer)
+{
+    struct watch *watch = discoverer->state;
+
+    switch (watch->news) {
+    case WATCH_HOSTS: watch_publish(watch, WATCH_HOSTS, NULL); return;
+    case WATCH_FAILED: watch_publish(watch, WATCH_FAILED, &watch->failure); break;
+    case WATCH_SILENT:
+        /* When memory for the timer is out, `asked` stays false, and the next question tries
+         * again. */
+        if (!watch->asked)
+            watch->asked = watch_set_timer(&watch->answer_timer, discoverer->config.limit_us);
+        break;
+    }
+    if (!watch->program.run && !event_pending(&watch->restart_timer, EV_TIMEOUT, NULL))
+        watch_start(watch);
+}
+
+/* Ends the program and all timers. `watch` is NULL if watch_open has failed before. */
+static void watch_close(struct discoverer *discoverer)
+{
+    struct watch *watch = discoverer->state;
+
+    if (!watch)
+        return;
+    program_stop(&watch->program);
+    event_del(&watch->answer_timer);
+    event_del(&watch->restart_timer);
+    hosts_release(&watch->newest);
+}
+
+const struct discover_source discover_watch = {
+    .option = "discovery-watch",
+    .when_empty = "printed nothing",
+    .open = watch_open,
+    .ask = watch_ask,
+    .close = watch_close,
+};
