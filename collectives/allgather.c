@@ -1,159 +1,185 @@
+/*
+ * allgather.c: gives each member's numbers to all members. On one host each member takes the
+ * numbers from the stages (shared memory) of the other members. Between hosts a lane carries the
+ * pieces of its members on each host, in the order of deal.h, into the result (shared memory of
+ * each host).
+ *
+ * Other operations need an allgather before they can begin (allgather_before): an alltoall with
+ * counts, a mesh.
+ */
 #include "base/mem.h"
 #include "collectives/deal.h"
-#include "collectives/operation.h"
+#include "collectives/dispatch.h"
 
 #include <string.h>
 
-struct job {
+struct allgather {
     struct operation *operation;
     struct deal deal;
+    uint32_t own; /* our index in the group */
     const uint8_t *in;
     uint8_t *out;
-    uint8_t **blocks; /* of each host */
+    uint8_t **blocks; /* for each host: its block, that is, all its pieces that this lane carries */
     size_t *lengths;
 };
 
-static uint32_t own(const struct job *job)
+/* Stage `in`: copies our piece of the chunk to our stage. */
+static void put_on_stage(void *arg, size_t chunk, uint64_t turn)
 {
-    return job->operation->group->group.place;
-}
-
-static void to_stage(void *arg, size_t chunk, uint64_t turn)
-{
-    struct job *job = arg;
-    struct board *board = job->operation->group->board;
-    size_t count = deal_piece(&job->deal, own(job), chunk);
+    struct allgather *gather = arg;
+    struct board *board = gather->operation->group->board;
+    size_t count = deal_piece(&gather->deal, gather->own, chunk);
 
     if (count)
-        memcpy(board_stage(board, board_seat(board), turn),
-               job->in + chunk * job->deal.piece * job->deal.bytes, count * job->deal.bytes);
+        memcpy(board_stage(board, board_local(board), turn),
+               gather->in + chunk * gather->deal.piece * gather->deal.bytes,
+               count * gather->deal.bytes);
 }
 
-static void take(struct job *job, uint32_t member, size_t chunk, const uint8_t *from)
+/* Copies one member's piece of the chunk from `from` to the output. Our own numbers are there
+ * already (allgather_run). */
+static void take_piece(struct allgather *gather, uint32_t member, size_t chunk, const uint8_t *from)
 {
-    size_t count = deal_piece(&job->deal, member, chunk);
+    const struct deal *deal = &gather->deal;
+    size_t count = deal_piece(deal, member, chunk);
 
-    if (count && member != own(job))
-        memcpy(job->out + (job->deal.first[member] + chunk * job->deal.piece) * job->deal.bytes,
-               from, count * job->deal.bytes);
+    if (count && member != gather->own)
+        memcpy(gather->out + (deal->first[member] + chunk * deal->piece) * deal->bytes, from,
+               count * deal->bytes);
 }
 
-/* On one host: from each other's stage. */
-static void from_stages(void *arg, size_t chunk, uint64_t turn)
+/* Stage `out` on one host: copies all members' pieces from their stages to the output. */
+static void take_from_stages(void *arg, size_t chunk, uint64_t turn)
 {
-    struct job *job = arg;
-    const struct group *members = &job->operation->group->group;
+    struct allgather *gather = arg;
+    const struct group *members = &gather->operation->group->group;
 
-    for (uint32_t seat = 0; seat < members->local_count; seat++)
-        take(job, members->locals[seat], chunk,
-             board_stage(job->operation->group->board, seat, turn));
+    for (uint32_t local = 0; local < members->local_count; local++)
+        take_piece(gather, members->locals[local], chunk,
+                   board_stage(gather->operation->group->board, local, turn));
 }
 
-/* What this lane carries of our host is put together in the result, where that of the others comes
- * to. */
-static int along_lane(void *arg, size_t chunk, uint64_t turn)
+/* Stage `middle` with several hosts: brings the pieces that our lane carries to the result of this
+ * host. The pieces of our host are copied into the result; the pieces of the other hosts are
+ * received into it. A member without a lane does nothing. */
+static int gather_along_lane(void *arg, size_t chunk, uint64_t turn)
 {
-    struct job *job = arg;
-    struct coll_group *group = job->operation->group;
+    struct allgather *gather = arg;
+    struct deal *deal = &gather->deal;
+    struct coll_group *group = gather->operation->group;
     const struct group *members = &group->group;
-    uint32_t lane = group_local(members);
+    uint32_t lane = members->local;
     uint8_t *result = board_result(group->board, turn);
 
     if (lane >= members->lane_count)
         return 0;
-    deal_chunk(&job->deal, chunk);
-    for (uint32_t seat = lane; seat < members->local_count; seat += members->lane_count) {
-        uint32_t member = members->locals[seat];
+    deal_chunk(deal, chunk);
+    for (uint32_t local = lane; local < members->local_count; local += members->lane_count) {
+        uint32_t member = members->locals[local];
 
-        memcpy(result + job->deal.at[member] * job->deal.bytes,
-               board_stage(group->board, seat, turn),
-               deal_piece(&job->deal, member, chunk) * job->deal.bytes);
+        memcpy(result + deal->at[member] * deal->bytes, board_stage(group->board, local, turn),
+               deal_piece(deal, member, chunk) * deal->bytes);
     }
     for (uint32_t host = 0; host < members->host_count; host++) {
-        size_t count, at = deal_block(&job->deal, chunk, lane, host, &count);
+        size_t count, at = deal_block(deal, chunk, lane, host, &count);
 
-        job->blocks[host] = result + at * job->deal.bytes;
-        job->lengths[host] = count * job->deal.bytes;
+        gather->blocks[host] = result + at * deal->bytes;
+        gather->lengths[host] = count * deal->bytes;
     }
-    return lane_allgather(&group->lane, job->blocks, job->lengths);
+    return lane_allgather(&group->lane, gather->blocks, gather->lengths);
 }
 
-static void from_result(void *arg, size_t chunk, uint64_t turn)
+/* Stage `out` with several hosts: copies all members' pieces from the result to the output. */
+static void take_from_result(void *arg, size_t chunk, uint64_t turn)
 {
-    struct job *job = arg;
-    const uint8_t *result = board_result(job->operation->group->board, turn);
+    struct allgather *gather = arg;
+    const uint8_t *result = board_result(gather->operation->group->board, turn);
 
-    deal_chunk(&job->deal, chunk);
-    for (uint32_t i = 0; i < job->deal.group->size; i++)
-        take(job, i, chunk, result + job->deal.at[i] * job->deal.bytes);
+    deal_chunk(&gather->deal, chunk);
+    for (uint32_t i = 0; i < gather->deal.group->size; i++)
+        take_piece(gather, i, chunk, result + gather->deal.at[i] * gather->deal.bytes);
 }
 
-static int over_board(struct job *job)
-{
-    bool here = job->operation->group->group.host_count == 1;
-    const struct stages stages = {
-        .chunks = job->deal.chunks,
-        .in = to_stage,
-        .middle = here ? NULL : along_lane,
-        .out = here ? from_stages : from_result,
-        .arg = job,
-    };
-
-    return stages_run(job->operation, &stages);
-}
-
-/* Each member is alone on its host: its block goes where it belongs. */
-static int over_lane(struct job *job)
-{
-    const struct group *members = &job->operation->group->group;
-    uint32_t last;
-    int rc = operation_open(job->operation, &last);
-
-    for (uint32_t host = 0; host < members->host_count && !rc; host++) {
-        uint32_t member = members->by_host[members->host_at[host]];
-
-        job->blocks[host] = job->out + job->deal.first[member] * job->deal.bytes;
-        job->lengths[host] = deal_count(&job->deal, member) * job->deal.bytes;
-    }
-    return rc ? rc : lane_allgather(&job->operation->group->lane, job->blocks, job->lengths);
-}
-
-static int run(struct job *job)
-{
-    size_t count = deal_count(&job->deal, own(job)) * job->deal.bytes;
-    uint8_t *place = job->out + job->deal.first[own(job)] * job->deal.bytes;
-
-    if (count && place != job->in)
-        memmove(place, job->in, count);
-    if (count)
-        job->in = place;
-    return job->operation->group->board ? over_board(job) : over_lane(job);
-}
-
+/* Runs an allgather. On one host the members read the pieces from each other's stages; between
+ * hosts lanes bring them to each host's result. If every member is alone on its host, there is no
+ * board, and the numbers are not cut into chunks. */
 int allgather_run(struct operation *operation)
 {
     const struct coll_call *call = operation->call;
     const struct group *members = &operation->group->group;
-    struct job job = {
+    struct allgather gather = {
         .operation = operation,
         .deal = {.group = members,
                  .counts = call->counts,
                  .each = call->count,
                  .bytes = reduce_type_bytes(call->type)},
+        .own = members->place,
         .in = call->in,
         .out = call->out,
     };
-    uint8_t *memory;
+    const struct deal *deal = &gather.deal;
+    bool one_host = members->host_count == 1;
+    struct stages stages = { .in = put_on_stage,
+                             .middle = one_host ? NULL : gather_along_lane,
+                             .out = one_host ? take_from_stages : take_from_result,
+                             .arg = &gather };
+    size_t bytes = members->host_count * (sizeof(*gather.blocks) + sizeof(*gather.lengths)), length;
+    uint8_t *memory = mem_alloc(deal_bytes(members) + bytes), *place;
+    uint32_t last;
     int rc;
 
-    memory = mem_alloc(deal_bytes(members) +
-                       members->host_count * (sizeof(*job.blocks) + sizeof(*job.lengths)));
     if (!memory)
         return HVD_E_NOMEM;
-    job.lengths = (size_t *)(void *)(memory + deal_bytes(members));
-    job.blocks = (uint8_t **)(void *)(job.lengths + members->host_count);
-    deal_init(&job.deal, BOARD_STAGE_BYTES, memory);
-    rc = run(&job);
+    gather.lengths = (size_t *)(void *)(memory + deal_bytes(members));
+    gather.blocks = (uint8_t **)(void *)(gather.lengths + members->host_count);
+    deal_init(&gather.deal, BOARD_STAGE_BYTES, memory);
+    stages.chunks = deal->chunks;
+    /* First copies our own numbers to their place in the output, and then reads them from there. */
+    length = deal_count(deal, gather.own) * deal->bytes;
+    place = gather.out + deal->first[gather.own] * deal->bytes;
+    if (length && place != gather.in)
+        memmove(place, gather.in, length);
+    if (length)
+        gather.in = place;
+    if (operation->group->board) {
+        rc = stages_run(operation, &stages);
+    } else {
+        /* Every member is alone on its host: each block is received directly into the output. */
+        rc = operation_open(operation, &last);
+        for (uint32_t host = 0; host < members->host_count && !rc; host++) {
+            uint32_t member = members->by_host[members->host_at[host]];
+
+            gather.blocks[host] = gather.out + deal->first[member] * deal->bytes;
+            gather.lengths[host] = deal_count(deal, member) * deal->bytes;
+        }
+        if (!rc)
+            rc = lane_allgather(&operation->group->lane, gather.blocks, gather.lengths);
+    }
     mem_free(memory);
+    return rc;
+}
+
+int allgather_whole(struct coll *coll, struct coll_group *group, const struct coll_call *call)
+{
+    struct operation operation = operation_make(coll, group, call);
+
+    return lane_close(&group->lane, allgather_run(&operation));
+}
+
+/* Runs an allgather that brings an operation facts of all members (counts, addresses) before the
+ * operation itself. The allgather comes first and takes the operation's number; the operation gets
+ * the next number. */
+int allgather_before(struct operation *operation, const struct coll_call *call)
+{
+    struct coll_group *group = operation->group;
+    int rc;
+
+    /* the allgather comes first and takes the operation's number; the operation gets the next
+     * number */
+    group->number--;
+    rc = allgather_whole(operation->coll, group, call);
+    group->number++;
+    operation->fingerprint.number = group->number;
+    operation->turn = group->turn;
     return rc;
 }

@@ -1,268 +1,234 @@
+/*
+ * alltoall.c: each member gives each other member its own numbers. Members of one host exchange the
+ * numbers over the board; all other members over the mesh, a link for each pair.
+ *
+ * The fingerprint of an alltoall with counts does not hold the counts. So an allgather first tells
+ * the counts of each member to all members, and each member checks for every pair that the sender's
+ * and the receiver's count are equal. In a ragged operation (ragged.c) all members know the counts
+ * already. For a call on memory of a GPU, device.c calls only this check (alltoall_agree).
+ */
 #include "base/mem.h"
-#include "collectives/operation.h"
+#include "base/panic.h"
+#include "collectives/dispatch.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Members on one host give each other theirs by the board, all others by a connection of each pair.
- * Who gives how much to whom is told to all beforehand: then every member sees by itself whether it
- * is what each expects. */
-
-struct job {
+struct alltoall {
     struct operation *operation;
-    const uint8_t *in;
-    uint8_t *out;
-    size_t bytes;
-    const uint64_t *given; /* NULL: count between any two; else of member i to k: [i * size + k] */
-    const uint8_t **out_blocks; /* of each member */
-    uint8_t **in_blocks;
+    size_t bytes; /* bytes of one number */
+    /* given[i * size + k]: how many numbers member i gives to member k; NULL: call->count for each
+     * pair */
+    const uint64_t *given;
+    const uint8_t **out_blocks; /* our blocks for each member */
+    uint8_t **in_blocks;        /* the blocks from each member */
     size_t *out_lengths, *in_lengths;
-    size_t piece; /* bytes for each member on a stage */
+    size_t piece; /* how many bytes of a sender's stage each receiver has */
 };
 
-static size_t length_between(const struct job *job, uint32_t from, uint32_t to)
+static size_t length_between(const struct alltoall *all, uint32_t from, uint32_t to)
 {
-    if (!job->given)
-        return job->operation->call->count * job->bytes;
-    return (size_t)job->given[(size_t)from * job->operation->group->group.size + to] * job->bytes;
+    if (!all->given)
+        return all->operation->call->count * all->bytes;
+    return (size_t)all->given[(size_t)from * all->operation->group->group.size + to] * all->bytes;
 }
 
-/* ---- what is given to whom ---- */
-
-/* A table has two rows of each member: what it gives, and what it expects. */
-static struct coll_call gather_of(const struct group *members, const struct coll_call *call,
-                                  uint64_t *table)
-{
-    uint64_t *own = table + (size_t)members->place * 2 * members->size;
-
-    for (uint32_t i = 0; i < members->size; i++) {
-        own[i] = call->counts[i];
-        own[members->size + i] = call->out_counts[i];
-    }
-    return (struct coll_call){ .kind = COLL_ALLGATHER,
-                               .type = HVD_INT64,
-                               .in = own,
-                               .out = table,
-                               .count = 2 * (size_t)members->size };
-}
-
-static int compare_counts(struct coll *coll, const struct group *members, const uint64_t *table,
-                          uint64_t *given)
-{
-    size_t size = members->size;
-
-    for (uint32_t from = 0; from < size; from++) {
-        for (uint32_t to = 0; to < size; to++) {
-            uint64_t gives = table[from * 2 * size + to];
-            uint64_t expects = table[to * 2 * size + size + from];
-
-            given[from * size + to] = gives;
-            if (gives != expects)
-                return coll_fail(coll, HVD_E_MISMATCH, members->ranks[from],
-                                 "alltoall: rank %u gives rank %u %" PRIu64
-                                 " numbers, and that one expects %" PRIu64
-                                 "; counts there and out_counts here must be equal",
-                                 members->ranks[from], members->ranks[to], gives, expects);
-        }
-    }
-    return 0;
-}
-
-/* operation: that it is for; NULL: none is open. */
+/* Collects the counts of all members. operation: the alltoall itself, if it has begun; NULL: the
+ * alltoall has not begun. *ret_given: as in struct alltoall; the caller frees it. */
 static int learn_counts(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                         struct operation *operation, uint64_t **ret_given)
 {
-    size_t size = group->group.size;
+    const struct group *members = &group->group;
+    size_t size = members->size;
+    /* The table has two rows for each member: the counts that the member gives, and the counts that
+     * it expects. The result follows behind these rows. */
     uint64_t *table = mem_zalloc_array(3 * size * size, sizeof(*table));
+    uint64_t *own, *given;
     struct coll_call gather;
     int rc;
 
     if (!table)
         return HVD_E_NOMEM;
-    gather = gather_of(&group->group, call, table);
-    rc = operation ? operation_before(operation, &gather) : operation_inside(coll, group, &gather);
-    if (!rc)
-        rc = compare_counts(coll, &group->group, table, table + 2 * size * size);
-    if (!rc)
-        memmove(table, table + 2 * size * size, size * size * sizeof(*table));
+    own = table + members->place * 2 * size;
+    given = table + 2 * size * size;
+    for (size_t i = 0; i < size; i++) {
+        own[i] = call->counts[i];
+        own[size + i] = call->out_counts[i];
+    }
+    gather = (struct coll_call){
+        .kind = COLL_ALLGATHER, .type = HVD_INT64, .in = own, .out = table, .count = 2 * size
+    };
+    rc = operation ? allgather_before(operation, &gather) : allgather_whole(coll, group, &gather);
+    for (uint32_t from = 0; from < size && !rc; from++) {
+        for (uint32_t to = 0; to < size && !rc; to++) {
+            uint64_t gives = table[from * 2 * size + to];
+            uint64_t expects = table[to * 2 * size + size + from];
+
+            given[from * size + to] = gives;
+            if (gives != expects)
+                rc =
+                    coll_fail(coll, HVD_E_MISMATCH, members->ranks[from],
+                              "alltoall: rank %u gives rank %u %" PRIu64
+                              " numbers, but the receiver expects %" PRIu64
+                              "; counts of the sender and out_counts of the receiver must be equal",
+                              members->ranks[from], members->ranks[to], gives, expects);
+        }
+    }
     if (rc) {
         mem_free(table);
         return rc;
     }
+    /* the caller frees `table`, so the result moves to its beginning */
+    memmove(table, given, size * size * sizeof(*table));
     *ret_given = table;
     return 0;
 }
 
+/* Called for an alltoall with counts on memory of a GPU: fails the round if a sender's counts and a
+ * receiver's counts differ. *ret_most: the largest count of all. If the members know all counts
+ * already (`given`), nothing is exchanged. */
 int alltoall_agree(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                    size_t *ret_most)
 {
     size_t size = group->group.size;
-    uint64_t *given = NULL;
-    int rc = learn_counts(coll, group, call, NULL, &given);
+    uint64_t *learnt = NULL;
+    const uint64_t *given;
+    int rc = call->given ? 0 : learn_counts(coll, group, call, NULL, &learnt);
 
     if (rc)
         return rc;
+    given = call->given ? call->given : learnt;
     *ret_most = 0;
     for (size_t i = 0; i < size * size; i++)
         *ret_most = given[i] > *ret_most ? given[i] : *ret_most;
-    mem_free(given);
+    mem_free(learnt);
     return 0;
 }
 
-static void lay_out(struct job *job)
+/* Returns how many bytes of a block with `length` bytes are in chunk number `chunk`. */
+static size_t piece_length(const struct alltoall *all, size_t length, size_t chunk)
 {
-    const struct group *members = &job->operation->group->group;
-    size_t out = 0, in = 0;
-
-    for (uint32_t i = 0; i < members->size; i++) {
-        job->out_blocks[i] = job->in + out;
-        job->in_blocks[i] = job->out + in;
-        job->out_lengths[i] = length_between(job, members->place, i);
-        job->in_lengths[i] = length_between(job, i, members->place);
-        out += job->out_lengths[i];
-        in += job->in_lengths[i];
-    }
-}
-
-/* ---- on a board ---- */
-
-static size_t piece_of(const struct job *job, size_t length, size_t chunk)
-{
-    size_t from = chunk * job->piece;
+    size_t from = chunk * all->piece;
 
     if (from >= length)
         return 0;
-    return length - from < job->piece ? length - from : job->piece;
+    return length - from < all->piece ? length - from : all->piece;
 }
 
-static void to_stage(void *arg, size_t chunk, uint64_t turn)
+/* Stage `in`: copies our piece of each block for a member of this host to our stage. The stage has
+ * one place for each receiver. */
+static void put_blocks(void *arg, size_t chunk, uint64_t turn)
 {
-    struct job *job = arg;
-    const struct group *members = &job->operation->group->group;
-    struct board *board = job->operation->group->board;
-    uint8_t *stage = board_stage(board, board_seat(board), turn);
+    struct alltoall *all = arg;
+    const struct group *members = &all->operation->group->group;
+    struct board *board = all->operation->group->board;
+    uint8_t *stage = board_stage(board, board_local(board), turn);
 
-    for (uint32_t seat = 0; seat < members->local_count; seat++) {
-        uint32_t to = members->locals[seat];
-        size_t length = piece_of(job, job->out_lengths[to], chunk);
+    for (uint32_t local = 0; local < members->local_count; local++) {
+        uint32_t to = members->locals[local];
+        size_t length = piece_length(all, all->out_lengths[to], chunk);
 
         if (length)
-            memcpy(stage + seat * job->piece, job->out_blocks[to] + chunk * job->piece, length);
+            memcpy(stage + local * all->piece, all->out_blocks[to] + chunk * all->piece, length);
     }
 }
 
-static void from_stages(void *arg, size_t chunk, uint64_t turn)
+/* Stage `out`: copies our piece out of the stage of each member of this host. */
+static void take_blocks(void *arg, size_t chunk, uint64_t turn)
 {
-    struct job *job = arg;
-    const struct group *members = &job->operation->group->group;
-    struct board *board = job->operation->group->board;
+    struct alltoall *all = arg;
+    const struct group *members = &all->operation->group->group;
+    struct board *board = all->operation->group->board;
 
-    for (uint32_t seat = 0; seat < members->local_count; seat++) {
-        uint32_t from = members->locals[seat];
-        size_t length = piece_of(job, job->in_lengths[from], chunk);
+    for (uint32_t local = 0; local < members->local_count; local++) {
+        uint32_t from = members->locals[local];
+        size_t length = piece_length(all, all->in_lengths[from], chunk);
 
         if (length)
-            memcpy(job->in_blocks[from] + chunk * job->piece,
-                   board_stage(board, seat, turn) + board_seat(board) * job->piece, length);
+            memcpy(all->in_blocks[from] + chunk * all->piece,
+                   board_stage(board, local, turn) + board_local(board) * all->piece, length);
     }
 }
 
-/* The same on all members here. */
-static size_t chunks_here(const struct job *job)
+/* Moves the blocks: within the host over the board, then between hosts over the mesh. */
+static int exchange_all(struct alltoall *all)
 {
-    const struct group *members = &job->operation->group->group;
-    size_t most = 0;
+    const struct coll_call *call = all->operation->call;
+    struct coll_group *group = all->operation->group;
+    const struct group *members = &group->group;
+    struct stages stages = { .in = put_blocks, .out = take_blocks, .arg = all };
+    uint32_t own = members->place, last;
+    struct fingerprint theirs;
+    size_t out = 0, in = 0, most = 0;
+    int rc;
 
+    for (uint32_t i = 0; i < members->size; i++) {
+        all->out_blocks[i] = (const uint8_t *)call->in + out;
+        all->in_blocks[i] = (uint8_t *)call->out + in;
+        all->out_lengths[i] = length_between(all, own, i);
+        all->in_lengths[i] = length_between(all, i, own);
+        out += all->out_lengths[i];
+        in += all->in_lengths[i];
+    }
+    /* First the members of this host; without a board that is only this member. The longest block
+     * between two of them determines the number of chunks, which is then equal on all of them. */
     for (uint32_t i = 0; i < members->local_count; i++) {
         for (uint32_t k = 0; k < members->local_count; k++) {
-            size_t length = length_between(job, members->locals[i], members->locals[k]);
+            size_t length = length_between(all, members->locals[i], members->locals[k]);
 
             most = length > most ? length : most;
         }
     }
-    return (most + job->piece - 1) / job->piece;
-}
-
-static int over_board(struct job *job)
-{
-    struct stages stages = { .in = to_stage, .out = from_stages, .arg = job };
-
-    job->piece = BOARD_STAGE_BYTES / job->operation->group->group.local_count / 64 * 64;
-    stages.chunks = chunks_here(job);
-    return stages_run(job->operation, &stages);
-}
-
-/* ---- between hosts ---- */
-
-static int over_mesh(struct job *job)
-{
-    struct coll_group *group = job->operation->group;
-    const struct group *members = &group->group;
-    struct accord theirs;
-    int rc;
-
-    for (uint32_t i = 0; i < members->local_count; i++) {
-        job->out_lengths[members->locals[i]] = 0;
-        job->in_lengths[members->locals[i]] = 0;
+    ASSERT(members->local_count); /* this member is one of the locals */
+    if (group->board) {
+        all->piece = BOARD_STAGE_BYTES / members->local_count / 64 * 64;
+        stages.chunks = (most + all->piece - 1) / all->piece;
+        rc = stages_run(all->operation, &stages);
+    } else {
+        rc = operation_open(all->operation, &last);
+        if (!rc && most)
+            memcpy(all->in_blocks[own], all->out_blocks[own], most);
     }
-    rc = lane_open(&group->mesh_lane, &job->operation->accord, &theirs);
+    if (rc || members->host_count == 1)
+        return rc;
+    /* Then exchanges blocks with the members of the other hosts. */
+    for (uint32_t i = 0; i < members->local_count; i++) {
+        all->out_lengths[members->locals[i]] = 0;
+        all->in_lengths[members->locals[i]] = 0;
+    }
+    rc = lane_open(&group->mesh_lane, &all->operation->fingerprint, &theirs);
     if (!rc)
-        rc = lane_alltoall(&group->mesh_lane, job->out_blocks, job->out_lengths, job->in_blocks,
-                           job->in_lengths);
+        rc = lane_alltoall(&group->mesh_lane, all->out_blocks, all->out_lengths, all->in_blocks,
+                           all->in_lengths);
     return lane_close(&group->mesh_lane, rc);
 }
 
-static void keep_own(const struct job *job)
-{
-    uint32_t own = job->operation->group->group.place;
-
-    if (job->out_lengths[own])
-        memcpy(job->in_blocks[own], job->out_blocks[own], job->out_lengths[own]);
-}
-
-static int run(struct job *job)
-{
-    struct coll_group *group = job->operation->group;
-    uint32_t last;
-    int rc = 0;
-
-    lay_out(job);
-    if (group->board) {
-        rc = over_board(job);
-    } else {
-        rc = operation_open(job->operation, &last);
-        if (!rc)
-            keep_own(job);
-    }
-    return rc || group->group.host_count == 1 ? rc : over_mesh(job);
-}
-
+/* Runs an alltoall. Two things come first, because all members must have them: the mesh between
+ * hosts, and the counts of all members if they are not equal. given[i * size + k]: how many numbers
+ * member i gives to member k. */
 int alltoall_run(struct operation *operation)
 {
     const struct coll_call *call = operation->call;
     size_t size = operation->group->group.size;
-    struct job job = { .operation = operation,
-                       .in = call->in,
-                       .out = call->out,
-                       .bytes = reduce_type_bytes(call->type) };
+    struct alltoall all = { .operation = operation, .bytes = reduce_type_bytes(call->type) };
     uint64_t *given = NULL;
     void *memory;
     int rc = 0;
 
     if (operation->group->group.host_count > 1)
         rc = operation_mesh(operation);
-    if (!rc && call->counts)
+    if (!rc && call->counts && !call->given)
         rc = learn_counts(operation->coll, operation->group, call, operation, &given);
     if (rc)
         return rc;
-    job.given = given;
+    all.given = call->given ? call->given : given;
     memory = mem_alloc(size * (2 * sizeof(size_t) + 2 * sizeof(void *)));
     if (memory) {
-        job.out_lengths = memory;
-        job.in_lengths = job.out_lengths + size;
-        job.out_blocks = (const uint8_t **)(void *)(job.in_lengths + size);
-        job.in_blocks = (uint8_t **)(void *)(job.out_blocks + size);
-        rc = run(&job);
+        all.out_lengths = memory;
+        all.in_lengths = all.out_lengths + size;
+        all.out_blocks = (const uint8_t **)(void *)(all.in_lengths + size);
+        all.in_blocks = (uint8_t **)(void *)(all.out_blocks + size);
+        rc = exchange_all(&all);
     }
     mem_free(memory);
     mem_free(given);

@@ -1,172 +1,185 @@
+/*
+ * coll.c: creates the object of a round from the roster, tells what it waits for (coll_wait_look),
+ * says goodbye to the peers (coll_bye), and frees it. The worker may have the objects of two rounds
+ * at a time. An object is never repaired: it is freed when its round ends. Links and segments take
+ * time to close, so the engine's reaper thread frees them.
+ */
 #include "collectives/coll.h"
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "collectives/device.h"
+#include "collectives/nccl/nccl_thread.h"
 #include "os/thread.h"
+#include "seal/seal.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- making one ---- */
-
-/* Who runs with other options, or other groups, means another round. */
-static uint64_t sum_roster(const struct coll_engine *engine, const struct coll_roster *roster)
-{
-    uint64_t sum = accord_mix(roster->round, roster->size);
-
-    for (uint32_t i = 0; i < roster->size; i++)
-        sum = accord_mix(sum, roster->peers[i].incarnation);
-    for (size_t i = 0; i < roster->group_count; i++) {
-        sum = accord_mix(sum, roster->groups[i].count);
-        for (uint32_t k = 0; k < roster->groups[i].count; k++)
-            sum = accord_mix(sum, roster->groups[i].items[k]);
-    }
-    if (engine) {
-        sum = accord_mix(sum, (uint64_t)engine->options.carrier |
-                                  (uint64_t)engine->options.flat << 8 |
-                                  (uint64_t)engine->options.fixed_order << 9 |
-                                  (uint64_t)engine->options.gpu << 10);
-        sum = accord_mix(sum, engine->options.fusion_bytes);
-    }
-    return sum;
-}
-
+/* Copies the members of the roster, and numbers their hosts. The hash shows the peers that all
+ * members have the same members, groups and options. */
 static int copy_members(struct coll *coll, const struct coll_roster *roster)
 {
-    coll->members = mem_zalloc_array(roster->size, sizeof(*coll->members));
-    coll->everybody = mem_zalloc_array(roster->size, sizeof(*coll->everybody));
-    coll->hosts = mem_zalloc_array(roster->size, sizeof(*coll->hosts));
-    if (!coll->members || !coll->everybody || !coll->hosts)
+    const struct coll_engine *engine = coll->engine;
+    struct coll_members *members = &coll->members;
+    uint64_t hash = fingerprint_mix(roster->round, roster->size);
+
+    members->incarnations = mem_zalloc_array(roster->size, sizeof(*members->incarnations));
+    members->contacts = mem_zalloc_array(roster->size, sizeof(*members->contacts));
+    members->hosts = mem_zalloc_array(roster->size, sizeof(*members->hosts));
+    members->ranks = mem_zalloc_array(roster->size, sizeof(*members->ranks));
+    if (!members->incarnations || !members->contacts || !members->hosts || !members->ranks)
         return HVD_E_NOMEM;
+    if (roster->size > 1)
+        memcpy(members->secret, roster->secret, sizeof(members->secret));
     coll->devices_told = true;
     for (uint32_t i = 0; i < roster->size; i++) {
-        coll->devices_told = coll->devices_told && roster->peers[i].device;
-        coll->everybody[i] = i;
-        coll->members[i].incarnation = roster->peers[i].incarnation;
-        if (!roster->peers[i].contact)
+        const struct coll_peer *peer = &roster->peers[i];
+        uint32_t first = i ? members->hosts[i - 1] : 0;
+
+        members->ranks[i] = i;
+        members->incarnations[i] = peer->incarnation;
+        hash = fingerprint_mix(hash, peer->incarnation);
+        coll->devices_told = coll->devices_told && peer->device;
+        /* The number of a host is the lowest rank on it. The host of the previous rank is tried
+         * first, because neighbouring ranks are mostly on one host. With `flat` each rank counts as
+         * a host. */
+        if (engine && engine->options.flat)
+            first = i;
+        else if (strcmp(peer->host, roster->peers[first].host) != 0)
+            for (first = 0; strcmp(peer->host, roster->peers[first].host) != 0;)
+                first++;
+        members->hosts[i] = first;
+        if (!peer->contact)
             continue;
-        coll->members[i].contact = mem_strdup(roster->peers[i].contact);
-        if (!coll->members[i].contact)
+        members->contacts[i] = mem_strdup(peer->contact);
+        if (!members->contacts[i])
+            return HVD_E_NOMEM;
+    }
+    /* The hash is made of members, groups and options. A member with other groups or options has
+     * another hash, and its peers refuse to connect with it. */
+    for (size_t i = 0; i < roster->group_count; i++) {
+        hash = fingerprint_mix(hash, roster->groups[i].count);
+        for (uint32_t k = 0; k < roster->groups[i].count; k++)
+            hash = fingerprint_mix(hash, roster->groups[i].items[k]);
+    }
+    if (engine) {
+        hash = fingerprint_mix(
+            hash,
+            (uint64_t)engine->options.carrier | (uint64_t)engine->options.flat << 8 |
+                (uint64_t)engine->options.fixed_order << 9 | (uint64_t)engine->options.gpu << 10 |
+                (uint64_t)engine->options.security << 12 | (uint64_t)engine->options.unfused << 18);
+        hash = fingerprint_mix(hash, engine->options.fusion_bytes);
+    }
+    members->hash = hash;
+    coll->identity = (struct link_round){
+        .round = roster->round,
+        .roster = hash,
+        .incarnations = members->incarnations,
+        .secret = members->secret,
+        .security = engine ? engine->options.security : LINK_SECURITY_AUTO,
+    };
+    return 0;
+}
+
+/* Makes the groups of the round: group 0 has all members, then come those of the roster. There is
+ * room for LIMIT_OPENED groups that are opened later, so that no group ever moves in memory. */
+static int make_groups(struct coll *coll, const struct coll_roster *roster)
+{
+    const struct coll_ranks all = { coll->members.ranks, roster->size };
+
+    coll->group_room = roster->group_count + 1 + LIMIT_OPENED;
+    coll->groups = mem_zalloc_array(coll->group_room, sizeof(*coll->groups));
+    if (!coll->groups)
+        return HVD_E_NOMEM;
+    for (size_t i = 0; i <= roster->group_count; i++) {
+        const struct coll_ranks *ranks = i ? &roster->groups[i - 1] : &all;
+        struct coll_group *group = &coll->groups[i];
+        int rc =
+            group_init(&group->group, ranks->items, ranks->count, coll->members.hosts, coll->rank);
+
+        if (rc)
+            return rc;
+        coll->group_count++;
+        traffic_init(&group->mesh, coll_lost, coll);
+        traffic_init(&group->own, coll_lost, coll);
+        group->sources = mem_zalloc_array(group->group.local_count + 1, sizeof(*group->sources));
+        if (!group->sources)
             return HVD_E_NOMEM;
     }
     return 0;
 }
 
-/* A host's number is the lowest rank on it. Neighbours are mostly on one host. */
-static void number_hosts(struct coll *coll, const struct coll_roster *roster)
+/* Frees everything except communicators, links and control connections, which must be freed
+ * before. */
+static void coll_release(struct coll *coll)
 {
-    for (uint32_t i = 0; i < roster->size; i++) {
-        const char *host = roster->peers[i].host;
-        uint32_t first = i ? coll->hosts[i - 1] : 0;
-
-        if (coll->engine && coll->engine->options.flat)
-            first = i;
-        else if (strcmp(host, roster->peers[first].host) != 0)
-            for (first = 0; strcmp(host, roster->peers[first].host) != 0;)
-                first++;
-        coll->hosts[i] = first;
-    }
-}
-
-static int make_groups(struct coll *coll, const struct coll_roster *roster)
-{
-    const struct coll_ranks all = { coll->everybody, roster->size };
-    int rc = 0;
-
-    coll->groups = mem_zalloc_array(roster->group_count + 1, sizeof(*coll->groups));
-    if (!coll->groups)
-        return HVD_E_NOMEM;
-    for (size_t i = 0; i <= roster->group_count && !rc; i++) {
-        const struct coll_ranks *ranks = i ? &roster->groups[i - 1] : &all;
-        struct coll_group *group = &coll->groups[i];
-
-        rc = group_init(&group->group, ranks->items, ranks->count, coll->hosts, coll->rank);
-        if (rc)
-            break;
-        coll->group_count++;
-        traffic_init(&group->mesh, coll_lost, coll);
-        group->sources = mem_zalloc_array(group->group.local_count + 1, sizeof(*group->sources));
-        rc = group->sources ? 0 : HVD_E_NOMEM;
-    }
-    return rc;
-}
-
-void coll_release(struct coll *coll)
-{
-    for (uint32_t i = 0; coll->members && i < coll->size; i++)
-        mem_free(coll->members[i].contact);
+    for (uint32_t i = 0; coll->members.contacts && i < coll->size; i++)
+        mem_free(coll->members.contacts[i]);
     for (size_t i = 0; i < coll->group_count; i++) {
         group_release(&coll->groups[i].group);
         mem_free(coll->groups[i].sources);
     }
     if (!coll->engine)
-        staging_close(coll->staging);
+        staging_close(coll->memory.staging);
     segment_free(coll->segment);
-    pool_views_free(coll->views);
-    mem_free(coll->members);
-    mem_free(coll->everybody);
-    mem_free(coll->hosts);
+    pool_views_free(coll->memory.views);
+    seal_wipe(coll->members.secret, sizeof(coll->members.secret));
+    mem_free(coll->members.incarnations);
+    mem_free(coll->members.contacts);
+    mem_free(coll->members.hosts);
+    mem_free(coll->members.ranks);
     mem_free(coll->groups);
-    mem_free(coll->partners);
-    mem_free(coll->scratch);
+    VEC_RELEASE(&coll->partners);
+    mem_free(coll->memory.scratch);
     pthread_cond_destroy(&coll->changed);
     pthread_mutex_destroy(&coll->mutex);
     mem_free(coll);
 }
 
-static int fill(struct coll *coll, struct coll_engine *engine, const struct coll_roster *roster)
+/* Makes the object of a round for this member (coll.h). It is not connected yet: see coll_connect.
+ * */
+int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
+                struct coll **ret_coll, struct hvd_err *err)
 {
+    struct coll *coll;
     int rc;
 
-    coll->engine = engine;
-    coll->round = roster->round;
-    coll->timeline = roster->timeline;
-    coll->rank = roster->rank;
-    coll->size = roster->size;
-    coll->roster = sum_roster(engine, roster);
-    traffic_init(&coll->traffic, coll_lost, coll);
-    pthread_mutex_init(&coll->mutex, NULL);
-    if (thread_cond_init(&coll->changed))
-        return HVD_E_NOMEM;
-    rc = copy_members(coll, roster);
-    if (rc)
-        return rc;
-    number_hosts(coll, roster);
-    rc = make_groups(coll, roster);
-    return rc ? rc : coll_choose_partners(coll);
-}
-
-static int check_roster(const struct coll_roster *roster, struct hvd_err *err)
-{
     if (!roster->size || roster->rank >= roster->size || roster->size > LIMIT_WORKERS)
-        return err_set(err, HVD_E_INVAL, "rank %u of %u is no place in a round", roster->rank,
-                       roster->size);
+        return err_set(err, HVD_E_INVAL, "rank %u is not possible in a round of %u members",
+                       roster->rank, roster->size);
     for (size_t i = 0; i < roster->group_count; i++) {
         const struct coll_ranks *ranks = &roster->groups[i];
 
         for (uint32_t k = 0; k < ranks->count; k++) {
             if (ranks->items[k] >= roster->size || (k && ranks->items[k] <= ranks->items[k - 1]))
-                return err_set(err, HVD_E_INVAL, "group %zu: its ranks must rise, and be below %u",
-                               i, roster->size);
+                return err_set(err, HVD_E_INVAL,
+                               "group %zu: the ranks of its members must rise, and be below %u", i,
+                               roster->size);
         }
     }
-    return 0;
-}
-
-int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
-                struct coll **ret_coll, struct hvd_err *err)
-{
-    struct coll *coll;
-    int rc = check_roster(roster, err);
-
-    if (rc)
-        return rc;
+    if (roster->size > 1 && roster->secret_length != LIMIT_ROUND_SECRET_BYTES)
+        return err_set(
+            err, HVD_E_PROTO,
+            "the driver has told no secret of round %" PRIu64
+            "; use a driver and agents of the version of this library, " HVD_VERSION_TEXT,
+            roster->round);
     coll = mem_zalloc(sizeof(*coll));
     if (!coll)
         return err_set(err, HVD_E_NOMEM, "out of memory");
-    if (fill(coll, engine, roster)) {
+    coll->engine = engine;
+    coll->round = roster->round;
+    coll->timeline = roster->timeline;
+    coll->rank = roster->rank;
+    coll->size = roster->size;
+    traffic_init(&coll->traffic, coll_lost, coll);
+    pthread_mutex_init(&coll->mutex, NULL);
+    rc = thread_cond_init(&coll->changed) ? HVD_E_NOMEM : copy_members(coll, roster);
+    if (!rc)
+        rc = make_groups(coll, roster);
+    if (!rc)
+        rc = coll_choose_partners(coll);
+    if (rc) {
         coll_release(coll);
         return err_set(err, HVD_E_NOMEM, "out of memory");
     }
@@ -179,122 +192,41 @@ int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
     return 0;
 }
 
-void *coll_scratch(struct coll *coll, size_t bytes)
-{
-    if (bytes <= coll->scratch_bytes)
-        return coll->scratch;
-    mem_free(coll->scratch);
-    coll->scratch = mem_alloc(bytes);
-    coll->scratch_bytes = coll->scratch ? bytes : 0;
-    return coll->scratch;
-}
-
-/* ---- failing ---- */
-
-/* Whoever waits in a link or a board, and whoever waits for our peers, is woken. */
-static void fail_locked(struct coll *coll, int code, uint32_t rank, const char *why)
-{
-    atomic_store(&coll->failed, true);
-    (void)err_set(&coll->failure, code, "%s", why);
-    if (coll->segment)
-        segment_fail(coll->segment, code, rank, coll->failure.text);
-    if (coll->link)
-        coll->link->ops->cancel(coll->link);
-    for (size_t i = 0; i < coll->group_count; i++) {
-        struct link *mesh = coll->groups[i].mesh_link;
-
-        if (mesh)
-            mesh->ops->cancel(mesh);
-    }
-    device_revoke_all(coll);
-    if (coll->party && !coll->finished)
-        meet_tell(coll->party, code, rank, coll->failure.text);
-    pthread_cond_broadcast(&coll->changed);
-}
-
-int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ...)
-{
-    char why[ERR_TEXT_MAX];
-    va_list args;
-
-    va_start(args, format);
-    text_line(why, sizeof(why), format, args);
-    va_end(args);
-    pthread_mutex_lock(&coll->mutex);
-    if (!coll_has_failed(coll))
-        fail_locked(coll, code, rank, why);
-    pthread_mutex_unlock(&coll->mutex);
-    return code;
-}
-
-bool coll_has_failed(const struct coll *coll)
-{
-    return atomic_load(&coll->failed);
-}
-
-void coll_cancel(struct coll *coll)
-{
-    coll_fail(coll, HVD_E_REVOKED, MEET_NOBODY, "round %" PRIu64 " was revoked", coll->round);
-}
-
-int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...)
-{
-    char why[ERR_TEXT_MAX];
-    va_list args;
-
-    va_start(args, format);
-    text_line(why, sizeof(why), format, args);
-    va_end(args);
-    coll_fail(coll, HVD_E_INVAL, coll->rank, "rank %u: %s", coll->rank, why);
-    return coll_failure(coll, err);
-}
-
-/* What has happened elsewhere has revoked the round; what has happened here is told once. */
-int coll_failure(struct coll *coll, struct hvd_err *err)
-{
-    int code;
-
-    if (!coll_has_failed(coll))
-        return 0;
-    pthread_mutex_lock(&coll->mutex);
-    code = coll->failure.code;
-    if (coll->reported || code == HVD_E_LOST || code == HVD_E_TIMEOUT)
-        code = HVD_E_REVOKED;
-    coll->reported = true;
-    (void)err_set(err, code, "%s", coll->failure.text);
-    pthread_mutex_unlock(&coll->mutex);
-    return code;
-}
-
-/* ---- the end ---- */
-
+/* Tells the peers that this member has finished, so that its end is no failure for them (coll.h).
+ * After a failure of the round the peers know already, and nothing is sent. */
 void coll_bye(struct coll *coll)
 {
-    struct meet_party *party = NULL;
+    struct meet_round *meeting = NULL;
 
     pthread_mutex_lock(&coll->mutex);
     if (!coll_has_failed(coll) && !coll->finished) {
         coll->finished = true;
-        party = coll->party;
+        meeting = coll->meeting;
     }
     pthread_mutex_unlock(&coll->mutex);
-    if (party)
-        meet_bye(party);
+    if (meeting)
+        meet_bye(meeting);
 }
 
+/* Task of the reaper: frees a round after its control connections are closed. Closing links and
+ * communicators may take long, so no thread of the program does it. coll_engine_close waits for
+ * `colls` to become 0. */
 static void free_on_reaper(void *arg)
 {
     struct coll *coll = arg;
     struct coll_engine *engine = coll->engine;
 
-    device_free_all(coll);
+    for (size_t i = 0; i < coll->group_count; i++)
+        comm_free(atomic_load(&coll->groups[i].nccl.comm));
     if (coll->link)
         coll->link->ops->free(coll->link);
     for (size_t i = 0; i < coll->group_count; i++) {
-        struct link *mesh = coll->groups[i].mesh_link;
+        struct link *mesh = coll->groups[i].mesh_link, *own = coll->groups[i].own_link;
 
         if (mesh)
             mesh->ops->free(mesh);
+        if (own)
+            own->ops->free(own);
     }
     coll_release(coll);
     pthread_mutex_lock(&engine->mutex);
@@ -303,56 +235,64 @@ static void free_on_reaper(void *arg)
     pthread_mutex_unlock(&engine->mutex);
 }
 
+/* Frees the round; does not wait. The reaper frees it later (free_on_reaper), after meet has closed
+ * the control connections. A round that has not failed is left politely: the peers get a BYE. */
 void coll_free(struct coll *coll)
 {
-    bool failed;
-
     if (!coll)
         return;
     if (!coll->engine) {
         coll_release(coll);
         return;
     }
-    coll->freeing = (struct reaper_job){ .run = free_on_reaper, .arg = coll };
-    failed = coll_has_failed(coll);
-    if (coll->party)
-        meet_leave(coll->party, !failed); /* then on to the reaper: see connect.c */
+    coll->freeing = (struct reaper_task){ .run = free_on_reaper, .arg = coll };
+    /* on_left in connect.c gives the round to the reaper when the control connections are closed */
+    if (coll->meeting)
+        meet_leave(coll->meeting, !coll_has_failed(coll));
     else
         reaper_add(coll->engine->reaper, &coll->freeing);
 }
 
-/* ---- looking ---- */
+size_t coll_group_count(const struct coll *coll)
+{
+    return coll->group_count;
+}
 
 static void add_missing(const struct coll *coll, struct coll_wait *wait, uint32_t rank)
 {
     if (rank < coll->size && wait->missing_count < COLL_MISSING_MAX)
-        wait->missing[wait->missing_count++] = coll->members[rank].incarnation;
+        wait->missing[wait->missing_count++] = coll->members.incarnations[rank];
 }
 
-/* Who is awaited on a board, or else over a link. */
+/* Describes the operation in progress for a thread that watches it, and names members that are
+ * awaited. The missing members are those that are behind at the board, or else those whose message
+ * is awaited over a link. */
 void coll_wait_look(struct coll *coll, struct coll_wait *ret_wait)
 {
-    struct coll_group *group = atomic_load(&coll->current);
-    uint32_t seats[COLL_MISSING_MAX];
+    struct coll_group *group = atomic_load(&coll->activity.group);
+    uint32_t locals[COLL_MISSING_MAX];
     uint64_t steps = 0;
     size_t behind = 0;
 
     memset(ret_wait, 0, sizeof(*ret_wait));
-    ret_wait->operation = atomic_load(&coll->operation);
+    ret_wait->operation = atomic_load(&coll->activity.operation);
     ret_wait->round = coll->round;
-    ret_wait->number = atomic_load(&coll->number);
+    ret_wait->number = atomic_load(&coll->activity.number);
     if (group && group->board)
-        behind = board_behind(group->board, seats, ARRAY_SIZE(seats), &steps);
+        behind = board_behind(group->board, locals, ARRAY_SIZE(locals), &steps);
     ret_wait->progress = steps + atomic_load(&coll->traffic.progress);
     if (group)
-        ret_wait->progress += atomic_load(&group->mesh.progress) + device_progress(group);
+        ret_wait->progress += atomic_load(&group->mesh.progress) +
+                              atomic_load(&group->own.progress) + device_progress(group);
     if (!ret_wait->operation)
         return;
     for (size_t i = 0; i < behind; i++)
-        add_missing(coll, ret_wait, group->group.ranks[group->group.locals[seats[i]]]);
+        add_missing(coll, ret_wait, group->group.ranks[group->group.locals[locals[i]]]);
     if (!behind) {
         add_missing(coll, ret_wait, (uint32_t)atomic_load(&coll->traffic.awaited));
         if (group)
             add_missing(coll, ret_wait, (uint32_t)atomic_load(&group->mesh.awaited));
+        if (group)
+            add_missing(coll, ret_wait, (uint32_t)atomic_load(&group->own.awaited));
     }
 }

@@ -1,107 +1,118 @@
 /*
- * coll.h: collectives between the members of one round. One object for each round, never repaired:
- * it is replaced together with its round.
+ * coll.h: collectives between the members of one round. Each round has its own object. An object
+ * that has failed is not repaired; the next round has a new object.
  *
- *     coll_create ──► coll_connect ──► coll_run, again and again ──► coll_free
+ *     coll_create ──► coll_connect ──► coll_run, again and again ──► coll_settle ──► coll_free
  *                            coll_cancel, at any time
  *
- * Everything but coll_cancel, coll_refuse and coll_wait_look is for one thread at a time. Whatever
- * waits inside looks at three things: progress, cancellation, deadline.
+ * One thread at a time may call these functions. Exceptions, for any thread: coll_cancel,
+ * coll_refuse, coll_is_whole and coll_wait_look. Every wait ends with progress, with cancellation,
+ * or at its deadline.
  */
 #ifndef COLLECTIVES_COLL_H
 #define COLLECTIVES_COLL_H
 
 #include "collectives/call.h"
 #include "collectives/engine.h"
-#include "timeline/call.h"
+#include "timeline/calls.h"
 
-/* Who takes part, in rank order. Borrowed during coll_create. */
+/* A member of the round. The strings are borrowed during coll_create. */
 struct coll_peer {
     uint64_t incarnation;
-    const char *host;    /* peers with the same one share memory */
-    const char *contact; /* NULL: it gave none, and cannot be connected */
-    const char *device;  /* what it has told of its GPU (engine.h); NULL: it uses none */
-};
-
-struct coll_ranks { /* rising; count 0: nobody of this round */
-    const uint32_t *items;
-    uint32_t count;
+    const char *host;    /* peers with the same host share memory */
+    const char *contact; /* NULL: the member has no contact and cannot be connected */
+    /* the member's text about its GPU (coll_engine_device_text); NULL: the member uses no GPU */
+    const char *device;
 };
 
 struct coll_roster {
     uint64_t round;
     uint32_t rank, size;
-    const struct coll_peer *peers;
-    const struct coll_ranks *groups; /* besides all; the same on all members */
+    const struct coll_peer *peers; /* in the order of ranks */
+    const uint8_t *secret; /* LIMIT_ROUND_SECRET_BYTES, known to members only; unused for size 1 */
+    size_t secret_length;
+    /* the groups besides the group of all members; equal on all members */
+    const struct coll_ranks *groups;
     size_t group_count;
-    struct timeline *timeline; /* where its calls are shown, as long as it lives; NULL: nowhere */
+    /* gets an event for each call; must outlive the round. NULL: no timeline */
+    struct timeline *timeline;
 };
 
 struct coll;
 
-/* Opens nothing yet. Of size 1: needs no engine (NULL). */
+/* Makes the object of a round, without connections. `engine` may be NULL for a round of size 1. */
 int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
                 struct coll **ret_coll, struct hvd_err *err) MUST_CHECK;
 
-/* All members connect at about the same time, in any order. 0; HVD_E_REVOKED: cancelled;
- * HVD_E_TIMEOUT and HVD_E_LOST: names the first peer that was not met. */
+/* Connects this member with its peers. All members call coll_connect at about the same time, in any
+ * order. 0 on success; HVD_E_REVOKED: the round was cancelled; HVD_E_TIMEOUT, HVD_E_LOST: the err
+ * names the first peer that could not be connected. */
 int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err) MUST_CHECK;
 
-/* By all members, or none, once it is connected: until their GPUs are too, or one of them cannot
- * be. For a round that is prepared beside another; after a death there is nothing to wait beside.
- * However it ends, the round can be used, if it has not failed. */
+/* Waits until the GPUs of all members are connected too, or one of the GPUs cannot be. Either all
+ * members call coll_await_device or none does, after coll_connect. Used for a round that is
+ * prepared while another round trains. Afterwards the round can be used, unless it has failed. */
 void coll_await_device(struct coll *coll, int64_t timeout_us);
 
-/* With nobody inside: nothing of what was called moves on the device any more, so its memory is the
- * program's again. Of a round that has failed what was begun there is given up; else it is waited
- * for. HVD_E_REVOKED: it is so, but something that a call had only queued has come to nothing, by a
- * failure here or of a peer, and no call has told of it: now the others know, too. HVD_E_TIMEOUT,
- * HVD_E_IO: it is not, as the device does not end it (engine.h: stuck). */
+/* Waits until no call of this round can touch device memory: then the round is settled, and all
+ * memory belongs to the training program again. No other thread may be in a call. If the round has
+ * failed, the work on the device is abandoned; otherwise coll_settle waits for it.
+ * 0: settled.
+ * HVD_E_REVOKED: settled; but a streamed call failed after it had returned, here or on a peer, and
+ *     no call has reported the failure yet. All peers know of the failure now.
+ * HVD_E_TIMEOUT, HVD_E_IO: not settled: the device does not end its work. The process must be
+ *     replaced (engine.h). */
 int coll_settle(struct coll *coll, struct hvd_err *err) MUST_CHECK;
 
-/* Any thread, any number of times, at once and without waiting: whatever is in progress, and all
- * that comes later, returns HVD_E_REVOKED, here within 20 ms. Peers that wait for us see an error.
- */
+/* Ends the round. Any thread may call coll_cancel, any number of times; it never waits. The
+ * operation in progress and all later ones return HVD_E_REVOKED, in this process within 20 ms.
+ * Peers that wait for this member get an error. */
 void coll_cancel(struct coll *coll);
 
-/* Of what was called and runs on a device, was nothing ended before its end? What is found there
- * while this is true is what was computed: it turns false first. Any thread, without waiting. */
+/* true: every operation on the device ran to its end, so device memory holds the computed values.
+ * The result turns false before an operation is ended early. Any thread may ask without waiting. */
 bool coll_is_whole(struct coll *coll);
 
-/* By who makes no further call, once it is settled: until all of those are there with whom
- * something was called by NCCL. A kernel of theirs may still need what only this process keeps
- * alive. It does not wait for who calls something else instead, nor longer than a GPU may take
- * (engine.h). */
+/* Called by a member that makes no further call, after coll_settle: waits for all members with
+ * which this member has called NCCL, because their kernels may still read memory of this process.
+ * The wait ends early if another member makes a further call, and after the time that a GPU may
+ * take (`gpu_bound_us` in engine.h). */
 void coll_part(struct coll *coll);
 
-/* This member makes no further call: when it is gone, those who do not need it are not disturbed.
- * Returns when they have been told, and waits for none of them. Nothing once it has failed. */
+/* Announces that this member makes no further call, so its exit disturbs no peer. Returns when the
+ * peers have been told; waits for no peer. Does nothing after a failure. */
 void coll_bye(struct coll *coll);
 
-/* No thread is inside by then, and none will cancel. What takes time is done by the engine's
- * reaper. */
+/* Frees the object. The caller makes sure that no thread is in a call and that no thread calls
+ * coll_cancel any more. The engine's reaper thread does the slow part of the work. */
 void coll_free(struct coll *coll);
 
-/* ---- what they compute together ---- */
-
-/* As in hvd.h. After any failure the object is as if it were cancelled: HVD_E_REVOKED. A peer that
- * has died is HVD_E_REVOKED too, and the err names it. HVD_E_MISMATCH: the others do something
- * else; HVD_E_INVAL; HVD_E_NOMEM. On memory of a device: HVD_E_IO; HVD_E_UNSUPPORTED: NCCL is asked
- * for, and cannot be used; what of a streamed call fails later is told by the next one. */
+/* Runs one collective, as described in hvd.h. After any failure the object behaves as if it were
+ * cancelled: calls return HVD_E_REVOKED. The death of a peer is HVD_E_REVOKED too, and the err
+ * names the peer. HVD_E_MISMATCH: other members run a different operation; HVD_E_INVAL;
+ * HVD_E_NOMEM. On device memory also HVD_E_IO, and HVD_E_UNSUPPORTED: the options demand NCCL, but
+ * NCCL cannot be used. A streamed call that fails later is reported by the next call. */
 int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *err) MUST_CHECK;
 
-/* A call that makes no sense ends the round: the others would wait for this rank. Any thread. What
- * the owner is to be told: HVD_E_INVAL, or HVD_E_REVOKED if the round had failed before. */
+/* Returns the number of groups of the round. A call of kind COLL_OPEN, which all members make,
+ * opens a group; its number is what coll_group_count returned before the call. A closed group keeps
+ * its number until the round ends. A round refuses to open more than LIMIT_OPENED groups. */
+size_t coll_group_count(const struct coll *coll);
+
+/* Ends the round because of an invalid call: the other members would wait for this member for ever.
+ * Any thread may call coll_refuse. Returns the code for the caller: HVD_E_INVAL, or HVD_E_REVOKED
+ * if the round had failed before. */
 int coll_refuse(struct coll *coll, struct hvd_err *err, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* For whoever watches: what is in progress, and for whom it waits. Any thread, as long as the
- * object lives. */
+/* coll_wait_look describes the operation in progress and the members that it waits for. Any thread
+ * may call coll_wait_look, as long as the object exists. */
 #define COLL_MISSING_MAX 64
 struct coll_wait {
-    const char *operation;  /* "allreduce", "connect"; NULL: none is in progress */
-    uint64_t round, number; /* of the operation, counted from 1 in each round: has it moved? */
-    uint64_t progress;      /* grows with every byte that moves, and every peer that is met */
-    uint64_t missing[COLL_MISSING_MAX]; /* incarnations */
+    const char *operation; /* "allreduce", "connect"; NULL: none is in progress */
+    /* round and number of the operation; the number counts from 1 in a round */
+    uint64_t round, number;
+    uint64_t progress; /* grows with every byte sent or received, and every peer that connects */
+    uint64_t missing[COLL_MISSING_MAX]; /* incarnations of the members that are waited for */
     size_t missing_count;
 };
 void coll_wait_look(struct coll *coll, struct coll_wait *ret_wait);

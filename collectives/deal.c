@@ -1,3 +1,7 @@
+/*
+ * deal.c: where the pieces of all members lie in a chunk of an allgather or a reducescatter. All
+ * members compute the same places, from counts that their fingerprints have compared.
+ */
 #include "collectives/deal.h"
 
 #include "base/panic.h"
@@ -12,12 +16,14 @@ size_t deal_count(const struct deal *deal, uint32_t member)
     return deal->counts ? deal->counts[member] : deal->each;
 }
 
+/* Prepares a deal (deal.h): where each part begins among all numbers, how large a piece of each
+ * part a chunk holds, and how many chunks the longest part needs. */
 void deal_init(struct deal *deal, size_t room, void *memory)
 {
     uint32_t size = deal->group->size;
     size_t before = 0, most = 0;
 
-    ASSERT(size > 0); /* whoever calls is a member */
+    ASSERT(size > 0); /* the caller is a member */
     deal->first = memory;
     deal->at = deal->first + size;
     for (uint32_t i = 0; i < size; i++) {
@@ -33,6 +39,8 @@ void deal_init(struct deal *deal, size_t room, void *memory)
     deal->chunks = (most + deal->piece - 1) / deal->piece;
 }
 
+/* Returns how many numbers of this member's part are in the chunk; 0: its part has ended in an
+ * earlier chunk. */
 size_t deal_piece(const struct deal *deal, uint32_t member, size_t chunk)
 {
     size_t count = deal_count(deal, member), from = chunk * deal->piece;
@@ -42,6 +50,8 @@ size_t deal_piece(const struct deal *deal, uint32_t member, size_t chunk)
     return count - from < deal->piece ? count - from : deal->piece;
 }
 
+/* Computes for this chunk where each member's piece begins: by lane, then by host. A host with more
+ * members than lanes gives lane i its members i, i + lane_count, and so on. */
 void deal_chunk(struct deal *deal, size_t chunk)
 {
     const struct group *group = deal->group;
@@ -59,6 +69,8 @@ void deal_chunk(struct deal *deal, size_t chunk)
     }
 }
 
+/* Finds the pieces of one host that one lane carries (deal.h). They lie one behind another, so the
+ * place of the first one is the place of the block. */
 size_t deal_block(const struct deal *deal, size_t chunk, uint32_t lane, uint32_t host,
                   size_t *ret_count)
 {

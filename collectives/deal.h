@@ -1,6 +1,8 @@
 /*
- * deal.h: numbers of which each member of a group has a part, and the order in which a chunk of
- * them travels: those of the first lane first, of each lane host by host.
+ * deal.h: how the numbers of an allgather or a reducescatter are distributed over chunks. Each
+ * member of the group has a part of all numbers; a chunk holds a piece of each part. The pieces are
+ * ordered by lane, and within a lane by host, so that a lane carries one contiguous run of each
+ * chunk.
  *
  *     part of rank:   0    1    2    3    4          (ranks 0, 1 and 4 on host a, 2 and 3 on b)
  *     in a chunk:     0 4 │ 2 │ 1 │ 3                a piece of each
@@ -13,25 +15,32 @@
 
 struct deal {
     const struct group *group;
-    const size_t *counts; /* of each member; NULL: each */
+    /* how many numbers each member has; NULL: each member has `each` numbers */
+    const size_t *counts;
     size_t each;
-    size_t bytes; /* of a number */
-    size_t piece; /* numbers of each member in a chunk, at most */
+    size_t bytes; /* bytes of one number */
+    size_t piece; /* the most numbers that a member has in one chunk */
     size_t chunks;
-    size_t *first; /* where each part begins, in numbers of them all */
-    size_t *at;    /* of the chunk: where each member's piece is in it; see deal_chunk */
+    size_t *first; /* for each member: the index of its first number among all numbers */
+    /* for each member: the index in the chunk at which its piece begins; set by deal_chunk */
+    size_t *at;
 };
 
-/* room: bytes that a chunk may have. memory: of deal_bytes. */
+/* deal_init prepares a deal. The caller has set the fields up to `bytes` before. room: the
+ * largest size of a chunk in bytes. memory: deal_bytes(group) bytes, which must exist as long as
+ * the deal. */
 size_t deal_bytes(const struct group *group);
 void deal_init(struct deal *deal, size_t room, void *memory);
 
-size_t deal_count(const struct deal *deal, uint32_t member); /* of its part */
-/* Numbers of its piece in this chunk. */
+/* Returns how many numbers the member's part has. */
+size_t deal_count(const struct deal *deal, uint32_t member);
+/* Returns how many numbers of the member are in this chunk; 0: all its numbers are in earlier
+ * chunks. */
 size_t deal_piece(const struct deal *deal, uint32_t member, size_t chunk);
-void deal_chunk(struct deal *deal, size_t chunk); /* fills in `at` */
+void deal_chunk(struct deal *deal, size_t chunk); /* computes `at` for this chunk */
 
-/* Where what this lane carries of this host is in the chunk, and how many numbers. */
+/* Finds the pieces of one host that one lane carries: where the pieces begin in the chunk, and how
+ * many numbers the pieces have together. */
 size_t deal_block(const struct deal *deal, size_t chunk, uint32_t lane, uint32_t host,
                   size_t *ret_count);
 

@@ -1,197 +1,110 @@
-/* device.c: calls on memory of a device. The opening is that of all calls: on the host, where a
- * member that is missing, dead, has joined or means something else is noticed. */
+/*
+ * device.c: a call on memory of a GPU. It is opened on the host, as every call. So the round
+ * notices a member that is missing, has died, has joined or makes another call. With the opening
+ * the members vote: NCCL carries the call if all members are ready for NCCL; otherwise the call
+ * goes through the host (device_host.c). All members get the same votes, so all choose the same.
+ *
+ * Also here: the end of a round on the device. coll_settle waits until no call uses the program's
+ * memory any more; coll_part lets the members leave the round together.
+ */
 #include "collectives/device.h"
 #include "base/time.h"
-#include "collectives/nccl/hand.h"
+#include "collectives/nccl/nccl_thread.h"
 #include "collectives/reduce/reduce.h"
 
 #include "os/clock.h"
 #include "os/thread.h"
 
 #include <inttypes.h>
-#include <sched.h>
 
-/* Who waits for the device looks again and again for so long, then less often. */
-#define SPIN_US        50
-#define PAUSE_LEAST_US 20
-#define PAUSE_MOST_US  TIME_MS
+/* indices of an array; each entry is the number of members that give this vote */
+enum vote { VOTE_READY, VOTE_CANNOT, VOTE_NOT_BEGUN };
+_Static_assert(VOTE_NOT_BEGUN + 1 == OPERATION_VOTES, "there is room for each");
 
-/* ---- waiting --------------------------------------------------------------------------------- */
-
-/* true: the round has failed. */
-static bool pause(struct coll *coll, int64_t since_us, int64_t *pause_us)
-{
-    int64_t now_us = clock_now_us();
-
-    if (now_us - since_us < SPIN_US) {
-        sched_yield();
-        return coll_has_failed(coll);
-    }
-    *pause_us = *pause_us * 2 < PAUSE_MOST_US ? *pause_us * 2 : PAUSE_MOST_US;
-    pthread_mutex_lock(&coll->mutex);
-    if (!coll_has_failed(coll))
-        (void)thread_cond_wait(&coll->changed, &coll->mutex, now_us + *pause_us);
-    pthread_mutex_unlock(&coll->mutex);
-    return coll_has_failed(coll);
-}
-
-int device_await(struct passage *passage, size_t slot)
-{
-    int64_t since_us = clock_now_us();
-    int64_t pause_us = PAUSE_LEAST_US / 2;
-
-    for (;;) {
-        int rc = staging_look(passage->staging, slot, passage->err);
-
-        if (rc != HVD_E_BUSY)
-            return rc;
-        if (pause(passage->coll, since_us, &pause_us))
-            return HVD_E_REVOKED;
-    }
-}
-
-/* ---- which way ------------------------------------------------------------------------------- */
-
-enum vote { VOTE_READY, VOTE_CANNOT, VOTE_UNTIED }; /* how many members say so */
-_Static_assert(VOTE_UNTIED + 1 == OPERATION_VOTES, "there is room for each");
-
-/* Where NCCL is asked for, nothing else will do; but while it is being prepared. */
-static int refuse_host(struct passage *passage)
-{
-    const struct coll *coll = passage->coll;
-
-    if (!passage->group->no_comm || !coll->engine || coll->engine->options.gpu != COLL_GPU_NCCL)
-        return 0;
-    return err_set(passage->err, HVD_E_UNSUPPORTED,
-                   "%s; give --gpu-operations auto to go through the host then",
-                   passage->group->no_comm_why.text);
-}
-
-/* All members take the same way, as all see the same votes. Who has joined does not vote: so while
- * somebody has, they are never as many as the group has members. */
-static int choose(struct passage *passage, bool *ret_nccl)
+/* Lets the members vote whether NCCL carries this call (*ret_nccl). NCCL needs the votes of all
+ * members. A rank that has joined does not vote; so while a rank has joined, calls go through the
+ * host. */
+static int vote_on_nccl(struct passage *passage, bool *ret_nccl)
 {
     struct coll *coll = passage->coll;
     struct coll_group *group = passage->group;
-    enum device_stand stand = device_stand(coll, group);
+    enum device_comm_state state = device_comm_state(coll, group);
     int32_t size = (int32_t)group->group.size;
-    const int32_t own[OPERATION_VOTES] = { [VOTE_READY] = stand == DEVICE_READY,
-                                           [VOTE_CANNOT] = stand == DEVICE_CANNOT,
-                                           [VOTE_UNTIED] = stand == DEVICE_UNTIED };
+    const int32_t own[OPERATION_VOTES] = { [VOTE_READY] = state == DEVICE_READY,
+                                           [VOTE_CANNOT] = state == DEVICE_CANNOT,
+                                           [VOTE_NOT_BEGUN] = state == DEVICE_NOT_BEGUN };
     int32_t votes[OPERATION_VOTES];
     int rc = operation_vote(coll, group, passage->call, own, votes);
 
-    if (rc)
+    if (rc ||
+        passage->call->by_host) /* `by_host` is in the fingerprint, so it is equal on all members */
         return rc;
     *ret_nccl = votes[VOTE_READY] == size && comm_knows(passage->call, group->group.size);
     if (votes[VOTE_CANNOT])
+        /* NULL: this member does not know the reason, but another member does */
         device_give_up(group, NULL);
-    else if (votes[VOTE_UNTIED] == size)
-        rc = device_tie(coll, group);
-    if (!rc && !*ret_nccl)
-        device_remark(coll, group, stand);
-    return rc || *ret_nccl ? rc : refuse_host(passage);
-}
-
-/* The opening does not know what an alltoall gives to whom, and a kernel that is given less than it
- * expects would wait for ever. */
-static int agree_on_counts(struct passage *passage)
-{
-    const struct coll_call *call = passage->call;
-
-    if (call->kind != COLL_ALLTOALL || !call->counts)
-        return 0;
-    return alltoall_agree(passage->coll, passage->group, call, &passage->most);
-}
-
-/* ---- doing it -------------------------------------------------------------------------------- */
-
-static bool is_scaled(const struct coll_call *call)
-{
-    return call->prescale != 0 || call->postscale != 0;
-}
-
-static int copy(struct passage *passage, const void *from, void *to, size_t count)
-{
-    if (!count || from == to)
-        return 0;
-    return staging_copy(passage->staging, device_address(from), device_address(to),
-                        count * reduce_type_bytes(passage->call->type), passage->err);
-}
-
-/* By who is alone in the group: what goes in comes out. */
-static int copy_all(struct passage *passage)
-{
-    const struct coll_call *call = passage->call;
-    int rc = 0;
-
-    if (call->kind == COLL_BROADCAST)
-        return 0;
-    if (!call->pieces)
-        return copy(passage, call->in, call->out, call->counts ? call->counts[0] : call->count);
-    for (size_t i = 0; i < call->piece_count && !rc; i++)
-        rc = copy(passage, call->pieces[i].in, call->pieces[i].out, call->pieces[i].count);
+    /* the communicator is begun in the background: this call still goes through the host */
+    else if (votes[VOTE_NOT_BEGUN] == size)
+        rc = device_begin_comm(coll, group);
+    if (!rc && *ret_nccl)
+        device_remark(coll, group, DEVICE_READY);
+    if (rc || *ret_nccl)
+        return rc;
+    device_remark(coll, group, state);
+    /* With --gpu-operations nccl a call must not go through the host, except while NCCL is being
+     * prepared. */
+    if (group->nccl.given_up && coll->engine && coll->engine->options.gpu == COLL_GPU_NCCL)
+        rc = err_set(passage->err, HVD_E_UNSUPPORTED,
+                     "%s; give --gpu-operations auto, so that such collectives go through the host",
+                     group->nccl.why.text);
     return rc;
 }
 
-static int pass(struct passage *passage)
-{
-    const struct coll_call *call = passage->call;
-    int rc = staging_after(passage->staging, call->stream, passage->err);
-
-    if (rc)
-        return rc;
-    if (passage->group->group.size == 1 && !is_scaled(call))
-        rc = copy_all(passage);
-    else
-        rc = device_by_host(passage);
-    if (!rc && call->streamed)
-        return staging_before(passage->staging, call->stream, passage->err);
-    if (!rc)
-        rc = staging_mark(passage->staging, 0, passage->err);
-    return rc ? rc : device_await(passage, 0);
-}
-
-static int by_host(struct passage *passage)
-{
-    const struct gpu_device *device = passage->call->device;
-    int rc = coll_staging(passage->coll, device, &passage->staging, passage->err);
-
-    if (!rc)
-        rc = gpu_enter(device, passage->err);
-    if (rc)
-        return rc;
-    rc = pass(passage);
-    gpu_leave(device);
-    return rc;
-}
-
-/* For who looks on: all have come, so nobody is missing. */
-static const char *const names[] = {
+/* Names of operations for coll_wait_look. They are set after the vote, when no member is missing
+ * any more. */
+static const char *const nccl_names[] = {
     [COLL_ALLREDUCE] = "allreduce by NCCL", [COLL_BROADCAST] = "broadcast by NCCL",
     [COLL_ALLGATHER] = "allgather by NCCL", [COLL_REDUCESCATTER] = "reducescatter by NCCL",
     [COLL_ALLTOALL] = "alltoall by NCCL",
 };
 
-static int by_nccl(struct passage *passage)
+/* true: no call on a device was ended early, so device memory holds computed values (coll.h). */
+bool coll_is_whole(struct coll *coll)
 {
-    const struct coll_call *call = passage->call;
-    struct coll *coll = passage->coll;
+    for (size_t i = 0; i < coll->group_count; i++) {
+        struct comm *comm = atomic_load(&coll->groups[i].nccl.comm);
 
-    atomic_store_explicit(&coll->operation, names[call->kind], memory_order_release);
-    atomic_store(&passage->group->used, true);
-    coll->by_nccl = true;
-    return comm_run(atomic_load(&passage->group->comm), call, call->stream, call->streamed,
-                    passage->err);
+        if (comm && !comm_is_whole(comm))
+            return false;
+    }
+    return true;
 }
 
-static int fail(struct coll *coll, int code, const char *why)
+/* Returns the code of an NCCL call that failed, with the text in err; 0: no call failed, or calls
+ * were only revoked. */
+static int device_failure(struct coll *coll, struct hvd_err *err)
+{
+    for (size_t i = 0; i < coll->group_count; i++) {
+        struct coll_comm *nccl = &coll->groups[i].nccl;
+        struct hvd_err why = { .code = 0 };
+
+        if (!atomic_load(&nccl->used) || comm_look(atomic_load(&nccl->comm), &why) != COMM_FAILED ||
+            why.code == HVD_E_REVOKED)
+            continue;
+        return err_set(err, why.code, "%s", why.text);
+    }
+    return 0;
+}
+
+/* Fails the round because of the GPU. NCCL's HVD_E_LOST does not say which member is gone: so a
+ * reason from another member comes first, and without one no rank is named (MEET_NOBODY). */
+static void fail_by_device(struct coll *coll, int code, const char *why)
 {
     uint32_t rank = code == HVD_E_LOST ? MEET_NOBODY : coll->rank;
 
-    if (code == HVD_E_LOST) /* who is gone, and why, is known better elsewhere */
+    if (code == HVD_E_LOST) /* another member may send which member is gone, and why */
         coll_await_reason(coll);
-    return coll_fail(coll, code, rank, "rank %u: %s", coll->rank, why);
+    (void)coll_fail(coll, code, rank, "rank %u: %s", coll->rank, why);
 }
 
 void device_notice(struct coll *coll)
@@ -199,66 +112,86 @@ void device_notice(struct coll *coll)
     struct hvd_err why = { .code = 0 };
 
     if (!coll_has_failed(coll) && device_failure(coll, &why))
-        (void)fail(coll, why.code, why.text);
+        fail_by_device(coll, why.code, why.text);
 }
 
+/* Runs a call on memory of a GPU (device.h): finds out whether NCCL carries it, and then runs it
+ * through NCCL or through the host. *ret_by: the name of that way, for the timeline. */
 int device_run(struct coll *coll, struct coll_group *group, const struct coll_call *call,
                const char **ret_by)
 {
     struct hvd_err why = { .text = "" };
     struct passage passage = { .coll = coll, .group = group, .call = call, .err = &why };
+    struct coll_comm *comm = &group->nccl;
     bool nccl = false;
+    int64_t begun_us;
     int rc = coll->engine ? coll_engine_use_device(coll->engine, call->device, &why) : 0;
 
     if (!rc && group->group.size > 1)
-        rc = choose(&passage, &nccl);
-    if (!rc)
-        rc = agree_on_counts(&passage);
+        rc = vote_on_nccl(&passage, &nccl);
+    /* The fingerprint does not contain the counts of an alltoall. A kernel that gets less than it
+     * expects would wait for ever, so the counts are compared here. */
+    if (!rc && call->kind == COLL_ALLTOALL && call->counts)
+        rc = alltoall_agree(coll, group, call, &passage.most);
     *ret_by = nccl ? "nccl" : "through the host";
-    if (!rc)
-        rc = nccl ? by_nccl(&passage) : by_host(&passage);
+    if (!rc && nccl) {
+        atomic_store_explicit(&coll->activity.operation, nccl_names[call->kind],
+                              memory_order_release);
+        atomic_store(&comm->used, true);
+        coll->by_nccl = true;
+        begun_us = timeline_now_us(coll->timeline);
+        rc = comm_run(atomic_load(&comm->comm), call, call->stream, call->streamed, &why);
+        /* A streamed call returns as soon as NCCL has put it into the queue of the GPU. */
+        timeline_phase(coll->timeline, call->streamed ? "queue" : "queue and NCCL", 0, begun_us,
+                       timeline_now_us(coll->timeline));
+    } else if (!rc) {
+        rc = device_by_host(&passage);
+    }
     if (rc && why.text[0])
-        (void)fail(coll, rc, why.text);
+        fail_by_device(coll, rc, why.text);
     return rc;
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
-
 #define SETTLE_PAUSE_US (TIME_MS / 4)
 
-static int stuck(struct coll *coll, int code, const char *why, struct hvd_err *err)
+static int report_stuck(struct coll *coll, int code, const char *why, struct hvd_err *err)
 {
     coll_engine_stuck(coll->engine, why);
     return err_set(err, code, "round %" PRIu64 ": %s", coll->round, why);
 }
 
-/* Of a round that stands, what is queued behind the program's own work takes as long as that. */
-static int settle_staging(struct coll *coll, struct hvd_err *err)
+/* Waits until no call of the round touches GPU memory (coll.h). First the communicators of NCCL,
+ * then the copies through the host, then the failures that no call has returned yet. */
+int coll_settle(struct coll *coll, struct hvd_err *err)
 {
     int64_t until_us = INT64_MAX;
     struct hvd_err why = { .text = "" };
-    int rc;
+    bool told;
+    int rc = 0;
 
-    while ((rc = staging_idle(coll->staging, &why)) == HVD_E_BUSY) {
+    for (size_t i = 0; i < coll->group_count && !rc; i++) {
+        struct comm *comm = atomic_load(&coll->groups[i].nccl.comm);
+
+        rc = comm ? comm_settle(comm, err) : 0;
+    }
+    if (rc)
+        return rc;
+    /* In a round that has not failed there is no time limit: copies that are queued behind the
+     * program's own work take as long as that work takes. */
+    while (coll->memory.staging && (rc = staging_idle(coll->memory.staging, &why)) == HVD_E_BUSY) {
         if (coll_has_failed(coll) && until_us == INT64_MAX)
             until_us = clock_now_us() + coll_engine_bound_us(coll->engine);
         if (clock_now_us() >= until_us)
-            return stuck(coll, HVD_E_TIMEOUT, "the GPU does not end the copies that were begun",
-                         err);
+            return report_stuck(coll, HVD_E_TIMEOUT,
+                                "the GPU has not ended the copies of an operation", err);
         pthread_mutex_lock(&coll->mutex);
         (void)thread_cond_wait(&coll->changed, &coll->mutex, clock_now_us() + SETTLE_PAUSE_US);
         pthread_mutex_unlock(&coll->mutex);
     }
-    return rc ? stuck(coll, rc, why.text, err) : 0;
-}
-
-/* What was only queued when its call had returned may have come to nothing since, and its owner may
- * make no other call that could tell of it. The others wait for what has failed here. */
-static int tell_late(struct coll *coll, struct hvd_err *err)
-{
-    struct hvd_err why;
-    bool told;
-
+    if (rc)
+        return report_stuck(coll, rc, why.text, err);
+    /* A streamed call may have failed since it returned. If this member makes no other call, no
+     * call reports the failure. So it is checked here, and the peers learn of it. */
     device_notice(coll);
     pthread_mutex_lock(&coll->mutex);
     told = coll->reported;
@@ -268,11 +201,55 @@ static int tell_late(struct coll *coll, struct hvd_err *err)
     return err_set(err, HVD_E_REVOKED, "%s", why.text);
 }
 
-int coll_settle(struct coll *coll, struct hvd_err *err)
-{
-    int rc = device_settle_all(coll, err);
+struct parting {
+    struct coll *coll;
+    bool done; /* true: coll_part has ended its wait; protected by the mutex of `coll` */
+};
 
-    if (!rc && coll->staging)
-        rc = settle_staging(coll, err);
-    return rc ? rc : tell_late(coll, err);
+/* A thread that ends the wait of coll_part after the longest time that a GPU may take
+ * (coll_engine_bound_us). `done`: coll_part waits no more. The end of the wait affects only this
+ * process; the other members do not notice it. */
+static void *limit_waiting(void *arg)
+{
+    struct parting *parting = arg;
+    struct coll *coll = parting->coll;
+    int64_t until_us = clock_now_us() + coll_engine_bound_us(coll->engine);
+
+    pthread_mutex_lock(&coll->mutex);
+    while (!parting->done && clock_now_us() < until_us)
+        (void)thread_cond_wait(&coll->changed, &coll->mutex, until_us);
+    if (!parting->done && coll->segment)
+        segment_leave(coll->segment);
+    if (!parting->done && coll->link)
+        coll->link->ops->cancel(coll->link);
+    pthread_mutex_unlock(&coll->mutex);
+    return NULL;
+}
+
+/* Waits until all members have called coll_part, that is, until all are settled. A member that has
+ * its own result may still be needed by members that do not have theirs: threads of NCCL in this
+ * process read and send bytes that a kernel has written to its memory. So no member may end these
+ * threads, or its process, earlier. */
+void coll_part(struct coll *coll)
+{
+    struct parting parting = { .coll = coll };
+    pthread_t thread;
+    int rc = 0;
+
+    if (!coll->by_nccl || coll_has_failed(coll) ||
+        thread_start(&thread, 0, limit_waiting, &parting))
+        return;
+    /* A barrier of each group that has called NCCL, in the order of the groups, which is equal on
+     * all members. The result of the barrier does not matter. */
+    for (size_t i = 0; i < coll->group_count && !rc; i++) {
+        const struct coll_call call = { .kind = COLL_END, .group = i };
+
+        if (atomic_load(&coll->groups[i].nccl.used))
+            rc = operation_inside(coll, &coll->groups[i], &call);
+    }
+    pthread_mutex_lock(&coll->mutex);
+    parting.done = true;
+    pthread_cond_broadcast(&coll->changed);
+    pthread_mutex_unlock(&coll->mutex);
+    pthread_join(thread, NULL);
 }

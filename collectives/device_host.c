@@ -1,23 +1,39 @@
-/* device_host.c: a call on memory of a device whose numbers pass through the host, slice by slice:
- * while one is computed with, the next is on its way here and the one before on its way back. */
+/*
+ * device_host.c: a call on memory of a GPU that goes through the host, slice by slice:
+ *
+ *     GPU ──load──► staging in ──► an operation on the host ──► staging out ──store──► GPU
+ *
+ * While the operation on one slice runs, the next slice is copied to the host and the previous
+ * slice is copied back. device.c calls this file. Each slice is a whole operation, so all members
+ * cut the numbers into the same slices.
+ */
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/time.h"
 #include "collectives/device.h"
 #include "collectives/pieces.h"
 #include "collectives/reduce/reduce.h"
+#include "os/clock.h"
+
+#include <sched.h>
 
 struct slices {
     struct passage *passage;
-    const struct coll_call *call;
-    uint32_t parts;           /* runs of numbers that travel together, one for each member, or 1 */
-    size_t bytes;             /* of a number */
-    size_t room, most, count; /* numbers of each part in one; of the largest part; slices */
-    size_t *counts, *out_counts; /* of the one in hand; NULL: all parts are equal */
-    struct pieces pieces;        /* ALLREDUCE */
+    uint32_t parts; /* number of parts that a slice holds numbers of: one for each member, or 1 */
+    size_t bytes;   /* bytes of one number */
+    /* room: numbers of each part in a slice; most: numbers of the largest part; count: number of
+     * slices */
+    size_t room, most, count;
+    size_t *counts, *out_counts; /* counts of the current slice; NULL: all parts are equal */
+    struct pieces pieces;        /* used by ALLREDUCE */
 };
 
-/* ---- what there is to do --------------------------------------------------------------------- */
+static cuda_address device_address(const void *at)
+{
+    return (cuda_address)(uintptr_t)at;
+}
 
+/* Returns how many numbers of a part with `count` numbers are in slice `number`. */
 static size_t in_slice(const struct slices *slices, size_t count, size_t number)
 {
     size_t from = number * slices->room;
@@ -26,53 +42,11 @@ static size_t in_slice(const struct slices *slices, size_t count, size_t number)
     return left < slices->room ? left : slices->room;
 }
 
-static size_t largest(const struct slices *slices)
-{
-    const struct coll_call *call = slices->call;
-    size_t most = 0;
+enum direction { LOAD, STORE };
 
-    if (call->kind == COLL_ALLREDUCE) {
-        for (size_t i = 0; i < slices->pieces.count; i++)
-            most += slices->pieces.items[i].count;
-        return most;
-    }
-    if (!call->counts)
-        return call->count;
-    if (call->kind == COLL_ALLTOALL) /* what goes to whom each member knows of itself alone */
-        return slices->passage->most;
-    for (uint32_t i = 0; i < slices->parts; i++)
-        most = call->counts[i] > most ? call->counts[i] : most;
-    return most;
-}
-
-_Static_assert(STAGING_BYTES / sizeof(int64_t) >= LIMIT_WORKERS, "a slice has a number of each");
-
-static int plan(struct slices *slices)
-{
-    const struct coll_call *call = slices->call;
-    uint32_t size = slices->passage->group->group.size;
-
-    slices->parts = call->kind == COLL_ALLREDUCE || call->kind == COLL_BROADCAST ? 1 : size;
-    slices->bytes = reduce_type_bytes(call->type);
-    slices->room = STAGING_BYTES / slices->bytes / slices->parts;
-    if (call->kind == COLL_ALLREDUCE)
-        pieces_init(&slices->pieces, call);
-    if (call->counts) {
-        slices->counts = mem_zalloc_array(size, sizeof(*slices->counts));
-        slices->out_counts = mem_zalloc_array(size, sizeof(*slices->out_counts));
-        if (!slices->counts || !slices->out_counts)
-            return HVD_E_NOMEM;
-    }
-    slices->most = largest(slices);
-    slices->count = (slices->most + slices->room - 1) / slices->room;
-    return 0;
-}
-
-/* ---- to the host, and back ------------------------------------------------------------------- */
-
-enum way_through { LOAD, STORE };
-
-static int move(const struct slices *slices, enum way_through way, cuda_address device,
+/* Queues the copy of `count` numbers between an address on the device and one in host memory. LOAD:
+ * to the host; STORE: to the device. */
+static int move(const struct slices *slices, enum direction direction, cuda_address device,
                 uint8_t *host, size_t count)
 {
     const struct passage *passage = slices->passage;
@@ -80,42 +54,26 @@ static int move(const struct slices *slices, enum way_through way, cuda_address 
 
     if (!count)
         return 0;
-    if (way == LOAD)
+    if (direction == LOAD)
         return staging_load(passage->staging, device, host, bytes, passage->err);
     return staging_store(passage->staging, host, device, bytes, passage->err);
 }
 
-static int move_one(const struct slices *slices, enum way_through way, size_t number,
-                    const void *device, uint8_t *host, size_t count)
+/* Copies the numbers of one part that are in this slice. */
+static int move_part(const struct slices *slices, enum direction direction, size_t number,
+                     const void *device, uint8_t *host, size_t count)
 {
-    return move(slices, way, device_address(device) + number * slices->room * slices->bytes, host,
-                in_slice(slices, count, number));
+    return move(slices, direction, device_address(device) + number * slices->room * slices->bytes,
+                host, in_slice(slices, count, number));
 }
 
-/* On the device they lie one after the other, and here what of them is in the slice: of the only
- * slice there is they do so on both sides. */
-static int move_parts(const struct slices *slices, enum way_through way, size_t number,
-                      const uint8_t *device, uint8_t *host, const size_t *counts)
-{
-    size_t total = 0;
-    int rc = 0;
-
-    for (uint32_t i = 0; i < slices->parts && !rc; i++) {
-        size_t count = counts ? counts[i] : slices->call->count;
-
-        if (slices->count > 1) {
-            rc = move_one(slices, way, number, device + total * slices->bytes, host, count);
-            host += in_slice(slices, count, number) * slices->bytes;
-        }
-        total += count;
-    }
-    return slices->count > 1 ? rc : move(slices, way, device_address(device), host, total);
-}
-
-static int move_pieces(struct slices *slices, enum way_through way, size_t number, uint8_t *host)
+/* Queues the copies of slice `number` of an allreduce of several buffers. In host memory the slice
+ * lies in one run; on the device it may lie in several buffers. */
+static int move_pieces(struct slices *slices, enum direction direction, size_t number,
+                       uint8_t *host)
 {
     struct pieces *pieces = &slices->pieces;
-    struct cursor *cursor = way == LOAD ? &pieces->in : &pieces->out;
+    struct cursor *cursor = direction == LOAD ? &pieces->in : &pieces->out;
     size_t from = number * slices->room;
     size_t left = in_slice(slices, slices->most, number);
     int rc = 0;
@@ -123,9 +81,9 @@ static int move_pieces(struct slices *slices, enum way_through way, size_t numbe
     while (left && !rc) {
         size_t some = pieces_stretch(pieces, cursor, from, left);
         const struct coll_piece *piece = &pieces->items[cursor->piece];
-        cuda_address device = device_address(way == LOAD ? piece->in : piece->out);
+        cuda_address device = device_address(direction == LOAD ? piece->in : piece->out);
 
-        rc = move(slices, way, device + (from - cursor->at) * slices->bytes, host, some);
+        rc = move(slices, direction, device + (from - cursor->at) * slices->bytes, host, some);
         host += some * slices->bytes;
         from += some;
         left -= some;
@@ -133,57 +91,58 @@ static int move_pieces(struct slices *slices, enum way_through way, size_t numbe
     return rc;
 }
 
-static bool is_root(const struct slices *slices)
-{
-    return slices->call->root == slices->passage->group->group.place;
-}
-
-/* Queued, and the slot's mark behind it: it comes after what was queued from this slot before. */
-static int load(struct slices *slices, size_t number)
-{
-    const struct coll_call *call = slices->call;
-    struct staging *staging = slices->passage->staging;
-    size_t slot = number % STAGING_SLOTS;
-    uint8_t *in = staging_in(staging, slot);
-    int rc = 0;
-
-    switch (call->kind) {
-    case COLL_ALLREDUCE: rc = move_pieces(slices, LOAD, number, in); break;
-    case COLL_BROADCAST:
-        if (is_root(slices))
-            rc = move_one(slices, LOAD, number, call->out, in, call->count);
-        break;
-    case COLL_ALLGATHER: rc = move_one(slices, LOAD, number, call->in, in, call->count); break;
-    default: rc = move_parts(slices, LOAD, number, call->in, in, call->counts); break;
-    }
-    return rc ? rc : staging_mark(staging, slot, slices->passage->err);
-}
-
-static int store(struct slices *slices, size_t number)
-{
-    const struct coll_call *call = slices->call;
-    struct staging *staging = slices->passage->staging;
-    size_t slot = number % STAGING_SLOTS;
-    uint8_t *out = staging_out(staging, slot);
-
-    switch (call->kind) {
-    case COLL_ALLREDUCE: return move_pieces(slices, STORE, number, staging_in(staging, slot));
-    case COLL_BROADCAST:
-        if (is_root(slices))
-            return 0;
-        return move_one(slices, STORE, number, call->out, staging_in(staging, slot), call->count);
-    case COLL_REDUCESCATTER: return move_one(slices, STORE, number, call->out, out, call->count);
-    case COLL_ALLTOALL: return move_parts(slices, STORE, number, call->out, out, call->out_counts);
-    default: return move_parts(slices, STORE, number, call->out, out, call->counts);
-    }
-}
-
-/* ---- on the host ----------------------------------------------------------------------------- */
-
-static int compute(struct slices *slices, size_t number)
+/* Queues the copies of a slice to the host, or of its result to the device. An allreduce and a
+ * broadcast are done in place: the result is where the input was. */
+static int move_slice(struct slices *slices, enum direction direction, size_t number)
 {
     const struct passage *passage = slices->passage;
-    const struct coll_call *whole = slices->call;
+    const struct coll_call *call = passage->call;
+    size_t slot = number % STAGING_SLOTS;
+    bool load = direction == LOAD, is_root = call->root == passage->group->group.place;
+    uint8_t *in = staging_in(passage->staging, slot);
+    uint8_t *host = load ? in : staging_out(passage->staging, slot);
+    const uint8_t *device = load ? call->in : call->out;
+    const size_t *counts = load || call->kind != COLL_ALLTOALL ? call->counts : call->out_counts;
+    size_t total = 0;
+    int rc = 0;
+
+    if (call->kind == COLL_ALLREDUCE) {
+        rc = move_pieces(slices, direction, number, in);
+    } else if (call->kind == COLL_BROADCAST) {
+        /* LOAD: only the root has numbers; STORE: only the other members need them */
+        if (is_root == load)
+            rc = move_part(slices, direction, number, call->out, in, call->count);
+    } else if (call->kind == (load ? COLL_ALLGATHER : COLL_REDUCESCATTER)) {
+        rc = move_part(slices, direction, number, device, host, call->count);
+    } else {
+        /* On the device the whole parts lie one behind another; in host memory only their numbers
+         * of this slice lie there. If there is only one slice, the layout is the same on both
+         * sides, and all parts are copied at once. */
+        for (uint32_t i = 0; i < slices->parts && !rc; i++) {
+            size_t count = counts ? counts[i] : call->count;
+
+            if (slices->count > 1) {
+                rc = move_part(slices, direction, number, device + total * slices->bytes, host,
+                               count);
+                host += in_slice(slices, count, number) * slices->bytes;
+            }
+            total += count;
+        }
+        if (slices->count <= 1)
+            rc = move(slices, direction, device_address(device), host, total);
+    }
+    if (rc || !load)
+        return rc;
+    /* The mark is reached after all copies that were queued for this slot before. */
+    return staging_mark(passage->staging, slot, passage->err);
+}
+
+/* Runs the operation on the host for slice `number`, from the slot's input to the slot's output.
+ * Counts of the members become counts of this slice. */
+static int compute_slice(struct slices *slices, size_t number)
+{
+    const struct passage *passage = slices->passage;
+    const struct coll_call *whole = slices->passage->call;
     size_t slot = number % STAGING_SLOTS;
     struct coll_call call = { .kind = whole->kind,
                               .type = whole->type,
@@ -209,31 +168,135 @@ static int compute(struct slices *slices, size_t number)
     return operation_inside(passage->coll, passage->group, &call);
 }
 
-static int pass_all(struct slices *slices)
-{
-    int rc = slices->count ? load(slices, 0) : 0;
+/* A thread that waits for the device asks it without pauses for SPIN_US, then with pauses that grow
+ * to PAUSE_MOST_US. */
+#define SPIN_US        50
+#define PAUSE_LEAST_US 20
+#define PAUSE_MOST_US  TIME_MS
 
-    for (size_t i = 0; i < slices->count && !rc; i++) {
-        if (i + 1 < slices->count)
-            rc = load(slices, i + 1);
-        if (!rc)
-            rc = device_await(slices->passage, i % STAGING_SLOTS);
-        if (!rc)
-            rc = compute(slices, i);
-        if (!rc)
-            rc = store(slices, i);
+/* Waits until the GPU has done the copies before the mark of this staging slot (staging.h). A mark
+ * is an event in the stream of copies. The wait spins for SPIN_US, and then sleeps longer each
+ * time. HVD_E_REVOKED: the round has failed. */
+static int await_mark(struct passage *passage, size_t slot)
+{
+    int64_t since_us = clock_now_us();
+    int64_t pause_us = PAUSE_LEAST_US / 2;
+    int rc;
+
+    while ((rc = staging_look(passage->staging, slot, passage->err)) == HVD_E_BUSY) {
+        int64_t now_us = clock_now_us();
+
+        if (now_us - since_us < SPIN_US) {
+            sched_yield();
+        } else {
+            pause_us = pause_us * 2 < PAUSE_MOST_US ? pause_us * 2 : PAUSE_MOST_US;
+            coll_pause_until(passage->coll, now_us + pause_us);
+        }
+        if (coll_has_failed(passage->coll))
+            return HVD_E_REVOKED;
     }
     return rc;
 }
 
-int device_by_host(struct passage *passage)
-{
-    struct slices slices = { .passage = passage, .call = passage->call };
-    int rc = plan(&slices);
+_Static_assert(STAGING_BYTES / sizeof(int64_t) >= LIMIT_WORKERS, "a slice has a number of each");
 
-    if (!rc)
-        rc = pass_all(&slices);
+/* Takes all slices of the call through the host: while the operation on one slice runs, the next
+ * slice is copied. On return the last copies to the device may still be queued. */
+static int pass_slices(struct passage *passage)
+{
+    const struct coll_call *call = passage->call;
+    struct slices slices = { .passage = passage };
+    struct timeline *timeline = passage->coll->timeline;
+    uint32_t size = passage->group->group.size;
+    int rc = 0;
+
+    slices.parts = call->kind == COLL_ALLREDUCE || call->kind == COLL_BROADCAST ? 1 : size;
+    slices.bytes = reduce_type_bytes(call->type);
+    slices.room = STAGING_BYTES / slices.bytes / slices.parts;
+    if (call->counts) {
+        slices.counts = mem_zalloc_array(size, sizeof(*slices.counts));
+        slices.out_counts = mem_zalloc_array(size, sizeof(*slices.out_counts));
+        rc = slices.counts && slices.out_counts ? 0 : HVD_E_NOMEM;
+    }
+    /* The largest part determines the number of slices, which is then equal on all members. */
+    if (call->kind == COLL_ALLREDUCE) {
+        pieces_init(&slices.pieces, call);
+        for (size_t i = 0; i < slices.pieces.count; i++)
+            slices.most += slices.pieces.items[i].count;
+    } else if (!call->counts) {
+        slices.most = call->count;
+        /* device.c has computed the largest count of all members */
+    } else if (call->kind == COLL_ALLTOALL) {
+        slices.most = passage->most;
+    } else {
+        for (uint32_t i = 0; i < slices.parts; i++)
+            slices.most = call->counts[i] > slices.most ? call->counts[i] : slices.most;
+    }
+    slices.count = (slices.most + slices.room - 1) / slices.room;
+    if (!rc && slices.count)
+        rc = move_slice(&slices, LOAD, 0);
+    for (size_t i = 0; i < slices.count && !rc; i++) {
+        if (i + 1 < slices.count)
+            rc = move_slice(&slices, LOAD, i + 1);
+        if (!rc) {
+            int64_t begun_us = timeline_now_us(timeline);
+
+            rc = await_mark(passage, i % STAGING_SLOTS);
+            timeline_phase(timeline, "wait for data", 0, begun_us, timeline_now_us(timeline));
+        }
+        if (!rc)
+            rc = compute_slice(&slices, i);
+        if (!rc)
+            rc = move_slice(&slices, STORE, i);
+    }
     mem_free(slices.counts);
     mem_free(slices.out_counts);
+    return rc;
+}
+
+static int copy_on_device(struct passage *passage, const void *from, void *to, size_t count)
+{
+    if (!count || from == to)
+        return 0;
+    return staging_copy(passage->staging, device_address(from), device_address(to),
+                        count * reduce_type_bytes(passage->call->type), passage->err);
+}
+
+/* Runs a call through the host, in the order of the program's stream: after the work that is queued
+ * there, and before later work. A streamed call returns with its last copies queued; another call
+ * waits for them at the mark of slot 0, which is free then. */
+int device_by_host(struct passage *passage)
+{
+    const struct coll_call *call = passage->call;
+    bool alone = passage->group->group.size == 1 && call->prescale == 0 && call->postscale == 0;
+    int rc = coll_staging(passage->coll, call->device, &passage->staging, passage->err);
+
+    if (!rc)
+        rc = gpu_enter(call->device, passage->err);
+    if (rc)
+        return rc;
+    rc = staging_after(passage->staging, call->stream, passage->err);
+    if (!rc && !alone)
+        rc = pass_slices(passage);
+    /* If the member is alone in the group, its input is the result. */
+    if (!rc && alone && call->kind != COLL_BROADCAST && !call->pieces)
+        rc = copy_on_device(passage, call->in, call->out,
+                            call->counts ? call->counts[0] : call->count);
+    for (size_t i = 0; alone && call->pieces && i < call->piece_count && !rc; i++)
+        rc =
+            copy_on_device(passage, call->pieces[i].in, call->pieces[i].out, call->pieces[i].count);
+    if (!rc && call->streamed) {
+        rc = staging_before(passage->staging, call->stream, passage->err);
+    } else if (!rc) {
+        rc = staging_mark(passage->staging, 0, passage->err);
+        if (!rc) {
+            int64_t begun_us = timeline_now_us(passage->coll->timeline);
+
+            rc = await_mark(passage, 0);
+            timeline_phase(passage->coll->timeline, "copy to the device", 0, begun_us,
+                           timeline_now_us(passage->coll->timeline));
+        }
+    }
+    gpu_leave(call->device);
     return rc;
 }

@@ -1,11 +1,22 @@
-#include "collectives/engine_inside.h"
+/*
+ * engine.c: what a process needs for all its rounds: the address where its peers meet it, the
+ * reaper thread, which closes connections in the background, and the device of its links. The
+ * worker opens one engine and closes it after the last round. `colls` counts the rounds that are
+ * not freed yet.
+ */
+#include "collectives/engine_internal.h"
 
 #include "base/mem.h"
 #include "collectives/lane/traffic.h"
+#include "collectives/link/security.h"
+#include "collectives/link/socket.h"
+#include "seal/seal.h"
 
 #include <string.h>
 
-static void release(struct coll_engine *engine)
+/* Closes and frees all parts of the engine; each of them may be missing, because coll_engine_open
+ * may have failed. */
+static void engine_release(struct coll_engine *engine)
 {
     meet_close(engine->meet);
     reaper_close(engine->reaper);
@@ -17,6 +28,8 @@ static void release(struct coll_engine *engine)
     mem_free(engine);
 }
 
+/* Opens what the rounds of this process share (engine.h): meet's listening socket and thread, and
+ * the reaper. Links and the GPU are opened when the first round needs them. */
 int coll_engine_open(const struct coll_options *options, struct coll_engine **ret_engine,
                      struct hvd_err *err)
 {
@@ -24,7 +37,16 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
     int rc;
 
     if (!options->host || strlen(options->host) >= sizeof(engine->host))
-        return err_set(err, HVD_E_INVAL, "no numeric address to meet the other workers at");
+        return err_set(err, HVD_E_INVAL,
+                       "the agent has told no numeric address for the connections between workers");
+    /* Gloo proves nothing to its peers and sends in clear: the options must allow that, or all of
+     * it must stay in this machine. */
+    if (options->carrier == COLL_BY_GLOO &&
+        !security_allows_gloo(options->security, socket_is_loopback(options->host)))
+        return err_set(err, HVD_E_UNSUPPORTED,
+                       "--cpu-operations gloo sends numbers in clear, and any host that reaches %s "
+                       "can change them; leave it out, or allow that with --data-security none",
+                       options->host);
     engine = mem_zalloc(sizeof(*engine));
     if (!engine)
         return err_set(err, HVD_E_NOMEM, "out of memory");
@@ -34,17 +56,22 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
     pthread_mutex_init(&engine->mutex, NULL);
     pthread_mutex_init(&engine->gpu_mutex, NULL);
     pthread_cond_init(&engine->changed, NULL);
-    rc = meet_open(engine->host, &engine->meet, err);
+    rc = seal_begin(err);
+    if (!rc)
+        rc = meet_open(engine->host, &engine->meet, err);
     if (!rc)
         rc = reaper_open(&engine->reaper, err);
     if (rc) {
-        release(engine);
+        engine_release(engine);
         return err_prefix(err, rc, "collectives");
     }
+    if (engine->options.remark)
+        meet_watch_crowd(engine->meet, engine->options.remark, engine->options.arg);
     *ret_engine = engine;
     return 0;
 }
 
+/* Waits until the reaper has freed all rounds, and frees the engine. */
 void coll_engine_close(struct coll_engine *engine)
 {
     if (!engine)
@@ -53,7 +80,7 @@ void coll_engine_close(struct coll_engine *engine)
     while (engine->colls)
         pthread_cond_wait(&engine->changed, &engine->mutex);
     pthread_mutex_unlock(&engine->mutex);
-    release(engine);
+    engine_release(engine);
 }
 
 const char *coll_engine_contact(const struct coll_engine *engine)
@@ -61,30 +88,26 @@ const char *coll_engine_contact(const struct coll_engine *engine)
     return meet_contact(engine->meet);
 }
 
-/* ---- the device of links ---- */
-
-/* TCP of our own connects and closes in tenths of a millisecond, and a peer that dies while it
- * connects cannot end this process (./dev bench link; ARCHITECTURE.md, "Decisions"). */
-static enum link_kind kind_of(const struct coll_options *options)
-{
-    return options->carrier == COLL_BY_GLOO ? LINK_GLOO : LINK_TCP;
-}
-
-/* Measured by bench_allreduce: Gloo's thread likes to be woken less often. */
+/* Our own TCP has shorter segments than Gloo: Gloo is faster when its thread is woken less often
+ * (measured by bench_allreduce). */
 #define TCP_SEGMENT_BYTES ((size_t)256 * 1024)
 
 size_t coll_segment_bytes(const struct coll_engine *engine)
 {
-    return kind_of(&engine->options) == LINK_TCP ? TCP_SEGMENT_BYTES : SEGMENT_BYTES;
+    return engine->options.carrier == COLL_BY_GLOO ? SEGMENT_BYTES : TCP_SEGMENT_BYTES;
 }
 
-/* On the reaper's thread: Gloo's inherits from it. */
+/* Opens the device of the links, as a task of the reaper (coll_engine_device waits for it). It runs
+ * on the reaper's thread, because a thread of Gloo inherits the settings of its creator. Our own
+ * TCP is the usual choice: it connects and closes in tenths of a millisecond, and a peer that dies
+ * while it connects cannot end this process (./dev bench link; link/README.md). */
 static void open_device(void *arg)
 {
     struct coll_engine *engine = arg;
     struct link_device *device = NULL;
     struct hvd_err err = { .text = "" };
-    int rc = link_device_open(kind_of(&engine->options), engine->host, &device, &err);
+    enum link_kind kind = engine->options.carrier == COLL_BY_GLOO ? LINK_GLOO : LINK_TCP;
+    int rc = link_device_open(kind, engine->host, &device, &err);
 
     pthread_mutex_lock(&engine->mutex);
     engine->device = rc ? NULL : device;
@@ -94,7 +117,8 @@ static void open_device(void *arg)
     pthread_mutex_unlock(&engine->mutex);
 }
 
-/* One that could not be opened is tried again the next time. */
+/* Returns the device of the links, and opens it if it is not open. If that fails, the next call
+ * tries again. */
 int coll_engine_device(struct coll_engine *engine, struct link_device **ret_device,
                        struct hvd_err *err)
 {
@@ -103,7 +127,7 @@ int coll_engine_device(struct coll_engine *engine, struct link_device **ret_devi
     pthread_mutex_lock(&engine->mutex);
     if (!engine->device && !engine->opening) {
         engine->opening = true;
-        engine->opener = (struct reaper_job){ .run = open_device, .arg = engine };
+        engine->opener = (struct reaper_task){ .run = open_device, .arg = engine };
         reaper_add(engine->reaper, &engine->opener);
     }
     while (engine->opening)

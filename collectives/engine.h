@@ -1,55 +1,88 @@
 /*
- * engine.h: what a process needs for all its rounds: where its peers find it, a thread for what
- * takes time, and what its links have in common. One for a process.
+ * engine.h: the objects that a process needs for all its rounds: the address where peers reach it,
+ * the reaper thread, which closes connections in the background, and the device that its links
+ * share. There is one engine in a process.
  */
 #ifndef COLLECTIVES_ENGINE_H
 #define COLLECTIVES_ENGINE_H
 
 #include "base/err.h"
+#include "base/limits.h"
+#include "collectives/link/link.h"
 
 struct coll_engine;
 struct gpu_device;
 
-enum coll_carrier { COLL_BY_BEST, COLL_BY_GLOO, COLL_BY_TCP }; /* TCP: without Gloo */
+/* TCP: this library's own TCP links, without Gloo */
+enum coll_carrier { COLL_BY_BEST, COLL_BY_GLOO, COLL_BY_TCP };
 
-enum coll_gpu { COLL_GPU_AUTO, COLL_GPU_NCCL, COLL_GPU_CPU }; /* how memory of a device travels */
+enum coll_gpu { COLL_GPU_AUTO, COLL_GPU_NCCL, COLL_GPU_CPU }; /* what carries calls on GPU memory */
 
-/* The device does not end what it was told to end: this process is of no more use. Once, by any
- * thread; must not wait. */
+/* Called once, by any thread, when the GPU does not end its work. The process must then be
+ * replaced. The callback must not wait. */
 typedef void coll_stuck_fn(void *arg, const char *why);
 
-/* What people should know, though nothing has failed. By whoever calls; must not wait. */
+/* Reports a message for the operator that is no error. The callback runs on the thread that makes
+ * the collective call, and must not wait. */
 typedef void coll_remark_fn(void *arg, const char *text);
 
-struct coll_options {
-    const char *host;          /* the numeric address that peers reach this machine by */
-    enum coll_carrier carrier; /* the link: HVD_CPU_OPERATIONS */
-    bool flat;                 /* over the link also inside a host: when a carrier was asked for */
-    bool fixed_order;    /* sums in rank order: the bits depend on the size of the round alone */
-    size_t fusion_bytes; /* so much of several buffers travels as one; 0: the default */
+/* One algorithm of an allreduce that the members of a round have tried. When the members have
+ * settled on the fastest algorithm, rank 0 calls coll_tried_fn once for each algorithm, on the
+ * thread that makes the collective call. */
+struct coll_tried {
+    uint64_t round;
+    uint32_t size, hosts;
+    size_t bytes;          /* size of the allreduce after which the members have settled */
+    const char *algorithm; /* borrowed */
+    double us;
+    bool chosen;
+};
+typedef void coll_tried_fn(void *arg, const struct coll_tried *tried);
 
-    enum coll_gpu gpu;    /* by NCCL if that can be had; or not at all without; or never */
-    int64_t gpu_bound_us; /* what was begun on a device ends so soon, or it is stuck; 0: 10 s */
-    int64_t slow_us;      /* a communicator that takes so long to make is remarked on; 0: none is */
-    coll_stuck_fn *stuck; /* NULL: nobody is told */
-    coll_remark_fn *remark; /* the same */
+#define COLL_FUSION_BYTES ((size_t)64 * 1024 * 1024)
+
+struct coll_options {
+    const char *host;          /* the numeric address at which peers reach this machine */
+    enum coll_carrier carrier; /* the kind of links (HVD_CPU_OPERATIONS) */
+    /* true: members of one host use links too, not shared memory, because the user asked for one
+     * carrier */
+    bool flat;
+    enum link_security security; /* how numbers travel between hosts (HVD_DATA_SECURITY) */
+    /* true: sums are computed in the order of ranks, so the bits of a result depend only on the
+     * number of ranks, not on hosts */
+    bool fixed_order;
+    /* several buffers of one call are sent together in blocks of at most so many bytes; 0:
+     * COLL_FUSION_BYTES */
+    size_t fusion_bytes;
+    bool unfused; /* true: several buffers of one call are reduced one after the other */
+
+    /* AUTO: NCCL if it can be used, otherwise the host; NCCL: never the host */
+    enum coll_gpu gpu;
+    int64_t gpu_bound_us; /* work on the device that takes longer than this is stuck; 0: 10 s */
+    /* a communicator that takes longer than this to start is reported by `remark`; 0: never */
+    int64_t slow_us;
+    coll_stuck_fn *stuck;   /* may be NULL */
+    coll_remark_fn *remark; /* may be NULL */
+    coll_tried_fn *tried;   /* may be NULL */
     void *arg;
 };
 
-/* The contact is what peers need to know beyond the address, to be carried to them unread:
- * "10.0.0.7:4002/SECRET" (PROTOCOL.md, "Addresses"). */
+/* Opens the engine and makes its contact: the text that peers need to reach this process, such as
+ * "10.0.0.7:4002/SECRET" (PROTOCOL.md, "Addresses"). The driver sends the contact to the peers over
+ * TLS. */
 int coll_engine_open(const struct coll_options *options, struct coll_engine **ret_engine,
                      struct hvd_err *err) MUST_CHECK;
-/* After every coll of it; waits for the reaper. */
+/* Closes the engine. All its rounds must have been freed. Waits for the reaper to finish. */
 void coll_engine_close(struct coll_engine *engine);
 const char *coll_engine_contact(const struct coll_engine *engine);
 
-/* The device of this process, from now on; nothing if it is already. HVD_E_INVAL: another one is;
- * HVD_E_UNSUPPORTED: NCCL is asked for, and cannot be used. Any thread. */
+/* Sets the device of this process; no effect if it is set to the same device already. HVD_E_INVAL:
+ * the process has another device; HVD_E_UNSUPPORTED: the options demand NCCL, but NCCL cannot be
+ * used. Any thread may make this call. */
 int coll_engine_use_device(struct coll_engine *engine, const struct gpu_device *device,
                            struct hvd_err *err) MUST_CHECK;
-/* What peers need to know of it: "GPU-4fa1... nccl=22809" (PROTOCOL.md, "Addresses"). NULL: there
- * is none, or nothing of it is used. Stays. */
+/* The text about the GPU of this process for its peers: "GPU-4fa1... nccl=22809" (PROTOCOL.md,
+ * "Addresses"). NULL: no device, or NCCL is not used. The text lives as long as the engine. */
 const char *coll_engine_device_text(struct coll_engine *engine);
 
 #endif

@@ -1,13 +1,17 @@
-/* engine_device.c: the device that a process works with. */
+/*
+ * engine_device.c: the GPU that a process works with: one GPU for the life of the process, from the
+ * first call on memory of the GPU or from the worker's options. With the GPU come NCCL, if NCCL can
+ * be used, and the memory through which numbers pass to the host.
+ */
 #include "base/mem.h"
+#include "base/panic.h"
 #include "base/time.h"
 #include "collectives/device.h"
-#include "collectives/nccl/hand.h"
+#include "collectives/nccl/nccl_thread.h"
 
 #include <stdio.h>
 
-/* So long the default is. */
-#define BOUND_US (10 * TIME_S)
+#define BOUND_US (10 * TIME_S) /* the default of options.gpu_bound_us */
 
 int64_t coll_engine_bound_us(const struct coll_engine *engine)
 {
@@ -22,114 +26,99 @@ void coll_engine_stuck(void *arg, const char *why)
         engine->options.stuck(engine->options.arg, why);
 }
 
-/* ---- NCCL ------------------------------------------------------------------------------------ */
-
-static int tell(struct coll_engine *engine, const struct gpu_device *device)
-{
-    char uuid[GPU_UUID_TEXT_MAX];
-    char text[GPU_UUID_TEXT_MAX + 32];
-
-    gpu_uuid_text(device, uuid);
-    (void)snprintf(text, sizeof(text), "%s nccl=%d", uuid, engine->nccl_version);
-    engine->gpu_text = mem_strdup(text);
-    return engine->gpu_text ? 0 : HVD_E_NOMEM;
-}
-
-static int open_hand(struct coll_engine *engine, const struct gpu_device *device,
-                     struct hvd_err *err)
-{
-    const struct hand_options options = { .device = device,
-                                          .bound_us = coll_engine_bound_us(engine),
-                                          .stuck = coll_engine_stuck,
-                                          .arg = engine };
-    const struct nccl *nccl;
-    int rc;
-
-    if (engine->options.fixed_order)
-        return err_set(err, HVD_E_UNSUPPORTED,
-                       "NCCL does not sum in the order of ranks; leave --fixed-order or "
-                       "--gpu-operations nccl");
-    rc = nccl_open(&nccl, err);
-    if (!rc)
-        rc = hand_open(&options, &engine->hand, err);
-    if (!rc)
-        engine->nccl_version = nccl->version;
-    if (!rc && tell(engine, device))
-        rc = err_set(err, HVD_E_NOMEM, "out of memory");
-    return rc;
-}
-
-/* ---- the device ------------------------------------------------------------------------------ */
-
-/* Without NCCL everything goes through the host, unless that was not what was asked for. */
-static int use(struct coll_engine *engine, const struct gpu_device *device, struct hvd_err *err)
-{
-    struct hvd_err *why = &engine->no_hand_why;
-    int rc = engine->options.gpu == COLL_GPU_CPU ? 0 : open_hand(engine, device, why);
-
-    if (rc == HVD_E_UNSUPPORTED && engine->options.gpu == COLL_GPU_AUTO)
-        rc = 0;
-    if (rc)
-        err_set(err, rc, "%s", why->text);
-    if (!rc)
-        atomic_store(&engine->gpu, device);
-    else
-        coll_engine_close_device(engine);
-    return rc;
-}
-
+/* Sets the GPU of this process (engine.h). The first call opens NCCL and starts its thread; later
+ * calls only compare the device. `no_nccl_why` keeps the reason if NCCL cannot be used. */
 int coll_engine_use_device(struct coll_engine *engine, const struct gpu_device *device,
                            struct hvd_err *err)
 {
+    const struct nccl_thread_options options = { .device = device,
+                                                 .bound_us = coll_engine_bound_us(engine),
+                                                 .stuck = coll_engine_stuck,
+                                                 .arg = engine };
     const struct gpu_device *known = atomic_load(&engine->gpu);
+    char uuid[GPU_UUID_TEXT_MAX], text[GPU_UUID_TEXT_MAX + 32];
+    struct hvd_err *why = &engine->no_nccl_why;
+    const struct nccl *nccl = NULL;
     int rc = 0;
 
     if (!known) {
         pthread_mutex_lock(&engine->gpu_mutex);
-        if (!atomic_load(&engine->gpu))
-            rc = use(engine, device, err);
-        pthread_mutex_unlock(&engine->gpu_mutex);
         known = atomic_load(&engine->gpu);
+        if (!known && engine->options.gpu != COLL_GPU_CPU) {
+            rc = engine->options.fixed_order
+                     ? err_set(why, HVD_E_UNSUPPORTED,
+                               "NCCL does not sum in the order of ranks; leave out either "
+                               "--fixed-order or --gpu-operations nccl")
+                     : nccl_open(&nccl, why);
+            if (!rc)
+                rc = nccl_thread_open(&options, &engine->nccl_thread, why);
+            if (!rc) {
+                ASSERT(nccl);
+                engine->nccl_version = nccl->version;
+                /* the text about the GPU that peers get (PROTOCOL.md, "Addresses") */
+                gpu_uuid_text(device, uuid);
+                (void)snprintf(text, sizeof(text), "%s nccl=%d", uuid, nccl->version);
+                engine->gpu_text = mem_strdup(text);
+                if (!engine->gpu_text)
+                    rc = err_set(why, HVD_E_NOMEM, "out of memory");
+            }
+        }
+        /* Without NCCL all calls go through the host; with --gpu-operations nccl that is an
+         * error. */
+        if (rc == HVD_E_UNSUPPORTED && engine->options.gpu == COLL_GPU_AUTO)
+            rc = 0;
+        if (rc) {
+            err_set(err, rc, "%s", why->text);
+            coll_engine_close_device(engine);
+        } else if (!known) {
+            known = device;
+            atomic_store(&engine->gpu, device);
+        }
+        pthread_mutex_unlock(&engine->gpu_mutex);
     }
     if (!rc && known != device)
         rc = err_set(err, HVD_E_INVAL,
-                     "memory of GPU %d (%s), and this process works with GPU %d (%s); let each "
-                     "process use one",
+                     "a buffer is in the memory of GPU %d (%s), but this process works with GPU %d "
+                     "(%s); let each process use one GPU",
                      device->ordinal, device->name, known->ordinal, known->name);
     return rc;
 }
 
-/* An engine's serves its rounds one after the other: operations of two never go at once. */
+/* Returns the host memory through which calls on this device copy. All rounds use the engine's
+ * staging: two rounds never have operations at the same time. A round without an engine (one
+ * member) has its own. */
 int coll_staging(struct coll *coll, const struct gpu_device *device, struct staging **ret_staging,
                  struct hvd_err *err)
 {
     struct coll_engine *engine = coll->engine;
     int rc = 0;
 
-    if (!coll->staging && !engine) {
-        rc = staging_open(device, &coll->staging, err);
-    } else if (!coll->staging) {
+    if (!coll->memory.staging && !engine) {
+        rc = staging_open(device, &coll->memory.staging, err);
+    } else if (!coll->memory.staging) {
         pthread_mutex_lock(&engine->gpu_mutex);
         if (!engine->staging)
             rc = staging_open(device, &engine->staging, err);
-        coll->staging = engine->staging;
+        coll->memory.staging = engine->staging;
         pthread_mutex_unlock(&engine->gpu_mutex);
     }
     if (!rc)
-        *ret_staging = coll->staging;
+        *ret_staging = coll->memory.staging;
     return rc;
 }
 
+/* Ends what coll_engine_use_device and coll_staging have opened; each of them may be missing. */
 void coll_engine_close_device(struct coll_engine *engine)
 {
-    hand_close(engine->hand);
-    engine->hand = NULL;
+    nccl_thread_close(engine->nccl_thread);
+    engine->nccl_thread = NULL;
     mem_free(engine->gpu_text);
     engine->gpu_text = NULL;
     staging_close(engine->staging);
     engine->staging = NULL;
 }
 
+/* Returns the text about the GPU of this process for its peers (engine.h); NULL: there is none. */
 const char *coll_engine_device_text(struct coll_engine *engine)
 {
     const char *text;

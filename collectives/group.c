@@ -1,45 +1,37 @@
+/*
+ * group.c: computes the hosts of a group's members, and the lanes that join the hosts. coll.c calls
+ * it once for each group of a round. All members compute it from the same roster, so all get the
+ * same hosts and lanes; afterwards a group is only read.
+ */
 #include "collectives/group.h"
 
 #include "base/mem.h"
-#include "collectives/accord.h"
+#include "collectives/fingerprint.h"
 
-/* ---- which hosts they are on ---- */
-
-/* Neighbours are mostly on one host: the last one is tried first. hosts_seen: the numbers of those
- * found so far. */
-static uint32_t host_place(struct group *group, uint32_t *hosts_seen, uint32_t number,
-                           uint32_t previous)
-{
-    if (group->host_count && hosts_seen[previous] == number)
-        return previous;
-    for (uint32_t h = 0; h < group->host_count; h++) {
-        if (hosts_seen[h] == number)
-            return h;
-    }
-    hosts_seen[group->host_count] = number;
-    return group->host_count++;
-}
-
+/* Numbers the hosts in the order of their first members. hosts: a host number for each rank of the
+ * round. */
 static int place_on_hosts(struct group *group, const uint32_t *hosts)
 {
-    uint32_t *hosts_seen = mem_zalloc_array(group->size + 1, sizeof(*hosts_seen));
-    uint32_t host = 0;
+    uint32_t *seen = mem_zalloc_array(group->size + 1, sizeof(*seen));
+    uint32_t host = 0, at = 0;
 
-    if (!hosts_seen)
+    if (!seen)
         return HVD_E_NOMEM;
     for (uint32_t i = 0; i < group->size; i++) {
-        host = host_place(group, hosts_seen, hosts[group->ranks[i]], host);
+        uint32_t number = hosts[group->ranks[i]];
+
+        /* Neighbouring members are mostly on one host: try the host of the previous member
+         * first. */
+        if (!group->host_count || seen[host] != number)
+            for (host = 0; host < group->host_count && seen[host] != number;)
+                host++;
+        if (host == group->host_count)
+            seen[group->host_count++] = number;
         group->host_of[i] = host;
         group->local_of[i] = group->local_counts[host]++;
     }
-    mem_free(hosts_seen);
-    return 0;
-}
-
-static void list_by_host(struct group *group)
-{
-    uint32_t at = 0;
-
+    mem_free(seen);
+    /* Sort the members by host. */
     for (uint32_t h = 0; h < group->host_count; h++) {
         group->host_at[h] = at;
         at += group->local_counts[h];
@@ -47,71 +39,57 @@ static void list_by_host(struct group *group)
     for (uint32_t i = 0; i < group->size; i++)
         group->by_host[group->host_at[group->host_of[i]] + group->local_of[i]] = i;
     if (group->place == GROUP_OUTSIDE)
-        return;
+        return 0;
     group->host = group->host_of[group->place];
+    group->local = group->local_of[group->place];
     group->locals = group->by_host + group->host_at[group->host];
     group->local_count = group->local_counts[group->host];
-}
-
-/* ---- which lanes join them ---- */
-
-static int list_lanes(struct group *group)
-{
-    uint32_t fewest = group->size;
-
-    for (uint32_t h = 0; h < group->host_count; h++)
-        fewest = group->local_counts[h] < fewest ? group->local_counts[h] : fewest;
-    group->lane_count = fewest;
-    group->lane_ranks = mem_zalloc_array((size_t)fewest * group->host_count + 1, sizeof(uint32_t));
-    if (!group->lane_ranks)
-        return HVD_E_NOMEM;
-    for (uint32_t i = 0; i < group->size; i++) {
-        uint32_t lane = group->local_of[i];
-
-        if (lane < fewest)
-            group->lane_ranks[(size_t)lane * group->host_count + group->host_of[i]] =
-                group->ranks[i];
-    }
     return 0;
 }
 
-/* ---- */
-
-static int allocate(struct group *group, uint32_t count)
-{
-    uint32_t **const tables[] = { &group->ranks,        &group->host_of, &group->local_of,
-                                  &group->local_counts, &group->by_host, &group->host_at };
-
-    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-        *tables[i] = mem_zalloc_array((size_t)count + 1, sizeof(uint32_t));
-        if (!*tables[i])
-            return HVD_E_NOMEM;
-    }
-    return 0;
-}
-
+/* Prepares a group (group.h). hosts[r]: the number of the host of rank r. `fewest`: the members on
+ * the host with the fewest of them, which is the number of lanes. */
 int group_init(struct group *group, const uint32_t *ranks, uint32_t count, const uint32_t *hosts,
                uint32_t rank)
 {
-    int rc;
+    uint32_t **const tables[] = { &group->ranks,        &group->host_of, &group->local_of,
+                                  &group->local_counts, &group->by_host, &group->host_at };
+    uint32_t fewest = count;
+    int rc = 0;
 
-    *group = (struct group){ .size = count, .place = GROUP_OUTSIDE, .sum = count };
-    rc = allocate(group, count);
+    *group = (struct group){ .size = count, .place = GROUP_OUTSIDE, .hash = count };
+    for (size_t i = 0; i < ARRAY_SIZE(tables) && !rc; i++) {
+        *tables[i] = mem_zalloc_array((size_t)count + 1, sizeof(uint32_t));
+        rc = *tables[i] ? 0 : HVD_E_NOMEM;
+    }
     for (uint32_t i = 0; i < count && !rc; i++) {
         group->ranks[i] = ranks[i];
-        group->sum = accord_mix(group->sum, ranks[i]);
+        group->hash = fingerprint_mix(group->hash, ranks[i]);
         if (ranks[i] == rank)
             group->place = i;
     }
     if (!rc)
         rc = place_on_hosts(group, hosts);
+    /* There are as many lanes as members on the host with the fewest members. */
+    for (uint32_t h = 0; h < group->host_count && !rc; h++)
+        fewest = group->local_counts[h] < fewest ? group->local_counts[h] : fewest;
     if (!rc) {
-        list_by_host(group);
-        rc = list_lanes(group);
+        group->lane_count = fewest;
+        group->lane_ranks =
+            mem_zalloc_array((size_t)fewest * group->host_count + 1, sizeof(uint32_t));
+        rc = group->lane_ranks ? 0 : HVD_E_NOMEM;
     }
-    if (rc)
+    if (rc) {
         group_release(group);
-    return rc;
+        return rc;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t lane = group->local_of[i];
+
+        if (lane < fewest)
+            group->lane_ranks[(size_t)lane * group->host_count + group->host_of[i]] = ranks[i];
+    }
+    return 0;
 }
 
 void group_release(struct group *group)
@@ -124,28 +102,6 @@ void group_release(struct group *group)
     mem_free(group->host_at);
     mem_free(group->lane_ranks);
     *group = (struct group){ .place = GROUP_OUTSIDE };
-}
-
-uint32_t group_find(const struct group *group, uint32_t rank)
-{
-    uint32_t low = 0, high = group->size;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (group->ranks[middle] == rank)
-            return middle;
-        if (group->ranks[middle] < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return GROUP_OUTSIDE;
-}
-
-uint32_t group_local(const struct group *group)
-{
-    return group->local_of[group->place];
 }
 
 bool group_is_apart(const struct group *group)

@@ -1,213 +1,289 @@
+/*
+ * opening.c: every operation begins by comparing fingerprints, before any number moves. The files
+ * of the kinds (allreduce.c, ...) call operation_open. Each member writes its fingerprint to the
+ * board of its host; the board step that publishes the fingerprints is the first step of the
+ * pipeline; between hosts a message goes around the lane: when each member agrees with the member
+ * before it, all agree.
+ *
+ * A rank that has joined (hvd_join) learns here which operations the other members run, and takes
+ * part without numbers, until all members have joined.
+ */
 #include "base/time.h"
-#include "collectives/operation.h"
+#include "collectives/dispatch.h"
 #include "os/clock.h"
-#include "os/thread.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-
-/* ---- they do not mean the same ---- */
 
 #define LOOK_US (20 * TIME_MS)
 
-static bool is_over(const struct coll *coll)
+static bool is_fused(const struct fingerprint *fingerprint)
 {
-    return coll_has_failed(coll) || (coll->segment && segment_failure(coll->segment, NULL, NULL));
+    return fingerprint->kind == COLL_ALLREDUCE && fingerprint->fused;
 }
 
-/* Who has ended makes no other call, so this one waits for what does not come, until the round is
- * over. Who ends does not wait for it. */
-static int apart(struct operation *operation)
+int operation_await_end(struct coll *coll)
 {
-    struct coll *coll = operation->coll;
-
-    if (operation->call->kind == COLL_END)
-        return HVD_E_STATE;
-    pthread_mutex_lock(&coll->mutex);
-    while (!is_over(coll))
-        (void)thread_cond_wait(&coll->changed, &coll->mutex, clock_now_us() + LOOK_US);
-    pthread_mutex_unlock(&coll->mutex);
+    while (!coll_has_failed(coll) && !(coll->segment && segment_failure(coll->segment, NULL, NULL)))
+        coll_pause_until(coll, clock_now_us() + LOOK_US);
     return HVD_E_REVOKED;
 }
 
-static int mismatch(struct operation *operation, const struct accord *theirs)
+/* Called when two fingerprints differ: fails the round with HVD_E_MISMATCH. Exception: a rank that
+ * has ended (COLL_END) makes no further call. Then the other members wait until the round ends; the
+ * rank itself does not wait. A rank that has joined may have taken over the fingerprint of a rank
+ * that has ended; it waits too. */
+static int mismatch(struct operation *operation, const struct fingerprint *theirs)
 {
-    char ours[ACCORD_TEXT_MAX], other[ACCORD_TEXT_MAX];
+    struct coll *coll = operation->coll;
+    char ours[FINGERPRINT_TEXT_MAX], other[FINGERPRINT_TEXT_MAX];
+    bool ended = theirs->kind == COLL_END || operation->fingerprint.kind == COLL_END;
 
-    if (theirs->kind == COLL_END || operation->accord.kind == COLL_END)
-        return apart(operation);
-    accord_describe(&operation->accord, ours);
-    accord_describe(theirs, other);
-    return coll_fail(operation->coll, HVD_E_MISMATCH, theirs->rank,
+    /* On this host a member has ended and another member makes a call. The other hosts wait for the
+     * member on the first lane, so this member tells them. */
+    if (ended && !operation->on_lane && operation->group->group.local == 0)
+        lane_open_ended(&operation->group->lane, &operation->fingerprint);
+    if (operation->call->kind == COLL_END)
+        return HVD_E_STATE;
+    /* This rank has joined, and a member of another host makes a call. The members of this host
+     * that have ended wait in the next board step, so this rank makes the step. */
+    if (ended && operation->joined && operation->on_lane && operation->group->board &&
+        operation->fingerprint.kind == COLL_END && board_step(operation->group->board))
+        return HVD_E_REVOKED;
+    if (ended)
+        return operation_await_end(coll);
+    fingerprint_describe(&operation->fingerprint, ours);
+    fingerprint_describe(theirs, other);
+    return coll_fail(coll, HVD_E_MISMATCH, theirs->rank,
                      "on rank %u %s, on rank %u %s%s; all ranks must make the same calls in the "
-                     "same order",
-                     theirs->rank, other, operation->accord.rank, ours,
-                     strcmp(ours, other) ? "" : " (of another group, or cut into other pieces)");
+                     "same order%s",
+                     theirs->rank, other, operation->fingerprint.rank, ours,
+                     strcmp(ours, other) ? "" : " (of another group, or cut into other pieces)",
+                     is_fused(theirs) || is_fused(&operation->fingerprint)
+                         ? ", hvd_wait and hvd_test too, or give --fusion-threshold-mb 0"
+                         : "");
 }
 
-/* Who has joined can take part in what needs nothing of it. */
-static bool can_do_without(const struct accord *accord)
+/* true: a rank that has joined can take part in an operation of this kind, because the kind needs
+ * no numbers of that rank. */
+static bool allows_joined(const struct fingerprint *fingerprint)
 {
-    return accord->kind == COLL_ALLREDUCE || accord->kind == COLL_BARRIER ||
-           accord->kind == COLL_JOIN;
+    return fingerprint->kind == COLL_ALLREDUCE || fingerprint->kind == COLL_BARRIER ||
+           fingerprint->kind == COLL_JOIN || fingerprint->kind == COLL_END;
 }
 
-static int judge(struct operation *operation, const struct accord *theirs)
+static int compare(struct operation *operation, const struct fingerprint *theirs)
 {
-    bool agree = theirs->kind == COLL_JOIN ? can_do_without(&operation->accord)
-                                           : accord_same(&operation->accord, theirs);
+    bool agree = theirs->kind == COLL_JOIN ? allows_joined(&operation->fingerprint)
+                                           : fingerprint_same(&operation->fingerprint, theirs);
 
     return agree ? 0 : mismatch(operation, theirs);
 }
 
-/* ---- on a board ---- */
-
-static const struct accord *said_by(const struct operation *operation, uint32_t seat)
+const struct board_opening *operation_opening(const struct operation *operation, uint32_t local)
 {
-    const struct said *said =
-        (const struct said *)board_said(operation->group->board, seat, operation->turn);
-
-    return &said->accord;
+    return (const struct board_opening *)board_opening(operation->group->board, local,
+                                                       operation->turn);
 }
 
-bool operation_gives(const struct operation *operation, uint32_t seat)
+/* true: the member with this index on our host gives numbers. If no member of the host has joined,
+ * no bit need be looked at. A bit of `joins` exists for the first 64 members only; for the others
+ * the opening on the board says it. */
+bool operation_gives(const struct operation *operation, uint32_t local)
 {
     if (operation->givers == operation->group->group.local_count)
         return true;
-    if (seat < 64)
-        return !(operation->joins >> seat & 1);
-    return said_by(operation, seat)->kind != COLL_JOIN;
+    if (local < 64)
+        return !(operation->joins >> local & 1);
+    return operation_opening(operation, local)->fingerprint.kind != COLL_JOIN;
 }
 
-static bool is_later(const struct accord *a, const struct accord *b)
+/* Compares the fingerprints on the board of this host, after the board step that published them.
+ * Counts the members that give numbers (`givers`); 0: all members of this host have joined. */
+static int compare_members(struct operation *operation)
 {
-    return a->last_number != b->last_number ? a->last_number > b->last_number : a->last > b->last;
-}
-
-/* Who has joined takes up what a neighbour means; of those who all have joined the last counts. */
-static int compare_seats(struct operation *operation)
-{
+    struct fingerprint *ours = &operation->fingerprint;
     uint32_t count = operation->group->group.local_count;
 
-    for (uint32_t seat = 0; seat < count; seat++) {
-        const struct accord *theirs = said_by(operation, seat);
+    /* Find the members that give numbers. A rank that has joined takes over the fingerprint of the
+     * first of these members. */
+    for (uint32_t local = 0; local < count; local++) {
+        const struct fingerprint *theirs = &operation_opening(operation, local)->fingerprint;
 
         if (theirs->kind == COLL_JOIN) {
-            operation->joins |= seat < 64 ? UINT64_C(1) << seat : 0;
+            operation->joins |= local < 64 ? UINT64_C(1) << local : 0;
             continue;
         }
         if (!operation->givers++ && operation->joined)
-            operation->accord = *theirs;
+            *ours = *theirs;
     }
-    for (uint32_t seat = 0; seat < count; seat++) {
-        const struct accord *theirs = said_by(operation, seat);
-        int rc = judge(operation, theirs);
+    /* All members must run the same operation. If all members of this host have joined, `ours` gets
+     * the rank that joined last. */
+    for (uint32_t local = 0; local < count; local++) {
+        const struct fingerprint *theirs = &operation_opening(operation, local)->fingerprint;
+        int rc = compare(operation, theirs);
 
         if (rc)
             return rc;
-        if (!operation->givers && is_later(theirs, &operation->accord)) {
-            operation->accord.last = theirs->last;
-            operation->accord.last_number = theirs->last_number;
+        if (!operation->givers &&
+            (theirs->last_number != ours->last_number ? theirs->last_number > ours->last_number
+                                                      : theirs->last > ours->last)) {
+            ours->last = theirs->last;
+            ours->last_number = theirs->last_number;
         }
     }
     return 0;
 }
 
-/* All here have joined: the one on the first lane asks the other hosts, and tells the others here
- * with one more step. */
-static int ask_others(struct operation *operation)
+/* All members of this host have joined. The member on the first lane learns from the other hosts
+ * which operation they run, and one more board step gives the answer to the other members of this
+ * host. */
+static int ask_other_hosts(struct operation *operation)
 {
     struct coll_group *group = operation->group;
-    uint32_t seat = board_seat(group->board);
-    struct accord learnt = operation->accord;
+    uint32_t local = board_local(group->board);
+    struct fingerprint learnt = operation->fingerprint;
     int rc = 0;
 
-    if (seat == 0 && group->lane.size > 1) {
+    if (local == 0 && group->lane.size > 1) {
         operation->on_lane = true;
-        rc = lane_open(&group->lane, &operation->accord, &learnt);
-        if (rc >= 0 && !can_do_without(&learnt))
+        rc = lane_open(&group->lane, &operation->fingerprint, &learnt);
+        if (rc >= 0 && !allows_joined(&learnt))
             return mismatch(operation, &learnt);
         rc = rc < 0 ? rc : operation_settle(operation);
         if (rc)
             return rc;
     }
     operation->turn++;
-    if (seat == 0)
-        memcpy(board_said(group->board, 0, operation->turn), &learnt, sizeof(learnt));
+    if (local == 0)
+        memcpy(board_opening(group->board, 0, operation->turn), &learnt, sizeof(learnt));
     rc = board_step(group->board);
     if (!rc)
-        operation->accord = *said_by(operation, 0);
+        operation->fingerprint = operation_opening(operation, 0)->fingerprint;
     return rc;
 }
 
-_Static_assert(sizeof(struct said) <= BOARD_SAID_BYTES, "it has room on a board");
-
-static int open_board(struct operation *operation)
-{
-    struct board *board = operation->group->board;
-    struct said said = { operation->accord, operation->in, operation->out };
-    int rc;
-
-    memcpy(board_said(board, board_seat(board), operation->turn), &said, sizeof(said));
-    rc = board_step(board);
-    if (!rc)
-        rc = compare_seats(operation);
-    if (!rc && !operation->givers)
-        rc = ask_others(operation);
-    return rc;
-}
-
-/* ---- between hosts ---- */
-
+/* Opens the lane and compares our fingerprint with that of the member before us (operation.h). A
+ * rank that has joined takes over the fingerprint that it gets. */
 int operation_open_lane(struct operation *operation, const void *first, size_t length)
 {
-    struct accord theirs;
+    struct fingerprint theirs;
     int rc;
 
     if (operation->on_lane)
         return 0;
     operation->on_lane = true;
-    rc = lane_open_with(&operation->group->lane, &operation->accord, first, length, &theirs);
+    rc = lane_open_with(&operation->group->lane, &operation->fingerprint, first, length, &theirs);
     if (rc < 0)
         return rc;
-    if (operation->accord.kind == COLL_JOIN) {
-        if (!can_do_without(&theirs))
+    if (operation->fingerprint.kind == COLL_JOIN) {
+        if (!allows_joined(&theirs))
             return mismatch(operation, &theirs);
-        operation->accord = theirs;
+        operation->fingerprint = theirs;
     }
-    return judge(operation, &theirs);
+    return compare(operation, &theirs);
 }
 
-/* What can go along with the opening: a barrier has no numbers. */
-static int open_lane(struct operation *operation)
+/* Returns how many lanes the operation uses, counted from the first. A rank that has joined has
+ * learnt the operation before. */
+static uint32_t lanes_used(const struct operation *operation)
 {
-    bool bare = operation->accord.kind == COLL_BARRIER || operation->accord.kind == COLL_END;
-
-    if (bare && !operation->joined)
-        return operation_open_lane(operation, "", 0);
-    return allreduce_opens_late(operation) ? 0 : operation_open_lane(operation, NULL, 0);
+    if (coll_kind_is_ragged(operation->fingerprint.kind) || /* its opening carries an allgather */
+        coll_kind_is_of_groups(operation->fingerprint.kind))
+        return operation_is_ordered(operation) ? 1 : operation->group->group.lane_count;
+    if (operation->fingerprint.on_device)
+        return allreduce_lanes(operation); /* the lanes for adding up the votes */
+    switch (operation->fingerprint.kind) {
+    case COLL_ALLREDUCE: return allreduce_lanes(operation);
+    case COLL_BROADCAST:
+    case COLL_ALLGATHER:
+    case COLL_REDUCESCATTER:
+        return operation_is_ordered(operation) ? 1 : operation->group->group.lane_count;
+    default: return 1;
+    }
 }
 
-/* How many lanes it takes is known by now also to who has joined. */
-static bool is_on_a_lane(const struct operation *operation)
+/* Shows in the timeline how long this member waited for the others: from begun_us until now. The
+ * members of a host have exchanged the times of their calls, so the wait has the name of the member
+ * that called last. That member is unknown if the timeline of a member is off, or if a time lies in
+ * the future, because it comes from another clock. */
+static void opening_show_wait(struct operation *operation, int64_t begun_us)
 {
-    const struct coll_group *group = operation->group;
+    struct timeline_arrival *arrival = &operation->coll->arrival;
+    int64_t now_us = timeline_now_us(operation->coll->timeline), last_us = arrival->at_us;
+    char name[32] = "wait for others";
 
-    return group->lane.size > 1 && group_local(&group->group) < operation_lanes(operation);
+    arrival->knows_last = true;
+    arrival->last = operation->coll->rank;
+    for (uint32_t local = 0; local < operation->group->group.local_count; local++) {
+        const struct board_opening *theirs = operation_opening(operation, local);
+
+        if (theirs->fingerprint.kind == COLL_JOIN)
+            continue;
+        if (!theirs->arrived_us || theirs->arrived_us > now_us)
+            arrival->knows_last = false;
+        if (theirs->arrived_us <= last_us)
+            continue;
+        last_us = theirs->arrived_us;
+        arrival->last = theirs->fingerprint.rank;
+    }
+    arrival->early_us = last_us - arrival->at_us;
+    if (arrival->knows_last && last_us <= begun_us)
+        return;
+    if (arrival->knows_last)
+        snprintf(name, sizeof(name), "wait for rank %" PRIu32, arrival->last);
+    timeline_phase(operation->coll->timeline, name, 0, begun_us, now_us);
 }
 
+_Static_assert(sizeof(struct board_opening) <= BOARD_OPENING_BYTES, "it has room on a board");
+
+/* Opens the operation (operation.h): first the members of this host compare their fingerprints at
+ * the board, then the hosts along the lanes. The times show the two waits in the timeline;
+ * arrival->at_us is 0 without a timeline. */
 int operation_open(struct operation *operation, uint32_t *ret_last)
 {
+    const struct coll_group *group = operation->group;
+    const struct fingerprint *ours = &operation->fingerprint;
+    struct timeline_arrival *arrival = &operation->coll->arrival;
+    struct timeline *timeline = operation->coll->timeline;
+    struct board_opening opening = { *ours, operation->in, operation->out, arrival->at_us };
+    int64_t begun_us = arrival->at_us ? timeline_now_us(timeline) : 0;
     int rc = 0;
 
-    if (operation->group->board)
-        rc = open_board(operation);
-    else
+    if (group->board) {
+        memcpy(board_opening(group->board, board_local(group->board), operation->turn), &opening,
+               sizeof(opening));
+        rc = board_step(group->board);
+        if (!rc)
+            rc = compare_members(operation);
+        if (!rc && arrival->at_us)
+            opening_show_wait(operation, begun_us);
+        if (!rc && !operation->givers)
+            rc = ask_other_hosts(operation);
+    } else {
+        /* without a board this member stands for its host: it gives numbers, unless it has joined
+         * */
         operation->givers = !operation->joined;
-    if (!rc && is_on_a_lane(operation))
-        rc = open_lane(operation);
-    if (rc || operation->accord.kind != COLL_JOIN)
+    }
+    if (!rc && group->lane.size > 1 && group->group.local < lanes_used(operation)) {
+        begun_us = arrival->at_us ? timeline_now_us(timeline) : 0;
+        /* A barrier has no numbers, so its first step, which has no bytes (""), travels with the
+         * opening. A small allreduce opens its lane later, together with its own first step. NULL:
+         * no first step travels with the opening. */
+        if ((ours->kind == COLL_BARRIER || ours->kind == COLL_END) && !operation->joined)
+            rc = operation_open_lane(operation, "", 0);
+        else if (!allreduce_opens_late(operation))
+            rc = operation_open_lane(operation, NULL, 0);
+        if (!rc && arrival->at_us && operation->on_lane)
+            timeline_phase(timeline, "wait for other hosts", 0, begun_us,
+                           timeline_now_us(timeline));
+    }
+    /* a call may run several operations; only the first one shows the arrival */
+    arrival->at_us = 0;
+    /* the kind is still JOIN after the opening: no member runs an operation, so all have joined */
+    if (rc || ours->kind != COLL_JOIN)
         return rc;
-    *ret_last = operation->accord.last;
+    *ret_last = ours->last;
     return HVD_DONE;
 }

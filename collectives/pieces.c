@@ -1,9 +1,17 @@
+/*
+ * pieces.c: copies numbers out of and into several buffers of the training program that are reduced
+ * together (fusion). The buffers are read and written from the first to the last, with one cursor
+ * for reading and one for writing. allreduce*.c and device_host.c use it; a single buffer is one
+ * piece, which is not copied.
+ */
 #include "collectives/pieces.h"
 
 #include "collectives/reduce/reduce.h"
 
 #include <string.h>
 
+/* Prepares to read and write the numbers of an allreduce (pieces.h). A call with one buffer becomes
+ * one piece. */
 void pieces_init(struct pieces *pieces, const struct coll_call *call)
 {
     *pieces = (struct pieces){ .items = call->pieces,
@@ -16,11 +24,8 @@ void pieces_init(struct pieces *pieces, const struct coll_call *call)
     pieces->count = 1;
 }
 
-bool pieces_are_one(const struct pieces *pieces)
-{
-    return pieces->items == &pieces->whole;
-}
-
+/* Moves the cursor to the piece that holds number `from`, and returns how many of the next `left`
+ * numbers lie in that piece (pieces.h). The cursor only moves forward. */
 size_t pieces_stretch(const struct pieces *pieces, struct cursor *cursor, size_t from, size_t left)
 {
     size_t end;
@@ -31,6 +36,7 @@ size_t pieces_stretch(const struct pieces *pieces, struct cursor *cursor, size_t
     return end - from < left ? end - from : left;
 }
 
+/* Copies `count` numbers out of the input buffers, from number `from` on (pieces.h). */
 void pieces_read(struct pieces *pieces, size_t from, size_t count, uint8_t *to)
 {
     while (count) {
@@ -44,6 +50,7 @@ void pieces_read(struct pieces *pieces, size_t from, size_t count, uint8_t *to)
     }
 }
 
+/* Copies `count` numbers into the output buffers, from number `to` on (pieces.h). */
 void pieces_write(struct pieces *pieces, size_t to, size_t count, const uint8_t *from)
 {
     while (count) {

@@ -1,6 +1,7 @@
 /*
- * pieces.h: several buffers of the program that travel as one. They are gone through from the
- * beginning to the end.
+ * pieces.h: several buffers of the training program that are reduced in one operation. Their
+ * numbers are counted from the first number of the first piece to the last number of the last
+ * piece. A call with one buffer is one piece, whose numbers can be used in place.
  */
 #ifndef COLLECTIVES_PIECES_H
 #define COLLECTIVES_PIECES_H
@@ -8,29 +9,32 @@
 #include "collectives/coll.h"
 
 struct cursor {
-    size_t piece, at; /* where this piece begins, in numbers of them all */
+    /* piece: an index; at: where the piece begins, in numbers of all pieces together */
+    size_t piece, at;
 };
 
 struct pieces {
     const struct coll_piece *items;
-    size_t count, bytes; /* bytes: of a number */
-    struct coll_piece whole;
+    size_t count, bytes;     /* bytes: of one number */
+    struct coll_piece whole; /* `items` points here when the call has one buffer */
     struct cursor in, out;
 };
 
-/* Of an allreduce. It points into itself: not to be copied. */
+/* call: an allreduce. The struct must not be copied, because it holds pointers into itself. */
 void pieces_init(struct pieces *pieces, const struct coll_call *call);
-bool pieces_are_one(const struct pieces *pieces);
 
-/* from, to: in numbers of them all; never before those of the call before. */
+/* pieces_read copies `count` numbers out of the buffers, from number `from` on. pieces_write copies
+ * `count` numbers into the buffers, from number `to` on. That number must not be lower than in the
+ * previous call of the same function. */
 void pieces_read(struct pieces *pieces, size_t from, size_t count, uint8_t *to);
 void pieces_write(struct pieces *pieces, size_t to, size_t count, const uint8_t *from);
 
-/* For who moves them otherwise: so many of the `left` numbers from `from` on lie in one piece,
- * which the cursor is put on. */
+/* For callers that process the numbers themselves: puts the cursor on the piece that holds number
+ * `from`, and returns how many of the next `left` numbers lie in that piece. */
 size_t pieces_stretch(const struct pieces *pieces, struct cursor *cursor, size_t from, size_t left);
 
-/* Of one: where these are. */
+/* Return the address of number `from` in the input or in the output. Only for a call with a single
+ * piece. */
 const uint8_t *pieces_in(const struct pieces *pieces, size_t from);
 uint8_t *pieces_out(const struct pieces *pieces, size_t from);
 

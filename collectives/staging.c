@@ -1,3 +1,8 @@
+/*
+ * staging.c: the pinned memory through which numbers of a GPU pass to the host and back, and the
+ * stream that moves them. device_host.c queues copies and waits for their marks; the engine keeps
+ * one staging for all rounds of the process, as pinning takes milliseconds.
+ */
 #include "collectives/staging.h"
 
 #include "base/mem.h"
@@ -6,8 +11,8 @@ struct staging {
     const struct gpu_device *device;
     struct CUstream_st *stream;
     struct CUevent_st *marks[STAGING_SLOTS];
-    struct CUevent_st *order; /* between our stream and another */
-    uint8_t *memory;          /* pinned: in and out of each slot */
+    struct CUevent_st *order; /* makes one stream wait for another */
+    uint8_t *memory;          /* pinned memory: `in` and `out` of each slot */
 };
 
 #define MEMORY_BYTES ((size_t)2 * STAGING_SLOTS * STAGING_BYTES)
@@ -22,33 +27,9 @@ uint8_t *staging_out(const struct staging *staging, size_t slot)
     return staging_in(staging, slot) + STAGING_BYTES;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
-
-static int make_event(const struct cuda *cuda, struct CUevent_st **ret_event, struct hvd_err *err)
-{
-    return cuda_judge(cuda, cuda->event_create(ret_event, CUDA_EVENT_UNTIMED),
-                      "an event for what passes through the host", err);
-}
-
-static int fill(struct staging *staging, struct hvd_err *err)
-{
-    const struct cuda *cuda = staging->device->cuda;
-    void *memory = NULL;
-    int rc = cuda_judge(cuda, cuda->stream_create(&staging->stream, CUDA_STREAM_NON_BLOCKING, 0),
-                        "a stream for what passes through the host", err);
-
-    for (size_t i = 0; i < STAGING_SLOTS && !rc; i++)
-        rc = make_event(cuda, &staging->marks[i], err);
-    if (!rc)
-        rc = make_event(cuda, &staging->order, err);
-    if (!rc)
-        rc = cuda_judge(cuda, cuda->host_alloc(&memory, MEMORY_BYTES, CUDA_PIN_PORTABLE),
-                        "pinned memory for what passes through the host", err);
-    staging->memory = memory;
-    return rc;
-}
-
-static void empty(struct staging *staging)
+/* Frees the pinned memory, the events and the stream; each of them may be missing. The caller has
+ * entered the device. */
+static void release_contents(struct staging *staging)
 {
     const struct cuda *cuda = staging->device->cuda;
 
@@ -64,21 +45,38 @@ static void empty(struct staging *staging)
         (void)cuda->stream_destroy(staging->stream);
 }
 
+/* Opens the staging (staging.h): a stream for the copies, a mark for each slot, one more event that
+ * orders streams (order_streams), and pinned memory. The last of the STAGING_SLOTS + 1 events is
+ * `order`. */
 int staging_open(const struct gpu_device *device, struct staging **ret_staging, struct hvd_err *err)
 {
     struct staging *staging = mem_zalloc(sizeof(*staging));
+    const struct cuda *cuda = device->cuda;
+    void *memory = NULL;
     int rc;
 
     if (!staging)
         return err_set(err, HVD_E_NOMEM, "out of memory");
     staging->device = device;
     rc = gpu_enter(device, err);
-    if (!rc) {
-        rc = fill(staging, err);
-        if (rc)
-            empty(staging);
-        gpu_leave(device);
+    if (rc) {
+        mem_free(staging);
+        return rc;
     }
+    rc = cuda_judge(cuda, cuda->stream_create(&staging->stream, CUDA_STREAM_NON_BLOCKING, 0),
+                    "a stream for copies through the host", err);
+    for (size_t i = 0; i <= STAGING_SLOTS && !rc; i++)
+        rc = cuda_judge(cuda,
+                        cuda->event_create(i < STAGING_SLOTS ? &staging->marks[i] : &staging->order,
+                                           CUDA_EVENT_UNTIMED),
+                        "an event for copies through the host", err);
+    if (!rc)
+        rc = cuda_judge(cuda, cuda->host_alloc(&memory, MEMORY_BYTES, CUDA_PIN_PORTABLE),
+                        "pinned memory for copies through the host", err);
+    staging->memory = memory;
+    if (rc)
+        release_contents(staging);
+    gpu_leave(device);
     if (rc)
         mem_free(staging);
     else
@@ -86,22 +84,24 @@ int staging_open(const struct gpu_device *device, struct staging **ret_staging, 
     return rc;
 }
 
-/* What still moves keeps its memory: then the process is of no more use. */
+/* Frees the staging. While a copy is still running nothing is freed, because the copy uses the
+ * memory; then the process must be replaced. */
 void staging_close(struct staging *staging)
 {
     if (!staging || staging_idle(staging, NULL))
         return;
     if (!gpu_enter(staging->device, NULL)) {
-        empty(staging);
+        release_contents(staging);
         gpu_leave(staging->device);
     }
     mem_free(staging);
 }
 
-/* ---- order ----------------------------------------------------------------------------------- */
-
-static int chain(const struct staging *staging, struct CUstream_st *first, struct CUstream_st *then,
-                 struct hvd_err *err)
+/* Makes later work of the stream `then` run after the work that is in the stream `first` now. The
+ * event `order` may be used again at once, because the wait refers to the record that was made
+ * before it. */
+static int order_streams(const struct staging *staging, struct CUstream_st *first,
+                         struct CUstream_st *then, struct hvd_err *err)
 {
     const struct cuda *cuda = staging->device->cuda;
     int code = cuda->event_record(staging->order, first);
@@ -113,12 +113,12 @@ static int chain(const struct staging *staging, struct CUstream_st *first, struc
 
 int staging_after(struct staging *staging, struct CUstream_st *stream, struct hvd_err *err)
 {
-    return chain(staging, stream, staging->stream, err);
+    return order_streams(staging, stream, staging->stream, err);
 }
 
 int staging_before(struct staging *staging, struct CUstream_st *stream, struct hvd_err *err)
 {
-    return chain(staging, staging->stream, stream, err);
+    return order_streams(staging, staging->stream, stream, err);
 }
 
 int staging_mark(struct staging *staging, size_t slot, struct hvd_err *err)
@@ -133,7 +133,7 @@ static int judge_query(const struct cuda *cuda, int code, struct hvd_err *err)
 {
     if (code == CUDA_NOT_READY)
         return HVD_E_BUSY;
-    return cuda_judge(cuda, code, "what passes through the host", err);
+    return cuda_judge(cuda, code, "a copy through the host", err);
 }
 
 int staging_look(struct staging *staging, size_t slot, struct hvd_err *err)
@@ -143,6 +143,8 @@ int staging_look(struct staging *staging, size_t slot, struct hvd_err *err)
     return judge_query(cuda, cuda->event_query(staging->marks[slot]), err);
 }
 
+/* Asks whether all queued copies are done (staging.h). 0: yes; HVD_E_BUSY: not yet; another code:
+ * the driver has failed. */
 int staging_idle(struct staging *staging, struct hvd_err *err)
 {
     const struct cuda *cuda = staging->device->cuda;
@@ -155,8 +157,7 @@ int staging_idle(struct staging *staging, struct hvd_err *err)
     return rc;
 }
 
-/* ---- moving ---------------------------------------------------------------------------------- */
-
+/* Queues a copy from the device to host memory. */
 int staging_load(struct staging *staging, cuda_address from, uint8_t *to, size_t bytes,
                  struct hvd_err *err)
 {
@@ -166,6 +167,7 @@ int staging_load(struct staging *staging, cuda_address from, uint8_t *to, size_t
                       err);
 }
 
+/* Queues a copy from host memory to the device. */
 int staging_store(struct staging *staging, const uint8_t *from, cuda_address to, size_t bytes,
                   struct hvd_err *err)
 {
@@ -175,6 +177,7 @@ int staging_store(struct staging *staging, const uint8_t *from, cuda_address to,
                       err);
 }
 
+/* Queues a copy from memory of the device to memory of the same device. */
 int staging_copy(struct staging *staging, cuda_address from, cuda_address to, size_t bytes,
                  struct hvd_err *err)
 {

@@ -1,10 +1,10 @@
 /*
- * staging.h: memory of the host through which numbers of a device pass, chunk by chunk, and a
- * stream that moves them. What is queued is done in order.
+ * staging.h: host memory through which numbers of a device pass, slice by slice, and a stream that
+ * copies them. Copies are done in the order in which they are queued.
  *
- *     begin ──► load (device ──► in) ──► await ──► [in ──► out] ──► store (out ──► device) ──► end
+ *     load (device ──► in) ──► mark ──► await ──► [in ──► out] ──► store (out ──► device)
  *
- * Two slots take turns: while one is computed with, the other is filled or emptied.
+ * There are two slots: while the numbers of one slot are reduced, the other is filled or emptied.
  */
 #ifndef COLLECTIVES_STAGING_H
 #define COLLECTIVES_STAGING_H
@@ -12,24 +12,26 @@
 #include "gpu/device.h"
 
 #define STAGING_SLOTS 2
-#define STAGING_BYTES ((size_t)4 * 1024 * 1024) /* of each area of a slot */
+/* size of each of the areas `in` and `out` of a slot */
+#define STAGING_BYTES ((size_t)4 * 1024 * 1024)
 
 struct staging;
 
-/* The memory is pinned, once: that takes milliseconds. */
+/* Opens the staging. Its memory is pinned once, which takes milliseconds. */
 int staging_open(const struct gpu_device *device, struct staging **ret_staging,
                  struct hvd_err *err) MUST_CHECK;
-void staging_close(struct staging *staging); /* nothing, if it still moves something */
+void staging_close(struct staging *staging); /* does nothing while a copy is still running */
 
 uint8_t *staging_in(const struct staging *staging, size_t slot);
 uint8_t *staging_out(const struct staging *staging, size_t slot);
 
-/* For one thread at a time, which has entered the device (gpu/device.h). Codes as of cuda_judge. */
+/* The functions below are for one thread at a time, which has entered the device (gpu/device.h).
+ * They return the codes of cuda_judge. */
 
-/* What is queued from here on comes after all that is queued in this stream by now. */
+/* Copies that are queued from now on run after all work that is in `stream` now. */
 int staging_after(struct staging *staging, struct CUstream_st *stream,
                   struct hvd_err *err) MUST_CHECK;
-/* What is queued in that one from here on comes after all that is queued here by now. */
+/* Work that is put into `stream` from now on runs after all copies that are queued now. */
 int staging_before(struct staging *staging, struct CUstream_st *stream,
                    struct hvd_err *err) MUST_CHECK;
 
@@ -38,13 +40,14 @@ int staging_load(struct staging *staging, cuda_address from, uint8_t *to, size_t
 int staging_store(struct staging *staging, const uint8_t *from, cuda_address to, size_t bytes,
                   struct hvd_err *err) MUST_CHECK;
 int staging_copy(struct staging *staging, cuda_address from, cuda_address to, size_t bytes,
-                 struct hvd_err *err) MUST_CHECK; /* on the device */
+                 struct hvd_err *err) MUST_CHECK; /* copies from device memory to device memory */
 
-/* All that is queued by now is what this slot waits for. */
+/* Sets the mark of the slot: an event in the stream, behind all copies that are queued now. */
 int staging_mark(struct staging *staging, size_t slot, struct hvd_err *err) MUST_CHECK;
-/* Has it come? 0, HVD_E_BUSY: not yet. */
+/* Asks whether the copies before the slot's mark are done. 0: yes; HVD_E_BUSY: not yet. */
 int staging_look(struct staging *staging, size_t slot, struct hvd_err *err) MUST_CHECK;
-/* Has all? Any thread. */
+/* Asks whether all queued copies are done. 0: yes; HVD_E_BUSY: not yet. Any thread may call
+ * staging_idle. */
 int staging_idle(struct staging *staging, struct hvd_err *err) MUST_CHECK;
 
 #endif

@@ -1,85 +1,108 @@
 /*
- * lane.h: members in a row, one on each host, and what they compute together over a link. A lane of
- * one is allowed: whatever it is asked is done at once.
+ * lane.h: a lane: a row of members, one on each host, that compute together over a link. A lane may
+ * have one member: its operations then finish at once.
  *
  *     lane_open ──► allreduce, broadcast, ... any number of times ──► lane_close
  *
- * Every operation begins with lane_open: one message around the row says what it is, and the tags
- * of all that follow hold a sum of it, so that those of another operation are never taken for ours.
- * Codes are those of traffic.h: what has gone wrong has been told to its owner.
+ * Every operation begins with lane_open: one message around the row carries the fingerprint of the
+ * operation. The tags of all later messages hold a hash of the fingerprint, so a message of another
+ * operation is never mistaken for a message of this one. The error codes are those of traffic.h.
+ * When a connection has broken, the owner of the traffic knows it already (`lost` of struct
+ * traffic).
  */
 #ifndef COLLECTIVES_LANE_LANE_H
 #define COLLECTIVES_LANE_LANE_H
 
-#include "collectives/accord.h"
+#include "collectives/fingerprint.h"
 #include "collectives/lane/traffic.h"
 #include "collectives/reduce/reduce.h"
 
 #define LANE_FIRST_MAX 4096
 
 struct lane_opening {
-    struct accord accord;
-    uint32_t takes_first; /* the first step of what follows is in it, of length bytes */
+    struct fingerprint fingerprint;
+    /* 1: the opening message also carries the `length` bytes that the first step sends */
+    uint32_t takes_first;
     uint32_t length;
     uint8_t first[LANE_FIRST_MAX];
 };
 
-/* All zero but for the first four. */
+/* The caller sets the first four fields; all other fields begin as zero. */
 struct lane {
-    struct traffic *traffic; /* of a lane of one: NULL is allowed */
-    const uint32_t *ranks;   /* of the round, in order; borrowed */
-    uint32_t index, size;    /* our place among them */
-    uint64_t key;            /* in the tags of the open operation */
-    uint32_t steps;          /* of it so far */
+    struct traffic *traffic; /* may be NULL in a lane of one member */
+    const uint32_t *ranks;   /* ranks in the round, in the order of the row; borrowed */
+    uint32_t index, size;    /* this member's index in `ranks`; the number of ranks */
+    uint64_t key;            /* hash of the open operation's fingerprint; a part of every tag */
+    uint32_t steps;          /* how many step numbers the open operation has reserved so far */
     struct lane_opening said, heard;
     bool opened;
 };
 
-/* To those at the distance of a power of two, before and after: with them a lane must be connected.
- * Returns how many (of at most 64), as places in the lane. */
+/* Lists the members at distance 1, 2, 4, ... before and after this member in the row: the lane
+ * needs a link to each of them. The list holds indices in the lane, at most 64. Returns the length
+ * of the list. */
 #define LANE_PARTNERS_MAX 64
 size_t lane_partners(uint32_t index, uint32_t size, uint32_t ret_partners[LANE_PARTNERS_MAX]);
 
-/* What this member means; *ret_theirs is what the one before it means (for size 1: ours). They need
- * not be equal: it is for the caller to judge. A member that has joined (accord.h) learns here what
- * the others do; HVD_DONE: all have joined, and *ret_theirs says who was last. */
-int lane_open(struct lane *lane, const struct accord *ours, struct accord *ret_theirs) MUST_CHECK;
+/* Opens an operation. ours: the fingerprint of this member's operation. *ret_theirs: the
+ * fingerprint of the member before it in the row (in a lane of one member: a copy of `ours`). The
+ * two may differ: the caller compares them. A member that has joined (fingerprint.h) learns here
+ * which operation the other members run. HVD_DONE: all members have joined, and `last` of
+ * *ret_theirs is the rank that joined last. */
+int lane_open(struct lane *lane, const struct fingerprint *ours,
+              struct fingerprint *ret_theirs) MUST_CHECK;
 
-/* The same, and the first step of what follows goes along, which saves a message: of a lane_barrier
- * (no bytes), or of a lane_allreduce by LANE_GATHER, whose work this is (LANE_FIRST_MAX at most;
- * not NULL). Who has joined has nothing yet, and opens without. */
-int lane_open_with(struct lane *lane, const struct accord *ours, const void *first, size_t length,
-                   struct accord *ret_theirs) MUST_CHECK;
+/* As lane_open, but the opening message also carries the first step of the operation, which saves a
+ * message. The first step is a lane_barrier (`first` not NULL, `length` 0), or a lane_allreduce by
+ * LANE_GATHER whose work is `first` (`length` bytes, at most LANE_FIRST_MAX). If `first` is NULL,
+ * the message carries no first step, as in lane_open. A member that has joined passes NULL, because
+ * it has no numbers yet. */
+int lane_open_with(struct lane *lane, const struct fingerprint *ours, const void *first,
+                   size_t length, struct fingerprint *ret_theirs) MUST_CHECK;
 
-/* After every opening, also one that has failed; nothing without one. Waits for what is still on
- * its way; rc: what the operation has come to. Returns it, or worse. */
+/* Called instead of lane_open when one member of this host makes no further call (COLL_END), but
+ * another member of the host calls an operation. That operation can never run. Sends the next
+ * member of the row a COLL_END that equals no other fingerprint, so that the members there do not
+ * go on. Waits for no answer. ours: the fingerprint of this member; it names the sender. */
+void lane_open_ended(struct lane *lane, const struct fingerprint *ours);
+
+/* Closes the operation. The caller must call it after every opening, even if the opening failed;
+ * without an opening it does nothing. Waits for the messages that are still moving. rc: the result
+ * of the operation. Returns rc, or the code of a worse failure. */
 int lane_close(struct lane *lane, int rc);
 
-/* Which way; all members must say the same. */
-enum lane_way {
-    LANE_GATHER, /* everybody gets everything, and reduces it alone: small */
-    LANE_DOUBLE, /* in pairs of growing distance, all of it each time: middle */
-    LANE_HALVE,  /* in pairs, half of it each time, and back again: large */
-    LANE_RING,   /* around the row, each reduces a part and passes it on: larger */
-    LANE_ORDER,  /* the sum is that of the row's order, whatever the size */
+/* The algorithms of a lane, with the message size for which each is best. All members must pass the
+ * same algorithm. */
+enum lane_algorithm {
+    LANE_GATHER, /* small: each member gets all numbers and reduces them alone */
+    LANE_DOUBLE, /* middle: pairs of members exchange all numbers, at distance 1, 2, 4, ... */
+    /* large: as LANE_DOUBLE, but each exchange halves the numbers; then the results go back */
+    LANE_HALVE,
+    /* larger: around the row; each member reduces its numbers into what it gets, and sends it on */
+    LANE_RING,
+    LANE_ORDER, /* any size: adds in the order of the row; needs a link between each two members */
 };
 
-/* work: count numbers of the work type, used up. out: what they have come to, of the type itself;
- * it may be work when the types are equal. LANE_ORDER needs a mesh. */
+/* Reduces the numbers of all members; each member gets the whole result. work: this member's
+ * `count` numbers in the work type (reduce.h); the call overwrites them. out: gets the result in
+ * the numbers' own type. `out` may be `work` when both types are equal. */
 int lane_allreduce(struct lane *lane, void *work, void *out, size_t count,
-                   const struct reduction *how, enum lane_way way) MUST_CHECK;
+                   const struct reduction *how, enum lane_algorithm algorithm) MUST_CHECK;
 
-/* The same, but member i is only given counts[i] of the numbers, the first ones to the first. out
- * is for those of this member. Ways: LANE_RING, LANE_ORDER. */
+/* As lane_allreduce, but member i gets only counts[i] numbers of the result: the first member gets
+ * the first numbers. `out` has room for this member's numbers. `algorithm` is LANE_RING or
+ * LANE_ORDER. */
 int lane_reducescatter(struct lane *lane, void *work, void *out, const size_t *counts,
-                       const struct reduction *how, enum lane_way way) MUST_CHECK;
+                       const struct reduction *how, enum lane_algorithm algorithm) MUST_CHECK;
 
 int lane_broadcast(struct lane *lane, void *bytes, size_t length, uint32_t root) MUST_CHECK;
 
-/* blocks[i]: where the block of member i is or goes, of lengths[i] bytes; ours is there. */
+/* Gives every member the blocks of all members. blocks[i]: the memory for the block of member i,
+ * which has lengths[i] bytes. The caller has written its own block there before the call. */
 int lane_allgather(struct lane *lane, uint8_t *const *blocks, const size_t *lengths) MUST_CHECK;
 
-/* To each its block of out, from each its block of in; ours is left alone. Needs a mesh. */
+/* Sends out[i] to member i, and receives in[i] from it. The entries of this member itself are not
+ * used. Needs a link between each two members. */
 int lane_alltoall(struct lane *lane, const uint8_t *const *out, const size_t *out_lengths,
                   uint8_t *const *in, const size_t *in_lengths) MUST_CHECK;
 

@@ -1,6 +1,15 @@
+/*
+ * numbers.c: what the reducing algorithms of a lane share. It says which part of the numbers
+ * belongs to which member, sends one part while it reduces another part that arrives
+ * (numbers_merge), and serves lanes whose size is not a power of two (numbers_fold). Unreduced
+ * numbers are sent in the work type, results in the numbers' own type.
+ */
 #include "base/mem.h"
-#include "collectives/lane/inside.h"
+#include "collectives/lane/lane_internal.h"
 
+/* Returns the index of the first number of a part, which belongs to the member with the same index.
+ * If the numbers are divided equally, each of the first `rest` parts has one number more than the
+ * others. */
 size_t numbers_at(const struct numbers *numbers, uint32_t part)
 {
     size_t even = numbers->count / numbers->lane->size, rest = numbers->count % numbers->lane->size;
@@ -32,6 +41,9 @@ struct merging {
     bool theirs_first;
 };
 
+/* Reduces a segment of the peer's numbers into ours: callback of traffic_exchange, in order, while
+ * later segments are still on their way. `at`: where the segment begins in the peer's message, in
+ * bytes; `bytes`: the segment, in the scratch memory. */
 static void merge_arrived(void *arg, size_t at, const void *bytes, size_t length)
 {
     const struct merging *merging = arg;
@@ -43,6 +55,9 @@ static void merge_arrived(void *arg, size_t at, const void *bytes, size_t length
     reduce_two(into, left, right, length / numbers->work_bytes, numbers->how);
 }
 
+/* Sends some of our numbers while it receives a peer's numbers and reduces them into ours
+ * (lane_internal.h). The received numbers go through the scratch memory, which has room for the
+ * segments of the window only (`in_cycle`). */
 int numbers_merge(const struct numbers *numbers, uint32_t step, const struct merge *merge)
 {
     size_t width = numbers->work_bytes;
@@ -62,6 +77,7 @@ int numbers_merge(const struct numbers *numbers, uint32_t step, const struct mer
     return traffic_exchange(numbers->lane->traffic, lane_tag(numbers->lane, step), &exchange);
 }
 
+/* As numbers_merge, but for results: received numbers replace ours and go directly to `out`. */
 int numbers_pass(const struct numbers *numbers, uint32_t step, const struct merge *pass)
 {
     size_t width = numbers->bytes;
@@ -77,46 +93,36 @@ int numbers_pass(const struct numbers *numbers, uint32_t step, const struct merg
     return traffic_exchange(numbers->lane->traffic, lane_tag(numbers->lane, step), &exchange);
 }
 
-int numbers_fold(const struct numbers *numbers, uint32_t step)
+/* Serves the members that have no partner, because the lane's size is not a power of two.
+ * `is_past`: this member is one of them. It gives its numbers to the member `power` places lower
+ * (`back` is false), or gets the result from there (`back` is true). A member without such a
+ * counterpart sends and receives nothing. */
+int numbers_fold(const struct numbers *numbers, uint32_t step, bool back)
 {
-    struct lane *lane = numbers->lane;
+    const struct lane *lane = numbers->lane;
     uint32_t power = lane_power(lane);
+    bool is_past = lane->index >= power;
+    uint32_t other = is_past ? lane->index - power : lane->index + power;
     struct merge merge = { .to = TRAFFIC_NOBODY, .from = TRAFFIC_NOBODY };
 
-    if (lane->index >= power) {
-        merge.to = lane->ranks[lane->index - power];
+    if (other < lane->size && is_past != back) {
+        merge.to = lane->ranks[other];
         merge.out_count = numbers->count;
-    } else if (lane->index + power < lane->size) {
-        merge.from = lane->ranks[lane->index + power];
+    } else if (other < lane->size) {
+        merge.from = lane->ranks[other];
         merge.in_count = numbers->count;
     }
-    return numbers_merge(numbers, step, &merge);
+    return back ? numbers_pass(numbers, step, &merge) : numbers_merge(numbers, step, &merge);
 }
 
-int numbers_unfold(const struct numbers *numbers, uint32_t step)
+int numbers_begin(struct numbers *numbers, size_t scratch_bytes)
 {
-    struct lane *lane = numbers->lane;
-    uint32_t power = lane_power(lane);
-    struct merge pass = { .to = TRAFFIC_NOBODY, .from = TRAFFIC_NOBODY };
-
-    if (lane->index >= power) {
-        pass.from = lane->ranks[lane->index - power];
-        pass.in_count = numbers->count;
-    } else if (lane->index + power < lane->size) {
-        pass.to = lane->ranks[lane->index + power];
-        pass.out_count = numbers->count;
-    }
-    return numbers_pass(numbers, step, &pass);
-}
-
-int numbers_run(struct numbers *numbers, size_t scratch_bytes,
-                int (*run)(const struct numbers *numbers))
-{
-    int rc = HVD_E_NOMEM;
-
     numbers->scratch = mem_alloc(scratch_bytes);
-    if (numbers->scratch)
-        rc = run(numbers);
+    return numbers->scratch ? 0 : HVD_E_NOMEM;
+}
+
+int numbers_end(struct numbers *numbers, int rc)
+{
     rc = lane_settle(numbers->lane, rc);
     mem_free(numbers->scratch);
     numbers->scratch = NULL;

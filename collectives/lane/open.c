@@ -1,30 +1,34 @@
+/*
+ * open.c: the beginning and the end of every operation on a lane; called by opening.c of the group.
+ *
+ * lane.h says what an opening is for. The tags contain a hash of the fingerprint because of Gloo:
+ * Gloo ends the process when a message is longer than the memory of the receive with its tag.
+ *
+ * A member that has joined (hvd_join) does not know the operation; it learns the operation from the
+ * member before it in the row. A member may have to send JOIN before it has learnt the operation;
+ * then it sends a second message:
+ *
+ *     runs an        sends its operation at once. If it receives JOIN, a second message follows:
+ *     operation      the operation of the members before it in the row
+ *     has joined     receives first. If it gets an operation, it sends that. If it gets JOIN, it
+ *                    sends JOIN, with the rank that joined last of those so far; then it receives
+ *                    a second message, and sends that too
+ *     has joined,    cannot wait for the member before it, which may wait for it. Sends JOIN at
+ *     first in the   once. Its second message is what it receives: an operation; or, when JOIN has
+ *     row            come back, the rank that joined last of all; then it receives once more
+ *
+ *     A runs x; B and C joined:   row B, A, C   B ──JOIN──► A ──x──► C ──x──► B ──x──► A
+ *     all have joined:            JOIN goes around the row; then the rank that joined last does
+ *
+ * A member that has sent JOIN always sends a second message. A member that has joined takes part in
+ * COLL_END (coll_part) as in a barrier. For a host on which one member has sent COLL_END and
+ * another member calls an operation, see lane_open_ended.
+ */
 #include "base/panic.h"
-#include "collectives/lane/inside.h"
+#include "collectives/lane/lane_internal.h"
 
 #include <string.h>
 
-/*
- * Every operation begins with a message of one form around the row, which says what it is: when
- * all agree with the one before them, all agree. The tags of the messages that follow hold a sum
- * of it, so that those of another operation are never taken for ours: Gloo ends the process when a
- * message is longer than the memory it is for.
- *
- * Who has joined does not know what it is, and learns it from the one before: so in a second pass,
- * where a first one had to begin without anybody knowing.
- *
- *     not joined     says what it does at once. Hears JOIN: a second message follows, with what
- *                    those before it do
- *     joined         hears first. What somebody does, it says in its turn. JOIN: says JOIN, with
- *                    who was last of those so far; hears a second message, and says that too
- *     joined, and    cannot wait for the one before, as that may wait for us: says JOIN at once.
- *     first in the   What it hears then, it says as the second message: what somebody does, or,
- *     row            when JOIN has come back to it, who was last of all; then a second one comes
- *
- *     A does x, B has joined:   B,A,B   B ──JOIN──► A ──x──► B ──x──► B, which says x to A
- *     all have joined:          B,B,B   JOIN, JOIN, JOIN around; last, last, last around
- *
- * One that has said JOIN always says something else after it.
- */
 #define OPENING_TAG 0
 
 uint32_t lane_after(const struct lane *lane, uint32_t distance)
@@ -37,6 +41,7 @@ uint32_t lane_before(const struct lane *lane, uint32_t distance)
     return lane->ranks[(lane->index + lane->size - distance) % lane->size];
 }
 
+/* Returns the largest power of two that is not greater than the size of the lane. */
 uint32_t lane_power(const struct lane *lane)
 {
     uint32_t power = 1;
@@ -46,7 +51,9 @@ uint32_t lane_power(const struct lane *lane)
     return power;
 }
 
-static size_t add_partner(uint32_t partner, uint32_t *partners, size_t count)
+/* Adds an index to the list unless the list has it; in a small lane the members at two distances
+ * may be the same. Returns the new length of the list. */
+static size_t partners_add(uint32_t partner, uint32_t *partners, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (partners[i] == partner)
@@ -57,13 +64,15 @@ static size_t add_partner(uint32_t partner, uint32_t *partners, size_t count)
     return count + 1;
 }
 
+/* Lists the members to which a member of a lane needs links (lane.h): those at distance 1, 2, 4,
+ * ... after it and before it. */
 size_t lane_partners(uint32_t index, uint32_t size, uint32_t ret_partners[LANE_PARTNERS_MAX])
 {
     size_t count = 0;
 
     for (uint64_t distance = 1; distance < size; distance *= 2) {
-        count = add_partner((uint32_t)((index + distance) % size), ret_partners, count);
-        count = add_partner((uint32_t)((index + size - distance) % size), ret_partners, count);
+        count = partners_add((uint32_t)((index + distance) % size), ret_partners, count);
+        count = partners_add((uint32_t)((index + size - distance) % size), ret_partners, count);
     }
     return count;
 }
@@ -76,12 +85,15 @@ uint32_t lane_take(struct lane *lane, uint32_t steps)
     return first;
 }
 
-/* Between two members the messages of one tag keep their order: a step may come again. */
+/* Returns the tag of a step. Tags repeat after 65535 steps. That is safe: two messages with the
+ * same tag between the same two members arrive in the order in which they were sent. */
 uint64_t lane_tag(const struct lane *lane, uint32_t step)
 {
     return (lane->key & ~UINT64_C(0xffff)) | (step % 0xffff + 1);
 }
 
+/* Ends all messages that this member has begun (lane_internal.h). `rc` is the caller's result so
+ * far; HVD_DONE, which is positive, is not an error. */
 int lane_settle(struct lane *lane, int rc)
 {
     int end = rc < 0 ? rc : traffic_await_all(lane->traffic);
@@ -91,112 +103,50 @@ int lane_settle(struct lane *lane, int rc)
     return end ? end : rc;
 }
 
-/* ---- what all do ---- */
-
-static int say(struct lane *lane, const struct accord *accord)
+/* Sends our opening message to the next member of the row; only the used bytes of `first` travel.
+ * */
+static int opening_say(struct lane *lane, const struct fingerprint *fingerprint)
 {
     struct lane_opening *said = &lane->said;
 
-    said->accord = *accord;
+    said->fingerprint = *fingerprint;
     return traffic_send(lane->traffic, lane_after(lane, 1), OPENING_TAG, said,
                         offsetof(struct lane_opening, first) + said->length);
 }
 
-static int say_again(struct lane *lane, const struct accord *accord)
+static int opening_say_again(struct lane *lane, const struct fingerprint *fingerprint)
 {
-    int rc = lane_settle(lane, 0); /* the memory is that of what was said first */
+    int rc = lane_settle(lane, 0); /* waits, because `said` still holds our first message */
 
-    return rc ? rc : say(lane, accord);
+    return rc ? rc : opening_say(lane, fingerprint);
 }
 
-static int listen(struct lane *lane, size_t *ret_place)
-{
-    return traffic_receive(lane->traffic, lane_before(lane, 1), OPENING_TAG, &lane->heard,
-                           sizeof(lane->heard), ret_place);
-}
-
-static int hear(struct lane *lane)
+/* Receives the opening message of the member before us in the row. If `say` is not NULL, sends
+ * `say` to the next member after the receive has begun and before it waits. */
+static int opening_hear(struct lane *lane, const struct fingerprint *say)
 {
     size_t place;
-    int rc = listen(lane, &place);
+    int rc = traffic_receive(lane->traffic, lane_before(lane, 1), OPENING_TAG, &lane->heard,
+                             sizeof(lane->heard), &place);
 
+    if (!rc && say)
+        rc = opening_say(lane, say);
     return rc ? rc : traffic_await(lane->traffic, place);
 }
 
 static bool heard_join(const struct lane *lane)
 {
-    return lane->heard.accord.kind == COLL_JOIN;
+    return lane->heard.fingerprint.kind == COLL_JOIN;
 }
 
-static int open_at_once(struct lane *lane, const struct accord *ours)
+/* Opens an operation (lane.h): the members send their fingerprints around the row. The table at the
+ * top of this file says who sends when. `joined`: this member has called hvd_join, so it does not
+ * know the operation yet. `again`: the member before us follows with a second message. */
+int lane_open_with(struct lane *lane, const struct fingerprint *ours, const void *first,
+                   size_t length, struct fingerprint *ret_theirs)
 {
-    size_t place;
-    int rc = listen(lane, &place);
-
-    if (!rc)
-        rc = say(lane, ours);
-    return rc ? rc : traffic_await(lane->traffic, place);
-}
-
-static int open_working(struct lane *lane, const struct accord *ours)
-{
-    int rc = open_at_once(lane, ours);
-
-    return !rc && heard_join(lane) ? hear(lane) : rc;
-}
-
-static int open_joined_first(struct lane *lane, const struct accord *ours)
-{
-    int rc = open_at_once(lane, ours);
-    bool came_back;
-
-    if (rc)
-        return rc;
-    came_back = heard_join(lane);
-    rc = say_again(lane, &lane->heard.accord);
-    return !rc && came_back ? hear(lane) : rc;
-}
-
-static struct accord later_of(const struct accord *ours, const struct accord *theirs)
-{
-    struct accord later = *ours;
-
-    if (theirs->last_number < ours->last_number)
-        return later;
-    if (theirs->last_number > ours->last_number || theirs->last > ours->last) {
-        later.last_number = theirs->last_number;
-        later.last = theirs->last;
-    }
-    return later;
-}
-
-static int open_joined(struct lane *lane, const struct accord *ours)
-{
-    struct accord later;
-    int rc = hear(lane);
-
-    if (rc || !heard_join(lane))
-        return rc ? rc : say(lane, &lane->heard.accord);
-    later = later_of(ours, &lane->heard.accord);
-    rc = say(lane, &later);
-    if (!rc)
-        rc = hear(lane);
-    return rc ? rc : say_again(lane, &lane->heard.accord);
-}
-
-static int open_among_all(struct lane *lane, const struct accord *ours)
-{
-    if (ours->kind != COLL_JOIN)
-        return open_working(lane, ours);
-    return lane->index ? open_joined(lane, ours) : open_joined_first(lane, ours);
-}
-
-/* ---- opening and closing ---- */
-
-int lane_open_with(struct lane *lane, const struct accord *ours, const void *first, size_t length,
-                   struct accord *ret_theirs)
-{
-    bool joined = ours->kind == COLL_JOIN;
+    const struct fingerprint *theirs = &lane->heard.fingerprint;
+    bool joined = ours->kind == COLL_JOIN, again;
     int rc = 0;
 
     ASSERT(length <= LANE_FIRST_MAX && !(joined && first));
@@ -205,25 +155,77 @@ int lane_open_with(struct lane *lane, const struct accord *ours, const void *fir
     lane->said.length = (uint32_t)length;
     if (length)
         memcpy(lane->said.first, first, length);
-    lane->heard.accord = *ours;
+    lane->heard.fingerprint = *ours;
     lane->heard.takes_first = 0;
     if (lane->size > 1) {
         lane->traffic->link->ops->enter(lane->traffic->link);
         lane->opened = true;
-        rc = open_among_all(lane, ours);
+        if (joined && lane->index) {
+            /* A member that has joined and is not the first in the row: see the table in the
+             * comment at the top of this file. */
+            rc = opening_hear(lane, NULL);
+            if (!rc && !heard_join(lane)) {
+                rc = opening_say(lane, theirs);
+            } else if (!rc) {
+                /* Send on whichever joined later, this member or the one in the received message.
+                 * If both joined before the same operation, the higher rank counts as the later
+                 * one. */
+                struct fingerprint later = *ours;
+
+                if (theirs->last_number > ours->last_number ||
+                    (theirs->last_number == ours->last_number && theirs->last > ours->last)) {
+                    later.last_number = theirs->last_number;
+                    later.last = theirs->last;
+                }
+                rc = opening_say(lane, &later);
+                if (!rc)
+                    rc = opening_hear(lane, NULL);
+                if (!rc)
+                    rc = opening_say_again(lane, theirs);
+            }
+        } else {
+            /* This member runs an operation, or it has joined and is the first in the row. It sends
+             * its own opening at once. */
+            rc = opening_hear(lane, ours);
+            again = heard_join(lane);
+            if (!rc && joined)
+                rc = opening_say_again(lane, theirs);
+            if (!rc && again)
+                rc = opening_hear(lane, NULL);
+        }
     }
     if (rc)
         return lane_settle(lane, rc);
-    lane->key = accord_sum(joined ? &lane->heard.accord : ours);
-    *ret_theirs = lane->heard.accord;
+    lane->key = fingerprint_hash(joined ? theirs : ours);
+    *ret_theirs = *theirs;
     return joined && heard_join(lane) ? HVD_DONE : 0;
 }
 
-int lane_open(struct lane *lane, const struct accord *ours, struct accord *ret_theirs)
+int lane_open(struct lane *lane, const struct fingerprint *ours, struct fingerprint *ret_theirs)
 {
     return lane_open_with(lane, ours, NULL, 0, ret_theirs);
 }
 
+/* Tells the next member of the row that the operation of this host can never run (lane.h). Waits
+ * for no answer, and ignores a failure: the round ends anyway. */
+void lane_open_ended(struct lane *lane, const struct fingerprint *ours)
+{
+    struct fingerprint said = *ours;
+
+    if (lane->size == 1)
+        return;
+    lane->said.takes_first = 0;
+    lane->said.length = 0;
+    lane->traffic->link->ops->enter(lane->traffic->link);
+    lane->opened = true;
+    said.kind = COLL_END;
+    /* operations count from 1: so this COLL_END differs from that of every other member */
+    said.number = 0;
+    (void)opening_say(lane, &said);
+}
+
+/* Closes the operation (lane.h). Without an opening, or in a lane of one member, there is nothing
+ * to close. Between `enter` and `leave` the link moves its messages on this thread. */
 int lane_close(struct lane *lane, int rc)
 {
     if (!lane->opened)

@@ -1,7 +1,16 @@
+/*
+ * traffic.c: the sends and receives of lanes over a link, and the exchange of two long messages in
+ * segments (traffic_exchange). Called by the algorithms of the lanes, by one thread at a time.
+ *
+ * At most TRAFFIC_PENDING_MAX messages are under way at a time. A new message first waits for the
+ * oldest one. The owner's callback `lost` decides what a broken connection means for the round.
+ */
 #include "collectives/lane/traffic.h"
 
 #include <string.h>
 
+/* Prepares a traffic that has no link and no messages yet: the owner sets `link` when the link is
+ * made. `lost` is called with the rank of a peer whose connection breaks (struct traffic). */
 void traffic_init(struct traffic *traffic, int (*lost)(void *arg, uint32_t rank), void *arg)
 {
     memset(traffic, 0, sizeof(*traffic));
@@ -11,13 +20,18 @@ void traffic_init(struct traffic *traffic, int (*lost)(void *arg, uint32_t rank)
     atomic_init(&traffic->awaited, TRAFFIC_NOBODY);
 }
 
-static int outcome(const struct traffic *traffic, uint32_t rank, int rc)
+/* Returns the code for the caller of the lane: `rc`, or the code of the round's failure if the
+ * connection to `rank` broke. */
+static int traffic_outcome(const struct traffic *traffic, uint32_t rank, int rc)
 {
     return rc == HVD_E_LOST ? traffic->lost(traffic->arg, rank) : rc;
 }
 
-/* The places are gone through in turn: one that is still in use has been sent the longest ago. */
-static int claim(struct traffic *traffic, uint32_t rank, size_t length, size_t *ret_place)
+/* Takes the next entry of `pending` for a message. The entries are used in a cycle. So an entry
+ * that is still in use belongs to the oldest message, and claim_place waits for that message first.
+ * *ret_place: the index of the entry. Returns the result of that wait; 0 also if the entry was
+ * free. */
+static int claim_place(struct traffic *traffic, uint32_t rank, size_t length, size_t *ret_place)
 {
     size_t place = traffic->next_pending;
     int rc = traffic_await(traffic, place);
@@ -29,31 +43,38 @@ static int claim(struct traffic *traffic, uint32_t rank, size_t length, size_t *
     return rc;
 }
 
+/* Begins to send a message, and does not wait for its end. A later message that needs the same
+ * entry waits for it, or traffic_await_all at the end of the operation. */
 int traffic_send(struct traffic *traffic, uint32_t rank, uint64_t tag, const void *bytes,
                  size_t length)
 {
     size_t place;
-    int rc = claim(traffic, rank, length, &place);
+    int rc = claim_place(traffic, rank, length, &place);
 
     if (rc)
         return rc;
     rc = traffic->link->ops->send(traffic->link, rank, tag, bytes, length,
                                   &traffic->pending[place].request);
-    return outcome(traffic, rank, rc);
+    return traffic_outcome(traffic, rank, rc);
 }
 
+/* Begins to receive a message into `bytes`. *ret_place: the index of its entry in `pending`, which
+ * the caller passes to traffic_await. */
 int traffic_receive(struct traffic *traffic, uint32_t rank, uint64_t tag, void *bytes,
                     size_t length, size_t *ret_place)
 {
-    int rc = claim(traffic, rank, length, ret_place);
+    int rc = claim_place(traffic, rank, length, ret_place);
 
     if (rc)
         return rc;
     rc = traffic->link->ops->receive(traffic->link, rank, tag, bytes, length,
                                      &traffic->pending[*ret_place].request);
-    return outcome(traffic, rank, rc);
+    return traffic_outcome(traffic, rank, rc);
 }
 
+/* Waits until the message of this entry of `pending` is sent or received, and frees the entry. A
+ * free entry returns 0 at once. While this member waits, `awaited` shows other threads which rank
+ * it waits for. */
 int traffic_await(struct traffic *traffic, size_t place)
 {
     struct traffic_pending *pending = &traffic->pending[place];
@@ -68,9 +89,11 @@ int traffic_await(struct traffic *traffic, size_t place)
     atomic_store(&traffic->awaited, TRAFFIC_NOBODY);
     if (!rc)
         atomic_fetch_add(&traffic->progress, pending->length);
-    return outcome(traffic, pending->rank, rc);
+    return traffic_outcome(traffic, pending->rank, rc);
 }
 
+/* Waits for all messages, from the oldest to the newest. Stops at the first failure; the caller
+ * then drops the rest (traffic_drop_all). */
 int traffic_await_all(struct traffic *traffic)
 {
     int rc = 0;
@@ -80,6 +103,8 @@ int traffic_await_all(struct traffic *traffic)
     return rc;
 }
 
+/* Gives up all messages that are under way, after a failure: their memory belongs to the caller
+ * again. */
 void traffic_drop_all(struct traffic *traffic)
 {
     for (size_t i = 0; i < TRAFFIC_PENDING_MAX; i++) {
@@ -90,8 +115,6 @@ void traffic_drop_all(struct traffic *traffic)
             traffic->link->ops->drop(traffic->link, request);
     }
 }
-
-/* ---- both ways at once ---- */
 
 size_t traffic_segments(const struct traffic *traffic, size_t bytes)
 {
@@ -105,6 +128,8 @@ size_t traffic_segment(const struct traffic *traffic, size_t bytes, size_t segme
     return left < traffic->segment_bytes ? left : traffic->segment_bytes;
 }
 
+/* Returns the memory into which this segment is received. (In traffic_await `place` is another
+ * thing: the index of an entry of `pending`.) */
 static uint8_t *place_in(const struct traffic *traffic, const struct exchange *exchange,
                          size_t segment)
 {
@@ -113,33 +138,24 @@ static uint8_t *place_in(const struct traffic *traffic, const struct exchange *e
     return (uint8_t *)exchange->in + slot * traffic->segment_bytes;
 }
 
-static int post_segment(struct traffic *traffic, uint64_t tag, const struct exchange *exchange,
-                        size_t segment, size_t places[TRAFFIC_WINDOW])
-{
-    int rc = 0;
-
-    if (segment < traffic_segments(traffic, exchange->in_bytes))
-        rc = traffic_receive(traffic, exchange->from, tag, place_in(traffic, exchange, segment),
-                             traffic_segment(traffic, exchange->in_bytes, segment),
-                             &places[segment % TRAFFIC_WINDOW]);
-    if (!rc && segment < traffic_segments(traffic, exchange->out_bytes))
-        rc = traffic_send(traffic, exchange->to, tag,
-                          (const uint8_t *)exchange->out + segment * traffic->segment_bytes,
-                          traffic_segment(traffic, exchange->out_bytes, segment));
-    return rc;
-}
-
+/* Sends one long message and receives another at the same time, in segments. In each direction at
+ * most TRAFFIC_WINDOW segments are under way. So iteration i begins segment i in both directions,
+ * and ends the receive of segment i - TRAFFIC_WINDOW. */
 int traffic_exchange(struct traffic *traffic, uint64_t tag, const struct exchange *exchange)
 {
     size_t in = traffic_segments(traffic, exchange->in_bytes);
     size_t out = traffic_segments(traffic, exchange->out_bytes);
     size_t all = in > out ? in : out;
+    /* for each received segment of the window: the index of its entry in `pending` */
     size_t places[TRAFFIC_WINDOW] = { 0 };
     int rc = 0;
 
     for (size_t i = 0; i < all + TRAFFIC_WINDOW && !rc; i++) {
+        /* the received segment that ends now; wraps around while i is less than TRAFFIC_WINDOW, and
+         * is not used then */
         size_t done = i - TRAFFIC_WINDOW;
 
+        /* wait until the oldest segment of the window has arrived */
         if (i >= TRAFFIC_WINDOW && done < in) {
             rc = traffic_await(traffic, places[done % TRAFFIC_WINDOW]);
             if (!rc && exchange->arrived)
@@ -147,8 +163,16 @@ int traffic_exchange(struct traffic *traffic, uint64_t tag, const struct exchang
                                   place_in(traffic, exchange, done),
                                   traffic_segment(traffic, exchange->in_bytes, done));
         }
-        if (!rc && i < all)
-            rc = post_segment(traffic, tag, exchange, i, places);
+        /* begin the next segment in each direction; the receive comes first, so that arriving bytes
+         * go straight into its memory */
+        if (!rc && i < in)
+            rc = traffic_receive(traffic, exchange->from, tag, place_in(traffic, exchange, i),
+                                 traffic_segment(traffic, exchange->in_bytes, i),
+                                 &places[i % TRAFFIC_WINDOW]);
+        if (!rc && i < out)
+            rc = traffic_send(traffic, exchange->to, tag,
+                              (const uint8_t *)exchange->out + i * traffic->segment_bytes,
+                              traffic_segment(traffic, exchange->out_bytes, i));
     }
     return rc;
 }

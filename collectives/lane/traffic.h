@@ -1,8 +1,7 @@
 /*
- * traffic.h: the messages of a process that are under way in a round, over its link. Lanes share
- * it.
- *
- * Codes: HVD_E_LOST, HVD_E_REVOKED, HVD_E_NOMEM.
+ * traffic.h: the messages that this process sends and receives over one link, at most
+ * TRAFFIC_PENDING_MAX at a time. Most lanes of a round share the traffic of the round's link. The
+ * functions return 0, HVD_E_LOST, HVD_E_REVOKED or HVD_E_NOMEM.
  */
 #ifndef COLLECTIVES_LANE_TRAFFIC_H
 #define COLLECTIVES_LANE_TRAFFIC_H
@@ -16,28 +15,35 @@
 #define TRAFFIC_NOBODY      UINT32_MAX
 
 struct traffic_pending {
-    struct link_request *request; /* NULL: free */
+    struct link_request *request; /* NULL: this entry is free */
     uint32_t rank;
     size_t length;
 };
 
 struct traffic {
     struct link *link;
-    /* A connection broke: the owner learns of it, and says what the round has come to. */
+    /* Called when the connection to `rank` breaks. The owner of the traffic records the failure of
+     * the round and returns its code. */
     int (*lost)(void *arg, uint32_t rank);
     void *arg;
-    size_t
-        segment_bytes; /* SEGMENT_BYTES, or what suits the link: 8 times something, equal on all */
+    /* A long message is sent in segments of this size: SEGMENT_BYTES, or a size that suits the
+     * link. It is a multiple of 8 and equal on all members. */
+    size_t segment_bytes;
     struct traffic_pending pending[TRAFFIC_PENDING_MAX];
     size_t next_pending;
 
-    atomic_uint_fast64_t progress; /* grows with every byte; for who looks */
-    atomic_uint_fast32_t awaited;  /* a rank, or TRAFFIC_NOBODY */
+    /* other threads read these two fields, to see whether the round makes progress */
+    atomic_uint_fast64_t progress; /* number of bytes sent and received so far */
+    /* while this member waits until a message is sent or received: the rank of the other side; else
+     * TRAFFIC_NOBODY */
+    atomic_uint_fast32_t awaited;
 };
 
 void traffic_init(struct traffic *traffic, int (*lost)(void *arg, uint32_t rank), void *arg);
 
-/* A place is used up by awaiting it. */
+/* traffic_send and traffic_receive begin a message and do not wait for its end. Each message takes
+ * an entry of `pending`; *ret_place: the index of the entry. traffic_await waits for the message of
+ * an entry and frees the entry. */
 int traffic_send(struct traffic *traffic, uint32_t rank, uint64_t tag, const void *bytes,
                  size_t length) MUST_CHECK;
 int traffic_receive(struct traffic *traffic, uint32_t rank, uint64_t tag, void *bytes,
@@ -46,18 +52,23 @@ int traffic_await(struct traffic *traffic, size_t place) MUST_CHECK;
 int traffic_await_all(struct traffic *traffic) MUST_CHECK;
 void traffic_drop_all(struct traffic *traffic);
 
-/* How many segments so many bytes are, and how long one of them is. */
+/* traffic_segments: how many segments a message of `bytes` bytes has. traffic_segment: how many
+ * bytes its segment number `segment` has, counted from 0. */
 size_t traffic_segments(const struct traffic *traffic, size_t bytes);
 size_t traffic_segment(const struct traffic *traffic, size_t bytes, size_t segment);
 
-/* Bytes to one and from another, in segments; arrived (NULL) sees each one in order. */
-#define TRAFFIC_WINDOW 4 /* segments under way in each direction */
+/* Sends `out_bytes` bytes to rank `to` and receives `in_bytes` bytes from rank `from`, in segments.
+ * `arrived` (may be NULL) is called for each received segment, in order; `at`: where the segment
+ * begins in the message. */
+#define TRAFFIC_WINDOW 4 /* the most segments on the way at a time in each direction */
 struct exchange {
     uint32_t to, from;
     const void *out;
     void *in;
     size_t out_bytes, in_bytes;
-    bool in_cycle; /* in has room for a window of segments only, used again and again */
+    /* true: `in` has room for TRAFFIC_WINDOW segments only; each place in it is used again when its
+     * segment has been given to `arrived` */
+    bool in_cycle;
     void (*arrived)(void *arg, size_t at, const void *bytes, size_t length);
     void *arg;
 };

@@ -1,8 +1,17 @@
+/*
+ * gloo_link.cc: a link over Gloo's TCP pairs, with nothing of Gloo's above them: Gloo's collectives
+ * wait on buffers that no caller can reach, and so cannot be stopped. Here every wait is on a
+ * buffer in a list, and a cancel wakes all waits.
+ *
+ * Gloo throws; nothing is thrown out of this file. A message longer than its memory ends the
+ * process on Gloo's own thread, where no caller can catch it; the algorithms never send one
+ * (lane/open.c).
+ */
 extern "C" {
-#include "collectives/link/gloo_link.h"
 #include "base/limits.h"
 #include "base/list.h"
-#include "collectives/link/quiet.h"
+#include "collectives/link/links_internal.h"
+#include "collectives/link/reaper.h"
 #include "os/clock.h"
 #include "os/thread.h"
 }
@@ -16,22 +25,15 @@ extern "C" {
 #include <new>
 #include <vector>
 
+#include <errno.h>
 #include <signal.h>
-
-/*
- * Gloo's TCP pairs with nothing of Gloo's above them: its collectives wait on buffers that nobody
- * else can reach, and so cannot be stopped. Here every wait is on a buffer that stands in a list,
- * and stopping is waking them all.
- *
- * Gloo throws; nothing is thrown out of this file. What it takes for a mistake of its user ends the
- * process on its own thread, where nobody can catch it: a message longer than the memory it is
- * for. The algorithms see to it that there is none (lane/open.c).
- */
+#include <time.h>
 
 namespace
 {
 
-/* Its waits have a timeout, and one that runs out closes the pairs. Ours end otherwise. */
+/* A wait of Gloo's has a timeout, and closes the pairs when the timeout is over. Our waits end by a
+ * cancel. */
 constexpr std::chrono::milliseconds FOREVER = std::chrono::hours(24 * 365);
 /* A pair gives up connecting after five times this. */
 constexpr std::chrono::milliseconds LONGER_THAN_ANY_CONNECT = std::chrono::hours(24);
@@ -43,11 +45,11 @@ struct gloo_peer {
     struct gloo_link *link;
     uint32_t rank;
     gloo::transport::Pair *pair;
-    std::vector<char> own; /* address: the pair's changes when it connects, and with it whose turn
-                              it is to dial */
+    std::vector<char>
+        own; /* address: that of the pair changes when it connects, and with it which side dials */
     std::vector<char> told;
     pthread_t thread;
-    bool started, done; /* done and what follows: under the link's mutex */
+    bool started, done; /* `done` and the fields after it: under the link's mutex */
     int code;
     struct hvd_err why;
 };
@@ -55,12 +57,12 @@ struct gloo_peer {
 struct gloo_link {
     struct link base;
     struct reaper *reaper;
-    struct reaper_job closing;
+    struct reaper_task closing;
     std::shared_ptr<gloo::transport::Context> context;
     std::vector<gloo_peer> peers;
-    struct quiet_pipe pipe;
+    bool pipe_blocked; /* true: link_enter has blocked SIGPIPE, which was not blocked before */
 
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* protects the fields below it */
     pthread_cond_t changed;
     bool cancelled;
     struct list in_flight;
@@ -89,29 +91,6 @@ class Locked
     pthread_mutex_t &mutex_;
 };
 
-/* What Gloo starts in here takes no signal: neither those of the program, nor the SIGPIPE of a peer
- * that is gone. */
-class Silent
-{
-  public:
-    Silent()
-    {
-        sigset_t all;
-
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~Silent()
-    {
-        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-    Silent(const Silent &) = delete;
-    Silent &operator=(const Silent &) = delete;
-
-  private:
-    sigset_t before_;
-};
-
 gloo_link *of(struct link *link)
 {
     return reinterpret_cast<gloo_link *>(link);
@@ -122,7 +101,7 @@ gloo_request *of(struct link_request *request)
     return reinterpret_cast<gloo_request *>(request);
 }
 
-/* Runs what may throw, and gives what it comes to. */
+/* Runs what may throw, and returns the code of its outcome. */
 template <typename Work> int guarded(struct hvd_err *err, const char *what, Work work)
 {
     try {
@@ -132,7 +111,8 @@ template <typename Work> int guarded(struct hvd_err *err, const char *what, Work
     } catch (const std::exception &fault) {
         return err_set(err, HVD_E_LOST, "%s: %s", what, fault.what());
     } catch (...) {
-        return err_set(err, HVD_E_INTERNAL, "%s: of no known kind", what);
+        return err_set(err, HVD_E_INTERNAL, "%s: Gloo has thrown an exception of an unknown kind",
+                       what);
     }
 }
 
@@ -151,21 +131,23 @@ bool is_cancelled(gloo_link *link)
     return link->cancelled;
 }
 
-/* ---- connecting ---- */
-
 int link_address(struct link *base, uint32_t rank, uint8_t *ret_bytes, size_t *ret_length,
                  struct hvd_err *err)
 {
     const std::vector<char> &own = find(of(base), rank)->own;
 
     if (own.size() > LINK_ADDRESS_MAX)
-        return err_set(err, HVD_E_LIMIT, "Gloo's addresses have grown to %zu bytes", own.size());
+        return err_set(
+            err, HVD_E_LIMIT,
+            "an address of this version of Gloo has %zu bytes, at most %d are possible; set "
+            "--cpu-operations tcp",
+            own.size(), LINK_ADDRESS_MAX);
     std::copy(own.begin(), own.end(), ret_bytes);
     *ret_length = own.size();
     return 0;
 }
 
-/* Connecting a pair waits for the other side: each has a thread for that long. */
+/* Connecting a pair waits for the other side: each pair has a thread for that long. */
 void *connect_pair(void *arg)
 {
     auto peer = static_cast<gloo_peer *>(arg);
@@ -181,7 +163,8 @@ void *connect_pair(void *arg)
     return nullptr;
 }
 
-/* Not once it is cancelled: the reaper has closed the pairs by then, and waits for who connects. */
+/* A cancelled link is not connected: the reaper has closed the pairs by then, and waits for the
+ * threads that connect. */
 int link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, size_t length,
                  struct hvd_err *err)
 {
@@ -196,7 +179,8 @@ int link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, size_t 
         peer->told.assign(bytes, bytes + length);
         if (thread_start(&peer->thread, 0, connect_pair, peer))
             return err_set(err, HVD_E_NOMEM,
-                           "cannot start a thread; raise the limit of processes (ulimit -u)");
+                           "no thread can be started for a connection; raise the limit of "
+                           "processes (ulimit -u)");
         peer->started = true;
         return 0;
     });
@@ -216,26 +200,49 @@ int link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_rank, s
         if (peer.started && peer.done && !peer.code)
             continue;
         *ret_rank = peer.rank;
-        return peer.done ? err_set(err, HVD_E_LOST, "its connection broke: %s", peer.why.text)
-                         : err_set(err, HVD_E_TIMEOUT, "its connection was not made in time");
+        return peer.done ? err_set(err, HVD_E_LOST, "the connection to this rank broke: %s",
+                                   peer.why.text)
+                         : err_set(err, HVD_E_TIMEOUT,
+                                   "the connection to this rank was not made in time");
     }
     return 0;
 }
 
-/* ---- messages ---- */
+sigset_t only_pipe()
+{
+    sigset_t set;
 
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    return set;
+}
+
+/* Gloo writes without MSG_NOSIGNAL: from here to link_leave this thread takes no SIGPIPE. */
 void link_enter(struct link *base)
 {
-    quiet_pipe_begin(&of(base)->pipe);
+    const sigset_t pipe = only_pipe();
+    sigset_t before;
+
+    (void)pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    of(base)->pipe_blocked = !sigismember(&before, SIGPIPE);
 }
 
+/* Takes away a SIGPIPE that came while the signal was blocked: Gloo caused it, because this thread
+ * has done nothing else. The thread gets back the signal mask that it had at link_enter. */
 void link_leave(struct link *base)
 {
-    quiet_pipe_end(&of(base)->pipe);
+    const struct timespec at_once = { 0, 0 };
+    const sigset_t pipe = only_pipe();
+
+    if (!of(base)->pipe_blocked)
+        return;
+    while (sigtimedwait(&pipe, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    (void)pthread_sigmask(SIG_UNBLOCK, &pipe, nullptr);
 }
 
-/* The memory is not touched by anybody once this has returned: Gloo waits until its thread has let
- * go of it. */
+/* The memory is ours again once drop has returned: Gloo waits until its thread no longer uses the
+ * memory. */
 void drop(gloo_link *link, gloo_request *request)
 {
     {
@@ -288,7 +295,7 @@ int link_receive(struct link *base, uint32_t rank, uint64_t tag, void *bytes, si
     return post(of(base), true, rank, tag, bytes, length, ret_request);
 }
 
-/* A cancel between the look and the wait is not missed: the buffer remembers it. */
+/* A cancel between the check and the wait is not missed: the buffer remembers it. */
 int link_wait(struct link *base, struct link_request *awaited)
 {
     gloo_link *link = of(base);
@@ -312,20 +319,19 @@ void link_drop(struct link *base, struct link_request *request)
     drop(of(base), of(request));
 }
 
-/* ---- the end ---- */
-
-bool anybody_connects(gloo_link *link)
+bool some_pair_connects(gloo_link *link)
 {
     return std::any_of(link->peers.begin(), link->peers.end(),
                        [](const gloo_peer &peer) { return peer.started && !peer.done; });
 }
 
-/* Peers see an end, and Gloo's thread has no connection left to look at. Takes up to 10 ms for
- * each: that long Gloo's loop may sleep before it lets go of one.
+/* Closes all connections, so that peers see their end and Gloo's thread polls no connection any
+ * more. Takes up to 10 ms for each connection, because Gloo's loop may sleep for so long.
  *
- * Not by closing the pairs: that resets them, and a Gloo that finds a connection reset which it has
- * just accepted ends its process. A wait whose time runs out closes them as a process that ends
- * does. A thread that was only about to connect may miss it: again. */
+ * The pairs are not closed directly: that would reset the connections, and a Gloo that finds a
+ * reset connection which it has just accepted ends its process. A wait whose timeout is over closes
+ * them without a reset. A thread that only begins to connect may miss the timeout, so the wait is
+ * repeated. */
 void close_pairs(void *arg)
 {
     auto link = static_cast<gloo_link *>(arg);
@@ -339,9 +345,9 @@ void close_pairs(void *arg)
             return 0;
         });
         Locked locked(link->mutex);
-        if (anybody_connects(link))
+        if (some_pair_connects(link))
             (void)thread_cond_wait(&link->changed, &link->mutex, clock_now_us() + CLOSE_AGAIN_US);
-        again = anybody_connects(link);
+        again = some_pair_connects(link);
     }
 }
 
@@ -365,7 +371,7 @@ void link_cancel(struct link *base)
     reaper_add(link->reaper, &link->closing);
 }
 
-/* Who has not been cancelled closes softly: what was sent still arrives. */
+/* Without a cancel the connections close in the ordinary way: what was sent still arrives. */
 void link_free(struct link *base)
 {
     gloo_link *link = of(base);
@@ -384,8 +390,8 @@ void link_free(struct link *base)
 }
 
 const struct link_ops operations = {
-    link_address, link_connect, link_connected, link_enter,  link_leave, link_send,
-    link_receive, link_wait,    link_drop,      link_cancel, link_free,
+    link_address, link_connect, link_connected, link_enter, link_leave,  link_send,
+    link_receive, link_wait,    link_drop,      nullptr,    link_cancel, link_free,
 };
 
 } // namespace
@@ -396,17 +402,22 @@ struct gloo_device {
 
 int gloo_device_open(const char *host, struct gloo_device **ret_device, struct hvd_err *err)
 {
-    return guarded(err, "Gloo cannot use that address", [&] {
+    sigset_t all, before;
+    int rc;
+
+    /* Gloo's thread takes no signal: none of the program, and no SIGPIPE of a peer that is gone. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = guarded(err, "Gloo cannot use the address of this worker", [&] {
         std::unique_ptr<gloo_device> opened(new gloo_device);
         struct gloo::transport::tcp::attr attr(host);
 
-        {
-            Silent silent;
-            opened->device = gloo::transport::tcp::CreateDevice(attr);
-        }
+        opened->device = gloo::transport::tcp::CreateDevice(attr);
         *ret_device = opened.release();
         return 0;
     });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return rc;
 }
 
 void gloo_device_close(struct gloo_device *device)
@@ -417,26 +428,25 @@ void gloo_device_close(struct gloo_device *device)
     });
 }
 
-int gloo_link_create(struct gloo_device *device, struct reaper *reaper, uint32_t rank,
-                     uint32_t size, const uint32_t *peers, size_t peer_count,
+int gloo_link_create(struct gloo_device *device, const struct link_spec *spec,
                      struct link **ret_link, struct hvd_err *err)
 {
     return guarded(err, "Gloo cannot make connections", [&] {
         std::unique_ptr<gloo_link> link(new gloo_link());
 
         link->base.ops = &operations;
-        link->reaper = reaper;
+        link->reaper = spec->reaper;
         link->closing.run = close_pairs;
         link->closing.arg = link.get();
         list_init(&link->in_flight);
-        link->context =
-            device->device->createContext(static_cast<int>(rank), static_cast<int>(size));
+        link->context = device->device->createContext(static_cast<int>(spec->rank),
+                                                      static_cast<int>(spec->size));
         link->context->setTimeout(LONGER_THAN_ANY_CONNECT);
-        link->peers.resize(peer_count);
-        for (size_t i = 0; i < peer_count; i++) {
+        link->peers.resize(spec->peer_count);
+        for (size_t i = 0; i < spec->peer_count; i++) {
             link->peers[i].link = link.get();
-            link->peers[i].rank = peers[i];
-            link->peers[i].pair = link->context->createPair(static_cast<int>(peers[i])).get();
+            link->peers[i].rank = spec->peers[i];
+            link->peers[i].pair = link->context->createPair(static_cast<int>(spec->peers[i])).get();
             link->peers[i].own = link->peers[i].pair->address().bytes();
         }
         pthread_mutex_init(&link->mutex, nullptr);

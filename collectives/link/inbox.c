@@ -1,3 +1,9 @@
+/*
+ * inbox.c: gives the bytes of one peer to the receives that they are for; called by tcp_stream.c,
+ * which reads the socket. inbox.h has the rules. A small message without a receive is put aside
+ * (buffered). Such messages never take more than INBOX_ASIDE_BYTES, so a peer cannot use up our
+ * memory.
+ */
 #include "collectives/link/inbox.h"
 
 #include "base/mem.h"
@@ -15,10 +21,10 @@ void inbox_init(struct inbox *inbox)
 {
     list_init(&inbox->posted);
     list_init(&inbox->aside);
-    inbox->stage = INBOX_HEAD;
+    inbox->state = INBOX_HEAD;
 }
 
-static void forget(struct inbox *inbox, struct inbox_message *message)
+static void inbox_forget(struct inbox *inbox, struct inbox_message *message)
 {
     list_remove(&message->place);
     inbox->aside_bytes -= sizeof(*message) + message->head.length;
@@ -28,12 +34,13 @@ static void forget(struct inbox *inbox, struct inbox_message *message)
 void inbox_release(struct inbox *inbox)
 {
     if (inbox->kept)
-        forget(inbox, inbox->kept);
-    inbox->kept = NULL;
+        inbox_forget(inbox, inbox->kept);
     LIST_EACH_SAFE (it, after, &inbox->aside)
-        forget(inbox, CONTAINER_OF(it, struct inbox_message, place));
+        inbox_forget(inbox, CONTAINER_OF(it, struct inbox_message, place));
 }
 
+/* Finds the oldest receive with this tag whose message has not begun to arrive. NULL: there is
+ * none. */
 static struct inbox_receive *find_posted(struct inbox *inbox, uint64_t tag)
 {
     LIST_EACH (it, &inbox->posted) {
@@ -45,61 +52,35 @@ static struct inbox_receive *find_posted(struct inbox *inbox, uint64_t tag)
     return NULL;
 }
 
-static struct inbox_message *find_aside(struct inbox *inbox, uint64_t tag)
-{
-    LIST_EACH (it, &inbox->aside) {
-        struct inbox_message *message = CONTAINER_OF(it, struct inbox_message, place);
-
-        if (message->head.tag == tag)
-            return message;
-    }
-    return NULL;
-}
-
-static void finish(struct inbox_receive *receive, int code)
+static void receive_done(struct inbox_receive *receive, int code)
 {
     list_remove(&receive->place);
     receive->done = true;
     receive->code = code;
 }
 
-/* From aside to whom it is for. */
-static int deliver(struct inbox *inbox, struct inbox_message *message,
-                   struct inbox_receive *receive)
+/* Copies a buffered message to its receive, and ends both. HVD_E_PROTO: the message is too long. */
+static int inbox_deliver(struct inbox *inbox, struct inbox_message *message,
+                         struct inbox_receive *receive)
 {
     if (message->head.length > receive->length)
         return HVD_E_PROTO;
     if (message->head.length)
         memcpy(receive->bytes, message->bytes, message->head.length);
-    forget(inbox, message);
-    finish(receive, 0);
+    inbox_forget(inbox, message);
+    receive_done(receive, 0);
     return 0;
 }
 
-static bool can_keep(const struct inbox *inbox, const struct tcp_head *head)
-{
-    size_t room = INBOX_ASIDE_BYTES - inbox->aside_bytes;
-
-    return room >= sizeof(struct inbox_message) &&
-           head->length <= room - sizeof(struct inbox_message);
-}
-
-static struct inbox_message *keep(struct inbox *inbox, const struct tcp_head *head)
-{
-    struct inbox_message *message = mem_alloc(sizeof(*message) + head->length);
-
-    if (!message)
-        return NULL;
-    list_init(&message->place);
-    message->head = *head;
-    inbox->aside_bytes += sizeof(*message) + head->length;
-    return message;
-}
-
-/* Where the message belongs whose head has been read. */
-static int choose(struct inbox *inbox)
+/* Called when the head of a message has been read, and again in the state HELD: chooses where its
+ * body goes. The body goes into the memory of its receive. Without a receive a small message is
+ * kept in a buffer of its own, and a large one is held. HVD_E_PROTO: the message is longer than the
+ * memory of its receive. */
+static int choose_place(struct inbox *inbox)
 {
     struct inbox_receive *into = find_posted(inbox, inbox->head.tag);
+    size_t room = INBOX_ASIDE_BYTES - inbox->aside_bytes;
+    struct inbox_message *kept;
 
     inbox->left = inbox->head.length;
     if (into && into->length < inbox->left)
@@ -108,79 +89,82 @@ static int choose(struct inbox *inbox)
         list_remove(&into->place);
         inbox->into = into;
         inbox->at = into->bytes;
-    } else if (can_keep(inbox, &inbox->head)) {
-        inbox->kept = keep(inbox, &inbox->head);
-        if (!inbox->kept)
+    } else if (room >= sizeof(*kept) && inbox->left <= room - sizeof(*kept)) {
+        kept = mem_alloc(sizeof(*kept) + inbox->left);
+        if (!kept)
             return HVD_E_NOMEM;
-        inbox->at = inbox->kept->bytes;
+        list_init(&kept->place);
+        kept->head = inbox->head;
+        inbox->aside_bytes += sizeof(*kept) + inbox->left;
+        inbox->kept = kept;
+        inbox->at = kept->bytes;
     }
-    inbox->stage = inbox->into || inbox->kept ? INBOX_BODY : INBOX_HELD;
+    inbox->state = inbox->into || inbox->kept ? INBOX_BODY : INBOX_HELD;
     return 0;
 }
 
-/* Its receive may have been posted while it was on its way aside. */
-static int conclude(struct inbox *inbox)
-{
-    struct inbox_receive *into = inbox->into, *receive;
-    struct inbox_message *kept = inbox->kept;
-
-    inbox->stage = INBOX_HEAD;
-    inbox->into = NULL;
-    inbox->kept = NULL;
-    inbox->at = NULL;
-    if (into)
-        finish(into, 0);
-    if (!kept)
-        return 0;
-    list_append(&inbox->aside, &kept->place);
-    receive = find_posted(inbox, kept->head.tag);
-    return receive ? deliver(inbox, kept, receive) : 0;
-}
-
-static void advance(struct inbox *inbox, size_t bytes)
+static void inbox_advance(struct inbox *inbox, size_t bytes)
 {
     if (inbox->at)
         inbox->at += bytes;
     inbox->left -= bytes;
 }
 
-static void copy_body(struct inbox *inbox)
+/* Processes the bytes in the buffer as far as possible. 0: the rest is the beginning of a head or
+ * of a body, or must be held; else a code, after which the inbox is over (inbox_fail). */
+static int sort_buffer(struct inbox *inbox)
 {
-    size_t there = inbox->end - inbox->begin;
-    size_t bytes = there < inbox->left ? there : inbox->left;
-
-    if (inbox->at && bytes)
-        memcpy(inbox->at, inbox->buffer + inbox->begin, bytes);
-    inbox->begin += bytes;
-    advance(inbox, bytes);
-}
-
-/* As far as what is in the buffer goes. */
-static int read_on(struct inbox *inbox)
-{
+    struct inbox_receive *into;
+    struct inbox_message *kept;
+    size_t there, bytes;
     int rc = 0;
 
     while (!rc) {
-        if (inbox->stage == INBOX_HELD)
-            rc = choose(inbox);
-        if (inbox->stage == INBOX_HEAD) {
+        if (inbox->state == INBOX_HELD)
+            rc = choose_place(inbox);
+        if (inbox->state == INBOX_HEAD) {
             if (inbox->end - inbox->begin < TCP_HEAD_BYTES)
                 return 0;
             tcp_head_read(inbox->buffer + inbox->begin, &inbox->head);
             inbox->begin += TCP_HEAD_BYTES;
-            rc = choose(inbox);
+            rc = choose_place(inbox);
         }
-        if (rc || inbox->stage == INBOX_HELD)
+        if (rc || inbox->state == INBOX_HELD)
             return rc;
-        copy_body(inbox);
+        there = inbox->end - inbox->begin;
+        bytes = there < inbox->left ? there : inbox->left;
+        if (inbox->at && bytes)
+            memcpy(inbox->at, inbox->buffer + inbox->begin, bytes);
+        inbox->begin += bytes;
+        inbox_advance(inbox, bytes);
         if (inbox->left)
             return 0;
-        rc = conclude(inbox);
+        /* The body is complete. The receive may have been posted while the message was being
+         * buffered. */
+        into = inbox->into;
+        kept = inbox->kept;
+        inbox->state = INBOX_HEAD;
+        inbox->into = NULL;
+        inbox->kept = NULL;
+        inbox->at = NULL;
+        if (into)
+            receive_done(into, 0);
+        if (!kept)
+            continue;
+        list_append(&inbox->aside, &kept->place);
+        into = find_posted(inbox, kept->head.tag);
+        rc = into ? inbox_deliver(inbox, kept, into) : 0;
     }
     return rc;
 }
 
-/* The buffer holds the beginning of a head at most, but for one that is held. */
+bool inbox_is_open(const struct inbox *inbox)
+{
+    return inbox->state != INBOX_HELD && !inbox->over;
+}
+
+/* Lists the memory for the next read: first that of the arriving message, then the buffer. The
+ * buffer always has room: unless the inbox is HELD, it holds at most the beginning of a head. */
 int inbox_room(struct inbox *inbox, struct iovec ret_room[2])
 {
     size_t there = inbox->end - inbox->begin;
@@ -191,40 +175,50 @@ int inbox_room(struct inbox *inbox, struct iovec ret_room[2])
     memmove(inbox->buffer, inbox->buffer + inbox->begin, there);
     inbox->begin = 0;
     inbox->end = there;
-    if (inbox->stage == INBOX_BODY && inbox->at)
+    if (inbox->state == INBOX_BODY && inbox->at)
         ret_room[count++] = (struct iovec){ inbox->at, inbox->left };
     ret_room[count++] = (struct iovec){ inbox->buffer + there, INBOX_BUFFER_BYTES - there };
     return count;
 }
 
+/* Tells the inbox that `bytes` bytes were read into the memory of inbox_room. The first of them lie
+ * in the memory of the arriving message already; the others are sorted. */
 int inbox_fill(struct inbox *inbox, size_t bytes)
 {
-    if (inbox->stage == INBOX_BODY && inbox->at) {
+    if (inbox->state == INBOX_BODY && inbox->at) {
         size_t straight = bytes < inbox->left ? bytes : inbox->left;
 
-        advance(inbox, straight);
+        inbox_advance(inbox, straight);
         bytes -= straight;
     }
     inbox->end += bytes;
     ASSERT(inbox->end <= INBOX_BUFFER_BYTES);
-    return read_on(inbox);
+    return sort_buffer(inbox);
 }
 
+/* Adds a receive (inbox.h). Its message may be here already, buffered or held. */
 int inbox_post(struct inbox *inbox, struct inbox_receive *receive)
 {
-    struct inbox_message *message = find_aside(inbox, receive->tag);
+    struct inbox_message *message = NULL;
     int rc = 0;
 
+    LIST_EACH (it, &inbox->aside) {
+        struct inbox_message *aside = CONTAINER_OF(it, struct inbox_message, place);
+
+        if (!message && aside->head.tag == receive->tag)
+            message = aside;
+    }
     list_append(&inbox->posted, &receive->place);
     if (message)
-        rc = deliver(inbox, message, receive);
+        rc = inbox_deliver(inbox, message, receive);
     else if (inbox->over)
-        finish(receive, inbox->over);
-    if (!rc && inbox->stage == INBOX_HELD && !inbox->over)
-        rc = read_on(inbox);
+        receive_done(receive, inbox->over);
+    if (!rc && inbox->state == INBOX_HELD && !inbox->over)
+        rc = sort_buffer(inbox);
     return rc;
 }
 
+/* Gives a receive up. If its message is arriving, the rest of that message is discarded. */
 void inbox_drop(struct inbox *inbox, struct inbox_receive *receive)
 {
     list_remove(&receive->place);
@@ -234,6 +228,8 @@ void inbox_drop(struct inbox *inbox, struct inbox_receive *receive)
     }
 }
 
+/* Ends the inbox (inbox.h): the receive whose message is arriving ends with `code`, and so do all
+ * receives that wait. */
 void inbox_fail(struct inbox *inbox, int code)
 {
     struct inbox_receive *into = inbox->into;
@@ -242,7 +238,7 @@ void inbox_fail(struct inbox *inbox, int code)
     inbox->at = NULL;
     inbox->into = NULL;
     if (into)
-        finish(into, code);
+        receive_done(into, code);
     while (!list_empty(&inbox->posted))
-        finish(CONTAINER_OF(inbox->posted.next, struct inbox_receive, place), code);
+        receive_done(CONTAINER_OF(inbox->posted.next, struct inbox_receive, place), code);
 }

@@ -1,76 +1,83 @@
 /*
- * inbox.h: what one peer sends, byte by byte, and the receives that it is for. No sockets here.
+ * inbox.h: gives the bytes that one peer sends to the receives that wait for them. It uses no
+ * sockets.
  *
- *     HEAD ──► BODY ──► HEAD      straight into the memory of its receive, if that has been posted,
- *       │        ▲                or put aside if it is small;
- *       └► HELD ─┘                else nothing more is read until its receive is posted
+ *     HEAD ──► BODY ──► HEAD     BODY: bytes go into the memory of the message's receive, or into
+ *       │        ▲               a buffer if it has no receive yet and is small
+ *       └► HELD ─┘               HELD: no more bytes are read until the receive is posted
  *
- * Nobody is stuck as long as receives are posted in the order in which the other side sends, as our
- * algorithms do. A small message may also overtake: what came before it, and was not asked for, is
- * put aside. Two that each wait until the other has read a large message are stuck on any link.
+ * No member gets stuck as long as receives are posted in the order in which the peer sends; our
+ * algorithms do that. A small message may also be received out of order: the messages before it are
+ * buffered. Two members that each wait until the other has read a large message would be stuck on
+ * any kind of link.
  */
 #ifndef COLLECTIVES_LINK_INBOX_H
 #define COLLECTIVES_LINK_INBOX_H
 
 #include "base/list.h"
-#include "collectives/link/tcp_words.h"
+#include "collectives/link/tcp_wire.h"
 
 #include <sys/uio.h>
 
-#define INBOX_BUFFER_BYTES ((size_t)8 * 1024)  /* a small message and its head come in one read */
-#define INBOX_ASIDE_BYTES  ((size_t)64 * 1024) /* of one peer, with what it costs to keep them */
+#define INBOX_BUFFER_BYTES ((size_t)8 * 1024) /* one read takes a small message and its head */
+/* the most bytes that the buffered messages of one peer take, with their struct inbox_message */
+#define INBOX_ASIDE_BYTES ((size_t)64 * 1024)
 
 struct inbox_receive {
-    struct list place; /* in no list: something comes, or has come, for it */
+    /* entry in inbox->posted; in no list when the message of the receive is arriving or has
+     * arrived */
+    struct list place;
     uint64_t tag;
     uint8_t *bytes;
     size_t length;
     bool done;
-    int code; /* once it is done */
+    int code; /* valid once done is true */
 };
 
-struct inbox_message; /* that was put aside */
+struct inbox_message; /* a small message that was buffered before its receive was posted */
 
-enum inbox_stage { INBOX_HEAD, INBOX_BODY, INBOX_HELD };
+enum inbox_state { INBOX_HEAD, INBOX_BODY, INBOX_HELD };
 
 struct inbox {
-    struct list posted; /* receives, in order */
-    struct list aside;  /* messages, in order */
+    /* receives whose message has not begun to arrive, in the order of posting */
+    struct list posted;
+    /* small messages that arrived before their receives, in the order of arrival */
+    struct list aside;
     size_t aside_bytes;
 
-    enum inbox_stage stage;
-    struct tcp_head head; /* BODY, HELD */
-    size_t left;          /* BODY: what is missing, */
-    uint8_t *at;          /* where it belongs; NULL: nowhere */
+    enum inbox_state state;
+    struct tcp_head head; /* valid in BODY and HELD */
+    size_t left;          /* BODY: how many bytes of the message are missing */
+    uint8_t *at;          /* BODY: where the next byte goes; NULL: bytes are discarded */
     struct inbox_receive *into;
     struct inbox_message *kept;
-    int over; /* why nothing more will come; 0: it may */
+    int over; /* the code given to inbox_fail; 0: more bytes may come */
 
-    size_t begin, end; /* of what is in the buffer, unread */
+    size_t begin, end; /* range of unread bytes in the buffer */
     uint8_t buffer[INBOX_BUFFER_BYTES];
 };
 
 void inbox_init(struct inbox *inbox);
-void inbox_release(struct inbox *inbox); /* no receive is left */
+void inbox_release(struct inbox *inbox); /* all receives must be done or dropped */
 
-/* Something can be read now. */
-static inline bool inbox_is_open(const struct inbox *inbox)
-{
-    return inbox->stage != INBOX_HELD && !inbox->over;
-}
+/* true: the inbox can take bytes now. */
+bool inbox_is_open(const struct inbox *inbox);
 
-/* Where to read to: 1 or 2 pieces, or 0: it is not open. Then that so many bytes have been read.
- * HVD_E_PROTO: a message is longer than its memory; HVD_E_NOMEM. Then inbox_fail. */
+/* inbox_room writes to ret_room the memory for the next read, and returns how many entries it
+ * wrote: 1 or 2, or 0 when the inbox is not open. inbox_fill reports how many bytes were read into
+ * it. HVD_E_PROTO: a message is longer than the memory of its receive; HVD_E_NOMEM. After an error
+ * the caller must call inbox_fail. */
 int inbox_room(struct inbox *inbox, struct iovec ret_room[2]);
 int inbox_fill(struct inbox *inbox, size_t bytes) MUST_CHECK;
 
-/* Borrowed until it is done or dropped; dropped, what comes for it goes nowhere. Fails as
- * inbox_fill. */
+/* inbox_post adds a receive, which is borrowed until it is done or dropped. Its errors are those
+ * of inbox_fill. inbox_drop gives a receive up; bytes of its message that arrive later are
+ * discarded. */
 int inbox_post(struct inbox *inbox, struct inbox_receive *receive) MUST_CHECK;
 void inbox_drop(struct inbox *inbox, struct inbox_receive *receive);
 
-/* Nothing more will come: all that are not done are, with this code, and so are those to come; but
- * what has been put aside is there. */
+/* Ends the inbox: no more bytes will come. All receives that are not done, and all later receives,
+ * end with `code`. Only messages that are already buffered can still be received. */
 void inbox_fail(struct inbox *inbox, int code);
 
 #endif

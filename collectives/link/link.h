@@ -1,13 +1,14 @@
 /*
- * link.h: bytes from one member of a round to another, and back. All that the algorithms know of
+ * link.h: sends bytes from one member of a round to another. The algorithms know no other part of
  * the network.
  *
- *     address of each peer, told to it ──► connect, each peer ──► connected ──► send, receive, wait
- *                                                        cancel, at any time ──► free
+ *     address, for each peer ──► connect, for each peer ──► connected ──► send, receive, wait ...
+ *                                                       ──► free         cancel: at any time
  *
- * A link is one of several kinds, each behind the operations here (links.h). Everything but cancel
- * is for one thread at a time. Bytes may move only while a thread is inside: who goes to wait for
- * something else waits first for what it has sent, or its peers may wait for that in vain.
+ * There are several kinds of links (links.h), all behind the operations here. Every operation
+ * except cancel is for one thread at a time. Bytes may move only while a thread is in an operation
+ * of the link. Therefore a caller must wait until its messages are sent before it waits for
+ * anything else: its peers need those bytes.
  */
 #ifndef COLLECTIVES_LINK_LINK_H
 #define COLLECTIVES_LINK_LINK_H
@@ -17,48 +18,91 @@
 #define LINK_ADDRESS_MAX 256
 
 struct link;
-struct link_request; /* what is on its way */
+struct link_request; /* a message that is being sent or received */
 
 struct link_ops {
-    /* Written to ret_bytes (LINK_ADDRESS_MAX): what this peer must be told, and nobody else. Always
-     * the same, also once they are connected. */
+    /* Writes to ret_bytes (LINK_ADDRESS_MAX bytes) our address for this peer. The caller must tell
+     * it to this peer and to no other. The address stays the same, also after the two members are
+     * connected. */
     int (*address)(struct link *link, uint32_t rank, uint8_t *ret_bytes, size_t *ret_length,
                    struct hvd_err *err) MUST_CHECK;
 
-    /* Begins to connect the peer that has told us this. Does not wait. */
+    /* Begins to connect to the peer; bytes: the address that the peer has told us. Does not
+     * wait. */
     int (*connect)(struct link *link, uint32_t rank, const uint8_t *bytes, size_t length,
                    struct hvd_err *err) MUST_CHECK;
 
-    /* Waits until all that was begun is done. HVD_E_TIMEOUT, HVD_E_LOST: *ret_rank is who is not
-     * connected. HVD_E_REVOKED: cancelled. */
+    /* Waits until all begun connections are established. HVD_E_TIMEOUT, HVD_E_LOST: the peer
+     * *ret_rank could not be connected. HVD_E_REVOKED: the link was cancelled. */
     int (*connected)(struct link *link, int64_t deadline_us, uint32_t *ret_rank,
                      struct hvd_err *err) MUST_CHECK;
 
-    /* Around whatever a thread does with the link from here on down. */
+    /* A thread calls enter before its first send, receive, wait or drop, and leave after its last
+     * one. Between the two calls the thread moves the messages of the link. */
     void (*enter)(struct link *link);
     void (*leave)(struct link *link);
 
-    /* The memory is borrowed until the request is waited for or dropped. A message is for the
-     * receive of the same peer and tag, of the same length or less. HVD_E_LOST: that peer is gone;
-     * HVD_E_REVOKED, HVD_E_NOMEM. */
+    /* send and receive begin a message and return a request for it. The memory of the message is
+     * borrowed until the caller waits for the request or drops it. A sent message goes to the
+     * receive with the same tag on the other side; that receive must have room for the whole
+     * message. HVD_E_LOST: the peer is gone; HVD_E_REVOKED, HVD_E_NOMEM. */
     int (*send)(struct link *link, uint32_t rank, uint64_t tag, const void *bytes, size_t length,
                 struct link_request **ret_request) MUST_CHECK;
     int (*receive)(struct link *link, uint32_t rank, uint64_t tag, void *bytes, size_t length,
                    struct link_request **ret_request) MUST_CHECK;
 
-    /* Until it is done, or HVD_E_LOST, HVD_E_REVOKED. The request is used up in any case. */
+    /* wait returns when the message of the request is sent or received: 0, HVD_E_LOST or
+     * HVD_E_REVOKED. drop gives the message up. Both free the request. */
     int (*wait)(struct link *link, struct link_request *request) MUST_CHECK;
     void (*drop)(struct link *link, struct link_request *request);
 
-    /* Any thread, at once, again and again: every wait, now and later, is HVD_E_REVOKED. */
+    /* Writes to ret_text why the connection to this peer broke. Returns false if the link does not
+     * know the reason. The thread that got HVD_E_LOST makes this call. `why` is NULL for a kind of
+     * link that never knows a reason. */
+    bool (*why)(struct link *link, uint32_t rank, char *ret_text, size_t size);
+
+    /* Makes every current and later wait return HVD_E_REVOKED. Any thread may call cancel, any
+     * number of times; it does not wait. */
     void (*cancel)(struct link *link);
 
-    /* May take its time. No request is left. */
+    /* Frees the link, which may take some time. The caller has waited for all requests or dropped
+     * them. */
     void (*free)(struct link *link);
 };
 
 struct link {
     const struct link_ops *ops;
+};
+
+/* How messages between two members travel (--data-security). AUTO: in clear between two loopback
+ * addresses; otherwise at least authenticated, and encrypted if the measured cost of encryption is
+ * small (security.h). */
+enum link_security {
+    LINK_SECURITY_AUTO,
+    LINK_SECURITY_ENCRYPTED,
+    LINK_SECURITY_AUTHENTICATED,
+    LINK_SECURITY_NONE
+};
+
+/* The round of a link. `roster` is a hash of the members, groups and options. `secret` is known to
+ * the members of the round only. The two sides of a connection prove to each other that they have
+ * the same values. */
+struct link_round {
+    uint64_t round, roster;
+    const uint64_t *incarnations; /* by rank */
+    const uint8_t *secret;        /* the secret has SEAL_KEY_BYTES bytes */
+    enum link_security security;  /* equal on all members */
+};
+
+/* The arguments of link_create: the link of one member in one round. */
+struct reaper;
+struct link_spec {
+    const struct link_round *round; /* lives as long as the link */
+    /* a thread that closes the connections of a cancelled link, if closing takes long (Gloo) */
+    struct reaper *reaper;
+    uint32_t rank, size;   /* our rank; the number of members of the round */
+    const uint32_t *peers; /* ranks of the peers, borrowed: the link connects only to these */
+    size_t peer_count;
 };
 
 #endif

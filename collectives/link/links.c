@@ -1,20 +1,22 @@
+/*
+ * links.c: the kinds of links, each behind the operations of link.h; called by engine.c and
+ * partners.c. A new kind gets a branch in each of the three functions here.
+ */
 #include "collectives/link/links.h"
 
 #include "base/mem.h"
-#include "collectives/link/gloo_link.h"
-#include "collectives/link/tcp_link.h"
+#include "collectives/link/links_internal.h"
+#include "collectives/link/tcp_speed.h"
 
 struct link_device {
     enum link_kind kind;
-    struct gloo_device *gloo; /* one of them */
-    struct tcp_device *tcp;
+    struct gloo_device *gloo; /* used for LINK_GLOO; LINK_TCP uses `tcp` and `speed` */
+    struct endpoint tcp;
+    struct tcp_speed *speed;
 };
 
-const char *link_kind_name(enum link_kind kind)
-{
-    return kind == LINK_GLOO ? "gloo" : "tcp";
-}
-
+/* Prepares this process for links of one kind at the address `host`, once for all rounds. TCP has
+ * nothing to open: it only checks the address, and measures speeds later. */
 int link_device_open(enum link_kind kind, const char *host, struct link_device **ret_device,
                      struct hvd_err *err)
 {
@@ -27,13 +29,14 @@ int link_device_open(enum link_kind kind, const char *host, struct link_device *
     if (kind == LINK_GLOO)
         rc = gloo_device_open(host, &device->gloo, err);
     else
-        rc = tcp_device_open(host, &device->tcp, err);
-    if (rc) {
+        rc = tcp_link_host(host, &device->tcp, err);
+    if (!rc && kind != LINK_GLOO && speed_create(&device->speed))
+        rc = err_set(err, HVD_E_NOMEM, "out of memory");
+    if (rc)
         mem_free(device);
-        return rc;
-    }
-    *ret_device = device;
-    return 0;
+    else
+        *ret_device = device;
+    return rc;
 }
 
 void link_device_close(struct link_device *device)
@@ -42,16 +45,14 @@ void link_device_close(struct link_device *device)
         return;
     if (device->kind == LINK_GLOO)
         gloo_device_close(device->gloo);
-    else
-        tcp_device_close(device->tcp);
+    speed_free(device->speed);
     mem_free(device);
 }
 
-int link_create(struct link_device *device, struct reaper *reaper, uint32_t rank, uint32_t size,
-                const uint32_t *peers, size_t peer_count, struct link **ret_link,
+int link_create(struct link_device *device, const struct link_spec *spec, struct link **ret_link,
                 struct hvd_err *err)
 {
     if (device->kind == LINK_GLOO)
-        return gloo_link_create(device->gloo, reaper, rank, size, peers, peer_count, ret_link, err);
-    return tcp_link_create(device->tcp, rank, peers, peer_count, ret_link, err);
+        return gloo_link_create(device->gloo, spec, ret_link, err);
+    return tcp_link_create(&device->tcp, device->speed, spec, ret_link, err);
 }

@@ -1,144 +1,299 @@
+/*
+ * tcp_connect.c: the handshake of a TCP link with each of its peers: the operations connect and
+ * connected. Of two peers the one with the lower rank dials. A connection belongs to a peer only
+ * when its greeting proves that peer (tcp_proof.h).
+ *
+ * Any process may dial us. A connection that has not proved its peer is a stranger. A link keeps
+ * few strangers, and each for a short time only. So strangers cannot keep a peer out.
+ */
 #include "base/time.h"
-#include "collectives/link/tcp_inside.h"
+#include "collectives/link/security.h"
+#include "collectives/link/tcp_internal.h"
+#include "collectives/link/tcp_sealed.h"
+#include "collectives/link/tcp_speed.h"
 #include "os/clock.h"
+#include "os/source.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 
-/* One that dials has been connected by the kernel, and speaks at once: so long it may take. */
-#define STRANGER_US (5 * TIME_S)
+/* A connection whose greeting is not complete after this time is closed; a real peer greets at
+ * once. */
+#define STRANGER_US      (5 * TIME_S)
 
-/* Where strangers have taken all places none keeps its own for longer, so that those who have
- * something to say get their turn, however many others say nothing. */
-#define CROWDED_US (50 * TIME_MS)
+#define ACCEPTED_AT_ONCE 64
 
-/* One that is cut off though it is no stranger dials again. */
-#define DIALS_MAX 5
+/* When no descriptor is free, the link accepts and dials nothing for REST_US, and then tries again.
+ * After STARVED_US without a free descriptor the link gives up. */
+#define REST_US    (50 * TIME_MS)
+#define STARVED_US TIME_S
 
-/* ---- greetings ---- */
+/* the most dials to one peer; a connection that breaks in the handshake is dialled again */
+#define DIALS_MAX 8
+
+#define UNPROVED                                                                         \
+    "the answer at the address of this rank does not prove that the rank has given it; " \
+    "look for a device that changes what these hosts send"
+
+/* A host that has died sends nothing. In a job with a driver the lease of the host's agent ends, so
+ * the death is noticed; and a network that fails for less than a lease costs only that time. A
+ * program without a driver needs the probes: the kernel probes a connection without traffic, and
+ * tcp_stream.c asks the kernel about a connection with unacknowledged bytes. TCP_USER_TIMEOUT is
+ * not used: it also ends a connection whose other side is alive and has not read anything for that
+ * time (measured, Linux 6.18), and a member may compute for longer than that. */
+#define PROBE_AFTER_S 30
+#define PROBE_EVERY_S 10
+#define PROBES        3
+
+/* Asks the kernel to probe a connection that carries nothing, so that a dead host is noticed (see
+ * the comment above). A socket that refuses an option only lacks the probes. */
+static void probe_when_still(int fd)
+{
+    static const struct {
+        int level, option, value;
+    } options[] = {
+        {SOL_SOCKET,   SO_KEEPALIVE,  1            },
+        { IPPROTO_TCP, TCP_KEEPIDLE,  PROBE_AFTER_S},
+        { IPPROTO_TCP, TCP_KEEPINTVL, PROBE_EVERY_S},
+        { IPPROTO_TCP, TCP_KEEPCNT,   PROBES       },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        (void)setsockopt(fd, options[i].level, options[i].option, &options[i].value,
+                         sizeof(options[i].value));
+}
 
 enum progress { BROKEN = -1, UNDER_WAY, DONE };
 
-static enum progress progress_of(struct tcp_greets *greets, ssize_t bytes)
+static void handshake_expect(struct tcp_handshake *handshake, size_t length)
+{
+    handshake->length = length;
+    handshake->count = 0;
+}
+
+static enum progress handshake_progress(struct tcp_handshake *handshake, ssize_t bytes)
 {
     if (bytes < 0)
         return errno == EAGAIN || errno == EINTR ? UNDER_WAY : BROKEN;
-    greets->count += (size_t)bytes;
-    return greets->count == TCP_GREETING_BYTES ? DONE : bytes ? UNDER_WAY : BROKEN;
+    handshake->count += (size_t)bytes;
+    return handshake->count == handshake->length ? DONE : bytes ? UNDER_WAY : BROKEN;
 }
 
-static enum progress say(struct tcp_greets *greets, int fd)
+static enum progress handshake_say(struct tcp_handshake *handshake, int fd)
 {
-    return progress_of(greets, send(fd, greets->bytes + greets->count,
-                                    TCP_GREETING_BYTES - greets->count, MSG_NOSIGNAL));
+    return handshake_progress(handshake, send(fd, handshake->bytes + handshake->count,
+                                              handshake->length - handshake->count, MSG_NOSIGNAL));
 }
 
-static enum progress hear(struct tcp_greets *greets, int fd)
+static enum progress handshake_hear(struct tcp_handshake *handshake, int fd)
 {
-    return progress_of(
-        greets, recv(fd, greets->bytes + greets->count, TCP_GREETING_BYTES - greets->count, 0));
+    return handshake_progress(handshake, recv(fd, handshake->bytes + handshake->count,
+                                              handshake->length - handshake->count, 0));
 }
 
-static void prepare_to_say(const struct tcp_link *link, struct tcp_peer *peer)
-{
-    struct tcp_greeting greeting = { .rank = link->rank };
-
-    memcpy(greeting.token, peer->told.token, TCP_TOKEN_BYTES);
-    tcp_greeting_write(&greeting, peer->out.bytes);
-    peer->out.count = 0;
-    peer->in.count = 0;
-}
-
-static bool is_from(const struct tcp_greets *in, const struct tcp_peer *peer)
-{
-    struct tcp_greeting greeting;
-
-    return !tcp_greeting_read(in->bytes, &greeting) && greeting.rank == peer->rank &&
-           tcp_token_is(greeting.token, peer->token);
-}
-
-/* ---- who dials: the lower rank of the two ---- */
-
-static bool dials(const struct tcp_link *link, const struct tcp_peer *peer)
+/* true: this member dials the peer. Exactly one member of each pair dials, so two connections of a
+ * pair never cross. */
+static bool we_dial(const struct tcp_link *link, const struct tcp_peer *peer)
 {
     return link->rank < peer->rank;
 }
 
-/* Its link listens as long as it lives and is not connected: a refusal is final. */
-static void dial(struct tcp_link *link, struct tcp_peer *peer)
+/* Describes the two sides of a connection as tcp_proof.h needs them: the side that dials first. The
+ * token is that of the dialled side: the one that we were told, or that we gave the peer. */
+static struct tcp_pair pair_of(const struct tcp_link *link, const struct tcp_peer *peer)
 {
-    int fd = peer->dials++ < DIALS_MAX ? tcp_dial(&peer->told) : -1;
+    bool dials = we_dial(link, peer);
+    uint64_t own = link->round->incarnations[link->rank];
+    struct tcp_pair pair = { .round = link->round,
+                             .dialler = dials ? link->rank : peer->rank,
+                             .dialled = dials ? peer->rank : link->rank,
+                             .dialler_incarnation = dials ? own : peer->incarnation,
+                             .dialled_incarnation = dials ? peer->incarnation : own };
 
-    tcp_replace(link, &peer->fd, fd);
-    peer->stage = fd < 0 ? TCP_GONE : TCP_DIALS;
-    prepare_to_say(link, peer);
+    memcpy(pair.token, dials ? peer->told.token : peer->token, TCP_TOKEN_BYTES);
+    return pair;
 }
 
-static void go_on_dialling(struct tcp_link *link, struct tcp_peer *peer)
+/* How this side wants the messages of the connection to travel. */
+static struct tcp_wish wish_for(const struct tcp_link *link, int fd)
 {
-    enum progress progress;
+    return security_wish(link->round->security, socket_stays_inside(fd),
+                         speed_affords(link->speed, fd));
+}
+
+/* Ends the handshake: prepares the connection for messages, sealed ones if the two sides have
+ * agreed so. Each side seals with its own key and opens with the other's. The keys are not needed
+ * any more, so they are wiped. */
+static void peer_begin(const struct tcp_link *link, struct tcp_peer *peer)
+{
+    bool dials = we_dial(link, peer);
+    int rc = 0;
+
+    if (peer->mode != SEAL_PLAIN)
+        rc = sealed_create(peer->fd, dials ? peer->keys.dialler_stream : peer->keys.dialled_stream,
+                           dials ? peer->keys.dialled_stream : peer->keys.dialler_stream,
+                           peer->mode, &peer->sealed);
+    seal_wipe(&peer->keys, sizeof(peer->keys));
+    peer->state = rc ? TCP_GONE : TCP_READY;
+}
+
+/* ---- the side that dials ---- */
+
+/* Dials the peer, at most DIALS_MAX times. Without a free descriptor the peer is `starved`: that
+ * dial does not count, and the link dials again later. */
+static void peer_dial(struct tcp_link *link, struct tcp_peer *peer)
+{
+    bool may_dial = peer->dials < DIALS_MAX;
+    int fd = may_dial ? socket_dial(&peer->told.at) : -1;
+
+    peer->starved = may_dial && fd < 0 && (errno == EMFILE || errno == ENFILE);
+    peer->dials += !peer->starved;
+    if (fd >= 0)
+        probe_when_still(fd);
+    tcp_replace(link, &peer->fd, fd);
+    peer->state = fd < 0 ? TCP_GONE : TCP_DIALS;
+    handshake_expect(&peer->in, TCP_CHALLENGE_BYTES);
+}
+
+/* Called when the challenge has arrived: makes the greeting and begins to send it. */
+static enum progress peer_greet(struct tcp_link *link, struct tcp_peer *peer)
+{
+    struct tcp_pair pair = pair_of(link, peer);
+
+    if (proof_greet(&pair, peer->in.bytes, wish_for(link, peer->fd), peer->out.bytes, &peer->keys))
+        return BROKEN;
+    handshake_expect(&peer->out, TCP_GREETING_BYTES);
+    handshake_expect(&peer->in, TCP_ANSWER_BYTES);
+    peer->state = TCP_ASKS;
+    return handshake_say(&peer->out, peer->fd);
+}
+
+/* Goes on with the handshake of a peer that we dial, after poll says that its socket is ready:
+ * DIALS, then CALLS, then ASKS (tcp_internal.h). A connection that breaks, or whose answer proves
+ * nothing, is dialled again. */
+static void peer_dial_continue(struct tcp_link *link, struct tcp_peer *peer)
+{
+    enum progress progress = UNDER_WAY;
     int fault;
 
-    if (peer->stage == TCP_DIALS) {
-        fault = tcp_fault(peer->fd);
+    if (peer->state == TCP_DIALS) {
+        fault = socket_fault(peer->fd);
+        /* a link listens as long as it needs peers, so the peer's link is gone */
         if (fault == ECONNREFUSED)
-            peer->stage = TCP_GONE;
+            peer->state = TCP_GONE;
         else if (fault)
-            dial(link, peer);
+            peer_dial(link, peer);
         else
-            peer->stage = TCP_ASKS;
+            peer->state = TCP_CALLS;
+        if (peer->state != TCP_CALLS)
+            return;
     }
-    if (peer->stage != TCP_ASKS)
-        return;
-    progress = peer->out.count < TCP_GREETING_BYTES ? say(&peer->out, peer->fd) : DONE;
+    if (peer->state == TCP_CALLS) {
+        progress = handshake_hear(&peer->in, peer->fd);
+        if (progress == DONE)
+            progress = peer_greet(link, peer);
+    } else if (peer->out.count < peer->out.length) {
+        progress = handshake_say(&peer->out, peer->fd);
+    } else {
+        progress = DONE;
+    }
+    if (progress == DONE) {
+        progress = handshake_hear(&peer->in, peer->fd);
+        peer->unproved = progress == DONE &&
+                         proof_accept(&peer->keys, peer->out.bytes, peer->in.bytes, &peer->mode);
+        if (peer->unproved)
+            progress = BROKEN;
+    }
     if (progress == DONE)
-        progress = hear(&peer->in, peer->fd);
-    if (progress == DONE && is_from(&peer->in, peer))
-        peer->stage = TCP_READY;
-    else if (progress != UNDER_WAY)
-        dial(link, peer);
+        peer_begin(link, peer);
+    else if (progress == BROKEN)
+        peer_dial(link, peer);
 }
 
-/* ---- who is dialled ---- */
+/* ---- the side that is dialled ---- */
 
-/* Once it is known what to say. */
-static void answer(struct tcp_peer *peer)
+/* Sends the answer to a peer that has dialled us; then the connection is ready for messages. */
+static void peer_answer(const struct tcp_link *link, struct tcp_peer *peer)
 {
-    enum progress progress = say(&peer->out, peer->fd);
+    enum progress progress = handshake_say(&peer->out, peer->fd);
 
-    if (progress != UNDER_WAY)
-        peer->stage = progress == DONE ? TCP_READY : TCP_GONE;
+    if (progress == DONE)
+        peer_begin(link, peer);
+    else if (progress == BROKEN)
+        peer->state = TCP_GONE;
 }
 
-static void welcome(struct tcp_link *link, struct tcp_stranger *stranger)
+static void stranger_close(struct tcp_link *link, struct tcp_stranger *stranger)
 {
-    for (size_t i = 0; i < link->peer_count; i++) {
-        struct tcp_peer *peer = &link->peers[i];
-
-        if (peer->stage != TCP_NEW || dials(link, peer) || !is_from(&stranger->in, peer))
-            continue;
-        tcp_move(link, &peer->fd, &stranger->fd);
-        peer->stage = TCP_ANSWERS;
-        if (peer->begun)
-            answer(peer);
-        return;
-    }
+    door_leave(&link->door, &stranger->guest);
     tcp_replace(link, &stranger->fd, -1);
 }
 
-static void listen_to(struct tcp_link *link, struct tcp_stranger *stranger)
+/* Returns the peer that has sent this greeting, and writes our answer to peer->out. NULL: the
+ * greeting proves no peer that may connect now: the peer must be one that dials us, and must not be
+ * connected yet. */
+static struct tcp_peer *stranger_find_peer(struct tcp_link *link, struct tcp_stranger *stranger)
 {
-    enum progress progress = hear(&stranger->in, stranger->fd);
+    struct tcp_greeting greeting;
 
-    if (progress == DONE)
-        welcome(link, stranger);
-    else if (progress == BROKEN)
-        tcp_replace(link, &stranger->fd, -1);
+    if (tcp_greeting_read(stranger->in.bytes, &greeting))
+        return NULL;
+    for (size_t i = 0; i < link->peer_count; i++) {
+        struct tcp_peer *peer = &link->peers[i];
+        struct tcp_pair pair = pair_of(link, peer);
+
+        if (peer->rank == greeting.rank && peer->state == TCP_NEW && !we_dial(link, peer) &&
+            !proof_admit(&pair, stranger->nonce, stranger->in.bytes, wish_for(link, stranger->fd),
+                         peer->out.bytes, &peer->mode, &peer->keys))
+            return peer;
+    }
+    return NULL;
 }
 
-static struct tcp_stranger *free_place(struct tcp_link *link)
+/* Reads the greeting of a stranger. If the greeting proves a peer, the connection becomes the
+ * peer's; otherwise it is closed without an answer. */
+static void stranger_hear(struct tcp_link *link, struct tcp_stranger *stranger)
+{
+    enum progress progress = handshake_hear(&stranger->in, stranger->fd);
+    struct tcp_peer *peer;
+
+    if (stranger->in.count)
+        door_spoke(&stranger->guest);
+    if (progress == UNDER_WAY)
+        return;
+    peer = progress == DONE ? stranger_find_peer(link, stranger) : NULL;
+    if (!peer) {
+        stranger_close(link, stranger);
+        return;
+    }
+    pthread_mutex_lock(&link->mutex);
+    peer->fd = stranger->fd;
+    stranger->fd = -1;
+    pthread_mutex_unlock(&link->mutex);
+    door_leave(&link->door, &stranger->guest);
+    handshake_expect(&peer->out, TCP_ANSWER_BYTES);
+    peer->state = TCP_ANSWERS;
+    peer_answer(link, peer);
+}
+
+/* Sends the challenge to a new stranger; its greeting is read later. One send is enough, because
+ * the challenge fits into the empty buffer of a new connection. */
+static void stranger_challenge(struct tcp_link *link, struct tcp_stranger *stranger)
+{
+    uint8_t challenge[TCP_CHALLENGE_BYTES];
+
+    handshake_expect(&stranger->in, TCP_GREETING_BYTES);
+    if (proof_challenge(stranger->nonce, challenge) ||
+        send(stranger->fd, challenge, sizeof(challenge), MSG_NOSIGNAL) != sizeof(challenge))
+        stranger_close(link, stranger);
+}
+
+/* Returns an unused entry for a stranger. stranger_make_room has made sure that there is one. */
+static struct tcp_stranger *stranger_free_place(struct tcp_link *link)
 {
     for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
         if (link->strangers[i].fd < 0)
@@ -147,44 +302,75 @@ static struct tcp_stranger *free_place(struct tcp_link *link)
     return NULL;
 }
 
-/* HVD_E_LIMIT: no descriptor is left. */
-static int accept_all(struct tcp_link *link)
+/* Closes strangers until there is a place for a new stranger from this source. base/door.h chooses
+ * them, those that have sent nothing first. Bytes that are still in the kernel count as sent. */
+static void stranger_make_room(struct tcp_link *link, uint64_t source)
 {
-    struct tcp_stranger *stranger;
+    struct door_guest *guest;
 
-    while ((stranger = free_place(link))) {
-        int fd = tcp_accept(link->listener);
+    while ((guest = door_next_leaver(&link->door, source)) != NULL) {
+        struct tcp_stranger *stranger = CONTAINER_OF(guest, struct tcp_stranger, guest);
 
+        if (!guest->spoke && source_has_spoken(stranger->fd)) {
+            door_spoke(guest);
+            continue;
+        }
+        door_turn_away(&link->door, guest, clock_now_us());
+        stranger_close(link, stranger);
+    }
+}
+
+/* Closes the oldest stranger, so that a peer gets its descriptor. false: there is no stranger. */
+static bool stranger_give_way(struct tcp_link *link)
+{
+    if (list_empty(&link->door.guests))
+        return false;
+    stranger_close(link, CONTAINER_OF(link->door.guests.next, struct tcp_stranger, guest.link));
+    return true;
+}
+
+/* Called when no descriptor is free to accept or dial a connection: for REST_US the link does
+ * neither. HVD_E_LIMIT: no descriptor has been free for STARVED_US. */
+static int link_rest(struct tcp_link *link)
+{
+    int64_t now_us = clock_now_us();
+
+    link->rests_until_us = now_us + REST_US;
+    if (!link->starves_since_us)
+        link->starves_since_us = now_us;
+    return now_us < link->starves_since_us + STARVED_US ? 0 : HVD_E_LIMIT;
+}
+
+/* Accepts waiting connections, at most ACCEPTED_AT_ONCE. If no descriptor is free, closes the
+ * oldest stranger and uses its descriptor. HVD_E_LIMIT: none has been free for STARVED_US. */
+static int stranger_accept_all(struct tcp_link *link)
+{
+    for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
+        uint64_t source;
+        int fd = socket_accept(link->listener, &source);
+        struct tcp_stranger *stranger;
+
+        if (fd < 0 && source_is_starved(link->listener, errno)) {
+            if (!stranger_give_way(link))
+                return link_rest(link);
+            continue;
+        }
+        link->starves_since_us = 0;
         if (fd < 0)
-            return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM
-                       ? HVD_E_LIMIT
-                       : 0;
+            return 0;
+        stranger_make_room(link, source);
+        stranger = stranger_free_place(link);
+        probe_when_still(fd);
         tcp_replace(link, &stranger->fd, fd);
+        door_enter(&link->door, &stranger->guest, source);
         stranger->since_us = clock_now_us();
-        stranger->in.count = 0;
-        listen_to(link, stranger);
+        stranger_challenge(link, stranger);
     }
     return 0;
 }
 
-/* From its coming on. */
-static int64_t patience_us(struct tcp_link *link)
-{
-    return free_place(link) ? STRANGER_US : CROWDED_US;
-}
-
-static void part_from_slow_ones(struct tcp_link *link, int64_t now_us)
-{
-    int64_t patience = patience_us(link);
-
-    for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
-        if (link->strangers[i].fd >= 0 && now_us >= link->strangers[i].since_us + patience)
-            tcp_replace(link, &link->strangers[i].fd, -1);
-    }
-}
-
-/* ---- all of them ---- */
-
+/* Begins to connect to the peer (link.h). bytes: the address that the peer has told us. The member
+ * with the lower rank dials; the other one waits for the dial. */
 int tcp_link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, size_t length,
                      struct hvd_err *err)
 {
@@ -194,32 +380,16 @@ int tcp_link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, siz
     if (atomic_load(&link->cancelled))
         return HVD_E_REVOKED;
     if (tcp_address_read(bytes, length, &peer->told))
-        return err_set(err, HVD_E_PROTO, "rank %u says an address of no known kind", rank);
-    peer->begun = true;
-    if (dials(link, peer))
-        dial(link, peer);
-    else
-        prepare_to_say(link, peer);
+        return err_set(err, HVD_E_PROTO, "rank %u has sent an address of an unknown kind", rank);
+    if (we_dial(link, peer))
+        peer_dial(link, peer);
     return 0;
 }
 
-static short wanted(const struct tcp_peer *peer)
-{
-    switch (peer->stage) {
-    case TCP_DIALS: return POLLOUT;
-    case TCP_ASKS: return peer->out.count < TCP_GREETING_BYTES ? POLLOUT : POLLIN;
-    case TCP_ANSWERS: return peer->begun ? POLLOUT : 0;
-    case TCP_NEW:
-    case TCP_READY:
-    case TCP_GONE: break;
-    }
-    return 0;
-}
-
-/* ret_at: where it is then. Nobody is looked at of whom nothing is wanted, for poll would go on
- * saying that it has hung up; and no place is left empty, for poll takes only as many as this
- * process may have descriptors. */
-static void add_polled(struct tcp_link *link, nfds_t *count, int fd, short events, size_t *ret_at)
+/* Adds a descriptor to link->polled. ret_at: gets its index. A descriptor without events to wait
+ * for is left out, because poll would report its hang-up again and again. The array has no holes,
+ * because poll takes only as many entries as this process may have descriptors. */
+static void poll_add(struct tcp_link *link, nfds_t *count, int fd, short events, size_t *ret_at)
 {
     *ret_at = 0;
     if (fd < 0 || !events)
@@ -228,23 +398,30 @@ static void add_polled(struct tcp_link *link, nfds_t *count, int fd, short event
     link->polled[(*count)++] = (struct pollfd){ .fd = fd, .events = events };
 }
 
-static nfds_t fill_polled(struct tcp_link *link)
+/* Fills link->polled with the descriptors and the events that the handshakes wait for, and returns
+ * their number. The first entry is the eventfd that a cancel writes to. */
+static nfds_t poll_prepare(struct tcp_link *link, int64_t now_us)
 {
     nfds_t count = 0;
     size_t first;
 
-    add_polled(link, &count, link->wake, POLLIN, &first);
+    poll_add(link, &count, link->wake, POLLIN, &first);
     for (size_t i = 0; i < link->peer_count; i++) {
         struct tcp_peer *peer = &link->peers[i];
+        bool writes = peer->state == TCP_DIALS || peer->state == TCP_ANSWERS ||
+                      (peer->state == TCP_ASKS && peer->out.count < peer->out.length);
+        bool reads = peer->state == TCP_CALLS || peer->state == TCP_ASKS;
+        short events = writes ? POLLOUT : reads ? POLLIN : 0;
 
-        add_polled(link, &count, peer->fd, wanted(peer), &peer->polled);
+        poll_add(link, &count, peer->fd, events, &peer->polled);
     }
     for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
         struct tcp_stranger *stranger = &link->strangers[i];
 
-        add_polled(link, &count, stranger->fd, POLLIN, &stranger->polled);
+        poll_add(link, &count, stranger->fd, POLLIN, &stranger->polled);
     }
-    add_polled(link, &count, link->listener, free_place(link) ? POLLIN : 0, &link->listener_polled);
+    poll_add(link, &count, now_us < link->rests_until_us ? -1 : link->listener, POLLIN,
+             &link->listener_polled);
     return count;
 }
 
@@ -253,63 +430,68 @@ static bool is_ready(const struct tcp_link *link, size_t at)
     return at && link->polled[at].revents;
 }
 
-static int serve(struct tcp_link *link)
-{
-    for (size_t i = 0; i < link->peer_count; i++) {
-        if (!is_ready(link, link->peers[i].polled))
-            continue;
-        if (link->peers[i].stage == TCP_ANSWERS)
-            answer(&link->peers[i]);
-        else
-            go_on_dialling(link, &link->peers[i]);
-    }
-    for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
-        if (is_ready(link, link->strangers[i].polled))
-            listen_to(link, &link->strangers[i]);
-    }
-    return is_ready(link, link->listener_polled) ? accept_all(link) : 0;
-}
-
+/* Returns the timeout for poll: until deadline_us, or earlier: until the link may accept and dial
+ * again (rests_until_us), or until a stranger has had its STRANGER_US. */
 static int poll_ms(struct tcp_link *link, int64_t now_us, int64_t deadline_us)
 {
-    int64_t patience = patience_us(link), until_us = deadline_us, wait_ms;
+    int64_t until_us = deadline_us, wait_ms;
 
+    if (now_us < link->rests_until_us && link->rests_until_us < until_us)
+        until_us = link->rests_until_us;
     for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
         const struct tcp_stranger *stranger = &link->strangers[i];
 
-        if (stranger->fd >= 0 && stranger->since_us + patience < until_us)
-            until_us = stranger->since_us + patience;
+        if (stranger->fd >= 0 && stranger->since_us + STRANGER_US < until_us)
+            until_us = stranger->since_us + STRANGER_US;
     }
     wait_ms = until_us > now_us ? (until_us - now_us + TIME_MS - 1) / TIME_MS : 0;
     return wait_ms < INT_MAX ? (int)wait_ms : INT_MAX;
 }
 
-/* One that is gone first, then any that is not there yet. */
-static const struct tcp_peer *find_missing(const struct tcp_link *link)
+/* Finds a peer that is not connected: first a peer that is gone, else one that is still connecting.
+ * NULL: all peers are connected. */
+static struct tcp_peer *find_missing(const struct tcp_link *link)
 {
-    const struct tcp_peer *missing = NULL;
+    struct tcp_peer *missing = NULL;
 
     for (size_t i = 0; i < link->peer_count; i++) {
-        if (link->peers[i].stage == TCP_GONE)
+        if (link->peers[i].state == TCP_GONE)
             return &link->peers[i];
-        if (link->peers[i].stage != TCP_READY && !missing)
+        if (link->peers[i].state != TCP_READY && !missing)
             missing = &link->peers[i];
     }
     return missing;
 }
 
-static void stop_listening(struct tcp_link *link)
+/* Dials again a peer for which no descriptor was free. HVD_E_LIMIT: no descriptor has been free for
+ * STARVED_US. */
+static int peer_dial_starved(struct tcp_link *link, struct tcp_peer *peer)
 {
-    for (size_t i = 0; i < TCP_STRANGERS_MAX; i++)
-        tcp_replace(link, &link->strangers[i].fd, -1);
-    tcp_replace(link, &link->listener, -1);
+    (void)stranger_give_way(link);
+    peer_dial(link, peer);
+    if (peer->starved)
+        return link_rest(link);
+    link->starves_since_us = 0;
+    return 0;
 }
 
+/* Closes the strangers that were accepted at `since_us` or before. */
+static void drop_strangers(struct tcp_link *link, int64_t since_us)
+{
+    for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
+        if (link->strangers[i].fd >= 0 && link->strangers[i].since_us <= since_us)
+            stranger_close(link, &link->strangers[i]);
+    }
+}
+
+/* Makes all begun connections, and accepts those of the other peers (link.h). When all peers are
+ * connected, the listener and the strangers are closed. After HVD_E_TIMEOUT or HVD_E_LOST *ret_rank
+ * is the peer that is not connected. */
 int tcp_link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_rank,
                        struct hvd_err *err)
 {
     struct tcp_link *link = tcp_of(base);
-    const struct tcp_peer *missing;
+    struct tcp_peer *missing;
     bool late = false;
     int64_t now_us;
     int rc = 0;
@@ -317,22 +499,44 @@ int tcp_link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_ran
     while (!atomic_load(&link->cancelled)) {
         missing = find_missing(link);
         if (!missing) {
-            stop_listening(link);
+            drop_strangers(link, INT64_MAX);
+            tcp_replace(link, &link->listener, -1);
             return 0;
         }
         *ret_rank = missing->rank;
-        if (rc)
-            return err_set(err, HVD_E_LOST,
-                           "no descriptor is left for its connection; raise the limit (ulimit -n)");
-        if (missing->stage == TCP_GONE)
-            return err_set(err, HVD_E_LOST, "its connection broke");
-        if (late)
-            return err_set(err, HVD_E_TIMEOUT, "its connection was not made in time");
         now_us = clock_now_us();
+        if (missing->starved && !rc && now_us >= link->rests_until_us) {
+            rc = peer_dial_starved(link, missing);
+            continue;
+        }
+        missing->why = NULL;
+        if (rc)
+            missing->why = SOCKET_STARVES;
+        else if (missing->state == TCP_GONE && missing->unproved && !missing->starved)
+            missing->why = UNPROVED;
+        if (missing->why || (missing->state == TCP_GONE && !missing->starved))
+            return err_set(err, HVD_E_LOST, "%s",
+                           missing->why ? missing->why : "the connection to this rank broke");
+        if (late)
+            return err_set(err, HVD_E_TIMEOUT, "the connection to this rank was not made in time");
         late = now_us >= deadline_us;
-        part_from_slow_ones(link, now_us);
-        if (poll(link->polled, fill_polled(link), poll_ms(link, now_us, deadline_us)) > 0)
-            rc = serve(link);
+        drop_strangers(link, now_us - STRANGER_US);
+        if (poll(link->polled, poll_prepare(link, now_us), poll_ms(link, now_us, deadline_us)) <= 0)
+            continue;
+        for (size_t i = 0; i < link->peer_count; i++) {
+            if (!is_ready(link, link->peers[i].polled))
+                continue;
+            if (link->peers[i].state == TCP_ANSWERS)
+                peer_answer(link, &link->peers[i]);
+            else
+                peer_dial_continue(link, &link->peers[i]);
+        }
+        for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
+            if (is_ready(link, link->strangers[i].polled))
+                stranger_hear(link, &link->strangers[i]);
+        }
+        if (is_ready(link, link->listener_polled))
+            rc = stranger_accept_all(link);
     }
     return HVD_E_REVOKED;
 }

@@ -1,54 +1,47 @@
+/*
+ * tcp_link.c: makes, cancels and frees a link over TCP (tcp_internal.h lists its files). Every
+ * descriptor of a link is set and removed with the link's mutex locked. So a cancel, from any
+ * thread, shuts down all of them; and a descriptor that is set after a cancel is shut down at once.
+ */
 #include "base/mem.h"
 #include "base/panic.h"
-#include "collectives/link/tcp_inside.h"
+#include "collectives/link/tcp_sealed.h"
+#include "collectives/link/tcp_speed.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-struct tcp_device {
-    struct tcp_address here;
-};
-
-static int cannot_listen(const char *host, struct hvd_err *err)
+/* Writes the error of a listen that failed; the reason is in errno. Returns its code. */
+static int fail_listen(const char *host, struct hvd_err *err)
 {
     if (errno == EMFILE || errno == ENFILE)
-        return err_set(err, HVD_E_LIMIT, "no descriptor is left; raise the limit (ulimit -n)");
+        return err_set(
+            err, HVD_E_LIMIT,
+            "no descriptor is left for the links between workers; raise the limit (ulimit -n)");
     return err_set(err, HVD_E_IO, "cannot listen on %s: %s; it must be an address of this machine",
                    host, strerror(errno));
 }
 
-/* What is wrong with the address shows here, not in the first round. */
-int tcp_device_open(const char *host, struct tcp_device **ret_device, struct hvd_err *err)
+/* Checks that this process can listen at `host`, by listening there for a moment; each link listens
+ * at a port of its own later. *ret_here: the address, with port 0. */
+int tcp_link_host(const char *host, struct endpoint *ret_here, struct hvd_err *err)
 {
-    struct tcp_address here, tried;
-    struct tcp_device *device;
+    struct endpoint tried;
     int fd;
 
-    if (tcp_address_parse(host, &here))
-        return err_set(err, HVD_E_INVAL, "\"%s\" is no numeric address", host);
-    tried = here;
-    fd = tcp_listen(&tried);
+    if (endpoint_parse(host, 0, ret_here))
+        return err_set(err, HVD_E_INVAL,
+                       "\"%s\" is no numeric address; give an IP address of this machine", host);
+    tried = *ret_here;
+    fd = socket_listen(&tried);
     if (fd < 0)
-        return cannot_listen(host, err);
+        return fail_listen(host, err);
     close(fd);
-    device = mem_zalloc(sizeof(*device));
-    if (!device)
-        return err_set(err, HVD_E_NOMEM, "out of memory");
-    device->here = here;
-    *ret_device = device;
     return 0;
 }
-
-void tcp_device_close(struct tcp_device *device)
-{
-    mem_free(device);
-}
-
-/* ---- its parts ---- */
 
 struct tcp_peer *tcp_find(struct tcp_link *link, uint32_t rank)
 {
@@ -59,7 +52,8 @@ struct tcp_peer *tcp_find(struct tcp_link *link, uint32_t rank)
     PANIC("rank %u is no peer of this link", rank);
 }
 
-/* What comes after a cancel is as what was there: shut down. */
+/* Stores `fd` (-1: none) in *place, and closes the descriptor that was there. After a cancel `fd`
+ * is shut down at once, like the earlier descriptors. */
 void tcp_replace(struct tcp_link *link, int *place, int fd)
 {
     int old;
@@ -74,15 +68,8 @@ void tcp_replace(struct tcp_link *link, int *place, int fd)
         close(old);
 }
 
-void tcp_move(struct tcp_link *link, int *place, int *from)
-{
-    pthread_mutex_lock(&link->mutex);
-    *place = *from;
-    *from = -1;
-    pthread_mutex_unlock(&link->mutex);
-}
-
-/* The port is that of the link, the token that of the peer. */
+/* Writes our address for a peer: the IP address and port of the link, and the token for this
+ * peer. */
 static int tcp_link_address(struct link *base, uint32_t rank, uint8_t *ret_bytes,
                             size_t *ret_length, struct hvd_err *err)
 {
@@ -96,20 +83,21 @@ static int tcp_link_address(struct link *base, uint32_t rank, uint8_t *ret_bytes
     return 0;
 }
 
-static void tcp_link_no_care(struct link *base)
+/* The operations enter and leave: nothing to do, because our writes never raise SIGPIPE. */
+static void tcp_link_nothing(struct link *base)
 {
-    (void)base; /* no write of ours raises a signal */
+    (void)base;
 }
 
-/* ---- the end ---- */
-
-static void shut(int fd)
+static void shut_fd(int fd)
 {
     if (fd >= 0)
         (void)shutdown(fd, SHUT_RDWR);
 }
 
-/* The eventfd is not read any more: every poll to come returns at once. */
+/* Cancels the link: shuts all its sockets down, which ends every wait for them. The descriptors
+ * stay open, because another thread may use them. The eventfd is never read, so every poll from now
+ * on returns at once. */
 static void tcp_link_cancel(struct link *base)
 {
     struct tcp_link *link = tcp_of(base);
@@ -117,34 +105,41 @@ static void tcp_link_cancel(struct link *base)
     pthread_mutex_lock(&link->mutex);
     if (!atomic_exchange(&link->cancelled, true)) {
         (void)eventfd_write(link->wake, 1);
-        shut(link->listener);
+        shut_fd(link->listener);
         for (size_t i = 0; i < link->peer_count; i++)
-            shut(link->peers[i].fd);
+            shut_fd(link->peers[i].fd);
         for (size_t i = 0; i < TCP_STRANGERS_MAX; i++)
-            shut(link->strangers[i].fd);
+            shut_fd(link->strangers[i].fd);
     }
     pthread_mutex_unlock(&link->mutex);
 }
 
-static void drop_fd(int fd)
+static void close_fd(int fd)
 {
     if (fd >= 0)
         close(fd);
 }
 
-/* Closes softly: what has been sent still arrives, if what the peer has sent has been read. */
+/* Frees the link. The connections are closed in the normal way: bytes that we have sent still
+ * arrive, if we have read all bytes of the peer. With --data-security auto the speed of each sealed
+ * connection is noted, for the next round's choice between encryption and authentication. */
 static void tcp_link_free(struct link *base)
 {
     struct tcp_link *link = tcp_of(base);
 
     for (size_t i = 0; i < link->peer_count; i++) {
-        drop_fd(link->peers[i].fd);
+        if (link->peers[i].sealed && link->round->security == LINK_SECURITY_AUTO)
+            speed_note(link->speed, link->peers[i].fd);
+        close_fd(link->peers[i].fd);
         inbox_release(&link->peers[i].inbox);
+        sealed_free(link->peers[i].sealed);
+        /* a handshake that was not finished has left its keys here */
+        seal_wipe(&link->peers[i].keys, sizeof(link->peers[i].keys));
     }
     for (size_t i = 0; i < TCP_STRANGERS_MAX; i++)
-        drop_fd(link->strangers[i].fd);
-    drop_fd(link->listener);
-    drop_fd(link->wake);
+        close_fd(link->strangers[i].fd);
+    close_fd(link->listener);
+    close_fd(link->wake);
     pthread_mutex_destroy(&link->mutex);
     mem_free(link->polled);
     mem_free(link->peers);
@@ -155,66 +150,66 @@ static const struct link_ops operations = {
     .address = tcp_link_address,
     .connect = tcp_link_connect,
     .connected = tcp_link_connected,
-    .enter = tcp_link_no_care,
-    .leave = tcp_link_no_care,
+    .enter = tcp_link_nothing,
+    .leave = tcp_link_nothing,
     .send = tcp_link_send,
     .receive = tcp_link_receive,
     .wait = tcp_link_wait,
     .drop = tcp_link_drop,
+    .why = tcp_link_why,
     .cancel = tcp_link_cancel,
     .free = tcp_link_free,
 };
 
-/* ---- the beginning ---- */
-
-static int init_peer(struct tcp_peer *peer, uint32_t rank)
-{
-    peer->rank = rank;
-    peer->fd = -1;
-    list_init(&peer->sends);
-    inbox_init(&peer->inbox);
-    return getrandom(peer->token, TCP_TOKEN_BYTES, 0) == TCP_TOKEN_BYTES ? 0 : HVD_E_IO;
-}
-
-static int init(struct tcp_link *link, const uint32_t *peers, size_t peer_count,
-                struct hvd_err *err)
-{
-    link->peers = mem_zalloc_array(peer_count, sizeof(*link->peers));
-    link->polled = mem_zalloc_array(2 + peer_count + TCP_STRANGERS_MAX, sizeof(*link->polled));
-    if (!link->peers || !link->polled)
-        return err_set(err, HVD_E_NOMEM, "out of memory");
-    for (size_t i = 0; i < peer_count; i++) {
-        if (init_peer(&link->peers[link->peer_count++], peers[i]))
-            return err_set(err, HVD_E_IO, "the kernel gives no random bytes");
-    }
-    link->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (link->wake < 0)
-        return err_set(err, HVD_E_LIMIT, "no descriptor is left; raise the limit (ulimit -n)");
-    link->listener = tcp_listen(&link->here);
-    return link->listener < 0 ? cannot_listen("the address of the links", err) : 0;
-}
-
-int tcp_link_create(const struct tcp_device *device, uint32_t rank, const uint32_t *peers,
-                    size_t peer_count, struct link **ret_link, struct hvd_err *err)
+/* Makes a link that listens at a port of its own, and has a token for each peer. It is not
+ * connected: the other side of each pair must get our address first (link.h). */
+int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
+                    const struct link_spec *spec, struct link **ret_link, struct hvd_err *err)
 {
     struct tcp_link *link = mem_zalloc(sizeof(*link));
-    int rc;
+    int rc = 0;
 
     if (!link)
         return err_set(err, HVD_E_NOMEM, "out of memory");
     link->base.ops = &operations;
-    link->rank = rank;
-    link->here = device->here;
+    link->rank = spec->rank;
+    link->round = spec->round;
+    link->speed = speed;
+    link->here.at = *here;
     link->listener = -1;
     link->wake = -1;
     pthread_mutex_init(&link->mutex, NULL);
-    for (size_t i = 0; i < TCP_STRANGERS_MAX; i++)
+    door_init(&link->door, TCP_STRANGERS_MAX, TCP_STRANGERS_EACH);
+    for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
         link->strangers[i].fd = -1;
-    rc = init(link, peers, peer_count, err);
-    if (rc) {
-        tcp_link_free(&link->base);
-        return rc;
+        list_init(&link->strangers[i].guest.link);
     }
-    *ret_link = &link->base;
-    return 0;
+    link->peers = mem_zalloc_array(spec->peer_count, sizeof(*link->peers));
+    link->polled =
+        mem_zalloc_array(2 + spec->peer_count + TCP_STRANGERS_MAX, sizeof(*link->polled));
+    if (!link->peers || !link->polled)
+        rc = err_set(err, HVD_E_NOMEM, "out of memory");
+
+    for (size_t i = 0; i < spec->peer_count && !rc; i++) {
+        struct tcp_peer *peer = &link->peers[link->peer_count++];
+
+        peer->rank = spec->peers[i];
+        peer->incarnation = spec->round->incarnations[peer->rank];
+        peer->fd = -1;
+        list_init(&peer->sends);
+        inbox_init(&peer->inbox);
+        if (seal_random(peer->token, TCP_TOKEN_BYTES))
+            rc = err_set(err, HVD_E_IO, "the kernel gives no random bytes");
+    }
+    if (!rc && (link->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        rc = err_set(
+            err, HVD_E_LIMIT,
+            "no descriptor is left for the links between workers; raise the limit (ulimit -n)");
+    if (!rc && (link->listener = socket_listen(&link->here.at)) < 0)
+        rc = fail_listen("the address of the links", err);
+    if (rc)
+        tcp_link_free(&link->base);
+    else
+        *ret_link = &link->base;
+    return rc;
 }

@@ -1,29 +1,30 @@
+/*
+ * tcp_stream.c: messages between connected peers; called by lane/traffic.c, in the operations of
+ * struct link. A thread that waits for one message moves the bytes of all peers, as no peer may
+ * stand still because we wait for another peer.
+ */
 #include "base/mem.h"
-#include "collectives/link/tcp_inside.h"
+#include "collectives/link/tcp_sealed.h"
+#include "os/clock.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
-/* One that can take or give more than this waits for the others' turn. */
-#define WRITES_IN_A_TURN 4
+/* After this many writes to one peer the other peers get their turn. */
+#define WRITES_AT_ONCE 4
 
-/* So long nothing happens, then it is seen whether the peers' machines still answer. */
-#define LOOK_MS 1000
+/* After LOOK_MS without an event the thread asks the kernel about each connection. The peer counts
+ * as dead if the last acknowledgement is SILENT_MS old, and SILENT_REPEATS repeated packets and
+ * probes got no answer: a live host answers them. */
+#define LOOK_MS        1000
+#define SILENT_MS      60000
+#define SILENT_REPEATS 3
 
-/* What is sent stands in the list of its peer until all of it is written; what is received belongs
- * to the inbox. */
-struct tcp_request {
-    struct tcp_peer *peer;
-    bool receives;
-    struct inbox_receive receive;
-
-    struct list place; /* a send: in no list once it is done */
-    uint8_t head[TCP_HEAD_BYTES];
-    const uint8_t *bytes;
-    size_t length, written; /* with the head */
-    int code;
-};
-
+/* The caller's link_request is a tcp_request. */
 static struct tcp_request *request_of(struct link_request *request)
 {
     return (struct tcp_request *)(void *)request;
@@ -34,6 +35,7 @@ static bool is_done(const struct tcp_request *request)
     return request->receives ? request->receive.done : list_empty(&request->place);
 }
 
+/* Ends all sends to this peer that are not written, with HVD_E_LOST. */
 static void fail_sends(struct tcp_peer *peer)
 {
     while (!list_empty(&peer->sends)) {
@@ -44,11 +46,11 @@ static void fail_sends(struct tcp_peer *peer)
     }
 }
 
-/* The other side learns of it too. The descriptor stays until the link is freed: cancel looks at
- * it. */
-static void part(struct tcp_peer *peer)
+/* Marks the peer as gone, and ends the connection. The descriptor stays open until the link is
+ * freed, because cancel may shut it down. */
+static void lose_peer(struct tcp_peer *peer)
 {
-    peer->stage = TCP_GONE;
+    peer->state = TCP_GONE;
     (void)shutdown(peer->fd, SHUT_RDWR);
     fail_sends(peer);
     inbox_fail(&peer->inbox, HVD_E_LOST);
@@ -59,36 +61,37 @@ static bool may_try_again(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
-/* ---- writing ---- */
-
-static ssize_t write_some(const struct tcp_peer *peer, struct tcp_request *request)
+/* Writes the peer's sends, until the socket takes no more, or until the other peers must get their
+ * turn. When a write fails, the peer may have sent bytes before it died. So the peer becomes mute
+ * at once, but counts as gone only when its bytes have been read. */
+static void write_sends(struct tcp_peer *peer)
 {
-    struct msghdr message = { .msg_iovlen = 0 };
-    struct iovec pieces[2];
-    size_t body = 0;
-
-    message.msg_iov = pieces;
-    if (request->written < TCP_HEAD_BYTES)
-        pieces[message.msg_iovlen++] =
-            (struct iovec){ request->head + request->written, TCP_HEAD_BYTES - request->written };
-    else
-        body = request->written - TCP_HEAD_BYTES;
-    if (body < request->length)
-        pieces[message.msg_iovlen++] = (struct iovec){
-            (void *)(uintptr_t)(request->bytes + body), /* sendmsg writes nothing there */
-            request->length - body
-        };
-    return sendmsg(peer->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-/* One that cannot be written to any more may have sent something before it went: it is gone when
- * that has been read. */
-static void write_on(struct tcp_peer *peer)
-{
-    for (int i = 0; i < WRITES_IN_A_TURN && !list_empty(&peer->sends); i++) {
+    if (peer->sealed) {
+        if (sealed_write(peer)) {
+            peer->mute = true;
+            fail_sends(peer);
+        }
+        return;
+    }
+    for (int i = 0; i < WRITES_AT_ONCE && !list_empty(&peer->sends); i++) {
         struct tcp_request *request = CONTAINER_OF(peer->sends.next, struct tcp_request, place);
-        ssize_t bytes = write_some(peer, request);
+        struct iovec pieces[2];
+        struct msghdr message = { .msg_iov = pieces };
+        size_t body = 0;
+        ssize_t bytes;
 
+        /* the unwritten part of the head, and of the body */
+        if (request->written < TCP_HEAD_BYTES)
+            pieces[message.msg_iovlen++] = (struct iovec){ request->head + request->written,
+                                                           TCP_HEAD_BYTES - request->written };
+        else
+            body = request->written - TCP_HEAD_BYTES;
+        if (body < request->length)
+            pieces[message.msg_iovlen++] =
+                (struct iovec){ /* sendmsg does not write to this memory */
+                                (void *)(uintptr_t)(request->bytes + body), request->length - body
+                };
+        bytes = sendmsg(peer->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (bytes < 0 && may_try_again())
             return;
         if (bytes < 0) {
@@ -102,76 +105,30 @@ static void write_on(struct tcp_peer *peer)
     }
 }
 
-/* ---- reading ---- */
-
-static void read_on(struct tcp_peer *peer)
+/* Reads once from the peer; a peer with more bytes is read again after the other peers. Nothing is
+ * read while the inbox has no room: a message is held until its receive is posted. */
+static void read_inbox(struct tcp_peer *peer)
 {
     struct iovec room[2];
-    int pieces = inbox_room(&peer->inbox, room);
+    int pieces;
     ssize_t bytes;
 
+    if (peer->sealed) {
+        if (sealed_read(peer))
+            lose_peer(peer);
+        return;
+    }
+    pieces = inbox_room(&peer->inbox, room);
     if (!pieces)
         return;
     bytes = readv(peer->fd, room, pieces);
     if (bytes < 0 && may_try_again())
         return;
     if (bytes <= 0 || inbox_fill(&peer->inbox, (size_t)bytes))
-        part(peer);
+        lose_peer(peer);
 }
 
-/* ---- all peers ---- */
-
-/* Whom nothing is wanted of is not looked at: poll would go on saying that it has hung up. */
-static short wanted(struct tcp_peer *peer)
-{
-    if (peer->stage != TCP_READY)
-        return 0;
-    return (short)((inbox_is_open(&peer->inbox) ? POLLIN : 0) |
-                   (list_empty(&peer->sends) ? 0 : POLLOUT));
-}
-
-static nfds_t fill_polled(struct tcp_link *link)
-{
-    nfds_t count = 0;
-
-    link->polled[count++] = (struct pollfd){ .fd = link->wake, .events = POLLIN };
-    for (size_t i = 0; i < link->peer_count; i++) {
-        short events = wanted(&link->peers[i]);
-
-        link->polled[count++] =
-            (struct pollfd){ .fd = events ? link->peers[i].fd : -1, .events = events };
-    }
-    return count;
-}
-
-static void part_from_silent_ones(struct tcp_link *link)
-{
-    for (size_t i = 0; i < link->peer_count; i++) {
-        if (link->peers[i].stage == TCP_READY && tcp_is_silent(link->peers[i].fd))
-            part(&link->peers[i]);
-    }
-}
-
-/* Waits until something can be moved, and moves it, of all peers: none of them stands still
- * because we wait for another. */
-static void move(struct tcp_link *link)
-{
-    int ready = poll(link->polled, fill_polled(link), LOOK_MS);
-
-    if (ready == 0)
-        part_from_silent_ones(link);
-    for (size_t i = 0; i < link->peer_count && ready > 0; i++) {
-        short events = link->polled[1 + i].revents, asked = link->polled[1 + i].events;
-
-        if (events & (POLLOUT | POLLERR | POLLHUP) && asked & POLLOUT)
-            write_on(&link->peers[i]);
-        if (events & (POLLIN | POLLERR | POLLHUP) && asked & POLLIN)
-            read_on(&link->peers[i]);
-    }
-}
-
-/* ---- messages ---- */
-
+/* Makes a request to send to this rank, or (`receives`) to receive from it. NULL: out of memory. */
 static struct tcp_request *request_create(struct tcp_link *link, uint32_t rank, bool receives)
 {
     struct tcp_request *request = mem_zalloc(sizeof(*request));
@@ -185,13 +142,8 @@ static struct tcp_request *request_create(struct tcp_link *link, uint32_t rank, 
     return request;
 }
 
-/* Of one that was, what it has sent before it went is still there. */
-static bool was_connected(const struct tcp_peer *peer)
-{
-    return peer->stage == TCP_READY || peer->inbox.over;
-}
-
-/* What is before it in the list goes first. */
+/* Begins a send. Sends to one peer are written in order. HVD_E_LOST: the peer is not connected, or
+ * no bytes can be written to it any more. */
 int tcp_link_send(struct link *base, uint32_t rank, uint64_t tag, const void *bytes, size_t length,
                   struct link_request **ret_request)
 {
@@ -203,49 +155,57 @@ int tcp_link_send(struct link *base, uint32_t rank, uint64_t tag, const void *by
 
     if (atomic_load(&link->cancelled))
         return HVD_E_REVOKED;
+    /* false: a send */
     request = request_create(link, rank, false);
     if (!request)
         return HVD_E_NOMEM;
     peer = request->peer;
-    if (peer->stage != TCP_READY || peer->mute) {
+    if (peer->state != TCP_READY || peer->mute) {
         mem_free(request);
         return HVD_E_LOST;
     }
     tcp_head_write(&head, request->head);
     request->bytes = bytes;
     request->length = length;
+    /* writing to an idle connection at once saves a poll */
     first = list_empty(&peer->sends);
     list_append(&peer->sends, &request->place);
     if (first)
-        write_on(peer);
+        write_sends(peer);
     *ret_request = (struct link_request *)(void *)request;
     return 0;
 }
 
+/* Begins a receive (link.h). An error of the inbox loses the peer, and the request then ends with
+ * HVD_E_LOST when the caller waits for it. */
 int tcp_link_receive(struct link *base, uint32_t rank, uint64_t tag, void *bytes, size_t length,
                      struct link_request **ret_request)
 {
     struct tcp_link *link = tcp_of(base);
+    const struct tcp_peer *peer = tcp_find(link, rank);
     struct tcp_request *request;
 
     if (atomic_load(&link->cancelled))
         return HVD_E_REVOKED;
-    if (!was_connected(tcp_find(link, rank)))
+    /* a peer that was connected and is gone may have sent bytes that are still to be read */
+    if (peer->state != TCP_READY && !peer->inbox.over)
         return HVD_E_LOST;
+    /* true: a receive */
     request = request_create(link, rank, true);
     if (!request)
         return HVD_E_NOMEM;
     request->receive.tag = tag;
     request->receive.bytes = bytes;
     request->receive.length = length;
-    if (inbox_post(&request->peer->inbox, &request->receive))
-        part(request->peer);
+    if (inbox_post(&request->peer->inbox, &request->receive) ||
+        (peer->sealed && peer->state == TCP_READY && sealed_sort(request->peer)))
+        lose_peer(request->peer);
     *ret_request = (struct link_request *)(void *)request;
     return 0;
 }
 
-/* A message of which a part is written cannot be ended otherwise: the rest of its memory is not
- * ours any more, and nothing can follow it. */
+/* Drops a request. If a sent message is only partly written, this ends the connection: its memory
+ * is the caller's again, so the rest cannot be written, and no other message can follow. */
 void tcp_link_drop(struct link *base, struct link_request *dropped)
 {
     struct tcp_request *request = request_of(dropped);
@@ -255,26 +215,97 @@ void tcp_link_drop(struct link *base, struct link_request *dropped)
     if (request->receives)
         inbox_drop(&peer->inbox, &request->receive);
     else if (!is_done(request) && request->written)
-        part(peer);
+        lose_peer(peer);
     else
         list_remove(&request->place);
     mem_free(request);
 }
 
-/* What has come already needs no poll. */
+/* Waits for a request, and frees it. While it waits, it moves the bytes of all peers. First it
+ * reads, because bytes that have come already need no poll. When poll has found nothing for
+ * LOOK_MS, it also asks the kernel whether the peers' hosts are dead. */
 int tcp_link_wait(struct link *base, struct link_request *awaited)
 {
     struct tcp_link *link = tcp_of(base);
     struct tcp_request *request = request_of(awaited);
     int rc;
 
-    if (!is_done(request) && request->receives && request->peer->stage == TCP_READY)
-        read_on(request->peer);
-    while (!is_done(request) && !atomic_load(&link->cancelled))
-        move(link);
+    if (!is_done(request) && request->receives && request->peer->state == TCP_READY)
+        read_inbox(request->peer);
+    /* Waits until bytes can be moved to or from any peer, and moves them. A descriptor without
+     * events to wait for is left out, because poll would report its hang-up again and again. */
+    while (!is_done(request) && !atomic_load(&link->cancelled)) {
+        nfds_t count = 0;
+        int ready;
+
+        link->polled[count++] = (struct pollfd){ .fd = link->wake, .events = POLLIN };
+        for (size_t i = 0; i < link->peer_count; i++) {
+            struct tcp_peer *peer = &link->peers[i];
+            bool writes = !list_empty(&peer->sends) ||
+                          (peer->sealed && !peer->mute && sealed_writes(peer->sealed));
+            short events =
+                (short)((inbox_is_open(&peer->inbox) ? POLLIN : 0) | (writes ? POLLOUT : 0));
+
+            if (peer->state != TCP_READY)
+                events = 0;
+            link->polled[count++] =
+                (struct pollfd){ .fd = events ? peer->fd : -1, .events = events };
+        }
+        ready = poll(link->polled, count, LOOK_MS);
+        for (size_t i = 0; i < link->peer_count; i++) {
+            short events = link->polled[1 + i].revents, asked = link->polled[1 + i].events;
+            struct tcp_peer *peer = &link->peers[i];
+            struct tcp_info info = { .tcpi_state = 0 };
+            socklen_t length = sizeof(info);
+
+            if (ready == 0 && peer->state == TCP_READY &&
+                !getsockopt(peer->fd, IPPROTO_TCP, TCP_INFO, &info, &length) &&
+                info.tcpi_retransmits + info.tcpi_probes >= SILENT_REPEATS &&
+                info.tcpi_last_ack_recv >= SILENT_MS)
+                lose_peer(peer);
+            /* in each pass, also when the events of other peers keep this thread busy */
+            if (peer->state == TCP_READY && peer->sealed && !peer->mute &&
+                sealed_show_life(peer, clock_now_us()))
+                peer->mute = true;
+            if (ready > 0 && events & (POLLOUT | POLLERR | POLLHUP) && asked & POLLOUT)
+                write_sends(peer);
+            if (ready > 0 && events & (POLLIN | POLLERR | POLLHUP) && asked & POLLIN)
+                read_inbox(peer);
+        }
+    }
     rc = request->receives ? request->receive.code : request->code;
     if (atomic_load(&link->cancelled))
         rc = HVD_E_REVOKED;
     tcp_link_drop(base, awaited);
     return rc;
+}
+
+/* Writes why the connection to this peer could not be made, or was ended here because of bytes that
+ * the peer has not sent. false: the link does not know a reason. */
+bool tcp_link_why(struct link *base, uint32_t rank, char *ret_text, size_t size)
+{
+    const struct tcp_link *link = tcp_of(base);
+    const struct sealed_forgery *forgery = NULL;
+    const char *why = NULL;
+
+    for (size_t i = 0; i < link->peer_count; i++) {
+        if (link->peers[i].rank != rank)
+            continue;
+        why = link->peers[i].why;
+        if (link->peers[i].sealed)
+            forgery = sealed_forgery_of(link->peers[i].sealed);
+    }
+    if (why)
+        (void)snprintf(ret_text, size, "rank %" PRIu32 " cannot connect to rank %" PRIu32 ": %s",
+                       link->rank, rank, why);
+    if (!forgery)
+        return why != NULL;
+    (void)snprintf(ret_text, size,
+                   "the link of rank %" PRIu32 " (%s) and rank %" PRIu32
+                   " (%s) carried bytes that rank %" PRIu32
+                   " has not sent, or not at this place (after %" PRIu64
+                   " good frames): they were changed, lost, repeated or added on the way; look for "
+                   "a device that changes what these hosts send",
+                   link->rank, forgery->ours, rank, forgery->theirs, rank, forgery->record);
+    return true;
 }

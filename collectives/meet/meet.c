@@ -1,30 +1,43 @@
+/*
+ * meet.c: the thread that serves one listening socket and all control connections of this process;
+ * opened and closed by engine.c. Each iteration begins rounds that have arrived, carries out orders
+ * and deadlines, waits for events, and hands them to handshake.c.
+ *
+ * A stranger (a connection that has not said HELLO) costs little: few strangers are connected at a
+ * time, each for a short time, and base/door.h says which stranger is closed when a new one comes.
+ */
 #include "collectives/meet/meet.h"
 
 #include "base/mem.h"
 #include "base/time.h"
-#include "collectives/meet/inside.h"
+#include "collectives/link/socket.h"
+#include "collectives/meet/meet_internal.h"
 #include "os/clock.h"
+#include "os/source.h"
 #include "os/thread.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Without a descriptor for who knocks: so long it is left to knock, and after so much of that the
- * peers that are awaited are given up. */
-#define REST_US    (50 * TIME_MS)
-#define STARVED_US TIME_S
+/* Without a free descriptor the listener is not polled for REST_US. After STARVED_US without a free
+ * descriptor, the peers that must dial this process are given up. */
+#define REST_US          (50 * TIME_MS)
+#define STARVED_US       TIME_S
 
-/* ---- one turn of the thread ---- */
+#define ACCEPTED_AT_ONCE 64
+#define CROWD_TOLD_US    (10 * TIME_S) /* time between two reports of a crowded port */
 
-/* False: it is to end. */
+/* Takes over rounds that were joined since the last iteration. false: the thread must end. */
 static bool take_arrivals(struct meet *meet, int64_t now_us)
 {
     struct list arrived = LIST_INIT(arrived);
     bool closing;
 
+    /* move the rounds to the list `arrived`, because the mutex is not held while a round begins */
     pthread_mutex_lock(&meet->mutex);
     while (!list_empty(&meet->arrivals)) {
         struct list *it = meet->arrivals.next;
@@ -35,187 +48,192 @@ static bool take_arrivals(struct meet *meet, int64_t now_us)
     closing = meet->closing;
     pthread_mutex_unlock(&meet->mutex);
     while (!list_empty(&arrived)) {
-        struct meet_party *party = CONTAINER_OF(arrived.next, struct meet_party, place);
+        struct meet_round *round = CONTAINER_OF(arrived.next, struct meet_round, place);
 
-        list_remove(&party->place);
-        list_append(&meet->parties, &party->place);
-        party_begin(party, now_us);
+        list_remove(&round->place);
+        list_append(&meet->rounds, &round->place);
+        handshake_begin(round, now_us);
     }
     return !closing;
 }
 
-static void serve_parties(struct meet *meet, int64_t now_us)
+static bool has_deadline(const struct meet_conn *conn)
 {
-    LIST_EACH_SAFE (it, after, &meet->parties) {
-        struct meet_party *party = CONTAINER_OF(it, struct meet_party, place);
+    return conn->state == CONN_WAITS || conn->state == CONN_STRANGER || conn->state == CONN_PARKED;
+}
 
-        party_obey(party, now_us);
-        if (party_is_done(party, now_us))
-            party_end(party);
+/* Waits until a descriptor is ready or the next deadline has passed. false: no descriptor is ready.
+ * `rests`: for want of descriptors the listener is not polled (rests_until_us). */
+static bool wait_for_events(struct meet *meet, int64_t now_us)
+{
+    bool rests = now_us < meet->rests_until_us;
+    int64_t next_us = rests ? meet->rests_until_us : INT64_MAX;
+    nfds_t count = 2;
+    int wait_ms = -1;
+
+    meet->polled.items[0] = (struct pollfd){ .fd = meet->wake, .events = POLLIN };
+    meet->polled.items[1] = (struct pollfd){ .fd = rests ? -1 : meet->listener, .events = POLLIN };
+    LIST_EACH (it, &meet->conns) {
+        struct meet_conn *conn = CONTAINER_OF(it, struct meet_conn, place);
+
+        if (has_deadline(conn) && conn->deadline_us < next_us)
+            next_us = conn->deadline_us;
+        conn->polled = conn->fd < 0 ? 0 : count;
+        if (conn->polled)
+            meet->polled.items[count++] =
+                (struct pollfd){ .fd = conn->fd, .events = handshake_events(conn) };
     }
-}
+    LIST_EACH (it, &meet->rounds) {
+        const struct meet_round *round = CONTAINER_OF(it, struct meet_round, place);
 
-static bool has_deadline(const struct meet_line *line)
-{
-    return line->stage == LINE_WAITS || line->stage == LINE_STRANGER || line->stage == LINE_PARKED;
-}
-
-static void serve_deadlines(struct meet *meet, int64_t now_us)
-{
-    LIST_EACH_SAFE (it, after, &meet->lines) {
-        struct meet_line *line = CONTAINER_OF(it, struct meet_line, place);
-
-        if (has_deadline(line) && line->deadline_us <= now_us)
-            line_due(line, now_us);
+        if (round->left && round->deadline_us < next_us)
+            next_us = round->deadline_us;
     }
+
+    /* rounded up, so that the deadline has passed when poll returns */
+    if (next_us != INT64_MAX)
+        wait_ms = next_us <= now_us ? 0 : (int)((next_us - now_us + 999) / 1000);
+    return poll(meet->polled.items, count, wait_ms) > 0;
 }
 
-/* In milliseconds from now, rounded up; -1: nothing is due. */
-static int next_deadline(struct meet *meet, int64_t now_us)
+/* Closes strangers until a new one from this source may enter (base/door.h), and tells the owner
+ * from where most strangers come. A stranger whose bytes wait in the kernel counts as one that has
+ * spoken. */
+static void meet_make_room(struct meet *meet, uint64_t source, int64_t now_us)
 {
-    int64_t next_us = now_us < meet->rests_until_us ? meet->rests_until_us : INT64_MAX;
+    char shown[SOURCE_TEXT_MAX], text[ERR_TEXT_MAX];
+    struct door_report report;
+    struct door_guest *guest;
+    meet_crowd_fn *crowded;
 
-    LIST_EACH (it, &meet->lines) {
-        const struct meet_line *line = CONTAINER_OF(it, struct meet_line, place);
+    while ((guest = door_next_leaver(&meet->door, source)) != NULL) {
+        struct meet_conn *conn = CONTAINER_OF(guest, struct meet_conn, guest);
 
-        if (has_deadline(line) && line->deadline_us < next_us)
-            next_us = line->deadline_us;
-    }
-    LIST_EACH (it, &meet->parties) {
-        const struct meet_party *party = CONTAINER_OF(it, struct meet_party, place);
-
-        if (party->left && party->deadline_us < next_us)
-            next_us = party->deadline_us;
-    }
-    if (next_us == INT64_MAX)
-        return -1;
-    return next_us <= now_us ? 0 : (int)((next_us - now_us + 999) / 1000);
-}
-
-/* Strangers cost nothing: there are only so many at a time, the oldest goes first. */
-static void drop_oldest_stranger(struct meet *meet)
-{
-    LIST_EACH (it, &meet->lines) {
-        struct meet_line *line = CONTAINER_OF(it, struct meet_line, place);
-
-        if (line->stage == LINE_STRANGER) {
-            line_free(line);
-            return;
-        }
-    }
-}
-
-static bool needs_descriptors(int fault)
-{
-    return fault == EMFILE || fault == ENFILE || fault == ENOBUFS || fault == ENOMEM;
-}
-
-/* Whoever knocks goes on knocking: it is looked at again after a rest, not all the time. */
-static void rest(struct meet *meet, int64_t now_us)
-{
-    meet->rests_until_us = now_us + REST_US;
-    if (!meet->starves_since_us)
-        meet->starves_since_us = now_us;
-    if (now_us < meet->starves_since_us + STARVED_US)
-        return;
-    LIST_EACH (it, &meet->parties) {
-        party_starves(CONTAINER_OF(it, struct meet_party, place));
-    }
-}
-
-static void accept_all(struct meet *meet, int64_t now_us)
-{
-    for (;;) {
-        int fd = meet_accept(meet->listener);
-        struct meet_line *line;
-
-        if (fd < 0 && needs_descriptors(errno) && meet->stranger_count) {
-            drop_oldest_stranger(meet);
+        if (!guest->spoke && source_has_spoken(conn->fd)) {
+            door_spoke(guest);
             continue;
         }
-        if (fd < 0 && needs_descriptors(errno)) {
-            rest(meet, now_us);
+        door_turn_away(&meet->door, guest, now_us);
+        meet_conn_free(conn);
+    }
+    if (!door_report(&meet->door, now_us, CROWD_TOLD_US, &report))
+        return;
+    pthread_mutex_lock(&meet->mutex);
+    crowded = meet->crowded;
+    pthread_mutex_unlock(&meet->mutex);
+    if (!crowded)
+        return;
+    /* The text is the same for the same source, so that one line is logged. */
+    snprintf(text, sizeof(text),
+             "strangers crowd the port at which this worker meets others (%s:%u), most from %s; "
+             "members are met beside them",
+             meet->contact.host, meet->contact.port, source_show(report.source, shown));
+    crowded(meet->crowded_arg, text);
+}
+
+/* Accepts waiting connections as strangers, at most ACCEPTED_AT_ONCE, so that many strangers do not
+ * delay the connections of members. */
+static void meet_accept_strangers(struct meet *meet, int64_t now_us)
+{
+    for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
+        uint64_t source;
+        int fd = socket_accept(meet->listener, &source);
+        struct meet_conn *conn, *victim;
+
+        if (fd < 0 && source_is_starved(meet->listener, errno)) {
+            /* Closes the oldest stranger to get its descriptor; without strangers the oldest parked
+             * connection, whose peer dials again. An old member of the job can park connections, so
+             * parked connections must not keep members out. */
+            victim = list_empty(&meet->door.guests)
+                         ? NULL
+                         : CONTAINER_OF(meet->door.guests.next, struct meet_conn, guest.link);
+            LIST_EACH (it, &meet->conns) {
+                conn = CONTAINER_OF(it, struct meet_conn, place);
+                if (!victim && conn->state == CONN_PARKED)
+                    victim = conn;
+            }
+            if (victim) {
+                meet_conn_free(victim);
+                continue;
+            }
+            meet->rests_until_us = now_us + REST_US; /* the new connection waits in the kernel */
+            if (!meet->starves_since_us)
+                meet->starves_since_us = now_us;
+            if (now_us < meet->starves_since_us + STARVED_US)
+                return;
+            LIST_EACH (it, &meet->rounds) {
+                meet_round_starves(CONTAINER_OF(it, struct meet_round, place));
+            }
             return;
         }
         meet->starves_since_us = 0;
         if (fd < 0)
             return;
-        if (meet->stranger_count >= LIMIT_STRANGERS)
-            drop_oldest_stranger(meet);
-        line = line_create(meet, LINE_STRANGER, fd);
-        if (line)
-            line->deadline_us = now_us + LIMIT_GREETING_US;
-    }
-}
-
-static nfds_t fill_polled(struct meet *meet, int64_t now_us)
-{
-    bool rests = now_us < meet->rests_until_us;
-    nfds_t count = 2;
-
-    meet->polled.items[0] = (struct pollfd){ .fd = meet->wake, .events = POLLIN };
-    meet->polled.items[1] = (struct pollfd){ .fd = rests ? -1 : meet->listener, .events = POLLIN };
-    LIST_EACH (it, &meet->lines) {
-        struct meet_line *line = CONTAINER_OF(it, struct meet_line, place);
-
-        line->polled = 0;
-        if (line->fd < 0)
+        meet_make_room(meet, source, now_us);
+        conn = meet_conn_create(meet, CONN_STRANGER, fd);
+        if (!conn)
             continue;
-        line->polled = count;
-        meet->polled.items[count++] =
-            (struct pollfd){ .fd = line->fd, .events = line_events(line) };
-    }
-    return count;
-}
-
-/* A line may free another one of its peer: each looks again from the list. */
-static void serve_lines(struct meet *meet, int64_t now_us)
-{
-    bool again = true;
-
-    while (again) {
-        again = false;
-        LIST_EACH (it, &meet->lines) {
-            struct meet_line *line = CONTAINER_OF(it, struct meet_line, place);
-            short events = line->polled ? meet->polled.items[line->polled].revents : 0;
-
-            line->polled = 0;
-            if (!events)
-                continue;
-            line_ready(line, events, now_us);
-            again = true;
-            break;
-        }
+        conn->deadline_us = now_us + LIMIT_GREETING_US;
+        door_enter(&meet->door, &conn->guest, source);
+        handshake_challenge(conn);
     }
 }
 
-static void *serve(void *arg)
+/* Main function of meet's thread. In each iteration it begins new rounds, carries out orders and
+ * deadlines, and serves the ready connections. */
+static void *meet_work(void *arg)
 {
     struct meet *meet = arg;
     eventfd_t ignored;
-    nfds_t count;
+    short events;
 
     while (take_arrivals(meet, clock_now_us())) {
-        serve_parties(meet, clock_now_us());
-        serve_deadlines(meet, clock_now_us());
-        count = fill_polled(meet, clock_now_us());
-        if (poll(meet->polled.items, count, next_deadline(meet, clock_now_us())) <= 0)
+        int64_t now_us = clock_now_us();
+
+        /* carry out orders of the rounds' owners, and deadlines that have passed */
+        LIST_EACH_SAFE (it, after, &meet->rounds) {
+            struct meet_round *round = CONTAINER_OF(it, struct meet_round, place);
+
+            meet_round_obey(round, now_us);
+            meet_round_end(round, now_us);
+        }
+        LIST_EACH_SAFE (it, after, &meet->conns) {
+            struct meet_conn *conn = CONTAINER_OF(it, struct meet_conn, place);
+
+            if (has_deadline(conn) && conn->deadline_us <= now_us)
+                handshake_due(conn, now_us);
+        }
+
+        if (!wait_for_events(meet, clock_now_us()))
             continue;
         if (meet->polled.items[0].revents)
             (void)eventfd_read(meet->wake, &ignored);
-        serve_lines(meet, clock_now_us());
+        /* The search begins anew each time, because serving one connection may free another
+         * connection of the same peer. */
+        do {
+            events = 0;
+            LIST_EACH (it, &meet->conns) {
+                struct meet_conn *conn = CONTAINER_OF(it, struct meet_conn, place);
+
+                events = conn->polled ? meet->polled.items[conn->polled].revents : 0;
+                conn->polled = 0;
+                if (events) {
+                    handshake_ready(conn, events, clock_now_us());
+                    break;
+                }
+            }
+        } while (events);
         if (meet->polled.items[1].revents)
-            accept_all(meet, clock_now_us());
+            meet_accept_strangers(meet, clock_now_us());
     }
     return NULL;
 }
 
-/* ---- opening and closing ---- */
-
-static void release(struct meet *meet)
+/* Frees meet, of which parts may be missing. No thread of meet runs, and no round is left. */
+static void meet_release(struct meet *meet)
 {
-    while (!list_empty(&meet->lines))
-        line_free(CONTAINER_OF(meet->lines.next, struct meet_line, place));
+    while (!list_empty(&meet->conns))
+        meet_conn_free(CONTAINER_OF(meet->conns.next, struct meet_conn, place));
     if (meet->listener >= 0)
         close(meet->listener);
     if (meet->wake >= 0)
@@ -226,54 +244,65 @@ static void release(struct meet *meet)
     mem_free(meet);
 }
 
-static int prepare(struct meet *meet, const char *host, struct hvd_err *err)
-{
-    size_t length = strlen(host);
-    int rc;
-
-    if (length >= sizeof(meet->contact.host))
-        return err_set(err, HVD_E_INVAL, "\"%s\" is no numeric address", host);
-    memcpy(meet->contact.host, host, length + 1);
-    if (getrandom(meet->contact.secret, MEET_SECRET_BYTES, 0) != MEET_SECRET_BYTES)
-        return err_set(err, HVD_E_IO, "the kernel gives no random bytes");
-    rc = meet_listen(&meet->contact, &meet->listener, err);
-    if (rc)
-        return rc;
-    meet_contact_write(&meet->contact, meet->contact_text);
-    meet->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (meet->wake < 0)
-        return err_set(err, HVD_E_LIMIT, "no descriptor is left; raise the limit (ulimit -n)");
-    if (VEC_RESERVE(&meet->polled, 2, LIMIT_WORKERS))
-        return err_set(err, HVD_E_NOMEM, "out of memory");
-    return 0;
-}
-
+/* Listens at `host`, and starts the thread of meet (meet.h). `contact`, which peers need to dial
+ * this process, gets the port and a random secret. */
 int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
 {
     struct meet *meet = mem_zalloc(sizeof(*meet));
-    int rc;
+    size_t length = strlen(host);
+    struct endpoint endpoint = { .port = 0 };
+    int rc = 0;
 
     if (!meet)
         return err_set(err, HVD_E_NOMEM, "out of memory");
     meet->listener = -1;
     meet->wake = -1;
-    list_init(&meet->lines);
-    list_init(&meet->parties);
+    list_init(&meet->conns);
+    door_init(&meet->door, LIMIT_STRANGERS, LIMIT_STRANGERS_EACH);
+    list_init(&meet->rounds);
     list_init(&meet->arrivals);
     pthread_mutex_init(&meet->mutex, NULL);
     pthread_cond_init(&meet->changed, NULL);
-    rc = prepare(meet, host, err);
-    if (!rc && thread_start(&meet->thread, 0, serve, meet))
-        rc = err_set(err, HVD_E_NOMEM,
-                     "cannot start a thread; raise the limit of processes (ulimit -u)");
-    if (rc) {
-        release(meet);
-        return rc;
+    if (length >= sizeof(meet->contact.host) || endpoint_parse(host, 0, &endpoint))
+        rc = err_set(err, HVD_E_INVAL,
+                     "\"%s\" is no numeric address; give an IP address of this machine", host);
+    else if (getrandom(meet->contact.secret, MEET_SECRET_BYTES, 0) != MEET_SECRET_BYTES)
+        rc = err_set(err, HVD_E_IO, "the kernel gives no random bytes");
+    else if ((meet->listener = socket_listen(&endpoint)) < 0)
+        rc =
+            err_set(err, HVD_E_IO, "cannot listen on %s: %s; it must be an address of this machine",
+                    host, strerror(errno));
+    else if ((meet->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        rc = err_set(err, HVD_E_LIMIT,
+                     "no descriptor is left for the connections between workers; raise the limit "
+                     "(ulimit -n)");
+    else if (VEC_RESERVE(&meet->polled, 2, LIMIT_WORKERS))
+        rc = err_set(err, HVD_E_NOMEM, "out of memory");
+    if (!rc) {
+        memcpy(meet->contact.host, host, length + 1);
+        meet->contact.port = endpoint.port;
+        meet_contact_write(&meet->contact, meet->contact_text);
+        if (thread_start(&meet->thread, 0, meet_work, meet))
+            rc = err_set(err, HVD_E_NOMEM,
+                         "no thread can be started for the connections between workers; raise the "
+                         "limit of processes (ulimit -u)");
     }
-    *ret_meet = meet;
-    return 0;
+    if (rc)
+        meet_release(meet);
+    else
+        *ret_meet = meet;
+    return rc;
 }
 
+void meet_watch_crowd(struct meet *meet, meet_crowd_fn *crowded, void *arg)
+{
+    pthread_mutex_lock(&meet->mutex);
+    meet->crowded = crowded;
+    meet->crowded_arg = arg;
+    pthread_mutex_unlock(&meet->mutex);
+}
+
+/* Ends meet's thread and frees everything. The caller has left all rounds (meet.h). */
 void meet_close(struct meet *meet)
 {
     if (!meet)
@@ -283,7 +312,7 @@ void meet_close(struct meet *meet)
     pthread_mutex_unlock(&meet->mutex);
     (void)eventfd_write(meet->wake, 1);
     pthread_join(meet->thread, NULL);
-    release(meet);
+    meet_release(meet);
 }
 
 const char *meet_contact(const struct meet *meet)

@@ -1,64 +1,78 @@
 /*
- * meet.h: where the peers of a round meet: each worker has one listening socket, on which those who
- * know its secret exchange what their links need. The connection stays as long as the round: it
- * carries why the round is over, and its end shows that a peer is gone.
+ * meet.h: connects the peers of a round. Each worker has one listening socket. A peer connects
+ * there, proves that it has the secret of the round, which only the members have, and exchanges the
+ * addresses that the links need. The control connection between two peers stays open as long as the
+ * round: it carries the reason why the round is over, and its end shows that a peer has ended.
  *
  *     meet_join ──► met, each peer ──► heard, parted ──► meet_leave ──► gone
  *
- * Members do not begin at the same instant. Who dials a peer that has not come to that round yet is
- * kept waiting; one that has gone past it turns the dialler away.
+ * Members do not begin at the same instant. A member that has not begun a round yet lets the peers
+ * that dial it for this round wait; a member that has left the round already refuses them.
  */
 #ifndef COLLECTIVES_MEET_MEET_H
 #define COLLECTIVES_MEET_MEET_H
 
-#include "collectives/meet/words.h"
+#include "collectives/meet/meet_wire.h"
 
-struct meet; /* the socket, and the thread that serves it */
-struct meet_party;
+struct meet;       /* the listening socket, and the thread that serves it */
+struct meet_round; /* the membership of this process in one round */
 
-/* host: the numeric address to listen on. */
+/* Listens at `host`, a numeric address of this machine, and starts the thread of meet. */
 int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err) MUST_CHECK;
-void meet_close(struct meet *meet); /* after the last party is gone */
+/* Sets a callback for the time when too many strangers connect to the port. The thread of meet
+ * calls `crowded` then, at most once in 10 s; `text` says what happens. */
+typedef void meet_crowd_fn(void *arg, const char *text);
+void meet_watch_crowd(struct meet *meet, meet_crowd_fn *crowded, void *arg);
+void meet_close(struct meet *meet); /* allowed after `gone` of the last round */
 const char *meet_contact(const struct meet *meet);
 
 struct meet_peer {
     uint32_t rank;
     uint64_t incarnation;
     const char *contact;               /* borrowed during meet_join */
-    uint8_t address[MEET_ADDRESS_MAX]; /* what it is told */
+    uint8_t address[MEET_ADDRESS_MAX]; /* bytes that this peer gets when it is met */
     size_t address_length;
 };
 
-/* On meet's thread; they call nothing of meet's but meet_tell. peer: its place in the list. */
+/* Callbacks, called on the thread of meet. A callback may call meet_tell and no other function of
+ * this header. `peer` is the peer's index in the list of meet_spec. */
 struct meet_ops {
     void (*met)(void *arg, size_t peer, const uint8_t *address, size_t length);
-    void (*missed)(void *arg, size_t peer, int code, const char *why); /* it will not be met */
+    void (*missed)(void *arg, size_t peer, int code,
+                   const char *why); /* this peer cannot be connected */
     void (*heard)(void *arg, size_t peer, int code, uint32_t rank, const char *why);
-    void (*parted)(void *arg, size_t peer); /* its end broke, and it has not said bye */
-    void (*gone)(void *arg);                /* the last call; the party is freed after it */
+    void (*parted)(void *arg, size_t peer); /* the connection ended without a BYE */
+    void (*gone)(void *arg);                /* the last callback; the round is freed after it */
 };
 
 struct meet_spec {
     uint64_t round, incarnation;
     uint32_t rank;
-    uint64_t roster;               /* a sum that is the same for all who mean the same round */
-    const struct meet_peer *peers; /* copied */
+    uint64_t roster; /* hash of the members: equal on all members of the same round */
+    /* the secret of the round, SEAL_KEY_BYTES bytes; copied by meet_join. Each peer must prove that
+     * it has the secret. */
+    const uint8_t *secret;
+    const struct meet_peer *peers; /* copied by meet_join */
     size_t peer_count;
     const struct meet_ops *ops;
     void *arg;
 };
 
-int meet_join(struct meet *meet, const struct meet_spec *spec, struct meet_party **ret_party,
+int meet_join(struct meet *meet, const struct meet_spec *spec, struct meet_round **ret_round,
               struct hvd_err *err) MUST_CHECK;
 
-/* Any thread, at once, cannot fail. Every peer that is met hears the first that is told. */
-void meet_tell(struct meet_party *party, int code, uint32_t rank, const char *why);
+/* Tells every connected peer why the round is over. Only the first call of a member is sent.
+ * `rank`: the rank that caused the failure, or MEET_NOBODY. Any thread may call this function; it
+ * does not wait and cannot fail. */
+void meet_tell(struct meet_round *round, int code, uint32_t rank, const char *why);
 
-/* Says bye to every peer that is met, and returns when that is on its way: whatever becomes of this
- * process then is no surprise to them. */
-void meet_bye(struct meet_party *party);
+/* Sends BYE to every connected peer. Returns when each BYE is sent: from then on no peer treats the
+ * end of this process as a failure. */
+void meet_bye(struct meet_round *round);
 
-/* Any thread, at once, cannot fail. politely: say bye, and go when the others have too, or soon. */
-void meet_leave(struct meet_party *party, bool politely);
+/* Leaves the round. Any thread may call this function; it does not wait and cannot fail. `politely`
+ * is true: meet sends BYE first, and closes the connections when the peers have sent BYE too, or
+ * after a short timeout. */
+void meet_leave(struct meet_round *round, bool politely);
 
 #endif

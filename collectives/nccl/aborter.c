@@ -1,120 +1,108 @@
-#include "collectives/nccl/life.h"
+/*
+ * aborter.c: the aborter, a thread that aborts communicators, which gives their memory back. The
+ * aborter also revokes a communicator while the CUDA driver blocks the NCCL thread. comm_state.c
+ * puts communicators into its list `dying`.
+ *
+ * An abort may wait for other communicators, so the NCCL thread never aborts one.
+ */
+#include "collectives/nccl/comm_state.h"
 
 #include "os/clock.h"
 
-void aborter_add(struct comm *comm)
+/* Aborts all dying communicators at once: if they were aborted one by one, each abort could wait
+ * for kernels of the next one. */
+static void abort_dying(struct nccl_thread *thread)
 {
-    comm->stage = STAGE_DYING;
-    list_append(&comm->hand->dying, &comm->dying);
-    pthread_cond_signal(&comm->hand->feed);
-}
+    const struct nccl *nccl = thread->nccl;
+    struct hvd_err why = { .code = 0 };
+    struct list them;
+    int code, ended;
 
-/* All at once: one by one, each could wait for kernels of the next. Without the lock: nobody else
- * touches what is dying. */
-static int abort_them(const struct nccl *nccl, const struct list *them)
-{
-    int code = nccl->group_start();
-    int ended;
+    list_init(&them);
+    while (!list_empty(&thread->dying)) {
+        struct list *it = thread->dying.next;
 
-    LIST_EACH (it, them) {
+        list_remove(it);
+        list_append(&them, it);
+    }
+    thread->watch.aborting_us = clock_now_us();
+    nccl_thread_kick(thread); /* so that the NCCL thread watches how long the abort takes */
+    pthread_mutex_unlock(&thread->mutex);
+
+    /* without the lock, because no other thread touches a dying communicator */
+    code = nccl->group_start();
+    LIST_EACH (it, &them) {
         int one = nccl->comm_abort(CONTAINER_OF(it, struct comm, dying)->nccl);
 
         if (one != NCCL_OK && one != NCCL_IN_PROGRESS)
             code = one;
     }
     ended = nccl->group_end();
-    if (code != NCCL_OK)
-        return code;
-    return ended == NCCL_IN_PROGRESS ? NCCL_OK : ended;
-}
+    if (code == NCCL_OK && ended != NCCL_IN_PROGRESS)
+        code = ended;
+    why.code = nccl_judge(nccl, code, "an abort", &why);
 
-/* Where it has not been revoked before, an abort that fails may have left it running. */
-static void note(struct hand *hand, struct comm *comm, const struct hvd_err *why)
-{
-    list_remove(&comm->dying);
-    if (comm->ran && !comm->ended && why->code)
-        hand_tell_stuck(hand, comm, "%s", why->text);
-    else
-        life_aborted(comm);
-}
+    pthread_mutex_lock(&thread->mutex);
+    thread->watch.aborting_us = 0;
+    while (!list_empty(&them)) {
+        struct comm *comm = CONTAINER_OF(them.next, struct comm, dying);
 
-static void take_turn(struct hand *hand)
-{
-    struct hvd_err why = { .code = 0 };
-    struct list them;
-
-    list_init(&them);
-    while (!list_empty(&hand->dying)) {
-        struct list *it = hand->dying.next;
-
-        list_remove(it);
-        list_append(&them, it);
+        list_remove(&comm->dying);
+        /* after a failed abort a kernel may still run, unless all kernels had ended before */
+        if (comm->ran && !comm->ended && why.code)
+            watchdog_tell_stuck(thread, comm, "%s", why.text);
+        else
+            comm_state_aborted(comm);
     }
-    hand->aborting_us = clock_now_us();
-    hand_kick(hand); /* it sees to it that we come back */
-    pthread_mutex_unlock(&hand->mutex);
-    why.code = nccl_judge(hand->nccl, abort_them(hand->nccl, &them), "an abort", &why);
-    pthread_mutex_lock(&hand->mutex);
-    hand->aborting_us = 0;
-    while (!list_empty(&them))
-        note(hand, CONTAINER_OF(them.next, struct comm, dying), &why);
 }
 
-/* NULL: there is none. */
-static struct comm *first_to_revoke(const struct hand *hand)
-{
-    if (!hand->nccl->comm_revoke || !hand_is_held_up(hand))
-        return NULL;
-    LIST_EACH (it, &hand->comms) {
-        struct comm *comm = CONTAINER_OF(it, struct comm, among);
-
-        if (comm->failed && comm->stage == STAGE_RUNS && !comm->tried)
-            return comm;
-    }
-    return NULL;
-}
-
-/* The hand is kept from it by the driver: some other call has its lock, perhaps one that waits for
- * the very kernel. If this fails the hand tries it again, once it is back. */
-static void revoke(struct hand *hand, struct comm *comm)
-{
-    int code;
-
-    life_begin_revoke(comm);
-    comm->tried = true;
-    hand->elsewhere = true;
-    hand->aborting_us = clock_now_us();
-    pthread_mutex_unlock(&hand->mutex);
-    code = hand->nccl->comm_revoke(comm->nccl, 0);
-    pthread_mutex_lock(&hand->mutex);
-    hand->aborting_us = 0;
-    hand->elsewhere = false;
-    if (!life_is_revoked(code))
-        comm->stage = STAGE_RUNS;
-    pthread_cond_broadcast(&hand->changed);
-}
-
+/* Main function of the aborter: the thread for what may wait long or must not wait for the NCCL
+ * thread. It aborts dying communicators, and revokes a failed one when the NCCL thread hangs in the
+ * CUDA driver. Without work it sleeps on `feed`. */
 void *aborter_run(void *arg)
 {
-    struct hand *hand = arg;
-    bool entered = !gpu_enter(hand->options.device, NULL); /* if not, the calls say so */
-    struct comm *comm;
-
-    pthread_mutex_lock(&hand->mutex);
+    struct nccl_thread *thread = arg;
+    /* if the device cannot be entered, the calls below fail */
+    bool entered = !gpu_enter(thread->options.device, NULL);
+    pthread_mutex_lock(&thread->mutex);
     for (;;) {
-        if (!list_empty(&hand->dying))
-            take_turn(hand);
-        else if ((comm = first_to_revoke(hand)))
-            revoke(hand, comm);
-        else if (hand->closing && (hand->thread_done || hand->stuck))
+        struct comm *comm = NULL; /* the first communicator that this thread must revoke */
+        int code;
+
+        LIST_EACH (it, &thread->comms) {
+            struct comm *one = CONTAINER_OF(it, struct comm, among);
+
+            if (!comm && one->failed && one->phase == PHASE_RUNS && !one->tried)
+                comm = one;
+        }
+        if (!list_empty(&thread->dying)) {
+            abort_dying(thread);
+        } else if (comm && thread->nccl->revoke_comm && watchdog_is_held_up(thread)) {
+            /* The CUDA driver blocks the NCCL thread: a call of another thread has the driver's
+             * lock, and may wait for the kernel that a revoke would end. If this revoke fails, the
+             * NCCL thread revokes when its own call has returned. */
+            comm_state_begin_revoke(comm);
+            comm->tried = true;
+            thread->watch.elsewhere = true;
+            thread->watch.aborting_us = clock_now_us();
+            pthread_mutex_unlock(&thread->mutex);
+            code = thread->nccl->revoke_comm(comm->nccl, 0);
+            pthread_mutex_lock(&thread->mutex);
+            thread->watch.aborting_us = 0;
+            thread->watch.elsewhere = false;
+            if (!comm_state_is_revoked(code))
+                comm->phase = PHASE_RUNS;
+            pthread_cond_broadcast(&thread->changed);
+        } else if (thread->closing && (thread->thread_done || thread->watch.stuck)) {
             break;
-        else
-            pthread_cond_wait(&hand->feed, &hand->mutex);
+        } else {
+            pthread_cond_wait(&thread->feed, &thread->mutex);
+        }
     }
-    hand->aborter_done = true;
-    pthread_cond_broadcast(&hand->changed);
-    pthread_mutex_unlock(&hand->mutex);
+    thread->aborter_done = true;
+    pthread_cond_broadcast(&thread->changed);
+    pthread_mutex_unlock(&thread->mutex);
     if (entered)
-        gpu_leave(hand->options.device);
+        gpu_leave(thread->options.device);
     return NULL;
 }

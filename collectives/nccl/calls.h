@@ -1,6 +1,6 @@
 /*
- * calls.h: what a coll_call is in calls of NCCL. Whoever makes the call plans it, in memory that is
- * not the caller's; the hand issues it, when the caller may be gone already.
+ * calls.h: a coll_call as calls of NCCL. The caller's thread plans the calls, in memory that does
+ * not belong to the caller, because the NCCL thread may issue them after the caller has returned.
  */
 #ifndef COLLECTIVES_NCCL_CALLS_H
 #define COLLECTIVES_NCCL_CALLS_H
@@ -20,7 +20,7 @@ enum step_kind {
 
 struct step {
     enum step_kind kind;
-    int peer; /* or root */
+    int peer; /* the peer's or the root's rank */
     const void *in;
     void *out;
     size_t count;
@@ -29,28 +29,31 @@ struct step {
 #define CALLS_FEW 8
 
 struct calls {
-    const char *name; /* for people: "allreduce" */
-    int type, op;     /* as NCCL numbers them; op: once it is made, if it is scaled */
+    const char *name; /* the name for errors: "allreduce" */
+    /* NCCL's numbers of the element type and the reduction; if `scaled` is true, `op` is valid only
+     * while `op_made` is true */
+    int type, op;
     bool scaled, op_made;
-    uint64_t factor; /* the bytes of one number of the type */
+    uint64_t factor; /* the scale factor, as the bytes of one number of the type */
     struct step *steps;
     size_t count, room;
-    struct step few[CALLS_FEW]; /* steps points here while they are enough */
+    struct step few[CALLS_FEW]; /* `steps` points here while the array is large enough */
 };
 
 void calls_init(struct calls *calls);
 void calls_release(struct calls *calls);
 
-/* What the member of this rank among so many does; what was planned before is forgotten. count 0:
- * nothing. HVD_E_NOMEM. */
+/* Plans the calls of the member `rank` of a group of this size; replaces the earlier plan. If
+ * calls->count is 0 afterwards, there is nothing to do. HVD_E_NOMEM: memory is out. */
 int calls_plan(struct calls *calls, const struct coll_call *call, uint32_t rank,
                uint32_t size) MUST_CHECK;
 
-/* All in one launch. What NCCL says: it may be in progress. */
+/* Issues all calls as one group of NCCL, which is one launch. Returns NCCL's code, which may be "in
+ * progress". */
 int calls_issue(struct calls *calls, const struct nccl *nccl, struct ncclComm *comm,
                 struct CUstream_st *stream) MUST_CHECK;
 
-/* Once they are launched. */
+/* Destroys the op that was created for a scale; called after the launch. */
 int calls_forget_op(struct calls *calls, const struct nccl *nccl, struct ncclComm *comm) MUST_CHECK;
 
 #endif

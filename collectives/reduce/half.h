@@ -1,8 +1,7 @@
 /*
- * half.h: fp16 and bf16, which C11 has no type for, to fp32 and back, rounded to the nearest even.
- *
- * Without branches, so that a compiler makes vectors of them; and as the processors' own
- * instructions do it to the bit: what is not a number keeps its highest fraction bits and is quiet.
+ * half.h: converts fp16 and bf16, for which C11 has no type, to fp32 and back, rounding to nearest
+ * even. The code has no branches, so that compilers can vectorize it. Its results are bit for bit
+ * those of the processors' instructions: a NaN keeps its highest fraction bits and becomes quiet.
  */
 #ifndef COLLECTIVES_REDUCE_HALF_H
 #define COLLECTIVES_REDUCE_HALF_H
@@ -27,13 +26,14 @@ static inline float half_of_bits(uint32_t bits)
     return value;
 }
 
-/* fp16: 1 sign, 5 exponent (bias 15), 10 fraction; fp32: 1, 8 (bias 127), 23. */
+/* Layouts: fp16 has 1 sign bit, 5 exponent bits (bias 15), 10 fraction bits; fp32 has 1, 8 (bias
+ * 127) and 23. */
 static inline float half_to_float(uint16_t half)
 {
     uint32_t sign = (half & 0x8000u) << 16;
     uint32_t rest = half & 0x7fffu;
     uint32_t quiet = rest > 0x7c00u ? 0x400000u : 0;
-    uint32_t huge = 0x7f800000u | rest << 13 | quiet; /* infinity, or not a number */
+    uint32_t huge = 0x7f800000u | rest << 13 | quiet; /* infinity or NaN */
     uint32_t usual = (rest << 13) + (112u << 23);
     uint32_t tiny = half_bits_of((float)(int32_t)rest * 0x1p-24f); /* exact in fp32 */
 
@@ -47,12 +47,14 @@ static inline uint16_t half_from_float(float value)
     uint32_t size = bits & 0x7fffffffu;
     uint32_t not_a_number = 0x7e00u | (size >> 13 & 0x3ffu);
     uint32_t usual = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
-    /* Below 2^-14: adding 0.5 leaves the rounded fraction in the bits. */
+    /* For numbers whose absolute value is below 2^-14: adding 0.5 leaves the rounded fraction in
+     * the lowest bits. */
     uint32_t tiny = half_bits_of(half_of_bits(size) + 0.5f) - half_bits_of(0.5f);
     uint32_t finite = size < 0x38800000u ? tiny : usual;
     uint32_t huge = size > 0x7f800000u ? not_a_number : 0x7c00u;
 
-    return (uint16_t)(sign | (size >= 0x477ff000u ? huge : finite)); /* 65520 is infinite */
+    /* numbers of 65520 and more become infinite */
+    return (uint16_t)(sign | (size >= 0x477ff000u ? huge : finite));
 }
 
 static inline float bfloat_to_float(uint16_t bfloat)

@@ -1,3 +1,11 @@
+/*
+ * kernels.c: the loops over numbers. CMakeLists.txt compiles this file once for each level of
+ * levels.h, with the instructions of that level, into a table of its own; reduce.c calls through
+ * the table in use. All levels compute the same bits (tests/unit/test_reduce_levels.c): every
+ * number is made of the same numbers by the same operations in the same order.
+ *
+ * A new op needs a macro like SUM, a row in TWO_ALL and an entry in ROW.
+ */
 #include "collectives/reduce/kernels.h"
 
 #include "collectives/reduce/half.h"
@@ -6,12 +14,12 @@
 #include <immintrin.h>
 #endif
 
-/* Which table this is: given by CMakeLists.txt with the instructions that may be used for it. */
+/* The name of the table: given by CMakeLists.txt together with the instructions. */
 #ifndef REDUCE_KERNELS
 #define REDUCE_KERNELS reduce_kernels_plain
 #endif
 
-/* Users' numbers may lie at any address. */
+/* types without alignment: the numbers of the training program may lie at any address */
 #define LOOSE __attribute__((aligned(1), may_alias))
 typedef uint8_t loose_u8 LOOSE;
 typedef int8_t loose_i8 LOOSE;
@@ -21,14 +29,13 @@ typedef int64_t loose_i64 LOOSE;
 typedef float loose_f32 LOOSE;
 typedef double loose_f64 LOOSE;
 
-/* No number needs what was made of another: true of what is equal, and of what does not overlap. */
+/* Tells the compiler that it may compute many numbers of a loop at once: no number depends on the
+ * result of another, because input and output are the same memory or do not overlap. */
 #ifdef __clang__
 #define EACH_ALONE _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define EACH_ALONE _Pragma("GCC ivdep")
 #endif
-
-/* ---- two by two ---- */
 
 #define SUM(a, b)     ((a) + (b))
 #define MIN(a, b)     ((b) < (a) ? (b) : (a))
@@ -49,7 +56,8 @@ typedef double loose_f64 LOOSE;
         }                                                                           \
     }
 
-/* plain, wrapped: the type, and the one in which a sum may overflow. */
+/* plain: the C type; wrapped: the type for sums and products; for integers it is unsigned, so that
+ * they wrap around. */
 #define TWO_ALL(type, plain, wrapped)           \
     TWO(sum_##type, type, wrapped, SUM)         \
     TWO(product_##type, type, wrapped, PRODUCT) \
@@ -62,8 +70,6 @@ TWO_ALL(i32, int32_t, uint32_t)
 TWO_ALL(i64, int64_t, uint64_t)
 TWO_ALL(f32, float, float)
 TWO_ALL(f64, double, double)
-
-/* ---- whole numbers to 64 bits and back ---- */
 
 #define CONVERT(name, to_type, from_type, expression)          \
     static void name(void *to, const void *from, size_t count) \
@@ -86,8 +92,6 @@ CONVERT(narrow_u8, u8, i64, x)
 CONVERT(narrow_i8, i8, i64, x)
 CONVERT(narrow_i32, i32, i64, x)
 
-/* ---- one number for all ---- */
-
 #define SCALE(name, type, plain, operator)                                    \
     static void name(void *to, const void *from, size_t count, double factor) \
     {                                                                         \
@@ -105,8 +109,6 @@ SCALE(multiply_f64, f64, double, *)
 SCALE(divide_f32, f32, float, /)
 SCALE(divide_f64, f64, double, /)
 SCALE(divide_i64, i64, int64_t, /)
-
-/* ---- the last step of a sum ---- */
 
 #define LAST(name, type, plain, operator)                                                        \
     static void name(void *to, const void *left, const void *right, size_t count, double factor) \
@@ -127,28 +129,20 @@ LAST(last_f64_over, f64, double, /)
 
 /* ---- fp16 and bf16 ---- */
 
-/* As many as there are instructions for at once: compilers do not find those for fp16, and go a
- * long way round for bf16. What is left over goes number by number, with the same bits. */
+/* `many`: the MANY numbers that one instruction takes. The instructions are named here, because
+ * compilers do not find those for fp16 and write slow code for bf16. The last numbers of an array,
+ * fewer than MANY, go one by one, with the same bits. */
 #if defined(__AVX512F__)
 typedef __m512 many;
 #define MANY 16
-
-static inline many load_float(const loose_f32 *at)
-{
-    return _mm512_loadu_ps(at);
-}
-
-static inline void store_float(loose_f32 *at, many numbers)
-{
-    _mm512_storeu_ps(at, numbers);
-}
 
 static inline many load_half(const loose_u16 *at)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)at));
 }
 
-/* Without optimisation it is a macro of the compiler's header, which its own warnings mind. */
+/* Without optimisation this intrinsic is a macro of the compiler's header, and the compiler warns
+ * about that macro. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 static inline void store_half(loose_u16 *at, many numbers)
@@ -164,7 +158,7 @@ static inline many load_bfloat(const loose_u16 *at)
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
-/* See bfloat_from_float. */
+/* Rounds as bfloat_from_float does: to nearest even; a NaN stays a NaN. */
 static inline void store_bfloat(loose_u16 *at, many numbers)
 {
     __m512i bits = _mm512_castps_si512(numbers), high = _mm512_srli_epi32(bits, 16);
@@ -180,16 +174,6 @@ static inline void store_bfloat(loose_u16 *at, many numbers)
 #elif defined(__F16C__)
 typedef __m256 many;
 #define MANY 8
-
-static inline many load_float(const loose_f32 *at)
-{
-    return _mm256_loadu_ps((const void *)at);
-}
-
-static inline void store_float(loose_f32 *at, many numbers)
-{
-    _mm256_storeu_ps((void *)at, numbers);
-}
 
 static inline many load_half(const loose_u16 *at)
 {
@@ -208,7 +192,7 @@ static inline many load_bfloat(const loose_u16 *at)
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
 
-/* See bfloat_from_float. */
+/* Rounds as bfloat_from_float does: to nearest even; a NaN stays a NaN. */
 static inline void store_bfloat(loose_u16 *at, many numbers)
 {
     __m256i bits = _mm256_castps_si256(numbers), high = _mm256_srli_epi32(bits, 16);
@@ -225,16 +209,6 @@ static inline void store_bfloat(loose_u16 *at, many numbers)
 #else
 typedef float many;
 #define MANY 1
-
-static inline many load_float(const loose_f32 *at)
-{
-    return *at;
-}
-
-static inline void store_float(loose_f32 *at, many number)
-{
-    *at = number;
-}
 
 static inline many load_half(const loose_u16 *at)
 {
@@ -256,6 +230,18 @@ static inline void store_bfloat(loose_u16 *at, many number)
     *at = bfloat_from_float(number);
 }
 #endif
+
+typedef many loose_many LOOSE;
+
+static inline many load_float(const loose_f32 *at)
+{
+    return *(const loose_many *)(const void *)at;
+}
+
+static inline void store_float(loose_f32 *at, many numbers)
+{
+    *(loose_many *)(void *)at = numbers;
+}
 
 #define CONVERT_HALF(type)                                                                \
     static void widen_##type(void *to, const void *from, size_t count)                    \
@@ -331,11 +317,13 @@ LAST_HALF(last_bfloat_over, bfloat, f32, load_float, AS_IT_IS, /)
 
 /* ---- the table ---- */
 
-#define ROW(type)                                                                   \
-    {                                                                               \
-        [HVD_SUM] = sum_##type, [HVD_AVERAGE] = sum_##type, [HVD_MIN] = min_##type, \
-        [HVD_MAX] = max_##type, [HVD_PRODUCT] = product_##type,                     \
+#define ROW(type)                                                              \
+    {                                                                          \
+        [REDUCE_ADD] = sum_##type, [REDUCE_MULTIPLY] = product_##type,         \
+        [REDUCE_TAKE_LEAST] = min_##type, [REDUCE_TAKE_GREATEST] = max_##type, \
     }
+
+_Static_assert(REDUCE_COMBINES == 4, "ROW has a kernel for each");
 
 #define BOTH(name)                \
     {                             \

@@ -1,23 +1,19 @@
 /*
- * kernels.h: the loops over numbers. kernels.c is compiled once for each level of the machine, into
- * a table of its own; which one is in use is levels.h's business.
- *
- * Pointers may have any alignment. What is written to may be one of what is read, or overlaps none.
+ * kernels.h: the loops over numbers. kernels.c is compiled once for each instruction level, each
+ * time into a table of its own; levels.h says which table is in use. Pointers may have any
+ * alignment. The output is one of the inputs or does not overlap any input.
  */
 #ifndef COLLECTIVES_REDUCE_KERNELS_H
 #define COLLECTIVES_REDUCE_KERNELS_H
 
-#include "base/err.h"
-
-#define REDUCE_TYPES (HVD_FLOAT64 + 1)
-#define REDUCE_OPS   (HVD_PRODUCT + 1)
+#include "collectives/reduce/facts.h"
 
 typedef void reduce_two_fn(void *into, const void *left, const void *right, size_t count);
 typedef void reduce_convert_fn(void *to, const void *from, size_t count);
 typedef void reduce_scale_fn(void *to, const void *from, size_t count, double factor);
 
-/* The last step of a sum: (left + right) times or over a number that is the same for all. The right
- * ones are of the type itself, and so is what it comes to. */
+/* The last step of a sum: writes (left + right), multiplied or divided by `by`, to `to`. `right`
+ * and `to` have the numbers' own type, not the work type. */
 typedef void reduce_last_fn(void *to, const void *left, const void *right, size_t count, double by);
 
 struct reduce_last {
@@ -25,16 +21,19 @@ struct reduce_last {
 };
 
 struct reduce_kernels {
-    reduce_two_fn *two[REDUCE_TYPES][REDUCE_OPS]; /* of a work type */
-    reduce_convert_fn *widen[REDUCE_TYPES];       /* of a type whose work is done in a wider one */
-    reduce_convert_fn *narrow[REDUCE_TYPES];
-    reduce_scale_fn *multiply[REDUCE_TYPES]; /* floating work types */
-    reduce_scale_fn *divide[REDUCE_TYPES];   /* those, and int64: towards zero */
+    reduce_two_fn *two[HVD_DTYPE_COUNT][REDUCE_COMBINES]; /* combines two arrays of a work type */
+    reduce_convert_fn *widen[HVD_DTYPE_COUNT]; /* converts a type to its wider work type */
+    reduce_convert_fn *narrow[HVD_DTYPE_COUNT];
+    reduce_scale_fn *multiply[HVD_DTYPE_COUNT]; /* for floating work types */
+    /* for floating work types and int64; int64 rounds towards zero */
+    reduce_scale_fn *divide[HVD_DTYPE_COUNT];
 
-    /* The commonest without a copy on the way: sums of floating types. */
-    reduce_two_fn *add[REDUCE_TYPES];          /* fp16, bf16 to what is in the work type */
-    struct reduce_last last_two[REDUCE_TYPES]; /* left is of the type itself */
-    struct reduce_last last[REDUCE_TYPES];     /* left is of the work type */
+    /* Shortcuts for the most frequent reductions, the sums of floating types: they need no copy of
+     * the numbers in the work type. */
+    /* adds fp16 or bf16 numbers to numbers of the work type */
+    reduce_two_fn *add[HVD_DTYPE_COUNT];
+    struct reduce_last last_two[HVD_DTYPE_COUNT]; /* `left` has the numbers' own type */
+    struct reduce_last last[HVD_DTYPE_COUNT];     /* `left` has the work type */
 };
 
 extern const struct reduce_kernels reduce_kernels_plain;
@@ -42,6 +41,6 @@ extern const struct reduce_kernels reduce_kernels_plain;
 extern const struct reduce_kernels reduce_kernels_avx2, reduce_kernels_avx512;
 #endif
 
-const struct reduce_kernels *reduce_kernels(void); /* those in use */
+const struct reduce_kernels *reduce_kernels(void); /* the table in use */
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * levels.c: which table of kernels is in use: the best that this machine can run, chosen when the
+ * first reduction asks for it. Tests and benchmarks choose another table.
+ */
 #include "collectives/reduce/levels.h"
 
 #include "base/panic.h"
@@ -9,7 +13,8 @@
 #include <cpuid.h>
 #endif
 
-/* Not chosen yet: NULL. Several threads may choose at a time, and choose the same. */
+/* The table in use; NULL: not chosen yet. Several threads may choose at a time, and choose the same
+ * table. */
 static _Atomic(const struct reduce_kernels *) in_use;
 
 static const struct reduce_kernels *const tables[REDUCE_LEVELS] = {
@@ -27,35 +32,23 @@ const char *reduce_level_name(enum reduce_level level)
     return (size_t)level < REDUCE_LEVELS ? names[level] : "?";
 }
 
-#ifdef __x86_64__
-/* clang has no name for it in __builtin_cpu_supports. That the system keeps the registers is known
- * from AVX2. */
-static bool has_f16c(void)
-{
-    unsigned a, b, c, d;
-
-    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
-}
-
+/* true: this machine has the instructions of the level. Every machine has those of REDUCE_PLAIN. */
 bool reduce_level_is_here(enum reduce_level level)
 {
-    bool avx2 = __builtin_cpu_supports("avx2") && has_f16c();
+#ifdef __x86_64__
+    unsigned a, b, c, d;
+    /* clang has no name for F16C in __builtin_cpu_supports, so cpuid is asked. The answer for AVX2
+     * already says that the operating system saves the wide registers. */
+    bool avx2 = __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
 
-    switch (level) {
-    case REDUCE_PLAIN: return true;
-    case REDUCE_AVX2: return avx2;
-    case REDUCE_AVX512:
+    if (level == REDUCE_AVX2)
+        return avx2;
+    if (level == REDUCE_AVX512)
         return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    default: return false;
-    }
-}
-#else
-bool reduce_level_is_here(enum reduce_level level)
-{
+#endif
     return level == REDUCE_PLAIN;
 }
-#endif
 
 void reduce_level_use(enum reduce_level level)
 {
@@ -63,6 +56,7 @@ void reduce_level_use(enum reduce_level level)
     atomic_store(&in_use, tables[level]);
 }
 
+/* Returns the highest level whose instructions this machine has. */
 enum reduce_level reduce_level_best(void)
 {
     enum reduce_level best = REDUCE_LEVELS - 1;
@@ -72,6 +66,8 @@ enum reduce_level reduce_level_best(void)
     return best;
 }
 
+/* Returns the table in use. The first call chooses it. Several threads may choose at a time: all
+ * choose the same table. */
 const struct reduce_kernels *reduce_kernels(void)
 {
     const struct reduce_kernels *kernels = atomic_load_explicit(&in_use, memory_order_relaxed);

@@ -1,6 +1,6 @@
 /*
- * levels.h: which instructions the numbers are reduced with. The best that the machine has, unless
- * a test or a benchmark wants another: all of them come to the same bits.
+ * levels.h: which processor instructions reductions use: the best level that the machine has,
+ * unless a test or a benchmark selects another one. All levels give the same bits.
  */
 #ifndef COLLECTIVES_REDUCE_LEVELS_H
 #define COLLECTIVES_REDUCE_LEVELS_H
@@ -8,8 +8,8 @@
 #include "base/base.h"
 
 enum reduce_level {
-    REDUCE_PLAIN, /* what every machine of this architecture has */
-    REDUCE_AVX2,  /* and F16C */
+    REDUCE_PLAIN, /* the instructions of every machine of this architecture */
+    REDUCE_AVX2,  /* AVX2 and F16C */
     REDUCE_AVX512,
     REDUCE_LEVELS
 };
@@ -17,7 +17,7 @@ enum reduce_level {
 const char *reduce_level_name(enum reduce_level level);
 bool reduce_level_is_here(enum reduce_level level);
 
-/* One that is here, from now on, in this process. */
+/* Selects a level for this process. The machine must have the level. */
 void reduce_level_use(enum reduce_level level);
 enum reduce_level reduce_level_best(void);
 

@@ -1,3 +1,12 @@
+/*
+ * reduce.c: combines several arrays of numbers into one array, block by block: the numbers are
+ * converted to the work type (widened), combined two by two, scaled, and converted back (narrowed).
+ * The operations of collectives/ call it for each chunk. Facts about ops and types are in facts.c,
+ * the loops are in kernels.c.
+ *
+ * The order of combining is that of the arguments on every machine, so the bits are the same
+ * everywhere.
+ */
 #include "collectives/reduce/reduce.h"
 
 #include "base/panic.h"
@@ -7,110 +16,94 @@
 #include <math.h>
 #include <string.h>
 
-/* Numbers that are taken through all steps at a time: two blocks of the widest stay in the L1 cache
- * beside what is read and written. */
+/* So many numbers go through all steps at a time. Two blocks of the widest type fit into the L1
+ * cache together with the input and the output. */
 #define BLOCK 1024
-
-struct type_facts {
-    const char *name;
-    size_t bytes;
-};
-
-static const struct type_facts types[REDUCE_TYPES] = {
-    [HVD_UINT8] = {"uint8",     1},
-      [HVD_INT8] = { "int8",     1},
-    [HVD_INT32] = { "int32",    4},
-      [HVD_INT64] = { "int64",    8},
-    [HVD_FLOAT16] = { "float16",  2},
-      [HVD_BFLOAT16] = { "bfloat16", 2},
-    [HVD_FLOAT32] = { "float32",  4},
-      [HVD_FLOAT64] = { "float64",  8},
-};
-
-static const char *const ops[REDUCE_OPS] = {
-    [HVD_SUM] = "sum", [HVD_AVERAGE] = "average", [HVD_MIN] = "min",
-    [HVD_MAX] = "max", [HVD_PRODUCT] = "product",
-};
 
 size_t reduce_type_bytes(hvd_dtype type)
 {
-    return (size_t)type < REDUCE_TYPES ? types[type].bytes : 0;
+    const struct reduce_type *facts = reduce_type(type);
+
+    return facts ? facts->bytes : 0;
 }
 
 const char *reduce_type_name(hvd_dtype type)
 {
-    return (size_t)type < REDUCE_TYPES ? types[type].name : "?";
+    const struct reduce_type *facts = reduce_type(type);
+
+    return facts ? facts->name : "?";
 }
 
 const char *reduce_op_name(hvd_op op)
 {
-    return (size_t)op < REDUCE_OPS ? ops[op] : "?";
+    const struct reduce_op *facts = reduce_op(op);
+
+    return facts ? facts->name : "?";
 }
 
 bool reduce_type_is_real(hvd_dtype type)
 {
-    return type == HVD_FLOAT16 || type == HVD_BFLOAT16 || type == HVD_FLOAT32 ||
-           type == HVD_FLOAT64;
+    const struct reduce_type *facts = reduce_type(type);
+
+    return facts && facts->real;
 }
 
 bool reduce_knows(hvd_dtype type, hvd_op op)
 {
-    return reduce_type_bytes(type) && (size_t)op < REDUCE_OPS;
+    return reduce_type(type) && reduce_op(op);
 }
 
 hvd_dtype reduce_work_type(const struct reduction *how)
 {
-    if (how->type == HVD_FLOAT16 || how->type == HVD_BFLOAT16)
-        return HVD_FLOAT32;
-    if (how->op == HVD_AVERAGE && !reduce_type_is_real(how->type))
-        return HVD_INT64;
-    return how->type;
+    const struct reduce_type *type = reduce_type(how->type);
+
+    return reduce_op(how->op)->averages ? type->averages : type->work;
 }
 
 size_t reduce_work_bytes(const struct reduction *how)
 {
-    return types[reduce_work_type(how)].bytes;
+    return reduce_type_bytes(reduce_work_type(how));
 }
-
-/* ---- what is to be done to each block ---- */
 
 struct plan {
     const struct reduction *how;
     const struct reduce_kernels *kernels;
     reduce_two_fn *two;
     hvd_dtype work;
-    size_t bytes, work_bytes; /* of one number */
-    bool same;                /* work is done in the type itself */
+    size_t bytes, work_bytes; /* bytes of one number in its own type, in the work type */
+    bool same;                /* true: the work type is the numbers' own type */
     bool prescaled, postscaled;
-    double divisor, factor; /* of an average: one of them, the other is 1 */
-    bool summed;            /* the last step of a sum may do all that is left to do */
+    /* an average is divided by `divisor` or multiplied by `factor`; the other one is 1 */
+    double divisor, factor;
+    /* true: a sum or average without scales: its last step can also divide and narrow */
+    bool summed;
 };
 
-/* A number over a power of two is the number times its inverse, to the bit, and that is quicker. */
-static void divide_or_multiply(struct plan *plan)
-{
-    uint32_t size = plan->how->op == HVD_AVERAGE ? plan->how->size : 1;
-    bool inverse = plan->work != HVD_INT64 && (size & (size - 1)) == 0;
-
-    plan->divisor = inverse ? 1 : size;
-    plan->factor = inverse ? 1.0 / size : 1;
-}
-
+/* Prepares a reduction: its work type, its kernels, and what must be done before and after the op.
+ * */
 static struct plan plan_for(const struct reduction *how)
 {
-    bool real = reduce_type_is_real(how->type);
-    struct plan plan = { .how = how, .kernels = reduce_kernels(), .work = reduce_work_type(how) };
+    const struct reduce_type *type = reduce_type(how->type);
+    const struct reduce_op *op = reduce_op(how->op);
+    struct plan plan = { .how = how, .kernels = reduce_kernels() };
+    uint32_t size;
+    bool inverse;
 
-    ASSERT(reduce_knows(how->type, how->op) && (how->op != HVD_AVERAGE || how->size));
-    plan.two = plan.kernels->two[plan.work][how->op];
-    plan.bytes = types[how->type].bytes;
-    plan.work_bytes = types[plan.work].bytes;
+    ASSERT(type && op && (!op->averages || how->size));
+    plan.work = reduce_work_type(how);
+    plan.two = plan.kernels->two[plan.work][op->combine];
+    plan.bytes = type->bytes;
+    plan.work_bytes = reduce_type_bytes(plan.work);
     plan.same = plan.work == how->type;
-    plan.prescaled = real && how->prescale != 1;
-    plan.postscaled = real && how->postscale != 1;
-    divide_or_multiply(&plan);
-    plan.summed = real && !plan.prescaled && !plan.postscaled &&
-                  (how->op == HVD_SUM || how->op == HVD_AVERAGE);
+    plan.prescaled = type->real && how->prescale != 1;
+    plan.postscaled = type->real && how->postscale != 1;
+    /* Dividing by a power of two gives the same bits as multiplying by its inverse, which is
+     * faster. */
+    size = op->averages ? how->size : 1;
+    inverse = plan.work != HVD_INT64 && (size & (size - 1)) == 0;
+    plan.divisor = inverse ? 1 : size;
+    plan.factor = inverse ? 1.0 / size : 1;
+    plan.summed = type->real && !plan.prescaled && !plan.postscaled && op->combine == REDUCE_ADD;
     return plan;
 }
 
@@ -129,12 +122,14 @@ static void *to_at(void *to, size_t first, size_t bytes)
     return (unsigned char *)to + first * bytes;
 }
 
-static size_t block_at(size_t first, size_t count)
+static size_t block_length(size_t first, size_t count)
 {
     return count - first < BLOCK ? count - first : BLOCK;
 }
 
-static void widen(const struct plan *plan, void *work, const void *from, size_t count)
+/* Converts one block to the work type and applies the prescale. `work` may be `from` if both types
+ * are equal. */
+static void widen_block(const struct plan *plan, void *work, const void *from, size_t count)
 {
     if (!plan->same) {
         plan->kernels->widen[plan->how->type](work, from, count);
@@ -146,8 +141,8 @@ static void widen(const struct plan *plan, void *work, const void *from, size_t 
         memcpy(work, from, count * plan->work_bytes);
 }
 
-/* The average, and scaled. */
-static void settle(const struct plan *plan, void *work, size_t count)
+/* Divides a sum by the number of members if the op is AVERAGE, and applies the postscale. */
+static void scale_result(const struct plan *plan, void *work, size_t count)
 {
     if (plan->divisor != 1)
         plan->kernels->divide[plan->work](work, work, count, plan->divisor);
@@ -157,25 +152,29 @@ static void settle(const struct plan *plan, void *work, size_t count)
         plan->kernels->multiply[plan->work](work, work, count, plan->how->postscale);
 }
 
-static void narrow(const struct plan *plan, void *to, void *work, size_t count)
+/* Scales the result in `work`, which is overwritten, and writes it to `to` in the numbers' own
+ * type. */
+static void narrow_block(const struct plan *plan, void *to, void *work, size_t count)
 {
-    settle(plan, work, count);
+    scale_result(plan, work, count);
     if (!plan->same)
         plan->kernels->narrow[plan->how->type](to, work, count);
     else if (to != work)
         memcpy(to, work, count * plan->bytes);
 }
 
-/* Numbers from `first` on of each of from[], into work. */
-static void gather(const struct plan *plan, void *work, const void *const *from, size_t from_count,
-                   size_t first, size_t count)
+/* Combines a block of numbers, from index `first` of each of from[], into work. There are three
+ * ways to combine: directly, if the numbers have the work type and no prescale; by a kernel that
+ * widens while it adds, for a plain sum; else widened into a block of its own first. */
+static void gather_block(const struct plan *plan, void *work, const void *const *from,
+                         size_t from_count, size_t first, size_t count)
 {
     bool direct = plan->same && !plan->prescaled;
     const void *left = from_at(from[0], first, plan->bytes);
     struct block other;
 
     if (!direct || from_count == 1) {
-        widen(plan, work, left, count);
+        widen_block(plan, work, left, count);
         left = work;
     }
     for (size_t i = 1; i < from_count; i++) {
@@ -186,65 +185,22 @@ static void gather(const struct plan *plan, void *work, const void *const *from,
         } else if (plan->summed) {
             plan->kernels->add[plan->how->type](work, left, right, count);
         } else {
-            widen(plan, other.bytes, right, count);
+            widen_block(plan, other.bytes, right, count);
             plan->two(work, left, other.bytes, count);
         }
         left = work;
     }
 }
 
-/* Of sums the last step does the rest. */
-static void finish_sum(const struct plan *plan, void *to, const void *const *from,
-                       size_t from_count, size_t first, size_t count)
-{
-    const struct reduce_last *last = &plan->kernels->last_two[plan->how->type];
-    const void *left = from_at(from[0], first, plan->bytes);
-    const void *right = from_at(from[from_count - 1], first, plan->bytes);
-    struct block work;
-
-    if (from_count > 2) {
-        last = &plan->kernels->last[plan->how->type];
-        gather(plan, work.bytes, from, from_count - 1, first, count);
-        left = work.bytes;
-    }
-    if (plan->divisor != 1)
-        last->over(to, left, right, count, plan->divisor);
-    else if (plan->factor != 1 || !plan->same)
-        last->times(to, left, right, count, plan->factor);
-    else
-        plan->two(to, left, right, count);
-}
-
-/* What is written may be any of from[]: of each block all are read before, but for the last. */
-static void finish(const struct plan *plan, void *to, const void *const *from, size_t from_count,
-                   size_t first, size_t count)
-{
-    const void *last = from_at(from[from_count - 1], first, plan->bytes);
-    const void *left = from_at(from[0], first, plan->bytes);
-    struct block work;
-
-    if (!plan->same || plan->prescaled || from_count == 1) {
-        gather(plan, work.bytes, from, from_count, first, count);
-        narrow(plan, to, work.bytes, count);
-        return;
-    }
-    if (from_count > 2) {
-        gather(plan, work.bytes, from, from_count - 1, first, count);
-        left = work.bytes;
-    }
-    plan->two(to, left, last, count);
-    settle(plan, to, count);
-}
-
-/* ---- the contract ---- */
-
+/* Converts `count` numbers to the work type, and applies the prescale (reduce.h), block by block.
+ * */
 void reduce_widen(void *work, const void *from, size_t count, const struct reduction *how)
 {
     struct plan plan = plan_for(how);
 
     for (size_t i = 0; i < count; i += BLOCK)
-        widen(&plan, to_at(work, i, plan.work_bytes), from_at(from, i, plan.bytes),
-              block_at(i, count));
+        widen_block(&plan, to_at(work, i, plan.work_bytes), from_at(from, i, plan.bytes),
+                    block_length(i, count));
 }
 
 void reduce_two(void *into, const void *left, const void *right, size_t count,
@@ -255,15 +211,19 @@ void reduce_two(void *into, const void *left, const void *right, size_t count,
     plan.two(into, left, right, count);
 }
 
+/* Turns `count` numbers of the work type into results (reduce.h), block by block. The numbers in
+ * `work` are overwritten. */
 void reduce_narrow(void *to, void *work, size_t count, const struct reduction *how)
 {
     struct plan plan = plan_for(how);
 
     for (size_t i = 0; i < count; i += BLOCK)
-        narrow(&plan, to_at(to, i, plan.bytes), to_at(work, i, plan.work_bytes),
-               block_at(i, count));
+        narrow_block(&plan, to_at(to, i, plan.bytes), to_at(work, i, plan.work_bytes),
+                     block_length(i, count));
 }
 
+/* Combines the arrays of from[] into `work`, in the work type and without the last scaling
+ * (reduce.h). */
 void reduce_gather(void *work, const void *const *from, size_t from_count, size_t count,
                    const struct reduction *how)
 {
@@ -271,83 +231,91 @@ void reduce_gather(void *work, const void *const *from, size_t from_count, size_
 
     ASSERT(from_count);
     for (size_t i = 0; i < count; i += BLOCK)
-        gather(&plan, to_at(work, i, plan.work_bytes), from, from_count, i, block_at(i, count));
+        gather_block(&plan, to_at(work, i, plan.work_bytes), from, from_count, i,
+                     block_length(i, count));
 }
 
+/* Combines the arrays of from[], scales the result, and writes it to each array of to[] (reduce.h),
+ * block by block, so that a block stays in the L1 cache. */
 void reduce_finish(void *const *to, size_t to_count, const void *const *from, size_t from_count,
                    size_t count, const struct reduction *how)
 {
     struct plan plan = plan_for(how);
+    const struct reduce_last *last =
+        from_count > 2 ? &plan.kernels->last[how->type] : &plan.kernels->last_two[how->type];
+    struct block work;
 
     ASSERT(from_count && to_count);
     for (size_t i = 0; i < count; i += BLOCK) {
         void *first = to_at(to[0], i, plan.bytes);
-        size_t block = block_at(i, count);
+        size_t block = block_length(i, count);
+        const void *left = from_at(from[0], i, plan.bytes);
+        const void *right = from_at(from[from_count - 1], i, plan.bytes);
 
-        if (plan.summed && from_count > 1)
-            finish_sum(&plan, first, from, from_count, i, block);
-        else
-            finish(&plan, first, from, from_count, i, block);
-        for (size_t other = 1; other < to_count; other++) /* from the L1 cache */
+        /* Combines, scales and narrows a block. `first` may be in any of from[]: all of a block is
+         * read before it is written, except in the last step, which reads and writes number by
+         * number. A single input goes through `work`, and so do numbers that must be widened or
+         * prescaled and are no plain sum (plan.summed). Otherwise the last step combines the last
+         * two arrays directly into `first`; for a plain sum it also averages and narrows. */
+        if (from_count == 1 || (!plan.summed && (!plan.same || plan.prescaled))) {
+            gather_block(&plan, work.bytes, from, from_count, i, block);
+            narrow_block(&plan, first, work.bytes, block);
+        } else {
+            if (from_count > 2) {
+                gather_block(&plan, work.bytes, from, from_count - 1, i, block);
+                left = work.bytes;
+            }
+            if (plan.summed && plan.divisor != 1)
+                last->over(first, left, right, block, plan.divisor);
+            else if (plan.summed && (plan.factor != 1 || !plan.same))
+                last->times(first, left, right, block, plan.factor);
+            else
+                plan.two(first, left, right, block);
+            if (!plan.summed)
+                scale_result(&plan, first, block);
+        }
+        for (size_t other = 1; other < to_count; other++) /* `first` is still in the L1 cache */
             if (to[other] != to[0])
                 memcpy(to_at(to[other], i, plan.bytes), first, block * plan.bytes);
     }
 }
 
-/* ---- what changes nothing ---- */
-
-/* Once it has been prescaled, that is. */
-static double real_identity(const struct reduction *how)
-{
-    switch (how->op) {
-    case HVD_MIN: return how->prescale < 0 ? -INFINITY : INFINITY;
-    case HVD_MAX: return how->prescale < 0 ? INFINITY : -INFINITY;
-    case HVD_PRODUCT: return how->prescale != 0 ? 1 / how->prescale : 1;
-    default: return 0;
-    }
-}
-
-static int64_t whole_identity(const struct reduction *how)
-{
-    size_t bits = types[how->type].bytes * 8;
-    int64_t least = how->type == HVD_UINT8 ? 0 : -(INT64_C(1) << (bits - 2)) * 2;
-    int64_t greatest = how->type == HVD_UINT8 ? UINT8_MAX : -(least + 1);
-
-    switch (how->op) {
-    case HVD_MIN: return greatest;
-    case HVD_MAX: return least;
-    case HVD_PRODUCT: return 1;
-    default: return 0;
-    }
-}
-
-/* One number, as it lies in memory. */
-static void put_identity(unsigned char *number, const struct reduction *how)
-{
-    int64_t whole = whole_identity(how);
-    int32_t shorter = (int32_t)whole;
-    double real = real_identity(how);
-    float single = (float)real;
-    uint16_t half = how->type == HVD_FLOAT16 ? half_from_float(single) : bfloat_from_float(single);
-
-    switch (how->type) {
-    case HVD_UINT8:
-    case HVD_INT8: number[0] = (unsigned char)whole; break;
-    case HVD_INT32: memcpy(number, &shorter, sizeof(shorter)); break;
-    case HVD_INT64: memcpy(number, &whole, sizeof(whole)); break;
-    case HVD_FLOAT16:
-    case HVD_BFLOAT16: memcpy(number, &half, sizeof(half)); break;
-    case HVD_FLOAT32: memcpy(number, &single, sizeof(single)); break;
-    case HVD_FLOAT64: memcpy(number, &real, sizeof(real)); break;
-    }
-}
-
+/* Fills `to` with the number that does not change a result. A floating number is chosen so that it
+ * is neutral after the prescale has been applied to it. */
 void reduce_identity(void *to, size_t count, const struct reduction *how)
 {
-    unsigned char number[sizeof(int64_t)];
-    size_t bytes = types[how->type].bytes;
+    enum reduce_neutral neutral = reduce_op(how->op)->neutral;
+    size_t bytes = reduce_type_bytes(how->type), bits = bytes * 8;
+    /* a negative prescale turns the least number into the greatest one */
+    double sign = how->prescale < 0 ? -1 : 1;
+    int64_t least = how->type == HVD_UINT8 ? 0 : -(INT64_C(1) << ((bits - 2) & 63)) * 2;
+    int64_t greatest = how->type == HVD_UINT8 ? UINT8_MAX : -(least + 1);
+    const double reals[REDUCE_NEUTRALS] = {
+        [REDUCE_ONE] = how->prescale != 0 ? 1 / how->prescale : 1,
+        [REDUCE_LEAST] = -INFINITY * sign,
+        [REDUCE_GREATEST] = INFINITY * sign,
+    };
+    const int64_t wholes[REDUCE_NEUTRALS] = {
+        [REDUCE_ONE] = 1, [REDUCE_LEAST] = least, [REDUCE_GREATEST] = greatest
+    };
+    double real = reals[neutral];
+    int64_t whole = wholes[neutral];
+    float single = (float)real;
+    int32_t shorter = (int32_t)whole;
+    unsigned char byte = (unsigned char)whole;
+    uint16_t half = how->type == HVD_FLOAT16 ? half_from_float(single) : bfloat_from_float(single);
+    const void *number = NULL;
 
-    put_identity(number, how);
+    switch (how->type) { /* points `number` to the value in this type */
+    case HVD_UINT8:
+    case HVD_INT8: number = &byte; break;
+    case HVD_INT64: number = &whole; break;
+    case HVD_INT32: number = &shorter; break;
+    case HVD_FLOAT16:
+    case HVD_BFLOAT16: number = &half; break;
+    case HVD_FLOAT32: number = &single; break;
+    case HVD_FLOAT64: number = &real; break;
+    }
     for (size_t i = 0; i < count; i++)
         memcpy(to_at(to, i, bytes), number, bytes);
 }

@@ -1,9 +1,8 @@
 /*
- * reduce.h: many numbers of one type, from many places into one.
- *
- * Work is done in a type of its own where the numbers' own would lose what is asked for: fp16 and
- * bf16 in fp32, averages of whole numbers in 64 bits. Whole numbers wrap around. The order is that
- * of the arguments, always: the same bits on every machine.
+ * reduce.h: reduces arrays of numbers of one type into one array. A reduction computes in the work
+ * type, which is another type where the numbers' own type would lose too much: fp32 for fp16 and
+ * bf16, 64 bits for averages of integers. Integers wrap around. Numbers are always combined in the
+ * order of the arguments, so all machines get the same bits.
  */
 #ifndef COLLECTIVES_REDUCE_REDUCE_H
 #define COLLECTIVES_REDUCE_REDUCE_H
@@ -13,44 +12,49 @@
 struct reduction {
     hvd_dtype type;
     hvd_op op;
-    uint32_t size;              /* AVERAGE: of so many */
-    double prescale, postscale; /* 1: as they are; floating types only */
+    uint32_t size;              /* AVERAGE: the divisor, the number of members */
+    double prescale, postscale; /* 1: no scale; other values only for floating types */
 };
 
 bool reduce_knows(hvd_dtype type, hvd_op op);
-size_t reduce_type_bytes(hvd_dtype type);     /* 0: no such type */
-const char *reduce_type_name(hvd_dtype type); /* "float32"; "?" */
+size_t reduce_type_bytes(hvd_dtype type);     /* bytes of one number; 0: no such type */
+const char *reduce_type_name(hvd_dtype type); /* "float32"; "?": no such type */
 const char *reduce_op_name(hvd_op op);
-bool reduce_type_is_real(hvd_dtype type); /* one that can be scaled */
+bool reduce_type_is_real(hvd_dtype type); /* true: numbers of this type can be scaled */
 
 hvd_dtype reduce_work_type(const struct reduction *how);
-size_t reduce_work_bytes(const struct reduction *how); /* of one number */
+size_t reduce_work_bytes(const struct reduction *how); /* bytes of one number in the work type */
 
 /* ---- in steps: widen, two by two, narrow ---- */
 
-/* To the work type, prescaled. work may be from when the types are equal. */
+/* Converts `count` numbers to the work type and applies the prescale. `work` may be `from` when the
+ * two types are equal. */
 void reduce_widen(void *work, const void *from, size_t count, const struct reduction *how);
 
-/* into = left op right, in the work type; into may be either. An AVERAGE is a sum so far. */
+/* into = left op right, in the work type; `into` may be `left` or `right`. For AVERAGE this
+ * computes only the sum. */
 void reduce_two(void *into, const void *left, const void *right, size_t count,
                 const struct reduction *how);
 
-/* What they have come to, averaged, postscaled, in the type itself; work is used up. to may be work
- * when the types are equal. */
+/* Divides an average, applies the postscale, and converts from the work type to the numbers' own
+ * type. The values in `work` are destroyed. `to` may be `work` when the two types are equal. */
 void reduce_narrow(void *to, void *work, size_t count, const struct reduction *how);
 
 /* ---- in one pass over memory ---- */
 
-/* work = from[0] op from[1] ..., each widened. from_count is 1 or more; work may be from[0] when
- * the types are equal, and overlaps no other. */
+/* work = from[0] op from[1] ...; each array is first converted to the work type and prescaled.
+ * `from_count` is at least 1. `work` may be from[0] when the two types are equal; it must not
+ * overlap any other array. */
 void reduce_gather(void *work, const void *const *from, size_t from_count, size_t count,
                    const struct reduction *how);
 
-/* The same, narrowed, to each of to[]; any of to may be any of from, else they do not overlap. */
+/* As reduce_gather, but also does what reduce_narrow does, and writes the result to each array of
+ * to[]. An array of to[] may be an array of from[]; otherwise arrays do not overlap. */
 void reduce_finish(void *const *to, size_t to_count, const void *const *from, size_t from_count,
                    size_t count, const struct reduction *how);
 
-/* What changes nothing: 0, 1, the least, the greatest; as it is before it is widened. */
+/* Fills `to` with the neutral number of the op: 0, 1, or the least or greatest number of the
+ * type. */
 void reduce_identity(void *to, size_t count, const struct reduction *how);
 
 #endif

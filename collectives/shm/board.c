@@ -1,7 +1,17 @@
+/*
+ * board.c: the members of a group on one host make steps together (board.h). A step is the only
+ * synchronisation between them: an operation calls board_step for each chunk. A member counts its
+ * own steps in shared memory and waits until every other member has counted as many steps: the
+ * member first spins, then yields, then sleeps on a futex (its bell), which the awaited member
+ * wakes.
+ *
+ * Invariant: only the member itself writes its own words; a failed segment wakes every waiting
+ * member.
+ */
 #include "collectives/shm/board.h"
 
 #include "base/time.h"
-#include "collectives/shm/inside.h"
+#include "collectives/shm/segment_internal.h"
 #include "os/clock.h"
 
 #include <limits.h>
@@ -11,9 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-uint32_t board_seat(const struct board *board)
+uint32_t board_local(const struct board *board)
 {
-    return board->seat;
+    return board->local;
 }
 
 uint32_t board_count(const struct board *board)
@@ -21,9 +31,9 @@ uint32_t board_count(const struct board *board)
     return board->count;
 }
 
-uint8_t *board_said(struct board *board, uint32_t seat, uint64_t turn)
+uint8_t *board_opening(struct board *board, uint32_t local, uint64_t turn)
 {
-    return board->seats[seat].said[turn % 2];
+    return board->members[local].opening[turn % 2];
 }
 
 uint8_t *board_result(struct board *board, uint64_t turn)
@@ -31,55 +41,55 @@ uint8_t *board_result(struct board *board, uint64_t turn)
     return board->blocks + turn % 2 * BOARD_BLOCK_BYTES;
 }
 
-uint8_t *board_stage(struct board *board, uint32_t seat, uint64_t turn)
+uint8_t *board_stage(struct board *board, uint32_t local, uint64_t turn)
 {
-    return board->blocks + (2 + 2 * (size_t)seat + turn % 2) * BOARD_BLOCK_BYTES;
+    return board->blocks + (2 + 2 * (size_t)local + turn % 2) * BOARD_BLOCK_BYTES;
 }
 
-/* ---- going in step ---- */
-
-void seat_ring(struct seat *seat)
+void board_ring(struct board_member *member)
 {
-    atomic_fetch_add(&seat->bell, 1);
-    if (atomic_load(&seat->waits_for))
-        (void)syscall(SYS_futex, &seat->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&member->bell, 1);
+    if (atomic_load(&member->waits_for))
+        (void)syscall(SYS_futex, &member->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/*
- * We count our step, then look who sleeps for it; a sleeper says that it sleeps, then looks whether
- * we have come. In one order of all of these, so that one of the two sees the other.
- */
+/* This member counts its step, then looks for members that sleep until this step. A member that is
+ * about to sleep first sets `waits_for`, then looks at the step count. All these accesses are
+ * sequentially consistent, so at least one of the two members sees what the other has written. */
 void board_arrive(struct board *board)
 {
-    uint32_t us = board->seat + 1;
+    uint32_t us = board->local + 1;
 
     board->steps++;
-    atomic_store(&board->seats[board->seat].steps, board->steps);
+    atomic_store(&board->members[board->local].steps, board->steps);
     for (uint32_t i = 0; i < board->count; i++) {
-        if (atomic_load(&board->seats[i].waits_for) == us)
-            seat_ring(&board->seats[i]);
+        if (atomic_load(&board->members[i].waits_for) == us)
+            board_ring(&board->members[i]);
     }
 }
 
-static bool has_come(const struct board *board, uint32_t seat)
+static bool has_come(const struct board *board, uint32_t local)
 {
-    return atomic_load_explicit(&board->seats[seat].steps, memory_order_acquire) >= board->steps;
+    return atomic_load_explicit(&board->members[local].steps, memory_order_acquire) >= board->steps;
 }
 
-void board_doze(struct board *board, uint32_t seat)
+/* Sleeps until the member with index `local` makes the step that is waited for, or the segment
+ * fails; at most doze_us. The value of the bell is read before the two conditions are checked. So a
+ * bell that rings after that check makes FUTEX_WAIT return at once. */
+void board_doze(struct board *board, uint32_t local)
 {
     const struct timespec longest = { board->doze_us / TIME_S, board->doze_us % TIME_S * 1000 };
-    struct seat *own = &board->seats[board->seat];
+    struct board_member *own = &board->members[board->local];
     uint32_t bell = atomic_load(&own->bell);
 
-    atomic_store(&own->waits_for, seat + 1);
-    if (atomic_load(&board->seats[seat].steps) < board->steps &&
+    atomic_store(&own->waits_for, local + 1);
+    if (atomic_load(&board->members[local].steps) < board->steps &&
         !segment_has_failed(board->segment))
         (void)syscall(SYS_futex, &own->bell, FUTEX_WAIT, bell, &longest, NULL, 0);
     atomic_store(&own->waits_for, 0);
 }
 
-static void relax(void)
+static void pause_core(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -88,31 +98,30 @@ static void relax(void)
 #endif
 }
 
-/* Waits a little, in the way that fits how long it has been. begun_us: 0 at first. */
-static void linger(struct board *board, uint32_t seat, int64_t *begun_us)
-{
-    if (*begun_us == 0) {
-        for (int i = 0; i < BOARD_LOOKS && !board->crowded && !has_come(board, seat); i++)
-            relax();
-        *begun_us = clock_now_us();
-    } else if (clock_now_us() < *begun_us + board->give_us) {
-        (void)sched_yield();
-    } else {
-        board_doze(board, seat);
-    }
-}
-
+/* Waits until every other member has made as many steps as this one. First it spins (BOARD_LOOKS
+ * times, not on a crowded board, where each spin would take the core from an awaited member), then
+ * it yields for give_us, then it sleeps. The search begins at the neighbour, so that the members do
+ * not all read the same word. */
 int board_await(struct board *board)
 {
     int64_t begun_us = 0;
 
     for (uint32_t i = 1; i < board->count; i++) {
-        uint32_t seat = (board->seat + i) % board->count;
+        uint32_t local = (board->local + i) % board->count;
 
-        while (!has_come(board, seat)) {
+        while (!has_come(board, local)) {
             if (segment_has_failed(board->segment))
                 return HVD_E_REVOKED;
-            linger(board, seat, &begun_us);
+            if (begun_us == 0) {
+                for (int look = 0; look < BOARD_LOOKS && !board->crowded && !has_come(board, local);
+                     look++)
+                    pause_core();
+                begun_us = clock_now_us();
+            } else if (clock_now_us() < begun_us + board->give_us) {
+                (void)sched_yield();
+            } else {
+                board_doze(board, local);
+            }
         }
     }
     return 0;
@@ -124,21 +133,20 @@ int board_step(struct board *board)
     return board_await(board);
 }
 
-size_t board_behind(const struct board *board, uint32_t *ret_seats, size_t max,
+/* Lists the members that have made fewer steps than this process (board.h). The result is the
+ * number of members in ret_locals, so a caller never reads beyond its array. */
+size_t board_behind(const struct board *board, uint32_t *ret_locals, size_t max,
                     uint64_t *ret_progress)
 {
-    uint64_t ours = atomic_load(&board->seats[board->seat].steps), least = ours;
+    uint64_t ours = atomic_load(&board->members[board->local].steps), least = ours;
     size_t behind = 0;
 
     for (uint32_t i = 0; i < board->count; i++) {
-        uint64_t steps = atomic_load(&board->seats[i].steps);
+        uint64_t steps = atomic_load(&board->members[i].steps);
 
         least = steps < least ? steps : least;
-        if (steps >= ours)
-            continue;
-        if (behind < max)
-            ret_seats[behind] = i;
-        behind++;
+        if (steps < ours && behind < max)
+            ret_locals[behind++] = i;
     }
     *ret_progress = least;
     return behind;

@@ -1,45 +1,52 @@
 /*
- * board.h: a group's members on one host, side by side in a segment: each has a seat, and all go in
- * step.
+ * board.h: a board: shared memory where a group's members on one host work together. A member's
+ * index at its board is its local index (group.h). All members make the same steps:
  *
- *     write to the own stage, the own part of the result ──► board_step ──► read those of others
+ *     write to the own stage, the own part of the result ──► board_step ──► read the other members'
  *
- * A step publishes all that was written before it, and returns when everybody has made as many
- * steps. There are two of each memory, even and odd, so that one is written while the other is
- * read: what is written between two steps must not be what another may read between the same two.
+ * A step publishes all that was written before it, and returns when every member has made as many
+ * steps. There are two copies of each memory, for even and odd chunks, so that one can be written
+ * while the other is read.
+ * Rule: no member reads memory between the same two steps in which another member writes it.
  */
 #ifndef COLLECTIVES_SHM_BOARD_H
 #define COLLECTIVES_SHM_BOARD_H
 
 #include "collectives/shm/segment.h"
 
-#define BOARD_STAGE_BYTES  ((size_t)512 * 1024)
-#define BOARD_RESULT_BYTES ((size_t)512 * 1024)
-#define BOARD_SAID_BYTES   192
+#define BOARD_STAGE_BYTES   ((size_t)512 * 1024)
+#define BOARD_RESULT_BYTES  ((size_t)512 * 1024)
+#define BOARD_OPENING_BYTES 192
 
 struct board;
 
-/* Belongs to the segment. index: in its spec; NULL: this process has no place in it. */
+/* Returns the board with this index in the segment's spec. The board belongs to the segment. NULL:
+ * this process is not a member at that board. */
 struct board *segment_board(struct segment *segment, size_t index);
 
-uint32_t board_seat(const struct board *board); /* ours */
+uint32_t board_local(const struct board *board); /* index of this process at its board */
 uint32_t board_count(const struct board *board);
 
-/* 64-byte aligned. turn: even or odd counts. */
-uint8_t *board_said(struct board *board, uint32_t seat, uint64_t turn);
-uint8_t *board_stage(struct board *board, uint32_t seat, uint64_t turn);
+/* Return the memory for one chunk, 64-byte aligned: the opening of a member (its fingerprint), the
+ * stage of a member (its data), or the result. `turn`: the number of the chunk; even and odd chunks
+ * have different memory. */
+uint8_t *board_opening(struct board *board, uint32_t local, uint64_t turn);
+uint8_t *board_stage(struct board *board, uint32_t local, uint64_t turn);
 uint8_t *board_result(struct board *board, uint64_t turn);
 
-/* 0; HVD_E_REVOKED: the segment has failed before all had come. It spins as long as there are cores
- * for all, then gives way, then sleeps. */
+/* Makes a step. 0; HVD_E_REVOKED: the segment failed before all members had made the step. A
+ * waiting member first spins, if each member has a core; then it yields; then it sleeps. */
 int board_step(struct board *board) MUST_CHECK;
 
-/* In two halves: what is done in between overlaps with what others still do. */
+/* The two halves of a step. Work that this process does between the halves overlaps with the work
+ * of other members. */
 void board_arrive(struct board *board);
 int board_await(struct board *board) MUST_CHECK;
 
-/* Any thread: the seats that are behind ours, and how many steps all have made together. */
-size_t board_behind(const struct board *board, uint32_t *ret_seats, size_t max,
+/* Writes the local indices of members that have made fewer steps than this process, at most `max`,
+ * and returns how many it has written. *ret_progress: the steps of the slowest member. Any thread
+ * may call this function. */
+size_t board_behind(const struct board *board, uint32_t *ret_locals, size_t max,
                     uint64_t *ret_progress);
 
 #endif

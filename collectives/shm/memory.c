@@ -1,3 +1,11 @@
+/*
+ * memory.c: shared memory without a name: a memfd that its maker keeps open, and that other
+ * processes open by the maker's process number and descriptor in /proc. segment.c and pool.c are
+ * built on it.
+ *
+ * Invariant: a mapping can be read as long as it exists, because a seal keeps the memory from
+ * shrinking; and memory of a process that has died is never taken for memory of another process.
+ */
 #include "collectives/shm/memory.h"
 
 #include <errno.h>
@@ -8,18 +16,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WITHOUT "set HVD_CPU_OPERATIONS=tcp, which does without"
+#define WITHOUT "set HVD_CPU_OPERATIONS=tcp, which needs no shared memory"
 #define SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* The reason is in errno. */
-static int not_had(size_t bytes, struct hvd_err *err)
+/* Writes the error of a refused allocation; the reason is in errno. Returns its code. */
+static int report_refusal(size_t bytes, struct hvd_err *err)
 {
     switch (errno) {
     case EMFILE:
     case ENFILE:
         return err_set(err, HVD_E_LIMIT,
                        "shared memory of %zu bytes: too many files are open; "
-                       "raise that limit (ulimit -n), or " WITHOUT,
+                       "raise the limit of open files (ulimit -n), or " WITHOUT,
                        bytes);
     case ENOMEM:
     case EFBIG:
@@ -34,16 +42,19 @@ static int not_had(size_t bytes, struct hvd_err *err)
     }
 }
 
-static int map(int fd, size_t bytes, bool writable, uint8_t **ret_at, struct hvd_err *err)
+static int map_memory(int fd, size_t bytes, bool writable, uint8_t **ret_at, struct hvd_err *err)
 {
     void *at = mmap(NULL, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
 
     if (at == MAP_FAILED)
-        return not_had(bytes, err);
+        return report_refusal(bytes, err);
     *ret_at = at;
     return 0;
 }
 
+/* Makes shared memory of this size, and says where other processes find it. The descriptor stays
+ * open, because other processes open the memory through it; the seals forbid every later change of
+ * the size. */
 int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
                   struct memory_place *ret_place, struct hvd_err *err)
 {
@@ -53,13 +64,16 @@ int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
     int rc;
 
     if (fd < 0)
-        return not_had(bytes, err);
+        return report_refusal(bytes, err);
     if (bytes > INT64_MAX)
-        rc = err_set(err, HVD_E_NOMEM, "shared memory of %zu bytes: ask for less", bytes);
+        rc = err_set(err, HVD_E_NOMEM,
+                     "shared memory of %zu bytes is more than a process can have; ask for less",
+                     bytes);
     else if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS) || fstat(fd, &found))
-        rc = not_had(bytes, err);
+        rc = report_refusal(bytes, err);
     else
-        rc = map(fd, bytes, true, &at, err);
+        /* true: writable */
+        rc = map_memory(fd, bytes, true, &at, err);
     if (rc) {
         close(fd);
         return rc;
@@ -69,11 +83,10 @@ int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
     return 0;
 }
 
-/*
- * What a number leads to now can be anything, a terminal or a device of somebody else: it is looked
- * at before it is opened.
- */
-static int look(const struct memory_place *place, int *ret_fd, struct hvd_err *err)
+/* Checks that the maker's descriptor still stands for this memory; HVD_E_LOST: it does not. By now
+ * it can stand for anything, a terminal or a device of another program, so *ret_fd is open only for
+ * looking at it (O_PATH). The caller closes *ret_fd. */
+static int look_at_place(const struct memory_place *place, int *ret_fd, struct hvd_err *err)
 {
     char path[64];
     struct stat found;
@@ -87,64 +100,64 @@ static int look(const struct memory_place *place, int *ret_fd, struct hvd_err *e
                        "and keep them dumpable, or " WITHOUT,
                        path, strerror(errno));
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-        return not_had(0, err);
+        return report_refusal(0, err);
     if (fd < 0)
         return err_set(err, HVD_E_LOST,
                        "%s is not there (%s): the process has ended or is in another container; if "
-                       "it lives let them share /proc, or " WITHOUT,
+                       "the process lives, let both containers share /proc, or " WITHOUT,
                        path, strerror(errno));
     if (fstat(fd, &found) || !S_ISREG(found.st_mode) || found.st_dev != place->device ||
         found.st_ino != place->inode) {
         close(fd);
-        return err_set(err, HVD_E_LOST,
-                       "%s is something else: the process has ended or is in another container; if "
-                       "it lives let them share /proc, or " WITHOUT,
-                       path);
+        return err_set(
+            err, HVD_E_LOST,
+            "%s is no longer shared memory: the process has ended or is in another container; if "
+            "the process lives, let both containers share /proc, or " WITHOUT,
+            path);
     }
     *ret_fd = fd;
     return 0;
 }
 
-static int open_seen(int seen, bool writable, struct memory *ret_memory, struct hvd_err *err)
+/* Maps the memory of another process. look_at_place has checked which file it is; opening that file
+ * through /proc/self/fd opens the same file, even if the maker closes its descriptor meanwhile. No
+ * descriptor is kept (-1): the mapping is enough. */
+int memory_open(const struct memory_place *place, bool writable, struct memory *ret_memory,
+                struct hvd_err *err)
 {
     char path[64];
     struct stat found;
     uint8_t *at = NULL;
-    int fd, rc, seals;
-
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", seen);
-    fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-    if (fd < 0 && errno == EMFILE)
-        return not_had(0, err);
-    if (fd < 0)
-        return err_set(err, HVD_E_DENIED, "shared memory of another process: %s; " WITHOUT,
-                       strerror(errno));
-    seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &found) || found.st_size <= 0) {
-        rc = err_set(err, HVD_E_PROTO, "shared memory of another process is none of ours");
-    } else {
-        rc = map(fd, (size_t)found.st_size, writable, &at, err);
-        if (!rc)
-            *ret_memory = (struct memory){ at, (size_t)found.st_size, -1 };
-    }
-    close(fd);
-    return rc;
-}
-
-int memory_open(const struct memory_place *place, bool writable, struct memory *ret_memory,
-                struct hvd_err *err)
-{
-    int rc, seen = -1;
+    int fd, rc, seals, seen = -1;
 
     if (place->pid <= 0 || place->fd < 0)
         return err_set(err, HVD_E_PROTO,
-                       "shared memory of process %d, descriptor %d: no such thing", place->pid,
-                       place->fd);
-    rc = look(place, &seen, err);
+                       "process %d, descriptor %d: there is no such shared memory; all workers "
+                       "must use one release of libhvd",
+                       place->pid, place->fd);
+    rc = look_at_place(place, &seen, err);
     if (rc)
         return rc;
-    rc = open_seen(seen, writable, ret_memory, err);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", seen);
+    fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    if (fd < 0)
+        rc = errno == EMFILE
+                 ? report_refusal(0, err)
+                 : err_set(err, HVD_E_DENIED,
+                           "the shared memory of another process cannot be opened: %s; " WITHOUT,
+                           strerror(errno));
     close(seen);
+    if (rc)
+        return rc;
+    seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &found) || found.st_size <= 0)
+        rc = err_set(err, HVD_E_PROTO,
+                     "the shared memory of another process was not made by hvd-elastic");
+    else
+        rc = map_memory(fd, (size_t)found.st_size, writable, &at, err);
+    if (!rc)
+        *ret_memory = (struct memory){ at, (size_t)found.st_size, -1 };
+    close(fd);
     return rc;
 }
 
@@ -153,6 +166,8 @@ void memory_empty(const struct memory *memory, size_t from)
     (void)madvise(memory->at + from, memory->bytes - from, MADV_REMOVE);
 }
 
+/* Unmaps the memory, and closes its descriptor if this process keeps one (-1: none). The memory
+ * itself lives as long as any process has it mapped. */
 void memory_release(struct memory *memory)
 {
     if (memory->at)

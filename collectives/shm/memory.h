@@ -1,8 +1,7 @@
 /*
- * memory.h: memory without a name, which other processes of this machine open by the descriptor
- * that its maker keeps: nothing of it is left behind, however its users end.
- *
- * It never shrinks (a seal): what has been mapped can be read.
+ * memory.h: shared memory without a name. Other processes of this machine open it through its
+ * creator's file descriptor, so nothing stays behind, however the processes end. The memory is
+ * sealed against shrinking: memory that has been mapped can always be read.
  */
 #ifndef COLLECTIVES_SHM_MEMORY_H
 #define COLLECTIVES_SHM_MEMORY_H
@@ -12,29 +11,33 @@
 struct memory {
     uint8_t *at;
     size_t bytes;
-    int fd; /* the maker's; -1 */
+    int fd; /* the creator's descriptor; -1: none */
 };
 
-/* How another process finds it. A process number can have been taken by another since, and so can a
- * descriptor: device and inode tell. */
+/* How another process finds the memory. The process number and the descriptor may have been reused
+ * since; device and inode show whether it is still the same file. */
 struct memory_place {
     int32_t pid, fd;
     uint64_t device, inode;
 };
 
-/* Zeroed, page-aligned; no page of it is touched. HVD_E_NOMEM, HVD_E_LIMIT, HVD_E_UNSUPPORTED. */
+/* Creates memory: zeroed, page-aligned, no page of it touched yet. HVD_E_NOMEM: memory is out;
+ * HVD_E_LIMIT: too many files are open; HVD_E_UNSUPPORTED: the kernel refuses such memory. */
 int memory_create(const char *name, size_t bytes, struct memory *ret_memory,
                   struct memory_place *ret_place, struct hvd_err *err) MUST_CHECK;
 
-/* HVD_E_LOST: it is not there any more; HVD_E_DENIED; HVD_E_PROTO: it is not of memory_create. */
+/* Maps memory that another process has created. HVD_E_LOST: the memory no longer exists;
+ * HVD_E_DENIED: this process may not open it; HVD_E_PROTO: the file was not made by
+ * memory_create. */
 int memory_open(const struct memory_place *place, bool writable, struct memory *ret_memory,
                 struct hvd_err *err) MUST_CHECK;
 
-/* By its maker: what it holds from there on, in whole pages, is given back to the machine, whoever
- * has it mapped. They read zeros. */
+/* Called by the creator: returns the pages from offset `from` on to the machine, even if other
+ * processes have mapped them; these processes then read zeros. */
 void memory_empty(const struct memory *memory, size_t from);
 
-/* Those who have mapped it keep it; nobody can open it any more. */
+/* Closes the memory. Processes that have mapped it keep their mapping; no other process can open it
+ * any more. */
 void memory_release(struct memory *memory);
 
 #endif

@@ -1,21 +1,31 @@
+/*
+ * pool.c: buffers of this process that other processes of its machine can read in place
+ * (hvd_alloc), and views of such buffers of other processes. allreduce_direct.c tells the other
+ * members where a buffer is, and opens their buffers. Allocations belong to the process, and any
+ * thread may use them, under a lock. Views belong to a round.
+ *
+ * Invariant: a view can be read until it is trimmed, even if the owner has freed its buffer.
+ */
 #include "collectives/shm/pool.h"
 
 #include "base/mem.h"
 #include "base/panic.h"
+#include "base/vec.h"
 #include "collectives/shm/memory.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#define POOL_MAGIC     UINT64_C(0x6c6f6f706476682d) /* "-hvdpool" */
-#define PAGE_BYTES     4096
-#define POOL_VIEWS_MAX 16384 /* of others' allocations: each takes one of 65530 mappings */
+#define POOL_MAGIC UINT64_C(0x6c6f6f706476682d) /* "-hvdpool" */
+#define PAGE_BYTES 4096
+/* the most mappings of other processes' memory; Linux allows a process 65530 mappings in all */
+#define POOL_VIEWS_MAX 16384
 
 /* The first page of an allocation's memory; the bytes follow it. */
 struct pool_head {
     uint64_t magic;
-    _Atomic uint32_t freed; /* by its owner: others may let go of it */
+    _Atomic uint32_t freed; /* set by the owner: other processes may unmap the memory */
 };
 
 struct allocation {
@@ -23,12 +33,13 @@ struct allocation {
     struct memory_place place;
 };
 
-/* Those of this process, by address. count is atomic so that who has none need not lock. */
+/* The allocations of this process, sorted by address. `count` is atomic, so that a process without
+ * allocations need not lock. */
 static struct {
     pthread_rwlock_t lock;
     struct allocation *items;
     _Atomic size_t count;
-    size_t room;
+    size_t capacity;
 } pool = { .lock = PTHREAD_RWLOCK_INITIALIZER };
 
 static const uint8_t *begin_of(const struct allocation *allocation)
@@ -36,63 +47,30 @@ static const uint8_t *begin_of(const struct allocation *allocation)
     return allocation->memory.at + PAGE_BYTES;
 }
 
-static size_t bytes_of(const struct memory *memory)
+static uint64_t pool_key(const void *item)
 {
-    return memory->bytes - PAGE_BYTES;
+    return (uintptr_t)begin_of(item);
 }
 
-/* The number of allocations that begin at or below it. Locked. */
+/* The number of allocations that begin at or below the address. The lock is held. */
 static size_t up_to(const uint8_t *at)
 {
-    size_t low = 0, high = pool.count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if ((uintptr_t)begin_of(&pool.items[middle]) <= (uintptr_t)at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return VEC_PLACE(&pool, pool_key, (uint64_t)(uintptr_t)at + 1);
 }
 
-/* ---- our own ---- */
-
-static int insert(const struct allocation *allocation)
-{
-    size_t at;
-    int rc = 0;
-
-    pthread_rwlock_wrlock(&pool.lock);
-    if (pool.count == pool.room) {
-        size_t room = pool.room ? 2 * pool.room : 8;
-        struct allocation *items = mem_resize(pool.items, room * sizeof(*items));
-
-        if (items) {
-            pool.items = items;
-            pool.room = room;
-        } else {
-            rc = HVD_E_NOMEM;
-        }
-    }
-    if (!rc) {
-        at = up_to(begin_of(allocation));
-        memmove(&pool.items[at + 1], &pool.items[at], (pool.count - at) * sizeof(*pool.items));
-        pool.items[at] = *allocation;
-        pool.count++;
-    }
-    pthread_rwlock_unlock(&pool.lock);
-    return rc;
-}
-
+/* Allocates memory that other processes can read (pool.h): a page with a pool_head, and the bytes
+ * behind it. Returns the address of the bytes; NULL: `err` says why. */
 void *pool_alloc(size_t bytes, struct hvd_err *err)
 {
     struct allocation allocation;
     struct pool_head *head;
+    bool has_room;
+    size_t at;
 
     if (bytes > SIZE_MAX / 2) {
-        (void)err_set(err, HVD_E_NOMEM, "shared memory of %zu bytes: ask for less", bytes);
+        (void)err_set(err, HVD_E_NOMEM,
+                      "shared memory of %zu bytes is more than a process can have; ask for less",
+                      bytes);
         return NULL;
     }
     bytes = bytes ? (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES : PAGE_BYTES;
@@ -100,52 +78,58 @@ void *pool_alloc(size_t bytes, struct hvd_err *err)
         return NULL;
     head = (void *)allocation.memory.at;
     head->magic = POOL_MAGIC;
-    if (insert(&allocation)) {
-        (void)err_set(err, HVD_E_NOMEM, "shared memory of %zu bytes: out of memory", bytes);
-        memory_release(&allocation.memory);
-        return NULL;
+    /* Inserts the allocation; the list is sorted by address. */
+    pthread_rwlock_wrlock(&pool.lock);
+    has_room = !VEC_RESERVE(&pool, 1, SIZE_MAX);
+    if (has_room) {
+        at = up_to(begin_of(&allocation));
+        memmove(&pool.items[at + 1], &pool.items[at], (pool.count - at) * sizeof(*pool.items));
+        pool.items[at] = allocation;
+        pool.count++;
     }
-    return allocation.memory.at + PAGE_BYTES;
+    pthread_rwlock_unlock(&pool.lock);
+    if (has_room)
+        return allocation.memory.at + PAGE_BYTES;
+    (void)err_set(err, HVD_E_NOMEM, "shared memory of %zu bytes: out of memory", bytes);
+    memory_release(&allocation.memory);
+    return NULL;
 }
 
-static struct allocation taken_out(const uint8_t *at)
+/* Frees memory of pool_alloc, also while other processes have it mapped. */
+void pool_free(void *memory)
 {
     struct allocation allocation;
+    struct pool_head *head;
     size_t above;
 
+    if (!memory)
+        return;
     pthread_rwlock_wrlock(&pool.lock);
-    above = up_to(at);
-    if (above == 0 || begin_of(&pool.items[above - 1]) != at)
-        PANIC("%p is not of pool_alloc, or has been freed", (const void *)at);
+    above = up_to(memory);
+    if (above == 0 || begin_of(&pool.items[above - 1]) != memory)
+        PANIC("%p is not of pool_alloc, or has been freed", memory);
     allocation = pool.items[above - 1];
     memmove(&pool.items[above - 1], &pool.items[above], (pool.count - above) * sizeof(*pool.items));
     if (--pool.count == 0) {
         mem_free(pool.items);
         pool.items = NULL;
-        pool.room = 0;
+        pool.capacity = 0;
     }
     pthread_rwlock_unlock(&pool.lock);
-    return allocation;
-}
-
-void pool_free(void *memory)
-{
-    struct allocation allocation;
-    struct pool_head *head;
-
-    if (!memory)
-        return;
-    allocation = taken_out(memory);
+    /* `freed` tells other processes to trim their views of this memory; until then they read
+     * zeros. */
     head = (void *)allocation.memory.at;
     atomic_store(&head->freed, 1);
     memory_empty(&allocation.memory, PAGE_BYTES);
     memory_release(&allocation.memory);
 }
 
+/* Says where a range of this process's memory is, for other processes. false: the range is not
+ * inside one allocation of pool_alloc. */
 bool pool_locate(const void *at, size_t bytes, struct pool_locator *ret_locator)
 {
     const struct allocation *found;
-    size_t above, offset;
+    size_t above, offset, room;
     bool inside = false;
 
     if (pool.count == 0)
@@ -155,7 +139,8 @@ bool pool_locate(const void *at, size_t bytes, struct pool_locator *ret_locator)
     if (above > 0) {
         found = &pool.items[above - 1];
         offset = (uintptr_t)at - (uintptr_t)begin_of(found);
-        inside = offset <= bytes_of(&found->memory) && bytes <= bytes_of(&found->memory) - offset;
+        room = found->memory.bytes - PAGE_BYTES;
+        inside = offset <= room && bytes <= room - offset;
         if (inside)
             *ret_locator =
                 (struct pool_locator){ found->place.pid,   found->place.fd, found->place.device,
@@ -165,8 +150,6 @@ bool pool_locate(const void *at, size_t bytes, struct pool_locator *ret_locator)
     return inside;
 }
 
-/* ---- those of others ---- */
-
 struct view {
     struct memory memory;
     struct memory_place place;
@@ -174,17 +157,18 @@ struct view {
 
 struct pool_views {
     struct view *items;
-    size_t count, room;
-    size_t trimmed; /* the first of them, when they were trimmed */
-    size_t last;    /* where the last one was found: calls come in the same order */
+    size_t count, capacity;
+    size_t trimmed; /* number of views after the last trim */
+    size_t last;    /* index of the view found last; the next call often needs the one after it */
 };
 
+/* Makes an empty list of views for a round: mappings of memory of other processes (pool.h). */
 int pool_views_create(struct pool_views **ret_views, struct hvd_err *err)
 {
     struct pool_views *views = mem_zalloc(sizeof(*views));
 
     if (!views)
-        return err_set(err, HVD_E_NOMEM, "views of shared memory: out of memory");
+        return err_set(err, HVD_E_NOMEM, "no memory to open the shared memory of other processes");
     *ret_views = views;
     return 0;
 }
@@ -199,13 +183,8 @@ void pool_views_free(struct pool_views *views)
     mem_free(views);
 }
 
-static bool is_freed(const struct view *view)
-{
-    const struct pool_head *head = (const void *)view->memory.at;
-
-    return atomic_load(&head->freed) != 0;
-}
-
+/* Unmaps the memory whose owner has freed it (pool.h). When no view was added since the last trim,
+ * it does nothing. */
 void pool_views_trim(struct pool_views *views)
 {
     size_t kept = 0;
@@ -213,7 +192,9 @@ void pool_views_trim(struct pool_views *views)
     if (views->trimmed == views->count)
         return;
     for (size_t i = 0; i < views->count; i++) {
-        if (is_freed(&views->items[i]))
+        const struct pool_head *head = (const void *)views->items[i].memory.at;
+
+        if (atomic_load(&head->freed))
             memory_release(&views->items[i].memory);
         else
             views->items[kept++] = views->items[i];
@@ -222,86 +203,61 @@ void pool_views_trim(struct pool_views *views)
     views->trimmed = kept;
 }
 
-static bool is_of(const struct view *view, const struct pool_locator *locator)
-{
-    return view->place.inode == locator->inode && view->place.pid == locator->pid &&
-           view->place.fd == locator->fd && view->place.device == locator->device;
-}
-
-static const struct view *known(struct pool_views *views, const struct pool_locator *locator)
-{
-    for (size_t i = 1; i <= views->count; i++) {
-        size_t at = (views->last + i) % views->count;
-
-        if (is_of(&views->items[at], locator)) {
-            views->last = at;
-            return &views->items[at];
-        }
-    }
-    return NULL;
-}
-
-static int make_room(struct pool_views *views, struct hvd_err *err)
-{
-    size_t room = views->room ? 2 * views->room : 16;
-    struct view *items;
-
-    if (views->count < views->room)
-        return 0;
-    if (views->count >= POOL_VIEWS_MAX)
-        return err_set(
-            err, HVD_E_LIMIT,
-            "the processes of this host use more than %d buffers of hvd_alloc; use fewer "
-            "and larger ones",
-            POOL_VIEWS_MAX);
-    items = mem_resize(views->items, room * sizeof(*items));
-    if (!items)
-        return err_set(err, HVD_E_NOMEM, "views of shared memory: out of memory");
-    views->items = items;
-    views->room = room;
-    return 0;
-}
-
-static int see(struct pool_views *views, const struct pool_locator *locator, struct hvd_err *err)
-{
-    struct view view = {
-        .place = {locator->pid, locator->fd, locator->device, locator->inode}
-    };
-    const struct pool_head *head;
-    int rc = make_room(views, err);
-
-    if (!rc)
-        rc = memory_open(&view.place, false, &view.memory, err);
-    if (rc)
-        return rc;
-    head = (const void *)view.memory.at;
-    if (view.memory.bytes < PAGE_BYTES || head->magic != POOL_MAGIC) {
-        memory_release(&view.memory);
-        return err_set(err, HVD_E_PROTO, "process %d: its memory is not of hvd_alloc",
-                       locator->pid);
-    }
-    views->items[views->count++] = view;
-    return 0;
-}
-
+/* Returns in *ret_at the address at which this process can read a range of another process
+ * (pool.h). Mapped memory is looked up first, from the view after the last one on, because calls
+ * often come in the same order. */
 int pool_view(struct pool_views *views, const struct pool_locator *locator, const void **ret_at,
               struct hvd_err *err)
 {
-    const struct view *view = known(views, locator);
+    struct view found = {
+        .place = {locator->pid, locator->fd, locator->device, locator->inode}
+    };
+    const struct pool_head *head;
+    const struct view *view = NULL;
     size_t bytes;
     int rc;
 
-    if (!view) {
-        rc = see(views, locator, err);
+    for (size_t i = 1; i <= views->count && !view; i++) {
+        size_t at = (views->last + i) % views->count;
+        const struct memory_place *place = &views->items[at].place;
+
+        if (place->inode != locator->inode || place->pid != locator->pid ||
+            place->fd != locator->fd || place->device != locator->device)
+            continue;
+        views->last = at;
+        view = &views->items[at];
+    }
+    if (!view) { /* memory that this process has not mapped before */
+        rc = VEC_RESERVE(views, 1, POOL_VIEWS_MAX);
+        if (rc == HVD_E_LIMIT)
+            return err_set(err, rc,
+                           "the processes of this host use more than %d buffers of hvd_alloc; use "
+                           "fewer and larger ones",
+                           POOL_VIEWS_MAX);
+        if (rc)
+            return err_set(err, rc, "no memory to open the shared memory of other processes");
+        /* false: for reading only */
+        rc = memory_open(&found.place, false, &found.memory, err);
         if (rc)
             return rc;
-        view = &views->items[views->count - 1];
+        head = (const void *)found.memory.at;
+        if (found.memory.bytes < PAGE_BYTES || head->magic != POOL_MAGIC) {
+            memory_release(&found.memory);
+            return err_set(err, HVD_E_PROTO,
+                           "process %d: the shared memory of this process is not of hvd_alloc",
+                           locator->pid);
+        }
+        view = &views->items[views->count++];
+        views->items[views->count - 1] = found;
     }
-    bytes = bytes_of(&view->memory);
+    bytes = view->memory.bytes - PAGE_BYTES;
+    /* the other process wrote the locator: never trust its range */
     if (locator->at > bytes || locator->bytes > bytes - locator->at)
         return err_set(err, HVD_E_PROTO,
-                       "process %d: %llu bytes at %llu of its memory, which has %zu", locator->pid,
-                       (unsigned long long)locator->bytes, (unsigned long long)locator->at, bytes);
+                       "process %d has named %llu bytes at offset %llu of shared memory that has "
+                       "only %zu bytes",
+                       locator->pid, (unsigned long long)locator->bytes,
+                       (unsigned long long)locator->at, bytes);
     *ret_at = view->memory.at + PAGE_BYTES + locator->at;
     return 0;
 }

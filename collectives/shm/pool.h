@@ -1,38 +1,43 @@
 /*
- * pool.h: memory of this process that other processes of its machine can read: buffers in it need
- * not be copied to a stage (hvd_alloc). It outlives rounds.
+ * pool.h: memory of this process that other processes of the machine can read (hvd_alloc).
+ * Collectives use buffers in this memory where they are, without a copy to shared memory. The pool
+ * outlives rounds.
  *
- *     pool_alloc ──► pool_locate, told to others ──► pool_view, theirs
+ *     pool_alloc ──► pool_locate, told to other processes ──► pool_view, in another process
  */
 #ifndef COLLECTIVES_SHM_POOL_H
 #define COLLECTIVES_SHM_POOL_H
 
 #include "base/err.h"
 
-/* Any thread; of this process. 64-byte aligned, zeroed, in whole pages. */
+/* Allocates memory of this process: 64-byte aligned, zeroed, whole pages. Any thread may call this
+ * function. */
 void *pool_alloc(size_t bytes, struct hvd_err *err);
-void pool_free(void *memory); /* NULL is allowed; panics on what is not of pool_alloc */
+void pool_free(void *memory); /* NULL is allowed; panics on memory that is not from pool_alloc */
 
-/* Where a range of this process lies, for another. */
+/* Tells another process where a range of this process's memory is. */
 struct pool_locator {
     int32_t pid, fd;
-    uint64_t device, inode; /* that it is still the same */
-    uint64_t at, bytes;     /* of the range in it */
+    uint64_t device, inode; /* identify the file: see memory.h */
+    uint64_t at, bytes;     /* the range in the file */
 };
 bool pool_locate(const void *at, size_t bytes, struct pool_locator *ret_locator);
 
-/* Ranges of others, mapped when they are first seen; read only. For one thread at a time. */
+/* Read-only mappings of other processes' ranges, made when a range is first needed. Only one thread
+ * at a time may use them. */
 struct pool_views;
 int pool_views_create(struct pool_views **ret_views, struct hvd_err *err) MUST_CHECK;
 void pool_views_free(struct pool_views *views);
 
-/* HVD_E_LOST: that process or its memory is gone; HVD_E_DENIED, HVD_E_PROTO, HVD_E_LIMIT. Valid
- * until the views are freed or, if its owner has freed it, trimmed. */
+/* Maps the range if necessary. HVD_E_LOST: the other process has ended, or has freed the memory;
+ * HVD_E_DENIED: this process may not open it; HVD_E_PROTO: the locator is wrong; HVD_E_LIMIT: too
+ * many mappings or open files. *ret_at is valid until the views are freed or, once its owner has
+ * freed the memory, until the views are trimmed. */
 int pool_view(struct pool_views *views, const struct pool_locator *locator, const void **ret_at,
               struct hvd_err *err) MUST_CHECK;
 
-/* When nothing is read: lets go of what its owners have freed, which else would stay mapped, though
- * it holds nothing. It costs nothing where nothing new has been seen since the last time. */
+/* Unmaps memory that its owner has freed. Called when no view is in use. Cheap when no memory was
+ * mapped since the last call. */
 void pool_views_trim(struct pool_views *views);
 
 #endif

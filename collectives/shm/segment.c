@@ -1,206 +1,235 @@
+/*
+ * segment.c: the memory that the members of a round on one host share: created by one of them,
+ * opened by the others, failed by any of them at any time (connect.c, failure.c). The layout
+ * follows from the spec alone, so every member computes the same layout and checks it.
+ *
+ * Invariant: the first failure is written as one atomic word (`claim`) and stays, and every process
+ * that fails the segment wakes all members.
+ */
 #include "collectives/shm/segment.h"
 
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/panic.h"
-#include "collectives/shm/cores.h"
-#include "collectives/shm/inside.h"
+#include "base/text.h"
+#include "collectives/shm/segment_internal.h"
 #include "os/clock.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PAGE_BYTES 4096
-#define TOLD_US    2000 /* a text that is being written is there by then, or never */
-
-static size_t block_count(uint32_t seats)
-{
-    return 2 + 2 * (size_t)seats;
-}
+/* How long segment_failure waits for the text of a failure. After this time the text is complete,
+ * or the process that writes it is dead. */
+#define TOLD_US 2000
 
 static size_t in_pages(size_t bytes)
 {
     return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
-/* FNV-1a, a word at a time: what two sides have been told differently shows. */
-static uint64_t sum_of_boards(const struct segment_spec *spec)
+/* Returns how many bytes of the segment hold the data of a board with so many members (board.h).
+ * These are two results, which all members write together, and two stages of each member, where the
+ * member puts its own numbers: one for even and one for odd chunks. */
+static size_t board_bytes(uint32_t members)
 {
-    uint64_t sum = UINT64_C(14695981039346656037);
-
-    for (size_t i = 0; i < spec->board_count; i++) {
-        sum = (sum ^ spec->boards[i].count) * UINT64_C(1099511628211);
-        for (uint32_t k = 0; k < spec->boards[i].count; k++)
-            sum = (sum ^ (spec->boards[i].places[k] + UINT64_C(1))) * UINT64_C(1099511628211);
-    }
-    return sum;
+    return in_pages((2 + 2 * (size_t)members) * BOARD_BLOCK_BYTES);
 }
 
-static int check_spec(const struct segment_spec *spec, struct hvd_err *err)
+/* Returns a hash of the boards' members (FNV-1a, one word at a time); it shows that two processes
+ * have different specs. */
+static uint64_t hash_boards(const struct segment_spec *spec)
 {
-    ASSERT(spec->place < spec->count);
-    for (size_t i = 0; i < spec->board_count; i++) {
-        const struct segment_board *board = &spec->boards[i];
+    uint64_t hash = UINT64_C(14695981039346656037);
 
-        ASSERT(board->count >= 1 && board->count <= spec->count);
-        for (uint32_t k = 0; k < board->count; k++)
-            ASSERT(board->places[k] < spec->count &&
-                   (k == 0 || board->places[k - 1] < board->places[k]));
+    for (size_t i = 0; i < spec->board_count; i++) {
+        hash = (hash ^ spec->boards[i].count) * UINT64_C(1099511628211);
+        for (uint32_t k = 0; k < spec->boards[i].count; k++)
+            hash = (hash ^ (spec->boards[i].places[k] + UINT64_C(1))) * UINT64_C(1099511628211);
     }
+    return hash;
+}
+
+/* The number of members at all boards, the offset of the blocks, and the size of the segment. */
+struct layout {
+    size_t member_count, blocks_at, bytes;
+};
+
+/* Makes a struct segment that has no shared memory yet, and computes the layout of that memory.
+ * `present` of a board is set if this process is a member there; `local` is then its index at that
+ * board. */
+static int prepare(const struct segment_spec *spec, struct layout *ret_layout,
+                   struct segment **ret_segment, struct hvd_err *err)
+{
+    struct layout layout = { 0 };
+    struct segment *segment;
+
+    ASSERT(spec->place < spec->count);
     if (spec->count > LIMIT_SLOTS_PER_HOST)
-        return err_set(err, HVD_E_LIMIT, "%u members on a host are more than LIMIT_SLOTS_PER_HOST",
-                       spec->count);
+        return err_set(
+            err, HVD_E_LIMIT,
+            "%u members on a host are more than LIMIT_SLOTS_PER_HOST; run fewer workers on it",
+            spec->count);
+    segment = mem_zalloc(sizeof(*segment) + spec->board_count * sizeof(struct board));
+    if (!segment)
+        return err_set(err, HVD_E_NOMEM, "shared memory: out of memory");
+    segment->memory.fd = -1;
+    segment->board_count = spec->board_count;
+    for (size_t i = 0; i < spec->board_count; i++) {
+        const struct segment_board *members = &spec->boards[i];
+        struct board *board = &segment->boards[i];
+
+        ASSERT(members->count >= 1 && members->count <= spec->count);
+        board->segment = segment;
+        board->count = members->count;
+        for (uint32_t k = 0; k < members->count; k++) {
+            ASSERT(members->places[k] < spec->count &&
+                   (k == 0 || members->places[k - 1] < members->places[k]));
+            if (members->places[k] == spec->place) {
+                board->local = k;
+                board->present = true;
+            }
+        }
+        layout.member_count += members->count;
+        layout.bytes += board_bytes(members->count);
+    }
+    layout.blocks_at =
+        in_pages(sizeof(struct segment_head) + layout.member_count * sizeof(struct board_member));
+    layout.bytes += layout.blocks_at;
+    *ret_layout = layout;
+    *ret_segment = segment;
     return 0;
 }
 
-/* Where the seats, and the blocks behind them, begin and end. */
-struct layout {
-    size_t seat_count, blocks_at, bytes;
-};
-
-static void lay_out(const struct segment_spec *spec, struct layout *ret_layout)
+/* Returns how many threads of this process may run at the same time, by its CPU affinity and the
+ * CPU quota of its container. At least 1. */
+static uint32_t segment_usable_cores(void)
 {
-    struct layout layout = { 0 };
+    int fd = open("/sys/fs/cgroup/cpu.max", O_RDONLY | O_CLOEXEC);
+    uint64_t allowed, period;
+    ssize_t length = -1;
+    struct span rest, part;
+    uint32_t cores = 1;
+    char text[64];
+    cpu_set_t set;
+    long online;
 
-    for (size_t i = 0; i < spec->board_count; i++)
-        layout.seat_count += spec->boards[i].count;
-    layout.blocks_at =
-        in_pages(sizeof(struct segment_head) + layout.seat_count * sizeof(struct seat));
-    layout.bytes = layout.blocks_at;
-    for (size_t i = 0; i < spec->board_count; i++)
-        layout.bytes += in_pages(block_count(spec->boards[i].count) * BOARD_BLOCK_BYTES);
-    *ret_layout = layout;
-}
-
-static void board_init(struct board *board, struct segment *segment,
-                       const struct segment_board *spec, uint32_t place)
-{
-    board->segment = segment;
-    board->count = spec->count;
-    for (uint32_t i = 0; i < spec->count; i++) {
-        if (spec->places[i] == place) {
-            board->seat = i;
-            board->present = true;
-        }
+    if (!sched_getaffinity(0, sizeof(set), &set)) {
+        cores = (uint32_t)CPU_COUNT(&set);
+    } else { /* the machine has more cores than a cpu_set_t holds */
+        online = sysconf(_SC_NPROCESSORS_ONLN);
+        cores = online > 0 ? (uint32_t)online : 1;
     }
+    /* The quota: "max 100000" or "150000 100000", microseconds in each period. */
+    if (fd >= 0) {
+        length = read(fd, text, sizeof(text));
+        close(fd);
+    }
+    rest = span_trim((struct span){ text, length > 0 ? (size_t)length : 0 });
+    if (span_next(&rest, ' ', &part) &&
+        !text_parse_u64(part, 0, INT64_MAX, "the quota", &allowed, NULL) &&
+        !text_parse_u64(rest, 1, INT64_MAX, "its period", &period, NULL) &&
+        allowed / period < cores)
+        cores = (uint32_t)(allowed / period);
+    return cores ? cores : 1;
 }
 
-/* Without its memory. NULL: out of memory. */
-static struct segment *prepared(const struct segment_spec *spec)
-{
-    struct segment *segment;
-
-    segment = mem_zalloc(sizeof(*segment) + spec->board_count * sizeof(struct board));
-    if (!segment)
-        return NULL;
-    segment->memory.fd = -1;
-    segment->board_count = spec->board_count;
-    for (size_t i = 0; i < spec->board_count; i++)
-        board_init(&segment->boards[i], segment, &spec->boards[i], spec->place);
-    return segment;
-}
-
-static void bind(struct segment *segment, const struct layout *layout)
+/* Sets the pointers into the memory, after it was mapped. Members of a board that has more members
+ * than cores do not spin. */
+static void bind_memory(struct segment *segment, const struct layout *layout)
 {
     uint8_t *at = segment->memory.at;
     uint8_t *blocks = at + layout->blocks_at;
-    uint32_t cores = cores_usable();
+    uint32_t cores = segment_usable_cores();
 
     segment->head = (void *)at;
-    segment->seats = (void *)(at + sizeof(struct segment_head));
-    segment->seat_count = layout->seat_count;
-    for (size_t i = 0, seat = 0; i < segment->board_count; i++) {
+    segment->members = (void *)(at + sizeof(struct segment_head));
+    segment->member_count = layout->member_count;
+    for (size_t i = 0, first = 0; i < segment->board_count; i++) {
         struct board *board = &segment->boards[i];
 
-        board->seats = &segment->seats[seat];
+        board->members = &segment->members[first];
         board->blocks = blocks;
         board->give_us = BOARD_GIVE_US;
         board->doze_us = BOARD_DOZE_US;
         board->crowded = board->count > cores;
-        seat += board->count;
-        blocks += in_pages(block_count(board->count) * BOARD_BLOCK_BYTES);
+        first += board->count;
+        blocks += board_bytes(board->count);
     }
 }
 
+/* Creates the segment: called by the process with index 0 of this host (segment.h). The head is
+ * what segment_open compares in the other processes. */
 int segment_create(const struct segment_spec *spec, struct segment **ret_segment,
                    struct hvd_err *err)
 {
-    struct segment *segment;
-    struct layout layout;
-    int rc = check_spec(spec, err);
+    struct segment *segment = NULL;
+    struct layout layout = { 0 };
+    int rc = prepare(spec, &layout, &segment, err);
 
     if (rc)
         return rc;
-    segment = prepared(spec);
-    if (!segment)
-        return err_set(err, HVD_E_NOMEM, "shared memory: out of memory");
-    lay_out(spec, &layout);
     rc = memory_create("hvd-round", layout.bytes, &segment->memory, &segment->place, err);
     if (rc) {
         segment_free(segment);
         return rc;
     }
-    bind(segment, &layout);
+    bind_memory(segment, &layout);
     segment->head->magic = SEGMENT_MAGIC;
     segment->head->version = SEGMENT_VERSION;
     segment->head->round = spec->round;
     segment->head->roster = spec->roster;
-    segment->head->boards = sum_of_boards(spec);
+    segment->head->boards = hash_boards(spec);
     segment->head->count = spec->count;
     *ret_segment = segment;
     return 0;
 }
 
-/* A segment as it should be, for the process that we have been told of. */
-static int check_head(const struct segment *segment, const struct segment_spec *spec,
-                      const struct layout *layout, struct hvd_err *err)
-{
-    const struct segment_head *head = (const void *)segment->memory.at;
-    int pid = segment->place.pid;
-
-    if (segment->memory.bytes < sizeof(*head) || head->magic != SEGMENT_MAGIC)
-        return err_set(err, HVD_E_PROTO, "process %d: its shared memory is none of a round", pid);
-    if (head->version != SEGMENT_VERSION)
-        return err_set(err, HVD_E_VERSION,
-                       "process %d: its shared memory has version %llu, ours %d; let all workers "
-                       "run the same program",
-                       pid, (unsigned long long)head->version, SEGMENT_VERSION);
-    if (head->round != spec->round)
-        return err_set(err, HVD_E_MISMATCH,
-                       "process %d: its shared memory is of round %llu, not %llu", pid,
-                       (unsigned long long)head->round, (unsigned long long)spec->round);
-    if (head->roster != spec->roster || head->count != spec->count ||
-        head->boards != sum_of_boards(spec) || segment->memory.bytes != layout->bytes)
-        return err_set(
-            err, HVD_E_MISMATCH,
-            "process %d: its shared memory is for other members or process sets; let all "
-            "workers make the same ones",
-            pid);
-    return 0;
-}
-
+/* Opens the segment that another process of this host has created, and checks its head. locator:
+ * where the segment is, as segment_locate has written it. */
 int segment_open(const struct segment_spec *spec, const uint8_t locator[SEGMENT_LOCATOR_BYTES],
                  struct segment **ret_segment, struct hvd_err *err)
 {
-    struct segment *segment;
-    struct layout layout;
-    int rc = check_spec(spec, err);
+    const struct segment_head *head;
+    struct segment *segment = NULL;
+    struct layout layout = { 0 };
+    int pid;
+    int rc = prepare(spec, &layout, &segment, err);
 
-    if (rc)
-        return rc;
-    segment = prepared(spec);
     if (!segment)
-        return err_set(err, HVD_E_NOMEM, "shared memory: out of memory");
-    lay_out(spec, &layout);
+        return rc;
     memcpy(&segment->place, locator, sizeof(segment->place));
+    /* true: for reading and writing */
     rc = memory_open(&segment->place, true, &segment->memory, err);
-    if (!rc)
-        rc = check_head(segment, spec, &layout, err);
+    /* Checks that the segment is of this process's round, with the same members and groups. */
+    head = (const void *)segment->memory.at;
+    pid = segment->place.pid;
+    if (!rc && (segment->memory.bytes < sizeof(*head) || head->magic != SEGMENT_MAGIC))
+        rc = err_set(err, HVD_E_PROTO,
+                     "process %d: the shared memory of this process does not belong to a round",
+                     pid);
+    else if (!rc && head->version != SEGMENT_VERSION)
+        rc = err_set(err, HVD_E_VERSION,
+                     "process %d: the shared memory has version %llu, but this process uses "
+                     "version %d; let all workers run the same program",
+                     pid, (unsigned long long)head->version, SEGMENT_VERSION);
+    else if (!rc && head->round != spec->round)
+        rc = err_set(err, HVD_E_MISMATCH,
+                     "process %d: the shared memory is of round %llu, not of round %llu", pid,
+                     (unsigned long long)head->round, (unsigned long long)spec->round);
+    else if (!rc && (head->roster != spec->roster || head->count != spec->count ||
+                     head->boards != hash_boards(spec) || segment->memory.bytes != layout.bytes))
+        rc = err_set(err, HVD_E_MISMATCH,
+                     "process %d: the shared memory is for other members or groups; let all "
+                     "workers create the same groups",
+                     pid);
     if (rc) {
         segment_free(segment);
         return rc;
     }
-    bind(segment, &layout);
+    bind_memory(segment, &layout);
     *ret_segment = segment;
     return 0;
 }
@@ -226,10 +255,10 @@ struct board *segment_board(struct segment *segment, size_t index)
     return segment->boards[index].present ? &segment->boards[index] : NULL;
 }
 
-/*
- * Everybody who comes rings all bells, not only the first: that one may have been killed before it
- * did.
- */
+/* Fails the segment (segment.h). `claim` holds the code and the rank in one word; 0 means that the
+ * segment has not failed, so only the first claim succeeds. Each process that fails the segment
+ * wakes all members, not only the first process: the first may have been killed before it woke
+ * them. */
 void segment_fail(struct segment *segment, int code, uint32_t rank, const char *why)
 {
     struct segment_failure *failure = &segment->head->failure;
@@ -244,47 +273,40 @@ void segment_fail(struct segment *segment, int code, uint32_t rank, const char *
         failure->why[length] = '\0';
         atomic_store(&failure->told, 1);
     }
-    for (size_t i = 0; i < segment->seat_count; i++)
-        seat_ring(&segment->seats[i]);
+    for (size_t i = 0; i < segment->member_count; i++)
+        board_ring(&segment->members[i]);
 }
 
 void segment_leave(struct segment *segment)
 {
     atomic_store(&segment->left, true);
-    for (size_t i = 0; i < segment->seat_count; i++)
-        seat_ring(&segment->seats[i]);
+    for (size_t i = 0; i < segment->member_count; i++)
+        board_ring(&segment->members[i]);
 }
 
-static bool is_told(const struct segment_failure *failure)
-{
-    int64_t until_us;
-
-    if (atomic_load(&failure->told))
-        return true;
-    until_us = clock_now_us() + TOLD_US;
-    while (!atomic_load(&failure->told)) {
-        if (clock_now_us() > until_us)
-            return false;
-        (void)sched_yield();
-    }
-    return true;
-}
-
+/* Returns the code of the failure and its text (segment.h). 0: the segment has not failed. */
 int segment_failure(const struct segment *segment, uint32_t *ret_rank, struct hvd_err *ret_why)
 {
     const struct segment_failure *failure = &segment->head->failure;
     uint64_t claim = atomic_load(&failure->claim);
-    char why[ERR_TEXT_MAX];
     int code = (int)(uint32_t)(claim >> 32);
+    char why[ERR_TEXT_MAX];
+    int64_t until_us = 0;
 
     if (!claim)
         return 0;
     if (ret_rank)
         *ret_rank = (uint32_t)claim;
-    if (!is_told(failure))
-        return err_set(ret_why, code,
-                       "a process of this host has failed the round, and was gone "
-                       "before it could say why");
+    /* The text is written after `claim`, so it may not be complete yet. */
+    while (!atomic_load(&failure->told)) {
+        if (!until_us)
+            until_us = clock_now_us() + TOLD_US;
+        if (clock_now_us() > until_us)
+            return err_set(ret_why, code,
+                           "a process of this host has failed in this round, and has ended before "
+                           "it could say why");
+        (void)sched_yield();
+    }
     memcpy(why, failure->why, sizeof(why));
     why[sizeof(why) - 1] = '\0';
     return err_set(ret_why, code, "%s", why[0] ? why : err_text(code));

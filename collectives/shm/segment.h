@@ -1,11 +1,12 @@
 /*
- * segment.h: the memory that the members of a round on one host share. The first of them makes it,
- * the others open it; it has no name that could be left behind.
+ * segment.h: the memory that the members of a round on one host share. The first member creates it,
+ * the other members open it. It has no name, so nothing can be left behind.
  *
  *     segment_create ──► locator, told to the others ──► segment_open
- *                boards (board.h) ... segment_fail, at any time ──► segment_free
+ *         boards (board.h) ...
+ *     segment_fail, at any time ──► segment_free
  *
- * Whatever waits in it wakes when it has failed, in every process.
+ * A failure of the segment wakes every thread that waits in it, in every process.
  */
 #ifndef COLLECTIVES_SHM_SEGMENT_H
 #define COLLECTIVES_SHM_SEGMENT_H
@@ -14,20 +15,24 @@
 
 struct segment;
 
-/* What its users must agree about. The same on all but for the place. Borrowed. */
-struct segment_board { /* a group's members on this host, by their places, rising; one is allowed */
+/* A group's members on this host. `places`: their indices among the processes of this host, in
+ * rising order. A group may have one member here. */
+struct segment_board {
     const uint32_t *places;
     uint32_t count;
 };
 
+/* The description of a segment: equal on all members, except for `place`. Borrowed. */
 struct segment_spec {
-    uint64_t round, roster; /* roster: a sum of who is meant */
-    uint32_t count, place;  /* processes; ours. That of place 0 creates it */
+    uint64_t round, roster; /* `roster`: a hash of the round's members */
+    /* `count`: number of members of the round on this host; `place`: index of this process among
+     * them. The process with index 0 creates the segment */
+    uint32_t count, place;
     const struct segment_board *boards;
     size_t board_count;
 };
 
-#define SEGMENT_LOCATOR_BYTES 64 /* how another process of this machine finds it */
+#define SEGMENT_LOCATOR_BYTES 64 /* a locator tells another process where a segment is */
 
 int segment_create(const struct segment_spec *spec, struct segment **ret_segment,
                    struct hvd_err *err) MUST_CHECK;
@@ -36,14 +41,16 @@ int segment_open(const struct segment_spec *spec, const uint8_t locator[SEGMENT_
 void segment_locate(const struct segment *segment, uint8_t ret_locator[SEGMENT_LOCATOR_BYTES]);
 void segment_free(struct segment *segment); /* NULL is allowed */
 
-/* Any thread of any of them, at once, any number of times; the first one counts. rank: whose fault
- * it is, or UINT32_MAX. */
+/* Fails the segment. Any thread of any member may call this function, any number of times; it does
+ * not wait. Only the first call counts. `rank`: the rank that caused the failure, or UINT32_MAX. */
 void segment_fail(struct segment *segment, int code, uint32_t rank, const char *why);
 
-/* Any thread: to this process alone it is as if it had failed; the others do not hear of it. */
+/* Fails the segment for this process only; the other processes do not notice. Any thread may call
+ * this function. */
 void segment_leave(struct segment *segment);
 
-/* 0: it has not failed. The text is there when the one who failed it could still write it. */
+/* Returns the code of the failure; 0: the segment has not failed. The text is missing when the
+ * process that failed the segment died before it had written the text. */
 int segment_failure(const struct segment *segment, uint32_t *ret_rank, struct hvd_err *ret_why);
 
 #endif

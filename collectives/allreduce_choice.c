@@ -1,0 +1,159 @@
+/*
+ * allreduce_choice.c: the decisions of an allreduce that must be equal on all members: its
+ * reduction, its algorithm, its lanes. They depend only on the fingerprint and on the hosts of the
+ * members. So a rank that has joined decides the same, although it has only learnt the fingerprint.
+ */
+#include "collectives/allreduce_internal.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+
+_Static_assert(ALGORITHMS_MAX <= UINT8_MAX, "an index has room in a fingerprint");
+
+/* Returns the fingerprint that describes the reduction: that of the call. For a call on memory of a
+ * GPU only the members' votes are reduced here, so it is that of the votes. */
+const struct fingerprint *allreduce_fingerprint(const struct operation *operation)
+{
+    static const struct fingerprint votes = { .kind = COLL_ALLREDUCE,
+                                              .type = HVD_INT32,
+                                              .op = HVD_SUM,
+                                              .count = OPERATION_VOTES,
+                                              .prescale = 1,
+                                              .postscale = 1 };
+
+    return operation->fingerprint.on_device ? &votes : &operation->fingerprint;
+}
+
+/* Returns the reduction that the fingerprint describes; its `size`, for averages, is that of the
+ * group. */
+struct reduction allreduce_reduction(const struct operation *operation)
+{
+    const struct fingerprint *fingerprint = allreduce_fingerprint(operation);
+
+    return (struct reduction){ .type = (hvd_dtype)fingerprint->type,
+                               .op = (hvd_op)fingerprint->op,
+                               .size = operation->group->group.size,
+                               .prescale = fingerprint->prescale,
+                               .postscale = fingerprint->postscale };
+}
+
+/* Lists the algorithms for this operation (algorithms_for). The list depends only on the
+ * fingerprint and the group, so it is equal on all members. */
+static size_t list_algorithms(const struct operation *operation,
+                              struct algorithm list[ALGORITHMS_MAX])
+{
+    const struct reduction how = allreduce_reduction(operation);
+    uint64_t numbers = allreduce_fingerprint(operation)->count;
+
+    return algorithms_for(&operation->group->group, numbers * reduce_type_bytes(how.type),
+                          numbers * reduce_work_bytes(&how), list);
+}
+
+bool allreduce_is_one(const struct allreduce *all)
+{
+    return all->pieces && all->pieces->items == &all->pieces->whole;
+}
+
+bool allreduce_is_apart(const struct allreduce *all)
+{
+    return reduce_work_type(&all->how) != all->how.type;
+}
+
+/* Returns the algorithm whose index the fingerprint holds. A wrong index, which only a broken peer
+ * sends, counts as 0. */
+struct algorithm allreduce_algorithm(const struct operation *operation)
+{
+    struct algorithm list[ALGORITHMS_MAX];
+    size_t count = list_algorithms(operation, list);
+    uint32_t index = allreduce_fingerprint(operation)->algorithm;
+
+    return list[index < count ? index : 0];
+}
+
+uint32_t allreduce_lanes(const struct operation *operation)
+{
+    return operation_is_ordered(operation) || allreduce_algorithm(operation).leader
+               ? 1
+               : operation->group->group.lane_count;
+}
+
+/* true: the numbers are so few that they travel in the opening message of the lane (LANE_GATHER).
+ * So the lane is opened when the numbers are known, after the reduction on this host. */
+bool allreduce_opens_late(const struct operation *operation)
+{
+    const struct fingerprint *fingerprint = allreduce_fingerprint(operation);
+    const struct reduction how = allreduce_reduction(operation);
+
+    return fingerprint->kind == COLL_ALLREDUCE && !operation_is_ordered(operation) &&
+           fingerprint->count &&
+           algorithm_along_lane(fingerprint->count * reduce_work_bytes(&how)) == LANE_GATHER;
+}
+
+/* Chooses the algorithm and writes it to the fingerprint. A rank that has joined calls this after
+ * it has learnt the fingerprint, which names the algorithm: that rank only needs to know whether
+ * this is a trial. With --fixed-order there is one algorithm. */
+void allreduce_choose(struct operation *operation)
+{
+    struct algorithm list[ALGORITHMS_MAX];
+    struct fingerprint *fingerprint = &operation->fingerprint;
+    size_t count = list_algorithms(operation, list);
+    uint32_t choice;
+
+    operation->bytes = fingerprint->count * reduce_type_bytes((hvd_dtype)fingerprint->type);
+    operation->algorithms = operation_is_ordered(operation) ? 1 : (uint32_t)count;
+    choice = trial_choose(&operation->group->trials, operation->bytes, operation->algorithms,
+                          &operation->tries);
+    if (!operation->joined)
+        fingerprint->algorithm = choice & INT16_MAX;
+    if (operation->tries)
+        operation->begun_us = clock_now_us();
+}
+
+bool allreduce_note(struct operation *operation)
+{
+    return operation->tries &&
+           trial_note(&operation->group->trials, operation->bytes, operation->algorithms,
+                      operation->fingerprint.algorithm, clock_now_us() - operation->begun_us);
+}
+
+/* Reports each algorithm of the trials that have just ended, with its time, to the program
+ * (coll_tried_fn). */
+void allreduce_tell_trials(const struct operation *operation)
+{
+    static const char *const along_lane[] = { [LANE_GATHER] = "gather",
+                                              [LANE_DOUBLE] = "double",
+                                              [LANE_HALVE] = "halve",
+                                              [LANE_RING] = "ring",
+                                              [LANE_ORDER] = "order" };
+    struct coll *coll = operation->coll;
+    const struct coll_engine *engine = coll->engine;
+    const struct group *group = &operation->group->group;
+    const float *times = trial_times(&operation->group->trials, operation->bytes);
+    struct algorithm list[ALGORITHMS_MAX];
+    size_t count = list_algorithms(operation, list);
+    bool is_trial;
+    uint32_t choice = trial_choose(&operation->group->trials, operation->bytes, count, &is_trial);
+
+    /* Only rank 0 reports, and only for the group of all members. */
+    if (!engine || !engine->options.tried || operation->group != coll->groups || group->place != 0)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        char chunks[32];
+        struct coll_tried tried = { .round = coll->round,
+                                    .size = group->size,
+                                    .hosts = group->host_count,
+                                    .bytes = operation->bytes,
+                                    .algorithm = list[i].alone ? "alone" : "leader",
+                                    .us = (double)times[i],
+                                    .chosen = i == choice };
+
+        if (group_is_apart(group)) {
+            tried.algorithm = along_lane[list[i].lane];
+        } else if (!list[i].alone && !list[i].leader) {
+            snprintf(chunks, sizeof(chunks), "chunks of %zu KiB", list[i].chunk_bytes / 1024);
+            tried.algorithm = chunks;
+        }
+
+        engine->options.tried(engine->options.arg, &tried);
+    }
+}

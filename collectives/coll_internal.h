@@ -1,0 +1,120 @@
+/*
+ * coll_internal.h: the object of a round, as the files of collectives/ share it.
+ *
+ *     run.c       a call: check.c, then dispatch.c (memory of the host) or device.c (of a GPU)
+ *     dispatch.c  an operation, by its kind: allreduce.c, broadcast.c, allgather.c, ...
+ *     opening.c   compares fingerprints      stages.c   goes chunk by chunk over a board
+ *     coll.c      creates and frees a round  connect.c  meets and links the members (partners.c)
+ *     failure.c   the first failure of a round; tells it to threads and peers
+ *
+ * README.md has the whole picture.
+ */
+#ifndef COLLECTIVES_COLL_INTERNAL_H
+#define COLLECTIVES_COLL_INTERNAL_H
+
+#include "base/vec.h"
+#include "collectives/coll.h"
+#include "collectives/coll_group.h"
+#include "collectives/engine_internal.h"
+#include "collectives/shm/pool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* The members of the round; the arrays are indexed by rank. */
+struct coll_members {
+    uint64_t *incarnations;
+    char **contacts; /* NULL: the member has no contact */
+    uint32_t *hosts; /* for each member a number for its host: the lowest rank on that host */
+    uint32_t *ranks; /* 0, 1, 2, ... */
+    uint64_t hash;   /* hash of members, groups and options */
+    uint8_t secret[LIMIT_ROUND_SECRET_BYTES];
+};
+
+/* A member that this member connects with, and the reasons for the connection. */
+struct coll_partner {
+    uint32_t rank;
+    bool linked;          /* true: a link to the partner is needed */
+    bool leads;           /* true: the partner has created the shared memory of our host */
+    bool met, connecting; /* met: the partner has sent its address; both protected by the mutex */
+    uint8_t address[MEET_ADDRESS_MAX];
+    size_t address_length;
+};
+
+struct coll_partners VEC(struct coll_partner);
+
+/* Memory that the operations of a round work in. Used by the owner thread only. */
+struct coll_memory {
+    struct pool_views *views; /* mappings of other members' memory; NULL: none yet */
+    struct staging *staging;  /* for GPUs: the engine's, or our own; NULL: not needed yet */
+    uint8_t *scratch;
+    size_t scratch_bytes;
+};
+
+/* The operation in progress, for a thread that watches it (coll_wait_look). */
+struct coll_activity {
+    _Atomic(const char *) operation;
+    _Atomic(struct coll_group *) group;
+    atomic_uint_fast64_t number;
+};
+
+struct coll {
+    struct coll_engine *engine;
+    uint64_t round;
+    uint32_t rank, size;
+    struct timeline *timeline; /* NULL: no timeline */
+    struct coll_members members;
+    struct link_round identity; /* the facts that the two sides of a link prove to each other */
+    struct coll_group *groups;
+    /* number of groups; groups[0] has all members; the array has room for `group_room` groups */
+    atomic_size_t group_count;
+    size_t group_room;
+    struct coll_partners partners;
+    uint8_t locator[SEGMENT_LOCATOR_BYTES]; /* valid if this member has created the segment */
+    struct reaper_task freeing;
+    bool connected;
+    bool devices_told; /* true: every member has a GPU, as the roster says */
+    bool by_nccl;      /* true: a call went through NCCL; used by the owner thread only */
+    bool agreed;       /* true: an operation has shown that all members are in this round */
+
+    pthread_mutex_t mutex; /* protects the fields from here to `failed` */
+    pthread_cond_t changed;
+    struct link *link; /* NULL: no link is needed, or it is not created yet */
+    struct segment *segment;
+    struct meet_round *meeting;
+    bool finished;          /* true: coll_bye has told the peers */
+    struct hvd_err failure; /* the first failure of the round */
+    bool reported;          /* true: a call has returned the failure to the caller */
+    atomic_bool failed;
+
+    struct traffic traffic; /* used by the owner thread only */
+    struct coll_memory memory;
+    struct coll_activity activity;
+    struct timeline_arrival arrival; /* of the call in progress; for the owner thread only */
+};
+
+/* ---- failure.c: functions for any thread ---- */
+
+/* Records a failure; only the first one counts. It ends the operation in progress, and the peers
+ * are told of it. Returns `code` in any case. rank: the rank that caused it, or MEET_NOBODY. */
+int coll_fail(struct coll *coll, int code, uint32_t rank, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+/* Returns the code with which a call must end: that of the round's failure, or HVD_E_REVOKED if
+ * that code was returned before, or is HVD_E_LOST or HVD_E_TIMEOUT. 0: the round has not failed. */
+int coll_failure(struct coll *coll, struct hvd_err *err);
+bool coll_has_failed(const struct coll *coll);
+void coll_await_reason(struct coll *coll); /* waits a second for a reason that a lost peer sent */
+/* Waits until the state of the round changes, the round fails, or until_us is reached. */
+void coll_pause_until(struct coll *coll, int64_t until_us);
+int coll_lost(void *arg, uint32_t rank); /* the `lost` callback of traffic.h */
+
+/* In partners.c. */
+int coll_choose_partners(struct coll *coll) MUST_CHECK; /* HVD_E_NOMEM */
+/* Makes a link to these ranks; it is not connected yet. *ret_link is set with the mutex locked, so
+ * that a failure of the round cancels the link. */
+int coll_make_link(struct coll *coll, const uint32_t *ranks, size_t count, struct link **ret_link,
+                   struct hvd_err *err) MUST_CHECK;
+/* Waits until all peers of the link are connected. If one is not in time, the round fails. */
+int coll_await_link(struct coll *coll, struct link *link, int64_t deadline_us) MUST_CHECK;
+
+#endif

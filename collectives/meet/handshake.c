@@ -1,0 +1,358 @@
+/*
+ * handshake.c: how two peers of a round connect and prove that they are members (then they have
+ * "met"); called by meet.c.
+ *
+ * The side that accepts says CHALLENGE at once. The side that dials says HELLO, with the round and
+ * the roster, and with two proofs that are good for this connection alone: that it has the contact
+ * of the other side, and that it has the secret of the round. The side that accepts answers
+ * WELCOME, which proves that it is a member too, or REFUSED with the reason; or, if it has not
+ * joined that round yet, it parks (keeps) the connection until it joins the round. A connection
+ * whose proof is wrong is closed without a word. Invariant: the connection of a peer changes only
+ * after a proof of that peer.
+ */
+#include "base/limits.h"
+#include "collectives/link/socket.h"
+#include "collectives/meet/meet_internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define RETRY_US     5000 /* doubled with each try, up to RETRY_MAX_US */
+#define RETRY_MAX_US 200000
+
+/* Parked connections may use 1 / PARKED_SHARE of the descriptors of this process. A peer whose
+ * connection is closed for that reason dials again. */
+#define PARKED_SHARE 4
+
+/* After so many tries without a free descriptor, which take more than a second, a peer is given
+ * up. */
+#define STARVED_TRIES 10
+
+#define OTHER_ROUND                                                                             \
+    "the two workers have different members, groups or settings for this round; make the same " \
+    "groups "                                                                                   \
+    "on all ranks, and give all workers the same HVD_ variables"
+
+#define NO_MEMBER                                                                          \
+    "its address answers, but not as a member of the round; use one release of libhvd on " \
+    "all workers, and look for a device between the two hosts that changes what they send"
+
+/* ---- the side that dials ---- */
+
+/* Closes the socket, and plans the next dial: after RETRY_US, doubled with each try, at most
+ * RETRY_MAX_US. */
+static void conn_dial_later(struct meet_conn *conn, int64_t now_us)
+{
+    int64_t wait_us = RETRY_US << (conn->tries < 6 ? conn->tries : 6);
+
+    meet_conn_hang_up(conn);
+    conn->state = CONN_WAITS;
+    conn->tries++;
+    conn->deadline_us = now_us + (wait_us < RETRY_MAX_US ? wait_us : RETRY_MAX_US);
+}
+
+/* Handles a dial that failed. fault: the errno of the dial. A worker listens before its contact is
+ * told to others, so a refusal means that the worker has died. Without a free descriptor this
+ * process tries again, up to STARVED_TRIES. */
+static void conn_dial_failed(struct meet_conn *conn, int fault, int64_t now_us)
+{
+    if (fault == ECONNREFUSED)
+        meet_round_missed(conn, HVD_E_LOST, "the worker no longer listens");
+    else if ((fault == EMFILE || fault == ENFILE) && conn->tries >= STARVED_TRIES)
+        meet_round_missed(conn, HVD_E_LIMIT, SOCKET_STARVES);
+    else
+        conn_dial_later(conn, now_us);
+}
+
+/* Begins to connect to the peer. Does not wait: handshake_ready hears when the kernel has
+ * connected. */
+static void conn_dial(struct meet_conn *conn, int64_t now_us)
+{
+    const struct meet_contact *contact = &conn->peer->contact;
+    struct endpoint endpoint;
+
+    conn->state = CONN_DIALS;
+    errno = EINVAL;
+    if (!endpoint_parse(contact->host, contact->port, &endpoint))
+        conn->fd = socket_dial(&endpoint);
+    if (conn->fd < 0)
+        conn_dial_failed(conn, errno, now_us);
+}
+
+/* ---- the side that accepts ---- */
+
+/* Tells the side that dialled why it is refused, and closes the connection. The proof shows only
+ * that this side has the contact, because the two sides may have no common round. */
+static void conn_refuse(struct meet_conn *conn, int code, const char *why)
+{
+    struct meet_frame refused = { .kind = MEET_REFUSED, .code = code, .rank = MEET_NOBODY };
+
+    memcpy(refused.text, why, strlen(why));
+    meet_conn_say_proved(conn, &conn->gate, &refused);
+    meet_conn_free(conn);
+}
+
+/* Sends CHALLENGE, with a new nonce, to a stranger that has just connected. Without random bytes
+ * the connection is freed. */
+void handshake_challenge(struct meet_conn *conn)
+{
+    struct meet_frame challenge = { .kind = MEET_CHALLENGE };
+
+    if (seal_random(conn->challenge, sizeof(conn->challenge))) {
+        meet_conn_free(conn);
+        return;
+    }
+    memcpy(challenge.nonce, conn->challenge, sizeof(challenge.nonce));
+    meet_conn_say(conn, &challenge);
+}
+
+/* How many connections may be parked: most descriptors are left to the user's program. */
+static size_t parked_most(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / PARKED_SHARE >= LIMIT_MEET_PARKED)
+        return LIMIT_MEET_PARKED;
+    return files.rlim_cur / PARKED_SHARE;
+}
+
+/* Decides about a connection that has proved that it has the contact: its peer is met, stays parked
+ * for later, or is refused. */
+static void judge_parked(struct meet_conn *conn)
+{
+    const struct meet_frame *hello = &conn->hello;
+    struct meet_frame welcome = { .kind = MEET_WELCOME };
+    struct meet *meet = conn->meet;
+    struct meet_round *round = NULL;
+    struct round_peer *peer = NULL;
+
+    /* find the round, and the peer in the round, that the other side means */
+    LIST_EACH (it, &meet->rounds) {
+        struct meet_round *one = CONTAINER_OF(it, struct meet_round, place);
+
+        if (!round && one->spec.round == hello->round && !one->left)
+            round = one;
+    }
+    /* this process has not joined that round yet: the peer waits, unless too many peers wait
+     * already */
+    if (!round && hello->round > meet->newest) {
+        if (meet->parked_count > parked_most())
+            meet_conn_free(conn);
+        return;
+    }
+    if (!round) {
+        conn_refuse(conn, HVD_E_NOTFOUND, "this worker has left the round already");
+        return;
+    }
+    for (size_t i = 0; i < round->spec.peer_count && !peer; i++) {
+        /* `dialled` peers do not dial us: we dial them */
+        if (round->peers[i].incarnation == hello->from && !round->peers[i].dialled)
+            peer = &round->peers[i];
+    }
+    if (!peer || hello->to != round->spec.incarnation || hello->roster != round->spec.roster) {
+        conn_refuse(conn, HVD_E_MISMATCH, OTHER_ROUND);
+        return;
+    }
+    /* a member of another round of the job has the contact too, but not this round's secret; false:
+     * the other side has dialled */
+    if (proof_of_round(round->secret, hello, conn->challenge, false, &conn->line) ||
+        !proof_holds(&conn->line, hello, hello->proof)) {
+        meet_conn_free(conn);
+        return;
+    }
+    memcpy(welcome.address, peer->address, peer->address_length);
+    welcome.address_length = peer->address_length;
+    meet_conn_say_proved(conn, &conn->line, &welcome);
+    meet_round_met(round, peer, conn, hello);
+}
+
+/* Begins a round: dials the peers that this member must dial, and judges the peers that have
+ * dialled before this process joined the round (parked connections). */
+void handshake_begin(struct meet_round *round, int64_t now_us)
+{
+    struct meet *meet = round->meet;
+    struct meet_conn *parked;
+
+    if (round->spec.round > meet->newest)
+        meet->newest = round->spec.round;
+    for (size_t i = 0; i < round->spec.peer_count; i++) {
+        struct round_peer *peer = &round->peers[i];
+
+        if (!peer->dialled)
+            continue;
+        /* -1: no socket yet; conn_dial makes it */
+        peer->conn = meet_conn_create(meet, CONN_WAITS, -1);
+        if (!peer->conn) {
+            round->spec.ops->missed(round->spec.arg, i, HVD_E_NOMEM, "out of memory");
+            continue;
+        }
+        peer->conn->round = round;
+        peer->conn->peer = peer;
+        conn_dial(peer->conn, now_us);
+    }
+    /* The search begins anew each time, because judging one connection may free others. */
+    do {
+        parked = NULL;
+        LIST_EACH (it, &meet->conns) {
+            struct meet_conn *conn = CONTAINER_OF(it, struct meet_conn, place);
+
+            if (conn->state == CONN_PARKED && conn->hello.round <= meet->newest) {
+                parked = conn;
+                break;
+            }
+        }
+        if (parked)
+            judge_parked(parked);
+    } while (parked);
+}
+
+/* Answers the CHALLENGE with a HELLO, which proves that this side has the contact and the
+ * secret. */
+static void conn_say_hello(struct meet_conn *conn, const uint8_t *challenge, int64_t now_us)
+{
+    const struct meet_spec *spec = &conn->round->spec;
+    const struct round_peer *peer = conn->peer;
+    struct meet_frame *hello = &conn->hello;
+
+    *hello = (struct meet_frame){ .kind = MEET_HELLO,
+                                  .round = spec->round,
+                                  .from = spec->incarnation,
+                                  .to = peer->incarnation,
+                                  .roster = spec->roster };
+    memcpy(hello->address, peer->address, peer->address_length);
+    hello->address_length = peer->address_length;
+    memcpy(conn->challenge, challenge, sizeof(conn->challenge));
+    /* true: this side has dialled */
+    if (seal_random(hello->nonce, sizeof(hello->nonce)) ||
+        proof_of_contact(peer->contact.secret, hello, challenge, true, &conn->gate) ||
+        proof_of_round(spec->secret, hello, challenge, true, &conn->line) ||
+        proof_make(&conn->gate, hello, hello->gate) ||
+        proof_make(&conn->line, hello, hello->proof)) {
+        conn_dial_later(conn, now_us);
+        return;
+    }
+    conn->state = CONN_ASKS;
+    meet_conn_say(conn, hello);
+}
+
+/* Handles a frame, in the state of the connection. `frame` is NULL: the peer broke the protocol.
+ * Returns false when the connection is freed, waits to dial again, or is parked, so that the caller
+ * must not read on. */
+static bool hear_frame(struct meet_conn *conn, const struct meet_frame *frame, int64_t now_us)
+{
+    /* a HELLO stands for a broken protocol too: each state refuses a HELLO, or looks at `frame`
+     * first */
+    enum meet_kind kind = frame ? frame->kind : MEET_HELLO;
+
+    switch (conn->state) {
+    case CONN_CALLS:
+        if (kind == MEET_CHALLENGE) {
+            conn_say_hello(conn, frame->nonce, now_us);
+            return conn->state == CONN_ASKS;
+        }
+        meet_round_missed(conn, HVD_E_PROTO, NO_MEMBER);
+        return false;
+    case CONN_ASKS:
+        if (kind == MEET_WELCOME && proof_holds(&conn->line, frame, frame->proof)) {
+            meet_round_met(conn->round, conn->peer, conn, frame);
+            return true;
+        }
+        if (kind == MEET_REFUSED && proof_holds(&conn->gate, frame, frame->proof))
+            meet_round_missed(conn, frame->code, frame->text);
+        else
+            meet_round_missed(conn, HVD_E_PROTO, NO_MEMBER);
+        return false;
+    case CONN_STRANGER:
+        /* Only a HELLO that proves that the stranger has the contact of this process is accepted. A
+         * peer says nothing more until its HELLO is answered. (false: the stranger has dialled.) */
+        if (!frame || conn->in_length || kind != MEET_HELLO ||
+            proof_of_contact(conn->meet->contact.secret, frame, conn->challenge, false,
+                             &conn->gate) ||
+            !proof_holds(&conn->gate, frame, frame->gate))
+            break;
+        door_leave(&conn->meet->door, &conn->guest);
+        conn->meet->parked_count++;
+        conn->state = CONN_PARKED;
+        conn->hello = *frame;
+        conn->deadline_us = now_us + LIMIT_MEET_PARKED_US;
+        judge_parked(conn);
+        return false;
+    case CONN_MET:
+        if ((kind != MEET_NOTICE && kind != MEET_BYE) ||
+            !proof_holds(&conn->line, frame, frame->proof)) {
+            meet_round_forged(conn);
+            return false;
+        }
+        meet_round_heard(conn, frame);
+        return true;
+    default: break;
+    }
+    meet_conn_free(conn);
+    return false;
+}
+
+short handshake_events(const struct meet_conn *conn)
+{
+    if (conn->state == CONN_DIALS)
+        return POLLOUT;
+    return (short)(POLLIN | (conn->out.length ? POLLOUT : 0));
+}
+
+/* Handles the poll events of a connection: goes on with the handshake, and hands each whole frame
+ * to hear_frame. The connection may be freed on return. */
+void handshake_ready(struct meet_conn *conn, short events, int64_t now_us)
+{
+    struct meet_frame frame;
+    int fault, rc;
+
+    if (conn->state == CONN_DIALS) {
+        /* the connect is done: the other side sends the first frame */
+        fault = socket_fault(conn->fd);
+        if (fault)
+            conn_dial_failed(conn, fault, now_us);
+        else
+            conn->state = CONN_CALLS;
+        return;
+    }
+    if (events & POLLOUT)
+        meet_conn_flush(conn);
+    if (!(events & (POLLIN | POLLERR | POLLHUP)))
+        return;
+    while ((rc = meet_conn_read(conn)) > 0) {
+        door_spoke(&conn->guest);
+        /* a parked peer must send nothing more until it is met, so this one broke the protocol */
+        if (conn->state == CONN_PARKED) {
+            meet_conn_free(conn);
+            return;
+        }
+        while ((rc = meet_conn_next(conn, &frame)) == 1) {
+            if (!hear_frame(conn, &frame, now_us))
+                return;
+        }
+        if (rc < 0) {
+            /* NULL: the bytes are no frame */
+            (void)hear_frame(conn, NULL, now_us);
+            return;
+        }
+    }
+    /* 0: no more bytes are there now; negative: the connection has ended */
+    if (rc == 0)
+        return;
+
+    /* the connection broke */
+    if (conn->state == CONN_CALLS || conn->state == CONN_ASKS)
+        conn_dial_later(conn, now_us);
+    else if (conn->state == CONN_MET)
+        meet_round_parted(conn);
+    else
+        meet_conn_free(conn);
+}
+
+void handshake_due(struct meet_conn *conn, int64_t now_us)
+{
+    if (conn->state == CONN_WAITS)
+        conn_dial(conn, now_us);
+    else
+        meet_conn_free(conn);
+}

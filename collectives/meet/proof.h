@@ -1,0 +1,38 @@
+/*
+ * proof.h: the keys of one control connection. Two sides that have the same secret, and have seen
+ * the same HELLO and the same nonces, get the same keys, one for each direction.
+ *
+ *     secret of the round, or of the contact  +  what the HELLO says, both nonces  ──►  two keys
+ *
+ * Because of the nonces no other connection has these keys, so a frame of another connection proves
+ * nothing. Because each direction has its own key, a frame that is sent back to its sender proves
+ * nothing.
+ */
+#ifndef COLLECTIVES_MEET_PROOF_H
+#define COLLECTIVES_MEET_PROOF_H
+
+#include "collectives/meet/meet_wire.h"
+
+struct proof_keys {
+    uint8_t ours[SEAL_KEY_BYTES], theirs[SEAL_KEY_BYTES];
+    uint64_t said, heard; /* number of frames that were proved with `ours`, with `theirs` */
+};
+
+/* Make the keys from the secret of the round, or of the contact. `dials` is true: this side has
+ * sent the HELLO. HVD_E_NOMEM: memory is out. */
+int proof_of_round(const uint8_t secret[SEAL_KEY_BYTES], const struct meet_frame *hello,
+                   const uint8_t challenge[SEAL_NONCE_BYTES], bool dials,
+                   struct proof_keys *ret_keys) MUST_CHECK;
+int proof_of_contact(const uint8_t secret[MEET_SECRET_BYTES], const struct meet_frame *hello,
+                     const uint8_t challenge[SEAL_NONCE_BYTES], bool dials,
+                     struct proof_keys *ret_keys) MUST_CHECK;
+
+/* Makes the proof for the next frame of this side. HVD_E_NOMEM: memory is out. */
+int proof_make(struct proof_keys *keys, const struct meet_frame *frame,
+               uint8_t ret_proof[SEAL_PROOF_BYTES]) MUST_CHECK;
+
+/* true: `proof` is right for `frame`, which is the next frame of the peer. */
+bool proof_holds(struct proof_keys *keys, const struct meet_frame *frame,
+                 const uint8_t proof[SEAL_PROOF_BYTES]) MUST_CHECK;
+
+#endif

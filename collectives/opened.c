@@ -1,0 +1,182 @@
+/*
+ * opened.c: groups that the members open and close while the round runs; run.c calls it. All
+ * members of the round make the call, also those outside the group. The call is an operation of all
+ * members: its fingerprint holds a hash of the group's ranks, and its numbers are the addresses for
+ * the group's link. The group has a link of its own and no board; its members count as alone on
+ * their hosts.
+ *
+ * Invariant: the array of groups has room for these groups from the beginning of the round, and no
+ * group is freed before the round ends. So other threads may read a group while it is being closed.
+ */
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "collectives/dispatch.h"
+#include "os/clock.h"
+
+#define CONNECT_US TIME_MIN
+
+/* An entry of the table: the address at which one member of the group reaches another. */
+struct opened_address {
+    uint32_t rank; /* the rank of the other member, plus one; 0: the entry is free */
+    uint32_t length;
+    uint8_t bytes[LINK_ADDRESS_MAX];
+};
+
+/* Runs the operation of all members, which compares the fingerprints and gathers `bytes` bytes from
+ * each member: member i's bytes begin at i * bytes in `table`. */
+static int opened_tell(struct coll *coll, struct coll_group *all, const struct coll_call *call,
+                       void *table, size_t bytes)
+{
+    const struct coll_call gather = { .kind = COLL_ALLGATHER,
+                                      .type = HVD_UINT8,
+                                      .in = (uint8_t *)table + coll->rank * bytes,
+                                      .out = table,
+                                      .count = bytes };
+    struct operation operation = operation_make(coll, all, call);
+
+    operation.call = &gather; /* the fingerprint is still the fingerprint of the call */
+    return lane_close(&all->lane, allgather_run(&operation));
+}
+
+/* Adds a group to the groups of the round. From here on other threads see the group. */
+static int opened_add(struct coll *coll, const struct coll_ranks *ranks,
+                      struct coll_group **ret_group)
+{
+    struct coll_group *group = &coll->groups[coll->group_count];
+    int rc = group_init(&group->group, ranks->items, ranks->count, coll->members.ranks, coll->rank);
+
+    if (rc)
+        return rc;
+    traffic_init(&group->mesh, coll_lost, coll);
+    traffic_init(&group->own, coll_lost, coll);
+    group->lane = (struct lane){ .traffic = &group->own,
+                                 .ranks = &coll->members.ranks[coll->rank],
+                                 .size = 1 };
+    group->board_index = SIZE_MAX;
+    coll->group_count++;
+    group->sources = mem_zalloc_array(group->group.local_count + 1, sizeof(*group->sources));
+    *ret_group = group;
+    return group->sources ? 0 : HVD_E_NOMEM;
+}
+
+/* Lists the members that a member of the group has links to: at most LANE_PARTNERS_MAX, or with
+ * --fixed-order all other members of the group. */
+static size_t opened_partners(const struct coll *coll, uint32_t place, uint32_t size,
+                              uint32_t *ret_places)
+{
+    size_t count = 0;
+
+    if (!coll->engine || !coll->engine->options.fixed_order)
+        return lane_partners(place, size, ret_places);
+    for (uint32_t i = 0; i < size; i++) {
+        if (i != place)
+            ret_places[count++] = i;
+    }
+    return count;
+}
+
+/* Returns the most partners that a member of a group of this size may have. All members compute the
+ * same number. */
+static size_t opened_most_partners(const struct coll *coll, uint32_t size)
+{
+    size_t most = 0;
+
+    if (coll->engine && coll->engine->options.fixed_order)
+        return size ? size - 1 : 0;
+    for (uint64_t distance = 1; distance < size; distance *= 2)
+        most += 2; /* one member at this distance before it, and one after it */
+    return most;
+}
+
+/* Connects the group's link with the partners, the members to which this member has a link. table:
+ * a row of `row` entries for each rank of the round. A partner's row holds the partner's addresses;
+ * the entry for us is the one whose `rank` is our rank plus one. */
+static int opened_connect(struct coll *coll, struct coll_group *group, const uint32_t *partners,
+                          size_t count, const struct opened_address *table, size_t row,
+                          struct hvd_err *err)
+{
+    struct link *link = group->own_link;
+    int rc = 0;
+
+    for (size_t i = 0; i < count && !rc; i++) {
+        const struct opened_address *theirs = &table[partners[i] * row];
+        size_t at = 0;
+
+        while (at < row && theirs[at].rank != coll->rank + 1)
+            at++;
+        if (at == row)
+            return err_set(err, HVD_E_PROTO,
+                           "rank %u has sent no address for the links of an opened group; all "
+                           "workers must use one release of libhvd",
+                           partners[i]);
+        rc = link->ops->connect(link, partners[i], theirs[at].bytes, theirs[at].length, err);
+    }
+    return rc ? rc : coll_await_link(coll, link, clock_now_us() + CONNECT_US);
+}
+
+/* Opens a group, or closes one; every member of the round makes the call. Closing is only the
+ * operation that all members agree on: the group's objects stay until the round ends. A member
+ * outside all new groups gathers an empty row. */
+int opened_run(struct coll *coll, struct coll_group *all, const struct coll_call *call)
+{
+    struct coll_opening *opening = call->opening;
+    size_t room, row, length, count = 0;
+    struct hvd_err why = { .text = "" };
+    struct opened_address *table, *ours;
+    struct coll_group *group = NULL;
+    uint32_t *partners;
+    uint8_t none[1];
+    int rc = HVD_E_NOMEM;
+
+    /* a close gathers no bytes */
+    if (call->kind != COLL_OPEN)
+        return opened_tell(coll, all, call, none, 0);
+    /* All members gather one table with a row for each rank: the addresses of its links. All rows
+     * have the same length, which is enough for the largest of the new groups. */
+    room = opening->most > LANE_PARTNERS_MAX ? opening->most : LANE_PARTNERS_MAX;
+    row = opened_most_partners(coll, opening->most);
+    partners = mem_zalloc_array(room, sizeof(*partners));
+    table = mem_zalloc_array(coll->size * (row + 1), sizeof(*table));
+    if (partners && table)
+        rc = opened_add(coll, &opening->ranks, &group);
+    if (!rc && group->group.place != GROUP_OUTSIDE && group->group.size > 1) {
+        count = opened_partners(coll, group->group.place, group->group.size, partners);
+        for (size_t i = 0; i < count; i++)
+            partners[i] = group->group.ranks[partners[i]];
+        /* Makes our link, and writes into our row how each partner reaches us. */
+        rc = coll_make_link(coll, partners, count, &group->own_link, &why);
+        ours = &table[coll->rank * row];
+        for (size_t i = 0; i < count && !rc; i++) {
+            length = 0;
+            rc = group->own_link->ops->address(group->own_link, partners[i], ours[i].bytes, &length,
+                                               &why);
+            ours[i].rank = partners[i] + 1;
+            ours[i].length = (uint32_t)length;
+        }
+    }
+    if (!rc)
+        rc = opened_tell(coll, all, call, table, row * sizeof(*table));
+    if (!rc && count)
+        rc = opened_connect(coll, group, partners, count, table, row, &why);
+    /* The lanes of the group go over its own link. */
+    if (!rc && count) {
+        group->own.link = group->own_link;
+        group->own.segment_bytes = coll_segment_bytes(coll->engine);
+        group->lane = (struct lane){ .traffic = &group->own,
+                                     .ranks = group->group.lane_ranks,
+                                     .index = group->group.host,
+                                     .size = group->group.host_count };
+        if (coll->engine->options.fixed_order)
+            group->mesh_lane = (struct lane){ .traffic = &group->own,
+                                              .ranks = group->group.ranks,
+                                              .index = group->group.place,
+                                              .size = group->group.size };
+    }
+    if (rc && why.text[0])
+        coll_fail(coll, rc, coll->rank, "rank %u: a group cannot be opened: %s", coll->rank,
+                  why.text);
+    mem_free(partners);
+    mem_free(table);
+    return rc;
+}

@@ -1,0 +1,124 @@
+/*
+ * operation.c: what every operation begins with, its number and its fingerprint, and the small
+ * tools that all kinds share. This file calls no file of a kind (allreduce.c, ...); those files
+ * call it.
+ */
+#include "collectives/operation.h"
+
+#include "base/mem.h"
+
+/* Returns `count` for the fingerprint: the number of numbers, or a hash of the counts. It leaves
+ * out counts that may differ between ranks: those of an alltoall with counts and of a ragged
+ * operation. */
+uint64_t operation_count(const struct coll_group *group, const struct coll_call *call)
+{
+    uint64_t sum = 0;
+
+    if (coll_kind_is_ragged(call->kind))
+        return 0;
+    if (call->pieces) {
+        for (size_t i = 0; i < call->piece_count; i++)
+            sum += call->pieces[i].count;
+        return sum;
+    }
+    if (!call->counts)
+        return call->count;
+    if (call->kind == COLL_ALLTOALL)
+        return 0;
+    for (uint32_t i = 0; i < group->group.size; i++)
+        sum = fingerprint_mix(sum, call->counts[i]);
+    return sum;
+}
+
+/* Prepares the next operation of the group: takes its number, and makes the fingerprint that all
+ * members compare. It holds only what must be equal on all members, and our rank for error texts.
+ * */
+struct operation operation_make(struct coll *coll, struct coll_group *group,
+                                const struct coll_call *call)
+{
+    struct operation operation = {
+        .coll = coll,
+        .group = group,
+        .call = call,
+        .turn = group->turn,
+        .fingerprint = {.number = ++group->number,
+                        .group = group->group.hash,
+                        .kind = call->kind,
+                        .rank = coll->rank,
+                        .prescale = 1,
+                        .postscale = 1},
+    };
+    struct fingerprint *fingerprint = &operation.fingerprint;
+
+    for (size_t i = 0; call->pieces && i < call->piece_count; i++)
+        fingerprint->group = fingerprint_mix(fingerprint->group, call->pieces[i].count);
+    if (call->kind == COLL_BARRIER || call->kind == COLL_JOIN || call->kind == COLL_END)
+        return operation;
+    if (coll_kind_is_of_groups(call->kind)) {
+        fingerprint->count = call->kind == COLL_OPEN ? call->opening->hash : call->opening->group;
+        return operation;
+    }
+    fingerprint->type = (uint16_t)call->type;
+    fingerprint->on_device = !call->device ? 0 : call->by_host ? FINGERPRINT_BY_HOST : 1;
+    fingerprint->count = operation_count(group, call);
+    if (call->kind == COLL_BROADCAST)
+        fingerprint->root = call->root;
+    else
+        fingerprint->in_parts = call->pieces || call->counts;
+    if (call->kind == COLL_ALLREDUCE)
+        fingerprint->fused = call->fused & FINGERPRINT_FUSED_MAX;
+    if (call->kind == COLL_ALLREDUCE || call->kind == COLL_REDUCESCATTER) {
+        fingerprint->op = (uint32_t)call->op;
+        fingerprint->prescale = call->prescale != 0 ? call->prescale : 1;
+        fingerprint->postscale = call->postscale != 0 ? call->postscale : 1;
+    }
+    return operation;
+}
+
+bool operation_is_ordered(const struct operation *operation)
+{
+    const struct coll *coll = operation->coll;
+
+    return coll->engine && coll->engine->options.fixed_order &&
+           operation->group->group.host_count > 1;
+}
+
+int operation_settle(const struct operation *operation)
+{
+    const struct lane *lane = &operation->group->lane;
+
+    return lane->size > 1 ? traffic_await_all(lane->traffic) : 0;
+}
+
+/* Returns memory that the operation in progress may use (operation.h). The memory is kept for later
+ * operations and grows when one needs more. */
+void *coll_scratch(struct coll *coll, size_t bytes)
+{
+    struct coll_memory *memory = &coll->memory;
+
+    if (bytes <= memory->scratch_bytes)
+        return memory->scratch;
+    mem_free(memory->scratch);
+    memory->scratch = mem_alloc(bytes);
+    memory->scratch_bytes = memory->scratch ? bytes : 0;
+    return memory->scratch;
+}
+
+#define LINE_BYTES ((size_t)64)
+
+/* Divides `length` items among `count` members (operation.h). Shares are whole cache lines, so that
+ * no two members write to one line. The last members may get less, or nothing. */
+size_t share_of(size_t length, size_t element_bytes, uint32_t index, uint32_t count,
+                size_t *ret_length)
+{
+    size_t line = LINE_BYTES / element_bytes ? LINE_BYTES / element_bytes : 1;
+    size_t share = (length + count - 1) / count;
+    size_t from;
+
+    share = (share + line - 1) / line * line;
+    from = index * share;
+    if (from > length)
+        from = length;
+    *ret_length = length - from < share ? length - from : share;
+    return from;
+}

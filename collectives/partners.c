@@ -1,0 +1,156 @@
+/*
+ * partners.c: which members a member connects with. A member has few partners, so that a round is
+ * built quickly:
+ *
+ *     on its host          the lowest rank, which creates the shared memory and meets all others
+ *     on its lanes         members at the distance of a power of two, before and after it
+ *     with --fixed-order   every member of the group, as the sum is made in the order of ranks
+ *
+ * coll_create chooses the partners once. All members of a round choose by the same rules, so a
+ * choice is always mutual.
+ */
+#include "base/limits.h"
+#include "base/time.h"
+#include "collectives/coll_internal.h"
+#include "os/clock.h"
+
+#include <inttypes.h>
+
+#define LOOK_US TIME_S
+
+/* Finds or adds the partner with this rank. NULL: out of memory. */
+static struct coll_partner *add_partner(struct coll_partners *partners, uint32_t rank)
+{
+    for (size_t i = 0; i < partners->count; i++) {
+        if (partners->items[i].rank == rank)
+            return &partners->items[i];
+    }
+    if (VEC_RESERVE(partners, 1, LIMIT_WORKERS))
+        return NULL;
+    partners->items[partners->count] = (struct coll_partner){ .rank = rank };
+    return &partners->items[partners->count++];
+}
+
+/* Notes that this member needs a link to the rank. HVD_E_NOMEM: memory is out. */
+static int add_linked(struct coll *coll, uint32_t rank)
+{
+    struct coll_partner *partner = add_partner(&coll->partners, rank);
+
+    if (!partner)
+        return HVD_E_NOMEM;
+    partner->linked = true;
+    return 0;
+}
+
+/* Chooses the members that this member connects with. Within a host these are the leader (the
+ * lowest rank there) and the others, for the shared memory. Between hosts these are the members to
+ * which a lane of some group needs a link. */
+int coll_choose_partners(struct coll *coll)
+{
+    const uint32_t *hosts = coll->members.hosts;
+    bool fixed_order = coll->engine && coll->engine->options.fixed_order;
+    uint32_t leader = hosts[coll->rank];
+    int rc = 0;
+
+    for (uint32_t i = 0; i < coll->size; i++) {
+        struct coll_partner *partner;
+
+        /* only pairs with the leader: the leader tells each of them where the shared memory is */
+        if (hosts[i] != leader || i == coll->rank || (i != leader && coll->rank != leader))
+            continue;
+        partner = add_partner(&coll->partners, i);
+        if (!partner)
+            return HVD_E_NOMEM;
+        partner->leads = i == leader;
+    }
+    for (size_t i = 0; i < coll->group_count && !rc; i++) {
+        struct coll_group *group = &coll->groups[i];
+        const struct group *members = &group->group;
+        uint32_t places[LANE_PARTNERS_MAX];
+
+        /* The lane of this member; size 1 if the member is in none. */
+        group->lane = (struct lane){ .traffic = &coll->traffic,
+                                     .ranks = &coll->members.ranks[coll->rank],
+                                     .size = 1 };
+        if (members->place == GROUP_OUTSIDE || members->host_count == 1)
+            continue;
+        if (members->local < members->lane_count) {
+            size_t count = lane_partners(members->host, members->host_count, places);
+
+            group->lane.ranks = &members->lane_ranks[(size_t)members->local * members->host_count];
+            group->lane.index = members->host;
+            group->lane.size = members->host_count;
+            for (size_t k = 0; k < count && !rc; k++)
+                rc = add_linked(coll, group->lane.ranks[places[k]]);
+        }
+        if (!fixed_order)
+            continue;
+        for (uint32_t k = 0; k < members->size && !rc; k++) {
+            if (k != members->place)
+                rc = add_linked(coll, members->ranks[k]);
+        }
+        group->mesh_lane = (struct lane){ .traffic = &coll->traffic,
+                                          .ranks = members->ranks,
+                                          .index = members->place,
+                                          .size = members->size };
+    }
+    return rc;
+}
+
+/* Makes a link to these ranks (coll_internal.h). The mutex is held while the link is stored and the
+ * failure is looked at. So a failure before that is seen here, and a later failure finds the link
+ * and cancels it. */
+int coll_make_link(struct coll *coll, const uint32_t *ranks, size_t count, struct link **ret_link,
+                   struct hvd_err *err)
+{
+    const struct link_spec spec = { .round = &coll->identity,
+                                    .reaper = coll->engine->reaper,
+                                    .rank = coll->rank,
+                                    .size = coll->size,
+                                    .peers = ranks,
+                                    .peer_count = count };
+    struct link_device *device = NULL;
+    struct link *link = NULL;
+    int rc = coll_engine_device(coll->engine, &device, err);
+
+    if (!rc)
+        rc = link_create(device, &spec, &link, err);
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&coll->mutex);
+    *ret_link = link;
+    if (coll_has_failed(coll))
+        link->ops->cancel(link);
+    pthread_mutex_unlock(&coll->mutex);
+    return 0;
+}
+
+/* Waits until all peers of the link are connected. If one of them is not in time or is lost, the
+ * round fails. Meanwhile `awaited` shows other threads a rank that is missing. */
+int coll_await_link(struct coll *coll, struct link *link, int64_t deadline_us)
+{
+    const char *operation = atomic_load(&coll->activity.operation);
+    uint32_t missing = 0;
+    int64_t until_us;
+    int rc;
+
+    /* Wait LOOK_US at a time: after that the link names a rank that is not connected yet, and
+     * coll_wait_look shows that rank. */
+    do {
+        until_us = clock_now_us() + LOOK_US;
+        rc = link->ops->connected(link, until_us < deadline_us ? until_us : deadline_us, &missing,
+                                  NULL);
+        if (rc == HVD_E_TIMEOUT)
+            atomic_store(&coll->traffic.awaited, missing);
+    } while (rc == HVD_E_TIMEOUT && until_us < deadline_us);
+    atomic_store(&coll->traffic.awaited, TRAFFIC_NOBODY);
+    if (rc == HVD_E_LOST) /* the peer may have failed before, and have sent the reason */
+        return coll_lost(coll, missing);
+    if (rc == HVD_E_TIMEOUT)
+        return coll_fail(coll, rc, missing,
+                         "rank %u (incarnation %" PRIu64
+                         "): the connection to this rank was not made in time (%s)",
+                         missing, coll->members.incarnations[missing],
+                         operation ? operation : "connect");
+    return rc;
+}

@@ -1,0 +1,51 @@
+/*
+ * facts.h: two tables with everything that depends on the op of a reduction or on the type of its
+ * numbers: one row for each op, one for each type. A value of hvd_op or hvd_dtype without a row is
+ * a compile error (facts.c).
+ */
+#ifndef COLLECTIVES_REDUCE_FACTS_H
+#define COLLECTIVES_REDUCE_FACTS_H
+
+#include "base/err.h"
+
+/* The number of values of hvd_op and of hvd_dtype (hvd.h). The values of these enumerations never
+ * change. */
+#define HVD_OP_COUNT    (HVD_PRODUCT + 1)
+#define HVD_DTYPE_COUNT (HVD_FLOAT64 + 1)
+
+/* How two numbers are combined; kernels.h has a kernel for each work type. */
+enum reduce_combine {
+    REDUCE_ADD,
+    REDUCE_MULTIPLY,
+    REDUCE_TAKE_LEAST,
+    REDUCE_TAKE_GREATEST,
+    REDUCE_COMBINES
+};
+
+/* The neutral number of an op: a number that does not change the result. */
+enum reduce_neutral { REDUCE_ZERO, REDUCE_ONE, REDUCE_LEAST, REDUCE_GREATEST, REDUCE_NEUTRALS };
+
+#define REDUCE_NOT_BY_NCCL (-1)
+
+struct reduce_op {
+    const char *name;
+    enum reduce_combine combine;
+    enum reduce_neutral neutral;
+    bool averages; /* true: the sum is divided by the number of members */
+    /* an enum nccl_op, or REDUCE_NOT_BY_NCCL: calls with this op go through the host */
+    int nccl;
+};
+
+struct reduce_type {
+    const char *name;
+    size_t bytes;
+    bool real;          /* true: numbers of this type can be scaled */
+    hvd_dtype work;     /* the type in which every op but AVERAGE computes */
+    hvd_dtype averages; /* the type in which AVERAGE computes */
+    int nccl;           /* an enum nccl_type */
+};
+
+const struct reduce_op *reduce_op(hvd_op op);          /* NULL: no such op */
+const struct reduce_type *reduce_type(hvd_dtype type); /* NULL: no such type */
+
+#endif
