@@ -1,7 +1,15 @@
+/*
+ * addresses.c: finds an address by its kind, and the host in an address.
+ *
+ * Called by worker.c for the agent's address and by rounds_prepare.c for those of the members. The
+ * texts come from other machines: nothing is assumed about their form.
+ */
 #include "worker/addresses.h"
 
 #include <string.h>
 
+/* Finds the first text "KIND=VALUE" of this kind, and returns its value; NULL: there is no such
+ * text. */
 const char *addresses_find(const struct msg_texts *addresses, const char *kind)
 {
     size_t length = strlen(kind);
@@ -15,6 +23,7 @@ const char *addresses_find(const struct msg_texts *addresses, const char *kind)
     return NULL;
 }
 
+/* Copies the host of an address "HOST:PORT" or "[HOST]:PORT", without brackets and port. */
 int addresses_host(const char *address, char *ret_host, size_t room)
 {
     const char *end = strrchr(address, ':');

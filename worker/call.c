@@ -1,31 +1,51 @@
+/*
+ * call.c: reads one struct hvd_call: what is wrong with it, or the same as struct coll_call.
+ *
+ * Called by requests.c for each collective. Invariant: a call that passes has buffers for every
+ * byte that the collective will read or write, all in one memory, which do not overlap where they
+ * must not. Each error names the collective first and the remedy last.
+ */
 #include "worker/call.h"
 
+#include "base/limits.h"
 #include "collectives/reduce/reduce.h"
 #include "gpu/device.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+
+#define BUFFER_NAME_MAX 40 /* "out of pieces[18446744073709551615]" with its NUL */
 
 _Static_assert((int)HVD_ALLREDUCE == (int)COLL_ALLREDUCE &&
                    (int)HVD_BROADCAST == (int)COLL_BROADCAST &&
                    (int)HVD_ALLGATHER == (int)COLL_ALLGATHER &&
                    (int)HVD_REDUCESCATTER == (int)COLL_REDUCESCATTER &&
                    (int)HVD_ALLTOALL == (int)COLL_ALLTOALL &&
-                   (int)HVD_BARRIER == (int)COLL_BARRIER && (int)HVD_JOIN == (int)COLL_JOIN,
+                   (int)HVD_BARRIER == (int)COLL_BARRIER && (int)HVD_JOIN == (int)COLL_JOIN &&
+                   (int)HVD_ALLGATHER_RAGGED == (int)COLL_ALLGATHER_RAGGED &&
+                   (int)HVD_ALLTOALL_RAGGED == (int)COLL_ALLTOALL_RAGGED,
                "the same collectives by the same numbers");
 _Static_assert(sizeof(struct coll_piece) == sizeof(hvd_piece) &&
                    offsetof(struct coll_piece, out) == offsetof(hvd_piece, out) &&
                    offsetof(struct coll_piece, count) == offsetof(hvd_piece, count),
                "pieces are passed on as they are");
 
-/* One call as it is read. */
+_Static_assert(sizeof(struct coll_received) == sizeof(hvd_received) &&
+                   offsetof(struct coll_received, arg) == offsetof(hvd_received, arg) &&
+                   offsetof(struct coll_received, counts) == offsetof(hvd_received, counts) &&
+                   offsetof(struct coll_received, data) == offsetof(hvd_received, data),
+               "the place of a ragged result is passed on as it is");
+
+/* The state of checking one call. */
 struct reading {
     const hvd_call *call;
     const struct roll *roll;
-    const char *name; /* of the collective */
-    uint32_t place;   /* of this rank in the group */
-    uint32_t size;    /* of the group */
-    size_t bytes;     /* of a number */
-    const char *seen; /* the first buffer whose memory was looked at; NULL: none yet */
+    const char *name;           /* name of the collective */
+    uint32_t place;             /* index of this rank in the group */
+    uint32_t size;              /* size of the group */
+    size_t bytes;               /* bytes of one element */
+    char seen[BUFFER_NAME_MAX]; /* name of the first buffer whose memory was looked at; empty: none
+                                   yet */
     struct coll_call *into;
     struct hvd_err *err;
 };
@@ -33,14 +53,15 @@ struct reading {
 #define WRONG(reading, format, ...) \
     err_set((reading)->err, HVD_E_INVAL, "%s: " format, (reading)->name, __VA_ARGS__)
 
-static bool has_type(hvd_kind kind)
-{
-    return kind != HVD_BARRIER && kind != HVD_JOIN;
-}
-
 static bool has_counts(hvd_kind kind)
 {
-    return kind == HVD_ALLGATHER || kind == HVD_REDUCESCATTER || kind == HVD_ALLTOALL;
+    return kind == HVD_ALLGATHER || kind == HVD_REDUCESCATTER || kind == HVD_ALLTOALL ||
+           kind == HVD_ALLTOALL_RAGGED;
+}
+
+static bool is_ragged(hvd_kind kind)
+{
+    return kind == HVD_ALLGATHER_RAGGED || kind == HVD_ALLTOALL_RAGGED;
 }
 
 static bool computes(hvd_kind kind)
@@ -48,26 +69,42 @@ static bool computes(hvd_kind kind)
     return kind == HVD_ALLREDUCE || kind == HVD_REDUCESCATTER;
 }
 
-/* ---- one thing after the other --------------------------------------------------------------- */
+/* ---- group, type, op, root ------------------------------------------------------------------- */
 
+/* Finds the group of the call: the number of this rank's part of it, for the collectives, and the
+ * index and size of this rank there. A call without a group (NULL) is for all ranks. */
 static int read_group(struct reading *reading, const struct groups *groups)
 {
     const struct roll *roll = reading->roll;
     const hvd_group *group = reading->call->group;
-    size_t index;
+    const struct roll_opened *opened;
+    size_t index, part = 0;
 
     reading->place = roll->rank;
     reading->size = roll->size;
     if (!group)
         return 0;
+    opened = roll_find(roll, group, &part);
+    if (opened && !opened->ranks.count)
+        return WRONG(reading,
+                     "rank %u is not in the group that was opened as number %zu; call only on its "
+                     "members; hvd_group_rank tells which ranks they are",
+                     roll->rank, part - roll->part_count);
+    if (opened) {
+        reading->into->group = part;
+        reading->place = opened->place;
+        reading->size = opened->ranks.count;
+        return 0;
+    }
     if (!groups_find(groups, group, &index))
-        return WRONG(reading, "%s",
-                     "the group is none that was made since hvd_init; use what "
-                     "hvd_group_create has given");
+        return WRONG(
+            reading, "%s",
+            "no such group has been created since hvd_init, or opened in this round; use a "
+            "group that hvd_group_create has returned");
     if (!roll->groups[index].part)
         return WRONG(reading,
-                     "rank %u is not in group %zu; let its members call alone, as "
-                     "hvd_group_rank says",
+                     "rank %u is not in group %zu; call only on its members; hvd_group_rank tells "
+                     "which ranks they are",
                      roll->rank, index + 1);
     reading->into->group = roll->groups[index].part;
     reading->place = roll->groups[index].place;
@@ -75,14 +112,18 @@ static int read_group(struct reading *reading, const struct groups *groups)
     return 0;
 }
 
+/* Returns true if this scale changes the numbers, or is a NaN; 0 and 1 do not change them. */
 static bool scales(double scale)
 {
     return scale < 0 || scale > 1 || (scale > 0 && scale < 1) || scale != scale;
 }
 
+/* Checks the type, the op, the scales and the root of a call. Translates the root from a rank of
+ * the round to an index in the group. */
 static int read_numbers(struct reading *reading)
 {
     const hvd_call *call = reading->call;
+    const struct roll *roll = reading->roll;
     bool scaled = scales(call->prescale) || scales(call->postscale);
 
     reading->bytes = reduce_type_bytes(call->type);
@@ -92,34 +133,31 @@ static int read_numbers(struct reading *reading)
         return WRONG(reading, "there is no op %d; use one of hvd_op", (int)call->op);
     if (scaled && !computes(call->kind))
         return WRONG(reading, "%s",
-                     "nothing is computed, so nothing is scaled; leave prescale and postscale 0");
+                     "this collective computes nothing that could be scaled; leave prescale and "
+                     "postscale 0");
     if (scaled && !reduce_type_is_real(call->type))
         return WRONG(reading,
                      "%s cannot be scaled; leave prescale and postscale 0, or use a floating type",
                      reduce_type_name(call->type));
-    return 0;
-}
-
-static int read_root(struct reading *reading)
-{
-    const struct roll *roll = reading->roll;
-    int root = reading->call->root;
-
-    if (root < 0 || (uint32_t)root >= roll->size)
-        return WRONG(reading, "root %d is no rank of this round; use 0 to %u", root,
+    if (call->kind != HVD_BROADCAST)
+        return 0;
+    if (call->root < 0 || (uint32_t)call->root >= roll->size)
+        return WRONG(reading, "root %d is no rank of this round; use 0 to %u", call->root,
                      roll->size - 1);
-    if (reading->call->in && reading->call->out && reading->call->in != reading->call->out)
+    if (call->in && call->out && call->in != call->out)
         return WRONG(reading, "%s",
-                     "in is not looked at; leave it NULL, and give the root's numbers in out");
-    if (!roll_place(roll, reading->into->group, (uint32_t)root, &reading->into->root))
-        return WRONG(reading, "root %d is not in the group; use one of its ranks", root);
+                     "a broadcast does not read the buffer in; leave in NULL, and put the root's "
+                     "numbers into out");
+    if (!roll_place(roll, reading->into->group, (uint32_t)call->root, &reading->into->root))
+        return WRONG(reading, "root %d is not in the group; use one of its ranks", call->root);
     return 0;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Of the sum of counts, or of each times count, in bytes. More than half of what can be addressed
- * cannot be there twice. */
+/* Adds up the bytes of all counts or, without counts, of `each` elements for each member.
+ * Returns false if the sum is more than half of the address space: then in and out cannot both
+ * exist. */
 static bool total_bytes(const struct reading *reading, const size_t *counts, size_t each,
                         size_t *ret_bytes)
 {
@@ -149,49 +187,12 @@ static bool bytes_of(const struct reading *reading, size_t count, size_t *ret_by
     return true;
 }
 
-/* How much lies at in and at out. */
-static bool extent(const struct reading *reading, size_t *ret_in, size_t *ret_out)
+bool call_are_apart(const void *left, size_t left_bytes, const void *right, size_t right_bytes)
 {
-    const hvd_call *call = reading->call;
-    const size_t *counts = call->counts;
+    uintptr_t a = (uintptr_t)left;
+    uintptr_t b = (uintptr_t)right;
 
-    switch (call->kind) {
-    case HVD_BROADCAST: *ret_in = 0; return bytes_of(reading, call->count, ret_out);
-    case HVD_ALLGATHER:
-        return bytes_of(reading, call->count, ret_in) &&
-               total_bytes(reading, counts, call->count, ret_out);
-    case HVD_REDUCESCATTER:
-        return bytes_of(reading, counts ? counts[reading->place] : call->count, ret_out) &&
-               total_bytes(reading, counts, call->count, ret_in);
-    case HVD_ALLTOALL:
-        return total_bytes(reading, counts, call->count, ret_in) &&
-               total_bytes(reading, call->out_counts, call->count, ret_out);
-    default:
-        return bytes_of(reading, call->count, ret_in) && bytes_of(reading, call->count, ret_out);
-    }
-}
-
-/* What an allgather takes from its own place in the result is there already. */
-static size_t own_place(const struct reading *reading)
-{
-    const hvd_call *call = reading->call;
-    size_t before = 0;
-
-    if (call->kind != HVD_ALLGATHER)
-        return 0;
-    if (!call->counts)
-        return reading->place * call->count * reading->bytes;
-    for (uint32_t i = 0; i < reading->place; i++)
-        before += call->counts[i];
-    return before * reading->bytes;
-}
-
-static bool apart(const void *in, size_t in_bytes, const void *out, size_t out_bytes)
-{
-    uintptr_t from = (uintptr_t)in;
-    uintptr_t to = (uintptr_t)out;
-
-    return !in_bytes || !out_bytes || (from < to ? to - from >= in_bytes : from - to >= out_bytes);
+    return !left_bytes || !right_bytes || (a < b ? b - a >= left_bytes : a - b >= right_bytes);
 }
 
 static void name_memory(const struct gpu_device *device, char text[GPU_NAME_MAX])
@@ -202,145 +203,194 @@ static void name_memory(const struct gpu_device *device, char text[GPU_NAME_MAX]
         snprintf(text, GPU_NAME_MAX, "the host");
 }
 
-/* All are in one memory. Called where CUDA is used at all. */
-static int see(struct reading *reading, const char *name, const void *at)
+/* Checks that a buffer is in the same memory (host, or one device) as the call's other buffers.
+ * Called only in a process that uses CUDA. */
+static int check_memory(struct reading *reading, const char *name, const void *at)
 {
     const struct gpu_device *device = gpu_device_of(at);
     char first[GPU_NAME_MAX];
     char second[GPU_NAME_MAX];
 
-    if (!reading->seen) {
-        reading->seen = name;
+    if (!*reading->seen) {
+        snprintf(reading->seen, sizeof(reading->seen), "%s", name);
         reading->into->device = device;
     }
     if (device == reading->into->device)
         return 0;
     name_memory(reading->into->device, first);
     name_memory(device, second);
-    return WRONG(reading, "%s is in the memory of %s and %s in that of %s; put them in the same",
-                 reading->seen, first, name, second);
+    return WRONG(
+        reading,
+        "%s is in the memory of %s, and %s in the memory of %s; put both in the same memory",
+        reading->seen, first, name, second);
 }
 
-/* What holds nothing says something only where nothing else does. */
-static int see_both(struct reading *reading, size_t in_bytes, size_t out_bytes)
+/* Checks the memory of in and out. The memory of an empty buffer is checked only when both are
+ * empty. */
+static int check_both_memories(struct reading *reading, size_t in_bytes, size_t out_bytes)
 {
     const hvd_call *call = reading->call;
-    bool nothing = !in_bytes && !out_bytes;
-    bool in = in_bytes || (nothing && call->in);
-    bool out = out_bytes || (nothing && call->out);
+    bool empty = !in_bytes && !out_bytes;
+    bool in = in_bytes || (empty && call->in);
+    bool out = out_bytes || (empty && call->out);
     int rc = 0;
 
     if (!cuda_known())
         return 0;
     if (in)
-        rc = see(reading, "in", call->in);
-    return rc || !out ? rc : see(reading, "out", call->out);
+        rc = check_memory(reading, "in", call->in);
+    return rc || !out ? rc : check_memory(reading, "out", call->out);
 }
 
+/* Checks counts, in and out of a call without pieces. */
 static int read_memory(struct reading *reading)
 {
     const hvd_call *call = reading->call;
+    const size_t *counts = call->counts;
+    const uint8_t *own = call->out; /* the address in `out` where `in` may be */
     bool in_place = call->kind == HVD_ALLREDUCE || call->kind == HVD_ALLGATHER;
+    bool own_count = call->kind == HVD_ALLGATHER || call->kind == HVD_REDUCESCATTER;
     size_t in_bytes = 0;
     size_t out_bytes = 0;
+    bool fits; /* false: more than memory can hold */
 
-    if (!extent(reading, &in_bytes, &out_bytes))
-        return WRONG(reading, "%zu numbers of %s are more than there can be memory for; correct %s",
+    if (own_count && call->counts && call->counts[reading->place] != call->count)
+        return WRONG(
+            reading,
+            "counts[%u] is %zu, but count is %zu; both are this rank's part, so make them equal",
+            reading->place, call->counts[reading->place], call->count);
+    if (call->kind == HVD_ALLTOALL && !call->counts != !call->out_counts)
+        return WRONG(reading, "%s is given without %s; give both or none",
+                     call->counts ? "counts" : "out_counts",
+                     call->counts ? "out_counts" : "counts");
+    if (call->kind == HVD_REDUCESCATTER || call->kind == HVD_ALLTOALL)
+        fits = total_bytes(reading, counts, call->count, &in_bytes);
+    else /* a broadcast reads no `in` */
+        fits = call->kind == HVD_BROADCAST || bytes_of(reading, call->count, &in_bytes);
+    if (call->kind == HVD_ALLGATHER)
+        fits = fits && total_bytes(reading, counts, call->count, &out_bytes);
+    else if (call->kind == HVD_ALLTOALL)
+        fits = fits && total_bytes(reading, call->out_counts, call->count, &out_bytes);
+    else
+        fits = fits && bytes_of(reading, own_count && counts ? counts[reading->place] : call->count,
+                                &out_bytes);
+    if (!fits)
+        return WRONG(reading, "%zu numbers of %s are more than memory can hold; correct %s",
                      call->count, reduce_type_name(call->type),
                      has_counts(call->kind) && call->counts ? "counts" : "count");
     if ((in_bytes && !call->in) || (out_bytes && !call->out))
         return WRONG(reading, "%s is NULL, and count is not 0; give memory for it",
                      in_bytes && !call->in ? "in" : "out");
-    if (in_place && call->in == (const uint8_t *)call->out + own_place(reading))
-        return see_both(reading, in_bytes, out_bytes);
-    if (!apart(call->in, in_bytes, call->out, out_bytes))
+    if (call->kind == HVD_ALLGATHER) /* in may be this rank's own part of the result */
+        for (uint32_t i = 0; i < reading->place && own; i++)
+            own += (call->counts ? call->counts[i] : call->count) * reading->bytes;
+    if (in_place && call->in == own)
+        return check_both_memories(reading, in_bytes, out_bytes);
+    if (!call_are_apart(call->in, in_bytes, call->out, out_bytes))
         return WRONG(reading, "in and out overlap; %s",
-                     in_place ? "let them be the same, or apart" : "let them be apart");
-    return see_both(reading, in_bytes, out_bytes);
+                     in_place ? "make them equal or separate" : "make them separate");
+    return check_both_memories(reading, in_bytes, out_bytes);
 }
 
-static int read_counts(struct reading *reading)
+/* Checks a ragged call. The memory of `in` decides where the result goes, also when `in` is
+ * empty. */
+static int read_ragged(struct reading *reading)
 {
     const hvd_call *call = reading->call;
-    bool own = call->kind == HVD_ALLGATHER || call->kind == HVD_REDUCESCATTER;
-
-    if (own && call->counts && call->counts[reading->place] != call->count)
-        return WRONG(reading,
-                     "counts[%u] is %zu and count %zu; both are this rank's part, so make them "
-                     "equal",
-                     reading->place, call->counts[reading->place], call->count);
-    if (call->kind == HVD_ALLTOALL && !call->counts != !call->out_counts)
-        return WRONG(reading, "%s without %s; give both or none",
-                     call->counts ? "counts" : "out_counts",
-                     call->counts ? "out_counts" : "counts");
-    return 0;
-}
-
-static int see_piece(struct reading *reading, const hvd_piece *piece)
-{
+    bool to_each = call->kind == HVD_ALLTOALL_RAGGED; /* `counts` says how much each rank gets */
+    size_t most = LIMIT_RAGGED_BYTES / reading->bytes;
+    size_t sum = 0;
     int rc = 0;
 
-    if (!cuda_known() || !piece->count)
-        return 0;
-    rc = see(reading, "in of a piece", piece->in);
-    return rc ? rc : see(reading, "out of one", piece->out);
+    if (call->out || call->out_counts)
+        return WRONG(reading, "%s is not NULL; leave it NULL, the result goes to received",
+                     call->out ? "out" : "out_counts");
+    if (!call->received || !call->received->counts)
+        return WRONG(reading, "%s is NULL; pass a place for the result of the call",
+                     call->received ? "the place for the received counts"
+                                    : "the place for the result (received, ret_out)");
+    if (!call->counts == to_each)
+        return WRONG(reading, "counts is %s; %s", to_each ? "NULL" : "not NULL",
+                     to_each ? "pass how many numbers go to each rank"
+                             : "pass in count how many numbers this rank gives, and no counts");
+    for (uint32_t i = 0; i < (to_each ? reading->size : 1); i++) {
+        size_t count = to_each ? call->counts[i] : call->count;
+
+        if (count > most - sum)
+            return err_set(reading->err, HVD_E_LIMIT,
+                           "%s: rank %u gives more than LIMIT_RAGGED_BYTES (%" PRIu64
+                           " bytes) of %s; correct its %s, or give less in one call",
+                           reading->name, reading->roll->rank, LIMIT_RAGGED_BYTES,
+                           reduce_type_name(call->type), to_each ? "counts" : "count");
+        sum += count;
+    }
+    if (sum && !call->in)
+        return WRONG(reading, "%s", "in is NULL, and count is not 0; give memory for it");
+    if (cuda_known() && call->in)
+        rc = check_memory(reading, "in", call->in);
+    if (!rc && reading->into->device && !call->received->memory)
+        rc =
+            WRONG(reading, "%s",
+                  "in is in the memory of a GPU, and received.memory is NULL; pass a function that "
+                  "allocates the result there");
+    reading->into->received = (struct coll_received *)call->received;
+    return rc;
 }
 
-static int read_piece(struct reading *reading, const hvd_piece *piece, size_t number)
-{
-    size_t bytes;
-
-    if (!bytes_of(reading, piece->count, &bytes))
-        return WRONG(reading,
-                     "pieces[%zu]: %zu numbers of %s are more than there can be memory for; "
-                     "correct its count",
-                     number, piece->count, reduce_type_name(reading->call->type));
-    if (bytes && (!piece->in || !piece->out))
-        return WRONG(reading, "pieces[%zu]: %s is NULL, and its count is not 0; give memory for it",
-                     number, piece->in ? "out" : "in");
-    if (piece->in != piece->out && !apart(piece->in, bytes, piece->out, bytes))
-        return WRONG(reading, "pieces[%zu]: in and out overlap; let them be the same, or apart",
-                     number);
-    return see_piece(reading, piece);
-}
-
+/* Checks each piece as if it were a call of its own, and then the sum of all pieces. */
 static int read_pieces(struct reading *reading)
 {
     const hvd_call *call = reading->call;
     size_t left = SIZE_MAX / 2 / reading->bytes;
+    size_t bytes;
     int rc = 0;
 
     if (call->kind != HVD_ALLREDUCE)
-        return WRONG(reading, "%s", "it takes no pieces; only an allreduce does");
+        return WRONG(reading, "%s", "only an allreduce takes pieces; use in, out and count");
     if (call->in || call->out || call->count)
-        return WRONG(reading, "%s", "pieces beside in, out or count; give the one or the other");
+        return WRONG(
+            reading, "%s",
+            "pieces and also in, out or count are set; set only pieces, or only in, out and count");
     if (!call->pieces)
-        return WRONG(reading, "pieces is NULL, and piece_count %zu; give as many as that",
+        return WRONG(reading, "pieces is NULL, and piece_count is %zu; pass that many pieces",
                      call->piece_count);
     for (size_t i = 0; i < call->piece_count && !rc; i++) {
-        rc = read_piece(reading, &call->pieces[i], i);
-        if (!rc && call->pieces[i].count > left)
-            rc = WRONG(reading, "%zu pieces are more than there can be memory for; correct them",
+        const hvd_piece *piece = &call->pieces[i];
+
+        if (!bytes_of(reading, piece->count, &bytes))
+            return WRONG(reading,
+                         "pieces[%zu]: %zu numbers of %s are more than memory can hold; "
+                         "correct its count",
+                         i, piece->count, reduce_type_name(call->type));
+        if (bytes && (!piece->in || !piece->out))
+            return WRONG(reading,
+                         "pieces[%zu]: %s is NULL, and its count is not 0; give memory for it", i,
+                         piece->in ? "out" : "in");
+        if (piece->in != piece->out && !call_are_apart(piece->in, bytes, piece->out, bytes))
+            return WRONG(reading, "pieces[%zu]: in and out overlap; make them equal or separate",
+                         i);
+        if (cuda_known() && piece->count) {
+            char name[BUFFER_NAME_MAX];
+
+            snprintf(name, sizeof(name), "in of pieces[%zu]", i);
+            rc = check_memory(reading, name, piece->in);
+            snprintf(name, sizeof(name), "out of pieces[%zu]", i);
+            if (!rc)
+                rc = check_memory(reading, name, piece->out);
+        }
+        if (!rc && piece->count > left)
+            rc = WRONG(reading,
+                       "the counts of %zu pieces together are more than memory can hold; "
+                       "correct them",
                        call->piece_count);
         if (!rc)
-            left -= call->pieces[i].count;
+            left -= piece->count;
     }
     return rc;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
-
-static int read_buffers(struct reading *reading)
-{
-    const hvd_call *call = reading->call;
-    int rc;
-
-    if (call->pieces || call->piece_count)
-        return read_pieces(reading);
-    rc = read_counts(reading);
-    return rc ? rc : read_memory(reading);
-}
-
+/* Checks a call of the program, and translates it to a struct coll_call. After an error *ret_call
+ * is not complete. */
 int call_read(const hvd_call *call, const struct groups *groups, const struct roll *roll,
               struct coll_call *ret_call, struct hvd_err *err)
 {
@@ -348,23 +398,26 @@ int call_read(const hvd_call *call, const struct groups *groups, const struct ro
     int rc;
 
     if (!call)
-        return err_set(err, HVD_E_INVAL, "the call is NULL; say what is to be done");
-    if (call->kind < HVD_ALLREDUCE || call->kind > HVD_JOIN)
+        return err_set(err, HVD_E_INVAL, "the call is NULL; pass a struct hvd_call");
+    if (call->kind < HVD_ALLREDUCE || (call->kind > HVD_JOIN && !is_ragged(call->kind)))
         return err_set(err, HVD_E_INVAL, "kind %d is no collective; use one of hvd_kind",
                        (int)call->kind);
     *ret_call = (struct coll_call){ .kind = (enum coll_kind)call->kind };
-    reading.name = accord_kind_name((uint32_t)call->kind);
+    reading.name = coll_kind_name((uint32_t)call->kind);
     rc = read_group(&reading, groups);
-    if (rc || !has_type(call->kind)) {
-        /* an int may be written as the unsigned that it is */
+    if (rc || call->kind == HVD_BARRIER || call->kind == HVD_JOIN) {
+        /* C allows an int to be written as an unsigned */
         ret_call->ret_last = call->kind == HVD_JOIN ? (uint32_t *)call->last : NULL;
         return rc;
     }
     rc = read_numbers(&reading);
-    if (!rc && call->kind == HVD_BROADCAST)
-        rc = read_root(&reading);
-    if (!rc)
-        rc = read_buffers(&reading);
+    if (!rc && (call->pieces || call->piece_count)) {
+        rc = read_pieces(&reading);
+    } else if (!rc && is_ragged(call->kind)) {
+        rc = read_ragged(&reading);
+    } else if (!rc) {
+        rc = read_memory(&reading);
+    }
     ret_call->type = call->type;
     ret_call->op = call->op;
     ret_call->prescale = call->prescale;
@@ -376,5 +429,6 @@ int call_read(const hvd_call *call, const struct groups *groups, const struct ro
     ret_call->out_counts = call->kind == HVD_ALLTOALL ? call->out_counts : NULL;
     ret_call->pieces = (const struct coll_piece *)call->pieces;
     ret_call->piece_count = call->piece_count;
+    ret_call->by_host = call->by_host != 0;
     return rc;
 }

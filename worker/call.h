@@ -1,13 +1,18 @@
 /*
- * call.h: what a program asks for, held against what can be meant, and put as collectives take it.
+ * call.h: checks a collective call of the training program and translates it to a struct coll_call.
  */
 #ifndef WORKER_CALL_H
 #define WORKER_CALL_H
 
 #include "worker/groups.h"
 
-/* HVD_E_INVAL says what makes no sense. What the call points to is not copied. groups may be NULL.
- * Whose memory it is is told by the pointers; in what stream it is ordered is not looked at. */
+/* Returns true if the two pieces of memory have no byte in common. */
+bool call_are_apart(const void *left, size_t left_bytes, const void *right, size_t right_bytes);
+
+/* Checks *call and translates it to *ret_call. HVD_E_INVAL: the err says what is wrong and how
+ * to correct it. The buffers that the call points to are not copied. groups may be NULL: there
+ * are none. The pointers show whether the memory belongs to the host or to a device; the caller
+ * of call_read sets the stream. */
 int call_read(const hvd_call *call, const struct groups *groups, const struct roll *roll,
               struct coll_call *ret_call, struct hvd_err *err) MUST_CHECK;
 

@@ -1,5 +1,10 @@
-/* collective.c: the collectives of hvd.h, in all their forms. What makes sense is said in call.h,
- * whose turn it is in rounds.h, what waits in requests.h. */
+/*
+ * collective.c: the functions of hvd.h for collectives, requests, groups, streams and shared
+ * memory.
+ *
+ * Called by the program. Each function finds the worker and passes the call on: call.h checks it,
+ * rounds.h knows whether the caller may make it now, requests.h makes it.
+ */
 #include "collectives/shm/pool.h"
 #include "worker/fail.h"
 #include "worker/requests.h"
@@ -54,6 +59,38 @@ int hvd_alltoall(const void *in, void *out, size_t count, hvd_dtype type)
         &(hvd_call){ .kind = HVD_ALLTOALL, .in = in, .out = out, .count = count, .type = type });
 }
 
+/* Makes one of the two ragged collectives; on success *ret_out gets the memory with the result.
+ * If ret_out or ret_counts is NULL, call.c refuses the call, as it refuses every wrong call. */
+static int collective_ragged(const hvd_call *part, void **ret_out, size_t *ret_counts)
+{
+    hvd_received received = { .memory = NULL }; /* NULL: the library allocates the result */
+    hvd_call call = *part;
+    int rc;
+
+    received.counts = ret_counts;
+    call.received = ret_out ? &received : NULL;
+    rc = hvd_run(&call);
+    if (!rc && ret_out)
+        *ret_out = received.data;
+    return rc;
+}
+
+int hvd_allgather_ragged(const void *in, size_t count, hvd_dtype type, void **ret_out,
+                         size_t *ret_counts)
+{
+    const hvd_call call = { .kind = HVD_ALLGATHER_RAGGED, .in = in, .count = count, .type = type };
+
+    return collective_ragged(&call, ret_out, ret_counts);
+}
+
+int hvd_alltoall_ragged(const void *in, const size_t *counts, hvd_dtype type, void **ret_out,
+                        size_t *ret_counts)
+{
+    const hvd_call call = { .kind = HVD_ALLTOALL_RAGGED, .in = in, .counts = counts, .type = type };
+
+    return collective_ragged(&call, ret_out, ret_counts);
+}
+
 int hvd_barrier(void)
 {
     return hvd_run(&(hvd_call){ .kind = HVD_BARRIER });
@@ -66,6 +103,7 @@ int hvd_join(int *ret_last)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+/* Starts a request. The count of calls shows the watchdog that the training loop makes progress. */
 int hvd_start(const hvd_call *call, hvd_request **ret_request)
 {
     struct worker *worker = worker_get();
@@ -76,7 +114,8 @@ int hvd_start(const hvd_call *call, hvd_request **ret_request)
     return requests_start(worker->rounds, call, ret_request, fail_err());
 }
 
-/* Asking again and again is no life: whoever does only that stands still. */
+/* This function does not count as progress for the watchdog: a training loop that only calls
+ * hvd_test makes no progress. */
 int hvd_test(hvd_request *request, int *ret_done)
 {
     struct worker *worker = worker_get();
@@ -93,36 +132,52 @@ int hvd_wait(hvd_request *request)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-int hvd_group_create(hvd_belongs_fn *belongs, void *arg, hvd_group **ret_group)
+/* Creates a group: before hvd_elastic_run begins the group is added for all rounds; afterwards
+ * it is opened in the running round only. */
+static int create_group(const struct group_rule *rule, hvd_group **ret_group)
 {
     struct worker *worker = worker_get();
 
-    return worker ? groups_add(worker->groups, belongs, arg, ret_group, fail_err()) : HVD_E_STATE;
+    if (!worker)
+        return HVD_E_STATE;
+    if (groups_are_sealed(worker->groups))
+        return rounds_open_group(worker->rounds, rule, ret_group, fail_err());
+    return rule->listed
+               ? groups_add_ranks(worker->groups, rule->ranks, rule->count, ret_group, fail_err())
+               : groups_add(worker->groups, rule->belongs, rule->arg, ret_group, fail_err());
+}
+
+int hvd_group_create(hvd_belongs_fn *belongs, void *arg, hvd_group **ret_group)
+{
+    return create_group(&(struct group_rule){ .belongs = belongs, .arg = arg }, ret_group);
 }
 
 int hvd_group_create_of(const int *ranks, size_t count, hvd_group **ret_group)
 {
+    return create_group(&(struct group_rule){ .listed = true, .ranks = ranks, .count = count },
+                        ret_group);
+}
+
+int hvd_group_close(hvd_group *group)
+{
     struct worker *worker = worker_get();
 
-    return worker ? groups_add_ranks(worker->groups, ranks, count, ret_group, fail_err())
-                  : HVD_E_STATE;
+    return worker ? rounds_close_group(worker->rounds, group, fail_err()) : HVD_E_STATE;
 }
 
 int hvd_group_rank(const hvd_group *group)
 {
     struct worker *worker = worker_get();
 
-    return worker ? rounds_group(worker->rounds, group, false, fail_err()) : HVD_E_STATE;
+    return worker ? rounds_group(worker->rounds, group, false /* rank */, fail_err()) : HVD_E_STATE;
 }
 
 int hvd_group_size(const hvd_group *group)
 {
     struct worker *worker = worker_get();
 
-    return worker ? rounds_group(worker->rounds, group, true, fail_err()) : HVD_E_STATE;
+    return worker ? rounds_group(worker->rounds, group, true /* size */, fail_err()) : HVD_E_STATE;
 }
-
-/* ---- streams --------------------------------------------------------------------------------- */
 
 int hvd_set_stream(struct CUstream_st *stream)
 {
@@ -131,15 +186,13 @@ int hvd_set_stream(struct CUstream_st *stream)
     return worker ? gpu_use_stream(&worker->gpu, stream, fail_err()) : HVD_E_STATE;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-/* Not the worker's: what it gives outlives hvd_shutdown. */
+/* The memory does not belong to the worker: it outlives hvd_shutdown. */
 void *hvd_alloc(size_t bytes)
 {
     return worker_is_fork() ? NULL : pool_alloc(bytes, fail_err());
 }
 
-/* A fork leaves it to the worker, whose it is. */
+/* Does nothing in a forked child, because the memory belongs to the parent. */
 void hvd_free(void *memory)
 {
     if (memory && !worker_is_fork())

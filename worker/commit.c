@@ -1,136 +1,129 @@
-/* commit.c: commits, restores and checks, as train calls them. */
+/*
+ * commit.c: commits, restores and checks, as train calls them.
+ *
+ * Called by the program from train, by sync.c for the first commit of a round, and by run.c when
+ * train has returned. Invariant: state->live is the commit to which live memory is equal, or 0; so
+ * a switch after a commit only renames that commit, and copies nothing.
+ */
 #include "proto/commit.h"
-#include "base/time.h"
 #include "os/clock.h"
 #include "worker/fail.h"
-#include "worker/state_inside.h"
+#include "worker/requests.h"
+#include "worker/state_internal.h"
 
-#include <inttypes.h>
-
-/* ---- copies ---------------------------------------------------------------------------------- */
-
-static void show(hvd_state *state, const char *what, uint64_t commit, int code, int64_t begun_us,
-                 int64_t ended_us)
-{
-    shown_copy(&state->worker->shown, &(struct shown_copy){ .what = what,
-                                                            .commit = commit,
-                                                            .bytes = state->manifest.bytes,
-                                                            .code = code,
-                                                            .begun_us = begun_us,
-                                                            .ended_us = ended_us });
-}
-
-/* What was done beside the loop is shown when that waits for it. */
+/* Waits until the copier has made its commit, and returns the result; 0: no commit was being made.
+ * The copier does not write to the timeline, so the timeline shows its copy now. After a failure
+ * live memory is equal to no commit. */
 int state_fence(hvd_state *state, struct hvd_err *err)
 {
     struct copier *copier = &state->copier;
     int rc = copier_wait(copier, err);
 
     if (copier->ended_us)
-        show(state, "commit beside", copier->job.commit, rc, copier->begun_us, copier->ended_us);
+        state_show_copy(state, TIMELINE_COPIER, "commit beside", copier->task.commit, rc,
+                        copier->begun_us, copier->ended_us);
     copier->ended_us = 0;
-    if (rc && state->live == copier->job.commit)
+    if (rc && state->live == copier->task.commit)
         state->live = 0;
     return rc;
 }
 
-static int bring(hvd_state *state, const struct slot *slot, struct hvd_err *err)
-{
-    const struct copy copy = slot_copy(slot);
-    int64_t begun_us = clock_now_us();
-    int rc = copy_commit(state->snapshot, &copy, err);
-
-    if (!rc)
-        snapshot_end(state->snapshot, slot_commit(slot));
-    show(state, "to the host", slot_commit(slot), rc, begun_us, clock_now_us());
-    return rc;
-}
-
+/* Waits for the copier, and then copies the newest commit to the snapshot if only a slot on the
+ * device has it: other processes can read only the snapshot. Returns the first failure. */
 int state_settle(hvd_state *state, struct hvd_err *err)
 {
     int fenced = state_fence(state, err);
     const struct slot *slot = state_newest_slot(state);
-    int rc = 0;
+    struct timeline_events_copy shown;
+    struct copy copy;
+    int rc;
 
-    if (slot && slot_commit(slot) > snapshot_newest(state->snapshot))
-        rc = bring(state, slot, fenced ? NULL : err);
+    if (!slot || slot_commit(slot) <= snapshot_newest(state->snapshot))
+        return fenced;
+    copy = slot_copy(slot);
+    shown = state_begin_copy(state, "to the host", slot_commit(slot));
+    rc = copy_commit(state->snapshot, &copy, fenced ? NULL : err);
+    if (!rc)
+        snapshot_end(state->snapshot, slot_commit(slot));
+    timeline_events_end_copy(&state->worker->events, &shown, rc);
     return fenced ? fenced : rc;
 }
 
-static int judge_round(void *rounds, struct hvd_err *err)
-{
-    return rounds_judge(rounds, err);
-}
-
-/* beside: it need not be there when this returns, and the program waits for it before it changes
- * anything. What has been copied on the device is always brought to the host so. */
-static int make(hvd_state *state, uint64_t commit, bool beside, struct hvd_err *err)
-{
-    struct copier_job job = { .copy = state_copy(state, COPY_ALL),
-                              .commit = commit,
-                              .snapshot = state->snapshot,
-                              .judge = judge_round,
-                              .arg = state->worker->rounds };
-    int rc = state_take(state, &job, beside, err);
-
-    if (rc)
-        return rc;
-    if (!beside && !job.slot)
-        return copier_make(&job, err);
-    rc = copier_begin(&state->copier, &job, err);
-    return rc == HVD_E_LIMIT && !beside ? copier_make(&job, err) : rc;
-}
-
-/* The copy before this one has been waited for. */
+/* Commits the live state. No other copy may be in progress. beside true: the copier, which is a
+ * thread, makes the copy while the training goes on, and the program calls hvd_state_fence
+ * before it changes the state. If the state is in device memory, state_take may first copy it to
+ * a slot on the device. Then the program may change the state at once, and the copier takes the
+ * commit from the slot to the host. */
 static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hvd_err *err)
 {
+    struct copier_task task = { .copy = state_copy(state, COPY_ALL),
+                                .commit = commit,
+                                .snapshot = state->snapshot,
+                                .judge = rounds_judge,
+                                .arg = state->worker->rounds };
+    struct timeline_events_copy shown = state_begin_copy(state, "commit", commit);
     enum state_phase phase = state->phase;
-    int64_t begun_us = clock_now_us();
     int rc;
 
     state->live = 0;
     for (size_t i = 0; i < state->owned.count; i++)
         state->owned.items[i].commits(state->owned.items[i].object);
     state->phase = STATE_COPYING;
-    rc = make(state, commit, beside, err);
+    rc = state_take(state, &task, beside, err);
+    if (!rc && (beside || task.slot)) {
+        rc = copier_begin(&state->copier, &task, err);
+        if (rc == HVD_E_LIMIT && !beside) /* no thread could be started: this thread copies */
+            rc = copier_make(&task, err);
+    } else if (!rc) {
+        rc = copier_make(&task, err);
+    }
     state->phase = phase;
     if (!beside)
-        show(state, "commit", commit, rc, begun_us, clock_now_us());
+        timeline_events_end_copy(&state->worker->events, &shown, rc);
+    else /* only the range of this call ends: state_fence shows the copy */
+        timeline_end_range(state->worker->events.timeline, shown.range);
     if (!rc && !beside)
         state->live = commit;
     return rc;
 }
 
+/* Commits the live state under this number. When the function returns 0, the snapshot has the
+ * commit. */
 int state_commit_as(hvd_state *state, uint64_t commit, struct hvd_err *err)
 {
     int rc = state_fence(state, err);
 
     if (!rc)
-        rc = commit_live(state, commit, false, err);
+        rc = commit_live(state, commit, false /* not beside the training */, err);
     return rc ? rc : state_settle(state, err);
 }
 
+/* Restores the entries whose kinds are in `which` from the newest commit: from a slot, if a slot
+ * has it, else from the snapshot. HVD_E_NOTFOUND: there is no commit. */
 int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err)
 {
     const struct copy copy = state_copy(state, which);
     const struct slot *slot = state_newest_slot(state);
     uint64_t newest = snapshot_newest(state->snapshot);
     enum state_phase phase = state->phase;
-    int64_t begun_us = clock_now_us();
+    struct timeline_events_copy shown;
     int rc;
 
+    /* From here on `slot` is NULL if the snapshot has a newer commit than the slots. */
     if (slot && slot_commit(slot) >= newest)
         newest = slot_commit(slot);
     else
         slot = NULL;
     if (!newest)
-        return err_set(err, HVD_E_NOTFOUND, "nothing has been committed yet");
+        return err_set(err, HVD_E_NOTFOUND,
+                       "there is no commit to restore yet; make one with hvd_state_commit");
     state->phase = STATE_COPYING;
+    shown = state_begin_copy(state, "restore", newest);
     rc = slot ? state_restore_slot(state, slot, &copy, err) : state_follow(state, err);
     if (!rc && !slot)
         rc = copy_restore(state->snapshot, newest, &copy, err);
     state->phase = phase;
-    show(state, "restore", newest, rc, begun_us, clock_now_us());
+    timeline_events_end_copy(&state->worker->events, &shown, rc);
     if (!rc && which == COPY_ALL)
         state->live = newest;
     return rc;
@@ -138,108 +131,89 @@ int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static void note_call(hvd_state *state)
+/* Makes a check, which ends each call of hvd_state_check and hvd_state_commit. Returns 0: train
+ * goes on; news (such as HVD_HOSTS_UPDATED) or an error: train must return this code. */
+static int check_news(hvd_state *state)
 {
-    atomic_fetch_add_explicit(&state->worker->calls, 1, memory_order_relaxed);
-}
-
-/* Up to here one step of this round has been made. */
-static void note_first_step(hvd_state *state)
-{
-    state->stepped = true;
-    shown_stepped(&state->worker->shown);
-    if (worker_is_alone(state->worker))
-        return;
-    state->entered.first_step_us = clock_now_us() - state->began_us;
-    session_thread_say(state->worker->session,
-                       &(struct session_event){ .kind = SESSION_STEPPED,
-                                                .round = state->round,
-                                                .entered = &state->entered });
-}
-
-/* A state that was committed a moment ago only gets the other name. It must be whole before anybody
- * hears of it. */
-static int commit_for_switch(hvd_state *state, uint64_t commit)
-{
-    struct slot *slot;
-    int rc = state->live ? state_settle(state, fail_err()) : 0;
-
-    if (rc)
-        return rc;
-    if (!state->live)
-        return state_commit_as(state, commit, fail_err());
-    slot = state_slot_of(state, state->live);
-    if (slot)
-        slot_name(slot, commit);
-    snapshot_rename(state->snapshot, commit);
-    state->live = commit;
-    return 0;
-}
-
-/* What the session has to say to this check: it may want the state committed first. */
-static int hear_answer(hvd_state *state)
-{
+    struct worker *worker = state->worker;
+    struct session_thread *session = worker->session;
+    uint64_t number = state->checks++;
     struct loop_order order;
     int rc = 0;
 
-    for (;;) {
-        session_thread_next(state->worker->session, &order);
-        if (order.kind == DO_COMMIT)
-            rc = commit_for_switch(state, order.commit);
-        else
-            break;
+    /* all ranks make this check, so all ranks close their batch here */
+    requests_flush(worker->rounds);
+    atomic_fetch_add_explicit(&worker->calls, 1, memory_order_relaxed);
+    if (!state->stepped) { /* exactly one step of the round has been made before this check */
+        state->stepped = true;
+        timeline_events_stepped(&worker->events);
+        if (!worker_is_alone(worker)) {
+            state->entered.first_step_us = clock_now_us() - state->began_us;
+            session_thread_say(worker->session,
+                               &(struct session_event){ .kind = SESSION_STEPPED,
+                                                        .round = state->round,
+                                                        .entered = &state->entered });
+        }
     }
-    ASSERT(order.kind == DO_ANSWER || order.kind == DO_RETURN);
-    return rc ? rc : fail_plain(order.code);
-}
-
-static void tell(hvd_state *state, int code)
-{
-    shown_news(&state->worker->shown);
-    state->told = code;
-    rounds_tell(state->worker->rounds, code);
-}
-
-static int check(hvd_state *state)
-{
-    struct session_thread *session = state->worker->session;
-    uint64_t number = state->checks++;
-    int rc = 0;
-
-    note_call(state);
-    if (!state->stepped)
-        note_first_step(state);
     if (session && session_thread_counts(session, number)) {
+        /* The session answers the check. Before the answer it may order the commit of a switch. */
         session_thread_say(session,
                            &(struct session_event){ .kind = SESSION_CHECK, .check = number });
-        rc = hear_answer(state);
+        for (session_thread_next(session, &order); order.kind == DO_COMMIT;
+             session_thread_next(session, &order)) {
+            /* This commit belongs to a switch: all members make it at the agreed check. If the
+             * state was committed just before, that commit only gets the new number. The commit
+             * must be in the snapshot before any other process is told of it. */
+            rc = state->live ? state_settle(state, fail_err()) : 0;
+            if (!rc && !state->live) {
+                rc = state_commit_as(state, order.commit, fail_err());
+            } else if (!rc) {
+                struct slot *slot = state_slot_of(state, state->live);
+
+                if (slot)
+                    slot_name(slot, order.commit);
+                snapshot_rename(state->snapshot, order.commit);
+                state->live = order.commit;
+            }
+        }
+        ASSERT(order.kind == DO_ANSWER || order.kind == DO_RETURN);
+        rc = rc ? rc : fail_plain(order.code);
     }
-    if (!rc)
-        state->live = 0; /* train goes on */
-    else if (rc > 0 || rc == HVD_E_REVOKED)
-        tell(state, rc);
+    timeline_events_step(&worker->events, rc ? 0 : state->checks + 1);
+    if (!rc) {
+        state->live = 0; /* train goes on, and changes the state */
+    } else if (rc > 0 || rc == HVD_E_REVOKED) {
+        timeline_events_news(&worker->events);
+        state->told = rc;
+        rounds_tell(worker->rounds, rc);
+    }
     return rc;
 }
 
+/* A check without a commit. When the round has failed, train gets the error at once, and the
+ * session is not asked. */
 int hvd_state_check(hvd_state *state)
 {
     int rc = state_in_train(state, "hvd_state_check");
 
     if (!rc && rounds_failed(state->worker->rounds))
-        rc = state_goes_on(state, "hvd_state_check");
+        rc = state_goes_on(state, "hvd_state_check"); /* sets the code and the text */
     if (rc)
         return rc;
-    state->live = 0;
-    return check(state);
+    state->live = 0; /* train may have changed the state since its last commit */
+    return check_news(state);
 }
 
 /* ---- commits --------------------------------------------------------------------------------- */
 
-/* Of a round in which a collective has failed, the buffers of some rank hold rubbish. */
-static int begin(hvd_state *state, const char *call)
+/* Prepares a commit. After a collective of the round has failed no commit is made: the buffers
+ * of some rank are undefined. */
+static int begin_commit(hvd_state *state, const char *call)
 {
     int rc = state_goes_on(state, call);
 
+    if (!rc)
+        requests_flush(state->worker->rounds);
     return rc ? rc : state_fence(state, fail_err());
 }
 
@@ -250,18 +224,18 @@ static uint64_t next_commit(hvd_state *state)
 
 int hvd_state_commit(hvd_state *state)
 {
-    int rc = begin(state, "hvd_state_commit");
+    int rc = begin_commit(state, "hvd_state_commit");
 
     if (!rc)
-        rc = commit_live(state, next_commit(state), false, fail_err());
-    return rc ? rc : check(state);
+        rc = commit_live(state, next_commit(state), false /* not beside */, fail_err());
+    return rc ? rc : check_news(state);
 }
 
 int hvd_state_commit_async(hvd_state *state)
 {
-    int rc = begin(state, "hvd_state_commit_async");
+    int rc = begin_commit(state, "hvd_state_commit_async");
 
-    return rc ? rc : commit_live(state, next_commit(state), true, fail_err());
+    return rc ? rc : commit_live(state, next_commit(state), true /* beside */, fail_err());
 }
 
 int hvd_state_fence(hvd_state *state)

@@ -1,98 +1,93 @@
+/*
+ * copier.c: the thread that copies commits to the snapshot while train runs.
+ *
+ * Called by commit.c. Invariant: one task at a time. The loop waits (copier_wait) before it begins
+ * another one, restores, or changes state that is being copied.
+ */
 #include "worker/copier.h"
 
 #include "os/clock.h"
 #include "os/thread.h"
 
-#include <string.h>
 #include <unistd.h>
 
-/* Whether the round is well is asked once the device has done what came before the copy, and not
- * later: then what was copied is what it computed, whatever happens to the round afterwards. */
-static int await_device(const struct copier_job *job, struct hvd_err *err)
+/* Makes the commit of this task: names the slot that was filled, if there is one, and copies the
+ * state to the snapshot, unless the commit is to stay in the slot. */
+int copier_make(const struct copier_task *task, struct hvd_err *err)
 {
-    int rc = job->copy.ferry ? ferry_await(job->copy.ferry, err) : 0;
+    int rc = 0;
 
-    if (!rc && job->copy.ferry)
-        rc = job->judge(job->arg, err);
-    if (!rc && job->slot)
-        slot_name(job->slot, job->commit);
-    return rc;
-}
-
-int copier_make(const struct copier_job *job, struct hvd_err *err)
-{
-    int rc = await_device(job, err);
-
-    if (rc || !job->snapshot)
+    /* The round is judged when the device has done all work that was queued before the copy, and
+     * not later: a round that dies after this moment has not spoilt the results that are copied. */
+    if (task->copy.device_copy) {
+        rc = device_copy_await(task->copy.device_copy, err);
+        if (!rc)
+            rc = task->judge(task->arg, err);
+    }
+    if (!rc && task->slot)
+        slot_name(task->slot, task->commit);
+    if (rc || !task->snapshot)
         return rc;
-    rc = copy_commit(job->snapshot, &job->copy, err);
+    rc = copy_commit(task->snapshot, &task->copy, err);
     if (!rc)
-        snapshot_end(job->snapshot, job->commit);
+        snapshot_end(task->snapshot, task->commit);
     return rc;
 }
 
-/* The lock is held, and let go while it copies. */
-static void copy_one(struct copier *copier)
-{
-    struct hvd_err outcome = { 0 };
-    int rc;
-
-    pthread_mutex_unlock(&copier->lock);
-    copier->begun_us = clock_now_us();
-    rc = copier_make(&copier->job, &outcome);
-    copier->ended_us = clock_now_us();
-    pthread_mutex_lock(&copier->lock);
-    outcome.code = rc;
-    copier->outcome = outcome;
-    copier->working = false;
-    pthread_cond_broadcast(&copier->changed);
-}
-
-static void *run(void *arg)
+/* The copier's thread: makes one task after another until copier_stop. The lock is released while a
+ * task is made. */
+static void *copy_tasks(void *arg)
 {
     struct copier *copier = arg;
+    struct hvd_err outcome;
 
     pthread_mutex_lock(&copier->lock);
     while (!copier->closing || copier->working) {
-        if (copier->working)
-            copy_one(copier);
-        else
+        if (!copier->working) {
             pthread_cond_wait(&copier->changed, &copier->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&copier->lock);
+        outcome = (struct hvd_err){ 0 };
+        copier->begun_us = clock_now_us();
+        outcome.code = copier_make(&copier->task, &outcome);
+        copier->ended_us = clock_now_us();
+        pthread_mutex_lock(&copier->lock);
+        copier->outcome = outcome;
+        copier->working = false;
+        pthread_cond_broadcast(&copier->changed);
     }
     pthread_mutex_unlock(&copier->lock);
     return NULL;
 }
 
-static int start(struct copier *copier, struct hvd_err *err)
+/* Gives a task to the copier's thread, which the first call starts. No other task may be
+ * running. */
+int copier_begin(struct copier *copier, const struct copier_task *task, struct hvd_err *err)
 {
-    if (copier->started)
-        return 0;
-    pthread_mutex_init(&copier->lock, NULL);
-    pthread_cond_init(&copier->changed, NULL);
-    if (thread_start(&copier->thread, 0, run, copier)) {
-        pthread_cond_destroy(&copier->changed);
-        pthread_mutex_destroy(&copier->lock);
-        return err_set(err, HVD_E_LIMIT, "no thread can be started; hvd_state_commit needs none");
+    if (!copier->started) {
+        pthread_mutex_init(&copier->lock, NULL);
+        pthread_cond_init(&copier->changed, NULL);
+        if (thread_start(&copier->thread, 0, copy_tasks, copier)) {
+            pthread_cond_destroy(&copier->changed);
+            pthread_mutex_destroy(&copier->lock);
+            return err_set(err, HVD_E_LIMIT,
+                           "no thread can be started for a commit; raise the limit of processes "
+                           "(ulimit -u), or use hvd_state_commit, which needs none");
+        }
+        copier->pid = getpid();
+        copier->started = true;
     }
-    copier->pid = getpid();
-    copier->started = true;
-    return 0;
-}
-
-int copier_begin(struct copier *copier, const struct copier_job *job, struct hvd_err *err)
-{
-    int rc = start(copier, err);
-
-    if (rc)
-        return rc;
     pthread_mutex_lock(&copier->lock);
-    copier->job = *job;
+    copier->task = *task;
     copier->working = true;
     pthread_cond_broadcast(&copier->changed);
     pthread_mutex_unlock(&copier->lock);
     return 0;
 }
 
+/* Waits until no task is running, and returns the result of the last task. Only one caller gets
+ * that result: the next call returns 0. */
 int copier_wait(struct copier *copier, struct hvd_err *err)
 {
     int rc;
@@ -110,6 +105,7 @@ int copier_wait(struct copier *copier, struct hvd_err *err)
     return rc;
 }
 
+/* Ends the copier's thread. In a forked child there is no such thread, so nothing happens. */
 void copier_stop(struct copier *copier)
 {
     if (!copier->started || copier->pid != getpid())

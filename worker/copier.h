@@ -1,6 +1,6 @@
 /*
- * copier.h: commits, and a thread that makes them beside the training. It is there from the first
- * one until the state is freed.
+ * copier.h: makes commits, on the calling thread or on a thread that copies while the training goes
+ * on. The thread is started for the first such commit and ends when the state is freed.
  */
 #ifndef WORKER_COPIER_H
 #define WORKER_COPIER_H
@@ -9,41 +9,48 @@
 
 #include <pthread.h>
 
-/* Is what a device has computed by now worth keeping? 0, or why not. Any thread. */
+/* Judges whether the results that are on a device now may be committed. Returns 0, or the reason
+ * why they may not. Any thread may call this function. */
 typedef int copier_judge_fn(void *arg, struct hvd_err *err);
 
-/* A commit to be made. Of a state that is on a device, what the ferry waits for is awaited first.
- */
-struct copier_job {
-    struct copy copy; /* of what is live, or of the slot */
+struct copier_task {
+    struct copy copy; /* describes the live state or the slot */
     uint64_t commit;
-    struct slot *slot;         /* it has been taken, and is named when it is there; NULL: none */
-    struct snapshot *snapshot; /* NULL: it is not brought there */
-    copier_judge_fn *judge;    /* asked if it is on a device */
+    /* the slot that was filled, which gets the number of the commit when the device has finished;
+     * NULL: no slot */
+    struct slot *slot;
+    struct snapshot *snapshot; /* NULL: the commit stays in the slot */
+    copier_judge_fn *judge;    /* called if the state has entries on a device */
     void *arg;
 };
 
-/* Now, by the caller. The codes of copy_commit, of the device and of judge. */
-int copier_make(const struct copier_job *job, struct hvd_err *err) MUST_CHECK;
+/* Makes the commit on the calling thread, after the device has done the work that was queued
+ * before. Returns 0, or a code of copy_commit, of the device or of `judge`. */
+int copier_make(const struct copier_task *task, struct hvd_err *err) MUST_CHECK;
 
 struct copier {
     pthread_t thread;
     bool started;
-    pid_t pid;            /* a fork of this process has the lock, and no thread */
-    pthread_mutex_t lock; /* from here on: once it is started */
+    /* the process that started the thread: a forked child has the lock but not the thread */
+    pid_t pid;
+    /* Protects the fields below; exists once the thread is started. While `working` is true the
+     * thread uses the task and its times without the lock. */
+    pthread_mutex_t lock;
     pthread_cond_t changed;
     bool closing;
     bool working;
-    struct copier_job job;
+    struct copier_task task;
     struct hvd_err outcome;
-    int64_t begun_us, ended_us; /* of the last one */
+    int64_t begun_us, ended_us; /* when the last task began and ended */
 };
 
-/* Begins; there must be none under way. HVD_E_LIMIT: no thread can be had. */
-int copier_begin(struct copier *copier, const struct copier_job *job,
+/* Gives a task to the copier's thread, which begins it; no other task may be running.
+ * HVD_E_LIMIT: the thread cannot be started. */
+int copier_begin(struct copier *copier, const struct copier_task *task,
                  struct hvd_err *err) MUST_CHECK;
 
-/* Until nothing is under way: what came of the last one, told once. */
+/* Waits until no task is running. Returns the result of the last task to the first caller; a
+ * later call without a new task returns 0. */
 int copier_wait(struct copier *copier, struct hvd_err *err) MUST_CHECK;
 
 void copier_stop(struct copier *copier);

@@ -1,3 +1,10 @@
+/*
+ * fail.c: the last error of each thread, for hvd_last_error, and the other functions of hvd.h that
+ * need no worker: a program may call them before hvd_init and in a forked child.
+ *
+ * Called wherever a function of hvd.h fails. Invariant: code and text are those of the same
+ * failure.
+ */
 #include "worker/fail.h"
 
 #include <stdarg.h>
@@ -29,4 +36,14 @@ int fail_plain(int code)
 const char *hvd_last_error(void)
 {
     return last.text;
+}
+
+const char *hvd_strerror(int code)
+{
+    return err_text(code);
+}
+
+const char *hvd_version(void)
+{
+    return HVD_VERSION_TEXT;
 }

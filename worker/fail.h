@@ -1,19 +1,20 @@
 /*
- * fail.h: what hvd_last_error says. Each thread has its own.
+ * fail.h: the error text that hvd_last_error returns. Each thread has its own text.
  */
 #ifndef WORKER_FAIL_H
 #define WORKER_FAIL_H
 
 #include "base/err.h"
 
-/* Where a call that fails puts its reason: the last parameter of whatever it calls. */
+/* Returns the error of the calling thread, which functions that may fail take as their last
+ * parameter. */
 struct hvd_err *fail_err(void);
 
-/* Notes the reason and returns the code. */
+/* Sets the error of the calling thread and returns the code. */
 int fail(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* For codes of functions that give no reason: 0 stays 0, news stay as they are, an error gets its
- * sentence. */
+/* Sets the error of the calling thread to the general text of an error code; 0 and news leave
+ * the error as it is. Returns the code. */
 int fail_plain(int code);
 
 #endif

@@ -1,3 +1,10 @@
+/*
+ * gpu.c: the GPU of this process, the program's stream (hvd_set_stream), and the events that order
+ * a request behind the work which was queued when it was started.
+ *
+ * Called by worker.c, run.c, state_device.c and requests.c. Invariant: the device is set once and
+ * never changes, so it is read without a lock.
+ */
 #include "worker/gpu.h"
 
 void gpu_use_init(struct gpu_use *use)
@@ -20,17 +27,17 @@ void gpu_use_release(struct gpu_use *use)
     pthread_mutex_destroy(&use->lock);
 }
 
-/* ---- which ----------------------------------------------------------------------------------- */
-
-static int another(const struct gpu_device *known, const struct gpu_device *device,
-                   const char *what, struct hvd_err *err)
+static int refuse_second(const struct gpu_device *known, const struct gpu_device *device,
+                         const char *what, struct hvd_err *err)
 {
     return err_set(err, HVD_E_INVAL,
                    "%s is of GPU %d (%s), and this process works with GPU %d (%s); let each "
-                   "process use one",
+                   "process use one GPU",
                    what, device->ordinal, device->name, known->ordinal, known->name);
 }
 
+/* Makes this device the one GPU of the process. If the process uses another GPU already, also
+ * because a thread was faster, the call fails. */
 int gpu_use_device(struct gpu_use *use, const struct gpu_device *device, const char *what,
                    struct hvd_err *err)
 {
@@ -38,38 +45,35 @@ int gpu_use_device(struct gpu_use *use, const struct gpu_device *device, const c
     int rc = 0;
 
     if (known)
-        return known == device ? 0 : another(known, device, what, err);
+        return known == device ? 0 : refuse_second(known, device, what, err);
     if (use->engine)
         rc = coll_engine_use_device(use->engine, device, err);
     if (!rc && !atomic_compare_exchange_strong(&use->device, &known, device) && known != device)
-        rc = another(known, device, what, err);
+        rc = refuse_second(known, device, what, err);
     return rc;
 }
 
-/* Streams of another context have events and memory of their own: ours would fail there. */
-static bool is_of_primary(const struct gpu_device *device, struct CUstream_st *stream)
-{
-    struct CUctx_st *context = NULL;
-
-    return device->cuda->stream_context(stream, &context) == CUDA_OK && context == device->context;
-}
-
+/* Sets the program's stream, after which the library orders its work. HVD_NO_STREAM: there is
+ * none. */
 int gpu_use_stream(struct gpu_use *use, struct CUstream_st *stream, struct hvd_err *err)
 {
     int rc = 0;
 
     if (stream != HVD_NO_STREAM) {
         const struct gpu_device *device = gpu_device_of_stream(stream);
+        struct CUctx_st *context = NULL;
 
         if (!device)
             return err_set(err, HVD_E_INVAL,
-                           "hvd_set_stream: that is no stream of a GPU; give one that the CUDA "
-                           "driver or runtime has made, or HVD_NO_STREAM");
-        if (!is_of_primary(device, stream))
+                           "hvd_set_stream: the stream is not of a GPU; pass a stream of the CUDA "
+                           "driver or runtime, or HVD_NO_STREAM");
+        /* Another context has its own events and memory: events and memory of the library would
+         * fail there. */
+        if (device->cuda->stream_context(stream, &context) != CUDA_OK || context != device->context)
             return err_set(err, HVD_E_INVAL,
                            "hvd_set_stream: the stream is of a context that is not the primary one "
-                           "of GPU %d (%s); make it in that (cuDevicePrimaryCtxRetain), which the "
-                           "CUDA runtime uses",
+                           "of GPU %d (%s); create it in the primary context "
+                           "(cuDevicePrimaryCtxRetain), which the CUDA runtime uses",
                            device->ordinal, device->name);
         rc = gpu_use_device(use, device, "hvd_set_stream: the stream", err);
     }
@@ -87,33 +91,26 @@ bool gpu_use_streamed(const struct gpu_use *use, struct CUstream_st **ret_stream
     return streamed;
 }
 
-/* ---- what is done later ---------------------------------------------------------------------- */
+/* ---- requests: queued now, done later -------------------------------------------------------- */
 
-/* With the device entered. */
-static int record(const struct cuda *cuda, struct CUevent_st **event, struct CUstream_st *stream)
+/* Records an event in the stream; creates the event at its first use. The caller has called
+ * gpu_enter. */
+static int record_event(const struct cuda *cuda, struct CUevent_st **event,
+                        struct CUstream_st *stream)
 {
     int code = *event ? CUDA_OK : cuda->event_create(event, CUDA_EVENT_UNTIMED);
 
     return code == CUDA_OK ? cuda->event_record(*event, stream) : code;
 }
 
-static int make_own(struct gpu_use *use, const struct cuda *cuda)
-{
-    int code = CUDA_OK;
-
-    pthread_mutex_lock(&use->lock);
-    if (!use->own)
-        code = cuda->stream_create(&use->own, CUDA_STREAM_NON_BLOCKING, 0);
-    pthread_mutex_unlock(&use->lock);
-    return code;
-}
-
-static int judge(const struct gpu_device *device, int code, struct hvd_err *err)
+static int leave_and_judge(const struct gpu_device *device, int code, struct hvd_err *err)
 {
     gpu_leave(device);
     return cuda_judge(device->cuda, code, "the order of a request in its stream", err);
 }
 
+/* Notes, when a request is started, the work that is in the program's stream now: the request will
+ * run after it. */
 int gpu_note(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err)
 {
     const struct gpu_device *device = atomic_load(&use->device);
@@ -122,22 +119,26 @@ int gpu_note(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err)
     if (rc)
         return rc;
     (void)gpu_use_streamed(use, &marks->stream);
-    return judge(device, record(device->cuda, &marks->before, marks->stream), err);
+    return leave_and_judge(device, record_event(device->cuda, &marks->before, marks->stream), err);
 }
 
+/* Makes the library's own stream, which *ret_ours is, wait for the work that gpu_note has noted. */
 int gpu_take_up(struct gpu_use *use, const struct gpu_marks *marks, struct CUstream_st **ret_ours,
                 struct hvd_err *err)
 {
     const struct gpu_device *device = atomic_load(&use->device);
     int rc = gpu_enter(device, err);
-    int code;
+    int code = CUDA_OK;
 
     if (rc)
         return rc;
-    code = make_own(use, device->cuda);
+    pthread_mutex_lock(&use->lock);
+    if (!use->own)
+        code = device->cuda->stream_create(&use->own, CUDA_STREAM_NON_BLOCKING, 0);
+    pthread_mutex_unlock(&use->lock);
     if (code == CUDA_OK)
         code = device->cuda->stream_wait(use->own, marks->before, 0);
-    rc = judge(device, code, err);
+    rc = leave_and_judge(device, code, err);
     if (!rc)
         *ret_ours = use->own;
     return rc;
@@ -148,9 +149,11 @@ int gpu_done(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err)
     const struct gpu_device *device = atomic_load(&use->device);
     int rc = gpu_enter(device, err);
 
-    return rc ? rc : judge(device, record(device->cuda, &marks->after, use->own), err);
+    return rc ? rc
+              : leave_and_judge(device, record_event(device->cuda, &marks->after, use->own), err);
 }
 
+/* Makes later work in the program's stream wait for the result of the request (gpu_done). */
 int gpu_pass_on(struct gpu_use *use, const struct gpu_marks *marks, struct hvd_err *err)
 {
     const struct gpu_device *device = atomic_load(&use->device);
@@ -158,7 +161,7 @@ int gpu_pass_on(struct gpu_use *use, const struct gpu_marks *marks, struct hvd_e
 
     if (rc)
         return rc;
-    return judge(device, device->cuda->stream_wait(marks->stream, marks->after, 0), err);
+    return leave_and_judge(device, device->cuda->stream_wait(marks->stream, marks->after, 0), err);
 }
 
 void gpu_marks_release(struct gpu_marks *marks)

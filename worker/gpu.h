@@ -1,6 +1,6 @@
 /*
- * gpu.h: which GPU this process works with, and in which of its streams. It works with one: that of
- * the first stream, entry of the state or buffer that it hands us.
+ * gpu.h: the one GPU that this process uses, and the program's stream. The first stream, state
+ * entry or collective buffer that the program gives to the library decides which GPU that is.
  */
 #ifndef WORKER_GPU_H
 #define WORKER_GPU_H
@@ -12,41 +12,47 @@
 #include <stdatomic.h>
 
 struct gpu_use {
-    pthread_mutex_t lock;                    /* of its making */
-    struct CUstream_st *own;                 /* of ours, for what is done later; NULL: not yet */
-    struct coll_engine *engine;              /* NULL: alone */
-    const struct gpu_device *_Atomic device; /* NULL: none is known */
-    _Atomic(struct CUstream_st *) stream;    /* HVD_NO_STREAM: who calls waits for the result */
+    pthread_mutex_t lock;       /* held while `own` is created */
+    struct CUstream_st *own;    /* the library's own stream, for requests; NULL: not created yet */
+    struct coll_engine *engine; /* NULL: the worker is alone */
+    const struct gpu_device *_Atomic device; /* NULL: not known yet */
+    /* the program's stream; HVD_NO_STREAM: callers wait for results */
+    _Atomic(struct CUstream_st *) stream;
 };
 
 void gpu_use_init(struct gpu_use *use);
-void gpu_use_release(struct gpu_use *use); /* nothing is queued any more */
+void gpu_use_release(struct gpu_use *use); /* called when no work can be queued any more */
 
-/* Nothing if it is that already. HVD_E_INVAL: another one is; HVD_E_UNSUPPORTED: it cannot be used
- * as it is asked for. Any thread. what: for the text, "the stream". */
+/* Makes this device the one device of the process. HVD_E_INVAL: the process uses another device;
+ * HVD_E_UNSUPPORTED: the device cannot be used as HVD_GPU_OPERATIONS demands. `what` names the
+ * object in the error text, for example "the stream". Any thread may call this function. */
 int gpu_use_device(struct gpu_use *use, const struct gpu_device *device, const char *what,
                    struct hvd_err *err) MUST_CHECK;
 
-/* As hvd_set_stream. */
+/* Sets the program's stream; hvd_set_stream has the rules. */
 int gpu_use_stream(struct gpu_use *use, struct CUstream_st *stream, struct hvd_err *err) MUST_CHECK;
 
-/* The stream that calls are ordered in. false: none was set; they come after the default stream,
- * which *ret_stream is, and their callers wait. */
+/* Returns true and the program's stream, in which calls are ordered. false: the program has set
+ * no stream: *ret_stream is the default stream, calls come after the work in it, and callers
+ * wait for results. */
 bool gpu_use_streamed(const struct gpu_use *use, struct CUstream_st **ret_stream);
 
 /*
- * What is asked for now and done later, by another thread, in a stream of ours: it comes after what
- * was queued in the program's stream when it was asked for, and nothing later.
+ * A request is started now and done later, by another thread, in a stream of the library. The
+ * request runs after the work that was in the program's stream when it was started, but not after
+ * later work.
  *
  *     program's   ──x──note──y──z───────────────pass_on──w
- *     ours                └──► take_up──work──done┘            w finds the work done, y never waits
+ *     ours                └──► take_up──work──done┘            w sees the result of work;
+ *                                                              y never waits for it
  */
 struct gpu_marks {
-    struct CUevent_st *before, *after; /* NULL: not made yet */
-    struct CUstream_st *stream;        /* the program's */
+    struct CUevent_st *before, *after; /* NULL: not created yet */
+    struct CUstream_st *stream;        /* the program's stream */
 };
 
-/* 0; HVD_E_NOMEM, HVD_E_IO. Each of them in the order of the picture, by any thread. */
+/* Each request calls gpu_note, gpu_take_up, gpu_done and gpu_pass_on in this order (see the
+ * picture above); any thread may call them. HVD_E_NOMEM, HVD_E_IO. */
 int gpu_note(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err) MUST_CHECK;
 int gpu_take_up(struct gpu_use *use, const struct gpu_marks *marks, struct CUstream_st **ret_ours,
                 struct hvd_err *err) MUST_CHECK;

@@ -1,3 +1,11 @@
+/*
+ * groups.c: the program's groups (hvd_group_create), and the roll of a round: which ranks are in
+ * which part of each group.
+ *
+ * collective.c adds groups; rounds_prepare.c makes a roll for each round; call.c reads it.
+ * Invariant: a roll depends only on the members and on what `belongs` says of their places, so it
+ * is the same on all members.
+ */
 #include "worker/groups.h"
 
 #include "base/limits.h"
@@ -8,30 +16,31 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* A handle is no pointer but a number that is never given twice in a process: what it was made by,
- * and its place there, from 1. */
+/* A handle is not a pointer but a number that a process never gives twice: the serial number of
+ * the struct groups, and the index of the group in it, counted from 1. */
 #define PLACE_BITS 16
 #define PLACE_MASK (((uintptr_t)1 << PLACE_BITS) - 1)
 
+/* Serial numbers for handles: each struct groups and each opened group has one of its own. */
+static atomic_uintptr_t serials;
+
 struct group {
-    hvd_belongs_fn *belongs; /* NULL: the list says it */
+    hvd_belongs_fn *belongs; /* NULL: the list `ranks` decides */
     void *arg;
-    uint32_t *ranks; /* rising */
+    uint32_t *ranks; /* in rising order */
     size_t count;
 };
 
 struct groups {
     pthread_mutex_t lock;
     uintptr_t serial;
-    bool sealed; /* the rest does not change then, and needs no lock */
+    bool sealed; /* true: no group is added any more, so readers need no lock */
     struct VEC(struct group) made;
 };
 
 int groups_create(struct groups **ret_groups)
 {
-    static atomic_uintptr_t serials;
     struct groups *groups = mem_zalloc(sizeof(*groups));
 
     if (!groups)
@@ -53,41 +62,45 @@ void groups_free(struct groups *groups)
     mem_free(groups);
 }
 
-/* ---- making them ----------------------------------------------------------------------------- */
+/* ---- making groups --------------------------------------------------------------------------- */
 
-/* The lock is held. What ranks points to is given. */
-static int add(struct groups *groups, const struct group *group, hvd_group **ret_group,
-               struct hvd_err *err)
+/* Adds a group; takes over group->ranks, unless it fails. HVD_E_STATE: hvd_elastic_run has
+ * begun. */
+static int add_group(struct groups *groups, const struct group *group, hvd_group **ret_group,
+                     struct hvd_err *err)
 {
-    int rc;
+    int rc = HVD_E_STATE;
 
-    if (groups->sealed)
-        return err_set(err, HVD_E_STATE,
-                       "a group after hvd_elastic_run has begun; make all groups before it");
-    rc = VEC_RESERVE(&groups->made, 1, LIMIT_GROUPS);
-    if (rc == HVD_E_LIMIT)
-        return err_set(err, rc, "more than LIMIT_GROUPS (%d) groups; use one of them again",
-                       LIMIT_GROUPS);
-    if (rc)
-        return err_set(err, rc, "no memory for a group");
-    groups->made.items[groups->made.count++] = *group;
-    *ret_group = (hvd_group *)(groups->serial << PLACE_BITS | groups->made.count);
-    return 0;
+    pthread_mutex_lock(&groups->lock);
+    if (!groups->sealed)
+        rc = VEC_RESERVE(&groups->made, 1, LIMIT_GROUPS);
+    if (!rc) {
+        groups->made.items[groups->made.count++] = *group;
+        *ret_group = (hvd_group *)(groups->serial << PLACE_BITS | groups->made.count);
+    }
+    pthread_mutex_unlock(&groups->lock);
+    if (rc == HVD_E_STATE)
+        err_set(err, rc,
+                "a group is created after hvd_elastic_run has begun; create all groups before it");
+    else if (rc == HVD_E_LIMIT)
+        err_set(err, rc,
+                "more than %d groups (LIMIT_GROUPS) were created; use an existing group again",
+                LIMIT_GROUPS);
+    else if (rc)
+        err_set(err, rc, "no memory for a group");
+    return rc;
 }
 
 int groups_add(struct groups *groups, hvd_belongs_fn *belongs, void *arg, hvd_group **ret_group,
                struct hvd_err *err)
 {
     const struct group group = { .belongs = belongs, .arg = arg };
-    int rc;
 
     if (!belongs || !ret_group)
-        return err_set(err, HVD_E_INVAL, "hvd_group_create: %s is NULL",
+        return err_set(err, HVD_E_INVAL,
+                       "hvd_group_create: %s is NULL; pass both belongs and ret_group",
                        belongs ? "ret_group" : "belongs");
-    pthread_mutex_lock(&groups->lock);
-    rc = add(groups, &group, ret_group, err);
-    pthread_mutex_unlock(&groups->lock);
-    return rc;
+    return add_group(groups, &group, ret_group, err);
 }
 
 static int compare_ranks(const void *left, const void *right)
@@ -98,31 +111,42 @@ static int compare_ranks(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static int copy_ranks(struct group *group, const int *ranks, size_t count, struct hvd_err *err)
+/* Copies a list of ranks into group->ranks, in rising order. */
+static int copy_ranks(const int *ranks, size_t count, struct group *ret_group, struct hvd_err *err)
 {
+    struct group group = { .count = count };
+    int rc = 0;
+
+    if (count && !ranks)
+        return err_set(
+            err, HVD_E_INVAL,
+            "hvd_group_create_of: ranks is NULL, and count is not 0; pass a list of ranks");
     if (count > LIMIT_WORKERS)
-        return err_set(err, HVD_E_LIMIT,
-                       "hvd_group_create_of: %zu ranks are more than LIMIT_WORKERS (%d)", count,
-                       LIMIT_WORKERS);
-    group->ranks = mem_zalloc_array(count ? count : 1, sizeof(*group->ranks));
-    if (!group->ranks)
+        return err_set(
+            err, HVD_E_LIMIT,
+            "hvd_group_create_of: %zu ranks are more than LIMIT_WORKERS (%d); pass fewer", count,
+            LIMIT_WORKERS);
+    group.ranks = mem_zalloc_array(count ? count : 1, sizeof(*group.ranks));
+    if (!group.ranks)
         return err_set(err, HVD_E_NOMEM, "no memory for a group of %zu ranks", count);
-    group->count = count;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !rc; i++) {
         if (ranks[i] < 0)
-            return err_set(err, HVD_E_INVAL,
-                           "hvd_group_create_of: ranks[%zu] is %d; a rank is 0 or more", i,
-                           ranks[i]);
-        group->ranks[i] = (uint32_t)ranks[i];
+            rc = err_set(err, HVD_E_INVAL,
+                         "hvd_group_create_of: ranks[%zu] is %d; a rank is 0 or more", i, ranks[i]);
+        group.ranks[i] = (uint32_t)ranks[i];
     }
-    qsort(group->ranks, count, sizeof(*group->ranks), compare_ranks);
-    for (size_t i = 1; i < count; i++) {
-        if (group->ranks[i] == group->ranks[i - 1])
-            return err_set(err, HVD_E_INVAL,
-                           "hvd_group_create_of: rank %u is in the list twice; name it once",
-                           group->ranks[i]);
+    qsort(group.ranks, count, sizeof(*group.ranks), compare_ranks);
+    for (size_t i = 1; i < count && !rc; i++) {
+        if (group.ranks[i] == group.ranks[i - 1])
+            rc = err_set(err, HVD_E_INVAL,
+                         "hvd_group_create_of: rank %u is in the list twice; name it once",
+                         group.ranks[i]);
     }
-    return 0;
+    if (rc)
+        mem_free(group.ranks);
+    else
+        *ret_group = group;
+    return rc;
 }
 
 int groups_add_ranks(struct groups *groups, const int *ranks, size_t count, hvd_group **ret_group,
@@ -131,17 +155,15 @@ int groups_add_ranks(struct groups *groups, const int *ranks, size_t count, hvd_
     struct group group = { .count = 0 };
     int rc;
 
-    if (!ret_group || (count && !ranks))
-        return err_set(err, HVD_E_INVAL, "hvd_group_create_of: %s is NULL",
-                       ret_group ? "ranks" : "ret_group");
-    rc = copy_ranks(&group, ranks, count, err);
+    if (!ret_group)
+        return err_set(err, HVD_E_INVAL,
+                       "hvd_group_create_of: ret_group is NULL; pass a place for the group");
+    rc = copy_ranks(ranks, count, &group, err);
     if (!rc) {
-        pthread_mutex_lock(&groups->lock);
-        rc = add(groups, &group, ret_group, err);
-        pthread_mutex_unlock(&groups->lock);
+        rc = add_group(groups, &group, ret_group, err);
+        if (rc)
+            mem_free(group.ranks);
     }
-    if (rc)
-        mem_free(group.ranks);
     return rc;
 }
 
@@ -152,6 +174,18 @@ void groups_seal(struct groups *groups)
     pthread_mutex_unlock(&groups->lock);
 }
 
+bool groups_are_sealed(struct groups *groups)
+{
+    bool sealed;
+
+    pthread_mutex_lock(&groups->lock);
+    sealed = groups->sealed;
+    pthread_mutex_unlock(&groups->lock);
+    return sealed;
+}
+
+/* Finds the index of the group with this handle. false: the handle is none of this struct
+ * groups. */
 bool groups_find(const struct groups *groups, const hvd_group *group, size_t *ret_index)
 {
     uintptr_t handle = (uintptr_t)group;
@@ -163,22 +197,22 @@ bool groups_find(const struct groups *groups, const hvd_group *group, size_t *re
     return true;
 }
 
-/* ---- what they are in a round ---------------------------------------------------------------- */
+/* ---- the roll of a round --------------------------------------------------------------------- */
 
 struct member {
     int colour;
     uint32_t rank;
 };
 
-/* What a roll is made with. */
-struct making {
+/* The state of making a roll. */
+struct roll_maker {
     const struct groups *groups;
     struct roll *roll;
-    struct place *places;
-    struct member *members; /* of the group at hand */
-    uint32_t *next;         /* where the ranks of the next part go */
+    struct member *members; /* of the round, sorted for the group that is being divided */
+    uint32_t *next;         /* where the ranks of the next part are written */
 };
 
+/* For qsort: by colour; members of one colour by rank. */
 static int compare_members(const void *left, const void *right)
 {
     const struct member *a = left;
@@ -189,30 +223,48 @@ static int compare_members(const void *left, const void *right)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static int colour_of(const struct group *group, const struct place *place)
+/* Finds the colour of each member (the number that `belongs` returns; -1: the member is in no
+ * part), and sorts the members by colour. `number` is the number of the group, for errors. */
+static int sort_members(const struct group *group, size_t number, const struct place *places,
+                        struct member *members, uint32_t size, struct hvd_err *err)
 {
-    const hvd_place shown = { .rank = (int)place->rank,
-                              .size = (int)place->size,
-                              .local_rank = (int)place->local_rank,
-                              .local_size = (int)place->local_size,
-                              .cross_rank = (int)place->cross_rank,
-                              .cross_size = (int)place->cross_size };
+    for (uint32_t i = 0; i < size; i++) {
+        const struct place *place = &places[i];
+        const hvd_place shown = { .rank = (int)place->rank,
+                                  .size = (int)place->size,
+                                  .local_rank = (int)place->local_rank,
+                                  .local_size = (int)place->local_size,
+                                  .cross_rank = (int)place->cross_rank,
+                                  .cross_size = (int)place->cross_size };
+        struct member member = { .rank = i };
 
-    if (group->belongs)
-        return group->belongs(&shown, group->arg);
-    return bsearch(&place->rank, group->ranks, group->count, sizeof(*group->ranks), compare_ranks)
-               ? 0
-               : -1;
+        if (group->belongs)
+            member.colour = group->belongs(&shown, group->arg);
+        else if (!group->ranks || !bsearch(&place->rank, group->ranks, group->count,
+                                           sizeof(*group->ranks), compare_ranks))
+            member.colour = -1;
+        if (member.colour < -1)
+            return err_set(err, HVD_E_INVAL,
+                           "group %zu: the function belongs returned %d for rank %u; return -1 for "
+                           "no group, or 0 or more",
+                           number, member.colour, i);
+        members[i] = member;
+    }
+    qsort(members, size, sizeof(*members), compare_members);
+    return 0;
 }
 
-/* One part after the other, by colour. There is room: no rank is in two parts of a group. */
-static void deal(struct making *making, struct roll_group *group)
+/* Divides a group: the sorted members with the same colour become one part. The arrays are large
+ * enough, as no rank is in two parts of a group. */
+static int divide_group(struct roll_maker *making, size_t index, struct hvd_err *err)
 {
+    const struct group *group = &making->groups->made.items[index];
     struct roll *roll = making->roll;
     struct coll_ranks *part = NULL;
     int colour = -1;
+    int rc = sort_members(group, index + 1, roll->places, making->members, roll->size, err);
 
-    for (uint32_t i = 0; i < roll->size; i++) {
+    for (uint32_t i = 0; i < roll->size && !rc; i++) {
         const struct member *member = &making->members[i];
 
         if (member->colour < 0)
@@ -223,81 +275,51 @@ static void deal(struct making *making, struct roll_group *group)
             colour = member->colour;
         }
         if (member->rank == roll->rank)
-            *group = (struct roll_group){ roll->part_count, part->count };
+            roll->groups[index] = (struct roll_group){ roll->part_count, part->count };
         *making->next++ = member->rank;
         part->count++;
     }
-}
-
-static int place_group(struct making *making, size_t index, struct hvd_err *err)
-{
-    const struct group *group = &making->groups->made.items[index];
-    struct roll *roll = making->roll;
-
-    for (uint32_t i = 0; i < roll->size; i++) {
-        int colour = colour_of(group, &making->places[i]);
-
-        if (colour < -1)
-            return err_set(err, HVD_E_INVAL,
-                           "group %zu: belongs returned %d for rank %u; return -1 for none, or 0 "
-                           "or more",
-                           index + 1, colour, i);
-        making->members[i] = (struct member){ colour, i };
-    }
-    qsort(making->members, roll->size, sizeof(*making->members), compare_members);
-    deal(making, &roll->groups[index]);
-    return 0;
-}
-
-/* Each rank is in one part of each group at most. */
-static int allot(struct roll *roll, size_t count)
-{
-    size_t most = count * roll->size;
-
-    roll->groups = mem_zalloc_array(count, sizeof(*roll->groups));
-    roll->parts = mem_zalloc_array(most, sizeof(*roll->parts));
-    roll->ranks = mem_zalloc_array(most, sizeof(*roll->ranks));
-    roll->group_count = count;
-    return roll->groups && roll->parts && roll->ranks ? 0 : HVD_E_NOMEM;
-}
-
-static int place_groups(const struct groups *groups, const struct msg_member_list *members,
-                        struct roll *roll, struct hvd_err *err)
-{
-    struct making making = { .groups = groups, .roll = roll };
-    size_t count = groups->made.count;
-    int rc;
-
-    making.places = mem_zalloc_array(roll->size, sizeof(*making.places));
-    making.members = mem_zalloc_array(roll->size, sizeof(*making.members));
-    rc = making.places && making.members ? allot(roll, count) : HVD_E_NOMEM;
-    if (!rc)
-        rc = place_all(members, making.places);
-    if (rc)
-        err_set(err, rc, "no memory for %zu groups of %u ranks", count, roll->size);
-    making.next = roll->ranks;
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = place_group(&making, i, err);
-    mem_free(making.members);
-    mem_free(making.places);
     return rc;
 }
 
+/* Makes the roll of a round: divides the members by the rule of each group. This worker's rank is
+ * the index of its incarnation in the list of members. */
 int roll_make(const struct groups *groups, const struct msg_member_list *members,
               uint64_t incarnation, struct roll **ret_roll, struct hvd_err *err)
 {
     struct roll *roll = mem_zalloc(sizeof(*roll));
+    struct roll_maker making = { .groups = groups, .roll = roll };
+    size_t count = groups ? groups->made.count : 0;
+    size_t most = count * members->count; /* each rank is in at most one part of each group */
     int rc = 0;
 
     if (!roll)
-        return err_set(err, HVD_E_NOMEM, "no memory for a round");
+        return err_set(err, HVD_E_NOMEM, "no memory for the groups of a round");
     roll->size = (uint32_t)members->count;
     for (uint32_t i = 0; i < roll->size; i++) {
         if (members->items[i].incarnation == incarnation)
             roll->rank = i;
     }
-    if (groups && groups->made.count)
-        rc = place_groups(groups, members, roll, err);
+    roll->places = mem_zalloc_array(roll->size, sizeof(*roll->places));
+    rc = roll->places ? place_all(members, roll->places) : HVD_E_NOMEM;
+    if (rc)
+        err_set(err, rc, "no memory for the places of a round of %u ranks", roll->size);
+    if (count && !rc) {
+        making.members = mem_zalloc_array(roll->size, sizeof(*making.members));
+        roll->group_count = count;
+        rc = HVD_E_NOMEM;
+        if (making.members &&
+            (roll->groups = mem_zalloc_array(count, sizeof(*roll->groups))) != NULL &&
+            (roll->parts = mem_zalloc_array(most, sizeof(*roll->parts))) != NULL &&
+            (roll->ranks = mem_zalloc_array(most, sizeof(*roll->ranks))) != NULL)
+            rc = 0;
+        if (rc)
+            err_set(err, rc, "no memory for %zu groups in a round of %u ranks", count, roll->size);
+    }
+    making.next = roll->ranks;
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = divide_group(&making, i, err);
+    mem_free(making.members);
     if (rc) {
         roll_free(roll);
         return rc;
@@ -306,19 +328,156 @@ int roll_make(const struct groups *groups, const struct msg_member_list *members
     return 0;
 }
 
+static void opened_free(struct roll_opened *opened)
+{
+    mem_free(opened->memory);
+    *opened = (struct roll_opened){ .handle = 0 };
+}
+
 void roll_free(struct roll *roll)
 {
     if (!roll)
         return;
+    for (size_t i = 0; i < roll->opened_count; i++)
+        opened_free(&roll->opened[i]);
     mem_free(roll->groups);
     mem_free(roll->parts);
     mem_free(roll->ranks);
+    mem_free(roll->places);
     mem_free(roll);
 }
 
+/* ---- groups that are opened while the round runs ------------------------------------------------
+ */
+
+/* Divides the ranks of the round by the rule of a group that is being opened. *opening gets the
+ * part of this rank, the size of the largest part, and a hash of all parts: members compare their
+ * hashes. Until roll_add the group is in the entry behind the opened groups, where no other thread
+ * looks. */
+static int divide_opened(struct roll *roll, const struct group *group, struct coll_opening *opening,
+                         struct hvd_err *err)
+{
+    size_t number = LIMIT_GROUPS + roll->opened_count + 1;
+    struct member *members = mem_zalloc_array(roll->size, sizeof(*members));
+    uint32_t *ranks = mem_zalloc_array(roll->size, sizeof(*ranks));
+    struct roll_opened opened = { .handle = 0 };
+    uint32_t first = 0; /* index of the first member with the present colour */
+    int rc = HVD_E_NOMEM;
+
+    *opening = (struct coll_opening){ .hash = roll->size };
+    if (members && ranks)
+        rc = roll->opened_count < LIMIT_OPENED ? 0 : HVD_E_LIMIT;
+    if (rc == HVD_E_LIMIT)
+        err_set(err, rc,
+                "more than %d groups (LIMIT_OPENED) were opened in this round; use an open group "
+                "again, or create groups before hvd_elastic_run",
+                LIMIT_OPENED);
+    else if (rc)
+        err_set(err, rc, "no memory for a group of %u ranks", roll->size);
+    if (!rc)
+        rc = sort_members(group, number, roll->places, members, roll->size, err);
+    for (uint32_t i = 0; i < roll->size && !rc; i++) {
+        if (members[i].colour < 0) {
+            first = i + 1;
+            continue;
+        }
+        if (members[i].colour != members[first].colour)
+            first = i;
+        if (i - first + 1 > opening->most)
+            opening->most = i - first + 1;
+        opening->hash =
+            fingerprint_mix(opening->hash, (uint64_t)(i - first) << 32 | members[i].rank);
+        ranks[i] = members[i].rank;
+        if (members[i].rank == roll->rank)
+            opened.place = i - first;
+        /* the part of this rank has all members with the same colour */
+        if (members[i].rank == roll->rank)
+            opened.ranks.items = &ranks[first];
+        if (opened.ranks.items == &ranks[first])
+            opened.ranks.count = i - first + 1;
+    }
+    mem_free(members);
+    if (rc) {
+        mem_free(ranks);
+        return rc;
+    }
+    opened.memory = ranks;
+    roll->opened[roll->opened_count] = opened;
+    opening->ranks = opened.ranks;
+    return 0;
+}
+
+/* Divides the ranks for a group that is being opened, whose parts the function `belongs`
+ * decides. */
+int roll_divide(struct roll *roll, hvd_belongs_fn *belongs, void *arg, struct coll_opening *opening,
+                struct hvd_err *err)
+{
+    const struct group group = { .belongs = belongs, .arg = arg };
+
+    if (!belongs)
+        return err_set(err, HVD_E_INVAL, "hvd_group_create: belongs is NULL; pass a function");
+    return divide_opened(roll, &group, opening, err);
+}
+
+/* Divides the ranks for a group that is being opened: its one part has the listed ranks. */
+int roll_divide_ranks(struct roll *roll, const int *ranks, size_t count,
+                      struct coll_opening *opening, struct hvd_err *err)
+{
+    struct group group = { .count = 0 };
+    int rc = copy_ranks(ranks, count, &group, err);
+
+    if (rc)
+        return rc;
+    rc = divide_opened(roll, &group, opening, err);
+    mem_free(group.ranks);
+    return rc;
+}
+
+void roll_add(struct roll *roll, hvd_group **ret_group)
+{
+    struct roll_opened *opened = &roll->opened[roll->opened_count++];
+    uintptr_t serial = atomic_fetch_add(&serials, 1) + 1;
+
+    opened->handle = serial << PLACE_BITS | (LIMIT_GROUPS + roll->opened_count);
+    *ret_group = (hvd_group *)opened->handle;
+}
+
+void roll_give_up(struct roll *roll)
+{
+    opened_free(&roll->opened[roll->opened_count]);
+}
+
+/* Finds a group that was opened in this round by its handle. NULL: the group is closed, or the
+ * handle belongs to another round or to a group that was added before the run. */
+const struct roll_opened *roll_find(const struct roll *roll, const hvd_group *group,
+                                    size_t *ret_part)
+{
+    uintptr_t handle = (uintptr_t)group;
+    uintptr_t place = handle & PLACE_MASK;
+
+    if (place <= LIMIT_GROUPS || place - LIMIT_GROUPS > roll->opened_count ||
+        roll->opened[place - LIMIT_GROUPS - 1].handle != handle)
+        return NULL;
+    *ret_part = roll->part_count + place - LIMIT_GROUPS;
+    return &roll->opened[place - LIMIT_GROUPS - 1];
+}
+
+void roll_close(struct roll *roll, size_t part)
+{
+    roll->opened[part - roll->part_count - 1].handle = 0;
+}
+
+static const struct coll_ranks *roll_part(const struct roll *roll, size_t part)
+{
+    return part <= roll->part_count ? &roll->parts[part - 1]
+                                    : &roll->opened[part - roll->part_count - 1].ranks;
+}
+
+/* Finds the index of a rank within a part (part 0: all ranks). false: the rank is not in the
+ * part. */
 bool roll_place(const struct roll *roll, size_t part, uint32_t rank, uint32_t *ret_place)
 {
-    const struct coll_ranks *ranks = part ? &roll->parts[part - 1] : NULL;
+    const struct coll_ranks *ranks = part ? roll_part(roll, part) : NULL;
     const uint32_t *found;
 
     if (!ranks) {
@@ -334,5 +493,5 @@ bool roll_place(const struct roll *roll, size_t part, uint32_t rank, uint32_t *r
 
 uint32_t roll_size(const struct roll *roll, size_t part)
 {
-    return part ? roll->parts[part - 1].count : roll->size;
+    return part ? roll_part(roll, part)->count : roll->size;
 }

@@ -1,12 +1,14 @@
 /*
- * groups.h: the groups that a program has made, and what they are in a round: that is worked out
- * anew for each, on every member alike, from the places of all.
+ * groups.h: the groups that a program has created, and the roll: which ranks of a round are in
+ * which part of each group. Each member computes the roll for each round, from the places of all
+ * members.
  *
  *     groups_add, ... ──► groups_seal ──► roll_make, for each round ──► roll_free
  */
 #ifndef WORKER_GROUPS_H
 #define WORKER_GROUPS_H
 
+#include "base/limits.h"
 #include "collectives/coll.h"
 #include "proto/msg.h"
 
@@ -15,41 +17,86 @@ struct groups;
 int groups_create(struct groups **ret_groups) MUST_CHECK;
 void groups_free(struct groups *groups);
 
-/* What belongs says of each place. Any thread. HVD_E_STATE: sealed. */
+/* Adds a group. For each place, `belongs` says to which part of the group the place belongs. Any
+ * thread may call this function. HVD_E_STATE: called after groups_seal. */
 int groups_add(struct groups *groups, hvd_belongs_fn *belongs, void *arg, hvd_group **ret_group,
                struct hvd_err *err) MUST_CHECK;
-/* Those of a list, which is copied. */
+/* Adds a group of the listed ranks; the list is copied. */
 int groups_add_ranks(struct groups *groups, const int *ranks, size_t count, hvd_group **ret_group,
                      struct hvd_err *err) MUST_CHECK;
-/* From here on there are no more. */
+/* No group can be added after this call. */
 void groups_seal(struct groups *groups);
+bool groups_are_sealed(struct groups *groups);
 
-/* The place of a group among all, from 0; never touches what the handle may point to. false: it is
- * none of these. */
+/* Finds the index of a group, counted from 0. The handle is only compared, never used as a pointer.
+ * false: there is no such group. */
 bool groups_find(const struct groups *groups, const hvd_group *group, size_t *ret_index);
 
-/* Who is who in one round. */
+/* How a group is divided: `listed` is true: by a list of ranks; else by the function `belongs`. */
+struct group_rule {
+    hvd_belongs_fn *belongs;
+    void *arg;
+    bool listed;
+    const int *ranks;
+    size_t count;
+};
+
+/* A group that was opened while the round runs; it ends with the round. */
+struct roll_opened {
+    uintptr_t handle;        /* 0: the group is closed */
+    struct coll_ranks ranks; /* the ranks of this rank's part, which make collectives together;
+                                count 0: this rank is in no part */
+    uint32_t place;          /* index of this rank in `ranks` */
+    uint32_t *memory;        /* holds the items of `ranks` */
+};
+
+/* The part of one group to which this rank belongs in one round. */
 struct roll_group {
-    size_t part;    /* what the round's collectives call that part of it that this rank is in, from
-                     * 1; 0: it is in none */
-    uint32_t place; /* in it */
+    /* number of the part in the round's collectives, from 1; 0: this rank is in no part */
+    size_t part;
+    uint32_t place; /* index of this rank in that part */
 };
 
 struct roll {
     uint32_t rank, size;
-    struct roll_group *groups; /* as many as were added */
+    struct roll_group *groups; /* one for each group that was added */
     size_t group_count;
-    struct coll_ranks *parts; /* of all groups, in an order that is the same on all members */
+    /* the parts of all groups, in an order that is equal on all members */
+    struct coll_ranks *parts;
     size_t part_count;
-    uint32_t *ranks; /* what the parts point to */
+    uint32_t *ranks;      /* memory for the ranks of all `parts` */
+    struct place *places; /* the places of all ranks */
+    /* The first opened group has the part number part_count + 1. The entry behind the last opened
+     * group is used while one more group is being divided. */
+    struct roll_opened opened[LIMIT_OPENED + 1];
+    size_t opened_count;
 };
 
-/* groups NULL: none. Calls belongs. A group that says what it cannot is HVD_E_INVAL. */
+/* Makes the roll of a round; calls `belongs` for each member. groups may be NULL: there are none.
+ * HVD_E_INVAL: a `belongs` function returned less than -1. */
 int roll_make(const struct groups *groups, const struct msg_member_list *members,
               uint64_t incarnation, struct roll **ret_roll, struct hvd_err *err) MUST_CHECK;
 void roll_free(struct roll *roll);
 
-/* Where a rank of the round stands in part p (0: all). false: it is not in it. */
+/* Divides the ranks of the round by the rule of a new group, and describes the result in
+ * *opening. The group is not in the roll until roll_add. The memory that `opening` points to
+ * belongs to the roll, until roll_add or roll_give_up is called. Errors are those of groups_add,
+ * groups_add_ranks and roll_make. */
+int roll_divide(struct roll *roll, hvd_belongs_fn *belongs, void *arg, struct coll_opening *opening,
+                struct hvd_err *err) MUST_CHECK;
+int roll_divide_ranks(struct roll *roll, const int *ranks, size_t count,
+                      struct coll_opening *opening, struct hvd_err *err) MUST_CHECK;
+/* roll_add adds the group that was divided last; roll_give_up drops it. */
+void roll_add(struct roll *roll, hvd_group **ret_group);
+void roll_give_up(struct roll *roll);
+/* Finds the opened group that has this handle; NULL: no such group was opened, or it is closed.
+ * *ret_part gets the number of the group in the round's collectives. */
+const struct roll_opened *roll_find(const struct roll *roll, const hvd_group *group,
+                                    size_t *ret_part);
+void roll_close(struct roll *roll, size_t part); /* from now on roll_find does not find the group */
+
+/* Finds the index of a rank of the round within a part (part 0: all ranks). Returns false if the
+ * rank is not in the part. */
 bool roll_place(const struct roll *roll, size_t part, uint32_t rank, uint32_t *ret_place);
 uint32_t roll_size(const struct roll *roll, size_t part);
 

@@ -1,27 +1,24 @@
+/*
+ * requests.c: the program's collectives: made at once (hvd_run), or started and made later by a
+ * thread, in the order of the calls (hvd_start).
+ *
+ * collective.c calls here for the program, rounds.c when a round ends. Invariant: pending requests
+ * are in one order, they have the ticket from the first request to the last, and one thread makes
+ * their calls; so all ranks make their calls in one order. fusion.c says which requests become one
+ * operation. Unless a comment says otherwise the lock of struct rounds is held.
+ */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "os/thread.h"
 #include "worker/call.h"
-#include "worker/rounds_inside.h"
+#include "worker/fusion.h"
+#include "worker/rounds_internal.h"
 
-#include <inttypes.h>
-
-/* A name is a number, from 1, and the request's place in `all`, from 1. */
+/* The name of a request, which is its handle, is made of a number and of the index of the
+ * request in `all`; both count from 1. */
 #define PLACE_BITS 16
 #define PLACE_MASK (((uintptr_t)1 << PLACE_BITS) - 1)
 _Static_assert(LIMIT_REQUESTS < (1 << PLACE_BITS), "a place is part of a name");
-
-static void lock(struct rounds *rounds)
-{
-    pthread_mutex_lock(&rounds->lock);
-}
-
-static void unlock(struct rounds *rounds)
-{
-    pthread_mutex_unlock(&rounds->lock);
-}
-
-/* ---- the table: under the lock --------------------------------------------------------------- */
 
 void requests_init(struct requests *requests)
 {
@@ -41,56 +38,18 @@ void requests_release(struct requests *requests)
     pthread_cond_destroy(&requests->work);
 }
 
-static size_t place_of(uintptr_t name)
+static void request_put_back(struct requests *requests, struct request *request)
 {
-    return (size_t)(name & PLACE_MASK) - 1;
-}
-
-/* One that is not in use, with a name that says its place. */
-static int grow(struct requests *requests, struct hvd_err *err)
-{
-    struct request *request;
-    int rc = VEC_RESERVE(&requests->all, 1, LIMIT_REQUESTS);
-
-    if (rc == HVD_E_LIMIT)
-        return err_set(err, rc,
-                       "more than LIMIT_REQUESTS (%d) requests are not waited for; call hvd_wait "
-                       "for each",
-                       LIMIT_REQUESTS);
-    request = rc ? NULL : mem_zalloc(sizeof(*request));
-    if (!request)
-        return err_set(err, HVD_E_NOMEM, "no memory for a request");
-    requests->all.items[requests->all.count++] = request;
-    request->name = requests->all.count;
-    request->next = requests->unused;
-    requests->unused = request;
-    return 0;
-}
-
-/* The number is the process's: no name comes twice, whatever was shut down meanwhile. */
-static struct request *take(struct requests *requests)
-{
-    static atomic_uintptr_t numbers;
-    struct request *request = requests->unused;
-    uintptr_t number = atomic_fetch_add(&numbers, 1) + 1;
-
-    requests->unused = request->next;
-    *request = (struct request){ .name = number << PLACE_BITS | (request->name & PLACE_MASK),
-                                 .marks = request->marks };
-    return request;
-}
-
-static void put_back(struct requests *requests, struct request *request)
-{
-    request->name &= PLACE_MASK; /* nobody knows it by that */
+    request->name &= PLACE_MASK; /* a handle with number 0 was never given to the program */
     request->next = requests->unused;
     requests->unused = request;
 }
 
-static struct request *find(const struct requests *requests, const hvd_request *known)
+/* Finds the request with this handle. NULL: the handle is unknown, or its request was put back. */
+static struct request *request_find(const struct requests *requests, const hvd_request *handle)
 {
-    uintptr_t name = (uintptr_t)known;
-    size_t place = place_of(name);
+    uintptr_t name = (uintptr_t)handle;
+    size_t place = (size_t)(name & PLACE_MASK) - 1;
 
     if (!(name >> PLACE_BITS) || place >= requests->all.count ||
         requests->all.items[place]->name != name)
@@ -98,157 +57,146 @@ static struct request *find(const struct requests *requests, const hvd_request *
     return requests->all.items[place];
 }
 
-/* ---- the queue: under the lock --------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
-static void push(struct rounds *rounds, struct request *request)
+/* Finishes the first `count` requests of the queue with this outcome. From then on the threads
+ * that started these requests may free them. */
+static void finish_first(struct rounds *rounds, size_t count, const struct hvd_err *outcome)
 {
     struct requests *requests = &rounds->requests;
 
-    if (requests->first)
-        requests->last->next = request;
-    else
-        requests->first = request;
-    requests->last = request;
-    turns_settle(rounds);
-    pthread_cond_signal(&requests->work);
-}
+    for (size_t i = 0; i < count; i++) {
+        struct request *request = requests->first;
 
-/* Whoever has started it may free it from here on. */
-static void finish_first(struct rounds *rounds)
-{
-    struct requests *requests = &rounds->requests;
-    struct request *request = requests->first;
-
-    requests->first = request->next;
-    request->done = true;
-    atomic_fetch_add_explicit(&rounds->calls, 1, memory_order_relaxed);
-    if (!requests->first) {
+        requests->first = request->next;
+        if (outcome->code)
+            request->outcome = *outcome;
+        request->done = true;
+    }
+    atomic_fetch_add_explicit(&rounds->calls, count, memory_order_relaxed);
+    if (!requests_pend(requests)) { /* the ticket of the pending requests is free now */
         requests->blocked = false;
-        turns_settle(rounds);
-        if (!requests->coming)
-            turns_give(rounds);
+        ticket_update(rounds);
+        if (!requests->coming) /* otherwise the thread that appends a request keeps the ticket */
+            ticket_give(rounds);
     }
     pthread_cond_broadcast(&requests->done);
 }
 
-/* All that is pending and not in progress, the first of them being the next. */
-static void revoke_rest(struct rounds *rounds, const char *why)
+/* Ends all pending requests with HVD_E_REVOKED and the reason `why`. Called while the first
+ * batch is not in progress. */
+static void revoke_pending(struct rounds *rounds, const char *why)
 {
-    while (rounds->requests.first) {
-        err_set(&rounds->requests.first->outcome, HVD_E_REVOKED, "%s", why);
-        finish_first(rounds);
-    }
+    struct hvd_err revoked;
+
+    (void)err_set(&revoked, HVD_E_REVOKED, "%s", why);
+    fusion_close(&rounds->requests);
+    while (rounds->requests.first)
+        finish_first(rounds, 1, &revoked);
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+/* Closes the open batch: its requests run without waiting for more requests. The caller does not
+ * hold the lock. */
+void requests_flush(struct rounds *rounds)
+{
+    if (!atomic_load_explicit(&rounds->requests.holds, memory_order_relaxed))
+        return;
+    rounds_lock(rounds);
+    fusion_close(&rounds->requests);
+    rounds_unlock(rounds);
+}
 
-/* What is wrong with a call, or with the GPU here, ends the round: the others would wait for this
- * rank. Whoever is in a collective hears of it as of any end of the round. */
-static int refuse(struct rounds *rounds, int code, const char *why, struct hvd_err *err)
+/* Ends the round for all members, because a call is wrong or the GPU of this rank fails:
+ * otherwise the other members would wait for this rank. A thread that is inside a collective
+ * gets the same error as at any end of a round. The caller does not need the lock. */
+static int refuse_call(struct rounds *rounds, int code, const char *why, struct hvd_err *err)
 {
     (void)coll_refuse(rounds->coll, NULL, "%s", why);
     return err_set(err, code, "%s", why);
 }
 
-/* Of memory of a GPU: after what was queued when it was asked for, and in a stream of ours. */
-static int run_one(struct rounds *rounds, struct request *request, struct hvd_err *why)
-{
-    struct gpu_use *gpu = rounds->gpu;
-    struct hvd_err broken;
-    int rc;
+/* ---- the thread ------------------------------------------------------------------------------ */
 
-    if (!request->call.device)
-        return coll_run(rounds->coll, &request->call, why);
-    rc = gpu_take_up(gpu, &request->marks, &request->call.stream, &broken);
-    if (rc)
-        return refuse(rounds, rc, broken.text, why);
-    rc = coll_run(rounds->coll, &request->call, why);
-    if (rc || !request->call.streamed)
-        return rc;
-    rc = gpu_done(gpu, &request->marks, &broken);
-    return rc ? refuse(rounds, rc, broken.text, why) : 0;
-}
-
-static void run_first(struct rounds *rounds)
-{
-    struct requests *requests = &rounds->requests;
-    struct request *request = requests->first;
-    struct hvd_err why = { 0 };
-    int rc;
-
-    requests->running = true;
-    unlock(rounds);
-    rc = run_one(rounds, request, &why);
-    why.code = rc;
-    lock(rounds);
-    requests->running = false;
-    if (rc && requests->dropped)
-        err_set(&why, rc, "%s", requests->dropped);
-    if (rc && rounds->failed) /* somebody else's fault, who is told */
-        why.code = HVD_E_REVOKED;
-    if (rc)
-        request->outcome = why;
-    turns_note(rounds, rc, &why);
-    finish_first(rounds);
-    if (rc)
-        revoke_rest(rounds, why.text);
-}
-
-static void *run_all(void *arg)
+/* Runs the thread that makes the call of each batch. The lock is released while a call runs. */
+static void *run_requests(void *arg)
 {
     struct rounds *rounds = arg;
     struct requests *requests = &rounds->requests;
+    struct coll_call call;
+    struct hvd_err why;
+    size_t count;
+    int rc, broken;
 
-    lock(rounds);
+    rounds_lock(rounds);
     while (!requests->closing) {
-        if (requests->first)
-            run_first(rounds);
-        else
+        if (!requests->first) {
             pthread_cond_wait(&requests->work, &rounds->lock);
+            continue;
+        }
+        why = (struct hvd_err){ 0 };
+        broken = 0; /* the code of a failure of the GPU */
+        count = fusion_take(requests, &call);
+        requests->running = true;
+        rounds_unlock(rounds);
+        /* A call on GPU memory goes in a stream of the library, after the work that was in the
+         * program's stream when each request was started. */
+        for (size_t i = 0; call.device && i < count && !broken; i++)
+            broken = gpu_take_up(rounds->gpu, &requests->batch[i]->marks, &call.stream, &why);
+        rc = broken ? 0 : coll_run(rounds->coll, &call, &why);
+        for (size_t i = 0; call.device && i < count && !broken && !rc; i++) {
+            if (requests->batch[i]->call.streamed)
+                broken = gpu_done(rounds->gpu, &requests->batch[i]->marks, &why);
+        }
+        if (broken)
+            rc = refuse_call(rounds, broken, why.text, &why);
+        why.code = rc;
+        rounds_lock(rounds);
+        requests->running = false;
+        if (rc && requests->dropped)
+            err_set(&why, rc, "%s", requests->dropped);
+        if (rc && rounds->failed) /* another call failed first, and its caller gets the code */
+            why.code = HVD_E_REVOKED;
+        ticket_note(rounds, rc, &why);
+        finish_first(rounds, count, &why);
+        if (rc)
+            revoke_pending(rounds, why.text);
     }
-    unlock(rounds);
+    rounds_unlock(rounds);
     return NULL;
 }
 
-static int start_thread(struct rounds *rounds, struct hvd_err *err)
-{
-    struct requests *requests = &rounds->requests;
-
-    if (!requests->threaded && thread_start(&requests->thread, 0, run_all, rounds))
-        return err_set(err, HVD_E_LIMIT,
-                       "no thread can be started for requests; raise the limit of processes "
-                       "(ulimit -u), or use hvd_run");
-    requests->threaded = true;
-    return 0;
-}
-
+/* Ends the thread that makes the calls, when no request is pending. The caller does not hold the
+ * lock. */
 void requests_close(struct rounds *rounds)
 {
     struct requests *requests = &rounds->requests;
 
     if (!requests->threaded)
         return;
-    lock(rounds);
+    rounds_lock(rounds);
     requests->closing = true;
     pthread_cond_signal(&requests->work);
-    while (requests->awaited_by) /* all are done, and they are about to come out */
+    while (requests->waiters) /* all requests are done, and the threads that wait for them are about
+                                 to return */
         pthread_cond_wait(&requests->done, &rounds->lock);
-    unlock(rounds);
+    rounds_unlock(rounds);
     pthread_join(requests->thread, NULL);
     requests->threaded = false;
 }
 
-/* The one in progress stays the first until the thread has come out of it; what is behind it fails
- * with it, or as the next. */
+/* Ends all pending requests with HVD_E_REVOKED and the reason `why`, and waits until all are done.
+ * A batch in progress stays the first one until the thread has left its call. The requests after it
+ * end together with it, or when they would be next. */
 void requests_drop(struct rounds *rounds, const char *why)
 {
     struct requests *requests = &rounds->requests;
 
-    if (!requests->first)
+    if (!requests_pend(requests))
         return;
+    fusion_close(requests);
     coll_cancel(rounds->coll);
     if (!requests->running) {
-        revoke_rest(rounds, why);
+        revoke_pending(rounds, why);
         return;
     }
     requests->dropped = why;
@@ -257,8 +205,20 @@ void requests_drop(struct rounds *rounds, const char *why)
     requests->dropped = NULL;
 }
 
+/* Counts the requests that the program has started and not waited for: those whose name has a
+ * number. */
+size_t requests_open(const struct requests *requests)
+{
+    size_t open = 0;
+
+    for (size_t i = 0; i < requests->all.count; i++)
+        open += requests->all.items[i]->name >> PLACE_BITS != 0;
+    return open;
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+/* Checks and translates a call. The caller has the ticket, and does not hold the lock. */
 static int read_call(struct rounds *rounds, const hvd_call *call, struct coll_call *ret_call,
                      struct hvd_err *err)
 {
@@ -266,50 +226,14 @@ static int read_call(struct rounds *rounds, const hvd_call *call, struct coll_ca
     int rc = call_read(call, rounds->groups, rounds->roll, ret_call, &why);
 
     if (!rc && ret_call->device) {
-        rc = gpu_use_device(rounds->gpu, ret_call->device, accord_kind_name(ret_call->kind), &why);
+        rc = gpu_use_device(rounds->gpu, ret_call->device, coll_kind_name(ret_call->kind), &why);
         ret_call->streamed = gpu_use_streamed(rounds->gpu, &ret_call->stream);
     }
-    return rc ? refuse(rounds, rc, why.text, err) : 0;
+    return rc ? refuse_call(rounds, rc, why.text, err) : 0;
 }
 
-/* What a call that is done later comes after. */
-static int note(struct rounds *rounds, const struct coll_call *call, struct gpu_marks *marks,
-                struct hvd_err *err)
-{
-    struct hvd_err why;
-    int rc = call->device ? gpu_note(rounds->gpu, marks, &why) : 0;
-
-    return rc ? refuse(rounds, rc, why.text, err) : 0;
-}
-
-/* What comes after it in its stream finds its result: nothing else waits. */
-static int pass_on(struct rounds *rounds, const struct request *request, struct hvd_err *err)
-{
-    if (request->outcome.code && err)
-        *err = request->outcome;
-    if (request->outcome.code || !request->call.streamed)
-        return request->outcome.code;
-    return gpu_pass_on(rounds->gpu, &request->marks, err);
-}
-
-/* The lock is held, and let go meanwhile. */
-static int await(struct rounds *rounds, const struct request *request, struct hvd_err *err)
-{
-    struct requests *requests = &rounds->requests;
-    int rc;
-
-    requests->awaited_by++;
-    while (!request->done)
-        pthread_cond_wait(&requests->done, &rounds->lock);
-    unlock(rounds);
-    rc = pass_on(rounds, request, err);
-    lock(rounds);
-    requests->awaited_by--;
-    if (requests->closing)
-        pthread_cond_broadcast(&requests->done);
-    return rc;
-}
-
+/* Makes a call at once. The caller has the ticket, and does not hold the lock; the function
+ * gives the ticket back. */
 static int run_now(struct rounds *rounds, const hvd_call *call, struct hvd_err *err)
 {
     struct coll_call read;
@@ -317,162 +241,223 @@ static int run_now(struct rounds *rounds, const hvd_call *call, struct hvd_err *
 
     if (!rc)
         rc = coll_run(rounds->coll, &read, err);
-    turns_end(rounds, rc);
+    if (!rc && read.kind == COLL_JOIN) { /* ranks may join after different numbers of requests */
+        rounds_lock(rounds);
+        fusion_begin(&rounds->requests);
+        rounds_unlock(rounds);
+    }
+    ticket_end(rounds, rc);
     return rc;
 }
 
-/* May something be put behind what is pending? Only one thread at a time can mean an order. */
+/* Checks that no other thread is adding a call after the pending requests, or waits for such a
+ * call: two threads at once could not agree on an order. */
 static int check_alone(const struct requests *requests, struct hvd_err *err)
 {
     if (requests->blocked || requests->coming)
-        return err_set(err, HVD_E_BUSY,
-                       "another thread is in a collective, behind requests; all ranks must make "
-                       "them in the same order, so one thread at a time");
+        return err_set(
+            err, HVD_E_BUSY,
+            "another thread is in a collective that waits for earlier requests; call collectives "
+            "from one thread at a time, as all ranks must call them in the same order");
     return 0;
 }
 
-static int read_and_note(struct rounds *rounds, const hvd_call *call, struct request *request,
-                         struct hvd_err *err)
+/* Puts a call at the end of the queue. The caller has the lock and the ticket (its own, or the
+ * ticket of the pending requests), so the round stays the same and no other thread adds a call.
+ * The lock is released while the call is checked; after that the round may have ended. `wrong`
+ * is a reason to refuse the call at once; NULL: there is none. `waits`: see fusion_append. */
+static int append_request(struct rounds *rounds, const hvd_call *call, const char *wrong,
+                          bool waits, struct request *request, struct hvd_err *err)
 {
-    int rc = read_call(rounds, call, &request->call, err);
+    struct requests *requests = &rounds->requests;
+    struct hvd_err why;
+    int rc;
 
-    return rc ? rc : note(rounds, &request->call, &request->marks, err);
+    requests->coming = true;
+    rounds_unlock(rounds);
+    rc = wrong ? refuse_call(rounds, HVD_E_INVAL, wrong, err)
+               : read_call(rounds, call, &request->call, err);
+    if (!rc && request->call.device) { /* notes the queued work that must be done before the call */
+        rc = gpu_note(rounds->gpu, &request->marks, &why);
+        if (rc)
+            rc = refuse_call(rounds, rc, why.text, err);
+    }
+    rounds_lock(rounds);
+    requests->coming = false;
+    ticket_note(rounds, rc, err);
+    if (!rc)
+        rc = ticket_allow(rounds, false /* a call of the program */, err);
+    if (rc) {
+        if (!requests_pend(requests))
+            ticket_give(rounds);
+        return rc;
+    }
+    fusion_append(rounds, request, waits);
+    ticket_update(rounds);
+    return 0;
 }
 
-/* With the turn, which is also that of what is pending: the round stays what it is, and nobody else
- * comes. The lock is held, and let go meanwhile; then the round may be at its end. wrong: why
- * nothing can come of it; NULL. */
-static int add(struct rounds *rounds, const hvd_call *call, const char *wrong,
-               struct request *request, struct hvd_err *err)
+/* Waits for a request, and returns the result of its call. The lock is released while the thread
+ * waits. */
+static int await_request(struct rounds *rounds, const struct request *request, struct hvd_err *err)
 {
     struct requests *requests = &rounds->requests;
     int rc;
 
-    requests->coming = true;
-    unlock(rounds);
-    rc =
-        wrong ? refuse(rounds, HVD_E_INVAL, wrong, err) : read_and_note(rounds, call, request, err);
-    lock(rounds);
-    requests->coming = false;
-    turns_note(rounds, rc, err);
-    if (!rc)
-        rc = turns_allow(rounds, false, err);
-    if (!rc)
-        push(rounds, request);
-    else if (!requests->first)
-        turns_give(rounds);
+    requests->waiters++;
+    while (!request->done)
+        pthread_cond_wait(&requests->done, &rounds->lock);
+    rounds_unlock(rounds);
+    rc = request->outcome.code;
+    if (rc && err)
+        *err = request->outcome;
+    if (!rc && request->call.streamed) /* later work in the program's stream finds the result */
+        rc = gpu_pass_on(rounds->gpu, &request->marks, err);
+    rounds_lock(rounds);
+    requests->waiters--;
+    if (requests->closing)
+        pthread_cond_broadcast(&requests->done);
     return rc;
 }
 
-/* The lock is held, and let go meanwhile. */
-static int run_behind(struct rounds *rounds, const hvd_call *call, struct request *request,
-                      struct hvd_err *err)
-{
-    int rc = check_alone(&rounds->requests, err);
-
-    if (!rc)
-        rc = add(rounds, call, NULL, request, err);
-    if (rc)
-        return rc;
-    rounds->requests.blocked = true; /* until nothing is pending */
-    return await(rounds, request, err);
-}
-
+/* Makes a call and waits for its result. If no request is pending, the calling thread makes the
+ * call itself (run_now). Otherwise the call goes to the end of the queue. The caller does not hold
+ * the lock. */
 int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *err)
 {
-    struct request request;
+    struct requests *requests = &rounds->requests;
+    struct request request = { .next = NULL };
     bool behind;
     int rc;
 
-    if (turns_try(rounds))
+    if (ticket_try(rounds))
         return run_now(rounds, call, err);
-    request = (struct request){ .next = NULL };
-    lock(rounds);
-    rc = turns_allow(rounds, false, err);
-    behind = rounds->requests.first != NULL;
-    if (!rc && behind)
-        rc = run_behind(rounds, call, &request, err);
-    else if (!rc)
-        rc = turns_take(rounds, err);
-    unlock(rounds);
+    /* The ticket is not free: requests are pending, another thread is in a call, or the round
+     * has ended. */
+    rounds_lock(rounds);
+    rc = ticket_allow(rounds, false /* a call of the program */, err);
+    behind = requests_pend(requests);
+    if (!rc && behind) { /* the call goes to the end of the queue, and this thread waits for it */
+        rc = check_alone(requests, err);
+        if (!rc)
+            rc = append_request(rounds, call, NULL, true /* waits */, &request, err);
+        if (!rc) {
+            requests->blocked = true; /* stays true until no request is pending */
+            rc = await_request(rounds, &request, err);
+        }
+    } else if (!rc) {
+        rc = ticket_take(rounds, err);
+    }
+    rounds_unlock(rounds);
     gpu_marks_release(&request.marks);
     return rc || behind ? rc : run_now(rounds, call, err);
 }
 
-/* All that a start needs but its turn; the lock is held. */
-static int prepare(struct rounds *rounds, struct hvd_err *err)
-{
-    int rc = rounds->requests.unused ? 0 : grow(&rounds->requests, err);
-
-    return rc ? rc : start_thread(rounds, err);
-}
-
+/* Starts a call: puts it at the end of the queue and returns its handle. The thread that makes the
+ * calls is started by the first request. The caller does not hold the lock. */
 int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **ret_request,
                    struct hvd_err *err)
 {
-    const char *wrong = ret_request ? NULL : "hvd_start: ret_request is NULL; say where to put it";
+    /* The counter belongs to the process, so no name is used twice, even after hvd_shutdown and
+     * hvd_init. */
+    static atomic_uintptr_t numbers;
+    const char *wrong = /* NULL: nothing is wrong */
+        ret_request ? NULL : "hvd_start: ret_request is NULL; pass a place for the request";
     struct requests *requests = &rounds->requests;
     struct request *request;
+    uintptr_t number;
     int rc;
 
-    lock(rounds);
-    rc = turns_allow(rounds, false, err);
+    rounds_lock(rounds);
+    rc = ticket_allow(rounds, false /* a call of the program */, err);
+    if (!rc && !requests->unused) {
+        rc = VEC_RESERVE(&requests->all, 1, LIMIT_REQUESTS);
+        request = rc ? NULL : mem_zalloc(sizeof(*request));
+        if (request) {
+            requests->all.items[requests->all.count++] = request;
+            request->name = requests->all.count;
+            request_put_back(requests, request);
+        } else if (rc == HVD_E_LIMIT) {
+            err_set(err, rc,
+                    "more than %d requests (LIMIT_REQUESTS) are open; call hvd_wait for each",
+                    LIMIT_REQUESTS);
+        } else {
+            rc = err_set(err, HVD_E_NOMEM, "no memory for a request");
+        }
+    }
+    if (!rc && !requests->threaded) {
+        if (thread_start(&requests->thread, 0, run_requests, rounds))
+            rc = err_set(err, HVD_E_LIMIT,
+                         "no thread can be started for requests; raise the limit of processes "
+                         "(ulimit -u), or use hvd_run");
+        requests->threaded = !rc;
+    }
     if (!rc)
-        rc = prepare(rounds, err);
-    if (!rc)
-        rc = requests->first ? check_alone(requests, err) : turns_take(rounds, err);
+        rc = requests_pend(requests) ? check_alone(requests, err) : ticket_take(rounds, err);
     if (!rc) {
-        request = take(requests);
-        rc = add(rounds, call, wrong, request, err);
+        request = requests->unused;
+        requests->unused = request->next;
+        number = atomic_fetch_add(&numbers, 1) + 1;
+        *request = (struct request){ .name = number << PLACE_BITS | (request->name & PLACE_MASK),
+                                     .marks = request->marks };
+        rc = append_request(rounds, call, wrong, false /* does not wait */, request, err);
         if (!rc && ret_request)
             *ret_request = (hvd_request *)request->name;
         else
-            put_back(requests, request);
+            request_put_back(requests, request);
     }
-    unlock(rounds);
+    rounds_unlock(rounds);
     return rc;
 }
 
-static int no_such(struct hvd_err *err)
+static int no_such_request(struct hvd_err *err)
 {
     return err_set(err, HVD_E_INVAL,
-                   "the request is none, or has been waited for; wait once for what hvd_start has "
-                   "given");
+                   "the request is unknown, or hvd_wait was called for it already; wait once for "
+                   "each request of hvd_start");
 }
 
+/* Tells whether a request is done. A program that tests a request wants it to run, so its batch is
+ * closed. The caller does not hold the lock. */
 int requests_test(struct rounds *rounds, hvd_request *request, int *ret_done, struct hvd_err *err)
 {
     const struct request *found;
     bool done = false;
 
     if (!ret_done)
-        return err_set(err, HVD_E_INVAL, "hvd_test: ret_done is NULL; say where to put it");
-    lock(rounds);
-    found = find(&rounds->requests, request);
-    if (found)
+        return err_set(err, HVD_E_INVAL, "hvd_test: ret_done is NULL; pass a place for the result");
+    rounds_lock(rounds);
+    found = request_find(&rounds->requests, request);
+    if (found) {
         done = found->done;
-    unlock(rounds);
+        if (!done && fusion_holds(&rounds->requests, found))
+            fusion_close(&rounds->requests);
+    }
+    rounds_unlock(rounds);
     if (!found)
-        return no_such(err);
+        return no_such_request(err);
     *ret_done = done;
     return 0;
 }
 
+/* Waits for a request, returns the result of its call, and ends its handle. The caller does not
+ * hold the lock. */
 int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *err)
 {
     struct requests *requests = &rounds->requests;
     struct request *found;
     int rc;
 
-    lock(rounds);
-    found = find(requests, request);
+    rounds_lock(rounds);
+    found = request_find(requests, request);
     if (!found || found->awaited) {
-        unlock(rounds);
-        return no_such(err);
+        rounds_unlock(rounds);
+        return no_such_request(err);
     }
     found->awaited = true;
-    rc = await(rounds, found, err);
-    put_back(requests, found);
-    unlock(rounds);
+    fusion_await(requests, found);
+    rc = await_request(rounds, found, err);
+    request_put_back(requests, found);
+    rounds_unlock(rounds);
     return rc;
 }

@@ -1,14 +1,17 @@
 /*
- * requests.h: collectives without waiting. What is started is done by a thread of its own, one
- * after the other; it has the turn (rounds.h) as long as anything is pending.
+ * requests.h: collectives that the program starts and waits for later. A thread makes the started
+ * calls one after another; while a request is pending, the requests have the ticket
+ * (rounds_internal.h).
  *
  *     start ──► pending ──► done ──wait──► gone
  *
- * A request is known by a number that is never used twice in a process, so one that is gone is
- * noticed, and nothing of it is touched.
+ * A pending request is in a batch that is still open, or in a closed one, which is in the queue.
+ * The requests of a batch are made by one operation (fusion.h); most batches have one request.
  *
- * A driver that does not return keeps nobody out: it is called without the lock of struct rounds,
- * which the session's thread needs to cancel a round.
+ * A handle is a number that is never used twice in a process, so the library recognises the handle
+ * of a freed request, and touches no memory. If a call into the CUDA driver does not return, it
+ * blocks only its own thread: the driver is called without the lock of struct rounds, because the
+ * session's thread needs that lock to cancel a round.
  */
 #ifndef WORKER_REQUESTS_H
 #define WORKER_REQUESTS_H
@@ -18,39 +21,66 @@
 #include "worker/rounds.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+
+#define REQUESTS_FUSED_MAX 256 /* most requests in one operation */
 
 struct request {
-    struct request *next; /* pending after it; or not in use, like it */
-    uintptr_t name;       /* 0: not in use */
+    /* next request of the same list: the open batch, the queue, or the unused requests */
+    struct request *next;
+    uintptr_t name;      /* the handle; an unused request has only its index in it */
+    uint64_t era, batch; /* the era and the batch in which the request was started */
     bool done;
-    bool awaited; /* a thread waits for it */
+    bool awaited; /* true: a thread waits for the request */
     struct coll_call call;
-    struct gpu_marks marks; /* of memory of a GPU; kept when it is not in use */
-    struct hvd_err outcome; /* its code, and the reason */
+    /* for calls on GPU memory; the events are kept for the next use of this struct */
+    struct gpu_marks marks;
+    struct hvd_err outcome; /* the result of the call, and the reason */
 };
 
-/* Part of struct rounds, and under its lock. */
+/* The open batch, to which the next request may be added. */
+struct batch {
+    struct request *first, *last; /* first NULL: no batch is open */
+    uint64_t number;
+    size_t count, bytes;
+};
+
+/* Part of struct rounds, and protected by the lock of that struct. */
 struct requests {
     struct VEC(struct request *) all;
     struct request *unused;
-    struct request *first, *last; /* pending; the first may be in progress */
-    bool running;                 /* it is */
-    bool coming;                  /* one that is not pending yet: the turn is its, too */
-    bool blocked;                 /* the last one is of a call that waits */
-    const char *dropped;          /* why all that is pending ends; NULL */
+    struct request *first, *last; /* the queue of closed batches; NULL: it is empty */
+    bool running;                 /* the first batch is in progress */
+    struct batch open;
+    atomic_bool holds; /* a batch is open; may be read without the lock */
+    size_t room;       /* how many requests a batch may have */
+    uint64_t era;      /* number that grows when a round begins, and after each hvd_join */
+    size_t unawaited;  /* requests of the era that the program has not waited for yet */
+    struct request *batch[REQUESTS_FUSED_MAX]; /* the requests of the batch in progress */
+    struct coll_piece pieces[REQUESTS_FUSED_MAX];
+    /* true: a thread holds the ticket and is about to append a request */
+    bool coming;
+    bool blocked;        /* true: a thread waits in hvd_run for the last request */
+    const char *dropped; /* the reason for which requests_drop ends all pending requests; NULL: it
+                            does not run */
     bool closing, threaded;
     pthread_t thread;
-    unsigned awaited_by; /* threads that are waiting, or have not come out of it */
-    pthread_cond_t work; /* for the thread */
-    pthread_cond_t done; /* for those who wait */
+    unsigned waiters;    /* number of threads that wait for a request */
+    pthread_cond_t work; /* wakes the thread that makes the calls */
+    pthread_cond_t done; /* wakes the waiters */
 };
 
+static inline bool requests_pend(const struct requests *requests)
+{
+    return requests->first || requests->open.first;
+}
+
 void requests_init(struct requests *requests);
-void requests_release(struct requests *requests); /* nothing is pending, there is no thread */
+void requests_release(struct requests *requests); /* called after requests_close */
 
-/* ---- by the program -------------------------------------------------------------------------- */
+/* ---- called for the training program ---- */
 
-/* Now, or after what is pending. */
+/* Makes a call and waits for its result. If requests are pending, the call is made after them. */
 int requests_run(struct rounds *rounds, const hvd_call *call, struct hvd_err *err) MUST_CHECK;
 int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **ret_request,
                    struct hvd_err *err) MUST_CHECK;
@@ -58,12 +88,20 @@ int requests_test(struct rounds *rounds, hvd_request *request, int *ret_done,
                   struct hvd_err *err) MUST_CHECK;
 int requests_wait(struct rounds *rounds, hvd_request *request, struct hvd_err *err) MUST_CHECK;
 
-/* ---- by rounds.c ----------------------------------------------------------------------------- */
+/* ---- called by rounds.c ---- */
 
-/* What is pending ends as HVD_E_REVOKED, for this reason: what is in progress is cancelled, nothing
- * else is begun, and all are done when this returns. The lock is held, and let go meanwhile. */
+/* Returns how many requests were started and not waited for. The caller holds the lock. */
+size_t requests_open(const struct requests *requests);
+
+/* Closes the open batch, so that its requests do not wait for more requests. The caller does not
+ * hold the lock. Without an open batch the call costs one atomic load. */
+void requests_flush(struct rounds *rounds);
+/* Ends all pending requests with HVD_E_REVOKED and the reason `why`: the batch in progress is
+ * cancelled, and no other batch is begun. When the function returns, all requests are done. The
+ * caller holds the lock; it is released while the function waits. */
 void requests_drop(struct rounds *rounds, const char *why);
-/* The thread ends, and who waits has come out: nothing is pending. The lock is not held. */
+/* Ends the thread that makes the calls, after all waiting threads have returned. No request may
+ * be pending; the caller does not hold the lock. */
 void requests_close(struct rounds *rounds);
 
 #endif

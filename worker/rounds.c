@@ -1,168 +1,16 @@
+/*
+ * rounds.c: the life of a round's collectives: entered, opened for the program, cancelled, settled,
+ * left.
+ *
+ * The training loop enters, opens, settles and finishes rounds; the session's thread may cancel a
+ * round at any moment; the watchdog calls rounds_look. Invariant: only the loop replaces the
+ * collectives of a round, and only when no thread has the ticket; all other data is under the lock.
+ */
 #include "base/mem.h"
-#include "base/time.h"
-#include "os/thread.h"
-#include "worker/addresses.h"
-#include "worker/rounds_inside.h"
+#include "worker/fusion.h"
+#include "worker/rounds_internal.h"
 
 #include <inttypes.h>
-
-/* Everybody is at the gate when a round begins: whom one cannot reach by then is behind a wall. */
-#define CONNECT_US TIME_MIN
-
-/* While the round before still trains, the next one's GPUs are connected too, if it takes no
- * longer.
- */
-#define DEVICE_US (20 * TIME_S)
-
-static void lock(struct rounds *rounds)
-{
-    pthread_mutex_lock(&rounds->lock);
-}
-
-static void unlock(struct rounds *rounds)
-{
-    pthread_mutex_unlock(&rounds->lock);
-}
-
-/* ---- one opening ----------------------------------------------------------------------------- */
-
-static void opening_free(struct opening *opening)
-{
-    coll_free(opening->coll);
-    roll_free(opening->roll);
-    msg_release(&opening->prepare);
-    mem_free(opening);
-}
-
-static int make_coll(struct rounds *rounds, const struct roll *roll, uint64_t round,
-                     const struct msg_member_list *members, struct coll **ret_coll,
-                     struct hvd_err *err)
-{
-    struct coll_peer *peers = mem_zalloc_array(members->count, sizeof(*peers));
-    struct coll_roster roster = { .round = round,
-                                  .rank = roll->rank,
-                                  .size = roll->size,
-                                  .peers = peers,
-                                  .groups = roll->parts,
-                                  .group_count = roll->part_count,
-                                  .timeline = rounds->timeline };
-    int rc;
-
-    if (!peers)
-        return err_set(err, HVD_E_NOMEM, "no memory for %zu members", members->count);
-    for (uint32_t i = 0; i < roster.size; i++) {
-        const struct msg_member *member = &members->items[i];
-
-        peers[i] = (struct coll_peer){ .incarnation = member->incarnation,
-                                       .host = member->host,
-                                       .contact = addresses_find(&member->addresses, "data"),
-                                       .device = addresses_find(&member->addresses, "gpu") };
-    }
-    rc = coll_create(rounds->engine, &roster, ret_coll, err);
-    mem_free(peers);
-    return rc;
-}
-
-/* The program's groups are asked, which may take as long as it pleases them. */
-static int make(struct rounds *rounds, uint64_t incarnation, uint64_t round,
-                const struct msg_member_list *members, struct coll **ret_coll,
-                struct roll **ret_roll, struct hvd_err *err)
-{
-    struct roll *roll = NULL;
-    int rc = roll_make(rounds->groups, members, incarnation, &roll, err);
-
-    if (!rc)
-        rc = make_coll(rounds, roll, round, members, ret_coll, err);
-    if (rc)
-        roll_free(roll);
-    else
-        *ret_roll = roll;
-    return rc;
-}
-
-/* Nobody wants what is prepared any more. The lock is held. */
-static void give_up(struct rounds *rounds)
-{
-    struct opening *opening = rounds->next;
-
-    rounds->next = NULL;
-    if (!opening)
-        return;
-    if (opening->coll)
-        coll_cancel(opening->coll);
-    if (opening->taken && !opening->done)
-        opening->abandoned = true;
-    else
-        opening_free(opening);
-}
-
-/* ---- the thread that connects ---------------------------------------------------------------- */
-
-/* The lock is held, and let go meanwhile. From the moment that there is a coll it can be cancelled.
- */
-static int make_and_connect(struct rounds *rounds, struct opening *opening, struct hvd_err *err)
-{
-    const struct msg *prepare = &opening->prepare;
-    struct coll *coll = NULL;
-    struct roll *roll = NULL;
-    int rc;
-
-    unlock(rounds);
-    rc = make(rounds, opening->incarnation, opening->round, &prepare->u.prepare.members, &coll,
-              &roll, err);
-    lock(rounds);
-    opening->coll = coll;
-    opening->roll = roll;
-    if (rc || opening->abandoned)
-        return rc;
-    unlock(rounds);
-    rc = coll_connect(coll, CONNECT_US, err);
-    if (!rc)
-        coll_await_device(coll, DEVICE_US);
-    lock(rounds);
-    return rc;
-}
-
-/* The lock is held, and let go meanwhile. */
-static void connect_one(struct rounds *rounds, struct opening *opening)
-{
-    struct hvd_err outcome = { 0 };
-    uint64_t round = opening->round;
-    int rc;
-
-    opening->taken = true;
-    rc = make_and_connect(rounds, opening, &outcome);
-    outcome.code = rc;
-    opening->done = true;
-    if (opening->abandoned) {
-        opening_free(opening);
-        return;
-    }
-    if (rc) {
-        rounds->next = NULL;
-        opening_free(opening);
-    }
-    unlock(rounds);
-    rounds->prepared(rounds->arg, round, &outcome);
-    lock(rounds);
-}
-
-static void *connect_all(void *arg)
-{
-    struct rounds *rounds = arg;
-
-    lock(rounds);
-    while (!rounds->closing) {
-        if (rounds->next && !rounds->next->taken)
-            connect_one(rounds, rounds->next);
-        else
-            pthread_cond_wait(&rounds->changed, &rounds->lock);
-    }
-    unlock(rounds);
-    return NULL;
-}
-
-/* ---- life ------------------------------------------------------------------------------------ */
 
 int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, void *arg,
                   struct rounds **ret_rounds, struct hvd_err *err)
@@ -170,11 +18,11 @@ int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, voi
     struct rounds *rounds = mem_zalloc(sizeof(*rounds));
 
     if (!rounds)
-        return err_set(err, HVD_E_NOMEM, "no memory for collectives");
+        return err_set(err, HVD_E_NOMEM, "no memory for the collectives of this worker");
     rounds->groups = groups;
     rounds->prepared = prepared;
     rounds->arg = arg;
-    atomic_init(&rounds->turn, TURN_SHUT);
+    atomic_init(&rounds->ticket, TICKET_SHUT);
     requests_init(&rounds->requests);
     pthread_mutex_init(&rounds->lock, NULL);
     pthread_cond_init(&rounds->changed, NULL);
@@ -182,58 +30,37 @@ int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, voi
     return 0;
 }
 
-int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine, struct hvd_err *err)
-{
-    if (thread_start(&rounds->thread, 0, connect_all, rounds))
-        return err_set(err, HVD_E_LIMIT, "no thread can be started");
-    rounds->engine = engine;
-    rounds->threaded = true;
-    return 0;
-}
-
-void rounds_use_gpu(struct rounds *rounds, struct gpu_use *gpu)
+void rounds_use(struct rounds *rounds, struct gpu_use *gpu, struct timeline *timeline)
 {
     rounds->gpu = gpu;
-}
-
-void rounds_use_timeline(struct rounds *rounds, struct timeline *timeline)
-{
     rounds->timeline = timeline;
 }
 
-void rounds_close(struct rounds *rounds)
+void rounds_use_reach(struct rounds *rounds, rounds_reach_fn *reach)
 {
-    if (!rounds || !rounds->threaded)
-        return;
-    lock(rounds);
-    rounds->closing = true;
-    give_up(rounds);
-    pthread_cond_broadcast(&rounds->changed);
-    unlock(rounds);
-    pthread_join(rounds->thread, NULL);
-    rounds->threaded = false;
+    rounds->reach = reach;
 }
 
-/* Until nobody is inside. To cancel them would disturb peers that still have their last one to end.
- * The lock is held, and let go meanwhile. */
-static void empty(struct rounds *rounds)
+void rounds_use_fusion(struct rounds *rounds, size_t bytes)
 {
-    if (rounds->coll && atomic_load(&rounds->turn) & TURN_TAKEN)
+    rounds->fusion_bytes = bytes;
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+/* Waits until no thread is in a collective. The collectives are cancelled only if a thread is in
+ * one: a cancel would disturb peers that are still in their last collective. The caller holds
+ * the lock, which is released while the function waits. */
+static void await_no_caller(struct rounds *rounds)
+{
+    if (rounds->coll && atomic_load(&rounds->ticket) & TICKET_TAKEN)
         coll_cancel(rounds->coll);
-    turns_await(rounds);
+    ticket_await(rounds);
 }
 
-/* What train has queued has failed when it had returned: as if a call of it had. */
-static void note_late(struct rounds *rounds, const struct hvd_err *why)
-{
-    lock(rounds);
-    if (!rounds->failed) {
-        rounds->failed = HVD_E_REVOKED;
-        (void)err_set(&rounds->why, HVD_E_REVOKED, "%s", why->text);
-    }
-    unlock(rounds);
-}
-
+/* Ends the call of a thread that is still in a collective, and waits until no work of the round on
+ * a GPU touches memory. If the GPU does not end that work, the error is kept in `unsettled`, and no
+ * later round can begin. Work that failed after its call had returned is a failure of the round. */
 int rounds_settle(struct rounds *rounds, struct hvd_err *err)
 {
     struct hvd_err why;
@@ -242,33 +69,41 @@ int rounds_settle(struct rounds *rounds, struct hvd_err *err)
 
     if (!rounds->gpu || !atomic_load(&rounds->gpu->device))
         return 0;
-    lock(rounds);
-    empty(rounds);
+    rounds_lock(rounds);
+    await_no_caller(rounds);
     coll = rounds->coll;
-    unlock(rounds);
+    rounds_unlock(rounds);
     rc = coll && !rounds->unsettled.code ? coll_settle(coll, &why) : 0;
-    if (rc == HVD_E_REVOKED)
-        note_late(rounds, &why);
-    else if (rc)
+    /* HVD_E_REVOKED: work that was queued on the device failed after its call had returned */
+    if (rc == HVD_E_REVOKED) {
+        rounds_lock(rounds);
+        if (!rounds->failed) {
+            rounds->failed = HVD_E_REVOKED;
+            (void)err_set(&rounds->why, HVD_E_REVOKED, "%s", why.text);
+        }
+        rounds_unlock(rounds);
+    } else if (rc) {
         rounds->unsettled = why;
+    }
     if (rounds->unsettled.code && err)
         *err = rounds->unsettled;
     return rounds->unsettled.code;
 }
 
-/* The collectives of before are freed once nobody is inside. */
-static int leave(struct rounds *rounds, struct hvd_err *err)
+/* Leaves the round: frees its collectives when no thread is in them. Returns the error of
+ * rounds_settle: after it no further round can begin. */
+static int leave_round(struct rounds *rounds, struct hvd_err *err)
 {
     struct coll *old;
     int rc;
 
     rounds_open(rounds, false);
     rc = rounds_settle(rounds, err);
-    lock(rounds);
-    empty(rounds);
+    rounds_lock(rounds);
+    await_no_caller(rounds);
     old = rounds->coll;
     rounds->coll = NULL;
-    unlock(rounds);
+    rounds_unlock(rounds);
     coll_free(old);
     return rc;
 }
@@ -278,10 +113,10 @@ void rounds_free(struct rounds *rounds)
     if (!rounds)
         return;
     rounds_close(rounds);
-    lock(rounds);
-    give_up(rounds); /* what came after the close */
-    unlock(rounds);
-    (void)leave(rounds, NULL);
+    rounds_lock(rounds);
+    prepare_give_up(rounds); /* a PREPARE may have come after rounds_close */
+    rounds_unlock(rounds);
+    (void)leave_round(rounds, NULL /* no caller needs the error */);
     requests_close(rounds);
     requests_release(&rounds->requests);
     roll_free(rounds->roll);
@@ -290,73 +125,46 @@ void rounds_free(struct rounds *rounds)
     mem_free(rounds);
 }
 
-/* ---- by the session's thread ----------------------------------------------------------------- */
-
-void rounds_prepare(struct rounds *rounds, uint64_t incarnation, const struct msg *prepare)
-{
-    struct opening *opening = mem_zalloc(sizeof(*opening));
-    struct hvd_err err = { 0 };
-
-    if (opening && !msg_copy(prepare, &opening->prepare)) {
-        opening->round = prepare->round;
-        opening->incarnation = incarnation;
-        lock(rounds);
-        give_up(rounds);
-        rounds->next = opening;
-        pthread_cond_broadcast(&rounds->changed);
-        unlock(rounds);
-        return;
-    }
-    mem_free(opening);
-    err_set(&err, HVD_E_NOMEM, "no memory for %zu members", prepare->u.prepare.members.count);
-    rounds->prepared(rounds->arg, prepare->round, &err);
-}
-
-void rounds_abandon(struct rounds *rounds, uint64_t round)
-{
-    lock(rounds);
-    if (rounds->next && rounds->next->round <= round)
-        give_up(rounds);
-    unlock(rounds);
-}
-
+/* Cancels this round and all before it: running collectives, and those that are being prepared. The
+ * session's thread calls it. */
 void rounds_cancel(struct rounds *rounds, uint64_t round)
 {
-    lock(rounds);
+    rounds_lock(rounds);
     if (round > rounds->cancelled)
         rounds->cancelled = round;
     if (rounds->next && rounds->next->round <= round)
-        give_up(rounds);
+        prepare_give_up(rounds);
     if (rounds->coll && rounds->round <= round)
         coll_cancel(rounds->coll);
-    unlock(rounds);
+    rounds_unlock(rounds);
 }
 
-/* ---- by the loop ----------------------------------------------------------------------------- */
-
-/* What was prepared for this round, if it is there. The lock is held. */
-static struct coll *take_prepared(struct rounds *rounds, uint64_t round, struct roll **ret_roll)
+/* Leaves the last round and enters the round of `order`. prepared true: the session has seen this
+ * round prepared; if its collectives are gone nevertheless, the function makes and connects new
+ * ones. */
+int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool prepared,
+                 struct hvd_err *err)
 {
-    struct opening *opening = rounds->next;
-    struct coll *coll;
+    uint64_t round = order->round;
+    struct coll *coll = NULL;
+    struct roll *roll = NULL;
+    int rc = leave_round(rounds, err);
 
-    if (!opening || opening->round != round || !opening->done) {
-        give_up(rounds);
-        return NULL;
-    }
-    rounds->next = NULL;
-    coll = opening->coll;
-    *ret_roll = opening->roll;
-    opening->coll = NULL;
-    opening->roll = NULL;
-    opening_free(opening);
-    return coll;
-}
+    if (rc)
+        return rc;
+    rounds_lock(rounds);
+    if (prepared)
+        coll = prepare_take(rounds, round, &roll);
+    prepared = coll != NULL; /* false: the collectives must be made and connected here */
+    rounds_unlock(rounds);
+    if (!coll)
+        rc = prepare_make(rounds, order, &coll, &roll, err);
+    if (rc)
+        return rc;
 
-/* From here on a cancel finds it. HVD_E_REVOKED: it came before. */
-static int install(struct rounds *rounds, uint64_t round, struct coll *coll, struct roll *roll,
-                   struct hvd_err *err)
-{
+    /* A rounds_cancel that comes after this point finds the collectives; `cancelled` shows one
+     * that came before. */
+    rounds_lock(rounds);
     roll_free(rounds->roll);
     rounds->coll = coll;
     rounds->roll = roll;
@@ -364,34 +172,260 @@ static int install(struct rounds *rounds, uint64_t round, struct coll *coll, str
     rounds->failed = 0;
     rounds->why.text[0] = '\0';
     rounds->news = 0;
-    turns_settle(rounds);
+    ticket_update(rounds);
     if (round <= rounds->cancelled)
-        return err_set(err, HVD_E_REVOKED, "round %" PRIu64 " is revoked", round);
-    return 0;
+        rc = err_set(err, HVD_E_REVOKED, "round %" PRIu64 " is revoked", round);
+    rounds_unlock(rounds);
+    if (!rc && !prepared)
+        rc = coll_connect(coll, ROUNDS_CONNECT_US, err);
+    return rc;
 }
 
-int rounds_enter(struct rounds *rounds, uint64_t incarnation, uint64_t round,
-                 const struct msg_member_list *members, bool prepared, struct hvd_err *err)
+/* ---- while train runs ------------------------------------------------------------------------ */
+
+/* Allows the program's collectives when train begins (open true), and forbids them when train has
+ * returned (open false); then pending requests are ended. */
+void rounds_open(struct rounds *rounds, bool open)
 {
-    struct coll *coll = NULL;
-    struct roll *roll = NULL;
-    int rc = leave(rounds, err);
+    rounds_lock(rounds);
+    rounds->open = open;
+    ticket_update(rounds);
+    if (open)
+        fusion_begin(&rounds->requests);
+    else
+        requests_drop(rounds,
+                      "train has returned before the request was done; wait for each request");
+    rounds_unlock(rounds);
+}
+
+void rounds_tell(struct rounds *rounds, int news)
+{
+    rounds_lock(rounds);
+    rounds->news = news;
+    ticket_update(rounds);
+    rounds_unlock(rounds);
+}
+
+/* Leaves a round that has ended well: waits for GPUs of other members that still use memory of
+ * this one, and tells the peers that this member makes no more calls, so that its end disturbs
+ * no peer. */
+void rounds_finish(struct rounds *rounds)
+{
+    struct coll *coll;
+
+    rounds_lock(rounds);
+    rounds->open = false;
+    ticket_update(rounds);
+    coll = rounds->coll;
+    /* if a thread is still in a collective, the round cannot be left normally */
+    if (!coll || ticket_take(rounds, NULL))
+        coll = NULL;
+    rounds_unlock(rounds);
+    if (!coll)
+        return;
+    coll_part(coll);
+    coll_bye(coll);
+    ticket_end(rounds, 0);
+}
+
+/* Takes the ticket for a call of the library, and returns the collectives of the round; rounds_put
+ * gives the ticket back. inside true: the call is allowed also before rounds_open. */
+int rounds_get(struct rounds *rounds, bool inside, struct coll **ret_coll, struct hvd_err *err)
+{
+    int rc;
+
+    rounds_lock(rounds);
+    rc = ticket_allow(rounds, inside, err);
+    if (!rc)
+        rc = ticket_take(rounds, err);
+    if (!rc)
+        *ret_coll = rounds->coll;
+    rounds_unlock(rounds);
+    return rc;
+}
+
+void rounds_put(struct rounds *rounds, int code)
+{
+    ticket_end(rounds, code);
+}
+
+/* ---- what has become of the round ------------------------------------------------------------ */
+
+int rounds_failed(struct rounds *rounds)
+{
+    return atomic_load_explicit(&rounds->failed, memory_order_relaxed);
+}
+
+void rounds_why(struct rounds *rounds, struct hvd_err *ret_why)
+{
+    rounds_lock(rounds);
+    (void)err_set(ret_why, rounds->failed, "%s", rounds->why.text);
+    rounds_unlock(rounds);
+}
+
+/* Judges whether results on the device may be committed. HVD_E_REVOKED: a collective was cut short,
+ * so they may be wrong; this is then a failure of the round. */
+int rounds_judge(void *rounds_at, struct hvd_err *err)
+{
+    struct rounds *rounds = rounds_at;
+    struct hvd_err why;
+    int rc = 0;
+
+    rounds_lock(rounds);
+    if (rounds->coll && !coll_is_whole(rounds->coll)) {
+        rc = err_set(&why, HVD_E_REVOKED,
+                     "round %" PRIu64 " has died before all of its collectives had ended",
+                     rounds->round);
+        ticket_note(rounds, rc, &why);
+        if (err)
+            *err = why;
+    }
+    rounds_unlock(rounds);
+    return rc;
+}
+
+uint64_t rounds_calls(struct rounds *rounds)
+{
+    return atomic_load_explicit(&rounds->calls, memory_order_relaxed);
+}
+
+/* Describes the collective in progress, for the watchdog; false: there is none. */
+bool rounds_look(struct rounds *rounds, struct coll_wait *ret_wait)
+{
+    rounds_lock(rounds);
+    ret_wait->operation = NULL;
+    if (rounds->coll)
+        coll_wait_look(rounds->coll, ret_wait);
+    rounds_unlock(rounds);
+    return ret_wait->operation != NULL;
+}
+
+/* Returns the number of ranks of a group (size true), or the index of this rank in it (size false;
+ * -1: this rank is not in it). group NULL: all ranks of the round. */
+int rounds_group(struct rounds *rounds, const hvd_group *group, bool size, struct hvd_err *err)
+{
+    const struct roll_opened *opened = NULL;
+    size_t index = 0, part;
+    int rc;
+
+    rounds_lock(rounds);
+    if (group && rounds->roll)
+        opened = roll_find(rounds->roll, group, &part);
+    if (group && !opened && !groups_find(rounds->groups, group, &index)) {
+        rc =
+            err_set(err, HVD_E_INVAL,
+                    "no such group has been created since hvd_init, or opened in this round; use a "
+                    "group that hvd_group_create has returned");
+    } else if (!rounds->roll) {
+        rc = err_set(err, HVD_E_STATE,
+                     "there has been no round yet; call this function only in train");
+    } else if (opened) {
+        rc = size ? (int)opened->ranks.count : opened->ranks.count ? (int)opened->place : -1;
+    } else if (!group) {
+        rc = (int)(size ? rounds->roll->size : rounds->roll->rank);
+    } else {
+        const struct roll_group *in = &rounds->roll->groups[index];
+
+        if (in->part)
+            rc = (int)(size ? roll_size(rounds->roll, in->part) : in->place);
+        else
+            rc = size ? 0 : -1;
+    }
+    rounds_unlock(rounds);
+    return rc;
+}
+
+/* ---- groups that are opened while train runs ----------------------------------------------------
+ */
+
+/* Takes the ticket for opening or closing a group; `what` is "opened" or "closed". A request that
+ * was not waited for may run before the opening on one rank and after it on another. So each rank
+ * that has such a request refuses the call, also when the request is done already. */
+static int group_begin(struct rounds *rounds, const char *what, struct hvd_err *err)
+{
+    size_t open;
+    int rc;
+
+    rounds_lock(rounds);
+    rc = ticket_allow(rounds, false /* a call of the program */, err);
+    open = rc ? 0 : requests_open(&rounds->requests);
+    if (!rc && open) {
+        rc = err_set(err, HVD_E_BUSY,
+                     "a group is %s while %zu requests of rank %u are open; call hvd_wait for each "
+                     "request first",
+                     what, open, rounds->roll->rank);
+        (void)coll_refuse(rounds->coll, NULL, "%s", err->text);
+        ticket_note(rounds, rc, err);
+    } else if (!rc) {
+        rc = ticket_take(rounds, err);
+    }
+    rounds_unlock(rounds);
+    return rc;
+}
+
+/* Ends the round because of a mistake on this rank alone: the other ranks would wait for this rank.
+ */
+static int group_refuse(struct rounds *rounds, int rc, const struct hvd_err *err)
+{
+    (void)coll_refuse(rounds->coll, NULL, "%s", err->text);
+    ticket_end(rounds, rc);
+    return rc;
+}
+
+/* Opens a group in the running round. All members make this call, which is a collective: it fails
+ * on all of them if their rules give different groups. */
+int rounds_open_group(struct rounds *rounds, const struct group_rule *rule, hvd_group **ret_group,
+                      struct hvd_err *err)
+{
+    struct coll_opening opening;
+    const struct coll_call call = { .kind = COLL_OPEN, .opening = &opening };
+    struct roll *roll;
+    int rc = group_begin(rounds, "opened", err);
 
     if (rc)
         return rc;
-    lock(rounds);
-    if (prepared)
-        coll = take_prepared(rounds, round, &roll);
-    prepared = coll != NULL;
-    unlock(rounds);
-    if (!coll)
-        rc = make(rounds, incarnation, round, members, &coll, &roll, err);
+    roll = rounds->roll;
+    if (!ret_group)
+        rc = err_set(err, HVD_E_INVAL,
+                     "hvd_group_create: ret_group is NULL; pass a place for the group");
+    else if (rule->belongs || !rule->listed)
+        rc = roll_divide(roll, rule->belongs, rule->arg, &opening, err);
+    else
+        rc = roll_divide_ranks(roll, rule->ranks, rule->count, &opening, err);
+    if (rc)
+        return group_refuse(rounds, rc, err);
+    rc = coll_run(rounds->coll, &call, err);
+    if (rc) {
+        roll_give_up(roll);
+    } else {
+        rounds_lock(rounds);
+        roll_add(roll, ret_group);
+        rounds_unlock(rounds);
+    }
+    ticket_end(rounds, rc);
+    return rc;
+}
+
+/* Closes a group that was opened in this round. All members make this call, which is a
+ * collective. */
+int rounds_close_group(struct rounds *rounds, const hvd_group *group, struct hvd_err *err)
+{
+    struct coll_opening opening = { .group = 0 };
+    const struct coll_call call = { .kind = COLL_CLOSE, .opening = &opening };
+    int rc = group_begin(rounds, "closed", err);
+
     if (rc)
         return rc;
-    lock(rounds);
-    rc = install(rounds, round, coll, roll, err);
-    unlock(rounds);
-    if (!rc && !prepared)
-        rc = coll_connect(coll, CONNECT_US, err);
+    if (!roll_find(rounds->roll, group, &opening.group)) {
+        rc = err_set(err, HVD_E_INVAL,
+                     "hvd_group_close: no such group is open; a group is closed once, in the round "
+                     "in which train has opened it");
+        return group_refuse(rounds, rc, err);
+    }
+    rc = coll_run(rounds->coll, &call, err);
+    rounds_lock(rounds);
+    roll_close(rounds->roll, opening.group);
+    rounds_unlock(rounds);
+    ticket_end(rounds, rc);
     return rc;
 }

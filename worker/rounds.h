@@ -1,94 +1,120 @@
 /*
- * rounds.h: the collectives of this process: those of the running round, and those of the next one,
- * which a thread of its own connects beside it.
- *
- * The loop enters rounds; the session's thread prepares, abandons and cancels them; any thread of
- * the program may be inside a collective, one at a time: it has the turn. While requests are
- * pending (requests.h) the turn is theirs.
+ * rounds.h: the collectives of this process: those of the running round, and those of the next
+ * round, which a separate thread connects while the running round goes on. The training loop enters
+ * rounds. The session's thread prepares, abandons and cancels rounds. Any thread of the program may
+ * be in a collective, but only one at a time: the thread that has the ticket. While requests
+ * (requests.h) are pending, they have the ticket.
  */
 #ifndef WORKER_ROUNDS_H
 #define WORKER_ROUNDS_H
 
+#include "base/time.h"
 #include "worker/groups.h"
+
+/* Time limit for connecting a round. All members are ready when a round begins: a member that
+ * cannot be reached in this time is behind a firewall, or gone. */
+#define ROUNDS_CONNECT_US TIME_MIN
 
 struct rounds;
 
-/* Says how a preparation has ended. From a thread of its own. */
+/* Tells the session how the preparation of a round has ended; outcome->code 0: it is connected. The
+ * connecting thread calls it; without memory for the round, rounds_prepare does. */
 typedef void rounds_prepared_fn(void *arg, uint64_t round, const struct hvd_err *outcome);
 
-/* groups is borrowed as long as they live; NULL: none. */
+/* Creates the collectives of this process. groups is borrowed; NULL: there are none. */
 int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, void *arg,
                   struct rounds **ret_rounds, struct hvd_err *err) MUST_CHECK;
 
-/* Without one there are rounds of one worker only. Borrowed as long as they live. */
+/* Sets the engine, which is borrowed. Without an engine only rounds of one worker are possible. */
 int rounds_use_engine(struct rounds *rounds, struct coll_engine *engine,
                       struct hvd_err *err) MUST_CHECK;
 
-/* Without it there are no calls on memory of a GPU; likewise. */
+/* Sets the GPU, without which calls on GPU memory are not possible, and the timeline that shows
+ * collectives (may be NULL). Both are borrowed. */
 struct gpu_use;
-void rounds_use_gpu(struct rounds *rounds, struct gpu_use *gpu);
+void rounds_use(struct rounds *rounds, struct gpu_use *gpu, struct timeline *timeline);
 
-/* Where collectives are shown; likewise. */
-void rounds_use_timeline(struct rounds *rounds, struct timeline *timeline);
+/* Sets the fusion threshold: small requests are fused up to this many bytes (fusion.h). 0, the
+ * value after rounds_create: no requests are fused. The value must be equal on all members. */
+void rounds_use_fusion(struct rounds *rounds, size_t bytes);
 
-/* From here on nothing is prepared, and `prepared` is not called by a thread of its own. */
+/* After this call no round is prepared, and the connecting thread does not call `prepared`. */
 void rounds_close(struct rounds *rounds);
-void rounds_free(struct rounds *rounds); /* no hook is called; a collective in progress ends */
+/* Ends a collective in progress and frees everything; calls no callback. */
+void rounds_free(struct rounds *rounds);
 
-/* ---- by the session's thread; none of them waits --------------------------------------------- */
+/* ---- called by the session's thread; none of these functions waits ---- */
 
 void rounds_prepare(struct rounds *rounds, uint64_t incarnation, const struct msg *prepare);
 void rounds_abandon(struct rounds *rounds, uint64_t round);
-void rounds_cancel(struct rounds *rounds, uint64_t round); /* this and all before it */
+/* cancels this round and all earlier rounds */
+void rounds_cancel(struct rounds *rounds, uint64_t round);
 
-/* ---- by the loop ----------------------------------------------------------------------------- */
+/* ---- called by the training loop ---- */
 
-/* The round of before is over; this one's collectives are connected, if they were not prepared. */
-int rounds_enter(struct rounds *rounds, uint64_t incarnation, uint64_t round,
-                 const struct msg_member_list *members, bool prepared,
+/* A round as its ROUND or PREPARE message describes it. All data is borrowed during the call. */
+struct rounds_order {
+    uint64_t incarnation; /* the incarnation of this worker */
+    uint64_t round;
+    const struct msg_member_list *members;
+    struct msg_bytes secret; /* the secret of the round; a round of one member needs none */
+};
+
+/* Leaves the last round and enters this one. prepared true: the collectives that were connected
+ * before are used, if they are still there; else the function connects them. */
+int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool prepared,
                  struct hvd_err *err) MUST_CHECK;
 
-/* May the program use them? When it no longer may, what is pending has ended before this returns:
- * its memory is not touched any more. */
+/* Allows (open true) or forbids (open false) collectives of the program. After a call with false
+ * all pending requests have ended, and the library does not touch their memory any more. */
 void rounds_open(struct rounds *rounds, bool open);
 
-/* After that: nothing of the round moves in the memory of a GPU any more, and what is there may be
- * restored. Whoever is inside a collective of it still comes out first. HVD_E_TIMEOUT, HVD_E_IO:
- * this process is of no more use. */
+/* Ends the call of a thread that is still in a collective, and waits until the round touches GPU
+ * memory no more: then state there can be restored. HVD_E_TIMEOUT, HVD_E_IO: the GPU does not end
+ * its work, so this process can never train again. */
 int rounds_settle(struct rounds *rounds, struct hvd_err *err) MUST_CHECK;
 
-/* This worker has finished, or goes on to the next round: whoever is still in this one is not
- * disturbed when its process ends. Waits for them if they need what it has on its GPU (coll_part).
- */
+/* Leaves the round normally, because this worker has finished or goes on to the next round:
+ * members that are still in the round are not disturbed when this process ends. Waits for
+ * members whose GPU still reads or writes memory of this worker's GPU (coll_part). */
 void rounds_finish(struct rounds *rounds);
 
-/* Train has been told something that it is to return: until the next round it gets HVD_E_STATE from
- * every collective. */
+/* Notes that train was told `news`: until the next round every collective returns HVD_E_STATE. */
 void rounds_tell(struct rounds *rounds, int news);
 
-/* With what the first collective of this round that failed has failed; 0: none has. */
+/* rounds_failed returns the code of the round's first failure; 0: the round has not failed.
+ * rounds_why also returns the text of that failure. */
 int rounds_failed(struct rounds *rounds);
-void rounds_why(struct rounds *rounds, struct hvd_err *ret_why); /* with its text */
+void rounds_why(struct rounds *rounds, struct hvd_err *ret_why);
 
-/* Is what a device has done so far what it was told to do? HVD_E_REVOKED: a collective was ended
- * there before its end, though its call may have returned well. Any thread. */
-int rounds_judge(struct rounds *rounds, struct hvd_err *err) MUST_CHECK;
+/* A copier_judge_fn, for any thread: judges whether the results that are on the device now may be
+ * kept. HVD_E_REVOKED: a collective was cut short, although its call may have returned 0. */
+int rounds_judge(void *rounds, struct hvd_err *err) MUST_CHECK;
 
-/* ---- by whoever uses them -------------------------------------------------------------------- */
+/* ---- called by the callers of collectives ---- */
 
-/* The collectives of the running round, until rounds_put. inside: by the library itself, between
- * rounds_enter and rounds_open. HVD_E_STATE, HVD_E_BUSY. */
+/* Takes the ticket and returns the collectives of the running round, valid until rounds_put.
+ * `inside` is true for the library's own calls, before rounds_open. HVD_E_STATE: no call is allowed
+ * now; HVD_E_REVOKED: the round has failed; HVD_E_BUSY: another thread has the ticket. */
 int rounds_get(struct rounds *rounds, bool inside, struct coll **ret_coll,
                struct hvd_err *err) MUST_CHECK;
-void rounds_put(struct rounds *rounds, int code); /* how it went */
+/* gives the ticket back; code is the result of the call that was made with it */
+void rounds_put(struct rounds *rounds, int code);
 
-/* hvd_group_size, or hvd_group_rank. */
+/* Answers hvd_group_size (size is true) or hvd_group_rank (size is false). */
 int rounds_group(struct rounds *rounds, const hvd_group *group, bool size, struct hvd_err *err);
 
-/* For the watchdog: how many collectives have ended. */
-uint64_t rounds_calls(struct rounds *rounds);
+/* Opens a group in the running round, until its end, or closes such a group. All members make the
+ * same call. HVD_E_BUSY: there are requests that were not waited for. */
+int rounds_open_group(struct rounds *rounds, const struct group_rule *rule, hvd_group **ret_group,
+                      struct hvd_err *err) MUST_CHECK;
+int rounds_close_group(struct rounds *rounds, const hvd_group *group,
+                       struct hvd_err *err) MUST_CHECK;
 
-/* For the watchdog. false: no collective is in progress. */
+/* ---- called by the watchdog ---- */
+
+uint64_t rounds_calls(struct rounds *rounds); /* number of collectives that have ended */
+/* Describes the collective in progress. Returns false if there is none. */
 bool rounds_look(struct rounds *rounds, struct coll_wait *ret_wait);
 
 #endif

@@ -1,103 +1,76 @@
 /*
- * run.c: hvd_elastic_run. The session says what the loop is to do next; here it is done.
+ * run.c: hvd_elastic_run. The session (worker/core) decides what the training loop does next; this
+ * file does it.
  *
  *     begin ──► next order ──► DO_ENTER: connect, reset callbacks, sync, train ──► next order ...
  *                         └──► DO_RESTORE          └──► DO_RETURN: end
+ *
+ * Runs on the thread that has called hvd_elastic_run. Invariant: each order is answered by one
+ * event, also by a worker that cannot go on (run->broken): it enters the round and fails in it, so
+ * that the other members learn of it.
  */
-#include "base/text.h"
-#include "base/time.h"
 #include "os/clock.h"
 #include "worker/addresses.h"
 #include "worker/fail.h"
-#include "worker/state_inside.h"
+#include "worker/state_internal.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 struct run {
     hvd_state *state;
     struct worker *worker;
     hvd_train_fn *train;
     void *arg;
-    struct hvd_err broken; /* its code is not 0: this worker cannot go on, and is to say so */
+    struct hvd_err broken; /* code not 0: this worker cannot go on, for this reason */
 };
 
-static bool is_news(int code)
-{
-    return code > 0 || code == HVD_E_REVOKED || code == HVD_E_LOST;
-}
-
-/* Another round may do better; anything else that goes wrong between two rounds is this worker's.
- */
-static bool is_of_round(int code)
-{
-    return code == HVD_E_REVOKED || code == HVD_E_LOST || code == HVD_E_TIMEOUT ||
-           code == HVD_E_MISMATCH;
-}
-
-/* ---- begin ----------------------------------------------------------------------------------- */
-
-static int open_snapshot(hvd_state *state, struct hvd_err *err)
-{
-    const struct manifest *manifest = &state->manifest;
-    const struct snapshot_shape shape = { manifest->digest, manifest->replicated_bytes,
-                                          manifest->bytes };
-    const struct msg_snapshot wanted = { manifest->digest, manifest->replicated_bytes,
-                                         manifest->bytes };
-    int fd = -1;
-    int rc;
-
-    if (state->snapshot)
-        return 0;
-    if (worker_is_alone(state->worker))
-        return snapshot_create(&shape, &state->snapshot, err);
-    rc = session_thread_snapshot(state->worker->session, &wanted, &fd, err);
-    return rc ? rc : snapshot_open(fd, &shape, &state->snapshot, err);
-}
-
-/* What a predecessor in this slot has left of its rank is this one's from the start; what is
- * replicated comes with the round. */
-static int inherit(hvd_state *state, struct hvd_err *err)
-{
-    int rc = state_restore_newest(state, COPY_PER_RANK, err);
-
-    return rc == HVD_E_NOTFOUND ? 0 : rc;
-}
-
-/* So that its peers know of it before the first call on its memory: that of the stream, of an entry
- * of the state, or the one that this thread works with. */
-static int find_gpu(struct run *run, struct hvd_err *err)
-{
-    struct gpu_use *gpu = &run->worker->gpu;
-    const struct gpu_device *device = NULL;
-
-    if (!cuda_if_used() || atomic_load(&gpu->device))
-        return 0;
-    for (size_t i = 0; i < run->state->parts.count && !device; i++)
-        device = gpu_device_of(run->state->parts.items[i].at);
-    if (!device)
-        device = gpu_device_current();
-    return device ? gpu_use_device(gpu, device, "the state", err) : 0;
-}
-
-static int begin(struct run *run, struct hvd_err *err)
+/* Prepares a run of hvd_elastic_run: finds the GPU of this process, opens the memory for commits,
+ * and loads the per-rank entries that an earlier worker of this slot has left. */
+static int begin_run(struct run *run, struct hvd_err *err)
 {
     hvd_state *state = run->state;
-    int rc;
+    struct gpu_use *gpu = &run->worker->gpu;
+    const struct gpu_device *device = NULL;
+    const struct manifest *manifest = &state->manifest;
+    struct snapshot_shape shape;
+    struct msg_snapshot wanted;
+    int fd = -1;
+    int rc = 0;
 
     manifest_seal(&state->manifest);
-    rc = find_gpu(run, err);
+    /* This process works with the GPU of the stream, or of an entry of the state, or with the
+     * GPU that this thread uses now. READY tells the peers this GPU, so that they connect before
+     * the first call on its memory. */
+    if (cuda_if_used() && !atomic_load(&gpu->device)) {
+        for (size_t i = 0; i < state->parts.count && !device; i++)
+            device = gpu_device_of(state->parts.items[i].at);
+        if (!device)
+            device = gpu_device_current();
+        if (device)
+            rc = gpu_use_device(gpu, device, "the state", err);
+    }
     if (!rc)
         rc = state_open_device(state, err);
+    if (!rc && !state->snapshot) {
+        shape = (struct snapshot_shape){ manifest->digest, manifest->replicated_bytes,
+                                         manifest->bytes };
+        wanted = (struct msg_snapshot){ shape.manifest, shape.replicated_bytes, shape.bytes };
+        if (worker_is_alone(state->worker))
+            rc = snapshot_create(&shape, &state->snapshot, err);
+        else if (!(rc = session_thread_snapshot(state->worker->session, &wanted, &fd, err)))
+            rc = snapshot_open(fd, &shape, &state->snapshot, err);
+    }
+    /* The per-rank entries of an earlier worker in this slot are loaded now; replicated entries
+     * are loaded when the round begins. */
     if (!rc)
-        rc = open_snapshot(state, err);
-    return rc ? rc : inherit(state, err);
+        rc = state_restore_newest(state, COPY_PER_RANK, err);
+    return rc == HVD_E_NOTFOUND ? 0 : rc;
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-static void reset_counts(hvd_state *state, uint64_t round)
+/* Clears what the state counts in each round anew. */
+static void begin_round(hvd_state *state, uint64_t round)
 {
     state->round = round;
     state->commits = 0;
@@ -107,187 +80,203 @@ static void reset_counts(hvd_state *state, uint64_t round)
     state->entered = (struct msg_entered){ .commit = 0 };
 }
 
-/* What is news to train makes no sense from a callback. */
+/* Calls the reset callbacks of the program. After a failure run->broken has the code and the text:
+ * this worker cannot go on. */
 static int call_resets(struct run *run)
 {
     hvd_state *state = run->state;
 
     for (size_t i = 0; i < state->resets.count; i++) {
         int rc = state->resets.items[i].call(state, state->resets.items[i].arg);
+        /* A callback must not return codes that only the library gives. */
+        bool reserved = rc > 0 || rc == HVD_E_REVOKED || rc == HVD_E_LOST;
 
-        if (rc) {
-            err_set(&run->broken, is_news(rc) ? HVD_E_STATE : rc,
-                    "reset callback %zu of %zu returned %d", i + 1, state->resets.count, rc);
-            return run->broken.code;
-        }
+        if (rc)
+            return err_set(
+                &run->broken, reserved ? HVD_E_STATE : rc,
+                "reset callback %zu of %zu returned %d instead of 0, so the worker cannot train on",
+                i + 1, state->resets.count, rc);
     }
     return 0;
 }
 
-/* A loop that drops what it is told and returns 0 would end the training in the middle. */
-static bool has_not_ended(const struct run *run)
+/* Returns true if train was told to return another code than 0: the training is not done, even
+ * if train returns 0. */
+static bool is_interrupted(const struct run *run)
 {
     return rounds_failed(run->worker->rounds) || run->state->told == HVD_HOSTS_UPDATED ||
            run->state->told == HVD_E_REVOKED;
 }
 
-/* A round that nobody has revoked is not repeated: it would come to the same again and again. */
-static int judge_returned(struct run *run, int rc)
-{
-    const struct worker *worker = run->worker;
-    bool told = worker_is_alone(worker) ||
-                session_thread_cancelled(worker->session, run->state->round) ||
-                rounds_failed(worker->rounds) != 0;
-
-    if (rc == 0 && has_not_ended(run)) /* it is called again; if it was through, it says so then */
-        rc = rounds_failed(worker->rounds) ? rounds_failed(worker->rounds) : run->state->told;
-    if (rc > HVD_DONE)
-        return fail(HVD_E_STATE, "train returned %d, which is no code of the library's", rc);
-    if (rc == HVD_E_REVOKED && !told)
-        return fail(HVD_E_STATE, "train returned %s without being told", err_name(rc));
-    if (rc < 0 && rc == rounds_failed(worker->rounds)) /* others have failed after it */
-        rounds_why(worker->rounds, fail_err());
-    if (rc < 0 && fail_err()->code != rc) /* no call of the library returned it */
-        return fail(rc, "%d is a code of train's own", rc);
-    return rc;
-}
-
+/* Calls train once, and returns the code with which this round has ended for this worker. A code
+ * below 0 has its text in fail_err() or in run->broken. 0: the training is done. */
 static int call_train(struct run *run)
 {
     hvd_state *state = run->state;
-    bool over;
+    struct worker *worker = run->worker;
+    bool revoked;
+    int failed;
     int fenced;
     int rc;
 
     state->began_us = clock_now_us();
     state->live = 0;
     state->phase = STATE_TRAINING;
-    rounds_open(run->worker->rounds, true);
-    worker_begins(run->worker, WORKER_TRAINS);
-    shown_trains(&run->worker->shown);
+    rounds_open(worker->rounds, true);
+    worker_begins(worker, WORKER_TRAINS);
+    timeline_events_trains(&worker->events);
     rc = run->train(state, run->arg);
-    worker_begins(run->worker, WORKER_RESTS);
-    rounds_open(run->worker->rounds, false);
-    if (rounds_settle(run->worker->rounds, &run->broken))
+    worker_begins(worker, WORKER_RESTS);
+    rounds_open(worker->rounds, false);
+    if (rounds_settle(worker->rounds, &run->broken))
         rc = run->broken.code;
     state->phase = STATE_BETWEEN;
-    over = rc == 0 && !has_not_ended(run);
-    fenced = over ? state_fence(state, fail_err()) : state_settle(state, fail_err());
-    if (rc == 0 && fenced)
-        rc = fenced;
-    rc = judge_returned(run, rc);
-    shown_returned(&run->worker->shown, rc);
+    /* When the training is done, its last commit does not need to be in the snapshot. */
+    if (rc == 0 && !is_interrupted(run))
+        fenced = state_fence(state, fail_err());
+    else
+        fenced = state_settle(state, fail_err());
+    rc = rc ? rc : fenced;
+
+    /* Turns the result of train into the code of this round. HVD_E_REVOKED is refused when no
+     * part of the library has given this code: the round would be repeated for ever. */
+    failed = rounds_failed(worker->rounds);
+    revoked = worker_is_alone(worker) || failed ||
+              session_thread_cancelled(worker->session, state->round);
+    if (rc == 0 && is_interrupted(run)) /* train is called again, and may return 0 then */
+        rc = failed ? failed : state->told;
+    /* the thread's last error may be of a later call: the text of the first failure replaces it */
+    if (rc < 0 && rc == failed)
+        rounds_why(worker->rounds, fail_err());
+    if (rc > HVD_DONE)
+        rc = fail(HVD_E_STATE, "train returned %d, which is not a code of the library", rc);
+    else if (rc == HVD_E_REVOKED && !revoked)
+        rc = fail(HVD_E_STATE,
+                  "train returned %s, but no call of the library has returned this code",
+                  err_name(rc));
+    else if (rc < 0 && fail_err()->code != rc) /* the program made the code up */
+        rc = fail(rc, "train returned %d, a code of its own", rc);
+    timeline_events_returned(&worker->events, rc);
     return rc;
 }
 
 /* ---- with a session -------------------------------------------------------------------------- */
 
-static void say(struct run *run, struct session_event event)
+static void say_event(struct run *run, struct session_event event)
 {
     session_thread_say(run->worker->session, &event);
 }
 
-/* From the ROUND to the state that it begins with. A failure is one of the round, which is then
- * given up, unless run->broken is set: that is one of this worker. */
-static int enter(struct run *run, const struct loop_order *order, struct hvd_err *err)
+/* Enters a round: from the ROUND message to the state with which the round begins. After a failure
+ * *err has the reason: the session then revokes the round, and the loop may enter a later one. But
+ * if run->broken is set, it has the reason, and this worker cannot go on. */
+static int enter_round(struct run *run, const struct loop_order *order, struct hvd_err *err)
 {
     hvd_state *state = run->state;
+    struct worker *worker = run->worker;
+    const struct rounds_order of_msg = { .incarnation = worker->incarnation,
+                                         .round = order->round,
+                                         .members = &order->msg.u.round.members,
+                                         .secret = order->msg.u.round.secret };
     int64_t began_us = clock_now_us();
     int64_t connected_us;
+    bool of_round;
     int rc;
 
-    (void)cuda_if_used(); /* from here on its memory is known by the pointer */
-    shown_enters(&run->worker->shown, order->msg.u.round.cause);
-    worker_begins(run->worker, WORKER_CONNECTS);
-    rc = rounds_enter(run->worker->rounds, run->worker->incarnation, order->round,
-                      &order->msg.u.round.members, order->prepared, err);
-    shown_phase(&run->worker->shown, "connect", rc);
+    /* from here on the library sees from a pointer whether it points to GPU memory */
+    (void)cuda_if_used();
+    timeline_events_enters(&worker->events, order->msg.u.round.cause);
+    worker_begins(worker, WORKER_CONNECTS);
+    rc = rounds_enter(worker->rounds, &of_msg, order->prepared, err);
+    timeline_events_phase(&worker->events, "connect", rc);
     if (rc == HVD_E_INVAL &&
-        !run->broken.code) /* it has other groups or settings than the others */
+        !run->broken.code) /* this worker has other groups or settings than the other members */
         run->broken = *err;
     if (rc)
         return rc;
     connected_us = clock_now_us();
-    reset_counts(state, order->round);
+    begin_round(state, order->round);
     worker_set_place(order->round, &order->place);
-    shown_round(&run->worker->shown, order->round, &order->place);
-    worker_begins(run->worker, WORKER_RESETS);
-    rc = call_resets(run);
-    worker_begins(run->worker, WORKER_CONNECTS);
+    timeline_events_round(&worker->events, order->round, &order->place);
+    worker_begins(worker, WORKER_RESETS);
+    rc = call_resets(run); /* a failure sets run->broken, and not *err */
+    /* Before a fetch the members wait for each other, as when they connect. A fetch itself is
+     * WORKER_FETCHES. */
+    worker_begins(worker, WORKER_CONNECTS);
     if (!rc)
         rc = state_sync(state, &order->msg, err);
-    if (rc && !is_of_round(rc) && !run->broken.code)
+    /* True: the round has failed, and this worker may succeed in a later one. */
+    of_round =
+        rc == HVD_E_REVOKED || rc == HVD_E_LOST || rc == HVD_E_TIMEOUT || rc == HVD_E_MISMATCH;
+    if (rc && !of_round && !run->broken.code)
         run->broken = *err;
-    shown_phase(&run->worker->shown, "state", rc);
+    timeline_events_phase(&worker->events, "state", rc);
     state->entered.commit = state->live;
     state->entered.rebuild_us = connected_us - began_us;
     state->entered.state_us = clock_now_us() - connected_us;
     return rc;
 }
 
-/* What the others hear of it. A call after the one that has failed says no more than that the round
- * is dead: what has failed is known all the same. */
-static void say_returned(struct run *run, int rc)
-{
-    struct rounds *rounds = run->worker->rounds;
-    struct session_event event = { .kind = SESSION_RETURNED, .code = rc };
-    struct hvd_err why;
-
-    if (run->broken.code) {
-        event.text = run->broken.text;
-    } else if (rc == HVD_E_REVOKED && rounds_failed(rounds)) {
-        rounds_why(rounds, &why);
-        event.failed = why.code;
-        event.text = why.text;
-    } else if (fail_err()->code == rc) {
-        event.text = fail_err()->text;
-    }
-    say(run, event);
-}
-
-/* One that cannot go on enters the round all the same, to fail in it: so the others hear of it. */
+/* Carries out DO_ENTER: enters the round, calls train, and tells the session how each of the two
+ * has ended (SYNCED, RETURNED). A worker that cannot go on (run->broken) does not call train: its
+ * SYNCED says 0, and its RETURNED has the reason, so that it fails in the round. */
 static void take_round(struct run *run, const struct loop_order *order)
 {
+    struct rounds *rounds = run->worker->rounds;
+    struct session_event returned = { .kind = SESSION_RETURNED };
     struct hvd_err err = { 0 };
-    int rc = run->broken.code ? 0 : enter(run, order, &err);
+    int rc = run->broken.code ? 0 : enter_round(run, order, &err);
 
     worker_begins(run->worker, WORKER_RESTS);
     if (rc && !run->broken.code) {
-        say(run, (struct session_event){ .kind = SESSION_SYNCED, .code = rc, .text = err.text });
+        say_event(run,
+                  (struct session_event){ .kind = SESSION_SYNCED, .code = rc, .text = err.text });
         return;
     }
-    say(run, (struct session_event){ .kind = SESSION_SYNCED });
+    say_event(run, (struct session_event){ .kind = SESSION_SYNCED });
     rc = run->broken.code ? run->broken.code : call_train(run);
-    say_returned(run, rc);
-    if (rc >= 0) /* others may still be in the last collective, or wait for what we have said */
-        rounds_finish(run->worker->rounds);
+    returned.code = rc;
+    if (run->broken.code) {
+        returned.text = run->broken.text;
+    } else if (rc == HVD_E_REVOKED && rounds_failed(rounds)) {
+        /* A call after the failed one says only that the round is dead: the other members get
+         * the text of the first failure. */
+        rounds_why(rounds, &err);
+        returned.failed = err.code;
+        returned.text = err.text;
+    } else if (fail_err()->code == rc) {
+        returned.text = fail_err()->text;
+    }
+    say_event(run, returned);
+    if (rc >=
+        0) /* members may still be in the last collective, or need this worker's last message */
+        rounds_finish(rounds);
 }
 
-static void restore(struct run *run)
+/* Carries out the orders of the session until DO_RETURN, and returns its code. */
+static int obey_orders(struct run *run)
 {
     struct msg_held held[2];
     struct msg_held_list list = { held, 0 };
-    struct hvd_err err = { 0 };
-    int rc = 0;
-
-    if (!run->broken.code) /* else something may still be written there */
-        rc = state_restore_newest(run->state, COPY_ALL, &err);
-    if (rc && rc != HVD_E_NOTFOUND)
-        run->broken = err;
-    else
-        list.count = snapshot_held(run->state->snapshot, held);
-    say(run, (struct session_event){ .kind = SESSION_SETTLED, .held = &list });
-}
-
-static int obey(struct run *run)
-{
     struct loop_order order;
+    struct hvd_err err;
+    int rc;
 
     for (;;) {
         session_thread_next(run->worker->session, &order);
         switch (order.kind) {
         case DO_ENTER: take_round(run, &order); break;
-        case DO_RESTORE: restore(run); break;
+        case DO_RESTORE:
+            list.count = 0;
+            rc = 0;
+            if (!run->broken.code) /* otherwise a GPU may still write into live memory */
+                rc = state_restore_newest(run->state, COPY_ALL, &err);
+            if (rc && rc != HVD_E_NOTFOUND) /* HVD_E_NOTFOUND: there is no commit yet */
+                run->broken = err;
+            else
+                list.count = snapshot_held(run->state->snapshot, held);
+            say_event(run, (struct session_event){ .kind = SESSION_SETTLED, .held = &list });
+            break;
         case DO_RETURN: return order.code;
         default: PANIC("the loop is told to do %d between two rounds", (int)order.kind);
         }
@@ -295,7 +284,7 @@ static int obey(struct run *run)
     }
 }
 
-/* READY, and then as the session says. */
+/* Sends READY, and then carries out the orders of the session. */
 static int run_in_job(struct run *run, struct hvd_err *err)
 {
     const struct msg_texts *given = &run->worker->welcome.u.welcome_worker.addresses;
@@ -312,7 +301,7 @@ static int run_in_job(struct run *run, struct hvd_err *err)
     rc = manifest_entries(&run->state->manifest, &arena, &ready.entries);
     if (rc) {
         arena_release(&arena);
-        return err_set(err, rc, "no memory for the manifest");
+        return err_set(err, rc, "no memory for the manifest of the state");
     }
     ready.held = (struct msg_held_list){ held, snapshot_held(run->state->snapshot, held) };
     snprintf(data, sizeof(data), "data=%s", coll_engine_contact(run->worker->engine));
@@ -324,70 +313,56 @@ static int run_in_job(struct run *run, struct hvd_err *err)
     for (size_t i = 0; i < given->count && ready.addresses.count < LIMIT_ADDRESSES; i++)
         addresses[ready.addresses.count++] = given->items[i];
     ready.addresses.items = addresses;
-    say(run, (struct session_event){ .kind = SESSION_RUN, .ready = &ready });
-    rc = obey(run);
+    say_event(run, (struct session_event){ .kind = SESSION_RUN, .ready = &ready });
+    rc = obey_orders(run);
     arena_release(&arena);
     return rc;
 }
 
-/* ---- alone ----------------------------------------------------------------------------------- */
-
-/* One round of one, that nobody revokes. */
-static int run_alone(struct run *run, struct hvd_err *err)
+/* Runs train, round after round, until the session says that hvd_elastic_run returns (run_in_job).
+ * A worker without a driver has one round, and calls train once. */
+int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg)
 {
     const struct place place = { .size = 1, .local_size = 1, .cross_size = 1 };
     const struct msg_member self = { .host = "localhost" };
     const struct msg_member_list members = { &self, 1 };
+    struct rounds_order alone = { .members = &members };
+    struct run run = { .state = state, .train = train, .arg = arg };
     int rc;
 
-    (void)cuda_if_used();
-    shown_enters(&run->worker->shown, CAUSE_FIRST);
-    rc = rounds_enter(run->worker->rounds, 0, hvd_round() + 1, &members, false, err);
-    if (rc)
-        return rc;
-    reset_counts(run->state, hvd_round() + 1);
-    worker_set_place(run->state->round, &place);
-    shown_round(&run->worker->shown, run->state->round, &place);
-    rc = call_resets(run);
-    if (rc) {
-        *err = run->broken;
-        return rc;
-    }
-    rc = call_train(run);
-    if (rc > 0)
-        return err_set(err, HVD_E_STATE, "train returned %d (%s) without being told", rc,
-                       err_text(rc));
-    return rc;
-}
-
-/* ---- the call -------------------------------------------------------------------------------- */
-
-static int can_run(hvd_state *state, hvd_train_fn *train, struct worker **ret_worker)
-{
     if (!worker_get())
         return HVD_E_STATE;
-    if (!state || !train) {
-        fail(HVD_E_INVAL, "hvd_elastic_run: the state or train is NULL");
-        return HVD_E_INVAL;
-    }
-    return worker_begin_run(ret_worker);
-}
-
-int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg)
-{
-    struct run run = { .state = state, .train = train, .arg = arg };
-    int rc = can_run(state, train, &run.worker);
-
+    if (!state || !train)
+        return fail(HVD_E_INVAL, "hvd_elastic_run: the state or train is NULL; pass both");
+    rc = worker_begin_run(&run.worker);
     if (rc)
         return rc;
     state->worker = run.worker;
     state->loop = pthread_self();
     state->phase = STATE_BETWEEN;
-    rc = begin(&run, fail_err());
-    if (!rc && worker_is_alone(run.worker))
-        rc = run_alone(&run, fail_err());
-    else if (!rc)
+    rc = begin_run(&run, fail_err());
+    if (!rc && !worker_is_alone(run.worker)) {
         rc = run_in_job(&run, fail_err());
+    } else if (!rc) {
+        /* Runs without a driver: one worker and one round, which no other process revokes. */
+        alone.round = hvd_round() + 1;
+        (void)cuda_if_used();
+        timeline_events_enters(&run.worker->events, CAUSE_FIRST);
+        rc = rounds_enter(run.worker->rounds, &alone, false /* not prepared */, fail_err());
+        if (!rc) {
+            begin_round(state, hvd_round() + 1);
+            worker_set_place(state->round, &place);
+            timeline_events_round(&run.worker->events, state->round, &place);
+            rc = call_resets(&run);
+            if (rc)
+                *fail_err() = run.broken;
+            else if ((rc = call_train(&run)) > 0)
+                rc = err_set(fail_err(), HVD_E_STATE,
+                             "train returned %d (%s), but no call of the library has returned "
+                             "this code",
+                             rc, err_text(rc));
+        }
+    }
     if (rc < 0 && run.broken.code)
         *fail_err() = run.broken;
     else if (rc < 0 && fail_err()->code != rc)

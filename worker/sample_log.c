@@ -1,3 +1,9 @@
+/*
+ * sample_log.c: writes the lines of sample_log.h.
+ *
+ * Called by sampler.c for each batch, before the program gets it. Invariant: the file has whole
+ * lines only, unless the disk is full or the machine dies; such a last line has no newline.
+ */
 #include "worker/sample_log.h"
 
 #include "base/limits.h"
@@ -10,20 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The name as one word. */
-static int format_name(const char *name, struct buf *out)
-{
-    int rc = 0;
-
-    for (; !rc && *name; name++) {
-        if (*name == ' ' || *name == '%')
-            rc = buf_printf(out, "%%%02x", (unsigned)*name);
-        else
-            rc = buf_append(out, name, 1);
-    }
-    return rc;
-}
-
+/* Prepares the log of one sampler in the folder; without a folder there is no log (log->path stays
+ * NULL). The file is opened when the first line is written. */
 int sample_log_init(struct sample_log *log, const char *folder, uint64_t incarnation,
                     const char *name, uint64_t samples)
 {
@@ -39,8 +33,12 @@ int sample_log_init(struct sample_log *log, const char *folder, uint64_t incarna
     if (!rc && !(log->path = mem_strdup(buf_text(&text))))
         rc = HVD_E_NOMEM;
     buf_clear(&text);
-    if (!rc)
-        rc = format_name(name, &text);
+    for (; !rc && *name; name++) { /* writes the name as one word */
+        if (*name == ' ' || *name == '%')
+            rc = buf_printf(&text, "%%%02x", (unsigned)*name);
+        else
+            rc = buf_append(&text, name, 1);
+    }
     if (!rc && !(log->name = mem_strdup(buf_text(&text))))
         rc = HVD_E_NOMEM;
     buf_release(&text);
@@ -59,29 +57,26 @@ void sample_log_release(struct sample_log *log)
     *log = (struct sample_log){ .fd = -1 };
 }
 
-static int failed(const struct sample_log *log, const char *what, struct hvd_err *err)
+static int log_failed(const struct sample_log *log, const char *what, struct hvd_err *err)
 {
-    return err_set(err, HVD_E_IO, "%s: cannot %s: %s; HVD_SAMPLE_LOG must be a folder with room",
+    return err_set(err, HVD_E_IO,
+                   "%s: cannot %s: %s; HVD_SAMPLE_LOG must be a folder on a disk with free space",
                    log->path, what, strerror(errno));
 }
 
-static int open_file(struct sample_log *log, struct hvd_err *err)
-{
-    char *slash = strrchr(log->path, '/');
-
-    *slash = '\0';
-    (void)mkdir(*log->path ? log->path : "/", 0777); /* if it cannot be, open says why */
-    *slash = '/';
-    log->fd = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    return log->fd < 0 ? failed(log, "open", err) : 0;
-}
-
-static int format_line(struct sample_log *log, const struct sample_place *place,
-                       const hvd_batch *batch)
+/* Appends the line of one batch to the log. After an error the file has no part of the line, if the
+ * file can be cut. */
+int sample_log_write(struct sample_log *log, const struct sample_place *place,
+                     const hvd_batch *batch, struct hvd_err *err)
 {
     struct buf *line = &log->line;
+    size_t done = 0;
+    off_t before;
+    char *slash;
     int rc;
 
+    if (!log->path)
+        return 0;
     buf_clear(line);
     rc = buf_printf(line,
                     "batch %s %" PRIu64 " %" PRIu64 " %zu %" PRIu64 " %" PRIu32 " %" PRIu32
@@ -90,40 +85,8 @@ static int format_line(struct sample_log *log, const struct sample_place *place,
                     place->size, log->samples);
     for (size_t i = 0; !rc && i < batch->count; i++)
         rc = buf_printf(line, " %" PRIu64, batch->samples[i]);
-    return rc ? rc : buf_append(line, "\n", 1);
-}
-
-/* The whole line, or nothing: what did get to a disk that is full is taken back. */
-static int write_line(struct sample_log *log, struct hvd_err *err)
-{
-    off_t before = lseek(log->fd, 0, SEEK_END);
-    size_t done = 0;
-
-    while (done < log->line.length) {
-        ssize_t got = write(log->fd, log->line.data + done, log->line.length - done);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            int rc = failed(log, "write", err);
-
-            if (done && ftruncate(log->fd, before))
-                return rc; /* and if not: without its newline nobody takes it for a line */
-            return rc;
-        }
-        done += (size_t)got;
-    }
-    return 0;
-}
-
-int sample_log_write(struct sample_log *log, const struct sample_place *place,
-                     const hvd_batch *batch, struct hvd_err *err)
-{
-    int rc;
-
-    if (!log->path)
-        return 0;
-    rc = format_line(log, place, batch);
+    if (!rc)
+        rc = buf_append(line, "\n", 1);
     if (rc == HVD_E_LIMIT)
         return err_set(err, rc,
                        "%s: a share of %zu samples makes a line longer than "
@@ -131,7 +94,30 @@ int sample_log_write(struct sample_log *log, const struct sample_place *place,
                        log->path, batch->count, LIMIT_SAMPLE_LINE_BYTES);
     if (rc)
         return err_set(err, rc, "%s: %s", log->path, err_text(rc));
-    if (log->fd < 0)
-        rc = open_file(log, err);
-    return rc ? rc : write_line(log, err);
+    if (log->fd < 0) {
+        slash = strrchr(log->path, '/');
+        *slash = '\0';
+        (void)mkdir(*log->path ? log->path : "/", 0700); /* if this fails, open says why */
+        *slash = '/';
+        log->fd = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (log->fd < 0)
+            return log_failed(log, "open", err);
+    }
+    /* The log gets the whole line or nothing: when the disk is full, the part that was written
+     * is cut off. */
+    before = lseek(log->fd, 0, SEEK_END);
+    while (done < line->length) {
+        ssize_t got = write(log->fd, line->data + done, line->length - done);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            rc = log_failed(log, "write", err);
+            if (done && ftruncate(log->fd, before))
+                return rc; /* the part stays, but hvd-audit takes only lines with a newline */
+            return rc;
+        }
+        done += (size_t)got;
+    }
+    return 0;
 }

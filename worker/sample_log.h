@@ -1,15 +1,16 @@
 /*
- * sample_log.h: what this worker has used, written down before it is used: DIR/INCARNATION.samples,
- * in which each batch is a line,
+ * sample_log.h: logs the samples that this worker uses, before it uses them. The file
+ * DIR/INCARNATION.samples has one line for each batch:
  *
  *     batch NAME EPOCH FIRST TOTAL ROUND RANK SIZE SAMPLES: n n n
  *
- * FIRST is the batch's place in its epoch, TOTAL its samples on all ranks, SAMPLES those of an
- * epoch, and the n are those of this rank; there may be none. A blank in NAME is %20, a % is %25.
+ * FIRST is the index of the batch's first sample in its epoch, TOTAL the number of samples of the
+ * batch on all ranks, SAMPLES the number of samples of an epoch. The numbers n are the samples of
+ * this rank; there may be none. In NAME a blank is written %20, and a % is written %25.
  *
- * A line is one write at the end of the file. So of a worker that is killed at any moment the last
- * line is there or not; only a disk that is full or a machine that dies can leave a part of it, and
- * then it has no newline. tools/audit_line.h reads it.
+ * A line is one write at the end of the file. So when a worker is killed, its last line is complete
+ * or missing. Only a full disk or a crash of the machine can leave a part of a line, which then has
+ * no newline. tools/audit_line.c reads the lines.
  */
 #ifndef WORKER_SAMPLE_LOG_H
 #define WORKER_SAMPLE_LOG_H
@@ -18,21 +19,21 @@
 #include "base/err.h"
 
 struct sample_log {
-    char *path; /* NULL: nothing is written down */
-    char *name; /* as it stands in the lines */
+    char *path; /* path of the log; NULL: there is no log */
+    char *name; /* the name of the sampler as the lines show it: with %20 and %25 */
     uint64_t samples;
-    int fd; /* -1 before the first line */
+    int fd; /* -1: no line was written yet */
     struct buf line;
 };
 
-/* folder NULL or "": no log. The file is made with the first line; the folder too, but not the one
- * it lies in. HVD_E_NOMEM. */
+/* Prepares the log. folder NULL or "": there is no log. When the first line is written, the file
+ * is created, and also the folder if the folder's parent exists. HVD_E_NOMEM. */
 int sample_log_init(struct sample_log *log, const char *folder, uint64_t incarnation,
                     const char *name, uint64_t samples) MUST_CHECK;
 void sample_log_release(struct sample_log *log);
 
-/* HVD_E_IO (the file is as it was), HVD_E_NOMEM, HVD_E_LIMIT: a share that makes a line longer than
- * LIMIT_SAMPLE_LINE_BYTES. */
+/* Writes the line of one batch. HVD_E_IO: the file is unchanged; HVD_E_LIMIT: the line is longer
+ * than LIMIT_SAMPLE_LINE_BYTES; HVD_E_NOMEM. */
 struct sample_place {
     uint64_t round;
     uint32_t rank, size;

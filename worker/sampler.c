@@ -1,4 +1,11 @@
-/* sampler.c: hvd_sampler_*: state/sampler.h for a program's state, with its log. */
+/*
+ * sampler.c: hvd_sampler_*: the arithmetic of state/sampler.h as an entry of the program's state,
+ * with the sample log.
+ *
+ * Called by the program from train. Invariant: the progress in a commit is that of the moment when
+ * the commit began, although the program may ask for the next batch while the commit is being
+ * copied.
+ */
 #include "state/sampler.h"
 
 #include "base/mem.h"
@@ -14,7 +21,7 @@
 struct hvd_sampler {
     hvd_state *state;
     struct sampler dealer;
-    struct sampler_progress committed; /* its progress as the newest commit began */
+    struct sampler_progress committed; /* the progress when the newest commit began */
     struct sample_log log;
 };
 
@@ -27,8 +34,7 @@ static void free_sampler(void *object)
     mem_free(sampler);
 }
 
-/* The loop asks for the next batch while the commit of the last step may still be copied. */
-static void begin_commit(void *object)
+static void note_progress(void *object)
 {
     struct hvd_sampler *sampler = object;
 
@@ -44,6 +50,7 @@ static int64_t save_progress(void *arg, void *into, size_t room)
     return (int64_t)room;
 }
 
+/* The load callback of the sampler's entry: a restore sets the progress to that of the commit. */
 static int load_progress(void *arg, const void *from, size_t bytes)
 {
     struct hvd_sampler *sampler = arg;
@@ -54,38 +61,43 @@ static int load_progress(void *arg, const void *from, size_t bytes)
     return 0;
 }
 
-/* Each start of a worker has a log of its own; a program of its own is number 0. */
-static uint64_t own_incarnation(void)
+/* Creates a sampler whose progress is an entry of the state. After state_own the state owns the
+ * sampler, also if this function then fails. */
+int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, size_t batch,
+                       hvd_batch_mode mode, uint64_t seed, hvd_sampler **ret_sampler)
 {
     const char *text = getenv("HVD_INCARNATION");
-    uint64_t incarnation;
-
-    if (!text ||
-        text_parse_u64((struct span){ text, strlen(text) }, 0, UINT64_MAX, "", &incarnation, NULL))
-        return 0;
-    return incarnation;
-}
-
-static int create(hvd_state *state, const char *name, uint64_t samples, size_t batch,
-                  hvd_batch_mode mode, uint64_t seed, hvd_sampler **ret_sampler)
-{
-    struct hvd_sampler *sampler = mem_zalloc(sizeof(*sampler));
+    uint64_t incarnation = 0;
+    struct hvd_sampler *sampler;
     int rc;
 
+    if (!state || !name || !ret_sampler)
+        return err_set(fail_err(), HVD_E_INVAL,
+                       "hvd_sampler_create: %s is NULL; it needs a state, a name and a place for "
+                       "the sampler",
+                       !state  ? "state"
+                       : !name ? "name"
+                               : "ret_sampler");
+    sampler = mem_zalloc(sizeof(*sampler));
     if (!sampler)
         return err_set(fail_err(), HVD_E_NOMEM, "sampler: %s", err_text(HVD_E_NOMEM));
     sampler->state = state;
     sampler->log.fd = -1;
     rc = sampler_init(&sampler->dealer, samples, batch, mode, seed, fail_err());
     if (!rc) {
-        rc = sample_log_init(&sampler->log, getenv("HVD_SAMPLE_LOG"), own_incarnation(), name,
-                             samples);
+        /* Each start of a worker writes its own log; a program without hvd-elastic has the
+         * number 0. */
+        if (text)
+            (void)text_parse_u64((struct span){ text, strlen(text) }, 0, UINT64_MAX, "",
+                                 &incarnation, NULL);
+        rc = sample_log_init(&sampler->log, getenv("HVD_SAMPLE_LOG"), incarnation, name, samples);
         if (rc)
             err_set(fail_err(), rc, "sampler: %s", err_text(rc));
     }
-    /* Owned before it is registered: what the state points to must live as long as the state. */
+    /* The state owns the sampler before it has an entry that points to it: the sampler must live as
+     * long as the state. */
     if (!rc)
-        rc = state_own(state, sampler, free_sampler, begin_commit);
+        rc = state_own(state, sampler, free_sampler, note_progress);
     if (rc) {
         free_sampler(sampler);
         return rc;
@@ -97,56 +109,44 @@ static int create(hvd_state *state, const char *name, uint64_t samples, size_t b
     return rc;
 }
 
-int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, size_t batch,
-                       hvd_batch_mode mode, uint64_t seed, hvd_sampler **ret_sampler)
+/* Deals this rank's share of the next batch, and logs it before the program gets it. Above 0:
+ * HVD_EPOCH_END, the epoch has no more samples. */
+int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
 {
-    if (!state || !name || !ret_sampler)
-        return err_set(fail_err(), HVD_E_INVAL,
-                       "hvd_sampler_create: %s is NULL; it needs a state, a name and a place for "
-                       "the sampler",
-                       !state  ? "state"
-                       : !name ? "name"
-                               : "ret_sampler");
-    return create(state, name, samples, batch, mode, seed, ret_sampler);
-}
-
-/* What is dealt but not written down was not dealt. */
-static int next(struct hvd_sampler *sampler, hvd_batch *ret_batch)
-{
-    struct sampler_place place = { (uint32_t)hvd_rank(), (uint32_t)hvd_size(),
-                                   (uint32_t)hvd_max_np() };
-    struct sample_place shown = { hvd_round(), place.rank, place.size };
-    struct sampler_progress before = sampler->dealer.progress;
+    struct sampler_place place;
+    struct sample_place shown;
+    struct sampler_progress before;
     hvd_batch batch;
-    int rc = sampler_next(&sampler->dealer, &place, &batch);
+    int rc;
 
+    if (!sampler || !ret_batch)
+        return err_set(fail_err(), HVD_E_INVAL,
+                       "hvd_sampler_next: %s is NULL; it needs a sampler and a place for the batch",
+                       sampler ? "ret_batch" : "sampler");
+    rc = state_goes_on(sampler->state, "hvd_sampler_next");
+    if (rc)
+        return rc;
+    place = (struct sampler_place){ (uint32_t)hvd_rank(), (uint32_t)hvd_size(),
+                                    (uint32_t)hvd_max_np() };
+    shown = (struct sample_place){ hvd_round(), place.rank, place.size };
+    before = sampler->dealer.progress;
+    rc = sampler_next(&sampler->dealer, &place, &batch);
     if (rc == HVD_E_CORRUPT)
-        return err_set(
-            fail_err(), rc,
-            "sampler: the restored state has used %llu of %llu samples; it is of another "
-            "data set",
-            (unsigned long long)before.used, (unsigned long long)sampler->dealer.samples);
+        return err_set(fail_err(), rc,
+                       "sampler: the restored state has used %llu of %llu samples; the state "
+                       "belongs to another data set",
+                       (unsigned long long)before.used,
+                       (unsigned long long)sampler->dealer.samples);
     if (rc < 0)
         return err_set(fail_err(), rc, "sampler: %s", err_text(rc));
     if (rc)
         return rc;
     rc = sample_log_write(&sampler->log, &shown, &batch, fail_err());
-    if (rc)
+    if (rc) /* a batch that cannot be logged counts as not dealt */
         sampler->dealer.progress = before;
     else
         *ret_batch = batch;
     return rc;
-}
-
-int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch)
-{
-    int rc;
-
-    if (!sampler || !ret_batch)
-        return err_set(fail_err(), HVD_E_INVAL, "hvd_sampler_next: %s is NULL",
-                       sampler ? "ret_batch" : "sampler");
-    rc = state_goes_on(sampler->state, "hvd_sampler_next");
-    return rc ? rc : next(sampler, ret_batch);
 }
 
 uint64_t hvd_sampler_epoch(const hvd_sampler *sampler)

@@ -1,15 +1,26 @@
+/*
+ * settings.c: reads the environment variables of settings.h.
+ *
+ * Called by worker.c in hvd_init. Invariant: a variable that is not set or empty changes nothing,
+ * so the defaults are those of a program that was started without hvd-elastic.
+ */
 #include "worker/settings.h"
 
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/time.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MB ((size_t)1024 * 1024)
 
-/* NULL: not set. */
+/* The words of a flag: a word with an odd index means true. */
+static const char *const settings_flags[] = { "0", "1", "false", "true", NULL };
+
+/* Returns the value of the environment variable; NULL: it is not set, or is empty. */
 static const char *value_of(const char *name)
 {
     const char *text = getenv(name);
@@ -17,7 +28,8 @@ static const char *value_of(const char *name)
     return text && text[0] ? text : NULL;
 }
 
-static int refuse(const char *name, const char *text, const char *allowed, struct hvd_err *err)
+static int refuse_value(const char *name, const char *text, const char *allowed,
+                        struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
 
@@ -25,7 +37,8 @@ static int refuse(const char *name, const char *text, const char *allowed, struc
                    text_quote(text, strlen(text), quoted), allowed);
 }
 
-/* Untouched when it is not set. */
+/* Sets *ret_index to the index of the variable's value in `words`; *ret_index does not change
+ * when the variable is not set. */
 static int read_word(const char *name, const char *const *words, const char *allowed,
                      size_t *ret_index, struct hvd_err *err)
 {
@@ -37,76 +50,40 @@ static int read_word(const char *name, const char *const *words, const char *all
             return 0;
         }
     }
-    return text ? refuse(name, text, allowed, err) : 0;
+    return text ? refuse_value(name, text, allowed, err) : 0;
 }
 
-static int read_carrier(struct coll_options *options, struct hvd_err *err)
+/* Reads HVD_THREAD_AFFINITY: one core for all workers of a host, or a list with one core for each
+ * slot. *ret_core is -1 if the variable is not set. */
+int settings_read_core(int *ret_core, struct hvd_err *err)
 {
-    static const char *const words[] = {
-        [COLL_BY_BEST] = "auto", [COLL_BY_GLOO] = "gloo", [COLL_BY_TCP] = "tcp", NULL
-    };
-    size_t index = COLL_BY_BEST;
-    int rc = read_word("HVD_CPU_OPERATIONS", words, "auto, gloo or tcp", &index, err);
-
-    options->carrier = (enum coll_carrier)index;
-    options->flat = index != COLL_BY_BEST;
-    return rc;
-}
-
-static int read_order(struct coll_options *options, struct hvd_err *err)
-{
-    static const char *const words[] = { "0", "1", "false", "true", NULL };
-    size_t index = 0;
-    int rc = read_word("HVD_FIXED_ORDER", words, "0 or 1", &index, err);
-
-    options->fixed_order = index % 2;
-    return rc;
-}
-
-/* 0 asks for the least. Not for none: each message has its cost, and what is cut to a few numbers
- * takes thousands of them. */
-#define FUSION_LEAST ((size_t)64 * 1024)
-
-static int read_fusion(struct coll_options *options, struct hvd_err *err)
-{
-    const char *name = "HVD_FUSION_THRESHOLD_MB";
+    const char *name = "HVD_THREAD_AFFINITY";
     const char *text = value_of(name);
-    uint64_t mb = 0;
+    const char *slot_text = value_of("HVD_SLOT");
+    struct span rest = { text, text ? strlen(text) : 0 };
+    bool several = text && strchr(text, ',');
+    uint64_t slot = 0;
+    uint64_t core;
+    struct span item;
 
+    *ret_core = -1;
     if (!text)
         return 0;
-    if (text_parse_u64((struct span){ text, strlen(text) }, 0, LIMIT_FUSION_MB, name, &mb, NULL))
-        return refuse(name, text, "a whole number from 0 to 4096 (LIMIT_FUSION_MB)", err);
-    options->fusion_bytes = mb ? (size_t)mb * MB : FUSION_LEAST;
-    return 0;
-}
-
-static int read_gpu(struct coll_options *options, struct hvd_err *err)
-{
-    static const char *const words[] = {
-        [COLL_GPU_AUTO] = "auto", [COLL_GPU_NCCL] = "nccl", [COLL_GPU_CPU] = "cpu", NULL
-    };
-    size_t index = COLL_GPU_AUTO;
-    int rc = read_word("HVD_GPU_OPERATIONS", words, "auto, nccl or cpu", &index, err);
-
-    options->gpu = (enum coll_gpu)index;
-    return rc;
-}
-
-/* As --gpu-timeout has them. */
-#define GPU_LEAST_US (100 * TIME_MS)
-#define GPU_MOST_US  TIME_HOUR
-
-static int read_gpu_bound(struct coll_options *options, struct hvd_err *err)
-{
-    const char *name = "HVD_GPU_TIMEOUT";
-    const char *text = value_of(name);
-
-    if (!text)
-        return 0;
-    if (time_parse(text, &options->gpu_bound_us, NULL) || options->gpu_bound_us < GPU_LEAST_US ||
-        options->gpu_bound_us > GPU_MOST_US)
-        return refuse(name, text, "a time from 100ms to 1h", err);
+    /* A program without hvd-elastic has no slot, and uses the first core. */
+    if (slot_text && text_parse_u64((struct span){ slot_text, strlen(slot_text) }, 0,
+                                    LIMIT_SLOTS_PER_HOST, "HVD_SLOT", &slot, NULL))
+        return refuse_value("HVD_SLOT", slot_text, "the number of a slot", err);
+    for (uint64_t i = 0; span_next(&rest, ',', &item); i++) {
+        if (text_parse_u64(item, 0, LIMIT_CORES - 1, name, &core, NULL))
+            return refuse_value(name, text, "the numbers of cores, such as 3 or 0,8", err);
+        if (!several || i == slot)
+            *ret_core = (int)core;
+    }
+    if (*ret_core < 0)
+        return err_set(err, HVD_E_INVAL,
+                       "%s is %s, which has no core for slot %s; give one core for each slot of a "
+                       "host, or one core for all",
+                       name, text, slot_text ? slot_text : "0");
     return 0;
 }
 
@@ -123,20 +100,130 @@ int settings_read_commit_to(enum commit_to *ret_to, struct hvd_err *err)
     return rc;
 }
 
-int settings_read(struct coll_options *ret_options, struct hvd_err *err)
+int settings_read_ranges(bool *ret_ranges, struct hvd_err *err)
 {
-    struct coll_options options = { .host = NULL };
-    int rc = read_carrier(&options, err);
+    size_t disabled = 0;
+    int rc = read_word("HVD_DISABLE_NVTX_RANGES", settings_flags, "0 or 1", &disabled, err);
 
     if (!rc)
-        rc = read_order(&options, err);
+        *ret_ranges = disabled % 2 == 0; /* an even index in settings_flags means false */
+    return rc;
+}
+
+/* The bounds are the same as for the option --gpu-timeout. */
+#define GPU_LEAST_US (100 * TIME_MS)
+#define GPU_MOST_US  TIME_HOUR
+
+/* Reads the settings of the collectives. Without a variable a setting has its default. */
+int settings_read(struct coll_options *ret_options, struct hvd_err *err)
+{
+    static const char *const carriers[] = {
+        [COLL_BY_BEST] = "auto", [COLL_BY_GLOO] = "gloo", [COLL_BY_TCP] = "tcp", NULL
+    };
+    static const char *const securities[] = { [LINK_SECURITY_AUTO] = "auto",
+                                              [LINK_SECURITY_ENCRYPTED] = "encrypted",
+                                              [LINK_SECURITY_AUTHENTICATED] = "authenticated",
+                                              [LINK_SECURITY_NONE] = "none",
+                                              NULL };
+    static const char *const gpus[] = {
+        [COLL_GPU_AUTO] = "auto", [COLL_GPU_NCCL] = "nccl", [COLL_GPU_CPU] = "cpu", NULL
+    };
+    const char *fusion = value_of("HVD_FUSION_THRESHOLD_MB");
+    const char *timeout = value_of("HVD_GPU_TIMEOUT");
+    struct coll_options options = { .host = NULL };
+    uint64_t mb = 0;
+    size_t carrier = COLL_BY_BEST;
+    size_t security = LINK_SECURITY_AUTO;
+    size_t fixed_order = 0;
+    size_t gpu = COLL_GPU_AUTO;
+    int rc = read_word("HVD_CPU_OPERATIONS", carriers, "auto, gloo or tcp", &carrier, err);
+
+    options.carrier = (enum coll_carrier)carrier;
+    /* If the variable names a carrier, this carrier is used inside a host too, instead of shared
+     * memory. */
+    options.flat = carrier != COLL_BY_BEST;
     if (!rc)
-        rc = read_fusion(&options, err);
+        rc = read_word("HVD_DATA_SECURITY", securities, "auto, encrypted, authenticated or none",
+                       &security, err);
+    options.security = (enum link_security)security;
     if (!rc)
-        rc = read_gpu(&options, err);
+        rc = read_word("HVD_FIXED_ORDER", settings_flags, "0 or 1", &fixed_order, err);
+    options.fixed_order = fixed_order % 2;
+    if (!rc && fusion &&
+        text_parse_u64((struct span){ fusion, strlen(fusion) }, 0, LIMIT_FUSION_MB, "", &mb, NULL))
+        rc = refuse_value("HVD_FUSION_THRESHOLD_MB", fusion,
+                          "a whole number from 0 to 4096 (LIMIT_FUSION_MB)", err);
+    options.fusion_bytes = (size_t)mb * MB;
+    options.unfused = fusion && !mb; /* true: 0 was set, which is not the default */
     if (!rc)
-        rc = read_gpu_bound(&options, err);
+        rc = read_word("HVD_GPU_OPERATIONS", gpus, "auto, nccl or cpu", &gpu, err);
+    options.gpu = (enum coll_gpu)gpu;
+    if (!rc && timeout &&
+        (time_parse(timeout, &options.gpu_bound_us, NULL) || options.gpu_bound_us < GPU_LEAST_US ||
+         options.gpu_bound_us > GPU_MOST_US))
+        rc = refuse_value("HVD_GPU_TIMEOUT", timeout, "a time from 100ms to 1h", err);
     if (!rc)
         *ret_options = options;
     return rc;
+}
+
+/* ---- other launchers ------------------------------------------------------------------------- */
+
+/* The variables by which a launcher tells a process how many processes it has started. */
+static const struct launcher {
+    const char *size; /* the number of processes */
+    const char *with; /* a variable that must be set too; NULL: `size` is enough */
+    const char *name;
+} launchers[] = {
+    {"OMPI_COMM_WORLD_SIZE",  NULL,                           "mpirun"  },
+    { "PMI_SIZE",             NULL,                           "mpirun"  },
+    { "SLURM_STEP_NUM_TASKS", "SLURM_PROCID",                 "srun"    }, /* a batch script is in no step of srun */
+    { "WORLD_SIZE",           "MASTER_ADDR",                  "torchrun"},
+    { "HOROVOD_SIZE",         "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+     "horovodrun"                                                       }, /* agents give the size alone */
+};
+
+/* Writes the error for a process that another launcher has started as one of several. `variable`
+ * shows that launcher; size is the number of processes, 0: the launcher does not say how many. */
+static int refuse_launcher(const char *name, const char *variable, uint64_t size,
+                           struct hvd_err *err)
+{
+    char count[24] = "N";
+
+    if (size)
+        snprintf(count, sizeof(count), "%" PRIu64, size);
+    return err_set(err, HVD_E_INVAL,
+                   "%s started this process as one of %s (%s is set), and each of them would train "
+                   "alone, as a job of one worker; start the program with \"hvd-elastic -np %s "
+                   "COMMAND\" on this machine, or with \"hvd-elastic -np %s -H HOST:SLOTS,... "
+                   "COMMAND\" on several; or set HVD_ALONE=1 to train alone in each process",
+                   name, size ? count : "several", variable, count, count);
+}
+
+/* Checks that a process without hvd-elastic may train alone. The check fails if another launcher
+ * has started the process as one of several, unless HVD_ALONE is set to 1. */
+int settings_check_alone(struct hvd_err *err)
+{
+    size_t alone = 0;
+    uint64_t size = 0;
+    bool is_counted = false;
+    int rc = read_word("HVD_ALONE", settings_flags, "0 or 1", &alone, err);
+
+    if (rc || alone % 2)
+        return rc;
+    for (size_t i = 0; i < ARRAY_SIZE(launchers); i++) {
+        const struct launcher *launcher = &launchers[i];
+        const char *text = value_of(launcher->size);
+
+        if (!text || (launcher->with && !value_of(launcher->with)) ||
+            text_parse_u64((struct span){ text, strlen(text) }, 1, UINT32_MAX, "", &size, NULL))
+            continue;
+        if (size > 1)
+            return refuse_launcher(launcher->name, launcher->size, size, err);
+        is_counted = true;
+    }
+    /* PMIx tells a process its rank, but not the number of processes. */
+    if (!is_counted && value_of("PMIX_RANK"))
+        return refuse_launcher("a launcher with PMIx", "PMIX_RANK", 0 /* not known */, err);
+    return 0;
 }

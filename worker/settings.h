@@ -1,30 +1,51 @@
 /*
- * settings.h: what the environment says to the worker of its collectives and its commits.
- * hvd-elastic sets it, by its options of the same names.
+ * settings.h: what the environment says about a worker's collectives and commits. hvd-elastic sets
+ * these variables, from its options of the same names.
  *
  *     HVD_CPU_OPERATIONS       auto, gloo or tcp
+ *     HVD_DATA_SECURITY        auto, encrypted, authenticated or none
  *     HVD_FIXED_ORDER          0 or 1
- *     HVD_FUSION_THRESHOLD_MB  how much of several buffers travels as one; 0: the least
+ *     HVD_FUSION_THRESHOLD_MB  how much of several buffers travels as one message; 0: nothing
  *     HVD_GPU_OPERATIONS       auto, nccl or cpu
- *     HVD_GPU_TIMEOUT          how long a GPU may take to end what it was told to end: "10s"
+ *     HVD_GPU_TIMEOUT          how long a GPU may take to end work that was cancelled: "10s"
  *     HVD_COMMIT_TO            both, host or device
+ *     HVD_THREAD_AFFINITY      the core of the session's thread, "3"; or one for each slot, "0,8"
+ *     HVD_DISABLE_NVTX_RANGES  0 or 1
+ *
+ * Another launcher's variables tell whether that launcher started this process as one of several.
  */
 #ifndef WORKER_SETTINGS_H
 #define WORKER_SETTINGS_H
 
 #include "collectives/coll.h"
 
-/* All but the host. What is not set, or empty, is as it is without hvd-elastic. HVD_E_INVAL: names
- * the variable, its value, and what it may be. */
+/* Reads all options except `host`. HVD_E_INVAL: the err names the variable, its value, and the
+ * allowed values. */
 int settings_read(struct coll_options *ret_options, struct hvd_err *err) MUST_CHECK;
 
-/* Where a commit of entries in device memory goes. */
+/* Reads HVD_THREAD_AFFINITY; of a list of cores it takes the item with the number HVD_SLOT.
+ * *ret_core is -1 if no core is given. HVD_E_INVAL: the err names the variable, its value, and
+ * the allowed values. */
+int settings_read_core(int *ret_core, struct hvd_err *err) MUST_CHECK;
+
+/* Where a commit of entries in device memory is stored. */
 enum commit_to {
-    COMMIT_TO_BOTH,  /* to a copy on the device, and from there to the host beside the training */
-    COMMIT_TO_HOST,  /* straight to the host, which takes no memory on the device */
-    COMMIT_TO_DEVICE /* to one of two copies there; to the host when a round ends */
+    /* in a copy on the device, which a thread copies to the host while the training goes on */
+    COMMIT_TO_BOTH,
+    COMMIT_TO_HOST,  /* directly in host memory: needs no device memory */
+    COMMIT_TO_DEVICE /* in one of two copies on the device; in host memory when the round ends */
 };
-/* Likewise. */
+/* Reads HVD_COMMIT_TO. HVD_E_INVAL: the err names the variable, its value, and the allowed
+ * values. */
 int settings_read_commit_to(enum commit_to *ret_to, struct hvd_err *err) MUST_CHECK;
+
+/* Reads HVD_DISABLE_NVTX_RANGES. *ret_ranges is true: a running profiler is shown the worker's
+ * rounds, steps, commits and collectives. HVD_E_INVAL: the err names the variable and its value. */
+int settings_read_ranges(bool *ret_ranges, struct hvd_err *err) MUST_CHECK;
+
+/* Checks that a process without an agent may train. HVD_E_INVAL: mpirun, horovodrun, srun,
+ * torchrun or a similar launcher started this process as one of several, and HVD_ALONE is not 1:
+ * each process would train as a job of its own. */
+int settings_check_alone(struct hvd_err *err) MUST_CHECK;
 
 #endif

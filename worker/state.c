@@ -1,11 +1,18 @@
-/* state.c: what belongs to a state, as the program registers it. */
-#include "worker/state_inside.h"
+/*
+ * state.c: a training state as the program registers it (hvd_state_create to hvd_state_on_reset),
+ * and the rules of who may call what when.
+ *
+ * Called by the program; commit.c and sampler.c ask state_in_train and state_goes_on before they do
+ * anything. Invariant: the manifest and the parts have the same entries in the same order, and are
+ * not changed once hvd_elastic_run has begun.
+ */
+#include "worker/state_internal.h"
 
 #include "base/mem.h"
+#include "collectives/reduce/facts.h"
 #include "worker/fail.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #define RESETS_MAX 1024
 #define OWNED_MAX  1024
@@ -22,6 +29,8 @@ hvd_state *hvd_state_create(void)
     return state;
 }
 
+/* Frees the state and what it owns. Does nothing while hvd_elastic_run uses the state, and in a
+ * forked child. */
 void hvd_state_free(hvd_state *state)
 {
     if (!state || state->phase != STATE_IDLE || worker_is_fork())
@@ -47,10 +56,13 @@ int state_own(hvd_state *state, void *object, void (*free_object)(void *object),
     return 0;
 }
 
-int state_open(const hvd_state *state, const char *call)
+/* Checks that entries and callbacks may be registered: HVD_E_STATE after hvd_elastic_run has
+ * begun. */
+static int state_open(const hvd_state *state, const char *call)
 {
     if (!state)
-        return fail(HVD_E_INVAL, "%s: the state is NULL", call);
+        return fail(HVD_E_INVAL, "%s: the state is NULL; pass what hvd_state_create has returned",
+                    call);
     if (worker_is_fork())
         return HVD_E_STATE;
     if (state->manifest.sealed)
@@ -59,21 +71,28 @@ int state_open(const hvd_state *state, const char *call)
     return 0;
 }
 
+/* Checks that the function of hvd.h with the name `call` is allowed now: in train, and on the
+ * thread that has called hvd_elastic_run. */
 int state_in_train(const hvd_state *state, const char *call)
 {
     if (!state)
-        return fail(HVD_E_INVAL, "%s: the state is NULL", call);
+        return fail(HVD_E_INVAL, "%s: the state is NULL; pass what hvd_state_create has returned",
+                    call);
     if (worker_is_fork())
         return HVD_E_STATE;
     if (state->phase == STATE_COPYING)
-        return fail(HVD_E_STATE, "%s: not while a commit or a restore is made", call);
+        return fail(HVD_E_STATE, "%s: may not be called while a commit or a restore runs", call);
     if (state->phase != STATE_TRAINING)
-        return fail(HVD_E_STATE, "%s: only from train, which hvd_elastic_run calls", call);
+        return fail(HVD_E_STATE, "%s: may be called only from train, which hvd_elastic_run calls",
+                    call);
     if (!pthread_equal(state->loop, pthread_self()))
-        return fail(HVD_E_STATE, "%s: only by the thread that has called hvd_elastic_run", call);
+        return fail(HVD_E_STATE,
+                    "%s: may be called only by the thread that has called hvd_elastic_run", call);
     return 0;
 }
 
+/* Checks the same as state_in_train, and that train was not told to return: HVD_E_STATE after news,
+ * HVD_E_REVOKED when the round is dead. */
 int state_goes_on(const hvd_state *state, const char *call)
 {
     int rc = state_in_train(state, call);
@@ -81,26 +100,21 @@ int state_goes_on(const hvd_state *state, const char *call)
     if (rc)
         return rc;
     if (state->told > 0)
-        return fail(HVD_E_STATE, "%s: a commit or check has returned %s; return that from train",
-                    call, err_name(state->told));
+        return fail(HVD_E_STATE,
+                    "%s: a commit or check has returned %s; return this value from train", call,
+                    err_name(state->told));
     if (state->told || rounds_failed(state->worker->rounds))
         return fail(HVD_E_REVOKED, "%s: round %" PRIu64 " is dead; return HVD_E_REVOKED from train",
                     call, state->round);
     return 0;
 }
 
-struct copy state_copy(const hvd_state *state, unsigned which)
-{
-    return (struct copy){ .manifest = &state->manifest,
-                          .parts = state->parts.items,
-                          .which = which,
-                          .ferry = state->ferry };
-}
-
 /* ---- registration ---------------------------------------------------------------------------- */
 
-static int add(hvd_state *state, const char *call, const char *name, size_t bytes, uint32_t kind,
-               const struct copy_part *part)
+/* Adds an entry of any kind: to the manifest, and its part (where it is in live memory) to the
+ * parts. `call` is the function of hvd.h, for errors. */
+static int add_entry(hvd_state *state, const char *call, const char *name, size_t bytes,
+                     uint32_t kind, const struct copy_part *part)
 {
     struct hvd_err *err = fail_err();
     int rc = state_open(state, call);
@@ -108,9 +122,9 @@ static int add(hvd_state *state, const char *call, const char *name, size_t byte
     if (rc)
         return rc;
     if (!name)
-        return fail(HVD_E_INVAL, "%s: the name is NULL", call);
+        return fail(HVD_E_INVAL, "%s: the name of the entry is NULL; give a name", call);
     if (VEC_RESERVE(&state->parts, 1, LIMIT_MANIFEST_ENTRIES + 1))
-        return fail(HVD_E_NOMEM, "%s: no memory for \"%s\"", call, name);
+        return fail(HVD_E_NOMEM, "%s: no memory for the entry \"%s\"", call, name);
     rc = manifest_add(&state->manifest, name, bytes, kind, part->save != NULL, err);
     if (rc)
         return err_prefix(err, rc, "%s", call);
@@ -118,21 +132,23 @@ static int add(hvd_state *state, const char *call, const char *name, size_t byte
     return 0;
 }
 
-static int add_plain(hvd_state *state, const char *call, const char *name, void *at, size_t bytes,
-                     uint32_t kind)
+/* Adds an entry that is a piece of memory, of the host or of a device. `kind` is ENTRY_REPLICATED
+ * or ENTRY_PER_RANK. */
+static int add_memory(hvd_state *state, const char *call, const char *name, void *at, size_t bytes,
+                      uint32_t kind)
 {
     const struct gpu_device *device = NULL;
     int rc;
 
     if (!at && bytes)
-        return fail(HVD_E_INVAL, "%s: \"%s\" has %zu bytes, at NULL", call, name ? name : "",
-                    bytes);
+        return fail(HVD_E_INVAL, "%s: the entry \"%s\" has %zu bytes, but its address is NULL",
+                    call, name ? name : "", bytes);
     rc = state_open(state, call);
     if (!rc)
         rc = state_find_device(state, call, name, at, &device);
     if (!rc)
-        rc = add(state, call, name, bytes, kind,
-                 &(struct copy_part){ .at = at, .on_device = device != NULL });
+        rc = add_entry(state, call, name, bytes, kind,
+                       &(struct copy_part){ .at = at, .on_device = device != NULL });
     if (!rc && device)
         state->device = device;
     return rc;
@@ -140,14 +156,15 @@ static int add_plain(hvd_state *state, const char *call, const char *name, void 
 
 int hvd_state_add(hvd_state *state, const char *name, void *at, size_t bytes)
 {
-    return add_plain(state, "hvd_state_add", name, at, bytes, ENTRY_REPLICATED);
+    return add_memory(state, "hvd_state_add", name, at, bytes, ENTRY_REPLICATED);
 }
 
 int hvd_state_add_per_rank(hvd_state *state, const char *name, void *at, size_t bytes)
 {
-    return add_plain(state, "hvd_state_add_per_rank", name, at, bytes, ENTRY_PER_RANK);
+    return add_memory(state, "hvd_state_add_per_rank", name, at, bytes, ENTRY_PER_RANK);
 }
 
+/* Adds one number as a replicated entry; its type gives its size. */
 int hvd_state_add_scalar(hvd_state *state, const char *name, void *at, hvd_dtype type)
 {
     static const uint8_t bytes[] = {
@@ -155,20 +172,25 @@ int hvd_state_add_scalar(hvd_state *state, const char *name, void *at, hvd_dtype
         [HVD_FLOAT16] = 2, [HVD_BFLOAT16] = 2, [HVD_FLOAT32] = 4, [HVD_FLOAT64] = 8
     };
 
+    _Static_assert(ARRAY_SIZE(bytes) == HVD_DTYPE_COUNT, "a size for each type");
     if ((unsigned)type >= ARRAY_SIZE(bytes))
-        return fail(HVD_E_INVAL, "hvd_state_add_scalar: \"%s\": there is no type %d",
+        return fail(HVD_E_INVAL,
+                    "hvd_state_add_scalar: \"%s\": there is no type %d; use one of hvd_dtype",
                     name ? name : "", (int)type);
-    return add_plain(state, "hvd_state_add_scalar", name, at, bytes[type], ENTRY_REPLICATED);
+    return add_memory(state, "hvd_state_add_scalar", name, at, bytes[type], ENTRY_REPLICATED);
 }
 
+/* Adds an entry that the program's callbacks save and load; `room` is the most bytes that it may
+ * need. */
 int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_save_fn *save,
                          hvd_load_fn *load, void *arg)
 {
     if (!save || !load)
-        return fail(HVD_E_INVAL, "hvd_state_add_custom: \"%s\": save or load is NULL",
+        return fail(HVD_E_INVAL,
+                    "hvd_state_add_custom: \"%s\": save or load is NULL; pass both functions",
                     name ? name : "");
-    return add(state, "hvd_state_add_custom", name, room, ENTRY_REPLICATED,
-               &(struct copy_part){ .save = save, .load = load, .arg = arg });
+    return add_entry(state, "hvd_state_add_custom", name, room, ENTRY_REPLICATED,
+                     &(struct copy_part){ .save = save, .load = load, .arg = arg });
 }
 
 int hvd_state_on_reset(hvd_state *state, hvd_reset_fn *reset, void *arg)
@@ -178,7 +200,7 @@ int hvd_state_on_reset(hvd_state *state, hvd_reset_fn *reset, void *arg)
     if (rc)
         return rc;
     if (!reset)
-        return fail(HVD_E_INVAL, "hvd_state_on_reset: the callback is NULL");
+        return fail(HVD_E_INVAL, "hvd_state_on_reset: the callback is NULL; pass a function");
     if (VEC_RESERVE(&state->resets, 1, RESETS_MAX))
         return fail(HVD_E_NOMEM, "hvd_state_on_reset: no memory, or more than %d callbacks",
                     RESETS_MAX);

@@ -1,24 +1,23 @@
 /*
- * state.h: what the library's other files need of a program's state.
+ * state.h: functions of a training state that other files of the library call.
  */
 #ifndef WORKER_STATE_H
 #define WORKER_STATE_H
 
 #include "base/err.h"
 
-/* The object is given: free_object is called for it by hvd_state_free. commits: by the loop, as
- * each commit begins, which may be copied later than that. HVD_E_NOMEM: it is not given. */
+/* Gives the object to the state: hvd_state_free calls free_object for the object. The training
+ * thread calls `commits` when a commit begins; the copy of the state may be made later.
+ * HVD_E_NOMEM: the object still belongs to the caller. */
 int state_own(hvd_state *state, void *object, void (*free_object)(void *object),
               void (*commits)(void *object)) MUST_CHECK;
 
-/* 0, or HVD_E_STATE with the reason noted: only the loop may call, and only while train runs. */
+/* Checks that the API function with the name `call` may be called: only by the training thread
+ * while train runs. HVD_E_STATE: it may not; hvd_last_error has the text. */
 int state_in_train(const hvd_state *state, const char *call) MUST_CHECK;
 
-/* The same, and nothing has been told that train is to return: HVD_E_STATE after news,
- * HVD_E_REVOKED when the round is known to be dead. */
+/* Checks the same as state_in_train, and that the round goes on: HVD_E_STATE after train was
+ * told news, HVD_E_REVOKED after a failure of the round. */
 int state_goes_on(const hvd_state *state, const char *call) MUST_CHECK;
-
-/* May entries be added, callbacks be registered? */
-int state_open(const hvd_state *state, const char *call) MUST_CHECK;
 
 #endif

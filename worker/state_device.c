@@ -1,37 +1,79 @@
 /*
- * state_device.c: entries in device memory. A commit of them is first of all a copy on the device,
- * into a slot; that takes as long as reading and writing them there. What the program queues in its
- * stream waits for it, the loop does not, and the copier brings it to the snapshot beside the
- * training.
+ * state_device.c: entries in device memory. A commit of such entries is first a copy on the device,
+ * into a slot, as fast as the device reads and writes its own memory. Later work in the program's
+ * stream waits for that copy; the training loop does not. The copier then brings the slot to the
+ * snapshot beside the training. HVD_COMMIT_TO decides how many slots there are:
  *
- *     both     one slot: the next commit waits until this one is in the snapshot
+ *     both     one: the next commit waits until this one is in the snapshot
  *     device   two: one is written while the other holds the commit before
- *     host     none: the snapshot is written out of the live memory, and the commit waits for that
+ *     host     none: the snapshot is written out of live memory, and the commit waits for that
+ *
+ * Called by commit.c, sync.c, state.c and run.c. Invariant: a slot has a number only when its bytes
+ * are complete, and the slot with the newest commit is not written over while there are two.
  */
 #include "worker/fail.h"
-#include "worker/state_inside.h"
+#include "worker/state_internal.h"
 
 #include "os/clock.h"
 
+struct copy state_copy(const hvd_state *state, unsigned which)
+{
+    return (struct copy){ .manifest = &state->manifest,
+                          .parts = state->parts.items,
+                          .which = which,
+                          .device_copy = state->device_copy };
+}
+
+/* Notes that a copy of the whole state begins now; timeline_events_end_copy shows it when it
+ * ends. */
+struct timeline_events_copy state_begin_copy(hvd_state *state, const char *what, uint64_t commit)
+{
+    struct timeline_events_copy copy = {
+        .lane = TIMELINE_STATE, .what = what, .commit = commit, .bytes = state->manifest.bytes
+    };
+
+    timeline_events_begin_copy(&state->worker->events, &copy);
+    return copy;
+}
+
+/* Shows a copy of the whole state that has ended already, with its times, in this lane of the
+ * timeline. */
+void state_show_copy(hvd_state *state, enum timeline_lane lane, const char *what, uint64_t commit,
+                     int code, int64_t begun_us, int64_t ended_us)
+{
+    timeline_events_copy(&state->worker->events,
+                         &(struct timeline_events_copy){ .lane = lane,
+                                                         .what = what,
+                                                         .commit = commit,
+                                                         .bytes = state->manifest.bytes,
+                                                         .code = code,
+                                                         .begun_us = begun_us,
+                                                         .ended_us = ended_us });
+}
+
 /* ---- which device ---------------------------------------------------------------------------- */
 
+/* Finds the device in whose memory an entry lies; *ret_device NULL: host memory. A state may have
+ * entries on one device only. */
 int state_find_device(const hvd_state *state, const char *call, const char *name, const void *at,
                       const struct gpu_device **ret_device)
 {
     const struct gpu_device *device;
 
-    (void)cuda_if_used();
+    (void)cuda_if_used(); /* looks for the CUDA driver, which gpu_device_of then asks */
     device = gpu_device_of(at);
     if (device && state->device && device != state->device)
         return fail(HVD_E_INVAL,
-                    "%s: \"%s\" is in memory of GPU %d (%s), and an entry before it in that of GPU "
-                    "%d (%s); let each process use one",
+                    "%s: \"%s\" is in the memory of GPU %d (%s), and an earlier entry in the "
+                    "memory of GPU %d (%s); let each process use one GPU",
                     call, name ? name : "", device->ordinal, device->name, state->device->ordinal,
                     state->device->name);
     *ret_device = device;
     return 0;
 }
 
+/* Prepares copies from and to the device of the state, once. A state without a device needs
+ * nothing. */
 int state_open_device(hvd_state *state, struct hvd_err *err)
 {
     int rc;
@@ -39,7 +81,9 @@ int state_open_device(hvd_state *state, struct hvd_err *err)
     if (!state->device)
         return 0;
     rc = gpu_use_device(&state->worker->gpu, state->device, "the state", err);
-    return rc || state->ferry ? rc : ferry_open(state->device, &state->ferry, err);
+    if (rc || state->device_copy)
+        return rc;
+    return device_copy_open(state->device, &state->device_copy, err);
 }
 
 static void free_slots(hvd_state *state)
@@ -53,56 +97,25 @@ static void free_slots(hvd_state *state)
 void state_close_device(hvd_state *state)
 {
     free_slots(state);
-    if (!ferry_close(state->ferry) && state->snapshot)
+    if (!device_copy_close(state->device_copy) && state->snapshot)
         snapshot_leave_mapped(state->snapshot);
 }
 
-/* ---- the program's stream -------------------------------------------------------------------- */
-
-/* Where the program queues what changes its state. false: it has not said so; then that is whatever
- * stream it likes, which the NULL stream is only sure to come after where it is a blocking one. */
-static bool has_stream(const hvd_state *state, struct CUstream_st **ret_stream)
-{
-    return gpu_use_streamed(&state->worker->gpu, ret_stream);
-}
-
+/* Makes later copies wait for the work that the program has queued on the device so far. Without a
+ * device there is nothing to wait for. */
 int state_follow(hvd_state *state, struct hvd_err *err)
 {
     struct CUstream_st *stream;
 
-    if (!state->ferry)
+    if (!state->device_copy)
         return 0;
-    (void)has_stream(state, &stream);
-    return ferry_after(state->ferry, stream, err);
+    (void)gpu_use_streamed(&state->worker->gpu, &stream);
+    return device_copy_after(state->device_copy, stream, err);
 }
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-/* Once: a device that has no room now is not asked again in the middle of a training. Then commits
- * go to the host, which is seen in the timeline. */
-static void make_slots(hvd_state *state, uint64_t commit)
-{
-    const struct copy live = state_copy(state, COPY_ALL);
-    size_t count = state->worker->commit_to == COMMIT_TO_DEVICE ? 2 : 1;
-    int64_t now_us = clock_now_us();
-    int rc = 0;
-
-    if (state->slots_tried || state->worker->commit_to == COMMIT_TO_HOST)
-        return;
-    state->slots_tried = true;
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = slot_create(&live, &state->slots[i], NULL);
-    if (!rc)
-        return;
-    free_slots(state);
-    shown_copy(&state->worker->shown, &(struct shown_copy){ .what = "no copy on the device for",
-                                                            .commit = commit,
-                                                            .bytes = state->manifest.bytes,
-                                                            .code = rc,
-                                                            .begun_us = now_us,
-                                                            .ended_us = clock_now_us() });
-}
-
+/* Returns the slot with the newest commit; NULL: no slot holds a commit (a commit number of 0). */
 struct slot *state_newest_slot(const hvd_state *state)
 {
     struct slot *newest = NULL;
@@ -129,41 +142,53 @@ void state_drop_slots(hvd_state *state, uint64_t commit)
 {
     for (size_t i = 0; i < ARRAY_SIZE(state->slots); i++) {
         if (state->slots[i] && slot_commit(state->slots[i]) >= commit)
-            slot_name(state->slots[i], 0);
+            slot_name(state->slots[i], 0 /* no commit */);
     }
 }
 
-/* The one that is written next: not the one that holds the newest, if there are two. */
-static struct slot *next_slot(const hvd_state *state)
+/* Prepares the copy of a commit whose state has entries on a device: makes the copy wait for the
+ * program's work, and, if there are slots, copies the state into one and lets *task take the commit
+ * from there. beside: see commit_live. */
+int state_take(hvd_state *state, struct copier_task *task, bool beside, struct hvd_err *err)
 {
-    struct slot *newest = state_newest_slot(state);
-
-    return state->slots[1] && newest == state->slots[0] ? state->slots[1] : state->slots[0];
-}
-
-int state_take(hvd_state *state, struct copier_job *job, bool beside, struct hvd_err *err)
-{
+    enum commit_to commit_to = state->worker->commit_to;
+    const struct copy live = state_copy(state, COPY_ALL);
+    int64_t now_us = clock_now_us();
     struct CUstream_st *stream;
     struct slot *slot;
-    bool said;
-    int rc;
+    bool streamed;
+    int rc = 0;
 
-    if (!state->ferry)
+    if (!state->device_copy)
         return 0;
-    make_slots(state, job->commit);
-    slot = next_slot(state);
+    /* Slots are made only once: if the device has no memory for them, it is not asked a second
+     * time. Commits then go to the host, and the timeline shows the reason. */
+    if (!state->slots_tried && commit_to != COMMIT_TO_HOST) {
+        state->slots_tried = true;
+        for (size_t i = 0; i < (commit_to == COMMIT_TO_DEVICE ? 2 : 1) && !rc; i++)
+            rc = slot_create(&live, &state->slots[i], NULL /* the code is enough */);
+        if (rc) {
+            free_slots(state);
+            state_show_copy(state, TIMELINE_STATE, "no copy on the device for", task->commit, rc,
+                            now_us, clock_now_us());
+        }
+    }
+    /* Two slots: the slot that does not hold the newest commit is written. */
+    slot = state->slots[1] && state_newest_slot(state) == state->slots[0] ? state->slots[1]
+                                                                          : state->slots[0];
     if (!slot)
         return state_follow(state, err);
-    said = has_stream(state, &stream);
-    rc = slot_take(slot, &job->copy, stream, err);
-    if (!rc && !said && !beside)
-        rc = ferry_await(state->ferry, err);
+    streamed = gpu_use_streamed(&state->worker->gpu, &stream);
+    rc = slot_take(slot, &task->copy, stream, err);
+    if (!rc && !streamed && !beside) /* the program's next work may be in any stream, so this thread
+                                        waits for the copy */
+        rc = device_copy_await(state->device_copy, err);
     if (rc)
         return rc;
-    job->slot = slot;
-    job->copy = slot_copy(slot);
-    if (state->slots[1])
-        job->snapshot = NULL;
+    task->slot = slot;
+    task->copy = slot_copy(slot);
+    if (state->slots[1]) /* the commit stays on the device until the round ends */
+        task->snapshot = NULL;
     return 0;
 }
 
@@ -172,6 +197,6 @@ int state_restore_slot(hvd_state *state, const struct slot *slot, const struct c
 {
     struct CUstream_st *stream;
 
-    (void)has_stream(state, &stream);
+    (void)gpu_use_streamed(&state->worker->gpu, &stream);
     return slot_restore(slot, copy, stream, err);
 }

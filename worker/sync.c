@@ -1,10 +1,15 @@
-/* sync.c: the commit with which a round begins, from whoever holds it. */
+/*
+ * sync.c: the commit with which a round begins, loaded from this worker's snapshot or fetched from
+ * the holders that the ROUND names.
+ *
+ * Called by run.c, after the reset callbacks and before train. Invariant: when state_sync returns 0
+ * live memory is equal to the round's commit, and this worker holds no newer commit that the other
+ * members do not have.
+ */
 #include "base/mem.h"
 #include "base/time.h"
-#include "os/clock.h"
 #include "proto/commit.h"
-#include "worker/fail.h"
-#include "worker/state_inside.h"
+#include "worker/state_internal.h"
 
 #include <inttypes.h>
 
@@ -19,32 +24,8 @@ static bool is_holder(const struct msg_round *round, uint64_t incarnation)
     return false;
 }
 
-/* Those that hold it and are members. With few holders and many members, or the reverse, it is the
- * shorter list times the longer; a round has a fetch only when somebody has joined or fallen
- * behind. */
-static int find_holders(const struct msg_round *round, uint64_t self,
-                        struct msg_source **ret_sources, size_t *ret_count)
-{
-    struct msg_source *sources = mem_zalloc_array(round->members.count, sizeof(*sources));
-    size_t count = 0;
-
-    if (!sources)
-        return HVD_E_NOMEM;
-    for (size_t i = 0; i < round->members.count; i++) {
-        const struct msg_member *member = &round->members.items[i];
-
-        if (member->incarnation == self || !is_holder(round, member->incarnation))
-            continue;
-        sources[count++] = (struct msg_source){ member->incarnation, member->host, member->slot,
-                                                member->addresses };
-    }
-    *ret_sources = sources;
-    *ret_count = count;
-    return 0;
-}
-
-/* What is held here and is not what the others hold: a commit of the same number that differs, or
- * one that was made by somebody who was alone with it. */
+/* Drops the commits with this number or a higher one: a commit with this number may have other
+ * bytes on other members, and a newer commit may exist only here. */
 static void drop_from(hvd_state *state, uint64_t commit)
 {
     struct msg_held held[2];
@@ -57,113 +38,115 @@ static void drop_from(hvd_state *state, uint64_t commit)
     state_drop_slots(state, commit);
 }
 
-/* At a switch in which all leave, their commit may still be under way when we ask for it. */
-static int fetch_when_there(hvd_state *state, const struct msg *msg,
-                            const struct msg_source_list *sources, struct hvd_err *err)
+/* Fetches the commit into the snapshot, and restores the replicated entries of the state from it.
+ * The fetched commit has only replicated entries, so the per-rank entries of this worker are copied
+ * from the live state into the snapshot before that. */
+static int fetch_commit(hvd_state *state, const struct msg *msg,
+                        const struct msg_source_list *sources, struct hvd_err *err)
 {
+    const struct copy mine = state_copy(state, COPY_PER_RANK);
+    const struct copy theirs = state_copy(state, COPY_REPLICATED);
     struct session_thread *session = state->worker->session;
+    uint64_t commit = msg->u.round.commit;
+    /* True: no member of the new round holds the commit. The workers that leave at this switch are
+     * making it, and it is perhaps not complete yet: then the fetch is tried again. */
     bool under_way = msg->u.round.cause == CAUSE_SWITCH && !msg->u.round.holders.count;
     struct msg_fetched fetched;
     int rc;
 
-    do
-        rc = session_thread_fetch(session, msg->round, msg->u.round.commit, sources, &fetched, err);
-    while (rc == HVD_E_LOST && under_way && !session_thread_pause(session, msg->round, RETRY_US));
-    return rc;
-}
-
-/* The replicated part comes from others; what stays with this rank is put beside it. */
-static int fetch(hvd_state *state, const struct msg *msg, const struct msg_source_list *sources,
-                 struct hvd_err *err)
-{
-    const struct copy mine = state_copy(state, COPY_PER_RANK);
-    const struct copy theirs = state_copy(state, COPY_REPLICATED);
-    uint64_t commit = msg->u.round.commit;
-    int rc;
-
     drop_from(state, commit);
-    rc = fetch_when_there(state, msg, sources, err);
+    do
+        rc = session_thread_fetch(session, msg->round, commit, sources, &fetched, err);
+    while (rc == HVD_E_LOST && under_way && !session_thread_pause(session, msg->round, RETRY_US));
     if (!rc)
         rc = state_follow(state, err);
-    if (!rc)
+    if (!rc) /* a commit of per-rank entries alone keeps the fetched bytes (copy.h) */
         rc = copy_commit(state->snapshot, &mine, err);
     if (rc)
         return rc;
     snapshot_end(state->snapshot, commit);
     rc = copy_restore(state->snapshot, commit, &theirs, err);
     if (rc)
-        snapshot_drop(state->snapshot, commit); /* nobody is to have it from here */
+        snapshot_drop(state->snapshot, commit); /* so that no other worker fetches it from here */
     else
         state->live = commit;
     return rc;
 }
 
+/* Fetches the round's commit from the members that hold it or, if no member does, from the agents
+ * that the ROUND names. The search compares each member with each holder; that is fast enough, as
+ * a round fetches only when a worker has joined or has fallen behind. */
 static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd_err *err)
 {
     const struct msg_round *round = &msg->u.round;
     struct msg_source_list sources = round->sources;
     struct msg_source *holders = NULL;
-    int64_t begun_us = clock_now_us();
-    int rc = 0;
+    struct timeline_events_copy shown = { .lane = TIMELINE_STATE,
+                                          .what = "fetch",
+                                          .commit = round->commit,
+                                          .bytes = state->manifest.replicated_bytes };
+    int rc;
 
     worker_begins(state->worker, WORKER_FETCHES);
     if (round->holders.count) {
-        rc = find_holders(round, state->worker->incarnation, &holders, &sources.count);
-        sources.items = holders;
+        holders = mem_zalloc_array(round->members.count, sizeof(*holders));
+        if (!holders)
+            return err_set(err, HVD_E_NOMEM,
+                           "no memory for the list of the workers that hold a commit");
+        sources = (struct msg_source_list){ holders, 0 };
+        for (size_t i = 0; i < round->members.count; i++) {
+            const struct msg_member *member = &round->members.items[i];
+
+            if (member->incarnation != state->worker->incarnation &&
+                is_holder(round, member->incarnation))
+                holders[sources.count++] = (struct msg_source){ member->incarnation, member->host,
+                                                                member->slot, member->addresses };
+        }
     }
-    if (rc)
-        return err_set(err, rc, "no memory for the holders of a commit");
+    timeline_events_begin_copy(&state->worker->events, &shown);
     if (sources.count)
-        rc = fetch(state, msg, &sources, err);
+        rc = fetch_commit(state, msg, &sources, err);
     else
-        rc = err_set(err, HVD_E_LOST, "commit %" PRIu64 ".%" PRIu32 ": nobody else holds it",
+        rc = err_set(err, HVD_E_LOST, "commit %" PRIu64 ".%" PRIu32 ": no other worker holds it",
                      COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit));
     mem_free(holders);
-    shown_copy(&state->worker->shown,
-               &(struct shown_copy){ .what = "fetch",
-                                     .commit = round->commit,
-                                     .bytes = state->manifest.replicated_bytes,
-                                     .code = rc,
-                                     .begun_us = begun_us,
-                                     .ended_us = clock_now_us() });
+    timeline_events_end_copy(&state->worker->events, &shown, rc);
     return rc;
 }
 
-/* Holders have made the commit, the others are there to fetch it. */
-static int meet(hvd_state *state, struct hvd_err *err)
-{
-    struct coll *coll;
-    int rc = rounds_get(state->worker->rounds, true, &coll, err);
-
-    if (rc)
-        return rc;
-    rc = coll_run(coll, &(struct coll_call){ .kind = COLL_BARRIER }, err);
-    rounds_put(state->worker->rounds, rc);
-    return rc;
-}
-
+/* Loads the state with which the round of the ROUND message `msg` begins. The message names the
+ * round's commit and its holders. `mine`: this worker is one of the holders; `here`: its snapshot
+ * has the commit. */
 int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
 {
     const struct msg_round *round = &msg->u.round;
     bool mine = is_holder(round, state->worker->incarnation);
     bool here = mine && snapshot_find(state->snapshot, round->commit);
+    struct coll *coll;
     int rc = 0;
 
-    /* Nobody has committed yet: what this one has now is what the round begins with. At a switch it
-     * was made at the agreed check, or must come from those who were there. */
+    /* PROTOCOL.md: if no process holds a commit, the oldest member commits its live state as the
+     * first commit of the round. At a switch the commit was made at the agreed check, or must be
+     * fetched. */
     if (mine && !here && round->cause != CAUSE_SWITCH &&
         round->commit == COMMIT_FIRST_OF(msg->round)) {
         rc = state_commit_as(state, round->commit, err);
         here = rc == 0;
     }
-    if (!rc && round->holders.count && round->holders.count < round->members.count)
-        rc = meet(state, err);
+    /* After this barrier all holders have made the commit, so the other members may fetch it. */
+    if (!rc && round->holders.count && round->holders.count < round->members.count) {
+        rc = rounds_get(state->worker->rounds, true /* before rounds_open */, &coll, err);
+        if (!rc) {
+            rc = coll_run(coll, &(struct coll_call){ .kind = COLL_BARRIER }, err);
+            rounds_put(state->worker->rounds, rc);
+        }
+    }
     if (rc)
         return rc;
     if (!here)
         return fetch_from_others(state, msg, err);
     if (state->live == round->commit)
         return 0;
-    drop_from(state, round->commit + 1); /* the newest is now the one that the others have */
+    drop_from(state, round->commit + 1); /* the round's commit is the newest one now */
     return state_restore_newest(state, COPY_ALL, err);
 }

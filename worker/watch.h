@@ -1,15 +1,17 @@
 /*
- * watch.h: does the loop stand still, and for whom does it wait? Asked by the session's thread a
- * few times in each stall warning time, and answered from counters alone.
+ * watch.h: the watchdog: does the training loop make progress and, if not, for which members does
+ * it wait? The session's thread asks a few times in each stall warning time.
  */
 #ifndef WORKER_WATCH_H
 #define WORKER_WATCH_H
 
 #include "worker/worker.h"
 
-/* True when for the stall warning time the same collective has not moved a byte, or the loop has
- * done nothing else. Who computes, or is in a reset callback, is itself who is missing. What
- * missing points to is valid until the thread's next call. */
-bool watch_stalled(struct worker *worker, int64_t now_us, struct msg_stalled *ret_stalled);
+/* The hook `stalled` of session_thread.h. Returns true if there was no progress for the stall
+ * warning time: the same collective has moved no byte, or the training loop has made no call.
+ * *ret_stalled names the members that are missing; a worker that computes, or is in a reset
+ * callback, names itself. The memory that *ret_stalled points to is valid until this thread's
+ * next call. */
+bool watch_stalled(void *worker, int64_t now_us, struct msg_stalled *ret_stalled);
 
 #endif

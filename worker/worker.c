@@ -1,4 +1,10 @@
-/* worker.c: hvd_init, hvd_shutdown, and where this worker stands. */
+/*
+ * worker.c: the one worker that this process is: hvd_init, hvd_shutdown, and its place in the job.
+ *
+ * Called by the program; worker_get is the first call of nearly every function of hvd.h. Invariant:
+ * a struct worker that worker_get has returned lives until hvd_shutdown, which does nothing while
+ * hvd_elastic_run is being called; and in a forked child no function touches the worker.
+ */
 #include "worker/worker.h"
 
 #include "base/limits.h"
@@ -7,10 +13,10 @@
 #include "os/clock.h"
 #include "worker/addresses.h"
 #include "worker/fail.h"
+#include "worker/rounds_reach.h"
 #include "worker/settings.h"
 #include "worker/watch.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,44 +24,48 @@
 
 #define LOOPBACK "127.0.0.1"
 
-/* There is one for the life of the process. The place has a lock of its own, as any thread may ask
- * for it while the loop enters a round. */
-static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct worker *_Atomic the_worker;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Atomic bool is_fork;
+/* All global variables of the library, except the data of each thread (fail.c, watch.c) and the
+ * counters of handles. `place` has its own lock, because any thread may read it while the
+ * training loop enters a round. */
+static struct {
+    pthread_mutex_t life_lock; /* held in hvd_init, hvd_shutdown and at the beginning of a run */
+    struct worker *_Atomic worker;
+    bool forks_are_noted;
+    _Atomic bool is_fork;
 
-static pthread_mutex_t place_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct place the_place;
-static uint64_t the_round;
+    pthread_mutex_t place_lock; /* protects place and round */
+    struct place place;
+    uint64_t round;
+} process = { .life_lock = PTHREAD_MUTEX_INITIALIZER,
 
-/* A child has neither the threads nor the commits, and any lock may be held in it for ever. */
+              .place_lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Notes that this process is a forked child: it has neither the threads nor the commits, and any
+ * lock may be locked in it for ever. */
 static void note_fork(void)
 {
-    atomic_store_explicit(&is_fork, true, memory_order_relaxed);
-}
-
-static void watch_forks(void)
-{
-    (void)pthread_atfork(NULL, NULL, note_fork);
+    atomic_store_explicit(&process.is_fork, true, memory_order_relaxed);
 }
 
 bool worker_is_fork(void)
 {
-    if (!atomic_load_explicit(&is_fork, memory_order_relaxed))
+    if (!atomic_load_explicit(&process.is_fork, memory_order_relaxed))
         return false;
-    fail(HVD_E_STATE, "this process is a fork of the worker; only the worker itself may call");
+    fail(HVD_E_STATE,
+         "this process is a fork of the worker; call the library only in the worker itself");
     return true;
 }
 
+/* Returns the worker of this process. NULL: there is none, or this process is a forked child;
+ * hvd_last_error has the text. */
 struct worker *worker_get(void)
 {
-    struct worker *worker = atomic_load(&the_worker);
+    struct worker *worker = atomic_load(&process.worker);
 
     if (worker_is_fork())
         return NULL;
     if (!worker)
-        fail(HVD_E_STATE, "hvd_init has not been called, or has failed");
+        fail(HVD_E_STATE, "hvd_init has not been called, or has failed; call it first");
     return worker;
 }
 
@@ -70,21 +80,24 @@ bool worker_is_alone(const struct worker *worker)
     return !worker->session;
 }
 
-void worker_is_useless(struct worker *worker, const char *why)
+void worker_is_unusable(void *worker_at, const char *why)
 {
-    const struct session_event event = { .kind = SESSION_USELESS, .text = why };
+    const struct session_event event = { .kind = SESSION_UNUSABLE, .text = why };
+    const struct worker *worker = worker_at;
 
     if (worker->session)
         session_thread_say(worker->session, &event);
 }
 
-/* ---- what the session's thread asks for ------------------------------------------------------ */
+/* ---- callbacks ------------------------------------------------------------------------------- */
+
+/* Hooks, called by the session's thread: */
 
 static void on_cancel(void *arg, uint64_t round)
 {
     struct worker *worker = arg;
 
-    shown_news(&worker->shown);
+    timeline_events_news(&worker->events);
     rounds_cancel(worker->rounds, round);
 }
 
@@ -102,15 +115,7 @@ static void on_abandon(void *arg, uint64_t round)
     rounds_abandon(worker->rounds, round);
 }
 
-static bool on_stalled(void *arg, int64_t now_us, struct msg_stalled *ret_stalled)
-{
-    return watch_stalled(arg, now_us, ret_stalled);
-}
-
-static void on_stuck(void *arg, const char *why)
-{
-    worker_is_useless(arg, why);
-}
+/* Callbacks, called by threads of the collectives: */
 
 static void on_remark(void *arg, const char *text)
 {
@@ -120,6 +125,17 @@ static void on_remark(void *arg, const char *text)
                        &(struct session_event){ .kind = SESSION_REMARK, .text = text });
 }
 
+static void on_tried(void *arg, const struct coll_tried *tried)
+{
+    struct worker *worker = arg;
+    struct hvd_err err;
+
+    if (tuning_log_write(&worker->tuning, tried, &err))
+        on_remark(arg, err.text);
+}
+
+/* Tells the session how the preparation of a round has ended. The connecting thread of rounds makes
+ * this call; without memory for the round, rounds_prepare makes it. */
 static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome)
 {
     struct worker *worker = arg;
@@ -130,161 +146,211 @@ static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome
                                                                  .text = outcome->text });
 }
 
+/* Lets the agent of this host connect to the agents of the other members, before this worker joins
+ * their round: the fetch of the state will then find a connection. */
+static int on_reach(void *arg, const struct msg *prepare, struct hvd_err *err)
+{
+    const struct msg_member_list *members = &prepare->u.prepare.members;
+    struct worker *worker = arg;
+    struct msg_source *sources = mem_zalloc_array(members->count, sizeof(*sources));
+    struct msg_source_list list = { sources, 0 };
+    int rc;
+
+    if (!sources)
+        return err_set(err, HVD_E_NOMEM, "no memory for a list of %zu members", members->count);
+    for (size_t i = 0; i < members->count; i++) {
+        const struct msg_member *member = &members->items[i];
+
+        if (member->incarnation != worker->incarnation)
+            sources[list.count++] = (struct msg_source){ member->incarnation, member->host,
+                                                         member->slot, member->addresses };
+    }
+    rc = list.count ? session_thread_reach(worker->session, prepare->round, &list, err) : 0;
+    mem_free(sources);
+    return rc;
+}
+
 /* ---- hvd_init -------------------------------------------------------------------------------- */
 
+/* Ends and frees the worker, or what hvd_init has made of it before it failed. Threads end first,
+ * and each object outlives those that call it. */
 static void free_worker(struct worker *worker)
 {
-    rounds_close(worker->rounds); /* it calls the session, and is called by it */
+    rounds_close(worker->rounds); /* no calls from rounds to the session from here on */
     session_thread_stop(worker->session);
     rounds_free(worker->rounds);
     groups_free(worker->groups);
-    coll_engine_close(worker->engine); /* its device may still turn out to be stuck */
+    coll_engine_close(worker->engine); /* worker_is_unusable, a callback of the engine, needs the
+                                          session until the engine is closed */
     session_thread_free(worker->session);
     gpu_use_release(&worker->gpu);
-    shown_close(&worker->shown);
+    timeline_events_close(&worker->events);
+    tuning_log_release(&worker->tuning);
     msg_release(&worker->welcome);
     mem_free(worker);
 }
 
-/* Where peers find this worker: at the address by which its agent is found. */
-static int open_engine(struct worker *worker, struct hvd_err *err)
+/* Starts the session and the collectives. Without HVD_AGENT and HVD_INCARNATION this process is
+ * a job of its own. A worker of a job that has lost only one of them must not train alone. */
+static int join_job(struct worker *worker, struct hvd_err *err)
 {
-    const char *state = addresses_find(&worker->welcome.u.welcome_worker.addresses, "state");
+    const struct session_hooks hooks = { on_cancel, on_prepare, on_abandon, watch_stalled, worker };
+    const struct msg_welcome_worker *welcome = &worker->welcome.u.welcome_worker;
+    const char *agent = getenv("HVD_AGENT");
+    const char *text = getenv("HVD_INCARNATION");
     char host[LIMIT_HOST_NAME_BYTES + 1];
+    const char *state;
     int rc;
 
+    if (!agent || !agent[0])
+        return !text ? settings_check_alone(err)
+                     : err_set(err, HVD_E_INVAL,
+                               "HVD_INCARNATION is set and HVD_AGENT is not; start the program "
+                               "with hvd-elastic, or with neither");
+    if (!text)
+        return err_set(err, HVD_E_INVAL,
+                       "HVD_AGENT is set and HVD_INCARNATION is not; start the program with "
+                       "hvd-elastic, or with neither");
+    if (text_parse_u64((struct span){ text, strlen(text) }, 1, UINT64_MAX, "HVD_INCARNATION",
+                       &worker->incarnation, err))
+        return err_set(err, HVD_E_INVAL,
+                       "HVD_INCARNATION is \"%.32s\", which is not a number of hvd-elastic; start "
+                       "the program with hvd-elastic, or without HVD_AGENT",
+                       text);
+    rc = session_thread_start(agent, worker->incarnation, &hooks, &worker->session,
+                              &worker->welcome, err);
+    if (!rc && worker->core >= 0)
+        rc = session_thread_pin(worker->session, (unsigned)worker->core, err);
+    if (rc)
+        return rc;
+    /* Peers find this worker at the address of its agent. */
+    state = addresses_find(&welcome->addresses, "state");
     if (!state || addresses_host(state, host, sizeof(host)))
         snprintf(host, sizeof(host), "%s", LOOPBACK);
     worker->options.host = host;
-    worker->options.stuck = on_stuck;
+    worker->options.stuck = worker_is_unusable;
     worker->options.remark = on_remark;
+    worker->options.tried = on_tried;
     worker->options.arg = worker;
-    worker->options.slow_us = worker->welcome.u.welcome_worker.stall_warning_us;
+    worker->options.slow_us = welcome->stall_warning_us;
     rc = coll_engine_open(&worker->options, &worker->engine, err);
     worker->options.host = NULL;
     worker->gpu.engine = worker->engine;
     return rc ? rc : rounds_use_engine(worker->rounds, worker->engine, err);
 }
 
-static int read_incarnation(uint64_t *ret_incarnation, struct hvd_err *err)
-{
-    const char *text = getenv("HVD_INCARNATION");
-
-    if (!text)
-        return err_set(err, HVD_E_INVAL,
-                       "HVD_AGENT is set and HVD_INCARNATION is not; start the program with "
-                       "hvd-elastic, or with neither");
-    if (text_parse_u64((struct span){ text, strlen(text) }, 1, UINT64_MAX, "HVD_INCARNATION",
-                       ret_incarnation, err))
-        return err_set(err, HVD_E_INVAL,
-                       "HVD_INCARNATION is \"%.32s\", which is no number that hvd-elastic gives; "
-                       "start the program with it, or without HVD_AGENT",
-                       text);
-    return 0;
-}
-
-static int join(struct worker *worker, const char *agent, struct hvd_err *err)
-{
-    const struct session_hooks hooks = { on_cancel, on_prepare, on_abandon, on_stalled, worker };
-    int rc = read_incarnation(&worker->incarnation, err);
-
-    if (!rc)
-        rc = session_thread_start(agent, worker->incarnation, &hooks, &worker->session,
-                                  &worker->welcome, err);
-    return rc ? rc : open_engine(worker, err);
-}
-
-static void set_provisional(const struct worker *worker)
-{
-    const struct msg_welcome_worker *welcome = &worker->welcome.u.welcome_worker;
-    struct place place = { .size = 1, .local_size = 1, .cross_size = 1 };
-
-    if (!worker_is_alone(worker))
-        place = (struct place){ welcome->rank,       welcome->size,       welcome->local_rank,
-                                welcome->local_size, welcome->cross_rank, welcome->cross_size };
-    worker_set_place(0, &place);
-}
-
-/* A worker that has lost its agent's name must not train for itself. */
-static int read_agent(const char **ret_agent, struct hvd_err *err)
-{
-    const char *agent = getenv("HVD_AGENT");
-
-    if (agent && !agent[0])
-        agent = NULL;
-    if (!agent && getenv("HVD_INCARNATION"))
-        return err_set(err, HVD_E_INVAL,
-                       "HVD_INCARNATION is set and HVD_AGENT is not; start the program with "
-                       "hvd-elastic, or with neither");
-    *ret_agent = agent;
-    return 0;
-}
-
-static int begin(struct hvd_err *err)
-{
-    const char *agent = NULL;
-    struct worker *worker;
-    int rc = read_agent(&agent, err);
-
-    if (rc)
-        return rc;
-    worker = mem_zalloc(sizeof(*worker));
-    if (!worker)
-        return err_set(err, HVD_E_NOMEM, "no memory for a worker");
-    worker->seen.since_us = clock_now_us();
-    gpu_use_init(&worker->gpu);
-    rc = settings_read(&worker->options, err);
-    if (!rc)
-        rc = settings_read_commit_to(&worker->commit_to, err);
-    if (!rc && groups_create(&worker->groups))
-        rc = err_set(err, HVD_E_NOMEM, "no memory for a worker");
-    if (!rc)
-        rc = rounds_create(worker->groups, on_prepared, worker, &worker->rounds, err);
-    if (!rc && agent)
-        rc = join(worker, agent, err);
-    if (rc) {
-        free_worker(worker);
-        return rc;
-    }
-    set_provisional(worker);
-    rounds_use_gpu(worker->rounds, &worker->gpu);
-    shown_open(&worker->shown, agent ? &worker->welcome.u.welcome_worker : NULL,
-               worker->incarnation);
-    rounds_use_timeline(worker->rounds, worker->shown.timeline);
-    atomic_store(&the_worker, worker);
-    return 0;
-}
-
+/* Makes the worker of this process. Every further call does nothing and returns 0. */
 int hvd_init(void)
 {
+    const struct msg_welcome_worker *welcome = NULL;
+    struct place place = { .size = 1, .local_size = 1, .cross_size = 1 };
+    struct hvd_err *err = fail_err();
+    struct worker *worker;
+    bool ranges = false;
     int rc = 0;
 
     if (worker_is_fork())
         return HVD_E_STATE;
-    pthread_once(&once, watch_forks);
-    pthread_mutex_lock(&life_lock);
-    if (!atomic_load(&the_worker))
-        rc = begin(fail_err());
-    pthread_mutex_unlock(&life_lock);
+    pthread_mutex_lock(&process.life_lock);
+    if (!process.forks_are_noted)
+        (void)pthread_atfork(NULL, NULL, note_fork);
+    process.forks_are_noted = true;
+    if (atomic_load(&process.worker))
+        goto done;
+    worker = mem_zalloc(sizeof(*worker));
+    if (!worker) {
+        rc = err_set(err, HVD_E_NOMEM, "no memory for the library's state of a worker");
+        goto done;
+    }
+    worker->seen.since_us = clock_now_us();
+    gpu_use_init(&worker->gpu);
+    if (tuning_log_init(&worker->tuning, getenv("HVD_AUTOTUNE_LOG_FILE")))
+        rc = err_set(err, HVD_E_NOMEM, "no memory for the library's state of a worker");
+    if (!rc)
+        rc = settings_read(&worker->options, err);
+    if (!rc)
+        rc = settings_read_commit_to(&worker->commit_to, err);
+    if (!rc)
+        rc = settings_read_core(&worker->core, err);
+    if (!rc)
+        rc = settings_read_ranges(&ranges, err);
+    if (!rc && groups_create(&worker->groups))
+        rc = err_set(err, HVD_E_NOMEM, "no memory for the library's state of a worker");
+    if (!rc)
+        rc = rounds_create(worker->groups, on_prepared, worker, &worker->rounds, err);
+    if (!rc) {
+        rounds_use_reach(worker->rounds, on_reach);
+        rc = join_job(worker, err);
+    }
+    if (rc) {
+        free_worker(worker);
+        goto done;
+    }
+    if (worker->session) { /* a provisional place, until the first ROUND */
+        welcome = &worker->welcome.u.welcome_worker;
+        place = (struct place){ welcome->rank,       welcome->size,       welcome->local_rank,
+                                welcome->local_size, welcome->cross_rank, welcome->cross_size };
+    }
+    if (timeline_events_open(&worker->events, welcome, worker->incarnation, ranges)) {
+        rc = err_set(err, HVD_E_NOMEM, "no memory for the library\'s state of a worker");
+        free_worker(worker);
+        goto done;
+    }
+    worker_set_place(0, &place);
+    rounds_use(worker->rounds, &worker->gpu, worker->events.timeline);
+    if (!worker->options.unfused)
+        rounds_use_fusion(worker->rounds, worker->options.fusion_bytes
+                                              ? worker->options.fusion_bytes
+                                              : COLL_FUSION_BYTES);
+    atomic_store(&process.worker, worker);
+
+done:
+    pthread_mutex_unlock(&process.life_lock);
     return rc;
 }
 
+/* Ends the worker of this process. While hvd_elastic_run is running, nothing happens. */
 void hvd_shutdown(void)
 {
     struct worker *worker;
 
     if (worker_is_fork())
         return;
-    pthread_mutex_lock(&life_lock);
-    worker = atomic_load(&the_worker);
+    pthread_mutex_lock(&process.life_lock);
+    worker = atomic_load(&process.worker);
     if (worker && !atomic_load(&worker->running)) {
-        atomic_store(&the_worker, NULL);
+        atomic_store(&process.worker, NULL);
         free_worker(worker);
     }
-    pthread_mutex_unlock(&life_lock);
+    pthread_mutex_unlock(&process.life_lock);
 }
 
-/* Under the lock: hvd_shutdown either comes before, or finds that it is running. */
+int hvd_is_initialized(void)
+{
+    return !atomic_load_explicit(&process.is_fork, memory_order_relaxed) &&
+           atomic_load(&process.worker) != NULL;
+}
+
+int hvd_timeline_start(const char *path)
+{
+    struct worker *worker = worker_get();
+
+    if (!worker)
+        return HVD_E_STATE;
+    if (!path || !path[0])
+        return fail(HVD_E_INVAL, "hvd_timeline_start: the path is missing; name the file to write");
+    return timeline_events_start(&worker->events, path, fail_err());
+}
+
+int hvd_timeline_stop(void)
+{
+    const struct worker *worker = worker_get();
+
+    return worker ? timeline_stop(worker->events.timeline, fail_err()) : HVD_E_STATE;
+}
+
+/* Notes that hvd_elastic_run begins: from now on a second run is refused, and no group is added.
+ * The lock makes sure that hvd_shutdown either comes first, or finds that the worker is running. */
 int worker_begin_run(struct worker **ret_worker)
 {
     struct worker *worker;
@@ -292,15 +358,15 @@ int worker_begin_run(struct worker **ret_worker)
 
     if (worker_is_fork())
         return HVD_E_STATE;
-    pthread_mutex_lock(&life_lock);
+    pthread_mutex_lock(&process.life_lock);
     worker = worker_get();
     if (!worker)
         rc = HVD_E_STATE;
     else if (atomic_exchange(&worker->running, true))
-        rc = fail(HVD_E_STATE, "hvd_elastic_run: it is being called already");
+        rc = fail(HVD_E_STATE, "hvd_elastic_run is running already; call it in one thread only");
     else
         groups_seal(worker->groups);
-    pthread_mutex_unlock(&life_lock);
+    pthread_mutex_unlock(&process.life_lock);
     if (!rc)
         *ret_worker = worker;
     return rc;
@@ -310,37 +376,54 @@ int worker_begin_run(struct worker **ret_worker)
 
 void worker_set_place(uint64_t round, const struct place *place)
 {
-    pthread_mutex_lock(&place_lock);
-    the_place = *place;
-    the_round = round;
-    pthread_mutex_unlock(&place_lock);
+    pthread_mutex_lock(&process.place_lock);
+    process.place = *place;
+    process.round = round;
+    pthread_mutex_unlock(&process.place_lock);
 }
 
-static int place_now(struct place *ret_place)
+/* Returns one of the six numbers of struct place, given by its offset. */
+static int place_number(size_t offset)
 {
+    uint32_t number;
+
     if (!worker_get())
         return HVD_E_STATE;
-    pthread_mutex_lock(&place_lock);
-    *ret_place = the_place;
-    pthread_mutex_unlock(&place_lock);
-    return 0;
+    pthread_mutex_lock(&process.place_lock);
+    memcpy(&number, (const uint8_t *)&process.place + offset, sizeof(number));
+    pthread_mutex_unlock(&process.place_lock);
+    return (int)number;
 }
 
-#define PLACE(field)                       \
-    int hvd_##field(void)                  \
-    {                                      \
-        struct place place;                \
-        int rc = place_now(&place);        \
-                                           \
-        return rc ? rc : (int)place.field; \
-    }
+int hvd_rank(void)
+{
+    return place_number(offsetof(struct place, rank));
+}
 
-PLACE(rank)
-PLACE(size)
-PLACE(local_rank)
-PLACE(local_size)
-PLACE(cross_rank)
-PLACE(cross_size)
+int hvd_size(void)
+{
+    return place_number(offsetof(struct place, size));
+}
+
+int hvd_local_rank(void)
+{
+    return place_number(offsetof(struct place, local_rank));
+}
+
+int hvd_local_size(void)
+{
+    return place_number(offsetof(struct place, local_size));
+}
+
+int hvd_cross_rank(void)
+{
+    return place_number(offsetof(struct place, cross_rank));
+}
+
+int hvd_cross_size(void)
+{
+    return place_number(offsetof(struct place, cross_size));
+}
 
 int hvd_slot(void)
 {
@@ -351,7 +434,9 @@ int hvd_slot(void)
     return worker_is_alone(worker) ? 0 : (int)worker->welcome.u.welcome_worker.slot;
 }
 
-static int bound(bool most)
+/* Returns --max-np (largest true) or --min-np (largest false) of the job; 1 for a worker that is
+ * alone. */
+static int np_bound(bool largest)
 {
     struct worker *worker = worker_get();
     const struct msg_welcome_worker *welcome;
@@ -361,17 +446,17 @@ static int bound(bool most)
     if (worker_is_alone(worker))
         return 1;
     welcome = &worker->welcome.u.welcome_worker;
-    return (int)(most ? welcome->max_np : welcome->min_np);
+    return (int)(largest ? welcome->max_np : welcome->min_np);
 }
 
 int hvd_min_np(void)
 {
-    return bound(false);
+    return np_bound(false);
 }
 
 int hvd_max_np(void)
 {
-    return bound(true);
+    return np_bound(true);
 }
 
 uint64_t hvd_round(void)
@@ -380,8 +465,8 @@ uint64_t hvd_round(void)
 
     if (worker_is_fork())
         return 0;
-    pthread_mutex_lock(&place_lock);
-    round = the_round;
-    pthread_mutex_unlock(&place_lock);
+    pthread_mutex_lock(&process.place_lock);
+    round = process.round;
+    pthread_mutex_unlock(&process.place_lock);
     return round;
 }

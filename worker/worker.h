@@ -1,7 +1,7 @@
 /*
- * worker.h: the one worker that this process is, from hvd_init to hvd_shutdown.
- *
- * Alone means: not started by hvd-elastic. Then there is no session, and one round of one.
+ * worker.h: the one worker of this process, from hvd_init to hvd_shutdown. A worker that was
+ * started without hvd-elastic is alone: it has no session with an agent, and a single round with
+ * itself as the only member.
  */
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
@@ -10,13 +10,14 @@
 #include "worker/io/session_thread.h"
 #include "worker/rounds.h"
 #include "worker/settings.h"
-#include "worker/shown.h"
+#include "worker/timeline_events.h"
+#include "worker/tuning_log.h"
 
 #include <stdatomic.h>
 
-/* Where the loop is, for the watchdog. */
+/* The present activity of the training loop, for the watchdog. */
 enum worker_doing {
-    WORKER_RESTS, /* not in a round */
+    WORKER_RESTS, /* the loop is between two rounds */
     WORKER_CONNECTS,
     WORKER_RESETS,
     WORKER_FETCHES,
@@ -24,46 +25,57 @@ enum worker_doing {
 };
 
 struct worker {
-    struct session_thread *session; /* NULL: alone */
-    struct coll_engine *engine;     /* NULL: alone */
-    struct coll_options options;    /* of the environment */
-    struct gpu_use gpu;             /* which it works with */
-    enum commit_to commit_to;       /* likewise */
+    struct session_thread *session; /* NULL: the worker is alone */
+    struct coll_engine *engine;     /* NULL: the worker is alone */
+    struct coll_options options;    /* read from the environment (settings.h) */
+    struct gpu_use gpu;             /* the GPU that this process works with */
+    enum commit_to commit_to;       /* read from the environment */
+    int core; /* the core on which the session's thread runs; -1: any core; read from the
+                 environment */
     struct groups *groups;
     struct rounds *rounds;
-    struct shown shown;
+    struct timeline_events events;
+    struct tuning_log tuning; /* HVD_AUTOTUNE_LOG_FILE; used by the thread that makes a call */
     uint64_t incarnation;
-    struct msg welcome;     /* released with it */
-    _Atomic bool running;   /* hvd_elastic_run is being called */
-    _Atomic unsigned doing; /* enum worker_doing */
-    /* of the library by train, besides collectives: what grows does not stand still */
+    struct msg welcome;     /* the agent's welcome; released with the worker */
+    _Atomic bool running;   /* true: hvd_elastic_run is running */
+    _Atomic unsigned doing; /* an enum worker_doing */
+    /* number of calls of the library that train has made, except collectives; the watchdog
+     * counts them as progress */
     _Atomic uint64_t calls;
 
-    /* of the session's thread: what the watchdog saw last */
+    /* used by the session's thread only: what the watchdog saw last */
     struct {
         uint64_t calls, round, number, progress;
-        int64_t since_us;
+        int64_t since_us; /* the time of the last progress */
     } seen;
 };
 
-/* NULL, and the reason noted: hvd_init was not called, or this process is a fork. */
+/* Returns the worker of this process. NULL, and hvd_last_error has the text: hvd_init was not
+ * called, or this process is a forked child. */
 struct worker *worker_get(void);
 
-/* Is this process a child of the worker? Then the reason is noted; one load. */
+/* Returns true if this process is a forked child of the worker; hvd_last_error then says so. The
+ * call costs one atomic load. */
 bool worker_is_fork(void);
 
-/* For hvd_elastic_run, which then sets running to false. HVD_E_STATE, with the reason noted. */
+/* Sets `running` to true and forbids new groups; hvd_elastic_run sets `running` to false at its
+ * end. HVD_E_STATE: hvd_elastic_run is running already, or there is no worker; hvd_last_error
+ * has the text. */
 int worker_begin_run(struct worker **ret_worker) MUST_CHECK;
 
-/* The loop, from now on: the watchdog begins anew. */
+/* Notes what the training loop does from now on. The training loop calls it; the watchdog counts
+ * the call as progress. */
 void worker_begins(struct worker *worker, enum worker_doing doing);
 
-/* Any thread: this process will never be of use again, whatever its loop hangs in, and it is to be
- * replaced. It is killed at any moment from now on. Said once, the rest changes nothing. Alone
- * there is nobody who could replace it, and in hvd_shutdown nobody who would: nothing happens. */
-void worker_is_useless(struct worker *worker, const char *why);
+/* Tells the agent that this process can never train again and must be replaced, even if its
+ * training loop hangs: the agent may kill the process at any moment from now on. Any thread may
+ * make this call; only the first one counts. Without an agent, and during hvd_shutdown, nothing
+ * happens. */
+void worker_is_unusable(void *worker, const char *why);
 
-/* As the world sees it from now on. */
+/* Notes the running round and this worker's ranks and sizes in it: hvd_round, hvd_rank, hvd_size
+ * and similar functions return these numbers from now on. */
 void worker_set_place(uint64_t round, const struct place *place);
 
 bool worker_is_alone(const struct worker *worker);

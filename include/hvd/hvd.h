@@ -1,26 +1,36 @@
 /*
- * hvd.h: the one public header of hvd-elastic's worker library.
+ * hvd.h: the public interface of the worker library, and its contract.
  *
  *     hvd_init();
  *     hvd_state *state = hvd_state_create();
  *     hvd_state_add(state, "weights", weights, sizeof(weights));
- *     code = hvd_elastic_run(state, train, NULL);    where train repeats: a step, hvd_state_commit
+ *     code = hvd_elastic_run(state, train, NULL);    train repeats: one step, hvd_state_commit
  *
- * Every call returns an int unless its comment says otherwise:
- *     0          it worked
- *     positive   news that the training loop acts on (it is not an error)
- *     negative   an error; hvd_strerror() turns any code into a sentence, hvd_last_error() says
- *                what exactly was wrong and what to do about it
+ * Words that are used here:
+ *     job              all workers that one command of hvd-elastic runs
+ *     worker           one process of the job; it has a rank and runs this library
+ *     round            one membership of the job: the workers that train together from one change
+ *                      of the membership to the next. A worker of a round is a member of it
+ *     commit           a copy of the training state to which a failed round goes back
+ *     training thread  the thread that has called hvd_elastic_run. It calls train
  *
- * The library never exits, aborts, prints, or installs a signal handler, but that it says two
- * things on standard error: a bug that could cost your state, its own or a wrong hvd_free, which
- * ends the process, and that a timeline cannot be written. Its threads have all signals blocked,
- * and are gone after hvd_shutdown. A program that was not started by hvd-elastic is a job of one
- * worker, in which every call works.
+ * A function returns an int unless its comment says otherwise:
+ *     0          the call succeeded
+ *     positive   news that the training program acts on; not an error
+ *     negative   an error. hvd_strerror() turns a code into a sentence; hvd_last_error() names the
+ *                cause and the remedy of this one error
  *
- * "The loop" is the thread that has called hvd_elastic_run. Calls are for any thread unless their
- * comment says that they are for the loop: from another they return HVD_E_STATE. In a process that
- * was forked from one that has called hvd_init, every call returns HVD_E_STATE.
+ * The library never exits, aborts or installs a signal handler, and it prints nothing, with two
+ * exceptions, both on standard error. A bug that could cost the training state (in the library, or
+ * a wrong pointer to hvd_free) is reported, and ends the process. A timeline that cannot be
+ * written is reported.
+ *
+ * The library's threads block all signals and end in hvd_shutdown. A program that was started
+ * without hvd-elastic is a job of one worker, in which every function works.
+ *
+ * Any thread may call a function unless its comment says "Training thread": from another thread
+ * such a function returns HVD_E_STATE. In a process that was forked after hvd_init every function
+ * returns HVD_E_STATE.
  *
  * Usable from C11 and C++11.
  */
@@ -44,64 +54,78 @@ extern "C" {
 #define HVD_VERSION_MINOR 1
 #define HVD_VERSION_PATCH 0
 
-/* Numbers are part of the contract: a code is never renumbered or reused. */
+/* The codes that functions of the library return. The numbers are part of the contract: a code
+ * is never renumbered or reused. */
 enum hvd_code {
     HVD_OK = 0,
 
-    HVD_HOSTS_UPDATED = 1, /* the membership is about to change: return this from train */
-    HVD_LEFT = 2,          /* this worker was asked to leave and has left; end the process */
-    HVD_DONE = 3,          /* the job has finished elsewhere; return from train */
-    HVD_EPOCH_END = 4,     /* all samples of the epoch are used; the next batch begins another */
+    HVD_HOSTS_UPDATED = 1, /* the membership changes here: return this code from train */
+    HVD_LEFT = 2,          /* this worker was asked to leave and has left: end the process */
+    HVD_DONE = 3,          /* other workers have finished the job: return this code from train */
+    HVD_EPOCH_END = 4,     /* all samples of the epoch are used; the next batch begins a new one */
 
     HVD_E_NOMEM = -1,        /* memory could not be allocated */
     HVD_E_INVAL = -2,        /* an argument or an input is wrong */
-    HVD_E_LIMIT = -3,        /* a named limit would be exceeded */
+    HVD_E_LIMIT = -3,        /* a documented limit would be exceeded */
     HVD_E_STATE = -4,        /* the call is not allowed at this moment */
-    HVD_E_NOTFOUND = -5,     /* no such thing */
-    HVD_E_EXISTS = -6,       /* it is already there */
+    HVD_E_NOTFOUND = -5,     /* what the caller asked for does not exist */
+    HVD_E_EXISTS = -6,       /* the name is already in use */
     HVD_E_IO = -7,           /* reading or writing failed */
     HVD_E_FULL = -8,         /* no space is left */
     HVD_E_DENIED = -9,       /* permission or authentication was refused */
-    HVD_E_BUSY = -10,        /* somebody else holds it */
+    HVD_E_BUSY = -10,        /* another thread or process uses it */
     HVD_E_CORRUPT = -11,     /* stored data is damaged */
     HVD_E_VERSION = -12,     /* the other side speaks another version */
     HVD_E_PROTO = -13,       /* the other side broke the protocol */
-    HVD_E_TIMEOUT = -14,     /* it did not happen in time */
-    HVD_E_REVOKED = -15,     /* the round was revoked: return this from train */
-    HVD_E_MISMATCH = -16,    /* two sides disagree about what should be equal */
+    HVD_E_TIMEOUT = -14,     /* a time limit has passed */
+    HVD_E_REVOKED = -15,     /* the round was revoked: return this code from train */
+    HVD_E_MISMATCH = -16,    /* two workers disagree about what should be equal */
     HVD_E_LOST = -17,        /* the driver, the agent or a peer is gone */
     HVD_E_UNSUPPORTED = -18, /* not available in this build or on this machine */
-    HVD_E_INTERNAL = -19     /* a bug of ours; please report it */
+    HVD_E_INTERNAL = -19     /* a bug of hvd-elastic; please report it */
 };
 
-/* A short sentence for any code, news included. Never NULL; static, not to be freed; any thread. */
+/* Returns a short sentence for any code, also for news. The text is never NULL; it is static, so
+ * do not free it. */
 HVD_API const char *hvd_strerror(int code);
 
-/* What was wrong with the last call of this thread that failed: the culprit first, the remedy last.
- * "" when none has. Valid until the thread's next failing call. */
+/* Returns the error text of the calling thread's last call that failed: first the culprit, last
+ * the remedy. "": no call of this thread has failed. The text is valid until the thread's next
+ * failing call. */
 HVD_API const char *hvd_last_error(void);
 
-/* The version of the library in use, "major.minor.patch". Static, not to be freed; any thread. */
+/* Returns the version of the library as "major.minor.patch". The text is static, so do not free
+ * it. */
 HVD_API const char *hvd_version(void);
 
-/* ---- joining ----------------------------------------------------------------------------------
+/* ---- joining the job --------------------------------------------------------------------------
  *
- * hvd_init says hello to the agent that started this process; it takes one round trip to a process
- * of this machine, and waits for nobody else. Calling it again changes nothing. HVD_E_LOST: there
- * is no such agent (any more); HVD_E_DENIED: it does not know this process; HVD_E_INVAL: HVD_AGENT
- * and HVD_INCARNATION in the environment make no sense; HVD_E_TIMEOUT, HVD_E_NOMEM.
+ * hvd_init connects to the agent that started this process: one round trip to a process of this
+ * host; it does not wait for other workers. A second call changes nothing.
+ *     HVD_E_LOST      no agent answers at the address in HVD_AGENT
+ *     HVD_E_DENIED    the agent did not start this process, or the process that listens at that
+ *                     address belongs to another user
+ *     HVD_E_INVAL     HVD_AGENT or HVD_INCARNATION in the environment is malformed; or mpirun,
+ *                     horovodrun, srun or torchrun started this process as one of several, without
+ *                     hvd-elastic, and HVD_ALONE is not 1
+ *     HVD_E_TIMEOUT, HVD_E_NOMEM
  *
- * hvd_shutdown takes leave and ends the library's threads; not while hvd_elastic_run is being
- * called (then it does nothing). A process may end without it. */
+ * hvd_shutdown disconnects and ends the library's threads. During hvd_elastic_run it does nothing.
+ * A process may end without it.
+ *
+ * hvd_is_initialized: 1 from a successful hvd_init to hvd_shutdown, else 0; 0 in a process that was
+ * forked after hvd_init. */
 HVD_API int hvd_init(void);
 HVD_API void hvd_shutdown(void);
+HVD_API int hvd_is_initialized(void);
 
-/* The place of this worker, or HVD_E_STATE before hvd_init. Until the first reset callback these
- * are provisional: what the driver expected when it launched this worker. From then on they are
- * those of the round, equal in the eyes of all members, and change only between two calls of train.
- *     rank, size              among all workers, 0 to size - 1
- *     local_rank, local_size  among those of this host
- *     cross_rank, cross_size  among those of all hosts that have this local rank */
+/* The place of this worker: its ranks and the sizes that belong to them. HVD_E_STATE before
+ * hvd_init. Before the first reset callback these numbers are provisional: the driver expected
+ * them when it launched this worker. From then on they are the numbers of the round, consistent
+ * on all members, and change only between two calls of train.
+ *     rank, size              among all members, 0 to size - 1
+ *     local_rank, local_size  among the members on this host
+ *     cross_rank, cross_size  among the members with this local rank, one for each host */
 HVD_API int hvd_rank(void);
 HVD_API int hvd_size(void);
 HVD_API int hvd_local_rank(void);
@@ -109,30 +133,37 @@ HVD_API int hvd_local_size(void);
 HVD_API int hvd_cross_rank(void);
 HVD_API int hvd_cross_size(void);
 
-/* The slot of its host that this worker fills; 0 for who is alone. It never changes, and no other
- * worker that lives fills it: what to choose a GPU by. The local rank would not do: it changes when
- * others come and go, and is a guess until the first round. HVD_E_STATE before hvd_init. */
+/* Returns the slot of the host in which this worker runs; 0 in a job without hvd-elastic. The
+ * slot never changes, and no other live worker of the host has the same slot, so choose a GPU by
+ * this number. Do not choose it by the local rank, which changes with the membership and is
+ * provisional before the first round. HVD_E_STATE before hvd_init. */
 HVD_API int hvd_slot(void);
 
-/* The fewest and the most workers the job is run with. */
+/* Return the smallest and the largest number of workers with which the job trains (options
+ * --min-np and --max-np). These numbers do not change with the membership, so learning rates and
+ * shares of data can be computed from them. With --max-np unlimited hvd_max_np is 131072. */
 HVD_API int hvd_min_np(void);
 HVD_API int hvd_max_np(void);
 
-/* The number of the round; 0 before the first. It only grows, and not always by one. */
+/* Returns the number of the running round; 0 before the first round. A later round has a higher
+ * number, but some numbers are skipped. */
 HVD_API uint64_t hvd_round(void);
 
 /* ---- collectives ------------------------------------------------------------------------------
  *
- * Inside train only (HVD_E_STATE elsewhere), by any thread but one at a time (HVD_E_BUSY). All
- * members of the round make the same calls in the same order with the same counts, types, ops and
- * roots (HVD_E_MISMATCH); the order counts also between calls of groups and of all. They return
- * when the caller's result is there. Results are the same, bit for bit, on every rank.
+ * Allowed inside train only (else HVD_E_STATE), from any thread, one call at a time (else
+ * HVD_E_BUSY). All members of the round make the same calls in the same order with the same
+ * counts, types, ops and roots (else HVD_E_MISMATCH); calls of different groups count in this
+ * order too. A call returns when its result is ready on the caller. A result is the same on every
+ * rank, bit for bit.
  *
- * HVD_E_REVOKED: the round is dead, as somebody in it has died or failed. Buffers hold rubbish:
- * return this code from train, and everything goes back to the last commit. HVD_E_INVAL (the call
- * makes no sense) and HVD_E_NOMEM end the round for all. After any failure in a round all further
- * collectives, commits, checks and batches of that round return HVD_E_REVOKED; after a commit or
- * check has returned news, collectives, commits and batches return HVD_E_STATE. */
+ * HVD_E_REVOKED: the round is over because a member has died or failed. The output buffers are
+ * undefined. Return this code from train: all members go back to the last commit. HVD_E_INVAL (the
+ * arguments are wrong) and HVD_E_NOMEM end the round for all members.
+ *
+ * After any failure all further collectives, commits, checks and batches of the round return
+ * HVD_E_REVOKED. After a commit or a check has returned news, collectives, commits and batches
+ * return HVD_E_STATE. */
 typedef enum hvd_dtype {
     HVD_UINT8 = 0,
     HVD_INT8 = 1,
@@ -146,50 +177,73 @@ typedef enum hvd_dtype {
 
 typedef enum hvd_op {
     HVD_SUM = 0,
-    HVD_AVERAGE = 1, /* the sum divided by size; whole numbers towards zero */
+    HVD_AVERAGE = 1, /* the sum divided by the size; integers are rounded towards zero */
     HVD_MIN = 2,
     HVD_MAX = 3,
     HVD_PRODUCT = 4
 } hvd_op;
 
-/* count elements of each rank become count elements on all. in == out is allowed; else they must
- * not overlap. */
+/* Reduces (for example adds up) element i of `in` over all ranks, for each i below count, and
+ * writes the results to `out` on all ranks. in == out is allowed; otherwise in and out must not
+ * overlap. */
 HVD_API int hvd_allreduce(const void *in, void *out, size_t count, hvd_dtype type, hvd_op op);
 
-/* What root has in buf is then in everybody's. */
+/* Copies count elements from `buf` of the rank `root` to `buf` of all other ranks. */
 HVD_API int hvd_broadcast(void *buf, size_t count, hvd_dtype type, int root);
 
-/* count elements of each rank, one after the other in rank order. counts: how many each rank gives
- * (size of them, the same on all ranks; counts[rank] == count); NULL: all give count. in may be
- * this rank's own place in out; else they must not overlap. */
+/* Gives the elements of all ranks to all ranks, in rank order. `counts` says how many elements
+ * each rank contributes: it has size numbers, is equal on all ranks, and counts[rank] == count.
+ * counts NULL: each rank contributes `count` elements. `in` may be this rank's own part of
+ * `out`; otherwise in and out must not overlap. */
 HVD_API int hvd_allgather(const void *in, size_t count, void *out, const size_t *counts,
                           hvd_dtype type);
 
-/* The numbers of all ranks are reduced, and each rank gets its part: count of them, those of rank 0
- * first. in holds the parts of all. counts: how many each rank gets (size of them, the same on all
- * ranks; counts[rank] == count); NULL: all get count. in and out must not overlap. */
+/* Reduces the elements of all ranks and gives each rank its part of the result, `count`
+ * elements; rank 0 gets the first part. `in` holds the parts of all ranks. `counts` says how
+ * many elements each rank gets: it has size numbers, is equal on all ranks, and counts[rank] ==
+ * count. counts NULL: each rank gets `count` elements. in and out must not overlap. */
 HVD_API int hvd_reducescatter(const void *in, void *out, size_t count, const size_t *counts,
                               hvd_dtype type, hvd_op op);
 
-/* count numbers to each rank, and as many from each, in rank order. in and out must not overlap. */
+/* Sends count elements to each rank and receives count elements from each rank, both in rank
+ * order. in and out must not overlap. */
 HVD_API int hvd_alltoall(const void *in, void *out, size_t count, hvd_dtype type);
 
-/* Returns when all have called it. */
+/* An allgather and an alltoall for ranks that do not know how much the other ranks give: the
+ * call tells each rank how much it gets.
+ *     hvd_allgather_ragged  count: what this rank gives to all ranks; each rank chooses its own
+ *     hvd_alltoall_ragged   counts: how many elements of in go to each rank, size numbers
+ * *ret_counts gets size numbers: how many elements came from each rank. *ret_out gets the
+ * elements, in rank order, in host memory that the caller gives to hvd_free; NULL: no element
+ * came. A program that wants the result in its own memory or in memory of a GPU uses hvd_call
+ * with `received`. After a failure *ret_out and *ret_counts are untouched.
+ *
+ * HVD_E_LIMIT: this rank gives more than 1 TiB (LIMIT_RAGGED_BYTES); HVD_E_NOMEM: there is no
+ * memory for the result. Both end the round for all members. */
+HVD_API int hvd_allgather_ragged(const void *in, size_t count, hvd_dtype type, void **ret_out,
+                                 size_t *ret_counts);
+HVD_API int hvd_alltoall_ragged(const void *in, const size_t *counts, hvd_dtype type,
+                                void **ret_out, size_t *ret_counts);
+
+/* A barrier: a call returns when all ranks have made this call. */
 HVD_API int hvd_barrier(void);
 
-/* This rank has no more data: it contributes nothing (0 to a sum, 1 to a product) to the others'
- * allreduces and barriers until all have called it. Other collectives are refused meanwhile, on all
- * ranks (HVD_E_MISMATCH). AVERAGE divides by the size all the same. ret_last (NULL is allowed): the
- * rank that was the last to join: broadcast from it what must be equal again.
+/* Tells the other ranks that this rank has no more data. Until all ranks have called hvd_join, a
+ * joined rank takes part, inside this call, in the allreduces and barriers of the other ranks,
+ * and contributes neutral elements (0 to a sum, 1 to a product); HVD_AVERAGE still divides by
+ * the size. Meanwhile other collectives are refused on all ranks (HVD_E_MISMATCH). *ret_last
+ * (ret_last may be NULL) gets the rank that called hvd_join last. After the join, broadcast from
+ * that rank what must be equal on all ranks.
  *
- * Who has joined makes no other call: not in a group either. So between the first rank's join and
- * the last one's nobody commits or checks: those are for all ranks equally often. Commit before
- * the ranks' data differs, and after the join. */
+ * A joined rank makes no other call, also not in a group. All ranks must make equally many
+ * commits and checks, so no rank commits or checks after the first rank has joined and before
+ * the last rank has joined: commit while all ranks still have data, and once more after the
+ * join. */
 HVD_API int hvd_join(int *ret_last);
 
-/* ---- collectives in other forms -----------------------------------------------------------------
+/* ---- collectives as a struct --------------------------------------------------------------------
  *
- * Whatever can be asked of a collective, as one struct: set what is needed and leave the rest 0.
+ * All options of a collective in one struct: set the fields that are needed and leave the rest 0.
  *
  *     hvd_call call = { .kind = HVD_ALLREDUCE, .in = grads, .out = grads, .count = n,
  *                       .type = HVD_BFLOAT16, .op = HVD_AVERAGE };
@@ -202,63 +256,117 @@ typedef enum hvd_kind {
     HVD_REDUCESCATTER = 4,
     HVD_ALLTOALL = 5,
     HVD_BARRIER = 6,
-    HVD_JOIN = 7
+    HVD_JOIN = 7,
+    HVD_ALLGATHER_RAGGED = 9,
+    HVD_ALLTOALL_RAGGED = 10
 } hvd_kind;
 
-/* Ranks that do something without the others: see hvd_group_create. */
+/* A group: some of the ranks, which make collectives without the other ranks. See
+ * hvd_group_create. */
 typedef struct hvd_group hvd_group;
 
-typedef struct hvd_piece { /* one of several buffers: as many numbers on every rank */
+typedef struct hvd_piece { /* one of several buffers; `count` is equal on all ranks */
     const void *in;
     void *out;
     size_t count;
 } hvd_piece;
 
+/* Says where the result of a ragged collective goes. The struct must stay valid until the
+ * request is done. */
+typedef void *hvd_memory_fn(void *arg, size_t bytes);
+typedef struct hvd_received {
+    /* Returns memory for the result: on the GPU if `in` is there (also when this rank gives
+     * nothing), else on the host. A result of NULL says that there is no memory, and ends the
+     * round. The function is not called when no element came. The thread that makes the
+     * collective calls it; for a started call that is a thread of the library. The function must
+     * not call a collective. After a failure the memory still belongs to the program, and `data`
+     * does not point to it. If `memory` is NULL, the library allocates with hvd_alloc and the
+     * caller frees; this is allowed only when `in` is in host memory. */
+    hvd_memory_fn *memory;
+    void *arg;
+    size_t *counts; /* the caller's memory; gets, for each member of the group, how many elements
+                       came from it */
+    /* gets the address of the result; NULL: no element came. Untouched after a failure */
+    void *data;
+} hvd_received;
+
 typedef struct hvd_call {
     hvd_kind kind;
-    hvd_group *group; /* NULL: all ranks */
+    hvd_group *group; /* NULL: the call is for all ranks */
     hvd_dtype type;
     hvd_op op;
-    double prescale, postscale; /* floating types: each number times this, before and after the
-                                 * reduction; 0 stands for 1 */
-    int root;                   /* of a broadcast: a rank of the round */
-    const void *in;             /* not of a broadcast, which has out alone */
+    /* for floating types only: factors before and after the reduction; 0 means 1 */
+    double prescale, postscale;
+    int root;       /* of a broadcast: its rank in the round, not in the group */
+    const void *in; /* unused in a broadcast, which has only out */
     void *out;
     size_t count;
-    /* As in the calls above, indexed by place in the group. Of an alltoall: how many go to each,
-     * and in out_counts how many come from each. */
+    /* The numbers mean the same as in the functions above; item i is for the member with rank i
+     * of the group. In an alltoall, `counts` says how many elements go to each member, and
+     * `out_counts` says how many elements come from each member. */
     const size_t *counts, *out_counts;
-    /* An allreduce of several buffers at once, instead of in, out and count: about as fast as one
-     * of their total size, and none is copied by the caller. */
+    /* The buffers of an allreduce of several buffers in one call; `in`, `out` and `count` are
+     * then not used. The call takes about as long as one buffer of the total size, and the
+     * caller does not have to pack the buffers. */
     const hvd_piece *pieces;
     size_t piece_count;
-    int *last; /* HVD_JOIN; NULL is allowed */
+    int *last;              /* for HVD_JOIN: gets the rank that joined last; may be NULL */
+    hvd_received *received; /* for HVD_ALLGATHER_RAGGED and HVD_ALLTOALL_RAGGED, instead of `out` */
+    /* Not 0: a call on GPU memory goes through host memory, even where NCCL could carry it. The
+     * value must be equal on all ranks. A call on host memory ignores it. */
+    int by_host;
 } hvd_call;
 
-/* The call as a whole. */
+/* Makes the call and waits for its result. */
 HVD_API int hvd_run(const hvd_call *call);
 
-/* The same without waiting: a thread of the library does it, in the order of the calls. The call is
- * copied, but for counts, pieces and buffers: they must stay until the request is done. A call that
- * waits goes behind what is pending. Of a request that fails, those behind it do nothing:
- * HVD_E_REVOKED. Wait for all before train returns: what is pending then is given up, and done with
- * HVD_E_REVOKED by the end of the round. HVD_E_LIMIT: 16384 are not waited for. */
+/* Starts the call and returns at once: a thread of the library makes the started calls in the
+ * order in which they were started. The struct is copied; its counts, pieces and buffers are not
+ * copied, and must stay valid until the request is done. A collective that is not started but
+ * waits (hvd_run) is made after all started calls. When a request fails, later requests do
+ * nothing and end with HVD_E_REVOKED. Wait for all requests before train returns: the end of the
+ * round ends pending requests with HVD_E_REVOKED. HVD_E_LIMIT: there are 16384 requests for
+ * which hvd_wait has not been called.
+ *
+ * Small allreduces that are started one after another may be fused, that is, made as one
+ * operation, which begins when no more can be added to it (docs/embedding.md, "Fusion").
+ * Therefore hvd_wait and hvd_test belong to the order of calls that is the same on all members
+ * (else HVD_E_MISMATCH). With --fusion-threshold-mb 0 no calls are fused, and any thread may
+ * call hvd_wait and hvd_test at any time. */
 typedef struct hvd_request hvd_request;
 HVD_API int hvd_start(const hvd_call *call, hvd_request **ret_request);
-HVD_API int hvd_test(hvd_request *request, int *ret_done); /* 0, whether it is done or not */
 
-/* In any order, once for each request, which it frees; by any thread, in a later round too. Returns
- * what the call has come to. HVD_E_INVAL: that is no request, or has been waited for. */
+/* Sets *ret_done to 1 when the request is done, else to 0. Returns 0 in both cases. HVD_E_INVAL:
+ * there is no such request. */
+HVD_API int hvd_test(hvd_request *request, int *ret_done);
+
+/* Waits for the request, frees it, and returns the result of its call. Call it once for each
+ * request, in any order, from any thread (but see hvd_start); a later round is allowed too.
+ * HVD_E_INVAL: there is no such request, or hvd_wait has been called for it before. */
 HVD_API int hvd_wait(hvd_request *request);
 
-/* Groups are made before hvd_elastic_run, in the same order on every rank, and exist anew in each
- * round: belongs says, from its place alone, which part of the round a rank is in (ranks with the
- * same number of 0 or more are in one group) or -1 for none. It is called for every rank of the
- * round on every rank of it, and must say the same everywhere (a worker that finds others to have
- * other groups fails with HVD_E_INVAL): by the loop, or by a thread of the
- * library while train runs, as the next round is prepared. So it may look at nothing but the place
- * and what never changes, and call nothing of the library. HVD_E_STATE: before hvd_init, or
- * hvd_elastic_run has begun; HVD_E_LIMIT: more than 1024. A group lives until hvd_shutdown. */
+/* Creates a group. Groups that are created before hvd_elastic_run, in the same order on every
+ * rank, live until hvd_shutdown; for groups that are opened in train see below. In each round
+ * the library divides the ranks anew: it calls `belongs` on every rank for every rank of the
+ * round. Ranks for which `belongs` returns the same number, 0 or more, are one group; -1: the
+ * rank is in no group.
+ *
+ * `belongs` must return the same on every rank; a worker whose groups differ from those of the
+ * other members fails with HVD_E_INVAL. The training thread calls `belongs`, or, while train
+ * runs, a thread of the library that prepares the next round. Therefore `belongs` may read only
+ * the place and data that never changes, and must not call the library.
+ *
+ * Inside train, hvd_group_create and hvd_group_create_of open a group in the running round, and
+ * hvd_group_close closes one. These calls are collectives of all ranks, also of ranks that are
+ * not in the group. HVD_E_MISMATCH: the ranks open different groups, or one rank makes another
+ * call. A group that train has opened ends with the round: train opens it again when it is
+ * called for the next round, on members and joiners alike. Such a group works over links even
+ * within a host, which are slower than shared memory, so create a group that is always needed
+ * before hvd_elastic_run. HVD_E_BUSY, which ends the round: a request has not been waited for.
+ *
+ * HVD_E_STATE: hvd_init has not been called, or hvd_elastic_run has begun and train does not
+ * run. HVD_E_LIMIT: more than 1024 groups before hvd_elastic_run, or more than 128 groups that
+ * were opened in one round, closed ones included. */
 typedef struct hvd_place {
     int rank, size;
     int local_rank, local_size;
@@ -267,172 +375,231 @@ typedef struct hvd_place {
 typedef int hvd_belongs_fn(const hvd_place *place, void *arg);
 HVD_API int hvd_group_create(hvd_belongs_fn *belongs, void *arg, hvd_group **ret_group);
 
-/* The same for a list of different ranks: those of them that the round has. Copied. */
+/* Creates a group of the listed ranks, which must differ from each other. Ranks that the round
+ * does not have are left out. The list is copied. */
 HVD_API int hvd_group_create_of(const int *ranks, size_t count, hvd_group **ret_group);
 
-/* In this round: this process's place among the group's (-1: it is not in it), and how many they
- * are (0: it is not in it). NULL: all ranks. HVD_E_STATE before the first. */
+/* Called in train: closes a group that was opened in this round. HVD_E_INVAL, which ends the
+ * round: there is no such group. */
+HVD_API int hvd_group_close(hvd_group *group);
+
+/* hvd_group_rank returns the rank of this worker within the group in this round (-1: this worker
+ * is not a member); hvd_group_size returns the size of the group (0: this worker is not a
+ * member). group NULL: all ranks. HVD_E_STATE before the first round. */
 HVD_API int hvd_group_rank(const hvd_group *group);
 HVD_API int hvd_group_size(const hvd_group *group);
 
-/* Memory that the other workers of this host can read: a large allreduce among workers of one host
- * needs one copy less, if in and out are of it on all of them. Whole pages, zeroed, and a file
- * descriptor each: for few and large buffers. Otherwise like malloc and free: NULL when there is
- * none (hvd_last_error says why); any thread, any time; what hvd_free gets is of hvd_alloc and not
- * freed yet, or NULL. A fork sees the same bytes, not a copy. */
+/* Allowed at any time. Allocates memory that the other workers of this host can read. A large
+ * allreduce among workers of one host saves a copy when in and out are such memory on all of them.
+ * Each allocation takes whole pages, zeroed, and one file descriptor: use it for few and large
+ * buffers.
+ *
+ * Otherwise like malloc and free. hvd_alloc returns NULL on failure (hvd_last_error says why);
+ * hvd_free takes NULL, or memory from hvd_alloc that has not been freed. A forked process shares
+ * the memory; it does not get a copy. */
 HVD_API void *hvd_alloc(size_t bytes);
 HVD_API void hvd_free(void *memory);
 
+/* ---- the timeline -------------------------------------------------------------------------------
+ *
+ * hvd_timeline_start begins to write the times of this worker's activities to the file at path, for
+ * trace viewers: see docs/timeline.md. The file shows each worker that makes this call; workers may
+ * name the same file. A relative path starts at the working directory of the process. A file of an
+ * earlier job is replaced, a file of this job is continued. Any thread may call it after hvd_init,
+ * also in train. The call may wait for a disk. On failure nothing changes:
+ *     HVD_E_STATE     a timeline is being written already (also by --timeline-filename); or the
+ *                     file is the timeline of a later job
+ *     HVD_E_EXISTS    the file exists and is not a timeline
+ *     HVD_E_INVAL, HVD_E_NOTFOUND, HVD_E_DENIED, HVD_E_FULL, HVD_E_IO, HVD_E_LIMIT, HVD_E_BUSY,
+ *     HVD_E_NOMEM     the file cannot be made or written
+ *
+ * hvd_timeline_stop writes the remaining events and ends the timeline, also the timeline of
+ * --timeline-filename. A later start may name the same file. HVD_E_STATE: no timeline is being
+ * written. Another code: some events are missing in the file; the timeline has ended nevertheless.
+ */
+HVD_API int hvd_timeline_start(const char *path);
+HVD_API int hvd_timeline_stop(void);
+
 /* ---- GPUs -------------------------------------------------------------------------------------
  *
- * Buffers of collectives may lie in the memory of a GPU (CUDA): the pointer tells. All buffers of a
- * call are in such memory or none, on one rank (HVD_E_INVAL) and on all (HVD_E_MISMATCH); memory
- * that both can reach, as managed memory, counts as the host's. A process works with one GPU
- * (HVD_E_INVAL). They go by NCCL, or through the host while NCCL is being prepared and where there
- * is none: see docs/gpu.md. HVD_E_IO: the GPU or NCCL fails here; it ends the round for all.
+ * Buffers of a collective may lie in the memory of a GPU (CUDA); the library sees that from the
+ * pointer. The buffers of one call are all in GPU memory or all in host memory, on each rank (else
+ * HVD_E_INVAL) and on all ranks alike (else HVD_E_MISMATCH). Memory that both host and GPU can
+ * reach, such as managed memory, counts as host memory. A process works with one GPU (else
+ * HVD_E_INVAL). NCCL carries these calls; while NCCL is being prepared, and where there is none,
+ * they go through host memory: see docs/gpu.md. HVD_E_IO: the GPU or NCCL fails on this rank; that
+ * ends the round for all members.
  *
- * Without hvd_set_stream a call's buffers are read after what was queued in the default stream, and
- * the call returns (a request is done) when the result is there. With a stream it is ordered in
- * that stream: it returns as soon as all have called it and it is queued there, behind what was
- * queued before (what goes through the host waits for that); what is queued behind it finds the
- * result. A request waits for what was queued before hvd_start, and whatever is queued after
- * hvd_wait finds its result. Then a failure is told by the next call, and the buffers hold rubbish:
- * nothing of it is kept, as no commit that comes after it succeeds. After any failure the GPU may
- * write into a call's buffers until train has returned: they are not to be freed, nor used for
- * anything else, before.
+ * Without hvd_set_stream: the buffers are read after all work that was queued in the default
+ * stream. The call returns, or the request is done, when the result is ready.
  *
- * Whether a process uses CUDA is looked for when hvd_elastic_run begins, and when a round does:
- * before that it should have initialized it. A program that begins in the middle of train calls
+ * With a stream: the call is ordered in that stream, after work that was queued there before.
+ * It returns as soon as all ranks have made it and it is queued (a call that goes through host
+ * memory waits for the work queued before it). Work that is queued after the call finds the result.
+ * A request comes after work that was queued before hvd_start, and work that is queued after
+ * hvd_wait finds its result. A failure is then reported by a later call, and the output buffers are
+ * undefined. No undefined data is kept: no commit succeeds after such a failure.
+ *
+ * After any failure the GPU may write into the buffers of a call until train has returned: until
+ * then do not free or reuse them.
+ *
+ * The library looks whether the process uses CUDA when hvd_elastic_run begins and when a round
+ * begins: initialize CUDA before. A program that begins to use CUDA later, inside train, calls
  * hvd_set_stream first. */
-struct CUstream_st; /* what CUstream and cudaStream_t point to; NULL is the default stream */
+struct CUstream_st; /* the type to which CUstream and cudaStream_t point; a NULL pointer is the
+                       default stream */
 
-/* For all calls from now on, of any thread. HVD_NO_STREAM: as if it had never been called.
- * HVD_E_INVAL: no stream of CUDA, one of another GPU, or of a context that is not the GPU's primary
- * one; HVD_E_UNSUPPORTED: this GPU cannot be used as HVD_GPU_OPERATIONS asks. The stream must stay
- * until another is set, or hvd_shutdown. */
+/* Sets the stream for all later calls of all threads. HVD_NO_STREAM: the library behaves as
+ * before the first call of hvd_set_stream. The stream must live until another one is set, or
+ * until hvd_shutdown.
+ *     HVD_E_INVAL        not a CUDA stream, or one of another GPU, or of a context that is not the
+ *                        GPU's primary context
+ *     HVD_E_UNSUPPORTED  this GPU cannot be used in the way HVD_GPU_OPERATIONS asks for */
 #define HVD_NO_STREAM ((struct CUstream_st *)(intptr_t)-1)
 HVD_API int hvd_set_stream(struct CUstream_st *stream);
 
 /* ---- state ------------------------------------------------------------------------------------
  *
- * What a training loop would lose. Registered once, before hvd_elastic_run, the same names, sizes
- * and order on every rank (a worker whose state differs is turned away, and the job goes on). The
- * memory is borrowed: it must stay where it is until hvd_state_free.
+ * The training state: all data that a training program would lose with its process. It is made of
+ * entries, which are registered once, before hvd_elastic_run, with the same names, sizes and order
+ * on every rank. A worker whose state differs is rejected, and the job goes on without it. The
+ * memory stays the program's: it must not move or be freed until hvd_state_free.
  *
- * Replicated entries are the same bytes on all ranks after each step, as weights are: a newcomer
- * gets them from those who have them. Those of a rank stay with its slot: a worker that is started
- * where another has died finds that one's, any other keeps what it began with.
+ * A replicated entry has the same bytes on all ranks after each step, as weights have: a worker
+ * that joins gets it from a member. A per-rank entry stays with its slot: a worker that replaces a
+ * dead one in the same slot gets the dead worker's bytes; any other new worker keeps the bytes that
+ * it began with.
  *
- * A commit is a copy of it all in memory that the agent keeps: it outlives this process. Two are
- * kept; one that is being written does not count until it is whole.
+ * A commit is a copy of all entries in memory that the agent keeps, so it outlives this process.
+ * The last two commits are kept. A commit counts only when it is completely written.
  *
- * An entry may lie in the memory of a GPU: the pointer tells when it is added, and all that do are
- * of the same one (HVD_E_INVAL). A commit holds what all that was queued before it (hvd_set_stream)
- * has computed; what is queued after it waits until it is copied on the GPU, the call itself only
- * where no stream was set. It goes to the host beside the training, and what came of it is told by
- * the next commit or by hvd_state_fence. HVD_E_IO: the GPU fails, and nothing is committed;
- * HVD_E_REVOKED: a collective before it was cut short. HVD_COMMIT_TO says where commits go: see
- * docs/cli.md. */
+ * An entry may lie in the memory of a GPU. The library sees that from the pointer when the entry
+ * is added; all such entries are on one GPU (else HVD_E_INVAL). A commit has the results of the
+ * work that was queued before it (see hvd_set_stream). Work that is queued after it waits for a
+ * copy inside the GPU; the commit call itself waits for that copy only when no stream is set. The
+ * copy to host memory runs while the training goes on, and its result is returned by the next
+ * commit or by hvd_state_fence. HVD_E_IO       the GPU fails; there is no commit HVD_E_REVOKED  a
+ * collective before the commit was cut short; there is no commit HVD_COMMIT_TO says where commits
+ * go: see docs/cli.md. */
 typedef struct hvd_state hvd_state;
 
 HVD_API hvd_state *hvd_state_create(void);     /* NULL: out of memory */
-HVD_API void hvd_state_free(hvd_state *state); /* NULL is allowed; not during hvd_elastic_run */
+HVD_API void hvd_state_free(hvd_state *state); /* may be NULL; not during hvd_elastic_run */
 
-/* The name is copied: 1 to 255 bytes of printable UTF-8. HVD_E_EXISTS: it is taken; HVD_E_STATE:
- * hvd_elastic_run has begun; HVD_E_LIMIT: more than 65536 entries. bytes may be 0. */
+/* Adds a replicated or a per-rank entry. The name is copied: 1 to 255 bytes of printable UTF-8.
+ * bytes may be 0.
+ *     HVD_E_EXISTS  the name is in use
+ *     HVD_E_STATE   hvd_elastic_run has begun
+ *     HVD_E_LIMIT   more than 65536 entries */
 HVD_API int hvd_state_add(hvd_state *state, const char *name, void *at, size_t bytes);
 HVD_API int hvd_state_add_per_rank(hvd_state *state, const char *name, void *at, size_t bytes);
 
-/* The same for one number that is a variable of the program. */
+/* Adds a replicated entry that is one number. */
 HVD_API int hvd_state_add_scalar(hvd_state *state, const char *name, void *at, hvd_dtype type);
 
-/* For what has no fixed place or size (lists, maps, what a library serialises): save writes at most
- * room bytes and returns how many (or a negative code, which fails the commit); load takes them
- * back (0, or a code that fails the restore). room is kept aside, but what is not written costs no
- * memory: be generous. Both are called by the loop, save also by hvd_state_commit_async. */
+/* Adds a replicated entry for data without a fixed place or size (lists, maps, what another
+ * library serialises). `save` writes at most `room` bytes and returns how many it wrote, or a
+ * negative code, which fails the commit. `load` reads those bytes back and returns 0, or a code,
+ * which fails the restore. `room` only reserves address space, and bytes that are not written
+ * cost no memory: choose a generous `room`. The training thread calls `save` and `load`;
+ * hvd_state_commit_async calls `save` before it returns. */
 typedef int64_t hvd_save_fn(void *arg, void *into, size_t room);
 typedef int hvd_load_fn(void *arg, const void *from, size_t bytes);
 HVD_API int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_save_fn *save,
                                  hvd_load_fn *load, void *arg);
 
-/* Loop. Makes the state as it is now the newest commit, then hvd_state_check: what that returns is
- * to be returned from train. HVD_E_REVOKED without a copy when a collective of this round has
- * failed. HVD_E_NOMEM, or what a save has returned: nothing is committed, the one before stands. */
+/* Training thread. Makes the present state the newest commit, then calls hvd_state_check: return
+ * the code of that check from train unless it is 0. HVD_E_REVOKED, and no copy is made: a
+ * collective of this round has failed. HVD_E_NOMEM, or the code of a save callback: there is no
+ * new commit, and the previous one stays valid. */
 HVD_API int hvd_state_commit(hvd_state *state);
 
-/* Loop. The same without waiting for the copy: the state must not be changed until hvd_state_fence
- * has returned. A commit, a restore and the end of train fence by themselves. */
+/* Training thread. hvd_state_commit_async does the same as hvd_state_commit, but another thread
+ * copies the state while the caller goes on: do not change the state until hvd_state_fence has
+ * returned. A commit, a restore and the end of train call the fence themselves. hvd_state_fence
+ * waits for the copy and returns 0, or the reason why the last commit does not exist. */
 HVD_API int hvd_state_commit_async(hvd_state *state);
-HVD_API int hvd_state_fence(hvd_state *state); /* 0, or why there was no commit */
+HVD_API int hvd_state_fence(hvd_state *state);
 
-/* Loop. Is there news? All ranks must call it (or a commit) equally often in a round, once a step
- * or every few. 0: go on; it costs an atomic load. Anything else is to be returned from train:
+/* Training thread. Asks for news. In a round all ranks make equally many calls of it and of
+ * hvd_state_commit together, one in each step or one in a few steps. 0: go on; such a call costs
+ * one atomic load. Return any other code from train:
  *     HVD_HOSTS_UPDATED   the membership changes here; nothing is lost
- *     HVD_E_REVOKED       somebody has died; everybody goes back to the last commit
- *     HVD_LEFT, HVD_DONE, HVD_E_LOST   hvd_elastic_run will return it too */
+ *     HVD_E_REVOKED       a member has died; all members go back to the last commit
+ *     HVD_LEFT, HVD_DONE, HVD_E_LOST   hvd_elastic_run will return the same code */
 HVD_API int hvd_state_check(hvd_state *state);
 
-/* Loop. Back to the last commit by the program's own wish, on this rank only. HVD_E_NOTFOUND:
- * there is none yet. */
+/* Training thread. Lets the program go back to the last commit when it wishes, on this rank
+ * only. HVD_E_NOTFOUND: there is no commit yet. */
 HVD_API int hvd_state_restore(hvd_state *state);
 
-/* Called by the loop at the beginning of each round, with hvd_size() and the others already those
- * of the round, before the state of the round is there: the place to rebuild what depends on them.
- * In the order in which they were added. Not 0: this worker cannot go on; hvd_elastic_run returns
- * that code. */
+/* Adds a callback that the training thread calls when a round begins. Callbacks run in the order
+ * in which they were added. hvd_rank, hvd_size and similar functions already return the numbers
+ * of the new round, and the state of the round is not loaded yet. Use a callback to rebuild what
+ * depends on the membership. When a callback does not return 0 this worker cannot go on:
+ * hvd_elastic_run returns that code. */
 typedef int hvd_reset_fn(hvd_state *state, void *arg);
 HVD_API int hvd_state_on_reset(hvd_state *state, hvd_reset_fn *reset, void *arg);
 
-/* Takes part in the job: waits for a round, gets the state that it begins with, calls train, and
- * does so again after every change. train returns 0 when the training is done, what the library
- * told it as it is, or a negative code of its own, which ends this worker as a failure. (0 after it
- * was told HVD_HOSTS_UPDATED or HVD_E_REVOKED is taken for that.) Once in a process. Returns
+/* Takes part in the job: waits for a round, loads the state with which the round begins, calls
+ * train, and repeats this after every change of the membership. At most once in a process.
+ *
+ * train returns 0 when the training is done; a code that the library has given to it, unchanged; or
+ * a negative code of its own, which ends this worker as failed. When train returns 0 after
+ * the library gave it HVD_HOSTS_UPDATED or HVD_E_REVOKED, the library acts as if train had returned
+ * that code: the training is not done, and train is called again.
+ *
+ * hvd_elastic_run returns
  *     0             the training is done
- *     HVD_LEFT      this worker was asked to leave; end the process with 0
- *     HVD_DONE      the others have finished; end the process with 0
- *     HVD_E_LOST    the agent is gone: end the process with another code
- *     other codes   what train, a reset callback or the registration of the state came to
- * A worker whose state differs from that of the others is ended from outside, by name of the entry.
- */
+ *     HVD_LEFT      this worker was asked to leave: end the process with exit code 0
+ *     HVD_DONE      other workers have finished the job: end the process with exit code 0
+ *     HVD_E_LOST    the agent is gone: end the process with another exit code
+ *     other codes   the failure of train, of a reset callback, or of registering the state
+ * A worker whose state differs from that of the other workers does not return from here: its agent
+ * ends the process, and the error names the entry. */
 typedef int hvd_train_fn(hvd_state *state, void *arg);
 HVD_API int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg);
 
 /* ---- samples ----------------------------------------------------------------------------------
  *
- * Deals out the numbers 0 to samples - 1, shuffled anew in each epoch, so that each is used exactly
- * once in an epoch however often the membership changes: how far it has come is part of the state,
- * under the sampler's name. With HVD_SAMPLE_LOG=DIR in the environment each batch is written down
- * there before it is used; hvd-audit DIR then proves it. */
+ * A sampler distributes the numbers 0 to samples - 1 over the ranks, newly shuffled in each epoch.
+ * Each number is used exactly once in an epoch, however often the membership changes, because the
+ * sampler's progress is an entry of the state, under the sampler's name. With HVD_SAMPLE_LOG=DIR in
+ * the environment each batch is logged in DIR before it is used, and `hvd-audit DIR` proves that no
+ * sample was lost or used twice. */
 typedef struct hvd_sampler hvd_sampler;
 
 typedef enum hvd_batch_mode {
-    /* `batch` samples a step, whatever the size: the learning rate may stay */
+    /* `batch` is the number of samples in a step of all ranks together: the learning rate may
+     * stay the same */
     HVD_BATCH_GLOBAL = 0,
-    /* `batch` samples a step for each rank */
+    /* `batch` is the number of samples in a step of each rank */
     HVD_BATCH_LOCAL = 1
 } hvd_batch_mode;
 
-/* Belongs to the state, and is freed with it. HVD_E_INVAL: samples or batch is 0. */
+/* Creates a sampler, which belongs to the state and is freed with it. HVD_E_INVAL: samples or
+ * batch is 0. */
 HVD_API int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, size_t batch,
                                hvd_batch_mode mode, uint64_t seed, hvd_sampler **ret_sampler);
 
-/* This rank's share of a batch. With HVD_BATCH_GLOBAL a batch is cut into hvd_max_np() shards,
- * equal but for one sample, or into as many as it has samples, if those are fewer; each rank gets
- * some of them. Whoever goes through them one by one needs no more memory with few ranks than with
- * many: give --max-np, for without it each shard is one sample. shards may be 0 when there are more
- * ranks than samples left. */
+/* This rank's part of a batch. With HVD_BATCH_GLOBAL a batch is divided into hvd_max_np() shards
+ * whose sizes differ by at most one sample, or into one shard for each sample when there are
+ * fewer samples than that; each rank gets some of the shards. A program that computes shard by
+ * shard needs no more memory with few ranks than with many. With --max-np unlimited each shard
+ * is one sample. `shards` is 0 on some ranks when there are more ranks than samples left. */
 typedef struct hvd_batch {
     uint64_t epoch;
-    uint64_t first;          /* place of the batch in its epoch */
-    size_t total;            /* samples of all ranks together: divide a sum of gradients by it */
-    size_t count;            /* of this rank, at */
-    const uint64_t *samples; /* valid until the next call */
+    uint64_t first;          /* index of the batch's first sample in its epoch */
+    size_t total;            /* samples of all ranks: divide a sum of gradients by this number */
+    size_t count;            /* samples of this rank */
+    const uint64_t *samples; /* an array of `count` sample numbers; valid until the next call */
     size_t shards; /* shard i is samples[shard_at[i]] up to, not including, shard_at[i + 1] */
     const size_t *shard_at;
 } hvd_batch;
 
-/* Loop, in train. 0, HVD_EPOCH_END (no batch; the next call begins the next epoch), HVD_E_NOMEM,
- * HVD_E_IO (the sample log cannot be written). */
+/* Training thread, inside train. hvd_sampler_next gets this rank's part of the next batch. It
+ * returns 0; or HVD_EPOCH_END: there is no batch, and the next call begins the next epoch; or
+ * HVD_E_NOMEM; or HVD_E_IO: the sample log cannot be written. */
 HVD_API int hvd_sampler_next(hvd_sampler *sampler, hvd_batch *ret_batch);
 HVD_API uint64_t hvd_sampler_epoch(const hvd_sampler *sampler);
 

@@ -1,7 +1,8 @@
 /*
- * session.h: the worker's half of the protocol. What its agent says and what its training loop does
- * come in as events, what the library must do goes out as actions, in order; no thread, no socket,
- * no clock. "The loop" is the thread that called hvd_elastic_run.
+ * session.h: the worker's half of the protocol, as a pure state machine. Messages of the agent and
+ * steps of the training loop come in as events; the tasks of the library go out as actions, in
+ * order. It has no thread, no socket and no clock. "The loop" is the thread that called
+ * hvd_elastic_run.
  *
  *     JOINING ──RUN──► READY ──ROUND──► ENTERING ──SYNCED──► ACTIVE ──RETURNED 0──► FINISHED
  *                                        ▲    ▲ │            │    │
@@ -11,14 +12,15 @@
  *                                        │    │    │SETTLED         │
  *                                        │    └─ RECOVERED          │
  *                                        └──────────────────────────┘
- *     DRAIN in JOINING, READY, RECOVERED: LEFT.  DONE: DISMISSED.  Agent gone, or USELESS: LOST.
+ *     DRAIN in JOINING, READY, RECOVERED: LEFT.  DONE: DISMISSED.  Agent gone, or UNUSABLE: LOST.
  *
  * The loop is in one of three places: outside (before RUN, or waiting for a round), in DO_ENTER
  * until SYNCED, or in train until RETURNED. Each DO_ENTER is answered by one SYNCED, each SYNCED of
  * 0 is followed by one RETURNED, each DO_RESTORE by one SETTLED, each CHECK by one DO_ANSWER, each
  * RUN by one DO_RETURN. A DO_PREPARE ends with a PREPARED that failed, with DO_ABANDON, or with a
- * DO_ENTER that uses it; a PREPARED that comes later is ignored. What the session decides where
- * PROTOCOL.md is silent is in session_inside.h.
+ * DO_ENTER that uses the connections; a PREPARED that comes later is ignored. README.md has the
+ * whole table of states; session_data.h says what the session decides where PROTOCOL.md is
+ * silent.
  */
 #ifndef WORKER_CORE_SESSION_H
 #define WORKER_CORE_SESSION_H
@@ -44,19 +46,21 @@ enum session_state {
 
 struct session;
 
-/* After the greeting, with what the agent's welcome said. */
+/* Creates the session from the agent's welcome, when the greeting is done. */
 struct session *session_create(uint64_t incarnation, const struct msg_welcome_worker *welcome,
                                int64_t now_us, struct trace *trace) MUST_CHECK;
 void session_free(struct session *session);
 
-/* Appends to the list. 0, or HVD_E_NOMEM: then the session must not be used again, and its process
- * ends: to the others it is a death like any other. */
+/* Handles one event, and appends the actions to the list. Returns 0, or HVD_E_NOMEM: the session
+ * must not be used any more, and the process must end. For the other workers this is the same as
+ * a death of this worker. */
 int session_step(struct session *session, const struct session_event *event,
                  struct session_action_list *list) MUST_CHECK;
 
-int64_t session_deadline(const struct session *session);
+int64_t session_deadline(const struct session *session); /* when the next SESSION_TIMER is due */
 enum session_state session_state(const struct session *session);
 const char *session_state_name(enum session_state state);
-uint64_t session_round(const struct session *session); /* that it is in, or was in last; 0 */
+/* returns the round that the worker is in, or was in last; 0: it was in none */
+uint64_t session_round(const struct session *session);
 
 #endif

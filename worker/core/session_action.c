@@ -1,34 +1,22 @@
+/*
+ * session_action.c: the list of actions that a step fills, and what goes into it.
+ *
+ * All other files of the session append here; worker/io/session_thread.c carries the list out, in
+ * order. When memory is out the list is marked as failed: the step then fails as a whole.
+ */
 #include "worker/core/session_action.h"
 
 #include "base/time.h"
-#include "worker/core/session_parts.h"
+#include "worker/core/session_internal.h"
 
 #include <string.h>
 
-/* A caller that carries out what it is told never has more than a handful in a list. */
+/* The most actions in one list. The caller carries out each list, so a list has only a handful
+ * of actions; more than this is a bug. */
 #define ACTIONS_MAX 65536
 
-void session_action_list_init(struct session_action_list *list)
-{
-    *list = (struct session_action_list){ .items = NULL };
-    arena_init(&list->memory, 2 * (size_t)LIMIT_DECODE_BYTES_MAX);
-}
-
-void session_action_list_release(struct session_action_list *list)
-{
-    if (!list)
-        return;
-    VEC_RELEASE(list);
-    arena_release(&list->memory);
-}
-
-void session_action_list_clear(struct session_action_list *list)
-{
-    arena_release(&list->memory);
-    list->count = 0;
-    list->failed = false;
-}
-
+/* Appends an action to the list of the present step. Without memory the function marks the list as
+ * failed, and session_step then returns HVD_E_NOMEM; so callers check nothing. */
 void session_do(struct session *session, struct session_action action)
 {
     struct session_action_list *list = session->list;
@@ -41,6 +29,8 @@ void session_do(struct session *session, struct session_action action)
     list->items[list->count++] = action;
 }
 
+/* Copies bytes into memory that lives as long as the list of actions. NULL: there is no memory, and
+ * the list is marked as failed. */
 const void *session_copy(struct session *session, const void *bytes, size_t length)
 {
     void *copy = arena_alloc(&session->list->memory, length);
@@ -52,14 +42,16 @@ const void *session_copy(struct session *session, const void *bytes, size_t leng
     return copy;
 }
 
+/* Requests that a message is sent to the agent, in the name of this worker. Nothing is sent when
+ * the agent is gone. A message also counts as a heartbeat, so its time is noted. */
 void session_send(struct session *session, const struct msg *msg)
 {
     struct msg sent = *msg;
 
-    if (!session->connected)
+    if (!session->agent.connected)
         return;
     sent.incarnation = session->incarnation;
-    session->sent_us = session->now_us;
+    session->agent.last_sent_us = session->now_us;
     session_do(session, (struct session_action){
                             .kind = DO_SEND,
                             .msg = session_copy(session, &sent, sizeof(sent)),
@@ -71,18 +63,20 @@ void session_cancel(struct session *session, uint64_t round)
     session_do(session, (struct session_action){ .kind = DO_CANCEL, .round = round });
 }
 
+/* Says who answers the checks of the training loop. yes true: the loop brings each check to the
+ * session, and waits for the answer; false: each check returns 0 at once. */
 void session_watch(struct session *session, bool yes)
 {
-    if (session->watching == yes)
+    if (session->loop.watched == yes)
         return;
-    session->watching = yes;
+    session->loop.watched = yes;
     session_do(session, (struct session_action){ .kind = DO_WATCH, .yes = yes });
 }
 
 void session_answer(struct session *session, int code)
 {
-    ASSERT(session->waits && session->loop == LOOP_TRAINING);
-    session->waits = false;
-    session->warn_stall_us = TIME_NEVER;
+    ASSERT(session->loop.check_waits && session->loop.at == LOOP_TRAINING);
+    session->loop.check_waits = false;
+    session->loop.warn_stall_us = TIME_NEVER;
     session_do(session, (struct session_action){ .kind = DO_ANSWER, .code = code });
 }

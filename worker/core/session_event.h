@@ -1,6 +1,6 @@
 /*
- * session_event.h: everything that can happen to a worker, as its session is told it. What an event
- * points to is borrowed during the step.
+ * session_event.h: the events of a session. Each comment names the fields that the event uses. Data
+ * that an event points to is borrowed during the step.
  */
 #ifndef WORKER_CORE_SESSION_EVENT_H
 #define WORKER_CORE_SESSION_EVENT_H
@@ -8,19 +8,22 @@
 #include "proto/msg.h"
 
 enum session_event_kind {
-    SESSION_MSG,      /* msg: a frame from the agent, after the greeting; check, if counted */
-    SESSION_CLOSED,   /* the agent's connection is gone */
-    SESSION_TIMER,    /* session_deadline() has come; may come early */
-    SESSION_RUN,      /* ready: the state is built and its loop waits for a round */
-    SESSION_PREPARED, /* round, code, text: answers DO_PREPARE */
-    SESSION_SYNCED,   /* code: answers DO_ENTER; 0: train is being called */
+    /* msg: a message of the agent, after the greeting. The field `check` is used only if `counted`
+     * is true. */
+    SESSION_MSG,
+    SESSION_CLOSED, /* the connection to the agent is lost */
+    /* session_deadline() has been reached; an event that comes too early does nothing */
+    SESSION_TIMER,
+    SESSION_RUN,      /* ready: the state is registered, and the loop waits for a round */
+    SESSION_PREPARED, /* round, code, text: the answer to DO_PREPARE */
+    SESSION_SYNCED,   /* code: the answer to DO_ENTER; 0: train is about to be called */
     SESSION_STEPPED,  /* entered: the first step of the round is done */
     SESSION_CHECK,    /* check: the loop's n-th check of the round, counted from 0 */
-    SESSION_RETURNED, /* code, text: train returned */
-    SESSION_SETTLED,  /* held: answers DO_RESTORE */
-    SESSION_STUCK,    /* stalled: a collective has not moved for so long */
-    SESSION_USELESS,  /* text: this process will never be of use again, whatever its loop does */
-    SESSION_REMARK,   /* text: what people should know of this round */
+    SESSION_RETURNED, /* code, text: train has returned */
+    SESSION_SETTLED,  /* held: the answer to DO_RESTORE */
+    SESSION_STUCK,    /* stalled: the loop or a collective makes no progress */
+    SESSION_UNUSABLE, /* text: this process can never train again, even if its loop goes on */
+    SESSION_REMARK,   /* text: information about this round for the operator */
     SESSION_EVENT_COUNT
 };
 
@@ -28,11 +31,12 @@ struct session_event {
     enum session_event_kind kind;
     int64_t now_us;
     uint64_t round;
-    bool counted; /* SESSION_MSG: check is the loop's next one, and from now on each is brought here
-                   */
+    /* SESSION_MSG: true: the event has a check number: `check` is the number of the loop's next
+     * check, and from now on each check is brought to the session */
+    bool counted;
     uint64_t check;
     int code;
-    int failed;       /* SESSION_RETURNED: what the collectives of the round have failed with; 0 */
+    int failed;       /* SESSION_RETURNED: the first failure of the round's collectives; 0: none */
     const char *text; /* may be NULL */
     const struct msg *msg;
     const struct msg_ready *ready;

@@ -1,193 +1,111 @@
-/* session_loop.c: what the loop thread does, and what becomes of it. */
-#include "worker/core/session_parts.h"
+/*
+ * session_loop.c: what the training loop says: hvd_elastic_run was called (RUN), the round's state
+ * is loaded (SYNCED), the first step is done (STEPPED), train has returned (RETURNED).
+ *
+ * Called by session.c for each event of the loop but CHECK (session_switch.c). Invariant: each
+ * event finds the loop where the last order put it; anything else is a bug of the library.
+ */
+#include "worker/core/session_internal.h"
 
 #include <stdio.h>
 
-/* The run is over; a later one is answered by what was decided then. */
-static void give_back(struct session *session, int code)
-{
-    ASSERT(session->loop == LOOP_WAITING);
-    session->loop = LOOP_AWAY;
-    session_do(session, (struct session_action){ .kind = DO_RETURN, .code = code });
-}
-
-static void end(struct session *session, enum session_state state, const char *why)
-{
-    session->change = (struct session_change){ .next = 0 };
-    session_forget_arrived(session);
-    session_forget_prepared(session);
-    sm_move(&session->sm, state, session->now_us, why);
-}
-
-static void say_left(struct session *session)
-{
-    session_send(session, &(struct msg){ .type = MSG_LEFT });
-}
-
-static void finish(struct session *session, int code, const char *text)
-{
-    struct hvd_err line; /* what a user wrote may have several lines */
-
-    err_set(&line, code, "%s", text ? text : "");
-    end(session, SESSION_FINISHED, code ? "train failed" : "train returned 0");
-    session_send(session,
-                 &(struct msg){
-                     .type = MSG_FINISHED,
-                     .round = session->round,
-                     .u.finished = {.code = code,
-                                    .text = session_copy(session, line.text, sizeof(line.text))},
-    });
-    give_back(session, code);
-}
-
-void session_outside(struct session *session)
-{
-    switch (session_state(session)) {
-    case SESSION_SWITCHED:
-        if (session->dirty)
-            session_restore(session);
-        else if (session->arrived.round)
-            session_enter_arrived(session);
-        return;
-    case SESSION_REVOKED: session_restore(session); return;
-    case SESSION_LEFT:
-        say_left(session);
-        give_back(session, HVD_LEFT);
-        return;
-    case SESSION_DISMISSED: give_back(session, HVD_DONE); return;
-    case SESSION_LOST: give_back(session, HVD_E_LOST); return;
-    default: PANIC("the loop came out in %s", sm_name(&session->sm));
-    }
-}
-
+/* Handles RUN: the program has called hvd_elastic_run. A new worker sends READY, and then waits for
+ * a round. If this worker's part in the job is over, hvd_elastic_run returns at once. */
 void session_on_run(struct session *session, const struct session_event *event)
 {
-    ASSERT(session->loop == LOOP_AWAY);
-    session->loop = LOOP_WAITING;
+    ASSERT(session->loop.at == LOOP_AWAY);
+    session->loop.at = LOOP_WAITING;
     switch (session_state(session)) {
     case SESSION_JOINING:
         session_keep_held(session, &event->ready->held);
         session_send(session, &(struct msg){ .type = MSG_READY, .u.ready = *event->ready });
         sm_move(&session->sm, SESSION_READY, session->now_us, "built");
         return;
-    case SESSION_LEFT: give_back(session, HVD_LEFT); return; /* LEFT was said when it left */
-    case SESSION_FINISHED: give_back(session, HVD_E_STATE); return;
-    default: session_outside(session); return;
+    /* the message LEFT was sent when the session moved to LEFT */
+    case SESSION_LEFT: session_return(session, HVD_LEFT); return;
+    case SESSION_FINISHED: session_return(session, HVD_E_STATE); return;
+    default: session_outside(session); return; /* DISMISSED or LOST */
     }
 }
 
-static const char *reason(const struct session_event *event, const char *plain)
+static const char *text_or(const struct session_event *event, const char *otherwise)
 {
-    return event->text && event->text[0] ? event->text : plain;
+    return event->text && event->text[0] ? event->text : otherwise;
 }
 
+/* Handles SYNCED, the loop's answer to DO_ENTER. Code 0: the loop calls train, also when the round
+ * has died in the meantime; collectives then return HVD_E_REVOKED. Another code: the loop is not in
+ * the round. If the round still lives, the session revokes it. */
 void session_on_synced(struct session *session, const struct session_event *event)
 {
-    ASSERT(session->loop == LOOP_ENTERING);
+    ASSERT(session->loop.at == LOOP_ENTERING);
     if (!event->code) {
-        session->loop = LOOP_TRAINING;
+        session->loop.at = LOOP_TRAINING;
         if (session->sm.state == SESSION_ENTERING)
             sm_move(&session->sm, SESSION_ACTIVE, session->now_us, "synced");
         return;
     }
-    session->loop = LOOP_WAITING;
+    session->loop.at = LOOP_WAITING;
     if (session->sm.state == SESSION_ENTERING)
-        session_revoke(session, session->round, event->code, reason(event, err_text(event->code)));
+        session_revoke(session, session->round, event->code, text_or(event, err_text(event->code)));
     else
         session_outside(session);
 }
 
+/* Handles STEPPED, the end of the round's first step: sends ENTERED, once for each round. A step
+ * that comes after the round has died is ignored. */
 void session_on_stepped(struct session *session, const struct session_event *event)
 {
     unsigned state = session->sm.state;
 
-    if ((state != SESSION_ACTIVE && state != SESSION_SWITCHED) || session->entered) {
-        trace_add(session->trace, session->now_us, "session: a step in %s: said already, or late",
+    if ((state != SESSION_ACTIVE && state != SESSION_SWITCHED) || session->loop.entered) {
+        trace_add(session->trace, session->now_us, "session: a step in %s: a repetition, or late",
                   sm_name(&session->sm));
         return;
     }
-    session->entered = true;
+    session->loop.entered = true;
     session_send(session, &(struct msg){ .type = MSG_ENTERED,
                                          .round = session->round,
                                          .u.entered = *event->entered });
 }
 
-/* What the library tells train, and train is to return. */
-static bool is_news(int code)
-{
-    return code == HVD_HOSTS_UPDATED || code == HVD_LEFT || code == HVD_DONE ||
-           code == HVD_E_REVOKED || code == HVD_E_LOST;
-}
-
-static void active_returned(struct session *session, const struct session_event *event)
-{
-    char text[64];
-
-    if (event->code == HVD_E_REVOKED) {
-        session_revoke(session, session->round, event->failed,
-                       reason(event, "its collectives failed"));
-    } else if (is_news(event->code) && event->code > 0) {
-        snprintf(text, sizeof(text), "returned %s without being told", err_name(event->code));
-        finish(session, HVD_E_STATE, text);
-    } else {
-        finish(session, event->code, event->text);
-    }
-}
-
+/* Handles RETURNED: train has returned event->code. The worker has finished if train returned 0 or
+ * an error of its own; otherwise session_outside says what comes next. event->failed is the code of
+ * the round's first failed collective (0: none failed). */
 void session_on_returned(struct session *session, const struct session_event *event)
 {
-    bool own = !is_news(event->code); /* 0 too */
+    /* True: train has returned 0 or an error of its own, not a code that only the library gives. */
+    bool finishes = event->code != HVD_HOSTS_UPDATED && event->code != HVD_LEFT &&
+                    event->code != HVD_DONE && event->code != HVD_E_REVOKED &&
+                    event->code != HVD_E_LOST;
+    char text[64];
 
-    ASSERT(session->loop == LOOP_TRAINING && !session->waits);
-    session->loop = LOOP_WAITING;
+    ASSERT(session->loop.at == LOOP_TRAINING && !session->loop.check_waits);
+    session->loop.at = LOOP_WAITING;
     switch (session_state(session)) {
-    case SESSION_ACTIVE: active_returned(session, event); return;
-    case SESSION_SWITCHED: session->dirty |= event->code != HVD_HOSTS_UPDATED; break;
-    case SESSION_DISMISSED: own = event->code == 0; break;
+    case SESSION_ACTIVE: /* train was not told to return */
+        if (event->code == HVD_E_REVOKED) {
+            session_revoke(session, session->round, event->failed,
+                           text_or(event, "its collectives failed"));
+            return;
+        }
+        if (!finishes && event->code > 0) { /* news, such as HVD_DONE, that no call has given */
+            snprintf(text, sizeof(text), "returned %s, which no call has returned",
+                     err_name(event->code));
+            session_finish(session, HVD_E_STATE, text);
+            return;
+        }
+        finishes = true;
+        break;
+    /* another code than HVD_HOSTS_UPDATED: train may have changed the state after the switch */
+    case SESSION_SWITCHED: session->loop.went_on |= event->code != HVD_HOSTS_UPDATED; break;
+    case SESSION_DISMISSED: finishes = event->code == 0; break;
     case SESSION_LEFT:
-    case SESSION_LOST: own = false; break;
-    default: break;
+    case SESSION_LOST: finishes = false; break;
+    default: break; /* REVOKED */
     }
-    if (own)
-        finish(session, event->code, event->text);
+    if (finishes)
+        session_finish(session, event->code, event->text);
     else
         session_outside(session);
-}
-
-void session_leave(struct session *session, const char *why)
-{
-    end(session, SESSION_LEFT, why);
-    if (session->loop == LOOP_WAITING)
-        session_outside(session);
-    else if (session->loop == LOOP_AWAY)
-        say_left(session);
-}
-
-/* Ends what the loop is in, if anything; it returns code, at once or when it comes out. */
-static void end_run(struct session *session, enum session_state state, int code, const char *why)
-{
-    unsigned from = session->sm.state;
-
-    if (from == SESSION_ENTERING || from == SESSION_ACTIVE || from == SESSION_SWITCHED)
-        session_stop_loop(session, code);
-    end(session, state, why);
-    if (session->loop == LOOP_WAITING)
-        session_outside(session);
-}
-
-void session_dismiss(struct session *session)
-{
-    end_run(session, SESSION_DISMISSED, HVD_DONE, "the job is done");
-}
-
-/* What was decided before stays decided: to leave, or that the job is done. */
-void session_lose(struct session *session, const char *why)
-{
-    if (!session->connected)
-        return;
-    session->connected = false;
-    if (session->sm.state < SESSION_LEFT)
-        end_run(session, SESSION_LOST, HVD_E_LOST, why);
-    else if (session->loop == LOOP_TRAINING || session->loop == LOOP_ENTERING)
-        session_stop_loop(session, HVD_E_LOST);
 }

@@ -1,163 +1,137 @@
-/* session_recover.c: a round is dead; back to the last commit, and ready for the next. */
-#include "worker/core/session_parts.h"
+/*
+ * session_recover.c: what a worker does when its round is dead: it goes back to the last commit and
+ * waits for the next round (PROTOCOL.md: REVOKE, RECOVERING), or leaves the job (DRAIN).
+ *
+ * Called by session.c for REVOKE and DRAIN, and when the loop has restored (SETTLED). Invariant:
+ * the session answers each REVOKE of a new round with one RECOVERING, after the loop has restored.
+ */
+#include "worker/core/session_internal.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_inside(const struct session *session)
+/* Sends RECOVERING: the loop has restored, and this worker holds these commits. If no REVOKE of the
+ * driver has named the round, the message also says why this worker gave the round up. */
+static void send_recovering(struct session *session)
 {
-    return session->loop == LOOP_ENTERING || session->loop == LOOP_TRAINING;
-}
-
-static void say_recovering(struct session *session)
-{
+    const struct session_dead *dead = &session->dead;
     const struct msg_held *held =
         session_copy(session, session->held, sizeof(*held) * session->held_count);
-    uint64_t round = session->revoked > session->round ? session->revoked : session->round;
-    bool unasked = round > session->asked;
-    const char *why = unasked ? session->why.text : "";
+    uint64_t round = dead->revoked > session->round ? dead->revoked : session->round;
+    bool unasked = round > dead->revoke_heard;
+    const char *why = unasked ? dead->why.text : "";
 
     session_send(session, &(struct msg){
                               .type = MSG_RECOVERING,
                               .round = round,
                               .u.recovering = {.held = { held, session->held_count },
                                                .text = session_copy(session, why, strlen(why) + 1),
-                                               .code = unasked ? session->why.code : 0}
+                                               .code = unasked ? dead->why.code : 0}
     });
 }
 
-void session_restore(struct session *session)
+/* Notes a REVOKE of a worker that is in no round, or whose round is stopped already. */
+static void note_revoke(struct session *session, uint64_t round)
 {
-    ASSERT(session->loop == LOOP_WAITING);
-    session->loop = LOOP_RESTORING;
-    session_do(session, (struct session_action){ .kind = DO_RESTORE });
-}
+    struct session_dead *dead = &session->dead;
 
-void session_stop_loop(struct session *session, int code)
-{
-    if (is_inside(session))
-        session_watch(session, true);
-    session_cancel(session, session->revoked > session->round ? session->revoked : session->round);
-    if (session->waits)
-        session_answer(session, code);
-}
-
-/* What was to come of rounds that are dead by now. */
-static void forget_dead(struct session *session)
-{
-    if (session->prepared.round <= session->revoked)
+    dead->revoke_heard = round;
+    if (round > dead->revoked)
+        dead->revoked = round;
+    if (session->prepared.round <= dead->revoked)
         session_forget_prepared(session);
-    if (session->arrived.round <= session->revoked)
+    if (session->arrived.round <= dead->revoked)
         session_forget_arrived(session);
 }
 
-static void note_revoked(struct session *session, uint64_t round)
-{
-    if (round > session->revoked)
-        session->revoked = round;
-}
-
-void session_revoke(struct session *session, uint64_t round, int code, const char *why)
-{
-    ASSERT(round >= session->round);
-    note_revoked(session, round);
-    (void)err_set(&session->why, code, "%s", why);
-    session->change = (struct session_change){ .next = 0 };
-    session_stop_loop(session, HVD_E_REVOKED);
-    forget_dead(session);
-    sm_move(&session->sm, SESSION_REVOKED, session->now_us, why);
-    if (session->loop == LOOP_WAITING)
-        session_restore(session);
-}
-
-static void note_asked(struct session *session, uint64_t round)
-{
-    session->asked = round;
-    note_revoked(session, round);
-    forget_dead(session);
-}
-
-/* A joiner is concerned only if it was prepared for what is dead, or if it is named: then it was a
- * member, and its ROUND was lost on the way. It has nothing to restore. */
-static void revoke_ready(struct session *session, const struct msg *msg)
-{
-    bool prepared =
-        session->prepared.state > PREPARED_WITHOUT_ME && session->prepared.round <= msg->round;
-    bool concerned = prepared || msg->incarnation == session->incarnation;
-
-    note_asked(session, msg->round);
-    if (!concerned) {
-        session_drop(session, msg, "not in a round");
-        return;
-    }
-    sm_move(&session->sm, SESSION_RECOVERED, session->now_us, "what it was to join is dead");
-    say_recovering(session);
-}
-
-static void revoke_again(struct session *session, const struct msg *msg)
-{
-    bool later = msg->round > session->revoked;
-
-    trace_add(session->trace, session->now_us, "session: round %" PRIu64 " is revoked too",
-              msg->round);
-    note_asked(session, msg->round);
-    if (session->sm.state == SESSION_RECOVERED)
-        say_recovering(session);
-    else if (later)
-        session_cancel(session, msg->round);
-}
-
+/* Handles REVOKE: the round msg->round and all before it are dead. A worker in a round stops and
+ * restores. A worker that has stopped already only notes the later number. */
 void session_on_revoke(struct session *session, const struct msg *msg)
 {
+    const struct session_prepared *next = &session->prepared;
+    bool later = msg->round > session->dead.revoked; /* the number is news to this session */
+    bool concerned;
+
     if (msg->round < session->round || msg->round < session->arrived.round) {
         session_drop(session, msg, "stale");
         return;
     }
-    if (msg->round <= session->asked) {
-        session_drop(session, msg, "said already");
+    if (msg->round <= session->dead.revoke_heard) {
+        session_drop(session, msg, "a repetition");
         return;
     }
     switch (session_state(session)) {
     case SESSION_JOINING:
-    case SESSION_READY: revoke_ready(session, msg); return;
+    case SESSION_READY:
+        /* A REVOKE concerns a joiner in two cases: the joiner was prepared for the dead round,
+         * or the message names the joiner. In the second case it was a member whose ROUND
+         * message was lost. A joiner has nothing to restore. */
+        concerned = (next->state > PREPARED_WITHOUT_ME && next->round <= msg->round) ||
+                    msg->incarnation == session->incarnation;
+        note_revoke(session, msg->round);
+        if (!concerned) {
+            session_drop(session, msg, "not in a round");
+            return;
+        }
+        sm_move(&session->sm, SESSION_RECOVERED, session->now_us, "the round to join is dead");
+        send_recovering(session);
+        return;
     case SESSION_ENTERING:
     case SESSION_ACTIVE:
     case SESSION_SWITCHED:
-        session->asked = msg->round;
-        session_revoke(session, msg->round, 0, msg->u.revoke.reason);
+        session->dead.revoke_heard = msg->round;
+        session_revoke(session, msg->round, 0 /* no failure here */, msg->u.revoke.reason);
         return;
-    default: revoke_again(session, msg); return;
+    default: break;
     }
+    /* The state is REVOKED or RECOVERED: this REVOKE names a later round, which is dead too. */
+    trace_add(session->trace, session->now_us, "session: round %" PRIu64 " is revoked too",
+              msg->round);
+    note_revoke(session, msg->round);
+    if (session->sm.state == SESSION_RECOVERED)
+        send_recovering(session);
+    else if (later)
+        session_cancel(session, msg->round);
 }
 
-static void recovered(struct session *session)
+/* Handles SETTLED: the loop has restored its last commit, and event->held lists the commits that
+ * this worker holds. In REVOKED the worker leaves (`draining`), enters the round that has arrived,
+ * or reports RECOVERING. In other states session_outside decides. */
+void session_on_settled(struct session *session, const struct session_event *event)
 {
-    if (session->draining) {
+    ASSERT(session->loop.at == LOOP_RESTORING);
+    session->loop.at = LOOP_WAITING;
+    session->loop.went_on = false;
+    session_keep_held(session, event->held);
+    if (session->sm.state != SESSION_REVOKED) {
+        session_outside(session);
+    } else if (session->draining) {
         session_leave(session, "drained");
     } else if (session->arrived.round) {
         session_enter_arrived(session);
     } else {
         sm_move(&session->sm, SESSION_RECOVERED, session->now_us, "restored");
-        say_recovering(session);
+        send_recovering(session);
     }
 }
 
-void session_keep_held(struct session *session, const struct msg_held_list *held)
+/* DRAIN asks this worker to leave. A worker outside a round leaves at once. A worker that is
+ * restoring is still needed as a holder of commits: it leaves when it has restored. A worker in
+ * a round leaves by a switch. */
+void session_on_drain(struct session *session, const struct msg *msg)
 {
-    session->held_count = held ? held->count : 0;
-    ASSERT(session->held_count <= ARRAY_SIZE(session->held));
-    if (session->held_count)
-        memcpy(session->held, held->items, session->held_count * sizeof(*held->items));
-}
-
-void session_on_settled(struct session *session, const struct session_event *event)
-{
-    ASSERT(session->loop == LOOP_RESTORING);
-    session->loop = LOOP_WAITING;
-    session->dirty = false;
-    session_keep_held(session, event->held);
-    if (session->sm.state == SESSION_REVOKED)
-        recovered(session);
-    else
-        session_outside(session);
+    switch (session_state(session)) {
+    case SESSION_JOINING:
+    case SESSION_READY:
+    case SESSION_RECOVERED: session_leave(session, "drained"); return;
+    case SESSION_REVOKED:
+        if (session->draining || session->arrived.round) {
+            session_drop(session, msg, session->draining ? "a repetition" : "a round waits for it");
+            return;
+        }
+        session->draining = true;
+        trace_add(session->trace, session->now_us, "session: drained; leaves once it is restored");
+        return;
+    default: session_drop(session, msg, "news only; a switch will follow"); return;
+    }
 }

@@ -1,7 +1,14 @@
+/*
+ * agent_link.c: a worker's Unix socket to its agent: connect, send, receive messages and
+ * descriptors.
+ *
+ * Called by greeting.c and session_thread.c, on one thread. Invariant: no call waits, but
+ * agent_link_connect for a limited time; what cannot be sent now stays in `unsent`.
+ */
 #include "worker/io/agent_link.h"
 
 #include "base/limits.h"
-#include "base/time.h"
+#include "os/clock.h"
 #include "proto/codec.h"
 
 #include <errno.h>
@@ -11,47 +18,30 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static int address_of(const char *name, struct sockaddr_un *ret_address, socklen_t *ret_length,
-                      struct hvd_err *err)
-{
-    size_t length = strlen(name);
-
-    *ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-    if (length >= sizeof(ret_address->sun_path))
-        return err_set(err, HVD_E_INVAL,
-                       "the agent \"%.16s...\": longer than the name of a socket can be; leave "
-                       "HVD_AGENT as hvd-elastic has set it",
-                       name);
-    memcpy(ret_address->sun_path, name, length);
-    if (name[0] == '@')
-        ret_address->sun_path[0] = '\0';
-    else
-        length++;
-    *ret_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
-    return 0;
-}
-
-static int say_why(const char *name, int number, struct hvd_err *err)
-{
-    if (number == EAGAIN)
-        return err_set(err, HVD_E_TIMEOUT,
-                       "the agent at %s does not answer; is its process stopped?", name);
-    return err_set(err, HVD_E_LOST,
-                   "the agent at %s: %s; it may have ended, and this process is to end too", name,
-                   strerror(number));
-}
-
+/* Connects to the agent's Unix socket, and checks that the listening process is of this user or of
+ * root. A name "@..." is in the abstract namespace of Linux: its first byte is 0, and it has no
+ * final NUL. */
 int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struct hvd_err *err)
 {
-    const struct timeval patience = { patience_us / TIME_S, patience_us % TIME_S };
-    struct sockaddr_un address;
-    socklen_t length = 0;
-    int rc;
+    const struct timeval patience = clock_timeval(patience_us);
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    size_t length = strlen(name);
+    struct ucred peer;
+    socklen_t peer_bytes = sizeof(peer);
+    int rc = 0;
     int fd;
 
-    rc = address_of(name, &address, &length, err);
-    if (rc)
-        return rc;
+    if (length >= sizeof(address.sun_path))
+        return err_set(err, HVD_E_INVAL,
+                       "HVD_AGENT is \"%.16s...\", which is too long for the name of a socket; "
+                       "leave it as hvd-elastic has set it",
+                       name);
+    memcpy(address.sun_path, name, length);
+    if (name[0] == '@')
+        address.sun_path[0] = '\0';
+    else
+        length++;
+    length += offsetof(struct sockaddr_un, sun_path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return err_set(err, HVD_E_LIMIT,
@@ -59,17 +49,42 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
                        "files (ulimit -n)");
     if (fd < 0)
         return err_set(err, HVD_E_IO, "%s: %s", name, strerror(errno));
-    /* How long a connect waits while the queue of who dials is full; later sends never wait. */
+    /* The timeout limits a connect while the agent's queue of connections is full. Sends use
+     * MSG_DONTWAIT, so they never wait. */
     if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
-        connect(fd, (const struct sockaddr *)&address, length)) {
-        rc = say_why(name, errno, err);
+        connect(fd, (const struct sockaddr *)&address, (socklen_t)length)) {
+        if (errno == EAGAIN)
+            rc = err_set(
+                err, HVD_E_TIMEOUT,
+                "the agent at %s does not answer; if hvd-agent is stopped or hangs, kill it", name);
+        else
+            rc = err_set(err, HVD_E_LOST,
+                         "the agent at %s cannot be reached: %s; if the agent has ended, this "
+                         "process must end too",
+                         name, strerror(errno));
         close(fd);
         return rc;
     }
-    *ret_fd = fd;
-    return 0;
+    /* When an agent has ended, any user may bind the name of its socket, which /proc/net/unix
+     * shows. A process of root accepts an agent of any user: the command of a job may begin with
+     * sudo. */
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes))
+        rc = err_set(err, HVD_E_IO, "%s: the user of the agent cannot be read: %s", name,
+                     strerror(errno));
+    else if (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0)
+        rc = err_set(err, HVD_E_DENIED,
+                     "%s: process %d of user %u listens there, not the agent; this process must "
+                     "end",
+                     name, (int)peer.pid, (unsigned)peer.uid);
+    if (rc)
+        close(fd);
+    else
+        *ret_fd = fd;
+    return rc;
 }
 
+/* Connects to the agent and prepares the link; waits for at most LIMIT_GREETING_US. On failure the
+ * link is not open, and nothing needs to be closed. */
 int agent_link_open(struct agent_link *link, const char *name, struct hvd_err *err)
 {
     int rc = agent_link_connect(name, LIMIT_GREETING_US, &link->fd, err);
@@ -106,6 +121,8 @@ short agent_link_events(const struct agent_link *link)
     return link->unsent.length ? POLLIN | POLLOUT : POLLIN;
 }
 
+/* Sends as many unsent bytes as the socket takes now. HVD_E_LOST: the agent does not read any more,
+ * and the unsent bytes are dropped. */
 int agent_link_flush(struct agent_link *link, struct hvd_err *err)
 {
     while (link->unsent.length) {
@@ -118,19 +135,21 @@ int agent_link_flush(struct agent_link *link, struct hvd_err *err)
             return 0;
         if (sent < 0) {
             buf_clear(&link->unsent);
-            return err_set(err, HVD_E_LOST, "the agent: %s", strerror(errno));
+            return err_set(err, HVD_E_LOST, "the agent of this host is gone: %s", strerror(errno));
         }
         buf_consume(&link->unsent, (size_t)sent);
     }
     return 0;
 }
 
+/* Queues a message behind the unsent ones, and sends what the socket takes now. HVD_E_LOST: the
+ * agent is gone, or reads no more. HVD_E_LIMIT: the unsent messages leave no room for this one. */
 int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_err *err)
 {
     int rc;
 
     if (link->fd < 0)
-        return err_set(err, HVD_E_LOST, "the agent is gone");
+        return err_set(err, HVD_E_LOST, "the agent of this host is gone");
     rc = msg_encode(msg, &link->unsent, err);
     return rc ? rc : agent_link_flush(link, err);
 }
@@ -143,66 +162,43 @@ int agent_link_take_fd(struct agent_link *link)
     return fd;
 }
 
+/* Writes into *err why a message came without its descriptor. `what` is the beginning of the text;
+ * fd is AGENT_LINK_NO_ROOM (this process may not open more), or -1 (none was sent). */
 int agent_link_no_fd(int fd, const char *what, struct hvd_err *err)
 {
     if (fd == AGENT_LINK_NO_ROOM)
-        return err_set(err, HVD_E_LIMIT,
-                       "%s, and no descriptor is left here for it; raise the limit of open files "
-                       "(ulimit -n)",
-                       what);
-    return err_set(err, HVD_E_PROTO, "%s, and did not pass it on", what);
+        return err_set(
+            err, HVD_E_LIMIT,
+            "%s, but this process has no descriptor left for it; raise the limit of open files "
+            "(ulimit -n)",
+            what);
+    return err_set(
+        err, HVD_E_PROTO,
+        "%s, but sent no descriptor with its message; agent and library must be of one release",
+        what);
 }
 
-static void keep_descriptor(struct agent_link *link, struct msghdr *header)
-{
-    struct cmsghdr *part;
-
-    for (part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part)) {
-        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-            continue;
-        if (link->passed_fd >= 0)
-            close(link->passed_fd);
-        memcpy(&link->passed_fd, CMSG_DATA(part), sizeof(link->passed_fd));
-    }
-}
-
-/* 1: something came; 0: nothing now. */
-static int read_chunk(struct agent_link *link, struct hvd_err *err)
-{
-    union {
-        struct cmsghdr align;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec into = { link->chunk, sizeof(link->chunk) };
-    struct msghdr header = { .msg_iov = &into,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control) };
-    ssize_t got;
-
-    do
-        got = recvmsg(link->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got < 0 && errno == EAGAIN)
-        return 0;
-    if (got < 0)
-        return err_set(err, HVD_E_LOST, "the agent: %s", strerror(errno));
-    if (got == 0)
-        return err_set(err, HVD_E_LOST, "the agent is gone");
-    keep_descriptor(link, &header);
-    if ((header.msg_flags & MSG_CTRUNC) && link->passed_fd < 0)
-        link->passed_fd = AGENT_LINK_NO_ROOM;
-    link->at = link->chunk;
-    link->left = (size_t)got;
-    return 1;
-}
-
+/* Receives the next message: 1: *ret_msg has it; 0: no message is complete yet; below 0: an error.
+ * The bytes that are left of the last read are parsed first. A descriptor that comes beside a
+ * message is kept in `passed_fd`. */
 int agent_link_receive(struct agent_link *link, struct msg *ret_msg, struct hvd_err *err)
 {
     struct frame frame;
     int rc;
 
     for (;;) {
+        union {
+            struct cmsghdr align;
+            char space[CMSG_SPACE(sizeof(int))];
+        } control;
+        struct iovec into = { link->chunk, sizeof(link->chunk) };
+        struct msghdr header = { .msg_iov = &into,
+                                 .msg_iovlen = 1,
+                                 .msg_control = &control,
+                                 .msg_controllen = sizeof(control) };
+        struct cmsghdr *part;
+        ssize_t got;
+
         while (link->left) {
             rc = frame_feed(&link->reader, &link->at, &link->left, &frame, err);
             if (rc < 0)
@@ -212,8 +208,27 @@ int agent_link_receive(struct agent_link *link, struct msg *ret_msg, struct hvd_
                 return rc ? rc : 1;
             }
         }
-        rc = link->fd >= 0 ? read_chunk(link, err) : 0;
-        if (rc <= 0)
-            return rc;
+        if (link->fd < 0)
+            return 0;
+        do
+            got = recvmsg(link->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        while (got < 0 && errno == EINTR);
+        if (got < 0 && errno == EAGAIN)
+            return 0;
+        if (got < 0)
+            return err_set(err, HVD_E_LOST, "the agent of this host is gone: %s", strerror(errno));
+        if (got == 0)
+            return err_set(err, HVD_E_LOST, "the agent of this host is gone");
+        for (part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
+            if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+                continue;
+            if (link->passed_fd >= 0) /* a descriptor that no caller has taken */
+                close(link->passed_fd);
+            memcpy(&link->passed_fd, CMSG_DATA(part), sizeof(link->passed_fd));
+        }
+        if ((header.msg_flags & MSG_CTRUNC) && link->passed_fd < 0) /* no room for a descriptor */
+            link->passed_fd = AGENT_LINK_NO_ROOM;
+        link->at = link->chunk;
+        link->left = (size_t)got;
     }
 }

@@ -1,5 +1,6 @@
 /*
- * agent_link.h: a worker's connection to its agent, without a loop: who has it polls agent_link_fd.
+ * agent_link.h: a worker's connection to its agent. It has no event loop: the user of the link
+ * polls `fd` for agent_link_events.
  */
 #ifndef WORKER_IO_AGENT_LINK_H
 #define WORKER_IO_AGENT_LINK_H
@@ -10,40 +11,46 @@
 
 struct agent_link {
     int fd;
-    int passed_fd; /* came beside a message and was not taken yet; -1 */
+    int passed_fd; /* the descriptor that came with a message and was not taken yet; -1: none */
     struct frame_reader reader;
     struct buf unsent;
-    uint8_t chunk[65536]; /* as it was read, */
-    const uint8_t *at;    /* and what of it was not looked at yet */
-    size_t left;
+    uint8_t chunk[65536]; /* the bytes of the last read */
+    const uint8_t *at;    /* where the bytes of `chunk` begin that are not parsed yet */
+    size_t left;          /* how many bytes of `chunk` are not parsed yet */
 };
 
-/* "@name" is in the abstract namespace. HVD_E_TIMEOUT: it takes no connection for so long. */
+/* Connects to the agent's socket, whose name is `name`; a name "@..." is in the abstract
+ * namespace. HVD_E_TIMEOUT: the agent has accepted no connection within patience_us.
+ * HVD_E_DENIED: a process of another user listens there. */
 int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd,
                        struct hvd_err *err) MUST_CHECK;
 int agent_link_open(struct agent_link *link, const char *name, struct hvd_err *err) MUST_CHECK;
 void agent_link_close(struct agent_link *link);
 
-/* The connection is no more: nothing is sent or received from now on. */
+/* Closes the connection: afterwards no message is sent or received. */
 void agent_link_cut(struct agent_link *link);
 
-/* POLLIN, and POLLOUT when there is something unsent. */
+/* Returns the poll events to wait for: POLLIN, and also POLLOUT when there are unsent bytes. */
 short agent_link_events(const struct agent_link *link);
 
-/* Queued, and sent as far as it goes now. HVD_E_LOST when nobody reads any more: what is unsent is
- * dropped, and what the agent has said before may still be received. */
+/* Queues the message and sends as many bytes as the socket takes now. HVD_E_LOST: the agent does
+ * not read any more; unsent bytes are dropped, but messages that the agent has sent may still be
+ * received. */
 int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_err *err) MUST_CHECK;
 int agent_link_flush(struct agent_link *link, struct hvd_err *err) MUST_CHECK;
 
-/* The descriptor that came beside a message, given; -1: none came. */
-#define AGENT_LINK_NO_ROOM (-2) /* one came, and this process may open no more */
+/* a descriptor came, but this process may not open any more descriptors */
+#define AGENT_LINK_NO_ROOM (-2)
+/* Takes the descriptor that came with a message; the caller closes it. -1: no descriptor came. */
 int agent_link_take_fd(struct agent_link *link);
 
-/* How the lack of one is said: HVD_E_LIMIT or HVD_E_PROTO; what: "the agent granted memory". */
+/* Writes the error for a missing descriptor into *err. fd AGENT_LINK_NO_ROOM: HVD_E_LIMIT;
+ * another fd: HVD_E_PROTO. The text begins with `what`, for example "the agent granted memory". */
 int agent_link_no_fd(int fd, const char *what, struct hvd_err *err);
 
-/* Reads what is there. 1: *ret_msg (release it); 0: no more for now; HVD_E_LOST: the agent is gone;
- * or what was wrong with what it sent. */
+/* Receives the next message. Returns 1: *ret_msg is the message, which the caller releases; 0:
+ * no message is complete yet; HVD_E_LOST: the agent is gone; another code: the agent has sent a
+ * malformed message. */
 int agent_link_receive(struct agent_link *link, struct msg *ret_msg,
                        struct hvd_err *err) MUST_CHECK;
 

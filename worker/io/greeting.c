@@ -1,3 +1,9 @@
+/*
+ * greeting.c: HELLO_WORKER, WELCOME_WORKER, and the page that comes with the welcome.
+ *
+ * Called by session_thread.c when its thread begins. Invariant: the page is held (life.h) by the
+ * thread that has said hello, and only after the page has proved to be this worker's.
+ */
 #include "worker/io/greeting.h"
 
 #include "base/limits.h"
@@ -13,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Waits until the agent's socket or wake_fd (-1: none) needs attention, or until the deadline.
+ * Without a deadline (TIME_NEVER) the wait ends after an hour, and the caller waits again. */
 void greeting_wait(const struct agent_link *link, int wake_fd, int64_t deadline_us)
 {
     struct pollfd fds[] = {
@@ -29,35 +37,8 @@ void greeting_wait(const struct agent_link *link, int wake_fd, int64_t deadline_
     (void)ppoll(fds, ARRAY_SIZE(fds), &left, NULL);
 }
 
-static int hear_welcome(struct agent_link *link, struct msg *ret_welcome, struct hvd_err *err)
-{
-    int64_t deadline_us = clock_now_us() + LIMIT_GREETING_US;
-    int rc;
-
-    while ((rc = agent_link_receive(link, ret_welcome, err)) == 0) {
-        if (clock_now_us() >= deadline_us)
-            return err_set(err, HVD_E_TIMEOUT,
-                           "the agent does not answer; is its machine stopped?");
-        greeting_wait(link, -1, deadline_us);
-        rc = agent_link_flush(link, err);
-        if (rc)
-            return rc;
-    }
-    return rc < 0 ? rc : 0;
-}
-
-static int judge(const struct msg *welcome, struct hvd_err *err)
-{
-    if (welcome->type == MSG_REFUSED)
-        return err_set(err, welcome->u.refused.code < 0 ? welcome->u.refused.code : HVD_E_DENIED,
-                       "the agent refuses this process: %s", welcome->u.refused.text);
-    if (welcome->type == MSG_BYE)
-        return err_set(err, HVD_E_LOST, "the agent is ending: %s", welcome->u.bye.reason);
-    if (welcome->type != MSG_WELCOME_WORKER)
-        return err_set(err, HVD_E_PROTO, "the agent answered a hello with something else");
-    return 0;
-}
-
+/* Maps the page whose descriptor came with the welcome, checks that it is the page of this
+ * incarnation, and holds it (life.h). fd below 0: no descriptor came. */
 static int hold_page(int fd, uint64_t incarnation, struct page **ret_page, struct hvd_err *err)
 {
     struct page *page;
@@ -67,20 +48,31 @@ static int hold_page(int fd, uint64_t incarnation, struct page **ret_page, struc
     if (fd < 0)
         return agent_link_no_fd(fd, "the agent shares a page with its worker", err);
     if (fstat(fd, &file) || file.st_size < PAGE_BYTES)
-        return err_set(err, HVD_E_PROTO, "the page that is shared with the agent is none");
+        return err_set(err, HVD_E_PROTO,
+                       "the page that the agent shares with its worker is too small; agent and "
+                       "library must be of one release");
     page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
-        return err_set(err, HVD_E_NOMEM, "the page that is shared with the agent: %s",
+        return err_set(err, HVD_E_NOMEM,
+                       "the page that the agent shares with its worker cannot be mapped: %s",
                        strerror(errno));
-    if (page->magic != PAGE_MAGIC || page->version != PAGE_VERSION ||
-        page->incarnation != incarnation)
-        rc = err_set(err, HVD_E_PROTO, "the page that came is not that of this worker");
+    if (page->magic != PAGE_MAGIC || page->version != PAGE_VERSION)
+        rc = err_set(err, HVD_E_PROTO,
+                     "the page that the agent shares with its worker has another version; agent "
+                     "and library must be of one release");
+    else if (page->incarnation != incarnation)
+        rc = err_set(err, HVD_E_PROTO,
+                     "the agent has sent the page of another worker, which is a bug of "
+                     "hvd-elastic; please report it");
     else
         rc = life_hold(page);
     if (rc == HVD_E_BUSY)
-        err_set(err, rc, "another process of this worker has said hello already; only one may");
+        err_set(err, rc,
+                "another process of this worker has called hvd_init already; call it in one "
+                "process only");
     else if (rc == HVD_E_UNSUPPORTED)
-        err_set(err, rc, "this kernel has no robust futexes");
+        err_set(err, rc,
+                "this kernel has no robust futexes; use a kernel that is built with CONFIG_FUTEX");
     if (rc) {
         munmap(page, PAGE_BYTES);
         return rc;
@@ -89,24 +81,42 @@ static int hold_page(int fd, uint64_t incarnation, struct page **ret_page, struc
     return 0;
 }
 
+/* Sends HELLO_WORKER and waits for the agent's answer. With WELCOME_WORKER comes the descriptor of
+ * the page, which this thread then holds. Every other answer is an error. */
 int greeting_exchange(struct agent_link *link, uint64_t incarnation, struct msg *ret_welcome,
                       struct page **ret_page, struct hvd_err *err)
 {
     struct msg hello = { .type = MSG_HELLO_WORKER, .incarnation = incarnation };
     struct msg welcome = { 0 };
+    int64_t deadline_us = clock_now_us() + LIMIT_GREETING_US;
     int rc;
     int fd;
 
     hello.u.hello_worker =
         (struct msg_hello_worker){ PROTO_MINOR, HVD_VERSION_TEXT, (uint64_t)getpid() };
     rc = agent_link_send(link, &hello, err);
-    if (!rc)
-        rc = hear_welcome(link, &welcome, err);
-    if (rc)
+    while (!rc && (rc = agent_link_receive(link, &welcome, err)) == 0) {
+        if (clock_now_us() >= deadline_us)
+            return err_set(err, HVD_E_TIMEOUT,
+                           "the agent of this host has not answered for %d s; if hvd-agent is "
+                           "stopped or hangs, kill it",
+                           (int)(LIMIT_GREETING_US / TIME_S));
+        greeting_wait(link, -1, deadline_us); /* -1: no other thread can wake this wait */
+        rc = agent_link_flush(link, err);
+    }
+    if (rc < 0)
         return rc;
     fd = agent_link_take_fd(link);
-    rc = judge(&welcome, err);
-    if (!rc)
+    if (welcome.type == MSG_REFUSED)
+        rc = err_set(err, welcome.u.refused.code < 0 ? welcome.u.refused.code : HVD_E_DENIED,
+                     "the agent refuses this process: %s", welcome.u.refused.text);
+    else if (welcome.type == MSG_BYE)
+        rc = err_set(err, HVD_E_LOST, "the agent of this host is ending: %s", welcome.u.bye.reason);
+    else if (welcome.type != MSG_WELCOME_WORKER)
+        rc = err_set(err, HVD_E_PROTO,
+                     "the agent has answered HELLO_WORKER with a wrong message; agent and library "
+                     "must be of one release");
+    else
         rc = hold_page(fd, incarnation, ret_page, err);
     if (fd >= 0)
         close(fd);

@@ -1,5 +1,6 @@
 /*
- * greeting.h: how a worker and its agent meet: hello, welcome, and the page that comes with it.
+ * greeting.h: the greeting between a worker and its agent: hello, welcome, and the page: the page
+ * of memory that both share (proto/page.h).
  */
 #ifndef WORKER_IO_GREETING_H
 #define WORKER_IO_GREETING_H
@@ -7,16 +8,19 @@
 #include "proto/page.h"
 #include "worker/io/agent_link.h"
 
-/* Until the deadline (by clock_now_us), or until there is something to read or room to send, or
- * until wake_fd can be read (-1: none). */
+/* Waits until one of these happens: the socket is readable, or writable if messages are unsent;
+ * wake_fd is readable (-1: there is no wake_fd); the deadline (a time of clock_now_us) has
+ * passed. */
 void greeting_wait(const struct agent_link *link, int wake_fd, int64_t deadline_us);
 
-/* Says hello and waits for the welcome; the calling thread is then the life of the page. The
- * welcome is given: release it. On failure the link is open still, and the page is not held. */
+/* Sends HELLO_WORKER and waits for WELCOME_WORKER. On success the calling thread holds the page
+ * (life.h), and the caller releases *ret_welcome. On failure the link is still open, and the
+ * page is not held. */
 int greeting_exchange(struct agent_link *link, uint64_t incarnation, struct msg *ret_welcome,
                       struct page **ret_page, struct hvd_err *err) MUST_CHECK;
 
-/* By the same thread, at the end. */
+/* Releases and unmaps the page. The thread that holds the page makes this call when it ends. NULL
+ * is allowed. */
 void greeting_undo(struct page *page);
 
 #endif

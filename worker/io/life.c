@@ -1,3 +1,10 @@
+/*
+ * life.c: a robust futex list of our own, with the futex of the worker's page as its one entry.
+ *
+ * Called by greeting.c, on the session's thread. Invariant: at every instruction the kernel, which
+ * reads the list when the thread dies, finds the page's futex in the list or as "pending", or the
+ * word in the page is not ours. So the agent learns of the death whenever it comes.
+ */
 #include "worker/io/life.h"
 
 #include <limits.h>
@@ -6,11 +13,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What the kernel reads when the thread ends. It belongs to the thread, as the C library's does. */
+/* The kernel reads this struct when the thread ends. Each thread has its own, as it has its own
+ * list of the C library. */
 struct robust {
     struct robust_list_head head;
     struct robust_list entry;
-    struct robust_list_head *before; /* the C library's */
+    struct robust_list_head *before; /* the head that the C library had set */
     struct page *page;               /* NULL: not held */
 };
 static _Thread_local struct robust mine;
@@ -20,17 +28,33 @@ static int set_list(struct robust_list_head *head)
     return (int)syscall(SYS_set_robust_list, head, sizeof(*head));
 }
 
-static void wake(struct page *page)
+static void wake_waiters(struct page *page)
 {
     (void)syscall(SYS_futex, &page->life, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Until the word is ours it is only "pending": if we die in between, the kernel looks whether it
- * had become ours. */
-static int install(struct page *page)
+/* Keeps the order of stores: the compiler must not move a store that the kernel may read at any
+ * moment. */
+static void compiler_fence(void)
 {
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Makes the calling thread hold the page's futex. The kernel's rules for robust futexes
+ * (set_robust_list(2)): when a thread ends, the kernel looks at each entry of the thread's list and
+ * at `list_op_pending`. Where the futex word is that thread's id, the kernel sets FUTEX_OWNER_DIED
+ * in the word and wakes a waiter. So this function writes the thread's id into the word, and puts
+ * the futex into a list of its own. */
+int life_hold(struct page *page)
+{
+    uint32_t word = atomic_load(&page->life);
+    uint32_t self = (uint32_t)gettid();
     size_t bytes;
 
+    if (mine.page)
+        return mine.page == page ? 0 : HVD_E_STATE;
+    /* Until the word has this thread's number the entry is only "pending": if this thread dies
+     * before that, the kernel checks whether the word has the number. */
     if (syscall(SYS_get_robust_list, 0, &mine.before, &bytes))
         return HVD_E_UNSUPPORTED;
     mine.head = (struct robust_list_head){
@@ -39,27 +63,9 @@ static int install(struct page *page)
         .list_op_pending = &mine.entry,
     };
     mine.entry.next = &mine.head.list;
-    return set_list(&mine.head) ? HVD_E_UNSUPPORTED : 0;
-}
-
-/* The compiler must not move what the kernel may read at any moment. */
-static void fence(void)
-{
-    atomic_signal_fence(memory_order_seq_cst);
-}
-
-int life_hold(struct page *page)
-{
-    uint32_t word = atomic_load(&page->life);
-    uint32_t self = (uint32_t)gettid();
-    int rc;
-
-    if (mine.page)
-        return mine.page == page ? 0 : HVD_E_STATE;
-    rc = install(page);
-    if (rc)
-        return rc;
-    fence();
+    if (set_list(&mine.head))
+        return HVD_E_UNSUPPORTED;
+    compiler_fence();
     do {
         if ((word & FUTEX_TID_MASK) && !(word & FUTEX_OWNER_DIED)) {
             (void)set_list(mine.before);
@@ -68,25 +74,31 @@ int life_hold(struct page *page)
     } while (!atomic_compare_exchange_strong(&page->life, &word, self));
     mine.page = page;
     mine.head.list.next = &mine.entry;
-    fence();
+    compiler_fence();
     mine.head.list_op_pending = NULL;
-    wake(page); /* whoever waits for an owner watches us from now on */
+    wake_waiters(page); /* an agent that waits for an owner watches this thread from now on */
     return 0;
 }
 
+/* Lets go of the page's futex before the thread ends normally, so that the kernel reports no death:
+ * the word becomes 0, and the list is empty. The order of the stores keeps the kernel's rules (see
+ * life_hold): from its removal until the word is 0 the futex is `list_op_pending`, so a thread that
+ * dies in between is still noticed. Then the thread gets back the list that the C library had set
+ * for it (`before`). */
 void life_release(struct page *page)
 {
     if (!mine.page || mine.page != page)
         return;
     mine.page = NULL;
     if ((atomic_load(&page->life) & FUTEX_TID_MASK) != (uint32_t)gettid())
-        return; /* a fork of the holder: the life is not its, and the kernel has emptied its list */
+        return; /* this is a forked child of the thread that holds the page: the kernel has emptied
+                   its list, and the page is not its own */
     mine.head.list_op_pending = &mine.entry;
-    fence();
+    compiler_fence();
     mine.head.list.next = &mine.head.list;
-    fence();
+    compiler_fence();
     atomic_store(&page->life, 0);
-    wake(page);
+    wake_waiters(page);
     mine.head.list_op_pending = NULL;
     (void)set_list(mine.before);
 }

@@ -1,6 +1,12 @@
+/*
+ * mailbox.c: one lock between the session's thread and all other threads of this process.
+ *
+ * session_thread.c is the only user of both sides. Invariant: what is put in is a copy, so no
+ * thread keeps a pointer into another thread's stack; only a request to the agent is borrowed, and
+ * its sender waits until the request is sent.
+ */
 #include "worker/io/mailbox.h"
 
-#include "base/mem.h"
 #include "base/panic.h"
 #include "os/thread.h"
 
@@ -11,19 +17,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A loop says a handful of things before it waits; beyond that something runs in circles. */
+/* The training loop sends a handful of events before it waits; more than this is a bug. */
 #define SAID_MAX   1024
 #define ORDERS_MAX 1024
-
-static void lock(struct mailbox *mailbox)
-{
-    pthread_mutex_lock(&mailbox->lock);
-}
-
-static void unlock(struct mailbox *mailbox)
-{
-    pthread_mutex_unlock(&mailbox->lock);
-}
 
 int mailbox_init(struct mailbox *mailbox)
 {
@@ -70,6 +66,9 @@ static void wake_thread(struct mailbox *mailbox)
 
 /* ---- by the session's thread ----------------------------------------------------------------- */
 
+/* Takes all events out of the mailbox. *ret_said must be an empty list: the two lists change
+ * places, so that their memory is used again. Also returns the request that is not sent yet (NULL:
+ * none), and whether the session's thread must end. */
 void mailbox_take(struct mailbox *mailbox, struct said_list *ret_said,
                   const struct msg **ret_request, bool *ret_closing)
 {
@@ -77,99 +76,117 @@ void mailbox_take(struct mailbox *mailbox, struct said_list *ret_said,
     uint64_t count;
 
     ASSERT(empty.count == 0);
-    (void)!read(mailbox->wake_fd, &count, sizeof(count));
-    lock(mailbox);
+    (void)!read(mailbox->wake_fd, &count, sizeof(count)); /* makes the eventfd unreadable again */
+    pthread_mutex_lock(&mailbox->lock);
     *ret_said = mailbox->said;
     mailbox->said = empty;
     *ret_request = mailbox->request;
     *ret_closing = mailbox->closing;
-    unlock(mailbox);
+    pthread_mutex_unlock(&mailbox->lock);
 }
 
 void mailbox_sent(struct mailbox *mailbox)
 {
-    lock(mailbox);
+    pthread_mutex_lock(&mailbox->lock);
     mailbox->request = NULL;
     pthread_cond_broadcast(&mailbox->changed);
-    unlock(mailbox);
+    pthread_mutex_unlock(&mailbox->lock);
 }
 
+/* Puts an order for the training loop at the end of the queue, and wakes the loop. */
 int mailbox_order(struct mailbox *mailbox, const struct loop_order *order)
 {
     int rc;
 
-    lock(mailbox);
+    pthread_mutex_lock(&mailbox->lock);
     rc = VEC_RESERVE(&mailbox->orders, 1, ORDERS_MAX);
     if (!rc)
         mailbox->orders.items[mailbox->orders.count++] = *order;
     pthread_cond_broadcast(&mailbox->changed);
-    unlock(mailbox);
+    pthread_mutex_unlock(&mailbox->lock);
     return rc;
 }
 
+/* Gives the agent's answer to the thread that waits for it. An answer that no thread waits for is
+ * dropped: its request was given up. fd is the descriptor that came with the answer; -1: none. */
 void mailbox_answer(struct mailbox *mailbox, struct msg *answer, int fd)
 {
-    lock(mailbox);
-    forget_answer(mailbox);
-    mailbox->answer = *answer;
-    mailbox->answer_fd = fd;
-    memset(answer, 0, sizeof(*answer));
-    pthread_cond_broadcast(&mailbox->changed);
-    unlock(mailbox);
+    pthread_mutex_lock(&mailbox->lock);
+    if (mailbox->asking && answer->type == mailbox->awaits &&
+        (answer->type != MSG_FETCHED || answer->u.fetched.number == mailbox->awaits_number)) {
+        forget_answer(mailbox);
+        mailbox->answer = *answer;
+        mailbox->answer_fd = fd;
+        memset(answer, 0, sizeof(*answer)); /* the mailbox owns the message now */
+        pthread_cond_broadcast(&mailbox->changed);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    pthread_mutex_unlock(&mailbox->lock);
 }
 
+/* Notes that this round and all earlier ones are cancelled, and wakes the threads that wait for
+ * such a round. round UINT64_MAX: the agent is gone, so no answer will come any more. */
 void mailbox_cancel(struct mailbox *mailbox, uint64_t round)
 {
-    lock(mailbox);
+    pthread_mutex_lock(&mailbox->lock);
     if (round > atomic_load(&mailbox->cancelled))
         atomic_store(&mailbox->cancelled, round);
     pthread_cond_broadcast(&mailbox->changed);
-    unlock(mailbox);
+    pthread_mutex_unlock(&mailbox->lock);
 }
 
+/* Called when the session's thread ends: it sends no request any more, and no thread waits for
+ * it. */
 void mailbox_break(struct mailbox *mailbox)
 {
-    lock(mailbox);
+    pthread_mutex_lock(&mailbox->lock);
     mailbox->broken = true;
     mailbox->request = NULL;
     pthread_cond_broadcast(&mailbox->changed);
-    unlock(mailbox);
+    pthread_mutex_unlock(&mailbox->lock);
 }
 
-/* ---- by the others --------------------------------------------------------------------------- */
+/* ---- by other threads ------------------------------------------------------------------------ */
 
-static void copy_event(struct said *said, const struct session_event *event)
-{
-    said->event = *event;
-    ASSERT(!event->msg && !event->stalled);
-    if (event->text)
-        snprintf(said->text, sizeof(said->text), "%s", event->text);
-    if (event->held) {
-        ASSERT(event->held->count <= ARRAY_SIZE(said->held));
-        said->held_list.count = event->held->count;
-        for (size_t i = 0; i < event->held->count; i++)
-            said->held[i] = event->held->items[i];
-    }
-    if (event->entered)
-        said->entered = *event->entered;
-}
-
+/* Puts an event in for the session's thread, with copies of the data that the event points to. Only
+ * `ready` is not copied: its sender keeps it until the loop gets an order. */
 void mailbox_say(struct mailbox *mailbox, const struct session_event *event)
 {
-    lock(mailbox);
-    if (!mailbox->broken && !mailbox->closing) { /* what follows a lost event makes no sense */
-        if (VEC_RESERVE(&mailbox->said, 1, SAID_MAX))
-            mailbox->closing = true; /* a session that misses an event is no session */
-        else
-            copy_event(&mailbox->said.items[mailbox->said.count++], event);
-        wake_thread(mailbox);
+    struct said *said;
+
+    ASSERT(!event->msg && !event->stalled);
+    pthread_mutex_lock(&mailbox->lock);
+    /* a session that has lost an event, or is closing, takes no further event */
+    if (mailbox->broken || mailbox->closing) {
+        pthread_mutex_unlock(&mailbox->lock);
+        return;
     }
-    unlock(mailbox);
+    if (VEC_RESERVE(&mailbox->said, 1, SAID_MAX)) {
+        mailbox->closing = true; /* a session that misses an event cannot go on */
+    } else {
+        said = &mailbox->said.items[mailbox->said.count++];
+        said->event = *event;
+        if (event->text)
+            snprintf(said->text, sizeof(said->text), "%s", event->text);
+        if (event->held) {
+            ASSERT(event->held->count <= ARRAY_SIZE(said->held));
+            said->held_list.count = event->held->count;
+            for (size_t i = 0; i < event->held->count; i++)
+                said->held[i] = event->held->items[i];
+        }
+        if (event->entered)
+            said->entered = *event->entered;
+    }
+    wake_thread(mailbox);
+    pthread_mutex_unlock(&mailbox->lock);
 }
 
+/* Waits for the next order for the training loop. When the session's thread has ended (`broken`),
+ * the loop still gets the orders that are there, and then DO_RETURN. */
 void mailbox_next(struct mailbox *mailbox, struct loop_order *ret_order)
 {
-    lock(mailbox);
+    pthread_mutex_lock(&mailbox->lock);
     while (!mailbox->orders.count && !mailbox->broken)
         pthread_cond_wait(&mailbox->changed, &mailbox->lock);
     if (mailbox->orders.count) {
@@ -180,15 +197,15 @@ void mailbox_next(struct mailbox *mailbox, struct loop_order *ret_order)
     } else {
         *ret_order = (struct loop_order){ .kind = DO_RETURN, .code = HVD_E_LOST };
     }
-    unlock(mailbox);
+    pthread_mutex_unlock(&mailbox->lock);
 }
 
 void mailbox_close(struct mailbox *mailbox)
 {
-    lock(mailbox);
+    pthread_mutex_lock(&mailbox->lock);
     mailbox->closing = true;
     wake_thread(mailbox);
-    unlock(mailbox);
+    pthread_mutex_unlock(&mailbox->lock);
 }
 
 static bool is_cancelled(struct mailbox *mailbox, uint64_t round)
@@ -196,58 +213,80 @@ static bool is_cancelled(struct mailbox *mailbox, uint64_t round)
     return round && round <= atomic_load(&mailbox->cancelled);
 }
 
+/* Waits until the time until_us and returns 0. HVD_E_REVOKED: the round was cancelled, or the
+ * session's thread has ended. */
 int mailbox_pause(struct mailbox *mailbox, uint64_t round, int64_t until_us)
 {
     bool cancelled;
     bool late = false;
 
-    lock(mailbox);
+    pthread_mutex_lock(&mailbox->lock);
     while (!(cancelled = mailbox->broken || is_cancelled(mailbox, round)) && !late)
         late = thread_cond_wait(&mailbox->changed, &mailbox->lock, until_us);
-    unlock(mailbox);
+    pthread_mutex_unlock(&mailbox->lock);
     return cancelled ? HVD_E_REVOKED : 0;
 }
 
-static bool is_answer(const struct msg *answer, const struct msg *request)
+/* Sends a request to the agent and waits for its answer. aside false: the training loop asks, after
+ * requests that are being made. aside true: another thread asks, and gives way to the loop:
+ * HVD_E_REVOKED when the loop has a request. A cancel of `round` (0: of no round) also ends the
+ * wait with HVD_E_REVOKED. HVD_E_LOST: the agent or the session's thread is gone. */
+static int ask(struct mailbox *mailbox, const struct msg *request, uint64_t round, bool aside,
+               struct msg *ret_answer, int *ret_fd)
 {
-    if (request->type == MSG_SNAPSHOT)
-        return answer->type == MSG_GRANTED;
-    return answer->type == MSG_FETCHED && answer->u.fetched.number == request->u.fetch.number;
-}
-
-/* Until the answer is there; the request is borrowed by the other thread until it is sent. */
-static int wait_for_answer(struct mailbox *mailbox, const struct msg *request, uint64_t round)
-{
-    for (;;) {
-        if (mailbox->broken) /* then the other thread does not look at the request any more */
-            return HVD_E_LOST;
-        if (!mailbox->request && is_answer(&mailbox->answer, request))
-            return 0;
-        if (!mailbox->request && is_cancelled(mailbox, round))
-            return HVD_E_REVOKED;
-        if (!mailbox->request && atomic_load(&mailbox->cancelled) == UINT64_MAX)
-            return HVD_E_LOST;
-        pthread_cond_wait(&mailbox->changed, &mailbox->lock);
-    }
-}
-
-int mailbox_ask(struct mailbox *mailbox, const struct msg *request, uint64_t round,
-                struct msg *ret_answer, int *ret_fd)
-{
-    int rc;
+    int rc = 0;
 
     ASSERT(request);
-    lock(mailbox);
+    pthread_mutex_lock(&mailbox->lock);
+    mailbox->urgent += !aside;
+    /* wakes a thread that asks aside, so that it gives way */
+    pthread_cond_broadcast(&mailbox->changed);
+    while (!aside && mailbox->asking)
+        pthread_cond_wait(&mailbox->changed, &mailbox->lock);
+    if (aside && (mailbox->asking || mailbox->urgent)) {
+        pthread_mutex_unlock(&mailbox->lock);
+        return HVD_E_REVOKED;
+    }
+    mailbox->asking = true;
+    mailbox->awaits = request->type == MSG_SNAPSHOT ? MSG_GRANTED : MSG_FETCHED;
+    mailbox->awaits_number = request->type == MSG_SNAPSHOT ? 0 : request->u.fetch.number;
     forget_answer(mailbox);
     mailbox->request = mailbox->broken ? NULL : request;
     wake_thread(mailbox);
-    rc = wait_for_answer(mailbox, request, round);
+    /* The session's thread borrows the request until it is sent: until then this thread waits,
+     * even if the round is cancelled. A broken mailbox: the session's thread does not read the
+     * request any more. */
+    while (!rc && (mailbox->broken || mailbox->request || !mailbox->answer.type)) {
+        if (!mailbox->broken && !mailbox->request &&
+            (is_cancelled(mailbox, round) || (aside && mailbox->urgent)))
+            rc = HVD_E_REVOKED;
+        else if (mailbox->broken ||
+                 (!mailbox->request && atomic_load(&mailbox->cancelled) == UINT64_MAX))
+            rc = HVD_E_LOST;
+        else
+            pthread_cond_wait(&mailbox->changed, &mailbox->lock);
+    }
     if (!rc) {
         *ret_answer = mailbox->answer;
         *ret_fd = mailbox->answer_fd;
         memset(&mailbox->answer, 0, sizeof(mailbox->answer));
         mailbox->answer_fd = -1;
     }
-    unlock(mailbox);
+    mailbox->asking = false;
+    mailbox->urgent -= !aside;
+    pthread_cond_broadcast(&mailbox->changed);
+    pthread_mutex_unlock(&mailbox->lock);
     return rc;
+}
+
+int mailbox_ask(struct mailbox *mailbox, const struct msg *request, uint64_t round,
+                struct msg *ret_answer, int *ret_fd)
+{
+    return ask(mailbox, request, round, false /* not aside */, ret_answer, ret_fd);
+}
+
+int mailbox_ask_aside(struct mailbox *mailbox, const struct msg *request, uint64_t round,
+                      struct msg *ret_answer, int *ret_fd)
+{
+    return ask(mailbox, request, round, true /* aside */, ret_answer, ret_fd);
 }

@@ -1,9 +1,10 @@
 /*
- * mailbox.h: what passes between the session's thread and all others, in both directions, under one
- * lock: events for the session, orders for the loop, one request to the agent with its answer.
+ * mailbox.h: passes data between the session's thread and all other threads, in both directions,
+ * under one lock: events for the session, orders for the training loop, and one request to the
+ * agent with its answer.
  *
- * Broken means that the session is no more: nothing is put in any more, and whoever waits for
- * something gets HVD_E_LOST, or the orders that were there.
+ * "Broken" means that the session's thread has ended: nothing is put in any more. A thread that
+ * waits first gets the orders that are still there, and then HVD_E_LOST.
  */
 #ifndef WORKER_IO_MAILBOX_H
 #define WORKER_IO_MAILBOX_H
@@ -14,7 +15,7 @@
 
 #include <pthread.h>
 
-/* An event, with copies of what it points to. */
+/* An event, with copies of the data that it points to. */
 struct said {
     struct session_event event;
     char text[ERR_TEXT_MAX];
@@ -28,47 +29,65 @@ struct said_list VEC(struct said);
 struct mailbox {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int wake_fd; /* readable when the session's thread has something to do */
+    int wake_fd; /* an eventfd that is readable when the session's thread has something to do */
     struct said_list said;
     struct VEC(struct loop_order) orders;
-    const struct msg *request;  /* of the loop, which waits and owns it; NULL once it is sent */
-    struct msg answer;          /* its type is 0: none */
-    int answer_fd;              /* that came beside it; -1 */
-    bool closing;               /* the thread is to end, as it is told so or an event was lost */
-    bool broken;                /* it has ended, or is about to */
-    _Atomic uint64_t cancelled; /* this round and all before it */
+    /* a request that is not sent yet; borrowed from the thread that waits for the answer. NULL:
+     * there is none, or it was sent */
+    const struct msg *request;
+    bool asking;          /* true: a thread waits for the answer to its request */
+    unsigned urgent;      /* number of requests of the training loop that are being made or wait for
+                             their turn */
+    enum msg_type awaits; /* the type of the expected answer; a FETCHED must also have the number
+                             awaits_number */
+    uint64_t awaits_number;
+    struct msg answer; /* the answer to the request; type 0: there is no answer yet */
+    int answer_fd;     /* the descriptor that came with the answer; -1: none */
+    /* true: the session's thread must end, because mailbox_close was called or an event was lost */
+    bool closing;
+    bool broken;                /* true: the session's thread has ended or is about to end */
+    _Atomic uint64_t cancelled; /* this round and all earlier rounds are cancelled */
 };
 
 int mailbox_init(struct mailbox *mailbox) MUST_CHECK;
 void mailbox_release(struct mailbox *mailbox);
 
-/* ---- by the session's thread ----------------------------------------------------------------- */
+/* ---- called by the session's thread ---- */
 
-/* Takes what has been said into ret_said (swapped: give it back the next time, emptied), and the
- * request, if one is to be sent. */
+/* Takes all events, by swapping the list with *ret_said, which must be empty. Also returns the
+ * request that is to be sent (NULL: there is none), and whether the thread must end. */
 void mailbox_take(struct mailbox *mailbox, struct said_list *ret_said,
                   const struct msg **ret_request, bool *ret_closing);
-void mailbox_sent(struct mailbox *mailbox); /* the request is out, and not looked at again */
+/* tells the sender of the request that the session's thread does not read the request any more */
+void mailbox_sent(struct mailbox *mailbox);
 
-/* The msg in the order is given. */
+/* Puts in an order for the training loop. On success the mailbox owns the msg in the order. */
 int mailbox_order(struct mailbox *mailbox, const struct loop_order *order) MUST_CHECK;
-void mailbox_answer(struct mailbox *mailbox, struct msg *answer, int fd); /* both are given */
+/* puts in the answer to the request; the mailbox takes the msg, and owns or closes the fd */
+void mailbox_answer(struct mailbox *mailbox, struct msg *answer, int fd);
 void mailbox_cancel(struct mailbox *mailbox, uint64_t round);
 void mailbox_break(struct mailbox *mailbox);
 
-/* ---- by the others --------------------------------------------------------------------------- */
+/* ---- called by other threads ---- */
 
 void mailbox_say(struct mailbox *mailbox, const struct session_event *event);
-void mailbox_next(struct mailbox *mailbox, struct loop_order *ret_order); /* waits */
+/* waits for the next order; DO_RETURN if the session's thread has ended and no order is left */
+void mailbox_next(struct mailbox *mailbox, struct loop_order *ret_order);
 void mailbox_close(struct mailbox *mailbox);
 
-/* Until then (by clock_now_us), or until the round is cancelled: HVD_E_REVOKED. */
+/* Waits until the time until_us (of clock_now_us) and returns 0. HVD_E_REVOKED as soon as the
+ * round is cancelled. */
 int mailbox_pause(struct mailbox *mailbox, uint64_t round, int64_t until_us) MUST_CHECK;
 
-/* Sends a SNAPSHOT or FETCH and waits for its answer, passing over those to earlier ones, or until
- * `round` is cancelled (0: never): HVD_E_REVOKED. The answer is given; a descriptor too.
- * HVD_E_LOST. */
+/* Sends a SNAPSHOT or FETCH request to the agent and waits for the answer. HVD_E_REVOKED as soon
+ * as the round `round` is cancelled (round 0: no round cancels the wait); HVD_E_LOST: the agent
+ * is gone. The caller releases the answer and closes the descriptor. */
 int mailbox_ask(struct mailbox *mailbox, const struct msg *request, uint64_t round,
                 struct msg *ret_answer, int *ret_fd) MUST_CHECK;
+
+/* Sends a request as mailbox_ask does, for a thread other than the training loop. This request
+ * gives way: HVD_E_REVOKED also when the training loop has a request of its own. */
+int mailbox_ask_aside(struct mailbox *mailbox, const struct msg *request, uint64_t round,
+                      struct msg *ret_answer, int *ret_fd) MUST_CHECK;
 
 #endif

@@ -1,3 +1,11 @@
+/*
+ * session_thread.c: the thread in which the session of this worker lives: one loop over the agent's
+ * socket, the mailbox and the time.
+ *
+ * worker.c starts and stops it; the training loop talks to it through the mailbox. Invariant: this
+ * thread waits only in poll, and no code of the program runs in it. So its heartbeats prove that
+ * the process lives, and a REVOKE ends collectives at once, also when the training loop hangs.
+ */
 #include "worker/io/session_thread.h"
 
 #include "base/mem.h"
@@ -7,143 +15,105 @@
 #include "worker/io/greeting.h"
 #include "worker/io/mailbox.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-#define LAST_WORDS_US (5 * TIME_S)
+/* how long the thread tries to send unsent messages before it ends */
+#define FLUSH_US (5 * TIME_S)
 
 struct session_thread {
     pthread_t thread;
     struct session_hooks hooks;
     struct mailbox mailbox;
-    _Atomic bool watching;   /* as the session has said last, but while a PENDING is heard */
-    _Atomic uint64_t checks; /* of the round, that the loop has come to */
+    _Atomic bool watched; /* checks come to the session: DO_WATCH, or a PENDING is being handled */
+    _Atomic uint64_t checks; /* number of checks of the round that the training loop has come to */
 
-    /* of whoever starts it, until it has started */
+    /* borrowed from the thread that starts this one; valid only while `started` is 1 */
     const char *agent;
     struct msg *ret_welcome;
     struct hvd_err *err;
-    _Atomic int started; /* 1: not yet; 0; or why not */
+    _Atomic int started; /* 1: still starting; 0: started; an error code: the start has failed */
 
-    /* of the thread alone */
+    /* used by this thread alone */
     uint64_t incarnation;
-    bool watches; /* what the session has said last */
+    bool watch; /* the last DO_WATCH; `watched` has this value while no PENDING is being handled */
     struct agent_link link;
     struct page *page;
     struct session *session;
     struct session_action_list list;
-    int64_t look_every_us; /* TIME_NEVER: nobody wants to know what stands still */
-    int64_t look_us;
+    int64_t watchdog_every_us; /* how often the watchdog is asked; TIME_NEVER: not at all */
+    int64_t watchdog_us;
 
-    /* of the loop alone */
-    uint64_t fetches;
+    /* number of FETCH requests that were made; the training loop and the connecting thread count
+     * it */
+    _Atomic uint64_t fetches;
 };
 
-/* ---- what the session wants done ------------------------------------------------------------- */
-
-static int give_order(struct session_thread *self, const struct session_action *action)
+/* Takes one step of the session with this event, and carries out the resulting actions: messages
+ * and hooks here, all others as orders for the training loop. A code other than 0: the session
+ * cannot go on, and the thread must end. */
+static int step_session(struct session_thread *self, struct session_event *event)
 {
-    struct loop_order order = {
-        .kind = action->kind,
-        .code = action->code,
-        .round = action->round,
-        .commit = action->commit,
-        .place = action->place,
-        .prepared = action->yes,
-    };
-    int rc;
-
-    if (action->kind == DO_ENTER && msg_copy(action->msg, &order.msg))
-        return HVD_E_NOMEM;
-    if (action->kind == DO_ENTER) /* the loop is outside of train */
-        atomic_store(&self->checks, 0);
-    rc = mailbox_order(&self->mailbox, &order);
-    if (rc)
-        msg_release(&order.msg);
-    return rc;
-}
-
-static int carry_out(struct session_thread *self, const struct session_action *action)
-{
-    struct hvd_err err;
-    int rc;
-
-    switch (action->kind) {
-    case DO_SEND:
-        rc = agent_link_send(&self->link, action->msg, &err);
-        return rc == HVD_E_LOST ? 0 : rc; /* the end of the stream will say so */
-    case DO_WATCH: atomic_store(&self->watching, self->watches = action->yes); return 0;
-    case DO_PREPARE: self->hooks.prepare(self->hooks.arg, action->msg); return 0;
-    case DO_ABANDON: self->hooks.abandon(self->hooks.arg, action->round); return 0;
-    case DO_CANCEL:
-        self->hooks.cancel(self->hooks.arg, action->round);
-        mailbox_cancel(&self->mailbox, action->round);
-        return 0;
-    case DO_COMMIT:
-    case DO_ANSWER:
-    case DO_RESTORE:
-    case DO_ENTER:
-    case DO_RETURN: return give_order(self, action);
-    case DO_COUNT: break;
-    }
-    PANIC("a session's action of kind %d", (int)action->kind);
-}
-
-static int step(struct session_thread *self, struct session_event *event)
-{
+    const struct session_hooks *hooks = &self->hooks;
     int rc;
 
     event->now_us = clock_now_us();
     session_action_list_clear(&self->list);
     rc = session_step(self->session, event, &self->list);
-    for (size_t i = 0; !rc && i < self->list.count; i++)
-        rc = carry_out(self, &self->list.items[i]);
-    return rc;
-}
+    for (size_t i = 0; !rc && i < self->list.count; i++) {
+        const struct session_action *action = &self->list.items[i];
+        struct loop_order order = {
+            .kind = action->kind,
+            .code = action->code,
+            .round = action->round,
+            .commit = action->commit,
+            .place = action->place,
+            .prepared = action->yes,
+        };
 
-/* ---- the agent ------------------------------------------------------------------------------- */
-
-static int lose(struct session_thread *self)
-{
-    struct session_event event = { .kind = SESSION_CLOSED };
-
-    agent_link_cut(&self->link);
-    mailbox_cancel(&self->mailbox, UINT64_MAX); /* no answer will come any more */
-    return step(self, &event);
-}
-
-/* First it is watched, then counted; the loop counts first, then looks whether it is watched. So
- * each check is one of those that are counted here, or is brought to the session; some are both. */
-static int step_pending(struct session_thread *self, struct session_event *event)
-{
-    int rc;
-
-    atomic_store(&self->watching, true);
-    event->counted = true;
-    event->check = atomic_load(&self->checks);
-    rc = step(self, event);
-    atomic_store(&self->watching, self->watches);
-    return rc;
-}
-
-/* GRANTED and FETCHED are for the loop. */
-static int on_msg(struct session_thread *self, struct msg *msg)
-{
-    struct session_event event = { .kind = SESSION_MSG, .msg = msg };
-
-    if (msg->type == MSG_GRANTED || msg->type == MSG_FETCHED) {
-        if (msg->incarnation == self->incarnation)
-            mailbox_answer(&self->mailbox, msg,
-                           msg->type == MSG_GRANTED ? agent_link_take_fd(&self->link) : -1);
-        return 0;
+        switch (action->kind) {
+        case DO_SEND:
+            rc = agent_link_send(&self->link, action->msg, NULL);
+            rc = rc == HVD_E_LOST ? 0 : rc; /* receiving will find the end of the stream */
+            continue;
+        case DO_WATCH: atomic_store(&self->watched, self->watch = action->yes); continue;
+        case DO_PREPARE: hooks->prepare(hooks->arg, action->msg); continue;
+        case DO_ABANDON: hooks->abandon(hooks->arg, action->round); continue;
+        case DO_CANCEL:
+            hooks->cancel(hooks->arg, action->round);
+            mailbox_cancel(&self->mailbox, action->round);
+            continue;
+        case DO_ENTER: /* the training loop is outside train and makes no check */
+            rc = msg_copy(action->msg, &order.msg);
+            if (rc)
+                continue;
+            atomic_store(&self->checks, 0);
+            break;
+        case DO_COMMIT:
+        case DO_ANSWER:
+        case DO_RESTORE:
+        case DO_RETURN: break;
+        case DO_COUNT: PANIC("a session's action of kind %d", (int)action->kind);
+        }
+        rc = mailbox_order(&self->mailbox, &order);
+        if (rc)
+            msg_release(&order.msg);
     }
-    return msg->type == MSG_PENDING ? step_pending(self, &event) : step(self, &event);
+    return rc;
 }
 
-static int hear(struct session_thread *self)
+/* ---- one iteration --------------------------------------------------------------------------- */
+
+/* Handles everything that the agent has sent by now. GRANTED and FETCHED are for the thread that
+ * has sent the request, all other messages are for the session. A code other than 0: the session
+ * cannot go on. */
+static int hear_agent(struct session_thread *self)
 {
+    struct session_event event;
     struct hvd_err err;
     struct msg msg;
     int rc;
@@ -151,159 +121,124 @@ static int hear(struct session_thread *self)
     for (;;) {
         memset(&msg, 0, sizeof(msg));
         rc = agent_link_receive(&self->link, &msg, &err);
-        if (rc <= 0)
-            return rc < 0 ? lose(self) : 0;
-        rc = on_msg(self, &msg);
+        if (rc == 0)
+            return 0;
+        if (rc < 0) { /* the agent is gone, so no answer will come */
+            event = (struct session_event){ .kind = SESSION_CLOSED };
+            agent_link_cut(&self->link);
+            mailbox_cancel(&self->mailbox, UINT64_MAX);
+            return step_session(self, &event);
+        }
+        rc = 0;
+        event = (struct session_event){ .kind = SESSION_MSG, .msg = &msg };
+        if (msg.type == MSG_GRANTED || msg.type == MSG_FETCHED) {
+            if (msg.incarnation == self->incarnation)
+                mailbox_answer(&self->mailbox, &msg,
+                               msg.type == MSG_GRANTED ? agent_link_take_fd(&self->link) : -1);
+        } else if (msg.type == MSG_PENDING) {
+            /* PENDING wants the number of the loop's next check. Here `watched` is set first and
+             * the checks are read second; the training loop counts its check first and looks at
+             * `watched` second. So each check is either counted here or brought to the session;
+             * some are both. */
+            atomic_store(&self->watched, true);
+            event.counted = true;
+            event.check = atomic_load(&self->checks);
+            rc = step_session(self, &event);
+            atomic_store(&self->watched, self->watch);
+        } else {
+            rc = step_session(self, &event);
+        }
         msg_release(&msg);
         if (rc)
             return rc;
     }
 }
 
-static int send_request(struct session_thread *self, const struct msg *request)
-{
-    struct msg sent = *request;
-    struct hvd_err err;
-    int rc;
-
-    sent.incarnation = self->incarnation;
-    rc = agent_link_send(&self->link, &sent, &err);
-    mailbox_sent(&self->mailbox);
-    return rc == HVD_E_LOST ? 0 : rc;
-}
-
-/* ---- the loop -------------------------------------------------------------------------------- */
-
-static int step_said(struct session_thread *self, struct said *said)
-{
-    struct session_event event = said->event;
-
-    if (event.text)
-        event.text = said->text;
-    if (event.held) {
-        said->held_list.items = said->held;
-        event.held = &said->held_list;
-    }
-    if (event.entered)
-        event.entered = &said->entered;
-    return step(self, &event);
-}
-
-static int listen_to_loop(struct session_thread *self, struct said_list *said, bool *ret_closing)
+/* Handles everything that other threads have put into the mailbox: events, and one request to the
+ * agent. `said` comes and goes as an empty list; only its memory is kept. A code other than 0: the
+ * session cannot go on. */
+static int hear_mailbox(struct session_thread *self, struct said_list *said, bool *ret_closing)
 {
     const struct msg *request;
     int rc = 0;
 
     mailbox_take(&self->mailbox, said, &request, ret_closing);
-    for (size_t i = 0; !rc && i < said->count; i++)
-        rc = step_said(self, &said->items[i]);
+    for (size_t i = 0; !rc && i < said->count; i++) {
+        struct said *one = &said->items[i];
+        struct session_event event = one->event;
+
+        /* The pointers of the event point to data of its sender: the copies in the mailbox are
+         * used. */
+        if (event.text)
+            event.text = one->text;
+        if (event.held) {
+            one->held_list.items = one->held;
+            event.held = &one->held_list;
+        }
+        if (event.entered)
+            event.entered = &one->entered;
+        rc = step_session(self, &event);
+    }
     said->count = 0;
-    if (!rc && request)
-        rc = send_request(self, request);
+    if (!rc && request) {
+        struct msg sent = *request;
+        struct hvd_err err;
+
+        sent.incarnation = self->incarnation;
+        rc = agent_link_send(&self->link, &sent, &err);
+        mailbox_sent(&self->mailbox);
+        rc = rc == HVD_E_LOST ? 0 : rc;
+    }
     return rc;
 }
 
-/* What stands still is asked of those who would know, and said. */
-static int look(struct session_thread *self)
-{
-    struct session_event event = { .kind = SESSION_STUCK };
-    struct msg_stalled stalled = { 0 };
-    int64_t now_us = clock_now_us();
-
-    if (now_us < self->look_us)
-        return 0;
-    self->look_us = time_add(now_us, self->look_every_us);
-    if (!self->hooks.stalled(self->hooks.arg, now_us, &stalled))
-        return 0;
-    event.stalled = &stalled;
-    return step(self, &event);
-}
-
-static int on_time(struct session_thread *self)
-{
-    struct session_event event = { .kind = SESSION_TIMER };
-    int rc = 0;
-
-    if (session_deadline(self->session) <= clock_now_us())
-        rc = step(self, &event);
-    return rc ? rc : look(self);
-}
-
-static int64_t deadline_of(const struct session_thread *self)
-{
-    int64_t session_us = session_deadline(self->session);
-
-    return session_us < self->look_us ? session_us : self->look_us;
-}
-
-/* Until it is closed, or memory is out. */
-static void serve(struct session_thread *self)
+/* Runs the session until mailbox_close was called, or a step had no memory. */
+static void serve_session(struct session_thread *self)
 {
     struct said_list said = { NULL, 0, 0 };
     bool closing = false;
     struct hvd_err err;
+    int64_t deadline_us;
+    int64_t now_us;
     int rc = 0;
 
-    while (!rc && !closing) { /* it does not begin with waiting: more may have come with WELCOME */
+    while (!rc && !closing) { /* the wait comes last: messages may have come with WELCOME_WORKER */
         if (self->link.fd >= 0) {
-            /* Who does not listen any more may have had a last word: hear() finds the end. */
+            /* An agent that does not read any more may have sent a last message: it is handled
+             * first. */
             rc = agent_link_flush(&self->link, &err);
             if (!rc || rc == HVD_E_LOST)
-                rc = hear(self);
+                rc = hear_agent(self);
         }
         if (!rc)
-            rc = listen_to_loop(self, &said, &closing);
-        if (!rc)
-            rc = on_time(self);
-        if (!rc && !closing)
-            greeting_wait(&self->link, self->mailbox.wake_fd, deadline_of(self));
+            rc = hear_mailbox(self, &said, &closing);
+        if (!rc && session_deadline(self->session) <= clock_now_us()) {
+            struct session_event timer = { .kind = SESSION_TIMER };
+
+            rc = step_session(self, &timer);
+        }
+        /* The watchdog: does the training loop make no progress? */
+        now_us = clock_now_us();
+        if (!rc && now_us >= self->watchdog_us) {
+            struct msg_stalled stalled = { 0 };
+            struct session_event stuck = { .kind = SESSION_STUCK, .stalled = &stalled };
+
+            self->watchdog_us = time_add(now_us, self->watchdog_every_us);
+            if (self->hooks.stalled(self->hooks.arg, now_us, &stalled))
+                rc = step_session(self, &stuck);
+        }
+        if (!rc && !closing) {
+            deadline_us = session_deadline(self->session);
+            greeting_wait(&self->link, self->mailbox.wake_fd,
+                          deadline_us < self->watchdog_us ? deadline_us : self->watchdog_us);
+        }
     }
     VEC_RELEASE(&said);
 }
 
-static void say_the_rest(struct session_thread *self)
-{
-    int64_t deadline_us = clock_now_us() + LAST_WORDS_US;
-    struct hvd_err err;
+/* ---- life ------------------------------------------------------------------------------------ */
 
-    while (self->link.fd >= 0 && self->link.unsent.length && clock_now_us() < deadline_us) {
-        if (agent_link_flush(&self->link, &err))
-            return;
-        if (self->link.unsent.length)
-            greeting_wait(&self->link, -1, deadline_us);
-    }
-}
-
-/* ---- its life -------------------------------------------------------------------------------- */
-
-static void set_times(struct session_thread *self, const struct msg_welcome_worker *welcome)
-{
-    self->look_every_us = self->look_us = TIME_NEVER;
-    if (welcome->stall_warning_us > 0 && welcome->stall_warning_us != TIME_NEVER) {
-        self->look_every_us = welcome->stall_warning_us / 4 + 1;
-        self->look_us = time_add(clock_now_us(), self->look_every_us);
-    }
-}
-
-static int greet(struct session_thread *self, struct hvd_err *err)
-{
-    struct msg welcome = { 0 };
-    int rc = greeting_exchange(&self->link, self->incarnation, &welcome, &self->page, err);
-
-    if (rc)
-        return rc;
-    set_times(self, &welcome.u.welcome_worker);
-    self->session =
-        session_create(self->incarnation, &welcome.u.welcome_worker, clock_now_us(), NULL);
-    if (!self->session) {
-        msg_release(&welcome);
-        return err_set(err, HVD_E_NOMEM, "no memory for a session");
-    }
-    *self->ret_welcome = welcome;
-    return 0;
-}
-
-static void say_started(struct session_thread *self, int code)
+static void tell_started(struct session_thread *self, int code)
 {
     pthread_mutex_lock(&self->mailbox.lock);
     atomic_store(&self->started, code);
@@ -311,47 +246,61 @@ static void say_started(struct session_thread *self, int code)
     pthread_mutex_unlock(&self->mailbox.lock);
 }
 
-/* Whatever was still waited for is not coming: collectives end, the loop is told. */
-static void *live(void *arg)
+/* The thread: greets the agent, tells session_thread_start the result, serves the session until
+ * session_thread_stop, and sends what is still unsent. */
+static void *run_session(void *arg)
 {
     struct session_thread *self = arg;
-    int rc = agent_link_open(&self->link, self->agent, self->err);
+    struct agent_link *link = &self->link;
+    struct msg welcome = { 0 };
+    int64_t warning_us;
+    int64_t deadline_us;
+    int rc = agent_link_open(link, self->agent, self->err);
 
     if (rc) {
-        say_started(self, rc);
+        tell_started(self, rc);
         return NULL;
     }
-    rc = greet(self, self->err);
-    say_started(self, rc);
+    rc = greeting_exchange(link, self->incarnation, &welcome, &self->page, self->err);
     if (!rc) {
-        serve(self);
-        say_the_rest(self);
+        warning_us = welcome.u.welcome_worker.stall_warning_us;
+        self->watchdog_every_us = self->watchdog_us = TIME_NEVER;
+        if (warning_us > 0 && warning_us != TIME_NEVER) {
+            self->watchdog_every_us = warning_us / 4 + 1;
+            self->watchdog_us = time_add(clock_now_us(), self->watchdog_every_us);
+        }
+        self->session =
+            session_create(self->incarnation, &welcome.u.welcome_worker, clock_now_us(), NULL);
+        if (!self->session)
+            rc = err_set(self->err, HVD_E_NOMEM, "no memory for the session with the agent");
+    }
+    if (rc)
+        msg_release(&welcome);
+    else
+        *self->ret_welcome = welcome;
+    tell_started(self, rc);
+    if (!rc) {
+        serve_session(self);
+        deadline_us = clock_now_us() + FLUSH_US;
+        while (link->fd >= 0 && link->unsent.length && clock_now_us() < deadline_us &&
+               !agent_link_flush(link, NULL)) {
+            if (link->unsent.length)
+                greeting_wait(link, -1 /* no other thread wakes it */, deadline_us);
+        }
+        /* No answer will come any more: waiting threads return, collectives end, and each later
+         * check of the training loop gets HVD_E_LOST. */
         mailbox_break(&self->mailbox);
         mailbox_cancel(&self->mailbox, UINT64_MAX);
         self->hooks.cancel(self->hooks.arg, UINT64_MAX);
-        atomic_store(&self->watching, true);
+        atomic_store(&self->watched, true);
     }
-    agent_link_close(&self->link);
+    agent_link_close(link);
     greeting_undo(self->page);
     return NULL;
 }
 
-static void wait_until_started(struct session_thread *self)
-{
-    pthread_mutex_lock(&self->mailbox.lock);
-    while (atomic_load(&self->started) == 1)
-        pthread_cond_wait(&self->mailbox.changed, &self->mailbox.lock);
-    pthread_mutex_unlock(&self->mailbox.lock);
-}
-
-static void free_all(struct session_thread *self)
-{
-    session_free(self->session);
-    session_action_list_release(&self->list);
-    mailbox_release(&self->mailbox);
-    mem_free(self);
-}
-
+/* Starts the thread, and waits until the thread has greeted the agent or has failed: `started` is
+ * then no longer 1. */
 int session_thread_start(const char *agent, uint64_t incarnation, const struct session_hooks *hooks,
                          struct session_thread **ret_thread, struct msg *ret_welcome,
                          struct hvd_err *err)
@@ -362,10 +311,10 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
     if (rc) {
         mem_free(self);
         return err_set(err, rc,
-                       rc == HVD_E_LIMIT
-                           ? "no descriptor is left for a session; raise the limit of open files "
-                             "(ulimit -n)"
-                           : "no memory for a session");
+                       rc == HVD_E_LIMIT ? "no descriptor is left for the session with the agent; "
+                                           "raise the limit of open files "
+                                           "(ulimit -n)"
+                                         : "no memory for the session with the agent");
     }
     self->hooks = *hooks;
     self->agent = agent;
@@ -374,20 +323,44 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
     self->err = err;
     self->started = 1;
     session_action_list_init(&self->list);
-    rc = thread_start(&self->thread, 0, live, self);
+    rc = thread_start(&self->thread, 0, run_session, self);
     if (rc) {
-        err_set(err, rc, "no thread can be started");
+        err_set(err, rc,
+                "no thread can be started for the session with the agent; raise the limit of "
+                "processes (ulimit -u)");
     } else {
-        wait_until_started(self);
+        pthread_mutex_lock(&self->mailbox.lock);
+        while (atomic_load(&self->started) == 1)
+            pthread_cond_wait(&self->mailbox.changed, &self->mailbox.lock);
+        pthread_mutex_unlock(&self->mailbox.lock);
         rc = atomic_load(&self->started);
         if (rc)
             pthread_join(self->thread, NULL);
     }
     if (rc) {
-        free_all(self);
+        session_thread_free(self);
         return rc;
     }
     *ret_thread = self;
+    return 0;
+}
+
+/* Lets the thread run on this core only. HVD_E_INVAL: the process may not use that core. */
+int session_thread_pin(struct session_thread *self, unsigned core, struct hvd_err *err)
+{
+    cpu_set_t cores;
+    int number = EINVAL; /* the error for a core above CPU_SETSIZE */
+
+    CPU_ZERO(&cores);
+    if (core < CPU_SETSIZE) {
+        CPU_SET(core, &cores);
+        number = pthread_setaffinity_np(self->thread, sizeof(cores), &cores);
+    }
+    if (number)
+        return err_set(err, HVD_E_INVAL,
+                       "HVD_THREAD_AFFINITY: this process cannot use core %u: %s; name one of its "
+                       "cores, which taskset -p shows",
+                       core, strerror(number));
     return 0;
 }
 
@@ -401,16 +374,21 @@ void session_thread_stop(struct session_thread *self)
 
 void session_thread_free(struct session_thread *self)
 {
-    if (self)
-        free_all(self);
+    if (!self)
+        return;
+    session_free(self->session);
+    session_action_list_release(&self->list);
+    mailbox_release(&self->mailbox);
+    mem_free(self);
 }
 
-/* ---- for the others -------------------------------------------------------------------------- */
+/* ---- for other threads ----------------------------------------------------------------------- */
 
+/* Stores the check first and reads `watched` second: hear_agent says why. */
 bool session_thread_counts(struct session_thread *self, uint64_t check)
 {
     atomic_store(&self->checks, check + 1);
-    return atomic_load(&self->watching);
+    return atomic_load(&self->watched);
 }
 
 bool session_thread_cancelled(const struct session_thread *self, uint64_t round)
@@ -433,18 +411,21 @@ int session_thread_pause(struct session_thread *self, uint64_t round, int64_t us
     return mailbox_pause(&self->mailbox, round, clock_now_us() + us);
 }
 
+/* Asks the agent for memory for commits, and waits for its descriptor. No cancelled round ends this
+ * wait (round 0). */
 int session_thread_snapshot(struct session_thread *self, const struct msg_snapshot *snapshot,
                             int *ret_fd, struct hvd_err *err)
 {
     const struct msg request = { .type = MSG_SNAPSHOT, .u.snapshot = *snapshot };
     struct msg answer = { 0 };
     int fd = -1;
-    int rc = mailbox_ask(&self->mailbox, &request, 0, &answer, &fd);
+    int rc = mailbox_ask(&self->mailbox, &request, 0 /* of no round */, &answer, &fd);
 
     if (rc)
-        return err_set(err, rc, "the agent is gone");
+        return err_set(err, rc, "the agent of this host is gone");
     if (answer.u.granted.code)
-        rc = err_set(err, answer.u.granted.code, "the agent gives no memory for commits: %s",
+        rc = err_set(err, answer.u.granted.code,
+                     "the agent of this host gives no memory for commits: %s",
                      answer.u.granted.text);
     else if (fd < 0)
         rc = agent_link_no_fd(fd, "the agent granted memory", err);
@@ -456,7 +437,9 @@ int session_thread_snapshot(struct session_thread *self, const struct msg_snapsh
     return rc;
 }
 
-/* One FETCH and its answer. That of an earlier one, which was ended by this, is passed over. */
+/* Sends one FETCH and waits for its answer. The answer to an earlier FETCH, which this FETCH has
+ * ended, is skipped. Commit 0 without sources (NULL) fetches nothing, and only ends the FETCH
+ * before it. round 0: no cancelled round ends the wait. */
 static int fetch_once(struct session_thread *self, uint64_t round, uint64_t commit,
                       const struct msg_source_list *sources, struct msg *ret_answer)
 {
@@ -473,6 +456,34 @@ static int fetch_once(struct session_thread *self, uint64_t round, uint64_t comm
     return rc;
 }
 
+/* Lets the agent connect to these sources: a FETCH of commit 0 asks for that. Returns 0 when one
+ * source is connected, or when the training loop has a request of its own. */
+int session_thread_reach(struct session_thread *self, uint64_t round,
+                         const struct msg_source_list *sources, struct hvd_err *err)
+{
+    struct msg request = { .type = MSG_FETCH, .round = round };
+    struct msg answer = { 0 };
+    int fd = -1;
+    int rc;
+
+    request.u.fetch = (struct msg_fetch){ .number = ++self->fetches, .sources = *sources };
+    rc = mailbox_ask_aside(&self->mailbox, &request, 0 /* of no round */, &answer, &fd);
+    if (fd >= 0)
+        close(fd);
+    if (rc == HVD_E_REVOKED) /* the loop has a request of its own now, so connecting before is not
+                                needed any more */
+        return 0;
+    if (rc)
+        return err_set(err, rc, "the agent of this host is gone");
+    if (answer.u.fetched.code)
+        rc = err_set(err, answer.u.fetched.code, "no holder of its state can be reached: %s",
+                     answer.u.fetched.text);
+    msg_release(&answer);
+    return rc;
+}
+
+/* Fetches a commit into this worker's snapshot. If the round is cancelled, a second FETCH, of
+ * commit 0, ends the first one: after its answer the agent writes to the snapshot no more. */
 int session_thread_fetch(struct session_thread *self, uint64_t round, uint64_t commit,
                          const struct msg_source_list *sources, struct msg_fetched *ret_fetched,
                          struct hvd_err *err)
@@ -481,12 +492,12 @@ int session_thread_fetch(struct session_thread *self, uint64_t round, uint64_t c
     int rc = fetch_once(self, round, commit, sources, &answer);
 
     if (rc == HVD_E_REVOKED) {
-        rc = fetch_once(self, 0, 0, NULL, &answer);
+        rc = fetch_once(self, 0, 0, NULL, &answer); /* ends the first FETCH */
         msg_release(&answer);
         return err_set(err, rc ? rc : HVD_E_REVOKED, "round %" PRIu64 " is revoked", round);
     }
     if (rc)
-        return err_set(err, rc, "the agent is gone");
+        return err_set(err, rc, "the agent of this host is gone");
     *ret_fetched = answer.u.fetched;
     ret_fetched->text = "";
     if (answer.u.fetched.code)

@@ -1,12 +1,14 @@
 /*
- * session_thread.h: the thread in which the worker's session lives (worker/core/session.h): it
- * holds the life of the page, polls the agent's socket, brings events to the session, and carries
- * out or passes on what that decides. No training code ever runs in it, so a beat proves only that
- * this process is there.
+ * session_thread.h: the thread in which the worker's session (worker/core/session.h) lives. It
+ * holds the worker's page (life.h), polls the agent's socket, brings events to the session, and
+ * carries out the session's actions or passes them on. No code of the training program runs in it,
+ * so a heartbeat proves only that this process lives.
  *
  *     loop ──session_thread_say──► session ──► DO_SEND ──► agent
  *       ▲                             │ DO_CANCEL, DO_PREPARE, DO_ABANDON ──► hooks, at once
  *       └──session_thread_next────────┘ DO_COMMIT, DO_ANSWER, DO_RESTORE, DO_ENTER, DO_RETURN
+ *
+ * "The loop" is the training loop: the thread that has called hvd_elastic_run.
  */
 #ifndef WORKER_IO_SESSION_THREAD_H
 #define WORKER_IO_SESSION_THREAD_H
@@ -15,41 +17,52 @@
 
 struct session_thread;
 
-/* Called by the session's thread; none of them may wait. */
+/* Callbacks that the session's thread calls. A callback must not wait. */
 struct session_hooks {
-    void (*cancel)(void *arg, uint64_t round);             /* this and all before it */
-    void (*prepare)(void *arg, const struct msg *prepare); /* to be answered by PREPARED */
+    /* cancels this round and all earlier rounds */
+    void (*cancel)(void *arg, uint64_t round);
+    /* begins to prepare a round; the event SESSION_PREPARED reports the end of the preparation */
+    void (*prepare)(void *arg, const struct msg *prepare);
     void (*abandon)(void *arg, uint64_t round);
-    /* Has anything stood still for so long that it is to be said? Then true, and what. Asked about
-     * four times in each stall warning time. */
+    /* The watchdog: returns true when the training loop or a collective has made no progress for
+     * the stall warning time; *ret_stalled then describes the stall. It is called about four
+     * times in that time. */
     bool (*stalled)(void *arg, int64_t now_us, struct msg_stalled *ret_stalled);
     void *arg;
 };
 
-/* Says hello as this incarnation and waits for the welcome, which is copied: release it.
- * HVD_E_LOST, HVD_E_DENIED, HVD_E_TIMEOUT, HVD_E_PROTO, HVD_E_NOMEM. The hooks are copied. */
+/* Starts the thread, which connects to the agent (`agent` is the name of its socket), says hello
+ * as this incarnation, and waits for the welcome, which the caller releases. The hooks are
+ * copied. HVD_E_LOST, HVD_E_DENIED, HVD_E_TIMEOUT, HVD_E_PROTO, HVD_E_NOMEM. */
 int session_thread_start(const char *agent, uint64_t incarnation, const struct session_hooks *hooks,
                          struct session_thread **ret_thread, struct msg *ret_welcome,
                          struct hvd_err *err) MUST_CHECK;
 
-/* Sends what is unsent (for 5 s at most), and ends the thread: what is said to it from here on is
- * heard by nobody. NULL is fine, for both. */
-void session_thread_stop(struct session_thread *self);
-void session_thread_free(struct session_thread *self); /* after that, and after all who may say */
+/* Lets the thread run on this core only. HVD_E_INVAL: the process may not use that core. */
+int session_thread_pin(struct session_thread *self, unsigned core, struct hvd_err *err) MUST_CHECK;
 
-/* The loop has come to this check of its round. True: it must be brought to the session. A store
- * and a load. */
+/* Ends the thread. Before, the thread tries for at most 5 s to send unsent messages. Later
+ * events are dropped. NULL is allowed. */
+void session_thread_stop(struct session_thread *self);
+/* Called after session_thread_stop, when no thread can pass an event any more. NULL is allowed. */
+void session_thread_free(struct session_thread *self);
+
+/* Notes that the training loop makes the check with this number, counted from 0 in its round.
+ * Returns true if the loop must bring the check to the session (SESSION_CHECK). The call costs
+ * one atomic store and one load. */
 bool session_thread_counts(struct session_thread *thread, uint64_t check);
 
-/* Is this round cancelled? */
+/* Returns true if this round is cancelled. */
 bool session_thread_cancelled(const struct session_thread *self, uint64_t round);
 
-/* An event for the session; any thread. What it points to is copied, but for `ready`, which must
- * stay until the next order has come. When the session is no more, nothing happens. */
+/* Passes an event to the session. Any thread may make this call. The data that the event points to
+ * is copied, except `ready`, which must live until the loop has received its next order. Does
+ * nothing when the session has ended. */
 void session_thread_say(struct session_thread *self, const struct session_event *event);
 
-/* The loop's next order: DO_COMMIT, DO_ANSWER, DO_RESTORE, DO_ENTER or DO_RETURN. Waits for it. A
- * session that is no more says DO_RETURN, or DO_ANSWER to a check, of HVD_E_LOST. */
+/* Waits for the loop's next order: DO_COMMIT, DO_ANSWER, DO_RESTORE, DO_ENTER or DO_RETURN. When
+ * the session has ended, the order is DO_RETURN with HVD_E_LOST, or DO_ANSWER with HVD_E_LOST if
+ * a check waits. */
 struct loop_order {
     enum session_action_kind kind;
     int code;
@@ -57,19 +70,26 @@ struct loop_order {
     uint64_t commit;
     struct place place;
     bool prepared;
-    struct msg msg; /* DO_ENTER: its ROUND, to be released */
+    struct msg msg; /* DO_ENTER: the ROUND message; the receiver releases it */
 };
 void session_thread_next(struct session_thread *self, struct loop_order *ret_order);
 
-/* Waits for so long; HVD_E_REVOKED as soon as this round is cancelled. */
+/* Waits for `us` microseconds; HVD_E_REVOKED as soon as this round is cancelled. */
 int session_thread_pause(struct session_thread *self, uint64_t round, int64_t us) MUST_CHECK;
 
-/* What the agent is asked for, by the loop. Each waits for the answer. */
+/* ---- requests of the loop to the agent; each call waits for the answer ---- */
 int session_thread_snapshot(struct session_thread *self, const struct msg_snapshot *snapshot,
                             int *ret_fd, struct hvd_err *err) MUST_CHECK;
 
-/* commit, from these sources, for the round that is being entered. When that is cancelled the fetch
- * is ended first: HVD_E_REVOKED. ret_fetched has no text. */
+/* Lets the agent connect to these sources before a fetch needs them. HVD_E_LOST: the agent
+ * reaches none of them. The connecting thread calls it, not the loop: when the loop has a
+ * request at the same time, the call returns 0 at once. */
+int session_thread_reach(struct session_thread *self, uint64_t round,
+                         const struct msg_source_list *sources, struct hvd_err *err) MUST_CHECK;
+
+/* Fetches this commit from these sources, for the round that is being entered. If that round is
+ * cancelled, the fetch is stopped, and then the call returns HVD_E_REVOKED. ret_fetched contains
+ * no text. */
 int session_thread_fetch(struct session_thread *self, uint64_t round, uint64_t commit,
                          const struct msg_source_list *sources, struct msg_fetched *ret_fetched,
                          struct hvd_err *err) MUST_CHECK;

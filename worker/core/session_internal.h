@@ -1,0 +1,89 @@
+/*
+ * session_internal.h: the functions that the files of the session call in each other. The files
+ * form layers. A file calls only functions of the layers below its own:
+ *
+ *     4  session.c                               one step: an event in, actions out
+ *     3  session_loop.c   session_switch.c       handlers of the training loop's events
+ *        session_rounds.c session_recover.c      handlers of the driver's messages
+ *     2  session_move.c                          the moves from one state to another
+ *     1  session_known.c  session_action.c       what is known of rounds; the action list
+ *     0  session_states.c session_data.h         the states, the invariant, the data
+ */
+#ifndef WORKER_CORE_SESSION_INTERNAL_H
+#define WORKER_CORE_SESSION_INTERNAL_H
+
+#include "worker/core/session_data.h"
+
+/* ---- session_states.c ------------------------------------------------------------------------ */
+
+extern const struct sm_type session_type;
+/* for each state, where the loop may be: a set of bits 1 << enum session_loop_at */
+extern const unsigned session_loop_places[SESSION_STATE_COUNT];
+/* true: the state is ENTERING, ACTIVE or SWITCHED */
+bool session_in_round(const struct session *session);
+bool session_in_train(const struct session *session); /* true: the state is ENTERING or ACTIVE */
+
+/* ---- session_action.c: append to the list, and note there when memory runs out ---- */
+
+void session_do(struct session *session, struct session_action action);
+/* copies msg into the list, but not the data that msg points to */
+void session_send(struct session *session, const struct msg *msg);
+void session_cancel(struct session *session, uint64_t round);
+void session_watch(struct session *session, bool yes);
+void session_answer(struct session *session, int code); /* answers the waiting check */
+const void *session_copy(struct session *session, const void *bytes, size_t length);
+
+/* ---- session_known.c: the rounds to come, and the dead ones ---------------------------------- */
+
+void session_drop(struct session *session, const struct msg *msg, const char *why);
+bool session_lists_me(const struct session *session, const struct msg_member_list *members);
+/* true: the round is revoked, abandoned, or not later than the round of this worker */
+bool session_is_dead(const struct session *session, uint64_t round);
+void session_note_abandoned(struct session *session, uint64_t current, uint64_t last);
+void session_keep_held(struct session *session, const struct msg_held_list *held);
+/* requests DO_ABANDON if connections are open or being opened */
+void session_forget_prepared(struct session *session);
+void session_forget_arrived(struct session *session);
+void session_forget_change(struct session *session); /* a check that waits is answered with 0 */
+
+/* ---- session_move.c -------------------------------------------------------------------------- */
+
+void session_enter(struct session *session,
+                   const struct msg *round); /* `round` must live as long as the list */
+void session_enter_arrived(struct session *session);
+void session_revoke(struct session *session, uint64_t round, int code, const char *why);
+/* ends the collectives; a waiting check is answered with code */
+void session_stop_loop(struct session *session, int code);
+/* called when the loop has left train or finished DO_RESTORE */
+void session_outside(struct session *session);
+void session_return(struct session *session, int code); /* hvd_elastic_run returns code */
+void session_finish(struct session *session, int code, const char *text);
+void session_leave(struct session *session, const char *why);
+void session_dismiss(struct session *session);
+void session_lose(struct session *session, const char *why);
+
+/* ---- the handlers ---------------------------------------------------------------------------- */
+
+/* session_rounds.c: PREPARE, PREPARED, ABANDON, ROUND */
+void session_on_prepare(struct session *session, const struct msg *msg);
+void session_on_prepared(struct session *session, const struct session_event *event);
+void session_on_abandon(struct session *session, const struct msg *msg);
+void session_on_round(struct session *session, const struct msg *msg);
+
+/* session_switch.c: PENDING, SWITCH_AT, CHECK */
+void session_on_pending(struct session *session, const struct session_event *event);
+void session_on_switch_at(struct session *session, const struct msg *msg);
+void session_on_check(struct session *session, const struct session_event *event);
+
+/* session_recover.c: REVOKE, SETTLED, DRAIN */
+void session_on_revoke(struct session *session, const struct msg *msg);
+void session_on_settled(struct session *session, const struct session_event *event);
+void session_on_drain(struct session *session, const struct msg *msg);
+
+/* session_loop.c: RUN, SYNCED, STEPPED, RETURNED */
+void session_on_run(struct session *session, const struct session_event *event);
+void session_on_synced(struct session *session, const struct session_event *event);
+void session_on_stepped(struct session *session, const struct session_event *event);
+void session_on_returned(struct session *session, const struct session_event *event);
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * session_move.c: how a session gets from one state to another, and what the training loop is told
+ * to do for it.
+ *
+ * Called by the handlers, which decide that a move is due. Invariant: the loop has at most one
+ * order at a time. While it is inside DO_ENTER, train or DO_RESTORE it is only told that its round
+ * is dead; session_outside says what comes next when it has come out.
+ */
+#include "worker/core/session_internal.h"
+
+/* Orders the loop to enter the round of this ROUND message, which lists this worker (DO_ENTER). The
+ * loop uses the connections that were prepared for this round, if they are open; connections that
+ * were prepared for another round are closed. */
+void session_enter(struct session *session, const struct msg *round)
+{
+    struct session_prepared *prepared = &session->prepared;
+    bool use_prepared = prepared->round == round->round && prepared->state == PREPARED_OPEN;
+    struct place place = { .rank = 0 };
+
+    ASSERT(session->loop.at == LOOP_WAITING && round->round > session->round);
+    /* The callers have checked that the round lists this worker: only memory can be missing. */
+    if (place_find(&round->u.round.members, session->incarnation, &place))
+        session->list->failed = true;
+    if (use_prepared)
+        /* the loop owns the connections now */
+        *prepared = (struct session_prepared){ .state = PREPARED_NONE };
+    else
+        session_forget_prepared(session);
+    session_watch(session, false); /* false: no switch is pending, so checks return 0 at once */
+    session->round = round->round;
+    session->change = (struct session_change){ .next = 0 };
+    session->draining = false;
+    session->loop.entered = false;
+    session->loop.went_on = false; /* train has not come to an agreed check of this round yet */
+    session->loop.checks = 0;
+    session->loop.at = LOOP_ENTERING;
+    session_do(session, (struct session_action){ .kind = DO_ENTER,
+                                                 .round = round->round,
+                                                 .msg = round,
+                                                 .place = place,
+                                                 .yes = use_prepared /* see DO_ENTER */ });
+    sm_move(&session->sm, SESSION_ENTERING, session->now_us, "a round with me");
+}
+
+/* Enters the round whose ROUND message has waited in session->arrived until the loop was outside
+ * train. The message moves to the memory of the list, because DO_ENTER points to it. */
+void session_enter_arrived(struct session *session)
+{
+    struct msg *msg = arena_alloc(&session->list->memory, sizeof(*msg));
+
+    if (!msg || msg_copy_into(&session->arrived, &session->list->memory, msg)) {
+        session->list->failed = true;
+        return;
+    }
+    session_forget_arrived(session);
+    session_enter(session, msg);
+}
+
+/* ---- out of a round that is dead ------------------------------------------------------------- */
+
+static void session_restore(struct session *session)
+{
+    ASSERT(session->loop.at == LOOP_WAITING);
+    session->loop.at = LOOP_RESTORING;
+    session_do(session, (struct session_action){ .kind = DO_RESTORE });
+}
+
+/* Ends the loop's collectives, answers its waiting check with code, and lets the loop bring its
+ * next checks to the session, which answers them with errors or news. Cancels the round of the
+ * loop, and later rounds that are revoked already. */
+void session_stop_loop(struct session *session, int code)
+{
+    uint64_t revoked = session->dead.revoked;
+
+    if (session->loop.at == LOOP_ENTERING || session->loop.at == LOOP_TRAINING)
+        session_watch(session, true /* each check comes to the session */);
+    session_cancel(session, revoked > session->round ? revoked : session->round);
+    if (session->loop.check_waits)
+        session_answer(session, code);
+}
+
+/* Moves to REVOKED: this round and all before it are dead. Stops the loop; the loop restores its
+ * last commit now, or when it has left train. code and `why` are for the RECOVERING message; code
+ * 0: nothing has failed in this worker. */
+void session_revoke(struct session *session, uint64_t round, int code, const char *why)
+{
+    struct session_dead *dead = &session->dead;
+
+    ASSERT(round >= session->round);
+    if (round > dead->revoked)
+        dead->revoked = round;
+    (void)err_set(&dead->why, code, "%s", why);
+    session->change = (struct session_change){ .next = 0 };
+    session_stop_loop(session, HVD_E_REVOKED);
+    if (session->prepared.round <= dead->revoked)
+        session_forget_prepared(session);
+    if (session->arrived.round <= dead->revoked)
+        session_forget_arrived(session);
+    sm_move(&session->sm, SESSION_REVOKED, session->now_us, why);
+    if (session->loop.at == LOOP_WAITING)
+        session_restore(session);
+}
+
+/* ---- out of the job -------------------------------------------------------------------------- */
+
+/* Lets hvd_elastic_run return this code. session_on_run answers a later call of hvd_elastic_run. */
+void session_return(struct session *session, int code)
+{
+    ASSERT(session->loop.at == LOOP_WAITING);
+    session->loop.at = LOOP_AWAY;
+    session_do(session, (struct session_action){ .kind = DO_RETURN, .code = code });
+}
+
+static void move_to_end(struct session *session, enum session_state state, const char *why)
+{
+    session->change = (struct session_change){ .next = 0 };
+    session_forget_arrived(session);
+    session_forget_prepared(session);
+    sm_move(&session->sm, state, session->now_us, why);
+}
+
+/* Ends the work of this worker because train has returned: sends FINISHED, and lets hvd_elastic_run
+ * return the code. Code 0: train is done; another code: its error, with the reason in `text` (may
+ * be NULL). */
+void session_finish(struct session *session, int code, const char *text)
+{
+    struct hvd_err line; /* err_set makes one line of a user's text, which may have several lines */
+
+    err_set(&line, code, "%s", text ? text : "");
+    move_to_end(session, SESSION_FINISHED, code ? "train failed" : "train returned 0");
+    session_send(session,
+                 &(struct msg){
+                     .type = MSG_FINISHED,
+                     .round = session->round,
+                     .u.finished = {.code = code,
+                                    .text = session_copy(session, line.text, sizeof(line.text))},
+    });
+    session_return(session, code);
+}
+
+/* Says what the loop does next. Called when the loop has come out of DO_ENTER, train or DO_RESTORE,
+ * and when the state changes while the loop waits. Without an order the loop waits for the next
+ * ROUND. */
+void session_outside(struct session *session)
+{
+    switch (session_state(session)) {
+    case SESSION_SWITCHED:
+        if (session->loop.went_on)
+            session_restore(session);
+        else if (session->arrived.round)
+            session_enter_arrived(session);
+        return;
+    case SESSION_REVOKED: session_restore(session); return;
+    case SESSION_LEFT:
+        session_send(session, &(struct msg){ .type = MSG_LEFT });
+        session_return(session, HVD_LEFT);
+        return;
+    case SESSION_DISMISSED: session_return(session, HVD_DONE); return;
+    case SESSION_LOST: session_return(session, HVD_E_LOST); return;
+    default: PANIC("the loop came out in %s", sm_name(&session->sm));
+    }
+}
+
+/* Moves to LEFT: this worker leaves the job. It sends the message LEFT when the loop is outside
+ * train: now, or when session_outside is called. */
+void session_leave(struct session *session, const char *why)
+{
+    move_to_end(session, SESSION_LEFT, why);
+    if (session->loop.at == LOOP_WAITING)
+        session_outside(session);
+    else if (session->loop.at == LOOP_AWAY)
+        session_send(session, &(struct msg){ .type = MSG_LEFT });
+}
+
+/* Ends the run of this worker in the state `state`: if the loop is in a round, its collectives end,
+ * and a check that waits is answered with code. hvd_elastic_run returns at once, or when the loop
+ * has left train. */
+static void end_run(struct session *session, enum session_state state, int code, const char *why)
+{
+    if (session_in_round(session))
+        session_stop_loop(session, code);
+    move_to_end(session, state, why);
+    if (session->loop.at == LOOP_WAITING)
+        session_outside(session);
+}
+
+void session_dismiss(struct session *session)
+{
+    end_run(session, SESSION_DISMISSED, HVD_DONE, "the job is done");
+}
+
+/* Notes that the agent is gone: the session moves to LOST, and hvd_elastic_run returns HVD_E_LOST.
+ * But a decision that was made earlier (to leave, or that the job is done) stays valid. */
+void session_lose(struct session *session, const char *why)
+{
+    if (!session->agent.connected)
+        return;
+    session->agent.connected = false;
+    if (session->sm.state < SESSION_LEFT)
+        end_run(session, SESSION_LOST, HVD_E_LOST, why);
+    else if (session->loop.at == LOOP_TRAINING || session->loop.at == LOOP_ENTERING)
+        session_stop_loop(session, HVD_E_LOST);
+}

@@ -1,0 +1,187 @@
+/*
+ * session_rounds.c: the messages that bring the next round: PREPARE and its answer PREPARED,
+ * ABANDON, ROUND.
+ *
+ * Called by session.c for each of them. Invariant: at most one round is prepared and at most one
+ * has arrived, and each is newer than the running round.
+ */
+#include "worker/core/session_internal.h"
+
+#include <inttypes.h>
+
+/* Sends PREPARED: how the preparation of the next round has ended (code 0: its connections are
+ * open). */
+static void send_prepared(struct session *session)
+{
+    const struct session_prepared *prepared = &session->prepared;
+
+    session_send(session,
+                 &(struct msg){
+                     .type = MSG_PREPARED,
+                     .round = prepared->round,
+                     .u.prepared = {.code = prepared->outcome.code,
+                                    .text = session_copy(session, prepared->outcome.text,
+                                    sizeof(prepared->outcome.text))},
+    });
+}
+
+/* Handles PREPARE: lets the connections of the next round be opened while the running round goes on
+ * (DO_PREPARE). A worker that the round does not list sends no answer, and leaves at the switch. */
+void session_on_prepare(struct session *session, const struct msg *msg)
+{
+    struct session_prepared *prepared = &session->prepared;
+    const char *why_not = NULL;
+    bool listed;
+
+    if (session->sm.state == SESSION_JOINING)
+        why_not = "not built yet";
+    else if (session_is_dead(session, msg->round) || msg->round < prepared->round ||
+             msg->round < session->change.next || msg->round <= session->arrived.round)
+        why_not = "stale";
+    else if (msg->round == prepared->round && prepared->state >= PREPARED_OPEN) {
+        send_prepared(session); /* K4: a repeated PREPARE gets the same answer */
+        return;
+    } else if (msg->round == prepared->round)
+        why_not = "a repetition";
+    else if (session->change.agreed || session->arrived.round)
+        why_not = "another round is agreed";
+    if (why_not) {
+        session_drop(session, msg, why_not);
+        return;
+    }
+    /* This round replaces the round that was prepared before. */
+    session_note_abandoned(session, session->round, prepared->round);
+    session_forget_prepared(session);
+    /* A switch to an earlier round will not happen. */
+    if (session->change.next < msg->round)
+        session_forget_change(session);
+    listed = session_lists_me(session, &msg->u.prepare.members);
+    prepared->round = msg->round;
+    prepared->state = listed ? PREPARED_OPENING : PREPARED_WITHOUT_ME;
+    if (listed)
+        session_do(session,
+                   (struct session_action){ .kind = DO_PREPARE, .round = msg->round, .msg = msg });
+    trace_add(session->trace, session->now_us, "session: prepare round %" PRIu64 "%s", msg->round,
+              listed ? "" : ", without me");
+}
+
+/* Handles PREPARED, the answer to DO_PREPARE: notes the outcome and sends it to the driver. The
+ * answer for a round that was abandoned or replaced in the meantime is ignored. */
+void session_on_prepared(struct session *session, const struct session_event *event)
+{
+    struct session_prepared *prepared = &session->prepared;
+
+    if (prepared->state != PREPARED_OPENING || prepared->round != event->round) {
+        trace_add(session->trace, session->now_us,
+                  "session: round %" PRIu64 " is prepared, but no longer wanted", event->round);
+        return;
+    }
+    prepared->state = event->code ? PREPARED_FAILED : PREPARED_OPEN;
+    err_set(&prepared->outcome, event->code, "%s", event->text ? event->text : "");
+    trace_add(session->trace, session->now_us, "session: round %" PRIu64 " prepared: %s",
+              event->round, err_text(event->code));
+    send_prepared(session);
+}
+
+static bool is_between(uint64_t round, uint64_t current, uint64_t last)
+{
+    return round > current && round <= last;
+}
+
+/* Handles ABANDON: no round after msg->round, the running one, up to `next` will begin. The session
+ * forgets such a round, whether it is prepared, has arrived or is the aim of a switch. */
+void session_on_abandon(struct session *session, const struct msg *msg)
+{
+    uint64_t next = msg->u.abandon.next;
+
+    if (session_is_dead(session, next) || next <= msg->round) {
+        session_drop(session, msg, "stale");
+        return;
+    }
+    trace_add(session->trace, session->now_us, "session: round %" PRIu64 " is abandoned: %s", next,
+              msg->u.abandon.reason);
+    session_note_abandoned(session, msg->round, next);
+    if (is_between(session->prepared.round, msg->round, next))
+        session_forget_prepared(session);
+    if (is_between(session->arrived.round, msg->round, next))
+        session_forget_arrived(session);
+    if (!is_between(session->change.next, msg->round, next))
+        return;
+    /* train was left for a round that will never begin */
+    if (session->sm.state == SESSION_SWITCHED)
+        session_revoke(session, session->round, 0 /* no failure here */,
+                       "abandoned after the switch");
+    else
+        session_forget_change(session);
+}
+
+/* Keeps a ROUND until the loop has left train. If there is no memory for the copy, the step
+ * fails. */
+static void keep_round(struct session *session, const struct msg *msg)
+{
+    session_forget_arrived(session);
+    if (msg_copy(msg, &session->arrived)) {
+        session->list->failed = true;
+        return;
+    }
+    session->draining = false; /* a round that lists this worker needs it: it does not leave */
+    trace_add(session->trace, session->now_us, "session: round %" PRIu64 " waits for the loop",
+              msg->round);
+}
+
+/* Handles ROUND: a round begins. If the round lists this worker, the loop enters it: now, or when
+ * the loop has left train and restored what it must. If not, the worker leaves, or, as a joiner,
+ * waits for another round. */
+void session_on_round(struct session *session, const struct msg *msg)
+{
+    bool listed = session_lists_me(session, &msg->u.round.members);
+    bool agreed = session->change.agreed && msg->round == session->change.next;
+
+    if (session_is_dead(session, msg->round) || msg->round <= session->arrived.round ||
+        msg->round < session->change.next) {
+        session_drop(session, msg, "stale");
+        return;
+    }
+    switch (session_state(session)) {
+    case SESSION_JOINING: session_drop(session, msg, "not built yet"); return;
+    case SESSION_READY:
+    case SESSION_RECOVERED:
+        /* After a recovery a worker leaves if the ROUND does not list it. A joiner, which was in
+         * no round before, waits for the next ROUND. */
+        if (listed) {
+            session_enter(session, msg);
+        } else if (session->sm.state == SESSION_RECOVERED && session->round) {
+            session_leave(session, "a round has begun without me");
+        } else {
+            if (session->prepared.round <= msg->round)
+                session_forget_prepared(session);
+            session_drop(session, msg, "without me; waits for another");
+        }
+        return;
+    case SESSION_REVOKED:
+        if (listed)
+            keep_round(session, msg);
+        else
+            session_leave(session, "a round has begun without me");
+        return;
+    default: break;
+    }
+    /* This worker is in a round. Either the ROUND is the next round of the agreed switch, or
+     * this session knew nothing of it: then the other members count the running round as dead. */
+    if (agreed && listed && session->loop.at == LOOP_WAITING) {
+        session_enter(session, msg);
+    } else if (agreed && listed) {
+        keep_round(session, msg);
+    } else if (agreed && session->sm.state == SESSION_SWITCHED) {
+        session_leave(session, "the round has begun without me");
+    } else if (agreed) {
+        session_forget_prepared(session); /* the worker then leaves at the agreed check */
+        session_drop(session, msg, "without me, and the agreed check is still to come");
+    } else if (listed) {
+        session_revoke(session, msg->round - 1, 0 /* no failure here */, "a later round has begun");
+        keep_round(session, msg);
+    } else {
+        session_stop_loop(session, HVD_LEFT);
+        session_leave(session, "a later round has begun without me");
+    }
+}

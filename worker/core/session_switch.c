@@ -1,0 +1,174 @@
+/*
+ * session_switch.c: all members leave train at the same check, agreed without a collective
+ * (PROTOCOL.md: PENDING, NEXT_CHECK, SWITCH_AT).
+ *
+ *     driver ──PENDING next──► worker ──NEXT_CHECK n──► driver ──SWITCH_AT k──► worker
+ *              the loop goes on to check n          k is the largest n of all members
+ *              and waits at check n + 1
+ *
+ * Called by session.c for PENDING and SWITCH_AT, and for each CHECK of the loop. Invariant: a check
+ * waits only after NEXT_CHECK was sent and before SWITCH_AT has come.
+ */
+#include "base/time.h"
+#include "proto/commit.h"
+#include "worker/core/session_internal.h"
+
+#include <inttypes.h>
+
+/* Compares the check at which the loop waits with the agreed check: revokes the round if the
+ * loop is past it, lets the loop go on if it is before it, and switches if the two are equal. */
+static void switch_or_go_on(struct session *session, uint64_t check)
+{
+    uint64_t next = session->change.next;
+    /* True: the next round lists this worker: its ROUND has come, or its PREPARE listed the
+     * worker. */
+    bool listed = session->arrived.round == next || (session->prepared.round == next &&
+                                                     session->prepared.state > PREPARED_WITHOUT_ME);
+
+    if (check > session->change.check) {
+        session_revoke(session, session->round, 0 /* no failure here */, "past the agreed check");
+        return;
+    }
+    if (check < session->change.check) {
+        session_answer(session, 0 /* train goes on */);
+        return;
+    }
+    /* All members make this commit, also members that leave: they may be the only holders of the
+     * state. */
+    session_do(session, (struct session_action){ .kind = DO_COMMIT,
+                                                 .round = session->round,
+                                                 .commit = COMMIT_FIRST_OF(next) });
+    if (listed) {
+        session_answer(session, HVD_HOSTS_UPDATED);
+        sm_move(&session->sm, SESSION_SWITCHED, session->now_us, "at the agreed check");
+    } else {
+        session_answer(session, HVD_LEFT);
+        session_leave(session, "the next round is without me");
+    }
+}
+
+/* Tells the driver up to which check the loop goes on: at the check after it the loop waits for
+ * SWITCH_AT. */
+static void send_next_check(struct session *session, uint64_t check)
+{
+    session->change.next_check_sent = true;
+    session->change.next_check = check;
+    session_send(session, &(struct msg){
+                              .type = MSG_NEXT_CHECK,
+                              .round = session->round,
+                              .u.next_check = {session->change.next, check}
+    });
+}
+
+/* Handles CHECK: the loop has come to a check and waits for the answer. In ACTIVE the answer is 0,
+ * unless the check is the agreed one; while the members still agree on it, the answer may have to
+ * wait. In the other states the answer tells train to return. */
+void session_on_check(struct session *session, const struct session_event *event)
+{
+    struct session_change *change = &session->change;
+    struct session_loop *loop = &session->loop;
+
+    ASSERT(loop->at == LOOP_TRAINING && !loop->check_waits);
+    ASSERT(event->check >= loop->checks && event->check < UINT64_MAX);
+    loop->checks = event->check + 1;
+    loop->check_waits = true;
+    switch (session_state(session)) {
+    case SESSION_ACTIVE:
+        if (change->agreed) {
+            switch_or_go_on(session, event->check);
+        } else if (change->next_check_sent &&
+                   event->check > change->next_check) { /* the check waits until SWITCH_AT comes */
+            loop->waiting_us = session->now_us;
+            loop->warn_stall_us = time_add(session->now_us, session->stall_warning_us);
+            trace_add(session->trace, session->now_us, "session: check %" PRIu64 " waits",
+                      event->check);
+        } else {
+            if (change->next && !change->next_check_sent)
+                send_next_check(session, event->check);
+            session_answer(session, 0);
+        }
+        return;
+    case SESSION_SWITCHED:
+        /* train was told to return and checks again: it may have changed the state since the
+         * switch. */
+        loop->went_on = true;
+        session_answer(session, HVD_HOSTS_UPDATED);
+        return;
+    case SESSION_REVOKED: session_answer(session, HVD_E_REVOKED); return;
+    case SESSION_LEFT: session_answer(session, HVD_LEFT); return;
+    case SESSION_DISMISSED: session_answer(session, HVD_DONE); return;
+    case SESSION_LOST: session_answer(session, HVD_E_LOST); return;
+    default: PANIC("a check in %s", sm_name(&session->sm));
+    }
+}
+
+/* Returns the reason why a message about the change to the round `next` is ignored; NULL: it is
+ * not ignored. */
+static const char *why_ignored(const struct session *session, const struct msg *msg, uint64_t next)
+{
+    if (!session_in_train(session) || msg->round != session->round)
+        return "not of a round that runs here";
+    if (session_is_dead(session, next) || next < session->change.next)
+        return "stale";
+    if (session->change.agreed)
+        return next == session->change.next ? "a repetition" : "another round is agreed";
+    return NULL;
+}
+
+static void begin_change(struct session *session, uint64_t next)
+{
+    session->change = (struct session_change){ .next = next };
+    session_watch(session, true /* each check comes to the session */);
+}
+
+/* Handles PENDING: a switch to the round `next` is planned. Answers with NEXT_CHECK at once if the
+ * loop's next check is known. To wait until the loop brings a check could be to wait for ever: the
+ * slower of two members may be in a collective that needs the faster one, and the faster one waits
+ * at its check until all have sent NEXT_CHECK. */
+void session_on_pending(struct session *session, const struct session_event *event)
+{
+    const struct msg *msg = event->msg;
+    uint64_t next = msg->u.pending.next;
+    uint64_t checks = session->loop.checks;
+    const char *why = why_ignored(session, msg, next);
+
+    if (!why && next == session->change.next)
+        why = "a repetition";
+    if (why) {
+        session_drop(session, msg, why);
+        return;
+    }
+    trace_add(session->trace, session->now_us, "session: round %" PRIu64 " is pending", next);
+    begin_change(session, next);
+    if (session->loop.check_waits) { /* this check waits because of an older change */
+        send_next_check(session, checks - 1);
+        session_answer(session, 0);
+    } else if (event->counted) { /* the loop's next check is known; the higher number is newer */
+        send_next_check(session, event->check > checks ? event->check : checks);
+    }
+}
+
+/* Handles SWITCH_AT: all members leave train at the check msg->u.switch_at.check. The PENDING
+ * before it may have been lost: the agreed check alone decides. A loop that is past this check
+ * gives the round up. */
+void session_on_switch_at(struct session *session, const struct msg *msg)
+{
+    uint64_t next = msg->u.switch_at.next;
+    const char *why = why_ignored(session, msg, next);
+
+    if (why) {
+        session_drop(session, msg, why);
+        return;
+    }
+    trace_add(session->trace, session->now_us, "session: to round %" PRIu64 " at check %" PRIu64,
+              next, msg->u.switch_at.check);
+    if (next > session->change.next)
+        begin_change(session, next);
+    session->change.agreed = true;
+    session->change.check = msg->u.switch_at.check;
+    if (session->loop.check_waits)
+        switch_or_go_on(session, session->loop.checks - 1);
+    else if (session->change.check < session->loop.checks)
+        session_revoke(session, session->round, 0 /* no failure here */,
+                       "the agreed check has passed");
+}

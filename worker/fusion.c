@@ -1,0 +1,156 @@
+/*
+ * fusion.c: cuts started requests into batches (fusion.h has the rules), and makes one call of a
+ * batch, with the buffers of the requests as its pieces.
+ *
+ * Called by requests.c. Invariant: requests of one batch follow each other, and what closes a batch
+ * is decided by the calls of the program alone.
+ */
+#include "worker/fusion.h"
+
+#include "collectives/reduce/reduce.h"
+#include "worker/call.h"
+#include "worker/rounds_internal.h"
+
+#include <math.h>
+
+_Static_assert(FUSION_SHARE >= 2, "a batch and one more request are below the threshold");
+_Static_assert(REQUESTS_FUSED_MAX <= FINGERPRINT_FUSED_MAX, "the number is in the fingerprint");
+
+void fusion_begin(struct requests *requests)
+{
+    requests->era++;
+    requests->room = 1;
+    requests->unawaited = 0;
+}
+
+static size_t bytes_of(const struct request *request)
+{
+    return request->call.count * reduce_type_bytes(request->call.type);
+}
+
+/* Compares two scales. A scale of 0 means 1, so one rank may write 0 and another 1. */
+static bool is_same_scale(double left, double right)
+{
+    return !islessgreater(left != 0 ? left : 1, right != 0 ? right : 1);
+}
+
+/* Returns true if the request may join the open batch. A request must run after an earlier one,
+ * and so not in its batch, if one of the two writes memory that the other reads or writes. */
+static bool belongs(const struct requests *requests, const struct request *request)
+{
+    const struct coll_call *call = &request->call;
+    const struct coll_call *first = &requests->open.first->call;
+    size_t bytes = bytes_of(request);
+
+    if (call->type != first->type || call->op != first->op || call->device != first->device ||
+        call->by_host != first->by_host || !is_same_scale(call->prescale, first->prescale) ||
+        !is_same_scale(call->postscale, first->postscale))
+        return false;
+    for (const struct request *other = requests->open.first; other; other = other->next) {
+        size_t others = bytes_of(other);
+
+        if (!call_are_apart(call->in, bytes, other->call.out, others) ||
+            !call_are_apart(call->out, bytes, other->call.out, others) ||
+            !call_are_apart(call->out, bytes, other->call.in, others))
+            return false;
+    }
+    return true;
+}
+
+/* Moves the open batch, if there is one, to the end of the queue, and wakes the thread that makes
+ * its call. */
+void fusion_close(struct requests *requests)
+{
+    struct request *first = requests->open.first;
+
+    if (!first)
+        return;
+    if (requests->first)
+        requests->last->next = first;
+    else
+        requests->first = first;
+    requests->last = requests->open.last;
+    requests->open.first = NULL;
+    atomic_store_explicit(&requests->holds, false, memory_order_relaxed);
+    pthread_cond_signal(&requests->work);
+}
+
+/* Appends a request: to the open batch, or to a new one, by the rules of fusion.h. waits: the
+ * program waits for this call at once (hvd_run), so the request has a batch of its own. */
+void fusion_append(struct rounds *rounds, struct request *request, bool waits)
+{
+    struct requests *requests = &rounds->requests;
+    struct batch *open = &requests->open;
+    const struct roll *roll = rounds->roll;
+    /* true: the request may be in one batch with other requests. */
+    bool fusible = !waits && request->call.kind == COLL_ALLREDUCE && !request->call.pieces &&
+                   roll->size > 1 && !roll->group_count && !roll->opened_count &&
+                   rounds->fusion_bytes && bytes_of(request) <= rounds->fusion_bytes / FUSION_SMALL;
+
+    if (!waits && !requests->unawaited++) /* the program has waited for all earlier requests */
+        requests->room = 1;
+    if (open->first && !(fusible && belongs(requests, request)))
+        fusion_close(requests);
+    if (!open->first) {
+        *open = (struct batch){ .first = request, .number = open->number + 1 };
+        atomic_store_explicit(&requests->holds, true, memory_order_relaxed);
+    } else {
+        open->last->next = request;
+    }
+    open->last = request;
+    request->next = NULL;
+    request->batch = open->number;
+    request->era = requests->era;
+    open->count++;
+    open->bytes += bytes_of(request);
+    if (fusible && open->count == requests->room) {
+        fusion_close(requests); /* the batch is full: the next one may have more requests */
+        requests->room *= FUSION_GROWTH;
+        if (requests->room > REQUESTS_FUSED_MAX)
+            requests->room = REQUESTS_FUSED_MAX;
+    } else if (!fusible || open->bytes >= rounds->fusion_bytes / FUSION_SHARE) {
+        fusion_close(requests);
+    }
+    if (request->call.kind == COLL_JOIN)
+        fusion_begin(requests);
+}
+
+bool fusion_holds(const struct requests *requests, const struct request *request)
+{
+    return requests->open.first && request->batch == requests->open.number;
+}
+
+void fusion_await(struct requests *requests, const struct request *request)
+{
+    if (request->era == requests->era)
+        requests->unawaited--;
+    if (fusion_holds(requests, request))
+        fusion_close(requests);
+}
+
+/* Makes one call of all requests in the first batch of the queue; their buffers become the pieces
+ * of that call. Returns the number of these requests. */
+size_t fusion_take(struct requests *requests, struct coll_call *ret_call)
+{
+    const struct request *first = requests->first;
+    size_t count = 0;
+
+    *ret_call = first->call;
+    for (struct request *each = requests->first; each && each->batch == first->batch;
+         each = each->next) {
+        requests->pieces[count] =
+            (struct coll_piece){ each->call.in, each->call.out, each->call.count };
+        requests->batch[count++] = each;
+        /* If the caller of one request waits for its result, the whole operation waits. */
+        ret_call->streamed = ret_call->streamed && each->call.streamed;
+    }
+    if (count == 1)
+        return count;
+    ret_call->in = NULL;
+    ret_call->out = NULL;
+    ret_call->count = 0;
+    ret_call->pieces = requests->pieces;
+    ret_call->piece_count = count;
+    ret_call->fused = (uint32_t)count;
+    return count;
+}

@@ -1,0 +1,120 @@
+/*
+ * rounds_internal.h: the collectives of this process, as the files of rounds share them. A file
+ * calls only functions of the files below its own:
+ *
+ *     rounds.c           life of a round: entered, cancelled, settled, left; questions about it
+ *     requests.c         calls, and the thread that makes those that were started (requests.h)
+ *     fusion.c           which of the started calls become one operation (fusion.h)
+ *     rounds_prepare.c   the next round's collectives, connected while the round still runs
+ *     ticket.c           which thread may be inside a collective
+ */
+#ifndef WORKER_ROUNDS_INTERNAL_H
+#define WORKER_ROUNDS_INTERNAL_H
+
+#include "worker/groups.h"
+#include "worker/requests.h"
+#include "worker/rounds_reach.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* The collectives of the next round, from PREPARE until the round is entered or given up. */
+struct opening {
+    uint64_t round, incarnation;
+    struct msg prepare; /* the message, which lists the members; released with the opening */
+    struct roll *roll;
+    struct coll *coll; /* made by the connecting thread, which also makes `roll` */
+    bool taken;        /* the connecting thread works on this opening */
+    bool done;         /* the collectives are connected */
+    /* true: given up; the connecting thread frees the opening when it has finished */
+    bool abandoned;
+};
+
+/*
+ * Only one thread at a time may be in a collective: the thread that has the ticket. `ticket` is 0
+ * when a thread of the program may take the ticket without the lock. TICKET_SHUT is set: a thread
+ * that takes the ticket or gives it back must first lock, and look at the other fields. TICKET_SHUT
+ * changes only with the lock held. Without it, taking and giving cost one atomic operation each.
+ *
+ *     0 ──take──► TAKEN ──give──► 0         TAKEN | SHUT ──give, with the lock held──► SHUT
+ *
+ * Pending requests have the ticket together, because their queue already orders the calls.
+ */
+#define TICKET_TAKEN 1U
+#define TICKET_SHUT  2U
+
+struct rounds {
+    const struct groups *groups;
+    struct coll_engine *engine;
+    struct gpu_use *gpu;       /* NULL: calls on GPU memory are not possible */
+    struct timeline *timeline; /* NULL: collectives are not shown */
+    size_t fusion_bytes;       /* the fusion threshold; 0: no requests are fused */
+    rounds_prepared_fn *prepared;
+    rounds_reach_fn *reach; /* NULL: a joiner does not look for holders before its round */
+    void *arg;
+    atomic_uint ticket;
+    atomic_uint_fast64_t calls; /* ended collectives; written by the thread with the ticket */
+
+    pthread_mutex_t lock;
+    /* signals that an opening has changed, or that the ticket was given back */
+    pthread_cond_t changed;
+    pthread_t thread; /* connects openings */
+    bool threaded;
+    bool closing;
+    /* the next round, while it is being prepared or is prepared; NULL: there is none */
+    struct opening *next;
+    struct coll *coll; /* of the running round; read by a thread with the ticket or the lock */
+    struct roll *roll; /* of the running round; read by a thread with the ticket or the lock */
+    uint64_t round;
+    uint64_t cancelled;       /* this round and all before it are cancelled */
+    bool open;                /* true: the program may call, because train is running */
+    int news;                 /* the news that train was told; 0: none */
+    _Atomic int failed;       /* the code of the round's first failure; 0: none */
+    struct hvd_err why;       /* the text of the failure in `failed` */
+    struct hvd_err unsettled; /* code not 0: a GPU may still write for a collective that has ended,
+                                 so no round can begin */
+
+    struct requests requests;
+};
+
+/* ---- ticket.c -------------------------------------------------------------------------------- */
+
+void rounds_lock(struct rounds *rounds);
+void rounds_unlock(struct rounds *rounds);
+
+/* ---- ticket.c: the caller holds rounds->lock ---- */
+
+/* Checks whether a collective may be called now, without looking whether the ticket is free.
+ * inside: see rounds_get. HVD_E_STATE, HVD_E_REVOKED. */
+int ticket_allow(const struct rounds *rounds, bool inside, struct hvd_err *err) MUST_CHECK;
+int ticket_take(struct rounds *rounds, struct hvd_err *err) MUST_CHECK; /* HVD_E_BUSY */
+void ticket_give(struct rounds *rounds);
+/* sets or clears TICKET_SHUT; called after a change of a field on which TICKET_SHUT depends */
+void ticket_update(struct rounds *rounds);
+/* waits until no thread has the ticket; TICKET_SHUT must be set */
+void ticket_await(struct rounds *rounds);
+/* Notes how a collective ended: the first failure becomes the failure of the round. */
+void ticket_note(struct rounds *rounds, int code, const struct hvd_err *why);
+
+/* ---- ticket.c: the caller does not hold rounds->lock: ticket_end takes it ---- */
+
+/* tries to take the ticket; true: the ticket was free, and the caller has it now */
+bool ticket_try(struct rounds *rounds);
+/* notes the result of the collective that has ended, and gives the ticket back */
+void ticket_end(struct rounds *rounds, int code);
+
+/* ---- rounds_prepare.c: the caller holds rounds->lock ---- */
+
+void prepare_give_up(struct rounds *rounds); /* gives up the opening, if there is one */
+/* Returns the prepared collectives of this round, if they are connected. Otherwise the function
+ * returns NULL and gives up the opening. */
+struct coll *prepare_take(struct rounds *rounds, uint64_t round, struct roll **ret_roll);
+
+/* ---- rounds_prepare.c: the caller does not hold rounds->lock ---- */
+
+/* Makes the collectives of a round, not connected yet: the caller connects them. The function
+ * calls the program's `belongs` functions. */
+int prepare_make(struct rounds *rounds, const struct rounds_order *order, struct coll **ret_coll,
+                 struct roll **ret_roll, struct hvd_err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * tuning_log.c: the lines of tuning_log.h.
+ *
+ * Called by worker.c when the members of a round have settled on an algorithm. Invariant: a file
+ * that cannot be written costs the training nothing but one remark.
+ */
+#include "worker/tuning_log.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 256 /* enough for the names of the columns and one line */
+
+int tuning_log_init(struct tuning_log *log, const char *path)
+{
+    *log = (struct tuning_log){ .fd = -1 };
+    if (path && *path)
+        log->path = mem_strdup(path);
+    return path && *path && !log->path ? HVD_E_NOMEM : 0;
+}
+
+void tuning_log_release(struct tuning_log *log)
+{
+    if (log->fd >= 0)
+        close(log->fd);
+    mem_free(log->path);
+    *log = (struct tuning_log){ .fd = -1 };
+}
+
+/* Appends the line of one algorithm that was tried; opens the file at the first line. After
+ * HVD_E_IO the log is closed, and later calls do nothing. */
+int tuning_log_write(struct tuning_log *log, const struct coll_tried *tried, struct hvd_err *err)
+{
+    char line[LINE_MAX_BYTES];
+    bool is_new;
+    int length;
+    int number;
+
+    if (!log->path)
+        return 0;
+    /* Without O_NONBLOCK the open of a named pipe waits for a reader. */
+    errno = 0;
+    if (log->fd < 0)
+        log->fd = open(log->path,
+                       O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    is_new = log->fd >= 0 && lseek(log->fd, 0, SEEK_END) == 0;
+    length = snprintf(line, sizeof(line), "%s%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%zu,%s,%.1f,%d\n",
+                      is_new ? "round,workers,hosts,bytes,algorithm,microseconds,chosen\n" : "",
+                      tried->round, tried->size, tried->hosts, tried->bytes, tried->algorithm,
+                      tried->us, tried->chosen);
+    if (log->fd >= 0 && write(log->fd, line, (size_t)length) == length)
+        return 0;
+    number = errno ? errno : ENOSPC; /* a short write leaves errno as it was */
+    err_set(
+        err, HVD_E_IO,
+        "--autotune-log-file %s: %s; the choice of algorithms is no longer written to this file",
+        log->path, strerror(number));
+    tuning_log_release(log);
+    return HVD_E_IO;
+}
