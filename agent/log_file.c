@@ -1,7 +1,13 @@
+/*
+ * log_file.c: the agent's log, in a file that is created when the first line is written. Called by
+ * main.c, in the agent and in its supervisor, which may share one file. Invariants: a line is one
+ * write, so the lines of several processes do not mix; only a plain file of this user is written.
+ */
 #include "agent/log_file.h"
 
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,91 +17,80 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Every folder on the way to the file. What cannot be made shows when the file is opened. */
-static void make_folders(const char *path)
+/* Opens the file in its folder. Another user may have planted a file in a folder that others may
+ * write to: private_open takes only a plain file of this user. -1, with errno ENOENT: there is no
+ * such folder. */
+static int log_file_in_folder(const char *path)
 {
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
     char folder[LIMIT_PATH_BYTES];
+    struct hvd_err err;
+    int at, fd = -1;
 
-    for (size_t i = 1; path[i] && i < sizeof(folder); i++) {
-        if (path[i] != '/')
-            continue;
-        memcpy(folder, path, i);
-        folder[i] = '\0';
-        if (mkdir(folder, S_IRWXU) && errno != EEXIST)
-            return;
-    }
-}
-
-static int open_it(const char *path)
-{
-    int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY;
-    int fd = open(path, flags, S_IRUSR | S_IWUSR);
-
-    if (fd >= 0 || errno != ENOENT)
-        return fd;
-    make_folders(path);
-    return open(path, flags, S_IRUSR | S_IWUSR);
-}
-
-/* Two threads may have the first line. */
-static int fd_of(struct log_file *file)
-{
-    int fd;
-
-    pthread_mutex_lock(&file->opening);
-    if (file->fd < 0)
-        file->fd = open_it(file->path);
-    fd = file->fd;
-    pthread_mutex_unlock(&file->opening);
+    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(name - path) : 1, slash ? path : ".");
+    at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0)
+        return -1;
+    if (private_open(at, folder, name, O_WRONLY | O_APPEND | O_CREAT, &fd, &err))
+        errno = EACCES;
+    close(at);
     return fd;
 }
 
-/* Whole lines, one call each: two agents that share a file do not mix. What a full disk does not
- * take is lost; there is nobody to tell. */
-static void write_line(void *arg, const char *line, size_t length)
+/* Writes a whole line with one call. A line that a full disk does not take, or whose file is
+ * refused, is lost: the agent has no other place to report it. The first line creates the file; two
+ * threads may write their first lines at the same time. */
+static void log_file_write(void *arg, const char *line, size_t length)
 {
     struct log_file *file = arg;
-    int fd = file->path[0] ? fd_of(file) : -1;
-    ssize_t written;
+    const char *path = file->path;
+    char folder[LIMIT_PATH_BYTES];
+    int fd;
 
-    if (fd < 0)
+    if (!path[0])
         return;
-    do
-        written = write(fd, line, length);
-    while (written < 0 && errno == EINTR);
+    pthread_mutex_lock(&file->opening);
+    if (file->fd < 0)
+        file->fd = log_file_in_folder(path);
+    if (file->fd < 0 && errno == ENOENT) {
+        /* Creates every folder of the path. An error shows later, when the file is opened. */
+        for (size_t i = 1; path[i] && i < sizeof(folder); i++) {
+            if (path[i] != '/')
+                continue;
+            memcpy(folder, path, i);
+            folder[i] = '\0';
+            if (mkdir(folder, S_IRWXU) && errno != EEXIST)
+                break;
+        }
+        file->fd = log_file_in_folder(path);
+    }
+    fd = file->fd;
+    pthread_mutex_unlock(&file->opening);
+    if (fd >= 0)
+        (void)!TEMP_FAILURE_RETRY(write(fd, line, length));
 }
 
-static int64_t wall_us(void *arg)
-{
-    (void)arg;
-    return clock_wall_us();
-}
-
-static int name_it(struct log_file *file, const char *path, const char *job, const char *host)
+/* Chooses the path of the log file: `path`, or else a file in the user's state directory. No file
+ * is written if the path is too long, or is "/dev/null". From now on the log goes there. */
+void log_file_open(struct log_file *file, const char *path, const char *job, const char *host)
 {
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
-
-    if (path)
-        return snprintf(file->path, sizeof(file->path), "%s", path);
-    if (state && state[0] == '/')
-        return snprintf(file->path, sizeof(file->path), "%s/hvd-elastic/%s/%s.log", state, job,
-                        host);
-    if (home && home[0] == '/')
-        return snprintf(file->path, sizeof(file->path), "%s/.local/state/hvd-elastic/%s/%s.log",
-                        home, job, host);
-    return 0;
-}
-
-void log_file_open(struct log_file *file, const char *path, const char *job, const char *host)
-{
-    int length;
+    size_t size = sizeof(file->path);
+    int length = 0;
 
     *file = (struct log_file){ .fd = -1, .opening = PTHREAD_MUTEX_INITIALIZER };
-    length = name_it(file, path, job, host);
-    if (length < 0 || (size_t)length >= sizeof(file->path))
+    if (path)
+        length = snprintf(file->path, size, "%s", path);
+    else if (state && state[0] == '/')
+        length = snprintf(file->path, size, "%s/hvd-elastic/%s/%s.log", state, job, host);
+    else if (home && home[0] == '/')
+        length =
+            snprintf(file->path, size, "%s/.local/state/hvd-elastic/%s/%s.log", home, job, host);
+    if (length < 0 || (size_t)length >= size || !strcmp(file->path, "/dev/null"))
         file->path[0] = '\0';
-    log_open(&(struct log_sink){ write_line, wall_us, file });
+    log_open(&(struct log_sink){ log_file_write, clock_wall_us, file });
 }
 
 void log_file_close(struct log_file *file)

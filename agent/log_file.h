@@ -1,5 +1,5 @@
 /*
- * log_file.h: the agent's log, in a file that is made when there is a line to write.
+ * log_file.h: the agent's log, in a file that is created when the first line is written.
  */
 #ifndef AGENT_LOG_FILE_H
 #define AGENT_LOG_FILE_H
@@ -14,9 +14,10 @@ struct log_file {
     pthread_mutex_t opening;
 };
 
-/* From here on log_line writes there. Without a path: hvd-elastic/JOB/HOST.log where XDG_STATE_HOME
- * or HOME say that such things are kept, or nowhere. The struct is borrowed until log_file_close.
- */
+/* Makes log_line write to the file. If `path` is NULL, the file is hvd-elastic/JOB/HOST.log in the
+ * folder that XDG_STATE_HOME or HOME gives. Lines are dropped if both variables are unset, if the
+ * path is /dev/null, and if the file is not a plain file of this user with one name. The struct is
+ * borrowed until log_file_close. */
 void log_file_open(struct log_file *file, const char *path, const char *job, const char *host);
 void log_file_close(struct log_file *file);
 

@@ -1,20 +1,24 @@
-/* hvd-agent: the process on each host that starts, watches and ends a job's workers. */
-#include "agent/io/agent_socket.h"
+/*
+ * main.c: hvd-agent, the process on each host that starts, watches and ends a job's workers. Reads
+ * the options, goes into the background (start.c), and runs the event loop (io/loop.c). Invariant:
+ * the host's key is never on the command line, in the environment or in the supervisor's memory.
+ */
 #include "agent/io/ask_agent.h"
-#include "agent/io/body.h"
+#include "agent/io/key_word.h"
+#include "agent/io/loop.h"
 #include "agent/log_file.h"
 #include "agent/options.h"
+#include "agent/processes/agent_socket.h"
 #include "agent/start.h"
-#include "base/buf.h"
 #include "base/log.h"
-#include "base/opt_show.h"
 #include "base/text.h"
 #include "os/file.h"
+#include "os/secrets.h"
 #include "os/stderr_log.h"
-#include "wire/tls.h"
 
 #include <event2/event.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,59 +31,62 @@
 #define PRIORITY         (-10)
 #define SIGNAL_CODES     128 /* an exit status above this stands for a signal */
 #define LAST_WORDS_BYTES (16 * 1024)
-#define TRIES            100 /* of taking the socket over from an agent that ends */
-
-static const char usage_text[] = "hvd-agent --stdin < OPTIONS";
-static const char about_text[] =
-    "Starts, watches and ends the workers of a job on this host. hvd-elastic starts it; what it is "
-    "to do comes by standard input, as lines of \"name = value\".";
+#define TRIES            500 /* attempts to take the host over from an agent that ends */
+#define RETRY_MS         10  /* the time between two such attempts */
 
 struct program {
     struct agent_options options;
+    char job_id[KEY_JOB_MAX];    /* made from the key; used if the options give no `job_id` */
+    char key_word[KEY_WORD_MAX]; /* the key as text, for an agent that runs already */
     struct start start;
     struct log_file log;
-    bool kept; /* by a keeper, which is our parent */
+    bool supervised; /* the parent of this process is the supervisor */
 };
 
-/* ---- the machine ----------------------------------------------------------------------------- */
-
-static uint32_t count_cores(void)
+/* Makes this process the host's agent. If another agent runs, this process gives the driver's
+ * addresses and the key to that agent instead: then *ret_loop is NULL and *ret_pid is the other
+ * agent's pid. This process waits for an agent that is ending. HVD_E_LOST of one try: the other
+ * agent has just begun or ended, so the next try follows. */
+static int main_take_host(struct event_base *base, struct agent_loop_config *config,
+                          const char *key_word, struct agent_loop **ret_loop, int64_t *ret_pid,
+                          struct hvd_err *err)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *words[LIMIT_ADDRESSES + 2] = { config->job_id, key_word };
+    const struct msg_texts said = { words, config->drivers.count + 2 };
+    int rc = HVD_E_LOST;
 
-    return cores > 0 && cores < UINT32_MAX ? (uint32_t)cores : 1;
-}
-
-static uint64_t count_memory(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES);
-    long bytes = sysconf(_SC_PAGESIZE);
-
-    return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
-}
-
-static int draw_number(uint64_t *number, struct hvd_err *err)
-{
-    while (*number == 0) {
-        if (getrandom(number, sizeof(*number), 0) != (ssize_t)sizeof(*number))
-            return err_set(err, HVD_E_IO, "this machine has no random numbers");
+    ASSERT(config->drivers.count <= LIMIT_ADDRESSES);
+    for (size_t i = 0; i < config->drivers.count; i++)
+        words[i + 2] = config->drivers.items[i];
+    for (int i = 0; rc == HVD_E_LOST && i < TRIES; i++) {
+        *ret_pid = getpid();
+        if (i > 0) /* no event tells that an agent listens, or has ended */
+            poll(NULL, 0, RETRY_MS);
+        rc = agent_socket_take(config->core.job, config->core.host, config->socket, err);
+        if (!rc)
+            rc = agent_loop_create(base, config, ret_loop, err);
+        else if (rc == HVD_E_BUSY)
+            rc = ask_agent_driver(base, config->socket->name, &said, ret_pid, err);
     }
-    return 0;
+    return rc;
 }
 
-/* ---- the agent ------------------------------------------------------------------------------- */
-
-static struct body_config configure(const struct program *program, struct tls *tls)
+/* Makes this process the host's agent and runs its event loop. Reports success when this process is
+ * the agent of the host, or when another agent has taken the driver's addresses and the key. */
+static int main_serve(struct program *program, struct event_base *base, struct tls *tls)
 {
     const struct agent_options *options = &program->options;
-
-    return (struct body_config){
-        .mind = {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page_bytes = sysconf(_SC_PAGESIZE);
+    struct agent_socket socket = { .fd = -1 };
+    struct agent_loop_config config = {
+        .core = {
             .job = options->job,
             .host = options->host,
             .agent = options->agent,
-            .cores = count_cores(),
-            .memory_bytes = count_memory(),
+            .cores = cores > 0 && cores < UINT32_MAX ? (uint32_t)cores : 1,
+            .memory_bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0,
             .min_np = (uint32_t)options->min_np,
             .max_np = (uint32_t)options->max_np,
             .beat_us = options->beat_us,
@@ -92,225 +99,191 @@ static struct body_config configure(const struct program *program, struct tls *t
         },
         .drivers = { (const char *const *)options->drivers.items, options->drivers.count },
         .tls = tls,
+        .job_id = options->job_id ? options->job_id : program->job_id,
+        .epoch = options->epoch,
+        .socket = &socket,
         .env = (const char *const *)environ,
         .notice_us = options->notice_us,
-        .keeper = program->kept ? getppid() : 0,
+        .supervisor = program->supervised ? getppid() : 0,
     };
-}
-
-/* This host's agent, or word to the one that is there. 0 with no body: that one knows. */
-static int become_the_agent(struct event_base *base, const struct body_config *config,
-                            struct body **ret_body, int64_t *ret_pid, struct hvd_err *err)
-{
-    const char *words[LIMIT_ADDRESSES + 1];
-    const struct msg_texts said = { words, config->drivers.count + 1 };
-    char key[TLS_NAME_MAX];
-    char name[AGENT_SOCKET_MAX];
-    int rc = tls_name(config->tls, key) ? HVD_E_NOMEM : HVD_E_LOST;
-
-    ASSERT(config->drivers.count <= LIMIT_ADDRESSES);
-    words[0] = key;
-    for (size_t i = 0; i < config->drivers.count; i++)
-        words[i + 1] = config->drivers.items[i];
-    agent_socket_name(config->mind.job, config->mind.host, name);
-    for (int i = 0; rc == HVD_E_LOST && i < TRIES; i++) {
-        *ret_pid = getpid();
-        rc = body_create(base, config, ret_body, err);
-        if (rc == HVD_E_BUSY)
-            rc = ask_agent_driver(base, name, &said, ret_pid, err);
-    }
-    return rc;
-}
-
-static int serve(struct program *program, struct event_base *base, struct tls *tls)
-{
-    struct body_config config = configure(program, tls);
-    struct body *body = NULL;
+    struct agent_loop *loop = NULL;
     struct hvd_err err = { 0 };
     int64_t pid = 0;
-    int rc = become_the_agent(base, &config, &body, &pid, &err);
+    int rc = main_take_host(base, &config, program->key_word, &loop, &pid, &err);
 
+    explicit_bzero(program->key_word, sizeof(program->key_word));
     if (rc) {
         start_failed(&program->start, &err);
+        agent_socket_release(&socket);
         return rc;
     }
-    if (body)
-        log_info(AGENT, "job %s, host %s: here, as start %" PRIu64, config.mind.job,
-                 config.mind.host, config.mind.agent);
+    if (loop)
+        log_info(AGENT, "the agent is ready for job %s on host %s, as start %" PRIu64,
+                 config.core.job, config.core.host, config.core.agent);
     if (!start_succeeded(&program->start, pid))
-        log_info(AGENT, "whoever wanted it is gone: it ends");
-    else if (body)
-        rc = body_run(body);
-    body_free(body);
+        log_info(AGENT, "the process that wanted this agent is gone: the agent ends");
+    else if (loop)
+        rc = agent_loop_run(loop);
+    agent_loop_free(loop);
+    agent_socket_release(&socket);
     return rc;
 }
 
-static struct event_base *make_base(void)
-{
-    struct event_config *config = event_config_new();
-    struct event_base *base = NULL;
-
-    if (config && !event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER))
-        base = event_base_new_with_config(config);
-    if (config)
-        event_config_free(config);
-    return base;
-}
-
-static int make_tls(struct program *program, struct tls **ret_tls, struct hvd_err *err)
-{
-    uint8_t key[AGENT_KEY_BYTES];
-    int rc = start_take_key(&program->start, key, sizeof(key));
-
-    if (rc)
-        err_set(err, rc, "the key is lost");
-    else
-        rc = tls_create(program->options.job, key, ret_tls, err);
-    explicit_bzero(key, sizeof(key));
-    return rc;
-}
-
-/* Not to standard error, where only last words belong. */
-static void on_event_log(int severity, const char *text)
+/* libevent's messages go to the log and not to standard error, which is for last messages only. */
+static void main_on_event_log(int severity, const char *text)
 {
     (void)severity;
     log_debug(NET, "libevent: %s", text);
 }
 
-/* In the process that is the agent from here on. */
-static int run_agent(void *arg)
+/* Runs the whole agent, in its own process. Returns the exit status of that process. */
+static int main_run_agent(void *arg)
 {
     struct program *program = arg;
+    uint8_t key[AGENT_KEY_BYTES];
     struct hvd_err err = { 0 };
     struct tls *tls = NULL;
-    struct event_base *base = make_base();
-    int rc = base ? 0 : err_set(&err, HVD_E_NOMEM, "no memory for the loop");
+    struct event_config *config = event_config_new();
+    struct event_base *base = NULL;
+    uint64_t *number = &program->options.agent;
+    int rc = 0;
 
-    event_set_log_callback(on_event_log);
+    /* The timers are precise, because leases and heartbeats are in milliseconds. */
+    if (config && !event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER))
+        base = event_base_new_with_config(config);
+    if (config)
+        event_config_free(config);
+    if (!base)
+        rc = err_set(&err, HVD_E_NOMEM, "no memory for the agent's event loop");
+    event_set_log_callback(main_on_event_log);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
-    if (program->kept)
+    if (program->supervised)
         log_file_open(&program->log, program->options.log_file, program->options.job,
                       program->options.host);
-    setpriority(PRIO_PROCESS, 0, PRIORITY); /* where it may: else it is as good as the others */
+    setpriority(PRIO_PROCESS, 0, PRIORITY); /* the call may fail: then the priority stays */
+
+    /* Draws the random number of this start, unless the options gave one, and takes the key. */
+    while (!rc && *number == 0) {
+        if (getrandom(number, sizeof(*number), 0) != (ssize_t)sizeof(*number))
+            rc = err_set(&err, HVD_E_IO, "the kernel of this machine gives no random numbers");
+    }
+    if (!rc && start_take_key(&program->start, key, sizeof(key)))
+        rc = err_set(
+            &err, HVD_E_IO,
+            "the host's key could not be read from the pipe of the process that started the agent");
     if (!rc)
-        rc = draw_number(&program->options.agent, &err);
-    if (!rc)
-        rc = make_tls(program, &tls, &err);
+        rc = tls_create(program->options.host, key, &tls, &err);
+    if (!rc && key_job(key, program->job_id))
+        rc = err_set(&err, HVD_E_NOMEM, "no memory for the name of the job's key");
+    key_word_write(program->options.epoch, key, program->key_word);
+    explicit_bzero(key, sizeof(key));
+
     if (rc)
         start_failed(&program->start, &err);
     else
-        rc = serve(program, base, tls);
+        rc = main_serve(program, base, tls);
     tls_free(tls);
     if (base)
         event_base_free(base);
     libevent_global_shutdown();
-    if (program->kept)
+    if (program->supervised)
         log_file_close(&program->log);
     return rc ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* In its keeper, when nothing of it is left. */
-static void agent_ended(void *arg, int code, int last_words)
+/* Runs in the supervisor when all processes of the agent have ended: logs the signal that killed
+ * the agent, and what the agent wrote on standard error (`last_words`). */
+static void main_agent_ended(void *arg, int code, int last_words)
 {
     struct program *program = arg;
     char text[LAST_WORDS_BYTES];
     struct span rest = { text, 0 };
     struct span line;
     ssize_t got = pread(last_words, text, sizeof(text), 0);
+    struct agent_socket socket = { .fd = -1 };
 
+    /* A killed agent has left its socket's file. This process removes the file, unless another
+     * agent has the host by now. */
+    if (!agent_socket_take(program->options.job, program->options.host, &socket, NULL))
+        agent_socket_release(&socket);
     log_file_open(&program->log, program->options.log_file, program->options.job,
                   program->options.host);
     if (code > SIGNAL_CODES)
-        log_error(AGENT, "killed by signal %d; what was left of its workers is ended",
-                  code - SIGNAL_CODES);
+        log_error(
+            AGENT,
+            "the agent was killed by signal %d; its supervisor ends the processes of its workers",
+            code - SIGNAL_CODES);
     rest.length = got > 0 ? (size_t)got : 0;
     while (span_next(&rest, '\n', &line)) {
         if (line.length)
-            log_error(AGENT, "its last words: %.*s", (int)line.length, line.at);
+            log_error(AGENT, "the agent wrote on standard error before its end: %.*s",
+                      (int)line.length, line.at);
     }
     log_file_close(&program->log);
 }
 
-/* ---- the command line ------------------------------------------------------------------------ */
+static const struct start_ops start_ops = { main_run_agent, main_agent_ended };
 
-static int complain(const struct hvd_err *err, int status)
-{
-    fprintf(stderr, "hvd-agent: %s\n", err->text);
-    return status;
-}
-
-/* --help and its like: true when it was asked for, and has been answered. */
-static bool answer(const struct opt_set *set, const struct agent_options *options, int *ret_status)
-{
-    struct buf out;
-    int rc = 0;
-
-    buf_init(&out, LIMIT_CONFIG_TEXT_BYTES);
-    if (options->help)
-        rc = opt_show_help(set, usage_text, about_text, &out);
-    else if (options->version)
-        rc = buf_printf(&out, "hvd-agent %s\n", HVD_VERSION_TEXT);
-    else if (options->list_options)
-        rc = opt_show_names(set, &out);
-    else
-        return false;
-    fputs(buf_text(&out), stdout);
-    buf_release(&out);
-    *ret_status = rc || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-    return true;
-}
-
-static int start(struct program *program)
-{
-    static const struct start_ops ops = { run_agent, agent_ended };
-    struct hvd_err err = { 0 };
-    uint8_t key[AGENT_KEY_BYTES];
-    int rc;
-
-    agent_options_key(&program->options, key);
-    rc = start_keep_key(&program->start, key, sizeof(key), &err);
-    explicit_bzero(key, sizeof(key));
-    if (rc)
-        return complain(&err, EXIT_FAILURE);
-    if (!program->options.foreground) {
-        program->kept = true;
-        return start_in_background(&program->start, &ops, program);
-    }
-    stderr_log_open();
-    return run_agent(program);
-}
-
-static int run(struct opt_set *set, struct program *program, int argc, char **argv)
-{
-    struct hvd_err err = { 0 };
-    int status;
-
-    if (agent_options_argv(set, argc, argv, &err))
-        return complain(&err, EXIT_USAGE);
-    if (answer(set, &program->options, &status))
-        return status;
-    if (!program->options.from_stdin)
-        err_set(&err, HVD_E_INVAL, "what to do comes by standard input; give --stdin, see --help");
-    else if (!agent_options_stdin(set, &err) && !log_set_levels(program->options.log_level, &err))
-        return start(program);
-    return complain(&err, EXIT_USAGE);
-}
-
+/* Reads the options, then runs the agent: in the background below a supervisor, or with
+ * --foreground in this process. */
 int main(int argc, char **argv)
 {
-    struct program program = { .kept = false };
+    struct program program = { .log.fd = -1 };
+    const struct opt_program answers = {
+        .name = "hvd-agent",
+        .usage = "hvd-agent --stdin < OPTIONS",
+        .about =
+            "Starts, watches and ends the workers of a job on this host. hvd-elastic starts it; "
+            "what it is to do comes by standard input, as lines of \"name = value\".",
+        .general = &program.options.general,
+        .storage_exit = EXIT_FAILURE,
+    };
+    uint8_t key[AGENT_KEY_BYTES];
+    struct hvd_err err = { 0 };
     struct opt_set set;
-    int status;
+    int status = EXIT_USAGE;
+    int rc;
 
     file_hold_standard();
+    secrets_seal();
     program.start = (struct start){ .report = -1, .secret = -1 };
-    program.log.fd = -1;
     if (opt_init(&set, agent_option_table, agent_option_count, &program.options)) {
         fprintf(stderr, "hvd-agent: out of memory\n");
         return EXIT_FAILURE;
     }
-    status = run(&set, &program, argc, argv);
+    if (agent_options_argv(&set, argc, argv, &err))
+        goto complain;
+    /* --help or a similar option was answered: the program ends */
+    if (opt_answer(&answers, &set, &status))
+        goto out;
+    if (!program.options.from_stdin) {
+        err_set(&err, HVD_E_INVAL,
+                "the settings of an agent come by standard input; give --stdin, see --help");
+        goto complain;
+    }
+    if (agent_options_stdin(&set, &err) || log_set_levels(program.options.log_level, &err))
+        goto complain;
+
+    /* The key is moved from the options into a pipe, because the supervisor's memory must not hold
+     * the key. */
+    status = EXIT_FAILURE;
+    agent_options_key(&program.options, key);
+    rc = start_keep_key(&program.start, key, sizeof(key), &err);
+    explicit_bzero(key, sizeof(key));
+    if (rc)
+        goto complain;
+    program.supervised = !program.options.foreground;
+    if (program.supervised) {
+        status = start_in_background(&program.start, &start_ops, &program);
+    } else {
+        stderr_log_open();
+        status = main_run_agent(&program);
+    }
+    goto out;
+complain:
+    fprintf(stderr, "hvd-agent: %s\n", err.text);
+out:
     opt_release(&set);
     return status;
 }

@@ -1,20 +1,23 @@
 /*
- * options.h: what hvd-agent can be told, and its one table of options.
+ * options.h: the options of hvd-agent, and their one table.
  *
- * A few words stand on its command line. What it is to do comes by standard input, as lines of
- * "name = value": the job's key is among it, and everybody can read a command line.
+ * Few options are given on the command line. The rest comes by standard input, as lines of "name =
+ * value", because every user of the host can read a command line and one of these options is the
+ * host's key.
  */
 #ifndef AGENT_OPTIONS_H
 #define AGENT_OPTIONS_H
 
-#include "base/opt.h"
+#include "os/opt_main.h"
 
 #define AGENT_KEY_BYTES 32
 
 struct agent_options {
     char *job;
+    char *job_id; /* NULL: the job's id is made from the key */
     char *host;
-    char *key; /* in hexadecimal digits, until agent_options_key */
+    uint64_t epoch;
+    char *key; /* hexadecimal digits; wiped by agent_options_key */
     struct opt_list drivers;
     uint64_t agent;
 
@@ -29,27 +32,26 @@ struct agent_options {
 
     bool from_stdin;
     bool foreground;
-    bool list_options;
-    bool help;
-    bool version;
+    struct opt_general general;
 };
 
 extern const struct opt agent_option_table[];
 extern const size_t agent_option_count;
 
-/* The words of the command line. HVD_E_INVAL for one that is none, or that belongs into the text.
- */
+/* Reads the command line. HVD_E_INVAL: a word is no option, or is an option that is allowed on
+ * standard input only. */
 int agent_options_argv(struct opt_set *set, int argc, char *const *argv,
                        struct hvd_err *err) MUST_CHECK;
 
-/* The text that stands on standard input. Reads it to its end, judges all of it, and wipes it. */
+/* Reads standard input to its end, checks all of its options, and wipes the text. */
 int agent_options_stdin(struct opt_set *set, struct hvd_err *err) MUST_CHECK;
 
-/* The same for a text, which is left as it is. */
+/* Checks the options of a text in memory, as agent_options_stdin does. The text is not wiped. */
 int agent_options_text(struct opt_set *set, const char *text, size_t length,
                        struct hvd_err *err) MUST_CHECK;
 
-/* Moves the key out of the options, where it is wiped. Once, after the text has been judged. */
+/* Moves the key out of the options and wipes it there. Called once, after the options were read
+ * without error. */
 void agent_options_key(struct agent_options *options, uint8_t ret_key[AGENT_KEY_BYTES]);
 
 #endif

@@ -1,7 +1,12 @@
+/*
+ * start.c: how the agent goes into the background. Called by main.c in three processes: the process
+ * that the caller waits for, the supervisor in the background, and the agent below the supervisor.
+ * Invariant: the first process ends only when the result of the start is known, and its exit status
+ * is that result.
+ */
 #include "agent/start.h"
 
-#include "agent/io/keeper.h"
-#include "base/buf.h"
+#include "agent/processes/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,20 +22,19 @@
 #define REPORT_BYTES (2 * ERR_TEXT_MAX)
 #define SUCCESS      "pid "
 
-static int failed(struct hvd_err *err, const char *what)
+static int start_fail(struct hvd_err *err, const char *what)
 {
     return err_set(err, HVD_E_IO, "cannot %s: %s", what, strerror(errno));
 }
 
-static bool write_all(int fd, const void *bytes, size_t length)
+/* Writes all bytes; false: the write has failed. */
+static bool start_write(int fd, const void *bytes, size_t length)
 {
     const char *at = bytes;
 
     while (length > 0) {
-        ssize_t written = write(fd, at, length);
+        ssize_t written = TEMP_FAILURE_RETRY(write(fd, at, length));
 
-        if (written < 0 && errno == EINTR)
-            continue;
         if (written <= 0)
             return false;
         at += written;
@@ -39,33 +43,35 @@ static bool write_all(int fd, const void *bytes, size_t length)
     return true;
 }
 
+/* Puts the key into a pipe, so that the memory of the supervisor, which is forked later, does not
+ * hold the key. */
 int start_keep_key(struct start *start, const uint8_t *key, size_t length, struct hvd_err *err)
 {
     int fds[2];
     bool kept;
 
     if (pipe2(fds, O_CLOEXEC))
-        return failed(err, "make a pipe");
-    kept = write_all(fds[1], key, length); /* a pipe takes far more than a key */
+        return start_fail(err, "make a pipe");
+    /* the write cannot block: a pipe holds far more bytes than a key */
+    kept = start_write(fds[1], key, length);
     close(fds[1]);
     start->secret = fds[0];
-    return kept ? 0 : failed(err, "write to a pipe");
+    return kept ? 0 : start_fail(err, "write to a pipe");
 }
 
+/* Called once, in the agent: reads the key from the pipe and closes the pipe. 0 or HVD_E_IO. */
 int start_take_key(struct start *start, uint8_t *ret_key, size_t length)
 {
-    ssize_t got;
+    ssize_t got = TEMP_FAILURE_RETRY(read(start->secret, ret_key, length));
 
-    do
-        got = read(start->secret, ret_key, length);
-    while (got < 0 && errno == EINTR);
     close(start->secret);
     start->secret = -1;
     return got == (ssize_t)length ? 0 : HVD_E_IO;
 }
 
-/* False: who waits for it has been ended. */
-static bool report(struct start *start, FILE *otherwise, const char *line)
+/* Sends the report of the start to the process that waits for it, or writes the report to
+ * `otherwise` if no process waits. false: the waiting process has ended. */
+static bool start_report(struct start *start, FILE *otherwise, const char *line)
 {
     bool told;
 
@@ -74,7 +80,7 @@ static bool report(struct start *start, FILE *otherwise, const char *line)
         fflush(otherwise);
         return true;
     }
-    told = write_all(start->report, line, strlen(line));
+    told = start_write(start->report, line, strlen(line));
     close(start->report);
     start->report = -1;
     return told;
@@ -85,7 +91,7 @@ bool start_succeeded(struct start *start, int64_t pid)
     char line[REPORT_BYTES];
 
     snprintf(line, sizeof(line), SUCCESS "%" PRId64 "\n", pid);
-    return report(start, stdout, line);
+    return start_report(start, stdout, line);
 }
 
 void start_failed(struct start *start, const struct hvd_err *err)
@@ -93,93 +99,44 @@ void start_failed(struct start *start, const struct hvd_err *err)
     char line[REPORT_BYTES];
 
     snprintf(line, sizeof(line), "hvd-agent: %s\n", err->text[0] ? err->text : err_text(err->code));
-    (void)report(start, stderr, line);
+    (void)start_report(start, stderr, line);
 }
 
-/* Nothing of the terminal, or of ssh, is held on to. What a panic says goes into memory, where the
- * keeper finds it. */
-static bool leave_streams(void)
+/* Runs in the background process. This process keeps no descriptor of the terminal or of ssh. The
+ * text of a panic goes into a file in memory, which the supervisor reads. */
+NORETURN static void start_supervise(struct start *start, const struct start_ops *ops, void *arg)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int words = memfd_create("last words", MFD_CLOEXEC);
     bool left = null >= 0 && words >= 0 && setsid() >= 0;
+    struct hvd_err err = { 0 };
+    int code = EXIT_FAILURE;
 
     left = left && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0;
     left = left && dup2(words, STDERR_FILENO) >= 0;
+    if (!left)
+        start_fail(&err, "leave the terminal");
     if (null > STDERR_FILENO)
         close(null);
     if (words > STDERR_FILENO)
         close(words);
-    return left;
-}
 
-NORETURN static void keep(struct start *start, const struct start_ops *ops, void *arg)
-{
-    struct hvd_err err = { 0 };
-    int code = EXIT_FAILURE;
-
-    if (!leave_streams()) {
-        failed(&err, "leave the terminal");
+    if (!left || supervisor_run(ops->agent, arg, &code, &err))
         start_failed(start, &err);
-    } else if (keeper_run(ops->agent, arg, &code, &err)) {
-        start_failed(start, &err);
-    } else {
+    else
         ops->ended(arg, code, STDERR_FILENO);
-    }
     _exit(code);
 }
 
-/* False: nobody reads our standard output any more, so whoever wanted an agent (a driver, its ssh)
- * is gone. */
-static bool wait_to_read(int fd)
-{
-    struct pollfd fds[] = {
-        {.fd = fd, .events = POLLIN },
-        { .fd = STDOUT_FILENO      }
-    };
-
-    while (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno == EINTR)
-        ;
-    return fds[0].revents || !(fds[1].revents & (POLLERR | POLLHUP));
-}
-
-/* What is said until the end of the line, or until nobody is left who could say something. */
-static void read_report(int fd, char line[REPORT_BYTES])
-{
-    size_t length = 0;
-    ssize_t got;
-
-    line[0] = '\0';
-    do {
-        if (!wait_to_read(fd))
-            return;
-        got = read(fd, line + length, REPORT_BYTES - 1 - length);
-        if (got > 0)
-            length += (size_t)got;
-        line[length] = '\0';
-    } while ((got < 0 && errno == EINTR) || (got > 0 && !strchr(line, '\n')));
-}
-
-static int wait_for_report(int fd, pid_t keeper)
-{
-    char line[REPORT_BYTES];
-
-    read_report(fd, line);
-    if (!strncmp(line, SUCCESS, strlen(SUCCESS))) {
-        close(fd);
-        fputs(line, stdout);
-        return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-    }
-    close(fd); /* an agent that is there now learns that it is not wanted */
-    fputs(line[0] ? line : "hvd-agent: it ended before it was there; see its log\n", stderr);
-    while (waitpid(keeper, NULL, 0) < 0 && errno == EINTR) /* nothing is left when we end */
-        ;
-    return EXIT_FAILURE;
-}
-
+/* Starts the background process, waits for its report, and prints that report. Returns the exit
+ * status of the calling process. The background process itself never returns from here. */
 int start_in_background(struct start *start, const struct start_ops *ops, void *arg)
 {
-    int status = EXIT_FAILURE;
+    /* standard output is watched for errors only (no events): its reader may go away */
+    struct pollfd watched[] = { { .events = POLLIN }, { .fd = STDOUT_FILENO } };
+    char line[REPORT_BYTES] = "";
+    size_t length = 0;
+    ssize_t got;
     int fds[2];
     pid_t pid;
 
@@ -192,13 +149,35 @@ int start_in_background(struct start *start, const struct start_ops *ops, void *
     if (pid == 0) {
         close(fds[0]);
         start->report = fds[1];
-        keep(start, ops, arg);
+        start_supervise(start, ops, arg);
     }
     close(fds[1]);
-    if (pid < 0)
+    if (pid < 0) {
         fprintf(stderr, "hvd-agent: cannot start a process: %s\n", strerror(errno));
-    else
-        return wait_for_report(fds[0], pid);
-    close(fds[0]);
-    return status;
+        close(fds[0]);
+        return EXIT_FAILURE;
+    }
+    /* Reads the agent's report up to the end of the line, or until no process is left that could
+     * report. When no process reads standard output any more, the caller (a driver, its ssh) has
+     * ended: then this process ends, too. */
+    watched[0].fd = fds[0];
+    do {
+        (void)TEMP_FAILURE_RETRY(poll(watched, ARRAY_SIZE(watched), -1));
+        if (!watched[0].revents && (watched[1].revents & (POLLERR | POLLHUP)))
+            break;
+        got = TEMP_FAILURE_RETRY(read(fds[0], line + length, REPORT_BYTES - 1 - length));
+        if (got > 0)
+            length += (size_t)got;
+        line[length] = '\0';
+    } while (got > 0 && !strchr(line, '\n'));
+
+    close(fds[0]); /* an agent that is ready after this cannot report, and must end */
+    if (!strncmp(line, SUCCESS, strlen(SUCCESS))) {
+        fputs(line, stdout);
+        return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+    }
+    fputs(line[0] ? line : "hvd-agent: the agent ended before it was ready; see its log\n", stderr);
+    /* all processes of the agent have ended when this call returns */
+    (void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
+    return EXIT_FAILURE;
 }

@@ -1,39 +1,16 @@
+/*
+ * agent.c: the agent's core from outside: created, stepped with one event at a time, asked for its
+ * next deadline. Called by the event loop (agent/io/loop.c) and by the simulated world. Invariant:
+ * a step that runs out of memory adds no action, and the agent must not be used after it.
+ */
 #include "agent/core/agent.h"
 
-#include "agent/core/agent_state.h"
+#include "agent/core/agent_handlers.h"
 #include "base/mem.h"
 
-static void check_life(const void *owner, unsigned state)
-{
-    const struct agent *agent = owner;
+#include <inttypes.h>
 
-    if (state == LIFE_ALONE)
-        ASSERT(!agent_driver_is_open(agent));
-    if (state == LIFE_SERVING)
-        ASSERT(agent_driver_is_open(agent) && agent->grace_at_us == TIME_NEVER);
-    if (state == LIFE_OVER)
-        ASSERT(agent->alive == 0);
-}
-
-static const struct sm_state life_states[LIFE_COUNT] = {
-    [LIFE_NEW] = {"new",      SM_BIT(LIFE_ALONE),                         SM_INITIAL},
-    [LIFE_ALONE] = { "alone",   SM_BIT(LIFE_SERVING) | SM_BIT(LIFE_ENDING), 0         },
-    [LIFE_SERVING] = { "serving", SM_BIT(LIFE_ALONE) | SM_BIT(LIFE_ENDING),   0         },
-    [LIFE_ENDING] = { "ending",  SM_BIT(LIFE_OVER),                          0         },
-    [LIFE_OVER] = { "over",    0,                                          SM_FINAL  },
-};
-
-static const struct sm_type life_type = { "agent", life_states, LIFE_COUNT, check_life };
-
-static const struct sm_state driver_states[DRIVER_COUNT] = {
-    [DRIVER_DOWN] = {"down",      SM_BIT(DRIVER_DIALLING),                       SM_INITIAL},
-    [DRIVER_DIALLING] = { "dialling", SM_BIT(DRIVER_GREETING) | SM_BIT(DRIVER_DOWN), 0         },
-    [DRIVER_GREETING] = { "greeting", SM_BIT(DRIVER_OPEN) | SM_BIT(DRIVER_DOWN),     0         },
-    [DRIVER_OPEN] = { "open",     SM_BIT(DRIVER_DOWN),                           0         },
-};
-
-static const struct sm_type driver_type = { "driver", driver_states, DRIVER_COUNT, NULL };
-
+/* Makes an agent that has not begun (LIFE_NEW) and has no deadline; NULL: memory is out. */
 struct agent *agent_create(const struct agent_config *config, struct trace *trace)
 {
     struct agent *agent = mem_zalloc(sizeof(*agent));
@@ -45,12 +22,12 @@ struct agent *agent_create(const struct agent_config *config, struct trace *trac
         return NULL;
     agent->config = *config;
     agent->trace = trace;
-    agent->link_at_us = TIME_NEVER;
-    agent->beat_at_us = TIME_NEVER;
+    agent->link.due_us = TIME_NEVER;
+    agent->link.beat_at_us = TIME_NEVER;
     agent->grace_at_us = TIME_NEVER;
     agent->wake_at_us = TIME_NEVER;
-    sm_init(&agent->life, &life_type, LIFE_NEW, agent, trace);
-    sm_init(&agent->driver, &driver_type, DRIVER_DOWN, agent, trace);
+    sm_init(&agent->life, &agent_life_machine, LIFE_NEW, agent, trace);
+    sm_init(&agent->driver, &agent_link_machine, DRIVER_DOWN, agent, trace);
     return agent;
 }
 
@@ -62,17 +39,19 @@ void agent_free(struct agent *agent)
     mem_free(agent);
 }
 
-static int64_t earliest(int64_t a_us, int64_t b_us)
-{
-    return a_us < b_us ? a_us : b_us;
-}
-
+/* Returns the time of the next TIMER event: the event loop sends TIMER then, or later when the
+ * machine is busy. */
 int64_t agent_deadline(const struct agent *agent)
 {
-    if (agent->life.state == LIFE_OVER)
-        return TIME_NEVER;
-    return earliest(earliest(agent->link_at_us, agent->beat_at_us),
-                    earliest(agent->grace_at_us, agent->wake_at_us));
+    const int64_t deadlines_us[] = { agent->link.due_us, agent->link.beat_at_us, agent->grace_at_us,
+                                     agent->wake_at_us };
+    int64_t earliest_us = TIME_NEVER;
+
+    for (size_t i = 0; agent->life.state != LIFE_OVER && i < ARRAY_SIZE(deadlines_us); i++) {
+        if (deadlines_us[i] < earliest_us)
+            earliest_us = deadlines_us[i];
+    }
+    return earliest_us;
 }
 
 bool agent_is_ending(const struct agent *agent)
@@ -80,70 +59,64 @@ bool agent_is_ending(const struct agent *agent)
     return agent->life.state == LIFE_ENDING || agent->life.state == LIFE_OVER;
 }
 
-bool agent_is_unmet(const struct agent *agent)
-{
-    return agent->life.state == LIFE_ALONE && !agent->term;
-}
-
-void agent_first_driver(struct agent *agent)
-{
-    int64_t patience_us = earliest(agent->config.driver_grace_us, LIMIT_FIRST_DRIVER_US);
-
-    agent->grace_at_us = time_add(agent->now_us, patience_us);
-}
-
-static void start(struct agent *agent)
-{
-    sm_move(&agent->life, LIFE_ALONE, agent->now_us, "started");
-    agent_first_driver(agent);
-    agent_driver_dial(agent);
-}
-
-/* A deadline that is seen much too late was slept through by this process itself (a stopped
- * machine): who was silent meanwhile may have spoken, and is given a new lease. */
-static void forgive_silence(struct agent *agent, int64_t late_us)
-{
-    trace_add(agent->trace, agent->now_us, "agent: slept for %lld us: all leases begin anew",
-              (long long)late_us);
-    if (agent_driver_is_open(agent))
-        agent->link_at_us = time_add(agent->now_us, agent->config.lease_us);
-    for (size_t i = 0; i < agent->workers.count; i++) {
-        struct agent_worker *worker = agent->workers.items[i];
-
-        if (worker->silent_at_us < TIME_NEVER)
-            worker->silent_at_us = time_add(agent->now_us, worker->lease_us);
-    }
-}
-
-static void wake_workers(struct agent *agent)
-{
-    if (agent->now_us < agent->wake_at_us)
-        return;
-    agent->wake_at_us = TIME_NEVER;
-    for (size_t i = 0; i < agent->workers.count; i++) {
-        struct agent_worker *worker = agent->workers.items[i];
-
-        agent_worker_timer(agent, worker);
-        agent_process_timer(agent, worker);
-        agent_wake_at(agent, worker->silent_at_us);
-    }
-}
-
-static void timer(struct agent *agent)
+/* Handles TIMER: deadlines of workers, signals that have become due, and deadlines of the driver's
+ * connection. */
+static void agent_timer(struct agent *agent)
 {
     int64_t deadline_us = agent_deadline(agent);
+    int64_t late_us = agent->now_us > deadline_us ? agent->now_us - deadline_us : 0;
 
-    if (agent->now_us > deadline_us && agent->now_us - deadline_us >= agent->config.lease_us / 2)
-        forgive_silence(agent, agent->now_us - deadline_us);
-    wake_workers(agent);
+    /* A deadline that is seen very late means that this process did not run, for example on a
+     * stopped machine. A peer that looks silent may have sent messages meanwhile, so every lease
+     * begins anew. */
+    if (late_us > 0 && late_us >= agent->config.lease_us / 2) {
+        trace_add(agent->trace, agent->now_us,
+                  "agent: slept for %" PRId64 " us: all leases begin anew", late_us);
+        if (agent_link_is_open(agent))
+            agent_link_renew(agent);
+        for (size_t i = 0; i < agent->workers.count; i++) {
+            struct agent_contact *contact = &agent->workers.items[i]->contact;
+
+            if (contact->silent_at_us < TIME_NEVER)
+                contact->silent_at_us = time_add(agent->now_us, contact->lease_us);
+        }
+    }
+    if (agent->now_us >= agent->wake_at_us) {
+        agent->wake_at_us = TIME_NEVER;
+        for (size_t i = 0; i < agent->workers.count; i++) {
+            struct agent_worker *worker = agent->workers.items[i];
+
+            agent_worker_timer(agent, worker);
+            agent_process_signal(agent, worker);
+            agent_wake_at(agent, worker->contact.silent_at_us);
+        }
+    }
     agent_driver_timer(agent);
 }
 
-static void dispatch(struct agent *agent, const struct agent_event *event)
+/* Handles one event: passes each kind to the file that handles it. When memory is out, the list
+ * keeps none of this event's actions, and HVD_E_NOMEM is returned. */
+int agent_step(struct agent *agent, const struct agent_event *event, struct agent_action_list *list)
 {
+    size_t before = list->count;
+    struct agent_worker *worker;
+
+    ASSERT(event->now_us >= agent->now_us && event->now_us >= 0);
+    ASSERT(!list->failed);
+    agent->now_us = event->now_us;
+    if (agent->life.state == LIFE_OVER ||
+        (agent->life.state == LIFE_NEW && event->kind != AGENT_START))
+        return 0;
+    agent->list = list;
     switch (event->kind) {
-    case AGENT_START: break; /* twice: it has started */
-    case AGENT_TIMER: timer(agent); break;
+    case AGENT_START:
+        if (agent->life.state == LIFE_NEW) { /* a second START is ignored */
+            sm_move(&agent->life, LIFE_ALONE, agent->now_us, "started");
+            agent_link_await_first(agent);
+            agent_link_dial(agent);
+        }
+        break;
+    case AGENT_TIMER: agent_timer(agent); break;
     case AGENT_DRIVER_UP: agent_driver_up(agent, event->kept); break;
     case AGENT_DRIVER_DOWN: agent_driver_down(agent, event->text); break;
     case AGENT_DRIVER_MSG: agent_driver_msg(agent, event->msg); break;
@@ -152,8 +125,16 @@ static void dispatch(struct agent *agent, const struct agent_event *event)
     case AGENT_SPAWNED: agent_process_spawned(agent, event->incarnation, event->pid); break;
     case AGENT_SPAWN_FAILED: agent_process_spawn_failed(agent, event); break;
     case AGENT_ENDED: agent_process_ended(agent, event); break;
-    case AGENT_OUTPUT: agent_output_take(agent, event); break;
+    case AGENT_OUTPUT:
+        worker = agent_roster_find(agent, event->incarnation);
+        if (worker)
+            agent_output_take(agent, worker, event->stream, event->data);
+        else
+            trace_add(agent->trace, agent->now_us,
+                      "worker: output of %" PRIu64 ", forgotten: dropped", event->incarnation);
+        break;
     case AGENT_NOTICE: agent_driver_notice(agent, event->left_us, event->text); break;
+    case AGENT_KEY_TAKEN: agent_driver_key_taken(agent, event->epoch); break;
     case AGENT_DRIVER_MOVED: agent_driver_moved(agent, event->text); break;
     case AGENT_STOP:
         agent_end(agent, agent->config.kill_grace_us, HVD_OK,
@@ -161,20 +142,6 @@ static void dispatch(struct agent *agent, const struct agent_event *event)
         break;
     case AGENT_EVENT_COUNT: PANIC("not an event");
     }
-}
-
-int agent_step(struct agent *agent, const struct agent_event *event, struct agent_action_list *list)
-{
-    size_t before = list->count;
-
-    ASSERT(event->now_us >= agent->now_us && event->now_us >= 0);
-    ASSERT(!list->failed);
-    agent->now_us = event->now_us;
-    agent->list = list;
-    if (agent->life.state == LIFE_NEW && event->kind == AGENT_START)
-        start(agent);
-    else if (agent->life.state != LIFE_NEW && agent->life.state != LIFE_OVER)
-        dispatch(agent, event);
     agent->list = NULL;
     if (list->failed)
         list->count = before;

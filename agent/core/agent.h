@@ -1,60 +1,63 @@
 /*
- * agent.h: the mind of the process that runs on each host, and starts, watches and ends its
- * workers. Events with their time in, actions out, in order; no process, no socket, no clock.
+ * agent.h: the core of the agent, the process that runs on each host and starts, watches and ends
+ * its workers. Events with their time go in, actions come out in order. The core uses no process,
+ * socket or clock. The comment of an event or action begins with the fields that it uses.
  *
- * It obeys one driver at a time, that of the highest term it has seen, and outlives it: workers
- * train on for driver_grace_us without one. What a worker said last is kept and said again to a
- * driver that comes back, and an end is repeated until the driver has written it down (FORGET).
+ * An agent obeys one driver at a time: the driver with the highest term that the agent has seen.
+ * The agent outlives a driver: workers train on for driver_grace_us without a driver. The agent
+ * keeps the last messages of each worker and repeats them to a driver that comes back. The end of a
+ * worker is reported again and again until the driver has written that end into its journal
+ * (FORGET).
  *
- *     ALONE ──driver up, hello, welcome──► SERVING ──STOP, or no driver for the grace──► ENDING
- *       ▲◄──────────lost, or silent──────────┘                                  all ended: EXIT
+ *   ALONE ──driver up, hello, welcome──► SERVING ──STOP, or no driver for the grace──► ENDING
+ *     ▲◄──────────lost, or silent──────────┘                                   all ended: EXIT
  */
 #ifndef AGENT_CORE_AGENT_H
 #define AGENT_CORE_AGENT_H
 
+#include "base/actions.h"
 #include "base/sm.h"
-#include "base/vec.h"
 #include "proto/msg.h"
 
 struct agent_config {
-    const char *job; /* borrowed as long as the agent lives, as host is */
+    const char *job; /* `job` and `host` are borrowed as long as the agent lives */
     const char *host;
-    uint64_t agent; /* this start of it: differs from every other on this host */
+    uint64_t agent; /* number of this start of the agent; unique on its host */
     uint32_t cores;
     uint64_t memory_bytes;
     uint32_t min_np, max_np;
-    int64_t beat_us, lease_us, driver_grace_us; /* until a driver's welcome says otherwise */
-    int64_t redial_us;                          /* from one attempt to the next */
-    int64_t kill_grace_us; /* between SIGTERM and SIGKILL when it ends its workers by itself */
+    int64_t beat_us, lease_us, driver_grace_us; /* a driver's welcome replaces them */
+    int64_t redial_us;                          /* wait between two attempts to reach the driver */
+    int64_t kill_grace_us; /* SIGTERM to SIGKILL, when the agent ends without a STOP */
     int64_t stall_warning_us, stall_shutdown_us; /* passed on to workers */
 };
 
 enum agent_event_kind {
     AGENT_START,
     AGENT_TIMER,
-    AGENT_DRIVER_UP,    /* the dialled connection is open: kept */
-    AGENT_DRIVER_DOWN,  /* it is gone, or could not be made: text */
+    AGENT_DRIVER_UP,    /* the connection that was dialled is open */
+    AGENT_DRIVER_DOWN,  /* text: the connection is lost, or could not be made */
     AGENT_DRIVER_MSG,   /* msg */
-    AGENT_WORKER_MSG,   /* worker, msg: the first is a HELLO_WORKER, its sender's pid verified */
-    AGENT_WORKER_DOWN,  /* worker: its connection is gone */
-    AGENT_SPAWNED,      /* incarnation, pid: answers DO_SPAWN */
-    AGENT_SPAWN_FAILED, /* incarnation, code, text */
-    AGENT_ENDED, /* incarnation, ended, value, witness, commit: the process is gone, and what it had
-                    sent has been brought here: a LEFT or FINISHED comes before the end */
-    AGENT_OUTPUT,       /* incarnation, stream, data */
-    AGENT_NOTICE,       /* left_us, text: the machine will be taken away */
-    AGENT_DRIVER_MOVED, /* text: the driver is elsewhere now: hang up, and dial at once */
-    AGENT_STOP,         /* text: somebody here wants the workers to end, and then the agent */
+    AGENT_WORKER_MSG,   /* worker, msg: the first msg is a HELLO_WORKER with a verified pid */
+    AGENT_WORKER_DOWN,  /* worker: the connection of that worker is lost */
+    AGENT_SPAWNED,      /* incarnation, pid: DO_SPAWN has succeeded */
+    AGENT_SPAWN_FAILED, /* incarnation, code, text: DO_SPAWN has failed */
+    /* incarnation, ended, value, witness, commit: the process has ended, after its last messages */
+    AGENT_ENDED,
+    AGENT_OUTPUT,       /* incarnation, stream, data: the worker has written output */
+    AGENT_NOTICE,       /* left_us, text: the machine will be taken away in left_us */
+    AGENT_KEY_TAKEN,    /* epoch: the agent dials with the key of this epoch from now on */
+    AGENT_DRIVER_MOVED, /* text: the driver has a new address: dial there now */
+    AGENT_STOP,         /* text: the agent ends its workers, and then itself */
     AGENT_EVENT_COUNT
 };
 
 struct agent_event {
     enum agent_event_kind kind;
     int64_t now_us;
-    uint32_t worker; /* a small number for a worker's connection; not reused before WORKER_DOWN or
-                        AGENT_DO_DROP */
+    uint32_t worker; /* small number of a connection; reused after WORKER_DOWN or DO_DROP */
     uint64_t incarnation;
-    uint64_t pid;
+    uint64_t pid, epoch;
     int code;
     uint32_t ended; /* enum msg_ended */
     int32_t value;
@@ -64,21 +67,26 @@ struct agent_event {
     struct msg_bytes data;
     const char *text;
     const struct msg *msg;
-    const struct msg_kept_list *kept; /* what the snapshots hold now; NULL: nothing */
-    uint64_t commit;                  /* what that of its slot holds; 0: nothing */
+    const struct msg_kept_list *kept; /* the commits that the snapshots hold now; NULL: none */
+    uint64_t commit;                  /* the slot's newest commit; 0: none */
 };
 
 enum agent_action_kind {
-    AGENT_DO_DIAL,    /* answered by DRIVER_UP or DRIVER_DOWN */
-    AGENT_DO_HANG_UP, /* close the driver's connection, once what was sent is out, or give up the
-                         attempt to make one; no DRIVER_UP or DRIVER_DOWN follows; text */
+    AGENT_DO_DIAL, /* answered by DRIVER_UP or DRIVER_DOWN */
+    /* text: close the driver's connection after all messages are sent, or give up the attempt to
+     * connect; no DRIVER_UP or DRIVER_DOWN follows */
+    AGENT_DO_HANG_UP,
     AGENT_DO_SEND_DRIVER, /* msg */
     AGENT_DO_SEND_WORKER, /* worker, msg */
-    AGENT_DO_DROP,        /* worker: the same with its connection; no WORKER_DOWN follows; text */
-    AGENT_DO_SPAWN,       /* incarnation, msg (a LAUNCH): answered by SPAWNED or SPAWN_FAILED */
-    AGENT_DO_TERM,        /* incarnation: SIGTERM to its process group */
-    AGENT_DO_KILL,        /* incarnation: SIGKILL to its process group */
-    AGENT_DO_EXIT, /* code (0, or enum hvd_code: why it ends by itself), text: the last one */
+    /* worker, text: close its connection after all messages are sent; no WORKER_DOWN follows */
+    AGENT_DO_DROP,
+    AGENT_DO_SPAWN,    /* incarnation, msg (LAUNCH): start; then SPAWNED or SPAWN_FAILED */
+    AGENT_DO_TAKE_KEY, /* msg (REKEY): dial with this key, unless a later one is in use */
+    AGENT_DO_TERM,     /* incarnation: send SIGTERM to the worker's process group */
+    AGENT_DO_KILL,     /* incarnation: send SIGKILL to the worker's process group */
+    /* code, text: the agent ends; always the last action. code: 0, or the enum hvd_code that says
+     * why the agent ends by itself */
+    AGENT_DO_EXIT,
     AGENT_DO_COUNT
 };
 
@@ -88,32 +96,25 @@ struct agent_action {
     uint64_t incarnation;
     int code;
     const char *text;
-    const struct msg *msg; /* lives as long as the event or the list, whichever ends first */
+    const struct msg *msg; /* valid until the event or the list ends, whichever is first */
 };
 
-struct agent_action_list {
-    struct VEC(struct agent_action);
-    struct arena memory;
-    bool failed;
-};
+ACTION_LIST(agent_action_list, struct agent_action, SIZE_MAX / 2)
 
 struct agent;
-
-void agent_action_list_init(struct agent_action_list *list);
-void agent_action_list_release(struct agent_action_list *list);
-void agent_action_list_clear(struct agent_action_list *list);
 
 struct agent *agent_create(const struct agent_config *config, struct trace *trace) MUST_CHECK;
 void agent_free(struct agent *agent);
 
-/* As core_step: after HVD_E_NOMEM the agent must not be used again; its process ends. */
+/* Handles one event and appends the resulting actions to the list. HVD_E_NOMEM: the agent must not
+ * be used again, and the process ends. */
 int agent_step(struct agent *agent, const struct agent_event *event,
                struct agent_action_list *list) MUST_CHECK;
 int64_t agent_deadline(const struct agent *agent);
 
-/* It takes no work any more, and EXIT is what it comes to. */
+/* true: the agent starts no further worker, and EXIT follows when all workers have ended. */
 bool agent_is_ending(const struct agent *agent);
-/* No driver has ever welcomed it: nothing depends on it. */
-bool agent_is_unmet(const struct agent *agent);
+/* true: no driver has ever welcomed the agent, so no worker depends on the agent. */
+bool agent_was_never_welcomed(const struct agent *agent);
 
 #endif

@@ -1,30 +1,16 @@
-#include "agent/core/agent_state.h"
-#include "base/text.h"
+/*
+ * agent_action.c: the list of actions of a step, and the memory of their messages and texts. Called
+ * by all files of the core that add actions. Invariant: the caller may always write to what a
+ * function here returns. When memory is out, the function returns the agent's spare action or
+ * message, and the list is marked as failed.
+ */
+#include "agent/core/agent_internal.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-void agent_action_list_init(struct agent_action_list *list)
-{
-    *list = (struct agent_action_list){ .failed = false };
-    arena_init(&list->memory, SIZE_MAX / 2);
-}
-
-void agent_action_list_release(struct agent_action_list *list)
-{
-    if (!list)
-        return;
-    VEC_RELEASE(list);
-    arena_release(&list->memory);
-}
-
-void agent_action_list_clear(struct agent_action_list *list)
-{
-    list->count = 0;
-    list->failed = false;
-    arena_release(&list->memory);
-}
-
+/* Appends an action to the list of this step; the caller fills its fields. When memory is out the
+ * caller fills the spare action, which is never carried out, and the step fails. */
 struct agent_action *agent_do(struct agent *agent, enum agent_action_kind kind)
 {
     struct agent_action_list *list = agent->list;
@@ -33,7 +19,7 @@ struct agent_action *agent_do(struct agent *agent, enum agent_action_kind kind)
     ASSERT(list && kind < AGENT_DO_COUNT);
     if (VEC_RESERVE(list, 1, UINT32_MAX)) {
         list->failed = true;
-        action = &agent->nowhere.action;
+        action = &agent->spare.action;
     } else {
         action = &list->items[list->count++];
     }
@@ -41,36 +27,34 @@ struct agent_action *agent_do(struct agent *agent, enum agent_action_kind kind)
     return action;
 }
 
+/* Makes a message in the memory of this step. When memory is out the caller gets the spare message,
+ * and the step fails. */
 struct msg *agent_msg(struct agent *agent, enum msg_type type, uint64_t incarnation)
 {
     struct msg *msg = arena_alloc(&agent->list->memory, sizeof(*msg));
 
     if (!msg) {
         agent->list->failed = true;
-        msg = &agent->nowhere.msg;
+        msg = &agent->spare.msg;
         memset(msg, 0, sizeof(*msg));
     }
     msg->type = type;
-    msg->term = agent->term;
+    msg->term = agent->link.term;
     msg->incarnation = incarnation;
     return msg;
 }
 
+/* Formats a text into the memory of this step. When memory is out the text is "", and the step
+ * fails. */
 const char *agent_text(struct agent *agent, const char *format, ...)
 {
-    char line[LIMIT_TEXT_BYTES + 1];
-    size_t length;
+    const char *text;
     va_list args;
-    char *text;
 
     va_start(args, format);
-    length = text_line(line, sizeof(line), format, args);
+    text = arena_line(&agent->list->memory, LIMIT_TEXT_BYTES + 1, format, args);
     va_end(args);
-    text = arena_alloc(&agent->list->memory, length + 1);
-    if (!text) {
+    if (!text)
         agent->list->failed = true;
-        return "";
-    }
-    memcpy(text, line, length + 1);
-    return text;
+    return text ? text : "";
 }

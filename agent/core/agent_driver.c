@@ -1,100 +1,21 @@
-/* agent_driver.c: the connection to the driver, from the dial to the lease that runs out. */
-#include "agent/core/agent_state.h"
+/*
+ * agent_driver.c: messages from the driver, and messages that the agent sends to the driver by
+ * itself: hello, heartbeats, notices. Called by agent.c for each event of the driver's connection
+ * and at its deadlines. Invariant: the agent obeys only a driver of the highest term that it has
+ * seen (PROTOCOL.md, section 3).
+ */
+#include "agent/core/agent_handlers.h"
 #include "proto/catalog.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-bool agent_driver_is_open(const struct agent *agent)
-{
-    return agent->driver.state == DRIVER_OPEN;
-}
-
-static void send(struct agent *agent, const struct msg *msg)
-{
-    ASSERT(agent->driver.state == DRIVER_GREETING || agent_driver_is_open(agent));
-    agent_do(agent, AGENT_DO_SEND_DRIVER)->msg = msg;
-    agent->beat_at_us = time_add(agent->now_us, agent->config.beat_us);
-}
-
-void agent_driver_send(struct agent *agent, const struct msg *msg)
-{
-    if (agent_driver_is_open(agent))
-        send(agent, msg);
-}
-
-void agent_driver_dial(struct agent *agent)
-{
-    sm_move(&agent->driver, DRIVER_DIALLING, agent->now_us, "an attempt");
-    agent_do(agent, AGENT_DO_DIAL);
-    agent->link_at_us = TIME_NEVER;
-}
-
-/* The connection is gone, or never was. */
-static void lose(struct agent *agent, const char *why)
-{
-    sm_move(&agent->driver, DRIVER_DOWN, agent->now_us, why);
-    agent->link_at_us = time_add(agent->now_us, agent->config.redial_us);
-    agent->beat_at_us = TIME_NEVER;
-    if (agent->life.state != LIFE_SERVING)
-        return;
-    sm_move(&agent->life, LIFE_ALONE, agent->now_us, why);
-    agent->grace_at_us = time_add(agent->now_us, agent->config.driver_grace_us);
-}
-
-static void hang_up(struct agent *agent, const char *why)
-{
-    agent_do(agent, AGENT_DO_HANG_UP)->text = agent_text(agent, "%s", why);
-    lose(agent, why);
-}
-
-void agent_driver_bye(struct agent *agent, const char *why)
-{
-    struct msg *msg;
-
-    if (agent->driver.state != DRIVER_GREETING && !agent_driver_is_open(agent))
-        return;
-    msg = agent_msg(agent, MSG_BYE, 0);
-    msg->u.bye.reason = agent_text(agent, "%s", why);
-    send(agent, msg);
-    hang_up(agent, why);
-}
-
-/* One report for each process that runs, or has ended without the driver's FORGET. */
-static void report(const struct agent_worker *worker, struct msg_slot_report *ret_report)
-{
-    *ret_report = (struct msg_slot_report){
-        .incarnation = worker->incarnation,
-        .slot = worker->slot,
-        .pid = worker->pid,
-        .phase = worker->phase,
-        .round = worker->round,
-        .ended = worker->ended,
-        .value = worker->value,
-        .witness = worker->witness,
-        .ran_us = worker->ran_us,
-    };
-}
-
-static struct msg_slot_report_list reports(struct agent *agent)
-{
-    struct msg_slot_report *items =
-        arena_alloc_array(&agent->list->memory, agent->workers.count, sizeof(*items));
-    size_t count = 0;
-
-    if (!items) {
-        agent->list->failed = true;
-        return (struct msg_slot_report_list){ NULL, 0 };
-    }
-    for (size_t i = 0; i < agent->workers.count; i++) {
-        if (agent->workers.items[i]->process.state != FAILED)
-            report(agent->workers.items[i], &items[count++]);
-    }
-    return (struct msg_slot_report_list){ items, count };
-}
-
+/* The connection that was dialled is open: sends HELLO_AGENT. `kept` lists the commits in the
+ * snapshots of this host; NULL: none. */
 void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept)
 {
+    struct msg_slot_report *reports;
+    size_t count = 0;
     struct msg *msg;
 
     if (agent->driver.state != DRIVER_DIALLING) {
@@ -102,8 +23,31 @@ void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept)
         return;
     }
     sm_move(&agent->driver, DRIVER_GREETING, agent->now_us, "connected");
-    agent->link_at_us = time_add(agent->now_us, LIMIT_GREETING_US);
-    agent->heard = 0;
+    agent->link.due_us = time_add(agent->now_us, LIMIT_GREETING_US);
+    agent->link.heard = 0;
+
+    /* HELLO_AGENT has one report for each worker process that runs, or has ended without the
+     * driver's FORGET. A start that failed has no report: LAUNCH_FAILED is sent again. */
+    reports = arena_alloc_array(&agent->list->memory, agent->workers.count, sizeof(*reports));
+    if (!reports)
+        agent->list->failed = true;
+    for (size_t i = 0; reports && i < agent->workers.count; i++) {
+        const struct agent_worker *worker = agent->workers.items[i];
+
+        if (worker->process.state == FAILED)
+            continue;
+        reports[count++] = (struct msg_slot_report){
+            .incarnation = worker->incarnation,
+            .slot = worker->slot,
+            .pid = worker->pid,
+            .phase = worker->phase,
+            .round = worker->round,
+            .ended = worker->ending.ended,
+            .value = worker->ending.value,
+            .witness = worker->ending.witness,
+            .ran_us = worker->ending.ran_us,
+        };
+    }
     msg = agent_msg(agent, MSG_HELLO_AGENT, 0);
     msg->u.hello_agent = (struct msg_hello_agent){
         .minor = PROTO_MINOR,
@@ -113,11 +57,11 @@ void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept)
         .agent = agent->config.agent,
         .cores = agent->config.cores,
         .memory_bytes = agent->config.memory_bytes,
-        .slots = reports(agent),
-        .kept = kept ? *kept : (struct msg_kept_list){NULL, 0},
+        .slots = {reports, count},
+        .kept = kept ? *kept : (struct msg_kept_list){ NULL,   0    },
     };
-    send(agent, msg);
-    agent->beat_at_us = TIME_NEVER; /* nothing more is said before the welcome */
+    agent_link_say(agent, msg);
+    agent->link.beat_at_us = TIME_NEVER; /* no heartbeat is sent before the welcome */
 }
 
 void agent_driver_down(struct agent *agent, const char *text)
@@ -126,67 +70,86 @@ void agent_driver_down(struct agent *agent, const char *text)
         trace_add(agent->trace, agent->now_us, "driver: down while it was down: ignored");
         return;
     }
-    lose(agent, text ? text : "the connection is gone");
+    agent_link_lost(agent, text ? text : "the connection is gone");
 }
 
+/* The driver has another address now: closes the connection, or gives up the attempt to connect,
+ * and dials there at once. The event loop has put the new address first. */
 void agent_driver_moved(struct agent *agent, const char *text)
 {
     const char *why = text ? text : "the driver is elsewhere now";
 
-    if (agent_is_unmet(agent))
-        agent_first_driver(agent);
-    agent_driver_bye(agent, why);
+    if (agent_was_never_welcomed(agent))
+        /* The agent waits as long for the new driver as for the first one. */
+        agent_link_await_first(agent);
+    agent_link_bye(agent, why);
     if (agent->driver.state == DRIVER_DIALLING)
-        hang_up(agent, why);
-    agent_driver_dial(agent);
+        agent_link_hang_up(agent, why);
+    agent_link_dial(agent);
 }
 
-static void say_notice(struct agent *agent)
+/* Sends the preemption notice with the time that is left. A notice whose time has passed did not
+ * come true, and is dropped. */
+static void agent_driver_say_notice(struct agent *agent)
 {
+    int64_t left_us = agent->notice.taken_at_us - agent->now_us;
     struct msg *msg;
-    int64_t left_us = agent->taken_at_us - agent->now_us;
 
-    if (!agent->noticed || left_us < 0)
-        return; /* what has not come true is not said to the next driver */
+    if (!agent->notice.given || left_us < 0)
+        return;
     msg = agent_msg(agent, MSG_NOTICE, 0);
-    if (agent->taken_at_us == TIME_NEVER)
-        left_us = TIME_NEVER;
-    msg->u.notice.left_us = left_us;
-    msg->u.notice.source = agent_text(agent, "%s", agent->notice);
-    agent_driver_send(agent, msg);
+    msg->u.notice.left_us = agent->notice.taken_at_us == TIME_NEVER ? TIME_NEVER : left_us;
+    msg->u.notice.source = agent_text(agent, "%s", agent->notice.text);
+    agent_link_send(agent, msg);
 }
 
+/* This machine will be taken away in `left_us`: keeps the notice for every driver that connects,
+ * and sends it now if a driver is connected. A negative `left_us` counts as 0. */
 void agent_driver_notice(struct agent *agent, int64_t left_us, const char *source)
 {
     const char *clean = agent_text(agent, "%s", source ? source : "");
 
-    agent->noticed = true;
-    agent->taken_at_us = time_add(agent->now_us, left_us > 0 ? left_us : 0);
-    memcpy(agent->notice, clean, strlen(clean) + 1);
+    agent->notice.given = true;
+    agent->notice.taken_at_us = time_add(agent->now_us, left_us > 0 ? left_us : 0);
+    memcpy(agent->notice.text, clean, strlen(clean) + 1);
     trace_add(agent->trace, agent->now_us, "agent: this machine will be taken away: %s", clean);
-    say_notice(agent);
+    agent_driver_say_notice(agent);
 }
 
-/* A driver that leaves one out wants it as it was; 0 would be a lease that is always over. */
-static void adopt_intervals(struct agent *agent, const struct msg_welcome_agent *welcome)
+/* The agent has taken a new key: sends REKEYED if the driver is connected. Otherwise no answer is
+ * needed, because the next connection proves that the agent has the key (PROTOCOL.md, REKEY). */
+void agent_driver_key_taken(struct agent *agent, uint64_t epoch)
 {
+    struct msg *msg = agent_msg(agent, MSG_REKEYED, 0);
+
+    msg->u.rekeyed.epoch = epoch;
+    agent_link_send(agent, msg);
+}
+
+/* Handles the driver's welcome: takes over its intervals, and repeats all messages that are still
+ * true. */
+static void agent_driver_welcome(struct agent *agent, const struct msg *msg)
+{
+    const struct msg_welcome_agent *welcome = &msg->u.welcome_agent;
+
+    /* An interval that the driver leaves out (0) keeps its value: with a lease of 0 the agent would
+     * count every peer as dead at once. */
     if (welcome->beat_us > 0)
         agent->config.beat_us = welcome->beat_us;
     if (welcome->lease_us > 0)
         agent->config.lease_us = welcome->lease_us;
     if (welcome->driver_grace_us > 0)
         agent->config.driver_grace_us = welcome->driver_grace_us;
-}
 
-static void welcome(struct agent *agent, const struct msg *msg)
-{
-    adopt_intervals(agent, &msg->u.welcome_agent);
     sm_move(&agent->driver, DRIVER_OPEN, agent->now_us, "welcome");
-    agent->link_at_us = time_add(agent->now_us, agent->config.lease_us);
-    agent->beat_at_us = time_add(agent->now_us, agent->config.beat_us);
+    agent_link_renew(agent);
+    agent->link.beat_at_us = time_add(agent->now_us, agent->config.beat_us);
     agent->grace_at_us = TIME_NEVER;
     if (agent->life.state == LIFE_ALONE)
         sm_move(&agent->life, LIFE_SERVING, agent->now_us, "a driver's welcome");
+
+    /* PROTOCOL.md, "Greeting": for each worker, the messages that are still true are sent again in
+     * their original order: LAUNCHED, its last messages, its output, its end. */
     for (size_t i = 0; i < agent->workers.count; i++) {
         struct agent_worker *worker = agent->workers.items[i];
 
@@ -197,35 +160,60 @@ static void welcome(struct agent *agent, const struct msg *msg)
         if (worker->process.state != RUNNING)
             agent_process_report(agent, worker);
     }
-    say_notice(agent);
+    agent_driver_say_notice(agent);
 }
 
-static bool is_final(int32_t code)
+/* Handles a message of the driver. A message that is not for the agent goes down to the workers. A
+ * message with the term 0 belongs to no term. */
+void agent_driver_msg(struct agent *agent, const struct msg *msg)
 {
-    return code == HVD_E_VERSION || code == HVD_E_DENIED || code == HVD_E_MISMATCH;
-}
+    bool greeting = agent->driver.state == DRIVER_GREETING;
+    const char *why;
+    struct hvd_err err;
 
-static void refused(struct agent *agent, const struct msg_refused *refused)
-{
-    const char *why = agent_text(agent, "refused by the driver: %s", refused->text);
+    if (!greeting && !agent_link_is_open(agent)) {
+        trace_add(agent->trace, agent->now_us, "driver: a message without a connection: ignored");
+        return;
+    }
+    /* PROTOCOL.md, "Greeting": a driver of a lower term has been replaced. */
+    if (msg->term && msg->term < agent->link.term) {
+        agent_link_bye(agent, agent_text(agent, "term %" PRIu64 " is over, %" PRIu64 " is obeyed",
+                                         msg->term, agent->link.term));
+        return;
+    }
+    if (msg_allowed(msg->type, LINK_DRIVER_TO_AGENT, greeting ? WHEN_GREETING : WHEN_OPEN, &err)) {
+        agent_link_bye(agent, agent_text(agent, "%s", err.text));
+        return;
+    }
+    if (msg->term > agent->link.term)
+        agent->link.term = msg->term;
 
-    hang_up(agent, why);
-    if (is_final(refused->code))
-        agent_end(agent, agent->config.kill_grace_us, refused->code, why);
-}
-
-static void open_msg(struct agent *agent, const struct msg *msg)
-{
+    if (!greeting)
+        agent_link_renew(agent);
     switch ((unsigned)msg->type) {
-    case MSG_BEAT:
-        if (msg->u.beat.sequence > agent->heard)
-            agent->heard = msg->u.beat.sequence;
+    case MSG_BYE:
+        agent_link_hang_up(agent, agent_text(agent, "the driver says bye: %s", msg->u.bye.reason));
         break;
+    case MSG_WELCOME_AGENT: agent_driver_welcome(agent, msg); break;
+    case MSG_REFUSED:
+        why = agent_text(agent, "refused by the driver: %s", msg->u.refused.text);
+        agent_link_hang_up(agent, why);
+        /* The driver would refuse another attempt for the same reason, so the agent ends. */
+        if (msg->u.refused.code == HVD_E_VERSION || msg->u.refused.code == HVD_E_DENIED ||
+            msg->u.refused.code == HVD_E_MISMATCH)
+            agent_end(agent, agent->config.kill_grace_us, msg->u.refused.code, why);
+        break;
+    case MSG_BEAT:
+        if (msg->u.beat.sequence > agent->link.heard)
+            agent->link.heard = msg->u.beat.sequence;
+        break;
+    case MSG_STATE_KEY: break; /* agent/io gives this key to the thread that serves commits */
+    case MSG_REKEY: agent_do(agent, AGENT_DO_TAKE_KEY)->msg = msg; break;
     case MSG_LAUNCH: agent_process_launch(agent, msg); break;
     case MSG_KILL: agent_process_kill(agent, msg->incarnation, msg->u.kill.grace_us); break;
     case MSG_FORGET: agent_process_forget(agent, msg->incarnation); break;
     case MSG_STOP:
-        agent->stopped = true;
+        agent->exit.by_driver = true;
         agent_end(agent, msg->u.stop.grace_us, HVD_OK,
                   agent_text(agent, "stopped: %s", msg->u.stop.reason));
         break;
@@ -233,63 +221,30 @@ static void open_msg(struct agent *agent, const struct msg *msg)
     }
 }
 
-void agent_driver_msg(struct agent *agent, const struct msg *msg)
-{
-    bool greeting = agent->driver.state == DRIVER_GREETING;
-    struct hvd_err err;
-
-    if (!greeting && !agent_driver_is_open(agent)) {
-        trace_add(agent->trace, agent->now_us, "driver: a message without a connection: ignored");
-        return;
-    }
-    if (msg->term && msg->term < agent->term) {
-        agent_driver_bye(agent, agent_text(agent, "term %" PRIu64 " is over, %" PRIu64 " is obeyed",
-                                           msg->term, agent->term));
-        return;
-    }
-    if (msg_allowed(msg->type, LINK_DRIVER_TO_AGENT, greeting ? WHEN_GREETING : WHEN_OPEN, &err)) {
-        agent_driver_bye(agent, agent_text(agent, "%s", err.text));
-        return;
-    }
-    if (msg->term > agent->term)
-        agent->term = msg->term;
-    if (msg->type == MSG_BYE) {
-        hang_up(agent, agent_text(agent, "the driver says bye: %s", msg->u.bye.reason));
-    } else if (msg->type == MSG_WELCOME_AGENT) {
-        welcome(agent, msg);
-    } else if (msg->type == MSG_REFUSED) {
-        refused(agent, &msg->u.refused);
-    } else {
-        agent->link_at_us = time_add(agent->now_us, agent->config.lease_us);
-        open_msg(agent, msg);
-    }
-}
-
-static void beat(struct agent *agent)
-{
-    struct msg *msg = agent_msg(agent, MSG_BEAT, 0);
-
-    msg->u.beat = (struct msg_beat){ .sequence = ++agent->sequence, .answers = agent->heard };
-    agent_driver_send(agent, msg);
-}
-
+/* Handles the deadlines of the driver's connection that have passed: the next dial, the welcome or
+ * the lease, the next heartbeat, and the end of the time without a driver. */
 void agent_driver_timer(struct agent *agent)
 {
-    if (agent->now_us >= agent->link_at_us) {
+    if (agent->now_us >= agent->link.due_us) {
         switch ((enum driver_link)agent->driver.state) {
-        case DRIVER_DOWN: agent_driver_dial(agent); break;
-        case DRIVER_GREETING: hang_up(agent, "no welcome in time"); break;
-        case DRIVER_OPEN: hang_up(agent, "the driver is silent"); break;
+        case DRIVER_DOWN: agent_link_dial(agent); break;
+        case DRIVER_GREETING: agent_link_hang_up(agent, "no welcome in time"); break;
+        case DRIVER_OPEN: agent_link_hang_up(agent, "the driver is silent"); break;
         case DRIVER_DIALLING:
         case DRIVER_COUNT: PANIC("a deadline while %s", sm_name(&agent->driver));
         }
     }
-    if (agent->now_us >= agent->beat_at_us)
-        beat(agent);
+    if (agent->now_us >= agent->link.beat_at_us) {
+        struct msg *msg = agent_msg(agent, MSG_BEAT, 0);
+
+        msg->u.beat =
+            (struct msg_beat){ .sequence = ++agent->link.sequence, .answers = agent->link.heard };
+        agent_link_send(agent, msg);
+    }
     if (agent->now_us >= agent->grace_at_us) {
         agent->grace_at_us = TIME_NEVER;
         agent_end(agent, agent->config.kill_grace_us, HVD_E_LOST,
-                  agent->term ? "no driver came back in time (driver grace)"
-                              : "the driver that started it is not there");
+                  agent->link.term ? "no driver came back in time (driver grace)"
+                                   : "the driver that started it is not there");
     }
 }

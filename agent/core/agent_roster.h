@@ -1,9 +1,6 @@
 /*
  * agent_roster.h: the workers of an agent, from LAUNCH to FORGET, found by their incarnation, their
  * slot and their connection. Private to this folder.
- *
- *     spawning ──► running ──► ended ──FORGET──► forgotten
- *         └──────► failed ───────────FORGET────────┘
  */
 #ifndef AGENT_CORE_AGENT_ROSTER_H
 #define AGENT_CORE_AGENT_ROSTER_H
@@ -13,14 +10,56 @@
 #include "base/limits.h"
 #include "proto/place.h"
 
+/* agent_states.c says which state may follow which. */
 enum process { SPAWNING, RUNNING, ENDED, FAILED, FORGOTTEN, PROCESS_COUNT };
 
-/* How far its end has been asked for. */
-enum end_asked { ASKED_NOT, ASKED_WAITS, ASKED_TERM, ASKED_KILL }; /* WAITS: for its SPAWNED */
+/* How the agent has asked a process to end. ASKED_WAITS: SIGTERM is sent as soon as the process is
+ * RUNNING. */
+enum end_asked { ASKED_NOT, ASKED_WAITS, ASKED_TERM, ASKED_KILL };
+
+/* The signals that a worker's process was sent or will be sent, and the reason. */
+struct agent_killing {
+    enum end_asked asked;
+    bool by_driver; /* the driver has sent KILL, so the driver knows why this worker ends */
+    int64_t kill_at_us;
+    /* enum msg_witness of a silent worker that the agent kills; else WITNESS_NONE */
+    uint32_t blamed;
+};
+
+/* How a worker ended. If `ended` is ENDED_NOT, only `code` and `text` count: they say why a start
+ * failed. */
+struct agent_ending {
+    uint32_t ended; /* enum msg_ended */
+    int32_t value;
+    uint32_t witness; /* enum msg_witness */
+    int64_t ran_us;
+    uint64_t commit; /* the newest commit that is kept for the worker's slot */
+    int code;
+    char *text;
+};
+
+/* A worker's connection to this agent. */
+struct agent_contact {
+    bool connected;
+    /* the worker has got DONE, or has sent LEFT or FINISHED: it has no lease any more */
+    bool dismissed;
+    uint32_t number;
+    /* the lease at the time of the worker's welcome, which set its heartbeat interval */
+    int64_t lease_us;
+    int64_t silent_at_us;
+};
+
+/* The last messages of a worker, kept for a driver that comes back. A message of type 0 stands for
+ * no message. */
+struct agent_words {
+    struct msg last;     /* the last of READY, NEXT_CHECK, RECOVERING, LEFT, FINISHED, UNUSABLE */
+    struct msg entered;  /* the ENTERED message of the round in which the worker is */
+    struct msg prepared; /* the PREPARED message of a round that has not begun */
+};
 
 struct agent_output {
-    struct buf kept;        /* printed while no driver was there: the newest of it */
-    uint64_t dropped_bytes; /* before it */
+    struct buf kept;        /* the newest output that was printed while no driver was connected */
+    uint64_t dropped_bytes; /* bytes that were dropped before `kept` */
 };
 
 struct agent_worker {
@@ -28,40 +67,23 @@ struct agent_worker {
     uint32_t slot;
     struct sm process;
     uint64_t pid; /* 0: not known yet */
+    int64_t started_us;
     struct place place;
     uint32_t phase; /* enum msg_phase */
-    uint64_t round; /* the last that it was in, or wanted to recover from */
-    int64_t started_us;
+    uint64_t round; /* the last round in which the worker was, or from which it wanted to recover */
 
-    uint32_t ended; /* enum msg_ended; with the two below when it is not ENDED_NOT */
-    int32_t value;
-    uint32_t witness;
-    int64_t ran_us;
-    uint64_t commit; /* kept for its slot when it ended */
-    int code;        /* why it could not be started */
-    char *text;      /* the same in words */
-
-    enum end_asked asked;
-    bool driver_asked; /* a KILL of the driver's: it knows why this worker ends */
-    int64_t kill_at_us;
-    uint32_t blamed; /* enum msg_witness: we end it because it does not answer */
-
-    bool connected;
-    bool dismissed; /* it was told DONE, or says that its training is over: it may go silent */
-    uint32_t connection;
-    int64_t lease_us; /* as it was when the worker was told how often to beat */
-    int64_t silent_at_us;
-
+    struct agent_contact contact;
+    struct agent_killing killing;
+    struct agent_ending ending;
+    struct agent_words words;
     struct agent_output output[STREAM_COUNT];
-    struct msg word;     /* last of READY, AT, RECOVERING, LEFT, FINISHED; type 0: none */
-    struct msg entered;  /* the ENTERED of the round that it is in */
-    struct msg prepared; /* the PREPARED of a round that has not begun */
 };
 
 struct agent_slot {
-    uint64_t highest;            /* incarnation that was ever started here */
-    struct agent_worker *worker; /* spawning or running */
-    struct agent_worker *failed; /* the last one, when that could not be started */
+    uint64_t highest;            /* the highest incarnation that was ever started in this slot */
+    struct agent_worker *worker; /* the worker that is spawning or running; NULL: none */
+    /* the last worker of this slot, if that worker could not be started; else NULL */
+    struct agent_worker *failed;
 };
 
 struct agent_connection {
@@ -69,14 +91,15 @@ struct agent_connection {
     struct agent_worker *worker;
 };
 
+/* true: the worker is spawning or running */
 bool agent_worker_is_alive(const struct agent_worker *worker);
 void agent_worker_move(struct agent *agent, struct agent_worker *worker, enum process to,
                        const char *why);
 struct agent_worker *agent_roster_find(const struct agent *agent, uint64_t incarnation);
-/* The worker of a LAUNCH; NULL when memory is out. */
+/* Adds the worker that a LAUNCH describes; NULL when memory is out. */
 struct agent_worker *agent_roster_add(struct agent *agent, const struct msg *msg);
 void agent_roster_remove(struct agent *agent, struct agent_worker *worker);
-/* The worker behind a connection; NULL when that has not said hello. */
+/* Returns the worker of a connection; NULL when no worker has said hello on that connection. */
 struct agent_worker *agent_roster_at(const struct agent *agent, uint32_t number);
 void agent_roster_connect(struct agent *agent, struct agent_worker *worker, uint32_t number);
 void agent_roster_disconnect(struct agent *agent, struct agent_worker *worker);

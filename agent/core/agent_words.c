@@ -1,154 +1,148 @@
-/* agent_words.c: what a worker said last, kept for a driver that comes back, until it is outdated
- * by what the worker says next or by what it is told. */
-#include "agent/core/agent_state.h"
-#include "proto/catalog.h"
+/*
+ * agent_words.c: a worker's words, which are its last messages, kept for a driver that comes back
+ * (PROTOCOL.md, "Greeting"). Called for each message of a worker, and for each message that is
+ * passed down to a worker. Invariant: a kept message is still true: a newer message from or to the
+ * worker removes a message that is outdated.
+ */
+#include "agent/core/agent_internal.h"
 
-static void drop(struct msg *kept)
+static void words_drop(struct msg *kept)
 {
     msg_release(kept);
     *kept = (struct msg){ .type = 0 };
 }
 
-static void keep(struct agent *agent, struct msg *kept, const struct msg *msg)
-{
-    struct msg copy;
-
-    if (msg_copy(msg, &copy)) {
-        agent->list->failed = true;
-        return;
-    }
-    drop(kept);
-    *kept = copy;
-}
-
-/* Nothing can follow but its end. */
-static bool is_through(const struct agent_worker *worker)
+/* true: after its last message the worker can only end. */
+static bool words_are_last(const struct agent_worker *worker)
 {
     return worker->phase == PHASE_LEFT || worker->phase == PHASE_FINISHED ||
            worker->phase == PHASE_ENDED;
 }
 
-/* The round is not known to be an old one: the worker is taken to be there. */
-static void advance(struct agent_worker *worker, uint32_t phase, uint64_t round)
+/* Records that the worker is in that round, unless the round is older than the known one. */
+static void words_advance(struct agent_worker *worker, uint32_t phase, uint64_t round)
 {
-    if (is_through(worker) || round < worker->round)
+    if (words_are_last(worker) || round < worker->round)
         return;
     worker->phase = phase;
     worker->round = round;
 }
 
-static void note_finished(struct agent_worker *worker, const struct msg *msg)
-{
-    worker->dismissed = true;
-    if (msg->u.finished.code == 0)
-        worker->phase = PHASE_FINISHED;
-}
-
+/* Keeps a message that the worker has sent to the driver, and notes what the message says about
+ * the worker's phase. The message replaces the kept one of its kind: `last`, `entered` or
+ * `prepared`. */
 void agent_words_keep(struct agent *agent, struct agent_worker *worker, const struct msg *msg)
 {
-    struct msg *kept = &worker->word;
+    struct agent_words *words = &worker->words;
+    struct msg *kept = &words->last;
+    struct msg copy;
 
-    if (kept->type == MSG_USELESS)
-        return; /* there is no word after that */
+    if (words->last.type == MSG_UNUSABLE)
+        return; /* a worker says nothing after UNUSABLE */
     switch ((unsigned)msg->type) {
-    case MSG_READY: advance(worker, PHASE_READY, worker->round); break;
-    case MSG_AT: break;
-    case MSG_RECOVERING: advance(worker, PHASE_RECOVERING, msg->round); break;
+    case MSG_READY: words_advance(worker, PHASE_READY, worker->round); break;
+    case MSG_NEXT_CHECK: break;
+    case MSG_RECOVERING: words_advance(worker, PHASE_RECOVERING, msg->round); break;
     case MSG_LEFT:
         worker->phase = PHASE_LEFT;
-        worker->dismissed = true;
+        worker->contact.dismissed = true;
         break;
-    case MSG_FINISHED: note_finished(worker, msg); break;
-    case MSG_USELESS:
+    case MSG_FINISHED:
+        worker->contact.dismissed = true;
+        if (msg->u.finished.code == 0)
+            worker->phase = PHASE_FINISHED;
+        break;
+    case MSG_UNUSABLE:
         if (kept->type == MSG_LEFT || kept->type == MSG_FINISHED)
-            return; /* what it has done counts for more than how it ends */
+            return; /* a kept LEFT or FINISHED stays, however the worker ends after it */
         break;
     case MSG_ENTERED:
-        advance(worker, PHASE_ACTIVE, msg->round);
-        kept = &worker->entered;
+        words_advance(worker, PHASE_ACTIVE, msg->round);
+        kept = &words->entered;
         break;
-    case MSG_PREPARED: kept = &worker->prepared; break;
-    default: return; /* STALLED: it is said again while it lasts */
+    case MSG_PREPARED: kept = &words->prepared; break;
+    default: return; /* STALLED is not kept: the worker repeats it while the stall lasts */
     }
-    keep(agent, kept, msg);
+    if (msg_copy(msg, &copy)) {
+        agent->list->failed = true;
+        return;
+    }
+    words_drop(kept);
+    *kept = copy;
 }
 
-/* A word of the loop of round `round` is outdated: whatever comes next is said anew. */
-static void outdate(struct agent_worker *worker, uint64_t round)
-{
-    if (worker->entered.type && worker->entered.round < round)
-        drop(&worker->entered);
-    if (worker->prepared.type && worker->prepared.round <= round)
-        drop(&worker->prepared);
-    switch ((unsigned)worker->word.type) {
-    case MSG_READY: drop(&worker->word); break;
-    case MSG_AT:
-    case MSG_RECOVERING:
-        if (worker->word.round < round)
-            drop(&worker->word);
-        break;
-    default: break; /* LEFT, FINISHED: the last words of all */
-    }
-}
-
+/* A ROUND that names this worker as a member goes down to the worker: the worker is in that round
+ * now. */
 void agent_words_note_member(struct agent_worker *worker, uint64_t round)
 {
-    /* One that is said again, or is older than what the worker has said since, tells nothing. */
-    if (round <= worker->round || is_through(worker))
+    struct agent_words *words = &worker->words;
+
+    /* A repeated ROUND, or one older than the worker's last message, changes nothing. */
+    if (round <= worker->round || words_are_last(worker))
         return;
-    outdate(worker, round);
-    advance(worker, PHASE_ACTIVE, round);
+    /* The worker sends these messages again in its new round, so the kept ones are dropped. LEFT
+     * and FINISHED stay. */
+    if (words->entered.type && words->entered.round < round)
+        words_drop(&words->entered);
+    if (words->prepared.type && words->prepared.round <= round)
+        words_drop(&words->prepared);
+    if (words->last.type == MSG_READY ||
+        ((words->last.type == MSG_NEXT_CHECK || words->last.type == MSG_RECOVERING) &&
+         words->last.round < round))
+        words_drop(&words->last);
+    words_advance(worker, PHASE_ACTIVE, round);
 }
 
-static void drop_change(struct agent_worker *worker, uint64_t next)
-{
-    if (worker->prepared.type && worker->prepared.round == next)
-        drop(&worker->prepared);
-    if (worker->word.type == MSG_AT && worker->word.u.at.next == next)
-        drop(&worker->word);
-}
-
+/* A message goes down to the worker: drops the kept messages that this message makes outdated. */
 void agent_words_note_down(struct agent_worker *worker, const struct msg *msg)
 {
+    struct agent_words *words = &worker->words;
+
     switch ((unsigned)msg->type) {
-    case MSG_ABANDON: drop_change(worker, msg->u.abandon.next); break;
+    /* a kept answer to the abandoned PREPARE or PENDING is no answer to the next one */
+    case MSG_ABANDON:
+        if (words->prepared.type && words->prepared.round == msg->u.abandon.next)
+            words_drop(&words->prepared);
+        if (words->last.type == MSG_NEXT_CHECK &&
+            words->last.u.next_check.next == msg->u.abandon.next)
+            words_drop(&words->last);
+        break;
     case MSG_PREPARE:
-        if (worker->prepared.type && worker->prepared.round < msg->round)
-            drop(&worker->prepared);
+        if (words->prepared.type && words->prepared.round < msg->round)
+            words_drop(&words->prepared);
         break;
     case MSG_REVOKE:
-        if (worker->word.type == MSG_AT && worker->word.round <= msg->round)
-            drop(&worker->word);
-        if (worker->prepared.type && worker->prepared.round <= msg->round)
-            drop(&worker->prepared);
+        if (words->last.type == MSG_NEXT_CHECK && words->last.round <= msg->round)
+            words_drop(&words->last);
+        if (words->prepared.type && words->prepared.round <= msg->round)
+            words_drop(&words->prepared);
         break;
-    case MSG_DONE: worker->dismissed = true; break;
+    case MSG_DONE: worker->contact.dismissed = true; break;
     default: break;
     }
 }
 
-static void say(struct agent *agent, const struct msg *kept)
-{
-    struct msg *msg;
-
-    if (!kept->type)
-        return;
-    msg = agent_msg(agent, kept->type, kept->incarnation);
-    if (msg_copy_into(kept, &agent->list->memory, msg))
-        agent->list->failed = true;
-    agent_driver_send(agent, msg);
-}
-
+/* Called when a driver has said welcome: repeats the kept messages of a worker. */
 void agent_words_say_again(struct agent *agent, const struct agent_worker *worker)
 {
-    say(agent, &worker->entered);
-    say(agent, &worker->prepared);
-    say(agent, &worker->word);
+    const struct msg *const kept[] = { &worker->words.entered, &worker->words.prepared,
+                                       &worker->words.last };
+
+    for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+        struct msg *msg;
+
+        if (!kept[i]->type)
+            continue;
+        msg = agent_msg(agent, kept[i]->type, kept[i]->incarnation);
+        if (msg_copy_into(kept[i], &agent->list->memory, msg))
+            agent->list->failed = true;
+        agent_link_send(agent, msg);
+    }
 }
 
 void agent_words_release(struct agent_worker *worker)
 {
-    msg_release(&worker->word);
-    msg_release(&worker->entered);
-    msg_release(&worker->prepared);
+    msg_release(&worker->words.last);
+    msg_release(&worker->words.entered);
+    msg_release(&worker->words.prepared);
 }

@@ -1,10 +1,16 @@
-/* agent_worker.c: the connections of workers: hello, up, down, and silence. */
-#include "agent/core/agent_state.h"
+/*
+ * agent_worker.c: the connections of workers: hello, messages up and down, and silence. Called by
+ * agent.c for each event of a connection, by agent_driver.c for messages that go down. Invariant: a
+ * worker has at most one connection, and speaks only for its own incarnation.
+ */
+#include "agent/core/agent_handlers.h"
 #include "proto/catalog.h"
 
 #include <inttypes.h>
 
-static void drop(struct agent *agent, uint32_t connection, const char *why)
+/* Asks for the end of a worker's connection; messages that were sent before still reach the
+ * worker. */
+static void worker_drop(struct agent *agent, uint32_t connection, const char *why)
 {
     struct agent_action *action = agent_do(agent, AGENT_DO_DROP);
 
@@ -13,7 +19,7 @@ static void drop(struct agent *agent, uint32_t connection, const char *why)
     trace_add(agent->trace, agent->now_us, "worker: connection %u dropped: %s", connection, why);
 }
 
-static void send(struct agent *agent, uint32_t connection, const struct msg *msg)
+static void worker_send(struct agent *agent, uint32_t connection, const struct msg *msg)
 {
     struct agent_action *action = agent_do(agent, AGENT_DO_SEND_WORKER);
 
@@ -21,73 +27,51 @@ static void send(struct agent *agent, uint32_t connection, const struct msg *msg
     action->msg = msg;
 }
 
-static void watch(struct agent *agent, struct agent_worker *worker)
+static void worker_renew_lease(struct agent *agent, struct agent_worker *worker)
 {
     if (!agent_worker_is_alive(worker))
         return;
-    worker->silent_at_us = time_add(agent->now_us, worker->lease_us);
-    agent_wake_at(agent, worker->silent_at_us);
+    worker->contact.silent_at_us = time_add(agent->now_us, worker->contact.lease_us);
+    agent_wake_at(agent, worker->contact.silent_at_us);
 }
 
-/* Without a connection it cannot take part. It may be about to end, so it has as long as it may be
- * silent. */
-static void disconnect(struct agent *agent, struct agent_worker *worker)
+/* A worker without a connection cannot take part in training. But the worker may be about to end,
+ * so it gets a whole lease before it counts as silent. */
+static void worker_disconnect(struct agent *agent, struct agent_worker *worker)
 {
     agent_roster_disconnect(agent, worker);
-    watch(agent, worker);
+    worker_renew_lease(agent, worker);
 }
 
-static void refuse(struct agent *agent, uint32_t connection, int code, const char *why)
+/* Answers a hello with the reason of the refusal, and closes the connection. */
+static void worker_refuse(struct agent *agent, uint32_t connection, int code, const char *why)
 {
     struct msg *msg = agent_msg(agent, MSG_REFUSED, 0);
 
     msg->u.refused = (struct msg_refused){ code, why };
-    send(agent, connection, msg);
-    drop(agent, connection, why);
+    worker_send(agent, connection, msg);
+    worker_drop(agent, connection, why);
 }
 
-static void welcome(struct agent *agent, struct agent_worker *worker, uint32_t connection)
-{
-    const struct agent_config *config = &agent->config;
-    const struct place *place = &worker->place;
-    struct msg *msg = agent_msg(agent, MSG_WELCOME_WORKER, worker->incarnation);
-
-    msg->u.welcome_worker = (struct msg_welcome_worker){
-        .minor = PROTO_MINOR,
-        .version = HVD_VERSION_TEXT,
-        .job = config->job,
-        .host = config->host,
-        .slot = worker->slot,
-        .rank = place->rank,
-        .size = place->size,
-        .local_rank = place->local_rank,
-        .local_size = place->local_size,
-        .cross_rank = place->cross_rank,
-        .cross_size = place->cross_size,
-        .min_np = config->min_np,
-        .max_np = config->max_np,
-        .beat_us = config->beat_us,
-        .stall_warning_us = config->stall_warning_us,
-        .stall_shutdown_us = config->stall_shutdown_us,
-    };
-    send(agent, connection, msg);
-}
-
-static void hello(struct agent *agent, uint32_t connection, const struct msg *msg)
+/* Handles HELLO_WORKER. agent/io/workers_link.c has verified the sender's pid before this event. */
+static void worker_hello(struct agent *agent, uint32_t connection, const struct msg *msg)
 {
     struct agent_worker *worker = agent_roster_find(agent, msg->incarnation);
-    uint64_t pid = msg->u.hello_worker.pid;
+    const struct agent_config *config = &agent->config;
+    struct msg *welcome;
 
     if (!worker || !agent_worker_is_alive(worker)) {
-        refuse(agent, connection, HVD_E_NOTFOUND, "no such incarnation runs here");
+        worker_refuse(agent, connection, HVD_E_NOTFOUND,
+                      "no worker of this incarnation runs on this host");
         return;
     }
-    if (worker->pid && worker->pid != pid) {
-        refuse(agent, connection, HVD_E_DENIED, "another process was started as this incarnation");
+    if (worker->pid && worker->pid != msg->u.hello_worker.pid) {
+        worker_refuse(agent, connection, HVD_E_DENIED,
+                      "another process was started as this incarnation");
         return;
     }
-    if (worker->connected) {
-        refuse(agent, connection, HVD_E_BUSY, "this incarnation has a connection");
+    if (worker->contact.connected) {
+        worker_refuse(agent, connection, HVD_E_BUSY, "this incarnation has a connection");
         return;
     }
     agent_roster_connect(agent, worker, connection);
@@ -95,117 +79,137 @@ static void hello(struct agent *agent, uint32_t connection, const struct msg *ms
               worker->incarnation, connection);
     if (worker->phase == PHASE_STARTED)
         worker->phase = PHASE_JOINING;
-    worker->lease_us = agent->config.lease_us;
-    watch(agent, worker);
-    welcome(agent, worker, connection);
+    worker->contact.lease_us = config->lease_us;
+    worker_renew_lease(agent, worker);
+
+    welcome = agent_msg(agent, MSG_WELCOME_WORKER, worker->incarnation);
+    welcome->u.welcome_worker = (struct msg_welcome_worker){
+        .minor = PROTO_MINOR,
+        .version = HVD_VERSION_TEXT,
+        .job = config->job,
+        .host = config->host,
+        .slot = worker->slot,
+        .rank = worker->place.rank,
+        .size = worker->place.size,
+        .local_rank = worker->place.local_rank,
+        .local_size = worker->place.local_size,
+        .cross_rank = worker->place.cross_rank,
+        .cross_size = worker->place.cross_size,
+        .min_np = config->min_np,
+        .max_np = config->max_np,
+        .beat_us = config->beat_us,
+        .stall_warning_us = config->stall_warning_us,
+        .stall_shutdown_us = config->stall_shutdown_us,
+    };
+    worker_send(agent, connection, welcome);
 }
 
-static void up(struct agent *agent, struct agent_worker *worker, const struct msg *msg)
-{
-    struct hvd_err err;
-
-    if (msg_allowed(msg->type, LINK_WORKER_TO_AGENT, WHEN_OPEN, &err)) {
-        drop(agent, worker->connection, agent_text(agent, "%s", err.text));
-        disconnect(agent, worker);
-        return;
-    }
-    if (msg->type == MSG_BYE) {
-        drop(agent, worker->connection, agent_text(agent, "it says bye: %s", msg->u.bye.reason));
-        disconnect(agent, worker);
-        return;
-    }
-    watch(agent, worker);
-    if (msg->type == MSG_BEAT)
-        return;
-    if (msg->incarnation != worker->incarnation) {
-        drop(agent, worker->connection, "it speaks for another incarnation");
-        disconnect(agent, worker);
-        return;
-    }
-    agent_words_keep(agent, worker, msg);
-    agent_driver_send(agent, msg);
-    if (msg->type == MSG_USELESS)
-        agent_process_useless(agent, worker);
-}
-
+/* Handles a message of a worker. The first message of a connection must be HELLO_WORKER. Later
+ * messages are for the driver, apart from BEAT and BYE. */
 void agent_worker_msg(struct agent *agent, uint32_t connection, const struct msg *msg)
 {
     struct agent_worker *worker = agent_roster_at(agent, connection);
+    const char *why = NULL;
+    struct hvd_err err;
 
-    if (worker)
-        up(agent, worker, msg);
-    else if (msg->type == MSG_HELLO_WORKER)
-        hello(agent, connection, msg);
-    else
-        drop(agent, connection, "it says something else before hello");
+    if (!worker) {
+        if (msg->type == MSG_HELLO_WORKER)
+            worker_hello(agent, connection, msg);
+        else
+            worker_drop(agent, connection, "it says something else before hello");
+        return;
+    }
+    if (msg_allowed(msg->type, LINK_WORKER_TO_AGENT, WHEN_OPEN, &err))
+        why = agent_text(agent, "%s", err.text);
+    else if (msg->type == MSG_BYE)
+        why = agent_text(agent, "it says bye: %s", msg->u.bye.reason);
+    else if (msg->type != MSG_BEAT && msg->incarnation != worker->incarnation)
+        why = "it speaks for another incarnation";
+    if (why) {
+        worker_drop(agent, worker->contact.number, why);
+        worker_disconnect(agent, worker);
+        return;
+    }
+    worker_renew_lease(agent, worker);
+    if (msg->type == MSG_BEAT)
+        return;
+    /* Every other message is passed to the driver unchanged, and kept while it is true. */
+    agent_words_keep(agent, worker, msg);
+    agent_link_send(agent, msg);
+    /* the agent kills an unusable worker without waiting for the driver */
+    if (msg->type == MSG_UNUSABLE)
+        agent_process_unusable(agent, worker);
 }
 
+/* The connection of a worker is lost. The worker itself may still run, and is not ended here. */
 void agent_worker_down(struct agent *agent, uint32_t connection)
 {
     struct agent_worker *worker = agent_roster_at(agent, connection);
 
     if (!worker)
-        return; /* it never said hello */
+        return; /* the worker never said hello */
     trace_add(agent->trace, agent->now_us, "worker: connection %u of %" PRIu64 " is gone",
               connection, worker->incarnation);
-    disconnect(agent, worker);
+    worker_disconnect(agent, worker);
 }
 
-static void pass_to(struct agent *agent, struct agent_worker *worker, const struct msg *msg)
+static void worker_pass_to(struct agent *agent, struct agent_worker *worker, const struct msg *msg)
 {
     if (!agent_worker_is_alive(worker))
         return;
-    send(agent, worker->connection, msg);
+    worker_send(agent, worker->contact.number, msg);
     agent_words_note_down(worker, msg);
 }
 
-/* Who is a member of the round that was passed on is in it. By the members, each of which is
- * looked up here: not by our workers, each of which would be looked for there. */
-static void note_members(struct agent *agent, const struct msg *msg)
+/* Passes a message of the driver down to the workers that it is for. */
+void agent_worker_pass_down(struct agent *agent, const struct msg *msg)
 {
     const struct msg_member_list *members = &msg->u.round.members;
+    struct agent_worker *worker;
 
+    /* PROTOCOL.md, K3: a message with an incarnation is for that worker; 0 means every worker of
+     * this agent. */
+    if (msg->incarnation) {
+        worker = agent_roster_find(agent, msg->incarnation);
+        if (worker && worker->contact.connected)
+            worker_pass_to(agent, worker, msg);
+        else /* the driver repeats messages that are still true, after the worker has said hello */
+            trace_add(agent->trace, agent->now_us,
+                      "worker: %s for %" PRIu64 ", which has no connection: dropped",
+                      msg_kind(msg->type)->name, msg->incarnation);
+    } else {
+        for (size_t i = 0; i < agent->connections.count; i++)
+            worker_pass_to(agent, agent->connections.items[i].worker, msg);
+    }
+    if (msg->type != MSG_ROUND)
+        return;
+    /* Members of a ROUND that was passed down are in that round. The loop runs over the members and
+     * searches each one among this agent's workers: O(members * log workers). */
     for (size_t i = 0; i < members->count; i++) {
         uint64_t incarnation = members->items[i].incarnation;
-        struct agent_worker *worker = agent_roster_find(agent, incarnation);
 
-        if (!worker || !worker->connected || !agent_worker_is_alive(worker))
+        worker = agent_roster_find(agent, incarnation);
+        if (!worker || !worker->contact.connected || !agent_worker_is_alive(worker))
             continue;
         if (!msg->incarnation || msg->incarnation == incarnation)
             agent_words_note_member(worker, msg->round);
     }
 }
 
-void agent_worker_pass_down(struct agent *agent, const struct msg *msg)
-{
-    struct agent_worker *worker;
-
-    if (msg->incarnation) {
-        worker = agent_roster_find(agent, msg->incarnation);
-        if (worker && worker->connected)
-            pass_to(agent, worker, msg);
-        else /* the driver says again what still holds, once the worker has spoken */
-            trace_add(agent->trace, agent->now_us,
-                      "worker: %s for %" PRIu64 ", which has no connection: dropped",
-                      msg_kind(msg->type)->name, msg->incarnation);
-    } else {
-        for (size_t i = 0; i < agent->connections.count; i++)
-            pass_to(agent, agent->connections.items[i].worker, msg);
-    }
-    if (msg->type == MSG_ROUND)
-        note_members(agent, msg);
-}
-
+/* Ends a worker whose lease has passed: a worker that is silent, or has had no connection for too
+ * long. */
 void agent_worker_timer(struct agent *agent, struct agent_worker *worker)
 {
-    if (worker->silent_at_us > agent->now_us)
+    const struct agent_contact *contact = &worker->contact;
+
+    if (contact->silent_at_us > agent->now_us)
         return;
-    worker->silent_at_us = TIME_NEVER;
-    /* Its training is over and what it does now is its own affair; or it has been given its time.
-     */
-    if (worker->dismissed || worker->asked != ASKED_NOT)
+    worker->contact.silent_at_us = TIME_NEVER;
+    /* Two kinds of workers have no lease: a worker whose training is over, and a worker that was
+     * asked to end, which has its grace time. */
+    if (contact->dismissed || worker->killing.asked != ASKED_NOT)
         return;
     trace_add(agent->trace, agent->now_us, "worker: %" PRIu64 " %s for too long: it is ended",
-              worker->incarnation, worker->connected ? "is silent" : "has no connection");
-    agent_process_blame(agent, worker, worker->connected ? WITNESS_LEASE : WITNESS_SOCKET);
+              worker->incarnation, contact->connected ? "is silent" : "has no connection");
+    agent_process_blame(agent, worker, contact->connected ? WITNESS_LEASE : WITNESS_SOCKET);
 }

@@ -1,3 +1,8 @@
+/*
+ * ask_agent.c: asks the agent that already runs on this host one question, and runs the event base
+ * until the answer has come. Called by main.c when the socket's name is taken. Invariant: on
+ * return, no event of this file is left in the event base.
+ */
 #include "agent/io/ask_agent.h"
 
 #include "base/text.h"
@@ -7,8 +12,10 @@
 #include <event2/event.h>
 #include <sys/time.h>
 
-#define ANSWER_S 10 /* longer than any turn of its loop takes */
-#define ENDING_S 60 /* it gives its workers their grace first */
+/* time limit for the answer: longer than any iteration of the other agent's event loop */
+#define ANSWER_S 10
+/* time limit for the end of the other agent, which first gives its workers their grace time */
+#define ENDING_S 60
 
 struct asking {
     struct event_base *base;
@@ -16,29 +23,34 @@ struct asking {
     const struct msg_texts *words;
     const char *socket;
     int64_t pid;
-    bool ending; /* it has said so: its end is waited for */
+    bool ending; /* the other agent has said that it is ending, so this agent waits for its end */
     bool done;
     int code;
     struct hvd_err *err;
     struct event *timer;
 };
 
-static void finish(struct asking *asking, int code)
+static void asking_finish(struct asking *asking, int code)
 {
     asking->done = true;
     asking->code = code;
     event_base_loopbreak(asking->base);
 }
 
-static void wait_for(struct asking *asking, time_t seconds)
+/* Sets how long this agent waits for the other one: first for its answer, then for its end. */
+static void asking_wait(struct asking *asking, time_t seconds)
 {
     struct timeval time = { .tv_sec = seconds };
 
     if (event_add(asking->timer, &time))
-        finish(asking, err_set(asking->err, HVD_E_NOMEM, "no memory for a timer"));
+        asking_finish(asking, err_set(asking->err, HVD_E_NOMEM,
+                                      "no memory for the timer of a question to the agent"));
 }
 
-static void on_opened(void *arg)
+/* The other agent is connected: asks it the question "driver JOB KEY ADDRESS...", which tells that
+ * agent where the driver is. A question needs no greeting, so conn_greeted ends the greeting's time
+ * limit; `asking->timer` limits the wait. */
+static void asking_on_opened(void *arg)
 {
     struct asking *asking = arg;
     struct msg ask = {
@@ -49,10 +61,12 @@ static void on_opened(void *arg)
     conn_greeted(asking->conn);
     rc = conn_send(asking->conn, &ask, asking->err);
     if (rc)
-        finish(asking, rc);
+        asking_finish(asking, rc);
 }
 
-static void on_msg(void *arg, const struct msg *msg)
+/* Handles TELL, the answer of the other agent: its pid as a text, or why it refuses. An agent that
+ * is ending answers HVD_E_STATE, and closes the connection when it has ended. */
+static void asking_on_msg(void *arg, const struct msg *msg)
 {
     struct asking *asking = arg;
     const struct msg_tell *tell = &msg->u.tell;
@@ -60,9 +74,10 @@ static void on_msg(void *arg, const struct msg *msg)
     uint64_t pid = 0;
 
     if (msg->type != MSG_TELL) {
-        finish(asking, err_set(asking->err, HVD_E_PROTO,
-                               "%s: whoever listens there is no agent of this version; end it",
-                               asking->socket));
+        asking_finish(asking, err_set(asking->err, HVD_E_PROTO,
+                                      "%s: another program, or an agent of another version, "
+                                      "listens at this socket; kill it",
+                                      asking->socket));
         return;
     }
     text = (struct span){ (const char *)tell->text.at, tell->text.length };
@@ -71,57 +86,70 @@ static void on_msg(void *arg, const struct msg *msg)
         asking->pid = (int64_t)pid;
     if (tell->code == HVD_E_STATE) {
         asking->ending = true;
-        wait_for(asking, ENDING_S);
+        asking_wait(asking, ENDING_S);
     } else if (tell->code) {
-        finish(asking, err_set(asking->err, tell->code, "the agent of this host: %.*s",
-                               (int)text.length, text.at));
+        asking_finish(asking,
+                      err_set(asking->err, tell->code, "the agent of this host answers: %.*s",
+                              (int)text.length, text.at));
     } else {
-        finish(asking, 0);
+        asking_finish(asking, 0);
     }
 }
 
-static void on_closed(void *arg, const char *why)
+/* The other agent has closed the connection, or has ended. HVD_E_LOST: this agent can take the
+ * host. The connection frees itself after this callback. */
+static void asking_on_closed(void *arg, const char *why)
 {
     struct asking *asking = arg;
 
     asking->conn = NULL;
-    finish(asking, err_set(asking->err, HVD_E_LOST, "the agent of this host is gone: %s", why));
+    asking_finish(asking,
+                  err_set(asking->err, HVD_E_LOST, "the agent of this host is gone: %s", why));
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+/* The other agent has not answered, or has not ended, in time. */
+static void asking_on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct asking *asking = arg;
     long pid = asking->conn ? (long)conn_peer_pid(asking->conn) : 0;
 
     (void)fd;
     (void)what;
-    finish(asking, err_set(asking->err, HVD_E_TIMEOUT,
-                           "the agent of this host (pid %ld) does not %s; if it is stopped or "
-                           "hangs, kill it",
-                           pid, asking->ending ? "end" : "answer"));
+    asking_finish(asking,
+                  err_set(asking->err, HVD_E_TIMEOUT,
+                          "the agent of this host (pid %ld) does not %s; if it is stopped or "
+                          "hangs, kill it",
+                          pid, asking->ending ? "end" : "answer"));
 }
 
-static const struct conn_ops conn_ops = { on_opened, on_msg, on_closed, NULL };
+static const struct conn_ops asking_conn_ops = { asking_on_opened, asking_on_msg, asking_on_closed,
+                                                 NULL };
 
+/* Asks the agent that has this host one question, and waits for the answer. HVD_E_LOST: that agent
+ * is gone, and the caller can take the host; this includes a socket on which no process listens
+ * (HVD_E_NOTFOUND). */
 int ask_agent_driver(struct event_base *base, const char *socket, const struct msg_texts *words,
                      int64_t *ret_pid, struct hvd_err *err)
 {
     struct asking asking = { .base = base, .words = words, .socket = socket, .err = err };
 
-    asking.timer = evtimer_new(base, on_timer, &asking);
+    /* The event base runs only for this question: every result breaks the loop. */
+    asking.timer = evtimer_new(base, asking_on_timer, &asking);
     if (!asking.timer)
-        return err_set(err, HVD_E_NOMEM, "no memory for a timer");
-    wait_for(&asking, ANSWER_S);
+        return err_set(err, HVD_E_NOMEM, "no memory for the timer of a question to the agent");
+    asking_wait(&asking, ANSWER_S);
     if (!asking.done) {
-        int rc = conn_dial_unix(base, socket, &conn_ops, &asking, &asking.conn, err);
+        int rc = conn_dial_unix(base, socket, &asking_conn_ops, &asking, &asking.conn, err);
 
         if (rc)
-            finish(&asking, rc == HVD_E_NOTFOUND ? HVD_E_LOST : rc);
+            asking_finish(&asking, rc == HVD_E_NOTFOUND ? HVD_E_LOST : rc);
     }
     while (!asking.done && event_base_dispatch(base) == 0)
         ;
     if (!asking.done)
-        asking.code = err_set(err, HVD_E_INTERNAL, "the loop ended");
+        asking.code = err_set(err, HVD_E_INTERNAL,
+                              "the event loop has ended without an answer of the agent, which is a "
+                              "bug of hvd-elastic; please report it");
     event_free(asking.timer);
     if (asking.conn)
         conn_drop(asking.conn);

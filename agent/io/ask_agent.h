@@ -1,6 +1,6 @@
 /*
- * ask_agent.h: where an agent of the job runs on this host already, that one is told what a second
- * one was started for: the name of its job's key (tls_name), and where the driver is.
+ * ask_agent.h: used by an agent that finds another agent of its job on this host. The new agent
+ * tells the older agent where the driver is, which job it is of, and the host's key.
  */
 #ifndef AGENT_IO_ASK_AGENT_H
 #define AGENT_IO_ASK_AGENT_H
@@ -10,9 +10,10 @@
 struct event_base;
 
 /*
- * words is both in this order. 0: it knows, and its pid is *ret_pid. HVD_E_LOST: it is gone, or was
- * ending and is gone now: the name is free. HVD_E_TIMEOUT: it does not answer, or does not end.
- * Otherwise what it refused.
+ * Asks the agent that listens at `socket`. `words` holds the id of the job, the key (key_word.h),
+ * then the driver's addresses. 0: the other agent knows the addresses now, and *ret_pid is its pid.
+ * HVD_E_LOST: the other agent has ended, so this agent can take the host. HVD_E_TIMEOUT: the other
+ * agent does not answer, or does not end. Any other code: the other agent has refused.
  */
 int ask_agent_driver(struct event_base *base, const char *socket, const struct msg_texts *words,
                      int64_t *ret_pid, struct hvd_err *err) MUST_CHECK;

@@ -1,3 +1,9 @@
+/*
+ * driver_link.c: the agent's one connection to its driver, and the list of addresses where the
+ * driver may be. Called by the files of the event loop, and by the connection. Invariant: there is
+ * at most one connection, dialled or open; after driver_link_hang_up no callback of that connection
+ * comes.
+ */
 #include "agent/io/driver_link.h"
 
 #include "base/limits.h"
@@ -13,35 +19,31 @@ struct driver_link {
 
     char *addresses[LIMIT_ADDRESSES];
     size_t count;
-    size_t first;  /* where an attempt begins */
-    bool was_vain; /* the last attempt led to no welcome: the next begins one further */
+    size_t first; /* index of the address at which the next attempt begins */
+    bool failed;  /* the last attempt brought no welcome: the next one moves `first` on */
 
-    struct conn *conn; /* being dialled, or open */
+    struct conn *conn; /* the connection that is being dialled or is open; NULL: none */
     bool open;
     bool welcomed;
-    bool full; /* more was sent than output may be added to */
+    bool full; /* too many bytes are unsent: no output may be added */
 };
 
-static void free_all(char **addresses, size_t count)
+static void link_free_all(char **addresses, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         mem_free(addresses[i]);
 }
 
-static bool is_among(char *const *addresses, size_t count, const char *address)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (!strcmp(addresses[i], address))
-            return true;
-    }
-    return false;
-}
-
-/* Those that are new to the list, as long as there is room. */
-static int append(char **list, size_t *count, const char *const *addresses, size_t more)
+/* Appends copies of the addresses that are new to the list, as long as there is room. HVD_E_NOMEM:
+ * the copies so far stay in the list, and the caller frees them. */
+static int link_append(char **list, size_t *count, const char *const *addresses, size_t more)
 {
     for (size_t i = 0; i < more && *count < LIMIT_ADDRESSES; i++) {
-        if (is_among(list, *count, addresses[i]))
+        size_t known = 0;
+
+        while (known < *count && strcmp(list[known], addresses[i]) != 0)
+            known++;
+        if (known < *count)
             continue;
         list[*count] = mem_strdup(addresses[i]);
         if (!list[*count])
@@ -51,6 +53,7 @@ static int append(char **list, size_t *count, const char *const *addresses, size
     return 0;
 }
 
+/* Makes the link with these addresses, and does not dial yet. */
 int driver_link_create(struct event_base *base, struct tls *tls, const struct msg_texts *addresses,
                        const struct driver_link_ops *ops, void *arg, struct driver_link **ret_link,
                        struct hvd_err *err)
@@ -60,7 +63,7 @@ int driver_link_create(struct event_base *base, struct tls *tls, const struct ms
     if (!link)
         return err_set(err, HVD_E_NOMEM, "no memory for the link to the driver");
     *link = (struct driver_link){ .base = base, .tls = tls, .ops = ops, .arg = arg };
-    if (append(link->addresses, &link->count, addresses->items, addresses->count)) {
+    if (link_append(link->addresses, &link->count, addresses->items, addresses->count)) {
         driver_link_free(link);
         return err_set(err, HVD_E_NOMEM, "no memory for the driver's addresses");
     }
@@ -73,11 +76,11 @@ void driver_link_free(struct driver_link *link)
     if (!link)
         return;
     driver_link_hang_up(link);
-    free_all(link->addresses, link->count);
+    link_free_all(link->addresses, link->count);
     mem_free(link);
 }
 
-static void forget_conn(struct driver_link *link)
+static void link_forget_conn(struct driver_link *link)
 {
     link->conn = NULL;
     link->open = false;
@@ -85,6 +88,7 @@ static void forget_conn(struct driver_link *link)
     link->welcomed = false;
 }
 
+/* Closes the connection to the driver, or gives up the attempt to connect. No callback follows. */
 void driver_link_hang_up(struct driver_link *link)
 {
     struct conn *conn = link->conn;
@@ -92,14 +96,14 @@ void driver_link_hang_up(struct driver_link *link)
 
     if (!conn)
         return;
-    forget_conn(link);
-    if (open)
+    link_forget_conn(link);
+    if (open) /* unsent messages, such as a BYE, are still sent */
         conn_close(conn);
     else
         conn_drop(conn);
 }
 
-static void on_opened(void *arg)
+static void link_on_opened(void *arg)
 {
     struct driver_link *link = arg;
 
@@ -107,22 +111,22 @@ static void on_opened(void *arg)
     link->ops->up(link->arg);
 }
 
-static void on_msg(void *arg, const struct msg *msg)
+static void link_on_msg(void *arg, const struct msg *msg)
 {
     struct driver_link *link = arg;
 
     link->ops->msg(link->arg, msg);
 }
 
-static void on_closed(void *arg, const char *why)
+static void link_on_closed(void *arg, const char *why)
 {
     struct driver_link *link = arg;
 
-    forget_conn(link);
+    link_forget_conn(link);
     link->ops->down(link->arg, why);
 }
 
-static void on_drained(void *arg)
+static void link_on_drained(void *arg)
 {
     struct driver_link *link = arg;
 
@@ -130,8 +134,11 @@ static void on_drained(void *arg)
     link->ops->drained(link->arg);
 }
 
-static const struct conn_ops conn_ops = { on_opened, on_msg, on_closed, on_drained };
+static const struct conn_ops link_conn_ops = { link_on_opened, link_on_msg, link_on_closed,
+                                               link_on_drained };
 
+/* Dials the driver: tries the addresses in turn, from `first` on. If the last attempt brought no
+ * welcome, `first` is moved one address further before that. */
 int driver_link_dial(struct driver_link *link, struct hvd_err *err)
 {
     const char *turned[LIMIT_ADDRESSES];
@@ -139,17 +146,19 @@ int driver_link_dial(struct driver_link *link, struct hvd_err *err)
     int rc;
 
     driver_link_hang_up(link);
-    if (link->was_vain)
+    if (link->failed)
         link->first = (link->first + 1) % link->count;
-    link->was_vain = true;
+    link->failed = true;
     for (size_t i = 0; i < link->count; i++)
         turned[i] = link->addresses[(link->first + i) % link->count];
-    rc = conn_dial(link->base, &list, link->tls, &conn_ops, link, &link->conn, err);
+    rc = conn_dial(link->base, &list, link->tls, &link_conn_ops, link, &link->conn, err);
     if (rc)
-        forget_conn(link);
+        link_forget_conn(link);
     return rc;
 }
 
+/* Sends a message. When the driver reads too slowly, `full` is set here, and workers with output
+ * wait until the driver has caught up. */
 int driver_link_send(struct driver_link *link, const struct msg *msg, struct hvd_err *err)
 {
     int rc;
@@ -162,8 +171,9 @@ int driver_link_send(struct driver_link *link, const struct msg *msg, struct hvd
     return rc;
 }
 
-/* What the address was called in the list, if the connection's own name for it is the same. */
-static void remember_peer(struct driver_link *link)
+/* Makes the next attempt begin at the address of this connection, if the list has that address in
+ * the same form. */
+static void link_remember_peer(struct driver_link *link)
 {
     const char *peer = conn_peer(link->conn);
 
@@ -173,14 +183,16 @@ static void remember_peer(struct driver_link *link)
     }
 }
 
+/* Called when the driver has said welcome: the greeting is over, and the next attempt begins at the
+ * address of this driver. */
 void driver_link_welcomed(struct driver_link *link)
 {
     if (!link->open)
         return;
     conn_greeted(link->conn);
     link->welcomed = true;
-    link->was_vain = false;
-    remember_peer(link);
+    link->failed = false;
+    link_remember_peer(link);
 }
 
 bool driver_link_is_open(const struct driver_link *link)
@@ -193,36 +205,36 @@ bool driver_link_takes_output(const struct driver_link *link)
     return link->open && link->welcomed && !link->full;
 }
 
-/* Is the driver that has welcomed us at one of them? */
-static bool is_connected_to(const struct driver_link *link, const struct msg_texts *addresses)
-{
-    for (size_t i = 0; link->welcomed && i < addresses->count; i++) {
-        if (!strcmp(addresses->items[i], conn_peer(link->conn)))
-            return true;
-    }
-    return false;
-}
-
+/* Puts the new addresses first. The old addresses stay, because the new ones may belong to an older
+ * driver. *ret_moved: the present connection, if any, goes to none of the new addresses, so the
+ * caller must dial. */
 int driver_link_point(struct driver_link *link, const struct msg_texts *addresses, bool *ret_moved)
 {
     char *list[LIMIT_ADDRESSES];
     size_t count = 0;
-    int rc = append(list, &count, addresses->items, addresses->count);
+    int rc = link_append(list, &count, addresses->items, addresses->count);
 
     if (!rc)
-        rc = append(list, &count, (const char *const *)link->addresses, link->count);
+        rc = link_append(list, &count, (const char *const *)link->addresses, link->count);
     if (rc) {
-        free_all(list, count);
+        link_free_all(list, count);
         return rc;
     }
-    free_all(link->addresses, link->count);
+    link_free_all(link->addresses, link->count);
     memcpy(link->addresses, list, count * sizeof(list[0]));
     link->count = count;
     link->first = 0;
-    link->was_vain = false;
-    *ret_moved = !is_connected_to(link, addresses);
+    link->failed = false;
+    /* The driver has not moved if the open connection, with its welcome, goes to one of the new
+     * addresses. */
+    *ret_moved = true;
+    for (size_t i = 0; link->welcomed && i < addresses->count; i++) {
+        if (!strcmp(addresses->items[i], conn_peer(link->conn)))
+            *ret_moved = false;
+    }
+    /* the new list begins at index 0, so the address of the connection is found again */
     if (!*ret_moved)
-        remember_peer(link);
+        link_remember_peer(link);
     return 0;
 }
 

@@ -1,3 +1,9 @@
+/*
+ * workers_link.c: the agent's own socket: connections of workers and of clients. Called by the
+ * event loop's files to send, and by the connections when a message comes in. A peer is the other
+ * side of one connection. Invariant: a connection speaks for a worker only after the kernel has
+ * vouched for its process (PROTOCOL.md, HELLO_WORKER), and from then on for no other worker.
+ */
 #include "agent/io/workers_link.h"
 
 #include "base/limits.h"
@@ -17,12 +23,14 @@ struct peer {
     struct workers_link *link;
     struct conn *conn;
     uint32_t number;
-    uint64_t incarnation; /* 0: it has not said hello */
-    uint64_t who;         /* once it is welcome: no other connection ever has the same; 0 */
+    uint64_t incarnation; /* 0: the worker has not said hello */
+    /* a number that no other connection ever has, set when the worker gets its welcome; 0: no
+     * welcome was sent yet */
+    uint64_t requester;
     bool client;
-    bool fetches;               /* it has asked for a fetch */
-    bool grant_waits;           /* until what was sent before it is out */
-    struct msg_snapshot wanted; /* what is to be granted then */
+    bool fetches;               /* the worker has asked for a fetch */
+    bool grant_waits;           /* a GRANTED waits until all earlier messages are sent */
+    struct msg_snapshot wanted; /* the SNAPSHOT request that the waiting GRANTED answers */
 };
 
 struct workers_link {
@@ -30,256 +38,248 @@ struct workers_link {
     struct children *children;
     const struct workers_link_ops *ops;
     void *arg;
-    struct VEC(struct peer *) peers; /* by number; NULL: free */
-    uint64_t last_who;
+    struct VEC(struct peer *) peers; /* indexed by worker number; NULL: the number is free */
+    uint64_t last_requester;
 };
 
-static struct peer *find(const struct workers_link *link, uint32_t number)
+static struct peer *link_find(const struct workers_link *link, uint32_t number)
 {
     return number < link->peers.count ? link->peers.items[number] : NULL;
 }
 
-/* The connection is somebody else's by now, or no more. */
-static void forget(struct peer *peer)
+/* Forgets a peer whose connection this agent closes, or the other side has closed. */
+static void peer_forget(struct peer *peer)
 {
     peer->link->peers.items[peer->number] = NULL;
     if (peer->fetches)
-        peer->link->ops->hung_up(peer->link->arg, peer->who);
+        peer->link->ops->hung_up(peer->link->arg, peer->requester);
     mem_free(peer);
 }
 
-static void close_peer(struct peer *peer)
+static void peer_close(struct peer *peer)
 {
     conn_close(peer->conn);
-    forget(peer);
+    peer_forget(peer);
 }
 
-static void refuse(struct peer *peer, const char *why)
+/* Sends a process the reason why it may not connect, and closes the connection. The process has not
+ * become a worker, so the core never hears of it. */
+static void peer_refuse(struct peer *peer, const char *why)
 {
     struct msg msg = {
         .type = MSG_REFUSED, .u.refused = {HVD_E_DENIED, why}
     };
     struct hvd_err err;
 
-    log_warning(WORKER, "%s: refused: %s", conn_peer(peer->conn), why);
+    log_warning(WORKER, "%s: the connection is refused: %s", conn_peer(peer->conn), why);
     if (conn_send(peer->conn, &msg, &err))
-        log_warning(WORKER, "%s: cannot be told so: %s", conn_peer(peer->conn), err.text);
-    close_peer(peer);
+        log_warning(WORKER, "%s: the reason for the refusal cannot be sent: %s",
+                    conn_peer(peer->conn), err.text);
+    peer_close(peer);
 }
 
-/* ---- clients --------------------------------------------------------------------------------- */
-
-static int answer(struct peer *peer, const struct msg_ask *ask, struct hvd_err *err)
+/* Answers "driver JOB KEY ADDRESS...": another agent of this host tells which job it is of, its key
+ * and the driver's addresses. */
+static void peer_on_ask(struct peer *peer, const struct msg *msg)
 {
-    const struct msg_texts addresses = { ask->args.items + 1,
-                                         ask->args.count ? ask->args.count - 1 : 0 };
+    struct workers_link *link = peer->link;
+    const struct msg_ask *ask = &msg->u.ask;
+    const struct msg_texts addresses = { ask->args.items + 2,
+                                         ask->args.count > 2 ? ask->args.count - 2 : 0 };
+    struct msg tell = { .type = MSG_TELL };
+    char pid[PID_TEXT_BYTES];
+    const char *text = pid;
     struct address address;
+    struct hvd_err err = { 0 };
     int rc = 0;
 
     if (strcmp(ask->verb, "driver") != 0)
-        return err_set(err, HVD_E_INVAL, "%s: an agent is asked for \"driver\" and nothing else",
-                       ask->verb);
-    if (!addresses.count || addresses.count > LIMIT_ADDRESSES)
-        return err_set(err, HVD_E_INVAL, "driver: give a key's name and 1 to %d addresses",
-                       LIMIT_ADDRESSES);
+        rc = err_set(&err, HVD_E_INVAL, "%s: unknown question; an agent answers only \"driver\"",
+                     ask->verb);
+    else if (!addresses.count || addresses.count > LIMIT_ADDRESSES)
+        rc = err_set(&err, HVD_E_INVAL,
+                     "driver: the question must have the id of a job, a key and 1 to %d addresses",
+                     LIMIT_ADDRESSES);
     for (size_t i = 0; !rc && i < addresses.count; i++)
-        rc = address_parse(addresses.items[i], &address, err);
-    return rc ? rc : peer->link->ops->point(peer->link->arg, ask->args.items[0], &addresses, err);
-}
+        rc = address_parse(addresses.items[i], &address, &err);
+    if (!rc)
+        rc = link->ops->point(link->arg, ask->args.items[0], ask->args.items[1], &addresses, &err);
 
-static void on_ask(struct peer *peer, const struct msg *msg)
-{
-    struct hvd_err err = { 0 };
-    char text[PID_TEXT_BYTES];
-    const char *said = text;
-    struct msg tell = { .type = MSG_TELL };
-    int rc = answer(peer, &msg->u.ask, &err);
-
-    snprintf(text, sizeof(text), "%ld", (long)getpid());
-    if (rc && rc != HVD_E_STATE) /* of one that is ending, the pid is still of use */
-        said = err.text;
+    /* The answer is this agent's pid, also while the agent is ending: the other agent can then wait
+     * for the end. */
+    snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+    if (rc && rc != HVD_E_STATE)
+        text = err.text;
     tell.u.tell = (struct msg_tell){
-        .code = rc, .text = {(const uint8_t *)said, strlen(said)},
+        .code = rc, .text = {(const uint8_t *)text, strlen(text)},
              .last = true
     };
     peer->client = true;
     conn_greeted(peer->conn);
     if (conn_send(peer->conn, &tell, &err)) {
-        log_warning(AGENT, "%s: cannot be answered: %s", conn_peer(peer->conn), err.text);
-        close_peer(peer);
+        log_warning(AGENT,
+                    "%s: the answer to this client's question cannot be sent, so the connection is "
+                    "closed: %s",
+                    conn_peer(peer->conn), err.text);
+        peer_close(peer);
     }
 }
 
-/* ---- workers --------------------------------------------------------------------------------- */
-
-/* Why this process may not speak for that worker; NULL: it may. */
-static const char *doubt(const struct peer *peer, const struct msg *hello, uint64_t started)
-{
-    pid_t pid = conn_peer_pid(peer->conn);
-
-    if (hello->u.hello_worker.pid != (uint64_t)pid)
-        return "the pid in its hello is not its own";
-    if (!started)
-        return "no such incarnation runs here";
-    if (!children_owns(peer->link->children, hello->incarnation, pid))
-        return "it is no process of this incarnation";
-    return NULL;
-}
-
-/* Below a wrapper (a shell, a profiler) another process than the one that was started says hello.
- * The kernel has vouched for it here; the mind knows each worker by the process that it started,
- * and is told of that one. */
-static void on_hello(struct peer *peer, const struct msg *msg)
-{
-    uint64_t started = peer->link->ops->pid_of(peer->link->arg, msg->incarnation);
-    const char *why = doubt(peer, msg, started);
-    struct msg vouched = *msg;
-
-    if (why) {
-        refuse(peer, why);
-        return;
-    }
-    vouched.u.hello_worker.pid = started;
-    peer->incarnation = msg->incarnation;
-    peer->link->ops->msg(peer->link->arg, peer->number, &vouched);
-}
-
-static void break_with(struct peer *peer, const char *why)
+/* Closes the connection of a worker that breaks the protocol or cannot be served, and tells the
+ * core. */
+static void peer_break_off(struct peer *peer, const char *why)
 {
     struct workers_link *link = peer->link;
     uint32_t number = peer->number;
 
-    log_warning(WORKER, "incarnation %" PRIu64 ": its connection is closed: %s", peer->incarnation,
-                why);
-    close_peer(peer);
+    log_warning(WORKER,
+                "incarnation %" PRIu64 ": the agent closes the connection of this worker: %s",
+                peer->incarnation, why);
+    peer_close(peer);
     link->ops->down(link->arg, number);
 }
 
-/* ---- their state ----------------------------------------------------------------------------- */
-
-/* A descriptor goes only where nothing is unsent: 0, also when the grant has to wait for that. */
-static int send_grant(struct peer *peer, const struct msg *msg, int fd, struct hvd_err *err)
-{
-    int rc = fd < 0 ? conn_send(peer->conn, msg, err) : conn_send_with_fd(peer->conn, msg, fd, err);
-
-    peer->grant_waits = fd >= 0 && (rc == HVD_E_STATE || rc == HVD_E_BUSY);
-    if (!peer->grant_waits)
-        return rc;
-    conn_when_sent(peer->conn);
-    return 0;
-}
-
-static void grant(struct peer *peer)
+/* Answers the SNAPSHOT request of a worker with a GRANTED and the descriptor. */
+static void peer_grant(struct peer *peer)
 {
     struct workers_link *link = peer->link;
-    struct hvd_err err = { 0 };
     struct msg msg = { .type = MSG_GRANTED, .incarnation = peer->incarnation };
+    struct hvd_err err = { 0 };
     int fd = -1;
     int rc = link->ops->snapshot(link->arg, peer->incarnation, &peer->wanted, &fd, &err);
 
     if (rc)
-        log_warning(STATE, "incarnation %" PRIu64 ": no snapshot for it: %s", peer->incarnation,
-                    err.text);
+        log_warning(STATE, "incarnation %" PRIu64 ": this worker gets no snapshot: %s",
+                    peer->incarnation, err.text);
     msg.u.granted = (struct msg_granted){ .code = rc, .text = rc ? err.text : "" };
-    if (send_grant(peer, &msg, rc ? -1 : fd, &err))
-        break_with(peer, err.text);
-}
-
-static void on_state(struct peer *peer, const struct msg *msg)
-{
-    struct workers_link *link = peer->link;
-
-    if (!peer->who || msg->incarnation != peer->incarnation) {
-        break_with(peer, peer->who ? "it speaks for another incarnation"
-                                   : "it says something else before its welcome");
-    } else if (msg->type == MSG_FETCH) {
-        peer->fetches = true;
-        link->ops->fetch(link->arg, peer->who, msg);
+    if (rc) {
+        rc = conn_send(peer->conn, &msg, &err);
+        peer->grant_waits = false;
     } else {
-        peer->wanted = msg->u.snapshot;
-        grant(peer);
+        /* A descriptor can be sent only when no byte is unsent: otherwise peer_on_drained tries
+         * again. */
+        rc = conn_send_with_fd(peer->conn, &msg, fd, &err);
+        peer->grant_waits = rc == HVD_E_STATE || rc == HVD_E_BUSY;
+        if (peer->grant_waits) {
+            conn_when_sent(peer->conn);
+            return;
+        }
     }
+    if (rc)
+        peer_break_off(peer, err.text);
 }
 
-static void on_drained(void *arg)
+static void peer_on_drained(void *arg)
 {
     struct peer *peer = arg;
 
     if (peer->grant_waits)
-        grant(peer);
+        peer_grant(peer);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
-
-static void on_msg(void *arg, const struct msg *msg)
+/* Called for each message on a connection of the socket. */
+static void peer_on_msg(void *arg, const struct msg *msg)
 {
     struct peer *peer = arg;
+    struct workers_link *link = peer->link;
 
-    if (peer->incarnation && (msg->type == MSG_SNAPSHOT || msg->type == MSG_FETCH))
-        on_state(peer, msg);
-    else if (peer->incarnation)
-        peer->link->ops->msg(peer->link->arg, peer->number, msg);
-    else if (msg->type == MSG_ASK)
-        on_ask(peer, msg);
-    else if (msg->type == MSG_HELLO_WORKER && !peer->client)
-        on_hello(peer, msg);
-    else
-        refuse(peer, "it must say hello before anything else");
+    /* The first message says what the other side is (PROTOCOL.md, section 4). */
+    if (!peer->incarnation && msg->type == MSG_ASK) {
+        peer_on_ask(peer, msg);
+        return;
+    }
+    /* The message must be HELLO_WORKER. Below a wrapper (a shell, a profiler) the process that says
+     * hello is not the process that was started. The kernel tells the sender's pid; the core gets
+     * the pid of the process that was started, because the core knows workers by that pid. */
+    if (!peer->incarnation) {
+        uint64_t started = link->ops->pid_of(link->arg, msg->incarnation);
+        pid_t pid = conn_peer_pid(peer->conn);
+        struct msg vouched = *msg;
+
+        /* `client`: the process has asked a question, and cannot be a worker any more */
+        if (msg->type != MSG_HELLO_WORKER || peer->client) {
+            peer_refuse(peer, "the process must say hello before anything else");
+        } else if (msg->u.hello_worker.pid != (uint64_t)pid) {
+            peer_refuse(peer, "the pid in the hello is not that of the process");
+        } else if (!started) {
+            peer_refuse(peer, "no worker of this incarnation runs on this host");
+        } else if (!children_owns(link->children, msg->incarnation, pid)) {
+            peer_refuse(peer, "the process does not belong to this incarnation");
+        } else {
+            vouched.u.hello_worker.pid = started;
+            peer->incarnation = msg->incarnation;
+            link->ops->msg(link->arg, peer->number, &vouched);
+        }
+        return;
+    }
+    if (msg->type != MSG_SNAPSHOT && msg->type != MSG_FETCH) {
+        link->ops->msg(link->arg, peer->number, msg);
+        return;
+    }
+    /* Messages about commits do not go to the core. */
+    if (!peer->requester || msg->incarnation != peer->incarnation) {
+        peer_break_off(peer, peer->requester
+                                 ? "the worker speaks for another incarnation"
+                                 : "the process says something else before its welcome");
+    } else if (msg->type == MSG_FETCH) {
+        peer->fetches = true;
+        link->ops->fetch(link->arg, peer->requester, msg);
+    } else {
+        peer->wanted = msg->u.snapshot;
+        peer_grant(peer);
+    }
 }
 
-static void on_closed(void *arg, const char *why)
+/* The other side has closed the connection. Only a worker that has said hello (`incarnation` is not
+ * 0) is known to the core. */
+static void peer_on_closed(void *arg, const char *why)
 {
     struct peer *peer = arg;
     struct workers_link *link = peer->link;
     uint64_t incarnation = peer->incarnation;
     uint32_t number = peer->number;
 
-    forget(peer);
+    peer_forget(peer);
     if (!incarnation)
         return;
-    log_debug(WORKER, "incarnation %" PRIu64 ": its connection is gone: %s", incarnation, why);
+    log_debug(WORKER, "incarnation %" PRIu64 ": the connection of this worker is gone: %s",
+              incarnation, why);
     link->ops->down(link->arg, number);
 }
 
-static const struct conn_ops conn_ops = { NULL, on_msg, on_closed, on_drained };
+static const struct conn_ops peer_conn_ops = { NULL, peer_on_msg, peer_on_closed, peer_on_drained };
 
-/* The lowest free number, with its place in the table. */
-static int take_number(struct workers_link *link, uint32_t *ret_number)
-{
-    uint32_t number = 0;
-    int rc;
-
-    while (number < link->peers.count && link->peers.items[number])
-        number++;
-    if (number == link->peers.count) {
-        rc = VEC_RESERVE(&link->peers, 1, LIMIT_LOCAL_PEERS);
-        if (rc)
-            return rc;
-        link->peers.items[link->peers.count++] = NULL;
-    }
-    *ret_number = number;
-    return 0;
-}
-
-static void on_accepted(void *arg, struct conn *conn)
+/* Called for each new connection: gives it the lowest free number. */
+static void link_on_accepted(void *arg, struct conn *conn)
 {
     struct workers_link *link = arg;
     struct peer *peer = mem_zalloc(sizeof(*peer));
-    uint32_t number;
+    uint32_t number = 0;
 
-    if (!peer || take_number(link, &number)) {
-        log_warning(WORKER, "%s: turned away: no room for another connection", conn_peer(conn));
-        mem_free(peer);
+    /* Finds the lowest free number and its entry in the table. */
+    while (number < link->peers.count && link->peers.items[number])
+        number++;
+    if (peer && number == link->peers.count) {
+        if (VEC_RESERVE(&link->peers, 1, LIMIT_LOCAL_PEERS)) {
+            mem_free(peer);
+            peer = NULL;
+        } else {
+            link->peers.count++;
+        }
+    }
+    if (!peer) {
+        log_warning(WORKER, "%s: the connection is refused: %s", conn_peer(conn),
+                    number >= LIMIT_LOCAL_PEERS ? "too many connections to this agent are open"
+                                                : "no memory");
         conn_drop(conn);
         return;
     }
     *peer = (struct peer){ .link = link, .conn = conn, .number = number };
     link->peers.items[number] = peer;
-    conn_own(conn, &conn_ops, peer);
+    conn_own(conn, &peer_conn_ops, peer);
 }
 
-/* ---- from outside ---------------------------------------------------------------------------- */
-
+/* Opens the agent's socket, at which workers and clients connect. */
 int workers_link_create(struct event_base *base, const char *name, struct children *children,
                         const struct workers_link_ops *ops, void *arg,
                         struct workers_link **ret_link, struct hvd_err *err)
@@ -290,7 +290,7 @@ int workers_link_create(struct event_base *base, const char *name, struct childr
     if (!link)
         return err_set(err, HVD_E_NOMEM, "no memory for the socket of the workers");
     *link = (struct workers_link){ .children = children, .ops = ops, .arg = arg };
-    rc = listener_unix(base, name, on_accepted, link, &link->listener, err);
+    rc = listener_unix(base, name, link_on_accepted, link, &link->listener, err);
     if (rc) {
         mem_free(link);
         return rc;
@@ -299,6 +299,7 @@ int workers_link_create(struct event_base *base, const char *name, struct childr
     return 0;
 }
 
+/* Closes the socket and all connections; messages that are queued are still sent. */
 void workers_link_free(struct workers_link *link)
 {
     if (!link)
@@ -310,13 +311,23 @@ void workers_link_free(struct workers_link *link)
     mem_free(link);
 }
 
-/* The welcome brings the page; from then on the worker's life is watched there. */
-static int send_welcome(struct peer *peer, const struct msg *msg, struct hvd_err *err)
+/* Sends a message to the worker on this connection. A connection that is gone takes no message,
+ * which is no error. The welcome also makes the process a full peer: it gets a `requester`, and may
+ * ask for commits. */
+int workers_link_send(struct workers_link *link, uint32_t worker, const struct msg *msg,
+                      struct hvd_err *err)
 {
-    struct children *children = peer->link->children;
-    int page = children_page(children, peer->incarnation);
-    int rc;
+    struct peer *peer = link_find(link, worker);
+    int page, rc;
 
+    if (!peer)
+        return 0;
+    if (msg->type != MSG_WELCOME_WORKER)
+        return conn_send(peer->conn, msg, err);
+
+    /* The welcome carries the page; from then on the agent watches the worker's futex in the
+     * page. */
+    page = children_page(link->children, peer->incarnation);
     if (page >= 0)
         rc = conn_send_with_fd(peer->conn, msg, page, err);
     else
@@ -324,54 +335,45 @@ static int send_welcome(struct peer *peer, const struct msg *msg, struct hvd_err
     if (rc)
         return rc;
     conn_greeted(peer->conn);
-    peer->who = ++peer->link->last_who;
-    children_joined(children, peer->incarnation, conn_peer_pid(peer->conn));
+    peer->requester = ++link->last_requester;
+    children_joined(link->children, peer->incarnation, conn_peer_pid(peer->conn));
     return 0;
-}
-
-int workers_link_send(struct workers_link *link, uint32_t worker, const struct msg *msg,
-                      struct hvd_err *err)
-{
-    struct peer *peer = find(link, worker);
-
-    if (!peer)
-        return 0;
-    if (msg->type == MSG_WELCOME_WORKER)
-        return send_welcome(peer, msg, err);
-    return conn_send(peer->conn, msg, err);
 }
 
 int workers_link_send_frame(struct workers_link *link, uint32_t worker, const void *frame,
                             size_t length)
 {
-    struct peer *peer = find(link, worker);
+    struct peer *peer = link_find(link, worker);
 
     return peer ? conn_send_frame(peer->conn, frame, length) : 0;
 }
 
-void workers_link_fetched(struct workers_link *link, uint64_t who, const struct msg *msg)
+/* Sends the answer of a fetch to the worker that asked, if its connection is still the same one. */
+void workers_link_fetched(struct workers_link *link, uint64_t requester, const struct msg *msg)
 {
     struct hvd_err err = { 0 };
 
     for (size_t i = 0; i < link->peers.count; i++) {
         struct peer *peer = link->peers.items[i];
 
-        if (!peer || !peer->who || peer->who != who)
+        if (!peer || !peer->requester || peer->requester != requester)
             continue;
         if (conn_send(peer->conn, msg, &err))
-            break_with(peer, err.text);
+            peer_break_off(peer, err.text);
         return;
     }
 }
 
 void workers_link_drop(struct workers_link *link, uint32_t worker)
 {
-    struct peer *peer = find(link, worker);
+    struct peer *peer = link_find(link, worker);
 
     if (peer)
-        close_peer(peer);
+        peer_close(peer);
 }
 
+/* Reads what a dying worker has sent. The loop ends after the call, because conn_read_now may have
+ * removed the peer. */
 void workers_link_read_now(struct workers_link *link, uint64_t incarnation)
 {
     for (uint32_t i = 0; i < link->peers.count; i++) {

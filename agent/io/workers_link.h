@@ -1,53 +1,61 @@
 /*
- * workers_link.h: the agent's own socket: its workers, and whoever comes to ask something.
+ * workers_link.h: the agent's own socket, for its workers and for clients that ask a question.
  *
- * What comes first on a connection says what the other side is. HELLO_WORKER is believed only of
- * the process that was started as that worker, or of one below it, as the kernel vouches; the mind
- * then hears of it, with the number of the connection. ASK is answered here, and what concerns a
- * worker's state (SNAPSHOT, FETCH) by whoever keeps it: the mind does not hear of that.
+ * The first message on a connection says what the other side is. HELLO_WORKER is accepted only from
+ * the process that was started as that worker, or from a descendant of that process; the kernel
+ * tells the sender's pid. The core then gets the message, with the number of the connection. ASK is
+ * answered in this file. Messages about commits (SNAPSHOT, FETCH) go to the owner of `ops`, not to
+ * the core.
  */
 #ifndef AGENT_IO_WORKERS_LINK_H
 #define AGENT_IO_WORKERS_LINK_H
 
-#include "agent/io/children.h"
+#include "agent/processes/children.h"
 #include "wire/listener.h"
 
 struct workers_link;
 
-/* Called from the loop, and from inside workers_link_read_now. */
+/* These callbacks are called from the event loop, and from inside workers_link_read_now. */
 struct workers_link_ops {
-    /* The pid of the process that was started as this worker and runs; 0. */
+    /* Returns the pid of the running process that was started as this worker; 0: no such process
+     * runs. */
     uint64_t (*pid_of)(void *arg, uint64_t incarnation);
     void (*msg)(void *arg, uint32_t worker, const struct msg *msg);
     void (*down)(void *arg, uint32_t worker);
-    /* "driver" was asked, by an agent of the job that has this key: 0, or why not. */
-    int (*point)(void *arg, const char *key, const struct msg_texts *addresses,
-                 struct hvd_err *err);
-    /* SNAPSHOT: the descriptor (borrowed) that goes beside the GRANTED, or why there is none. */
+    /* An agent of the job with this key has asked "driver" (see ask_agent.h): returns 0, or why the
+     * addresses are refused. */
+    int (*point)(void *arg, const char *job_id, const char *key_word,
+                 const struct msg_texts *addresses, struct hvd_err *err);
+    /* SNAPSHOT: sets the descriptor (borrowed) that goes with the GRANTED, or returns why there is
+     * none. */
     int (*snapshot)(void *arg, uint64_t incarnation, const struct msg_snapshot *wanted, int *ret_fd,
                     struct hvd_err *err);
-    /* FETCH: by whom, for workers_link_fetched and for hung_up. */
-    void (*fetch)(void *arg, uint64_t who, const struct msg *msg);
-    /* Who fetches is gone, or about to be closed: nothing more is written for it. */
-    void (*hung_up)(void *arg, uint64_t who);
+    /* FETCH: `requester` names the connection of the worker, for workers_link_fetched and for
+     * hung_up. */
+    void (*fetch)(void *arg, uint64_t requester, const struct msg *msg);
+    /* The connection of `requester` is closed or about to be closed: the owner must write nothing
+     * more for the fetch of that worker. */
+    void (*hung_up)(void *arg, uint64_t requester);
 };
 
-/* HVD_E_BUSY when the name is taken. children is borrowed as long as the link lives. */
+/* Creates the socket and listens. HVD_E_BUSY: the name is taken. `children` is borrowed as long as
+ * the link lives. */
 int workers_link_create(struct event_base *base, const char *name, struct children *children,
                         const struct workers_link_ops *ops, void *arg,
                         struct workers_link **ret_link, struct hvd_err *err) MUST_CHECK;
-void workers_link_free(struct workers_link *link); /* what was sent still goes out */
+void workers_link_free(struct workers_link *link); /* messages that are queued are still sent */
 
-/* As conn_send; an unknown number is ignored. */
+/* Sends as conn_send does. An unknown worker number is ignored. */
 int workers_link_send(struct workers_link *link, uint32_t worker, const struct msg *msg,
                       struct hvd_err *err) MUST_CHECK;
 int workers_link_send_frame(struct workers_link *link, uint32_t worker, const void *frame,
                             size_t length) MUST_CHECK;
-/* A FETCHED for whoever asked for it, if that is still there. */
-void workers_link_fetched(struct workers_link *link, uint64_t who, const struct msg *msg);
+/* Sends a FETCHED to the connection that asked, if that connection is still there. */
+void workers_link_fetched(struct workers_link *link, uint64_t requester, const struct msg *msg);
 void workers_link_drop(struct workers_link *link, uint32_t worker);
 
-/* What that worker has still said is brought here now. */
+/* Reads and hands on at once all messages that the worker has sent by now. Called when the worker
+ * is about to end. */
 void workers_link_read_now(struct workers_link *link, uint64_t incarnation);
 
 #endif

@@ -1,0 +1,155 @@
+/*
+ * state_fetch.c: a fetch from its beginning to the last chunk that this host can give; chunks that
+ * are then missing come from other agents (state_source.c). Called by state_thread.c in its thread.
+ * Invariant: a slice of copying is short, so that other fetches and other agents are served between
+ * two slices.
+ */
+#include "agent/commits/state_fetch_internal.h"
+
+#include "base/mem.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "state/sum.h"
+
+/* How long one slice copies chunks before other events are handled. */
+#define SLICE_US (2 * TIME_MS)
+
+static void fetch_step_soon(struct fetch *fetch)
+{
+    static const struct timeval at_once = { 0, 0 };
+
+    if (event_add(fetch->step, &at_once))
+        fetch_end(fetch, HVD_E_NOMEM, err_text(HVD_E_NOMEM));
+}
+
+/* Goes on with the next source on this host that holds the commit, or else with other agents. */
+static void fetch_next_place(struct fetch *fetch)
+{
+    const struct msg_source_list *sources = &fetch->msg.u.fetch.sources;
+    struct fetch_local *local = &fetch->local;
+
+    shared_snapshot_put_down(local->from);
+    local->from = NULL;
+    local->next = 0;
+    while (!local->from && local->source < sources->count) {
+        const struct msg_source *source = &sources->items[local->source++];
+
+        if (!fetch_is_here(fetch, source))
+            continue;
+        local->from = snapshots_find(fetch->thread->config.snapshots, source->slot,
+                                     snapshot_shape(fetch->into.snapshot)->manifest,
+                                     fetch->msg.u.fetch.commit);
+        if (!local->from)
+            fetch_note(fetch, source, "there is no such commit (any more)");
+    }
+    if (local->from)
+        fetch_step_soon(fetch);
+    else
+        sources_begin(fetch);
+}
+
+/* Runs one step of the fetch. A timer calls it, so that other events are handled between two steps.
+ * With a local snapshot the step copies chunks from it for SLICE_US, or until it does not hold the
+ * commit any more. Without one the step is a tick for the other agents that are asked. */
+static void fetch_on_step(evutil_socket_t fd, short what, void *arg)
+{
+    struct fetch *fetch = arg;
+    struct fetch_local *local = &fetch->local;
+    const struct msg_fetch *asked = &fetch->msg.u.fetch;
+    int64_t until_us = clock_now_us() + SLICE_US;
+    const struct snapshot *from;
+    const char *lost = NULL;
+
+    (void)fd;
+    (void)what;
+    if (!local->from) {
+        if (!fetch_is_over(fetch))
+            sources_tick(fetch);
+        return;
+    }
+    from = shared_snapshot_of(local->from);
+    while (fetch->into.missing && clock_now_us() < until_us) {
+        const uint8_t *bytes = snapshot_find(from, asked->commit);
+        uint64_t chunk, sum;
+
+        while (fetch->into.marks[local->next] == CHUNK_THERE)
+            local->next++;
+        chunk = local->next;
+        sum = bytes ? snapshot_chunk_sum(from, asked->commit, chunk) : SUM_NONE;
+        if (sum != SUM_NONE && snapshot_sum(fetch->into.snapshot, chunk) != sum) {
+            if (fetch_take(fetch, chunk, bytes + chunk * STATE_CHUNK_BYTES, sum)) {
+                lost = "a later commit has overwritten it";
+                break;
+            }
+            fetch->answer.local_bytes += STATE_CHUNK_BYTES;
+        }
+        /* if the source has dropped the commit meanwhile, the copied bytes may be of a later
+         * commit */
+        if (!snapshot_find(from, asked->commit)) {
+            lost = "the source has dropped the commit";
+            break;
+        }
+        if (sum == SUM_NONE)
+            fetch_leave(fetch, chunk);
+        fetch_there(fetch, chunk);
+    }
+    /* local source 0 is the worker's own snapshot, which the FETCH does not list */
+    if (lost && local->source > 0)
+        fetch_note(fetch, &asked->sources.items[local->source - 1], lost);
+    if (fetch_is_over(fetch))
+        return;
+    if (lost)
+        fetch_next_place(fetch);
+    else
+        fetch_step_soon(fetch);
+}
+
+/* Opens the worker's buffer for the commit, and copies chunks of this host or asks other agents. */
+void fetch_begin(struct fetch *fetch)
+{
+    struct snapshots *snapshots = fetch->thread->config.snapshots;
+    uint64_t commit = fetch->msg.u.fetch.commit;
+    struct fetch_target *into = &fetch->into;
+    bool is_newest, was_there;
+
+    if (!commit) { /* commit 0 ends an earlier fetch, and reaches holders (PROTOCOL.md, FETCH) */
+        if (fetch->msg.u.fetch.sources.count)
+            reach_begin(fetch);
+        else
+            fetch_end(fetch, 0, "");
+        return;
+    }
+    into->shared = snapshots_granted(snapshots, fetch->slot, fetch->msg.incarnation);
+    if (!into->shared) {
+        fetch_end(fetch, HVD_E_STATE,
+                  "the worker has no snapshot; it must send SNAPSHOT before FETCH");
+        return;
+    }
+    into->snapshot = shared_snapshot_of(into->shared);
+    into->chunks = snapshot_shape(into->snapshot)->replicated_bytes / STATE_CHUNK_BYTES;
+    into->missing = into->chunks;
+    into->marks = mem_zalloc(into->chunks);
+    fetch->step = evtimer_new(fetch->thread->base, fetch_on_step, fetch);
+    if (!into->marks || !fetch->step) {
+        fetch_end(fetch, HVD_E_NOMEM, "the agent has no memory for a fetch");
+        return;
+    }
+
+    /* The worker's own snapshot has two buffers, and one of them may hold the commit. If
+     * snapshot_begin opens that buffer, the bytes are there already. If snapshot_begin opens the
+     * other buffer, the bytes are copied, as from any source on this host. */
+    is_newest = snapshot_newest(into->snapshot) == commit;
+    was_there = !is_newest && snapshot_find(into->snapshot, commit);
+    into->bytes = snapshot_begin(into->snapshot);
+    for (uint64_t chunk = 0; was_there && chunk < into->chunks; chunk++)
+        fetch_there(fetch, chunk);
+    if (is_newest)
+        fetch->local.from = snapshots_find(snapshots, fetch->slot,
+                                           snapshot_shape(into->snapshot)->manifest, commit);
+    if (fetch_is_over(fetch))
+        return;
+    if (fetch->local.from)
+        fetch_step_soon(fetch);
+    else
+        fetch_next_place(fetch);
+}

@@ -1,0 +1,199 @@
+/*
+ * state_progress.c: one fetch: it is created, gets its chunks, ends and is answered. Called by all
+ * state_*.c above (README.md has the order). Invariants: a fetch ends once, and is answered then; a
+ * forgotten fetch (one that its worker no longer awaits) writes no more bytes.
+ */
+#include "agent/commits/state_fetch_internal.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/panic.h"
+#include "proto/commit.h"
+#include "state/sum.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+/* Makes a fetch for the worker in this slot; called in the agent's loop. NULL: memory is out. The
+ * message is copied, because the fetch outlives the event. */
+struct fetch *fetch_create(struct state_thread *thread, uint64_t requester, uint32_t slot,
+                           const struct msg *msg)
+{
+    struct fetch *fetch = mem_zalloc(sizeof(*fetch));
+
+    if (!fetch)
+        return NULL;
+    if (msg_copy(msg, &fetch->msg)) {
+        mem_free(fetch);
+        return NULL;
+    }
+    list_init(&fetch->link);
+    list_init(&fetch->sources);
+    fetch->thread = thread;
+    fetch->requester = requester;
+    fetch->slot = slot;
+    if (pthread_mutex_init(&fetch->writing, NULL))
+        PANIC("no lock can be made");
+    return fetch;
+}
+
+void fetch_free(struct fetch *fetch)
+{
+    msg_release(&fetch->msg);
+    pthread_mutex_destroy(&fetch->writing);
+    mem_free(fetch);
+}
+
+/* fetch_forget sets the flag before it takes the lock: the thread releases the lock often and takes
+ * it again at once. When this function has held the lock, the thread has seen the flag, or will see
+ * the flag before it writes. */
+void fetch_forget(struct fetch *fetch)
+{
+    atomic_store(&fetch->forgotten, true);
+    pthread_mutex_lock(&fetch->writing);
+    pthread_mutex_unlock(&fetch->writing);
+}
+
+/* Sends the result of a fetch to its worker. A fetch is `forgotten` when its worker does not wait
+ * any more, and gets no answer then. */
+void fetch_tell(struct fetch *fetch)
+{
+    const struct msg fetched = {
+        .type = MSG_FETCHED,
+        .incarnation = fetch->msg.incarnation,
+        .u.fetched = {.number = fetch->msg.u.fetch.number,
+                      .commit = fetch->msg.u.fetch.commit,
+                      .code = fetch->answer.code,
+                      .text = fetch->answer.text,
+                      .bytes = fetch->answer.bytes,
+                      .local_bytes = fetch->answer.local_bytes}
+    };
+
+    if (!atomic_load(&fetch->forgotten))
+        fetch->thread->ops->fetched(fetch->thread->arg, fetch->requester, &fetched);
+}
+
+/* Ends a fetch with this result, and puts it into the list `answered`; `text` says why it has
+ * failed. All resources of the fetch are released before it is answered, because the agent's loop
+ * frees the fetch after the answer. */
+void fetch_end(struct fetch *fetch, int code, const char *text)
+{
+    struct state_thread *thread = fetch->thread;
+
+    fetch->answer.code = code;
+    snprintf(fetch->answer.text, sizeof(fetch->answer.text), "%s", code ? text : "");
+    while (!list_empty(&fetch->sources)) {
+        struct source *source = CONTAINER_OF(fetch->sources.next, struct source, link);
+
+        if (source->conn)
+            conn_drop(source->conn);
+        list_remove(&source->link);
+        mem_free(source);
+    }
+    if (fetch->step)
+        event_free(fetch->step);
+    fetch->step = NULL;
+    shared_snapshot_put_down(fetch->local.from);
+    shared_snapshot_put_down(fetch->into.shared);
+    fetch->local.from = fetch->into.shared = NULL;
+    mem_free(fetch->into.marks);
+    fetch->into.marks = NULL;
+
+    pthread_mutex_lock(&thread->mutex);
+    list_remove(&fetch->link);
+    list_append(&thread->answered, &fetch->link);
+    pthread_mutex_unlock(&thread->mutex);
+    (void)eventfd_write(thread->to_loop, 1);
+}
+
+/* Ends the fetch if there is a reason to end it: the worker does not wait, all chunks are there, or
+ * memory is out. true: the fetch has ended here, and the caller must not use it any more. */
+bool fetch_is_over(struct fetch *fetch)
+{
+    if (atomic_load(&fetch->forgotten))
+        fetch_end(fetch, HVD_E_REVOKED, "the worker no longer waits for the commit");
+    else if (fetch->into.missing == 0)
+        fetch_end(fetch, 0, "");
+    else if (fetch->into.no_memory)
+        fetch_end(fetch, HVD_E_NOMEM, "this host has no memory left for the fetched commit");
+    else
+        return false;
+    return true;
+}
+
+/* Collects which source was left out and why, for the operator. */
+void fetch_note(struct fetch *fetch, const struct msg_source *source, const char *why)
+{
+    char *text = fetch->answer.text;
+    size_t said = strlen(text);
+
+    log_info(STATE, "commit %" PRIu64 ".%" PRIu32 " is not fetched from slot %u of %s: %s",
+             COMMIT_ROUND_OF(fetch->msg.u.fetch.commit), COMMIT_PLACE_OF(fetch->msg.u.fetch.commit),
+             source->slot, source->host, why);
+    snprintf(text + said, sizeof(fetch->answer.text) - said, "%sslot %u of %s: %s",
+             said ? "; " : "", source->slot, source->host, why);
+}
+
+/* Returns the address at which the member's agent serves commits: the one text that begins with
+ * STATE_ADDRESS_KIND, without that beginning. NULL: there is none. */
+const char *source_address_of(const struct msg_source *member)
+{
+    for (size_t i = 0; i < member->addresses.count; i++) {
+        const char *text = member->addresses.items[i];
+
+        if (!strncmp(text, STATE_ADDRESS_KIND, strlen(STATE_ADDRESS_KIND)))
+            return text + strlen(STATE_ADDRESS_KIND);
+    }
+    return NULL;
+}
+
+bool fetch_is_here(const struct fetch *fetch, const struct msg_source *source)
+{
+    return !strcmp(source->host, fetch->thread->config.host);
+}
+
+/* Copies one chunk into the worker's buffer and verifies its checksum. HVD_E_CORRUPT: the bytes are
+ * wrong. HVD_E_NOMEM, HVD_E_REVOKED: the fetch cannot go on. The lock `writing` keeps the worker
+ * from forgetting the fetch during the copy. */
+int fetch_take(struct fetch *fetch, uint64_t chunk, const uint8_t *bytes, uint64_t sum)
+{
+    struct snapshot *into = fetch->into.snapshot;
+    uint8_t *to = fetch->into.bytes + chunk * STATE_CHUNK_BYTES;
+    int rc = 0;
+
+    pthread_mutex_lock(&fetch->writing);
+    if (atomic_load(&fetch->forgotten)) {
+        rc = HVD_E_REVOKED;
+    } else if (snapshot_take_room(into, chunk)) {
+        rc = HVD_E_NOMEM;
+        fetch->into.no_memory = true;
+    } else {
+        /* The checksum is computed from the copy, because another thread may write to the source
+         * bytes. */
+        snapshot_set_sum(into, chunk, SUM_NONE);
+        memcpy(to, bytes, STATE_CHUNK_BYTES);
+        if (sum != SUM_NONE && sum_of(to, STATE_CHUNK_BYTES) == sum)
+            snapshot_set_sum(into, chunk, sum);
+        else
+            rc = HVD_E_CORRUPT;
+    }
+    pthread_mutex_unlock(&fetch->writing);
+    return rc;
+}
+
+void fetch_leave(struct fetch *fetch, uint64_t chunk)
+{
+    pthread_mutex_lock(&fetch->writing);
+    if (!atomic_load(&fetch->forgotten))
+        snapshot_set_sum(fetch->into.snapshot, chunk, SUM_NONE);
+    pthread_mutex_unlock(&fetch->writing);
+}
+
+void fetch_there(struct fetch *fetch, uint64_t chunk)
+{
+    ASSERT(fetch->into.marks[chunk] != CHUNK_THERE);
+    fetch->into.marks[chunk] = CHUNK_THERE;
+    fetch->into.missing--;
+}

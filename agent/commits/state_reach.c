@@ -1,0 +1,235 @@
+/*
+ * state_reach.c: connections to holders that are open before a fetch needs them (PROTOCOL.md, FETCH
+ * of commit 0 with sources). A joiner asks for such connections while its round is prepared: at
+ * that time a slow network does not delay the members. Called by state_fetch.c, and by
+ * state_source.c, which takes the connections over; all in the thread. Invariants: a connection in
+ * thread->reached has no other owner; the connection is closed when its worker has ended or has its
+ * commit, or after KEPT_US.
+ */
+#include "agent/commits/state_fetch_internal.h"
+
+#include "base/mem.h"
+#include "base/time.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* the most agents that are dialled for one worker */
+#define REACH_AT_ONCE 8
+#define REACHED_MAX   64
+#define KEPT_US       TIME_MIN
+/* How long an agent that does not answer, or refuses, is dialled again and again. */
+#define PATIENCE_US     (5 * TIME_S)
+#define REDIAL_US       (50 * TIME_MS) /* doubled with each try */
+#define REDIALS_DOUBLED 4
+
+struct reached {
+    struct list link; /* in thread->reached */
+    struct state_thread *thread;
+    uint64_t requester; /* the worker connection for which `conn` is opened */
+    char address[ADDRESS_TEXT_MAX];
+    struct conn *conn; /* NULL: the agent is dialled when `timer` fires */
+    bool open;
+    unsigned tries;
+    int64_t until_us; /* when the agent is given up */
+    struct event *timer;
+    char why[ERR_TEXT_MAX];
+};
+
+static const struct conn_ops reach_conn_ops;
+
+/* Closes a connection to a holder, or gives up the dial. */
+static void reach_free(struct reached *reached)
+{
+    list_remove(&reached->link);
+    if (reached->conn)
+        conn_drop(reached->conn);
+    if (reached->timer)
+        event_free(reached->timer);
+    mem_free(reached);
+}
+
+/* Returns the entry that was made for the fetching worker and this address; NULL: none. */
+static struct reached *reach_find(const struct fetch *fetch, const char *address)
+{
+    LIST_EACH (it, &fetch->thread->reached) {
+        struct reached *reached = CONTAINER_OF(it, struct reached, link);
+
+        if (reached->requester == fetch->requester && !strcmp(reached->address, address))
+            return reached;
+    }
+    return NULL;
+}
+
+/* Ends each fetch of commit 0 that can be answered: with success when one of its holders is
+ * connected; with the reasons when no holder is connected or dialled. `lost`: an agent that was
+ * given up just now; NULL: none. */
+static void reach_answer(struct state_thread *thread, const struct reached *lost)
+{
+    LIST_EACH_SAFE (it, after, &thread->running) {
+        struct fetch *fetch = CONTAINER_OF(it, struct fetch, link);
+        const struct msg_source_list *sources = &fetch->msg.u.fetch.sources;
+        bool open = false, waits = false;
+        char why[ERR_TEXT_MAX];
+
+        if (fetch->msg.u.fetch.commit)
+            continue;
+        for (size_t i = 0; i < sources->count; i++) {
+            const char *address = source_address_of(&sources->items[i]);
+            const struct reached *reached = address ? reach_find(fetch, address) : NULL;
+
+            if (lost && address && lost->requester == fetch->requester &&
+                !strcmp(lost->address, address))
+                fetch_note(fetch, &sources->items[i], lost->why);
+            open |= fetch_is_here(fetch, &sources->items[i]) || (reached && reached->open);
+            waits |= reached != NULL;
+        }
+        snprintf(why, sizeof(why), "%s",
+                 fetch->answer.text[0] ? fetch->answer.text : "no holder has an address");
+        if (open || !waits)
+            fetch_end(fetch, open ? 0 : HVD_E_LOST, why);
+    }
+}
+
+static void reach_wait(struct reached *reached, int64_t us)
+{
+    const struct timeval wait = clock_timeval(us);
+
+    if (event_add(reached->timer, &wait))
+        reached->until_us = 0; /* memory is out: the caller sees 0 and gives the agent up */
+}
+
+/* The dial has failed, or the connection is lost. A dial that failed is repeated a little later,
+ * until its time is over. A connection that was open and is lost is given up at once. */
+static void reach_failed(struct reached *reached, const char *why)
+{
+    struct state_thread *thread = reached->thread;
+    unsigned doubled = reached->tries < REDIALS_DOUBLED ? reached->tries : REDIALS_DOUBLED;
+
+    snprintf(reached->why, sizeof(reached->why), "%s", why);
+    reached->conn = NULL;
+    reached->tries++;
+    if (!reached->open)
+        reach_wait(reached, REDIAL_US << doubled);
+    if (!reached->open && clock_now_us() < reached->until_us)
+        return;
+    list_remove(&reached->link);
+    reach_answer(thread, reached);
+    reach_free(reached);
+}
+
+/* The timer has fired: closes a connection that no fetch used for KEPT_US, or dials the agent. */
+static void reach_on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct reached *reached = arg;
+    struct state_thread *thread = reached->thread;
+    const char *address = reached->address;
+    const struct msg_texts addresses = { &address, 1 };
+    struct hvd_err err = { 0 };
+
+    (void)fd;
+    (void)what;
+    if (reached->open)
+        reach_free(reached);
+    else if (!reached->conn && conn_dial(thread->base, &addresses, thread->config.tls,
+                                         &reach_conn_ops, reached, &reached->conn, &err))
+        reach_failed(reached, err.text);
+}
+
+/* A holder is connected. The handshake has proved its key, so no further greeting follows, and
+ * conn_greeted ends the time limit of the greeting. The fetches that wait for a holder are
+ * answered. */
+static void reach_on_opened(void *arg)
+{
+    struct reached *reached = arg;
+
+    reached->open = true;
+    conn_greeted(reached->conn);
+    reach_wait(reached, KEPT_US);
+    /* NULL: no agent was given up */
+    reach_answer(reached->thread, NULL);
+}
+
+/* A holder that sends a message before it is asked breaks the protocol: its connection is
+ * closed. */
+static void reach_on_msg(void *arg, const struct msg *msg)
+{
+    (void)msg;
+    reach_free(arg);
+}
+
+static void reach_on_closed(void *arg, const char *why)
+{
+    reach_failed(arg, why);
+}
+
+static const struct conn_ops reach_conn_ops = { reach_on_opened, reach_on_msg, reach_on_closed,
+                                                NULL };
+
+/* Begins a fetch of commit 0, which fetches no bytes: dials up to REACH_AT_ONCE of the listed
+ * holders, so that a later fetch finds open connections. The fetch is answered when one of these
+ * holders is connected. */
+void reach_begin(struct fetch *fetch)
+{
+    const struct msg_source_list *sources = &fetch->msg.u.fetch.sources;
+    struct state_thread *thread = fetch->thread;
+    size_t dialled = 0;
+
+    for (size_t i = 0; i < sources->count && dialled < REACH_AT_ONCE; i++) {
+        const char *address = source_address_of(&sources->items[i]);
+        struct reached *reached = address ? reach_find(fetch, address) : NULL;
+
+        if (!address || strlen(address) >= sizeof(reached->address) ||
+            fetch_is_here(fetch, &sources->items[i]))
+            continue;
+        /* a holder that was dialled before does not count */
+        dialled += !reached;
+        if (reached || list_length(&thread->reached) >= REACHED_MAX)
+            continue;
+        reached = mem_zalloc(sizeof(*reached));
+        if (reached)
+            reached->timer = evtimer_new(thread->base, reach_on_timer, reached);
+        if (!reached || !reached->timer) {
+            mem_free(reached);
+            break;
+        }
+        reached->thread = thread;
+        reached->requester = fetch->requester;
+        memcpy(reached->address, address, strlen(address));
+        reached->until_us = clock_now_us() + PATIENCE_US;
+        list_append(&thread->reached, &reached->link);
+        reach_wait(reached, 0); /* the timer dials, so that the fetch does not end in this loop */
+        /* reach_wait sets 0 when memory is out */
+        if (!reached->until_us)
+            reach_free(reached);
+    }
+    reach_answer(thread, NULL);
+}
+
+/* Hands an open connection over to the caller, who owns it from now on. NULL: no connection to this
+ * address is open for this worker. */
+struct conn *reach_take(struct fetch *fetch, const char *address)
+{
+    struct reached *reached = reach_find(fetch, address);
+    struct conn *conn;
+
+    if (!reached || !reached->open)
+        return NULL;
+    conn = reached->conn;
+    reached->conn = NULL;
+    reach_free(reached);
+    return conn;
+}
+
+/* Closes the connections that were opened ahead of a fetch for one worker connection (`requester`).
+ * `requester` 0 stands for all, which is used when the thread ends. */
+void reach_drop(struct state_thread *thread, uint64_t requester)
+{
+    LIST_EACH_SAFE (it, after, &thread->reached) {
+        struct reached *reached = CONTAINER_OF(it, struct reached, link);
+
+        if (!requester || reached->requester == requester)
+            reach_free(reached);
+    }
+}

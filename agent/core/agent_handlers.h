@@ -1,0 +1,45 @@
+/*
+ * agent_handlers.h: what the core does for each event: agent_worker.c, agent_driver.c and
+ * agent_process.c. Private to this folder.
+ */
+#ifndef AGENT_CORE_AGENT_HANDLERS_H
+#define AGENT_CORE_AGENT_HANDLERS_H
+
+#include "agent/core/agent_internal.h"
+
+/* agent_worker.c: the connections of workers */
+void agent_worker_msg(struct agent *agent, uint32_t connection, const struct msg *msg);
+void agent_worker_down(struct agent *agent, uint32_t connection);
+void agent_worker_pass_down(struct agent *agent, const struct msg *msg);
+void agent_worker_timer(struct agent *agent, struct agent_worker *worker);
+
+/* agent_driver.c: messages from and to the driver */
+void agent_driver_up(struct agent *agent, const struct msg_kept_list *kept);
+void agent_driver_down(struct agent *agent, const char *text);
+void agent_driver_msg(struct agent *agent, const struct msg *msg);
+void agent_driver_timer(struct agent *agent);
+void agent_driver_notice(struct agent *agent, int64_t left_us, const char *source);
+void agent_driver_key_taken(struct agent *agent, uint64_t epoch);
+void agent_driver_moved(struct agent *agent, const char *text);
+
+/* agent_process.c: processes from LAUNCH to FORGET, and the agent's own end */
+void agent_process_launch(struct agent *agent, const struct msg *msg);
+void agent_process_spawned(struct agent *agent, uint64_t incarnation, uint64_t pid);
+void agent_process_spawn_failed(struct agent *agent, const struct agent_event *event);
+void agent_process_ended(struct agent *agent, const struct agent_event *event);
+void agent_process_kill(struct agent *agent, uint64_t incarnation, int64_t grace_us);
+void agent_process_forget(struct agent *agent, uint64_t incarnation);
+void agent_process_report(struct agent *agent, const struct agent_worker *worker);
+/* The worker does not answer: sends SIGKILL, and the end will be reported as the end of a silent
+ * worker. */
+void agent_process_blame(struct agent *agent, struct agent_worker *worker,
+                         enum msg_witness witness);
+/* The worker has said UNUSABLE about itself: sends SIGKILL, also when no driver is connected. */
+void agent_process_unusable(struct agent *agent, struct agent_worker *worker);
+/* Sends the signals to the worker that have become due by now. */
+void agent_process_signal(struct agent *agent, struct agent_worker *worker);
+/* Begins the end of the agent: all workers get SIGTERM, after grace_us SIGKILL; `code` and `why` go
+ * into the final EXIT. */
+void agent_end(struct agent *agent, int64_t grace_us, int code, const char *why);
+
+#endif

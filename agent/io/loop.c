@@ -1,0 +1,436 @@
+/*
+ * loop.c: the agent's event loop: what happens on this machine becomes an event of the core, and
+ * the actions of that step are carried out before the next event. Called by main.c, and by
+ * libevent. Invariant: no call in the loop waits for long, so a heartbeat proves that the loop
+ * runs.
+ */
+#include "agent/io/loop.h"
+
+#include "agent/io/key_word.h"
+#include "agent/io/loop_internal.h"
+#include "agent/processes/leftovers.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "proto/frame.h"
+#include "wire/tls.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRACE_LINES 256
+#define KEPT_BYTES  (64 * 1024) /* bytes; enough for a line for each slot */
+
+/* Stops reading the output of workers while the driver does not take output; the workers then
+ * wait. Also called when the driver takes output again. */
+static void loop_hold_output(void *arg)
+{
+    struct agent_loop *loop = arg;
+    bool hold = !driver_link_takes_output(loop->driver);
+
+    if (hold == loop->holds_output)
+        return;
+    loop->holds_output = hold;
+    children_hold_output(loop->children, hold);
+}
+
+/* Runs one step of the core for each event. An event that happens inside an action (for example a
+ * program that cannot be started) waits until all actions are done. */
+static void loop_tell(struct agent_loop *loop, const struct agent_event *event)
+{
+    struct agent_event now = *event;
+    int64_t deadline_us, left_us;
+    struct timeval left;
+
+    if (loop->over)
+        return;
+    if (loop->stepping) {
+        loop_put_off(loop, event);
+        return;
+    }
+    loop->stepping = true;
+    do {
+        int rc;
+
+        now.now_us = clock_now_us();
+        rc = agent_step(loop->core, &now, &loop->actions);
+        if (rc)
+            loop_give_up(loop, rc, "the agent's core");
+        for (size_t i = 0; i < loop->actions.count && !loop->over; i++)
+            loop_carry_out(loop, &loop->actions.items[i]);
+        loop->frame.msg = NULL; /* the message of the cached frame is freed with the action list */
+        agent_action_list_clear(&loop->actions);
+    } while (!loop->over && loop_take_waiting(loop, &now));
+    loop->stepping = false;
+    if (loop->over)
+        return;
+
+    loop_hold_output(loop);
+    deadline_us = agent_deadline(loop->core);
+    left_us = deadline_us - clock_now_us();
+    left = clock_timeval(left_us > 0 ? left_us : 0);
+    if (deadline_us == TIME_NEVER)
+        event_del(loop->events.timer);
+    else if (event_add(loop->events.timer, &left))
+        loop_give_up(loop, HVD_E_NOMEM, "a timer");
+}
+
+/* The core's next deadline has come. Snapshots that are not needed any more are freed on this
+ * occasion. */
+static void loop_on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct agent_loop *loop = arg;
+
+    (void)fd;
+    (void)what;
+    snapshots_tidy(loop->snapshots, clock_now_us());
+    loop_tell(loop, &(struct agent_event){ .kind = AGENT_TIMER });
+}
+
+/* SIGTERM has two senders: the machine, before it is taken away, or the kernel, when the supervisor
+ * has died. In the second case this process has another parent. */
+static void loop_on_signal(evutil_socket_t signal, short what, void *arg)
+{
+    struct agent_loop *loop = arg;
+
+    (void)what;
+    if (loop->config.supervisor && getppid() != (pid_t)loop->config.supervisor) {
+        log_warning(AGENT, "the supervisor is gone: the agent ends its workers, and then itself");
+        loop_tell(loop,
+                  &(struct agent_event){ .kind = AGENT_STOP, .text = "its supervisor is gone" });
+    } else if (signal == SIGTERM && !loop->noticed) {
+        loop->noticed = true;
+        log_warning(AGENT, "SIGTERM means that this machine will go away soon: the driver is told; "
+                           "a second SIGTERM ends the agent now");
+        loop_tell(loop, &(struct agent_event){ .kind = AGENT_NOTICE,
+                                               .left_us = loop->config.notice_us,
+                                               .text = "SIGTERM to the agent" });
+    } else {
+        loop_tell(loop, &(struct agent_event){ .kind = AGENT_STOP, .text = "ended by a signal" });
+    }
+}
+
+/* The connection to the driver is open. The HELLO_AGENT that follows lists all commits that are
+ * kept on this host: a slot without a worker may have the newest commit. */
+static void loop_on_driver_up(void *arg)
+{
+    struct agent_loop *loop = arg;
+    struct msg_kept_list kept;
+    struct arena arena;
+
+    arena_init(&arena, KEPT_BYTES);
+    if (snapshots_kept(loop->snapshots, &arena, &kept)) {
+        loop_give_up(loop, HVD_E_NOMEM, "the list of kept snapshots");
+    } else {
+        loop_commits_driver_up(loop);
+        loop_tell(loop, &(struct agent_event){ .kind = AGENT_DRIVER_UP, .kept = &kept });
+    }
+    arena_release(&arena);
+}
+
+/* Passes a message of the driver to the core. Afterwards the loop does its own part: it takes the
+ * key of a round for the thread that moves commits, and notes a welcome. */
+static void loop_on_driver_msg(void *arg, const struct msg *msg)
+{
+    struct agent_loop *loop = arg;
+
+    loop_tell(loop, &(struct agent_event){ .kind = AGENT_DRIVER_MSG, .msg = msg });
+    if (loop->over)
+        return;
+    if (msg->type == MSG_STATE_KEY && driver_link_is_open(loop->driver))
+        loop_commits_key(loop, msg);
+    if (msg->type == MSG_REFUSED)
+        log_error(NET, "the driver has refused this agent: %s", msg->u.refused.text);
+    /* If this driver has a lower term than an earlier one, the core has closed the connection in
+     * the step above, and the connection is not open here. */
+    if (msg->type == MSG_WELCOME_AGENT && driver_link_is_open(loop->driver)) {
+        driver_link_welcomed(loop->driver);
+        /* one line a minute (TIME_MIN) may say that there is no driver */
+        loop->unreachable = (struct log_limit){ TIME_MIN, 1, 0, 0, 0 };
+        log_info(NET, "the agent is connected to the driver at %s, which serves term %" PRIu64,
+                 driver_link_peer(loop->driver), msg->term);
+        loop_hold_output(loop);
+    }
+}
+
+/* The connection to the driver is lost, or a dial has failed. The core dials again; the log gets a
+ * line only now and then. */
+static void loop_on_driver_down(void *arg, const char *why)
+{
+    struct agent_loop *loop = arg;
+    unsigned held;
+
+    if (log_limit_pass(&loop->unreachable, clock_now_us(), &held))
+        log_warning(NET,
+                    "no driver: %s; the agent keeps dialling (%u more failures since the last line "
+                    "like this)",
+                    why, held);
+    loop_tell(loop, &(struct agent_event){ .kind = AGENT_DRIVER_DOWN, .text = why });
+}
+
+static const struct driver_link_ops driver_ops = { loop_on_driver_up, loop_on_driver_msg,
+                                                   loop_on_driver_down, loop_hold_output };
+
+static uint64_t loop_pid_of(void *arg, uint64_t incarnation)
+{
+    const struct started *started = loop_started(arg, incarnation);
+
+    return started ? started->pid : 0;
+}
+
+/* Passes a message of a worker to the core. LEFT is noted, because it decides how long the commits
+ * of the worker's slot are kept. */
+static void loop_on_worker_msg(void *arg, uint32_t worker, const struct msg *msg)
+{
+    struct agent_loop *loop = arg;
+    struct started *started = loop_started(loop, msg->incarnation);
+
+    if (msg->type == MSG_LEFT && started)
+        started->left = true;
+    loop_tell(loop,
+              &(struct agent_event){ .kind = AGENT_WORKER_MSG, .worker = worker, .msg = msg });
+}
+
+static void loop_on_worker_down(void *arg, uint32_t worker)
+{
+    loop_tell(arg, &(struct agent_event){ .kind = AGENT_WORKER_DOWN, .worker = worker });
+}
+
+/* Another agent of this host has asked "driver": its words say which driver this agent must dial
+ * (PROTOCOL.md, "Operators"). Returns why this agent refuses, or 0. */
+static int loop_on_point(void *arg, const char *job_id, const char *key_word,
+                         const struct msg_texts *addresses, struct hvd_err *err)
+{
+    struct agent_loop *loop = arg;
+    uint8_t key[TLS_KEY_BYTES];
+    uint64_t epoch = 0;
+    bool moved = false;
+    int rc;
+
+    if (loop->over || agent_is_ending(loop->core))
+        return err_set(err, HVD_E_STATE, "the agent of this host is ending");
+
+    /* Another id is another job of the same name. An agent that no driver has ever welcomed ends
+     * for that job; any other agent refuses. */
+    if (strcmp(job_id, loop->config.job_id) != 0) {
+        if (!agent_was_never_welcomed(loop->core))
+            return err_set(err, HVD_E_EXISTS,
+                           "this agent works for another job of the name %s, %s; end that job, or "
+                           "kill -INT %ld, or choose another name (--job)",
+                           loop->config.core.job,
+                           driver_link_is_open(loop->driver) ? "which has its driver"
+                                                             : "and waits for its driver",
+                           (long)getpid());
+        log_info(AGENT, "another job of this name begins, and no driver has come for this one: the "
+                        "agent ends");
+        loop_tell(loop,
+                  &(struct agent_event){ .kind = AGENT_STOP, .text = "another job has its name" });
+        return err_set(err, HVD_E_STATE, "the agent of this host is ending");
+    }
+
+    /* The new agent has brought the host's key: a later key than this agent's is used from now on.
+     */
+    rc = key_word_read(key_word, &epoch, key);
+    if (rc)
+        return err_set(err, rc, "driver: the second word of the question is not a key");
+    if (epoch > loop->config.epoch) {
+        rc = tls_dial_with(loop->config.tls, key);
+        if (!rc)
+            loop->config.epoch = epoch;
+    }
+    explicit_bzero(key, sizeof(key));
+    if (rc)
+        return err_set(err, rc, "no memory for the key of this host");
+    rc = driver_link_point(loop->driver, addresses, &moved);
+    if (rc)
+        return err_set(err, rc, "no memory for the addresses of the driver");
+    if (!moved)
+        return 0;
+    log_info(NET, "another driver is at %s: the agent connects to it at once", addresses->items[0]);
+    loop_tell(loop, &(struct agent_event){ .kind = AGENT_DRIVER_MOVED,
+                                           .text = "another driver of the job has started" });
+    return 0;
+}
+
+static const struct workers_link_ops workers_ops = { .pid_of = loop_pid_of,
+                                                     .msg = loop_on_worker_msg,
+                                                     .down = loop_on_worker_down,
+                                                     .point = loop_on_point,
+                                                     .snapshot = loop_commits_snapshot,
+                                                     .fetch = loop_commits_fetch,
+                                                     .hung_up = loop_commits_hung_up };
+
+/* The worker's program runs. From now on a process may say hello as this worker. */
+static void loop_on_spawned(void *arg, uint64_t incarnation, pid_t pid)
+{
+    struct agent_loop *loop = arg;
+    struct started *started = loop_started(loop, incarnation);
+
+    ASSERT(started);
+    started->pid = (uint64_t)pid;
+    loop_tell(loop, &(struct agent_event){
+                        .kind = AGENT_SPAWNED, .incarnation = incarnation, .pid = (uint64_t)pid });
+}
+
+/* The worker's program could not be started; `text` says why. */
+static void loop_on_spawn_failed(void *arg, uint64_t incarnation, int code, const char *text)
+{
+    struct agent_loop *loop = arg;
+
+    log_warning(LAUNCH, "incarnation %" PRIu64 ": %s", incarnation, text);
+    loop_forget_started(loop, incarnation);
+    loop_tell(loop, &(struct agent_event){ .kind = AGENT_SPAWN_FAILED,
+                                           .incarnation = incarnation,
+                                           .code = code,
+                                           .text = text });
+}
+
+static void loop_on_output(void *arg, uint64_t incarnation, enum msg_stream stream,
+                           struct msg_bytes data)
+{
+    loop_tell(arg, &(struct agent_event){ .kind = AGENT_OUTPUT,
+                                          .incarnation = incarnation,
+                                          .stream = stream,
+                                          .data = data });
+}
+
+/* Reads the last messages of a worker before its end is handled: LEFT or FINISHED says that the
+ * worker has ended in order. */
+static void loop_on_dying(void *arg, uint64_t incarnation)
+{
+    struct agent_loop *loop = arg;
+
+    workers_link_read_now(loop->workers, incarnation);
+}
+
+/* The worker's process has ended, with this exit code or signal (`value`). The driver is also told
+ * the newest commit that the worker's slot has. */
+static void loop_on_ended(void *arg, uint64_t incarnation, enum msg_ended ended, int32_t value,
+                          enum msg_witness witness)
+{
+    struct agent_loop *loop = arg;
+    struct started *started = loop_started(loop, incarnation);
+    uint64_t commit;
+
+    ASSERT(started);
+    commit = snapshots_newest(loop->snapshots, started->slot);
+    if (started->left) /* no worker follows in the slot: its commits are dropped after a while */
+        snapshots_left(loop->snapshots, started->slot, clock_now_us());
+    loop_forget_started(loop, incarnation);
+    loop_tell(loop, &(struct agent_event){ .kind = AGENT_ENDED,
+                                           .incarnation = incarnation,
+                                           .ended = ended,
+                                           .value = value,
+                                           .witness = witness,
+                                           .commit = commit });
+}
+
+static const struct children_ops children_ops = { loop_on_spawned, loop_on_spawn_failed,
+                                                  loop_on_output, loop_on_dying, loop_on_ended };
+
+static void loop_on_trace(void *arg, const char *line, bool is_warning)
+{
+    (void)arg;
+    (void)is_warning;
+    log_debug(AGENT, "%s", line);
+}
+
+/* Makes the agent and its parts, but does not begin. On failure everything is freed, the socket of
+ * the host included. */
+int agent_loop_create(struct event_base *base, const struct agent_loop_config *config,
+                      struct agent_loop **ret_loop, struct hvd_err *err)
+{
+    struct agent_loop *loop = mem_zalloc(sizeof(*loop));
+    int rc;
+
+    if (!loop)
+        return err_set(err, HVD_E_NOMEM, "no memory for the agent");
+    loop->base = base;
+    loop->config = *config;
+    /* one line a minute (TIME_MIN) may say that there is no driver */
+    loop->unreachable = (struct log_limit){ TIME_MIN, 1, 0, 0, 0 };
+    agent_action_list_init(&loop->actions);
+    buf_init(&loop->frame.bytes, FRAME_HEADER_BYTES + LIMIT_FRAME_BODY_BYTES);
+
+    /* First the core is made, with its trace in the debug log, and the events that belong to no
+     * other part. */
+    rc = trace_init(&loop->trace, "agent", TRACE_LINES);
+    if (!rc)
+        loop->core = agent_create(&loop->config.core, &loop->trace);
+    loop->events.timer = evtimer_new(loop->base, loop_on_timer, loop);
+    loop->events.sigterm = evsignal_new(loop->base, SIGTERM, loop_on_signal, loop);
+    loop->events.sigint = evsignal_new(loop->base, SIGINT, loop_on_signal, loop);
+    if (!loop->core || !loop->events.timer || !loop->events.sigterm || !loop->events.sigint ||
+        event_add(loop->events.sigterm, NULL) || event_add(loop->events.sigint, NULL))
+        rc = err_set(err, HVD_E_NOMEM, "no memory for the agent");
+    else
+        trace_set_tap(&loop->trace, loop_on_trace, loop);
+
+    /* Then the other parts are made. */
+    if (!rc)
+        rc = children_create(base, &children_ops, loop, &loop->children, err);
+    if (!rc)
+        rc = loop_commits_create(loop, err);
+    if (!rc)
+        rc = workers_link_create(base, config->socket->name, loop->children, &workers_ops, loop,
+                                 &loop->workers, err);
+    if (!rc)
+        rc = driver_link_create(base, config->tls, &config->drivers, &driver_ops, loop,
+                                &loop->driver, err);
+    if (rc) {
+        agent_loop_free(loop);
+        return rc;
+    }
+    /* This agent has the host, so processes of the job that still run were left by a dead agent. */
+    leftovers_end(config->core.job, config->core.host);
+    *ret_loop = loop;
+    return 0;
+}
+
+/* Begins (AGENT_START) and runs until the core has asked to exit, or until an error ends the loop.
+ * Returns the code of that exit or error. */
+int agent_loop_run(struct agent_loop *loop)
+{
+    loop->holds_output = true; /* output is held until a driver has said welcome */
+    children_hold_output(loop->children, true);
+    loop_tell(loop, &(struct agent_event){ .kind = AGENT_START });
+    if (!loop->over && event_base_dispatch(loop->base) != 0 && !loop->over)
+        loop_give_up(loop, HVD_E_INTERNAL, "the loop");
+    return loop->code;
+}
+
+static void loop_free_event(struct event *event)
+{
+    if (event)
+        event_free(event);
+}
+
+/* Frees the parts in an order that counts: no worker is left when the host is given back, and the
+ * last messages to the driver are sent at the end. */
+void agent_loop_free(struct agent_loop *loop)
+{
+    if (!loop)
+        return;
+    loop->over = true; /* from now on callbacks of the parts do nothing */
+    workers_link_free(loop->workers);
+    children_free(loop->children);
+    agent_socket_release(loop->config.socket); /* from now on another agent may have the host */
+    driver_link_free(loop->driver);
+    loop_commits_release(loop);
+    loop_free_event(loop->events.timer);
+    loop_free_event(loop->events.sigterm);
+    loop_free_event(loop->events.sigint);
+    agent_free(loop->core);
+    agent_action_list_release(&loop->actions);
+    loop_release_waiting(loop);
+    buf_release(&loop->frame.bytes);
+    VEC_RELEASE(&loop->started);
+    trace_release(&loop->trace);
+    /* The event loop runs until the unsent messages are sent; no other event is left in the
+     * loop. */
+    event_base_dispatch(loop->base);
+    mem_free(loop);
+}

@@ -1,0 +1,121 @@
+/*
+ * loop_commits.c: the commits of workers: their memory, and the thread that serves and fetches
+ * commits. Called by loop.c and loop_actions.c, and by the connections of workers
+ * (workers_link_ops). Invariant: when a worker gets the memory of its slot, the thread writes
+ * nothing for earlier workers of that slot any more.
+ */
+#include "agent/io/loop_internal.h"
+
+#include "os/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void commits_on_fetched(void *arg, uint64_t requester, const struct msg *fetched)
+{
+    struct agent_loop *loop = arg;
+
+    workers_link_fetched(loop->workers, requester, fetched);
+}
+
+static const struct state_ops state_ops = { commits_on_fetched };
+
+/* Makes the table of snapshots and the thread that moves commits. Its TLS settings begin without a
+ * key (NULL): the driver sends a key for each round. */
+int loop_commits_create(struct agent_loop *loop, struct hvd_err *err)
+{
+    struct state_config config = { .key_us = LIMIT_STATE_KEY_US, .host = loop->config.core.host };
+    int rc = snapshots_create(&loop->snapshots, err);
+
+    if (!rc)
+        rc = tls_create("", NULL, &loop->state_tls, err);
+    config.tls = loop->state_tls;
+    config.snapshots = loop->snapshots;
+    return rc ? rc : state_thread_start(loop->base, &config, &state_ops, loop, &loop->state, err);
+}
+
+/* Stops the thread first, because it uses the TLS settings and the snapshots. */
+void loop_commits_release(struct agent_loop *loop)
+{
+    state_thread_stop(loop->state);
+    loop->state = NULL;
+    tls_free(loop->state_tls);
+    loop->state_tls = NULL;
+    snapshots_free(loop->snapshots);
+    loop->snapshots = NULL;
+}
+
+/* Serves commits on the address from which this host reaches the driver, because other agents can
+ * reach this address. */
+void loop_commits_driver_up(struct agent_loop *loop)
+{
+    char host[ADDRESS_TEXT_MAX];
+
+    snapshots_tidy(loop->snapshots, clock_now_us());
+    if (!driver_link_local_host(loop->driver, host))
+        state_thread_listen(loop->state, host);
+}
+
+/* Gives the key of a round to the thread that moves commits. A STATE_KEY without a key means that
+ * no commit is fetched in that round. */
+void loop_commits_key(struct agent_loop *loop, const struct msg *msg)
+{
+    const struct msg_bytes *key = &msg->u.state_key.key;
+
+    if (key->length == STATE_KEY_BYTES)
+        state_thread_key(loop->state, msg->round, key->at);
+    else
+        log_warning(STATE, "round %" PRIu64 ": the driver has sent no key, so no commit is fetched",
+                    msg->round);
+}
+
+/* Sends a worker its welcome, with the address where this agent serves commits. Without such an
+ * address the list of addresses is empty. */
+int loop_commits_welcome(struct agent_loop *loop, uint32_t worker, const struct msg *msg,
+                         struct hvd_err *err)
+{
+    const char *address = state_thread_address(loop->state);
+    char text[sizeof(STATE_ADDRESS_KIND) + ADDRESS_TEXT_MAX];
+    const char *texts[] = { text };
+    struct msg welcome = *msg;
+
+    snprintf(text, sizeof(text), STATE_ADDRESS_KIND "%s", address ? address : "");
+    welcome.u.welcome_worker.addresses = (struct msg_texts){ texts, address ? 1 : 0 };
+    return workers_link_send(loop->workers, worker, &welcome, err);
+}
+
+/* Answers SNAPSHOT: finds the slot of the worker, and gets the snapshot of that slot. */
+int loop_commits_snapshot(void *arg, uint64_t incarnation, const struct msg_snapshot *wanted,
+                          int *ret_fd, struct hvd_err *err)
+{
+    struct agent_loop *loop = arg;
+    const struct started *started = loop_started(loop, incarnation);
+    const struct snapshot_shape shape = {
+        .manifest = wanted->manifest,
+        .replicated_bytes = wanted->replicated_bytes,
+        .bytes = wanted->bytes,
+    };
+
+    if (!started)
+        return err_set(err, HVD_E_NOTFOUND,
+                       "no worker with incarnation %" PRIu64 " runs on this host", incarnation);
+    return snapshots_grant(loop->snapshots, started->slot, incarnation, &shape, ret_fd, err);
+}
+
+/* Starts a FETCH of a worker. A FETCH of a worker that has ended meanwhile is dropped. */
+void loop_commits_fetch(void *arg, uint64_t requester, const struct msg *msg)
+{
+    struct agent_loop *loop = arg;
+    const struct started *started = loop_started(loop, msg->incarnation);
+
+    if (started && state_thread_fetch(loop->state, requester, started->slot, msg))
+        loop_give_up(loop, HVD_E_NOMEM, "a fetch");
+}
+
+void loop_commits_hung_up(void *arg, uint64_t requester)
+{
+    struct agent_loop *loop = arg;
+
+    if (loop->state)
+        state_thread_forget(loop->state, requester);
+}

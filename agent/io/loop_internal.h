@@ -1,0 +1,111 @@
+/*
+ * loop_internal.h: what the agent's event loop is made of. Private to loop*.c, which call each
+ * other downwards only, in the order of README.md.
+ */
+#ifndef AGENT_IO_LOOP_INTERNAL_H
+#define AGENT_IO_LOOP_INTERNAL_H
+
+#include "agent/commits/state_thread.h"
+#include "agent/io/driver_link.h"
+#include "agent/io/loop.h"
+#include "agent/io/workers_link.h"
+#include "agent/processes/agent_socket.h"
+#include "agent/processes/children.h"
+#include "base/buf.h"
+#include "base/log.h"
+
+#include <event2/event.h>
+
+/* A process that was started as a worker, as long as that process runs. */
+struct started {
+    uint64_t incarnation;
+    uint64_t pid; /* 0: the process is being started */
+    uint32_t slot;
+    bool left; /* the worker has left in order: no worker follows in its slot */
+};
+
+/* Events that happen while actions are carried out. These events wait until all actions are
+ * done. */
+struct loop_queue {
+    struct VEC(struct loop_queued) waiting;
+    size_t taken;
+    char *text; /* text of the event that was taken last */
+};
+
+struct loop_events {
+    struct event *timer;
+    struct event *sigterm;
+    struct event *sigint;
+};
+
+/* The encoded frame of the last message to workers: a message for all workers is encoded once and
+ * sent many times. */
+struct loop_frame {
+    const struct msg *msg;
+    struct buf bytes;
+};
+
+struct agent_loop {
+    struct event_base *base;
+    struct agent_loop_config config;
+    struct agent *core;
+    struct trace trace;
+    struct agent_action_list actions;
+    struct loop_queue queue;
+    struct loop_events events;
+    struct driver_link *driver;
+    struct workers_link *workers;
+    struct children *children;
+    struct VEC(struct started) started;
+    struct snapshots *snapshots;
+    struct state_thread *state;
+    struct tls *state_tls; /* with the keys of rounds; used by the thread alone */
+
+    struct loop_frame frame;
+    struct log_limit unreachable; /* limits the log line "cannot reach the driver" */
+    bool holds_output;
+    bool noticed; /* a SIGTERM has announced that the machine goes away */
+    bool stepping;
+    bool over;
+    int code;
+};
+
+/* loop_state.c */
+
+void loop_end(struct agent_loop *loop, int code);
+/* Ends the loop because of an error that the agent cannot survive; `what` names what has failed.
+ * The driver replaces this agent like an agent that was killed. */
+void loop_give_up(struct agent_loop *loop, int code, const char *what);
+/* Queues the event until all actions are done. The text of the event is copied; other borrowed
+ * fields are not allowed. */
+void loop_put_off(struct agent_loop *loop, const struct agent_event *event);
+/* Takes the oldest event that waits; its text lives until the next call. false: no event waits. */
+bool loop_take_waiting(struct agent_loop *loop, struct agent_event *ret_event);
+void loop_release_waiting(struct agent_loop *loop);
+/* Returns the entry of a started worker; NULL: no such worker */
+struct started *loop_started(const struct agent_loop *loop, uint64_t incarnation);
+void loop_forget_started(struct agent_loop *loop, uint64_t incarnation);
+
+/* loop_commits.c */
+
+int loop_commits_create(struct agent_loop *loop, struct hvd_err *err) MUST_CHECK;
+void loop_commits_release(struct agent_loop *loop);
+/* serves commits at the address from which the agent has dialled the driver */
+void loop_commits_driver_up(struct agent_loop *loop);
+/* From now on commits travel with the key of this STATE_KEY. */
+void loop_commits_key(struct agent_loop *loop, const struct msg *msg);
+/* Sends the welcome of a worker, with the address at which this agent serves commits: the core does
+ * not know that address. */
+int loop_commits_welcome(struct agent_loop *loop, uint32_t worker, const struct msg *msg,
+                         struct hvd_err *err) MUST_CHECK;
+/* The callbacks for commits in struct workers_link_ops. */
+int loop_commits_snapshot(void *arg, uint64_t incarnation, const struct msg_snapshot *wanted,
+                          int *ret_fd, struct hvd_err *err);
+void loop_commits_fetch(void *arg, uint64_t requester, const struct msg *msg);
+void loop_commits_hung_up(void *arg, uint64_t requester);
+
+/* loop_actions.c */
+
+void loop_carry_out(struct agent_loop *loop, const struct agent_action *action);
+
+#endif

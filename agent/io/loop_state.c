@@ -1,0 +1,97 @@
+/*
+ * loop_state.c: the state that the files of the loop share: the end of the loop, the queue of
+ * events that wait, the workers that were started. Called by loop.c, loop_actions.c and
+ * loop_commits.c. Invariant: a loop that has ended (`over`) handles no event and carries out no
+ * action.
+ */
+#include "agent/io/loop_internal.h"
+
+#include "base/mem.h"
+
+struct loop_queued {
+    struct agent_event event;
+    char *text;
+};
+
+/* Ends the event loop with this code; the first call counts. */
+void loop_end(struct agent_loop *loop, int code)
+{
+    if (loop->over)
+        return;
+    loop->over = true;
+    loop->code = code;
+    event_base_loopbreak(loop->base);
+}
+
+void loop_give_up(struct agent_loop *loop, int code, const char *what)
+{
+    if (!loop->over)
+        log_error(AGENT, "%s: %s; the agent ends, and its workers with it", what, err_text(code));
+    loop_end(loop, code);
+}
+
+/* Queues an event until all actions of this step are done. Only the text is copied, so the event
+ * must have no message and no other borrowed data. */
+void loop_put_off(struct agent_loop *loop, const struct agent_event *event)
+{
+    struct loop_queue *queue = &loop->queue;
+    struct loop_queued queued = { .event = *event };
+
+    ASSERT(!event->msg && !event->data.at && !event->kept);
+    if (event->text)
+        queued.event.text = queued.text = mem_strdup(event->text);
+    if ((event->text && !queued.text) || VEC_RESERVE(&queue->waiting, 1, UINT32_MAX)) {
+        mem_free(queued.text);
+        loop_give_up(loop, HVD_E_NOMEM, "an event");
+        return;
+    }
+    queue->waiting.items[queue->waiting.count++] = queued;
+}
+
+/* Takes the oldest waiting event. The text of the event before it is freed, because that event has
+ * been handled. false: no event waits. */
+bool loop_take_waiting(struct agent_loop *loop, struct agent_event *ret_event)
+{
+    struct loop_queue *queue = &loop->queue;
+
+    mem_free(queue->text);
+    queue->text = NULL;
+    if (queue->taken == queue->waiting.count) {
+        queue->taken = 0;
+        queue->waiting.count = 0;
+        return false;
+    }
+    *ret_event = queue->waiting.items[queue->taken].event;
+    queue->text = queue->waiting.items[queue->taken++].text;
+    return true;
+}
+
+/* Drops all waiting events; loop_take_waiting frees their texts. */
+void loop_release_waiting(struct agent_loop *loop)
+{
+    struct agent_event event;
+
+    while (loop_take_waiting(loop, &event))
+        ;
+    VEC_RELEASE(&loop->queue.waiting);
+}
+
+/* Returns the entry of a worker's process that was started and has not ended; NULL: none. */
+struct started *loop_started(const struct agent_loop *loop, uint64_t incarnation)
+{
+    struct started *it;
+
+    VEC_EACH (it, &loop->started) {
+        if (it->incarnation == incarnation)
+            return it;
+    }
+    return NULL;
+}
+
+void loop_forget_started(struct agent_loop *loop, uint64_t incarnation)
+{
+    struct started *started = loop_started(loop, incarnation);
+
+    if (started)
+        *started = loop->started.items[--loop->started.count];
+}

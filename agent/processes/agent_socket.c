@@ -1,0 +1,178 @@
+/*
+ * agent_socket.c: the agent's lock on its host, and the name of its socket. Called by main.c before
+ * the agent listens, by its supervisor after an agent was killed, and by leftovers.c for the part
+ * of the name that does not change. Invariant: of the agents of one job and user on a host, one
+ * holds the lock, and the file has the name of its socket.
+ */
+#include "agent/processes/agent_socket.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/private.h"
+#include "os/remedy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RANDOM_DIGITS 32
+#define PREFIX_MAX    (AGENT_SOCKET_MAX - RANDOM_DIGITS - 1)
+/* bytes; a digest replaces a longer host name, because file systems take names of 255 bytes */
+#define FILE_NAME_MAX 220
+
+/* Returns the FNV-1a hash of the text. Two digests with different seeds make a collision by
+ * accident impossible in practice. A collision on purpose would harm only the user who makes it. */
+static uint64_t socket_digest(const char *text, uint64_t seed)
+{
+    uint64_t hash = UINT64_C(14695981039346656037) ^ seed;
+
+    for (size_t i = 0; text[i]; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* Writes the beginning that the socket names of all agents of this job and host share; a long name
+ * is replaced by a digest of 32 digits. Returns `prefix`. */
+const char *agent_socket_prefix(const char *job, const char *host, char prefix[AGENT_SOCKET_MAX])
+{
+    int length = snprintf(prefix, AGENT_SOCKET_MAX, "@hvd-agent/%s/%s/", job, host);
+    uint64_t high, low;
+
+    if (length >= 0 && length < PREFIX_MAX)
+        return prefix;
+    high = socket_digest(host, socket_digest(job, 0));
+    low = socket_digest(host, socket_digest(job, UINT64_C(0x9e3779b97f4a7c15)));
+    snprintf(prefix, AGENT_SOCKET_MAX, "@hvd-agent/%016" PRIx64 "%016" PRIx64 "/", high, low);
+    return prefix;
+}
+
+/* Opens the folder for the file: the job's folder in the user's state directory, where agents keep
+ * their logs, or one below /tmp if there is no such folder, others can write to it, or it has no
+ * locks. All agents of the user on this host choose the same folder. */
+static int socket_folder(const char *job, bool has_locks, char path[LIMIT_PATH_BYTES], int *ret_fd,
+                         struct hvd_err *err)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    int length = -1;
+
+    if (state && state[0] == '/')
+        length = snprintf(path, LIMIT_PATH_BYTES, "%s/hvd-elastic/%s", state, job);
+    else if (home && home[0] == '/')
+        length = snprintf(path, LIMIT_PATH_BYTES, "%s/.local/state/hvd-elastic/%s", home, job);
+    /* true: missing folders are made */
+    if (has_locks && length > 0 && length < LIMIT_PATH_BYTES &&
+        !private_folder(path, true, ret_fd, NULL))
+        return 0;
+    snprintf(path, LIMIT_PATH_BYTES, "/tmp/hvd-agent-%u/%s", (unsigned)geteuid(), job);
+    return private_folder(path, true, ret_fd, err);
+}
+
+/* Makes the name of this agent, and writes it into the file. On a full disk the lock still keeps
+ * another agent away; that agent then cannot ask this one, because it cannot read the name. */
+static int socket_write_name(struct agent_socket *socket, int fd, const char *prefix,
+                             struct hvd_err *err)
+{
+    uint64_t random[2];
+    int length;
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return err_set(err, HVD_E_IO, "this machine has no random numbers");
+    length = snprintf(socket->name, sizeof(socket->name), "%s%016" PRIx64 "%016" PRIx64, prefix,
+                      random[0], random[1]);
+    errno = 0;
+    if (ftruncate(fd, 0) || pwrite(fd, socket->name, (size_t)length, 0) != length)
+        log_warning(AGENT, "%s: cannot be written: %s; a second agent cannot ask this one",
+                    socket->path, strerror(errno ? errno : ENOSPC));
+    return 0;
+}
+
+/* Takes the lock of the file for this agent. HVD_E_BUSY: another agent has this host, and
+ * ret_socket->name is the name of its socket. HVD_E_LOST: the caller tries again later. */
+static int socket_take_in(const char *job, const char *host, bool has_locks,
+                          struct agent_socket *ret_socket, struct hvd_err *err)
+{
+    char path[LIMIT_PATH_BYTES], name[FILE_NAME_MAX + 16], prefix[AGENT_SOCKET_MAX];
+    struct agent_socket socket = { .fd = -1 };
+    struct stat mine, there;
+    int folder = -1, fd = -1;
+    ssize_t got;
+    int rc;
+
+    agent_socket_prefix(job, host, prefix);
+    if (strlen(host) < FILE_NAME_MAX)
+        snprintf(name, sizeof(name), "%s.agent", host);
+    else
+        snprintf(name, sizeof(name), "%016" PRIx64 ".agent", socket_digest(host, 0));
+    rc = socket_folder(job, has_locks, path, &folder, err);
+    if (rc)
+        return rc;
+    snprintf(socket.path, sizeof(socket.path), "%s/%s", path, name);
+    rc = private_open(folder, path, name, O_RDWR | O_CREAT, &fd, err);
+    if (rc == HVD_E_NOTFOUND) /* an agent that ends has just removed the folder */
+        rc = err_set(err, HVD_E_LOST, "%s: removed by an agent that ends", path);
+    if (!rc && flock(fd, LOCK_EX | LOCK_NB)) {
+        if (errno != EWOULDBLOCK) {
+            rc = remedy_set(err, socket.path, "cannot be locked", errno);
+        } else {
+            /* Another agent holds the lock. The file holds the name of that agent's socket as soon
+             * as that agent has written the name. */
+            got = pread(fd, socket.name, sizeof(socket.name) - 1, 0);
+            socket.name[got > 0 ? got : 0] = '\0';
+            if (got == (ssize_t)strlen(prefix) + RANDOM_DIGITS &&
+                !strncmp(socket.name, prefix, strlen(prefix)))
+                rc = err_set(err, HVD_E_BUSY, "%s: another agent has this host", socket.path);
+            else
+                rc = err_set(err, HVD_E_LOST,
+                             "%s: an agent that begins, or has just ended, holds the lock",
+                             socket.path);
+        }
+    } else if (!rc && (fstat(fd, &mine) || fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) ||
+                       mine.st_ino != there.st_ino || mine.st_dev != there.st_dev)) {
+        /* An agent that ends removes the file while it holds the lock: then the open file is no
+         * longer the file with this path. */
+        rc = err_set(err, HVD_E_LOST, "%s: removed by an agent that ends", socket.path);
+    }
+    if (!rc)
+        rc = socket_write_name(&socket, fd, prefix, err);
+    close(folder);
+    if (rc && fd >= 0)
+        close(fd);
+    else
+        socket.fd = fd;
+    *ret_socket = socket;
+    return rc;
+}
+
+int agent_socket_take(const char *job, const char *host, struct agent_socket *ret_socket,
+                      struct hvd_err *err)
+{
+    int rc = socket_take_in(job, host, true, ret_socket, err);
+
+    /* HVD_E_UNSUPPORTED: the file system of the state directory has no locks. false: the folder is
+     * below /tmp. */
+    return rc == HVD_E_UNSUPPORTED ? socket_take_in(job, host, false, ret_socket, err) : rc;
+}
+
+/* Gives the host back. The file is removed before the close releases its lock: an agent that gets
+ * the lock then sees that the file is gone, and tries again. */
+void agent_socket_release(struct agent_socket *socket)
+{
+    char *slash = strrchr(socket->path, '/');
+
+    if (socket->fd < 0)
+        return;
+    (void)unlink(socket->path);
+    if (slash)
+        *slash = '\0';
+    (void)rmdir(socket->path); /* fails if the folder has logs, or files of other agents */
+    close(socket->fd);
+    socket->fd = -1;
+}

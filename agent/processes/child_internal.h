@@ -1,0 +1,116 @@
+/*
+ * child_internal.h: what the files behind children.h share. These files call each other downwards
+ * only, in the order of README.md.
+ *
+ * The states of a child; `report` is what process_start writes when exec succeeded or failed:
+ *
+ *     STARTING ──report: it runs──► RUNS ──its end was told──► OVER
+ *         └──────report: it failed────────────────────────────► OVER
+ *
+ * In state OVER the agent was told the end, and child_find does not find the child any more. The
+ * process may still run: it is reaped later, and its struct is freed when no process is left that
+ * it had started.
+ */
+#ifndef AGENT_PROCESSES_CHILD_INTERNAL_H
+#define AGENT_PROCESSES_CHILD_INTERNAL_H
+
+#include "agent/processes/children.h"
+#include "agent/processes/life_watch.h"
+#include "base/limits.h"
+#include "base/list.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+enum child_state { CHILD_STARTING, CHILD_RUNS, CHILD_OVER };
+
+struct child_output {
+    struct child *child;
+    enum msg_stream stream;
+    int fd; /* the pipe; -1: the agent has closed it, also because no process can write any more */
+    struct event ready;
+    struct event pause; /* timer: the pipe is read again when it fires */
+    uint64_t dropped;
+    bool mid_line;
+};
+
+/* The process that said hello as this worker: the started process or one below it. */
+struct child_joined {
+    pid_t pid; /* 0: no process has said hello yet */
+    int fd;    /* pidfd of `pid`; -1: none, also if `watch_fd` is a pidfd of `pid` */
+    struct event ready;
+    int status; /* wait status of `pid`, if its end is the worker's end; 0: no end, or not yet */
+    enum msg_witness witness;
+};
+
+struct child {
+    struct list link;
+    struct children *children;
+    uint64_t incarnation;
+    enum child_state state;
+    pid_t pid;   /* pid of the process that was started; its process group has the same number */
+    bool reaped; /* the process was reaped: pid may mean another process now */
+    bool doomed; /* the process is being killed, with all processes that it started */
+
+    int report_fd; /* pipe for the report of process_start; -1: the report has come */
+    struct event report_ready;
+    int watch_fd; /* pidfd of `pid`; -1: no pidfd, the end is seen by SIGCHLD only */
+    struct event watch_ready;
+    struct child_output output[STREAM_COUNT];
+
+    struct child_joined joined;
+    int page_fd;
+    struct page *page;
+    struct life_watch life;
+    struct event again; /* timer: next look at the joined process, or end of LAST_WORDS_US */
+    unsigned looks;
+};
+
+struct children {
+    struct event_base *base;
+    const struct children_ops *ops;
+    void *arg;
+    struct list all; /* a list of struct child */
+
+    struct event child_signal;
+    int life_fd; /* eventfd: readable when a life_watch is over */
+    struct event life_ready;
+    struct event sweep;
+    int64_t sweep_wait_us;
+    int64_t sweep_at_us;
+
+    bool held, dropping; /* held: output is not read; dropping: output is thrown away */
+    struct event patience;
+    int64_t patience_us;
+    size_t budget; /* bytes of output that may still be read in this iteration of the loop */
+    struct event refill;
+    uint8_t chunk[LIMIT_OUTPUT_CHUNK_BYTES];
+};
+
+/* child.c */
+struct child *child_find(const struct children *children, uint64_t incarnation); /* never OVER */
+struct child *child_find_pid(const struct children *children, pid_t pid); /* never a reaped child */
+void child_started(struct child *child); /* reads the report; calls ops->spawned or spawn_failed */
+void child_free(struct child *child);    /* the child has been reaped before */
+void child_output_close(struct child_output *output);
+void child_event_off(struct event *event);
+void child_timer(struct event *event, int64_t after_us);
+
+/* child_output.c */
+int child_output_open(struct child *child, int ret_writers[STREAM_COUNT], struct hvd_err *err);
+void child_output_finish(struct child *child); /* hands on what the pipes hold, closes them */
+void child_output_init(struct children *children);
+
+/* orphans.c */
+void orphans_doom(struct child *child); /* kills all its processes, now and until none is left */
+void orphans_sweep_soon(struct children *children);
+void orphans_sweep(struct children *children); /* kills and frees doomed children */
+bool orphans_gone(struct children *children, bool look);
+
+/* child_end.c */
+void child_end_init(struct child *child);
+void child_reap_all(struct children *children);
+void child_lives_check(struct children *children);
+void child_joined_watch(struct child *child);
+
+#endif

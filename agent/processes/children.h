@@ -1,0 +1,72 @@
+/*
+ * children.h: the processes of workers. Each worker is started in a process group of its own. Three
+ * witnesses (a futex, a pidfd and SIGCHLD) watch for the end of a worker; the first one counts. Its
+ * output is read with back-pressure, and no process of the worker is left behind.
+ *
+ * A worker ends when the process that was started ends. Below a wrapper another process may say
+ * hello (join) as the worker: the worker also ends when the joined process dies of a signal or
+ * exits with a code other than 0. The rest of the process group and all processes that the worker
+ * started elsewhere are killed then. The agent reads the output that is in the pipe at that moment,
+ * and does not wait for an orphan that keeps the pipe open.
+ *
+ * Processes that outlive their parent become children of the agent (PR_SET_CHILD_SUBREAPER).
+ * HVD_INCARNATION in their environment says to which worker they belong; an orphan without that
+ * variable is killed with the last worker. So a process has one `struct children`, and starts no
+ * other child processes.
+ */
+#ifndef AGENT_PROCESSES_CHILDREN_H
+#define AGENT_PROCESSES_CHILDREN_H
+
+#include "proto/msg.h"
+
+#include <sys/types.h>
+
+struct children;
+struct event_base;
+
+/* These callbacks are called from the event loop; `spawned` and `spawn_failed` also from inside
+ * children_spawn. A callback may call every function here except children_free. */
+struct children_ops {
+    void (*spawned)(void *arg, uint64_t incarnation, pid_t pid);
+    void (*spawn_failed)(void *arg, uint64_t incarnation, int code, const char *text);
+    void (*output)(void *arg, uint64_t incarnation, enum msg_stream stream, struct msg_bytes data);
+    /* the worker is about to end: read its last messages; `ended` follows */
+    void (*dying)(void *arg, uint64_t incarnation);
+    void (*ended)(void *arg, uint64_t incarnation, enum msg_ended ended, int32_t value,
+                  enum msg_witness witness);
+};
+
+int children_create(struct event_base *base, const struct children_ops *ops, void *arg,
+                    struct children **ret_children, struct hvd_err *err) MUST_CHECK;
+
+/* Sends SIGKILL to all processes of all workers, and waits until they have ended. No callback is
+ * called any more. */
+void children_free(struct children *children);
+
+/* Starts the program of a LAUNCH. `env` ends in NULL and is the whole environment of the worker;
+ * HVD_INCARNATION must be in it. Called only from the main thread: the kernel kills workers when
+ * the thread that started them ends. */
+void children_spawn(struct children *children, const struct msg *launch, const char *const *env);
+
+/* Both send their signal to the worker's process group; children_kill also to the worker's
+ * processes outside of the group. An unknown incarnation is ignored. */
+void children_term(struct children *children, uint64_t incarnation);
+void children_kill(struct children *children, uint64_t incarnation);
+
+/* Returns the descriptor (borrowed) of the page of a worker that runs, to be passed to that worker;
+ * -1: no such worker. */
+int children_page(const struct children *children, uint64_t incarnation);
+
+/* true: this process may speak for that worker, because it was started as that worker or is a
+ * descendant. */
+bool children_owns(const struct children *children, uint64_t incarnation, pid_t pid);
+
+/* The worker has said hello: from now on the futex in its page is watched too. */
+void children_joined(struct children *children, uint64_t incarnation, pid_t pid);
+
+/* While the driver cannot take output, no output is read, and workers that print wait. After
+ * CHILDREN_PATIENCE_US the output is read and thrown away, and a later output says how much. */
+void children_hold_output(struct children *children, bool hold);
+#define CHILDREN_PATIENCE_US (10 * INT64_C(1000000))
+
+#endif
