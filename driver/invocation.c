@@ -1,3 +1,8 @@
+/*
+ * invocation.c: the file "command" in the job's folder. run.c saves it when a driver begins, and
+ * loads it for "--resume JOB" without a command. A rename replaces the file, so a successor never
+ * reads half of it.
+ */
 #include "driver/invocation.h"
 
 #include "base/buf.h"
@@ -12,76 +17,69 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The file: texts, each with its NUL: MAGIC, cwd, options, how many words, the words, the
- * environment. */
-#define MAGIC "hvd-elastic command 1"
-#define MOST  (8 * 1024 * 1024)
+/* The file is a sequence of texts, each with its NUL: MAGIC, cwd, options, the number of words, the
+ * words, the environment. */
+#define MAGIC          "hvd-elastic command 1"
+#define FILE_BYTES_MAX (8 * 1024 * 1024)
 
-static int add(struct buf *out, const char *text)
+static int invocation_add(struct buf *out, const char *text)
 {
     return buf_append(out, text, strlen(text) + 1);
 }
 
-static int write_out(const char *path, const struct buf *text, struct hvd_err *err)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    size_t done = 0;
-    bool failed = fd < 0;
-
-    while (!failed && done < text->length) {
-        ssize_t written = write(fd, text->data + done, text->length - done);
-
-        failed = written < 0 && errno != EINTR;
-        done += written > 0 ? (size_t)written : 0;
-    }
-    failed = failed || fsync(fd);
-    if (failed)
-        err_set(err, errno == ENOSPC ? HVD_E_FULL : HVD_E_IO, "%s: cannot be written: %s", path,
-                strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return failed ? HVD_E_IO : 0;
-}
-
-static int save(const char *folder, const struct buf *text, struct hvd_err *err)
-{
-    char path[LIMIT_PATH_BYTES];
-    char fresh[LIMIT_PATH_BYTES];
-    int rc;
-
-    snprintf(path, sizeof(path), "%s/command", folder);
-    snprintf(fresh, sizeof(fresh), "%s/invocation.new", folder);
-    rc = write_out(fresh, text, err);
-    if (!rc && rename(fresh, path))
-        rc = err_set(err, HVD_E_IO, "%s: cannot be replaced: %s", path, strerror(errno));
-    return rc;
-}
-
+/* Writes the file "command". It has texts one after the other, each with its NUL. A text may have
+ * any other byte, so no text needs quotes. */
 int invocation_save(const char *folder, const struct invocation *invocation, struct hvd_err *err)
 {
+    char path[LIMIT_PATH_BYTES], fresh[LIMIT_PATH_BYTES];
     struct buf text;
+    size_t done = 0;
+    bool failed;
+    int fd = -1;
     int rc;
 
-    buf_init(&text, MOST);
-    rc = add(&text, MAGIC);
-    rc = rc ? rc : add(&text, invocation->cwd);
-    rc = rc ? rc : add(&text, invocation->options);
+    buf_init(&text, FILE_BYTES_MAX);
+    rc = invocation_add(&text, MAGIC);
+    rc = rc ? rc : invocation_add(&text, invocation->cwd);
+    rc = rc ? rc : invocation_add(&text, invocation->options);
     rc = rc ? rc : buf_printf(&text, "%d", invocation->argc);
     rc = rc ? rc : buf_append(&text, "", 1);
     for (int i = 0; i < invocation->argc && !rc; i++)
-        rc = add(&text, invocation->argv[i]);
+        rc = invocation_add(&text, invocation->argv[i]);
     for (char *const *entry = invocation->envp; *entry && !rc; entry++)
-        rc = add(&text, *entry);
+        rc = invocation_add(&text, *entry);
     if (rc)
-        rc = err_set(err, rc, "%s: command and environment are too long to be kept", folder);
-    else
-        rc = save(folder, &text, err);
+        err_set(err, rc,
+                "%s: the command and the environment are too long to be kept; shorten them",
+                folder);
+
+    /* Writes a new file and renames it. */
+    snprintf(path, sizeof(path), "%s/command", folder);
+    snprintf(fresh, sizeof(fresh), "%s/invocation.new", folder);
+    if (!rc) {
+        fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        failed = fd < 0;
+        while (!failed && done < text.length) {
+            ssize_t written = write(fd, text.data + done, text.length - done);
+
+            failed = written < 0 && errno != EINTR;
+            done += written > 0 ? (size_t)written : 0;
+        }
+        if (failed || fsync(fd))
+            rc = err_set(err, errno == ENOSPC ? HVD_E_FULL : HVD_E_IO, "%s: cannot be written: %s",
+                         fresh, strerror(errno));
+    }
+    if (fd >= 0)
+        close(fd);
+    if (!rc && rename(fresh, path))
+        rc = err_set(err, HVD_E_IO, "%s: cannot be replaced: %s", path, strerror(errno));
     buf_release(&text);
     return rc;
 }
 
-/* The next text; NULL when the bytes end before it does. */
-static char *next(char **at, const char *end)
+/* Returns the text at *at and moves *at to the next one. NULL: the bytes end before the text does.
+ */
+static char *invocation_next(char **at, const char *end)
 {
     char *text = *at;
     char *nul = text < end ? memchr(text, 0, (size_t)(end - text)) : NULL;
@@ -91,72 +89,69 @@ static char *next(char **at, const char *end)
     return nul ? text : NULL;
 }
 
-static int corrupt(const char *path, struct hvd_err *err)
+static int invocation_corrupt(const char *path, struct hvd_err *err)
 {
     return err_set(err, HVD_E_CORRUPT,
-                   "%s: not what a driver writes; start with the whole command and the same "
+                   "%s: no driver has written this file; start with the whole command and the same "
                    "--state-dir instead of --resume",
                    path);
 }
 
-static size_t count_texts(const char *at, const char *end)
-{
-    size_t count = 0;
-
-    for (; at < end; at++)
-        count += *at == 0;
-    return count;
-}
-
-static int take_apart(const char *path, size_t length, struct invocation *invocation,
-                      struct hvd_err *err)
-{
-    char *at = invocation->text;
-    const char *end = at + length;
-    size_t texts = count_texts(at, end);
-    const char *magic = next(&at, end);
-    const char *cwd = next(&at, end);
-    const char *options = next(&at, end);
-    const char *count = next(&at, end);
-    char *stop = NULL;
-    long argc = count ? strtol(count, &stop, 10) : 0;
-    size_t i = 0;
-
-    if (!count || strcmp(magic, MAGIC) != 0 || *stop || argc < 1 || (size_t)argc > texts - 4)
-        return corrupt(path, err);
-    invocation->argv = mem_zalloc_array((size_t)argc + 1, sizeof(char *));
-    invocation->envp = mem_zalloc_array(texts, sizeof(char *));
-    if (!invocation->argv || !invocation->envp)
-        return err_set(err, HVD_E_NOMEM, "no memory for the command");
-    invocation->cwd = cwd;
-    invocation->options = options;
-    invocation->argc = (int)argc;
-    for (i = 0; i < (size_t)argc; i++)
-        invocation->argv[i] = next(&at, end);
-    for (i = 0; (invocation->envp[i] = next(&at, end));)
-        i++;
-    return at == end ? 0 : corrupt(path, err);
-}
-
+/* Reads the file "command". The whole file is in invocation.text, and the other fields point into
+ * it; only the arrays argv and envp are allocated. The environment has all texts after the words,
+ * to the end of the file. */
 int invocation_load(const char *folder, struct invocation *ret_invocation, struct hvd_err *err)
 {
     struct invocation invocation = { 0 };
     char path[LIMIT_PATH_BYTES];
+    const char *magic, *count, *end;
+    char *at, *stop = NULL;
+    size_t texts = 0, entries = 0;
     struct buf text;
+    long argc;
     int rc;
 
     snprintf(path, sizeof(path), "%s/command", folder);
-    buf_init(&text, MOST);
+    buf_init(&text, FILE_BYTES_MAX);
     rc = file_read(path, &text, err);
     if (!rc && !text.length)
-        rc = corrupt(path, err);
-    if (!rc && !(invocation.text = mem_alloc(text.length))) {
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the command");
-    } else if (!rc) {
-        memcpy(invocation.text, text.data, text.length);
-        rc = take_apart(path, text.length, &invocation, err);
+        rc = invocation_corrupt(path, err);
+    if (!rc && !(invocation.text = mem_alloc(text.length)))
+        rc = err_set(err, HVD_E_NOMEM, "%s: no memory to read the file", path);
+    if (rc || !invocation.text) {
+        buf_release(&text);
+        return rc;
     }
+    memcpy(invocation.text, text.data, text.length);
+    at = invocation.text;
+    end = at + text.length;
     buf_release(&text);
+
+    magic = invocation_next(&at, end);
+    invocation.cwd = invocation_next(&at, end);
+    invocation.options = invocation_next(&at, end);
+    count = invocation_next(&at, end);
+    argc = count ? strtol(count, &stop, 10) : 0;
+    for (const char *byte = invocation.text; byte < end; byte++)
+        texts += *byte == 0;
+    /* The file must have at least as many texts as the count says. */
+    if (!count || strcmp(magic, MAGIC) != 0 || *stop || argc < 1 || (size_t)argc > texts - 4) {
+        invocation_release(&invocation);
+        return invocation_corrupt(path, err);
+    }
+    invocation.argc = (int)argc;
+    invocation.argv = mem_zalloc_array((size_t)argc + 1, sizeof(char *));
+    invocation.envp = mem_zalloc_array(texts, sizeof(char *));
+    if (invocation.argv && invocation.envp) {
+        for (int i = 0; i < invocation.argc; i++)
+            invocation.argv[i] = invocation_next(&at, end);
+        while ((invocation.envp[entries] = invocation_next(&at, end)))
+            entries++;
+    } else {
+        rc = err_set(err, HVD_E_NOMEM, "%s: no memory to read the file", path);
+    }
+    if (!rc && at != end)
+        rc = invocation_corrupt(path, err);
     if (rc)
         invocation_release(&invocation);
     else

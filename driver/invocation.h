@@ -1,7 +1,7 @@
 /*
- * invocation.h: how a driver was started, kept in the job's folder, so that --resume JOB can start
- * its successor the same way: the current folder, the options, what workers run, and the
- * environment.
+ * invocation.h: how a driver was started: the current folder, the options, the command of the
+ * workers, and the environment. The file is kept in the job's folder, so that --resume JOB can
+ * start the successor in the same way.
  */
 #ifndef DRIVER_INVOCATION_H
 #define DRIVER_INVOCATION_H
@@ -9,19 +9,20 @@
 #include "base/err.h"
 
 struct invocation {
-    char *text; /* what the others point into */
+    char *text; /* the bytes of the file; the other fields point into this text */
     const char *cwd;
-    const char *options; /* lines of a config file */
-    char **argv;         /* both end in NULL */
+    const char *options; /* the options as lines of a config file */
+    char **argv;         /* argv and envp end in NULL */
     int argc;
     char **envp;
 };
 
-/* Replaces what is kept there, whole or not at all. */
+/* Writes the file in the folder. After a failure the old file is unchanged. */
 int invocation_save(const char *folder, const struct invocation *invocation,
                     struct hvd_err *err) MUST_CHECK;
 
-/* HVD_E_NOTFOUND, HVD_E_CORRUPT, HVD_E_IO, naming the file. */
+/* Reads the file. Fails with HVD_E_NOTFOUND, HVD_E_CORRUPT or HVD_E_IO; the error names the file.
+ */
 int invocation_load(const char *folder, struct invocation *ret_invocation,
                     struct hvd_err *err) MUST_CHECK;
 void invocation_release(struct invocation *invocation);

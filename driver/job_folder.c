@@ -1,16 +1,22 @@
+/*
+ * job_folder.c: opens the state directory of a job for a driver: makes and checks the folders,
+ * takes the lock, opens job.db and claims it. run.c calls it once. The order matters: nothing in a
+ * folder that another user can change is believed, only the holder of the lock opens the file, and
+ * only the owner that claimed the file may write to it.
+ */
 #include "driver/job_folder.h"
 
-#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "driver/journal/job_path.h"
+#include "driver/journal/job_private.h"
 #include "os/clock.h"
 #include "os/lock.h"
+#include "os/remedy.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -18,102 +24,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CLAIM_PATIENCE_MS 5000 /* for a driver that is replaced and writes */
+/* How long the claim waits for a driver that is being replaced: that driver may lock the file while
+ * it writes. */
+#define CLAIM_TIMEOUT_MS 5000
 
-static int no_memory(struct hvd_err *err)
+static int job_folder_no_memory(struct hvd_err *err)
 {
-    (void)err_set(err, HVD_E_NOMEM, "no memory for the state directory");
+    (void)err_set(err, HVD_E_NOMEM, "no memory for the path of the state directory");
     return HVD_E_NOMEM;
 }
 
-/* "a/b" of its parts; NULL without memory. */
-static char *join(const char *folder, const char *name)
-{
-    struct buf path;
-    char *joined = NULL;
-
-    buf_init(&path, LIMIT_PATH_BYTES);
-    if (!buf_printf(&path, "%s/%s", folder, name))
-        joined = mem_strdup(buf_text(&path));
-    buf_release(&path);
-    return joined;
-}
-
-int job_folder_root(char **ret_path, struct hvd_err *err)
-{
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    char *local;
-
-    if (state && *state == '/') {
-        *ret_path = join(state, "hvd-elastic");
-        return *ret_path ? 0 : no_memory(err);
-    }
-    if (!home || *home != '/') {
-        (void)err_set(err, HVD_E_NOTFOUND,
-                      "HOME: not set, so there is no place for state; give --state-dir");
-        return HVD_E_NOTFOUND;
-    }
-    local = join(home, ".local/state");
-    *ret_path = local ? join(local, "hvd-elastic") : NULL;
-    mem_free(local);
-    return *ret_path ? 0 : no_memory(err);
-}
-
-static int make_absolute(const char *path, char **ret_path, struct hvd_err *err)
-{
-    char cwd[LIMIT_PATH_BYTES];
-
-    if (*path != '/' && !getcwd(cwd, sizeof(cwd))) {
-        (void)err_set(err, HVD_E_NOTFOUND, "the current folder: %s", strerror(errno));
-        return HVD_E_NOTFOUND;
-    }
-    *ret_path = *path == '/' ? mem_strdup(path) : join(cwd, path);
-    return *ret_path ? 0 : no_memory(err);
-}
-
-int job_folder_path(const char *state_dir, const char *job, char **ret_path, struct hvd_err *err)
-{
-    char *root;
-    int rc;
-
-    if (state_dir)
-        return make_absolute(state_dir, ret_path, err);
-    rc = job_name_check(job, err);
-    if (!rc)
-        rc = job_folder_root(&root, err);
-    if (rc)
-        return rc;
-    *ret_path = join(root, job);
-    mem_free(root);
-    return *ret_path ? 0 : no_memory(err);
-}
-
-static bool is_no_folder(const char *path)
-{
-    struct stat found;
-
-    if (stat(path, &found) || S_ISDIR(found.st_mode))
-        return false;
-    errno = ENOTDIR;
-    return true;
-}
-
-static int make_folders(const char *path, struct hvd_err *err)
-{
-    char part[LIMIT_PATH_BYTES + 1];
-
-    for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
-        snprintf(part, sizeof(part), "%.*s", slash ? (int)(slash - path) : (int)strlen(path), path);
-        if (mkdir(part, 0700) && (errno != EEXIST || is_no_folder(part)))
-            return err_set(err, errno == ENOSPC ? HVD_E_FULL : HVD_E_DENIED,
-                           "%s: cannot be made: %s; choose another --state-dir", part,
-                           strerror(errno));
-        if (!slash)
-            return 0;
-    }
-}
-
+/* Fills memory for keys and names with random bytes. There is no fallback to a weaker source. */
 static int fill_random(void *at, size_t length, struct hvd_err *err)
 {
     if (getrandom(at, length, 0) == (ssize_t)length)
@@ -121,7 +42,7 @@ static int fill_random(void *at, size_t length, struct hvd_err *err)
     return err_set(err, HVD_E_IO, "the kernel gives no random bytes: %s", strerror(errno));
 }
 
-/* "20261121-093001-4f3a" */
+/* Makes a job name from the time and random digits, "20261121-093001-4f3a". */
 static int make_name(char job[JOB_NAME_MAX + 1], struct hvd_err *err)
 {
     time_t now = (time_t)(clock_wall_us() / 1000000);
@@ -138,47 +59,21 @@ static int make_name(char job[JOB_NAME_MAX + 1], struct hvd_err *err)
     return 0;
 }
 
-/* One that is free now; whether it still is when it is wanted is seen then. */
-static uint16_t pick_port(void)
+/* Takes the lock, which shows that the job has a living driver. The lock stops no other driver from
+ * writing; the claim of the file does that. */
+static int take_lock(struct job_folder *folder, bool takeover, struct hvd_err *err)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET };
-    socklen_t length = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    uint16_t port = 0;
-
-    if (fd < 0)
-        return 0;
-    if (!bind(fd, (struct sockaddr *)&address, sizeof(address)) &&
-        !getsockname(fd, (struct sockaddr *)&address, &length))
-        port = ntohs(address.sin_port);
-    close(fd);
-    return port;
-}
-
-static int make_facts(const char *job, struct job_facts *ret_facts, struct hvd_err *err)
-{
-    struct job_facts facts = { .created_wall_us = clock_wall_us(), .port = pick_port() };
-    int rc = fill_random(facts.key, sizeof(facts.key), err);
-
-    snprintf(facts.job, sizeof(facts.job), "%s", job);
-    if (!rc)
-        *ret_facts = facts;
-    return rc;
-}
-
-static int lock(struct job_folder *folder, bool takeover, struct hvd_err *err)
-{
-    char *path = join(folder->path, "lock");
+    char *path = job_path_join(folder->path, "lock");
     pid_t holder = 0;
     int rc;
 
     if (!path)
-        return no_memory(err);
+        return job_folder_no_memory(err);
     rc = lock_take(path, &folder->lock_fd, &holder, err);
     if (rc == HVD_E_BUSY && takeover) {
         log_warning(JOB,
-                    "%s: its driver lives (pid %d), and is replaced: it ends when it notices; "
-                    "kill -KILL it if it never does",
+                    "%s: the driver of this job lives (pid %d), and is replaced: it ends when it "
+                    "next reads the job's file; if it does not end, kill it with kill -KILL",
                     folder->path, (int)holder);
         rc = lock_take_over(path, &folder->lock_fd, err);
     }
@@ -191,122 +86,103 @@ static int lock(struct job_folder *folder, bool takeover, struct hvd_err *err)
                    folder->path, (int)holder);
 }
 
-/* Opens what is there, or makes it as the file of a job of this name. */
-static int open_file(struct job_folder *folder, const char *path, const char *job,
-                     struct hvd_err *err)
+/* Opens job.db at `path`. If the file is missing, it is made with the facts of a new job with the
+ * name `job`. */
+static int job_folder_open_file(struct job_folder *folder, const char *path, const char *job,
+                                struct hvd_err *err)
 {
-    const struct db_options options = { .busy_ms = CLAIM_PATIENCE_MS };
-    struct job_facts fresh;
-    int rc = make_facts(job, &fresh, err);
+    const struct db_options options = { .busy_ms = CLAIM_TIMEOUT_MS };
+    struct job_facts fresh = { .created_wall_us = clock_wall_us() };
+    struct sockaddr_in address = { .sin_family = AF_INET };
+    socklen_t address_size = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int rc = fill_random(fresh.key, sizeof(fresh.key), err);
 
+    /* Chooses a port that is free now; 0: none. If another program takes the port meanwhile, the
+     * server listens at another one. */
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)) &&
+        !getsockname(fd, (struct sockaddr *)&address, &address_size))
+        fresh.port = ntohs(address.sin_port);
+    if (fd >= 0)
+        close(fd);
+    snprintf(fresh.job, sizeof(fresh.job), "%s", job);
     if (!rc)
         rc = job_file_open(path, &options, &fresh, &folder->file, err);
     explicit_bzero(&fresh, sizeof(fresh));
     return rc ? rc : job_file_facts(folder->file, &folder->facts, err);
 }
 
-/* The job that was here has ended: out of the way, but kept. */
-static int put_aside(struct job_folder *folder, const char *path, struct hvd_err *err)
+static int nothing_to_resume(const struct job_folder *folder, struct hvd_err *err)
 {
-    char name[JOB_NAME_MAX + 4];
-    char *aside;
-    int rc = 0;
-
-    job_file_close(folder->file);
-    folder->file = NULL;
-    snprintf(name, sizeof(name), "%s.db", folder->facts.job);
-    aside = join(folder->path, name);
-    if (!aside)
-        return no_memory(err);
-    if (rename(path, aside))
-        rc =
-            err_set(err, HVD_E_IO, "%s: cannot be renamed to %s: %s", path, aside, strerror(errno));
-    mem_free(aside);
-    return rc;
+    return err_set(
+        err, HVD_E_NOTFOUND,
+        "%s: there is no job to resume; give the name and the --state-dir that the job was "
+        "started with",
+        folder->path);
 }
 
-static int refuse_ended(const struct job_folder *folder, struct hvd_err *err)
-{
-    return err_set(err, HVD_E_STATE,
-                   "job %s has ended: %s; without --resume the command begins a new one",
-                   folder->facts.job, folder->facts.text);
-}
-
-static int nothing_there(const struct job_folder *folder, struct hvd_err *err)
-{
-    return err_set(err, HVD_E_NOTFOUND,
-                   "%s: no job to resume there; its name and --state-dir must be those it was "
-                   "started with",
-                   folder->path);
-}
-
-/* What is there goes on, or is put aside. */
-static int open_there(struct job_folder *folder, const char *path, const char *job,
-                      const struct job_folder_wish *wish, struct hvd_err *err)
-{
-    const char *name = wish->resume ? wish->resume : wish->job;
-    int rc = open_file(folder, path, job, err);
-
-    if (rc)
-        return rc;
-    if (folder->facts.ended)
-        return wish->resume ? refuse_ended(folder, err) : put_aside(folder, path, err);
-    if (name && strcmp(name, folder->facts.job) != 0)
-        return err_set(err, HVD_E_EXISTS, "%s: the job there is %s, not %s, and has not ended",
-                       folder->path, folder->facts.job, name);
-    folder->resumed = true;
-    return 0;
-}
-
+/* Goes on with a job in the folder that has not ended (`resumed`). Otherwise a new job with the
+ * name `job` begins, unless the user asked to resume one. `name`: the name that the user gave;
+ * NULL: none, so any job in the folder is meant. */
 static int open_or_begin(struct job_folder *folder, const char *job,
                          const struct job_folder_wish *wish, struct hvd_err *err)
 {
-    char *path = join(folder->path, "job.db");
+    const char *name = wish->resume ? wish->resume : wish->job;
+    const struct job_facts *facts = &folder->facts;
+    char *path = job_path_join(folder->path, "job.db");
+    bool exists = path && access(path, F_OK) == 0;
+    char aside_name[JOB_NAME_MAX + 4];
+    char *aside = NULL;
     int rc = 0;
 
     if (!path)
-        return no_memory(err);
-    if (access(path, F_OK) == 0)
-        rc = open_there(folder, path, job, wish, err);
-    else if (wish->resume)
-        rc = nothing_there(folder, err);
-    if (!rc && !folder->file)
-        rc = open_file(folder, path, job, err);
-    mem_free(path);
-    return rc;
-}
-
-static int claim(struct job_folder *folder, struct hvd_err *err)
-{
-    char host[LIMIT_HOST_NAME_BYTES + 1] = "?";
-    char who[LIMIT_HOST_NAME_BYTES + 32];
-    uint64_t token;
-    int rc = fill_random(&token, sizeof(token), err);
-
-    gethostname(host, sizeof(host) - 1);
-    snprintf(who, sizeof(who), "pid %d on %s", (int)getpid(), host);
+        return job_folder_no_memory(err);
+    if (!exists && wish->resume)
+        rc = nothing_to_resume(folder, err);
     if (!rc)
-        rc = job_file_claim(folder->file, token >> 1, who, err);
-    if (rc == HVD_E_BUSY)
-        err_prefix(err, rc, "%s: its driver was stopped while it wrote; end it (kill -KILL)",
-                   folder->path);
-    return rc;
-}
-
-static int make_agents_folder(const struct job_folder *folder, struct hvd_err *err)
-{
-    char *path = join(folder->path, "agents");
-    int rc = path ? make_folders(path, err) : no_memory(err);
-
+        rc = job_folder_open_file(folder, path, job, err);
+    if (rc || !exists) {
+        /* The file could not be opened, or it belongs to a new job. */
+    } else if (!facts->ended && name && strcmp(facts->job, name) != 0) {
+        rc = err_set(
+            err, HVD_E_EXISTS,
+            "%s: the job in this folder is %s, not %s, and has not ended; give another --state-dir",
+            folder->path, facts->job, name);
+    } else if (!facts->ended) {
+        folder->resumed = true;
+    } else if (wish->resume) {
+        rc = err_set(err, HVD_E_STATE,
+                     "job %s has ended: %s; without --resume the command begins a new one",
+                     facts->job, facts->text);
+    } else {
+        /* The file of an ended job is kept under the name of that job. */
+        job_file_close(folder->file);
+        folder->file = NULL;
+        snprintf(aside_name, sizeof(aside_name), "%s.db", facts->job);
+        aside = job_path_join(folder->path, aside_name);
+        if (!aside)
+            rc = job_folder_no_memory(err);
+        else if (rename(path, aside))
+            rc = err_set(err, HVD_E_IO, "%s: cannot be renamed to %s: %s", path, aside,
+                         strerror(errno));
+        mem_free(aside);
+        if (!rc)
+            rc = job_folder_open_file(folder, path, job, err);
+    }
     mem_free(path);
     return rc;
 }
 
+/* Opens the folder of a job for this driver, as the user wishes: makes or checks the folder, takes
+ * the lock, opens job.db and claims it. After a failure nothing is left open. */
 int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_folder,
                     struct hvd_err *err)
 {
     struct job_folder folder = { .lock_fd = -1 };
     char made_up[JOB_NAME_MAX + 1];
+    char host[LIMIT_HOST_NAME_BYTES + 1] = "?", who[LIMIT_HOST_NAME_BYTES + 32];
+    uint64_t token;
+    char *agents;
     const char *job = wish->resume ? wish->resume : wish->job;
     int rc = 0;
 
@@ -317,19 +193,41 @@ int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_f
         job = made_up;
     }
     if (!rc)
-        rc = job_folder_path(wish->state_dir, job, &folder.path, err);
+        rc = job_path_folder(wish->state_dir, job, &folder.path, err);
+    /* --resume with a mistyped name must not leave an empty folder behind. */
     if (!rc && wish->resume && access(folder.path, F_OK))
-        rc = nothing_there(&folder, err);
+        rc = nothing_to_resume(&folder, err);
+    /* Checks that no other user can have changed the folder, before anything in it is used. */
     if (!rc)
-        rc = make_folders(folder.path, err);
+        rc = job_private_check(folder.path, true /* make it */, err);
+    /* Makes the folder for the logs of this machine's agents. */
+    if (!rc) {
+        agents = job_path_join(folder.path, "agents");
+        if (!agents)
+            rc = job_folder_no_memory(err);
+        else if (mkdir(agents, 0700) && errno != EEXIST)
+            rc = remedy_set(err, agents, "cannot be made", errno);
+        mem_free(agents);
+    }
     if (!rc)
-        rc = make_agents_folder(&folder, err);
-    if (!rc)
-        rc = lock(&folder, wish->takeover, err);
+        rc = take_lock(&folder, wish->takeover, err);
     if (!rc)
         rc = open_or_begin(&folder, job, wish, err);
+    /* Claims the file. From then on a former driver cannot write any more, and its last error names
+     * `who`. */
     if (!rc)
-        rc = claim(&folder, err);
+        rc = fill_random(&token, sizeof(token), err);
+    if (!rc) {
+        gethostname(host, sizeof(host) - 1);
+        snprintf(who, sizeof(who), "pid %d on %s", (int)getpid(), host);
+        /* the token is stored as a signed number, so it has at most 63 bits */
+        rc = job_file_claim(folder.file, token >> 1, who, err);
+        if (rc == HVD_E_BUSY)
+            err_prefix(err, rc,
+                       "%s: the job's driver was stopped in the middle of a write; end that driver "
+                       "(kill -KILL)",
+                       folder.path);
+    }
     if (rc)
         job_folder_release(&folder);
     else

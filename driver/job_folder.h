@@ -1,13 +1,13 @@
 /*
- * job_folder.h: the state directory of a job: found, made, locked, and claimed.
+ * job_folder.h: finds, makes, locks and claims the state directory of a job:
  *
- *     job.db      who the job is, its journal, its blacklist (driver/journal/job_file.h)
- *     lock        held by the driver that lives
- *     command     how the driver was started, for --resume (command.h)
- *     control     where operators ask
- *     agents/     what local agents had to say
- *     events.log  what happened
- *     NAME.db     of a job that ended here before
+ *     job.db      the job's facts, journal and blacklist (driver/journal/job_file.h)
+ *     lock        held by the driver as long as it lives
+ *     command     how the driver was started, for --resume (driver/invocation.h)
+ *     control     the socket on which operators ask (driver/control/control.h)
+ *     agents/     the logs of agents of this machine
+ *     events.log  what has happened (driver/control/events.h)
+ *     NAME.db     the job.db of a job that has ended here
  */
 #ifndef DRIVER_JOB_FOLDER_H
 #define DRIVER_JOB_FOLDER_H
@@ -15,35 +15,31 @@
 #include "driver/journal/job_file.h"
 
 struct job_folder_wish {
-    const char *state_dir; /* NULL: a folder of the job's name in the user's state directory */
-    const char *job;       /* NULL: made up, or whatever is there */
-    const char *resume;    /* NULL, or the job that must be there and not have ended */
-    bool takeover;         /* although a driver seems to live */
+    const char *state_dir; /* NULL: the folder with the job's name in the user's state directory */
+    const char *job;       /* NULL: the job that is in the folder already, or a new name */
+    /* The job that must be in the folder and must not have ended; NULL: none is required. */
+    const char *resume;
+    bool takeover; /* take the job over even from a driver that holds the lock */
 };
 
 struct job_folder {
-    char *path; /* absolute */
+    char *path; /* an absolute path */
     int lock_fd;
-    struct job_file *file; /* claimed */
+    struct job_file *file; /* job.db, which this driver has claimed */
     struct job_facts facts;
-    bool resumed; /* a driver has driven this job before */
+    bool resumed; /* an earlier driver has already run this job */
 };
 
 /*
- * What was begun before and has not ended goes on; what has ended is put aside, and a new job
- * begins with a key of its own. HVD_E_BUSY: a driver lives; HVD_E_NOTFOUND, HVD_E_STATE (it has
- * ended): nothing to resume; and as of job_file_open.
+ * Opens the folder. A job in the folder that has not ended goes on. The file of a job that has
+ * ended is renamed to NAME.db, and a new job begins with a key of its own.
+ *
+ * HVD_E_BUSY: a driver holds the lock. HVD_E_NOTFOUND: there is nothing to resume. HVD_E_STATE: the
+ * job to resume has ended. HVD_E_EXISTS: another job is in the folder. Other codes are those of
+ * job_file_open.
  */
 int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_folder,
                     struct hvd_err *err) MUST_CHECK;
 void job_folder_release(struct job_folder *folder);
-
-/* The user's folder for state, with "/hvd-elastic" behind it: where jobs are looked for by name.
- * HVD_E_NOTFOUND without HOME. Given. */
-int job_folder_root(char **ret_path, struct hvd_err *err) MUST_CHECK;
-
-/* Where the job's state would be. Given. */
-int job_folder_path(const char *state_dir, const char *job, char **ret_path,
-                    struct hvd_err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,9 @@
-/* main.c: hvd-elastic runs a job, or asks the driver of one that runs. */
-#include "driver/ask.h"
+/*
+ * main.c: the program hvd-elastic. If the first word is a verb (status, drain ...), the program
+ * asks the driver of a job (driver/cli); otherwise it becomes the driver of a job (run.c). Both
+ * return the exit code.
+ */
+#include "driver/cli/cli.h"
 #include "driver/run.h"
 #include "os/file.h"
 #include "os/stderr_log.h"
@@ -7,25 +11,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "help" and "help drain" are "--help" and "drain --help". */
-static void help_first(int argc, char **argv)
-{
-    static char option[] = "--help";
-
-    argv[1] = option;
-    if (argc > 2 && ask_is_verb(argv[2])) {
-        argv[1] = argv[2];
-        argv[2] = option;
-    }
-}
-
+/* Runs a verb, or the driver of a job. file_hold_standard makes sure that the descriptors 0 to 2
+ * are in use, so no file of the job gets one of them. */
 int main(int argc, char **argv)
 {
+    static char help[] = "--help";
+
     file_hold_standard();
     stderr_log_open();
-    if (argc > 1 && !strcmp(argv[1], "help"))
-        help_first(argc, argv);
-    if (argc > 1 && ask_is_verb(argv[1]))
-        return ask_main(argc, argv);
+    /* "help" means "--help", and "help drain" means "drain --help". */
+    if (argc > 1 && !strcmp(argv[1], "help")) {
+        argv[1] = help;
+        if (argc > 2 && cli_is_verb(argv[2])) {
+            argv[1] = argv[2];
+            argv[2] = help;
+        }
+    }
+    if (argc > 1 && cli_is_verb(argv[1]))
+        return cli_main(argc, argv);
     return run_main(argc, argv, environ);
 }

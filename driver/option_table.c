@@ -1,4 +1,9 @@
-#include "driver/option_table.h"
+/*
+ * option_table.c: the rows of the options of a job: name, field, default, range, help. options.c
+ * reads and checks options by this table. docs/cli.md describes each option, and check-options
+ * compares both.
+ */
+#include "driver/options.h"
 
 #include "base/limits.h"
 #include "base/time.h"
@@ -6,99 +11,109 @@
 #define ROW(field, ...) OPT(struct driver_options, field, __VA_ARGS__)
 
 const char *const options_operations[] = { "auto", "gloo", "tcp", NULL };
+const char *const options_data_security[] = { "auto", "encrypted", "authenticated", "none", NULL };
 const char *const options_gpu_operations[] = { "auto", "nccl", "cpu", NULL };
 const char *const options_commit_to[] = { "both", "host", "device", NULL };
+const char *const options_host_keys[] = { "config", "yes", "accept-new", "no", NULL };
 static const char *const scopes[] = { [SCOPE_SLOT] = "slot", [SCOPE_HOST] = "host", NULL };
 
 /* clang-format off */
 const struct opt driver_option_table[] = {
+    /* Job: the numbers go to the core (options_to_core), names and --takeover to job_folder.c. */
     ROW(np, .name = "np", .alias = "num-proc", .arg = "N", .min = 1, .max = LIMIT_WORKERS,
         .group = "Job",
-        .help = "slots that must be there before the first round begins; --min-np when only that "
-                "is said"),
+        .help = "slots that must exist before the first round begins. Default: --min-np"),
     ROW(min_np, .name = "min-np", .alias = "min-num-proc", .arg = "N", .min = 1,
         .max = LIMIT_WORKERS, .group = "Job",
-        .help = "workers that a later round needs, or the job waits; -np when it is not said"),
+        .help = "workers that a later round needs; with fewer the job waits. Default: -np"),
     ROW(max_np, .name = "max-np", .alias = "max-num-proc", .arg = "N", .min = 1,
-        .max = LIMIT_WORKERS, .group = "Job",
-        .help = "workers that a round may have, however many slots there are; no limit when it is "
-                "not said"),
+        .max = LIMIT_WORKERS, .flags = OPT_UNLIMITED, .group = "Job",
+        .help = "workers that a round may have at most. Default: -np"),
     ROW(reset_limit, .name = "reset-limit", .arg = "N", .max = UINT32_MAX - 1, .group = "Job",
-        .help = "rounds after the first, whatever their reason; one more ends the job. No limit "
-                "when it is not said"),
+        .help = "rounds after the first, for any reason; one more ends the job. Default: no limit"),
+    ROW(progress_restarts, .name = "progress-restarts", .arg = "N", .preset = "3", .min = 1,
+        .max = UINT32_MAX - 1, .flags = OPT_UNLIMITED, .group = "Job",
+        .help = "failures of one slot without progress in between; one more ends the job"),
+    ROW(progress_restarts_job, .name = "progress-restarts-job", .arg = "N", .min = 1,
+        .max = UINT32_MAX - 1, .flags = OPT_UNLIMITED, .group = "Job",
+        .help = "rounds and starts that fail without progress in between; one more ends the job. "
+                "Default: 10, or --progress-restarts if that is more"),
     ROW(job, .name = "job", .arg = "NAME", .min = 1, .flags = OPT_NO_ENV, .group = "Job",
-        .help = "the job's name; made up when it is not said"),
+        .help = "the job's name. Default: made of the date"),
     ROW(state_dir, .name = "state-dir", .arg = "DIR", .min = 1, .group = "Job",
-        .help = "where the job keeps what must outlive its driver; a job that has not ended there "
-                "is taken over. A folder of the job's name in $XDG_STATE_HOME/hvd-elastic, or in "
-                "~/.local/state/hvd-elastic, when it is not said"),
+        .help = "where the job keeps its journal and its key; a job there that has not ended is "
+                "taken over. Default: a folder of the job's name in $XDG_STATE_HOME/hvd-elastic, "
+                "or in ~/.local/state/hvd-elastic"),
     ROW(resume, .name = "resume", .arg = "JOB", .min = 1, .flags = OPT_ARGV_ONLY, .group = "Job",
-        .help = "take over the job whose driver has died; without a command and options those "
-                "that it was started with"),
+        .help = "take over the job whose driver has died. Default command and options: those that "
+                "the job was started with"),
     ROW(takeover, .name = "takeover", .flags = OPT_ARGV_ONLY, .group = "Job",
         .help = "take the job over even from a driver that lives; that one ends with code 5"),
 
-    ROW(hosts, .name = "hosts", .key = 'H', .arg = "LIST", .min = 1, .group = "Hosts",
-        .help = "hosts with their slots, \"a:2,b:2\"; localhost with -np slots when no hosts are "
-                "said"),
-    ROW(hostfile, .name = "hostfile", .arg = "FILE", .min = 1, .group = "Hosts",
+    /* Hosts: options_to_discover hands these options to discovery. */
+    ROW(hosts_from[DISCOVER_LIST], .name = "hosts", .key = 'H', .arg = "LIST", .min = 1, .group = "Hosts",
+        .help = "hosts with their slots, \"a:2,b:2\". Default, if no option names hosts: localhost "
+                "with -np slots"),
+    ROW(hosts_from[DISCOVER_FILE], .name = "hostfile", .arg = "FILE", .min = 1, .group = "Hosts",
         .help = "hosts from lines of \"a slots=2\" or \"a:2\"; the file is read again each "
                 "--discovery-interval"),
-    ROW(discovery_script, .name = "host-discovery-script", .arg = "PROGRAM", .min = 1,
+    ROW(hosts_from[DISCOVER_SCRIPT], .name = "host-discovery-script", .arg = "PROGRAM", .min = 1,
         .group = "Hosts",
-        .help = "a program that prints the hosts there are now, a line each, \"a:2\", and ends"),
-    ROW(discovery_watch, .name = "discovery-watch", .arg = "PROGRAM", .min = 1, .group = "Hosts",
-        .help = "a program that goes on running, and prints the hosts whenever they change, each "
-                "time with a blank line after them"),
+        .help = "a program that prints the hosts of this moment, a line each, \"a:2\", and ends"),
+    ROW(hosts_from[DISCOVER_WATCH], .name = "discovery-watch", .arg = "PROGRAM", .min = 1, .group = "Hosts",
+        .help = "a program that goes on running, and prints all hosts at each change, with a blank "
+                "line after them"),
     ROW(slots_per_host, .name = "slots-per-host", .arg = "N", .preset = "1", .min = 1,
         .max = LIMIT_SLOTS_PER_HOST, .group = "Hosts",
         .help = "slots of a host that is written without a number"),
     ROW(discovery_interval_us, .name = "discovery-interval", .arg = "TIME", .preset = "1s",
         .min = 10 * TIME_MS, .max = TIME_DAY, .group = "Hosts",
-        .help = "from the end of one look for hosts to the next; SIGUSR1 makes the driver look at "
-                "once"),
+        .help = "from the end of one discovery of hosts to the next; SIGUSR1 starts one at once"),
     ROW(discovery_timeout_us, .name = "discovery-timeout", .arg = "TIME", .preset = "1m",
         .min = 100 * TIME_MS, .max = TIME_DAY, .group = "Hosts",
         .help = "a script that runs longer is ended with all that it started, and has failed"),
 
+    /* Time limits: options_to_core hands them to the core; the agents also get stall_*
+     * (driver/io/agent_input.c). */
     ROW(elastic_timeout_us, .name = "elastic-timeout", .arg = "TIME", .preset = "10m",
         .min = TIME_MS, .flags = OPT_NEVER, .group = "Time limits",
-        .help = "how long the job may stand without the workers it needs; then it ends with code "
-                "3"),
+        .help = "how long the job may wait for the workers that it needs; then it ends with code 3"),
     ROW(start_timeout_us, .name = "start-timeout", .arg = "TIME", .preset = "10m", .min = TIME_MS,
         .flags = OPT_NEVER, .group = "Time limits",
-        .help = "from the launch of a worker until it is ready to train; then it has failed"),
+        .help = "from the launch of a worker until it is ready to train; then it has failed. Until "
+                "the first launch also for the first hosts; then the job ends"),
     ROW(agent_timeout_us, .name = "agent-timeout", .arg = "TIME", .preset = "1m", .min = TIME_S,
         .max = TIME_DAY, .group = "Time limits",
         .help = "from the start of a host's agent until it is connected; then the host has failed"),
     ROW(prepare_timeout_us, .name = "prepare-timeout", .arg = "TIME", .preset = "30s",
         .min = 100 * TIME_MS, .max = TIME_DAY, .group = "Time limits",
-        .help = "for the new connections of a round; then it is put off"),
+        .help = "for the new connections of a round; then the round is tried again later"),
     ROW(gather_us, .name = "gather", .arg = "TIME", .preset = "3s", .max = TIME_HOUR,
         .group = "Time limits",
-        .help = "how long workers that are ready wait for others that are about to be, so that "
-                "they come in one round"),
+        .help = "how long workers that are ready wait for workers that still start, so that all "
+                "of them join in one round"),
     ROW(beat_us, .name = "beat", .arg = "TIME", .preset = "1s", .min = 10 * TIME_MS,
         .max = TIME_HOUR, .group = "Time limits",
-        .help = "how often driver, agents and workers say that they are alive"),
+        .help = "how often driver, agents and workers send a heartbeat"),
     ROW(lease_us, .name = "lease", .arg = "TIME", .preset = "10s", .min = 20 * TIME_MS,
         .max = TIME_DAY, .group = "Time limits",
-        .help = "silence that is taken for a death; at least twice --beat"),
+        .help = "a host or worker that is silent for so long counts as dead; at least twice --beat"),
     ROW(driver_grace_us, .name = "driver-grace", .arg = "TIME", .preset = "10m", .min = TIME_MS,
         .flags = OPT_NEVER, .group = "Time limits",
         .help = "how long agents and workers go on without a driver; then they end"),
     ROW(kill_grace_us, .name = "kill-grace", .arg = "TIME", .preset = "5s", .max = TIME_HOUR,
         .group = "Time limits", .help = "from SIGTERM to SIGKILL for a worker that has to end"),
     ROW(stall_check, .name = "stall-check", .preset = "true", .group = "Time limits",
-        .help = "look for workers that others wait for; --no-stall-check is the same as \"never\" "
-                "for both of the next two"),
+        .help = "look for workers that other workers wait for; --no-stall-check sets the next two "
+                "options to \"never\""),
     ROW(stall_warning_us, .name = "stall-warning", .alias = "stall-check-warning-time-seconds",
         .arg = "TIME", .preset = "1m", .flags = OPT_NEVER, .group = "Time limits",
-        .help = "an operation that waits longer for somebody is warned of; 0: never"),
+        .help = "warn when an operation waits longer for a worker; 0: never"),
     ROW(stall_shutdown_us, .name = "stall-shutdown", .alias = "stall-check-shutdown-time-seconds",
         .arg = "TIME", .preset = "30m", .flags = OPT_NEVER, .group = "Time limits",
-        .help = "a worker that others wait for longer is killed, and has failed; 0: never"),
+        .help = "a worker that other workers wait longer for is killed, and has failed; 0: never"),
 
+    /* Blacklist: these options are the policy of the blacklist in the core (options_to_core). */
     ROW(cooldown, .name = "blacklist-cooldown-range", .arg = "LOW HIGH", .preset = "10s 10m",
         .group = "Blacklist",
         .help = "the first failure keeps a slot unused for LOW, each further one for twice as "
@@ -107,10 +122,10 @@ const struct opt driver_option_table[] = {
         .help = "the first failure counts until it is cleared"),
     ROW(blacklist_scope, .name = "blacklist-scope", .arg = "slot|host", .preset = "slot",
         .choices = scopes, .group = "Blacklist",
-        .help = "what a failure of a slot counts for: the slot, or its whole host"),
+        .help = "whether a failure of a slot counts for the slot, or for its whole host"),
     ROW(blacklist_decay_us, .name = "blacklist-decay", .arg = "TIME", .preset = "10m",
         .min = TIME_S, .flags = OPT_NEVER, .group = "Blacklist",
-        .help = "running for so long without a failure forgives one"),
+        .help = "running for so long without a failure removes one failure"),
     ROW(slot_restarts, .name = "slot-restarts", .arg = "N", .preset = "0", .max = 31,
         .group = "Blacklist",
         .help = "failures of one slot within --slot-restarts-window after which it is barred "
@@ -118,67 +133,116 @@ const struct opt driver_option_table[] = {
     ROW(slot_restarts_window_us, .name = "slot-restarts-window", .arg = "TIME", .preset = "1h",
         .min = TIME_S, .group = "Blacklist", .help = "the window of --slot-restarts"),
 
+    /* Launching: configure in run.c uses these options; driver/io/starter.c uses the interface and
+     * the port. */
     ROW(ssh_port, .name = "ssh-port", .key = 'p', .arg = "PORT", .min = 1, .max = 65535,
-        .group = "Launching", .help = "where sshd listens; as ssh is configured when not said"),
+        .group = "Launching", .help = "the port of sshd. Default: as ssh is configured"),
     ROW(ssh_identity_file, .name = "ssh-identity-file", .key = 'i', .arg = "FILE", .min = 1,
         .group = "Launching", .help = "the private key for ssh"),
     ROW(ssh_args, .name = "ssh-args", .arg = "WORDS", .min = 1, .group = "Launching",
         .help = "further words for ssh, \"-o ProxyJump=gate\", split at blanks; may be repeated"),
     ROW(agent_path, .name = "agent-path", .arg = "FILE", .min = 1, .group = "Launching",
-        .help = "hvd-agent on the other machines; when it is not said, where ours is, or else in "
-                "the PATH there"),
+        .help = "hvd-agent on the other machines. Default: the path that it has here, or else the "
+                "PATH there"),
     ROW(launch_parallel, .name = "launch-parallel", .arg = "N", .preset = "32", .min = 1,
         .max = 1024, .group = "Launching", .help = "agents that are started at the same time"),
-    ROW(network_interface, .name = "network-interface", .alias = "network-interfaces",
-        .arg = "NAME", .min = 1, .group = "Launching",
-        .help = "agents dial the driver at this interface's address; when it is not said, at the "
-                "address from which their host is reached"),
+    ROW(ssh_host_keys, .name = "ssh-host-key-checking", .arg = "WORD", .preset = "config",
+        .choices = options_host_keys, .group = "Launching",
+        .help = "ssh's StrictHostKeyChecking. accept-new: the key of a host that was never seen is "
+                "trusted; config: as ssh is configured"),
+    ROW(network_interfaces, .name = "network-interface", .alias = "network-interfaces",
+        .arg = "NAMES", .min = 1, .group = "Launching",
+        .help = "agents dial the driver at an address of these interfaces, \"eth0,eth1\", or of all "
+                "but these, \"^lo,docker0\". Default: at the address from which the driver reaches "
+                "their host"),
     ROW(port, .name = "port", .arg = "PORT", .min = 1, .max = 65535, .group = "Launching",
-        .help = "where the driver listens for agents; any free port when it is not said, and the "
-                "same one again after a restart"),
+        .help = "the port on which the driver listens for agents. Default: a free port, and the "
+                "same port again after a restart"),
     ROW(env, .name = "env", .arg = "NAME[=VALUE]", .min = 1, .group = "Launching",
-        .help = "give workers this variable; without a value, the driver's; may be repeated"),
+        .help = "give workers this variable; without a value, the driver's value; may be repeated"),
+    ROW(env_secret, .name = "env-secret", .arg = "NAME", .min = 1, .group = "Launching",
+        .help = "give workers the driver's value of this variable, and write it into no file: "
+                "--resume needs the variable again; may be repeated"),
     ROW(gloo, .name = "gloo", .flags = OPT_ARGV_ONLY, .group = "Launching",
         .help = "changes nothing; for command lines that were written elsewhere"),
 
+    /* mpirun: -x is treated as --env (configure in run.c); horovod_mpirun reads -bind-to,
+     * -map-by and -mca. */
+    ROW(exports, .name = "export", .key = 'x', .arg = "NAME[=VALUE]", .min = 1, .group = "mpirun",
+        .help = "as --env, but a variable that does not exist is a warning; may be repeated"),
+    ROW(bind_to, .name = "bind-to", .arg = "none", .min = 1, .flags = OPT_ARGV_ONLY,
+        .group = "mpirun", .help = "workers are not bound; anything but \"none\" is refused"),
+    ROW(map_by, .name = "map-by", .arg = "slot", .min = 1, .flags = OPT_ARGV_ONLY,
+        .group = "mpirun", .help = "the slots of a host are filled before those of the next; "
+                                   "anything but \"slot\" is refused"),
+    ROW(mca, .name = "mca", .arg = "NAME VALUE", .min = 1, .flags = OPT_ARGV_ONLY | OPT_TWO_WORDS,
+        .group = "mpirun",
+        .help = "parameters with a meaning here: btl_tcp_if_include and _exclude, plm_rsh_args; "
+                "others are refused, unless they hold in any case (pml ob1, btl ^openib)"),
+    ROW(allow_run_as_root, .name = "allow-run-as-root", .flags = OPT_ARGV_ONLY, .group = "mpirun",
+        .help = "changes nothing: root may run jobs"),
+
+    /* Collectives and GPUs: these options become variables of the workers (set_worker_variables in
+     * run.c). */
     ROW(cpu_operations, .name = "cpu-operations", .arg = "auto|gloo|tcp", .preset = "auto",
         .choices = options_operations, .group = "Collectives",
-        .help = "what carries them: shared memory inside a host and TCP between hosts; or, between "
-                "all workers, Gloo or TCP connections of our own"),
+        .help = "what carries collectives. auto: shared memory inside a host and TCP between hosts; "
+                "gloo, tcp: Gloo or TCP between all workers"),
+    ROW(data_security, .name = "data-security", .arg = "auto|encrypted|authenticated|none",
+        .preset = "auto", .choices = options_data_security, .group = "Collectives",
+        .help = "how numbers travel between hosts. encrypted: AES-256-GCM; authenticated: "
+                "AES-256-GMAC, a change is noticed, and a listener can read; auto: authenticated, and "
+                "encrypted where that costs little; loopback and none: in clear"),
     ROW(fixed_order, .name = "fixed-order", .group = "Collectives",
-        .help = "sum in the order of ranks, whatever hosts they are on: the bits of a result "
-                "depend on the number of workers alone; slower"),
+        .help = "sum in the order of ranks, on any hosts: the bits of a result depend on the "
+                "number of workers alone; slower"),
     ROW(fusion_threshold_mb, .name = "fusion-threshold-mb", .arg = "N", .preset = "64",
         .max = LIMIT_FUSION_MB, .group = "Collectives",
-        .help = "how much of several buffers that one call reduces travels as one where no memory "
-                "is shared; 0: as little as pays"),
+        .help = "how much of several buffers that one call reduces travels as one, between workers "
+                "that share no memory; a 64th of it: how much of small requests becomes one "
+                "operation; 0: each is reduced by itself"),
+
+    ROW(thread_affinity, .name = "thread-affinity", .arg = "CORES", .min = 1,
+        .group = "Collectives",
+        .help = "the core on which the library's service thread runs; or one for each slot of a "
+                "host, \"0,8\". Default: the kernel chooses"),
 
     ROW(gpu_operations, .name = "gpu-operations", .arg = "auto|nccl|cpu", .preset = "auto",
         .choices = options_gpu_operations, .group = "GPUs",
-        .help = "what carries collectives on memory of a GPU: NCCL where all have it, and through "
-                "the host until it is ready and where it is not; nccl: it is an error not to have "
-                "it; cpu: always through the host"),
+        .help = "what carries collectives on memory of a GPU. auto: NCCL if all members have it, "
+                "else the host, also until NCCL is ready; nccl: a member without NCCL is an error; "
+                "cpu: always through the host"),
     ROW(gpu_timeout_us, .name = "gpu-timeout", .arg = "TIME", .preset = "10s",
         .min = 100 * TIME_MS, .max = TIME_HOUR, .group = "GPUs",
-        .help = "so soon a GPU ends what was begun on it in a round that is dead; then its worker "
-                "is replaced"),
+        .help = "how soon a GPU must end an operation of a round that is dead; else its worker is "
+                "replaced"),
     ROW(commit_to, .name = "commit-to", .arg = "both|host|device", .preset = "both",
         .choices = options_commit_to, .group = "GPUs",
         .help = "where commits of state in GPU memory go: to a copy there, and from that to the "
                 "host beside the training; straight to the host; or to the host only when a round "
                 "ends"),
 
+    /* Output: driver/io/output.c, worker/timeline_events.c and the log (options_check) use these
+     * options. */
     ROW(output_dir, .name = "output-filename", .arg = "DIR", .min = 1, .group = "Output",
         .help = "append what each worker prints to DIR/HOST/SLOT/INCARNATION.out and .err"),
+    ROW(output_limit, .name = "output-limit", .arg = "SIZE", .preset = "1G",
+        .min = LIMIT_OUTPUT_FILE_LEAST_BYTES, .flags = OPT_SIZE | OPT_UNLIMITED, .max = UINT64_C(1) << 50,
+        .group = "Output",
+        .help = "bytes that the files of one worker take: a file with a quarter of that becomes "
+                "NAME.1, and an older one is removed; suffixes K, M, G, T"),
     ROW(timeline, .name = "timeline-filename", .alias = "timeline", .arg = "FILE", .min = 1,
         .group = "Output",
-        .help = "workers show what they do when in FILE, for chrome://tracing and Perfetto; on hosts "
-                "that do not share it each has its own"),
+        .help = "workers write what they do and when to FILE, for chrome://tracing and Perfetto; "
+                "hosts that do not share FILE have one each"),
+    ROW(disable_nvtx_ranges, .name = "disable-nvtx-ranges", .group = "Output",
+        .help = "a profiler that runs with the workers (Nsight Systems) is not shown their rounds, "
+                "steps, commits and collectives"),
     ROW(prefix_timestamp, .name = "prefix-output-with-timestamp", .alias = "prefix-timestamp",
         .group = "Output", .help = "begin each line of a worker's output with the time"),
     ROW(log_level, .name = "log-level", .arg = "LEVEL[,PART:LEVEL...]", .preset = "info",
         .min = 1, .group = "Output",
-        .help = "what the driver says of itself: error, warning, info or debug, and exceptions, "
+        .help = "the levels of the driver's log: error, warning, info or debug, and exceptions, "
                 "\"info,net:debug\"; parts are job, hosts, launch, net, store, agent, worker, "
                 "state, coll. TRACE is debug, FATAL is error"),
     ROW(verbose, .name = "verbose", .group = "Output",
@@ -188,47 +252,68 @@ const struct opt driver_option_table[] = {
     ROW(log_without_timestamp, .name = "log-without-timestamp", .alias = "log-hide-timestamp",
         .group = "Output", .help = "the opposite"),
 
+    /* An option of OPT_ACCEPT has no field and no effect. It is accepted because what it asks for
+     * happens in any case, or because a user cannot see a difference. */
+#define BY_ITSELF "each round measures the algorithms of its collectives and takes the fastest"
+    OPT_ACCEPT(.name = "autotune", .group = "Tuning", .help = BY_ITSELF),
+    ROW(autotune_log_file, .name = "autotune-log-file", .arg = "FILE", .min = 1, .group = "Tuning",
+        .help = "rank 0 appends which algorithms were tried for a size of an allreduce, their "
+                "times, and which one was chosen, to FILE on its host"),
+    OPT_ACCEPT(.name = "autotune-warmup-samples", .arg = "N", .group = "Tuning", .help = BY_ITSELF),
+    OPT_ACCEPT(.name = "autotune-steps-per-sample", .arg = "N", .group = "Tuning",
+               .help = BY_ITSELF),
+    OPT_ACCEPT(.name = "autotune-bayes-opt-max-samples", .arg = "N", .group = "Tuning",
+               .help = BY_ITSELF),
+    OPT_ACCEPT(.name = "autotune-gaussian-process-noise", .arg = "X", .group = "Tuning",
+               .help = BY_ITSELF),
+    OPT_ACCEPT(.name = "hierarchical-allgather", .group = "Tuning",
+               .help = "an allgather goes through shared memory inside a host, and then between "
+                       "hosts; nothing tunes it"),
+
+    /* General: options_read and options_answer use these options. */
     ROW(config_file, .name = "config-file", .arg = "FILE", .min = 1, .flags = OPT_ARGV_ONLY,
-        .group = "General", .help = "read options from lines of \"name = value\""),
+        .group = "General",
+        .help = "read options from lines of \"name = value\", or from Horovod's YAML"),
     ROW(print_config, .name = "print-config", .flags = OPT_ARGV_ONLY, .group = "General",
-        .help = "show each option's value and where it is from, as a config file, and end"),
+        .help = "show each option's value and its origin, as a config file, and end"),
     ROW(list_options, .name = "list-options", .flags = OPT_ARGV_ONLY, .group = "General",
         .help = "list the options for other programs: name, group, default"),
     ROW(check_build, .name = "check-build", .alias = "cb", .flags = OPT_ARGV_ONLY,
-        .group = "General", .help = "show what this build can do, and end"),
+        .group = "General", .help = "show what this build supports, and end"),
     ROW(help, .name = "help", .key = 'h', .flags = OPT_ARGV_ONLY, .group = "General",
-        .help = "show this, and end"),
+        .help = "show this help, and end"),
     ROW(version, .name = "version", .key = 'v', .flags = OPT_ARGV_ONLY, .group = "General",
         .help = "show the version, and end"),
 
+/* Options of other launchers are refused, and the text says why and what to do instead. */
 #define NOT_HERE(name_, why_) OPT_REFUSE(.name = name_, .help = why_)
 #define NO_MPI     "agents start the workers, without MPI; leave it out"
-#define NO_TUNING  "collectives choose by size and place; leave it out"
 #define NO_CYCLE   "operations are not collected before they run; leave it out"
 #define NO_NCCL    "set NCCL's own variables with --env"
+    /* HVD_HOST does not set this option, because HVD_HOST is a variable of workers. */
+    OPT_REFUSE(.name = "host", .flags = OPT_NO_ENV,
+               .help = "write the hosts with their slots: -H a:2,b:2"),
+    NOT_HERE("machinefile", "write --hostfile"),
+    NOT_HERE("oversubscribe", "write as many slots as wanted with the host: -H a:8"),
+    NOT_HERE("tag-output", "each line of output begins with rank and host; leave it out"),
     NOT_HERE("mpi", NO_MPI),
     NOT_HERE("jsrun", NO_MPI),
     NOT_HERE("mpi-args", NO_MPI),
-    NOT_HERE("mpi-threads-disable", NO_MPI),
+    OPT_REFUSE(.name = "mpi-threads-disable", .flags = OPT_OFF_HOLDS, .help = NO_MPI),
     NOT_HERE("binding-args", "bind in the command itself, with taskset or numactl"),
-    NOT_HERE("thread-affinity", "bind in the command itself, with taskset or numactl"),
-    NOT_HERE("disable-cache", "nothing that was checked is remembered; leave it out"),
+    NOT_HERE("disable-cache", "there is no cache of what was negotiated; leave it out"),
     NOT_HERE("cycle-time-ms", NO_CYCLE),
     NOT_HERE("cache-capacity", NO_CYCLE),
-    NOT_HERE("hierarchical-allreduce", NO_TUNING),
-    NOT_HERE("hierarchical-allgather", NO_TUNING),
-    NOT_HERE("torus-allreduce", NO_TUNING),
-    NOT_HERE("autotune", NO_TUNING),
-    NOT_HERE("autotune-log-file", NO_TUNING),
-    NOT_HERE("autotune-warmup-samples", NO_TUNING),
-    NOT_HERE("autotune-steps-per-sample", NO_TUNING),
-    NOT_HERE("autotune-bayes-opt-max-samples", NO_TUNING),
-    NOT_HERE("autotune-gaussian-process-noise", NO_TUNING),
-    NOT_HERE("timeline-mark-cycles", NO_CYCLE),
+    OPT_REFUSE(.name = "hierarchical-allreduce", .flags = OPT_ON_HOLDS,
+               .help = "the workers of a host reduce through shared memory first; "
+                       "--cpu-operations tcp takes that away"),
+    OPT_REFUSE(.name = "torus-allreduce", .flags = OPT_OFF_HOLDS,
+               .help = "each round measures its algorithms and takes the fastest; leave it out"),
+    OPT_REFUSE(.name = "timeline-mark-cycles", .flags = OPT_OFF_HOLDS, .help = NO_CYCLE),
     NOT_HERE("tcp", NO_NCCL ": --env NCCL_IB_DISABLE=1"),
     NOT_HERE("num-nccl-streams", NO_NCCL),
     NOT_HERE("gloo-timeout-seconds",
-             "a dead worker is noticed without it; --lease and --stall-shutdown bound silence"),
+             "a death is noticed without it; --lease and --stall-shutdown bound silence"),
 };
 /* clang-format on */
 

@@ -1,14 +1,23 @@
+/*
+ * options.c: the options of a job: reads them from the command line, the environment and a config
+ * file, checks them, and hands them to the core and to discovery. run.c calls it. option_table.c
+ * has the rows. All checks come before anything is made for the job.
+ */
 #include "driver/options.h"
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/opt_show.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "driver/ask_options.h"
+#include "discovery/parse.h"
+#include "driver/cli/verbs.h"
+#include "driver/horovod/mpirun.h"
+#include "driver/horovod/variables.h"
+#include "driver/horovod/yaml.h"
 #include "driver/journal/job_file.h"
-#include "driver/option_table.h"
-#include "gpu/found.h"
+#include "gpu/device.h"
 #include "os/file.h"
 #include "proto/catalog.h"
 
@@ -23,147 +32,273 @@ static const char usage_text[] = "hvd-elastic [options] [--] COMMAND [ARG...]\n"
 static const char about_text[] =
     "Runs COMMAND once in each slot of the hosts it is given or finds, and keeps the job training "
     "while workers die and hosts come and go. Options go before the command. The second form takes "
-    "over a job whose driver has died; the third asks a driver that runs.";
+    "over a job whose driver has died; the third asks the driver of a job.";
 
+/* Prepares the options; opt_init sets their defaults. Returns 0 or HVD_E_NOMEM. */
 int options_init(struct driver_options *options)
 {
     *options = (struct driver_options){ .command = NULL };
+    buf_init(&options->interfaces, LIMIT_OPTION_TEXT_BYTES);
+    buf_init(&options->unused_variables, LIMIT_UNUSED_TEXT_BYTES);
+    buf_init(&options->unused_keys, LIMIT_UNUSED_TEXT_BYTES);
+    buf_init(&options->host_notes, LIMIT_UNUSED_TEXT_BYTES);
     return opt_init(&options->set, driver_option_table, driver_option_count, options);
 }
 
 void options_release(struct driver_options *options)
 {
-    if (options)
-        opt_release(&options->set);
+    if (!options)
+        return;
+    opt_release(&options->set);
+    buf_release(&options->interfaces);
+    buf_release(&options->unused_variables);
+    buf_release(&options->unused_keys);
+    buf_release(&options->host_notes);
 }
 
-/* ---- what the table cannot say --------------------------------------------------------------- */
-
-static bool is_letter(char c)
+/* Finds the kind of source whose option is given. If several are given, the highest origin counts:
+ * command line, then environment, then config file. *ret_kind is DISCOVER_KINDS: no such option is
+ * given. HVD_E_INVAL: two options have the same origin. */
+static int find_host_source(const struct driver_options *options, enum discover_kind *ret_kind,
+                            struct hvd_err *err)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    enum opt_source highest = OPT_DEFAULT;
+    enum discover_kind second = DISCOVER_KINDS;
+
+    *ret_kind = DISCOVER_KINDS;
+    for (int i = 0; i < DISCOVER_KINDS; i++) {
+        enum discover_kind kind = (enum discover_kind)i;
+        enum opt_source source = opt_source(&options->set, discover_option(kind));
+
+        if (source > highest) {
+            highest = source;
+            *ret_kind = kind;
+            second = DISCOVER_KINDS;
+        } else if (source == highest && *ret_kind != DISCOVER_KINDS) {
+            second = kind;
+        }
+    }
+    if (second == DISCOVER_KINDS)
+        return 0;
+    return err_set(err, HVD_E_INVAL,
+                   "--%s of %s and --%s of %s: hosts come from one source; leave one option out",
+                   discover_option(*ret_kind),
+                   opt_origin(&options->set, discover_option(*ret_kind)), discover_option(second),
+                   opt_origin(&options->set, discover_option(second)));
 }
 
-static bool is_digit(char c)
+/* Only one source of hosts counts. The options of the others are forgotten, so that they are not
+ * saved for --resume, where all saved options have the same origin. The user is told of each of
+ * them (report_options). */
+static int options_keep_hosts(struct driver_options *options, struct hvd_err *err)
 {
-    return c >= '0' && c <= '9';
+    enum discover_kind kept;
+    int rc = find_host_source(options, &kept, err);
+
+    for (int i = 0; i < DISCOVER_KINDS && !rc; i++) {
+        const char *name = discover_option((enum discover_kind)i);
+
+        if ((enum discover_kind)i == kept || opt_source(&options->set, name) <= OPT_DEFAULT)
+            continue;
+        rc = buf_printf(&options->host_notes, "hosts come from --%s of %s, not from --%s of %s\n",
+                        discover_option(kept), opt_origin(&options->set, discover_option(kept)),
+                        name, opt_origin(&options->set, name));
+        if (rc)
+            return err_set(err, rc, "--%s: %s", name, err_text(rc));
+        opt_forget(&options->set, name);
+    }
+    return rc;
 }
 
-static int check_names(const struct driver_options *options, struct hvd_err *err)
+/* Checks the numbers of workers, which may come from several sources. */
+static int options_check_numbers(const struct driver_options *options, struct hvd_err *err)
 {
+    const struct opt_set *set = &options->set;
+    const char *name = options->np ? "np" : "min-np";
+    uint64_t np = options->np ? options->np : options->min_np;
+
+    if (options->min_np > np)
+        return err_set(err, HVD_E_INVAL,
+                       "--min-np: %" PRIu64 " of %s is more than -np, %" PRIu64
+                       " of %s; lower --min-np, or raise -np",
+                       options->min_np, opt_origin(set, "min-np"), np, opt_origin(set, "np"));
+    if (options->max_np && np > options->max_np)
+        return err_set(err, HVD_E_INVAL,
+                       "-%s%s: %" PRIu64 " of %s is more than --max-np, %" PRIu64
+                       " of %s; lower -%s%s, or raise --max-np",
+                       options->np ? "" : "-", name, np, opt_origin(set, name), options->max_np,
+                       opt_origin(set, "max-np"), options->np ? "" : "-", name);
+    return 0;
+}
+
+/* Joins the names of interfaces: "eth0,eth1", or "^lo,docker0" for all but these. */
+static int options_join_interfaces(struct driver_options *options, struct hvd_err *err)
+{
+    const struct opt_list *list = &options->network_interfaces;
+    /* A list in the environment was split at its commas, so a "^" before the first item is for all
+     * items. */
+    bool split = opt_source(&options->set, "network-interface") == OPT_ENVIRONMENT;
+    bool except = list->count && list->items[0][0] == '^';
+    const char *place = opt_place(&options->set, "--network-interface");
+    int rc = 0;
+
+    buf_clear(&options->interfaces);
+    for (size_t i = 0; i < list->count && !rc; i++) {
+        const char *names = list->items[i];
+
+        if ((*names == '^') != except && !(except && split))
+            return err_set(err, HVD_E_INVAL,
+                           "%s %s: another list is %s; name only interfaces to use, or only "
+                           "interfaces not to use, with ^",
+                           place, names, list->items[0]);
+        names += *names == '^';
+        if (!*names || *names == ',' || strstr(names, ",,") || names[strlen(names) - 1] == ',' ||
+            strpbrk(names, " ^"))
+            return err_set(err, HVD_E_INVAL,
+                           "%s %s: not a list of interfaces; write eth0,eth1 or ^lo,docker0", place,
+                           list->items[i]);
+        rc = buf_printf(&options->interfaces, "%s%s", i ? "," : except ? "^" : "", names);
+    }
+    return rc ? err_set(err, rc, "--network-interface: %s", err_text(rc)) : 0;
+}
+
+/* Checks that --thread-affinity is a list of cores. */
+static int options_check_cores(const struct driver_options *options, struct hvd_err *err)
+{
+    const char *cores = options->thread_affinity;
+    struct span rest = { cores, strlen(cores) };
+    struct span core;
+    uint64_t number;
+    int rc = 0;
+
+    while (!rc && span_next(&rest, ',', &core))
+        rc = text_parse_u64(core, 0, LIMIT_CORES - 1, "a core", &number, err);
+    return rc ? err_prefix(err, rc, "%s", opt_place(&options->set, "--thread-affinity")) : 0;
+}
+
+/* Checks values that the table cannot check, and values that depend on each other. */
+static int options_check_values(struct driver_options *options, struct hvd_err *err)
+{
+    static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                     "0123456789_";
+    const struct opt_list *variables[] = { &options->env, &options->exports };
+    char quoted[TEXT_QUOTE_MAX];
     int rc = 0;
 
     if (options->job)
         rc = job_name_check(options->job, err);
-    if (!rc && options->resume)
+    if (rc)
+        return err_prefix(err, rc, "--job");
+    if (options->resume)
         rc = job_name_check(options->resume, err);
     if (rc)
-        return err_prefix(err, rc, options->job ? "--job" : "--resume");
+        return err_prefix(err, rc, "--resume");
     if (options->job && options->resume && strcmp(options->job, options->resume) != 0)
         return err_set(err, HVD_E_INVAL,
-                       "--job %s: --resume names another, %s; leave one of them out", options->job,
-                       options->resume);
-    return 0;
-}
-
-/* A variable's name, before the "=" if there is one. */
-static int check_env(const struct driver_options *options, struct hvd_err *err)
-{
-    for (size_t i = 0; i < options->env.count; i++) {
-        const char *item = options->env.items[i];
-        size_t length = strcspn(item, "=");
-        bool fine = length && !is_digit(item[0]);
-        char quoted[TEXT_QUOTE_MAX];
-
-        for (size_t j = 0; j < length; j++)
-            fine = fine && (is_letter(item[j]) || is_digit(item[j]) || item[j] == '_');
-        if (!fine)
-            return err_set(err, HVD_E_INVAL,
-                           "--env %s: not a variable; write NAME or NAME=VALUE, the name of "
-                           "letters, digits and _",
-                           text_quote(item, strlen(item), quoted));
-    }
-    return 0;
-}
-
-static const char *const host_sources[] = { "hosts", "hostfile", "host-discovery-script",
-                                            "discovery-watch" };
-
-/* Which of host_sources holds; of several the one that was said in the highest place. NONE, or
- * TWICE when two were said there. */
-enum { NONE = -1, TWICE = -2 };
-static int host_source(const struct driver_options *options, int ret_twice[2])
-{
-    enum opt_source highest = OPT_DEFAULT;
-    int found = NONE;
-
-    for (int i = 0; i < (int)ARRAY_SIZE(host_sources); i++) {
-        enum opt_source source = opt_source(&options->set, host_sources[i]);
-
-        if (source > highest) {
-            highest = source;
-            found = ret_twice[0] = i;
-        } else if (source == highest && found != NONE) {
-            found = TWICE;
-            ret_twice[1] = i;
-        }
-    }
-    return found;
-}
-
-static int check_hosts(const struct driver_options *options, struct hvd_err *err)
-{
-    int twice[2] = { 0, 0 };
-
-    if (host_source(options, twice) == TWICE)
-        return err_set(err, HVD_E_INVAL, "--%s and --%s: hosts come from one place; leave one out",
-                       host_sources[twice[0]], host_sources[twice[1]]);
-    if (options->network_interface && strchr(options->network_interface, ','))
+                       "--job %s: --resume names another job, %s; leave one of the two options out",
+                       options->job, options->resume);
+    rc = options_keep_hosts(options, err);
+    if (rc)
+        return rc;
+    rc = options_join_interfaces(options, err);
+    if (!rc && options->thread_affinity)
+        rc = options_check_cores(options, err);
+    if (rc)
+        return rc;
+    if (options->cpu_operations == OPTIONS_GLOO &&
+        (options->data_security == OPTIONS_ENCRYPTED ||
+         options->data_security == OPTIONS_AUTHENTICATED))
         return err_set(err, HVD_E_INVAL,
-                       "--network-interface %s: only one can be said; leave it out, and each host "
-                       "is told the address that it can reach",
-                       options->network_interface);
-    return 0;
-}
-
-static int check_log(const struct driver_options *options, struct hvd_err *err)
-{
+                       "--cpu-operations gloo and --data-security %s: Gloo sends in clear; leave "
+                       "one out",
+                       options_data_security[options->data_security]);
     if (options->log_without_timestamp && options->log_with_timestamp &&
         opt_source(&options->set, "log-with-timestamp") ==
             opt_source(&options->set, "log-without-timestamp"))
         return err_set(err, HVD_E_INVAL,
                        "--log-with-timestamp and --log-without-timestamp: leave one out");
+    /* Each --env and -x has the name of a variable, before the "=" if there is one. */
+    for (size_t i = 0; i < options->env.count + options->exports.count; i++) {
+        bool more = i >= options->env.count;
+        const char *item = variables[more]->items[more ? i - options->env.count : i];
+        size_t length = strcspn(item, "=");
+
+        if (!length || strspn(item, name_chars) != length || (*item >= '0' && *item <= '9'))
+            return err_set(err, HVD_E_INVAL,
+                           "%s %s: not a variable; write NAME or NAME=VALUE, the name of "
+                           "letters, digits and _",
+                           more ? "-x" : "--env", text_quote(item, strlen(item), quoted));
+    }
     return 0;
 }
 
-/* The words of other programs for the same; in any case. */
-static int set_levels(const struct driver_options *options, struct hvd_err *err)
+/* Checks that -H, which never changes, has at least -np slots. Without -np and --min-np, the number
+ * of slots in -H or in the present host file becomes -np. That number counts as an option of a
+ * config file, so it is saved with the options, and --resume uses it again. */
+static int options_count_slots(struct driver_options *options, struct hvd_err *err)
 {
-    bool said = opt_source(&options->set, "log-level") != OPT_DEFAULT;
-    char spec[256];
-    size_t length = strlen(options->log_level);
-    int rc;
+    uint64_t np = options->np ? options->np : options->min_np, slots;
+    enum discover_kind kind;
+    struct hosts hosts;
+    struct span span;
+    struct buf text;
+    char line[32];
+    int rc = find_host_source(options, &kind, err);
 
-    if (length >= sizeof(spec))
-        return err_set(err, HVD_E_LIMIT, "--log-level: longer than %zu bytes", sizeof(spec) - 1);
-    for (size_t i = 0; i <= length; i++) {
-        char c = options->log_level[i];
-
-        spec[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    if (!rc && !np && (kind == DISCOVER_SCRIPT || kind == DISCOVER_WATCH))
+        return err_set(err, HVD_E_INVAL,
+                       "-np: missing; the hosts of --%s are those of the moment, which do not say "
+                       "how many workers the job needs to start: say that with -np or --min-np, "
+                       "and with --max-np up to how many it may grow",
+                       discover_option(kind));
+    if (rc || (kind != DISCOVER_LIST && (kind != DISCOVER_FILE || np)))
+        return rc;
+    hosts_init(&hosts);
+    buf_init(&text, LIMIT_HOST_TEXT_BYTES + 1);
+    span = (struct span){ options->hosts_from[kind], strlen(options->hosts_from[kind]) };
+    if (kind == DISCOVER_FILE)
+        rc = file_read(options->hosts_from[kind], &text, err);
+    if (!rc && kind == DISCOVER_FILE)
+        rc = hosts_parse_hostfile((struct span){ buf_text(&text), text.length },
+                                  options->hosts_from[kind], (uint32_t)options->slots_per_host,
+                                  &hosts, err);
+    else if (!rc)
+        rc = hosts_parse_list(span, "--hosts", (uint32_t)options->slots_per_host, &hosts, err);
+    slots = rc ? 0 : hosts_total_slots(&hosts);
+    if (!rc && np > slots && !options->resume)
+        rc = err_set(err, HVD_E_INVAL,
+                     "-np: %" PRIu64 " is more than the slots of --hosts, %" PRIu64
+                     "; lower -np, or list more hosts or slots, \"a:%" PRIu64 "\"",
+                     np, slots, np);
+    if (!rc && !np && !slots && !options->resume)
+        rc = err_set(err, HVD_E_INVAL,
+                     "%s%s: no host with a slot is listed; list hosts, or say with -np for how "
+                     "many slots the job waits",
+                     kind == DISCOVER_FILE ? "--hostfile " : "--hosts",
+                     kind == DISCOVER_FILE ? options->hosts_from[kind] : "");
+    if (!rc && !np && slots) {
+        snprintf(line, sizeof(line), "np = %" PRIu64 "\n",
+                 options->max_np && options->max_np < slots ? options->max_np : slots);
+        rc = opt_config(&options->set, "the list of hosts", line, strlen(line), err);
     }
-    if (!strcmp(spec, "trace") || (options->verbose && !said))
-        snprintf(spec, sizeof(spec), "debug");
-    if (!strcmp(spec, "fatal"))
-        snprintf(spec, sizeof(spec), "error");
-    rc = log_set_levels(spec, err);
-    return rc ? err_prefix(err, rc, "--log-level") : 0;
+    buf_release(&text);
+    hosts_release(&hosts);
+    return rc;
 }
 
-/* What follows from several options at once. Doing it again changes nothing. */
-static void settle(struct driver_options *options)
+/* Checks all options, and sets the levels of the log. The function is called again when
+ * options_load has added options; then it gives the same values again. */
+static int options_check(struct driver_options *options, struct hvd_err *err)
 {
-    uint64_t first = options->np ? options->np : options->min_np;
+    bool said = opt_source(&options->set, "log-level") != OPT_DEFAULT;
+    size_t length = strlen(options->log_level);
+    struct core_config config;
+    const char *word = options->command[0];
+    const char *verb;
+    char spec[256];
+    int rc;
 
+    /* Values that follow from several options. */
     if (opt_source(&options->set, "reset-limit") == OPT_UNSET)
         options->reset_limit = CORE_NO_RESET_LIMIT;
     if (!options->stall_check || !options->stall_warning_us)
@@ -171,153 +306,189 @@ static void settle(struct driver_options *options)
     if (!options->stall_check || !options->stall_shutdown_us)
         options->stall_shutdown_us = TIME_NEVER;
     options->log_timestamps = options->log_with_timestamp && !options->log_without_timestamp;
-    snprintf(options->default_hosts, sizeof(options->default_hosts), "localhost:%" PRIu64, first);
-}
+    snprintf(options->default_hosts, sizeof(options->default_hosts), "localhost:%" PRIu64,
+             options->np ? options->np : options->min_np);
 
-/* "statsu" is no job: it does not say how many workers. */
-static int check_slip(const struct driver_options *options, struct hvd_err *err)
-{
-    const char *word = options->command[0];
-    const char *verb = options->np || options->min_np ? NULL : ask_nearest_verb(word);
+    rc = options_check_values(options, err);
+    /* --log-level also takes words that other programs use (TRACE, FATAL), in upper or lower case.
+     */
+    if (!rc && length >= sizeof(spec))
+        rc = err_set(err, HVD_E_LIMIT, "--log-level: longer than %zu bytes; shorten it",
+                     sizeof(spec) - 1);
+    if (!rc) {
+        for (size_t i = 0; i <= length; i++) {
+            char c = options->log_level[i];
 
-    if (!verb)
-        return 0;
-    return err_set(err, HVD_E_INVAL,
-                   "%s: did you mean %s? to run a program of that name, give -np or --min-np", word,
-                   verb);
-}
-
-static int check(struct driver_options *options, struct hvd_err *err)
-{
-    struct core_config config;
-    int rc = check_names(options, err);
-
-    settle(options);
-    if (!rc)
-        rc = check_hosts(options, err);
-    if (!rc)
-        rc = check_env(options, err);
-    if (!rc)
-        rc = check_log(options, err);
-    if (!rc)
-        rc = set_levels(options, err);
-    if (rc || (options->resume && !options->command[0]))
-        return rc; /* the rest is what the job was started with */
-    if (!options->command[0])
+            spec[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        }
+        if (!strcmp(spec, "trace") || (options->verbose && !said))
+            snprintf(spec, sizeof(spec), "debug");
+        if (!strcmp(spec, "fatal"))
+            snprintf(spec, sizeof(spec), "error");
+        rc = log_set_levels(spec, err);
+        if (rc)
+            err_prefix(err, rc, "%s", opt_place(&options->set, "--log-level"));
+    }
+    if (rc || (options->resume && !word))
+        return rc; /* options_load checks the options that the job was started with */
+    if (!word)
         return err_set(err, HVD_E_INVAL,
-                       "no command: write what a worker is to run after the options");
-    if (check_slip(options, err))
-        return HVD_E_INVAL;
-    return options_to_core(options, "any", 1, &config, err);
+                       "the command is missing: write what each worker runs after the options");
+    /* A command such as "statsu" without -np and --min-np is a mistyped verb: a job would also say
+     * its number of workers. */
+    verb = options->np || options->min_np ? NULL : cli_nearest_verb(word);
+    if (verb)
+        return err_set(err, HVD_E_INVAL,
+                       "%s: did you mean %s? to run a program of that name, give -np or --min-np",
+                       word, verb);
+    rc = options_count_slots(options, err);
+    rc = rc ? rc : options_check_numbers(options, err);
+    /* Only the checks matter here. The core gets the true name and seed later, from run.c. */
+    return rc ? rc : options_to_core(options, "any", 1, &config, err);
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
-
-static int read_config(struct driver_options *options, struct hvd_err *err)
+/* Reads the file of --config-file, if that option was given. */
+static int options_read_config(struct driver_options *options, struct hvd_err *err)
 {
+    const char *path = options->config_file;
+    struct span span;
     struct buf text;
     int rc;
 
-    if (!options->config_file)
+    if (!path)
         return 0;
     buf_init(&text, LIMIT_CONFIG_TEXT_BYTES + 1);
-    rc = file_read(options->config_file, &text, err);
-    if (!rc)
-        rc = opt_config(&options->set, options->config_file, buf_text(&text), text.length, err);
+    buf_clear(&options->unused_keys);
+    rc = file_read(path, &text, err);
+    span = (struct span){ buf_text(&text), text.length };
+    if (!rc && horovod_yaml_is(span))
+        rc = horovod_yaml(&options->set, path, span, &options->unused_keys, err);
+    else if (!rc)
+        rc = opt_config(&options->set, path, span.at, span.length, err);
     buf_release(&text);
     return rc;
 }
 
-static bool only_asks(const struct driver_options *options)
+/* Reads the HOROVOD_* variables. The variables of -x come before those of the environment, because
+ * the first one counts if a name comes twice. */
+static int options_read_variables(struct driver_options *options, char *const *envp,
+                                  struct hvd_err *err)
 {
-    return options->help || options->version || options->list_options || options->check_build;
+    const struct opt_list *exports = &options->exports;
+    size_t count = 0;
+    char **all;
+    int rc;
+
+    while (envp[count])
+        count++;
+    all = mem_zalloc_array(exports->count + count + 1, sizeof(*all));
+    if (!all)
+        return err_set(err, HVD_E_NOMEM, "no memory for the variables");
+    for (size_t i = 0; i < exports->count; i++)
+        all[i] = exports->items[i];
+    for (size_t i = 0; i < count; i++)
+        all[exports->count + i] = envp[i];
+    rc = horovod_variables(&options->set, all, &options->unused_variables, err);
+    mem_free(all);
+    return rc;
 }
 
-/* Asking for help must work whatever the environment holds, so that is read last. */
+/* Reads the command line, the environment and the config file, and checks all options. --help and
+ * the like must work with any environment, so they end the reading after the command line. */
 int options_read(struct driver_options *options, int argc, char *const *argv, char *const *envp,
                  struct hvd_err *err)
 {
+    struct mpirun_words words = { .mca = &options->mca };
     int rest = 0;
     int rc = opt_argv(&options->set, argc, argv, &rest, err);
 
     if (rc)
         return rc;
     options->command = argv + rest;
-    if (only_asks(options))
+    if (options->help || options->version || options->list_options || options->check_build)
         return 0;
-    rc = opt_env(&options->set, envp, err);
+    words.bind_to = options->bind_to;
+    words.map_by = options->map_by;
+    rc = horovod_mpirun(&options->set, &words, err);
     if (!rc)
-        rc = read_config(options, err);
+        rc = opt_env(&options->set, envp, err);
+    if (!rc)
+        rc = options_read_variables(options, envp, err);
+    if (!rc)
+        rc = options_read_config(options, err);
     if (rc || options->print_config)
         return rc;
-    return check(options, err);
+    return options_check(options, err);
 }
 
+/* Adds the options with which a job was started (--resume). Those of this program's own command
+ * line and environment were read before, and win. */
 int options_load(struct driver_options *options, const char *path, const char *text, size_t length,
                  struct hvd_err *err)
 {
     int rc = opt_config(&options->set, path, text, length, err);
 
     if (!rc)
-        rc = read_config(options, err); /* again: what it says stands above */
-    return rc ? rc : check(options, err);
+        /* The config file is read again, because it wins over the loaded options. */
+        rc = options_read_config(options, err);
+    return rc ? rc : options_check(options, err);
 }
 
 int options_save(const struct driver_options *options, struct buf *out)
 {
-    return opt_show_config(&options->set, false, out);
+    return opt_show_config(&options->set, false /* without origins */, out);
 }
 
-/* ---- answering ------------------------------------------------------------------------------- */
-
-static int show_build(struct buf *out)
-{
-    int rc = buf_printf(out,
-                        "hvd-elastic %s, protocol %d.%d\n\n"
-                        "  [X] elastic jobs, and static ones\n"
-                        "  [X] agents by fork and by ssh\n"
-                        "  [X] TLS 1.3 with a key of the job's own\n"
-                        "  [X] restart and takeover of the driver\n"
-                        "  [ ] MPI, jsrun: not needed\n",
-                        HVD_VERSION_TEXT, PROTO_MAJOR, PROTO_MINOR);
-
-    return rc ? rc : gpu_found(out);
-}
-
-/* Those of the questions too: they are described on the same page. */
-static int show_names(const struct driver_options *options, struct buf *out)
-{
-    struct ask_options asked;
-    struct opt_set set;
-    int rc = opt_init(&set, ask_option_table, ask_option_count, &asked);
-
-    if (rc)
-        return rc;
-    rc = opt_show_names(&options->set, out);
-    if (!rc)
-        rc = opt_show_names(&set, out);
-    opt_release(&set);
-    return rc;
-}
-
+/* True: an option such as --help or --print-config was given, which only prints something; it is
+ * printed, and *ret_status is the exit code. False: the options are those of a job. */
 bool options_answer(const struct driver_options *options, int *ret_status)
 {
+    struct cli_options verbs;
+    struct opt_set verb_set;
     struct buf out;
     int rc = 0;
 
     buf_init(&out, LIMIT_CONFIG_TEXT_BYTES);
-    if (options->help)
+    if (options->help) {
         rc = opt_show_help(&options->set, usage_text, about_text, &out);
-    else if (options->version)
+    } else if (options->version) {
         rc = buf_printf(&out, "hvd-elastic %s\n", HVD_VERSION_TEXT);
-    else if (options->check_build)
-        rc = show_build(&out);
-    else if (options->list_options)
-        rc = show_names(options, &out);
-    else if (options->print_config)
-        rc = opt_show_config(&options->set, true, &out);
-    else
+    } else if (options->check_build) {
+        rc = buf_printf(&out,
+                        "hvd-elastic %s, protocol %d.%d\n\n"
+                        "Frameworks:\n"
+                        "  [X] C, C++, CUDA: libhvd\n"
+                        "  [ ] TensorFlow, PyTorch: there are no bindings\n"
+                        "  [ ] MXNet: retired by its project\n\n"
+                        "Controllers:\n"
+                        "  [X] agents, by fork and by ssh: elastic jobs and static ones, takeover\n"
+                        "  [X] TLS 1.3 with a key for each host\n"
+                        "  [ ] MPI, jsrun: not needed\n\n"
+                        "Carriers of collectives:\n"
+                        "  [X] shared memory, between the workers of a host\n"
+                        "  [X] TCP\n"
+                        "  [X] Gloo\n"
+                        "  [ ] MPI, CCL, DDL: not needed\n",
+                        HVD_VERSION_TEXT, PROTO_MAJOR, PROTO_MINOR);
+        if (!rc)
+            rc = gpu_found(&out);
+    } else if (options->list_options) {
+        /* The options of the verbs are listed too, because docs/cli.md describes all of them. */
+        rc = opt_init(&verb_set, cli_option_table, cli_option_count, &verbs);
+        if (!rc) {
+            rc = opt_show_names(&options->set, &out);
+            rc = rc ? rc : opt_show_names(&verb_set, &out);
+            opt_release(&verb_set);
+        }
+    } else if (options->print_config) {
+        rc = opt_show_config(&options->set, true /* with origins */, &out);
+        if (!rc && options->unused_variables.length)
+            rc = buf_printf(&out, "\n# no effect: %s\n", buf_text(&options->unused_variables));
+        if (!rc && options->unused_keys.length)
+            rc = buf_printf(&out, "\n# no effect: %s\n", buf_text(&options->unused_keys));
+    } else {
         return false;
+    }
     fputs(buf_text(&out), stdout);
     buf_release(&out);
     if (rc)
@@ -328,33 +499,25 @@ bool options_answer(const struct driver_options *options, int *ret_status)
 
 int options_complain(const struct hvd_err *err)
 {
-    fflush(stdout); /* so that the two keep their order where they go to the same place */
+    fflush(stdout); /* flushed first, so that the output comes before the error */
     fprintf(stderr, "hvd-elastic: %s\nTry 'hvd-elastic --help'.\n", err->text);
     return OPTIONS_USAGE_EXIT;
 }
 
-/* ---- for others ------------------------------------------------------------------------------ */
-
+/* Returns `us`, but at most LIMIT_DURATION_US, because an option may be "never". */
 static int64_t bounded(int64_t us)
 {
     return us < LIMIT_DURATION_US ? us : LIMIT_DURATION_US;
 }
 
-static struct policy policy_of(const struct driver_options *options)
+/* Returns the number of an option for the core: "unlimited" becomes CORE_NO_PROGRESS_LIMIT. */
+static uint32_t options_limit(uint64_t number)
 {
-    struct policy policy;
-
-    policy_init(&policy);
-    policy.lower_us = options->cooldown.low_us;
-    policy.upper_us = options->cooldown.high_us;
-    policy.forever = options->blacklist_forever;
-    policy.scope = (enum scope)options->blacklist_scope;
-    policy.restarts_max = (uint32_t)options->slot_restarts;
-    policy.restarts_window_us = options->slot_restarts_window_us;
-    policy.decay_us = options->blacklist_decay_us;
-    return policy;
+    return number < CORE_NO_PROGRESS_LIMIT ? (uint32_t)number : CORE_NO_PROGRESS_LIMIT;
 }
 
+/* Makes the settings of the core from the options, and checks them. `seed` is for the random part
+ * of cooldowns. After a failure *ret_config is unchanged. */
 int options_to_core(const struct driver_options *options, const char *job, uint64_t seed,
                     struct core_config *ret_config, struct hvd_err *err)
 {
@@ -365,9 +528,23 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
     config.job = job;
     config.np = (uint32_t)options->np;
     config.min_np = (uint32_t)options->min_np;
-    config.max_np = (uint32_t)options->max_np;
+    config.max_np = options->max_np == UINT64_MAX ? LIMIT_WORKERS : (uint32_t)options->max_np;
     config.reset_limit = (uint32_t)options->reset_limit;
-    config.blacklist = policy_of(options);
+    config.progress_restarts = options_limit(options->progress_restarts);
+    /* If a slot may fail more often than the default limit of the job, the job may fail as often as
+     * the slot. */
+    if (options->progress_restarts_job || options->progress_restarts > config.progress_restarts_job)
+        config.progress_restarts_job =
+            options_limit(options->progress_restarts_job ? options->progress_restarts_job
+                                                         : options->progress_restarts);
+    policy_init(&config.blacklist);
+    config.blacklist.lower_us = options->cooldown.low_us;
+    config.blacklist.upper_us = options->cooldown.high_us;
+    config.blacklist.forever = options->blacklist_forever;
+    config.blacklist.scope = (enum scope)options->blacklist_scope;
+    config.blacklist.restarts_max = (uint32_t)options->slot_restarts;
+    config.blacklist.restarts_window_us = options->slot_restarts_window_us;
+    config.blacklist.decay_us = options->blacklist_decay_us;
     config.beat_us = options->beat_us;
     config.lease_us = options->lease_us;
     config.driver_grace_us = bounded(options->driver_grace_us);
@@ -387,26 +564,21 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
     return rc;
 }
 
+/* Says where the hosts come from: the source whose option is given, or localhost with -np slots.
+ * err is NULL, because options_check has reported two sources of the same origin. */
 void options_to_discover(const struct driver_options *options, struct discover_config *ret_config)
 {
-    int twice[2] = { 0, 0 };
     struct discover_config config = {
         .kind = DISCOVER_LIST,
-        .source = options->default_hosts,
+        .value = options->default_hosts,
         .slots_per_host = (uint32_t)options->slots_per_host,
         .limit_us = options->discovery_timeout_us,
     };
-    const struct discover_config places[] = {
-        {.kind = DISCOVER_LIST,    .source = options->hosts           },
-        { .kind = DISCOVER_FILE,   .source = options->hostfile        },
-        { .kind = DISCOVER_SCRIPT, .source = options->discovery_script},
-        { .kind = DISCOVER_WATCH,  .source = options->discovery_watch },
-    };
-    int found = host_source(options, twice);
+    enum discover_kind kind;
 
-    if (found >= 0) {
-        config.kind = places[found].kind;
-        config.source = places[found].source;
+    if (!find_host_source(options, &kind, NULL) && kind != DISCOVER_KINDS) {
+        config.kind = kind;
+        config.value = options->hosts_from[kind];
     }
     *ret_config = config;
 }

@@ -1,6 +1,6 @@
 /*
- * options.h: the command line of hvd-elastic as it runs a job: what can be said, read and checked.
- * docs/cli.md is the same for people.
+ * options.h: the options of hvd-elastic as the driver of a job: read, checked, handed on.
+ * docs/cli.md describes them for the operator.
  *
  *     rc = options_init(&options);
  *     rc = options_read(&options, argc, argv, environ, &err);    on failure options_complain(&err)
@@ -12,109 +12,129 @@
 
 #include "base/buf.h"
 #include "base/opt.h"
+#include "discovery/sources/discover.h"
 #include "driver/core/config.h"
-#include "driver/hosts/discover.h"
 
 enum { OPTIONS_USAGE_EXIT = 2, OPTIONS_STORAGE_EXIT = 4 };
 
 struct driver_options {
-    uint64_t np, min_np, max_np; /* 0: not said */
-    uint64_t reset_limit;        /* CORE_NO_RESET_LIMIT when not said */
-    char *job;
-    char *state_dir;
-    char *resume;
+    uint64_t np, min_np, max_np; /* 0: not given; max_np may be UINT64_MAX */
+    uint64_t reset_limit;        /* CORE_NO_RESET_LIMIT: no limit */
+    uint64_t progress_restarts,
+        progress_restarts_job; /* UINT64_MAX: no limit; progress_restarts_job 0: not given */
+    char *job, *state_dir, *resume;
     bool takeover;
 
-    char *hosts;
-    char *hostfile;
-    char *discovery_script;
-    char *discovery_watch;
+    char *hosts_from[DISCOVER_KINDS]; /* the option of each kind of source; at most one is given */
     uint64_t slots_per_host;
-    int64_t discovery_interval_us;
-    int64_t discovery_timeout_us;
+    int64_t discovery_interval_us, discovery_timeout_us;
 
     int64_t elastic_timeout_us, start_timeout_us, agent_timeout_us, prepare_timeout_us;
-    int64_t gather_us;
-    int64_t beat_us;
-    int64_t lease_us;
-    int64_t driver_grace_us;
-    int64_t kill_grace_us;
+    int64_t gather_us, beat_us, lease_us, driver_grace_us, kill_grace_us;
     bool stall_check;
-    int64_t stall_warning_us;  /* TIME_NEVER: none */
-    int64_t stall_shutdown_us; /* TIME_NEVER: none */
+    int64_t stall_warning_us;  /* TIME_NEVER: no warnings */
+    int64_t stall_shutdown_us; /* TIME_NEVER: no worker is ended */
 
     struct opt_range cooldown;
     bool blacklist_forever;
-    unsigned blacklist_scope; /* enum scope */
+    unsigned blacklist_scope; /* an enum scope */
     int64_t blacklist_decay_us;
     uint64_t slot_restarts;
     int64_t slot_restarts_window_us;
 
-    uint64_t ssh_port; /* 0: ssh's choice */
+    uint64_t ssh_port; /* 0: the port that ssh is configured with */
     char *ssh_identity_file;
-    struct opt_list ssh_args; /* each may be several words */
+    struct opt_list ssh_args; /* each text may have several words */
     char *agent_path;
     uint64_t launch_parallel;
-    char *network_interface;
-    uint64_t port;           /* where agents dial; 0: any */
-    struct opt_list env;     /* NAME or NAME=VALUE */
-    bool gloo;               /* changes nothing */
-    unsigned cpu_operations; /* of options_operations */
+    unsigned ssh_host_keys;             /* an index into options_host_keys */
+    struct opt_list network_interfaces; /* joined in `interfaces` */
+    uint64_t port;                      /* the port that agents dial; 0: any free port */
+    struct opt_list env, env_secret;    /* each text is NAME; `env` also allows NAME=VALUE */
+    struct opt_list exports;            /* like `env`, but a variable need not exist */
+    bool gloo;                          /* accepted for compatibility; has no effect */
+    bool allow_run_as_root;             /* accepted; has no effect */
+    char *bind_to, *map_by;             /* words of mpirun, which horovod_mpirun reads */
+    struct opt_list mca;
+    unsigned cpu_operations; /* an index into options_operations */
+    unsigned data_security;  /* an index into options_data_security */
     bool fixed_order;
     uint64_t fusion_threshold_mb;
-    unsigned gpu_operations; /* of options_gpu_operations */
+    char *thread_affinity;   /* "3" or "0,8"; NULL: not given */
+    unsigned gpu_operations; /* an index into options_gpu_operations */
     int64_t gpu_timeout_us;
-    unsigned commit_to; /* of options_commit_to */
+    unsigned commit_to; /* an index into options_commit_to */
 
+    char *autotune_log_file;
     char *output_dir;
+    uint64_t output_limit;
     char *timeline;
+    bool disable_nvtx_ranges;
     bool prefix_timestamp;
     char *log_level;
     bool verbose;
     bool log_with_timestamp, log_without_timestamp;
 
     char *config_file;
-    bool print_config;
-    bool list_options;
-    bool check_build;
-    bool help;
-    bool version;
+    bool print_config, list_options, check_build, help, version;
 
-    /* What follows is not in the table. */
+    /* The fields below have no row in the table. */
     struct opt_set set;
-    char *const *command; /* what stands after the options, ends in NULL; borrowed from argv */
+    /* The words after the options, borrowed from argv; the last one is NULL. */
+    char *const *command;
     bool log_timestamps;
-    char default_hosts[32]; /* when no hosts are said: "localhost:4" */
+    struct buf interfaces; /* "eth0,eth1" or "^lo"; empty: any interface */
+    /* The names of variables and of keys in the config file that have no effect. */
+    struct buf unused_variables, unused_keys;
+    struct buf host_notes;  /* a line for each source of hosts that does not count */
+    char default_hosts[32]; /* "localhost:4": the hosts if no option names any */
 };
 
-/* 0 or HVD_E_NOMEM; it may be released then. It must not move. */
+/* Returns 0 or HVD_E_NOMEM; options_release is allowed after both. The struct must not be moved. */
 int options_init(struct driver_options *options) MUST_CHECK;
 void options_release(struct driver_options *options);
 
-/* argv[0] is the program. Reads the config file too, checks what can be checked without touching
- * the world, and sets the levels of the log (log.h). After --help and its like it checks nothing.
- * Once for each options_init. */
+/* Reads the command line (argv[0] is the program), the environment and the config file, checks all
+ * values against each other, and sets the levels of the log (log.h). After --help and similar
+ * options nothing is checked. The function may be called once after each options_init. */
 int options_read(struct driver_options *options, int argc, char *const *argv, char *const *envp,
                  struct hvd_err *err) MUST_CHECK;
 
-/* Options that an earlier driver of the job has left in a text, as options_save makes it: they
- * count as a config file that stands below the one that was read. Checked again. */
+/* Adds the options of a former driver of the job; text comes from options_save. Values that were
+ * given before this call win. All options are checked again. */
 int options_load(struct driver_options *options, const char *path, const char *text, size_t length,
                  struct hvd_err *err) MUST_CHECK;
 int options_save(const struct driver_options *options, struct buf *out) MUST_CHECK;
 
-/* --help, --version, --check-build, --list-options, --print-config: true when it was asked for, and
- * has been answered on standard output. */
+/* Answers --help, --version, --check-build, --list-options and --print-config on standard output.
+ * True: one of these options was given, and the program ends with *ret_status. */
 bool options_answer(const struct driver_options *options, int *ret_status);
 
-/* One line on standard error, and where help is. Returns OPTIONS_USAGE_EXIT. */
+/* Prints the error and how to get help. Returns OPTIONS_USAGE_EXIT. */
 int options_complain(const struct hvd_err *err);
 
-/* Borrows from options and job. What may be "never" is ten years, which adds up without care. */
+/* Makes the core's settings. The config borrows from options and job. A time of "never" becomes ten
+ * years, so that sums do not overflow. */
 int options_to_core(const struct driver_options *options, const char *job, uint64_t seed,
                     struct core_config *ret_config, struct hvd_err *err) MUST_CHECK;
 
-/* Where hosts come from; without any word of it localhost with as many slots as -np. Borrows. */
+/* Makes the settings of the discovery source. Without an option for hosts the source is localhost
+ * with as many slots as -np. The config borrows from options. */
 void options_to_discover(const struct driver_options *options, struct discover_config *ret_config);
+
+/* The lists below are in option_table.c. Each has the allowed words of one option, such as "auto";
+ * the field of the option, such as cpu_operations, is an index into its list. */
+extern const char *const options_operations[];
+enum { OPTIONS_GLOO = 1 };                                 /* "gloo" in options_operations */
+enum { OPTIONS_ENCRYPTED = 1, OPTIONS_AUTHENTICATED = 2 }; /* in options_data_security */
+extern const char *const options_data_security[];
+extern const char *const options_host_keys[]; /* the first word: as ssh is configured */
+extern const char *const options_gpu_operations[];
+#define OPTIONS_GPU_TIMEOUT_US (10 * TIME_S)
+extern const char *const options_commit_to[];
+enum { OPTIONS_FUSION_MB = 64 }; /* the library has the same default */
+
+extern const struct opt driver_option_table[];
+extern const size_t driver_option_count;
 
 #endif

@@ -1,138 +1,133 @@
+/*
+ * run.c: the driver's program from the command line to the exit code: options, the job's folder,
+ * the settings of the driver's parts, the event loop, and the last line on standard error. main.c
+ * calls run_main. Nothing is made for a job before everything that can be checked has been checked.
+ */
 #include "driver/run.h"
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/opt_show.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "driver/core/core.h"
-#include "driver/hosts/reach.h"
 #include "driver/invocation.h"
-#include "driver/io/alarms.h"
-#include "driver/io/body.h"
+#include "driver/io/loop.h"
 #include "driver/job_folder.h"
-#include "driver/option_table.h"
+#include "driver/journal/job_path.h"
+#include "driver/journal/job_private.h"
+#include "driver/launch/route.h"
+#include "driver/options.h"
+#include "driver/secret_env.h"
 #include "os/clock.h"
+#include "os/secrets.h"
 #include "os/stderr_log.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct run {
     struct driver_options options;
-    struct invocation before; /* of a job that is resumed by its name */
+    struct invocation before; /* for --resume without a command: how the job was started */
     struct job_folder folder;
     struct job_env env;
     struct core_config core;
     struct discover_config discover;
     struct launch_config launch;
     struct output_config output;
-    char **ssh_args; /* ends in NULL */
-    char agent[LIMIT_PATH_BYTES];
+    char **ssh_args;              /* the last one is NULL */
+    char agent[LIMIT_PATH_BYTES]; /* the path of this machine's hvd-agent */
     char cwd[LIMIT_PATH_BYTES];
-    char *const *command; /* ends in NULL */
+    char *const *command; /* the last one is NULL */
     char *const *envp;
+    /* a resumed job's environment: the saved one, with the secret variables of this process */
+    char **whole_envp;
+    const char **script_envp; /* the discovery script's environment; NULL: that of this process */
 };
 
 static const char program[] = "hvd-elastic";
 
-static int complain(int status, const struct hvd_err *err)
+static int run_complain(int status, const struct hvd_err *err)
 {
     fprintf(stderr, "%s: %s\n", program, err->text);
     return status;
 }
 
-/* ---- what is to be run ----------------------------------------------------------------------- */
-
-/* --resume JOB alone is the command that the job was started with. */
-static int recall(struct run *run, struct hvd_err *err)
+/* Handles "--resume JOB" without a command: loads the command, options and environment with which
+ * the job was started, and enters its folder. The arrays `whole_envp` and `script_envp` are freed
+ * by run_main. */
+static int load_invocation(struct run *run, struct hvd_err *err)
 {
     const char *options_path = "the options that the job was started with";
     char *folder;
     int rc;
 
-    rc = job_folder_path(run->options.state_dir, run->options.resume, &folder, err);
+    rc = job_path_folder(run->options.state_dir, run->options.resume, &folder, err);
     if (rc)
         return rc;
-    rc = invocation_load(folder, &run->before, err);
+    /* The command in the folder will be run, so the check makes sure that no other user has written
+     * it. */
+    rc = job_private_check(folder, false /* do not make it */, err);
+    if (!rc)
+        rc = invocation_load(folder, &run->before, err);
+    if (rc == HVD_E_NOTFOUND)
+        err_set(err, rc,
+                "%s: there is no job to resume; give the name and the --state-dir that the job was "
+                "started with",
+                folder);
     mem_free(folder);
     if (!rc)
         rc = options_load(&run->options, options_path, run->before.options,
                           strlen(run->before.options), err);
     if (!rc && chdir(run->before.cwd))
-        rc = err_set(err, HVD_E_NOTFOUND, "%s, where the job was started: %s", run->before.cwd,
-                     strerror(errno));
+        rc = err_set(err, HVD_E_NOTFOUND,
+                     "%s: the folder in which the job was started cannot be entered: %s",
+                     run->before.cwd, strerror(errno));
+    /* The values of --env-secret were not saved. They come from the environment of this process. */
+    if (!rc)
+        rc = secret_env_check(&run->options.env_secret, run->envp, err);
+    if (!rc)
+        rc = secret_env_merge(&run->options.env_secret, run->before.envp, run->envp,
+                              &run->whole_envp, err);
+    if (!rc)
+        rc = job_env_follow(run->whole_envp, run->envp, &run->script_envp, err);
     run->command = run->before.argv;
-    run->envp = run->before.envp;
+    run->envp = run->whole_envp;
     return rc;
 }
 
-static int remember(struct run *run, struct hvd_err *err)
+/* Saves the command, the options and the environment in the job's folder, for --resume.
+ * secret_env_merge with NULL only removes the variables of --env-secret. */
+static int save_invocation(struct run *run, struct hvd_err *err)
 {
-    struct invocation invocation = { .cwd = run->cwd,
-                                     .argv = (char **)(uintptr_t)run->command,
-                                     .envp = (char **)(uintptr_t)run->envp };
+    struct invocation invocation = { .cwd = run->cwd, .argv = (char **)(uintptr_t)run->command };
     struct buf options;
-    int rc;
+    int rc = secret_env_merge(&run->options.env_secret, run->envp, NULL, &invocation.envp, err);
 
+    if (rc)
+        return rc;
     while (run->command[invocation.argc])
         invocation.argc++;
     buf_init(&options, LIMIT_CONFIG_TEXT_BYTES);
     rc = options_save(&run->options, &options);
     if (rc)
-        err_set(err, rc, "no memory for the options");
+        err_set(err, rc, "no memory for the options of the job");
     invocation.options = buf_text(&options);
     if (!rc)
         rc = invocation_save(run->folder.path, &invocation, err);
     buf_release(&options);
+    mem_free(invocation.envp);
     return rc;
 }
 
-static int find_command(struct run *run, struct hvd_err *err)
-{
-    run->command = run->options.command;
-    if (!*run->command && run->options.resume)
-        return recall(run, err);
-    if (!*run->command)
-        return err_set(err, HVD_E_INVAL, "no command; say what to run, \"%s -np 4 ./train\"",
-                       program);
-    return 0;
-}
-
-/* ---- what it runs with ----------------------------------------------------------------------- */
-
-/* Beside us when installed, in the folder beside ours when just built, or in the PATH. */
-static void find_agent(struct run *run)
-{
-    static const char *const places[] = { "hvd-agent", "../agent/hvd-agent" };
-    char self[LIMIT_PATH_BYTES];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 32);
-    char *slash;
-
-    snprintf(run->agent, sizeof(run->agent), "hvd-agent");
-    if (length <= 0)
-        return;
-    self[length] = 0;
-    slash = strrchr(self, '/');
-    for (size_t i = 0; slash && i < ARRAY_SIZE(places); i++) {
-        char path[LIMIT_PATH_BYTES + 32];
-
-        slash[1] = 0;
-        snprintf(path, sizeof(path), "%s%s", self, places[i]);
-        if (access(path, X_OK) == 0 && realpath(path, self)) {
-            snprintf(run->agent, sizeof(run->agent), "%s", self);
-            return;
-        }
-    }
-}
-
-/* "-o A=b" is two words. */
+/* Splits the texts of --ssh-args into words: "-o A=b" has two words. */
 static int split_ssh_args(struct run *run, struct hvd_err *err)
 {
     const struct opt_list *list = &run->options.ssh_args;
@@ -157,69 +152,125 @@ static int split_ssh_args(struct run *run, struct hvd_err *err)
     return run->ssh_args ? 0 : err_set(err, HVD_E_NOMEM, "no memory for --ssh-args");
 }
 
-/* What is as it always is goes without saying, so that --env may say it too. */
-static int name_collectives(struct run *run, struct hvd_err *err)
+/* Makes the command and the environment of the workers. The variables of --env come after those of
+ * -x, so they win. A variable of -x that does not exist is left out, as mpirun does. */
+static int make_environment(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
-    char fusion[24];
+    size_t most = options->exports.count + options->env.count + options->env_secret.count;
+    char **items = mem_zalloc_array(most + 1, sizeof(*items));
+    size_t count = 0;
+    int rc;
+
+    if (!items)
+        return err_set(err, HVD_E_NOMEM, "no memory for the environment of workers");
+    for (size_t i = 0; i < options->exports.count; i++) {
+        char *item = options->exports.items[i];
+        bool found = strchr(item, '=') != NULL;
+
+        for (char *const *entry = run->envp; *entry && !found; entry++)
+            found = !strncmp(*entry, item, strlen(item)) && (*entry)[strlen(item)] == '=';
+        if (found)
+            items[count++] = item;
+        else
+            log_warning(JOB, "-x %s: there is no such variable here; workers start without it",
+                        item);
+    }
+    for (size_t i = 0; i < options->env.count; i++)
+        items[count++] = options->env.items[i];
+    for (size_t i = 0; i < options->env_secret.count; i++)
+        items[count++] = options->env_secret.items[i];
+    rc = job_env_init(&run->env, run->command, run->cwd, run->envp, items, count, err);
+    mem_free(items);
+    return rc;
+}
+
+/* Gives workers the absolute path of a file. `path` may be relative to the current folder of the
+ * driver. */
+static int put_path(struct run *run, const char *option, const char *path, const char *variable,
+                    struct hvd_err *err)
+{
+    char text[2 * LIMIT_PATH_BYTES];
+
+    if (strlen(path) >= LIMIT_PATH_BYTES)
+        return err_set(err, HVD_E_LIMIT,
+                       "%s: the path is longer than %d bytes (LIMIT_PATH_BYTES); name a shorter "
+                       "one",
+                       option, LIMIT_PATH_BYTES);
+    snprintf(text, sizeof(text), "%s%s%s", *path == '/' ? "" : run->cwd, *path == '/' ? "" : "/",
+             path);
+    return job_env_put(&run->env, variable, text, err);
+}
+
+/* Sets the variables of the library in each worker. An option with its default value sets no
+ * variable, so that --env may set that variable. The default of an option with a choice of words is
+ * the first word, number 0. */
+static int set_worker_variables(struct run *run, struct hvd_err *err)
+{
+    const struct driver_options *options = &run->options;
+    char text[TIME_TEXT_MAX];
     int rc = 0;
 
-    snprintf(fusion, sizeof(fusion), "%" PRIu64, options->fusion_threshold_mb);
     if (options->cpu_operations)
         rc = job_env_put(&run->env, "HVD_CPU_OPERATIONS",
                          options_operations[options->cpu_operations], err);
+    if (!rc && options->data_security)
+        rc = job_env_put(&run->env, "HVD_DATA_SECURITY",
+                         options_data_security[options->data_security], err);
     if (!rc && options->fixed_order)
         rc = job_env_put(&run->env, "HVD_FIXED_ORDER", "1", err);
-    if (!rc && options->fusion_threshold_mb != OPTIONS_FUSION_MB)
-        rc = job_env_put(&run->env, "HVD_FUSION_THRESHOLD_MB", fusion, err);
-    return rc;
-}
-
-static int name_gpus(struct run *run, struct hvd_err *err)
-{
-    const struct driver_options *options = &run->options;
-    char timeout[TIME_TEXT_MAX];
-    int rc = 0;
-
-    if (options->gpu_operations)
+    if (!rc && options->fusion_threshold_mb != OPTIONS_FUSION_MB) {
+        snprintf(text, sizeof(text), "%" PRIu64, options->fusion_threshold_mb);
+        rc = job_env_put(&run->env, "HVD_FUSION_THRESHOLD_MB", text, err);
+    }
+    if (!rc && options->gpu_operations)
         rc = job_env_put(&run->env, "HVD_GPU_OPERATIONS",
                          options_gpu_operations[options->gpu_operations], err);
     if (!rc && options->gpu_timeout_us != OPTIONS_GPU_TIMEOUT_US)
-        rc = job_env_put(&run->env, "HVD_GPU_TIMEOUT",
-                         time_format(options->gpu_timeout_us, timeout), err);
+        rc = job_env_put(&run->env, "HVD_GPU_TIMEOUT", time_format(options->gpu_timeout_us, text),
+                         err);
+    if (!rc && options->disable_nvtx_ranges)
+        rc = job_env_put(&run->env, "HVD_DISABLE_NVTX_RANGES", "1", err);
+    if (!rc && options->thread_affinity)
+        rc = job_env_put(&run->env, "HVD_THREAD_AFFINITY", options->thread_affinity, err);
     if (!rc && options->commit_to)
         rc = job_env_put(&run->env, "HVD_COMMIT_TO", options_commit_to[options->commit_to], err);
-    return rc;
+    if (!rc && options->autotune_log_file)
+        rc = put_path(run, "--autotune-log-file", options->autotune_log_file,
+                      "HVD_AUTOTUNE_LOG_FILE", err);
+    /* The time at which the job began tells a worker whether an existing timeline belongs to this
+     * job, also when the program turns its timeline on. */
+    snprintf(text, sizeof(text), "%" PRId64, run->folder.facts.created_wall_us);
+    if (!rc)
+        rc = job_env_put(&run->env, "HVD_TIMELINE_BEGAN", text, err);
+    if (rc || !options->timeline)
+        return rc;
+    return put_path(run, "--timeline-filename", options->timeline, "HVD_TIMELINE", err);
 }
 
-/* Workers write it, wherever they are. Whether a file that is there is this job's they know by the
- * time at which the job began, which a driver that takes over still knows. */
-static int name_timeline(struct run *run, struct hvd_err *err)
-{
-    const char *name = run->options.timeline;
-    char path[2 * LIMIT_PATH_BYTES];
-    char began[32];
-    int rc;
-
-    if (!name)
-        return 0;
-    if (strlen(name) >= LIMIT_PATH_BYTES)
-        return err_set(err, HVD_E_LIMIT, "--timeline-filename is longer than LIMIT_PATH_BYTES (%d)",
-                       LIMIT_PATH_BYTES);
-    snprintf(path, sizeof(path), "%s%s%s", name[0] == '/' ? "" : run->cwd,
-             name[0] == '/' ? "" : "/", name);
-    snprintf(began, sizeof(began), "%" PRId64, run->folder.facts.created_wall_us);
-    rc = job_env_put(&run->env, "HVD_TIMELINE", path, err);
-    return rc ? rc : job_env_put(&run->env, "HVD_TIMELINE_BEGAN", began, err);
-}
-
+/* Sets the configs of the core, the launcher, the output and the workers from the options. `self`
+ * is the path of this program, which shows where hvd-agent is. */
 static int configure(struct run *run, struct hvd_err *err)
 {
+    static const char *const places[] = { "hvd-agent", "../agent/hvd-agent" };
     const struct driver_options *options = &run->options;
+    char self[LIMIT_PATH_BYTES], path[LIMIT_PATH_BYTES + 32];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 32);
+    const char *slash;
+    bool found = false;
     uint64_t seed = (uint64_t)clock_wall_us() ^ (uint64_t)getpid();
     int rc = options_to_core(options, run->folder.facts.job, seed, &run->core, err);
 
-    find_agent(run);
+    /* Finds hvd-agent: beside hvd-elastic if it is installed, in the folder beside that of
+     * hvd-elastic if it was just built, or in the PATH. */
+    self[length > 0 ? length : 0] = 0;
+    slash = strrchr(self, '/');
+    for (size_t i = 0; slash && !found && i < ARRAY_SIZE(places); i++) {
+        snprintf(path, sizeof(path), "%.*s%s", (int)(slash + 1 - self), self, places[i]);
+        found = access(path, X_OK) == 0 && realpath(path, run->agent);
+    }
+    if (!found)
+        snprintf(run->agent, sizeof(run->agent), "hvd-agent");
     if (!rc)
         rc = split_ssh_args(run, err);
     run->launch = (struct launch_config){
@@ -227,82 +278,28 @@ static int configure(struct run *run, struct hvd_err *err)
         .local_path = run->agent,
         .ssh_port = options->ssh_port,
         .ssh_identity_file = options->ssh_identity_file,
+        .ssh_host_keys = options->ssh_host_keys ? options_host_keys[options->ssh_host_keys] : NULL,
         .ssh_args = (const char *const *)run->ssh_args,
-        .limit_us = options->agent_timeout_us / 10 * 9, /* ssh's own words come before the core's */
+        /* This limit is shorter than that of the core, so the error of ssh is reported first. */
+        .limit_us = options->agent_timeout_us / 10 * 9,
         .parallel = (uint32_t)options->launch_parallel,
     };
     run->output = (struct output_config){ .folder = options->output_dir,
+                                          .limit_bytes = options->output_limit,
                                           .timestamps = options->prefix_timestamp,
                                           .out_fd = STDOUT_FILENO,
                                           .err_fd = STDERR_FILENO };
     if (!rc)
-        rc = job_env_init(&run->env, run->command, run->cwd, run->envp, options->env.items,
-                          options->env.count, err);
-    if (!rc)
-        rc = name_collectives(run, err);
-    if (!rc)
-        rc = name_gpus(run, err);
-    if (!rc)
-        rc = name_timeline(run, err);
-    return rc;
+        rc = make_environment(run, err);
+    return rc ? rc : set_worker_variables(run, err);
 }
 
-/* Many agents are many descriptors. */
-static void raise_limits(void)
-{
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-static int status_of(const struct body_end *end)
-{
-    switch (end->code) {
-    case CORE_FINISHED: return RUN_FINISHED;
-    case CORE_TOO_FEW: return RUN_TOO_FEW;
-    case CORE_STOPPED: return 128 + (end->signal ? end->signal : SIGTERM);
-    case CORE_REPLACED: return end->signal ? 128 + end->signal : RUN_REPLACED;
-    default: return RUN_FAILED;
-    }
-}
-
-static int summarise(const struct run *run, const struct body_end *end, int64_t began_us)
-{
-    char text[TIME_TEXT_MAX];
-    int64_t ran_us = (clock_now_us() - began_us) / TIME_MS * TIME_MS;
-    int status = status_of(end);
-
-    fprintf(stderr, "%s: job %s: %s after %s (exit code %d)\n", program, run->folder.facts.job,
-            end->text, time_format(ran_us, text), status);
-    return status;
-}
-
-/* This driver cannot go on; the job can. */
-static int broken(const struct run *run, const struct body_end *end, const struct hvd_err *err)
-{
-    char text[TIME_TEXT_MAX];
-
-    if (!end->begun && !run->folder.resumed)
-        return complain(RUN_BROKEN, err);
-    fprintf(stderr,
-            "%s: %s\n%s: job %s trains on without a driver for %s; take it over with: %s "
-            "--resume %s%s%s\n",
-            program, err->text, program, run->folder.facts.job,
-            time_format(run->core.driver_grace_us, text), program, run->folder.facts.job,
-            run->options.state_dir ? " --state-dir " : "",
-            run->options.state_dir ? run->options.state_dir : "");
-    return RUN_BROKEN;
-}
-
-static int drive(struct run *run, struct hvd_err *err)
+/* Runs the event loop until the job has ended, and prints the last line on standard error. Returns
+ * the exit code. `begun`: this driver has become the driver of the job, so agents may run. */
+static int drive_job(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
-    const struct body_config config = {
+    const struct loop_config config = {
         .core = &run->core,
         .facts = &run->folder.facts,
         .file = run->folder.file,
@@ -312,141 +309,144 @@ static int drive(struct run *run, struct hvd_err *err)
         .launch = &run->launch,
         .output = &run->output,
         .env = &run->env,
-        .network_interface = options->network_interface,
+        .network_interfaces = options->interfaces.length ? buf_text(&options->interfaces) : NULL,
         .port = (uint16_t)options->port,
         .stall_warning_us = options->stall_warning_us,
         .stall_shutdown_us = options->stall_shutdown_us,
         .agent_log_level = options->verbose ? "debug" : NULL,
     };
-    int64_t began_us = clock_now_us();
-    struct body_end end;
-    int rc;
+    const char *job = run->folder.facts.job;
+    const char *state_dir = options->state_dir;
+    char text[TIME_TEXT_MAX];
+    int64_t began_us = clock_now_us(), ran_us;
+    int status = RUN_FAILED;
+    struct loop_end end;
 
-    log_info(JOB, "job %s %s, its state is in %s", run->folder.facts.job,
+    log_info(JOB, "job %s %s, its state is in %s", job,
              run->folder.resumed ? "is taken over" : "begins", run->folder.path);
-    run->folder.file = NULL; /* given */
-    rc = body_run(&config, &end, err);
-    return rc ? broken(run, &end, err) : summarise(run, &end, began_us);
+    run->folder.file = NULL; /* loop_run takes the file over */
+    if (!loop_run(&config, &end, err)) {
+        if (end.code == CORE_FINISHED)
+            status = RUN_FINISHED;
+        else if (end.code == CORE_TOO_FEW)
+            status = RUN_TOO_FEW;
+        else if (end.code == CORE_STOPPED)
+            status = 128 + (end.signal ? end.signal : SIGTERM);
+        else if (end.code == CORE_REPLACED)
+            status = end.signal ? 128 + end.signal : RUN_REPLACED;
+        ran_us = (clock_now_us() - began_us) / TIME_MS * TIME_MS;
+        fprintf(stderr, "%s: job %s: %s after %s (exit code %d)\n", program, job, end.text,
+                time_format(ran_us, text), status);
+        return status;
+    }
+    if (!end.begun && !run->folder.resumed)
+        return run_complain(RUN_BROKEN, err);
+    /* This driver cannot go on, but the agents still run, so the job goes on without a driver. */
+    fprintf(stderr,
+            "%s: %s\n%s: job %s trains on without a driver for %s; take it over with: %s "
+            "--resume %s%s%s\n",
+            program, err->text, program, job, time_format(run->core.driver_grace_us, text), program,
+            job, state_dir ? " --state-dir " : "", state_dir ? state_dir : "");
+    return RUN_BROKEN;
 }
 
-static int open_folder(struct run *run, struct hvd_err *err)
+/* Tells the user which options, variables and keys have no effect, and which value counts if an
+ * option was given twice. */
+static void report_options(const struct driver_options *options)
+{
+    struct buf notes;
+    struct span rest;
+    struct span line;
+
+    if (options->unused_variables.length)
+        log_warning(JOB, "without effect in hvd-elastic, see docs/from-horovod.md: %s",
+                    buf_text(&options->unused_variables));
+    if (options->unused_keys.length)
+        log_warning(JOB, "without effect in hvd-elastic, see docs/from-horovod.md: %s",
+                    buf_text(&options->unused_keys));
+    buf_init(&notes, LIMIT_CONFIG_TEXT_BYTES);
+    if (buf_append(&notes, options->host_notes.data, options->host_notes.length) ||
+        opt_show_notes(&options->set, &notes))
+        log_warning(JOB, "no memory to report options that were given twice; see --print-config");
+    rest = (struct span){ buf_text(&notes), notes.length };
+    while (span_next(&rest, '\n', &line))
+        if (line.length)
+            log_info(JOB, "%.*s", (int)line.length, line.at);
+    buf_release(&notes);
+}
+
+/* Runs the job after the options were read. Returns the exit code. The discoverer here only checks
+ * the source of hosts: it is made and freed, and never asked. */
+static int run_job(struct run *run)
 {
     const struct driver_options *options = &run->options;
     const struct job_folder_wish wish = { .state_dir = options->state_dir,
                                           .job = options->job,
                                           .resume = options->resume,
                                           .takeover = options->takeover };
-    int rc = job_folder_open(&wish, &run->folder, err);
-
-    if (!rc && !getcwd(run->cwd, sizeof(run->cwd)))
-        rc = err_set(err, HVD_E_NOTFOUND, "the current folder: %s", strerror(errno));
-    return rc;
-}
-
-/* A job that is driven, has ended, or was never there is for the user to decide about; a folder
- * that cannot be used is broken. */
-static int folder_status(int code)
-{
-    bool usage =
-        code == HVD_E_NOTFOUND || code == HVD_E_EXISTS || code == HVD_E_STATE || code == HVD_E_BUSY;
-
-    return usage ? RUN_USAGE : RUN_BROKEN;
-}
-
-static void no_hosts(void *arg, const struct hosts *hosts)
-{
-    (void)arg;
-    (void)hosts;
-}
-
-static void no_failure(void *arg, const char *why)
-{
-    (void)arg;
-    (void)why;
-}
-
-static void no_answer(void *arg, const char *host, const struct reach_answer *answer,
-                      const char *why)
-{
-    (void)arg;
-    (void)host;
-    (void)answer;
-    (void)why;
-}
-
-static int check_discovery(struct run *run, struct event_base *base, struct hvd_err *err)
-{
-    static const struct discover_ops ops = { no_hosts, no_failure };
+    const struct launch_config ssh = { .agent_path = options->agent_path,
+                                       .ssh_port = options->ssh_port,
+                                       .ssh_identity_file = options->ssh_identity_file };
+    static const struct discover_ops never_called = { NULL, NULL }; /* no event loop runs here */
+    struct event_base *base;
     struct discoverer *discoverer;
-    int rc;
+    struct hvd_err err;
+    int rc = 0;
 
-    options_to_discover(&run->options, &run->discover);
-    rc = discover_create(base, &run->discover, &ops, NULL, &discoverer, err);
+    run->command = options->command;
+    if (!*run->command && options->resume)
+        rc = load_invocation(run, &err);
+    else if (*run->command)
+        rc = secret_env_check(&options->env_secret, run->envp, &err);
+    else
+        rc = err_set(&err, HVD_E_INVAL,
+                     "the command is missing; say what to run, \"%s -np 4 ./train\"", program);
+    /* Checks that the source of hosts, the interface, the key of ssh and the output folder can be
+     * used. */
+    options_to_discover(options, &run->discover);
+    run->discover.envp = run->script_envp;
+    base = rc ? NULL : event_base_new();
+    if (!rc && !base)
+        rc = err_set(&err, HVD_E_NOMEM, "no memory for the driver's event loop");
+    if (!rc)
+        rc = discover_create(base, &run->discover, &never_called, NULL, &discoverer, &err);
     if (!rc)
         discover_free(discoverer);
-    return rc;
-}
-
-static int check_interface(const struct run *run, struct event_base *base, struct hvd_err *err)
-{
-    struct reach *reach;
-    int rc = reach_create(base, run->options.network_interface, no_answer, NULL, &reach, err);
-
+    if (base)
+        event_base_free(base);
+    if (!rc && options->interfaces.length)
+        rc = route_check_interfaces(buf_text(&options->interfaces), &err);
     if (!rc)
-        reach_free(reach);
-    return rc;
-}
-
-/* What cannot work is said before anything is made for the job. */
-static int check_places(struct run *run, struct hvd_err *err)
-{
-    struct event_base *base = alarms_base_create();
-    int rc;
-
-    if (!base)
-        return err_set(err, HVD_E_NOMEM, "no memory for the loop");
-    rc = check_discovery(run, base, err);
-    if (!rc)
-        rc = check_interface(run, base, err);
-    if (!rc && run->options.output_dir)
-        rc = output_check(run->options.output_dir, err);
-    alarms_base_free(base);
-    return rc;
-}
-
-static int run_job(struct run *run)
-{
-    struct hvd_err err;
-    int rc = find_command(run, &err);
-
-    if (!rc)
-        rc = check_places(run, &err);
+        rc = launch_check(&ssh, &err);
+    if (!rc && options->output_dir)
+        rc = output_check(options->output_dir, &err);
     if (rc)
-        return complain(rc == HVD_E_NOMEM ? RUN_BROKEN : RUN_USAGE, &err);
-    rc = open_folder(run, &err);
+        return run_complain(rc == HVD_E_NOMEM ? RUN_BROKEN : RUN_USAGE, &err);
+    report_options(options);
+    rc = job_folder_open(&wish, &run->folder, &err);
+    if (!rc && !getcwd(run->cwd, sizeof(run->cwd)))
+        rc = err_set(&err, HVD_E_NOTFOUND,
+                     "the current folder cannot be found: %s; change to another folder",
+                     strerror(errno));
+    /* If the job has a driver, has ended or does not exist, the user must decide (RUN_USAGE). A
+     * folder that cannot be used is RUN_BROKEN. */
+    if (rc == HVD_E_NOTFOUND || rc == HVD_E_EXISTS || rc == HVD_E_STATE || rc == HVD_E_BUSY)
+        return run_complain(RUN_USAGE, &err);
     if (rc)
-        return complain(folder_status(rc), &err);
+        return run_complain(RUN_BROKEN, &err);
     if (configure(run, &err))
-        return complain(RUN_USAGE, &err);
-    if (remember(run, &err))
-        return complain(RUN_BROKEN, &err);
-    return drive(run, &err);
+        return run_complain(RUN_USAGE, &err);
+    if (save_invocation(run, &err))
+        return run_complain(RUN_BROKEN, &err);
+    return drive_job(run, &err);
 }
 
-static void release(struct run *run)
-{
-    for (size_t i = 0; run->ssh_args && run->ssh_args[i]; i++)
-        mem_free(run->ssh_args[i]);
-    mem_free(run->ssh_args);
-    job_env_release(&run->env);
-    job_folder_release(&run->folder);
-    invocation_release(&run->before);
-    options_release(&run->options);
-}
-
+/* The program of a driver: reads the options, answers those that only show something, or runs the
+ * job. Returns the exit code. */
 int run_main(int argc, char **argv, char **envp)
 {
     struct run *run = mem_zalloc(sizeof(*run));
+    struct rlimit files;
     struct hvd_err err;
     int status;
     int rc = run ? options_init(&run->options) : HVD_E_NOMEM;
@@ -454,19 +454,33 @@ int run_main(int argc, char **argv, char **envp)
     if (rc) {
         mem_free(run);
         err_set(&err, rc, "no memory");
-        return complain(RUN_BROKEN, &err);
+        return run_complain(RUN_BROKEN, &err);
     }
     run->folder.lock_fd = -1;
     run->envp = envp;
+    secrets_seal();
     signal(SIGPIPE, SIG_IGN);
-    raise_limits();
-    if (options_read(&run->options, argc, argv, envp, &err))
+    /* The limit on open files is raised, because each agent needs a connection, and so a
+     * descriptor. */
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (options_read(&run->options, argc, argv, envp, &err)) {
         status = options_complain(&err);
-    else if (!options_answer(&run->options, &status)) {
+    } else if (!options_answer(&run->options, &status)) {
         stderr_log_stamp(run->options.log_timestamps);
         status = run_job(run);
     }
-    release(run);
+    for (size_t i = 0; run->ssh_args && run->ssh_args[i]; i++)
+        mem_free(run->ssh_args[i]);
+    mem_free(run->ssh_args);
+    mem_free(run->script_envp);
+    mem_free(run->whole_envp);
+    job_env_release(&run->env);
+    job_folder_release(&run->folder);
+    invocation_release(&run->before);
+    options_release(&run->options);
     mem_free(run);
     return status;
 }

@@ -1,10 +1,11 @@
 /*
- * run.h: hvd-elastic as it runs a job: from the command line to the exit status.
+ * run.h: hvd-elastic as the driver of a job: from the command line to the exit code.
  */
 #ifndef DRIVER_RUN_H
 #define DRIVER_RUN_H
 
-/* Exit statuses beside 128 + the signal that ended the job; docs/cli.md. */
+/* Exit codes of a driver; a job that a signal ended has the code 128 + the signal. See docs/cli.md.
+ */
 enum run_exit {
     RUN_FINISHED = 0,
     RUN_FAILED = 1,

@@ -1,3 +1,8 @@
+/*
+ * action.c: describes an action as text and writes it as bytes. Tests and the simulation compare
+ * actions by these bytes. An action is what the core wants done (action.h). tell.c fills the list
+ * of actions, and driver/io carries out the actions.
+ */
 #include "driver/core/action.h"
 
 #include "proto/codec.h"
@@ -5,42 +10,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define ACTION_MEMORY_MAX                                                  \
-    ((size_t)1 << 32) /* a round of LIMIT_WORKERS told to LIMIT_HOSTS fits \
-                       */
-
 static const char *const names[] = {
-    [ACTION_RECORD] = "record",
-    [ACTION_BLACKLIST] = "blacklist",
-    [ACTION_SEND] = "send",
-    [ACTION_CLOSE] = "close",
-    [ACTION_START_AGENT] = "start agent",
-    [ACTION_DISCOVER] = "discover",
-    [ACTION_REPLY] = "reply",
+    [ACTION_RECORD] = "record",     [ACTION_BLACKLIST] = "blacklist",
+    [ACTION_SEND] = "send",         [ACTION_CLOSE] = "close",
+    [ACTION_KEY] = "key",           [ACTION_START_AGENT] = "start agent",
+    [ACTION_DISCOVER] = "discover", [ACTION_CHECK_OWNER] = "check owner",
+    [ACTION_REPLY] = "reply",       [ACTION_REKEYING] = "rekeying",
     [ACTION_EXIT] = "exit",
 };
 
-void action_list_init(struct action_list *list)
-{
-    *list = (struct action_list){ 0 };
-    arena_init(&list->memory, ACTION_MEMORY_MAX);
-}
-
-void action_list_release(struct action_list *list)
-{
-    if (!list)
-        return;
-    VEC_RELEASE(list);
-    arena_release(&list->memory);
-}
-
-void action_list_clear(struct action_list *list)
-{
-    list->count = 0;
-    list->failed = false;
-    arena_release(&list->memory);
-}
-
+/* Writes the action as one line of text, "send 3 ROUND ...", and returns `text`. A line that is too
+ * long is cut. */
 const char *action_describe(const struct action *action, char *text, size_t size)
 {
     char line[JOURNAL_LINE_MAX];
@@ -67,24 +47,20 @@ const char *action_describe(const struct action *action, char *text, size_t size
     return text;
 }
 
-/* What the line leaves out of a record. */
-static int write_members(const struct journal_record *record, struct buf *out)
-{
-    int rc = 0;
-
-    for (size_t i = 0; i < record->members.count && !rc; i++)
-        rc = buf_printf(out, " %" PRIu64, record->members.items[i]);
-    return rc ? rc : buf_append_text(out, "\n");
-}
-
+/* Appends the action to `out` as bytes: the line of action_describe, then what the line does not
+ * show. Two actions are equal if their bytes are equal. After a failure `out` is as before. */
 int action_write(const struct action *action, struct buf *out)
 {
     char text[JOURNAL_LINE_MAX + 64];
     size_t before = out->length;
     int rc = buf_printf(out, "%s\n", action_describe(action, text, sizeof(text)));
 
+    /* The line of a record has only the number of its members, so the members themselves follow. */
+    for (size_t i = 0; action->kind == ACTION_RECORD && !rc && i < action->record->members.count;
+         i++)
+        rc = buf_printf(out, " %" PRIu64, action->record->members.items[i]);
     if (!rc && action->kind == ACTION_RECORD)
-        rc = write_members(action->record, out);
+        rc = buf_append_text(out, "\n");
     if (!rc && action->kind == ACTION_BLACKLIST)
         rc = buf_append(out, &action->change->record.until_wall_us,
                         sizeof(action->change->record.until_wall_us));

@@ -1,66 +1,83 @@
 /*
- * action.h: what the core wants done, in order.
+ * action.h: the actions that the core wants done, in order.
  *
- * Durable before visible: the actions of all steps form one queue. What follows a RECORD or a
- * BLACKLIST in it is not done before that is durable. Nothing else delays an action. So nobody is
- * ever told what a restarted driver could forget, and the core need not wait for a disk. An action
- * that `overtakes` rests on nothing but the driver's term: once the first record, the TERM, is
- * durable, it is done at once, or a slow disk would look like a dead driver to its agents.
+ * Durable before visible: the actions of all steps form one queue. An action that stands behind a
+ * RECORD or a BLACKLIST waits until that record is durable. Nothing else delays an action. So no
+ * agent is ever told a thing that a restarted driver could forget, and the core need not wait for a
+ * disk.
  *
- * Until that first record is durable the caller accepts no connection and makes no further step:
- * what that takes is then the driver's own silence, and no lease of an agent runs out in it.
+ * The exception is an action whose `overtakes` is true: its contents depend on nothing but the
+ * driver's term. Once the first record, the TERM, is durable, such an action is done at once.
+ * Otherwise a slow disk would look like a dead driver to the agents.
+ *
+ * Until the first record is durable the caller accepts no connection and makes no further step.
+ * That time counts as the driver's own silence, so no lease of an agent runs out during that time.
  */
 #ifndef DRIVER_CORE_ACTION_H
 #define DRIVER_CORE_ACTION_H
 
-#include "base/arena.h"
+#include "base/actions.h"
 #include "base/buf.h"
-#include "base/vec.h"
 #include "blacklist/blacklist.h"
 #include "driver/core/journal.h"
 #include "proto/msg.h"
 
 enum action_kind {
-    ACTION_RECORD,      /* append to the journal: record */
-    ACTION_BLACKLIST,   /* store: change (blacklist_store_put of record and event) */
-    ACTION_SEND,        /* peer, msg; of a LAUNCH the caller fills in argv, env and cwd */
-    ACTION_CLOSE,       /* peer, text */
-    ACTION_START_AGENT, /* host: make sure that an agent of this job runs there and dials us */
-    ACTION_DISCOVER,    /* run one discovery; answered by HOSTS or HOSTS_FAILED */
-    ACTION_REPLY,       /* to an operator: ask, code, text */
-    ACTION_EXIT,        /* the last one: the driver's exit status is code; text says why */
+    ACTION_RECORD, /* append `record` to the journal */
+    /* store `change` of the blacklist: its record, and its event in the history */
+    ACTION_BLACKLIST,
+    /* Send `msg` over the connection `peer`. The caller adds argv, env and cwd to a LAUNCH, the key
+     * of `host` to a REKEY, and the secret of the round if `secret` is true. */
+    ACTION_SEND,
+    ACTION_CLOSE, /* close the connection `peer`; `text` says why */
+    /* From now on the agent of `host` may use the key of `epoch` (`code` 1), or must not use it
+     * (`code` 0). */
+    ACTION_KEY,
+    /* Make sure that an agent of this job runs on `host` and dials this driver. */
+    ACTION_START_AGENT,
+    /* Run one discovery; its result comes as EVENT_HOSTS or EVENT_HOSTS_FAILED. */
+    ACTION_DISCOVER,
+    /* Read at once in the job's file whether this driver still owns the job; if not, the driver
+     * ends. */
+    ACTION_CHECK_OWNER,
+    ACTION_REPLY, /* answer the operator's question `ask` with `code` and `text` */
+    /* Send `text` to the operators that wait for new keys: it says how many hosts have their new
+     * key. `code` 1: the change of keys is complete. */
+    ACTION_REKEYING,
+    /* The last action: the driver ends with exit status `code`; `text` says why. */
+    ACTION_EXIT,
     ACTION_COUNT
 };
 
 struct action {
     enum action_kind kind;
-    bool overtakes; /* a BEAT, or the WELCOME_AGENT that a connection begins with */
+    bool overtakes; /* true only for BEAT and WELCOME_AGENT: no record delays the action */
+    /* Only for ACTION_SEND of a ROUND or PREPARE. True: the host has a member of that round, so the
+     * caller adds the secret of the round to the message. */
+    bool secret;
     uint32_t peer;
     int code;
     uint64_t ask;
+    uint64_t epoch;
     const char *host;
     const char *text;
-    const struct msg *msg; /* many actions may share one */
+    const struct msg *msg; /* several actions may share one message */
     const struct journal_record *record;
     const struct blacklist_change *change;
 };
 
-/* What the actions point to lives until the list is cleared, or the next step of the core. */
-struct action_list {
-    struct VEC(struct action);
-    struct arena memory;
-    bool failed; /* memory was out: the list is not whole, see core_step */
-};
+/* Memory that the actions point to lives until the list is cleared. Names and addresses of hosts
+ * and workers live only until the next step of the core. */
+/* The last argument is the most memory of one list, in bytes (4 GiB): a ROUND for LIMIT_HOSTS hosts
+ * fits. */
+ACTION_LIST(action_list, struct action, (size_t)1 << 32)
 
-void action_list_init(struct action_list *list);
-void action_list_release(struct action_list *list);
-void action_list_clear(struct action_list *list);
-
-/* The action as bytes that are equal for equal actions: a line of text, and the frame of a message.
- * 0, HVD_E_NOMEM, HVD_E_LIMIT past the buffer's max. */
+/* Appends the action to `out` as bytes: a line of text, and the frame of its message. Equal actions
+ * give equal bytes. Returns 0, HVD_E_NOMEM, or HVD_E_LIMIT when `out` would exceed its maximum. */
 int action_write(const struct action *action, struct buf *out) MUST_CHECK;
 
-/* One line for people: "send 3 ROUND round=2 ...". Cut at size. Returns text. */
+/* Writes one line for a reader of a log, "send 3 ROUND round=2 ...", into `text`. The line is cut
+ * after `size` - 1 bytes. Returns `text`. */
 const char *action_describe(const struct action *action, char *text, size_t size);
 
 #endif

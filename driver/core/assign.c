@@ -1,3 +1,7 @@
+/*
+ * assign.c: ranks and sizes as arithmetic. slots.c asks for the places of the workers that it
+ * launches, change.c for the number of members that a round keeps. No function here reads the core.
+ */
 #include "driver/core/assign.h"
 
 #include "base/panic.h"
@@ -7,24 +11,21 @@ size_t assign_kept(size_t staying, size_t joining, size_t min_np)
     return staying + joining < min_np ? min_np - staying - joining : 0;
 }
 
-static size_t end_of_host(const struct assignment *seats, size_t count, size_t from)
+/* Computes ranks and sizes for slots that get a worker. The slots of one host are neighbours in
+ * `list`. `first` is the rank of the first slot. The cross rank of a slot is the number of earlier
+ * hosts that have a slot of the same local rank. */
+void assign_places(struct assignment *list, size_t count, uint32_t first)
 {
-    size_t end = from;
-
-    while (end < count && seats[end].host == seats[from].host)
-        end++;
-    return end;
-}
-
-void assign_places(struct assignment *seats, size_t count, uint32_t first)
-{
-    uint32_t hosts_with[LIMIT_SLOTS_PER_HOST] = { 0 }; /* that have a seat of this local rank */
+    /* The index is a local rank; the value is the number of hosts so far that have a slot of this
+     * local rank. */
+    uint32_t hosts_with[LIMIT_SLOTS_PER_HOST] = { 0 };
 
     for (size_t from = 0, end; from < count; from = end) {
-        end = end_of_host(seats, count, from);
+        for (end = from; end < count && list[end].host == list[from].host;)
+            end++;
         ASSERT(end - from <= LIMIT_SLOTS_PER_HOST);
         for (size_t i = from; i < end; i++)
-            seats[i].place = (struct place){
+            list[i].place = (struct place){
                 .rank = first + (uint32_t)i,
                 .size = first + (uint32_t)count,
                 .local_rank = (uint32_t)(i - from),
@@ -33,5 +34,5 @@ void assign_places(struct assignment *seats, size_t count, uint32_t first)
             };
     }
     for (size_t i = 0; i < count; i++)
-        seats[i].place.cross_size = hosts_with[seats[i].place.local_rank];
+        list[i].place.cross_size = hosts_with[list[i].place.local_rank];
 }

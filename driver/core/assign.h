@@ -1,5 +1,6 @@
 /*
- * assign.h: who is where, as a matter of numbers: pure functions, without a core.
+ * assign.h: pure functions that need no core. They compute ranks and sizes, and how many members a
+ * round keeps.
  */
 #ifndef DRIVER_CORE_ASSIGN_H
 #define DRIVER_CORE_ASSIGN_H
@@ -7,21 +8,25 @@
 #include "base/limits.h"
 #include "proto/place.h"
 
-/* Of members that have to go, how many are kept because the round would be too small without. */
+/* Returns how many members that have to go must stay for now, because the round would otherwise
+ * have fewer than `min_np` members. `staying`: the number of members that need not go; `joining`:
+ * the number of new members. */
 size_t assign_kept(size_t staying, size_t joining, size_t min_np);
 
-/* A seat that is to be taken, and the place that its worker may expect. */
+/* A slot in which a worker is about to be launched, and the place (ranks and sizes) that LAUNCH
+ * tells the worker. */
 struct assignment {
-    uint32_t host; /* a number that is equal for seats of one host */
+    uint32_t host; /* a number for the host: slots of one host have the same */
     uint32_t slot;
     struct place place;
 };
 
 /*
- * Places for the seats in the order in which they stand, hosts side by side: ranks from `first` on,
- * in a round of first + count. Local and cross ranks count the seats of this list alone. They are
- * what a launched worker is told until its first round says what they really are.
+ * Fills in the place (ranks and sizes) of each of the `count` slots. The slots of one host must be
+ * neighbours in `list`. The ranks begin at `first`, and the size is first + count. Local and cross
+ * ranks count only the slots of this list. LAUNCH tells a worker this place; the first round of the
+ * worker may give it another one.
  */
-void assign_places(struct assignment *seats, size_t count, uint32_t first);
+void assign_places(struct assignment *list, size_t count, uint32_t first);
 
 #endif

@@ -1,29 +1,27 @@
 /*
- * change.h: from a running round to the next, without losing a step.
+ * change.h: the way from a running round to the next without losing a step of training.
  *
- *     RUNNING ──PREPARE──► PREPARING ──all PREPARED: PENDING──► PENDING ──all AT──► RUNNING (next)
+ *     RUNNING ──PREPARE──► PREPARING ──all PREPARED: PENDING──► PENDING
+ *     PENDING ──all NEXT_CHECK──► RUNNING (next)
  *
- * Nobody stops while the next round's connections are made. Then each worker says at which check it
- * is, and all leave the loop at the same one, the first that nobody has reached. Until SWITCH_AT is
- * told the change can be abandoned, and nothing has happened.
+ * All members train on while the connections of the next round are made. Then each member says at
+ * which check it is, and all members leave the training loop at the same check: the first one that
+ * no member has reached. Until the driver sends SWITCH_AT, a change can be abandoned without any
+ * effect.
  */
 #ifndef DRIVER_CORE_CHANGE_H
 #define DRIVER_CORE_CHANGE_H
 
-#include "driver/core/state.h"
+#include "driver/core/core_internal.h"
 
-/* Begins a change if somebody has come or has to go, and the round runs. */
+/* Begins a change if all members train and a worker joins or has to go. */
 void change_look(struct core *core);
-void change_abandon(struct core *core, const char *why);
+
+/* The deadline of a change has passed: gives the change up. */
 void change_expire(struct core *core);
 
-/* PREPARE of a round: the next, or the current one for those that may not have it. */
-struct msg *change_prepare_msg(struct core *core, const struct round *round);
-struct msg *change_pending_msg(struct core *core);
-struct msg *change_switch_msg(struct core *core);
-struct msg *change_abandon_msg(struct core *core, const char *why);
-
+/* These functions handle the messages PREPARED and NEXT_CHECK of a worker. */
 void change_on_prepared(struct core *core, struct worker *worker, const struct msg *msg);
-void change_on_at(struct core *core, struct worker *worker, const struct msg *msg);
+void change_on_next_check(struct core *core, struct worker *worker, const struct msg *msg);
 
 #endif

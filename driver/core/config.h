@@ -1,5 +1,5 @@
 /*
- * config.h: what a user decides about a job, as the core needs it.
+ * config.h: the settings of a job, as the core needs them.
  */
 #ifndef DRIVER_CORE_CONFIG_H
 #define DRIVER_CORE_CONFIG_H
@@ -7,35 +7,45 @@
 #include "base/limits.h"
 #include "blacklist/policy.h"
 
-#define CORE_NO_RESET_LIMIT UINT32_MAX
+#define CORE_NO_RESET_LIMIT    UINT32_MAX
+#define CORE_NO_PROGRESS_LIMIT UINT32_MAX
 
 struct core_config {
-    const char *job;      /* borrowed as long as the core lives */
-    uint32_t np;          /* slots that the first round needs */
-    uint32_t min_np;      /* members that a later round needs */
-    uint32_t max_np;      /* members that a round may have */
-    uint32_t reset_limit; /* rounds after the first; one more ends the job */
+    const char *job; /* borrowed while the core lives */
+    uint32_t np;     /* the first round begins with at least this many workers */
+    uint32_t min_np; /* no later round has fewer members */
+    uint32_t max_np; /* no round has more members */
+    /* the most rounds after the first one; one more round would fail the job */
+    uint32_t reset_limit;
+    /* The most failures between which there is no newer commit: of one slot (progress_restarts),
+     * and of the whole job (progress_restarts_job). One more failure fails the job. */
+    uint32_t progress_restarts;
+    uint32_t progress_restarts_job;
     struct policy blacklist;
 
-    int64_t beat_us;            /* how often an agent is heard when it has nothing to say */
-    int64_t lease_us;           /* silence that is taken for a death */
+    int64_t beat_us;            /* the heartbeat interval of the driver and the agents */
+    int64_t lease_us;           /* an agent with a longer silence counts as dead */
     int64_t driver_grace_us;    /* how long workers train on without a driver */
-    int64_t discovery_us;       /* from the end of one discovery to the next */
-    int64_t elastic_timeout_us; /* how long the job may stand without enough workers */
-    int64_t agent_start_us;     /* from the start of an agent to its hello */
-    int64_t start_timeout_us;   /* from the launch of a worker to its READY */
-    int64_t gather_us;          /* how long those that are ready wait for others that boot */
-    int64_t prepare_us;         /* for the connections of a new round */
-    int64_t stall_warning_us;   /* how long until it is said who is waited for */
-    int64_t stall_us;           /* how long others wait for a worker that computes */
-    int64_t kill_grace_us;      /* from SIGTERM to SIGKILL */
-    uint64_t seed;              /* of the jitter of cooldowns */
+    int64_t discovery_us;       /* the time from the end of one discovery to the next */
+    int64_t elastic_timeout_us; /* how long the job may have too few workers before it fails */
+    int64_t agent_start_us;     /* the longest time from the start of an agent to its hello */
+    int64_t start_timeout_us;   /* the longest time from the launch of a worker to its READY */
+    /* How long READY workers wait, before a round begins, for workers that are still starting. */
+    int64_t gather_us;
+    int64_t prepare_us; /* the longest time for making the connections of the next round */
+    /* a worker's wait of this length is logged, with the workers for which it waits */
+    int64_t stall_warning_us;
+    int64_t stall_us;      /* a worker that others wait for is ended after a wait of this length */
+    int64_t kill_grace_us; /* the time between SIGTERM and SIGKILL */
+    uint64_t seed;         /* the seed of the random jitter of cooldowns */
 };
 
-/* The defaults; job and np are the caller's to set, min_np and max_np 0 mean np and no cap. */
+/* Sets the defaults. The caller sets `job` and `np`. A `min_np` or `max_np` of 0 means the value of
+ * `np`; a `max_np` of LIMIT_WORKERS means no limit. */
 void core_config_init(struct core_config *config);
 
-/* Fills in what follows from others, and judges: 0, or HVD_E_INVAL or HVD_E_LIMIT naming what. */
+/* Fills in the settings that follow from other settings, and checks all of them. Returns 0,
+ * HVD_E_INVAL or HVD_E_LIMIT; the error names the option. */
 int core_config_finish(struct core_config *config, struct hvd_err *err);
 
 #endif

@@ -1,60 +1,39 @@
+/*
+ * core.c: one step of the core. The step handles first the event, then all deadlines that have
+ * come, then the requests that other files have made in this step (step.h): first for slots, then
+ * for a round, at most LOOKS_MAX times. At the end over.c checks whether the job has too few
+ * workers. Only this file knows that order, and no other file of the core calls it.
+ */
 #include "driver/core/core.h"
 
 #include "base/mem.h"
 #include "driver/core/agents.h"
-#include "driver/core/clock.h"
+#include "driver/core/boot.h"
+#include "driver/core/change.h"
 #include "driver/core/drain.h"
 #include "driver/core/finish.h"
+#include "driver/core/keys.h"
+#include "driver/core/lease.h"
 #include "driver/core/listing.h"
-#include "driver/core/manifest.h"
+#include "driver/core/loss.h"
+#include "driver/core/operator.h"
+#include "driver/core/over.h"
+#include "driver/core/places.h"
+#include "driver/core/progress.h"
+#include "driver/core/recovery.h"
 #include "driver/core/replay.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
-#include "driver/core/seats.h"
+#include "driver/core/slots.h"
+#include "driver/core/stall.h"
+#include "driver/core/step.h"
 #include "driver/core/tell.h"
 
-#include <inttypes.h>
-#include <string.h>
+/* how often a step carries requests out; a request that is left causes another step at once */
+#define LOOKS_MAX 3
 
-#define LOOKS_MAX 3 /* in one step; what is left then is looked at in the next, at once */
-
-#define ANY_TIME  (SM_BIT(JOB_STOPPING) | SM_BIT(JOB_OVER))
-
-static const struct sm_state states[JOB_STATE_COUNT] = {
-    [JOB_NEW] = {"new",
-                 SM_BIT(JOB_GATHERING) | SM_BIT(JOB_RUNNING) | SM_BIT(JOB_FINISHING) | ANY_TIME,
-                 SM_INITIAL                                                                              },
-    [JOB_GATHERING] = { "gathering",  SM_BIT(JOB_RUNNING) | ANY_TIME,                                  0       },
-    [JOB_RUNNING] = { "running",
-                 SM_BIT(JOB_PREPARING) | SM_BIT(JOB_RECOVERING) | SM_BIT(JOB_FINISHING) |
-                          ANY_TIME,                                                              0       },
-    [JOB_PREPARING] = { "preparing",  SM_BIT(JOB_PENDING) | SM_BIT(JOB_RUNNING) | ANY_TIME,            0       },
-    [JOB_PENDING] = { "pending",    SM_BIT(JOB_RUNNING) | ANY_TIME,                                  0       },
-    [JOB_RECOVERING] = { "recovering", SM_BIT(JOB_RUNNING) | SM_BIT(JOB_FINISHING) | ANY_TIME,          0       },
-    [JOB_FINISHING] = { "finishing",  ANY_TIME,                                                        0       },
-    [JOB_STOPPING] = { "stopping",   SM_BIT(JOB_OVER),                                                0       },
-    [JOB_OVER] = { "over",       0,                                                               SM_FINAL},
-};
-
-/* What must be true whenever the job enters a state. */
-static void check_job(const void *owner, unsigned state)
-{
-    const struct core *core = owner;
-    bool changing = state == JOB_PREPARING || state == JOB_PENDING;
-
-    ASSERT(!changing || (core->next.number && !core->current.revoked));
-    ASSERT(state != JOB_RUNNING || !core->next.number);
-    ASSERT(state != JOB_RUNNING || core->current.number);
-    ASSERT(state != JOB_RECOVERING || core->current.revoked);
-}
-
-static const struct sm_type job_type = { "job", states, JOB_STATE_COUNT, check_job };
-
-const char *job_state_name(enum job_state state)
-{
-    return state < JOB_STATE_COUNT ? states[state].name : "?";
-}
-
+/* Makes the core of a job. A time that is not set is TIME_NEVER, or -LIMIT_DURATION_US for an event
+ * that is to count as long ago. */
 struct core *core_create(const struct core_config *config, struct trace *trace)
 {
     struct core *core = mem_zalloc(sizeof(*core));
@@ -64,18 +43,17 @@ struct core *core_create(const struct core_config *config, struct trace *trace)
     ASSERT(config->np && config->np <= config->max_np);
     core->config = *config;
     core->trace = trace;
-    core->earliest_us = 0;
-    core->ready_since_us = core->short_since_us = TIME_NEVER;
+    core->rounds.ready_since_us = core->shortage.since_us = TIME_NEVER;
     core->costs.since_us = core->costs.lost_us = core->costs.prepare_us = TIME_NEVER;
-    core->stalls.look_us = core->stalls.warn_us = TIME_NEVER;
-    core->stalls.said_us = -LIMIT_DURATION_US;
-    core->change_deadline_us = core->enter_deadline_us = core->over_deadline_us = TIME_NEVER;
-    core->short_left_us = config->elastic_timeout_us;
+    core->stalls.look_us = core->watch.warn_us = TIME_NEVER;
+    core->stalls.said_us = core->leases.crowded_us = -LIMIT_DURATION_US;
+    core->change.deadline_us = core->rounds.enter_deadline_us = TIME_NEVER;
+    core->finish.deadline_us = core->over.deadline_us = TIME_NEVER;
+    core->shortage.left_us = config->elastic_timeout_us;
     rng_seed(&core->rng, config->seed);
-    names_init(&core->hosts_by_name);
-    hosts_init(&core->listing);
+    names_init(&core->roster.by_name);
+    hosts_init(&core->listing.hosts);
     blacklist_init(&core->blacklist, &config->blacklist, trace);
-    sm_init(&core->sm, &job_type, JOB_NEW, core, NULL);
     return core;
 }
 
@@ -87,165 +65,180 @@ void core_free(struct core *core)
     round_release(&core->current);
     round_release(&core->next);
     round_release(&core->last);
-    manifest_release(core);
+    boot_release_manifest(core);
+    places_release(core);
     blacklist_release(&core->blacklist);
     mem_free(core);
 }
 
-/* A listed host, and a slot that it has; NULL, and the operator is told. */
-static struct core_host *find_seat(struct core *core, const struct event *event)
+/* Sets the time of the step. A driver makes at least one step in each heartbeat interval. If the
+ * time since the last step was longer, the driver itself was silent. Messages of agents and workers
+ * may then still be unread, so the deadlines of agents and workers move by that time. */
+static void core_set_time(struct core *core, const struct event *event)
 {
-    struct core_host *host = roster_find_host(core, event->host);
-    bool whole = event->slot == EVENT_WHOLE_HOST;
-    const char *why;
+    int64_t gap_us = event->now_us - core->now_us;
+    struct worker *worker;
 
-    if (host && (whole || event->slot < host->seat_count))
-        return host;
-    if (whole)
-        why = tell_text(core, "%s: no such host in this job", event->host);
-    else
-        why = tell_text(core, "%s:%" PRIu32 ": no such %s in this job", event->host, event->slot,
-                        host ? "slot" : "host");
-    tell_reply(core, event->ask, HVD_E_NOTFOUND, why);
-    return NULL;
-}
-
-static void on_drain(struct core *core, const struct event *event)
-{
-    struct core_host *host = find_seat(core, event);
-
-    if (!host)
+    ASSERT(gap_us >= 0 || event->kind == EVENT_START);
+    core->wall_us = event->wall_us;
+    core->now_us = event->now_us;
+    if (core->job == JOB_NEW || gap_us <= 2 * core->config.beat_us)
         return;
-    drain_begin(core, host, event->slot, event->left_us, "an operator");
-    tell_reply(core, event->ask, 0, "");
-}
+    core->leases.anybody_us = time_add(core->leases.anybody_us, gap_us);
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        struct core_host *host = core->roster.hosts.items[i];
 
-static void on_undrain(struct core *core, const struct event *event)
-{
-    struct core_host *host = find_seat(core, event);
-
-    if (!host)
-        return;
-    if (event->slot == EVENT_WHOLE_HOST)
-        drain_end_all(core, host);
-    else
-        drain_end(core, host, event->slot);
-    tell_reply(core, event->ask, 0, "");
-}
-
-static int clear_one(struct core *core, const char *host, uint32_t slot, struct hvd_err *err)
-{
-    struct blacklist_change change;
-    int rc =
-        blacklist_clear(&core->blacklist, host, slot, core->now_us, core->wall_us, &change, err);
-
-    if (!rc)
-        tell_blacklist(core, &change);
-    return rc;
-}
-
-/* Of a host also what is held against its slots: they come before it in the list. */
-static void clear_slots(struct core *core, const char *host, struct hvd_err *err, int *rc)
-{
-    for (size_t i = 0; i < blacklist_count(&core->blacklist); i++) {
-        struct blacklist_record record;
-
-        blacklist_record_at(&core->blacklist, i, core->now_us, core->wall_us, &record);
-        if (record.slot != BLACKLIST_WHOLE_HOST && !strcmp(record.host, host))
-            *rc = clear_one(core, host, record.slot, err);
+        host->heard_us = time_add(host->heard_us, gap_us);
+        if (host->key.told_us)
+            host->key.told_us = time_add(host->key.told_us, gap_us);
+        for (uint32_t slot = 0; slot < host->slot_count; slot++)
+            host->slots[slot].starts.since_us = time_add(host->slots[slot].starts.since_us, gap_us);
     }
+    for (size_t i = 0; (worker = roster_next(core, &i));)
+        worker->limit.since_us = time_add(worker->limit.since_us, gap_us);
+    core->change.deadline_us = time_add(core->change.deadline_us, gap_us);
+    core->rounds.enter_deadline_us = time_add(core->rounds.enter_deadline_us, gap_us);
+    core->finish.deadline_us = time_add(core->finish.deadline_us, gap_us);
+    core->over.deadline_us = time_add(core->over.deadline_us, gap_us);
 }
 
-static void on_clear(struct core *core, const struct event *event)
+/* True: the time at_us has come. False: the time has not come, and a step at at_us is requested. */
+static bool core_is_due(struct core *core, int64_t at_us)
 {
-    bool whole = event->slot == EVENT_WHOLE_HOST;
-    struct core_host *known = roster_find_host(core, event->host);
-    struct hvd_err err;
-    int rc = clear_one(core, event->host, whole ? BLACKLIST_WHOLE_HOST : event->slot, &err);
-
-    if (whole)
-        clear_slots(core, event->host, &err, &rc);
-    if (known)
-        known->again_us = core->now_us;
-    core->look_at_seats = true;
-    tell_reply(core, event->ask, rc, rc ? tell_text(core, "%s", err.text) : "");
+    if (at_us > core->now_us)
+        core_want_timer(core, at_us);
+    return at_us <= core->now_us;
 }
 
-static void take(struct core *core, const struct event *event)
+/* Handles everything whose deadline has come. The core has no timers: step.due_us is a moment
+ * before which nothing is due. When that moment has come, all deadlines are checked, and each one
+ * that has not come is requested again. */
+static void core_expire(struct core *core)
 {
+    struct worker *worker;
+
+    if (core->now_us < core->step.due_us)
+        return;
+    core->step.due_us = TIME_NEVER;
+    if (core_is_due(core, core->listing.next_us))
+        listing_discover(core);
+    if (core_is_due(core, core->leases.next_beat_us))
+        lease_beat(core);
+    lease_expire(core);
+    drain_expire(core);
+    progress_expire(core);
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        const struct worker_limit *limit = &worker->limit;
+        int64_t due_us = worker_due_us(worker, limit->since_us, limit->in_us);
+
+        if (worker->state == WORKER_DOOMED || due_us == TIME_NEVER)
+            continue;
+        if (due_us > core->now_us)
+            core_want_timer(core, due_us);
+        else if (worker->state == WORKER_BOOTING && !core->launch.anyone_joined)
+            /* The process may be a command that never joins; such a command may run for any time.
+             */
+            worker_limit(core, worker, core->config.start_timeout_us, limit->late);
+        else
+            loss_kill(core, worker, limit->late, false /* to blame */, core->config.kill_grace_us);
+    }
+    core_want_timer(core, blacklist_deadline(&core->blacklist, core->now_us));
+    core_want_slots(core); /* a cooldown may have ended */
+    stall_expire(core);
+    if ((core->job == JOB_PREPARING || core->job == JOB_PENDING) &&
+        core_is_due(core, core->change.deadline_us))
+        change_expire(core);
+    if (core_is_due(core, core->rounds.enter_deadline_us))
+        stall_expire_enter(core);
+    /* The result does not matter: the round is requested below in any case. */
+    core_is_due(core, core->backoff.not_before_us);
+    if (core->job == JOB_FINISHING && core_is_due(core, core->finish.deadline_us))
+        finish_expire(core);
+    if (core->job == JOB_STOPPING && core_is_due(core, core->over.deadline_us))
+        over_expire(core);
+    if (core->shortage.since_us != TIME_NEVER) /* over_judge_shortage handles this deadline */
+        core_is_due(core, time_add(core->shortage.since_us, core->shortage.left_us));
+    core_want_round(core);
+}
+
+/* Makes one step: handles the event, all deadlines that have come, and the requests of this step,
+ * and appends the resulting actions to `list`. Returns 0, or HVD_E_NOMEM; then no action was
+ * appended, and the core must not be used again. */
+int core_step(struct core *core, const struct event *event, struct action_list *list)
+{
+    struct core_step *step = &core->step;
+    size_t before = list->count;
+
+    ASSERT(!core->step.failed && event->kind < EVENT_COUNT);
+    ASSERT((event->kind == EVENT_START) == (core->job == JOB_NEW));
+    if (core->job == JOB_OVER)
+        return 0;
+    roster_bury(core);
+    core_set_time(core, event);
+    core->out.list = list;
     switch (event->kind) {
     case EVENT_START: replay_start(core); break;
     case EVENT_HOSTS: listing_on_hosts(core, event->hosts); break;
     case EVENT_HOSTS_FAILED: listing_on_failure(core, event->text); break;
     case EVENT_AGENT_FAILED: agents_on_start_failed(core, event->host, event->text); break;
-    case EVENT_MSG: agents_on_msg(core, event->peer, event->msg); break;
+    case EVENT_MSG: agents_on_msg(core, event); break;
     case EVENT_CLOSED: agents_on_closed(core, event->peer, event->text); break;
-    case EVENT_DRAIN: on_drain(core, event); break;
-    case EVENT_UNDRAIN: on_undrain(core, event); break;
-    case EVENT_CLEAR: on_clear(core, event); break;
-    case EVENT_STOP: finish_stop(core, event->text); break;
+    case EVENT_CROWDED: lease_on_crowd(core); break;
+    case EVENT_DRAIN: operator_on_drain(core, event); break;
+    case EVENT_UNDRAIN: operator_on_undrain(core, event); break;
+    case EVENT_CLEAR: operator_on_clear(core, event); break;
+    case EVENT_REKEY: keys_on_rekey(core, event); break;
+    case EVENT_STOP: over_stop(core, event->text); break;
     default: break;
     }
-}
-
-/* A driver steps at least once for each beat. If it did not, it is the one that was silent. */
-static void set_time(struct core *core, const struct event *event)
-{
-    int64_t gap_us = event->now_us - core->now_us;
-
-    ASSERT(gap_us >= 0 || event->kind == EVENT_START);
-    core->wall_us = event->wall_us;
-    if (job_state(core) != JOB_NEW && gap_us > 2 * core->config.beat_us)
-        clock_forgive(core, gap_us);
-    core->now_us = event->now_us;
-}
-
-/* Seats decide who can be in a round, and a round who is wanted in a seat. */
-static void look(struct core *core)
-{
+    if (core->job != JOB_OVER)
+        core_expire(core);
+    /* Carries out the requests for slots and rounds. Slots and rounds depend on each other: the
+     * slots decide which workers can be in a round, and a round decides which workers keep their
+     * slot. So the requests are checked several times. */
     for (int i = 0; i < LOOKS_MAX; i++) {
-        bool seats = core->look_at_seats;
-        bool rounds = core->look_at_rounds;
+        bool slots = step->want_slots, round = step->want_round;
 
-        core->look_at_seats = core->look_at_rounds = false;
-        if (seats)
-            seats_look(core);
-        if (rounds)
-            round_look(core);
+        step->want_slots = step->want_round = false;
+        if (slots) {
+            slots_reconcile(core);
+            if (core->listing.discovered)
+                keys_reconcile(core); /* a host whose agent has ended may have left the job */
+        }
+        if (!round)
+            continue;
+        switch (core->job) {
+        case JOB_GATHERING: recovery_look_first(core); break;
+        case JOB_RECOVERING: recovery_look(core); break;
+        case JOB_RUNNING: change_look(core); break;
+        default: break;
+        }
     }
-    if (core->look_at_seats || core->look_at_rounds)
-        clock_want(core, core->now_us);
+    if (step->want_slots || step->want_round)
+        core_want_timer(core, core->now_us);
+    keys_look(core);
+    over_judge_shortage(core);
+    if (core->job == JOB_OVER)
+        tell_exit(core, core->over.exit_code, core->over.exit_text);
+    core->out.list = NULL;
+    if (list->failed)
+        core_fail(core);
+    if (core->step.failed)
+        list->count = before; /* no action of a failed step is carried out */
+    return core->step.failed ? HVD_E_NOMEM : 0;
 }
 
-int core_step(struct core *core, const struct event *event, struct action_list *list)
+bool core_speaks_for(const struct core *core, uint32_t peer, uint64_t incarnation)
 {
-    size_t before = list->count;
+    const struct core_host *host = roster_peer(core, peer);
+    const struct worker *worker = roster_worker(core, incarnation);
 
-    ASSERT(!core->broken && event->kind < EVENT_COUNT);
-    ASSERT((event->kind == EVENT_START) == (job_state(core) == JOB_NEW));
-    if (job_state(core) == JOB_OVER)
-        return 0;
-    roster_bury(core);
-    set_time(core, event);
-    core->out = list;
-    take(core, event);
-    if (job_state(core) != JOB_OVER)
-        clock_expire(core);
-    look(core);
-    clock_judge_shortage(core);
-    if (job_state(core) == JOB_OVER)
-        tell_exit(core, core->exit_code, core->exit_text);
-    core->out = NULL;
-    if (list->failed)
-        core->broken = true;
-    if (core->broken)
-        list->count = before; /* half of what is to be told is worse than nothing */
-    return core->broken ? HVD_E_NOMEM : 0;
+    return host && worker && worker->host == host;
 }
 
 int64_t core_deadline(const struct core *core)
 {
-    if (job_state(core) == JOB_OVER)
+    if (core->job == JOB_OVER)
         return TIME_NEVER;
-    return core->earliest_us;
+    return core->step.due_us;
 }

@@ -1,16 +1,7 @@
 /*
- * core.h: the driver's mind. Events with their time in, actions out; no clock, no socket, no file,
- * no thread. The same events give the same actions, byte for byte.
- *
- *     GATHERING   until enough are READY                          ──► RUNNING
- *     RUNNING     somebody comes or has to go, and all train      ──► PREPARING
- *     PREPARING   until all have the new connections              ──► PENDING
- *     PENDING     until all have said at which check they are     ──► RUNNING, the next round
- *     PREPARING, PENDING   abandoned: somebody died or was late   ──► RUNNING, the same round
- *     RUNNING, PREPARING, PENDING   a member died                 ──► RECOVERING
- *     RECOVERING  until all survivors have stopped, and enough are there ──► RUNNING
- *
- *     first FINISHED: FINISHING; then, or on failure or STOP: STOPPING ──► OVER
+ * core.h: the decisions of the driver. The core takes events with their time and returns actions;
+ * it uses no clock, no socket, no file and no thread. The same events give the same actions, byte
+ * for byte. states.md has the states of a job and of its parts.
  */
 #ifndef DRIVER_CORE_CORE_H
 #define DRIVER_CORE_CORE_H
@@ -23,39 +14,48 @@
 
 struct core;
 
-/* The driver's exit status. */
+/* The exit status of the driver's core. */
 enum core_exit {
     CORE_FINISHED = 0,
     CORE_FAILED = 1,
-    CORE_STOPPED = 2,  /* somebody asked for it */
+    CORE_STOPPED = 2,  /* an operator asked for the end */
     CORE_REPLACED = 3, /* another driver has taken over */
     CORE_TOO_FEW = 4   /* not enough workers for longer than the elastic timeout */
 };
 
-/* The config has passed core_config_finish, and is copied. trace is borrowed, may be NULL. */
+/* Makes a core. `config` is one that core_config_finish has accepted; the core copies it. `trace`
+ * is borrowed until core_free, and may be NULL. Returns NULL when memory is out. */
 struct core *core_create(const struct core_config *config, struct trace *trace) MUST_CHECK;
 void core_free(struct core *core);
 
 /*
- * Before EVENT_START, in order: what earlier drivers of this job wrote down, and the blacklist's
- * records. 0, HVD_E_NOMEM, or HVD_E_CORRUPT for a record that cannot be, naming it. The times
- * are those that EVENT_START will have.
+ * Two functions that restore what earlier drivers of this job knew. Before EVENT_START the caller
+ * calls core_replay for each record of the journal in order, and then core_replay_blacklist for
+ * each record of the blacklist. now_us and wall_us are the times that EVENT_START will have. Both
+ * return 0, HVD_E_NOMEM, or HVD_E_CORRUPT for a record that is impossible; the error names the
+ * record.
  */
 int core_replay(struct core *core, const struct journal_record *record, struct hvd_err *err);
 int core_replay_blacklist(struct core *core, const struct blacklist_record *record, int64_t now_us,
                           int64_t wall_us, struct hvd_err *err);
 
 /*
- * Appends to the list. 0, or HVD_E_NOMEM: then the actions of this step are not in the list, and
- * the core must not be used again. The caller ends the process, or makes another core out of the
- * journal: a driver that cannot go on is replaced like one that was killed, the same way.
+ * Handles one event and appends the actions to the list. Returns 0 or HVD_E_NOMEM. After
+ * HVD_E_NOMEM the list has no action of this step, and the core must not be used again: the caller
+ * ends the process, or makes another core out of the journal. So a driver without memory is
+ * replaced in the same way as a driver that was killed.
  */
 int core_step(struct core *core, const struct event *event, struct action_list *list) MUST_CHECK;
 
-/* When EVENT_TIMER is wanted; TIME_NEVER. */
+/* True: the worker `incarnation` runs on the host whose agent has the connection `peer`. Only then
+ * does the driver show output of this worker that comes over this connection. */
+bool core_speaks_for(const struct core *core, uint32_t peer, uint64_t incarnation);
+
+/* The time at which the core wants an EVENT_TIMER; TIME_NEVER: it wants none. */
 int64_t core_deadline(const struct core *core);
 
-/* Replaces the view, which is one already. 0 or HVD_E_NOMEM. */
+/* Copies the visible part of the core to *ret_view, which core_view_init has initialised. Returns
+ * 0; or HVD_E_NOMEM, and *ret_view is unchanged. */
 int core_view(const struct core *core, struct core_view *ret_view) MUST_CHECK;
 
 #endif

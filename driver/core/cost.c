@@ -1,15 +1,21 @@
+/*
+ * cost.c: measures changes of the membership by the messages that mark their phases. round.c and
+ * change.c call it when rounds end, begin and train; view.c and the trace show the costs. A change
+ * whose beginning this driver has not seen is not measured.
+ */
 #include "driver/core/cost.h"
 
-#include "driver/core/round.h"
 #include "driver/core/tell.h"
 
 #include <string.h>
 
-static int64_t more(int64_t one, int64_t other)
+void cost_prepare(struct core *core)
 {
-    return one > other ? one : other;
+    core->costs.prepare_us = core->now_us;
 }
 
+/* Called when core->current is revoked: remembers since when no worker trains. If an earlier revoke
+ * has set that time, and not all members have begun to train since, the earlier time stays. */
 void cost_lost(struct core *core)
 {
     const struct round *round = &core->current;
@@ -18,78 +24,87 @@ void cost_lost(struct core *core)
         core->costs.lost_us = core->now_us;
 }
 
-/* Since when it is known that there has to be another round. The first one is not waited for by
- * anybody who trains. */
-static int64_t known_us(const struct core *core, const struct round *round)
-{
-    switch (round->cause) {
-    case CAUSE_RECOVERY: return core->costs.lost_us;
-    case CAUSE_SWITCH: return core->costs.prepare_us;
-    default: return core->now_us;
-    }
-}
-
+/* Called when core->current has begun: begins to measure the change that led to it. */
 void cost_begin(struct core *core)
 {
     const struct round *round = &core->current;
-    int64_t since_us = known_us(core, round);
+    /* The moment when the driver knew that a new round was needed. For the first round that is
+     * now. */
+    int64_t known_us = core->now_us;
 
+    if (round->cause == CAUSE_RECOVERY)
+        known_us = core->costs.lost_us;
+    else if (round->cause == CAUSE_SWITCH)
+        known_us = core->costs.prepare_us;
     core->costs.now = (struct view_change){
         .round = round->number,
         .cause = round->cause,
         .from = (uint32_t)core->costs.size_before,
         .to = (uint32_t)round->members.count,
-        .agree_us = since_us == TIME_NEVER ? 0 : core->now_us - since_us,
+        .agree_us = known_us == TIME_NEVER ? 0 : core->now_us - known_us,
     };
-    core->costs.since_us = since_us;
+    core->costs.since_us = known_us;
 }
 
-/* Who comes at a switch is there before the others, and waits for them to connect; those wait in
- * their first step until it has the state. So of newcomers nothing counts but that, unless there
- * are no others. */
+static int64_t cost_longer(int64_t one_us, int64_t other_us)
+{
+    return one_us > other_us ? one_us : other_us;
+}
+
+/* Takes the costs that one member has measured. At a switch only the time for the state counts of a
+ * joiner, because the other times of the joiner are waits: the joiner waits until the other members
+ * connect, and these members wait in their first step until the joiner has the state. If all
+ * members are joiners, all their times count. */
 void cost_entered(struct core *core, const struct worker *worker, const struct msg_entered *costs)
 {
     struct view_change *cost = &core->costs.now;
     int64_t sum_us = time_add(costs->rebuild_us, costs->state_us);
 
-    cost->state_us = more(cost->state_us, costs->state_us);
-    if (worker->newcomer && cost->cause == CAUSE_SWITCH && core->current.holders.count)
+    cost->state_us = cost_longer(cost->state_us, costs->state_us);
+    if (worker->is_joiner && cost->cause == CAUSE_SWITCH && core->current.holders.count)
         return;
-    cost->rebuild_us = more(cost->rebuild_us, costs->rebuild_us);
-    cost->first_step_us = more(cost->first_step_us, costs->first_step_us);
-    cost->pause_us = more(cost->pause_us, time_add(sum_us, costs->first_step_us));
+    cost->rebuild_us = cost_longer(cost->rebuild_us, costs->rebuild_us);
+    cost->first_step_us = cost_longer(cost->first_step_us, costs->first_step_us);
+    cost->pause_us = cost_longer(cost->pause_us, time_add(sum_us, costs->first_step_us));
 }
 
-static void keep(struct core *core)
+/* True: this driver has seen the beginning of the present change, so its cost is known. */
+static bool cost_is_known(const struct core *core)
 {
-    struct view_change *kept = core->costs.kept;
-
-    if (core->costs.count == ARRAY_SIZE(core->costs.kept))
-        memmove(kept, kept + 1, --core->costs.count * sizeof(*kept));
-    kept[core->costs.count++] = core->costs.now;
+    return core->costs.now.round == core->current.number && core->costs.since_us != TIME_NEVER;
 }
 
+/* Called when all members of core->current train: the change is complete. Its costs become the
+ * newest entry of `kept`; if the list is full, the oldest entry goes. */
 void cost_end(struct core *core)
 {
     struct view_change *cost = &core->costs.now;
+    struct view_change *kept = core->costs.kept;
 
     core->costs.lost_us = TIME_NEVER;
     core->costs.size_before = core->current.members.count;
-    if (cost->round != core->current.number || core->costs.since_us == TIME_NEVER)
+    if (!cost_is_known(core))
         return;
+    /* At a switch the members trained until they changed over. In other changes they did not train
+     * from the beginning of the change on, so the pause is the whole change. */
     if (cost->cause != CAUSE_SWITCH)
         cost->pause_us = core->now_us - core->costs.since_us;
     cost->ended_us = core->now_us;
-    keep(core);
+    if (core->costs.count == ARRAY_SIZE(core->costs.kept))
+        memmove(kept, kept + 1, --core->costs.count * sizeof(*kept));
+    kept[core->costs.count++] = *cost;
 }
 
+/* Returns the costs of the present change for the log, such as " (recovery 1.2s: agree 10ms,
+ * rebuild ...)"; "": not known. At a switch "agree" has passed beside the training, which the words
+ * "beside it" say. */
 const char *cost_text(struct core *core)
 {
     const struct view_change *cost = &core->costs.now;
     char pause[TIME_TEXT_MAX], agree[TIME_TEXT_MAX], rebuild[TIME_TEXT_MAX], state[TIME_TEXT_MAX];
     char step[TIME_TEXT_MAX];
 
-    if (cost->round != core->current.number || core->costs.since_us == TIME_NEVER)
+    if (!cost_is_known(core))
         return "";
     return tell_text(core, " (%s %s: %s%s%srebuild %s, state %s, first step %s)",
                      change_cause_name(cost->cause), time_brief(cost->pause_us, pause),

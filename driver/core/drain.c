@@ -1,13 +1,21 @@
+/*
+ * drain.c: begins and ends drains, and kills workers at the deadlines. operator.c and agents.c
+ * begin drains, listing.c ends the drains of hosts that are no longer listed. Each drain is in the
+ * journal with a time of day, so that a successor keeps the deadline.
+ */
 #include "driver/core/drain.h"
 
-#include "driver/core/clock.h"
 #include "driver/core/loss.h"
 #include "driver/core/roster.h"
+#include "driver/core/step.h"
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
 
-static void record(struct core *core, const struct core_host *host, uint32_t slot, int64_t wall_us)
+/* Writes the drain of `slot`, or of the whole host, until wall_us to the journal. wall_us 0: the
+ * drain has ended. `code` 1: the machine itself gave notice of the drain. */
+static void drain_record(struct core *core, const struct core_host *host, uint32_t slot,
+                         int64_t wall_us)
 {
     struct journal_record *drain = tell_record(core, JOURNAL_DRAIN);
 
@@ -17,29 +25,34 @@ static void record(struct core *core, const struct core_host *host, uint32_t slo
     drain->code = wall_us && slot == EVENT_WHOLE_HOST && host->noticed;
 }
 
-static void begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
-                  const char *who)
+/* Begins the drain of a slot or host, or moves its deadline; logs and records that. `who` wants the
+ * drain. */
+static void drain_until(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
+                        const char *who)
 {
     int64_t until_us = time_add(core->now_us, left_us);
     char text[TIME_TEXT_MAX];
 
-    ASSERT(slot == EVENT_WHOLE_HOST || slot < host->seat_count);
+    ASSERT(slot == EVENT_WHOLE_HOST || slot < host->slot_count);
     if (slot == EVENT_WHOLE_HOST) {
         host->draining = true;
         host->drain_us = until_us;
     } else {
-        host->seats[slot].draining = true;
-        host->seats[slot].drain_us = until_us;
+        host->slots[slot].draining = true;
+        host->slots[slot].drain_us = until_us;
     }
     time_format(left_us, text);
     CORE_TRACE(core, "%s%s is drained %s%s: %s", host->name,
                slot == EVENT_WHOLE_HOST ? "" : tell_text(core, ":%" PRIu32, slot),
                left_us == TIME_NEVER ? "without a deadline" : "within ",
                left_us == TIME_NEVER ? "" : text, who);
-    record(core, host, slot, time_add(core->wall_us, left_us));
-    clock_want(core, until_us);
-    roster_judge_seats(core); /* at once: whoever dies now was to go */
-    core->look_at_seats = core->look_at_rounds = true;
+    drain_record(core, host, slot, time_add(core->wall_us, left_us));
+    core_want_timer(core, until_us);
+    /* The workers that have to go are marked now, not at the end of the step: from now on the death
+     * of such a worker is no failure. */
+    roster_judge_slots(core);
+    core_want_slots(core);
+    core_want_round(core);
 }
 
 void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64_t left_us,
@@ -47,79 +60,80 @@ void drain_begin(struct core *core, struct core_host *host, uint32_t slot, int64
 {
     if (slot == EVENT_WHOLE_HOST)
         host->noticed = false;
-    begin(core, host, slot, left_us, who);
+    drain_until(core, host, slot, left_us, who);
 }
 
-void drain_notice(struct core *core, struct core_host *host, int64_t left_us, const char *who)
+/* PROTOCOL.md, K4: a repeated NOTICE changes nothing. Its deadline may differ by the time that the
+ * message was on its way. So a deadline is new only if it is earlier than the known deadline by
+ * more than a heartbeat interval. */
+void drain_on_notice(struct core *core, struct core_host *host, const struct msg_notice *notice)
 {
+    int64_t until_us = time_add(core->now_us, notice->left_us);
+
+    if (host->draining && time_add(until_us, core->config.beat_us) >= host->drain_us)
+        return;
     if (!host->draining)
-        host->noticed = true; /* what an operator has said stays until it is taken back */
-    begin(core, host, EVENT_WHOLE_HOST, left_us, who);
+        host->noticed = true; /* a drain that an operator began stays until the operator ends it */
+    drain_until(core, host, EVENT_WHOLE_HOST, notice->left_us, notice->source);
 }
 
+/* Ends the drain of a slot, or of the host itself (EVENT_WHOLE_HOST); a drain of single slots
+ * stays. No drain: nothing happens. */
 void drain_end(struct core *core, struct core_host *host, uint32_t slot)
 {
     bool *draining;
 
-    ASSERT(slot == EVENT_WHOLE_HOST || slot < host->seat_count);
-    draining = slot == EVENT_WHOLE_HOST ? &host->draining : &host->seats[slot].draining;
+    ASSERT(slot == EVENT_WHOLE_HOST || slot < host->slot_count);
+    draining = slot == EVENT_WHOLE_HOST ? &host->draining : &host->slots[slot].draining;
     if (!*draining)
         return;
     *draining = false;
-    record(core, host, slot, 0);
-    core->look_at_seats = true;
+    drain_record(core, host, slot, 0);
+    core_want_slots(core);
 }
 
 void drain_end_all(struct core *core, struct core_host *host)
 {
     drain_end(core, host, EVENT_WHOLE_HOST);
-    for (uint32_t slot = 0; slot < host->seat_count; slot++)
+    for (uint32_t slot = 0; slot < host->slot_count; slot++)
         drain_end(core, host, slot);
 }
 
-static int64_t leaves_by(const struct core_host *host, uint32_t slot)
-{
-    int64_t until_us = TIME_NEVER;
-
-    if (host->draining)
-        until_us = host->drain_us;
-    if (host->seats[slot].draining && host->seats[slot].drain_us < until_us)
-        until_us = host->seats[slot].drain_us;
-    return until_us;
-}
-
-static void forget_notices(struct core *core)
-{
-    for (size_t i = 0; i < core->listed.count; i++) {
-        struct core_host *host = core->listed.items[i];
-        int64_t over_us = time_add(host->drain_us, DRAIN_NOTICE_LATE_US);
-
-        if (!host->draining || !host->noticed)
-            continue;
-        if (over_us > core->now_us) {
-            clock_want(core, over_us);
-            continue;
-        }
-        CORE_TRACE(core, "%s was to be taken away and is still listed: it is used again",
-                   host->name);
-        drain_end(core, host, EVENT_WHOLE_HOST);
-    }
-}
-
+/* Kills the workers whose time to leave is over. Then ends drains that a machine gave notice of and
+ * that are past, if discovery still lists the host: the machine was not taken away. */
 void drain_expire(struct core *core)
 {
     struct worker *worker;
 
     for (size_t i = 0; (worker = roster_next(core, &i));) {
-        int64_t until_us = leaves_by(worker->host, worker->slot);
+        const struct core_host *host = worker->host;
+        const struct core_slot *slot = &host->slots[worker->slot];
+        int64_t until_us = host->draining ? host->drain_us : TIME_NEVER;
 
-        if (until_us == TIME_NEVER || worker_state(worker) == WORKER_DOOMED ||
-            worker_state(worker) == WORKER_FINISHED)
-            continue; /* who has finished ends alone, and killed it would have failed */
+        if (slot->draining && slot->drain_us < until_us)
+            until_us = slot->drain_us;
+        /* A worker that has finished ends by itself. A kill would make it a failed worker. */
+        if (until_us == TIME_NEVER || worker->state == WORKER_DOOMED ||
+            worker->state == WORKER_FINISHED)
+            continue;
         if (until_us > core->now_us)
-            clock_want(core, until_us);
+            core_want_timer(core, until_us);
         else
+            /* true: the worker is not to blame; 0: SIGKILL without grace */
             loss_kill(core, worker, "its time to leave is over", true, 0);
     }
-    forget_notices(core);
+    for (size_t i = 0; i < core->listing.list.count; i++) {
+        struct core_host *host = core->listing.list.items[i];
+        int64_t over_us = time_add(host->drain_us, DRAIN_NOTICE_LATE_US);
+
+        if (!host->draining || !host->noticed)
+            continue;
+        if (over_us > core->now_us) {
+            core_want_timer(core, over_us);
+            continue;
+        }
+        CORE_TRACE(core, "%s was to be taken away and is still listed: the host is used again",
+                   host->name);
+        drain_end(core, host, EVENT_WHOLE_HOST);
+    }
 }

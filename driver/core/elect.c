@@ -1,32 +1,41 @@
+/*
+ * elect.c: the election of the commit that a round begins with. recovery.c asks for it; READY,
+ * RECOVERING and EXITED bring the commits. A holder is a member that has the commit. Two things are
+ * never believed: a commit of a round that no agent was told, and a holder whose checksum differs
+ * from that of most holders.
+ */
 #include "driver/core/elect.h"
 
 #include "driver/core/roster.h"
+#include "driver/core/step.h"
 #include "driver/core/tell.h"
-#include "proto/commit.h"
 
-/* Of a round that there has not been yet: a damaged snapshot, or an agent that makes things up. */
+/* A commit of a round that no agent was told comes from a damaged snapshot, or from an agent that
+ * invents commits. */
 bool elect_believes(const struct core *core, uint64_t commit)
 {
-    return COMMIT_ROUND_OF(commit) <= core->rounds;
+    return COMMIT_ROUND_OF(commit) <= core->rounds.told;
 }
 
-/* What its agent keeps for the slot is just that: nobody else writes there. */
+/* Notes the commits that a worker holds. Its agent keeps the same commits for the worker's slot,
+ * because no other process writes there. */
 void elect_note(const struct core *core, struct worker *worker, const struct msg_held_list *held)
 {
-    struct seat *seat = &worker->host->seats[worker->slot];
+    struct core_slot *slot = &worker->host->slots[worker->slot];
 
     ASSERT(held->count <= LIMIT_COMMITS_HELD);
     worker->held_count = 0;
-    seat->commit = 0;
+    slot->commit = 0;
     for (size_t i = 0; i < held->count; i++) {
         if (!elect_believes(core, held->items[i].commit))
             continue;
         worker->held[worker->held_count++] = held->items[i];
-        seat_note_commit(seat, held->items[i].commit);
+        slot_note_commit(slot, held->items[i].commit);
     }
 }
 
-static const struct msg_held *find(const struct worker *worker, uint64_t commit)
+/* Returns the worker's copy of this commit; NULL: the worker does not hold the commit. */
+static const struct msg_held *elect_find(const struct worker *worker, uint64_t commit)
 {
     for (size_t i = 0; i < worker->held_count; i++)
         if (worker->held[i].commit == commit)
@@ -34,136 +43,133 @@ static const struct msg_held *find(const struct worker *worker, uint64_t commit)
     return NULL;
 }
 
-static uint64_t highest(const struct core *core, const struct round *round)
-{
-    uint64_t commit = 0;
-
-    for (size_t i = 0; i < round->members.count; i++) {
-        const struct worker *worker = roster_worker(core, round->members.items[i]);
-
-        ASSERT(worker);
-        for (size_t k = 0; k < worker->held_count; k++)
-            if (worker->held[k].commit > commit)
-                commit = worker->held[k].commit;
-    }
-    return commit;
-}
-
-/* The checksum that most holders agree on, by the vote that needs no memory; among several without
- * a majority, that of the last one standing. */
-static uint64_t majority(const struct core *core, const struct round *round, uint64_t commit)
-{
-    uint64_t checksum = 0;
-    size_t votes = 0;
-
-    for (size_t i = 0; i < round->members.count; i++) {
-        const struct msg_held *held = find(roster_worker(core, round->members.items[i]), commit);
-
-        if (!held)
-            continue;
-        if (!votes)
-            checksum = held->checksum;
-        if (held->checksum == checksum)
-            votes++;
-        else
-            votes--;
-    }
-    return checksum;
-}
-
 static bool is_holder(const struct worker *worker, const struct election *election)
 {
-    const struct msg_held *held = find(worker, election->commit);
+    const struct msg_held *held = elect_find(worker, election->commit);
 
     return held && held->checksum == election->checksum;
 }
 
+/* Returns the highest commit that a member of the round holds, the checksum that most of its
+ * holders have, and how many members hold it with that checksum. `commit` 0: no member holds any
+ * commit. */
+struct election elect(const struct core *core, const struct round *round)
+{
+    struct election election = { .commit = 0 };
+    const struct worker *worker;
+    size_t votes = 0;
+
+    /* PROTOCOL.md, Rounds: a higher number is a newer state. */
+    for (size_t i = 0; (worker = roster_next_member(core, round, &i));)
+        for (size_t k = 0; k < worker->held_count; k++)
+            if (worker->held[k].commit > election.commit)
+                election.commit = worker->held[k].commit;
+    if (!election.commit)
+        return election;
+
+    /* Finds the checksum that most holders have, by the majority vote of Boyer and Moore, which
+     * needs no memory. Without a majority the vote finds the checksum of some holder. */
+    for (size_t i = 0; (worker = roster_next_member(core, round, &i));) {
+        const struct msg_held *held = elect_find(worker, election.commit);
+
+        if (!held)
+            continue;
+        if (!votes)
+            election.checksum = held->checksum;
+        if (held->checksum == election.checksum)
+            votes++;
+        else
+            votes--;
+    }
+    for (size_t i = 0; (worker = roster_next_member(core, round, &i));)
+        election.holders += is_holder(worker, &election);
+    return election;
+}
+
+/* Writes the members that hold the elected commit to round->holders, by rank. */
+void elect_holders(struct core *core, struct round *round, const struct election *election)
+{
+    size_t count = election->commit ? election->holders : 1;
+    const struct worker *worker;
+
+    ASSERT(round->members.count > 0 && count > 0);
+    round->holders.count = 0;
+    if (VEC_RESERVE(&round->holders, count, LIMIT_WORKERS)) {
+        core_fail(core);
+        return;
+    }
+    /* PROTOCOL.md, Rounds: when no member holds a commit, the oldest member is the only holder, and
+     * its live state becomes the first commit of the round. */
+    if (!election->commit)
+        round->holders.items[round->holders.count++] = round->members.items[0];
+    for (size_t i = 0; election->commit && (worker = roster_next_member(core, round, &i));)
+        if (is_holder(worker, election))
+            round->holders.items[round->holders.count++] = worker->incarnation;
+}
+
+/* True: the agent of this host is connected and can serve commits. */
 static bool can_serve(const struct core_host *host)
 {
     return host->agent == AGENT_THERE && host->addresses.count;
 }
 
-/* Counted as dead, and its agent has not told its end: what it has committed is not known yet. */
-static bool is_untold(const struct seat *seat)
+/* True: the worker of this slot was READY and has moved on: it is a member, leaving, finished or
+ * dead, and its EXITED has not come. So the last commit of this worker is not known yet. */
+static bool is_end_unknown(const struct core_slot *slot)
 {
-    return seat->worker && seat->worker->joined && worker_state(seat->worker) > WORKER_READY;
+    return slot->worker && slot->worker->joined && slot->worker->state > WORKER_READY;
 }
 
-uint64_t elect_kept(const struct core *core)
+/* Returns the newest commit that connected agents keep for slots whose workers are gone, without
+ * the commit `but`. 0: the job can resume from no such commit, or an EXITED that may name a newer
+ * one is still to come. */
+uint64_t elect_kept(const struct core *core, uint64_t but)
 {
     uint64_t commit = 0;
 
-    for (size_t i = 0; i < core->hosts.count; i++) {
-        const struct core_host *host = core->hosts.items[i];
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        const struct core_host *host = core->roster.hosts.items[i];
 
-        for (uint32_t slot = 0; slot < host->seat_count && can_serve(host); slot++) {
-            const struct seat *seat = &host->seats[slot];
+        for (uint32_t k = 0; k < host->slot_count && can_serve(host); k++) {
+            const struct core_slot *slot = &host->slots[k];
 
-            if (is_untold(seat) && worker_state(seat->worker) == WORKER_DOOMED)
-                return 0; /* it will be told soon, and may be newer */
-            if (commit < seat->commit && !is_untold(seat))
-                commit = seat->commit;
+            if (is_end_unknown(slot) && slot->worker->state == WORKER_DOOMED)
+                return 0; /* the message EXITED comes soon, and may name a newer commit */
+            if (commit < slot->commit && slot->commit != but && !is_end_unknown(slot))
+                commit = slot->commit;
         }
     }
-    return commit < core->floor ? 0 : commit;
+    return commit < core->rounds.resume_min_commit ? 0 : commit;
 }
 
-/* Who leaves at the switch that makes it has it, or will. */
-static bool keeps(const struct seat *seat, uint64_t commit)
-{
-    return (seat->worker && seat->worker->tied) || (seat->commit == commit && !is_untold(seat));
-}
+/* The most sources that a ROUND names; a worker fetches the commit from all of them at once. */
+#define SOURCES_MAX 64
 
-#define SOURCES_MAX 64 /* that are named: it is fetched from all of them at once */
-
+/* Lists the agents from which members can fetch this commit, for a ROUND in which no member holds
+ * the commit. */
 struct msg_source_list elect_sources(struct core *core, uint64_t commit)
 {
     struct msg_source *sources = tell_alloc(core, SOURCES_MAX, sizeof(*sources));
     size_t count = 0;
 
-    for (size_t i = 0; i < core->hosts.count && sources; i++) {
-        const struct core_host *host = core->hosts.items[i];
+    for (size_t i = 0; i < core->roster.hosts.count && sources; i++) {
+        const struct core_host *host = core->roster.hosts.items[i];
 
-        for (uint32_t slot = 0; slot < host->seat_count && can_serve(host); slot++) {
-            const struct seat *seat = &host->seats[slot];
+        for (uint32_t k = 0; k < host->slot_count && can_serve(host); k++) {
+            const struct core_slot *slot = &host->slots[k];
+            bool leaves = slot->worker && slot->worker->may_block_switch;
 
-            if (keeps(seat, commit) && count < SOURCES_MAX)
+            /* A worker that leaves at the switch holds the commit of the switch, or is about to
+             * hold it. */
+            if ((leaves || (slot->commit == commit && !is_end_unknown(slot))) &&
+                count < SOURCES_MAX)
                 sources[count++] = (struct msg_source){
-                    .incarnation = seat->worker ? seat->worker->incarnation : 0,
+                    .incarnation = slot->worker ? slot->worker->incarnation : 0,
                     .host = host->name,
-                    .slot = slot,
+                    .slot = k,
                     .addresses = host->addresses,
                 };
         }
     }
     return (struct msg_source_list){ sources, count };
-}
-
-struct election elect(const struct core *core, const struct round *round)
-{
-    struct election election = { .commit = highest(core, round) };
-
-    if (!election.commit)
-        return election;
-    election.checksum = majority(core, round, election.commit);
-    for (size_t i = 0; i < round->members.count; i++)
-        election.holders += is_holder(roster_worker(core, round->members.items[i]), &election);
-    return election;
-}
-
-void elect_holders(struct core *core, struct round *round, const struct election *election)
-{
-    size_t count = election->commit ? election->holders : 1;
-
-    ASSERT(round->members.count > 0 && count > 0);
-    round->holders.count = 0;
-    if (VEC_RESERVE(&round->holders, count, LIMIT_WORKERS)) {
-        core->broken = true;
-        return;
-    }
-    if (!election->commit)
-        round->holders.items[round->holders.count++] = round->members.items[0];
-    for (size_t i = 0; i < round->members.count && election->commit; i++)
-        if (is_holder(roster_worker(core, round->members.items[i]), election))
-            round->holders.items[round->holders.count++] = round->members.items[i];
 }

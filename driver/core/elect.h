@@ -1,35 +1,40 @@
 /*
- * elect.h: which commit wins. The highest that any member holds, and its holders serve it: never
- * "rank 0". Holders whose checksums differ from those of the most are not holders.
+ * elect.h: the election of the commit that a round begins with: the highest commit that any member
+ * holds. Its holders, of any rank, serve it to the other members. A member whose checksum of this
+ * commit differs from that of the majority is not a holder.
  */
 #ifndef DRIVER_CORE_ELECT_H
 #define DRIVER_CORE_ELECT_H
 
-#include "driver/core/state.h"
+#include "driver/core/core_internal.h"
 
 struct election {
-    uint64_t commit; /* 0: nobody holds any */
+    uint64_t commit; /* the elected commit; 0: no member holds any commit */
     uint64_t checksum;
     size_t holders;
 };
 
-/* Among the members of the round, which are all alive. */
+/* Elects among the members of the round. All members must be alive. */
 struct election elect(const struct core *core, const struct round *round);
 
-/* The newest commit that an agent keeps, though nobody who is in the round has it: of a slot whose
- * worker is gone, or leaves. 0: none that the job could resume from. */
-uint64_t elect_kept(const struct core *core);
+/* Returns the newest commit that only an agent keeps: the agent is connected, and no worker that
+ * was a member is still in the slot of the commit. The commit `but` (0: none) is left out. Returns
+ * 0 if the job could resume from no such commit, or if the EXITED of a dead worker, which may name
+ * a newer commit, is still to come. */
+uint64_t elect_kept(const struct core *core, uint64_t but);
 
-/* Where this commit is kept, for a ROUND that names no holder. */
+/* Returns the connected agents that keep this commit, as the sources of a ROUND that names no
+ * holder. */
 struct msg_source_list elect_sources(struct core *core, uint64_t commit);
 
-/* Fills in the round's holders: the winners; when nobody holds any, its oldest member. */
+/* Fills in round->holders: the members that hold the elected commit with its checksum. When no
+ * member holds any commit, the oldest member becomes the only holder. */
 void elect_holders(struct core *core, struct round *round, const struct election *election);
 
-/* Takes over what the worker says it holds. */
+/* Notes the commits that the worker says it holds. */
 void elect_note(const struct core *core, struct worker *worker, const struct msg_held_list *held);
 
-/* False for a commit that cannot have been made in this job. */
+/* False: this commit cannot have been made in this job, so the caller ignores it. */
 bool elect_believes(const struct core *core, uint64_t commit);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * event.h: everything that can happen to a driver, as the core is told it. What an event points to
- * is borrowed during the step.
+ * event.h: everything that can happen to a driver, in the form in which the core gets it. Memory
+ * that an event points to is borrowed during the step.
  */
 #ifndef DRIVER_CORE_EVENT_H
 #define DRIVER_CORE_EVENT_H
@@ -9,38 +9,55 @@
 #include "proto/msg.h"
 
 enum event_kind {
-    EVENT_START,        /* the first one, after the journal was replayed */
-    EVENT_TIMER,        /* core_deadline() has come; may also come early */
-    EVENT_HOSTS,        /* a discovery ended: hosts */
-    EVENT_HOSTS_FAILED, /* a discovery failed: text */
-    EVENT_AGENT_FAILED, /* an agent could not be started: host, text */
-    EVENT_MSG,          /* a frame of a connected agent: peer, msg; the first is a HELLO_AGENT */
-    EVENT_CLOSED,       /* its connection is gone: peer, text */
-    EVENT_DRAIN,        /* an operator: host, slot or EVENT_WHOLE_HOST, left_us, ask */
-    EVENT_UNDRAIN,      /* an operator takes it back: host (and its slots) or slot, ask */
-    EVENT_CLEAR,        /* an operator forgives failures: host (and its slots) or slot, ask */
-    EVENT_STOP,         /* end the job: text says who wants it; the second time, without grace */
+    EVENT_START,        /* the first event, after the journal was replayed */
+    EVENT_TIMER,        /* the time of core_deadline() has come; the event may also come early */
+    EVENT_HOSTS,        /* a discovery has found `hosts` */
+    EVENT_HOSTS_FAILED, /* a discovery failed; `text` says why */
+    EVENT_AGENT_FAILED, /* no agent could be started on `host`; `text` says why */
+    /* The agent of connection `peer` has sent `msg`. The agent has proved by its key that it is the
+     * agent of `host`. The first message of a connection is a HELLO_AGENT. */
+    EVENT_MSG,
+    EVENT_CLOSED, /* the connection `peer` is gone; `text` says why */
+    /* So many strangers (clients without a key of the job) dial the port for agents that agents may
+     * come late, or not get in. The event comes about once a second as long as that lasts. */
+    EVENT_CROWDED,
+    /* An operator drains `host`, or one `slot` of it, within left_us; the core answers request
+     * `ask`. */
+    EVENT_DRAIN,
+    /* An operator ends the drain of `host` and its slots, or of `slot`; the core answers `ask`. */
+    EVENT_UNDRAIN,
+    /* An operator forgives the failures of `host` and its slots, or of `slot`; the core answers
+     * `ask`. */
+    EVENT_CLEAR,
+    EVENT_REKEY, /* an operator wants new keys for all hosts; the core answers `ask` */
+    /* The job is to end; `text` says from where the request comes. A second STOP ends the job
+     * without grace. */
+    EVENT_STOP,
     EVENT_COUNT
 };
 
 #define EVENT_WHOLE_HOST UINT32_MAX
 
 /*
- * Peers are small numbers that the caller gives to connections. One may be used again once the core
- * was told CLOSED, or has itself asked for CLOSE: after that no event of the old one may come.
+ * `peer` is a small number that the caller gives to a connection. After EVENT_CLOSED, or after the
+ * core's ACTION_CLOSE, the caller may give the number to another connection. From then on no event
+ * of the old connection may come.
  */
 struct event {
     enum event_kind kind;
-    int64_t now_us;  /* monotonic; never falls from one event to the next */
-    int64_t wall_us; /* for records that outlive the driver, and nothing else */
+    int64_t now_us;  /* monotonic; later events never have an earlier time */
+    int64_t wall_us; /* the time of day, used only for records that outlive the driver */
     uint32_t peer;
     const struct msg *msg;
     const struct hosts *hosts;
     const char *host;
+    /* HELLO_AGENT: the epoch of the key that its connection has proved; 0: the epoch is not
+     * checked */
+    uint64_t epoch;
     const char *text;
     uint32_t slot;
     int64_t left_us; /* TIME_NEVER: no deadline */
-    uint64_t ask;    /* names the operator's question in ACTION_REPLY */
+    uint64_t ask;    /* the number of the operator's question; ACTION_REPLY names the same number */
 };
 
 #endif

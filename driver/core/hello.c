@@ -1,71 +1,33 @@
+/*
+ * hello.c: handles HELLO_AGENT; agents.c calls it. The message comes from a new agent, from an
+ * agent that lost its connection, or because the driver is new (PROTOCOL.md, Greeting). The workers
+ * that the agent reports are compared with the table of workers. A difference is one of three: a
+ * LAUNCH was lost, a worker has ended, or a worker that was counted as dead still runs. Then the
+ * messages that the agent may have missed are sent again, as they stand now (section 7, "frames are
+ * lost with a connection").
+ */
 #include "driver/core/hello.h"
 
-#include "driver/core/agents.h"
-#include "driver/core/clock.h"
+#include "driver/core/authority.h"
+#include "driver/core/boot.h"
 #include "driver/core/elect.h"
 #include "driver/core/finish.h"
+#include "driver/core/keys.h"
 #include "driver/core/loss.h"
+#include "driver/core/over.h"
 #include "driver/core/roster.h"
-#include "driver/core/seats.h"
+#include "driver/core/round.h"
+#include "driver/core/slots.h"
+#include "driver/core/step.h"
 #include "driver/core/tell.h"
 #include "proto/catalog.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Why this agent cannot be one of ours; NULL when it can. */
-static const char *judge(struct core *core, const struct msg_hello_agent *hello)
-{
-    struct hvd_err err;
-
-    if (strcmp(hello->job, core->config.job) != 0)
-        return "it belongs to another job";
-    if (host_name_check(hello->host, strlen(hello->host), &err))
-        return tell_text(core, "its host's name: %s", err.text);
-    if (!hello->agent)
-        return "it does not say which start of the agent it is";
-    for (size_t i = 0; i < hello->slots.count; i++) {
-        const struct msg_slot_report *report = &hello->slots.items[i];
-        const struct worker *worker = roster_worker(core, report->incarnation);
-
-        if (!report->incarnation || report->incarnation > core->incarnations)
-            return tell_text(core, "it reports worker #%" PRIu64 ", which was never launched",
-                             report->incarnation);
-        if (worker &&
-            (strcmp(worker->host->name, hello->host) != 0 || worker->slot != report->slot))
-            return tell_text(core, "it reports worker #%" PRIu64 ", which runs elsewhere",
-                             report->incarnation);
-    }
-    return NULL;
-}
-
-static void refuse(struct core *core, uint32_t peer, const char *why)
-{
-    struct core_host nobody = { .agent = AGENT_THERE, .peer = peer };
-    struct msg *msg = tell_msg(core, MSG_REFUSED, 0, 0);
-
-    CORE_TRACE(core, "an agent is refused: %s", why);
-    msg->u.refused = (struct msg_refused){ .code = HVD_E_MISMATCH, .text = why };
-    tell_host(core, &nobody, msg);
-    tell_close(core, &nobody, why);
-}
-
-static void welcome(struct core *core, struct core_host *host)
-{
-    struct msg *msg = tell_msg(core, MSG_WELCOME_AGENT, 0, 0);
-
-    msg->u.welcome_agent = (struct msg_welcome_agent){
-        .minor = PROTO_MINOR,
-        .version = HVD_VERSION_TEXT,
-        .beat_us = core->config.beat_us,
-        .lease_us = core->config.lease_us,
-        .driver_grace_us = core->config.driver_grace_us,
-    };
-    tell_host(core, host, msg);
-}
-
-static const struct msg_slot_report *find_report(const struct msg_hello_agent *hello,
-                                                 uint64_t incarnation)
+/* Returns what the hello reports of this worker; NULL: the hello does not name the worker. */
+static const struct msg_slot_report *hello_find_report(const struct msg_hello_agent *hello,
+                                                       uint64_t incarnation)
 {
     for (size_t i = 0; i < hello->slots.count; i++)
         if (hello->slots.items[i].incarnation == incarnation)
@@ -73,24 +35,63 @@ static const struct msg_slot_report *find_report(const struct msg_hello_agent *h
     return NULL;
 }
 
-/* Workers that the agent says nothing of. Of the same agent, a LAUNCH has not reached it; any other
- * worker is gone. Another agent may have started it, so that it is not launched again. To a driver
- * that has taken over (not met) it may never have been told: then nobody is to blame. */
-static void judge_missing(struct core *core, struct core_host *host,
-                          const struct msg_hello_agent *hello, bool same_agent, bool met)
+/*
+ * Notes what the hello says of the agent: which start of the agent it is, and which commits the
+ * agent keeps. The addresses of the host, which its workers have sent in READY, stay valid only for
+ * the same start of the agent. `met`: this driver has heard an agent of the host before. A driver
+ * that has taken over has not. Such a driver counts the agent as the same start if a worker that
+ * said READY still runs on the host.
+ */
+static void hello_judge_agent(struct core *core, struct core_host *host,
+                              const struct msg_hello_agent *hello, bool met)
+{
+    bool same = met && host->agent_id == hello->agent;
+    const struct worker *worker;
+
+    for (size_t slot = 0; !met && (worker = roster_next_on(host, &slot));)
+        same = same || (worker->joined && hello_find_report(hello, worker->incarnation));
+    if (!same)
+        host->addresses.count = 0;
+    CORE_TRACE(core, "%s: %s with %zu workers", host->name,
+               host->agent_id == hello->agent ? "its agent is back" : "an agent says hello",
+               hello->slots.count);
+    host->agent_id = hello->agent;
+
+    /* The hello names all commits that the agent keeps; all other commits of this host are gone. */
+    for (uint32_t slot = 0; slot < host->slot_count; slot++)
+        host->slots[slot].commit = 0;
+    for (size_t i = 0; i < hello->kept.count; i++) {
+        const struct msg_kept *kept = &hello->kept.items[i];
+
+        if (!elect_believes(core, kept->commit))
+            authority_refuse(core, host, "it keeps a commit of a round that was never told");
+        else if (roster_slots(core, host, kept->slot + 1))
+            host->slots[kept->slot].commit = kept->commit;
+    }
+}
+
+/* Compares the table of workers with the workers that the agent reports. `same_agent`: this is the
+ * start of the agent that the driver knows. Then a LAUNCHING worker that is not reported has not
+ * been launched: its LAUNCH is repeated. Any other worker that is not reported has ended. After
+ * another start of the agent a LAUNCHING worker is not launched again, because the earlier agent
+ * may have started it. `met` is false after a takeover: then a worker that never joined may not
+ * have been launched at all, and the host is not to blame for its absence. */
+static void hello_compare_workers(struct core *core, struct core_host *host,
+                                  const struct msg_hello_agent *hello, bool same_agent, bool met)
 {
     const struct ending gone = { .ended = ENDED_SILENT,
                                  .text = "its agent was restarted, and it is gone",
-                                 .excused = true };
+                                 .excused = true,
+                                 .of_host = !host->draining };
+    struct worker *worker;
     bool blame = false;
+    char name[WORKER_NAME_MAX];
 
-    for (uint32_t slot = 0; slot < host->seat_count; slot++) {
-        struct worker *worker = host->seats[slot].worker;
-
-        if (!worker || find_report(hello, worker->incarnation))
+    for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
+        if (hello_find_report(hello, worker->incarnation))
             continue;
-        if (same_agent && worker_state(worker) == WORKER_LAUNCHING) {
-            seats_launch_again(core, worker);
+        if (same_agent && worker->state == WORKER_LAUNCHING) {
+            slots_launch_again(core, worker);
             continue;
         }
         blame = blame || (worker_is_alive(worker) && (met || worker->joined));
@@ -98,90 +99,169 @@ static void judge_missing(struct core *core, struct core_host *host,
     }
     if (blame)
         loss_charge_host(core, host, "its agent has lost its workers");
+
+    for (size_t i = 0; i < hello->slots.count && !core->step.failed; i++) {
+        const struct msg_slot_report *report = &hello->slots.items[i];
+
+        worker = roster_worker(core, report->incarnation);
+        if (report->ended != ENDED_NOT) {
+            /* If this driver knows the ended worker on this host, the worker's last output and its
+             * EXITED follow the hello. If not, FORGET tells the agent to drop what it keeps of the
+             * worker. */
+            if (!worker || worker->host != host)
+                tell_forget(core, host, report->incarnation);
+            continue;
+        }
+        if (worker && worker->state != WORKER_DOOMED) {
+            boot_on_launched(core, worker);
+            continue;
+        }
+        /* This worker counts as dead, because of another host that also reported it. One of the two
+         * agents lies, and a worker that counts as dead is killed on each host that reports it. */
+        if (worker && worker->host != host) {
+            /* tell_kill needs no more of a worker than its incarnation and its host. */
+            struct worker here = { .incarnation = report->incarnation, .host = host };
+
+            tell_kill(core, &here, 0, "it was counted as dead");
+            continue;
+        }
+        /* PROTOCOL.md, section 7, "a host that was counted as dead comes back": its workers have
+         * been replaced, so they are killed. */
+        if (!worker && (report->slot >= host->slot_count || !host->slots[report->slot].worker))
+            worker = roster_add(core, report->incarnation, host, report->slot, WORKER_DOOMED);
+        if (!worker)
+            continue;
+        CORE_TRACE(core, "%s still runs, and is killed: it was counted as dead",
+                   worker_name(worker, name));
+        tell_kill(core, worker, 0, "it was counted as dead");
+    }
 }
 
-static void kill_doomed(struct core *core, const struct worker *worker)
+/* Sends again to this host's agent: the current round and the switch to it, then the change that is
+ * under way or was abandoned. */
+static void hello_resume_rounds(struct core *core, struct core_host *host)
 {
-    char name[WORKER_NAME_MAX];
+    const struct round *current = &core->current, *next = &core->next;
+    /* Each flag is true if some worker on this host: has not entered the current round
+     * (`entering`); leaves at the agreed check (`leaving`); is in the round that is being prepared
+     * (`joining`); has a rank in the current round (`trained`). */
+    bool entering = false, leaving = false, joining = false, trained = false;
+    const struct worker *worker;
 
-    CORE_TRACE(core, "%s still runs, and is killed: it was counted as dead",
-               worker_name(worker, name));
-    tell_kill(core, worker, 0, "it was counted as dead");
+    for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
+        entering |= worker->state == WORKER_MEMBER && !worker->entered;
+        leaving |= worker->may_block_switch;
+        joining |= worker->next_rank != RANK_NONE;
+        trained |= worker->rank != RANK_NONE;
+    }
+    if (current->state != ROUND_REVOKED && (entering || leaving)) {
+        if (current->cause == CAUSE_SWITCH) {
+            tell_host(core, host, msg_of_prepare(core, current));
+            tell_host(core, host, msg_of_switch(core));
+        }
+        tell_host(core, host, msg_of_round(core));
+        if (entering)
+            round_wait_enter(core);
+    }
+    if (next->number && (joining || trained))
+        tell_host(core, host, msg_of_prepare(core, next));
+    if (next->number && trained && core->job == JOB_PENDING)
+        tell_host(core, host, msg_of_pending(core));
+    if (!next->number && trained && core->rounds.told > current->number)
+        tell_host(core, host, msg_of_abandon(core, "it was abandoned while you were away"));
 }
 
-/* A worker that was counted as dead, and is not. It has been replaced, so it has to end. */
-static void adopt_doomed(struct core *core, struct core_host *host,
-                         const struct msg_slot_report *report)
+/* Repeats the messages that the workers of this host may have missed. A repeated message changes
+ * nothing for a worker that got the first one. */
+static void hello_resume(struct core *core, struct core_host *host)
 {
-    struct worker *worker = NULL;
+    const struct worker *worker;
+    struct msg *out;
+    bool unused = !host->listed && !host->taken && core->listing.discovered;
+    /* The agent may keep the commit that the next round begins with, or that members of the current
+     * round still fetch. */
+    bool may_be_needed = core->rounds.resume_min_commit &&
+                         (core->job == JOB_RECOVERING || !round_all_entered(&core->current));
 
-    if (report->slot >= host->seat_count || !host->seats[report->slot].worker)
-        worker = roster_add(core, report->incarnation, host, report->slot, WORKER_DOOMED);
-    if (worker)
-        kill_doomed(core, worker);
-}
-
-/* Of a known one that has ended nothing is said here: its last words follow, and then its EXITED.
- */
-static void judge_report(struct core *core, struct core_host *host,
-                         const struct msg_slot_report *report)
-{
-    struct worker *worker = roster_worker(core, report->incarnation);
-
-    if (report->ended != ENDED_NOT && !worker)
-        tell_forget(core, host, report->incarnation);
-    else if (report->ended != ENDED_NOT)
+    core_want_round(core); /* READY workers on this host may join a round now. */
+    if (core->job >= JOB_STOPPING) {
+        over_tell_stop(core, host);
         return;
-    else if (!worker)
-        adopt_doomed(core, host, report);
-    else if (worker_state(worker) == WORKER_DOOMED)
-        kill_doomed(core, worker);
+    }
+    if (core->job == JOB_FINISHING) {
+        finish_resume(core, host);
+        return;
+    }
+    /* Each revoked worker gets a REVOKE of its own: a worker whose ROUND was lost does not know
+     * that it was a member. */
+    for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
+        if (worker->state != WORKER_REVOKED)
+            continue;
+        out = msg_of_revoke(core, NULL, "it was revoked while you were away");
+        out->incarnation = worker->incarnation;
+        tell_host(core, host, out);
+    }
+    hello_resume_rounds(core, host);
+    /* A leaving worker that still trains learns from a REVOKE, or from a ROUND that does not name
+     * it, that it is no member. */
+    for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
+        if (worker->state != WORKER_LEAVING || worker->may_block_switch || worker->left)
+            continue;
+        out = core->current.state == ROUND_REVOKED ? msg_of_revoke(core, NULL, "it has to go")
+                                                   : msg_of_round(core);
+        out->incarnation = worker->incarnation;
+        if (core->current.number)
+            tell_host(core, host, out);
+        tell_drain(core, worker, 0, "it has to go");
+    }
+    if (unused && !may_be_needed) {
+        host->ending = true;
+        over_tell_stop(core, host); /* no worker runs on this host, and none will */
+    }
+}
+
+/* Answers REFUSED over the connection `peer`, and closes it. `name` is the host whose key the
+ * connection has proved. `stranger` stands for the connection, which the table of hosts does not
+ * have: tell_host sends only to a host that is AGENT_THERE. */
+static void hello_refuse(struct core *core, uint32_t peer, const char *name, const char *why)
+{
+    struct core_host *host = roster_find_host(core, name), stranger = { .agent = AGENT_THERE };
+    struct msg *answer = tell_msg(core, MSG_REFUSED, 0, 0);
+
+    stranger.peer = peer;
+    if (host)
+        authority_refuse(core, host, why);
     else
-        seats_on_launched(core, worker);
+        CORE_WARN(core, "an agent is refused: %s", why);
+    answer->u.refused = (struct msg_refused){ .code = HVD_E_MISMATCH, .text = why };
+    tell_host(core, &stranger, answer);
+    tell_close(core, &stranger, why);
 }
 
-/* Where workers have said that their agent serves commits: true of this start of it only. To a
- * driver that has taken over it is the same if a worker still runs there that said so. */
-static void judge_addresses(struct core_host *host, const struct msg_hello_agent *hello, bool met)
+/* Handles HELLO_AGENT, the first message of a connection. A refused agent gets REFUSED. Otherwise
+ * the connection replaces an older one of the host, and the agent gets WELCOME_AGENT and everything
+ * that it may have missed. `met`: this driver has heard an agent of the host before. */
+void hello_on_agent(struct core *core, const struct event *event)
 {
-    bool same = met && host->agent_id == hello->agent;
-
-    for (uint32_t slot = 0; slot < host->seat_count && !met; slot++) {
-        const struct worker *worker = host->seats[slot].worker;
-
-        same = same || (worker && worker->joined && find_report(hello, worker->incarnation));
-    }
-    if (!same)
-        host->addresses.count = 0;
-}
-
-/* What an earlier agent kept is gone with it. */
-static void note_kept(struct core *core, struct core_host *host,
-                      const struct msg_hello_agent *hello)
-{
-    for (uint32_t slot = 0; slot < host->seat_count; slot++)
-        host->seats[slot].commit = 0;
-    for (size_t i = 0; i < hello->kept.count; i++) {
-        const struct msg_kept *kept = &hello->kept.items[i];
-
-        if (elect_believes(core, kept->commit) && roster_seats(core, host, kept->slot + 1))
-            host->seats[kept->slot].commit = kept->commit;
-    }
-}
-
-void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
-{
+    const struct msg *msg = event->msg;
     const struct msg_hello_agent *hello = &msg->u.hello_agent;
-    const char *why = judge(core, hello);
+    const char *why = authority_judge_hello(core, event);
     struct core_host *host;
+    struct msg *answer;
     bool same_agent, met;
 
-    if (msg->term > core->term && !strcmp(hello->job, core->config.job)) {
-        finish_replaced(core, hello->host, msg->term);
-        return;
+    /* The agent names a higher term than this driver has. PROTOCOL.md, Greeting: only the job's
+     * file says which driver owns the job. An agent may lie about its term, so the driver reads
+     * that file and does not simply end. */
+    if (!why && msg->term > core->term) {
+        why = tell_text(core,
+                        "it obeys term %" PRIu64 ", and this driver has term %" PRIu64
+                        "; the job's file says which driver owns the job",
+                        msg->term, core->term);
+        tell_check_owner(core);
     }
     if (why) {
-        refuse(core, peer, why);
+        hello_refuse(core, event->peer, event->host, why);
         return;
     }
     host = roster_host(core, hello->host);
@@ -191,22 +271,26 @@ void hello_on_agent(struct core *core, uint32_t peer, const struct msg *msg)
         tell_close(core, host, "its agent has dialled again");
         roster_disconnect(core, host);
     }
-    if (!roster_connect(core, host, peer))
+    if (!roster_connect(core, host, event->peer))
         return;
     met = host->agent_id != 0;
-    /* To a driver that has taken over, whoever is there is the same. */
-    same_agent = !host->agent_id || host->agent_id == hello->agent;
-    judge_addresses(host, hello, met);
-    CORE_TRACE(core, "%s: %s with %zu workers", host->name,
-               host->agent_id == hello->agent ? "its agent is back" : "an agent says hello",
-               hello->slots.count);
-    host->agent_id = hello->agent;
-    clock_want(core, core->now_us); /* from now on its lease runs, and the limits of its workers */
-    welcome(core, host);
-    note_kept(core, host, hello);
-    judge_missing(core, host, hello, same_agent, met);
-    for (size_t i = 0; i < hello->slots.count && !core->broken; i++)
-        judge_report(core, host, &hello->slots.items[i]);
-    agents_resume(core, host);
-    seats_open(core, host);
+    /* A driver that has taken over counts any agent of the host as the same agent. */
+    same_agent = !met || host->agent_id == hello->agent;
+    hello_judge_agent(core, host, hello, met);
+    /* The lease of the agent and the time limits of its workers count from now on. */
+    core_want_timer(core, core->now_us);
+    answer = tell_msg(core, MSG_WELCOME_AGENT, 0, 0);
+    answer->u.welcome_agent = (struct msg_welcome_agent){
+        .minor = PROTO_MINOR,
+        .version = HVD_VERSION_TEXT,
+        .beat_us = core->config.beat_us,
+        .lease_us = core->config.lease_us,
+        .driver_grace_us = core->config.driver_grace_us,
+    };
+    tell_host(core, host, answer);
+    keys_greet(core, host, event->epoch);
+    round_tell_state_key_again(core, host);
+    hello_compare_workers(core, host, hello, same_agent, met);
+    hello_resume(core, host);
+    slots_open(core, host);
 }

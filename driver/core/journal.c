@@ -1,4 +1,10 @@
+/*
+ * journal.c: the names of journal records, for traces and for errors about a damaged journal.
+ * driver/journal stores the records; their numbers never change (journal.h).
+ */
 #include "driver/core/journal.h"
+
+#include "proto/commit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,7 +13,7 @@ static const char *const names[] = {
     [JOURNAL_TERM] = "TERM",         [JOURNAL_LAUNCH] = "LAUNCH", [JOURNAL_READY] = "READY",
     [JOURNAL_NUMBER] = "NUMBER",     [JOURNAL_ROUND] = "ROUND",   [JOURNAL_ENTERED] = "ENTERED",
     [JOURNAL_FINISHED] = "FINISHED", [JOURNAL_ENDED] = "ENDED",   [JOURNAL_DRAIN] = "DRAIN",
-    [JOURNAL_OVER] = "OVER",
+    [JOURNAL_OVER] = "OVER",         [JOURNAL_STUCK] = "STUCK",   [JOURNAL_KEY] = "KEY",
 };
 
 const char *journal_kind_name(enum journal_kind kind)
@@ -15,6 +21,8 @@ const char *journal_kind_name(enum journal_kind kind)
     return (size_t)kind < ARRAY_SIZE(names) && names[kind] ? names[kind] : "?";
 }
 
+/* Writes the record as one line of text for traces: the name of its kind, and the fields that this
+ * kind uses. Returns `line`. */
 const char *journal_describe(const struct journal_record *record, char line[JOURNAL_LINE_MAX])
 {
     const char *name = journal_kind_name(record->kind);
@@ -31,12 +39,23 @@ const char *journal_describe(const struct journal_record *record, char line[JOUR
         snprintf(line, JOURNAL_LINE_MAX,
                  "%s round=%" PRIu64 " cause=%" PRIu32 " previous=%" PRIu64 " commit=%" PRIu64
                  ".%" PRIu32 " check=%" PRIu64 " members=%zu",
-                 name, record->round, record->cause, record->previous, record->commit >> 32,
-                 (uint32_t)record->commit, record->check, record->members.count);
+                 name, record->round, record->cause, record->previous,
+                 COMMIT_ROUND_OF(record->commit), COMMIT_PLACE_OF(record->commit), record->check,
+                 record->members.count);
         break;
     case JOURNAL_ENDED:
         snprintf(line, JOURNAL_LINE_MAX, "%s incarnation=%" PRIu64 " ended=%" PRIu32 " value=%d",
                  name, record->incarnation, record->ended, record->value);
+        break;
+    case JOURNAL_STUCK:
+        snprintf(line, JOURNAL_LINE_MAX,
+                 "%s host=%s slot=%" PRIu32 " failures=%d job=%d commit=%" PRIu64 ".%" PRIu32, name,
+                 record->host, record->slot, record->value, record->code,
+                 COMMIT_ROUND_OF(record->commit), COMMIT_PLACE_OF(record->commit));
+        break;
+    case JOURNAL_KEY:
+        snprintf(line, JOURNAL_LINE_MAX, "%s host=%s epoch=%d code=%d", name, record->host,
+                 record->value, record->code);
         break;
     case JOURNAL_DRAIN:
         snprintf(line, JOURNAL_LINE_MAX, "%s host=%s slot=%" PRIu32 " until=%" PRId64, name,

@@ -1,13 +1,19 @@
+/*
+ * listing.c: makes the hosts that discovery found the hosts of the job. This file changes only what
+ * is known of hosts, and requests slots and a round (core_want_slots, core_want_round). Then
+ * slots.c starts agents and workers and sends other workers away, and change.c changes the round.
+ * docs/stories.md, "Hosts come and go": a new list never revokes a round.
+ */
 #include "driver/core/listing.h"
 
-#include "base/time.h"
 #include "discovery/diff.h"
 #include "discovery/order.h"
-#include "driver/core/agents.h"
-#include "driver/core/clock.h"
 #include "driver/core/drain.h"
-#include "driver/core/finish.h"
+#include "driver/core/keys.h"
+#include "driver/core/lease.h"
+#include "driver/core/over.h"
 #include "driver/core/roster.h"
+#include "driver/core/step.h"
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
@@ -18,192 +24,162 @@
 
 void listing_discover(struct core *core)
 {
-    core->next_discovery_us = TIME_NEVER;
-    if (core->discovering || job_state(core) >= JOB_STOPPING)
+    core->listing.next_us = TIME_NEVER;
+    if (core->listing.discovering || core->job >= JOB_STOPPING)
         return;
-    core->discovering = true;
+    core->listing.discovering = true;
     tell_discover(core);
 }
 
-static void discover_again(struct core *core)
+/* The discovery has ended: the next one begins after the interval. */
+static void listing_discover_again(struct core *core)
 {
-    core->discovering = false;
-    core->next_discovery_us = time_add(core->now_us, core->config.discovery_us);
-    clock_want(core, core->next_discovery_us);
+    core->listing.discovering = false;
+    core->listing.next_us = time_add(core->now_us, core->config.discovery_us);
+    core_want_timer(core, core->listing.next_us);
 }
 
-/* A host that is no longer listed offers nothing. Should it come back it is a new one. */
-static void unlist(struct core *core, struct core_host *host)
+/* Fills core->listing.list with the struct core_host of each host in core->listing.hosts. False:
+ * memory is out. */
+static bool listing_list(struct core *core)
 {
-    host->listed = false;
-    host->slots = 0;
-    drain_end_all(core, host);
-    for (uint32_t slot = 0; slot < host->seat_count; slot++)
-        host->seats[slot].done = false;
-}
+    struct core_listing *listing = &core->listing;
 
-static size_t count_done(const struct core_host *host)
-{
-    size_t count = 0;
-
-    for (uint32_t slot = 0; slot < host->slots; slot++)
-        count += host->seats[slot].done;
-    return count;
-}
-
-/* If its agent was lost meanwhile, nobody has asked for another one. */
-static void listed_anew(struct core *core, struct core_host *host)
-{
-    drain_end_all(core, host); /* of notices that came after it was gone */
-    if (host->agent == AGENT_AWAY)
-        tell_start_agent(core, host);
-}
-
-static bool list(struct core *core)
-{
-    core->listed.count = 0;
-    core->offered_slots = core->done_seats = 0;
-    if (VEC_RESERVE(&core->listed, core->listing.count, LIMIT_HOSTS))
+    listing->list.count = 0;
+    roster_relist(core);
+    if (VEC_RESERVE(&listing->list, listing->hosts.count, LIMIT_HOSTS))
         return false;
-    for (size_t i = 0; i < core->listing.count; i++) {
-        struct core_host *host = roster_host(core, core->listing.items[i].name);
-        uint32_t slots = core->listing.items[i].slots;
+    for (size_t i = 0; i < listing->hosts.count; i++) {
+        struct core_host *host = roster_host(core, listing->hosts.items[i].name);
+        uint32_t slots = listing->hosts.items[i].slots;
 
-        if (!host || !roster_seats(core, host, slots))
+        if (!host || !roster_slots(core, host, slots))
             return false;
-        if (!host->listed && core->discovered)
-            listed_anew(core, host);
-        host->listed = true;
-        host->slots = slots;
-        host->place = (uint32_t)i;
-        core->done_seats += count_done(host);
-        core->listed.items[core->listed.count++] = host;
-        if (host->agent == AGENT_THERE)
-            core->offered_slots += slots;
+        if (!host->listed && listing->discovered) {
+            /* A host that is listed again begins without drains: notices may have come while it was
+             * not listed. */
+            drain_end_all(core, host);
+            if (host->agent == AGENT_AWAY)
+                /* The agent may be lost. Then no start was requested while the host was not listed,
+                 * so it is requested now. */
+                keys_start_agent(core, host);
+        }
+        roster_list_host(core, host, (uint32_t)i, slots);
+        listing->list.items[listing->list.count++] = host;
     }
     return true;
 }
 
-/* Hosts with less than before where somebody runs: they may have to leave. */
-static uint32_t count_losses(const struct core *core, const struct diff *diff)
+/* PROTOCOL.md, HOSTS_UPDATED: tells the members how many hosts were added and removed. The message
+ * is only for information. Removed hosts without workers do not count, and added hosts do not count
+ * while there are enough workers. */
+static void listing_tell_news(struct core *core, const struct diff *diff)
 {
-    uint32_t losses = 0;
+    uint32_t removed = 0, added = 0;
+    struct msg *msg;
 
     for (size_t i = 0; i < diff->count; i++) {
         const struct core_host *host = roster_find_host(core, diff->items[i].name);
 
-        losses += (diff->items[i].kind & DIFF_LOSS) && host && host->taken;
+        removed += (diff->items[i].kind & DIFF_LOSS) && host && host->taken;
+        added += (diff->items[i].kind & DIFF_GAIN) != 0;
     }
-    return losses;
-}
-
-static uint32_t count_gains(const struct diff *diff)
-{
-    uint32_t gains = 0;
-
-    for (size_t i = 0; i < diff->count; i++)
-        gains += (diff->items[i].kind & DIFF_GAIN) != 0;
-    return gains;
-}
-
-/* News for those who want it; nobody has to act. Hosts that nobody uses are none, nor are more of
- * them while there are enough. */
-static void tell_news(struct core *core, const struct diff *diff)
-{
-    uint32_t removed = count_losses(core, diff);
-    uint32_t added = removed || core->staying < core->config.max_np ? count_gains(diff) : 0;
-    struct msg *msg;
-
-    if (!core->discovered || job_state(core) < JOB_RUNNING || job_state(core) > JOB_PENDING ||
+    if (!removed && core->roster.staying >= core->config.max_np)
+        added = 0;
+    if (!core->listing.discovered || core->job < JOB_RUNNING || core->job > JOB_PENDING ||
         !(added || removed))
         return;
     msg = tell_msg(core, MSG_HOSTS_UPDATED, 0, core->current.number);
     msg->u.hosts_updated = (struct msg_hosts_updated){ .added = added, .removed = removed };
-    CORE_TRACE(core, "round %" PRIu64 " is told: hosts +%" PRIu32 " -%" PRIu32,
+    CORE_TRACE(core, "round %" PRIu64 " is told that hosts have changed: +%" PRIu32 " -%" PRIu32,
                core->current.number, added, removed);
     tell_rounds(core, &core->current, NULL, msg);
 }
 
-/* Nothing is launched before there are np slots: that is no reason to say nothing. */
-static void trace_shortage(struct core *core)
-{
-    uint64_t slots = 0;
-
-    for (size_t i = 0; i < core->listed.count; i++)
-        slots += core->listed.items[i]->slots;
-    if (slots < core->config.np)
-        CORE_TRACE(core, "waiting for slots: %" PRIu64 " of %" PRIu32 " are listed", slots,
-                   core->config.np);
-}
-
-/* To a driver that has taken over, the first set is all new: what it knows are ranks, not slots. */
-static void trace_change(struct core *core, const struct hosts *hosts, const struct diff *diff)
+/* Makes `hosts` the list of the job. `diff`, which the caller has initialised, gets the difference
+ * to the list before. False: memory is out. */
+static bool listing_apply_hosts(struct core *core, const struct hosts *hosts, struct diff *diff)
 {
     char text[DIFF_TEXT_MAX];
+    uint64_t slots;
 
-    if (core->discovered || !core->current.number)
+    if (diff_between(&core->listing.hosts, hosts, diff))
+        return false;
+    if (!diff->kinds && core->listing.discovered)
+        return true;
+    /* For a driver that has taken over, the whole first list is new, because its journal names
+     * workers and not listed slots. So the log has only totals. */
+    if (core->listing.discovered || !core->current.number)
         CORE_TRACE(core, "hosts: %s", diff->kinds ? diff_describe(diff, text) : "none");
     else
         CORE_TRACE(core, "hosts: %zu with %" PRIu64 " slots are listed", hosts->count,
                    hosts_total_slots(hosts));
-}
+    /* A host that is no longer listed offers no slots, its drains end, and it counts as a new host
+     * if it is listed again. That holds also for hosts that only the journal names. */
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        struct core_host *host = core->roster.hosts.items[i];
 
-static bool take_over(struct core *core, const struct hosts *hosts, struct diff *diff)
-{
-    if (diff_between(&core->listing, hosts, diff))
+        if (!hosts_find(hosts, host->name)) {
+            roster_unlist_host(host);
+            drain_end_all(core, host);
+        }
+    }
+    listing_tell_news(core, diff);
+    /* docs/stories.md, `old_hosts_first`: old hosts keep their order, and new hosts are appended.
+     */
+    if (order_update(&core->listing.hosts, hosts, &core->listing.hosts) || !listing_list(core))
         return false;
-    if (!diff->kinds && core->discovered)
-        return true;
-    trace_change(core, hosts, diff);
-    /* Others too, which the journal alone knows of: what it says of their drains is over. */
-    for (size_t i = 0; i < core->hosts.count; i++)
-        if (!hosts_find(hosts, core->hosts.items[i]->name))
-            unlist(core, core->hosts.items[i]);
-    tell_news(core, diff);
-    if (order_update(&core->listing, hosts, &core->listing) || !list(core))
-        return false;
-    if (job_state(core) == JOB_GATHERING && !core->gate_open)
-        trace_shortage(core);
-    core->look_at_seats = core->look_at_rounds = true;
-    agents_expire(core); /* of those that have hung up */
+
+    /* docs/stories.md, `waits_for_np_slots`: no worker is launched before np slots are listed, and
+     * the log says why. */
+    slots = hosts_total_slots(&core->listing.hosts);
+    if (core->job == JOB_GATHERING && !core->launch.gate_open && slots < core->config.np)
+        CORE_TRACE(core, "waiting for slots: %" PRIu64 " of %" PRIu32 " are listed", slots,
+                   core->config.np);
+    core_want_slots(core);
+    core_want_round(core);
+    lease_expire(core); /* Unlisted hosts whose connection has broken may count as dead now. */
+    roster_remove_unheard(core);
+    keys_reconcile(core);
     roster_sweep(core);
     return true;
 }
 
+/* A discovery has found `hosts`: they become the hosts of the job. A result that was not asked for
+ * is ignored. */
 void listing_on_hosts(struct core *core, const struct hosts *hosts)
 {
     struct diff diff;
 
-    if (!core->discovering)
+    if (!core->listing.discovering)
         return;
-    discover_again(core);
+    listing_discover_again(core);
     diff_init(&diff);
-    if (!take_over(core, hosts, &diff))
-        core->broken = true;
+    if (!listing_apply_hosts(core, hosts, &diff))
+        core_fail(core);
     diff_release(&diff);
-    core->discovered = true;
-    core->discovery_failure[0] = '\0';
+    core->listing.discovered = true;
+    core->listing.failure[0] = '\0';
 }
 
-/* A script that is broken is broken each time: once a minute is enough to know of it. */
-static void trace_failure(struct core *core, const char *why)
-{
-    if (strncmp(core->discovery_failure, why, LIMIT_REASON_BYTES) == 0 &&
-        core->now_us - core->discovery_failure_us < SAME_FAILURE_US)
-        return;
-    CORE_TRACE(core, "discovery has failed, the hosts stay as they are: %s", why);
-    snprintf(core->discovery_failure, sizeof(core->discovery_failure), "%s", why);
-    core->discovery_failure_us = core->now_us;
-}
-
+/* A discovery has failed, for the reason `why`: the hosts stay as they are. If it is the first
+ * discovery of a new job, the job fails. */
 void listing_on_failure(struct core *core, const char *why)
 {
-    if (!core->discovering)
+    struct core_listing *listing = &core->listing;
+
+    if (!listing->discovering)
         return;
-    discover_again(core);
-    if (!core->discovered && !core->incarnations) {
-        finish_fail(core, tell_text(core, "the first discovery has failed: %s", why));
+    listing_discover_again(core);
+    if (!listing->discovered && !core->roster.incarnations) {
+        over_fail(core, tell_text(core, "the first discovery has failed: %s", why));
         return;
     }
-    trace_failure(core, why);
+    /* A broken script fails each time, so the same failure is logged once a minute. */
+    if (strncmp(listing->failure, why, LIMIT_REASON_BYTES) == 0 &&
+        core->now_us - listing->failure_us < SAME_FAILURE_US)
+        return;
+    CORE_WARN(core, "discovery has failed, the hosts stay as they are: %s", why);
+    snprintf(listing->failure, sizeof(listing->failure), "%s", why);
+    listing->failure_us = core->now_us;
 }

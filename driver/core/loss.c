@@ -1,23 +1,73 @@
+/*
+ * loss.c: the one place where a worker is lost, for any reason: EXITED, a silent host, a time
+ * limit, UNUSABLE, or a worker that is to leave. Each loss is judged once: a DOOMED worker that
+ * ends is not judged again. The round is revoked before the loss is recorded, so that the other
+ * members learn of a death before a slow disk does.
+ */
 #include "driver/core/loss.h"
 
-#include "driver/core/finish.h"
+#include "driver/core/over.h"
+#include "driver/core/places.h"
+#include "driver/core/progress.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
+#include "driver/core/step.h"
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-static const char *why_of(struct core *core, const struct worker *worker,
-                          const struct ending *ending)
+/* Counts a failure of a slot, or of a whole host (`slot` is BLACKLIST_WHOLE_HOST), in the
+ * blacklist, for the reason `why`. `incarnation` 0: no single worker has failed. */
+static void loss_charge(struct core *core, const char *host, uint32_t slot, uint64_t incarnation,
+                        const char *why)
+{
+    struct blacklist_failure failure = {
+        .host = host, .slot = slot, .incarnation = incarnation, .reason = why
+    };
+    struct blacklist_change change;
+    struct hvd_err err;
+    int rc =
+        blacklist_failure(&core->blacklist, &failure, core_moment(core), &core->rng, &change, &err);
+
+    if (rc == HVD_E_NOMEM)
+        core_fail(core);
+    else if (rc)
+        CORE_WARN(core, "blacklist: %s: %s", host, err.text);
+    /* `none`: the failure of this worker was counted before, so there is nothing to store. */
+    else if (!change.none)
+        tell_blacklist(core, &change);
+    core_want_slots(core);
+}
+
+/* Counts a failure of the host as a whole, for the reason `why`: no worker is launched there until
+ * its cooldown ends. */
+void loss_charge_host(struct core *core, const struct core_host *host, const char *why)
+{
+    if (core->job >= JOB_FINISHING)
+        /* A job that is ending launches no more workers, so a charge would only harm the next
+         * job. */
+        return;
+    snprintf(core->failures.host, sizeof(core->failures.host), "%s: %s", host->name, why);
+    loss_charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
+}
+
+void loss_forget_boots(struct core *core)
+{
+    core->failures.boots_in_a_row = 0;
+}
+
+/* Returns the reason of the end in words. `complaint`: what the worker said of its failed training
+ * (FINISHED with a code), which explains more than the exit code. */
+static const char *loss_reason(struct core *core, const struct worker *worker,
+                               const struct ending *ending)
 {
     if (ending->text)
         return ending->text;
     switch (ending->ended) {
     case ENDED_EXIT:
-        if (ending->value == 0 && worker->joined && worker_state(worker) != WORKER_FINISHED &&
-            worker_state(worker) != WORKER_LEAVING && job_state(core) < JOB_FINISHING)
+        if (ending->value == 0 && worker->joined && worker->state != WORKER_FINISHED &&
+            worker->state != WORKER_LEAVING && core->job < JOB_FINISHING)
             return worker->complaint ? worker->complaint
                                      : "exit code 0 before its training had finished";
         if (worker->complaint)
@@ -33,162 +83,133 @@ static bool is_clean(const struct ending *ending)
     return ending->ended == ENDED_EXIT && ending->value == 0;
 }
 
-/* A command that never called hvd_init is judged by its exit code, until anyone has joined. */
+/* True: a command that never called hvd_init has ended with exit code 0. Until any worker has
+ * joined, such an end is a success. */
 static bool is_plain_success(const struct core *core, const struct worker *worker,
                              const struct ending *ending)
 {
-    return is_clean(ending) && !ending->text && !worker->joined && !core->anyone_joined;
+    return is_clean(ending) && !ending->text && !worker->joined && !core->launch.anyone_joined;
 }
 
-static bool is_to_blame(const struct core *core, const struct worker *worker,
-                        const struct ending *ending)
+/* Counts what the end means for the slot and for the job as a whole. round_lost decides about the
+ * round. */
+static void loss_count(struct core *core, struct worker *worker, const struct ending *ending,
+                       const char *why, bool to_blame)
 {
-    enum worker_state state = worker_state(worker);
-
-    return !ending->excused && !worker->has_to_go && state != WORKER_LEAVING &&
-           state != WORKER_FINISHED && state != WORKER_DOOMED && job_state(core) < JOB_FINISHING &&
-           !is_plain_success(core, worker, ending);
-}
-
-/* With the scope "host" a failure takes the whole host out, healthy workers included. */
-static void clear_host(struct core *core, struct core_host *host)
-{
-    for (uint32_t i = 0; i < host->seat_count; i++) {
-        struct worker *worker = host->seats[i].worker;
-
-        if (worker && worker_is_alive(worker))
-            loss_kill(core, worker, "its host is set aside after a failure on it", true,
-                      core->config.kill_grace_us);
-    }
-}
-
-static void charge(struct core *core, const char *host, uint32_t slot, uint64_t incarnation,
-                   const char *why)
-{
-    struct blacklist_failure failure = {
-        .host = host, .slot = slot, .incarnation = incarnation, .reason = why
-    };
-    struct blacklist_change change;
-    struct hvd_err err;
-    int rc = blacklist_failure(&core->blacklist, &failure, core->now_us, core->wall_us, &core->rng,
-                               &change, &err);
-
-    if (rc == HVD_E_NOMEM)
-        core->broken = true;
-    else if (rc)
-        CORE_TRACE(core, "blacklist: %s: %s", host, err.text);
-    else if (!change.none)
-        tell_blacklist(core, &change);
-    core->look_at_seats = true;
-}
-
-void loss_charge_host(struct core *core, const struct core_host *host, const char *why)
-{
-    if (job_state(core) >= JOB_FINISHING)
-        return; /* a job that ends has no use for blame, and whoever comes next should not pay */
-    snprintf(core->host_failure, sizeof(core->host_failure), "%s: %s", host->name, why);
-    charge(core, host->name, BLACKLIST_WHOLE_HOST, 0, why);
-}
-
-static void charge_worker(struct core *core, const struct worker *worker, const char *why)
-{
-    char name[WORKER_NAME_MAX];
-
-    if (!*core->first_failure)
-        snprintf(core->first_failure, sizeof(core->first_failure), "%s: %s",
-                 worker_name(worker, name), why);
-    charge(core, worker->host->name, worker->slot, worker->incarnation, why);
-}
-
-/* Whatever it ended of: how long it ran well speaks for its seat. */
-static void settle(struct core *core, const struct worker *worker)
-{
-    struct blacklist_record settled[2];
-
-    if (worker->joined)
-        blacklist_healthy(&core->blacklist, worker->host->name, worker->slot, worker->launched_us,
-                          core->now_us, core->wall_us, settled);
-}
-
-static void record_end(struct core *core, uint64_t incarnation, const struct ending *ending)
-{
-    struct journal_record *record = tell_record(core, JOURNAL_ENDED);
-
-    record->incarnation = incarnation;
-    record->ended = ending->ended;
-    record->value = ending->value;
-}
-
-/* What an end means besides the round: for the job as a whole. */
-static void judge(struct core *core, struct worker *worker, const struct ending *ending,
-                  const char *why, bool to_blame)
-{
-    char name[WORKER_NAME_MAX];
     bool own_error = to_blame && ending->ended == ENDED_EXIT && !is_clean(ending);
+    bool member = worker->rank != RANK_NONE;
+    const struct over_ending end = {
+        .ended = ending->ended,
+        .clean = is_clean(ending),
+        .unfinished = core->job == JOB_FINISHING && member && worker_is_alive(worker),
+        .why = why,
+    };
+    struct core_failures *failures = &core->failures;
+    char name[WORKER_NAME_MAX];
 
-    if (own_error && worker->rank != RANK_NONE)
-        core->current.failed_by_exit++;
-    if (to_blame && !worker->joined) /* by whatever: else one that always hangs would be hope */
-        worker->host->seats[worker->slot].boots_in_vain++;
-    if (own_error && !worker->joined && core->boot_failures_in_a_row++ == 0)
-        snprintf(core->boot_failure, sizeof(core->boot_failure), "%s: %s",
-                 worker_name(worker, name), why);
-    if (own_error && !core->anyone_joined) {
-        core->boot_failures++;
-        core->never_started += ending->value < 0;
+    if (own_error && member)
+        round_note_error(core);
+    /* Each end before READY that is the worker's own fault counts, also a hang: a slot whose
+     * workers always hang will probably not work either. */
+    if (to_blame && !worker->joined)
+        worker->host->slots[worker->slot].failed_boots++;
+    if (own_error && !worker->joined && failures->boots_in_a_row++ == 0)
+        snprintf(failures->boot, sizeof(failures->boot), "%s: %s", worker_name(worker, name), why);
+    if (own_error && !core->launch.anyone_joined) {
+        failures->boots++;
+        /* A negative value is an error code of LAUNCH_FAILED: there was no process. */
+        failures->never_started += ending->value < 0;
     }
-    if (worker_state(worker) == WORKER_FINISHED && ending->ended == ENDED_SILENT)
-        core->unseen++;
-    else if (worker_state(worker) == WORKER_FINISHED && !is_clean(ending))
-        finish_failed_late(core, worker, why);
-    if (job_state(core) == JOB_FINISHING && worker->rank != RANK_NONE && worker_is_alive(worker))
-        core->unfinished++;
-    if (is_plain_success(core, worker, ending) && job_state(core) < JOB_FINISHING) {
-        worker->host->seats[worker->slot].done = true;
-        core->done_seats += worker->slot < worker->host->slots;
+    over_note_end(core, worker, &end);
+    if (is_plain_success(core, worker, ending) && core->job < JOB_FINISHING) {
+        roster_mark_done(core, worker);
+        places_note_done(core, worker);
+        progress_note_success(core);
     }
 }
 
-static void lose(struct core *core, struct worker *worker, const struct ending *ending,
-                 enum worker_state to)
+/* Judges the loss of a worker once, and carries out what follows: the round, the journal,
+ * progress.c, the blacklist. The worker moves to the state `to` (DOOMED or ENDED). `to_blame`: the
+ * loss is a failure of this worker and its slot. */
+static void loss_handle(struct core *core, struct worker *worker, const struct ending *ending,
+                        enum worker_state to)
 {
-    const char *why = why_of(core, worker, ending);
-    bool to_blame = is_to_blame(core, worker, ending);
-    enum worker_state was = worker_state(worker);
+    const char *why = loss_reason(core, worker, ending);
+    enum worker_state was = worker->state;
+    /* PROTOCOL.md, DRAIN: a worker that leaves is never counted as a failure. After the first
+     * FINISHED a bad end counts only for the exit text of the job. */
+    bool to_blame = !ending->excused && !worker->has_to_go && was < WORKER_LEAVING &&
+                    core->job < JOB_FINISHING && !is_plain_success(core, worker, ending);
+    struct blacklist_record healthy[2];
+    struct journal_record *record;
+    struct worker *other;
     char name[WORKER_NAME_MAX];
 
     ASSERT(was != WORKER_DOOMED && was != WORKER_ENDED);
-    CORE_TRACE(core, "%s: %s%s", worker_name(worker, name), why,
-               to_blame || is_clean(ending) ? "" : " (not counted as a failure)");
-    judge(core, worker, ending, why, to_blame);
-    roster_move(core, worker, to);
-    round_lost(core, worker, was,
-               why); /* first, so that the others know without waiting for disk */
-    record_end(core, worker->incarnation, ending);
-    settle(core, worker);
     if (to_blame)
-        charge_worker(core, worker, why);
-    if (to_blame && core->config.blacklist.scope == SCOPE_HOST)
-        clear_host(core, worker->host);
-    finish_look(core);
+        CORE_WARN(core, "%s: %s", worker_name(worker, name), why);
+    else
+        CORE_TRACE(core, "%s: %s%s", worker_name(worker, name), why,
+                   is_clean(ending) ? "" : " (not counted as a failure)");
+    loss_count(core, worker, ending, why, to_blame);
+    roster_move(core, worker, to);
+    round_lost(core, worker, was, why);
+    record = tell_record(core, JOURNAL_ENDED);
+    record->incarnation = worker->incarnation;
+    record->ended = ending->ended;
+    record->value = ending->value;
+    if (was != WORKER_LEAVING && worker->rank != RANK_NONE && (to_blame || ending->of_host)) {
+        record->code = to_blame ? BLAME_SLOT : BLAME_HOST;
+        progress_note_failure(core, worker, !to_blame, why);
+    } else if (to_blame && !worker->joined &&
+               (ending->ended == ENDED_EXIT || (ending->ended == ENDED_SIGNAL && !ending->text))) {
+        /* The process has ended by itself, or could not be started. A signal with a `text` is a
+         * kill by order of the driver, or follows UNUSABLE: it is no failed start. */
+        record->code = (int32_t)progress_start_blame(core, worker);
+        if (record->code)
+            progress_note_start(core, worker, (enum journal_blame)record->code, why);
+    }
+
+    /* The time for which the worker ran well lets older failures of its slot fade, however the
+     * worker ended. The changed records in `healthy` need not be stored (blacklist.h). */
+    if (worker->joined)
+        blacklist_healthy(&core->blacklist, worker->host->name, worker->slot, worker->launched_us,
+                          core_moment(core), healthy);
+    if (to_blame) {
+        round_note_failure(core, worker, why);
+        loss_charge(core, worker->host->name, worker->slot, worker->incarnation, why);
+    }
+    /* docs/stories.md, `host_scope_ends_the_others_on_the_host`: the whole host is set aside, so
+     * its other workers are ended too. */
+    to_blame = to_blame && core->config.blacklist.scope == SCOPE_HOST;
+    for (size_t slot = 0; to_blame && (other = roster_next_on(worker->host, &slot));)
+        if (worker_is_alive(other))
+            loss_kill(core, other, "its host is set aside after a failure on it",
+                      true /* not to blame */, core->config.kill_grace_us);
+    over_check_job(core);
 }
 
+/* The process of the worker is gone: removes the worker from the table. A DOOMED worker was judged
+ * when it was counted as dead, so only its state changes. FORGET ends the agent's repetition of
+ * EXITED. */
 void loss_ended(struct core *core, struct worker *worker, const struct ending *ending)
 {
-    if (worker_state(worker) == WORKER_DOOMED)
+    if (worker->state == WORKER_DOOMED)
         roster_move(core, worker, WORKER_ENDED);
     else
-        lose(core, worker, ending, WORKER_ENDED);
+        loss_handle(core, worker, ending, WORKER_ENDED);
     tell_forget(core, worker->host, worker->incarnation);
     roster_remove(core, worker);
 }
 
 void loss_doom(struct core *core, struct worker *worker, const struct ending *ending)
 {
-    if (worker_state(worker) != WORKER_DOOMED)
-        lose(core, worker, ending, WORKER_DOOMED);
+    if (worker->state != WORKER_DOOMED)
+        loss_handle(core, worker, ending, WORKER_DOOMED);
 }
 
+/* Counts the worker as dead, as if SIGKILL (9) had killed it, and tells its agent to kill it.
+ * `excused`: the worker is not to blame. A DOOMED worker is only killed again. */
 void loss_kill(struct core *core, struct worker *worker, const char *why, bool excused,
                int64_t grace_us)
 {

@@ -1,19 +1,29 @@
+/*
+ * replay.c: reads the journal into the core before the start, and handles the start. A record that
+ * is in the journal twice has no second effect. An impossible record is damage (HVD_E_CORRUPT):
+ * this program wrote the journal, so the driver does not guess. After the start the agents report
+ * the rest in their hellos (hello.c).
+ */
 #include "driver/core/replay.h"
 
-#include "driver/core/agents.h"
-#include "driver/core/clock.h"
 #include "driver/core/finish.h"
-#include "driver/core/listing.h"
+#include "driver/core/keys.h"
+#include "driver/core/over.h"
+#include "driver/core/places.h"
+#include "driver/core/progress.h"
 #include "driver/core/roster.h"
 #include "driver/core/round.h"
-#include "driver/core/seats.h"
+#include "driver/core/slots.h"
+#include "driver/core/step.h"
 #include "driver/core/tell.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static int corrupt(struct hvd_err *err, const struct journal_record *record, const char *what)
+/* Sets the error for a record that cannot be true; `what` says why. Returns HVD_E_CORRUPT. */
+static int replay_corrupt(struct hvd_err *err, const struct journal_record *record,
+                          const char *what)
 {
     char line[JOURNAL_LINE_MAX];
 
@@ -22,138 +32,94 @@ static int corrupt(struct hvd_err *err, const struct journal_record *record, con
                    journal_describe(record, line), what);
 }
 
+/* Restores a worker that was launched. The worker counts as BOOTING until a later record or its
+ * agent says more. `value` of the record is 1 more than the rank that LAUNCH told the worker; 0: no
+ * rank was told. */
 static int replay_launch(struct core *core, const struct journal_record *record,
                          struct hvd_err *err)
 {
+    uint64_t known = core->roster.incarnations;
     struct core_host *host;
+    struct worker *worker;
 
-    if (record->incarnation && record->incarnation <= core->incarnations)
+    if (record->incarnation && record->incarnation <= known)
         return 0;
-    if (record->incarnation != core->incarnations + 1 || record->incarnation >= LIMIT_INCARNATIONS)
-        return corrupt(err, record, "its incarnation is not the next one");
+    if (record->incarnation != known + 1 || record->incarnation >= LIMIT_INCARNATIONS)
+        return replay_corrupt(err, record, "its incarnation is not the next one");
     if (record->slot >= LIMIT_SLOTS_PER_HOST ||
         host_name_check(record->host, strlen(record->host), NULL))
-        return corrupt(err, record, "there can be no such host or slot");
+        return replay_corrupt(err, record, "there can be no such host or slot");
     host = roster_host(core, record->host);
     if (!host)
         return HVD_E_NOMEM;
-    if (record->slot < host->seat_count && host->seats[record->slot].worker)
-        return corrupt(err, record, "the slot is taken");
-    return roster_add(core, record->incarnation, host, record->slot, WORKER_BOOTING) ? 0
-                                                                                     : HVD_E_NOMEM;
+    if (record->slot < host->slot_count && host->slots[record->slot].worker)
+        return replay_corrupt(err, record, "the slot is taken");
+    worker = roster_add(core, record->incarnation, host, record->slot, WORKER_BOOTING);
+    if (worker && record->value &&
+        (record->value < 0 || !places_restore(core, worker, (uint32_t)record->value - 1)))
+        return replay_corrupt(err, record, "there can be no such rank");
+    if (worker) {
+        worker->launched_us = record->wall_us; /* a time of day until replay_start */
+        (void)progress_on_launch(core, host, record->slot);
+    }
+    return worker && !core->step.failed ? 0 : HVD_E_NOMEM;
 }
 
-static int replay_ready(struct core *core, const struct journal_record *record)
-{
-    struct worker *worker = roster_worker(core, record->incarnation);
-
-    if (!core->anyone_joined)
-        seats_first_joined(core);
-    if (!core->manifest.known)
-        core->manifest.digest = record->manifest; /* the first: a later one may have been refused */
-    core->manifest.known = true;
-    if (!worker)
-        return 0;
-    worker->joined = true;
-    return roster_keep_addresses(worker, &record->addresses) ? 0 : HVD_E_NOMEM;
-}
-
-static const char *judge_round(const struct core *core, const struct journal_record *record)
-{
-    if (!record->round || !record->members.count || record->members.count > LIMIT_WORKERS ||
-        record->holders.count > record->members.count || record->cause >= CAUSE_COUNT)
-        return "there can be no such round";
-    if (record->previous != core->current.number)
-        return "it does not follow on the round before it";
-    for (size_t i = 0; i < record->members.count; i++)
-        if (!record->members.items[i] || record->members.items[i] > core->incarnations)
-            return "one of its members was never launched";
-    return NULL;
-}
-
+/* Restores a round that has begun. A round that is known already is skipped. */
 static int replay_round(struct core *core, const struct journal_record *record, struct hvd_err *err)
 {
-    struct round *round = &core->next;
-    const char *wrong;
-
     if (record->round && record->round <= core->current.number)
         return 0;
-    wrong = judge_round(core, record);
-    if (wrong)
-        return corrupt(err, record, wrong);
-    round_clear(round);
+    if (!record->round || !record->members.count || record->members.count > LIMIT_WORKERS ||
+        record->holders.count > record->members.count || record->cause >= CAUSE_COUNT ||
+        (record->cause == CAUSE_SWITCH && !core->current.number)) /* a switch leaves a round */
+        return replay_corrupt(err, record, "there can be no such round");
+    if (record->previous != core->current.number)
+        return replay_corrupt(err, record, "it does not follow on the round before it");
     for (size_t i = 0; i < record->members.count; i++)
-        if (!round_add(core, round, record->members.items[i]))
-            return HVD_E_NOMEM;
-    if (VEC_RESERVE(&round->holders, record->holders.count, LIMIT_WORKERS))
-        return HVD_E_NOMEM;
-    for (size_t i = 0; i < record->holders.count; i++)
-        round->holders.items[round->holders.count++] = record->holders.items[i];
-    round->number = record->round;
-    round->previous = record->previous;
-    round->commit = record->commit;
-    round->check = record->check;
-    round->cause = (enum msg_cause)record->cause;
-    round_rotate(core);
-    core->resets += record->cause != CAUSE_FIRST;
-    if (core->rounds < record->round)
-        core->rounds = record->round;
-    return 0;
+        if (!record->members.items[i] || record->members.items[i] > core->roster.incarnations)
+            return replay_corrupt(err, record, "one of its members was never launched");
+    return round_replay(core, record);
 }
 
-static int replay_entered(struct core *core, const struct journal_record *record)
-{
-    if (record->round != core->current.number)
-        return 0;
-    if (core->floor < core->current.commit)
-        core->floor = core->current.commit;
-    return 0;
-}
-
-static int replay_finished(struct core *core, const struct journal_record *record)
+/* Counts the end of a worker as loss.c would, as far as the record has the facts. `code` of the
+ * record is an enum journal_blame; `closed`: a worker had finished before, so a member that ended
+ * without having finished counts as unfinished. */
+static void replay_ended(struct core *core, const struct journal_record *record)
 {
     struct worker *worker = roster_worker(core, record->incarnation);
-
-    core->membership_closed = true;
-    if (worker && worker_state(worker) != WORKER_FINISHED) {
-        roster_restore(core, worker, WORKER_FINISHED);
-        core->finished++;
-    }
-    return 0;
-}
-
-static bool is_member(const struct core *core, uint64_t incarnation)
-{
-    for (size_t i = 0; i < core->current.members.count; i++)
-        if (core->current.members.items[i] == incarnation)
-            return true;
-    return false;
-}
-
-static int replay_ended(struct core *core, const struct journal_record *record)
-{
-    struct worker *worker = roster_worker(core, record->incarnation);
-    bool clean = record->ended == ENDED_EXIT && record->value == 0;
+    struct over_ending end = {
+        .ended = (enum msg_ended)record->ended,
+        .clean = record->ended == ENDED_EXIT && record->value == 0,
+        .why = "it did not end well after its training had finished",
+    };
+    const struct round *round = &core->current;
+    const char *why = "it failed under an earlier driver";
 
     if (!worker)
-        return 0;
-    if (core->membership_closed && worker_state(worker) != WORKER_FINISHED)
-        core->unfinished += is_member(core, record->incarnation);
-    if (!worker->joined && record->ended == ENDED_EXIT && !clean) {
-        core->boot_failures++;
-        core->never_started += record->value < 0;
+        return;
+    if (core->over.closed && worker->state != WORKER_FINISHED)
+        for (size_t i = 0; i < round->members.count; i++)
+            end.unfinished |= round->members.items[i] == record->incarnation;
+    over_note_end(core, worker, &end);
+    if (record->code == BLAME_START || record->code == BLAME_RUN)
+        progress_note_start(core, worker, (enum journal_blame)record->code, why);
+    else if (record->code)
+        progress_note_failure(core, worker, record->code == BLAME_HOST, why);
+    if (!worker->joined && record->ended == ENDED_EXIT && !end.clean) {
+        core->failures.boots++;
+        core->failures.never_started += record->value < 0;
     }
-    if (!worker->joined && !core->anyone_joined && clean)
-        worker->host->seats[worker->slot].done = true; /* counted when its host is listed */
-    if (worker_state(worker) == WORKER_FINISHED && record->ended == ENDED_SILENT)
-        core->unseen++;
-    else if (worker_state(worker) == WORKER_FINISHED && !clean)
-        finish_failed_late(core, worker, "it did not end well after its training had finished");
+    if (!worker->joined && !core->launch.anyone_joined && end.clean) {
+        roster_mark_done(core, worker);
+        places_note_done(core, worker);
+        progress_note_success(core);
+    }
     roster_remove(core, worker);
-    return 0;
 }
 
-/* The time by the wall clock stands in the place of the deadline until the start. */
+/* Restores a drain. Until replay_start, the field drain_us holds the time of day of the
+ * deadline. */
 static int replay_drain(struct core *core, const struct journal_record *record, struct hvd_err *err)
 {
     struct core_host *host;
@@ -161,7 +127,7 @@ static int replay_drain(struct core *core, const struct journal_record *record, 
 
     if (host_name_check(record->host, strlen(record->host), NULL) || record->wall_us < 0 ||
         (record->slot != EVENT_WHOLE_HOST && record->slot >= LIMIT_SLOTS_PER_HOST))
-        return corrupt(err, record, "there can be no such host or slot");
+        return replay_corrupt(err, record, "there can be no such host or slot");
     host = roster_host(core, record->host);
     if (!host)
         return HVD_E_NOMEM;
@@ -171,53 +137,86 @@ static int replay_drain(struct core *core, const struct journal_record *record, 
         host->drain_us = record->wall_us;
         return 0;
     }
-    if (!roster_seats(core, host, record->slot + 1))
+    if (!roster_slots(core, host, record->slot + 1))
         return HVD_E_NOMEM;
-    host->seats[record->slot].draining = draining;
-    host->seats[record->slot].drain_us = record->wall_us;
+    host->slots[record->slot].draining = draining;
+    host->slots[record->slot].drain_us = record->wall_us;
     return 0;
 }
 
-static int replay_over(struct core *core, const struct journal_record *record)
-{
-    core->exit_code = record->code;
-    snprintf(core->exit_text, sizeof(core->exit_text), "%s",
-             *record->text ? record->text : "the job has ended");
-    return 0;
-}
-
+/* Restores what one record of the journal says, before the start. A record that was read before has
+ * no second effect. Returns 0, HVD_E_NOMEM, or HVD_E_CORRUPT for an impossible record. */
 int core_replay(struct core *core, const struct journal_record *record, struct hvd_err *err)
 {
-    ASSERT(job_state(core) == JOB_NEW);
+    struct worker *worker = roster_worker(core, record->incarnation);
+    struct core_rounds *rounds = &core->rounds;
+    int rc;
+
+    ASSERT(core->job == JOB_NEW);
     switch (record->kind) {
     case JOURNAL_TERM:
         if (core->term < record->term)
             core->term = record->term;
         return 0;
     case JOURNAL_LAUNCH: return replay_launch(core, record, err);
-    case JOURNAL_READY: return replay_ready(core, record);
+    case JOURNAL_READY:
+        if (!core->launch.anyone_joined)
+            slots_first_joined(core);
+        if (!core->manifest.known)
+            /* the first READY counts: a later manifest may have been refused */
+            core->manifest.digest = record->manifest;
+        core->manifest.known = true;
+        if (!worker)
+            return 0;
+        worker->joined = true;
+        return roster_keep_addresses(worker, &record->addresses) ? 0 : HVD_E_NOMEM;
     case JOURNAL_NUMBER:
-        if (core->rounds < record->round)
-            core->rounds = record->round;
+        if (rounds->told < record->round)
+            rounds->told = record->round;
         return 0;
-    case JOURNAL_ROUND: return replay_round(core, record, err);
-    case JOURNAL_ENTERED: return replay_entered(core, record);
-    case JOURNAL_FINISHED: return replay_finished(core, record);
-    case JOURNAL_ENDED: return replay_ended(core, record);
+    case JOURNAL_ROUND: progress_on_round(core); return replay_round(core, record, err);
+    case JOURNAL_ENTERED:
+        if (record->round == core->current.number &&
+            rounds->resume_min_commit < core->current.commit)
+            rounds->resume_min_commit = core->current.commit;
+        return 0;
+    case JOURNAL_FINISHED:
+        core->over.closed = true;
+        if (worker && worker->state != WORKER_FINISHED) {
+            roster_restore(core, worker, WORKER_FINISHED);
+            over_note_finished(core);
+        }
+        return 0;
+    case JOURNAL_ENDED: replay_ended(core, record); return 0;
     case JOURNAL_DRAIN: return replay_drain(core, record, err);
-    case JOURNAL_OVER: return replay_over(core, record);
+    case JOURNAL_STUCK:
+        rc = progress_replay(core, record);
+        return rc == HVD_E_CORRUPT ? replay_corrupt(err, record, "there can be no such failure")
+                                   : rc;
+    case JOURNAL_KEY:
+        return !keys_replay(core, record) ? replay_corrupt(err, record, "there can be no such key")
+               : core->step.failed        ? HVD_E_NOMEM
+                                          : 0;
+    case JOURNAL_OVER:
+        core->over.exit_code = record->code;
+        snprintf(core->over.exit_text, sizeof(core->over.exit_text), "%s",
+                 *record->text ? record->text : "the job has ended");
+        return 0;
     }
-    return corrupt(err, record, "a kind that this version does not know");
+    return replay_corrupt(err, record, "a kind that this version does not know");
 }
 
 int core_replay_blacklist(struct core *core, const struct blacklist_record *record, int64_t now_us,
                           int64_t wall_us, struct hvd_err *err)
 {
-    ASSERT(job_state(core) == JOB_NEW);
-    return blacklist_load(&core->blacklist, record, now_us, wall_us, err);
+    ASSERT(core->job == JOB_NEW);
+    return blacklist_load(&core->blacklist, record, (struct blacklist_moment){ now_us, wall_us },
+                          err);
 }
 
-static int64_t from_wall(const struct core *core, int64_t wall_us)
+/* Converts a time of day to the monotonic clock of this driver; a time that has passed becomes now.
+ */
+static int64_t replay_from_wall(const struct core *core, int64_t wall_us)
 {
     if (wall_us == TIME_NEVER)
         return TIME_NEVER;
@@ -225,106 +224,110 @@ static int64_t from_wall(const struct core *core, int64_t wall_us)
                                     : time_add(core->now_us, wall_us - core->wall_us);
 }
 
-static void start_hosts(struct core *core)
+/* Restores the deadlines of drains, and asks for the agents of all hosts that have workers. */
+static void replay_start_hosts(struct core *core)
 {
-    for (size_t i = 0; i < core->hosts.count; i++) {
-        struct core_host *host = core->hosts.items[i];
+    int64_t lease_us = core->config.lease_us, start_us = core->config.agent_start_us;
 
-        host->drain_us = from_wall(core, host->drain_us);
-        for (uint32_t slot = 0; slot < host->seat_count; slot++)
-            host->seats[slot].drain_us = from_wall(core, host->seats[slot].drain_us);
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        struct core_host *host = core->roster.hosts.items[i];
+
+        host->drain_us = replay_from_wall(core, host->drain_us);
+        for (uint32_t slot = 0; slot < host->slot_count; slot++) {
+            host->slots[slot].drain_us = replay_from_wall(core, host->slots[slot].drain_us);
+            host->slots[slot].starts.since_us = core->now_us;
+        }
         if (!host->taken)
             continue;
-        host->agent = AGENT_AWAY;
-        /* It may take an ssh to tell it where we are, so it has as long as one that is started. */
+        roster_move_agent(host, AGENT_AWAY);
+        /* The driver may need an ssh to tell the agent its address. So the agent has as much time
+         * to dial as an agent that is started: agent_start_us. */
         host->heard_us = core->now_us;
-        if (core->config.agent_start_us > core->config.lease_us)
-            host->heard_us =
-                time_add(core->now_us, core->config.agent_start_us - core->config.lease_us);
+        if (start_us > lease_us)
+            host->heard_us = time_add(core->now_us, start_us - lease_us);
         host->started_us = core->now_us;
-        tell_start_agent(core, host);
+        keys_start_agent(core, host);
     }
 }
 
-/* The members have their ranks; those of the round before that are not in it are to leave. */
-static bool start_members(struct core *core)
+/* Gives the members of the current round their ranks. Workers of the round before it that are not
+ * members have to leave. False: a member has ended, so the round cannot go on. */
+static bool replay_start_members(struct core *core)
 {
+    const struct round *current = &core->current, *last = &core->last;
     bool whole = true;
 
-    for (size_t i = 0; i < core->current.members.count; i++) {
-        struct worker *worker = roster_worker(core, core->current.members.items[i]);
+    for (size_t i = 0; i < current->members.count; i++) {
+        struct worker *worker = roster_worker(core, current->members.items[i]);
 
         whole = whole && worker;
         if (!worker)
             continue;
         worker->rank = (uint32_t)i;
-        if (worker_state(worker) == WORKER_BOOTING)
+        if (worker->state == WORKER_BOOTING)
             roster_restore(core, worker, WORKER_MEMBER);
     }
-    for (size_t i = 0; i < core->last.members.count; i++) {
-        struct worker *worker = roster_worker(core, core->last.members.items[i]);
+    for (size_t i = 0; i < last->members.count; i++) {
+        struct worker *worker = roster_worker(core, last->members.items[i]);
 
-        if (!worker || worker_state(worker) != WORKER_BOOTING)
+        if (!worker || worker->state != WORKER_BOOTING)
             continue;
         roster_restore(core, worker, WORKER_LEAVING);
-        worker->tied = core->current.cause == CAUSE_SWITCH;
-        clock_limit(core, worker, core->config.stall_us, "it was to leave and did not");
+        worker->may_block_switch = current->cause == CAUSE_SWITCH;
+        worker_limit(core, worker, core->config.stall_us, "it was to leave and did not");
     }
     return whole;
 }
 
-/* Old hosts keep their places: the first discovery finds them in the order of their ranks. */
-static void start_order(struct core *core)
-{
-    for (size_t i = 0; i < core->current.members.count; i++) {
-        const struct worker *worker = roster_worker(core, core->current.members.items[i]);
-        int rc = worker ? hosts_add(&core->listing, worker->host->name, 0) : 0;
-
-        if (rc == HVD_E_NOMEM)
-            core->broken = true;
-    }
-}
-
-static void start_workers(struct core *core)
-{
-    struct worker *worker;
-
-    for (size_t i = 0; (worker = roster_next(core, &i));) {
-        worker->since_us = worker->launched_us = core->now_us; /* as far as this driver knows */
-        if (worker_state(worker) == WORKER_BOOTING)
-            clock_limit(core, worker, core->config.start_timeout_us,
-                        "it did not call hvd_elastic_run within --start-timeout");
-    }
-}
-
+/* Handles EVENT_START, the first event, after the journal was read: writes the record of the new
+ * term, converts times of day to the monotonic clock, asks for agents, and moves the job to its
+ * first state. In a new job there is no round, and no worker is known. */
 void replay_start(struct core *core)
 {
-    bool whole = start_members(core);
+    bool whole = replay_start_members(core);
+    const struct round *current = &core->current;
+    struct worker *worker;
 
-    if (core->config.max_np < core->current.members.count) /* nobody is sent away for it */
-        core->config.max_np = (uint32_t)core->current.members.count;
+    /* This driver may have a lower --max-np than the earlier one. No member is sent away only for
+     * that. */
+    if (core->config.max_np < current->members.count)
+        core->config.max_np = (uint32_t)current->members.count;
 
     core->term++;
     tell_record(core, JOURNAL_TERM);
-    core->gate_open = core->incarnations > 0;
+    core->launch.gate_open = core->roster.incarnations > 0;
     CORE_TRACE(core, "job %s: term %" PRIu64 ", %zu workers known, round %" PRIu64,
-               core->config.job, core->term, core->staying + core->going, core->current.number);
-    core->anybody_us = core->now_us;
-    start_hosts(core);
-    start_order(core);
-    start_workers(core);
-    core->next_discovery_us = core->now_us;
-    core->next_beat_us = core->now_us;
-    core->earliest_us = core->now_us;
-    if (*core->exit_text || core->membership_closed) {
+               core->config.job, core->term, core->roster.staying + core->roster.going,
+               current->number);
+    core->leases.anybody_us = core->now_us;
+    keys_start(core);
+    replay_start_hosts(core);
+    /* Old hosts keep their order: before the first discovery, the hosts of members are put on the
+     * list in the order of ranks. */
+    for (size_t i = 0; i < current->members.count; i++) {
+        worker = roster_worker(core, current->members.items[i]);
+        if (worker && hosts_add(&core->listing.hosts, worker->host->name, 0) == HVD_E_NOMEM)
+            core_fail(core);
+    }
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        int64_t ran_us = core->wall_us - worker->launched_us;
+
+        worker->since_us = core->now_us; /* this driver does not know an earlier time */
+        worker->launched_us = core->now_us - (worker->launched_us && ran_us > 0 ? ran_us : 0);
+        if (worker->state == WORKER_BOOTING)
+            worker_limit(core, worker, core->config.start_timeout_us,
+                         "it did not call hvd_elastic_run within --start-timeout");
+    }
+    core->listing.next_us = core->now_us;
+    core->leases.next_beat_us = core->now_us;
+    core->step.due_us = core->now_us;
+    if (*core->over.exit_text || core->over.closed) {
         finish_restart(core);
         return;
     }
-    sm_move(&core->sm, core->current.number ? JOB_RUNNING : JOB_GATHERING, core->now_us, "");
-    if (core->current.number) { /* ENTERED is said again */
-        core->enter_deadline_us = time_add(core->now_us, core->config.stall_us);
-        clock_want(core, core->enter_deadline_us);
-    }
+    core_move_job(core, current->number ? JOB_RUNNING : JOB_GATHERING);
+    if (current->number)
+        round_wait_enter(core); /* PROTOCOL.md, Greeting: workers repeat ENTERED */
     if (!whole)
         round_revoke(core, NULL, "a member has ended under an earlier driver");
 }

@@ -1,47 +1,18 @@
+/*
+ * roster.c: the tables of hosts and workers, and the totals over them. All files of the core read
+ * the tables. A worker's state changes only through roster_move, so the totals (count, staying,
+ * going) are right at any moment. Nothing is freed during a step: actions of the step may point at
+ * the names and addresses of removed workers and hosts.
+ */
 #include "driver/core/roster.h"
 
 #include "base/mem.h"
+#include "driver/core/moves.h"
+#include "driver/core/step.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define ALIVE                                                                   \
-    (SM_BIT(WORKER_LAUNCHING) | SM_BIT(WORKER_BOOTING) | SM_BIT(WORKER_READY) | \
-     SM_BIT(WORKER_MEMBER) | SM_BIT(WORKER_REVOKED) | SM_BIT(WORKER_RECOVERED))
-#define OUT                                                                     \
-    (SM_BIT(WORKER_LEAVING) | SM_BIT(WORKER_FINISHED) | SM_BIT(WORKER_DOOMED) | \
-     SM_BIT(WORKER_ENDED))
-
-static const struct sm_state states[WORKER_STATE_COUNT] = {
-    [WORKER_LAUNCHING] = {"launching",  SM_BIT(WORKER_BOOTING) | SM_BIT(WORKER_READY) | OUT,
-                          SM_INITIAL                                                                    },
-    [WORKER_BOOTING] = { "booting",   SM_BIT(WORKER_READY) | OUT,                           SM_INITIAL},
-    [WORKER_READY] = { "ready",     SM_BIT(WORKER_MEMBER) | OUT,                          0         },
-    [WORKER_MEMBER] = { "member",    SM_BIT(WORKER_REVOKED) | OUT,                         SM_INITIAL},
-    [WORKER_REVOKED] = { "revoked",   SM_BIT(WORKER_RECOVERED) | OUT,                       0         },
-    [WORKER_RECOVERED] = { "recovered", SM_BIT(WORKER_MEMBER) | SM_BIT(WORKER_REVOKED) | OUT, 0         },
-    [WORKER_LEAVING] = { "leaving",   SM_BIT(WORKER_DOOMED) | SM_BIT(WORKER_ENDED),         SM_INITIAL},
-    [WORKER_FINISHED] = { "finished",  SM_BIT(WORKER_DOOMED) | SM_BIT(WORKER_ENDED),         SM_INITIAL},
-    [WORKER_DOOMED] = { "doomed",    SM_BIT(WORKER_ENDED),                                 SM_INITIAL},
-    [WORKER_ENDED] = { "ended",     0,                                                    SM_FINAL  },
-};
-
-static void check_worker(const void *owner, unsigned state)
-{
-    const struct worker *worker = owner;
-
-    ASSERT(state == WORKER_ENDED || worker->host->seats[worker->slot].worker == worker);
-    ASSERT(state != WORKER_MEMBER || worker->rank != RANK_NONE);
-    ASSERT(state != WORKER_READY || worker->joined);
-}
-
-static const struct sm_type worker_type = { "worker", states, WORKER_STATE_COUNT, check_worker };
-
-const char *worker_state_name(enum worker_state state)
-{
-    return state < WORKER_STATE_COUNT ? states[state].name : "?";
-}
 
 const char *worker_name(const struct worker *worker, char text[WORKER_NAME_MAX])
 {
@@ -50,167 +21,227 @@ const char *worker_name(const struct worker *worker, char text[WORKER_NAME_MAX])
     return text;
 }
 
+/* ---- hosts and their slots ------------------------------------------------------------------ */
+
 struct core_host *roster_find_host(const struct core *core, const char *name)
 {
-    uint32_t index = names_find(&core->hosts_by_name, name, strlen(name));
+    uint32_t index = names_find(&core->roster.by_name, name, strlen(name));
 
-    return index == NAMES_NONE ? NULL : core->hosts.items[index];
+    return index == NAMES_NONE ? NULL : core->roster.hosts.items[index];
 }
 
-static void free_host(struct core_host *host)
+static void roster_free_host(struct core_host *host)
 {
     if (!host)
         return;
     mem_free((void *)(uintptr_t)host->addresses.items);
-    mem_free(host->seats);
+    mem_free(host->slots);
     mem_free(host->name);
     mem_free(host);
 }
 
-static struct core_host *create_host(const char *name)
-{
-    struct core_host *host = mem_zalloc(sizeof(*host));
-
-    if (host)
-        host->name = mem_strdup(name);
-    if (host && !host->name) {
-        free_host(host);
-        host = NULL;
-    }
-    return host;
-}
-
+/* Returns the host of this name; a new name gets an entry in the table. NULL: memory is out, and
+ * the core has failed. */
 struct core_host *roster_host(struct core *core, const char *name)
 {
     struct core_host *host = roster_find_host(core, name);
 
     if (host)
         return host;
-    host = create_host(name);
-    if (!host || VEC_RESERVE(&core->hosts, 1, SIZE_MAX / sizeof(host)) ||
-        names_put(&core->hosts_by_name, host->name, strlen(host->name),
-                  (uint32_t)core->hosts.count)) {
-        free_host(host);
-        core->broken = true;
+    host = mem_zalloc(sizeof(*host));
+    if (host)
+        host->name = mem_strdup(name);
+    if (!host || !host->name || VEC_RESERVE(&core->roster.hosts, 1, SIZE_MAX / sizeof(host)) ||
+        names_put(&core->roster.by_name, host->name, strlen(host->name),
+                  (uint32_t)core->roster.hosts.count)) {
+        roster_free_host(host);
+        core_fail(core);
         return NULL;
     }
-    core->hosts.items[core->hosts.count++] = host;
+    core->roster.hosts.items[core->roster.hosts.count++] = host;
     return host;
 }
 
-bool roster_seats(struct core *core, struct core_host *host, uint32_t count)
+/* Makes sure that the host has the slots 0 to `count` - 1; the number of slots never becomes
+ * smaller. False: memory is out, and the core has failed. */
+bool roster_slots(struct core *core, struct core_host *host, uint32_t count)
 {
-    struct seat *seats;
+    struct core_slot *slots;
 
     ASSERT(count <= LIMIT_SLOTS_PER_HOST);
-    if (count <= host->seat_count)
+    if (count <= host->slot_count)
         return true;
-    seats = mem_resize(host->seats, count * sizeof(*seats));
-    if (!seats) {
-        core->broken = true;
+    slots = mem_resize(host->slots, count * sizeof(*slots));
+    if (!slots) {
+        core_fail(core);
         return false;
     }
-    memset(seats + host->seat_count, 0, (count - host->seat_count) * sizeof(*seats));
-    host->seats = seats;
-    host->seat_count = count;
+    memset(slots + host->slot_count, 0, (count - host->slot_count) * sizeof(*slots));
+    host->slots = slots;
+    host->slot_count = count;
     return true;
 }
 
-static bool is_held(const struct core_host *host)
+void slot_note_commit(struct core_slot *slot, uint64_t commit)
+{
+    if (slot->commit < commit)
+        slot->commit = commit;
+}
+
+void roster_relist(struct core *core)
+{
+    core->roster.offered_slots = core->roster.done_slots = 0;
+}
+
+/* Discovery lists this host, at the place `index` of the list, with `slots` slots. Adds the slots
+ * to the totals, which roster_relist has set to 0. */
+void roster_list_host(struct core *core, struct core_host *host, uint32_t index, uint32_t slots)
+{
+    host->listed = true;
+    host->listed_slots = slots;
+    host->listing_index = index;
+    for (uint32_t i = 0; i < slots; i++)
+        core->roster.done_slots += host->slots[i].done;
+    if (host->agent == AGENT_THERE)
+        core->roster.offered_slots += slots;
+}
+
+void roster_unlist_host(struct core_host *host)
+{
+    host->listed = false;
+    host->listed_slots = 0;
+    for (uint32_t i = 0; i < host->slot_count; i++)
+        host->slots[i].done = false;
+}
+
+void roster_mark_done(struct core *core, const struct worker *worker)
+{
+    worker->host->slots[worker->slot].done = true;
+    core->roster.done_slots += worker->slot < worker->host->listed_slots;
+}
+
+void roster_clear_done(struct core *core)
+{
+    for (size_t i = 0; i < core->roster.hosts.count; i++)
+        for (uint32_t slot = 0; slot < core->roster.hosts.items[i]->slot_count; slot++)
+            core->roster.hosts.items[i]->slots[slot].done = false;
+    core->roster.done_slots = 0;
+}
+
+static bool roster_is_needed(const struct core_host *host)
 {
     return host->listed || host->taken || host->agent == AGENT_THERE || host->agent == AGENT_AWAY;
 }
 
-/* Nobody is there who could still say that they have ended. */
-static void bury(struct core *core, const struct core_host *host)
+/* Removes DOOMED workers of hosts that are not listed and have no agent. No agent will report the
+ * ends of these workers, so they count as ended now. */
+void roster_remove_unheard(struct core *core)
 {
-    if (host->listed || host->agent == AGENT_THERE || host->agent == AGENT_AWAY)
-        return;
-    for (uint32_t slot = 0; slot < host->seat_count; slot++) {
-        struct worker *worker = host->seats[slot].worker;
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        struct core_host *host = core->roster.hosts.items[i];
+        bool may_report = host->listed || host->agent == AGENT_THERE || host->agent == AGENT_AWAY;
+        struct worker *worker;
 
-        if (worker && worker_state(worker) == WORKER_DOOMED)
-            roster_remove(core, worker);
+        for (size_t slot = 0; !may_report && (worker = roster_next_on(host, &slot));)
+            if (worker->state == WORKER_DOOMED)
+                roster_remove(core, worker);
     }
 }
 
+/* Drops hosts that are not listed and have neither a worker nor an agent. A dropped host is freed
+ * by roster_bury in the next step, because actions of this step may point at it. */
 void roster_sweep(struct core *core)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < core->hosts.count; i++)
-        bury(core, core->hosts.items[i]);
-    for (size_t i = 0; i < core->hosts.count; i++)
-        kept += is_held(core->hosts.items[i]);
-    if (kept == core->hosts.count)
+    for (size_t i = 0; i < core->roster.hosts.count; i++)
+        kept += roster_is_needed(core->roster.hosts.items[i]);
+    if (kept == core->roster.hosts.count)
         return;
-    names_release(&core->hosts_by_name);
-    names_init(&core->hosts_by_name);
-    kept = 0;
-    for (size_t i = 0; i < core->hosts.count; i++) {
-        struct core_host *host = core->hosts.items[i];
 
-        if (!is_held(host)) {
-            host->next_gone = core->gone_hosts;
-            core->gone_hosts = host;
+    /* by_name refers to hosts by their index, so both tables are made again. */
+    names_release(&core->roster.by_name);
+    names_init(&core->roster.by_name);
+    kept = 0;
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        struct core_host *host = core->roster.hosts.items[i];
+
+        if (!roster_is_needed(host)) {
+            host->next_gone = core->roster.gone_hosts;
+            core->roster.gone_hosts = host;
             continue;
         }
-        core->hosts.items[kept] = host;
-        if (names_put(&core->hosts_by_name, host->name, strlen(host->name), (uint32_t)kept))
-            core->broken = true;
+        core->roster.hosts.items[kept] = host;
+        if (names_put(&core->roster.by_name, host->name, strlen(host->name), (uint32_t)kept))
+            core_fail(core);
         kept++;
     }
-    core->hosts.count = kept;
+    core->roster.hosts.count = kept;
 }
+
+/* ---- agents: their connections -------------------------------------------------------------- */
 
 struct core_host *roster_peer(const struct core *core, uint32_t peer)
 {
-    return peer < core->peers.count ? core->peers.items[peer] : NULL;
+    return peer < core->roster.peers.count ? core->roster.peers.items[peer] : NULL;
 }
 
+void roster_move_agent(struct core_host *host, enum agent_state to)
+{
+    machine_check(&agent_machine, host->agent, to);
+    host->agent = to;
+}
+
+/* The agent of the host now has the connection `peer`, a number that no other host has. `back_us`
+ * notes that the agent was away. False: memory is out, and the core has failed. */
 bool roster_connect(struct core *core, struct core_host *host, uint32_t peer)
 {
-    size_t more = peer < core->peers.count ? 0 : peer + 1 - core->peers.count;
+    size_t more = peer < core->roster.peers.count ? 0 : peer + 1 - core->roster.peers.count;
 
     ASSERT(!roster_peer(core, peer));
-    if (VEC_RESERVE(&core->peers, more, LIMIT_PEERS)) {
-        core->broken = true;
+    if (VEC_RESERVE(&core->roster.peers, more, LIMIT_PEERS)) {
+        core_fail(core);
         return false;
     }
-    while (core->peers.count <= peer)
-        core->peers.items[core->peers.count++] = NULL;
-    core->peers.items[peer] = host;
+    while (core->roster.peers.count <= peer)
+        core->roster.peers.items[core->roster.peers.count++] = NULL;
+    core->roster.peers.items[peer] = host;
     if (host->agent == AGENT_AWAY)
         host->back_us = core->now_us;
     host->peer = peer;
-    host->agent = AGENT_THERE;
+    roster_move_agent(host, AGENT_THERE);
     host->heard_us = core->now_us;
     host->sequence_heard = 0;
     host->ending = false;
     host->hung_up_us = 0;
     if (host->listed)
-        core->offered_slots += host->slots;
+        core->roster.offered_slots += host->listed_slots;
     return true;
 }
 
 void roster_disconnect(struct core *core, struct core_host *host)
 {
-    ASSERT(host->agent == AGENT_THERE && roster_peer(core, host->peer) == host);
-    core->peers.items[host->peer] = NULL;
-    host->agent = AGENT_AWAY;
+    ASSERT(roster_peer(core, host->peer) == host);
+    core->roster.peers.items[host->peer] = NULL;
+    roster_move_agent(host, AGENT_AWAY);
     if (host->listed)
-        core->offered_slots -= host->slots;
+        core->roster.offered_slots -= host->listed_slots;
 }
+
+/* ---- workers -------------------------------------------------------------------------------- */
 
 struct worker *roster_worker(const struct core *core, uint64_t incarnation)
 {
-    return incarnation < core->workers.count ? core->workers.items[incarnation] : NULL;
+    return incarnation < core->roster.workers.count ? core->roster.workers.items[incarnation]
+                                                    : NULL;
 }
 
+/* Visits all workers, one for each call; *index is 0 before the first call. NULL: there are no
+ * more. */
 struct worker *roster_next(const struct core *core, size_t *index)
 {
-    while (*index < core->workers.count) {
-        struct worker *worker = core->workers.items[(*index)++];
+    while (*index < core->roster.workers.count) {
+        struct worker *worker = core->roster.workers.items[(*index)++];
 
         if (worker)
             return worker;
@@ -218,113 +249,142 @@ struct worker *roster_next(const struct core *core, size_t *index)
     return NULL;
 }
 
-/* Before the first discovery nothing is known of what is listed. */
-static bool has_to_go(const struct core *core, const struct core_host *host, uint32_t slot)
+/* Visits the members of the round by rank, one for each call, and skips members that have ended.
+ * *index is 0 before the first call. NULL: there are no more. */
+struct worker *roster_next_member(const struct core *core, const struct round *round, size_t *index)
 {
-    return (core->discovered && slot >= host->slots) || host->draining ||
-           host->seats[slot].draining;
+    struct worker *worker = NULL;
+
+    while (!worker && *index < round->members.count)
+        worker = roster_worker(core, round->members.items[(*index)++]);
+    return worker;
 }
 
-static void count_worker(struct core *core, const struct worker *worker, bool in)
+/* Visits the workers on the host by slot, one for each call; *slot is 0 before the first call.
+ * NULL: there are no more. */
+struct worker *roster_next_on(const struct core_host *host, size_t *slot)
+{
+    struct worker *worker = NULL;
+
+    while (!worker && *slot < host->slot_count)
+        worker = host->slots[(*slot)++].worker;
+    return worker;
+}
+
+/* True: the worker of this slot has to go, because the slot is drained or no longer listed. Before
+ * the first discovery the driver does not know which slots are listed. */
+static bool roster_is_given_up(const struct core *core, const struct core_host *host, uint32_t slot)
+{
+    return (core->listing.discovered && slot >= host->listed_slots) || host->draining ||
+           host->slots[slot].draining;
+}
+
+/* Adds the worker to the totals if `in` is true; otherwise subtracts it. */
+static void roster_count_worker(struct core *core, const struct worker *worker, bool in)
 {
     size_t one = in ? 1 : (size_t)-1;
 
-    core->count[worker->sm.state] += one;
+    core->roster.count[worker->state] += one;
     if (!worker_is_alive(worker))
         return;
     if (worker->has_to_go)
-        core->going += one;
+        core->roster.going += one;
     else
-        core->staying += one;
+        core->roster.staying += one;
 }
 
 bool worker_is_alive(const struct worker *worker)
 {
-    return (ALIVE & SM_BIT(worker->sm.state)) != 0;
+    return worker->state <= WORKER_RECOVERED;
 }
 
-/* The table has a place for each incarnation: they are given one after the other. */
-static bool make_place(struct core *core, uint64_t incarnation)
-{
-    size_t more =
-        incarnation < core->workers.count ? 0 : (size_t)(incarnation + 1 - core->workers.count);
-
-    if (VEC_RESERVE(&core->workers, more, LIMIT_INCARNATIONS))
-        return false;
-    while (core->workers.count <= incarnation)
-        core->workers.items[core->workers.count++] = NULL;
-    return true;
-}
-
+/* Puts a new worker into a free slot, and counts it in the totals. NULL: memory is out, and the
+ * core has failed. */
 struct worker *roster_add(struct core *core, uint64_t incarnation, struct core_host *host,
                           uint32_t slot, enum worker_state state)
 {
+    size_t known = core->roster.workers.count;
     struct worker *worker = NULL;
 
     ASSERT(!roster_worker(core, incarnation));
-    if (make_place(core, incarnation) && roster_seats(core, host, slot + 1))
-        worker = mem_zalloc(sizeof(*worker));
+    /* The table has an entry for each incarnation, because incarnations are given in order. */
+    if (!VEC_RESERVE(&core->roster.workers,
+                     incarnation < known ? 0 : (size_t)(incarnation + 1 - known),
+                     LIMIT_INCARNATIONS)) {
+        while (core->roster.workers.count <= incarnation)
+            core->roster.workers.items[core->roster.workers.count++] = NULL;
+        if (roster_slots(core, host, slot + 1))
+            worker = mem_zalloc(sizeof(*worker));
+    }
     if (!worker) {
-        core->broken = true;
+        core_fail(core);
         return NULL;
     }
-    ASSERT(!host->seats[slot].worker);
+    ASSERT(!host->slots[slot].worker);
     *worker = (struct worker){ .incarnation = incarnation,
                                .host = host,
                                .slot = slot,
+                               .state = state,
                                .since_us = core->now_us,
                                .launched_us = core->now_us,
                                .limit = { .in_us = TIME_NEVER },
                                .rank = state == WORKER_MEMBER ? 0 : RANK_NONE,
                                .next_rank = RANK_NONE,
-                               .has_to_go = has_to_go(core, host, slot) };
-    host->seats[slot].worker = worker;
+                               .has_to_go = roster_is_given_up(core, host, slot) };
+    host->slots[slot].worker = worker;
     host->taken++;
-    core->workers.items[incarnation] = worker;
-    if (core->incarnations < incarnation)
-        core->incarnations = incarnation;
-    sm_init(&worker->sm, &worker_type, state, worker, NULL);
-    count_worker(core, worker, true);
+    core->roster.workers.items[incarnation] = worker;
+    if (core->roster.incarnations < incarnation)
+        core->roster.incarnations = incarnation;
+    roster_count_worker(core, worker, true);
     return worker;
 }
 
+/* Moves the worker to another state, which must be a move of the table in moves.c, and counts it
+ * again in the totals. The worker's time limit ends with its old state. */
 void roster_move(struct core *core, struct worker *worker, enum worker_state to)
 {
     ASSERT(roster_worker(core, worker->incarnation) == worker);
-    count_worker(core, worker, false);
-    sm_move(&worker->sm, to, core->now_us, "");
-    count_worker(core, worker, true);
+    machine_check(&worker_machine, worker->state, to);
+    roster_count_worker(core, worker, false);
+    worker->state = to;
+    roster_count_worker(core, worker, true);
+    ASSERT(to == WORKER_ENDED || worker->host->slots[worker->slot].worker == worker);
+    ASSERT(to != WORKER_MEMBER || worker->rank != RANK_NONE);
+    ASSERT(to != WORKER_READY || worker->joined);
     worker->since_us = core->now_us;
     worker->limit.in_us = TIME_NEVER;
-    core->look_at_rounds = true;
+    core_want_round(core);
 }
 
+/* Sets the state that the journal says, without a check of the move; only before the start. */
 void roster_restore(struct core *core, struct worker *worker, enum worker_state state)
 {
-    ASSERT(core->sm.state == JOB_NEW);
-    count_worker(core, worker, false);
-    sm_init(&worker->sm, &worker_type, state, worker, NULL);
-    count_worker(core, worker, true);
+    ASSERT(core->job == JOB_NEW);
+    roster_count_worker(core, worker, false);
+    worker->state = state;
+    roster_count_worker(core, worker, true);
 }
 
-/* In one block: the array, then the texts. */
-static bool keep_texts(struct msg_texts *kept, const struct msg_texts *texts)
+/* Replaces *kept by a copy of the texts in one block of memory: the array of pointers, then the
+ * texts. False: memory is out, and *kept is as before. */
+static bool roster_keep_texts(struct msg_texts *kept, const struct msg_texts *texts)
 {
     size_t bytes = texts->count * sizeof(char *);
     const char **items;
-    char *at;
+    char *end;
 
     for (size_t i = 0; i < texts->count; i++)
         bytes += strlen(texts->items[i]) + 1;
     items = mem_alloc(bytes);
     if (!items)
         return false;
-    at = (char *)(items + texts->count);
+    end = (char *)(items + texts->count);
     for (size_t i = 0; i < texts->count; i++) {
         size_t length = strlen(texts->items[i]) + 1;
 
-        items[i] = memcpy(at, texts->items[i], length);
-        at += length;
+        items[i] = memcpy(end, texts->items[i], length);
+        end += length;
     }
     mem_free((void *)(uintptr_t)kept->items);
     *kept = (struct msg_texts){ items, texts->count };
@@ -333,61 +393,67 @@ static bool keep_texts(struct msg_texts *kept, const struct msg_texts *texts)
 
 bool roster_keep_addresses(struct worker *worker, const struct msg_texts *addresses)
 {
-    return keep_texts(&worker->addresses, addresses) &&
-           keep_texts(&worker->host->addresses, addresses);
+    return roster_keep_texts(&worker->addresses, addresses) &&
+           roster_keep_texts(&worker->host->addresses, addresses);
 }
 
-static void free_worker(struct worker *worker)
+static void roster_free_worker(struct worker *worker)
 {
     mem_free((void *)(uintptr_t)worker->addresses.items);
     mem_free(worker->complaint);
     mem_free(worker);
 }
 
+/* The worker has ended: takes it out of its slot, the table and the totals. The memory lives until
+ * roster_bury, because actions of this step may point at it. */
 void roster_remove(struct core *core, struct worker *worker)
 {
     struct core_host *host = worker->host;
 
-    ASSERT(host->seats[worker->slot].worker == worker);
-    count_worker(core, worker, false);
-    host->seats[worker->slot].worker = NULL;
+    ASSERT(host->slots[worker->slot].worker == worker);
+    roster_count_worker(core, worker, false);
+    host->slots[worker->slot].worker = NULL;
     host->taken--;
-    core->workers.items[worker->incarnation] = NULL;
-    worker->next_gone = core->gone_workers;
-    core->gone_workers = worker;
-    core->look_at_seats = true;
-    core->look_at_rounds = true;
+    core->roster.workers.items[worker->incarnation] = NULL;
+    worker->next_gone = core->roster.gone_workers;
+    core->roster.gone_workers = worker;
+    core_want_slots(core);
+    core_want_round(core);
 }
 
+/* Frees the workers and hosts that the last step removed. The actions of that step, which may have
+ * pointed at them, are done. */
 void roster_bury(struct core *core)
 {
-    while (core->gone_workers) {
-        struct worker *worker = core->gone_workers;
+    while (core->roster.gone_workers) {
+        struct worker *worker = core->roster.gone_workers;
 
-        core->gone_workers = worker->next_gone;
-        free_worker(worker);
+        core->roster.gone_workers = worker->next_gone;
+        roster_free_worker(worker);
     }
-    while (core->gone_hosts) {
-        struct core_host *host = core->gone_hosts;
+    while (core->roster.gone_hosts) {
+        struct core_host *host = core->roster.gone_hosts;
 
-        core->gone_hosts = host->next_gone;
-        free_host(host);
+        core->roster.gone_hosts = host->next_gone;
+        roster_free_host(host);
     }
 }
 
-bool roster_judge_seats(struct core *core)
+/* Works out again which workers have to give up their slot (`has_to_go`). True: that has changed
+ * for a worker that is alive, so a round may have to change. */
+bool roster_judge_slots(struct core *core)
 {
     bool changed = false;
     struct worker *worker;
 
     for (size_t i = 0; (worker = roster_next(core, &i));) {
-        bool now = has_to_go(core, worker->host, worker->slot);
+        bool given_up = roster_is_given_up(core, worker->host, worker->slot);
 
-        if (now == worker->has_to_go)
+        if (given_up == worker->has_to_go)
             continue;
-        count_worker(core, worker, false);
-        worker->has_to_go = now;
-        count_worker(core, worker, true);
+        roster_count_worker(core, worker, false);
+        worker->has_to_go = given_up;
+        roster_count_worker(core, worker, true);
         changed = changed || worker_is_alive(worker);
     }
     return changed;
@@ -399,13 +465,13 @@ void roster_release(struct core *core)
 
     roster_bury(core);
     for (size_t i = 0; (worker = roster_next(core, &i));)
-        free_worker(worker);
-    for (size_t i = 0; i < core->hosts.count; i++)
-        free_host(core->hosts.items[i]);
-    VEC_RELEASE(&core->workers);
-    VEC_RELEASE(&core->hosts);
-    VEC_RELEASE(&core->listed);
-    VEC_RELEASE(&core->peers);
-    names_release(&core->hosts_by_name);
-    hosts_release(&core->listing);
+        roster_free_worker(worker);
+    for (size_t i = 0; i < core->roster.hosts.count; i++)
+        roster_free_host(core->roster.hosts.items[i]);
+    VEC_RELEASE(&core->roster.workers);
+    VEC_RELEASE(&core->roster.hosts);
+    VEC_RELEASE(&core->listing.list);
+    VEC_RELEASE(&core->roster.peers);
+    names_release(&core->roster.by_name);
+    hosts_release(&core->listing.hosts);
 }

@@ -1,38 +1,33 @@
 /*
- * stall.h: who keeps the others waiting. What workers say of it (STALLED) is put together before it
- * is believed: who is waited for may itself wait for somebody. To blame is who is missing and does
- * not wait: that one is named once in each --stall-warning, and ended after --stall-shutdown. Those
- * who all wait for each other are sent back to their last commit.
+ * stall.h: what the driver does about workers that keep other workers waiting. A log line names the
+ * guilty workers (see waits.h) once in each --stall-warning interval. A guilty worker is ended
+ * after --stall-shutdown. If all workers wait for each other, the round is revoked, and all of them
+ * go back to their last commit.
  *
- * Where nobody can say anything (a recovery, the first step of a round, the way to a check) the
- * driver knows by itself who has not come.
+ * In three phases no worker can report a wait: in a recovery, in the first step of a round, and on
+ * the way to a check. In these phases the driver knows by itself which workers have not come.
  */
 #ifndef DRIVER_CORE_STALL_H
 #define DRIVER_CORE_STALL_H
 
-#include "driver/core/state.h"
+#include "driver/core/core_internal.h"
 
+/* Handles STALLED: a worker reports that it waits. */
 void stall_on_stalled(struct core *core, struct worker *worker, const struct msg *msg);
 
-/* It has come on: what it said of a wait is over. */
-void stall_moved(struct worker *worker);
+/* Handles REMARK: logs its text once, whichever worker sends it, until a worker sends another
+ * text. */
+void stall_on_remark(struct core *core, const struct worker *worker, const struct msg *msg);
 
-/* From now on somebody is waited for: warned of after --stall-warning, and then again and again. */
-void stall_watch(struct core *core);
-
-/* The last warning of those who said that they wait, without the round: "rank 3 (b:1#4), for 5s in
- * allreduce (number 17)". Borrowed until the next event. "": nobody waits. */
-const char *stall_said(const struct core *core);
-
-/* Somebody says that it waits for a worker of this host, which does not wait itself. */
-bool stall_waits_for(struct core *core, const struct core_host *host);
-
-/* What is due: a warning, a verdict on what was said. */
+/* Logs the warnings and makes the verdicts that are due. */
 void stall_expire(struct core *core);
 
-/* A time limit of all is over; ends those whose fault it is that it was not kept. False: it cannot
- * be told whose it is, and nothing was done. */
-bool stall_end_who_never_began(struct core *core);
-bool stall_end_who_never_checked(struct core *core);
+/* The time in which all members have to begin to train is over: ends the members that are to blame,
+ * or revokes the round. */
+void stall_expire_enter(struct core *core);
+
+/* The time to come to a check is over: ends the workers that keep the others waiting. False: no
+ * such worker is known, and nothing was done. */
+bool stall_end_unchecked(struct core *core);
 
 #endif

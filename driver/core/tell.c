@@ -1,94 +1,122 @@
+/*
+ * tell.c: how the other files of the core make actions. Only functions of this file append to the
+ * list of the step, and none of them reports a failure: when memory is out, the list remembers it,
+ * and core_step drops all actions of the step. The order of the calls is the order of the actions.
+ */
 #include "driver/core/tell.h"
 
 #include "driver/core/roster.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 void *tell_alloc(struct core *core, size_t count, size_t size)
 {
-    void *memory = arena_alloc_array(&core->out->memory, count, size);
+    void *memory = arena_alloc_array(&core->out.list->memory, count, size);
 
     if (!memory)
-        core->out->failed = true;
+        core->out.list->failed = true;
     return memory;
 }
 
+/* Returns a formatted text that lives as long as the actions of this step; "" when memory is
+ * out. */
 const char *tell_text(struct core *core, const char *format, ...)
 {
-    char line[LIMIT_REASON_BYTES + 1];
-    char *text;
-    size_t length;
+    const char *text;
     va_list args;
 
     va_start(args, format);
-    length = text_line(line, sizeof(line), format, args);
+    text = arena_line(&core->out.list->memory, LIMIT_REASON_BYTES + 1, format, args);
     va_end(args);
-    text = tell_alloc(core, length + 1, 1);
     if (!text)
-        return "";
-    memcpy(text, line, length + 1);
-    return text;
+        core->out.list->failed = true;
+    return text ? text : "";
 }
 
-static struct action *add(struct core *core, enum action_kind kind)
+/* Appends an action to the list of the step. When memory is out, the list remembers it, and the
+ * step fails. */
+static void tell_add(struct core *core, struct action action)
 {
-    struct action_list *list = core->out;
+    struct action_list *list = core->out.list;
 
-    if (VEC_RESERVE(list, 1, SIZE_MAX / sizeof(struct action))) {
+    if (VEC_RESERVE(list, 1, SIZE_MAX / sizeof(action)))
         list->failed = true;
-        return NULL;
-    }
-    list->items[list->count] = (struct action){ .kind = kind };
-    return &list->items[list->count++];
+    else
+        list->items[list->count++] = action;
 }
 
+/* Returns a message with the core's term, which the caller fills in. `incarnation` 0: for no single
+ * worker. `round` 0: about no round. When memory is out, the spare message is returned, and the
+ * list has failed. */
 struct msg *tell_msg(struct core *core, enum msg_type type, uint64_t incarnation, uint64_t round)
 {
     struct msg *msg = tell_alloc(core, 1, sizeof(*msg));
 
     if (!msg)
-        msg = &core->spare;
+        msg = &core->out.spare;
     *msg = (struct msg){
         .type = type, .term = core->term, .incarnation = incarnation, .round = round
     };
     return msg;
 }
 
+/* True: the message needs the secret of its round. PROTOCOL.md, ROUND: only the hosts of a round's
+ * members are told the secret. A PREPARE also goes to workers that leave at the switch, and a ROUND
+ * to workers that are no members any more. */
+static bool tell_needs_secret(const struct core *core, const struct core_host *host,
+                              const struct msg *msg)
+{
+    const struct round *current = &core->current, *next = &core->next;
+    const struct worker *worker;
+
+    if (msg->type != MSG_ROUND && msg->type != MSG_PREPARE)
+        return false;
+    for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
+        if (msg->round == current->number && worker->rank < current->members.count &&
+            current->members.items[worker->rank] == worker->incarnation)
+            return true;
+        if (msg->round == next->number && worker->next_rank < next->members.count &&
+            next->members.items[worker->next_rank] == worker->incarnation)
+            return true;
+    }
+    return false;
+}
+
+/* Sends the message to the agent of the host, if it is connected. `overtakes`: the message waits
+ * for no record of the journal (action.h). */
 void tell_host(struct core *core, struct core_host *host, const struct msg *msg)
 {
-    struct action *action;
-
     if (host->agent != AGENT_THERE)
-        return;
+        return; /* hello.c sends it again when the agent comes back */
     host->said_us = core->now_us;
-    action = add(core, ACTION_SEND);
-    if (!action)
-        return;
-    action->peer = host->peer;
-    action->msg = msg;
-    action->overtakes = msg->type == MSG_BEAT || msg->type == MSG_WELCOME_AGENT;
+    tell_add(core, (struct action){
+                       .kind = ACTION_SEND,
+                       .overtakes = msg->type == MSG_BEAT || msg->type == MSG_WELCOME_AGENT,
+                       .secret = tell_needs_secret(core, host, msg),
+                       .peer = host->peer,
+                       /* REKEY only: driver/io adds the key of this host to the message. */
+                       .host = msg->type == MSG_REKEY ? tell_text(core, "%s", host->name) : NULL,
+                       .msg = msg,
+                   });
 }
 
-static void tell_round(struct core *core, const struct round *round, const struct msg *msg)
-{
-    for (size_t i = 0; round && i < round->members.count; i++) {
-        struct worker *worker = roster_worker(core, round->members.items[i]);
-
-        if (worker && worker->host->stamp != core->stamps) {
-            worker->host->stamp = core->stamps;
-            tell_host(core, worker->host, msg);
-        }
-    }
-}
-
+/* PROTOCOL.md, K3: a message that names no incarnation is for every worker of the agent. So a host
+ * with several members must get it once: each host remembers the number (`stamp`) of the last
+ * message that it got in this way. */
 void tell_rounds(struct core *core, const struct round *one, const struct round *other,
                  const struct msg *msg)
 {
-    core->stamps++;
-    tell_round(core, one, msg);
-    tell_round(core, other, msg);
+    const struct round *rounds[] = { one, other };
+    const struct worker *worker;
+
+    core->out.stamps++;
+    for (size_t k = 0; k < ARRAY_SIZE(rounds); k++)
+        for (size_t i = 0; rounds[k] && (worker = roster_next_member(core, rounds[k], &i));)
+            if (worker->host->stamp != core->out.stamps) {
+                worker->host->stamp = core->out.stamps;
+                tell_host(core, worker->host, msg);
+            }
 }
 
 void tell_kill(struct core *core, const struct worker *worker, int64_t grace_us, const char *reason)
@@ -114,25 +142,8 @@ void tell_forget(struct core *core, struct core_host *host, uint64_t incarnation
     tell_host(core, host, tell_msg(core, MSG_FORGET, incarnation, 0));
 }
 
-struct msg_member_list tell_members(struct core *core, const struct round *round)
-{
-    size_t count = round->members.count;
-    struct msg_member *members = tell_alloc(core, count, sizeof(*members));
-
-    if (!members)
-        return (struct msg_member_list){ NULL, 0 };
-    for (size_t i = 0; i < count; i++) {
-        const struct worker *worker = roster_worker(core, round->members.items[i]);
-
-        ASSERT(worker);
-        members[i] = (struct msg_member){ .incarnation = worker->incarnation,
-                                          .host = worker->host->name,
-                                          .slot = worker->slot,
-                                          .addresses = worker->addresses };
-    }
-    return (struct msg_member_list){ members, count };
-}
-
+/* Returns a copy of the ids that lives as long as the actions of this step; an empty list when
+ * memory is out. */
 struct msg_ids tell_ids(struct core *core, const uint64_t *ids, size_t count)
 {
     uint64_t *copy = tell_alloc(core, count, sizeof(*copy));
@@ -145,71 +156,71 @@ struct msg_ids tell_ids(struct core *core, const uint64_t *ids, size_t count)
 
 void tell_close(struct core *core, struct core_host *host, const char *text)
 {
-    struct action *action = add(core, ACTION_CLOSE);
-
-    if (!action)
-        return;
-    action->peer = host->peer;
-    action->text = text;
+    tell_add(core, (struct action){ .kind = ACTION_CLOSE, .peer = host->peer, .text = text });
 }
 
 void tell_start_agent(struct core *core, const struct core_host *host)
 {
-    struct action *action = add(core, ACTION_START_AGENT);
+    tell_add(core, (struct action){ .kind = ACTION_START_AGENT,
+                                    .host = tell_text(core, "%s", host->name) });
+}
 
-    if (action)
-        action->host = tell_text(core, "%s", host->name);
+void tell_key(struct core *core, const struct core_host *host, uint32_t epoch, bool admitted)
+{
+    tell_add(core, (struct action){ .kind = ACTION_KEY,
+                                    .host = tell_text(core, "%s", host->name),
+                                    .epoch = epoch,
+                                    .code = admitted });
 }
 
 void tell_discover(struct core *core)
 {
-    add(core, ACTION_DISCOVER);
+    tell_add(core, (struct action){ .kind = ACTION_DISCOVER });
+}
+
+void tell_check_owner(struct core *core)
+{
+    tell_add(core, (struct action){ .kind = ACTION_CHECK_OWNER });
 }
 
 void tell_reply(struct core *core, uint64_t ask, int code, const char *text)
 {
-    struct action *action = add(core, ACTION_REPLY);
+    tell_add(core, (struct action){ .kind = ACTION_REPLY, .ask = ask, .code = code, .text = text });
+}
 
-    if (!action)
-        return;
-    action->ask = ask;
-    action->code = code;
-    action->text = text;
+void tell_rekeying(struct core *core, const char *text, bool over)
+{
+    tell_add(core, (struct action){ .kind = ACTION_REKEYING, .code = over, .text = text });
 }
 
 void tell_exit(struct core *core, int code, const char *text)
 {
-    struct action *action = add(core, ACTION_EXIT);
-
-    if (!action)
-        return;
-    action->code = code;
-    action->text = tell_text(core, "%s", text);
+    tell_add(core, (struct action){
+                       .kind = ACTION_EXIT, .code = code, .text = tell_text(core, "%s", text) });
 }
 
-/* Stands in for a record that there is no memory for; the list has failed. */
+/* Appends a record for the journal, which the caller fills in. All later actions wait until it is
+ * durable. Never returns NULL: when memory is out, it returns the spare record, and the list has
+ * failed. */
 struct journal_record *tell_record(struct core *core, enum journal_kind kind)
 {
     struct journal_record *record = tell_alloc(core, 1, sizeof(*record));
-    struct action *action = add(core, ACTION_RECORD);
 
-    if (!record || !action) {
-        core->out->failed = true;
-        record = &core->spare_record;
-    } else {
-        action->record = record;
-    }
+    if (!record)
+        record = &core->out.spare_record;
     *record = (struct journal_record){ .kind = kind, .term = core->term, .host = "", .text = "" };
+    tell_add(core, (struct action){ .kind = ACTION_RECORD, .record = record });
     return record;
 }
 
+/* Appends a copy of the change of the blacklist as an action: the change is stored before any later
+ * action is done. */
 void tell_blacklist(struct core *core, const struct blacklist_change *change)
 {
     struct blacklist_change *copy = tell_alloc(core, 1, sizeof(*copy));
-    struct action *action = copy ? add(core, ACTION_BLACKLIST) : NULL;
 
-    if (!action)
+    if (!copy)
         return;
     *copy = *change;
-    action->change = copy;
+    tell_add(core, (struct action){ .kind = ACTION_BLACKLIST, .change = copy });
 }

@@ -1,6 +1,6 @@
 /*
- * view.h: what can be seen of a core, for status, metrics and tests. A copy: it says what was true
- * when it was taken.
+ * view.h: the visible part of a core, for status, metrics and tests. The view is a copy: it shows
+ * the core as it was when the view was made.
  */
 #ifndef DRIVER_CORE_VIEW_H
 #define DRIVER_CORE_VIEW_H
@@ -9,37 +9,37 @@
 #include "proto/msg.h"
 
 enum job_state {
-    JOB_NEW,        /* not started */
-    JOB_GATHERING,  /* waits for np workers: there has been no round */
-    JOB_RUNNING,    /* a round runs, and nothing is being changed */
-    JOB_PREPARING,  /* the next round's connections are being made beside it */
-    JOB_PENDING,    /* its members are being asked at which check they are */
-    JOB_RECOVERING, /* the round is dead; waits for survivors, or for enough of them */
-    JOB_FINISHING,  /* somebody has finished: no further round */
-    JOB_STOPPING,   /* everything is being ended */
+    JOB_NEW,        /* the job has not started */
+    JOB_GATHERING,  /* the driver waits for np workers; there has been no round */
+    JOB_RUNNING,    /* a round runs, and no change is under way */
+    JOB_PREPARING,  /* the connections of the next round are being made while the round runs */
+    JOB_PENDING,    /* the members are being asked at which check they are */
+    JOB_RECOVERING, /* the round is dead; the driver waits for survivors, or for enough workers */
+    JOB_FINISHING,  /* a worker has finished: no further round begins */
+    JOB_STOPPING,   /* all workers and agents are being ended */
     JOB_OVER,
     JOB_STATE_COUNT
 };
 
 enum worker_state {
-    WORKER_LAUNCHING, /* its agent was, or will be, told to start it */
-    WORKER_BOOTING,   /* the process runs */
-    WORKER_READY,     /* built; waits for its first round */
-    WORKER_MEMBER,    /* in the current round */
-    WORKER_REVOKED,   /* its round is dead; it has not said RECOVERING */
-    WORKER_RECOVERED, /* it has, and waits for the next round */
-    WORKER_LEAVING,   /* told to leave; not gone */
+    WORKER_LAUNCHING, /* its agent was told to start the worker, or will be told */
+    WORKER_BOOTING,   /* the process of the worker runs */
+    WORKER_READY,     /* the worker has registered its state and waits for its first round */
+    WORKER_MEMBER,    /* the worker is in the current round */
+    WORKER_REVOKED,   /* the round of the worker is dead, and the worker has not said RECOVERING */
+    WORKER_RECOVERED, /* the worker has said RECOVERING and waits for the next round */
+    WORKER_LEAVING,   /* the worker was told to leave, and its process has not ended */
     WORKER_FINISHED,  /* its training returned 0 */
-    WORKER_DOOMED,    /* counted as dead; its process may still be there and is being killed */
+    WORKER_DOOMED,    /* counted as dead; its process may still run and is being killed */
     WORKER_ENDED,
     WORKER_STATE_COUNT
 };
 
 enum agent_state {
     AGENT_NONE,
-    AGENT_STARTING, /* asked to run there; has not said hello */
-    AGENT_THERE,    /* connected */
-    AGENT_AWAY,     /* was connected, or is expected; its lease still runs */
+    AGENT_STARTING, /* the driver has asked for an agent, and no agent has said hello */
+    AGENT_THERE,    /* the agent is connected */
+    AGENT_AWAY,     /* the agent was connected, or is expected after a takeover; its lease runs */
     AGENT_STATE_COUNT
 };
 
@@ -50,42 +50,42 @@ const char *agent_state_name(enum agent_state state);
 struct view_worker {
     uint64_t incarnation;
     uint32_t slot;
-    uint32_t rank; /* UINT32_MAX: not in the current round */
+    uint32_t rank; /* UINT32_MAX: the worker is not in the current round */
     enum worker_state state;
-    bool entered; /* it trains in the current round */
+    bool entered; /* the worker trains in the current round */
     int64_t since_us;
 };
 
 struct view_host {
     const char *name;
     uint32_t slots;
-    bool listed;   /* discovery names it */
-    bool draining; /* all of it; of single slots the reason says so */
+    bool listed;   /* discovery lists the host */
+    bool draining; /* the whole host is drained; if single slots are drained, `why` says so */
     enum agent_state agent;
-    const char *why; /* why slots of it are not used; "" when all that can be are */
+    const char *why; /* why slots of the host are not used; "": all usable slots are used */
     const struct view_worker *workers;
     size_t worker_count;
 };
 
-/* Somewhere that failures count against: the blacklist, by host and slot. */
+/* A host or slot that is on the blacklist because of failures. */
 struct view_held {
     const char *host;
-    uint32_t slot; /* UINT32_MAX: the host itself */
+    uint32_t slot; /* UINT32_MAX: the whole host */
     uint32_t failures;
-    int64_t left_us; /* until it may be used; 0: it may be, TIME_NEVER: not before it is cleared */
+    int64_t left_us; /* the time until the slot may be used; 0: now; TIME_NEVER: until a clear */
     const char *reason;
 };
 
-/* What a change of the membership has cost: see cost.h. */
+/* The costs of a change of membership (see cost.h). Each duration is the longest of all members. */
 #define VIEW_CHANGES_MAX 64
 struct view_change {
-    uint64_t round; /* that it led to */
+    uint64_t round; /* the number of the round that the change led to */
     enum msg_cause cause;
-    uint32_t from, to;  /* sizes; from is 0 where there was none before */
-    int64_t ended_us;   /* when all trained */
-    int64_t pause_us;   /* that those who trained before have lost */
-    int64_t agree_us;   /* until all were told the round; before a switch they train meanwhile */
-    int64_t rebuild_us; /* connections, reset callbacks */
+    uint32_t from, to;  /* the numbers of members before and after; from is 0 for the first round */
+    int64_t ended_us;   /* when all members trained */
+    int64_t pause_us;   /* for how long members that had trained before did not train */
+    int64_t agree_us;   /* the time until all members were told the round */
+    int64_t rebuild_us; /* the time for connections and reset callbacks */
     int64_t state_us;
     int64_t first_step_us;
 };
@@ -95,22 +95,22 @@ const char *change_cause_name(enum msg_cause cause);
 struct core_view {
     enum job_state job;
     uint64_t term;
-    uint64_t round;          /* the current one; 0: there has been none */
-    uint64_t next;           /* the one being prepared; 0: none */
-    uint64_t commit;         /* what the current round resumed from */
-    uint64_t floor;          /* the oldest commit that a new round may resume from */
-    const uint64_t *members; /* of the current round, by rank */
+    uint64_t round;             /* the number of the current round; 0: there has been no round */
+    uint64_t next;              /* the number of the round that is being prepared; 0: none */
+    uint64_t commit;            /* the commit that the current round began with */
+    uint64_t resume_min_commit; /* no new round may resume from an older commit */
+    const uint64_t *members;    /* the incarnations of the current round; the index is the rank */
     size_t member_count;
     uint32_t resets;
-    bool enough; /* the job has the workers that it needs */
+    bool enough; /* the job has all workers that it needs */
     int64_t short_since_us;
-    const struct view_host *hosts; /* listed ones in order, then others that still run workers */
+    const struct view_host *hosts; /* listed hosts in order, then unlisted hosts with workers */
     size_t host_count;
     const struct view_held *held;
     size_t held_count;
-    const struct view_change *changes; /* the last ones, the newest last */
+    const struct view_change *changes; /* the newest changes; the newest of all is the last one */
     size_t change_count;
-    const char *waiting_for; /* one sentence; "" when nothing is waited for */
+    const char *waiting_for; /* what the driver waits for, in one sentence; "": for nothing */
     struct arena memory;
 };
 

@@ -1,6 +1,6 @@
 /*
- * agent_input.h: what an agent is told by its standard input when it is started: lines of
- * "name = value", as agent/options.h reads them. It holds the job's key.
+ * agent_input.h: the settings that an agent reads from its standard input when it is started: lines
+ * of "name = value" (agent/options.h). The key of the host is one of them.
  */
 #ifndef DRIVER_IO_AGENT_INPUT_H
 #define DRIVER_IO_AGENT_INPUT_H
@@ -10,16 +10,18 @@
 
 struct agent_input {
     const struct core_config *core;
-    const uint8_t *key; /* TLS_KEY_BYTES */
+    const char *job_id; /* the result of host_keys_job */
+    const uint8_t *key; /* the key of this host in this `epoch`, TLS_KEY_BYTES bytes */
+    uint64_t epoch;
     const char *host;
-    const char *driver; /* where it dials */
+    const char *driver; /* the address that the agent dials */
     int64_t stall_warning_us;
     int64_t stall_shutdown_us;
-    const char *log_file; /* NULL: where its own machine keeps such things */
+    const char *log_file; /* NULL: the agent chooses a file on its machine */
     const char *log_level;
 };
 
-/* Appends. 0, HVD_E_NOMEM, HVD_E_LIMIT. */
+/* Appends the lines to out. Returns 0, HVD_E_NOMEM or HVD_E_LIMIT. */
 int agent_input_write(const struct agent_input *input, struct buf *out) MUST_CHECK;
 
 #endif

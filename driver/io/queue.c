@@ -1,10 +1,13 @@
+/*
+ * queue.c: keeps the actions of the core in order, and holds each one back until the records before
+ * it are durable. loop.c puts the actions of each step in and takes out what may be carried
+ * out. Nothing leaves the queue before the first record, the TERM, is durable, so two drivers never
+ * act for one term.
+ */
 #include "driver/io/queue.h"
 
 #include "base/mem.h"
-#include "base/panic.h"
 #include "proto/codec.h"
-
-#include <string.h>
 
 void queue_init(struct queue *queue, struct scribe *scribe, struct server *server)
 {
@@ -13,6 +16,7 @@ void queue_init(struct queue *queue, struct scribe *scribe, struct server *serve
     list_init(&queue->urgent);
 }
 
+/* Drops one reference; the items for several agents share a frame. */
 static void frame_release(struct frame_text *frame)
 {
     if (!frame || --frame->refs > 0)
@@ -21,6 +25,7 @@ static void frame_release(struct frame_text *frame)
     mem_free(frame);
 }
 
+/* Frees an action, carried out or not, with its references to the connection and the frame. */
 void queued_free(struct queued *item)
 {
     if (!item)
@@ -32,53 +37,34 @@ void queued_free(struct queued *item)
     mem_free(item);
 }
 
-static void release_list(struct list *list)
-{
-    LIST_EACH_SAFE (it, after, list) {
-        queued_free(CONTAINER_OF(it, struct queued, chain));
-    }
-}
-
 void queue_release(struct queue *queue)
 {
-    release_list(&queue->urgent);
-    release_list(&queue->waiting);
+    LIST_EACH_SAFE (it, after, &queue->urgent)
+        queued_free(CONTAINER_OF(it, struct queued, chain));
+    LIST_EACH_SAFE (it, after, &queue->waiting)
+        queued_free(CONTAINER_OF(it, struct queued, chain));
 }
 
-static int write_down(struct queue *queue, const struct action *action, struct hvd_err *err)
-{
-    const struct job_write write = {
-        .record = action->kind == ACTION_RECORD ? action->record : NULL,
-        .change = action->kind == ACTION_BLACKLIST ? action->change : NULL,
-    };
-    uint64_t number = scribe_put(queue->scribe, &write);
-
-    if (!number)
-        return err_set(err, HVD_E_LIMIT,
-                       "no room for another record: the disk of the state directory does not keep "
-                       "up, or memory is out");
-    if (!queue->first)
-        queue->first = number;
-    queue->last = number;
-    return 0;
-}
-
-/* Encodes a message, or takes the frame of the action before when that was the same one. */
+/* Encodes messages. A message to many agents is encoded only once, or twice if only some of them
+ * are told its secret. */
 struct encoder {
-    const struct msg *msg;
+    const struct msg *msg; /* the last message that was encoded; a queued item holds its frame */
+    bool secret;           /* `frame` has the secret */
     struct frame_text *frame;
-    queue_launch_fn *launch;
+    queue_complete_fn *complete;
     void *arg;
 };
 
-static int encode(struct encoder *encoder, const struct msg *msg, struct frame_text **ret_frame,
-                  struct hvd_err *err)
+/* Returns the frame of the action's message, with one more reference. If the last action had the
+ * same message, with or without the secret as this one, its frame is used again. */
+static int queue_encode(struct encoder *encoder, const struct action *action,
+                        struct frame_text **ret_frame, struct hvd_err *err)
 {
     struct frame_text *frame;
-    struct msg whole = *msg;
+    struct msg whole = *action->msg;
     int rc;
 
-    if (encoder->msg == msg) {
+    if (encoder->msg == action->msg && encoder->secret == action->secret) {
         encoder->frame->refs++;
         *ret_frame = encoder->frame;
         return 0;
@@ -88,79 +74,99 @@ static int encode(struct encoder *encoder, const struct msg *msg, struct frame_t
         return HVD_E_NOMEM;
     frame->refs = 1;
     buf_init(&frame->bytes, LIMIT_FRAME_BODY_BYTES + FRAME_HEADER_BYTES);
-    if (msg->type == MSG_LAUNCH)
-        encoder->launch(encoder->arg, msg, &whole);
-    rc = msg_encode(&whole, &frame->bytes, err);
+    rc = encoder->complete(encoder->arg, action, &whole);
+    if (!rc)
+        rc = msg_encode(&whole, &frame->bytes, err);
     if (rc) {
         frame_release(frame);
         return rc;
     }
-    encoder->msg = msg;
-    encoder->frame = frame; /* borrowed: the queued item has it, and outlives this step */
+    encoder->msg = action->msg;
+    encoder->secret = action->secret;
+    encoder->frame = frame;
     *ret_frame = frame;
     return 0;
 }
 
-static int fill(struct queue *queue, struct queued *item, const struct action *action,
-                struct encoder *encoder, struct hvd_err *err)
+/* Queues an action that is no record. `needs`: the action waits until the newest record so far is
+ * durable. */
+static int queue_action(struct queue *queue, const struct action *action, struct encoder *encoder,
+                        struct hvd_err *err)
 {
-    const char *text = action->kind == ACTION_START_AGENT ? action->host : action->text;
+    const char *text = action->host ? action->host : action->text;
+    struct queued *item = mem_zalloc(sizeof(*item));
+    int rc = 0;
 
+    if (!item)
+        return HVD_E_NOMEM;
+    list_init(&item->chain);
     item->needs = queue->last;
     item->kind = action->kind;
     item->code = action->code;
     item->ask = action->ask;
+    item->epoch = action->epoch;
+    /* The item points at the connection itself, because the number may belong to another connection
+     * before the action is carried out. */
     if (action->kind == ACTION_SEND || action->kind == ACTION_CLOSE)
         item->peer = server_peer(queue->server, action->peer);
     if (action->kind == ACTION_CLOSE)
         server_mute(queue->server, action->peer);
-    if (text) {
-        item->text = mem_strdup(text);
-        if (!item->text)
-            return HVD_E_NOMEM;
+    if (text && !(item->text = mem_strdup(text)))
+        rc = HVD_E_NOMEM;
+    if (!rc && action->kind == ACTION_SEND) {
+        item->type = action->msg->type;
+        rc = queue_encode(encoder, action, &item->frame, err);
     }
-    if (action->kind != ACTION_SEND)
-        return 0;
-    item->type = action->msg->type;
-    return encode(encoder, action->msg, &item->frame, err);
-}
-
-static int take(struct queue *queue, const struct action *action, struct encoder *encoder,
-                struct hvd_err *err)
-{
-    struct queued *item;
-    int rc;
-
-    if (action->kind == ACTION_RECORD || action->kind == ACTION_BLACKLIST)
-        return write_down(queue, action, err);
-    item = mem_zalloc(sizeof(*item));
-    if (!item)
-        return HVD_E_NOMEM;
-    list_init(&item->chain);
-    rc = fill(queue, item, action, encoder, err);
-    if (rc) {
+    if (rc)
         queued_free(item);
-        return rc;
-    }
-    list_append(action->overtakes ? &queue->urgent : &queue->waiting, &item->chain);
-    return 0;
-}
-
-int queue_take(struct queue *queue, const struct action_list *list, queue_launch_fn *launch,
-               void *arg, struct hvd_err *err)
-{
-    struct encoder encoder = { .launch = launch, .arg = arg };
-    int rc = 0;
-
-    for (size_t i = 0; i < list->count && !rc; i++)
-        rc = take(queue, &list->items[i], &encoder, err);
+    else
+        list_append(action->overtakes ? &queue->urgent : &queue->waiting, &item->chain);
     return rc;
 }
 
+/* Takes the actions of one step, in order: records go to the scribe at once, all other actions into
+ * the queue. After a failure the driver cannot go on. */
+int queue_take(struct queue *queue, const struct action_list *list, queue_complete_fn *complete,
+               void *arg, struct hvd_err *err)
+{
+    struct encoder encoder = { .complete = complete, .arg = arg };
+    uint64_t number;
+    int rc = 0;
+
+    for (size_t i = 0; i < list->count && !rc; i++) {
+        const struct action *action = &list->items[i];
+        struct job_write write = { 0 };
+
+        if (action->kind == ACTION_RECORD) {
+            write.record = action->record;
+        } else if (action->kind == ACTION_BLACKLIST) {
+            write.change = action->change;
+        } else {
+            rc = queue_action(queue, action, &encoder, err);
+            continue;
+        }
+        /* A record goes to the scribe at once. The actions after the record wait until the write
+         * with this number is durable. */
+        number = scribe_put(queue->scribe, &write);
+        if (!number)
+            return err_set(err, HVD_E_LIMIT,
+                           "no room for another record of the journal: the disk of the state "
+                           "directory is too slow, or memory is out");
+        if (!queue->first)
+            queue->first = number;
+        queue->last = number;
+    }
+    return rc;
+}
+
+/* Takes the next action that may be carried out out of the queue; NULL: none may. `durable`: the
+ * number of the newest record that is on disk with all before it. */
 struct queued *queue_next(struct queue *queue, uint64_t durable)
 {
     struct queued *item;
 
+    /* Before the TERM record is durable no action is carried out. Then the urgent actions come
+     * first; they wait for no other record. */
     if (durable < queue->first)
         return NULL;
     if (!list_empty(&queue->urgent)) {

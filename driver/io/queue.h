@@ -1,6 +1,6 @@
 /*
- * queue.h: what the core wants done, in its order, and nothing before what it rests on is on disk
- * (driver/core/action.h). Records go to the scribe as they come; what follows waits for them here.
+ * queue.h: the actions of the core in their order (driver/core/action.h). Records go to the scribe
+ * at once. Every other action waits here until the records before it are durable.
  */
 #ifndef DRIVER_IO_QUEUE_H
 #define DRIVER_IO_QUEUE_H
@@ -10,7 +10,7 @@
 #include "driver/io/server.h"
 #include "driver/journal/scribe.h"
 
-/* A frame that many may be sent. */
+/* The bytes of a frame; several queued items may share them. */
 struct frame_text {
     unsigned refs;
     struct buf bytes;
@@ -18,39 +18,44 @@ struct frame_text {
 
 struct queued {
     struct list chain;
-    uint64_t needs; /* the last record before it */
+    uint64_t needs; /* the number of the newest record that stands before this action */
     enum action_kind kind;
-    struct peer *peer; /* SEND, CLOSE */
+    struct peer *peer; /* the connection of a SEND or CLOSE */
     enum msg_type type;
     struct frame_text *frame;
     int code;
     uint64_t ask;
-    char *text; /* of a START_AGENT: its host */
+    uint64_t epoch;
+    char *text; /* the text of the action; for a START_AGENT or a KEY the name of the host */
 };
 
 struct queue {
     struct list waiting;
-    struct list urgent; /* what may overtake */
+    struct list urgent; /* actions with `overtakes`: they wait only for the record `first` */
     struct scribe *scribe;
     struct server *server;
-    uint64_t first; /* the TERM: before it nothing at all is done */
-    uint64_t last;  /* the newest record */
+    uint64_t first; /* the number of the TERM record: no action is done before it is durable */
+    uint64_t last;  /* the number of the newest record */
 };
 
-/* Both are borrowed until queue_release. */
+/* Initialises an empty queue. The scribe and the server are borrowed until queue_release. */
 void queue_init(struct queue *queue, struct scribe *scribe, struct server *server);
 void queue_release(struct queue *queue);
 
-/* Fills in what the core leaves to us in a LAUNCH: argv, env, cwd. */
-typedef void queue_launch_fn(void *arg, const struct msg *launch, struct msg *ret_whole);
+/* The callback that completes the message of a SEND, when that message is encoded: it adds what the
+ * core must not know. A LAUNCH gets argv, env and cwd, a ROUND or PREPARE gets its secret if
+ * action->secret is true. *ret_whole is a copy of the message; what the callback adds is borrowed
+ * until the next call. */
+typedef int queue_complete_fn(void *arg, const struct action *action, struct msg *ret_whole);
 
-/* Takes the actions of one step. 0, HVD_E_NOMEM, or what msg_encode says: then the driver cannot go
- * on, as somebody would not be told what he must know. */
-int queue_take(struct queue *queue, const struct action_list *list, queue_launch_fn *launch,
+/* Puts the actions of one step of the core into the queue, and gives its records to the scribe.
+ * Returns 0, HVD_E_NOMEM, HVD_E_LIMIT or a code of msg_encode. After a failure the driver cannot go
+ * on, because an agent would miss a message that it needs. */
+int queue_take(struct queue *queue, const struct action_list *list, queue_complete_fn *complete,
                void *arg, struct hvd_err *err) MUST_CHECK;
 
-/* The next one that may be done, now that all is durable up to there; NULL: it has to wait. Given:
- * queued_free. */
+/* Returns the next action that may be carried out when all records up to `durable` are on disk.
+ * NULL: no action may. The caller frees the action with queued_free. */
 struct queued *queue_next(struct queue *queue, uint64_t durable);
 void queued_free(struct queued *item);
 

@@ -1,23 +1,35 @@
+/*
+ * server.c: the connections of agents. The event loop owns the server, and the items of queue.c
+ * send. A peer number belongs to one connection at a time. The number is used again only after the
+ * core was told that the connection is closed, or after the core itself has closed the connection.
+ */
 #include "driver/io/server.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/panic.h"
+#include "base/time.h"
 #include "base/vec.h"
+#include "os/clock.h"
 #include "proto/catalog.h"
 #include "wire/listener.h"
 
-#include <stdio.h>
 #include <string.h>
 
+/* The most connections of one host that have no WELCOME_AGENT yet. An agent needs only one. A host
+ * that an attacker controls may open more, but must not take the descriptors and the memory that
+ * other hosts need. */
+#define GREETINGS_EACH    8
+#define REFUSED_WINDOW_US (10 * TIME_S)
+#define REFUSED_BURST     3
+
 struct peer {
-    struct server *server; /* NULL: the server is gone */
-    struct conn *conn;     /* NULL: it is gone */
+    struct server *server; /* NULL: the server was freed */
+    struct conn *conn;     /* NULL: the connection is closed */
     uint32_t number;
-    unsigned refs;
-    bool muted;
-    bool open; /* the greeting is over */
+    unsigned refs; /* references: one of the server's table, and one of each queued item */
+    bool muted;    /* the core has closed the connection and gets none of its events */
+    bool open;     /* a WELCOME_AGENT was sent: the handshake is over */
 };
 
 struct place_to_dial {
@@ -30,11 +42,13 @@ struct server {
     struct tls *tls;
     const struct server_ops *ops;
     void *arg;
-    struct VEC(struct peer *) peers; /* by number */
+    struct VEC(struct peer *) peers; /* the index is the peer number */
     struct VEC(struct place_to_dial) places;
+    struct log_limit refused; /* limits the lines about connections that are refused */
 };
 
-/* A connection that the queue was still to close ends with the queue. */
+/* Drops one reference. When it is the last one, a connection that is still open is dropped: the
+ * queue may have freed the CLOSE of this connection without carrying it out. */
 void peer_release(struct peer *peer)
 {
     if (!peer || --peer->refs > 0)
@@ -44,7 +58,8 @@ void peer_release(struct peer *peer)
     mem_free(peer);
 }
 
-/* Its number is free, and the table's hold on it ends. */
+/* Removes the peer from the server's table: its number is free, and the table's reference is
+ * dropped. */
 static void leave_table(struct peer *peer)
 {
     struct server *server = peer->server;
@@ -55,83 +70,114 @@ static void leave_table(struct peer *peer)
     peer_release(peer);
 }
 
-/* The other side broke the rules: the connection ends, and the core learns why. */
-static void end(struct peer *peer, const char *why)
+/* Called when the connection has ended: its number becomes free, and the core is told why, unless
+ * the core has closed the connection. */
+static void peer_gone(struct peer *peer, const char *why)
 {
     struct server *server = peer->server;
     uint32_t number = peer->number;
-    bool told = !peer->muted;
+    bool tell_core = !peer->muted;
 
-    log_warning(NET, "%s: %s, the connection is closed", conn_peer(peer->conn), why);
-    conn_drop(peer->conn);
     peer->conn = NULL;
     leave_table(peer);
-    if (told)
+    if (tell_core)
         server->ops->closed(server->arg, number, why);
 }
 
-static void on_msg(void *arg, const struct msg *msg)
+/* Called for a message of an agent: gives it to the core if the protocol allows it now; otherwise
+ * closes the connection. */
+static void server_on_msg(void *arg, const struct msg *msg)
 {
     struct peer *peer = arg;
     struct hvd_err err;
 
-    if (peer->muted)
+    if (peer->muted) /* the core has closed the connection; this frame was on its way */
         return;
-    if (msg_allowed(msg->type, LINK_AGENT_TO_DRIVER, peer->open ? WHEN_OPEN : WHEN_GREETING, &err))
-        end(peer, err.text);
-    else
+    /* PROTOCOL.md, section 6: the first message is HELLO_AGENT, and a WELCOME_AGENT ends the
+     * handshake. msg_allowed returns 0 if the message is allowed. */
+    if (!msg_allowed(msg->type, LINK_AGENT_TO_DRIVER, peer->open ? WHEN_OPEN : WHEN_GREETING,
+                     &err)) {
         peer->server->ops->msg(peer->server->arg, peer->number, msg);
+        return;
+    }
+    log_warning(NET, "%s: %s; the connection to this agent is closed", conn_peer(peer->conn),
+                err.text);
+    conn_drop(peer->conn);
+    peer_gone(peer, err.text);
 }
 
-static void on_closed(void *arg, const char *why)
+static void server_on_closed(void *arg, const char *why)
 {
     struct peer *peer = arg;
-    struct server *server = peer->server;
-    uint32_t number = peer->number;
-    bool told = !peer->muted;
 
-    log_debug(NET, "%s: closed: %s", conn_peer(peer->conn), why);
-    peer->conn = NULL;
-    leave_table(peer);
-    if (told)
-        server->ops->closed(server->arg, number, why);
+    log_debug(NET, "%s: the connection to this agent is closed: %s", conn_peer(peer->conn), why);
+    peer_gone(peer, why);
 }
 
-static const struct conn_ops peer_ops = { .msg = on_msg, .closed = on_closed };
-
-/* The lowest free number; LIMIT_PEERS when there is none. */
-static uint32_t free_number(struct server *server)
+/* Closes a new connection that the server cannot take. The log lines about this are limited, so
+ * that a host that dials again and again does not fill the log. */
+static void server_refuse(struct server *server, struct conn *conn, const char *why)
 {
-    uint32_t number = 0;
+    unsigned held;
 
+    if (log_limit_pass(&server->refused, clock_now_us(), &held))
+        log_warning(NET,
+                    "%s, the agent of %s: the connection is refused: %s; the agent tries again "
+                    "(%u more like it were not shown)",
+                    conn_peer(conn), conn_proved(conn)->name, why, held);
+    conn_drop(conn);
+}
+
+/* Takes a new connection, or refuses the connection if there are too many. A new connection gets
+ * the lowest free number. */
+static void server_on_accepted(void *arg, struct conn *conn)
+{
+    static const struct conn_ops ops = { .msg = server_on_msg, .closed = server_on_closed };
+    struct server *server = arg;
+    uint32_t number = 0;
+    struct peer *peer;
+    size_t greetings = 0;
+    bool room = true;
+
+    /* Counts the connections of this host that have no WELCOME_AGENT yet. */
+    for (size_t i = 0; i < server->peers.count; i++) {
+        peer = server->peers.items[i];
+        greetings += peer && peer->conn && !peer->open &&
+                     !strcmp(conn_proved(peer->conn)->name, conn_proved(conn)->name);
+    }
+    if (greetings >= GREETINGS_EACH) {
+        server_refuse(server, conn, "this host has too many connections that are not welcomed yet");
+        return;
+    }
     while (number < server->peers.count && server->peers.items[number])
         number++;
     if (number == server->peers.count) {
-        if (VEC_RESERVE(&server->peers, 1, LIMIT_PEERS))
-            return LIMIT_PEERS;
-        server->peers.items[server->peers.count++] = NULL;
+        room = !VEC_RESERVE(&server->peers, 1, LIMIT_PEERS);
+        if (room)
+            server->peers.items[server->peers.count++] = NULL;
     }
-    return number;
-}
-
-static void on_accepted(void *arg, struct conn *conn)
-{
-    struct server *server = arg;
-    struct peer *peer = mem_zalloc(sizeof(*peer));
-    uint32_t number = free_number(server);
-
-    if (!peer || number == LIMIT_PEERS) {
-        log_warning(NET, "%s: no room for another agent (LIMIT_PEERS, or memory), refused",
-                    conn_peer(conn));
-        mem_free(peer);
-        conn_drop(conn);
+    peer = room ? mem_zalloc(sizeof(*peer)) : NULL;
+    if (!peer) {
+        server_refuse(server, conn,
+                      server->peers.count >= LIMIT_PEERS
+                          ? "the driver has LIMIT_PEERS connections already"
+                          : "no memory for another connection");
         return;
     }
     *peer = (struct peer){ .server = server, .conn = conn, .number = number, .refs = 1 };
     server->peers.items[number] = peer;
-    conn_own(conn, &peer_ops, peer);
+    conn_own(conn, &ops, peer);
 }
 
+static void server_on_crowd(void *arg)
+{
+    struct server *server = arg;
+
+    server->ops->crowded(server->arg);
+}
+
+/* Makes a server without any address to listen at. `ops` are called for messages, closed
+ * connections and crowds of strangers. */
 int server_create(struct event_base *base, struct tls *tls, const struct server_ops *ops, void *arg,
                   struct server **ret_server)
 {
@@ -143,10 +189,12 @@ int server_create(struct event_base *base, struct tls *tls, const struct server_
     server->tls = tls;
     server->ops = ops;
     server->arg = arg;
+    server->refused = (struct log_limit){ .window_us = REFUSED_WINDOW_US, .burst = REFUSED_BURST };
     *ret_server = server;
     return 0;
 }
 
+/* Closes all listeners and connections. The core is told of none of these ends. */
 void server_free(struct server *server)
 {
     if (!server)
@@ -157,6 +205,8 @@ void server_free(struct server *server)
     }
     VEC_RELEASE(&server->places);
     for (size_t i = 0; i < server->peers.count; i++) {
+        /* An item of the queue may still refer to the peer. Then the peer stays in memory, without
+         * a connection, until that item is freed. */
         struct peer *peer = server->peers.items[i];
 
         if (!peer)
@@ -170,61 +220,56 @@ void server_free(struct server *server)
     mem_free(server);
 }
 
-static const struct place_to_dial *find_place(const struct server *server, const char *source)
-{
-    for (size_t i = 0; i < server->places.count; i++) {
-        if (strcmp(server->places.items[i].source, source) == 0)
-            return &server->places.items[i];
-    }
-    return NULL;
-}
-
-static int begin_to_listen(struct server *server, const char *source, uint16_t port,
-                           struct listener **ret_listener, bool *ret_moved, struct hvd_err *err)
-{
-    bool bare = strchr(source, ':') != NULL; /* IPv6 */
-    int rc = listener_tcp(server->base, source, port, server->tls, on_accepted, server,
-                          ret_listener, err);
-
-    *ret_moved = rc == HVD_E_BUSY && port;
-    if (!*ret_moved)
-        return rc;
-    log_warning(NET, "%s%s%s:%u is taken by another program: agents are told another port",
-                bare ? "[" : "", source, bare ? "]" : "", port);
-    return listener_tcp(server->base, source, 0, server->tls, on_accepted, server, ret_listener,
-                        err);
-}
-
+/* Listens at the address `source` of this machine, unless the server does so already. `port` 0: any
+ * free port. *ret_moved: `port` was in use, and another one was taken. *ret_address is the address
+ * that agents are told. */
 int server_listen(struct server *server, const char *source, uint16_t port,
                   const char **ret_address, bool *ret_moved, struct hvd_err *err)
 {
-    const struct place_to_dial *known = find_place(server, source);
     struct place_to_dial place = { 0 };
+    bool ipv6 = strchr(source, ':') != NULL;
     int rc;
 
     *ret_moved = false;
-    if (known) {
-        *ret_address = listener_address(known->listener);
-        return 0;
+    for (size_t i = 0; i < server->places.count; i++) {
+        if (strcmp(server->places.items[i].source, source) == 0) {
+            *ret_address = listener_address(server->places.items[i].listener);
+            return 0;
+        }
     }
     place.source = mem_strdup(source);
     if (!place.source || VEC_RESERVE(&server->places, 1, LIMIT_ADDRESSES)) {
         mem_free(place.source);
-        return err_set(err, HVD_E_LIMIT,
-                       "%s: no room to listen on another address (LIMIT_ADDRESSES)", source);
+        return err_set(err, HVD_E_LIMIT, "%s: the driver cannot listen on this address: %s", source,
+                       server->places.count >= LIMIT_ADDRESSES
+                           ? "it listens on LIMIT_ADDRESSES addresses already; choose one network "
+                             "with --network-interface"
+                           : "no memory");
     }
-    rc = begin_to_listen(server, source, port, &place.listener, ret_moved, err);
+    rc = listener_tcp(server->base, &(struct listener_place){ source, port, server->tls },
+                      server_on_accepted, server, &place.listener, err);
+    /* After a takeover the former driver may still use the port. */
+    if (rc == HVD_E_BUSY && port) {
+        *ret_moved = true;
+        log_warning(
+            NET, "%s%s%s:%u is in use, perhaps by the former driver: agents are told another port",
+            ipv6 ? "[" : "", source, ipv6 ? "]" : "", port);
+        rc = listener_tcp(server->base, &(struct listener_place){ source, 0, server->tls },
+                          server_on_accepted, server, &place.listener, err);
+    }
     if (rc) {
         mem_free(place.source);
         return rc;
     }
+    listener_watch_crowd(place.listener, server_on_crowd);
     server->places.items[server->places.count++] = place;
     *ret_address = listener_address(place.listener);
-    log_info(NET, "agents dial %s", *ret_address);
+    log_info(NET, "the driver listens for agents at %s", *ret_address);
     return 0;
 }
 
-bool server_has_inside(const struct server *server)
+/* True: an agent is connected over the loopback of this machine. */
+bool server_has_loopback_peer(const struct server *server)
 {
     for (size_t i = 0; i < server->peers.count; i++) {
         const struct peer *peer = server->peers.items[i];
@@ -236,6 +281,13 @@ bool server_has_inside(const struct server *server)
     return false;
 }
 
+const struct tls_peer *server_proved(const struct server *server, uint32_t number)
+{
+    const struct peer *peer = number < server->peers.count ? server->peers.items[number] : NULL;
+
+    return peer && peer->conn ? conn_proved(peer->conn) : NULL;
+}
+
 struct peer *server_peer(struct server *server, uint32_t number)
 {
     struct peer *peer = number < server->peers.count ? server->peers.items[number] : NULL;
@@ -245,6 +297,8 @@ struct peer *server_peer(struct server *server, uint32_t number)
     return peer;
 }
 
+/* The core closes the connection: no more of its events reach the core, and its number is free. The
+ * connection itself closes later, when the queue carries the CLOSE out (peer_close). */
 void server_mute(struct server *server, uint32_t number)
 {
     struct peer *peer = number < server->peers.count ? server->peers.items[number] : NULL;
@@ -255,6 +309,8 @@ void server_mute(struct server *server, uint32_t number)
     leave_table(peer);
 }
 
+/* Sends a frame over the connection, if it is still open. A WELCOME_AGENT ends the handshake:
+ * longer messages are accepted from now on. */
 int peer_send(struct peer *peer, enum msg_type type, const void *frame, size_t length)
 {
     if (!peer->conn)

@@ -1,6 +1,6 @@
 /*
- * server.h: the connections of agents. The core knows each by a small number, its peer; what is
- * queued for one is bound to the connection itself, because a number is used again.
+ * server.h: the connections of agents. The core knows a connection by a small number, its peer
+ * number. A queued message points at the connection itself, because numbers are used again.
  */
 #ifndef DRIVER_IO_SERVER_H
 #define DRIVER_IO_SERVER_H
@@ -15,32 +15,45 @@ struct peer;
 struct server_ops {
     void (*msg)(void *arg, uint32_t number, const struct msg *msg);
     void (*closed)(void *arg, uint32_t number, const char *why);
+    /* called about once a second while strangers hold so many connections to the ports that agents
+     * dial that an agent may connect late or not at all */
+    void (*crowded)(void *arg);
 };
 
-/* tls is borrowed as long as the server lives. */
+/* Creates the server. `tls` is borrowed while the server lives. Returns 0 or HVD_E_NOMEM. */
 int server_create(struct event_base *base, struct tls *tls, const struct server_ops *ops, void *arg,
                   struct server **ret_server) MUST_CHECK;
-void server_free(struct server *server); /* what was sent goes out as far as the sockets take it */
+void server_free(struct server *server); /* also closes all connections, at once */
 
 /*
- * err is not NULL. Where agents that reach us by this address dial: "10.0.0.7:4321", borrowed. The
- * first time it begins to listen there, at the port, or if that is taken at another (*ret_moved).
+ * Listens at `source`, an address of this machine. *ret_address is the address that agents dial,
+ * "10.0.0.7:4321"; it is borrowed. If the port is in use, the server listens at another port and
+ * sets *ret_moved. A second call for the same source only returns the address. err must not be
+ * NULL.
  */
 int server_listen(struct server *server, const char *source, uint16_t port,
                   const char **ret_address, bool *ret_moved, struct hvd_err *err) MUST_CHECK;
 
-/* Some agent is connected by the loopback: what it says of itself only this machine can use. */
-bool server_has_inside(const struct server *server);
+/* True: an agent is connected over the loopback. Only this machine can use the address of such an
+ * agent. */
+bool server_has_loopback_peer(const struct server *server);
 
-/* The connection that goes by this number now; NULL: none. To be given back with peer_release. */
+/* Returns the identity that the agent of this connection has proved with its key; NULL: no
+ * connection has the number. The result is borrowed until the next event of the connection. */
+const struct tls_peer *server_proved(const struct server *server, uint32_t number);
+
+/* Returns the connection that has this number now. NULL: no connection has it. The caller releases
+ * it with peer_release. */
 struct peer *server_peer(struct server *server, uint32_t number) MUST_CHECK;
 
-/* The core has asked for its end: nothing more is heard of it, and its number is free. */
+/* Called when the core closes the connection: the core gets no more events of the connection, and
+ * the number is free. */
 void server_mute(struct server *server, uint32_t number);
 
-/* Lost on a connection that is gone. A WELCOME_AGENT ends the greeting. */
+/* Sends a frame; has no effect on a closed connection. A WELCOME_AGENT ends the handshake phase, so
+ * larger frames are allowed from then on. */
 int peer_send(struct peer *peer, enum msg_type type, const void *frame, size_t length);
-void peer_close(struct peer *peer); /* once what was sent is out */
+void peer_close(struct peer *peer); /* the connection closes when all frames are sent */
 void peer_release(struct peer *peer);
 
 #endif

@@ -1,8 +1,12 @@
+/*
+ * job_file.c: the file of a job: its facts, its owner, its journal and its blacklist. While a
+ * driver runs, the scribe's thread uses the file; before that, driver/job_folder.c. Each write is a
+ * transaction that first checks the owner, so a driver that was replaced changes nothing more.
+ */
 #include "driver/journal/job_file.h"
 
 #include "base/mem.h"
 #include "base/panic.h"
-#include "blacklist/store/store_sqlite.h"
 #include "driver/journal/record_row.h"
 #include "os/clock.h"
 #include "sqlite/row.h"
@@ -35,6 +39,7 @@ static const char tables[] = "CREATE TABLE fact("
                              "  since_us INTEGER NOT NULL"
                              ") STRICT;";
 
+/* Each statement is prepared once and lives as long as the file is open. */
 enum statement { FACTS, SET_PORT, SET_ENDED, OWNER, CLAIM, ADD, REPLAY, STATEMENT_COUNT };
 
 static const char *const sql[STATEMENT_COUNT] = {
@@ -47,18 +52,21 @@ static const char *const sql[STATEMENT_COUNT] = {
     [REPLAY] = record_row_select,
 };
 
+/* The schema and its steps differ from file to file, because the first step contains the facts. */
 struct job_file {
     struct db *db;
     struct db_stmt stmt[STATEMENT_COUNT];
-    struct blacklist_store *blacklist;
+    struct blacklist_rows blacklist;
     struct record_row row;
-    uint64_t token; /* 0: not ours yet */
+    uint64_t token; /* the token of this driver's claim; 0: the file is not claimed */
     struct db_options options;
     struct db_schema schema;
     const char *steps[2];
-    char first_step[STEP_MAX]; /* with the facts: a file without them is never there */
+    char first_step[STEP_MAX]; /* SQL that makes the tables and writes the facts */
 };
 
+/* Checks the name of a job, which is also the name of its folder: letters, digits and . _ -, with
+ * neither a dot nor a dash in front. */
 int job_name_check(const char *name, struct hvd_err *err)
 {
     size_t length = strlen(name);
@@ -78,73 +86,31 @@ int job_name_check(const char *name, struct hvd_err *err)
     return 0;
 }
 
+static const char hex_digits[] = "0123456789abcdef";
+
+/* Writes two lower-case hexadecimal digits for each byte. */
 static void to_hex(const void *bytes, size_t count, char *ret_text)
 {
-    static const char digits[] = "0123456789abcdef";
     const uint8_t *at = bytes;
 
     for (size_t i = 0; i < count; i++) {
-        ret_text[2 * i] = digits[at[i] >> 4];
-        ret_text[2 * i + 1] = digits[at[i] & 15];
+        ret_text[2 * i] = hex_digits[at[i] >> 4];
+        ret_text[2 * i + 1] = hex_digits[at[i] & 15];
     }
     ret_text[2 * count] = '\0';
 }
 
-static bool from_hex(struct span text, uint8_t *ret_bytes, size_t count)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    if (text.length != 2 * count)
-        return false;
-    for (size_t i = 0; i < text.length; i++) {
-        const char *digit = strchr(digits, text.at[i]);
-        unsigned value = digit && *digit ? (unsigned)(digit - digits) : 16;
-
-        if (value > 15)
-            return false;
-        ret_bytes[i / 2] = (uint8_t)(i % 2 ? ret_bytes[i / 2] | value : value << 4);
-    }
-    return true;
-}
-
-/* What was the facts' text becomes hexadecimal, so that no quote can end it. */
-static void make_schema(struct job_file *file, const struct job_facts *fresh)
-{
-    char job[NAME_TEXT + 1];
-    char key[KEY_TEXT + 1];
-    int length;
-
-    to_hex(fresh->job, strlen(fresh->job), job);
-    to_hex(fresh->key, JOB_KEY_BYTES, key);
-    length = snprintf(file->first_step, sizeof(file->first_step),
-                      "%s%sINSERT INTO fact(id, job, key, created_us, port, ended, code, text)"
-                      " VALUES(1, CAST(x'%s' AS TEXT), '%s', %" PRId64 ", %u, 0, 0, '')",
-                      tables, record_row_table, job, key, fresh->created_wall_us, fresh->port);
-    ASSERT(length > 0 && (size_t)length < sizeof(file->first_step));
-    file->steps[0] = file->first_step;
-    file->steps[1] = store_sqlite_step_1;
-    file->schema = (struct db_schema){ "job", 'J', file->steps, ARRAY_SIZE(file->steps) };
-}
-
-/* One that was copied here may be readable for everybody. It is ours, or this fails, as it may. */
-static void keep_secret(const char *path)
-{
-    static const char *const names[] = { "", "-wal", "-shm" };
-    char name[LIMIT_DB_PATH_BYTES + 8];
-    struct stat st;
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        snprintf(name, sizeof(name), "%s%s", path, names[i]);
-        if (!stat(name, &st) && (st.st_mode & 0777 & ~(mode_t)FILE_MODE))
-            (void)chmod(name, FILE_MODE);
-    }
-}
-
+/* Opens the file of a job. A file that does not exist is made with the facts `fresh`; for an
+ * existing file they do not matter. Nothing may be written before job_file_claim. */
 int job_file_open(const char *path, const struct db_options *options, const struct job_facts *fresh,
                   struct job_file **ret_file, struct hvd_err *err)
 {
+    static const char *const suffixes[] = { "", "-wal", "-shm" };
+    char name[LIMIT_DB_PATH_BYTES + 8], job[NAME_TEXT + 1], key[KEY_TEXT + 1];
     struct job_facts facts;
     struct job_file *file;
+    struct stat st;
+    int length;
     int rc = job_name_check(fresh->job, err);
 
     if (rc)
@@ -153,72 +119,104 @@ int job_file_open(const char *path, const struct db_options *options, const stru
     if (!file)
         return err_set(err, HVD_E_NOMEM, "job %s: %s", path, err_text(HVD_E_NOMEM));
     record_row_init(&file->row);
-    make_schema(file, fresh);
+    /* The first step of the schema makes the tables and writes the facts. The facts' texts are
+     * hexadecimal there, so that no quote in a text ends the SQL. */
+    to_hex(fresh->job, strlen(fresh->job), job);
+    to_hex(fresh->key, JOB_KEY_BYTES, key);
+    length = snprintf(file->first_step, sizeof(file->first_step),
+                      "%s%sINSERT INTO fact(id, job, key, created_us, port, ended, code, text)"
+                      " VALUES(1, CAST(x'%s' AS TEXT), '%s', %" PRId64 ", %u, 0, 0, '')",
+                      tables, record_row_table, job, key, fresh->created_wall_us, fresh->port);
+    ASSERT(length > 0 && (size_t)length < sizeof(file->first_step));
+    file->steps[0] = file->first_step;
+    file->steps[1] = blacklist_rows_step;
+    file->schema = (struct db_schema){ "job", 'J', file->steps, ARRAY_SIZE(file->steps) };
     file->options = *options;
     file->options.mode = FILE_MODE;
+    /* Runs the steps of the schema that the file lacks; a new file lacks all. */
     rc = db_open(path, &file->schema, &file->options, &file->db, err);
+    explicit_bzero(key, sizeof(key));
+    /* db_open was the last reader of this text. */
+    explicit_bzero(file->first_step, sizeof(file->first_step));
     for (size_t i = 0; i < STATEMENT_COUNT && !rc; i++)
         rc = db_prepare(&file->stmt[i], file->db, sql[i], err);
     if (!rc)
-        rc = store_sqlite_attach(file->db, &file->blacklist, err);
+        rc = blacklist_rows_open(&file->blacklist, file->db, err);
     if (!rc)
         rc = job_file_facts(file, &facts, err);
+    explicit_bzero(&facts, sizeof(facts));
     if (rc) {
         job_file_close(file);
         return rc;
     }
-    keep_secret(path);
+    /* A copied file may be readable for other users, and the key is in it. A failure of chmod does
+     * not matter, because a file of another user could not have been opened. */
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        if (!stat(name, &st) && (st.st_mode & 0777 & ~(mode_t)FILE_MODE))
+            (void)chmod(name, FILE_MODE);
+    }
     *ret_file = file;
     return 0;
 }
 
+/* Closes the file, also one whose opening has failed halfway. */
 void job_file_close(struct job_file *file)
 {
     if (!file)
         return;
     for (size_t i = 0; i < STATEMENT_COUNT; i++)
         db_stmt_release(&file->stmt[i]);
-    blacklist_store_close(file->blacklist);
+    blacklist_rows_close(&file->blacklist);
     db_close(file->db);
     record_row_release(&file->row);
     mem_free(file);
 }
 
-static int read_facts(struct job_file *file, struct job_facts *facts, struct hvd_err *err)
-{
-    struct row row = { &file->stmt[FACTS], "the facts", 0, err };
-    struct span key;
-
-    *facts = (struct job_facts){ .port = 0 };
-    row_text(&row, 0, facts->job, sizeof(facts->job));
-    key = row_span(&row, 1, KEY_TEXT);
-    facts->created_wall_us = row_int(&row, 2, INT64_MIN, INT64_MAX);
-    facts->port = (uint16_t)row_int(&row, 3, 0, UINT16_MAX);
-    facts->ended = row_int(&row, 4, 0, 1) == 1;
-    facts->code = (int32_t)row_int(&row, 5, INT32_MIN, INT32_MAX);
-    row_text(&row, 6, facts->text, sizeof(facts->text));
-    if (!row.rc && job_name_check(facts->job, NULL))
-        row_damaged(&row, "there can be no such name of a job");
-    if (!row.rc && !from_hex(key, facts->key, sizeof(facts->key)))
-        row_damaged(&row, "the key is none");
-    return row.rc;
-}
-
+/* Reads the facts about the job: its name, key, port, and whether it has ended. After a failure
+ * *ret_facts is unchanged. The copy of the key in this function is overwritten. */
 int job_file_facts(struct job_file *file, struct job_facts *ret_facts, struct hvd_err *err)
 {
-    struct job_facts facts;
-    int rc = db_step(&file->stmt[FACTS], err);
+    struct job_facts facts = { .port = 0 };
+    struct row row = { &file->stmt[FACTS], "the facts", 0, err };
+    struct span key;
+    int rc = db_step(row.stmt, err);
 
-    if (rc == DB_DONE)
-        rc = db_damaged(file->db, "it does not say whose job it is", err);
-    else if (rc == DB_ROW)
-        rc = read_facts(file, &facts, err);
-    db_reset(&file->stmt[FACTS]);
+    if (rc == DB_DONE) {
+        rc = db_damaged(file->db, "the row of facts about the job is missing", err);
+    } else if (rc == DB_ROW) {
+        /* The file is foreign input: every value is checked, and row.rc keeps the first fault. */
+        row_text(&row, 0, facts.job, sizeof(facts.job));
+        key = row_span(&row, 1, KEY_TEXT);
+        facts.created_wall_us = row_int(&row, 2, INT64_MIN, INT64_MAX);
+        facts.port = (uint16_t)row_int(&row, 3, 0, UINT16_MAX);
+        facts.ended = row_int(&row, 4, 0, 1) == 1;
+        facts.code = (int32_t)row_int(&row, 5, INT32_MIN, INT32_MAX);
+        row_text(&row, 6, facts.text, sizeof(facts.text));
+        if (!row.rc && job_name_check(facts.job, NULL))
+            row_damaged(&row, "the name of the job is not valid");
+        if (!row.rc && key.length != KEY_TEXT)
+            row_damaged(&row, "the key of the job is not valid");
+        for (size_t i = 0; !row.rc && i < key.length; i++) {
+            const char *digit = strchr(hex_digits, key.at[i]);
+            int value = digit ? (int)(digit - hex_digits) : 0;
+
+            if (digit)
+                facts.key[i / 2] = (uint8_t)(i % 2 ? facts.key[i / 2] | value : value << 4);
+            else
+                row_damaged(&row, "the key of the job is not valid");
+        }
+        rc = row.rc;
+    }
+    db_reset(row.stmt);
     if (!rc)
         *ret_facts = facts;
+    explicit_bzero(&facts, sizeof(facts));
     return rc;
 }
 
+/* Makes this driver the owner of the file. `token` is a random number by which job_file_check knows
+ * the claim; `who` names the driver, for the error that the former owner gets. */
 int job_file_claim(struct job_file *file, uint64_t token, const char *who, struct hvd_err *err)
 {
     struct db_stmt *stmt = &file->stmt[CLAIM];
@@ -227,6 +225,8 @@ int job_file_claim(struct job_file *file, uint64_t token, const char *who, struc
 
     ASSERT(token != 0);
     blacklist_reason_set(line, who);
+    /* The claim is the only row of its table and replaces the former claim. When it is durable, no
+     * write of a former driver succeeds. */
     rc = db_begin(file->db, err);
     if (!rc) {
         db_bind_int(stmt, 1, (int64_t)token);
@@ -243,6 +243,8 @@ int job_file_claim(struct job_file *file, uint64_t token, const char *who, struc
     return rc;
 }
 
+/* Returns 0 if this driver still owns the file, HVD_E_LOST if another driver has claimed it, or the
+ * error of a read. */
 int job_file_check(struct job_file *file, struct hvd_err *err)
 {
     struct row row = { &file->stmt[OWNER], "the owner", 0, err };
@@ -257,7 +259,7 @@ int job_file_check(struct job_file *file, struct hvd_err *err)
         row_text(&row, 1, who, sizeof(who));
         rc = row.rc;
     } else if (rc == DB_DONE) {
-        rc = db_damaged(file->db, "its owner is missing", err);
+        rc = db_damaged(file->db, "the row of the job's owner is missing", err);
     }
     db_reset(row.stmt);
     if (!rc && (uint64_t)token != file->token)
@@ -265,6 +267,8 @@ int job_file_check(struct job_file *file, struct hvd_err *err)
     return rc;
 }
 
+/* Gives each record of the journal to `each`, the oldest first. Each record goes there as soon as
+ * it is read, so only one record is in memory. */
 int job_file_replay(struct job_file *file, job_record_fn *each, void *arg, struct hvd_err *err)
 {
     struct db_stmt *stmt = &file->stmt[REPLAY];
@@ -283,100 +287,61 @@ int job_file_replay(struct job_file *file, job_record_fn *each, void *arg, struc
     return rc;
 }
 
-struct visit {
-    job_blacklist_fn *each;
-    void *arg;
-    struct hvd_err *err;
-};
-
-static int visit_record(void *arg, const struct blacklist_record *record)
-{
-    struct visit *visit = arg;
-
-    return visit->each(visit->arg, record, visit->err);
-}
-
-int job_file_blacklist(struct job_file *file, job_blacklist_fn *each, void *arg,
+int job_file_blacklist(struct job_file *file, blacklist_rows_fn *each, void *arg,
                        struct hvd_err *err)
 {
-    struct visit visit = { each, arg, err };
-
-    return blacklist_store_load(file->blacklist, visit_record, &visit, err);
+    return blacklist_rows_load(&file->blacklist, each, arg, err);
 }
 
-static int add_record(struct job_file *file, const struct journal_record *record,
-                      struct hvd_err *err)
-{
-    const char *wrong = record_row_wrong(record);
-    char line[JOURNAL_LINE_MAX];
-    int rc;
-
-    if (wrong)
-        return err_set(err, HVD_E_INVAL, "the journal cannot hold %s: %s",
-                       journal_kind_name(record->kind), wrong);
-    rc = record_row_bind(&file->row, &file->stmt[ADD], record);
-    if (rc)
-        return err_set(err, rc, "the journal's record %s: %s", journal_describe(record, line),
-                       err_text(rc));
-    return db_run(&file->stmt[ADD], err);
-}
-
-static int put_change(struct job_file *file, const struct blacklist_change *change,
-                      struct hvd_err *err)
-{
-    int rc;
-
-    if (change->none)
-        return 0;
-    rc = blacklist_store_put(file->blacklist, &change->record, &change->event, err);
-    if (!rc && change->evicted)
-        rc =
-            blacklist_store_clear(file->blacklist, change->evicted_host, change->evicted_slot, err);
-    return rc;
-}
-
-static int set_port(struct job_file *file, uint16_t port, struct hvd_err *err)
-{
-    db_bind_int(&file->stmt[SET_PORT], 1, port);
-    return db_run(&file->stmt[SET_PORT], err);
-}
-
-static int set_ended(struct job_file *file, const struct job_write *write, struct hvd_err *err)
-{
-    struct db_stmt *stmt = &file->stmt[SET_ENDED];
-    char line[LIMIT_REASON_BYTES + 1];
-
-    blacklist_reason_set(line, write->text ? write->text : "");
-    db_bind_int(stmt, 1, write->code);
-    db_bind_text(stmt, 2, (struct span){ line, strlen(line) });
-    return db_run(stmt, err);
-}
-
-static int write_one(struct job_file *file, const struct job_write *write, struct hvd_err *err)
-{
-    int rc = 0;
-
-    ASSERT(write->record || write->change || write->ended || write->port);
-    if (write->record)
-        rc = add_record(file, write->record, err);
-    if (!rc && write->change)
-        rc = put_change(file, write->change, err);
-    if (!rc && write->port)
-        rc = set_port(file, write->port, err);
-    if (!rc && write->ended)
-        rc = set_ended(file, write, err);
-    return rc;
-}
-
+/* Writes all `writes` in one transaction, or none of them. HVD_E_LOST: another driver owns the
+ * file. An entry may have a record, a change of the blacklist, a port, or the end of the job. */
 int job_file_write(struct job_file *file, const struct job_write *writes, size_t count,
                    struct hvd_err *err)
 {
+    char text[JOURNAL_LINE_MAX];
+    char line[LIMIT_REASON_BYTES + 1];
     int rc = db_begin(file->db, err);
 
-    if (!rc)
+    if (!rc) /* inside the transaction: no other driver can claim the file before the write */
         rc = job_file_check(file, err);
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = write_one(file, &writes[i], err);
+    for (size_t i = 0; i < count && !rc; i++) {
+        const struct job_write *write = &writes[i];
+        const struct blacklist_change *change = write->change;
+        const struct journal_record *record = write->record;
+        const char *wrong = record ? record_row_wrong(record) : NULL;
+        struct db_stmt *stmt = &file->stmt[ADD];
+
+        ASSERT(write->record || write->change || write->ended || write->port);
+        /* A record that could not be read back would stop every successor, so it is refused here.
+         */
+        if (wrong)
+            rc = err_set(err, HVD_E_INVAL, "the journal cannot hold %s: %s",
+                         journal_kind_name(record->kind), wrong);
+        else if (record && (rc = record_row_bind(&file->row, stmt, record)) != 0)
+            err_set(err, rc, "the journal's record %s cannot be written: %s",
+                    journal_describe(record, text), err_text(rc));
+        else if (record)
+            rc = db_run(stmt, err);
+        if (!rc && change && !change->none) {
+            rc = blacklist_rows_put(&file->blacklist, &change->record, &change->event, err);
+            /* the blacklist was full, and dropped the entry of evicted_host */
+            if (!rc && change->evicted)
+                rc = blacklist_rows_remove(&file->blacklist, change->evicted_host,
+                                           change->evicted_slot, err);
+        }
+        if (!rc && write->port) {
+            stmt = &file->stmt[SET_PORT];
+            db_bind_int(stmt, 1, write->port);
+            rc = db_run(stmt, err);
+        }
+        if (!rc && write->ended) {
+            stmt = &file->stmt[SET_ENDED];
+            blacklist_reason_set(line, write->text ? write->text : "");
+            db_bind_int(stmt, 1, write->code);
+            db_bind_text(stmt, 2, (struct span){ line, strlen(line) });
+            rc = db_run(stmt, err);
+        }
+    }
     if (!rc)
         rc = db_commit(file->db, err);
     if (rc)

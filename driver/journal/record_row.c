@@ -1,3 +1,8 @@
+/*
+ * record_row.c: a record of the journal as a row of its table: writes and reads the row, and checks
+ * the same rules when it writes and when it reads. job_file.c calls it. A record that can be
+ * written can be read back; a row that breaks a rule is reported as damage and not used.
+ */
 #include "driver/journal/record_row.h"
 
 #include "discovery/hosts.h"
@@ -7,12 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The longest texts that the limits allow. A longer text is damage, and is not read. */
 #define NETSTRING_MAX   (LIMIT_TEXT_BYTES + 8)
 #define ADDRESSES_MAX   (LIMIT_ADDRESSES * NETSTRING_MAX)
 #define IDS_MAX         (LIMIT_WORKERS * 10) /* the highest incarnation has 8 digits */
 #define LISTS_MAX_BYTES (2 * LIMIT_WORKERS * sizeof(uint64_t) + 2 * (size_t)ADDRESSES_MAX)
 
-/* "commit" and "check" are words of SQL. */
+/* COMMIT and CHECK are words of SQL, so the columns are commit_number and check_number. */
 const char record_row_table[] = "CREATE TABLE journal("
                                 "  id INTEGER PRIMARY KEY," /* 1, 2, 3 ... */
                                 "  kind INTEGER NOT NULL,"  /* enum journal_kind */
@@ -40,11 +46,13 @@ const char record_row_table[] = "CREATE TABLE journal("
     "kind, term, incarnation, round, previous, commit_number, check_number, manifest, cause, slot" \
     ", ended, value, code, wall_us, host, text, addresses, members, holders"
 
+/* Both statements name the columns, so a later step that adds a column changes neither. */
 const char record_row_insert[] = "INSERT INTO journal(" COLUMNS ") VALUES(?1, ?2, ?3, ?4, ?5, ?6,"
                                  " ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
 const char record_row_select[] = "SELECT id, " COLUMNS " FROM journal ORDER BY id";
 
-/* In the order of record_row_select. They are also the numbers of the parameters. */
+/* The columns in the order of record_row_select. The values are also the numbers of the parameters.
+ */
 enum column {
     ID,
     KIND,
@@ -68,6 +76,7 @@ enum column {
     HOLDERS
 };
 
+/* Prepares the buffers of a row, which are used again for each record. */
 void record_row_init(struct record_row *row)
 {
     buf_init(&row->addresses, ADDRESSES_MAX);
@@ -84,6 +93,8 @@ void record_row_release(struct record_row *row)
     arena_release(&row->lists);
 }
 
+/* Returns the reason why the next driver could not read these ids back; NULL: it could.
+ * Incarnations begin with 1. */
 static const char *ids_wrong(const struct msg_ids *ids)
 {
     if (ids->count > LIMIT_WORKERS)
@@ -94,37 +105,33 @@ static const char *ids_wrong(const struct msg_ids *ids)
     return NULL;
 }
 
-static const char *addresses_wrong(const struct msg_texts *addresses)
-{
-    if (addresses->count > LIMIT_ADDRESSES)
-        return "more addresses than LIMIT_ADDRESSES";
-    for (size_t i = 0; i < addresses->count; i++)
-        if (strlen(addresses->items[i]) > LIMIT_TEXT_BYTES)
-            return "an address is longer than LIMIT_TEXT_BYTES";
-    return NULL;
-}
-
+/* Returns the reason why a journal cannot hold this record; NULL: it can. */
 const char *record_row_wrong(const struct journal_record *record)
 {
-    const char *wrong = addresses_wrong(&record->addresses);
+    const struct msg_texts *addresses = &record->addresses;
+    const char *wrong;
 
-    if (record->kind < JOURNAL_TERM || record->kind > JOURNAL_OVER)
+    if (record->kind < JOURNAL_TERM || record->kind > JOURNAL_KEY)
         return "a kind that this version does not know";
     if (record->incarnation > LIMIT_INCARNATIONS)
         return "an incarnation that no worker can have";
     if (record->cause >= CAUSE_COUNT || record->ended >= ENDED_COUNT || record->wall_us < 0)
         return "a number is out of range";
     if (*record->host && host_name_check(record->host, strlen(record->host), NULL))
-        return "there can be no such host";
+        return "a host name that no host can have";
     if (strlen(record->text) > LIMIT_REASON_BYTES)
         return "a text is longer than LIMIT_REASON_BYTES";
-    if (!wrong)
-        wrong = ids_wrong(&record->members);
+    if (addresses->count > LIMIT_ADDRESSES)
+        return "more addresses than LIMIT_ADDRESSES";
+    for (size_t i = 0; i < addresses->count; i++)
+        if (strlen(addresses->items[i]) > LIMIT_TEXT_BYTES)
+            return "an address is longer than LIMIT_TEXT_BYTES";
+    wrong = ids_wrong(&record->members);
     return wrong ? wrong : ids_wrong(&record->holders);
 }
 
-/* There may be LIMIT_WORKERS of them in a row: printf takes ten times as long. */
-static int write_ids(struct buf *buf, const struct msg_ids *ids)
+/* Writes "17,18,21". printf would take ten times as long, and a row may hold LIMIT_WORKERS ids. */
+static int record_write_ids(struct buf *buf, const struct msg_ids *ids)
 {
     int rc = 0;
 
@@ -143,16 +150,6 @@ static int write_ids(struct buf *buf, const struct msg_ids *ids)
     return rc;
 }
 
-static int write_addresses(struct buf *buf, const struct msg_texts *texts)
-{
-    int rc = 0;
-
-    buf_clear(buf);
-    for (size_t i = 0; i < texts->count && !rc; i++)
-        rc = buf_printf(buf, "%zu:%s,", strlen(texts->items[i]), texts->items[i]);
-    return rc;
-}
-
 static struct span span_of(const char *text)
 {
     return (struct span){ text, strlen(text) };
@@ -163,11 +160,18 @@ static struct span span_of_buf(const struct buf *buf)
     return (struct span){ buf_text(buf), buf->length };
 }
 
+/* Sets the parameters of the statement that inserts the record. The buffers of `row` hold the lists
+ * as text until the statement has run. Returns 0 or HVD_E_NOMEM. */
 int record_row_bind(struct record_row *row, struct db_stmt *stmt,
                     const struct journal_record *record)
 {
-    if (write_addresses(&row->addresses, &record->addresses) ||
-        write_ids(&row->members, &record->members) || write_ids(&row->holders, &record->holders))
+    buf_clear(&row->addresses);
+    for (size_t i = 0; i < record->addresses.count; i++)
+        if (buf_printf(&row->addresses, "%zu:%s,", strlen(record->addresses.items[i]),
+                       record->addresses.items[i]))
+            return HVD_E_NOMEM;
+    if (record_write_ids(&row->members, &record->members) ||
+        record_write_ids(&row->holders, &record->holders))
         return HVD_E_NOMEM;
     db_bind_int(stmt, KIND, record->kind);
     db_bind_int(stmt, TERM, (int64_t)record->term);
@@ -191,8 +195,9 @@ int record_row_bind(struct record_row *row, struct db_stmt *stmt,
     return 0;
 }
 
-/* From the arena, which cannot be full: every list was held against its limit. */
-static void *take(struct record_row *own, struct row *row, size_t bytes)
+/* Returns memory of the arena, which has room for lists of every allowed length. NULL: memory is
+ * out, and row->rc says so. */
+static void *take_block(struct record_row *own, struct row *row, size_t bytes)
 {
     void *block = arena_alloc(&own->lists, bytes);
 
@@ -201,7 +206,9 @@ static void *take(struct record_row *own, struct row *row, size_t bytes)
     return block;
 }
 
-static struct msg_ids read_ids(struct record_row *own, struct row *row, int column)
+/* Reads ids that record_write_ids has written. A failure is in row->rc; then the result is
+ * empty. */
+static struct msg_ids record_read_ids(struct record_row *own, struct row *row, int column)
 {
     struct span text = row_span(row, column, IDS_MAX);
     struct msg_ids ids = { NULL, 0 };
@@ -217,7 +224,8 @@ static struct msg_ids read_ids(struct record_row *own, struct row *row, int colu
         row_damaged(row, "more ids than LIMIT_WORKERS");
         return ids;
     }
-    items = take(own, row, count * sizeof(*items));
+    /* An id cannot be empty, so "17,,21" and "17," fail below. */
+    items = take_block(own, row, count * sizeof(*items));
     if (!items)
         return ids;
     for (size_t i = 0; !row->rc && span_next(&text, ',', &part); i++)
@@ -226,70 +234,44 @@ static struct msg_ids read_ids(struct record_row *own, struct row *row, int colu
     return row->rc ? ids : (struct msg_ids){ items, count };
 }
 
-/* Cuts one netstring off. */
-static bool next_address(struct span *rest, struct span *ret_address)
-{
-    uint64_t length = 0;
-    struct span part;
-
-    if (!span_next(rest, ':', &part) ||
-        text_parse_u64(part, 0, LIMIT_TEXT_BYTES, "a length", &length, NULL))
-        return false;
-    if (!rest->at || length >= rest->length || rest->at[length] != ',')
-        return false;
-    *ret_address = (struct span){ rest->at, (size_t)length };
-    *rest = (struct span){ rest->at + length + 1, rest->length - (size_t)length - 1 };
-    return true;
-}
-
-static struct msg_texts read_addresses(struct record_row *own, struct row *row)
+/* Reads the addresses of a record, which are stored as "9:n1:50000,8:n2:5000,". */
+static struct msg_texts record_read_addresses(struct record_row *own, struct row *row)
 {
     struct span rest = row_span(row, ADDRESSES, ADDRESSES_MAX);
     struct msg_texts none = { NULL, 0 };
-    struct span address;
+    struct span digits;
     const char **items;
+    uint64_t length = 0;
     size_t count = 0;
 
     if (row->rc || !rest.length)
         return none;
-    items = take(own, row, LIMIT_ADDRESSES * sizeof(*items));
+    items = take_block(own, row, LIMIT_ADDRESSES * sizeof(*items));
     if (!items)
         return none;
     while (!row->rc && rest.length > 0) {
         char *copy;
 
-        if (count == LIMIT_ADDRESSES || !next_address(&rest, &address)) {
-            row_damaged(row, "its addresses cannot be read");
+        if (count == LIMIT_ADDRESSES || !span_next(&rest, ':', &digits) ||
+            text_parse_u64(digits, 0, LIMIT_TEXT_BYTES, "a length", &length, NULL) || !rest.at ||
+            length >= rest.length || rest.at[length] != ',') {
+            row_damaged(row, "the addresses cannot be read");
             break;
         }
-        copy = take(own, row, address.length + 1);
+        copy = take_block(own, row, (size_t)length + 1);
         if (!copy)
             break;
-        memcpy(copy, address.at, address.length);
-        copy[address.length] = '\0';
+        memcpy(copy, rest.at, (size_t)length);
+        copy[length] = '\0';
         items[count++] = copy;
+        rest = (struct span){ rest.at + length + 1, rest.length - (size_t)length - 1 };
     }
     return row->rc ? none : (struct msg_texts){ items, count };
 }
 
-static void read_numbers(struct row *row, struct journal_record *record)
-{
-    record->kind = (enum journal_kind)row_int(row, KIND, 0, INT32_MAX);
-    record->term = (uint64_t)row_int(row, TERM, INT64_MIN, INT64_MAX);
-    record->incarnation = (uint64_t)row_int(row, INCARNATION, 0, LIMIT_INCARNATIONS);
-    record->round = (uint64_t)row_int(row, ROUND, INT64_MIN, INT64_MAX);
-    record->previous = (uint64_t)row_int(row, PREVIOUS, INT64_MIN, INT64_MAX);
-    record->commit = (uint64_t)row_int(row, COMMIT, INT64_MIN, INT64_MAX);
-    record->check = (uint64_t)row_int(row, CHECK, INT64_MIN, INT64_MAX);
-    record->manifest = (uint64_t)row_int(row, MANIFEST, INT64_MIN, INT64_MAX);
-    record->cause = (uint32_t)row_int(row, CAUSE, 0, CAUSE_COUNT - 1);
-    record->slot = (uint32_t)row_int(row, SLOT, 0, UINT32_MAX);
-    record->ended = (uint32_t)row_int(row, ENDED, 0, ENDED_COUNT - 1);
-    record->value = (int32_t)row_int(row, VALUE, INT32_MIN, INT32_MAX);
-    record->code = (int32_t)row_int(row, CODE, INT32_MIN, INT32_MAX);
-    record->wall_us = row_int(row, WALL_US, 0, INT64_MAX);
-}
-
+/* Reads the row at which the statement stands, which must have the id `number`. The record points
+ * into `own`, and is valid until the next read. Each read below does nothing after a failure
+ * (row.rc). */
 int record_row_read(struct record_row *own, struct db_stmt *stmt, int64_t number,
                     struct journal_record *ret_record, struct hvd_err *err)
 {
@@ -301,14 +283,32 @@ int record_row_read(struct record_row *own, struct db_stmt *stmt, int64_t number
     snprintf(name, sizeof(name), "record %" PRId64 " of the journal", number);
     arena_release(&own->lists);
     own->host[0] = own->text[0] = '\0';
+    /* A gap means that a record was deleted. The records after it would mislead the core. */
     if (row_int(&row, ID, INT64_MIN, INT64_MAX) != number)
-        row_damaged(&row, "it is missing");
-    read_numbers(&row, &record);
+        row_damaged(&row, "the record is missing");
+    /* A number of 64 bits is read with the bits that were written. The other numbers are checked to
+     * be in their ranges. */
+    record.kind = (enum journal_kind)row_int(&row, KIND, 0, INT32_MAX);
+    record.term = (uint64_t)row_int(&row, TERM, INT64_MIN, INT64_MAX);
+    record.incarnation = (uint64_t)row_int(&row, INCARNATION, 0, LIMIT_INCARNATIONS);
+    record.round = (uint64_t)row_int(&row, ROUND, INT64_MIN, INT64_MAX);
+    record.previous = (uint64_t)row_int(&row, PREVIOUS, INT64_MIN, INT64_MAX);
+    record.commit = (uint64_t)row_int(&row, COMMIT, INT64_MIN, INT64_MAX);
+    record.check = (uint64_t)row_int(&row, CHECK, INT64_MIN, INT64_MAX);
+    record.manifest = (uint64_t)row_int(&row, MANIFEST, INT64_MIN, INT64_MAX);
+    record.cause = (uint32_t)row_int(&row, CAUSE, 0, CAUSE_COUNT - 1);
+    record.slot = (uint32_t)row_int(&row, SLOT, 0, UINT32_MAX);
+    record.ended = (uint32_t)row_int(&row, ENDED, 0, ENDED_COUNT - 1);
+    record.value = (int32_t)row_int(&row, VALUE, INT32_MIN, INT32_MAX);
+    record.code = (int32_t)row_int(&row, CODE, INT32_MIN, INT32_MAX);
+    record.wall_us = row_int(&row, WALL_US, 0, INT64_MAX);
     row_text(&row, HOST, own->host, sizeof(own->host));
     row_text(&row, TEXT, own->text, sizeof(own->text));
-    record.addresses = read_addresses(own, &row);
-    record.members = read_ids(own, &row, MEMBERS);
-    record.holders = read_ids(own, &row, HOLDERS);
+    record.addresses = record_read_addresses(own, &row);
+    record.members = record_read_ids(own, &row, MEMBERS);
+    record.holders = record_read_ids(own, &row, HOLDERS);
+    /* The rules for writing a record hold for reading too: together they say what a journal can
+     * hold. */
     wrong = row.rc ? NULL : record_row_wrong(&record);
     if (wrong)
         row_damaged(&row, wrong);

@@ -1,9 +1,9 @@
 /*
  * record_row.h: a record of the journal as a row of its table. Private to this folder.
  *
- * The rows are numbered from 1 without a gap. A number of 64 bits is stored as SQLite's signed one
- * with the same bits; ids as "17,18,21"; addresses as netstrings: "9:n1:50000,", one behind the
- * other.
+ * The rows are numbered from 1 without a gap. SQLite's numbers are signed: a number of 64 bits is
+ * stored as the signed number with the same bits. Ids are stored as "17,18,21". Addresses are
+ * stored as netstrings, one after the other: "9:n1:50000,".
  */
 #ifndef DRIVER_JOURNAL_RECORD_ROW_H
 #define DRIVER_JOURNAL_RECORD_ROW_H
@@ -12,11 +12,11 @@
 #include "driver/core/journal.h"
 #include "sqlite/db.h"
 
-extern const char record_row_table[]; /* SQL that makes it */
+extern const char record_row_table[]; /* SQL that makes the table */
 extern const char record_row_insert[];
-extern const char record_row_select[]; /* all of them, in order */
+extern const char record_row_select[]; /* selects all rows, in order */
 
-/* What a row's texts lie in while it is written or read. */
+/* Buffers for the texts and lists of a row while the row is written or read. */
 struct record_row {
     struct buf addresses;
     struct buf members;
@@ -29,16 +29,16 @@ struct record_row {
 void record_row_init(struct record_row *row);
 void record_row_release(struct record_row *row);
 
-/* What is wrong with a record that could not be read back, or NULL. */
+/* Returns the reason why the record could not be read back; NULL: it could. */
 const char *record_row_wrong(const struct journal_record *record);
 
-/* The parameters of record_row_insert; row is in use until the statement was reset. The record is
- * not a wrong one. 0 or HVD_E_NOMEM. */
+/* Binds the parameters of record_row_insert. record_row_wrong must have returned NULL. The row is
+ * in use until the statement is reset. Returns 0 or HVD_E_NOMEM. */
 int record_row_bind(struct record_row *row, struct db_stmt *stmt,
                     const struct journal_record *record) MUST_CHECK;
 
-/* The row on which record_row_select stands, which has to be this number. The record lives in own
- * until the next one is read. */
+/* Reads the current row of record_row_select. number: the number that the row must have. The record
+ * borrows from `own` until the next row is read. */
 int record_row_read(struct record_row *own, struct db_stmt *stmt, int64_t number,
                     struct journal_record *ret_record, struct hvd_err *err) MUST_CHECK;
 

@@ -1,56 +1,137 @@
+/*
+ * scribe.c: the thread that writes the job's file. The event loop hands it writes (scribe_put), and
+ * asks which writes are durable (scribe_look) when the descriptor is readable. Writes become
+ * durable in the order of their numbers. After a permanent failure no write is made.
+ */
 #include "driver/journal/scribe.h"
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/panic.h"
-#include "driver/journal/scribe_entry.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RETRY_US (200 * TIME_MS)
 
 struct scribe {
-    struct job_file *file; /* the thread's */
+    struct job_file *file; /* used by the thread only */
     int64_t check_us;
     int fd;
     pthread_t thread;
 
-    pthread_mutex_t lock; /* held for a moment only: never while the disk is at work */
-    pthread_cond_t wake;  /* something was put, or the end has come */
-    /* what follows is under the lock */
+    pthread_mutex_t lock; /* not held while the thread uses the disk */
+    pthread_cond_t wake;  /* signalled when a write was added, or when the scribe stops */
+    /* The fields below are protected by the lock. */
     struct list waiting;
-    size_t waiting_bytes; /* with what is being written */
-    uint64_t put;         /* the number of the last */
+    size_t waiting_bytes; /* bytes of the entries in `waiting` and in `batch` */
+    uint64_t put;         /* the number of the last write that scribe_put has taken */
     uint64_t durable;
     bool stopping;
-    int rc; /* the failure after which nothing is written */
+    bool check_now; /* the owner of the file is checked without waiting for check_us */
+    int rc;         /* the code of the failure that has ended the thread; 0: no failure */
     struct hvd_err err;
 
-    /* the thread's */
-    struct list batch; /* it is in the order of the numbers, and before all that waits */
+    /* Only the thread of the scribe uses the fields below. */
+    struct list batch; /* the writes of one transaction; they are older than all in `waiting` */
     size_t batch_count;
     size_t batch_bytes;
-    int64_t failing_since_us; /* 0: it is not */
+    /* the time of the first of the failed writes in a row; 0: the last write did not fail */
+    int64_t failing_since_us;
     struct job_write writes[LIMIT_JOURNAL_BATCH];
 };
 
-/* Under the lock, after what there is to see was changed: whoever looks empties the descriptor
- * first, so that he sees this or is woken again. */
-static void ring(struct scribe *scribe)
+/* One write that waits, in one block of memory. */
+struct scribe_entry {
+    struct list in_queue;
+    size_t bytes; /* the size of the block */
+    struct job_write write;
+};
+
+static const char *text_of(const char *text)
+{
+    return text ? text : "";
+}
+
+/* Copies the bytes to *at, and moves *at to the end of the copy. */
+static void *put_bytes(char **at, const void *from, size_t bytes)
+{
+    void *copy = *at;
+
+    if (bytes > 0)
+        memcpy(copy, from, bytes);
+    *at += bytes;
+    return copy;
+}
+
+static const char *put_text(char **at, const char *text)
+{
+    return put_bytes(at, text_of(text), strlen(text_of(text)) + 1);
+}
+
+/* Copies the write with all that it points to into one block, because the core frees its own memory
+ * when the step is over. NULL: memory is out. The caller frees the entry with mem_free. */
+static struct scribe_entry *scribe_entry_create(const struct job_write *write)
+{
+    const struct journal_record *record = write->record;
+    size_t bytes = sizeof(struct scribe_entry) + strlen(text_of(write->text)) + 1;
+    struct scribe_entry *entry;
+    struct journal_record *copy;
+    const char **addresses;
+    char *at;
+
+    if (write->change)
+        bytes += sizeof(*write->change);
+    if (record) {
+        bytes += sizeof(*record) + (record->members.count + record->holders.count) * 8 +
+                 record->addresses.count * sizeof(char *) + strlen(text_of(record->host)) + 1 +
+                 strlen(text_of(record->text)) + 1;
+        for (size_t i = 0; i < record->addresses.count; i++)
+            bytes += strlen(record->addresses.items[i]) + 1;
+    }
+    entry = mem_alloc(bytes);
+    if (!entry)
+        return NULL;
+    at = (char *)(entry + 1);
+    list_init(&entry->in_queue);
+    entry->bytes = bytes;
+    entry->write = *write;
+    if (write->change)
+        entry->write.change = put_bytes(&at, write->change, sizeof(*write->change));
+    /* Types with the greatest alignment come first: structs, then ids and pointers, then texts. */
+    if (record) {
+        copy = put_bytes(&at, record, sizeof(*record));
+        copy->members.items = put_bytes(&at, record->members.items, record->members.count * 8);
+        copy->holders.items = put_bytes(&at, record->holders.items, record->holders.count * 8);
+        addresses = (const char **)(void *)at;
+        at += record->addresses.count * sizeof(char *);
+        for (size_t i = 0; i < record->addresses.count; i++)
+            addresses[i] = put_text(&at, record->addresses.items[i]);
+        copy->addresses.items = addresses;
+        copy->host = put_text(&at, record->host);
+        copy->text = put_text(&at, record->text);
+        entry->write.record = copy;
+    }
+    entry->write.text = put_text(&at, write->text);
+    return entry;
+}
+
+/* Makes the descriptor readable, after a change of `durable` or `rc`, so that the event loop calls
+ * scribe_look. The caller holds the lock. scribe_look empties the descriptor before it takes the
+ * lock, so it sees the change or is woken again. */
+static void wake_loop(struct scribe *scribe)
 {
     const uint64_t one = 1;
     ssize_t wrote;
 
     do
         wrote = write(scribe->fd, &one, sizeof(one));
-    while (wrote < 0 && errno == EINTR); /* EAGAIN: it is readable, and has been for long */
+    while (wrote < 0 && errno == EINTR); /* EAGAIN: the descriptor is readable already */
 }
 
 static void drop_all(struct list *list)
@@ -61,45 +142,9 @@ static void drop_all(struct list *list)
     }
 }
 
-/* Under the lock: until something was put, or that moment. */
-/* Under the lock: as much of what waits as goes into one transaction. */
-static void take_batch(struct scribe *scribe)
-{
-    while (!list_empty(&scribe->waiting) && scribe->batch_count < LIMIT_JOURNAL_BATCH &&
-           scribe->batch_bytes < LIMIT_JOURNAL_BATCH_BYTES) {
-        struct scribe_entry *entry =
-            CONTAINER_OF(scribe->waiting.next, struct scribe_entry, in_queue);
-
-        list_remove(&entry->in_queue);
-        list_append(&scribe->batch, &entry->in_queue);
-        scribe->writes[scribe->batch_count++] = entry->write;
-        scribe->batch_bytes += entry->bytes;
-    }
-}
-
-/* Without the lock. */
-static int work(struct scribe *scribe, struct hvd_err *err)
-{
-    return scribe->batch_count > 0
-               ? job_file_write(scribe->file, scribe->writes, scribe->batch_count, err)
-               : job_file_check(scribe->file, err);
-}
-
-/* Under the lock. */
-static void batch_is_durable(struct scribe *scribe)
-{
-    scribe->failing_since_us = 0;
-    if (scribe->batch_count == 0)
-        return;
-    scribe->durable += scribe->batch_count;
-    scribe->waiting_bytes -= scribe->batch_bytes;
-    scribe->batch_count = 0;
-    scribe->batch_bytes = 0;
-    ring(scribe);
-}
-
-/* Under the lock. True when it is worth trying again, after a while. */
-static bool is_patient(struct scribe *scribe, int rc)
+/* Decides about a failed write; the caller holds the lock. If the failure may be temporary, waits
+ * for RETRY_US and returns true: the write is tried again. */
+static bool wait_for_retry(struct scribe *scribe, int rc)
 {
     int64_t now_us = clock_now_us();
 
@@ -114,55 +159,60 @@ static bool is_patient(struct scribe *scribe, int rc)
     return true;
 }
 
-/* Under the lock, but for the work. */
-static void serve(struct scribe *scribe)
+/* The function of the thread: writes batches, and checks the owner of the file every check_us. A
+ * write that may succeed later is tried again with the same batch. The thread ends after a
+ * permanent failure, or when all is written and the scribe stops. */
+static void *scribe_thread(void *arg)
 {
+    struct scribe *scribe = arg;
     int64_t check_at_us = clock_now_us() + scribe->check_us;
+    struct scribe_entry *entry;
     struct hvd_err err;
     int rc;
 
+    pthread_mutex_lock(&scribe->lock);
     for (;;) {
-        take_batch(scribe);
+        /* The number of writes in one transaction and their bytes are limited. */
+        while (!list_empty(&scribe->waiting) && scribe->batch_count < LIMIT_JOURNAL_BATCH &&
+               scribe->batch_bytes < LIMIT_JOURNAL_BATCH_BYTES) {
+            entry = CONTAINER_OF(scribe->waiting.next, struct scribe_entry, in_queue);
+            list_remove(&entry->in_queue);
+            list_append(&scribe->batch, &entry->in_queue);
+            scribe->writes[scribe->batch_count++] = entry->write;
+            scribe->batch_bytes += entry->bytes;
+        }
         if (scribe->batch_count == 0 && scribe->stopping)
-            return;
-        if (scribe->batch_count == 0 && clock_now_us() < check_at_us) {
+            break;
+        if (scribe->batch_count == 0 && !scribe->check_now && clock_now_us() < check_at_us) {
             (void)thread_cond_wait(&scribe->wake, &scribe->lock, check_at_us);
             continue;
         }
+        scribe->check_now = false;
         pthread_mutex_unlock(&scribe->lock);
-        rc = work(scribe, &err);
+        rc = scribe->batch_count > 0
+                 ? job_file_write(scribe->file, scribe->writes, scribe->batch_count, &err)
+                 : job_file_check(scribe->file, &err);
         if (!rc)
             drop_all(&scribe->batch);
         pthread_mutex_lock(&scribe->lock);
         if (!rc) {
-            batch_is_durable(scribe);
-            check_at_us = clock_now_us() + scribe->check_us; /* a write has looked as well */
-        } else if (!is_patient(scribe, rc)) {
+            scribe->failing_since_us = 0;
+            scribe->durable += scribe->batch_count;
+            scribe->waiting_bytes -= scribe->batch_bytes;
+            if (scribe->batch_count > 0)
+                wake_loop(scribe);
+            scribe->batch_count = scribe->batch_bytes = 0;
+            /* A write has also checked the owner. */
+            check_at_us = clock_now_us() + scribe->check_us;
+        } else if (!wait_for_retry(scribe, rc)) {
             scribe->rc = rc;
             scribe->err = err;
-            ring(scribe);
-            return;
+            wake_loop(scribe);
+            break;
         }
     }
-}
-
-static void *run(void *arg)
-{
-    struct scribe *scribe = arg;
-
-    pthread_mutex_lock(&scribe->lock);
-    serve(scribe);
     pthread_mutex_unlock(&scribe->lock);
     return NULL;
-}
-
-static void init_lock(struct scribe *scribe)
-{
-    int rc = pthread_mutex_init(&scribe->lock, NULL);
-
-    ASSERT(rc == 0);
-    rc = thread_cond_init(&scribe->wake);
-    ASSERT(rc == 0);
 }
 
 static void scribe_free(struct scribe *scribe)
@@ -176,11 +226,13 @@ static void scribe_free(struct scribe *scribe)
     mem_free(scribe);
 }
 
+/* Starts the thread, to which `file` belongs from now on. Returns 0, HVD_E_NOMEM or HVD_E_LIMIT. */
 int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_scribe,
                  struct hvd_err *err)
 {
     struct scribe *scribe = mem_zalloc(sizeof(*scribe));
     bool failed;
+    int rc;
 
     ASSERT(check_us > 0);
     if (!scribe)
@@ -189,9 +241,12 @@ int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_sc
     scribe->check_us = check_us;
     list_init(&scribe->waiting);
     list_init(&scribe->batch);
-    init_lock(scribe);
+    rc = pthread_mutex_init(&scribe->lock, NULL);
+    ASSERT(rc == 0);
+    rc = thread_cond_init(&scribe->wake);
+    ASSERT(rc == 0);
     scribe->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    failed = scribe->fd < 0 || thread_start(&scribe->thread, 0, run, scribe);
+    failed = scribe->fd < 0 || thread_start(&scribe->thread, 0, scribe_thread, scribe);
     if (failed) {
         err_set(err, HVD_E_LIMIT, "the journal's thread cannot be started; raise the limit on %s",
                 scribe->fd < 0 ? "open files (ulimit -n)" : "processes (ulimit -u)");
@@ -202,6 +257,9 @@ int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_sc
     return 0;
 }
 
+/* Hands a write to the thread, and returns its number: the writes are numbered 1, 2, 3 ... 0: the
+ * write was not taken, because memory is out or too much waits. The copy is made before the lock is
+ * taken, so the thread never waits for the copy of a large record. */
 uint64_t scribe_put(struct scribe *scribe, const struct job_write *write)
 {
     struct scribe_entry *entry = scribe_entry_create(write);
@@ -211,6 +269,7 @@ uint64_t scribe_put(struct scribe *scribe, const struct job_write *write)
         return 0;
     pthread_mutex_lock(&scribe->lock);
     ASSERT(!scribe->stopping);
+    /* After a failure the event loop ends soon. The write gets a number and is dropped. */
     if (scribe->rc) {
         number = ++scribe->put;
     } else if (entry->bytes <= LIMIT_JOURNAL_WAITING_BYTES - scribe->waiting_bytes) {
@@ -225,11 +284,22 @@ uint64_t scribe_put(struct scribe *scribe, const struct job_write *write)
     return number;
 }
 
+void scribe_check(struct scribe *scribe)
+{
+    pthread_mutex_lock(&scribe->lock);
+    scribe->check_now = true;
+    pthread_cond_signal(&scribe->wake);
+    pthread_mutex_unlock(&scribe->lock);
+}
+
 int scribe_fd(const struct scribe *scribe)
 {
     return scribe->fd;
 }
 
+/* Called when the descriptor is readable. *ret_durable: the number of the newest write that is on
+ * disk with all before it. Returns 0, or the code of the failure that has ended the thread; then
+ * *ret_durable is unchanged. */
 int scribe_look(struct scribe *scribe, uint64_t *ret_durable, struct hvd_err *err)
 {
     uint64_t rings;
@@ -249,12 +319,15 @@ int scribe_look(struct scribe *scribe, uint64_t *ret_durable, struct hvd_err *er
     return rc;
 }
 
+/* Waits until the thread has written everything or has failed, closes the file, and frees the
+ * scribe. Returns the failure that has ended the thread, or 0. */
 int scribe_stop(struct scribe *scribe, struct hvd_err *err)
 {
     int rc;
 
     if (!scribe)
         return 0;
+    /* The thread writes all that is waiting before it ends. */
     pthread_mutex_lock(&scribe->lock);
     scribe->stopping = true;
     pthread_cond_signal(&scribe->wake);

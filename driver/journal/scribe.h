@@ -1,6 +1,6 @@
 /*
- * scribe.h: the thread that writes a job's file, so that a slow disk never stops the driver's loop.
- * What waits is written in one transaction.
+ * scribe.h: the scribe: a thread that writes a job's file, so that a slow disk never stops the
+ * driver's event loop. All writes that wait go into one transaction.
  */
 #ifndef DRIVER_JOURNAL_SCRIBE_H
 #define DRIVER_JOURNAL_SCRIBE_H
@@ -11,27 +11,38 @@
 struct scribe;
 
 /*
- * The file, which is claimed, is given when this returns 0: nobody else uses it until scribe_stop.
- * The thread looks at its owner every check_us, also when it has nothing to write. What fails for a
- * time - a full disk, another process that has locked the file - is tried again for
- * SCRIBE_PATIENCE.
+ * Starts the thread. The file must be claimed. When this returns 0, the scribe owns the file until
+ * scribe_stop.
+ *
+ * The thread checks the owner of the file every check_us, also when nothing is written. A write
+ * that fails for a temporary reason (a full disk, a lock of another process) is tried again, for at
+ * most SCRIBE_PATIENCE.
  */
 #define SCRIBE_PATIENCE (20 * TIME_S)
 int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_scribe,
                  struct hvd_err *err) MUST_CHECK;
 
-/* Copied; never waits for the disk. Returns its number, which rises by one from 1; 0 when memory is
- * out, or LIMIT_JOURNAL_WAITING_BYTES are waiting. After a failure what is put is dropped. */
+/* Copies the write and returns without waiting for the disk. Returns the number of the write: 1, 2,
+ * 3 ... Returns 0 when memory is out, or when more than LIMIT_JOURNAL_WAITING_BYTES are waiting.
+ * After a failure of the thread each write is dropped. */
 uint64_t scribe_put(struct scribe *scribe, const struct job_write *write);
 
-/* Readable when there is something to look at. */
+/* Makes the thread check the owner of the file at once; scribe_look tells if another driver owns
+ * it. */
+void scribe_check(struct scribe *scribe);
+
+/* Returns a descriptor that becomes readable when scribe_look has a new result. It may also be
+ * readable without a new result, because scribe_look first empties the descriptor and then reads
+ * the result. */
 int scribe_fd(const struct scribe *scribe);
 
-/* Empties the descriptor. 0 and the number up to which all is durable, or the failure after which
- * nothing more is written (HVD_E_LOST: another driver owns the file), again at each look. */
+/* Empties the descriptor. Returns 0 and the number up to which all writes are durable. After a
+ * failed write each call returns the code of that failure (HVD_E_LOST: another driver owns the
+ * file), and no later write is made. */
 int scribe_look(struct scribe *scribe, uint64_t *ret_durable, struct hvd_err *err) MUST_CHECK;
 
-/* Writes what waits, ends the thread, closes the file. What scribe_look would have said last. */
+/* Writes all waiting writes, ends the thread and closes the file. Returns the code that scribe_look
+ * would return. */
 int scribe_stop(struct scribe *scribe, struct hvd_err *err);
 
 #endif

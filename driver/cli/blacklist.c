@@ -1,0 +1,27 @@
+/*
+ * blacklist.c: the verb "blacklist": shows which hosts and slots have failed; with "clear" it makes
+ * the driver forget the failures of a host or slot. On the connection these are two requests:
+ * "blacklist", which control/tables.c answers, and "clear", which the core answers (EVENT_CLEAR).
+ */
+#include "driver/cli/verbs.h"
+
+#include <string.h>
+
+/* Makes "blacklist clear HOST" the request "clear" with the host or slot as its argument. If the
+ * first word is not "clear", it is the name of the job. */
+static int blacklist_read(struct cli_request *request, struct hvd_err *err)
+{
+    if (!request->word_count || strcmp(request->words[0], "clear") != 0)
+        return 0;
+    (void)cli_next_word(request);
+    request->ask.verb = "clear";
+    return cli_read_slot(request, err);
+}
+
+const struct cli_verb cli_blacklist = {
+    .name = "blacklist",
+    .words = "[clear HOST[:SLOT]] ",
+    .about = "Shows which hosts and slots have failed, and when they are used again; with clear, "
+             "forgets the failures of a host or slot.",
+    .read = blacklist_read,
+};

@@ -1,0 +1,191 @@
+/*
+ * cli.c: one run of a verb, from the command line to the exit code that docs/cli.md promises.
+ * main.c calls cli_main when the first word is a verb. Everything special about a verb is in its
+ * row of verbs.c; this file treats all verbs alike, so a new verb changes nothing here.
+ */
+#include "driver/cli/cli.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/opt_show.h"
+#include "driver/cli/client.h"
+#include "driver/cli/find_job.h"
+#include "driver/cli/verbs.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The exit codes of docs/cli.md. */
+enum { CLI_DONE = 0, CLI_REFUSED = 1, CLI_USAGE = 2, CLI_BROKEN = 4, CLI_INTERRUPTED = 130 };
+
+#define ANSWER_TIMEOUT_US (30 * TIME_S)
+
+bool cli_is_verb(const char *word)
+{
+    return cli_find_verb(word) != NULL;
+}
+
+/* ---- the command line ----------------------------------------------------------------------- */
+
+/* Makes the request from the words and options of the command line and the environment. `rest` is
+ * how many words opt_argv has read before the next word that is no option. */
+static int cli_read_request(struct cli_request *request, int argc, char **argv, struct hvd_err *err)
+{
+    const struct cli_options *options = &request->options;
+    const struct cli_verb *verb = request->verb;
+    int at = 1; /* the index of the verb: opt_argv skips the first word as the program's name */
+    int rest = 0;
+    int rc;
+
+    /* Words and options may be in any order: opt_argv stops at each word, and the next call goes on
+     * after it. */
+    for (; at < argc; request->words[request->word_count++] = argv[at]) {
+        rc = opt_argv(&request->set, argc - at, argv + at, &rest, err);
+        if (rc)
+            return rc;
+        at += rest;
+        if (at >= argc)
+            break;
+        if (request->word_count == CLI_WORDS_MAX)
+            return err_set(err, HVD_E_INVAL, "%s: one word too many; see --help", argv[at]);
+    }
+    if (options->help) /* --help works even if other options are wrong */
+        return 0;
+    rc = opt_env(&request->set, environ, err);
+
+    /* The verb takes its own words. One word that is left over names the job. */
+    request->ask = (struct msg_ask){ .verb = verb->name, .json = options->json };
+    request->ask.args.items = request->args;
+    if (!rc && verb->read)
+        rc = verb->read(request, err);
+    if (rc)
+        return rc;
+    request->job = cli_next_word(request);
+    if (request->words_read < request->word_count)
+        return err_set(err, HVD_E_INVAL, "%s: one word too many; see 'hvd-elastic %s --help'",
+                       request->words[request->words_read], verb->name);
+    /* Only --job on the command line may contradict the word. HVD_JOB may name another job, because
+     * in a worker it names the worker's own job. */
+    if (request->job && options->job && opt_source(&request->set, "job") == OPT_COMMAND_LINE &&
+        strcmp(request->job, options->job) != 0)
+        return err_set(err, HVD_E_INVAL,
+                       "%s: --job names another job, %s; leave one of the two out", request->job,
+                       options->job);
+    if (!request->job)
+        request->job = options->job;
+    return 0;
+}
+
+/* ---- the request ---------------------------------------------------------------------------- */
+
+/* Prints the error. Returns the exit code `status`. */
+static int cli_complain(const struct cli_request *request, int status, const struct hvd_err *err)
+{
+    fflush(stdout); /* flushed first, so that the output comes before the error */
+    fprintf(stderr, "hvd-elastic: %s\n", err->text);
+    if (status == CLI_USAGE)
+        fprintf(stderr, "Try 'hvd-elastic %s --help'.\n", request->verb->name);
+    return status;
+}
+
+/* Returns the exit code for an error code of the search for a job or of the connection. */
+static int cli_exit_code_of(int code)
+{
+    switch (code) {
+    case HVD_E_INVAL: return CLI_USAGE;
+    case HVD_E_NOTFOUND:
+    case HVD_E_EXISTS:
+    case HVD_E_BUSY:
+    case HVD_E_DENIED: return CLI_REFUSED;
+    default: return CLI_BROKEN;
+    }
+}
+
+/* Sends the request to the job's driver, or answers the request without a driver. Returns the exit
+ * code. `endless`: the answer goes on until the driver ends (--follow). `unfinished`: the verb's
+ * error text for a connection that closes too early; NULL: the verb has none. */
+static int cli_ask_driver(struct cli_request *request, const char *folder)
+{
+    const char *unfinished = request->verb->unfinished;
+    bool ends_driver = request->verb->ends_driver;
+    bool endless = request->ask.follow && !ends_driver && !unfinished;
+    struct client_outcome outcome;
+    struct hvd_err err = { .text = "" };
+    char *name;
+    int fd;
+    int rc = cli_socket_name(folder, &name, &fd, &err);
+
+    if (rc)
+        return cli_complain(request, CLI_BROKEN, &err);
+    rc = client_ask(name, &request->ask, endless ? TIME_NEVER : ANSWER_TIMEOUT_US, &outcome, &err);
+    mem_free(name);
+    if (fd >= 0) /* the folder of the job, which only a socket with a long path needs; -1: none */
+        close(fd);
+    if (!rc) { /* the connection to the driver was made */
+        if (outcome.reader_gone)
+            return CLI_DONE; /* the reader of the output has ended, as "| head" does */
+        if (outcome.interrupted)
+            return request->ask.follow && !unfinished ? CLI_DONE : CLI_INTERRUPTED;
+        /* client_ask has put the text of a refusal into `err`, although rc is 0. */
+        if (outcome.code) /* with --json the refusal is the answer, and is printed already */
+            return request->options.json ? CLI_REFUSED : cli_complain(request, CLI_REFUSED, &err);
+        if (outcome.answered || (outcome.begun && ends_driver))
+            return CLI_DONE;
+        /* The connection has closed before the end of the answer. If no part of the answer has
+         * come, `err` says why (client_on_closed). */
+        if (outcome.begun)
+            err_set(&err, HVD_E_LOST, "%s",
+                    unfinished ? unfinished
+                               : "the driver has ended before the answer was complete; ask again");
+        if (!endless)
+            return cli_complain(request, CLI_BROKEN, &err);
+        fprintf(stderr, "hvd-elastic: the driver has ended\n");
+        return CLI_DONE;
+    }
+    /* HVD_E_NOTFOUND: no process listens on the socket, so the job has no driver now. */
+    if (rc == HVD_E_NOTFOUND && request->verb->answer_offline && !endless &&
+        !request->verb->answer_offline(request, folder, &err))
+        return CLI_DONE;
+    if (rc == HVD_E_NOTFOUND)
+        rc = cli_no_driver(folder, &err);
+    return cli_complain(request, cli_exit_code_of(rc), &err);
+}
+
+/* Runs the verb argv[1], and returns the exit code of docs/cli.md. */
+int cli_main(int argc, char **argv)
+{
+    struct cli_request request = { .verb = cli_find_verb(argv[1]) };
+    struct hvd_err err;
+    struct buf help;
+    char usage[128];
+    char *folder;
+    int status;
+    int rc = opt_init(&request.set, cli_option_table, cli_option_count, &request.options);
+
+    if (rc) {
+        err_set(&err, rc, "%s", err_text(rc));
+        return cli_complain(&request, CLI_BROKEN, &err);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    rc = cli_read_request(&request, argc, argv, &err);
+    if (rc) {
+        status = cli_complain(&request, CLI_USAGE, &err);
+    } else if (request.options.help) {
+        snprintf(usage, sizeof(usage), "hvd-elastic %s %s[JOB] [options]", request.verb->name,
+                 request.verb->words);
+        buf_init(&help, LIMIT_CONFIG_TEXT_BYTES);
+        rc = opt_show_help(&request.set, usage, request.verb->about, &help);
+        fputs(buf_text(&help), stdout);
+        buf_release(&help);
+        status = rc || fflush(stdout) || ferror(stdout) ? CLI_BROKEN : CLI_DONE;
+    } else if ((rc = cli_find_job(request.options.state_dir, request.job, &folder, &err)) != 0) {
+        status = cli_complain(&request, cli_exit_code_of(rc), &err);
+    } else {
+        status = cli_ask_driver(&request, folder);
+        mem_free(folder);
+    }
+    opt_release(&request.set);
+    return status;
+}

@@ -1,0 +1,172 @@
+/*
+ * client.c: the operator's side of a control connection: sends one ASK and gets TELLs until one is
+ * marked as the last (the driver's side is driver/control/control.h). cli.c calls it. It runs an
+ * event loop of its own, which ends with the connection, Ctrl-C, the timeout, or when the reader of
+ * standard output is gone.
+ */
+#include "driver/cli/client.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/text_show.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "wire/conn.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+
+struct client {
+    const struct msg_ask *ask;
+    struct client_outcome outcome;
+    struct event_base *base;
+    struct event *timeout;
+    struct conn *conn;  /* NULL: the connection is closed */
+    bool at_line_start; /* the printed text ends in a newline */
+    int rc;             /* the code of the failure if the request has failed; 0: no failure */
+    struct hvd_err *err;
+};
+
+static void client_leave(struct client *client)
+{
+    if (client->conn)
+        conn_drop(client->conn);
+    client->conn = NULL;
+    event_base_loopbreak(client->base);
+}
+
+/* Called when the connection is open: sends the request (ASK), which is the whole greeting, so
+ * conn_greeted lifts the limits of a greeting from now on. Answers come to client_on_msg. */
+static void client_on_opened(void *arg)
+{
+    struct client *client = arg;
+    const struct msg msg = { .type = MSG_ASK, .u.ask = *client->ask };
+
+    conn_greeted(client->conn);
+    client->rc = conn_send(client->conn, &msg, client->err);
+    if (client->rc)
+        client_leave(client);
+}
+
+int client_print(const char *text, size_t length)
+{
+    struct buf shown;
+    int rc;
+
+    buf_init(&shown, 4 * LIMIT_FRAME_BODY_BYTES); /* an escaped byte is printed as four bytes */
+    rc = text_show(&shown, text, length, false /* no colours */);
+    if (!rc)
+        fwrite(buf_text(&shown), 1, shown.length, stdout);
+    buf_release(&shown);
+    return rc;
+}
+
+/* Called for a message of the driver: prints one part of the answer (TELL). A refusal (a code
+ * other than 0) becomes the error text instead, except with --json. The timeout ends with the
+ * first part. */
+static void client_on_msg(void *arg, const struct msg *msg)
+{
+    struct client *client = arg;
+    struct client_outcome *outcome = &client->outcome;
+    const struct msg_tell *tell = &msg->u.tell;
+
+    if (msg->type != MSG_TELL) {
+        client->rc = err_set(client->err, HVD_E_PROTO,
+                             "another program, or a driver of another version, listens on the "
+                             "job's socket; use the hvd-elastic that has started the job");
+        client_leave(client);
+        return;
+    }
+    outcome->begun = true;
+    outcome->code = tell->code;
+    event_del(client->timeout);
+    if (tell->code && !client->ask->json) {
+        err_set(client->err, tell->code, "%.*s", (int)tell->text.length,
+                (const char *)tell->text.at);
+    } else {
+        if (tell->text.length) {
+            client->rc = client_print((const char *)tell->text.at, tell->text.length);
+            if (client->rc) {
+                err_set(client->err, client->rc, "no memory to show the answer");
+                client_leave(client);
+                return;
+            }
+            client->at_line_start = tell->text.at[tell->text.length - 1] == '\n';
+        }
+        outcome->reader_gone = fflush(stdout) || ferror(stdout);
+    }
+    outcome->answered = tell->last && !outcome->reader_gone;
+    if (tell->last || outcome->reader_gone)
+        client_leave(client);
+}
+
+/* Called when the driver has closed the connection. If no part of the answer has come, `err` says
+ * so; `rc` stays 0, because the driver was reached. */
+static void client_on_closed(void *arg, const char *why)
+{
+    struct client *client = arg;
+
+    client->conn = NULL;
+    if (!client->outcome.begun)
+        err_set(client->err, HVD_E_LOST,
+                "the driver has closed the connection without an answer: %s", why);
+    client_leave(client);
+}
+
+/* Called when the timeout has passed, or when the user has pressed Ctrl-C. */
+static void client_on_event(evutil_socket_t fd, short what, void *arg)
+{
+    struct client *client = arg;
+
+    (void)fd;
+    if (what & EV_TIMEOUT)
+        client->rc = err_set(client->err, HVD_E_TIMEOUT,
+                             "the driver does not answer, because it is stopped or its disk is "
+                             "very slow; try again");
+    else
+        client->outcome.interrupted = true;
+    client_leave(client);
+}
+
+/* Sends the request to the socket `name`, and prints the answer. Returns 0 if the driver was
+ * reached; then *ret_outcome says how the request ended, and `err` may have the text of a
+ * refusal. */
+int client_ask(const char *name, const struct msg_ask *ask, int64_t timeout_us,
+               struct client_outcome *ret_outcome, struct hvd_err *err)
+{
+    static const struct conn_ops ops = { .opened = client_on_opened,
+                                         .msg = client_on_msg,
+                                         .closed = client_on_closed };
+    const struct timeval timeout = clock_timeval(timeout_us);
+    struct client client = { .ask = ask, .at_line_start = true, .err = err };
+    struct event *interrupt;
+    int rc = 0;
+
+    client.base = event_base_new();
+    if (!client.base)
+        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    interrupt = evsignal_new(client.base, SIGINT, client_on_event, &client);
+    client.timeout = event_new(client.base, -1 /* a timer */, 0, client_on_event, &client);
+    if (!interrupt || !client.timeout || event_add(interrupt, NULL) ||
+        (timeout_us != TIME_NEVER && event_add(client.timeout, &timeout)))
+        rc = err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    if (!rc)
+        rc = conn_dial_unix(client.base, name, &ops, &client, &client.conn, err);
+    if (!rc) {
+        event_base_dispatch(client.base);
+        rc = client.rc;
+    }
+    if (client.conn)
+        conn_drop(client.conn);
+    if (!client.at_line_start)
+        puts("");
+    if (interrupt)
+        event_free(interrupt);
+    if (client.timeout)
+        event_free(client.timeout);
+    event_base_free(client.base);
+    if (!rc)
+        *ret_outcome = client.outcome;
+    return rc;
+}

@@ -1,0 +1,28 @@
+/*
+ * find_job.h: which job the operator means, and whether its driver is alive.
+ */
+#ifndef DRIVER_CLI_FIND_JOB_H
+#define DRIVER_CLI_FIND_JOB_H
+
+#include "base/err.h"
+
+/*
+ * Finds the folder of the job. The folder is `state_dir`, or else the folder of the job with the
+ * name `job`. If both are NULL, it is the folder of the user's only job whose driver is alive. The
+ * caller frees *ret_folder with mem_free. HVD_E_NOTFOUND: no such job, or no job at all.
+ * HVD_E_EXISTS: several jobs; the error names them. Other codes: HVD_E_INVAL, HVD_E_NOMEM.
+ */
+int cli_find_job(const char *state_dir, const char *job, char **ret_folder,
+                 struct hvd_err *err) MUST_CHECK;
+
+/* Makes the name of the control socket in the folder, for conn_dial_unix. A path of any length
+ * works. The caller frees *ret_name with mem_free. If *ret_fd is not -1, the caller closes it after
+ * the dial. */
+int cli_socket_name(const char *folder, char **ret_name, int *ret_fd,
+                    struct hvd_err *err) MUST_CHECK;
+
+/* Sets the error for a job without a driver. The text says how to resume the job in this folder.
+ * Returns HVD_E_NOTFOUND. */
+int cli_no_driver(const char *folder, struct hvd_err *err);
+
+#endif

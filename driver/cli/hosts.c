@@ -1,0 +1,11 @@
+/*
+ * hosts.c: the verb "hosts": shows each host, then each worker. The driver makes the answer in
+ * control/tables.c.
+ */
+#include "driver/cli/verbs.h"
+
+const struct cli_verb cli_hosts = {
+    .name = "hosts",
+    .words = "",
+    .about = "Shows each host, what runs there, and why no more runs there; then each worker.",
+};

@@ -1,0 +1,84 @@
+/*
+ * verbs.c: the table of verbs, the table of their options, and functions with which several verbs
+ * read their words. cli.c runs a verb of this table; driver/options.c asks for the verb that is
+ * nearest to a mistyped command. A verb without a row here does not exist.
+ */
+#include "driver/cli/verbs.h"
+
+#include "base/limits.h"
+#include "base/panic.h"
+#include "base/text.h"
+
+#include <string.h>
+
+const struct cli_verb *const cli_verbs[CLI_VERBS] = {
+    &cli_status,  &cli_hosts,     &cli_changes, &cli_events, &cli_drain,
+    &cli_undrain, &cli_blacklist, &cli_rekey,   &cli_stop,
+};
+
+const struct cli_verb *cli_find_verb(const char *name)
+{
+    for (size_t i = 0; i < CLI_VERBS; i++)
+        if (!strcmp(cli_verbs[i]->name, name))
+            return cli_verbs[i];
+    return NULL;
+}
+
+/* Returns the verb whose name is nearest to a mistyped word; NULL: no name is near. */
+const char *cli_nearest_verb(const char *word)
+{
+    const char *names[CLI_VERBS];
+
+    for (size_t i = 0; i < CLI_VERBS; i++)
+        names[i] = cli_verbs[i]->name;
+    /* A word with a slash is the path of a program and never a mistyped verb. */
+    return strchr(word, '/') ? NULL : text_nearest(word, names, CLI_VERBS);
+}
+
+const char *cli_next_word(struct cli_request *request)
+{
+    return request->words_read < request->word_count ? request->words[request->words_read++] : NULL;
+}
+
+void cli_add_arg(struct cli_request *request, const char *text)
+{
+    ASSERT(request->ask.args.count < ARRAY_SIZE(request->args));
+    request->args[request->ask.args.count++] = text;
+}
+
+/* Takes the next word, HOST or HOST:SLOT, as an argument of the request. The driver checks it. */
+int cli_read_slot(struct cli_request *request, struct hvd_err *err)
+{
+    const char *slot = cli_next_word(request);
+
+    if (!slot)
+        return err_set(err, HVD_E_INVAL, "%s: the host is missing; write HOST or HOST:SLOT",
+                       request->verb->name);
+    cli_add_arg(request, slot);
+    return 0;
+}
+
+#define ROW(field, ...)                                             \
+    OPT(struct cli_options, field, .group = "Options of the verbs", \
+        .flags = OPT_NO_ENV | OPT_ARGV_ONLY | OPT_NEVER, __VA_ARGS__)
+
+/* clang-format off */
+const struct opt cli_option_table[] = {
+    OPT(struct cli_options, job, .name = "job", .arg = "NAME", .min = 1, .group = "Options of the verbs",
+        .help = "the job; the same as its name after the other words. Default: the only job whose "
+                "driver is alive"),
+    OPT(struct cli_options, state_dir, .name = "state-dir", .arg = "DIR", .min = 1,
+        .group = "Options of the verbs", .help = "the job's state directory, if the job was started with one"),
+    ROW(json, .name = "json", .help = "print one line of JSON; events: one line for each event"),
+    ROW(follow, .name = "follow", .key = 'f', .help = "events: also print the events that follow"),
+    ROW(lines, .name = "lines", .key = 'n', .arg = "N", .preset = "4096",
+        .max = LIMIT_EVENTS_KEPT, .help = "events: print the newest N"),
+    ROW(deadline_us, .name = "deadline", .arg = "TIME", .preset = "never",
+        .help = "drain: a worker that has not left within TIME is killed"),
+    OPT(struct cli_options, wait, .name = "wait", .preset = "true", .flags = OPT_NO_ENV,
+        .group = "Options of the verbs", .help = "stop: wait until the driver has ended; rekey: until no old key is accepted"),
+    ROW(help, .name = "help", .key = 'h', .help = "show this help, and end"),
+};
+/* clang-format on */
+
+const size_t cli_option_count = ARRAY_SIZE(cli_option_table);

@@ -1,0 +1,554 @@
+/*
+ * control.c: the control socket: accepts clients, carries out their requests, and sends the
+ * answers. The event loop (driver/io/loop.c) owns it. A connection carries one request. A new kind
+ * of request needs a row in `requests`, and a table function if it shows a table. The driver never
+ * waits for a reader: the part of an answer that the connection does not take stays in a buffer,
+ * and a client that reads nothing for 30 s is dropped.
+ *
+ *     ASKING    ──ASK──► WAITING      for the core's answer, or for the end of the driver
+ *       │                  │ control_reply
+ *       └────► ANSWERING ◄─┘          until the whole answer is sent; then the connection is closed
+ *       ├────► FOLLOWING              until the connection is closed or cut off
+ *       └────► WAITING ──► REKEYING   until the core says that the change of keys is over
+ */
+#include "driver/control/control.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "discovery/key.h"
+#include "driver/control/json.h"
+#include "proto/catalog.h"
+#include "wire/conn.h"
+#include "wire/listener.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CHUNK_BYTES ((size_t)256 * 1024)
+#define STUCK_S     30
+
+enum client_state {
+    CLIENT_ASKING,
+    CLIENT_WAITING,
+    CLIENT_ANSWERING,
+    CLIENT_FOLLOWING,
+    CLIENT_REKEYING
+};
+
+struct client {
+    struct list link;
+    struct control *control;
+    struct conn *conn;
+    struct event *stuck; /* the timeout that runs while the client does not read its answer */
+    enum client_state state;
+    /* the number of the client's request to the core, until the core has answered; 0: none */
+    uint64_t ask;
+    bool json;
+    bool follow; /* the client of a rekey waits until all hosts have new keys */
+    int code;
+    struct buf answer;
+    size_t sent; /* bytes of `answer` that were sent */
+    struct events_follower follower;
+};
+
+struct control {
+    struct event_base *base;
+    struct listener *listener;
+    struct events *events;
+    const struct control_ops *ops;
+    void *arg;
+    struct list clients;
+    size_t client_count;
+    uint64_t last_ask; /* the number of the newest request to the core */
+};
+
+/* ---- the answer to a client ------------------------------------------------------------------ */
+
+/* Frees a client whose connection has ended already, or is closing. */
+static void client_free(struct client *client)
+{
+    events_unfollow(&client->follower);
+    list_remove(&client->link);
+    client->control->client_count--;
+    if (client->stuck)
+        event_free(client->stuck);
+    buf_release(&client->answer);
+    mem_free(client);
+}
+
+/* Closes the connection at once, because memory is out or the client does not read, and frees the
+ * client. */
+static void client_drop(struct client *client)
+{
+    conn_drop(client->conn);
+    client_free(client);
+}
+
+/* Frees the client. Its connection closes when all bytes are sent. */
+static void client_close(struct client *client)
+{
+    conn_close(client->conn);
+    client_free(client);
+}
+
+/* Sends one part of an answer. `code` other than 0: the request was refused. `last`: no further
+ * part comes. Returns 0 or a failure of the connection. */
+static int send_tell(struct conn *conn, int code, const char *text, size_t length, bool last)
+{
+    const struct msg msg = {
+        .type = MSG_TELL,
+        .u.tell = {.code = code, .text = { (const uint8_t *)text, length }, .last = last}
+    };
+
+    return conn_send(conn, &msg, NULL);
+}
+
+static int client_tell(struct conn *conn, int code, const char *text, bool last)
+{
+    return send_tell(conn, code, text, strlen(text), last);
+}
+
+/* Sends as much of client->answer as the connection takes now; control_on_drained goes on later.
+ * This function and the two below may free the client. `complete`: nothing is added to the answer
+ * any more. */
+static void client_pump(struct client *client)
+{
+    static const struct timeval timeout = { .tv_sec = STUCK_S };
+    struct buf *answer = &client->answer;
+    bool complete = client->state == CLIENT_ANSWERING;
+    bool last = false;
+
+    /* A complete answer ends with a TELL that is marked as the last, even if that TELL is empty. */
+    while (!last && (client->sent < answer->length || complete) &&
+           conn_unsent(client->conn) < CONN_HIGH_BYTES) {
+        const char *text = buf_text(answer) + client->sent;
+        size_t length = answer->length - client->sent;
+
+        /* A cut is never inside a UTF-8 character, because the client shows each part of the answer
+         * by itself. */
+        if (length > CHUNK_BYTES)
+            for (length = CHUNK_BYTES; (text[length] & 0xc0) == 0x80 && length > CHUNK_BYTES - 4;)
+                length--;
+        last = complete && client->sent + length == answer->length;
+        if (send_tell(client->conn, client->code, text, length, last)) {
+            client_drop(client);
+            return;
+        }
+        client->sent += length;
+    }
+    if (last) {
+        client_close(client);
+    } else if (client->sent == answer->length) {
+        buf_clear(answer);
+        client->sent = 0;
+        event_del(client->stuck);
+    } else {
+        event_add(client->stuck, &timeout);
+    }
+}
+
+/* Sends `text` as the whole answer, with `code` (0: the request was carried out). The text replaces
+ * an answer that was begun. May free the client. */
+static void client_finish(struct client *client, int code, const char *text)
+{
+    struct json json = { .out = &client->answer };
+    int rc;
+
+    buf_clear(&client->answer); /* the text replaces an answer that was begun */
+    client->sent = 0;
+    client->state = CLIENT_ANSWERING;
+    client->ask = 0;
+    client->code = code;
+    if (client->json) {
+        json_open(&json, NULL, '{');
+        json_bool(&json, "ok", code == 0);
+        json_text(&json, "text", text);
+        rc = json_end(&json);
+    } else {
+        rc = buf_append_text(&client->answer, text);
+    }
+    if (rc)
+        client_drop(client);
+    else
+        client_pump(client);
+}
+
+/* Sends client->answer, which is complete. rc: the code if the answer could not be made; 0: it was
+ * made. */
+static void client_finish_answer(struct client *client, int rc)
+{
+    /* Without memory for the answer there is no memory for an error either. */
+    if (rc == HVD_E_LIMIT) {
+        client_finish(client, rc, "the answer is longer than LIMIT_ANSWER_BYTES; ask for less");
+    } else if (rc) {
+        client_drop(client);
+    } else {
+        client->state = CLIENT_ANSWERING;
+        client_pump(client);
+    }
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+typedef int table_fn(const struct core_view *, const struct table_facts *, bool, struct buf *);
+
+/* One kind of request. Exactly one of the fields `table`, `done` and `carry_out` is set. */
+struct request {
+    const char *name;
+    size_t args_min, args_max;
+    table_fn *table;       /* the request shows this table */
+    enum event_kind event; /* the request gives the core this event about a host or slot */
+    const char *done;      /* the text of the answer when the core has accepted `event` */
+    void (*carry_out)(struct client *client, const struct msg_ask *ask);
+};
+
+struct event_search {
+    struct client *client;
+    int rc;
+};
+
+static int add_event_line(struct client *client, const struct event_line *line)
+{
+    char moment[TIME_STAMP_MAX];
+
+    return table_event(time_stamp(line->wall_us, moment), line->text, client->json,
+                       &client->answer);
+}
+
+static bool request_on_kept_line(void *arg, const struct event_line *line)
+{
+    struct event_search *search = arg;
+
+    search->rc = add_event_line(search->client, line);
+    return !search->rc;
+}
+
+/* Called for each new line of the event log. The core is in the middle of a step then, so this
+ * function may send, but must not call the core. */
+static void request_on_new_line(void *arg, const struct event_line *line)
+{
+    struct client *client = arg;
+
+    if (add_event_line(client, line))
+        client_drop(client);
+    else if (client->answer.length - client->sent > LIMIT_CLIENT_UNSENT_BYTES)
+        client_finish(client, HVD_E_LIMIT,
+                      "the client reads events slower than they come, and its connection is "
+                      "closed; ask again");
+    else
+        client_pump(client);
+}
+
+/* Carries out "events": sends the newest lines of the event log, as many as the argument says; with
+ * `follow` also each new line. */
+static void request_events(struct client *client, const struct msg_ask *ask)
+{
+    struct event_search search = { .client = client };
+    uint64_t count = LIMIT_EVENTS_KEPT;
+    struct hvd_err err;
+
+    if (ask->args.count &&
+        text_parse_u64((struct span){ ask->args.items[0], strlen(ask->args.items[0]) }, 0,
+                       LIMIT_EVENTS_KEPT, "how many lines", &count, &err)) {
+        client_finish(client, HVD_E_INVAL, err.text);
+        return;
+    }
+    events_each(client->control->events, count, request_on_kept_line, &search);
+    if (search.rc || !ask->follow) {
+        client_finish_answer(client, search.rc);
+        return;
+    }
+    client->state = CLIENT_FOLLOWING;
+    client->follower.line = request_on_new_line;
+    events_follow(client->control->events, &client->follower);
+    client_pump(client);
+}
+
+/* Gives the core an event about the host or slot in the first argument; the second, if given, is
+ * the deadline of a drain. The text of the answer is made first, because the core may answer
+ * (control_reply) before the call returns. */
+static void request_tell_core(struct client *client, const struct msg_ask *ask,
+                              const struct request *request)
+{
+    struct control *control = client->control;
+    struct event event = { .kind = request->event, .left_us = TIME_NEVER };
+    char left[TIME_TEXT_MAX];
+    struct hvd_err err;
+    struct key key;
+    int rc = key_parse(ask->verb, ask->args.items[0], &key, &err);
+
+    if (!rc && ask->args.count > 1)
+        rc = time_parse(ask->args.items[1], &event.left_us, &err);
+    if (rc) {
+        client_finish(client, rc, err.text);
+        return;
+    }
+    buf_clear(&client->answer);
+    rc = buf_printf(&client->answer, "%s: %s", ask->args.items[0], request->done);
+    if (!rc && event.left_us != TIME_NEVER)
+        rc = buf_printf(&client->answer, " within %s", time_format(event.left_us, left));
+    if (rc) {
+        client_drop(client);
+        return;
+    }
+    client->state = CLIENT_WAITING;
+    client->ask = event.ask = ++control->last_ask;
+    event.host = key.host;
+    event.slot = key.slot;
+    control->ops->act(control->arg, &event);
+}
+
+/* Asks the core for new keys. The core answers when they are durable, and reports later steps by
+ * control_rekeying. */
+static void request_rekey(struct client *client, const struct msg_ask *ask)
+{
+    struct control *control = client->control;
+    struct event event = { .kind = EVENT_REKEY, .ask = ++control->last_ask };
+
+    client->state = CLIENT_WAITING;
+    client->follow = ask->follow;
+    client->ask = event.ask;
+    control->ops->act(control->arg, &event);
+}
+
+/* Sends `text`, which says how far the change of keys is, to a client that waits for new keys. A
+ * client that asked for JSON gets an empty part instead, which shows that the driver has its
+ * request; only the last part has JSON. */
+static void request_tell_rekeying(struct client *client, const char *text)
+{
+    char line[LIMIT_REASON_BYTES + 2] = "";
+
+    if (!client->json)
+        snprintf(line, sizeof(line), "%s\n", text);
+    client->state = CLIENT_REKEYING;
+    client->ask = 0;
+    if (client_tell(client->conn, 0, line, false))
+        client_drop(client);
+}
+
+/* Carries out "stop": answers, because the core does not, and gives the stop to the core. With
+ * `follow` the connection stays open until the driver ends. */
+static void request_stop(struct client *client, const struct msg_ask *ask)
+{
+    static const char text[] = "the job is being stopped\n";
+    struct control *control = client->control;
+    struct event event = { .kind = EVENT_STOP, .text = "hvd-elastic stop" };
+
+    if (!ask->follow)
+        client_finish(client, 0, text);
+    else if (client_tell(client->conn, 0, text, false))
+        client_drop(client);
+    else
+        client->state = CLIENT_WAITING;
+    control->ops->act(control->arg, &event);
+}
+
+/* clang-format off */
+static const struct request requests[] = {
+    { "status",    0, 0, .table = table_status },
+    { "hosts",     0, 0, .table = table_hosts },
+    { "changes",   0, 0, .table = table_changes },
+    { "blacklist", 0, 0, .table = table_blacklist },
+    { "events",    0, 1, .carry_out = request_events },
+    { "drain",     1, 2, .event = EVENT_DRAIN,   .done = "is being drained" },
+    { "undrain",   1, 1, .event = EVENT_UNDRAIN, .done = "is not drained" },
+    { "clear",     1, 1, .event = EVENT_CLEAR,   .done = "its failures are forgotten" },
+    { "rekey",     0, 0, .carry_out = request_rekey },
+    { "stop",      0, 0, .carry_out = request_stop },
+};
+/* clang-format on */
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+/* Called for a message of a client. The first one must be an ASK, and its request is carried out.
+ * For a connection to a client the ASK is the whole greeting (conn_greeted). */
+static void control_on_msg(void *arg, const struct msg *msg)
+{
+    struct client *client = arg;
+    struct control *control = client->control;
+    const struct msg_ask *ask = &msg->u.ask;
+    const struct request *request = NULL;
+    struct table_facts facts;
+    struct core_view view;
+    char quoted[TEXT_QUOTE_MAX];
+    struct hvd_err err;
+    int rc;
+
+    /* A connection carries only one ASK (PROTOCOL.md, "Operators"). msg_allowed returns 0 if the
+     * message is allowed. */
+    if (msg_allowed(msg->type, LINK_CLIENT_TO_DRIVER, WHEN_OPEN, &err)) {
+        client_finish(client, err.code, err.text);
+        return;
+    }
+    if (client->state != CLIENT_ASKING) {
+        client_finish(client, HVD_E_PROTO, "a client may send only one request on a connection");
+        return;
+    }
+    conn_greeted(client->conn);
+    for (size_t i = 0; i < ARRAY_SIZE(requests) && !request; i++)
+        if (!strcmp(requests[i].name, ask->verb))
+            request = &requests[i];
+    client->json = ask->json;
+    text_quote(ask->verb, strlen(ask->verb), quoted);
+    if (!request) {
+        err_set(&err, HVD_E_UNSUPPORTED,
+                "%s: the driver has version %s, which does not know this request; use the "
+                "hvd-elastic of that version",
+                quoted, HVD_VERSION_TEXT);
+        client_finish(client, err.code, err.text);
+    } else if (ask->args.count < request->args_min || ask->args.count > request->args_max) {
+        err_set(&err, HVD_E_INVAL, "%s: the request takes %zu to %zu arguments, not %zu", quoted,
+                request->args_min, request->args_max, ask->args.count);
+        client_finish(client, err.code, err.text);
+    } else if (request->table) {
+        core_view_init(&view);
+        rc = control->ops->view(control->arg, &view, &facts);
+        if (!rc)
+            rc = request->table(&view, &facts, client->json, &client->answer);
+        core_view_release(&view);
+        client_finish_answer(client, rc);
+    } else if (request->done) {
+        request_tell_core(client, ask, request);
+    } else {
+        request->carry_out(client, ask);
+    }
+}
+
+static void control_on_closed(void *arg, const char *why)
+{
+    (void)why;
+    client_free(arg);
+}
+
+/* Called when the connection can take more of the answer. */
+static void control_on_drained(void *arg)
+{
+    client_pump(arg);
+}
+
+/* Called when the client has read nothing for STUCK_S seconds. */
+static void control_on_stuck(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    client_drop(arg);
+}
+
+/* Accepts a client, or refuses it with a reason. */
+static void control_on_accepted(void *arg, struct conn *conn)
+{
+    static const struct conn_ops ops = { .msg = control_on_msg,
+                                         .closed = control_on_closed,
+                                         .drained = control_on_drained };
+    struct control *control = arg;
+    struct client *client;
+
+    /* The client gets the reason as its answer, so the operator can try again. */
+    if (control->client_count >= LIMIT_CLIENTS) {
+        if (client_tell(conn, HVD_E_LIMIT, "too many requests at the same time; try again", true))
+            conn_drop(conn);
+        else
+            conn_close(conn);
+        return;
+    }
+    client = mem_zalloc(sizeof(*client));
+    if (!client) {
+        conn_drop(conn);
+        return;
+    }
+    client->control = control;
+    client->conn = conn;
+    client->follower.arg = client;
+    list_init(&client->follower.link);
+    buf_init(&client->answer, LIMIT_ANSWER_BYTES);
+    list_append(&control->clients, &client->link);
+    control->client_count++;
+    client->stuck = event_new(control->base, -1 /* a timer */, 0, control_on_stuck, client);
+    if (client->stuck)
+        conn_own(conn, &ops, client);
+    else
+        client_drop(client);
+}
+
+/* Listens on the Unix socket `path` for clients. `ops` are the calls with which control.c reaches
+ * the core. After a failure nothing is left open. */
+int control_create(struct event_base *base, const char *path, struct events *events,
+                   const struct control_ops *ops, void *arg, struct control **ret_control,
+                   struct hvd_err *err)
+{
+    struct control *control = mem_zalloc(sizeof(*control));
+    int rc;
+
+    if (!control)
+        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    control->base = base;
+    control->events = events;
+    control->ops = ops;
+    control->arg = arg;
+    list_init(&control->clients);
+    rc = listener_unix(base, path, control_on_accepted, control, &control->listener, err);
+    if (rc) {
+        mem_free(control);
+        return rc;
+    }
+    *ret_control = control;
+    return 0;
+}
+
+/* Closes the socket and all connections. Bytes of answers that conn.c already has are still sent
+ * (client_close). */
+void control_free(struct control *control)
+{
+    if (!control)
+        return;
+    listener_free(control->listener);
+    LIST_EACH_SAFE (it, after, &control->clients)
+        client_close(CONTAINER_OF(it, struct client, link));
+    mem_free(control);
+}
+
+/* The core has answered the request `ask`: the client that has sent it gets the answer. A client
+ * that waits for new keys (`follow`) gets only the first part now. `ask` 0: no client has asked. */
+void control_reply(struct control *control, uint64_t ask, int code, const char *text)
+{
+    /* If the client has closed its connection meanwhile, the answer is dropped. */
+    LIST_EACH_SAFE (it, after, &control->clients) {
+        struct client *client = CONTAINER_OF(it, struct client, link);
+        char line[LIMIT_REASON_BYTES + LIMIT_HOST_NAME_BYTES];
+
+        if (!ask || client->ask != ask)
+            continue;
+        if (!code && client->follow) {
+            request_tell_rekeying(client, text);
+            return;
+        }
+        if (code)
+            snprintf(line, sizeof(line), "%s", *text ? text : err_text(code));
+        else /* client->answer has the text (request_tell_core); for a rekey `text` is the answer */
+            snprintf(line, sizeof(line), "%s",
+                     client->answer.length ? buf_text(&client->answer) : text);
+        client_finish(client, code, line);
+        return;
+    }
+}
+
+/* The core says how far the change of keys is: all clients that wait for it are told. `over`: the
+ * change is complete, and `text` is the last part of the answer. */
+void control_rekeying(struct control *control, const char *text, bool over)
+{
+    LIST_EACH_SAFE (it, after, &control->clients) {
+        struct client *client = CONTAINER_OF(it, struct client, link);
+
+        if (client->state != CLIENT_REKEYING)
+            continue;
+        if (over)
+            client_finish(client, 0, text);
+        else
+            request_tell_rekeying(client, text);
+    }
+}

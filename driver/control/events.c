@@ -1,0 +1,321 @@
+/*
+ * events.c: the job's event log: a ring of lines in memory for control clients, and events.log on
+ * disk. The driver's thread adds lines and reads the ring; another thread writes the file. Only the
+ * driver's thread writes to the ring, under the mutex; only the file's thread uses the file and
+ * `batch`. A disk that hangs costs lines in the file, but no time of the driver.
+ */
+#include "driver/control/events.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "os/thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BATCH_LINES 64
+#define BATCH_BYTES (BATCH_LINES * (TRACE_LINE_MAX + TIME_STAMP_MAX + 2))
+
+/* The file; only the thread that writes it uses this struct. */
+struct event_file {
+    int fd; /* -1: not open */
+    int64_t bytes;
+    bool failing; /* writes fail, and a warning about it was logged */
+    bool torn;    /* the file ends in the middle of a line */
+    uint64_t lost;
+    char text[BATCH_BYTES];
+};
+
+struct events {
+    struct event_line *ring;
+    uint64_t added;
+    struct list followers;
+
+    bool has_thread;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* protects ring, added and the fields below up to `abandoned` */
+    /* signalled when lines were added, and when a thread must end or has ended */
+    pthread_cond_t more;
+    bool ending;
+    bool ended; /* the thread has written all lines */
+    /* events_free waits no longer, because the disk hangs: the thread frees everything when it
+     * ends */
+    bool abandoned;
+
+    uint64_t taken; /* how many lines the thread has taken from the ring, or has lost */
+    struct event_line batch[BATCH_LINES];
+    struct event_file file;
+    char *path;
+};
+
+/* Closes the file after a failed operation, `what`; errno has the reason. Only the first of several
+ * failures in a row is logged. events_file_open tries again later. */
+static void events_file_failed(struct events *events, const char *what)
+{
+    struct event_file *file = &events->file;
+
+    if (!file->failing)
+        log_warning(STATE,
+                    "%s: cannot %s: %s; events are kept in memory until the file can be written",
+                    events->path, what, strerror(errno));
+    file->failing = true;
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+}
+
+/* Opens the file if it is not open. False: it cannot be opened. */
+static bool events_file_open(struct events *events)
+{
+    struct event_file *file = &events->file;
+    struct stat status;
+
+    if (file->fd >= 0)
+        return true;
+    file->fd = open(events->path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file->fd < 0 || fstat(file->fd, &status)) {
+        events_file_failed(events, "open");
+        return false;
+    }
+    file->bytes = status.st_size;
+    return true;
+}
+
+/* Writes the text to the file. False: the write failed. */
+static bool events_file_write(struct events *events, const char *text, size_t length)
+{
+    struct event_file *file = &events->file;
+
+    while (length > 0) {
+        ssize_t put = write(file->fd, text, length);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0) {
+            events_file_failed(events, "write");
+            return false;
+        }
+        file->bytes += put;
+        file->torn = text[put - 1] != '\n';
+        text += put;
+        length -= (size_t)put;
+    }
+    return true;
+}
+
+/* Writes the first `count` lines of the batch, and renames a file that has become too long. If the
+ * write fails, the lines count as lost. */
+static void events_file_write_batch(struct events *events, size_t count)
+{
+    struct event_file *file = &events->file;
+    char line[LIMIT_PATH_BYTES]; /* the path for the rename, or a line about missing lines */
+    char moment[TIME_STAMP_MAX];
+    size_t length = 0;
+    bool opened, written;
+    int missing;
+
+    for (size_t i = 0; i < count; i++)
+        length +=
+            (size_t)snprintf(file->text + length, sizeof(file->text) - length, "%s %s\n",
+                             time_stamp(events->batch[i].wall_us, moment), events->batch[i].text);
+    opened = events_file_open(events);
+    /* A file that cannot be renamed grows further, because a job must not end for its log. */
+    if (opened && file->bytes >= LIMIT_EVENTS_LOG_BYTES) {
+        file->bytes = 0;
+        if (snprintf(line, sizeof(line), "%s.1", events->path) < (int)sizeof(line) &&
+            !rename(events->path, line)) {
+            close(file->fd);
+            file->fd = -1;
+            opened = events_file_open(events);
+        }
+    }
+    /* After a failed write the file gets a newline, if its last line is incomplete, and a line that
+     * says how many lines are missing. */
+    written = opened && (!file->torn || events_file_write(events, "\n", 1));
+    if (written && file->lost) {
+        missing = snprintf(line, sizeof(line), "%s (%" PRIu64 " lines are missing here)\n",
+                           time_stamp(clock_wall_us(), moment), file->lost);
+        written = events_file_write(events, line, (size_t)missing);
+    }
+    if (written && file->failing)
+        log_info(STATE, "%s: the file can be written again; %" PRIu64 " lines are missing in it",
+                 events->path, file->lost);
+    if (written) {
+        file->failing = false;
+        file->lost = 0;
+    }
+    if (!written || !events_file_write(events, file->text, length))
+        file->lost += count;
+}
+
+/* Frees the log when no thread uses it any more. */
+static void events_destroy(struct events *events)
+{
+    int fd = events->file.fd;
+
+    pthread_cond_destroy(&events->more);
+    pthread_mutex_destroy(&events->mutex);
+    mem_free(events->path);
+    mem_free(events->ring);
+    mem_free(events);
+    if (fd >= 0)
+        /* The file is closed last. If it is a pipe, its reader then knows that everything is
+         * freed. */
+        close(fd);
+}
+
+/* The function of the thread: takes lines from the ring and writes them, until events_free ends
+ * it. */
+static void *events_thread(void *arg)
+{
+    struct events *events = arg;
+    bool abandoned;
+
+    pthread_mutex_lock(&events->mutex);
+    for (;;) {
+        size_t count = 0;
+
+        /* The ring has overwritten lines before the thread took them: the file will not have these
+         * lines. */
+        if (events->added - events->taken > LIMIT_EVENTS_KEPT) {
+            events->file.lost += events->added - events->taken - LIMIT_EVENTS_KEPT;
+            events->taken = events->added - LIMIT_EVENTS_KEPT;
+        }
+        while (count < BATCH_LINES && events->taken < events->added)
+            events->batch[count++] = events->ring[events->taken++ % LIMIT_EVENTS_KEPT];
+        if (count == 0 && events->ending)
+            break;
+        if (count == 0) {
+            pthread_cond_wait(&events->more, &events->mutex);
+            continue;
+        }
+        pthread_mutex_unlock(&events->mutex);
+        events_file_write_batch(events, count);
+        pthread_mutex_lock(&events->mutex);
+    }
+    events->ended = true;
+    abandoned = events->abandoned;
+    pthread_cond_signal(&events->more);
+    pthread_mutex_unlock(&events->mutex);
+    if (abandoned)
+        events_destroy(events);
+    return NULL;
+}
+
+/* Makes the log of events in memory, and starts the thread that writes the file. folder NULL: there
+ * is neither a file nor a thread. */
+int events_create(const char *folder, struct events **ret_events, struct hvd_err *err)
+{
+    struct events *events = mem_zalloc(sizeof(*events));
+    size_t path_size = folder ? strlen(folder) + sizeof("/events.log") : 0;
+    int rc = 0;
+
+    if (!events || thread_cond_init(&events->more)) {
+        mem_free(events);
+        return err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    }
+    list_init(&events->followers);
+    pthread_mutex_init(&events->mutex, NULL);
+    events->file.fd = -1;
+    events->ring = mem_zalloc_array(LIMIT_EVENTS_KEPT, sizeof(*events->ring));
+    events->path = folder ? mem_alloc(path_size) : NULL;
+    if (!events->ring || (folder && !events->path)) {
+        rc = err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM));
+    } else if (folder) {
+        snprintf(events->path, path_size, "%s/events.log", folder);
+        rc = thread_start(&events->thread, 0, events_thread, events);
+        events->has_thread = rc == 0;
+        if (rc)
+            err_set(err, rc, "%s: no thread can be started to write this file; raise ulimit -u",
+                    events->path);
+    }
+    if (rc)
+        events_destroy(events);
+    else
+        *ret_events = events;
+    return rc;
+}
+
+/* Waits for the thread at most EVENTS_LAST_US by the monotonic clock, because the wall clock may be
+ * set back. If the disk hangs longer, the log is abandoned: the thread frees it later, or never. */
+void events_free(struct events *events)
+{
+    int64_t until_us = clock_now_us() + EVENTS_LAST_US;
+    pthread_t thread;
+    bool ended;
+
+    if (!events)
+        return;
+    LIST_EACH_SAFE (it, after, &events->followers)
+        list_remove(it);
+    if (!events->has_thread) {
+        events_destroy(events);
+        return;
+    }
+    thread = events->thread;
+    pthread_mutex_lock(&events->mutex);
+    events->ending = true;
+    pthread_cond_signal(&events->more);
+    while (!events->ended && !thread_cond_wait(&events->more, &events->mutex, until_us))
+        continue;
+    ended = events->ended;
+    events->abandoned = !ended;
+    pthread_mutex_unlock(&events->mutex);
+    if (ended) {
+        pthread_join(thread, NULL);
+        events_destroy(events);
+    } else {
+        pthread_detach(thread);
+    }
+}
+
+/* Adds a line to the ring, over the oldest line if the ring is full, and gives it to the thread and
+ * to all followers. A follower may unfollow in its callback. */
+void events_add(struct events *events, const char *text)
+{
+    struct event_line *line = &events->ring[events->added % LIMIT_EVENTS_KEPT];
+
+    pthread_mutex_lock(&events->mutex);
+    line->wall_us = clock_wall_us();
+    snprintf(line->text, sizeof(line->text), "%s", text);
+    events->added++;
+    pthread_cond_signal(&events->more);
+    pthread_mutex_unlock(&events->mutex);
+    LIST_EACH_SAFE (it, after, &events->followers) {
+        /* `link` is the first field of struct events_follower */
+        struct events_follower *follower = (struct events_follower *)it;
+
+        follower->line(follower->arg, line);
+    }
+}
+
+/* Calls `visit` with the newest `most` lines, the oldest of them first, until it returns false. */
+void events_each(const struct events *events, size_t most, events_fn *visit, void *arg)
+{
+    uint64_t kept = events->added < LIMIT_EVENTS_KEPT ? events->added : LIMIT_EVENTS_KEPT;
+    uint64_t at = events->added - (most < kept ? most : kept);
+
+    /* No lock is needed, because only the calling thread, the driver's, writes to the ring. */
+    for (; at < events->added; at++)
+        if (!visit(arg, &events->ring[at % LIMIT_EVENTS_KEPT]))
+            return;
+}
+
+void events_follow(struct events *events, struct events_follower *follower)
+{
+    list_append(&events->followers, &follower->link);
+}
+
+void events_unfollow(struct events_follower *follower)
+{
+    list_remove(&follower->link);
+}

@@ -1,0 +1,466 @@
+/*
+ * tables.c: the answers to "status", "hosts", "changes", "blacklist" and "events", each as a table
+ * for operators and as one line of JSON for programs. control.c calls it. The names in the JSON
+ * stay as they are, because programs read them. Widths follow from the rows alone, so the same view
+ * always gives the same text.
+ */
+#include "driver/control/tables.h"
+
+#include "base/limits.h"
+#include "base/panic.h"
+#include "base/time.h"
+#include "blacklist/record.h"
+#include "driver/control/json.h"
+#include "proto/commit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GRID_COLUMNS_MAX 9
+/* this rank means that the worker is not a member of the round */
+#define NOT_IN_ROUND     UINT32_MAX
+#define TABLE_NUMBER_MAX 24
+#define COMMIT_MAX       48
+
+/* Called at the end of each table. If rc is a failure, `out` is cut back to the length `before`.
+ * Returns rc. */
+static int table_end(struct buf *out, size_t before, int rc)
+{
+    if (rc && out->data) {
+        out->length = before;
+        out->data[before] = '\0';
+    }
+    return rc;
+}
+
+/* Writes a table with the function `show`; after a failure `out` is unchanged. */
+typedef int show_fn(const struct core_view *view, const struct table_facts *facts, struct buf *out);
+static int table_show(const struct core_view *view, const struct table_facts *facts, show_fn *show,
+                      struct buf *out)
+{
+    size_t before = out->length;
+
+    return table_end(out, before, show(view, facts, out));
+}
+
+/* Returns the time from then_us to facts->now_us; TIME_NEVER if then_us is TIME_NEVER. */
+static int64_t table_since(const struct table_facts *facts, int64_t then_us)
+{
+    return then_us == TIME_NEVER ? TIME_NEVER : facts->now_us - then_us;
+}
+
+/* Writes a duration as operators read it: whole seconds, or milliseconds below one second. */
+static const char *table_time(int64_t us, char text[TIME_TEXT_MAX])
+{
+    if (us < 0)
+        us = 0;
+    /* More digits are of no use, because time goes on while the operator reads the value. */
+    if (us != TIME_NEVER)
+        us -= us % (us < TIME_S ? TIME_MS : TIME_S);
+    return time_format(us, text);
+}
+
+static const char *table_number(uint64_t value, char text[TABLE_NUMBER_MAX])
+{
+    snprintf(text, TABLE_NUMBER_MAX, "%" PRIu64, value);
+    return text;
+}
+
+/* The two functions below write the beginning and the end of {"job":JOB,"NAME":[ ... ]}; the end
+ * has a newline. */
+static void table_json_begin(struct json *json, const struct table_facts *facts, const char *name)
+{
+    json_open(json, NULL, '{');
+    json_text(json, "job", facts->job);
+    json_open(json, name, '[');
+}
+
+static int table_json_end(struct json *json)
+{
+    json_close(json, ']');
+    return json_end(json);
+}
+
+/*
+ * A table whose columns are as wide as their widest cell.
+ *
+ *     grid_init(&grid, heads, ARRAY_SIZE(heads));
+ *     grid_row(&grid, (const char *[]){ "a", "2" });    for each row; the cells are copied
+ *     rc = grid_show(&grid, rc, out);                   frees the grid; prints only if rc is 0
+ */
+struct grid {
+    size_t columns;
+    size_t rows; /* the number of rows, the row of heads included */
+    size_t width[GRID_COLUMNS_MAX];
+    struct buf cells; /* the texts of all cells, row by row, each with its NUL */
+    int rc;
+};
+
+/* Adds a row with `columns` cells, which are copied, and widens the columns as needed. After a
+ * failure (`rc`) nothing is added. */
+static void grid_row(struct grid *grid, const char *const *cells)
+{
+    for (size_t i = 0; i < grid->columns && !grid->rc; i++) {
+        size_t length = strlen(cells[i]);
+
+        if (grid->width[i] < length)
+            grid->width[i] = length;
+        grid->rc = buf_append(&grid->cells, cells[i], length + 1);
+    }
+    grid->rows++;
+}
+
+static void grid_init(struct grid *grid, const char *const *heads, size_t columns)
+{
+    ASSERT(columns <= GRID_COLUMNS_MAX);
+    *grid = (struct grid){ .columns = columns };
+    buf_init(&grid->cells, LIMIT_ANSWER_BYTES);
+    grid_row(grid, heads);
+}
+
+/* Prints all rows and frees the grid. `rc`: a failure of the caller; then nothing is printed.
+ * Returns the first failure, or 0. */
+static int grid_show(struct grid *grid, int rc, struct buf *out)
+{
+    const char *cell = buf_text(&grid->cells);
+
+    rc = grid->rc ? grid->rc : rc;
+    for (size_t i = 0; i < grid->rows * grid->columns && !rc; i++) {
+        size_t column = i % grid->columns;
+
+        /* The last column is not padded, so lines do not end in blanks. */
+        if (column + 1 == grid->columns)
+            rc = buf_printf(out, "%s\n", cell);
+        else
+            rc = buf_printf(out, "%-*s  ", (int)grid->width[column], cell);
+        cell += strlen(cell) + 1;
+    }
+    buf_release(&grid->cells);
+    return rc;
+}
+
+/* Writes a commit as "3.1": the number of the round in which it was made, and its index among the
+ * commits of that round. */
+static const char *commit_text(uint64_t commit, char text[COMMIT_MAX])
+{
+    snprintf(text, COMMIT_MAX, "%" PRIu64 ".%u", COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit));
+    return text;
+}
+
+struct totals {
+    size_t workers[WORKER_STATE_COUNT];
+    size_t listed, used, draining, agents;
+};
+
+/* Counts hosts, agents and workers. */
+static struct totals add_up_hosts(const struct core_view *view)
+{
+    struct totals totals = { .listed = 0 };
+
+    for (size_t i = 0; i < view->host_count; i++) {
+        const struct view_host *host = &view->hosts[i];
+
+        totals.listed += host->listed;
+        totals.used += host->worker_count > 0;
+        totals.draining += host->draining;
+        totals.agents += host->agent == AGENT_THERE;
+        for (size_t k = 0; k < host->worker_count; k++)
+            totals.workers[host->workers[k].state]++;
+    }
+    return totals;
+}
+
+/* The answer to "status" for operators: a line for each fact about the job. `rc` keeps the first
+ * failure of `out`. */
+static int status_text(const struct core_view *view, const struct table_facts *facts,
+                       struct buf *out)
+{
+    struct totals totals = add_up_hosts(view);
+    const char *separator = "";
+    char commit[COMMIT_MAX], time[TIME_TEXT_MAX];
+    int rc = buf_printf(out, "job        %s: %s\n", facts->job, job_state_name(view->job));
+
+    /* The state of the job and its round. */
+    if (!rc && *view->waiting_for)
+        rc = buf_printf(out, "waits for  %s\n", view->waiting_for);
+    if (!rc && !view->enough && view->short_since_us != TIME_NEVER)
+        rc = buf_printf(out, "too few    workers for %s; the job needs at least %u\n",
+                        table_time(table_since(facts, view->short_since_us), time), facts->min_np);
+    if (!rc && !view->round)
+        rc = buf_append_text(out, "round      none yet\n");
+    else if (!rc)
+        rc = buf_printf(out, "round      %" PRIu64 ", size %zu, from commit %s; %u resets\n",
+                        view->round, view->member_count, commit_text(view->commit, commit),
+                        view->resets);
+    if (!rc && view->next)
+        rc = buf_printf(out, "next       round %" PRIu64 "\n", view->next);
+    if (!rc)
+        rc = buf_printf(out,
+                        "size       begins with %u workers, needs at least %u, uses at most %u\n"
+                        "workers    ",
+                        facts->np, facts->min_np, facts->max_np);
+
+    /* The workers by state, the hosts and the driver. */
+    for (size_t i = 0; !rc && i < WORKER_STATE_COUNT; i++) {
+        if (!totals.workers[i])
+            continue;
+        rc = buf_printf(out, "%s%zu %s", separator, totals.workers[i],
+                        worker_state_name((enum worker_state)i));
+        separator = ", ";
+    }
+    if (!rc)
+        rc = buf_printf(out, "%s\nhosts      %zu listed, %zu used, %zu drained, %zu agents\n",
+                        *separator ? "" : "none", totals.listed, totals.used, totals.draining,
+                        totals.agents);
+    if (!rc)
+        rc = buf_printf(out, "driver     pid %" PRIu64 ", term %" PRIu64 ", running for %s\n",
+                        facts->pid, view->term,
+                        table_time(table_since(facts, facts->started_us), time));
+    return rc ? rc : buf_printf(out, "state      %s\n", facts->state_dir);
+}
+
+/* The answer to "status" for programs: one JSON object. "floor" is the commit below which no round
+ * may resume. */
+static int status_json(const struct core_view *view, const struct table_facts *facts,
+                       struct buf *out)
+{
+    struct json json = { .out = out };
+    struct totals totals = add_up_hosts(view);
+    char text[COMMIT_MAX];
+
+    json_open(&json, NULL, '{');
+    json_text(&json, "job", facts->job);
+    json_text(&json, "state", job_state_name(view->job));
+    json_text(&json, "waiting_for", view->waiting_for);
+    json_number(&json, "round", view->round);
+    json_number(&json, "next", view->next);
+    json_number(&json, "size", view->member_count);
+    json_text(&json, "commit", commit_text(view->commit, text));
+    json_text(&json, "floor", commit_text(view->resume_min_commit, text));
+    json_number(&json, "resets", view->resets);
+    json_bool(&json, "enough", view->enough);
+    json_seconds(&json, "short_for_s", table_since(facts, view->short_since_us));
+    json_number(&json, "np", facts->np);
+    json_number(&json, "min_np", facts->min_np);
+    json_number(&json, "max_np", facts->max_np);
+    json_open(&json, "workers", '{');
+    for (size_t i = 0; i < WORKER_STATE_COUNT; i++)
+        json_number(&json, worker_state_name((enum worker_state)i), totals.workers[i]);
+    json_close(&json, '}');
+    json_open(&json, "hosts", '{');
+    json_number(&json, "listed", totals.listed);
+    json_number(&json, "used", totals.used);
+    json_number(&json, "draining", totals.draining);
+    json_number(&json, "agents", totals.agents);
+    json_close(&json, '}');
+    json_open(&json, "driver", '{');
+    json_number(&json, "pid", facts->pid);
+    json_number(&json, "term", view->term);
+    json_seconds(&json, "for_s", table_since(facts, facts->started_us));
+    json_text(&json, "state_dir", facts->state_dir);
+    json_close(&json, '}');
+    return json_end(&json);
+}
+
+int table_status(const struct core_view *view, const struct table_facts *facts, bool json,
+                 struct buf *out)
+{
+    return table_show(view, facts, json ? status_json : status_text, out);
+}
+
+/* The table for operators: a row for each host, even without workers; then a row for each worker,
+ * in the same order. */
+static int hosts_text(const struct core_view *view, const struct table_facts *facts,
+                      struct buf *out)
+{
+    static const char *const host_heads[] = { "HOST", "SLOTS", "USED", "AGENT", "WHY NOT MORE" };
+    static const char *const worker_heads[] = { "WORKER", "NUMBER", "RANK", "STATE", "FOR" };
+    struct grid hosts, workers;
+    int rc;
+
+    grid_init(&hosts, host_heads, ARRAY_SIZE(host_heads));
+    grid_init(&workers, worker_heads, ARRAY_SIZE(worker_heads));
+    for (size_t i = 0; i < view->host_count; i++) {
+        const struct view_host *host = &view->hosts[i];
+        char slots[TABLE_NUMBER_MAX], used[TABLE_NUMBER_MAX];
+
+        grid_row(&hosts, (const char *[]){ host->name, table_number(host->slots, slots),
+                                           table_number(host->worker_count, used),
+                                           agent_state_name(host->agent), host->why });
+        for (size_t k = 0; k < host->worker_count; k++) {
+            const struct view_worker *worker = &host->workers[k];
+            char slot[BLACKLIST_KEY_TEXT_MAX], since[TIME_TEXT_MAX];
+            char incarnation[TABLE_NUMBER_MAX], rank[TABLE_NUMBER_MAX];
+
+            table_number(worker->rank, rank);
+            grid_row(&workers,
+                     (const char *[]){ blacklist_key_format(host->name, worker->slot, slot),
+                                       table_number(worker->incarnation, incarnation),
+                                       worker->rank == NOT_IN_ROUND ? "-" : rank,
+                                       worker_state_name(worker->state),
+                                       table_time(table_since(facts, worker->since_us), since) });
+        }
+    }
+    rc = grid_show(&hosts, 0, out);
+    if (!rc)
+        rc = buf_append_text(out, "\n");
+    return grid_show(&workers, rc, out);
+}
+
+/* The JSON for programs: each host contains the list of its workers. */
+static int hosts_json(const struct core_view *view, const struct table_facts *facts,
+                      struct buf *out)
+{
+    struct json json = { .out = out };
+
+    table_json_begin(&json, facts, "hosts");
+    for (size_t i = 0; i < view->host_count; i++) {
+        const struct view_host *host = &view->hosts[i];
+
+        json_open(&json, NULL, '{');
+        json_text(&json, "name", host->name);
+        json_number(&json, "slots", host->slots);
+        json_number(&json, "used", host->worker_count);
+        json_bool(&json, "listed", host->listed);
+        json_bool(&json, "draining", host->draining);
+        json_text(&json, "agent", agent_state_name(host->agent));
+        json_text(&json, "why", host->why);
+        json_open(&json, "workers", '[');
+        for (size_t k = 0; k < host->worker_count; k++) {
+            const struct view_worker *worker = &host->workers[k];
+
+            json_open(&json, NULL, '{');
+            json_number(&json, "slot", worker->slot);
+            json_number(&json, "incarnation", worker->incarnation);
+            if (worker->rank == NOT_IN_ROUND)
+                json_null(&json, "rank");
+            else
+                json_number(&json, "rank", worker->rank);
+            json_text(&json, "state", worker_state_name(worker->state));
+            json_bool(&json, "trains", worker->entered);
+            json_seconds(&json, "for_s", table_since(facts, worker->since_us));
+            json_close(&json, '}');
+        }
+        json_close(&json, ']');
+        json_close(&json, '}');
+    }
+    return table_json_end(&json);
+}
+
+int table_hosts(const struct core_view *view, const struct table_facts *facts, bool json,
+                struct buf *out)
+{
+    return table_show(view, facts, json ? hosts_json : hosts_text, out);
+}
+
+/* Makes the answer to "changes". In the table durations are rounded, "1.52s", because a rough value
+ * is enough there. In the JSON durations are in microseconds, as the core has measured them. */
+int table_changes(const struct core_view *view, const struct table_facts *facts, bool json,
+                  struct buf *out)
+{
+    static const char *const heads[] = { "ROUND", "CAUSE",   "SIZE",  "AGO",       "PAUSE",
+                                         "AGREE", "REBUILD", "STATE", "FIRST STEP" };
+    struct json rows = { .out = out };
+    struct grid grid;
+    size_t before = out->length;
+
+    if (!json && !view->change_count)
+        return buf_append_text(out, "there was no round yet in which all members trained\n");
+    if (json)
+        table_json_begin(&rows, facts, "changes");
+    else
+        grid_init(&grid, heads, ARRAY_SIZE(heads));
+    for (size_t i = 0; i < view->change_count; i++) {
+        const struct view_change *change = &view->changes[i];
+        const char *cause = change_cause_name(change->cause);
+        int64_t ago_us = table_since(facts, change->ended_us);
+        char round[TABLE_NUMBER_MAX], sizes[2 * TABLE_NUMBER_MAX];
+        char ago[TIME_TEXT_MAX], pause[TIME_TEXT_MAX], agree[TIME_TEXT_MAX];
+        char rebuild[TIME_TEXT_MAX], state[TIME_TEXT_MAX], step[TIME_TEXT_MAX];
+
+        if (json) {
+            json_open(&rows, NULL, '{');
+            json_number(&rows, "round", change->round);
+            json_text(&rows, "cause", cause);
+            json_number(&rows, "from", change->from);
+            json_number(&rows, "to", change->to);
+            json_seconds(&rows, "ago_s", ago_us);
+            json_number(&rows, "pause_us", (uint64_t)change->pause_us);
+            json_number(&rows, "agree_us", (uint64_t)change->agree_us);
+            json_number(&rows, "rebuild_us", (uint64_t)change->rebuild_us);
+            json_number(&rows, "state_us", (uint64_t)change->state_us);
+            json_number(&rows, "first_step_us", (uint64_t)change->first_step_us);
+            json_close(&rows, '}');
+            continue;
+        }
+        snprintf(sizes, sizeof(sizes), "%u -> %u", change->from, change->to);
+        grid_row(&grid,
+                 (const char *[]){
+                     table_number(change->round, round), cause, sizes, table_time(ago_us, ago),
+                     time_brief(change->pause_us, pause), time_brief(change->agree_us, agree),
+                     time_brief(change->rebuild_us, rebuild), time_brief(change->state_us, state),
+                     time_brief(change->first_step_us, step) });
+    }
+    return table_end(out, before, json ? table_json_end(&rows) : grid_show(&grid, 0, out));
+}
+
+/* Makes the answer to "blacklist": a row for each host or slot with failures. left_us 0: it may be
+ * used now; TIME_NEVER: an operator must clear it first. */
+int table_blacklist(const struct core_view *view, const struct table_facts *facts, bool json,
+                    struct buf *out)
+{
+    static const char *const heads[] = { "HOST[:SLOT]", "FAILURES", "USABLE IN", "LAST FAILURE" };
+    struct json rows = { .out = out };
+    struct grid grid;
+    size_t before = out->length;
+
+    if (!json && !view->held_count)
+        return buf_append_text(out, "no failure is counted against any host\n");
+    if (json)
+        table_json_begin(&rows, facts, "blacklist");
+    else
+        grid_init(&grid, heads, ARRAY_SIZE(heads));
+    for (size_t i = 0; i < view->held_count; i++) {
+        const struct view_held *held = &view->held[i];
+        char slot[BLACKLIST_KEY_TEXT_MAX], failures[TABLE_NUMBER_MAX], time[TIME_TEXT_MAX];
+        const char *usable_in = table_time(held->left_us, time);
+
+        if (json) {
+            json_open(&rows, NULL, '{');
+            json_text(&rows, "host", held->host);
+            if (held->slot == BLACKLIST_WHOLE_HOST)
+                json_null(&rows, "slot");
+            else
+                json_number(&rows, "slot", held->slot);
+            json_number(&rows, "failures", held->failures);
+            json_bool(&rows, "usable", held->left_us == 0);
+            json_seconds(&rows, "left_s", held->left_us); /* null: until an operator clears it */
+            json_text(&rows, "reason", held->reason);
+            json_close(&rows, '}');
+            continue;
+        }
+        if (held->left_us == 0)
+            usable_in = "now";
+        else if (held->left_us == TIME_NEVER)
+            usable_in = "cleared";
+        grid_row(&grid, (const char *[]){ blacklist_key_format(held->host, held->slot, slot),
+                                          table_number(held->failures, failures), usable_in,
+                                          held->reason });
+    }
+    return table_end(out, before, json ? table_json_end(&rows) : grid_show(&grid, 0, out));
+}
+
+/* Makes one line of the answer to "events": the time and the text, plain or as a JSON object. */
+int table_event(const char *moment, const char *text, bool json, struct buf *out)
+{
+    struct json line = { .out = out };
+    size_t before = out->length;
+
+    if (!json)
+        return buf_printf(out, "%s %s\n", moment, text);
+    json_open(&line, NULL, '{');
+    json_text(&line, "time", moment);
+    json_text(&line, "text", text);
+    return table_end(out, before, json_end(&line));
+}

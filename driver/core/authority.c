@@ -1,0 +1,267 @@
+/*
+ * authority.c: decides which messages of an agent are believed (PROTOCOL.md, "What an agent is
+ * believed"). agents.c asks before it gives a message to its handler, hello.c before it accepts a
+ * hello. There are three answers: the message is believed; the message is dropped, because it is
+ * about another host or about a number that no driver gave; the connection is closed, because no
+ * honest agent sends such a message. A refused message changes nothing in the core.
+ */
+#include "driver/core/authority.h"
+
+#include "discovery/hosts.h"
+#include "driver/core/elect.h"
+#include "driver/core/roster.h"
+#include "driver/core/tell.h"
+#include "proto/catalog.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define REFUSALS_WINDOW_US (10 * TIME_S)
+#define REFUSALS_BURST     3
+#define PORT_MAX           65535
+
+/* Logs `what` about a host, unless `limit` has let its most lines of this time window pass. */
+static void authority_log(struct core *core, const struct core_host *host, struct log_limit *limit,
+                          const char *what)
+{
+    unsigned held;
+
+    limit->window_us = REFUSALS_WINDOW_US;
+    limit->burst = REFUSALS_BURST;
+    if (!log_limit_pass(limit, core->now_us, &held))
+        return;
+    if (held)
+        CORE_TRACE(core, "%s: %s; %u more like it were not shown", host->name, what, held);
+    else
+        CORE_TRACE(core, "%s: %s", host->name, what);
+}
+
+void authority_refuse(struct core *core, struct core_host *host, const char *what)
+{
+    authority_log(core, host, &host->refusals,
+                  tell_text(core, "its agent is not believed: %s", what));
+}
+
+void authority_note_late(struct core *core, struct core_host *host, uint64_t incarnation)
+{
+    authority_log(
+        core, host, &host->late,
+        tell_text(core, "a message of #%" PRIu64 ", which is no more, is dropped", incarnation));
+}
+
+/* Returns why no agent can know a round with this number; NULL: an agent may know it. PROTOCOL.md,
+ * "Durable before visible": no agent is told a round whose number is not in the journal. */
+static const char *authority_judge_round(struct core *core, uint64_t round)
+{
+    if (round <= core->rounds.told)
+        return NULL;
+    return tell_text(core, "it names round %" PRIu64 ", and no round after %" PRIu64 " was told",
+                     round, core->rounds.told);
+}
+
+/* True: the first `length` bytes of `text` are an IP address in its usual spelling; an IPv6 address
+ * stands in brackets. Each address has one usual spelling, so equal addresses have equal texts. */
+static bool authority_is_usual(const char *text, size_t length)
+{
+    unsigned char ip[sizeof(struct in6_addr)];
+    char host[INET6_ADDRSTRLEN], usual[INET6_ADDRSTRLEN];
+    bool six = length > 2 && text[0] == '[' && text[length - 1] == ']';
+    int family = six ? AF_INET6 : AF_INET;
+    const char *zone;
+
+    text += six;
+    length -= six ? 2 : 0;
+    /* An IPv6 link-local address ends in '%' and the name of a network interface. */
+    zone = six ? memchr(text, '%', length) : NULL;
+    /* A zone is not empty, and has no bracket: the bracket that ends the address is the only one.
+     */
+    if (zone && (zone + 1 == text + length || memchr(text, ']', length)))
+        return false;
+    length = zone ? (size_t)(zone - text) : length;
+    if (length >= sizeof(host))
+        return false;
+    memcpy(host, text, length);
+    host[length] = '\0';
+    return inet_pton(family, host, ip) == 1 && inet_ntop(family, ip, usual, sizeof(usual)) &&
+           !strcmp(host, usual);
+}
+
+/* Returns NULL if `address`, up to its end or a slash, is an IP address and a port in their usual
+ * spelling. Otherwise returns the reason why it is not. */
+static const char *authority_judge_address(struct core *core, const char *address)
+{
+    size_t length = strcspn(address, "/");
+    const char *colon = memrchr(address, ':', length);
+    size_t host = colon ? (size_t)(colon - address) : 0;
+    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+    uint32_t port = 0;
+
+    for (size_t i = 1; i <= digits && port <= PORT_MAX; i++)
+        port = port * 10 + (uint32_t)(colon[i] - '0');
+    if (colon && colon[1] != '0' && port && port <= PORT_MAX && host + 1 + digits == length &&
+        authority_is_usual(address, host))
+        return NULL;
+    return tell_text(core, "its contact \"%.*s\" is no address and port", (int)length, address);
+}
+
+static bool authority_same_address(const char *one, const char *other)
+{
+    size_t length = strcspn(one, "/");
+
+    return strcspn(other, "/") == length && !strncmp(one, other, length);
+}
+
+/* Returns the name of another host whose agent serves commits at this address; NULL: no other agent
+ * does. */
+static const char *authority_find_owner(const struct core *core, const struct core_host *own,
+                                        const char *address)
+{
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        const struct core_host *host = core->roster.hosts.items[i];
+
+        if (host == own || (host->agent != AGENT_THERE && host->agent != AGENT_AWAY))
+            continue;
+        for (size_t k = 0; k < host->addresses.count; k++)
+            if (authority_same_address(host->addresses.items[k], address))
+                return host->name;
+    }
+    return NULL;
+}
+
+static bool authority_has_address(const struct core_host *host, const char *address)
+{
+    for (size_t i = 0; i < host->addresses.count; i++)
+        if (!strcmp(host->addresses.items[i], address))
+            return true;
+    return false;
+}
+
+/*
+ * Judges the contacts of a READY: the addresses at which other hosts reach the worker and its
+ * agent. *ret_absurd is set as in authority_believes. A contact that another host's agent has named
+ * before is logged, and counts for both hosts: the driver cannot know which of the two agents lies.
+ * If only the first counted, a liar could name another host's address first and so exclude that
+ * host's worker. A lie costs little: a fetch that comes to an agent without the commit goes on with
+ * the next source.
+ */
+static void authority_judge_contacts(struct core *core, struct core_host *host,
+                                     const struct msg_ready *ready, const char **ret_absurd)
+{
+    for (size_t i = 0; i < ready->addresses.count && !*ret_absurd; i++) {
+        const char *text = ready->addresses.items[i], *owner;
+        bool state = !strncmp(text, "state=", strlen("state="));
+
+        /* a contact that this host has named before was judged in that READY */
+        if ((!state && strncmp(text, "data=", strlen("data=")) != 0) ||
+            authority_has_address(host, text))
+            continue;
+        *ret_absurd = authority_judge_address(core, strchr(text, '=') + 1);
+        owner = state && !*ret_absurd ? authority_find_owner(core, host, text) : NULL;
+        if (owner)
+            authority_log(core, host, &host->refusals,
+                          tell_text(core,
+                                    "its agent names the contact \"%s\", which is also that of %s",
+                                    text, owner));
+    }
+}
+
+/* Logs each commit of a round that no agent was ever told. Such a commit comes from an agent that
+ * invents commits, or from a damaged snapshot. elect.c ignores the commit; the rest of the message
+ * counts. */
+static void authority_judge_commits(struct core *core, struct core_host *host,
+                                    const struct msg_held_list *held)
+{
+    for (size_t i = 0; i < held->count; i++)
+        if (!elect_believes(core, held->items[i].commit))
+            authority_refuse(core, host,
+                             tell_text(core,
+                                       "a commit of round %" PRIu64 ", and no round after %" PRIu64
+                                       " was told",
+                                       COMMIT_ROUND_OF(held->items[i].commit), core->rounds.told));
+}
+
+/* Decides whether a message of the host's agent is handled. False: the message is dropped. Then
+ * `why` was logged here, or *ret_absurd says why no honest agent sends such a message, and the
+ * caller closes the connection. */
+bool authority_believes(struct core *core, struct core_host *host, const struct msg *msg,
+                        const char **ret_absurd)
+{
+    const struct worker *worker = roster_worker(core, msg->incarnation);
+    const char *name = msg_kind(msg->type)->name, *why = authority_judge_round(core, msg->round);
+    /* The table may have a DOOMED worker on the wrong host, because of a hello that lied (hello.c).
+     * The worker is dead in any case, so its EXITED is believed of each agent, and agents.c only
+     * answers FORGET. */
+    bool ends_doomed = worker && worker->state == WORKER_DOOMED && msg->type == MSG_EXITED;
+
+    *ret_absurd = NULL;
+    if (!why && worker && worker->host != host && !ends_doomed)
+        why = tell_text(core, "%s for #%" PRIu64 ", which runs on %s", name, msg->incarnation,
+                        worker->host->name);
+    else if (!why && msg->incarnation > core->roster.incarnations)
+        why = tell_text(core, "%s for #%" PRIu64 ", which was never launched", name,
+                        msg->incarnation);
+    else if (!why && worker && msg->type == MSG_READY)
+        authority_judge_contacts(core, host, &msg->u.ready, ret_absurd);
+    /* `check` is UINT64_MAX when the worker comes to no further check. */
+    if (!why && worker && msg->type == MSG_NEXT_CHECK && msg->u.next_check.check > LIMIT_CHECKS &&
+        msg->u.next_check.check != UINT64_MAX)
+        *ret_absurd = tell_text(
+            core, "#%" PRIu64 " comes to check %" PRIu64 " next, which is more than LIMIT_CHECKS",
+            msg->incarnation, msg->u.next_check.check);
+    if (why)
+        authority_refuse(core, host, why);
+    if (why || *ret_absurd)
+        return false;
+    if (msg->type == MSG_READY)
+        authority_judge_commits(core, host, &msg->u.ready.held);
+    if (msg->type == MSG_RECOVERING)
+        authority_judge_commits(core, host, &msg->u.recovering.held);
+    return true;
+}
+
+/* Returns why the HELLO_AGENT of an agent is refused; NULL: it is accepted. event->host is the host
+ * whose key the connection has proved, event->epoch the number of that key (0: the epoch is not
+ * checked). */
+const char *authority_judge_hello(struct core *core, const struct event *event)
+{
+    const struct msg_hello_agent *hello = &event->msg->u.hello_agent;
+    const struct core_host *host = roster_find_host(core, event->host);
+    struct hvd_err err;
+    const char *why = NULL;
+
+    if (strcmp(hello->job, core->config.job) != 0)
+        return "it belongs to another job";
+    if (host_name_check(hello->host, strlen(hello->host), &err))
+        return tell_text(core, "its host's name: %s", err.text);
+    if (strcmp(hello->host, event->host) != 0)
+        return tell_text(core, "it says that it is %s, and its key is that of %s", hello->host,
+                         event->host);
+    /* The host's key may have been ended after the handshake of this connection. */
+    if (event->epoch &&
+        (!host || (event->epoch != host->key.epoch && event->epoch != host->key.old)))
+        return "its key is dead: its host has left the job, or has a new key";
+    /* PROTOCOL.md, REKEY: during a change of keys the old key is good only for the agent process
+     * that had it before. Another process with the old key may have stolen it on that host. */
+    if (event->epoch && event->epoch == host->key.old && host->agent_id &&
+        host->agent_id != hello->agent && (host->agent == AGENT_THERE || host->agent == AGENT_AWAY))
+        return "it has the old key of its host, and is not the agent that had it";
+    if (!hello->agent)
+        return "it does not say which start of the agent it is";
+    for (size_t i = 0; i < hello->slots.count && !why; i++) {
+        const struct msg_slot_report *report = &hello->slots.items[i];
+        const struct worker *worker = roster_worker(core, report->incarnation);
+
+        if (!report->incarnation || report->incarnation > core->roster.incarnations)
+            return tell_text(core, "it reports worker #%" PRIu64 ", which was never launched",
+                             report->incarnation);
+        /* The driver may know a DOOMED worker only from a false hello of another host. So this
+         * hello is not refused, and hello.c has the worker killed. */
+        if (worker && worker->state != WORKER_DOOMED &&
+            (strcmp(worker->host->name, hello->host) != 0 || worker->slot != report->slot))
+            return tell_text(core, "it reports worker #%" PRIu64 ", which runs elsewhere",
+                             report->incarnation);
+        why = authority_judge_round(core, report->round);
+    }
+    return why;
+}

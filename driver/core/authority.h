@@ -1,0 +1,32 @@
+/*
+ * authority.h: which messages of an agent the driver believes. An agent speaks for its own host
+ * alone: for the workers that were launched there, for their commits and for their contacts
+ * (addresses). The driver believes no statement about another host, and no number that is
+ * impossible.
+ */
+#ifndef DRIVER_CORE_AUTHORITY_H
+#define DRIVER_CORE_AUTHORITY_H
+
+#include "driver/core/core_internal.h"
+
+/* Logs that a statement of this host's agent is refused; `what` describes the statement. Only a few
+ * such lines of a host are logged in each time window, so that a lying agent fills neither the log
+ * nor memory. */
+void authority_refuse(struct core *core, struct core_host *host, const char *what);
+
+/* Logs that a message about the worker `incarnation`, which has ended, is dropped (PROTOCOL.md,
+ * K2). Only a few such lines of a host are logged in each time window. */
+void authority_note_late(struct core *core, struct core_host *host, uint64_t incarnation);
+
+/* Decides whether the driver believes a message of the host's agent; called before the message is
+ * handled. False: the caller drops the message. Then *ret_absurd is NULL if the refusal was logged
+ * here. Otherwise *ret_absurd says why no honest agent can send the message; the caller logs this
+ * and closes the connection. */
+bool authority_believes(struct core *core, struct core_host *host, const struct msg *msg,
+                        const char **ret_absurd) MUST_CHECK;
+
+/* Returns why a HELLO_AGENT is refused; NULL: it is accepted. The connection has proved by its key
+ * that its agent is that of event->host. */
+const char *authority_judge_hello(struct core *core, const struct event *event);
+
+#endif

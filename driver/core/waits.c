@@ -1,0 +1,187 @@
+/*
+ * waits.c: finds which worker waits for which, from the STALLED messages of workers. stall.c warns
+ * and judges by these waits; lease.c asks whether a host is waited for. PROTOCOL.md, STALLED: a
+ * worker that waits reports again in each --stall-warning interval, otherwise it counts as not
+ * waiting; a worker that names itself waits for no other worker.
+ */
+#include "driver/core/waits.h"
+
+#include "driver/core/roster.h"
+#include "driver/core/step.h"
+
+#define LATE_US (2 * TIME_S) /* the longest time that a repeated report needs on its way */
+
+int64_t waits_repeat_us(const struct core *core)
+{
+    int64_t warning_us = core->config.stall_warning_us;
+
+    return time_add(warning_us, warning_us / 2 + LATE_US);
+}
+
+bool waits_is_fresh(const struct core *core, const struct worker *worker)
+{
+    return worker->wait.waited_us &&
+           time_add(worker->wait.said_us, waits_repeat_us(core)) >= core->now_us;
+}
+
+bool waits_is_waiting(const struct core *core, const struct worker *worker)
+{
+    return waits_is_fresh(core, worker) && !worker->wait.itself;
+}
+
+bool waits_is_at_check(const struct core *core, const struct worker *worker)
+{
+    return waits_is_waiting(core, worker) && worker->wait.at_check;
+}
+
+bool waits_is_in_round(const struct worker *worker)
+{
+    return worker->state == WORKER_MEMBER || worker->may_block_switch;
+}
+
+void waits_moved(struct worker *worker)
+{
+    worker->wait.waited_us = 0;
+}
+
+/* The driver's first warning comes later than the reports of waiting workers. By then the driver
+ * knows which workers wait, and does not name them as missing. */
+void waits_watch(struct core *core)
+{
+    int64_t warning_us = core->config.stall_warning_us;
+
+    core->watch.since_us = core->now_us;
+    waits_watch_again(core, time_add(core->now_us, warning_us + warning_us / 2));
+}
+
+void waits_watch_again(struct core *core, int64_t warn_us)
+{
+    core->watch.warn_us = warn_us;
+    core_want_timer(core, warn_us);
+}
+
+/* A search for missing workers, including missing workers that wait themselves. */
+struct blame {
+    struct core *core;
+    /* A list of marked workers; the workers that these wait for are still to be marked. */
+    struct worker *unasked;
+    size_t guilty; /* how many marked workers do not wait themselves */
+};
+
+/* Marks a worker as missing, if it is in the round and not marked yet. */
+static void blame_worker(struct blame *all, struct worker *worker)
+{
+    if (!worker || worker->blamed || !waits_is_in_round(worker))
+        return;
+    worker->blamed = true;
+    all->guilty += !waits_is_waiting(all->core, worker);
+    worker->next_blamed = all->unasked;
+    all->unasked = worker;
+}
+
+/* Marks the workers that `waiter` waits for. */
+static void blame_missing(struct blame *all, const struct worker *waiter)
+{
+    for (size_t i = 0; i < waiter->wait.count; i++)
+        blame_worker(all, roster_worker(all->core, waiter->wait.missing[i]));
+}
+
+/* Marks (`blamed`) the workers that others wait for, and returns how many of them do not wait
+ * themselves. A report of a wait counts if it is fresh, the wait has lasted for at least waited_us,
+ * and was reported as long (`long_us`) no later than long_by_us. */
+size_t waits_blame(struct core *core, int64_t waited_us, int64_t long_by_us)
+{
+    struct blame all = { .core = core };
+    struct worker *worker;
+    bool at_check = false;
+
+    for (size_t i = 0; (worker = roster_next(core, &i));)
+        worker->blamed = false;
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        if (!waits_is_fresh(core, worker) || worker->wait.waited_us < waited_us ||
+            worker->wait.long_us > long_by_us)
+            continue;
+        at_check |= worker->wait.at_check;
+        blame_missing(&all, worker);
+    }
+    /* PROTOCOL.md, STALLED: at a check a worker cannot name the missing workers. These are the
+     * members that have not said NEXT_CHECK. */
+    for (size_t i = 0; at_check && (worker = roster_next_member(core, &core->current, &i));)
+        if (core->job == JOB_PENDING && !worker->at_sent)
+            blame_worker(&all, worker);
+    /* A missing worker that waits itself passes the blame on to the workers that it waits for. */
+    while (all.unasked) {
+        worker = all.unasked;
+        all.unasked = worker->next_blamed;
+        if (waits_is_waiting(core, worker))
+            blame_missing(&all, worker);
+    }
+    return all.guilty;
+}
+
+bool waits_is_guilty(const struct core *core, const struct worker *worker)
+{
+    return worker->blamed && !waits_is_waiting(core, worker);
+}
+
+/* Returns a host if only workers of this host say that they wait, although the round has members on
+ * at least two other hosts; otherwise NULL. A true wait would hold the members of the other hosts
+ * up too, so the agent of the one host may lie. */
+const struct core_host *waits_of_one_host(const struct core *core)
+{
+    const struct core_host *one = NULL, *other = NULL;
+    const struct worker *worker;
+    bool more = false;
+
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        if (!waits_is_waiting(core, worker))
+            continue;
+        if (one && one != worker->host)
+            return NULL;
+        one = worker->host;
+    }
+    for (size_t i = 0; (worker = roster_next_member(core, &core->current, &i));) {
+        if (worker->host == one)
+            continue;
+        more |= other && other != worker->host;
+        other = worker->host;
+    }
+    return more ? one : NULL;
+}
+
+/* True: other workers wait for a worker of this host, and this worker does not wait itself. */
+bool waits_for_host(struct core *core, const struct core_host *host)
+{
+    const struct worker *worker;
+    bool waits = false;
+
+    /* 0 and now: each fresh report counts, however short its wait is */
+    (void)waits_blame(core, 0, core->now_us);
+    for (size_t slot = 0; (worker = roster_next_on(host, &slot));)
+        waits |= waits_is_guilty(core, worker);
+    return waits;
+}
+
+/* Among the workers for which `is` returns true, returns the worker with the longest wait; NULL:
+ * there is none. *ret_count: how many there are. */
+struct worker *waits_longest(const struct core *core, worker_is_fn *is, size_t *ret_count)
+{
+    struct worker *worker, *longest = NULL;
+
+    *ret_count = 0;
+    for (size_t i = 0; (worker = roster_next(core, &i));) {
+        if (!is(core, worker))
+            continue;
+        ++*ret_count;
+        if (!longest || worker->wait.waited_us > longest->wait.waited_us)
+            longest = worker;
+    }
+    return longest;
+}
+
+const char *waits_said(const struct core *core)
+{
+    size_t count;
+
+    return waits_longest(core, waits_is_fresh, &count) ? core->stalls.said : "";
+}

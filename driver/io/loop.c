@@ -1,0 +1,583 @@
+/*
+ * loop.c: creates, runs and frees the parts of the driver's event loop, turns their callbacks into
+ * events of the core, and carries out the actions of each step. driver/run.c calls loop_run once.
+ * Every event reaches the core through loop_step. Until the first record, the TERM, is durable the
+ * loop is not open: only the event EVENT_START reaches the core.
+ */
+#include "driver/io/loop.h"
+
+#include "base/log.h"
+#include "base/panic.h"
+#include "base/time.h"
+#include "driver/control/control.h"
+#include "driver/core/core.h"
+#include "driver/io/alarms.h"
+#include "driver/io/host_keys.h"
+#include "driver/io/queue.h"
+#include "driver/io/starter.h"
+#include "os/clock.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(STATE_KEY_BYTES == HOST_KEY_BYTES, "struct loop has one buffer for both");
+
+#define OWNER_CHECK_US (2 * TIME_S)
+#define TRACE_LINES    256
+/* While the core changes, the labels of the workers' output are made again at most once in this
+ * time. */
+#define LABELS_EVERY (100 * TIME_MS)
+
+struct loop {
+    const struct loop_config *config;
+    struct loop_end *end;
+    struct hvd_err *err;
+    int failed; /* 0: the driver can go on; otherwise the error code */
+
+    struct event_base *base;
+    struct alarms *alarms;
+    struct tls *tls;
+    struct host_keys *keys;
+    uint8_t key[HOST_KEY_BYTES]; /* the key in the STATE_KEY or REKEY that is being encoded */
+    struct server *server;
+    struct scribe *scribe;
+    struct discoverer *discoverer;
+    struct starter *starter;
+    struct output *output;
+    struct control *control;
+    struct events *events;
+
+    struct core *core;
+    struct trace trace;
+    struct action_list actions; /* the actions that core_step returns */
+    struct queue queue;
+    /* The number of the newest record that is on disk with all records before it. */
+    uint64_t durable;
+    /* The number of the record of the job's end: the loop ends once that record is durable; 0:
+     * there is no such record yet. */
+    uint64_t last_record;
+    bool open;        /* the TERM record is durable, so events may come */
+    bool stepping;    /* core_step is running */
+    bool performing;  /* an action is being carried out */
+    int early_signal; /* a signal that came before the loop was open; 0: no signal */
+
+    /* the secret in the ROUND or PREPARE that is being encoded */
+    uint8_t round_secret[LIMIT_ROUND_SECRET_BYTES];
+    int64_t started_us;
+    bool labels_stale; /* the core has changed something since the labels were made */
+    int64_t labels_us; /* when the labels of the workers' output were last made */
+};
+
+/* A line of the trace begins with its time. That time is cut off, because the log and the events
+ * add their own. */
+static void loop_on_trace(void *arg, const char *line, bool is_warning)
+{
+    struct loop *loop = arg;
+    const char *text = strstr(line, "] ");
+
+    text = text ? text + 2 : line;
+    loop->labels_stale = true;
+    events_add(loop->events, text);
+    if (is_warning)
+        log_warning(JOB, "%s", text);
+    else
+        log_info(JOB, "%s", text);
+}
+
+/* ---- steps of the core and their actions ---------------------------------------------------- */
+
+static void loop_fail(struct loop *loop, int code)
+{
+    if (loop->failed)
+        return;
+    loop->failed = code;
+    event_base_loopbreak(loop->base);
+}
+
+static void loop_set_end(struct loop *loop, int code, const char *text)
+{
+    loop->end->code = code;
+    snprintf(loop->end->text, sizeof(loop->end->text), "%.*s", LIMIT_REASON_BYTES,
+             text ? text : "");
+}
+
+/* Carries out the actions whose records are durable, in their order. Called after each step and
+ * whenever records have become durable. */
+static void loop_perform(struct loop *loop)
+{
+    struct job_write ended = { .ended = true };
+    struct queued *item;
+
+    /* This call comes from inside an action that has led to another step. The outer call also
+     * carries out the actions of that step. */
+    if (loop->performing)
+        return;
+    loop->performing = true;
+    while (!loop->failed && (item = queue_next(&loop->queue, loop->durable))) {
+        const char *text = item->text ? item->text : "";
+
+        switch (item->kind) {
+        case ACTION_SEND:
+            if (item->peer && peer_send(item->peer, item->type, item->frame->bytes.data,
+                                        item->frame->bytes.length))
+                loop_fail(loop,
+                          err_set(loop->err, HVD_E_NOMEM, "no memory for a message to an agent"));
+            break;
+        case ACTION_CLOSE:
+            if (item->peer)
+                peer_close(item->peer);
+            break;
+        case ACTION_KEY:
+            if (!item->code)
+                host_keys_end(loop->keys, item->text, item->epoch);
+            else if (host_keys_admit(loop->keys, item->text, item->epoch))
+                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM, "no memory for the key of a host"));
+            break;
+        case ACTION_START_AGENT: starter_start(loop->starter, item->text); break;
+        case ACTION_DISCOVER: discover_ask(loop->discoverer); break;
+        case ACTION_CHECK_OWNER: scribe_check(loop->scribe); break;
+        case ACTION_REPLY: control_reply(loop->control, item->ask, item->code, text); break;
+        case ACTION_REKEYING: control_rekeying(loop->control, text, item->code); break;
+        case ACTION_EXIT: /* this is always the last action */
+            loop_set_end(loop, item->code, text);
+            /* Another driver has taken over and owns the job's file: no record is written. */
+            if (item->code == CORE_REPLACED) {
+                event_base_loopbreak(loop->base);
+                break;
+            }
+            /* The end of the job is recorded. Otherwise the next driver would go on with the job,
+             * only to end it again. */
+            ended.code = item->code;
+            ended.text = text;
+            loop->last_record = scribe_put(loop->scribe, &ended);
+            if (!loop->last_record)
+                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM,
+                                        "no memory for the last record of the journal"));
+            break;
+        case ACTION_RECORD:
+        case ACTION_BLACKLIST:
+        case ACTION_COUNT: PANIC("an action of kind %d in the queue", (int)item->kind);
+        }
+        queued_free(item);
+    }
+    loop->performing = false;
+}
+
+/* Adds to a message what the core does not know: the command and the environment to a LAUNCH, the
+ * key to a STATE_KEY and a REKEY, and the secret to a ROUND and a PREPARE for hosts that have a
+ * member of that round. */
+static int complete_msg(void *arg, const struct action *action, struct msg *ret_whole)
+{
+    struct loop *loop = arg;
+    const struct msg *msg = action->msg;
+    const struct msg_bytes secret = { loop->round_secret, sizeof(loop->round_secret) };
+    int rc = 0;
+
+    if (msg->type == MSG_LAUNCH) {
+        job_env_fill(loop->config->env, msg, ret_whole);
+        output_rank(loop->output, msg->incarnation, msg->u.launch.rank);
+    } else if (msg->type == MSG_ROUND && action->secret) {
+        rc = host_keys_round(loop->keys, msg->round, loop->round_secret);
+        ret_whole->u.round.secret = secret;
+    } else if (msg->type == MSG_PREPARE && action->secret) {
+        rc = host_keys_round(loop->keys, msg->round, loop->round_secret);
+        ret_whole->u.prepare.secret = secret;
+    } else if (msg->type == MSG_STATE_KEY) {
+        rc = host_keys_state(loop->keys, msg->round, loop->key);
+        ret_whole->u.state_key.key = (struct msg_bytes){ loop->key, STATE_KEY_BYTES };
+    } else if (msg->type == MSG_REKEY) {
+        rc =
+            host_keys_derive(loop->config->facts->key, action->host, msg->u.rekey.epoch, loop->key);
+        ret_whole->u.rekey.key = (struct msg_bytes){ loop->key, HOST_KEY_BYTES };
+    }
+    return rc;
+}
+
+/* Makes one step of the core for the event, and carries out what it leads to. After a failure, or
+ * when the end of the job is being recorded, events are ignored. */
+static void loop_step(struct loop *loop, struct event *event)
+{
+    int rc;
+
+    if (loop->failed || loop->last_record)
+        return;
+    ASSERT(!loop->stepping);
+    loop->stepping = true;
+    event->now_us = clock_now_us();
+    event->wall_us = clock_wall_us();
+    rc = core_step(loop->core, event, &loop->actions);
+    loop->stepping = false;
+    if (rc)
+        err_set(loop->err, rc, "no memory for a step of the driver");
+    else
+        rc = queue_take(&loop->queue, &loop->actions, complete_msg, loop, loop->err);
+    action_list_clear(&loop->actions);
+    if (rc) {
+        loop_fail(loop, rc);
+        return;
+    }
+    loop_perform(loop);
+    if (loop->open)
+        alarms_arm(loop->alarms, core_deadline(loop->core));
+}
+
+/* The job is to end, because of a signal or of "hvd-elastic stop" (then `signal` is SIGTERM). `who`
+ * says so in words. */
+static void loop_stop(struct loop *loop, int signal, const char *who)
+{
+    struct event event = { .kind = EVENT_STOP, .text = who };
+
+    /* Before the TERM record is durable no agent knows this driver. A first signal waits until it
+     * is durable, and a second signal ends the driver at once. */
+    if (!loop->open && !loop->early_signal) {
+        loop->early_signal = signal;
+        return;
+    }
+    if (!loop->open) {
+        loop->end->signal = signal;
+        loop_set_end(loop, CORE_REPLACED, "stopped before the driver had begun");
+        event_base_loopbreak(loop->base);
+        return;
+    }
+    if (!loop->end->signal)
+        log_info(JOB, "%s: the workers get SIGTERM, and end; a second stop kills them at once",
+                 who);
+    loop->end->signal = signal;
+    loop_step(loop, &event);
+}
+
+/* Makes the view and the facts for an answer to an operator. */
+static int loop_control_view(void *arg, struct core_view *ret_view, struct table_facts *ret_facts)
+{
+    struct loop *loop = arg;
+    const struct core_config *core = loop->config->core;
+    int rc = core_view(loop->core, ret_view);
+
+    *ret_facts = (struct table_facts){
+        .job = core->job,
+        .state_dir = loop->config->folder,
+        .pid = (uint64_t)getpid(),
+        .np = core->np,
+        .min_np = core->min_np,
+        .max_np = core->max_np,
+        .now_us = clock_now_us(),
+        .started_us = loop->started_us,
+    };
+    return rc;
+}
+
+/* Hands an operator's event to the core, or refuses it while the core cannot take it. The core does
+ * not change the event, but loop_step adds the time, so it gets a copy. */
+static void loop_control_act(void *arg, const struct event *event)
+{
+    struct loop *loop = arg;
+    struct event own = *event;
+
+    if (event->kind == EVENT_STOP)
+        loop_stop(loop, SIGTERM, event->text);
+    else if (!loop->open)
+        control_reply(loop->control, event->ask, HVD_E_BUSY,
+                      "the driver has not begun yet; ask again");
+    else if (loop->last_record)
+        control_reply(loop->control, event->ask, HVD_E_STATE, "the job has come to its end");
+    else
+        loop_step(loop, &own);
+}
+
+/* ---- what happens outside ------------------------------------------------------------------- */
+
+static void loop_on_timer(void *arg)
+{
+    struct loop *loop = arg;
+    struct event event = { .kind = EVENT_TIMER };
+
+    /* The timer also goes off for heartbeats, which is often enough for this call. */
+    starter_tick(loop->starter);
+    loop_step(loop, &event);
+}
+
+/* Gives the discovered hosts to the core. SIGUSR1 may start a discovery before the loop is open.
+ * The result of that discovery is dropped, and the core asks again. */
+static void loop_on_hosts(void *arg, const struct hosts *hosts)
+{
+    struct loop *loop = arg;
+    struct event event = { .kind = EVENT_HOSTS, .hosts = hosts };
+
+    if (loop->open)
+        loop_step(loop, &event);
+}
+
+static void loop_on_hosts_failed(void *arg, const char *why)
+{
+    struct loop *loop = arg;
+    struct event event = { .kind = EVENT_HOSTS_FAILED, .text = why };
+
+    if (loop->open)
+        loop_step(loop, &event);
+}
+
+static void loop_on_start_failed(void *arg, const char *host, const char *why)
+{
+    struct event event = { .kind = EVENT_AGENT_FAILED, .host = host, .text = why };
+
+    loop_step(arg, &event);
+}
+
+/* Called for a message of the agent with the connection `number`: takes the output of workers,
+ * and gives the message to the core. `speaks`: the message is about a worker on the agent's own
+ * host. */
+static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
+{
+    struct loop *loop = arg;
+    const struct tls_peer *proved = server_proved(loop->server, number);
+    struct event event = {
+        .kind = EVENT_MSG, .peer = number, .host = proved->name, .epoch = proved->number, .msg = msg
+    };
+    int64_t now_us = clock_now_us();
+    /* The output of a worker that does not run on the agent's host is neither shown nor kept. */
+    bool speaks = core_speaks_for(loop->core, number, msg->incarnation);
+    struct core_view view;
+    int rc;
+
+    /* A label has rank, host and slot, which change with each round. The labels are made again from
+     * a view of the core if this worker has none, or if the core has changed something since. */
+    if (msg->type == MSG_OUTPUT && speaks &&
+        (!output_knows(loop->output, msg->incarnation) ||
+         (loop->labels_stale && now_us >= time_add(loop->labels_us, LABELS_EVERY)))) {
+        loop->labels_stale = false;
+        loop->labels_us = now_us;
+        core_view_init(&view);
+        rc = core_view(loop->core, &view);
+        for (size_t i = 0; !rc && i < view.host_count; i++) {
+            const struct view_host *host = &view.hosts[i];
+
+            for (size_t j = 0; j < host->worker_count; j++)
+                output_name(loop->output, host->workers[j].incarnation, host->workers[j].rank,
+                            host->name, host->workers[j].slot);
+        }
+        core_view_release(&view);
+    }
+    if (msg->type == MSG_OUTPUT && speaks)
+        output_take(loop->output, msg->incarnation, &msg->u.output);
+    if (msg->type == MSG_EXITED && speaks)
+        output_end(loop->output, msg->incarnation);
+    loop_step(loop, &event);
+}
+
+static void loop_on_peer_closed(void *arg, uint32_t number, const char *why)
+{
+    struct event event = { .kind = EVENT_CLOSED, .peer = number, .text = why };
+
+    loop_step(arg, &event);
+}
+
+static void loop_on_crowd(void *arg)
+{
+    struct event event = { .kind = EVENT_CROWDED };
+
+    loop_step(arg, &event);
+}
+
+static const char *signal_text(int signal)
+{
+    switch (signal) {
+    case SIGINT: return "Ctrl-C";
+    case SIGTERM: return "SIGTERM";
+    default: return "SIGHUP";
+    }
+}
+
+/* Called for a signal to the driver: SIGUSR1 asks for a discovery, any other signal ends the
+ * job. */
+static void loop_on_signal(void *arg, int signal)
+{
+    struct loop *loop = arg;
+
+    if (signal == SIGUSR1)
+        discover_ask(loop->discoverer);
+    else
+        loop_stop(loop, signal, signal_text(signal));
+}
+
+/* Called when records have become durable, or when no record can be written any more. */
+static void loop_on_scribe(void *arg)
+{
+    struct loop *loop = arg;
+    int rc = scribe_look(loop->scribe, &loop->durable, loop->err);
+
+    if (rc == HVD_E_LOST) { /* another driver has claimed the job's file */
+        loop_set_end(loop, CORE_REPLACED, loop->err->text);
+        event_base_loopbreak(loop->base);
+        return;
+    }
+    if (rc) { /* no agent may be told a decision that is not on disk */
+        loop_fail(loop, rc);
+        return;
+    }
+    if (loop->last_record && loop->durable >= loop->last_record) {
+        event_base_loopbreak(loop->base);
+        return;
+    }
+    loop_perform(loop);
+    /* The loop is open already, or the first record (queue.first) is not durable yet. */
+    if (loop->open || !loop->queue.first || loop->durable < loop->queue.first)
+        return;
+    /* The first record is durable: from now on agents may connect, and the timer runs. */
+    loop->open = true;
+    loop->end->begun = true;
+    alarms_arm(loop->alarms, core_deadline(loop->core));
+    if (loop->config->resumed)
+        starter_await_agents(loop->starter);
+    if (loop->early_signal)
+        loop_stop(loop, loop->early_signal, signal_text(loop->early_signal));
+}
+
+static int replay_record(void *arg, const struct journal_record *record, struct hvd_err *err)
+{
+    struct loop *loop = arg;
+
+    return core_replay(loop->core, record, err);
+}
+
+static int replay_blacklist(void *arg, const struct blacklist_record *record, struct hvd_err *err)
+{
+    struct loop *loop = arg;
+
+    return core_replay_blacklist(loop->core, record, clock_now_us(), clock_wall_us(), err);
+}
+
+/* Creates all parts that cause events, in this order, because later parts use earlier ones. After a
+ * failure loop_run frees those that were made. */
+static int loop_create_parts(struct loop *loop)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, 0 };
+    static const struct discover_ops discover_ops = { loop_on_hosts, loop_on_hosts_failed };
+    static const struct server_ops server_ops = { loop_on_peer_msg, loop_on_peer_closed,
+                                                  loop_on_crowd };
+    static const struct control_ops control_ops = { loop_control_view, loop_control_act };
+    static const struct alarm_ops alarm_ops = { loop_on_timer, loop_on_signal, loop_on_scribe };
+    const struct loop_config *config = loop->config;
+    char path[LIMIT_PATH_BYTES];
+    int rc = tls_create("", NULL, &loop->tls, loop->err);
+
+    if (!rc && (rc = host_keys_create(config->facts->key, loop->tls, &loop->keys)))
+        err_set(loop->err, rc, "no memory for the keys of hosts");
+    if (!rc)
+        rc = server_create(loop->base, loop->tls, &server_ops, loop, &loop->server);
+    if (!rc)
+        rc = discover_create(loop->base, config->discover, &discover_ops, loop, &loop->discoverer,
+                             loop->err);
+    if (!rc) {
+        const struct starter_parts parts = { .base = loop->base,
+                                             .config = config,
+                                             .core = loop->core,
+                                             .keys = loop->keys,
+                                             .server = loop->server,
+                                             .scribe = loop->scribe };
+
+        rc = starter_create(&parts, loop_on_start_failed, loop, &loop->starter, loop->err);
+    }
+    if (!rc) {
+        /* Removes the socket of a former driver. A driver that still listens on it has been
+         * replaced. */
+        snprintf(path, sizeof(path), "%s/control", config->folder);
+        unlink(path);
+        rc = control_create(loop->base, path, loop->events, &control_ops, loop, &loop->control,
+                            loop->err);
+    }
+    if (!rc)
+        rc = alarms_create(loop->base, signals, scribe_fd(loop->scribe), &alarm_ops, loop,
+                           &loop->alarms, loop->err);
+    return rc;
+}
+
+/* Runs the job: reads the journal, creates the parts, and runs the event loop until the end. The
+ * journal's file belongs to this function until scribe_start takes it. */
+static int loop_drive(struct loop *loop)
+{
+    struct job_file *file = loop->config->file;
+    struct event start = { .kind = EVENT_START };
+    int rc = trace_init(&loop->trace, "core", TRACE_LINES);
+
+    if (rc)
+        err_set(loop->err, rc, "no memory for the trace of the driver");
+    if (!rc)
+        rc = events_create(loop->config->folder, &loop->events, loop->err);
+    if (!rc)
+        rc = output_create(loop->config->output, &loop->output, loop->err);
+    if (!rc)
+        trace_set_tap(&loop->trace, loop_on_trace, loop);
+    /* Brings the core to the state in which earlier drivers have left it; then the scribe takes the
+     * file. */
+    if (!rc && !(loop->core = core_create(loop->config->core, &loop->trace)))
+        rc = err_set(loop->err, HVD_E_NOMEM, "no memory for the state of the job");
+    if (!rc)
+        rc = job_file_replay(file, replay_record, loop, loop->err);
+    if (!rc)
+        rc = job_file_blacklist(file, replay_blacklist, loop, loop->err);
+    if (rc) {
+        job_file_close(file);
+        return rc;
+    }
+    rc = scribe_start(file, OWNER_CHECK_US, &loop->scribe, loop->err);
+    if (!rc)
+        rc = loop_create_parts(loop);
+    if (rc)
+        return rc;
+    /* The first step writes the TERM. Everything else waits until the TERM is durable. */
+    queue_init(&loop->queue, loop->scribe, loop->server);
+    loop_step(loop, &start);
+    if (!loop->failed && event_base_dispatch(loop->base) < 0)
+        rc = err_set(loop->err, HVD_E_IO, "the driver's event loop has failed");
+    queue_release(&loop->queue);
+    return loop->failed ? loop->failed : rc;
+}
+
+/* Runs the driver until the job has ended or cannot go on. *ret_end says how the job ended; a
+ * return other than 0 is a failure of this driver alone, whose job may go on under another
+ * driver. */
+int loop_run(const struct loop_config *config, struct loop_end *ret_end, struct hvd_err *err)
+{
+    struct loop loop = { .config = config, .end = ret_end, .err = err };
+    struct hvd_err scribe_err;
+    int scribe_rc;
+    int rc;
+
+    *ret_end = (struct loop_end){ .code = CORE_FAILED };
+    loop.started_us = clock_now_us();
+    action_list_init(&loop.actions);
+    loop.base = event_base_new();
+    if (!loop.base) {
+        job_file_close(config->file);
+        return err_set(err, HVD_E_NOMEM, "no memory for the driver's event loop");
+    }
+    rc = loop_drive(&loop);
+
+    /* The parts that make callbacks are freed first, so no callback reaches a freed part. */
+    alarms_free(loop.alarms);
+    control_free(loop.control);
+    discover_free(loop.discoverer);
+    starter_free(loop.starter);
+    server_free(loop.server);
+    /* This call returns when the last messages are sent, at the latest after CONN_LINGER_US. */
+    (void)event_base_dispatch(loop.base);
+    host_keys_free(loop.keys);
+    tls_free(loop.tls);
+    /* After a takeover (CORE_REPLACED) the scribe has failed as well, which is no new failure. */
+    scribe_rc = loop.scribe ? scribe_stop(loop.scribe, &scribe_err) : 0;
+    if (!rc && scribe_rc && ret_end->code != CORE_REPLACED) {
+        rc = scribe_rc;
+        *err = scribe_err;
+    }
+    core_free(loop.core);
+    output_free(loop.output);
+    if (loop.trace.ring)
+        trace_release(&loop.trace);
+    events_free(loop.events);
+    action_list_release(&loop.actions);
+    event_base_free(loop.base);
+    return rc;
+}

@@ -1,0 +1,47 @@
+/*
+ * loop.h: the driver's event loop. Everything that happens outside becomes an event of the core,
+ * and the loop carries out the actions of the core in their order. The loop never waits: threads
+ * look up names, write records and print output; scripts and starts of agents are child processes.
+ */
+#ifndef DRIVER_IO_LOOP_H
+#define DRIVER_IO_LOOP_H
+
+#include "discovery/sources/discover.h"
+#include "driver/core/config.h"
+#include "driver/io/job_env.h"
+#include "driver/io/output.h"
+#include "driver/journal/job_file.h"
+#include "driver/launch/launch.h"
+
+/* The settings of the loop. All pointers are borrowed while the loop runs, except `file`, which the
+ * loop closes. */
+struct loop_config {
+    const struct core_config *core;
+    const struct job_facts *facts;
+    struct job_file *file;
+    const char *folder; /* the folder of the job */
+    bool resumed;
+    const struct discover_config *discover;
+    const struct launch_config *launch;
+    const struct output_config *output;
+    const struct job_env *env;
+    const char *network_interfaces; /* "eth0,eth1" or "^lo"; NULL: any interface */
+    uint16_t port;                  /* 0: the port in `facts` */
+    int64_t stall_warning_us;       /* the agents pass both stall_ times on to their workers */
+    int64_t stall_shutdown_us;
+    const char *agent_log_level; /* NULL: the default of the agent */
+};
+
+struct loop_end {
+    bool begun; /* the driver may have started agents */
+    int code;   /* why the job has ended: an enum core_exit */
+    int signal; /* the signal that asked for the end; 0: no signal */
+    char text[LIMIT_REASON_BYTES + 1];
+};
+
+/* Runs the loop. Returns 0 when the job has ended, or when another driver has taken it over. Any
+ * other result is an error code: this driver cannot go on, but the next driver of the job can; err
+ * says why. */
+int loop_run(const struct loop_config *config, struct loop_end *ret_end, struct hvd_err *err);
+
+#endif

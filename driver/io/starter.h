@@ -1,0 +1,51 @@
+/*
+ * starter.h: gets an agent running on a host. It finds out where the host is, listens at the
+ * address that the agent is going to dial, and starts the agent (driver/launch/launch.h).
+ *
+ * The address that an agent dials has a second use: the agent and its workers tell other hosts
+ * their own address on the same interface. An agent that dials over the loopback can therefore be
+ * reached from this machine only. That is right as long as all hosts are this machine. So before an
+ * agent is started on a host with a loopback name, another listed host is looked up (the probe). If
+ * the probe finds another machine, the agent dials the address of this machine on the route to it.
+ * If other machines are listed only later, they are not used, and the failure says why.
+ */
+#ifndef DRIVER_IO_STARTER_H
+#define DRIVER_IO_STARTER_H
+
+#include "driver/core/core.h"
+#include "driver/io/host_keys.h"
+#include "driver/io/loop.h"
+#include "driver/io/server.h"
+#include "driver/journal/scribe.h"
+
+struct starter;
+
+struct starter_parts { /* everything here is borrowed while the starter lives */
+    struct event_base *base;
+    const struct loop_config *config;
+    const struct core *core; /* core_view says which hosts are listed */
+    const struct host_keys *keys;
+    struct server *server;
+    struct scribe *scribe; /* records a new port of the job */
+};
+
+/* The callback for a host on which no agent could be started. `why` does not name the host. The
+ * event loop calls the callback, or starter_start does. */
+typedef void starter_failed_fn(void *arg, const char *host, const char *why);
+
+int starter_create(const struct starter_parts *parts, starter_failed_fn *failed, void *arg,
+                   struct starter **ret_starter, struct hvd_err *err) MUST_CHECK;
+void starter_free(struct starter *starter);
+
+/* Starts an agent on the host. If an agent of the job already runs there, that agent is told the
+ * address to dial. */
+void starter_start(struct starter *starter, const char *host);
+
+/* After a takeover: listens at the addresses that the agents of the former driver dial. */
+void starter_await_agents(struct starter *starter);
+/* Called at each timer event. Some time after a takeover this function starts the agents of all
+ * hosts whose agents have not connected to this driver. An agent that still runs is told the new
+ * address by this start. */
+void starter_tick(struct starter *starter);
+
+#endif

@@ -1,0 +1,473 @@
+/*
+ * launch.c: the starts of agents, by host. The driver's event loop requests a start. At most
+ * config.parallel commands run at a time, and at most one for each host. The agent of a local host
+ * is started as a child process, any other by ssh. The event loop tells the owner once how each
+ * start has ended.
+ */
+#include "driver/launch/launch.h"
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "discovery/hosts.h"
+#include "os/command/command.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUCKETS    1024 /* the size of the hash table of hosts */
+#define WORDS_MAX  (LIMIT_OPTION_ITEMS + 32)
+#define SSH_FAILED 255 /* the exit code of ssh if ssh itself fails */
+/* The exit code of a shell if the command does not exist; 126: it is not executable. */
+#define NO_SUCH 127
+
+struct launch_words {
+    /* The words are borrowed from the config and from the texts below; the last word is NULL. */
+    struct VEC(const char *) argv;
+    char port[24]; /* the text of the ssh port */
+    char host_keys[sizeof("StrictHostKeyChecking=accept-new")];
+};
+
+/* ---- commands and their ends ----------------------------------------------------------------- */
+
+/* Appends a word to argv. Each --ssh-args may add words, so WORDS_MAX limits their number. */
+static int words_add(struct launch_words *words, const char *word)
+{
+    int rc = VEC_RESERVE(&words->argv, 1, WORDS_MAX);
+
+    if (!rc)
+        words->argv.items[words->argv.count++] = word;
+    return rc;
+}
+
+static int words_add_all(struct launch_words *words, const char *const *list)
+{
+    int rc = 0;
+
+    for (; !rc && list && *list; list++)
+        rc = words_add(words, *list);
+    return rc;
+}
+
+static int words_add_option(struct launch_words *words, const char *flag, const char *value)
+{
+    int rc = words_add(words, flag);
+
+    return rc ? rc : words_add(words, value);
+}
+
+/* Returns the last line of standard error that may say why the start failed. Lines that ssh often
+ * prints at its end, and that give no reason, are used only if there is no other line. */
+static struct span last_line(const struct stderr_tail *stderr_tail)
+{
+    static const char *const noise[] = {
+        "Warning: Permanently added ",
+        "Connection to ",
+        "Shared connection to ",
+        "debug1: ",
+        "debug2: ",
+        "debug3: ",
+        "Transferred: ",
+        "Bytes per second: ",
+        "Killed by signal ",
+    };
+    struct span rest = stderr_tail_text(stderr_tail);
+    struct span noisy = { NULL, 0 };
+    struct span last = { NULL, 0 };
+    struct span line;
+
+    while (stderr_tail_next_line(&rest, &line)) {
+        bool says_why = true;
+
+        for (size_t i = 0; i < ARRAY_SIZE(noise) && says_why; i++)
+            says_why =
+                line.length < strlen(noise[i]) || memcmp(line.at, noise[i], strlen(noise[i])) != 0;
+        *(says_why ? &last : &noisy) = line;
+    }
+    return last.length ? last : noisy;
+}
+
+/* ---- starts --------------------------------------------------------------------------------- */
+
+/*
+ * The states of a start. A start waits until fewer than config.parallel starts run, and until no
+ * other start of its host runs or has an end that the owner was not told.
+ *
+ *     waiting ──► running ──► done ──► freed, once the owner was told
+ */
+enum start_state { START_WAITING, START_RUNNING, START_DONE };
+
+struct start {
+    struct list link;    /* in launcher->starts[state] */
+    struct list by_host; /* in the hash table's list for its host */
+    struct launcher *launcher;
+    enum start_state state;
+    char *host;
+    bool local;
+    char *input; /* the agent's standard input, which holds the host's key */
+    struct launch_words words;
+    struct command_spec spec;
+    struct command *command;
+    bool worked;
+    struct hvd_err failure; /* why the start has failed */
+};
+
+struct launcher {
+    struct event_base *base;
+    struct launch_config config;
+    struct launch_ops ops;
+    void *arg;
+    struct buf remote;
+    struct list starts[START_DONE + 1];
+    uint32_t running;
+    /* activated when a start may begin, or when the owner must be told how a start ended */
+    struct event work_event;
+    struct list buckets[BUCKETS];
+};
+
+/* Returns the list of all starts whose hosts have the same hash. A hash table is used because a job
+ * may have LIMIT_HOSTS hosts. */
+static struct list *launch_bucket(struct launcher *launcher, const char *host)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *host; host++)
+        hash = (hash ^ (unsigned char)*host) * 16777619u;
+    return &launcher->buckets[hash % BUCKETS];
+}
+
+/* Returns a start of this host that is in this state; NULL: there is none. */
+static struct start *launch_find(struct launcher *launcher, const char *host,
+                                 enum start_state state)
+{
+    LIST_EACH (it, launch_bucket(launcher, host)) {
+        struct start *start = CONTAINER_OF(it, struct start, by_host);
+
+        if (start->state == state && !strcmp(start->host, host))
+            return start;
+    }
+    return NULL;
+}
+
+static void launch_wake(struct launcher *launcher)
+{
+    event_active(&launcher->work_event, EV_TIMEOUT, 1);
+}
+
+static void start_set_state(struct start *start, enum start_state state)
+{
+    list_remove(&start->link);
+    start->state = state;
+    list_append(&start->launcher->starts[state], &start->link);
+}
+
+/* Overwrites the text before it is freed, because it holds the key of the host. */
+static void start_forget_input(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    mem_free(text);
+}
+
+/* Frees a start; kills its command if that still runs. */
+static void start_free(struct start *start)
+{
+    if (!start)
+        return;
+    command_free(start->command);
+    list_remove(&start->link);
+    list_remove(&start->by_host);
+    VEC_RELEASE(&start->words.argv);
+    start_forget_input(start->input);
+    mem_free(start->host);
+    mem_free(start);
+}
+
+/* Called when the command of a start has ended. The start has worked if the command exits with
+ * status 0. Otherwise start->failure names the host, quotes the most useful line of standard error,
+ * and ends with a remedy if one is known. */
+static void start_on_ended(void *arg, const struct command_end *end)
+{
+    static const char nothing[] = "no reason was printed";
+    /* clang-format off */
+    static const struct {
+        const char *part;
+        const char *remedy;
+    } known[] = {
+        { "Host key verification failed", "log in to this host by hand once, and check its key; or give --ssh-host-key-checking accept-new" },
+        { "Permission denied", "let this user log in to this host without a password, or name a key with "
+                               "--ssh-identity-file" },
+        { "Could not resolve", "check the host's name" },
+        { "Connection refused", "start sshd on this host, or name the port of sshd with --ssh-port" },
+    };
+    /* clang-format on */
+    struct start *start = arg;
+    struct launcher *launcher = start->launcher;
+    struct hvd_err *err = &start->failure;
+    struct span last = last_line(end->stderr_tail);
+    struct span line = last.length ? last : (struct span){ nothing, sizeof(nothing) - 1 };
+    const char *what = start->local ? "hvd-agent on" : "ssh to";
+    bool missing = !start->local && (end->value == NO_SUCH || end->value == NO_SUCH - 1);
+    const char *remedy = "try to log in to this host by hand";
+    char how[COMMAND_HOW_MAX];
+
+    start->worked = end->how == COMMAND_EXITED && end->value == 0;
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+        if (memmem(line.at, line.length, known[i].part, strlen(known[i].part)))
+            remedy = known[i].remedy;
+    if (start->worked) {
+        /* the start has worked, so there is no failure to describe */
+    } else if (end->how == COMMAND_EXITED && end->value == SSH_FAILED && !start->local) {
+        err_set(err, HVD_E_LOST, "ssh to %s: %.*s (%d); %s", start->host, (int)line.length, line.at,
+                SSH_FAILED, remedy);
+    } else if (end->how == COMMAND_EXITED) { /* ssh passes on the agent's exit code */
+        err_set(err, HVD_E_LOST, "hvd-agent on %s: %.*s (exit code %d)%s", start->host,
+                (int)line.length, line.at, end->value,
+                missing ? "; install hvd-agent on this host, or give its path with --agent-path"
+                        : "");
+    } else if (end->how == COMMAND_FAILED || last.length == 0) {
+        err_set(err, HVD_E_LOST, "%s %s: %s", what, start->host,
+                command_how(&start->spec, end, how));
+    } else {
+        err_set(err, HVD_E_LOST, "%s %s: %s (last line: %.*s)", what, start->host,
+                command_how(&start->spec, end, how), (int)last.length, last.at);
+    }
+    command_free(start->command);
+    start->command = NULL;
+    launcher->running--;
+    start_set_state(start, START_DONE);
+    launch_wake(launcher);
+}
+
+/* Runs hvd-agent on this machine, or ssh to the host, with the input that the agent reads. The
+ * input has no time limit of its own: config.limit_us is for the whole start. On failure
+ * start->failure says why. */
+static int start_run(struct start *start)
+{
+    static const struct command_ops ops = { .ended = start_on_ended };
+    static const char *const always[] = { "ssh", "-T", "-o", "BatchMode=yes", NULL };
+    static const char *const usual[] = { "-o", "ConnectTimeout=10",
+                                         "-o", "ServerAliveInterval=5",
+                                         "-o", "ServerAliveCountMax=3",
+                                         NULL };
+    struct launcher *launcher = start->launcher;
+    const struct launch_config *config = &launcher->config;
+    const char *const local[] = { config->local_path, "--stdin", NULL };
+    const char *const last[] = { "--", start->host, buf_text(&launcher->remote), NULL };
+    struct launch_words *words = &start->words;
+    bool ssh = !start->local;
+    int rc = words_add_all(words, ssh ? always : local);
+
+    /* ssh takes the first of two equal options. BatchMode is first, so ssh never asks for a
+     * password. Other usual options follow those of the user, so the user may override them. */
+    snprintf(words->port, sizeof(words->port), "%" PRIu64, config->ssh_port);
+    if (!rc && ssh && config->ssh_port)
+        rc = words_add_option(words, "-p", words->port);
+    if (!rc && ssh && config->ssh_identity_file)
+        rc = words_add_option(words, "-i", config->ssh_identity_file);
+    snprintf(words->host_keys, sizeof(words->host_keys), "StrictHostKeyChecking=%s",
+             config->ssh_host_keys ? config->ssh_host_keys : "");
+    if (!rc && ssh && config->ssh_host_keys)
+        rc = words_add_option(words, "-o", words->host_keys);
+    if (!rc && ssh)
+        rc = words_add_all(words, config->ssh_args);
+    if (!rc && ssh && config->ssh_identity_file)
+        rc = words_add_option(words, "-o", "IdentitiesOnly=yes");
+    if (!rc && ssh)
+        rc = words_add_all(words, usual);
+    if (!rc && ssh)
+        rc = words_add_all(words, last);
+    if (!rc)
+        rc = words_add(words, NULL); /* the list of words ends in NULL */
+    if (rc)
+        return err_set(&start->failure, rc, "%s: the agent cannot be started: %s", start->host,
+                       err_text(rc));
+    start->spec = (struct command_spec){ .argv = start->words.argv.items,
+                                         .input = start->input,
+                                         .limit_us = config->limit_us,
+                                         /* the command may run on after the end of its output */
+                                         .linger_us = INT64_MAX,
+                                         .dies_with_us = SIGTERM };
+    rc = command_run(launcher->base, &start->spec, &ops, start, &start->command, &start->failure);
+    if (rc)
+        err_prefix(&start->failure, rc, "%s: the agent cannot be started", start->host);
+    return rc;
+}
+
+/* The callback of work_event: begins all starts that may begin, then tells the owner how one start
+ * has ended. */
+static void launch_run_starts(evutil_socket_t fd, short what, void *arg)
+{
+    struct launcher *launcher = arg;
+    struct list *done = &launcher->starts[START_DONE];
+    struct start *start;
+
+    (void)fd;
+    (void)what;
+    LIST_EACH_SAFE (it, after, &launcher->starts[START_WAITING]) {
+        start = CONTAINER_OF(it, struct start, link);
+        if (launcher->running >= launcher->config.parallel)
+            break;
+        /* Another start of the same host that runs, or whose end the owner was not told yet, must
+         * come first. */
+        if (launch_find(launcher, start->host, START_RUNNING) ||
+            launch_find(launcher, start->host, START_DONE))
+            continue;
+        if (start_run(start)) {
+            start_set_state(start, START_DONE);
+        } else {
+            launcher->running++;
+            start_set_state(start, START_RUNNING);
+        }
+    }
+    if (list_empty(done))
+        return;
+    start = CONTAINER_OF(done->next, struct start, link);
+    list_remove(&start->link);
+    list_remove(&start->by_host);
+    launch_wake(launcher); /* the next start of the same host may begin now */
+    /* The owner may free the launcher in its callback, so the launcher is not used after it. */
+    if (start->worked)
+        launcher->ops.started(launcher->arg, start->host);
+    else
+        launcher->ops.failed(launcher->arg, start->host, start->failure.text);
+    start_free(start);
+}
+
+/* Checks the options of ssh and of the agent's path, before a job is made. */
+int launch_check(const struct launch_config *config, struct hvd_err *err)
+{
+    const char *key = config->ssh_identity_file, *path = config->agent_path;
+
+    if (config->ssh_port > UINT16_MAX)
+        return err_set(err, HVD_E_INVAL, "--ssh-port: must be from 1 to %d", UINT16_MAX);
+    if (key && access(key, R_OK))
+        return err_set(err, HVD_E_NOTFOUND,
+                       "--ssh-identity-file: %s: %s; name a private key for ssh", key,
+                       strerror(errno));
+    if (path && !*path)
+        return err_set(
+            err, HVD_E_INVAL,
+            "--agent-path: cannot be empty; name the path of hvd-agent on the other hosts");
+    return 0;
+}
+
+/* Makes a launcher without starts. `remote` becomes the command that ssh runs on another host: it
+ * starts the agent of --agent-path; without that option the agent with the path that it has here,
+ * or if there is none, hvd-agent of the PATH there. */
+int launch_create(struct event_base *base, const struct launch_config *config,
+                  const struct launch_ops *ops, void *arg, struct launcher **ret_launcher,
+                  struct hvd_err *err)
+{
+    const char *path = config->agent_path;
+    struct launcher *launcher;
+    struct buf *remote;
+    int rc = launch_check(config, err);
+
+    if (rc)
+        return rc;
+    /* Wrong options are reported by launch_check, before the first start. */
+    launcher = mem_zalloc(sizeof(*launcher));
+    if (!launcher)
+        return err_set(err, HVD_E_NOMEM, "no memory to start agents");
+    launcher->base = base;
+    launcher->config = *config;
+    if (launcher->config.parallel == 0)
+        launcher->config.parallel = 1;
+    launcher->ops = *ops;
+    launcher->arg = arg;
+    for (size_t i = 0; i < ARRAY_SIZE(launcher->starts); i++)
+        list_init(&launcher->starts[i]);
+    for (size_t i = 0; i < BUCKETS; i++)
+        list_init(&launcher->buckets[i]);
+    event_assign(&launcher->work_event, base, -1, 0, launch_run_starts, launcher);
+    remote = &launcher->remote;
+    buf_init(remote, (size_t)8 * LIMIT_PATH_BYTES);
+    /* The command for the shell of the other host, as one word. That login shell need not be sh,
+     * but must know exec and single quotes. */
+    if (path)
+        rc = buf_append_text(remote, "exec ");
+    else if (config->local_path[0] != '/')
+        rc = buf_append_text(remote, "exec hvd-agent --stdin");
+    else
+        rc = buf_append_text(remote, "exec sh -c 'if [ -x \"$1\" ]; then exec \"$1\" --stdin; fi; "
+                                     "exec hvd-agent --stdin' sh ");
+    /* The path is put in single quotes, because a shell reads it. */
+    if (path || config->local_path[0] == '/') {
+        if (!rc)
+            rc = buf_append_text(remote, "'");
+        for (const char *at = path ? path : config->local_path; !rc && *at; at++)
+            rc = *at == '\'' ? buf_append_text(remote, "'\\''") : buf_append(remote, at, 1);
+        if (!rc)
+            rc = buf_append_text(remote, path ? "' --stdin" : "'");
+    }
+    if (rc) {
+        launch_free(launcher);
+        return rc == HVD_E_LIMIT ? err_set(err, rc,
+                                           "--agent-path: the path is too long for a command of "
+                                           "ssh; name a shorter one")
+                                 : err_set(err, rc, "no memory for the command of ssh");
+    }
+    *ret_launcher = launcher;
+    return 0;
+}
+
+/* Frees the launcher, and kills the commands of starts that still run. */
+void launch_free(struct launcher *launcher)
+{
+    if (!launcher)
+        return;
+    /* Agents that run are not ended: they belong to the job and not to this driver. */
+    for (size_t i = 0; i < ARRAY_SIZE(launcher->starts); i++)
+        LIST_EACH_SAFE (it, after, &launcher->starts[i])
+            start_free(CONTAINER_OF(it, struct start, link));
+    event_del(&launcher->work_event);
+    buf_release(&launcher->remote);
+    mem_free(launcher);
+}
+
+/* Requests the start of the agent on this host; `input` is what the agent reads. The owner is told
+ * later how the start ended. `local`: the host is this machine, so no ssh is needed. */
+int launch_start(struct launcher *launcher, const char *host, bool local, const char *input,
+                 struct hvd_err *err)
+{
+    struct start *start = launch_find(launcher, host, START_WAITING);
+    int rc = host_name_check(host, strlen(host), err);
+    char *copy;
+
+    if (rc)
+        return rc;
+    copy = mem_strdup(input);
+    /* If a start of this host still waits, it gets the newer input, and no second start is made. */
+    if (start && copy) {
+        start_forget_input(start->input);
+        start->input = copy;
+        start->local = local;
+        return 0;
+    }
+    start = copy ? mem_zalloc(sizeof(*start)) : NULL;
+    if (!start) {
+        start_forget_input(copy);
+        return err_set(err, HVD_E_NOMEM, "%s: no memory to start an agent", host);
+    }
+    list_init(&start->link);
+    list_init(&start->by_host);
+    start->launcher = launcher;
+    start->local = local;
+    start->input = copy;
+    start->host = mem_strdup(host);
+    if (!start->host) {
+        start_free(start);
+        return err_set(err, HVD_E_NOMEM, "%s: no memory to start an agent", host);
+    }
+    start_set_state(start, START_WAITING);
+    list_append(launch_bucket(launcher, host), &start->by_host);
+    launch_wake(launcher);
+    return 0;
+}
