@@ -1,16 +1,16 @@
 /*
  * bench_abort: how long the members of a round are still inside an operation after it has come to
- * an end that was not foreseen, at any moment of any operation.
+ * an unexpected end, at any moment of any operation.
  *
- *     killed    one is killed, and nobody tells the others
- *     stopped   one is stopped, and then the others are told that the round is revoked
+ *     killed    one member is killed, and no process tells the others
+ *     stopped   one member is stopped, and then the others hear that the round is revoked
  *     revoked   all are told
  *     one told  one is told, and the others notice
  *
- * Told is: a thread of the process, which sleeps until then, calls coll_cancel. The time is from
- * the kill, or from when the threads are woken, until the operation has returned; in the last
- * columns it is from a process's own coll_cancel, where that came first. A trial in which somebody
- * has not returned after HUNG_US is counted, and its processes are replaced.
+ * To tell a process, a sleeping thread of it wakes and calls coll_cancel. The time is from the
+ * kill, or from the wake-up of the threads, until the operation has returned. In the last columns
+ * it is from the process's own coll_cancel, where that came first. A trial in which a member has
+ * not returned after HUNG_US is counted, and its processes are replaced.
  *
  *     bench_abort [TRIALS]      so many of each row
  */
@@ -37,13 +37,13 @@
 #define DELAY_US    30000 /* at most, from when all are at work */
 #define NUMBERS_MAX ((size_t)4 << 20)
 #define PIECES      5
-#define NOBODY      CREW_MAX
+#define NOBODY      LOCKSTEP_MAX
 #define EVERYBODY   UINT32_MAX
 
 enum way { KILLED, STOPPED, REVOKED, ONE_TOLD, WAYS };
 enum { RETURNED_US, TOLD_US, CODE }; /* figures; by the clock */
 
-/* What the parent and its crew share besides. */
+/* More memory that the parent and its set share. */
 struct shared {
     _Atomic uint32_t working; /* members in their first operation, or after it */
     _Atomic uint32_t over;    /* the trial comes to its end: those named are told */
@@ -65,7 +65,7 @@ static const struct engine engines[] = {
 
 static const char *const way_names[WAYS] = { "killed", "stopped", "revoked", "one told" };
 
-struct plan { /* of a crew */
+struct plan { /* of a set */
     struct coll_member_place place;
     struct shared *shared;
 };
@@ -85,7 +85,7 @@ static void *listen_for_end(void *arg)
     struct member *member = arg;
 
     while (!atomic_load(&member->shared->over))
-        crew_sleep(&member->shared->over, 0);
+        lockstep_sleep(&member->shared->over, 0);
     if (member->shared->told & 1U << member->base.seat->rank) {
         member->told_us = clock_now_us();
         coll_cancel(member->coll);
@@ -104,7 +104,7 @@ static uint64_t next(uint64_t *seed)
 static struct coll_call drawn_call(struct member *member, uint64_t seed,
                                    struct coll_piece pieces[PIECES])
 {
-    const struct crew_seat *seat = member->base.seat;
+    const struct lockstep_self *seat = member->base.seat;
     enum coll_kind kind = (enum coll_kind)(COLL_ALLREDUCE + next(&seed) % COLL_JOIN);
     size_t most = NUMBERS_MAX / (kind == COLL_ALLREDUCE || kind == COLL_BROADCAST ? 1 : seat->size);
     size_t count = 1 + next(&seed) % (most >> next(&seed) % 20);
@@ -138,7 +138,7 @@ static int operate(struct member *member, uint64_t seed)
     int rc;
 
     atomic_fetch_add(&member->shared->working, 1);
-    crew_wake(&member->shared->working);
+    lockstep_wake(&member->shared->working);
     do
         rc = coll_run(member->coll, &call, &err);
     while (!rc);
@@ -148,7 +148,7 @@ static int operate(struct member *member, uint64_t seed)
     return rc;
 }
 
-static void take_part(struct member *member, const struct crew_order *order)
+static void take_part(struct member *member, const struct lockstep_order *order)
 {
     int64_t *figures = member->base.seat->board->members[member->base.seat->rank].figures;
     struct hvd_err err = { .text = "" };
@@ -158,7 +158,7 @@ static void take_part(struct member *member, const struct crew_order *order)
     coll_member_meet(&member->base);
     member->coll = coll_member_round(&member->base, order->bytes);
     coll_member_connect(member->coll);
-    crew_must(thread_start(&listener, 0, listen_for_end, member), "a thread", &err);
+    lockstep_must(thread_start(&listener, 0, listen_for_end, member), "a thread", &err);
     figures[CODE] = operate(member, order->seed);
     figures[RETURNED_US] = clock_now_us();
     (void)pthread_join(listener, NULL);
@@ -166,19 +166,19 @@ static void take_part(struct member *member, const struct crew_order *order)
     coll_free(member->coll);
 }
 
-static void live(struct crew_seat *seat, const void *arg)
+static void live(struct lockstep_self *seat, const void *arg)
 {
     const struct plan *plan = arg;
     struct member member = { .shared = plan->shared,
                              .in = mem_zalloc_array(NUMBERS_MAX, sizeof(float)),
                              .out = mem_zalloc_array(NUMBERS_MAX, sizeof(float)) };
-    struct crew_order order;
+    struct lockstep_order order;
 
-    crew_must(member.in && member.out ? 0 : HVD_E_NOMEM, "buffers", NULL);
+    lockstep_must(member.in && member.out ? 0 : HVD_E_NOMEM, "buffers", NULL);
     coll_member_open(&member.base, seat, &plan->place);
-    while (crew_next(seat, &order)) {
+    while (lockstep_next(seat, &order)) {
         take_part(&member, &order);
-        crew_done(seat);
+        lockstep_done(seat);
     }
     coll_member_close(&member.base);
     mem_free(member.in);
@@ -188,7 +188,7 @@ static void live(struct crew_seat *seat, const void *arg)
 /* ---- the parent ---- */
 
 struct row {
-    uint32_t trials, hung, wrong; /* trials with somebody hung; returns with another code */
+    uint32_t trials, hung, wrong; /* trials with a hung member; returns with another code */
     uint32_t late;                /* returns after more than BOUND_MS */
     struct times since_end, since_told;
 };
@@ -200,25 +200,25 @@ static void pause_us(uint64_t time_us)
     (void)nanosleep(&time, NULL);
 }
 
-static void end_trial(struct crew *crew, struct shared *shared, enum way way, uint32_t victim)
+static void end_trial(struct lockstep *set, struct shared *shared, enum way way, uint32_t victim)
 {
     if (way == STOPPED) {
-        (void)kill(crew->pids[victim], SIGSTOP);
+        (void)kill(set->pids[victim], SIGSTOP);
         pause_us(5000); /* most wait for it by then */
     }
     shared->told = way == KILLED ? 0 : way == ONE_TOLD ? 1U << victim : EVERYBODY;
     shared->ended_us = clock_now_us();
     if (way == KILLED)
-        (void)kill(crew->pids[victim], SIGKILL);
+        (void)kill(set->pids[victim], SIGKILL);
     atomic_store(&shared->over, 1);
-    crew_wake(&shared->over);
+    lockstep_wake(&shared->over);
 }
 
-static void take_down(struct row *row, const struct crew *crew, const struct shared *shared,
+static void take_down(struct row *row, const struct lockstep *set, const struct shared *shared,
                       uint32_t absent)
 {
-    for (uint32_t rank = 0; rank < crew->size; rank++) {
-        const int64_t *figures = crew->board->members[rank].figures;
+    for (uint32_t rank = 0; rank < set->size; rank++) {
+        const int64_t *figures = set->board->members[rank].figures;
 
         if (rank == absent)
             continue;
@@ -230,34 +230,34 @@ static void take_down(struct row *row, const struct crew *crew, const struct sha
     }
 }
 
-/* False: somebody hangs. */
-static bool try_once(struct crew *crew, struct shared *shared, enum way way, uint64_t round,
+/* False: a member hangs. */
+static bool try_once(struct lockstep *set, struct shared *shared, enum way way, uint64_t round,
                      struct row *row)
 {
-    uint64_t seed = round * 77 + crew->size;
-    const struct crew_order order = { 1, 1, round, seed };
-    uint32_t victim = (uint32_t)(next(&seed) % crew->size), absent;
+    uint64_t seed = round * 77 + set->size;
+    const struct lockstep_order order = { 1, 1, round, seed };
+    uint32_t victim = (uint32_t)(next(&seed) % set->size), absent;
     uint32_t working;
 
     absent = way == KILLED || way == STOPPED ? victim : NOBODY;
     atomic_store(&shared->working, 0);
     atomic_store(&shared->over, 0);
-    crew_begin(crew, &order);
-    while ((working = atomic_load(&shared->working)) < crew->size)
-        crew_sleep(&shared->working, working);
+    lockstep_begin(set, &order);
+    while ((working = atomic_load(&shared->working)) < set->size)
+        lockstep_sleep(&shared->working, working);
     pause_us(next(&seed) % DELAY_US);
-    end_trial(crew, shared, way, victim);
+    end_trial(set, shared, way, victim);
     row->trials++;
-    if (!crew_ended(crew, absent, shared->ended_us + HUNG_US))
+    if (!lockstep_ended(set, absent, shared->ended_us + HUNG_US))
         return false;
-    take_down(row, crew, shared, absent);
+    take_down(row, set, shared, absent);
     if (way == STOPPED) {
-        (void)kill(crew->pids[victim], SIGCONT);
-        return crew_ended(crew, NOBODY, clock_now_us() + HUNG_US);
+        (void)kill(set->pids[victim], SIGCONT);
+        return lockstep_ended(set, NOBODY, clock_now_us() + HUNG_US);
     }
     if (way == KILLED) {
-        (void)waitpid(crew->pids[victim], NULL, 0);
-        crew_fork_one(crew, victim);
+        (void)waitpid(set->pids[victim], NULL, 0);
+        lockstep_fork_one(set, victim);
     }
     return true;
 }
@@ -280,21 +280,21 @@ static void measure(const struct engine *engine, uint32_t size, uint32_t trials,
     static struct row row;
     const struct plan plan = { engine->place, shared };
     uint64_t round = 0;
-    struct crew crew;
+    struct lockstep set;
 
-    crew_fork(&crew, engine->name, size, live, &plan);
+    lockstep_fork(&set, engine->name, size, live, &plan);
     for (enum way way = KILLED; way < WAYS; way++) {
         memset(&row, 0, sizeof(row));
         for (uint32_t i = 0; i < trials; i++) {
-            if (try_once(&crew, shared, way, ++round, &row))
+            if (try_once(&set, shared, way, ++round, &row))
                 continue;
             row.hung++;
-            crew_kill(&crew);
-            crew_fork(&crew, engine->name, size, live, &plan);
+            lockstep_kill(&set);
+            lockstep_fork(&set, engine->name, size, live, &plan);
         }
         show(engine->name, size, way, &row);
     }
-    crew_end(&crew);
+    lockstep_end(&set);
 }
 
 int main(int argc, char **argv)
@@ -309,10 +309,11 @@ int main(int argc, char **argv)
     if (shared == MAP_FAILED)
         return 1;
     if (argc > 1)
-        crew_must(text_parse_u64((struct span){ argv[1], strlen(argv[1]) }, 1, 100000,
-                                 "the number of trials", &trials, &err),
-                  argv[1], &err);
-    printf("Until everybody is out of the operation, in milliseconds; hung: for more than %d s.\n\n"
+        lockstep_must(text_parse_u64((struct span){ argv[1], strlen(argv[1]) }, 1, 100000,
+                                     "the number of trials", &trials, &err),
+                      argv[1], &err);
+    printf("Time until all members are out of the operation, in milliseconds; hung: more than %d "
+           "s.\n\n"
            "  %-34s trials  times   median     90%%     99%%    most  >%.0fms  hung other   "
            "own cancel, most\n",
            (int)(HUNG_US / 1000000), "", BOUND_MS);
@@ -320,7 +321,7 @@ int main(int argc, char **argv)
         for (uint32_t size = 4; size <= 8; size *= 2)
             measure(&engines[i], size, (uint32_t)trials, shared);
     }
-    printf("\nOf the processors %d %% were somebody else's meanwhile.\n", load_of_others(&before));
+    printf("\nOther programs used %d %% of the processors meanwhile.\n", load_of_others(&before));
     (void)munmap(shared, sizeof(*shared));
     return 0;
 }

@@ -1,15 +1,15 @@
 /*
  * bench_allreduce: an allreduce of ours beside Gloo's, Open MPI's, and memcpy of as many bytes.
  *
- * Each engine has a crew of processes. For each size the crews take turns, pass after pass, while
+ * Each engine has a set of processes. For each size the sets take turns, pass after pass, while
  * all the others sleep; a sample is a loop of as many allreduces as fill SAMPLE_US, and counts with
  * its slowest member's time. Before it is timed, each engine shows that its sums are right.
  */
 #include "base/mem.h"
 #include "base/opt_show.h"
 #include "base/text.h"
-#include "bench/allreduce_play.h"
 #include "bench/allreduce_table.h"
+#include "bench/allreduce_work.h"
 #include "bench/coll_member.h"
 #include "bench/load.h"
 #include "bench/plain_gloo.h"
@@ -55,7 +55,7 @@ static float *numbers_of(bool shared)
     float *numbers = shared ? pool_alloc(ALLREDUCE_MAX, &err) : mem_zalloc(ALLREDUCE_MAX);
 
     if (!numbers)
-        crew_fail(HVD_E_NOMEM, "a buffer", &err);
+        lockstep_fail(HVD_E_NOMEM, "a buffer", &err);
     return numbers;
 }
 
@@ -74,10 +74,10 @@ static void our_allreduce(void *engine, void *numbers, size_t count)
                                     .out = numbers,
                                     .count = count };
 
-    crew_must(coll_run(engine, &call, &err), "allreduce", &err);
+    lockstep_must(coll_run(engine, &call, &err), "allreduce", &err);
 }
 
-static void live_ours(struct crew_seat *seat, const void *arg)
+static void live_ours(struct lockstep_self *seat, const void *arg)
 {
     const struct ours *ours = arg;
     float *numbers = numbers_of(ours->alloc);
@@ -88,7 +88,7 @@ static void live_ours(struct crew_seat *seat, const void *arg)
     coll_member_meet(&member);
     coll = coll_member_round(&member, 1);
     coll_member_connect(coll);
-    allreduce_play(seat, our_allreduce, coll, numbers);
+    allreduce_work(seat, our_allreduce, coll, numbers);
     coll_bye(coll);
     coll_free(coll);
     coll_member_close(&member);
@@ -98,16 +98,16 @@ static void live_ours(struct crew_seat *seat, const void *arg)
         mem_free(numbers);
 }
 
-struct gloo_play {
+struct gloo_member {
     struct plain_gloo *gloo;
     bool bcube;
 };
 
 static void gloo_allreduce(void *engine, void *numbers, size_t count)
 {
-    const struct gloo_play *play = engine;
+    const struct gloo_member *member = engine;
 
-    plain_gloo_allreduce(play->gloo, play->bcube, numbers, count);
+    plain_gloo_allreduce(member->gloo, member->bcube, numbers, count);
 }
 
 struct gloo {
@@ -115,17 +115,18 @@ struct gloo {
     bool bcube;
 };
 
-static void live_gloo(struct crew_seat *seat, const void *arg)
+static void live_gloo(struct lockstep_self *seat, const void *arg)
 {
     const struct gloo *gloo = arg;
     struct plain_gloo_device *device = plain_gloo_device_open();
-    struct gloo_play play = { plain_gloo_connect(device, gloo->store, 1, seat->rank, seat->size),
-                              gloo->bcube };
+    struct gloo_member member = {
+        plain_gloo_connect(device, gloo->store, 1, seat->rank, seat->size), gloo->bcube
+    };
     float *numbers = numbers_of(false);
 
-    allreduce_play(seat, gloo_allreduce, &play, numbers);
-    crew_gate(seat); /* closing waits for the others' answers */
-    plain_gloo_free(play.gloo);
+    allreduce_work(seat, gloo_allreduce, &member, numbers);
+    lockstep_gate(seat); /* closing waits for the others' answers */
+    plain_gloo_free(member.gloo);
     plain_gloo_device_close(device);
     mem_free(numbers);
 }
@@ -143,20 +144,20 @@ static void copy_bytes(void *engine, void *numbers, size_t count)
         memcpy(copier->copy, numbers, count * sizeof(float));
 }
 
-static void live_copier(struct crew_seat *seat, const void *arg)
+static void live_copier(struct lockstep_self *seat, const void *arg)
 {
     const bool *all = arg;
     struct copier copier = { !*all && seat->rank > 0, numbers_of(false) };
     float *numbers = numbers_of(false);
 
     memset(copier.copy, 1, ALLREDUCE_MAX);
-    allreduce_play(seat, copy_bytes, &copier, numbers);
+    allreduce_work(seat, copy_bytes, &copier, numbers);
     mem_free(copier.copy);
     mem_free(numbers);
 }
 
 #ifdef BENCH_MPI_PEER
-static void start_mpi(struct crew *crew, const char *name, const char *transport, uint32_t ranks)
+static void start_mpi(struct lockstep *set, const char *name, const char *transport, uint32_t ranks)
 {
     char count[16];
     const char *const words[] = { BENCH_MPI_EXEC,
@@ -176,18 +177,18 @@ static void start_mpi(struct crew *crew, const char *name, const char *transport
                                   NULL };
 
     (void)snprintf(count, sizeof(count), "%u", ranks);
-    crew_execute(crew, name, ranks, words);
+    lockstep_execute(set, name, ranks, words);
 }
 #define WITHOUT_MPI ""
 #else
-static void start_mpi(struct crew *crew, const char *name, const char *transport, uint32_t ranks)
+static void start_mpi(struct lockstep *set, const char *name, const char *transport, uint32_t ranks)
 {
-    (void)crew, (void)name, (void)transport, (void)ranks;
+    (void)set, (void)name, (void)transport, (void)ranks;
 }
 #define WITHOUT_MPI "Open MPI: not installed (apt install openmpi-bin libopenmpi-dev)\n"
 #endif
 
-static void start(struct crew *crew, enum allreduce_engine engine, uint32_t ranks,
+static void start(struct lockstep *set, enum allreduce_engine engine, uint32_t ranks,
                   struct plain_gloo_store *const stores[2])
 {
     static const struct ours ours[] = {
@@ -206,27 +207,27 @@ static void start(struct crew *crew, enum allreduce_engine engine, uint32_t rank
     case ALLREDUCE_ALLOC:
     case ALLREDUCE_HOSTS:
     case ALLREDUCE_GLOO:
-    case ALLREDUCE_OWN: crew_fork(crew, name, ranks, live_ours, &ours[engine]); break;
+    case ALLREDUCE_OWN: lockstep_fork(set, name, ranks, live_ours, &ours[engine]); break;
     case ALLREDUCE_RING:
     case ALLREDUCE_BCUBE:
         gloo[engine == ALLREDUCE_BCUBE] =
             (struct gloo){ stores[engine == ALLREDUCE_BCUBE], engine == ALLREDUCE_BCUBE };
-        crew_fork(crew, name, ranks, live_gloo, &gloo[engine == ALLREDUCE_BCUBE]);
+        lockstep_fork(set, name, ranks, live_gloo, &gloo[engine == ALLREDUCE_BCUBE]);
         break;
-    case ALLREDUCE_VADER: start_mpi(crew, name, "self,vader", ranks); break;
-    case ALLREDUCE_TCP: start_mpi(crew, name, "self,tcp", ranks); break;
-    default: crew_fork(crew, name, ranks, live_copier, &all[engine == ALLREDUCE_COPIES]); break;
+    case ALLREDUCE_VADER: start_mpi(set, name, "self,vader", ranks); break;
+    case ALLREDUCE_TCP: start_mpi(set, name, "self,tcp", ranks); break;
+    default: lockstep_fork(set, name, ranks, live_copier, &all[engine == ALLREDUCE_COPIES]); break;
     }
 }
 
 /* ---- measuring ---- */
 
-static double sample_us(struct crew *crew, size_t bytes, uint32_t times)
+static double sample_us(struct lockstep *set, size_t bytes, uint32_t times)
 {
-    const struct crew_order order = { ALLREDUCE_TIME, times, bytes, 0 };
+    const struct lockstep_order order = { ALLREDUCE_TIME, times, bytes, 0 };
 
-    crew_turn(crew, &order);
-    return (double)crew_most(crew, 0) / times;
+    lockstep_round(set, &order);
+    return (double)lockstep_most(set, 0) / times;
 }
 
 static uint32_t times_for(double us)
@@ -237,12 +238,12 @@ static uint32_t times_for(double us)
 }
 
 /* The least of some looks: a loop that was too short would be all that a disturbed one leaves. */
-static double least_us(struct crew *crew, size_t bytes, uint32_t times)
+static double least_us(struct lockstep *set, size_t bytes, uint32_t times)
 {
-    double least = sample_us(crew, bytes, times);
+    double least = sample_us(set, bytes, times);
 
     for (int i = 1; i < LOOKS; i++) {
-        double us = sample_us(crew, bytes, times);
+        double us = sample_us(set, bytes, times);
 
         least = us < least ? us : least;
     }
@@ -250,18 +251,18 @@ static double least_us(struct crew *crew, size_t bytes, uint32_t times)
 }
 
 /* How often it is to be done for a sample. */
-static uint32_t prepared(struct crew *crew, enum allreduce_engine engine, size_t bytes)
+static uint32_t prepared(struct lockstep *set, enum allreduce_engine engine, size_t bytes)
 {
-    const struct crew_order order = { ALLREDUCE_CHECK, 1, bytes, 0 };
+    const struct lockstep_order order = { ALLREDUCE_CHECK, 1, bytes, 0 };
     uint32_t few;
 
     if (engine < ALLREDUCE_COPY)
-        crew_turn(crew, &order);
-    few = times_for(LOOKS * least_us(crew, bytes, bytes <= SMALL_BYTES ? 10 : 1));
-    return times_for(least_us(crew, bytes, few));
+        lockstep_round(set, &order);
+    few = times_for(LOOKS * least_us(set, bytes, bytes <= SMALL_BYTES ? 10 : 1));
+    return times_for(least_us(set, bytes, few));
 }
 
-static void measure(struct allreduce_table *results, struct crew crews[ALLREDUCE_ENGINES],
+static void measure(struct allreduce_table *results, struct lockstep sets[ALLREDUCE_ENGINES],
                     size_t size, size_t passes)
 {
     uint32_t times[ALLREDUCE_ENGINES] = { 0 };
@@ -269,7 +270,7 @@ static void measure(struct allreduce_table *results, struct crew crews[ALLREDUCE
     for (size_t engine = 0; engine < ALLREDUCE_ENGINES; engine++) {
         if (results->has[engine])
             times[engine] =
-                prepared(&crews[engine], (enum allreduce_engine)engine, results->bytes[size]);
+                prepared(&sets[engine], (enum allreduce_engine)engine, results->bytes[size]);
     }
     for (size_t pass = 0; pass < passes; pass++) {
         for (size_t i = 0; i < ALLREDUCE_ENGINES; i++) {
@@ -278,7 +279,7 @@ static void measure(struct allreduce_table *results, struct crew crews[ALLREDUCE
 
             if (results->has[engine])
                 cell->us[cell->count++] =
-                    sample_us(&crews[engine], results->bytes[size], times[engine]);
+                    sample_us(&sets[engine], results->bytes[size], times[engine]);
         }
     }
 }
@@ -286,17 +287,17 @@ static void measure(struct allreduce_table *results, struct crew crews[ALLREDUCE
 static void measure_all(struct allreduce_table *results, size_t passes, bool markdown)
 {
     struct plain_gloo_store *stores[2] = { plain_gloo_store_create(), plain_gloo_store_create() };
-    struct crew crews[ALLREDUCE_ENGINES];
+    struct lockstep sets[ALLREDUCE_ENGINES];
 
     for (size_t engine = 0; engine < ALLREDUCE_ENGINES; engine++) {
         if (results->has[engine])
-            start(&crews[engine], (enum allreduce_engine)engine, results->ranks, stores);
+            start(&sets[engine], (enum allreduce_engine)engine, results->ranks, stores);
     }
     for (size_t size = 0; size < results->size_count; size++)
-        measure(results, crews, size, passes);
+        measure(results, sets, size, passes);
     for (size_t engine = 0; engine < ALLREDUCE_ENGINES; engine++) {
         if (results->has[engine])
-            crew_end(&crews[engine]);
+            lockstep_end(&sets[engine]);
     }
     allreduce_table_show(results, markdown);
     for (size_t i = 0; i < ARRAY_SIZE(stores); i++)
@@ -368,7 +369,7 @@ static int run(const struct options *options, struct hvd_err *err)
             results.has[ALLREDUCE_VADER] = results.has[ALLREDUCE_TCP] = false;
         measure_all(&results, options->passes, options->markdown);
     }
-    printf("\nOf the processors %d %% were somebody else's meanwhile.\n", load_of_others(&before));
+    printf("\nOther programs used %d %% of the processors meanwhile.\n", load_of_others(&before));
     return 0;
 }
 

@@ -55,10 +55,10 @@ static void step(struct me *me)
 
 static void hand(struct me *me)
 {
-    memcpy(board_stage(me->board, board_seat(me->board), me->turn), me->own, HANDED_BYTES);
+    memcpy(board_stage(me->board, board_local(me->board), me->turn), me->own, HANDED_BYTES);
     step(me);
     for (uint32_t i = 0; i < board_count(me->board); i++) {
-        if (i != board_seat(me->board))
+        if (i != board_local(me->board))
             memcpy(me->others[i], board_stage(me->board, i, me->turn), HANDED_BYTES);
     }
     me->turn++;

@@ -3,7 +3,7 @@
  * process: two workers of a real job, many checks of each at a time.
  */
 #include "base/time.h"
-#include "bench/elastic_play.h"
+#include "bench/elastic_job.h"
 #include "bench/times.h"
 #include "os/clock.h"
 
@@ -40,7 +40,7 @@ static double at(struct samples *samples, size_t tenths)
     return (double)samples->ps[place] / 1e3;
 }
 
-static int measure(struct elastic_play *play, struct samples *checks, struct samples *loads,
+static int measure(struct elastic_job *job, struct samples *checks, struct samples *loads,
                    struct hvd_err *err)
 {
     int64_t deadline_us = clock_now_us() + PATIENCE_US;
@@ -48,9 +48,9 @@ static int measure(struct elastic_play *play, struct samples *checks, struct sam
     while (checks->count < SAMPLES) {
         if (clock_now_us() >= deadline_us)
             return err_set(err, HVD_E_TIMEOUT, "the workers time no checks");
-        board_await(play->board, play->board->bell, deadline_us);
-        for (size_t i = 0; i < play->count; i++) {
-            struct board_seat *seat = board_seat(play->board, play->incarnations[i]);
+        board_await(job->board, job->board->bell, deadline_us);
+        for (size_t i = 0; i < job->count; i++) {
+            struct board_slot *seat = board_slot(job->board, job->incarnations[i]);
 
             take(checks, atomic_exchange(&seat->check_ps, 0));
             take(loads, atomic_exchange(&seat->load_ps, 0));
@@ -63,13 +63,13 @@ int main(void)
 {
     const struct elastic_plan plan = { 2, 1, 1, 0, 0, "time" };
     struct samples checks = { 0 }, loads = { 0 };
-    struct elastic_play play;
+    struct elastic_job job;
     struct hvd_err err = { 0 };
-    int rc = elastic_play_begin(&play, &plan, &err);
+    int rc = elastic_job_begin(&job, &plan, &err);
 
     if (!rc)
-        rc = measure(&play, &checks, &loads, &err);
-    elastic_play_end(&play);
+        rc = measure(&job, &checks, &loads, &err);
+    elastic_job_end(&job);
     if (rc) {
         fprintf(stderr, "bench_check: %s\n", err.text);
         return 1;

@@ -1,6 +1,6 @@
 /*
  * bench_codec: what a message costs on its way, beside copying its bytes. The largest one that is
- * sent in a recovery is the ROUND; the smallest is the AT on which a switch waits.
+ * sent in a recovery is the ROUND; the smallest is the NEXT_CHECK on which a switch waits.
  */
 #include "base/limits.h"
 #include "base/mem.h"
@@ -95,7 +95,9 @@ static void measure_round(uint32_t workers)
 
 int main(void)
 {
-    measure("AT", &(struct msg){ .type = MSG_AT, .incarnation = 7, .round = 2, .u.at = { 41 } });
+    measure("NEXT_CHECK",
+            &(struct msg){
+                .type = MSG_NEXT_CHECK, .incarnation = 7, .round = 2, .u.next_check = { 41 } });
     measure_round(8);
     measure_round(1000);
     measure_round(10000);

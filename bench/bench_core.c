@@ -126,7 +126,8 @@ static void step(struct world *world, struct event *event)
 
 static void hear(struct world *world, uint32_t host, struct msg *msg)
 {
-    struct event event = { .kind = EVENT_MSG, .peer = host, .msg = msg };
+    const char *name = msg->type == MSG_HELLO_AGENT ? msg->u.hello_agent.host : NULL;
+    struct event event = { .kind = EVENT_MSG, .peer = host, .host = name, .msg = msg };
 
     step(world, &event);
 }
@@ -141,7 +142,7 @@ static void kill_one(struct world *world, uint32_t seat)
     hear(world, seat / SLOTS, &msg);
 }
 
-/* In a storm, whoever is due to die before the next message. */
+/* In a storm: kills the workers that are due before the next message. */
 static void storm_on(struct world *world)
 {
     uint32_t seats = world->hosts * SLOTS;

@@ -1,14 +1,14 @@
 /*
  * bench_detect: from the SIGKILL of a worker to its driver knowing it. The driver is played here,
- * by as little as there can be; agent and worker are the real agent and tests/body/trainer. Beside
- * it, in the same run and of the same victim: until the end of a socket that the victim held, which
- * is what a launcher sees that waits for nothing else. The kernel closes that only after it has
- * taken the memory back.
+ * by as little as there can be; agent and worker are the real agent and tests/workers/bare_trainer.
+ * Beside it, in the same run and of the same victim: until the end of a socket that the victim
+ * held, which is what a launcher sees that waits for nothing else. The kernel closes that only
+ * after it has taken the memory back.
  */
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "bench/agent_play.h"
+#include "bench/agent_fixture.h"
 #include "os/clock.h"
 
 #include <inttypes.h>
@@ -100,7 +100,7 @@ static uint64_t spare_mib(void)
     return kib / 1024;
 }
 
-static int measure(struct agent_play *play, uint32_t mib, uint32_t kills, struct hvd_err *err)
+static int measure(struct agent_fixture *fixture, uint32_t mib, uint32_t kills, struct hvd_err *err)
 {
     uint32_t witnesses[WITNESS_COUNT] = { 0 };
     int rc = 0;
@@ -108,16 +108,16 @@ static int measure(struct agent_play *play, uint32_t mib, uint32_t kills, struct
     for (uint32_t i = 0; !rc && i < kills; i++) {
         int64_t killed_us;
 
-        rc = agent_play_begin_victim(play, mib, err);
+        rc = agent_fixture_begin_victim(fixture, mib, err);
         if (rc)
             break;
         killed_us = clock_now_us();
-        kill(play->victim.pid, SIGKILL);
-        rc = agent_play_await_end(play, err);
-        samples[i] =
-            (struct sample){ play->victim.known_us - killed_us, play->victim.eof_us - killed_us };
-        if (play->victim.witness < WITNESS_COUNT)
-            witnesses[play->victim.witness]++;
+        kill(fixture->victim.pid, SIGKILL);
+        rc = agent_fixture_await_end(fixture, err);
+        samples[i] = (struct sample){ fixture->victim.known_us - killed_us,
+                                      fixture->victim.eof_us - killed_us };
+        if (fixture->victim.witness < WITNESS_COUNT)
+            witnesses[fixture->victim.witness]++;
     }
     if (!rc)
         report(mib, kills, witnesses);
@@ -126,8 +126,8 @@ static int measure(struct agent_play *play, uint32_t mib, uint32_t kills, struct
 
 static int run(uint32_t kills_max, struct hvd_err *err)
 {
-    struct agent_play *play = NULL;
-    int rc = agent_play_create(&play, err);
+    struct agent_fixture *fixture = NULL;
+    int rc = agent_fixture_create(&fixture, err);
 
     for (size_t i = 0; !rc && i < ARRAY_SIZE(sizes); i++) {
         uint32_t kills = sizes[i].kills < kills_max ? sizes[i].kills : kills_max;
@@ -136,9 +136,9 @@ static int run(uint32_t kills_max, struct hvd_err *err)
             printf("a worker with %u MiB: left out, %" PRIu64 " MiB are free\n", sizes[i].mib,
                    spare_mib());
         else
-            rc = measure(play, sizes[i].mib, kills, err);
+            rc = measure(fixture, sizes[i].mib, kills, err);
     }
-    agent_play_free(play);
+    agent_fixture_free(fixture);
     return rc;
 }
 

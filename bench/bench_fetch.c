@@ -3,7 +3,7 @@
  * from two other hosts beside what one plain TLS connection carries on this machine's loopback. All
  * hosts are threads of this process, so two of them and the one who fetches share its cores.
  */
-#include "agent/io/state_thread.h"
+#include "agent/commits/state_thread.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "bench/bench_tls.h"
@@ -91,7 +91,7 @@ static void commit(struct snapshot *snapshot)
     snapshot_end(snapshot, COMMIT);
 }
 
-/* What is there does not count. */
+/* Makes the chunks that are there count as missing. */
 static void forget_all(struct snapshot *snapshot)
 {
     snapshot_begin(snapshot);

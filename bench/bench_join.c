@@ -1,14 +1,14 @@
 /*
- * bench_join: what those that train notice of a host that joins, whose workers boot for long: the
- * time between the last step without the newcomers and the first one with them, and the longest
- * step while they booted. The real programs on hosts of this machine.
+ * bench_join: the cost of a joining host with slow workers for the members: the time between the
+ * last step without the joiners and the first step with them, and the longest step during their
+ * boot. The real programs on hosts of this machine.
  *
  *     bench_join [TIMES [BOOT-MS]]
  */
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "bench/elastic_play.h"
+#include "bench/elastic_job.h"
 #include "bench/memory.h"
 #include "bench/times.h"
 #include "os/clock.h"
@@ -37,14 +37,14 @@ static int64_t later(int64_t a, int64_t b)
 }
 
 /* From the last step in the one round to the first in the other, for those that are in both. */
-static void note_change(const struct elastic_play *play, uint64_t before, struct times *pauses)
+static void note_change(const struct elastic_job *job, uint64_t before, struct times *pauses)
 {
     int64_t pause_us = 0, booting_us = 0;
 
-    for (size_t i = 0; i < play->count; i++) {
-        uint64_t who = play->incarnations[i];
-        const struct board_round *old = elastic_play_round(play, who, before);
-        const struct board_round *now = elastic_play_round(play, who, play->round);
+    for (size_t i = 0; i < job->count; i++) {
+        uint64_t who = job->incarnations[i];
+        const struct board_round *old = elastic_job_round(job, who, before);
+        const struct board_round *now = elastic_job_round(job, who, job->round);
 
         if (old->number != before)
             continue;
@@ -57,34 +57,34 @@ static void note_change(const struct elastic_play *play, uint64_t before, struct
 }
 
 /* There may be more than one round on the way: each is a pause. */
-static int change(struct elastic_play *play, uint32_t hosts, struct times *pauses,
+static int change(struct elastic_job *job, uint32_t hosts, struct times *pauses,
                   struct hvd_err *err)
 {
-    size_t wanted = (size_t)hosts * play->plan.slots;
-    int rc = elastic_play_hosts(play, hosts, err);
+    size_t wanted = (size_t)hosts * job->plan.slots;
+    int rc = elastic_job_hosts(job, hosts, err);
 
-    for (size_t i = 0; i < play->count; i++) /* from here on it counts */
-        elastic_play_round(play, play->incarnations[i], play->round)->pause_us = 0;
+    for (size_t i = 0; i < job->count; i++) /* from here on it counts */
+        elastic_job_round(job, job->incarnations[i], job->round)->pause_us = 0;
 
-    while (!rc && play->count != wanted) {
-        uint64_t before = play->round;
+    while (!rc && job->count != wanted) {
+        uint64_t before = job->round;
 
-        rc = elastic_play_await(play, 0, err);
+        rc = elastic_job_await(job, 0, err);
         if (!rc)
-            note_change(play, before, pauses);
+            note_change(job, before, pauses);
     }
     return rc;
 }
 
-static int come_and_go(struct elastic_play *play, struct hvd_err *err)
+static int come_and_go(struct elastic_job *job, struct hvd_err *err)
 {
     int64_t began_us = clock_now_us();
-    int rc = change(play, HOSTS + 1, &figures.join, err);
+    int rc = change(job, HOSTS + 1, &figures.join, err);
 
     if (rc)
         return rc;
     times_add(&figures.whole, clock_now_us() - began_us);
-    return change(play, HOSTS, &figures.leave, err);
+    return change(job, HOSTS, &figures.leave, err);
 }
 
 static void report(const struct elastic_plan *plan)
@@ -101,16 +101,16 @@ static void report(const struct elastic_plan *plan)
 
 static int measure(const struct elastic_plan *plan, uint32_t times, struct hvd_err *err)
 {
-    struct elastic_play play;
+    struct elastic_job job;
     int rc;
 
     if (!memory_suffices((HOSTS + 1) * plan->slots, plan->state_mib))
         return 0;
     memset(&figures, 0, sizeof(figures));
-    rc = elastic_play_begin(&play, plan, err);
+    rc = elastic_job_begin(&job, plan, err);
     for (uint32_t i = 0; !rc && i < times; i++)
-        rc = come_and_go(&play, err);
-    elastic_play_end(&play);
+        rc = come_and_go(&job, err);
+    elastic_job_end(&job);
     if (figures.join.count)
         report(plan);
     return rc;

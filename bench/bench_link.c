@@ -5,6 +5,7 @@
  * The processes are forked and find each other in memory that they share with their parent, which
  * prints the slowest of them.
  */
+#include "base/limits.h"
 #include "base/mem.h"
 #include "collectives/link/links.h"
 #include "os/clock.h"
@@ -55,6 +56,7 @@ struct me {
     sem_t opened;
     struct link *link;
     uint8_t *bytes;
+    struct link_round identity;
 };
 
 static void must(int rc, const struct hvd_err *err)
@@ -65,7 +67,7 @@ static void must(int rc, const struct hvd_err *err)
     }
 }
 
-/* Everybody waits here for everybody. */
+/* All members wait here for all members. */
 static void gate(struct me *me)
 {
     const struct timespec short_time = { 0, 50000 };
@@ -105,7 +107,13 @@ static void connect_all(struct me *me, int round)
     int64_t begun_us = clock_now_us();
     uint32_t missing;
 
-    must(link_create(me->device, me->reaper, me->rank, me->size, me->partners, me->partner_count,
+    must(link_create(me->device,
+                     &(struct link_spec){ .round = &me->identity,
+                                          .reaper = me->reaper,
+                                          .rank = me->rank,
+                                          .size = me->size,
+                                          .peers = me->partners,
+                                          .peer_count = me->partner_count },
                      &me->link, &err),
          &err);
     for (size_t i = 0; i < me->partner_count; i++) {
@@ -230,8 +238,8 @@ static void *cancel(void *arg)
     return NULL;
 }
 
-/* Everybody waits for a message that nobody sends; rank 0 is cancelled, and its partners see its
- * end, others theirs. */
+/* All members wait for a message that no member sends. Rank 0 is cancelled; its partners see the
+ * end of rank 0, and the others the end of those. */
 static void time_cancel(struct me *me, int round)
 {
     struct link_request *request;
@@ -264,10 +272,14 @@ static void open_device(void *arg)
 
 static void live(struct me *me)
 {
-    struct reaper_job opening = { .run = open_device, .arg = me };
+    static const uint64_t incarnations[MEMBERS_MAX] = { 0 };
+    static const uint8_t secret[LIMIT_ROUND_SECRET_BYTES] = "the secret of each round here";
+    struct reaper_task opening = { .run = open_device, .arg = me };
     struct hvd_err err = { .text = "" };
 
     me->bytes = mem_zalloc(LARGE_BYTES);
+    me->identity =
+        (struct link_round){ .round = 1, .incarnations = incarnations, .secret = secret };
     choose_partners(me);
     must(reaper_open(&me->reaper, &err), &err);
     if (sem_init(&me->opened, 0, 0))
@@ -352,7 +364,7 @@ static void measure(enum link_kind kind, uint32_t size)
 
     if (shared == MAP_FAILED)
         exit(1);
-    printf("%s, %u processes\n", link_kind_name(kind), size);
+    printf("%s, %u processes\n", kind == LINK_GLOO ? "gloo" : "tcp", size);
     (void)fflush(stdout);
     run(shared, kind, size);
     show_slowest("create and connect", shared->connect_us, size);

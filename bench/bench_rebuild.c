@@ -32,7 +32,7 @@ static const struct form {
     { 8, 2 }
 };
 
-static int64_t *figures(struct crew_seat *seat)
+static int64_t *figures(struct lockstep_self *seat)
 {
     return seat->board->members[seat->rank].figures;
 }
@@ -44,48 +44,48 @@ static void rebuild(struct coll_member *member, uint64_t number)
     struct coll *coll;
     int64_t begun_us;
 
-    crew_gate(member->seat);
+    lockstep_gate(member->seat);
     begun_us = clock_now_us();
     coll = coll_member_round(member, number);
     coll_member_connect(coll);
     figures(member->seat)[CONNECTED] = clock_now_us() - begun_us;
-    crew_must(coll_run(coll, &barrier, &err), "a barrier", &err);
+    lockstep_must(coll_run(coll, &barrier, &err), "a barrier", &err);
     figures(member->seat)[USABLE] = clock_now_us() - begun_us;
-    crew_gate(member->seat);
+    lockstep_gate(member->seat);
     coll_free(coll);
 }
 
-static void live(struct crew_seat *seat, const void *arg)
+static void live(struct lockstep_self *seat, const void *arg)
 {
     struct coll_member member;
-    struct crew_order order;
+    struct lockstep_order order;
 
     coll_member_open(&member, seat, arg);
     coll_member_meet(&member);
-    while (crew_next(seat, &order)) {
+    while (lockstep_next(seat, &order)) {
         rebuild(&member, order.seed);
-        crew_done(seat);
+        lockstep_done(seat);
     }
     coll_member_close(&member);
 }
 
-static void live_gloo(struct crew_seat *seat, const void *arg)
+static void live_gloo(struct lockstep_self *seat, const void *arg)
 {
     struct plain_gloo_store *const *store = arg;
     struct plain_gloo_device *device = plain_gloo_device_open();
-    struct crew_order order;
+    struct lockstep_order order;
 
-    while (crew_next(seat, &order)) {
+    while (lockstep_next(seat, &order)) {
         struct plain_gloo *gloo;
         int64_t begun_us;
 
-        crew_gate(seat);
+        lockstep_gate(seat);
         begun_us = clock_now_us();
         gloo = plain_gloo_connect(device, *store, (uint32_t)order.seed, seat->rank, seat->size);
         figures(seat)[CONNECTED] = clock_now_us() - begun_us;
-        crew_gate(seat);
+        lockstep_gate(seat);
         plain_gloo_free(gloo);
-        crew_done(seat);
+        lockstep_done(seat);
     }
     plain_gloo_device_close(device);
 }
@@ -96,24 +96,24 @@ static void measure(const struct form *form, uint64_t rounds)
     const struct coll_member_place place = { .hosts = form->hosts };
     struct plain_gloo_store *store = plain_gloo_store_create();
     uint32_t size = form->hosts * form->of_each;
-    struct crew ours, gloo;
+    struct lockstep ours, gloo;
 
     connected.count = usable.count = gloo_connected.count = 0;
-    crew_fork(&ours, "ours", size, live, &place);
-    crew_fork(&gloo, "Gloo", size, live_gloo, &store);
+    lockstep_fork(&ours, "ours", size, live, &place);
+    lockstep_fork(&gloo, "Gloo", size, live_gloo, &store);
     for (uint64_t i = 1; i <= rounds + 1; i++) {
-        const struct crew_order order = { REBUILD, 1, 0, i };
+        const struct lockstep_order order = { REBUILD, 1, 0, i };
 
-        crew_turn(&ours, &order);
-        crew_turn(&gloo, &order);
+        lockstep_round(&ours, &order);
+        lockstep_round(&gloo, &order);
         if (i == 1)
-            continue; /* pages that nobody has touched yet */
-        times_add(&connected, crew_most(&ours, CONNECTED));
-        times_add(&usable, crew_most(&ours, USABLE));
-        times_add(&gloo_connected, crew_most(&gloo, CONNECTED));
+            continue; /* pages that no process has touched yet */
+        times_add(&connected, lockstep_most(&ours, CONNECTED));
+        times_add(&usable, lockstep_most(&ours, USABLE));
+        times_add(&gloo_connected, lockstep_most(&gloo, CONNECTED));
     }
-    crew_end(&ours);
-    crew_end(&gloo);
+    lockstep_end(&ours);
+    lockstep_end(&gloo);
     plain_gloo_store_free(store);
     printf("%2u ranks, %u %s\n", size, form->hosts, form->hosts > 1 ? "hosts" : "host");
     times_line(&connected, "connected");
@@ -132,11 +132,11 @@ int main(int argc, char **argv)
 
     load_look(&before);
     if (argc > 1)
-        crew_must(text_parse_u64((struct span){ argv[1], strlen(argv[1]) }, 1, TIMES_MAX,
-                                 "the number of rounds", &rounds, &err),
-                  argv[1], &err);
+        lockstep_must(text_parse_u64((struct span){ argv[1], strlen(argv[1]) }, 1, TIMES_MAX,
+                                     "the number of rounds", &rounds, &err),
+                      argv[1], &err);
     for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
         measure(&forms[i], rounds);
-    printf("Of the processors %d %% were somebody else's meanwhile.\n", load_of_others(&before));
+    printf("Other programs used %d %% of the processors meanwhile.\n", load_of_others(&before));
     return 0;
 }

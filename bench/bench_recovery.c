@@ -1,6 +1,6 @@
 /*
  * bench_recovery: from the SIGKILL of a worker, at a random moment, to the first step of the round
- * without it; the real programs on hosts of this machine. What is shown is the time until the last
+ * without it; the real programs on hosts of this machine. The figure is the time until the last
  * of the survivors was there.
  *
  *     bench_recovery [KILLS [HOSTS SLOTS MIB]]
@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "bench/elastic_play.h"
+#include "bench/elastic_job.h"
 #include "bench/memory.h"
 #include "bench/times.h"
 #include "os/clock.h"
@@ -28,7 +28,7 @@
 struct phases {
     struct times told;    /* the kill: until train was told to return */
     struct times rebuilt; /* until the next round is agreed on and connected */
-    struct times stated;  /* until everybody has its state */
+    struct times stated;  /* until all members have their state */
     struct times stepped; /* until a step is done */
     struct times all;
 };
@@ -41,14 +41,14 @@ static int64_t later(int64_t a, int64_t b)
 }
 
 /* All that survived have been told in the round before, and are in the next. */
-static void note(const struct elastic_play *play, uint64_t before, int64_t killed_us)
+static void note(const struct elastic_job *job, uint64_t before, int64_t killed_us)
 {
     int64_t told_us = killed_us, reset_us = 0, train_us = 0, step_us = 0;
 
-    for (size_t i = 0; i < play->count; i++) {
-        uint64_t who = play->incarnations[i];
-        const struct board_round *old = elastic_play_round(play, who, before);
-        const struct board_round *now = elastic_play_round(play, who, play->round);
+    for (size_t i = 0; i < job->count; i++) {
+        uint64_t who = job->incarnations[i];
+        const struct board_round *old = elastic_job_round(job, who, before);
+        const struct board_round *now = elastic_job_round(job, who, job->round);
 
         if (old->number == before)
             told_us = later(told_us, old->told_us);
@@ -63,29 +63,29 @@ static void note(const struct elastic_play *play, uint64_t before, int64_t kille
     times_add(&phases.all, step_us - killed_us);
 }
 
-static int kill_one(struct elastic_play *play, struct rng *rng, struct hvd_err *err)
+static int kill_one(struct elastic_job *job, struct rng *rng, struct hvd_err *err)
 {
-    size_t whole = (size_t)play->plan.hosts * play->plan.slots;
-    uint64_t victim = play->incarnations[rng_below(rng, play->count)];
-    uint64_t before = play->round;
+    size_t whole = (size_t)job->plan.hosts * job->plan.slots;
+    uint64_t victim = job->incarnations[rng_below(rng, job->count)];
+    uint64_t before = job->round;
     int64_t killed_us;
     int rc;
 
-    board_await(play->board, play->board->bell, clock_now_us() + (int64_t)rng_below(rng, PAUSE_US));
+    board_await(job->board, job->board->bell, clock_now_us() + (int64_t)rng_below(rng, PAUSE_US));
     killed_us = clock_now_us();
-    kill(board_seat(play->board, victim)->pid, SIGKILL);
-    rc = elastic_play_await(play, 0, err);
+    kill(board_slot(job->board, victim)->pid, SIGKILL);
+    rc = elastic_job_await(job, 0, err);
     if (rc)
         return rc;
-    note(play, before, killed_us);
-    return play->count == whole ? 0 : elastic_play_await(play, whole, err);
+    note(job, before, killed_us);
+    return job->count == whole ? 0 : elastic_job_await(job, whole, err);
 }
 
 static void report(const struct elastic_plan *plan)
 {
     printf("%" PRIu32 " hosts x %" PRIu32 " workers of %" PRIu32 " MiB, one killed\n", plan->hosts,
            plan->slots, plan->state_mib);
-    times_line(&phases.told, "detected, and everybody told");
+    times_line(&phases.told, "detected, and told to all");
     times_line(&phases.rebuilt, "agreed, and connected anew");
     times_line(&phases.stated, "state");
     times_line(&phases.stepped, "first step");
@@ -95,7 +95,7 @@ static void report(const struct elastic_plan *plan)
 
 static int measure(const struct elastic_plan *plan, uint32_t kills, struct hvd_err *err)
 {
-    struct elastic_play play;
+    struct elastic_job job;
     struct rng rng;
     int rc;
 
@@ -103,10 +103,10 @@ static int measure(const struct elastic_plan *plan, uint32_t kills, struct hvd_e
         return 0;
     rng_seed(&rng, (uint64_t)clock_wall_us());
     memset(&phases, 0, sizeof(phases));
-    rc = elastic_play_begin(&play, plan, err);
+    rc = elastic_job_begin(&job, plan, err);
     for (uint32_t i = 0; !rc && i < kills; i++)
-        rc = kill_one(&play, &rng, err);
-    elastic_play_end(&play);
+        rc = kill_one(&job, &rng, err);
+    elastic_job_end(&job);
     if (phases.all.count)
         report(plan);
     return rc;

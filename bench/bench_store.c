@@ -1,10 +1,9 @@
 /*
- * bench_store: what it takes to make a failure or a record of the journal durable, beside what the
- * disk takes to sync one page. That is the floor: what is acknowledged has been synced. And what a
- * long job costs the driver that takes it over: a journal of many records, opened and replayed.
+ * bench_store: what it takes to make a record of the journal durable, beside what the disk takes to
+ * sync one page. That is the floor: what is acknowledged has been synced. And what a long job costs
+ * the driver that takes it over: a journal of many records, opened and replayed.
  */
 #include "bench/bench.h"
-#include "blacklist/store/store_sqlite.h"
 #include "driver/journal/job_file.h"
 #include "os/clock.h"
 
@@ -22,9 +21,6 @@
 #define MEMBERS    8
 
 struct load {
-    struct blacklist_store *store;
-    struct blacklist_record record;
-    struct blacklist_event event;
     struct job_file *job;
     uint64_t records; /* in it */
     int fd;
@@ -36,16 +32,6 @@ static void sync_page(void *arg)
     struct load *load = arg;
 
     if (pwrite(load->fd, page, sizeof(page), 0) != sizeof(page) || fdatasync(load->fd))
-        abort();
-}
-
-static void put(void *arg)
-{
-    struct load *load = arg;
-
-    load->event.wall_us++;
-    load->record.failures = load->record.failures % 1000 + 1;
-    if (blacklist_store_put(load->store, &load->record, &load->event, NULL))
         abort();
 }
 
@@ -157,22 +143,12 @@ static void live_long(struct load *load, const char *folder)
 
 static struct load make_load(const char *folder)
 {
-    struct load load = {
-        .record = {.slot = 1, .since_wall_us = 1, .until_wall_us = 2 },
-        .event = { .slot = 1,        .counted = true                }
-    };
-    struct hvd_err err;
+    struct load load = { .records = 0 };
     char path[128];
 
-    snprintf(load.record.host, sizeof(load.record.host), "node-0123.cluster");
-    snprintf(load.event.host, sizeof(load.event.host), "node-0123.cluster");
-    snprintf(load.record.reason, sizeof(load.record.reason), "killed by signal 9");
-    snprintf(load.event.reason, sizeof(load.event.reason), "killed by signal 9");
     snprintf(path, sizeof(path), "%s/page", folder);
     load.fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    snprintf(path, sizeof(path), "%s/blacklist", folder);
-    if (load.fd < 0 || store_sqlite_open(path, &db_options_usual, &load.store, &err) ||
-        open_job(folder, &load.job)) {
+    if (load.fd < 0 || open_job(folder, &load.job)) {
         fprintf(stderr, "bench_store: cannot write in %s\n", folder);
         exit(1);
     }
@@ -181,8 +157,7 @@ static struct load make_load(const char *folder)
 
 static void remove_files(const char *folder)
 {
-    static const char *const names[] = { "page", "blacklist", "blacklist-wal", "blacklist-shm",
-                                         "job",  "job-wal",   "job-shm" };
+    static const char *const names[] = { "page", "job", "job-wal", "job-shm" };
     char path[128];
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -205,14 +180,11 @@ int main(void)
     load = make_load(folder);
     syncing = bench_time(sync_page, &load, SECONDS);
     bench_line("write a page and sync it", syncing, "sync", syncing);
-    bench_line("put a record and its history row", bench_time(put, &load, SECONDS), "sync",
-               syncing);
     bench_line("write a record of the journal", bench_time(write_one, &load, SECONDS), "sync",
                syncing);
     bench_line("write a batch of 100", bench_time(write_batch, &load, SECONDS), "sync", syncing);
     live_long(&load, folder);
     job_file_close(load.job);
-    blacklist_store_close(load.store);
     close(load.fd);
     remove_files(folder);
     return 0;

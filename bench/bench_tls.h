@@ -1,6 +1,6 @@
 /*
- * bench_tls.h: what one TLS connection carries between two threads over the loopback, when nobody
- * looks at the bytes: the same cipher as wire/tls.c, blocking sockets, nothing in between.
+ * bench_tls.h: the throughput of one TLS connection between two threads over the loopback, without
+ * any use of the bytes: the same cipher as wire/tls.c, blocking sockets, nothing in between.
  */
 #ifndef BENCH_BENCH_TLS_H
 #define BENCH_BENCH_TLS_H

@@ -57,12 +57,12 @@ void board_await(struct board *board, uint32_t bell, int64_t deadline_us)
         syscall(SYS_futex, &board->bell, FUTEX_WAIT, bell, &left, NULL, 0);
 }
 
-struct board_seat *board_seat(struct board *board, uint64_t incarnation)
+struct board_slot *board_slot(struct board *board, uint64_t incarnation)
 {
-    return &board->seats[incarnation % BOARD_SEATS];
+    return &board->seats[incarnation % BOARD_SLOTS];
 }
 
-struct board_round *board_round(struct board_seat *seat, uint64_t number)
+struct board_round *board_round(struct board_slot *seat, uint64_t number)
 {
     return &seat->rounds[number % BOARD_ROUNDS];
 }

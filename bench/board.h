@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#define BOARD_SEATS  4096 /* one for each incarnation, as far as they go */
+#define BOARD_SLOTS  4096 /* one for each incarnation, as far as they go */
 #define BOARD_ROUNDS 8    /* the last ones of each */
 
 /* One worker in one round. Times are 0 until it is there. */
@@ -24,7 +24,7 @@ struct board_round {
     _Atomic int64_t told_us;  /* train was told to return */
 };
 
-struct board_seat {
+struct board_slot {
     _Atomic int32_t pid;
     _Atomic int64_t check_ps; /* what a check costs, if that is measured */
     _Atomic int64_t load_ps;  /* and an atomic load */
@@ -34,8 +34,8 @@ struct board_seat {
 struct board {
     _Atomic uint32_t bell;
     _Atomic uint64_t last;  /* the newest incarnation, */
-    _Atomic uint64_t round; /* and the newest round in which somebody has done a step */
-    struct board_seat seats[BOARD_SEATS];
+    _Atomic uint64_t round; /* and the newest round in which a worker has done a step */
+    struct board_slot seats[BOARD_SLOTS];
 };
 
 /* The file is made if it is not there. */
@@ -51,7 +51,7 @@ void board_ring(struct board *board);
 /* Until the bell has rung since it read so, or the deadline. */
 void board_await(struct board *board, uint32_t bell, int64_t deadline_us);
 
-struct board_seat *board_seat(struct board *board, uint64_t incarnation);
-struct board_round *board_round(struct board_seat *seat, uint64_t number);
+struct board_slot *board_slot(struct board *board, uint64_t incarnation);
+struct board_round *board_round(struct board_slot *seat, uint64_t number);
 
 #endif

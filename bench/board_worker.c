@@ -28,7 +28,7 @@
 
 struct worker {
     struct board *board;
-    struct board_seat *seat;
+    struct board_slot *seat;
     struct board_round *round;
     uint64_t mib, step_us, boot_ms;
     bool commits, times;
@@ -168,7 +168,7 @@ static int read_words(struct worker *worker, char **words, uint64_t *ret_incarna
         fprintf(stderr, "board_worker: %s\n", err.text);
         return HVD_E_IO;
     }
-    worker->seat = board_seat(worker->board, *ret_incarnation);
+    worker->seat = board_slot(worker->board, *ret_incarnation);
     worker->seat->pid = getpid();
     board_raise(&worker->board->last, *ret_incarnation);
     return 0;

@@ -1,6 +1,6 @@
 /*
- * load.h: what everybody else has taken of the processors meanwhile: times that were measured on a
- * busy machine say little.
+ * load.h: the share of the processors that other programs have used meanwhile: times that were
+ * measured on a busy machine say little.
  */
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
@@ -15,8 +15,8 @@ struct load {
 
 void load_look(struct load *load);
 
-/* Percent of all processors, of whatever was neither we nor our children, who have all ended. 0
- * where the system does not say. */
+/* Percent of all processors, used by neither this process nor its children, which have all ended. 0
+ * where the system does not tell. */
 int load_of_others(const struct load *since);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * mpi_peer: an MPI's allreduce, as a crew of bench_allreduce. Started by mpirun with the path of
- * what the crew shares; built only where an MPI is installed.
+ * mpi_peer: an MPI's allreduce, as a set of bench_allreduce. Started by mpirun with the path of
+ * what the set shares; built only where an MPI is installed.
  */
 #ifdef HVD_BENCH_MPI
 #include "base/mem.h"
-#include "bench/allreduce_play.h"
+#include "bench/allreduce_work.h"
 
 #include <mpi.h>
 
@@ -19,18 +19,18 @@ static void allreduce(void *engine, void *numbers, size_t count)
 
 int main(int argc, char **argv)
 {
-    struct crew_seat seat;
+    struct lockstep_self seat;
     float *numbers;
     int rank, size;
 
     if (argc != 2 || MPI_Init(&argc, &argv) || MPI_Comm_rank(MPI_COMM_WORLD, &rank) ||
         MPI_Comm_size(MPI_COMM_WORLD, &size))
         return 1;
-    crew_sit(&seat, argv[1], (uint32_t)rank);
+    lockstep_sit(&seat, argv[1], (uint32_t)rank);
     numbers = mem_zalloc(ALLREDUCE_MAX);
     if (!numbers || seat.size != (uint32_t)size)
         return 1;
-    allreduce_play(&seat, allreduce, NULL, numbers);
+    allreduce_work(&seat, allreduce, NULL, numbers);
     mem_free(numbers);
     return MPI_Finalize();
 }

@@ -1,7 +1,7 @@
 /*
  * plain_gloo.h: Gloo as it comes: its store's keys, its full mesh, its device's thread, its
  * algorithms. Only what it publishes goes through memory that the processes share, so that the way
- * to a store costs nothing. Whatever fails here ends the process.
+ * to a store costs nothing. Every failure here ends the process.
  */
 #ifndef BENCH_PLAIN_GLOO_H
 #define BENCH_PLAIN_GLOO_H

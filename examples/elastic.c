@@ -11,7 +11,7 @@
 #define EPOCHS  20
 #define RATE    0.2F
 
-/* Around y = 3 x + 2. */
+/* Points near y = 3 x + 2. */
 static void point(uint64_t sample, float *ret_x, float *ret_y)
 {
     float scatter = (float)(sample * 7 % 11) / 10.0F - 0.5F;
@@ -20,7 +20,7 @@ static void point(uint64_t sample, float *ret_x, float *ret_y)
     *ret_y = 3.0F * *ret_x + 2.0F + scatter;
 }
 
-/* How the square of the error changes with the slope and with the offset: the sum over samples. */
+/* The gradient of the squared error by slope and offset, summed over the samples. */
 static void gradient_of(const float *line, const uint64_t *samples, size_t count, float *gradient)
 {
     gradient[0] = gradient[1] = 0.0F;
@@ -45,7 +45,7 @@ struct training {
     hvd_sampler *sampler;
 };
 
-/* 0, or what is to be returned from train. */
+/* Returns 0, or the code that train is to return. */
 static int step(hvd_state *state, struct training *training)
 {
     float gradient[2];

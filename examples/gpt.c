@@ -6,12 +6,12 @@
  *     hvd-elastic -np 4 --min-np 1 --max-np 8 ./gpt --text text.txt
  *
  * From top to bottom: the parts of a transformer, each with its derivative; the model, forward and
- * backward; the data; and training, which is where hvd is. There is no checkpoint in it: weights,
- * moments and the place in the data live in the commits.
+ * backward; the data; and training, which uses hvd. There is no checkpoint: weights, moments and
+ * the progress in the data are in the commits.
  *
- * One seed gives one loss curve, bit for bit, as long as nobody comes or goes. In another size sums
- * are made in another order: everything is in double, and two curves stay within 1e-6 of each other
- * for some thousand steps. (With float, which is enough to train, that would be 1e-2.)
+ * One seed gives one loss curve, bit for bit, as long as the number of workers stays the same. With
+ * another number sums are made in another order; all sums are in double, so two curves stay within
+ * 1e-6 of each other for some thousand steps. (With float, which is enough to train, 1e-2.)
  */
 #include <hvd/hvd.h>
 #include <inttypes.h>
@@ -26,10 +26,9 @@
 #define LAYERS_MAX 16
 #define TEXT_MAX   (1024 * 1024)
 
-/* ---- the parts of a transformer: y from x, and dx (added to what is there) from dy ------------
- */
+/* ---- the parts of a transformer: y from x; dx, which is added to, from dy -------------------- */
 
-/* y (rows x m) = x (rows x n) times w (n x m). Row by row of w, so that memory is read in order. */
+/* y (rows x m) = x (rows x n) times w (n x m). By rows of w, so that memory is read in order. */
 static void matmul(double *restrict y, const double *restrict x, const double *restrict w,
                    size_t rows, size_t n, size_t m)
 {
@@ -57,7 +56,7 @@ static void matmul_back(double *restrict dx, double *restrict dw, const double *
     }
 }
 
-/* Each row of x scaled to a mean square of one. */
+/* y: each row of x (rows x n), scaled to a mean square of one. */
 static void norm(double *y, double *scale, const double *x, size_t rows, size_t n)
 {
     for (size_t r = 0; r < rows; r++) {
@@ -114,8 +113,9 @@ static void softmax(double *p, size_t count)
         p[i] /= sum;
 }
 
-/* Each place looks back at itself and those before it. q, k and v stand side by side in a row of
- * qkv; p keeps, for each head and place, how much it looked at which. */
+/* Causal attention: each position attends to itself and to the positions before it. A row of qkv
+ * (CONTEXT x 3 width) has q, k and v side by side; p keeps the attention weights of each head and
+ * position for the way back. */
 static void attend(double *y, double *p, const double *qkv, size_t width)
 {
     size_t size = width / HEADS;
@@ -182,17 +182,18 @@ static void attend_back(double *dqkv, const double *dy, const double *p, const d
 
 struct layer {
     double *qkv, *out; /* attention: width x 3 width, width x width */
-    double *up, *down; /* then each place for itself: width x 4 width, 4 width x width */
+    double *up, *down; /* then each position by itself: width x 4 width, 4 width x width */
 };
 
-/* All parameters are one array, and so are all gradients: one entry of the state, one allreduce. */
+/* All parameters are one array, and all gradients too: one entry of the state, one allreduce. */
 struct params {
     double *all;
-    double *characters, *places, *head; /* what they are embedded as; what they are read off with */
+    double *characters, *places,
+        *head; /* embeddings of characters and positions; the output layer */
     struct layer layers[LAYERS_MAX];
 };
 
-/* What a layer has seen on the way forward is needed on the way back. */
+/* The values of a layer on the way forward that the way back needs. */
 struct trace {
     double *in, *norm1, *scale1, *qkv, *p, *mixed;
     double *mid, *norm2, *scale2, *up, *act;
@@ -200,12 +201,13 @@ struct trace {
 
 struct model {
     size_t layers, width, vocabulary;
-    size_t count; /* of parameters */
+    size_t count; /* number of parameters */
     struct params params;
-    struct params grads; /* behind them one more number: the loss, which travels with them */
+    struct params
+        grads; /* behind them one more number: the loss, which is summed in the same call */
     struct trace traces[LAYERS_MAX];
-    double *moments; /* of Adam: the first, and then the second, of each parameter */
-    double *stream;  /* what goes into each layer, one after the other, and out of the last */
+    double *moments; /* of Adam: all first moments, then all second ones */
+    double *stream;  /* the input of each layer, and the output of the last */
     double *last, *norm, *scale, *probs;
     double *d, *d2, *d3; /* CONTEXT x 4 width each, for the way back */
     double *memory;
@@ -236,7 +238,7 @@ static struct params params_at(const struct model *m, double *all)
     return p;
 }
 
-/* The same on all machines, which rand() is not: splitmix64. In [-1, 1). */
+/* A random number in [-1, 1): splitmix64, which is the same on all machines, unlike rand(). */
 static double random_unit(uint64_t *seed)
 {
     uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
@@ -300,7 +302,7 @@ static void add(double *y, const double *x, size_t count)
         y[i] += x[i];
 }
 
-/* From CONTEXT characters to m->probs: for each place, which character comes next. */
+/* From CONTEXT characters to m->probs: the probability of each next character, at each position. */
 static void forward(struct model *m, const unsigned char *text)
 {
     const struct params *p = &m->params;
@@ -337,8 +339,7 @@ static double *zeroed(double *at, size_t count)
     return memset(at, 0, count * sizeof(double));
 }
 
-/* Through one layer, with the gradient of what came out in dx, which becomes that of what went in.
- */
+/* Backward through one layer: dx is the gradient of its output, and becomes that of its input. */
 static void layer_back(struct model *m, size_t l, double *dx)
 {
     const struct layer *p = &m->params.layers[l];
@@ -359,7 +360,7 @@ static void layer_back(struct model *m, size_t l, double *dx)
     norm_back(dx, d, t->norm1, t->scale1, CONTEXT, n);
 }
 
-/* Adds the gradients of one sample, CONTEXT + 1 characters, and its loss behind them. */
+/* Adds the gradients of one sample (CONTEXT + 1 characters), and its loss behind them. */
 static void add_sample(struct model *m, const unsigned char *text)
 {
     size_t n = m->width;
@@ -370,7 +371,7 @@ static void add_sample(struct model *m, const unsigned char *text)
         double *probs = m->probs + t * m->vocabulary;
 
         m->grads.all[m->count] -= log(probs[text[t + 1]] + 1e-300) / CONTEXT;
-        probs[text[t + 1]] -= 1.0; /* the derivative by the logits is the error in the odds */
+        probs[text[t + 1]] -= 1.0; /* the derivative by the logits: probability minus target */
         for (size_t c = 0; c < m->vocabulary; c++)
             probs[c] /= CONTEXT;
     }
@@ -518,13 +519,13 @@ struct training {
     struct options options;
     struct data data;
     struct model model;
-    double *curve; /* the loss of each step: as part of the state it has no step twice */
-    int64_t steps; /* so far */
+    double *curve; /* the loss of each step; as part of the state it has each step once */
+    int64_t steps; /* steps so far */
     hvd_sampler *sampler;
 };
 
-/* A sample is CONTEXT + 1 characters from where its number says. Shard by shard: who keeps
- * activations needs room for those of one shard, not for those of a whole share. */
+/* A sample is CONTEXT + 1 characters, and its number is its place in the text. Shard by shard: the
+ * activations of one shard need memory, not those of the whole part of the rank. */
 static void add_share(struct training *training, const hvd_batch *batch)
 {
     struct model *m = &training->model;
@@ -535,7 +536,7 @@ static void add_share(struct training *training, const hvd_batch *batch)
             add_sample(m, training->data.text + batch->samples[i]);
 }
 
-/* Adam. Every rank does the same with the same numbers, so all keep the same weights. */
+/* Adam. Every rank computes the same from the same numbers, so all ranks keep equal weights. */
 static void update(struct training *training, double samples)
 {
     struct model *m = &training->model;
@@ -553,7 +554,7 @@ static void update(struct training *training, double samples)
     }
 }
 
-/* 0, or what train is to return. */
+/* Returns 0, or the code that train is to return. */
 static int step(hvd_state *state, struct training *training)
 {
     const struct options *options = &training->options;
@@ -575,13 +576,13 @@ static int step(hvd_state *state, struct training *training)
     if (hvd_rank() == 0 && training->steps % options->print_every == 0)
         printf("step %" PRId64 ", size %d: loss %.4f\n", training->steps, hvd_size(),
                training->curve[training->steps - 1]);
-    /* By a number that is the same everywhere: all ranks commit, or all check. */
+    /* Decided by a number that is equal on all ranks: all commit, or all check. */
     if (training->steps % options->commit_every == 0)
         return hvd_state_commit(state);
     return hvd_state_check(state);
 }
 
-/* Called anew in each round. Whatever happened, the state is that of some step on all ranks. */
+/* Called again in each round. On all ranks the state is that of the same step. */
 static int train(hvd_state *state, void *arg)
 {
     struct training *training = arg;
@@ -592,9 +593,9 @@ static int train(hvd_state *state, void *arg)
     return code;
 }
 
-/* What a death would cost: all that step changes. Not the gradients, which it makes anew, nor the
- * text; but a worker with another text has another vocabulary, so its state differs and it is
- * turned away. */
+/* The training state is all data that step changes, but for the gradients, which it computes anew.
+ * The text is not part of it; a worker with another text has another vocabulary, so its state
+ * differs and it is rejected. */
 static int register_state(hvd_state *state, struct training *training)
 {
     const struct options *options = &training->options;
@@ -617,7 +618,7 @@ static int register_state(hvd_state *state, struct training *training)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* FNV-1a over all bits: equal on all ranks, or something is wrong. */
+/* FNV-1a over all bits: it must be equal on all ranks. */
 static uint64_t digest_of(const double *values, size_t count)
 {
     const unsigned char *bytes = (const unsigned char *)values;
@@ -642,7 +643,7 @@ static bool write_curve(const struct training *training)
     return good;
 }
 
-/* What it has learned to write, after the beginning of the text. */
+/* Prints text that the model writes, after the beginning of the training text. */
 static void show_writing(struct training *training)
 {
     struct model *m = &training->model;
@@ -665,7 +666,7 @@ static void show_writing(struct training *training)
     putchar('\n');
 }
 
-/* The training is done on this rank: 0, or the exit code of a program that did not get there. */
+/* After the training: prints the result. Returns 0, or 1 when the result is not good enough. */
 static int conclude(struct training *training)
 {
     int64_t last = training->steps < 20 ? training->steps : 20;
@@ -688,7 +689,7 @@ static int conclude(struct training *training)
     return 0;
 }
 
-/* Gradients of all over the model against the difference that a small change makes to the loss. */
+/* Compares gradients of some parameters with the change of the loss when the parameter changes. */
 static int check_gradients(struct training *training)
 {
     struct model *m = &training->model;
@@ -729,7 +730,7 @@ static int take_part(struct training *training)
         code = hvd_elastic_run(state, train, training);
     if (code < 0)
         fprintf(stderr, "gpt: %s: %s\n", hvd_strerror(code), hvd_last_error());
-    /* HVD_LEFT, HVD_DONE: good ends as well, but what this worker holds is not the result. */
+    /* HVD_LEFT, HVD_DONE: successes too, but this worker does not hold the result. */
     code = code ? code < 0 : conclude(training);
     hvd_state_free(state);
     hvd_shutdown();
@@ -757,7 +758,8 @@ int main(int argc, char **argv)
     struct training training = { .steps = 0 };
     int status = 1;
 
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a line is out when it is printed, whatever comes after */
+    setvbuf(stdout, NULL, _IOLBF,
+            0); /* a printed line is visible even if the process is killed next */
     if (!read_options(argc, argv, &training.options))
         return usage();
     if (prepare(&training))

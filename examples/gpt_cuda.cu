@@ -6,14 +6,14 @@
  *         -Xlinker -rpath=$(pkg-config --variable=libdir hvd) -o gpt_cuda
  *     hvd-elastic -np 4 --min-np 1 --max-np 8 ./gpt_cuda --text text.txt
  *
- * Parameters, gradients, moments and the curve are in device memory and never leave it: they are
- * registered as they are, and the gradients are summed where they lie. Everything is queued in one
- * stream, and the program waits for the device only where it prints. What hvd does is ordered in
- * that stream too (hvd_set_stream), so a death is told by a later call than the one that it met.
+ * Parameters, gradients, moments and the curve are in device memory and never leave it: main
+ * registers that memory, and collectives sum gradients in place. All work is queued in one stream,
+ * and the program waits for the device only where it prints. The work of hvd is ordered in that
+ * stream too (hvd_set_stream), so a call that comes after the failed one returns the failure.
  *
- * One seed gives one curve, bit for bit, as long as nobody comes or goes; and it is within 1e-6 of
- * that of gpt.c, which --compare checks. To be read beside that; the kernels are in
- * gpt_kernels.cuh.
+ * One seed gives one curve, bit for bit, as long as the number of workers stays the same; the curve
+ * is within 1e-6 of that of gpt.c, which --compare checks. Read this file beside gpt.c; the kernels
+ * are in gpt_kernels.cuh.
  */
 #include <hvd/hvd.h>
 #include <inttypes.h>
@@ -26,11 +26,11 @@
 
 #define LAYERS_MAX 16
 #define TEXT_MAX   (1024 * 1024)
-#define APART      1e-6 /* --compare: sums of double in another order */
+#define APART      1e-6 /* for --compare: sums of double in another order */
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
-static cudaStream_t stream; /* all that this program does on the device, in order */
+static cudaStream_t stream; /* all work of this program on the device, in order */
 
 static bool good(cudaError_t code, const char *what)
 {
@@ -45,35 +45,37 @@ struct layer {
     double *qkv, *out, *up, *down;
 };
 
-/* All parameters are one array, and so are all gradients: one entry of the state, one allreduce. */
+/* All parameters are one array, and all gradients too: one entry of the state, one allreduce. */
 struct params {
     double *all;
     double *characters, *places, *head;
     struct layer layers[LAYERS_MAX];
 };
 
-/* What a layer has seen on the way forward is needed on the way back. */
+/* The values of a layer on the way forward that the way back needs. */
 struct trace {
     double *in, *norm1, *scale1, *qkv, *p, *mixed;
     double *mid, *norm2, *scale2, *up, *act;
 };
 
-/* Every pointer is into the device's memory. */
+/* All pointers are into the device's memory. */
 struct model {
     size_t layers, width, vocabulary;
-    size_t count; /* of parameters */
+    size_t count; /* number of parameters */
     struct params params;
-    struct params grads; /* behind them one more number: the loss, which travels with them */
+    struct params
+        grads; /* behind them one more number: the loss, which is summed in the same call */
     struct trace traces[LAYERS_MAX];
-    double *moments; /* of Adam: the first, and then the second, of each parameter */
-    double *curve;   /* the loss of each step: as part of the state it has no step twice */
+    double *moments; /* of Adam: all first moments, then all second ones */
+    double *curve;   /* the loss of each step; as part of the state it has each step once */
     double *last, *norm, *scale, *probs, *losses;
     double *d, *d2, *d3, *ds; /* for the way back */
     double *memory;
-    unsigned char *text, *seen; /* what is learned from; what has been written, CONTEXT of it */
+    unsigned char *text,
+        *seen; /* the training text; the last CONTEXT characters that were written */
 };
 
-/* Memory that is dealt out; at NULL: only to see how much it takes. */
+/* Hands out parts of one allocation; at NULL it only counts how much is needed. */
 struct room {
     double *at;
     size_t used;
@@ -104,7 +106,7 @@ static struct params take_params(const struct model *m, struct room *room)
     return p;
 }
 
-/* Returns how many numbers it takes. */
+/* Returns how many numbers the model takes. */
 static size_t lay_out(struct model *m, size_t steps)
 {
     size_t rows = (size_t)PIECE * CONTEXT;
@@ -145,7 +147,7 @@ static size_t lay_out(struct model *m, size_t steps)
     return room.used;
 }
 
-/* The same on all machines, which rand() is not: splitmix64. In [-1, 1). */
+/* A random number in [-1, 1): splitmix64, which is the same on all machines, unlike rand(). */
 static double random_unit(uint64_t *seed)
 {
     uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
@@ -156,7 +158,7 @@ static double random_unit(uint64_t *seed)
     return (double)(z >> 11) / 4503599627370496.0 - 1.0;
 }
 
-/* The parameters begin as those of gpt.c do. */
+/* The parameters begin with the values of gpt.c. */
 static bool set_params(struct model *m, uint64_t seed)
 {
     double *params = (double *)malloc(m->count * sizeof(double));
@@ -188,7 +190,7 @@ static bool model_init(struct model *m, size_t layers, size_t width, size_t voca
     return set_params(m, seed);
 }
 
-/* From the characters of some samples to m->probs: for each place, which one comes next. */
+/* From the characters of some samples to m->probs: the probability of each next character. */
 static void forward(const struct model *m, const unsigned char *text, const struct piece *piece,
                     size_t samples)
 {
@@ -218,7 +220,7 @@ static void forward(const struct model *m, const unsigned char *text, const stru
     LAUNCH(softmax, rows, m->probs, m->vocabulary);
 }
 
-/* Through a product of x (rows x n) and w (n x m): dx from dy, and the gradient of w. */
+/* Backward through a product of x (rows x n) and w (n x m): dx from dy, and the gradient of w. */
 static void matmul_back(double *dx, double *dw, const double *dy, const double *x, const double *w,
                         size_t rows, size_t n, size_t m)
 {
@@ -226,8 +228,7 @@ static void matmul_back(double *dx, double *dw, const double *dy, const double *
     LAUNCH(matmul_back_w, n * m, dw, dy, x, rows, n, m);
 }
 
-/* Through one layer, with the gradient of what came out in dx, which becomes that of what went in.
- */
+/* Backward through one layer: dx is the gradient of its output, and becomes that of its input. */
 static void layer_back(const struct model *m, size_t l, double *dx, size_t rows)
 {
     const struct layer *p = &m->params.layers[l];
@@ -248,7 +249,7 @@ static void layer_back(const struct model *m, size_t l, double *dx, size_t rows)
     LAUNCH(norm_back, rows, dx, d, t->norm1, t->scale1, n);
 }
 
-/* Adds the gradients of some samples, CONTEXT + 1 characters each, and their loss behind them. */
+/* Adds the gradients of some samples (CONTEXT + 1 characters each), and their loss behind them. */
 static void add_piece(const struct model *m, const struct piece *piece, size_t samples)
 {
     size_t n = m->width;
@@ -417,12 +418,12 @@ struct training {
     struct options options;
     struct data data;
     struct model model;
-    int64_t steps; /* so far */
+    int64_t steps; /* steps so far */
     hvd_sampler *sampler;
 };
 
-/* A sample is CONTEXT + 1 characters from where its number says. In pieces: the device has room for
- * the activations of one. */
+/* A sample is CONTEXT + 1 characters, and its number is its place in the text. Piece by piece: the
+ * device has memory for the activations of one piece. */
 static void add_share(const struct model *m, const uint64_t *samples, size_t count)
 {
     cudaMemsetAsync(m->grads.all, 0, (m->count + 1) * sizeof(double), stream);
@@ -435,7 +436,7 @@ static void add_share(const struct model *m, const uint64_t *samples, size_t cou
     }
 }
 
-/* Every rank does the same with the same numbers, so all keep the same weights. */
+/* Every rank computes the same from the same numbers, so all ranks keep equal weights. */
 static void update(const struct training *training, double samples)
 {
     const struct model *m = &training->model;
@@ -446,14 +447,14 @@ static void update(const struct training *training, double samples)
            m->curve + training->steps);
 }
 
-/* Waits for all that is queued. */
+/* Waits for all queued work. */
 static bool fetch(void *to, const void *from, size_t bytes)
 {
     return good(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "from the device") &&
            good(cudaStreamSynchronize(stream), "the device");
 }
 
-/* 0, or what train is to return. */
+/* Returns 0, or the code that train is to return. */
 static int step(hvd_state *state, struct training *training)
 {
     const struct options *options = &training->options;
@@ -476,18 +477,18 @@ static int step(hvd_state *state, struct training *training)
         (shown && !fetch(&loss, m->curve + training->steps, sizeof(loss))))
         return HVD_E_IO;
     training->steps++;
-    /* By a number that is the same everywhere: all ranks commit, or all check. */
+    /* Decided by a number that is equal on all ranks: all commit, or all check. */
     if (training->steps % options->commit_every == 0)
         code = hvd_state_commit(state);
     else
         code = hvd_state_check(state);
-    /* The loss is one only if the sum was: what has become of that is known now. */
+    /* The loss is valid only if the allreduce has succeeded, which is known after the wait. */
     if (shown && code >= 0 && hvd_rank() == 0)
         printf("step %" PRId64 ", size %d: loss %.4f\n", training->steps, hvd_size(), loss);
     return code;
 }
 
-/* Called anew in each round. Whatever happened, the state is that of some step on all ranks. */
+/* Called again in each round. On all ranks the state is that of the same step. */
 static int train(hvd_state *state, void *arg)
 {
     struct training *training = (struct training *)arg;
@@ -498,7 +499,7 @@ static int train(hvd_state *state, void *arg)
     return code;
 }
 
-/* What a death would cost, where it lies: all but two small things is in device memory. */
+/* The training state, registered where it lies: all but two small entries are in device memory. */
 static int register_state(hvd_state *state, struct training *training)
 {
     const struct options *options = &training->options;
@@ -520,7 +521,7 @@ static int register_state(hvd_state *state, struct training *training)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* FNV-1a over all bits: equal on all ranks, or something is wrong. */
+/* FNV-1a over all bits: it must be equal on all ranks. */
 static uint64_t digest_of(const double *values, size_t count)
 {
     const unsigned char *bytes = (const unsigned char *)values;
@@ -567,7 +568,7 @@ static bool compare_curve(const char *path, const double *curve, int64_t steps)
     return i == steps && most <= APART;
 }
 
-/* What it has learned to write, after the beginning of the text. */
+/* Prints text that the model writes, after the beginning of the training text. */
 static void show_writing(const struct training *training)
 {
     const struct model *m = &training->model;
@@ -595,7 +596,7 @@ static void show_writing(const struct training *training)
     putchar('\n');
 }
 
-/* What rank 0 says of the curve: 0, or the exit code of a program that did not get there. */
+/* Rank 0 judges the curve: returns 0, or 1 when the curve is not good enough. */
 static int judge(const struct training *training, const double *curve)
 {
     const struct options *options = &training->options;
@@ -618,7 +619,7 @@ static int judge(const struct training *training, const double *curve)
     return 0;
 }
 
-/* The training is done on this rank. */
+/* After the training: prints the result. Returns the exit code. */
 static int conclude(const struct training *training)
 {
     const struct model *m = &training->model;
@@ -639,7 +640,7 @@ static int conclude(const struct training *training)
     return status;
 }
 
-/* The loss of two samples when a parameter is changed to that. */
+/* The loss of two samples when a parameter is set to this value. */
 static double loss_with(const struct training *training, size_t parameter, double value)
 {
     const struct model *m = &training->model;
@@ -655,7 +656,7 @@ static double loss_with(const struct training *training, size_t parameter, doubl
     return loss;
 }
 
-/* Gradients of all over the model against the difference that a small change makes to the loss. */
+/* Compares gradients of some parameters with the change of the loss when the parameter changes. */
 static int check_gradients(struct training *training)
 {
     const struct model *m = &training->model;
@@ -679,7 +680,7 @@ static int check_gradients(struct training *training)
     return worst < 1e-7 ? 0 : 1;
 }
 
-/* The slots of a host take its devices in turn: a slot stays what it is, whoever comes and goes. */
+/* The slots of a host share its devices by number: the slot of a worker never changes. */
 static bool open_device(void)
 {
     int count = 0;
@@ -697,7 +698,7 @@ static bool prepare(struct training *training)
            model_init(&training->model, (size_t)options->layers, (size_t)options->width,
                       training->data.vocabulary, (uint64_t)options->seed, (size_t)options->steps) &&
            upload_text(&training->model, &training->data) &&
-           good(cudaDeviceSynchronize(), "the device"); /* that was in another stream */
+           good(cudaDeviceSynchronize(), "the device"); /* the work so far was in another stream */
 }
 
 static int take_part(struct training *training)
@@ -711,7 +712,7 @@ static int take_part(struct training *training)
         code = hvd_elastic_run(state, train, training);
     if (code < 0)
         fprintf(stderr, "gpt_cuda: %s: %s\n", hvd_strerror(code), hvd_last_error());
-    /* HVD_LEFT, HVD_DONE: good ends as well, but what this worker holds is not the result. */
+    /* HVD_LEFT, HVD_DONE: successes too, but this worker does not hold the result. */
     code = code ? code < 0 : conclude(training);
     hvd_state_free(state);
     return code;
@@ -722,7 +723,8 @@ int main(int argc, char **argv)
     static struct training training;
     int status = 1;
 
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a line is out when it is printed, whatever comes after */
+    setvbuf(stdout, NULL, _IOLBF,
+            0); /* a printed line is visible even if the process is killed next */
     if (!read_options(argc, argv, &training.options))
         return usage();
     if (hvd_init())

@@ -1,8 +1,8 @@
 /*
  * gpt_kernels.cuh: the parts of a transformer on a GPU, as in gpt.c: y from x, and dx from dy.
  *
- * One thread makes one number, as plainly as that can be written: read it beside gpt.c. No sum is
- * made by atomic additions, so the same numbers give the same sum, bit for bit.
+ * One thread computes one number, in the simplest way: read this file beside gpt.c. No sum uses
+ * atomic additions, so equal numbers give equal sums, bit for bit.
  */
 #ifndef EXAMPLES_GPT_KERNELS_CUH
 #define EXAMPLES_GPT_KERNELS_CUH
@@ -14,8 +14,9 @@
 #define HEADS   4
 #define PIECE   32 /* samples that are on the device at a time */
 
-/* A kernel is given how many numbers it makes, and each of its threads makes the k-th. Queued in
- * the program's stream. (tests/gpu/cuda_on_cpu.h launches them otherwise.) */
+/* A kernel's argument is how many numbers it computes; its k-th thread computes the k-th number.
+ * Kernels are queued in the program's stream. (tests/gpu/cuda_on_cpu.h runs them on the processor.)
+ */
 #ifdef __CUDACC__
 #define THREADS 128
 #define LAUNCH(kernel, count, ...)                                                         \
@@ -54,7 +55,7 @@ __global__ void matmul_back_x(size_t count, double *dx, const double *dy, const 
     dx[k] = sum;
 }
 
-/* The gradient of the weights is added to what is there: a share has several pieces. */
+/* Adds to the gradient of the weights, as the part of a rank has several pieces. */
 __global__ void matmul_back_w(size_t count, double *dw, const double *dy, const double *x,
                               size_t rows, size_t n, size_t m)
 {
@@ -68,7 +69,7 @@ __global__ void matmul_back_w(size_t count, double *dw, const double *dy, const 
     dw[k] += sum;
 }
 
-/* A thread for each row: it is scaled to a mean square of one. */
+/* A thread for each row, which is scaled to a mean square of one. */
 __global__ void norm(size_t rows, double *y, double *scale, const double *x, size_t n)
 {
     EACH(row, rows);
@@ -121,8 +122,8 @@ __device__ static void softmax_of(double *p, size_t count)
         p[i] /= sum;
 }
 
-/* Where a thread of the attention stands: in which sample, at which place, and where the numbers of
- * its head begin in a row of so many widths. */
+/* The position of an attention thread: its sample, its position in the sample, and where the
+ * numbers of its head begin in a row of so many widths. */
 struct spot {
     size_t sample, head, place, size;
 };
@@ -149,7 +150,7 @@ __device__ static size_t at_row(const struct spot *spot, size_t place, size_t wi
     return (spot->sample * CONTEXT + place) * width + spot->head * spot->size;
 }
 
-/* A thread for each sample, head and place, which looks back at itself and those before it. */
+/* A thread for each sample, head and position, which attends to itself and to those before it. */
 __global__ void attend(size_t count, double *y, double *p, const double *qkv, size_t width)
 {
     EACH(k, count);
@@ -173,8 +174,7 @@ __global__ void attend(size_t count, double *y, double *p, const double *qkv, si
     }
 }
 
-/* The way back in two kernels, so that no two threads add to one number: who looked, by place, ...
- */
+/* The way back in two kernels, so that no two threads add to one number: the gradient of q, ... */
 __global__ void attend_back_q(size_t count, double *dqkv, double *ds, const double *dy,
                               const double *p, const double *qkv, size_t width)
 {
@@ -203,7 +203,7 @@ __global__ void attend_back_q(size_t count, double *dqkv, double *ds, const doub
     }
 }
 
-/* ... and who was looked at: by all places from its own on. */
+/* ... and the gradients of k and v, from all positions at and behind their own. */
 __global__ void attend_back_kv(size_t count, double *dqkv, const double *ds, const double *dy,
                                const double *p, const double *qkv, size_t width)
 {
@@ -233,7 +233,7 @@ __global__ void add(size_t count, double *y, const double *x)
 
 /* ---- from characters, and back to them ------------------------------------------------------- */
 
-/* Where in the text the samples of a piece begin: an argument of a kernel, so nothing is copied. */
+/* Where the samples of a piece begin in the text: a kernel argument, so no copy is needed. */
 struct piece {
     uint64_t at[PIECE];
 };
@@ -280,7 +280,7 @@ __global__ void softmax(size_t rows, double *p, size_t m)
     softmax_of(p + row * m, m);
 }
 
-/* The loss of each row; its odds become the derivative of the loss by what they were made of. */
+/* The loss of each row; the probabilities become the derivative of the loss by the logits. */
 __global__ void error(size_t rows, double *losses, double *p, const unsigned char *text,
                       struct piece piece, size_t m)
 {
@@ -293,7 +293,7 @@ __global__ void error(size_t rows, double *losses, double *p, const unsigned cha
         p[row * m + c] /= CONTEXT;
 }
 
-/* One thread, which always takes them in the same order. */
+/* One thread, which always adds in the same order. */
 __global__ void add_up(size_t count, double *sum, const double *losses, size_t rows)
 {
     EACH(k, count);
@@ -302,7 +302,7 @@ __global__ void add_up(size_t count, double *sum, const double *losses, size_t r
         sum[k] += losses[row];
 }
 
-/* Adam, and with it the loss of the step, which came with the gradients, into the curve. */
+/* Adam; and the loss of the step, which was summed with the gradients, goes into the curve. */
 __global__ void adam(size_t count, double *params, double *moments, const double *grads,
                      double samples, double rate, double *loss)
 {

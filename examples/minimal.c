@@ -1,6 +1,6 @@
 /*
  * minimal.c: all that an elastic training loop needs. Three weights learn a parabola; workers may
- * be killed, and new ones may come, at any moment.
+ * be killed, and new workers may join, at any moment.
  *
  *     cc minimal.c $(pkg-config --cflags --libs hvd) -o minimal
  *     hvd-elastic -np 4 --min-np 1 ./minimal
@@ -13,14 +13,14 @@
 #define EPOCHS  10
 #define RATE    0.1
 
-/* What a death would cost us is here, and is registered below. */
+/* The training state: all data that would be lost with the process. main registers it. */
 struct training {
     double weights[3];
-    double loss; /* of the epoch so far */
+    double loss; /* sum over the epoch so far */
     hvd_sampler *sampler;
 };
 
-/* A sample is made from its number here; elsewhere it is read from a file by it. */
+/* Makes a sample from its number; another program would read the sample from a file. */
 static void sample(uint64_t number, double features[3], double *ret_y)
 {
     double x = 2.0 * (double)number / SAMPLES - 1.0;
@@ -31,7 +31,7 @@ static void sample(uint64_t number, double features[3], double *ret_y)
     *ret_y = 0.5 - 2.0 * x + 3.0 * x * x;
 }
 
-/* Adds up the gradient over this rank's share of the batch, and in sum[3] the loss. */
+/* Sums the gradient over this rank's part of the batch, and in sum[3] the loss. */
 static void add_gradients(const double *weights, const hvd_batch *batch, double sum[4])
 {
     for (size_t i = 0; i < batch->count; i++) {
@@ -45,7 +45,7 @@ static void add_gradients(const double *weights, const hvd_batch *batch, double 
     }
 }
 
-/* The same call on every rank. 0, or what train is to return. */
+/* Every rank makes the same calls. Returns 0, or the code that train is to return. */
 static int step(hvd_state *state, struct training *training)
 {
     double sum[4] = { 0.0 };
@@ -65,13 +65,14 @@ static int step(hvd_state *state, struct training *training)
     code = hvd_allreduce(sum, sum, 4, HVD_FLOAT64, HVD_SUM);
     if (code)
         return code;
-    for (int k = 0; k < 3; k++) /* by all samples of the batch: the same with 1 rank and with 12 */
+    for (int k = 0; k < 3;
+         k++) /* divided by the samples of all ranks: the same with 1 rank and with 12 */
         training->weights[k] -= RATE * sum[k] / (double)batch.total;
     training->loss += sum[3];
-    return hvd_state_commit(state); /* from here on this step is safe; a change comes in here */
+    return hvd_state_commit(state); /* the step is safe now; the membership changes here */
 }
 
-/* Called anew in each round, with the state as it was committed: it goes on from there. */
+/* Called again in each round, with the state of the last commit: training continues from there. */
 static int train(hvd_state *state, void *arg)
 {
     struct training *training = arg;
@@ -100,12 +101,13 @@ int main(void)
     hvd_state *state = NULL;
     int code = hvd_init();
 
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a line is out when it is printed, whatever comes after */
+    setvbuf(stdout, NULL, _IOLBF,
+            0); /* a printed line is visible even if the process is killed next */
     if (!code && !(state = hvd_state_create()))
         code = HVD_E_NOMEM;
     if (!code)
         code = run(state, &training);
-    if (code < 0) /* HVD_LEFT and HVD_DONE are good ends too */
+    if (code < 0) /* HVD_LEFT and HVD_DONE are successes too */
         fprintf(stderr, "minimal: %s: %s\n", hvd_strerror(code), hvd_last_error());
     if (code == 0 && hvd_rank() == 0)
         printf("y = %.3f %+.3f x %+.3f x^2\n", training.weights[0], training.weights[1],

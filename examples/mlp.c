@@ -1,16 +1,16 @@
 /*
- * mlp.c: a small network learns to tell two spirals apart, elastically: workers may be killed,
- * leave and join at any moment, and the result is the same but for rounding.
+ * mlp.c: a small network learns to tell two spirals apart. Workers may be killed, leave and join at
+ * any moment, and the result is the same up to rounding.
  *
  *     cc mlp.c $(pkg-config --cflags --libs hvd) -lm -o mlp
  *     hvd-elastic -np 4 --min-np 1 --max-np 8 ./mlp --epochs 300
  *
- * Read it from the bottom up: main registers the state and enters train; train repeats step; step
- * is the loop that you know, with four calls of hvd in it.
+ * Read this file from the bottom up: main registers the state and calls hvd_elastic_run; train
+ * repeats step; step is a usual training step with four calls of hvd in it.
  *
- * One seed gives one loss curve, bit for bit, as long as nobody comes or goes. In another size the
- * same samples are added up in another order; as everything is done in double, two curves stay
- * within 1e-6 of each other for some thousand steps.
+ * One seed gives one loss curve, bit for bit, as long as the number of workers stays the same. With
+ * another number the samples are summed in another order; all sums are in double, so two curves
+ * stay within 1e-6 of each other for some thousand steps.
  */
 #include <hvd/hvd.h>
 #include <inttypes.h>
@@ -107,17 +107,17 @@ static bool read_options(int argc, char **argv, struct options *ret_options)
 /* ---- the network: 2 inputs, two hidden layers of tanh, the probability of the second spiral ---
  */
 
-/* All parameters side by side: so they are one entry of the state, and their gradients one call of
- * hvd_allreduce. */
+/* All parameters in one array: one entry of the state, and one call of hvd_allreduce for the
+ * gradients. */
 struct views {
     double *w1, *b1, *w2, *b2, *w3, *b3;
 };
 
 struct net {
     size_t hidden;
-    size_t count; /* of parameters */
+    size_t count; /* number of parameters */
     double *params;
-    double *grads; /* count of them, and then the loss, which travels with them */
+    double *grads; /* count gradients, and behind them the loss, which is summed in the same call */
     double *a1, *a2, *d1, *d2;
 };
 
@@ -134,7 +134,7 @@ static struct views views_of(const struct net *net, double *base)
     return v;
 }
 
-/* The same on all machines, which rand() is not: splitmix64. In [-1, 1). */
+/* A random number in [-1, 1): splitmix64, which is the same on all machines, unlike rand(). */
 static double random_unit(uint64_t *seed)
 {
     uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
@@ -192,7 +192,7 @@ static void layer(const double *w, const double *b, const double *in, size_t inp
     }
 }
 
-/* How sure the network is that x is of the second spiral: a logit. */
+/* The logit of the probability that x is of the second spiral. */
 static double forward(const struct net *net, const double x[INPUTS])
 {
     struct views p = views_of(net, net->params);
@@ -236,7 +236,7 @@ static void add_sample(struct net *net, const double x[INPUTS], double label)
     }
 }
 
-/* ---- the samples: made from their numbers, so that there is no data to carry about ----------- */
+/* ---- the samples: made from their numbers, so no data file is needed ------------------------- */
 
 static double make_sample(const struct options *options, uint64_t number, double x[INPUTS])
 {
@@ -269,10 +269,10 @@ static double accuracy_percent(const struct options *options, const struct net *
 struct training {
     struct options options;
     struct net net;
-    double *moments; /* of Adam: the first, and then the second, of each parameter */
-    double *curve;   /* the loss of each step: as part of the state it has no step twice */
+    double *moments; /* of Adam: all first moments, then all second ones */
+    double *curve;   /* the loss of each step; as part of the state it has each step once */
     size_t curve_steps;
-    int64_t steps; /* so far */
+    int64_t steps; /* steps so far */
     hvd_sampler *sampler;
 };
 
@@ -292,8 +292,8 @@ static bool is_done(const struct training *training)
            (options->steps && training->steps >= options->steps);
 }
 
-/* Shard by shard: who keeps activations needs room for those of one shard, not for those of a whole
- * share, which is the larger the fewer workers there are. */
+/* Shard by shard: a network that keeps activations needs memory for one shard, not for the whole
+ * part of the rank, which is larger the fewer workers there are. */
 static void add_share(struct training *training, const hvd_batch *batch)
 {
     struct net *net = &training->net;
@@ -309,7 +309,7 @@ static void add_share(struct training *training, const hvd_batch *batch)
     }
 }
 
-/* Adam. Every rank does the same with the same numbers, so all keep the same weights. */
+/* Adam. Every rank computes the same from the same numbers, so all ranks keep equal weights. */
 static void update(struct training *training, double samples)
 {
     struct net *net = &training->net;
@@ -334,7 +334,7 @@ static void tell(const struct training *training, double loss)
                hvd_sampler_epoch(training->sampler), hvd_size(), loss);
 }
 
-/* 0, or what train is to return. */
+/* Returns 0, or the code that train is to return. */
 static int step(hvd_state *state, struct training *training)
 {
     struct net *net = &training->net;
@@ -357,13 +357,13 @@ static int step(hvd_state *state, struct training *training)
         training->curve[training->steps] = loss;
     training->steps++;
     tell(training, loss);
-    /* By a number that is the same everywhere: all ranks commit, or all check. */
+    /* Decided by a number that is equal on all ranks: all commit, or all check. */
     if (training->steps % training->options.commit_every == 0)
         return hvd_state_commit(state);
     return hvd_state_check(state);
 }
 
-/* Called anew in each round. Whatever happened, the state is that of some step on all ranks. */
+/* Called again in each round. On all ranks the state is that of the same step. */
 static int train(hvd_state *state, void *arg)
 {
     struct training *training = arg;
@@ -389,7 +389,8 @@ static bool prepare(struct training *training)
     return training->curve && training->moments;
 }
 
-/* What a death would cost: all that step changes. Not the gradients, which it makes anew. */
+/* The training state is all data that step changes, but for the gradients, which it computes anew.
+ */
 static int register_state(hvd_state *state, struct training *training)
 {
     const struct options *options = &training->options;
@@ -412,7 +413,7 @@ static int register_state(hvd_state *state, struct training *training)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* FNV-1a over all bits: equal on all ranks, or something is wrong. */
+/* FNV-1a over all bits: it must be equal on all ranks. */
 static uint64_t digest_of(const double *values, size_t count)
 {
     const unsigned char *bytes = (const unsigned char *)values;
@@ -437,7 +438,7 @@ static bool write_curve(const struct training *training)
     return good;
 }
 
-/* The training is done on this rank: 0, or the exit code of a program that did not get there. */
+/* After the training: prints the result. Returns 0, or 1 when the result is not good enough. */
 static int conclude(const struct training *training)
 {
     double percent = accuracy_percent(&training->options, &training->net);
@@ -456,7 +457,7 @@ static int conclude(const struct training *training)
     return 0;
 }
 
-/* Each gradient against the difference that a small change of its parameter makes to the loss. */
+/* Compares each gradient with the change of the loss when its parameter changes a little. */
 static int check_gradients(struct training *training)
 {
     struct net *net = &training->net;
@@ -488,7 +489,8 @@ static int take_part(struct training *training)
     hvd_state *state = NULL;
     int code = hvd_init();
 
-    wait_ms(training->options.boot_ms); /* reading data, building a model: nobody waits for it */
+    wait_ms(training->options.boot_ms); /* stands for reading data and building a model: no other
+                                           worker waits for it */
     if (!code && !(state = hvd_state_create()))
         code = HVD_E_NOMEM;
     if (!code)
@@ -497,7 +499,7 @@ static int take_part(struct training *training)
         code = hvd_elastic_run(state, train, training);
     if (code < 0)
         fprintf(stderr, "mlp: %s: %s\n", hvd_strerror(code), hvd_last_error());
-    /* HVD_LEFT, HVD_DONE: good ends as well, but what this worker holds is not the result. */
+    /* HVD_LEFT, HVD_DONE: successes too, but this worker does not hold the result. */
     code = code ? code < 0 : conclude(training);
     hvd_state_free(state);
     hvd_shutdown();
@@ -509,7 +511,8 @@ int main(int argc, char **argv)
     struct training training = { .steps = 0 };
     int status;
 
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a line is out when it is printed, whatever comes after */
+    setvbuf(stdout, NULL, _IOLBF,
+            0); /* a printed line is visible even if the process is killed next */
     if (!read_options(argc, argv, &training.options))
         return usage();
     if (!prepare(&training)) {

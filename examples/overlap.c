@@ -1,6 +1,6 @@
 /*
- * overlap.c: gradients travel while the next ones are computed. A chain of factors learns to
- * multiply to 8; each factor stands for a layer.
+ * overlap.c: gradients travel while the next gradients are computed. The product of some factors is
+ * trained to become 8; each factor stands for a layer.
  *
  *     hvd-elastic -np 4 --min-np 1 ./overlap
  */
@@ -12,7 +12,7 @@
 #define RATE   0.01F
 
 struct layer {
-    float *gradient; /* of hvd_alloc: the workers of a host read it where it is */
+    float *gradient; /* from hvd_alloc: the other workers of the host read it in place */
     hvd_request *request;
 };
 
@@ -23,14 +23,14 @@ struct training {
     hvd_group *first_of_hosts;
 };
 
-/* The first worker of each host: those do together what each host is to do once. */
+/* The first worker of each host: this group makes calls that each host makes once. */
 static int is_first(const hvd_place *place, void *arg)
 {
     (void)arg;
     return place->local_rank == 0 ? 0 : -1;
 }
 
-/* How the square of the error changes with this factor. */
+/* The gradient of the squared error by this factor. */
 static float gradient_of(const float *factors, int layer)
 {
     float product = 1.0F;
@@ -43,7 +43,7 @@ static float gradient_of(const float *factors, int layer)
     return (product - 8.0F) * others;
 }
 
-/* From the last layer to the first, as they come. */
+/* From the last layer to the first, as backward passes compute them. */
 static int start_all(struct training *training)
 {
     int code = 0;
@@ -63,7 +63,7 @@ static int start_all(struct training *training)
     return code;
 }
 
-/* The first that is needed is the last that was started: by then all are done. */
+/* The first layer's request was started last: when it is done, all are. */
 static int step(hvd_state *state, struct training *training)
 {
     int code = start_all(training);
@@ -78,7 +78,7 @@ static int step(hvd_state *state, struct training *training)
     return hvd_state_commit(state);
 }
 
-/* Each host counts its workers once. */
+/* Sums over the hosts: each host counts its workers once. */
 static int count_workers(struct training *training, int32_t *ret_workers)
 {
     hvd_call call = { .kind = HVD_ALLREDUCE,

@@ -1,6 +1,6 @@
 /*
- * plain.c: a training loop before it is elastic. It finds the line that some points are close to;
- * docs/embedding.md makes elastic.c of it.
+ * plain.c: a training loop that is not elastic. It fits a line to some points. docs/embedding.md
+ * turns it into elastic.c.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define EPOCHS  20
 #define RATE    0.2F
 
-/* Around y = 3 x + 2. */
+/* Points near y = 3 x + 2. */
 static void point(uint64_t sample, float *ret_x, float *ret_y)
 {
     float scatter = (float)(sample * 7 % 11) / 10.0F - 0.5F;
@@ -19,7 +19,7 @@ static void point(uint64_t sample, float *ret_x, float *ret_y)
     *ret_y = 3.0F * *ret_x + 2.0F + scatter;
 }
 
-/* How the square of the error changes with the slope and with the offset: the sum over samples. */
+/* The gradient of the squared error by slope and offset, summed over the samples. */
 static void gradient_of(const float *line, const uint64_t *samples, size_t count, float *gradient)
 {
     gradient[0] = gradient[1] = 0.0F;
@@ -39,7 +39,7 @@ static void update(float *line, const float *gradient, size_t count)
     line[1] -= RATE * gradient[1] / (float)count;
 }
 
-/* Another order in each epoch. */
+/* A new order in each epoch. */
 static void shuffle(uint64_t *order, uint64_t epoch)
 {
     for (uint64_t i = 0; i < SAMPLES; i++)

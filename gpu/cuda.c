@@ -1,8 +1,11 @@
+/*
+ * cuda.c: finds the CUDA driver, and puts its codes into words. Each call looks for the driver
+ * until a usable one is found; that one is kept for the life of the process.
+ */
 #include "gpu/cuda.h"
 
 #include "gpu/library.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #define CALL_ROW(member, name_there, parameters) \
@@ -18,8 +21,10 @@ static const struct library_spec spec = { .name = "the CUDA driver",
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cuda found;
-static const struct cuda *_Atomic the_cuda; /* &found, once it is complete */
+static const void *_Atomic the_cuda; /* &found, once it is complete */
 
+/* Turns a code of the CUDA driver into ours: 0, HVD_E_NOMEM or HVD_E_IO. `what`: what was asked,
+ * for the text. */
 int cuda_judge(const struct cuda *cuda, int code, const char *what, struct hvd_err *err)
 {
     const char *name = NULL;
@@ -28,54 +33,45 @@ int cuda_judge(const struct cuda *cuda, int code, const char *what, struct hvd_e
     if (code == CUDA_OK)
         return 0;
     if (cuda->error_name(code, &name) || !name)
-        name = "an error that the driver does not know";
+        name = "an unknown error";
     if (cuda->error_text(code, &text) || !text)
-        text = "no words for it";
+        text = "the driver has no text for this error";
     return err_set(err, code == CUDA_OUT_OF_MEMORY ? HVD_E_NOMEM : HVD_E_IO, "%s: %s: %s", what,
                    name, text);
 }
 
-/* A driver of a machine without a device can be loaded, and is of no use. */
-static int begin(struct cuda *cuda, struct hvd_err *err)
+/* Finds the driver's functions and initialises the driver; called once (library_once). arg: a bool;
+ * true: the driver may be loaded; false: only a driver that the process has loaded already counts.
+ * */
+static int find_cuda(void *arg, const void **ret_found, struct hvd_err *err)
 {
-    int count = 0;
-    int code = cuda->init(0);
-
-    if (code == CUDA_OK)
-        code = cuda->get_version(&cuda->driver_version);
-    if (code == CUDA_OK)
-        code = cuda->device_count(&count);
-    if (code == CUDA_OK && count == 0)
-        code = CUDA_NO_DEVICE;
-    if (cuda_judge(cuda, code, "it cannot be used", err))
-        return err_prefix(err, HVD_E_UNSUPPORTED, "the CUDA driver");
-    return 0;
-}
-
-static int look(bool load, struct hvd_err *err)
-{
+    const bool *load = arg;
     struct cuda cuda = { .driver_version = 0 };
-    int rc = library_find(&spec, load, &cuda, err);
+    int count = 0, code;
+    int rc = library_find(&spec, *load, &cuda, err);
 
-    if (!rc)
-        rc = begin(&cuda, err);
     if (rc)
         return rc;
+    code = cuda.init(0);
+    if (code == CUDA_OK)
+        code = cuda.get_version(&cuda.driver_version);
+    if (code == CUDA_OK)
+        code = cuda.device_count(&count);
+    /* a machine without a device may have a driver, which can be loaded and is of no use */
+    if (code == CUDA_OK && count == 0)
+        code = CUDA_NO_DEVICE;
+    if (cuda_judge(&cuda, code, "the driver cannot be used", err))
+        return err_prefix(err, HVD_E_UNSUPPORTED, "the CUDA driver");
     found = cuda;
-    atomic_store(&the_cuda, &found);
+    *ret_found = &found;
     return 0;
 }
 
+/* Returns the driver, and loads it if necessary (cuda.h). */
 int cuda_open(const struct cuda **ret_cuda, struct hvd_err *err)
 {
-    int rc = 0;
+    int rc = library_once(&lock, &the_cuda, find_cuda, &(bool){ true }, err);
 
-    if (!atomic_load(&the_cuda)) {
-        pthread_mutex_lock(&lock);
-        if (!atomic_load(&the_cuda))
-            rc = look(true, err);
-        pthread_mutex_unlock(&lock);
-    }
     if (!rc)
         *ret_cuda = atomic_load(&the_cuda);
     return rc;
@@ -88,11 +84,7 @@ const struct cuda *cuda_known(void)
 
 const struct cuda *cuda_if_used(void)
 {
-    if (!cuda_known()) {
-        pthread_mutex_lock(&lock);
-        if (!cuda_known())
-            (void)look(false, NULL); /* then it is not used */
-        pthread_mutex_unlock(&lock);
-    }
+    if (library_once(&lock, &the_cuda, find_cuda, &(bool){ false }, NULL))
+        return NULL;
     return cuda_known();
 }

@@ -1,9 +1,9 @@
 /*
- * cuda.h: the CUDA driver, as far as we use it. It is looked for when somebody asks, in this
- * process first, and loaded only when it is wanted: nothing of ours is linked against it.
- *
- * What is declared here is its binary interface (libcuda.so.1, CUDA 12 and later);
- * tests/unit/test_gpu_abi.c holds it to the toolkit's header where that is installed.
+ * cuda.h: the part of the CUDA driver that this library uses. The library is not linked against the
+ * driver: the first call looks for a driver that the process has loaded already, and loads one only
+ * where the caller wants that. The declarations follow the driver's binary interface (libcuda.so.1,
+ * CUDA 12 and later); tests/unit/test_gpu_abi.c compares them with the toolkit's header where one
+ * is installed.
  */
 #ifndef GPU_CUDA_H
 #define GPU_CUDA_H
@@ -14,13 +14,13 @@ struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
 
-typedef uint64_t cuda_address; /* of device memory */
+typedef uint64_t cuda_address; /* an address in device memory */
 
 enum cuda_result {
     CUDA_OK = 0,
     CUDA_INVALID = 1,
     CUDA_OUT_OF_MEMORY = 2,
-    CUDA_DEINITIALIZED = 4, /* the process is ending */
+    CUDA_DEINITIALIZED = 4, /* the driver is closed, because the process is ending */
     CUDA_NO_DEVICE = 100,
     CUDA_NOT_READY = 600,
     CUDA_ALREADY_PINNED = 712,
@@ -28,7 +28,7 @@ enum cuda_result {
 
 enum cuda_flag {
     CUDA_STREAM_NON_BLOCKING = 1,
-    CUDA_EVENT_BLOCKING = 1, /* who waits for it sleeps */
+    CUDA_EVENT_BLOCKING = 1, /* a thread that waits for the event sleeps */
     CUDA_EVENT_UNTIMED = 2,
     CUDA_PIN_PORTABLE = 1,
 };
@@ -44,7 +44,7 @@ struct cuda_uuid {
     uint8_t bytes[16];
 };
 
-/* CALL(name here, name there, parameters) */
+/* CALL(name in struct cuda, name in the library, parameters) */
 /* clang-format off */
 #define CUDA_CALLS(CALL)                                                                           \
     CALL(init, "cuInit", (unsigned flags))                                                         \
@@ -101,18 +101,20 @@ struct cuda {
 };
 #undef CUDA_MEMBER
 
-/* The driver, initialized; loaded if it is not there yet. HVD_CUDA_LIBRARY names another file.
- * HVD_E_UNSUPPORTED: there is none, none that can be used, or no device; the err says why. What was
- * found stays for the life of the process; what was not is looked for again. Any thread. */
+/* Finds and initializes the driver; loads the driver if the process has not loaded it yet.
+ * HVD_CUDA_LIBRARY names another file. HVD_E_UNSUPPORTED: there is no driver, no usable driver, or
+ * no device; `err` says why. A driver that was found is kept until the process ends; until one is
+ * found each call looks again. Any thread may call this function. */
 int cuda_open(const struct cuda **ret_cuda, struct hvd_err *err) MUST_CHECK;
 
-/* The same, but nothing is loaded: NULL where this process does not use CUDA (yet). It takes some
- * microseconds, so it is asked when a state is registered or a round begins; what it has found is
- * then known. */
+/* cuda_if_used finds the driver without loading it; NULL: this process does not use CUDA so far.
+ * The call takes some microseconds, so it is made where a state is registered or a round begins.
+ * cuda_known returns a driver that was found before, or NULL, at the cost of one memory load. */
 const struct cuda *cuda_if_used(void);
-const struct cuda *cuda_known(void); /* a load */
+const struct cuda *cuda_known(void);
 
-/* What a call has come to: 0; HVD_E_NOMEM; HVD_E_IO, with "what: NAME, in words". */
+/* Translates a code of the driver into 0, HVD_E_NOMEM or HVD_E_IO, with a text that begins with
+ * `what`, the name of the call. */
 int cuda_judge(const struct cuda *cuda, int code, const char *what, struct hvd_err *err) MUST_CHECK;
 
 #endif

@@ -1,64 +1,54 @@
+/*
+ * device.c: the devices that this process uses, and to which device memory belongs; called wherever
+ * a buffer, a stream or a state may belong to a device. A device is described at its first use; the
+ * description never changes, and later calls only load its address.
+ */
 #include "gpu/device.h"
 
 #include "base/limits.h"
+#include "gpu/library.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpu_device devices[LIMIT_GPUS];
-static const struct gpu_device *_Atomic known[LIMIT_GPUS]; /* what is complete of them */
+static const void *_Atomic known[LIMIT_GPUS]; /* &devices[i], once it is complete */
 
-/* ---- which there are ------------------------------------------------------------------------- */
-
-static int describe(struct gpu_device *device, struct hvd_err *err)
+/* Describes the GPU that CUDA numbers *arg; called once for each GPU (library_once). */
+static int find_device(void *arg, const void **ret_found, struct hvd_err *err)
 {
-    const struct cuda *cuda = device->cuda;
-    int handle = 0;
-    int code = cuda->device_get(&handle, device->ordinal);
-
-    if (code == CUDA_OK)
-        code = cuda->device_name(device->name, sizeof(device->name), handle);
-    if (code == CUDA_OK)
-        code = cuda->device_uuid(&device->uuid, handle);
-    if (code == CUDA_OK)
-        code = cuda->context_retain(&device->context, handle);
-    if (code == CUDA_OK)
-        return 0;
-    return err_prefix(err, cuda_judge(cuda, code, "it cannot be used", err), "GPU %d",
-                      device->ordinal);
-}
-
-/* The lock is held. */
-static int find(int ordinal, struct hvd_err *err)
-{
-    struct gpu_device device = { .ordinal = ordinal };
+    struct gpu_device device = { .ordinal = *(const int *)arg };
+    int handle = 0, code;
     int rc = cuda_open(&device.cuda, err);
 
-    if (!rc)
-        rc = describe(&device, err);
     if (rc)
         return rc;
-    devices[ordinal] = device;
-    atomic_store(&known[ordinal], &devices[ordinal]);
+    code = device.cuda->device_get(&handle, device.ordinal);
+    if (code == CUDA_OK)
+        code = device.cuda->device_name(device.name, sizeof(device.name), handle);
+    if (code == CUDA_OK)
+        code = device.cuda->device_uuid(&device.uuid, handle);
+    if (code == CUDA_OK)
+        code = device.cuda->context_retain(&device.context, handle);
+    rc = cuda_judge(device.cuda, code, "the GPU cannot be used", err);
+    if (rc)
+        return err_prefix(err, rc, "GPU %d", device.ordinal);
+    devices[device.ordinal] = device;
+    *ret_found = &devices[device.ordinal];
     return 0;
 }
 
+/* Returns the GPU that CUDA numbers `ordinal` (device.h). The first call for a GPU describes it;
+ * later calls only load its address. */
 int gpu_device_get(int ordinal, const struct gpu_device **ret_device, struct hvd_err *err)
 {
-    int rc = 0;
+    int rc;
 
     if (ordinal < 0 || ordinal >= LIMIT_GPUS)
-        return err_set(err, HVD_E_UNSUPPORTED, "GPU %d: a process can use those below %d", ordinal,
-                       LIMIT_GPUS);
-    if (!atomic_load(&known[ordinal])) {
-        pthread_mutex_lock(&lock);
-        if (!atomic_load(&known[ordinal]))
-            rc = find(ordinal, err);
-        pthread_mutex_unlock(&lock);
-    }
+        return err_set(err, HVD_E_UNSUPPORTED,
+                       "GPU %d: only GPUs with a number below %d can be used", ordinal, LIMIT_GPUS);
+    rc = library_once(&lock, &known[ordinal], find_device, &ordinal, err);
     if (!rc)
         *ret_device = atomic_load(&known[ordinal]);
     return rc;
@@ -71,8 +61,8 @@ static const struct gpu_device *device_or_none(int ordinal)
     return gpu_device_get(ordinal, &device, NULL) ? NULL : device;
 }
 
-/* ---- of what --------------------------------------------------------------------------------- */
-
+/* Returns the GPU of the calling thread's current context; NULL: there is no context, or this
+ * process does not use CUDA. */
 const struct gpu_device *gpu_device_current(void)
 {
     const struct cuda *cuda = cuda_if_used();
@@ -84,6 +74,8 @@ const struct gpu_device *gpu_device_current(void)
     return device_or_none(ordinal);
 }
 
+/* Returns the GPU of a stream: makes the stream's context current for a moment and asks for its
+ * device. NULL: as gpu_device_current. */
 const struct gpu_device *gpu_device_of_stream(struct CUstream_st *stream)
 {
     const struct cuda *cuda = cuda_if_used();
@@ -98,13 +90,15 @@ const struct gpu_device *gpu_device_of_stream(struct CUstream_st *stream)
     return device;
 }
 
+/* Returns the GPU whose memory `at` points to; NULL: memory of the host. Managed memory counts as
+ * memory of the host (device.h). */
 const struct gpu_device *gpu_device_of(const void *at)
 {
     static const int attributes[] = { CUDA_POINTER_TYPE, CUDA_POINTER_MANAGED,
                                       CUDA_POINTER_DEVICE };
     const struct cuda *cuda = cuda_known();
     unsigned type = 0;
-    unsigned managed = 0; /* the driver writes an int or a bool */
+    unsigned managed = 0; /* the driver writes an int or a bool here */
     int ordinal = -1;
     void *values[] = { &type, &managed, &ordinal };
 
@@ -116,8 +110,6 @@ const struct gpu_device *gpu_device_of(const void *at)
         return NULL;
     return device_or_none(ordinal);
 }
-
-/* ---- using one ------------------------------------------------------------------------------- */
 
 int gpu_enter(const struct gpu_device *device, struct hvd_err *err)
 {

@@ -1,8 +1,11 @@
+/*
+ * nccl.c: finds NCCL, after the CUDA driver, and puts its codes into words. The first usable NCCL
+ * that was found is kept for the life of the process.
+ */
 #include "gpu/nccl.h"
 
 #include "gpu/library.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -28,7 +31,7 @@ static const struct library_spec spec = { .name = "NCCL",
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nccl found;
-static const struct nccl *_Atomic the_nccl; /* &found, once it is complete */
+static const void *_Atomic the_nccl; /* &found, once it is complete */
 
 void nccl_version_text(int version, char text[NCCL_VERSION_TEXT_MAX])
 {
@@ -36,6 +39,8 @@ void nccl_version_text(int version, char text[NCCL_VERSION_TEXT_MAX])
              version % 100);
 }
 
+/* Turns a code of NCCL into ours: 0, also for "in progress"; HVD_E_LOST: a peer has died; HVD_E_IO:
+ * another failure. `what`: what was asked, for the text. */
 int nccl_judge(const struct nccl *nccl, int code, const char *what, struct hvd_err *err)
 {
     const char *noted;
@@ -47,49 +52,39 @@ int nccl_judge(const struct nccl *nccl, int code, const char *what, struct hvd_e
                    nccl->result_text(code), noted && noted[0] ? "; " : "", noted ? noted : "");
 }
 
-static int judge_version(const struct nccl *nccl, struct hvd_err *err)
+/* Finds NCCL's functions and checks its version; called once (library_once). NCCL needs the CUDA
+ * driver, which is opened first. */
+static int find_nccl(void *arg, const void **ret_found, struct hvd_err *err)
 {
-    char have[NCCL_VERSION_TEXT_MAX];
-    char least[NCCL_VERSION_TEXT_MAX];
-
-    if (nccl->version >= NCCL_VERSION_LEAST)
-        return 0;
-    nccl_version_text(nccl->version, have);
-    nccl_version_text(NCCL_VERSION_LEAST, least);
-    return err_set(err, HVD_E_UNSUPPORTED,
-                   "NCCL is %s, and at least %s is needed; install it, or "
-                   "name it in HVD_NCCL_LIBRARY",
-                   have, least);
-}
-
-static int look(struct hvd_err *err)
-{
+    char have[NCCL_VERSION_TEXT_MAX], least[NCCL_VERSION_TEXT_MAX];
     struct nccl nccl = { .version = 0 };
     int rc = cuda_open(&nccl.cuda, err);
 
+    (void)arg;
     if (!rc)
-        rc = library_find(&spec, true, &nccl, err);
+        rc = library_find(&spec, true, &nccl, err); /* true: NCCL is loaded if necessary */
     if (!rc)
         rc = nccl_judge(&nccl, nccl.get_version(&nccl.version), "its version", err);
-    if (!rc)
-        rc = judge_version(&nccl, err);
     if (rc)
         return rc;
+    if (nccl.version < NCCL_VERSION_LEAST) {
+        nccl_version_text(nccl.version, have);
+        nccl_version_text(NCCL_VERSION_LEAST, least);
+        return err_set(err, HVD_E_UNSUPPORTED,
+                       "NCCL has version %s, and at least %s is needed; install a newer NCCL, or "
+                       "name its path in HVD_NCCL_LIBRARY",
+                       have, least);
+    }
     found = nccl;
-    atomic_store(&the_nccl, &found);
+    *ret_found = &found;
     return 0;
 }
 
+/* Returns NCCL, and loads it if necessary (nccl.h). */
 int nccl_open(const struct nccl **ret_nccl, struct hvd_err *err)
 {
-    int rc = 0;
+    int rc = library_once(&lock, &the_nccl, find_nccl, NULL, err);
 
-    if (!atomic_load(&the_nccl)) {
-        pthread_mutex_lock(&lock);
-        if (!atomic_load(&the_nccl))
-            rc = look(err);
-        pthread_mutex_unlock(&lock);
-    }
     if (!rc)
         *ret_nccl = atomic_load(&the_nccl);
     return rc;

@@ -1,9 +1,7 @@
 /*
- * nccl.h: NCCL, as far as we use it, found at run time like the CUDA driver (cuda.h). A copy that
- * the process has already, as that of a framework, is shared.
- *
- * Calls are grouped by thread inside NCCL, and a communicator is for one thread at a time: see
- * collectives/nccl/hand.h for whose it is.
+ * nccl.h: the part of NCCL that this library uses, found at run time like the CUDA driver (cuda.h).
+ * A copy that a framework has loaded into the process is shared. NCCL groups calls by thread, and
+ * one thread at a time may use a communicator (see collectives/nccl/nccl_thread.h).
  */
 #ifndef GPU_NCCL_H
 #define GPU_NCCL_H
@@ -36,14 +34,14 @@ enum nccl_type {
 
 enum nccl_op { NCCL_SUM = 0, NCCL_PRODUCT = 1, NCCL_MAX = 2, NCCL_MIN = 3, NCCL_AVERAGE = 4 };
 
-enum nccl_residence { NCCL_SCALAR_ON_HOST = 1 }; /* read before the call returns */
+enum nccl_residence { NCCL_SCALAR_ON_HOST = 1 }; /* NCCL reads the scalar before the call returns */
 
 #define NCCL_ID_BYTES 128
 struct nccl_id {
     char bytes[NCCL_ID_BYTES];
 };
 
-/* The beginning of NCCL's own: it reads as much as size says, the rest is its defaults. */
+/* The first fields of NCCL's own struct; NCCL takes defaults for the fields behind `size` bytes. */
 struct nccl_config {
     size_t size;
     unsigned magic;
@@ -51,9 +49,9 @@ struct nccl_config {
     int blocking;
 };
 #define NCCL_CONFIG_MAGIC   0xcafebeefU
-#define NCCL_CONFIG_VERSION 21400U /* that knew so much */
+#define NCCL_CONFIG_VERSION 21400U /* the NCCL version whose struct had these fields */
 
-/* CALL(name here, name there, parameters); MAYBE: one that is not in every version. */
+/* CALL(name in struct nccl, name in NCCL, parameters); MAYBE: not every version has the call. */
 /* clang-format off */
 #define NCCL_CALLS(CALL, MAYBE)                                                                    \
     CALL(comm_init, "ncclCommInitRankConfig",                                                      \
@@ -63,7 +61,7 @@ struct nccl_config {
     CALL(unique_id, "ncclGetUniqueId", (struct nccl_id *ret_id))                                   \
     CALL(async_error, "ncclCommGetAsyncError", (struct ncclComm *comm, int *ret_code))             \
     CALL(comm_abort, "ncclCommAbort", (struct ncclComm *comm))                                     \
-    MAYBE(comm_revoke, "ncclCommRevoke", (struct ncclComm *comm, int flags))                       \
+    MAYBE(revoke_comm, "ncclCommRevoke", (struct ncclComm *comm, int flags))                       \
     MAYBE(comm_shrink, "ncclCommShrink",                                                           \
           (struct ncclComm *comm, int *excluded, int excluded_count, struct ncclComm **ret_comm,   \
            struct nccl_config *config, int flags))                                                 \
@@ -101,19 +99,21 @@ struct nccl {
     int version; /* 22809 is 2.28.9 */
     NCCL_CALLS(NCCL_MEMBER, NCCL_MEMBER)
     const char *(*result_text)(int code);
-    const char *(*last_error)(struct ncclComm *comm); /* of this process; comm NULL is allowed */
+    /* the last error of this process; `comm` may be NULL */
+    const char *(*last_error)(struct ncclComm *comm);
 };
 #undef NCCL_MEMBER
 
-/* NCCL, with the driver under it. HVD_NCCL_LIBRARY names another file. HVD_E_UNSUPPORTED: there is
- * none, one older than NCCL_VERSION_LEAST, or no driver. What was found stays. Any thread. */
+/* Finds NCCL and the CUDA driver, for any thread. HVD_E_UNSUPPORTED: no driver, no NCCL, or one
+ * older than NCCL_VERSION_LEAST. HVD_NCCL_LIBRARY names another file. A found NCCL is kept. */
 #define NCCL_VERSION_LEAST 21800
 int nccl_open(const struct nccl **ret_nccl, struct hvd_err *err) MUST_CHECK;
 
-/* 0 (also when it is in progress); HVD_E_LOST: a peer is gone; HVD_E_IO. */
+/* Translates a code of NCCL: 0, also for "in progress"; HVD_E_LOST: a peer has died; else
+ * HVD_E_IO. */
 int nccl_judge(const struct nccl *nccl, int code, const char *what, struct hvd_err *err) MUST_CHECK;
 
-/* "2.28.9" */
+/* Writes the version as text: "2.28.9". */
 #define NCCL_VERSION_TEXT_MAX 24
 void nccl_version_text(int version, char text[NCCL_VERSION_TEXT_MAX]);
 

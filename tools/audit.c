@@ -1,28 +1,33 @@
+/*
+ * audit.c: judges the sample logs of a job: which batches count, and whether these batches use each
+ * sample of an epoch once. hvd_audit.c passes it the lines of all logs twice. The key of a batch is
+ * sampler, position and round; memory is bounded by LIMIT_AUDIT_BYTES. No line is trusted, because
+ * a log may be damaged.
+ */
 #include "tools/audit.h"
 
 #include "base/limits.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Without padding: its bytes are the key under which a batch is found. */
+/* The bytes of this struct are the key of a batch in audit->keys, so the struct has no padding. */
 struct batch_key {
     uint64_t sampler, epoch, first, total, round, attempt, size;
 };
 
 struct audit_batch {
     struct batch_key key;
-    uint64_t share; /* samples of all ranks that wrote theirs */
+    uint64_t share; /* the sum of the samples of all ranks whose lines were read */
     uint64_t ranks;
-    bool twice; /* one rank in two files */
-    bool counts;
-    unsigned char *seen; /* a bit for each rank */
+    bool twice;          /* two files have a line of the same rank */
+    bool counts;         /* true: the batch was not rolled back by a later round */
+    unsigned char *seen; /* bit i is 1: a line of rank i was read */
 };
 
-/* Where a round begins: everything before it in time and from here on is void. */
+/* The position where a round begins. Batches of earlier rounds are void from that position on. */
 struct mark {
     uint64_t epoch, first;
 };
@@ -53,41 +58,29 @@ void audit_begin_file(struct audit *audit)
     audit->file++;
 }
 
-static int full(const struct audit *audit, struct hvd_err *err)
+/* Writes the error for missing memory: either the audit's own limit was reached, or the machine has
+ * none. */
+static int audit_full(const struct audit *audit, struct hvd_err *err)
 {
+    /* The memory of the audit has a limit of its own (LIMIT_AUDIT_BYTES): HVD_E_LIMIT. HVD_E_NOMEM:
+     * the machine has no memory. */
     int rc = audit->memory.full ? HVD_E_LIMIT : HVD_E_NOMEM;
 
-    return err_set(err, rc, "%s: the logs are too large to be held against each other",
+    return err_set(err, rc, "%s: the logs are too large to be compared",
                    rc == HVD_E_LIMIT ? "LIMIT_AUDIT_BYTES" : "out of memory");
 }
 
-static struct audit_sampler *find_sampler(const struct audit *audit, struct span name)
+static struct audit_sampler *audit_find_sampler(const struct audit *audit, struct span name)
 {
     uint32_t at = names_find(&audit->names, name.at, name.length);
 
     return at == NAMES_NONE ? NULL : audit->samplers.items[at];
 }
 
-static struct audit_sampler *add_sampler(struct audit *audit, const struct audit_line *line)
-{
-    struct audit_sampler *sampler = arena_alloc(&audit->memory, sizeof(*sampler));
-    char *name = arena_alloc(&audit->memory, line->name.length + 1);
-
-    if (!sampler || !name || VEC_RESERVE(&audit->samplers, 1, LIMIT_MANIFEST_ENTRIES))
-        return NULL;
-    memcpy(name, line->name.at, line->name.length);
-    sampler->name = name;
-    sampler->samples = line->samples;
-    if (names_put(&audit->names, name, line->name.length, (uint32_t)audit->samplers.count))
-        return NULL;
-    audit->samplers.items[audit->samplers.count++] = sampler;
-    return sampler;
-}
-
-/* Follows a file through its rounds. Within one a rank only goes forward, unless it was restored.
- */
-static struct batch_key key_of(const struct audit *audit, struct audit_sampler *sampler,
-                               const struct audit_line *line)
+/* Returns the key of the line's batch. Within a round a rank only goes forward. A step back means
+ * that the training program has restored a commit by itself, which counts as a new attempt. */
+static struct batch_key audit_key(const struct audit *audit, struct audit_sampler *sampler,
+                                  const struct audit_line *line)
 {
     bool same = sampler->file == audit->file && sampler->round == line->round;
 
@@ -110,49 +103,57 @@ static struct batch_key key_of(const struct audit *audit, struct audit_sampler *
                                .size = line->size };
 }
 
-static struct audit_batch *find_batch(const struct audit *audit, const struct batch_key *key)
+static struct audit_batch *audit_find_batch(const struct audit *audit, const struct batch_key *key)
 {
     uint32_t at = names_find(&audit->keys, (const char *)key, sizeof(*key));
 
     return at == NAMES_NONE ? NULL : audit->batches.items[at];
 }
 
-static struct audit_batch *add_batch(struct audit *audit, struct audit_sampler *sampler,
-                                     const struct batch_key *key)
-{
-    struct audit_batch *batch = arena_alloc(&audit->memory, sizeof(*batch));
-    unsigned char *seen = arena_alloc(&audit->memory, (size_t)(key->size + 7) / 8);
-
-    if (!batch || !seen || VEC_RESERVE(&audit->batches, 1, NAMES_NONE - 1) ||
-        VEC_RESERVE(&sampler->batches, 1, NAMES_NONE - 1))
-        return NULL;
-    batch->key = *key;
-    batch->seen = seen;
-    if (names_put(&audit->keys, (const char *)&batch->key, sizeof(batch->key),
-                  (uint32_t)audit->batches.count))
-        return NULL;
-    audit->batches.items[audit->batches.count++] = batch;
-    sampler->batches.items[sampler->batches.count++] = batch;
-    return batch;
-}
-
+/* First reading: notes which rank of which batch this line is of, and how many samples the rank has
+ * used. The line adds its sampler and its batch if they are new. */
 int audit_note(struct audit *audit, const struct audit_line *line, struct hvd_err *err)
 {
-    struct audit_sampler *sampler = find_sampler(audit, line->name);
+    struct audit_sampler *sampler = audit_find_sampler(audit, line->name);
     struct audit_batch *batch;
     struct batch_key key;
+    unsigned char *seen;
+    char *name;
 
-    if (!sampler && !(sampler = add_sampler(audit, line)))
-        return full(audit, err);
+    if (!sampler) {
+        sampler = arena_alloc(&audit->memory, sizeof(*sampler));
+        name = arena_alloc(&audit->memory, line->name.length + 1);
+        if (!sampler || !name || VEC_RESERVE(&audit->samplers, 1, LIMIT_MANIFEST_ENTRIES))
+            return audit_full(audit, err);
+        memcpy(name, line->name.at, line->name.length);
+        sampler->name = name;
+        sampler->samples = line->samples;
+        if (names_put(&audit->names, name, line->name.length, (uint32_t)audit->samplers.count))
+            return audit_full(audit, err);
+        audit->samplers.items[audit->samplers.count++] = sampler;
+    }
     if (sampler->samples != line->samples)
         return err_set(err, HVD_E_INVAL,
                        "\"%s\" has %" PRIu64 " samples here, and %" PRIu64
                        " elsewhere; these are logs of several jobs",
                        sampler->name, line->samples, sampler->samples);
-    key = key_of(audit, sampler, line);
-    batch = find_batch(audit, &key);
-    if (!batch && !(batch = add_batch(audit, sampler, &key)))
-        return full(audit, err);
+    key = audit_key(audit, sampler, line);
+    batch = audit_find_batch(audit, &key);
+    if (!batch) {
+        batch = arena_alloc(&audit->memory, sizeof(*batch));
+        seen = arena_alloc(&audit->memory, (size_t)(key.size + 7) / 8);
+        if (!batch || !seen || VEC_RESERVE(&audit->batches, 1, NAMES_NONE - 1) ||
+            VEC_RESERVE(&sampler->batches, 1, NAMES_NONE - 1))
+            return audit_full(audit, err);
+        batch->key = key;
+        batch->seen = seen;
+        if (names_put(&audit->keys, (const char *)&batch->key, sizeof(batch->key),
+                      (uint32_t)audit->batches.count))
+            return audit_full(audit, err);
+        audit->batches.items[audit->batches.count++] = batch;
+        sampler->batches.items[sampler->batches.count++] = batch;
+    }
+    /* A rank that two workers had in one round must not be counted twice. */
     if (batch->seen[line->rank / 8] >> line->rank % 8 & 1)
         batch->twice = true;
     else
@@ -162,11 +163,8 @@ int audit_note(struct audit *audit, const struct audit_line *line, struct hvd_er
     return 0;
 }
 
-/* ---- the judgement --------------------------------------------------------------------------- */
-
-static void fault(struct audit_epoch *epoch, const char *format, ...) PRINTF_LIKE(2, 3);
-
-static void fault(struct audit_epoch *epoch, const char *format, ...)
+/* Counts a fault of an epoch, and keeps its text if it is one of the first AUDIT_FAULTS_SHOWN. */
+PRINTF_LIKE(2, 3) static void epoch_fault(struct audit_epoch *epoch, const char *format, ...)
 {
     va_list args;
 
@@ -178,8 +176,10 @@ static void fault(struct audit_epoch *epoch, const char *format, ...)
     epoch->faults++;
 }
 
-static struct audit_epoch *epoch_of(struct audit *audit, struct audit_sampler *sampler,
-                                    uint64_t number)
+/* Finds the epoch, or adds it. The search begins at the newest epoch, because few epochs are open
+ * at a time. */
+static struct audit_epoch *sampler_epoch(struct audit *audit, struct audit_sampler *sampler,
+                                         uint64_t number)
 {
     struct audit_epoch *epoch;
 
@@ -202,6 +202,7 @@ static int compare(uint64_t a, uint64_t b)
     return a < b ? -1 : a > b;
 }
 
+/* For qsort: the order in which a job used its batches. */
 static int by_time(const void *left, const void *right)
 {
     const struct batch_key *a = &(*(struct audit_batch *const *)left)->key;
@@ -215,6 +216,7 @@ static int by_time(const void *left, const void *right)
     return order ? order : compare(a->first, b->first);
 }
 
+/* For qsort: by position; batches of the same position by time. */
 static int by_place(const void *left, const void *right)
 {
     const struct batch_key *a = &(*(struct audit_batch *const *)left)->key;
@@ -231,80 +233,53 @@ static bool is_before(const struct batch_key *key, const struct mark *mark)
     return key->epoch < mark->epoch || (key->epoch == mark->epoch && key->first < mark->first);
 }
 
-/* From the last round to the first: what lies before the beginnings of all later ones counts. */
-static void find_what_counts(struct audit_sampler *sampler)
-{
-    struct mark limit = { UINT64_MAX, UINT64_MAX };
-    size_t end = sampler->batches.count;
-
-    qsort(sampler->batches.items, end, sizeof(struct audit_batch *), by_time);
-    while (end > 0) {
-        size_t begin = end - 1;
-        const struct batch_key *last = &sampler->batches.items[begin]->key;
-        const struct batch_key *first;
-        bool voids = false;
-
-        while (begin > 0 && sampler->batches.items[begin - 1]->key.round == last->round &&
-               sampler->batches.items[begin - 1]->key.attempt == last->attempt)
-            begin--;
-        for (size_t i = begin; i < end; i++) {
-            struct audit_batch *batch = sampler->batches.items[i];
-
-            batch->counts = is_before(&batch->key, &limit);
-            voids |= !batch->counts;
-        }
-        sampler->rounds_rolled_back += voids;
-        first = &sampler->batches.items[begin]->key;
-        if (is_before(first, &limit))
-            limit = (struct mark){ first->epoch, first->first };
-        end = begin;
-    }
-}
-
-static bool is_whole(const struct audit_batch *batch)
-{
-    return batch->ranks == batch->key.size && !batch->twice && batch->share == batch->key.total;
-}
-
-static void judge_batch(struct audit_epoch *epoch, const struct audit_batch *batch, uint64_t place)
+/* Notes the faults of a batch. `place` is the position in the epoch up to which earlier batches
+ * have used the samples. */
+static void epoch_judge_batch(struct audit_epoch *epoch, const struct audit_batch *batch,
+                              uint64_t place)
 {
     const struct batch_key *key = &batch->key;
     uint64_t rank = 0;
 
     if (key->first > place)
-        fault(epoch,
-              "nobody used the places %" PRIu64 " to %" PRIu64 "; round %" PRIu64
-              " goes on behind them",
-              place, key->first - 1, key->round);
+        epoch_fault(epoch,
+                    "no worker used the places %" PRIu64 " to %" PRIu64 "; round %" PRIu64
+                    " continues after them",
+                    place, key->first - 1, key->round);
     if (key->first < place)
-        fault(epoch,
-              "round %" PRIu64 " uses places from %" PRIu64 " on, which are used up to %" PRIu64,
-              key->round, key->first, place - 1);
+        epoch_fault(epoch,
+                    "round %" PRIu64 " uses places from %" PRIu64
+                    " on, which are used up to %" PRIu64,
+                    key->round, key->first, place - 1);
     while (rank < key->size && batch->seen[rank / 8] >> rank % 8 & 1)
         rank++;
     if (rank < key->size)
-        fault(epoch, "rank %" PRIu64 " of round %" PRIu64 " has no line for the batch at %" PRIu64,
-              rank, key->round, key->first);
+        epoch_fault(epoch,
+                    "rank %" PRIu64 " of round %" PRIu64 " has no line for the batch at %" PRIu64,
+                    rank, key->round, key->first);
     else if (batch->twice)
-        fault(epoch, "two workers were the same rank of round %" PRIu64 " in the batch at %" PRIu64,
-              key->round, key->first);
+        epoch_fault(epoch,
+                    "two workers were the same rank of round %" PRIu64 " in the batch at %" PRIu64,
+                    key->round, key->first);
     else if (batch->share != key->total)
-        fault(epoch,
-              "the batch at %" PRIu64 " of round %" PRIu64 " has %" PRIu64 " samples, not %" PRIu64,
-              key->first, key->round, batch->share, key->total);
+        epoch_fault(epoch,
+                    "the batch at %" PRIu64 " of round %" PRIu64 " has %" PRIu64
+                    " samples, not %" PRIu64,
+                    key->first, key->round, batch->share, key->total);
 }
 
-/* The batches of one epoch that count, in order of their places. */
-static int judge_epoch(struct audit *audit, struct audit_sampler *sampler, size_t begin, size_t end,
-                       bool last, struct hvd_err *err)
+/* Judges one epoch, whose batches are the items from begin to end, in order of their positions.
+ * `last` is true: no later epoch was begun. */
+static int sampler_judge_epoch(struct audit *audit, struct audit_sampler *sampler, size_t begin,
+                               size_t end, bool last, struct hvd_err *err)
 {
     uint64_t number = sampler->batches.items[begin]->key.epoch;
-    struct audit_epoch *epoch = epoch_of(audit, sampler, number);
+    struct audit_epoch *epoch = sampler_epoch(audit, sampler, number);
     uint64_t place = 0;
     bool whole = true;
 
     if (!epoch)
-        return full(audit, err);
+        return audit_full(audit, err);
     for (size_t i = begin; i < end; i++) {
         struct audit_batch *batch = sampler->batches.items[i];
 
@@ -312,67 +287,91 @@ static int judge_epoch(struct audit *audit, struct audit_sampler *sampler, size_
             epoch->repeated += batch->share;
             continue;
         }
-        whole = is_whole(batch);
-        /* Where the job has ended, some ranks may have been a step ahead. */
+        whole =
+            batch->ranks == batch->key.size && !batch->twice && batch->share == batch->key.total;
+        /* When the job ended, some ranks may have been one step ahead of the others: their last
+         * batch is no fault. */
         if (last && !whole && batch->ranks < batch->key.size)
             continue;
-        judge_batch(epoch, batch, place);
+        epoch_judge_batch(epoch, batch, place);
         epoch->batches++;
         place = batch->key.first + batch->key.total;
     }
+    /* An epoch is finished when it is complete, or when a later epoch was begun. */
     epoch->finished = !last || (place == sampler->samples && whole);
     if (epoch->finished && place < sampler->samples)
-        fault(epoch, "nobody used the places from %" PRIu64 " on, and the next epoch was begun",
-              place);
+        epoch_fault(epoch,
+                    "no worker used the places from %" PRIu64 " on, and the next epoch was begun",
+                    place);
     return 0;
 }
 
-static int judge_sampler(struct audit *audit, struct audit_sampler *sampler, struct hvd_err *err)
-{
-    size_t count = sampler->batches.count;
-    size_t begin = 0;
-    uint64_t newest = 0;
-    uint64_t expected = 0;
-    int rc = 0;
-
-    find_what_counts(sampler);
-    qsort(sampler->batches.items, count, sizeof(struct audit_batch *), by_place);
-    for (size_t i = 0; i < count; i++)
-        if (sampler->batches.items[i]->counts)
-            newest = sampler->batches.items[i]->key.epoch;
-    while (!rc && begin < count) {
-        uint64_t number = sampler->batches.items[begin]->key.epoch;
-        size_t end = begin;
-
-        while (end < count && sampler->batches.items[end]->key.epoch == number)
-            end++;
-        rc = judge_epoch(audit, sampler, begin, end, number >= newest, err);
-        if (!rc && number > expected)
-            fault(sampler->epochs.items[sampler->epochs.count - 1],
-                  "it was begun, but the epochs from %" PRIu64 " on before it were not", expected);
-        expected = number + 1;
-        begin = end;
-    }
-    return rc;
-}
-
+/* Decides which batches count, and judges every epoch of every sampler; 0, or an error for lack of
+ * memory. */
 int audit_judge(struct audit *audit, struct hvd_err *err)
 {
     int rc = 0;
 
     for (size_t i = 0; !rc && i < audit->samplers.count; i++) {
-        rc = judge_sampler(audit, audit->samplers.items[i], err);
-        audit->samplers.items[i]->file = 0;
+        struct audit_sampler *sampler = audit->samplers.items[i];
+        size_t count = sampler->batches.count;
+        struct mark limit = { UINT64_MAX, UINT64_MAX };
+        uint64_t expected = 0;
+        uint64_t newest = 0;
+
+        /* Sets `counts` of all batches. A batch counts when its position is before the first
+         * position of every later round, so the loop visits the rounds from the last to the
+         * first. */
+        qsort(sampler->batches.items, count, sizeof(struct audit_batch *), by_time);
+        for (size_t begin, end = count; end > 0; end = begin) {
+            const struct batch_key *key = &sampler->batches.items[end - 1]->key;
+            bool voids = false;
+
+            /* The batches from begin to end belong to one round and one attempt. */
+            for (begin = end - 1; begin > 0; begin--) {
+                const struct batch_key *earlier = &sampler->batches.items[begin - 1]->key;
+
+                if (earlier->round != key->round || earlier->attempt != key->attempt)
+                    break;
+            }
+            for (size_t k = begin; k < end; k++) {
+                struct audit_batch *batch = sampler->batches.items[k];
+
+                batch->counts = is_before(&batch->key, &limit);
+                voids |= !batch->counts;
+            }
+            sampler->rounds_rolled_back += voids;
+            key = &sampler->batches.items[begin]->key;
+            if (is_before(key, &limit))
+                limit = (struct mark){ key->epoch, key->first };
+        }
+        qsort(sampler->batches.items, count, sizeof(struct audit_batch *), by_place);
+        for (size_t k = 0; k < count; k++)
+            if (sampler->batches.items[k]->counts)
+                newest = sampler->batches.items[k]->key.epoch;
+        for (size_t begin = 0, end = 0; !rc && begin < count; begin = end) {
+            uint64_t number = sampler->batches.items[begin]->key.epoch;
+
+            while (end < count && sampler->batches.items[end]->key.epoch == number)
+                end++;
+            rc = sampler_judge_epoch(audit, sampler, begin, end, number >= newest, err);
+            if (!rc && number > expected)
+                epoch_fault(sampler->epochs.items[sampler->epochs.count - 1],
+                            "it was begun, but the epochs from %" PRIu64 " on before it were not",
+                            expected);
+            expected = number + 1;
+        }
+        sampler->file = 0; /* reset for the second reading of the logs */
     }
     audit->file = 0;
     return rc;
 }
 
-/* ---- each sample once ------------------------------------------------------------------------ */
-
+/* Marks the samples of one line as used, if the batch of the line counts; a sample that is used
+ * twice is a fault. */
 void audit_mark(struct audit *audit, const struct audit_line *line)
 {
-    struct audit_sampler *sampler = find_sampler(audit, line->name);
+    struct audit_sampler *sampler = audit_find_sampler(audit, line->name);
     struct span rest = line->numbers;
     const struct audit_batch *batch;
     struct audit_epoch *epoch;
@@ -380,19 +379,21 @@ void audit_mark(struct audit *audit, const struct audit_line *line)
     uint64_t number;
 
     if (!sampler || sampler->samples != line->samples)
-        return; /* written since, by a job that goes on */
-    key = key_of(audit, sampler, line);
-    batch = find_batch(audit, &key);
-    if (!batch || !batch->counts || !(epoch = epoch_of(audit, sampler, line->epoch)))
+        return; /* a job that still runs has written the line after the first reading */
+    key = audit_key(audit, sampler, line);
+    /* Only batches that count are marked: samples that were rolled back had to be used again. */
+    batch = audit_find_batch(audit, &key);
+    if (!batch || !batch->counts || !(epoch = sampler_epoch(audit, sampler, line->epoch)))
         return;
     while (audit_line_next(&rest, &number)) {
         unsigned char bit = (unsigned char)(1U << number % 8);
 
         if (epoch->bits[number / 8] & bit) {
-            fault(epoch,
-                  "sample %" PRIu64 " was used twice, the second time in the batch at %" PRIu64
-                  " of round %" PRIu64,
-                  number, line->first, line->round);
+            epoch_fault(epoch,
+                        "sample %" PRIu64
+                        " was used twice, the second time in the batch at %" PRIu64
+                        " of round %" PRIu64,
+                        number, line->first, line->round);
             epoch->twice++;
         } else {
             epoch->used++;
@@ -401,6 +402,7 @@ void audit_mark(struct audit *audit, const struct audit_line *line)
     }
 }
 
+/* Counts the samples of each finished epoch that no line has used, after the second reading. */
 void audit_finish(struct audit *audit)
 {
     for (size_t i = 0; i < audit->samplers.count; i++) {
@@ -410,12 +412,12 @@ void audit_finish(struct audit *audit)
             struct audit_epoch *epoch = sampler->epochs.items[k];
 
             if (!epoch->finished)
-                continue;
+                continue; /* the job was stopped in this epoch, so missing samples are no fault */
             epoch->missing = sampler->samples - epoch->used;
             for (uint64_t n = 0; n < sampler->samples && epoch->missing; n++)
                 if (!(epoch->bits[n / 8] >> n % 8 & 1)) {
-                    fault(epoch, "%" PRIu64 " samples were not used; the first is %" PRIu64,
-                          epoch->missing, n);
+                    epoch_fault(epoch, "%" PRIu64 " samples were not used; the first is %" PRIu64,
+                                epoch->missing, n);
                     break;
                 }
         }

@@ -1,24 +1,23 @@
 /*
- * audit.h: from the lines of all sample logs of a job to a judgement: was each sample of each
- * finished epoch used exactly once?
+ * audit.h: reads the lines of all sample logs of a job, and judges whether each sample of each
+ * finished epoch was used exactly once.
  *
- * Rounds follow each other, and each begins where a commit has stood. So of what earlier rounds
- * have used, everything from that place on was rolled back, and is void: the later round repeats
- * it. A worker whose log goes back within a round has restored by its own wish, which counts as a
- * round of its own. What is not void must be, for each epoch, all places from the first to the
- * last, in batches of which every rank has written its share; and the numbers in them each sample
- * once.
+ * Each round begins at a commit. Batches of earlier rounds after that commit were rolled back and
+ * are void: the later round repeats them. A worker whose log goes back within a round has restored
+ * a commit by itself, which counts as a new round. In each epoch the batches that are not void must
+ * cover all samples from the first to the last, every rank of a batch must have written its share,
+ * and no sample may be used twice.
  *
- * The lines are read twice: first audit_note for all, then audit_judge, then audit_mark for all,
- * then audit_finish.
+ * The lines are read twice: first audit_note for all lines, then audit_judge, then audit_mark for
+ * all lines, then audit_finish.
  */
 #ifndef TOOLS_AUDIT_H
 #define TOOLS_AUDIT_H
 
 #include "base/arena.h"
 #include "base/names.h"
+#include "base/text.h"
 #include "base/vec.h"
-#include "tools/audit_line.h"
 
 #define AUDIT_FAULTS_SHOWN 8
 #define AUDIT_FAULT_BYTES  160
@@ -30,16 +29,16 @@ struct audit_epoch {
     uint64_t repeated; /* samples that were used and rolled back */
     uint64_t faults;
     char shown[AUDIT_FAULTS_SHOWN][AUDIT_FAULT_BYTES];
-    unsigned char *bits; /* which samples were used */
+    unsigned char *bits; /* one bit per sample: set when the sample was used */
 };
 
 struct audit_sampler {
-    const char *name; /* as it is written */
+    const char *name; /* the sampler's name as written in the log */
     uint64_t samples;
-    struct VEC(struct audit_epoch *) epochs; /* once judged: in order */
+    struct VEC(struct audit_epoch *) epochs; /* sorted by number after audit_judge */
     struct VEC(struct audit_batch *) batches;
     uint64_t rounds_rolled_back;
-    /* of the file that is being read */
+    /* The batch of the last line of this sampler in the file that is being read. */
     uint64_t file, round, attempt, epoch, first;
 };
 
@@ -51,12 +50,32 @@ struct audit {
     uint64_t file;
 };
 
+/* A line of a sample log, as worker/sample_log.h describes it. */
+struct audit_line {
+    struct span name; /* the name as the line has it, with %20 for a blank */
+    uint64_t epoch, first, total, round;
+    uint64_t rank, size;
+    uint64_t samples;
+    struct span numbers;
+    uint64_t count;
+};
+
+/* Parses a line without its newline, strictly. 0: all numbers are within their bounds. HVD_E_INVAL:
+ * the err says what is wrong. */
+int audit_line_read(struct span text, struct audit_line *ret_line, struct hvd_err *err) MUST_CHECK;
+
+/* Takes the next sample off the `numbers` of a line; false: no sample is left. */
+bool audit_line_next(struct span *numbers, uint64_t *ret_number);
+
 void audit_init(struct audit *audit);
 void audit_release(struct audit *audit);
 
-/* The next lines are of another file. */
+/* Says that the next lines come from another file. */
 void audit_begin_file(struct audit *audit);
 
+/* audit_note records one line in the first reading; audit_judge decides which batches are void;
+ * audit_mark marks the samples of one line in the second reading; audit_finish counts missing
+ * samples. */
 int audit_note(struct audit *audit, const struct audit_line *line, struct hvd_err *err) MUST_CHECK;
 int audit_judge(struct audit *audit, struct hvd_err *err) MUST_CHECK;
 void audit_mark(struct audit *audit, const struct audit_line *line);

@@ -1,8 +1,12 @@
-#include "tools/audit_line.h"
+/*
+ * audit_line.c: parses a line of a sample log. hvd_audit.c calls it for each line. All numbers of
+ * an accepted line are within their bounds, so audit.c can use them as indexes.
+ */
+#include "tools/audit.h"
 
 #include "base/limits.h"
 
-/* The words before the numbers: in this order, behind "batch NAME". */
+/* The words between "batch NAME" and the list of samples, in this order. */
 struct word {
     const char *what;
     uint64_t min, max;
@@ -19,38 +23,6 @@ static const struct word words[] = {
     { "the samples of an epoch",  1, LIMIT_SAMPLES, offsetof(struct audit_line, samples)},
 };
 
-static int read_head(struct span head, struct audit_line *line, struct hvd_err *err)
-{
-    struct span part;
-    int rc = 0;
-
-    if (!span_next(&head, ' ', &part) || !span_is(part, "batch"))
-        return err_set(err, HVD_E_INVAL, "it does not begin with \"batch\"");
-    if (!span_next(&head, ' ', &line->name) || line->name.length == 0)
-        return err_set(err, HVD_E_INVAL, "no name behind \"batch\"");
-    if (line->name.length > 3 * (size_t)LIMIT_MANIFEST_NAME_BYTES ||
-        !text_is_clean(line->name.at, line->name.length))
-        return err_set(err, HVD_E_INVAL, "no sampler has such a name");
-    for (size_t i = 0; !rc && i < ARRAY_SIZE(words); i++) {
-        if (!span_next(&head, ' ', &part))
-            return err_set(err, HVD_E_INVAL, "%s is missing", words[i].what);
-        rc = text_parse_u64(part, words[i].min, words[i].max, words[i].what,
-                            (uint64_t *)(void *)((char *)line + words[i].at), err);
-    }
-    if (!rc && head.at)
-        return err_set(err, HVD_E_INVAL, "more words than there should be before the \":\"");
-    return rc;
-}
-
-static int check_head(const struct audit_line *line, struct hvd_err *err)
-{
-    if (line->rank >= line->size)
-        return err_set(err, HVD_E_INVAL, "the rank is not below the size");
-    if (line->total > line->samples || line->first > line->samples - line->total)
-        return err_set(err, HVD_E_INVAL, "the batch goes past the end of the epoch");
-    return 0;
-}
-
 bool audit_line_next(struct span *numbers, uint64_t *ret_number)
 {
     struct span part;
@@ -59,40 +31,54 @@ bool audit_line_next(struct span *numbers, uint64_t *ret_number)
            text_parse_u64(part, 0, UINT64_MAX, "", ret_number, NULL) == 0;
 }
 
-static int check_numbers(struct audit_line *line, struct hvd_err *err)
-{
-    struct span rest = line->numbers;
-    struct span part;
-    uint64_t number;
-    int rc = 0;
-
-    while (!rc && span_next(&rest, ' ', &part)) {
-        rc = text_parse_u64(part, 0, line->samples - 1, "a sample", &number, err);
-        if (!rc && ++line->count > line->total)
-            return err_set(err, HVD_E_INVAL, "more samples than the batch has");
-    }
-    return rc;
-}
-
+/* Parses one line of a sample log: "batch NAME", the numbers of `words`, a colon, and the samples.
+ * HVD_E_INVAL: the line differs from that form, or a number is out of its bounds. */
 int audit_line_read(struct span text, struct audit_line *ret_line, struct hvd_err *err)
 {
     struct audit_line line = { .count = 0 };
     struct span head;
-    int rc;
+    struct span rest;
+    struct span part;
+    uint64_t number;
 
     if (!span_next(&text, ':', &head) || !text.at)
-        return err_set(err, HVD_E_INVAL, "no \":\" in it; this is no line of a sample log");
+        return err_set(err, HVD_E_INVAL, "the line has no \":\"; it is no line of a sample log");
     if (text.length && text.at[0] != ' ')
-        return err_set(err, HVD_E_INVAL, "no blank behind the \":\"");
-    line.numbers =
-        text.length ? (struct span){ text.at + 1, text.length - 1 } : (struct span){ NULL, 0 };
-    rc = read_head(head, &line, err);
-    if (!rc)
-        rc = check_head(&line, err);
-    if (!rc)
-        rc = check_numbers(&line, err);
-    if (rc)
-        return HVD_E_INVAL; /* a number out of its bounds is no limit of ours */
+        return err_set(err, HVD_E_INVAL, "there is no blank after the \":\"");
+
+    /* The words and numbers before the list of samples. The code is HVD_E_INVAL also for a number
+     * out of its bounds, because such a number breaks no limit of hvd-elastic. */
+    if (!span_next(&head, ' ', &part) || !span_is(part, "batch"))
+        return err_set(err, HVD_E_INVAL, "the line does not begin with \"batch\"");
+    if (!span_next(&head, ' ', &line.name) || line.name.length == 0)
+        return err_set(err, HVD_E_INVAL, "there is no name after \"batch\"");
+    if (line.name.length > 3 * (size_t)LIMIT_MANIFEST_NAME_BYTES ||
+        !text_is_clean(line.name.at, line.name.length))
+        return err_set(err, HVD_E_INVAL, "the name of the sampler is not valid");
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+        if (!span_next(&head, ' ', &part))
+            return err_set(err, HVD_E_INVAL, "%s is missing", words[i].what);
+        /* Every field is a uint64_t at its offset in the line. */
+        if (text_parse_u64(part, words[i].min, words[i].max, words[i].what,
+                           (uint64_t *)(void *)((char *)&line + words[i].at), err))
+            return HVD_E_INVAL;
+    }
+    if (head.at)
+        return err_set(err, HVD_E_INVAL, "there are too many words before the \":\"");
+    if (line.rank >= line.size)
+        return err_set(err, HVD_E_INVAL, "the rank is not below the size of the round");
+    if (line.total > line.samples || line.first > line.samples - line.total)
+        return err_set(err, HVD_E_INVAL, "the batch goes past the end of the epoch");
+
+    if (text.length)
+        line.numbers = (struct span){ text.at + 1, text.length - 1 };
+    rest = line.numbers;
+    while (span_next(&rest, ' ', &part)) {
+        if (text_parse_u64(part, 0, line.samples - 1, "a sample", &number, err))
+            return HVD_E_INVAL;
+        if (++line.count > line.total)
+            return err_set(err, HVD_E_INVAL, "the line has more samples than the batch");
+    }
     *ret_line = line;
     return 0;
 }

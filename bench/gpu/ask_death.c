@@ -1,4 +1,4 @@
-#include "bench/gpu/play.h"
+#include "bench/gpu/nccl_work.h"
 #include "bench/gpu/questions.h"
 
 #include <signal.h>
@@ -29,13 +29,13 @@ static enum word work_once(struct member *member, struct ncclComm *comm)
         if (struck_us && now_us() > struck_us + WATCHED_S * INT64_C(1000000))
             return SILENT;
         if (now_us() > until_us)
-            member_fail(member, "an allreduce", "it does not end, and nobody was struck");
+            member_fail(member, "an allreduce", "it does not end, and no member was struck");
         nap_us(100);
     }
     return NOTICED;
 }
 
-/* What NCCL said, and then what it takes to be free of it. */
+/* The answer of NCCL, and then the time to get rid of the communicator. */
 static void say_what_came(struct member *member, struct ncclComm *comm, enum word word)
 {
     int64_t at_us = now_us();
@@ -46,29 +46,29 @@ static void say_what_came(struct member *member, struct ncclComm *comm, enum wor
     member_add(member, word == NOTICED ? "members with an error" : "members without a word in 5 s",
                "", 1);
     figure_say(&member->page->figures, member->question, "the kernel meanwhile", member->size, "%s",
-               play_done(member, member->stream, 0) ? "ends by itself" : "waits");
+               work_done(member, member->stream, 0) ? "ends by itself" : "waits");
     at_us = now_us();
-    if (member->nccl->comm_revoke) {
-        int code = member->nccl->comm_revoke(comm, 0);
+    if (member->nccl->revoke_comm) {
+        int code = member->nccl->revoke_comm(comm, 0);
 
         if (code != NCCL_OK && code != NCCL_IN_PROGRESS)
             figure_say(&member->page->figures, member->question, "then a revoke", member->size,
                        "%s", member->nccl->result_text(code));
-        else if (play_done(member, member->stream, NEVER_ENDS_S))
+        else if (work_done(member, member->stream, NEVER_ENDS_S))
             member_add(member, "then a revoke, until the stream is free", "ms",
                        (double)(now_us() - at_us) / 1e3);
         else
             member_fail(member, "a revoke", "the kernel does not end");
     }
-    member_add(member, "then an abort", "ms", play_abort(member, comm));
+    member_add(member, "then an abort", "ms", work_abort(member, comm));
 }
 
 static void work_on(struct member *member)
 {
-    struct ncclComm *comm = play_comm(member, member->size, "");
+    struct ncclComm *comm = work_comm(member, member->size, "");
     enum word word;
 
-    play_verify(member, comm, member->size);
+    work_verify(member, comm, member->size);
     member_gate(member);
     do {
         atomic_fetch_add(&member->page->at_work, 1);

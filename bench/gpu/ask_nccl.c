@@ -1,5 +1,5 @@
 #include "bench/gpu/kernels.h"
-#include "bench/gpu/play.h"
+#include "bench/gpu/nccl_work.h"
 #include "bench/gpu/questions.h"
 
 #define STUCK_US     50000 /* until a kernel that waits for ever certainly does */
@@ -12,11 +12,11 @@
 
 static void meet_once(struct member *member)
 {
-    struct ncclComm *comm = play_comm(member, member->size, "the first communicator of a process");
+    struct ncclComm *comm = work_comm(member, member->size, "the first communicator of a process");
 
-    play_verify(member, comm, member->size);
+    work_verify(member, comm, member->size);
     member_gate(member);
-    member_add(member, "its abort, when nothing runs", "ms", play_abort(member, comm));
+    member_add(member, "its abort, when nothing runs", "ms", work_abort(member, comm));
 }
 
 void ask_hosts(struct team *team)
@@ -49,10 +49,10 @@ void ask_duplicate(struct team *team)
 /* The last member does not come, and the others' kernels wait for it. */
 static void get_stuck(struct member *member, struct ncclComm *comm)
 {
-    play_verify(member, comm, member->size);
+    work_verify(member, comm, member->size);
     member_gate(member);
     if (member->rank + 1 < member->size)
-        play_allreduce(member, comm, STUCK_COUNT, member->stream);
+        work_allreduce(member, comm, STUCK_COUNT, member->stream);
     nap_us(STUCK_US);
     member_gate(member);
 }
@@ -64,34 +64,34 @@ static bool survives(const struct member *member)
 
 static void revoke_once(struct member *member)
 {
-    struct ncclComm *comm = play_comm(member, member->size, "");
+    struct ncclComm *comm = work_comm(member, member->size, "");
     int64_t start_us;
 
     get_stuck(member, comm);
     start_us = now_us();
-    member_must_nccl(member, member->nccl->comm_revoke(comm, 0), "a revoke");
+    member_must_nccl(member, member->nccl->revoke_comm(comm, 0), "a revoke");
     if (survives(member))
         member_add(member, "revoke: the call", "ms", (double)(now_us() - start_us) / 1e3);
-    if (!play_done(member, member->stream, NEVER_ENDS_S))
+    if (!work_done(member, member->stream, NEVER_ENDS_S))
         member_fail(member, "a revoke", "the kernel does not end");
     if (survives(member))
         member_add(member, "revoke: until the user's stream is free", "ms",
                    (double)(now_us() - start_us) / 1e3);
-    member_must_nccl(member, play_settle(member, comm), "a revoke");
+    member_must_nccl(member, work_settle(member, comm), "a revoke");
     if (survives(member))
         member_add(member, "revoke: until NCCL says that it is done", "ms",
                    (double)(now_us() - start_us) / 1e3);
     member_gate(member);
-    member_add(member, "abort of what has been revoked", "ms", play_abort(member, comm));
+    member_add(member, "abort of what has been revoked", "ms", work_abort(member, comm));
 }
 
 static void abort_once(struct member *member)
 {
-    struct ncclComm *comm = play_comm(member, member->size, "");
+    struct ncclComm *comm = work_comm(member, member->size, "");
     double ms;
 
     get_stuck(member, comm);
-    ms = play_abort(member, comm);
+    ms = work_abort(member, comm);
     if (survives(member))
         member_add(member, "abort, with a kernel that waits for ever", "ms", ms);
     member_gate(member);
@@ -100,7 +100,7 @@ static void abort_once(struct member *member)
 /* The last one is left out. */
 static void shrink_once(struct member *member)
 {
-    struct ncclComm *comm = play_comm(member, member->size, "");
+    struct ncclComm *comm = work_comm(member, member->size, "");
     struct ncclComm *smaller = NULL;
     struct nccl_config config = { sizeof(config), NCCL_CONFIG_MAGIC, NCCL_CONFIG_VERSION, 0 };
     int gone = (int)member->size - 1;
@@ -111,62 +111,62 @@ static void shrink_once(struct member *member)
         start_us = now_us();
         member_must_nccl(member, member->nccl->comm_shrink(comm, &gone, 1, &smaller, &config, 1),
                          "a shrink");
-        member_must_nccl(member, play_settle(member, comm), "a shrink");
+        member_must_nccl(member, work_settle(member, comm), "a shrink");
         if (!smaller)
             member_fail(member, "a shrink", "there is no new communicator");
-        member_must_nccl(member, play_settle(member, smaller), "a shrink");
+        member_must_nccl(member, work_settle(member, smaller), "a shrink");
         member_add(member, "shrink, with a kernel that waits for ever, until ready", "ms",
                    (double)(now_us() - start_us) / 1e3);
-        play_verify(member, smaller, member->size - 1);
+        work_verify(member, smaller, member->size - 1);
     }
     member_gate(member); /* what one has brought to a sum may not have been taken by another yet */
     if (smaller)
-        play_abort(member, smaller);
-    play_abort(member, comm);
+        work_abort(member, smaller);
+    work_abort(member, comm);
     member_gate(member);
 }
 
-/* What we do instead of a shrink: revoke, and a fresh one for those who are left. */
+/* Our replacement of a shrink: a revoke, and a fresh communicator for the survivors. */
 static void renew_once(struct member *member)
 {
-    struct ncclComm *comm = play_comm(member, member->size, "");
+    struct ncclComm *comm = work_comm(member, member->size, "");
     struct ncclComm *smaller;
     int64_t start_us;
 
     get_stuck(member, comm);
     start_us = now_us();
-    if (member->nccl->comm_revoke) {
-        member_must_nccl(member, member->nccl->comm_revoke(comm, 0), "a revoke");
-        member_must_nccl(member, play_settle(member, comm), "a revoke");
+    if (member->nccl->revoke_comm) {
+        member_must_nccl(member, member->nccl->revoke_comm(comm, 0), "a revoke");
+        member_must_nccl(member, work_settle(member, comm), "a revoke");
     } else {
-        play_abort(member, comm);
+        work_abort(member, comm);
     }
-    smaller = play_comm(member, member->size - 1, "");
+    smaller = work_comm(member, member->size - 1, "");
     if (smaller) {
         member_add(member, "revoke and a fresh one instead of it, until ready", "ms",
                    (double)(now_us() - start_us) / 1e3);
-        play_verify(member, smaller, member->size - 1);
+        work_verify(member, smaller, member->size - 1);
     }
     member_gate(member);
     if (smaller)
-        play_abort(member, smaller);
-    if (member->nccl->comm_revoke)
-        play_abort(member, comm);
+        work_abort(member, smaller);
+    if (member->nccl->revoke_comm)
+        work_abort(member, comm);
     member_gate(member);
 }
 
 /* A communicator, the first allreduces on it, and its end. */
 static void meet(struct member *member, const char *name, const char *first)
 {
-    struct ncclComm *comm = play_comm(member, member->size, name);
+    struct ncclComm *comm = work_comm(member, member->size, name);
     int64_t start_us;
 
     member_gate(member);
     start_us = now_us();
-    play_verify(member, comm, member->size);
+    work_verify(member, comm, member->size);
     member_add(member, first, "ms", (double)(now_us() - start_us) / 1e3);
     member_gate(member);
-    play_abort(member, comm);
+    work_abort(member, comm);
 }
 
 static void pay(struct member *member)
@@ -178,7 +178,7 @@ static void pay(struct member *member)
     for (uint32_t i = 0; i < member->options->times && !atomic_load(&member->page->enough); i++) {
         meet(member, "another communicator (warm)", "its first allreduces (warm)");
         abort_once(member);
-        if (member->nccl->comm_revoke)
+        if (member->nccl->revoke_comm)
             revoke_once(member);
         if (member->size > 2)
             renew_once(member);
@@ -202,7 +202,7 @@ void ask_cost(struct team *team)
 static void await_spin(struct member *member, const char *name, int64_t start_us)
 {
     member_add(member, name, "ms", (double)(now_us() - start_us) / 1e3);
-    if (!play_done(member, member->stream, TEAM_WAIT_S))
+    if (!work_done(member, member->stream, TEAM_WAIT_S))
         member_fail(member, name, "the user's kernel does not end");
     member_gate(member);
 }
@@ -230,20 +230,20 @@ static void be_busy(struct member *member)
         bool own = way >= 2;
         bool revoke = way % 2;
 
-        if (revoke && !member->nccl->comm_revoke)
+        if (revoke && !member->nccl->revoke_comm)
             continue;
-        comm = play_comm(member, member->size, "");
-        play_verify(member, comm, member->size);
+        comm = work_comm(member, member->size, "");
+        work_verify(member, comm, member->size);
         member_gate(member);
         kernels_spin(member, member->stream, SPIN_MS);
-        play_allreduce(member, comm, STUCK_COUNT, own ? stream_behind(member) : member->stream);
+        work_allreduce(member, comm, STUCK_COUNT, own ? stream_behind(member) : member->stream);
         start_us = now_us();
         if (revoke)
-            member_must_nccl(member, member->nccl->comm_revoke(comm, 0), "a revoke");
+            member_must_nccl(member, member->nccl->revoke_comm(comm, 0), "a revoke");
         if (revoke)
-            member_must_nccl(member, play_settle(member, comm), "a revoke");
+            member_must_nccl(member, work_settle(member, comm), "a revoke");
         else
-            play_abort(member, comm);
+            work_abort(member, comm);
         await_spin(member,
                    own      ? revoke ? "revoke, own stream behind the kernel, until done"
                                      : "abort, own stream behind the kernel"
@@ -251,7 +251,7 @@ static void be_busy(struct member *member)
                             : "abort, in the kernel's stream",
                    start_us);
         if (revoke)
-            play_abort(member, comm);
+            work_abort(member, comm);
     }
 }
 
@@ -269,13 +269,13 @@ void ask_busy(struct team *team)
 static void hold_two(struct member *member, struct ncclComm *comms[2])
 {
     for (int i = 0; i < 2; i++) {
-        comms[i] = play_comm(member, member->size, "");
-        play_verify(member, comms[i], member->size);
+        comms[i] = work_comm(member, member->size, "");
+        work_verify(member, comms[i], member->size);
     }
     member_gate(member);
     if (survives(member))
         for (int i = 0; i < 2; i++)
-            play_allreduce(member, comms[i], STUCK_COUNT, member->stream);
+            work_allreduce(member, comms[i], STUCK_COUNT, member->stream);
     nap_us(STUCK_US);
     member_gate(member);
 }
@@ -286,8 +286,8 @@ static void abort_each(struct member *member, int first, const char *name)
     double ms;
 
     hold_two(member, comms);
-    ms = play_abort(member, comms[first]);
-    ms += play_abort(member, comms[!first]);
+    ms = work_abort(member, comms[first]);
+    ms += work_abort(member, comms[!first]);
     if (survives(member))
         member_add(member, name, "ms", ms);
 }
@@ -317,7 +317,7 @@ static void abort_together(struct member *member)
         member_add(member, "aborts in a group, the later kernel's first", "ms",
                    (double)(now_us() - start_us) / 1e3);
     /* of communicators that do not block it may go on in the background */
-    if (!play_done(member, member->stream, NEVER_ENDS_S))
+    if (!work_done(member, member->stream, NEVER_ENDS_S))
         member_fail(member, "aborts in a group", "the kernels do not end");
     if (survives(member))
         member_add(member, "aborts in a group: until the stream is free", "ms",

@@ -1,13 +1,13 @@
 /*
- * bench_gpu: what a GPU and NCCL do when somebody dies, and what that costs: the questions that
- * docs/gpu.md is waiting for, asked of whatever machine this is run on. Without a GPU it says so,
- * and exits with 77.
+ * bench_gpu: how a GPU and NCCL behave when a process dies, and the cost of that: the questions of
+ * docs/gpu.md, asked of the machine that the program runs on. Without a GPU it says so, and exits
+ * with 77.
  *
  *     bench_gpu [--json FILE] [--times N] [--ranks N] [--mib N] [QUESTION...]
  *
  * It needs the CUDA driver and NCCL, which are found at run time, and nothing else of this tree but
- * gpu/ and base/: bench/gpu/run builds it with a C compiler alone. What hvd makes of the device,
- * its commits and collectives, is measured by bench_gpu_job.
+ * gpu/ and base/: bench/gpu/run builds it with a C compiler alone. bench_gpu_job measures hvd's own
+ * commits and collectives on the device.
  *
  * With HVD_CUDA_LIBRARY and HVD_NCCL_LIBRARY it runs on the stand-in of tests/ as well. That shows
  * that it works; its figures then mean nothing, and it says so.
@@ -28,8 +28,8 @@ static const struct question {
     {"hosts",   "several ranks on one device",                       ask_hosts,     true },
     { "plain",  "the same, none being a host of its own",            ask_duplicate, true },
     { "cost",   "what a new round costs, one member being stuck",    ask_cost,      true },
-    { "killed", "SIGKILL of one: who notices, and when",             ask_killed,    true },
-    { "frozen", "SIGSTOP of one: does anybody notice",               ask_frozen,    true },
+    { "killed", "SIGKILL of one: which others notice, and when",     ask_killed,    true },
+    { "frozen", "SIGSTOP of one: does any other notice",             ask_frozen,    true },
     { "copies", "copies between device and host, and on the device", ask_copies,    false},
     { "busy",   "an abort while the user's stream holds a kernel",   ask_busy,      true },
     { "two",    "two communicators on a device",                     ask_two,       true },

@@ -5,8 +5,8 @@
  *     bench_gpu_job reduce|commit [--way WORDS] [--mib N] [--times N] [--table FILE] [--json FILE]
  *
  * reduce is for a job of several, and rank 0 writes; commit is for one, started by itself or by
- * hvd-elastic. What is to be compared is configured outside (HVD_COMMIT_TO, HVD_GPU_OPERATIONS) and
- * told by --way.
+ * hvd-elastic. The compared settings come from outside (HVD_COMMIT_TO, HVD_GPU_OPERATIONS); --way
+ * names them.
  */
 #include "bench/gpu/job.h"
 

@@ -10,7 +10,7 @@ static void copy_text(char *to, size_t room, const char *from)
     snprintf(to, room, "%s", from);
 }
 
-/* Held for some instructions; nobody is killed while measuring goes on. */
+/* Held for some instructions; no process is killed while it measures. */
 static void enter(struct figures *figures)
 {
     while (atomic_flag_test_and_set(&figures->lock))

@@ -38,7 +38,7 @@ struct figures {
 void figure_add(struct figures *figures, const char *question, const char *name, uint32_t ranks,
                 const char *unit, double value);
 
-/* What is said last stays. */
+/* A later figure of the same name replaces the earlier one. */
 void figure_say(struct figures *figures, const char *question, const char *name, uint32_t ranks,
                 const char *format, ...) PRINTF_LIKE(5, 6);
 

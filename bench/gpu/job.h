@@ -28,7 +28,7 @@ void job_must_cuda(const struct job *job, int code, const char *what);
 
 int64_t job_now_us(void);
 
-/* What train is for each: 0, or what it is to return. */
+/* The body of train for each benchmark: 0, or the code that train returns. */
 int job_reduce(struct job *job);
 int job_commit(struct job *job, struct hvd_state *state);
 

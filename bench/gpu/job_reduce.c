@@ -87,7 +87,7 @@ static double plain(const struct reduce *reduce, size_t count, size_t in_a_row)
     return (double)(job_now_us() - start_us) / 1e6;
 }
 
-/* The codes are told by the last one: whatever has failed, the round is dead. */
+/* The last code counts: after any failure the round is dead. */
 static double ours(const struct reduce *reduce, size_t count, size_t in_a_row, int *ret_code)
 {
     const struct job *job = reduce->job;

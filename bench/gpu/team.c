@@ -240,7 +240,7 @@ static bool await_ends(struct team *team, const char *name, int seconds, const p
                 continue;
             ended++;
             if (was_there && status && struck[rank] != -1 && well) {
-                well = false; /* the others wait for it in vain */
+                well = false; /* the others wait for it, and it will not come */
                 until_us = now_us() + AFTER_FAILURE_US;
             }
         }

@@ -73,9 +73,9 @@ struct team_page *team_page_create(void); /* ends the process when there is no m
 /* A process of its own that looks what there is. */
 void team_look(struct team_page *page);
 
-/* All members live, and meanwhile `strike` (or NULL) does something to them. Who has not ended
- * after so many seconds is killed, which is then said under that name. True: all have ended well,
- * but for who was struck. */
+/* Runs all members; meanwhile `strike` (or NULL) does something to them. A member that has not
+ * ended after so many seconds is killed, and a figure of that name says so. True: all members but
+ * the struck one have ended well. */
 typedef void team_strike_fn(struct team *team);
 bool team_run(struct team *team, const char *name, int seconds, team_strike_fn *strike);
 

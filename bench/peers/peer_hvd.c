@@ -1,6 +1,6 @@
 /*
- * peer_hvd: the training step that the peers are compared with, on libhvd. What a step is, the
- * environment says: peer_step.h.
+ * peer_hvd: the training step that the peers are compared with, on libhvd. The environment
+ * describes the step: peer_step.h.
  */
 #include "base/mem.h"
 #include "bench/peers/peer_step.h"

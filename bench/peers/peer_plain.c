@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void steps(struct coll *coll, const struct crew_seat *seat, struct peer_step *step,
+static void steps(struct coll *coll, const struct lockstep_self *seat, struct peer_step *step,
                   uint64_t times)
 {
     const struct coll_call call = { .kind = COLL_ALLREDUCE,
@@ -24,17 +24,17 @@ static void steps(struct coll *coll, const struct crew_seat *seat, struct peer_s
 
     for (uint64_t i = 1; i <= times; i++) {
         peer_step_fill(step);
-        crew_must(coll_run(coll, &call, &err), "allreduce", &err);
+        lockstep_must(coll_run(coll, &call, &err), "allreduce", &err);
         peer_step_work(step, (int)seat->size);
         if (seat->rank == 0)
             peer_step_note(step, 1, (int64_t)i, (int)seat->size);
     }
 }
 
-static void live(struct crew_seat *seat, const void *arg)
+static void live(struct lockstep_self *seat, const void *arg)
 {
     struct coll_member member;
-    struct crew_order order;
+    struct lockstep_order order;
     struct peer_step step;
     struct coll *coll;
 
@@ -43,10 +43,10 @@ static void live(struct crew_seat *seat, const void *arg)
     coll_member_meet(&member);
     coll = coll_member_round(&member, 1);
     coll_member_connect(coll);
-    while (crew_next(seat, &order)) {
-        crew_gate(seat);
+    while (lockstep_next(seat, &order)) {
+        lockstep_gate(seat);
         steps(coll, seat, &step, order.bytes);
-        crew_done(seat);
+        lockstep_done(seat);
     }
     coll_free(coll);
     coll_member_close(&member);
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 {
     uint64_t hosts, slots, times;
     struct coll_member_place place = { .hosts = 0 };
-    struct crew crew;
+    struct lockstep set;
 
     if (argc != 4 || !read_number(argv[1], "HOSTS", 4, &hosts) ||
         !read_number(argv[2], "SLOTS", 8, &slots) ||
@@ -76,8 +76,8 @@ int main(int argc, char **argv)
         return 2;
     }
     place.hosts = (uint32_t)hosts;
-    crew_fork(&crew, "plain", (uint32_t)(hosts * slots), live, &place);
-    crew_turn(&crew, &(struct crew_order){ .work = 1, .times = 1, .bytes = times });
-    crew_end(&crew);
+    lockstep_fork(&set, "plain", (uint32_t)(hosts * slots), live, &place);
+    lockstep_round(&set, &(struct lockstep_order){ .work = 1, .times = 1, .bytes = times });
+    lockstep_end(&set);
     return 0;
 }

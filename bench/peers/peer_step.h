@@ -23,7 +23,7 @@ struct peer_step {
     int steps, notes; /* files; -1: nowhere */
 };
 
-/* Says that the process has begun, and boots. What cannot be had ends the process. */
+/* Reports the start of the process, and boots. Every failure ends the process. */
 void peer_step_open(struct peer_step *step);
 void peer_step_close(struct peer_step *step);
 

@@ -8,7 +8,7 @@ import trainer
 import horovod.torch as hvd
 import torch
 
-# Whoever joins a running job boots for a while beside the import.
+# A worker that joins a running job boots for a while beside the import.
 time.sleep(trainer.BOOT_S)
 hvd.init()
 
@@ -39,7 +39,7 @@ def take_care(state):
 
 @hvd.elastic.run
 def train(state):
-    # What Horovod knows of rounds is with its driver; this number grows with each of them.
+    # Horovod's driver alone knows the number of the round; this number grows with each round.
     state.round += 1
     while True:
         step()

@@ -1,4 +1,4 @@
-#include "bench/agent_play.h"
+#include "bench/agent_fixture.h"
 
 #include "base/mem.h"
 #include "base/time.h"
@@ -23,8 +23,8 @@
 #define JOB_MAX    64
 #define KEY        0x42
 
-struct agent_play_inside {
-    struct agent_play play;
+struct agent_fixture_inside {
+    struct agent_fixture fixture;
     char job[JOB_MAX];
     char hold[JOB_MAX + 8]; /* the socket that victims hold */
     char agent_path[4096];
@@ -48,16 +48,16 @@ struct agent_play_inside {
 
 static void on_patience(evutil_socket_t fd, short what, void *arg)
 {
-    struct agent_play_inside *inside = arg;
+    struct agent_fixture_inside *inside = arg;
 
     (void)fd;
     (void)what;
     inside->tired = true;
 }
 
-typedef bool condition_fn(const struct agent_play_inside *inside);
+typedef bool condition_fn(const struct agent_fixture_inside *inside);
 
-static int await(struct agent_play_inside *inside, condition_fn *condition, const char *what,
+static int await(struct agent_fixture_inside *inside, condition_fn *condition, const char *what,
                  struct hvd_err *err)
 {
     inside->tired = false;
@@ -72,24 +72,24 @@ static int await(struct agent_play_inside *inside, condition_fn *condition, cons
     return err_set(err, HVD_E_TIMEOUT, "waited %d s for %s", PATIENCE_S, what);
 }
 
-static bool is_greeted(const struct agent_play_inside *inside)
+static bool is_greeted(const struct agent_fixture_inside *inside)
 {
     return inside->greeted;
 }
 
-static bool is_there(const struct agent_play_inside *inside)
+static bool is_there(const struct agent_fixture_inside *inside)
 {
-    const struct agent_play_victim *victim = &inside->play.victim;
+    const struct agent_fixture_victim *victim = &inside->fixture.victim;
 
     return (victim->ready && victim->pid > 0 && inside->held_fd >= 0) || victim->known_us;
 }
 
-static bool is_over(const struct agent_play_inside *inside)
+static bool is_over(const struct agent_fixture_inside *inside)
 {
-    return inside->play.victim.known_us && inside->play.victim.eof_us;
+    return inside->fixture.victim.known_us && inside->fixture.victim.eof_us;
 }
 
-static bool is_gone(const struct agent_play_inside *inside)
+static bool is_gone(const struct agent_fixture_inside *inside)
 {
     return inside->gone[0] || !inside->conn;
 }
@@ -97,7 +97,7 @@ static bool is_gone(const struct agent_play_inside *inside)
 /* ---- the agent --------------------------------------------------------------------------------
  */
 
-static void tell(struct agent_play_inside *inside, struct msg msg)
+static void tell(struct agent_fixture_inside *inside, struct msg msg)
 {
     struct hvd_err err;
 
@@ -108,8 +108,8 @@ static void tell(struct agent_play_inside *inside, struct msg msg)
 
 static void on_msg(void *arg, const struct msg *msg)
 {
-    struct agent_play_inside *inside = arg;
-    struct agent_play_victim *victim = &inside->play.victim;
+    struct agent_fixture_inside *inside = arg;
+    struct agent_fixture_victim *victim = &inside->fixture.victim;
 
     if (msg->type == MSG_HELLO_AGENT && !inside->greeted) {
         tell(inside,
@@ -139,7 +139,7 @@ static void on_msg(void *arg, const struct msg *msg)
 
 static void on_closed(void *arg, const char *why)
 {
-    struct agent_play_inside *inside = arg;
+    struct agent_fixture_inside *inside = arg;
 
     inside->conn = NULL;
     snprintf(inside->gone, sizeof(inside->gone), "%.200s", why);
@@ -148,7 +148,7 @@ static void on_closed(void *arg, const char *why)
 static void on_accepted(void *arg, struct conn *conn)
 {
     static const struct conn_ops ops = { .msg = on_msg, .closed = on_closed };
-    struct agent_play_inside *inside = arg;
+    struct agent_fixture_inside *inside = arg;
 
     if (inside->conn) {
         conn_drop(conn);
@@ -163,13 +163,13 @@ static void on_accepted(void *arg, struct conn *conn)
 
 static void on_held(evutil_socket_t fd, short what, void *arg)
 {
-    struct agent_play_inside *inside = arg;
+    struct agent_fixture_inside *inside = arg;
     char byte;
 
     (void)what;
     if (recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN)
         return;
-    inside->play.victim.eof_us = clock_now_us();
+    inside->fixture.victim.eof_us = clock_now_us();
     event_free(inside->held);
     inside->held = NULL;
     close(fd);
@@ -178,7 +178,7 @@ static void on_held(evutil_socket_t fd, short what, void *arg)
 
 static void on_knock(evutil_socket_t fd, short what, void *arg)
 {
-    struct agent_play_inside *inside = arg;
+    struct agent_fixture_inside *inside = arg;
     int held_fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     (void)what;
@@ -193,7 +193,7 @@ static void on_knock(evutil_socket_t fd, short what, void *arg)
     event_add(inside->held, NULL);
 }
 
-static int listen_for_victims(struct agent_play_inside *inside, struct hvd_err *err)
+static int listen_for_victims(struct agent_fixture_inside *inside, struct hvd_err *err)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     size_t length = strlen(inside->hold);
@@ -217,7 +217,7 @@ static int listen_for_victims(struct agent_play_inside *inside, struct hvd_err *
  */
 
 /* build/PRESET/bench/bench_detect: the others are beside its folder. */
-static int find_programs(struct agent_play_inside *inside, struct hvd_err *err)
+static int find_programs(struct agent_fixture_inside *inside, struct hvd_err *err)
 {
     char path[2048];
     ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -232,14 +232,15 @@ static int find_programs(struct agent_play_inside *inside, struct hvd_err *err)
             *end = '\0';
     }
     snprintf(inside->agent_path, sizeof(inside->agent_path), "%s/agent/hvd-agent", path);
-    snprintf(inside->worker_path, sizeof(inside->worker_path), "%s/tests/trainer", path);
+    snprintf(inside->worker_path, sizeof(inside->worker_path), "%s/tests/workers/bare_trainer",
+             path);
     if (access(inside->agent_path, X_OK) || access(inside->worker_path, X_OK))
         return err_set(err, HVD_E_NOTFOUND, "%s or %s is missing; build all of the preset",
                        inside->agent_path, inside->worker_path);
     return 0;
 }
 
-static int start_agent(struct agent_play_inside *inside, struct hvd_err *err)
+static int start_agent(struct agent_fixture_inside *inside, struct hvd_err *err)
 {
     const char *const argv[] = { inside->agent_path, "--stdin", NULL };
     struct process_spec spec = { .argv = argv, .out = -1, .err = STDERR_FILENO };
@@ -271,7 +272,7 @@ static int start_agent(struct agent_play_inside *inside, struct hvd_err *err)
     return await(inside, is_greeted, "the agent's hello", err);
 }
 
-static int open_all(struct agent_play_inside *inside, struct hvd_err *err)
+static int open_all(struct agent_fixture_inside *inside, struct hvd_err *err)
 {
     uint8_t key[TLS_KEY_BYTES];
     int rc;
@@ -287,37 +288,37 @@ static int open_all(struct agent_play_inside *inside, struct hvd_err *err)
     if (!rc)
         rc = tls_create(inside->job, key, &inside->tls, err);
     if (!rc)
-        rc = listener_tcp(inside->base, "127.0.0.1", 0, inside->tls, on_accepted, inside,
-                          &inside->listener, err);
+        rc = listener_tcp(inside->base, &(struct listener_place){ "127.0.0.1", 0, inside->tls },
+                          on_accepted, inside, &inside->listener, err);
     if (!rc)
         rc = listen_for_victims(inside, err);
     return rc ? rc : start_agent(inside, err);
 }
 
-int agent_play_create(struct agent_play **ret_play, struct hvd_err *err)
+int agent_fixture_create(struct agent_fixture **ret_fixture, struct hvd_err *err)
 {
-    struct agent_play_inside *inside = mem_zalloc(sizeof(*inside));
+    struct agent_fixture_inside *inside = mem_zalloc(sizeof(*inside));
     int rc;
 
     if (!inside)
         return err_set(err, HVD_E_NOMEM, "out of memory");
-    inside->play.inside = inside;
+    inside->fixture.inside = inside;
     inside->hold_fd = -1;
     inside->held_fd = -1;
     snprintf(inside->job, sizeof(inside->job), "bench-%d", (int)getpid());
     snprintf(inside->hold, sizeof(inside->hold), "@%s/hold", inside->job);
     rc = open_all(inside, err);
     if (rc) {
-        agent_play_free(&inside->play);
+        agent_fixture_free(&inside->fixture);
         return rc;
     }
-    *ret_play = &inside->play;
+    *ret_fixture = &inside->fixture;
     return 0;
 }
 
-void agent_play_free(struct agent_play *play)
+void agent_fixture_free(struct agent_fixture *fixture)
 {
-    struct agent_play_inside *inside = play ? play->inside : NULL;
+    struct agent_fixture_inside *inside = fixture ? fixture->inside : NULL;
     struct hvd_err err;
 
     if (!inside)
@@ -347,15 +348,15 @@ void agent_play_free(struct agent_play *play)
 /* ---- victims -----------------------------------------------------------------------------------
  */
 
-int agent_play_begin_victim(struct agent_play *play, uint32_t mib, struct hvd_err *err)
+int agent_fixture_begin_victim(struct agent_fixture *fixture, uint32_t mib, struct hvd_err *err)
 {
-    struct agent_play_inside *inside = play->inside;
+    struct agent_fixture_inside *inside = fixture->inside;
     char memory[16];
     const char *const argv[] = { inside->worker_path, "--memory",   memory, "--hold",
                                  inside->hold,        "--no-daemon" };
     struct msg launch = {
         .type = MSG_LAUNCH,
-        .incarnation = play->victim.incarnation + 1,
+        .incarnation = fixture->victim.incarnation + 1,
         .u.launch = {.argv = { argv, ARRAY_SIZE(argv) },
                      .cwd = "/",
                      .size = 1,
@@ -365,15 +366,15 @@ int agent_play_begin_victim(struct agent_play *play, uint32_t mib, struct hvd_er
     int rc;
 
     snprintf(memory, sizeof(memory), "%u", mib);
-    play->victim = (struct agent_play_victim){ .incarnation = launch.incarnation };
+    fixture->victim = (struct agent_fixture_victim){ .incarnation = launch.incarnation };
     tell(inside, launch);
     rc = await(inside, is_there, "a worker that is ready", err);
-    if (!rc && play->victim.known_us)
+    if (!rc && fixture->victim.known_us)
         return err_set(err, HVD_E_STATE, "a worker ended before it was killed");
     return rc;
 }
 
-int agent_play_await_end(struct agent_play *play, struct hvd_err *err)
+int agent_fixture_await_end(struct agent_fixture *fixture, struct hvd_err *err)
 {
-    return await(play->inside, is_over, "the end of a worker to be known", err);
+    return await(fixture->inside, is_over, "the end of a worker to be known", err);
 }

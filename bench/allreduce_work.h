@@ -1,11 +1,11 @@
 /*
- * allreduce_play.h: what a member does in its turns of bench_allreduce, whatever engine it has:
- * the same for all of them, those in programs of others too.
+ * allreduce_work.h: the work of a member in the rounds of bench_allreduce, the same for every
+ * engine, also for engines that are programs of other projects.
  */
-#ifndef BENCH_ALLREDUCE_PLAY_H
-#define BENCH_ALLREDUCE_PLAY_H
+#ifndef BENCH_ALLREDUCE_WORK_H
+#define BENCH_ALLREDUCE_WORK_H
 
-#include "bench/crew.h"
+#include "bench/lockstep.h"
 
 #define ALLREDUCE_MAX ((size_t)64 << 20) /* bytes */
 
@@ -17,6 +17,7 @@ enum allreduce_work {
 typedef void allreduce_fn(void *engine, void *numbers, size_t count); /* in place, the sum */
 
 /* Until it is sent home. numbers: ALLREDUCE_MAX bytes. */
-void allreduce_play(struct crew_seat *seat, allreduce_fn *allreduce, void *engine, float *numbers);
+void allreduce_work(struct lockstep_self *seat, allreduce_fn *allreduce, void *engine,
+                    float *numbers);
 
 #endif

@@ -1,4 +1,4 @@
-#include "bench/allreduce_play.h"
+#include "bench/allreduce_work.h"
 
 #include "os/clock.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Small whole numbers, whose sums are exact. */
-static void check(struct crew_seat *seat, allreduce_fn *allreduce, void *engine, float *numbers,
+static void check(struct lockstep_self *seat, allreduce_fn *allreduce, void *engine, float *numbers,
                   size_t count)
 {
     size_t others = (size_t)seat->size * (seat->size - 1) / 2; /* what the ranks come to */
@@ -28,8 +28,8 @@ static void check(struct crew_seat *seat, allreduce_fn *allreduce, void *engine,
 }
 
 /* Zeroes stay what they are however often they are added: nothing overflows on the way. */
-static int64_t timed(struct crew_seat *seat, allreduce_fn *allreduce, void *engine, float *numbers,
-                     const struct crew_order *order)
+static int64_t timed(struct lockstep_self *seat, allreduce_fn *allreduce, void *engine,
+                     float *numbers, const struct lockstep_order *order)
 {
     size_t count = order->bytes / sizeof(float);
     int64_t begun_us;
@@ -37,23 +37,24 @@ static int64_t timed(struct crew_seat *seat, allreduce_fn *allreduce, void *engi
     memset(numbers, 0, order->bytes);
     for (uint32_t i = 0; i <= order->times / 10; i++)
         allreduce(engine, numbers, count);
-    crew_gate(seat);
+    lockstep_gate(seat);
     begun_us = clock_now_us();
     for (uint32_t i = 0; i < order->times; i++)
         allreduce(engine, numbers, count);
     return clock_now_us() - begun_us;
 }
 
-void allreduce_play(struct crew_seat *seat, allreduce_fn *allreduce, void *engine, float *numbers)
+void allreduce_work(struct lockstep_self *seat, allreduce_fn *allreduce, void *engine,
+                    float *numbers)
 {
-    struct crew_order order;
+    struct lockstep_order order;
 
-    while (crew_next(seat, &order)) {
+    while (lockstep_next(seat, &order)) {
         if (order.work == ALLREDUCE_CHECK)
             check(seat, allreduce, engine, numbers, order.bytes / sizeof(float));
         else
             seat->board->members[seat->rank].figures[0] =
                 timed(seat, allreduce, engine, numbers, &order);
-        crew_done(seat);
+        lockstep_done(seat);
     }
 }

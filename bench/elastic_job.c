@@ -1,4 +1,4 @@
-#include "bench/elastic_play.h"
+#include "bench/elastic_job.h"
 
 #include "base/time.h"
 #include "os/clock.h"
@@ -20,24 +20,24 @@
 #define PATH_MAX_   128
 #define WORDS_MAX   40
 
-static void path_of(const struct elastic_play *play, const char *name, char path[PATH_MAX_])
+static void path_of(const struct elastic_job *job, const char *name, char path[PATH_MAX_])
 {
-    snprintf(path, PATH_MAX_, "%s/%s", play->folder, name);
+    snprintf(path, PATH_MAX_, "%s/%s", job->folder, name);
 }
 
 /* The driver never sees half of it. */
-int elastic_play_hosts(struct elastic_play *play, uint32_t hosts, struct hvd_err *err)
+int elastic_job_hosts(struct elastic_job *job, uint32_t hosts, struct hvd_err *err)
 {
     char path[PATH_MAX_], fresh[PATH_MAX_];
     FILE *file;
 
-    path_of(play, "hosts", path);
-    path_of(play, "hosts.new", fresh);
+    path_of(job, "hosts", path);
+    path_of(job, "hosts.new", fresh);
     file = fopen(fresh, "we");
     if (!file)
         return err_set(err, HVD_E_IO, "%s: %s", fresh, strerror(errno));
     for (uint32_t i = 1; i <= hosts; i++)
-        fprintf(file, "127.0.0.%" PRIu32 ":%" PRIu32 "\n", i, play->plan.slots);
+        fprintf(file, "127.0.0.%" PRIu32 ":%" PRIu32 "\n", i, job->plan.slots);
     if (fclose(file) || rename(fresh, path))
         return err_set(err, HVD_E_IO, "%s: %s", path, strerror(errno));
     return 0;
@@ -51,9 +51,9 @@ int elastic_play_hosts(struct elastic_play *play, uint32_t hosts, struct hvd_err
 /* ---- the driver -------------------------------------------------------------------------------
  */
 
-static int start_driver(struct elastic_play *play, struct hvd_err *err)
+static int start_driver(struct elastic_job *job, struct hvd_err *err)
 {
-    const struct elastic_plan *plan = &play->plan;
+    const struct elastic_plan *plan = &job->plan;
     char state[PATH_MAX_], hosts[PATH_MAX_], board[PATH_MAX_], log[PATH_MAX_];
     char np[16], mib[16], step[16], boot[16];
     const char *words[] = { BENCH_ELASTIC,
@@ -63,6 +63,8 @@ static int start_driver(struct elastic_play *play, struct hvd_err *err)
                             np,
                             "--min-np",
                             "1",
+                            "--max-np",
+                            "unlimited",
                             "--hostfile",
                             hosts,
                             "--discovery-interval",
@@ -87,10 +89,10 @@ static int start_driver(struct elastic_play *play, struct hvd_err *err)
     struct process_spec spec = { .argv = words, .in = -1, .group = true, .dies_with_us = SIGTERM };
     int rc;
 
-    path_of(play, "job", state);
-    path_of(play, "hosts", hosts);
-    path_of(play, "board", board);
-    path_of(play, "log", log);
+    path_of(job, "job", state);
+    path_of(job, "hosts", hosts);
+    path_of(job, "board", board);
+    path_of(job, "log", log);
     snprintf(np, sizeof(np), "%" PRIu32, plan->hosts * plan->slots);
     snprintf(mib, sizeof(mib), "%" PRIu32, plan->state_mib);
     snprintf(step, sizeof(step), "%" PRIu32, plan->step_us);
@@ -98,30 +100,29 @@ static int start_driver(struct elastic_play *play, struct hvd_err *err)
     spec.out = spec.err = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (spec.out < 0)
         return err_set(err, HVD_E_IO, "%s: %s", log, strerror(errno));
-    rc = process_spawn(&spec, &play->driver, err);
+    rc = process_spawn(&spec, &job->driver, err);
     close(spec.out);
     return rc;
 }
 
-int elastic_play_begin(struct elastic_play *play, const struct elastic_plan *plan,
-                       struct hvd_err *err)
+int elastic_job_begin(struct elastic_job *job, const struct elastic_plan *plan, struct hvd_err *err)
 {
     char board[PATH_MAX_];
     int rc;
 
-    *play = (struct elastic_play){ .plan = *plan, .folder = "/tmp/bench-XXXXXX" };
-    if (!mkdtemp(play->folder)) {
-        play->folder[0] = '\0';
+    *job = (struct elastic_job){ .plan = *plan, .folder = "/tmp/bench-XXXXXX" };
+    if (!mkdtemp(job->folder)) {
+        job->folder[0] = '\0';
         return err_set(err, HVD_E_IO, "/tmp: %s", strerror(errno));
     }
-    path_of(play, "board", board);
-    rc = board_open(board, &play->board, err);
+    path_of(job, "board", board);
+    rc = board_open(board, &job->board, err);
     if (!rc)
-        rc = elastic_play_hosts(play, plan->hosts, err);
+        rc = elastic_job_hosts(job, plan->hosts, err);
     if (!rc)
-        rc = start_driver(play, err);
+        rc = start_driver(job, err);
     if (!rc)
-        rc = elastic_play_await(play, (size_t)plan->hosts * plan->slots, err);
+        rc = elastic_job_await(job, (size_t)plan->hosts * plan->slots, err);
     return rc;
 }
 
@@ -133,68 +134,68 @@ static int remove_one(const char *path, const struct stat *stat, int kind, struc
     return remove(path);
 }
 
-void elastic_play_end(struct elastic_play *play)
+void elastic_job_end(struct elastic_job *job)
 {
     int status;
 
-    if (play->driver > 0) {
-        kill(play->driver, SIGTERM);
-        waitpid(play->driver, &status, 0);
+    if (job->driver > 0) {
+        kill(job->driver, SIGTERM);
+        waitpid(job->driver, &status, 0);
     }
-    play->driver = 0;
-    board_close(play->board);
-    play->board = NULL;
-    if (play->folder[0])
-        nftw(play->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    play->folder[0] = '\0';
+    job->driver = 0;
+    board_close(job->board);
+    job->board = NULL;
+    if (job->folder[0])
+        nftw(job->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    job->folder[0] = '\0';
 }
 
 /* ---- rounds -----------------------------------------------------------------------------------
  */
 
-struct board_round *elastic_play_round(const struct elastic_play *play, uint64_t incarnation,
-                                       uint64_t number)
+struct board_round *elastic_job_round(const struct elastic_job *job, uint64_t incarnation,
+                                      uint64_t number)
 {
-    return board_round(board_seat(play->board, incarnation), number);
+    return board_round(board_slot(job->board, incarnation), number);
 }
 
 /* Have all who are in that round done a step? Then they are those that count. */
-static bool is_complete(struct elastic_play *play, uint64_t number)
+static bool is_complete(struct elastic_job *job, uint64_t number)
 {
-    uint64_t last = play->board->last;
+    uint64_t last = job->board->last;
     uint32_t size = 0;
 
-    play->count = 0;
-    for (uint64_t i = 1; i <= last && play->count < ELASTIC_PLAY_WORKERS; i++) {
-        struct board_round *round = elastic_play_round(play, i, number);
+    job->count = 0;
+    for (uint64_t i = 1; i <= last && job->count < ELASTIC_JOB_WORKERS; i++) {
+        struct board_round *round = elastic_job_round(job, i, number);
 
         if (round->number != number || !round->step_us)
             continue;
         size = round->size;
-        play->incarnations[play->count++] = i;
+        job->incarnations[job->count++] = i;
     }
-    return size && play->count == size;
+    return size && job->count == size;
 }
 
-static bool is_there(struct elastic_play *play, size_t count)
+static bool is_there(struct elastic_job *job, size_t count)
 {
-    uint64_t newest = play->board->round;
+    uint64_t newest = job->board->round;
 
-    for (uint64_t number = play->round + 1; number <= newest; number++) {
-        if (is_complete(play, number) && (!count || play->count == count)) {
-            play->round = number;
+    for (uint64_t number = job->round + 1; number <= newest; number++) {
+        if (is_complete(job, number) && (!count || job->count == count)) {
+            job->round = number;
             return true;
         }
     }
     return false;
 }
 
-static int say_what_was(const struct elastic_play *play, struct hvd_err *err)
+static int say_what_was(const struct elastic_job *job, struct hvd_err *err)
 {
     char path[PATH_MAX_], line[256], last[256] = "";
     FILE *file;
 
-    path_of(play, "log", path);
+    path_of(job, "log", path);
     file = fopen(path, "re");
     while (file && fgets(line, sizeof(line), file))
         memcpy(last, line, sizeof(last));
@@ -202,23 +203,23 @@ static int say_what_was(const struct elastic_play *play, struct hvd_err *err)
         fclose(file);
     last[strcspn(last, "\n")] = '\0';
     return err_set(err, HVD_E_TIMEOUT,
-                   "no such round after round %" PRIu64 "; the driver's last words: %s",
-                   play->round, last);
+                   "no such round after round %" PRIu64 "; the driver's last words: %s", job->round,
+                   last);
 }
 
-int elastic_play_await(struct elastic_play *play, size_t count, struct hvd_err *err)
+int elastic_job_await(struct elastic_job *job, size_t count, struct hvd_err *err)
 {
     int64_t deadline_us = clock_now_us() + PATIENCE_US;
 
     for (;;) {
-        uint32_t bell = play->board->bell;
+        uint32_t bell = job->board->bell;
 
-        if (is_there(play, count))
+        if (is_there(job, count))
             return 0;
-        if (waitpid(play->driver, NULL, WNOHANG))
-            play->driver = 0;
-        if (!play->driver || clock_now_us() >= deadline_us)
-            return say_what_was(play, err);
-        board_await(play->board, bell, deadline_us);
+        if (waitpid(job->driver, NULL, WNOHANG))
+            job->driver = 0;
+        if (!job->driver || clock_now_us() >= deadline_us)
+            return say_what_was(job, err);
+        board_await(job->board, bell, deadline_us);
     }
 }

@@ -1,4 +1,4 @@
-#include "bench/gpu/play.h"
+#include "bench/gpu/nccl_work.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@ static int64_t deadline(double seconds)
     return now_us() + (int64_t)(seconds * 1e6);
 }
 
-int play_settle(struct member *member, struct ncclComm *comm)
+int work_settle(struct member *member, struct ncclComm *comm)
 {
     int64_t until_us = deadline(TEAM_WAIT_S);
     int code = NCCL_IN_PROGRESS;
@@ -27,7 +27,7 @@ int play_settle(struct member *member, struct ncclComm *comm)
     return code;
 }
 
-struct ncclComm *play_comm(struct member *member, uint32_t ranks, const char *name)
+struct ncclComm *work_comm(struct member *member, uint32_t ranks, const char *name)
 {
     struct nccl_config config = { .size = sizeof(config),
                                   .magic = NCCL_CONFIG_MAGIC,
@@ -46,24 +46,24 @@ struct ncclComm *play_comm(struct member *member, uint32_t ranks, const char *na
     member_must_nccl(member,
                      member->nccl->comm_init(&comm, (int)ranks, *id, (int)member->rank, &config),
                      "a communicator");
-    member_must_nccl(member, play_settle(member, comm), "a communicator");
+    member_must_nccl(member, work_settle(member, comm), "a communicator");
     if (name[0])
         figure_add(&member->page->figures, member->question, name, ranks, "ms",
                    (double)(now_us() - start_us) / 1e3);
     return comm;
 }
 
-void play_allreduce(struct member *member, struct ncclComm *comm, size_t count,
+void work_allreduce(struct member *member, struct ncclComm *comm, size_t count,
                     struct CUstream_st *stream)
 {
     int code = member->nccl->allreduce(member->data, member->data, count, NCCL_FLOAT32, NCCL_SUM,
                                        comm, stream);
 
     member_must_nccl(member, code, "an allreduce");
-    member_must_nccl(member, play_settle(member, comm), "an allreduce");
+    member_must_nccl(member, work_settle(member, comm), "an allreduce");
 }
 
-bool play_done(struct member *member, struct CUstream_st *stream, double seconds)
+bool work_done(struct member *member, struct CUstream_st *stream, double seconds)
 {
     int64_t until_us = deadline(seconds);
     int code;
@@ -77,7 +77,7 @@ bool play_done(struct member *member, struct CUstream_st *stream, double seconds
     return true;
 }
 
-void play_verify(struct member *member, struct ncclComm *comm, uint32_t ranks)
+void work_verify(struct member *member, struct ncclComm *comm, uint32_t ranks)
 {
     const struct cuda *cuda = member->cuda;
     cuda_address at = (cuda_address)(uintptr_t)member->data;
@@ -86,19 +86,19 @@ void play_verify(struct member *member, struct ncclComm *comm, uint32_t ranks)
 
     member_must_cuda(member, cuda->to_device(at, &one, sizeof(one), member->stream), "a copy");
     member_must_cuda(member, cuda->stream_sync(member->stream), "a copy");
-    play_allreduce(member, comm, 1, member->stream);
-    if (!play_done(member, member->stream, TEAM_WAIT_S))
+    work_allreduce(member, comm, 1, member->stream);
+    if (!work_done(member, member->stream, TEAM_WAIT_S))
         member_fail(member, "an allreduce", "it does not end");
     member_must_cuda(member, cuda->to_host(&sum, at, sizeof(sum), member->stream), "a copy");
     member_must_cuda(member, cuda->stream_sync(member->stream), "a copy");
     if (sum != (float)ranks)
         member_fail(member, "an allreduce", "the sum is wrong");
-    play_allreduce(member, comm, MEMBER_NUMBERS, member->stream);
-    if (!play_done(member, member->stream, TEAM_WAIT_S))
+    work_allreduce(member, comm, MEMBER_NUMBERS, member->stream);
+    if (!work_done(member, member->stream, TEAM_WAIT_S))
         member_fail(member, "an allreduce", "it does not end");
 }
 
-double play_abort(struct member *member, struct ncclComm *comm)
+double work_abort(struct member *member, struct ncclComm *comm)
 {
     int64_t start_us = now_us();
 
