@@ -1,13 +1,13 @@
 /*
  * collabort: rounds between processes that are broken off at random moments: members are killed or
- * stopped, packets vanish, and then, as the driver would, the test has the others cancel. Everybody
- * must return; those who are left must be able to go on in another round at once, and leave nothing
- * behind. How long it takes to return is shown, by engine and by what was done.
+ * stopped, or packets are lost. Then the test cancels the other members, as a driver would. All
+ * members must return; the survivors must be able to run another round at once, and leave nothing
+ * behind. The program prints how long members take to return, by engine and by harm.
  *
  *     collabort [TRIALS] [--seed S] [--trial N] [--networks PATH PATH]
  *
  * --networks: two network namespaces, 10.79.1.2 and 10.79.2.2, which reach each other through the
- * one that this is run in. What vanishes is what that one does not forward.
+ * namespace of this program. Packets are lost while that namespace does not forward them.
  */
 #include "base/panic.h"
 #include "base/text.h"
@@ -36,14 +36,15 @@ struct samples {
 struct bench {
     uint64_t seed, first, last;
     const char *networks[2]; /* NULL: none */
-    struct trial trial;      /* that is being run */
+    struct trial trial;      /* the trial that is being run */
     struct trial_shared *shared;
-    struct crew crew;
-    int64_t done_us; /* the deed */
-    struct samples samples[ENGINE_COUNT][DEED_COUNT];
+    struct processes processes;
+    int64_t done_us; /* when the harm was done */
+    struct samples samples[ENGINE_COUNT][HARM_COUNT];
 };
 
 PRINTF_LIKE(2, 3)
+/* Prints what is wrong with the trial, and the outcome of each member. Returns false. */
 static bool wrong(const struct bench *bench, const char *format, ...)
 {
     char text[160];
@@ -69,7 +70,7 @@ static bool wrong(const struct bench *bench, const char *format, ...)
     return false;
 }
 
-/* ---- what is done to them ---- */
+/* ---- doing the harm --- */
 
 static bool forward(bool on)
 {
@@ -83,8 +84,9 @@ static bool forward(bool on)
 
 static bool say_to_all(struct bench *bench, char letter)
 {
-    for (uint32_t i = 0; i < bench->crew.size; i++) {
-        if (bench->crew.members[i].pid && !crew_say(bench->crew.members[i].talk, letter))
+    for (uint32_t i = 0; i < bench->processes.size; i++) {
+        if (bench->processes.members[i].pid &&
+            !processes_say(bench->processes.members[i].talk, letter))
             return wrong(bench, "rank %u has crashed", i);
     }
     return true;
@@ -92,14 +94,15 @@ static bool say_to_all(struct bench *bench, char letter)
 
 static bool say_to_unhurt(struct bench *bench, char letter)
 {
-    for (uint32_t i = 0; i < bench->crew.size; i++) {
-        if (!trial_hurts(&bench->trial, i) && !crew_say(bench->crew.members[i].talk, letter))
+    for (uint32_t i = 0; i < bench->processes.size; i++) {
+        if (!trial_hurts(&bench->trial, i) &&
+            !processes_say(bench->processes.members[i].talk, letter))
             return wrong(bench, "rank %u has crashed", i);
     }
     return true;
 }
 
-/* Awake, so that it can be any moment of an operation. */
+/* Waits without sleeping, so that the harm can strike at any moment of an operation. */
 static void pass(int64_t us)
 {
     int64_t until_us = clock_now_us() + us;
@@ -112,7 +115,7 @@ static bool let_them_work(struct bench *bench)
 {
     int64_t until_us = clock_now_us() + TRIAL_LONG_US;
 
-    for (uint32_t i = 0; i < bench->crew.size && bench->trial.deed != DEED_CONNECT; i++) {
+    for (uint32_t i = 0; i < bench->processes.size && bench->trial.harm != HARM_CONNECT; i++) {
         while (!atomic_load(&bench->shared->members[i].acts)) {
             if (clock_now_us() > until_us)
                 return wrong(bench, "rank %u does not begin to work", i);
@@ -123,45 +126,47 @@ static bool let_them_work(struct bench *bench)
     return true;
 }
 
+/* Does the trial's harm, and tells the members that must be told. false: that was not possible. */
 static bool do_deed(struct bench *bench)
 {
     const struct trial *trial = &bench->trial;
-    bool stops = trial->deed == DEED_STOP || (trial->deed == DEED_CONNECT && trial->number % 2);
+    bool stops = trial->harm == HARM_STOP || (trial->harm == HARM_CONNECT && trial->number % 2);
 
     bench->done_us = clock_now_us();
     for (uint32_t i = 0; i < trial->hurt_count; i++) {
         if (stops)
-            (void)kill(bench->crew.members[trial->hurt[i]].pid, SIGSTOP);
+            (void)kill(bench->processes.members[trial->hurt[i]].pid, SIGSTOP);
         else
-            crew_kill(&bench->crew, trial->hurt[i]);
+            processes_kill(&bench->processes, trial->hurt[i]);
     }
-    if (trial->deed == DEED_DROP && !forward(false))
+    if (trial->harm == HARM_DROP && !forward(false))
         return wrong(bench, "%s cannot be written", FORWARD);
-    if (trial->deed == DEED_DROP) /* until everybody waits for what has vanished, or nearly */
+    if (trial->harm == HARM_DROP) /* waits until nearly all members wait for lost packets */
         pass(trial->after_us * 3);
-    if (trial->deed == DEED_CANCEL_ONE)
-        return crew_say(bench->crew.members[trial->hurt[0]].talk, 'x');
-    return trial->deed == DEED_KILL_SILENT || say_to_unhurt(bench, 'x');
+    if (trial->harm == HARM_CANCEL_ONE)
+        return processes_say(bench->processes.members[trial->hurt[0]].talk, 'x');
+    return trial->harm == HARM_KILL_SILENT || say_to_unhurt(bench, 'x');
 }
 
-/* ---- how they take it ---- */
+/* ---- how the members react --- */
 
 static void add_sample(struct bench *bench, int64_t us)
 {
-    struct samples *samples = &bench->samples[bench->trial.engine][bench->trial.deed];
+    struct samples *samples = &bench->samples[bench->trial.engine][bench->trial.harm];
 
     if (samples->count < SAMPLES_MAX)
         samples->us[samples->count++] = us > 0 ? (uint32_t)us : 0;
 }
 
-/* When the first one was told; or, if nobody else is, when it was done. */
+/* When the first member was told to cancel its round; if the trial tells no member so
+ * (HARM_KILL_SILENT), when the harm was done. */
 static int64_t told_at(const struct bench *bench)
 {
     int64_t first_us = INT64_MAX;
 
-    if (bench->trial.deed == DEED_KILL_SILENT)
+    if (bench->trial.harm == HARM_KILL_SILENT)
         return bench->done_us;
-    for (uint32_t i = 0; i < bench->crew.size; i++) {
+    for (uint32_t i = 0; i < bench->processes.size; i++) {
         int64_t told_us = bench->shared->members[i].told_us;
 
         if (told_us && told_us < first_us)
@@ -170,14 +175,14 @@ static int64_t told_at(const struct bench *bench)
     return first_us;
 }
 
-/* What they say names the one that has died. */
+/* true: the error of each member names the dead rank. */
 static bool all_know_who(const struct bench *bench)
 {
     char who[64];
 
     (void)snprintf(who, sizeof(who), "rank %u (incarnation %u)", bench->trial.hurt[0],
                    100 + bench->trial.hurt[0]);
-    for (uint32_t i = 0; i < bench->crew.size; i++) {
+    for (uint32_t i = 0; i < bench->processes.size; i++) {
         const struct trial_member *member = &bench->shared->members[i];
 
         if (!trial_hurts(&bench->trial, i) && !strstr(member->why, who))
@@ -186,33 +191,34 @@ static bool all_know_who(const struct bench *bench)
     return true;
 }
 
-/* Who has seen by itself what has happened returns before it is told: after 0. */
+/* Waits for all members. A member that has noticed the harm by itself returns before it is told:
+ * its time counts as 0. */
 static bool all_return(struct bench *bench)
 {
     int64_t told_us;
 
-    for (uint32_t i = 0; i < bench->crew.size; i++) {
+    for (uint32_t i = 0; i < bench->processes.size; i++) {
         if (trial_hurts(&bench->trial, i))
             continue;
-        if (crew_hear(bench->crew.members[i].talk, TRIAL_BOUND_US) != 'r')
+        if (processes_hear(bench->processes.members[i].talk, TRIAL_BOUND_US) != 'r')
             return wrong(bench, "rank %u has not returned", i);
     }
     told_us = told_at(bench);
-    for (uint32_t i = 0; i < bench->crew.size; i++) {
+    for (uint32_t i = 0; i < bench->processes.size; i++) {
         if (!trial_hurts(&bench->trial, i))
             add_sample(bench, bench->shared->members[i].returned_us - told_us);
     }
-    return bench->trial.deed != DEED_KILL_SILENT || all_know_who(bench);
+    return bench->trial.harm != HARM_KILL_SILENT || all_know_who(bench);
 }
 
-/* Those who can still reach each other make a round. */
+/* The members that can still reach each other run another round. */
 static bool all_go_on(struct bench *bench)
 {
     const struct trial *trial = &bench->trial;
 
-    for (uint32_t i = 0; i < bench->crew.size; i++) {
+    for (uint32_t i = 0; i < bench->processes.size; i++) {
         bench->shared->members[i].team = trial_hurts(trial, i)      ? UINT32_MAX
-                                         : trial->deed == DEED_DROP ? trial->layout.host[i]
+                                         : trial->harm == HARM_DROP ? trial->layout.host[i]
                                                                     : 0;
     }
     return say_to_unhurt(bench, 'n');
@@ -222,39 +228,40 @@ static bool ends(struct bench *bench, uint32_t rank)
 {
     int status;
 
-    if (crew_hear(bench->crew.members[rank].talk, TRIAL_BOUND_US * 2) != 'd')
+    if (processes_hear(bench->processes.members[rank].talk, TRIAL_BOUND_US * 2) != 'd')
         return wrong(bench, "rank %u has not come to its end", rank);
-    status = crew_reap(&bench->crew, rank, TRIAL_LONG_US);
+    status = processes_reap(&bench->processes, rank, TRIAL_LONG_US);
     return !status || wrong(bench, "rank %u ends with status %d", rank, status);
 }
 
-/* One that was stopped goes on when all is over: the others have told it, or are gone. If it was
- * still waiting for somebody to come, it has to be told that it was revoked. */
+/* A member that was stopped continues at the end: the others have told it, or are gone. If it still
+ * waits for a member to connect, it must be told that the round was revoked. */
 static bool ends_late(struct bench *bench, uint32_t rank)
 {
-    struct crew_member *member = &bench->crew.members[rank];
+    struct processes_member *member = &bench->processes.members[rank];
 
     (void)kill(member->pid, SIGCONT);
-    if (bench->trial.deed == DEED_CONNECT && !crew_say(member->talk, 'x'))
+    if (bench->trial.harm == HARM_CONNECT && !processes_say(member->talk, 'x'))
         return wrong(bench, "rank %u, which was stopped, has crashed", rank);
-    if (crew_hear(member->talk, TRIAL_BOUND_US) != 'r')
+    if (processes_hear(member->talk, TRIAL_BOUND_US) != 'r')
         return wrong(bench, "rank %u, which was stopped, has not returned", rank);
-    return crew_say(member->talk, 'q') && ends(bench, rank);
+    return processes_say(member->talk, 'q') && ends(bench, rank);
 }
 
 static bool all_end(struct bench *bench)
 {
-    for (uint32_t i = 0; i < bench->crew.size; i++) {
+    for (uint32_t i = 0; i < bench->processes.size; i++) {
         if (!trial_hurts(&bench->trial, i) && !ends(bench, i))
             return false;
     }
-    for (uint32_t i = 0; i < bench->crew.size; i++) {
-        if (bench->crew.members[i].pid && !ends_late(bench, i))
+    for (uint32_t i = 0; i < bench->processes.size; i++) {
+        if (bench->processes.members[i].pid && !ends_late(bench, i))
             return false;
     }
     return true;
 }
 
+/* Runs a trial from the fork to the end of the processes. false: a member was wrong. */
 static bool run_trial(struct bench *bench)
 {
     struct trial_seat seat = { &bench->trial, bench->shared };
@@ -262,20 +269,20 @@ static bool run_trial(struct bench *bench)
 
     ASSERT(bench->shared);
     memset(bench->shared, 0, sizeof(*bench->shared));
-    ok = crew_fork(&bench->crew, bench->trial.layout.size, true, trial_member, &seat);
-    for (uint32_t i = 0; i < bench->crew.size && ok; i++) {
-        if (crew_hear(bench->crew.members[i].talk, TRIAL_LONG_US) != 'c')
+    ok = processes_fork(&bench->processes, bench->trial.layout.size, true, trial_member, &seat);
+    for (uint32_t i = 0; i < bench->processes.size && ok; i++) {
+        if (processes_hear(bench->processes.members[i].talk, TRIAL_LONG_US) != 'c')
             ok = wrong(bench, "rank %u has no engine", i);
     }
     ok = ok && say_to_all(bench, 'g') && let_them_work(bench) && do_deed(bench) &&
          all_return(bench) && all_go_on(bench) && all_end(bench);
-    crew_end(&bench->crew);
+    processes_end(&bench->processes);
     if (bench->networks[0])
         (void)forward(true);
     return ok;
 }
 
-/* ---- what it comes to ---- */
+/* ---- summary --- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -293,16 +300,16 @@ static double ms_at(const struct samples *samples, unsigned percent)
 
 static void show(struct bench *bench)
 {
-    printf("%-16s %-26s %9s %9s %9s %9s %9s  (ms to return)\n", "engine", "deed", "members",
+    printf("%-16s %-26s %9s %9s %9s %9s %9s  (ms to return)\n", "engine", "harm", "members",
            "median", "p90", "p99", "max");
     for (size_t i = 0; i < ENGINE_COUNT; i++) {
-        for (size_t k = 0; k < DEED_COUNT; k++) {
+        for (size_t k = 0; k < HARM_COUNT; k++) {
             struct samples *samples = &bench->samples[i][k];
 
             if (!samples->count)
                 continue;
             qsort(samples->us, samples->count, sizeof(samples->us[0]), by_value);
-            printf("%-16s %-26s %9zu %9.2f %9.2f %9.2f %9.2f\n", trial_engines[i], trial_deeds[k],
+            printf("%-16s %-26s %9zu %9.2f %9.2f %9.2f %9.2f\n", trial_engines[i], trial_harms[k],
                    samples->count, ms_at(samples, 50), ms_at(samples, 90), ms_at(samples, 99),
                    ms_at(samples, 100));
         }
@@ -352,7 +359,7 @@ int main(int argc, char **argv)
         printf("usage: collabort [TRIALS] [--seed S] [--trial N] [--networks PATH PATH]\n");
         return 2;
     }
-    bench.shared = crew_share(sizeof(*bench.shared));
+    bench.shared = processes_share(sizeof(*bench.shared));
     for (number = bench.first; number <= bench.last; number++) {
         trial_make(&bench.trial, bench.seed, number, bench.networks[0] ? bench.networks : NULL);
         if (!run_trial(&bench))
@@ -362,6 +369,6 @@ int main(int argc, char **argv)
     if (number > bench.last)
         printf("collabort: %" PRIu64 " trials of seed %" PRIu64 ": all have returned\n",
                number - bench.first, bench.seed);
-    crew_unshare(bench.shared, sizeof(*bench.shared));
+    processes_unshare(bench.shared, sizeof(*bench.shared));
     return number > bench.last ? 0 : 1;
 }

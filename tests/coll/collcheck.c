@@ -1,55 +1,54 @@
 /*
- * collcheck: random collectives between processes that pretend to be on several hosts, against a
- * plain reference; what comes out must be the same on all of them, bit for bit, and with
- * fixed_order on other hosts too. The first thing that is wrong ends it, with the words that repeat
- * it.
+ * collcheck: random collectives between processes that pretend to be on several hosts, compared
+ * with a plain reference. The results must be the same bits on all members, and with fixed_order
+ * also on other hosts. The first wrong result ends the program, and it prints the options that
+ * repeat the case.
  *
  *     collcheck [CASES] [--seed S] [--case A[-B]] [--gpu host|nccl]
  *     collcheck --huge
  *
  * --gpu: the buffers are in the memory of stand-in devices (tests/standin), one for each process,
- * and pass through the host or go by the stand-in of NCCL.
+ * and pass through the host, or go by the stand-in of NCCL.
  */
 #include "base/panic.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "tests/coll/huge.h"
-#include "tests/coll/play.h"
+#include "tests/coll/plan_run.h"
 
 #include <dirent.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define CASES      2560
-#define LOOK_MS    1000
-#define HANGS_US   (40 * TIME_S) /* without a case done by anybody */
+#define CASES   2720
+#define LOOK_MS 1000
+/* no member has finished a case for this long: the program hangs */
+#define HANGS_US   (40 * TIME_S)
 #define CONNECT_US (60 * TIME_S)
 #define PROGRESS_S 10
 
 struct shared_member {
-    char contact[CREW_CONTACT_MAX];
-    char device[CREW_CONTACT_MAX];
-    atomic_uint_fast64_t done; /* cases */
+    char contact[PROCESSES_CONTACT_MAX];
+    char device[PROCESSES_CONTACT_MAX];
+    atomic_uint_fast64_t done; /* cases done */
     uint64_t sums[BATCH_CASES][BATCH_GROUPS + 1];
-    char wrong[PLAY_WRONG_MAX];
+    char wrong[PLAN_RUN_WRONG_MAX];
 };
 
 struct shared {
-    struct play_shared play;
-    struct shared_member members[CREW_MAX];
+    struct plan_run_shared plan_run;
+    struct shared_member members[PROCESSES_MAX];
 };
 
 struct check {
-    uint64_t seed, first, last; /* cases, the last one too */
-    enum shelf_way way;
+    uint64_t seed, first, last; /* numbers of cases; last is included */
+    enum device_buffers_way way;
     struct shared *shared;
-    struct batch batch;                                     /* that is being run */
-    uint64_t twin[CREW_MAX][BATCH_CASES][BATCH_GROUPS + 1]; /* what the one before came to */
+    struct batch batch;                                          /* the batch that is being run */
+    uint64_t twin[PROCESSES_MAX][BATCH_CASES][BATCH_GROUPS + 1]; /* checksums of the twin before */
 };
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -62,10 +61,12 @@ static uint64_t greatest(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* ---- a member ---- */
+/* ---- a member --- */
 
-static void roster_of(const struct check *check, uint32_t rank, struct coll_peer peers[CREW_MAX],
-                      struct coll_roster *ret_roster)
+static const uint8_t secret[LIMIT_ROUND_SECRET_BYTES] = "the secret of each round here";
+
+static void roster_of(const struct check *check, uint32_t rank,
+                      struct coll_peer peers[PROCESSES_MAX], struct coll_roster *ret_roster)
 {
     static const char *const hosts[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i",
                                          "j", "k", "l", "m", "n", "o", "p", "q" };
@@ -75,40 +76,64 @@ static void roster_of(const struct check *check, uint32_t rank, struct coll_peer
         peers[i] = (struct coll_peer){ .incarnation = 100 + i,
                                        .host = hosts[batch->layout.host[i]],
                                        .contact = check->shared->members[i].contact,
-                                       .device = check->way == SHELF_BY_NCCL
+                                       .device = check->way == DEVICE_BY_NCCL
                                                      ? check->shared->members[i].device
                                                      : NULL };
     *ret_roster = (struct coll_roster){ .round = 1 + batch->number,
                                         .rank = rank,
                                         .size = batch->layout.size,
                                         .peers = peers,
+                                        .secret = secret,
+                                        .secret_length = sizeof(secret),
                                         .groups = batch->groups + 1,
-                                        .group_count = BATCH_GROUPS };
+                                        .group_count = batch->opened ? 0 : BATCH_GROUPS };
 }
 
-static int play_all(const struct check *check, uint32_t rank, struct coll *coll,
-                    struct shelf *shelf, char *wrong)
+/* The groups of the batch get the numbers that they would have in the roster. */
+static int open_groups(const struct batch *batch, uint32_t rank, struct coll *coll,
+                       struct hvd_err *err)
+{
+    int rc = 0;
+
+    for (size_t g = 1; g <= BATCH_GROUPS && batch->opened && !rc; g++) {
+        const struct coll_ranks *ranks = &batch->groups[g];
+        struct coll_opening opening = { .most = ranks->count, .hash = g };
+        const struct coll_call open = { .kind = COLL_OPEN, .opening = &opening };
+
+        for (uint32_t i = 0; i < ranks->count; i++) {
+            opening.hash = numbers_mix(opening.hash, ranks->items[i]);
+            if (ranks->items[i] == rank)
+                opening.ranks = *ranks;
+        }
+        rc = coll_run(coll, &open, err);
+    }
+    return rc;
+}
+
+/* Runs the cases of the batch on this member, and shares the checksums of the results. */
+static int run_member(const struct check *check, uint32_t rank, struct coll *coll,
+                      struct device_buffers *device, char *wrong)
 {
     uint64_t first = greatest(check->batch.number * BATCH_CASES, check->first);
     uint64_t last = least(check->batch.number * BATCH_CASES + BATCH_CASES - 1, check->last);
     struct shared_member *self = &check->shared->members[rank];
-    struct player player = { .coll = coll,
-                             .shelf = check->way == SHELF_NONE ? NULL : shelf,
-                             .batch = &check->batch,
-                             .shared = &check->shared->play,
-                             .rank = rank };
+    struct plan_run run = { .coll = coll,
+                            .device = check->way == DEVICE_NONE ? NULL : device,
+                            .batch = &check->batch,
+                            .shared = &check->shared->plan_run,
+                            .rank = rank };
     struct plan plan;
     int rc = 0;
 
     for (uint64_t number = first; number <= last && !rc; number++) {
         plan_make(&check->batch, number, &plan);
-        player.plan = &plan;
-        player.judges = rank == number % check->batch.layout.size;
-        rc = play(&player);
-        memcpy(self->sums[number % BATCH_CASES], player.sums, sizeof(player.sums));
+        run.plan = &plan;
+        run.judges = rank == number % check->batch.layout.size;
+        rc = plan_run(&run);
+        memcpy(self->sums[number % BATCH_CASES], run.sums, sizeof(run.sums));
         atomic_fetch_add(&self->done, 1);
     }
-    memcpy(wrong, player.wrong, PLAY_WRONG_MAX);
+    memcpy(wrong, run.wrong, PLAN_RUN_WRONG_MAX);
     return rc;
 }
 
@@ -124,41 +149,45 @@ static size_t open_files(void)
     return count;
 }
 
+/* Connects the round (letters c and g), runs the batch, and says bye. 0, or a code. */
 static int be_in_round(struct check *check, uint32_t rank, int talk, struct coll_engine *engine,
-                       struct shelf *shelf)
+                       struct device_buffers *device)
 {
     struct shared_member *self = &check->shared->members[rank];
     struct hvd_err err = { .text = "" };
-    struct coll_peer peers[CREW_MAX];
+    struct coll_peer peers[PROCESSES_MAX];
     struct coll_roster roster;
     struct coll *coll = NULL;
     int rc;
 
     (void)snprintf(self->contact, sizeof(self->contact), "%s", coll_engine_contact(engine));
-    if (check->way == SHELF_BY_NCCL && !check->batch.fixed_order) {
-        rc = coll_engine_use_device(engine, shelf->device, &err);
+    if (check->way == DEVICE_BY_NCCL && !check->batch.fixed_order) {
+        rc = coll_engine_use_device(engine, device->device, &err);
         ASSERT(!rc && coll_engine_device_text(engine));
         (void)snprintf(self->device, sizeof(self->device), "%s", coll_engine_device_text(engine));
     }
-    if (!crew_say(talk, 'c') || crew_hear(talk, HANGS_US) != 'g')
+    if (!processes_say(talk, 'c') || processes_hear(talk, HANGS_US) != 'g')
         return 1;
     roster_of(check, rank, peers, &roster);
     rc = coll_create(engine, &roster, &coll, &err);
     if (!rc)
         rc = coll_connect(coll, CONNECT_US, &err);
+    if (!rc)
+        rc = open_groups(&check->batch, rank, coll, &err);
     if (rc)
         (void)snprintf(self->wrong, sizeof(self->wrong), "rank %u does not connect: %s", rank,
                        err.text);
     if (!rc)
         coll_await_device(coll, CONNECT_US);
     if (!rc)
-        rc = play_all(check, rank, coll, shelf, self->wrong);
+        rc = run_member(check, rank, coll, device, self->wrong);
     if (!rc)
         coll_bye(coll);
     coll_free(coll);
     return rc;
 }
 
+/* A member's process: opens the engine, runs the batch, and checks that no file is left open. */
 static int be_member(uint32_t rank, int talk, void *arg)
 {
     struct check *check = arg;
@@ -167,38 +196,41 @@ static int be_member(uint32_t rank, int talk, void *arg)
                                           .carrier = check->batch.carrier,
                                           .flat = check->batch.flat,
                                           .fixed_order = check->batch.fixed_order,
+                                          .unfused = check->batch.key % 4 == 0,
                                           .fusion_bytes = check->batch.fusion_bytes,
-                                          .gpu = check->way == SHELF_BY_HOST ? COLL_GPU_CPU
-                                                                             : COLL_GPU_AUTO };
+                                          .gpu = check->way == DEVICE_BY_HOST ? COLL_GPU_CPU
+                                                                              : COLL_GPU_AUTO };
     struct coll_engine *engine = NULL;
     struct hvd_err err = { .text = "" };
-    struct shelf shelf;
+    struct device_buffers device;
     size_t before, after;
     int rc;
 
-    shelf_open(&shelf, check->way, rank);
+    device_buffers_open(&device, check->way, rank);
     before = open_files();
     rc = coll_engine_open(&options, &engine, &err);
     if (rc)
         (void)snprintf(self->wrong, sizeof(self->wrong), "rank %u has no engine: %s", rank,
                        err.text);
     if (!rc)
-        rc = be_in_round(check, rank, talk, engine, &shelf);
+        rc = be_in_round(check, rank, talk, engine, &device);
     coll_engine_close(engine);
     after = open_files();
-    /* NCCL keeps an id that nobody has come to use: of a group whose first call was the last one */
-    if (!rc && after != before && check->way != SHELF_BY_NCCL) {
+    /* NCCL keeps an id whose members did not all come: that of a group whose first call was its
+     * last */
+    if (!rc && after != before && check->way != DEVICE_BY_NCCL) {
         rc = 1;
         (void)snprintf(self->wrong, sizeof(self->wrong), "rank %u has %zu files open, not %zu",
                        rank, after, before);
     }
-    (void)crew_say(talk, rc ? 'w' : 'd');
+    (void)processes_say(talk, rc ? 'w' : 'd');
     return 0;
 }
 
 /* ---- the test ---- */
 
-/* The first one that has found something; the others only see that it has left. */
+/* Prints the report of the first member that has found an error; other members only see that it has
+ * left. */
 static void say_wrong(const struct check *check, const char *what)
 {
     const struct shared_member *found = NULL, *members = check->shared->members;
@@ -237,31 +269,31 @@ static uint64_t done_by_all(const struct check *check)
     return sum;
 }
 
-/* Until each has said that letter. */
-static bool hear_all(struct check *check, struct crew *crew, char letter)
+/* Waits until each member has sent this letter. */
+static bool hear_all(struct check *check, struct processes *processes, char letter)
 {
     int64_t until_us = clock_now_us() + HANGS_US;
-    struct pollfd lines[CREW_MAX];
+    struct pollfd lines[PROCESSES_MAX];
     uint64_t done = 0;
-    uint32_t left = crew->size;
+    uint32_t left = processes->size;
 
-    for (uint32_t i = 0; i < crew->size; i++)
-        lines[i] = (struct pollfd){ .fd = crew->members[i].talk, .events = POLLIN };
+    for (uint32_t i = 0; i < processes->size; i++)
+        lines[i] = (struct pollfd){ .fd = processes->members[i].talk, .events = POLLIN };
     while (left) {
         if (done_by_all(check) != done)
             until_us = clock_now_us() + HANGS_US;
         done = done_by_all(check);
         if (clock_now_us() > until_us) {
-            say_wrong(check, "it hangs");
+            say_wrong(check, "the program hangs");
             return false;
         }
-        (void)poll(lines, crew->size, LOOK_MS);
-        for (uint32_t i = 0; i < crew->size; i++) {
+        (void)poll(lines, processes->size, LOOK_MS);
+        for (uint32_t i = 0; i < processes->size; i++) {
             char said;
 
             if (lines[i].fd < 0 || !lines[i].revents)
                 continue;
-            said = crew_hear(lines[i].fd, 0);
+            said = processes_hear(lines[i].fd, 0);
             if (said != letter) {
                 say_wrong(check, said ? "something is wrong" : "a member has crashed");
                 return false;
@@ -286,7 +318,7 @@ static bool differs(const struct check *check, uint64_t number, uint32_t rank, c
     return false;
 }
 
-/* On all members of each group; and what the twin has come to. */
+/* Compares the checksums of all members of each group, and with those of the twin. */
 static bool compare(struct check *check, uint64_t number, bool twin)
 {
     const struct shared_member *members = check->shared->members;
@@ -301,7 +333,7 @@ static bool compare(struct check *check, uint64_t number, bool twin)
             uint32_t rank = ranks->items[i];
             uint64_t sum = members[rank].sums[at][g];
 
-            if (play_is_equal_on_all(&plan) && sum != members[ranks->items[0]].sums[at][g])
+            if (plan_is_equal_on_all(&plan) && sum != members[ranks->items[0]].sums[at][g])
                 return differs(check, number, rank, "the first of its group");
             if (twin && plan.kind != COLL_JOIN && sum != check->twin[rank][at][g])
                 return differs(check, number, rank, "on other hosts");
@@ -311,22 +343,23 @@ static bool compare(struct check *check, uint64_t number, bool twin)
     return true;
 }
 
+/* Runs a batch in new processes, and compares the checksums. false: a result was wrong. */
 static bool run_batch(struct check *check, uint64_t number, bool twin)
 {
-    struct crew crew;
+    struct processes processes;
     bool ok;
 
     ASSERT(check->shared);
     memset(check->shared, 0, sizeof(*check->shared));
     batch_make(&check->batch, check->seed, number);
-    ok = crew_fork(&crew, check->batch.layout.size, false, be_member, check);
+    ok = processes_fork(&processes, check->batch.layout.size, false, be_member, check);
     if (!ok)
         printf("collcheck: no process can be had\n");
-    ok = ok && hear_all(check, &crew, 'c');
-    for (uint32_t i = 0; i < crew.size && ok; i++)
-        ok = crew_say(crew.members[i].talk, 'g');
-    ok = ok && hear_all(check, &crew, 'd');
-    crew_end(&crew);
+    ok = ok && hear_all(check, &processes, 'c');
+    for (uint32_t i = 0; i < processes.size && ok; i++)
+        ok = processes_say(processes.members[i].talk, 'g');
+    ok = ok && hear_all(check, &processes, 'd');
+    processes_end(&processes);
     for (uint64_t i = 0; i < BATCH_CASES && ok; i++) {
         uint64_t one = number * BATCH_CASES + i;
 
@@ -336,7 +369,7 @@ static bool run_batch(struct check *check, uint64_t number, bool twin)
     return ok;
 }
 
-/* A second twin alone has its first one run before it. */
+/* Runs a batch; a second twin alone needs its first twin before it. */
 static bool run_twin(struct check *check, uint64_t number)
 {
     struct check other = *check;
@@ -375,7 +408,7 @@ static int run_all(struct check *check)
     return 0;
 }
 
-/* ---- what it is asked ---- */
+/* ---- options --- */
 
 static bool number_of(struct span span, uint64_t *ret_number)
 {
@@ -387,7 +420,7 @@ static bool number_of(struct span span, uint64_t *ret_number)
     return false;
 }
 
-/* "7" or "7-9" */
+/* Reads a range of cases: "7" or "7-9". */
 static bool range_of(const char *text, struct check *check)
 {
     struct span rest = { text, strlen(text) }, part;
@@ -412,7 +445,7 @@ static bool read_words(struct check *check, int argc, char **argv)
                 return false;
             i++;
         } else if (span_is(word, "--gpu") && has_value) {
-            check->way = strcmp(argv[++i], "nccl") ? SHELF_BY_HOST : SHELF_BY_NCCL;
+            check->way = strcmp(argv[++i], "nccl") ? DEVICE_BY_HOST : DEVICE_BY_NCCL;
         } else if (span_is(word, "--case") && has_value) {
             if (!range_of(argv[++i], check))
                 return false;
@@ -436,8 +469,8 @@ int main(int argc, char **argv)
         printf("usage: collcheck [CASES] [--seed S] [--case A[-B]] [--gpu host|nccl] | --huge\n");
         return 2;
     }
-    check.shared = crew_share(sizeof(*check.shared));
+    check.shared = processes_share(sizeof(*check.shared));
     code = run_all(&check);
-    crew_unshare(check.shared, sizeof(*check.shared));
+    processes_unshare(check.shared, sizeof(*check.shared));
     return code;
 }

@@ -1,9 +1,13 @@
+/*
+ * huge.c: runs collectives of more than 2^31 numbers between two processes, where the machine has
+ * the memory. It proves that no count or offset is cut to 32 bits.
+ */
 #include "tests/coll/huge.h"
 
 #include "base/mem.h"
 #include "base/time.h"
 #include "collectives/coll.h"
-#include "tests/coll/crew.h"
+#include "tests/coll/processes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,11 +16,12 @@
 
 #define COUNT   (((size_t)1 << 31) + 5)
 #define MEMBERS 2
-#define ROOM    (((uint64_t)MEMBERS * COUNT * 3) / 2) /* and for all else that runs here */
+/* bytes for the buffers, and half of them again for everything else */
+#define ROOM    (((uint64_t)MEMBERS * COUNT * 3) / 2)
 #define LONG_US (600 * TIME_S)
 
 struct shared {
-    char contacts[MEMBERS][CREW_CONTACT_MAX];
+    char contacts[MEMBERS][PROCESSES_CONTACT_MAX];
     char wrong[MEMBERS][600];
 };
 
@@ -82,7 +87,13 @@ static int in_round(struct huge *huge, uint32_t rank, struct coll_engine *engine
                     struct hvd_err *err)
 {
     struct coll_peer peers[MEMBERS];
-    const struct coll_roster roster = { .round = 1, .rank = rank, .size = MEMBERS, .peers = peers };
+    static const uint8_t secret[LIMIT_ROUND_SECRET_BYTES] = "the secret of the round";
+    const struct coll_roster roster = { .round = 1,
+                                        .rank = rank,
+                                        .size = MEMBERS,
+                                        .peers = peers,
+                                        .secret = secret,
+                                        .secret_length = sizeof(secret) };
     uint8_t *bytes = mem_alloc(COUNT);
     struct coll *coll = NULL;
     int rc = bytes ? 0 : err_set(err, HVD_E_NOMEM, "out of memory");
@@ -113,9 +124,9 @@ static int be_member(uint32_t rank, int talk, void *arg)
     int rc = coll_engine_open(&options, &engine, &err);
 
     if (!rc) {
-        (void)snprintf(huge->shared->contacts[rank], CREW_CONTACT_MAX, "%s",
+        (void)snprintf(huge->shared->contacts[rank], PROCESSES_CONTACT_MAX, "%s",
                        coll_engine_contact(engine));
-        rc = crew_say(talk, 'c') && crew_hear(talk, LONG_US) == 'g'
+        rc = processes_say(talk, 'c') && processes_hear(talk, LONG_US) == 'g'
                  ? in_round(huge, rank, engine, &err)
                  : 1;
     }
@@ -123,14 +134,14 @@ static int be_member(uint32_t rank, int talk, void *arg)
     if (rc)
         (void)snprintf(huge->shared->wrong[rank], sizeof(huge->shared->wrong[rank]), "%s",
                        err.text);
-    (void)crew_say(talk, rc ? 'w' : 'd');
+    (void)processes_say(talk, rc ? 'w' : 'd');
     return 0;
 }
 
-static bool all_say(struct crew *crew, char letter)
+static bool all_say(struct processes *processes, char letter)
 {
-    for (uint32_t i = 0; i < crew->size; i++) {
-        if (crew_hear(crew->members[i].talk, LONG_US) != letter)
+    for (uint32_t i = 0; i < processes->size; i++) {
+        if (processes_hear(processes->members[i].talk, LONG_US) != letter)
             return false;
     }
     return true;
@@ -138,13 +149,14 @@ static bool all_say(struct crew *crew, char letter)
 
 static bool run_one(struct huge *huge)
 {
-    struct crew crew;
-    bool ok = crew_fork(&crew, MEMBERS, false, be_member, huge) && all_say(&crew, 'c');
+    struct processes processes;
+    bool ok =
+        processes_fork(&processes, MEMBERS, false, be_member, huge) && all_say(&processes, 'c');
 
     for (uint32_t i = 0; i < MEMBERS && ok; i++)
-        ok = crew_say(crew.members[i].talk, 'g');
-    ok = ok && all_say(&crew, 'd');
-    crew_end(&crew);
+        ok = processes_say(processes.members[i].talk, 'g');
+    ok = ok && all_say(&processes, 'd');
+    processes_end(&processes);
     printf("collcheck: %zu numbers, %s: %s\n", COUNT, huge->flat ? "flat" : "shared memory",
            ok ? "right" : "wrong");
     for (uint32_t i = 0; i < MEMBERS && !ok; i++)
@@ -163,10 +175,10 @@ int huge_run(void)
                COUNT, ROOM >> 20, memory_available() >> 20);
         return 0;
     }
-    huge.shared = crew_share(sizeof(*huge.shared));
+    huge.shared = processes_share(sizeof(*huge.shared));
     ok = run_one(&huge);
     huge.flat = true;
     ok = run_one(&huge) && ok;
-    crew_unshare(huge.shared, sizeof(*huge.shared));
+    processes_unshare(huge.shared, sizeof(*huge.shared));
     return ok ? 0 : 1;
 }

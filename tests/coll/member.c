@@ -1,5 +1,6 @@
 /*
- * A member of a trial: it works until that is broken off, then once more in a smaller round.
+ * member.c: a member of a trial: it runs operations until the round is broken off, then a few more
+ * in a smaller round.
  */
 #include "base/mem.h"
 #include "base/rng.h"
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NUMBERS   ((size_t)512 * 1024) /* in each buffer, float32 */
+#define NUMBERS   ((size_t)512 * 1024) /* of type float32, in each buffer */
 #define ROUND     7
 #define LAST_ACTS 6 /* operations of the second round */
 
@@ -32,7 +33,9 @@ struct self {
     struct coll_engine *engine;
     struct coll *coll;
     float *in, *out;
-    char last_word; /* what obey has heard beside x */
+    size_t to[PROCESSES_MAX], from[PROCESSES_MAX]; /* counts of the ragged operation in progress */
+    struct coll_received received;
+    char last_word; /* the last letter that obey has received, except x */
 };
 
 PRINTF_LIKE(2, 3)
@@ -47,7 +50,7 @@ static int wrong(struct self *self, const char *format, ...)
     return 1;
 }
 
-/* ---- what it has open ---- */
+/* ---- engine, buffers and connections --- */
 
 struct held {
     size_t files, memories;
@@ -83,14 +86,18 @@ static struct held look_at_held(void)
     return (struct held){ count_files(), count_memories() };
 }
 
-/* ---- operations without end ---- */
+/* ---- operations until the round is broken off --- */
 
-static struct coll_call random_call(const struct self *self, struct rng *rng, uint32_t size)
+static struct coll_call random_call(struct self *self, struct rng *rng, uint32_t size)
 {
     static const size_t counts[] = { 1, 100, 3000, 40000, NUMBERS };
+    static const enum coll_kind kinds[] = { COLL_ALLREDUCE,        COLL_BROADCAST,
+                                            COLL_ALLGATHER,        COLL_REDUCESCATTER,
+                                            COLL_ALLTOALL,         COLL_BARRIER,
+                                            COLL_ALLGATHER_RAGGED, COLL_ALLTOALL_RAGGED };
     struct coll_call call = { .type = HVD_FLOAT32, .in = self->in, .out = self->out };
 
-    call.kind = (enum coll_kind)(COLL_ALLREDUCE + rng_below(rng, 6));
+    call.kind = kinds[rng_below(rng, ARRAY_SIZE(kinds))];
     call.count = counts[rng_below(rng, ARRAY_SIZE(counts))];
     call.root = (uint32_t)rng_below(rng, size);
     if (call.kind == COLL_ALLGATHER || call.kind == COLL_ALLTOALL ||
@@ -98,9 +105,18 @@ static struct coll_call random_call(const struct self *self, struct rng *rng, ui
         call.count /= size;
     if (call.kind == COLL_BARRIER)
         call.count = 0;
+    if (coll_kind_is_ragged(call.kind)) { /* each member gives as much as its rank says */
+        call.count = call.count / size / (self->rank + 1);
+        for (uint32_t i = 0; i < size; i++)
+            self->to[i] = i % 2 ? call.count : 0;
+        self->received = (struct coll_received){ .counts = self->from };
+        call.received = &self->received;
+        call.counts = call.kind == COLL_ALLTOALL_RAGGED ? self->to : NULL;
+    }
     return call;
 }
 
+/* Makes random calls until the round is broken off. Returns the code of the last call. */
 static int work(struct self *self, struct hvd_err *err)
 {
     uint32_t size = self->trial->layout.size;
@@ -113,22 +129,24 @@ static int work(struct self *self, struct hvd_err *err)
 
         self->seen->operation = (uint32_t)call.kind;
         rc = coll_run(self->coll, &call, err);
+        if (!rc && call.received)
+            pool_free(self->received.data);
         if (!rc)
             atomic_fetch_add(&self->seen->acts, 1);
     }
     return rc;
 }
 
-/* Waits for the word to cancel, and for the one after it. */
+/* A thread: waits for the letter x and cancels; then waits for the next letter. */
 static void *obey(void *arg)
 {
     struct self *self = arg;
-    char word = crew_hear(self->talk, TRIAL_LONG_US);
+    char word = processes_hear(self->talk, TRIAL_LONG_US);
 
     if (word == 'x') {
         self->seen->told_us = clock_now_us();
         coll_cancel(self->coll);
-        word = crew_hear(self->talk, TRIAL_LONG_US);
+        word = processes_hear(self->talk, TRIAL_LONG_US);
     }
     self->last_word = word;
     return NULL;
@@ -143,13 +161,16 @@ static const char *address_of(const struct trial *trial, uint32_t rank)
     return trial->networks ? addresses[trial->layout.host[rank]] : "127.0.0.1";
 }
 
-/* Of those of one team, or of all. */
+/* Makes a round of the members with this member's team number, or of all members. */
 static int make_round(struct self *self, uint64_t round, bool all, struct hvd_err *err)
 {
     static const char *const hosts[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
     const struct trial *trial = self->trial;
-    struct coll_roster roster = { .round = round };
-    struct coll_peer peers[CREW_MAX];
+    static const uint8_t secret[LIMIT_ROUND_SECRET_BYTES] = "the secret of each round here";
+    struct coll_roster roster = { .round = round,
+                                  .secret = secret,
+                                  .secret_length = sizeof(secret) };
+    struct coll_peer peers[PROCESSES_MAX];
 
     for (uint32_t i = 0; i < trial->layout.size; i++) {
         const struct trial_member *member = &self->shared->members[i];
@@ -166,6 +187,7 @@ static int make_round(struct self *self, uint64_t round, bool all, struct hvd_er
     return coll_create(self->engine, &roster, &self->coll, err);
 }
 
+/* Works in the first round until its end, and checks the error that it ended with. */
 static int work_in_first(struct self *self)
 {
     struct hvd_err err = { .text = "" };
@@ -181,17 +203,17 @@ static int work_in_first(struct self *self)
     self->seen->code = rc;
     memcpy(self->seen->why, err.text, sizeof(err.text));
     if (rc != HVD_E_REVOKED && rc != HVD_E_LOST)
-        (void)wrong(self, "it ended with %s: %s", err_name(rc), err.text);
+        (void)wrong(self, "the round ended with %s: %s", err_name(rc), err.text);
     if (!err.text[0])
-        (void)wrong(self, "it is not told why");
-    (void)crew_say(self->talk, 'r');
+        (void)wrong(self, "the error has no text");
+    (void)processes_say(self->talk, 'r');
     pthread_join(obeying, NULL);
     if (coll_run(self->coll, &(struct coll_call){ .kind = COLL_BARRIER }, &err) != HVD_E_REVOKED)
         (void)wrong(self, "a round that is over goes on");
     return self->seen->wrong[0] ? 1 : 0;
 }
 
-/* A sum of all that is easily known. */
+/* An allreduce of all members whose result is known. */
 static int one_sum(struct self *self, uint32_t size, uint32_t place, size_t count)
 {
     const struct coll_call call = { .kind = COLL_ALLREDUCE,
@@ -215,6 +237,7 @@ static int one_sum(struct self *self, uint32_t size, uint32_t place, size_t coun
     return 0;
 }
 
+/* Makes a round of the members of this team and sums in it. 0, or a code. */
 static int work_in_second(struct self *self)
 {
     uint32_t size = 0, place = 0;
@@ -239,7 +262,7 @@ static int work_in_second(struct self *self)
     return rc;
 }
 
-/* The first round is freed before the second one, or after it. */
+/* The second round; the first round is freed before it, or after it. */
 static int both_rounds(struct self *self)
 {
     struct coll *first;
@@ -254,15 +277,15 @@ static int both_rounds(struct self *self)
     if (!rc && self->last_word == 'n')
         rc = work_in_second(self);
     else if (!rc && self->last_word != 'q')
-        rc = wrong(self, "it has not been told to go on");
+        rc = wrong(self, "the test has not sent n (go on)");
     coll_free(self->coll);
     coll_free(first);
     return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole member --- */
 
-/* Before there is any thread. */
+/* Enters the network namespace; must run before there is any other thread. */
 static int enter_network(struct self *self)
 {
     const char *path = self->trial->networks[self->trial->layout.host[self->rank]];
@@ -281,6 +304,9 @@ static int with_engine(struct self *self)
     bool gloo = engine == ENGINE_HIERARCHY_GLOO || engine == ENGINE_FLAT_GLOO;
     const struct coll_options options = { .host = address_of(self->trial, self->rank),
                                           .carrier = gloo ? COLL_BY_GLOO : COLL_BY_TCP,
+                                          /* Gloo is refused between networks without it */
+                                          .security =
+                                              gloo ? LINK_SECURITY_NONE : LINK_SECURITY_AUTO,
                                           .flat =
                                               engine == ENGINE_FLAT || engine == ENGINE_FLAT_GLOO };
     int rc = coll_engine_open(&options, &self->engine, &err);
@@ -289,7 +315,7 @@ static int with_engine(struct self *self)
         return wrong(self, "no engine: %s", err.text);
     (void)snprintf(self->seen->contact, sizeof(self->seen->contact), "%s",
                    coll_engine_contact(self->engine));
-    if (crew_say(self->talk, 'c') && crew_hear(self->talk, TRIAL_LONG_US) == 'g')
+    if (processes_say(self->talk, 'c') && processes_hear(self->talk, TRIAL_LONG_US) == 'g')
         rc = both_rounds(self);
     else
         rc = 1;
@@ -297,7 +323,8 @@ static int with_engine(struct self *self)
     return rc;
 }
 
-/* In half of the trials where the others can read them, so that nothing goes over a stage. */
+/* In half of the trials the buffers are where other members can read them directly, without a
+ * stage. */
 static bool is_pooled(const struct trial *trial)
 {
     return numbers_mix(trial->seed, trial->number) % 2;
@@ -341,6 +368,6 @@ int trial_member(uint32_t rank, int talk, void *seat)
                    after.memories - before.memories);
     drop_numbers(self.trial, self.in);
     drop_numbers(self.trial, self.out);
-    (void)crew_say(talk, rc ? 'w' : 'd');
+    (void)processes_say(talk, rc ? 'w' : 'd');
     return rc ? 3 : 0;
 }

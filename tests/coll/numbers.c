@@ -1,6 +1,11 @@
+/*
+ * numbers.c: fills buffers of every type with numbers whose reduction is known, reads and writes
+ * single numbers, and computes the plain reference that collcheck compares with.
+ */
 #include "tests/coll/numbers.h"
 
-#include <float.h>
+#include "collectives/reduce/facts.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,9 +16,9 @@
 struct kind {
     const char *name;
     size_t bytes;
-    int digits; /* after the binary point, of floating types; 0: whole numbers */
-    int least;  /* exponent of the least normal number */
-    int work;   /* digits of what sums are made in */
+    int digits; /* digits after the binary point of floating types; 0: an integer type */
+    int least;  /* exponent of the smallest normal number */
+    int work;   /* digits of the type in which sums are computed */
 };
 
 static const struct kind kinds[] = {
@@ -26,6 +31,8 @@ static const struct kind kinds[] = {
     [HVD_FLOAT32] = { "float32",  4, 23, -126,  23},
       [HVD_FLOAT64] = { "float64",  8, 52, -1022, 52},
 };
+
+_Static_assert(ARRAY_SIZE(kinds) == HVD_DTYPE_COUNT, "a row for each type");
 
 size_t numbers_bytes(hvd_dtype type)
 {
@@ -46,10 +53,11 @@ const char *numbers_op(hvd_op op)
 {
     static const char *const names[] = { "sum", "average", "min", "max", "product" };
 
+    _Static_assert(ARRAY_SIZE(names) == HVD_OP_COUNT, "a name for each op");
     return names[op];
 }
 
-/* ---- the two types that C has none for: a sign, an exponent, digits ---- */
+/* ---- the two floating types that C does not have: a sign, an exponent, digits --- */
 
 static long double short_value(const struct kind *kind, uint16_t bits)
 {
@@ -77,11 +85,11 @@ static uint16_t short_bits(const struct kind *kind, long double value)
     if (exponent < kind->least)
         exponent = kind->least;
     bits = ldexpl(exponent - kind->least, kind->digits) +
-           rintl(ldexpl(size, kind->digits - exponent)); /* to the nearest, even */
+           rintl(ldexpl(size, kind->digits - exponent)); /* to the nearest, to even */
     return bits >= infinite ? sign | infinite : (uint16_t)(sign | (uint16_t)bits);
 }
 
-/* ---- in memory ---- */
+/* ---- reading and writing elements --- */
 
 struct number numbers_read(hvd_dtype type, const void *at)
 {
@@ -132,13 +140,14 @@ static void write_real(hvd_dtype type, long double value, void *at)
     }
 }
 
-/* Its lowest bytes: machines here are little-endian, as the sums are that wrap around. */
+/* Writes the lowest bytes of the value: machines are little-endian, and integer sums wrap around.
+ */
 static void write_whole(hvd_dtype type, uint64_t value, void *at)
 {
     memcpy(at, &value, kinds[type].bytes);
 }
 
-/* ---- what goes in ---- */
+/* ---- input --- */
 
 uint64_t numbers_mix(uint64_t a, uint64_t b)
 {
@@ -149,7 +158,7 @@ uint64_t numbers_mix(uint64_t a, uint64_t b)
     return x ^ x >> 31;
 }
 
-/* Small enough that every sum of them is exact, in any order. */
+/* A number so small that every sum and every product of such numbers is exact, in any order. */
 static long double strict_real(const struct numbers *how, uint32_t rank, uint64_t random)
 {
     static const long double factors[] = { 1, -1, 2, 0.5L };
@@ -160,7 +169,7 @@ static long double strict_real(const struct numbers *how, uint32_t rank, uint64_
     return (long double)((int64_t)(random % (uint64_t)(2 * limit + 1)) - limit);
 }
 
-/* Of very different sizes. */
+/* A number of random, very different magnitude. */
 static long double loose_real(const struct numbers *how, uint64_t random)
 {
     int spread = how->op == HVD_PRODUCT ? 1 : 12;
@@ -178,16 +187,16 @@ void numbers_put(const struct numbers *how, uint32_t rank, uint64_t place, void 
     long double real;
 
     if (!numbers_are_real(how->type)) {
-        if (how->type == HVD_INT64 && how->op == HVD_AVERAGE) /* the sum must fit */
+        if (how->type == HVD_INT64 && how->op == HVD_AVERAGE) /* the sum must not overflow */
             random = (uint64_t)((int64_t)random >> 8);
         write_whole(how->type, random, at);
         return;
     }
     real = how->loose ? loose_real(how, random) : strict_real(how, rank, random);
     if (how->type == HVD_FLOAT16 && !how->loose && how->op != HVD_PRODUCT)
-        real = truncl(real / 2); /* sums of 17 of them stay below what fp16 can hold */
+        real = truncl(real / 2); /* sums of 17 such numbers stay below the largest fp16 */
     if (how->type == HVD_BFLOAT16 && !how->loose && how->op != HVD_PRODUCT)
-        real = truncl(real / 8); /* eight digits */
+        real = truncl(real / 8); /* keeps eight digits */
     write_real(how->type, real, at);
 }
 
@@ -204,7 +213,7 @@ void numbers_fill(const struct numbers *how, uint32_t rank, uint64_t first, size
     }
 }
 
-/* ---- what comes out ---- */
+/* ---- expected results --- */
 
 static uint64_t two_wholes(hvd_op op, uint64_t a, uint64_t b)
 {
@@ -253,7 +262,7 @@ static double scale_of(double scale)
     return scale != 0 ? scale : 1;
 }
 
-/* *ret_volume: of what the error of a sum is a part. */
+/* The reduced value. *ret_volume: the sum of magnitudes; the error of the sum is a part of it. */
 static long double reduce_reals(const struct numbers *how, const uint32_t *ranks, uint32_t count,
                                 uint32_t size, uint64_t place, long double *ret_volume)
 {
@@ -285,7 +294,7 @@ static bool is_near(const struct numbers *how, uint32_t count, long double right
         return true;
     if (isinf(rounded) || isnan(got) || isinf(got) || (!how->loose && how->op != HVD_AVERAGE))
         return false;
-    /* an error of half a digit for each step in the working type, and a digit at the end */
+    /* half a digit for each step in the working type, and one digit for the result */
     slack = ldexpl(volume, -kind->work) * (count + 3) + ldexpl(fabsl(right), -kind->digits) +
             ldexpl(1, kind->least - kind->digits + 1);
     return fabsl(got - right) <= slack;
@@ -313,7 +322,7 @@ bool numbers_same(const struct numbers *how, uint32_t rank, uint64_t place, cons
     return !memcmp(bytes, got, kinds[how->type].bytes);
 }
 
-/* ---- in words ---- */
+/* ---- text --- */
 
 void numbers_show(hvd_dtype type, const void *at, char text[48])
 {

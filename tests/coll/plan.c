@@ -1,17 +1,24 @@
+/*
+ * plan.c: draws a random collective from a seed: layout, kind, type, operation, counts, groups,
+ * scales. The same seed draws the same collective in every process.
+ */
 #include "tests/coll/plan.h"
 
+#include "base/panic.h"
 #include "base/rng.h"
+#include "collectives/reduce/facts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define STAGE_BYTES      ((size_t)512 * 1024) /* around which counts are tried: chunks, stages */
+/* counts near this size are tried, because chunks and stages end there */
+#define STAGE_BYTES      ((size_t)512 * 1024)
 #define LARGE_BYTES      ((size_t)6 * 1024 * 1024)
-#define SIZES            9 /* that are gone through */
-#define SLOTS            4 /* batches for each of them */
+#define SIZES            9 /* sizes from 1 on that are gone through */
+#define SLOTS            4 /* batches for each size */
 #define FIRST_BATCHES    (SIZES * SLOTS)
-#define ODD_SIZES_ONE_IN 12 /* batches of 10 to 17 members */
+#define ODD_SIZES_ONE_IN 12 /* one batch in so many has 10 to 17 members */
 
 /* ---- batches ---- */
 
@@ -19,20 +26,20 @@ static const char *const uneven[SIZES + 1] = {
     "", "a", "ab", "aab", "aaab", "aabbb", "aabbcc", "abbcccc", "abbccccc", "aaabbbbcc"
 };
 
-static void layout_of_text(struct crew_layout *layout, const char *text)
+static void layout_of_text(struct processes_layout *layout, const char *text)
 {
     for (uint32_t i = 0; i < layout->size; i++)
         layout->host[i] = (uint8_t)(text[i] - 'a');
 }
 
-static void layout_apart(struct crew_layout *layout)
+static void layout_apart(struct processes_layout *layout)
 {
     for (uint32_t i = 0; i < layout->size; i++)
         layout->host[i] = (uint8_t)i;
 }
 
-/* Neighbours on one host; or mixed, which a driver would not do. */
-static void layout_random(struct crew_layout *layout, struct rng *rng)
+/* Draws which rank is on which host: neighbours together, or mixed, as no driver would do. */
+static void layout_random(struct processes_layout *layout, struct rng *rng)
 {
     uint64_t way = rng_below(rng, 10), hosts = 2 + rng_below(rng, 3);
 
@@ -70,7 +77,7 @@ static void random_batch(struct batch *batch, struct rng *shared, struct rng *ow
 
     batch->layout.size = (uint32_t)(2 + rng_below(shared, SIZES - 1));
     if (rng_below(shared, ODD_SIZES_ONE_IN) == 0)
-        batch->layout.size = (uint32_t)(SIZES + 1 + rng_below(shared, CREW_MAX - SIZES));
+        batch->layout.size = (uint32_t)(SIZES + 1 + rng_below(shared, PROCESSES_MAX - SIZES));
     batch->fixed_order = rng_below(shared, 3) == 0;
     layout_random(&batch->layout, own);
     batch->flat = rng_below(own, 5) == 0;
@@ -86,11 +93,10 @@ static void make_groups(struct batch *batch, struct rng *rng)
         uint32_t count = 0, step = (uint32_t)(2 + rng_below(rng, 2));
 
         for (uint32_t i = 0; i < size; i++) {
-            bool in = g == 0                               /* all */
-                      || (g == 1 && i % 2 == 0)            /* two that have nobody in common */
-                      || (g == 2 && i % 2 == 1)            /* (with one member alone: nobody) */
-                      || (g == 3 && i < (size + 1) / 2)    /* neighbours */
-                      || (g == 4 && rng_below(rng, step)); /* anybody */
+            /* 0: all members; 1, 2: two groups without a common member (2 is empty in a round of
+             * one member); 3: neighbours; 4: any members. */
+            bool in = g == 0 || (g == 1 && i % 2 == 0) || (g == 2 && i % 2 == 1) ||
+                      (g == 3 && i < (size + 1) / 2) || (g == 4 && rng_below(rng, step));
 
             if (in)
                 batch->ranks[g][count++] = i;
@@ -111,6 +117,7 @@ void batch_make(struct batch *batch, uint64_t seed, uint64_t number)
         first_batch(batch);
     else
         random_batch(batch, &shared, &own);
+    batch->opened = number % 3 == 2;
     batch->key = numbers_mix(seed + 2, batch->fixed_order ? number / 2 : number + (1u << 31));
     make_groups(batch, &shared);
 }
@@ -120,7 +127,7 @@ bool batch_is_second_twin(const struct batch *batch)
     return batch->fixed_order && batch->number % 2;
 }
 
-/* ---- every operation, with every type and op ---- */
+/* ---- every operation, with every type and operator --- */
 
 struct shape {
     enum coll_kind kind;
@@ -129,28 +136,30 @@ struct shape {
 };
 
 static const struct shape shapes[] = {
-    {COLL_ALLREDUCE,      PLAN_PLAIN,     true,  true },
-    { COLL_ALLREDUCE,     PLAN_OF_PIECES, true,  true },
-    { COLL_REDUCESCATTER, PLAN_PLAIN,     true,  true },
-    { COLL_REDUCESCATTER, PLAN_COUNTS,    true,  true },
-    { COLL_BROADCAST,     PLAN_PLAIN,     false, true },
-    { COLL_ALLGATHER,     PLAN_PLAIN,     false, true },
-    { COLL_ALLGATHER,     PLAN_COUNTS,    false, true },
-    { COLL_ALLTOALL,      PLAN_PLAIN,     false, true },
-    { COLL_ALLTOALL,      PLAN_COUNTS,    false, true },
-    { COLL_JOIN,          PLAN_PLAIN,     true,  true },
-    { COLL_BARRIER,       PLAN_PLAIN,     false, false},
+    {COLL_ALLREDUCE,         PLAN_PLAIN,     true,  true },
+    { COLL_ALLREDUCE,        PLAN_OF_PIECES, true,  true },
+    { COLL_REDUCESCATTER,    PLAN_PLAIN,     true,  true },
+    { COLL_REDUCESCATTER,    PLAN_COUNTS,    true,  true },
+    { COLL_BROADCAST,        PLAN_PLAIN,     false, true },
+    { COLL_ALLGATHER,        PLAN_PLAIN,     false, true },
+    { COLL_ALLGATHER,        PLAN_COUNTS,    false, true },
+    { COLL_ALLTOALL,         PLAN_PLAIN,     false, true },
+    { COLL_ALLTOALL,         PLAN_COUNTS,    false, true },
+    { COLL_JOIN,             PLAN_PLAIN,     true,  true },
+    { COLL_BARRIER,          PLAN_PLAIN,     false, false},
+    { COLL_ALLGATHER_RAGGED, PLAN_COUNTS,    false, true },
+    { COLL_ALLTOALL_RAGGED,  PLAN_COUNTS,    false, true },
 };
 
-#define TYPES ((size_t)8)
-#define OPS   ((size_t)5)
+#define TYPES ((size_t)HVD_DTYPE_COUNT)
+#define OPS   ((size_t)HVD_OP_COUNT)
 
 static size_t variants_of(const struct shape *shape)
 {
     return (shape->typed ? TYPES : (size_t)1) * (shape->reduces ? OPS : (size_t)1);
 }
 
-/* The index-th of all; random ones are this too. */
+/* Sets kind, form, type and operator number `index`; random plans use this too. */
 static void set_shape(struct plan *plan, size_t index)
 {
     for (size_t i = 0;; i = (i + 1) % ARRAY_SIZE(shapes)) {
@@ -170,7 +179,7 @@ static void set_shape(struct plan *plan, size_t index)
     }
 }
 
-/* ---- how many ---- */
+/* ---- numbers of elements --- */
 
 static size_t random_count(struct rng *rng, size_t bytes, bool many)
 {
@@ -189,7 +198,7 @@ static size_t random_count(struct rng *rng, size_t bytes, bool many)
     case 11:
     case 12: return rng_below(rng, 20000 / bytes);
     case 13: return rng_below(rng, 200000 / bytes);
-    case 14: /* one more or less than what fits somewhere */
+    case 14: /* one more or less than what fits into a chunk or stage */
         return (STAGE_BYTES >> rng_below(rng, 8)) / bytes + rng_below(rng, 3) - 1;
     case 15: return rng_below(rng, many ? LARGE_BYTES / bytes : 100000 / bytes);
     default: return rng_below(rng, 300);
@@ -212,7 +221,7 @@ static void set_counts(struct plan *plan, const struct batch *batch, struct rng 
 {
     size_t bytes = numbers_bytes(plan->numbers.type), size = batch->layout.size;
     bool each = plan->kind == COLL_ALLGATHER || plan->kind == COLL_ALLTOALL ||
-                plan->kind == COLL_REDUCESCATTER;
+                plan->kind == COLL_REDUCESCATTER || coll_kind_is_ragged(plan->kind);
     bool many = batch->number >= FIRST_BATCHES || plan->number % 32 == 0;
 
     plan->count = random_count(rng, bytes, many);
@@ -250,14 +259,15 @@ void plan_make(const struct batch *batch, uint64_t number, struct plan *plan)
     rng_seed(&rng, plan->numbers.key);
     for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
         variants += variants_of(&shapes[i]);
-    /* The slots of a size share all of them, and each gets some of each operation. */
+    ASSERT(variants <= SLOTS * BATCH_CASES);
+    /* the slots of a size share all operations, and each slot gets some of each kind */
     index = index * SLOTS + (batch->number + batch->number / SLOTS) % SLOTS;
     if (batch->number >= FIRST_BATCHES || index >= variants)
         index = rng_below(&rng, variants);
     set_shape(plan, index);
     plan->numbers.loose = rng_below(&rng, 3) == 0;
     set_scales(plan, &rng);
-    plan->root = (uint32_t)rng_below(&rng, CREW_MAX);
+    plan->root = (uint32_t)rng_below(&rng, PROCESSES_MAX);
     if (rng_below(&rng, 4) == 0)
         plan->group = 1 + rng_below(&rng, BATCH_GROUPS + 1);
     set_counts(plan, batch, &rng);
@@ -285,31 +295,32 @@ void plan_own(const struct plan *plan, const struct batch *batch, uint32_t rank,
     ret_own->spins = rng_below(&rng, 10) ? 0 : (unsigned)rng_below(&rng, 100000);
 }
 
-/* ---- in words ---- */
+/* ---- text --- */
 
 static const char *kind_text(const struct plan *plan)
 {
     if (plan->kind == COLL_ALLREDUCE && plan->form == PLAN_OF_PIECES)
         return "allreduce of pieces";
-    if (plan->form == PLAN_COUNTS)
+    if (plan->form == PLAN_COUNTS && !coll_kind_is_ragged(plan->kind))
         return plan->kind == COLL_ALLGATHER       ? "allgatherv"
                : plan->kind == COLL_REDUCESCATTER ? "reducescatterv"
                                                   : "alltoallv";
-    return accord_kind_name(plan->kind);
+    return coll_kind_name(plan->kind);
 }
 
 void plan_show(const struct plan *plan, const struct batch *batch, char text[PLAN_TEXT_MAX])
 {
     static const char *const carriers[] = { "", ", Gloo", ", TCP" };
-    char hosts[CREW_MAX + 1];
+    char hosts[PROCESSES_MAX + 1];
 
-    crew_layout_show(&batch->layout, hosts);
+    processes_layout_show(&batch->layout, hosts);
     (void)snprintf(
         text, PLAN_TEXT_MAX,
-        "case %" PRIu64 ", hosts %s%s%s%s: %s, %zu %s, %s, root %u, group %zu, scales %g "
+        "case %" PRIu64 ", hosts %s%s%s%s%s: %s, %zu %s, %s, root %u, group %zu, scales %g "
         "%g%s",
         plan->number, hosts, batch->flat ? ", flat" : "", carriers[batch->carrier],
-        batch->fixed_order ? ", fixed order" : "", kind_text(plan), plan->count,
-        numbers_type(plan->numbers.type), numbers_op(plan->numbers.op), plan->root, plan->group,
-        plan->numbers.prescale, plan->numbers.postscale, plan->numbers.loose ? ", inexact" : "");
+        batch->fixed_order ? ", fixed order" : "", batch->opened ? ", opened groups" : "",
+        kind_text(plan), plan->count, numbers_type(plan->numbers.type),
+        numbers_op(plan->numbers.op), plan->root, plan->group, plan->numbers.prescale,
+        plan->numbers.postscale, plan->numbers.loose ? ", inexact" : "");
 }

@@ -1,5 +1,5 @@
 /*
- * fuzz_audit.c: sample logs of any kind, judged. A form feed divides the files.
+ * fuzz_audit.c: the audit reads sample logs with any contents. Form feeds separate the files.
  */
 #include "base/panic.h"
 #include "tools/audit.h"
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Small numbers of samples only: there is a bit for each. */
+/* only small numbers of samples, because the audit has a bit for each sample */
 #define SAMPLES_MAX 10000
 
 static void read_all(struct audit *audit, struct span text, bool mark)
@@ -37,22 +37,6 @@ static void read_all(struct audit *audit, struct span text, bool mark)
     }
 }
 
-/* What is called good is good: as many samples as there are, none missing, none twice. */
-static void check(const struct audit *audit)
-{
-    for (size_t i = 0; i < audit->samplers.count; i++) {
-        const struct audit_sampler *sampler = audit->samplers.items[i];
-
-        for (size_t k = 0; k < sampler->epochs.count; k++) {
-            const struct audit_epoch *epoch = sampler->epochs.items[k];
-
-            ASSERT(epoch->used <= sampler->samples);
-            ASSERT(epoch->faults || !epoch->twice);
-            ASSERT(epoch->faults || !epoch->finished || epoch->used == sampler->samples);
-        }
-    }
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct span text = { (const char *)data, size };
@@ -63,7 +47,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ASSERT(audit_judge(&audit, NULL) == 0);
     read_all(&audit, text, true);
     audit_finish(&audit);
-    check(&audit);
+    /* A finished epoch without faults must have each sample exactly once. */
+    for (size_t i = 0; i < audit.samplers.count; i++) {
+        const struct audit_sampler *sampler = audit.samplers.items[i];
+
+        for (size_t k = 0; k < sampler->epochs.count; k++) {
+            const struct audit_epoch *epoch = sampler->epochs.items[k];
+
+            ASSERT(epoch->used <= sampler->samples);
+            ASSERT(epoch->faults || !epoch->twice);
+            ASSERT(epoch->faults || !epoch->finished || epoch->used == sampler->samples);
+        }
+    }
     audit_release(&audit);
     return 0;
 }

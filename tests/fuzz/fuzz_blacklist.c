@@ -1,7 +1,7 @@
 /*
- * fuzz_blacklist.c: bytes are a policy and a sequence of failures, healthy times, clearings, jumps
- * of both clocks, and records of an earlier driver, sane and not. After each step the blacklist
- * must still agree with itself.
+ * fuzz_blacklist.c: the bytes are a policy and a sequence of failures, healthy times, clears, jumps
+ * of both clocks, and records of an earlier driver, valid or not. After each step the blacklist
+ * must be consistent.
  */
 #include "base/panic.h"
 #include "base/time.h"
@@ -32,12 +32,17 @@ static uint8_t take(struct input *input)
     return *input->at++;
 }
 
-/* Small numbers mostly, and now and then a huge one. */
+/* A time: usually small, sometimes huge. */
 static int64_t take_time(struct input *input)
 {
     static const int64_t units[] = { 1, TIME_MS, TIME_S, TIME_MIN, TIME_HOUR, 30 * TIME_DAY };
 
     return take(input) * units[take(input) % ARRAY_SIZE(units)];
+}
+
+static struct blacklist_moment at(int64_t now_us, int64_t wall_us)
+{
+    return (struct blacklist_moment){ now_us, wall_us };
 }
 
 static void take_text(struct input *input, char *out, size_t size)
@@ -85,24 +90,8 @@ static struct policy take_policy(struct input *input)
     return policy;
 }
 
-static void check_verdict(const struct world *world, const struct blacklist_record *record)
-{
-    int64_t left_us = record->until_wall_us - world->wall_us;
-    struct blacklist_verdict verdict =
-        blacklist_verdict(&world->blacklist, record->host, record->slot, world->now_us);
-    char text[BLACKLIST_SENTENCE_MAX];
-
-    ASSERT(verdict.by_host || (verdict.state == BLACKLIST_OK) == (left_us <= 0));
-    ASSERT(verdict.state != BLACKLIST_OK || left_us <= 0);
-    ASSERT((verdict.state == BLACKLIST_OK) == (verdict.until_us <= world->now_us));
-    ASSERT((verdict.state == BLACKLIST_BARRED) == (verdict.until_us == TIME_NEVER));
-    if (verdict.state == BLACKLIST_COOLING)
-        ASSERT(verdict.until_us - world->now_us <= world->blacklist.policy.upper_us);
-    blacklist_sentence(&verdict, world->now_us, text);
-    ASSERT(text_is_clean(text, strlen(text)));
-}
-
-/* Sorted, within the cap, each entry good as a record, and the deadline the earliest end of all. */
+/* Checks the blacklist: sorted, within its limit, each entry valid as a record, and the deadline
+ * the earliest end of all bars. */
 static void check_world(struct world *world)
 {
     struct blacklist *blacklist = &world->blacklist;
@@ -112,14 +101,27 @@ static void check_world(struct world *world)
 
     ASSERT(blacklist_count(blacklist) <= blacklist->max);
     for (size_t i = 0; i < blacklist_count(blacklist); i++) {
-        blacklist_record_at(blacklist, i, world->now_us, world->wall_us, &record);
+        int64_t left_us;
+        struct blacklist_verdict verdict;
+        char text[BLACKLIST_SENTENCE_MAX];
+
+        blacklist_record_at(blacklist, i, at(world->now_us, world->wall_us), &record);
         ASSERT(blacklist_record_check(&record, NULL) == 0);
         if (i > 0) {
             int order = strcmp(before.host, record.host);
 
             ASSERT(order < 0 || (order == 0 && before.slot < record.slot));
         }
-        check_verdict(world, &record);
+        left_us = record.until_wall_us - world->wall_us;
+        verdict = blacklist_verdict(&world->blacklist, record.host, record.slot, world->now_us);
+        ASSERT(verdict.by_host || (verdict.state == BLACKLIST_OK) == (left_us <= 0));
+        ASSERT(verdict.state != BLACKLIST_OK || left_us <= 0);
+        ASSERT((verdict.state == BLACKLIST_OK) == (verdict.until_us <= world->now_us));
+        ASSERT((verdict.state == BLACKLIST_BARRED) == (verdict.until_us == TIME_NEVER));
+        if (verdict.state == BLACKLIST_COOLING)
+            ASSERT(verdict.until_us - world->now_us <= world->blacklist.policy.upper_us);
+        blacklist_sentence(&verdict, world->now_us, text);
+        ASSERT(text_is_clean(text, strlen(text)));
         if (record.until_wall_us > world->wall_us && record.until_wall_us != TIME_NEVER &&
             world->now_us + (record.until_wall_us - world->wall_us) < earliest_us)
             earliest_us = world->now_us + (record.until_wall_us - world->wall_us);
@@ -129,6 +131,7 @@ static void check_world(struct world *world)
     ASSERT(earliest_us > world->now_us);
 }
 
+/* Reports a failure from the input to the blacklist, and checks the verdict and the change. */
 static void fail(struct world *world)
 {
     static struct blacklist_change change;
@@ -144,8 +147,8 @@ static void fail(struct world *world)
     take_text(&world->input, reason, sizeof(reason));
     charged = world->blacklist.policy.scope == SCOPE_HOST ? BLACKLIST_WHOLE_HOST : failure.slot;
     verdict = blacklist_verdict(&world->blacklist, failure.host, charged, world->now_us);
-    if (blacklist_failure(&world->blacklist, &failure, world->now_us, world->wall_us, &world->rng,
-                          &change, &err)) {
+    if (blacklist_failure(&world->blacklist, &failure, at(world->now_us, world->wall_us),
+                          &world->rng, &change, &err)) {
         ASSERT(err.text[0]);
         return;
     }
@@ -154,7 +157,7 @@ static void fail(struct world *world)
         ASSERT(blacklist_event_check(&change.event, NULL) == 0);
         ASSERT(change.event.counted == (verdict.state == BLACKLIST_OK));
     }
-    ASSERT(blacklist_failure(&world->blacklist, &failure, world->now_us, world->wall_us,
+    ASSERT(blacklist_failure(&world->blacklist, &failure, at(world->now_us, world->wall_us),
                              &world->rng, &change, NULL) == 0);
     ASSERT(change.none == (failure.incarnation != 0));
 }
@@ -166,10 +169,10 @@ static void run_healthy(struct world *world)
     uint32_t slot = take_slot(&world->input);
     int64_t since_us = world->now_us - take_time(&world->input);
 
-    (void)blacklist_healthy(&world->blacklist, host, slot, since_us, world->now_us, world->wall_us,
-                            changed);
-    ASSERT(blacklist_healthy(&world->blacklist, host, slot, since_us, world->now_us, world->wall_us,
-                             changed) == 0);
+    (void)blacklist_healthy(&world->blacklist, host, slot, since_us,
+                            at(world->now_us, world->wall_us), changed);
+    ASSERT(blacklist_healthy(&world->blacklist, host, slot, since_us,
+                             at(world->now_us, world->wall_us), changed) == 0);
 }
 
 static void clear(struct world *world)
@@ -178,7 +181,7 @@ static void clear(struct world *world)
     const char *host = take_host(&world->input);
     uint32_t slot = take_slot(&world->input);
 
-    if (blacklist_clear(&world->blacklist, host, slot, world->now_us, world->wall_us, &change,
+    if (blacklist_clear(&world->blacklist, host, slot, at(world->now_us, world->wall_us), &change,
                         NULL))
         return;
     ASSERT(blacklist_record_check(&change.record, NULL) == 0);
@@ -186,7 +189,7 @@ static void clear(struct world *world)
     ASSERT(change.record.failures == 0 && change.record.until_wall_us <= world->wall_us);
 }
 
-/* Sane at first; then as many bytes of it as the input likes are overwritten. */
+/* Loads records: valid ones first, in which bytes are then overwritten by the input. */
 static void load(struct world *world)
 {
     static struct blacklist_record record;
@@ -205,13 +208,13 @@ static void load(struct world *world)
         at = at << 8 | take(&world->input);
         ((uint8_t *)&record)[at % sizeof(record)] = take(&world->input);
     }
-    if (blacklist_load(&world->blacklist, &record, world->now_us, world->wall_us, &err))
+    if (blacklist_load(&world->blacklist, &record, at(world->now_us, world->wall_us), &err))
         ASSERT(err.text[0]);
     else
         ASSERT(blacklist_record_check(&record, NULL) == 0);
 }
 
-/* The next driver: all out, all in, and nothing that matters has changed. */
+/* Moves all records to a new blacklist, as for the next driver; nothing that matters may change. */
 static void restart(struct world *world)
 {
     struct blacklist *before = &world->blacklist;
@@ -221,15 +224,15 @@ static void restart(struct world *world)
     blacklist_init(&after, &before->policy, NULL);
     after.max = before->max;
     for (size_t i = 0; i < blacklist_count(before); i++) {
-        blacklist_record_at(before, i, world->now_us, world->wall_us, &record);
-        ASSERT(blacklist_load(&after, &record, world->now_us, world->wall_us, NULL) == 0);
+        blacklist_record_at(before, i, at(world->now_us, world->wall_us), &record);
+        ASSERT(blacklist_load(&after, &record, at(world->now_us, world->wall_us), NULL) == 0);
     }
     ASSERT(blacklist_count(&after) == blacklist_count(before));
     for (size_t i = 0; i < blacklist_count(before); i++) {
         struct blacklist_verdict was;
         struct blacklist_verdict is;
 
-        blacklist_record_at(before, i, world->now_us, world->wall_us, &record);
+        blacklist_record_at(before, i, at(world->now_us, world->wall_us), &record);
         was = blacklist_verdict(before, record.host, record.slot, world->now_us);
         is = blacklist_verdict(&after, record.host, record.slot, world->now_us);
         ASSERT(was.state == is.state && was.failures == is.failures);
@@ -238,19 +241,6 @@ static void restart(struct world *world)
     }
     blacklist_release(before);
     *before = after;
-}
-
-static void step(struct world *world)
-{
-    switch (take(&world->input) % 8) {
-    case 0: run_healthy(world); break;
-    case 1: clear(world); break;
-    case 2: load(world); break;
-    case 3: restart(world); break;
-    case 4: world->now_us += take_time(&world->input); break;
-    case 5: world->wall_us = take_time(&world->input); break;
-    default: fail(world); break;
-    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -265,7 +255,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     blacklist_init(&world.blacklist, &policy, NULL);
     world.blacklist.max = 1 + take(&world.input) % 8;
     while (world.input.left > 0 && world.now_us < LIMIT_DURATION_US) {
-        step(&world);
+        switch (take(&world.input) % 8) {
+        case 0: run_healthy(&world); break;
+        case 1: clear(&world); break;
+        case 2: load(&world); break;
+        case 3: restart(&world); break;
+        case 4: world.now_us += take_time(&world.input); break;
+        case 5: world.wall_us = take_time(&world.input); break;
+        default: fail(&world); break;
+        }
         check_world(&world);
     }
     blacklist_release(&world.blacklist);

@@ -1,10 +1,10 @@
 /*
- * fuzz_conn.c: what somebody with the key may send. The input says what the owner does, and then
- * what comes through the socket: the bytes come in pieces, and between them the owner holds, goes
- * on, reads at once, answers, greets, or closes from inside.
+ * fuzz_conn.c: what a peer that has the job's key may send. The input says how the owner of the
+ * connection behaves, and then what comes through the socket. The bytes come in pieces; between the
+ * pieces the owner holds, continues, reads at once, answers, greets, or closes inside a callback.
  */
 #include "base/panic.h"
-#include "wire/conn_state.h"
+#include "wire/conn_internal.h"
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -44,11 +44,11 @@ static void was_closed(void *arg, const char *why)
 
 static const struct conn_ops ops = { NULL, got_msg, was_closed, NULL };
 
-/* True: the connection took the other end. */
+/* true: the connection has taken the other end of the socket. */
 static bool begin(struct event_base *base, struct owner *owner, int fd)
 {
     owner->conn = conn_create(base, NULL);
-    ASSERT(owner->conn && !conn_stream_plain(owner->conn, fd));
+    ASSERT(owner->conn && !conn_attach(owner->conn, fd));
     owner->conn->linger_us = 1000;
     if (owner->habit & 0x10)
         conn_greeted(owner->conn);
@@ -59,6 +59,8 @@ static bool begin(struct event_base *base, struct owner *owner, int fd)
     return true;
 }
 
+/* Sends the bytes in pieces of a length that the input chooses; the owner acts between the
+ * pieces. */
 static void feed(struct event_base *base, struct owner *owner, int fd, const uint8_t *data,
                  size_t size)
 {
@@ -100,6 +102,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         event_base_loop(base, EVLOOP_NONBLOCK);
     }
     conn_drop(owner.conn);
-    event_base_loop(base, 0); /* what lingers ends */
+    event_base_loop(base, 0); /* lets closing connections end */
     return 0;
 }

@@ -1,16 +1,17 @@
 /*
- * fuzz_core.c: a driver's core among agents that lie. The first bytes are the config, the others
- * choose one event after the other: discoveries, hellos, any message that the codec lets through,
- * closed connections, time, operators, and a new driver out of the journal.
+ * fuzz_core.c: a driver's core among agents that lie. The first bytes are the config; the others
+ * choose one event after the other: discovery results, HELLOs, any message that the codec accepts,
+ * closed connections, time, operators, and a new driver from the journal.
  *
- * No assert fails, each action can be sent, and the journal can always be read back. In the end
- * everybody behaves, and the job has to run or to end.
+ * No assert may fail, each action must be encodable, and the journal must always be readable. In
+ * the end all processes behave well, and the job must run or end.
  */
 #include "base/panic.h"
 #include "proto/catalog.h"
 #include "proto/codec.h"
 #include "proto/commit.h"
 #include "tests/lib/core_tape.h"
+#include "tests/lib/fuzz_input.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,29 +20,16 @@
 #define SLOTS       4
 #define EVENTS_MAX  200
 #define REPORTS_MAX 4
-#define ROUNDS_MAX  200 /* of everybody doing what is expected */
+#define ROUNDS_MAX  200 /* iterations in which all processes behave well */
 #define HELD_MAX    (LIMIT_COMMITS_HELD)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct input {
-    const uint8_t *at;
-    size_t left;
-};
 
 static struct core_tape tape;
 static struct core_view view;
 static const char *const names[HOSTS] = { "a", "b", "c", "d" };
 static const char *const addresses[LIMIT_ADDRESSES] = { "1", "2", "3", "4", "5", "6", "7", "8",
                                                         "9", "a", "b", "c", "d", "e", "f", "g" };
-
-static uint8_t take_byte(struct input *in)
-{
-    if (!in->left)
-        return 0;
-    in->left--;
-    return *in->at++;
-}
 
 static void must(int rc)
 {
@@ -56,10 +44,10 @@ static void look(void)
     must(core_view(tape.core, &view));
 }
 
-/* Numbers that are likely to mean something, or to overflow. */
-static uint64_t take_number(struct input *in, uint64_t likely)
+/* A number that is likely to be valid, or to overflow. */
+static uint64_t take_number(struct fuzz_input *in, uint64_t likely)
 {
-    uint8_t byte = take_byte(in);
+    uint8_t byte = fuzz_byte(in);
 
     switch (byte >> 5) {
     case 0:
@@ -72,19 +60,19 @@ static uint64_t take_number(struct input *in, uint64_t likely)
     }
 }
 
-static int64_t take_span(struct input *in)
+static int64_t take_span(struct fuzz_input *in)
 {
     static const int64_t spans[] = { 0,        1,        TIME_S,     10 * TIME_S,
                                      TIME_MIN, TIME_DAY, TIME_NEVER, LIMIT_DURATION_US };
 
-    return spans[take_byte(in) % ARRAY_SIZE(spans)];
+    return spans[fuzz_byte(in) % ARRAY_SIZE(spans)];
 }
 
-static void take_config(struct input *in)
+static void take_config(struct fuzz_input *in)
 {
 
-    uint8_t bits = take_byte(in);
-    uint8_t counts = take_byte(in);
+    uint8_t bits = fuzz_byte(in);
+    uint8_t counts = fuzz_byte(in);
     struct core_config *config = &tape.config;
 
     config->min_np = 1 + counts % 4;
@@ -112,18 +100,18 @@ static void step(struct event event)
     arena_release(&tape.memory);
 }
 
-static struct tape_host *take_host(struct input *in)
+static struct tape_host *take_host(struct fuzz_input *in)
 {
-    return tape_host(&tape, names[take_byte(in) % HOSTS]);
+    return tape_host(&tape, names[fuzz_byte(in) % HOSTS]);
 }
 
-static void list_hosts(struct input *in)
+static void list_hosts(struct fuzz_input *in)
 {
     size_t used = 0;
 
     tape.listing[0] = '\0';
     for (size_t i = 0; i < HOSTS; i++) {
-        uint8_t byte = take_byte(in);
+        uint8_t byte = fuzz_byte(in);
 
         if (byte & 1)
             used += (size_t)snprintf(tape.listing + used, sizeof(tape.listing) - used, "%s%s:%d",
@@ -133,7 +121,7 @@ static void list_hosts(struct input *in)
         snprintf(tape.listing, sizeof(tape.listing), "e:0");
 }
 
-/* No message arrives that the codec would have refused. */
+/* false: the codec would have refused this message, so it cannot arrive. */
 static bool can_arrive(const struct msg *msg)
 {
     struct hvd_err err;
@@ -154,19 +142,19 @@ static void say_hello(struct tape_host *host, struct msg *msg)
     must(tape_hello(&tape, host, msg));
 }
 
-static void take_hello(struct input *in)
+static void take_hello(struct fuzz_input *in)
 {
     struct msg_slot_report reports[REPORTS_MAX];
     struct msg_kept kept[1];
     struct tape_host *host = take_host(in);
-    uint8_t bits = take_byte(in);
-    struct msg msg = { .type = MSG_HELLO_AGENT, .term = bits & 128 ? take_byte(in) : 0 };
+    uint8_t bits = fuzz_byte(in);
+    struct msg msg = { .type = MSG_HELLO_AGENT, .term = bits & 128 ? fuzz_byte(in) : 0 };
 
     for (size_t i = 0; i < REPORTS_MAX; i++)
         reports[i] = (struct msg_slot_report){ .incarnation = take_number(in, i + 1),
                                                .slot = (uint32_t)take_number(in, i) % 1024,
-                                               .ended = take_byte(in) % ENDED_COUNT };
-    kept[0] = (struct msg_kept){ take_byte(in) % SLOTS, take_number(in, COMMIT_FIRST_OF(1)) };
+                                               .ended = fuzz_byte(in) % ENDED_COUNT };
+    kept[0] = (struct msg_kept){ fuzz_byte(in) % SLOTS, take_number(in, COMMIT_FIRST_OF(1)) };
     msg.u.hello_agent = (struct msg_hello_agent){
         .version = "1",
         .job = "j",
@@ -178,48 +166,49 @@ static void take_hello(struct input *in)
     say_hello(host, &msg);
 }
 
-static struct msg_held_list take_held(struct input *in, struct msg_held held[HELD_MAX])
+static struct msg_held_list take_held(struct fuzz_input *in, struct msg_held held[HELD_MAX])
 {
-    size_t count = take_byte(in) % (HELD_MAX + 1);
+    size_t count = fuzz_byte(in) % (HELD_MAX + 1);
 
     for (size_t i = 0; i < count; i++)
-        held[i] = (struct msg_held){ take_number(in, view.commit), take_byte(in) };
+        held[i] = (struct msg_held){ take_number(in, view.commit), fuzz_byte(in) };
     return (struct msg_held_list){ held, count };
 }
 
-static void fill_body(struct input *in, struct msg *msg)
+static void fill_body(struct fuzz_input *in, struct msg *msg)
 {
     static struct msg_held held[HELD_MAX];
     static uint64_t missing[1];
 
     switch (msg->type) {
     case MSG_READY:
-        msg->u.ready.manifest = 5 + take_byte(in) / 250;
-        msg->u.ready.addresses = (struct msg_texts){ addresses, take_byte(in) % 17 };
+        msg->u.ready.manifest = 5 + fuzz_byte(in) / 250;
+        msg->u.ready.addresses = (struct msg_texts){ addresses, fuzz_byte(in) % 17 };
         msg->u.ready.held = take_held(in, held);
         break;
     case MSG_RECOVERING:
-        /* The code takes nothing of the input: what is in the corpus means the same as before. */
+        /* the code takes no byte of the input, so that old inputs keep their meaning */
         msg->u.recovering = (struct msg_recovering){ .held = take_held(in, held),
                                                      .text = "no",
                                                      .code = -(int32_t)(msg->round % 20) };
         break;
-    case MSG_PREPARED: msg->u.prepared = (struct msg_prepared){ take_byte(in) / 200, "no" }; break;
-    case MSG_FINISHED: msg->u.finished = (struct msg_finished){ take_byte(in) / 200, "no" }; break;
-    case MSG_AT:
-        msg->u.at.next = take_number(in, view.next);
-        msg->u.at.check = take_number(in, 7);
+    case MSG_PREPARED: msg->u.prepared = (struct msg_prepared){ fuzz_byte(in) / 200, "no" }; break;
+    case MSG_FINISHED: msg->u.finished = (struct msg_finished){ fuzz_byte(in) / 200, "no" }; break;
+    case MSG_NEXT_CHECK:
+        msg->u.next_check.next = take_number(in, view.next);
+        msg->u.next_check.check = take_number(in, 7);
         break;
     case MSG_LAUNCH_FAILED:
-        msg->u.launch_failed.code = -(take_byte(in) % 20);
+        msg->u.launch_failed.code = -(fuzz_byte(in) % 20);
         msg->u.launch_failed.text = "no";
         break;
     case MSG_EXITED:
-        msg->u.exited.ended = take_byte(in) % ENDED_COUNT;
-        msg->u.exited.value = take_byte(in) % 3;
+        msg->u.exited.ended = fuzz_byte(in) % ENDED_COUNT;
+        msg->u.exited.value = fuzz_byte(in) % 3;
         msg->u.exited.commit = take_number(in, view.commit);
         break;
     case MSG_NOTICE: msg->u.notice = (struct msg_notice){ take_span(in), "x" }; break;
+    case MSG_REKEYED: msg->u.rekeyed.epoch = take_number(in, 3); break;
     case MSG_BEAT: msg->u.beat.sequence = take_number(in, 7); break;
     case MSG_STALLED:
         missing[0] = take_number(in, 1);
@@ -239,27 +228,24 @@ static void say(struct tape_host *host, struct msg *msg)
     must(tape_msg(&tape, host, msg));
 }
 
-static void take_msg(struct input *in)
+static void take_msg(struct fuzz_input *in)
 {
     static const enum msg_type types[] = {
-        MSG_READY,  MSG_RECOVERING, MSG_PREPARED, MSG_FINISHED,   MSG_AT,       MSG_LAUNCH_FAILED,
-        MSG_EXITED, MSG_NOTICE,     MSG_BEAT,     MSG_STALLED,    MSG_LAUNCHED, MSG_ENTERED,
-        MSG_LEFT,   MSG_OUTPUT,     MSG_BYE,      MSG_HELLO_AGENT
+        MSG_READY,         MSG_RECOVERING, MSG_PREPARED, MSG_FINISHED, MSG_NEXT_CHECK,
+        MSG_LAUNCH_FAILED, MSG_EXITED,     MSG_NOTICE,   MSG_BEAT,     MSG_STALLED,
+        MSG_LAUNCHED,      MSG_ENTERED,    MSG_LEFT,     MSG_OUTPUT,   MSG_BYE,
+        MSG_HELLO_AGENT,   MSG_UNUSABLE,   MSG_REMARK,   MSG_REKEYED
     };
-    uint8_t type = take_byte(in);
-    /* Not in the table: what is in the corpus means the same as before. */
-    struct msg msg = { .type = type == UINT8_MAX       ? MSG_USELESS
-                               : type == UINT8_MAX - 1 ? MSG_REMARK
-                                                       : types[type % ARRAY_SIZE(types)] };
+    struct msg msg = { .type = fuzz_type(in, types, ARRAY_SIZE(types)) };
     struct tape_host *host = take_host(in);
 
     look();
-    msg.incarnation = take_number(in, 1 + take_byte(in) % 16);
+    msg.incarnation = take_number(in, 1 + fuzz_byte(in) % 16);
     msg.round = take_number(in, msg.type == MSG_PREPARED ? view.next : view.round);
     if (msg.type == MSG_BYE)
         msg.u.bye.reason = "";
-    if (msg.type == MSG_USELESS)
-        msg.u.useless.text = "no";
+    if (msg.type == MSG_UNUSABLE)
+        msg.u.unusable.text = "no";
     if (msg.type == MSG_REMARK)
         msg.u.remark.text = "so";
     if (msg.type == MSG_HELLO_AGENT)
@@ -279,16 +265,10 @@ static void close_host(struct tape_host *host)
     step((struct event){ .kind = EVENT_CLOSED, .peer = peer, .text = "reset" });
 }
 
-static void restart(bool twice)
-{
-    must(tape_kill(&tape, 0, twice));
-    step((struct event){ .kind = EVENT_START });
-}
-
-static void take_operator(struct input *in)
+static void take_operator(struct fuzz_input *in)
 {
     struct event event = { .host = take_host(in)->name, .text = "x" };
-    uint8_t byte = take_byte(in);
+    uint8_t byte = fuzz_byte(in);
 
     event.slot = byte & 128 ? EVENT_WHOLE_HOST : (byte >> 3) & 7;
     switch (byte & 7) {
@@ -298,7 +278,13 @@ static void take_operator(struct input *in)
         event.kind = EVENT_HOSTS_FAILED;
         tape.asked = false;
         break;
-    case 3: event.kind = take_byte(in) > 250 ? EVENT_STOP : EVENT_TIMER; break;
+    case 3:
+        byte = fuzz_byte(in);
+        event.kind = byte > 250   ? EVENT_STOP
+                     : byte > 200 ? EVENT_CROWDED
+                     : byte > 150 ? EVENT_REKEY
+                                  : EVENT_TIMER;
+        break;
     default:
         event.kind = EVENT_DRAIN;
         event.left_us = take_span(in);
@@ -314,15 +300,15 @@ static void wait_for(int64_t us)
         must(tape_wait(&tape, us));
 }
 
-static void jump(struct input *in)
+static void jump(struct fuzz_input *in)
 {
     static const int64_t jumps[] = { TIME_S, TIME_MIN, 3 * TIME_MIN, TIME_HOUR };
 
-    tape.now_us += jumps[take_byte(in) % ARRAY_SIZE(jumps)];
+    tape.now_us += jumps[fuzz_byte(in) % ARRAY_SIZE(jumps)];
     step((struct event){ .kind = EVENT_TIMER });
 }
 
-/* What everybody would say who behaves. */
+/* Sends the message that a well-behaved worker would send now. */
 static void tell_state(struct tape_host *host, const struct view_worker *worker)
 {
     static const enum msg_type types[WORKER_STATE_COUNT] = {
@@ -338,7 +324,7 @@ static void tell_state(struct tape_host *host, const struct view_worker *worker)
                        .round = view.round };
 
     if (msg.type == MSG_ENTERED && worker->entered)
-        msg.type = view.job == JOB_PENDING ? MSG_AT : MSG_PREPARED;
+        msg.type = view.job == JOB_PENDING ? MSG_NEXT_CHECK : MSG_PREPARED;
     if (view.job >= JOB_FINISHING)
         msg.type = worker->state == WORKER_MEMBER ? MSG_FINISHED : MSG_EXITED;
     if (msg.type == MSG_PREPARED) {
@@ -346,8 +332,8 @@ static void tell_state(struct tape_host *host, const struct view_worker *worker)
         msg.u.prepared.text = "";
     } else if (msg.type == MSG_FINISHED) {
         msg.u.finished.text = "";
-    } else if (msg.type == MSG_AT) {
-        msg.u.at = (struct msg_at){ .next = view.next, .check = 7 };
+    } else if (msg.type == MSG_NEXT_CHECK) {
+        msg.u.next_check = (struct msg_next_check){ .next = view.next, .check = 7 };
     } else if (msg.type == MSG_READY) {
         msg.u.ready.manifest = 5;
         msg.u.ready.held = (struct msg_held_list){ &held, view.commit != 0 };
@@ -360,7 +346,7 @@ static void tell_state(struct tape_host *host, const struct view_worker *worker)
     say(host, &msg);
 }
 
-/* It says of each worker that it has it. */
+/* A host connects again, and reports each worker that the driver believes to be there. */
 static void come_back(const struct view_host *seen)
 {
     struct tape_host *host = tape_host(&tape, seen->name);
@@ -383,6 +369,7 @@ static void come_back(const struct view_host *seen)
     say_hello(host, &msg);
 }
 
+/* Lets every host connect again and every worker send the message that is right in its state. */
 static void everybody_behaves(void)
 {
     if (tape.over)
@@ -415,6 +402,7 @@ static bool all_train(void)
     return view.job == JOB_RUNNING && training == view.member_count;
 }
 
+/* The job must end, or all its members must train, when all processes behave well. */
 static void ends_or_runs(void)
 {
     for (int i = 0; i < ROUNDS_MAX && !tape.over; i++) {
@@ -429,28 +417,9 @@ static void ends_or_runs(void)
     PANIC("the job is %s for ever: %s", job_state_name(view.job), view.waiting_for);
 }
 
-static void take_event(struct input *in)
-{
-    uint8_t byte = take_byte(in);
-
-    switch (byte % 16) {
-    case 0: list_hosts(in); break;
-    case 1:
-    case 2: take_hello(in); break;
-    case 3: close_host(take_host(in)); break;
-    case 4: take_operator(in); break;
-    case 5: restart(byte & 128); break;
-    case 6: jump(in); break;
-    case 7: wait_for(take_byte(in) * TIME_S); break;
-    case 8:
-    case 9: everybody_behaves(); break;
-    default: take_msg(in); break;
-    }
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct input in = { data, size };
+    struct fuzz_input in = { data, size };
 
     must(tape_init(&tape));
     core_view_init(&view);
@@ -458,8 +427,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     list_hosts(&in);
     step((struct event){ .kind = EVENT_START });
     wait_for(0);
-    for (int i = 0; i < EVENTS_MAX && in.left && !tape.over; i++)
-        take_event(&in);
+    for (int i = 0; i < EVENTS_MAX && in.left && !tape.over; i++) {
+        uint8_t byte = fuzz_byte(&in);
+
+        switch (byte % 16) {
+        case 0: list_hosts(&in); break;
+        case 1:
+        case 2: take_hello(&in); break;
+        case 3: close_host(take_host(&in)); break;
+        case 4: take_operator(&in); break;
+        case 5:
+            must(tape_kill(&tape, 0, byte & 128));
+            step((struct event){ .kind = EVENT_START });
+            break;
+        case 6: jump(&in); break;
+        case 7: wait_for(fuzz_byte(&in) * TIME_S); break;
+        case 8:
+        case 9: everybody_behaves(); break;
+        default: take_msg(&in); break;
+        }
+    }
     ends_or_runs();
     core_view_release(&view);
     tape_release(&tape);

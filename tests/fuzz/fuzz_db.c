@@ -1,150 +1,127 @@
 /*
- * fuzz_db.c: a real database whose bytes are changed where the input says, opened as the driver
- * opens it. It is used or refused with a reason; it is never crashed over, and never replaced by
- * a new one.
+ * fuzz_db.c: opens a real database, some of whose bytes the input has changed, as the driver does.
+ * The database must be used, or refused with a reason: no crash, and no new database in its place.
  *
- * The input is a list of changes: two bytes for where, one for how many, and the new bytes. The
- * first byte of the input says whether the write-ahead log lies beside the file, and whether the
- * file is cut short where the first change is.
+ * The input is a list of changes: two bytes for the offset, one for the length, and the new bytes.
+ * The first byte says whether there is a write-ahead log beside the file, and whether the file is
+ * cut short at the offset of the first change.
  */
 #include "base/panic.h"
 #include "base/time.h"
-#include "blacklist/store/store_sqlite.h"
+#include "driver/journal/blacklist_rows.h"
+#include "tests/lib/files.h"
+#include "tests/lib/temp_db.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define WITH_LOG  0x1
 #define CUT_SHORT 0x2
-#define FILE_MAX  (256 * 1024)
 
-struct image {
-    size_t length;
-    uint8_t bytes[FILE_MAX];
-};
-
-static char dir[64];
-static char path[96];
-static char log_path[104];
-static struct image whole; /* with everything in the file */
-static struct image part;  /* with half of it in the log */
-static struct image part_log;
+static char log_path[sizeof(temp_db_path) + 4];
+static struct file_bytes whole; /* everything is in the file */
+static struct file_bytes part;  /* half of the database is in the log */
+static struct file_bytes part_log;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void read_image(const char *name, struct image *image)
+static const char *const steps[] = { blacklist_rows_step };
+static const struct db_schema schema = { "blacklist", 'B', steps, 1 };
+
+/* A database, and the tables that a program uses in it. */
+struct store {
+    struct db *db;
+    struct blacklist_rows rows;
+};
+
+static int open_store(struct store *store, const struct db_options *options, struct hvd_err *err)
 {
-    FILE *file = fopen(name, "rb");
+    int rc = db_open(temp_db_path, &schema, options, &store->db, err);
 
-    ASSERT(file);
-    image->length = fread(image->bytes, 1, sizeof(image->bytes), file);
-    ASSERT(image->length > 0 && image->length < sizeof(image->bytes));
-    fclose(file);
-}
-
-static void write_image(const char *name, const struct image *image)
-{
-    FILE *file = fopen(name, "wb");
-
-    ASSERT(file && fwrite(image->bytes, 1, image->length, file) == image->length);
-    ASSERT(fclose(file) == 0);
-}
-
-static void remove_files(void)
-{
-    static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
-    char name[128];
-
-    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-        (void)unlink(name);
+    if (rc)
+        return rc;
+    rc = blacklist_rows_open(&store->rows, store->db, err);
+    if (rc) {
+        blacklist_rows_close(&store->rows);
+        db_close(store->db);
     }
+    return rc;
 }
 
-static void clean_up(void)
+static void close_store(struct store *store)
 {
-    remove_files();
-    (void)rmdir(dir);
+    blacklist_rows_close(&store->rows);
+    db_close(store->db);
 }
 
-static int put(struct blacklist_store *store, uint32_t slot, const char *reason)
+static int put(struct store *store, uint32_t slot, const char *reason)
 {
     struct blacklist_record record = { .slot = slot, .failures = 1, .host = "host" };
     struct blacklist_event event = { .slot = slot, .host = "host" };
+    int rc;
 
     record.until_wall_us = TIME_DAY;
     numbers_add(&record.restarts, 5);
     numbers_add(&record.incarnations, 7);
     blacklist_reason_set(record.reason, reason);
     blacklist_reason_set(event.reason, reason);
-    return blacklist_store_put(store, &record, &event, NULL);
+    rc = db_begin(store->db, NULL);
+    if (!rc)
+        rc = blacklist_rows_put(&store->rows, &record, &event, NULL);
+    if (!rc)
+        rc = db_commit(store->db, NULL);
+    if (rc)
+        db_rollback(store->db);
+    return rc;
 }
 
+/* Makes the two files that inputs change: one without a write-ahead log, one with half of its rows
+ * in the log. */
 static void make_images(void)
 {
-    struct blacklist_store *store;
+    struct store store;
 
-    snprintf(dir, sizeof(dir), "%s/hvd-fuzz-XXXXXX",
-             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    ASSERT(mkdtemp(dir));
-    snprintf(path, sizeof(path), "%s/x.db", dir);
-    snprintf(log_path, sizeof(log_path), "%s-wal", path);
-    ASSERT(store_sqlite_open(path, &db_options_usual, &store, NULL) == 0);
+    temp_db_begin();
+    snprintf(log_path, sizeof(log_path), "%s-wal", temp_db_path);
+    ASSERT(open_store(&store, &db_options_usual, NULL) == 0);
     for (uint32_t slot = 0; slot < 8; slot++)
-        ASSERT(put(store, slot, "exit code 1") == 0);
-    blacklist_store_close(store);
-    read_image(path, &whole);
-    ASSERT(store_sqlite_open(path, &db_options_usual, &store, NULL) == 0);
-    ASSERT(put(store, BLACKLIST_WHOLE_HOST, "killed by signal 9") == 0);
-    read_image(path, &part);
-    read_image(log_path, &part_log);
-    blacklist_store_close(store);
-    (void)atexit(clean_up);
+        ASSERT(put(&store, slot, "exit code 1") == 0);
+    close_store(&store);
+    files_read(temp_db_path, &whole);
+    ASSERT(open_store(&store, &db_options_usual, NULL) == 0);
+    ASSERT(put(&store, BLACKLIST_WHOLE_HOST, "killed by signal 9") == 0);
+    files_read(temp_db_path, &part);
+    files_read(log_path, &part_log);
+    close_store(&store);
+    (void)atexit(temp_db_end);
 }
 
-static int check_record(void *arg, const struct blacklist_record *record)
+static int check_record(void *arg, const struct blacklist_record *record, struct hvd_err *err)
 {
     (void)arg;
+    (void)err;
     ASSERT(blacklist_record_check(record, NULL) == 0);
     return 0;
 }
 
-static int check_event(void *arg, const struct blacklist_event *event)
-{
-    (void)arg;
-    ASSERT(blacklist_event_check(event, NULL) == 0);
-    return 0;
-}
-
-static void use(struct blacklist_store *store)
+static void use(struct store *store)
 {
     struct hvd_err err = { .code = 0 };
 
-    if (blacklist_store_load(store, check_record, NULL, &err))
-        ASSERT(err.text[0]);
-    if (blacklist_store_history(store, "host", check_event, NULL, &err))
+    if (blacklist_rows_load(&store->rows, check_record, NULL, &err))
         ASSERT(err.text[0]);
     if (put(store, 3, "one more"))
         return;
-    (void)blacklist_store_clear(store, "host", 3, NULL);
+    if (blacklist_rows_remove(&store->rows, "host", 3, NULL))
+        return;
     (void)put(store, 9, "and another");
 }
 
-/* Somebody else's, or a later version's: not a byte of it is ours to change. */
-static void check_untouched(const struct image *file)
-{
-    static struct image now;
-
-    read_image(path, &now);
-    ASSERT(now.length == file->length && !memcmp(now.bytes, file->bytes, now.length));
-}
-
-/* The file as the input wants it; the log follows behind it in the numbering of the bytes. */
-static void change(struct image *file, struct image *log, const uint8_t *data, size_t size)
+/* Changes the file as the input says. In offsets the log follows the file. */
+static void change(struct file_bytes *file, struct file_bytes *log, const uint8_t *data,
+                   size_t size)
 {
     bool cut = size > 0 && (data[0] & CUT_SHORT);
 
@@ -158,9 +135,9 @@ static void change(struct image *file, struct image *log, const uint8_t *data, s
         cut = false;
         for (; count > 0 && i < size; count--, i++, at++) {
             if (at < file->length)
-                file->bytes[at] = data[i];
+                file->bytes[at] = (char)data[i];
             else if (at - file->length < log->length)
-                log->bytes[at - file->length] = data[i];
+                log->bytes[at - file->length] = (char)data[i];
         }
     }
 }
@@ -168,16 +145,16 @@ static void change(struct image *file, struct image *log, const uint8_t *data, s
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct db_options options = { .busy_ms = 0 };
-    static struct image file;
-    static struct image log;
-    struct blacklist_store *store;
+    static struct file_bytes file;
+    static struct file_bytes log;
+    struct store store;
     struct hvd_err err = { .code = 0 };
     struct stat before;
     struct stat after;
 
-    if (!dir[0])
+    if (!whole.length)
         make_images();
-    remove_files();
+    temp_db_remove();
     file = whole;
     log.length = 0;
     if (size > 0 && (data[0] & WITH_LOG)) {
@@ -185,18 +162,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         log = part_log;
     }
     change(&file, &log, data, size);
-    write_image(path, &file);
+    files_write(temp_db_path, file.bytes, file.length);
     if (log.length > 0)
-        write_image(log_path, &log);
-    ASSERT(stat(path, &before) == 0);
-    if (store_sqlite_open(path, &options, &store, &err)) {
-        ASSERT(err.code < 0 && strstr(err.text, path));
-        if (err.code == HVD_E_INVAL || err.code == HVD_E_VERSION)
-            check_untouched(&file);
+        files_write(log_path, log.bytes, log.length);
+    ASSERT(stat(temp_db_path, &before) == 0);
+    if (open_store(&store, &options, &err)) {
+        ASSERT(err.code < 0 && strstr(err.text, temp_db_path));
+        if (err.code == HVD_E_INVAL || err.code == HVD_E_VERSION) {
+            /* A file of another program, or of a later version, must be left unchanged. */
+            ASSERT(files_hold(temp_db_path, &file));
+        }
     } else {
-        use(store);
-        blacklist_store_close(store);
+        use(&store);
+        close_store(&store);
     }
-    ASSERT(stat(path, &after) == 0 && after.st_ino == before.st_ino && after.st_size > 0);
+    ASSERT(stat(temp_db_path, &after) == 0 && after.st_ino == before.st_ino && after.st_size > 0);
     return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * Any bytes, cut anywhere: the reader hands out the same frames and ends in the same state as when
- * it gets them at once. The first byte chooses the cut and the connection's cap.
+ * fuzz_frame.c: any bytes, cut anywhere. The reader must return the same frames and end in the same
+ * state as when it gets all bytes at once. The first byte chooses the cut, and the limit of the
+ * frame size.
  */
 #include "base/limits.h"
 #include "base/panic.h"
@@ -11,24 +12,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What came out, in short: enough that two different streams do not agree. */
+/* A digest of the frames, so that two different streams can be told apart. */
 struct outcome {
     uint64_t digest;
     size_t frames;
     int rc;
 };
-
-static void take_in(struct outcome *outcome, const struct frame *frame)
-{
-    uint64_t digest = outcome->digest * 31 + frame->type + frame->flags;
-
-    for (size_t i = 0; i < frame->length; i++)
-        digest = digest * 31 + frame->body[i];
-    outcome->digest = digest;
-    outcome->frames++;
-    ASSERT(msg_kind(frame->type));
-    ASSERT(frame->length <= msg_kind(frame->type)->body_max);
-}
 
 static struct outcome read_all(const uint8_t *data, size_t size, size_t step, size_t body_max)
 {
@@ -45,10 +34,18 @@ static struct outcome read_all(const uint8_t *data, size_t size, size_t step, si
             struct frame frame;
 
             outcome.rc = frame_feed(&reader, &at, &length, &frame, &err);
-            if (outcome.rc == 1)
-                take_in(&outcome, &frame);
-            else if (outcome.rc < 0)
+            if (outcome.rc == 1) {
+                uint64_t digest = outcome.digest * 31 + frame.type + frame.flags;
+
+                for (size_t i = 0; i < frame.length; i++)
+                    digest = digest * 31 + frame.body[i];
+                outcome.digest = digest;
+                outcome.frames++;
+                ASSERT(msg_kind(frame.type));
+                ASSERT(frame.length <= msg_kind(frame.type)->body_max);
+            } else if (outcome.rc < 0) {
                 ASSERT(err.text[0]);
+            }
             ASSERT(reader.body.capacity <= 2 * size + 4096);
         }
     }

@@ -1,8 +1,10 @@
 /*
- * fuzz_hosts.c: what a script may print, twice in a row, and what discovery makes of it.
+ * fuzz_hosts.c: two texts that a discovery script may print, one after the other, and the hosts
+ * that discovery reads from them.
  *
- * The first byte is a digit: '0' to '4' are the default_slots of a text, '5' to '9' those of a list
- * plus five. A form feed divides the rest into what was printed before and what is printed now.
+ * The first byte is a digit: '0' to '4' are the default_slots of a text, '5' to '9' those of a
+ * list, plus five. Any byte above is that of a host file. A form feed separates the first text from
+ * the second.
  */
 #include "base/limits.h"
 #include "base/panic.h"
@@ -20,6 +22,7 @@ static void check_set(const struct hosts *hosts)
     uint64_t total = 0;
 
     ASSERT(hosts->count <= LIMIT_HOSTS);
+    ASSERT(hosts_total_slots(hosts) <= LIMIT_SLOTS);
     for (size_t i = 0; i < hosts->count; i++) {
         const struct host *host = &hosts->items[i];
 
@@ -43,13 +46,32 @@ static bool same(const struct hosts *left, const struct hosts *right)
     return true;
 }
 
-/* What is written is read back, and every set has a text, unless that would be too long. */
-static void check_round_trip(const struct hosts *hosts)
+/* A text that is refused must leave the set unchanged, and the error must name the line. A text
+ * that is accepted must give a valid set. */
+static void read_text(char mode, struct span text, struct hosts *hosts)
 {
+    unsigned digit = (unsigned char)(mode - '0') % 10;
+    uint32_t default_slots = digit % 5;
+    bool list = digit >= 5;
+    struct hvd_err err = { .text = "" };
+    int rc;
     struct hosts again;
     struct buf buf;
-    int rc;
 
+    ASSERT(hosts_add(hosts, "left-alone", 1) == 0);
+    if (mode > '9')
+        rc = hosts_parse_hostfile(text, "fuzz", default_slots, hosts, &err);
+    else
+        rc = list ? hosts_parse_list(text, "fuzz", default_slots, hosts, &err)
+                  : hosts_parse_text(text, "fuzz", default_slots, hosts, &err);
+    if (rc) {
+        ASSERT(err.code == rc && !strncmp(err.text, "fuzz: ", 6));
+        ASSERT(hosts->count == 1 && hosts_find(hosts, "left-alone"));
+        hosts_release(hosts);
+    }
+    check_set(hosts);
+    /* Every set of hosts can be written as text, unless the text is too long, and the parser reads
+     * the text back. */
     hosts_init(&again);
     buf_init(&buf, LIMIT_HOST_TEXT_BYTES);
     rc = hosts_format_text(hosts, &buf);
@@ -63,27 +85,6 @@ static void check_round_trip(const struct hosts *hosts)
     hosts_release(&again);
 }
 
-/* A refused text leaves the set alone and says where; an accepted one gives a sound set. */
-static void read_text(char mode, struct span text, struct hosts *hosts)
-{
-    unsigned digit = (unsigned char)(mode - '0') % 10;
-    uint32_t default_slots = digit % 5;
-    bool list = digit >= 5;
-    struct hvd_err err = { .text = "" };
-    int rc;
-
-    ASSERT(hosts_add(hosts, "left-alone", 1) == 0);
-    rc = list ? hosts_parse_list(text, "fuzz", default_slots, hosts, &err)
-              : hosts_parse_text(text, "fuzz", default_slots, hosts, &err);
-    if (rc) {
-        ASSERT(err.code == rc && !strncmp(err.text, "fuzz: ", 6));
-        ASSERT(hosts->count == 1 && hosts_find(hosts, "left-alone"));
-        hosts_release(hosts);
-    }
-    check_set(hosts);
-    check_round_trip(hosts);
-}
-
 static unsigned kind_between(const struct host *before, const struct host *now)
 {
     if (!before)
@@ -93,7 +94,7 @@ static unsigned kind_between(const struct host *before, const struct host *now)
     return now->slots > before->slots ? DIFF_GROWN : DIFF_SHRUNK;
 }
 
-/* Every change is true, and there are as many as there should be. */
+/* Every reported change must be true, and none may be missing. */
 static void check_diff(const struct hosts *before, const struct hosts *now)
 {
     char text[DIFF_TEXT_MAX];
@@ -129,39 +130,15 @@ static void check_diff(const struct hosts *before, const struct hosts *now)
     diff_release(&diff);
 }
 
-/* The same hosts as now: first those known before, then the others, each group in its old order. */
-static void check_order(const struct hosts *before, const struct hosts *now)
-{
-    struct hosts order;
-    struct hosts again;
-    size_t at = 0;
-
-    hosts_init(&order);
-    hosts_init(&again);
-    ASSERT(order_update(before, now, &order) == 0);
-    check_set(&order);
-    for (size_t i = 0; i < before->count; i++) {
-        if (hosts_find(now, before->items[i].name))
-            ASSERT(!strcmp(order.items[at++].name, before->items[i].name));
-    }
-    for (size_t i = 0; i < now->count; i++) {
-        if (!hosts_find(before, now->items[i].name))
-            ASSERT(!strcmp(order.items[at++].name, now->items[i].name));
-        ASSERT(hosts_find(&order, now->items[i].name)->slots == now->items[i].slots);
-    }
-    ASSERT(at == order.count && at == now->count);
-    ASSERT(order_update(&order, now, &again) == 0);
-    ASSERT(same(&order, &again));
-    hosts_release(&order);
-    hosts_release(&again);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct hosts before;
     struct hosts now;
     struct span rest;
     struct span text;
+    struct hosts order;
+    struct hosts again;
+    size_t at;
 
     if (size < 1)
         return 0;
@@ -172,7 +149,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_text((char)data[0], text, &before);
     read_text((char)data[0], rest, &now);
     check_diff(&before, &now);
-    check_order(&before, &now);
+    /* Both lists hold the same hosts: first the known hosts, then the new hosts, each in the old
+     * order. */
+    at = 0;
+    hosts_init(&order);
+    hosts_init(&again);
+    ASSERT(order_update(&before, &now, &order) == 0);
+    check_set(&order);
+    for (size_t i = 0; i < before.count; i++) {
+        if (hosts_find(&now, before.items[i].name))
+            ASSERT(!strcmp(order.items[at++].name, before.items[i].name));
+    }
+    for (size_t i = 0; i < now.count; i++) {
+        if (!hosts_find(&before, now.items[i].name))
+            ASSERT(!strcmp(order.items[at++].name, now.items[i].name));
+        ASSERT(hosts_find(&order, now.items[i].name)->slots == now.items[i].slots);
+    }
+    ASSERT(at == order.count && at == now.count);
+    ASSERT(order_update(&order, &now, &again) == 0);
+    ASSERT(same(&order, &again));
+    hosts_release(&order);
+    hosts_release(&again);
     hosts_release(&before);
     hosts_release(&now);
     return 0;

@@ -1,23 +1,23 @@
 /*
- * fuzz_job.c: the file of a job in which somebody has changed rows, opened and replayed as a driver
- * does that takes over. What is shown is sound, or the file is refused with its name and a reason.
+ * fuzz_job.c: opens and replays a job file in which rows were changed, as a driver does that takes
+ * over. The view must be consistent, or the file refused with its name and a reason.
  *
- * The input is a list of changes: a byte for the column, one for the row, and the value: a byte
- * below TEXT_FROM and eight bytes of a number; or one that says how many bytes of text follow.
+ * The input is a list of changes: a byte for the column, a byte for the row, and the value. A byte
+ * below TEXT_FROM begins a number of eight bytes; another byte is the length of a text.
  */
 #include "base/panic.h"
 #include "driver/journal/job_file.h"
 #include "driver/journal/record_row.h"
+#include "tests/lib/files.h"
+#include "tests/lib/temp_db.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define RECORDS     4
 #define TEXT_FROM   64
 #define CHANGES_MAX 16
-#define FILE_MAX    (256 * 1024)
 
 static const char *const updates[] = {
     "UPDATE journal SET id = ?1 WHERE id = ?2",
@@ -58,29 +58,9 @@ static const char *const updates[] = {
 static const struct job_facts fresh = { .job = "job", .created_wall_us = 1 };
 static const struct db_options options = { .busy_ms = 0 };
 
-static char dir[64];
-static char path[96];
-static size_t image_bytes;
-static char image[FILE_MAX];
+static struct file_bytes image;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void remove_files(void)
-{
-    static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
-    char name[128];
-
-    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-        (void)unlink(name);
-    }
-}
-
-static void clean_up(void)
-{
-    remove_files();
-    (void)rmdir(dir);
-}
 
 static void fill(struct job_file *file)
 {
@@ -119,37 +99,7 @@ static void fill(struct job_file *file)
     ASSERT(job_file_write(file, writes, ARRAY_SIZE(writes), NULL) == 0);
 }
 
-static void make_image(void)
-{
-    struct job_file *made;
-    FILE *file;
-
-    snprintf(dir, sizeof(dir), "%s/hvd-fuzz-XXXXXX",
-             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    ASSERT(mkdtemp(dir));
-    snprintf(path, sizeof(path), "%s/x.db", dir);
-    (void)atexit(clean_up);
-    ASSERT(job_file_open(path, &options, &fresh, &made, NULL) == 0);
-    fill(made);
-    job_file_close(made);
-    file = fopen(path, "rb");
-    ASSERT(file);
-    image_bytes = fread(image, 1, sizeof(image), file);
-    ASSERT(image_bytes > 0 && image_bytes < sizeof(image));
-    fclose(file);
-}
-
-static void restore_image(void)
-{
-    FILE *file;
-
-    remove_files();
-    file = fopen(path, "wb");
-    ASSERT(file && fwrite(image, 1, image_bytes, file) == image_bytes);
-    ASSERT(fclose(file) == 0);
-}
-
-/* One change; how many bytes of the input it has used. The tables may refuse it. */
+/* Makes one change, which the tables may refuse. Returns how many bytes of the input were used. */
 static size_t change(struct db *db, const uint8_t *data, size_t size)
 {
     struct db_stmt stmt;
@@ -175,21 +125,6 @@ static size_t change(struct db *db, const uint8_t *data, size_t size)
     return used;
 }
 
-static void change_rows(const uint8_t *data, size_t size)
-{
-    static const struct db_schema same = { "job", 'J', NULL, 2 };
-    struct db *db;
-
-    ASSERT(db_open(path, &same, &options, &db, NULL) == 0);
-    for (int i = 0; i < CHANGES_MAX && size >= 3; i++) {
-        size_t used = change(db, data, size);
-
-        data += used;
-        size -= used;
-    }
-    db_close(db);
-}
-
 static int check_record(void *arg, const struct journal_record *record, struct hvd_err *err)
 {
     char line[JOURNAL_LINE_MAX];
@@ -211,9 +146,10 @@ static int check_change(void *arg, const struct blacklist_record *record, struct
 
 static void check_refused(int rc, const struct hvd_err *err)
 {
-    ASSERT(rc == 0 || (rc == HVD_E_CORRUPT && strstr(err->text, path)));
+    ASSERT(rc == 0 || (rc == HVD_E_CORRUPT && strstr(err->text, temp_db_path)));
 }
 
+/* Uses the file as a driver that takes over: facts, claim, replay, blacklist, a write. */
 static void use(struct job_file *file)
 {
     const struct job_write port = { .port = 1 };
@@ -237,12 +173,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct hvd_err err = { .code = 0 };
     struct job_file *file = NULL;
     int rc;
+    static const struct db_schema same = { "job", 'J', NULL, 2 };
+    struct db *db;
 
-    if (!dir[0])
-        make_image();
-    restore_image();
-    change_rows(data, size);
-    rc = job_file_open(path, &options, &fresh, &file, &err);
+    if (!image.length) {
+        struct job_file *made;
+
+        temp_db_begin();
+        (void)atexit(temp_db_end);
+        ASSERT(job_file_open(temp_db_path, &options, &fresh, &made, NULL) == 0);
+        fill(made);
+        job_file_close(made);
+        files_read(temp_db_path, &image);
+    }
+    temp_db_remove();
+    files_write(temp_db_path, image.bytes, image.length);
+    ASSERT(db_open(temp_db_path, &same, &options, &db, NULL) == 0);
+    for (int i = 0; i < CHANGES_MAX && size >= 3; i++) {
+        size_t used = change(db, data, size);
+
+        data += used;
+        size -= used;
+    }
+    db_close(db);
+    rc = job_file_open(temp_db_path, &options, &fresh, &file, &err);
     check_refused(rc, &err);
     if (!rc)
         use(file);

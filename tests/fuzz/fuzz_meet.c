@@ -1,16 +1,17 @@
 /*
- * fuzz_meet: what a stranger may say where workers meet, and what may stand in a contact. The first
- * byte chooses: an odd one, the rest is a contact; else it is frames.
+ * fuzz_meet.c: what a stranger may send to the address at which workers meet, and what a contact
+ * may contain. If the first byte is odd the rest is a contact; else it is frames.
  */
 #include "base/mem.h"
 #include "base/panic.h"
-#include "collectives/meet/words.h"
+#include "collectives/meet/meet_wire.h"
 
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What is read is written as it was, and is read no earlier than when its last byte is there. */
+/* A frame that is read must be written as the same bytes, and must not be read before its last byte
+ * is there. */
 static size_t check_frame(const uint8_t *bytes, size_t length)
 {
     struct meet_frame frame, untouched = { .kind = MEET_BYE, .round = 4711 };
@@ -30,30 +31,11 @@ static size_t check_frame(const uint8_t *bytes, size_t length)
     ASSERT(untouched.round == 4711 && none == 0);
     buf_init(&again, MEET_FRAME_MAX);
     ASSERT(meet_frame_append(&frame, &again) == 0);
-    /* a NUL in its text ends it */
+    /* a NUL in a text ends it */
     ASSERT(again.length == used ? !memcmp(again.data, bytes, used)
                                 : frame.kind == MEET_NOTICE || frame.kind == MEET_REFUSED);
     buf_release(&again);
     return used;
-}
-
-static void check_contact(const uint8_t *data, size_t size)
-{
-    char *text = mem_strndup((const char *)data, size);
-    char written[MEET_CONTACT_MAX], again[MEET_CONTACT_MAX];
-    struct hvd_err err = { .text = "" };
-    struct meet_contact contact;
-
-    ASSERT(text);
-    if (meet_contact_read(text, &contact, &err)) {
-        ASSERT(err.code == HVD_E_INVAL && err.text[0]);
-    } else {
-        meet_contact_write(&contact, written);
-        ASSERT(meet_contact_read(written, &contact, NULL) == 0);
-        meet_contact_write(&contact, again);
-        ASSERT(!strcmp(written, again));
-    }
-    mem_free(text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -63,7 +45,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1)
         return 0;
     if (data[0] % 2) {
-        check_contact(data + 1, size - 1);
+        char *text = mem_strndup((const char *)(data + 1), size - 1);
+        char written[MEET_CONTACT_MAX], again[MEET_CONTACT_MAX];
+        struct hvd_err err = { .text = "" };
+        struct meet_contact contact;
+
+        ASSERT(text);
+        if (meet_contact_read(text, &contact, &err)) {
+            ASSERT(err.code == HVD_E_INVAL && err.text[0]);
+        } else {
+            meet_contact_write(&contact, written);
+            ASSERT(meet_contact_read(written, &contact, NULL) == 0);
+            meet_contact_write(&contact, again);
+            ASSERT(!strcmp(written, again));
+        }
+        mem_free(text);
         return 0;
     }
     for (size_t at = 1; at < size; at += used) {

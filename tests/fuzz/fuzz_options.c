@@ -1,9 +1,9 @@
 /*
- * fuzz_options.c: everything about options that comes from outside. The first byte says how the
- * rest is read: 0 words of a command line, 1 a config file, 2 variables, each ended by a NUL;
- * otherwise all three, one after the other, with 0x1e between them.
+ * fuzz_options.c: options from outside the program. The first byte says how the rest is read: 0:
+ * words of a command line; 1: a config file; 2: variables, each ended by a NUL; otherwise all
+ * three, separated by 0x1e.
  *
- * Whatever comes, the values in force can be printed, and the print reads back to the same print.
+ * With any input, the present values can be printed, and reading the print gives the same print.
  */
 #include "base/limits.h"
 #include "base/mem.h"
@@ -31,7 +31,8 @@ static void start(struct program *program)
         abort();
 }
 
-/* Copies the words into blocks of their own, so that reading past one is seen. */
+/* Copies the words into separate blocks, so that the sanitizer sees a read past the end of a word.
+ */
 static int take_words(char **words, const char *first, struct span text)
 {
     struct span word;
@@ -45,46 +46,35 @@ static int take_words(char **words, const char *first, struct span text)
     return count;
 }
 
-static int read_argv(struct program *program, struct span text)
-{
-    char *words[WORDS_MAX + 1];
-    int count = take_words(words, "fuzz", text);
-    int rest = -1;
-    int rc = opt_argv(&program->set, count, words, &rest, &program->err);
-
-    ASSERT(rc ? rest == -1 : rest >= 1 && rest <= count);
-    for (int i = 0; i < count; i++)
-        mem_free(words[i]);
-    return rc;
-}
-
-static int read_env(struct program *program, struct span text)
-{
-    char *words[WORDS_MAX + 1];
-    int count = take_words(words, NULL, text);
-    int rc = opt_env(&program->set, words, &program->err);
-
-    for (int i = 0; i < count; i++)
-        mem_free(words[i]);
-    return rc;
-}
-
 static int read_part(struct program *program, unsigned how, struct span text)
 {
     int rc;
 
     program->err.text[0] = '\0';
-    if (how == 0)
-        rc = read_argv(program, text);
-    else if (how == 1)
+    if (how == 0) {
+        char *words[WORDS_MAX + 1];
+        int count = take_words(words, "fuzz", text);
+        int rest = -1;
+
+        rc = opt_argv(&program->set, count, words, &rest, &program->err);
+        ASSERT(rc ? rest == -1 : rest >= 1 && rest <= count);
+        for (int i = 0; i < count; i++)
+            mem_free(words[i]);
+    } else if (how == 1) {
         rc = opt_config(&program->set, "fuzz.conf", text.at, text.length, &program->err);
-    else
-        rc = read_env(program, text);
+    } else {
+        char *words[WORDS_MAX + 1];
+        int count = take_words(words, NULL, text);
+
+        rc = opt_env(&program->set, words, &program->err);
+        for (int i = 0; i < count; i++)
+            mem_free(words[i]);
+    }
     ASSERT(!rc == !program->err.text[0]);
     return rc;
 }
 
-/* False when it is larger than a config file may be. */
+/* false: the print is larger than a config file may be. */
 static bool print(const struct program *program, bool with_origins, struct buf *out)
 {
     int rc;

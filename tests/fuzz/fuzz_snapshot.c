@@ -1,7 +1,8 @@
 /*
- * Any bytes where the other side may write: the header and the checksums of a snapshot. Whoever
- * opens it says so or is right about its shape; whoever reads and writes stays inside of it. The
- * first byte chooses which of the two.
+ * fuzz_snapshot.c: any bytes in the parts of a snapshot that the other side can write: the header
+ * and the checksums. A caller that opens the snapshot must refuse the snapshot or see its true
+ * sizes; a reader or writer must stay inside the snapshot. The first byte chooses one of these two
+ * tests.
  */
 #include "base/panic.h"
 #include "state/snapshot/snapshot.h"
@@ -19,7 +20,7 @@ static const struct snapshot_shape shape = { .manifest = 7,
                                              .replicated_bytes = 2 * STATE_CHUNK_BYTES,
                                              .bytes = CHUNKS * STATE_CHUNK_BYTES };
 
-/* The header page, and that of each buffer's checksums. */
+/* Writes bytes over the header page, and over each buffer's page of checksums. */
 static void scribble(int fd, const uint8_t *data, size_t size)
 {
     static const size_t places[] = { 0, 64, 4096, 2 * 4096 };
@@ -29,13 +30,29 @@ static void scribble(int fd, const uint8_t *data, size_t size)
         ASSERT(pwrite(fd, data + i * share, share < 64 ? share : 64, (off_t)places[i]) >= 0);
 }
 
-static void use(struct snapshot *snapshot)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint64_t newest = snapshot_newest(snapshot);
-    const uint8_t *bytes = snapshot_find(snapshot, newest);
+    struct snapshot *snapshot = NULL;
+    struct snapshot *other = NULL;
+    struct hvd_err err = { 0 };
+    int rc;
+    uint64_t newest;
+    const uint8_t *bytes;
     struct msg_held held[2];
-    size_t count = snapshot_held(snapshot, held);
+    size_t count;
 
+    if (size < 1 || snapshot_create(&shape, &snapshot, NULL))
+        return 0;
+    if (data[0] & 1)
+        scribble(snapshot_fd(snapshot), data + 1, size - 1);
+    rc = snapshot_open(dup(snapshot_fd(snapshot)), &shape, &other, &err);
+    ASSERT(!rc || (rc == HVD_E_CORRUPT && err.text[0]));
+    if (!rc)
+        snapshot_free(other);
+    scribble(snapshot_fd(snapshot), data + 1, size - 1);
+    newest = snapshot_newest(snapshot);
+    bytes = snapshot_find(snapshot, newest);
+    count = snapshot_held(snapshot, held);
     ASSERT((bytes != NULL) == (newest != 0));
     ASSERT(count <= 2 && (count > 0) == (newest != 0));
     ASSERT(!count || held[0].commit == newest);
@@ -49,25 +66,6 @@ static void use(struct snapshot *snapshot)
         snapshot_set_sum(snapshot, i, snapshot_sum(snapshot, i));
     snapshot_end(snapshot, 5);
     ASSERT(snapshot_find(snapshot, 5));
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    struct snapshot *snapshot = NULL;
-    struct snapshot *other = NULL;
-    struct hvd_err err = { 0 };
-    int rc;
-
-    if (size < 1 || snapshot_create(&shape, &snapshot, NULL))
-        return 0;
-    if (data[0] & 1)
-        scribble(snapshot_fd(snapshot), data + 1, size - 1);
-    rc = snapshot_open(dup(snapshot_fd(snapshot)), &shape, &other, &err);
-    ASSERT(!rc || (rc == HVD_E_CORRUPT && err.text[0]));
-    if (!rc)
-        snapshot_free(other);
-    scribble(snapshot_fd(snapshot), data + 1, size - 1);
-    use(snapshot);
     snapshot_free(snapshot);
     return 0;
 }

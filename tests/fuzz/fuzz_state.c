@@ -1,14 +1,16 @@
 /*
- * fuzz_state.c: a worker that asks for any memory, a holder that answers a PULL with anything, a
- * puller that asks for anything: all of them have the job's key. Each byte chooses what is said.
+ * fuzz_state.c: a worker that asks for memory of any size, a holder that answers a PULL with
+ * anything, and a puller that asks for anything. All of them have the job's key. Each byte chooses
+ * a message.
  *
- * Whatever came, a chunk that has a sum is what its sum says, and each fetch is answered once.
+ * After any input, a chunk with a checksum must match it, and each fetch must have one answer.
  */
-#include "agent/io/state_fetch.h"
+#include "agent/commits/state_fetch_internal.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/panic.h"
 #include "state/sum.h"
+#include "tests/lib/fuzz_input.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,16 +19,11 @@
 #define CHUNKS    3
 #define COMMIT    7
 #define TURNS_MAX 400
-#define TURN_US   2000 /* a loop that has nothing to do */
+#define TURN_US   2000 /* after this time an event loop without events is idle */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct input {
-    const uint8_t *at;
-    size_t left;
-};
-
-static struct input in;
+static struct fuzz_input in;
 static struct event_base *base;
 static struct tls *tls;
 static struct state_thread thread;
@@ -35,14 +32,12 @@ static uint8_t bytes[STATE_CHUNK_BYTES];
 
 static uint8_t take_byte(void)
 {
-    if (!in.left)
-        return 0;
-    in.left--;
-    return *in.at++;
+    return fuzz_byte(&in);
 }
 
 /* ---- the holder ------------------------------------------------------------------------------ */
 
+/* Changes a right answer of the holder; `how` chooses the lie. */
 static void lie(struct msg *msg, uint8_t how)
 {
     struct msg_chunk *chunk = &msg->u.chunk;
@@ -64,6 +59,8 @@ static void lie(struct msg *msg, uint8_t how)
     }
 }
 
+/* Sends a chunk in answer to a PULL; a byte of the input chooses whether and how the chunk is
+ * wrong. */
 static void answer(const struct msg *pull, uint64_t index)
 {
     struct msg msg = { .type = MSG_CHUNK, .incarnation = pull->incarnation };
@@ -78,7 +75,7 @@ static void answer(const struct msg *pull, uint64_t index)
     };
     lie(&msg, how);
     if (how % 12 == 10)
-        return; /* silence */
+        return; /* sends nothing */
     if (conn_send(holder, &msg, NULL) || how % 12 == 11) {
         conn_drop(holder);
         holder = NULL;
@@ -155,7 +152,7 @@ static const struct conn_ops puller_ops = { pull_something, on_chunk, on_puller_
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* The state thread's parts, in this one's loop. */
+/* Sets up the parts of the state thread, in the event loop of this thread. */
 static void begin(void)
 {
     static const uint8_t key[TLS_KEY_BYTES] = { 1 };
@@ -174,6 +171,7 @@ static void begin(void)
     list_init(&thread.running);
     list_init(&thread.answered);
     list_init(&thread.servings);
+    list_init(&thread.reached);
 }
 
 static void ask_for_memory(uint32_t slot, uint64_t incarnation)
@@ -208,18 +206,6 @@ static void commit(uint32_t slot)
     shared_snapshot_put_down(shared);
 }
 
-static void check_sums(struct snapshot *into)
-{
-    const uint8_t *at = snapshot_begin(into);
-
-    for (uint64_t i = 0; i < CHUNKS; i++) {
-        uint64_t sum = snapshot_sum(into, i);
-
-        if (sum != SUM_NONE)
-            ASSERT(sum_of(at + i * STATE_CHUNK_BYTES, STATE_CHUNK_BYTES) == sum);
-    }
-}
-
 static void turn(void)
 {
     const struct timeval moment = { 0, TURN_US };
@@ -227,7 +213,7 @@ static void turn(void)
     ASSERT(!event_base_loopexit(base, &moment) && event_base_loop(base, EVLOOP_ONCE) >= 0);
 }
 
-static void fetch_from(const char *address)
+static void fetch_from(const char *address, uint64_t commit)
 {
     const struct msg_source source = {
         .incarnation = 1, .host = "there", .addresses = {&address, 1}
@@ -235,7 +221,7 @@ static void fetch_from(const char *address)
     const struct msg msg = {
         .type = MSG_FETCH,
         .incarnation = 5,
-        .u.fetch = {.number = 1, .commit = COMMIT, .sources = { &source, 1 }}
+        .u.fetch = {.number = 1, .commit = commit, .sources = { &source, 1 }}
     };
     struct fetch *fetch = fetch_create(&thread, 5, 0, &msg);
 
@@ -251,7 +237,8 @@ static void fetch_from(const char *address)
     fetch_free(fetch);
 }
 
-static void fetch_something(void)
+/* reaches: the connection of the fetch is opened by a FETCH of commit 0 before it */
+static void fetch_something(bool reaches)
 {
     const struct snapshot_shape shape = { 1, CHUNKS * STATE_CHUNK_BYTES,
                                           CHUNKS * STATE_CHUNK_BYTES };
@@ -259,50 +246,61 @@ static void fetch_something(void)
     struct shared_snapshot *shared;
     char address[ADDRESS_TEXT_MAX + 8];
     int fd;
+    struct snapshot *into;
+    const uint8_t *at;
 
     ASSERT(!snapshots_grant(thread.config.snapshots, 0, 5, &shape, &fd, NULL));
-    ASSERT(!listener_tcp(base, "127.0.0.1", 0, tls, on_accepted, NULL, &listener, NULL));
+    ASSERT(!listener_tcp(base, &(struct listener_place){ "127.0.0.1", 0, tls }, on_accepted, NULL,
+                         &listener, NULL));
     snprintf(address, sizeof(address), "state=%s", listener_address(listener));
-    fetch_from(address);
+    if (reaches)
+        fetch_from(address, 0);
+    fetch_from(address, COMMIT);
+    reach_drop(&thread, 0);
     shared = snapshots_granted(thread.config.snapshots, 0, 5);
-    check_sums(shared_snapshot_of(shared));
+    into = shared_snapshot_of(shared);
+    at = snapshot_begin(into);
+    for (uint64_t i = 0; i < CHUNKS; i++) {
+        uint64_t sum = snapshot_sum(into, i);
+
+        if (sum != SUM_NONE)
+            ASSERT(sum_of(at + i * STATE_CHUNK_BYTES, STATE_CHUNK_BYTES) == sum);
+    }
     shared_snapshot_put_down(shared);
     listener_free(listener);
     conn_drop(holder);
     holder = NULL;
 }
 
-static void pull_from_us(void)
-{
-    struct listener *listener = NULL;
-    const char *address;
-    const struct msg_texts addresses = { &address, 1 };
-
-    ASSERT(!listener_tcp(base, "127.0.0.1", 0, tls, serve_accepted, &thread, &listener, NULL));
-    address = listener_address(listener);
-    ASSERT(!conn_dial(base, &addresses, tls, &puller_ops, NULL, &puller, NULL));
-    for (int i = 0; i < 40 && puller; i++)
-        turn();
-    conn_drop(puller);
-    puller = NULL;
-    listener_free(listener);
-    serve_end(&thread);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t what;
 
-    in = (struct input){ data, size };
+    in = (struct fuzz_input){ data, size };
     begin();
     what = take_byte();
     if (what & 1)
-        fetch_something();
+        fetch_something(what & 4);
     if (what & 2) {
+        struct listener *listener;
+        const char *address;
+        struct msg_texts addresses;
+
         ask_for_memory(1, 9);
         ask_for_memory(1, 9);
         commit(1);
-        pull_from_us();
+        listener = NULL;
+        addresses = (struct msg_texts){ &address, 1 };
+        ASSERT(!listener_tcp(base, &(struct listener_place){ "127.0.0.1", 0, tls }, serve_accepted,
+                             &thread, &listener, NULL));
+        address = listener_address(listener);
+        ASSERT(!conn_dial(base, &addresses, tls, &puller_ops, NULL, &puller, NULL));
+        for (int i = 0; i < 40 && puller; i++)
+            turn();
+        conn_drop(puller);
+        puller = NULL;
+        listener_free(listener);
+        serve_end(&thread, UINT64_MAX);
     }
     snapshots_free(thread.config.snapshots);
     pthread_mutex_destroy(&thread.mutex);

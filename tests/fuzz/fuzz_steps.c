@@ -1,6 +1,6 @@
 /*
- * fuzz_steps.c: what a trainer may write of its steps, read at once and cut in two. The first byte
- * says where.
+ * fuzz_steps.c: lines of steps that a trainer may write, read at once and cut into two parts. The
+ * first byte says where the cut is.
  */
 #include "base/panic.h"
 #include "tests/chaos/steps.h"

@@ -1,10 +1,11 @@
 /*
- * fuzz_tcp_link: what a peer of a TCP link may send. The first byte chooses: an odd one, the rest
- * is a greeting and an address; else the receives that are posted and dropped stand in the bytes
- * too, between the pieces that are read.
+ * fuzz_tcp_link.c: what a peer of a TCP link may send. If the first byte is odd, the rest is a
+ * word of the handshake and an address. Otherwise the bytes also say which receives are posted and
+ * dropped between the pieces that are read.
  */
 #include "base/panic.h"
 #include "collectives/link/inbox.h"
+#include "collectives/link/tcp_proof.h"
 
 #include <string.h>
 
@@ -20,25 +21,44 @@ struct reader {
     uint8_t memory[RECEIVES][MEMORY_BYTES];
 };
 
+/* The words of a handshake are read as they would be written; none of them proves anything to a
+ * member whose secret the input has not got. */
 static void check_words(const uint8_t *data, size_t size)
 {
-    uint8_t greeted[TCP_GREETING_BYTES] = { 0 }, again[TCP_ADDRESS_BYTES];
+    static const uint8_t secret[SEAL_KEY_BYTES] = "not in the corpus";
+    static const struct link_round round = { .round = 1, .secret = secret };
+    const struct tcp_pair pair = { .round = &round, .dialled = 1 };
+    const uint8_t nonce[SEAL_NONCE_BYTES] = { 0 };
+    uint8_t words[TCP_WORD_MAX] = { 0 }, again[TCP_WORD_MAX];
+    uint8_t told[TCP_ADDRESS_BYTES], ours[TCP_ANSWER_BYTES];
+    struct tcp_wish wish = { SEAL_PLAIN, SEAL_ENCRYPTED };
+    struct tcp_keys keys = { .dialled_proof = { 0 } };
     struct tcp_greeting greeting;
     struct tcp_address address;
+    struct tcp_answer answer;
+    enum seal_mode mode;
 
-    memcpy(greeted, data, size < sizeof(greeted) ? size : sizeof(greeted));
-    if (!tcp_greeting_read(greeted, &greeting)) {
+    memcpy(words, data, size < sizeof(words) ? size : sizeof(words));
+    if (!tcp_greeting_read(words, &greeting)) {
         tcp_greeting_write(&greeting, again);
-        ASSERT(!memcmp(again, greeted, sizeof(greeted)));
-        ASSERT(tcp_token_is(greeting.token, greeted + TCP_GREETING_BYTES - TCP_TOKEN_BYTES));
+        ASSERT(!memcmp(again, words, TCP_GREETING_BYTES));
+        ASSERT(proof_admit(&pair, nonce, words, wish, ours, &mode, &keys) == HVD_E_PROTO);
+        ASSERT(proof_accept(&keys, words, words, &mode) == HVD_E_PROTO);
     }
+    if (!tcp_answer_read(words, &answer)) {
+        tcp_answer_write(&answer, again);
+        ASSERT(!memcmp(again, words, TCP_ANSWER_BYTES));
+    }
+    if (!tcp_challenge_read(words, again))
+        ASSERT(!memcmp(again, words + TCP_CHALLENGE_BYTES - SEAL_NONCE_BYTES, SEAL_NONCE_BYTES));
     if (!tcp_address_read(data, size, &address)) {
-        tcp_address_write(&address, again);
-        ASSERT(size == sizeof(again) && !memcmp(again, data, size));
+        tcp_address_write(&address, told);
+        ASSERT(size == sizeof(told) && !memcmp(told, data, size));
     }
 }
 
-/* One that is posted is dropped, or has been done; else it is posted, for one of a few tags. */
+/* `choice` selects a receive. A posted receive is dropped, or its end is checked; a receive that is
+ * not posted is posted, with one of a few tags. */
 static int turn(struct reader *reader, uint8_t choice)
 {
     size_t which = choice % RECEIVES;
@@ -47,7 +67,7 @@ static int turn(struct reader *reader, uint8_t choice)
     if (reader->posted[which]) {
         reader->posted[which] = false;
         inbox_drop(&reader->inbox, receive);
-        memset(reader->memory[which], 0, MEMORY_BYTES); /* ours again */
+        memset(reader->memory[which], 0, MEMORY_BYTES); /* the memory belongs to the test again */
         return 0;
     }
     memset(receive, 0, sizeof(*receive));
@@ -57,24 +77,6 @@ static int turn(struct reader *reader, uint8_t choice)
     receive->length = choice / 32 * 9u;
     reader->posted[which] = true;
     return inbox_post(&reader->inbox, receive);
-}
-
-/* The bytes go into the room that the inbox gives, as far as there is any. */
-static int feed(struct inbox *inbox, const uint8_t *bytes, size_t length)
-{
-    struct iovec room[2];
-    size_t taken = 0;
-    int pieces = inbox_room(inbox, room);
-
-    ASSERT((pieces > 0) == inbox_is_open(inbox));
-    for (int i = 0; i < pieces; i++) {
-        size_t part = length - taken < room[i].iov_len ? length - taken : room[i].iov_len;
-
-        if (part)
-            memcpy(room[i].iov_base, bytes + taken, part);
-        taken += part;
-    }
-    return taken ? inbox_fill(inbox, taken) : 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -94,8 +96,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t length = data[at + 1] < size - at - 2 ? data[at + 1] : size - at - 2;
 
         rc = turn(&reader, data[at]);
-        if (!rc)
-            rc = feed(&reader.inbox, data + at + 2, length);
+        if (!rc) {
+            /* Copies the bytes into the room that the inbox offers. */
+            struct iovec room[2];
+            size_t taken = 0;
+            int pieces = inbox_room(&reader.inbox, room);
+
+            ASSERT((pieces > 0) == inbox_is_open(&reader.inbox));
+            for (int i = 0; i < pieces; i++) {
+                size_t part = length - taken < room[i].iov_len ? length - taken : room[i].iov_len;
+
+                if (part)
+                    memcpy(room[i].iov_base, (data + at + 2) + taken, part);
+                taken += part;
+            }
+            rc = taken ? inbox_fill(&reader.inbox, taken) : 0;
+        }
         ASSERT(!rc || rc == HVD_E_PROTO || rc == HVD_E_NOMEM);
         ASSERT(reader.inbox.aside_bytes <= INBOX_ASIDE_BYTES);
         at += 2 + length;

@@ -1,10 +1,10 @@
 /*
- * fuzz_tls.c: what somebody without the key may send to the driver's port. It never becomes a
- * connection; the first byte of the input says in what pieces the rest comes, and whether it is
- * wrapped as a handshake record, so that more than the record layer is reached.
+ * fuzz_tls.c: what a peer without the key may send to the driver's port. The peer must never become
+ * a connection. The first byte says into what pieces the rest is cut, and whether it is wrapped as
+ * a handshake record, so that more than the record layer is tested.
  */
 #include "base/panic.h"
-#include "wire/conn_state.h"
+#include "wire/conn_internal.h"
 #include "wire/tls.h"
 
 #include <signal.h>
@@ -19,7 +19,7 @@ static int shaken;
 static void on_shaken(void *arg, struct conn *conn, const char *why)
 {
     (void)arg;
-    ASSERT(why && why[0]); /* nobody guesses a key */
+    ASSERT(why && why[0]); /* no input guesses a key */
     shaken++;
     conn_drop(conn);
 }
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const uint8_t key[TLS_KEY_BYTES] = "a key that is nobody's business";
+    static const uint8_t key[TLS_KEY_BYTES] = "the key that the fuzzer has not ";
     static struct event_base *base;
     static struct tls *tls;
     struct conn *conn;
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     shaken = 0;
     ASSERT(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
     conn = conn_create(base, tls);
-    ASSERT(conn && !conn_stream_tls(conn, fds[1], true, on_shaken, NULL));
+    ASSERT(conn && !conn_attach_tls(conn, fds[1], true, on_shaken, NULL));
     event_base_loop(base, EVLOOP_NONBLOCK);
     if (data[0] & 1) {
         uint8_t record[RECORD_BYTES] = { 0x16, 3, 3, (uint8_t)((size - 1) >> 8),

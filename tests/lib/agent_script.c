@@ -1,3 +1,7 @@
+/*
+ * agent_script.c: an agent's core in a test: feeds it messages, ends and time, and shows what it
+ * does as lines of text that a case compares.
+ */
 #include "tests/lib/agent_script.h"
 
 #include "proto/codec.h"
@@ -65,54 +69,27 @@ void script_at(struct script *script, double seconds)
     script->now_us = (int64_t)(seconds * (double)TIME_S);
 }
 
-static void add_reports(struct script *script, const struct msg_slot_report_list *slots)
-{
-    static const char *const phases[PHASE_COUNT] = { "started",    "joining", "ready",    "active",
-                                                     "recovering", "left",    "finished", "ended" };
-
-    for (size_t i = 0; i < slots->count; i++) {
-        const struct msg_slot_report *slot = &slots->items[i];
-
-        add(script, "  %" PRIu64 " slot %u pid %" PRIu64 " %s round %" PRIu64, slot->incarnation,
-            slot->slot, slot->pid, phases[slot->phase], slot->round);
-        if (slot->ended)
-            add(script, " ended %u value %d witness %u ran %" PRId64, slot->ended, slot->value,
-                slot->witness, slot->ran_us / TIME_S);
-        add(script, "\n");
-    }
-}
-
+/* Adds a message as a line, and for HELLO_AGENT a line for each reported slot. */
 static void add_msg(struct script *script, const struct msg *msg)
 {
     char text[DESCRIBED_MAX];
 
     add(script, "%s\n", msg_describe(msg, text, sizeof(text)));
-    if (msg->type == MSG_HELLO_AGENT)
-        add_reports(script, &msg->u.hello_agent.slots);
-}
+    if (msg->type == MSG_HELLO_AGENT) {
+        static const char *const phases[PHASE_COUNT] = { "started",  "joining",    "ready",
+                                                         "active",   "recovering", "left",
+                                                         "finished", "ended" };
 
-static void add_action(struct script *script, const struct agent_action *action)
-{
-    switch (action->kind) {
-    case AGENT_DO_DIAL: add(script, "dial\n"); break;
-    case AGENT_DO_HANG_UP: add(script, "hang up: %s\n", action->text); break;
-    case AGENT_DO_SEND_DRIVER:
-        add(script, "driver: ");
-        add_msg(script, action->msg);
-        break;
-    case AGENT_DO_SEND_WORKER:
-        add(script, "worker %u: ", action->worker);
-        add_msg(script, action->msg);
-        break;
-    case AGENT_DO_DROP: add(script, "drop %u: %s\n", action->worker, action->text); break;
-    case AGENT_DO_SPAWN:
-        ASSERT(action->msg->type == MSG_LAUNCH);
-        add(script, "spawn %" PRIu64 "\n", action->incarnation);
-        break;
-    case AGENT_DO_TERM: add(script, "term %" PRIu64 "\n", action->incarnation); break;
-    case AGENT_DO_KILL: add(script, "kill %" PRIu64 "\n", action->incarnation); break;
-    case AGENT_DO_EXIT: add(script, "exit %d: %s\n", action->code, action->text); break;
-    case AGENT_DO_COUNT: PANIC("not an action");
+        for (size_t i = 0; i < msg->u.hello_agent.slots.count; i++) {
+            const struct msg_slot_report *slot = &msg->u.hello_agent.slots.items[i];
+
+            add(script, "  %" PRIu64 " slot %u pid %" PRIu64 " %s round %" PRIu64,
+                slot->incarnation, slot->slot, slot->pid, phases[slot->phase], slot->round);
+            if (slot->ended)
+                add(script, " ended %u value %d witness %u ran %" PRId64, slot->ended, slot->value,
+                    slot->witness, slot->ran_us / TIME_S);
+            add(script, "\n");
+        }
     }
 }
 
@@ -128,8 +105,34 @@ const char *script_step(struct script *script, const struct agent_event *event)
     rc = agent_step(script->agent, &timed, &script->list);
     if (rc)
         add(script, "%s", err_name(rc));
-    for (size_t i = 0; i < script->list.count; i++)
-        add_action(script, &script->list.items[i]);
+    for (size_t i = 0; i < script->list.count; i++) {
+        const struct agent_action *action = &script->list.items[i];
+
+        switch (action->kind) {
+        case AGENT_DO_DIAL: add(script, "dial\n"); break;
+        case AGENT_DO_HANG_UP: add(script, "hang up: %s\n", action->text); break;
+        case AGENT_DO_SEND_DRIVER:
+            add(script, "driver: ");
+            add_msg(script, action->msg);
+            break;
+        case AGENT_DO_SEND_WORKER:
+            add(script, "worker %u: ", action->worker);
+            add_msg(script, action->msg);
+            break;
+        case AGENT_DO_DROP: add(script, "drop %u: %s\n", action->worker, action->text); break;
+        case AGENT_DO_SPAWN:
+            ASSERT(action->msg->type == MSG_LAUNCH);
+            add(script, "spawn %" PRIu64 "\n", action->incarnation);
+            break;
+        case AGENT_DO_TAKE_KEY:
+            add(script, "take key %" PRIu64 "\n", action->msg->u.rekey.epoch);
+            break;
+        case AGENT_DO_TERM: add(script, "term %" PRIu64 "\n", action->incarnation); break;
+        case AGENT_DO_KILL: add(script, "kill %" PRIu64 "\n", action->incarnation); break;
+        case AGENT_DO_EXIT: add(script, "exit %d: %s\n", action->code, action->text); break;
+        case AGENT_DO_COUNT: PANIC("not an action");
+        }
+    }
     return script->lines;
 }
 
@@ -251,7 +254,7 @@ struct msg script_hello(uint64_t incarnation, uint64_t pid)
     };
 }
 
-/* Whether the last step succeeded. */
+/* true: the last step succeeded. */
 static int result(const struct script *script)
 {
     return script->list.failed ? HVD_E_NOMEM : 0;

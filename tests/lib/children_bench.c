@@ -1,3 +1,7 @@
+/*
+ * children_bench.c: starts real processes in an agent's child table, runs its event loop, and notes
+ * what the table reports of them. Cases wait for these reports, never for time.
+ */
 #include "tests/lib/children_bench.h"
 
 #include "base/mem.h"
@@ -36,22 +40,7 @@ static void on_spawn_failed(void *arg, uint64_t incarnation, int code, const cha
     snprintf(worker->why, sizeof(worker->why), "%s", text);
 }
 
-static void keep_text(struct bench_worker *worker, struct msg_bytes data)
-{
-    size_t have = strlen(worker->said);
-    size_t room = sizeof(worker->said) - 1;
-    size_t skip;
-
-    if (data.length > room) {
-        data.at += data.length - room;
-        data.length = room;
-    }
-    skip = have + data.length > room ? have + data.length - room : 0;
-    memmove(worker->said, worker->said + skip, have - skip);
-    memcpy(worker->said + have - skip, data.at, data.length);
-    worker->said[have - skip + data.length] = '\0';
-}
-
+/* Notes output of a worker: its bytes, and the last part of its standard output. */
 static void on_output(void *arg, uint64_t incarnation, enum msg_stream stream,
                       struct msg_bytes data)
 {
@@ -60,8 +49,20 @@ static void on_output(void *arg, uint64_t incarnation, enum msg_stream stream,
     worker->disorder |= !worker->pid || worker->ended || data.length == 0;
     worker->said_bytes += data.length;
     worker->error |= stream == STREAM_STDERR;
-    if (stream == STREAM_STDOUT)
-        keep_text(worker, data);
+    if (stream == STREAM_STDOUT) {
+        size_t have = strlen(worker->said);
+        size_t room = sizeof(worker->said) - 1;
+        size_t skip;
+
+        if (data.length > room) {
+            data.at += data.length - room;
+            data.length = room;
+        }
+        skip = have + data.length > room ? have + data.length - room : 0;
+        memmove(worker->said, worker->said + skip, have - skip);
+        memcpy(worker->said + have - skip, data.at, data.length);
+        worker->said[have - skip + data.length] = '\0';
+    }
 }
 
 static void on_dying(void *arg, uint64_t incarnation)
@@ -92,7 +93,7 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     ((struct bench *)arg)->late = true;
 }
 
-/* Text in it, or that its last writer has gone. */
+/* Called when the FIFO has text, or when its last writer has closed it. */
 static void on_fifo(evutil_socket_t fd, short what, void *arg)
 {
     struct bench *bench = arg;
@@ -108,7 +109,7 @@ static void on_fifo(evutil_socket_t fd, short what, void *arg)
 int bench_descriptors(void)
 {
     DIR *folder = opendir("/proc/self/fd");
-    int count = -3; /* itself and the dots */
+    int count = -3; /* not counted: the descriptor of the listing, and the entries . and .. */
 
     while (folder && readdir(folder))
         count++;
@@ -222,7 +223,7 @@ bool bench_tidy(struct bench *bench)
 void bench_join(struct bench *bench, uint64_t number, pid_t pid, const char *fifo)
 {
     char path[64];
-    int fd = open(fifo, O_WRONLY | O_CLOEXEC); /* once its reader is there */
+    int fd = open(fifo, O_WRONLY | O_CLOEXEC); /* blocks until the FIFO has a reader */
     int length = snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(),
                           children_page(bench->children, number));
 

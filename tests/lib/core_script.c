@@ -1,4 +1,8 @@
-#include "tests/lib/core_script.h"
+/*
+ * core_script.c: reads the scripts of core_tape.h: an event or a message for a driver's core, and
+ * behind a bar the actions that the core must answer with.
+ */
+#include "tests/lib/core_tape.h"
 
 #include "base/panic.h"
 #include "proto/catalog.h"
@@ -6,23 +10,28 @@
 #include "tests/lib/hosts_shown.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void script_cut(struct words *words, const char *line)
-{
-    char *save = NULL;
+#define SCRIPT_WORDS_MAX 24
 
-    words->count = 0;
-    snprintf(words->text, sizeof(words->text), "%s", line);
-    for (char *word = strtok_r(words->text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-        ASSERT(words->count < SCRIPT_WORDS_MAX);
-        words->word[words->count++] = word;
-    }
-}
+struct words {
+    struct core_tape *tape;
+    char text[512]; /* the line, cut into words */
+    const char *word[SCRIPT_WORDS_MAX];
+    size_t count;
+};
 
-const char *script_value(const struct words *words, const char *key)
+/* A list of incarnations like "1,3-5". */
+struct script_ids {
+    const char *at;
+    uint64_t next, last;
+};
+
+/* The value of the word KEY=VALUE, or NULL. */
+static const char *script_value(const struct words *words, const char *key)
 {
     size_t length = strlen(key);
 
@@ -32,15 +41,11 @@ const char *script_value(const struct words *words, const char *key)
     return NULL;
 }
 
-static bool is_key(const char *word)
-{
-    return strchr(word, '=') && *word != '#';
-}
-
-const char *script_plain(const struct words *words, size_t i)
+/* The i-th word that is not KEY=VALUE; "" when there is none. Word 0 is the verb. */
+static const char *script_plain(const struct words *words, size_t i)
 {
     for (size_t k = 0; k < words->count; k++) {
-        if (is_key(words->word[k]))
+        if (strchr(words->word[k], '=') && *words->word[k] != '#')
             continue;
         if (!i--)
             return words->word[k];
@@ -48,12 +53,13 @@ const char *script_plain(const struct words *words, size_t i)
     return "";
 }
 
-uint64_t script_number(const char *text, uint64_t otherwise)
+static uint64_t script_number(const char *text, uint64_t otherwise)
 {
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-void script_ended(const char *text, uint32_t *ret_ended, int32_t *ret_value)
+/* Reads how a process ended: "exit1", "sig9", "silent". */
+static void script_ended(const char *text, uint32_t *ret_ended, int32_t *ret_value)
 {
     *ret_ended = ENDED_EXIT;
     *ret_value = 0;
@@ -67,7 +73,8 @@ void script_ended(const char *text, uint32_t *ret_ended, int32_t *ret_value)
         *ret_value = (int32_t)script_number(text + 4, 0);
 }
 
-const char *script_seat(struct words *words, const char *text, uint32_t *ret_slot)
+/* Reads "a:1": returns the host, and stores the slot. */
+static const char *script_seat(struct words *words, const char *text, uint32_t *ret_slot)
 {
     const char *colon = strchr(text, ':');
     char *host;
@@ -80,7 +87,8 @@ const char *script_seat(struct words *words, const char *text, uint32_t *ret_slo
     return host;
 }
 
-bool script_next_id(struct script_ids *ids, uint64_t *ret_id)
+/* Takes the next incarnation off the list; false: the list is used up. */
+static bool script_next_id(struct script_ids *ids, uint64_t *ret_id)
 {
     char *end;
 
@@ -104,7 +112,7 @@ static int64_t span_of(const char *text)
     return us;
 }
 
-/* "1.3/7,2.0": commits with their checksums. */
+/* Reads "1.3/7,2.0": commits, each with its checksum, if one is given. */
 static int read_held(struct words *words, struct msg_held_list *ret_held)
 {
     const char *at = script_value(words, "held");
@@ -169,19 +177,20 @@ static const struct msg_kind *kind_of(const char *verb)
         { "launchfail", MSG_LAUNCH_FAILED},
         { "ready",      MSG_READY        },
         { "prepared",   MSG_PREPARED     },
-        { "at",         MSG_AT           },
+        { "at",         MSG_NEXT_CHECK   },
         { "entered",    MSG_ENTERED      },
         { "recovering", MSG_RECOVERING   },
         { "left",       MSG_LEFT         },
         { "finished",   MSG_FINISHED     },
         { "exited",     MSG_EXITED       },
         { "stalled",    MSG_STALLED      },
-        { "useless",    MSG_USELESS      },
+        { "unusable",   MSG_UNUSABLE     },
         { "remark",     MSG_REMARK       },
         { "output",     MSG_OUTPUT       },
         { "beat",       MSG_BEAT         },
         { "bye",        MSG_BYE          },
         { "notice",     MSG_NOTICE       },
+        { "rekeyed",    MSG_REKEYED      },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
@@ -200,7 +209,8 @@ static int fill_ready(struct words *words, struct msg *msg)
     return rc ? rc : read_entries(words, &msg->u.ready.entries);
 }
 
-/* The rounds that a message is about unless it says so: what the core is busy with. */
+/* Fills in the round of a message whose script line names none: the round that the core works on.
+ */
 static int fill_body(struct words *words, const struct core_view *view, struct msg *msg)
 {
     const char *second = script_plain(words, 2);
@@ -227,24 +237,36 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
         msg->u.prepared.code = (int32_t)strtol(second, NULL, 10);
         msg->u.prepared.text = "no route";
         break;
-    case MSG_AT:
-        msg->u.at.check = script_number(second, 0);
-        msg->u.at.next = script_number(script_value(words, "next"), view->next);
+    case MSG_NEXT_CHECK:
+        msg->u.next_check.check = script_number(second, 0);
+        msg->u.next_check.next = script_number(script_value(words, "next"), view->next);
         break;
     case MSG_FINISHED:
         msg->u.finished.code = (int32_t)strtol(second, NULL, 10);
         msg->u.finished.text = "diverged";
         break;
-    case MSG_EXITED: script_ended(second, &msg->u.exited.ended, &msg->u.exited.value); break;
+    case MSG_EXITED: {
+        struct msg_held_list held;
+        int rc = read_held(words, &held);
+
+        if (!rc && held.count)
+            msg->u.exited.commit = held.items[0].commit;
+        script_ended(second, &msg->u.exited.ended, &msg->u.exited.value);
+        return rc;
+    }
     case MSG_STALLED:
         msg->u.stalled.waited_us = span_of(second);
         msg->u.stalled.operation = script_value(words, "in");
         if (!msg->u.stalled.operation)
             msg->u.stalled.operation = "allreduce";
         return read_ids(words, script_plain(words, 3), &msg->u.stalled.missing);
-    case MSG_USELESS:
+    case MSG_UNUSABLE:
         msg->round = 0;
-        msg->u.useless.text = "its device is stuck";
+        msg->u.unusable.text = "its device is stuck";
+        break;
+    case MSG_REKEYED:
+        msg->round = 0;
+        msg->u.rekeyed.epoch = script_number(second, 0);
         break;
     case MSG_REMARK: msg->u.remark.text = script_value(words, "text"); break;
     case MSG_NOTICE:
@@ -257,6 +279,7 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
     return 0;
 }
 
+/* Gives the core a message of this kind, one for each incarnation of the line. */
 static int do_msg(struct words *words, const struct msg_kind *kind)
 {
     struct core_tape *tape = words->tape;
@@ -287,6 +310,7 @@ static int do_msg(struct words *words, const struct msg_kind *kind)
     return rc;
 }
 
+/* Reads "#I:SLOT=exit1": the slots that an agent's hello reports, and how ended workers ended. */
 static int read_reports(struct words *words, struct tape_host *host,
                         struct msg_slot_report_list *ret_reports)
 {
@@ -311,7 +335,7 @@ static int read_reports(struct words *words, struct tape_host *host,
     return items ? 0 : HVD_E_NOMEM;
 }
 
-/* "0:1.3,1:2.0": the commits that it keeps, by slot. */
+/* Reads "0:1.3,1:2.0": the commits that an agent keeps, by slot. */
 static int read_kept(struct words *words, struct msg_kept_list *ret_kept)
 {
     const char *at = script_value(words, "kept");
@@ -332,24 +356,6 @@ static int read_kept(struct words *words, struct msg_kept_list *ret_kept)
     return items ? 0 : HVD_E_NOMEM;
 }
 
-static int do_hello(struct words *words)
-{
-    struct tape_host *host = tape_host(words->tape, script_plain(words, 1));
-    const char *job = script_value(words, "job");
-    struct msg msg = { .type = MSG_HELLO_AGENT };
-
-    host->agent = script_number(script_value(words, "agent"), host->agent ? host->agent : 7);
-    msg.term = script_number(script_value(words, "term"), 0);
-    msg.u.hello_agent = (struct msg_hello_agent){
-        .version = "1", .job = job ? job : "j", .host = host->name, .agent = host->agent
-    };
-    if (read_reports(words, host, &msg.u.hello_agent.slots) ||
-        read_kept(words, &msg.u.hello_agent.kept))
-        return HVD_E_NOMEM;
-    host->agent = host->agent ? host->agent : 7;
-    return tape_hello(words->tape, host, &msg);
-}
-
 static int do_closed(struct words *words)
 {
     struct core_tape *tape = words->tape;
@@ -361,6 +367,7 @@ static int do_closed(struct words *words)
     return tape_step(tape, &(struct event){ .kind = EVENT_CLOSED, .peer = peer, .text = "reset" });
 }
 
+/* Gives the core the list of hosts; if the core has not asked for one, time passes first. */
 static int do_hosts(struct words *words)
 {
     struct core_tape *tape = words->tape;
@@ -370,7 +377,7 @@ static int do_hosts(struct words *words)
     hosts_init(&hosts);
     rc = hosts_fill(&hosts, script_plain(words, 1));
     snprintf(tape->listing, sizeof(tape->listing), "%s", script_plain(words, 1));
-    if (!rc && !tape->asked) { /* not before it is asked for */
+    if (!rc && !tape->asked) { /* the core gets no answer before it has asked */
         tape->now_us += tape->config.discovery_us;
         rc = tape_step(tape, &(struct event){ .kind = EVENT_TIMER });
     }
@@ -407,11 +414,23 @@ static const struct {
     {                                                        \
 #name, offsetof(struct core_config, name##_us), true \
     }
-    COUNT(np),           COUNT(min_np),      COUNT(max_np),
-    COUNT(reset_limit),  TIME(beat),         TIME(lease),
-    TIME(gather),        TIME(prepare),      TIME(elastic_timeout),
-    TIME(start_timeout), TIME(discovery),    TIME(stall),
-    TIME(kill_grace),    TIME(driver_grace), TIME(agent_start),
+    COUNT(np),
+    COUNT(min_np),
+    COUNT(max_np),
+    COUNT(progress_restarts),
+    COUNT(progress_restarts_job),
+    COUNT(reset_limit),
+    TIME(beat),
+    TIME(lease),
+    TIME(gather),
+    TIME(prepare),
+    TIME(elastic_timeout),
+    TIME(start_timeout),
+    TIME(discovery),
+    TIME(stall),
+    TIME(kill_grace),
+    TIME(driver_grace),
+    TIME(agent_start),
     TIME(stall_warning),
 };
 
@@ -440,20 +459,7 @@ static int do_config(struct words *words)
     return 0;
 }
 
-static int do_view(struct core_tape *tape, bool held)
-{
-    struct core_view view;
-    int rc;
-
-    core_view_init(&view);
-    rc = core_view(tape->core, &view);
-    if (!rc)
-        rc = held ? tape_show_held(&view, &tape->did) : tape_show_view(&view, &tape->did);
-    core_view_release(&view);
-    return rc;
-}
-
-/* "state NAME": of the job; "worker W NAME". */
+/* Checks the job's state ("state NAME") or a worker's ("worker W NAME"). */
 static int do_check(struct words *words, bool of_worker)
 {
     uint64_t id = script_number(script_plain(words, 1), 0);
@@ -475,42 +481,7 @@ static int do_check(struct words *words, bool of_worker)
     return rc;
 }
 
-static int do_kill(struct words *words)
-{
-    return tape_kill(words->tape, script_number(script_plain(words, 1), 0),
-                     !strcmp(script_plain(words, 2), "twice"));
-}
-
-/* Verbs about time and about the tape itself. */
-static int do_other(struct words *words)
-{
-    struct core_tape *tape = words->tape;
-    const char *verb = script_plain(words, 0);
-    const char *first = script_plain(words, 1);
-
-    if (!strcmp(verb, "wait"))
-        return tape_wait(tape, span_of(first));
-    if (!strcmp(verb, "jump")) {
-        tape->now_us += span_of(first);
-        return tape_step(tape, &(struct event){ .kind = EVENT_TIMER });
-    }
-    if (!strcmp(verb, "state") || !strcmp(verb, "worker"))
-        return do_check(words, *verb == 'w');
-    if (!strcmp(verb, "view") || !strcmp(verb, "held"))
-        return do_view(tape, *verb == 'h');
-    if (!strcmp(verb, "kill"))
-        return do_kill(words);
-    if (!strcmp(verb, "config"))
-        return do_config(words);
-    if (!strcmp(verb, "silent"))
-        tape_host(tape, first)->silent = true;
-    else if (!strcmp(verb, "show"))
-        tape->show = true;
-    else
-        return HVD_E_INVAL;
-    return 0;
-}
-
+/* Runs a line that is no message: an event, or a command about time or the tape itself. */
 static int do_event(struct words *words)
 {
     struct core_tape *tape = words->tape;
@@ -524,11 +495,52 @@ static int do_event(struct words *words)
         event.kind = EVENT_HOSTS_FAILED;
     } else if (!strcmp(verb, "failed")) {
         event.kind = EVENT_AGENT_FAILED;
+    } else if (!strcmp(verb, "crowd")) {
+        event.kind = EVENT_CROWDED;
+    } else if (!strcmp(verb, "rekey")) {
+        event.kind = EVENT_REKEY;
+        event.ask = 1;
     } else if (!strcmp(verb, "stop")) {
         event.kind = EVENT_STOP;
         event.text = script_plain(words, 1);
     } else {
-        return do_other(words);
+        const char *first = script_plain(words, 1);
+
+        /* The commands about time and about the tape itself. */
+        if (!strcmp(verb, "wait"))
+            return tape_wait(tape, span_of(first));
+        if (!strcmp(verb, "jump")) {
+            tape->now_us += span_of(first);
+            return tape_step(tape, &(struct event){ .kind = EVENT_TIMER });
+        }
+        if (!strcmp(verb, "state") || !strcmp(verb, "worker"))
+            return do_check(words, *verb == 'w');
+        if (!strcmp(verb, "view") || !strcmp(verb, "held")) {
+            struct core_view view;
+            int rc;
+
+            core_view_init(&view);
+            rc = core_view(tape->core, &view);
+            if (!rc)
+                rc = *verb == 'h' ? tape_show_held(&view, &tape->did)
+                                  : tape_show_view(&view, &tape->did);
+            core_view_release(&view);
+            return rc;
+        }
+        if (!strcmp(verb, "kill"))
+            return tape_kill(words->tape, script_number(script_plain(words, 1), 0),
+                             !strcmp(script_plain(words, 2), "twice"));
+        if (!strcmp(verb, "config"))
+            return do_config(words);
+        if (!strcmp(verb, "silent"))
+            tape_host(tape, first)->silent = true;
+        else if (!strcmp(verb, "show"))
+            tape->show = true;
+        else if (!strcmp(verb, "keys"))
+            tape->keys = true;
+        else
+            return HVD_E_INVAL;
+        return 0;
     }
     return tape_step(tape, &event);
 }
@@ -539,9 +551,15 @@ int tape_do(struct core_tape *tape, const char *line)
     const struct msg_kind *kind;
     const char *verb;
     int rc = 0;
+    char *save = NULL;
 
     arena_release(&tape->memory);
-    script_cut(&words, line);
+    words.count = 0;
+    snprintf(words.text, sizeof(words.text), "%s", line);
+    for (char *word = strtok_r(words.text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        ASSERT(words.count < SCRIPT_WORDS_MAX);
+        words.word[words.count++] = word;
+    }
     verb = script_plain(&words, 0);
     if (strcmp(verb, "config") != 0 && strcmp(verb, "kill") != 0)
         rc = tape_core(tape);
@@ -550,8 +568,24 @@ int tape_do(struct core_tape *tape, const char *line)
     kind = kind_of(verb);
     if (kind)
         return do_msg(&words, kind);
-    if (!strcmp(verb, "hello"))
-        return do_hello(&words);
+    if (!strcmp(verb, "hello")) {
+        struct tape_host *host = tape_host(words.tape, script_plain(&words, 1));
+        const char *job = script_value(&words, "job");
+        struct msg msg = { .type = MSG_HELLO_AGENT };
+
+        host->agent = script_number(script_value(&words, "agent"), host->agent ? host->agent : 7);
+        msg.term = script_number(script_value(&words, "term"), 0);
+        msg.u.hello_agent = (struct msg_hello_agent){
+            .version = "1", .job = job ? job : "j", .host = host->name, .agent = host->agent
+        };
+        if (read_reports(&words, host, &msg.u.hello_agent.slots) ||
+            read_kept(&words, &msg.u.hello_agent.kept))
+            return HVD_E_NOMEM;
+        host->agent = host->agent ? host->agent : 7;
+        words.tape->proved = script_value(&words, "proved");
+        words.tape->epoch = script_number(script_value(&words, "epoch"), 0);
+        return tape_hello(words.tape, host, &msg);
+    }
     if (!strcmp(verb, "closed"))
         return do_closed(&words);
     if (!strcmp(verb, "hosts"))
@@ -563,4 +597,98 @@ int tape_do(struct core_tape *tape, const char *line)
     if (!strcmp(verb, "clear"))
         return do_seat(&words, EVENT_CLEAR);
     return do_event(&words);
+}
+
+/* ---- a whole script ---------------------------------------------------------------------------
+ */
+
+PRINTF_LIKE(3, 4)
+static const char *wrong(struct core_tape *tape, unsigned line, const char *format, ...)
+{
+    int used = snprintf(tape->wrong, sizeof(tape->wrong), "line %u: ", line);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(tape->wrong + used, sizeof(tape->wrong) - (size_t)used, format, args);
+    va_end(args);
+    return tape->wrong;
+}
+
+/* Compares the actions of the line before with its expectation, which has now been read completely.
+ */
+static bool is_expected(struct core_tape *tape, const struct buf *expected)
+{
+    const char *text = buf_text(expected);
+
+    if (*text != '!')
+        return !strcmp(text, tape_did(tape));
+    text += 1 + (text[1] == ' ');
+    if (*tape_did(tape))
+        return false;
+    for (size_t i = 0; i < tape->trace.written - tape->traced; i++) {
+        const char *line = trace_line(&tape->trace, i);
+
+        if (line && strstr(line, text))
+            return true;
+    }
+    return false;
+}
+
+static int expect(struct buf *expected, struct span right)
+{
+    int rc = 0;
+
+    if (expected->length && right.length)
+        rc = buf_append_text(expected, "\n");
+    return rc ? rc : buf_append(expected, right.at, right.length);
+}
+
+static int perform(struct core_tape *tape, struct span left)
+{
+    char line[512];
+
+    if (left.length >= sizeof(line))
+        return HVD_E_LIMIT;
+    memcpy(line, left.at, left.length);
+    line[left.length] = '\0';
+    buf_clear(&tape->did);
+    tape->traced = tape->trace.written;
+    return tape_do(tape, line);
+}
+
+const char *tape_play(struct core_tape *tape, const char *script)
+{
+    struct span rest = { script, strlen(script) };
+    struct span line, left;
+    struct buf expected;
+    const char *why = NULL;
+    bool compared = false;
+    unsigned number = 0;
+    int rc = 0;
+
+    buf_init(&expected, 1 << 20);
+    while (!why && span_next(&rest, '\n', &line)) {
+        bool has_bar = memchr(line.at, '|', line.length) != NULL;
+
+        number++;
+        span_next(&line, '|', &left);
+        left = span_trim(left);
+        if (left.length) {
+            if (compared && !is_expected(tape, &expected))
+                break;
+            compared = has_bar;
+            buf_clear(&expected);
+            rc = perform(tape, left);
+        }
+        if (!rc && has_bar)
+            rc = expect(&expected, span_trim(line));
+        if (rc)
+            why = wrong(tape, number, "%s: %.*s", err_name(rc), (int)left.length, left.at);
+    }
+    if (!why && compared && !is_expected(tape, &expected))
+        why = wrong(tape, number, "before it: did\n%s\nnot\n%s\nlast trace %s", tape_did(tape),
+                    buf_text(&expected),
+                    trace_line(&tape->trace, 0) ? trace_line(&tape->trace, 0) : "");
+    buf_release(&expected);
+    return why;
 }

@@ -1,3 +1,7 @@
+/*
+ * core_tape_show.c: writes the actions, records and views of a driver's core as text, in the words
+ * of the scripts.
+ */
 #include "base/time.h"
 #include "proto/catalog.h"
 #include "proto/commit.h"
@@ -87,8 +91,17 @@ static int show_record(const struct journal_record *record, struct buf *out)
     case JOURNAL_ENDED:
         rc = buf_printf(out, " %" PRIu64, record->incarnation);
         return rc ? rc : show_ended(record->ended, record->value, out);
+    case JOURNAL_KEY:
+        return buf_printf(out, " %s %" PRId32 " code %" PRId32, record->host, record->value,
+                          record->code);
     case JOURNAL_DRAIN: return show_drain_record(record, out);
     case JOURNAL_OVER: return buf_printf(out, " %" PRId32 ": %s", record->code, record->text);
+    case JOURNAL_STUCK:
+        rc = *record->host ? show_seat(record->host, record->slot, out) : 0;
+        return rc ? rc
+                  : buf_printf(out, " %" PRId32 " job %" PRId32 " since %" PRIu64 ".%" PRIu32,
+                               record->value, record->code, COMMIT_ROUND_OF(record->commit),
+                               COMMIT_PLACE_OF(record->commit));
     case JOURNAL_NUMBER:
     case JOURNAL_ENTERED: return buf_printf(out, " %" PRIu64, record->round);
     case JOURNAL_READY:
@@ -161,6 +174,7 @@ static int show_msg(const struct msg *msg, struct buf *out)
     case MSG_LAUNCH: return show_launch(msg, out);
     case MSG_ROUND: return show_round(msg, out);
     case MSG_WELCOME_AGENT: return buf_printf(out, " term %" PRIu64, msg->term);
+    case MSG_REKEY: return buf_printf(out, " %" PRIu64, msg->u.rekey.epoch);
     case MSG_REFUSED: return buf_printf(out, ": %s", msg->u.refused.text);
     case MSG_STOP:
         return buf_printf(out, "%s: %s", msg->u.stop.grace_us ? "" : " now", msg->u.stop.reason);
@@ -193,8 +207,14 @@ int tape_show(struct core_tape *tape, const struct action *action, struct buf *o
     case ACTION_SEND: return show_msg(action->msg, out);
     case ACTION_CLOSE:
         return buf_printf(out, "close %s: %s", tape->by_peer[action->peer]->name, action->text);
+    case ACTION_KEY:
+        return buf_printf(out, "key %" PRIu64 " of %s%s", action->epoch, action->host,
+                          action->code ? "" : " ends");
     case ACTION_START_AGENT: return buf_printf(out, "start %s", action->host);
+    case ACTION_CHECK_OWNER: return buf_append_text(out, "check owner");
     case ACTION_DISCOVER: return buf_append_text(out, "discover");
+    case ACTION_REKEYING:
+        return buf_printf(out, "%s: %s", action->code ? "rekeyed" : "rekeying", action->text);
     case ACTION_REPLY:
         return buf_printf(out, "reply %s%s%s", err_name(action->code), *action->text ? ": " : "",
                           action->text);
@@ -220,16 +240,6 @@ static int show_view_host(const struct view_host *host, struct buf *out)
     return rc ? rc : buf_printf(out, " of %u%s%s", host->slots, *host->why ? "; " : "", host->why);
 }
 
-static int show_view_held(const struct view_held *held, bool more, struct buf *out)
-{
-    char key[BLACKLIST_KEY_TEXT_MAX];
-    char text[TIME_TEXT_MAX];
-
-    return buf_printf(out, "%s%s (%u, %s): %s", more ? "\n" : "",
-                      blacklist_key_format(held->host, held->slot, key), held->failures,
-                      time_format(held->left_us, text), held->reason);
-}
-
 int tape_show_view(const struct core_view *view, struct buf *out)
 {
     int rc = buf_printf(out, "%s term %" PRIu64 " round %" PRIu64, job_state_name(view->job),
@@ -242,9 +252,10 @@ int tape_show_view(const struct core_view *view, struct buf *out)
     if (!rc)
         rc = show_ids(": ", &(struct msg_ids){ view->members, view->member_count }, out);
     if (!rc)
-        rc = buf_printf(out, ", floor %" PRIu64 ", resets %u%s%s%s", view->floor >> 32,
-                        view->resets, view->enough ? "" : ", short",
-                        *view->waiting_for ? "; waits for " : "", view->waiting_for);
+        rc = buf_printf(out, ", floor %" PRIu64 ", resets %u%s%s%s",
+                        COMMIT_ROUND_OF(view->resume_min_commit), view->resets,
+                        view->enough ? "" : ", short", *view->waiting_for ? "; waits for " : "",
+                        view->waiting_for);
     for (size_t i = 0; !rc && i < view->host_count; i++)
         rc = show_view_host(&view->hosts[i], out);
     return rc;
@@ -254,7 +265,14 @@ int tape_show_held(const struct core_view *view, struct buf *out)
 {
     int rc = 0;
 
-    for (size_t i = 0; !rc && i < view->held_count; i++)
-        rc = show_view_held(&view->held[i], i > 0, out);
+    for (size_t i = 0; !rc && i < view->held_count; i++) {
+        const struct view_held *held = &view->held[i];
+        char key[BLACKLIST_KEY_TEXT_MAX];
+        char text[TIME_TEXT_MAX];
+
+        rc = buf_printf(out, "%s%s (%u, %s): %s", i > 0 ? "\n" : "",
+                        blacklist_key_format(held->host, held->slot, key), held->failures,
+                        time_format(held->left_us, text), held->reason);
+    }
     return rc;
 }

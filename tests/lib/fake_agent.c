@@ -1,3 +1,7 @@
+/*
+ * fake_agent.c: an agent for tests of the worker library: a thread that listens on a socket, plays
+ * a script of messages with the worker, and notes every message that it receives.
+ */
 #include "tests/lib/fake_agent.h"
 
 #include "base/panic.h"
@@ -16,10 +20,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Its thread ends the script with this. */
+/* the code with which the agent's thread ends a script that is done */
 #define ENOUGH 1
 
-/* ---- what is noted --------------------------------------------------------------------------- */
+/* ---- notes for the test ---------------------------------------------------------------------- */
 
 PRINTF_LIKE(2, 3) static int fails(struct fake_agent *fake, const char *format, ...)
 {
@@ -36,10 +40,34 @@ PRINTF_LIKE(2, 3) static int fails(struct fake_agent *fake, const char *format, 
     return ENOUGH;
 }
 
-static void note(struct fake_agent *fake, const struct msg *msg)
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+/* Keeps the fields of a message that later steps of the script answer with. */
+static void keep(struct fake_agent *fake, const struct msg *msg)
 {
     char line[512];
 
+    if (msg->type == MSG_READY) {
+        for (size_t i = 0; i < msg->u.ready.addresses.count; i++) {
+            const char *text = msg->u.ready.addresses.items[i];
+
+            if (i == 0)
+                snprintf(fake->contact, sizeof(fake->contact), "%s", text);
+            if (strncmp(text, "gpu=", 4) == 0)
+                snprintf(fake->gpu, sizeof(fake->gpu), "%s", text);
+        }
+    }
+    if (msg->type == MSG_NEXT_CHECK)
+        fake->check = msg->u.next_check.check;
+    if (msg->type == MSG_SNAPSHOT)
+        fake->asked = msg->u.snapshot;
+    if (msg->type == MSG_FETCH) {
+        fake->fetch = msg->u.fetch.number;
+        fake->commit = msg->u.fetch.commit;
+    }
+    /* comes last: a thread that waits for this message may then read the other fields */
+    /* Appends the message to the notes that the test reads, and wakes a test that waits for it.
+     * Heartbeats are left out. */
     if (msg->type == MSG_BEAT)
         return;
     msg_describe(msg, line, sizeof(line));
@@ -51,36 +79,7 @@ static void note(struct fake_agent *fake, const struct msg *msg)
     pthread_mutex_unlock(&fake->lock);
 }
 
-/* ---- what it hears --------------------------------------------------------------------------- */
-
-static void keep_addresses(struct fake_agent *fake, const struct msg_texts *addresses)
-{
-    for (size_t i = 0; i < addresses->count; i++) {
-        const char *text = addresses->items[i];
-
-        if (i == 0)
-            snprintf(fake->contact, sizeof(fake->contact), "%s", text);
-        if (strncmp(text, "gpu=", 4) == 0)
-            snprintf(fake->gpu, sizeof(fake->gpu), "%s", text);
-    }
-}
-
-static void keep(struct fake_agent *fake, const struct msg *msg)
-{
-    if (msg->type == MSG_READY)
-        keep_addresses(fake, &msg->u.ready.addresses);
-    if (msg->type == MSG_AT)
-        fake->check = msg->u.at.check;
-    if (msg->type == MSG_SNAPSHOT)
-        fake->asked = msg->u.snapshot;
-    if (msg->type == MSG_FETCH) {
-        fake->fetch = msg->u.fetch.number;
-        fake->commit = msg->u.fetch.commit;
-    }
-    note(fake, msg); /* at last: then whoever awaits it may look at the rest */
-}
-
-/* 0: there may be something to read. */
+/* Waits for the socket; 0: there may be something to read. */
 static int wait_for_worker(struct fake_agent *fake, int patience_ms)
 {
     struct pollfd fds[] = {
@@ -90,26 +89,12 @@ static int wait_for_worker(struct fake_agent *fake, int patience_ms)
     int count = poll(fds, ARRAY_SIZE(fds), patience_ms);
 
     if (count == 0)
-        return fails(fake, "it waits in vain");
+        return fails(fake, "the wait has no end");
     return count > 0 && !fds[0].revents ? ENOUGH : 0;
 }
 
-static bool is_awaited(const struct msg *msg, enum msg_type type, const char *part)
-{
-    char line[512];
-
-    return msg->type == type && (!part || strstr(msg_describe(msg, line, sizeof(line)), part));
-}
-
-/* A round that the worker gives up by itself, when something else is to come: memory was out. */
-static bool is_astray(const struct msg *msg, enum msg_type type)
-{
-    return type && type != MSG_RECOVERING && msg->type == MSG_RECOVERING &&
-           msg->u.recovering.text[0];
-}
-
-/* Until one of this type has come, with this in its line (NULL: any); 0: until the worker hangs up.
- */
+/* Receives until a message of this type has come whose line contains `part` (NULL: any line). Type
+ * 0: until the worker closes the connection. */
 static int hear(struct fake_agent *fake, enum msg_type type, const char *part)
 {
     struct hvd_err err;
@@ -117,6 +102,8 @@ static int hear(struct fake_agent *fake, enum msg_type type, const char *part)
     int rc;
 
     for (;;) {
+        char line[512];
+
         memset(&msg, 0, sizeof(msg));
         rc = agent_link_receive(&fake->link, &msg, &err);
         if (rc < 0 && type)
@@ -128,8 +115,9 @@ static int hear(struct fake_agent *fake, enum msg_type type, const char *part)
                 return ENOUGH;
             continue;
         }
-        rc = is_awaited(&msg, type, part);
-        if (is_astray(&msg, type))
+        rc = msg.type == type && (!part || strstr(msg_describe(&msg, line, sizeof(line)), part));
+        if (type && type != MSG_RECOVERING && msg.type == MSG_RECOVERING &&
+            msg.u.recovering.text[0])
             rc = fails(fake, "the worker gives up: %s", msg.u.recovering.text);
         keep(fake, &msg);
         msg_release(&msg);
@@ -138,9 +126,9 @@ static int hear(struct fake_agent *fake, enum msg_type type, const char *part)
     }
 }
 
-/* ---- what it says ---------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
-/* A worker that is gone is found out by the next that is to be heard. */
+/* Sends the bytes. A worker that has closed the connection is noticed at the next receive. */
 static int send_bytes(struct fake_agent *fake, void *bytes, size_t length, int fd)
 {
     union {
@@ -170,6 +158,8 @@ static int say_raw(struct fake_agent *fake, const char *text)
     return send_bytes(fake, bytes, strlen(bytes), -1);
 }
 
+/* Sends the message, with a descriptor if fd is not -1. 0, or the code of a message that cannot be
+ * encoded. */
 static int say(struct fake_agent *fake, const struct msg *msg, int fd)
 {
     struct hvd_err err;
@@ -223,7 +213,8 @@ static int grant(struct fake_agent *fake)
     return say(fake, &granted, snapshot_fd(fake->snapshot));
 }
 
-/* As an agent does, it writes nothing once it has said so: from then on the worker does. */
+/* Answers a fetch. Like a real agent, it writes the commit before it answers and nothing
+ * afterwards, because from then on the worker writes. */
 static int fetched(struct fake_agent *fake)
 {
     const struct snapshot_shape *shape = snapshot_shape(fake->source);
@@ -307,7 +298,7 @@ static void *play(void *arg)
     return NULL;
 }
 
-/* ---- its life -------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static int listen_at(struct fake_agent *fake)
 {

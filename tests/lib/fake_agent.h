@@ -1,9 +1,9 @@
 /*
- * fake_agent.h: an agent in a test of the worker library: a thread that listens on a socket, takes
- * one worker, plays a script with it, and notes what it hears as lines (msg_describe).
+ * fake_agent.h: an agent in a test of the worker library. A thread listens on a socket, accepts one
+ * worker, plays a script with it, and notes each message that it receives as a line (msg_describe).
  *
- * Every wait is for something that happens; one that is in vain for FAKE_PATIENCE_MS closes the
- * connection and is told by fake_agent_stop.
+ * Every wait ends: a wait that lasts longer than FAKE_PATIENCE_MS closes the connection, and
+ * fake_agent_stop reports the step.
  */
 #ifndef TESTS_LIB_FAKE_AGENT_H
 #define TESTS_LIB_FAKE_AGENT_H
@@ -18,19 +18,19 @@
 #define FAKE_INCARNATION 7
 
 enum fake_deed {
-    FAKE_OVER,       /* hears on, until the worker hangs up */
-    FAKE_HEAR,       /* until a message of this type has come, with bytes in its line */
-    FAKE_SAY,        /* msg */
-    FAKE_RAW,        /* these bytes of no message */
-    FAKE_WELCOME,    /* with its page beside it */
-    FAKE_PAGELESS,   /* the same without */
-    FAKE_WRONG_PAGE, /* with that of another worker */
-    FAKE_SHORT_PAGE, /* with a file that is shorter than a page */
-    FAKE_GRANT,      /* room for the snapshot that was asked for, the same one each time */
-    FAKE_BARE_GRANT, /* the message without the descriptor */
-    FAKE_SWITCH_AT,  /* msg, for the check after that of the last AT */
-    FAKE_FETCHED,    /* what was asked for last, copied from `source` */
-    FAKE_HOLD,       /* until fake_agent_go */
+    FAKE_OVER,       /* receives until the worker closes the connection */
+    FAKE_HEAR,       /* waits for a message of this type whose line contains `bytes` */
+    FAKE_SAY,        /* sends msg */
+    FAKE_RAW,        /* sends these bytes, which are no message */
+    FAKE_WELCOME,    /* sends WELCOME with the worker's page */
+    FAKE_PAGELESS,   /* sends WELCOME without a page */
+    FAKE_WRONG_PAGE, /* sends WELCOME with the page of another worker */
+    FAKE_SHORT_PAGE, /* sends WELCOME with a file that is shorter than a page */
+    FAKE_GRANT,      /* grants the snapshot that was asked for, the same memory each time */
+    FAKE_BARE_GRANT, /* sends the grant without the descriptor */
+    FAKE_SWITCH_AT,  /* sends msg for the check after that of the last NEXT_CHECK */
+    FAKE_FETCHED,    /* answers the last FETCH with the commit of `source` */
+    FAKE_HOLD,       /* waits for fake_agent_go */
     FAKE_CLOSE,
 };
 
@@ -59,13 +59,13 @@ struct fake_step {
     }
 
 struct fake_agent {
-    /* to be set between fake_agent_init and fake_agent_start */
+    /* set these between fake_agent_init and fake_agent_start */
     const struct fake_step *script;
-    size_t close_at; /* the connection ends before this step; SIZE_MAX */
+    size_t close_at; /* the connection ends before this step; SIZE_MAX: it stays */
     struct msg_welcome_worker welcome;
     struct snapshot *source; /* borrowed */
 
-    /* of its thread */
+    /* used by the agent's thread */
     char name[64];
     int listener;
     int stop_fd;
@@ -75,11 +75,11 @@ struct fake_agent {
     int page_fd;
     struct snapshot *snapshot;
     struct msg_snapshot asked;
-    uint64_t fetch, commit; /* of the last FETCH */
-    uint64_t fetched;       /* the one whose commit was written */
-    uint64_t check;         /* of the last AT */
-    char contact[256];      /* of READY: where its peers find the worker */
-    char gpu[256];          /* and its GPU */
+    uint64_t fetch, commit; /* from the last FETCH */
+    uint64_t fetched;       /* the fetch whose commit was written */
+    uint64_t check;         /* from the last NEXT_CHECK */
+    char contact[256];      /* from READY: the address at which peers find the worker */
+    char gpu[256];          /* from READY: the worker's GPU */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -90,16 +90,18 @@ struct fake_agent {
     size_t length;
 };
 
-/* Also says in the environment where it is. 0 or a code. */
+/* Also sets the environment variables that tell a worker the agent's address. 0 or a code. */
 int fake_agent_init(struct fake_agent *fake) MUST_CHECK;
 int fake_agent_start(struct fake_agent *fake, const struct fake_step *script) MUST_CHECK;
 void fake_agent_go(struct fake_agent *fake);
 
-/* The worker has hung up, or is hung up on. false: it did not all happen, see why. */
+/* The connection is closed, by the worker or here. false: the script did not run to its end; `why`
+ * says the reason. */
 bool fake_agent_stop(struct fake_agent *fake);
-void fake_agent_release(struct fake_agent *fake); /* stopped or not */
+void fake_agent_release(struct fake_agent *fake); /* also when the agent was not stopped */
 
-/* Any time: was there a message whose line holds this? How many? */
+/* May be called at any time. heard: a message came whose line contains the part; await: waits for
+ * such a message; count: how many came. */
 bool fake_agent_heard(struct fake_agent *fake, const char *part);
 bool fake_agent_await(struct fake_agent *fake, const char *part);
 size_t fake_agent_count(struct fake_agent *fake, const char *part);

@@ -1,3 +1,7 @@
+/*
+ * fake_coll.c: collectives of one process that begin, wait, fail and end when the test says so, in
+ * place of the real ones, so that a test of worker/turns can stop a call at any point.
+ */
 #include "tests/lib/fake_coll.h"
 
 #include "base/mem.h"
@@ -12,7 +16,7 @@
 struct coll {
     uint64_t round;
     bool failed;
-    struct coll *next; /* of those that live */
+    struct coll *next; /* in the list of living objects */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -21,7 +25,7 @@ static struct fake_coll_seen seen;
 static size_t held, inside, failing;
 static int failure;
 
-/* ---- for tests ------------------------------------------------------------------------------- */
+/* ---- for the test ---------------------------------------------------------------------------- */
 
 void fake_coll_reset(void)
 {
@@ -79,7 +83,7 @@ bool fake_coll_await(size_t count)
     return found;
 }
 
-/* ---- in place of collectives/ ---------------------------------------------------------------- */
+/* ---- the functions of collectives/ that this file replaces ----------------------------------- */
 
 int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
                 struct coll **ret_coll, struct hvd_err *err)
@@ -166,21 +170,27 @@ void coll_free(struct coll *coll)
     mem_free(coll);
 }
 
-/* The mutex is held. */
+/* Runs one operation. The caller holds the mutex. */
 static int run(struct coll *coll, const struct coll_call *call, struct hvd_err *err)
 {
-    inside = call->count;
-    while (held && held == call->count && !coll->failed)
+    size_t number = call->count;
+
+    for (size_t i = 0; call->pieces && i < call->piece_count; i++)
+        number += call->pieces[i].count;
+    inside = number;
+    while (held && held == number && !coll->failed)
         pthread_cond_wait(&changed, &mutex);
     inside = 0;
     if (coll->failed)
         return err_set(err, HVD_E_REVOKED, "the round was revoked");
-    if (failing && failing == call->count) {
+    if (failing && failing == number) {
         coll->failed = true;
-        return err_set(err, failure, "count %zu does not please", call->count);
+        return err_set(err, failure, "count %zu does not please", number);
     }
-    if (seen.ran_count < FAKE_RAN_MAX)
-        seen.ran[seen.ran_count++] = call->count;
+    if (seen.ran_count < FAKE_RAN_MAX) {
+        seen.fused[seen.ran_count] = call->fused;
+        seen.ran[seen.ran_count++] = number;
+    }
     seen.group = call->group;
     seen.root = call->root;
     return 0;
@@ -223,13 +233,23 @@ void coll_wait_look(struct coll *coll, struct coll_wait *ret_wait)
     pthread_mutex_unlock(&mutex);
 }
 
-const char *accord_kind_name(uint32_t kind)
+uint64_t fingerprint_mix(uint64_t hash, uint64_t value)
+{
+    return (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+const char *coll_kind_name(uint32_t kind)
 {
     static const char *const names[] = {
-        [COLL_ALLREDUCE] = "allreduce", [COLL_BROADCAST] = "broadcast",
-        [COLL_ALLGATHER] = "allgather", [COLL_REDUCESCATTER] = "reducescatter",
-        [COLL_ALLTOALL] = "alltoall",   [COLL_BARRIER] = "barrier",
+        [COLL_ALLREDUCE] = "allreduce",
+        [COLL_BROADCAST] = "broadcast",
+        [COLL_ALLGATHER] = "allgather",
+        [COLL_REDUCESCATTER] = "reducescatter",
+        [COLL_ALLTOALL] = "alltoall",
+        [COLL_BARRIER] = "barrier",
         [COLL_JOIN] = "join",
+        [COLL_ALLGATHER_RAGGED] = "ragged allgather",
+        [COLL_ALLTOALL_RAGGED] = "ragged alltoall",
     };
 
     return kind < ARRAY_SIZE(names) && names[kind] ? names[kind] : "?";

@@ -1,10 +1,14 @@
+/*
+ * fake_driver.c: a driver for tests of the real agent program: an event loop that accepts the agent
+ * over TLS, welcomes it, and notes each message that it sends.
+ */
 #include "tests/lib/fake_driver.h"
 
-#include "base/limits.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "proto/codec.h"
+#include "tests/lib/loopback.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -30,7 +34,7 @@ static void must(bool did, const char *what)
 
 static void note(struct fake_driver *fake, const char *line)
 {
-    must(buf_printf(&fake->heard, "%s\n", line) == 0, "note what it hears");
+    must(buf_printf(&fake->heard, "%s\n", line) == 0, "note a message");
 }
 
 /* ---- the connection -------------------------------------------------------------------------- */
@@ -65,7 +69,7 @@ static void on_msg(void *arg, const struct msg *msg)
         must(buf_append(&fake->printed, msg->u.output.data.at, msg->u.output.data.length) == 0,
              "keep what is printed");
     if (msg->type != MSG_HELLO_AGENT)
-        shown.term = 0; /* always ours */
+        shown.term = 0; /* the term is always this driver's */
     note(fake, msg_describe(&shown, text, sizeof(text)));
     if (msg->type == MSG_HELLO_AGENT && !fake->silent)
         welcome(fake);
@@ -99,7 +103,7 @@ int fake_init(struct fake_driver *fake, struct event_base *base, const char *job
     int rc;
 
     for (unsigned i = 0; i < sizeof(key); i++)
-        key[i] = (uint8_t)(0x11 * (i % 16)); /* FAKE_KEY */
+        key[i] = (uint8_t)(0x11 * (i % 16)); /* the bytes of FAKE_KEY */
     *fake = (struct fake_driver){ .term = term };
     buf_init(&fake->heard, HEARD_BYTES);
     buf_init(&fake->printed, PRINTED_BYTES);
@@ -108,8 +112,8 @@ int fake_init(struct fake_driver *fake, struct event_base *base, const char *job
     must(fake->base, "make a loop");
     rc = tls_create(job, key, &fake->tls, &err);
     if (!rc)
-        rc = listener_tcp(fake->base, "127.0.0.1", 0, fake->tls, on_accepted, fake, &fake->listener,
-                          &err);
+        rc = listener_tcp(fake->base, &(struct listener_place){ loopback_own(), 0, fake->tls },
+                          on_accepted, fake, &fake->listener, &err);
     if (rc)
         fprintf(stderr, "fake driver: %s\n", err.text);
     return rc;
@@ -128,7 +132,8 @@ void fake_release(struct fake_driver *fake)
 {
     fake_close(fake);
     if (fake->base) {
-        event_base_loop(fake->base, EVLOOP_NONBLOCK); /* what is freed by the loop */
+        /* one iteration frees objects that only the event loop frees */
+        event_base_loop(fake->base, EVLOOP_NONBLOCK);
         tls_free(fake->tls);
         event_base_free(fake->base);
     }
@@ -137,7 +142,7 @@ void fake_release(struct fake_driver *fake)
     *fake = (struct fake_driver){ .term = 0 };
 }
 
-/* ---- what it says ---------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 void fake_say(struct fake_driver *fake, const struct msg *msg)
 {
@@ -192,7 +197,7 @@ void fake_stop(struct fake_driver *fake, int64_t grace_us)
     });
 }
 
-/* ---- what it waits for ----------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void on_late(evutil_socket_t fd, short what, void *arg)
 {
@@ -201,7 +206,7 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     *(bool *)arg = true;
 }
 
-/* Runs the loop until buf holds the part after *from, which moves behind it. */
+/* Runs the event loop until buf contains the part behind *from; *from is then behind the part. */
 static bool wait_in(struct fake_driver *fake, const struct buf *buf, size_t *from, const char *part)
 {
     struct timeval patience = { .tv_sec = FAKE_PATIENCE_S };
@@ -312,22 +317,23 @@ bool fake_wait_childless(struct fake_driver *fake)
             return true;
         event_base_loop(fake->base, EVLOOP_NONBLOCK);
         if (reaped == 0)
-            poll(&nothing, 1, 5); /* there is no descriptor for "any child" */
+            poll(&nothing, 1, 5); /* no descriptor reports the end of any child */
     }
     return false;
 }
 
-bool fake_socket_exists(const char *job, const char *host)
+const char *fake_socket_name(const char *job, const char *host)
 {
-    char wanted[512];
-    char line[1024];
+    static char line[1024];
+    char prefix[512];
     FILE *sockets = fopen("/proc/net/unix", "re");
-    bool found = false;
+    const char *found = NULL;
 
     must(sockets, "read /proc/net/unix");
-    snprintf(wanted, sizeof(wanted), "@hvd-agent/%s/%s\n", job, host);
+    snprintf(prefix, sizeof(prefix), "@hvd-agent/%s/%s/", job, host);
     while (!found && fgets(line, sizeof(line), sockets))
-        found = strstr(line, wanted);
+        found = strstr(line, prefix);
     fclose(sockets);
+    line[strcspn(line, "\n")] = '\0';
     return found;
 }

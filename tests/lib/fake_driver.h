@@ -1,8 +1,9 @@
 /*
- * fake_driver.h: a driver in a test, for real agents: it listens, welcomes, says what it is told to
- * say, and notes what it hears as lines (msg_describe), with what workers print beside them.
+ * fake_driver.h: a driver in a test, for real agents. It listens, welcomes an agent, sends what the
+ * test tells it, and notes each message that it receives as a line (msg_describe), and beside that
+ * the output of the workers.
  *
- * Every wait is for something that happens, and fails after FAKE_PATIENCE_S.
+ * Every wait is for an event, and fails after FAKE_PATIENCE_S.
  */
 #ifndef TESTS_LIB_FAKE_DRIVER_H
 #define TESTS_LIB_FAKE_DRIVER_H
@@ -21,20 +22,20 @@ struct fake_driver {
     struct event_base *base;
     struct tls *tls;
     struct listener *listener;
-    struct conn *conn; /* of its one agent */
+    struct conn *conn; /* to its one agent */
     uint64_t term;
-    int64_t grace_us; /* said in the welcome; 0: nothing */
-    bool silent;      /* it takes connections, and says nothing */
-    struct buf heard; /* a line for each message, and "closed" */
-    size_t seen;      /* of heard, by fake_wait */
+    int64_t grace_us; /* sent in WELCOME; 0: left out */
+    bool silent;      /* true: accepts connections and sends nothing */
+    struct buf heard; /* one line for each message, and "closed" */
+    size_t seen;      /* how much of heard fake_wait has used */
     struct buf printed;
 };
 
-/* A base that is NULL is made. 0 or a code. */
+/* Makes an event base when base is NULL. 0 or a code. */
 int fake_init(struct fake_driver *fake, struct event_base *base, const char *job,
               uint64_t term) MUST_CHECK;
-void fake_release(struct fake_driver *fake); /* with its base */
-void fake_close(struct fake_driver *fake);   /* it dies: nobody listens there any more */
+void fake_release(struct fake_driver *fake); /* frees the event base too */
+void fake_close(struct fake_driver *fake);   /* the driver dies: its port is closed */
 
 void fake_say(struct fake_driver *fake, const struct msg *msg);
 void fake_launch(struct fake_driver *fake, uint64_t incarnation, uint32_t slot,
@@ -43,23 +44,24 @@ void fake_shell(struct fake_driver *fake, uint64_t incarnation, uint32_t slot, c
 void fake_kill(struct fake_driver *fake, uint64_t incarnation, int64_t grace_us);
 void fake_stop(struct fake_driver *fake, int64_t grace_us);
 
-/* Runs the loop until something after what was waited for last holds the part. */
+/* Runs the event loop until the text after the last match contains the part. */
 bool fake_wait(struct fake_driver *fake, const char *part);
-/* The same for what workers print, all of it. */
+/* The same for the output of workers; the whole output is searched. */
 bool fake_wait_printed(struct fake_driver *fake, const char *part);
 bool fake_heard(const struct fake_driver *fake, const char *part);
-/* The number after "name=" in what workers have printed; 0. */
+/* The number after "name=" in the output of workers; 0: there is none. */
 pid_t fake_printed_pid(const struct fake_driver *fake, const char *name);
 
-/* Runs hvd-agent with this text on standard input: its exit status, with what it says in out and
- * err (each of size bytes). */
+/* Runs hvd-agent with this text on standard input. Returns the exit status; out and err, of size
+ * bytes each, receive its output. */
 int fake_run_agent(const char *program, const char *text, char *out, char *err, size_t size);
 
-/* Waits until it has ended. */
+/* Waits until the process has ended. */
 bool fake_wait_end(pid_t pid);
-/* Waits until no process is left that has been started from here, however indirectly. What was said
- * goes out meanwhile. */
+/* Waits until no process is left that this test has started, directly or not. Queued messages are
+ * sent meanwhile. */
 bool fake_wait_childless(struct fake_driver *fake);
-bool fake_socket_exists(const char *job, const char *host);
+/* The name of the socket of the agent of this job and host; NULL: there is none. */
+const char *fake_socket_name(const char *job, const char *host);
 
 #endif

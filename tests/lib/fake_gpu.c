@@ -1,5 +1,10 @@
+/*
+ * fake_gpu.c: loads the stand-ins of CUDA and NCCL into the process of a test, allocates memory on
+ * their devices, and sets their faults.
+ */
 #include "tests/lib/fake_gpu.h"
 
+#include "gpu/device.h"
 #include "tests/standin/standin.h"
 
 #include <dlfcn.h>
@@ -56,6 +61,32 @@ void fake_gpu_faults(const char *text)
 
     FIND(faults, STANDIN_FAULTS);
     faults(text);
+}
+
+int fake_gpu_alloc(uint32_t device, size_t bytes, void **ret_at)
+{
+    const struct gpu_device *gpu;
+    cuda_address at = 0;
+    int rc = gpu_device_get((int)device, &gpu, NULL);
+
+    if (!rc)
+        rc = gpu_enter(gpu, NULL);
+    if (rc)
+        return rc;
+    rc = cuda_judge(gpu->cuda, gpu->cuda->memory_alloc(&at, bytes ? bytes : 1), "memory", NULL);
+    gpu_leave(gpu);
+    *ret_at = (void *)(uintptr_t)at;
+    return rc;
+}
+
+void fake_gpu_free(uint32_t device, void *at)
+{
+    const struct gpu_device *gpu;
+
+    if (!at || gpu_device_get((int)device, &gpu, NULL) || gpu_enter(gpu, NULL))
+        return;
+    (void)gpu->cuda->memory_free((cuda_address)(uintptr_t)at);
+    gpu_leave(gpu);
 }
 
 void *fake_gpu_memory(const void *device_memory)

@@ -1,3 +1,7 @@
+/*
+ * fake_job.c: a training program on the worker library in a test, and messages of an agent for a
+ * job of one worker. The program counts steps and stops where the test wants it to.
+ */
 #include "tests/lib/fake_job.h"
 
 #include <sched.h>
@@ -29,10 +33,16 @@ const struct msg round_first = ROUND(1, CAUSE_FIRST, COMMIT(1, 0));
 const struct msg round_recovery = ROUND(2, CAUSE_RECOVERY, COMMIT(1, 3));
 const struct msg round_switch = ROUND(2, CAUSE_SWITCH, COMMIT(2, 0));
 const struct msg prepare_next = {
-    .type = MSG_PREPARE, .term = 1, .round = 2, .u.prepare = {1, { members, 1 }}
+    .type = MSG_PREPARE,
+    .term = 1,
+    .round = 2,
+    .u.prepare = {.previous = 1, .members = { members, 1 }}
 };
 const struct msg prepare_without = {
-    .type = MSG_PREPARE, .term = 1, .round = 2, .u.prepare = {1, { others, 1 }}
+    .type = MSG_PREPARE,
+    .term = 1,
+    .round = 2,
+    .u.prepare = {.previous = 1, .members = { others, 1 }}
 };
 const struct msg pending_next = { .type = MSG_PENDING, .term = 1, .round = 1, .u.pending = { 2 } };
 const struct msg switch_at_next = {
@@ -42,15 +52,15 @@ const struct msg abandon_next = {
     .type = MSG_ABANDON, .term = 1, .round = 1, .u.abandon = {2, "it is not wanted"}
 };
 const struct msg revoke_first = {
-    .type = MSG_REVOKE, .term = 1, .round = 1, .u.revoke = { .reason = "somebody has died" }
+    .type = MSG_REVOKE, .term = 1, .round = 1, .u.revoke = { .reason = "a worker has died" }
 };
 const struct msg revoke_next = {
-    .type = MSG_REVOKE, .term = 1, .round = 2, .u.revoke = { .reason = "somebody has died" }
+    .type = MSG_REVOKE, .term = 1, .round = 2, .u.revoke = { .reason = "a worker has died" }
 };
 const struct msg drain = { .type = MSG_DRAIN, .term = 1, .u.drain = { .reason = "shrinking" } };
 const struct msg done = { .type = MSG_DONE, .term = 1 };
 
-/* ---- the program ----------------------------------------------------------------------------- */
+/* ---- the training program -------------------------------------------------------------------- */
 
 static int wait_for_news(struct fake_job *job)
 {
@@ -62,6 +72,7 @@ static int wait_for_news(struct fake_job *job)
     return job->news;
 }
 
+/* The train function: from the step up to the goal, with an allreduce and a commit in each step. */
 static int train(hvd_state *state, void *arg)
 {
     struct fake_job *job = arg;
@@ -116,7 +127,7 @@ static int on_reset(hvd_state *state, void *arg)
     return job->reset;
 }
 
-/* ---- the run of both ------------------------------------------------------------------------- */
+/* ---- program and agent together -------------------------------------------------------------- */
 
 int fake_job_init(struct fake_job *job)
 {

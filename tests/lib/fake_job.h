@@ -1,9 +1,9 @@
 /*
- * fake_job.h: a training program in a test of the worker library, the messages that an agent may
- * play with it, and the run of both.
+ * fake_job.h: a training program in a test of the worker library, messages that a fake agent can
+ * play with it, and a function that runs both.
  *
- * The program counts steps up to its goal and commits each. At a step that is asked for it waits
- * for news, by checks, and lets the agent's script go on; what its calls have returned is noted.
+ * The program counts steps up to its goal and commits each step. At a given step it can wait for
+ * news by checks, and let the agent's script continue. The results of its calls are noted.
  */
 #ifndef TESTS_LIB_FAKE_JOB_H
 #define TESTS_LIB_FAKE_JOB_H
@@ -12,63 +12,94 @@
 #include "proto/commit.h"
 #include "tests/lib/fake_agent.h"
 
+/* the secret of each round that a script begins */
+#define FAKE_SECRET                                                                  \
+    {                                                                                \
+        (const uint8_t *)"each round of a fake job, these", LIMIT_ROUND_SECRET_BYTES \
+    }
+
 struct fake_job {
     struct fake_agent agent;
     hvd_state *state;
 
-    /* what it trains */
+    /* the training state */
     int64_t step;
-    int64_t mine; /* of this rank */
+    int64_t mine; /* belongs to this rank */
 
-    /* what it is to do: 0 is never */
+    /* what the program does; 0: never */
     int64_t goal;
-    unsigned trains_max; /* this call of train returns 0 at once */
-    int64_t wait_at;     /* this step waits for news, before it is committed */
-    int64_t wait_after;  /* likewise, after it is committed */
-    const char *await;   /* train, or the reset callback, waits until the agent has heard it */
+    unsigned trains_max; /* the number of the call of train that returns 0 at once */
+    int64_t wait_at;     /* this step waits for news before its commit */
+    int64_t wait_after;  /* this step waits for news after its commit */
+    /* train waits until the agent has received a message with this part; reset_await: the reset
+     * callback does */
+    const char *await;
     const char *reset_await;
-    int64_t quit_at; /* this step returns quit */
+    int64_t quit_at; /* this step returns `quit` */
     int quit;
-    int reset; /* what the reset callback returns */
-    /* before hvd_elastic_run; and first thing in each train, which returns what is not 0 */
+    int reset; /* the result of the reset callback */
+    /* ready: called before hvd_elastic_run; first: called at the beginning of each train. Not 0:
+     * returned. */
     int (*ready)(struct fake_job *job);
     int (*first)(struct fake_job *job);
-    int (*each)(struct fake_job *job);  /* a step, before it is committed; likewise */
-    void (*told)(struct fake_job *job); /* the news that a step has waited for has come */
+    /* called in each step before its commit; not 0: returned */
+    int (*each)(struct fake_job *job);
+    void (*told)(struct fake_job *job); /* called when the news has come that a step waited for */
 
-    /* what came of it */
+    /* the results */
     int initialised, code;
-    int news; /* the last that train was told */
+    int news; /* the last news that train was told */
     unsigned trains, resets;
     int64_t began_at[8]; /* the step with which each train began */
     uint64_t rounds[8];
-    int size, rank; /* in the last */
+    int size, rank; /* in the last round */
 };
 
 int fake_job_init(struct fake_job *job) MUST_CHECK;
 
-/* hvd_init, the state, hvd_elastic_run, and hvd_shutdown; the agent plays this meanwhile. 0, or why
- * it did not come to the run. */
+/* Calls hvd_init, makes the state, calls hvd_elastic_run and hvd_shutdown, while the agent plays
+ * the script. 0, or why hvd_elastic_run was not reached. */
 int fake_job_play(struct fake_job *job, const struct fake_step *script);
 void fake_job_release(struct fake_job *job);
 
-/* "commit 2.0" of the agent's snapshot: which step has it? -1: it is not there. */
+/* The step that commit "2.0" of the agent's snapshot contains; -1: the snapshot does not have the
+ * commit. */
 int64_t fake_job_step_of(const struct fake_job *job, uint64_t commit);
 
 #define COMMIT(round, place) (COMMIT_FIRST_OF(round) | (uint64_t)(place))
 
-/* ---- messages for a job of one --------------------------------------------------------------- */
+/* ---- scripts, and their run by the `job` of the test file ---- */
 
-extern const struct msg round_first;     /* 1 */
-extern const struct msg round_recovery;  /* 2, from 1.3 which it holds */
-extern const struct msg round_switch;    /* 2, from 2.0 which it holds */
-extern const struct msg prepare_next;    /* 2 */
-extern const struct msg prepare_without; /* 2, without this worker */
+#define HELLO    HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME), HEAR(MSG_SNAPSHOT)
+#define JOIN     HELLO, DO(FAKE_GRANT), HEAR(MSG_READY)
+#define END      HEAR(MSG_FINISHED), DO(FAKE_OVER)
+
+#define BEGIN(t) CHECK_OK(t, fake_job_init(&job))
+
+/* The agent plays this script to its end: PLAY(t, JOIN, SAY(&done), DO(FAKE_OVER)). The agent is
+ * stopped before a CHECK can leave the case, because its thread reads the script. */
+#define PLAY(t, ...)                                             \
+    do {                                                         \
+        const struct fake_step played_steps[] = { __VA_ARGS__ }; \
+        int played_code = fake_job_play(&job, played_steps);     \
+        fake_agent_stop(&job.agent);                             \
+        CHECK_OK(t, played_code);                                \
+        CHECK_TEXT(t, job.agent.why, "");                        \
+    } while (0)
+
+/* ---- messages for a job of one worker; the comments name the round ----------------------------
+ */
+
+extern const struct msg round_first;     /* round 1 */
+extern const struct msg round_recovery;  /* round 2, from commit 1.3 which this worker holds */
+extern const struct msg round_switch;    /* round 2, from commit 2.0 which this worker holds */
+extern const struct msg prepare_next;    /* round 2 */
+extern const struct msg prepare_without; /* round 2, without this worker */
 extern const struct msg pending_next;
 extern const struct msg switch_at_next;
 extern const struct msg abandon_next;
-extern const struct msg revoke_first; /* 1 */
-extern const struct msg revoke_next;  /* 2 */
+extern const struct msg revoke_first; /* round 1 */
+extern const struct msg revoke_next;  /* round 2 */
 extern const struct msg drain;
 extern const struct msg done;
 

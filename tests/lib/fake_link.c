@@ -1,3 +1,8 @@
+/*
+ * fake_link.c: links between members in one process, with messages that are kept until they are
+ * received. A fault can strike at any call, so the lane tests can break off an operation at every
+ * point.
+ */
 #include "tests/lib/fake_link.h"
 
 #include "base/list.h"
@@ -12,7 +17,7 @@ struct fake_link {
     struct fake_net *net;
     uint32_t rank;
     bool cancelled, dead;
-    uint64_t calls_left; /* until the fault; 0: none is planned */
+    uint64_t calls_left; /* calls until the fault; 0: no fault is planned */
     enum fake_fault fault;
 };
 
@@ -21,7 +26,7 @@ struct fake_request {
     uint32_t from, to;
     uint64_t tag;
     const void *out;
-    void *in; /* NULL: it is sent */
+    void *in; /* NULL: this request is a send */
     size_t length;
     bool done;
 };
@@ -74,7 +79,7 @@ static void cancel_all(struct fake_net *net)
     pthread_cond_broadcast(&net->changed);
 }
 
-/* Under the mutex: a call begins. */
+/* Counts a call, and lets the planned fault happen in it. The caller holds the mutex. */
 static void count_call(struct fake_link *link)
 {
     if (!link->calls_left || --link->calls_left)
@@ -89,6 +94,7 @@ static void count_call(struct fake_link *link)
     pthread_cond_broadcast(&link->net->changed);
 }
 
+/* Begins a send or receive with this rank: 0, HVD_E_REVOKED, or HVD_E_LOST. */
 static int post(struct fake_link *link, struct fake_request *request, uint32_t rank)
 {
     int rc = 0;
@@ -204,7 +210,7 @@ static void fake_drop(struct link *base, struct link_request *dropped)
     mem_free(request);
 }
 
-/* The others find that this one is gone. */
+/* Cancels this link; other members find this rank lost. */
 static void fake_cancel(struct link *base)
 {
     struct fake_link *link = of(base);

@@ -1,9 +1,15 @@
+/*
+ * fault.c: counts allocations and store writes, and makes the k-th of them fail. Torture runs a
+ * case once for every k. Threads of the product ask too, so each field is atomic.
+ */
 #include "tests/lib/fault.h"
 
+#include <stdatomic.h>
+
 static struct {
-    _Atomic uint64_t count; /* a thread may do such operations too */
-    uint64_t fail_at;
-    bool held;
+    _Atomic uint64_t count;
+    _Atomic uint64_t fail_at;
+    atomic_bool held;
 } faults[FAULT_KINDS];
 
 const char *fault_name(enum fault_kind kind)

@@ -1,3 +1,7 @@
+/*
+ * fault_vfs.c: a SQLite file system layer that can fail, refuse locks, record what was synced, and
+ * lose what was not. It is on top of the default layer, so the files are real.
+ */
 #include "tests/lib/fault_vfs.h"
 
 #include "base/mem.h"
@@ -14,9 +18,10 @@
 
 struct shim_file {
     sqlite3_file base;
-    sqlite3_file *real; /* in the bytes that follow */
+    sqlite3_file *real; /* the default layer's file, in the bytes behind this struct */
     const char *name;
-    bool names_too; /* its first sync is one of the directory: a journal that was created */
+    /* true: the first sync of this file also syncs its directory, because the file was created */
+    bool names_too;
 };
 
 static sqlite3_vfs *system_vfs;
@@ -37,7 +42,7 @@ void fault_vfs_set_hook(fault_vfs_hook_fn *new_hook, void *arg)
     points = 0;
 }
 
-/* True when the step that is about to be done is to fail. */
+/* Counts the step that is about to be done. true: the step must fail. */
 static bool point(const char *what)
 {
     if (is_quiet)
@@ -63,7 +68,7 @@ static int shim_read(sqlite3_file *file, void *bytes, int length, sqlite3_int64 
     return real_of(file)->pMethods->xRead(real_of(file), bytes, length, offset);
 }
 
-/* For power.h: the bytes that a change is about to take away. */
+/* Tells power.h the bytes that a change is about to overwrite. */
 static void note_bytes(sqlite3_file *file, int64_t offset, int64_t length)
 {
     struct shim_file *shim = (struct shim_file *)(void *)file;
@@ -179,7 +184,7 @@ static int shim_shm_unmap(sqlite3_file *file, int delete)
     return real_of(file)->pMethods->xShmUnmap(real_of(file), delete);
 }
 
-/* Version 2: without memory-mapped reading, which would go past us. */
+/* Version 2 has no memory-mapped reading, which would not pass through this layer. */
 static const sqlite3_io_methods shim_methods = {
     .iVersion = 2,
     .xClose = shim_close,
@@ -200,6 +205,7 @@ static const sqlite3_io_methods shim_methods = {
     .xShmUnmap = shim_shm_unmap,
 };
 
+/* Opens a file of the default layer; a new file's name is noted for power.h. */
 static int shim_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                      int *ret_flags)
 {
@@ -222,29 +228,24 @@ static int shim_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     return rc;
 }
 
-static void note_deleted(const char *name)
-{
-    static char bytes[4 * 1024 * 1024];
-    FILE *file = power_is_on() ? fopen(name, "rb") : NULL;
-    size_t length;
-
-    if (!file)
-        return;
-    length = fread(bytes, 1, sizeof(bytes), file);
-    if (length == sizeof(bytes))
-        abort();
-    fclose(file);
-    power_note_deleted(name, bytes, length);
-}
-
 static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync_directory)
 {
     int rc;
+    static char bytes[4 * 1024 * 1024];
+    FILE *file;
+    size_t length;
 
     (void)vfs;
     if (point("delete"))
         return SQLITE_IOERR_DELETE;
-    note_deleted(name);
+    file = power_is_on() ? fopen(name, "rb") : NULL;
+    if (file) {
+        length = fread(bytes, 1, sizeof(bytes), file);
+        if (length == sizeof(bytes))
+            abort();
+        fclose(file);
+        power_note_deleted(name, bytes, length);
+    }
     rc = system_vfs->xDelete(system_vfs, name, sync_directory);
     if (sync_directory && power_is_on())
         power_synced_directory();
@@ -269,7 +270,7 @@ void fault_vfs_use(void)
         abort();
 }
 
-/* Our own two steps, by the linker's --wrap. */
+/* rename() and fsync() of the product, by the linker's --wrap. */
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
 int __real_fsync(int fd);
@@ -286,36 +287,32 @@ int __wrap_rename(const char *from, const char *to)
     return __real_rename(from, to);
 }
 
-static void note_synced(int fd)
-{
-    char link[64];
-    char name[4096];
-    struct stat st;
-    ssize_t length;
-
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    length = readlink(link, name, sizeof(name) - 1);
-    if (length < 0 || fstat(fd, &st))
-        abort();
-    name[length] = '\0';
-    if (S_ISDIR(st.st_mode))
-        power_synced_directory();
-    else
-        power_synced(name);
-}
-
 int __wrap_fsync(int fd)
 {
     if (point("fsync")) {
         errno = fault_count(FAULT_STORE) % 2 ? ENOSPC : EIO;
         return -1;
     }
-    if (power_is_on())
-        note_synced(fd);
+    if (power_is_on()) {
+        char link[64];
+        char name[4096];
+        struct stat st;
+        ssize_t length;
+
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        length = readlink(link, name, sizeof(name) - 1);
+        if (length < 0 || fstat(fd, &st))
+            abort();
+        name[length] = '\0';
+        if (S_ISDIR(st.st_mode))
+            power_synced_directory();
+        else
+            power_synced(name);
+    }
     return __real_fsync(fd);
 }
 
-/* Each block begins with its size, which SQLite asks for. */
+/* Each block begins with its size, for which SQLite asks. */
 #define SIZE_BYTES 16
 
 static void *memory_alloc(int bytes)

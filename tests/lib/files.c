@@ -1,3 +1,7 @@
+/*
+ * files.c: reads, writes, patches and compares whole files in a test. A file that cannot be read
+ * aborts the test's process, so no case continues with half a file.
+ */
 #include "tests/lib/files.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * files.h: what tests do to files behind a program's back. Whatever cannot be done aborts.
+ * files.h: what a test does to a file that a program owns. A call that fails aborts the test.
  */
 #ifndef TESTS_LIB_FILES_H
 #define TESTS_LIB_FILES_H
@@ -18,10 +18,11 @@ void files_write(const char *path, const void *bytes, size_t length);
 void files_patch(const char *path, size_t offset, const void *bytes, size_t length);
 bool files_exist(const char *path);
 
-/* The file still holds these bytes, all of them and no more. */
+/* The file holds exactly these bytes. */
 bool files_hold(const char *path, const struct file_bytes *bytes);
 
-/* Root may write what nobody may. From here on, until the matching call, it may not. */
+/* Root may write a file that its mode forbids. true: root obeys modes from here on, until the call
+ * with false. */
 void files_obey_permissions(bool obey);
 
 #endif

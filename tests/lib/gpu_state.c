@@ -1,3 +1,7 @@
+/*
+ * gpu_state.c: a training state with entries in device memory, in host memory and in both, filled
+ * with bytes that follow from their place, so that a commit or a restore can be verified.
+ */
 #include "tests/lib/gpu_state.h"
 
 #include "base/mem.h"
@@ -41,13 +45,13 @@ int gpu_state_init(struct gpu_state *state, bool on_device)
         if (!rc)
             rc = gpu_device_get(0, &state->device, NULL);
         if (!rc)
-            rc = ferry_open(state->device, &state->ferry, NULL);
+            rc = device_copy_open(state->device, &state->device_copy, NULL);
     }
     state->copy = (struct copy){ .manifest = &state->manifest,
                                  .parts = state->parts,
                                  .which = COPY_ALL,
                                  .threads = 1,
-                                 .ferry = state->ferry };
+                                 .device_copy = state->device_copy };
     return rc;
 }
 
@@ -72,7 +76,8 @@ static int take_host(struct gpu_state *state, struct gpu_state_entry *entry)
     entry->block = mem_zalloc(entry->room + 64);
     if (!entry->block)
         return HVD_E_NOMEM;
-    entry->bytes = (uint8_t *)entry->block + state->count * 7 % 64; /* not aligned to anything */
+    /* an address that is not aligned */
+    entry->bytes = (uint8_t *)entry->block + state->count * 7 % 64;
     return 0;
 }
 
@@ -119,19 +124,19 @@ int gpu_state_start(struct gpu_state *state)
 void gpu_state_release(struct gpu_state *state)
 {
     for (size_t i = 0; i < GPU_STATE_ENTRIES; i++) {
-        if (state->ferry)
-            ferry_free(state->ferry, state->entries[i].address);
+        if (state->device_copy)
+            device_copy_free(state->device_copy, state->entries[i].address);
         mem_free(state->entries[i].block);
     }
-    if (!ferry_close(state->ferry) && state->snapshot)
+    if (!device_copy_close(state->device_copy) && state->snapshot)
         snapshot_leave_mapped(state->snapshot);
     snapshot_free(state->snapshot);
     manifest_release(&state->manifest);
 }
 
-/* ---- what is in them ------------------------------------------------------------------------- */
+/* ---- contents -------------------------------------------------------------------------------- */
 
-/* The i-th eight bytes of an entry. */
+/* The i-th eight bytes of an entry after this step. */
 static uint64_t word_at(size_t entry, uint64_t step, uint64_t i)
 {
     return (i + 1) * UINT64_C(0x9e3779b97f4a7c15) + step * 0x10001 + entry;
@@ -182,11 +187,11 @@ bool gpu_state_holds_all(const struct gpu_state *state, uint64_t step)
            gpu_state_holds(state, step, ENTRY_PER_RANK);
 }
 
-/* ---- there and back -------------------------------------------------------------------------- */
+/* ---- commit and restore ---------------------------------------------------------------------- */
 
 int gpu_state_commit(struct gpu_state *state, uint64_t step, struct hvd_err *err)
 {
-    int rc = state->ferry ? ferry_after(state->ferry, NULL, err) : 0;
+    int rc = state->device_copy ? device_copy_after(state->device_copy, NULL, err) : 0;
 
     gpu_state_fill(state, step);
     if (!rc)
@@ -198,7 +203,7 @@ int gpu_state_commit(struct gpu_state *state, uint64_t step, struct hvd_err *err
 
 int gpu_state_restore(struct gpu_state *state, uint64_t step, struct hvd_err *err)
 {
-    int rc = state->ferry ? ferry_after(state->ferry, NULL, err) : 0;
+    int rc = state->device_copy ? device_copy_after(state->device_copy, NULL, err) : 0;
 
     return rc ? rc : copy_restore(state->snapshot, step, &state->copy, err);
 }

@@ -1,3 +1,7 @@
+/*
+ * heap.c: counts the blocks that base/mem.h gives out, and fails an allocation when fault.h says
+ * so. A case that leaves a block behind is a failed case.
+ */
 #include "tests/lib/heap.h"
 
 #include "base/mem.h"
@@ -6,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic size_t blocks; /* a thread may free what the loop has left to it */
+/* atomic: threads also free blocks that the event loop has given to them */
+static _Atomic size_t blocks;
 
 static void *heap_alloc(void *arg, size_t bytes)
 {
@@ -17,7 +22,7 @@ static void *heap_alloc(void *arg, size_t bytes)
         return NULL;
     block = malloc(bytes);
     if (block) {
-        memset(block, 0xa5, bytes); /* whoever relies on zeroes finds out */
+        memset(block, 0xa5, bytes); /* so that code which expects zeros fails */
         blocks++;
     }
     return block;

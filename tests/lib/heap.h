@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-void heap_use(void);      /* from here on every mem_alloc comes from this heap */
-size_t heap_blocks(void); /* not yet freed */
+void heap_use(void);      /* from here on every mem_alloc uses this heap */
+size_t heap_blocks(void); /* blocks that are not freed yet */
 
 #endif

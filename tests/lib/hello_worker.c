@@ -1,12 +1,12 @@
 /*
- * A worker in a test of the agent: it says hello on its agent's socket, prints what it is told, and
- * does what its words say, in their order:
+ * hello_worker.c: a worker in a test of the agent. It connects to its agent's socket, prints the
+ * messages that it gets, and carries out its arguments in their order:
  *
  *     hello [incarnation=N] [pid=N] [twice] [ready] [left] [wait] [snapshot=MANIFEST] [commit=N]
  *     [fetch=COMMIT]
  *
- * Its snapshot is of CHUNKS chunks, all of them replicated; it commits chunks that begin with the
- * number of the commit, and fetches from slot 0 of this host.
+ * Its snapshot has CHUNKS chunks, all replicated. A commit's chunks begin with the number of the
+ * commit. A fetch is from slot 0 of this host.
  */
 #include "base/buf.h"
 #include "base/limits.h"
@@ -25,13 +25,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PARTING 77 /* its exit status when the agent hangs up */
+#define PARTING 77 /* its exit status when the agent closes the connection */
 #define CHUNKS  3
 
 static uint64_t incarnation;
 static uint64_t pid;
 static struct snapshot *snapshot;
-static int beside = -1; /* a descriptor that came beside a message */
+static int beside = -1; /* a descriptor that came beside a message; -1: none */
 
 static int dial(void)
 {
@@ -61,7 +61,7 @@ static void say(int fd, const struct msg *msg)
     buf_release(&frame);
 }
 
-/* Bytes, and a descriptor that may come beside them. */
+/* Receives bytes, and a descriptor that may come beside them. */
 static ssize_t receive(int fd, struct iovec part, int *page)
 {
     union {
@@ -80,21 +80,11 @@ static ssize_t receive(int fd, struct iovec part, int *page)
     return got;
 }
 
-static void show_page(int fd)
-{
-    const struct page *page =
-        fd < 0 ? MAP_FAILED : mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-
-    if (page == MAP_FAILED || page->magic != PAGE_MAGIC)
-        printf("no page\n");
-    else
-        printf("page of %" PRIu64 "\n", page->incarnation);
-}
-
-/* Prints what the agent says until it has said something that answers a hello. */
+/* Prints the agent's messages until one answers HELLO. */
 static void hear(int fd)
 {
-    static struct frame_reader reader; /* what came beside the last message is in it */
+    /* static, because it keeps what came beside the last message */
+    static struct frame_reader reader;
     static const uint8_t *at;
     static uint8_t bytes[4096];
     static size_t left;
@@ -118,9 +108,16 @@ static void hear(int fd)
     if (msg_decode(&frame, &msg, NULL) == 0) {
         printf("%s\n", msg_describe(&msg, text, sizeof(text)));
         if (msg.type == MSG_WELCOME_WORKER) {
+            const struct page *page;
+
             for (size_t i = 0; i < msg.u.welcome_worker.addresses.count; i++)
                 printf("%s\n", msg.u.welcome_worker.addresses.items[i]);
-            show_page(beside);
+            page =
+                beside < 0 ? MAP_FAILED : mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, beside, 0);
+            if (page == MAP_FAILED || page->magic != PAGE_MAGIC)
+                printf("no page\n");
+            else
+                printf("page of %" PRIu64 "\n", page->incarnation);
         }
         fflush(stdout);
         msg_release(&msg);
@@ -178,6 +175,7 @@ static void commit(uint64_t number)
     fflush(stdout);
 }
 
+/* Asks the agent to fetch a commit, and prints whether the right bytes have come. */
 static void fetch(int fd, uint64_t number)
 {
     const struct msg_source source = { .incarnation = 1, .host = getenv("HVD_HOST") };
@@ -199,7 +197,7 @@ static void fetch(int fd, uint64_t number)
     fflush(stdout);
 }
 
-/* ---- what it is told to do ------------------------------------------------------------------- */
+/* ---- the arguments --------------------------------------------------------------------------- */
 
 static uint64_t number_of(const char *text)
 {

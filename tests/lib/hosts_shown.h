@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "a:2,b:4"; a host without a number has one slot. */
+/* Parses "a:2,b:4"; a host without a number has one slot. */
 static inline int hosts_fill(struct hosts *hosts, const char *list)
 {
     return hosts_parse_list((struct span){ list, strlen(list) }, "fill", 1, hosts, NULL);
 }
 
-/* "a:2 b:4", in order. In one static buffer: use it before the next call. */
+/* Returns "a:2 b:4", in the order of the set, in one static buffer: use it before the next call. */
 static inline const char *hosts_shown(const struct hosts *hosts)
 {
     static char text[8192];

@@ -1,8 +1,12 @@
+/*
+ * journal_random.c: makes records of the driver's journal with random fields, and compares records
+ * field by field.
+ */
 #include "tests/lib/journal_random.h"
 
 #include <string.h>
 
-/* Often an end of its range. */
+/* A random number in [least, most], often one of the two ends. */
 static uint64_t any(struct rng *rng, uint64_t least, uint64_t most)
 {
     switch (rng_below(rng, 8)) {
@@ -13,15 +17,10 @@ static uint64_t any(struct rng *rng, uint64_t least, uint64_t most)
     return most - least == UINT64_MAX ? rng_next(rng) : least + rng_below(rng, most - least + 1);
 }
 
-static size_t any_length(struct rng *rng, size_t max)
-{
-    return rng_below(rng, 4) ? rng_below(rng, 20) % (max + 1) : (size_t)any(rng, 0, max);
-}
-
-/* Any byte but a NUL; for a host only what a name has. */
+/* A random text: any bytes but NUL; for a host only bytes that a host name may have. */
 static void any_text(struct rng *rng, char *text, size_t max, bool host)
 {
-    size_t length = any_length(rng, max);
+    size_t length = rng_below(rng, 4) ? rng_below(rng, 20) % (max + 1) : (size_t)any(rng, 0, max);
 
     for (size_t i = 0; i < length; i++)
         text[i] = host ? "abcXYZ012"[rng_below(rng, 9)] : (char)(unsigned char)any(rng, 1, 255);
@@ -45,7 +44,7 @@ void journal_random_make(struct journal_random *random, uint64_t seed)
 
     rng_seed(&rng, seed);
     *record = (struct journal_record){
-        .kind = (enum journal_kind)(seed % JOURNAL_OVER + 1),
+        .kind = (enum journal_kind)(seed % JOURNAL_KEY + 1),
         .term = any(&rng, 0, UINT64_MAX),
         .incarnation = any(&rng, 0, LIMIT_INCARNATIONS),
         .round = any(&rng, 0, UINT64_MAX),

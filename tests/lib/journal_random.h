@@ -1,5 +1,5 @@
 /*
- * journal_random.h: records of a journal with any contents they can have, and their comparison.
+ * journal_random.h: makes journal records with random contents, and compares records.
  */
 #ifndef TESTS_LIB_JOURNAL_RANDOM_H
 #define TESTS_LIB_JOURNAL_RANDOM_H
@@ -19,8 +19,8 @@ struct journal_random {
     char text[LIMIT_REASON_BYTES + 1];
 };
 
-/* Every field has a value, whatever the kind; one seed always makes the same. The record points
- * into random, which must stay where it is. */
+/* Fills the record: every field has a value, of any possible kind; the same seed always makes the
+ * same record. The record points into `random`, which must stay where it is. */
 void journal_random_make(struct journal_random *random, uint64_t seed);
 
 bool journal_same(const struct journal_record *a, const struct journal_record *b);

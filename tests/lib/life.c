@@ -1,3 +1,7 @@
+/*
+ * life.c: runs a process that writes to a database and kills it at the k-th change of a file, for
+ * every k; then checks what the next process finds there.
+ */
 #include "tests/lib/life.h"
 
 #include "base/rng.h"
@@ -11,30 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WRITES_MAX 100000 /* a life with more points does not end */
+#define WRITES_MAX 100000 /* a life with more points counts as endless */
 
 enum death { KILLED, POWER_LOST, POWER_LOST_IN_PARTS, DEATHS };
 
 static const char *const death_names[DEATHS] = { "killed", "power lost",
                                                  "power lost, some of it written" };
-
-static char dir[64];
-char life_path[128];
-
-void life_begin(void)
-{
-    snprintf(dir, sizeof(dir), "%s/hvd-crash-XXXXXX",
-             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    if (!mkdtemp(dir))
-        abort();
-    snprintf(life_path, sizeof(life_path), "%s/x.db", dir);
-}
-
-void life_end(void)
-{
-    life_remove_files();
-    rmdir(dir);
-}
 
 void life_acknowledge(int fd)
 {
@@ -50,34 +36,19 @@ struct plan {
 static void die_at(void *arg, uint64_t point, const char *what)
 {
     const struct plan *plan = arg;
-    struct rng rng;
+    static struct rng rng; /* power_fail keeps it */
 
     (void)what;
     if (point < plan->point)
         return;
     rng_seed(&rng, point);
-    fault_vfs_quiet(true); /* what undoes the changes is no change */
+    fault_vfs_quiet(true); /* undoing changes is no change */
     if (plan->death != KILLED)
         power_fail(plan->death == POWER_LOST_IN_PARTS ? &rng : NULL);
     kill(getpid(), SIGKILL);
 }
 
-void life_remove_files(void)
-{
-    static const char *const names[] = {
-        "",         "-wal",         "-shm",         "-journal",
-        ".hvd-new", ".hvd-new-wal", ".hvd-new-shm", ".hvd-new-journal"
-    };
-    char name[160];
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        snprintf(name, sizeof(name), "%s%s", life_path, names[i]);
-        if (unlink(name) && errno != ENOENT)
-            abort();
-    }
-}
-
-/* Lives once, with the death planned for this point; true when it comes to that. */
+/* Runs the life once, with the death planned for this point. true: the process has died there. */
 static bool dies(const struct life *life, struct plan *plan, size_t *ret_acknowledged)
 {
     char acks[LIFE_ACKS_MAX];
@@ -87,9 +58,9 @@ static bool dies(const struct life *life, struct plan *plan, size_t *ret_acknowl
     int status;
     pid_t child;
 
-    life_remove_files();
+    temp_db_remove();
     if (life->start)
-        files_write(life_path, life->start->bytes, life->start->length);
+        files_write(temp_db_path, life->start->bytes, life->start->length);
     if (pipe(fds) || (child = fork()) < 0)
         abort();
     if (child == 0) {
@@ -124,7 +95,7 @@ unsigned life_die_everywhere(const struct life *life)
             if (!life->holds(life, acknowledged) || plan.point > WRITES_MAX) {
                 fprintf(stderr, "%s, %s at point %llu: something was lost (%zu acknowledged): %s\n",
                         life->name, death_names[death], (unsigned long long)plan.point,
-                        acknowledged, life_path);
+                        acknowledged, temp_db_path);
                 exit(1);
             }
         }

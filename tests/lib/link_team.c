@@ -1,9 +1,49 @@
+/*
+ * link_team.c: links of any kind between the threads of a test, and messages over them.
+ */
 #include "tests/lib/link_team.h"
 
 #include "os/clock.h"
+#include "seal/seal.h"
+#include "tests/lib/loopback.h"
+#include "tests/lib/threads.h"
 
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void fill_round(struct team *team, enum link_security security)
+{
+    static const uint8_t secret[SEAL_KEY_BYTES] = "the secret of this round";
+
+    team->round = (struct link_round){ .round = 7,
+                                       .roster = 77,
+                                       .incarnations = team->incarnations,
+                                       .secret = secret,
+                                       .security = security };
+    for (uint32_t i = 0; i < team->size; i++)
+        team->incarnations[i] = 100 + i;
+}
+
+static void enter_network(int network)
+{
+    if (!setns(network, CLONE_NEWNET))
+        return;
+    perror("setns");
+    abort();
+}
+
+void team_open_networks(struct team_networks *networks, char *const *names, uint32_t count)
+{
+    networks->home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    for (uint32_t i = 0; i < count; i++) {
+        networks->of[i] = open(names[i], O_RDONLY | O_CLOEXEC);
+        enter_network(networks->of[i]); /* it can be entered */
+    }
+    enter_network(networks->home);
+}
 
 int team_member(struct team *team, enum link_kind kind, const char *host, uint32_t rank)
 {
@@ -11,12 +51,20 @@ int team_member(struct team *team, enum link_kind kind, const char *host, uint32
     size_t count = 0;
     int rc = link_device_open(kind, host, &team->devices[rank], NULL);
 
+    if (!team->round.secret)
+        fill_round(team, LINK_SECURITY_AUTO);
     for (uint32_t i = 0; i < team->size; i++) {
         if (i != rank)
             peers[count++] = i;
     }
     if (!rc)
-        rc = link_create(team->devices[rank], team->reaper, rank, team->size, peers, count,
+        rc = link_create(team->devices[rank],
+                         &(struct link_spec){ .round = &team->round,
+                                              .reaper = team->reaper,
+                                              .rank = rank,
+                                              .size = team->size,
+                                              .peers = peers,
+                                              .peer_count = count },
                          &team->links[rank], NULL);
     for (size_t i = 0; i < count && !rc; i++) {
         struct team_address *told = &team->told[rank][peers[i]];
@@ -27,23 +75,48 @@ int team_member(struct team *team, enum link_kind kind, const char *host, uint32
     return rc;
 }
 
-int team_open(struct team *team, enum link_kind kind, const char *host, uint32_t size)
+static int team_open_as(struct team *team, enum link_kind kind, enum link_security security,
+                        const struct team_networks *networks, const char *host, uint32_t size)
 {
     int rc;
 
     memset(team, 0, sizeof(*team));
     team->size = size;
+    team->networks = networks;
+    fill_round(team, security);
     for (uint32_t i = 0; i < size; i++)
         team->timeout_us[i] = LONG_US;
     if (pthread_barrier_init(&team->gate, NULL, size))
         abort();
     rc = reaper_open(&team->reaper, NULL);
-    for (uint32_t i = 0; i < size && !rc; i++)
-        rc = team_member(team, kind, host, i);
+    for (uint32_t i = 0; i < size && !rc; i++) {
+        if (networks)
+            enter_network(networks->of[i]);
+        rc = team_member(team, kind, networks ? networks->hosts[i] : host, i);
+    }
+    if (networks)
+        enter_network(networks->home);
     return rc;
 }
 
-/* What a cancel has left to do is done before a link is freed. */
+int team_open(struct team *team, enum link_kind kind, const char *host, uint32_t size)
+{
+    return team_open_as(team, kind, LINK_SECURITY_AUTO, NULL, host, size);
+}
+
+int team_open_secured(struct team *team, enum link_security security, uint32_t size)
+{
+    return team_open_apart(team, security, NULL, size);
+}
+
+int team_open_apart(struct team *team, enum link_security security,
+                    const struct team_networks *networks, uint32_t size)
+{
+    return team_open_as(team, LINK_TCP, security, networks, loopback_own(), size);
+}
+
+/* The reaper closes sockets that cancelled links have left to it, so it is closed before the links
+ * are freed. */
 void team_close(struct team *team)
 {
     reaper_close(team->reaper);
@@ -55,42 +128,22 @@ void team_close(struct team *team)
     pthread_barrier_destroy(&team->gate);
 }
 
-static void *play(void *arg)
+static void act_one(void *arg, uint32_t rank)
 {
-    struct team_seat *seat = arg;
+    struct team *team = arg;
 
-    seat->team->act(seat->team, seat->rank);
-    return NULL;
-}
-
-static void team_start(struct team *team, struct team_seat *seats,
-                       void (*act)(struct team *team, uint32_t rank))
-{
-    team->act = act;
-    for (uint32_t i = 0; i < team->size; i++) {
-        seats[i] = (struct team_seat){ .team = team, .rank = i };
-        if (!team->away[i] && pthread_create(&seats[i].thread, NULL, play, &seats[i]))
-            abort();
-    }
-}
-
-static void team_await(const struct team *team, struct team_seat *seats)
-{
-    for (uint32_t i = 0; i < team->size; i++) {
-        if (!team->away[i])
-            pthread_join(seats[i].thread, NULL);
-    }
+    if (team->networks)
+        enter_network(team->networks->of[rank]);
+    team->act(team, rank);
 }
 
 void team_run(struct team *team, void (*act)(struct team *team, uint32_t rank))
 {
-    struct team_seat seats[TEAM_MAX];
-
-    team_start(team, seats, act);
-    team_await(team, seats);
+    team->act = act;
+    threads_run(team->size, team->away, act_one, team);
 }
 
-/* ---- what members do ---- */
+/* ---- acts of members --- */
 
 int team_connect_one(struct team *team, uint32_t rank, uint32_t peer)
 {
@@ -111,7 +164,7 @@ void team_act_connect(struct team *team, uint32_t rank)
 {
     team->rc[rank] = 0;
     for (uint32_t i = 1; i < team->size && !team->rc[rank]; i++) {
-        uint32_t place = (i - 1 + team->turn * rank) % (team->size - 1);
+        uint32_t place = (i - 1 + team->shift * rank) % (team->size - 1);
 
         team->rc[rank] = team_connect_one(team, rank, (rank + 1 + place) % team->size);
     }

@@ -1,8 +1,11 @@
+/*
+ * msg_random.c: makes messages whose fields are random within their limits, and compares messages,
+ * both from the tables of proto/catalog.h.
+ */
 #include "tests/lib/msg_random.h"
 
 #include "base/time.h"
 #include "proto/catalog.h"
-#include "proto/fields.h"
 
 #include <string.h>
 
@@ -18,7 +21,8 @@ static size_t length_up_to(struct source *source, size_t max)
     return (size_t)rng_below(source->rng, max + 1);
 }
 
-/* Small numbers, the largest allowed, and anything between: not 0, so that a lost field shows. */
+/* A random number: small, the largest allowed, or any between; never 0, so that a lost field is
+ * noticed. */
 static uint64_t random_num(struct source *source, uint64_t max)
 {
     switch (rng_below(source->rng, 4)) {
@@ -99,7 +103,7 @@ static struct msg_ids random_ids(struct source *source, size_t max)
     return ids;
 }
 
-/* Small maxima are all of a bool's or an enum's range; the casts below never lose a bit. */
+/* For a bool or an enum the largest value is small, so the casts below lose no bit. */
 #define SET(kind, name, a, b) SET_##kind(name, a, b)
 #define SET_NUM(name, a, b) \
     memcpy(&to->name, &(uint64_t){ random_num(source, (a)) }, sizeof(to->name));

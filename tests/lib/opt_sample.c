@@ -1,3 +1,7 @@
+/*
+ * opt_sample.c: a table of options of every kind, with helpers that read it from words, variables
+ * and a file, for the tests and the fuzzer of base/opt.
+ */
 #include "tests/lib/opt_sample.h"
 
 #include "base/limits.h"

@@ -1,6 +1,6 @@
 /*
- * opt_sample.h: a table with an option of every kind, for the tests and the fuzzer of base/opt.h,
- * and for the tests a short way to feed it.
+ * opt_sample.h: an option table with every kind of option, for the tests and the fuzzer of
+ * base/opt.h, and helpers that parse input with it.
  */
 #ifndef TESTS_LIB_OPT_SAMPLE_H
 #define TESTS_LIB_OPT_SAMPLE_H
@@ -54,7 +54,7 @@ static const struct opt sample_table[] = {
     OPT(struct sample, grace_us, .name = "grace", .arg = "TIME", .flags = OPT_NEVER,
         .preset = "never", .group = "job", .help = "how long agents wait for a driver"),
     OPT(struct sample, label, .name = "label", .arg = "TEXT", .group = "job",
-        .help = "what people call it"),
+        .help = "its name among users"),
     OPT(struct sample, stall_check, .name = "stall-check", .preset = "true", .group = "job",
         .help = "watch for workers that hang"),
     OPT(struct sample, verbose, .name = "verbose", .key = 'v', .group = "general",
@@ -71,23 +71,23 @@ static const struct opt sample_table[] = {
                .help = "there is nothing to tune; leave it out"),
 };
 
-/* A program with that table, and what became of it. */
+/* A run of a program that has this table, with the results. */
 struct sample_run {
     struct sample config;
     struct opt_set set;
     struct buf out;
     struct hvd_err err;
-    int rest;
+    int rest; /* index of the first word that is no option */
 };
 
 int sample_init(struct sample_run *run) MUST_CHECK;
 void sample_release(struct sample_run *run);
 
-/* The words stand between single blanks, the program's name goes without saying. */
+/* The words are separated by single blanks; the program's name is added. */
 int sample_argv(struct sample_run *run, const char *words) MUST_CHECK;
-/* The variables stand between bars. */
+/* The variables are separated by bars (|). */
 int sample_env(struct sample_run *run, const char *variables) MUST_CHECK;
-/* The file is called job.conf. */
+/* Reads the text as a config file with the name job.conf. */
 int sample_config(struct sample_run *run, const char *text) MUST_CHECK;
 
 #endif

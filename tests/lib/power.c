@@ -1,3 +1,7 @@
+/*
+ * power.c: keeps the old contents of each change of a file since its last sync, and puts some of
+ * them back when the power fails.
+ */
 #include "tests/lib/power.h"
 
 #include "base/list.h"
@@ -18,14 +22,14 @@ struct change {
     struct list link;
     enum kind kind;
     char *path;
-    char *to; /* RENAMED */
+    char *to; /* only for RENAMED */
     int64_t offset;
     int64_t length;
     size_t old_length;
     char old[];
 };
 
-static struct list changes; /* the latest first */
+static struct list changes; /* the latest change first */
 static bool is_on;
 
 void power_on(void)
@@ -47,6 +51,7 @@ static void forget(struct change *change)
     mem_free(change);
 }
 
+/* Adds a change with the old bytes to the list; the latest change is the first. */
 static struct change *note(enum kind kind, const char *path, const void *old, size_t old_length)
 {
     struct change *change = mem_zalloc(sizeof(*change) + old_length);
@@ -54,7 +59,7 @@ static struct change *note(enum kind kind, const char *path, const void *old, si
     if (!change || !(change->path = mem_strdup(path)))
         abort();
     list_init(&change->link);
-    list_prepend(&changes, &change->link);
+    list_insert_before(changes.next, &change->link);
     change->kind = kind;
     change->old_length = old_length;
     if (old_length)
@@ -110,7 +115,7 @@ void power_synced_directory(void)
     }
 }
 
-/* What of the write has not reached the disk: [*ret_from, *ret_to) of its bytes. */
+/* Chooses the part of a write that has not reached the disk: bytes [*ret_from, *ret_to). */
 static void choose_lost(const struct change *change, struct rng *rng, int64_t *ret_from,
                         int64_t *ret_to)
 {
@@ -125,9 +130,9 @@ static void choose_lost(const struct change *change, struct rng *rng, int64_t *r
     if (cut > change->length)
         cut = change->length;
     if (rng_below(rng, 2))
-        *ret_from = cut; /* the first sectors are there */
+        *ret_from = cut; /* only the first sectors have reached the disk */
     else
-        *ret_to = cut; /* the last ones are */
+        *ret_to = cut; /* only the last sectors have reached the disk */
 }
 
 static void write_at(int fd, const char *bytes, int64_t length, int64_t offset)
@@ -136,7 +141,8 @@ static void write_at(int fd, const char *bytes, int64_t length, int64_t offset)
         abort();
 }
 
-/* Puts the old bytes back; what the file did not have is cut off at its end, zero elsewhere. */
+/* Puts the old bytes back. Where the file had no bytes, it is cut off at its end, and zero
+ * elsewhere. */
 static void take_back_bytes(const struct change *change, struct rng *rng)
 {
     static const char zeros[SECTOR_BYTES];
@@ -165,24 +171,7 @@ static void take_back_bytes(const struct change *change, struct rng *rng)
     close(fd);
 }
 
-static void take_back(const struct change *change, struct rng *rng)
-{
-    int fd;
-
-    switch (change->kind) {
-    case BYTES: take_back_bytes(change, rng); break;
-    case CREATED: (void)unlink(change->path); break;
-    case RENAMED: (void)rename(change->to, change->path); break;
-    case DELETED:
-        fd = open(change->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        if (fd < 0 || write(fd, change->old, change->old_length) != (ssize_t)change->old_length)
-            abort();
-        close(fd);
-        break;
-    }
-}
-
-/* Names reach the disk in their order, bytes in any. */
+/* Names reach the disk in the order of their changes, bytes in any order. */
 void power_fail(struct rng *rng)
 {
     bool names_reached = false;
@@ -193,7 +182,21 @@ void power_fail(struct rng *rng)
 
         if (change->kind != BYTES && rng && rng_below(rng, 2))
             names_reached = true;
-        if (change->kind == BYTES || !names_reached)
-            take_back(change, rng);
+        if (change->kind == BYTES || !names_reached) {
+            int fd;
+
+            switch (change->kind) {
+            case BYTES: take_back_bytes(change, rng); break;
+            case CREATED: (void)unlink(change->path); break;
+            case RENAMED: (void)rename(change->to, change->path); break;
+            case DELETED:
+                fd = open(change->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+                if (fd < 0 ||
+                    write(fd, change->old, change->old_length) != (ssize_t)change->old_length)
+                    abort();
+                close(fd);
+                break;
+            }
+        }
     }
 }

@@ -1,3 +1,6 @@
+/*
+ * records.c: makes blacklist records and events that follow from a number, and compares them.
+ */
 #include "tests/lib/records.h"
 
 #include <stdio.h>
@@ -18,12 +21,6 @@ bool records_same(const struct blacklist_record *a, const struct blacklist_recor
            a->since_wall_us == b->since_wall_us && a->until_wall_us == b->until_wall_us &&
            numbers_same(&a->restarts, &b->restarts) &&
            numbers_same(&a->incarnations, &b->incarnations) && !strcmp(a->reason, b->reason);
-}
-
-bool events_same(const struct blacklist_event *a, const struct blacklist_event *b)
-{
-    return !strcmp(a->host, b->host) && a->slot == b->slot && a->incarnation == b->incarnation &&
-           a->wall_us == b->wall_us && a->counted == b->counted && !strcmp(a->reason, b->reason);
 }
 
 void records_make(uint32_t number, const char *host, uint32_t slot,

@@ -18,7 +18,9 @@ static void replay(const char *path)
 
     if (file && !fseek(file, 0, SEEK_END) && (size = ftell(file)) >= 0) {
         rewind(file);
-        data = malloc((size_t)size + 1); /* never NULL; the sanitizer sees reads past size */
+        /* one byte more, so that malloc never returns NULL; the sanitizer still sees reads past
+         * size */
+        data = malloc((size_t)size + 1);
     }
     if (!data || fread(data, 1, (size_t)size, file) != (size_t)size) {
         perror(path);

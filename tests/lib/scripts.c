@@ -1,3 +1,7 @@
+/*
+ * scripts.c: writes the shell scripts that tests of discovery and launch run, and runs the event
+ * loop until a line or the end of a script has come.
+ */
 #include "tests/lib/scripts.h"
 
 #include "base/text.h"
@@ -78,7 +82,7 @@ static void nothing(evutil_socket_t fd, short what, void *arg)
     (void)arg;
 }
 
-/* One turn of the loop, which need not wait for anything for long. */
+/* Runs one iteration of the event loop, with a short time limit. */
 static void turn(struct event_base *base)
 {
     const struct timeval soon = { .tv_sec = 0, .tv_usec = 20000 };

@@ -1,3 +1,7 @@
+/*
+ * session_tape.c: a worker's session in a test: reads scripts of messages and calls, and writes the
+ * session's actions as text.
+ */
 #include "tests/lib/session_tape.h"
 
 #include "base/text.h"
@@ -46,16 +50,6 @@ static const char *short_name(int code)
     return err_name(code) + strlen("HVD_");
 }
 
-/* The commits, which msg_describe only counts. */
-static int show_held(const struct msg_held_list *held, struct buf *out)
-{
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < held->count; i++)
-        rc = buf_printf(out, "%s%" PRIu64, i ? "," : " with ", held->items[i].commit);
-    return rc;
-}
-
 static int show_send(const struct msg *msg, struct buf *out)
 {
     struct msg shown = *msg;
@@ -67,8 +61,12 @@ static int show_send(const struct msg *msg, struct buf *out)
     if (msg->type == MSG_RECOVERING)
         shown.u.recovering.held.count = 0;
     rc = buf_printf(out, "send %s", msg_describe(&shown, text, sizeof(text)));
-    if (!rc && msg->type == MSG_RECOVERING)
-        rc = show_held(&msg->u.recovering.held, out);
+    if (!rc && msg->type == MSG_RECOVERING) {
+        /* Appends the commits of a list, which msg_describe only counts. */
+        for (size_t i = 0; !rc && i < msg->u.recovering.held.count; i++)
+            rc = buf_printf(out, "%s%" PRIu64, i ? "," : " with ",
+                            msg->u.recovering.held.items[i].commit);
+    }
     return rc;
 }
 
@@ -140,7 +138,7 @@ int tape_msg(struct tape *tape, struct msg *msg)
     return tape_step(tape, &(struct session_event){ .kind = SESSION_MSG, .msg = msg });
 }
 
-/* A line of a script, cut into words. */
+/* One line of a script, cut into words. */
 struct words {
     char text[WORDS_MAX][64];
     unsigned count;
@@ -167,7 +165,7 @@ static int code_at(const struct words *words, unsigned i)
     return (int)strtol(words->text[i], NULL, 10);
 }
 
-/* "7,8,9" as numbers; NULL when memory is out. */
+/* Reads "7,8,9"; NULL: no memory. */
 static uint64_t *numbers(struct tape *tape, const struct words *words, unsigned i,
                          size_t *ret_count)
 {
@@ -194,6 +192,7 @@ static const char *letter(struct tape *tape, char c)
     return text;
 }
 
+/* Makes members of the incarnations in word i, each with a host and an address of one letter. */
 static int members_at(struct tape *tape, const struct words *words, unsigned i,
                       struct msg_member_list *ret_members)
 {
@@ -268,6 +267,7 @@ static const struct verb {
     { "bye",     MSG_BYE          },
 };
 
+/* Fills in the body of a message from the words of a script line. */
 static int fill(struct tape *tape, const struct words *words, struct msg *msg)
 {
     uint64_t second = number(words, 2);
@@ -312,24 +312,7 @@ static int do_msg(struct tape *tape, const struct words *words, enum msg_type ty
                                                          .check = number(words, 3) });
 }
 
-static int do_run(struct tape *tape, const struct words *words)
-{
-    struct msg_ready ready = { .manifest = 5 };
-    int rc = held_at(tape, words, 1, &ready.held);
-
-    return rc ? rc
-              : tape_step(tape, &(struct session_event){ .kind = SESSION_RUN, .ready = &ready });
-}
-
-static int do_settled(struct tape *tape, const struct words *words)
-{
-    struct msg_held_list held;
-    int rc = held_at(tape, words, 1, &held);
-
-    return rc ? rc
-              : tape_step(tape, &(struct session_event){ .kind = SESSION_SETTLED, .held = &held });
-}
-
+/* Runs a line that is an event of the training loop or of the clock. */
 static int do_loop(struct tape *tape, const struct words *words)
 {
     static const struct msg_entered entered = { .commit = 1 };
@@ -348,8 +331,8 @@ static int do_loop(struct tape *tape, const struct words *words)
         event.kind = SESSION_PREPARED;
     else if (is(words, "stuck"))
         event.kind = SESSION_STUCK;
-    else if (is(words, "useless"))
-        event.kind = SESSION_USELESS;
+    else if (is(words, "unusable"))
+        event.kind = SESSION_UNUSABLE;
     else if (is(words, "remark"))
         event.kind = SESSION_REMARK;
     else if (is(words, "timer"))
@@ -366,7 +349,7 @@ static int do_loop(struct tape *tape, const struct words *words)
         event.code = code_at(words, 2);
         event.text = event.code ? "no route" : NULL;
     }
-    if (event.kind == SESSION_USELESS && words->count > 1)
+    if (event.kind == SESSION_UNUSABLE && words->count > 1)
         event.text = "its device\nis stuck";
     if (event.kind == SESSION_REMARK)
         event.text = "through\nthe host";
@@ -377,35 +360,7 @@ static int do_loop(struct tape *tape, const struct words *words)
     return tape_step(tape, &event);
 }
 
-static int do_words(struct tape *tape, const struct words *words)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-        if (is(words, verbs[i].word))
-            return do_msg(tape, words, verbs[i].type);
-    }
-    if (is(words, "run"))
-        return do_run(tape, words);
-    if (is(words, "settled"))
-        return do_settled(tape, words);
-    if (is(words, "at") || is(words, "term") || is(words, "for")) {
-        buf_clear(&tape->did);
-        if (is(words, "at"))
-            tape->now_us = (int64_t)number(words, 1) * TIME_S;
-        else if (is(words, "term"))
-            tape->term = number(words, 1);
-        else
-            tape->incarnation = number(words, 1);
-        return 0;
-    }
-    if (is(words, "state")) {
-        const char *name = session_state_name(session_state(tape->session));
-
-        buf_clear(&tape->did);
-        return strcmp(name, words->text[1]) != 0 ? buf_printf(&tape->did, "is %s", name) : 0;
-    }
-    return do_loop(tape, words);
-}
-
+/* Runs the left side of a line. 0, or a code; the actions are in tape->did. */
 static int do_span(struct tape *tape, struct span line)
 {
     struct words words = { .count = 0 };
@@ -417,7 +372,43 @@ static int do_span(struct tape *tape, struct span line)
         ASSERT(words.count < WORDS_MAX && word.length < sizeof(words.text[0]));
         memcpy(words.text[words.count++], word.at, word.length);
     }
-    return do_words(tape, &words);
+    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+        if (is(&words, verbs[i].word))
+            return do_msg(tape, &words, verbs[i].type);
+    }
+    if (is(&words, "run")) {
+        struct msg_ready ready = { .manifest = 5 };
+        int rc = held_at(tape, &words, 1, &ready.held);
+
+        return rc ? rc
+                  : tape_step(tape,
+                              &(struct session_event){ .kind = SESSION_RUN, .ready = &ready });
+    }
+    if (is(&words, "settled")) {
+        struct msg_held_list held;
+        int rc = held_at(tape, &words, 1, &held);
+
+        return rc ? rc
+                  : tape_step(tape,
+                              &(struct session_event){ .kind = SESSION_SETTLED, .held = &held });
+    }
+    if (is(&words, "at") || is(&words, "term") || is(&words, "for")) {
+        buf_clear(&tape->did);
+        if (is(&words, "at"))
+            tape->now_us = (int64_t)number(&words, 1) * TIME_S;
+        else if (is(&words, "term"))
+            tape->term = number(&words, 1);
+        else
+            tape->incarnation = number(&words, 1);
+        return 0;
+    }
+    if (is(&words, "state")) {
+        const char *name = session_state_name(session_state(tape->session));
+
+        buf_clear(&tape->did);
+        return strcmp(name, words.text[1]) != 0 ? buf_printf(&tape->did, "is %s", name) : 0;
+    }
+    return do_loop(tape, &words);
 }
 
 int tape_do(struct tape *tape, const char *line)

@@ -1,14 +1,15 @@
 /*
- * A member of a communicator of the stand-in, as a process: for test_standin_processes.c.
+ * standin_member.c: a process that is a member of a communicator of the stand-in, for
+ * test_standin_processes.c.
  *
- *     standin_member make                     says an id, and ends when its input does
+ *     standin_member make                     prints an id, and ends when its input does
  *     standin_member join ID RANK SIZE DEVICE
  *
- * It says a word when it has done something, and does the next when it reads a line:
- *     ready      or the number of the state that the communicator has come to instead
- *     summed     an allreduce of all
- *     waiting    in an allreduce for which somebody does not come
- *     revoked    and nothing runs any more
+ * It prints a word for each thing that it has done, and does the next when it reads a line:
+ *     ready      or instead the number of the state that the communicator has
+ *     summed     an allreduce of all members
+ *     waiting    in an allreduce to which one member does not come
+ *     revoked    and no kernel runs any more
  */
 #include "gpu/device.h"
 #include "gpu/nccl.h"
@@ -62,31 +63,6 @@ static int settled(const struct member *member)
     return state;
 }
 
-static void make(void)
-{
-    const struct nccl *nccl;
-    struct nccl_id id;
-
-    if (nccl_open(&nccl, NULL) || nccl->unique_id(&id))
-        fail("ncclGetUniqueId");
-    for (size_t i = 0; i < sizeof(id.bytes); i++)
-        printf("%02x", (unsigned)(uint8_t)id.bytes[i]);
-    say("");
-    await_line();
-}
-
-static void read_id(const char *text, struct nccl_id *ret_id)
-{
-    char digits[3] = "";
-
-    if (strlen(text) != 2 * sizeof(ret_id->bytes))
-        fail("that is no id");
-    for (size_t i = 0; i < sizeof(ret_id->bytes); i++) {
-        memcpy(digits, text + 2 * i, 2);
-        ret_id->bytes[i] = (char)strtoul(digits, NULL, 16);
-    }
-}
-
 static void join(struct member *member, const char *id_text, int device_number)
 {
     struct nccl_config config = { .size = sizeof(config),
@@ -95,8 +71,14 @@ static void join(struct member *member, const char *id_text, int device_number)
     const struct gpu_device *device;
     struct nccl_id id;
     int state;
+    char digits[3] = "";
 
-    read_id(id_text, &id);
+    if (strlen(id_text) != 2 * sizeof(id.bytes))
+        fail("the first argument is no NCCL id");
+    for (size_t i = 0; i < sizeof(id.bytes); i++) {
+        memcpy(digits, id_text + 2 * i, 2);
+        id.bytes[i] = (char)strtoul(digits, NULL, 16);
+    }
     if (nccl_open(&member->nccl, NULL) || gpu_device_get(device_number, &device, NULL) ||
         gpu_enter(device, NULL))
         fail("no device");
@@ -144,34 +126,21 @@ static void sum(const struct member *member)
     say("summed");
 }
 
-static void wait_for_nobody(const struct member *member)
-{
-    int state;
-
-    reduce(member);
-    for (int i = 0; i < LOOKS; i++) {
-        if (member->nccl->async_error(member->comm, &state) || state != NCCL_OK ||
-            member->cuda->stream_query(member->stream) != CUDA_NOT_READY)
-            fail("it does not wait");
-        sched_yield();
-    }
-    say("waiting");
-}
-
-static void revoke_it(const struct member *member)
-{
-    if (member->nccl->comm_revoke(member->comm, 0) != NCCL_IN_PROGRESS ||
-        settled(member) != NCCL_OK || member->cuda->stream_sync(member->stream))
-        fail("ncclCommRevoke");
-    say("revoked");
-}
-
 int main(int argc, char **argv)
 {
     struct member member = { .rank = 0 };
+    int state;
 
     if (argc == 2 && strcmp(argv[1], "make") == 0) {
-        make();
+        const struct nccl *nccl;
+        struct nccl_id id;
+
+        if (nccl_open(&nccl, NULL) || nccl->unique_id(&id))
+            fail("ncclGetUniqueId");
+        for (size_t i = 0; i < sizeof(id.bytes); i++)
+            printf("%02x", (unsigned)(uint8_t)id.bytes[i]);
+        say("");
+        await_line();
         return 0;
     }
     if (argc != 6 || strcmp(argv[1], "join") != 0)
@@ -182,9 +151,19 @@ int main(int argc, char **argv)
     await_line();
     sum(&member);
     await_line();
-    wait_for_nobody(&member);
+    reduce(&member);
+    for (int i = 0; i < LOOKS; i++) {
+        if (member.nccl->async_error(member.comm, &state) || state != NCCL_OK ||
+            member.cuda->stream_query(member.stream) != CUDA_NOT_READY)
+            fail("the allreduce does not wait");
+        sched_yield();
+    }
+    say("waiting");
     await_line();
-    revoke_it(&member);
+    if (member.nccl->revoke_comm(member.comm, 0) != NCCL_IN_PROGRESS ||
+        settled(&member) != NCCL_OK || member.cuda->stream_sync(member.stream))
+        fail("ncclCommRevoke");
+    say("revoked");
     await_line();
     return member.nccl->comm_abort(member.comm);
 }

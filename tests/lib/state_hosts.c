@@ -1,8 +1,13 @@
+/*
+ * state_hosts.c: several hosts in one process, with the commits of their workers, a real state
+ * thread for each host, and fetches between the hosts.
+ */
 #include "tests/lib/state_hosts.h"
 
 #include "base/limits.h"
 #include "os/clock.h"
 #include "state/sum.h"
+#include "tests/lib/loopback.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -26,28 +31,32 @@ static void on_fetched(void *arg, uint64_t who, const struct msg *fetched)
 
 static const struct state_ops ops = { on_fetched };
 
+static const uint8_t key[TLS_KEY_BYTES] = { 7 };
+
 static int start(struct state_hosts *hosts, size_t i)
 {
     struct state_host *host = &hosts->hosts[i];
-    struct state_config config = { .tls = hosts->tls, .host = host->name };
+    struct state_config config = { .key_us = STATE_KEY_US, .host = host->name };
     int rc;
 
     host->all = hosts;
     snprintf(host->name, sizeof(host->name), "host-%c", (char)('a' + i));
-    rc = snapshots_create(&host->snapshots, NULL);
+    rc = tls_create("job", key, &host->tls, NULL);
+    if (!rc)
+        rc = snapshots_create(&host->snapshots, NULL);
     if (rc)
         return rc;
+    config.tls = host->tls;
     config.snapshots = host->snapshots;
     rc = state_thread_start(hosts->base, &config, &ops, host, &host->thread, NULL);
     if (rc)
         return rc;
-    state_thread_listen(host->thread, "127.0.0.1");
+    state_thread_listen(host->thread, loopback_own());
     return 0;
 }
 
 int state_hosts_init(struct state_hosts *hosts, size_t count)
 {
-    static const uint8_t key[TLS_KEY_BYTES] = { 7 };
     int rc;
 
     signal(SIGPIPE, SIG_IGN);
@@ -66,6 +75,7 @@ void state_hosts_release(struct state_hosts *hosts)
     for (size_t i = 0; i < hosts->count; i++) {
         state_thread_stop(hosts->hosts[i].thread);
         snapshots_free(hosts->hosts[i].snapshots);
+        tls_free(hosts->hosts[i].tls);
     }
     VEC_RELEASE(&hosts->answers);
     tls_free(hosts->tls);

@@ -1,7 +1,12 @@
+/*
+ * state_liar.c: a holder of commits that answers wrongly after a number of right chunks: silence,
+ * garbage, another commit, a closed connection.
+ */
 #include "tests/lib/state_liar.h"
 
 #include "base/limits.h"
 #include "state/sum.h"
+#include "tests/lib/loopback.h"
 
 #include <stdio.h>
 
@@ -19,30 +24,7 @@ static void say(struct state_liar *liar, const struct msg *msg)
         hang_up(liar);
 }
 
-static void twist(struct state_liar *liar, struct msg *msg)
-{
-    struct msg_chunk *chunk = &msg->u.chunk;
-
-    switch (liar->lie) {
-    case LIE_BYTES: bytes[77]++; break;
-    case LIE_PART: chunk->data.length /= 2; break;
-    case LIE_NO_BYTES: chunk->data.length = 0; break;
-    case LIE_OTHER_INDEX: chunk->index++; break;
-    case LIE_OTHER_COMMIT: chunk->commit++; break;
-    case LIE_GONE: chunk->code = HVD_E_NOTFOUND; break;
-    case LIE_STRANGE_CODE: chunk->code = 12345; break;
-    case LIE_OTHER_WORD: msg->type = MSG_BEAT; break;
-    case LIE_DIES:
-    case LIE_IS_SILENT:
-    case LIE_UNASKED:
-    case LIE_COUNT: break;
-    }
-    if (chunk->code)
-        chunk->data.length = 0;
-    if (msg->type == MSG_BEAT)
-        msg->u.beat = (struct msg_beat){ 1, 1 };
-}
-
+/* Sends the chunk that was asked for, or the lie when the honest chunks are used up. */
 static void answer(struct state_liar *liar, const struct msg *pull, uint64_t index)
 {
     struct msg msg = { .type = MSG_CHUNK, .incarnation = pull->incarnation };
@@ -61,8 +43,29 @@ static void answer(struct state_liar *liar, const struct msg *pull, uint64_t ind
         .checksum = sum_of(bytes, sizeof(bytes)),
         .data = {bytes, sizeof(bytes)}
     };
-    if (!honest)
-        twist(liar, &msg);
+    if (!honest) {
+        /* Changes the right answer into the lie. */
+        struct msg_chunk *chunk = &msg.u.chunk;
+
+        switch (liar->lie) {
+        case LIE_BYTES: bytes[77]++; break;
+        case LIE_PART: chunk->data.length /= 2; break;
+        case LIE_NO_BYTES: chunk->data.length = 0; break;
+        case LIE_OTHER_INDEX: chunk->index++; break;
+        case LIE_OTHER_COMMIT: chunk->commit++; break;
+        case LIE_GONE: chunk->code = HVD_E_NOTFOUND; break;
+        case LIE_STRANGE_CODE: chunk->code = 12345; break;
+        case LIE_OTHER_WORD: msg.type = MSG_BEAT; break;
+        case LIE_DIES:
+        case LIE_IS_SILENT:
+        case LIE_UNASKED:
+        case LIE_COUNT: break;
+        }
+        if (chunk->code)
+            chunk->data.length = 0;
+        if (msg.type == MSG_BEAT)
+            msg.u.beat = (struct msg_beat){ 1, 1 };
+    }
     say(liar, &msg);
     for (int i = 0; !honest && i < 20 && liar->conn && liar->lie == LIE_UNASKED; i++)
         say(liar, &msg);
@@ -102,8 +105,8 @@ int state_liar_start(struct state_liar *liar, struct state_hosts *hosts, enum li
                      uint64_t honest)
 {
     *liar = (struct state_liar){ .lie = lie, .honest = honest };
-    return listener_tcp(hosts->base, "127.0.0.1", 0, hosts->tls, on_accepted, liar, &liar->listener,
-                        NULL);
+    return listener_tcp(hosts->base, &(struct listener_place){ loopback_own(), 0, hosts->tls },
+                        on_accepted, liar, &liar->listener, NULL);
 }
 
 void state_liar_stop(struct state_liar *liar)

@@ -1,6 +1,6 @@
 /*
- * state_liar.h: a holder of commits in a test that does not behave: it answers so many chunks as
- * they are, and then does what it was made for. It lives in the loop of its state_hosts.
+ * state_liar.h: a holder of commits that misbehaves, for a test: it answers `honest` chunks
+ * rightly, and then tells its lie. It runs in the event loop of its state_hosts.
  */
 #ifndef TESTS_LIB_STATE_LIAR_H
 #define TESTS_LIB_STATE_LIAR_H
@@ -9,25 +9,25 @@
 #include "wire/listener.h"
 
 enum lie {
-    LIE_DIES,         /* the connection breaks */
-    LIE_IS_SILENT,    /* as one that is stopped, or cut off */
-    LIE_BYTES,        /* bytes that are not those of the sum */
-    LIE_PART,         /* a part of a chunk */
-    LIE_NO_BYTES,     /* a sum, and no bytes */
-    LIE_OTHER_INDEX,  /* a chunk that was not asked for */
-    LIE_OTHER_COMMIT, /* of another commit */
-    LIE_GONE,         /* the commit is gone */
-    LIE_STRANGE_CODE, /* a code that nobody knows */
-    LIE_OTHER_WORD,   /* a message that no holder sends */
-    LIE_UNASKED,      /* more than it was asked for */
+    LIE_DIES,         /* closes the connection */
+    LIE_IS_SILENT,    /* answers nothing, like a holder that is stopped or cut off */
+    LIE_BYTES,        /* sends bytes that do not match their checksum */
+    LIE_PART,         /* sends only a part of a chunk */
+    LIE_NO_BYTES,     /* sends a checksum without bytes */
+    LIE_OTHER_INDEX,  /* sends a chunk that was not asked for */
+    LIE_OTHER_COMMIT, /* sends a chunk of another commit */
+    LIE_GONE,         /* says that the commit is gone */
+    LIE_STRANGE_CODE, /* sends a code that does not exist */
+    LIE_OTHER_WORD,   /* sends a message that no holder sends */
+    LIE_UNASKED,      /* sends more chunks than it was asked for */
     LIE_COUNT
 };
 
 struct state_liar {
     struct listener *listener;
-    struct conn *conn; /* the last that came; NULL */
+    struct conn *conn; /* the newest connection; NULL: none */
     enum lie lie;
-    uint64_t honest; /* chunks that it still answers as they are */
+    uint64_t honest; /* chunks that it still answers rightly */
     char text[96];
     const char *room;
 };

@@ -1,9 +1,14 @@
+/*
+ * test.c: the functions that the checks of test.h call: notes on a failure, panics in a fork,
+ * directories of a case. Programs with a main of their own use it too; the main of unit tests is in
+ * test_main.c.
+ */
 #include "tests/lib/test.h"
 
+#include "tests/lib/fixture.h"
 #include "tests/lib/heap.h"
 #include "tests/lib/torture.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
@@ -19,9 +24,6 @@
 #include <gcov.h>
 #endif
 
-#define CASE_TIMEOUT_S 120
-
-static const struct test_case *running;
 static char work_root[64];
 
 void test_fail(struct test *t, const char *file, int line, const char *format, ...)
@@ -46,8 +48,8 @@ bool test_has_text(const char *whole, const char *part)
     return whole && strstr(whole, part);
 }
 
-/* An abort drops what the process has counted for the coverage report; a child that panics on
- * purpose writes its own counts first, without those it was forked with. */
+/* An abort loses the counts for the coverage report. So a child that panics on purpose writes its
+ * own counts first, without those that it had at the fork. */
 #ifdef HVD_COVER
 static void dump_coverage(int signal_number)
 {
@@ -66,8 +68,8 @@ static void keep_coverage(void)
 }
 #endif
 
-/* The child gets -1 and runs on with its standard error in the pipe; the parent gets the other end.
- */
+/* Forks. The child gets -1 and continues with its standard error in a pipe; the parent gets the
+ * read end of the pipe. */
 int test_panic_begin(void)
 {
     int fds[2];
@@ -124,7 +126,7 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
     return remove(path);
 }
 
-static void remove_work(void)
+void test_work_end(void)
 {
     if (work_root[0])
         nftw(work_root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
@@ -141,7 +143,7 @@ const char *test_dir(struct test *t)
     return path;
 }
 
-static void make_work_root(void)
+void test_work_begin(void)
 {
     const char *base = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
 
@@ -152,12 +154,27 @@ static void make_work_root(void)
     }
 }
 
+/* The fixture of the program, if it has one. */
+extern const struct test_fixture test_fixture __attribute__((weak));
+
+NORETURN void test_leave(struct test *t)
+{
+    longjmp(t->leave, 1);
+}
+
 void test_run_case(struct test *t, const struct test_case *test)
 {
+    const struct test_fixture *fixture = &test_fixture;
     size_t before = heap_blocks();
 
     *t = (struct test){ .name = test->name };
-    test->run(t);
+    if (!setjmp(t->leave)) {
+        if (fixture && fixture->begin)
+            fixture->begin(t);
+        test->run(t);
+    }
+    if (fixture && fixture->end && !setjmp(t->leave))
+        fixture->end(t);
     if (!t->failed && heap_blocks() != before)
         test_fail(t, test->name, 0, "leaves %zu blocks allocated", heap_blocks() - before);
 }
@@ -165,54 +182,4 @@ void test_run_case(struct test *t, const struct test_case *test)
 void test_die_with_parent(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
-static void run_one(int index)
-{
-    static struct test t;
-
-    test_die_with_parent();
-    heap_use();
-    test_run_case(&t, &running[index]);
-    if (t.failed)
-        ck_abort_msg("%s: %s", running[index].name, t.why);
-}
-
-START_TEST(run_case)
-{
-    run_one(_i);
-}
-END_TEST
-
-static int run_under_check(const char *file, size_t count)
-{
-    Suite *suite = suite_create(file);
-    TCase *tcase = tcase_create(file);
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_set_timeout(tcase, CASE_TIMEOUT_S);
-    tcase_add_loop_test(tcase, run_case, 0, (int)count);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
-}
-
-int test_main(int argc, char **argv, const char *file, const struct test_case *cases, size_t count)
-{
-    const char *name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
-    bool torture = argc > 1 && !strcmp(argv[1], "--torture");
-    int status;
-
-    if (argc > 2 || (argc == 2 && !torture)) {
-        fprintf(stderr, "usage: %s [--torture]\n", argv[0]);
-        return 2;
-    }
-    running = cases;
-    make_work_root();
-    status = torture ? torture_run(name, cases, count) : run_under_check(name, count);
-    remove_work();
-    return status;
 }

@@ -1,3 +1,6 @@
+/*
+ * testdb.c: a database in the folder of a case, with the small schema that tests of sqlite/ use.
+ */
 #include "tests/lib/testdb.h"
 
 #include "tests/lib/fault_vfs.h"

@@ -1,3 +1,7 @@
+/*
+ * testjob.c: a job file in the folder of a case, written and read back with the records of
+ * journal_random.h.
+ */
 #include "tests/lib/testjob.h"
 
 #include "tests/lib/fault_vfs.h"

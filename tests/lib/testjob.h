@@ -1,5 +1,5 @@
 /*
- * testjob.h: a job file for the tests of driver/journal/job_file.h, on the VFS that fails.
+ * testjob.h: a job file for the tests of driver/journal/job_file.h, on the VFS of fault_vfs.h.
  */
 #ifndef TESTS_LIB_TESTJOB_H
 #define TESTS_LIB_TESTJOB_H
@@ -10,24 +10,24 @@
 
 #define TESTJOB_CHANGES_MAX 256
 
-/* What a file that was not there is made with. */
+/* The facts with which a new file is made. */
 extern const struct job_facts testjob_fresh;
 
-/* The record that was written or compared last. */
+/* The record that was last written or compared. */
 extern struct journal_random testjob_made;
 
-/* The one at testdb_path. */
+/* Opens the job file at testdb_path. */
 int testjob_open(struct job_file **ret_file, struct hvd_err *err);
 
-/* One that is new, and is ours. */
+/* Makes a new job file and takes it over as its owner. */
 int testjob_begin(struct test *t, struct job_file **ret_file);
 
-/* As testdb_end. */
+/* Closes the file, as testdb_end does. */
 void testjob_end(struct job_file **file);
 
 int testjob_write(struct job_file *file, uint64_t seed, struct hvd_err *err);
 
-/* All that a file holds; the same when its records are those of the seeds 0, 1, 2 ... */
+/* The contents of a file. same: its records are those of the seeds 0, 1, 2, ... */
 struct testjob_seen {
     uint64_t records;
     bool same;

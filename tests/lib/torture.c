@@ -1,3 +1,8 @@
+/*
+ * torture.c: runs a case once to count its operations, then once for every k with the k-th
+ * failing. Each case has a process of its own, so that a crash or a hang is one result among
+ * others.
+ */
 #include "tests/lib/torture.h"
 
 #include "tests/lib/fault.h"
@@ -10,11 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A run that takes longer is hanging. Under sanitizers on a busy machine a run takes milliseconds.
- */
+/* the time limit of a run; a run takes milliseconds, also under sanitizers on a busy machine */
 #define HANG_S 60
 
-/* Shared with the child, so that a crash or a hang can say where it was. */
+/* Memory shared with the child, so that the parent can report where a child crashed or hung. */
 struct progress {
     enum fault_kind kind;
     uint64_t k;
@@ -22,12 +26,8 @@ struct progress {
     char wrong[1200];
 };
 
-static unsigned survives(enum fault_kind kind)
-{
-    return kind == FAULT_ALLOC ? TEST_SURVIVES_ALLOC : TEST_SURVIVES_STORE;
-}
-
-/* One run with the k-th operation failing; false and a text when it did not end in order. */
+/* One run with the k-th operation failing. false: it did not end in order, and progress has the
+ * reason. */
 static bool run_with_fault(const struct test_case *test, struct progress *progress)
 {
     static struct test t;
@@ -42,7 +42,9 @@ static bool run_with_fault(const struct test_case *test, struct progress *progre
     if (heap_blocks() != before)
         snprintf(progress->wrong, sizeof(progress->wrong), "%zu blocks leaked",
                  heap_blocks() - before);
-    else if (delivered && !t.failed && !(test->flags & survives(progress->kind)))
+    else if (delivered && !t.failed &&
+             !(test->flags &
+               (progress->kind == FAULT_ALLOC ? TEST_SURVIVES_ALLOC : TEST_SURVIVES_STORE)))
         snprintf(progress->wrong, sizeof(progress->wrong), "the failure was swallowed");
     else if (!delivered && t.failed)
         snprintf(progress->wrong, sizeof(progress->wrong), "failed without a fault: %.1000s",
@@ -52,7 +54,7 @@ static bool run_with_fault(const struct test_case *test, struct progress *progre
     return false;
 }
 
-/* The child: every k of every kind, then the leak checker's own verdict at exit. */
+/* The child: runs every k of every kind; at exit the leak checker decides too. */
 NORETURN static void torture_case(const struct test_case *test, struct progress *progress)
 {
     test_die_with_parent();
@@ -61,15 +63,16 @@ NORETURN static void torture_case(const struct test_case *test, struct progress 
         bool more = true;
 
         progress->kind = (enum fault_kind)kind;
-        /* Not as many runs as operations were counted: a run that fails early makes fewer, one
-         * that tries again makes more. The end is where the fault comes too late to be felt. */
+        /* The runs are more or fewer than the counted operations: a run that fails early makes
+         * fewer, a run that retries makes more. So the loop ends when k is beyond the last
+         * operation of a run. */
         for (progress->k = 0; more; progress->k++) {
             if (!run_with_fault(test, progress))
                 _exit(1);
             more = progress->k == 0 ? fault_count(progress->kind) > 0
                                     : fault_delivered(progress->kind);
         }
-        fault_arm(progress->kind, 0); /* the last one is still waiting */
+        fault_arm(progress->kind, 0); /* the last fault has not happened, so it must be disarmed */
     }
     exit(0);
 }
@@ -99,7 +102,7 @@ static bool case_holds(const char *suite, const struct test_case *test, struct p
     return false;
 }
 
-int torture_run(const char *suite, const struct test_case *cases, size_t count)
+int torture_run(const char *suite, const struct test_case *const *cases, size_t count)
 {
     struct progress *progress =
         mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -110,10 +113,10 @@ int torture_run(const char *suite, const struct test_case *cases, size_t count)
     if (progress == MAP_FAILED)
         abort();
     for (size_t i = 0; i < count; i++) {
-        if (cases[i].flags & TEST_NO_TORTURE)
+        if (cases[i]->flags & TEST_NO_TORTURE)
             continue;
         tortured++;
-        if (!case_holds(suite, &cases[i], progress))
+        if (!case_holds(suite, cases[i], progress))
             broken++;
         runs += progress->runs;
     }

@@ -1,3 +1,7 @@
+/*
+ * wire_side.c: two ends of a connection in one event loop, over TLS or plain, with notes on the
+ * callbacks of each end. Cases run the event loop until a callback has come.
+ */
 #include "tests/lib/wire_side.h"
 
 #include "base/limits.h"
@@ -5,6 +9,7 @@
 #include "base/mem.h"
 #include "proto/codec.h"
 #include "tests/lib/fault.h"
+#include "tests/lib/loopback.h"
 #include "wire/address.h"
 
 #include <signal.h>
@@ -13,7 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* For all that a case does; and once memory has failed it, for what may never come. */
+/* the first limit is for a whole case; the second is used after an allocation has failed, when an
+ * event may never come */
 #define LIMIT_S    30
 #define STARVED_US 100000
 
@@ -28,9 +34,8 @@ static void write_log(void *arg, const char *line, size_t length)
                  line);
 }
 
-static int64_t log_time(void *arg)
+static int64_t log_time(void)
 {
-    (void)arg;
     return 0;
 }
 
@@ -56,7 +61,7 @@ bool wire_begin(struct wire *wire)
     log_open(&sink);
     wire->client = (struct wire_side){ .wire = wire, .in_order = true };
     wire->server = (struct wire_side){ .wire = wire, .in_order = true };
-    held = fault_hold(FAULT_ALLOC, true); /* the loop is not what is tested */
+    held = fault_hold(FAULT_ALLOC, true); /* allocations of the event loop are not tested */
     wire->base = event_base_new();
     wire->guard = event_new(wire->base, -1, EV_PERSIST, on_guard, wire);
     event_add(wire->guard, &limit);
@@ -80,7 +85,8 @@ void wire_end(struct wire *wire)
     if (wire->guard)
         event_free(wire->guard);
     if (wire->base) {
-        event_base_loop(wire->base, 0); /* what lingers hears that the others are gone */
+        /* lets closing connections hear that the other ends are gone */
+        event_base_loop(wire->base, 0);
         event_base_free(wire->base);
     }
     tls_free(wire->tls);
@@ -158,8 +164,8 @@ static void came_in(void *arg, struct conn *conn)
 
 int wire_listen(struct wire *wire)
 {
-    return listener_tcp(wire->base, "127.0.0.1", 0, wire->tls, came_in, wire, &wire->listener,
-                        NULL);
+    return listener_tcp(wire->base, &(struct listener_place){ loopback_own(), 0, wire->tls },
+                        came_in, wire, &wire->listener, NULL);
 }
 
 int wire_listen_unix(struct wire *wire, const char *name)

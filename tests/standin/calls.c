@@ -1,10 +1,12 @@
-/* What every call on a communicator begins and ends with, and the calls that need none. */
+/* calls.c: the beginning and the end of every call on a communicator, and the calls that need no
+ * communicator. */
 #include "tests/standin/comm.h"
 
 #include "base/limits.h"
 
 static const char *_Atomic noted = "";
-static atomic_int inside[LIMIT_GPUS]; /* by device: threads in a call of NCCL that is no abort */
+/* for each device: threads in a call of NCCL, without aborts */
+static atomic_int inside[LIMIT_GPUS];
 
 #ifdef STANDIN_OLD_NCCL
 #define VERSION_DEFAULT 22105

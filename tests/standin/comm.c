@@ -1,4 +1,7 @@
-/* The life of a communicator, and the thread that it has. */
+/*
+ * comm.c: makes, shrinks, aborts and ends the communicators of the stand-in for NCCL. Each
+ * communicator has a thread, which joins the other members and launches kernels.
+ */
 #include "tests/standin/kernel.h"
 
 #include "base/mem.h"
@@ -9,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STEP_US 20000 /* a wait looks again after so long, whatever it waits for */
+#define STEP_US 20000 /* how long a wait lasts before it checks its condition again */
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ncclComm *all;
@@ -39,7 +42,7 @@ bool comm_is_lost(const struct ncclComm *comm)
     return standin_lost() || standin_losses() != comm->losses;
 }
 
-/* The lock is held. */
+/* Sleeps until the time, or until the communicator changes. The caller holds the lock. */
 static void nap(struct ncclComm *comm, int64_t until_us)
 {
     int64_t soon_us = clock_now_us() + STEP_US;
@@ -74,7 +77,7 @@ static void break_at(struct ncclComm *comm, int64_t at_us)
 
 typedef bool member_fn(struct meeting_member *member);
 
-/* Until it is so of all members; false: it is broken before. */
+/* Waits until the condition is true of all members. false: the communicator was broken before. */
 static bool await_all(struct ncclComm *comm, member_fn *is_so)
 {
     struct meeting *meeting = comm->meeting;
@@ -93,18 +96,7 @@ static bool await_all(struct ncclComm *comm, member_fn *is_so)
     }
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
-
-/* That of a process, as NCCL makes it up, and lets it be said. */
-static uint64_t host_of_this(void)
-{
-    const char *said = getenv("NCCL_HOSTID");
-    uint64_t sum = 0xcbf29ce484222325U;
-
-    for (const char *at = said ? said : ""; *at; at++)
-        sum = (sum ^ (uint8_t)*at) * 0x100000001b3U;
-    return sum;
-}
+/* ---- joining: the thread finds the other members --------------------------------------------- */
 
 static bool is_here(struct meeting_member *member)
 {
@@ -116,7 +108,8 @@ static bool has_said_where(struct meeting_member *member)
     return atomic_load(&member->shrunk) != 0;
 }
 
-/* The first of those that are left makes the id of the next, and says it where they met before. */
+/* For a child: its first member makes the new id, and tells it to the others in the parent's
+ * meeting. */
 static bool find_id(struct ncclComm *comm)
 {
     struct ncclComm *parent = comm->parent;
@@ -139,12 +132,15 @@ static bool find_id(struct ncclComm *comm)
     return true;
 }
 
+/* Takes this member's place in the meeting. Misuse: the members' sizes or ranks do not fit. */
 static void take_place(struct ncclComm *comm)
 {
     struct meeting *meeting = comm->meeting;
     struct meeting_member *self = &meeting->members[comm->rank];
     uint32_t size = 0;
     uint32_t nobody = 0;
+    const char *said;
+    uint64_t sum;
 
     if (!atomic_compare_exchange_strong(&meeting->size, &size, (uint32_t)comm->size) &&
         size != (uint32_t)comm->size)
@@ -152,13 +148,19 @@ static void take_place(struct ncclComm *comm)
     if (!atomic_compare_exchange_strong(&self->joined, &nobody, 1))
         standin_misuse("two members of a communicator have rank %d", comm->rank);
     self->uuid = standin_uuid(comm->context);
-    self->host = host_of_this();
+    /* The number of the host that a process claims to be on: a hash of NCCL_HOSTID, as in NCCL.
+     * Without that variable all processes are on one host. */
+    said = getenv("NCCL_HOSTID");
+    sum = 0xcbf29ce484222325U;
+    for (const char *at = said ? said : ""; *at; at++)
+        sum = (sum ^ (uint8_t)*at) * 0x100000001b3U;
+    self->host = sum;
     atomic_store(&self->joined, 2);
     atomic_fetch_add(&meeting->here, 1);
     meeting_ring(meeting);
 }
 
-/* As NCCL: two members are not on one device, unless they say that they are of two hosts. */
+/* As in NCCL, two members must not use one device, unless they claim to be on two hosts. */
 static bool is_device_shared(const struct ncclComm *comm)
 {
     const struct meeting_member *members = comm->meeting->members;
@@ -171,6 +173,7 @@ static bool is_device_shared(const struct ncclComm *comm)
     return false;
 }
 
+/* Opens the meeting of the members, takes this member's place, and waits for all members. */
 static int meet(struct ncclComm *comm)
 {
     struct meeting *meeting;
@@ -191,6 +194,7 @@ static int meet(struct ncclComm *comm)
     return NCCL_OK;
 }
 
+/* A job of the thread: joins the communicator, with the fault that was planned for that. */
 static int join(struct ncclComm *comm)
 {
     int code;
@@ -214,8 +218,8 @@ static bool is_connected(struct meeting_member *member)
     return atomic_load(&member->connected) != 0;
 }
 
-/* Connections are made when the first collective wants them: until all members do, it is in
- * progress on the host. */
+/* Makes the connections when the first collective needs them. Until all members have done so, the
+ * call is in progress on the host. */
 static bool connect_all(struct ncclComm *comm, const struct kernel *kernel)
 {
     const struct operation *one = kernel->first;
@@ -230,6 +234,7 @@ static bool connect_all(struct ncclComm *comm, const struct kernel *kernel)
     return comm->connected;
 }
 
+/* A job of the thread: makes the connections, and puts the kernel into its stream. */
 static int launch(struct ncclComm *comm)
 {
     struct kernel *kernel = comm->kernel;
@@ -247,26 +252,9 @@ static int launch(struct ncclComm *comm)
     return NCCL_OK;
 }
 
-/* ---- its thread ------------------------------------------------------------------------------ */
+/* ---- the communicator's thread --------------------------------------------------------------- */
 
-/* The lock is held. */
-static void settle(struct ncclComm *comm, enum job job, int code)
-{
-    if (comm->parent) {
-        pthread_mutex_lock(&comm->parent->lock);
-        comm->parent->children--;
-        pthread_cond_broadcast(&comm->parent->news);
-        pthread_mutex_unlock(&comm->parent->lock);
-        comm->parent = NULL;
-    }
-    if (job == JOB_JOIN && !code)
-        comm->ready = true;
-    comm->job = JOB_NONE;
-    if (comm->state == NCCL_IN_PROGRESS && !comm->revoking)
-        comm->state = code;
-    pthread_cond_broadcast(&comm->news);
-}
-
+/* The communicator's thread: does the jobs (join, launch), ends revokes, and ends itself. */
 static void *comm_main(void *arg)
 {
     struct ncclComm *comm = arg;
@@ -281,7 +269,20 @@ static void *comm_main(void *arg)
             pthread_mutex_unlock(&comm->lock);
             code = job == JOB_JOIN ? join(comm) : launch(comm);
             pthread_mutex_lock(&comm->lock);
-            settle(comm, job, code);
+            if (comm->parent) {
+                pthread_mutex_lock(&comm->parent->lock);
+                comm->parent->children--;
+                pthread_cond_broadcast(&comm->parent->news);
+                pthread_mutex_unlock(&comm->parent->lock);
+                comm->parent = NULL;
+            }
+            /* the job ends with this code */
+            if (job == JOB_JOIN && !code)
+                comm->ready = true;
+            comm->job = JOB_NONE;
+            if (comm->state == NCCL_IN_PROGRESS && !comm->revoking)
+                comm->state = code;
+            pthread_cond_broadcast(&comm->news);
         } else if (comm->revoking && !comm->running && comm_is_broken(comm)) {
             comm->revoking = false;
             comm->state = NCCL_OK;
@@ -297,8 +298,9 @@ static void *comm_main(void *arg)
     return NULL;
 }
 
-/* ---- making one ------------------------------------------------------------------------------ */
+/* ---- making a communicator ------------------------------------------------------------------- */
 
+/* Makes a communicator on the current device, without a thread; a wrong rank or size is misuse. */
 static struct ncclComm *comm_new(int size, int rank)
 {
     struct ncclComm *comm = mem_zalloc(sizeof(*comm));
@@ -374,7 +376,7 @@ struct ncclComm *comm_make_child(struct ncclComm *parent, int first, int size, i
     return comm;
 }
 
-/* ---- what becomes of it ---------------------------------------------------------------------- */
+/* ---- state, revoke, errors ------------------------------------------------------------------- */
 
 int comm_ready(struct ncclComm *comm, const char *call)
 {
@@ -415,7 +417,7 @@ int nc_async_error(struct ncclComm *comm, int *ret_code)
 }
 
 #ifndef STANDIN_OLD_NCCL
-/* It ends a launch that is in progress, too, but not the making of a communicator. */
+/* Begins a revoke. It also ends a launch in progress, but not the making of a communicator. */
 static int begin_revoke(struct ncclComm *comm)
 {
     int64_t slow_us = 0;
@@ -440,7 +442,7 @@ static int begin_revoke(struct ncclComm *comm)
     return NCCL_IN_PROGRESS;
 }
 
-int nc_comm_revoke(struct ncclComm *comm, int flags)
+int nc_revoke_comm(struct ncclComm *comm, int flags)
 {
     int code;
 
@@ -453,8 +455,9 @@ int nc_comm_revoke(struct ncclComm *comm, int flags)
 }
 #endif
 
-/* ---- its end --------------------------------------------------------------------------------- */
+/* ---- the end of a communicator --------------------------------------------------------------- */
 
+/* Joins the thread, and frees a communicator that has ended. */
 static void comm_free(struct ncclComm *comm)
 {
     struct ncclComm **link = &all;
@@ -472,7 +475,7 @@ static void comm_free(struct ncclComm *comm)
     standin_count("communicators", -1);
 }
 
-/* A fault that hangs ends nothing, and never returns. */
+/* Begins an abort. The fault abort:hang ends nothing, and never returns. */
 static void begin_abort(struct ncclComm *comm)
 {
     int64_t slow_us = 0;
@@ -484,7 +487,8 @@ static void begin_abort(struct ncclComm *comm)
     break_at(comm, clock_now_us() + slow_us);
 }
 
-/* What it has queued runs to its end, in its turn: behind what was queued before it. */
+/* Ends the communicator after all work that it has queued, and after all work queued before that.
+ */
 static void end(struct ncclComm *comm)
 {
     pthread_mutex_lock(&comm->lock);

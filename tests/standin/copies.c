@@ -1,4 +1,4 @@
-/* Copies and fills, which a stream does in its turn. */
+/* copies.c: copies and fills, which the stream's thread carries out in order. */
 #include "tests/standin/stream.h"
 
 #include "base/mem.h"
@@ -9,32 +9,19 @@
 
 struct copy {
     const char *name;
-    const void *from; /* NULL: a fill */
+    const void *from; /* NULL: this is a fill */
     void *to;
     size_t bytes;
     bool from_device, to_device;
     unsigned char byte;
     enum standin_what fault;
     int64_t slow_us;
-    unsigned losses; /* when it was queued */
+    unsigned losses; /* the count of lost devices when the copy was queued */
 };
 
 static bool is_lost(const struct copy *copy)
 {
     return standin_lost() || standin_losses() != copy->losses;
-}
-
-/* The lock is held. */
-static void delay(const struct copy *copy)
-{
-    int64_t until_us = clock_now_us() + copy->slow_us;
-
-    while (!is_lost(copy) && (copy->fault == STANDIN_HANG ||
-                              (copy->fault == STANDIN_SLOW && clock_now_us() < until_us)))
-        if (copy->fault == STANDIN_HANG)
-            pthread_cond_wait(&standin.news, &standin.lock);
-        else
-            thread_cond_wait(&standin.news, &standin.lock, until_us);
 }
 
 static void run(void *arg)
@@ -43,11 +30,19 @@ static void run(void *arg)
     const void *from = copy->from;
     void *to = copy->to;
     bool lost;
+    int64_t until_us;
 
     if (copy->fault == STANDIN_DIE)
         standin_die();
     pthread_mutex_lock(&standin.lock);
-    delay(copy);
+    /* Lets the fault of this copy happen. */
+    until_us = clock_now_us() + copy->slow_us;
+    while (!is_lost(copy) && (copy->fault == STANDIN_HANG ||
+                              (copy->fault == STANDIN_SLOW && clock_now_us() < until_us)))
+        if (copy->fault == STANDIN_HANG)
+            pthread_cond_wait(&standin.news, &standin.lock);
+        else
+            thread_cond_wait(&standin.news, &standin.lock, until_us);
     lost = is_lost(copy);
     if (!lost && copy->from_device)
         from = memory_range(NULL, from, copy->bytes, copy->name);
@@ -61,25 +56,15 @@ static void run(void *arg)
     mem_free(copy);
 }
 
-/* Host memory that is not pinned is staged by the driver: the call then returns after the copy. */
+/* true: the call must return after the copy, because the driver stages host memory that is not
+ * pinned. */
 static bool must_wait(const struct copy *copy)
 {
     return (!copy->from_device && copy->from && !host_range_of(copy->from, copy->bytes)) ||
            (!copy->to_device && !host_range_of(copy->to, copy->bytes));
 }
 
-static void check(const struct copy *copy)
-{
-    const void *host = copy->from_device ? copy->to : copy->from;
-
-    if (copy->from_device)
-        (void)memory_range(NULL, copy->from, copy->bytes, copy->name);
-    if (copy->to_device)
-        (void)memory_range(NULL, copy->to, copy->bytes, copy->name);
-    if (copy->from_device != copy->to_device && host && memory_device(host))
-        standin_misuse("%s: %p is device memory, and the host's is wanted", copy->name, host);
-}
-
+/* Queues a copy or fill in the stream, and waits for its end if the real driver would. */
 static int queue(const struct copy *what, struct CUstream_st *named)
 {
     struct CUstream_st *stream;
@@ -92,7 +77,14 @@ static int queue(const struct copy *what, struct CUstream_st *named)
         return code;
     code = stream_find(named, NULL, &stream);
     if (!code && what->bytes) {
-        check(what);
+        const void *host = what->from_device ? what->to : what->from;
+
+        if (what->from_device)
+            (void)memory_range(NULL, what->from, what->bytes, what->name);
+        if (what->to_device)
+            (void)memory_range(NULL, what->to, what->bytes, what->name);
+        if (what->from_device != what->to_device && host && memory_device(host))
+            standin_misuse("%s: %p is device memory, and the host's is wanted", what->name, host);
         copy = mem_alloc(sizeof(*copy));
         if (!copy)
             standin_misuse("no memory");

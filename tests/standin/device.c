@@ -1,3 +1,7 @@
+/*
+ * device.c: devices and contexts of the stand-in for the CUDA driver: how many there are, which
+ * one a thread works with, and what happens to a call on a device that is lost.
+ */
 #include "tests/standin/stream.h"
 
 #include "base/limits.h"
@@ -22,9 +26,9 @@ static _Thread_local struct {
 /* ---- at the beginning of every call, and at its end -------------------------------------------
  */
 
-static atomic_bool ending; /* the process is: see below */
+static atomic_bool ending; /* true: the process is exiting, see below */
 
-/* As the driver does, which ends before what exit calls later. */
+/* Like the real driver, the stand-in ends before the functions that exit calls later. */
 __attribute__((destructor)) static void end(void)
 {
     atomic_store(&ending, true);
@@ -36,7 +40,7 @@ int standin_enter(void)
 
     if (atomic_load(&ending))
         return CUDA_DEINITIALIZED;
-    /* in a child that was forked, too, where the locks are as they were */
+    /* also in a child after fork, where the locks are in the state of the parent */
     if (atomic_load(&standin.pid) != getpid())
         return CUDA_NOT_INITIALIZED;
     what = standin_fault("device", STANDIN_NO_RANK, NULL);
@@ -75,24 +79,8 @@ int standin_enter_context(struct CUctx_st **ret_context)
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-/* The same for every process that this machine is shown to, as a device's is. */
-static struct cuda_uuid uuid_of(int physical)
-{
-    const char *host = getenv("HVD_STANDIN_HOST");
-    struct cuda_uuid uuid = {
-        .bytes = {0x57, 0xa2, 0xd1}
-    };
-    uint64_t sum = 0xcbf29ce484222325U;
-
-    for (const char *at = host ? host : ""; *at; at++)
-        sum = (sum ^ (uint8_t)*at) * 0x100000001b3U;
-    memcpy(&uuid.bytes[4], &sum, sizeof(sum));
-    uuid.bytes[15] = (uint8_t)physical;
-    return uuid;
-}
-
-/* CUDA_VISIBLE_DEVICES is a list of numbers, as for the driver; it ends at the first that is not
- * there. */
+/* Parses CUDA_VISIBLE_DEVICES, a list of numbers; the list ends at the first number without a
+ * device. */
 static int visible(int physical_count, int *physical)
 {
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
@@ -127,10 +115,23 @@ static void make_devices(void)
         standin_misuse("no memory for %d devices", standin.device_count);
     for (int i = 0; i < standin.device_count; i++) {
         struct CUctx_st *device = &standin.devices[i];
+        const char *host;
+        struct cuda_uuid uuid;
+        uint64_t sum;
 
         device->ordinal = i;
         device->physical = physical[i];
-        device->uuid = uuid_of(physical[i]);
+        /* The UUID of a device: equal in every process of this machine. */
+        host = getenv("HVD_STANDIN_HOST");
+        uuid = (struct cuda_uuid){
+            .bytes = {0x57, 0xa2, 0xd1}
+        };
+        sum = 0xcbf29ce484222325U;
+        for (const char *at = host ? host : ""; *at; at++)
+            sum = (sum ^ (uint8_t)*at) * 0x100000001b3U;
+        memcpy(&uuid.bytes[4], &sum, sizeof(sum));
+        uuid.bytes[15] = (uint8_t)physical[i];
+        device->uuid = uuid;
         device_map(device, bytes);
     }
 }
@@ -249,7 +250,7 @@ int cu_context_push(struct CUctx_st *context)
     return CUDA_OK;
 }
 
-/* What was pushed can be popped from a lost device, too. */
+/* A context that was pushed can also be popped from a lost device. */
 int cu_context_pop(struct CUctx_st **ret_context)
 {
     int code = standin_enter();

@@ -1,8 +1,12 @@
+/*
+ * events.c: events of the stand-in: a mark in a stream that is reached when the work before it is
+ * done, and that another stream can wait for.
+ */
 #include "tests/standin/stream.h"
 
 #include "base/mem.h"
 
-static struct CUevent_st *events; /* all of them */
+static struct CUevent_st *events; /* a list of all events */
 
 void mark_release(struct mark *mark)
 {
@@ -41,7 +45,7 @@ int cu_event_create(struct CUevent_st **ret_event, unsigned flags)
     return CUDA_OK;
 }
 
-/* Who waits for it in a stream goes on waiting for the mark. */
+/* Frees the event. A stream that waits for the event still waits for its mark. */
 int cu_event_destroy(struct CUevent_st *event)
 {
     struct CUevent_st **link = &events;
@@ -76,7 +80,7 @@ int cu_event_record(struct CUevent_st *event, struct CUstream_st *named)
         mark = mem_zalloc(sizeof(*mark));
         if (!mark)
             standin_misuse("no memory");
-        mark->references = 2; /* the event's, and the command's */
+        mark->references = 2; /* the event and the command each hold a reference */
         mark_release(event->mark);
         event->mark = mark;
         command = command_new("cuEventRecord");

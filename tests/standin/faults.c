@@ -1,3 +1,7 @@
+/*
+ * faults.c: the faults of the stand-ins: reads from the environment or from a test which call fails
+ * and how, and tells each call whether a fault hits it.
+ */
 #include "tests/standin/standin.h"
 #include "tests/standin/stream.h"
 
@@ -14,8 +18,8 @@
 struct fault {
     char call[CALL_MAX];
     enum standin_what what;
-    int at;   /* 0: every call */
-    int rank; /* or STANDIN_NO_RANK */
+    int at;   /* number of the call; 0: every call */
+    int rank; /* rank, or STANDIN_NO_RANK */
     int count;
     int64_t slow_us;
 };
@@ -25,11 +29,11 @@ static pthread_cond_t cleared = PTHREAD_COND_INITIALIZER;
 static struct fault faults[FAULTS_MAX];
 static size_t fault_count;
 static bool environment_read;
-static unsigned losses; /* that were taken back */
+static unsigned losses; /* faults device:lost that were cleared */
 
 STANDIN_EXPORT standin_faults_fn standin_faults;
 
-/* ---- what they are --------------------------------------------------------------------------- */
+/* ---- reading faults -------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -37,6 +41,7 @@ static const struct {
 } whats[] = {
     {"slow",   STANDIN_SLOW },
     { "late",  STANDIN_LATE },
+    { "held",  STANDIN_HELD },
     { "error", STANDIN_ERROR},
     { "die",   STANDIN_DIE  },
     { "hang",  STANDIN_HANG },
@@ -44,21 +49,22 @@ static const struct {
     { "lost",  STANDIN_LOST },
 };
 
-/* What is known to be asked for: a fault of another name would never come about. */
+/* The names of the calls that ask for faults. A fault with another name would never happen, so it
+ * is refused. */
 static const struct {
     const char *call;
     const char *whats;
 } calls[] = {
-    {"init",        "slow error die hang"          },
-    { "collective", "slow late error die hang fail"},
-    { "revoke",     "slow error hang"              },
-    { "abort",      "slow hang"                    },
-    { "copy",       "slow fail die hang"           },
-    { "alloc",      "fail"                         },
-    { "pin",        "fail"                         },
-    { "event",      "fail"                         },
-    { "stream",     "fail"                         },
-    { "device",     "lost hang"                    },
+    {"init",        "slow error die hang"               },
+    { "collective", "slow late held error die hang fail"},
+    { "revoke",     "slow error hang"                   },
+    { "abort",      "slow hang"                         },
+    { "copy",       "slow fail die hang"                },
+    { "alloc",      "fail"                              },
+    { "pin",        "fail"                              },
+    { "event",      "fail"                              },
+    { "stream",     "fail"                              },
+    { "device",     "lost hang"                         },
 };
 
 static bool is_known(const char *call, const char *what)
@@ -69,7 +75,7 @@ static bool is_known(const char *call, const char *what)
     return false;
 }
 
-/* CALL[#N][@RANK]:WHAT[=VALUE] */
+/* Parses CALL[#N][@RANK]:WHAT[=VALUE]. */
 static void parse_one(const char *text, struct fault *fault)
 {
     char what[CALL_MAX];
@@ -105,7 +111,7 @@ static void parse_one(const char *text, struct fault *fault)
         standin_misuse("no fault that is known here: '%s'", text);
 }
 
-/* The lock is held. */
+/* Adds the faults of a text. The caller holds the lock. */
 static void add(const char *text)
 {
     char one[64];
@@ -121,7 +127,7 @@ static void add(const char *text)
     }
 }
 
-/* The lock is held. */
+/* Adds the faults of HVD_STANDIN_FAULTS. The caller holds the lock. */
 static void read_environment(void)
 {
     const char *text = getenv("HVD_STANDIN_FAULTS");
@@ -133,7 +139,7 @@ static void read_environment(void)
         add(text);
 }
 
-/* The lock is held. */
+/* true: a fault device:lost is set. The caller holds the lock. */
 static bool is_lost(void)
 {
     for (size_t i = 0; i < fault_count; i++)
@@ -154,12 +160,12 @@ void standin_faults(const char *text)
         pthread_cond_broadcast(&cleared);
     }
     pthread_mutex_unlock(&lock);
-    streams_wake(); /* the device may be lost */
+    streams_wake(); /* wakes all waits: the device may be lost now */
 }
 
-/* ---- when they come -------------------------------------------------------------------------- */
+/* ---- asking for faults ----------------------------------------------------------------------- */
 
-/* The device stays lost. */
+/* true: this fault hits this call. A lost device stays lost. */
 static bool is_hit(const struct fault *fault)
 {
     return !fault->at || fault->count == fault->at ||
@@ -189,13 +195,24 @@ enum standin_what standin_fault(const char *call, int rank, int64_t *ret_slow_us
     return what;
 }
 
-/* The lock is held. */
+/* true: a fault device:hang is set. The caller holds the lock. */
 static bool hangs(void)
 {
     for (size_t i = 0; i < fault_count; i++)
         if (faults[i].what == STANDIN_HANG && strcmp(faults[i].call, "device") == 0)
             return true;
     return false;
+}
+
+bool standin_holds(void)
+{
+    bool held = false;
+
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < fault_count; i++)
+        held = held || faults[i].what == STANDIN_HELD;
+    pthread_mutex_unlock(&lock);
+    return held;
 }
 
 void standin_stay(void)

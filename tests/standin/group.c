@@ -1,23 +1,23 @@
-/* The calls that put operations into streams, alone or many at once. */
+/* group.c: the calls that put operations into streams, alone or in a group. */
 #include "tests/standin/kernel.h"
 
 #include "base/mem.h"
 
 #include <string.h>
 
-#define ABORTS_MAX 2048U /* of all groups of a round, and more */
+#define ABORTS_MAX 2048U /* more than the aborts in all groups of a round */
 
-/* Of each thread. */
+/* The open group of each thread. */
 static _Thread_local struct {
     unsigned depth;
-    int error; /* of a call inside */
+    int error; /* the code of the last call inside the group that failed; 0: none has failed */
     struct kernel *kernels;
     struct ncclComm *aborts[ABORTS_MAX];
     size_t abort_count;
 } group;
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* tells that a thread ends */
+static pthread_key_t key; /* its destructor is called when a thread ends */
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
@@ -59,6 +59,7 @@ int nc_group_start(void)
     return NCCL_OK;
 }
 
+/* Launches the kernels of the group that ends; after an error it drops them. Returns a code. */
 static int launch_all(int error)
 {
     struct kernel *kernel = group.kernels;
@@ -94,15 +95,15 @@ int nc_group_end(void)
     return launch_all(error);
 }
 
-/* ---- what a call must hold to ------------------------------------------------------------------
- */
+/* ---- checks of a call's arguments ---- */
 
 static bool overlap(const char *one, size_t one_bytes, const char *other, size_t other_bytes)
 {
     return one_bytes && other_bytes && one < other + other_bytes && other < one + one_bytes;
 }
 
-/* In place: where in and out are the same elements. Anything else may not overlap. */
+/* In-place calls must use the same elements for in and out; otherwise in and out must not overlap.
+ */
 static void check_place(const struct operation *operation, const struct ncclComm *comm,
                         const char *call)
 {
@@ -119,22 +120,6 @@ static void check_place(const struct operation *operation, const struct ncclComm
         standin_misuse("%s: what it reads and what it writes overlap", call);
 }
 
-static void check(const struct operation *operation, const struct ncclComm *comm, const char *call)
-{
-    size_t in = operation_in(operation, comm);
-    size_t out = operation_out(operation, comm);
-
-    if (!numbers_bytes(operation->type))
-        standin_misuse("%s: type %d, which gpu/nccl.h does not name", call, operation->type);
-    if (operation->root < 0 || operation->root >= comm->size)
-        standin_misuse("%s: member %d of %d", call, operation->root, comm->size);
-    if (in)
-        (void)standin_range(comm->context, operation->in, in, call);
-    if (out)
-        (void)standin_range(comm->context, operation->out, out, call);
-    check_place(operation, comm, call);
-}
-
 static void resolve(struct operation *operation, struct ncclComm *comm, const char *call)
 {
     int made = operation->op - COMM_OP_BASE;
@@ -143,7 +128,7 @@ static void resolve(struct operation *operation, struct ncclComm *comm, const ch
     if (operation->op >= NCCL_SUM && operation->op <= NCCL_AVERAGE)
         return;
     if (made < 0 || made >= COMM_OPS_MAX || !comm->ops[made].taken)
-        standin_misuse("%s: operation %d, which nobody has made", call, operation->op);
+        standin_misuse("%s: operation %d, which was never made", call, operation->op);
     if (comm->ops[made].type != operation->type)
         standin_misuse("%s: operation %d was made for another type", call, operation->op);
     operation->reduction = comm->ops[made].reduction;
@@ -151,6 +136,7 @@ static void resolve(struct operation *operation, struct ncclComm *comm, const ch
 
 /* ---- one operation --------------------------------------------------------------------------- */
 
+/* Returns the kernel of the open group on this communicator; makes one if there is none. */
 static struct kernel *kernel_of(struct ncclComm *comm, struct CUstream_st *stream)
 {
     struct kernel **link = &group.kernels;
@@ -173,33 +159,42 @@ static struct kernel *kernel_of(struct ncclComm *comm, struct CUstream_st *strea
     return kernel;
 }
 
-static void append(const struct operation *operation, struct ncclComm *comm,
-                   struct CUstream_st *stream)
-{
-    struct kernel *kernel = kernel_of(comm, stream);
-    struct operation *copy = mem_alloc(sizeof(*copy));
-
-    if (!copy)
-        standin_misuse("no memory");
-    *copy = *operation;
-    *kernel->last = copy;
-    kernel->last = &copy->next;
-}
-
+/* Adds an operation to the open group. 0, or a code; misuse: wrong arguments. */
 static int add(struct operation *operation, struct ncclComm *comm, struct CUstream_st *stream,
                const char *call)
 {
     int code = comm_ready(comm, call);
+    size_t in;
+    size_t out;
 
     if (code)
         return code;
-    check(operation, comm, call);
+    /* Misuse, unless the type, the root and the buffers of the operation are valid. */
+    in = operation_in(operation, comm);
+    out = operation_out(operation, comm);
+    if (!numbers_bytes(operation->type))
+        standin_misuse("%s: type %d, which gpu/nccl.h does not name", call, operation->type);
+    if (operation->root < 0 || operation->root >= comm->size)
+        standin_misuse("%s: member %d of %d", call, operation->root, comm->size);
+    if (in)
+        (void)standin_range(comm->context, operation->in, in, call);
+    if (out)
+        (void)standin_range(comm->context, operation->out, out, call);
+    check_place(operation, comm, call);
     resolve(operation, comm, call);
     operation->fault = standin_fault("collective", comm->rank, &operation->slow_us);
     if (operation->fault == STANDIN_FAIL)
         return comm_note(NCCL_INTERNAL_ERROR, "a fault of the stand-in in a call");
-    if (operation->count)
-        append(operation, comm, stream);
+    if (operation->count) {
+        struct kernel *kernel = kernel_of(comm, stream);
+        struct operation *copy = mem_alloc(sizeof(*copy));
+
+        if (!copy)
+            standin_misuse("no memory");
+        *copy = *operation;
+        *kernel->last = copy;
+        kernel->last = &copy->next;
+    }
     return NCCL_OK;
 }
 
@@ -284,8 +279,7 @@ int nc_recv(void *out, size_t count, int type, int peer, struct ncclComm *comm,
         comm, stream, "ncclRecv");
 }
 
-/* ---- operations that are made ------------------------------------------------------------------
- */
+/* ---- operators made by ncclRedOpCreatePreMulSum ---- */
 
 int nc_make_scaled_sum(int *ret_op, void *scale, int type, int residence, struct ncclComm *comm)
 {
@@ -315,7 +309,7 @@ int nc_free_op(int op, struct ncclComm *comm)
     comm_enter(comm, false, "ncclRedOpDestroy");
     if (op < COMM_OP_BASE || op >= COMM_OP_BASE + COMM_OPS_MAX ||
         !comm->ops[op - COMM_OP_BASE].taken)
-        standin_misuse("ncclRedOpDestroy of operation %d, which nobody has made", op);
+        standin_misuse("ncclRedOpDestroy of operation %d, which was never made", op);
     comm->ops[op - COMM_OP_BASE].taken = false;
     comm_leave(comm, false);
     return NCCL_OK;

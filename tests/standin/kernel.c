@@ -1,11 +1,12 @@
-/* What a launched operation does in its stream: it waits for all members, piece by piece. */
+/* kernel.c: runs a launched operation in its stream: waits for all members, piece by piece. */
 #include "tests/standin/kernel.h"
 
 #include "base/mem.h"
 
 #include <string.h>
 
-#define GARBAGE 0xee /* what is in the memory of an operation that was broken off */
+#define GARBAGE      0xee /* fills the memory of an operation that was broken off */
+#define HELD_STEP_US 1000 /* how often a held kernel looks whether the faults are cleared */
 
 static size_t bytes_of(const struct operation *operation)
 {
@@ -32,7 +33,7 @@ size_t operation_out(const struct operation *operation, const struct ncclComm *c
     }
 }
 
-/* ---- a piece --------------------------------------------------------------------------------- */
+/* ---- one piece ------------------------------------------------------------------------------- */
 
 static bool is_stopped(const struct ncclComm *comm)
 {
@@ -69,6 +70,7 @@ static bool await_all(const struct ncclComm *comm, progress_fn *progress, uint64
     }
 }
 
+/* Misuse, unless all members make the same call. */
 static void compare(const struct ncclComm *comm)
 {
     const struct meeting_call *mine = &comm->meeting->members[comm->rank].call;
@@ -88,21 +90,7 @@ static void compare(const struct ncclComm *comm)
     }
 }
 
-/* false: one whose buffers it is in has gone, and it never comes. */
-static bool get(struct ncclComm *comm, const struct operation *operation)
-{
-    if (operation->fault == STANDIN_LATE && comm_delay(comm, operation->slow_us))
-        return false;
-    for (int i = 0; i < comm->size; i++) {
-        if (i != comm->rank && meeting_has_left(&comm->meeting->members[i])) {
-            comm_delay(comm, COMM_EVER);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Every member brings a piece (of nothing, it may be), and sees those of all. */
+/* Every member brings a piece (which may be empty), and gets the pieces of all members. */
 static bool bring(struct ncclComm *comm, const struct operation *operation, const void *from,
                   size_t bytes)
 {
@@ -124,7 +112,19 @@ static bool bring(struct ncclComm *comm, const struct operation *operation, cons
     if (!await_all(comm, brought, piece))
         return false;
     compare(comm);
-    return get(comm, operation);
+    /* Waits for the pieces of all members. */
+    if (operation->fault == STANDIN_LATE && comm_delay(comm, operation->slow_us))
+        return false;
+    while (operation->fault == STANDIN_HELD && standin_holds())
+        if (comm_delay(comm, HELD_STEP_US))
+            return false;
+    for (int i = 0; i < comm->size; i++) {
+        if (i != comm->rank && meeting_has_left(&comm->meeting->members[i])) {
+            comm_delay(comm, COMM_EVER);
+            return false;
+        }
+    }
+    return true;
 }
 
 static void done(struct ncclComm *comm)
@@ -133,13 +133,12 @@ static void done(struct ncclComm *comm)
     meeting_ring(comm->meeting);
 }
 
-/* ---- the collectives: in and out begin where this piece does ------------------------------------
- */
+/* ---- the collectives: in and out point to the present piece ---- */
 
 struct piece {
     const struct operation *operation;
     const char *in; /* NULL: this member brings nothing */
-    char *out;      /* NULL: it gets nothing */
+    char *out;      /* NULL: this member gets nothing */
     size_t count, bytes;
 };
 
@@ -153,27 +152,13 @@ static void reduce_into(const struct ncclComm *comm, const struct piece *piece)
                    pieces, piece->out, piece->count);
 }
 
-/* Each member in turn is the one for whom the piece is. */
-static bool scatter(struct ncclComm *comm, const struct piece *piece)
-{
-    size_t whole = bytes_of(piece->operation);
-
-    for (int i = 0; i < comm->size; i++) {
-        if (!bring(comm, piece->operation, piece->in + (size_t)i * whole, piece->bytes))
-            return false;
-        if (i == comm->rank)
-            reduce_into(comm, piece);
-        done(comm);
-    }
-    return true;
-}
-
+/* Copies this member's result out of the pieces of all members. */
 static void take(const struct ncclComm *comm, const struct piece *piece)
 {
     const struct operation *operation = piece->operation;
     const struct meeting_member *members = comm->meeting->members;
 
-    if (!piece->out) /* a reduction that another wants */
+    if (!piece->out) /* a reduction for another member */
         return;
     if (operation->kind == BROADCAST)
         memcpy(piece->out, members[operation->root].piece, piece->bytes);
@@ -184,11 +169,23 @@ static void take(const struct ncclComm *comm, const struct piece *piece)
         reduce_into(comm, piece);
 }
 
+/* Runs one piece of an operation on this member. false: the kernel was stopped. */
 static bool run_piece(struct ncclComm *comm, const struct piece *piece)
 {
     const struct operation *operation = piece->operation;
-    if (operation->kind == REDUCESCATTER)
-        return scatter(comm, piece);
+    if (operation->kind == REDUCESCATTER) {
+        /* One piece for each member, one member after the other. */
+        size_t whole = bytes_of(piece->operation);
+
+        for (int i = 0; i < comm->size; i++) {
+            if (!bring(comm, piece->operation, piece->in + (size_t)i * whole, piece->bytes))
+                return false;
+            if (i == comm->rank)
+                reduce_into(comm, piece);
+            done(comm);
+        }
+        return true;
+    }
     if (!bring(comm, operation, piece->in, piece->bytes))
         return false;
     take(comm, piece);
@@ -201,6 +198,7 @@ static void *shadow(const struct ncclComm *comm, const void *at, size_t bytes)
     return bytes ? standin_range(comm->context, at, bytes, "a kernel") : NULL;
 }
 
+/* Runs an operation piece by piece. false: the kernel was stopped. */
 static bool run_collective(struct ncclComm *comm, const struct operation *operation)
 {
     const char *in = shadow(comm, operation->in, operation_in(operation, comm));
@@ -225,7 +223,7 @@ static bool run_collective(struct ncclComm *comm, const struct operation *operat
 
 /* ---- all of a kernel ------------------------------------------------------------------------- */
 
-/* false: it was broken off in it. */
+/* Lets the fault of this operation happen. false: the operation was broken off in it. */
 static bool suffer(struct ncclComm *comm, const struct operation *operation)
 {
     switch (operation->fault) {
@@ -256,24 +254,21 @@ static bool run_all(struct ncclComm *comm, struct kernel *kernel)
     return pairs_run(comm, kernel->first);
 }
 
-/* Nobody is to find what was there before, nor half of what should have been. */
-static void spoil(const struct ncclComm *comm, const struct kernel *kernel)
-{
-    for (const struct operation *one = kernel->first; one && !comm_is_lost(comm); one = one->next) {
-        size_t bytes = operation_out(one, comm);
-
-        if (bytes)
-            memset(shadow(comm, one->out, bytes), GARBAGE, bytes);
-    }
-}
-
 void kernel_run(void *arg)
 {
     struct kernel *kernel = arg;
     struct ncclComm *comm = kernel->comm;
 
-    if (!run_all(comm, kernel))
-        spoil(comm, kernel);
+    if (!run_all(comm, kernel)) {
+        /* Overwrites the output, so that no reader finds the old bytes, or half of the result. */
+        for (const struct operation *one = kernel->first; one && !comm_is_lost(comm);
+             one = one->next) {
+            size_t bytes = operation_out(one, comm);
+
+            if (bytes)
+                memset(shadow(comm, one->out, bytes), GARBAGE, bytes);
+        }
+    }
 }
 
 void kernel_ended(void *arg)

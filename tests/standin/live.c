@@ -1,3 +1,7 @@
+/*
+ * live.c: counts what is alive in the stand-ins by its name, so that a test can see that nothing
+ * is left.
+ */
 #include "tests/standin/driver.h"
 #include "tests/standin/standin.h"
 
@@ -40,6 +44,6 @@ size_t standin_live(const char *what)
             found = (size_t)live[i].count;
     pthread_mutex_unlock(&lock);
     if (found == SIZE_MAX)
-        standin_misuse("nobody counts '%s'", what);
+        standin_misuse("'%s' is not counted", what);
     return found;
 }

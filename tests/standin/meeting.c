@@ -1,3 +1,7 @@
+/*
+ * meeting.c: the memory in which the members of a communicator of the NCCL stand-in meet, in one
+ * process or in several, and how its last member removes it.
+ */
 #include "tests/standin/meeting.h"
 
 #include "os/clock.h"
@@ -13,9 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ID_WORD  "stand-in of NCCL"
-#define WHILE_NS 20000000 /* a device that is lost strikes no bell */
-#define MADE_MAX 64U      /* ids of this process that wait for their members */
+#define ID_WORD "stand-in of NCCL"
+#define WHILE_NS \
+    20000000 /* a lost device wakes no member, so a wait checks again after this time */
+/* ids that this process has made and whose members have not all arrived */
+#define MADE_MAX 64U
 
 struct id {
     char word[sizeof(ID_WORD)];
@@ -43,22 +49,6 @@ static void forget(unsigned i)
     made[i].meeting = NULL;
 }
 
-/* The lock is held. Once all are there nobody opens it any more; the oldest goes if there are too
- * many. */
-static unsigned free_place(void)
-{
-    for (unsigned i = 0; i < MADE_MAX; i++)
-        if (made[i].meeting) {
-            uint32_t size = atomic_load(&made[i].meeting->size);
-
-            if (size && atomic_load(&made[i].meeting->here) == size)
-                forget(i);
-        }
-    made_next = (made_next + 1) % MADE_MAX;
-    forget(made_next);
-    return made_next;
-}
-
 static struct meeting *map(int fd)
 {
     void *at = mmap(NULL, sizeof(struct meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -77,7 +67,18 @@ void meeting_make(struct nccl_id *ret_id)
     if (id.fd < 0 || ftruncate(id.fd, (off_t)sizeof(struct meeting)))
         standin_misuse("no memory for a meeting");
     pthread_mutex_lock(&lock);
-    place = free_place();
+    /* A free entry for a new id. An entry whose members have all arrived is free, because its
+     * meeting is not opened again. If all entries are taken, the oldest is. */
+    for (unsigned i = 0; i < MADE_MAX; i++)
+        if (made[i].meeting) {
+            uint32_t size = atomic_load(&made[i].meeting->size);
+
+            if (size && atomic_load(&made[i].meeting->here) == size)
+                forget(i);
+        }
+    made_next = (made_next + 1) % MADE_MAX;
+    forget(made_next);
+    place = made_next;
     made[place].fd = id.fd;
     made[place].meeting = map(id.fd);
     standin_count("ids", 1);
@@ -86,7 +87,8 @@ void meeting_make(struct nccl_id *ret_id)
     memcpy(ret_id, &id, sizeof(id));
 }
 
-/* The number may be another file's by now, if the maker has forgotten it. */
+/* false: the descriptor now belongs to another file, because the process that made the id has
+ * closed it. */
 static bool is_meeting(int fd)
 {
     char path[64];
@@ -105,7 +107,7 @@ struct meeting *meeting_open(const struct nccl_id *id)
 
     memcpy(&said, id, sizeof(said));
     if (memcmp(said.word, ID_WORD, sizeof(ID_WORD)) != 0)
-        standin_misuse("that is no id of ncclGetUniqueId");
+        standin_misuse("the id does not come from ncclGetUniqueId");
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", said.pid, said.fd);
     fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
@@ -122,7 +124,8 @@ void meeting_close(struct meeting *meeting)
         munmap(meeting, sizeof(*meeting));
 }
 
-/* What runs here is not cut, as it is by its own end: this is what the others see of it. */
+/* true: this member has left, so other members get nothing from it. Only other members ask this: an
+ * operation of the member itself still runs to its end. */
 bool meeting_has_left(const struct meeting_member *member)
 {
     int64_t gone_us = atomic_load(&member->gone_us);
@@ -130,7 +133,7 @@ bool meeting_has_left(const struct meeting_member *member)
     return gone_us && clock_now_us() >= gone_us;
 }
 
-/* ---- the bell -------------------------------------------------------------------------------- */
+/* ---- the bell: a counter in shared memory; members sleep until it changes (futex) ------------ */
 
 void meeting_ring(struct meeting *meeting)
 {

@@ -1,4 +1,4 @@
-/* The memory of a device, and the host's that is pinned. */
+/* memory.c: the memory of devices, and pinned and managed memory of the host. */
 #include "tests/standin/standin.h"
 #include "tests/standin/stream.h"
 
@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #define ALIGNMENT 512U
-#define GARBAGE   0xdb /* what memory holds that nobody has written */
+#define GARBAGE   0xdb /* the bytes of memory that was never written */
 
 STANDIN_EXPORT standin_memory_fn standin_memory;
 STANDIN_EXPORT standin_managed_fn standin_managed;
 
-/* ---- of a device ----------------------------------------------------------------------------- */
+/* ---- memory of a device ---------------------------------------------------------------------- */
 
 void device_map(struct CUctx_st *device, size_t bytes)
 {
@@ -50,6 +50,7 @@ static struct block *block_at(const struct CUctx_st *device, size_t offset)
     return NULL;
 }
 
+/* Returns the host's address of device memory; misuse: the range is not allocated. */
 void *memory_range(struct CUctx_st *device, const void *at, size_t bytes, const char *who)
 {
     struct CUctx_st *there = memory_device(at);
@@ -97,7 +98,7 @@ void *standin_memory(const void *device_memory)
     return block ? device->shadow_base + offset : NULL;
 }
 
-/* The first gap that is large enough. */
+/* Finds the first gap that is large enough. */
 static struct block *place(struct CUctx_st *device, size_t bytes)
 {
     size_t room = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -151,21 +152,10 @@ int cu_memory_alloc(cuda_address *ret_at, size_t bytes)
     return block ? CUDA_OK : CUDA_OUT_OF_MEMORY;
 }
 
-/* The pages that nothing else is on, to the system. */
-static void give_back(const struct CUctx_st *device, const struct block *block)
-{
-    size_t page = (size_t)getpagesize();
-    size_t from = (block->offset + page - 1) / page * page;
-    size_t to = (block->offset + block->bytes) / page * page;
-
-    if (to > from)
-        (void)madvise(device->shadow_base + from, to - from, MADV_REMOVE);
-}
-
 static void free_managed(struct host_range **link);
 static struct host_range **host_link(const void *at);
 
-/* As that of the driver does, it waits for all that the device was told to do before. */
+/* Like the real driver, it waits for all work that was given to the device before. */
 int cu_memory_free(cuda_address at)
 {
     const char *there = (const char *)(uintptr_t)at;
@@ -174,6 +164,9 @@ int cu_memory_free(cuda_address at)
     struct block **link;
     struct block *block;
     int code = standin_enter();
+    size_t page;
+    size_t from;
+    size_t to;
 
     if (code || !at) {
         if (!code)
@@ -198,14 +191,19 @@ int cu_memory_free(cuda_address at)
         standin_misuse("cuMemFree of %p, where nothing is allocated", (const void *)there);
     *link = block->next;
     device->used -= (block->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    give_back(device, block);
+    /* Gives the pages back to the system that have no other block on them. */
+    page = (size_t)getpagesize();
+    from = (block->offset + page - 1) / page * page;
+    to = (block->offset + block->bytes) / page * page;
+    if (to > from)
+        (void)madvise(device->shadow_base + from, to - from, MADV_REMOVE);
     mem_free(block);
     standin_count("memory", -1);
     standin_leave();
     return CUDA_OK;
 }
 
-/* ---- the host's ------------------------------------------------------------------------------ */
+/* ---- pinned memory of the host --------------------------------------------------------------- */
 
 static struct host_range **host_link(const void *at)
 {
@@ -320,7 +318,8 @@ int cu_pin(void *at, size_t bytes, unsigned flags)
     return code;
 }
 
-/* mincore knows whether the memory is still there: what is unmapped first is never unpinned. */
+/* true: the memory is still mapped (asked by mincore). The process must unpin memory before it
+ * unmaps it. */
 static bool is_mapped(const char *at)
 {
     size_t page = (size_t)getpagesize();
@@ -349,7 +348,7 @@ int cu_unpin(void *at)
     return code;
 }
 
-/* ---- managed: of both ------------------------------------------------------------------------ */
+/* ---- managed memory, for host and device ----------------------------------------------------- */
 
 void *standin_managed(size_t bytes)
 {

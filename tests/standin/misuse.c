@@ -1,3 +1,7 @@
+/*
+ * misuse.c: ends the process when a program uses a stand-in in a way that the real library forbids,
+ * and names the call. A real device might hide such a bug.
+ */
 #include "tests/standin/driver.h"
 
 #include <stdarg.h>

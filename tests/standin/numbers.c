@@ -1,3 +1,7 @@
+/*
+ * numbers.c: reduces numbers of every type of NCCL, halves and 8-bit integers included, in the
+ * order of ranks.
+ */
 #include "tests/standin/numbers.h"
 
 #include "tests/standin/driver.h"
@@ -21,7 +25,7 @@ size_t numbers_bytes(int type)
     }
 }
 
-/* ---- sixteen bits ---------------------------------------------------------------------------- */
+/* ---- floats of sixteen bits ------------------------------------------------------------------ */
 
 static float from_bits(uint32_t bits)
 {
@@ -47,7 +51,7 @@ static float from_half(uint16_t half)
 
     if (exponent == 0x1f)
         return from_bits(sign | 0x7f800000U | (fraction << 13));
-    if (exponent == 0) { /* fraction x 2^-24 */
+    if (exponent == 0) { /* subnormal: fraction x 2^-24 */
         float tiny = (float)fraction * from_bits(0x33800000U);
 
         return sign ? -tiny : tiny;
@@ -55,7 +59,7 @@ static float from_half(uint16_t half)
     return from_bits(sign | ((exponent + 112) << 23) | (fraction << 13));
 }
 
-/* To the nearest, to even where two are as near. */
+/* Rounds to the nearest half; to the even one of two that are equally near. */
 static uint16_t to_half(float number)
 {
     uint32_t bits = to_bits(number);
@@ -66,7 +70,7 @@ static uint16_t to_half(float number)
         return (uint16_t)(sign | 0x7e00U);
     if (rest >= 0x477ff000U)
         return (uint16_t)(sign | 0x7c00U);
-    if (rest < 0x38800000U) { /* so small that adding 1/2 rounds it as it must be */
+    if (rest < 0x38800000U) { /* so small that adding 1/2 rounds it correctly */
         float shifted = from_bits(rest) + 0.5F;
 
         return (uint16_t)(sign | (to_bits(shifted) - to_bits(0.5F)));
@@ -89,9 +93,9 @@ static uint16_t to_brain(float number)
     return (uint16_t)((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
-/* ---- of three widths ------------------------------------------------------------------------- */
+/* ---- arithmetic in the three widths ---------------------------------------------------------- */
 
-/* Integers wrap around, so they are added as what has no sign. */
+/* Integers wrap around, so they are added as unsigned. */
 #define PLUS_OF(kind, one, other)   (kind)((one) + (other))
 #define TIMES_OF(kind, one, other)  (kind)((one) * (other))
 #define PLUS_INT(kind, one, other)  (kind)((uint64_t)(one) + (uint64_t)(other))
@@ -112,7 +116,7 @@ FOLD(fold_floats, float, PLUS_OF, TIMES_OF)
 FOLD(fold_doubles, double, PLUS_OF, TIMES_OF)
 FOLD(fold_integers, int64_t, PLUS_INT, TIMES_INT)
 
-/* ---- in and out ------------------------------------------------------------------------------ */
+/* ---- loading and storing elements ------------------------------------------------------------ */
 
 union many {
     float floats[AT_ONCE];
@@ -196,7 +200,7 @@ void numbers_scale(struct reduction *reduction, int type, const void *scale)
         reduction->integer = one.integers[0];
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- whole reductions ------------------------------------------------------------------------ */
 
 static void scale(const struct reduction *reduction, int type, union many *many, size_t count)
 {
@@ -207,28 +211,6 @@ static void scale(const struct reduction *reduction, int type, union many *many,
             many->floats[i] *= (float)reduction->scale;
         else
             many->integers[i] = TIMES_INT(int64_t, many->integers[i], reduction->integer);
-}
-
-static void fold(int op, int type, union many *sum, const union many *next, size_t count)
-{
-    if (is_double(type))
-        fold_doubles(op, sum->doubles, next->doubles, count);
-    else if (is_float(type))
-        fold_floats(op, sum->floats, next->floats, count);
-    else
-        fold_integers(op, sum->integers, next->integers, count);
-}
-
-/* An average of integers is the sum divided, as NCCL makes it. */
-static void average(int type, union many *sum, unsigned members, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (is_double(type))
-            sum->doubles[i] /= members;
-        else if (is_float(type))
-            sum->floats[i] /= (float)members;
-        else
-            sum->integers[i] /= (int64_t)members;
 }
 
 void numbers_reduce(const struct reduction *reduction, int type, unsigned members,
@@ -246,10 +228,23 @@ void numbers_reduce(const struct reduction *reduction, int type, unsigned member
         for (unsigned i = 1; i < members; i++) {
             load(&next, type, (const char *)in[i] + done * bytes, now);
             scale(reduction, type, &next, now);
-            fold(reduction->op, type, &sum, &next, now);
+            if (is_double(type))
+                fold_doubles(reduction->op, sum.doubles, next.doubles, now);
+            else if (is_float(type))
+                fold_floats(reduction->op, sum.floats, next.floats, now);
+            else
+                fold_integers(reduction->op, sum.integers, next.integers, now);
         }
-        if (reduction->op == NCCL_AVERAGE)
-            average(type, &sum, members, now);
+        if (reduction->op == NCCL_AVERAGE) {
+            /* The average of integers is the sum divided by the members, as in NCCL. */
+            for (size_t i = 0; i < now; i++)
+                if (is_double(type))
+                    sum.doubles[i] /= members;
+                else if (is_float(type))
+                    sum.floats[i] /= (float)members;
+                else
+                    sum.integers[i] /= (int64_t)members;
+        }
         store(&sum, type, (char *)out + done * bytes, now);
     }
 }

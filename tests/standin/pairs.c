@@ -1,4 +1,4 @@
-/* Sends and receives of one kernel, which all go on at the same time. */
+/* pairs.c: the sends and receives of one kernel, which all make progress together. */
 #include "tests/standin/kernel.h"
 
 #include "base/mem.h"
@@ -7,11 +7,11 @@
 
 struct transfer {
     const struct operation *operation;
-    char *at; /* the shadow of its memory */
+    char *at; /* the host's address for the memory */
     size_t bytes, done;
 };
 
-/* 1: a piece has gone; 0: not now. */
+/* 1: a piece was sent; 0: not possible now. */
 static bool send_piece(struct ncclComm *comm, struct transfer *one)
 {
     struct meeting_pair *pair = &comm->meeting->pairs[comm->rank][one->operation->root];
@@ -46,7 +46,8 @@ static bool receive_piece(struct ncclComm *comm, struct transfer *one)
     return true;
 }
 
-/* Those between the same two in the same direction go one after the other. */
+/* true: no earlier transfer has the same two members and direction; such transfers run one after
+ * the other. */
 static bool is_next(const struct transfer *all, size_t which)
 {
     for (size_t i = 0; i < which; i++)
@@ -56,33 +57,30 @@ static bool is_next(const struct transfer *all, size_t which)
     return true;
 }
 
-static bool step(struct ncclComm *comm, struct transfer *all, size_t count, bool *ret_left)
-{
-    bool moved = false;
-
-    *ret_left = false;
-    for (size_t i = 0; i < count; i++) {
-        if (all[i].done == all[i].bytes)
-            continue;
-        if (is_next(all, i))
-            moved = (all[i].operation->kind == SEND ? send_piece(comm, &all[i])
-                                                    : receive_piece(comm, &all[i])) ||
-                    moved;
-        *ret_left = *ret_left || all[i].done < all[i].bytes;
-    }
-    return moved;
-}
-
+/* Runs all transfers to their end. false: the communicator was broken or its device lost. */
 static bool run(struct ncclComm *comm, struct transfer *all, size_t count)
 {
     bool left = true;
 
     while (left) {
         uint32_t seen = meeting_see(comm->meeting);
+        bool moved;
 
         if (comm_is_broken(comm) || comm_is_lost(comm))
             return false;
-        if (step(comm, all, count, &left))
+        /* Moves each transfer by one piece, if possible. */
+        moved = false;
+        left = false;
+        for (size_t i = 0; i < count; i++) {
+            if (all[i].done == all[i].bytes)
+                continue;
+            if (is_next(all, i))
+                moved = (all[i].operation->kind == SEND ? send_piece(comm, &all[i])
+                                                        : receive_piece(comm, &all[i])) ||
+                        moved;
+            left = left || all[i].done < all[i].bytes;
+        }
+        if (moved)
             meeting_ring(comm->meeting);
         else if (left)
             meeting_wait(comm->meeting, seen);

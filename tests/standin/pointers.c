@@ -1,6 +1,10 @@
-#include "tests/standin/inside.h"
+/*
+ * pointers.c: tells what the stand-in of the driver knows of an address: device memory, pinned host
+ * memory, managed memory, or unknown memory.
+ */
+#include "tests/standin/driver_internal.h"
 
-/* What the driver answers for a pointer that it does not know is a success with nothing in it. */
+/* For an unknown pointer the real driver succeeds with empty answers, and so does this. */
 struct known {
     int type; /* 0: unknown */
     bool managed;

@@ -1,4 +1,5 @@
-/* A communicator of those that are left of another, and know which they are. */
+/* shrink.c: makes a communicator of the members that are left of another; the caller knows which
+ * are left. */
 #include "tests/standin/comm.h"
 
 #ifndef STANDIN_OLD_NCCL
@@ -16,7 +17,7 @@ static bool is_excluded(int rank, const int *excluded, int count)
 int nc_comm_shrink(struct ncclComm *comm, int *excluded, int excluded_count,
                    struct ncclComm **ret_comm, struct nccl_config *config, int flags)
 {
-    int before = 0; /* of those that are left, with a lower rank */
+    int before = 0; /* members that are left and have a lower rank */
     int left = 0;
     int first = -1;
 

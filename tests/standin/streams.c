@@ -1,3 +1,7 @@
+/*
+ * streams.c: streams of the stand-in: a thread for each stream runs one command after the other,
+ * and the default stream waits like that of CUDA.
+ */
 #include "tests/standin/stream.h"
 
 #include "base/mem.h"
@@ -10,8 +14,7 @@
 STANDIN_EXPORT standin_run_fn standin_run;
 STANDIN_EXPORT standin_priority_fn standin_priority;
 
-/* ---- when the turn of a command has come ------------------------------------------------------
- */
+/* ---- when a command may run ---- */
 
 static bool is_blocking(const struct CUstream_st *stream)
 {
@@ -23,7 +26,8 @@ static bool is_behind(const struct CUstream_st *stream, uint64_t order)
     return stream && stream->head && stream->head->order < order;
 }
 
-/* The NULL stream waits for what was queued before in every blocking one, and they for it. */
+/* The NULL stream waits for all commands that were queued before in blocking streams, and blocking
+ * streams wait for the NULL stream. */
 static bool is_free(const struct CUstream_st *stream, uint64_t order)
 {
     const struct CUctx_st *context = stream->context;
@@ -48,7 +52,7 @@ static bool is_ready(const struct CUstream_st *stream)
            ((!command->after || command->after->reached) && is_free(stream, command->order));
 }
 
-/* ---- its thread ------------------------------------------------------------------------------ */
+/* ---- the thread of a stream ------------------------------------------------------------------ */
 
 static void wake_all(void)
 {
@@ -67,7 +71,7 @@ void streams_wake(void)
     pthread_mutex_unlock(&standin.lock);
 }
 
-/* The lock is held. */
+/* Removes the head command and reaches its mark. The caller holds the lock. */
 static void end_head(struct CUstream_st *stream)
 {
     struct command *command = stream->head;
@@ -82,48 +86,40 @@ static void end_head(struct CUstream_st *stream)
     wake_all();
 }
 
-/* The lock is held, but not while it runs. */
-static void run_head(struct CUstream_st *stream)
+/* The thread of a stream: runs its commands in order, until the stream is destroyed and empty. */
+static void *stream_main(void *arg)
 {
-    struct command *command = stream->head;
+    struct CUstream_st *stream = arg;
+    struct CUstream_st **link;
 
-    if (command->run) {
-        pthread_mutex_unlock(&standin.lock);
-        command->run(command->arg);
-        pthread_mutex_lock(&standin.lock);
+    pthread_mutex_lock(&standin.lock);
+    while (!stream->destroyed || stream->head) {
+        if (is_ready(stream)) {
+            /* Runs the head command. */
+            struct command *command = stream->head;
+
+            if (command->run) {
+                pthread_mutex_unlock(&standin.lock);
+                command->run(command->arg);
+                pthread_mutex_lock(&standin.lock);
+            }
+            end_head(stream);
+            if (command->ended) {
+                pthread_mutex_unlock(&standin.lock);
+                command->ended(command->arg);
+                pthread_mutex_lock(&standin.lock);
+            }
+            mem_free(command);
+        } else {
+            pthread_cond_wait(&stream->work, &standin.lock);
+        }
     }
-    end_head(stream);
-    if (command->ended) {
-        pthread_mutex_unlock(&standin.lock);
-        command->ended(command->arg);
-        pthread_mutex_lock(&standin.lock);
-    }
-    mem_free(command);
-}
-
-static void stream_free(struct CUstream_st *stream)
-{
-    struct CUstream_st **link = &stream->context->streams;
-
+    link = &stream->context->streams;
     while (*link != stream)
         link = &(*link)->next;
     *link = stream->next;
     pthread_cond_destroy(&stream->work);
     mem_free(stream);
-}
-
-static void *stream_main(void *arg)
-{
-    struct CUstream_st *stream = arg;
-
-    pthread_mutex_lock(&standin.lock);
-    while (!stream->destroyed || stream->head) {
-        if (is_ready(stream))
-            run_head(stream);
-        else
-            pthread_cond_wait(&stream->work, &standin.lock);
-    }
-    stream_free(stream);
     pthread_mutex_unlock(&standin.lock);
     return NULL;
 }
@@ -147,7 +143,7 @@ static struct CUstream_st *stream_new(struct CUctx_st *context, unsigned flags, 
     return stream;
 }
 
-/* ---- which it is ----------------------------------------------------------------------------- */
+/* ---- finding a stream ------------------------------------------------------------------------ */
 
 static struct CUstream_st *null_stream(struct CUctx_st *context)
 {
@@ -190,7 +186,7 @@ int stream_find(struct CUstream_st *named, struct CUctx_st *context,
     return code;
 }
 
-/* ---- what is queued -------------------------------------------------------------------------- */
+/* ---- queueing and waiting -------------------------------------------------------------------- */
 
 struct command *command_new(const char *name)
 {
@@ -336,7 +332,7 @@ int cu_stream_create(struct CUstream_st **ret_stream, unsigned flags, int priori
     return code;
 }
 
-/* What is in it is still done. */
+/* Destroys the stream; its queued work is still done. */
 int cu_stream_destroy(struct CUstream_st *named)
 {
     struct CUstream_st *stream;
@@ -365,7 +361,8 @@ int cu_stream_sync(struct CUstream_st *named)
         return code;
     code = stream_find(named, NULL, &stream);
     if (!code) {
-        /* an empty command, as that of the NULL stream has others to wait for */
+        /* waits for an empty command, because a command of the NULL stream also waits for other
+         * streams */
         stream_await(stream, stream_queue(stream, command_new("cuStreamSynchronize")));
         if (standin_lost())
             code = CUDA_LAUNCH_FAILED;

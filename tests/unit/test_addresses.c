@@ -1,7 +1,11 @@
-#include "tests/lib/test.h"
+/*
+ * test_addresses.c: worker/addresses.c: of the addresses that a member has told, the first of a
+ * kind is found, and the host of an address is cut out of it.
+ */
+#include "tests/lib/fixture.h"
 #include "worker/addresses.h"
 
-static void the_first_of_a_kind(struct test *t)
+TEST(the_first_of_a_kind)
 {
     static const char *const items[] = { "data", "dat=1", "state=10.0.0.7:1", "data=a=b",
                                          "data=c" };
@@ -12,10 +16,9 @@ static void the_first_of_a_kind(struct test *t)
     CHECK_TEXT(t, addresses_find(&all, "state"), "10.0.0.7:1");
     CHECK(t, !addresses_find(&all, "stat"));
     CHECK(t, !addresses_find(&none, "data"));
-out:;
 }
 
-static void the_host_of_an_address(struct test *t)
+TEST(the_host_of_an_address)
 {
     char host[16];
 
@@ -29,7 +32,4 @@ static void the_host_of_an_address(struct test *t)
     CHECK_CODE(t, addresses_host("[]:4001", host, sizeof(host)), HVD_E_INVAL);
     CHECK_CODE(t, addresses_host("123456789.123456:1", host, sizeof(host)), HVD_E_LIMIT);
     CHECK_TEXT(t, host, "::1");
-out:;
 }
-
-TESTS(CASE(the_first_of_a_kind), CASE(the_host_of_an_address))

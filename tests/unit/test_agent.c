@@ -1,4 +1,8 @@
-#include "agent/core/agent_state.h"
+/*
+ * test_agent.c: agent/core as a whole: every message of a driver and of a worker in every state of
+ * the agent (a scene), mistakes of the program around the core, and invariants that a test breaks.
+ */
+#include "agent/core/agent_internal.h"
 #include "proto/catalog.h"
 #include "tests/lib/agent_script.h"
 #include "tests/lib/msg_random.h"
@@ -8,19 +12,18 @@
 
 static struct script s;
 
-/* ---- each message in each state ---------------------------------------------------------------
- */
+/* ---- each message in each state ---- */
 
 enum scene { NEW, DIALLING, GREETING, SERVING, ALONE, ENDING, OVER, SCENES };
 
-#define SPAWNING_ONE  1 /* incarnations, and the slots that they are in */
+#define SPAWNING_ONE  1 /* incarnations, and their slots */
 #define RUNNING_ONE   2
 #define JOINED_ONE    3
 #define ENDED_ONE     4
 #define FAILED_ONE    5
 #define FORGOTTEN_ONE 6
 #define UNKNOWN_ONE   7
-#define ONES          8 /* 0: of no incarnation */
+#define ONES          8 /* number of incarnations; 0: none */
 #define CONNECTION    30
 #define STRANGER      31
 
@@ -30,7 +33,7 @@ static int tell(struct msg msg)
     return s.list.failed ? HVD_E_NOMEM : 0;
 }
 
-/* One worker in each state of its process. */
+/* Makes one worker in each state of a process. */
 static int populate(void)
 {
     static const uint64_t running[] = { RUNNING_ONE, ENDED_ONE, FORGOTTEN_ONE };
@@ -89,7 +92,7 @@ static bool is_connected(enum scene scene)
     return scene == GREETING || scene == SERVING || scene == ENDING;
 }
 
-/* What is common to all answers to a driver's message; the reason why not, or NULL. */
+/* Checks the rules for all answers to a driver's message. Returns the broken rule, or NULL. */
 static const char *wrong_with_driver(enum scene scene, const struct msg *msg)
 {
     enum msg_when when = scene == GREETING ? WHEN_GREETING : WHEN_OPEN;
@@ -131,7 +134,8 @@ static int random_msg(const struct msg_kind *kind, uint64_t incarnation, struct 
     return rc;
 }
 
-/* One message in one scene: without a term, with a new driver's, and with one that is over. */
+/* Sends one message in one scene three times: without a term, with the term of a new driver, and
+ * with an old term. */
 static int try_driver(enum scene scene, const struct msg_kind *kind, uint64_t one, struct rng *rng,
                       struct arena *arena, const char **ret_wrong)
 {
@@ -150,7 +154,11 @@ static int try_driver(enum scene scene, const struct msg_kind *kind, uint64_t on
     return rc;
 }
 
-static void each_message_of_a_driver_in_each_state(struct test *t)
+typedef int try_fn(enum scene scene, const struct msg_kind *kind, uint64_t one, struct rng *rng,
+                   struct arena *arena, const char **ret_wrong);
+
+/* Sends every message, in `variants` variants, in every state of the agent. */
+static void check_each_message(struct test *t, try_fn *try_one, uint64_t variants)
 {
     const struct msg_kind *kind;
     const char *wrong = NULL;
@@ -161,11 +169,12 @@ static void each_message_of_a_driver_in_each_state(struct test *t)
     rng_seed(&rng, 3);
     for (int scene = NEW; scene < SCENES; scene++) {
         for (size_t i = 0; (kind = msg_kind_at(i)); i++) {
-            for (uint64_t one = 0; one < 3 * ONES; one++) {
-                CHECK_OK(t, try_driver((enum scene)scene, kind, one, &rng, &arena, &wrong));
+            for (uint64_t one = 0; one < variants; one++) {
+                CHECK_OK(t, try_one((enum scene)scene, kind, one, &rng, &arena, &wrong));
                 if (wrong) {
-                    test_fail(t, __FILE__, __LINE__, "%s, variant %d, in scene %d: it %s:\n%s",
-                              kind->name, (int)one, scene, wrong, s.lines);
+                    test_fail(t, __FILE__, __LINE__,
+                              "%s, variant %d, in scene %d: the agent %s:\n%s", kind->name,
+                              (int)one, scene, wrong, s.lines);
                     goto out;
                 }
                 script_release(&s);
@@ -178,7 +187,12 @@ out:
     arena_release(&arena);
 }
 
-/* The reason why the answer to a worker's message is wrong, or NULL. */
+TEST_FLAGS(each_message_of_a_driver_in_each_state, TEST_NO_TORTURE)
+{
+    check_each_message(t, try_driver, 3 * ONES);
+}
+
+/* Returns the broken rule in the answer to a worker's message, or NULL. */
 static const char *wrong_with_worker(enum scene scene, uint32_t connection, const struct msg *msg)
 {
     bool joined =
@@ -188,7 +202,7 @@ static const char *wrong_with_worker(enum scene scene, uint32_t connection, cons
 
     if (scene == NEW || scene == OVER)
         return s.list.count == 0 ? NULL : "acts although it is not there";
-    if (!joined) { /* the others that could say hello are spawning or running */
+    if (!joined) { /* the other workers that could say hello are spawning or running */
         said = scene >= SERVING && msg->type == MSG_HELLO_WORKER &&
                (msg->incarnation == SPAWNING_ONE || msg->incarnation == RUNNING_ONE);
         return said != does(AGENT_DO_DROP) ? NULL : "takes a stranger, or drops a friend";
@@ -219,35 +233,12 @@ static int try_worker(enum scene scene, const struct msg_kind *kind, uint64_t on
     return 0;
 }
 
-static void each_message_of_a_worker_in_each_state(struct test *t)
+TEST_FLAGS(each_message_of_a_worker_in_each_state, TEST_NO_TORTURE)
 {
-    const struct msg_kind *kind;
-    const char *wrong = NULL;
-    struct arena arena;
-    struct rng rng;
-
-    arena_init(&arena, 1u << 20);
-    rng_seed(&rng, 3);
-    for (int scene = NEW; scene < SCENES; scene++) {
-        for (size_t i = 0; (kind = msg_kind_at(i)); i++) {
-            for (uint64_t one = 0; one < 2 * ONES; one++) {
-                CHECK_OK(t, try_worker((enum scene)scene, kind, one, &rng, &arena, &wrong));
-                if (wrong) {
-                    test_fail(t, __FILE__, __LINE__, "%s, variant %d, in scene %d: it %s:\n%s",
-                              kind->name, (int)one, scene, wrong, s.lines);
-                    goto out;
-                }
-                script_release(&s);
-                arena_release(&arena);
-            }
-        }
-    }
-out:
-    script_release(&s);
-    arena_release(&arena);
+    check_each_message(t, try_worker, 2 * ONES);
 }
 
-static void nothing_happens_before_the_start_or_after_the_end(struct test *t)
+TEST(nothing_happens_before_the_start_or_after_the_end)
 {
     CHECK_OK(t, set(NEW));
     CHECK_INT(t, agent_deadline(s.agent), ==, TIME_NEVER);
@@ -270,7 +261,7 @@ static void step_with(struct agent_event event)
     script_step(&s, &event);
 }
 
-static void our_own_mistakes_are_not_survived(struct test *t)
+TEST_FLAGS(our_own_mistakes_are_not_survived, TEST_NO_TORTURE)
 {
     CHECK_OK(t, set(SERVING));
     CHECK_PANICS(t, "not an event", step_with((struct agent_event){ .kind = AGENT_EVENT_COUNT }));
@@ -292,7 +283,7 @@ static void create(const struct agent_config *config)
     agent_free(agent_create(config, NULL));
 }
 
-static void a_config_that_cannot_be_is_not_taken(struct test *t)
+TEST_FLAGS(a_config_that_cannot_be_is_not_taken, TEST_NO_TORTURE)
 {
     struct agent_config good;
     struct agent_config bad;
@@ -324,8 +315,8 @@ out:
     script_release(&s);
 }
 
-/* What an invariant says is enforced: each is broken from behind, and the next move finds it. */
-static void broken_invariants_are_found(struct test *t)
+/* Each invariant is broken by hand, and the next step of the core panics. */
+TEST_FLAGS(broken_invariants_are_found, TEST_NO_TORTURE)
 {
     struct agent_worker *worker;
     struct agent *agent;
@@ -334,35 +325,28 @@ static void broken_invariants_are_found(struct test *t)
     agent = s.agent;
     CHECK_PANICS(t, "grace_at_us", agent->life.state = LIFE_ALONE; agent->grace_at_us = 0;
                  sm_move(&agent->life, LIFE_SERVING, 0, ""));
-    CHECK_PANICS(t, "agent_driver_is_open", agent->life.state = LIFE_ALONE;
+    CHECK_PANICS(t, "agent_link_is_open", agent->life.state = LIFE_ALONE;
                  agent->driver.state = DRIVER_DOWN; sm_move(&agent->life, LIFE_SERVING, 0, ""));
-    CHECK_PANICS(t, "!agent_driver_is_open", sm_move(&agent->life, LIFE_ALONE, 0, ""));
+    CHECK_PANICS(t, "!agent_link_is_open", sm_move(&agent->life, LIFE_ALONE, 0, ""));
     CHECK_PANICS(t, "agent->alive == 0", sm_move(&agent->life, LIFE_ENDING, 0, "");
                  sm_move(&agent->life, LIFE_OVER, 0, ""));
     worker = agent_roster_find(agent, RUNNING_ONE);
     CHECK_PANICS(t, "ENDED", sm_move(&worker->process, ENDED, 0, ""));
     worker = agent_roster_find(agent, SPAWNING_ONE);
-    CHECK_PANICS(t, "worker->code", sm_move(&worker->process, FAILED, 0, ""));
+    CHECK_PANICS(t, "worker->ending.code", sm_move(&worker->process, FAILED, 0, ""));
     CHECK_PANICS(t, "incarnation", worker->incarnation = 0;
                  sm_move(&worker->process, RUNNING, 0, ""));
     CHECK_PANICS(t, "slot", worker->slot = 9999; sm_move(&worker->process, RUNNING, 0, ""));
     worker = agent_roster_find(agent, ENDED_ONE);
-    CHECK_PANICS(t, "connected", worker->connected = true;
+    CHECK_PANICS(t, "connected", worker->contact.connected = true;
                  sm_move(&worker->process, FORGOTTEN, 0, ""));
     CHECK_PANICS(t, "FORGOTTEN", agent_roster_remove(agent, worker));
     CHECK_PANICS(t, "connected", agent_roster_disconnect(agent, worker));
     worker = agent_roster_find(agent, JOINED_ONE);
-    CHECK_PANICS(t, "!worker->connected", agent_roster_connect(agent, worker, STRANGER));
+    CHECK_PANICS(t, "!worker->contact.connected", agent_roster_connect(agent, worker, STRANGER));
     CHECK_PANICS(t, "slot->highest", agent_roster_add(agent, &(struct msg){ .incarnation = 1 });
                  agent_roster_add(agent, &(struct msg){ .incarnation = 1 }));
     CHECK_PANICS(t, "list", agent_do(agent, AGENT_DO_DIAL));
 out:
     script_release(&s);
 }
-
-TESTS(CASE(nothing_happens_before_the_start_or_after_the_end),
-      CASE_FLAGS(our_own_mistakes_are_not_survived, TEST_NO_TORTURE),
-      CASE_FLAGS(a_config_that_cannot_be_is_not_taken, TEST_NO_TORTURE),
-      CASE_FLAGS(broken_invariants_are_found, TEST_NO_TORTURE),
-      CASE_FLAGS(each_message_of_a_driver_in_each_state, TEST_NO_TORTURE),
-      CASE_FLAGS(each_message_of_a_worker_in_each_state, TEST_NO_TORTURE))

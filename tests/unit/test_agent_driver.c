@@ -1,6 +1,11 @@
+/*
+ * test_agent_driver.c: agent/core and its driver: connecting, welcome, leases, terms (the number of
+ * a driver), refusals and successors. An agent serves the driver with the newest term, and outlives
+ * each driver that it cannot believe.
+ */
 #include "base/limits.h"
 #include "tests/lib/agent_script.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdio.h>
 
@@ -13,11 +18,22 @@
 
 static struct script s;
 
-static void it_dials_says_hello_and_serves(struct test *t)
+static void begin_case(struct test *t)
+{
+    CHECK_OK(t, script_init(&s));
+}
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    script_release(&s);
+}
+FIXTURE(begin_case, end_case)
+
+TEST(the_agent_dials_says_hello_and_serves)
 {
     struct msg welcome = script_welcome(3);
 
-    CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
     CHECK_INT(t, agent_deadline(s.agent), ==, LIMIT_FIRST_DRIVER_US);
     CHECK_TEXT(t, script_start(&s), "");
@@ -25,15 +41,12 @@ static void it_dials_says_hello_and_serves(struct test *t)
     CHECK_INT(t, agent_deadline(s.agent), ==, LIMIT_GREETING_US);
     CHECK_TEXT(t, script_up(&s), "");
     CHECK_TEXT(t, script_driver(&s, &welcome), "");
-    CHECK_INT(t, agent_deadline(s.agent), ==, 1 * S); /* the first beat */
+    CHECK_INT(t, agent_deadline(s.agent), ==, 1 * S); /* the time of the first beat */
     CHECK_HAS(t, trace_line(&s.trace, 0), "agent: alone -> serving");
-out:
-    script_release(&s);
 }
 
-static void it_dials_again_when_nobody_answers(struct test *t)
+TEST(the_agent_dials_again_without_an_answer)
 {
-    CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
     script_at(&s, 0.5);
     CHECK_TEXT(t, script_down(&s), "");
@@ -43,29 +56,23 @@ static void it_dials_again_when_nobody_answers(struct test *t)
     CHECK_TEXT(t, script_timer(&s), "dial\n");
     CHECK_TEXT(t, script_step(&s, &(struct agent_event){ .kind = AGENT_DRIVER_DOWN }), "");
     CHECK_HAS(t, trace_line(&s.trace, 0), "dialling -> down: the connection is gone");
-out:
-    script_release(&s);
 }
 
-static void a_driver_without_a_welcome_is_left(struct test *t)
+TEST(a_driver_without_a_welcome_is_left)
 {
-    CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
     CHECK_TEXT(t, script_up(&s), HELLO "\n");
     CHECK_TEXT(t, script_timer(&s), "hang up: no welcome in time\n");
     CHECK_INT(t, s.now_us, ==, LIMIT_GREETING_US);
     CHECK_TEXT(t, script_timer(&s), "dial\n");
     CHECK_INT(t, s.now_us, ==, LIMIT_GREETING_US + SCRIPT_REDIAL_S * S);
-out:
-    script_release(&s);
 }
 
-static void it_beats_when_it_says_nothing_else(struct test *t)
+TEST(an_idle_agent_sends_heartbeats)
 {
     struct msg beat = { .type = MSG_BEAT, .term = 1, .u.beat = { .sequence = 9 } };
     struct msg launch = script_launch(1, 0);
 
-    CHECK_OK(t, script_init(&s));
     CHECK_OK(t, script_serve(&s));
     CHECK_TEXT(t, script_timer(&s), "driver: BEAT term=1 sequence=1\n");
     CHECK_TEXT(t, script_driver(&s, &beat), "");
@@ -76,40 +83,34 @@ static void it_beats_when_it_says_nothing_else(struct test *t)
     CHECK_TEXT(t, script_spawned(&s, 1, 101), "driver: LAUNCHED term=1 incarnation=1 pid=101\n");
     CHECK_INT(t, agent_deadline(s.agent), ==, 5 * S / 2);
     CHECK_TEXT(t, script_timer(&s), "driver: BEAT term=1 sequence=2 answers=9\n");
-    CHECK_OK(t, script_lose(&s)); /* another driver counts from its own beginning */
+    CHECK_OK(t, script_lose(&s)); /* another driver has its own count */
     CHECK_HAS(t, script_return(&s, 1), "LAUNCHED");
     CHECK_TEXT(t, script_timer(&s), "driver: BEAT term=1 sequence=3\n");
-out:
-    script_release(&s);
 }
 
-static void any_frame_renews_the_lease_of_the_driver(struct test *t)
+TEST(any_frame_renews_the_lease_of_the_driver)
 {
     struct msg drain = { .type = MSG_HOSTS_UPDATED, .term = 1, .round = 1 };
 
-    CHECK_OK(t, script_init(&s));
     CHECK_OK(t, script_serve(&s));
     CHECK_HAS(t, script_timer(&s), "BEAT");
     CHECK_HAS(t, script_timer(&s), "BEAT");
-    CHECK_TEXT(t, script_driver(&s, &drain), ""); /* at 2 s */
+    CHECK_TEXT(t, script_driver(&s, &drain), ""); /* at 2 s the drain has no effect yet */
     for (int i = 3; i < 6; i++)
         CHECK_HAS(t, script_timer(&s), "BEAT");
     CHECK_TEXT(t, script_timer(&s), "hang up: the driver is silent\n");
     CHECK_INT(t, s.now_us, ==, 6 * S);
     CHECK_TEXT(t, script_timer(&s), "dial\n");
     CHECK_INT(t, s.now_us, ==, 8 * S);
-out:
-    script_release(&s);
 }
 
-static void the_welcome_sets_the_intervals(struct test *t)
+TEST(the_welcome_sets_the_intervals)
 {
     struct msg welcome = script_welcome(1);
 
     welcome.u.welcome_agent.beat_us = 3 * S;
     welcome.u.welcome_agent.lease_us = 7 * S;
     welcome.u.welcome_agent.driver_grace_us = 11 * S;
-    CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
     CHECK_TEXT(t, script_up(&s), HELLO "\n");
     CHECK_TEXT(t, script_driver(&s, &welcome), "");
@@ -121,18 +122,33 @@ static void the_welcome_sets_the_intervals(struct test *t)
     CHECK_HAS(t, script_timer(&s), "dial");
     CHECK_HAS(t, script_timer(&s), "exit -17: no driver came back in time");
     CHECK_INT(t, s.now_us, ==, 18 * S);
-out:
-    script_release(&s);
 }
 
-static void an_old_driver_is_told_and_left(struct test *t)
+TEST(a_new_key_is_taken_and_then_told)
+{
+    struct msg rekey = { .type = MSG_REKEY, .term = 1, .u.rekey.epoch = 4 };
+    struct agent_event taken = { .kind = AGENT_KEY_TAKEN, .epoch = 4 };
+
+    CHECK_OK(t, script_serve(&s));
+    CHECK_TEXT(t, script_driver(&s, &rekey), "take key 4\n");
+    CHECK_TEXT(t, script_step(&s, &taken), "driver: REKEYED term=1 epoch=4\n");
+    CHECK_TEXT(t, script_driver(&s, &rekey), "take key 4\n"); /* it comes twice */
+    CHECK_OK(t, script_lose(&s));
+    CHECK_TEXT(t, script_step(&s, &taken), "");   /* the next hello proves the key */
+    CHECK_TEXT(t, script_driver(&s, &rekey), ""); /* without a connection */
+    CHECK_TEXT(t, script_return(&s, 2), "");
+    CHECK_HAS(t, script_driver(&s, &rekey), "BYE term=2 reason=\"term 1 is over"); /* too late */
+}
+
+/* The agent serves term 5; a STOP or WELCOME of term 4 is answered with BYE, and the agent connects
+ * again until term 6 comes. */
+TEST(an_old_driver_is_told_and_left)
 {
     struct msg welcome = script_welcome(5);
     struct msg stop = {
         .type = MSG_STOP, .term = 4, .u.stop = {0, "old"}
     };
 
-    CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
     CHECK_TEXT(t, script_up(&s), HELLO "\n");
     CHECK_TEXT(t, script_driver(&s, &welcome), "");
@@ -149,48 +165,41 @@ static void an_old_driver_is_told_and_left(struct test *t)
     welcome.term = 6;
     CHECK_TEXT(t, script_driver(&s, &welcome), "");
     CHECK_HAS(t, script_timer(&s), "BEAT term=6");
-out:
-    script_release(&s);
 }
 
-static void any_frame_may_carry_a_higher_term(struct test *t)
+TEST(any_frame_may_carry_a_higher_term)
 {
     struct msg beat = { .type = MSG_BEAT, .term = 8, .u.beat = { .sequence = 1 } };
 
-    CHECK_OK(t, script_init(&s));
     CHECK_OK(t, script_serve(&s));
     CHECK_TEXT(t, script_driver(&s, &beat), "");
-    beat.term = 0; /* does not say */
+    beat.term = 0; /* a beat without a term */
     CHECK_TEXT(t, script_driver(&s, &beat), "");
     beat.term = 1;
     CHECK_HAS(t, script_driver(&s, &beat), "term 1 is over, 8 is obeyed");
-out:
-    script_release(&s);
 }
 
-static void what_cannot_be_ends_the_connection(struct test *t)
+TEST(an_impossible_message_ends_the_connection)
 {
     struct msg welcome = script_welcome(1);
     struct msg ready = { .type = MSG_READY, .term = 1, .incarnation = 1 };
     struct msg bye = { .type = MSG_BYE, .u.bye = { "moving" } };
 
-    CHECK_OK(t, script_init(&s));
     CHECK_OK(t, script_serve(&s));
-    CHECK_HAS(t, script_driver(&s, &welcome), "hang up: WELCOME_AGENT after the greeting\n");
+    CHECK_HAS(t, script_driver(&s, &welcome), "hang up: WELCOME_AGENT came after the greeting\n");
     CHECK_TEXT(t, script_return(&s, 1), "");
-    CHECK_HAS(t, script_driver(&s, &ready), "hang up: READY does not go from the driver");
+    CHECK_HAS(t, script_driver(&s, &ready),
+              "hang up: the message READY may not go from the driver");
     CHECK_TEXT(t, script_timer(&s), "dial\n");
     CHECK_TEXT(t, script_driver(&s, &bye), ""); /* there is no connection yet */
     CHECK_HAS(t, script_up(&s), "HELLO");
     ready = script_launch(1, 1);
-    CHECK_HAS(t, script_driver(&s, &ready), "hang up: LAUNCH before the greeting is over\n");
+    CHECK_HAS(t, script_driver(&s, &ready), "hang up: LAUNCH came before the greeting was over\n");
     CHECK_TEXT(t, script_return(&s, 1), "");
     CHECK_TEXT(t, script_driver(&s, &bye), "hang up: the driver says bye: moving\n");
-out:
-    script_release(&s);
 }
 
-static void a_refusal_for_good_ends_it(struct test *t)
+TEST(a_final_refusal_ends_the_agent)
 {
     static const int finals[] = { HVD_E_VERSION, HVD_E_DENIED, HVD_E_MISMATCH };
     struct msg refused = {
@@ -210,33 +219,27 @@ static void a_refusal_for_good_ends_it(struct test *t)
         CHECK_TEXT(t, script_driver(&s, &refused), lines);
         CHECK_INT(t, agent_deadline(s.agent), ==, TIME_NEVER);
     }
-out:
-    script_release(&s);
 }
 
-static void a_refusal_for_now_is_asked_again(struct test *t)
+TEST(a_temporary_refusal_is_asked_again)
 {
     struct msg refused = {
         .type = MSG_REFUSED, .u.refused = {HVD_E_BUSY, "later"}
     };
 
-    CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
     CHECK_HAS(t, script_up(&s), "HELLO");
     CHECK_TEXT(t, script_driver(&s, &refused), "hang up: refused by the driver: later\n");
     CHECK_TEXT(t, script_timer(&s), "dial\n");
     CHECK_INT(t, s.now_us, ==, SCRIPT_REDIAL_S * S);
-out:
-    script_release(&s);
 }
 
-static void a_final_refusal_ends_the_workers_first(struct test *t)
+TEST(a_final_refusal_ends_the_workers_first)
 {
     struct msg refused = {
         .type = MSG_REFUSED, .u.refused = {HVD_E_MISMATCH, "another job"}
     };
 
-    CHECK_OK(t, script_init(&s));
     CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_run(&s, 1, 0));
     CHECK_OK(t, script_lose(&s));
@@ -246,13 +249,12 @@ static void a_final_refusal_ends_the_workers_first(struct test *t)
                "hang up: refused by the driver: another job\nterm 1\n");
     CHECK_TEXT(t, script_ended(&s, 1, ENDED_SIGNAL, 15, WITNESS_PIDFD),
                "exit -16: refused by the driver: another job\n");
-out:
-    script_release(&s);
 }
 
-static void without_a_driver_it_ends_after_the_grace(struct test *t)
+/* Without a driver the agent connects again and again. After the grace of 60 s it ends its workers,
+ * kills the one that stays, and exits. */
+TEST(an_agent_without_a_driver_ends_after_the_grace)
 {
-    CHECK_OK(t, script_init(&s));
     CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_run(&s, 1, 0));
     CHECK_OK(t, script_run(&s, 2, 1));
@@ -276,31 +278,25 @@ static void without_a_driver_it_ends_after_the_grace(struct test *t)
                "exit -17: no driver came back in time (driver grace)\n");
     CHECK_INT(t, agent_deadline(s.agent), ==, TIME_NEVER);
     CHECK_TEXT(t, script_timer(&s), "");
-out:
-    script_release(&s);
 }
 
-/* Its driver has ended, or was ended, while it was being started: it has nothing to keep. */
-static void one_that_never_met_a_driver_does_not_wait_long(struct test *t)
+/* The driver ended while its agent was started, so the agent has no workers to keep. */
+TEST(an_agent_that_never_met_a_driver_does_not_wait_long)
 {
-    CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
     CHECK_TEXT(t, script_down(&s), "");
     script_at(&s, 10);
-    CHECK_HAS(t, script_moved(&s, NULL), "dial\n"); /* somebody wants it */
+    CHECK_HAS(t, script_moved(&s, NULL), "dial\n"); /* a driver asks the agent to connect */
     while (agent_deadline(s.agent) < 40 * S) {
         CHECK_TEXT(t, script_down(&s), "");
         CHECK_TEXT(t, script_timer(&s), "dial\n");
     }
     CHECK_HAS(t, script_timer(&s), "exit -17: the driver that started it is not there\n");
     CHECK_INT(t, s.now_us, ==, 40 * S);
-out:
-    script_release(&s);
 }
 
-static void a_driver_in_time_stops_the_grace(struct test *t)
+TEST(a_driver_in_time_stops_the_grace)
 {
-    CHECK_OK(t, script_init(&s));
     CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_lose(&s));
     script_at(&s, 57);
@@ -310,15 +306,12 @@ static void a_driver_in_time_stops_the_grace(struct test *t)
     CHECK_OK(t, script_lose(&s));
     CHECK_TEXT(t, script_timer(&s), "dial\n");
     CHECK_INT(t, agent_deadline(s.agent), ==, 120 * S); /* the grace began anew */
-out:
-    script_release(&s);
 }
 
-static void a_driver_that_comes_while_it_ends_hears_of_it(struct test *t)
+TEST(a_driver_that_connects_hears_of_the_end)
 {
     struct msg launch = script_launch(2, 1);
 
-    CHECK_OK(t, script_init(&s));
     CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_run(&s, 1, 0));
     CHECK_OK(t, script_lose(&s));
@@ -336,26 +329,20 @@ static void a_driver_that_comes_while_it_ends_hears_of_it(struct test *t)
                "driver: BYE term=2 reason=\"no driver came back in time (driver grace)\"\n"
                "hang up: no driver came back in time (driver grace)\n"
                "exit -17: no driver came back in time (driver grace)\n");
-out:
-    script_release(&s);
 }
 
-static void many_workers_are_reported(struct test *t)
+TEST(many_workers_are_reported)
 {
-    CHECK_OK(t, script_init(&s));
     CHECK_OK(t, script_serve(&s));
     for (uint64_t i = 1; i <= 60; i++)
         CHECK_OK(t, script_run(&s, i, (uint32_t)i));
     CHECK_OK(t, script_lose(&s));
     CHECK_TEXT(t, script_timer(&s), "dial\n");
     CHECK_HAS(t, script_up(&s), "  60 slot 60 pid 160 started round 0\n");
-out:
-    script_release(&s);
 }
 
-static void a_notice_is_said_with_what_is_left_of_it(struct test *t)
+TEST(a_notice_is_reported_with_its_remaining_time)
 {
-    CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
     CHECK_TEXT(t, script_notice(&s, 30 * S, "spot\nmarket"), "");
     script_at(&s, 5);
@@ -365,46 +352,30 @@ static void a_notice_is_said_with_what_is_left_of_it(struct test *t)
     CHECK_TEXT(t, script_notice(&s, 10 * S, NULL), "driver: NOTICE term=1 left=10s\n");
     CHECK_OK(t, script_lose(&s));
     script_at(&s, 20);
-    CHECK_TEXT(t, script_return(&s, 1), ""); /* its time is over: it stands no more */
+    /* the notice is over, so the agent does not repeat it */
+    CHECK_TEXT(t, script_return(&s, 1), "");
     CHECK_TEXT(t, script_notice(&s, TIME_NEVER, "rumour"),
                "driver: NOTICE term=1 left=never source=\"rumour\"\n");
     CHECK_TEXT(t, script_notice(&s, -1, "now"), "driver: NOTICE term=1 source=\"now\"\n");
-out:
-    script_release(&s);
 }
 
-static void a_driver_that_has_moved_is_dialled_at_once(struct test *t)
+TEST(a_driver_that_has_moved_is_dialled_at_once)
 {
     struct msg welcome = script_welcome(1);
 
-    CHECK_OK(t, script_init(&s));
     CHECK_TEXT(t, script_start(&s), "dial\n");
-    CHECK_TEXT(t, script_moved(&s, "to b:1"), "hang up: to b:1\ndial\n"); /* dialling */
+    CHECK_TEXT(t, script_moved(&s, "to b:1"), "hang up: to b:1\ndial\n"); /* while connecting */
     CHECK_TEXT(t, script_down(&s), "");
-    CHECK_TEXT(t, script_moved(&s, "to c:1"), "dial\n"); /* down */
+    CHECK_TEXT(t, script_moved(&s, "to c:1"), "dial\n"); /* while down */
     CHECK_INT(t, agent_deadline(s.agent), ==, LIMIT_FIRST_DRIVER_US);
     CHECK_TEXT(t, script_up(&s), HELLO "\n");
     CHECK_TEXT(t, script_moved(&s, NULL),
                "driver: BYE reason=\"the driver is elsewhere now\"\n"
-               "hang up: the driver is elsewhere now\ndial\n"); /* greeting */
+               "hang up: the driver is elsewhere now\ndial\n"); /* while greeting */
     CHECK_TEXT(t, script_up(&s), HELLO "\n");
     CHECK_TEXT(t, script_driver(&s, &welcome), "");
     script_at(&s, 10);
     CHECK_TEXT(t, script_moved(&s, "to d:1"),
                "driver: BYE term=1 reason=\"to d:1\"\nhang up: to d:1\ndial\n"); /* open */
     CHECK_INT(t, agent_deadline(s.agent), ==, (10 + SCRIPT_GRACE_S) * S);
-out:
-    script_release(&s);
 }
-
-TESTS(CASE(it_dials_says_hello_and_serves), CASE(it_dials_again_when_nobody_answers),
-      CASE(a_driver_without_a_welcome_is_left), CASE(it_beats_when_it_says_nothing_else),
-      CASE(any_frame_renews_the_lease_of_the_driver), CASE(the_welcome_sets_the_intervals),
-      CASE(an_old_driver_is_told_and_left), CASE(any_frame_may_carry_a_higher_term),
-      CASE(what_cannot_be_ends_the_connection), CASE(a_refusal_for_good_ends_it),
-      CASE(a_refusal_for_now_is_asked_again), CASE(a_final_refusal_ends_the_workers_first),
-      CASE(without_a_driver_it_ends_after_the_grace),
-      CASE(one_that_never_met_a_driver_does_not_wait_long), CASE(a_driver_in_time_stops_the_grace),
-      CASE(a_driver_that_comes_while_it_ends_hears_of_it), CASE(many_workers_are_reported),
-      CASE(a_notice_is_said_with_what_is_left_of_it),
-      CASE(a_driver_that_has_moved_is_dialled_at_once))

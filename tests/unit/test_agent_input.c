@@ -1,3 +1,7 @@
+/*
+ * test_agent_input.c: the lines of options that a driver writes to the standard input of an agent,
+ * with the host's key, and what is said when they do not fit.
+ */
 #include "driver/io/agent_input.h"
 
 #include "base/time.h"
@@ -5,12 +9,14 @@
 
 #include <string.h>
 
-static void is_lines_of_options(struct test *t)
+TEST(is_lines_of_options)
 {
     struct core_config core;
     uint8_t key[32];
     struct agent_input input = { .core = &core,
+                                 .job_id = "0011223344556677",
                                  .key = key,
+                                 .epoch = 3,
                                  .host = "n1",
                                  .driver = "[::1]:80",
                                  .stall_warning_us = TIME_MIN,
@@ -25,8 +31,10 @@ static void is_lines_of_options(struct test *t)
     core.max_np = 3;
     buf_init(&out, 4096);
     CHECK_OK(t, agent_input_write(&input, &out));
-    CHECK_HAS(t, buf_text(&out), "job = \"j\"\nhost = \"n1\"\ndrivers = \"[::1]:80\"\nkey = a5a5");
-    CHECK_HAS(t, buf_text(&out), "a5\nmin-np = 2\nmax-np = 3\nbeat = 1s\nlease = 10s\n");
+    CHECK_HAS(t, buf_text(&out),
+              "job = \"j\"\nhost = \"n1\"\njob-id = \"0011223344556677\"\ndrivers = "
+              "\"[::1]:80\"\nkey = a5a5");
+    CHECK_HAS(t, buf_text(&out), "a5\nepoch = 3\nmin-np = 2\nmax-np = 3\nbeat = 1s\nlease = 10s\n");
     CHECK_HAS(t, buf_text(&out), "driver-grace = 1m\n"); /* until it is welcomed */
     CHECK_HAS(t, buf_text(&out), "stall-warning = 1m\nstall-shutdown = never\n");
     CHECK_HAS(t, buf_text(&out), "log-file = \"/a \\\"b\\\"\\\\\\x0a\"\n");
@@ -34,11 +42,13 @@ out:
     buf_release(&out);
 }
 
-static void says_when_it_does_not_fit(struct test *t)
+TEST_FLAGS(says_when_the_input_does_not_fit, TEST_NO_TORTURE)
 {
     struct core_config core;
     uint8_t key[32] = { 0 };
-    struct agent_input input = { .core = &core, .key = key, .host = "n1", .driver = "1.2.3.4:5" };
+    struct agent_input input = {
+        .core = &core, .job_id = "1", .key = key, .host = "n1", .driver = "1.2.3.4:5"
+    };
     struct buf out;
 
     core_config_init(&core);
@@ -52,5 +62,3 @@ static void says_when_it_does_not_fit(struct test *t)
 out:
     buf_release(&out);
 }
-
-TESTS(CASE(is_lines_of_options), CASE_FLAGS(says_when_it_does_not_fit, TEST_NO_TORTURE))

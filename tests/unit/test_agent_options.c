@@ -1,9 +1,12 @@
+/*
+ * test_agent_options.c: the options of hvd-agent: they come on standard input, because a command
+ * line would show the key, and every wrong text is refused with its reason.
+ */
 #include "agent/options.h"
 
 #include "base/limits.h"
-#include "base/opt_show.h"
 #include "base/time.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,12 +19,6 @@ struct run {
     struct agent_options options;
     struct hvd_err err;
 };
-
-static int begin(struct run *run)
-{
-    *run = (struct run){ .err = { 0 } };
-    return opt_init(&run->set, agent_option_table, agent_option_count, &run->options);
-}
 
 static int read_text(struct run *run, const char *text)
 {
@@ -36,11 +33,23 @@ static int read_words(struct run *run, char *first, char *second)
     return agent_options_argv(&run->set, second ? 3 : 2, argv, &run->err);
 }
 
-static void reads_what_the_driver_says(struct test *t)
-{
-    struct run run;
+static struct run run;
 
-    CHECK_OK(t, begin(&run));
+static void begin_case(struct test *t)
+{
+    run = (struct run){ .err = { 0 } };
+    CHECK_OK(t, opt_init(&run.set, agent_option_table, agent_option_count, &run.options));
+}
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    opt_release(&run.set);
+}
+FIXTURE(begin_case, end_case)
+
+TEST(reads_what_the_driver_says)
+{
     CHECK_OK(t,
              read_text(&run, GOOD "drivers = [::1]:1\nagent = 18446744073709551615\nbeat = 50ms\n"
                                   "lease = 1s\nmin-np = 2\nmax-np = 2\nstall-warning = never\n"
@@ -53,16 +62,12 @@ static void reads_what_the_driver_says(struct test *t)
     CHECK_INT(t, run.options.driver_grace_us, ==, TIME_NEVER);
     CHECK_INT(t, run.options.notice_us, ==, 30 * TIME_S);
     CHECK(t, !run.options.log_file);
-out:
-    opt_release(&run.set);
 }
 
-static void the_key_is_moved_and_wiped(struct test *t)
+TEST(the_key_is_moved_and_wiped)
 {
     uint8_t key[AGENT_KEY_BYTES];
-    struct run run;
 
-    CHECK_OK(t, begin(&run));
     CHECK_OK(t, read_text(&run, GOOD));
     agent_options_key(&run.options, key);
     CHECK_INT(t, key[0], ==, 0x00);
@@ -72,17 +77,12 @@ static void the_key_is_moved_and_wiped(struct test *t)
     CHECK_INT(t, key[31], ==, 0x89);
     for (size_t i = 0; i < strlen(KEY); i++)
         CHECK_INT(t, run.options.key[i], ==, 0);
-out:
-    opt_release(&run.set);
 }
 
-static void what_is_missing_is_named(struct test *t)
+TEST(a_missing_option_is_named)
 {
-    struct run run;
-
-    CHECK_OK(t, begin(&run));
     CHECK_CODE(t, read_text(&run, ""), HVD_E_INVAL);
-    CHECK_HAS(t, run.err.text, "job: is missing; hvd-elastic starts agents");
+    CHECK_HAS(t, run.err.text, "job: is missing; hvd-elastic starts each agent");
     CHECK_CODE(t, read_text(&run, "job = j\n"), HVD_E_INVAL);
     CHECK_HAS(t, run.err.text, "host: is missing");
     CHECK_CODE(t, read_text(&run, "job = j\nhost = h\n"), HVD_E_INVAL);
@@ -90,11 +90,9 @@ static void what_is_missing_is_named(struct test *t)
     CHECK_CODE(t, read_text(&run, "key = " KEY "\n"), HVD_E_INVAL);
     CHECK_HAS(t, run.err.text, "drivers: is missing");
     CHECK_OK(t, read_text(&run, "drivers = 1.2.3.4:5\n"));
-out:
-    opt_release(&run.set);
 }
 
-static void a_bad_text_is_refused_with_the_reason(struct test *t)
+TEST(a_bad_text_is_refused_with_the_reason)
 {
     static const struct {
         const char *text;
@@ -103,7 +101,7 @@ static void a_bad_text_is_refused_with_the_reason(struct test *t)
         {"job = a/b\n",               "job: \"a/b\": cannot be part of a path"  },
         { "job = .x\n",               "a dot at the beginning"                  },
         { "host = \"a\\nb\"\n",       "host: \"a\\x0ab\": cannot be"            },
-        { "key = 00\n",               "key: is not 64 hexadecimal digits"       },
+        { "key = 00\n",               "key: must be 64 hexadecimal digits"      },
         { "drivers = a:1\n",          "drivers: \"a\": not a numeric address"   },
         { "drivers = 1.2.3.4\n",      "drivers: \"1.2.3.4\": write address:port"},
         { "min-np = 3\nmax-np = 2\n", "min-np: is more than max-np"             },
@@ -113,39 +111,28 @@ static void a_bad_text_is_refused_with_the_reason(struct test *t)
         { "drivrs = 1\n",             "did you mean \"drivers\"?"               },
         { "stdin = true\n",           "stdin"                                   },
     };
-    struct run run;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        CHECK_OK(t, begin(&run));
         CHECK_OK(t, read_text(&run, GOOD));
         CHECK(t, read_text(&run, cases[i].text));
         CHECK(t, run.err.code == HVD_E_INVAL || run.err.code == HVD_E_LIMIT);
         CHECK_HAS(t, run.err.text, cases[i].says);
-        opt_release(&run.set);
+        end_case(t);
+        begin_case(t);
     }
-    CHECK_OK(t, begin(&run));
-out:
-    opt_release(&run.set);
 }
 
-static void a_key_is_never_shown(struct test *t)
+TEST(a_key_is_never_shown)
 {
-    struct run run;
-
-    CHECK_OK(t, begin(&run));
     CHECK_CODE(t, read_text(&run, GOOD "key = g" KEY "\n"), HVD_E_INVAL);
     CHECK(t, !strstr(run.err.text, "0011"));
-out:
-    opt_release(&run.set);
 }
 
-static void names_and_lists_have_limits(struct test *t)
+TEST(names_and_lists_have_limits)
 {
     char text[1024];
-    struct run run;
     int length;
 
-    CHECK_OK(t, begin(&run));
     length = snprintf(text, sizeof(text), GOOD "job = %0*d\n", LIMIT_JOB_NAME_BYTES + 1, 1);
     CHECK_INT(t, length, <, sizeof(text));
     CHECK_CODE(t, read_text(&run, text), HVD_E_LIMIT);
@@ -158,30 +145,20 @@ static void names_and_lists_have_limits(struct test *t)
         rc = read_text(&run, text);
         CHECK_OK(t, rc);
     }
-out:
-    opt_release(&run.set);
 }
 
-static void the_command_line_is_for_few_words(struct test *t)
+TEST(the_command_line_is_for_few_words)
 {
     static char from_stdin[] = "--stdin";
     static char key[] = "--key=" KEY;
     static char stray[] = "stray";
-    struct run run;
 
-    CHECK_OK(t, begin(&run));
     CHECK_OK(t, read_words(&run, from_stdin, NULL));
     CHECK(t, run.options.from_stdin && !run.options.foreground);
     CHECK_CODE(t, read_words(&run, from_stdin, stray), HVD_E_INVAL);
     CHECK_HAS(t, run.err.text, "\"stray\": unknown");
     CHECK_CODE(t, read_words(&run, key, NULL), HVD_E_INVAL);
-    CHECK_HAS(t, run.err.text, "--key: is not for a command line, which everybody can read");
+    CHECK_HAS(t, run.err.text,
+              "--key: is not allowed on the command line, which every user can read");
     CHECK(t, !strstr(run.err.text, "0011"));
-out:
-    opt_release(&run.set);
 }
-
-TESTS(CASE(reads_what_the_driver_says), CASE(the_key_is_moved_and_wiped),
-      CASE(what_is_missing_is_named), CASE(a_bad_text_is_refused_with_the_reason),
-      CASE(a_key_is_never_shown), CASE(names_and_lists_have_limits),
-      CASE(the_command_line_is_for_few_words))

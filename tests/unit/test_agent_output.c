@@ -1,12 +1,16 @@
+/*
+ * test_agent_output.c: agent/core and the output of workers: the output is passed on in chunks and,
+ * without a driver, kept up to a limit, in which the newest lines win.
+ */
 #include "base/limits.h"
 #include "tests/lib/agent_script.h"
 #include "tests/lib/fault.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <string.h>
 
 #define LAUNCHED "driver: LAUNCHED term=1 incarnation=7 slot=2 pid=107\n"
-#define MANY     260 /* workers that would keep more than an agent may */
+#define MANY     260 /* workers that together would keep more than an agent may */
 
 static struct script s;
 static char much[LIMIT_OUTPUT_KEPT_BYTES + 1];
@@ -20,7 +24,7 @@ static int begin(void)
     return rc ? rc : script_run(&s, 7, 2);
 }
 
-/* What the OUTPUT at that place of the last step carries. */
+/* Returns the bytes of the OUTPUT at that place of the last step. */
 static struct msg_bytes said(size_t at)
 {
     const struct msg *msg = at < s.list.count ? s.list.items[at].msg : NULL;
@@ -42,7 +46,15 @@ static bool starts(size_t at, const char *text)
     return data.length > strlen(text) && memcmp(data.at, text, strlen(text)) == 0;
 }
 
-static void output_is_passed_on(struct test *t)
+static void end_case(struct test *t)
+{
+    (void)t;
+    fault_arm(FAULT_ALLOC, 0);
+    script_release(&s);
+}
+FIXTURE(NULL, end_case)
+
+TEST(output_is_passed_on)
 {
     CHECK_OK(t, begin());
     CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 5),
@@ -51,21 +63,17 @@ static void output_is_passed_on(struct test *t)
     CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "", 0), "");
     CHECK_TEXT(t, script_output(&s, 8, STREAM_STDOUT, "hello", 1), "");
     CHECK_HAS(t, trace_line(&s.trace, 0), "output of 8, forgotten");
-out:
-    script_release(&s);
 }
 
-static void much_output_goes_in_chunks(struct test *t)
+TEST(much_output_goes_in_chunks)
 {
     CHECK_OK(t, begin());
     CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, much, LIMIT_OUTPUT_CHUNK_BYTES + 1),
                "driver: OUTPUT term=1 incarnation=7 data=65536\n"
                "driver: OUTPUT term=1 incarnation=7 data=1\n");
-out:
-    script_release(&s);
 }
 
-static void output_without_a_driver_is_said_to_the_next(struct test *t)
+TEST(output_without_a_driver_goes_to_the_next_driver)
 {
     CHECK_OK(t, begin());
     CHECK_OK(t, script_lose(&s));
@@ -82,11 +90,9 @@ static void output_without_a_driver_is_said_to_the_next(struct test *t)
     CHECK(t, says(2, "hello world"));
     CHECK_OK(t, script_lose(&s));
     CHECK_TEXT(t, script_return(&s, 1), LAUNCHED); /* once */
-out:
-    script_release(&s);
 }
 
-static void the_newest_output_is_kept(struct test *t)
+TEST(the_newest_output_is_kept)
 {
     CHECK_OK(t, begin());
     CHECK_OK(t, script_lose(&s));
@@ -100,11 +106,9 @@ static void the_newest_output_is_kept(struct test *t)
     CHECK(t, starts(1, "llo"));
     CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "hello", 5),
                "driver: OUTPUT term=1 incarnation=7 data=5\n");
-out:
-    script_release(&s);
 }
 
-static void last_words_come_before_the_end(struct test *t)
+TEST(last_words_come_before_the_end)
 {
     static const char end[] =
         "driver: EXITED term=1 incarnation=7 slot=2 pid=107 ended=1 value=1 witness=2\n";
@@ -113,17 +117,16 @@ static void last_words_come_before_the_end(struct test *t)
     CHECK_OK(t, script_lose(&s));
     CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "no such", 7), "");
     CHECK_TEXT(t, script_ended(&s, 7, ENDED_EXIT, 1, WITNESS_PIDFD), "");
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, " file", 5), ""); /* of its child, say */
+    /* of a child process, for example */
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, " file", 5), "");
     CHECK_HAS(t, script_return(&s, 1),
               "driver: OUTPUT term=1 incarnation=7 stream=1 data=12\ndriver: EXITED");
     CHECK(t, says(0, "no such file"));
     CHECK_OK(t, script_lose(&s));
     CHECK_TEXT(t, script_return(&s, 1), end);
-out:
-    script_release(&s);
 }
 
-static void what_cannot_be_kept_is_counted(struct test *t)
+TEST_FLAGS(dropped_output_is_counted, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin());
     CHECK_OK(t, script_lose(&s));
@@ -131,7 +134,8 @@ static void what_cannot_be_kept_is_counted(struct test *t)
     CHECK_TEXT(t, script_output(&s, 7, STREAM_STDOUT, "hello", 5), "");
     CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "hello", 5), "");
     fault_arm(FAULT_ALLOC, 1);
-    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, much, 100), ""); /* nor what was before it */
+    /* the earlier bytes are dropped, too */
+    CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, much, 100), "");
     fault_arm(FAULT_ALLOC, 0);
     CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "4", 1), "");
     CHECK_TEXT(t, script_ended(&s, 7, ENDED_EXIT, 1, WITNESS_PIDFD), "");
@@ -141,12 +145,9 @@ static void what_cannot_be_kept_is_counted(struct test *t)
               "driver: EXITED");
     CHECK_OK(t, script_lose(&s));
     CHECK_TEXT(t, script_output(&s, 7, STREAM_STDERR, "late", 4), ""); /* freed with the agent */
-out:
-    fault_arm(FAULT_ALLOC, 0);
-    script_release(&s);
 }
 
-static void an_agent_keeps_so_much_and_no_more(struct test *t)
+TEST_FLAGS(the_kept_output_has_a_limit, TEST_NO_TORTURE)
 {
     uint64_t kept = 0;
     uint64_t dropped = 0;
@@ -170,12 +171,4 @@ static void an_agent_keeps_so_much_and_no_more(struct test *t)
     }
     CHECK_INT(t, kept, ==, LIMIT_OUTPUT_ALL_KEPT_BYTES);
     CHECK_INT(t, kept + dropped, ==, MANY * STREAM_COUNT * sizeof(much));
-out:
-    script_release(&s);
 }
-
-TESTS(CASE(output_is_passed_on), CASE(much_output_goes_in_chunks),
-      CASE(output_without_a_driver_is_said_to_the_next), CASE(the_newest_output_is_kept),
-      CASE(last_words_come_before_the_end),
-      CASE_FLAGS(what_cannot_be_kept_is_counted, TEST_NO_TORTURE),
-      CASE_FLAGS(an_agent_keeps_so_much_and_no_more, TEST_NO_TORTURE))

@@ -1,9 +1,9 @@
 /*
- * test_agent_random.c: an agent in a world that does as it says, but at any time: a driver that
- * comes, goes, repeats itself and is replaced, processes that end when they like, workers that
- * connect and break off. What must hold is checked after every step.
+ * test_agent_random.c: an agent in a random world, in which each event is legal but may come at any
+ * time: a driver that comes, goes, repeats its messages and is replaced; processes that end at any
+ * time; workers that connect and break off. The rules are checked after every step, and a breach is
+ * noted by fault.
  */
-#include "base/limits.h"
 #include "proto/catalog.h"
 #include "proto/codec.h"
 #include "tests/lib/agent_script.h"
@@ -15,7 +15,7 @@
 #define S         TIME_S
 #define SLOTS     6
 #define PROCESSES 4000  /* incarnations are numbered from 1 */
-#define EVENTS    20000 /* for each seed */
+#define EVENTS    20000 /* events for each seed */
 #define SEEDS     5
 
 enum condition { UNBORN, SPAWNING, RUNNING, GONE, UNSPAWNED };
@@ -23,17 +23,18 @@ enum condition { UNBORN, SPAWNING, RUNNING, GONE, UNSPAWNED };
 struct process {
     enum condition condition;
     uint32_t slot;
-    bool forgotten; /* or superseded: nobody speaks of it any more */
+    /* FORGET came, or a newer incarnation: the agent must not report this process again */
+    bool forgotten;
     bool killed;
     bool termed;
     uint32_t connection; /* 0: none */
-    unsigned reports;    /* LAUNCHED, LAUNCH_FAILED, EXITED in this step */
+    unsigned reports;    /* number of LAUNCHED, LAUNCH_FAILED and EXITED in this step */
 };
 
 static struct script s;
 static struct process processes[PROCESSES + 1];
 static uint64_t newest;
-static uint64_t highest[SLOTS]; /* that was ever spawned there */
+static uint64_t highest[SLOTS]; /* the highest incarnation that was ever spawned in the slot */
 static uint32_t connections;
 static enum { DOWN, DIALLED, GREETING, OPEN } link;
 static uint64_t term;
@@ -41,7 +42,7 @@ static bool over;
 static struct rng rng;
 static struct buf wire;
 static unsigned steps;
-static const char *wrong; /* the first thing that was */
+static const char *wrong; /* the first breach of a rule */
 
 static void fault(const char *what)
 {
@@ -59,8 +60,8 @@ static bool is_alive(const struct process *process)
     return process->condition == SPAWNING || process->condition == RUNNING;
 }
 
-/* Who is, or was last, in a slot; or one of the last incarnations. 0 when there is none. */
-static uint64_t somebody(void)
+/* Returns the last worker of a random slot, or one of the newest incarnations; 0: there is none. */
+static uint64_t any_worker(void)
 {
     uint64_t back = any(2 * SLOTS);
 
@@ -69,8 +70,7 @@ static uint64_t somebody(void)
     return newest > back ? newest - back : newest;
 }
 
-/* ---- what the agent does ----------------------------------------------------------------------
- */
+/* ---- the actions of the agent ---- */
 
 static void see_spawn(const struct agent_action *action)
 {
@@ -96,7 +96,7 @@ static void see_signal(const struct agent_action *action)
     bool kill = action->kind == AGENT_DO_KILL;
 
     if (process->condition != RUNNING)
-        fault("sends a signal to what does not run");
+        fault("sends a signal to a process that does not run");
     if (process->killed || (!kill && process->termed))
         fault("sends a signal again");
     if (kill)
@@ -119,13 +119,13 @@ static void see_report(const struct msg *msg)
     };
 
     if (process->forgotten)
-        fault("speaks of what was forgotten");
+        fault("reports a forgotten process");
     process->reports++;
     for (size_t i = 0; i < ARRAY_SIZE(fitting); i++) {
         if (fitting[i].type == msg->type && fitting[i].condition == process->condition)
             return;
     }
-    fault("reports what is not so");
+    fault("reports a wrong condition");
 }
 
 static void see_send(const struct msg *msg)
@@ -135,7 +135,7 @@ static void see_send(const struct msg *msg)
 
     buf_clear(&wire);
     if (msg_encode(msg, &wire, &err))
-        fault("says what cannot be encoded");
+        fault("sends a message that cannot be encoded");
     if (link != OPEN && !(link == GREETING && greets))
         fault("speaks without a connection");
     if (msg->type == MSG_LAUNCHED || msg->type == MSG_EXITED || msg->type == MSG_LAUNCH_FAILED)
@@ -164,7 +164,7 @@ static void see(const struct agent_action *action)
     case AGENT_DO_SEND_WORKER:
         buf_clear(&wire);
         if (msg_encode(action->msg, &wire, NULL))
-            fault("tells a worker what cannot be encoded");
+            fault("sends a worker a message that cannot be encoded");
         break;
     case AGENT_DO_DROP:
         process = connected(action->worker);
@@ -175,6 +175,7 @@ static void see(const struct agent_action *action)
     case AGENT_DO_TERM:
     case AGENT_DO_KILL: see_signal(action); break;
     case AGENT_DO_EXIT: over = true; break;
+    case AGENT_DO_TAKE_KEY: break;
     case AGENT_DO_COUNT: fault("does nothing known");
     }
 }
@@ -192,16 +193,7 @@ static void step(struct agent_event event)
         see(&s.list.items[i]);
 }
 
-static void check_end(void)
-{
-    for (uint64_t i = 1; over && i <= newest; i++) {
-        if (is_alive(&processes[i]))
-            fault("exits while somebody runs");
-    }
-}
-
-/* ---- what happens to it -----------------------------------------------------------------------
- */
+/* ---- the events for the agent ---- */
 
 static void pass_time(void)
 {
@@ -219,7 +211,7 @@ static void say(struct msg msg)
     step((struct agent_event){ .kind = AGENT_DRIVER_MSG, .msg = &msg });
 }
 
-/* Everything that was asked for is reported once, until it is forgotten. */
+/* A driver's WELCOME: the agent must report each launched process once, until FORGET. */
 static void welcome(void)
 {
     link = OPEN;
@@ -263,8 +255,9 @@ static void launch(void)
 
     if (newest == PROCESSES || (!again && any(4) && is_alive(&processes[highest[slot]])))
         return;
-    msg = script_launch(again ? somebody() : ++newest, slot);
-    if (processes[msg.incarnation].condition != UNBORN) /* it belongs to one slot for life */
+    msg = script_launch(again ? any_worker() : ++newest, slot);
+    /* an incarnation has one slot for its whole life */
+    if (processes[msg.incarnation].condition != UNBORN)
         msg.u.launch.slot = processes[msg.incarnation].slot;
     msg.term = term;
     say(msg);
@@ -272,7 +265,7 @@ static void launch(void)
 
 static void forget(void)
 {
-    uint64_t incarnation = somebody();
+    uint64_t incarnation = any_worker();
     struct process *process = &processes[incarnation];
 
     if (!incarnation)
@@ -282,6 +275,7 @@ static void forget(void)
         process->forgotten = true;
 }
 
+/* The driver sends a random message for the workers. */
 static void pass_down(void)
 {
     static const enum msg_type types[] = { MSG_ROUND,     MSG_PREPARE, MSG_PENDING,
@@ -296,7 +290,7 @@ static void pass_down(void)
     } else {
         msg.term = term;
         msg.round = 1 + any(9);
-        msg.incarnation = any(3) ? 0 : somebody();
+        msg.incarnation = any(3) ? 0 : any_worker();
         say(msg);
     }
     arena_release(&arena);
@@ -320,7 +314,7 @@ static void hear_driver(void)
         say((struct msg){
             .type = MSG_KILL,
             .term = term,
-            .incarnation = somebody(),
+            .incarnation = any_worker(),
             .u.kill = {(int64_t)any(2) * 3 * S, "test"}
         });
         break;
@@ -335,6 +329,10 @@ static void hear_driver(void)
             say((struct msg){
                 .type = MSG_STOP, .term = term, .u.stop = {S, "test"}
             });
+        break;
+    case 10:
+        say((struct msg){ .type = MSG_REKEY, .term = term, .u.rekey.epoch = any(9) });
+        step((struct agent_event){ .kind = AGENT_KEY_TAKEN, .epoch = any(9) });
         break;
     default: pass_down();
     }
@@ -353,12 +351,7 @@ static void dial_or_break(void)
     }
 }
 
-static void expect_report(const struct process *process)
-{
-    if (process->reports != (link == OPEN ? 1 : 0) && !over)
-        fault("does not report what happened once");
-}
-
+/* A process starts, fails to start or ends; the agent must report this once to a driver. */
 static void process_event(uint64_t incarnation)
 {
     struct process *process = &processes[incarnation];
@@ -380,15 +373,18 @@ static void process_event(uint64_t incarnation)
         process->condition = GONE;
     }
     step(event);
-    expect_report(process);
+    if (process->reports != (link == OPEN ? 1 : 0) && !over)
+        fault("does not report an event exactly once");
 }
 
+/* A connected worker sends a random message, sometimes in the name of another worker. */
 static void speak(uint64_t incarnation)
 {
-    static const enum msg_type types[] = { MSG_READY,   MSG_PREPARED, MSG_AT,       MSG_RECOVERING,
-                                           MSG_ENTERED, MSG_LEFT,     MSG_FINISHED, MSG_USELESS,
-                                           MSG_STALLED, MSG_REMARK,   MSG_BEAT,     MSG_BEAT,
-                                           MSG_BEAT,    MSG_ROUND };
+    static const enum msg_type types[] = { MSG_READY,      MSG_PREPARED, MSG_NEXT_CHECK,
+                                           MSG_RECOVERING, MSG_ENTERED,  MSG_LEFT,
+                                           MSG_FINISHED,   MSG_UNUSABLE, MSG_STALLED,
+                                           MSG_REMARK,     MSG_BEAT,     MSG_BEAT,
+                                           MSG_BEAT,       MSG_ROUND };
     struct process *process = &processes[incarnation];
     struct arena arena;
     struct msg msg;
@@ -397,7 +393,7 @@ static void speak(uint64_t incarnation)
     if (msg_random(types[any(ARRAY_SIZE(types))], &rng, 3, &arena, &msg)) {
         fault("cannot make a message");
     } else {
-        msg.incarnation = any(30) ? incarnation : somebody();
+        msg.incarnation = any(30) ? incarnation : any_worker();
         msg.round = 1 + any(9);
         step((struct agent_event){
             .kind = AGENT_WORKER_MSG, .worker = process->connection, .msg = &msg });
@@ -405,6 +401,7 @@ static void speak(uint64_t incarnation)
     arena_release(&arena);
 }
 
+/* A running worker connects, speaks or breaks off. */
 static void worker_event(uint64_t incarnation)
 {
     struct process *process = &processes[incarnation];
@@ -446,13 +443,13 @@ static void event(void)
             step((struct agent_event){ .kind = AGENT_DRIVER_MOVED, .text = "test" });
         if (any(2000) == 0)
             step((struct agent_event){ .kind = AGENT_STOP, .text = "test" });
-        print_something(somebody());
+        print_something(any_worker());
         break;
     case 2: dial_or_break(); break;
     case 3:
-    case 4: process_event(somebody()); break;
+    case 4: process_event(any_worker()); break;
     case 5:
-    case 6: worker_event(somebody()); break;
+    case 6: worker_event(any_worker()); break;
     default:
         if (link == GREETING)
             greet();
@@ -461,7 +458,7 @@ static void event(void)
     }
 }
 
-/* Another agent, which starts with no memory of the first. */
+/* Starts a new agent, which knows nothing of the former one. */
 static int reset(void)
 {
     script_release(&s);
@@ -483,7 +480,7 @@ static int start(void)
     return rc;
 }
 
-static void anything_may_happen_at_any_time(struct test *t)
+TEST_FLAGS(anything_may_happen_at_any_time, TEST_NO_TORTURE)
 {
     unsigned ends = 0;
 
@@ -498,10 +495,14 @@ static void anything_may_happen_at_any_time(struct test *t)
                 CHECK_OK(t, start());
             }
             event();
-            check_end();
+            for (uint64_t i = 1; over && i <= newest; i++) {
+                if (is_alive(&processes[i]))
+                    fault("exits while a worker runs");
+            }
             if (wrong) {
-                test_fail(t, __FILE__, __LINE__, "seed %u, event %u: it %s; the last trace: %s",
-                          seed, steps, wrong, trace_line(&s.trace, 0));
+                test_fail(t, __FILE__, __LINE__,
+                          "seed %u, event %u: the agent %s; the last trace: %s", seed, steps, wrong,
+                          trace_line(&s.trace, 0));
                 goto out;
             }
         }
@@ -511,5 +512,3 @@ out:
     buf_release(&wire);
     script_release(&s);
 }
-
-TESTS(CASE_FLAGS(anything_may_happen_at_any_time, TEST_NO_TORTURE))

@@ -1,5 +1,9 @@
+/*
+ * test_agent_worker.c: agent/core and the connections of workers: greeting, refusals, messages in
+ * both directions, and the end of a worker that is silent or hangs up.
+ */
 #include "tests/lib/agent_script.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #define S TIME_S
 
@@ -24,7 +28,7 @@ static struct msg word(enum msg_type type, uint64_t incarnation, uint64_t round)
     return msg;
 }
 
-/* Up to `until`, the driver saying enough not to be taken for dead. */
+/* Lets time pass up to `until_us`; the driver sends enough beats to count as alive. */
 static const char *pass_time(int64_t until_us)
 {
     struct msg from_driver = { .type = MSG_BEAT, .term = 1 };
@@ -42,45 +46,49 @@ static const char *pass_time(int64_t until_us)
     return "";
 }
 
-static void a_hello_is_answered_with_the_place(struct test *t)
+static void begin_case(struct test *t)
+{
+    CHECK_OK(t, script_init(&s));
+    CHECK_OK(t, script_serve(&s));
+}
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    script_release(&s);
+}
+FIXTURE(begin_case, end_case)
+
+TEST(a_hello_is_answered_with_the_place)
 {
     struct msg hello = script_hello(7, 107);
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_run(&s, 7, 2));
     CHECK_TEXT(t, script_worker(&s, 3, &hello), WELCOME_7);
     CHECK_OK(t, script_lose(&s));
     CHECK_TEXT(t, script_timer(&s), "dial\n");
     CHECK_HAS(t, script_up(&s), "  7 slot 2 pid 107 joining round 0\n");
-out:
-    script_release(&s);
 }
 
-static void a_hello_may_come_before_the_start_is_told(struct test *t)
+TEST(a_hello_may_come_before_the_start_is_told)
 {
     struct msg launch = script_launch(7, 2);
     struct msg hello = script_hello(7, 107);
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_TEXT(t, script_driver(&s, &launch), "spawn 7\n");
     CHECK_TEXT(t, script_worker(&s, 3, &hello), WELCOME_7);
     CHECK_HAS(t, script_spawn_failed(&s, 7, HVD_E_IO, "a lie"), "LAUNCH_FAILED");
     CHECK_HAS(t, script_spawn_failed(&s, 7, HVD_E_IO, "a lie"), "");
-out:
-    script_release(&s);
 }
 
-static void who_is_not_known_is_refused(struct test *t)
+TEST(an_unknown_worker_is_refused)
 {
     struct msg hello = script_hello(8, 108);
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_TEXT(t, script_worker(&s, 3, &hello),
-               "worker 3: REFUSED term=1 code=-5 text=\"no such incarnation runs here\"\n"
-               "drop 3: no such incarnation runs here\n");
+               "worker 3: REFUSED term=1 code=-5 text=\"no worker of this incarnation runs on this "
+               "host\"\n"
+               "drop 3: no worker of this incarnation runs on this host\n");
     CHECK_TEXT(t, script_gone(&s, 3), "");
     CHECK_OK(t, script_run(&s, 8, 2));
     CHECK_HAS(t, script_ended(&s, 8, ENDED_EXIT, 0, WITNESS_PIDFD), "EXITED");
@@ -88,16 +96,12 @@ static void who_is_not_known_is_refused(struct test *t)
     CHECK_OK(t, script_run(&s, 9, 2));
     hello = script_hello(9, 108);
     CHECK_HAS(t, script_worker(&s, 4, &hello), "REFUSED term=1 code=-9");
-out:
-    script_release(&s);
 }
 
-static void a_second_connection_waits_for_the_end_of_the_first(struct test *t)
+TEST(a_second_connection_waits_for_the_end_of_the_first)
 {
     struct msg hello = script_hello(7, 107);
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 2, 5));
     CHECK_TEXT(t, script_worker(&s, 3, &hello),
                "worker 3: REFUSED term=1 code=-10 text=\"this incarnation has a connection\"\n"
@@ -105,43 +109,37 @@ static void a_second_connection_waits_for_the_end_of_the_first(struct test *t)
     CHECK_TEXT(t, script_gone(&s, 5), "");
     CHECK_TEXT(t, script_worker(&s, 3, &hello), WELCOME_7);
     CHECK_TEXT(t, pass_time(3 * S), "");
-out:
-    script_release(&s);
 }
 
-static void what_cannot_be_said_ends_the_connection(struct test *t)
+TEST(an_impossible_message_ends_the_connection)
 {
     struct msg message = beat();
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it says something else before hello\n");
     CHECK_OK(t, script_join(&s, 7, 2, 3));
     message = script_hello(7, 107);
-    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: HELLO_WORKER after the greeting\n");
+    CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: HELLO_WORKER came after the greeting\n");
     CHECK_TEXT(t, script_worker(&s, 3, &message), WELCOME_7);
     message = word(MSG_READY, 8, 0);
     CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it speaks for another incarnation\n");
     message = script_hello(7, 107);
     CHECK_TEXT(t, script_worker(&s, 3, &message), WELCOME_7);
     message = word(MSG_ROUND, 7, 1);
-    CHECK_HAS(t, script_worker(&s, 3, &message), "drop 3: ROUND does not go from a worker");
+    CHECK_HAS(t, script_worker(&s, 3, &message),
+              "drop 3: the message ROUND may not go from a worker");
     message = script_hello(7, 107);
     CHECK_TEXT(t, script_worker(&s, 3, &message), WELCOME_7);
     message = (struct msg){ .type = MSG_BYE, .u.bye = { "done" } };
     CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it says bye: done\n");
     CHECK_TEXT(t, script_worker(&s, 3, &message), "drop 3: it says something else before hello\n");
-out:
-    script_release(&s);
 }
 
-static void every_word_goes_up_unchanged(struct test *t)
+TEST(every_word_goes_up_unchanged)
 {
-    static const enum msg_type types[] = { MSG_READY,   MSG_AT,   MSG_PREPARED, MSG_RECOVERING,
-                                           MSG_ENTERED, MSG_LEFT, MSG_FINISHED, MSG_STALLED };
+    static const enum msg_type types[] = { MSG_READY,      MSG_NEXT_CHECK, MSG_PREPARED,
+                                           MSG_RECOVERING, MSG_ENTERED,    MSG_LEFT,
+                                           MSG_FINISHED,   MSG_STALLED };
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 2, 3));
     for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
         struct msg message = word(types[i], 7, 1);
@@ -156,18 +154,14 @@ static void every_word_goes_up_unchanged(struct test *t)
 
         CHECK_TEXT(t, script_worker(&s, 3, &message), "");
     }
-out:
-    script_release(&s);
 }
 
-static void what_comes_down_goes_to_whom_it_names(struct test *t)
+TEST(a_message_of_the_driver_goes_to_the_worker_it_names)
 {
     struct msg message = {
         .type = MSG_DRAIN, .term = 1, .u.drain = {5 * S, "test"}
     };
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 2, 30));
     CHECK_OK(t, script_join(&s, 8, 3, 10));
     CHECK_OK(t, script_join(&s, 9, 4, 20));
@@ -187,20 +181,16 @@ static void what_comes_down_goes_to_whom_it_names(struct test *t)
     CHECK_TEXT(t, script_driver(&s, &message), "");
     CHECK_TEXT(t, script_gone(&s, 20), "");
     CHECK_HAS(t, script_ended(&s, 8, ENDED_EXIT, 0, WITNESS_PIDFD), "EXITED");
-    message.incarnation = 0; /* 8 is gone, although its socket is not yet */
+    message.incarnation = 0; /* 8 has ended, although its socket is open */
     CHECK_TEXT(t, script_driver(&s, &message), "worker 30: DRAIN term=1 left=5s reason=\"test\"\n");
     message.incarnation = 8;
     CHECK_TEXT(t, script_driver(&s, &message), "");
-out:
-    script_release(&s);
 }
 
-static void a_silent_worker_is_killed(struct test *t)
+TEST(a_silent_worker_is_killed)
 {
     struct msg message = beat();
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 2, 3));
     CHECK_TEXT(t, pass_time(7 * S / 2), "");
     CHECK_TEXT(t, script_worker(&s, 3, &message), "");
@@ -211,14 +201,10 @@ static void a_silent_worker_is_killed(struct test *t)
     CHECK_TEXT(t, script_ended(&s, 7, ENDED_SIGNAL, 9, WITNESS_PIDFD),
                "driver: EXITED term=1 incarnation=7 slot=2 pid=107 ended=3 value=9 witness=4 "
                "ran=7.5s\n");
-out:
-    script_release(&s);
 }
 
-static void a_worker_whose_connection_is_gone_is_killed(struct test *t)
+TEST(a_worker_whose_connection_is_gone_is_killed)
 {
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 2, 3));
     CHECK_TEXT(t, pass_time(3 * S / 2), "");
     CHECK_TEXT(t, script_gone(&s, 3), "");
@@ -228,21 +214,15 @@ static void a_worker_whose_connection_is_gone_is_killed(struct test *t)
     CHECK_TEXT(t, script_ended(&s, 7, ENDED_SIGNAL, 9, WITNESS_PIDFD),
                "driver: EXITED term=1 incarnation=7 slot=2 pid=107 ended=3 value=9 witness=3 "
                "ran=5.5s\n");
-out:
-    script_release(&s);
 }
 
-static void a_worker_that_never_said_hello_has_no_lease(struct test *t)
+TEST(a_worker_that_never_said_hello_has_no_lease)
 {
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_run(&s, 7, 2));
     CHECK_TEXT(t, pass_time(60 * S), "");
-out:
-    script_release(&s);
 }
 
-static void who_is_through_may_take_its_time(struct test *t)
+TEST(a_finished_worker_has_no_lease)
 {
     struct msg left = word(MSG_LEFT, 7, 0);
     struct msg finished = word(MSG_FINISHED, 8, 1);
@@ -250,8 +230,6 @@ static void who_is_through_may_take_its_time(struct test *t)
     struct msg done = { .type = MSG_DONE, .term = 1, .incarnation = 10 };
 
     failed.u.finished.code = -4;
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 0, 1));
     CHECK_OK(t, script_join(&s, 8, 1, 2));
     CHECK_OK(t, script_join(&s, 9, 2, 3));
@@ -265,18 +243,14 @@ static void who_is_through_may_take_its_time(struct test *t)
     CHECK_TEXT(t, pass_time(60 * S), "");
     CHECK_TEXT(t, script_gone(&s, 2), "");
     CHECK_TEXT(t, pass_time(120 * S), "");
-out:
-    script_release(&s);
 }
 
-static void who_was_told_to_end_has_its_grace(struct test *t)
+TEST(a_worker_told_to_end_has_its_grace)
 {
     struct msg kill = {
         .type = MSG_KILL, .term = 1, .incarnation = 7, .u.kill = {30 * S, "test"}
     };
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 2, 3));
     CHECK_TEXT(t, script_driver(&s, &kill), "term 7\n");
     CHECK_TEXT(t, script_gone(&s, 3), "");
@@ -284,19 +258,15 @@ static void who_was_told_to_end_has_its_grace(struct test *t)
     CHECK_HAS(t, pass_time(31 * S), "kill 7\n");
     CHECK_INT(t, s.now_us, ==, 30 * S);
     CHECK_HAS(t, script_ended(&s, 7, ENDED_SIGNAL, 9, WITNESS_PIDFD), "ended=2 value=9 witness=2");
-out:
-    script_release(&s);
 }
 
-static void a_shorter_lease_is_not_for_those_who_beat_slowly(struct test *t)
+TEST(a_shorter_lease_spares_slow_heartbeats)
 {
     struct msg welcome = script_welcome(1);
     struct msg message = beat();
 
     welcome.u.welcome_agent.lease_us = S;
     welcome.u.welcome_agent.beat_us = S / 2;
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 2, 3));
     CHECK_OK(t, script_lose(&s));
     CHECK_TEXT(t, script_timer(&s), "dial\n");
@@ -304,17 +274,13 @@ static void a_shorter_lease_is_not_for_those_who_beat_slowly(struct test *t)
     CHECK_HAS(t, script_driver(&s, &welcome), "LAUNCHED");
     CHECK_TEXT(t, script_worker(&s, 3, &message), "");
     CHECK_TEXT(t, pass_time(5 * S), "");
-out:
-    script_release(&s);
 }
 
-/* The machine was suspended: everybody looks silent, and only because nobody was heard. */
-static void an_agent_that_slept_accuses_nobody(struct test *t)
+/* The machine was suspended: all workers look silent only because the agent read nothing. */
+TEST(an_agent_that_slept_accuses_no_worker)
 {
     struct msg message = beat();
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 2, 3));
     CHECK_OK(t, script_run(&s, 8, 3));
     s.now_us = 100 * S;
@@ -325,22 +291,18 @@ static void an_agent_that_slept_accuses_nobody(struct test *t)
     CHECK_OK(t, script_lose(&s));
     s.now_us = 110 * S;
     CHECK_TEXT(t, script_step(&s, &(struct agent_event){ .kind = AGENT_TIMER }), "dial\n");
-    CHECK_TEXT(t, script_timer(&s), "kill 7\n"); /* awake, and it is silent */
+    CHECK_TEXT(t, script_timer(&s), "kill 7\n"); /* the agent runs, and 7 is silent */
     CHECK_INT(t, s.now_us, ==, 114 * S);
-out:
-    script_release(&s);
 }
 
-static void a_socket_that_outlives_its_worker_is_closed(struct test *t)
+TEST(a_socket_that_outlives_its_worker_is_closed)
 {
     struct msg left = word(MSG_LEFT, 7, 0);
     struct msg forget = { .type = MSG_FORGET, .term = 1, .incarnation = 7 };
 
-    CHECK_OK(t, script_init(&s));
-    CHECK_OK(t, script_serve(&s));
     CHECK_OK(t, script_join(&s, 7, 2, 3));
     CHECK_HAS(t, script_ended(&s, 7, ENDED_EXIT, 0, WITNESS_PIDFD), "EXITED");
-    CHECK_HAS(t, script_worker(&s, 3, &left), "driver: LEFT"); /* was under way */
+    CHECK_HAS(t, script_worker(&s, 3, &left), "driver: LEFT"); /* was on its way */
     CHECK_TEXT(t, script_driver(&s, &forget), "drop 3: its worker is gone\n");
     CHECK_TEXT(t, script_gone(&s, 3), "");
     CHECK_OK(t, script_join(&s, 8, 2, 3));
@@ -348,16 +310,4 @@ static void a_socket_that_outlives_its_worker_is_closed(struct test *t)
     CHECK_TEXT(t, script_gone(&s, 3), "");
     forget.incarnation = 8;
     CHECK_TEXT(t, script_driver(&s, &forget), "");
-out:
-    script_release(&s);
 }
-
-TESTS(CASE(a_hello_is_answered_with_the_place), CASE(a_hello_may_come_before_the_start_is_told),
-      CASE(who_is_not_known_is_refused), CASE(a_second_connection_waits_for_the_end_of_the_first),
-      CASE(what_cannot_be_said_ends_the_connection), CASE(every_word_goes_up_unchanged),
-      CASE(what_comes_down_goes_to_whom_it_names), CASE(a_silent_worker_is_killed),
-      CASE(a_worker_whose_connection_is_gone_is_killed),
-      CASE(a_worker_that_never_said_hello_has_no_lease), CASE(who_is_through_may_take_its_time),
-      CASE(who_was_told_to_end_has_its_grace),
-      CASE(a_shorter_lease_is_not_for_those_who_beat_slowly),
-      CASE(an_agent_that_slept_accuses_nobody), CASE(a_socket_that_outlives_its_worker_is_closed))

@@ -1,9 +1,10 @@
-/* The library in a program that hvd-elastic has not started: a job of one, and its commits. */
+/* The library in a program that hvd-elastic has not started: a job of one worker, and its commits.
+ * The body of a program is the train function of its hvd_elastic_run. */
 #include "hvd/hvd.h"
 #include "os/thread.h"
 #include "proto/commit.h"
 #include "tests/lib/test.h"
-#include "worker/state_inside.h"
+#include "worker/state_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,8 @@ struct program {
     hvd_state *state;
     int64_t step;
     uint8_t weights[3000];
-    char note[16]; /* of a custom entry */
-    int64_t save;  /* what its save returns, when not 0 */
+    char note[16]; /* the value of a custom entry */
+    int64_t save;  /* the result of the entry's save function, unless 0 */
     int load;
     int resets;
     int (*body)(struct program *program);
@@ -60,6 +61,7 @@ static int train(hvd_state *state, void *arg)
     return program->body(program);
 }
 
+/* Calls hvd_init without an agent, and makes a state with three entries. 0, or a code. */
 static int open_program(struct program *program, struct test *t)
 {
     int rc;
@@ -87,8 +89,8 @@ static void close_program(struct program *program)
     hvd_shutdown();
 }
 
-/* The body is part of the case: its checks fail the test, and what it returns is what the run did.
- */
+/* Runs hvd_elastic_run with the body as train. The body's checks fail the test; the result of the
+ * body becomes the result of the run. */
 static int run(struct program *program, int (*body)(struct program *program))
 {
     program->body = body;
@@ -126,7 +128,7 @@ static int use_collectives(struct program *program)
     CHECK_OK(t, rc = hvd_barrier());
     CHECK_OK(t, rc = hvd_state_check(program->state));
     CHECK_CODE(t, rc = hvd_elastic_run(program->state, train, program), HVD_E_STATE);
-    CHECK_HAS(t, hvd_last_error(), "called already");
+    CHECK_HAS(t, hvd_last_error(), "running already");
     CHECK_CODE(t, rc = hvd_state_add(program->state, "late", &program->step, 1), HVD_E_STATE);
     CHECK_HAS(t, hvd_last_error(), "before it");
     hvd_shutdown(); /* does nothing */
@@ -143,8 +145,11 @@ static int belongs(const hvd_place *place, void *arg)
 
 static hvd_group *all_of_us, *none_of_us;
 
+/* Makes each kind of call, also by hvd_start, in groups with and without this worker. */
 static int use_every_form(struct program *program)
 {
+    static const int first = 0;
+    hvd_group *opened = NULL;
     struct test *t = program->t;
     float *in = hvd_alloc(4 * sizeof(*in));
     float *out = hvd_alloc(4 * sizeof(*out));
@@ -176,7 +181,7 @@ static int use_every_form(struct program *program)
     CHECK_OK(t, rc = hvd_start(&call, &requests[0]));
     call.prescale = 3;
     CHECK_OK(t, rc = hvd_start(&call, &requests[1]));
-    CHECK_OK(t, rc = hvd_barrier()); /* behind both */
+    CHECK_OK(t, rc = hvd_barrier()); /* a barrier ends after both requests */
     CHECK_OK(t, rc = hvd_test(requests[0], &done));
     CHECK(t, done);
     CHECK_INT(t, out[3], ==, 9);
@@ -187,7 +192,12 @@ static int use_every_form(struct program *program)
     CHECK_INT(t, hvd_group_size(all_of_us), ==, 1);
     CHECK_INT(t, hvd_group_rank(none_of_us), ==, -1);
     CHECK_INT(t, hvd_group_size(none_of_us), ==, 0);
-    CHECK_CODE(t, rc = hvd_group_create_of(NULL, 0, &none_of_us), HVD_E_STATE);
+    CHECK_OK(t, rc = hvd_group_create_of(&first, 1, &opened));
+    CHECK_INT(t, hvd_group_rank(opened), ==, 0);
+    CHECK_INT(t, hvd_group_size(opened), ==, 1);
+    CHECK_OK(t, rc = hvd_run(&(hvd_call){ .kind = HVD_BARRIER, .group = opened }));
+    CHECK_OK(t, rc = hvd_group_close(opened));
+    CHECK_CODE(t, hvd_group_rank(opened), HVD_E_INVAL);
     CHECK_OK(t, rc = hvd_join(&last));
     CHECK_INT(t, last, ==, 0);
     call.group = none_of_us;
@@ -195,14 +205,25 @@ static int use_every_form(struct program *program)
     CHECK_HAS(t, hvd_last_error(), "rank 0 is not in group 2");
     rc = HVD_E_INVAL;
 out:
-    if (rc != HVD_E_INVAL) /* what was started may still be at work there */
+    if (rc != HVD_E_INVAL) /* a started request may still use the buffers */
         (void)hvd_wait(requests[0]);
     hvd_free(in);
     hvd_free(out);
     return rc;
 }
 
-static void every_form_works(struct test *t)
+/* A case that is one run of a program: the body, and the code that the run must return. */
+#define RUN_CASE(name, flags, body, code)         \
+    TEST_FLAGS(name, flags)                       \
+    {                                             \
+        struct program program;                   \
+        CHECK_OK(t, open_program(&program, t));   \
+        CHECK_CODE(t, run(&program, body), code); \
+out:                                              \
+        close_program(&program);                  \
+    }
+
+TEST(every_form_works)
 {
     struct program program = { .state = NULL };
     hvd_request *request;
@@ -222,7 +243,7 @@ out:
     close_program(&program);
 }
 
-static void the_environment_is_read(struct test *t)
+TEST(the_environment_is_read)
 {
     struct program program = { .state = NULL };
 
@@ -237,7 +258,7 @@ out:
     close_program(&program);
 }
 
-static void every_call_works(struct test *t)
+TEST(every_call_works)
 {
     struct program program;
 
@@ -245,7 +266,7 @@ static void every_call_works(struct test *t)
     CHECK_INT(t, hvd_size(), ==, 1);
     CHECK_INT(t, hvd_max_np(), ==, 1);
     CHECK_CODE(t, hvd_barrier(), HVD_E_STATE);
-    CHECK_HAS(t, hvd_last_error(), "call it from train");
+    CHECK_HAS(t, hvd_last_error(), "call it only in train");
     CHECK_CODE(t, hvd_state_commit(program.state), HVD_E_STATE);
     CHECK_HAS(t, hvd_last_error(), "hvd_state_commit");
     CHECK_OK(t, run(&program, use_collectives));
@@ -263,7 +284,7 @@ static int commit_and_restore(struct program *program)
     int rc = HVD_E_INTERNAL;
 
     CHECK_CODE(t, rc = hvd_state_restore(program->state), HVD_E_NOTFOUND);
-    CHECK_HAS(t, hvd_last_error(), "nothing has been committed yet");
+    CHECK_HAS(t, hvd_last_error(), "there is no commit to restore yet");
     for (int64_t step = 1; step <= 3; step++) {
         set(program, step);
         CHECK_OK(t, rc = hvd_state_commit(program->state));
@@ -277,7 +298,7 @@ static int commit_and_restore(struct program *program)
     CHECK_OK(t, rc = hvd_state_fence(program->state));
     set(program, 5);
     CHECK_OK(t, rc = hvd_state_commit_async(program->state));
-    CHECK_OK(t, rc = hvd_state_restore(program->state)); /* fences by itself */
+    CHECK_OK(t, rc = hvd_state_restore(program->state)); /* restore waits for the commit */
     CHECK(t, is(program, 5));
     CHECK_OK(t, rc = hvd_state_commit_async(program->state));
     CHECK_OK(t, rc = hvd_state_commit_async(program->state));
@@ -290,7 +311,7 @@ out:
     return rc;
 }
 
-static void commits_are_kept(struct test *t)
+TEST_FLAGS(commits_are_kept, TEST_SURVIVES_ALLOC)
 {
     struct program program;
 
@@ -301,6 +322,7 @@ out:
     close_program(&program);
 }
 
+/* The save and load functions fail: calls return their code, and the former commit stays valid. */
 static int fail_to_save(struct program *program)
 {
     struct test *t = program->t;
@@ -315,11 +337,11 @@ static int fail_to_save(struct program *program)
     CHECK_OK(t, rc = hvd_state_commit_async(program->state));
     CHECK_CODE(t, rc = hvd_state_fence(program->state), -1234);
     CHECK_HAS(t, hvd_last_error(), "entry \"note\"");
-    CHECK_OK(t, rc = hvd_state_fence(program->state)); /* told once */
+    CHECK_OK(t, rc = hvd_state_fence(program->state)); /* the failure is reported once */
     program->save = 100;
     CHECK_CODE(t, rc = hvd_state_commit(program->state), HVD_E_LIMIT);
-    CHECK_HAS(t, hvd_last_error(), "give it more");
-    CHECK_OK(t, rc = hvd_state_restore(program->state)); /* the one before stands */
+    CHECK_HAS(t, hvd_last_error(), "register a larger entry");
+    CHECK_OK(t, rc = hvd_state_restore(program->state)); /* the former commit is valid */
     CHECK(t, is(program, 1));
     program->load = -4321;
     CHECK_CODE(t, rc = hvd_state_restore(program->state), -4321);
@@ -327,12 +349,12 @@ static int fail_to_save(struct program *program)
     program->load = 0;
     program->save = -1234;
     CHECK_OK(t, rc = hvd_state_commit_async(program->state));
-    rc = 0; /* the run fails all the same: what was promised is not there */
+    rc = 0; /* the run fails all the same, because the last commit was not made */
 out:
     return rc;
 }
 
-static void a_commit_that_fails_leaves_the_one_before(struct test *t)
+TEST(a_commit_that_fails_leaves_the_former_commit)
 {
     struct program program;
 
@@ -344,6 +366,7 @@ out:
     close_program(&program);
 }
 
+/* A wrong broadcast ends the round: later calls return HVD_E_REVOKED, and no commit is made. */
 static int break_a_collective(struct program *program)
 {
     struct test *t = program->t;
@@ -361,15 +384,7 @@ out:
     return rc;
 }
 
-static void after_a_failure_nothing_is_committed(struct test *t)
-{
-    struct program program;
-
-    CHECK_OK(t, open_program(&program, t));
-    CHECK_CODE(t, run(&program, break_a_collective), HVD_E_REVOKED);
-out:
-    close_program(&program);
-}
+RUN_CASE(a_failure_prevents_commits, 0, break_a_collective, HVD_E_REVOKED)
 
 /* ---- how a run ends -------------------------------------------------------------------------- */
 
@@ -391,16 +406,16 @@ static int return_done(struct program *program)
     return 0;
 }
 
-static void runs_end_as_train_says(struct test *t)
+TEST(runs_end_as_train_says)
 {
     struct program program;
 
     CHECK_OK(t, open_program(&program, t));
     CHECK_CODE(t, run(&program, return_news), HVD_E_STATE);
-    CHECK_HAS(t, hvd_last_error(), "without being told");
+    CHECK_HAS(t, hvd_last_error(), "no call of the library has returned this code");
     CHECK_INT(t, run(&program, return_own), ==, -5000);
     CHECK_OK(t, run(&program, return_done));
-    CHECK_OK(t, run(&program, return_done)); /* again */
+    CHECK_OK(t, run(&program, return_done)); /* a second run */
     CHECK_INT(t, program.step, ==, 2);
     CHECK_INT(t, hvd_round(), ==, 4);
     CHECK_CODE(t, hvd_elastic_run(program.state, NULL, NULL), HVD_E_INVAL);
@@ -417,9 +432,9 @@ static void *call_from_elsewhere(void *arg)
     struct test *t = program->t;
 
     CHECK_CODE(t, hvd_state_check(program->state), HVD_E_STATE);
-    CHECK_HAS(t, hvd_last_error(), "hvd_state_check: only by the thread");
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_check: may be called only by the thread");
     CHECK_CODE(t, hvd_state_commit(program->state), HVD_E_STATE);
-    CHECK_OK(t, hvd_barrier()); /* for any thread */
+    CHECK_OK(t, hvd_barrier()); /* any thread may call a barrier */
     CHECK_INT(t, hvd_rank(), ==, 0);
 out:
     return NULL;
@@ -435,17 +450,9 @@ static int use_a_thread(struct program *program)
     return rc;
 }
 
-static void some_calls_are_for_the_loop(struct test *t)
-{
-    struct program program;
+RUN_CASE(some_calls_are_for_the_loop, 0, use_a_thread, 0)
 
-    CHECK_OK(t, open_program(&program, t));
-    CHECK_OK(t, run(&program, use_a_thread));
-out:
-    close_program(&program);
-}
-
-/* A loader of data that was forked from train, say. */
+/* As a data loader does that was forked from train: each call in the fork is refused. */
 static int call_from_a_fork(struct program *program)
 {
     const hvd_call barrier = { .kind = HVD_BARRIER };
@@ -453,7 +460,8 @@ static int call_from_a_fork(struct program *program)
     hvd_request *pending = NULL;
     hvd_request *request;
     int status = 1;
-    int rc = hvd_start(&barrier, &pending); /* so that there is a thread that the child lacks */
+    /* starts a thread, which the forked process will not have */
+    int rc = hvd_start(&barrier, &pending);
     pid_t child = fork();
 
     if (child == 0) {
@@ -474,15 +482,7 @@ out:
     return rc;
 }
 
-static void no_call_is_for_a_fork(struct test *t)
-{
-    struct program program;
-
-    CHECK_OK(t, open_program(&program, t));
-    CHECK_OK(t, run(&program, call_from_a_fork));
-out:
-    close_program(&program);
-}
+RUN_CASE(no_call_is_for_a_fork, TEST_NO_TORTURE, call_from_a_fork, 0)
 
 static int commit_beside(struct program *program)
 {
@@ -491,8 +491,8 @@ static int commit_beside(struct program *program)
     return rc ? rc : hvd_state_fence(program->state);
 }
 
-/* The copier is a thread that the fork does not have: nothing waits for it. */
-static void a_fork_may_free_its_copy(struct test *t)
+/* The forked process has no copier thread, so hvd_state_free must not wait for the copier. */
+TEST_FLAGS(a_fork_may_free_its_copy, TEST_NO_TORTURE)
 {
     struct program program;
     int status = 1;
@@ -513,9 +513,7 @@ out:
     close_program(&program);
 }
 
-/* ---- registration ---------------------------------------------------------------------------- */
-
-static void a_registration_says_what_is_wrong(struct test *t)
+TEST(a_registration_says_what_is_wrong)
 {
     struct program program;
 
@@ -539,10 +537,25 @@ out:
     close_program(&program);
 }
 
-TESTS(CASE(every_call_works), CASE(every_form_works), CASE(the_environment_is_read),
-      CASE_FLAGS(commits_are_kept, TEST_SURVIVES_ALLOC),
-      CASE(a_commit_that_fails_leaves_the_one_before), CASE(after_a_failure_nothing_is_committed),
-      CASE(runs_end_as_train_says), CASE(some_calls_are_for_the_loop),
-      CASE_FLAGS(no_call_is_for_a_fork, TEST_NO_TORTURE),
-      CASE_FLAGS(a_fork_may_free_its_copy, TEST_NO_TORTURE),
-      CASE(a_registration_says_what_is_wrong))
+TEST_FLAGS(a_program_sees_whether_it_is_initialized, TEST_NO_TORTURE)
+{
+    struct program program;
+    pid_t child;
+    int status;
+
+    CHECK_INT(t, hvd_is_initialized(), ==, 0);
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_INT(t, hvd_is_initialized(), ==, 1);
+    child = fork();
+    if (child == 0)
+        _exit(hvd_is_initialized());
+    CHECK(t, child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(t, WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close_program(&program);
+    CHECK_INT(t, hvd_is_initialized(), ==, 0);
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    CHECK_CODE(t, hvd_init(), HVD_E_INVAL);
+    CHECK_INT(t, hvd_is_initialized(), ==, 0);
+out:
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+}

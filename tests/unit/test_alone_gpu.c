@@ -1,4 +1,5 @@
-/* Calls on memory of a GPU as a program makes them: whose memory it is, and in which order. */
+/* Calls on memory of a GPU as a program makes them: in which memory the buffers are, and the order
+ * of the calls with the work in a stream. */
 #include "gpu/device.h"
 #include "hvd/hvd.h"
 #include "os/clock.h"
@@ -11,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-#define COUNT                1000
-#define BYTES                (COUNT * sizeof(float))
-#define PATIENCE_US          (20 * INT64_C(1000000))
+#define COUNT       1000
+#define BYTES       (COUNT * sizeof(float))
+#define PATIENCE_US (20 * INT64_C(1000000))
 
 struct program {
     struct test *t;
@@ -22,7 +22,7 @@ struct program {
     const struct gpu_device *device;
     struct CUstream_st *stream;
     void *in, *out;     /* memory of the device */
-    float *see, *got;   /* the same, as the host sees it */
+    float *see, *got;   /* the same memory as the host sees it */
     float plain[COUNT]; /* memory of the host */
     int (*body)(struct program *program);
 };
@@ -56,6 +56,8 @@ static void drop(const struct program *program, void *at)
         (void)program->device->cuda->memory_free(address);
 }
 
+/* Makes a program with a stream and two buffers on GPU 0, and calls hvd_init without an agent. 0,
+ * or a code. */
 static int open_program(struct program *program, struct test *t)
 {
     int rc;
@@ -145,7 +147,7 @@ static bool all_are(const float *numbers, float more)
     return true;
 }
 
-/* ---- whose memory ---- */
+/* ---- calls on memory of the host, of this GPU and of another GPU ---- */
 
 static int body_mixed(struct program *program)
 {
@@ -154,21 +156,24 @@ static int body_mixed(struct program *program)
 
     CHECK_CODE(t, rc, HVD_E_INVAL);
     CHECK_TEXT(t, hvd_last_error(),
-               "allreduce: in is in the memory of GPU 0 and out in that of the host; put them in "
-               "the same");
+               "allreduce: in is in the memory of GPU 0, and out in the memory of the host; put "
+               "both in the same memory");
 out:
     return rc;
 }
 
-static void memory_of_two_kinds_makes_no_sense(struct test *t)
-{
-    struct program program;
+/* A case that is one run of a program: the body, and the code that the run must return. */
+#define RUN_CASE(name, flags, body, code)         \
+    TEST_FLAGS(name, flags)                       \
+    {                                             \
+        struct program program;                   \
+        CHECK_OK(t, open_program(&program, t));   \
+        CHECK_CODE(t, run(&program, body), code); \
+out:                                              \
+        close_program(&program);                  \
+    }
 
-    CHECK_OK(t, open_program(&program, t));
-    CHECK_CODE(t, run(&program, body_mixed), HVD_E_INVAL);
-out:
-    close_program(&program);
-}
+RUN_CASE(memory_of_two_kinds_makes_no_sense, TEST_NO_TORTURE, body_mixed, HVD_E_INVAL)
 
 static int body_pieces(struct program *program)
 {
@@ -185,20 +190,13 @@ static int body_pieces(struct program *program)
     int rc = hvd_run(&call);
 
     CHECK_CODE(t, rc, HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "in the memory of GPU 0 and in of a piece in that of the host");
+    CHECK_HAS(t, hvd_last_error(),
+              "in the memory of GPU 0, and in of pieces[2] in the memory of the host");
 out:
     return rc;
 }
 
-static void so_do_pieces_of_two_kinds(struct test *t)
-{
-    struct program program;
-
-    CHECK_OK(t, open_program(&program, t));
-    CHECK_CODE(t, run(&program, body_pieces), HVD_E_INVAL);
-out:
-    close_program(&program);
-}
+RUN_CASE(pieces_of_two_kinds_are_refused, TEST_NO_TORTURE, body_pieces, HVD_E_INVAL)
 
 static int body_other_gpu(struct program *program)
 {
@@ -222,15 +220,7 @@ out:
     return rc;
 }
 
-static void a_process_works_with_one_gpu(struct test *t)
-{
-    struct program program;
-
-    CHECK_OK(t, open_program(&program, t));
-    CHECK_CODE(t, run(&program, body_other_gpu), HVD_E_INVAL);
-out:
-    close_program(&program);
-}
+RUN_CASE(a_process_works_with_one_gpu, TEST_NO_TORTURE, body_other_gpu, HVD_E_INVAL)
 
 static int body_nothing(struct program *program)
 {
@@ -238,8 +228,8 @@ static int body_nothing(struct program *program)
     return 0;
 }
 
-/* Another life of the library begins with another GPU: the state is still of the first. */
-static void so_it_does_in_another_life(struct test *t)
+/* A second hvd_init begins with another GPU: the state still belongs to the first. */
+TEST_FLAGS(a_state_stays_on_its_first_gpu, TEST_NO_TORTURE)
 {
     struct program program;
     struct program other = { .t = t };
@@ -276,19 +266,11 @@ out:
     return rc;
 }
 
-static void managed_memory_is_the_hosts(struct test *t)
-{
-    struct program program;
+RUN_CASE(managed_memory_is_the_hosts, TEST_NO_TORTURE, body_managed, 0)
 
-    CHECK_OK(t, open_program(&program, t));
-    CHECK_OK(t, run(&program, body_managed));
-out:
-    close_program(&program);
-}
+/* ---- the order of calls and other work ---- */
 
-/* ---- in which order ---- */
-
-static void a_stream_is_one_of_cuda(struct test *t)
+TEST_FLAGS(a_stream_is_one_of_cuda, TEST_NO_TORTURE)
 {
     struct program program = { .t = t };
 
@@ -296,17 +278,18 @@ static void a_stream_is_one_of_cuda(struct test *t)
     CHECK_OK(t, open_program(&program, t));
     CHECK_OK(t, hvd_set_stream(program.stream));
     CHECK_OK(t, hvd_set_stream(HVD_NO_STREAM));
-    CHECK_OK(t, hvd_set_stream(NULL)); /* of the current device */
+    CHECK_OK(t, hvd_set_stream(NULL)); /* the NULL stream of the current device */
     gpu_leave(program.device);
     CHECK_CODE(t, hvd_set_stream(NULL), HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "no stream of a GPU");
+    CHECK_HAS(t, hvd_last_error(), "the stream is not of a GPU");
     CHECK_OK(t, gpu_enter(program.device, NULL));
 out:
     close_program(&program);
 }
 
-/* The stand-in has no other contexts, so ours is taken for another. */
-static void a_stream_is_one_of_the_primary_context(struct test *t)
+/* The stand-in has one context for each device, so the test makes the library take that context for
+ * another. */
+TEST_FLAGS(a_stream_is_one_of_the_primary_context, TEST_NO_TORTURE)
 {
     struct program program = { .t = t };
     struct gpu_device *device = NULL;
@@ -342,21 +325,14 @@ static int body_waits(struct program *program)
     fake_gpu_run(NULL, count_up, program->see);
     rc = hvd_allreduce(program->in, program->out, COUNT, HVD_FLOAT32, HVD_SUM);
     CHECK_OK(t, rc);
-    CHECK(t, all_are(program->got, 1)); /* without waiting for anything */
+    CHECK(t, all_are(program->got, 1)); /* the call did not wait */
 out:
     return rc;
 }
 
-static void without_a_stream_the_result_is_there(struct test *t)
-{
-    struct program program;
+RUN_CASE(without_a_stream_the_result_is_there, TEST_NO_TORTURE, body_waits, 0)
 
-    CHECK_OK(t, open_program(&program, t));
-    CHECK_OK(t, run(&program, body_waits));
-out:
-    close_program(&program);
-}
-
+/* The call waits in the stream for earlier work (gate, count_up); later work sees its result. */
 static int body_streamed(struct program *program)
 {
     struct gate gate = { .open = false };
@@ -379,17 +355,9 @@ out:
     return rc;
 }
 
-static void in_a_stream_a_call_is_only_queued(struct test *t)
-{
-    struct program program;
+RUN_CASE(in_a_stream_a_call_is_only_queued, TEST_NO_TORTURE, body_streamed, 0)
 
-    CHECK_OK(t, open_program(&program, t));
-    CHECK_OK(t, run(&program, body_streamed));
-out:
-    close_program(&program);
-}
-
-/* What the program queues between start and wait is not waited for. */
+/* A request waits for no work that the program queues after hvd_start. */
 static int body_request(struct program *program)
 {
     const hvd_call call = { .kind = HVD_ALLREDUCE,
@@ -409,7 +377,7 @@ static int body_request(struct program *program)
     rc = hvd_wait(request);
     CHECK_OK(t, rc);
     fake_gpu_run(program->stream, count_up, program->got);
-    CHECK_OK(t, hvd_set_stream(HVD_NO_STREAM)); /* this one waits, behind the request alone */
+    CHECK_OK(t, hvd_set_stream(HVD_NO_STREAM)); /* this call waits for the request alone */
     CHECK_OK(t, hvd_allreduce(program->in, program->in, COUNT, HVD_FLOAT32, HVD_SUM));
     CHECK(t, all_are(program->got, 1));
     atomic_store(&gate.open, true);
@@ -421,17 +389,9 @@ out:
     return rc;
 }
 
-static void a_request_goes_beside_the_programs_stream(struct test *t)
-{
-    struct program program;
+RUN_CASE(a_request_goes_beside_the_programs_stream, TEST_NO_TORTURE, body_request, 0)
 
-    CHECK_OK(t, open_program(&program, t));
-    CHECK_OK(t, run(&program, body_request));
-out:
-    close_program(&program);
-}
-
-/* Of several, and a call that waits behind them; without a stream. */
+/* Several requests, and a call that waits behind them, without a stream. */
 static int body_requests(struct program *program)
 {
     const hvd_call call = { .kind = HVD_ALLREDUCE,
@@ -457,7 +417,7 @@ out:
     return rc;
 }
 
-static void requests_are_done_one_after_the_other(struct test *t)
+TEST_FLAGS(requests_are_done_one_after_the_other, TEST_NO_TORTURE)
 {
     struct program program;
 
@@ -472,7 +432,7 @@ out:
     close_program(&program);
 }
 
-/* Train has returned: what it has queued has ended before anything else is done with its memory. */
+/* train returns while its calls are queued: they end before the library touches the memory. */
 static int body_leaves_it(struct program *program)
 {
     struct test *t = program->t;
@@ -486,7 +446,7 @@ out:
     return rc;
 }
 
-static void after_train_nothing_is_written_any_more(struct test *t)
+TEST_FLAGS(train_leaves_no_write_behind, TEST_NO_TORTURE)
 {
     struct program program;
 
@@ -497,13 +457,3 @@ out:
     fake_gpu_faults(NULL);
     close_program(&program);
 }
-
-TESTS(NO_TORTURE(memory_of_two_kinds_makes_no_sense), NO_TORTURE(so_do_pieces_of_two_kinds),
-      NO_TORTURE(a_process_works_with_one_gpu), NO_TORTURE(so_it_does_in_another_life),
-      NO_TORTURE(managed_memory_is_the_hosts), NO_TORTURE(a_stream_is_one_of_cuda),
-      NO_TORTURE(a_stream_is_one_of_the_primary_context),
-      NO_TORTURE(without_a_stream_the_result_is_there),
-      NO_TORTURE(in_a_stream_a_call_is_only_queued),
-      NO_TORTURE(a_request_goes_beside_the_programs_stream),
-      NO_TORTURE(requests_are_done_one_after_the_other),
-      NO_TORTURE(after_train_nothing_is_written_any_more))

@@ -1,19 +1,33 @@
+/*
+ * test_blacklist.c: the blacklist of hosts and slots that failed: which failures count, cooldowns
+ * that double and end, hosts against slots, forgiveness after a healthy time, the limit of restarts
+ * in a window (the budget), and the record that is to be stored. The tests give the time as an
+ * argument.
+ *
+ * A failure counts once for each incarnation of a worker.
+ */
 #include "base/time.h"
 #include "blacklist/blacklist.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/records.h"
-#include "tests/lib/test.h"
 
 #include <stdio.h>
 
 #define HOST BLACKLIST_WHOLE_HOST
 #define S    TIME_S
-#define WALL (INT64_C(1700000000) * TIME_S) /* the wall clock when the monotonic one is at 0 */
+#define WALL (INT64_C(1700000000) * TIME_S) /* the time of day when the monotonic clock is at 0 */
 
 static struct blacklist blacklist;
 static struct blacklist_change change;
 static struct rng rng;
 
-/* Cooldowns of 10-20 s, 20-30 s, 40-50 s, 80-90 s, and 100 s from then on. */
+static struct blacklist_moment at(int64_t now_us, int64_t wall_us)
+{
+    return (struct blacklist_moment){ now_us, wall_us };
+}
+
+/* Makes an empty blacklist with cooldowns of 10-20 s, 20-30 s, 40-50 s, 80-90 s and then 100 s.
+ * adjust, which may be NULL, changes the policy first. */
 static void start(void (*adjust)(struct policy *policy))
 {
     struct policy policy;
@@ -58,7 +72,7 @@ static int fail(const char *host, uint32_t slot, uint64_t incarnation, int64_t n
 {
     struct blacklist_failure failure = { host, slot, incarnation, "exit code 1" };
 
-    return blacklist_failure(&blacklist, &failure, now_us, WALL + now_us, &rng, &change, NULL);
+    return blacklist_failure(&blacklist, &failure, at(now_us, WALL + now_us), &rng, &change, NULL);
 }
 
 static struct blacklist_verdict verdict(const char *host, uint32_t slot, int64_t now_us)
@@ -70,10 +84,21 @@ static size_t healthy(const char *host, uint32_t slot, int64_t since_us, int64_t
 {
     static struct blacklist_record changed[2];
 
-    return blacklist_healthy(&blacklist, host, slot, since_us, now_us, WALL + now_us, changed);
+    return blacklist_healthy(&blacklist, host, slot, since_us, at(now_us, WALL + now_us), changed);
 }
 
-static void what_is_unknown_is_ok(struct test *t)
+static struct trace trace;
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    blacklist_release(&blacklist);
+    blacklist_release(NULL);
+    trace_release(&trace);
+}
+FIXTURE(NULL, end_case)
+
+TEST(an_unknown_slot_is_usable)
 {
     struct blacklist_verdict v;
 
@@ -85,12 +110,9 @@ static void what_is_unknown_is_ok(struct test *t)
     CHECK_INT(t, blacklist_deadline(&blacklist, 0), ==, TIME_NEVER);
     CHECK_INT(t, healthy("a", 0, 0, TIME_DAY), ==, 0);
     CHECK_INT(t, blacklist_count(&blacklist), ==, 0);
-out:
-    blacklist_release(&blacklist);
-    blacklist_release(NULL);
 }
 
-static void a_failure_cools_its_slot_only(struct test *t)
+TEST(a_failure_cools_its_slot_only)
 {
     struct blacklist_verdict v;
 
@@ -108,11 +130,10 @@ static void a_failure_cools_its_slot_only(struct test *t)
     CHECK_INT(t, verdict("a", 0, 5 * S).state, ==, BLACKLIST_OK);
     CHECK_INT(t, verdict("a", HOST, 5 * S).state, ==, BLACKLIST_OK);
     CHECK_INT(t, verdict("b", 1, 5 * S).state, ==, BLACKLIST_OK);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void a_change_says_what_to_store(struct test *t)
+/* A failure gives a record, which replaces that of the slot, and an event for the history. */
+TEST(a_change_says_what_to_store)
 {
     struct blacklist_verdict v;
 
@@ -136,11 +157,9 @@ static void a_change_says_what_to_store(struct test *t)
     CHECK_INT(t, change.event.wall_us, ==, WALL + 5 * S);
     CHECK(t, change.event.counted);
     CHECK_TEXT(t, change.event.reason, "exit code 1");
-out:
-    blacklist_release(&blacklist);
 }
 
-static void a_cooldown_ends_without_any_call(struct test *t)
+TEST(a_cooldown_ends_without_any_call)
 {
     struct blacklist_verdict v;
 
@@ -151,11 +170,9 @@ static void a_cooldown_ends_without_any_call(struct test *t)
     CHECK_INT(t, verdict("a", 1, v.until_us).state, ==, BLACKLIST_OK);
     CHECK_INT(t, verdict("a", 1, v.until_us).failures, ==, 1);
     CHECK_INT(t, blacklist_deadline(&blacklist, v.until_us), ==, TIME_NEVER);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void each_counted_failure_doubles_the_cooldown(struct test *t)
+TEST(each_counted_failure_doubles_the_cooldown)
 {
     static const int64_t least[] = { 10, 20, 40, 80, 100, 100 };
     static const int64_t most[] = { 20, 30, 50, 90, 100, 100 };
@@ -170,11 +187,9 @@ static void each_counted_failure_doubles_the_cooldown(struct test *t)
         CHECK_INT(t, verdict("a", 1, now_us).until_us - now_us, <=, most[n - 1] * S);
         now_us = verdict("a", 1, now_us).until_us;
     }
-out:
-    blacklist_release(&blacklist);
 }
 
-static void a_failed_host_keeps_all_its_slots_out(struct test *t)
+TEST(a_failed_host_keeps_all_its_slots_out)
 {
     struct blacklist_verdict v;
 
@@ -186,8 +201,6 @@ static void a_failed_host_keeps_all_its_slots_out(struct test *t)
     CHECK(t, !verdict("a", HOST, 0).by_host);
     CHECK_INT(t, verdict("b", 7, 0).state, ==, BLACKLIST_OK);
     CHECK_INT(t, verdict("a", 7, v.until_us).state, ==, BLACKLIST_OK);
-out:
-    blacklist_release(&blacklist);
 }
 
 static int load(const char *host, uint32_t slot, int64_t until_us)
@@ -196,10 +209,10 @@ static int load(const char *host, uint32_t slot, int64_t until_us)
 
     snprintf(record.host, sizeof(record.host), "%s", host);
     record.until_wall_us = until_us == TIME_NEVER ? TIME_NEVER : WALL + until_us;
-    return blacklist_load(&blacklist, &record, 0, WALL, NULL);
+    return blacklist_load(&blacklist, &record, at(0, WALL), NULL);
 }
 
-static void the_later_end_of_host_and_slot_decides(struct test *t)
+TEST(the_later_end_of_host_and_slot_decides)
 {
     start(NULL);
     CHECK_OK(t, load("a", 1, 10 * S));
@@ -211,17 +224,16 @@ static void the_later_end_of_host_and_slot_decides(struct test *t)
     CHECK(t, !verdict("a", 2, 0).by_host);
     CHECK_INT(t, verdict("a", 2, 0).until_us, ==, 30 * S);
     CHECK_INT(t, verdict("a", 3, 0).state, ==, BLACKLIST_BARRED);
-    CHECK(t, !verdict("a", 1, 20 * S).by_host); /* when all is over the slot speaks for itself */
+    /* when the cooldown of the host is over, the slot's own entry counts */
+    CHECK(t, !verdict("a", 1, 20 * S).by_host);
 
     CHECK_OK(t, load("b", 1, 10 * S));
     CHECK_OK(t, load("b", HOST, TIME_NEVER));
     CHECK_INT(t, verdict("b", 1, 0).state, ==, BLACKLIST_BARRED);
     CHECK(t, verdict("b", 1, 0).by_host);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void a_failure_while_cooling_goes_to_the_history_only(struct test *t)
+TEST(a_failure_while_cooling_goes_to_the_history_only)
 {
     struct blacklist_verdict before;
     struct blacklist_verdict after;
@@ -237,11 +249,9 @@ static void a_failure_while_cooling_goes_to_the_history_only(struct test *t)
     CHECK_INT(t, after.failures, ==, 1);
     CHECK_INT(t, after.until_us, ==, before.until_us);
     CHECK_INT(t, after.since_us, ==, 0);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void workers_that_die_with_their_host_are_one_failure(struct test *t)
+TEST(workers_that_die_with_their_host_are_one_failure)
 {
     start(NULL);
     CHECK_OK(t, fail("a", HOST, 100, 0));
@@ -253,11 +263,9 @@ static void workers_that_die_with_their_host_are_one_failure(struct test *t)
     }
     CHECK_INT(t, verdict("a", 3, 0).failures, ==, 1);
     CHECK_INT(t, verdict("a", 3, TIME_MIN).failures, ==, 0);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void a_report_that_comes_again_counts_once(struct test *t)
+TEST(a_report_that_comes_again_counts_once)
 {
     start(NULL);
     CHECK_OK(t, fail("a", 1, 5, 0));
@@ -268,15 +276,14 @@ static void a_report_that_comes_again_counts_once(struct test *t)
     CHECK(t, change.none);
     CHECK_INT(t, verdict("a", 1, TIME_HOUR).state, ==, BLACKLIST_OK);
     CHECK_INT(t, verdict("a", 1, TIME_HOUR).failures, ==, 1);
-    CHECK_OK(t, fail("a", 2, 5, TIME_HOUR)); /* another key */
+    CHECK_OK(t, fail("a", 2, 5, TIME_HOUR)); /* another slot */
     CHECK(t, !change.none);
-    CHECK_OK(t, fail("a", 1, 4, TIME_HOUR)); /* another incarnation, though an earlier one */
+    /* another incarnation counts, also one with a lower number */
+    CHECK_OK(t, fail("a", 1, 4, TIME_HOUR));
     CHECK(t, change.event.counted);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void a_failure_of_no_worker_is_never_a_repetition(struct test *t)
+TEST(a_failure_of_no_worker_is_never_a_repetition)
 {
     start(NULL);
     CHECK_OK(t, fail("a", 1, 0, 0));
@@ -286,11 +293,9 @@ static void a_failure_of_no_worker_is_never_a_repetition(struct test *t)
     CHECK_INT(t, change.record.incarnations.count, ==, 0);
     CHECK_OK(t, fail("a", 1, 1, 2 * TIME_HOUR));
     CHECK(t, change.event.counted);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void for_ever_bars_until_cleared(struct test *t)
+TEST(a_permanent_entry_bars_until_it_is_cleared)
 {
     start(for_ever);
     CHECK_OK(t, fail("a", 1, 1, 0));
@@ -300,13 +305,11 @@ static void for_ever_bars_until_cleared(struct test *t)
     CHECK_INT(t, blacklist_deadline(&blacklist, 0), ==, TIME_NEVER);
     CHECK_OK(t, fail("a", 1, 2, TIME_DAY));
     CHECK(t, !change.event.counted);
-    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, TIME_DAY, WALL, &change, NULL));
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, at(TIME_DAY, WALL), &change, NULL));
     CHECK_INT(t, verdict("a", 1, TIME_DAY).state, ==, BLACKLIST_OK);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void more_restarts_than_the_budget_bar(struct test *t)
+TEST(more_restarts_than_the_budget_bar)
 {
     start(three_in_an_hour);
     for (uint32_t n = 0; n < 3; n++) {
@@ -315,27 +318,23 @@ static void more_restarts_than_the_budget_bar(struct test *t)
     }
     CHECK_OK(t, fail("a", 1, 4, TIME_HOUR)); /* the first is still within the hour */
     CHECK_INT(t, verdict("a", 1, TIME_DAY).state, ==, BLACKLIST_BARRED);
-    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, TIME_DAY, WALL, &change, NULL));
-    CHECK_OK(t, fail("a", 1, 5, TIME_DAY)); /* a new budget */
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, at(TIME_DAY, WALL), &change, NULL));
+    CHECK_OK(t, fail("a", 1, 5, TIME_DAY)); /* the window of the first failures is over */
     CHECK_INT(t, verdict("a", 1, TIME_DAY).state, ==, BLACKLIST_COOLING);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void restarts_outside_the_window_are_not_counted(struct test *t)
+TEST(restarts_outside_the_window_are_not_counted)
 {
     start(three_in_an_hour);
     for (uint32_t n = 0; n < 40; n++) {
-        int64_t now_us = n * 21 * TIME_MIN; /* never four within one hour */
+        int64_t now_us = n * 21 * TIME_MIN; /* never four failures within one hour */
 
         CHECK_OK(t, fail("a", 1, n + 1, now_us));
         CHECK_INT(t, verdict("a", 1, now_us).state, ==, BLACKLIST_COOLING);
     }
-out:
-    blacklist_release(&blacklist);
 }
 
-static void scope_host_charges_the_host(struct test *t)
+TEST(scope_host_charges_the_host)
 {
     start(by_host);
     CHECK_OK(t, fail("a", 3, 1, 0));
@@ -350,11 +349,9 @@ static void scope_host_charges_the_host(struct test *t)
     CHECK_INT(t, verdict("a", 4, TIME_MIN).failures, ==, 2);
     CHECK_OK(t, fail("a", HOST, 4, TIME_HOUR));
     CHECK_TEXT(t, change.record.reason, "exit code 1");
-out:
-    blacklist_release(&blacklist);
 }
 
-static void healthy_running_forgives(struct test *t)
+TEST(healthy_running_forgives)
 {
     start(NULL);
     for (uint32_t n = 0; n < 3; n++)
@@ -363,7 +360,8 @@ static void healthy_running_forgives(struct test *t)
     CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 10 * TIME_MIN - 1), ==, 0);
     CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 10 * TIME_MIN), ==, 1);
     CHECK_INT(t, verdict("a", 1, 2 * TIME_HOUR).failures, ==, 2);
-    CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 10 * TIME_MIN), ==, 0); /* counted once */
+    /* the healthy time counts only once */
+    CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 10 * TIME_MIN), ==, 0);
     CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 20 * TIME_MIN - 1), ==, 0);
     CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 20 * TIME_MIN), ==, 1);
     CHECK_INT(t, verdict("a", 1, 2 * TIME_HOUR).failures, ==, 1);
@@ -372,55 +370,50 @@ static void healthy_running_forgives(struct test *t)
     CHECK_INT(t, healthy("a", 1, TIME_HOUR, 9 * TIME_HOUR), ==, 0);
     CHECK_OK(t, fail("a", 1, 9, 9 * TIME_HOUR));
     CHECK_INT(t, change.record.failures, ==, 1);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void healthy_pieces_add_up_until_the_next_failure(struct test *t)
+TEST(healthy_pieces_add_up_until_the_next_failure)
 {
     start(NULL);
     CHECK_OK(t, fail("a", 1, 1, 0));
     CHECK_INT(t, healthy("a", 1, TIME_HOUR, TIME_HOUR + 6 * TIME_MIN), ==, 0);
     CHECK_INT(t, healthy("a", 1, 2 * TIME_HOUR, 2 * TIME_HOUR + 4 * TIME_MIN), ==, 1);
     CHECK_OK(t, fail("a", 1, 2, 3 * TIME_HOUR));
-    CHECK_INT(t, healthy("a", 1, 2 * TIME_HOUR, 3 * TIME_HOUR), ==, 0); /* before the failure */
+    /* the healthy time was before the failure */
+    CHECK_INT(t, healthy("a", 1, 2 * TIME_HOUR, 3 * TIME_HOUR), ==, 0);
     CHECK_INT(t, healthy("a", 1, 4 * TIME_HOUR, 4 * TIME_HOUR + 9 * TIME_MIN), ==, 0);
-    CHECK_OK(t, fail("a", 1, 3, 5 * TIME_HOUR)); /* undoes the nine minutes */
+    /* a failure ends the healthy time of nine minutes */
+    CHECK_OK(t, fail("a", 1, 3, 5 * TIME_HOUR));
     CHECK_INT(t, healthy("a", 1, 6 * TIME_HOUR, 6 * TIME_HOUR + 9 * TIME_MIN), ==, 0);
     CHECK_INT(t, verdict("a", 1, 7 * TIME_HOUR).failures, ==, 2);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void a_healthy_worker_forgives_its_host_too(struct test *t)
+TEST(a_healthy_worker_forgives_its_host_too)
 {
     struct blacklist_record changed[2];
 
     start(NULL);
     CHECK_OK(t, fail("a", 1, 1, 0));
     CHECK_OK(t, fail("a", HOST, 2, 0));
-    CHECK_INT(t,
-              blacklist_healthy(&blacklist, "a", 1, TIME_MIN, TIME_HOUR, WALL + TIME_HOUR, changed),
-              ==, 2);
+    CHECK_INT(
+        t,
+        blacklist_healthy(&blacklist, "a", 1, TIME_MIN, at(TIME_HOUR, WALL + TIME_HOUR), changed),
+        ==, 2);
     CHECK_INT(t, changed[0].slot, ==, 1);
     CHECK_INT(t, changed[1].slot, ==, HOST);
     CHECK_INT(t, changed[1].failures, ==, 0);
     CHECK_INT(t, healthy("a", HOST, TIME_MIN, TIME_HOUR), ==, 0);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void without_decay_nothing_is_forgiven(struct test *t)
+TEST(without_decay_nothing_is_forgiven)
 {
     start(no_decay);
     CHECK_OK(t, fail("a", 1, 1, 0));
     CHECK_INT(t, healthy("a", 1, 0, 1000 * TIME_DAY), ==, 0);
     CHECK_INT(t, verdict("a", 1, 1000 * TIME_DAY).failures, ==, 1);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void without_a_cooldown_failures_only_count(struct test *t)
+TEST(without_a_cooldown_failures_only_count)
 {
     start(no_cooldown);
     for (uint32_t n = 1; n <= 5; n++) {
@@ -430,21 +423,21 @@ static void without_a_cooldown_failures_only_count(struct test *t)
         CHECK_INT(t, verdict("a", 1, 0).failures, ==, n);
     }
     CHECK_INT(t, blacklist_deadline(&blacklist, 0), ==, TIME_NEVER);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void clearing_takes_everything_back_but_the_incarnations(struct test *t)
+/* The operator clears a slot: its failures are forgotten, but a failure of an incarnation that has
+ * counted already still does not count again. */
+TEST(clearing_takes_everything_back_but_the_incarnations)
 {
     struct hvd_err err;
 
     start(NULL);
     CHECK_OK(t, fail("a", 1, 1, 0));
     CHECK_OK(t, fail("a", 1, 2, TIME_MIN));
-    CHECK_CODE(t, blacklist_clear(&blacklist, "a", 2, TIME_MIN, WALL, &change, &err),
+    CHECK_CODE(t, blacklist_clear(&blacklist, "a", 2, at(TIME_MIN, WALL), &change, &err),
                HVD_E_NOTFOUND);
     CHECK_HAS(t, err.text, "\"a\"");
-    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, TIME_MIN + S, WALL, &change, NULL));
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, at(TIME_MIN + S, WALL), &change, NULL));
     CHECK_OK(t, blacklist_record_check(&change.record, NULL));
     CHECK_INT(t, change.record.failures, ==, 0);
     CHECK_INT(t, change.record.restarts.count, ==, 0);
@@ -457,11 +450,9 @@ static void clearing_takes_everything_back_but_the_incarnations(struct test *t)
     CHECK(t, change.none);
     CHECK_OK(t, fail("a", 1, 3, TIME_MIN + S));
     CHECK_INT(t, change.record.failures, ==, 1);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void the_deadline_is_the_earliest_end(struct test *t)
+TEST(the_deadline_is_the_earliest_end)
 {
     int64_t ends[3];
 
@@ -473,14 +464,12 @@ static void the_deadline_is_the_earliest_end(struct test *t)
     CHECK_INT(t, blacklist_deadline(&blacklist, 0), ==, ends[0]);
     CHECK_INT(t, blacklist_deadline(&blacklist, ends[0] - 1), ==, ends[0]);
     CHECK_INT(t, blacklist_deadline(&blacklist, ends[0]), ==, ends[1]);
-    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, ends[0], WALL, &change, NULL));
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, at(ends[0], WALL), &change, NULL));
     CHECK_INT(t, blacklist_deadline(&blacklist, ends[0]), ==, ends[2]);
     CHECK_INT(t, blacklist_deadline(&blacklist, ends[2]), ==, TIME_NEVER);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void entries_come_by_host_then_slot(struct test *t)
+TEST(entries_come_by_host_then_slot)
 {
     static const struct {
         const char *host;
@@ -500,15 +489,15 @@ static void entries_come_by_host_then_slot(struct test *t)
         CHECK_OK(t, fail(order[told[i]].host, order[told[i]].slot, i + 1, 0));
     CHECK_INT(t, blacklist_count(&blacklist), ==, ARRAY_SIZE(order));
     for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-        blacklist_record_at(&blacklist, i, 0, WALL, &record);
+        blacklist_record_at(&blacklist, i, at(0, WALL), &record);
         CHECK_TEXT(t, record.host, order[i].host);
         CHECK_INT(t, record.slot, ==, order[i].slot);
     }
-out:
-    blacklist_release(&blacklist);
 }
 
-static void a_full_list_forgets_the_oldest_forgiven(struct test *t)
+/* Four entries fill the list. A fifth failure is refused, until healthy times have forgiven two
+ * entries; then the oldest forgiven entry makes room. */
+TEST(a_full_list_forgets_the_oldest_forgiven)
 {
     struct blacklist_failure failure = { "e", 0, 9, "x" };
     struct hvd_err err;
@@ -517,7 +506,7 @@ static void a_full_list_forgets_the_oldest_forgiven(struct test *t)
     blacklist.max = 4;
     for (uint32_t i = 0; i < 4; i++)
         CHECK_OK(t, fail(&"a\0b\0c\0d"[i * 2], 0, i + 1, i * S));
-    CHECK_CODE(t, blacklist_failure(&blacklist, &failure, TIME_HOUR, WALL, &rng, &change, &err),
+    CHECK_CODE(t, blacklist_failure(&blacklist, &failure, at(TIME_HOUR, WALL), &rng, &change, &err),
                HVD_E_LIMIT);
     CHECK_TEXT(t, err.text, "the blacklist is full with 4 hosts and slots; clear some of them");
     CHECK_INT(t, healthy("c", 0, TIME_MIN, TIME_HOUR), ==, 1);
@@ -531,11 +520,11 @@ static void a_full_list_forgets_the_oldest_forgiven(struct test *t)
     CHECK_OK(t, fail("f", 0, 10, TIME_HOUR));
     CHECK_TEXT(t, change.evicted_host, "c");
     CHECK_CODE(t, fail("g", 0, 11, TIME_HOUR), HVD_E_LIMIT);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void what_is_loaded_goes_on_where_it_was(struct test *t)
+/* A new driver loads a record: the rest of the cooldown, the failures and the incarnations that
+ * have counted are as before. */
+TEST(a_loaded_blacklist_goes_on_where_it_was)
 {
     struct blacklist_record record = {
         .host = "a",
@@ -550,7 +539,7 @@ static void what_is_loaded_goes_on_where_it_was(struct test *t)
     struct blacklist_verdict v;
 
     start(NULL);
-    CHECK_OK(t, blacklist_load(&blacklist, &record, 5 * S, WALL, NULL));
+    CHECK_OK(t, blacklist_load(&blacklist, &record, at(5 * S, WALL), NULL));
     v = verdict("a", 1, 5 * S);
     CHECK_INT(t, v.state, ==, BLACKLIST_COOLING);
     CHECK_INT(t, v.since_us, ==, -25 * S);
@@ -562,36 +551,36 @@ static void what_is_loaded_goes_on_where_it_was(struct test *t)
     CHECK(t, change.none);
     CHECK_OK(t, fail("a", 1, 5, 16 * S));
     CHECK_INT(t, change.record.failures, ==, 3);
-    CHECK_CODE(t, blacklist_load(&blacklist, &record, 16 * S, WALL, NULL), HVD_E_EXISTS);
-out:
-    blacklist_release(&blacklist);
+    CHECK_CODE(t, blacklist_load(&blacklist, &record, at(16 * S, WALL), NULL), HVD_E_EXISTS);
 }
 
-static void a_jumped_clock_never_makes_a_cooldown_longer(struct test *t)
+TEST(a_jumped_clock_never_makes_a_cooldown_longer)
 {
     struct blacklist_record record = {
         .host = "a", .slot = 1, .failures = 1, .since_wall_us = WALL, .until_wall_us = WALL + 10 * S
     };
 
     start(NULL);
-    CHECK_OK(t, blacklist_load(&blacklist, &record, 0, 0, NULL)); /* set back by decades */
-    CHECK_INT(t, verdict("a", 1, 0).until_us, ==, 100 * S);       /* the policy's upper end */
+    /* the wall clock was set back by decades */
+    CHECK_OK(t, blacklist_load(&blacklist, &record, at(0, 0), NULL));
+    /* never more than the policy's upper end */
+    CHECK_INT(t, verdict("a", 1, 0).until_us, ==, 100 * S);
     CHECK_INT(t, verdict("a", 1, 0).since_us, ==, 0);
     record.slot = 2;
-    CHECK_OK(t, blacklist_load(&blacklist, &record, 0, TIME_NEVER - 1, NULL)); /* far ahead */
+    /* the wall clock was set far ahead */
+    CHECK_OK(t, blacklist_load(&blacklist, &record, at(0, TIME_NEVER - 1), NULL));
     CHECK_INT(t, verdict("a", 2, 0).state, ==, BLACKLIST_OK);
     CHECK_INT(t, verdict("a", 2, 0).failures, ==, 1);
     record.slot = 3;
     record.until_wall_us = TIME_NEVER;
-    CHECK_OK(t, blacklist_load(&blacklist, &record, 0, WALL, NULL));
+    CHECK_OK(t, blacklist_load(&blacklist, &record, at(0, WALL), NULL));
     CHECK_INT(t, verdict("a", 3, 0).state, ==, BLACKLIST_BARRED);
     CHECK_INT(t, blacklist_deadline(&blacklist, 0), ==, 100 * S);
-out:
-    blacklist_release(&blacklist);
 }
 
-/* An hour between two failures stays an hour, also for the budget of the next driver. */
-static void the_budget_outlives_the_driver(struct test *t)
+/* An hour between two failures stays an hour in the record, so the next driver counts the same
+ * restarts in its window. */
+TEST(the_budget_outlives_the_driver)
 {
     struct blacklist_record record;
 
@@ -602,15 +591,14 @@ static void the_budget_outlives_the_driver(struct test *t)
     blacklist_release(&blacklist);
 
     start(three_in_an_hour);
-    CHECK_OK(t, blacklist_load(&blacklist, &record, 0, WALL + 30 * TIME_MIN, NULL));
+    CHECK_OK(t, blacklist_load(&blacklist, &record, at(0, WALL + 30 * TIME_MIN), NULL));
     CHECK_INT(t, verdict("a", 1, 0).state, ==, BLACKLIST_OK);
     CHECK_OK(t, fail("a", 1, 4, 30 * TIME_MIN));
     CHECK_INT(t, verdict("a", 1, TIME_DAY).state, ==, BLACKLIST_BARRED);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void records_go_out_and_come_back(struct test *t)
+/* Three records are loaded into an empty blacklist in reverse order, and come out unchanged. */
+TEST(records_go_out_and_come_back)
 {
     struct blacklist_record before[4];
     struct blacklist_record after;
@@ -622,76 +610,70 @@ static void records_go_out_and_come_back(struct test *t)
     CHECK_OK(t, fail("b", 0, 4, 65 * S));
     CHECK_INT(t, blacklist_count(&blacklist), ==, 3);
     for (size_t i = 0; i < 3; i++)
-        blacklist_record_at(&blacklist, i, 66 * S, WALL, &before[i]);
+        blacklist_record_at(&blacklist, i, at(66 * S, WALL), &before[i]);
     blacklist_release(&blacklist);
 
     start(NULL);
     for (size_t i = 0; i < 3; i++)
-        CHECK_OK(t, blacklist_load(&blacklist, &before[2 - i], 3 * S, WALL, NULL));
+        CHECK_OK(t, blacklist_load(&blacklist, &before[2 - i], at(3 * S, WALL), NULL));
     for (size_t i = 0; i < 3; i++) {
-        blacklist_record_at(&blacklist, i, 3 * S, WALL, &after);
+        blacklist_record_at(&blacklist, i, at(3 * S, WALL), &after);
         CHECK(t, records_same(&after, &before[i]));
     }
-out:
-    blacklist_release(&blacklist);
 }
 
-static void damaged_records_are_refused(struct test *t)
+TEST(damaged_records_are_refused)
 {
     struct blacklist_record record = { .host = "a", .slot = 1, .since_wall_us = -1 };
     struct hvd_err err;
 
     start(NULL);
-    CHECK_CODE(t, blacklist_load(&blacklist, &record, 0, WALL, &err), HVD_E_CORRUPT);
+    CHECK_CODE(t, blacklist_load(&blacklist, &record, at(0, WALL), &err), HVD_E_CORRUPT);
     CHECK_HAS(t, err.text, "a:1");
     CHECK_INT(t, blacklist_count(&blacklist), ==, 0);
     record.since_wall_us = 0;
-    record.failures = UINT32_MAX; /* odd, but it cannot do harm */
-    CHECK_OK(t, blacklist_load(&blacklist, &record, 0, WALL, &err));
+    record.failures = UINT32_MAX; /* an odd number, which must do no harm */
+    CHECK_OK(t, blacklist_load(&blacklist, &record, at(0, WALL), &err));
     CHECK_OK(t, fail("a", 1, 1, 0));
     CHECK_INT(t, change.record.failures, ==, UINT32_MAX);
     blacklist.max = 1;
     record.slot = 2;
-    CHECK_CODE(t, blacklist_load(&blacklist, &record, 0, WALL, &err), HVD_E_LIMIT);
-out:
-    blacklist_release(&blacklist);
+    CHECK_CODE(t, blacklist_load(&blacklist, &record, at(0, WALL), &err), HVD_E_LIMIT);
 }
 
-static void loading_makes_room_too(struct test *t)
+TEST(loading_makes_room_too)
 {
     struct blacklist_record record = { .host = "a", .slot = 0 };
 
     start(NULL);
     blacklist.max = 2;
     for (; record.slot < 3; record.slot++)
-        CHECK_OK(t, blacklist_load(&blacklist, &record, 0, WALL, NULL));
+        CHECK_OK(t, blacklist_load(&blacklist, &record, at(0, WALL), NULL));
     CHECK_INT(t, blacklist_count(&blacklist), ==, 2);
-    blacklist_record_at(&blacklist, 0, 0, WALL, &record);
+    blacklist_record_at(&blacklist, 0, at(0, WALL), &record);
     CHECK_INT(t, record.slot, ==, 1);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void bad_failures_change_nothing(struct test *t)
+TEST(bad_failures_change_nothing)
 {
     struct blacklist_failure failure = { "a/b", 1, 1, "x" };
     struct hvd_err err;
 
     start(NULL);
-    CHECK_CODE(t, blacklist_failure(&blacklist, &failure, 0, WALL, &rng, &change, &err),
+    CHECK_CODE(t, blacklist_failure(&blacklist, &failure, at(0, WALL), &rng, &change, &err),
                HVD_E_INVAL);
     CHECK_HAS(t, err.text, "\"a/b\"");
     CHECK_CODE(t, fail("a", LIMIT_SLOTS_PER_HOST, 1, 0), HVD_E_LIMIT);
     failure = (struct blacklist_failure){ "a", 1, UINT64_MAX, "x" };
-    CHECK_CODE(t, blacklist_failure(&blacklist, &failure, 0, WALL, &rng, &change, &err),
+    CHECK_CODE(t, blacklist_failure(&blacklist, &failure, at(0, WALL), &rng, &change, &err),
                HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "a failure of host a: no such incarnation: 184467");
+    CHECK_HAS(t, err.text,
+              "a failure of host a: incarnation 18446744073709551615 is too large; the largest is "
+              "9223372036854775807");
     CHECK_INT(t, blacklist_count(&blacklist), ==, 0);
-out:
-    blacklist_release(&blacklist);
 }
 
-static void sentences_are_for_people(struct test *t)
+TEST(sentences_are_for_people)
 {
     char text[BLACKLIST_SENTENCE_MAX];
     struct blacklist_verdict v = { .reason = "" };
@@ -712,13 +694,10 @@ static void sentences_are_for_people(struct test *t)
     v.until_us = 0;
     v.by_host = false;
     CHECK_TEXT(t, blacklist_sentence(&v, 0, text), "ok after 1 failure: exit code 1");
-out:;
 }
 
-static void each_change_is_a_trace_line(struct test *t)
+TEST(each_change_is_a_trace_line)
 {
-    struct trace trace = { .ring = NULL };
-
     start(for_ever);
     CHECK_OK(t, trace_init(&trace, "test", 8));
     blacklist.trace = &trace;
@@ -728,18 +707,15 @@ static void each_change_is_a_trace_line(struct test *t)
                "after 1 failure: exit code 1");
     CHECK_OK(t, fail("a", 1, 2, S));
     CHECK_HAS(t, trace_line(&trace, 0), "a:1 failed too: barred");
-    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, 2 * S, WALL, &change, NULL));
+    CHECK_OK(t, blacklist_clear(&blacklist, "a", 1, at(2 * S, WALL), &change, NULL));
     CHECK_TEXT(t, trace_line(&trace, 0), "[     2.000] blacklist: a:1 cleared: ok");
     blacklist.max = 1;
     CHECK_OK(t, fail("b", HOST, 3, 3 * S));
     CHECK_HAS(t, trace_line(&trace, 1), "b failed: barred");
     CHECK_HAS(t, trace_line(&trace, 0), "a:1 forgotten to make room");
-out:
-    blacklist_release(&blacklist);
-    trace_release(&trace);
 }
 
-static void asks_for_a_checked_policy_and_a_real_index(struct test *t)
+TEST_FLAGS(asks_for_a_checked_policy_and_a_real_index, TEST_NO_TORTURE)
 {
     struct policy policy;
     struct blacklist_record record;
@@ -748,29 +724,5 @@ static void asks_for_a_checked_policy_and_a_real_index(struct test *t)
     policy.lower_us = -1;
     start(NULL);
     CHECK_PANICS(t, "policy_check", blacklist_init(&blacklist, &policy, NULL));
-    CHECK_PANICS(t, "index <", blacklist_record_at(&blacklist, 0, 0, WALL, &record));
-out:
-    blacklist_release(&blacklist);
+    CHECK_PANICS(t, "index <", blacklist_record_at(&blacklist, 0, at(0, WALL), &record));
 }
-
-TESTS(CASE(what_is_unknown_is_ok), CASE(a_failure_cools_its_slot_only),
-      CASE(a_change_says_what_to_store), CASE(a_cooldown_ends_without_any_call),
-      CASE(each_counted_failure_doubles_the_cooldown), CASE(a_failed_host_keeps_all_its_slots_out),
-      CASE(the_later_end_of_host_and_slot_decides),
-      CASE(a_failure_while_cooling_goes_to_the_history_only),
-      CASE(workers_that_die_with_their_host_are_one_failure),
-      CASE(a_report_that_comes_again_counts_once),
-      CASE(a_failure_of_no_worker_is_never_a_repetition), CASE(for_ever_bars_until_cleared),
-      CASE(more_restarts_than_the_budget_bar), CASE(restarts_outside_the_window_are_not_counted),
-      CASE(scope_host_charges_the_host), CASE(healthy_running_forgives),
-      CASE(healthy_pieces_add_up_until_the_next_failure),
-      CASE(a_healthy_worker_forgives_its_host_too), CASE(without_decay_nothing_is_forgiven),
-      CASE(without_a_cooldown_failures_only_count),
-      CASE(clearing_takes_everything_back_but_the_incarnations),
-      CASE(the_deadline_is_the_earliest_end), CASE(entries_come_by_host_then_slot),
-      CASE(a_full_list_forgets_the_oldest_forgiven), CASE(what_is_loaded_goes_on_where_it_was),
-      CASE(a_jumped_clock_never_makes_a_cooldown_longer), CASE(the_budget_outlives_the_driver),
-      CASE(records_go_out_and_come_back), CASE(damaged_records_are_refused),
-      CASE(loading_makes_room_too), CASE(bad_failures_change_nothing),
-      CASE(sentences_are_for_people), CASE(each_change_is_a_trace_line),
-      CASE_FLAGS(asks_for_a_checked_policy_and_a_real_index, TEST_NO_TORTURE))

@@ -1,32 +1,31 @@
 /*
- * Going in step: by threads with segments of their own, which see what processes would; and by
- * processes that are killed or stopped in the middle.
+ * Members of one host go in step through shared memory (collectives/shm/board.c). The members are
+ * threads, each with a mapping of its own as a process has, or processes that are killed or stopped
+ * in the middle. A turn is the number of a step; turns count from 0.
  *
- * Sleeps that nobody ends are made long here, so that a bell which is not rung shows.
+ * A member that waits sleeps for a very long time here: when no other member wakes it, the test
+ * does not end.
  */
-#include "base/mem.h"
 #include "base/rng.h"
 #include "base/time.h"
-#include "collectives/shm/inside.h"
+#include "collectives/shm/segment_internal.h"
 #include "os/clock.h"
 #include "os/thread.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-#define MEMBERS_MAX          9
-#define LONG_US              (60 * TIME_S) /* nothing here takes that long */
-#define FOR_EVER_US          (24 * TIME_HOUR)
-#define TRIALS               300
-#define ROUNDS               200
-#define HASTY                10000
+#define MEMBERS_MAX 9
+#define LONG_US     (60 * TIME_S) /* nothing here takes that long */
+#define FOR_EVER_US (24 * TIME_HOUR)
+#define TRIALS      300
+#define ROUNDS      200
+#define HASTY       10000
 
 static const uint32_t places[MEMBERS_MAX] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
 
@@ -38,50 +37,50 @@ struct member {
     pthread_t thread;
     bool runs;
     struct rng rng;
-    uint64_t wrong; /* what was not as it should have been */
+    uint64_t wrong; /* number of words that were wrong */
     int rc;
 };
 
-struct crew {
+struct team {
     uint32_t count;
     struct member members[MEMBERS_MAX];
 };
 
-static void crew_join(struct crew *crew)
+static void team_join(struct team *team)
 {
-    for (uint32_t i = 0; i < crew->count; i++) {
-        if (crew->members[i].runs)
-            (void)pthread_join(crew->members[i].thread, NULL);
-        crew->members[i].runs = false;
+    for (uint32_t i = 0; i < team->count; i++) {
+        if (team->members[i].runs)
+            (void)pthread_join(team->members[i].thread, NULL);
+        team->members[i].runs = false;
     }
 }
 
-/* None of those that still run waits for ever. */
-static void crew_release(struct crew *crew)
+/* Ends the segment first, so that no thread that still runs waits for ever. */
+static void team_release(struct team *team)
 {
-    if (crew->members[0].segment)
-        segment_fail(crew->members[0].segment, HVD_E_REVOKED, UINT32_MAX, "the test is over");
-    crew_join(crew);
-    for (uint32_t i = 0; i < crew->count; i++)
-        segment_free(crew->members[i].segment);
-    memset(crew, 0, sizeof(*crew));
+    if (team->members[0].segment)
+        segment_fail(team->members[0].segment, HVD_E_REVOKED, UINT32_MAX, "the test is over");
+    team_join(team);
+    for (uint32_t i = 0; i < team->count; i++)
+        segment_free(team->members[i].segment);
+    memset(team, 0, sizeof(*team));
 }
 
-static int crew_init(struct crew *crew, uint32_t count, const struct segment_board *boards,
+static int team_init(struct team *team, uint32_t count, const struct segment_board *boards,
                      size_t board_count)
 {
     struct segment_spec spec = { 1, 2, count, 0, boards, board_count };
     uint8_t locator[SEGMENT_LOCATOR_BYTES];
     int rc;
 
-    memset(crew, 0, sizeof(*crew));
-    crew->count = count;
-    rc = segment_create(&spec, &crew->members[0].segment, NULL);
+    memset(team, 0, sizeof(*team));
+    team->count = count;
+    rc = segment_create(&spec, &team->members[0].segment, NULL);
     if (rc)
         return rc;
-    segment_locate(crew->members[0].segment, locator);
+    segment_locate(team->members[0].segment, locator);
     for (spec.place = 0; spec.place < count; spec.place++) {
-        struct member *member = &crew->members[spec.place];
+        struct member *member = &team->members[spec.place];
 
         if (spec.place > 0)
             rc = segment_open(&spec, locator, &member->segment, NULL);
@@ -95,17 +94,55 @@ static int crew_init(struct crew *crew, uint32_t count, const struct segment_boa
     return 0;
 }
 
-static bool crew_run(struct crew *crew, uint32_t first, thread_fn *run)
+static bool team_run(struct team *team, uint32_t first, thread_fn *run)
 {
-    for (uint32_t i = first; i < crew->count; i++) {
-        if (thread_start(&crew->members[i].thread, 0, run, &crew->members[i]))
+    for (uint32_t i = first; i < team->count; i++) {
+        if (thread_start(&team->members[i].thread, 0, run, &team->members[i]))
             return false;
-        crew->members[i].runs = true;
+        team->members[i].runs = true;
     }
     return true;
 }
 
-/* Some of the time others get ahead, or fall asleep. */
+#define CHILDREN 3
+
+/* Place 0 is the test, places 1 and up are child processes, which go in step with the test. */
+struct family {
+    struct segment *segment;
+    struct board *board;
+    pid_t pids[CHILDREN];
+};
+
+static void family_end(struct family *family)
+{
+    for (int i = 0; i < CHILDREN; i++) {
+        if (family->pids[i] > 0) {
+            (void)kill(family->pids[i], SIGKILL);
+            (void)waitpid(family->pids[i], NULL, 0);
+        }
+    }
+    segment_free(family->segment);
+}
+
+static struct team own;
+static struct family kin;
+
+static void begin(struct test *t)
+{
+    (void)t;
+    memset(&own, 0, sizeof(own));
+    memset(&kin, 0, sizeof(kin));
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    team_release(&own);
+    family_end(&kin);
+}
+FIXTURE(begin, end)
+
+/* Loses time now and then, so that the other members get ahead or fall asleep. */
 static void dawdle(struct rng *rng, uint32_t up_to_us)
 {
     int64_t until_us = clock_now_us() + (int64_t)rng_below(rng, up_to_us);
@@ -116,23 +153,26 @@ static void dawdle(struct rng *rng, uint32_t up_to_us)
     }
 }
 
-static uint64_t word_of(uint32_t seat, uint64_t turn)
+static uint64_t word_of(uint32_t local, uint64_t turn)
 {
-    return turn * 1000 + seat;
+    return turn * 1000 + local;
 }
 
-/* Writes for a turn what others will look for. */
+/* Writes a word, which is made of this member's place and of the turn, to each memory that the
+ * other members read after the step: the opening, both ends of the stage, and the result. */
 static void write_turn(struct board *board, uint64_t turn)
 {
-    uint32_t seat = board_seat(board);
-    uint64_t word = word_of(seat, turn);
+    uint32_t local = board_local(board);
+    uint64_t word = word_of(local, turn);
 
-    memcpy(board_said(board, seat, turn) + BOARD_SAID_BYTES - sizeof(word), &word, sizeof(word));
-    memcpy(board_stage(board, seat, turn), &word, sizeof(word));
-    memcpy(board_stage(board, seat, turn) + BOARD_STAGE_BYTES - sizeof(word), &word, sizeof(word));
-    memcpy(board_result(board, turn) + seat * sizeof(word), &word, sizeof(word));
+    memcpy(board_opening(board, local, turn) + BOARD_OPENING_BYTES - sizeof(word), &word,
+           sizeof(word));
+    memcpy(board_stage(board, local, turn), &word, sizeof(word));
+    memcpy(board_stage(board, local, turn) + BOARD_STAGE_BYTES - sizeof(word), &word, sizeof(word));
+    memcpy(board_result(board, turn) + local * sizeof(word), &word, sizeof(word));
 }
 
+/* Returns how many words of all members are not those of write_turn. */
 static uint64_t wrong_in(struct board *board, uint64_t turn)
 {
     uint64_t wrong = 0, seen[4];
@@ -140,7 +180,7 @@ static uint64_t wrong_in(struct board *board, uint64_t turn)
     for (uint32_t i = 0; i < board_count(board); i++) {
         uint64_t word = word_of(i, turn);
 
-        memcpy(&seen[0], board_said(board, i, turn) + BOARD_SAID_BYTES - sizeof(word),
+        memcpy(&seen[0], board_opening(board, i, turn) + BOARD_OPENING_BYTES - sizeof(word),
                sizeof(word));
         memcpy(&seen[1], board_stage(board, i, turn), sizeof(word));
         memcpy(&seen[2], board_stage(board, i, turn) + BOARD_STAGE_BYTES - sizeof(word),
@@ -152,7 +192,7 @@ static uint64_t wrong_in(struct board *board, uint64_t turn)
     return wrong;
 }
 
-/* A turn is read while the next one is written, by those who are faster. */
+/* A slow member reads the words of a turn while faster members write those of the next turn. */
 static void *go(void *arg)
 {
     struct member *member = arg;
@@ -167,27 +207,23 @@ static void *go(void *arg)
     return NULL;
 }
 
-static void all_see_all(struct test *t)
+TEST_FLAGS(members_see_all_writes, TEST_NO_TORTURE)
 {
-    struct crew crew = { 0 };
-
     for (uint32_t count = 1; count <= MEMBERS_MAX; count++) {
         const struct segment_board board = { places, count };
 
-        CHECK_OK(t, crew_init(&crew, count, &board, 1));
-        CHECK(t, crew_run(&crew, 0, go));
-        crew_join(&crew);
+        CHECK_OK(t, team_init(&own, count, &board, 1));
+        CHECK(t, team_run(&own, 0, go));
+        team_join(&own);
         for (uint32_t i = 0; i < count; i++) {
-            CHECK_OK(t, crew.members[i].rc);
-            CHECK_INT(t, crew.members[i].wrong, ==, 0);
+            CHECK_OK(t, own.members[i].rc);
+            CHECK_INT(t, own.members[i].wrong, ==, 0);
         }
-        crew_release(&crew);
+        team_release(&own);
     }
-out:
-    crew_release(&crew);
 }
 
-/* Each group at its own pace, in one segment. */
+/* Several groups share a segment: group i goes one step in every i + 1 turns. */
 static void *go_apart(void *arg)
 {
     struct member *member = arg;
@@ -207,7 +243,7 @@ static void *go_apart(void *arg)
     return NULL;
 }
 
-static void groups_go_apart(struct test *t)
+TEST_FLAGS(groups_go_apart, TEST_NO_TORTURE)
 {
     static const uint32_t even[] = { 0, 2, 4 }, late[] = { 3, 4 }, pair[] = { 1, 3 };
     const struct segment_board boards[] = {
@@ -216,48 +252,42 @@ static void groups_go_apart(struct test *t)
         { late,  2},
         { pair,  2}
     };
-    struct crew crew = { 0 };
 
-    CHECK_OK(t, crew_init(&crew, 5, boards, ARRAY_SIZE(boards)));
-    CHECK_INT(t, board_seat(segment_board(crew.members[4].segment, 1)), ==, 2);
-    CHECK_INT(t, board_seat(segment_board(crew.members[4].segment, 2)), ==, 1);
-    CHECK_INT(t, board_count(segment_board(crew.members[3].segment, 3)), ==, 2);
-    CHECK(t, !segment_board(crew.members[0].segment, 2));
-    CHECK(t, crew_run(&crew, 0, go_apart));
-    crew_join(&crew);
-    for (uint32_t i = 0; i < crew.count; i++) {
-        CHECK_OK(t, crew.members[i].rc);
-        CHECK_INT(t, crew.members[i].wrong, ==, 0);
+    CHECK_OK(t, team_init(&own, 5, boards, ARRAY_SIZE(boards)));
+    CHECK_INT(t, board_local(segment_board(own.members[4].segment, 1)), ==, 2);
+    CHECK_INT(t, board_local(segment_board(own.members[4].segment, 2)), ==, 1);
+    CHECK_INT(t, board_count(segment_board(own.members[3].segment, 3)), ==, 2);
+    CHECK(t, !segment_board(own.members[0].segment, 2));
+    CHECK(t, team_run(&own, 0, go_apart));
+    team_join(&own);
+    for (uint32_t i = 0; i < own.count; i++) {
+        CHECK_OK(t, own.members[i].rc);
+        CHECK_INT(t, own.members[i].wrong, ==, 0);
     }
-out:
-    crew_release(&crew);
 }
 
-static void tells_who_is_behind(struct test *t)
+TEST(tells_who_is_behind)
 {
     const struct segment_board board = { places, 3 };
-    struct crew crew = { 0 };
-    uint32_t seats[3] = { 9, 9, 9 };
+    uint32_t locals[3] = { 9, 9, 9 };
     uint64_t progress = 9;
 
-    CHECK_OK(t, crew_init(&crew, 3, &board, 1));
-    CHECK_INT(t, board_behind(crew.members[0].board, seats, 3, &progress), ==, 0);
+    CHECK_OK(t, team_init(&own, 3, &board, 1));
+    CHECK_INT(t, board_behind(own.members[0].board, locals, 3, &progress), ==, 0);
     CHECK_INT(t, progress, ==, 0);
-    board_arrive(crew.members[1].board);
-    CHECK_INT(t, board_behind(crew.members[1].board, seats, 3, &progress), ==, 2);
-    CHECK(t, seats[0] == 0 && seats[1] == 2 && progress == 0);
-    CHECK_INT(t, board_behind(crew.members[0].board, seats, 3, &progress), ==, 0);
-    seats[0] = seats[1] = 9;
-    CHECK_INT(t, board_behind(crew.members[1].board, seats, 1, &progress), ==, 2);
-    CHECK(t, seats[0] == 0 && seats[1] == 9);
-    board_arrive(crew.members[0].board);
-    board_arrive(crew.members[2].board);
+    board_arrive(own.members[1].board);
+    CHECK_INT(t, board_behind(own.members[1].board, locals, 3, &progress), ==, 2);
+    CHECK(t, locals[0] == 0 && locals[1] == 2 && progress == 0);
+    CHECK_INT(t, board_behind(own.members[0].board, locals, 3, &progress), ==, 0);
+    locals[0] = locals[1] = 9;
+    CHECK_INT(t, board_behind(own.members[1].board, locals, 1, &progress), ==, 1);
+    CHECK(t, locals[0] == 0 && locals[1] == 9 && progress == 0);
+    board_arrive(own.members[0].board);
+    board_arrive(own.members[2].board);
     for (uint32_t i = 0; i < 3; i++)
-        CHECK_OK(t, board_await(crew.members[i].board));
-    CHECK_INT(t, board_behind(crew.members[1].board, seats, 3, &progress), ==, 0);
+        CHECK_OK(t, board_await(own.members[i].board));
+    CHECK_INT(t, board_behind(own.members[1].board, locals, 3, &progress), ==, 0);
     CHECK_INT(t, progress, ==, 1);
-out:
-    crew_release(&crew);
 }
 
 /* ---- waking ---- */
@@ -272,7 +302,7 @@ static void *arrive_and_wait(void *arg)
 
 static bool sleeps(const struct member *member)
 {
-    return atomic_load(&member->board->seats[member->board->seat].waits_for) != 0;
+    return atomic_load(&member->board->members[member->board->local].waits_for) != 0;
 }
 
 static bool fell_asleep(const struct member *member)
@@ -287,29 +317,26 @@ static bool fell_asleep(const struct member *member)
     return true;
 }
 
-static void failure_wakes_sleepers(struct test *t)
+TEST_FLAGS(failure_wakes_sleepers, TEST_NO_TORTURE)
 {
     const struct segment_board board = { places, 4 };
-    struct crew crew = { 0 };
 
     for (uint32_t by = 0; by < 4; by++) { /* one that waits itself, too */
-        CHECK_OK(t, crew_init(&crew, 4, &board, 1));
-        CHECK(t, crew_run(&crew, 1, arrive_and_wait));
+        CHECK_OK(t, team_init(&own, 4, &board, 1));
+        CHECK(t, team_run(&own, 1, arrive_and_wait));
         for (uint32_t i = 1; i < 4; i++)
-            CHECK(t, fell_asleep(&crew.members[i]));
-        segment_fail(crew.members[by].segment, HVD_E_LOST, by, "gone");
-        crew_join(&crew);
+            CHECK(t, fell_asleep(&own.members[i]));
+        segment_fail(own.members[by].segment, HVD_E_LOST, by, "gone");
+        team_join(&own);
         for (uint32_t i = 1; i < 4; i++)
-            CHECK_CODE(t, crew.members[i].rc, HVD_E_REVOKED);
-        CHECK_OK(t, board_step(crew.members[0].board)); /* all have come to that one */
-        CHECK_CODE(t, board_step(crew.members[0].board), HVD_E_REVOKED);
-        crew_release(&crew);
+            CHECK_CODE(t, own.members[i].rc, HVD_E_REVOKED);
+        CHECK_OK(t, board_step(own.members[0].board)); /* all have come to that one */
+        CHECK_CODE(t, board_step(own.members[0].board), HVD_E_REVOKED);
+        team_release(&own);
     }
-out:
-    crew_release(&crew);
 }
 
-/* Whom nothing keeps from falling asleep at once. */
+/* The member falls asleep at once. */
 static void make_sleepy(struct member *member)
 {
     member->board->crowded = true;
@@ -317,30 +344,27 @@ static void make_sleepy(struct member *member)
 }
 
 /* At any moment of spinning, giving way, and falling asleep. */
-static void failure_ends_any_wait(struct test *t)
+TEST_FLAGS(failure_ends_any_wait, TEST_NO_TORTURE)
 {
     const struct segment_board board = { places, 2 };
-    struct crew crew = { 0 };
 
     for (int trial = 0; trial < TRIALS; trial++) {
         int64_t until_us;
 
-        CHECK_OK(t, crew_init(&crew, 2, &board, 1));
+        CHECK_OK(t, team_init(&own, 2, &board, 1));
         if (trial % 2)
-            make_sleepy(&crew.members[1]);
-        CHECK(t, crew_run(&crew, 1, arrive_and_wait));
-        while (!atomic_load(&crew.members[0].board->seats[1].steps)) {
+            make_sleepy(&own.members[1]);
+        CHECK(t, team_run(&own, 1, arrive_and_wait));
+        while (!atomic_load(&own.members[0].board->members[1].steps)) {
         }
         until_us = clock_now_us() + (trial % 2 ? trial % 3 : trial / 2);
         while (clock_now_us() < until_us) {
         }
-        segment_fail(crew.members[trial / 2 % 2].segment, HVD_E_LOST, 0, "gone");
-        crew_join(&crew);
-        CHECK_CODE(t, crew.members[1].rc, HVD_E_REVOKED);
-        crew_release(&crew);
+        segment_fail(own.members[trial / 2 % 2].segment, HVD_E_LOST, 0, "gone");
+        team_join(&own);
+        CHECK_CODE(t, own.members[1].rc, HVD_E_REVOKED);
+        team_release(&own);
     }
-out:
-    crew_release(&crew);
 }
 
 static void *go_hastily(void *arg)
@@ -364,90 +388,60 @@ static void *go_slowly(void *arg)
     return NULL;
 }
 
-static void steps_wake_sleepers(struct test *t)
+TEST_FLAGS(steps_wake_sleepers, TEST_NO_TORTURE)
 {
-    struct crew crew = { 0 };
-
     for (uint32_t count = 2; count <= 5; count++) {
         const struct segment_board board = { places, count };
 
-        CHECK_OK(t, crew_init(&crew, count, &board, 1));
-        CHECK(t, crew_run(&crew, 0, count % 2 ? go_slowly : go_hastily));
-        crew_join(&crew);
+        CHECK_OK(t, team_init(&own, count, &board, 1));
+        CHECK(t, team_run(&own, 0, count % 2 ? go_slowly : go_hastily));
+        team_join(&own);
         for (uint32_t i = 0; i < count; i++)
-            CHECK_OK(t, crew.members[i].rc);
-        crew_release(&crew);
+            CHECK_OK(t, own.members[i].rc);
+        team_release(&own);
     }
-out:
-    crew_release(&crew);
 }
 
-/* What one waits for has happened after the last look, and nobody has rung, as it did not sleep. */
-static void sleeps_not_at_all(struct test *t)
+/* The step came after the last look, and no member has rung, as this one did not sleep. */
+TEST(sleeps_not_at_all)
 {
     const struct segment_board board = { places, 2 };
-    struct crew crew = { 0 };
 
-    CHECK_OK(t, crew_init(&crew, 2, &board, 1));
-    board_arrive(crew.members[0].board);
-    board_arrive(crew.members[1].board);
-    board_doze(crew.members[0].board, 1);
-    CHECK(t, !sleeps(&crew.members[0]));
-    board_arrive(crew.members[0].board);
-    segment_fail(crew.members[1].segment, HVD_E_LOST, 1, "gone");
-    board_doze(crew.members[0].board, 1);
-    CHECK(t, !sleeps(&crew.members[0]));
-out:
-    crew_release(&crew);
+    CHECK_OK(t, team_init(&own, 2, &board, 1));
+    board_arrive(own.members[0].board);
+    board_arrive(own.members[1].board);
+    board_doze(own.members[0].board, 1);
+    CHECK(t, !sleeps(&own.members[0]));
+    board_arrive(own.members[0].board);
+    segment_fail(own.members[1].segment, HVD_E_LOST, 1, "gone");
+    board_doze(own.members[0].board, 1);
+    CHECK(t, !sleeps(&own.members[0]));
 }
 
 /* Killed after its step, or after its claim, and before the bell. */
-static void nobody_rings(struct test *t)
+TEST_FLAGS(a_sleeper_wakes_without_a_wake_up_call, TEST_NO_TORTURE)
 {
     const struct segment_board board = { places, 2 };
-    struct crew crew = { 0 };
 
     for (int which = 0; which < 2; which++) {
         struct board *ours;
 
-        CHECK_OK(t, crew_init(&crew, 2, &board, 1));
-        ours = crew.members[0].board;
-        crew.members[1].board->doze_us = BOARD_DOZE_US;
-        CHECK(t, crew_run(&crew, 1, arrive_and_wait));
-        CHECK(t, fell_asleep(&crew.members[1]));
+        CHECK_OK(t, team_init(&own, 2, &board, 1));
+        ours = own.members[0].board;
+        own.members[1].board->doze_us = BOARD_DOZE_US;
+        CHECK(t, team_run(&own, 1, arrive_and_wait));
+        CHECK(t, fell_asleep(&own.members[1]));
         if (which == 0)
-            atomic_store(&ours->seats[0].steps, 1);
+            atomic_store(&ours->members[0].steps, 1);
         else
             atomic_store(&ours->segment->head->failure.claim, UINT64_MAX);
-        crew_join(&crew);
-        CHECK_INT(t, crew.members[1].rc, ==, which == 0 ? 0 : HVD_E_REVOKED);
-        crew_release(&crew);
+        team_join(&own);
+        CHECK_INT(t, own.members[1].rc, ==, which == 0 ? 0 : HVD_E_REVOKED);
+        team_release(&own);
     }
-out:
-    crew_release(&crew);
 }
 
 /* ---- members that are processes ---- */
-
-#define CHILDREN 3
-
-/* Places 1 and up are children, which go in step with us until that ends. */
-struct family {
-    struct segment *segment;
-    struct board *board;
-    pid_t pids[CHILDREN];
-};
-
-static void family_end(struct family *family)
-{
-    for (int i = 0; i < CHILDREN; i++) {
-        if (family->pids[i] > 0) {
-            (void)kill(family->pids[i], SIGKILL);
-            (void)waitpid(family->pids[i], NULL, 0);
-        }
-    }
-    segment_free(family->segment);
-}
 
 /* How a child ended; 1: not by itself. */
 static int ending_of(struct family *family, int which)
@@ -491,14 +485,14 @@ static int family_init(struct family *family)
     return 0;
 }
 
-/* Until the seat alone keeps us from going on. */
-static bool is_awaited(const struct board *board, uint32_t seat)
+/* Until the local alone keeps us from going on. */
+static bool is_awaited(const struct board *board, uint32_t local)
 {
     int64_t until_us = clock_now_us() + LONG_US;
-    uint32_t seats[CHILDREN + 1];
+    uint32_t locals[CHILDREN + 1];
     uint64_t progress;
 
-    while (board_behind(board, seats, CHILDREN + 1, &progress) != 1 || seats[0] != seat) {
+    while (board_behind(board, locals, CHILDREN + 1, &progress) != 1 || locals[0] != local) {
         if (clock_now_us() > until_us)
             return false;
         (void)sched_yield();
@@ -521,77 +515,61 @@ static int step_without(struct family *family, int which, int signal)
     if (rc)
         return rc;
     board_arrive(family->board);
-    if (atomic_load(&board->seats[which + 1].steps) < board->steps)
+    if (atomic_load(&board->members[which + 1].steps) < board->steps)
         return 0;
     rc = board_await(family->board); /* it had made that one ahead of us */
     board_arrive(family->board);
     return rc;
 }
 
-static void one_is_killed(struct test *t)
+TEST_FLAGS(a_killed_member_is_reported, TEST_NO_TORTURE)
 {
-    struct family family;
     struct hvd_err why;
     uint32_t rank;
 
     for (int trial = 0; trial < 10; trial++) {
         int which = trial % CHILDREN;
 
-        CHECK_OK(t, family_init(&family));
-        CHECK_OK(t, step_without(&family, which, SIGKILL));
-        CHECK_INT(t, ending_of(&family, which), ==, 1);
-        CHECK(t, is_awaited(family.board, (uint32_t)which + 1));
-        segment_fail(family.segment, HVD_E_LOST, (uint32_t)which + 1, "killed");
-        CHECK_CODE(t, board_await(family.board), HVD_E_REVOKED);
+        CHECK_OK(t, family_init(&kin));
+        CHECK_OK(t, step_without(&kin, which, SIGKILL));
+        CHECK_INT(t, ending_of(&kin, which), ==, 1);
+        CHECK(t, is_awaited(kin.board, (uint32_t)which + 1));
+        segment_fail(kin.segment, HVD_E_LOST, (uint32_t)which + 1, "killed");
+        CHECK_CODE(t, board_await(kin.board), HVD_E_REVOKED);
         for (int i = 0; i < CHILDREN; i++) {
             if (i != which)
-                CHECK_CODE(t, ending_of(&family, i), HVD_E_REVOKED);
+                CHECK_CODE(t, ending_of(&kin, i), HVD_E_REVOKED);
         }
-        CHECK_CODE(t, segment_failure(family.segment, &rank, &why), HVD_E_LOST);
-        family_end(&family);
-        memset(&family, 0, sizeof(family));
+        CHECK_CODE(t, segment_failure(kin.segment, &rank, &why), HVD_E_LOST);
+        family_end(&kin);
+        memset(&kin, 0, sizeof(kin));
     }
-out:
-    family_end(&family);
 }
 
-static void one_is_stopped(struct test *t)
+TEST_FLAGS(a_stopped_member_is_revoked, TEST_NO_TORTURE)
 {
-    struct family family;
-
-    CHECK_OK(t, family_init(&family));
-    CHECK_OK(t, step_without(&family, 1, SIGSTOP));
-    CHECK(t, is_awaited(family.board, 2));
-    segment_fail(family.segment, HVD_E_LOST, 2, "silent");
-    CHECK_CODE(t, board_await(family.board), HVD_E_REVOKED);
-    CHECK_CODE(t, ending_of(&family, 0), HVD_E_REVOKED);
-    CHECK_CODE(t, ending_of(&family, 2), HVD_E_REVOKED);
-    CHECK_INT(t, kill(family.pids[1], SIGCONT), ==, 0);
-    CHECK_CODE(t, ending_of(&family, 1), HVD_E_REVOKED);
-out:
-    family_end(&family);
+    CHECK_OK(t, family_init(&kin));
+    CHECK_OK(t, step_without(&kin, 1, SIGSTOP));
+    CHECK(t, is_awaited(kin.board, 2));
+    segment_fail(kin.segment, HVD_E_LOST, 2, "silent");
+    CHECK_CODE(t, board_await(kin.board), HVD_E_REVOKED);
+    CHECK_CODE(t, ending_of(&kin, 0), HVD_E_REVOKED);
+    CHECK_CODE(t, ending_of(&kin, 2), HVD_E_REVOKED);
+    CHECK_INT(t, kill(kin.pids[1], SIGCONT), ==, 0);
+    CHECK_CODE(t, ending_of(&kin, 1), HVD_E_REVOKED);
 }
 
 /* It goes on as if nothing had been. */
-static void one_pauses(struct test *t)
+TEST_FLAGS(a_paused_member_goes_on, TEST_NO_TORTURE)
 {
-    struct family family;
-
-    CHECK_OK(t, family_init(&family));
-    CHECK_OK(t, step_without(&family, 0, SIGSTOP));
-    CHECK(t, is_awaited(family.board, 1));
-    CHECK_INT(t, kill(family.pids[0], SIGCONT), ==, 0);
-    CHECK_OK(t, board_await(family.board));
+    CHECK_OK(t, family_init(&kin));
+    CHECK_OK(t, step_without(&kin, 0, SIGSTOP));
+    CHECK(t, is_awaited(kin.board, 1));
+    CHECK_INT(t, kill(kin.pids[0], SIGCONT), ==, 0);
+    CHECK_OK(t, board_await(kin.board));
     for (int i = 0; i < 50; i++)
-        CHECK_OK(t, board_step(family.board));
-    segment_fail(family.segment, HVD_E_REVOKED, UINT32_MAX, "enough");
+        CHECK_OK(t, board_step(kin.board));
+    segment_fail(kin.segment, HVD_E_REVOKED, UINT32_MAX, "enough");
     for (int i = 0; i < CHILDREN; i++)
-        CHECK_CODE(t, ending_of(&family, i), HVD_E_REVOKED);
-out:
-    family_end(&family);
+        CHECK_CODE(t, ending_of(&kin, i), HVD_E_REVOKED);
 }
-
-TESTS(NO_TORTURE(all_see_all), NO_TORTURE(groups_go_apart), CASE(tells_who_is_behind),
-      NO_TORTURE(failure_wakes_sleepers), NO_TORTURE(failure_ends_any_wait),
-      NO_TORTURE(steps_wake_sleepers), CASE(sleeps_not_at_all), NO_TORTURE(nobody_rings),
-      NO_TORTURE(one_is_killed), NO_TORTURE(one_is_stopped), NO_TORTURE(one_pauses))

@@ -1,15 +1,26 @@
+/*
+ * test_buf.c: base/buf: appending, printing and consuming within a cap. A call that fails leaves
+ * the buffer as it was.
+ */
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/rng.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <string.h>
 #include <wchar.h>
 
-static void starts_empty_and_prints(struct test *t)
-{
-    struct buf buf;
+static struct buf buf;
 
+static void end_case(struct test *t)
+{
+    (void)t;
+    buf_release(&buf);
+    buf_release(NULL);
+}
+FIXTURE(NULL, end_case)
+
+TEST(starts_empty_and_prints)
+{
     buf_init(&buf, 100);
     CHECK_TEXT(t, buf_text(&buf), "");
     CHECK_OK(t, buf_reserve(&buf, 10));
@@ -20,28 +31,20 @@ static void starts_empty_and_prints(struct test *t)
     CHECK_INT(t, buf.length, ==, 6);
     buf_clear(&buf);
     CHECK_TEXT(t, buf_text(&buf), "");
-out:
-    buf_release(&buf);
 }
 
-static void never_grows_past_max(struct test *t)
+TEST(never_grows_past_max)
 {
-    struct buf buf;
-
     buf_init(&buf, 10);
     CHECK_OK(t, buf_append(&buf, "0123456789", 10));
     CHECK_CODE(t, buf_append(&buf, "x", 1), HVD_E_LIMIT);
     CHECK_CODE(t, buf_printf(&buf, "%s", "x"), HVD_E_LIMIT);
     CHECK_CODE(t, buf_reserve(&buf, SIZE_MAX), HVD_E_LIMIT);
     CHECK_TEXT(t, buf_text(&buf), "0123456789");
-out:
-    buf_release(&buf);
 }
 
-static void grows_byte_by_byte(struct test *t)
+TEST(grows_byte_by_byte)
 {
-    struct buf buf;
-
     buf_init(&buf, 1000);
     for (int i = 0; i < 1000; i++)
         CHECK_OK(t, buf_append(&buf, &"abcdefghij"[i % 10], 1));
@@ -49,14 +52,10 @@ static void grows_byte_by_byte(struct test *t)
     CHECK_CODE(t, buf_append(&buf, "x", 1), HVD_E_LIMIT);
     for (int i = 0; i < 1000; i++)
         CHECK_INT(t, buf.data[i], ==, "abcdefghij"[i % 10]);
-out:
-    buf_release(&buf);
 }
 
-static void consumes_from_the_front(struct test *t)
+TEST(consumes_from_the_front)
 {
-    struct buf buf;
-
     buf_init(&buf, 100);
     buf_consume(&buf, 0);
     CHECK_OK(t, buf_append_text(&buf, "hello world"));
@@ -64,15 +63,10 @@ static void consumes_from_the_front(struct test *t)
     CHECK_TEXT(t, buf_text(&buf), "world");
     buf_consume(&buf, 5);
     CHECK_TEXT(t, buf_text(&buf), "");
-out:
-    buf_release(&buf);
-    buf_release(NULL);
 }
 
-static void nothing_appended_is_a_text_too(struct test *t)
+TEST(nothing_appended_is_a_text_too)
 {
-    struct buf buf;
-
     buf_init(&buf, 0);
     buf_clear(&buf);
     CHECK_TEXT(t, buf_text(&buf), "");
@@ -82,14 +76,10 @@ static void nothing_appended_is_a_text_too(struct test *t)
     CHECK_TEXT(t, buf_text(&buf), "");
     CHECK_CODE(t, buf_append(&buf, "x", 1), HVD_E_LIMIT);
     CHECK_INT(t, buf.length, ==, 0);
-out:
-    buf_release(&buf);
 }
 
-static void prints_up_to_max(struct test *t)
+TEST(prints_up_to_max)
 {
-    struct buf buf;
-
     buf_init(&buf, 100);
     CHECK_OK(t, buf_printf(&buf, "%99s", "x"));
     CHECK_CODE(t, buf_printf(&buf, "%d", 12), HVD_E_LIMIT);
@@ -97,28 +87,21 @@ static void prints_up_to_max(struct test *t)
     CHECK_INT(t, buf.length, ==, 100);
     CHECK_INT(t, buf.capacity, ==, 101);
     CHECK_HAS(t, buf_text(&buf), " x1");
-out:
-    buf_release(&buf);
 }
 
 /* The C locale has no character for U+1F401. */
-static void what_cannot_be_formatted_is_not_appended(struct test *t)
+TEST(a_failed_format_appends_nothing)
 {
     static const wchar_t mouse[] = { 0x1f401, 0 };
-    struct buf buf;
 
     buf_init(&buf, 100);
     CHECK_OK(t, buf_append_text(&buf, "kept"));
     CHECK_CODE(t, buf_printf(&buf, " and %ls", mouse), HVD_E_INVAL);
     CHECK_TEXT(t, buf_text(&buf), "kept");
-out:
-    buf_release(&buf);
 }
 
-static void released_is_empty_and_keeps_its_max(struct test *t)
+TEST(released_is_empty_and_keeps_its_max)
 {
-    struct buf buf;
-
     buf_init(&buf, 3);
     CHECK_OK(t, buf_append_text(&buf, "abc"));
     buf_release(&buf);
@@ -126,19 +109,16 @@ static void released_is_empty_and_keeps_its_max(struct test *t)
     CHECK_CODE(t, buf_append_text(&buf, "abcd"), HVD_E_LIMIT);
     CHECK_OK(t, buf_append_text(&buf, "def"));
     CHECK_TEXT(t, buf_text(&buf), "def");
-out:
-    buf_release(&buf);
 }
 
 #define MODEL_MAX 200
 
 /* The same random changes in a buf and in a plain array. */
-static void agrees_with_an_array(struct test *t)
+TEST(agrees_with_an_array)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz\n\x1b\xff";
     char model[MODEL_MAX + 1] = "";
     size_t used = 0;
-    struct buf buf;
     struct rng rng;
 
     buf_init(&buf, MODEL_MAX);
@@ -165,22 +145,11 @@ static void agrees_with_an_array(struct test *t)
         CHECK_INT(t, buf.length, ==, used);
         CHECK_TEXT(t, buf_text(&buf), model);
     }
-out:
-    buf_release(&buf);
 }
 
-static void refuses_to_consume_what_is_not_there(struct test *t)
+TEST_FLAGS(refuses_to_consume_what_is_not_there, TEST_NO_TORTURE)
 {
-    struct buf buf;
-
     buf_init(&buf, 100);
     CHECK_PANICS(t, "length <= buf->length", buf_consume(&buf, 1));
     CHECK_PANICS(t, "max < SIZE_MAX / 2", buf_init(&buf, SIZE_MAX));
-out:
-    buf_release(&buf);
 }
-
-TESTS(CASE(starts_empty_and_prints), CASE(never_grows_past_max), CASE(grows_byte_by_byte),
-      CASE(consumes_from_the_front), CASE(nothing_appended_is_a_text_too), CASE(prints_up_to_max),
-      CASE(what_cannot_be_formatted_is_not_appended), CASE(released_is_empty_and_keeps_its_max),
-      CASE(agrees_with_an_array), CASE_FLAGS(refuses_to_consume_what_is_not_there, TEST_NO_TORTURE))

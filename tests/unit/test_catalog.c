@@ -1,4 +1,7 @@
-#include "base/buf.h"
+/*
+ * test_catalog.c: proto/catalog: numbers of messages, who may send what at which moment, and that
+ * PROTOCOL.md says the same as the tables.
+ */
 #include "base/text.h"
 #include "proto/catalog.h"
 #include "tests/lib/test.h"
@@ -6,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void numbers_rise_and_are_found(struct test *t)
+TEST(numbers_rise_and_are_found)
 {
     unsigned last = 0;
     size_t count = 0;
@@ -23,16 +26,16 @@ static void numbers_rise_and_are_found(struct test *t)
 out:;
 }
 
-/* What minor 0 does not know ends its connection, unless it may be skipped. */
-static void only_what_is_newer_may_be_skipped(struct test *t)
+/* A message that minor version 0 does not know ends the connection, unless it may be skipped. */
+TEST(only_what_is_newer_may_be_skipped)
 {
-    CHECK(t, msg_may_be_skipped(MSG_USELESS) && msg_may_be_skipped(MSG_REMARK));
+    CHECK(t, msg_may_be_skipped(MSG_UNUSABLE) && msg_may_be_skipped(MSG_REMARK));
     CHECK(t, !msg_may_be_skipped(MSG_STALLED) && !msg_may_be_skipped(MSG_CHUNK));
     CHECK_INT(t, PROTO_MINOR, >, 0);
 out:;
 }
 
-static void every_greeting_fits_its_cap(struct test *t)
+TEST(every_greeting_fits_its_cap)
 {
     const struct msg_kind *kind;
 
@@ -41,13 +44,13 @@ static void every_greeting_fits_its_cap(struct test *t)
 out:;
 }
 
-static void only_the_right_side_may_send(struct test *t)
+TEST(only_the_right_side_may_send)
 {
     struct hvd_err err = { 0 };
 
     CHECK_OK(t, msg_allowed(MSG_LAUNCH, LINK_DRIVER_TO_AGENT, WHEN_OPEN, &err));
     CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_AGENT_TO_DRIVER, WHEN_OPEN, &err), HVD_E_PROTO);
-    CHECK_TEXT(t, err.text, "LAUNCH does not go from an agent to the driver");
+    CHECK_TEXT(t, err.text, "the message LAUNCH may not go from an agent to the driver");
     CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_WORKER_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
     CHECK_HAS(t, err.text, "from a worker to its agent");
     CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_AGENT_TO_WORKER, WHEN_OPEN, &err), HVD_E_PROTO);
@@ -65,31 +68,33 @@ static void only_the_right_side_may_send(struct test *t)
     CHECK_CODE(t, msg_allowed(MSG_ASK, LINK_DRIVER_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
     CHECK_HAS(t, err.text, "from the driver to an agent");
     CHECK_CODE(t, msg_allowed(MSG_ASK, LINK_PULLER_TO_HOLDER, WHEN_OPEN, &err), HVD_E_PROTO);
-    CHECK_HAS(t, err.text, "from an agent that pulls to one that holds");
+    CHECK_HAS(t, err.text, "from an agent that fetches a commit to an agent that holds it");
     CHECK_CODE(t, msg_allowed(MSG_PULL, LINK_HOLDER_TO_PULLER, WHEN_OPEN, &err), HVD_E_PROTO);
-    CHECK_HAS(t, err.text, "from an agent that holds to one that pulls");
+    CHECK_HAS(t, err.text, "from an agent that holds a commit to an agent that fetches it");
     CHECK_CODE(t, msg_allowed(MSG_ASK, (enum link)0, WHEN_OPEN, &err), HVD_E_PROTO);
     CHECK_HAS(t, err.text, "an unknown link");
     CHECK_CODE(t, msg_allowed(7, LINK_DRIVER_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
-    CHECK_TEXT(t, err.text, "message 7 is unknown");
+    CHECK_TEXT(
+        t, err.text,
+        "the message type 7 is unknown; install the same version of hvd-elastic on both sides");
 out:;
 }
 
-static void only_hellos_before_the_greeting_is_over(struct test *t)
+TEST(only_hellos_before_the_greeting_is_over)
 {
     struct hvd_err err = { 0 };
 
     CHECK_OK(t, msg_allowed(MSG_HELLO_AGENT, LINK_AGENT_TO_DRIVER, WHEN_GREETING, &err));
     CHECK_CODE(t, msg_allowed(MSG_HELLO_AGENT, LINK_AGENT_TO_DRIVER, WHEN_OPEN, &err), HVD_E_PROTO);
-    CHECK_TEXT(t, err.text, "HELLO_AGENT after the greeting");
+    CHECK_TEXT(t, err.text, "HELLO_AGENT came after the greeting");
     CHECK_CODE(t, msg_allowed(MSG_EXITED, LINK_AGENT_TO_DRIVER, WHEN_GREETING, &err), HVD_E_PROTO);
-    CHECK_TEXT(t, err.text, "EXITED before the greeting is over");
+    CHECK_TEXT(t, err.text, "EXITED came before the greeting was over");
     CHECK_OK(t, msg_allowed(MSG_BYE, LINK_AGENT_TO_DRIVER, WHEN_GREETING, &err));
     CHECK_OK(t, msg_allowed(MSG_BYE, LINK_AGENT_TO_DRIVER, WHEN_OPEN, &err));
 out:;
 }
 
-/* The words of PROTOCOL.md's third column. */
+/* Returns the links that the third column of PROTOCOL.md names. */
 static unsigned links_of(const char *words)
 {
     static const struct {
@@ -141,7 +146,7 @@ static uint64_t number_of(const char *text, size_t length)
                                                                                            : number;
 }
 
-/* One row "| 101 | HELLO_AGENT | agent → driver | G | | 4 MiB |" against the catalogue. */
+/* Compares one row "| 101 | HELLO_AGENT | agent → driver | G | | 4 MiB |" with the catalogue. */
 static void check_row(struct test *t, char *cells[6])
 {
     const struct msg_kind *kind = msg_kind((unsigned)number_of(cells[0], strlen(cells[0])));
@@ -156,7 +161,7 @@ static void check_row(struct test *t, char *cells[6])
 out:;
 }
 
-/* Cuts "| a | b |" into trimmed cells; their number. */
+/* Cuts "| a | b |" into trimmed cells; returns their number. */
 static size_t cut_row(char *line, char *cells[6])
 {
     struct span rest = { line, strlen(line) };
@@ -172,7 +177,7 @@ static size_t cut_row(char *line, char *cells[6])
     return count;
 }
 
-static void the_document_says_the_same(struct test *t)
+TEST(the_document_says_the_same)
 {
     FILE *file = fopen(HVD_SOURCE_DIR "/proto/PROTOCOL.md", "r");
     size_t rows = 0;
@@ -183,8 +188,7 @@ static void the_document_says_the_same(struct test *t)
     while (fgets(line, sizeof(line), file)) {
         char *cells[6] = { NULL };
 
-        if (line[0] != '|' ||
-            strspn(line + 2, "0123456789") != 3) /* the rows of section 4 and no others */
+        if (line[0] != '|' || strspn(line + 2, "0123456789") != 3) /* only the rows of section 4 */
             continue;
         CHECK_INT(t, cut_row(line, cells), ==, 6);
         check_row(t, cells);
@@ -200,7 +204,3 @@ out:
     if (file)
         fclose(file);
 }
-
-TESTS(CASE(numbers_rise_and_are_found), CASE(only_what_is_newer_may_be_skipped),
-      CASE(every_greeting_fits_its_cap), CASE(only_the_right_side_may_send),
-      CASE(only_hellos_before_the_greeting_is_over), CASE(the_document_says_the_same))

@@ -1,4 +1,8 @@
-#include "tests/chaos/goodput.h"
+/*
+ * test_chaos_goodput.c: what a replay counts as useful, lost and possible: every moment of every
+ * worker is counted once, in replays that were drawn by hand.
+ */
+#include "tests/chaos/replay.h"
 #include "tests/chaos/replay_hosts.h"
 #include "tests/lib/test.h"
 
@@ -25,7 +29,7 @@ static struct replay make(void)
                             .change_count = ARRAY_SIZE(changes) };
 }
 
-static void every_moment_is_counted_once(struct test *t)
+TEST(every_moment_is_counted_once)
 {
     struct steps steps = { .fd = -1 };
     struct replay replay = make();
@@ -46,7 +50,7 @@ out:
     steps_close(&steps);
 }
 
-static void with_notice_nothing_has_to_be_lost(struct test *t)
+TEST(a_notice_prevents_losses)
 {
     struct steps steps = { .fd = -1 };
     struct replay replay = make();
@@ -59,7 +63,7 @@ out:
     steps_close(&steps);
 }
 
-static void without_a_step_nothing_was_useful(struct test *t)
+TEST(without_a_step_nothing_was_useful)
 {
     struct steps steps = { .fd = -1 };
     struct replay replay = make();
@@ -74,7 +78,7 @@ out:
 
 /* ---- hosts ----------------------------------------------------------------------------------- */
 
-static void those_that_came_first_are_used(struct test *t)
+TEST(the_first_nodes_are_used)
 {
     static struct chaos_plan plan = { .max_hosts = 2, .slots = 3 };
     static struct arena arena = { .plan = &plan };
@@ -99,7 +103,7 @@ out:
     replay_hosts_release(&hosts);
 }
 
-static void every_node_has_an_address(struct test *t)
+TEST(every_node_has_an_address)
 {
     char address[ARENA_NAME];
 
@@ -110,7 +114,3 @@ static void every_node_has_an_address(struct test *t)
 out:
     return;
 }
-
-TESTS(CASE(every_moment_is_counted_once), CASE(with_notice_nothing_has_to_be_lost),
-      CASE(without_a_step_nothing_was_useful), CASE(those_that_came_first_are_used),
-      CASE(every_node_has_an_address))

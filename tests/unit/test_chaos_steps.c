@@ -1,3 +1,7 @@
+/*
+ * test_chaos_steps.c: the file of steps that chaos reads: lines that come in pieces, wrong lines,
+ * and the times computed from the steps.
+ */
 #include "os/clock.h"
 #include "os/thread.h"
 #include "tests/chaos/steps.h"
@@ -13,7 +17,7 @@ static int take(struct steps *steps, const char *text)
     return steps_take(steps, text, strlen(text), NULL);
 }
 
-static void reads_lines_however_they_are_cut(struct test *t)
+TEST(reads_lines_however_they_are_cut)
 {
     static const char text[] = "1000 1 1 4\n2000 1 2 4\n9223372036854775807 2 3 4294967295\n";
     struct steps steps = { .fd = -1 };
@@ -34,7 +38,7 @@ out:
     steps_close(NULL);
 }
 
-static void a_line_without_its_end_is_none_yet(struct test *t)
+TEST(a_line_without_its_end_does_not_count_yet)
 {
     struct steps steps = { .fd = -1 };
 
@@ -49,7 +53,7 @@ out:
     steps_close(&steps);
 }
 
-static void refuses_what_is_no_line(struct test *t)
+TEST(refuses_wrong_lines)
 {
     static const char *const bad[] = {
         "\n",          "1 2 3\n",   "1 2 3 4 5\n",  "1 2 3 4 \n",         " 1 2 3 4\n",
@@ -72,14 +76,14 @@ static void refuses_what_is_no_line(struct test *t)
     CHECK_HAS(t, err.text, "line 1 of the steps is longer than 128 bytes");
     steps_close(&steps);
     memset(endless, '0', sizeof(endless) - 1);
-    memcpy(endless + sizeof(endless) - 9, "1 1 1 4\n", 9); /* a whole line, of zeros above all */
+    memcpy(endless + sizeof(endless) - 9, "1 1 1 4\n", 9); /* a whole line after many zeros */
     CHECK_CODE(t, steps_take(&steps, endless, sizeof(endless) - 1, &err), HVD_E_CORRUPT);
     CHECK_HAS(t, err.text, "line 1 of the steps is longer than 128 bytes");
 out:
     steps_close(&steps);
 }
 
-static void knows_what_they_come_to(struct test *t)
+TEST(computes_the_times_of_steps)
 {
     struct steps steps = { .fd = -1 };
 
@@ -90,7 +94,7 @@ static void knows_what_they_come_to(struct test *t)
     CHECK_INT(t, steps_usual_us(&steps, 0), ==, 10);
     CHECK_INT(t, steps_usual_us(&steps, 2), ==, 9);
     CHECK_INT(t, steps_longest_us(&steps, 0), ==, 12);
-    /* a round that was lost: its gap is the longest, and not a usual one */
+    /* a lost round: its gap is the longest, but not a usual one */
     CHECK_OK(t, take(&steps, "2000 2 4 3\n2011 2 5 3\n2021 2 6 3\n"));
     CHECK_INT(t, steps_usual_us(&steps, 0), ==, 10);
     CHECK_INT(t, steps_longest_us(&steps, 0), ==, 969);
@@ -98,7 +102,7 @@ static void knows_what_they_come_to(struct test *t)
     CHECK_INT(t, steps_repeated(&steps, 0), ==, 1);
     CHECK_INT(t, steps_repeated(&steps, 4), ==, 1);
     CHECK_INT(t, steps_repeated(&steps, 5), ==, 0);
-    /* one that wakes up late says what it had done before: it takes its place there */
+    /* a rank that wakes up late reports an earlier step, which is sorted in */
     CHECK_OK(t, take(&steps, "1500 1 5 4\n2031 2 7 3\n"));
     CHECK_INT(t, steps.list[4].at_us, ==, 1500);
     CHECK_INT(t, steps.list[8].at_us, ==, 2031);
@@ -129,7 +133,7 @@ static void *write_three(void *arg)
     return NULL;
 }
 
-static void waits_for_the_next(struct test *t)
+TEST(waits_for_the_next)
 {
     struct writer writer = { .written = 0 };
     struct steps steps = { .fd = -1 };
@@ -151,6 +155,3 @@ out:
         pthread_join(thread, NULL);
     steps_close(&steps);
 }
-
-TESTS(CASE(reads_lines_however_they_are_cut), CASE(a_line_without_its_end_is_none_yet),
-      CASE(refuses_what_is_no_line), CASE(knows_what_they_come_to), CASE(waits_for_the_next))

@@ -1,3 +1,7 @@
+/*
+ * test_chaos_trace.c: the traces that chaos replays: what is read, what is refused with its line,
+ * and the limit of nodes.
+ */
 #include "base/buf.h"
 #include "tests/chaos/trace.h"
 #include "tests/lib/files.h"
@@ -11,7 +15,7 @@ static int parse(struct trace *trace, const char *text, struct hvd_err *err)
     return trace_parse(trace, text, strlen(text), err);
 }
 
-static void reads_who_came_and_went(struct test *t)
+TEST(reads_who_came_and_went)
 {
     struct trace trace;
 
@@ -30,7 +34,7 @@ out:
     trace_release(NULL);
 }
 
-static void takes_lines_of_other_systems(struct test *t)
+TEST(takes_lines_of_other_systems)
 {
     struct trace trace;
 
@@ -53,7 +57,7 @@ out:
     trace_release(&trace);
 }
 
-static void says_which_line_and_what_to_do(struct test *t)
+TEST(says_which_line_and_what_to_do)
 {
     static const char *const bad[][2] = {
         {"",                       "no events; write lines of MILLISECONDS,add|remove,NODE"                  },
@@ -81,7 +85,7 @@ static void says_which_line_and_what_to_do(struct test *t)
         refuses(t, bad[i][0], bad[i][1]);
 }
 
-static void holds_so_many_nodes_and_no_more(struct test *t)
+TEST_FLAGS(holds_so_many_nodes_and_no_more, TEST_NO_TORTURE)
 {
     struct hvd_err err = { .text = "" };
     struct trace trace = { .events = NULL };
@@ -101,7 +105,7 @@ out:
     buf_release(&text);
 }
 
-static void is_read_from_a_file(struct test *t)
+TEST(is_read_from_a_file)
 {
     static const char text[] = "0,add,a\n3,remove,a\n";
     static const char bad[] = "0,add,a\n3,take,a\n";
@@ -123,7 +127,3 @@ static void is_read_from_a_file(struct test *t)
 out:
     trace_release(&trace);
 }
-
-TESTS(CASE(reads_who_came_and_went), CASE(takes_lines_of_other_systems),
-      CASE(says_which_line_and_what_to_do),
-      CASE_FLAGS(holds_so_many_nodes_and_no_more, TEST_NO_TORTURE), CASE(is_read_from_a_file))

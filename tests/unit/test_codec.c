@@ -1,13 +1,17 @@
+/*
+ * test_codec.c: proto/codec: every message with every field is equal after encoding and decoding,
+ * limits hold on both sides, and damaged bytes are refused with a reason.
+ */
 #include "base/limits.h"
 #include "base/time.h"
 #include "proto/catalog.h"
 #include "proto/codec.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/msg_random.h"
-#include "tests/lib/test.h"
 
 #include <string.h>
 
-/* Encodes, reads the frame back, decodes. */
+/* Encodes the message, reads the frame, and decodes it into *back. 0, or a code. */
 static int round_trip(const struct msg *msg, struct buf *wire, struct frame_reader *reader,
                       struct msg *ret_back, struct hvd_err *err)
 {
@@ -28,19 +32,37 @@ static int round_trip(const struct msg *msg, struct buf *wire, struct frame_read
     return rc == 1 && length == 0 ? msg_decode(&frame, ret_back, err) : HVD_E_INTERNAL;
 }
 
+static struct frame_reader reader;
+static struct arena arena;
+static struct msg back;
+static struct buf wire;
+
+static void begin(struct test *t)
+{
+    (void)t;
+    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
+    arena_init(&arena, 1 << 24);
+    back = (struct msg){ 0 };
+    buf_init(&wire, 1 << 26);
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    msg_release(&back);
+    frame_reader_release(&reader);
+    buf_release(&wire);
+    arena_release(&arena);
+}
+FIXTURE(begin, end)
+
+/* Sends each kind of random message through the codec, with lists of up to list_max entries. */
 static void every_message_survives_the_wire(struct test *t, size_t times, size_t list_max)
 {
-    struct frame_reader reader;
-    struct msg back = { 0 };
     struct hvd_err err = { 0 };
-    struct arena arena;
     struct rng rng;
-    struct buf wire;
 
     rng_seed(&rng, 7);
-    arena_init(&arena, 1 << 24);
-    buf_init(&wire, 1 << 25);
-    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
     for (size_t i = 0; i < times; i++) {
         const struct msg_kind *kind;
 
@@ -57,45 +79,39 @@ static void every_message_survives_the_wire(struct test *t, size_t times, size_t
             arena_release(&arena);
         }
     }
-out:
-    msg_release(&back);
     msg_release(NULL);
-    frame_reader_release(&reader);
-    buf_release(&wire);
-    arena_release(&arena);
 }
 
-static void round_trips_once(struct test *t)
+TEST(round_trips_once)
 {
     every_message_survives_the_wire(t, 1, 2);
 }
 
-static void round_trips_often(struct test *t)
+TEST_FLAGS(round_trips_often, TEST_NO_TORTURE)
 {
     every_message_survives_the_wire(t, 60, 40);
 }
 
-static void round_trips_long_lists(struct test *t)
+TEST_FLAGS(round_trips_long_lists, TEST_NO_TORTURE)
 {
     every_message_survives_the_wire(t, 2, 3000);
 }
 
-static void empty_messages_have_empty_texts(struct test *t)
+TEST(empty_messages_have_empty_texts)
 {
     struct frame frame = { .type = MSG_REFUSED };
     struct msg msg = { 0 };
 
     CHECK_OK(t, msg_decode(&frame, &msg, NULL));
     CHECK_TEXT(t, msg.u.refused.text, "");
-out:
     msg_release(&msg);
 }
 
-static void a_required_key_must_be_there(struct test *t)
+/* A message without its term, incarnation or round can be neither encoded nor decoded. */
+TEST(a_required_key_must_be_there)
 {
     const struct msg_kind *kind;
     struct hvd_err err = { 0 };
-    struct buf wire;
 
     buf_init(&wire, 10000);
     for (size_t i = 0; (kind = msg_kind_at(i)); i++) {
@@ -118,26 +134,21 @@ static void a_required_key_must_be_there(struct test *t)
             CHECK_HAS(t, err.text, "without a");
         }
     }
-out:
-    buf_release(&wire);
 }
 
-/* Encoding the message must fail with this code and a text that has this in it. */
+/* Encoding the message must fail with this code and this text. */
 static void refuse(struct test *t, const struct msg *msg, int code, const char *text)
 {
     struct hvd_err err = { 0 };
-    struct buf wire;
 
-    buf_init(&wire, 1 << 26);
+    buf_clear(&wire);
     CHECK_OK(t, buf_append_text(&wire, "before"));
     CHECK_CODE(t, msg_encode(msg, &wire, &err), code);
     CHECK_HAS(t, err.text, text);
     CHECK_TEXT(t, buf_text(&wire), "before");
-out:
-    buf_release(&wire);
 }
 
-static void fields_out_of_range_are_not_sent(struct test *t)
+TEST(fields_out_of_range_are_not_sent)
 {
     struct msg msg = { .type = MSG_EXITED, .incarnation = 7 };
     struct msg kill = { .type = MSG_KILL, .term = 1, .incarnation = 7, .u.kill.reason = "x" };
@@ -164,7 +175,7 @@ static void fields_out_of_range_are_not_sent(struct test *t)
     refuse(t, &kill, HVD_E_LIMIT, "KILL: reason has 1025 bytes, at most 1024");
 }
 
-static void lists_have_limits(struct test *t)
+TEST(lists_have_limits)
 {
     struct msg_held held[LIMIT_COMMITS_HELD + 1] = { { 0 } };
     const char *texts[LIMIT_ADDRESSES + 1];
@@ -192,7 +203,7 @@ static void lists_have_limits(struct test *t)
     refuse(t, &revoke, HVD_E_LIMIT, "lost has 131073 entries");
 }
 
-static void a_body_has_a_limit(struct test *t)
+TEST(a_body_has_a_limit)
 {
     static char big[LIMIT_ARG_BYTES + 1];
     const char *texts[64];
@@ -205,19 +216,16 @@ static void a_body_has_a_limit(struct test *t)
     refuse(t, &msg, HVD_E_LIMIT, "LAUNCH: 8388");
 }
 
-static void a_full_buffer_takes_nothing(struct test *t)
+TEST(a_full_buffer_takes_nothing)
 {
     struct msg msg = {
         .type = MSG_BEAT, .u.beat = {1, 2}
     };
     struct hvd_err err = { 0 };
-    struct buf wire;
 
     buf_init(&wire, FRAME_HEADER_BYTES);
     CHECK_CODE(t, msg_encode(&msg, &wire, &err), HVD_E_LIMIT);
     CHECK_INT(t, wire.length, ==, 0);
-out:
-    buf_release(&wire);
 }
 
 static int put_varint(struct buf *out, uint64_t value)
@@ -248,7 +256,7 @@ static int decode_buf(unsigned type, const struct buf *body, struct hvd_err *err
     return decode(type, buf_text(body), body->length, err);
 }
 
-/* READY with incarnation 1 and this many copies of an encoded entry; its length. */
+/* Makes the body of READY with `entries` copies of an encoded entry; returns its length. */
 static size_t fill_manifest(char *body, const char *entry, size_t entry_length, size_t entries)
 {
     body[0] = 0x10;
@@ -258,21 +266,20 @@ static size_t fill_manifest(char *body, const char *entry, size_t entry_length, 
     return 2 + entries * entry_length;
 }
 
-static void a_manifest_of_a_million_entries_is_refused(struct test *t)
+TEST(a_manifest_of_a_million_entries_is_refused)
 {
     static char body[2 + 7 * 1000000];
     struct hvd_err err = { 0 };
     size_t length = fill_manifest(body, "\x2a\x00", 2, 1000000);
 
     CHECK_CODE(t, decode(MSG_READY, body, length, &err), HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "READY: unfolds to more than");
-    length = fill_manifest(body, "\x2a\x05\x0a\x01x\x10\x01", 7, 1000000); /* "x", 1 byte */
+    CHECK_HAS(t, err.text, "READY: decoding needs more than");
+    length = fill_manifest(body, "\x2a\x05\x0a\x01x\x10\x01", 7, 1000000); /* entry "x" of 1 byte */
     CHECK_CODE(t, decode(MSG_READY, body, length, &err), HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "READY: unfolds to more than");
-out:;
+    CHECK_HAS(t, err.text, "READY: decoding needs more than");
 }
 
-static void a_manifest_over_its_limit_is_refused(struct test *t)
+TEST(a_manifest_over_its_limit_is_refused)
 {
     static char body[2 + 7 * (LIMIT_MANIFEST_ENTRIES + 1)];
     const char *entry = "\x2a\x05\x0a\x01x\x10\x01";
@@ -282,66 +289,55 @@ static void a_manifest_over_its_limit_is_refused(struct test *t)
     CHECK_OK(t, decode(MSG_READY, body, length - 7, &err));
     CHECK_CODE(t, decode(MSG_READY, body, length, &err), HVD_E_LIMIT);
     CHECK_HAS(t, err.text, "entries has 65537 entries, at most 65536");
-out:;
 }
 
-static void a_malformed_body_is_refused(struct test *t)
+TEST(a_malformed_body_is_refused)
 {
     static const char *const bodies[] = {
-        "\xff",     /* a tag that does not end */
-        "\x0a",     /* a length that is missing */
+        "\xff",     /* a tag without an end */
+        "\x0a",     /* a tag without its length */
         "\x2a\x7f", /* a part that is longer than the body */
         "\x0b",     /* a group, which proto3 does not have */
         "\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", /* a number of 11 bytes */
     };
     struct hvd_err err = { 0 };
-    struct buf body;
 
-    buf_init(&body, 100);
     for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
-        buf_clear(&body);
-        CHECK_OK(t, buf_append_text(&body, bodies[i]));
-        CHECK_CODE(t, decode_buf(MSG_READY, &body, &err), HVD_E_PROTO);
+        buf_clear(&wire);
+        CHECK_OK(t, buf_append_text(&wire, bodies[i]));
+        CHECK_CODE(t, decode_buf(MSG_READY, &wire, &err), HVD_E_PROTO);
         CHECK_TEXT(t, err.text, "READY: malformed body");
     }
-    CHECK_CODE(t, decode_buf(4711, &body, &err), HVD_E_PROTO);
-    CHECK_TEXT(t, err.text, "message 4711 is unknown");
-out:
-    buf_release(&body);
+    CHECK_CODE(t, decode_buf(4711, &wire, &err), HVD_E_PROTO);
+    CHECK_TEXT(
+        t, err.text,
+        "the message type 4711 is unknown; install the same version of hvd-elastic on both sides");
 }
 
-static void unknown_fields_are_ignored(struct test *t)
+TEST(unknown_fields_are_ignored)
 {
     struct hvd_err err = { 0 };
-    struct buf body;
 
-    buf_init(&body, 1000);
-    CHECK_OK(t, put_varint(&body, 2 << 3)); /* incarnation = 5 */
-    CHECK_OK(t, put_varint(&body, 5));
-    CHECK_OK(t, put_varint(&body, 1000 << 3)); /* field 1000 is not ours */
-    CHECK_OK(t, put_varint(&body, UINT64_MAX));
-    CHECK_OK(t, put_varint(&body, 1001 << 3 | 2));
-    CHECK_OK(t, put_varint(&body, 3));
-    CHECK_OK(t, buf_append_text(&body, "abc"));
-    CHECK_OK(t, decode_buf(MSG_EXITED, &body, &err));
-out:
-    buf_release(&body);
+    CHECK_OK(t, put_varint(&wire, 2 << 3)); /* incarnation = 5 */
+    CHECK_OK(t, put_varint(&wire, 5));
+    CHECK_OK(t, put_varint(&wire, 1000 << 3)); /* field 1000 is not ours */
+    CHECK_OK(t, put_varint(&wire, UINT64_MAX));
+    CHECK_OK(t, put_varint(&wire, 1001 << 3 | 2));
+    CHECK_OK(t, put_varint(&wire, 3));
+    CHECK_OK(t, buf_append_text(&wire, "abc"));
+    CHECK_OK(t, decode_buf(MSG_EXITED, &wire, &err));
 }
 
-static void an_unknown_enum_value_is_refused(struct test *t)
+TEST(an_unknown_enum_value_is_refused)
 {
     struct hvd_err err = { 0 };
-    struct buf body;
 
-    buf_init(&body, 1000);
-    CHECK_OK(t, buf_append(&body, "\x10\x05\x30\x63", 4)); /* ended = 99 */
-    CHECK_CODE(t, decode_buf(MSG_EXITED, &body, &err), HVD_E_PROTO);
+    CHECK_OK(t, buf_append(&wire, "\x10\x05\x30\x63", 4)); /* ended = 99 */
+    CHECK_CODE(t, decode_buf(MSG_EXITED, &wire, &err), HVD_E_PROTO);
     CHECK_HAS(t, err.text, "EXITED: ended is 99");
-out:
-    buf_release(&body);
 }
 
-static void describes_in_one_line(struct test *t)
+TEST(describes_in_one_line)
 {
     static const uint64_t lost[] = { 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
     struct msg exited = { .type = MSG_EXITED, .incarnation = 7 };
@@ -368,13 +364,11 @@ static void describes_in_one_line(struct test *t)
     CHECK_TEXT(t, msg_describe(&(struct msg){ .type = MSG_DONE }, text, sizeof(text)), "DONE");
     CHECK_TEXT(t, msg_describe(&(struct msg){ .type = (enum msg_type)9 }, text, sizeof(text)),
                "UNKNOWN");
-out:;
 }
 
-static void every_message_can_be_described(struct test *t)
+TEST(every_message_can_be_described)
 {
     const struct msg_kind *kind;
-    struct arena arena;
     struct rng rng;
     char text[120];
 
@@ -388,33 +382,29 @@ static void every_message_can_be_described(struct test *t)
         CHECK_INT(t, strlen(text), <, sizeof(text));
         CHECK(t, !strchr(text, '\n'));
     }
-out:
-    arena_release(&arena);
 }
 
-static void encoding_a_stranger_is_a_bug(struct test *t)
+TEST_FLAGS(encoding_an_unknown_type_is_a_bug, TEST_NO_TORTURE)
 {
     struct msg msg = { .type = (enum msg_type)9 };
-    struct buf wire;
 
     buf_init(&wire, 100);
     CHECK_PANICS(t, "binding", (void)msg_encode(&msg, &wire, NULL));
-out:
-    buf_release(&wire);
 }
 
-/* A receiver of minor 0 would end its connection otherwise. */
-static void what_is_newer_may_be_skipped(struct test *t)
+/* Otherwise a receiver of minor version 0 would end its connection. */
+TEST(newer_messages_may_be_skipped)
 {
-    struct msg useless = { .type = MSG_USELESS, .incarnation = 7, .u.useless = { "its device" } };
+    struct msg unusable = { .type = MSG_UNUSABLE,
+                            .incarnation = 7,
+                            .u.unusable = { "its device" } };
     struct msg remark = {
         .type = MSG_REMARK, .incarnation = 7, .round = 1, .u.remark = { "it is slow" }
     };
     struct msg left = { .type = MSG_LEFT, .incarnation = 7 };
-    struct buf wire;
 
     buf_init(&wire, 100);
-    CHECK_OK(t, msg_encode(&useless, &wire, NULL));
+    CHECK_OK(t, msg_encode(&unusable, &wire, NULL));
     CHECK_INT(t, wire.data[5], ==, FRAME_MAY_SKIP);
     buf_clear(&wire);
     CHECK_OK(t, msg_encode(&remark, &wire, NULL));
@@ -422,17 +412,4 @@ static void what_is_newer_may_be_skipped(struct test *t)
     buf_clear(&wire);
     CHECK_OK(t, msg_encode(&left, &wire, NULL));
     CHECK_INT(t, wire.data[5], ==, 0);
-out:
-    buf_release(&wire);
 }
-
-TESTS(CASE(round_trips_once), CASE(what_is_newer_may_be_skipped),
-      CASE_FLAGS(round_trips_often, TEST_NO_TORTURE),
-      CASE_FLAGS(round_trips_long_lists, TEST_NO_TORTURE), CASE(empty_messages_have_empty_texts),
-      CASE(a_required_key_must_be_there), CASE(fields_out_of_range_are_not_sent),
-      CASE(lists_have_limits), CASE(a_body_has_a_limit), CASE(a_full_buffer_takes_nothing),
-      CASE(a_manifest_of_a_million_entries_is_refused), CASE(a_manifest_over_its_limit_is_refused),
-      CASE(a_malformed_body_is_refused), CASE(unknown_fields_are_ignored),
-      CASE(an_unknown_enum_value_is_refused), CASE(describes_in_one_line),
-      CASE(every_message_can_be_described),
-      CASE_FLAGS(encoding_a_stranger_is_a_bug, TEST_NO_TORTURE))

@@ -1,36 +1,42 @@
 /*
- * Rounds between engines of this process: how they are connected, cancelled, and looked at. What
- * the operations come to is for tests/coll/collcheck.c.
+ * Rounds between engines of one process: how they connect, are cancelled, and are looked at. An
+ * engine is one member's part of the collectives. tests/coll/collcheck.c checks the results of
+ * operations.
  */
 #include "base/mem.h"
-#include "collectives/coll_inside.h"
+#include "collectives/coll_internal.h"
 #include "os/clock.h"
-#include "tests/lib/coll_crew.h"
+#include "tests/lib/coll_team.h"
+#include "tests/lib/fixture.h"
+#include "tests/lib/loopback.h"
 
 #include <sched.h>
 #include <string.h>
 
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-#define LONG_US              COLL_CREW_LONG_US
+#define LONG_US COLL_TEAM_LONG_US
+/* A member that comes is met within this time, also on a busy machine; one that does not come is
+ * waited for so long. */
+#define MEET_US (3 * INT64_C(1000000))
 
-/* So many members: on one host, on uneven ones, each on its own. */
+/* For each number of members: all on one host, on uneven hosts, each on its own host. */
 #define LAYOUTS 3
-static const char *const layouts[LAYOUTS][COLL_CREW_MAX + 1] = {
+static const char *const layouts[LAYOUTS][COLL_TEAM_MAX + 1] = {
     {"",  "a", "aa", "aaa", "aaaa", "aaaaa", "aaaaaa", "aaaaaaa", "aaaaaaaa", "aaaaaaaaa"},
     { "", "a", "ab", "aab", "aaab", "aabbb", "aabbcc", "abbcccc", "abbccccc", "aaabbbbcc"},
     { "", "a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg", "abcdefgh", "abcdefghi"},
 };
 
-static int barrier(struct crew *crew, uint32_t rank)
+static int barrier(struct team *team, uint32_t rank)
 {
     const struct coll_call call = { .kind = COLL_BARRIER };
 
-    return coll_run(crew->colls[rank], &call, &crew->err[rank]);
+    return coll_run(team->colls[rank], &call, &team->err[rank]);
 }
 
 /* ---- what works ---- */
 
-static int try_allreduce(struct crew *crew, uint32_t rank, size_t count)
+/* Sums an array in place. 0, a code, or 1: the sum is wrong. */
+static int try_allreduce(struct team *team, uint32_t rank, size_t count)
 {
     int64_t *x = mem_zalloc_array(count, sizeof(*x));
     struct coll_call call;
@@ -43,81 +49,112 @@ static int try_allreduce(struct crew *crew, uint32_t rank, size_t count)
     call = (struct coll_call){
         .kind = COLL_ALLREDUCE, .type = HVD_INT64, .in = x, .out = x, .count = count
     };
-    rc = coll_run(crew->colls[rank], &call, &crew->err[rank]);
+    rc = coll_run(team->colls[rank], &call, &team->err[rank]);
     for (size_t i = 0; i < count && !rc; i++) {
-        int64_t ranks = crew->size * (crew->size - 1) / 2;
+        int64_t ranks = team->size * (team->size - 1) / 2;
 
-        if (x[i] != 1000 * ranks + (int64_t)(i * crew->size))
+        if (x[i] != 1000 * ranks + (int64_t)(i * team->size))
             rc = 1;
     }
     mem_free(x);
     return rc;
 }
 
-/* One after the other, with a buffer each; how they come out is not looked at here. */
-static int try_others(struct crew *crew, uint32_t rank, size_t count)
+/* Calls each other operation once, with its own buffer; the results are not checked here. */
+static int try_others(struct team *team, uint32_t rank, size_t count)
 {
     static const enum coll_kind kinds[] = { COLL_ALLGATHER, COLL_REDUCESCATTER, COLL_BROADCAST,
                                             COLL_ALLTOALL,  COLL_BARRIER,       COLL_JOIN };
-    float *in = mem_zalloc_array(crew->size * count, sizeof(*in));
-    float *out = mem_zalloc_array(crew->size * count, sizeof(*out));
+    float *in = mem_zalloc_array(team->size * count, sizeof(*in));
+    float *out = mem_zalloc_array(team->size * count, sizeof(*out));
     int rc = in && out ? 0 : HVD_E_NOMEM;
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds) && !rc; i++) {
         const struct coll_call call = { .kind = kinds[i],
                                         .type = HVD_FLOAT32,
-                                        .root = crew->size - 1,
+                                        .root = team->size - 1,
                                         .in = in,
                                         .out = out,
                                         .count = count };
 
-        rc = coll_run(crew->colls[rank], &call, &crew->err[rank]);
+        rc = coll_run(team->colls[rank], &call, &team->err[rank]);
     }
     mem_free(in);
     mem_free(out);
     return rc;
 }
 
-static void act_work(struct crew *crew, uint32_t rank)
+static void act_work(struct team *team, uint32_t rank)
 {
     static const size_t counts[] = { 0, 1, 100, 3000, 30000, 200000 };
 
-    for (size_t i = 0; i < ARRAY_SIZE(counts) && !crew->rc[rank]; i++)
-        crew->rc[rank] = try_allreduce(crew, rank, counts[i]);
-    for (size_t i = 1; i < ARRAY_SIZE(counts) && !crew->rc[rank]; i++)
-        crew->rc[rank] = try_others(crew, rank, counts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(counts) && !team->rc[rank]; i++)
+        team->rc[rank] = try_allreduce(team, rank, counts[i]);
+    for (size_t i = 1; i < ARRAY_SIZE(counts) && !team->rc[rank]; i++)
+        team->rc[rank] = try_others(team, rank, counts[i]);
 }
 
-static void act_connect_and_work(struct crew *crew, uint32_t rank)
+static void act_connect_and_work(struct team *team, uint32_t rank)
 {
-    crew_act_connect(crew, rank);
-    if (!crew->rc[rank])
-        act_work(crew, rank);
+    team_act_connect(team, rank);
+    if (!team->rc[rank])
+        act_work(team, rank);
 }
 
-static void rounds_of_each_size(struct test *t)
+/* Reduces three buffers; one is empty. With team->way rank 1 cuts its numbers differently. */
+static void act_pieces(struct team *team, uint32_t rank)
 {
-    struct crew crew = { .size = 0 };
+    int32_t x[30], sums[30];
+    size_t first = team->way && rank == 1 ? 11 : 10;
+    const struct coll_piece pieces[] = {
+        {x,          sums,         first     },
+        { x,         sums,         0         },
+        { x + first, sums + first, 30 - first},
+    };
+    const struct coll_call call = {
+        .kind = COLL_ALLREDUCE, .type = HVD_INT32, .pieces = pieces, .piece_count = 3
+    };
 
-    for (uint32_t size = 1; size <= COLL_CREW_MAX; size++) {
-        CHECK_OK(t, crew_open(&crew, layouts[size % LAYOUTS][size], NULL));
-        for (uint64_t round = 2; round < 4; round++) {
-            crew_run(&crew, act_connect_and_work);
-            for (uint32_t i = 0; i < size; i++)
-                CHECK_OK(t, crew.rc[i]);
-            crew_part(&crew);
-            CHECK_OK(t, crew_make(&crew, round));
-        }
-        crew_close(&crew);
+    for (int32_t i = 0; i < 30; i++)
+        x[i] = (int32_t)rank + i;
+    team_act_connect(team, rank);
+    if (!team->rc[rank])
+        team->rc[rank] = coll_run(team->colls[rank], &call, &team->err[rank]);
+    for (int32_t i = 0; i < 30 && !team->rc[rank]; i++) {
+        int32_t ranks = (int32_t)(team->size * (team->size - 1) / 2);
+
+        if (sums[i] != ranks + i * (int32_t)team->size)
+            team->rc[rank] = 1;
     }
-out:
-    crew_close(&crew);
 }
 
-static void a_round_on_each_layout(struct test *t)
+static struct team own;
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    team_close(&own);
+}
+FIXTURE(NULL, end_case)
+
+TEST_FLAGS(rounds_of_each_size, TEST_NO_TORTURE)
+{
+    for (uint32_t size = 1; size <= COLL_TEAM_MAX; size++) {
+        CHECK_OK(t, team_open(&own, layouts[size % LAYOUTS][size], NULL));
+        for (uint64_t round = 2; round < 4; round++) {
+            team_run(&own, act_connect_and_work);
+            for (uint32_t i = 0; i < size; i++)
+                CHECK_OK(t, own.rc[i]);
+            team_part(&own);
+            CHECK_OK(t, team_make(&own, round));
+        }
+        team_close(&own);
+    }
+}
+
+TEST_FLAGS(a_round_on_each_layout, TEST_NO_TORTURE)
 {
     struct coll_options options[5] = { { .carrier = COLL_BY_GLOO } };
-    struct crew crew = { .size = 0 };
 
     options[1].carrier = COLL_BY_TCP;
     options[2].fixed_order = true;
@@ -126,329 +163,294 @@ static void a_round_on_each_layout(struct test *t)
         options[i].flat = true;
     }
     for (size_t i = 0; i < LAYOUTS * ARRAY_SIZE(options); i++) {
-        CHECK_OK(t, crew_open(&crew, layouts[i % LAYOUTS][6], &options[i / LAYOUTS]));
-        crew_run(&crew, act_connect_and_work);
-        for (uint32_t k = 0; k < crew.size; k++)
-            CHECK_OK(t, crew.rc[k]);
-        crew_close(&crew);
+        CHECK_OK(t, team_open(&own, layouts[i % LAYOUTS][6], &options[i / LAYOUTS]));
+        team_run(&own, act_connect_and_work);
+        for (uint32_t k = 0; k < own.size; k++)
+            CHECK_OK(t, own.rc[k]);
+        team_close(&own);
     }
-out:
-    crew_close(&crew);
 }
 
-/* Survivors connect the next round beside the running one. */
-static void two_rounds_side_by_side(struct test *t)
+/* Survivors connect the next round while the members are still in the old one. */
+TEST_FLAGS(two_rounds_side_by_side, TEST_NO_TORTURE)
 {
     struct coll *older[3] = { NULL };
-    struct crew crew;
 
-    CHECK_OK(t, crew_open(&crew, "aab", NULL));
-    crew_run(&crew, act_connect_and_work);
+    CHECK_OK(t, team_open(&own, "aab", NULL));
+    team_run(&own, act_connect_and_work);
     for (uint32_t i = 0; i < 3; i++) {
-        older[i] = crew.colls[i];
-        crew.colls[i] = NULL;
+        older[i] = own.colls[i];
+        own.colls[i] = NULL;
     }
-    CHECK_OK(t, crew_make(&crew, 5));
-    crew_run(&crew, act_connect_and_work);
+    CHECK_OK(t, team_make(&own, 5));
+    team_run(&own, act_connect_and_work);
     for (uint32_t i = 0; i < 3; i++) {
-        struct coll *newer = crew.colls[i];
+        struct coll *newer = own.colls[i];
 
-        CHECK_OK(t, crew.rc[i]);
-        crew.colls[i] = older[i];
+        CHECK_OK(t, own.rc[i]);
+        own.colls[i] = older[i];
         older[i] = newer;
     }
-    crew_run(&crew, act_work);
+    team_run(&own, act_work);
     for (uint32_t i = 0; i < 3; i++) {
-        CHECK_OK(t, crew.rc[i]);
-        CHECK_CODE(t, coll_connect(crew.colls[i], LONG_US, NULL), HVD_E_STATE);
+        CHECK_OK(t, own.rc[i]);
+        CHECK_CODE(t, coll_connect(own.colls[i], LONG_US, NULL), HVD_E_STATE);
     }
-out:
     for (uint32_t i = 0; i < 3; i++)
         coll_free(older[i]);
-    crew_close(&crew);
 }
 
-/* ---- who does not come ---- */
+/* ---- members that do not come ---- */
 
-static void who_does_not_come_is_named(struct test *t)
+TEST_FLAGS(a_missing_member_is_named, TEST_NO_TORTURE)
 {
-    struct crew crew;
-
-    CHECK_OK(t, crew_open(&crew, "abc", NULL));
-    crew.away[1] = true;
-    crew.timeout_us = 300000;
-    crew_run(&crew, crew_act_connect);
-    CHECK(t, crew.rc[0] == HVD_E_TIMEOUT || crew.rc[0] == HVD_E_LOST);
-    CHECK(t, crew.rc[2] == HVD_E_TIMEOUT || crew.rc[2] == HVD_E_LOST);
-    CHECK_HAS(t, crew.err[0].text, "rank 1 (incarnation 101)");
-    CHECK_HAS(t, crew.err[2].text, "rank 1 (incarnation 101)");
-    CHECK_CODE(t, barrier(&crew, 0), HVD_E_REVOKED);
-out:
-    crew_close(&crew);
+    CHECK_OK(t, team_open(&own, "abc", NULL));
+    own.away[1] = true;
+    own.timeout_us = MEET_US;
+    team_run(&own, team_act_connect);
+    CHECK(t, own.rc[0] == HVD_E_TIMEOUT || own.rc[0] == HVD_E_LOST);
+    CHECK(t, own.rc[2] == HVD_E_TIMEOUT || own.rc[2] == HVD_E_LOST);
+    CHECK_HAS(t, own.err[0].text, "rank 1 (incarnation 101)");
+    CHECK_HAS(t, own.err[2].text, "rank 1 (incarnation 101)");
+    CHECK_CODE(t, barrier(&own, 0), HVD_E_REVOKED);
 }
 
-/* Rank 1 comes once it has seen that it is waited for. */
-static void act_connect_late(struct crew *crew, uint32_t rank)
+/* Rank 1 connects when it sees that the other members wait for rank 1. */
+static void act_connect_late(struct team *team, uint32_t rank)
 {
     struct coll_wait wait = { .number = 0 };
 
     while (rank == 1 && (wait.missing_count != 1 || wait.missing[0] != 101)) {
-        coll_wait_look(crew->colls[0], &wait);
+        coll_wait_look(team->colls[0], &wait);
         sched_yield();
     }
-    crew_act_connect(crew, rank);
+    team_act_connect(team, rank);
 }
 
-static void who_has_not_come_yet_can_be_seen(struct test *t)
+TEST_FLAGS(a_late_member_can_be_seen, TEST_NO_TORTURE)
 {
     struct coll_wait wait;
-    struct crew crew;
 
-    CHECK_OK(t, crew_open(&crew, "aab", NULL));
-    crew_run(&crew, act_connect_late);
+    CHECK_OK(t, team_open(&own, "aab", NULL));
+    team_run(&own, act_connect_late);
     for (uint32_t i = 0; i < 3; i++) {
-        CHECK_OK(t, crew.rc[i]);
-        coll_wait_look(crew.colls[i], &wait);
+        CHECK_OK(t, own.rc[i]);
+        coll_wait_look(own.colls[i], &wait);
         CHECK(t, !wait.operation && !wait.missing_count);
     }
-out:
-    crew_close(&crew);
 }
 
-/* Its socket is closed: nobody waits for the time to run out. */
-static void who_is_dead_is_named_at_once(struct test *t)
+/* The dead member's socket is closed, so no member waits for the deadline. */
+TEST_FLAGS(a_dead_member_is_named_at_once, TEST_NO_TORTURE)
 {
     int64_t begun_us = clock_now_us();
     char *contact = NULL;
-    struct crew crew;
 
-    CHECK_OK(t, crew_open(&crew, "aab", NULL));
-    contact = mem_strdup(crew.peers[1].contact);
+    CHECK_OK(t, team_open(&own, "aab", NULL));
+    contact = mem_strdup(own.peers[1].contact);
     CHECK(t, contact);
-    crew.away[1] = true;
-    coll_free(crew.colls[1]);
-    crew.colls[1] = NULL;
-    coll_engine_close(crew.engines[1]);
-    crew.engines[1] = NULL;
-    crew.peers[1].contact = contact;
-    crew_run(&crew, crew_act_connect);
+    own.away[1] = true;
+    coll_free(own.colls[1]);
+    own.colls[1] = NULL;
+    coll_engine_close(own.engines[1]);
+    own.engines[1] = NULL;
+    own.peers[1].contact = contact;
+    team_run(&own, team_act_connect);
     for (uint32_t i = 0; i < 3; i += 2) {
-        CHECK_CODE(t, crew.rc[i], HVD_E_LOST);
-        CHECK_HAS(t, crew.err[i].text, "rank 1 (incarnation 101)");
+        CHECK_CODE(t, own.rc[i], HVD_E_LOST);
+        CHECK_HAS(t, own.err[i].text, "rank 1 (incarnation 101)");
     }
     CHECK(t, clock_now_us() - begun_us < LONG_US);
-out:
-    crew_close(&crew);
     mem_free(contact);
 }
 
-static void who_has_no_contact_cannot_be_met(struct test *t)
+TEST_FLAGS(a_member_without_a_contact_cannot_be_met, TEST_NO_TORTURE)
 {
-    struct crew crew;
-
-    CHECK_OK(t, crew_open(&crew, "aa", NULL));
-    crew_part(&crew);
-    crew.peers[1].contact = NULL;
-    CHECK_OK(t, crew_make(&crew, 2));
-    crew.away[1] = true;
-    crew_run(&crew, crew_act_connect);
-    CHECK_CODE(t, crew.rc[0], HVD_E_LOST);
-    CHECK_HAS(t, crew.err[0].text, "rank 1: it has no address for data");
-    crew_part(&crew);
-    crew.peers[1].contact = "127.0.0.1:1/nonsense";
-    CHECK_OK(t, crew_make(&crew, 3));
-    crew_run(&crew, crew_act_connect);
-    CHECK_CODE(t, crew.rc[0], HVD_E_INVAL);
-    CHECK_HAS(t, crew.err[0].text, "\"127.0.0.1:1\" is no contact");
-out:
-    crew_close(&crew);
+    CHECK_OK(t, team_open(&own, "aa", NULL));
+    team_part(&own);
+    own.peers[1].contact = NULL;
+    CHECK_OK(t, team_make(&own, 2));
+    own.away[1] = true;
+    team_run(&own, team_act_connect);
+    CHECK_CODE(t, own.rc[0], HVD_E_LOST);
+    CHECK_HAS(t, own.err[0].text, "rank 1: the worker has told no address for data");
+    team_part(&own);
+    own.peers[1].contact = "127.0.0.1:1/nonsense";
+    CHECK_OK(t, team_make(&own, 3));
+    team_run(&own, team_act_connect);
+    CHECK_CODE(t, own.rc[0], HVD_E_INVAL);
+    CHECK_HAS(t, own.err[0].text, "\"127.0.0.1:1\" is not the contact of a worker");
 }
 
-static void a_wrong_secret_is_not_heard(struct test *t)
+TEST_FLAGS(a_wrong_secret_is_not_heard, TEST_NO_TORTURE)
 {
     char wrong[2][128];
-    struct crew crew;
 
-    CHECK_OK(t, crew_open(&crew, "aa", NULL));
-    crew_part(&crew);
-    for (int i = 0; i < 2; i++) { /* who of the two dials does not matter */
-        size_t length = strlen(crew.peers[i].contact);
+    CHECK_OK(t, team_open(&own, "aa", NULL));
+    team_part(&own);
+    for (int i = 0; i < 2; i++) { /* it does not matter which of the two members dials */
+        size_t length = strlen(own.peers[i].contact);
 
         CHECK(t, length < sizeof(wrong[i]));
-        memcpy(wrong[i], crew.peers[i].contact, length + 1);
+        memcpy(wrong[i], own.peers[i].contact, length + 1);
         wrong[i][length - 1] = wrong[i][length - 1] == '0' ? '1' : '0';
-        crew.peers[i].contact = wrong[i];
+        own.peers[i].contact = wrong[i];
     }
-    CHECK_OK(t, crew_make(&crew, 2));
-    crew.timeout_us = 300000;
-    crew_run(&crew, crew_act_connect);
-    CHECK(t, crew.rc[0] == HVD_E_TIMEOUT && crew.rc[1] == HVD_E_TIMEOUT);
-out:
-    crew_close(&crew);
+    CHECK_OK(t, team_make(&own, 2));
+    own.timeout_us = 300000;
+    team_run(&own, team_act_connect);
+    CHECK(t, own.rc[0] == HVD_E_TIMEOUT && own.rc[1] == HVD_E_TIMEOUT);
 }
 
-/* Members that mean another round by its number do not meet. */
-static void other_members_are_not_met(struct test *t)
+/* Members of two rounds that have the same number must not connect. */
+TEST_FLAGS(other_members_are_not_met, TEST_NO_TORTURE)
 {
     struct coll *odd = NULL;
-    struct crew crew;
 
-    CHECK_OK(t, crew_open(&crew, "aa", NULL));
-    crew.peers[0].incarnation = 999; /* as rank 1 is told */
-    odd = crew.colls[1];
-    crew.colls[1] = NULL;
+    CHECK_OK(t, team_open(&own, "aa", NULL));
+    own.peers[0].incarnation = 999; /* as rank 1 is told */
+    odd = own.colls[1];
+    own.colls[1] = NULL;
     {
-        const struct coll_roster roster = { .round = 1, .rank = 1, .size = 2, .peers = crew.peers };
+        const struct coll_roster roster = { .round = 1,
+                                            .rank = 1,
+                                            .size = 2,
+                                            .peers = own.peers,
+                                            .secret = coll_team_secret,
+                                            .secret_length = sizeof(coll_team_secret) };
 
-        CHECK_OK(t, coll_create(crew.engines[1], &roster, &crew.colls[1], NULL));
+        CHECK_OK(t, coll_create(own.engines[1], &roster, &own.colls[1], NULL));
     }
-    crew.timeout_us = 300000;
-    crew_run(&crew, crew_act_connect);
-    CHECK(t, crew.rc[0] && crew.rc[1]);
-    CHECK(t, crew.rc[0] == HVD_E_INVAL || crew.rc[1] == HVD_E_INVAL);
-out:
+    own.timeout_us = MEET_US;
+    team_run(&own, team_act_connect);
+    CHECK(t, own.rc[0] && own.rc[1]);
+    CHECK(t, own.rc[0] == HVD_E_INVAL || own.rc[1] == HVD_E_INVAL);
     coll_free(odd);
-    crew_close(&crew);
 }
 
 /* Rank 1 has been in round 5; 0 comes late to round 3. */
-static void a_round_that_is_over_is_turned_away(struct test *t)
+TEST_FLAGS(a_round_that_is_over_is_turned_away, TEST_NO_TORTURE)
 {
-    struct crew crew;
-
-    CHECK_OK(t, crew_open(&crew, "aa", NULL));
-    crew_part(&crew);
-    CHECK_OK(t, crew_make(&crew, 5));
-    crew_run(&crew, crew_act_connect);
-    CHECK(t, !crew.rc[0] && !crew.rc[1]);
-    crew_part(&crew);
-    CHECK_OK(t, crew_make(&crew, 3));
-    crew.timeout_us = 300000;
-    crew.away[1] = true;
-    crew_run(&crew, crew_act_connect);
-    CHECK(t, crew.rc[0] == HVD_E_LOST || crew.rc[0] == HVD_E_TIMEOUT);
-    crew.away[1] = false;
-    crew.away[0] = true;
-    crew_run(&crew, crew_act_connect);
-    CHECK(t, crew.rc[1] == HVD_E_LOST || crew.rc[1] == HVD_E_TIMEOUT);
-    CHECK_HAS(t, (crew.rc[0] == HVD_E_LOST ? crew.err[0] : crew.err[1]).text,
-              "that round is over here");
-out:
-    crew_close(&crew);
+    CHECK_OK(t, team_open(&own, "aa", NULL));
+    team_part(&own);
+    CHECK_OK(t, team_make(&own, 5));
+    team_run(&own, team_act_connect);
+    CHECK(t, !own.rc[0] && !own.rc[1]);
+    team_part(&own);
+    CHECK_OK(t, team_make(&own, 3));
+    own.timeout_us = MEET_US;
+    own.away[1] = true;
+    team_run(&own, team_act_connect);
+    CHECK(t, own.rc[0] == HVD_E_LOST || own.rc[0] == HVD_E_TIMEOUT);
+    own.away[1] = false;
+    own.away[0] = true;
+    team_run(&own, team_act_connect);
+    CHECK(t, own.rc[1] == HVD_E_LOST || own.rc[1] == HVD_E_TIMEOUT);
+    CHECK_HAS(t, (own.rc[0] == HVD_E_LOST ? own.err[0] : own.err[1]).text,
+              "this worker has left the round already");
 }
 
 /* ---- cancelling ---- */
 
-static void connecting_can_be_cancelled(struct test *t)
+TEST_FLAGS(connecting_can_be_cancelled, TEST_NO_TORTURE)
 {
-    struct crew crew;
-
     for (int i = 0; i < 30; i++) {
-        CHECK_OK(t, crew_open(&crew, "aab", NULL));
-        crew.away[2] = i % 2; /* else it may be done by then */
-        crew_start(&crew, crew_act_connect);
+        CHECK_OK(t, team_open(&own, "aab", NULL));
+        own.away[2] = i % 2; /* in the other case the call may be done by then */
+        team_start(&own, team_act_connect);
         for (volatile int spin = 0; spin < i * 20000; spin++) {
         }
         for (uint32_t k = 0; k < 3; k++)
-            coll_cancel(crew.colls[k]);
-        crew_await(&crew);
+            coll_cancel(own.colls[k]);
+        team_await(&own);
         for (uint32_t k = 0; k < 3; k++) {
-            if (!crew.away[k])
-                CHECK(t,
-                      crew.rc[k] == 0 || crew.rc[k] == HVD_E_REVOKED || crew.rc[k] == HVD_E_LOST);
-            CHECK_CODE(t, barrier(&crew, k), HVD_E_REVOKED);
+            if (!own.away[k])
+                CHECK(t, own.rc[k] == 0 || own.rc[k] == HVD_E_REVOKED || own.rc[k] == HVD_E_LOST);
+            CHECK_CODE(t, barrier(&own, k), HVD_E_REVOKED);
         }
-        crew_close(&crew);
+        team_close(&own);
     }
-out:
-    crew_close(&crew);
 }
 
-static void act_loop(struct crew *crew, uint32_t rank)
+static void act_loop(struct team *team, uint32_t rank)
 {
-    while (!crew->rc[rank])
-        crew->rc[rank] = try_allreduce(crew, rank, crew->round == 1 ? 100 : 500000);
+    while (!team->rc[rank])
+        team->rc[rank] = try_allreduce(team, rank, team->round == 1 ? 100 : 500000);
 }
 
-/* Then nobody comes any further. */
-static bool has_failed(const struct crew *crew)
+/* true: a member of the team has failed, so no member gets further. */
+static bool has_failed(const struct team *team)
 {
-    for (uint32_t i = 0; i < crew->size; i++)
-        if (coll_has_failed(crew->colls[i]))
+    for (uint32_t i = 0; i < team->size; i++)
+        if (coll_has_failed(team->colls[i]))
             return true;
     return false;
 }
 
-/* One is cancelled: it returns, and so do those that wait for it. */
-static void working_can_be_cancelled(struct test *t)
+/* One member is cancelled: its call returns, and also the calls of the members that wait. */
+TEST_FLAGS(working_can_be_cancelled, TEST_NO_TORTURE)
 {
     struct coll_wait wait;
-    struct crew crew;
 
-    CHECK_OK(t, crew_open(&crew, "aabbb", NULL));
+    CHECK_OK(t, team_open(&own, "aabbb", NULL));
     for (uint64_t round = 1; round <= 2; round++) {
-        crew_part(&crew);
-        CHECK_OK(t, crew_make(&crew, round));
-        crew_run(&crew, crew_act_connect);
-        crew_start(&crew, act_loop);
+        team_part(&own);
+        CHECK_OK(t, team_make(&own, round));
+        team_run(&own, team_act_connect);
+        team_start(&own, act_loop);
         do {
             sched_yield();
-            coll_wait_look(crew.colls[2], &wait);
-        } while (wait.number < 5 && !has_failed(&crew));
-        coll_cancel(crew.colls[2]);
-        crew_await(&crew);
+            coll_wait_look(own.colls[2], &wait);
+        } while (wait.number < 5 && !has_failed(&own));
+        coll_cancel(own.colls[2]);
+        team_await(&own);
         for (uint32_t i = 0; i < 5; i++)
-            CHECK_CODE(t, crew.rc[i], HVD_E_REVOKED);
-        CHECK_HAS(t, crew.err[2].text, "was revoked");
-        CHECK(t, crew.err[3].text[0]);
+            CHECK_CODE(t, own.rc[i], HVD_E_REVOKED);
+        CHECK_HAS(t, own.err[2].text, "was revoked");
+        CHECK(t, own.err[3].text[0]);
     }
-out:
-    crew_close(&crew);
 }
 
 /* ---- looking ---- */
 
-/* An operation in which everybody waits for rank 0, which looks on. */
-static void act_looked_at(struct crew *crew, uint32_t rank)
+/* An operation in which all members wait for rank 0, which looks at their state. */
+static void act_looked_at(struct team *team, uint32_t rank)
 {
     struct coll_wait wait = { .number = 0 };
 
-    crew_act_connect(crew, rank);
-    if (rank == 0 && !crew->rc[0]) {
-        while (!has_failed(crew) &&
+    team_act_connect(team, rank);
+    if (rank == 0 && !team->rc[0]) {
+        while (!has_failed(team) &&
                (wait.missing_count != 1 || wait.missing[0] != 100 || wait.number != 1)) {
             sched_yield();
-            coll_wait_look(crew->colls[1], &wait);
+            coll_wait_look(team->colls[1], &wait);
         }
-        crew->rc[0] = wait.operation && !strcmp(wait.operation, "barrier") ? 0 : 1;
+        team->rc[0] = wait.operation && !strcmp(wait.operation, "barrier") ? 0 : 1;
     }
-    if (!crew->rc[rank])
-        crew->rc[rank] = barrier(crew, rank);
+    if (!team->rc[rank])
+        team->rc[rank] = barrier(team, rank);
 }
 
-static void who_is_waited_for_can_be_seen(struct test *t)
+TEST_FLAGS(an_awaited_member_can_be_seen, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
     struct coll_wait wait;
 
     for (size_t i = 0; i < LAYOUTS; i++) {
-        CHECK_OK(t, crew_open(&crew, layouts[i][4], NULL));
-        coll_wait_look(crew.colls[1], &wait);
+        CHECK_OK(t, team_open(&own, layouts[i][4], NULL));
+        coll_wait_look(own.colls[1], &wait);
         CHECK(t, !wait.operation && !wait.number && !wait.progress && !wait.missing_count);
-        crew_run(&crew, act_looked_at);
-        for (uint32_t k = 0; k < crew.size; k++)
-            CHECK_OK(t, crew.rc[k]);
-        coll_wait_look(crew.colls[1], &wait);
+        team_run(&own, act_looked_at);
+        for (uint32_t k = 0; k < own.size; k++)
+            CHECK_OK(t, own.rc[k]);
+        coll_wait_look(own.colls[1], &wait);
         CHECK(t, !wait.operation && wait.number == 1 && wait.progress && !wait.missing_count);
-        crew_close(&crew);
+        team_close(&own);
     }
-out:
-    crew_close(&crew);
 }
 
 /* ---- the engine ---- */
 
-static void engines_that_cannot_be(struct test *t)
+TEST_FLAGS(impossible_engines_are_refused, TEST_NO_TORTURE)
 {
     struct coll_options options = { .host = NULL };
     struct coll_engine *engine = NULL;
@@ -462,26 +464,95 @@ static void engines_that_cannot_be(struct test *t)
     CHECK_HAS(t, err.text, "203.0.113.7");
     CHECK(t, !engine);
     coll_engine_close(NULL);
-out:;
 }
 
-static void an_engine_opens_and_closes(struct test *t)
+TEST_FLAGS(an_engine_opens_and_closes, TEST_NO_TORTURE)
 {
-    const struct coll_options options = { .host = "127.0.0.1" };
+    const struct coll_options options = { .host = loopback_own() };
     struct coll_engine *engine = NULL;
     struct hvd_err err = { .text = "" };
 
     CHECK_OK(t, coll_engine_open(&options, &engine, &err));
-    CHECK(t, !strncmp(coll_engine_contact(engine), "127.0.0.1:", 10));
-out:
+    CHECK_HAS(t, coll_engine_contact(engine), loopback_own());
     coll_engine_close(engine);
 }
 
-TESTS(NO_TORTURE(rounds_of_each_size), NO_TORTURE(a_round_on_each_layout),
-      NO_TORTURE(two_rounds_side_by_side), NO_TORTURE(who_does_not_come_is_named),
-      NO_TORTURE(who_has_not_come_yet_can_be_seen), NO_TORTURE(who_is_dead_is_named_at_once),
-      NO_TORTURE(who_has_no_contact_cannot_be_met), NO_TORTURE(a_wrong_secret_is_not_heard),
-      NO_TORTURE(other_members_are_not_met), NO_TORTURE(a_round_that_is_over_is_turned_away),
-      NO_TORTURE(connecting_can_be_cancelled), NO_TORTURE(working_can_be_cancelled),
-      NO_TORTURE(who_is_waited_for_can_be_seen), NO_TORTURE(engines_that_cannot_be),
-      NO_TORTURE(an_engine_opens_and_closes))
+/* ---- without fusion ---- */
+
+TEST_FLAGS(unfused_buffers_are_operations_of_their_own, TEST_NO_TORTURE)
+{
+    const struct coll_options options = { .unfused = true };
+
+    for (size_t layout = 0; layout < LAYOUTS; layout++) {
+        for (int unfused = 0; unfused < 2; unfused++) {
+            CHECK_OK(t, team_open(&own, layouts[layout][3], unfused ? &options : NULL));
+            own.way = 0;
+            team_run(&own, act_pieces);
+            for (uint32_t i = 0; i < own.size; i++) {
+                CHECK_OK(t, own.rc[i]);
+                CHECK_INT(t, own.colls[i]->groups[0].number, ==, unfused ? 3 : 1);
+            }
+            team_close(&own);
+        }
+    }
+}
+
+TEST_FLAGS(unfused_buffers_of_other_lengths_do_not_match, TEST_NO_TORTURE)
+{
+    const struct coll_options options = { .unfused = true };
+
+    for (size_t layout = 0; layout < LAYOUTS; layout++) {
+        CHECK_OK(t, team_open(&own, layouts[layout][3], &options));
+        own.way = 1;
+        team_run(&own, act_pieces);
+        own.way = 0;
+        for (uint32_t i = 0; i < own.size; i++) {
+            CHECK_CODE(t, own.rc[i], HVD_E_MISMATCH);
+            CHECK_HAS(t, own.err[i].text, "11");
+        }
+        team_close(&own);
+    }
+}
+
+/* ---- trials ---- */
+
+static struct {
+    atomic_uint told, chosen, wrong;
+} trials_told;
+
+static void on_tried(void *arg, const struct coll_tried *tried)
+{
+    const struct team *team = arg;
+
+    trials_told.told++;
+    trials_told.chosen += tried->chosen;
+    if (tried->round != team->round || tried->size != team->size || tried->us <= 0 ||
+        tried->bytes != 30000 * sizeof(int64_t) || !tried->algorithm[0])
+        trials_told.wrong++;
+}
+
+static void act_try_one_size(struct team *team, uint32_t rank)
+{
+    team_act_connect(team, rank);
+    for (int i = 0; i < 4 * TRIAL_RUNS && !team->rc[rank]; i++)
+        team->rc[rank] = try_allreduce(team, rank, 30000);
+}
+
+/* Rank 0 reports each algorithm once, and the chosen one once more. */
+TEST_FLAGS(the_choice_of_an_algorithm_is_told, TEST_NO_TORTURE)
+{
+    const struct coll_options options = { .tried = on_tried, .arg = &own };
+
+    for (size_t layout = 0; layout < LAYOUTS; layout++) {
+        memset(&trials_told, 0, sizeof(trials_told));
+        CHECK_OK(t, team_open(&own, layouts[layout][3], &options));
+        team_run(&own, act_try_one_size);
+        for (uint32_t i = 0; i < own.size; i++)
+            CHECK_OK(t, own.rc[i]);
+        CHECK_INT(t, trials_told.told, >, 1);
+        CHECK_INT(t, trials_told.told, <=, ALGORITHMS_MAX);
+        CHECK_INT(t, trials_told.chosen, ==, 1);
+        CHECK_INT(t, trials_told.wrong, ==, 0);
+        team_close(&own);
+    }
+}

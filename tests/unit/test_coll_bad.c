@@ -1,18 +1,19 @@
 /*
- * Calls that make no sense, members that do not mean the same, and counts of nothing.
+ * Wrong calls, members whose calls differ, and calls with a count of 0. A layout has the host of
+ * each member as a letter; team->way is what a run tries: the index of a pair
+ * of calls that differ, or the wrong group of a call.
  */
 #include "base/mem.h"
+#include "collectives/coll_internal.h"
 #include "os/clock.h"
-#include "tests/lib/coll_crew.h"
+#include "tests/lib/coll_team.h"
+#include "tests/lib/fixture.h"
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-#define NUMBERS              4000
-#define IN_TIME_US           (20 * INT64_C(1000000)) /* that of a machine with much to do */
+#define NUMBERS    4000
+#define IN_TIME_US (20 * INT64_C(1000000)) /* long enough for a busy machine */
 
 /* A row of a table of structs. */
 #define RAW(...)    \
@@ -20,25 +21,14 @@
         __VA_ARGS__ \
     }
 
-/* On one host, on several, uneven, each alone; and over the link alone. */
-static const char *const layouts[] = { "aaaa", "aabb", "abbb", "abcd", "aaaa", "aaaa" };
-#define FLAT_GLOO 4
-#define FLAT_TCP  5
+/* All members on one host, on two hosts, uneven, each on its own; and twice over the link alone. */
+static const char *const layouts[] = { "aaaa", "aabb", "abbb", "abcd", "gloo aaaa", "tcp aaaa" };
 
-static int open_layout(struct crew *crew, size_t layout)
-{
-    const struct coll_options options = { .carrier = layout == FLAT_GLOO  ? COLL_BY_GLOO
-                                                     : layout == FLAT_TCP ? COLL_BY_TCP
-                                                                          : COLL_BY_BEST,
-                                          .flat = layout >= FLAT_GLOO };
-
-    return crew_open(crew, layouts[layout], &options);
-}
-
-/* ---- members that do not mean the same ---- */
+/* ---- members whose calls differ ---- */
 
 static const size_t two_each[] = { 2, 2, 2, 2 };
-static const size_t three_of_first[] = { 2, 3, 1, 2 }; /* the same sum, and the same for rank 0 */
+/* differs from two_each, but not in the sum and in the count of rank 0 */
+static const size_t three_for_rank_1[] = { 2, 3, 1, 2 };
 static const size_t three_each[] = { 3, 3, 3, 3 };
 
 static const struct coll_piece pieces[] = {
@@ -59,7 +49,7 @@ static const struct coll_piece longer[] = {
         }                  \
     }
 
-/* What all do, and what rank 1 does. Buffers are set later. */
+/* The call of all ranks, and the different call of rank 1. Buffers are set later. */
 static const struct {
     struct coll_call usual, odd;
 } pairs[] = {
@@ -81,11 +71,11 @@ static const struct {
     PAIR(ARGS(.kind = COLL_BROADCAST, .count = 10), ARGS(.kind = COLL_BARRIER)),
     PAIR(ARGS(.kind = COLL_ALLGATHER, .count = 1), ARGS(.kind = COLL_ALLGATHER, .count = 2)),
     PAIR(ARGS(.kind = COLL_ALLGATHER, .count = 2, .counts = two_each),
-         ARGS(.kind = COLL_ALLGATHER, .count = 3, .counts = three_of_first)),
+         ARGS(.kind = COLL_ALLGATHER, .count = 3, .counts = three_for_rank_1)),
     PAIR(ARGS(.kind = COLL_REDUCESCATTER, .count = 100),
          ARGS(.kind = COLL_REDUCESCATTER, .count = 101)),
     PAIR(ARGS(.kind = COLL_REDUCESCATTER, .count = 2, .counts = two_each),
-         ARGS(.kind = COLL_REDUCESCATTER, .count = 3, .counts = three_of_first)),
+         ARGS(.kind = COLL_REDUCESCATTER, .count = 3, .counts = three_for_rank_1)),
     PAIR(ARGS(.kind = COLL_REDUCESCATTER, .count = 10),
          ARGS(.kind = COLL_REDUCESCATTER, .count = 10, .op = HVD_PRODUCT)),
     PAIR(ARGS(.kind = COLL_ALLTOALL, .count = 3), ARGS(.kind = COLL_ALLTOALL, .count = 2)),
@@ -112,122 +102,152 @@ static struct coll_call with_buffers(const struct coll_call *call, struct coll_p
 
 static atomic_uint returned;
 
-static int run_call(struct crew *crew, uint32_t rank, const struct coll_call *call)
+static int run_call(struct team *team, uint32_t rank, const struct coll_call *call)
 {
     int32_t *in = mem_zalloc_array(NUMBERS, sizeof(*in));
     int32_t *out = mem_zalloc_array(NUMBERS, sizeof(*out));
     struct coll_piece own[2];
     struct coll_call whole = with_buffers(call, own, in, out);
-    int rc = in && out ? coll_run(crew->colls[rank], &whole, &crew->err[rank]) : HVD_E_NOMEM;
+    int rc = in && out ? coll_run(team->colls[rank], &whole, &team->err[rank]) : HVD_E_NOMEM;
 
     mem_free(in);
     mem_free(out);
     return rc;
 }
 
-static int run_barrier(struct crew *crew, uint32_t rank)
+static int run_barrier(struct team *team, uint32_t rank)
 {
-    return run_call(crew, rank, &(struct coll_call){ .kind = COLL_BARRIER });
+    return run_call(team, rank, &(struct coll_call){ .kind = COLL_BARRIER });
 }
 
-static void act_mismatch(struct crew *crew, uint32_t rank)
+static void act_mismatch(struct team *team, uint32_t rank)
 {
-    int *rc = &crew->rc[rank];
+    int *rc = &team->rc[rank];
 
-    crew_act_connect(crew, rank);
+    team_act_connect(team, rank);
     if (!*rc)
-        *rc = run_call(crew, rank, rank == 1 ? &pairs[crew->way].odd : &pairs[crew->way].usual);
-    if (!*rc) /* it has all that it needs of this one, and learns it in the next */
-        *rc = run_barrier(crew, rank);
+        *rc = run_call(team, rank, rank == 1 ? &pairs[team->way].odd : &pairs[team->way].usual);
+    /* The first call may succeed: this member had all that it needs from rank 1 before it could
+     * hear of the mismatch. Then its next call reports the mismatch. */
+    if (!*rc)
+        *rc = run_barrier(team, rank);
     atomic_fetch_add(&returned, 1);
 }
 
-/* Whoever waits too long is cancelled, and the test fails by the code. */
-static void run_in_time(struct crew *crew, void (*act)(struct crew *crew, uint32_t rank))
+/* Runs act on all members. A member that waits too long is cancelled, so the test fails. */
+static void run_in_time(struct team *team, void (*act)(struct team *team, uint32_t rank))
 {
     int64_t until_us = clock_now_us() + IN_TIME_US;
 
     atomic_store(&returned, 0);
-    crew_start(crew, act);
-    while (atomic_load(&returned) < crew->size && clock_now_us() < until_us)
+    team_start(team, act);
+    while (atomic_load(&returned) < team->size && clock_now_us() < until_us)
         (void)sched_yield();
-    if (atomic_load(&returned) < crew->size) {
-        for (uint32_t i = 0; i < crew->size; i++)
-            coll_cancel(crew->colls[i]);
+    if (atomic_load(&returned) < team->size) {
+        for (uint32_t i = 0; i < team->size; i++)
+            coll_cancel(team->colls[i]);
     }
-    crew_await(crew);
+    team_await(team);
 }
 
-/* All have heard of it, and of the same one. */
-static void check_mismatch(struct test *t, struct crew *crew, const char *what)
+/* All members report a mismatch, with the same text. */
+static void check_mismatch(struct test *t, struct team *team, const char *what)
 {
-    run_in_time(crew, act_mismatch);
-    for (uint32_t i = 0; i < crew->size; i++) {
-        if (crew->rc[i] != HVD_E_MISMATCH) {
-            test_fail(t, __FILE__, __LINE__, "%s, pair %d, rank %u: %s: %s", what, crew->way, i,
-                      err_name(crew->rc[i]), crew->err[i].text);
-            goto out;
+    run_in_time(team, act_mismatch);
+    for (uint32_t i = 0; i < team->size; i++) {
+        if (team->rc[i] != HVD_E_MISMATCH) {
+            test_fail(t, __FILE__, __LINE__, "%s, pair %d, rank %u: %s: %s", what, team->way, i,
+                      err_name(team->rc[i]), team->err[i].text);
+            test_leave(t);
         }
-        CHECK_HAS(t, crew->err[i].text, "rank 1");
-        CHECK_HAS(t, crew->err[i].text, accord_kind_name(pairs[crew->way].odd.kind));
-        CHECK_HAS(t, crew->err[i].text, accord_kind_name(pairs[crew->way].usual.kind));
-        CHECK_CODE(t, run_barrier(crew, i), HVD_E_REVOKED);
+        CHECK_HAS(t, team->err[i].text, "rank 1");
+        CHECK_HAS(t, team->err[i].text, coll_kind_name(pairs[team->way].odd.kind));
+        CHECK_HAS(t, team->err[i].text, coll_kind_name(pairs[team->way].usual.kind));
+        CHECK_CODE(t, run_barrier(team, i), HVD_E_REVOKED);
     }
-out:;
 }
 
-static void a_mismatch_is_named_on_all(struct test *t)
-{
-    struct crew crew = { .size = 0 };
+static struct team own;
+static struct coll *coll;
+static struct hvd_err err;
 
+static void begin(struct test *t)
+{
+    (void)t;
+    own = (struct team){ .size = 0 };
+    coll = NULL;
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    team_close(&own);
+    coll_free(coll);
+}
+FIXTURE(begin, end)
+
+/* In each pair rank 1 makes the odd call and all others the usual one: the error of every member
+ * names rank 1 and both operations. */
+TEST_FLAGS(a_mismatch_is_named_on_all, TEST_NO_TORTURE)
+{
     for (size_t layout = 0; layout < ARRAY_SIZE(layouts); layout++) {
-        CHECK_OK(t, open_layout(&crew, layout));
+        CHECK_OK(t, team_open_layout(&own, layouts[layout]));
         for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
-            crew_part(&crew);
-            CHECK_OK(t, crew_make(&crew, i + 2));
-            crew.way = (int)i;
-            check_mismatch(t, &crew, layout >= FLAT_GLOO ? "flat" : layouts[layout]);
-            if (t->failed)
-                goto out;
+            team_part(&own);
+            CHECK_OK(t, team_make(&own, i + 2));
+            own.way = (int)i;
+            check_mismatch(t, &own, layouts[layout]);
         }
-        crew_close(&crew);
+        team_close(&own);
     }
-out:
-    crew_close(&crew);
 }
 
-/* Once too often on one. */
-static void act_once_too_often(struct crew *crew, uint32_t rank)
+/* One rank makes one call more than the others. */
+static void act_once_too_often(struct team *team, uint32_t rank)
 {
-    int *rc = &crew->rc[rank];
+    int *rc = &team->rc[rank];
 
-    crew_act_connect(crew, rank);
+    team_act_connect(team, rank);
     for (unsigned i = 0; i < 3 && !*rc; i++)
-        *rc = run_call(crew, rank, &(struct coll_call){ .kind = COLL_ALLREDUCE, .count = 2000 });
+        *rc = run_call(team, rank, &(struct coll_call){ .kind = COLL_ALLREDUCE, .count = 2000 });
     if (!*rc && rank == 1)
-        *rc = run_call(crew, rank, &(struct coll_call){ .kind = COLL_ALLREDUCE, .count = 10 });
+        *rc = run_call(team, rank, &(struct coll_call){ .kind = COLL_ALLREDUCE, .count = 10 });
     if (!*rc)
-        *rc = run_barrier(crew, rank);
+        *rc = run_barrier(team, rank);
     if (!*rc)
-        *rc = run_barrier(crew, rank);
+        *rc = run_barrier(team, rank);
     atomic_fetch_add(&returned, 1);
 }
 
-static void one_call_too_many(struct test *t)
+TEST_FLAGS(a_call_too_many_is_found, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
     for (size_t layout = 0; layout < ARRAY_SIZE(layouts); layout++) {
-        CHECK_OK(t, open_layout(&crew, layout));
-        run_in_time(&crew, act_once_too_often);
-        for (uint32_t i = 0; i < crew.size; i++) {
-            CHECK_CODE(t, crew.rc[i], HVD_E_MISMATCH);
-            CHECK_HAS(t, crew.err[i].text, "operation 4 is ");
+        CHECK_OK(t, team_open_layout(&own, layouts[layout]));
+        run_in_time(&own, act_once_too_often);
+        for (uint32_t i = 0; i < own.size; i++) {
+            CHECK_CODE(t, own.rc[i], HVD_E_MISMATCH);
+            CHECK_HAS(t, own.err[i].text, "operation 4 is ");
         }
-        crew_close(&crew);
+        team_close(&own);
     }
-out:
-    crew_close(&crew);
+}
+
+/* The member that has found a mismatch ends at once. The others of its host hear first that the
+ * round is revoked: it is a mismatch all the same. */
+TEST_FLAGS(a_mismatch_outlives_the_rank_that_found_it, TEST_NO_TORTURE)
+{
+    CHECK_OK(t, team_open_layout(&own, "aaaa"));
+    team_run(&own, team_act_connect);
+    for (uint32_t i = 0; i < own.size; i++)
+        CHECK_OK(t, own.rc[i]);
+    CHECK_CODE(t, coll_fail(own.colls[0], HVD_E_MISMATCH, 0, "ranks differ"), HVD_E_MISMATCH);
+    for (uint32_t i = 1; i < own.size; i++)
+        coll_cancel(own.colls[i]);
+    for (uint32_t i = 0; i < own.size; i++) {
+        CHECK_CODE(t, coll_failure(own.colls[i], &err), HVD_E_MISMATCH);
+        CHECK_TEXT(t, err.text, "ranks differ");
+    }
+    team_close(&own);
 }
 
 /* ---- groups ---- */
@@ -240,85 +260,78 @@ static const struct coll_ranks groups[] = {
     { NULL,      0}
 };
 
-static int open_groups(struct crew *crew, size_t layout)
+static int open_groups(struct team *team, size_t layout)
 {
-    int rc = open_layout(crew, layout);
+    int rc = team_open_layout(team, layouts[layout]);
 
-    crew_part(crew);
-    crew->groups = groups;
-    crew->group_count = ARRAY_SIZE(groups);
-    return rc ? rc : crew_make(crew, 2);
+    team_part(team);
+    team->groups = groups;
+    team->group_count = ARRAY_SIZE(groups);
+    return rc ? rc : team_make(team, 2);
 }
 
-/* Rank 3 is not in the first group: for the others it is as if it had called nothing. */
-static void act_outside(struct crew *crew, uint32_t rank)
+/* Rank 3 calls in a group to which it does not belong: the group's members do not see the call. */
+static void act_outside(struct team *team, uint32_t rank)
 {
     const struct coll_call call = { .kind = COLL_ALLREDUCE,
-                                    .group = (size_t)crew->way,
+                                    .group = (size_t)team->way,
                                     .count = 5 };
 
-    crew_act_connect(crew, rank);
-    if (!crew->rc[rank])
-        crew->rc[rank] = rank == 3 ? run_call(crew, rank, &call) : run_barrier(crew, rank);
+    team_act_connect(team, rank);
+    if (!team->rc[rank])
+        team->rc[rank] = rank == 3 ? run_call(team, rank, &call) : run_barrier(team, rank);
     atomic_fetch_add(&returned, 1);
 }
 
-static void who_is_not_in_a_group(struct test *t)
+TEST_FLAGS(a_call_from_outside_a_group_is_refused, TEST_NO_TORTURE)
 {
-    static const int ways[] = { 1, 3, 4 }; /* others, nobody, no such group */
-    struct crew crew = { .size = 0 };
+    static const int ways[] = { 1, 3, 4 }; /* a group without this rank, an empty group, no group */
 
     for (size_t layout = 0; layout < ARRAY_SIZE(layouts); layout++) {
-        CHECK_OK(t, open_groups(&crew, layout));
+        CHECK_OK(t, open_groups(&own, layout));
         for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
-            crew_part(&crew);
-            CHECK_OK(t, crew_make(&crew, 3 + i));
-            crew.way = ways[i];
-            run_in_time(&crew, act_outside);
-            CHECK_CODE(t, crew.rc[3], HVD_E_INVAL);
-            for (uint32_t k = 0; k < 3; k++) /* LOST: it is still connecting */
-                if (crew.rc[k] != HVD_E_LOST)
-                    CHECK_CODE(t, crew.rc[k], HVD_E_REVOKED);
+            team_part(&own);
+            CHECK_OK(t, team_make(&own, 3 + i));
+            own.way = ways[i];
+            run_in_time(&own, act_outside);
+            CHECK_CODE(t, own.rc[3], HVD_E_INVAL);
+            for (uint32_t k = 0; k < 3; k++) /* LOST: the member is still connecting */
+                if (own.rc[k] != HVD_E_LOST)
+                    CHECK_CODE(t, own.rc[k], HVD_E_REVOKED);
         }
-        crew_close(&crew);
+        team_close(&own);
     }
-out:
-    crew_close(&crew);
 }
 
-/* Rank 3 has an odd idea of what its group does; rank 1 meets it there, and all are told. */
-static void act_in_groups(struct crew *crew, uint32_t rank)
+/* Rank 3 calls another operation in its group than rank 1: all members get the mismatch. */
+static void act_in_groups(struct team *team, uint32_t rank)
 {
     const struct coll_call call = { .kind = COLL_ALLREDUCE,
                                     .group = rank % 2 ? 2 : 0,
                                     .count = rank == 3 ? 50 : 51 };
 
-    crew_act_connect(crew, rank);
-    if (!crew->rc[rank])
-        crew->rc[rank] = rank % 2 ? run_call(crew, rank, &call) : run_barrier(crew, rank);
+    team_act_connect(team, rank);
+    if (!team->rc[rank])
+        team->rc[rank] = rank % 2 ? run_call(team, rank, &call) : run_barrier(team, rank);
     atomic_fetch_add(&returned, 1);
 }
 
-static void a_mismatch_in_a_group(struct test *t)
+TEST_FLAGS(a_mismatch_in_a_group, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
     for (size_t layout = 0; layout < ARRAY_SIZE(layouts); layout++) {
-        CHECK_OK(t, open_groups(&crew, layout));
-        run_in_time(&crew, act_in_groups);
-        for (uint32_t i = 0; i < crew.size; i++) {
-            CHECK_CODE(t, crew.rc[i], HVD_E_MISMATCH);
-            CHECK_HAS(t, crew.err[i].text, "rank 3");
+        CHECK_OK(t, open_groups(&own, layout));
+        run_in_time(&own, act_in_groups);
+        for (uint32_t i = 0; i < own.size; i++) {
+            CHECK_CODE(t, own.rc[i], HVD_E_MISMATCH);
+            CHECK_HAS(t, own.err[i].text, "rank 3");
         }
-        crew_close(&crew);
+        team_close(&own);
     }
-out:
-    crew_close(&crew);
 }
 
 /* ---- counts of nothing ---- */
 
-static void act_nothing(struct crew *crew, uint32_t rank)
+static void act_nothing(struct team *team, uint32_t rank)
 {
     static const size_t none[] = { 0, 0, 0, 0 };
     static const struct coll_piece empty[] = {
@@ -337,28 +350,24 @@ static void act_nothing(struct crew *crew, uint32_t rank)
         RAW(.kind = COLL_ALLTOALL, .counts = none, .out_counts = none),
     };
 
-    crew_act_connect(crew, rank);
-    for (size_t i = 0; i < ARRAY_SIZE(calls) && !crew->rc[rank]; i++)
-        crew->rc[rank] = coll_run(crew->colls[rank], &calls[i], &crew->err[rank]);
+    team_act_connect(team, rank);
+    for (size_t i = 0; i < ARRAY_SIZE(calls) && !team->rc[rank]; i++)
+        team->rc[rank] = coll_run(team->colls[rank], &calls[i], &team->err[rank]);
     atomic_fetch_add(&returned, 1);
 }
 
-static void nothing_needs_no_buffers(struct test *t)
+TEST_FLAGS(nothing_needs_no_buffers, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
     for (size_t layout = 0; layout < ARRAY_SIZE(layouts); layout++) {
-        CHECK_OK(t, open_layout(&crew, layout));
-        run_in_time(&crew, act_nothing);
-        for (uint32_t i = 0; i < crew.size; i++)
-            CHECK_OK(t, crew.rc[i]);
-        crew_close(&crew);
+        CHECK_OK(t, team_open_layout(&own, layouts[layout]));
+        run_in_time(&own, act_nothing);
+        for (uint32_t i = 0; i < own.size; i++)
+            CHECK_OK(t, own.rc[i]);
+        team_close(&own);
     }
-out:
-    crew_close(&crew);
 }
 
-/* ---- calls that make no sense ---- */
+/* ---- wrong calls ---- */
 
 static float four[] = { 1, 2, 3, 4 };
 static const size_t three[] = { 3 };
@@ -379,10 +388,10 @@ static const struct coll_piece endless[] = {
 static const struct coll_call senseless[] = {
     CALL(.kind = (enum coll_kind)0),
     CALL(.kind = (enum coll_kind)99),
-    RAW(.kind = COLL_ALLREDUCE, .type = (hvd_dtype)8, .in = four, .out = four, .count = 4),
+    RAW(.kind = COLL_ALLREDUCE, .type = (hvd_dtype)98, .in = four, .out = four, .count = 4),
     RAW(.kind = COLL_BROADCAST, .type = (hvd_dtype)99, .out = four, .count = 4),
     RAW(.kind = COLL_ALLGATHER, .type = (hvd_dtype)99, .in = four, .out = four, .count = 4),
-    CALL(.kind = COLL_ALLREDUCE, .op = (hvd_op)5),
+    CALL(.kind = COLL_ALLREDUCE, .op = (hvd_op)99),
     CALL(.kind = COLL_REDUCESCATTER, .op = (hvd_op)-1),
     RAW(.kind = COLL_ALLREDUCE, .type = HVD_FLOAT32, .in = NULL, .out = four, .count = 4),
     RAW(.kind = COLL_ALLREDUCE, .type = HVD_FLOAT32, .in = four, .out = NULL, .count = 4),
@@ -409,8 +418,8 @@ static const struct coll_call senseless[] = {
         .postscale = 2),
 };
 
-/* The others would wait for this rank: the round is over. */
-static void a_wrong_call_ends_the_round(struct test *t)
+/* The other members would wait for this rank for ever, so the wrong call ends the round. */
+TEST(a_wrong_call_ends_the_round)
 {
     const struct coll_peer peers[] = {
         {.incarnation = 1, .host = "a"}
@@ -418,8 +427,6 @@ static void a_wrong_call_ends_the_round(struct test *t)
     const struct coll_roster one = { .round = 7, .size = 1, .peers = peers };
     const struct coll_call barrier = { .kind = COLL_BARRIER };
     const struct coll_call right = CALL(.kind = COLL_ALLREDUCE, .op = HVD_AVERAGE);
-    struct hvd_err err = { .text = "" };
-    struct coll *coll = NULL;
 
     for (size_t i = 0; i < ARRAY_SIZE(senseless); i++) {
         int rc;
@@ -431,18 +438,17 @@ static void a_wrong_call_ends_the_round(struct test *t)
         rc = coll_run(coll, &senseless[i], &err);
         if (rc != HVD_E_INVAL) {
             test_fail(t, __FILE__, __LINE__, "call %zu: %s", i, err_name(rc));
-            goto out;
+            test_leave(t);
         }
         CHECK_HAS(t, err.text, "rank 0: ");
         CHECK_CODE(t, coll_run(coll, &barrier, &err), HVD_E_REVOKED);
         coll_free(coll);
         coll = NULL;
     }
-out:
-    coll_free(coll);
 }
 
-static void one_alone(struct test *t)
+/* A round of one member needs no peer; a roster without this member is refused. */
+TEST(a_member_alone_needs_no_peer)
 {
     const struct coll_peer peers[] = {
         {.incarnation = 1, .host = "a"}
@@ -451,8 +457,6 @@ static void one_alone(struct test *t)
     const struct coll_roster none = { .round = 7, .size = 0, .peers = peers };
     const struct coll_roster outside = { .round = 7, .rank = 1, .size = 1, .peers = peers };
     const struct coll_call barrier = { .kind = COLL_BARRIER };
-    struct hvd_err err = { .text = "" };
-    struct coll *coll = NULL;
     uint32_t last = 9;
     const struct coll_call join = { .kind = COLL_JOIN, .ret_last = &last };
 
@@ -468,12 +472,48 @@ static void one_alone(struct test *t)
     coll_cancel(coll);
     CHECK_CODE(t, coll_run(coll, &barrier, &err), HVD_E_REVOKED);
     CHECK_HAS(t, err.text, "round 7 was revoked");
-out:
-    coll_free(coll);
 }
 
-/* Lists of ranks that are no groups. */
-static void groups_that_cannot_be(struct test *t)
+/* Nothing protects the numbers that Gloo sends off the loopback. */
+TEST(gloo_off_the_loopback_is_refused)
+{
+    static const struct {
+        const char *host;
+        enum link_security security;
+    } refused[] = {
+        {"192.0.2.1",  LINK_SECURITY_AUTO         },
+        { "192.0.2.1", LINK_SECURITY_ENCRYPTED    },
+        { "127.0.0.1", LINK_SECURITY_AUTHENTICATED},
+        { "::1",       LINK_SECURITY_ENCRYPTED    },
+    };
+    struct coll_engine *engine = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        struct coll_options options = { .host = refused[i].host,
+                                        .carrier = COLL_BY_GLOO,
+                                        .security = refused[i].security };
+
+        CHECK_CODE(t, coll_engine_open(&options, &engine, &err), HVD_E_UNSUPPORTED);
+        CHECK_HAS(t, err.text, "--data-security none");
+        CHECK(t, !engine);
+    }
+}
+
+/* A round without its secret could be joined by any process. */
+TEST(a_round_without_a_secret_is_refused)
+{
+    const struct coll_peer peers[2] = { { .host = "a" }, { .host = "b" } };
+    struct coll_roster roster = { .round = 7, .size = 2, .peers = peers };
+
+    CHECK_CODE(t, coll_create(NULL, &roster, &coll, &err), HVD_E_PROTO);
+    CHECK_HAS(t, err.text, "no secret of round 7");
+    roster.secret = coll_team_secret;
+    roster.secret_length = sizeof(coll_team_secret) - 1;
+    CHECK_CODE(t, coll_create(NULL, &roster, &coll, &err), HVD_E_PROTO);
+}
+
+/* Lists of ranks that cannot be a group. */
+TEST(impossible_groups_are_refused)
 {
     static const uint32_t falling[] = { 1, 0 }, twice[] = { 0, 0 }, beyond[] = { 0, 2 };
     static const struct coll_ranks wrong[] = {
@@ -486,19 +526,10 @@ static void groups_that_cannot_be(struct test *t)
         { .incarnation = 2, .host = "a"}
     };
     struct coll_roster roster = { .round = 7, .size = 2, .peers = peers, .group_count = 1 };
-    struct hvd_err err = { .text = "" };
-    struct coll *coll = NULL;
 
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
         roster.groups = &wrong[i];
         CHECK_CODE(t, coll_create(NULL, &roster, &coll, &err), HVD_E_INVAL);
         CHECK(t, !coll && err.text[0]);
     }
-out:
-    coll_free(coll);
 }
-
-TESTS(NO_TORTURE(a_mismatch_is_named_on_all), NO_TORTURE(one_call_too_many),
-      NO_TORTURE(who_is_not_in_a_group), NO_TORTURE(a_mismatch_in_a_group),
-      NO_TORTURE(nothing_needs_no_buffers), CASE(a_wrong_call_ends_the_round), CASE(one_alone),
-      CASE(groups_that_cannot_be))

@@ -1,18 +1,17 @@
 /*
- * Calls on memory of a device, through the host and by NCCL: what they come to is held against the
- * same calls on memory of the host.
+ * Calls on memory of a device, through the host and by NCCL: their results are compared with the
+ * results of the same calls on memory of the host. A task is such a call; work is one member's
+ * part.
  */
 #include "base/mem.h"
 #include "collectives/device.h"
+#include "collectives/reduce/facts.h"
 #include "collectives/reduce/reduce.h"
-#include "tests/lib/gpu_crew.h"
+#include "tests/lib/gpu_team.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-
-/* ---- one call, twice ---- */
+/* ---- one call, on both kinds of memory ---- */
 
 struct task {
     enum coll_kind kind;
@@ -20,18 +19,19 @@ struct task {
     hvd_op op;
     size_t count;
     bool ragged;   /* the counts of members differ, and some are 0 */
-    bool in_place; /* where that is allowed */
-    size_t pieces; /* ALLREDUCE: so many */
+    bool in_place; /* where the call allows this */
+    size_t pieces; /* ALLREDUCE: the number of pieces */
     double prescale;
+    bool by_host;
 };
 
 #define PIECES_MAX 5
 
 struct work {
-    struct crew *crew;
+    struct team *team;
     uint32_t rank;
     const struct task *task;
-    size_t counts[COLL_CREW_MAX], out_counts[COLL_CREW_MAX];
+    size_t counts[COLL_TEAM_MAX], out_counts[COLL_TEAM_MAX];
     struct coll_piece pieces[PIECES_MAX];
     size_t in_bytes, out_bytes;
 };
@@ -50,10 +50,11 @@ static size_t sum_counts(const size_t *counts, uint32_t size)
     return sum;
 }
 
+/* Computes this member's counts and the sizes of its buffers for the task. */
 static void plan_work(struct work *work)
 {
     const struct task *task = work->task;
-    uint32_t size = work->crew->size;
+    uint32_t size = work->team->size;
     size_t bytes = reduce_type_bytes(task->type);
     bool all_to_all = task->kind == COLL_ALLTOALL;
 
@@ -106,7 +107,7 @@ static const void *own_place(const struct work *work, const uint8_t *out)
     return out + sum_counts(work->counts, work->rank) * reduce_type_bytes(work->task->type);
 }
 
-/* Not alike, and one of nothing. */
+/* Cuts the buffers into pieces of different sizes; one piece is empty. */
 static void cut(struct work *work, const uint8_t *in, uint8_t *out)
 {
     size_t bytes = reduce_type_bytes(work->task->type), from = 0;
@@ -129,7 +130,7 @@ static struct coll_call call_of(struct work *work, const void *in, void *out)
                               .type = task->type,
                               .op = task->op,
                               .prescale = task->prescale,
-                              .root = work->crew->size / 2,
+                              .root = work->team->size / 2,
                               .in = in,
                               .out = out,
                               .count = task->count };
@@ -157,6 +158,7 @@ struct pair {
     uint8_t *plain_in, *plain_out;
 };
 
+/* Makes the member's buffers with equal numbers, on the device and in the host. 0, or a code. */
 static int pair_make(const struct work *work, struct pair *pair)
 {
     bool at_out = work->task->in_place || work->task->kind == COLL_BROADCAST;
@@ -176,25 +178,17 @@ static int pair_make(const struct work *work, struct pair *pair)
     return 0;
 }
 
-static void pair_free(uint32_t rank, struct pair *pair)
+/* Reports a wrong result, and cancels the call of the other members. */
+static int wrong(struct team *team, uint32_t rank, const struct task *task)
 {
-    gpu_twin_free(rank, &pair->in);
-    gpu_twin_free(rank, &pair->out);
-    mem_free(pair->plain_in);
-    mem_free(pair->plain_out);
+    coll_cancel(team->colls[rank]);
+    return err_set(&team->err[rank], 1, "%s of %zu of type %d, op %d: differs",
+                   coll_kind_name(task->kind), task->count, (int)task->type, (int)task->op);
 }
 
-/* The others are not left waiting. */
-static int wrong(struct crew *crew, uint32_t rank, const struct task *task)
+static int do_task(struct team *team, uint32_t rank, const struct task *task)
 {
-    coll_cancel(crew->colls[rank]);
-    return err_set(&crew->err[rank], 1, "%s of %zu of type %d, op %d: differs",
-                   accord_kind_name(task->kind), task->count, (int)task->type, (int)task->op);
-}
-
-static int do_task(struct crew *crew, uint32_t rank, const struct task *task)
-{
-    struct work work = { .crew = crew, .rank = rank, .task = task };
+    struct work work = { .team = team, .rank = rank, .task = task };
     struct pair pair = { .plain_in = NULL };
     struct coll_call call;
     int rc;
@@ -203,150 +197,213 @@ static int do_task(struct crew *crew, uint32_t rank, const struct task *task)
     rc = pair_make(&work, &pair);
     if (!rc) {
         call = call_of(&work, pair.plain_in, pair.plain_out);
-        rc = coll_run(crew->colls[rank], &call, &crew->err[rank]);
+        rc = coll_run(team->colls[rank], &call, &team->err[rank]);
     }
     if (!rc) {
         call = call_of(&work, pair.in.device, pair.out.device);
-        call.device = gpu_crew_device(rank);
-        rc = coll_run(crew->colls[rank], &call, &crew->err[rank]);
+        call.device = gpu_team_device(rank);
+        call.by_host = task->by_host;
+        rc = coll_run(team->colls[rank], &call, &team->err[rank]);
     }
     if (!rc && (memcmp(pair.plain_out, pair.out.host, work.out_bytes) != 0 ||
                 memcmp(pair.plain_in, pair.in.host, work.in_bytes) != 0))
-        rc = wrong(crew, rank, task);
-    pair_free(rank, &pair);
+        rc = wrong(team, rank, task);
+    gpu_twin_free(rank, &pair.in);
+    gpu_twin_free(rank, &pair.out);
+    mem_free(pair.plain_in);
+    mem_free(pair.plain_out);
     return rc;
 }
 
-/* ---- all of them ---- */
+/* ---- all tasks ---- */
 
-/* Less than one slice, some slices and a rest. */
+/* no slice, less than one slice, and some slices with a rest (a slice is what is copied at once) */
 static const size_t counts[] = { 0, 1, 1000, 3 * STAGING_BYTES / 4 + 5 };
 
-static int do_forms(struct crew *crew, uint32_t rank, struct task task)
+static int do_forms(struct team *team, uint32_t rank, struct task task)
 {
-    int rc = do_task(crew, rank, &task);
+    int rc = do_task(team, rank, &task);
 
     task.ragged = task.kind != COLL_ALLREDUCE && task.kind != COLL_BROADCAST;
     if (!rc && task.ragged)
-        rc = do_task(crew, rank, &task);
+        rc = do_task(team, rank, &task);
     task.ragged = false;
     task.in_place = task.kind == COLL_ALLREDUCE || task.kind == COLL_ALLGATHER;
     if (!rc && task.in_place)
-        rc = do_task(crew, rank, &task);
+        rc = do_task(team, rank, &task);
     if (rc || task.kind != COLL_ALLREDUCE)
         return rc;
     task.pieces = PIECES_MAX;
-    rc = do_task(crew, rank, &task);
+    rc = do_task(team, rank, &task);
     task.in_place = false;
-    return rc ? rc : do_task(crew, rank, &task);
+    return rc ? rc : do_task(team, rank, &task);
 }
 
-static void act_every_kind(struct crew *crew, uint32_t rank)
+static void act_every_kind(struct team *team, uint32_t rank)
 {
     for (int kind = COLL_ALLREDUCE; kind <= COLL_ALLTOALL; kind++) {
-        for (size_t i = 0; i < ARRAY_SIZE(counts) && !crew->rc[rank]; i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(counts) && !team->rc[rank]; i++) {
             const struct task task = { .kind = (enum coll_kind)kind,
                                        .type = HVD_INT32,
                                        .op = HVD_SUM,
-                                       .count = i < 3 ? counts[i] : counts[i] / crew->size };
+                                       .count = i < 3 ? counts[i] : counts[i] / team->size };
 
-            crew->rc[rank] = do_forms(crew, rank, task);
+            team->rc[rank] = do_forms(team, rank, task);
         }
     }
 }
 
-static void act_every_type(struct crew *crew, uint32_t rank)
+static void act_every_type(struct team *team, uint32_t rank)
 {
     static const hvd_dtype types[] = { HVD_UINT8,    HVD_INT32,   HVD_INT64,
                                        HVD_BFLOAT16, HVD_FLOAT32, HVD_FLOAT64 };
 
-    for (size_t i = 0; i < ARRAY_SIZE(types) && !crew->rc[rank]; i++) {
-        for (int op = HVD_SUM; op <= HVD_PRODUCT && !crew->rc[rank]; op++) {
+    for (size_t i = 0; i < ARRAY_SIZE(types) && !team->rc[rank]; i++) {
+        for (int op = HVD_SUM; op < HVD_OP_COUNT && !team->rc[rank]; op++) {
             struct task task = {
                 .kind = COLL_ALLREDUCE, .type = types[i], .op = (hvd_op)op, .count = 100
             };
 
-            crew->rc[rank] = do_task(crew, rank, &task);
+            team->rc[rank] = do_task(team, rank, &task);
             task.kind = COLL_REDUCESCATTER;
             task.prescale = reduce_type_is_real(types[i]) ? 0.5 : 0;
-            if (!crew->rc[rank])
-                crew->rc[rank] = do_task(crew, rank, &task);
+            if (!team->rc[rank])
+                team->rc[rank] = do_task(team, rank, &task);
         }
     }
 }
 
-static void connect_and(struct crew *crew, uint32_t rank,
-                        void (*act)(struct crew *crew, uint32_t rank))
+static void connect_and(struct team *team, uint32_t rank,
+                        void (*act)(struct team *team, uint32_t rank))
 {
-    crew_act_connect(crew, rank);
-    if (!crew->rc[rank])
-        act(crew, rank);
-    if (!crew->rc[rank])
-        crew->rc[rank] = coll_settle(crew->colls[rank], &crew->err[rank]);
+    team_act_connect(team, rank);
+    if (!team->rc[rank])
+        act(team, rank);
+    if (!team->rc[rank])
+        team->rc[rank] = coll_settle(team->colls[rank], &team->err[rank]);
 }
 
-static void act_kinds(struct crew *crew, uint32_t rank)
+static void act_kinds(struct team *team, uint32_t rank)
 {
-    connect_and(crew, rank, act_every_kind);
+    connect_and(team, rank, act_every_kind);
 }
 
-static void act_types(struct crew *crew, uint32_t rank)
+static void act_types(struct team *team, uint32_t rank)
 {
-    connect_and(crew, rank, act_every_type);
+    connect_and(team, rank, act_every_type);
 }
 
-static void all_come_to_the_same_through_the_host(struct test *t)
+TEST_FLAGS(results_through_the_host_are_the_same, TEST_NO_TORTURE)
 {
     static const char *const layouts[] = { "a", "aab", "abc" };
     const struct coll_options options = { .gpu = COLL_GPU_CPU };
-    struct crew crew = { .size = 0 };
+    struct team team = { .size = 0 };
 
     for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-        CHECK_OK(t, gpu_crew_open(&crew, layouts[i], &options, false));
-        crew_run(&crew, act_kinds);
-        CHECK_CREW(t, &crew);
-        crew_close(&crew);
+        CHECK_OK(t, gpu_team_open(&team, layouts[i], &options, false));
+        team_run(&team, act_kinds);
+        CHECK_TEAM(t, &team);
+        team_close(&team);
     }
-    CHECK_OK(t, gpu_crew_open(&crew, "aab", &options, false));
-    crew_run(&crew, act_types);
-    CHECK_CREW(t, &crew);
-    crew_close(&crew);
+    CHECK_OK(t, gpu_team_open(&team, "aab", &options, false));
+    team_run(&team, act_types);
+    CHECK_TEAM(t, &team);
+    team_close(&team);
     CHECK_NOTHING_LEFT(t);
 out:
-    crew_close(&crew);
+    team_close(&team);
 }
 
 /* ---- by NCCL ---- */
 
-/* Of two, so that nothing has to be rounded: how that is done is NCCL's own. */
-static void act_kinds_by_nccl(struct crew *crew, uint32_t rank)
+/* With two members no sum has to be rounded; NCCL rounds in its own way. */
+static void act_kinds_by_nccl(struct team *team, uint32_t rank)
 {
-    gpu_crew_act_connect(crew, rank);
-    if (crew->rc[rank])
+    gpu_team_act_connect(team, rank);
+    if (team->rc[rank])
         return;
-    act_every_kind(crew, rank);
-    if (!crew->rc[rank] && crew->size == 2)
-        act_every_type(crew, rank);
-    if (!crew->rc[rank])
-        crew->rc[rank] = coll_settle(crew->colls[rank], &crew->err[rank]);
+    act_every_kind(team, rank);
+    if (!team->rc[rank] && team->size == 2)
+        act_every_type(team, rank);
+    if (!team->rc[rank])
+        team->rc[rank] = coll_settle(team->colls[rank], &team->err[rank]);
 }
 
-static void all_come_to_the_same_by_nccl(struct test *t)
+TEST_FLAGS(results_by_nccl_are_the_same, TEST_NO_TORTURE)
 {
     static const char *const layouts[] = { "aa", "aab" };
-    struct crew crew = { .size = 0 };
+    struct team team = { .size = 0 };
 
     for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-        CHECK_OK(t, gpu_crew_open(&crew, layouts[i], NULL, true));
-        crew_run(&crew, act_kinds_by_nccl);
-        CHECK_CREW(t, &crew);
-        for (uint32_t k = 0; k < crew.size; k++)
-            CHECK(t, device_progress(&crew.colls[k]->groups[0]) > 0);
-        crew_close(&crew);
+        CHECK_OK(t, gpu_team_open(&team, layouts[i], NULL, true));
+        team_run(&team, act_kinds_by_nccl);
+        CHECK_TEAM(t, &team);
+        for (uint32_t k = 0; k < team.size; k++)
+            CHECK(t, device_progress(&team.colls[k]->groups[0]) > 0);
+        team_close(&team);
     }
     CHECK_NOTHING_LEFT(t);
 out:
-    crew_close(&crew);
+    team_close(&team);
 }
 
-TESTS(NO_TORTURE(all_come_to_the_same_by_nccl), NO_TORTURE(all_come_to_the_same_through_the_host))
+/* ---- by the host, although NCCL is ready ---- */
+
+/* team->way: rank 1 does not ask for the host. */
+static void act_by_host(struct team *team, uint32_t rank)
+{
+    struct task task = {
+        .type = HVD_INT32, .op = HVD_SUM, .count = 1000, .by_host = !team->way || rank != 1
+    };
+
+    gpu_team_act_connect(team, rank);
+    for (int kind = COLL_ALLREDUCE; kind <= COLL_ALLTOALL && !team->rc[rank]; kind++) {
+        task.kind = (enum coll_kind)kind;
+        team->rc[rank] = do_task(team, rank, &task);
+    }
+    if (!team->rc[rank] && device_progress(&team->colls[rank]->groups[0]))
+        team->rc[rank] = err_set(&team->err[rank], 1, "NCCL has carried a call");
+    task.by_host = false;
+    task.kind = COLL_ALLREDUCE;
+    if (!team->rc[rank]) /* the next call is carried by NCCL again */
+        team->rc[rank] = do_task(team, rank, &task);
+    if (!team->rc[rank] && !device_progress(&team->colls[rank]->groups[0]))
+        team->rc[rank] = err_set(&team->err[rank], 1, "NCCL has carried no call");
+    if (!team->rc[rank])
+        team->rc[rank] = coll_settle(team->colls[rank], &team->err[rank]);
+}
+
+TEST_FLAGS(a_call_may_ask_for_the_host, TEST_NO_TORTURE)
+{
+    static const enum coll_gpu gpus[] = { COLL_GPU_AUTO, COLL_GPU_NCCL };
+    struct team team = { .size = 0 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(gpus); i++) {
+        const struct coll_options options = { .gpu = gpus[i] };
+
+        CHECK_OK(t, gpu_team_open(&team, "aab", &options, true));
+        team_run(&team, act_by_host);
+        CHECK_TEAM(t, &team);
+        team_close(&team);
+    }
+    CHECK_NOTHING_LEFT(t);
+out:
+    team_close(&team);
+}
+
+TEST_FLAGS(all_members_must_ask_for_the_host, TEST_NO_TORTURE)
+{
+    struct team team = { .size = 0 };
+
+    CHECK_OK(t, gpu_team_open(&team, "aab", NULL, true));
+    team.way = 1;
+    team_run(&team, act_by_host);
+    for (uint32_t i = 0; i < team.size; i++) {
+        CHECK_CODE(t, team.rc[i], HVD_E_MISMATCH);
+        CHECK_HAS(t, team.err[i].text, "in the memory of a GPU, by the host");
+    }
+    team_close(&team);
+    CHECK_NOTHING_LEFT(t);
+out:
+    team_close(&team);
+}

@@ -1,23 +1,24 @@
 /*
- * Calls on memory of a device when something is in the way: NCCL that is late, or not to be had on
- * one member; one that has joined, or means memory of the host; a round that dies in a kernel.
+ * Calls on memory of a device (a GPU) while something prevents NCCL: NCCL is late, or missing on
+ * one member; one member has joined (it takes no more part), or calls with memory of the host; a
+ * round is revoked while a kernel runs. A way is the variant of a test that all members read from
+ * the team.
  */
 #include "collectives/device.h"
-#include "collectives/engine_inside.h"
 #include "os/clock.h"
-#include "tests/lib/gpu_crew.h"
+#include "tests/lib/fixture.h"
+#include "tests/lib/gpu_team.h"
 
 #include <sched.h>
 #include <string.h>
 
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-#define LONG_US              COLL_CREW_LONG_US
-#define COUNT                1000
+#define LONG_US COLL_TEAM_LONG_US
+#define COUNT   1000
 
 /* ---- what members do ---- */
 
-/* An allreduce of ranks + 1; who: how many give something. */
-static int sum_in(struct crew *crew, uint32_t rank, size_t group, uint32_t who)
+/* Sums rank + 1 over all ranks and checks the sum. who: the number of ranks that contribute. */
+static int sum_in(struct team *team, uint32_t rank, size_t group, uint32_t who)
 {
     struct gpu_twin twin = { NULL, NULL };
     int rc = gpu_twin_make(rank, COUNT * sizeof(int32_t), &twin);
@@ -32,11 +33,11 @@ static int sum_in(struct crew *crew, uint32_t rank, size_t group, uint32_t who)
                                .in = twin.device,
                                .out = twin.device,
                                .count = COUNT,
-                               .device = gpu_crew_device(rank) };
+                               .device = gpu_team_device(rank) };
     if (!rc)
-        rc = coll_run(crew->colls[rank], &call, &crew->err[rank]);
-    if (rc && coll_settle(crew->colls[rank], NULL) == HVD_E_TIMEOUT)
-        rc = HVD_E_TIMEOUT; /* until it is settled the device may write there */
+        rc = coll_run(team->colls[rank], &call, &team->err[rank]);
+    if (rc && coll_settle(team->colls[rank], NULL) == HVD_E_TIMEOUT)
+        rc = HVD_E_TIMEOUT; /* the device may still write to the buffer */
     for (size_t i = 0; i < COUNT && !rc; i++) {
         if (numbers[i] != (int32_t)(who * (who + 1) / 2))
             rc = 1;
@@ -45,304 +46,283 @@ static int sum_in(struct crew *crew, uint32_t rank, size_t group, uint32_t who)
     return rc;
 }
 
-static int sum(struct crew *crew, uint32_t rank)
+static int sum(struct team *team, uint32_t rank)
 {
-    return sum_in(crew, rank, 0, crew->size);
+    return sum_in(team, rank, 0, team->size);
 }
 
-static bool by_nccl(const struct crew *crew, uint32_t rank)
+static bool by_nccl(const struct team *team, uint32_t rank)
 {
-    return device_progress(&crew->colls[rank]->groups[0]) > 0;
+    return device_progress(&team->colls[rank]->groups[0]) > 0;
 }
 
-static bool given_up(const struct crew *crew, uint32_t rank)
+static bool given_up(const struct team *team, uint32_t rank)
 {
-    return crew->colls[rank]->groups[0].no_comm;
+    return team->colls[rank]->groups[0].nccl.given_up;
 }
 
-/* All see the same in each call, so they end after the same one. */
-static int sum_until(struct crew *crew, uint32_t rank,
-                     bool (*is_there)(const struct crew *crew, uint32_t rank))
+/* Sums until the state is as expected. All members have the same view in each call, so all stop
+ * after the same call. */
+static int sum_until(struct team *team, uint32_t rank,
+                     bool (*is_there)(const struct team *team, uint32_t rank))
 {
     int64_t until_us = clock_now_us() + LONG_US;
     int rc = 0;
 
-    while (!rc && !is_there(crew, rank))
-        rc = clock_now_us() < until_us ? sum(crew, rank) : HVD_E_TIMEOUT;
+    while (!rc && !is_there(team, rank))
+        rc = clock_now_us() < until_us ? sum(team, rank) : HVD_E_TIMEOUT;
     return rc;
 }
 
-static void settle(struct crew *crew, uint32_t rank)
+static void settle(struct team *team, uint32_t rank)
 {
-    int rc = coll_settle(crew->colls[rank], &crew->err[rank]);
+    int rc = coll_settle(team->colls[rank], &team->err[rank]);
 
-    crew->rc[rank] = crew->rc[rank] ? crew->rc[rank] : rc;
+    team->rc[rank] = team->rc[rank] ? team->rc[rank] : rc;
 }
 
-static void act_sum(struct crew *crew, uint32_t rank)
+static void act_sum(struct team *team, uint32_t rank)
 {
-    crew->rc[rank] = sum(crew, rank);
-    settle(crew, rank);
+    team->rc[rank] = sum(team, rank);
+    settle(team, rank);
 }
 
-static void act_sum_until_nccl(struct crew *crew, uint32_t rank)
+static void act_sum_until_nccl(struct team *team, uint32_t rank)
 {
-    crew_act_connect(crew, rank);
-    if (!crew->rc[rank])
-        crew->rc[rank] = sum(crew, rank);
-    if (!crew->rc[rank] && by_nccl(crew, rank))
-        crew->rc[rank] = 1; /* it cannot be there yet */
-    if (!crew->rc[rank])
-        crew->rc[rank] = sum_until(crew, rank, by_nccl);
-    settle(crew, rank);
+    team_act_connect(team, rank);
+    if (!team->rc[rank])
+        team->rc[rank] = sum_until(team, rank, by_nccl);
+    settle(team, rank);
 }
 
-static void act_sum_until_given_up(struct crew *crew, uint32_t rank)
+static void act_sum_until_given_up(struct team *team, uint32_t rank)
 {
-    crew_act_connect(crew, rank);
-    if (!crew->rc[rank])
-        crew->rc[rank] = sum_until(crew, rank, given_up);
-    for (int i = 0; i < 3 && !crew->rc[rank]; i++)
-        crew->rc[rank] = sum(crew, rank);
-    settle(crew, rank);
+    team_act_connect(team, rank);
+    if (!team->rc[rank])
+        team->rc[rank] = sum_until(team, rank, given_up);
+    for (int i = 0; i < 3 && !team->rc[rank]; i++)
+        team->rc[rank] = sum(team, rank);
+    settle(team, rank);
 }
 
-static void act_connect_and_sum(struct crew *crew, uint32_t rank)
+static void act_connect_and_sum(struct team *team, uint32_t rank)
 {
-    crew_act_connect(crew, rank);
-    for (int i = 0; i < 5 && !crew->rc[rank]; i++)
-        crew->rc[rank] = sum(crew, rank);
-    settle(crew, rank);
+    team_act_connect(team, rank);
+    for (int i = 0; i < 5 && !team->rc[rank]; i++)
+        team->rc[rank] = sum(team, rank);
+    settle(team, rank);
 }
 
 /* ---- NCCL is late, or cannot be had ---- */
 
-static void while_nccl_is_late_it_goes_through_the_host(struct test *t)
-{
-    struct crew crew = { .size = 0 };
+static struct team all;
+static bool begun; /* members run, and the test has not yet waited for them */
 
-    CHECK_OK(t, gpu_crew_open(&crew, "aab", NULL, true));
+static void begin(struct test *t)
+{
+    (void)t;
+    all = (struct team){ .size = 0 };
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    if (begun) {
+        coll_cancel(all.colls[0]);
+        team_await(&all);
+        begun = false;
+    }
+    fake_gpu_faults(NULL);
+    team_close(&all);
+}
+FIXTURE(begin, end)
+
+TEST_FLAGS(calls_go_through_the_host_while_nccl_is_late, TEST_NO_TORTURE)
+{
+    CHECK_OK(t, gpu_team_open(&all, "aab", NULL, true));
     fake_gpu_faults("init:slow=200");
-    crew_run(&crew, act_sum_until_nccl);
-    CHECK_CREW(t, &crew);
-    crew_close(&crew);
+    team_run(&all, act_sum_until_nccl);
+    CHECK_TEAM(t, &all);
+    team_close(&all);
     CHECK_NOTHING_LEFT(t);
-out:
-    crew_close(&crew);
 }
 
-static void where_one_cannot_all_go_through_the_host(struct test *t)
+TEST_FLAGS(a_member_without_nccl_sends_all_through_the_host, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
-    CHECK_OK(t, gpu_crew_open(&crew, "aab", NULL, true));
+    CHECK_OK(t, gpu_team_open(&all, "aab", NULL, true));
     fake_gpu_faults("init@1:error");
-    crew_run(&crew, act_sum_until_given_up);
-    CHECK_CREW(t, &crew);
-    crew_part(&crew);
-    fake_gpu_faults(NULL); /* the next round tries again */
-    CHECK_OK(t, crew_make(&crew, 2));
-    crew_run(&crew, act_sum_until_nccl);
-    for (uint32_t i = 0; i < crew.size; i++)
-        CHECK(t, !given_up(&crew, i));
-    crew_close(&crew);
+    team_run(&all, act_sum_until_given_up);
+    CHECK_TEAM(t, &all);
+    team_part(&all);
+    fake_gpu_faults(NULL); /* the next round tries NCCL again */
+    CHECK_OK(t, team_make(&all, 2));
+    team_run(&all, act_sum_until_nccl);
+    for (uint32_t i = 0; i < all.size; i++)
+        CHECK(t, !given_up(&all, i));
+    team_close(&all);
     CHECK_NOTHING_LEFT(t);
-out:
-    crew_close(&crew);
 }
 
-static void while_one_cannot_nobody_waits_for_the_rest(struct test *t)
+TEST_FLAGS(a_member_without_nccl_delays_no_member, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
-    CHECK_OK(t, gpu_crew_open(&crew, "aab", NULL, true));
+    CHECK_OK(t, gpu_team_open(&all, "aab", NULL, true));
     fake_gpu_faults("init@1:error");
-    crew_run(&crew, gpu_crew_act_connect);
-    CHECK_CREW(t, &crew);
-    for (uint32_t i = 0; i < crew.size; i++)
-        CHECK(t, given_up(&crew, i));
-    crew_run(&crew, act_sum);
-    CHECK_CREW(t, &crew);
-    crew_close(&crew);
+    team_run(&all, gpu_team_act_connect);
+    CHECK_TEAM(t, &all);
+    for (uint32_t i = 0; i < all.size; i++)
+        CHECK(t, given_up(&all, i));
+    team_run(&all, act_sum);
+    CHECK_TEAM(t, &all);
+    team_close(&all);
     CHECK_NOTHING_LEFT(t);
-out:
-    fake_gpu_faults(NULL);
-    crew_close(&crew);
 }
 
-/* NCCL has no way to give one back. */
-static void no_id_is_made_that_nobody_uses(struct test *t)
+/* NCCL cannot give back an id, so an id is made only when it will be used. */
+TEST_FLAGS(an_unused_id_is_never_made, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
-    CHECK_OK(t, gpu_crew_open(&crew, "aab", NULL, true));
-    crew.engines[1]->nccl_version++; /* as if it had another one */
-    crew_run(&crew, act_connect_and_sum);
-    CHECK_CREW(t, &crew);
-    for (uint32_t i = 0; i < crew.size; i++)
-        CHECK(t, given_up(&crew, i) && !by_nccl(&crew, i));
+    CHECK_OK(t, gpu_team_open(&all, "aab", NULL, true));
+    all.engines[1]->nccl_version++; /* as if this member had another version of NCCL */
+    team_run(&all, act_connect_and_sum);
+    CHECK_TEAM(t, &all);
+    for (uint32_t i = 0; i < all.size; i++)
+        CHECK(t, given_up(&all, i) && !by_nccl(&all, i));
     CHECK_INT(t, fake_gpu_live("ids"), ==, 0);
-    crew_close(&crew);
+    team_close(&all);
     CHECK_NOTHING_LEFT(t);
-out:
-    crew_close(&crew);
 }
 
-static void one_that_is_never_ready_holds_nobody_up(struct test *t)
+TEST_FLAGS(a_member_that_is_never_ready_delays_no_member, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
-    CHECK_OK(t, gpu_crew_open(&crew, "ab", NULL, true));
+    CHECK_OK(t, gpu_team_open(&all, "ab", NULL, true));
     fake_gpu_faults("init:hang");
-    crew_run(&crew, act_connect_and_sum);
-    CHECK_CREW(t, &crew);
-    for (uint32_t i = 0; i < crew.size; i++)
-        CHECK(t, !by_nccl(&crew, i) && !given_up(&crew, i));
-    crew_part(&crew);
+    team_run(&all, act_connect_and_sum);
+    CHECK_TEAM(t, &all);
+    for (uint32_t i = 0; i < all.size; i++)
+        CHECK(t, !by_nccl(&all, i) && !given_up(&all, i));
+    team_part(&all);
     fake_gpu_faults(NULL);
-    CHECK_OK(t, crew_make(&crew, 2));
-    crew_run(&crew, gpu_crew_act_connect);
-    CHECK_CREW(t, &crew);
-    crew_run(&crew, act_sum);
-    CHECK_CREW(t, &crew);
-    CHECK(t, by_nccl(&crew, 0));
-    crew_close(&crew);
+    CHECK_OK(t, team_make(&all, 2));
+    team_run(&all, gpu_team_act_connect);
+    CHECK_TEAM(t, &all);
+    team_run(&all, act_sum);
+    CHECK_TEAM(t, &all);
+    CHECK(t, by_nccl(&all, 0));
+    team_close(&all);
     CHECK_NOTHING_LEFT(t);
-out:
-    crew_close(&crew);
 }
 
-static void where_nccl_is_asked_for_nothing_else_will_do(struct test *t)
+TEST_FLAGS(a_demand_for_nccl_allows_nothing_else, TEST_NO_TORTURE)
 {
     const struct coll_options options = { .gpu = COLL_GPU_NCCL };
-    struct crew crew = { .size = 0 };
 
-    CHECK_OK(t, gpu_crew_open(&crew, "aa", &options, true));
+    CHECK_OK(t, gpu_team_open(&all, "aa", &options, true));
     fake_gpu_faults("init@1:error");
-    crew_run(&crew, act_sum_until_given_up);
-    for (uint32_t i = 0; i < crew.size; i++) {
-        CHECK(t, crew.rc[i] == HVD_E_UNSUPPORTED || crew.rc[i] == HVD_E_REVOKED);
-        CHECK_HAS(t, crew.err[i].text, "NCCL cannot be used in this group");
-        CHECK_HAS(t, crew.err[i].text, "--gpu-operations auto");
+    team_run(&all, act_sum_until_given_up);
+    for (uint32_t i = 0; i < all.size; i++) {
+        CHECK(t, all.rc[i] == HVD_E_UNSUPPORTED || all.rc[i] == HVD_E_REVOKED);
+        CHECK_HAS(t, all.err[i].text, "NCCL cannot be used in this group");
+        CHECK_HAS(t, all.err[i].text, "--gpu-operations auto");
     }
-out:
-    crew_close(&crew);
 }
 
-/* Two of one version would not understand a third; who has which is said. */
-static void another_version_is_named(struct test *t)
+/* Members with two versions of NCCL must not use it together; the log names the versions. */
+TEST_FLAGS(another_version_is_named, TEST_NO_TORTURE)
 {
     const struct coll_options options = { .gpu = COLL_GPU_NCCL };
-    struct crew crew = { .size = 0 };
 
-    CHECK_OK(t, gpu_crew_open(&crew, "aab", &options, true));
-    crew.engines[1]->nccl_version = 21805;
-    crew_run(&crew, act_sum_until_given_up);
-    for (uint32_t i = 0; i < crew.size; i++) {
-        CHECK(t, crew.rc[i] == HVD_E_UNSUPPORTED || crew.rc[i] == HVD_E_REVOKED);
-        CHECK_HAS(t, crew.err[i].text, "rank 1 of it has version 2.18.5, and rank 0 of it 2.28.9;");
-        CHECK_HAS(t, crew.err[i].text, "--gpu-operations auto");
+    CHECK_OK(t, gpu_team_open(&all, "aab", &options, true));
+    all.engines[1]->nccl_version = 21805;
+    team_run(&all, act_sum_until_given_up);
+    for (uint32_t i = 0; i < all.size; i++) {
+        CHECK(t, all.rc[i] == HVD_E_UNSUPPORTED || all.rc[i] == HVD_E_REVOKED);
+        CHECK_HAS(t, all.err[i].text,
+                  "rank 1 of the group has NCCL 2.18.5, and rank 0 has 2.28.9;");
+        CHECK_HAS(t, all.err[i].text, "--gpu-operations auto");
     }
-out:
-    crew_close(&crew);
 }
 
-static void a_device_that_is_known_late_is_tied_late(struct test *t)
+TEST_FLAGS(a_device_that_is_known_late_is_tied_late, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
-    CHECK_OK(t, gpu_crew_open(&crew, "aab", NULL, false));
-    crew_run(&crew, act_sum_until_nccl);
-    CHECK_CREW(t, &crew);
-    crew_close(&crew);
+    CHECK_OK(t, gpu_team_open(&all, "aab", NULL, false));
+    team_run(&all, act_sum_until_nccl);
+    CHECK_TEAM(t, &all);
+    team_close(&all);
     CHECK_NOTHING_LEFT(t);
-out:
-    crew_close(&crew);
 }
 
 /* ---- groups ---- */
 
-static bool group_by_nccl(const struct crew *crew, uint32_t rank)
-{
-    return device_progress(&crew->colls[rank]->groups[1]) > 0;
-}
-
-static void act_in_group(struct crew *crew, uint32_t rank)
+static void act_in_group(struct team *team, uint32_t rank)
 {
     int64_t until_us = clock_now_us() + LONG_US;
 
-    crew_act_connect(crew, rank);
-    while (rank < 2 && !crew->rc[rank] && !group_by_nccl(crew, rank))
-        crew->rc[rank] = clock_now_us() < until_us ? sum_in(crew, rank, 1, 2) : HVD_E_TIMEOUT;
-    if (!crew->rc[rank])
-        crew->rc[rank] = sum(crew, rank);
-    settle(crew, rank);
+    team_act_connect(team, rank);
+    while (rank < 2 && !team->rc[rank] && !(device_progress(&team->colls[rank]->groups[1]) > 0))
+        team->rc[rank] = clock_now_us() < until_us ? sum_in(team, rank, 1, 2) : HVD_E_TIMEOUT;
+    if (!team->rc[rank])
+        team->rc[rank] = sum(team, rank);
+    settle(team, rank);
 }
 
-static void a_group_is_tied_at_its_first_call(struct test *t)
+TEST_FLAGS(a_group_is_tied_at_its_first_call, TEST_NO_TORTURE)
 {
     static const uint32_t first[] = { 0, 1 };
     static const struct coll_ranks groups[] = {
         {first, 2}
     };
-    struct crew crew = { .size = 0 };
 
-    CHECK_OK(t, gpu_crew_open(&crew, "aba", NULL, true));
-    crew_part(&crew);
-    crew.groups = groups;
-    crew.group_count = 1;
-    CHECK_OK(t, crew_make(&crew, 2));
-    crew_run(&crew, act_in_group);
-    CHECK_CREW(t, &crew);
-    crew_close(&crew);
+    CHECK_OK(t, gpu_team_open(&all, "aba", NULL, true));
+    team_part(&all);
+    all.groups = groups;
+    all.group_count = 1;
+    CHECK_OK(t, team_make(&all, 2));
+    team_run(&all, act_in_group);
+    CHECK_TEAM(t, &all);
+    team_close(&all);
     CHECK_NOTHING_LEFT(t);
-out:
-    crew_close(&crew);
 }
 
-/* ---- one that has joined, and one that means something else ---- */
+/* ---- a member that has joined, and a member whose call differs ---- */
 
-/* The last one joins first; the others sum without it, through the host, and join. */
-static void act_join(struct crew *crew, uint32_t rank)
+/* The last member joins first. The other members sum without that member, through the host, and
+ * join later. */
+static void act_join(struct team *team, uint32_t rank)
 {
     uint32_t last = 99;
     struct coll_call join = { .kind = COLL_JOIN, .ret_last = &last };
-    uint64_t before = device_progress(&crew->colls[rank]->groups[0]);
+    uint64_t before = device_progress(&team->colls[rank]->groups[0]);
 
-    for (int i = 0; i < 3 && rank + 1 < crew->size && !crew->rc[rank]; i++)
-        crew->rc[rank] = sum_in(crew, rank, 0, crew->size - 1);
-    if (!crew->rc[rank] && device_progress(&crew->colls[rank]->groups[0]) != before)
-        crew->rc[rank] = 1;
-    if (!crew->rc[rank])
-        crew->rc[rank] = coll_run(crew->colls[rank], &join, &crew->err[rank]);
-    if (!crew->rc[rank] && last + 1 >= crew->size)
-        crew->rc[rank] = 2;
-    if (!crew->rc[rank])
-        crew->rc[rank] = sum(crew, rank);
-    if (!crew->rc[rank] && device_progress(&crew->colls[rank]->groups[0]) == before)
-        crew->rc[rank] = 3;
-    settle(crew, rank);
+    for (int i = 0; i < 3 && rank + 1 < team->size && !team->rc[rank]; i++)
+        team->rc[rank] = sum_in(team, rank, 0, team->size - 1);
+    if (!team->rc[rank] && device_progress(&team->colls[rank]->groups[0]) != before)
+        team->rc[rank] = 1;
+    if (!team->rc[rank])
+        team->rc[rank] = coll_run(team->colls[rank], &join, &team->err[rank]);
+    if (!team->rc[rank] && last + 1 >= team->size)
+        team->rc[rank] = 2;
+    if (!team->rc[rank])
+        team->rc[rank] = sum(team, rank);
+    if (!team->rc[rank] && device_progress(&team->colls[rank]->groups[0]) == before)
+        team->rc[rank] = 3;
+    settle(team, rank);
 }
 
-static void who_has_joined_is_done_without(struct test *t)
+TEST_FLAGS(joined_ranks_are_left_out, TEST_NO_TORTURE)
 {
     static const char *const layouts[] = { "aaa", "aab", "abc", "abb" };
-    struct crew crew = { .size = 0 };
 
     for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-        CHECK_OK(t, gpu_crew_open(&crew, layouts[i], NULL, true));
-        crew_run(&crew, gpu_crew_act_connect);
-        CHECK_CREW(t, &crew);
-        crew_run(&crew, act_join);
-        CHECK_CREW(t, &crew);
-        crew_close(&crew);
+        CHECK_OK(t, gpu_team_open(&all, layouts[i], NULL, true));
+        team_run(&all, gpu_team_act_connect);
+        CHECK_TEAM(t, &all);
+        team_run(&all, act_join);
+        CHECK_TEAM(t, &all);
+        team_close(&all);
     }
     CHECK_NOTHING_LEFT(t);
-out:
-    crew_close(&crew);
 }
 
-static void act_mixed(struct crew *crew, uint32_t rank)
+static void act_mixed(struct team *team, uint32_t rank)
 {
     int32_t numbers[COUNT] = { 0 };
     const struct coll_call call = {
@@ -350,31 +330,138 @@ static void act_mixed(struct crew *crew, uint32_t rank)
     };
 
     if (rank == 0)
-        crew->rc[rank] = coll_run(crew->colls[rank], &call, &crew->err[rank]);
+        team->rc[rank] = coll_run(team->colls[rank], &call, &team->err[rank]);
     else
-        crew->rc[rank] = sum(crew, rank);
-    settle(crew, rank);
+        team->rc[rank] = sum(team, rank);
+    settle(team, rank);
 }
 
-static void memory_of_the_host_on_one_is_a_mismatch(struct test *t)
+TEST_FLAGS(host_memory_on_one_member_is_a_mismatch, TEST_NO_TORTURE)
 {
     static const char *const layouts[] = { "aa", "ab", "aab", "aabb" };
-    struct crew crew = { .size = 0 };
 
     for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-        CHECK_OK(t, gpu_crew_open(&crew, layouts[i], NULL, true));
-        crew_run(&crew, gpu_crew_act_connect);
-        CHECK_CREW(t, &crew);
-        crew_run(&crew, act_mixed);
-        for (uint32_t k = 0; k < crew.size; k++) {
-            CHECK_CODE(t, crew.rc[k], HVD_E_MISMATCH);
-            CHECK_HAS(t, crew.err[k].text, "in the memory of a GPU");
+        CHECK_OK(t, gpu_team_open(&all, layouts[i], NULL, true));
+        team_run(&all, gpu_team_act_connect);
+        CHECK_TEAM(t, &all);
+        team_run(&all, act_mixed);
+        for (uint32_t k = 0; k < all.size; k++) {
+            CHECK_CODE(t, all.rc[k], HVD_E_MISMATCH);
+            CHECK_HAS(t, all.err[k].text, "in the memory of a GPU");
         }
-        crew_close(&crew);
+        team_close(&all);
     }
     CHECK_NOTHING_LEFT(t);
-out:
-    crew_close(&crew);
+}
+
+/* ---- a group that is opened in the round ------------------------------------------------------
+ */
+
+static void act_open(struct team *team, uint32_t rank)
+{
+    static const uint32_t both[] = { 0, 1 };
+    struct coll_opening opening = {
+        .ranks = {both, rank < 2 ? 2 : 0},
+          .most = 2, .hash = 7
+    };
+    const struct coll_call open = { .kind = COLL_OPEN, .opening = &opening };
+    size_t group = coll_group_count(team->colls[rank]);
+    struct coll *coll = team->colls[rank];
+    int64_t until_us = clock_now_us() + LONG_US;
+
+    team->rc[rank] = coll_run(coll, &open, &team->err[rank]);
+    while (rank < 2 && !team->rc[rank] && !device_progress(&coll->groups[group]))
+        team->rc[rank] = clock_now_us() < until_us ? sum_in(team, rank, group, 2) : HVD_E_TIMEOUT;
+    opening.group = group;
+    if (!team->rc[rank])
+        team->rc[rank] = coll_run(
+            coll, &(struct coll_call){ .kind = COLL_CLOSE, .opening = &opening }, &team->err[rank]);
+    if (!team->rc[rank])
+        team->rc[rank] = sum(team, rank);
+    settle(team, rank);
+}
+
+/* It gets a communicator at its first call; until that is ready its calls go through the host. */
+TEST_FLAGS(an_opened_group_comes_to_nccl, TEST_NO_TORTURE)
+{
+    static const char *const layouts[] = { "aaa", "aab", "abc" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+        CHECK_OK(t, gpu_team_open(&all, layouts[i], NULL, true));
+        team_run(&all, gpu_team_act_connect);
+        CHECK_TEAM(t, &all);
+        team_run(&all, act_open);
+        CHECK_TEAM(t, &all);
+        team_close(&all);
+    }
+    CHECK_NOTHING_LEFT(t);
+}
+
+/* ---- a ragged result in the wrong place -------------------------------------------------------
+ */
+
+static int32_t on_host[COUNT];
+
+static void *give_host_memory(void *arg, size_t bytes)
+{
+    (void)arg;
+    return bytes <= sizeof(on_host) ? on_host : NULL;
+}
+
+static void *give_device_memory(void *arg, size_t bytes)
+{
+    const struct gpu_twin *twin = arg;
+
+    return bytes <= COUNT * sizeof(int32_t) ? twin->device : NULL;
+}
+
+/* Rank 1 puts its result into memory of the host (way 0), or says nothing of where (way 1). */
+static void act_misplace(struct team *team, uint32_t rank)
+{
+    struct gpu_twin in, out;
+    size_t counts[COLL_TEAM_MAX];
+    struct coll_received received = { .memory = give_device_memory, .arg = &out, .counts = counts };
+    struct coll_call call = { .kind = COLL_ALLGATHER_RAGGED,
+                              .type = HVD_INT32,
+                              .count = rank,
+                              .received = &received,
+                              .device = gpu_team_device(rank) };
+
+    team->rc[rank] = gpu_twin_make(rank, COUNT * sizeof(int32_t), &in);
+    if (team->rc[rank])
+        return;
+    team->rc[rank] = gpu_twin_make(rank, COUNT * sizeof(int32_t), &out);
+    call.in = in.device;
+    if (rank == 1)
+        received.memory = team->way ? NULL : give_host_memory;
+    if (!team->rc[rank])
+        team->rc[rank] = coll_run(team->colls[rank], &call, &team->err[rank]);
+    settle(team, rank);
+    gpu_twin_free(rank, &in);
+    gpu_twin_free(rank, &out);
+}
+
+TEST_FLAGS(a_ragged_result_lies_where_its_input_does, TEST_NO_TORTURE)
+{
+    static const char *const texts[] = {
+        "rank 1: ragged allgather: the memory for the result is not of the same device as in; give "
+        "memory of the same GPU",
+        "give a function that allocates the result"
+    };
+
+    for (int way = 0; way < 2; way++) {
+        CHECK_OK(t, gpu_team_open(&all, "aab", NULL, true));
+        team_run(&all, gpu_team_act_connect);
+        CHECK_TEAM(t, &all);
+        all.way = way;
+        team_run(&all, act_misplace);
+        for (uint32_t k = 0; k < all.size; k++) {
+            CHECK_CODE(t, all.rc[k], k == 1 ? HVD_E_INVAL : HVD_E_REVOKED);
+            CHECK_HAS(t, all.err[k].text, texts[way]);
+        }
+        team_close(&all);
+    }
+    CHECK_NOTHING_LEFT(t);
 }
 
 /* ---- sizes that do not fit together ---------------------------------------------------------- */
@@ -389,49 +476,52 @@ enum {
     MISFITS
 };
 
-/* The last one means something else; what it has reads and writes room enough in any case. */
+/* The call of the last member differs from the others in one size. Its buffers are large enough for
+ * all calls. */
 struct misfit {
-    size_t counts[COLL_CREW_MAX], out_counts[COLL_CREW_MAX];
+    size_t counts[COLL_TEAM_MAX], out_counts[COLL_TEAM_MAX];
     struct coll_piece pieces[3];
     struct coll_call call;
 };
 
-static void plan_misfit(const struct crew *crew, uint32_t rank, void *in, void *out,
+/* Fills *misfit with the call of this member for the team's way; only the last member's call has
+ * another size. */
+static void plan_misfit(const struct team *team, uint32_t rank, void *in, void *out,
                         struct misfit *misfit)
 {
     static const enum coll_kind kinds[] = { COLL_ALLTOALL,  COLL_ALLGATHER, COLL_REDUCESCATTER,
                                             COLL_BROADCAST, COLL_ALLREDUCE, COLL_ALLREDUCE };
-    bool last = rank + 1 == crew->size;
-    size_t first = crew->way == CUT_OTHERWISE && last ? 40 : 60;
+    bool last = rank + 1 == team->size;
+    size_t first = team->way == CUT_OTHERWISE && last ? 40 : 60;
 
     *misfit = (struct misfit){
-        .call = {.kind = kinds[crew->way],
+        .call = {.kind = kinds[team->way],
                  .type = HVD_INT32,
                  .in = in,
                  .out = out,
                  .count = 3,
-                 .device = gpu_crew_device(rank)}
+                 .device = gpu_team_device(rank)}
     };
-    for (uint32_t i = 0; i < crew->size; i++)
+    for (uint32_t i = 0; i < team->size; i++)
         misfit->counts[i] = misfit->out_counts[i] = 3;
     misfit->pieces[0] = (struct coll_piece){ in, in, first };
     misfit->pieces[1] = (struct coll_piece){ out, out, 100 - first };
-    if (crew->way == ALLTOALL_GIVES) {
+    if (team->way == ALLTOALL_GIVES) {
         misfit->out_counts[0] = last ? 5 : 3;
         misfit->call.out_counts = misfit->out_counts;
-    } else if (crew->way < BROADCAST_SIZE) {
+    } else if (team->way < BROADCAST_SIZE) {
         misfit->counts[0] = last ? 4 : 3;
-    } else if (crew->way == BROADCAST_SIZE) {
+    } else if (team->way == BROADCAST_SIZE) {
         misfit->call.count = last ? 4 : 3;
     } else {
         misfit->call.pieces = misfit->pieces;
-        misfit->call.piece_count = crew->way == ONE_PIECE_MORE && last ? 3 : 2;
+        misfit->call.piece_count = team->way == ONE_PIECE_MORE && last ? 3 : 2;
     }
-    if (crew->way < BROADCAST_SIZE)
+    if (team->way < BROADCAST_SIZE)
         misfit->call.counts = misfit->counts;
 }
 
-static void act_misfit(struct crew *crew, uint32_t rank)
+static void act_misfit(struct team *team, uint32_t rank)
 {
     struct gpu_twin in = { NULL, NULL }, out = { NULL, NULL };
     int rc = gpu_twin_make(rank, COUNT, &in);
@@ -439,151 +529,139 @@ static void act_misfit(struct crew *crew, uint32_t rank)
 
     if (!rc)
         rc = gpu_twin_make(rank, COUNT, &out);
-    plan_misfit(crew, rank, in.device, out.device, &misfit);
-    crew->rc[rank] = rc ? rc : coll_run(crew->colls[rank], &misfit.call, &crew->err[rank]);
-    settle(crew, rank);
+    plan_misfit(team, rank, in.device, out.device, &misfit);
+    team->rc[rank] = rc ? rc : coll_run(team->colls[rank], &misfit.call, &team->err[rank]);
+    settle(team, rank);
     gpu_twin_free(rank, &in);
     gpu_twin_free(rank, &out);
 }
 
-static int try_misfit(struct crew *crew, struct test *t, const char *hosts,
-                      const struct coll_options *options)
+/* Plays each way in a new team: all members must report HVD_E_MISMATCH, with the reason, and NCCL
+ * must not run. */
+static void try_misfit(struct team *team, struct test *t, const char *hosts,
+                       const struct coll_options *options)
 {
     for (int way = 0; way < MISFITS; way++) {
-        CHECK_OK(t, gpu_crew_open(crew, hosts, options, true));
-        crew_run(crew, gpu_crew_act_connect);
-        CHECK_CREW(t, crew);
-        crew->way = way;
-        crew_run(crew, act_misfit);
-        for (uint32_t k = 0; k < crew->size; k++) {
-            CHECK_CODE(t, crew->rc[k], HVD_E_MISMATCH);
-            CHECK_HAS(t, crew->err[k].text,
+        CHECK_OK(t, gpu_team_open(team, hosts, options, true));
+        team_run(team, gpu_team_act_connect);
+        CHECK_TEAM(t, team);
+        team->way = way;
+        team_run(team, act_misfit);
+        for (uint32_t k = 0; k < team->size; k++) {
+            CHECK_CODE(t, team->rc[k], HVD_E_MISMATCH);
+            CHECK_HAS(t, team->err[k].text,
                       way == ALLTOALL_GIVES ? "rank 0 gives rank" : "all ranks must make the same");
-            CHECK(t, !by_nccl(crew, k));
+            CHECK(t, !by_nccl(team, k));
         }
-        crew_close(crew);
+        team_close(team);
     }
-    return 0;
-out:
-    return 1;
 }
 
-static void sizes_that_do_not_fit_are_a_mismatch(struct test *t)
+TEST_FLAGS(sizes_that_do_not_fit_are_a_mismatch, TEST_NO_TORTURE)
 {
     static const char *const layouts[] = { "aa", "ab", "aab" };
     const struct coll_options by_host = { .gpu = COLL_GPU_CPU };
-    struct crew crew = { .size = 0 };
 
     for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-        if (try_misfit(&crew, t, layouts[i], NULL) || try_misfit(&crew, t, layouts[i], &by_host))
-            goto out;
+        try_misfit(&all, t, layouts[i], NULL);
+        try_misfit(&all, t, layouts[i], &by_host);
     }
-    CHECK_OK(t, gpu_crew_open(&crew, "a", NULL, true)); /* by who is alone, too */
-    crew.way = ALLTOALL_GIVES;
-    crew_run(&crew, act_misfit);
-    CHECK_CODE(t, crew.rc[0], HVD_E_MISMATCH);
-    CHECK_HAS(t, crew.err[0].text, "rank 0 gives rank 0 3 numbers, and that one expects 5");
-    crew_close(&crew);
+    /* a call of a team of one member is checked, too */
+    CHECK_OK(t, gpu_team_open(&all, "a", NULL, true));
+    all.way = ALLTOALL_GIVES;
+    team_run(&all, act_misfit);
+    CHECK_CODE(t, all.rc[0], HVD_E_MISMATCH);
+    CHECK_HAS(t, all.err[0].text, "rank 0 gives rank 0 3 numbers, but the receiver expects 5");
+    team_close(&all);
     CHECK_NOTHING_LEFT(t);
-out:
-    crew_close(&crew);
 }
 
 /* ---- a round dies ---- */
 
-static bool await_inside(struct crew *crew)
+/* Waits until all members are in an operation by NCCL for which no member is missing. false: this
+ * took too long. */
+static bool await_inside(struct team *team)
 {
     int64_t until_us = clock_now_us() + LONG_US;
     uint32_t inside = 0;
 
-    while (inside < crew->size && clock_now_us() < until_us) {
+    while (inside < team->size && clock_now_us() < until_us) {
         inside = 0;
-        for (uint32_t i = 0; i < crew->size; i++) {
+        for (uint32_t i = 0; i < team->size; i++) {
             struct coll_wait wait;
 
-            coll_wait_look(crew->colls[i], &wait);
+            coll_wait_look(team->colls[i], &wait);
             inside += wait.operation && strstr(wait.operation, "by NCCL") && !wait.missing_count;
         }
         sched_yield();
     }
-    return inside == crew->size;
+    return inside == team->size;
 }
 
-static void act_sum_only(struct crew *crew, uint32_t rank)
+static void act_sum_only(struct team *team, uint32_t rank)
 {
-    crew->rc[rank] = sum(crew, rank);
+    team->rc[rank] = sum(team, rank);
 }
 
-/* The kernel of one never ends: so it is when a member dies in it. */
-static void a_round_that_is_revoked_leaves_no_kernel(struct test *t)
+/* The kernel of one member never ends, as happens when another member dies during the operation. */
+TEST_FLAGS(a_round_that_is_revoked_leaves_no_kernel, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-    bool begun = false;
-
-    CHECK_OK(t, gpu_crew_open(&crew, "aab", NULL, true));
-    crew_run(&crew, gpu_crew_act_connect);
-    CHECK_CREW(t, &crew);
+    CHECK_OK(t, gpu_team_open(&all, "aab", NULL, true));
+    team_run(&all, gpu_team_act_connect);
+    CHECK_TEAM(t, &all);
     fake_gpu_faults("collective@0:hang");
-    crew_start(&crew, act_sum_only);
+    team_start(&all, act_sum_only);
     begun = true;
-    CHECK(t, await_inside(&crew));
-    coll_cancel(crew.colls[1]); /* the others hear of it from this one */
-    crew_await(&crew);
+    CHECK(t, await_inside(&all));
+    coll_cancel(all.colls[1]); /* the other members hear of the failure from this member */
+    team_await(&all);
     begun = false;
-    for (uint32_t i = 0; i < crew.size; i++) {
-        CHECK_CODE(t, crew.rc[i], HVD_E_REVOKED);
-        CHECK_OK(t, coll_settle(crew.colls[i], &crew.err[i]));
+    for (uint32_t i = 0; i < all.size; i++) {
+        CHECK_CODE(t, all.rc[i], HVD_E_REVOKED);
+        CHECK_OK(t, coll_settle(all.colls[i], &all.err[i]));
     }
-    crew_part(&crew);
+    team_part(&all);
     fake_gpu_faults(NULL);
-    CHECK_OK(t, crew_make(&crew, 2));
-    crew_run(&crew, gpu_crew_act_connect);
-    CHECK_CREW(t, &crew);
-    crew_run(&crew, act_sum);
-    CHECK_CREW(t, &crew);
-    CHECK(t, by_nccl(&crew, 2));
-    crew_close(&crew);
+    CHECK_OK(t, team_make(&all, 2));
+    team_run(&all, gpu_team_act_connect);
+    CHECK_TEAM(t, &all);
+    team_run(&all, act_sum);
+    CHECK_TEAM(t, &all);
+    CHECK(t, by_nccl(&all, 2));
+    team_close(&all);
     CHECK_NOTHING_LEFT(t);
-out:
-    if (begun) {
-        coll_cancel(crew.colls[0]);
-        crew_await(&crew);
-    }
-    crew_close(&crew);
 }
 
-static bool never(const struct crew *crew, uint32_t rank)
+static bool never(const struct team *team, uint32_t rank)
 {
-    return !crew->size && rank;
+    return !team->size && rank;
 }
 
-/* Who has got its result may be in the next one when it hears of it. */
-static void act_sum_for_ever(struct crew *crew, uint32_t rank)
+/* A member that has its result may already be in the next operation when it hears of the
+ * failure. */
+static void act_sum_for_ever(struct team *team, uint32_t rank)
 {
-    crew->rc[rank] = sum_until(crew, rank, never);
-    settle(crew, rank);
+    team->rc[rank] = sum_until(team, rank, never);
+    settle(team, rank);
 }
 
-static void an_error_of_nccl_ends_the_round_for_all(struct test *t)
+TEST_FLAGS(an_error_of_nccl_ends_the_round_for_all, TEST_NO_TORTURE)
 {
     static const char *const faults[] = { "collective@1:error", "collective@1:fail" };
-    struct crew crew = { .size = 0 };
 
     for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
-        CHECK_OK(t, gpu_crew_open(&crew, "aab", NULL, true));
-        crew_run(&crew, gpu_crew_act_connect);
-        CHECK_CREW(t, &crew);
+        CHECK_OK(t, gpu_team_open(&all, "aab", NULL, true));
+        team_run(&all, gpu_team_act_connect);
+        CHECK_TEAM(t, &all);
         fake_gpu_faults(faults[i]);
-        crew_run(&crew, act_sum_for_ever);
-        for (uint32_t k = 0; k < crew.size; k++)
-            CHECK(t, crew.rc[k] == HVD_E_REVOKED || (k == 1 && crew.rc[k] == HVD_E_IO));
-        CHECK_HAS(t, crew.err[0].text, "rank 1: ");
-        crew_close(&crew);
+        team_run(&all, act_sum_for_ever);
+        for (uint32_t k = 0; k < all.size; k++)
+            CHECK(t, all.rc[k] == HVD_E_REVOKED || (k == 1 && all.rc[k] == HVD_E_IO));
+        CHECK_HAS(t, all.err[0].text, "rank 1: ");
+        team_close(&all);
     }
     fake_gpu_faults(NULL);
     CHECK_NOTHING_LEFT(t);
-out:
-    crew_close(&crew);
 }
 
 static void note_stuck(void *arg, const char *why)
@@ -592,8 +670,9 @@ static void note_stuck(void *arg, const char *why)
         atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
-/* A copy that does not end in time, of a round that is dead: nothing may be restored. */
-static void act_streamed_once(struct crew *crew, uint32_t rank)
+/* A copy of a dead round has not ended in time: the buffer must not be restored, because the copy
+ * may still write to it. */
+static void act_streamed_once(struct team *team, uint32_t rank)
 {
     struct gpu_twin from = { NULL, NULL }, to = { NULL, NULL };
     int rc = gpu_twin_make(rank, COUNT, &from);
@@ -606,67 +685,59 @@ static void act_streamed_once(struct crew *crew, uint32_t rank)
                                .in = from.device,
                                .out = to.device,
                                .count = COUNT,
-                               .device = gpu_crew_device(rank),
+                               .device = gpu_team_device(rank),
                                .streamed = true };
-    crew->rc[rank] = rc ? rc : coll_run(crew->colls[rank], &call, &crew->err[rank]);
-    coll_cancel(crew->colls[rank]);
-    if (!crew->rc[rank])
-        crew->rc[rank] = coll_settle(crew->colls[rank], &crew->err[rank]);
-    gpu_twin_free(rank, &from); /* waits for it */
+    team->rc[rank] = rc ? rc : coll_run(team->colls[rank], &call, &team->err[rank]);
+    coll_cancel(team->colls[rank]);
+    if (!team->rc[rank])
+        team->rc[rank] = coll_settle(team->colls[rank], &team->err[rank]);
+    gpu_twin_free(rank, &from); /* gpu_twin_free waits for the copy */
     gpu_twin_free(rank, &to);
 }
 
-static void what_is_not_settled_in_time_is_said(struct test *t)
+TEST_FLAGS(a_communicator_that_does_not_settle_is_reported, TEST_NO_TORTURE)
 {
     atomic_uint told = 0;
     const struct coll_options options = {
         .gpu = COLL_GPU_CPU, .gpu_bound_us = 50000, .stuck = note_stuck, .arg = &told
     };
-    struct crew crew = { .size = 0 };
 
-    CHECK_OK(t, gpu_crew_open(&crew, "a", &options, false));
-    crew_run(&crew, crew_act_connect);
-    CHECK_CREW(t, &crew);
+    CHECK_OK(t, gpu_team_open(&all, "a", &options, false));
+    team_run(&all, team_act_connect);
+    CHECK_TEAM(t, &all);
     fake_gpu_faults("copy#1:slow=2000");
-    crew_run(&crew, act_streamed_once);
-    CHECK_CODE(t, crew.rc[0], HVD_E_TIMEOUT);
-    CHECK_HAS(t, crew.err[0].text, "does not end the copies");
+    team_run(&all, act_streamed_once);
+    CHECK_CODE(t, all.rc[0], HVD_E_TIMEOUT);
+    CHECK_HAS(t, all.err[0].text, "has not ended the copies");
     CHECK_INT(t, atomic_load(&told), ==, 1);
-out:
-    fake_gpu_faults(NULL);
-    crew_close(&crew);
 }
 
-static void an_error_of_the_driver_ends_it_too(struct test *t)
+TEST_FLAGS(an_error_of_the_driver_ends_the_round_too, TEST_NO_TORTURE)
 {
     const struct coll_options options = { .gpu = COLL_GPU_CPU };
-    struct crew crew = { .size = 0 };
 
-    CHECK_OK(t, gpu_crew_open(&crew, "aab", &options, false));
-    crew_run(&crew, crew_act_connect);
-    CHECK_CREW(t, &crew);
+    CHECK_OK(t, gpu_team_open(&all, "aab", &options, false));
+    team_run(&all, team_act_connect);
+    CHECK_TEAM(t, &all);
     fake_gpu_faults("copy#1:fail");
-    crew_run(&crew, act_sum_only);
-    for (uint32_t i = 0; i < crew.size; i++) {
-        CHECK(t, crew.rc[i] == HVD_E_REVOKED || crew.rc[i] == HVD_E_IO);
-        CHECK_HAS(t, crew.err[i].text, "the device: ");
+    team_run(&all, act_sum_only);
+    for (uint32_t i = 0; i < all.size; i++) {
+        CHECK(t, all.rc[i] == HVD_E_REVOKED || all.rc[i] == HVD_E_IO);
+        CHECK_HAS(t, all.err[i].text, "the device: ");
     }
-out:
-    fake_gpu_faults(NULL);
-    crew_close(&crew);
 }
 
 /* ---- memory ---- */
 
-/* Through the host, by counts of its own. */
-static void act_scatter(struct crew *crew, uint32_t rank)
+/* Reduces and scatters through the host, with counts that differ between members. */
+static void act_scatter(struct team *team, uint32_t rank)
 {
     const size_t counts[] = { COUNT };
     struct gpu_twin in = { NULL, NULL }, out = { NULL, NULL };
     int rc = gpu_twin_make(rank, COUNT * sizeof(float), &in);
     struct coll_call call;
 
-    crew_act_connect(crew, rank);
+    team_act_connect(team, rank);
     if (!rc)
         rc = gpu_twin_make(rank, COUNT * sizeof(float), &out);
     call = (struct coll_call){ .kind = COLL_REDUCESCATTER,
@@ -676,37 +747,18 @@ static void act_scatter(struct crew *crew, uint32_t rank)
                                .out = out.device,
                                .count = COUNT,
                                .counts = counts,
-                               .device = gpu_crew_device(rank) };
-    if (!rc && !crew->rc[rank])
-        crew->rc[rank] = coll_run(crew->colls[rank], &call, &crew->err[rank]);
-    settle(crew, rank);
-    crew->rc[rank] = rc ? rc : crew->rc[rank];
+                               .device = gpu_team_device(rank) };
+    if (!rc && !team->rc[rank])
+        team->rc[rank] = coll_run(team->colls[rank], &call, &team->err[rank]);
+    settle(team, rank);
+    team->rc[rank] = rc ? rc : team->rc[rank];
     gpu_twin_free(rank, &in);
     gpu_twin_free(rank, &out);
 }
 
-static void memory_runs_out(struct test *t)
+TEST(memory_runs_out)
 {
-    struct crew crew = { .size = 0 };
-
-    CHECK_OK(t, gpu_crew_open(&crew, "a", NULL, true));
-    crew_run(&crew, act_scatter);
-    CHECK_CREW(t, &crew);
-out:
-    crew_close(&crew);
+    CHECK_OK(t, gpu_team_open(&all, "a", NULL, true));
+    team_run(&all, act_scatter);
+    CHECK_TEAM(t, &all);
 }
-
-TESTS(CASE(memory_runs_out), NO_TORTURE(while_nccl_is_late_it_goes_through_the_host),
-      NO_TORTURE(where_one_cannot_all_go_through_the_host),
-      NO_TORTURE(while_one_cannot_nobody_waits_for_the_rest),
-      NO_TORTURE(no_id_is_made_that_nobody_uses),
-      NO_TORTURE(one_that_is_never_ready_holds_nobody_up),
-      NO_TORTURE(where_nccl_is_asked_for_nothing_else_will_do),
-      NO_TORTURE(another_version_is_named), NO_TORTURE(a_device_that_is_known_late_is_tied_late),
-      NO_TORTURE(a_group_is_tied_at_its_first_call), NO_TORTURE(who_has_joined_is_done_without),
-      NO_TORTURE(memory_of_the_host_on_one_is_a_mismatch),
-      NO_TORTURE(sizes_that_do_not_fit_are_a_mismatch),
-      NO_TORTURE(a_round_that_is_revoked_leaves_no_kernel),
-      NO_TORTURE(an_error_of_nccl_ends_the_round_for_all),
-      NO_TORTURE(what_is_not_settled_in_time_is_said),
-      NO_TORTURE(an_error_of_the_driver_ends_it_too))

@@ -1,19 +1,45 @@
-#include "wire/conn_state.h"
+/*
+ * test_conn.c: wire/conn, a connection: messages both ways, pieces of frames, rubbish, limits of a
+ * greeting (the first message), output that is held back, descriptors beside a message, lingering
+ * and closing.
+ */
+#include "wire/conn_internal.h"
 
 #include "proto/codec.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/wire_side.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 static struct wire wire;
 
-static void carries_messages_both_ways(struct test *t)
+static int fd = -1;  /* the other end of the server's connection */
+static int got = -1; /* a descriptor that was received */
+static struct buf frame;
+
+static void begin_case(struct test *t)
 {
     CHECK(t, wire_begin(&wire));
+}
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    if (fd >= 0)
+        close(fd);
+    if (got >= 0)
+        close(got);
+    fd = got = -1;
+    buf_release(&frame);
+    wire_end(&wire);
+}
+FIXTURE(begin_case, end_case)
+
+TEST(carries_messages_both_ways)
+{
     CHECK(t, wire_connect(&wire));
     for (uint64_t i = 1; i <= 100; i++) {
         CHECK_OK(t, wire_send_beat(&wire.client, i));
@@ -26,13 +52,10 @@ static void carries_messages_both_ways(struct test *t)
     CHECK(t, wire.server.in_order && wire.client.in_order);
     CHECK_INT(t, wire.client.opened, ==, 1);
     CHECK_INT(t, wire.server.opened, ==, 0);
-out:
-    wire_end(&wire);
 }
 
-static void a_plain_one_does_too(struct test *t)
+TEST(a_plain_connection_carries_messages_too)
 {
-    CHECK(t, wire_begin(&wire));
     CHECK(t, wire_connect_unix(&wire));
     for (uint64_t i = 1; i <= 100; i++) {
         CHECK_OK(t, wire_send_beat(&wire.client, i));
@@ -43,13 +66,10 @@ static void a_plain_one_does_too(struct test *t)
     CHECK_INT(t, wire.server.messages, ==, 100);
     CHECK_INT(t, wire.client.messages, ==, 100);
     CHECK(t, wire.server.in_order && wire.client.in_order);
-out:
-    wire_end(&wire);
 }
 
-static void the_end_is_told(struct test *t)
+TEST(the_end_is_told)
 {
-    CHECK(t, wire_begin(&wire));
     CHECK(t, wire_connect(&wire));
     CHECK_OK(t, wire_send_beat(&wire.client, 1));
     conn_close(wire.client.conn);
@@ -58,134 +78,90 @@ static void the_end_is_told(struct test *t)
     CHECK_INT(t, wire.server.closed, ==, 1);
     CHECK_INT(t, wire.server.messages, ==, 1);
     CHECK_TEXT(t, wire.server.why, "the other side closed the connection");
-out:
-    wire_end(&wire);
 }
 
-/* The server's end over a socket of which the case has the other end. */
-static int raw_peer(struct test *t)
+/* Connects the server to a socket; the case has the other end, fd. */
+static void open_raw_peer(struct test *t)
 {
     int fds[2] = { -1, -1 };
-    struct conn *conn = NULL;
 
+    wire.server.conn = conn_create(wire.base, NULL);
+    CHECK(t, wire.server.conn);
+    CHECK_OK(t, conn_arm(wire.server.conn, wire.server.conn->greeting_us));
     CHECK(t, !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
-    conn = conn_create(wire.base, NULL);
-    CHECK(t, conn);
-    CHECK_OK(t, conn_arm(conn, conn->greeting_us));
-    CHECK_OK(t, conn_stream_plain(conn, fds[1]));
-    fds[1] = -1;
-    conn_up(conn);
-    wire.server.conn = conn;
-    conn_own(conn, &wire_side_ops, &wire.server);
-    return fds[0];
-out:
-    conn_drop(conn);
-    for (int i = 0; i < 2; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-    return -1;
+    fd = fds[0];
+    CHECK_OK(t, conn_attach(wire.server.conn, fds[1]));
+    conn_up(wire.server.conn);
+    conn_own(wire.server.conn, &wire_side_ops, &wire.server);
 }
 
-static void a_frame_may_come_byte_by_byte(struct test *t)
+TEST(a_frame_may_come_byte_by_byte)
 {
     struct msg beat = { .type = MSG_BEAT, .u.beat.sequence = 1 };
-    struct buf frame;
-    int fd = -1;
 
     buf_init(&frame, 1000);
-    CHECK(t, wire_begin(&wire));
     CHECK_OK(t, msg_encode(&beat, &frame, NULL));
-    fd = raw_peer(t);
-    CHECK(t, fd >= 0);
+    open_raw_peer(t);
     for (size_t i = 0; i < frame.length; i++) {
         CHECK_INT(t, wire.server.messages, ==, 0);
         CHECK_INT(t, write(fd, frame.data + i, 1), ==, 1);
         WIRE_UNTIL(&wire, wire.server.messages || wire.server.closed ||
-                              wire.server.conn->reader.header_have +
-                                      wire.server.conn->reader.body.length ==
+                              wire.server.conn->in.reader.header_have +
+                                      wire.server.conn->in.reader.body.length ==
                                   i + 1);
     }
     CHECK_INT(t, wire.server.messages, ==, 1);
     CHECK_INT(t, wire.server.last, ==, 1);
-out:
-    if (fd >= 0)
-        close(fd);
-    buf_release(&frame);
-    wire_end(&wire);
 }
 
-static void half_a_frame_is_a_truncation(struct test *t)
+TEST(half_a_frame_is_a_truncation)
 {
     struct msg beat = { .type = MSG_BEAT, .u.beat.sequence = 1 };
-    struct buf frame;
-    int fd = -1;
 
     buf_init(&frame, 1000);
-    CHECK(t, wire_begin(&wire));
     CHECK_OK(t, msg_encode(&beat, &frame, NULL));
-    fd = raw_peer(t);
-    CHECK(t, fd >= 0);
+    open_raw_peer(t);
     CHECK_INT(t, write(fd, frame.data, frame.length - 1), ==, frame.length - 1);
     close(fd);
     fd = -1;
     WIRE_UNTIL(&wire, wire.server.closed);
     CHECK_INT(t, wire.server.messages, ==, 0);
     CHECK_HAS(t, wire.server.why, "in the middle of a frame");
-out:
-    if (fd >= 0)
-        close(fd);
-    buf_release(&frame);
-    wire_end(&wire);
 }
 
-static void rubbish_ends_it(struct test *t)
+TEST(rubbish_ends_the_connection)
 {
-    int fd = -1;
-
-    CHECK(t, wire_begin(&wire));
-    fd = raw_peer(t);
-    CHECK(t, fd >= 0);
+    open_raw_peer(t);
     CHECK_INT(t, write(fd, "GET / HTTP/1.1\r\n", 16), ==, 16);
     WIRE_UNTIL(&wire, wire.server.closed);
-    CHECK_HAS(t, wire.server.why, "not a frame of hvd-elastic");
-out:
-    if (fd >= 0)
-        close(fd);
-    wire_end(&wire);
+    CHECK_HAS(t, wire.server.why, "no frame of hvd-elastic");
 }
 
-static void a_greeting_has_limits(struct test *t)
+/* Before the greeting large frames and a long wait end the connection; after conn_greeted they do
+ * not. */
+TEST(a_greeting_has_limits)
 {
     uint8_t header[FRAME_HEADER_BYTES];
-    int fd = -1;
 
-    CHECK(t, wire_begin(&wire));
-    fd = raw_peer(t);
-    CHECK(t, fd >= 0);
+    open_raw_peer(t);
     frame_write_header(header, MSG_READY, 0, LIMIT_GREETING_BODY_BYTES + 1);
     CHECK_INT(t, write(fd, header, sizeof(header)), ==, sizeof(header));
     WIRE_UNTIL(&wire, wire.server.closed);
     CHECK_HAS(t, wire.server.why, "at most");
     close(fd);
     wire.server.closed = 0;
-    fd = raw_peer(t);
-    CHECK(t, fd >= 0);
+    open_raw_peer(t);
     CHECK_OK(t, conn_arm(wire.server.conn, 1000));
     WIRE_UNTIL(&wire, wire.server.closed);
     CHECK_HAS(t, wire.server.why, "no greeting in time");
     close(fd);
     wire.server.closed = 0;
-    fd = raw_peer(t);
-    CHECK(t, fd >= 0);
+    open_raw_peer(t);
     conn_greeted(wire.server.conn);
     CHECK(t, !event_pending(wire.server.conn->timer, EV_TIMEOUT, NULL));
     CHECK_INT(t, write(fd, header, sizeof(header)), ==, sizeof(header));
-    WIRE_UNTIL(&wire, wire.server.closed || wire.server.conn->reader.header_have);
+    WIRE_UNTIL(&wire, wire.server.closed || wire.server.conn->in.reader.header_have);
     CHECK_INT(t, wire.server.closed, ==, 0);
-out:
-    if (fd >= 0)
-        close(fd);
-    wire_end(&wire);
 }
 
 static void hold_at_once(struct wire_side *side, const struct msg *msg)
@@ -194,10 +170,9 @@ static void hold_at_once(struct wire_side *side, const struct msg *msg)
     conn_hold(side->conn, true);
 }
 
-/* One message, then the hold; what is there and what comes waits, the end too. */
-static void what_is_held_waits(struct test *t)
+/* After one message the input is held: all later messages wait, and the end too. */
+TEST_FLAGS(held_input_waits, TEST_SURVIVES_ALLOC)
 {
-    CHECK(t, wire_begin(&wire));
     CHECK(t, wire_connect(&wire));
     wire.server.on_msg = hold_at_once;
     for (uint64_t i = 1; i <= 3; i++)
@@ -216,15 +191,12 @@ static void what_is_held_waits(struct test *t)
     WIRE_UNTIL(&wire, wire.server.closed);
     CHECK_INT(t, wire.server.messages, ==, 3);
     CHECK(t, wire.server.in_order);
-out:
-    wire_end(&wire);
 }
 
-static void one_that_does_not_read_is_waited_for(struct test *t)
+TEST_FLAGS(a_slow_reader_is_awaited, TEST_NO_TORTURE)
 {
     size_t sent = 0;
 
-    CHECK(t, wire_begin(&wire));
     CHECK(t, wire_connect(&wire));
     conn_hold(wire.server.conn, true);
     while (conn_unsent(wire.client.conn) <= CONN_HIGH_BYTES) {
@@ -240,27 +212,21 @@ static void one_that_does_not_read_is_waited_for(struct test *t)
     WIRE_UNTIL(&wire, wire.server.bytes == sent || wire.client.closed || wire.server.closed);
     CHECK_INT(t, wire.server.bytes, ==, sent);
     CHECK_INT(t, wire.client.drained, ==, 1);
-out:
-    wire_end(&wire);
 }
 
-static void one_that_never_reads_is_given_up(struct test *t)
+TEST_FLAGS(a_peer_that_never_reads_is_given_up, TEST_NO_TORTURE)
 {
-    CHECK(t, wire_begin(&wire));
     CHECK(t, wire_connect_unix(&wire));
     conn_hold(wire.server.conn, true);
     for (size_t sent = 0; sent <= LIMIT_UNSENT_BYTES + (1 << 20); sent += 60000)
         CHECK_OK(t, wire_send_output(&wire.client, 60000));
     WIRE_UNTIL(&wire, wire.client.closed);
     CHECK_HAS(t, wire.client.why, "LIMIT_UNSENT_BYTES");
-out:
-    wire_end(&wire);
 }
 
-/* What was sent before conn_close arrives, though the other side is still sending itself. */
-static void a_closed_one_lingers(struct test *t)
+/* Messages from before conn_close arrive, although the other side still sends. */
+TEST_FLAGS(a_closed_connection_lingers, TEST_SURVIVES_ALLOC)
 {
-    CHECK(t, wire_begin(&wire));
     CHECK(t, wire_connect(&wire));
     for (int i = 0; i < 50; i++)
         CHECK_OK(t, wire_send_output(&wire.client, 60000));
@@ -273,19 +239,14 @@ static void a_closed_one_lingers(struct test *t)
     CHECK_TEXT(t, wire.server.why, "the other side closed the connection");
     CHECK_INT(t, wire.client.messages, ==, 0);
     CHECK_INT(t, wire.client.closed, ==, 0);
-out:
-    wire_end(&wire);
 }
 
-static void a_lingering_one_ends_by_itself(struct test *t)
+TEST_FLAGS(a_lingering_connection_ends_by_itself, TEST_SURVIVES_ALLOC)
 {
     struct timeval soon = { .tv_sec = 10 };
     char byte;
-    int fd = -1;
 
-    CHECK(t, wire_begin(&wire));
-    fd = raw_peer(t);
-    CHECK(t, fd >= 0);
+    open_raw_peer(t);
     CHECK(t, !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)));
     wire.server.conn->linger_us = 1000;
     conn_hold(wire.server.conn, true);
@@ -298,21 +259,16 @@ static void a_lingering_one_ends_by_itself(struct test *t)
     CHECK_INT(t, write(fd, "x", 1), ==, -1);
     while (read(fd, &byte, 1) == 1)
         ;
-out:
-    if (fd >= 0)
-        close(fd);
-    wire_end(&wire);
 }
 
-/* The last words of one that has died are there before the loop gets to them. */
-static void reading_now_hears_the_last_words(struct test *t)
+/* The last messages of a dead process are there before the event loop reads them. */
+TEST_FLAGS(reading_now_hears_the_last_words, TEST_NO_TORTURE)
 {
-    CHECK(t, wire_begin(&wire));
     CHECK(t, wire_connect(&wire));
     for (uint64_t i = 1; i <= 2000; i++)
         CHECK_OK(t, wire_send_beat(&wire.client, i));
     conn_enter(wire.client.conn);
-    conn_stream_go(wire.client.conn);
+    conn_flow_go(wire.client.conn);
     conn_leave(wire.client.conn);
     CHECK_INT(t, conn_unsent(wire.client.conn), ==, 0);
     wire_drop(&wire.client);
@@ -324,8 +280,6 @@ static void reading_now_hears_the_last_words(struct test *t)
     conn_hold(wire.server.conn, false);
     WIRE_UNTIL(&wire, wire.server.closed);
     CHECK_INT(t, wire.server.messages, ==, 2000);
-out:
-    wire_end(&wire);
 }
 
 static void drop_it(struct wire_side *side, const struct msg *msg)
@@ -341,9 +295,8 @@ static void close_it(struct wire_side *side, const struct msg *msg)
     side->conn = NULL;
 }
 
-static void an_owner_may_end_it_from_inside(struct test *t)
+TEST_FLAGS(an_owner_may_end_the_connection_in_a_callback, TEST_SURVIVES_ALLOC)
 {
-    CHECK(t, wire_begin(&wire));
     CHECK(t, wire_connect(&wire));
     wire.server.on_msg = drop_it;
     for (uint64_t i = 1; i <= 3; i++)
@@ -360,11 +313,9 @@ static void an_owner_may_end_it_from_inside(struct test *t)
     WIRE_UNTIL(&wire, wire.client.closed);
     CHECK_INT(t, wire.server.messages, ==, 2);
     CHECK_INT(t, wire.server.closed, ==, 0);
-out:
-    wire_end(&wire);
 }
 
-static void a_descriptor_goes_beside_a_message(struct test *t)
+TEST(a_descriptor_goes_beside_a_message)
 {
     struct msg beat = { .type = MSG_BEAT, .u.beat.sequence = 1 };
     union {
@@ -377,12 +328,8 @@ static void a_descriptor_goes_beside_a_message(struct test *t)
                               .msg_iovlen = 1,
                               .msg_control = control.space,
                               .msg_controllen = sizeof(control.space) };
-    int got = -1;
-    int fd = -1;
 
-    CHECK(t, wire_begin(&wire));
-    fd = raw_peer(t);
-    CHECK(t, fd >= 0);
+    open_raw_peer(t);
     CHECK_OK(t, conn_send_with_fd(wire.server.conn, &beat, fd, NULL));
     CHECK_INT(t, recvmsg(fd, &message, MSG_CMSG_CLOEXEC), >, FRAME_HEADER_BYTES);
     CHECK(t, CMSG_FIRSTHDR(&message) && CMSG_FIRSTHDR(&message)->cmsg_type == SCM_RIGHTS);
@@ -390,16 +337,10 @@ static void a_descriptor_goes_beside_a_message(struct test *t)
     CHECK_INT(t, fcntl(got, F_GETFD), >=, 0);
     CHECK_OK(t, wire_send_beat(&wire.server, 2));
     CHECK_CODE(t, conn_send_with_fd(wire.server.conn, &beat, fd, NULL), HVD_E_STATE);
-out:
-    if (got >= 0)
-        close(got);
-    if (fd >= 0)
-        close(fd);
-    wire_end(&wire);
 }
 
-/* The first two cannot be reached, the third is the one. */
-static void the_addresses_are_tried_in_turn(struct test *t)
+/* The first two addresses cannot be reached; the third can. */
+TEST_FLAGS(the_addresses_are_tried_in_turn, TEST_SURVIVES_ALLOC)
 {
     const char *texts[3] = { "127.0.0.1:1", "[::1]:1" };
     const char *wrong[1] = { "host.example:80" };
@@ -408,7 +349,6 @@ static void the_addresses_are_tried_in_turn(struct test *t)
     struct msg_texts dead = { texts, 2 };
     struct hvd_err err;
 
-    CHECK(t, wire_begin(&wire));
     CHECK_OK(t, wire_listen(&wire));
     texts[2] = listener_address(wire.listener);
     CHECK_CODE(t,
@@ -427,19 +367,4 @@ static void the_addresses_are_tried_in_turn(struct test *t)
                           &wire.client.conn, NULL));
     WIRE_UNTIL(&wire, wire.client.closed);
     CHECK_HAS(t, wire.client.why, "127.0.0.1:1: Connection refused; [::1]:1: ");
-out:
-    wire_end(&wire);
 }
-
-TESTS(CASE(carries_messages_both_ways), CASE(a_plain_one_does_too), CASE(the_end_is_told),
-      CASE(a_frame_may_come_byte_by_byte), CASE(half_a_frame_is_a_truncation),
-      CASE(rubbish_ends_it), CASE(a_greeting_has_limits),
-      CASE_FLAGS(what_is_held_waits, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(one_that_does_not_read_is_waited_for, TEST_NO_TORTURE),
-      CASE_FLAGS(one_that_never_reads_is_given_up, TEST_NO_TORTURE),
-      CASE_FLAGS(a_closed_one_lingers, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(a_lingering_one_ends_by_itself, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(reading_now_hears_the_last_words, TEST_NO_TORTURE),
-      CASE_FLAGS(an_owner_may_end_it_from_inside, TEST_SURVIVES_ALLOC),
-      CASE(a_descriptor_goes_beside_a_message),
-      CASE_FLAGS(the_addresses_are_tried_in_turn, TEST_SURVIVES_ALLOC))

@@ -1,9 +1,14 @@
-#include "driver/ask/control.h"
+/*
+ * test_control.c: the driver's control socket: questions, late answers, clients that follow the
+ * events, clients that do not read or that send rubbish. An asker is a client of the test; the desk
+ * is the driver's side; tells are the parts of an answer.
+ */
+#include "driver/control/control.h"
 
 #include "base/limits.h"
 #include "base/time.h"
 #include "os/clock.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 #include "wire/conn.h"
 
 #include <event2/event.h>
@@ -28,28 +33,29 @@ struct asker {
     int code;
     bool last;
     bool opened;
-    bool mute; /* it stops reading once the first word is there */
+    bool mute; /* the asker stops reading after the first part */
 };
 
 struct desk {
     struct event_base *base;
-    struct event *tick; /* so that the loop comes round although nothing happens */
+    struct event *tick; /* wakes the loop although nothing happens */
     struct events *events;
     struct control *control;
     char path[100];
     struct asker askers[ASKERS_MAX];
 
-    struct event seen; /* of the last one */
+    struct event seen; /* the newest event */
     char host[64];
     char text[64];
     unsigned acted;
-    bool at_once; /* the core answers from inside the step */
-    int code;     /* with this */
-    size_t hosts; /* that the view has */
+    bool at_once; /* the core answers inside the same step */
+    int code;     /* the code of its answer */
+    size_t hosts; /* number of hosts in the view */
 };
 
 static struct desk desk;
 
+/* Gives the control socket a view with desk.hosts hosts. */
 static int on_view(void *arg, struct core_view *ret_view, struct table_facts *ret_facts)
 {
     struct desk *here = arg;
@@ -59,9 +65,10 @@ static int on_view(void *arg, struct core_view *ret_view, struct table_facts *re
     if (!hosts)
         return HVD_E_NOMEM;
     for (size_t i = 0; i < here->hosts; i++)
-        hosts[i] = (struct view_host){ .name = "a-host-with-a-long-name",
-                                       .slots = 2,
-                                       .why = "because nobody has ever asked for it to be used" };
+        hosts[i] =
+            (struct view_host){ .name = "a-host-with-a-long-name",
+                                .slots = 2,
+                                .why = "because no operator has ever asked for it to be used" };
     ret_view->hosts = hosts;
     ret_view->host_count = here->hosts;
     ret_view->job = JOB_RUNNING;
@@ -105,22 +112,6 @@ static bool desk_begin(struct test *t)
     return !control_create(desk.base, desk.path, desk.events, &ops, &desk, &desk.control, NULL);
 }
 
-static void desk_end(void)
-{
-    for (size_t i = 0; i < ASKERS_MAX; i++)
-        if (desk.askers[i].conn)
-            conn_drop(desk.askers[i].conn);
-    control_free(desk.control);
-    events_free(desk.events);
-    if (desk.tick)
-        event_free(desk.tick);
-    if (desk.base) {
-        event_base_loop(desk.base, EVLOOP_NONBLOCK); /* what is freed later is freed now */
-        event_base_free(desk.base);
-    }
-    desk = (struct desk){ .base = NULL };
-}
-
 #define UNTIL(condition)                                  \
     do {                                                  \
         int64_t until_us = clock_now_us() + PATIENCE_US;  \
@@ -128,8 +119,7 @@ static void desk_end(void)
             event_base_loop(desk.base, EVLOOP_ONCE);      \
     } while (0)
 
-/* ---- somebody who asks ------------------------------------------------------------------------
- */
+/* ---- a client ---- */
 
 static void on_opened(void *arg)
 {
@@ -173,7 +163,7 @@ static const struct conn_ops asker_ops = { .opened = on_opened,
                                            .msg = on_msg,
                                            .closed = on_closed };
 
-/* Whether it could dial at all. */
+/* true: the asker is connected and has sent its question. */
 static bool dial(struct asker *asker, const char *verb)
 {
     asker->ask.verb = verb;
@@ -185,7 +175,7 @@ static bool is_done(const struct asker *asker)
     return !asker->conn || asker->last;
 }
 
-/* Asks and waits for the end of the answer. */
+/* Asks, and waits for the end of the answer. */
 static bool ask(struct asker *asker, const char *verb, const char *first, const char *second)
 {
     const char *args[] = { first, second };
@@ -197,12 +187,40 @@ static bool ask(struct asker *asker, const char *verb, const char *first, const 
     return asker->last;
 }
 
-/* ---- the cases --------------------------------------------------------------------------------
- */
+/* ---- the cases ---- */
 
-static void tells_what_a_view_shows(struct test *t)
+/* TEST_SURVIVES_ALLOC: without memory a connection that is being closed tries again later. */
+
+static int fd = -1; /* of a client that writes its own bytes */
+
+static void begin_case(struct test *t)
 {
     CHECK(t, desk_begin(t));
+}
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    if (fd >= 0)
+        close(fd);
+    fd = -1;
+    for (size_t i = 0; i < ASKERS_MAX; i++)
+        if (desk.askers[i].conn)
+            conn_drop(desk.askers[i].conn);
+    control_free(desk.control);
+    events_free(desk.events);
+    if (desk.tick)
+        event_free(desk.tick);
+    if (desk.base) {
+        event_base_loop(desk.base, EVLOOP_NONBLOCK); /* runs what was put off until now */
+        event_base_free(desk.base);
+    }
+    desk = (struct desk){ .base = NULL };
+}
+FIXTURE(begin_case, end_case)
+
+TEST_FLAGS(tells_what_a_view_shows, TEST_SURVIVES_ALLOC)
+{
     CHECK(t, ask(&desk.askers[0], "status", NULL, NULL));
     CHECK_INT(t, desk.askers[0].code, ==, 0);
     CHECK_HAS(t, desk.askers[0].text, "job        j1: running\n");
@@ -212,29 +230,26 @@ static void tells_what_a_view_shows(struct test *t)
     CHECK(t, ask(&desk.askers[2], "blacklist", NULL, NULL));
     CHECK_TEXT(t, desk.askers[2].text, "{\"job\":\"j1\",\"blacklist\":[]}\n");
     UNTIL(!desk.askers[2].conn);
-    CHECK(t, !desk.askers[2].conn); /* one question is all */
-out:
-    desk_end();
+    CHECK(t, !desk.askers[2].conn); /* the connection ends after one question */
 }
 
-static void an_answer_may_be_long(struct test *t)
+TEST_FLAGS(an_answer_may_be_long, TEST_NO_TORTURE)
 {
-    CHECK(t, desk_begin(t));
-    desk.hosts = 20000; /* more than is sent at a time, and than a connection holds */
+    /* the answer has several parts, and is longer than the buffer of a connection */
+    desk.hosts = 20000;
     desk.askers[0].ask.json = true;
     CHECK(t, ask(&desk.askers[0], "hosts", NULL, NULL));
     CHECK_INT(t, desk.askers[0].code, ==, 0);
     CHECK_INT(t, desk.askers[0].bytes, >, 3 * 1024 * 1024);
     CHECK_INT(t, desk.askers[0].tells, >, 8);
-out:
-    desk_end();
 }
 
-static void the_core_answers_when_it_can(struct test *t)
+/* Each command reaches the core as an event with its host, slot and time; the core's answer comes
+ * back as text or JSON. */
+TEST_FLAGS(the_core_answers_when_it_can, TEST_SURVIVES_ALLOC)
 {
     struct asker *asker = &desk.askers[0];
 
-    CHECK(t, desk_begin(t));
     desk.at_once = true;
     CHECK(t, ask(&asker[0], "drain", "a:1", "30s"));
     CHECK_INT(t, asker[0].code, ==, 0);
@@ -250,8 +265,7 @@ static void the_core_answers_when_it_can(struct test *t)
     asker[2].ask.json = true;
     CHECK(t, ask(&asker[2], "clear", "b", NULL));
     CHECK_INT(t, desk.seen.kind, ==, EVENT_CLEAR);
-    CHECK_TEXT(t, asker[2].text,
-               "{\"ok\":true,\"text\":\"b: nothing is held against it any more\"}\n");
+    CHECK_TEXT(t, asker[2].text, "{\"ok\":true,\"text\":\"b: its failures are forgotten\"}\n");
     desk.code = HVD_E_NOTFOUND;
     CHECK(t, ask(&asker[3], "drain", "c", NULL));
     CHECK_INT(t, asker[3].code, ==, HVD_E_NOTFOUND);
@@ -260,18 +274,16 @@ static void the_core_answers_when_it_can(struct test *t)
     asker[4].ask.json = true;
     CHECK(t, ask(&asker[4], "drain", "c", NULL));
     CHECK_TEXT(t, asker[4].text, "{\"ok\":false,\"text\":\"no such host\"}\n");
-out:
-    desk_end();
 }
 
-/* The disk is slow: meanwhile others ask, and one that asked has gone. */
-static void late_answers_find_their_asker(struct test *t)
+/* The disk is slow, so the answers come late: meanwhile other clients ask, and one client has
+ * gone. */
+TEST_FLAGS(late_answers_find_their_asker, TEST_SURVIVES_ALLOC)
 {
     const char *host = "a";
     struct asker *asker = &desk.askers[0];
     uint64_t asks[3];
 
-    CHECK(t, desk_begin(t));
     for (size_t i = 0; i < ARRAY_SIZE(asks); i++) {
         asker[i].ask.args = (struct msg_texts){ &host, 1 };
         CHECK(t, dial(&asker[i], "undrain"));
@@ -296,29 +308,65 @@ static void late_answers_find_their_asker(struct test *t)
     control_reply(desk.control, asks[0], 0, "");
     UNTIL(is_done(&asker[0]));
     CHECK_TEXT(t, asker[0].text, "a: is not drained");
-out:
-    desk_end();
 }
 
-static void refuses_what_it_does_not_know(struct test *t)
+/* Each of four clients waits for new keys: one as text, one as JSON, one that has gone, and one
+ * that does not wait for the end. */
+TEST_FLAGS(new_keys_are_told_until_all_have_them, TEST_SURVIVES_ALLOC)
+{
+    struct asker *asker = &desk.askers[0];
+    uint64_t asks[4];
+
+    asker[0].ask.follow = asker[1].ask.follow = asker[2].ask.follow = true;
+    asker[1].ask.json = true;
+    for (size_t i = 0; i < ARRAY_SIZE(asks); i++) {
+        CHECK(t, dial(&asker[i], "rekey"));
+        UNTIL(desk.acted == i + 1 || !asker[i].conn);
+        CHECK_INT(t, desk.acted, ==, i + 1);
+        CHECK_INT(t, desk.seen.kind, ==, EVENT_REKEY);
+        asks[i] = desk.seen.ask;
+    }
+    control_rekeying(desk.control, "not yet", false); /* no client is answered yet */
+    for (size_t i = 0; i < ARRAY_SIZE(asks); i++)
+        control_reply(desk.control, asks[i], 0, "hosts that get a new key: 2");
+    UNTIL(is_done(&asker[3]) && (asker[0].tells || !asker[0].conn) &&
+          (asker[1].tells || !asker[1].conn));
+    CHECK_TEXT(t, asker[3].text, "hosts that get a new key: 2");
+    CHECK(t, asker[3].last);
+    CHECK_TEXT(t, asker[0].text, "hosts that get a new key: 2\n");
+    CHECK_TEXT(t, asker[1].text, "");
+    CHECK(t, !is_done(&asker[0]) && !is_done(&asker[1]));
+    conn_drop(asker[2].conn);
+    asker[2].conn = NULL;
+    control_rekeying(desk.control, "hosts with a new key: 1 of 2", false);
+    control_rekeying(desk.control, "the old keys are dead", true);
+    UNTIL(is_done(&asker[0]) && is_done(&asker[1]));
+    CHECK_TEXT(t, asker[0].text,
+               "hosts that get a new key: 2\nhosts with a new key: 1 of 2\nthe old keys are dead");
+    CHECK_INT(t, asker[0].code, ==, 0);
+    CHECK_TEXT(t, asker[1].text, "{\"ok\":true,\"text\":\"the old keys are dead\"}\n");
+}
+
+TEST_FLAGS(refuses_what_it_does_not_know, TEST_SURVIVES_ALLOC)
 {
     static const struct {
         const char *verb, *first, *second;
         int code;
         const char *says;
     } wrong[] = {
-        {"dance",   NULL,     NULL,   HVD_E_UNSUPPORTED, "\"dance\": the driver, version "},
-        { "",       NULL,     NULL,   HVD_E_UNSUPPORTED, "\"\": the driver, version "     },
-        { "status", "x",      NULL,   HVD_E_INVAL,       "\"status\": 1 arguments"        },
-        { "drain",  NULL,     NULL,   HVD_E_INVAL,       "\"drain\": 0 arguments"         },
-        { "drain",  "a:b",    NULL,   HVD_E_INVAL,       "drain \"a:b\": "                },
-        { "drain",  "a\nb",   NULL,   HVD_E_INVAL,       "drain \"a\\x0ab\": "            },
-        { "drain",  "a",      "soon", HVD_E_INVAL,       "\"soon\": not a duration"       },
-        { "clear",  "a:9999", NULL,   HVD_E_LIMIT,       "the slot"                       },
-        { "events", "-1",     NULL,   HVD_E_INVAL,       "how many lines"                 },
+        {"dance",   NULL,     NULL,   HVD_E_UNSUPPORTED, "\"dance\": the driver has version "},
+        { "",       NULL,     NULL,   HVD_E_UNSUPPORTED, "\"\": the driver has version "     },
+        { "status", "x",      NULL,   HVD_E_INVAL,
+         "\"status\": the request takes 0 to 0 arguments, not 1"                             },
+        { "drain",  NULL,     NULL,   HVD_E_INVAL,
+         "\"drain\": the request takes 1 to 2 arguments, not 0"                              },
+        { "drain",  "a:b",    NULL,   HVD_E_INVAL,       "drain \"a:b\": "                   },
+        { "drain",  "a\nb",   NULL,   HVD_E_INVAL,       "drain \"a\\x0ab\": "               },
+        { "drain",  "a",      "soon", HVD_E_INVAL,       "\"soon\": not a duration"          },
+        { "clear",  "a:9999", NULL,   HVD_E_LIMIT,       "the slot"                          },
+        { "events", "-1",     NULL,   HVD_E_INVAL,       "how many lines"                    },
     };
 
-    CHECK(t, desk_begin(t));
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
         desk.askers[0] = (struct asker){ .conn = NULL };
         CHECK(t, ask(&desk.askers[0], wrong[i].verb, wrong[i].first, wrong[i].second));
@@ -328,16 +376,14 @@ static void refuses_what_it_does_not_know(struct test *t)
         CHECK(t, !desk.askers[0].conn);
     }
     CHECK_INT(t, desk.acted, ==, 0);
-out:
-    desk_end();
 }
 
-static void shows_events_and_follows(struct test *t)
+/* Clients read all events or the last ones; one client follows new events until it hangs up. */
+TEST_FLAGS(shows_events_and_follows, TEST_SURVIVES_ALLOC)
 {
     const char *two = "2";
     struct asker *asker = &desk.askers[0];
 
-    CHECK(t, desk_begin(t));
     events_add(desk.events, "one");
     events_add(desk.events, "two");
     events_add(desk.events, "three");
@@ -361,17 +407,16 @@ static void shows_events_and_follows(struct test *t)
     events_add(desk.events, "five");
     CHECK(t, ask(&asker[3], "status", NULL, NULL));
     events_add(desk.events, "six");
-out:
-    desk_end();
 }
 
-static void who_does_not_read_is_cut_off(struct test *t)
+/* A client that follows the events does not read: it is cut off, with HVD_E_LIMIT, long before all
+ * lines are kept for it. */
+TEST_FLAGS(a_client_that_does_not_read_is_cut_off, TEST_NO_TORTURE)
 {
     struct asker *asker = &desk.askers[0];
     char line[TRACE_LINE_MAX];
     unsigned lines = 0;
 
-    CHECK(t, desk_begin(t));
     memset(line, 'x', sizeof(line));
     line[sizeof(line) - 1] = '\0';
     events_add(desk.events, "first");
@@ -388,16 +433,13 @@ static void who_does_not_read_is_cut_off(struct test *t)
     CHECK(t, asker->last);
     CHECK_INT(t, asker->code, ==, HVD_E_LIMIT);
     CHECK_INT(t, asker->bytes, <, 60000 * 100);
-    events_add(desk.events, "nobody hears this");
-out:
-    desk_end();
+    events_add(desk.events, "no client hears this");
 }
 
-static void stop_is_for_the_loop(struct test *t)
+TEST_FLAGS(stop_is_for_the_loop, TEST_SURVIVES_ALLOC)
 {
     struct asker *asker = &desk.askers[0];
 
-    CHECK(t, desk_begin(t));
     CHECK(t, ask(&asker[0], "stop", NULL, NULL));
     CHECK_TEXT(t, asker[0].text, "the job is being stopped\n");
     CHECK_INT(t, desk.seen.kind, ==, EVENT_STOP);
@@ -413,18 +455,15 @@ static void stop_is_for_the_loop(struct test *t)
     UNTIL(!asker[1].conn);
     CHECK(t, !asker[1].conn);
     CHECK(t, access(desk.path, F_OK));
-out:
-    desk_end();
 }
 
-static void one_connection_is_for_one_question(struct test *t)
+TEST_FLAGS(a_connection_is_for_one_question, TEST_SURVIVES_ALLOC)
 {
     const struct msg second = { .type = MSG_ASK, .u.ask = { .verb = "status" } };
     const struct msg other = { .type = MSG_BEAT };
     const char *host = "a";
     struct asker *asker = &desk.askers[0];
 
-    CHECK(t, desk_begin(t));
     asker[0].ask.args = (struct msg_texts){ &host, 1 };
     CHECK(t, dial(&asker[0], "drain"));
     UNTIL(desk.acted || !asker[0].conn);
@@ -439,19 +478,15 @@ static void one_connection_is_for_one_question(struct test *t)
     CHECK_OK(t, conn_send(asker[1].conn, &other, NULL));
     UNTIL(is_done(&asker[1]));
     CHECK(t, !asker[1].conn || asker[1].code == HVD_E_PROTO);
-out:
-    desk_end();
 }
 
-static void rubbish_is_closed(struct test *t)
+TEST_FLAGS(rubbish_is_closed, TEST_SURVIVES_ALLOC)
 {
     static const char rubbish[] = "GET / HTTP/1.1\r\nHost: control\r\n\r\n";
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     char answer[256];
     ssize_t got = -1;
-    int fd = -1;
 
-    CHECK(t, desk_begin(t));
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", desk.path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
     CHECK(t, fd >= 0);
@@ -460,23 +495,20 @@ static void rubbish_is_closed(struct test *t)
     UNTIL((got = read(fd, answer, sizeof(answer))) == 0);
     CHECK_INT(t, got, ==, 0);
     CHECK(t, ask(&desk.askers[0], "status", NULL, NULL));
-out:
-    if (fd >= 0)
-        close(fd);
-    desk_end();
 }
 
-static void too_many_are_turned_away(struct test *t)
+/* The last client above the limit is refused; when one client leaves, the next question is
+ * answered. */
+TEST_FLAGS(too_many_are_turned_away, TEST_NO_TORTURE)
 {
     struct asker *asker = desk.askers;
     size_t turned = 0;
 
-    CHECK(t, desk_begin(t));
     for (size_t i = 0; i < LIMIT_CLIENTS; i++) {
         asker[i].ask.follow = true;
         CHECK(t, dial(&asker[i], "events"));
     }
-    /* each of them is in when the next answer could be */
+    /* all of them are connected before the next answer */
     CHECK(t, dial(&asker[LIMIT_CLIENTS], "status"));
     UNTIL(is_done(&asker[LIMIT_CLIENTS]));
     for (size_t i = 0; i <= LIMIT_CLIENTS; i++)
@@ -493,29 +525,14 @@ static void too_many_are_turned_away(struct test *t)
         asker[LIMIT_CLIENTS + 1].code = 0;
     }
     CHECK_HAS(t, asker[LIMIT_CLIENTS + 1].text, "j1: running");
-out:
-    desk_end();
 }
 
-static void a_path_that_is_taken(struct test *t)
+TEST(a_path_that_is_taken)
 {
     static const struct control_ops ops = { on_view, on_act };
     struct control *second = NULL;
     struct hvd_err err;
 
-    CHECK(t, desk_begin(t));
     CHECK_CODE(t, control_create(desk.base, desk.path, desk.events, &ops, &desk, &second, &err),
                HVD_E_BUSY);
-out:
-    desk_end();
 }
-
-/* A connection that is being closed tries again later when memory is out. */
-#define TRIES(function) CASE_FLAGS(function, TEST_SURVIVES_ALLOC)
-
-TESTS(TRIES(tells_what_a_view_shows), CASE_FLAGS(an_answer_may_be_long, TEST_NO_TORTURE),
-      TRIES(the_core_answers_when_it_can), TRIES(late_answers_find_their_asker),
-      TRIES(refuses_what_it_does_not_know), TRIES(shows_events_and_follows),
-      CASE_FLAGS(who_does_not_read_is_cut_off, TEST_NO_TORTURE), TRIES(stop_is_for_the_loop),
-      TRIES(one_connection_is_for_one_question), TRIES(rubbish_is_closed),
-      CASE_FLAGS(too_many_are_turned_away, TEST_NO_TORTURE), CASE(a_path_that_is_taken))

@@ -66,26 +66,26 @@ static int take(void)
     return slot_take(slot, &state.copy, NULL, NULL);
 }
 
-static struct copier_job job_of(bool by_slot)
+static struct copier_task task_of(bool by_slot)
 {
-    return (struct copier_job){ .copy = by_slot ? slot_copy(slot) : state.copy,
-                                .commit = 5,
-                                .slot = by_slot ? slot : NULL,
-                                .snapshot = state.snapshot,
-                                .judge = judge };
+    return (struct copier_task){ .copy = by_slot ? slot_copy(slot) : state.copy,
+                                 .commit = 5,
+                                 .slot = by_slot ? slot : NULL,
+                                 .snapshot = state.snapshot,
+                                 .judge = judge };
 }
 
 /* The round is judged when the device is there, not before. */
-static void is_judged_when_the_device_has_come_there(struct test *t)
+TEST_FLAGS(is_judged_when_the_device_has_come_there, TEST_SURVIVES_ALLOC)
 {
     struct copier copier = { .started = false };
-    struct copier_job job;
+    struct copier_task task;
     struct hvd_err err;
 
     CHECK_OK(t, begin());
     CHECK_OK(t, take());
-    job = job_of(true);
-    CHECK_OK(t, copier_begin(&copier, &job, &err));
+    task = task_of(true);
+    CHECK_OK(t, copier_begin(&copier, &task, &err));
     CHECK_INT(t, snapshot_newest(state.snapshot), ==, 0);
     atomic_store(&may_end, true);
     CHECK_OK(t, copier_wait(&copier, &err));
@@ -98,9 +98,9 @@ out:
     end();
 }
 
-static void what_was_cut_short_is_no_commit(struct test *t)
+TEST_FLAGS(an_interrupted_copy_is_no_commit, TEST_SURVIVES_ALLOC)
 {
-    struct copier_job job;
+    struct copier_task task;
     struct hvd_err err;
 
     CHECK_OK(t, begin());
@@ -108,16 +108,16 @@ static void what_was_cut_short_is_no_commit(struct test *t)
     atomic_store(&may_end, true);
     for (int by_slot = 0; by_slot < 2; by_slot++) {
         CHECK_OK(t, take());
-        job = job_of(by_slot);
+        task = task_of(by_slot);
         verdict = HVD_E_REVOKED;
-        CHECK_CODE(t, copier_make(&job, &err), HVD_E_REVOKED);
+        CHECK_CODE(t, copier_make(&task, &err), HVD_E_REVOKED);
         CHECK_TEXT(t, err.text, "it was cut short");
         CHECK_INT(t, slot_commit(slot), ==, 0);
         CHECK_INT(t, snapshot_newest(state.snapshot), ==, 4);
     }
     CHECK_OK(t, take());
     verdict = 0;
-    CHECK_OK(t, copier_make(&job, &err));
+    CHECK_OK(t, copier_make(&task, &err));
     CHECK_INT(t, slot_commit(slot), ==, 5);
     CHECK_INT(t, snapshot_newest(state.snapshot), ==, 5);
 out:
@@ -125,24 +125,20 @@ out:
 }
 
 /* On the device alone: the snapshot is not touched. */
-static void may_stay_on_the_device(struct test *t)
+TEST_FLAGS(may_stay_on_the_device, TEST_SURVIVES_ALLOC)
 {
-    struct copier_job job;
+    struct copier_task task;
     struct hvd_err err;
 
     CHECK_OK(t, begin());
     CHECK_OK(t, gpu_state_commit(&state, 4, NULL));
     atomic_store(&may_end, true);
     CHECK_OK(t, take());
-    job = job_of(true);
-    job.snapshot = NULL;
-    CHECK_OK(t, copier_make(&job, &err));
+    task = task_of(true);
+    task.snapshot = NULL;
+    CHECK_OK(t, copier_make(&task, &err));
     CHECK_INT(t, slot_commit(slot), ==, 5);
     CHECK_INT(t, snapshot_newest(state.snapshot), ==, 4);
 out:
     end();
 }
-
-TESTS(CASE_FLAGS(is_judged_when_the_device_has_come_there, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(what_was_cut_short_is_no_commit, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(may_stay_on_the_device, TEST_SURVIVES_ALLOC))

@@ -1,3 +1,7 @@
+/*
+ * test_copy.c: deep copies of messages: a copy outlives its original, and a full arena changes
+ * nothing.
+ */
 #include "proto/catalog.h"
 #include "tests/lib/msg_random.h"
 #include "tests/lib/test.h"
@@ -7,7 +11,7 @@
 static struct arena arena;
 
 /* Every field of every message, by the same table from which the others are made. */
-static void every_message_is_copied(struct test *t)
+TEST(every_message_is_copied)
 {
     struct rng rng;
     struct msg msg;
@@ -27,7 +31,7 @@ out:
     arena_release(&arena);
 }
 
-static void a_copy_outlives_the_original(struct test *t)
+TEST(a_copy_outlives_the_original)
 {
     char text[] = "why";
     struct msg msg = { .type = MSG_BYE, .term = 3, .u.bye = { text } };
@@ -41,7 +45,7 @@ out:
     msg_release(&copy);
 }
 
-static void a_text_that_is_missing_is_empty(struct test *t)
+TEST(a_text_that_is_missing_is_empty)
 {
     struct msg msg = { .type = MSG_HELLO_AGENT };
     struct msg copy = { .type = MSG_DONE };
@@ -55,7 +59,7 @@ out:
 }
 
 /* Larger than the arena's first piece, so that each part of it can be refused. */
-static void a_large_message_is_copied_or_not(struct test *t)
+TEST(a_large_message_is_copied_or_not)
 {
     static char text[3000];
     static const char *texts[600];
@@ -95,7 +99,7 @@ out:
     msg_release(&copy);
 }
 
-static void a_full_arena_leaves_the_target_alone(struct test *t)
+TEST(a_full_arena_leaves_the_target_alone)
 {
     struct msg msg = { .type = MSG_BYE, .u.bye = { "a text that does not fit" } };
     struct msg copy = { .type = MSG_DONE, .term = 5 };
@@ -107,7 +111,3 @@ static void a_full_arena_leaves_the_target_alone(struct test *t)
 out:
     arena_release(&arena);
 }
-
-TESTS(CASE(every_message_is_copied), CASE(a_copy_outlives_the_original),
-      CASE(a_text_that_is_missing_is_empty), CASE(a_large_message_is_copied_or_not),
-      CASE(a_full_arena_leaves_the_target_alone))

@@ -1,5 +1,12 @@
+/*
+ * test_core_agents.c: agents as the driver sees them: hello, refusal, lease (the time in which the
+ * driver must hear from an agent), end. An agent that cannot belong to this job changes nothing in
+ * the job.
+ *
+ * Each case is a tape: a text of the events that come in (a line) and of the actions that the
+ * driver's core must answer with.
+ */
 #include "tests/lib/core_tape.h"
-#include "tests/lib/test.h"
 
 static struct core_tape tape;
 
@@ -17,8 +24,9 @@ TAPE_CASE(an_agent_of_an_impossible_host_is_refused,
           "    | close a.-/: its host's name: \"a.-/\": \"/\" cannot be in a host name; use "
           "letters, digits, '.', '_' and '-'\n")
 
-/* Two say so, in whatever order: nobody waits for the lease, but for one that dials again. */
-TAPE_CASE(who_hangs_up_and_is_not_listed_has_gone,
+/* Both signs together, in any order, mean that the agent is gone: the driver does not wait for the
+ * end of the lease, unless the agent connects again. */
+TAPE_CASE(an_agent_that_hangs_up_and_is_unlisted_is_gone,
           TAPE_RUNNING "closed b | start b\n"
                        "hosts a:2 | a < HOSTS_UPDATED 1 +0 -1\n"
                        "    | record NUMBER 2\n"
@@ -28,7 +36,7 @@ TAPE_CASE(who_hangs_up_and_is_not_listed_has_gone,
                        "    | record ENDED 3 silent\n"
                        "    | record ENDED 4 silent\n")
 
-TAPE_CASE(who_is_not_listed_and_hangs_up_has_gone,
+TAPE_CASE(an_unlisted_agent_that_hangs_up_is_gone,
           TAPE_RUNNING "hosts a:2 | a,b < HOSTS_UPDATED 1 +0 -1\n"
                        "    | record NUMBER 2\n"
                        "    | a,b < PREPARE 2 after 1: 1,2\n"
@@ -39,7 +47,7 @@ TAPE_CASE(who_is_not_listed_and_hangs_up_has_gone,
                        "    | record ENDED 3 silent\n"
                        "    | record ENDED 4 silent\n")
 
-TAPE_CASE(who_has_gone_keeps_no_recovery_waiting, TAPE_RUNNING
+TAPE_CASE(a_gone_host_delays_no_recovery, TAPE_RUNNING
           "hosts a:2\n"
           "closed b | start b\n"
           "recovering 1 held=1.1 | a < ABANDON 1 next 2: a:0#1: its collectives failed\n"
@@ -49,7 +57,7 @@ TAPE_CASE(who_has_gone_keeps_no_recovery_waiting, TAPE_RUNNING
           "recovering 2 held=1.1 | record ROUND 3 recovery after 1 from 1.1 of 1,2: 1,2\n"
           "    | a < ROUND 3 recovery after 1 from 1.1 of 1,2: 1,2\n")
 
-TAPE_CASE(who_goes_during_a_recovery_keeps_nobody_waiting,
+TAPE_CASE(a_host_that_goes_in_a_recovery_causes_no_delay,
           TAPE_RUNNING "recovering 1,2 held=1.1\n"
                        "hosts a:2\n"
                        "closed b | record ENDED 3 silent\n"
@@ -68,9 +76,21 @@ TAPE_CASE(reports_that_cannot_be_are_refused, TAPE_RUNNING
           "hello a #0:1 | a < REFUSED: it reports worker #0, which was never launched\n"
           "    | close a: it reports worker #0, which was never launched\n")
 
-TAPE_CASE(a_higher_term_ends_this_driver,
-          TAPE_RUNNING "hello c term=2 | exit 3: another driver has taken over\n"
-                       "hello c |\n")
+/* Only the job's file says which driver owns the job: an agent that lies ends no driver. */
+#define TERMS(term, ours)                                    \
+    "it obeys term " term ", and this driver has term " ours \
+    "; the job's file says which driver owns the job\n"
+TAPE_CASE(a_higher_term_makes_the_driver_ask_the_file, TAPE_RUNNING
+          "hello c term=2 | check owner\n"
+          "    | c < REFUSED: " TERMS("2", "1") "    | close c: " TERMS(
+              "2",
+              "1") "hello c term=9223372036854775807 | check owner\n"
+                   "    | c < REFUSED: " TERMS("9223372036854775807", "1") "    | close c: " TERMS(
+                       "9223372036854775807",
+                       "1") "hello c | c < "
+                            "WELCOME_AGENT term 1\n"
+                            "    | c < STOP: the job does not use this host\n"
+                            "state running\n")
 
 TAPE_CASE(anything_before_the_hello_is_dropped, "start\n"
                                                 "hosts a:2\n"
@@ -115,14 +135,14 @@ TAPE_CASE(silence_is_a_death, TAPE_RUNNING
           "    | record LAUNCH 5 b:0\n"
           "    | b < LAUNCH 5 in 0 as 2/3 local 0/1 cross 0/1\n")
 
-TAPE_CASE(after_a_silence_of_all_they_come_back_one_after_the_other, TAPE_RUNNING "silent a\n"
-                                                                                  "silent b\n"
-                                                                                  "wait 9s |\n"
-                                                                                  "beat a |\n"
-                                                                                  "wait 2s |\n"
-                                                                                  "beat b |\n"
-                                                                                  "beat a |\n"
-                                                                                  "wait 5s |\n")
+TAPE_CASE(silent_agents_come_back_one_by_one, TAPE_RUNNING "silent a\n"
+                                                           "silent b\n"
+                                                           "wait 9s |\n"
+                                                           "beat a |\n"
+                                                           "wait 2s |\n"
+                                                           "beat b |\n"
+                                                           "beat a |\n"
+                                                           "wait 5s |\n")
 
 TAPE_CASE(a_connection_that_does_not_come_back_is_a_death,
           TAPE_RUNNING "closed b\n"
@@ -134,7 +154,8 @@ TAPE_CASE(a_connection_that_does_not_come_back_is_a_death,
 TAPE_CASE(the_drivers_own_silence_is_nobodys_death, TAPE_RUNNING "jump 60s |\n"
                                                                  "wait 5s |\n")
 
-/* What was said meanwhile is read only then. */
+/* The driver itself was stopped: it reads the agents' frames of that time first, and counts no
+ * agent as late. */
 TAPE_CASE(the_drivers_own_silence_makes_nobody_late,
           "config stall=20s\n" TAPE_RUNNING "recovering 1-3 held=1.1\n"
           "wait 15s |\n"
@@ -149,8 +170,31 @@ TAPE_CASE(an_agent_that_dials_again_is_believed,
           TAPE_RUNNING "hello a #1:0 #2:1 | close a: its agent has dialled again\n"
                        "    | a < WELCOME_AGENT term 1\n")
 
-/* It may be the driver's own machine that is cut off. */
-TAPE_CASE(nobody_at_all_is_heard,
+/* The workers of that host count as dead, so that the others go on; the host is used again at once.
+ */
+TAPE_CASE(an_agent_that_strangers_keep_out_is_a_death_without_blame,
+          TAPE_RUNNING "closed b\n"
+                       "wait 5s |\n"
+                       "crowd | ! strangers crowd the driver's port: a host whose agent cannot "
+                       "come in meanwhile is not charged for it\n"
+                       "wait 6s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
+                       "    | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n"
+                       "    | start b\n")
+
+/* Strangers do not matter to an agent that is connected. */
+TAPE_CASE(a_crowd_excuses_no_silence,
+          TAPE_RUNNING "silent b\n"
+                       "wait 9s |\n"
+                       "crowd |\n"
+                       "wait 2s | close b: silent for longer than the lease\n"
+                       "    | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
+                       "    | record ENDED 3 silent\n"
+                       "    | record ENDED 4 silent\n"
+                       "    | bar b (1): silent for longer than the lease\n")
+
+/* All agents are silent at once: the driver's own machine may be cut off. */
+TAPE_CASE(all_agents_are_silent,
           TAPE_RUNNING "silent a\n"
                        "silent b\n"
                        "wait 11s | close a: silent for longer than the lease\n"
@@ -162,7 +206,7 @@ TAPE_CASE(nobody_at_all_is_heard,
                        "hello a agent=7 #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
                        "wait 5s |\n")
 
-TAPE_CASE(another_agent_has_lost_the_workers, TAPE_RUNNING
+TAPE_CASE(a_new_agent_has_lost_the_workers, TAPE_RUNNING
           "closed b\n"
           "hello b agent=8 | b < WELCOME_AGENT term 1\n"
           "    | a,b < REVOKE 1 lost 3: b:0#3: its agent was restarted, and it is gone\n"
@@ -200,30 +244,30 @@ TAPE_CASE(a_round_that_was_lost_is_said_again,
                         "    | a,b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
                         "entered 1-4 | record ENTERED 1\n")
 
-TAPE_CASE(a_switch_that_was_lost_is_said_again,
-          TAPE_RUNNING "hosts a:2,b:1\n"
-                       "prepared 1-3\n"
-                       "closed b\n"
-                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
-                       "    | b < PREPARE 2 after 1: 1,2,3\n"
-                       "    | b < PENDING 1 next 2\n"
-                       "at 1-2 3\n"
-                       "at 3 3\n"
-                       "closed b\n"
-                       "closed a\n"
-                       "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
-                       "    | a < PREPARE 2 after 1: 1,2,3\n"
-                       "    | a < PENDING 1 next 2\n"
-                       "at 4 4 from=a | ! a: a message of #4, which is no more, is dropped\n"
-                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
-                       "    | b < PREPARE 2 after 1: 1,2,3\n"
-                       "    | b < PENDING 1 next 2\n"
-                       "at 4 4\n"
-                       "closed b\n"
-                       "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
-                       "    | b < PREPARE 2 after 1: 1,2,3\n"
-                       "    | b < SWITCH_AT 1 next 2 check 5\n"
-                       "    | b < ROUND 2 switch after 1 from 2.0 of 1,2,3: 1,2,3\n")
+TAPE_CASE(a_switch_that_was_lost_is_said_again, TAPE_RUNNING
+          "hosts a:2,b:1\n"
+          "prepared 1-3\n"
+          "closed b\n"
+          "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+          "    | b < PREPARE 2 after 1: 1,2,3\n"
+          "    | b < PENDING 1 next 2\n"
+          "at 1-2 3\n"
+          "at 3 3\n"
+          "closed b\n"
+          "closed a\n"
+          "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
+          "    | a < PREPARE 2 after 1: 1,2,3\n"
+          "    | a < PENDING 1 next 2\n"
+          "at 4 4 from=a | ! a: its agent is not believed: NEXT_CHECK for #4, which runs on b\n"
+          "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+          "    | b < PREPARE 2 after 1: 1,2,3\n"
+          "    | b < PENDING 1 next 2\n"
+          "at 4 4\n"
+          "closed b\n"
+          "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
+          "    | b < PREPARE 2 after 1: 1,2,3\n"
+          "    | b < SWITCH_AT 1 next 2 check 5\n"
+          "    | b < ROUND 2 switch after 1 from 2.0 of 1,2,3: 1,2,3\n")
 
 TAPE_CASE(an_abandoned_change_is_said_again,
           TAPE_RUNNING "hosts a:2,b:2,c:1\n"
@@ -245,7 +289,7 @@ TAPE_CASE(a_revoke_that_was_lost_is_said_again,
                        "    | a < REVOKE 1: it was revoked while you were away\n"
                        "recovering 1,2 held=1.1 | ! a:1#2 has recovered (2 of 3)\n")
 
-TAPE_CASE(a_leaver_that_missed_it_is_told_again,
+TAPE_CASE(a_leaver_that_missed_the_drain_is_told_again,
           TAPE_RUNNING "hosts a:2,b:2,c:1\n"
                        "hello c\n"
                        "ready 5\n"
@@ -275,7 +319,8 @@ TAPE_CASE(a_kill_that_was_lost_is_said_again, "config start_timeout=20s np=2\n"
                                               "hello a #1:0 #2:1 | a < WELCOME_AGENT term 1\n"
                                               "    | a < KILL 2 in 0s: it was counted as dead\n")
 
-/* What was under way on the old connection is lost: it may have to be told anew. */
+/* Frames on the old connection may be lost, so the driver gives the worker its whole time again and
+ * repeats its messages. */
 TAPE_CASE(whose_agent_has_dialled_again_has_its_time_anew,
           "config stall=8s\n" TAPE_RUNNING "recovering 1,2,3 held=1.1\n"
           "wait 5s |\n"
@@ -299,7 +344,7 @@ TAPE_CASE(a_stop_that_was_lost_is_said_again,
                        "closed a\n"
                        "closed b | exit 2: stopped by me\n")
 
-TAPE_CASE(who_was_counted_as_dead_and_lives_is_killed,
+TAPE_CASE(a_living_worker_that_counted_as_dead_is_killed,
           TAPE_RUNNING "silent b\n"
                        "wait 11s\n"
                        "recovering 1,2 held=1.1\n"
@@ -310,10 +355,9 @@ TAPE_CASE(who_was_counted_as_dead_and_lives_is_killed,
                        "    | b < KILL 4 in 0s: it was counted as dead\n"
                        "exited 3 sig9 | b < FORGET 3\n")
 
-/* ---- remarks ----------------------------------------------------------------------------------
- */
+/* ---- remarks ---- */
 
-/* However many say it, and again in each round: people read it once. */
+/* Several workers send the remark, in each round again: the operator sees the remark once. */
 TAPE_CASE(a_remark_is_told_once,
           TAPE_RUNNING "remark 1 text=it_is_slow | ! round 1: a:0#1: it_is_slow\n"
                        "remark 1 text=it_is_slow |\n"
@@ -323,25 +367,3 @@ TAPE_CASE(a_remark_is_told_once,
 TAPE_CASE(a_remark_on_another_round_is_dropped,
           TAPE_RUNNING "remark 1 text=it_is_slow round=2 |\n"
                        "remark 1 text=it_is_slow | ! round 1: a:0#1: it_is_slow\n")
-
-TESTS(CASE(a_remark_is_told_once), CASE(a_remark_on_another_round_is_dropped),
-      CASE(an_agent_of_another_job_is_refused), CASE(an_agent_of_an_impossible_host_is_refused),
-      CASE(who_hangs_up_and_is_not_listed_has_gone), CASE(who_is_not_listed_and_hangs_up_has_gone),
-      CASE(who_has_gone_keeps_no_recovery_waiting),
-      CASE(who_goes_during_a_recovery_keeps_nobody_waiting),
-      CASE(reports_that_cannot_be_are_refused), CASE(a_higher_term_ends_this_driver),
-      CASE(anything_before_the_hello_is_dropped), CASE(the_beat_answers),
-      CASE(a_connection_that_breaks_is_no_death), CASE(silence_is_a_death),
-      CASE(after_a_silence_of_all_they_come_back_one_after_the_other),
-      CASE(a_connection_that_does_not_come_back_is_a_death),
-      CASE(the_drivers_own_silence_is_nobodys_death),
-      CASE(the_drivers_own_silence_makes_nobody_late), CASE(an_agent_that_dials_again_is_believed),
-      CASE(nobody_at_all_is_heard), CASE(another_agent_has_lost_the_workers),
-      CASE(a_launch_that_was_lost_is_said_again), CASE(an_end_that_was_lost_is_said_again),
-      CASE(a_round_that_was_lost_is_said_again), CASE(a_switch_that_was_lost_is_said_again),
-      CASE(an_abandoned_change_is_said_again), CASE(a_revoke_that_was_lost_is_said_again),
-      CASE(a_leaver_that_missed_it_is_told_again),
-      CASE(an_idle_agent_of_a_host_that_is_gone_is_stopped),
-      CASE(a_kill_that_was_lost_is_said_again),
-      CASE(whose_agent_has_dialled_again_has_its_time_anew),
-      CASE(a_stop_that_was_lost_is_said_again), CASE(who_was_counted_as_dead_and_lives_is_killed))

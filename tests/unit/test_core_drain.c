@@ -1,9 +1,15 @@
+/*
+ * test_core_drain.c: drains by the operator and notices of preemption (a host will be taken away),
+ * with and without deadlines. A drained worker leaves in order, and its end counts as no failure.
+ *
+ * Each case is a tape: a text of the events that come in (a line) and of the actions that the
+ * driver's core must answer with.
+ */
 #include "tests/lib/core_tape.h"
-#include "tests/lib/test.h"
 
 static struct core_tape tape;
 
-/* Nothing is rolled back: the same switch, with no joiner. */
+/* No step is lost: the next round begins by the usual switch, without a joiner. */
 TAPE_CASE(a_drained_slot_is_left_in_order,
           TAPE_RUNNING "drain b:1 9s | record DRAIN b:1 until 10s\n"
                        "    | reply HVD_OK\n"
@@ -36,7 +42,7 @@ TAPE_CASE(a_drained_host_is_not_launched_on, "config np=2\n"
                                              "undrain a | record DRAIN a ends\n"
                                              "    | reply HVD_OK\n")
 
-TAPE_CASE(who_has_not_left_by_then_is_killed, TAPE_RUNNING
+TAPE_CASE(a_worker_past_the_deadline_is_killed, TAPE_RUNNING
           "drain b:1 5s | record DRAIN b:1 until 6s\n"
           "    | reply HVD_OK\n"
           "    | record NUMBER 2\n"
@@ -100,7 +106,7 @@ TAPE_CASE(a_drain_that_is_taken_back_ends_the_leaving,
           "    | reply HVD_OK\n"
           "wait 10s |\n")
 
-TAPE_CASE(to_take_a_host_back_is_to_take_its_slots_back,
+TAPE_CASE(taking_a_host_back_takes_its_slots_back,
           "config min_np=4\n" TAPE_RUNNING "drain b:0 1h\n"
           "drain b 2h\n"
           "undrain b:0 | record DRAIN b:0 ends\n"
@@ -113,7 +119,8 @@ TAPE_CASE(to_take_a_host_back_is_to_take_its_slots_back,
           "undrain b:9 | reply HVD_E_NOTFOUND: b:9: no such slot in this job\n"
           "undrain c | reply HVD_E_NOTFOUND: c: no such host in this job\n")
 
-/* Two things that an operator says, and neither means the other. */
+/* An operator can clear failures and can undrain a host: neither command does the work of the
+ * other. */
 TAPE_CASE(forgiving_does_not_undrain, "config np=2 min_np=1 forever=1\n"
                                       "start\n"
                                       "hosts a:2\n"
@@ -168,7 +175,7 @@ TAPE_CASE(a_host_that_comes_back_is_new,
           "    | b there: #2 in 0 member 1*, of 1\n"
           "    | a there: #1 in 0 member 0*, of 1\n")
 
-/* The list was faster than the notice. */
+/* The host left the list of hosts before the notice came. */
 TAPE_CASE(a_notice_of_a_host_that_is_not_listed_ends_with_it,
           TAPE_RUNNING "hosts a:2\n"
                        "notice b 20s | record DRAIN b until 22s\n"
@@ -177,13 +184,13 @@ TAPE_CASE(a_notice_of_a_host_that_is_not_listed_ends_with_it,
                        "left 3,4\n"
                        "exited 3,4\n"
                        "entered 1,2\n"
-                       "closed b | ! b: its agent is done\n"
+                       "closed b | ! b: the agent of this host has ended as told\n"
                        "wait 1m |\n"
                        "hosts a:2,b:2 | a < HOSTS_UPDATED 2 +1 -0\n"
                        "    | record DRAIN b ends\n"
                        "    | start b\n")
 
-/* Nothing is launched by the one that was told to end, but by the next. */
+/* The agent that was told to end starts no worker; the next agent of the host does. */
 TAPE_CASE(a_host_that_comes_back_while_its_agent_ends, TAPE_RUNNING "hosts a:2\n"
                                                                     "prepared 1,2\n"
                                                                     "at 1-4 3\n"
@@ -211,7 +218,7 @@ TAPE_CASE(a_worker_that_boots_is_not_waited_for,
                        "drain c 1h | record DRAIN c until 1h2s\n"
                        "    | reply HVD_OK\n"
                        "    | record ENDED 5 sig9\n"
-                       "    | c < KILL 5 in 5s: its seat is given up\n"
+                       "    | c < KILL 5 in 5s: its slot is given up\n"
                        "exited 5 sig15 | c < FORGET 5\n")
 
 TAPE_CASE(why_hosts_are_not_used,
@@ -273,7 +280,7 @@ TAPE_CASE(why_hosts_are_not_used,
           "    | d starting: of 1; its agent has not said hello yet\n"
           "    | b there unlisted: #3 in 0 member 1, of 0; discovery no longer names it\n")
 
-TAPE_CASE(what_is_waited_for_at_the_end,
+TAPE_CASE(the_view_says_what_the_end_waits_for,
           TAPE_RUNNING "finished 1\n"
                        "view | finishing term 1 round 1 from 1.0: 1,2,3,4, floor 1, resets 0; "
                        "waits for the last workers to end\n"
@@ -347,18 +354,3 @@ TAPE_CASE(
     "workers; 0 are there\n"
     "    | a there draining: #1 in 0 doomed 0*, #2 in 1 doomed 1*, of 2; it is being drained\n"
     "    | b there draining: #3 in 0 doomed 2*, #4 in 1 doomed 3*, of 2; it is being drained\n")
-
-TESTS(CASE(a_drained_slot_is_left_in_order), CASE(a_drained_host_is_not_launched_on),
-      CASE(who_has_not_left_by_then_is_killed), CASE(the_sooner_of_two_drains_counts),
-      CASE(a_drain_without_a_deadline_waits), CASE(a_preemption_notice_drains_the_host),
-      CASE(a_notice_does_not_undo_a_drain), CASE(a_seat_that_is_not_there_cannot_be_drained),
-      CASE(a_drain_that_is_taken_back_ends_the_leaving),
-      CASE(to_take_a_host_back_is_to_take_its_slots_back), CASE(forgiving_does_not_undrain),
-      CASE(undraining_does_not_forgive), CASE(fewer_slots_are_a_leave),
-      CASE(a_host_that_comes_back_is_new), CASE(a_host_that_comes_back_while_its_agent_ends),
-      CASE(a_notice_of_a_host_that_is_not_listed_ends_with_it),
-      CASE(a_host_without_slots_offers_nothing), CASE(a_worker_that_boots_is_not_waited_for),
-      CASE(why_hosts_are_not_used), CASE(what_is_waited_for_at_the_end),
-      CASE(a_drained_slot_is_named), CASE(hosts_that_nobody_knows_any_more_are_forgotten),
-      CASE(a_dead_host_that_is_dropped_is_forgotten),
-      CASE(a_host_that_was_taken_away_is_not_dialled), CASE(all_hosts_are_drained))

@@ -1,5 +1,9 @@
+/*
+ * test_core_finish.c: the end of a job: success, failure, stop.
+ * The first FINISHED closes the membership, and the exit code follows from what the members
+ * reported.
+ */
 #include "tests/lib/core_tape.h"
-#include "tests/lib/test.h"
 
 static struct core_tape tape;
 
@@ -20,10 +24,10 @@ TAPE_CASE(a_job_ends_well, TAPE_RUNNING "finished 1 | record FINISHED 1\n"
                                         "    | a < STOP: finished\n"
                                         "    | b < STOP: finished\n"
                                         "    | b < FORGET 4\n"
-                                        "closed a | ! a: its agent is done\n"
+                                        "closed a | ! a: the agent of this host has ended as told\n"
                                         "closed b | exit 0: finished\n")
 
-TAPE_CASE(who_is_inside_when_a_member_dies_is_dismissed,
+TAPE_CASE(a_worker_inside_when_a_member_dies_is_dismissed,
           TAPE_RUNNING "finished 1 | record FINISHED 1\n"
                        "exited 3 sig9 | record ENDED 3 sig9\n"
                        "    | a < DONE 2\n"
@@ -68,7 +72,7 @@ TAPE_CASE(the_first_finished_closes_the_membership,
                        "ready 6 |\n"
                        "exited 6 sig15 | c < FORGET 6\n")
 
-TAPE_CASE(who_finishes_in_a_recovery_leaves_the_others_done,
+TAPE_CASE(a_finish_in_a_recovery_leaves_the_others_done,
           TAPE_RUNNING "exited 4 exit1\n"
                        "finished 1 | record FINISHED 1\n"
                        "    | a < DONE 2\n"
@@ -100,7 +104,7 @@ TAPE_CASE(a_finished_that_cannot_be_is_dropped, TAPE_LAUNCHED "finished 1 |\n"
                                                               "ready 1\n"
                                                               "finished 1 |\n")
 
-/* It may have come to its end, and nobody has heard of that yet. */
+/* The worker may have finished, but the driver cannot have heard of this yet. */
 TAPE_CASE(whose_agent_is_not_back_yet_is_not_killed_at_the_end,
           "config stall=20s agent_start=1m\n" TAPE_RUNNING "finished 1\n"
           "exited 1\n"
@@ -124,7 +128,7 @@ TAPE_CASE(whose_agent_is_not_back_yet_is_not_killed_at_the_end,
           "    | b < STOP: finished; 1 of 4 workers did not reach the end\n"
           "    | b < FORGET 4\n")
 
-TAPE_CASE(who_does_not_come_to_an_end_is_dismissed_then_killed,
+TAPE_CASE(an_endless_worker_is_dismissed_then_killed,
           "config stall=30s\n" TAPE_RUNNING "finished 1\n"
           "exited 1\n"
           "wait 30s | a < DONE 2\n"
@@ -162,15 +166,16 @@ TAPE_CASE(a_joiner_that_comes_back_is_dismissed,
                        "hello c #5:0 | c < WELCOME_AGENT term 1\n"
                        "    | c < DONE 5\n")
 
-TAPE_CASE(an_operator_ends_the_job, TAPE_RUNNING "stop me | record OVER 2: stopped by me\n"
-                                                 "    | a < STOP: stopped by me\n"
-                                                 "    | b < STOP: stopped by me\n"
-                                                 "exited 1 sig15 | record ENDED 1 sig15\n"
-                                                 "    | a < FORGET 1\n"
-                                                 "drain a 5s | record DRAIN a until 6s\n"
-                                                 "    | reply HVD_OK\n"
-                                                 "closed a | ! a: its agent is done\n"
-                                                 "closed b | exit 2: stopped by me\n")
+TAPE_CASE(an_operator_ends_the_job,
+          TAPE_RUNNING "stop me | record OVER 2: stopped by me\n"
+                       "    | a < STOP: stopped by me\n"
+                       "    | b < STOP: stopped by me\n"
+                       "exited 1 sig15 | record ENDED 1 sig15\n"
+                       "    | a < FORGET 1\n"
+                       "drain a 5s | record DRAIN a until 6s\n"
+                       "    | reply HVD_OK\n"
+                       "closed a | ! a: the agent of this host has ended as told\n"
+                       "closed b | exit 2: stopped by me\n")
 
 TAPE_CASE(an_operator_who_asks_twice_does_not_want_to_wait,
           TAPE_RUNNING "stop me\n"
@@ -204,7 +209,7 @@ TAPE_CASE(an_idle_host_that_dies_while_the_job_stops_is_not_waited_for,
           "wait 11s | close b: silent for longer than the lease\n"
           "    | exit 2: stopped by me\n")
 
-/* Seen by the sanitizer: the time that was left does not fall below none. */
+/* The remaining time does not fall below 0; the sanitizer would report this. */
 TAPE_CASE(a_job_that_is_short_while_its_driver_sleeps, "config np=2 elastic_timeout=10s\n"
                                                        "start\n"
                                                        "hosts a:1\n"
@@ -212,8 +217,8 @@ TAPE_CASE(a_job_that_is_short_while_its_driver_sleeps, "config np=2 elastic_time
                                                        "jump 1m\n"
                                                        "state stopping\n"
                                                        "wait 30s | exit 4: only 0 of 2 workers for "
-                                                       "longer than --elastic-timeout; see why "
-                                                       "hosts are not used\n")
+                                                       "longer than --elastic-timeout; slots "
+                                                       "that are listed: 1\n")
 
 TAPE_CASE(a_finished_worker_that_is_drained_does_not_fail_the_job,
           TAPE_RUNNING "finished 1-4\n"
@@ -240,20 +245,3 @@ TAPE_CASE(a_host_that_dies_after_the_end_is_mentioned,
                        "    | record ENDED 4 silent\n"
                        "    | record OVER 0: finished; how 2 workers ended was not seen\n"
                        "    | a < STOP: finished; how 2 workers ended was not seen\n")
-
-TESTS(CASE(a_job_ends_well), CASE(who_is_inside_when_a_member_dies_is_dismissed),
-      CASE(who_fails_after_it_has_finished_fails_the_job),
-      CASE(the_first_finished_closes_the_membership),
-      CASE(who_finishes_in_a_recovery_leaves_the_others_done),
-      CASE(collectives_that_fail_after_the_first_has_finished),
-      CASE(an_error_of_train_is_judged_by_the_exit), CASE(a_finished_that_cannot_be_is_dropped),
-      CASE(whose_agent_is_not_back_yet_is_not_killed_at_the_end),
-      CASE(who_does_not_come_to_an_end_is_dismissed_then_killed),
-      CASE(a_dismissal_that_was_lost_is_said_again), CASE(a_joiner_that_comes_back_is_dismissed),
-      CASE(an_operator_ends_the_job), CASE(an_operator_who_asks_twice_does_not_want_to_wait),
-      CASE(agents_that_do_not_end_are_not_waited_for),
-      CASE(a_host_that_dies_while_the_job_stops_is_not_charged),
-      CASE(an_idle_host_that_dies_while_the_job_stops_is_not_waited_for),
-      CASE(a_job_that_is_short_while_its_driver_sleeps),
-      CASE(a_finished_worker_that_is_drained_does_not_fail_the_job),
-      CASE(a_host_that_dies_after_the_end_is_mentioned))

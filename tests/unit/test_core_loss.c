@@ -1,9 +1,16 @@
+/*
+ * test_core_loss.c: workers that die, and the slot that gets the blame. Each end counts once, for
+ * the right slot or for none.
+ *
+ * Each case is a tape: a text of the events that come in (a line) and of the actions that the
+ * driver's core must answer with.
+ */
 #include "tests/lib/core_tape.h"
-#include "tests/lib/test.h"
 
 static struct core_tape tape;
 
-/* The others know before the disk does; the seat cools, and is filled again. */
+/* The other workers hear of the death before it is on disk; the slot cools down and gets a new
+ * worker. */
 TAPE_CASE(a_failure_is_charged_to_its_slot,
           TAPE_RUNNING "exited 2 sig11 | a,b < REVOKE 1 lost 2: a:1#2: killed by signal 11\n"
                        "    | record ENDED 2 sig11\n"
@@ -13,31 +20,33 @@ TAPE_CASE(a_failure_is_charged_to_its_slot,
                        "wait 22s | record LAUNCH 5 a:1\n"
                        "    | a < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n")
 
-/* A code of 0 is a failure once somebody has joined. */
+/* A code of 0 is a failure once a worker has joined. */
 TAPE_CASE(exit_0_before_the_end_is_a_failure, TAPE_RUNNING
           "exited 2 | a,b < REVOKE 1 lost 2: a:1#2: exit code 0 before its training had finished\n"
           "    | record ENDED 2 exit0\n"
           "    | bar a:1 (1): exit code 0 before its training had finished\n"
           "    | a < FORGET 2\n")
 
-/* Its agent ends it by itself; the seat is free when that is done. */
-TAPE_CASE(who_is_of_no_more_use_is_dead_at_once, TAPE_RUNNING
-          "useless 2 | a,b < REVOKE 1 lost 2: a:1#2: of no more use: its device is stuck\n"
-          "    | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): of no more use: its device is stuck\n"
-          "useless 2 |\n"
-          "recovering 2 held=1.1 |\n"
-          "recovering 1,3,4 held=1.1\n"
-          "exited 2 sig9 | a < FORGET 2\n"
-          "useless 2 | ! a: a message of #2, which is no more, is dropped\n"
-          "wait 22s | record LAUNCH 5 a:1\n"
-          "    | a < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n")
+/* The agent ends the unusable worker by itself; the slot is free after that. */
+TAPE_CASE(
+    an_unusable_worker_is_dead_at_once, TAPE_RUNNING
+    "unusable 2 | a,b < REVOKE 1 lost 2: a:1#2: the worker cannot go on: its device is stuck\n"
+    "    | record ENDED 2 sig9\n"
+    "    | bar a:1 (1): the worker cannot go on: its device is stuck\n"
+    "unusable 2 |\n"
+    "recovering 2 held=1.1 |\n"
+    "recovering 1,3,4 held=1.1\n"
+    "exited 2 sig9 | a < FORGET 2\n"
+    "unusable 2 | ! a: a message of #2, which is no more, is dropped\n"
+    "wait 22s | record LAUNCH 5 a:1\n"
+    "    | a < LAUNCH 5 in 1 as 3/4 local 0/1 cross 0/1\n")
 
-/* It may be found out by who has left the round, or has never been in one. */
-TAPE_CASE(who_is_of_no_more_use_may_be_in_no_round,
+/* A worker that has left its round, or has never been in one, may also report that it is
+ * unusable. */
+TAPE_CASE(an_unusable_worker_may_be_in_no_round,
           TAPE_LAUNCHED "ready 1,2\n"
-                        "useless 2 | record ENDED 2 sig9\n"
-                        "    | bar a:1 (1): of no more use: its device is stuck\n")
+                        "unusable 2 | record ENDED 2 sig9\n"
+                        "    | bar a:1 (1): the worker cannot go on: its device is stuck\n")
 
 TAPE_CASE(an_end_counts_once,
           TAPE_RUNNING "exited 2 exit1 | a,b < REVOKE 1 lost 2: a:1#2: exit code 1\n"
@@ -45,16 +54,17 @@ TAPE_CASE(an_end_counts_once,
                        "    | bar a:1 (1): exit code 1\n"
                        "    | a < FORGET 2\n"
                        "exited 2 exit1 | a < FORGET 2\n"
-                       "exited 99 exit1 | a < FORGET 99\n"
+                       "exited 99 exit1 |\n"
                        "exited 1 running |\n"
                        "exited 3 exit1 from=a |\n")
 
-TAPE_CASE(nobody_speaks_for_the_workers_of_another_host,
-          TAPE_RUNNING "finished 3 from=a | ! a: a message of #3, which is no more, is dropped\n"
-                       "left 3 from=a | ! a: a message of #3, which is no more, is dropped\n"
-                       "output 99 from=a |\n")
+TAPE_CASE(no_agent_speaks_for_workers_of_another_host, TAPE_RUNNING
+          "finished 3 from=a | ! a: its agent is not believed: FINISHED for #3, which runs on b\n"
+          "left 3 from=a | ! a: its agent is not believed: LEFT for #3, which runs on b\n"
+          "output 99 from=a | ! a: its agent is not believed: OUTPUT for #99, which was never "
+          "launched\n")
 
-TAPE_CASE(two_deaths_of_one_round, TAPE_RUNNING
+TAPE_CASE(a_round_has_two_deaths, TAPE_RUNNING
           "exited 3,4 sig9 | a,b < REVOKE 1 lost 3: b:0#3: killed by signal 9\n"
           "    | record ENDED 3 sig9\n"
           "    | bar b:0 (1): killed by signal 9\n"
@@ -104,24 +114,24 @@ TAPE_CASE(the_cooldown_ends_and_the_slot_is_used_again,
           "wait 12s | record LAUNCH 3 a:1\n"
           "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n")
 
-TAPE_CASE(
-    an_operator_forgives_a_slot,
-    "config np=2 min_np=1 forever=1\n"
-    "start\n"
-    "hosts a:2\n"
-    "hello a\n"
-    "ready 1,2\n"
-    "entered 1,2\n"
-    "exited 2 exit1\n"
-    "recovering 1 held=1.1\n"
-    "clear a:1 | bar a:1 (0): cleared by the operator\n"
-    "    | reply HVD_OK\n"
-    "    | record LAUNCH 3 a:1\n"
-    "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n"
-    "clear a:1 | bar a:1 (0): cleared by the operator\n"
-    "    | reply HVD_OK\n"
-    "clear b | reply HVD_E_NOTFOUND: \"b\": there is no such host or slot on the blacklist\n"
-    "clear a:9 | reply HVD_E_NOTFOUND: \"a\": there is no such host or slot on the blacklist\n")
+TAPE_CASE(an_operator_forgives_a_slot, "config np=2 min_np=1 forever=1\n"
+                                       "start\n"
+                                       "hosts a:2\n"
+                                       "hello a\n"
+                                       "ready 1,2\n"
+                                       "entered 1,2\n"
+                                       "exited 2 exit1\n"
+                                       "recovering 1 held=1.1\n"
+                                       "clear a:1 | bar a:1 (0): cleared by the operator\n"
+                                       "    | reply HVD_OK\n"
+                                       "    | record LAUNCH 3 a:1\n"
+                                       "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n"
+                                       "clear a:1 | bar a:1 (0): cleared by the operator\n"
+                                       "    | reply HVD_OK\n"
+                                       "clear b | reply HVD_E_NOTFOUND: \"b\": there is no such "
+                                       "host or slot on the blacklist; see hvd-elastic blacklist\n"
+                                       "clear a:9 | reply HVD_E_NOTFOUND: \"a\": there is no such "
+                                       "host or slot on the blacklist; see hvd-elastic blacklist\n")
 
 TAPE_CASE(an_operator_forgives_a_host, "config np=2\n"
                                        "start\n"
@@ -131,7 +141,7 @@ TAPE_CASE(an_operator_forgives_a_host, "config np=2\n"
                                        "    | reply HVD_OK\n"
                                        "    | start a\n")
 
-TAPE_CASE(to_forgive_a_host_is_to_forgive_its_slots,
+TAPE_CASE(forgiving_a_host_forgives_its_slots,
           "config np=2 min_np=1 forever=1\n"
           "start\n"
           "hosts a:2,b:1\n"
@@ -151,20 +161,21 @@ TAPE_CASE(to_forgive_a_host_is_to_forgive_its_slots,
           "    | a < LAUNCH 4 in 1 as 1/2 local 0/1 cross 0/1\n"
           "held | b:0 (1, never): exit code 1\n")
 
-TAPE_CASE(workers_with_another_state_are_turned_away,
-          "config np=2 min_np=1\n"
-          "start\n"
-          "hosts a:3\n"
-          "hello a\n"
-          "ready 1 entries=w:8,b:4 | record READY 1\n"
-          "ready 2 manifest=6 entries=w:8,b:5 | record READY 2\n"
-          "    | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): its state differs: entry \"b\" has 5 bytes, not 4\n"
-          "    | a < KILL 2 in 5s: its state differs: entry \"b\" has 5 bytes, not 4\n"
-          "ready 3 manifest=7 entries=w:8,c:4 | record READY 3\n"
-          "    | record ENDED 3 sig9\n"
-          "    | bar a:2 (1): its state differs: entry 2 is \"c\", not \"b\"\n"
-          "    | a < KILL 3 in 5s: its state differs: entry 2 is \"c\", not \"b\"\n")
+TAPE_CASE(
+    workers_with_another_state_are_turned_away,
+    "config np=2 min_np=1\n"
+    "start\n"
+    "hosts a:3\n"
+    "hello a\n"
+    "ready 1 entries=w:8,b:4 | record READY 1\n"
+    "ready 2 manifest=6 entries=w:8,b:5 | record READY 2\n"
+    "    | record ENDED 2 sig9\n"
+    "    | bar a:1 (1): its state differs: entry \"b\" has 5 bytes, and 4 on other workers\n"
+    "    | a < KILL 2 in 5s: its state differs: entry \"b\" has 5 bytes, and 4 on other workers\n"
+    "ready 3 manifest=7 entries=w:8,c:4 | record READY 3\n"
+    "    | record ENDED 3 sig9\n"
+    "    | bar a:2 (1): its state differs: entry 2 is \"c\", and \"b\" on other workers\n"
+    "    | a < KILL 3 in 5s: its state differs: entry 2 is \"c\", and \"b\" on other workers\n")
 
 TAPE_CASE(a_worker_with_more_entries_is_turned_away,
           "config np=2 min_np=1\n"
@@ -174,8 +185,8 @@ TAPE_CASE(a_worker_with_more_entries_is_turned_away,
           "ready 1 entries=w:8\n"
           "ready 2 manifest=6 entries=w:8,b:5 | record READY 2\n"
           "    | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): its state differs: it has \"b\", which others have not\n"
-          "    | a < KILL 2 in 5s: its state differs: it has \"b\", which others have not\n"
+          "    | bar a:1 (1): its state differs: entry \"b\" is missing on other workers\n"
+          "    | a < KILL 2 in 5s: its state differs: entry \"b\" is missing on other workers\n"
           "ready 3 manifest=7 | record READY 3\n"
           "    | record ENDED 3 sig9\n"
           "    | bar a:2 (1): its state differs from that of the others\n"
@@ -184,21 +195,22 @@ TAPE_CASE(a_worker_with_more_entries_is_turned_away,
           "    | record ROUND 1 first after 0 from 1.0 of 1: 1,4\n"
           "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,4\n")
 
-TAPE_CASE(the_first_may_be_the_odd_one,
-          "config np=3 min_np=1\n"
-          "start\n"
-          "hosts a:4\n"
-          "hello a\n"
-          "ready 1 entries=W:8\n"
-          "ready 2 manifest=6 entries=w:8 | record READY 2\n"
-          "    | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): its state differs: entry 1 is \"w\", not \"W\"\n"
-          "    | a < KILL 2 in 5s: its state differs: entry 1 is \"w\", not \"W\"\n"
-          "ready 3 manifest=6 entries=w:8 | record READY 3\n"
-          "    | record ENDED 1 sig9\n"
-          "    | bar a:0 (1): its state differs from that of most\n"
-          "    | a < KILL 1 in 5s: its state differs from that of most\n"
-          "ready 4 manifest=6 entries=w:8 | record READY 4\n")
+TAPE_CASE(
+    the_first_worker_may_be_the_different_worker,
+    "config np=3 min_np=1\n"
+    "start\n"
+    "hosts a:4\n"
+    "hello a\n"
+    "ready 1 entries=W:8\n"
+    "ready 2 manifest=6 entries=w:8 | record READY 2\n"
+    "    | record ENDED 2 sig9\n"
+    "    | bar a:1 (1): its state differs: entry 1 is \"w\", and \"W\" on other workers\n"
+    "    | a < KILL 2 in 5s: its state differs: entry 1 is \"w\", and \"W\" on other workers\n"
+    "ready 3 manifest=6 entries=w:8 | record READY 3\n"
+    "    | record ENDED 1 sig9\n"
+    "    | bar a:0 (1): its state differs from that of most\n"
+    "    | a < KILL 1 in 5s: its state differs from that of most\n"
+    "ready 4 manifest=6 entries=w:8 | record READY 4\n")
 
 TAPE_CASE(the_first_entries_may_come_later,
           "config np=2 min_np=1\n"
@@ -214,7 +226,7 @@ TAPE_CASE(the_first_entries_may_come_later,
           "    | record ROUND 1 first after 0 from 1.0 of 1: 1,3\n"
           "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,3\n")
 
-/* A shell command never joins: its exit code is all there is. */
+/* A shell command never joins a round: its exit code is all that the driver gets. */
 TAPE_CASE(commands_that_end_with_0_are_the_job, "config np=2 min_np=1\n"
                                                 "start\n"
                                                 "hosts a:2\n"
@@ -246,7 +258,8 @@ TAPE_CASE(a_command_that_fails_is_tried_again,
           "    | a < STOP: every command ended with 0\n"
           "    | a < FORGET 3\n")
 
-/* Its work is the part of that rank, and the others have done theirs. */
+/* The command's work is the part of its rank, and the commands of the other ranks have ended
+ * well. */
 TAPE_CASE(a_command_is_tried_again_as_the_same_rank,
           "config np=3 min_np=1\n"
           "start\n"
@@ -258,19 +271,18 @@ TAPE_CASE(a_command_is_tried_again_as_the_same_rank,
           "wait 20s | record LAUNCH 4 a:1\n"
           "    | a < LAUNCH 4 in 1 as 1/3 local 1/2 cross 0/1\n")
 
-TAPE_CASE(
-    a_program_that_cannot_be_started_is_not_tried_again,
-    "config np=1 min_np=1\n"
-    "start\n"
-    "hosts a:1\n"
-    "hello a\n"
-    "launchfail 1 -5 | record ENDED 1 exit-5\n"
-    "    | bar a:0 (1): it could not be started: no\n"
-    "    | record OVER 1: every worker failed before it joined; the first: a:0#1: it could not be "
-    "started: no\n"
-    "    | a < STOP: every worker failed before it joined; the first: a:0#1: it could not be "
-    "started: no\n"
-    "    | a < FORGET 1\n")
+TAPE_CASE(a_program_that_cannot_be_started_is_not_tried_again,
+          "config np=1 min_np=1\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "launchfail 1 -5 | record ENDED 1 exit-5\n"
+          "    | bar a:0 (1): the worker could not be started: no\n"
+          "    | record OVER 1: every worker failed before it joined; the first failure: a:0#1: "
+          "the worker could not be started: no\n"
+          "    | a < STOP: every worker failed before it joined; the first failure: a:0#1: the "
+          "worker could not be started: no\n"
+          "    | a < FORGET 1\n")
 
 TAPE_CASE(once_somebody_joins_commands_start_again,
           "config np=2 min_np=1\n"
@@ -315,19 +327,3 @@ TAPE_CASE(an_agent_that_ends_is_not_asked_again_and_again,
           "    | a < LAUNCH 3 in 0 as 0/2 local 0/2 cross 0/1\n"
           "    | record LAUNCH 4 a:1\n"
           "    | a < LAUNCH 4 in 1 as 1/2 local 1/2 cross 0/1\n")
-
-TESTS(CASE(a_failure_is_charged_to_its_slot), CASE(exit_0_before_the_end_is_a_failure),
-      CASE(who_is_of_no_more_use_is_dead_at_once), CASE(who_is_of_no_more_use_may_be_in_no_round),
-      CASE(an_end_counts_once), CASE(nobody_speaks_for_the_workers_of_another_host),
-      CASE(two_deaths_of_one_round), CASE(a_failure_on_a_host_that_goes_is_not_charged),
-      CASE(scope_host_takes_the_whole_host_out), CASE(scope_slot_leaves_healthy_workers_alone),
-      CASE(the_cooldown_ends_and_the_slot_is_used_again), CASE(an_operator_forgives_a_slot),
-      CASE(an_operator_forgives_a_host), CASE(to_forgive_a_host_is_to_forgive_its_slots),
-      CASE(workers_with_another_state_are_turned_away),
-      CASE(a_worker_with_more_entries_is_turned_away), CASE(the_first_may_be_the_odd_one),
-      CASE(the_first_entries_may_come_later), CASE(commands_that_end_with_0_are_the_job),
-      CASE(a_command_that_fails_is_tried_again), CASE(a_command_is_tried_again_as_the_same_rank),
-      CASE(a_program_that_cannot_be_started_is_not_tried_again),
-      CASE(once_somebody_joins_commands_start_again),
-      CASE(a_host_that_goes_takes_its_ended_commands_along),
-      CASE(an_agent_that_ends_is_not_asked_again_and_again))

@@ -1,5 +1,10 @@
-#include "base/panic.h"
+/*
+ * test_core_parts.c: parts of the core without a job: settings, the assignment of ranks, records,
+ * actions. A wrong setting is named in its error, and an action is described as a whole or not at
+ * all.
+ */
 #include "driver/core/assign.h"
+#include "driver/core/moves.h"
 #include "tests/lib/core_tape.h"
 #include "tests/lib/test.h"
 
@@ -18,32 +23,36 @@ static struct core_config good_config(void)
     return config;
 }
 
-static void what_is_not_said_follows(struct test *t)
+TEST(missing_options_follow_from_others)
 {
     struct core_config config = good_config();
 
     CHECK_OK(t, core_config_finish(&config, NULL));
     CHECK_INT(t, config.min_np, ==, 4);
-    CHECK_INT(t, config.max_np, ==, LIMIT_WORKERS);
-    config.np = 0;
+    CHECK_INT(t, config.max_np, ==, 4);
+    config.np = config.max_np = 0;
     config.min_np = 2;
     CHECK_OK(t, core_config_finish(&config, NULL));
     CHECK_INT(t, config.np, ==, 2);
+    CHECK_INT(t, config.max_np, ==, 2);
+    config.max_np = LIMIT_WORKERS;
+    CHECK_OK(t, core_config_finish(&config, NULL));
+    CHECK_INT(t, config.max_np, ==, LIMIT_WORKERS);
 out:;
 }
 
-/* The numbers of a wrong config, and what is said of it. */
-static void wrong_counts_are_named(struct test *t)
+/* Each row has the numbers of a wrong config, and words of the error. */
+TEST(wrong_counts_are_named)
 {
     static const struct {
         uint32_t np, min_np, max_np;
         int code;
         const char *says;
     } wrong[] = {
-        {0,  0, 0,                 HVD_E_INVAL, "-np: how many"                  },
-        { 2, 3, 0,                 HVD_E_INVAL, "--min-np: 3 is more than -np, 2"},
-        { 4, 1, 3,                 HVD_E_INVAL, "-np: 4 is more than --max-np, 3"},
-        { 4, 1, LIMIT_WORKERS + 1, HVD_E_LIMIT, "--max-np: 131073 is"            },
+        {0,  0, 0,                 HVD_E_INVAL, "-np: missing"                                                 },
+        { 2, 3, 0,                 HVD_E_INVAL, "--min-np: 3 is more than -np, 2; lower --min-np, or raise -np"},
+        { 4, 1, 3,                 HVD_E_INVAL, "-np: 4 is more than --max-np, 3; lower -np, or raise --max-np"},
+        { 4, 1, LIMIT_WORKERS + 1, HVD_E_LIMIT, "--max-np: 131073 is"                                          },
     };
     struct core_config config;
     struct hvd_err err;
@@ -66,7 +75,7 @@ static void wrong_counts_are_named(struct test *t)
 out:;
 }
 
-static void wrong_times_are_named(struct test *t)
+TEST(wrong_times_are_named)
 {
     struct core_config config = good_config();
     struct hvd_err err;
@@ -99,7 +108,7 @@ static void wrong_times_are_named(struct test *t)
 out:;
 }
 
-static void as_many_are_kept_as_it_takes(struct test *t)
+TEST(enough_workers_are_kept)
 {
     CHECK_INT(t, assign_kept(2, 0, 2), ==, 0);
     CHECK_INT(t, assign_kept(2, 1, 4), ==, 1);
@@ -108,7 +117,7 @@ static void as_many_are_kept_as_it_takes(struct test *t)
 out:;
 }
 
-/* "rank/size local/size cross/size" of each seat. */
+/* Returns "rank/size local/size cross/size" of each slot. */
 static const char *places(const uint32_t *hosts, size_t count, uint32_t first)
 {
     static char text[512];
@@ -126,8 +135,8 @@ static const char *places(const uint32_t *hosts, size_t count, uint32_t first)
     return text;
 }
 
-/* Hosts b:3, a:2, c:1 with at most 5: the reference's own example. */
-static void places_are_those_of_the_reference(struct test *t)
+/* Hosts b:3, a:2, c:1 with at most 5 workers: the example of Horovod's documentation. */
+TEST(places_are_those_of_the_reference)
 {
     static const uint32_t hosts[] = { 0, 0, 0, 1, 1, 2 };
 
@@ -140,7 +149,7 @@ static void places_are_those_of_the_reference(struct test *t)
 out:;
 }
 
-static void records_are_described(struct test *t)
+TEST(records_are_described)
 {
     struct journal_record record = { .host = "a",
                                      .text = "why",
@@ -163,6 +172,8 @@ static void records_are_described(struct test *t)
         "ENDED incarnation=3 ended=1 value=-6",
         "DRAIN host=a slot=5 until=7",
         "OVER code=0: why",
+        "STUCK host=a slot=5 failures=-6 job=0 commit=0.0",
+        "KEY host=a epoch=-6 code=0",
         "? incarnation=3 round=4",
     };
     char line[JOURNAL_LINE_MAX];
@@ -175,7 +186,7 @@ static void records_are_described(struct test *t)
 out:;
 }
 
-static void actions_are_lines(struct test *t)
+TEST(actions_are_lines)
 {
     struct action action = { .kind = ACTION_START_AGENT, .host = "a" };
     struct buf out;
@@ -194,8 +205,8 @@ out:
     buf_release(&out);
 }
 
-/* What does not fit is not written at all. */
-static void an_action_is_written_whole_or_not(struct test *t)
+/* An action that does not fit into the buffer is not written at all. */
+TEST(an_action_is_written_whole_or_not)
 {
     struct blacklist_change change = { .none = false };
     struct msg msg = { .type = MSG_DONE, .term = 1 };
@@ -218,7 +229,7 @@ out:
     buf_release(&out);
 }
 
-static void states_have_names(struct test *t)
+TEST(states_have_names)
 {
     CHECK_TEXT(t, job_state_name(JOB_PENDING), "pending");
     CHECK_TEXT(t, job_state_name(JOB_STATE_COUNT), "?");
@@ -231,7 +242,7 @@ static void states_have_names(struct test *t)
 out:;
 }
 
-/* What is said of a record after those, and the record. */
+/* A record that is wrong after certain records, with the words of its error. */
 #define WRONG(says, ...) \
     {                    \
         says,            \
@@ -252,7 +263,7 @@ struct wrong {
     struct journal_record record;
 };
 
-/* One record after those of a job of two workers that runs in round 1. */
+/* A wrong record that follows the records of a job of two workers in round 1. */
 static const struct wrong records_before[] = {
     WRONG("", .kind = JOURNAL_TERM, .term = 1, .host = "", .text = ""),
     WRONG("", .kind = JOURNAL_LAUNCH, .incarnation = 1, .host = "a", .text = ""),
@@ -260,6 +271,7 @@ static const struct wrong records_before[] = {
     WRONG("", .kind = JOURNAL_ROUND, .round = 1, .host = "", .text = "", TWO),
 };
 
+/* Replays records_before and then the record in a new core; *err has the error of the record. */
 static int replay(struct journal_record record, struct hvd_err *err)
 {
     int rc = tape_init(&tape);
@@ -284,6 +296,8 @@ static const struct wrong wrong_records[] = {
     WRONG("no such host", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = ""),
     WRONG("no such host", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "b", .slot = 5000),
     WRONG("slot is taken", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "a"),
+    WRONG("no such rank", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "b", .value = 2),
+    WRONG("no such rank", .kind = JOURNAL_LAUNCH, .incarnation = 3, .host = "b", .value = -1),
     WRONG("no such round", .kind = JOURNAL_ROUND, TWO),
     WRONG("no such round", SECOND),
     WRONG("no such round", SECOND, .members = { known, 1 }, .holders = { known, 2 }),
@@ -297,7 +311,7 @@ static const struct wrong wrong_records[] = {
     WRONG("no such host", .kind = JOURNAL_DRAIN, .host = "a", .slot = 5000),
 };
 
-static void records_that_cannot_be_are_refused(struct test *t)
+TEST(impossible_records_are_refused)
 {
     struct hvd_err err = { .code = 0 };
 
@@ -309,7 +323,26 @@ static void records_that_cannot_be_are_refused(struct test *t)
 out:;
 }
 
-/* Old news, about workers and rounds that are no more, is none. */
+/* A switch leaves a round, so the first round of a journal cannot be a switch. */
+TEST(a_first_round_that_is_a_switch_is_refused)
+{
+    struct journal_record record = {
+        .kind = JOURNAL_ROUND, .round = 1, TWO, .cause = CAUSE_SWITCH
+    };
+    struct hvd_err err = { .code = 0 };
+
+    record.host = record.text = "";
+    CHECK_OK(t, tape_init(&tape));
+    CHECK_OK(t, tape_core(&tape));
+    for (size_t i = 0; records_before[i].record.kind != JOURNAL_ROUND; i++)
+        CHECK_OK(t, core_replay(tape.core, &records_before[i].record, &err));
+    CHECK_CODE(t, core_replay(tape.core, &record, &err), HVD_E_CORRUPT);
+    CHECK_HAS(t, err.text, "no such round");
+out:
+    tape_release(&tape);
+}
+
+/* Records about workers and rounds that have ended change nothing. */
 static const struct wrong past_records[] = {
     WRONG("", .kind = JOURNAL_LAUNCH, .incarnation = 1, .host = "z"),
     WRONG("", .kind = JOURNAL_READY, .incarnation = 9),
@@ -323,7 +356,7 @@ static const struct wrong past_records[] = {
     WRONG("", SECOND, TWO),
 };
 
-static void records_of_what_is_past_change_nothing(struct test *t)
+TEST(records_of_the_past_change_nothing)
 {
     struct hvd_err err;
 
@@ -332,7 +365,7 @@ static void records_of_what_is_past_change_nothing(struct test *t)
 out:;
 }
 
-static void a_damaged_blacklist_is_refused(struct test *t)
+TEST(a_damaged_blacklist_is_refused)
 {
     struct blacklist_record record = { .host = "a", .since_wall_us = -1 };
 
@@ -343,7 +376,7 @@ out:
     tape_release(&tape);
 }
 
-static void what_nobody_may_ask_for_panics(struct test *t)
+TEST_FLAGS(an_impossible_event_panics, TEST_NO_TORTURE)
 {
     struct event early = { .kind = EVENT_TIMER };
     struct event start = { .kind = EVENT_START };
@@ -361,8 +394,8 @@ out:
     tape_release(&tape);
 }
 
-/* After its exit a driver does nothing any more. */
-static void a_job_that_is_over_is_silent(struct test *t)
+/* A driver that has exited gives no more actions. */
+TEST(a_job_that_is_over_is_silent)
 {
     CHECK_OK(t, tape_init(&tape));
     CHECK_PLAY(t, &tape, "start\nnohosts\nstate over\njump 1h |\nstop me |\nview\n");
@@ -372,10 +405,50 @@ out:
     tape_release(&tape);
 }
 
-TESTS(CASE(what_is_not_said_follows), CASE(wrong_counts_are_named), CASE(wrong_times_are_named),
-      CASE(as_many_are_kept_as_it_takes), CASE(places_are_those_of_the_reference),
-      CASE(records_are_described), CASE(actions_are_lines), CASE(an_action_is_written_whole_or_not),
-      CASE(states_have_names), CASE(records_that_cannot_be_are_refused),
-      CASE(records_of_what_is_past_change_nothing), CASE(a_damaged_blacklist_is_refused),
-      CASE_FLAGS(what_nobody_may_ask_for_panics, TEST_NO_TORTURE),
-      CASE(a_job_that_is_over_is_silent))
+/* Compares one move of the machine with its row of states.md: "| ready | member | a round begins
+ * with it |". */
+static void check_move(struct test *t, const struct machine *machine, size_t number,
+                       const char *row)
+{
+    char expected[256];
+
+    CHECK_INT(t, number, <, machine->move_count);
+    snprintf(expected, sizeof(expected), "| %s | %s | %s |\n",
+             machine->moves[number].from == MOVE_ANY ? "any"
+                                                     : machine->states[machine->moves[number].from],
+             machine->states[machine->moves[number].to], machine->moves[number].when);
+    CHECK_TEXT(t, row, expected);
+out:;
+}
+
+/* driver/core/states.md has a table for each state machine; its rows are the moves of the machine,
+ * in their order. */
+TEST(the_page_of_states_shows_every_move)
+{
+    const struct machine *machines[] = { &job_machine, &worker_machine, &round_machine,
+                                         &agent_machine };
+    FILE *file = fopen(HVD_SOURCE_DIR "/driver/core/states.md", "r");
+    size_t next = 0, rows = 0;
+    char line[256], heading[32];
+
+    CHECK(t, file);
+    while (fgets(line, sizeof(line), file) && !t->failed) {
+        if (next < ARRAY_SIZE(machines)) {
+            snprintf(heading, sizeof(heading), "## %s\n", machines[next]->name);
+            if (!strcmp(line, heading)) {
+                CHECK_INT(t, rows, ==, next ? machines[next - 1]->move_count : 0);
+                next++;
+                rows = 0;
+            }
+        }
+        if (line[0] == '|' && strncmp(line, "| from", 6) != 0 && line[1] != '-') {
+            CHECK_INT(t, next, >, 0);
+            check_move(t, machines[next - 1], rows++, line);
+        }
+    }
+    CHECK_INT(t, next, ==, ARRAY_SIZE(machines));
+    CHECK_INT(t, rows, ==, agent_machine.move_count);
+out:
+    if (file)
+        fclose(file);
+}

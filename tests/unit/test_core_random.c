@@ -1,10 +1,14 @@
+/*
+ * test_core_random.c: random messages in every state of the driver's core, and a driver that dies
+ * after any record. The core never breaks, and equal seeds give equal bytes. A digest is a checksum
+ * of all actions.
+ */
 #include "base/rng.h"
 #include "proto/catalog.h"
 #include "proto/commit.h"
 #include "tests/lib/core_tape.h"
 #include "tests/lib/test.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +19,7 @@ static struct msg_held held[] = {
     { COMMIT_FIRST_OF(1) + 3, 7}
 };
 
-/* One message of each kind, about the incarnation and the round. */
+/* Makes a message of this type, about the incarnation and the round. */
 static void make(enum msg_type type, uint64_t incarnation, uint64_t round, struct msg *ret_msg)
 {
     static const uint64_t missing[] = { 2, 4, 99 };
@@ -32,9 +36,11 @@ static void make(enum msg_type type, uint64_t incarnation, uint64_t round, struc
     case MSG_RECOVERING:
         msg.u.recovering.held = (struct msg_held_list){ held, ARRAY_SIZE(held) };
         break;
-    case MSG_AT: msg.u.at = (struct msg_at){ .next = round + 1, .check = 4 }; break;
+    case MSG_NEXT_CHECK:
+        msg.u.next_check = (struct msg_next_check){ .next = round + 1, .check = 4 };
+        break;
     case MSG_PREPARED: msg.u.prepared.text = ""; break;
-    case MSG_USELESS: msg.u.useless.text = ""; break;
+    case MSG_UNUSABLE: msg.u.unusable.text = ""; break;
     case MSG_REMARK: msg.u.remark.text = ""; break;
     case MSG_FINISHED: msg.u.finished.text = ""; break;
     case MSG_LAUNCH_FAILED:
@@ -54,7 +60,7 @@ static void make(enum msg_type type, uint64_t incarnation, uint64_t round, struc
     *ret_msg = msg;
 }
 
-/* The job in each of its states, with workers in each of theirs. */
+/* Scripts that bring the job, and its workers, into each of their states. */
 static const char *const beginnings[] = {
     "start\n",
     "start\nhosts a:2,b:2\n",
@@ -97,8 +103,8 @@ static int say(const struct msg_kind *kind, uint64_t incarnation, uint64_t round
     return rc;
 }
 
-/* Every round that there could be, each time twice, by every host; then the job goes on for a
- * while, and is stopped. */
+/* Gives the message, for each possible round, to the core, twice from every host; then the job goes
+ * on for a while, and is stopped. */
 static int trouble(const struct msg_kind *kind, uint64_t incarnation)
 {
     int rc = 0;
@@ -115,7 +121,7 @@ static int trouble(const struct msg_kind *kind, uint64_t incarnation)
     return rc ? rc : tape_wait(&tape, TIME_MIN);
 }
 
-static void any_message_in_any_state(struct test *t)
+TEST_FLAGS(any_message_in_any_state, TEST_NO_TORTURE)
 {
     static const uint64_t incarnations[] = { 0, 1, 2, 3, 4, 5, 99, UINT64_MAX };
     const struct msg_kind *kind;
@@ -136,7 +142,7 @@ out:
     tape_release(&tape);
 }
 
-/* A worker that there is, or was. */
+/* Returns an incarnation that runs or has run. */
 static uint64_t pick_worker(const struct core_view *view)
 {
     const struct view_host *host;
@@ -156,11 +162,11 @@ static const struct view_worker *find_worker(const struct core_view *view, uint6
     return NULL;
 }
 
-/* What a worker in this state would say next, most of the time. */
-static enum msg_type likely(const struct core_view *view, uint64_t incarnation)
+/* Returns the type of the message that a worker in this state would send next, most of the time. */
+static enum msg_type likely_type(const struct core_view *view, uint64_t incarnation)
 {
     static const enum msg_type often_ends[] = { MSG_EXITED, MSG_EXITED, MSG_STALLED, MSG_REMARK,
-                                                MSG_USELESS };
+                                                MSG_UNUSABLE };
     const struct view_worker *worker = find_worker(view, incarnation);
 
     if (!rng_below(&rng, 2000))
@@ -175,7 +181,7 @@ static enum msg_type likely(const struct core_view *view, uint64_t incarnation)
     case WORKER_MEMBER:
         if (!worker->entered)
             return MSG_ENTERED;
-        return view->job == JOB_PENDING ? MSG_AT : MSG_PREPARED;
+        return view->job == JOB_PENDING ? MSG_NEXT_CHECK : MSG_PREPARED;
     case WORKER_READY: return MSG_PREPARED;
     case WORKER_REVOKED: return MSG_RECOVERING;
     case WORKER_LEAVING: return rng_below(&rng, 2) ? MSG_LEFT : MSG_EXITED;
@@ -183,6 +189,8 @@ static enum msg_type likely(const struct core_view *view, uint64_t incarnation)
     }
 }
 
+/* Sends the core a message that a random worker would probably send, sometimes with a random number
+ * or code. 0, or a code. */
 static int random_msg(void)
 {
     struct core_view view;
@@ -197,11 +205,12 @@ static int random_msg(void)
     if (!rc) {
         if (rng_below(&rng, 8) && view.commit)
             held[1].commit = view.commit + rng_below(&rng, 3);
-        make(likely(&view, incarnation), incarnation, view.round, &msg);
+        make(likely_type(&view, incarnation), incarnation, view.round, &msg);
         if (msg.type == MSG_PREPARED && rng_below(&rng, 20))
             msg.round = view.next;
-        if (msg.type == MSG_AT)
-            msg.u.at = (struct msg_at){ .next = view.next, .check = rng_below(&rng, 100) };
+        if (msg.type == MSG_NEXT_CHECK)
+            msg.u.next_check =
+                (struct msg_next_check){ .next = view.next, .check = rng_below(&rng, 100) };
         if (msg.type == MSG_EXITED)
             msg.u.exited = (struct msg_exited){ .ended = (uint32_t)rng_below(&rng, ENDED_COUNT),
                                                 .value = (int32_t)rng_below(&rng, 2) };
@@ -217,8 +226,7 @@ static int random_msg(void)
     return rc;
 }
 
-/* The agent says what it has, now and then with something that it should have forgotten, or
- * without something that it should have. */
+/* The agent's hello reports its workers, sometimes with an entry too many or with one too few. */
 static int random_hello(struct tape_host *host)
 {
     struct msg_slot_report reports[40] = { { .slot = 0 } };
@@ -241,7 +249,7 @@ static int random_hello(struct tape_host *host)
     return tape_hello(&tape, host, &msg);
 }
 
-/* The same, but what it says is what the core believes. */
+/* The agent's hello reports the workers that the core believes in. */
 static int honest_hello(struct tape_host *host)
 {
     struct msg_slot_report reports[40] = { { .slot = 0 } };
@@ -267,7 +275,7 @@ static int honest_hello(struct tape_host *host)
     return rc ? rc : tape_hello(&tape, host, &msg);
 }
 
-/* What journals are made of. */
+/* Texts of records from which the journals are made. */
 static const char *const stories[] = {
     TAPE_RUNNING "hosts a:2,b:2,c:1\nhello c\nlaunched 5\nready 5\nprepared 1-5\nat 1-4 2\n"
                  "entered 1-5\nfinished 1-5\nexited 1-5 exit0\n",
@@ -277,7 +285,7 @@ static const char *const stories[] = {
                  "hosts c:2\nhello c\nlaunched 5,6\nready 5,6\nstop me\n",
 };
 
-/* The next driver finds the agents with all their workers, or with none. */
+/* The next driver takes over; it finds the agents with all their workers, or without any. */
 static int take_over(bool with_workers)
 {
     static const char *const names[] = { "a", "b", "c" };
@@ -300,7 +308,7 @@ static int take_over(bool with_workers)
     return rc ? rc : tape_wait(&tape, TIME_MIN);
 }
 
-static void a_driver_may_die_after_any_record(struct test *t)
+TEST_FLAGS(a_driver_may_die_after_any_record, TEST_NO_TORTURE)
 {
     size_t lost = 0, written;
 
@@ -334,6 +342,7 @@ static int random_hosts(void)
     return used > 6 ? tape_do(&tape, line) : 0;
 }
 
+/* An operator's command or notice about the host, chosen at random. */
 static int random_operator(const char *host)
 {
     static const struct {
@@ -347,11 +356,14 @@ static int random_operator(const char *host)
         { "undrain", ":1"      },
         { "failed",  " x"      },
         { "notice",  " 20s"    },
+        { "rekey",   ""        },
+        { "rekeyed", " 5"      },
     };
     unsigned verb = (unsigned)rng_below(&rng, ARRAY_SIZE(verbs));
     char line[64];
 
-    if (*verbs[verb].verb == 'n' && !tape_host(&tape, host)->peer)
+    if ((*verbs[verb].verb == 'n' || !strcmp(verbs[verb].verb, "rekeyed")) &&
+        !tape_host(&tape, host)->peer)
         return 0;
     snprintf(line, sizeof(line), "%s %s%s", verbs[verb].verb, host, verbs[verb].rest);
     return tape_do(&tape, line);
@@ -376,6 +388,7 @@ static int next_driver(void)
     return rc ? rc : tape_do(&tape, "start");
 }
 
+/* Starts a new job with random settings on three hosts; the digest goes on. */
 static int next_job(uint64_t digest)
 {
     int rc;
@@ -395,6 +408,8 @@ static int next_job(uint64_t digest)
     return rc ? rc : tape_do(&tape, "hosts h0:2,h1:2,h2:1");
 }
 
+/* Gives the core one random event: hosts, a connection, an operator, time, a new driver, or
+ * (mostly) a message. */
 static int random_event(void)
 {
     struct tape_host *host;
@@ -418,6 +433,7 @@ static int random_event(void)
 
 #define STEPS 30000
 
+/* Plays `steps` random events. *ret_rounds counts how often the job was seen running. */
 static int play(uint64_t seed, unsigned steps, uint64_t *ret_digest, uint64_t *ret_rounds)
 {
     struct core_view view;
@@ -441,13 +457,13 @@ static int play(uint64_t seed, unsigned steps, uint64_t *ret_digest, uint64_t *r
     return rc;
 }
 
-static void the_same_seed_gives_the_same_bytes(struct test *t)
+TEST_FLAGS(the_same_seed_gives_the_same_bytes, TEST_NO_TORTURE)
 {
     uint64_t first, second, other, rounds;
 
     CHECK_OK(t, tape_init(&tape));
     CHECK_OK(t, play(1, STEPS, &first, &rounds));
-    CHECK_INT(t, rounds, >, STEPS / 64 / 10); /* it was not stuck for most of the time */
+    CHECK_INT(t, rounds, >, STEPS / 64 / 10); /* the job ran for a good part of the time */
     CHECK_OK(t, play(1, STEPS, &second, &rounds));
     CHECK(t, first == second);
     CHECK_OK(t, play(2, STEPS, &other, &rounds));
@@ -456,7 +472,7 @@ out:
     tape_release(&tape);
 }
 
-static void many_seeds_break_nothing(struct test *t)
+TEST_FLAGS(many_seeds_break_nothing, TEST_NO_TORTURE)
 {
     uint64_t digest, rounds;
 
@@ -467,8 +483,8 @@ out:
     tape_release(&tape);
 }
 
-/* Memory may be out at any allocation of these; see torture. */
-static void a_short_random_job(struct test *t)
+/* Under torture each allocation of this job fails once. */
+TEST(a_short_random_job)
 {
     uint64_t digest, rounds;
 
@@ -477,8 +493,3 @@ static void a_short_random_job(struct test *t)
 out:
     tape_release(&tape);
 }
-
-TESTS(CASE_FLAGS(any_message_in_any_state, TEST_NO_TORTURE),
-      CASE_FLAGS(a_driver_may_die_after_any_record, TEST_NO_TORTURE),
-      CASE_FLAGS(the_same_seed_gives_the_same_bytes, TEST_NO_TORTURE),
-      CASE_FLAGS(many_seeds_break_nothing, TEST_NO_TORTURE), CASE(a_short_random_job))

@@ -1,11 +1,14 @@
+/*
+ * test_core_stall.c: members that keep others waiting: warnings, verdicts.
+ * Only a member that had every chance to come is blamed.
+ */
 #include "tests/lib/core_tape.h"
-#include "tests/lib/test.h"
 
 static struct core_tape tape;
 
 #define SOON "config stall_warning=4s stall=20s\n" TAPE_RUNNING
 
-/* What is said in one second is put together: one line, and only in each warning time. */
+/* Reports of one second are put together into one line, at most once in each warning time. */
 TAPE_CASE(
     who_is_waited_for_is_named, SOON
     "stalled 1 5s 2,3 |\n"
@@ -30,7 +33,7 @@ TAPE_CASE(
     "stalled 1 20s 99,2,3 |\n"
     "wait 1s |\n")
 
-/* 1 waits for 2, 2 for 3, and 3 has said nothing: whatever the order in which they say it. */
+/* Worker 1 waits for 2, 2 waits for 3, and 3 has sent nothing: the reports come in any order. */
 TAPE_CASE(
     who_waits_himself_is_not_to_blame, SOON
     "stalled 1 20s 2 |\n"
@@ -52,6 +55,39 @@ TAPE_CASE(
     "    | bar a:1 (1): the others have waited for it for 20s in allreduce\n"
     "    | a < KILL 2 in 0s: the others have waited for it for 20s in allreduce\n")
 
+/* The same when the report of worker 4 is itself one for a verdict: only its own report is old
+ * enough to blame any worker. */
+TAPE_CASE(a_report_that_has_just_come_blames_no_worker,
+          SOON "stalled 4 20s 4 in=step |\n"
+               "wait 900ms |\n"
+               "stalled 1 20s 2 |\n"
+               "wait 100ms | a,b < REVOKE 1 lost 4: b:1#4: it has not moved for 20s in step\n"
+               "    | record ENDED 4 sig9\n"
+               "    | bar b:1 (1): it has not moved for 20s in step\n"
+               "    | b < KILL 4 in 0s: it has not moved for 20s in step\n")
+
+/* A worker repeats its report as often as the driver looks: the verdict is not put off by that. */
+TAPE_CASE(a_wait_that_is_reported_again_and_again_is_judged,
+          SOON "stalled 1 20s |\n"
+               "wait 900ms |\n"
+               "stalled 1 21s |\n"
+               "wait 100ms | a,b < REVOKE 1: the members wait for workers that are not known, for "
+               "21s in allreduce\n")
+
+/* Worker 4 has opened the time for reports, and 1 says at its end that it waits: worker 2 has time
+ * to say that it waits itself. */
+TAPE_CASE(
+    a_report_is_given_time_after_each_other, SOON
+    "stalled 4 15s 4 in=step |\n"
+    "wait 900ms |\n"
+    "stalled 1 20s 2 |\n"
+    "wait 100ms |\n"
+    "stalled 2 20s 4 |\n"
+    "wait 1s | a,b < REVOKE 1 lost 4: b:1#4: the others have waited for it for 20s in allreduce\n"
+    "    | record ENDED 4 sig9\n"
+    "    | bar b:1 (1): the others have waited for it for 20s in allreduce\n"
+    "    | b < KILL 4 in 0s: the others have waited for it for 20s in allreduce\n")
+
 TAPE_CASE(status_says_who_is_waited_for,
           SOON "stalled 1 5s 2 |\n"
                "wait 1s | ! round 1: 1 of 4 wait for rank 1 (a:1#2), for 5s in allreduce\n"
@@ -64,7 +100,7 @@ TAPE_CASE(status_says_who_is_waited_for,
                "    | a there: #1 in 0 member 0*, #2 in 1 member 1*, of 2\n"
                "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n")
 
-TAPE_CASE(who_does_not_move_is_killed,
+TAPE_CASE(a_stalled_worker_is_killed,
           SOON "stalled 3 19s 3 in=step |\n"
                "wait 1s | ! round 1: 1 of 4 do not move: rank 2 (b:0#3), for 19s in step\n"
                "wait 3s |\n"
@@ -81,8 +117,8 @@ TAPE_CASE(who_does_not_move_is_killed,
          "wait 1s | ! round 1: 1 of 4 wait for rank 2 (b:0#3), for 20s in allreduce\n" \
          "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
 
-/* It may wait itself, and cannot say so. */
-TAPE_CASE(who_cannot_be_heard_is_not_to_blame_yet, B_IS_AWAY_AND_WAITED_FOR
+/* The worker that is away may wait itself, and cannot report this. */
+TAPE_CASE(an_unheard_worker_is_not_to_blame_yet, B_IS_AWAY_AND_WAITED_FOR
           "stalled 3 18s 2 |\n"
           "stalled 1 24s 3 |\n"
           "wait 1s | a,b < REVOKE 1 lost 2: a:1#2: the others have waited for it for 24s in "
@@ -91,7 +127,7 @@ TAPE_CASE(who_cannot_be_heard_is_not_to_blame_yet, B_IS_AWAY_AND_WAITED_FOR
           "    | bar a:1 (1): the others have waited for it for 24s in allreduce\n"
           "    | a < KILL 2 in 0s: the others have waited for it for 24s in allreduce\n")
 
-TAPE_CASE(who_has_come_back_says_in_time_that_he_waits, B_IS_AWAY_AND_WAITED_FOR
+TAPE_CASE(a_worker_that_came_back_says_that_it_waits, B_IS_AWAY_AND_WAITED_FOR
           "stalled 1 24s 3 |\n"
           "wait 3s |\n"
           "stalled 1 28s 3 |\n"
@@ -103,14 +139,14 @@ TAPE_CASE(who_has_come_back_says_in_time_that_he_waits, B_IS_AWAY_AND_WAITED_FOR
           "    | bar b:0 (1): the others have waited for it for 32s in allreduce\n"
           "    | b < KILL 3 in 0s: the others have waited for it for 32s in allreduce\n")
 
-TAPE_CASE(who_could_not_be_told_of_a_check_is_not_to_blame,
+TAPE_CASE(a_worker_not_told_of_a_check_is_not_to_blame,
           SOON "hosts a:2,b:1\n"
                "prepared 1-3\n"
                "at 1,2 3\n"
                "wait 17s\n"
                "stalled 1 17s in=check |\n"
                "closed b\n"
-               "wait 4s | a < ABANDON 1 next 2: not everybody came to a check in time\n"
+               "wait 4s | a < ABANDON 1 next 2: not all members came to a check in time\n"
                "    | record NUMBER 3\n"
                "    | a < PREPARE 3 after 1: 1,2,3\n"
                "hello b #3:0 #4:1 | b < WELCOME_AGENT term 1\n"
@@ -120,22 +156,23 @@ TAPE_CASE(who_could_not_be_told_of_a_check_is_not_to_blame,
                "    | a,b < SWITCH_AT 1 next 3 check 10\n"
                "    | a,b < ROUND 3 switch after 1 from 3.0 of 1,2,3: 1,2,3\n")
 
-TAPE_CASE(who_wait_for_each_other_go_back,
+TAPE_CASE(workers_that_wait_for_each_other_go_back,
           SOON "stalled 1 20s 2 |\n"
                "stalled 2 20s 1 |\n"
-               "wait 1s | a,b < REVOKE 1: they wait for each other, for 20s in allreduce\n")
+               "wait 1s | a,b < REVOKE 1: the members wait for each other, for 20s in allreduce\n")
 
-/* Behind a wall: nobody is to blame, and the line says between whom to look for it. */
-TAPE_CASE(who_wait_for_each_other_are_named,
+/* A firewall is between two workers: neither is to blame, and the line names the two. */
+TAPE_CASE(workers_that_wait_for_each_other_are_named,
           SOON "stalled 1 5s 3 in=connect |\n"
                "stalled 3 6s 2 in=connect |\n"
                "stalled 2 5s 3 in=connect |\n"
                "wait 1s | ! round 1: 3 of 4 wait for each other, for 6s in connect: b:0#3 for "
                "a:1#2\n")
 
-TAPE_CASE(who_wait_for_nobody_go_back, SOON
-          "stalled 1 20s |\n"
-          "wait 1s | a,b < REVOKE 1: they wait for nobody who is known, for 20s in allreduce\n")
+TAPE_CASE(workers_that_wait_for_no_worker_go_back,
+          SOON "stalled 1 20s |\n"
+               "wait 1s | a,b < REVOKE 1: the members wait for "
+               "workers that are not known, for 20s in allreduce\n")
 
 TAPE_CASE(
     who_did_not_stop_is_named, SOON
@@ -148,14 +185,14 @@ TAPE_CASE(
     "recovering 3 held=1.1\n"
     "entered 1-3\n")
 
-/* Nobody says anything: then nobody is to blame, and all go back. */
-TAPE_CASE(who_does_not_begin_is_named,
+/* No worker reports anything: none is to blame, and all members recover. */
+TAPE_CASE(a_worker_that_does_not_begin_is_named,
           "config stall_warning=4s stall=20s\n" TAPE_LAUNCHED "ready 1-4\n"
           "entered 1,2,4\n"
           "wait 6s | ! round 1: after 6s 1 of 4 are still to begin to train: rank 2 (b:0#3)\n"
-          "wait 15s | a,b < REVOKE 1: not everybody began to train in time\n")
+          "wait 15s | a,b < REVOKE 1: not all members began to train in time\n")
 
-TAPE_CASE(who_does_not_begin_is_killed_if_others_wait,
+TAPE_CASE(a_worker_that_does_not_begin_is_killed_if_others_wait,
           "config stall_warning=4s stall=20s\n" TAPE_LAUNCHED "ready 1-4\n"
           "entered 1,2\n"
           "wait 17s\n"
@@ -165,7 +202,7 @@ TAPE_CASE(who_does_not_begin_is_killed_if_others_wait,
           "    | bar b:0 (1): it did not begin to train in time\n"
           "    | b < KILL 3 in 0s: it did not begin to train in time\n")
 
-TAPE_CASE(who_does_not_come_to_a_check_is_named,
+TAPE_CASE(a_worker_missing_at_a_check_is_named,
           SOON "hosts a:2,b:1\n"
                "prepared 1-3\n"
                "at 1,2 3\n"
@@ -174,7 +211,7 @@ TAPE_CASE(who_does_not_come_to_a_check_is_named,
                "stalled 1 6s in=check |\n"
                "wait 2s |\n")
 
-TAPE_CASE(who_never_comes_to_a_check_is_killed_if_others_wait_there, SOON
+TAPE_CASE(a_worker_missing_at_an_awaited_check_is_killed, SOON
           "hosts a:2,b:1\n"
           "prepared 1-3\n"
           "at 1,2,4 3\n"
@@ -188,11 +225,11 @@ TAPE_CASE(who_never_comes_to_a_check_is_killed_if_others_wait_there, SOON
           "    | bar b:0 (1): it did not come to a check in time, and the others wait there\n"
           "    | b < KILL 3 in 0s: it did not come to a check in time, and the others wait there\n")
 
-/* A wait for a check that has been answered says nothing of anybody. */
+/* A wait for a check that has been answered gives no worker the blame. */
 TAPE_CASE(a_check_that_is_over_is_nobodys_fault, SOON "stalled 1 20s in=check |\n"
                                                       "wait 1s |\n")
 
-/* Those that leave are waited for until the agreed check. */
+/* Until the agreed check, the workers that leave are waited for, too. */
 TAPE_CASE(on_the_way_to_a_switch_leavers_count,
           SOON "hosts a:2,b:1\n"
                "prepared 1-3\n"
@@ -212,17 +249,3 @@ TAPE_CASE(many_are_not_all_named, "config np=8 stall_warning=4s\n"
                                   "wait 6s | ! round 1: after 6s 7 of 8 are still to begin to "
                                   "train: rank 1 (a:1#2), rank 2 (a:2#3), rank 3 (a:3#4), "
                                   "rank 4 (a:4#5), rank 5 (a:5#6) and 2 more\n")
-
-TESTS(CASE(who_is_waited_for_is_named), CASE(who_is_waited_for_too_long_is_killed),
-      CASE(who_waits_himself_is_not_to_blame), CASE(who_has_come_on_does_not_wait),
-      CASE(status_says_who_is_waited_for), CASE(who_does_not_move_is_killed),
-      CASE(who_cannot_be_heard_is_not_to_blame_yet),
-      CASE(who_has_come_back_says_in_time_that_he_waits),
-      CASE(who_could_not_be_told_of_a_check_is_not_to_blame), CASE(who_wait_for_each_other_go_back),
-      CASE(who_wait_for_each_other_are_named), CASE(who_wait_for_nobody_go_back),
-      CASE(who_did_not_stop_is_named), CASE(who_does_not_begin_is_named),
-      CASE(who_does_not_begin_is_killed_if_others_wait),
-      CASE(who_does_not_come_to_a_check_is_named),
-      CASE(who_never_comes_to_a_check_is_killed_if_others_wait_there),
-      CASE(a_check_that_is_over_is_nobodys_fault), CASE(on_the_way_to_a_switch_leavers_count),
-      CASE(many_are_not_all_named))

@@ -1,5 +1,11 @@
+/*
+ * test_core_start.c: the start of a job: conditions, launches, the first round. The first round
+ * waits for np workers, later ones for min_np, and no round has more than max_np.
+ *
+ * Each case is a tape: a text of the events that come in (a line) and of the actions that the
+ * driver's core must answer with.
+ */
 #include "tests/lib/core_tape.h"
-#include "tests/lib/test.h"
 
 static struct core_tape tape;
 
@@ -93,7 +99,113 @@ TAPE_CASE(hosts_are_filled_in_the_order_in_which_they_were_printed,
           "    | a < LAUNCH 5 in 1 as 4/5 local 1/2 cross 1/2\n"
           "state gathering |\n")
 
-TAPE_CASE(those_that_boot_are_waited_for_a_moment,
+/* A fixed size: the ranks go by the list, whichever agent comes first. */
+TAPE_CASE(a_job_of_a_fixed_size_waits_for_the_first_hosts,
+          "config np=3 max_np=3\n"
+          "start\n"
+          "hosts a:2,b:4,c:4 | start a\n"
+          "    | start b\n"
+          "hello b | b < WELCOME_AGENT term 1\n"
+          "hello a | a < WELCOME_AGENT term 1\n"
+          "    | record LAUNCH 1 a:0\n"
+          "    | a < LAUNCH 1 in 0 as 0/3 local 0/2 cross 0/2\n"
+          "    | record LAUNCH 2 a:1\n"
+          "    | a < LAUNCH 2 in 1 as 1/3 local 1/2 cross 0/1\n"
+          "    | record LAUNCH 3 b:0\n"
+          "    | b < LAUNCH 3 in 0 as 2/3 local 0/1 cross 1/2\n")
+
+TAPE_CASE(a_first_host_that_cannot_be_reached_is_not_waited_for,
+          "config np=2 max_np=2\n"
+          "start\n"
+          "hosts a:1,b:2,c:4\n"
+          "hello b | b < WELCOME_AGENT term 1\n"
+          "failed a x | bar a (1): broken\n"
+          "    | record LAUNCH 1 b:0\n"
+          "    | b < LAUNCH 1 in 0 as 0/2 local 0/2 cross 0/1\n"
+          "    | record LAUNCH 2 b:1\n"
+          "    | b < LAUNCH 2 in 1 as 1/2 local 1/2 cross 0/1\n")
+
+TAPE_CASE(a_job_that_may_grow_does_not_wait_for_the_first_hosts,
+          "config np=2 max_np=3\n"
+          "start\n"
+          "hosts a:2,b:4\n"
+          "hello b | b < WELCOME_AGENT term 1\n"
+          "    | record LAUNCH 1 b:0\n"
+          "    | b < LAUNCH 1 in 0 as 0/3 local 0/3 cross 0/1\n"
+          "    | record LAUNCH 2 b:1\n"
+          "    | b < LAUNCH 2 in 1 as 1/3 local 1/3 cross 0/1\n"
+          "    | record LAUNCH 3 b:2\n"
+          "    | b < LAUNCH 3 in 2 as 2/3 local 2/3 cross 0/1\n")
+
+/* Worker 1 dies, worker 3 starts on host c with rank 0, and all commands end. */
+#define RANK_0_GOES_TO_C(term)                             \
+    "exited 1 sig9 | record ENDED 1 sig9\n"                \
+    "    | bar a:0 (1): killed by signal 9\n"              \
+    "    | a < FORGET 1\n"                                 \
+    "    | start c\n"                                      \
+    "hello c | c < WELCOME_AGENT term " term "\n"          \
+    "    | record LAUNCH 3 c:0\n"                          \
+    "    | c < LAUNCH 3 in 0 as 0/2 local 0/1 cross 1/2\n" \
+    "exited 3 exit0 | record ENDED 3 exit0\n"              \
+    "    | c < FORGET 3\n"                                 \
+    "wait 30s |\n"                                         \
+    "exited 2 exit0 | record ENDED 2 exit0\n"              \
+    "    | record OVER 0: every command ended with 0\n"    \
+    "    | a < STOP: every command ended with 0\n"         \
+    "    | b < STOP: every command ended with 0\n"         \
+    "    | c < STOP: every command ended with 0\n"         \
+    "    | b < FORGET 2\n"
+
+/* The rank of a command that has died goes to the one that is started for it. */
+TAPE_CASE(a_command_in_another_slot_takes_the_rank_over, "config np=2 max_np=2\n"
+                                                         "start\n"
+                                                         "hosts a:1,b:1,c:1\n"
+                                                         "hello a\n"
+                                                         "hello b\n" RANK_0_GOES_TO_C("1"))
+
+TAPE_CASE(a_successor_gives_the_same_ranks, "config np=2 max_np=2\n"
+                                            "start\n"
+                                            "hosts a:1,b:1,c:1\n"
+                                            "hello a\n"
+                                            "hello b\n"
+                                            "kill\n"
+                                            "start\n"
+                                            "hosts a:1,b:1,c:1\n"
+                                            "hello a #1:0\n"
+                                            "hello b #2:0\n" RANK_0_GOES_TO_C("2"))
+
+/* The core has forgotten a host that left the list, and its slot is new when it comes back. */
+TAPE_CASE(a_successor_gives_the_same_ranks_on_a_host_that_came_back,
+          "config np=2 max_np=2 cooldown=20s\n"
+          "start\n"
+          "hosts a:1,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "exited 2 sig9\n"
+          "closed b\n"
+          "hosts a:1\n"
+          "wait 12s\n"
+          "exited 1 sig9\n"
+          "hosts a:1,c:1\n"
+          "hosts a:1,c:1,b:1\n"
+          "hello b\n"
+          "wait 15s | record LAUNCH 3 b:0\n"
+          "    | b < LAUNCH 3 in 0 as 0/2 local 0/1 cross 0/1\n"
+          "wait 15s | record LAUNCH 4 a:0\n"
+          "    | a < LAUNCH 4 in 0 as 1/2 local 0/1 cross 0/2\n"
+          "kill\n"
+          "start\n"
+          "hosts a:1,c:1,b:1\n"
+          "hello a #4:0\n"
+          "hello b #3:0\n"
+          "exited 3 sig9 | record ENDED 3 sig9\n"
+          "    | bar b:0 (2): killed by signal 9\n"
+          "    | b < FORGET 3\n"
+          "wait 30s | record STUCK b:0 1 job 2 since 0.0\n"
+          "    | record LAUNCH 5 b:0\n"
+          "    | b < LAUNCH 5 in 0 as 0/2 local 0/1 cross 1/2\n")
+
+TAPE_CASE(booting_workers_are_awaited_for_a_moment,
           "config np=2 gather=3s\n"
           "start\n"
           "hosts a:3\n"
@@ -126,10 +238,10 @@ TAPE_CASE(an_exit_before_joining_is_charged_and_tried_again,
           "wait 25s | record LAUNCH 3 a:1\n"
           "    | a < LAUNCH 3 in 1 as 1/2 local 0/1 cross 0/1\n")
 
-/* What was tried on b says nothing: it is not used any more. */
+/* A start that failed on b is not reported, because b is not used any more. */
 TAPE_CASE(
     a_seat_that_is_left_is_no_hope,
-    "config np=2 min_np=1 cooldown=0\n"
+    "config np=2 min_np=1 cooldown=0 progress_restarts=99\n"
     "start\n"
     "hosts a:1,b:1\n"
     "hello a\n"
@@ -154,13 +266,13 @@ TAPE_CASE(a_launch_that_fails_frees_the_seat,
           "hosts a:2\n"
           "hello a\n"
           "launchfail 2 -10 | record ENDED 2 exit-10\n"
-          "    | bar a:1 (1): it could not be started: no\n"
+          "    | bar a:1 (1): the worker could not be started: no\n"
           "    | a < FORGET 2\n"
           "launchfail 2 -10 | ! a: a message of #2, which is no more, is dropped\n"
           "launchfail 1 -4 | record ENDED 1 exit-4\n"
           "    | a < FORGET 1\n")
 
-TAPE_CASE(who_does_not_join_in_time_is_killed,
+TAPE_CASE(a_worker_that_joins_late_is_killed,
           "config np=2 start_timeout=20s\n"
           "start\n"
           "hosts a:2\n"
@@ -183,26 +295,29 @@ TAPE_CASE(
     "    | a < FORGET 1\n"
     "exited 2 exit2 | record ENDED 2 exit2\n"
     "    | bar a:1 (1): exit code 2\n"
-    "    | record OVER 1: every worker failed before it joined; the first: a:0#1: exit code 2\n"
-    "    | a < STOP: every worker failed before it joined; the first: a:0#1: exit code 2\n"
+    "    | record OVER 1: every worker failed before it joined; the first failure: a:0#1: exit "
+    "code 2\n"
+    "    | a < STOP: every worker failed before it joined; the first failure: a:0#1: exit code 2\n"
     "    | a < FORGET 2\n"
-    "closed a | exit 1: every worker failed before it joined; the first: a:0#1: exit code 2\n")
+    "closed a | exit 1: every worker failed before it joined; the first failure: a:0#1: exit code "
+    "2\n")
 
 TAPE_CASE(the_first_discovery_must_succeed,
           "start\n"
           "nohosts | record OVER 1: the first discovery has failed: broken\n"
           "    | exit 1: the first discovery has failed: broken\n")
 
-TAPE_CASE(later_ones_keep_the_last_good_set, "config np=2\n"
-                                             "start\n"
-                                             "hosts a:2\n"
-                                             "nohosts |\n"
-                                             "hosts a:2 |\n"
-                                             "hello a | a < WELCOME_AGENT term 1\n"
-                                             "    | record LAUNCH 1 a:0\n"
-                                             "    | a < LAUNCH 1 in 0 as 0/2 local 0/2 cross 0/1\n"
-                                             "    | record LAUNCH 2 a:1\n"
-                                             "    | a < LAUNCH 2 in 1 as 1/2 local 1/2 cross 0/1\n")
+TAPE_CASE(later_failures_keep_the_last_good_set,
+          "config np=2\n"
+          "start\n"
+          "hosts a:2\n"
+          "nohosts |\n"
+          "hosts a:2 |\n"
+          "hello a | a < WELCOME_AGENT term 1\n"
+          "    | record LAUNCH 1 a:0\n"
+          "    | a < LAUNCH 1 in 0 as 0/2 local 0/2 cross 0/1\n"
+          "    | record LAUNCH 2 a:1\n"
+          "    | a < LAUNCH 2 in 1 as 1/2 local 1/2 cross 0/1\n")
 
 TAPE_CASE(discovery_may_fail_before_a_host_is_used, "config np=2\n"
                                                     "start\n"
@@ -212,10 +327,36 @@ TAPE_CASE(discovery_may_fail_before_a_host_is_used, "config np=2\n"
                                                     "failed a x |\n"
                                                     "wait 30s | start a\n")
 
-TAPE_CASE(an_agent_that_never_says_hello_charges_its_host, "config np=2 start_timeout=15s\n"
-                                                           "start\n"
-                                                           "hosts a:2 | start a\n"
-                                                           "wait 15s |\n")
+TAPE_CASE(a_host_that_has_left_the_list_is_not_charged, "config np=2\n"
+                                                        "start\n"
+                                                        "hosts a:2,b:2\n"
+                                                        "hosts b:2\n"
+                                                        "failed a x |\n"
+                                                        "hosts a:2,b:2 | start a\n"
+                                                        "failed a x | bar a (1): broken\n")
+
+TAPE_CASE(an_agent_that_never_says_hello_charges_its_host,
+          "config np=2 agent_start=15s\n"
+          "start\n"
+          "hosts a:2 | start a\n"
+          "wait 15s | bar a (1): its agent did not say hello\n")
+
+TAPE_CASE(an_agent_that_strangers_keep_out_does_not_charge_its_host,
+          "config np=2 agent_start=15s\n"
+          "start\n"
+          "hosts a:2 | start a\n"
+          "wait 5s |\n"
+          "crowd |\n"
+          "wait 10s | start a\n"
+          "wait 15s | bar a (1): its agent did not say hello\n") /* the crowd is over */
+
+TAPE_CASE(a_crowd_before_an_agent_was_started_excuses_nothing,
+          "config np=2 agent_start=15s\n"
+          "start\n"
+          "crowd |\n"
+          "wait 1s |\n"
+          "hosts a:2 | start a\n"
+          "wait 15s | bar a (1): its agent did not say hello\n")
 
 TAPE_CASE(a_host_that_cannot_be_reached_is_not_tried_at_every_moment,
           "config np=2 cooldown=0 beat=1s\n"
@@ -233,10 +374,33 @@ TAPE_CASE(the_job_waits_for_workers_only_so_long,
           "start\n"
           "hosts a:1\n"
           "wait 29s |\n"
-          "wait 1s | record OVER 4: only 0 of 2 workers for longer than --elastic-timeout; see why "
-          "hosts are not used\n"
-          "    | exit 4: only 0 of 2 workers for longer than --elastic-timeout; see why hosts are "
-          "not used\n")
+          "wait 1s | record OVER 4: only 0 of 2 workers for longer than --elastic-timeout; slots "
+          "that are listed: 1\n"
+          "    | exit 4: only 0 of 2 workers for longer than --elastic-timeout; slots "
+          "that are listed: 1\n")
+
+TAPE_CASE(the_first_hosts_are_waited_for_no_longer_than_the_start_timeout,
+          "config np=2 elastic_timeout=60s start_timeout=20s\n"
+          "start\n"
+          "hosts a:1\n"
+          "wait 19s |\n"
+          "wait 1s | record OVER 4: only 0 of 2 workers for longer than --start-timeout; slots "
+          "that are listed: 1\n"
+          "    | exit 4: only 0 of 2 workers for longer than --start-timeout; slots "
+          "that are listed: 1\n")
+
+TAPE_CASE(a_job_that_has_started_waits_for_the_elastic_timeout,
+          "config np=2 elastic_timeout=60s start_timeout=20s\n"
+          "start\n"
+          "hosts a:1,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "launched 1,2\n"
+          "ready 1\n"
+          "drain b never\n"
+          "exited 2 sig15\n"
+          "wait 50s |\n"
+          "state gathering |\n")
 
 TAPE_CASE(a_shortage_that_ends_gives_the_whole_time_back,
           "config np=2 elastic_timeout=60s\n"
@@ -258,26 +422,28 @@ TAPE_CASE(a_shortage_that_ends_gives_the_whole_time_back,
           "recovering 1 held=2.1\n"
           "wait 40s\n"
           "state recovering |\n"
-          "wait 30s | record OVER 4: only 1 of 2 workers for longer than --elastic-timeout; see "
-          "why hosts are not used\n"
-          "    | a < STOP: only 1 of 2 workers for longer than --elastic-timeout; see why hosts "
-          "are not used\n")
+          "wait 30s | record OVER 4: only 1 of 2 workers for longer than --elastic-timeout; slots "
+          "that are listed: 1\n"
+          "    | a < STOP: only 1 of 2 workers for longer than --elastic-timeout; slots "
+          "that are listed: 1\n")
 
-/* Nothing can be launched, and nothing is left to wait for. */
-TAPE_CASE(the_job_ends_when_every_slot_is_barred,
-          "config np=1 min_np=1 forever=1\n"
-          "start\n"
-          "hosts a:2\n"
-          "hello a\n"
-          "ready 1,2\n"
-          "entered 1,2\n"
-          "exited 1 exit1\n"
-          "exited 2 exit1 | record ENDED 2 exit1\n"
-          "    | bar a:1 (1): exit code 1\n"
-          "    | record OVER 1: every worker of round 1 has failed; the first: a:0#1: exit code 1\n"
-          "    | a < STOP: every worker of round 1 has failed; the first: a:0#1: exit code 1\n"
-          "    | a < FORGET 2\n"
-          "closed a\n")
+/* No worker can be launched, and there is no host to wait for. */
+TAPE_CASE(
+    the_job_ends_when_every_slot_is_barred,
+    "config np=1 min_np=1 forever=1\n"
+    "start\n"
+    "hosts a:2\n"
+    "hello a\n"
+    "ready 1,2\n"
+    "entered 1,2\n"
+    "exited 1 exit1\n"
+    "exited 2 exit1 | record ENDED 2 exit1\n"
+    "    | bar a:1 (1): exit code 1\n"
+    "    | record OVER 1: every worker of round 1 has failed; the first failure: a:0#1: exit code "
+    "1\n"
+    "    | a < STOP: every worker of round 1 has failed; the first failure: a:0#1: exit code 1\n"
+    "    | a < FORGET 2\n"
+    "closed a\n")
 
 TAPE_CASE(
     failures_before_joining_are_counted_across_drivers,
@@ -292,21 +458,7 @@ TAPE_CASE(
     "hello a #2:1=exit1 | a < WELCOME_AGENT term 2\n"
     "exited 2 exit1 | record ENDED 2 exit1\n"
     "    | bar a:1 (1): exit code 1\n"
-    "    | record OVER 1: every worker failed before it joined; the first: a:1#2: exit code 1\n"
-    "    | a < STOP: every worker failed before it joined; the first: a:1#2: exit code 1\n"
+    "    | record OVER 1: every worker failed before it joined; the first failure: a:1#2: exit "
+    "code 1\n"
+    "    | a < STOP: every worker failed before it joined; the first failure: a:1#2: exit code 1\n"
     "    | a < FORGET 2\n")
-
-TESTS(CASE(a_driver_begins), CASE(the_first_round_waits_for_np_slots),
-      CASE(np_gates_the_first_round_and_min_np_later_ones), CASE(max_np_caps_what_is_launched),
-      CASE(hosts_are_filled_in_the_order_in_which_they_were_printed),
-      CASE(those_that_boot_are_waited_for_a_moment), CASE(a_ready_that_comes_twice_changes_nothing),
-      CASE(an_exit_before_joining_is_charged_and_tried_again), CASE(a_seat_that_is_left_is_no_hope),
-      CASE(a_launch_that_fails_frees_the_seat), CASE(who_does_not_join_in_time_is_killed),
-      CASE(the_job_fails_when_nobody_ever_joined), CASE(the_first_discovery_must_succeed),
-      CASE(later_ones_keep_the_last_good_set), CASE(discovery_may_fail_before_a_host_is_used),
-      CASE(an_agent_that_never_says_hello_charges_its_host),
-      CASE(a_host_that_cannot_be_reached_is_not_tried_at_every_moment),
-      CASE(the_job_waits_for_workers_only_so_long),
-      CASE(a_shortage_that_ends_gives_the_whole_time_back),
-      CASE(the_job_ends_when_every_slot_is_barred),
-      CASE(failures_before_joining_are_counted_across_drivers))

@@ -1,9 +1,15 @@
+/*
+ * test_core_takeover.c: a new driver takes a running job over from the journal. No worker restarts,
+ * and no worker counts as late for a time in which its agent was away.
+ *
+ * Each case is a tape: a text of the events that come in (a line) and of the actions that the
+ * driver's core must answer with.
+ */
 #include "tests/lib/core_tape.h"
-#include "tests/lib/test.h"
 
 static struct core_tape tape;
 
-/* Training goes on: nothing is told to anybody who knows it already. */
+/* Training goes on: no agent is told again what the old driver has told the agent already. */
 TAPE_CASE(a_new_driver_takes_over_a_running_job,
           TAPE_RUNNING "kill\n"
                        "start | record TERM 2\n"
@@ -20,8 +26,9 @@ TAPE_CASE(a_new_driver_takes_over_a_running_job,
                        "    | b there: #3 in 0 member 2*, #4 in 1 member 3*, of 2\n"
                        "wait 30s |\n")
 
-/* They may have been told by ssh where the driver is now. */
-TAPE_CASE(nobody_is_late_whose_agent_is_not_back_yet,
+/* The workers may have got the address of the new driver by ssh, so the driver waits for their
+ * agent. */
+TAPE_CASE(no_worker_is_late_before_its_agent_is_back,
           TAPE_RUNNING "config stall=5s agent_start=1m\n"
                        "kill\n"
                        "start | record TERM 2\n"
@@ -35,8 +42,8 @@ TAPE_CASE(nobody_is_late_whose_agent_is_not_back_yet,
                        "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
                        "entered 3,4 | ! round 1: all 4 train\n")
 
-/* It had no time to say that it has begun. */
-TAPE_CASE(nobody_is_late_whose_agent_has_just_come,
+/* The agent is back, but its new worker had no time to report that the worker has begun. */
+TAPE_CASE(no_worker_is_late_when_its_agent_is_just_back,
           TAPE_RUNNING "config stall=5s agent_start=1m\n"
                        "kill\n"
                        "start\n"
@@ -60,12 +67,13 @@ TAPE_CASE(nobody_is_late_whose_agent_has_just_come,
     "recovering 3 held=1.1\n"                                  \
     "wait 4900ms |\n"
 
-/* Nobody could tell it that the round is dead, nor hear that it has stopped. */
-TAPE_CASE(nobody_is_late_to_stop_whose_agent_is_not_back_yet, TOLD_LATE_OF_A_REVOKE
+/* While the agent was away, no driver could tell its worker that the round is dead, nor hear that
+ * the worker has stopped. */
+TAPE_CASE(no_stop_is_late_before_the_agent_is_back, TOLD_LATE_OF_A_REVOKE
           "recovering 4 held=1.1 | record ROUND 2 recovery after 1 from 1.1 of 1,2,3,4: 1,2,3,4\n"
           "    | a,b < ROUND 2 recovery after 1 from 1.1 of 1,2,3,4: 1,2,3,4\n")
 
-TAPE_CASE(who_was_told_late_may_be_late,
+TAPE_CASE(a_worker_told_late_may_be_late,
           TOLD_LATE_OF_A_REVOKE "wait 200ms | record ENDED 4 sig9\n"
                                 "    | bar b:1 (1): it did not stop for the recovery\n"
                                 "    | b < KILL 4 in 5s: it did not stop for the recovery\n"
@@ -94,7 +102,7 @@ TAPE_CASE(a_leaver_is_not_late_whose_agent_is_not_back_yet,
           "wait 200ms | record ENDED 4 sig9\n"
           "    | b < KILL 4 in 5s: it has left and does not end\n")
 
-TAPE_CASE(nobody_starts_late_whose_agent_is_not_back_yet,
+TAPE_CASE(no_start_is_late_before_the_agent_is_back,
           "config start_timeout=20s agent_start=1m\n" TAPE_LAUNCHED "ready 1\n"
           "kill\n"
           "start\n"
@@ -109,7 +117,8 @@ TAPE_CASE(nobody_starts_late_whose_agent_is_not_back_yet,
           "    | bar b:1 (1): it did not call hvd_elastic_run within --start-timeout\n"
           "    | b < KILL 4 in 5s: it did not call hvd_elastic_run within --start-timeout\n")
 
-/* By then its machine may be gone, so nobody can be waited for; nor is it held against anyone. */
+/* When the time to leave is over, the machine may be gone: the driver does not wait for the worker,
+ * and counts the worker's end as no failure of any slot. */
 TAPE_CASE(a_time_to_leave_is_over_whoever_is_heard,
           "config agent_start=1m\n" TAPE_RUNNING "drain b 20s\n"
           "kill\n"
@@ -146,7 +155,7 @@ TAPE_CASE(
     "yet\n"
     "    | b there unlisted draining: #3 in 0 member 2, of 0; discovery has not answered yet\n")
 
-TAPE_CASE(before_the_first_round_those_who_are_there_are_kept,
+TAPE_CASE(workers_from_before_the_first_round_are_kept,
           TAPE_LAUNCHED "ready 1,2\n"
                         "kill\n"
                         "start | record TERM 2\n"
@@ -226,28 +235,29 @@ TAPE_CASE(a_host_that_does_not_come_back_is_dead,
                  "hello a #1:0 #2:1\n" \
                  "entered 1,2\n"
 
-/* All who are heard train, so it trains with them; its agent is told again where we are. */
+/* All workers that the new driver hears of train, so the new driver goes on with these workers; a
+ * late agent gets the new address again. */
 TAPE_CASE(a_host_that_does_not_come_back_is_waited_for,
-          HALF_IS_MET "wait 59s |\n"
-                      "wait 2s | start b\n"
-                      "wait 58s |\n"
-                      "wait 2s | start b\n"
-                      "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
-                      "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
-                      "entered 3,4 | ! round 1: all 4 train\n")
+          "config discovery=20s\n" HALF_IS_MET "wait 59s |\n"
+          "wait 2s | start b\n"
+          "wait 58s |\n"
+          "wait 2s | start b\n"
+          "hello b #3:0 #4:1 | b < WELCOME_AGENT term 2\n"
+          "    | b < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n"
+          "entered 3,4 | ! round 1: all 4 train\n")
 
-TAPE_CASE(it_has_a_lease_once_the_round_is_over,
-          HALF_IS_MET "wait 75s\n"
-                      "recovering 1 held=1.3 | a < REVOKE 1: a:0#1: its collectives failed\n"
-                      "recovering 2 held=1.3\n"
-                      "wait 8s |\n"
-                      "wait 2s | record ENDED 3 silent\n"
-                      "    | record ENDED 4 silent\n"
-                      "    | bar b (1): silent for longer than the lease\n"
-                      "    | record ROUND 2 recovery after 1 from 1.3 of 1,2: 1,2\n"
-                      "    | a < ROUND 2 recovery after 1 from 1.3 of 1,2: 1,2\n")
+TAPE_CASE(the_lease_counts_once_the_round_is_over,
+          "config discovery=20s\n" HALF_IS_MET "wait 75s\n"
+          "recovering 1 held=1.3 | a < REVOKE 1: a:0#1: its collectives failed\n"
+          "recovering 2 held=1.3\n"
+          "wait 8s |\n"
+          "wait 2s | record ENDED 3 silent\n"
+          "    | record ENDED 4 silent\n"
+          "    | bar b (1): silent for longer than the lease\n"
+          "    | record ROUND 2 recovery after 1 from 1.3 of 1,2: 1,2\n"
+          "    | a < ROUND 2 recovery after 1 from 1.3 of 1,2: 1,2\n")
 
-TAPE_CASE(it_has_a_lease_once_somebody_waits_for_it,
+TAPE_CASE(the_lease_counts_once_a_worker_waits,
           HALF_IS_MET "wait 75s\n"
                       "stalled 1 1m 3,4\n"
                       "wait 8s |\n"
@@ -256,28 +266,28 @@ TAPE_CASE(it_has_a_lease_once_somebody_waits_for_it,
                       "    | record ENDED 4 silent\n"
                       "    | bar b (1): silent for longer than the lease\n")
 
-TAPE_CASE(nobody_waits_longer_than_an_agent_does_for_a_driver,
+TAPE_CASE(the_wait_ends_with_the_grace_of_an_agent,
           "config driver_grace=1m\n" HALF_IS_MET "wait 109s\n"
           "wait 2s | a < REVOKE 1 lost 3: b:0#3: its host is silent\n"
           "    | record ENDED 3 silent\n"
           "    | record ENDED 4 silent\n"
           "    | bar b (1): silent for longer than the lease\n")
 
-TAPE_CASE(who_is_in_no_round_is_not_spared, "config np=2 min_np=1\n"
-                                            "start\n"
-                                            "hosts a:2,b:2\n"
-                                            "hello a\n"
-                                            "ready 1,2\n"
-                                            "entered 1,2\n"
-                                            "hello b\n"
-                                            "kill\n"
-                                            "start\n"
-                                            "hosts a:2,b:2\n"
-                                            "hello a #1:0 #2:1\n"
-                                            "entered 1,2\n"
-                                            "wait 61s | record ENDED 3 silent\n"
-                                            "    | record ENDED 4 silent\n"
-                                            "    | bar b (1): silent for longer than the lease\n")
+TAPE_CASE(a_worker_in_no_round_is_not_spared, "config np=2 min_np=1\n"
+                                              "start\n"
+                                              "hosts a:2,b:2\n"
+                                              "hello a\n"
+                                              "ready 1,2\n"
+                                              "entered 1,2\n"
+                                              "hello b\n"
+                                              "kill\n"
+                                              "start\n"
+                                              "hosts a:2,b:2\n"
+                                              "hello a #1:0 #2:1\n"
+                                              "entered 1,2\n"
+                                              "wait 61s | record ENDED 3 silent\n"
+                                              "    | record ENDED 4 silent\n"
+                                              "    | bar b (1): silent for longer than the lease\n")
 
 TAPE_CASE(a_switch_that_was_recorded_is_told_again,
           TAPE_RUNNING "hosts a:2,b:1\n"
@@ -368,7 +378,7 @@ TAPE_CASE(a_job_that_was_over_stays_over,
                        "    | a < FORGET 1\n"
                        "    | record ENDED 2 exit0\n"
                        "    | a < FORGET 2\n"
-                       "closed a | ! a: its agent is done\n"
+                       "closed a | ! a: the agent of this host has ended as told\n"
                        "wait 21s | exit 2: stopped by me\n")
 
 TAPE_CASE(an_empty_job_that_was_over_ends_at_once,
@@ -399,7 +409,8 @@ TAPE_CASE(drains_and_bars_outlive_the_driver,
           "    | record ENDED 2 sig9\n"
           "    | a < KILL 2 in 0s: its time to leave is over\n")
 
-/* Or the driver after the next would drain it again, should it have come back by then. */
+/* Without an end of the drain, a later driver would drain the host again, should the host have come
+ * back by then. */
 TAPE_CASE(a_drain_of_a_host_that_is_gone_ends, TAPE_RUNNING "drain b 10s\n"
                                                             "prepared 1,2\n"
                                                             "at 1-4 3\n"
@@ -426,7 +437,7 @@ TAPE_CASE(a_leaver_that_hangs_is_killed_by_the_successor,
           "    | b < KILL 4 in 5s: it was to leave "
           "and did not\n")
 
-TAPE_CASE(who_does_not_begin_to_train_is_not_waited_for_for_ever,
+TAPE_CASE(a_worker_that_does_not_begin_to_train_is_given_up,
           "config stall=20s\n" TAPE_LAUNCHED "ready 1-4\n"
           "kill\n"
           "start\n"
@@ -434,7 +445,7 @@ TAPE_CASE(who_does_not_begin_to_train_is_not_waited_for_for_ever,
           "hello b #3:0 #4:1\n"
           "entered 1-3\n"
           "hosts a:2,b:2\n"
-          "wait 20s | a,b < REVOKE 1: not everybody began to train in time\n")
+          "wait 20s | a,b < REVOKE 1: not all members began to train in time\n")
 
 TAPE_CASE(agents_that_may_take_for_ever_are_not_dead_at_once,
           "config agent_start=never\n" TAPE_RUNNING "wait 1m\n"
@@ -445,7 +456,7 @@ TAPE_CASE(agents_that_may_take_for_ever_are_not_dead_at_once,
           "hello a #1:0 #2:1 | a < WELCOME_AGENT term 2\n"
           "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,2,3,4\n")
 
-/* Only the first manifest counts, also for the successor. */
+/* Only the first manifest of a round counts, for the new driver too. */
 TAPE_CASE(a_refused_manifest_is_not_handed_on,
           "config np=2 min_np=1\n"
           "start\n"
@@ -504,7 +515,7 @@ TAPE_CASE(old_hosts_keep_their_order, "config np=2 min_np=1\n"
                                       "    | record LAUNCH 4 a:1\n"
                                       "    | a < LAUNCH 4 in 1 as 3/4 local 0/1 cross 1/2\n")
 
-TAPE_CASE(who_waits_for_a_round_that_will_not_come_is_dismissed, TAPE_RUNNING
+TAPE_CASE(a_worker_whose_round_will_not_come_is_dismissed, TAPE_RUNNING
           "exited 4 exit1\n"
           "finished 1\n"
           "kill | ! blacklist: b:1 loaded: cooling for 12.3s more after 1 failure: exit code 1\n"
@@ -516,7 +527,7 @@ TAPE_CASE(who_waits_for_a_round_that_will_not_come_is_dismissed, TAPE_RUNNING
           "recovering 2,3 held=1.1 | a < DONE 2\n"
           "    | b < DONE 3\n")
 
-TAPE_CASE(two_takeovers_in_one_recovery, TAPE_RUNNING
+TAPE_CASE(a_recovery_has_two_takeovers, TAPE_RUNNING
           "exited 4 exit1\n"
           "recovering 1,2 held=1.3\n"
           "kill\n"
@@ -538,7 +549,7 @@ TAPE_CASE(two_takeovers_in_one_recovery, TAPE_RUNNING
           "recovering 3 held=1.3 | record ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n"
           "    | a,b < ROUND 2 recovery after 1 from 1.3 of 1,3: 1,3\n")
 
-/* Those that have failed were all that were there, but others may be coming. */
+/* All workers that were there have failed, but other hosts may still come. */
 TAPE_CASE(a_successor_waits_for_the_other_hosts,
           "config np=2\n"
           "start\n"
@@ -555,31 +566,3 @@ TAPE_CASE(a_successor_waits_for_the_other_hosts,
           "    | a < LAUNCH 3 in 0 as 0/2 local 0/2 cross 0/1\n"
           "    | record LAUNCH 4 a:1\n"
           "    | a < LAUNCH 4 in 1 as 1/2 local 1/2 cross 0/1\n")
-
-TESTS(CASE(a_new_driver_takes_over_a_running_job), CASE(nobody_is_late_whose_agent_is_not_back_yet),
-      CASE(nobody_is_late_whose_agent_has_just_come),
-      CASE(nobody_is_late_to_stop_whose_agent_is_not_back_yet), CASE(who_was_told_late_may_be_late),
-      CASE(a_leaver_is_not_late_whose_agent_is_not_back_yet),
-      CASE(nobody_starts_late_whose_agent_is_not_back_yet),
-      CASE(a_time_to_leave_is_over_whoever_is_heard), CASE(every_record_may_be_there_twice),
-      CASE(before_the_first_round_those_who_are_there_are_kept),
-      CASE(a_launch_that_was_never_told_bars_no_host),
-      CASE(a_launch_that_was_not_written_down_was_not_told),
-      CASE(a_death_while_there_was_no_driver), CASE(a_death_that_was_recorded_revokes_again),
-      CASE(a_host_that_does_not_come_back_is_dead),
-      CASE(a_host_that_does_not_come_back_is_waited_for),
-      CASE(it_has_a_lease_once_the_round_is_over), CASE(it_has_a_lease_once_somebody_waits_for_it),
-      CASE(nobody_waits_longer_than_an_agent_does_for_a_driver),
-      CASE(who_is_in_no_round_is_not_spared), CASE(a_switch_that_was_recorded_is_told_again),
-      CASE(a_change_that_was_not_is_abandoned), CASE(a_finished_job_goes_on_ending),
-      CASE(a_death_after_the_first_finished_dismisses_the_others),
-      CASE(a_late_failure_is_not_forgotten), CASE(a_job_that_was_over_stays_over),
-      CASE(an_empty_job_that_was_over_ends_at_once), CASE(drains_and_bars_outlive_the_driver),
-      CASE(a_drain_of_a_host_that_is_gone_ends),
-      CASE(a_leaver_that_hangs_is_killed_by_the_successor),
-      CASE(who_does_not_begin_to_train_is_not_waited_for_for_ever),
-      CASE(agents_that_may_take_for_ever_are_not_dead_at_once),
-      CASE(a_refused_manifest_is_not_handed_on), CASE(commands_that_have_ended_stay_ended),
-      CASE(a_lower_max_np_sends_nobody_away), CASE(a_successor_waits_for_the_other_hosts),
-      CASE(old_hosts_keep_their_order), CASE(who_waits_for_a_round_that_will_not_come_is_dismissed),
-      CASE(two_takeovers_in_one_recovery))

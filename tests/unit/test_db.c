@@ -1,8 +1,12 @@
+/*
+ * test_db.c: sqlite/db on real files: durability, schemas that are applied step by step,
+ * statements, rows, and the end of a process at any point.
+ */
 #include "sqlite/db.h"
 
-#include "base/limits.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/fault_vfs.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/testdb.h"
 
 #include <errno.h>
@@ -13,11 +17,27 @@
 
 static struct file_bytes before;
 
-static void a_missing_file_is_made_complete(struct test *t)
-{
-    struct db *db = NULL;
+static struct db *db;
+static struct db_stmt put, get;
 
+static void begin(struct test *t)
+{
+    db = NULL;
+    put = get = (struct db_stmt){ .raw = NULL };
     testdb_begin(t);
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    db_stmt_release(&put);
+    db_stmt_release(&get);
+    testdb_end(db);
+}
+FIXTURE(begin, end)
+
+TEST(a_missing_file_is_made_complete)
+{
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
     CHECK_INT(t, testdb_count(db), ==, 0);
     CHECK(t, !files_exist(testdb_beside(".hvd-new")));
@@ -25,111 +45,84 @@ static void a_missing_file_is_made_complete(struct test *t)
     files_read(testdb_path, &before);
     CHECK_INT(t, memcmp(before.bytes + TESTDB_AT_APPLICATION, "hvdT", 4), ==, 0);
     CHECK_INT(t, memcmp(before.bytes + TESTDB_AT_VERSION, "\0\0\0\1", 4), ==, 0);
-out:
-    testdb_end(db);
 }
 
-static void what_was_committed_is_there_again(struct test *t)
+TEST(committed_rows_are_there_again)
 {
-    struct db *db = NULL;
-
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
     CHECK_INT(t, testdb_count(db), ==, 1);
-out:
-    testdb_end(db);
 }
 
-/* As above, with the end under fire as well. */
-static void closing_cannot_lose_anything(struct test *t)
+/* TEST_SURVIVES_STORE: SQLite ignores a write that fails while a database is closed. */
+
+/* The same while closing fails, too. */
+TEST_FLAGS(closing_cannot_lose_anything, TEST_SURVIVES_STORE)
 {
-    struct db_stmt stmt;
-    struct db *db = NULL;
     int rc;
 
-    testdb_begin(t);
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
-    CHECK_OK(t, db_prepare(&stmt, db, "INSERT INTO thing(name) VALUES('one')", NULL));
-    rc = db_run(&stmt, NULL);
-    db_stmt_release(&stmt);
+    CHECK_OK(t, db_prepare(&put, db, "INSERT INTO thing(name) VALUES('one')", NULL));
+    rc = db_run(&put, NULL);
+    db_stmt_release(&put);
     CHECK_OK(t, rc);
     db_close(db);
     db = NULL;
     fault_vfs_quiet(true);
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
     CHECK_INT(t, testdb_count(db), ==, 1);
-out:
-    testdb_end(db);
 }
 
-static void what_was_not_checkpointed_is_played_back(struct test *t)
+TEST(the_write_ahead_log_is_played_back)
 {
     static struct file_bytes log;
-    struct db *db = NULL;
 
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
     files_read(testdb_path, &before);
     files_read(testdb_beside("-wal"), &log);
     testdb_end(db);
     db = NULL;
-    files_write(testdb_path, before.bytes,
-                before.length); /* as a power loss would have left them */
+    files_write(testdb_path, before.bytes, before.length); /* as after a loss of power */
     files_write(testdb_beside("-wal"), log.bytes, log.length);
     CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
     CHECK_INT(t, testdb_count(db), ==, 1);
-out:
-    testdb_end(db);
 }
 
-static void steps_are_applied_in_order_and_keep_the_rows(struct test *t)
+TEST(steps_are_applied_in_order_and_keep_the_rows)
 {
-    struct db_stmt stmt = { .raw = NULL };
-    struct db *db = NULL;
     int64_t size;
 
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
     CHECK_INT(t, testdb_count(db), ==, 1);
-    CHECK_OK(t, db_prepare(&stmt, db, "SELECT size FROM thing WHERE name = 'one'", NULL));
-    CHECK_INT(t, db_step(&stmt, NULL), ==, DB_ROW);
-    CHECK_OK(t, db_column_int(&stmt, 0, &size, NULL));
+    CHECK_OK(t, db_prepare(&put, db, "SELECT size FROM thing WHERE name = 'one'", NULL));
+    CHECK_INT(t, db_step(&put, NULL), ==, DB_ROW);
+    CHECK_OK(t, db_column_int(&put, 0, &size, NULL));
     CHECK_INT(t, size, ==, 7);
-out:
-    db_stmt_release(&stmt);
-    testdb_end(db);
 }
 
-static void a_step_that_fails_leaves_the_version_before(struct test *t)
+TEST(a_step_that_fails_leaves_the_version_before)
 {
     static const char *const broken[] = {
         "CREATE TABLE thing(id INTEGER PRIMARY KEY, name TEXT) STRICT",
         "CREATE TABLE third(id INTEGER PRIMARY KEY); INSERT INTO nowhere VALUES(1)",
     };
     const struct db_schema wrong = { "test", 'T', broken, 2 };
-    struct db *db = NULL;
     struct hvd_err err;
 
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_CODE(t, db_open(testdb_path, &wrong, &testdb_options, &db, &err), HVD_E_CORRUPT);
     CHECK_HAS(t, err.text, "no such table: nowhere");
     CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, &err));
     CHECK_INT(t, testdb_count(db), ==, 1);
-out:
-    testdb_end(db);
 }
 
-/* Names are files of the current directory, even those that mean something to SQLite. */
-static void no_name_is_special(struct test *t)
+/* Each name is a file of the current directory, also a name that means something else to SQLite. */
+TEST(no_name_is_special)
 {
     static const char *const names[] = { ":memory:", "file:x?mode=memory" };
-    struct db *db = NULL;
 
-    testdb_begin(t);
     CHECK_INT(t, chdir(test_dir(t)), ==, 0);
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         CHECK_OK(t, db_open(names[i], &testdb_version_1, &testdb_options, &db, NULL));
@@ -137,33 +130,29 @@ static void no_name_is_special(struct test *t)
         db = NULL;
         CHECK(t, files_exist(names[i]));
     }
-out:
-    testdb_end(db);
 }
 
 static int add_one(void)
 {
     const struct db_options patient = { .busy_ms = 20000 };
-    struct db_stmt stmt;
-    struct db *db;
     int rc = db_open(testdb_path, &testdb_version_3, &patient, &db, NULL);
 
     if (rc)
         return rc;
-    rc = db_prepare(&stmt, db, "INSERT INTO thing(name) VALUES('one')", NULL);
+    rc = db_prepare(&put, db, "INSERT INTO thing(name) VALUES('one')", NULL);
     if (!rc) {
-        rc = db_run(&stmt, NULL);
-        db_stmt_release(&stmt);
+        rc = db_run(&put, NULL);
+        db_stmt_release(&put);
     }
     db_close(db);
+    db = NULL;
     return rc;
 }
 
 #define CREATORS 4
 
-static void many_may_create_it_at_once(struct test *t)
+TEST_FLAGS(many_processes_may_create_a_database_at_once, TEST_NO_TORTURE)
 {
-    struct db *db = NULL;
     pid_t children[CREATORS];
     int status;
 
@@ -184,19 +173,13 @@ static void many_may_create_it_at_once(struct test *t)
         testdb_end(db);
         db = NULL;
     }
-out:
-    testdb_end(db);
 }
 
-static void statements_take_and_give_values(struct test *t)
+TEST(statements_take_and_give_values)
 {
-    struct db_stmt put = { .raw = NULL };
-    struct db_stmt get = { .raw = NULL };
-    struct db *db = NULL;
     struct span name;
     int64_t id = 0;
 
-    testdb_begin(t);
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
     CHECK_OK(t, db_prepare(&put, db, "INSERT INTO thing(id, name) VALUES(?1, ?2)", NULL));
     CHECK_OK(t, db_prepare(&get, db, "SELECT id, name FROM thing ORDER BY id", NULL));
@@ -221,40 +204,27 @@ static void statements_take_and_give_values(struct test *t)
     CHECK_INT(t, id, ==, INT64_MAX);
     CHECK_INT(t, name.length, ==, 0);
     CHECK_INT(t, db_step(&get, NULL), ==, DB_DONE);
-out:
-    db_stmt_release(&put);
-    db_stmt_release(&get);
-    testdb_end(db);
 }
 
-static void a_column_of_another_type_is_damage(struct test *t)
+TEST(a_column_of_another_type_is_damage)
 {
-    struct db_stmt stmt = { .raw = NULL };
-    struct db *db = NULL;
     struct hvd_err err;
     struct span text;
     int64_t number = 5;
 
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
-    CHECK_OK(t, db_prepare(&stmt, db, "SELECT name, id FROM thing", NULL));
-    CHECK_INT(t, db_step(&stmt, NULL), ==, DB_ROW);
-    CHECK_CODE(t, db_column_int(&stmt, 0, &number, &err), HVD_E_CORRUPT);
-    CHECK_HAS(t, err.text, "what is in the column name has another type; move it");
-    CHECK_CODE(t, db_column_text(&stmt, 1, &text, &err), HVD_E_CORRUPT);
+    CHECK_OK(t, db_prepare(&put, db, "SELECT name, id FROM thing", NULL));
+    CHECK_INT(t, db_step(&put, NULL), ==, DB_ROW);
+    CHECK_CODE(t, db_column_int(&put, 0, &number, &err), HVD_E_CORRUPT);
+    CHECK_HAS(t, err.text,
+              "the value in the column name is not of the column's type; move the file");
+    CHECK_CODE(t, db_column_text(&put, 1, &text, &err), HVD_E_CORRUPT);
     CHECK_INT(t, number, ==, 5);
-out:
-    db_stmt_release(&stmt);
-    testdb_end(db);
 }
 
-static void what_is_rolled_back_did_not_happen(struct test *t)
+TEST(a_rollback_undoes_the_rows)
 {
-    struct db_stmt put = { .raw = NULL };
-    struct db *db = NULL;
-
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
     db_rollback(db);
@@ -267,18 +237,12 @@ static void what_is_rolled_back_did_not_happen(struct test *t)
     CHECK_OK(t, db_run(&put, NULL));
     CHECK_OK(t, db_commit(db, NULL));
     CHECK_INT(t, testdb_count(db), ==, 2);
-out:
-    db_stmt_release(&put);
-    testdb_end(db);
 }
 
-static void a_statement_can_be_used_after_it_failed(struct test *t)
+TEST(a_statement_can_be_used_after_it_failed)
 {
-    struct db_stmt put = { .raw = NULL };
-    struct db *db = NULL;
     struct hvd_err err;
 
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
     CHECK_CODE(t, db_prepare(&put, db, "INSERT INTO nothing VALUES(1)", &err), HVD_E_CORRUPT);
@@ -289,17 +253,10 @@ static void a_statement_can_be_used_after_it_failed(struct test *t)
     db_bind_int(&put, 1, 2);
     CHECK_OK(t, db_run(&put, NULL));
     CHECK_INT(t, testdb_count(db), ==, 2);
-out:
-    db_stmt_release(&put);
-    testdb_end(db);
 }
 
-static void a_value_that_is_too_long_fails_in_the_step(struct test *t)
+TEST(a_value_that_is_too_long_fails_in_the_step)
 {
-    struct db_stmt put = { .raw = NULL };
-    struct db *db = NULL;
-
-    testdb_begin(t);
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
     CHECK_OK(t, db_prepare(&put, db, "INSERT INTO thing(name) VALUES(?1)", NULL));
     db_bind_text(&put, 1, (struct span){ "never read", INT32_MAX });
@@ -307,15 +264,12 @@ static void a_value_that_is_too_long_fails_in_the_step(struct test *t)
     db_bind_text(&put, 1, (struct span){ "x", 1 });
     CHECK_OK(t, db_run(&put, NULL));
     CHECK_INT(t, testdb_count(db), ==, 1);
-out:
-    db_stmt_release(&put);
-    testdb_end(db);
 }
 
-/* Whatever step of the creation fails, the reason is said and the next start is a fresh one. */
-static void a_creation_that_failed_can_be_tried_again(struct test *t)
+/* Each step of the creation fails once: the error gives the reason, and the next open starts
+ * anew. */
+TEST_FLAGS(a_creation_that_failed_can_be_tried_again, TEST_NO_TORTURE)
 {
-    struct db *db = NULL;
     struct hvd_err err;
     unsigned full = 0;
     uint64_t k = 0;
@@ -340,31 +294,25 @@ static void a_creation_that_failed_can_be_tried_again(struct test *t)
     } while (k < 1000);
     CHECK_INT(t, k, >, 10);
     CHECK_INT(t, full, >, 2);
-out:
-    testdb_end(db);
 }
 
-/* One that cannot share memory between processes: a network file system, often. */
-static void a_file_system_without_shared_memory_is_refused(struct test *t)
+/* A file system without shared memory between processes, as network file systems often are. */
+TEST(a_file_system_without_shared_memory_is_refused)
 {
     const struct db_options on_such = { .vfs = "unix-dotfile" };
-    struct db *db = NULL;
     struct hvd_err err;
 
-    testdb_begin(t);
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &on_such, &db, &err), HVD_E_UNSUPPORTED);
     CHECK_HAS(t, err.text,
-              "\"PRAGMA journal_mode = WAL\" answers \"memory\", not \"wal\"; put it "
-              "on a local file system");
+              "\"PRAGMA journal_mode = WAL\" answers \"memory\", not \"wal\"; put the file on a "
+              "local file system");
     CHECK(t, !files_exist(testdb_path));
-out:
-    testdb_end(db);
 }
 
-static void codes_of_sqlite_have_names_of_ours(struct test *t)
+TEST(codes_of_sqlite_have_names_of_ours)
 {
     static const struct {
-        int sqlite_code; /* numbers of its interface: they never change */
+        int sqlite_code; /* numbers of SQLite's interface, which never change */
         int system_errno;
         int code;
     } codes[] = {
@@ -398,38 +346,15 @@ static void codes_of_sqlite_have_names_of_ours(struct test *t)
 
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
         CHECK_INT(t, db_code(codes[i].sqlite_code, codes[i].system_errno), ==, codes[i].code);
-out:;
 }
 
-static void misuse_is_a_bug_of_ours(struct test *t)
+TEST_FLAGS(misuse_is_a_bug_of_ours, TEST_NO_TORTURE)
 {
-    struct db_stmt stmt = { .raw = NULL };
-    struct db *db = NULL;
-
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL));
-    CHECK_OK(t, db_prepare(&stmt, db, "SELECT id FROM thing", NULL));
+    CHECK_OK(t, db_prepare(&put, db, "SELECT id FROM thing", NULL));
     CHECK_PANICS(t, "rc == SQLITE_OK", db_close(db));
-    CHECK_PANICS(t, "rc != DB_ROW", CHECK_OK(t, db_run(&stmt, NULL)));
-    CHECK_PANICS(t, "SQLITE_RANGE", db_bind_int(&stmt, 1, 1));
+    CHECK_PANICS(t, "rc != DB_ROW", CHECK_OK(t, db_run(&put, NULL)));
+    CHECK_PANICS(t, "SQLITE_RANGE", db_bind_int(&put, 1, 1));
     db_close(NULL);
-out:
-    db_stmt_release(&stmt);
-    testdb_end(db);
 }
-
-/* With TEST_SURVIVES_STORE: a database is closed under fire, which SQLite bears in silence. */
-TESTS(CASE(a_missing_file_is_made_complete), CASE(what_was_committed_is_there_again),
-      CASE_FLAGS(closing_cannot_lose_anything, TEST_SURVIVES_STORE),
-      CASE(what_was_not_checkpointed_is_played_back),
-      CASE(steps_are_applied_in_order_and_keep_the_rows),
-      CASE(a_step_that_fails_leaves_the_version_before), CASE(no_name_is_special),
-      CASE_FLAGS(many_may_create_it_at_once, TEST_NO_TORTURE),
-      CASE(statements_take_and_give_values), CASE(a_column_of_another_type_is_damage),
-      CASE(what_is_rolled_back_did_not_happen), CASE(a_statement_can_be_used_after_it_failed),
-      CASE(a_value_that_is_too_long_fails_in_the_step),
-      CASE_FLAGS(a_creation_that_failed_can_be_tried_again, TEST_NO_TORTURE),
-      CASE(a_file_system_without_shared_memory_is_refused),
-      CASE(codes_of_sqlite_have_names_of_ours),
-      CASE_FLAGS(misuse_is_a_bug_of_ours, TEST_NO_TORTURE))

@@ -1,7 +1,8 @@
-/* What db_open refuses, and that it touches nothing then. */
+/* The files that db_open refuses, and that it leaves untouched. */
 #include "sqlite/db.h"
 
 #include "base/limits.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/testdb.h"
 
 #include <signal.h>
@@ -14,11 +15,28 @@
 
 static struct file_bytes before;
 
-/* Opening is refused with the code and the words, and the file is what it was. */
+static struct db *db;
+static struct db_stmt stmt;
+
+static void begin(struct test *t)
+{
+    db = NULL;
+    stmt = (struct db_stmt){ .raw = NULL };
+    testdb_begin(t);
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    db_stmt_release(&stmt);
+    testdb_end(db);
+}
+FIXTURE(begin, end)
+
+/* Opening is refused with the code and the words, and the file does not change. */
 static void check_refused(struct test *t, const struct db_schema *schema, int code,
                           const char *words)
 {
-    struct db *db = NULL;
     struct hvd_err err;
 
     files_read(testdb_path, &before);
@@ -28,67 +46,53 @@ static void check_refused(struct test *t, const struct db_schema *schema, int co
     CHECK_HAS(t, err.text, words);
     CHECK(t, files_hold(testdb_path, &before));
     CHECK(t, db == NULL);
-out:
-    testdb_end(db);
 }
 
-static void refuses_what_is_not_a_database(struct test *t)
+TEST(refuses_a_file_that_is_no_database)
 {
     static const char page[TESTDB_PAGE_BYTES] = "#!/bin/sh\necho localhost:4\n";
 
-    testdb_begin(t);
     files_write(testdb_path, page, strlen(page));
     check_refused(t, &testdb_version_1, HVD_E_INVAL,
                   "not a file of hvd-elastic; give another path");
-    if (t->failed)
-        return;
     files_write(testdb_path, page, sizeof(page));
     check_refused(t, &testdb_version_1, HVD_E_INVAL, "not a file of hvd-elastic");
 }
 
-static void refuses_a_foreign_database(struct test *t)
+TEST(refuses_a_foreign_database)
 {
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     files_patch(testdb_path, TESTDB_AT_APPLICATION, "\0\0\0\0", 4);
     check_refused(t, &testdb_version_1, HVD_E_INVAL, "not a file of hvd-elastic");
-out:;
 }
 
-static void refuses_another_kind(struct test *t)
+TEST(refuses_another_kind)
 {
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     files_patch(testdb_path, TESTDB_AT_APPLICATION, "hvdJ", 4);
     check_refused(t, &testdb_version_1, HVD_E_INVAL, "a file of hvd-elastic, but not a test");
-out:;
 }
 
-static void reports_an_empty_file_as_damaged(struct test *t)
+TEST(reports_an_empty_file_as_damaged)
 {
-    testdb_begin(t);
     files_write(testdb_path, "", 0);
-    check_refused(t, &testdb_version_1, HVD_E_CORRUPT, "it is empty, and was not when it was made");
+    check_refused(t, &testdb_version_1, HVD_E_CORRUPT,
+                  "the file is empty, but was not when it was made");
 }
 
-static void refuses_a_future_version(struct test *t)
+TEST(refuses_a_future_version)
 {
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     files_patch(testdb_path, TESTDB_AT_VERSION, "\0\0\0\4", 4);
     check_refused(t, &testdb_version_3, HVD_E_VERSION,
-                  "it has version 4, and this hvd-elastic knows up to 3; use the newer one, or "
-                  "move the file aside");
-out:;
+                  "the file has version 4, but this hvd-elastic knows only versions up to 3; use "
+                  "the newer hvd-elastic, or move the file aside");
 }
 
-static void leaves_the_log_of_a_refused_file_alone(struct test *t)
+TEST(leaves_the_log_of_a_refused_file_alone)
 {
     static struct file_bytes log;
-    struct db_stmt stmt = { .raw = NULL };
-    struct db *db = NULL;
 
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
     CHECK_OK(t, db_prepare(&stmt, db, "INSERT INTO other(id) VALUES(1)", NULL));
@@ -98,64 +102,50 @@ static void leaves_the_log_of_a_refused_file_alone(struct test *t)
     db_stmt_release(&stmt);
     testdb_end(db);
     db = NULL;
-    files_write(testdb_path, before.bytes, before.length); /* as if it had been killed */
+    files_write(testdb_path, before.bytes, before.length); /* as if the process had been killed */
     files_write(testdb_beside("-wal"), log.bytes, log.length);
-    check_refused(t, &testdb_version_1, HVD_E_VERSION, "it has version 3");
+    check_refused(t, &testdb_version_1, HVD_E_VERSION, "the file has version 3");
     if (!t->failed)
         CHECK(t, files_hold(testdb_beside("-wal"), &log));
-out:
-    db_stmt_release(&stmt);
-    testdb_end(db);
 }
 
-static void refuses_a_version_that_cannot_be(struct test *t)
+TEST(refuses_a_version_that_cannot_be)
 {
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     files_patch(testdb_path, TESTDB_AT_VERSION, "\0\0\0\0", 4);
-    check_refused(t, &testdb_version_3, HVD_E_CORRUPT, "it has no version");
-    if (t->failed)
-        return;
+    check_refused(t, &testdb_version_3, HVD_E_CORRUPT, "the file has no version");
     files_patch(testdb_path, TESTDB_AT_VERSION, "\xff\xff\xff\xff", 4);
-    check_refused(t, &testdb_version_3, HVD_E_CORRUPT, "it has no version");
-out:;
+    check_refused(t, &testdb_version_3, HVD_E_CORRUPT, "the file has no version");
 }
 
-static void finds_damage_in_every_page(struct test *t)
+TEST(finds_damage_in_every_page)
 {
     static struct file_bytes whole;
     static char junk[TESTDB_PAGE_BYTES];
-    struct db *db = NULL;
 
-    testdb_begin(t);
     memset(junk, 0x5a, sizeof(junk));
     CHECK_OK(t, testdb_make(NULL));
     CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
     testdb_end(db);
+    db = NULL;
     files_read(testdb_path, &whole);
     CHECK_INT(t, whole.length, >=, 4 * TESTDB_PAGE_BYTES);
     for (size_t at = TESTDB_PAGE_BYTES; at < whole.length; at += TESTDB_PAGE_BYTES) {
         files_patch(testdb_path, at, junk, sizeof(junk));
         check_refused(t, &testdb_version_3, HVD_E_CORRUPT,
-                      "; move it and its -wal file aside to start afresh");
-        if (t->failed)
-            return;
+                      "; move the file and its -wal file aside to start afresh");
         files_write(testdb_path, whole.bytes, whole.length);
     }
     files_write(testdb_path, whole.bytes, whole.length - TESTDB_PAGE_BYTES);
     check_refused(t, &testdb_version_3, HVD_E_CORRUPT, "malformed");
-out:;
 }
 
-/* SQLite runs the check and is content; what it found stands in the rows. */
-static void reads_what_the_check_answers(struct test *t)
+/* SQLite's integrity check itself succeeds; the damage is in the rows of its result. */
+TEST(reads_what_the_check_answers)
 {
-    struct db_stmt stmt;
-    struct db *db = NULL;
     size_t at;
     int rc;
 
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, NULL));
     CHECK_OK(t, db_prepare(&stmt, db, "INSERT INTO thing(name) VALUES('two')", NULL));
@@ -171,60 +161,48 @@ static void reads_what_the_check_answers(struct test *t)
     CHECK(t, at < before.length);
     files_patch(testdb_path, at + 10, before.bytes + at + 8, 2);
     check_refused(t, &testdb_version_3, HVD_E_CORRUPT, "page");
-out:
-    testdb_end(db);
 }
 
-static void refuses_a_directory_and_a_pipe(struct test *t)
+TEST(refuses_a_directory_and_a_pipe)
 {
     struct hvd_err err;
-    struct db *db;
 
-    testdb_begin(t);
     CHECK_INT(t, mkdir(testdb_path, 0700), ==, 0);
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "x.db: it is a directory; give the name of a file in it");
+    CHECK_HAS(t, err.text, "x.db: is a directory; give the name of a file in it");
     CHECK_INT(t, rmdir(testdb_path), ==, 0);
     CHECK_INT(t, mkfifo(testdb_path, 0600), ==, 0);
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "x.db: not a plain file");
-out:;
+    CHECK_HAS(t, err.text, "x.db: is not a regular file");
 }
 
-static void refuses_names_that_cannot_be(struct test *t)
+TEST(refuses_names_that_cannot_be)
 {
     char name[LIMIT_DB_PATH_BYTES + 2];
     struct hvd_err err;
-    struct db *db;
 
-    testdb_begin(t);
     CHECK_CODE(t, db_open("", &testdb_version_1, &testdb_options, &db, &err), HVD_E_LIMIT);
     memset(name, 'x', sizeof(name));
     name[sizeof(name) - 1] = '\0';
     CHECK_CODE(t, db_open(name, &testdb_version_1, &testdb_options, &db, &err), HVD_E_LIMIT);
     CHECK_HAS(t, err.text, "a path has 1 to 480 bytes");
-out:;
 }
 
-static void refuses_a_link_to_nothing(struct test *t)
+TEST(refuses_a_link_to_nothing)
 {
     struct hvd_err err;
-    struct db *db;
 
-    testdb_begin(t);
     CHECK_INT(t, symlink("nowhere.db", testdb_path), ==, 0);
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "x.db: a symbolic link that leads nowhere; give the path of the file");
-out:;
+    CHECK_HAS(t, err.text,
+              "x.db: is a symbolic link that leads nowhere; give the path of the file");
 }
 
-static void names_a_directory_that_is_missing(struct test *t)
+TEST(names_a_directory_that_is_missing)
 {
     char name[LIMIT_DB_PATH_BYTES + 8];
     struct hvd_err err;
-    struct db *db;
 
-    testdb_begin(t);
     snprintf(name, sizeof(name), "%s/no/x.db", test_dir(t));
     CHECK_CODE(t, db_open(name, &testdb_version_1, &testdb_options, &db, &err), HVD_E_NOTFOUND);
     CHECK_HAS(t, err.text, "/no: cannot open the directory: No such file or directory; create the");
@@ -232,48 +210,42 @@ static void names_a_directory_that_is_missing(struct test *t)
     snprintf(name, sizeof(name), "%s/x.db", testdb_path);
     CHECK_CODE(t, db_open(name, &testdb_version_1, &testdb_options, &db, &err), HVD_E_NOTFOUND);
     CHECK_HAS(t, err.text, "Not a directory");
-out:;
 }
 
-static void says_when_a_file_or_directory_is_read_only(struct test *t)
+TEST(says_when_a_file_or_directory_is_read_only)
 {
     struct hvd_err err;
-    struct db *db = NULL;
     char dir[LIMIT_DB_PATH_BYTES];
 
-    testdb_begin(t);
     snprintf(dir, sizeof(dir), "%.*s", (int)(strlen(testdb_path) - strlen("/x.db")), testdb_path);
     files_obey_permissions(true);
     CHECK_INT(t, chmod(dir, 0500), ==, 0);
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err),
                HVD_E_DENIED);
-    CHECK_HAS(t, err.text, "make it and its directory writable for this user");
+    CHECK_HAS(t, err.text, "make the file and its directory writable for this user");
     CHECK_INT(t, chmod(dir, 0700), ==, 0);
     CHECK_OK(t, testdb_make(NULL));
     CHECK_INT(t, chmod(dir, 0500), ==, 0);
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err),
                HVD_E_DENIED);
-    CHECK_HAS(t, err.text, "make it and its directory writable for this user");
+    CHECK_HAS(t, err.text, "make the file and its directory writable for this user");
     CHECK_INT(t, chmod(dir, 0700), ==, 0);
     CHECK_INT(t, chmod(testdb_path, 0400), ==, 0);
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err),
                HVD_E_DENIED);
-    CHECK_HAS(t, err.text, "attempt to write a readonly database; make it and its directory");
+    CHECK_HAS(t, err.text, "attempt to write a readonly database; make the file and its directory");
     CHECK_INT(t, chmod(testdb_path, 0000), ==, 0);
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err),
                HVD_E_DENIED);
     CHECK_INT(t, chmod(dir, 0000), ==, 0);
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err),
                HVD_E_DENIED);
-out:
     files_obey_permissions(false);
-    testdb_end(db);
 }
 
-/* A child that has the database open, runs the SQL, says so, and waits to be killed. */
+/* Forks a process that opens the database, runs the SQL, reports this, and waits to be killed. */
 static pid_t occupy(const char *sql)
 {
-    struct db *db;
     char said;
     int fds[2];
     pid_t child;
@@ -281,8 +253,6 @@ static pid_t occupy(const char *sql)
     if (pipe(fds) || (child = fork()) < 0)
         abort();
     if (child == 0) {
-        struct db_stmt stmt;
-
         if (!db_open(testdb_path, &testdb_version_1, &testdb_options, &db, NULL) &&
             !db_prepare(&stmt, db, sql, NULL) && db_step(&stmt, NULL) >= 0 && !db_begin(db, NULL) &&
             write(fds[1], "x", 1) == 1)
@@ -302,39 +272,33 @@ static void release(pid_t child)
         abort();
 }
 
-static void says_when_another_process_writes(struct test *t)
+TEST_FLAGS(says_when_another_process_writes, TEST_NO_TORTURE)
 {
     struct hvd_err err;
-    struct db *db = NULL;
     pid_t child = 0;
 
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     child = occupy("PRAGMA application_id");
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db,
                         &err)); /* reading is allowed */
     CHECK_INT(t, testdb_count(db), ==, 1);
     CHECK_CODE(t, db_begin(db, &err), HVD_E_BUSY);
-    CHECK_HAS(t, err.text, "another process is using it: wait for it or stop it");
+    CHECK_HAS(t, err.text, "another process uses the file: wait for that process, or stop it");
     testdb_end(db);
     db = NULL;
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db, &err), HVD_E_BUSY);
     release(child);
     child = 0;
     CHECK_OK(t, db_open(testdb_path, &testdb_version_3, &testdb_options, &db,
-                        &err)); /* the dead hold no locks */
-out:
+                        &err)); /* a dead process holds no locks */
     release(child);
-    testdb_end(db);
 }
 
-static void says_when_another_process_has_it_alone(struct test *t)
+TEST_FLAGS(says_when_another_process_locks_the_database, TEST_NO_TORTURE)
 {
     struct hvd_err err;
-    struct db *db = NULL;
     pid_t child = 0;
 
-    testdb_begin(t);
     CHECK_OK(t, testdb_make(NULL));
     child = occupy("PRAGMA locking_mode = EXCLUSIVE");
     CHECK_CODE(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err), HVD_E_BUSY);
@@ -343,17 +307,5 @@ static void says_when_another_process_has_it_alone(struct test *t)
     child = 0;
     CHECK_OK(t, db_open(testdb_path, &testdb_version_1, &testdb_options, &db, &err));
     CHECK_INT(t, testdb_count(db), ==, 1);
-out:
     release(child);
-    testdb_end(db);
 }
-
-TESTS(CASE(refuses_what_is_not_a_database), CASE(refuses_a_foreign_database),
-      CASE(refuses_another_kind), CASE(reports_an_empty_file_as_damaged),
-      CASE(refuses_a_future_version), CASE(leaves_the_log_of_a_refused_file_alone),
-      CASE(refuses_a_version_that_cannot_be), CASE(finds_damage_in_every_page),
-      CASE(reads_what_the_check_answers), CASE(refuses_a_directory_and_a_pipe),
-      CASE(refuses_a_link_to_nothing), CASE(refuses_names_that_cannot_be),
-      CASE(names_a_directory_that_is_missing), CASE(says_when_a_file_or_directory_is_read_only),
-      CASE_FLAGS(says_when_another_process_writes, TEST_NO_TORTURE),
-      CASE_FLAGS(says_when_another_process_has_it_alone, TEST_NO_TORTURE))

@@ -1,9 +1,14 @@
-#include "driver/hosts/discover.h"
+/*
+ * test_discover.c: the sources of discovery: a list of hosts, a file, and scripts that fail, hang,
+ * print too much or leave child processes. One run of a script serves all requests that wait, and a
+ * time limit ends the run. A watch is a script that keeps running and prints blocks of hosts.
+ */
+#include "discovery/sources/discover.h"
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "discovery/format.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/scripts.h"
 
 #include <event2/event.h>
@@ -12,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What was heard: "a:2 b:1", or why there is nothing. */
+/* The newest answer: the hosts, such as "a:2 b:1", or the reason of a failure. */
 static struct {
     struct event_base *base;
     struct discoverer *discoverer;
@@ -64,18 +69,18 @@ static void write_log(void *arg, const char *line, size_t length)
     snprintf(heard.log + used, sizeof(heard.log) - used, "%.*s", (int)length, line);
 }
 
-static int64_t no_time(void *arg)
+static int64_t no_time(void)
 {
-    (void)arg;
     return 0;
 }
 
+/* Starts a discoverer with this source and 30 s as its limit; clears what was heard before. */
 static int begin(enum discover_kind kind, const char *source, struct hvd_err *err)
 {
     static const struct discover_ops ops = { on_hosts, on_failed };
     static const struct log_sink sink = { write_log, no_time, NULL };
     const struct discover_config config = {
-        .kind = kind, .source = source, .slots_per_host = 3, .limit_us = 30 * TIME_S
+        .kind = kind, .value = source, .slots_per_host = 3, .limit_us = 30 * TIME_S
     };
 
     memset(&heard, 0, sizeof(heard));
@@ -118,7 +123,14 @@ static size_t logged(const char *part)
     return count;
 }
 
-static void a_list_answers_from_the_loop(struct test *t)
+static void end_case(struct test *t)
+{
+    (void)t;
+    end();
+}
+FIXTURE(NULL, end_case)
+
+TEST(a_list_answers_from_the_loop)
 {
     CHECK_OK(t, begin(DISCOVER_LIST, "a:2,b", NULL));
     discover_ask(heard.discoverer);
@@ -127,11 +139,9 @@ static void a_list_answers_from_the_loop(struct test *t)
     CHECK_TEXT(t, heard.hosts, "a:2\nb:3\n");
     CHECK(t, ask());
     CHECK_TEXT(t, heard.hosts, "a:2\nb:3\n");
-out:
-    end();
 }
 
-static void a_list_that_is_none_is_refused(struct test *t)
+TEST(a_malformed_list_is_refused)
 {
     struct hvd_err err;
 
@@ -139,12 +149,10 @@ static void a_list_that_is_none_is_refused(struct test *t)
     CHECK_HAS(t, err.text, "host list: entry 2");
     end();
     CHECK_CODE(t, begin(DISCOVER_LIST, "", &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "host list: no hosts; write name:n");
-out:
-    end();
+    CHECK_HAS(t, err.text, "host list: the list has no hosts; write name:slots");
 }
 
-static void a_file_is_read_anew(struct test *t)
+TEST(a_file_is_read_anew)
 {
     const char *path = scripts_path(test_dir(t), "hosts.txt");
 
@@ -155,15 +163,13 @@ static void a_file_is_read_anew(struct test *t)
     scripts_put(path, "b\n", 0600);
     CHECK(t, ask());
     CHECK_TEXT(t, heard.hosts, "b:3\n");
-    scripts_put(path, "# nobody today\n", 0600);
+    scripts_put(path, "# no host today\n", 0600);
     CHECK(t, ask());
     CHECK_TEXT(t, heard.hosts, "");
     CHECK_TEXT(t, heard.why, "");
-out:
-    end();
 }
 
-static void a_file_that_went_bad_says_what_is_wrong(struct test *t)
+TEST(a_file_that_went_bad_says_what_is_wrong)
 {
     const char *path = scripts_path(test_dir(t), "hosts.txt");
 
@@ -171,34 +177,32 @@ static void a_file_that_went_bad_says_what_is_wrong(struct test *t)
     CHECK_OK(t, begin(DISCOVER_FILE, path, NULL));
     unlink(path);
     CHECK(t, ask());
-    CHECK_HAS(t, heard.why, "hosts.txt: No such file or directory; write the hosts there");
+    CHECK_HAS(t, heard.why,
+              "hosts.txt: the file of hosts cannot be read: No such file or directory; write the "
+              "hosts in this file");
     scripts_put(path, " \n\n", 0600);
     CHECK(t, ask());
-    CHECK_HAS(t, heard.why, "hosts.txt: is empty; write name:n");
+    CHECK_HAS(t, heard.why, "hosts.txt: is empty; write name:slots");
     scripts_put(path, "a\na b\n", 0600);
     CHECK(t, ask());
     CHECK_HAS(t, heard.why, "hosts.txt: line 2: \"a b\"");
     CHECK_INT(t, heard.failures, ==, 3);
-out:
-    end();
 }
 
-static void a_file_that_cannot_be_one_is_refused(struct test *t)
+TEST(a_path_without_a_file_is_refused)
 {
     const char *folder = test_dir(t);
     struct hvd_err err;
 
     CHECK_CODE(t, begin(DISCOVER_FILE, folder, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "not a regular file");
+    CHECK_HAS(t, err.text, "is no regular file");
     end();
     CHECK_CODE(t, begin(DISCOVER_FILE, scripts_path(folder, "none"), &err), HVD_E_NOTFOUND);
     end();
     CHECK_CODE(t, begin(DISCOVER_FILE, "", &err), HVD_E_INVAL);
-out:
-    end();
 }
 
-static void a_script_is_run_each_time(struct test *t)
+TEST(a_script_is_run_each_time)
 {
     const char *folder = test_dir(t);
 
@@ -211,11 +215,9 @@ static void a_script_is_run_each_time(struct test *t)
     CHECK(t, ask());
     CHECK_TEXT(t, heard.hosts, "n2:2\n");
     CHECK(t, scripts_no_children());
-out:
-    end();
 }
 
-static void one_run_serves_all_who_ask(struct test *t)
+TEST(a_run_serves_all_callers)
 {
     const char *folder = test_dir(t);
 
@@ -227,11 +229,9 @@ static void one_run_serves_all_who_ask(struct test *t)
     CHECK_TEXT(t, heard.hosts, "a:3\n");
     CHECK_TEXT(t, scripts_read(scripts_path(folder, "runs")), "x\n");
     CHECK_INT(t, heard.calls, ==, 1);
-out:
-    end();
 }
 
-static void a_script_that_is_none_is_refused(struct test *t)
+TEST(a_file_that_is_no_script_is_refused)
 {
     const char *folder = test_dir(t);
     const char *path = scripts_path(folder, "hosts.sh");
@@ -242,18 +242,16 @@ static void a_script_that_is_none_is_refused(struct test *t)
     end();
     scripts_put(path, "a\n", 0600);
     CHECK_CODE(t, begin(DISCOVER_SCRIPT, path, &err), HVD_E_DENIED);
-    CHECK_HAS(t, err.text, "hosts.sh: not executable; make it a file with chmod +x");
+    CHECK_HAS(t, err.text, "hosts.sh: is not an executable file; use chmod +x");
     end();
     CHECK_CODE(t, begin(DISCOVER_SCRIPT, folder, &err), HVD_E_DENIED);
     end();
     CHECK_CODE(t, begin(DISCOVER_WATCH, scripts_path(folder, "hosts.sh --all"), &err),
                HVD_E_NOTFOUND);
     CHECK_HAS(t, err.text, "give only the path of a program");
-out:
-    end();
 }
 
-static void a_bare_name_is_a_file_of_the_folder(struct test *t)
+TEST(a_bare_name_is_a_file_of_the_folder)
 {
     const char *folder = test_dir(t);
 
@@ -262,28 +260,26 @@ static void a_bare_name_is_a_file_of_the_folder(struct test *t)
     CHECK_OK(t, begin(DISCOVER_SCRIPT, "hosts.sh", NULL));
     CHECK(t, ask());
     CHECK_TEXT(t, heard.hosts, "a:3\n");
-out:
-    end();
 }
 
-/* Each of them fails with this text. */
+/* Each script fails with its text. */
 static const struct {
     const char *body;
     const char *why;
 } bad_scripts[] = {
     {"echo a; echo no cluster >&2; echo at all >&2; exit 3",
-     "hosts.sh: exit code 3; run it by hand to see why (standard error: no cluster)"                                                      },
-    { "echo a; kill -TERM $$",                               "hosts.sh: ended by signal 15; run it by hand to see why"                    },
-    { "echo '<html>'; echo oops >&2",                        "hosts.sh: line 1: \"<html>\""                                               },
-    { "echo '<html>'; echo oops >&2",                        "(standard error: oops)"                                                     },
-    { "printf 'a\\0b\\n'",                                   "a NUL byte; this is not text"                                               },
-    { "",                                                    "hosts.sh: printed nothing; write name:n"                                    },
-    { "echo; echo ' '",                                      "hosts.sh: printed nothing; write name:n"                                    },
-    { "yes a",                                               "hosts.sh: printed more than 1048576 bytes, and killed; write each host once"},
-    { "yes x >&2 & echo $! >pid; exit 1",                    "hosts.sh: exit code 1"                                                      },
+     "hosts.sh: exit code 3; run the program by hand to see why (standard error: no cluster)"                                                 },
+    { "echo a; kill -TERM $$",                               "hosts.sh: ended by signal 15; run the program by hand to see why"               },
+    { "echo '<html>'; echo oops >&2",                        "hosts.sh: line 1: \"<html>\""                                                   },
+    { "echo '<html>'; echo oops >&2",                        "(standard error: oops)"                                                         },
+    { "printf 'a\\0b\\n'",                                   "a NUL byte; write text only"                                                    },
+    { "",                                                    "hosts.sh: printed nothing; write name:slots"                                    },
+    { "echo; echo ' '",                                      "hosts.sh: printed nothing; write name:slots"                                    },
+    { "yes a",                                               "hosts.sh: printed more than 1048576 bytes, and was killed; write each host once"},
+    { "yes x >&2 & echo $! >pid; exit 1",                    "hosts.sh: exit code 1"                                                          },
 };
 
-static void a_script_that_fails_says_why(struct test *t)
+TEST_FLAGS(a_script_that_fails_says_why, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
     const char *path = scripts_write(folder, "hosts.sh", "exit 1");
@@ -300,27 +296,23 @@ static void a_script_that_fails_says_why(struct test *t)
     scripts_write(folder, "hosts.sh", "echo a; echo b");
     CHECK(t, ask());
     CHECK_TEXT(t, heard.hosts, "a:3\nb:3\n");
-out:
-    end();
 }
 
-static void a_script_that_went_away_is_a_failure(struct test *t)
+TEST(a_script_that_went_away_is_a_failure)
 {
     const char *path = scripts_write(test_dir(t), "hosts.sh", "echo a");
 
     CHECK_OK(t, begin(DISCOVER_SCRIPT, path, NULL));
     scripts_put(path, "#!/no/such/shell\n", 0700);
     CHECK(t, ask());
-    CHECK_HAS(t, heard.why, "hosts.sh: what should run it is missing");
+    CHECK_HAS(t, heard.why, "hosts.sh: the interpreter or loader that runs it is missing");
     unlink(path);
     CHECK(t, ask());
     CHECK_HAS(t, heard.why, "hosts.sh: no such program");
     CHECK(t, scripts_no_children());
-out:
-    end();
 }
 
-static void as_much_as_the_limit_is_fine(struct test *t)
+TEST_FLAGS(output_up_to_the_limit_is_fine, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin(DISCOVER_SCRIPT,
                       scripts_write(test_dir(t), "hosts.sh",
@@ -329,11 +321,9 @@ static void as_much_as_the_limit_is_fine(struct test *t)
     CHECK(t, ask());
     CHECK_TEXT(t, heard.why, "");
     CHECK_TEXT(t, heard.hosts, "a:3\n");
-out:
-    end();
 }
 
-static void a_script_that_hangs_is_ended_with_all_it_started(struct test *t)
+TEST_FLAGS(a_script_that_hangs_is_ended_with_all_it_started, TEST_NO_TORTURE)
 {
     static const struct discover_ops ops = { on_hosts, on_failed };
     const char *folder = test_dir(t);
@@ -341,23 +331,22 @@ static void a_script_that_hangs_is_ended_with_all_it_started(struct test *t)
 
     CHECK_OK(t, begin(DISCOVER_LIST, "a", NULL));
     free_it();
-    config.source = scripts_write(folder, "hosts.sh",
-                                  "trap '' TERM; echo $$ >first; tail -f /dev/null & echo $! "
-                                  ">second; mkfifo gate; echo why >&2; cat gate");
+    config.value = scripts_write(folder, "hosts.sh",
+                                 "trap '' TERM; echo $$ >first; tail -f /dev/null & echo $! "
+                                 ">second; mkfifo gate; echo why >&2; cat gate");
     config.limit_us = 5 * TIME_S;
     CHECK_OK(t, discover_create(heard.base, &config, &ops, NULL, &heard.discoverer, NULL));
     CHECK(t, ask());
-    CHECK_HAS(t, heard.why, "hosts.sh: not done within 5s, and killed; make it faster");
+    CHECK_HAS(t, heard.why,
+              "hosts.sh: did not end within 5s, and was killed; make the program faster");
     CHECK_HAS(t, heard.why, "(standard error: why)");
     CHECK(t, scripts_no_children());
     CHECK(t, scripts_gone(scripts_path(folder, "first")));
     CHECK(t, scripts_gone(scripts_path(folder, "second")));
-out:
-    end();
 }
 
-/* It has left the group, so it lives; and it keeps the pipe. */
-static void an_orphan_with_the_pipe_delays_nobody(struct test *t)
+/* The orphan has left the process group, so it stays alive and keeps the pipe open. */
+TEST_FLAGS(an_orphan_with_the_pipe_causes_no_delay, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
 
@@ -369,13 +358,11 @@ static void an_orphan_with_the_pipe_delays_nobody(struct test *t)
     CHECK(t, ask());
     CHECK_TEXT(t, heard.hosts, "a:3\n");
     CHECK(t, scripts_no_children());
-    scripts_say(scripts_path(folder, "gate"), "x\n"); /* its reader is there */
+    scripts_say(scripts_path(folder, "gate"), "x\n"); /* the pipe's reader is there */
     CHECK(t, scripts_gone(scripts_path(folder, "pid")));
-out:
-    end();
 }
 
-static void complaints_are_logged_once_per_change(struct test *t)
+TEST_FLAGS(complaints_are_logged_once_per_change, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
 
@@ -392,11 +379,9 @@ static void complaints_are_logged_once_per_change(struct test *t)
         CHECK(t, ask());
     CHECK_INT(t, logged("on standard error: other\n"), ==, 1);
     CHECK_INT(t, heard.failures, ==, 0);
-out:
-    end();
 }
 
-static void a_gigabyte_of_complaints_is_read_and_forgotten(struct test *t)
+TEST_FLAGS(a_gigabyte_of_complaints_is_read_and_forgotten, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin(DISCOVER_SCRIPT,
                       scripts_write(test_dir(t), "hosts.sh",
@@ -404,14 +389,13 @@ static void a_gigabyte_of_complaints_is_read_and_forgotten(struct test *t)
                                     "last >&2; exit 4"),
                       NULL));
     CHECK(t, ask());
-    CHECK_HAS(t, heard.why, "exit code 4; run it by hand to see why (standard error: first)");
+    CHECK_HAS(t, heard.why,
+              "exit code 4; run the program by hand to see why (standard error: first)");
     CHECK_INT(t, logged("last\n"), ==, 1);
     CHECK_INT(t, logged("\n"), <=, 16);
-out:
-    end();
 }
 
-static void its_end_may_come_in_the_middle(struct test *t)
+TEST_FLAGS(the_end_may_come_in_the_middle_of_a_run, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
 
@@ -427,11 +411,9 @@ static void its_end_may_come_in_the_middle(struct test *t)
     CHECK(t, scripts_gone(scripts_path(folder, "first")));
     CHECK(t, scripts_gone(scripts_path(folder, "second")));
     CHECK_INT(t, heard.calls, ==, 0);
-out:
-    end();
 }
 
-static void it_may_be_freed_by_whom_it_tells(struct test *t)
+TEST(a_callback_may_free_the_discovery)
 {
     CHECK_OK(t, begin(DISCOVER_LIST, "a,b", NULL));
     heard.free_at_once = true;
@@ -442,11 +424,9 @@ static void it_may_be_freed_by_whom_it_tells(struct test *t)
     heard.free_at_once = true;
     CHECK(t, ask());
     CHECK_HAS(t, heard.why, "exit code 1");
-out:
-    end();
 }
 
-/* Prints what the test puts into "say", and goes on. */
+/* A watch that prints what the test writes into the pipe "say", and goes on. */
 #define WATCH_FIFO "echo $$ >first; while :; do cat say; done"
 
 static int begin_watch(const char *folder, const char *body)
@@ -457,7 +437,9 @@ static int begin_watch(const char *folder, const char *body)
     return begin(DISCOVER_WATCH, scripts_write(folder, "watch.sh", text), NULL);
 }
 
-static void a_watch_tells_block_after_block(struct test *t)
+/* A watch prints blocks piece by piece; each block that ends with an empty line is an answer, and
+ * the last one is repeated on request. */
+TEST_FLAGS(a_watch_tells_block_after_block, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
     const char *fifo;
@@ -484,11 +466,9 @@ static void a_watch_tells_block_after_block(struct test *t)
     free_it();
     CHECK(t, scripts_no_children());
     CHECK(t, scripts_gone(scripts_path(folder, "first")));
-out:
-    end();
 }
 
-static void a_block_that_is_none_is_a_failure_and_the_watch_goes_on(struct test *t)
+TEST_FLAGS(a_block_that_is_none_is_a_failure_and_the_watch_goes_on, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
     const char *fifo;
@@ -506,11 +486,9 @@ static void a_block_that_is_none_is_a_failure_and_the_watch_goes_on(struct test 
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "a:3\n");
     CHECK_TEXT(t, scripts_read(scripts_path(folder, "runs")), "x\n");
-out:
-    end();
 }
 
-static void a_watch_that_ends_is_started_again(struct test *t)
+TEST_FLAGS(a_watch_that_ends_is_started_again, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
 
@@ -520,48 +498,43 @@ static void a_watch_that_ends_is_started_again(struct test *t)
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "b:3\n");
     CHECK_INT(t, heard.failures, ==, 0);
-    CHECK_HAS(t, heard.log, "watch.sh: ended; it is started again in 1s\n");
-    CHECK_HAS(t, heard.log, "watch.sh: ended; it is started again in 2s\n");
+    CHECK_HAS(t, heard.log, "watch.sh: this program has ended; it is started again in 1s\n");
+    CHECK_HAS(t, heard.log, "watch.sh: this program has ended; it is started again in 2s\n");
     CHECK_INT(t, logged("on standard error: hm\n"), ==, 1);
-out:
-    end();
 }
 
-static void a_watch_that_fails_says_so_and_tries_again(struct test *t)
+TEST_FLAGS(a_watch_that_fails_says_so_and_tries_again, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
 
     CHECK_OK(t, begin_watch(folder, "echo a; echo why >&2; [ -e good ] || exit 3; echo; cat say"));
     CHECK(t, ask());
     CHECK_HAS(t, heard.why,
-              "watch.sh: exit code 3; run it by hand to see why (standard error: why)");
+              "watch.sh: exit code 3; run the program by hand to see why (standard error: why)");
     CHECK(t, ask());
     CHECK_INT(t, heard.failures, ==, 2);
     CHECK(t, !strstr(heard.log, "started again"));
     scripts_put(scripts_path(folder, "good"), "", 0600);
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "a:3\n");
-    CHECK_HAS(t, heard.log, "watch.sh: is started again\n");
-out:
-    end();
+    CHECK_HAS(t, heard.log, "watch.sh: this program is started again now\n");
 }
 
-static void a_watch_that_never_ends_a_block_is_stopped(struct test *t)
+TEST_FLAGS(a_watch_that_never_ends_a_block_is_stopped, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
 
     CHECK_OK(t, begin_watch(folder, "echo $$ >first; yes a"));
     CHECK(t, ask());
-    CHECK_HAS(t, heard.why,
-              "watch.sh: printed more than 1048576 bytes, and killed; end each block with a blank "
-              "line");
+    CHECK_HAS(
+        t, heard.why,
+        "watch.sh: printed more than 1048576 bytes, and was killed; end each block with a blank "
+        "line");
     CHECK(t, scripts_no_children());
     CHECK(t, scripts_gone(scripts_path(folder, "first")));
-out:
-    end();
 }
 
-static void a_watch_that_is_silent_keeps_nobody_waiting(struct test *t)
+TEST_FLAGS(a_silent_watch_keeps_no_caller_waiting, TEST_NO_TORTURE)
 {
     static const struct discover_ops ops = { on_hosts, on_failed };
     const char *folder = test_dir(t);
@@ -571,20 +544,21 @@ static void a_watch_that_is_silent_keeps_nobody_waiting(struct test *t)
 
     CHECK_OK(t, begin(DISCOVER_LIST, "a", NULL));
     free_it();
-    config.source =
+    config.value =
         scripts_write(folder, "watch.sh", "mkfifo say; echo $$ >first; cat say; cat say");
     CHECK_OK(t, discover_create(heard.base, &config, &ops, NULL, &heard.discoverer, NULL));
     CHECK(t, ask());
-    CHECK_HAS(t, heard.why, "watch.sh: no hosts within 300ms; end each block with a blank line");
+    CHECK_HAS(t, heard.why,
+              "watch.sh: the program has printed no hosts within 300ms; end each block with a "
+              "blank line");
     CHECK(t, scripts_wait_line(heard.base, scripts_path(folder, "first")));
     scripts_say(scripts_path(folder, "say"), "a\n\n");
     CHECK(t, next());
     CHECK_TEXT(t, heard.hosts, "a:1\n");
-out:
-    end();
 }
 
-static void a_watch_that_closes_its_output_is_ended(struct test *t)
+/* A watch closes its output but goes on: after the limit it is killed, and the reason names it. */
+TEST_FLAGS(a_watch_that_closes_its_output_is_ended, TEST_NO_TORTURE)
 {
     static const struct discover_ops ops = { on_hosts, on_failed };
     const char *folder = test_dir(t);
@@ -594,40 +568,16 @@ static void a_watch_that_closes_its_output_is_ended(struct test *t)
 
     CHECK_OK(t, begin(DISCOVER_LIST, "a", NULL));
     free_it();
-    config.source = scripts_write(
-        folder, "watch.sh", "mkfifo say; echo $$ >first; echo a; echo; exec >&-; cat say >&2");
+    config.value = scripts_write(folder, "watch.sh",
+                                 "mkfifo say; echo $$ >first; echo a; echo; exec >&-; cat say >&2");
     CHECK_OK(t, discover_create(heard.base, &config, &ops, NULL, &heard.discoverer, NULL));
     CHECK(t, ask());
-    if (!heard.failures) /* or the first block came too late, on a machine that is busy */
+    if (!heard.failures) /* on a busy machine the first block may come too late */
         CHECK(t, next());
     while (!strstr(heard.why, "the end of its output"))
         CHECK(t, next());
     CHECK_HAS(t, heard.why,
-              "watch.sh: still there 300ms after the end of its output, and killed; "
-              "run it by hand to see why");
+              "watch.sh: still ran 300ms after the end of its output, and was killed; run the "
+              "program by hand to see why");
     CHECK(t, scripts_gone(scripts_path(folder, "first")));
-out:
-    end();
 }
-
-TESTS(CASE(a_list_answers_from_the_loop), CASE(a_list_that_is_none_is_refused),
-      CASE(a_file_is_read_anew), CASE(a_file_that_went_bad_says_what_is_wrong),
-      CASE(a_file_that_cannot_be_one_is_refused), CASE(a_script_is_run_each_time),
-      CASE(one_run_serves_all_who_ask), CASE(a_script_that_is_none_is_refused),
-      CASE(a_bare_name_is_a_file_of_the_folder),
-      CASE_FLAGS(a_script_that_fails_says_why, TEST_NO_TORTURE),
-      CASE(a_script_that_went_away_is_a_failure),
-      CASE_FLAGS(as_much_as_the_limit_is_fine, TEST_NO_TORTURE),
-      CASE_FLAGS(a_script_that_hangs_is_ended_with_all_it_started, TEST_NO_TORTURE),
-      CASE_FLAGS(an_orphan_with_the_pipe_delays_nobody, TEST_NO_TORTURE),
-      CASE_FLAGS(complaints_are_logged_once_per_change, TEST_NO_TORTURE),
-      CASE_FLAGS(a_gigabyte_of_complaints_is_read_and_forgotten, TEST_NO_TORTURE),
-      CASE_FLAGS(its_end_may_come_in_the_middle, TEST_NO_TORTURE),
-      CASE(it_may_be_freed_by_whom_it_tells),
-      CASE_FLAGS(a_watch_tells_block_after_block, TEST_NO_TORTURE),
-      CASE_FLAGS(a_block_that_is_none_is_a_failure_and_the_watch_goes_on, TEST_NO_TORTURE),
-      CASE_FLAGS(a_watch_that_ends_is_started_again, TEST_NO_TORTURE),
-      CASE_FLAGS(a_watch_that_fails_says_so_and_tries_again, TEST_NO_TORTURE),
-      CASE_FLAGS(a_watch_that_never_ends_a_block_is_stopped, TEST_NO_TORTURE),
-      CASE_FLAGS(a_watch_that_is_silent_keeps_nobody_waiting, TEST_NO_TORTURE),
-      CASE_FLAGS(a_watch_that_closes_its_output_is_ended, TEST_NO_TORTURE))

@@ -1,9 +1,13 @@
+/*
+ * test_err.c: base/err: codes, names and texts, prefixes, and texts that are cut or were never
+ * filled.
+ */
 #include "base/err.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <string.h>
 
-static void every_code_has_text_and_name(struct test *t)
+TEST(every_code_has_text_and_name)
 {
     for (int code = HVD_E_INTERNAL; code <= HVD_EPOCH_END; code++) {
         CHECK(t, strcmp(err_text(code), "unknown code") != 0);
@@ -14,21 +18,19 @@ static void every_code_has_text_and_name(struct test *t)
     CHECK_TEXT(t, err_text(HVD_E_REVOKED), "the round was revoked");
     CHECK_TEXT(t, err_text(HVD_E_INTERNAL - 1), "unknown code");
     CHECK_TEXT(t, err_name(HVD_EPOCH_END + 1), "HVD_?");
-out:;
 }
 
-static void set_fills_and_returns(struct test *t)
+TEST(set_fills_and_returns)
 {
     struct hvd_err err = { 0 };
 
     CHECK_CODE(t, err_set(&err, HVD_E_IO, "disk %d is %s", 3, "gone"), HVD_E_IO);
     CHECK_INT(t, err.code, ==, HVD_E_IO);
     CHECK_TEXT(t, err.text, "disk 3 is gone");
-    CHECK_CODE(t, err_set(NULL, HVD_E_IO, "nobody listens"), HVD_E_IO);
-out:;
+    CHECK_CODE(t, err_set(NULL, HVD_E_IO, "no process listens"), HVD_E_IO);
 }
 
-static void prefix_says_who_asked(struct test *t)
+TEST(prefix_says_who_asked)
 {
     struct hvd_err err = { 0 };
 
@@ -37,10 +39,9 @@ static void prefix_says_who_asked(struct test *t)
     CHECK_TEXT(t, err.text, "host file 'x': no such file");
     CHECK_INT(t, err.code, ==, HVD_E_INVAL);
     CHECK_CODE(t, err_prefix(NULL, HVD_E_INVAL, "x"), HVD_E_INVAL);
-out:;
 }
 
-static void prefix_of_nothing_gives_the_sentence(struct test *t)
+TEST(prefix_of_nothing_gives_the_sentence)
 {
     struct hvd_err err = { 0 };
 
@@ -49,10 +50,9 @@ static void prefix_of_nothing_gives_the_sentence(struct test *t)
     err_set(&err, HVD_E_IO, "?");
     err_prefix(&err, HVD_E_IO, "host file");
     CHECK_TEXT(t, err.text, "host file: ?");
-out:;
 }
 
-static void arguments_may_be_the_text_itself(struct test *t)
+TEST(arguments_may_be_the_text_itself)
 {
     struct hvd_err err = { 0 };
 
@@ -61,10 +61,9 @@ static void arguments_may_be_the_text_itself(struct test *t)
     CHECK_TEXT(t, err.text, "'no such file', they said");
     err_prefix(&err, HVD_E_INVAL, "%s and", err.text);
     CHECK_TEXT(t, err.text, "'no such file', they said and: 'no such file', they said");
-out:;
 }
 
-static void text_is_one_line(struct test *t)
+TEST(text_is_one_line)
 {
     struct hvd_err err = { 0 };
 
@@ -72,10 +71,9 @@ static void text_is_one_line(struct test *t)
     CHECK_TEXT(t, err.text, "two lines");
     err_prefix(&err, HVD_E_IO, "%s", "three\n");
     CHECK_TEXT(t, err.text, "three : two lines");
-out:;
 }
 
-static void long_text_is_cut(struct test *t)
+TEST(long_text_is_cut)
 {
     struct hvd_err err;
     char big[2 * ERR_TEXT_MAX];
@@ -92,11 +90,10 @@ static void long_text_is_cut(struct test *t)
     err_prefix(&err, HVD_E_IO, "%s", big);
     CHECK_INT(t, strlen(err.text), ==, ERR_TEXT_MAX - 1);
     CHECK_TEXT(t, err.text + ERR_TEXT_MAX - 6, "xx...");
-out:;
 }
 
 /* As on the stack of a caller whose callee failed and did not say why. */
-static void text_that_nobody_filled_is_not_read_past(struct test *t)
+TEST(unterminated_text_is_not_read_past)
 {
     struct hvd_err err;
 
@@ -104,10 +101,4 @@ static void text_that_nobody_filled_is_not_read_past(struct test *t)
     CHECK_CODE(t, err_prefix(&err, HVD_E_IO, "host file"), HVD_E_IO);
     CHECK_HAS(t, err.text, "host file: xx");
     CHECK_INT(t, strlen(err.text), ==, ERR_TEXT_MAX - 1);
-out:;
 }
-
-TESTS(CASE(every_code_has_text_and_name), CASE(set_fills_and_returns), CASE(prefix_says_who_asked),
-      CASE(prefix_of_nothing_gives_the_sentence), CASE(arguments_may_be_the_text_itself),
-      CASE(text_is_one_line), CASE(long_text_is_cut),
-      CASE(text_that_nobody_filled_is_not_read_past))

@@ -1,10 +1,14 @@
+/*
+ * test_events.c: the driver's event log: the newest lines are kept, followers come and go, a full
+ * or hanging disk stops no driver.
+ */
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "driver/ask/events.h"
+#include "driver/control/events.h"
 #include "os/clock.h"
 #include "os/file.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,8 +20,7 @@
 
 #define YEAR_S (365 * 24 * 3600)
 
-/* ---- what was visited or followed -------------------------------------------------------------
- */
+/* ---- the lines that were visited or followed ---- */
 
 struct seen {
     struct events_follower follower;
@@ -46,8 +49,7 @@ static void hear(void *arg, const struct event_line *line)
         events_unfollow(&seen->follower);
 }
 
-/* ---- warnings, from the thread too ------------------------------------------------------------
- */
+/* ---- warnings, from the thread too ---- */
 
 static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char logged[2048];
@@ -63,24 +65,14 @@ static void take_log(void *arg, const char *line, size_t length)
     pthread_mutex_unlock(&log_mutex);
 }
 
-static int64_t no_time(void *arg)
+static int64_t no_time(void)
 {
-    (void)arg;
     return 0;
 }
 
-static void log_begin(void)
-{
-    static const struct log_sink sink = { take_log, no_time, NULL };
+/* ---- the cases ---- */
 
-    logged[0] = '\0';
-    log_open(&sink);
-}
-
-/* ---- the cases --------------------------------------------------------------------------------
- */
-
-/* The linker puts it before clock_gettime (tests/CMakeLists.txt). */
+/* The linker calls this in place of clock_gettime (tests/CMakeLists.txt). */
 static bool wall_is_off;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *at);
@@ -95,9 +87,32 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *at)
     return rc;
 }
 
-static void keeps_the_newest(struct test *t)
+static struct events *events;
+static struct buf out;
+
+static void begin(struct test *t)
 {
-    struct events *events = NULL;
+    static const struct log_sink sink = { take_log, no_time, NULL };
+
+    (void)t;
+    logged[0] = '\0';
+    log_open(&sink);
+    events = NULL;
+    buf_init(&out, 1 << 20);
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    events_free(events); /* first, because the thread logs and asks for the time */
+    wall_is_off = false;
+    log_open(NULL);
+    buf_release(&out);
+}
+FIXTURE(begin, end)
+
+TEST(keeps_the_newest)
+{
     struct seen seen = { .most = 0 };
     char text[32];
 
@@ -114,13 +129,10 @@ static void keeps_the_newest(struct test *t)
     seen = (struct seen){ .most = 2 };
     events_each(events, SIZE_MAX, see, &seen);
     CHECK_TEXT(t, seen.text, "line 5|line 6|");
-out:
-    events_free(events);
 }
 
-static void followers_come_and_go(struct test *t)
+TEST(followers_come_and_go)
 {
-    struct events *events = NULL;
     struct seen all = {
         .follower = {.line = hear, .arg = &all}
     };
@@ -144,28 +156,23 @@ static void followers_come_and_go(struct test *t)
     events_free(events); /* the follower is off the list now */
     events = NULL;
     events_unfollow(&all.follower);
-out:
-    events_free(events);
 }
 
-static int read_log(const char *folder, const char *name, struct buf *out)
+static int read_log(const char *folder, const char *name)
 {
     char path[4096];
 
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    buf_clear(out);
-    return file_read(path, out, NULL);
+    buf_clear(&out);
+    return file_read(path, &out, NULL);
 }
 
-static void appends_to_a_file(struct test *t)
+TEST(appends_to_a_file)
 {
     const char *folder = test_dir(t);
-    struct events *events = NULL;
     struct stat status;
-    struct buf out;
     char path[4096];
 
-    buf_init(&out, 1 << 20);
     for (int i = 0; i < 2; i++) {
         CHECK_OK(t, events_create(folder, &events, NULL));
         events_add(events, i ? "third" : "first");
@@ -173,7 +180,7 @@ static void appends_to_a_file(struct test *t)
         events_free(events);
         events = NULL;
     }
-    CHECK_OK(t, read_log(folder, "events.log", &out));
+    CHECK_OK(t, read_log(folder, "events.log"));
     CHECK_HAS(t, buf_text(&out), "Z first\n");
     CHECK_HAS(t, buf_text(&out), "Z second\n2");
     CHECK_HAS(t, buf_text(&out), "Z third\n2");
@@ -181,21 +188,15 @@ static void appends_to_a_file(struct test *t)
     snprintf(path, sizeof(path), "%s/events.log", folder);
     CHECK_OK(t, stat(path, &status));
     CHECK_INT(t, status.st_mode & 0777, ==, 0600);
-out:
-    events_free(events);
-    buf_release(&out);
 }
 
-static void a_long_file_is_put_aside(struct test *t)
+TEST_FLAGS(a_long_file_is_put_aside, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
-    struct events *events = NULL;
     struct stat status;
-    struct buf out;
     char path[4096];
     int fd = -1;
 
-    buf_init(&out, 1 << 20);
     snprintf(path, sizeof(path), "%s/events.log", folder);
     fd = open(path, O_WRONLY | O_CREAT, 0600);
     CHECK(t, fd >= 0 && !ftruncate(fd, LIMIT_EVENTS_LOG_BYTES));
@@ -203,28 +204,21 @@ static void a_long_file_is_put_aside(struct test *t)
     events_add(events, "first of the new one");
     events_free(events);
     events = NULL;
-    CHECK_OK(t, read_log(folder, "events.log", &out));
+    CHECK_OK(t, read_log(folder, "events.log"));
     CHECK_HAS(t, buf_text(&out), "Z first of the new one\n");
     snprintf(path, sizeof(path), "%s/events.log.1", folder);
     CHECK_OK(t, stat(path, &status));
     CHECK_INT(t, status.st_size, ==, LIMIT_EVENTS_LOG_BYTES);
-out:
     if (fd >= 0)
         close(fd);
-    events_free(events);
-    buf_release(&out);
 }
 
-/* A folder that is not there is a file that cannot be written, until it is. */
-static void a_disk_that_fails_is_warned_of_once(struct test *t)
+/* A missing folder is a file that cannot be written, until the folder is made. */
+TEST(a_disk_that_fails_is_warned_of_once)
 {
-    struct events *events = NULL;
     struct seen seen = { .most = 0 };
     char folder[512];
-    struct buf out;
 
-    buf_init(&out, 1 << 20);
-    log_begin();
     snprintf(folder, sizeof(folder), "%s/later", test_dir(t));
     CHECK_OK(t, events_create(folder, &events, NULL));
     for (int i = 0; i < 3; i++)
@@ -235,21 +229,13 @@ static void a_disk_that_fails_is_warned_of_once(struct test *t)
     events = NULL;
     CHECK_HAS(t, logged, "later/events.log: cannot open: No such file or directory; events are");
     CHECK(t, !strstr(strstr(logged, "cannot open") + 1, "cannot open"));
-out:
-    log_open(NULL);
-    events_free(events);
-    buf_release(&out);
 }
 
-static void says_how_many_lines_are_missing(struct test *t)
+TEST(says_how_many_lines_are_missing)
 {
-    struct events *events = NULL;
     char folder[512];
-    struct buf out;
     bool warned = false;
 
-    buf_init(&out, 1 << 20);
-    log_begin();
     snprintf(folder, sizeof(folder), "%s/later", test_dir(t));
     CHECK_OK(t, events_create(folder, &events, NULL));
     events_add(events, "lost");
@@ -262,25 +248,19 @@ static void says_how_many_lines_are_missing(struct test *t)
     events_add(events, "kept");
     events_free(events);
     events = NULL;
-    CHECK_OK(t, read_log(folder, "events.log", &out));
+    CHECK_OK(t, read_log(folder, "events.log"));
     CHECK_HAS(t, buf_text(&out), " (1 lines are missing here)\n");
     CHECK_HAS(t, buf_text(&out), "Z kept\n");
-    CHECK_HAS(t, logged, "it can be written again, without 1 lines");
-out:
-    log_open(NULL);
-    events_free(events);
-    buf_release(&out);
+    CHECK_HAS(t, logged, "the file can be written again; 1 lines are missing in it");
 }
 
-/* Nobody reads the file, so that it cannot even be opened; and the wall clock is off by a year from
- * the kernel's, as if it were set back while it is waited for. */
-static void a_disk_that_hangs_does_not_hold_up_the_end(struct test *t)
+/* The file is a pipe without a reader, so even opening it hangs. The wall clock is off by a year,
+ * as if it were set back during the wait. */
+TEST_FLAGS(a_disk_that_hangs_does_not_hold_up_the_end, TEST_NO_TORTURE)
 {
-    struct events *events = NULL;
     char folder[300];
     char path[400];
     int64_t began_us;
-    struct buf out;
 
     buf_init(&out, 4096);
     snprintf(folder, sizeof(folder), "%s/hangs", test_dir(t));
@@ -296,13 +276,4 @@ static void a_disk_that_hangs_does_not_hold_up_the_end(struct test *t)
     CHECK_INT(t, clock_now_us() - began_us, >=, EVENTS_LAST_US);
     CHECK_OK(t, file_read(path, &out, NULL)); /* the thread goes on, and ends */
     CHECK_HAS(t, buf_text(&out), " never written\n");
-out:
-    wall_is_off = false;
-    events_free(events);
-    buf_release(&out);
 }
-
-TESTS(CASE_FLAGS(a_disk_that_hangs_does_not_hold_up_the_end, TEST_NO_TORTURE),
-      CASE(keeps_the_newest), CASE(followers_come_and_go), CASE(appends_to_a_file),
-      CASE_FLAGS(a_long_file_is_put_aside, TEST_NO_TORTURE),
-      CASE(a_disk_that_fails_is_warned_of_once), CASE(says_how_many_lines_are_missing))

@@ -1,3 +1,7 @@
+/*
+ * test_file.c: os/file: whole files into a buffer, standard input, and standard streams that are
+ * closed.
+ */
 #include "os/file.h"
 #include "tests/lib/test.h"
 
@@ -16,7 +20,7 @@ static bool write_file(const char *path, const char *text, size_t length)
     return written;
 }
 
-static void reads_all_of_it(struct test *t)
+TEST(reads_the_whole_file)
 {
     static char text[200000];
     char path[300];
@@ -33,7 +37,7 @@ out:
     buf_release(&buf);
 }
 
-static void an_empty_file_is_an_empty_text(struct test *t)
+TEST(an_empty_file_is_an_empty_text)
 {
     char path[300];
     struct buf buf;
@@ -47,7 +51,7 @@ out:
     buf_release(&buf);
 }
 
-static void stops_when_the_buffer_is_full(struct test *t)
+TEST(stops_when_the_buffer_is_full)
 {
     struct buf buf;
 
@@ -58,7 +62,7 @@ out:
     buf_release(&buf);
 }
 
-static void says_what_cannot_be_read(struct test *t)
+TEST(names_a_file_that_cannot_be_read)
 {
     struct hvd_err err = { 0 };
     char path[300];
@@ -74,7 +78,7 @@ out:
     buf_release(&buf);
 }
 
-static void dash_is_standard_input(struct test *t)
+TEST(dash_is_standard_input)
 {
     int saved = dup(STDIN_FILENO);
     struct buf buf;
@@ -95,7 +99,7 @@ out:
 }
 
 /* Else what is printed would go to the next file that is opened. */
-static void standard_streams_that_are_closed_go_nowhere(struct test *t)
+TEST(standard_streams_that_are_closed_go_nowhere)
 {
     int saved = dup(STDIN_FILENO);
     struct stat held;
@@ -116,7 +120,3 @@ out:
     dup2(saved, STDIN_FILENO);
     close(saved);
 }
-
-TESTS(CASE(reads_all_of_it), CASE(an_empty_file_is_an_empty_text),
-      CASE(stops_when_the_buffer_is_full), CASE(says_what_cannot_be_read),
-      CASE(dash_is_standard_input), CASE(standard_streams_that_are_closed_go_nowhere))

@@ -1,27 +1,43 @@
+/*
+ * test_format.c: discovery/format: any set of hosts is written so that it is read back the same.
+ */
 #include "base/rng.h"
 #include "discovery/format.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/hosts_shown.h"
-#include "tests/lib/test.h"
 
-static void writes_one_host_a_line(struct test *t)
+static struct hosts own, again;
+static struct buf buf;
+
+static void begin(struct test *t)
 {
-    struct hosts hosts;
-    struct buf buf;
-
-    hosts_init(&hosts);
-    buf_init(&buf, 1000);
-    CHECK_OK(t, hosts_format_text(&hosts, &buf));
-    CHECK_TEXT(t, buf_text(&buf), "");
-    CHECK_OK(t, hosts_fill(&hosts, "b:2,a:0,[fe80::1%eth0]:3"));
-    CHECK_OK(t, buf_append_text(&buf, "# hosts\n"));
-    CHECK_OK(t, hosts_format_text(&hosts, &buf));
-    CHECK_TEXT(t, buf_text(&buf), "# hosts\nb:2\na:0\n[fe80::1%eth0]:3\n");
-out:
-    hosts_release(&hosts);
-    buf_release(&buf);
+    (void)t;
+    hosts_init(&own);
+    hosts_init(&again);
+    buf_init(&buf, (size_t)4 * LIMIT_HOST_TEXT_BYTES);
 }
 
-static void puts_only_ipv6_in_brackets(struct test *t)
+static void end(struct test *t)
+{
+    (void)t;
+    hosts_release(&own);
+    hosts_release(&again);
+    buf_release(&buf);
+}
+FIXTURE(begin, end)
+
+TEST(writes_one_host_a_line)
+{
+    buf_init(&buf, 1000);
+    CHECK_OK(t, hosts_format_text(&own, &buf));
+    CHECK_TEXT(t, buf_text(&buf), "");
+    CHECK_OK(t, hosts_fill(&own, "b:2,a:0,[fe80::1%eth0]:3"));
+    CHECK_OK(t, buf_append_text(&buf, "# hosts\n"));
+    CHECK_OK(t, hosts_format_text(&own, &buf));
+    CHECK_TEXT(t, buf_text(&buf), "# hosts\nb:2\na:0\n[fe80::1%eth0]:3\n");
+}
+
+TEST(puts_only_ipv6_in_brackets)
 {
     char text[HOST_NAME_TEXT_MAX];
     char name[LIMIT_HOST_NAME_BYTES + 1];
@@ -34,46 +50,32 @@ static void puts_only_ipv6_in_brackets(struct test *t)
     name[LIMIT_HOST_NAME_BYTES] = '\0';
     CHECK_INT(t, strlen(host_name_format(name, text)), ==, LIMIT_HOST_NAME_BYTES + 2);
     CHECK_HAS(t, text, "xxx]");
-out:;
 }
 
-static void a_full_buffer_stays_as_it_was(struct test *t)
+TEST(a_full_buffer_stays_as_it_was)
 {
-    struct hosts hosts;
-    struct buf buf;
-
-    hosts_init(&hosts);
     buf_init(&buf, 10);
-    CHECK_OK(t, hosts_fill(&hosts, "a:2,b:4"));
+    CHECK_OK(t, hosts_fill(&own, "a:2,b:4"));
     CHECK_OK(t, buf_append_text(&buf, "xyz"));
-    CHECK_CODE(t, hosts_format_text(&hosts, &buf), HVD_E_LIMIT);
+    CHECK_CODE(t, hosts_format_text(&own, &buf), HVD_E_LIMIT);
     CHECK_TEXT(t, buf_text(&buf), "xyz");
-out:
-    hosts_release(&hosts);
-    buf_release(&buf);
 }
 
 /* As many long names as would make a text that hosts_parse_text refuses. */
-static void never_writes_what_cannot_be_read(struct test *t)
+TEST_FLAGS(never_writes_what_cannot_be_read, TEST_NO_TORTURE)
 {
     char name[LIMIT_HOST_NAME_BYTES + 1];
-    struct hosts hosts;
-    struct buf buf;
 
-    hosts_init(&hosts);
     buf_init(&buf, (size_t)4 * LIMIT_HOST_TEXT_BYTES);
     memset(name, 'x', sizeof(name));
     name[LIMIT_HOST_NAME_BYTES] = '\0';
     for (size_t i = 0; i <= LIMIT_HOST_TEXT_BYTES / LIMIT_HOST_NAME_BYTES; i++) {
         snprintf(name, 6, "%05zu", i);
         name[5] = 'x';
-        CHECK_OK(t, hosts_add(&hosts, name, 1));
+        CHECK_OK(t, hosts_add(&own, name, 1));
     }
-    CHECK_CODE(t, hosts_format_text(&hosts, &buf), HVD_E_LIMIT);
+    CHECK_CODE(t, hosts_format_text(&own, &buf), HVD_E_LIMIT);
     CHECK_INT(t, buf.length, ==, 0);
-out:
-    hosts_release(&hosts);
-    buf_release(&buf);
 }
 
 static int add_random(struct rng *rng, struct hosts *hosts)
@@ -107,37 +109,23 @@ static bool same(const struct hosts *left, const struct hosts *right)
     return true;
 }
 
-static void any_set_is_read_back_the_same(struct test *t)
+TEST_FLAGS(any_set_is_read_back_the_same, TEST_NO_TORTURE)
 {
-    struct hosts hosts;
-    struct hosts again;
     struct rng rng;
-    struct buf buf;
 
     rng_seed(&rng, 6);
-    hosts_init(&hosts);
-    hosts_init(&again);
     buf_init(&buf, LIMIT_HOST_TEXT_BYTES);
     for (int round = 0; round < 200; round++) {
-        hosts_release(&hosts);
+        hosts_release(&own);
         buf_clear(&buf);
         for (uint64_t i = rng_below(&rng, 40); i > 0; i--) {
-            int rc = add_random(&rng, &hosts);
+            int rc = add_random(&rng, &own);
 
             CHECK(t, rc == 0 || rc == HVD_E_EXISTS);
         }
-        CHECK_OK(t, hosts_format_text(&hosts, &buf));
+        CHECK_OK(t, hosts_format_text(&own, &buf));
         CHECK_OK(t,
                  hosts_parse_text((struct span){ buf.data, buf.length }, "text", 0, &again, NULL));
-        CHECK(t, same(&hosts, &again));
+        CHECK(t, same(&own, &again));
     }
-out:
-    hosts_release(&hosts);
-    hosts_release(&again);
-    buf_release(&buf);
 }
-
-TESTS(CASE(writes_one_host_a_line), CASE(puts_only_ipv6_in_brackets),
-      CASE(a_full_buffer_stays_as_it_was),
-      CASE_FLAGS(never_writes_what_cannot_be_read, TEST_NO_TORTURE),
-      CASE_FLAGS(any_set_is_read_back_the_same, TEST_NO_TORTURE))

@@ -1,10 +1,12 @@
+/*
+ * test_frame.c: proto/frame: frames that are cut anywhere are read, and a wrong header is refused
+ * before anything is allocated.
+ */
 #include "base/buf.h"
 #include "base/limits.h"
 #include "proto/catalog.h"
 #include "proto/frame.h"
-#include "tests/lib/test.h"
-
-#include <string.h>
+#include "tests/lib/fixture.h"
 
 /* A frame with `length` bytes of 'x' as its body. */
 static int put_frame(struct buf *out, unsigned type, uint8_t flags, size_t length)
@@ -19,23 +21,36 @@ static int put_frame(struct buf *out, unsigned type, uint8_t flags, size_t lengt
     return rc;
 }
 
-static int feed(struct frame_reader *reader, const struct buf *bytes, size_t from, size_t to,
-                struct frame *ret_frame, struct hvd_err *err)
-{
-    const uint8_t *at = (const uint8_t *)buf_text(bytes) + from;
-    size_t length = to - from;
+static struct frame_reader reader;
+static struct buf bytes;
 
-    return frame_feed(reader, &at, &length, ret_frame, err);
+static void begin(struct test *t)
+{
+    (void)t;
+    buf_init(&bytes, 300000);
+    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
 }
 
-static void reads_frames_however_they_are_cut(struct test *t)
+static void end(struct test *t)
 {
-    struct frame_reader reader;
-    struct frame frame = { 0 };
-    struct buf bytes;
+    (void)t;
+    frame_reader_release(&reader);
+    buf_release(&bytes);
+}
+FIXTURE(begin, end)
 
-    buf_init(&bytes, 100000);
-    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
+static int feed(size_t from, size_t to, struct frame *ret_frame, struct hvd_err *err)
+{
+    const uint8_t *at = (const uint8_t *)buf_text(&bytes) + from;
+    size_t length = to - from;
+
+    return frame_feed(&reader, &at, &length, ret_frame, err);
+}
+
+TEST(reads_frames_however_they_are_cut)
+{
+    struct frame frame = { 0 };
+
     CHECK_OK(t, put_frame(&bytes, MSG_BEAT, 0, 5));
     CHECK_OK(t, put_frame(&bytes, MSG_LEFT, 0, 0));
     CHECK_OK(t, put_frame(&bytes, MSG_OUTPUT, 0, 700));
@@ -63,165 +78,118 @@ static void reads_frames_however_they_are_cut(struct test *t)
         }
         CHECK_INT(t, seen, ==, 3);
     }
-out:
-    frame_reader_release(&reader);
     frame_reader_release(NULL);
-    buf_release(&bytes);
 }
 
-static void a_truncated_frame_is_midway(struct test *t)
+TEST(a_truncated_frame_is_midway)
 {
-    struct frame_reader reader;
     struct frame frame = { 0 };
-    struct buf bytes;
 
-    buf_init(&bytes, 1000);
-    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
     CHECK(t, !frame_reader_midway(&reader));
     CHECK_OK(t, put_frame(&bytes, MSG_BEAT, 0, 5));
     for (size_t cut = 1; cut < bytes.length; cut++) {
         frame_reader_release(&reader);
         frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
-        CHECK_INT(t, feed(&reader, &bytes, 0, cut, &frame, NULL), ==, 0);
+        CHECK_INT(t, feed(0, cut, &frame, NULL), ==, 0);
         CHECK(t, frame_reader_midway(&reader));
     }
-out:
-    frame_reader_release(&reader);
-    buf_release(&bytes);
 }
 
 /* Feeds a header whose byte `at` is replaced; the reader must refuse it with this code and text,
  * and stay broken. */
 static void refuse(struct test *t, size_t at, uint8_t value, int code, const char *text)
 {
-    struct frame_reader reader;
     struct hvd_err err = { 0 };
     struct frame frame;
-    struct buf bytes;
 
-    buf_init(&bytes, 1000);
+    buf_clear(&bytes);
+    frame_reader_release(&reader);
     frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
     CHECK_OK(t, put_frame(&bytes, MSG_BEAT, 0, 0));
     bytes.data[at] = (char)value;
-    CHECK_CODE(t, feed(&reader, &bytes, 0, bytes.length, &frame, &err), code);
+    CHECK_CODE(t, feed(0, bytes.length, &frame, &err), code);
     CHECK_HAS(t, err.text, text);
     CHECK_INT(t, reader.body.capacity, ==, 0);
     CHECK_OK(t, put_frame(&bytes, MSG_BEAT, 0, 0));
-    CHECK_CODE(t, feed(&reader, &bytes, FRAME_HEADER_BYTES, bytes.length, &frame, &err), code);
+    CHECK_CODE(t, feed(FRAME_HEADER_BYTES, bytes.length, &frame, &err), code);
     CHECK_HAS(t, err.text, "broken");
-out:
-    frame_reader_release(&reader);
-    buf_release(&bytes);
 }
 
-static void wrong_magic_is_refused(struct test *t)
+TEST(wrong_magic_is_refused)
 {
     for (size_t at = 0; at < 4; at++)
-        refuse(t, at, 'G', HVD_E_PROTO, "is this its port?");
+        refuse(t, at, 'G', HVD_E_PROTO, "check that the port");
 }
 
-static void another_major_is_refused(struct test *t)
+TEST(another_major_is_refused)
 {
     refuse(t, 4, PROTO_MAJOR + 1, HVD_E_VERSION, "install the same version");
     refuse(t, 4, 0, HVD_E_VERSION, "speaks protocol 0");
 }
 
-static void an_unknown_type_is_refused(struct test *t)
+TEST(an_unknown_type_is_refused)
 {
     refuse(t, 7, 0xff, HVD_E_PROTO, "is unknown");
 }
 
-static void an_oversized_length_is_refused_before_allocating(struct test *t)
+TEST(an_oversized_length_is_refused_before_allocating)
 {
-    refuse(t, 11, 0xff, HVD_E_LIMIT, "BEAT of 4278190080 bytes; at most 8192");
-    refuse(t, 9, 0x21, HVD_E_LIMIT, "BEAT of 8448 bytes; at most 8192");
+    refuse(t, 11, 0xff, HVD_E_LIMIT, "BEAT has 4278190080 bytes; at most 8192");
+    refuse(t, 9, 0x21, HVD_E_LIMIT, "BEAT has 8448 bytes; at most 8192");
 }
 
-static void the_connection_may_be_stricter_than_the_message(struct test *t)
+TEST(the_connection_may_be_stricter_than_the_message)
 {
-    struct frame_reader reader;
     struct hvd_err err = { 0 };
     struct frame frame;
-    struct buf bytes;
 
-    buf_init(&bytes, 10000);
     frame_reader_init(&reader, 100);
     CHECK_OK(t, put_frame(&bytes, MSG_READY, 0, 101));
-    CHECK_CODE(t, feed(&reader, &bytes, 0, bytes.length, &frame, &err), HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "READY of 101 bytes; at most 100");
+    CHECK_CODE(t, feed(0, bytes.length, &frame, &err), HVD_E_LIMIT);
+    CHECK_HAS(t, err.text, "READY has 101 bytes; at most 100");
     frame_reader_release(&reader);
     frame_reader_init(&reader, 100);
     frame_reader_set_max(&reader, 200);
-    CHECK_INT(t, feed(&reader, &bytes, 0, bytes.length, &frame, &err), ==, 1);
-out:
-    frame_reader_release(&reader);
-    buf_release(&bytes);
+    CHECK_INT(t, feed(0, bytes.length, &frame, &err), ==, 1);
 }
 
-static void a_skippable_unknown_is_passed_over(struct test *t)
+TEST(a_skippable_unknown_is_passed_over)
 {
-    struct frame_reader reader;
     struct hvd_err err = { 0 };
     struct frame frame;
-    struct buf bytes;
 
-    buf_init(&bytes, 10000);
     frame_reader_init(&reader, 1000);
     CHECK_OK(t, put_frame(&bytes, 999, FRAME_MAY_SKIP, 900));
     CHECK_OK(t, put_frame(&bytes, 998, FRAME_MAY_SKIP, 0));
     CHECK_OK(t, put_frame(&bytes, MSG_BEAT, 0, 3));
-    CHECK_INT(t, feed(&reader, &bytes, 0, 500, &frame, NULL), ==, 0);
+    CHECK_INT(t, feed(0, 500, &frame, NULL), ==, 0);
     CHECK(t, frame_reader_midway(&reader));
-    CHECK_INT(t, feed(&reader, &bytes, 500, bytes.length, &frame, NULL), ==, 1);
+    CHECK_INT(t, feed(500, bytes.length, &frame, NULL), ==, 1);
     CHECK_INT(t, frame.type, ==, MSG_BEAT);
     CHECK_OK(t, put_frame(&bytes, 999, FRAME_MAY_SKIP, 1001));
-    CHECK_CODE(t, feed(&reader, &bytes, bytes.length - 1013, bytes.length, &frame, &err),
-               HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "a skipped message of 1001 bytes");
-out:
-    frame_reader_release(&reader);
-    buf_release(&bytes);
+    CHECK_CODE(t, feed(bytes.length - 1013, bytes.length, &frame, &err), HVD_E_LIMIT);
+    CHECK_HAS(t, err.text, "a skipped message has 1001 bytes");
 }
 
-static void a_large_body_is_given_back(struct test *t)
+TEST(a_large_body_is_given_back)
 {
-    struct frame_reader reader;
     struct frame frame = { 0 };
-    struct buf bytes;
 
     buf_init(&bytes, 300000);
-    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
     CHECK_OK(t, put_frame(&bytes, MSG_READY, 0, 200000));
-    CHECK_INT(t, feed(&reader, &bytes, 0, bytes.length, &frame, NULL), ==, 1);
+    CHECK_INT(t, feed(0, bytes.length, &frame, NULL), ==, 1);
     CHECK_INT(t, reader.body.capacity, >=, 200000);
-    CHECK_INT(t, feed(&reader, &bytes, 0, 1, &frame, NULL), ==, 0);
+    CHECK_INT(t, feed(0, 1, &frame, NULL), ==, 0);
     CHECK_INT(t, reader.body.capacity, ==, 0);
-out:
-    frame_reader_release(&reader);
-    buf_release(&bytes);
 }
 
-/* A peer that claims much and sends little must not make us hold much. */
-static void memory_grows_with_what_arrives(struct test *t)
+/* A peer that announces much and sends little must not make the receiver allocate much. */
+TEST(memory_grows_with_what_arrives)
 {
-    struct frame_reader reader;
     struct frame frame = { 0 };
-    struct buf bytes;
 
-    buf_init(&bytes, 10000);
-    frame_reader_init(&reader, LIMIT_FRAME_BODY_BYTES);
     CHECK_OK(t, put_frame(&bytes, MSG_READY, 0, 1000));
     frame_write_header((uint8_t *)bytes.data, MSG_READY, 0, LIMIT_FRAME_BODY_BYTES);
-    CHECK_INT(t, feed(&reader, &bytes, 0, bytes.length, &frame, NULL), ==, 0);
+    CHECK_INT(t, feed(0, bytes.length, &frame, NULL), ==, 0);
     CHECK_INT(t, reader.body.capacity, <=, 2048);
-out:
-    frame_reader_release(&reader);
-    buf_release(&bytes);
 }
-
-TESTS(CASE(reads_frames_however_they_are_cut), CASE(a_truncated_frame_is_midway),
-      CASE(wrong_magic_is_refused), CASE(another_major_is_refused),
-      CASE(an_unknown_type_is_refused), CASE(an_oversized_length_is_refused_before_allocating),
-      CASE(the_connection_may_be_stricter_than_the_message),
-      CASE(a_skippable_unknown_is_passed_over), CASE(a_large_body_is_given_back),
-      CASE(memory_grows_with_what_arrives))

@@ -1,56 +1,54 @@
-/* gpu/, over the stand-ins of tests/standin: what is found, and whose memory it is. */
+/* gpu/ with the stand-ins of tests/standin: which driver and devices are found, and to which device
+ * memory belongs. */
 #include "base/limits.h"
 #include "gpu/device.h"
-#include "gpu/found.h"
 #include "gpu/library.h"
 #include "gpu/nccl.h"
 #include "os/thread.h"
 #include "tests/lib/fake_gpu.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define BYTES 100000U
 
-/* ---- what is found --------------------------------------------------------------------------- */
+/* ---- the driver, the library and the devices ---- */
 
-static void a_missing_driver_is_named(struct test *t)
+/* TEST_NO_TORTURE: no case allocates, and a driver that was found stays found. */
+
+/* Each case is a process of its own, so its environment ends with the case. */
+static const struct cuda *cuda;
+static const struct nccl *nccl;
+static const struct gpu_device *device, *first, *second;
+static struct hvd_err err;
+
+TEST_FLAGS(a_missing_driver_is_named, TEST_NO_TORTURE)
 {
-    const struct cuda *cuda = NULL;
-    struct hvd_err err = { .code = 0 };
-
     setenv("HVD_CUDA_LIBRARY", "/nowhere/libcuda.so", 1);
     CHECK_CODE(t, cuda_open(&cuda, &err), HVD_E_UNSUPPORTED);
     CHECK_TEXT(t, err.text,
                "the CUDA driver: HVD_CUDA_LIBRARY names /nowhere/libcuda.so: cannot open shared "
-               "object file: No such file or directory; correct it, or unset it");
+               "object file: No such file or directory; correct this variable, or unset it");
     CHECK(t, !cuda && !cuda_known() && !cuda_if_used());
-    /* what was not there may come */
+    /* a driver that was missing may be installed later */
     fake_gpu_use(1);
     CHECK_OK(t, cuda_open(&cuda, &err));
     CHECK(t, cuda && cuda == cuda_known());
     CHECK_INT(t, cuda->driver_version, ==, 13000);
-out:
-    return;
 }
 
-static void a_library_may_lack_a_call(struct test *t)
+TEST_FLAGS(a_library_may_lack_a_call, TEST_NO_TORTURE)
 {
-    const struct cuda *cuda = NULL;
-    struct hvd_err err = { .code = 0 };
-
     setenv("HVD_CUDA_LIBRARY", "libm.so.6", 1);
     CHECK_CODE(t, cuda_open(&cuda, &err), HVD_E_UNSUPPORTED);
     CHECK_HAS(t, err.text, "the CUDA driver: HVD_CUDA_LIBRARY names libm.so.6, which lacks cu");
-    CHECK_HAS(t, err.text, "; correct it, or unset it");
+    CHECK_HAS(t, err.text, "; correct this variable, or unset it");
     CHECK(t, !cuda && !cuda_known());
-out:
-    return;
 }
 
-/* Who has named nothing is not told of the variable as of a mistake. */
-static void what_nobody_has_named_is_to_be_installed(struct test *t)
+/* A user who has not set the variable gets no text about the variable. */
+TEST_FLAGS(a_missing_library_is_to_be_installed, TEST_NO_TORTURE)
 {
     struct library_call rows[] = { { .symbol = "this_is_not" }, { .symbol = "nor_is_this" } };
     struct library_spec spec = { .name = "it",
@@ -59,73 +57,56 @@ static void what_nobody_has_named_is_to_be_installed(struct test *t)
                                  .calls = rows,
                                  .call_count = ARRAY_SIZE(rows) };
     void *table[2] = { NULL };
-    struct hvd_err err = { .code = 0 };
 
     unsetenv("HVD_TEST_LIBRARY");
     for (int i = 0; i < 2; i++) {
         CHECK_CODE(t, library_find(&spec, true, table, &err), HVD_E_UNSUPPORTED);
         CHECK_TEXT(t, err.text,
                    "it: libnowhere.so.1: cannot open shared object file: No such file or "
-                   "directory; install it, or name it in HVD_TEST_LIBRARY");
-        /* what scripts put there */
+                   "directory; install this library, or name its path in HVD_TEST_LIBRARY");
+        /* the variable that scripts set */
         setenv("HVD_TEST_LIBRARY", "libnowhere.so.1", 1);
     }
     spec.file = "libm.so.6";
     CHECK_CODE(t, library_find(&spec, true, table, &err), HVD_E_UNSUPPORTED);
     CHECK_TEXT(t, err.text,
-               "it: libm.so.6 lacks this_is_not; install a newer one, or name it in "
+               "it: libm.so.6 lacks this_is_not; install a newer library, or name its path in "
                "HVD_TEST_LIBRARY");
-    /* linked in, of which no file is known */
+    /* a symbol of the program itself, for which no file is known */
     rows[0].symbol = "printf";
     CHECK_CODE(t, library_find(&spec, true, table, &err), HVD_E_UNSUPPORTED);
     CHECK_TEXT(t, err.text,
-               "it: the one in this program lacks nor_is_this; install a newer one, or name it in "
-               "HVD_TEST_LIBRARY");
-out:
-    unsetenv("HVD_TEST_LIBRARY");
+               "it: the one in this program lacks nor_is_this; install a newer library, or name "
+               "its path in HVD_TEST_LIBRARY");
 }
 
-static void a_driver_without_device_is_of_no_use(struct test *t)
+TEST_FLAGS(a_driver_without_device_is_of_no_use, TEST_NO_TORTURE)
 {
-    const struct cuda *cuda = NULL;
-    const struct gpu_device *device = NULL;
-    struct hvd_err err = { .code = 0 };
-
     fake_gpu_use(0);
     CHECK_CODE(t, cuda_open(&cuda, &err), HVD_E_UNSUPPORTED);
     CHECK_INT(t, err.code, ==, HVD_E_UNSUPPORTED);
-    CHECK_HAS(t, err.text, "the CUDA driver: it cannot be used: CUDA_ERROR_NO_DEVICE");
+    CHECK_HAS(t, err.text, "the CUDA driver: the driver cannot be used: CUDA_ERROR_NO_DEVICE");
     CHECK_CODE(t, gpu_device_get(0, &device, &err), HVD_E_UNSUPPORTED);
     CHECK(t, !cuda && !device && !cuda_if_used());
-out:
-    return;
 }
 
-static void an_old_nccl_is_refused(struct test *t)
+TEST_FLAGS(an_old_nccl_is_refused, TEST_NO_TORTURE)
 {
-    const struct nccl *nccl = NULL;
-    struct hvd_err err = { .code = 0 };
-
     fake_gpu_use(1);
     setenv("HVD_STANDIN_NCCL", "21705", 1);
     CHECK_CODE(t, nccl_open(&nccl, &err), HVD_E_UNSUPPORTED);
     CHECK_TEXT(t, err.text,
-               "NCCL is 2.17.5, and at least 2.18.0 is needed; install it, or name it in "
-               "HVD_NCCL_LIBRARY");
+               "NCCL has version 2.17.5, and at least 2.18.0 is needed; install a newer NCCL, or "
+               "name its path in HVD_NCCL_LIBRARY");
     CHECK(t, !nccl);
     setenv("HVD_STANDIN_NCCL", "21800", 1);
     CHECK_OK(t, nccl_open(&nccl, &err));
     CHECK_INT(t, nccl->version, ==, 21800);
     CHECK(t, nccl->cuda == cuda_known());
-out:
-    unsetenv("HVD_STANDIN_NCCL");
 }
 
-static void nccl_needs_a_driver(struct test *t)
+TEST_FLAGS(nccl_needs_a_driver, TEST_NO_TORTURE)
 {
-    const struct nccl *nccl = NULL;
-    struct hvd_err err = { .code = 0 };
-
     fake_gpu_use(1);
     setenv("HVD_CUDA_LIBRARY", "/nowhere/libcuda.so", 1);
     CHECK_CODE(t, nccl_open(&nccl, &err), HVD_E_UNSUPPORTED);
@@ -134,16 +115,14 @@ static void nccl_needs_a_driver(struct test *t)
     setenv("HVD_NCCL_LIBRARY", "/nowhere/libnccl.so", 1);
     CHECK_CODE(t, nccl_open(&nccl, &err), HVD_E_UNSUPPORTED);
     CHECK_HAS(t, err.text, "NCCL: HVD_NCCL_LIBRARY names /nowhere/libnccl.so: cannot open");
-    CHECK_HAS(t, err.text, "; correct it, or unset it");
+    CHECK_HAS(t, err.text, "; correct this variable, or unset it");
     setenv("HVD_NCCL_LIBRARY", "libm.so.6", 1);
     CHECK_CODE(t, nccl_open(&nccl, &err), HVD_E_UNSUPPORTED);
     CHECK_HAS(t, err.text, "NCCL: HVD_NCCL_LIBRARY names libm.so.6, which lacks nccl");
-    CHECK_HAS(t, err.text, "; correct it, or unset it");
-out:
-    return;
+    CHECK_HAS(t, err.text, "; correct this variable, or unset it");
 }
 
-static void nothing_is_loaded_for_asking(struct test *t)
+TEST_FLAGS(nothing_is_loaded_for_asking, TEST_NO_TORTURE)
 {
     int here = 0;
 
@@ -154,23 +133,19 @@ static void nothing_is_loaded_for_asking(struct test *t)
     fake_gpu_load(); /* as a framework does */
     CHECK(t, !cuda_known());
     CHECK(t, cuda_if_used() && cuda_known() == cuda_if_used());
-out:
-    return;
 }
 
-static void devices_are_bounded(struct test *t)
+TEST_FLAGS(devices_are_bounded, TEST_NO_TORTURE)
 {
-    const struct gpu_device *device = NULL;
     const struct gpu_device *again = NULL;
-    struct hvd_err err = { .code = 0 };
     char uuid[GPU_UUID_TEXT_MAX];
 
     fake_gpu_use(2);
     CHECK_CODE(t, gpu_device_get(-1, &device, &err), HVD_E_UNSUPPORTED);
     CHECK_CODE(t, gpu_device_get(LIMIT_GPUS, &device, &err), HVD_E_UNSUPPORTED);
-    CHECK_HAS(t, err.text, "GPU 64: a process can use those below 64");
+    CHECK_HAS(t, err.text, "GPU 64: only GPUs with a number below 64 can be used");
     CHECK(t, gpu_device_get(2, &device, &err) != 0);
-    CHECK_HAS(t, err.text, "GPU 2: it cannot be used: CUDA_ERROR_INVALID_DEVICE");
+    CHECK_HAS(t, err.text, "GPU 2: the GPU cannot be used: CUDA_ERROR_INVALID_DEVICE");
     CHECK(t, !device);
     CHECK_OK(t, gpu_device_get(1, &device, &err));
     CHECK_OK(t, gpu_device_get(1, &again, &err));
@@ -181,11 +156,9 @@ static void devices_are_bounded(struct test *t)
     CHECK_INT(t, strlen(uuid), ==, 36);
     CHECK(t, strncmp(uuid, "GPU-57a2d1", 10) == 0);
     CHECK_TEXT(t, uuid + 34, "01");
-out:
-    return;
 }
 
-static void what_is_found_is_shown(struct test *t)
+TEST_FLAGS(found_devices_are_shown, TEST_NO_TORTURE)
 {
     struct buf out;
 
@@ -193,7 +166,7 @@ static void what_is_found_is_shown(struct test *t)
     setenv("HVD_CUDA_LIBRARY", "/nowhere/libcuda.so", 1);
     CHECK_OK(t, gpu_found(&out));
     CHECK_HAS(t, buf_text(&out), "  [ ] GPUs: the CUDA driver: HVD_CUDA_LIBRARY names /nowhere/");
-    CHECK_HAS(t, buf_text(&out), "  [ ] NCCL: there is no GPU for it\n");
+    CHECK_HAS(t, buf_text(&out), "  [ ] NCCL: there is no GPU\n");
     buf_clear(&out);
     fake_gpu_use(2);
     setenv("HVD_NCCL_LIBRARY", FAKE_OLD_NCCL, 1);
@@ -202,19 +175,12 @@ static void what_is_found_is_shown(struct test *t)
                "  [X] GPUs: CUDA driver 13.0\n"
                "  [X]   0: stand-in device 0\n"
                "  [X]   1: stand-in device 1\n"
-               "  [X] NCCL 2.21.5, without revoke: it is aborted\n");
-out:
+               "  [X] NCCL 2.21.5, without revoke: communicators are aborted\n");
     buf_release(&out);
 }
 
-/* ---- what went wrong ------------------------------------------------------------------------- */
-
-static void failures_have_words(struct test *t)
+TEST_FLAGS(failures_have_words, TEST_NO_TORTURE)
 {
-    const struct nccl *nccl;
-    const struct cuda *cuda;
-    struct hvd_err err = { .code = 0 };
-
     fake_gpu_use(1);
     CHECK_OK(t, nccl_open(&nccl, NULL));
     cuda = nccl->cuda;
@@ -223,23 +189,16 @@ static void failures_have_words(struct test *t)
     CHECK_TEXT(t, err.text, "a copy: CUDA_ERROR_OUT_OF_MEMORY: out of memory");
     CHECK_CODE(t, cuda_judge(cuda, CUDA_INVALID, "a copy", &err), HVD_E_IO);
     CHECK_CODE(t, cuda_judge(cuda, 12345, "a copy", &err), HVD_E_IO);
-    CHECK_TEXT(t, err.text, "a copy: an error that the driver does not know: no words for it");
+    CHECK_TEXT(t, err.text, "a copy: an unknown error: the driver has no text for this error");
     CHECK_OK(t, nccl_judge(nccl, NCCL_OK, "it", &err));
     CHECK_OK(t, nccl_judge(nccl, NCCL_IN_PROGRESS, "it", &err));
     CHECK_CODE(t, nccl_judge(nccl, NCCL_REMOTE_ERROR, "an allreduce", &err), HVD_E_LOST);
     CHECK_HAS(t, err.text, "an allreduce: NCCL: remote process exited");
     CHECK_CODE(t, nccl_judge(nccl, NCCL_INTERNAL_ERROR, "an allreduce", &err), HVD_E_IO);
-out:
-    return;
 }
 
-/* ---- whose memory it is ------------------------------------------------------------------------
- */
-
-static void pointers_are_told_apart(struct test *t)
+TEST_FLAGS(pointers_are_told_apart, TEST_NO_TORTURE)
 {
-    const struct gpu_device *first = NULL;
-    const struct gpu_device *second = NULL;
     cuda_address one = 0;
     cuda_address other = 0;
     void *host = NULL;
@@ -263,26 +222,17 @@ static void pointers_are_told_apart(struct test *t)
     CHECK(t, gpu_device_of((void *)(uintptr_t)other) == second);
     CHECK(t, !gpu_device_of(NULL) && !gpu_device_of(&here) && !gpu_device_of(first));
     CHECK(t, !gpu_device_of(host) && !gpu_device_of(managed));
-out:
-    if (host)
-        (void)first->cuda->host_free(host);
-    if (one)
-        (void)first->cuda->memory_free(one);
-    if (other)
-        (void)first->cuda->memory_free(other);
-    if (managed)
-        (void)first->cuda->memory_free((cuda_address)(uintptr_t)managed);
-    if (!t->failed && (fake_gpu_live("memory") || fake_gpu_live("pinned")))
-        test_fail(t, __FILE__, __LINE__, "memory is left");
+    (void)first->cuda->host_free(host);
+    (void)first->cuda->memory_free(one);
+    (void)first->cuda->memory_free(other);
+    (void)first->cuda->memory_free((cuda_address)(uintptr_t)managed);
+    CHECK(t, !fake_gpu_live("memory") && !fake_gpu_live("pinned"));
 }
 
-/* ---- the current device ------------------------------------------------------------------------
- */
+/* ---- the current device ---- */
 
-static void devices_are_entered_and_left(struct test *t)
+TEST_FLAGS(devices_are_entered_and_left, TEST_NO_TORTURE)
 {
-    const struct gpu_device *first;
-    const struct gpu_device *second;
     struct CUstream_st *stream = NULL;
     struct CUctx_st *context = NULL;
 
@@ -301,21 +251,17 @@ static void devices_are_entered_and_left(struct test *t)
     gpu_leave(second);
     CHECK(t, gpu_device_current() == first && gpu_device_of_stream(NULL) == first);
     CHECK(t, gpu_device_of_stream(stream) == second);
-    CHECK(t, gpu_device_current() == first); /* asking has changed nothing */
+    /* gpu_device_of_stream has not changed the current device */
+    CHECK(t, gpu_device_current() == first);
     gpu_leave(first);
     CHECK(t, !gpu_device_current() && gpu_device_of_stream(stream) == second);
     CHECK_OK(t, first->cuda->context_current(&context));
     CHECK(t, !context);
-out:
-    if (stream)
-        (void)first->cuda->stream_destroy(stream);
+    (void)first->cuda->stream_destroy(stream);
 }
 
-static void a_device_that_is_lost_is_not_entered(struct test *t)
+TEST_FLAGS(a_device_that_is_lost_is_not_entered, TEST_NO_TORTURE)
 {
-    const struct gpu_device *device;
-    struct hvd_err err = { .code = 0 };
-
     fake_gpu_use(1);
     CHECK_OK(t, gpu_device_get(0, &device, NULL));
     fake_gpu_faults("device:lost");
@@ -323,8 +269,6 @@ static void a_device_that_is_lost_is_not_entered(struct test *t)
     CHECK_TEXT(t, err.text,
                "stand-in device 0: CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure");
     CHECK(t, !gpu_device_current());
-out:
-    return;
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -340,7 +284,7 @@ static void *find_it(void *arg)
     return NULL;
 }
 
-static void threads_find_the_same(struct test *t)
+TEST_FLAGS(threads_find_the_same, TEST_NO_TORTURE)
 {
     const struct gpu_device *devices[THREADS] = { NULL };
     pthread_t threads[THREADS];
@@ -349,22 +293,8 @@ static void threads_find_the_same(struct test *t)
     fake_gpu_use(2);
     for (; started < THREADS; started++)
         CHECK_OK(t, thread_start(&threads[started], 0, find_it, &devices[started]));
-out:
     for (size_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
-    for (size_t i = 0; i < started && !t->failed; i++)
-        if (!devices[i] || devices[i] != devices[0])
-            test_fail(t, __FILE__, __LINE__, "thread %zu has found another", i);
+    for (size_t i = 0; i < started; i++)
+        CHECK(t, devices[i] && devices[i] == devices[0]);
 }
-
-/* Nothing here allocates, and what was found stays found. */
-#define CASE_PLAIN(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-
-TESTS(CASE_PLAIN(a_missing_driver_is_named), CASE_PLAIN(a_library_may_lack_a_call),
-      CASE_PLAIN(what_nobody_has_named_is_to_be_installed),
-      CASE_PLAIN(a_driver_without_device_is_of_no_use), CASE_PLAIN(an_old_nccl_is_refused),
-      CASE_PLAIN(nccl_needs_a_driver), CASE_PLAIN(nothing_is_loaded_for_asking),
-      CASE_PLAIN(devices_are_bounded), CASE_PLAIN(what_is_found_is_shown),
-      CASE_PLAIN(failures_have_words), CASE_PLAIN(pointers_are_told_apart),
-      CASE_PLAIN(devices_are_entered_and_left), CASE_PLAIN(a_device_that_is_lost_is_not_entered),
-      CASE_PLAIN(threads_find_the_same))

@@ -1,8 +1,8 @@
-/* What gpu/cuda.h and gpu/nccl.h say of the binary interfaces is what the headers say that are
- * installed with the toolkit. Where there are none, that is printed. */
+/* The binary interfaces in gpu/cuda.h and gpu/nccl.h are those of the headers that are installed
+ * with the toolkit. Where no headers are installed, that is printed. */
 #include "gpu/cuda.h"
 #include "gpu/nccl.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdio.h>
 
@@ -30,7 +30,7 @@ SAME(sizeof(cuda_address), sizeof(CUdeviceptr));
 SAME(sizeof(struct cuda_uuid), sizeof(CUuuid));
 SAME(sizeof(int), sizeof(CUdevice));
 
-static void the_driver_is_as_its_header_says(struct test *t)
+TEST(the_driver_is_as_its_header_says)
 {
     struct CUstream_st *stream = (CUstream)NULL; /* the same tags, or this does not compile */
     struct CUevent_st *event = (CUevent)NULL;
@@ -38,10 +38,9 @@ static void the_driver_is_as_its_header_says(struct test *t)
 
     CHECK(t, !stream && !event && !context);
     CHECK_INT(t, CUDA_VERSION / 1000, >=, 12);
-out:;
 }
 #else
-static void the_driver_is_as_its_header_says(struct test *t)
+TEST(the_driver_is_as_its_header_says)
 {
     (void)t;
     printf("skipped: cuda.h is not installed here\n");
@@ -79,7 +78,7 @@ SAME(offsetof(struct nccl_config, magic), offsetof(ncclConfig_t, magic));
 SAME(offsetof(struct nccl_config, version), offsetof(ncclConfig_t, version));
 SAME(offsetof(struct nccl_config, blocking), offsetof(ncclConfig_t, blocking));
 
-static void nccl_is_as_its_header_says(struct test *t)
+TEST(nccl_is_as_its_header_says)
 {
     ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
     struct ncclComm *comm = (ncclComm_t)NULL;
@@ -88,14 +87,11 @@ static void nccl_is_as_its_header_says(struct test *t)
     CHECK_INT(t, theirs.magic, ==, NCCL_CONFIG_MAGIC);
     CHECK_INT(t, theirs.version, >=, NCCL_CONFIG_VERSION);
     CHECK_INT(t, theirs.size, >=, sizeof(struct nccl_config));
-out:;
 }
 #else
-static void nccl_is_as_its_header_says(struct test *t)
+TEST(nccl_is_as_its_header_says)
 {
     (void)t;
     printf("skipped: nccl.h is not installed here\n");
 }
 #endif
-
-TESTS(CASE(the_driver_is_as_its_header_says), CASE(nccl_is_as_its_header_says))

@@ -1,9 +1,13 @@
-/* hvd_init and hvd_shutdown, against an agent that does what it should not. */
+/* hvd_init and hvd_shutdown, with an agent that breaks the rules. */
+#include "base/time.h"
 #include "tests/lib/fake_agent.h"
 #include "tests/lib/test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +17,7 @@ static const struct msg refused = {
 static const struct msg bye = { .type = MSG_BYE, .u.bye = { .reason = "the job has ended" } };
 static const struct msg done = { .type = MSG_DONE, .term = 1 };
 
-/* What hvd_init comes to with an agent that does this. */
+/* Returns the result of hvd_init while the agent plays this script. */
 static int init_with(struct test *t, const struct fake_step *script)
 {
     static struct fake_agent fake;
@@ -29,7 +33,7 @@ out:
     return rc;
 }
 
-static void a_worker_is_welcome(struct test *t)
+TEST(a_worker_is_welcome)
 {
     static const struct fake_step script[] = { HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME),
                                                DO(FAKE_OVER) };
@@ -70,7 +74,7 @@ out:
     fake_agent_release(&fake);
 }
 
-static void who_is_refused_is_told_why(struct test *t)
+TEST(a_refused_worker_is_told_why)
 {
     static const struct fake_step script[] = { HEAR(MSG_HELLO_WORKER), SAY(&refused),
                                                DO(FAKE_CLOSE) };
@@ -80,7 +84,7 @@ static void who_is_refused_is_told_why(struct test *t)
 out:;
 }
 
-static void an_agent_that_is_ending_is_gone(struct test *t)
+TEST(an_agent_that_is_ending_is_gone)
 {
     static const struct fake_step script[] = { HEAR(MSG_HELLO_WORKER), SAY(&bye), DO(FAKE_CLOSE) };
 
@@ -89,7 +93,7 @@ static void an_agent_that_is_ending_is_gone(struct test *t)
 out:;
 }
 
-static void a_greeting_that_is_cut_is_a_loss(struct test *t)
+TEST_FLAGS(a_greeting_that_is_cut_is_a_loss, TEST_SURVIVES_ALLOC)
 {
     static const struct fake_step scripts[][4] = {
         {DO(FAKE_CLOSE)},
@@ -104,7 +108,7 @@ static void a_greeting_that_is_cut_is_a_loss(struct test *t)
 out:;
 }
 
-static void a_wrong_answer_breaks_the_protocol(struct test *t)
+TEST(a_wrong_answer_breaks_the_protocol)
 {
     static const struct fake_step scripts[][3] = {
         {HEAR(MSG_HELLO_WORKER),  SAY(&done),                                    DO(FAKE_OVER)},
@@ -121,7 +125,7 @@ static void a_wrong_answer_breaks_the_protocol(struct test *t)
 out:;
 }
 
-static void a_silent_agent_is_not_waited_for_for_ever(struct test *t)
+TEST_FLAGS(a_silent_agent_is_given_up, TEST_NO_TORTURE)
 {
     static const struct fake_step script[] = { DO(FAKE_HOLD), DO(FAKE_OVER) };
     static struct fake_agent fake;
@@ -129,13 +133,13 @@ static void a_silent_agent_is_not_waited_for_for_ever(struct test *t)
     CHECK_OK(t, fake_agent_init(&fake));
     CHECK_OK(t, fake_agent_start(&fake, script));
     CHECK_CODE(t, hvd_init(), HVD_E_TIMEOUT);
-    CHECK_HAS(t, hvd_last_error(), "does not answer");
+    CHECK_HAS(t, hvd_last_error(), "has not answered");
 out:
     fake_agent_release(&fake);
 }
 
-/* Its process is stopped, and more workers have dialled than it has room for. */
-static void nor_is_one_that_takes_no_connection(struct test *t)
+/* The agent's process is stopped, and the queue of its socket is full. */
+TEST_FLAGS(an_agent_that_accepts_no_connection_is_given_up, TEST_NO_TORTURE)
 {
     static struct fake_agent fake;
     int fds[16];
@@ -156,7 +160,44 @@ out:
     fake_agent_release(&fake);
 }
 
-static void the_environment_must_make_sense(struct test *t)
+/* The agent is gone, and another user has bound its name. Only root can become other users, so the
+ * case tests something only as root. */
+TEST_FLAGS(a_socket_of_another_user_is_no_agent, TEST_NO_TORTURE)
+{
+    static const uid_t users[][2] = {
+        {65534,  65533},
+        { 65534, 0    },
+        { 0,     65533}
+    };
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    int there = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct hvd_err err;
+    char name[64];
+    int fd, rc;
+
+    if (geteuid() != 0)
+        goto out;
+    snprintf(name, sizeof(name), "@hvd-test-squat-%d", (int)getpid());
+    memcpy(at.sun_path + 1, name + 1, strlen(name) - 1);
+    CHECK(t, !bind(there, (const struct sockaddr *)&at,
+                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))));
+    for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+        /* The socket belongs to the user that has called listen last. */
+        CHECK(t, !seteuid(users[i][0]) && !listen(there, 4) && !seteuid(0));
+        CHECK(t, !seteuid(users[i][1]));
+        rc = agent_link_connect(name, TIME_S, &fd, &err);
+        CHECK(t, !seteuid(0));
+        if (!rc)
+            close(fd);
+        CHECK_INT(t, rc, ==, i == 0 ? HVD_E_DENIED : 0);
+        if (rc)
+            CHECK_HAS(t, err.text, "of user 65534 listens there");
+    }
+out:
+    close(there);
+}
+
+TEST(the_environment_must_make_sense)
 {
     static struct fake_agent fake;
     char longer[300];
@@ -182,7 +223,7 @@ out:
     fake_agent_release(&fake);
 }
 
-static void a_fork_is_no_worker(struct test *t)
+TEST_FLAGS(a_fork_is_no_worker, TEST_NO_TORTURE)
 {
     static const struct fake_step script[] = { HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME),
                                                DO(FAKE_OVER) };
@@ -208,11 +249,3 @@ out:
     hvd_shutdown();
     fake_agent_release(&fake);
 }
-
-TESTS(CASE(a_worker_is_welcome), CASE(who_is_refused_is_told_why),
-      CASE(an_agent_that_is_ending_is_gone),
-      CASE_FLAGS(a_greeting_that_is_cut_is_a_loss, TEST_SURVIVES_ALLOC),
-      CASE(a_wrong_answer_breaks_the_protocol),
-      CASE_FLAGS(a_silent_agent_is_not_waited_for_for_ever, TEST_NO_TORTURE),
-      CASE_FLAGS(nor_is_one_that_takes_no_connection, TEST_NO_TORTURE),
-      CASE(the_environment_must_make_sense), CASE_FLAGS(a_fork_is_no_worker, TEST_NO_TORTURE))

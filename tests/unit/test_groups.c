@@ -1,6 +1,7 @@
-/* Groups: what they are in rounds of every shape, and what may be asked of a collective. */
-#include "base/mem.h"
-#include "tests/lib/test.h"
+/* Groups of ranks: their parts (a group divides the ranks into parts) and places in rounds of every
+ * shape, and the arguments that each collective takes or refuses. The roll is the list of the ranks
+ * and parts of a round. */
+#include "tests/lib/fixture.h"
 #include "worker/call.h"
 
 #include <stdio.h>
@@ -21,7 +22,8 @@ static void end(void)
     groups = NULL;
 }
 
-/* "a0 b0 a1": member i is incarnation i + 1 on host and slot. */
+/* Makes the roll of a round. In "a0 b0 a1" the members are incarnations 1, 2 and 3, with their
+ * hosts and slots. */
 MUST_CHECK static int make(const char *members, uint64_t self)
 {
     struct msg_member items[MEMBERS_MAX];
@@ -40,7 +42,7 @@ MUST_CHECK static int make(const char *members, uint64_t self)
     return roll_make(groups, &list, self, &roll, &err);
 }
 
-/* "0 1 | 2": the parts, in their order. */
+/* Returns the parts in their order, such as "0 1 | 2". */
 static const char *parts(void)
 {
     size_t length = 0;
@@ -60,7 +62,8 @@ static const char *parts(void)
 static int by_host(const hvd_place *place, void *arg)
 {
     (void)arg;
-    return place->cross_rank; /* the hosts in order, for those with as many workers */
+    /* cross_rank: the place of the host among the hosts with as many workers */
+    return place->cross_rank;
 }
 
 static int by_local_rank(const hvd_place *place, void *arg)
@@ -91,7 +94,14 @@ static int nobody(const hvd_place *place, void *arg)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static void handles_are_never_touched(struct test *t)
+static void end_case(struct test *t)
+{
+    (void)t;
+    end();
+}
+FIXTURE(NULL, end_case)
+
+TEST(handles_are_never_touched)
 {
     hvd_group *first = NULL;
     hvd_group *second = NULL;
@@ -107,15 +117,13 @@ static void handles_are_never_touched(struct test *t)
     CHECK(t, !groups_find(groups, (const hvd_group *)((uintptr_t)second + 1), &index));
     CHECK(t, !groups_find(NULL, first, &index));
     end();
-    CHECK_OK(t, groups_create(&groups)); /* another hvd_init */
+    CHECK_OK(t, groups_create(&groups)); /* as in a second hvd_init */
     CHECK_OK(t, groups_add(groups, by_host, NULL, &second, &err));
     CHECK(t, !groups_find(groups, first, &index));
     CHECK(t, groups_find(groups, second, &index));
-out:
-    end();
 }
 
-static void what_is_no_group_is_refused(struct test *t)
+TEST(a_value_that_is_no_group_is_refused)
 {
     const int twice[] = { 2, 0, 2 };
     const int negative[] = { 0, -1 };
@@ -123,7 +131,7 @@ static void what_is_no_group_is_refused(struct test *t)
 
     CHECK_OK(t, groups_create(&groups));
     CHECK_CODE(t, groups_add(groups, NULL, NULL, &group, &err), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "hvd_group_create: belongs is NULL");
+    CHECK_TEXT(t, err.text, "hvd_group_create: belongs is NULL; pass both belongs and ret_group");
     CHECK_CODE(t, groups_add(groups, by_host, NULL, NULL, &err), HVD_E_INVAL);
     CHECK_CODE(t, groups_add_ranks(groups, NULL, 1, &group, &err), HVD_E_INVAL);
     CHECK_CODE(t, groups_add_ranks(groups, twice, 3, NULL, &err), HVD_E_INVAL);
@@ -137,11 +145,9 @@ static void what_is_no_group_is_refused(struct test *t)
     CHECK_CODE(t, groups_add(groups, by_host, NULL, &group, &err), HVD_E_STATE);
     CHECK_HAS(t, err.text, "hvd_elastic_run has begun");
     CHECK_CODE(t, groups_add_ranks(groups, twice, 2, &group, &err), HVD_E_STATE);
-out:
-    end();
 }
 
-static void there_may_be_so_many(struct test *t)
+TEST_FLAGS(the_number_of_groups_is_limited, TEST_NO_TORTURE)
 {
     hvd_group *group = NULL;
 
@@ -150,13 +156,12 @@ static void there_may_be_so_many(struct test *t)
         CHECK_OK(t, groups_add(groups, by_host, NULL, &group, &err));
     CHECK_CODE(t, groups_add(groups, by_host, NULL, &group, &err), HVD_E_LIMIT);
     CHECK_HAS(t, err.text, "LIMIT_GROUPS");
-out:
-    end();
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-static void rounds_of_changing_size(struct test *t)
+/* A group by local rank is made anew in each round; its parts follow the workers of the round. */
+TEST(rounds_of_changing_size)
 {
     hvd_group *group = NULL;
 
@@ -168,7 +173,7 @@ static void rounds_of_changing_size(struct test *t)
     CHECK_INT(t, roll->groups[0].part, ==, 2);
     CHECK_INT(t, roll->groups[0].place, ==, 0);
     CHECK_OK(t, make("a0 a1 b0 b1", 3));
-    CHECK_TEXT(t, parts(), "0 2 | 1 3"); /* the same on all */
+    CHECK_TEXT(t, parts(), "0 2 | 1 3"); /* the same on all ranks */
     CHECK_INT(t, roll->groups[0].part, ==, 1);
     CHECK_INT(t, roll->groups[0].place, ==, 1);
     CHECK_OK(t, make("a0", 1));
@@ -178,11 +183,11 @@ static void rounds_of_changing_size(struct test *t)
     CHECK_INT(t, roll->groups[0].part, ==, 3);
     CHECK_INT(t, roll_size(roll, 0), ==, 6);
     CHECK_INT(t, roll_size(roll, 1), ==, 3);
-out:
-    end();
 }
 
-static void several_groups_stand_side_by_side(struct test *t)
+/* Three groups in one round: by colour in reverse order, without members, and of given ranks.
+ * roll_place returns the place of a rank in a part. */
+TEST(several_groups_stand_side_by_side)
 {
     const int list[] = { 5, 0, 3, 1000 };
     hvd_group *group = NULL;
@@ -206,11 +211,9 @@ static void several_groups_stand_side_by_side(struct test *t)
     CHECK_OK(t, make("a0", 1));
     CHECK_TEXT(t, parts(), "0");
     CHECK_INT(t, roll->groups[2].part, ==, 1);
-out:
-    end();
 }
 
-static void places_are_those_of_the_round(struct test *t)
+TEST(places_are_those_of_the_round)
 {
     hvd_group *group = NULL;
 
@@ -218,11 +221,9 @@ static void places_are_those_of_the_round(struct test *t)
     CHECK_OK(t, groups_add(groups, by_host, NULL, &group, &err));
     CHECK_OK(t, make("b0 a0 b1 a1", 1));
     CHECK_TEXT(t, parts(), "0 2 | 1 3");
-out:
-    end();
 }
 
-static void belongs_may_say_what_it_cannot(struct test *t)
+TEST(the_member_callback_may_fail)
 {
     hvd_group *group = NULL;
 
@@ -232,18 +233,17 @@ static void belongs_may_say_what_it_cannot(struct test *t)
     CHECK_OK(t, make("a0", 1));
     CHECK_CODE(t, make("a0 a1", 1), HVD_E_INVAL);
     CHECK_TEXT(t, err.text,
-               "group 2: belongs returned -2 for rank 1; return -1 for none, or 0 or more");
-out:
-    end();
+               "group 2: the function belongs returned -2 for rank 1; return -1 for no group, or 0 "
+               "or more");
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static float numbers[64];
-static hvd_group *odd;  /* 1, 3 */
-static hvd_group *even; /* 0, 2 */
+static hvd_group *odd;  /* ranks 1 and 3 */
+static hvd_group *even; /* ranks 0 and 2 */
 
-/* Rank 1 of 4. */
+/* Begins a round of 4 members, in which this process is rank 1. */
 MUST_CHECK static int begin_calls(void)
 {
     const int odds[] = { 1, 3 };
@@ -287,53 +287,51 @@ static bool takes(hvd_call call)
         .kind = (k), F32, __VA_ARGS__ \
     }
 
-static void kinds_and_groups(struct test *t)
+TEST(kinds_and_groups)
 {
     CHECK_OK(t, begin_calls());
-    CHECK(t, refuses((hvd_call){ .kind = (hvd_kind)9 },
-                     "kind 9 is no collective; use one of hvd_kind"));
+    CHECK(t, refuses((hvd_call){ .kind = (hvd_kind)8 },
+                     "kind 8 is no collective; use one of hvd_kind"));
+    CHECK(t, refuses((hvd_call){ .kind = (hvd_kind)11 },
+                     "kind 11 is no collective; use one of hvd_kind"));
     CHECK(t, refuses((hvd_call){ .count = 1 }, "kind 0 is no collective; use one of hvd_kind"));
     CHECK_CODE(t, call_read(NULL, groups, roll, &into, &err), HVD_E_INVAL);
     CHECK(t, refuses(REDUCE(.group = (hvd_group *)numbers, FROM_TO(1)),
-                     "allreduce: the group is none that was made since hvd_init; use what "
-                     "hvd_group_create has given"));
+                     "allreduce: no such group has been created since hvd_init, or opened in this "
+                     "round; use a group that hvd_group_create has returned"));
     CHECK(t, refuses((hvd_call){ .kind = HVD_BARRIER, .group = even },
-                     "barrier: rank 1 is not in group 2; let its members call alone, as "
-                     "hvd_group_rank says"));
+                     "barrier: rank 1 is not in group 2; call only on its members; hvd_group_rank "
+                     "tells which ranks they are"));
     CHECK(t, takes((hvd_call){ .kind = HVD_BARRIER, .group = odd }));
     CHECK_INT(t, into.group, ==, 1);
     CHECK(t, takes((hvd_call){ .kind = HVD_BARRIER, .type = (hvd_dtype)99 }));
     CHECK_INT(t, into.group, ==, 0);
-out:
-    end();
 }
 
-static void numbers_and_scales(struct test *t)
+TEST(numbers_and_scales)
 {
     CHECK_OK(t, begin_calls());
-    CHECK(t, refuses((hvd_call){ .kind = HVD_ALLREDUCE, .type = (hvd_dtype)8, FROM_TO(1) },
-                     "allreduce: there is no type 8; use one of hvd_dtype"));
+    CHECK(t, refuses((hvd_call){ .kind = HVD_ALLREDUCE, .type = (hvd_dtype)98, FROM_TO(1) },
+                     "allreduce: there is no type 98; use one of hvd_dtype"));
     CHECK(t, refuses((hvd_call){ .kind = HVD_ALLREDUCE, .type = (hvd_dtype)-1, FROM_TO(1) },
                      "allreduce: there is no type -1; use one of hvd_dtype"));
-    CHECK(t, refuses(REDUCE(.op = (hvd_op)5, FROM_TO(1)),
-                     "allreduce: there is no op 5; use one of hvd_op"));
+    CHECK(t, refuses(REDUCE(.op = (hvd_op)99, FROM_TO(1)),
+                     "allreduce: there is no op 99; use one of hvd_op"));
     CHECK(t, refuses(
                  (hvd_call){
                      .kind = HVD_REDUCESCATTER, .type = HVD_INT64, .postscale = 0.5, FROM_TO(1) },
                  "reducescatter: int64 cannot be scaled; leave prescale and postscale 0, or "
                  "use a floating type"));
     CHECK(t, refuses(OF(HVD_BROADCAST, .prescale = 2, .out = numbers, .count = 1),
-                     "broadcast: nothing is computed, so nothing is scaled; leave prescale and "
-                     "postscale 0"));
+                     "broadcast: this collective computes nothing that could be scaled; leave "
+                     "prescale and postscale 0"));
     CHECK(t,
           takes((hvd_call){ .kind = HVD_ALLREDUCE, .type = HVD_INT64, .prescale = 1, FROM_TO(1) }));
     CHECK(t, takes(REDUCE(.prescale = 0.5, .postscale = -2, FROM_TO(1))));
     CHECK(t, into.prescale > 0.4 && into.postscale < -1.9);
-out:
-    end();
 }
 
-static void roots(struct test *t)
+TEST(roots)
 {
     CHECK_OK(t, begin_calls());
     CHECK(t, refuses(OF(HVD_BROADCAST, .root = -1, .out = numbers, .count = 1),
@@ -343,14 +341,12 @@ static void roots(struct test *t)
     CHECK(t, refuses(OF(HVD_BROADCAST, .root = 2, .group = odd, .out = numbers, .count = 1),
                      "broadcast: root 2 is not in the group; use one of its ranks"));
     CHECK(t, takes(OF(HVD_BROADCAST, .root = 3, .group = odd, .out = numbers, .count = 1)));
-    CHECK_INT(t, into.root, ==, 1); /* its place there */
+    CHECK_INT(t, into.root, ==, 1); /* the place of the root in the group */
     CHECK(t, takes(OF(HVD_BROADCAST, .root = 3, .out = numbers, .count = 1)));
     CHECK_INT(t, into.root, ==, 3);
-out:
-    end();
 }
 
-static void memory(struct test *t)
+TEST(memory)
 {
     CHECK_OK(t, begin_calls());
     CHECK(t, refuses(REDUCE(.out = numbers, .count = 1),
@@ -360,63 +356,177 @@ static void memory(struct test *t)
     CHECK(t, refuses(OF(HVD_BROADCAST, .in = numbers, .count = 1),
                      "broadcast: out is NULL, and count is not 0; give memory for it"));
     CHECK(t, refuses(REDUCE(FROM_TO(SIZE_MAX / 4)),
-                     "allreduce: 4611686018427387903 numbers of float32 are more than there can "
-                     "be memory for; correct count"));
+                     "allreduce: 4611686018427387903 numbers of float32 are more than memory can "
+                     "hold; correct count"));
     CHECK(t, refuses(OF(HVD_ALLTOALL, FROM_TO(SIZE_MAX / 16)),
-                     "alltoall: 1152921504606846975 numbers of float32 are more than there can be "
-                     "memory for; correct count"));
+                     "alltoall: 1152921504606846975 numbers of float32 are more than memory can "
+                     "hold; correct count"));
     CHECK(t, refuses(REDUCE(.in = numbers, .out = numbers + 1, .count = 2),
-                     "allreduce: in and out overlap; let them be the same, or apart"));
+                     "allreduce: in and out overlap; make them equal or separate"));
     CHECK(t, refuses(REDUCE(.in = numbers + 1, .out = numbers, .count = 2),
-                     "allreduce: in and out overlap; let them be the same, or apart"));
+                     "allreduce: in and out overlap; make them equal or separate"));
     CHECK(t, refuses(OF(HVD_REDUCESCATTER, .in = numbers, .out = numbers + 7, .count = 2),
-                     "reducescatter: in and out overlap; let them be apart"));
+                     "reducescatter: in and out overlap; make them separate"));
     CHECK(t, refuses(OF(HVD_ALLGATHER, .in = numbers, .out = numbers, .count = 2),
-                     "allgather: in and out overlap; let them be the same, or apart"));
+                     "allgather: in and out overlap; make them equal or separate"));
     CHECK(t, takes(REDUCE(.in = numbers, .out = numbers, .count = 9)));
     CHECK(t, takes(REDUCE(.in = numbers, .out = numbers + 2, .count = 2)));
     CHECK(t, takes(REDUCE(.in = NULL)));
     CHECK(t, takes(OF(HVD_REDUCESCATTER, .in = numbers, .out = numbers + 8, .count = 2)));
     CHECK(t, takes(OF(HVD_ALLGATHER, .in = numbers + 2, .out = numbers, .count = 2)));
     CHECK(t, takes(OF(HVD_ALLTOALL, .in = numbers, .out = numbers + 8, .count = 2)));
-out:
-    end();
 }
 
-static void counts(struct test *t)
+TEST(counts)
 {
     const size_t four[] = { 1, 2, 3, 4 };
     const size_t huge[] = { SIZE_MAX, 2, SIZE_MAX, 1 };
     const size_t two[] = { 0, 5 };
 
     CHECK_OK(t, begin_calls());
-    CHECK(t, refuses(OF(HVD_ALLGATHER, FROM_TO(3), .counts = four),
-                     "allgather: counts[1] is 2 and count 3; both are this rank's part, so make "
-                     "them equal"));
+    CHECK(t,
+          refuses(OF(HVD_ALLGATHER, FROM_TO(3), .counts = four),
+                  "allgather: counts[1] is 2, but count is 3; both are this rank's part, so make "
+                  "them equal"));
     CHECK(t, refuses(OF(HVD_ALLTOALL, FROM_TO(0), .counts = four),
-                     "alltoall: counts without out_counts; give both or none"));
+                     "alltoall: counts is given without out_counts; give both or none"));
     CHECK(t, refuses(OF(HVD_ALLTOALL, FROM_TO(0), .out_counts = four),
-                     "alltoall: out_counts without counts; give both or none"));
+                     "alltoall: out_counts is given without counts; give both or none"));
     CHECK(t, refuses(OF(HVD_ALLGATHER, FROM_TO(2), .counts = huge),
-                     "allgather: 2 numbers of float32 are more than there can be memory for; "
+                     "allgather: 2 numbers of float32 are more than memory can hold; "
                      "correct counts"));
     CHECK(t, takes(OF(HVD_ALLGATHER, FROM_TO(2), .counts = four)));
     CHECK(t, takes(OF(HVD_ALLGATHER, .in = numbers + 1, .out = numbers, .count = 2,
-                      .counts = four))); /* in its own place */
+                      .counts = four))); /* in is this rank's place in out */
     CHECK(t, refuses(OF(HVD_REDUCESCATTER, FROM_TO(0), .counts = four),
-                     "reducescatter: counts[1] is 2 and count 0; both are this rank's part, so "
+                     "reducescatter: counts[1] is 2, but count is 0; both are this rank's part, so "
                      "make them equal"));
     CHECK(t, takes(OF(HVD_REDUCESCATTER, FROM_TO(2), .counts = four)));
     CHECK(t, takes(OF(HVD_ALLTOALL, FROM_TO(0), .counts = four, .out_counts = four)));
     CHECK(t, into.counts == four && into.out_counts == four);
     CHECK(t, takes(OF(HVD_ALLGATHER, .group = odd, .out = numbers, .counts = two)));
-    CHECK(t, takes(REDUCE(FROM_TO(1), .counts = huge))); /* it has none */
+    CHECK(t, takes(REDUCE(FROM_TO(1), .counts = huge))); /* an allreduce has no counts */
     CHECK(t, !into.counts);
-out:
-    end();
 }
 
-static void pieces(struct test *t)
+/* Groups that are opened in the round stand behind those that were created, and are the roll's. */
+TEST(opened_groups)
+{
+    const int some[] = { 3, 1 };
+    const int others[] = { 0 };
+    struct coll_opening odds, evens, hosts;
+    hvd_group *first = NULL;
+    hvd_group *second = NULL;
+    size_t part = 0;
+
+    CHECK_OK(t, begin_calls());
+    CHECK_OK(t, roll_divide_ranks(roll, some, 2, &odds, &err));
+    CHECK_INT(t, odds.most, ==, 2);
+    CHECK(t, odds.ranks.count == 2 && odds.ranks.items[0] == 1 && odds.ranks.items[1] == 3);
+    CHECK(t, !roll_find(roll, NULL, &part) && !roll_find(roll, odd, &part));
+    roll_add(roll, &first);
+    CHECK(t, roll_find(roll, first, &part) && part == roll->part_count + 1);
+    CHECK_INT(t, roll_size(roll, part), ==, 2);
+    CHECK(t, takes(OF(HVD_BROADCAST, .group = first, .root = 3, .out = numbers, .count = 1)));
+    CHECK_INT(t, into.group, ==, part);
+    CHECK_INT(t, into.root, ==, 1);
+    /* a group of others; this rank has no part in it */
+    CHECK_OK(t, roll_divide_ranks(roll, others, 1, &evens, &err));
+    CHECK(t, evens.ranks.count == 0 && evens.most == 1 && evens.hash != odds.hash);
+    roll_add(roll, &second);
+    CHECK(t, second != first);
+    CHECK(t, refuses((hvd_call){ .kind = HVD_BARRIER, .group = second },
+                     "barrier: rank 1 is not in the group that was opened as number 2; call only "
+                     "on its members; hvd_group_rank tells which ranks they are"));
+    /* one that comes to nothing: a mismatch of the ranks, for example */
+    CHECK_OK(t, roll_divide(roll, by_host, NULL, &hosts, &err));
+    CHECK(t, hosts.most >= 1 && hosts.ranks.count >= 1);
+    roll_give_up(roll);
+    CHECK_CODE(t, roll_divide(roll, rubbish, NULL, &hosts, &err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "belongs returned -2 for rank 1");
+    CHECK_CODE(t, roll_divide(roll, NULL, NULL, &hosts, &err), HVD_E_INVAL);
+    CHECK_CODE(t, roll_divide_ranks(roll, NULL, 1, &hosts, &err), HVD_E_INVAL);
+    CHECK(t, roll_find(roll, first, &part));
+    roll_close(roll, part);
+    CHECK(t, !roll_find(roll, first, &part) && roll_find(roll, second, &part));
+    CHECK(t, refuses((hvd_call){ .kind = HVD_BARRIER, .group = first },
+                     "barrier: no such group has been created since hvd_init, or opened in this "
+                     "round; use a group that hvd_group_create has returned"));
+    /* the next round knows none of them */
+    CHECK_OK(t, make("a0 a1 a2 a3", 2));
+    CHECK(t, !roll_find(roll, second, &part));
+    CHECK(t, takes((hvd_call){ .kind = HVD_BARRIER, .group = odd }));
+}
+
+TEST(opened_groups_are_limited)
+{
+    const int one[] = { 1 };
+    struct coll_opening opening;
+    hvd_group *group;
+
+    CHECK_OK(t, begin_calls());
+    for (int i = 0; i < LIMIT_OPENED; i++) {
+        CHECK_OK(t, roll_divide_ranks(roll, one, 1, &opening, &err));
+        roll_add(roll, &group);
+    }
+    CHECK_CODE(t, roll_divide_ranks(roll, one, 1, &opening, &err), HVD_E_LIMIT);
+    CHECK_TEXT(t, err.text,
+               "more than 128 groups (LIMIT_OPENED) were opened in this round; use an open group "
+               "again, or create groups before hvd_elastic_run");
+}
+
+static bool is_limited(hvd_call call, const char *why)
+{
+    return call_read(&call, groups, roll, &into, &err) == HVD_E_LIMIT && !strcmp(err.text, why);
+}
+
+TEST(ragged_counts)
+{
+    const size_t four[] = { 1, 2, 3, 4 };
+    const size_t none[] = { 0, 0 };
+    const size_t huge[] = { SIZE_MAX, 2, SIZE_MAX, 1 };
+    size_t counts[4];
+    hvd_received received = { .counts = counts }, nowhere = { .counts = NULL };
+    hvd_received *to = &received;
+
+    CHECK_OK(t, begin_calls());
+    CHECK(t, takes(OF(HVD_ALLGATHER_RAGGED, .in = numbers, .count = 3, .received = to)));
+    CHECK(t, into.received == (void *)to && into.count == 3 && !into.counts && !into.out);
+    CHECK(t, takes(OF(HVD_ALLGATHER_RAGGED, .received = to)));
+    CHECK(t, takes(OF(HVD_ALLTOALL_RAGGED, .in = numbers, .counts = four, .received = to)));
+    CHECK(t, into.counts == four);
+    CHECK(t, takes(OF(HVD_ALLTOALL_RAGGED, .group = odd, .counts = none, .received = to)));
+    CHECK(t, refuses(OF(HVD_ALLGATHER_RAGGED, .in = numbers, .count = 3),
+                     "ragged allgather: the place for the result (received, ret_out) is NULL; pass "
+                     "a place for the result of the call"));
+    CHECK(t, refuses(OF(HVD_ALLTOALL_RAGGED, .counts = four, .received = &nowhere),
+                     "ragged alltoall: the place for the received counts is NULL; pass a place for "
+                     "the result of the call"));
+    CHECK(t, refuses(OF(HVD_ALLGATHER_RAGGED, .out = numbers, .received = to),
+                     "ragged allgather: out is not NULL; leave it NULL, the result goes to "
+                     "received"));
+    CHECK(t, refuses(OF(HVD_ALLTOALL_RAGGED, .counts = four, .out_counts = four, .received = to),
+                     "ragged alltoall: out_counts is not NULL; leave it NULL, the result goes to "
+                     "received"));
+    CHECK(t, refuses(OF(HVD_ALLGATHER_RAGGED, .counts = four, .received = to),
+                     "ragged allgather: counts is not NULL; pass in count how many numbers this "
+                     "rank gives, and no counts"));
+    CHECK(t, refuses(OF(HVD_ALLTOALL_RAGGED, .in = numbers, .count = 4, .received = to),
+                     "ragged alltoall: counts is NULL; pass how many numbers go to each rank"));
+    CHECK(t, refuses(OF(HVD_ALLTOALL_RAGGED, .counts = four, .received = to),
+                     "ragged alltoall: in is NULL, and count is not 0; give memory for it"));
+    CHECK(t, is_limited(
+                 OF(HVD_ALLGATHER_RAGGED, .in = numbers, .count = (size_t)1 << 39, .received = to),
+                 "ragged allgather: rank 1 gives more than LIMIT_RAGGED_BYTES "
+                 "(1099511627776 bytes) of float32; correct its count, or give less in one "
+                 "call"));
+    CHECK(t, is_limited(OF(HVD_ALLTOALL_RAGGED, .in = numbers, .counts = huge, .received = to),
+                        "ragged alltoall: rank 1 gives more than LIMIT_RAGGED_BYTES "
+                        "(1099511627776 bytes) of float32; correct its counts, or give less in one "
+                        "call"));
+}
+
+TEST(pieces)
 {
     hvd_piece three[] = {
         {numbers,      numbers,      8},
@@ -430,11 +540,12 @@ static void pieces(struct test *t)
     CHECK(t, into.pieces[1].out == numbers + 16 && into.pieces[1].count == 8);
     CHECK(t, takes(REDUCE(.pieces = three)));
     CHECK(t, refuses(OF(HVD_BROADCAST, .pieces = three, .piece_count = 3),
-                     "broadcast: it takes no pieces; only an allreduce does"));
+                     "broadcast: only an allreduce takes pieces; use in, out and count"));
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3, .count = 1),
-                     "allreduce: pieces beside in, out or count; give the one or the other"));
+                     "allreduce: pieces and also in, out or count are set; set only pieces, or "
+                     "only in, out and count"));
     CHECK(t, refuses(REDUCE(.piece_count = 3),
-                     "allreduce: pieces is NULL, and piece_count 3; give as many as that"));
+                     "allreduce: pieces is NULL, and piece_count is 3; pass that many pieces"));
     three[2].count = 1;
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3),
                      "allreduce: pieces[2]: in is NULL, and its count is not 0; give memory for "
@@ -442,20 +553,13 @@ static void pieces(struct test *t)
     three[2].count = SIZE_MAX / 4;
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3),
                      "allreduce: pieces[2]: 4611686018427387903 numbers of float32 are more than "
-                     "there can be memory for; correct its count"));
+                     "memory can hold; correct its count"));
     three[2].count = 0;
     three[1].out = numbers + 9;
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 3),
-                     "allreduce: pieces[1]: in and out overlap; let them be the same, or apart"));
+                     "allreduce: pieces[1]: in and out overlap; make them equal or separate"));
     three[0] = three[1] = (hvd_piece){ numbers, numbers, SIZE_MAX / 8 };
     CHECK(t, refuses(REDUCE(.pieces = three, .piece_count = 2),
-                     "allreduce: 2 pieces are more than there can be memory for; correct them"));
-out:
-    end();
+                     "allreduce: the counts of 2 pieces together are more than memory can hold; "
+                     "correct them"));
 }
-
-TESTS(CASE(handles_are_never_touched), CASE(what_is_no_group_is_refused),
-      CASE_FLAGS(there_may_be_so_many, TEST_NO_TORTURE), CASE(rounds_of_changing_size),
-      CASE(several_groups_stand_side_by_side), CASE(places_are_those_of_the_round),
-      CASE(belongs_may_say_what_it_cannot), CASE(kinds_and_groups), CASE(numbers_and_scales),
-      CASE(roots), CASE(memory), CASE(counts), CASE(pieces))

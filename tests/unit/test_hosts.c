@@ -1,12 +1,30 @@
+/*
+ * test_hosts.c: discovery/hosts: the set of hosts keeps its order, its names and its limit, and a
+ * copy that fails changes nothing.
+ */
 #include "base/limits.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/hosts_shown.h"
-#include "tests/lib/test.h"
 
-static void keeps_the_order_of_adding(struct test *t)
+static struct hosts hosts, copy;
+
+static void begin(struct test *t)
 {
-    struct hosts hosts;
-
+    (void)t;
     hosts_init(&hosts);
+    hosts_init(&copy);
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    hosts_release(&hosts);
+    hosts_release(&copy);
+}
+FIXTURE(begin, end)
+
+TEST(keeps_the_order_of_adding)
+{
     CHECK_TEXT(t, hosts_shown(&hosts), "");
     CHECK(t, !hosts_find(&hosts, "a"));
     CHECK_OK(t, hosts_add(&hosts, "zebra", 2));
@@ -14,17 +32,13 @@ static void keeps_the_order_of_adding(struct test *t)
     CHECK_OK(t, hosts_add(&hosts, "m.example", LIMIT_SLOTS_PER_HOST));
     CHECK_TEXT(t, hosts_shown(&hosts), "zebra:2 a:0 m.example:1024");
     CHECK_INT(t, hosts_total_slots(&hosts), ==, 1026);
-out:
-    hosts_release(&hosts);
     hosts_release(NULL);
 }
 
-static void finds_by_name(struct test *t)
+TEST(finds_by_name)
 {
-    struct hosts hosts;
     char name[16];
 
-    hosts_init(&hosts);
     for (uint32_t i = 0; i < 100; i++) {
         snprintf(name, sizeof(name), "h%" PRIu32, i);
         CHECK_OK(t, hosts_add(&hosts, name, i));
@@ -37,15 +51,10 @@ static void finds_by_name(struct test *t)
     CHECK(t, !hosts_find(&hosts, "h100"));
     CHECK(t, !hosts_find(&hosts, "H1"));
     CHECK(t, !hosts_find(&hosts, ""));
-out:
-    hosts_release(&hosts);
 }
 
-static void refuses_what_it_cannot_hold(struct test *t)
+TEST(refuses_equal_and_wrong_hosts)
 {
-    struct hosts hosts;
-
-    hosts_init(&hosts);
     CHECK_OK(t, hosts_add(&hosts, "a", 2));
     CHECK_CODE(t, hosts_add(&hosts, "a", 2), HVD_E_EXISTS);
     CHECK_CODE(t, hosts_add(&hosts, "a", 3), HVD_E_EXISTS);
@@ -53,16 +62,12 @@ static void refuses_what_it_cannot_hold(struct test *t)
     CHECK_CODE(t, hosts_add(&hosts, "b c", 1), HVD_E_INVAL);
     CHECK_CODE(t, hosts_add(&hosts, "", 1), HVD_E_INVAL);
     CHECK_TEXT(t, hosts_shown(&hosts), "a:2");
-out:
-    hosts_release(&hosts);
 }
 
-static void holds_limit_hosts_and_no_more(struct test *t)
+TEST_FLAGS(holds_limit_hosts_and_no_more, TEST_NO_TORTURE)
 {
-    struct hosts hosts;
     char name[16];
 
-    hosts_init(&hosts);
     for (uint32_t i = 0; i < LIMIT_HOSTS; i++) {
         snprintf(name, sizeof(name), "h%" PRIu32, i);
         CHECK_OK(t, hosts_add(&hosts, name, LIMIT_SLOTS_PER_HOST));
@@ -72,17 +77,10 @@ static void holds_limit_hosts_and_no_more(struct test *t)
     CHECK(t, !hosts_find(&hosts, "more"));
     CHECK_INT(t, hosts.count, ==, LIMIT_HOSTS);
     CHECK_INT(t, hosts_total_slots(&hosts), ==, (long long)LIMIT_HOSTS * LIMIT_SLOTS_PER_HOST);
-out:
-    hosts_release(&hosts);
 }
 
-static void copy_stands_alone(struct test *t)
+TEST(copy_stands_alone)
 {
-    struct hosts hosts;
-    struct hosts copy;
-
-    hosts_init(&hosts);
-    hosts_init(&copy);
     CHECK_OK(t, hosts_add(&copy, "old", 1));
     CHECK_OK(t, hosts_add(&hosts, "a", 2));
     CHECK_OK(t, hosts_add(&hosts, "b", 3));
@@ -94,64 +92,42 @@ static void copy_stands_alone(struct test *t)
     CHECK_OK(t, hosts_copy(&hosts, &hosts));
     CHECK_TEXT(t, hosts_shown(&hosts), "a:2 b:3 c:4");
     CHECK(t, hosts_find(&hosts, "c") == &hosts.items[2]);
-out:
-    hosts_release(&hosts);
-    hosts_release(&copy);
 }
 
-static void failed_copy_changes_nothing(struct test *t)
+TEST(failed_copy_changes_nothing)
 {
-    struct hosts hosts;
-    struct hosts copy;
     int rc;
 
-    hosts_init(&hosts);
-    hosts_init(&copy);
     CHECK_OK(t, hosts_add(&copy, "old", 1));
     CHECK_OK(t, hosts_add(&hosts, "a", 2));
     rc = hosts_copy(&hosts, &copy);
     CHECK(t, hosts_find(&copy, rc ? "old" : "a"));
     CHECK_INT(t, copy.count, ==, 1);
     CHECK_OK(t, rc);
-out:
-    hosts_release(&hosts);
-    hosts_release(&copy);
 }
 
-static void move_takes_the_names_along(struct test *t)
+TEST(move_takes_the_names_along)
 {
-    struct hosts hosts;
-    struct hosts other;
     const char *name;
 
-    hosts_init(&hosts);
-    hosts_init(&other);
     CHECK_OK(t, hosts_add(&hosts, "a", 2));
-    CHECK_OK(t, hosts_add(&other, "old", 1));
+    CHECK_OK(t, hosts_add(&copy, "old", 1));
     name = hosts.items[0].name;
-    hosts_move(&hosts, &other);
-    CHECK(t, other.items[0].name == name);
-    CHECK(t, hosts_find(&other, "a") == &other.items[0]);
+    hosts_move(&hosts, &copy);
+    CHECK(t, copy.items[0].name == name);
+    CHECK(t, hosts_find(&copy, "a") == &copy.items[0]);
     CHECK_INT(t, hosts.count, ==, 0);
     CHECK(t, !hosts_find(&hosts, "a"));
     CHECK_OK(t, hosts_add(&hosts, "a", 5));
-    CHECK_TEXT(t, hosts_shown(&other), "a:2");
-out:
-    hosts_release(&hosts);
-    hosts_release(&other);
+    CHECK_TEXT(t, hosts_shown(&copy), "a:2");
 }
 
-static void move_onto_itself_is_a_bug(struct test *t)
+TEST_FLAGS(move_onto_itself_is_a_bug, TEST_NO_TORTURE)
 {
-    struct hosts hosts;
-
-    hosts_init(&hosts);
     CHECK_PANICS(t, "hosts != ret_hosts", hosts_move(&hosts, &hosts));
-out:
-    hosts_release(&hosts);
 }
 
-static void accepts_host_names(struct test *t)
+TEST(accepts_host_names)
 {
     static const char *const good[] = {
         "a",
@@ -174,20 +150,19 @@ static void accepts_host_names(struct test *t)
         CHECK_OK(t, host_name_check(good[i], strlen(good[i]), NULL));
         CHECK_INT(t, host_name_is_ipv6(good[i]), ==, strchr(good[i], ':') != NULL);
     }
-out:;
 }
 
 /* A literal and its length, so that a NUL byte may stand in it. */
 #define NAME(literal) literal, sizeof(literal) - 1
 
-static void refuses_host_names(struct test *t)
+TEST(refuses_host_names)
 {
     static const struct {
         const char *name;
         size_t length;
         const char *why;
     } rows[] = {
-        {NAME(""),              "\"\": an empty host name"                              },
+        {NAME(""),              "\"\": a host name cannot be empty; write a name"       },
         { NAME("-oHostName=x"), "\"-oHostName=x\": a host name cannot start with '-'"   },
         { NAME("-"),            "a host name cannot start with '-'"                     },
         { NAME("."),            "a host name cannot start with '.'"                     },
@@ -219,10 +194,9 @@ static void refuses_host_names(struct test *t)
         CHECK_HAS(t, err.text, rows[i].why);
         CHECK_CODE(t, host_name_check(rows[i].name, rows[i].length, NULL), HVD_E_INVAL);
     }
-out:;
 }
 
-static void host_names_have_a_longest(struct test *t)
+TEST(host_names_have_a_longest)
 {
     char name[LIMIT_HOST_NAME_BYTES + 1];
     struct hvd_err err;
@@ -233,16 +207,11 @@ static void host_names_have_a_longest(struct test *t)
     memset(name, 'x', sizeof(name));
     CHECK_OK(t, host_name_check(name, LIMIT_HOST_NAME_BYTES, &err));
     CHECK_CODE(t, host_name_check(name, LIMIT_HOST_NAME_BYTES + 1, &err), HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "xxx\"...: a host name longer than LIMIT_HOST_NAME_BYTES (253)");
+    CHECK_HAS(
+        t, err.text,
+        "xxx\"...: the host name is longer than 253 bytes (LIMIT_HOST_NAME_BYTES); shorten it");
     snprintf(name, sizeof(name), "fe80::1%%");
     name[strlen(name)] = 'x';
     CHECK_OK(t, host_name_check(name, LIMIT_HOST_NAME_BYTES, &err));
     CHECK_CODE(t, host_name_check(name, LIMIT_HOST_NAME_BYTES + 1, &err), HVD_E_LIMIT);
-out:;
 }
-
-TESTS(CASE(keeps_the_order_of_adding), CASE(finds_by_name), CASE(refuses_what_it_cannot_hold),
-      CASE_FLAGS(holds_limit_hosts_and_no_more, TEST_NO_TORTURE), CASE(copy_stands_alone),
-      CASE(failed_copy_changes_nothing), CASE(move_takes_the_names_along),
-      CASE_FLAGS(move_onto_itself_is_a_bug, TEST_NO_TORTURE), CASE(accepts_host_names),
-      CASE(refuses_host_names), CASE(host_names_have_a_longest))

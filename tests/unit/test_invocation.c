@@ -1,10 +1,13 @@
+/*
+ * test_invocation.c: the words of the first driver, kept in the job's folder for its successors:
+ * they come back as they were, and a damaged file is refused.
+ */
 #include "driver/invocation.h"
 
 #include "tests/lib/files.h"
 #include "tests/lib/test.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static char *words[] = { (char[]){ "./train" }, (char[]){ "" }, (char[]){ "a b" }, NULL };
 static char *env[] = { (char[]){ "A=1" }, (char[]){ "B=" }, NULL };
@@ -12,7 +15,7 @@ static const struct invocation sample = {
     .cwd = "/data", .options = "np = 4\n", .argv = words, .argc = 3, .envp = env
 };
 
-static void what_is_kept_is_read_back(struct test *t)
+TEST(a_saved_invocation_is_read_back)
 {
     struct invocation back = { .text = NULL };
     const char *folder = test_dir(t);
@@ -34,7 +37,7 @@ out:
     invocation_release(&back);
 }
 
-static void a_folder_without_one(struct test *t)
+TEST(a_folder_without_an_invocation)
 {
     struct invocation back = { .text = NULL };
     struct hvd_err err;
@@ -46,7 +49,7 @@ out:
 }
 
 /* Cut anywhere it is refused, or what is left of it makes sense: never read past its end. */
-static void a_damaged_one_is_refused(struct test *t)
+TEST_FLAGS(a_damaged_invocation_is_refused, TEST_NO_TORTURE)
 {
     static struct file_bytes whole;
     struct invocation back = { .text = NULL };
@@ -66,6 +69,3 @@ static void a_damaged_one_is_refused(struct test *t)
 out:
     invocation_release(&back);
 }
-
-TESTS(CASE(what_is_kept_is_read_back), CASE(a_folder_without_one),
-      CASE_FLAGS(a_damaged_one_is_refused, TEST_NO_TORTURE))

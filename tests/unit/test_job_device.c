@@ -1,31 +1,29 @@
-/* A job of one whose weights are in device memory, against an agent with a script. */
+/* A job of one worker whose weights are in device memory, with an agent that plays a script. */
 #include "gpu/device.h"
 #include "state/snapshot/copy.h"
 #include "tests/lib/fake_gpu.h"
 #include "tests/lib/fake_job.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define JOIN \
-    HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME), HEAR(MSG_SNAPSHOT), DO(FAKE_GRANT), HEAR(MSG_READY)
-#define END           HEAR(MSG_FINISHED), DO(FAKE_OVER)
-
 #define WEIGHTS_BYTES ((size_t)2 * 1024 * 1024 + 100)
 #define OWN_BYTES     ((size_t)3000)
 
-#define PROGRAM_FAILS (-1000) /* as the driver has failed it */
+#define PROGRAM_FAILS (-1000) /* a code that the driver of the GPU may return */
 
 static const char *const modes[] = { "both", "host", "device" };
 
 static struct fake_job job;
 static const struct gpu_device *device;
-static struct CUstream_st *stream; /* in which the weights change; NULL: the NULL stream */
-static cuda_address weights, own;  /* all bytes are the step */
+/* the stream in which the weights change; NULL: the NULL stream */
+static struct CUstream_st *stream;
+static cuda_address weights, own;      /* all bytes have the number of the step */
+static struct snapshot *kept_snapshot; /* a snapshot outside the job */
 static bool playing;
-static const char *wrong; /* what train has found */
+static const char *wrong; /* what train found wrong */
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
@@ -58,7 +56,7 @@ static int add_in_stream(struct fake_job *each)
     return rc ? rc : add_entries(each);
 }
 
-/* Train begins with the step that it should. */
+/* Checks that train begins with the right step. */
 static int look(struct fake_job *each)
 {
     if (device->cuda->stream_sync(stream))
@@ -76,7 +74,7 @@ static int step(struct fake_job *each)
     return rc ? rc : set(own, OWN_BYTES, each->step);
 }
 
-/* ---- around it ------------------------------------------------------------------------------- */
+/* ---- before and after a case ---- */
 
 static int take(void)
 {
@@ -95,6 +93,8 @@ static int take(void)
     return code ? HVD_E_IO : 0;
 }
 
+/* Makes the devices, the memory and the job. mode: HVD_COMMIT_TO; streamed: the weights change in a
+ * stream of their own. */
 static int begin(const char *mode, bool streamed)
 {
     int rc;
@@ -105,7 +105,7 @@ static int begin(const char *mode, bool streamed)
     if (!rc && streamed)
         rc = device->cuda->stream_create(&stream, CUDA_STREAM_NON_BLOCKING, 0);
     if (!rc && streamed)
-        rc = device->cuda->stream_sync(NULL); /* the first values come by that one */
+        rc = device->cuda->stream_sync(NULL); /* the NULL stream wrote the first values */
     if (rc)
         return rc;
     rc = fake_job_init(&job);
@@ -136,34 +136,40 @@ static void end(void)
     unsetenv("HVD_COMMIT_TO");
 }
 
-#define PLAY(t, script)                           \
-    do {                                          \
-        CHECK_OK(t, fake_job_play(&job, script)); \
-        fake_agent_stop(&job.agent);              \
-        CHECK_TEXT(t, job.agent.why, "");         \
-        CHECK_TEXT(t, wrong, NULL);               \
+static void end_case(struct test *t)
+{
+    (void)t;
+    end();
+    snapshot_free(kept_snapshot);
+    kept_snapshot = NULL;
+}
+FIXTURE(NULL, end_case)
+
+#define PLAY_RIGHT(t, ...)          \
+    do {                            \
+        PLAY(t, __VA_ARGS__);       \
+        CHECK_TEXT(t, wrong, NULL); \
     } while (0)
 
-/* The step of the weights in a commit of the agent's snapshot; -1: it is not there. */
+/* Returns the step of the weights in a commit of the agent's snapshot; -1: there is no such
+ * commit. */
 static int64_t weights_in(uint64_t commit)
 {
     const uint8_t *at = snapshot_find(job.agent.snapshot, commit);
-    const uint8_t *first = at ? at + 64 : NULL; /* behind the step */
+    const uint8_t *first = at ? at + 64 : NULL; /* after the step */
 
     return first && first[0] == first[WEIGHTS_BYTES - 1] ? first[0] : -1;
 }
 
-/* ---- as it should be ------------------------------------------------------------------------- */
+/* ---- without faults ---- */
 
-static void trains_to_its_end(struct test *t)
+TEST_FLAGS(trains_to_its_end, TEST_NO_TORTURE)
 {
-    static const struct fake_step script[] = { JOIN, SAY(&round_first), HEAR(MSG_ENTERED), END };
-
     for (size_t i = 0; i < 2 * ARRAY_SIZE(modes); i++) {
         bool brought = i / 2 != 2;
 
         CHECK_OK(t, begin(modes[i / 2], i % 2));
-        PLAY(t, script);
+        PLAY_RIGHT(t, JOIN, SAY(&round_first), HEAR(MSG_ENTERED), END);
         CHECK_OK(t, job.code);
         CHECK_INT(t, fake_job_step_of(&job, COMMIT(1, 5)), ==, brought ? 5 : -1);
         CHECK_INT(t, weights_in(COMMIT(1, 5)), ==, brought ? 5 : -1);
@@ -173,26 +179,18 @@ static void trains_to_its_end(struct test *t)
         CHECK_INT(t, fake_gpu_live("pinned"), ==, 0);
         end();
     }
-out:
-    end();
 }
 
-static const struct fake_step recovers[] = { JOIN,
-                                             SAY(&round_first),
-                                             HEAR(MSG_ENTERED),
-                                             DO(FAKE_HOLD),
-                                             SAY(&revoke_first),
-                                             HEAR(MSG_RECOVERING),
-                                             SAY(&round_recovery),
-                                             HEAR(MSG_ENTERED),
-                                             END };
+#define RECOVERS                                                                   \
+    JOIN, SAY(&round_first), HEAR(MSG_ENTERED), DO(FAKE_HOLD), SAY(&revoke_first), \
+        HEAR(MSG_RECOVERING), SAY(&round_recovery), HEAR(MSG_ENTERED), END
 
-static void what_is_revoked_goes_back_to_the_commit(struct test *t)
+TEST_FLAGS(a_revoked_round_goes_back_to_the_commit, TEST_NO_TORTURE)
 {
     for (size_t i = 0; i < 2 * ARRAY_SIZE(modes); i++) {
         CHECK_OK(t, begin(modes[i / 2], i % 2));
         job.wait_at = 4;
-        PLAY(t, recovers);
+        PLAY_RIGHT(t, RECOVERS);
         CHECK_OK(t, job.code);
         CHECK_INT(t, job.trains, ==, 2);
         CHECK_INT(t, job.began_at[1], ==, 3);
@@ -201,63 +199,39 @@ static void what_is_revoked_goes_back_to_the_commit(struct test *t)
         CHECK_INT(t, weights_in(COMMIT(1, 3)), ==, i / 2 != 2 ? -1 : 3);
         end();
     }
-out:
-    end();
 }
 
-static const struct fake_step switches[] = {
-    JOIN,
-    SAY(&round_first),
-    HEAR(MSG_ENTERED),
-    DO(FAKE_HOLD),
-    SAY(&prepare_next),
-    HEAR(MSG_PREPARED),
-    SAY(&pending_next),
-    HEAR(MSG_AT),
-    {FAKE_SWITCH_AT, 0, &switch_at_next, NULL},
-    SAY(&round_switch),
-    HEAR(MSG_ENTERED),
-    END
-};
+#define SWITCHES                                                                   \
+    JOIN, SAY(&round_first), HEAR(MSG_ENTERED), DO(FAKE_HOLD), SAY(&prepare_next), \
+        HEAR(MSG_PREPARED), SAY(&pending_next), HEAR(MSG_NEXT_CHECK),              \
+        { FAKE_SWITCH_AT, 0, &switch_at_next, NULL }, SAY(&round_switch), HEAR(MSG_ENTERED), END
 
-/* What the round begins with is whole in the snapshot before anybody hears of it. */
-static void a_switch_loses_nothing(struct test *t)
+/* The first commit of a round is complete in the snapshot before any other process hears of the
+ * commit. */
+TEST_FLAGS(a_switch_loses_nothing, TEST_NO_TORTURE)
 {
     for (size_t i = 0; i < 2 * ARRAY_SIZE(modes); i++) {
         CHECK_OK(t, begin(modes[i / 2], i % 2));
         job.wait_at = 4;
-        PLAY(t, switches);
+        PLAY_RIGHT(t, SWITCHES);
         CHECK_OK(t, job.code);
         CHECK_INT(t, job.began_at[1], ==, 4);
         CHECK_INT(t, weights_in(COMMIT(2, 0)), ==, 4);
         CHECK(t, fake_agent_heard(&job.agent, "ENTERED incarnation=7 round=2 commit=8589934592"));
         end();
     }
-out:
-    end();
 }
 
-/* The commit that is renamed may still be on its way to the host. */
-static void a_fresh_commit_gets_the_name_of_the_switch(struct test *t)
+/* A commit that gets a new name may still be on its way to the host. */
+TEST_FLAGS(a_fresh_commit_gets_the_name_of_the_switch, TEST_NO_TORTURE)
 {
-    static const struct fake_step script[] = {
-        JOIN,
-        SAY(&round_first),
-        HEAR(MSG_ENTERED),
-        SAY(&prepare_next),
-        HEAR(MSG_PREPARED),
-        SAY(&pending_next),
-        HEAR(MSG_AT),
-        {FAKE_SWITCH_AT, 0, &switch_at_next, NULL},
-        SAY(&round_switch),
-        END
-    };
-
     for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
         CHECK_OK(t, begin(modes[i], true));
         job.goal = INT64_MAX;
         job.trains_max = 2;
-        PLAY(t, script);
+        PLAY_RIGHT(t, JOIN, SAY(&round_first), HEAR(MSG_ENTERED), SAY(&prepare_next),
+                   HEAR(MSG_PREPARED), SAY(&pending_next), HEAR(MSG_NEXT_CHECK),
+                   { FAKE_SWITCH_AT, 0, &switch_at_next, NULL }, SAY(&round_switch), END);
         CHECK_OK(t, job.code);
         CHECK_INT(t, job.news, ==, HVD_HOSTS_UPDATED);
         CHECK_INT(t, fake_job_step_of(&job, COMMIT(2, 0)), ==, job.step);
@@ -265,14 +239,11 @@ static void a_fresh_commit_gets_the_name_of_the_switch(struct test *t)
         CHECK_INT(t, fake_job_step_of(&job, COMMIT(1, job.step)), ==, -1);
         end();
     }
-out:
-    end();
 }
 
-/* Another process in the same slot, with a device of its own. */
-static void a_successor_finds_what_was_committed(struct test *t)
+/* The successor is another process in the same slot, with its own device. */
+TEST_FLAGS(a_successor_finds_what_was_committed, TEST_NO_TORTURE)
 {
-    static const struct fake_step first[] = { JOIN, SAY(&round_first), HEAR(MSG_ENTERED), END };
     static const uint64_t self = FAKE_INCARNATION;
     static const struct msg_member members[] = {
         {.incarnation = FAKE_INCARNATION, .host = "a"}
@@ -287,31 +258,26 @@ static void a_successor_finds_what_was_committed(struct test *t)
                     .holders = { &self, 1 },
                     .members = { members, 1 }}
     };
-    static const struct fake_step second[] = { JOIN, SAY(&later), HEAR(MSG_ENTERED), END };
-    struct snapshot *left = NULL;
 
     CHECK_OK(t, begin("both", true));
-    PLAY(t, first);
+    PLAY_RIGHT(t, JOIN, SAY(&round_first), HEAR(MSG_ENTERED), END);
     CHECK_OK(t, job.code);
-    left = job.agent.snapshot;
+    kept_snapshot = job.agent.snapshot;
     job.agent.snapshot = NULL;
     end();
     CHECK_OK(t, begin("both", true));
-    job.agent.snapshot = left;
-    left = NULL;
+    job.agent.snapshot = kept_snapshot;
+    kept_snapshot = NULL;
     job.goal = 6;
-    PLAY(t, second);
+    PLAY_RIGHT(t, JOIN, SAY(&later), HEAR(MSG_ENTERED), END);
     CHECK_OK(t, job.code);
     CHECK_INT(t, job.began_at[0], ==, 4);
     CHECK_INT(t, weights_in(COMMIT(3, 2)), ==, 6);
-out:
-    snapshot_free(left);
-    end();
 }
 
 /* ---- a joiner -------------------------------------------------------------------------------- */
 
-/* Commit 5.2 of a rank whose weights are in memory of the host: step 40. */
+/* Makes commit 5.2 (step 40) of a rank whose weights are in memory of the host. */
 static int keep_elsewhere(struct snapshot **ret_snapshot)
 {
     static uint8_t their_weights[WEIGHTS_BYTES], their_own[OWN_BYTES];
@@ -350,12 +316,14 @@ static int look_at_fetched(struct fake_job *each)
 {
     if (each->step != 40 || !holds(weights, WEIGHTS_BYTES, 40))
         wrong = "the weights";
-    if (!holds(own, OWN_BYTES, 0)) /* as it began */
+    if (!holds(own, OWN_BYTES, 0)) /* as at the beginning */
         wrong = "what is of this rank";
     return 0;
 }
 
-static void what_others_have_comes_to_the_device(struct test *t)
+/* The worker joins a round whose commit 5.2 only another host has: the commit is fetched and
+ * reaches the device. */
+TEST_FLAGS(a_fetched_commit_comes_to_the_device, TEST_SURVIVES_ALLOC)
 {
     static const struct msg_member self[] = {
         {.incarnation = FAKE_INCARNATION, .host = "a"}
@@ -373,28 +341,21 @@ static void what_others_have_comes_to_the_device(struct test *t)
                     .members = { self, 1 },
                     .sources = { kept, 1 }}
     };
-    static const struct fake_step script[] = {
-        JOIN, SAY(&far), HEAR(MSG_FETCH), DO(FAKE_FETCHED), HEAR(MSG_ENTERED), END
-    };
-    struct snapshot *elsewhere = NULL;
 
-    CHECK_OK(t, keep_elsewhere(&elsewhere));
+    CHECK_OK(t, keep_elsewhere(&kept_snapshot));
     CHECK_OK(t, begin("both", true));
     job.first = look_at_fetched;
-    job.agent.source = elsewhere;
+    job.agent.source = kept_snapshot;
     job.goal = 41;
-    PLAY(t, script);
+    PLAY_RIGHT(t, JOIN, SAY(&far), HEAR(MSG_FETCH), DO(FAKE_FETCHED), HEAR(MSG_ENTERED), END);
     CHECK_OK(t, job.code);
     CHECK_INT(t, weights_in(COMMIT(5, 2)), ==, 40);
     CHECK_INT(t, weights_in(COMMIT(6, 1)), ==, 41);
-out:
-    snapshot_free(elsewhere);
-    end();
 }
 
-/* ---- what a program may do ------------------------------------------------------------------- */
+/* ---- calls that a program may make ---- */
 
-static const struct fake_step plain[] = { JOIN, SAY(&round_first), END };
+#define PLAIN JOIN, SAY(&round_first), END
 
 static int commit_twice(struct fake_job *each)
 {
@@ -405,21 +366,20 @@ static int commit_twice(struct fake_job *each)
     return rc ? rc : hvd_state_commit_async(each->state);
 }
 
-static void commits_may_go_on_beside(struct test *t)
+TEST_FLAGS(commits_may_go_on_beside, TEST_NO_TORTURE)
 {
     for (size_t i = 0; i < 4; i++) {
         CHECK_OK(t, begin(modes[i / 2], i % 2));
         job.each = commit_twice;
-        PLAY(t, plain);
+        PLAY_RIGHT(t, PLAIN);
         CHECK_OK(t, job.code);
         CHECK_INT(t, weights_in(COMMIT(1, 10)), ==, 5);
         CHECK_INT(t, weights_in(COMMIT(1, 9)), ==, 5);
         end();
     }
-out:
-    end();
 }
 
+/* After step 3 train restores once: the step, the weights and the own memory must be of step 2. */
 static int restore_once(struct fake_job *each)
 {
     static int64_t last;
@@ -436,22 +396,20 @@ static int restore_once(struct fake_job *each)
     return rc;
 }
 
-/* While the commit before is still on its way, too. */
-static void a_program_may_go_back_by_itself(struct test *t)
+/* Also while the former commit is still on its way to the host. */
+TEST_FLAGS(a_program_may_go_back_by_itself, TEST_NO_TORTURE)
 {
     for (size_t i = 0; i < 2 * ARRAY_SIZE(modes); i++) {
         CHECK_OK(t, begin(modes[i / 2], i % 2));
         job.each = restore_once;
-        PLAY(t, plain);
+        PLAY_RIGHT(t, PLAIN);
         CHECK_OK(t, job.code);
         CHECK_INT(t, job.step, ==, 5);
         end();
     }
-out:
-    end();
 }
 
-static void a_state_is_on_one_device(struct test *t)
+TEST_FLAGS(a_state_is_on_one_device, TEST_NO_TORTURE)
 {
     const struct gpu_device *second = NULL;
     hvd_state *state = NULL;
@@ -467,34 +425,30 @@ static void a_state_is_on_one_device(struct test *t)
     CHECK(t, state);
     CHECK_OK(t, hvd_state_add(state, "a", (void *)(uintptr_t)weights, WEIGHTS_BYTES));
     CHECK_CODE(t, hvd_state_add(state, "b", (void *)(uintptr_t)there, 100), HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "\"b\" is in memory of GPU 1 (");
+    CHECK_HAS(t, hvd_last_error(), "\"b\" is in the memory of GPU 1 (");
     CHECK_OK(t, hvd_state_add(state, "b", (void *)(uintptr_t)own, OWN_BYTES));
-out:
     hvd_state_free(state);
     if (device && there)
         (void)!device->cuda->memory_free(there);
-    end();
 }
 
-/* ---- what fails ------------------------------------------------------------------------------ */
+/* ---- faults ---- */
 
-/* Then commits go to the host, whatever was asked for. */
-static void a_device_without_room_is_as_host(struct test *t)
+/* Without room on the device commits go to the host, with each setting. */
+TEST_FLAGS(a_device_without_room_is_as_host, TEST_NO_TORTURE)
 {
     for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
         CHECK_OK(t, begin(modes[i], true));
         fake_gpu_faults("alloc:fail pin:fail");
-        PLAY(t, plain);
+        PLAY_RIGHT(t, PLAIN);
         CHECK_OK(t, job.code);
         CHECK_INT(t, weights_in(COMMIT(1, 5)), ==, 5);
         CHECK_INT(t, weights_in(COMMIT(1, 4)), ==, 4);
         end();
     }
-out:
-    end();
 }
 
-/* What is in the snapshot is whole, whatever is done to the worker. */
+/* true: the commits in the snapshot are complete, whenever the worker is killed. */
 static bool is_consistent(void)
 {
     struct msg_held held[2];
@@ -506,11 +460,12 @@ static bool is_consistent(void)
     return true;
 }
 
-/* With the fault at the n-th call; true: the worker has failed of it. */
+/* Runs the job with a fault at the n-th call. true: the worker failed because of the fault. */
 static bool fails(struct test *t, const char *mode, const char *call, int n, const char *what)
 {
+    static const struct fake_step plain[] = { PLAIN };
     char fault[64];
-    bool failed = false;
+    bool failed;
 
     CHECK_OK(t, begin(mode, true));
     snprintf(fault, sizeof(fault), "%s#%d:%s", call, n, what);
@@ -523,77 +478,49 @@ static bool fails(struct test *t, const char *mode, const char *call, int n, con
     }
     CHECK(t, is_consistent());
     failed = job.code != 0;
-out:
     end();
     return failed;
 }
 
-static void a_driver_that_fails_ends_the_worker(struct test *t)
+TEST_FLAGS(a_driver_that_fails_ends_the_worker, TEST_NO_TORTURE)
 {
     for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
         int failed = 0;
 
-        for (int n = 1; n <= 25 && !t->failed; n++)
+        for (int n = 1; n <= 25; n++)
             failed += fails(t, modes[i], "copy", n, "fail");
-        if (t->failed)
-            goto out;
         CHECK_INT(t, failed, >=, 20);
-        for (int n = 20; n <= 320 && !t->failed; n += 13)
+        for (int n = 20; n <= 320; n += 13)
             failed += fails(t, modes[i], "device", n, "lost");
-        if (t->failed)
-            goto out;
         CHECK_INT(t, failed, >=, 30);
     }
-out:
-    end();
 }
 
-/* Once of each kind, as each allocation fails in it. */
-static void memory_may_run_out(struct test *t)
+/* One job of each mode, while each allocation fails once. */
+TEST_FLAGS(memory_may_run_out, TEST_SURVIVES_ALLOC)
 {
     CHECK_OK(t, begin("both", true));
     job.goal = 2;
-    PLAY(t, plain);
+    PLAY_RIGHT(t, PLAIN);
     CHECK_OK(t, job.code);
     CHECK_INT(t, weights_in(COMMIT(1, 2)), ==, 2);
-out:
-    end();
 }
 
-static void memory_may_run_out_in_a_recovery(struct test *t)
+TEST_FLAGS(memory_may_run_out_in_a_recovery, TEST_SURVIVES_ALLOC)
 {
     CHECK_OK(t, begin("both", true));
     job.wait_at = 4;
-    PLAY(t, recovers);
+    PLAY_RIGHT(t, RECOVERS);
     CHECK_OK(t, job.code);
     CHECK_INT(t, weights_in(COMMIT(2, 2)), ==, 5);
-out:
-    end();
 }
 
-static void memory_may_run_out_in_a_switch(struct test *t)
+TEST_FLAGS(memory_may_run_out_in_a_switch, TEST_SURVIVES_ALLOC)
 {
     CHECK_OK(t, begin("device", false));
     job.wait_at = 2;
     job.goal = 3;
-    PLAY(t, switches);
+    PLAY_RIGHT(t, SWITCHES);
     CHECK_OK(t, job.code);
     CHECK_INT(t, weights_in(COMMIT(2, 0)), ==, 2);
-out:
-    end();
 }
-
-TESTS(CASE_FLAGS(trains_to_its_end, TEST_NO_TORTURE),
-      CASE_FLAGS(what_is_revoked_goes_back_to_the_commit, TEST_NO_TORTURE),
-      CASE_FLAGS(a_switch_loses_nothing, TEST_NO_TORTURE),
-      CASE_FLAGS(a_fresh_commit_gets_the_name_of_the_switch, TEST_NO_TORTURE),
-      CASE_FLAGS(a_successor_finds_what_was_committed, TEST_NO_TORTURE),
-      CASE_FLAGS(what_others_have_comes_to_the_device, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(commits_may_go_on_beside, TEST_NO_TORTURE),
-      CASE_FLAGS(a_program_may_go_back_by_itself, TEST_NO_TORTURE),
-      CASE_FLAGS(a_state_is_on_one_device, TEST_NO_TORTURE),
-      CASE_FLAGS(a_device_without_room_is_as_host, TEST_NO_TORTURE),
-      CASE_FLAGS(a_driver_that_fails_ends_the_worker, TEST_NO_TORTURE),
-      CASE_FLAGS(memory_may_run_out, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(memory_may_run_out_in_a_recovery, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(memory_may_run_out_in_a_switch, TEST_SURVIVES_ALLOC))

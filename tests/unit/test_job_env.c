@@ -1,3 +1,7 @@
+/*
+ * test_job_env.c: what of the driver's environment workers are given, what is added, and what is
+ * refused before anything starts.
+ */
 #include "driver/io/job_env.h"
 
 #include "base/limits.h"
@@ -18,7 +22,7 @@ static const char *value_of(const struct job_env *env, const char *name)
     return NULL;
 }
 
-static void passes_on_what_is_the_users(struct test *t)
+TEST(passes_on_the_users_variables)
 {
     char *const envp[] = { (char[]){ "PATH=/bin" },         (char[]){ "HOME=/root" },
                            (char[]){ "HVD_NP=4" },          (char[]){ "SSH_AUTH_SOCK=x" },
@@ -35,7 +39,27 @@ out:
     job_env_release(&env);
 }
 
-static void adds_what_is_asked_for(struct test *t)
+TEST(a_later_driver_follows_the_first_one)
+{
+    char *const first[] = { (char[]){ "CLUSTER=a" }, (char[]){ "HOME=/first" },
+                            (char[]){ "HVD_NP=4" },  (char[]){ "SSH_AUTH_SOCK=gone" },
+                            (char[]){ "PATH=/a" },   NULL };
+    char *const now[] = { (char[]){ "CLUSTER=b" }, (char[]){ "HOME=/now" },
+                          (char[]){ "HVD_NP=5" },  (char[]){ "SSH_AUTH_SOCK=here" },
+                          (char[]){ "OTHER=1" },   NULL };
+    static const char *const whole[] = { "CLUSTER=a", "HVD_NP=4", "PATH=/a", "HOME=/now",
+                                         "SSH_AUTH_SOCK=here" };
+    const char **envp = NULL;
+
+    CHECK_OK(t, job_env_follow(first, now, &envp, NULL));
+    for (size_t i = 0; i < ARRAY_SIZE(whole); i++)
+        CHECK_TEXT(t, envp[i], whole[i]);
+    CHECK(t, !envp[ARRAY_SIZE(whole)]);
+out:
+    mem_free(envp);
+}
+
+TEST(adds_the_requested_variables)
 {
     char *const envp[] = { (char[]){ "HOME=/root" }, (char[]){ "A=1" }, (char[]){ "A1=2" }, NULL };
     char *const more[] = { (char[]){ "HOME" }, (char[]){ "A=x=y" }, (char[]){ "NEW=" } };
@@ -51,7 +75,7 @@ out:
     job_env_release(&env);
 }
 
-static void ours_comes_in_place_of_theirs(struct test *t)
+TEST(ours_comes_in_place_of_theirs)
 {
     char *const envp[] = { (char[]){ "A=1" }, NULL };
     char *const more[] = { (char[]){ "HVD_TIMELINE=mine" } };
@@ -67,7 +91,7 @@ out:
     job_env_release(&env);
 }
 
-static void says_what_cannot_be_passed_on(struct test *t)
+TEST(names_variables_that_cannot_be_passed_on)
 {
     char *const envp[] = { (char[]){ "A=1" }, NULL };
     char *const missing[] = { (char[]){ "NOT_THERE" } };
@@ -78,12 +102,12 @@ static void says_what_cannot_be_passed_on(struct test *t)
     CHECK_CODE(t, job_env_init(&env, words, "/", envp, missing, 1, &err), HVD_E_NOTFOUND);
     CHECK_HAS(t, err.text, "--env NOT_THERE: there is no such variable");
     CHECK_CODE(t, job_env_init(&env, words, "/", envp, nameless, 1, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "needs a name");
+    CHECK_HAS(t, err.text, "the name is missing");
 out:
     job_env_release(&env);
 }
 
-static void too_much_is_refused_before_anything_starts(struct test *t)
+TEST(too_much_is_refused_before_anything_starts)
 {
     char *long_word = mem_zalloc(LIMIT_ARG_BYTES + 2);
     char *const long_argv[] = { long_word, NULL };
@@ -100,13 +124,13 @@ static void too_much_is_refused_before_anything_starts(struct test *t)
         many[i] = long_word;
     CHECK_CODE(t, job_env_init(&env, many, "/", many + ARRAY_SIZE(many) - 1, NULL, 0, &err),
                HVD_E_LIMIT);
-    CHECK_HAS(t, err.text, "a LAUNCH holds");
+    CHECK_HAS(t, err.text, "a worker can get only");
 out:
     job_env_release(&env);
     mem_free(long_word);
 }
 
-static void fills_in_a_launch(struct test *t)
+TEST(fills_in_a_launch)
 {
     char *const envp[] = { (char[]){ "A=1" }, NULL };
     const struct msg launch = { .type = MSG_LAUNCH, .incarnation = 7, .u.launch = { .slot = 3 } };
@@ -124,7 +148,3 @@ static void fills_in_a_launch(struct test *t)
 out:
     job_env_release(&env);
 }
-
-TESTS(CASE(passes_on_what_is_the_users), CASE(adds_what_is_asked_for),
-      CASE(ours_comes_in_place_of_theirs), CASE(says_what_cannot_be_passed_on),
-      CASE(too_much_is_refused_before_anything_starts), CASE(fills_in_a_launch))

@@ -1,6 +1,11 @@
+/*
+ * test_job_file.c: the job file: records of every kind come back in order, owners change, and a
+ * file that is damaged, foreign or in use is refused.
+ */
 #include "driver/journal/job_file.h"
 
 #include "tests/lib/fault.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/records.h"
 #include "tests/lib/testjob.h"
 
@@ -13,13 +18,37 @@
 
 static struct testjob_seen seen;
 
-static void a_missing_file_is_made_with_its_facts(struct test *t)
+static struct job_file *file, *older, *newer;
+static struct db *db;
+static pid_t writer; /* a child process that writes, unless 0 */
+
+static void begin(struct test *t)
+{
+    file = older = newer = NULL;
+    db = NULL;
+    testdb_begin(t);
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    if (writer > 0) {
+        (void)kill(writer, SIGKILL);
+        (void)waitpid(writer, NULL, 0);
+    }
+    writer = 0;
+    testdb_end(db);
+    testjob_end(&older);
+    testjob_end(&newer);
+    testjob_end(&file);
+}
+FIXTURE(begin, end)
+
+TEST(a_missing_file_is_made_with_its_facts)
 {
     struct job_facts other = testjob_fresh;
-    struct job_file *file = NULL;
     struct job_facts facts;
 
-    testdb_begin(t);
     CHECK_OK(t, testjob_open(&file, NULL));
     testjob_end(&file);
     snprintf(other.job, sizeof(other.job), "other");
@@ -31,8 +60,6 @@ static void a_missing_file_is_made_with_its_facts(struct test *t)
     CHECK(t, facts.port == 0 && !facts.ended && facts.code == 0 && !facts.text[0]);
     CHECK_OK(t, testjob_see(file, &seen, NULL));
     CHECK_INT(t, seen.records + seen.changes, ==, 0);
-out:
-    testjob_end(&file);
 }
 
 static unsigned mode_of(const char *suffix)
@@ -42,10 +69,8 @@ static unsigned mode_of(const char *suffix)
     return stat(testdb_beside(suffix), &st) ? 0 : (unsigned)st.st_mode & 0777;
 }
 
-static void only_its_owner_may_read_it(struct test *t)
+TEST(only_the_owner_may_read_the_file)
 {
-    struct job_file *file = NULL;
-
     CHECK_OK(t, testjob_begin(t, &file));
     CHECK_INT(t, mode_of(""), ==, 0600);
     CHECK_INT(t, mode_of("-wal"), ==, 0600);
@@ -57,38 +82,31 @@ static void only_its_owner_may_read_it(struct test *t)
     CHECK_INT(t, mode_of(""), ==, 0600);
     CHECK_INT(t, mode_of("-wal"), ==, 0600);
     CHECK_INT(t, mode_of("-shm"), ==, 0600);
-out:
-    testjob_end(&file);
 }
 
 /* Every kind, twice; read twice, by who wrote them and by the next. */
-static void records_of_every_kind_come_back_in_order(struct test *t)
+TEST_FLAGS(records_of_every_kind_come_back_in_order, TEST_NO_TORTURE)
 {
-    struct job_file *file = NULL;
-
     CHECK_OK(t, testjob_begin(t, &file));
-    for (uint64_t seed = 0; seed < 2 * JOURNAL_OVER; seed++)
+    for (uint64_t seed = 0; seed < 2 * JOURNAL_KEY; seed++)
         CHECK_OK(t, testjob_write(file, seed, NULL));
     for (int i = 0; i < 2; i++) {
         CHECK_OK(t, testjob_see(file, &seen, NULL));
-        CHECK_INT(t, seen.records, ==, 2 * JOURNAL_OVER);
+        CHECK_INT(t, seen.records, ==, 2 * JOURNAL_KEY);
         CHECK(t, seen.same);
     }
     testjob_end(&file);
     CHECK_OK(t, testjob_open(&file, NULL));
     CHECK_OK(t, testjob_see(file, &seen, NULL));
-    CHECK_INT(t, seen.records, ==, 2 * JOURNAL_OVER);
+    CHECK_INT(t, seen.records, ==, 2 * JOURNAL_KEY);
     CHECK(t, seen.same);
-out:
-    testjob_end(&file);
 }
 
-static void any_record_comes_back(struct test *t)
+TEST_FLAGS(any_record_comes_back, TEST_NO_TORTURE)
 {
     const uint64_t count = 2000;
     static struct journal_random batch[100];
     struct job_write writes[100];
-    struct job_file *file = NULL;
 
     CHECK_OK(t, testjob_begin(t, &file));
     for (uint64_t seed = 0; seed < count; seed += 100) {
@@ -101,11 +119,9 @@ static void any_record_comes_back(struct test *t)
     CHECK_OK(t, testjob_see(file, &seen, NULL));
     CHECK_INT(t, seen.records, ==, count);
     CHECK(t, seen.same);
-out:
-    testjob_end(&file);
 }
 
-static void the_largest_round_comes_back(struct test *t)
+TEST_FLAGS(the_largest_round_comes_back, TEST_NO_TORTURE)
 {
     static uint64_t ids[LIMIT_WORKERS];
     const struct journal_record record = {
@@ -116,7 +132,6 @@ static void the_largest_round_comes_back(struct test *t)
         .holders = { ids, LIMIT_WORKERS}
     };
     const struct job_write write = { .record = &record };
-    struct job_file *file = NULL;
 
     for (size_t i = 0; i < LIMIT_WORKERS; i++)
         ids[i] = LIMIT_INCARNATIONS - i;
@@ -124,8 +139,6 @@ static void the_largest_round_comes_back(struct test *t)
     CHECK_OK(t, job_file_write(file, &write, 1, NULL));
     CHECK_OK(t, testjob_see(file, &seen, NULL));
     CHECK_INT(t, seen.records, ==, 1);
-out:
-    testjob_end(&file);
 }
 
 static struct blacklist_change change_of(uint32_t number, const char *host, uint32_t slot)
@@ -136,11 +149,10 @@ static struct blacklist_change change_of(uint32_t number, const char *host, uint
     return change;
 }
 
-static void the_blacklist_is_in_it_too(struct test *t)
+TEST(the_blacklist_is_in_the_file_too)
 {
     static struct blacklist_change change[4];
     struct job_write writes[4] = { 0 };
-    struct job_file *file = NULL;
 
     change[0] = change_of(1, "a", 0);
     change[1] = change_of(2, "b", 3);
@@ -160,15 +172,12 @@ static void the_blacklist_is_in_it_too(struct test *t)
     CHECK_INT(t, seen.changes, ==, 2);
     CHECK(t, records_same(&seen.change[0], &change[1].record));
     CHECK(t, records_same(&seen.change[1], &change[2].record));
-out:
-    testjob_end(&file);
 }
 
-static void the_port_and_the_end_are_facts(struct test *t)
+TEST(the_port_and_the_end_are_facts)
 {
     const struct job_write port = { .port = 65535 };
     const struct job_write ended = { .ended = true, .code = -3, .text = "it's \"over\"\n" };
-    struct job_file *file = NULL;
     struct job_facts facts;
 
     CHECK_OK(t, testjob_begin(t, &file));
@@ -183,17 +192,14 @@ static void the_port_and_the_end_are_facts(struct test *t)
     CHECK(t, facts.port == 65535 && facts.ended);
     CHECK_INT(t, facts.code, ==, -3);
     CHECK_HAS(t, facts.text, "it's \"over\"");
-out:
-    testjob_end(&file);
 }
 
-static void one_write_may_say_several_things(struct test *t)
+TEST(one_write_may_have_several_records)
 {
     static struct blacklist_change change;
     struct job_write write = {
         .record = &testjob_made.record, .change = &change, .port = 7, .ended = true, .code = 1
     };
-    struct job_file *file = NULL;
     struct job_facts facts;
 
     change = change_of(1, "a", 0);
@@ -204,15 +210,11 @@ static void one_write_may_say_several_things(struct test *t)
     CHECK(t, seen.records == 1 && seen.same && seen.changes == 1);
     CHECK_OK(t, job_file_facts(file, &facts, NULL));
     CHECK(t, facts.port == 7 && facts.ended && facts.code == 1 && !facts.text[0]);
-out:
-    testjob_end(&file);
 }
 
-static void an_earlier_owner_writes_nothing(struct test *t)
+TEST(an_earlier_owner_writes_nothing)
 {
     const struct job_write port = { .port = 9 };
-    struct job_file *older = NULL;
-    struct job_file *newer = NULL;
     struct job_facts facts;
     struct hvd_err err;
 
@@ -237,31 +239,23 @@ static void an_earlier_owner_writes_nothing(struct test *t)
     CHECK_OK(t, job_file_claim(older, 5, "", NULL)); /* and back again */
     CHECK_OK(t, testjob_write(older, 2, NULL));
     CHECK_CODE(t, job_file_check(newer, &err), HVD_E_LOST);
-out:
-    testjob_end(&older);
-    testjob_end(&newer);
 }
 
-/* While somebody is in the middle of a write. */
-static void a_locked_file_is_busy(struct test *t)
+/* While another process is in the middle of a write. */
+TEST(a_locked_file_is_busy)
 {
     static const struct db_schema same = { "job", 'J', NULL, 2 };
-    struct job_file *file = NULL;
-    struct db *db = NULL;
     struct hvd_err err;
 
     CHECK_OK(t, testjob_begin(t, &file));
     CHECK_OK(t, db_open(testdb_path, &same, &testdb_options, &db, NULL));
     CHECK_OK(t, db_begin(db, NULL));
     CHECK_CODE(t, testjob_write(file, 0, &err), HVD_E_BUSY);
-    CHECK_HAS(t, err.text, "another process is using it");
+    CHECK_HAS(t, err.text, "another process uses the file");
     CHECK_CODE(t, job_file_claim(file, 2, "", NULL), HVD_E_BUSY);
     CHECK_OK(t, job_file_check(file, NULL));
     db_rollback(db);
     CHECK_OK(t, testjob_write(file, 0, NULL));
-out:
-    testdb_end(db);
-    testjob_end(&file);
 }
 
 static const struct db_options patient = { .busy_ms = 20000 };
@@ -269,7 +263,6 @@ static const struct db_options patient = { .busy_ms = 20000 };
 /* A driver that does nothing but write: says so after some, and ends when it is replaced. */
 static int write_until_lost(int ready_fd)
 {
-    struct job_file *file = NULL;
     uint64_t seed = 0;
     int rc = job_file_open(testdb_path, &patient, &testjob_fresh, &file, NULL);
 
@@ -298,20 +291,18 @@ static pid_t fork_writer(int *ret_ready_fd)
     return child;
 }
 
-/* What the successor has read is all there will ever be of the one before. */
-static void after_the_claim_an_earlier_owner_adds_nothing(struct test *t)
+/* The successor reads the journal after the claim: the former owner adds nothing to it. */
+TEST_FLAGS(an_earlier_owner_adds_nothing_after_the_claim, TEST_NO_TORTURE)
 {
-    struct job_file *file = NULL;
     uint64_t records;
-    pid_t child = -1;
     int ready = -1;
     int status;
     char byte;
 
     for (int round = 0; round < 5; round++) {
         testdb_begin(t);
-        child = fork_writer(&ready);
-        CHECK(t, child > 0);
+        writer = fork_writer(&ready);
+        CHECK(t, writer > 0);
         CHECK_INT(t, read(ready, &byte, 1), ==, 1);
         close(ready);
         CHECK_OK(t, job_file_open(testdb_path, &patient, &testjob_fresh, &file, NULL));
@@ -319,23 +310,17 @@ static void after_the_claim_an_earlier_owner_adds_nothing(struct test *t)
         CHECK_OK(t, testjob_see(file, &seen, NULL));
         CHECK(t, seen.same && seen.records >= 10);
         records = seen.records;
-        CHECK_INT(t, waitpid(child, &status, 0), ==, child);
-        child = -1;
+        CHECK_INT(t, waitpid(writer, &status, 0), ==, writer);
+        writer = 0;
         CHECK_INT(t, status, ==, 0);
         CHECK_OK(t, testjob_see(file, &seen, NULL));
         CHECK_INT(t, seen.records, ==, records);
         job_file_close(file);
         file = NULL;
     }
-out:
-    if (child > 0) {
-        (void)kill(child, SIGKILL);
-        (void)waitpid(child, NULL, 0);
-    }
-    job_file_close(file);
 }
 
-static void what_could_not_be_read_back_is_not_written(struct test *t)
+TEST(an_unreadable_record_is_not_written)
 {
     static char text[LIMIT_TEXT_BYTES + 2];
     static const char *const addresses[LIMIT_ADDRESSES + 1] = { text, "", "", "", "", "",
@@ -345,7 +330,7 @@ static void what_could_not_be_read_back_is_not_written(struct test *t)
     static const uint64_t high[] = { LIMIT_INCARNATIONS + 1 };
     const struct journal_record wrong[] = {
         {.kind = 0,                              .host = "", .text = ""                                         },
-        { .kind = JOURNAL_OVER + 1,              .host = "", .text = ""                                         },
+        { .kind = JOURNAL_KEY + 1,               .host = "", .text = ""                                         },
         { .incarnation = LIMIT_INCARNATIONS + 1, .host = "", .text = ""                                         },
         { .cause = CAUSE_COUNT,                  .host = "", .text = ""                                         },
         { .ended = ENDED_COUNT,                  .host = "", .text = ""                                         },
@@ -358,7 +343,6 @@ static void what_could_not_be_read_back_is_not_written(struct test *t)
         { .holders = { high, 1 },                            .host = "",                                     .text = ""        },
         { .members = { high, LIMIT_WORKERS + 1 },                            .host = "",                                     .text = ""                                                                                },
     };
-    struct job_file *file = NULL;
     struct hvd_err err;
 
     memset(text, 'x', sizeof(text) - 1);
@@ -376,15 +360,12 @@ static void what_could_not_be_read_back_is_not_written(struct test *t)
     }
     CHECK_OK(t, testjob_see(file, &seen, NULL));
     CHECK_INT(t, seen.records, ==, 0);
-out:
-    testjob_end(&file);
 }
 
 /* A write that fails is as if it had not been asked for, and the next one works. */
-static void a_failed_write_changes_nothing(struct test *t)
+TEST_FLAGS(a_failed_write_changes_nothing, TEST_NO_TORTURE)
 {
     static struct blacklist_change change;
-    struct job_file *file = NULL;
     struct job_write writes[] = { { .record = &testjob_made.record },
                                   { .change = &change },
                                   { .port = 7 } };
@@ -416,15 +397,11 @@ static void a_failed_write_changes_nothing(struct test *t)
     } while (delivered);
     CHECK_INT(t, k, >, 4);
     CHECK_INT(t, full, >, 0);
-out:
-    testjob_end(&file);
 }
 
 /* A claim that fails leaves the one before, or is there whole. */
-static void a_failed_claim_is_none(struct test *t)
+TEST_FLAGS(a_failed_claim_changes_nothing, TEST_NO_TORTURE)
 {
-    struct job_file *older = NULL;
-    struct job_file *newer = NULL;
     uint64_t k = 0;
     bool delivered;
 
@@ -442,9 +419,6 @@ static void a_failed_claim_is_none(struct test *t)
     } while (delivered);
     CHECK_OK(t, job_file_check(newer, NULL));
     CHECK_INT(t, k, >, 2);
-out:
-    testjob_end(&older);
-    testjob_end(&newer);
 }
 
 static int stop_at_second(void *arg, const struct journal_record *record, struct hvd_err *err)
@@ -460,11 +434,10 @@ static int stop_at_once(void *arg, const struct blacklist_record *record, struct
     return err_set(err, HVD_E_STATE, "enough");
 }
 
-static void a_visit_ends_when_it_is_told_to(struct test *t)
+TEST(a_visit_ends_when_it_is_told_to)
 {
     static struct blacklist_change change;
     const struct job_write write = { .change = &change };
-    struct job_file *file = NULL;
     struct hvd_err err;
     int count = 0;
 
@@ -480,17 +453,13 @@ static void a_visit_ends_when_it_is_told_to(struct test *t)
     CHECK_TEXT(t, err.text, "enough");
     CHECK_OK(t, testjob_see(file, &seen, NULL)); /* and the next one begins anew */
     CHECK_INT(t, seen.records, ==, 3);
-out:
-    testjob_end(&file);
 }
 
-static void a_directory_that_may_not_be_written_is_refused(struct test *t)
+TEST(a_directory_that_may_not_be_written_is_refused)
 {
-    struct job_file *file = NULL;
     char dir[LIMIT_DB_PATH_BYTES];
     struct hvd_err err;
 
-    testdb_begin(t);
     snprintf(dir, sizeof(dir), "%.*s", (int)(strlen(testdb_path) - strlen("/x.db")), testdb_path);
     files_obey_permissions(true);
     CHECK_INT(t, chmod(dir, 0500), ==, 0);
@@ -498,20 +467,16 @@ static void a_directory_that_may_not_be_written_is_refused(struct test *t)
     CHECK_HAS(t, err.text, "writable for this user");
     CHECK_INT(t, chmod(dir, 0700), ==, 0);
     CHECK_OK(t, testjob_open(&file, &err));
-out:
     files_obey_permissions(false);
-    testjob_end(&file);
 }
 
-static void a_job_has_a_name_that_can_be_one_of_a_file(struct test *t)
+TEST(a_job_has_a_name_that_a_file_can_have)
 {
     static const char *const wrong[] = { "", ".", ".a", "a/b", "a b", "a\n", "\xc3\xa4", "a'" };
     struct job_facts facts = testjob_fresh;
-    struct job_file *file = NULL;
     struct hvd_err err;
     char longest[JOB_NAME_MAX + 2];
 
-    testdb_begin(t);
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
         CHECK(t, job_name_check(wrong[i], &err) < 0);
         CHECK_HAS(t, err.text, "name of a job");
@@ -524,36 +489,16 @@ static void a_job_has_a_name_that_can_be_one_of_a_file(struct test *t)
     snprintf(facts.job, sizeof(facts.job), "a/b");
     CHECK_CODE(t, job_file_open(testdb_path, &testdb_options, &facts, &file, NULL), HVD_E_INVAL);
     CHECK(t, !files_exist(testdb_path));
-out:
-    testjob_end(&file);
 }
 
-static void misuse_is_a_bug_of_ours(struct test *t)
+TEST_FLAGS(misuse_is_a_bug_of_ours, TEST_NO_TORTURE)
 {
     const struct job_write nothing = { .port = 0 };
-    struct job_file *file = NULL;
 
-    testdb_begin(t);
     CHECK_OK(t, testjob_open(&file, NULL));
     CHECK_PANICS(t, "token != 0", (void)!job_file_claim(file, 0, "", NULL));
     CHECK_PANICS(t, "token != 0", (void)!job_file_check(file, NULL));
     CHECK_OK(t, job_file_claim(file, 1, "", NULL));
     CHECK_PANICS(t, "write->record", (void)!job_file_write(file, &nothing, 1, NULL));
     job_file_close(NULL);
-out:
-    testjob_end(&file);
 }
-
-TESTS(CASE(a_missing_file_is_made_with_its_facts), CASE(only_its_owner_may_read_it),
-      CASE_FLAGS(records_of_every_kind_come_back_in_order, TEST_NO_TORTURE),
-      CASE_FLAGS(any_record_comes_back, TEST_NO_TORTURE),
-      CASE_FLAGS(the_largest_round_comes_back, TEST_NO_TORTURE), CASE(the_blacklist_is_in_it_too),
-      CASE(the_port_and_the_end_are_facts), CASE(one_write_may_say_several_things),
-      CASE(an_earlier_owner_writes_nothing), CASE(a_locked_file_is_busy),
-      CASE_FLAGS(after_the_claim_an_earlier_owner_adds_nothing, TEST_NO_TORTURE),
-      CASE(what_could_not_be_read_back_is_not_written),
-      CASE_FLAGS(a_failed_write_changes_nothing, TEST_NO_TORTURE),
-      CASE_FLAGS(a_failed_claim_is_none, TEST_NO_TORTURE), CASE(a_visit_ends_when_it_is_told_to),
-      CASE(a_directory_that_may_not_be_written_is_refused),
-      CASE(a_job_has_a_name_that_can_be_one_of_a_file),
-      CASE_FLAGS(misuse_is_a_bug_of_ours, TEST_NO_TORTURE))

@@ -1,4 +1,9 @@
+/*
+ * test_job_folder.c: the folder of a job: who may begin or take over a job, what is put aside, and
+ * which folder a user gets.
+ */
 #include "driver/job_folder.h"
+#include "driver/journal/job_path.h"
 
 #include "base/mem.h"
 #include "tests/lib/files.h"
@@ -8,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static char state_dir[300];
 
@@ -30,7 +34,7 @@ static int end_job(struct job_folder *folder)
     return job_file_write(folder->file, &ended, 1, NULL);
 }
 
-static void a_job_begins_and_is_taken_over(struct test *t)
+TEST_FLAGS(a_job_begins_and_is_taken_over, TEST_NO_TORTURE)
 {
     struct job_folder_wish wish = wish_for(t);
     struct job_folder first, second;
@@ -55,7 +59,7 @@ out:
     job_folder_release(&first);
 }
 
-static void what_has_ended_is_put_aside(struct test *t)
+TEST_FLAGS(the_folder_of_an_ended_job_is_put_aside, TEST_NO_TORTURE)
 {
     struct job_folder_wish wish = wish_for(t);
     struct job_folder folder;
@@ -84,7 +88,7 @@ out:
     job_folder_release(&folder);
 }
 
-static void a_living_driver_keeps_others_out(struct test *t)
+TEST_FLAGS(a_living_driver_keeps_others_out, TEST_NO_TORTURE)
 {
     struct job_folder_wish wish = wish_for(t);
     struct job_folder first, second, third;
@@ -110,7 +114,7 @@ out:
     job_folder_release(&third);
 }
 
-static void what_cannot_be_resumed(struct test *t)
+TEST_FLAGS(an_unusable_folder_is_not_resumed, TEST_NO_TORTURE)
 {
     struct job_folder_wish wish = wish_for(t);
     struct job_folder folder;
@@ -119,7 +123,7 @@ static void what_cannot_be_resumed(struct test *t)
     nothing(&folder);
     wish.resume = "nightly";
     CHECK_CODE(t, job_folder_open(&wish, &folder, &err), HVD_E_NOTFOUND);
-    CHECK_HAS(t, err.text, "no job to resume there");
+    CHECK_HAS(t, err.text, "there is no job to resume");
     CHECK(t, !files_exist(state_dir));
     wish.resume = NULL;
     wish.job = "one";
@@ -127,37 +131,32 @@ static void what_cannot_be_resumed(struct test *t)
     job_folder_release(&folder);
     wish.job = "two";
     CHECK_CODE(t, job_folder_open(&wish, &folder, &err), HVD_E_EXISTS);
-    CHECK_HAS(t, err.text, "the job there is one, not two");
+    CHECK_HAS(t, err.text, "the job in this folder is one, not two");
     wish.job = "../two";
     CHECK_CODE(t, job_folder_open(&wish, &folder, &err), HVD_E_INVAL);
 out:
     job_folder_release(&folder);
 }
 
-static void the_users_state_directory(struct test *t)
+TEST(the_users_state_directory)
 {
     char *path = NULL;
 
     setenv("XDG_STATE_HOME", "/s", 1);
-    CHECK_OK(t, job_folder_path(NULL, "j", &path, NULL));
+    CHECK_OK(t, job_path_folder(NULL, "j", &path, NULL));
     CHECK_TEXT(t, path, "/s/hvd-elastic/j");
     mem_free(path);
     path = NULL;
     unsetenv("XDG_STATE_HOME");
     setenv("HOME", "/h", 1);
-    CHECK_OK(t, job_folder_path(NULL, "j", &path, NULL));
+    CHECK_OK(t, job_path_folder(NULL, "j", &path, NULL));
     CHECK_TEXT(t, path, "/h/.local/state/hvd-elastic/j");
     mem_free(path);
     path = NULL;
     unsetenv("HOME");
-    CHECK_CODE(t, job_folder_path(NULL, "j", &path, NULL), HVD_E_NOTFOUND);
-    CHECK_OK(t, job_folder_path("/x/y", NULL, &path, NULL));
+    CHECK_CODE(t, job_path_folder(NULL, "j", &path, NULL), HVD_E_NOTFOUND);
+    CHECK_OK(t, job_path_folder("/x/y", NULL, &path, NULL));
     CHECK_TEXT(t, path, "/x/y");
 out:
     mem_free(path);
 }
-
-TESTS(CASE_FLAGS(a_job_begins_and_is_taken_over, TEST_NO_TORTURE),
-      CASE_FLAGS(what_has_ended_is_put_aside, TEST_NO_TORTURE),
-      CASE_FLAGS(a_living_driver_keeps_others_out, TEST_NO_TORTURE),
-      CASE_FLAGS(what_cannot_be_resumed, TEST_NO_TORTURE), CASE(the_users_state_directory))

@@ -1,16 +1,11 @@
-/* What a worker tells of its GPU when it says READY, and what HVD_GPU_OPERATIONS makes of it. */
+/* The GPU in a worker's READY, with each HVD_GPU_OPERATIONS. */
 #include "gpu/device.h"
 #include "tests/lib/fake_gpu.h"
 #include "tests/lib/fake_job.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-#define JOIN \
-    HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME), HEAR(MSG_SNAPSHOT), DO(FAKE_GRANT), HEAR(MSG_READY)
-#define END HEAR(MSG_FINISHED), DO(FAKE_OVER)
 
 static const struct fake_step trains[] = { JOIN, SAY(&round_first), HEAR(MSG_ENTERED), END };
 static const struct fake_step hangs_up[] = { HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME),
@@ -24,12 +19,6 @@ static int begin(const char *operations)
     fake_gpu_load();
     setenv("HVD_GPU_OPERATIONS", operations, 1);
     return fake_job_init(&job);
-}
-
-static void end(void)
-{
-    unsetenv("HVD_GPU_OPERATIONS");
-    fake_job_release(&job);
 }
 
 /* As the runtime does it: its context is current. */
@@ -64,7 +53,15 @@ static bool says(const char *version)
            strcmp(job.agent.gpu + 8 + 32, version) == 0;
 }
 
-static void who_uses_a_gpu_says_which(struct test *t)
+static void end_case(struct test *t)
+{
+    (void)t;
+    unsetenv("HVD_GPU_OPERATIONS");
+    fake_job_release(&job);
+}
+FIXTURE(NULL, end_case)
+
+TEST_FLAGS(a_worker_that_uses_a_gpu_names_it, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin("auto"));
     job.ready = use_second;
@@ -72,11 +69,9 @@ static void who_uses_a_gpu_says_which(struct test *t)
     fake_agent_stop(&job.agent);
     CHECK_OK(t, job.code);
     CHECK(t, says(" nccl=22809"));
-out:
-    end();
 }
 
-static void so_does_who_has_set_a_stream(struct test *t)
+TEST_FLAGS(a_worker_that_has_set_a_stream_names_its_gpu, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin("nccl"));
     job.ready = use_stream;
@@ -84,22 +79,18 @@ static void so_does_who_has_set_a_stream(struct test *t)
     fake_agent_stop(&job.agent);
     CHECK_OK(t, job.code);
     CHECK(t, says(" nccl=22809"));
-out:
-    end();
 }
 
-static void who_uses_none_says_nothing(struct test *t)
+TEST_FLAGS(a_worker_without_a_gpu_names_none, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin("auto"));
     CHECK_OK(t, fake_job_play(&job, trains));
     fake_agent_stop(&job.agent);
     CHECK_OK(t, job.code);
     CHECK_TEXT(t, job.agent.gpu, "");
-out:
-    end();
 }
 
-static void without_nccl_it_is_not_even_loaded(struct test *t)
+TEST_FLAGS(the_library_is_loaded_for_nccl_only, TEST_NO_TORTURE)
 {
     bool before;
 
@@ -111,11 +102,9 @@ static void without_nccl_it_is_not_even_loaded(struct test *t)
     CHECK_OK(t, job.code);
     CHECK_TEXT(t, job.agent.gpu, "");
     CHECK(t, fake_gpu_nccl_is_loaded() == before);
-out:
-    end();
 }
 
-static void where_there_is_none_it_cannot_be_asked_for(struct test *t)
+TEST_FLAGS(a_demand_for_nccl_fails_without_its_library, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin("nccl"));
     setenv("HVD_NCCL_LIBRARY", "/nowhere/libnccl.so.2", 1);
@@ -124,11 +113,9 @@ static void where_there_is_none_it_cannot_be_asked_for(struct test *t)
     CHECK_CODE(t, job.code, HVD_E_UNSUPPORTED);
     CHECK_HAS(t, hvd_last_error(), "NCCL");
     CHECK_HAS(t, hvd_last_error(), "/nowhere/libnccl.so.2");
-out:
-    end();
 }
 
-static void but_nobody_else_misses_it(struct test *t)
+TEST_FLAGS(an_automatic_choice_works_without_the_library, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin("auto"));
     setenv("HVD_NCCL_LIBRARY", "/nowhere/libnccl.so.2", 1);
@@ -137,10 +124,4 @@ static void but_nobody_else_misses_it(struct test *t)
     fake_agent_stop(&job.agent);
     CHECK_OK(t, job.code);
     CHECK_TEXT(t, job.agent.gpu, "");
-out:
-    end();
 }
-
-TESTS(NO_TORTURE(where_there_is_none_it_cannot_be_asked_for), NO_TORTURE(but_nobody_else_misses_it),
-      NO_TORTURE(without_nccl_it_is_not_even_loaded), NO_TORTURE(who_uses_a_gpu_says_which),
-      NO_TORTURE(so_does_who_has_set_a_stream), NO_TORTURE(who_uses_none_says_nothing))

@@ -1,30 +1,29 @@
-/* A worker in a round of two. Its peer is a thread of the test, with collectives of its own. */
+/* A worker in a round of two members. Its peer is a thread of the test, with its own
+ * collectives. */
 #include "collectives/coll.h"
 #include "os/thread.h"
 #include "tests/lib/fake_job.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
+#include "tests/lib/loopback.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define PEER    (FAKE_INCARNATION + 1)
-#define LONG_US (30 * INT64_C(1000000))
-#define SOON_US 20000
+#define PEER            (FAKE_INCARNATION + 1)
+#define LONG_US         (30 * INT64_C(1000000))
+#define SOON_US         20000
 
-#define JOIN \
-    HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME), HEAR(MSG_SNAPSHOT), DO(FAKE_GRANT), HEAR(MSG_READY)
 #define ALLREDUCE_WAITS HEAR_OF(MSG_STALLED, "operation=\"allreduce (number")
-#define END             HEAR(MSG_FINISHED), DO(FAKE_OVER)
 
 static struct fake_job job;
 
 static struct peer {
     struct coll_engine *engine;
-    pthread_mutex_t lock; /* of coll: the test may cancel it */
+    pthread_mutex_t lock; /* protects coll, which the test may cancel */
     struct coll *coll;
     char contact[256];
-    const char *await; /* before it takes part in an allreduce, the worker has said this */
-    const struct coll_ranks *parts; /* its groups */
+    const char *await; /* the peer takes part in an allreduce after the worker has sent this */
+    const struct coll_ranks *parts; /* the groups of the round */
     size_t part_count;
     unsigned allreduces;
     bool dies;
@@ -33,8 +32,6 @@ static struct peer {
     int rc;
     struct hvd_err err;
 } peer;
-
-/* ---- the messages ---------------------------------------------------------------------------- */
 
 static const uint64_t holder = FAKE_INCARNATION;
 static const char *const contact_of_job[] = { job.agent.contact };
@@ -50,7 +47,8 @@ static const struct msg round_of_two = {
     .u.round = {.cause = CAUSE_FIRST,
                 .commit = COMMIT(1, 0),
                 .holders = { &holder, 1 },
-                .members = { both, 2 }}
+                .members = { both, 2 },
+                .secret = FAKE_SECRET}
 };
 static const struct msg round_alone = {
     .type = MSG_ROUND,
@@ -65,6 +63,8 @@ static const struct msg round_alone = {
 
 /* ---- the peer -------------------------------------------------------------------------------- */
 
+/* The peer's part: connects, waits for the first commit and for peer.await, and makes its
+ * allreduces. */
 static int take_part(void)
 {
     const struct coll_peer peers[] = {
@@ -77,6 +77,8 @@ static int take_part(void)
                                         .rank = 1,
                                         .size = 2,
                                         .peers = peers,
+                                        .secret = round_of_two.u.round.secret.at,
+                                        .secret_length = LIMIT_ROUND_SECRET_BYTES,
                                         .groups = peer.parts,
                                         .group_count = peer.part_count };
     const struct coll_call barrier = { .kind = COLL_BARRIER };
@@ -125,23 +127,31 @@ static int pair_init(void)
     job.goal = 6;
     peer.allreduces = 3;
     if (!rc)
-        rc = coll_engine_open(&(struct coll_options){ .host = "127.0.0.1" }, &peer.engine,
+        rc = coll_engine_open(&(struct coll_options){ .host = loopback_own() }, &peer.engine,
                               &peer.err);
     if (!rc)
         snprintf(peer.contact, sizeof(peer.contact), "data=%s", coll_engine_contact(peer.engine));
     return rc;
 }
 
-static int pair_play(const struct fake_step *script)
+static int start_peer(void)
 {
     int rc = thread_start(&peer.thread, 0, be_peer, NULL);
 
     peer.started = !rc;
-    return rc ? rc : fake_job_play(&job, script);
+    return rc;
 }
 
-static void pair_release(void)
+/* ---- the cases ------------------------------------------------------------------------------- */
+
+static void begin_case(struct test *t)
 {
+    CHECK_OK(t, pair_init());
+}
+
+static void end_case(struct test *t)
+{
+    (void)t;
     fake_agent_stop(&job.agent);
     if (peer.started) {
         pthread_mutex_lock(&peer.lock);
@@ -155,89 +165,57 @@ static void pair_release(void)
     pthread_mutex_destroy(&peer.lock);
     fake_job_release(&job);
 }
+FIXTURE(begin_case, end_case)
 
-#define PLAY(t, script)                   \
-    do {                                  \
-        CHECK_OK(t, pair_play(script));   \
-        fake_agent_stop(&job.agent);      \
-        CHECK_TEXT(t, job.agent.why, ""); \
-    } while (0)
-
-/* ---- the cases ------------------------------------------------------------------------------- */
-
-static void who_is_waited_for_is_named(struct test *t)
+TEST_FLAGS(an_awaited_peer_is_named, TEST_NO_TORTURE)
 {
-    static const struct fake_step script[] = { JOIN, SAY(&round_of_two), ALLREDUCE_WAITS, END };
-
-    CHECK_OK(t, pair_init());
     job.agent.welcome.stall_warning_us = SOON_US;
     peer.await = "operation=\"allreduce (number";
-    PLAY(t, script);
+    CHECK_OK(t, start_peer());
+    PLAY(t, JOIN, SAY(&round_of_two), ALLREDUCE_WAITS, END);
     CHECK_OK(t, job.code);
     CHECK_INT(t, job.step, ==, 6);
     CHECK_INT(t, job.size, ==, 2);
     CHECK(t, fake_agent_heard(&job.agent, "operation=\"allreduce (number "));
     CHECK(t, fake_agent_heard(&job.agent, ")\" missing=8\n"));
-out:
-    pair_release();
 }
 
-static void a_peer_that_dies_is_named(struct test *t)
+TEST_FLAGS(a_peer_that_dies_is_named, TEST_NO_TORTURE)
 {
-    static const struct fake_step script[] = {
-        JOIN, SAY(&round_of_two), HEAR(MSG_RECOVERING), SAY(&revoke_first), SAY(&round_alone), END
-    };
-
-    CHECK_OK(t, pair_init());
     peer.allreduces = 2;
     peer.dies = true;
-    PLAY(t, script);
+    CHECK_OK(t, start_peer());
+    PLAY(t, JOIN, SAY(&round_of_two), HEAR(MSG_RECOVERING), SAY(&revoke_first), SAY(&round_alone),
+         END);
     CHECK_OK(t, job.code);
     CHECK_INT(t, job.trains, ==, 2);
     CHECK_INT(t, job.began_at[1], ==, 4);
     CHECK_INT(t, job.size, ==, 1);
     CHECK(t, fake_agent_heard(&job.agent, "RECOVERING incarnation=7 round=1 held=2 text=\""));
     CHECK(t, fake_agent_heard(&job.agent, "rank 1"));
-out:
-    pair_release();
 }
 
-/* A peer that is silent: the driver has found that it is dead. */
-static void a_collective_ends_when_its_round_is_revoked(struct test *t)
+/* The peer is silent, and the driver has found that it is dead. */
+TEST_FLAGS(a_collective_ends_when_its_round_is_revoked, TEST_NO_TORTURE)
 {
-    static const struct fake_step script[] = { JOIN,
-                                               SAY(&round_of_two),
-                                               HEAR(MSG_ENTERED),
-                                               ALLREDUCE_WAITS,
-                                               SAY(&revoke_first),
-                                               HEAR(MSG_RECOVERING),
-                                               SAY(&round_alone),
-                                               END };
-
-    CHECK_OK(t, pair_init());
     job.agent.welcome.stall_warning_us = SOON_US;
     peer.allreduces = 2;
-    PLAY(t, script);
+    CHECK_OK(t, start_peer());
+    PLAY(t, JOIN, SAY(&round_of_two), HEAR(MSG_ENTERED), ALLREDUCE_WAITS, SAY(&revoke_first),
+         HEAR(MSG_RECOVERING), SAY(&round_alone), END);
     CHECK_OK(t, job.code);
     CHECK_INT(t, job.began_at[1], ==, 4);
     CHECK(t, fake_agent_heard(&job.agent, "RECOVERING incarnation=7 round=1 held=2\n"));
-out:
-    pair_release();
 }
 
-static void an_agent_that_dies_ends_a_collective(struct test *t)
+TEST_FLAGS(an_agent_that_dies_ends_a_collective, TEST_NO_TORTURE)
 {
-    static const struct fake_step script[] = { JOIN, SAY(&round_of_two), ALLREDUCE_WAITS,
-                                               DO(FAKE_CLOSE) };
-
-    CHECK_OK(t, pair_init());
     job.agent.welcome.stall_warning_us = SOON_US;
     peer.allreduces = 2;
-    PLAY(t, script);
+    CHECK_OK(t, start_peer());
+    PLAY(t, JOIN, SAY(&round_of_two), ALLREDUCE_WAITS, DO(FAKE_CLOSE));
     CHECK_CODE(t, job.code, HVD_E_LOST);
     CHECK_INT(t, job.trains, ==, 1);
-out:
-    pair_release();
 }
 
 /* ---- requests and groups --------------------------------------------------------------------- */
@@ -246,7 +224,7 @@ static hvd_request *requests[3];
 static hvd_group *groups[2];
 static float numbers[2][4];
 static int codes[3];
-static int places[2][4]; /* rank and size in both groups, in each train */
+static int places[2][4]; /* rank and size in both groups, at each train */
 
 static int by_host(const hvd_place *place, void *arg)
 {
@@ -265,7 +243,7 @@ static int make_groups(struct fake_job *each)
     return rc ? rc : hvd_group_create_of(ranks, 2, &groups[1]);
 }
 
-/* The peer takes part in none of them. In the next round they are still there. */
+/* Starts calls in which the peer takes no part. In the next round the requests still exist. */
 static int start_or_await(struct fake_job *each)
 {
     const hvd_call call = {
@@ -285,7 +263,7 @@ static int start_or_await(struct fake_job *each)
     return rc;
 }
 
-/* The peer makes three allreduces of one number, of all; ours are of the same. */
+/* The peer makes allreduces of one number in the group of all; this worker's calls are equal. */
 static int use_groups(struct fake_job *each)
 {
     int64_t number = 5;
@@ -310,7 +288,7 @@ static int use_groups(struct fake_job *each)
     return rc ? rc : number == 5 ? 0 : HVD_E_INTERNAL;
 }
 
-static void requests_outlive_their_round(struct test *t)
+TEST_FLAGS(requests_outlive_their_round, TEST_NO_TORTURE)
 {
     static const struct msg round_again = {
         .type = MSG_ROUND,
@@ -319,32 +297,24 @@ static void requests_outlive_their_round(struct test *t)
         .u.round = {.cause = CAUSE_RECOVERY,
                     .previous = 1,
                     .commit = COMMIT(1, 0),
+                    .secret = FAKE_SECRET,
                     .holders = { &holder, 1 },
                     .members = { both, 1 }}
     };
-    static const struct fake_step script[] = { JOIN,
-                                               SAY(&round_of_two),
-                                               HEAR(MSG_ENTERED),
-                                               ALLREDUCE_WAITS,
-                                               SAY(&revoke_first),
-                                               HEAR(MSG_RECOVERING),
-                                               SAY(&round_again),
-                                               END };
 
-    CHECK_OK(t, pair_init());
     job.agent.welcome.stall_warning_us = SOON_US;
     job.first = start_or_await;
     peer.allreduces = 0;
-    PLAY(t, script);
+    CHECK_OK(t, start_peer());
+    PLAY(t, JOIN, SAY(&round_of_two), HEAR(MSG_ENTERED), ALLREDUCE_WAITS, SAY(&revoke_first),
+         HEAR(MSG_RECOVERING), SAY(&round_again), END);
     CHECK_OK(t, job.code);
     CHECK_INT(t, job.trains, ==, 2);
     for (size_t i = 0; i < 3; i++)
         CHECK_CODE(t, codes[i], HVD_E_REVOKED);
-out:
-    pair_release();
 }
 
-static void groups_are_those_of_each_round(struct test *t)
+TEST_FLAGS(groups_are_those_of_each_round, TEST_NO_TORTURE)
 {
     static const uint32_t own[] = { 0 };
     static const uint32_t other[] = { 1 };
@@ -354,18 +324,16 @@ static void groups_are_those_of_each_round(struct test *t)
         { other, 1},
         { all,   2}
     };
-    static const struct fake_step script[] = {
-        JOIN, SAY(&round_of_two), HEAR(MSG_RECOVERING), SAY(&revoke_first), SAY(&round_alone), END
-    };
 
-    CHECK_OK(t, pair_init());
     job.ready = make_groups;
     job.first = use_groups;
     peer.parts = parts;
     peer.part_count = 3;
     peer.allreduces = 2;
     peer.dies = true;
-    PLAY(t, script);
+    CHECK_OK(t, start_peer());
+    PLAY(t, JOIN, SAY(&round_of_two), HEAR(MSG_RECOVERING), SAY(&revoke_first), SAY(&round_alone),
+         END);
     CHECK_OK(t, job.code);
     CHECK_INT(t, job.trains, ==, 2);
     CHECK_INT(t, places[0][0], ==, 0);
@@ -374,13 +342,4 @@ static void groups_are_those_of_each_round(struct test *t)
     CHECK_INT(t, places[0][3], ==, 2);
     CHECK_INT(t, places[1][1], ==, 1);
     CHECK_INT(t, places[1][3], ==, 1);
-out:
-    pair_release();
 }
-
-TESTS(CASE_FLAGS(requests_outlive_their_round, TEST_NO_TORTURE),
-      CASE_FLAGS(groups_are_those_of_each_round, TEST_NO_TORTURE),
-      CASE_FLAGS(who_is_waited_for_is_named, TEST_NO_TORTURE),
-      CASE_FLAGS(a_peer_that_dies_is_named, TEST_NO_TORTURE),
-      CASE_FLAGS(a_collective_ends_when_its_round_is_revoked, TEST_NO_TORTURE),
-      CASE_FLAGS(an_agent_that_dies_ends_a_collective, TEST_NO_TORTURE))

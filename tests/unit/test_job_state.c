@@ -1,55 +1,58 @@
-/* Snapshots, fetches and warnings of a job of one, against an agent with a script. */
+/* Snapshots, fetches and warnings of a job of one worker, with an agent that plays a script. A
+ * fetch brings a commit of another host into the worker's snapshot. */
 #include "base/time.h"
 #include "collectives/coll.h"
 #include "os/clock.h"
 #include "state/snapshot/copy.h"
 #include "tests/lib/fake_job.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
+#include "tests/lib/loopback.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define HELLO    HEAR(MSG_HELLO_WORKER), DO(FAKE_WELCOME), HEAR(MSG_SNAPSHOT)
-#define JOIN     HELLO, DO(FAKE_GRANT), HEAR(MSG_READY)
-#define END      HEAR(MSG_FINISHED), DO(FAKE_OVER)
-
-#define BEGIN(t) CHECK_OK(t, fake_job_init(&job))
-#define PLAY(t, script)                           \
-    do {                                          \
-        CHECK_OK(t, fake_job_play(&job, script)); \
-        fake_agent_stop(&job.agent);              \
-        CHECK_TEXT(t, job.agent.why, "");         \
-    } while (0)
-
 static struct fake_job job;
 
 /* ---- the snapshot ---------------------------------------------------------------------------- */
 
-static void a_snapshot_that_is_not_granted(struct test *t)
+static struct snapshot *elsewhere; /* the snapshot of another host */
+static struct snapshot *left;      /* the snapshot of the former worker */
+static struct coll_engine *engine;
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    snapshot_free(elsewhere);
+    elsewhere = NULL;
+    snapshot_free(left);
+    left = NULL;
+    coll_engine_close(engine);
+    engine = NULL;
+    fake_job_release(&job);
+}
+FIXTURE(NULL, end_case)
+
+TEST_FLAGS(a_snapshot_that_is_not_granted, TEST_SURVIVES_ALLOC)
 {
     static const struct msg no = {
         .type = MSG_GRANTED,
         .incarnation = FAKE_INCARNATION,
         .u.granted = {HVD_E_NOMEM, "the machine has 3 MiB left; run fewer workers here"}
     };
-    static const struct fake_step refuses[] = { HELLO, SAY(&no), DO(FAKE_OVER) };
-    static const struct fake_step forgets[] = { HELLO, DO(FAKE_BARE_GRANT), DO(FAKE_OVER) };
 
     BEGIN(t);
-    PLAY(t, refuses);
+    PLAY(t, HELLO, SAY(&no), DO(FAKE_OVER));
     CHECK_CODE(t, job.code, HVD_E_NOMEM);
     CHECK_HAS(t, hvd_last_error(), "run fewer workers here");
     fake_job_release(&job);
     BEGIN(t);
-    PLAY(t, forgets);
+    PLAY(t, HELLO, DO(FAKE_BARE_GRANT), DO(FAKE_OVER));
     CHECK_CODE(t, job.code, HVD_E_PROTO);
-    CHECK_HAS(t, hvd_last_error(), "did not pass it on");
-out:
-    fake_job_release(&job);
+    CHECK_HAS(t, hvd_last_error(), "sent no descriptor with its message");
 }
 
-static void what_is_granted_to_others_is_not_ours(struct test *t)
+TEST_FLAGS(a_snapshot_granted_to_another_worker_is_not_used, TEST_SURVIVES_ALLOC)
 {
     static const struct msg foreign = {
         .type = MSG_GRANTED,
@@ -61,33 +64,20 @@ static void what_is_granted_to_others_is_not_ours(struct test *t)
                                                .round = 1,
                                                .incarnation = FAKE_INCARNATION + 1,
                                                .u.revoke = { .reason = "not yours" } };
-    static const struct fake_step script[] = { HELLO,
-                                               SAY(&foreign),
-                                               DO(FAKE_GRANT),
-                                               DO(FAKE_GRANT), /* twice */
-                                               HEAR(MSG_READY),
-                                               SAY(&round_first),
-                                               HEAR(MSG_ENTERED),
-                                               DO(FAKE_HOLD),
-                                               SAY(&revoke_foreign),
-                                               SAY(&revoke_first),
-                                               HEAR(MSG_RECOVERING),
-                                               SAY(&round_recovery),
-                                               END };
 
     BEGIN(t);
     job.wait_at = 4;
-    PLAY(t, script);
+    PLAY(t, HELLO, SAY(&foreign), DO(FAKE_GRANT), DO(FAKE_GRANT), /* twice */
+         HEAR(MSG_READY), SAY(&round_first), HEAR(MSG_ENTERED), DO(FAKE_HOLD), SAY(&revoke_foreign),
+         SAY(&revoke_first), HEAR(MSG_RECOVERING), SAY(&round_recovery), END);
     CHECK_OK(t, job.code);
     CHECK(t, fake_agent_heard(&job.agent, "RECOVERING incarnation=7 round=1 held=2\n"));
-out:
-    fake_job_release(&job);
 }
 
-/* Another process in the same slot: what its predecessor has committed is in the snapshot. */
-static void a_successor_finds_what_was_committed(struct test *t)
+/* The successor is another process in the same slot; its snapshot has the commits of the former
+ * worker. */
+TEST_FLAGS(a_successor_finds_what_was_committed, TEST_SURVIVES_ALLOC)
 {
-    static const struct fake_step first[] = { JOIN, SAY(&round_first), HEAR(MSG_ENTERED), END };
     static const uint64_t self = FAKE_INCARNATION;
     static const struct msg_member members[] = {
         {.incarnation = FAKE_INCARNATION, .host = "a"}
@@ -98,15 +88,13 @@ static void a_successor_finds_what_was_committed(struct test *t)
         .round = 3,
         .u.round = {.cause = CAUSE_RECOVERY,
                     .previous = 1,
-                    .commit = COMMIT(1, 4), /* 1.5 was made by nobody else */
+                    .commit = COMMIT(1, 4), /* no other worker has made 1.5 */
                      .holders = { &self, 1 },
                     .members = { members, 1 }}
     };
-    static const struct fake_step second[] = { JOIN, SAY(&later), HEAR(MSG_ENTERED), END };
-    struct snapshot *left = NULL;
 
     BEGIN(t);
-    PLAY(t, first);
+    PLAY(t, JOIN, SAY(&round_first), HEAR(MSG_ENTERED), END);
     CHECK_OK(t, job.code);
     left = job.agent.snapshot;
     job.agent.snapshot = NULL;
@@ -115,15 +103,12 @@ static void a_successor_finds_what_was_committed(struct test *t)
     job.agent.snapshot = left;
     left = NULL;
     job.goal = 6;
-    PLAY(t, second);
+    PLAY(t, JOIN, SAY(&later), HEAR(MSG_ENTERED), END);
     CHECK_OK(t, job.code);
     CHECK(t, fake_agent_heard(&job.agent, "held=2"));
     CHECK_INT(t, job.began_at[0], ==, 4);
     CHECK_INT(t, fake_job_step_of(&job, COMMIT(3, 2)), ==, 6);
     CHECK_INT(t, fake_job_step_of(&job, COMMIT(1, 5)), ==, -1);
-out:
-    snapshot_free(left);
-    fake_job_release(&job);
 }
 
 /* ---- fetches --------------------------------------------------------------------------------- */
@@ -149,10 +134,10 @@ static const struct msg_source kept[] = {
 static const struct msg round_far = FROM_AGENTS(6);
 static const struct msg round_far_again = FROM_AGENTS(7);
 static const struct msg revoke_far = {
-    .type = MSG_REVOKE, .term = 1, .round = 6, .u.revoke = { .reason = "somebody has died" }
+    .type = MSG_REVOKE, .term = 1, .round = 6, .u.revoke = { .reason = "a worker has died" }
 };
 
-/* What agents elsewhere keep: commit 5.2, in which the step is 40. */
+/* Makes commit 5.2 (step 40), which agents of other hosts keep. */
 static int keep_elsewhere(struct snapshot **ret_snapshot)
 {
     int64_t step = 40;
@@ -181,7 +166,9 @@ static int keep_elsewhere(struct snapshot **ret_snapshot)
     return rc;
 }
 
-static void what_nobody_here_holds_is_fetched(struct test *t)
+/* The round begins from commit 5.2 of another host. Answers for another fetch and for another
+ * worker are ignored. */
+TEST_FLAGS(a_commit_of_another_host_is_fetched, TEST_SURVIVES_ALLOC)
 {
     static const struct msg stale = {
         .type = MSG_FETCHED,
@@ -193,34 +180,23 @@ static void what_nobody_here_holds_is_fetched(struct test *t)
         .incarnation = FAKE_INCARNATION + 1,
         .u.fetched = {.number = 1, .commit = 1, .text = ""}
     };
-    static const struct fake_step script[] = { JOIN,
-                                               SAY(&round_far),
-                                               HEAR(MSG_FETCH),
-                                               SAY(&stale),
-                                               SAY(&foreign),
-                                               DO(FAKE_FETCHED),
-                                               DO(FAKE_FETCHED), /* twice */
-                                               HEAR(MSG_ENTERED),
-                                               END };
-    struct snapshot *elsewhere = NULL;
 
     BEGIN(t);
     CHECK_OK(t, keep_elsewhere(&elsewhere));
     job.agent.source = elsewhere;
     job.mine = 3;
     job.goal = 41;
-    PLAY(t, script);
+    PLAY(t, JOIN, SAY(&round_far), HEAR(MSG_FETCH), SAY(&stale), SAY(&foreign), DO(FAKE_FETCHED),
+         DO(FAKE_FETCHED), /* twice */
+         HEAR(MSG_ENTERED), END);
     CHECK_OK(t, job.code);
     CHECK_INT(t, job.began_at[0], ==, 40);
     CHECK_INT(t, fake_job_step_of(&job, COMMIT(5, 2)), ==, 40);
     CHECK_INT(t, fake_job_step_of(&job, COMMIT(6, 1)), ==, 41);
-out:
-    snapshot_free(elsewhere);
-    fake_job_release(&job);
 }
 
-/* Another round may find it elsewhere. */
-static void a_fetch_that_fails_gives_the_round_up(struct test *t)
+/* The fetch fails; another round may find the commit elsewhere. */
+TEST_FLAGS(a_failed_fetch_gives_the_round_up, TEST_SURVIVES_ALLOC)
 {
     static const struct msg no = {
         .type = MSG_FETCHED,
@@ -230,34 +206,23 @@ static void a_fetch_that_fails_gives_the_round_up(struct test *t)
                       .code = HVD_E_LOST,
                       .text = "b is gone"}
     };
-    static const struct fake_step script[] = { JOIN,
-                                               SAY(&round_far),
-                                               HEAR(MSG_FETCH),
-                                               SAY(&no),
-                                               HEAR(MSG_RECOVERING),
-                                               SAY(&revoke_far),
-                                               SAY(&round_far_again),
-                                               HEAR(MSG_FETCH),
-                                               DO(FAKE_FETCHED),
-                                               HEAR(MSG_ENTERED),
-                                               END };
-    struct snapshot *elsewhere = NULL;
 
     BEGIN(t);
     CHECK_OK(t, keep_elsewhere(&elsewhere));
     job.agent.source = elsewhere;
     job.goal = 41;
-    PLAY(t, script);
+    PLAY(t, JOIN, SAY(&round_far), HEAR(MSG_FETCH), SAY(&no), HEAR(MSG_RECOVERING),
+         SAY(&revoke_far), SAY(&round_far_again), HEAR(MSG_FETCH), DO(FAKE_FETCHED),
+         HEAR(MSG_ENTERED), END);
     CHECK_OK(t, job.code);
     CHECK(t, fake_agent_heard(&job.agent, "b is gone"));
     CHECK_INT(t, job.rounds[0], ==, 7);
     CHECK_INT(t, job.trains, ==, 1);
-out:
-    snapshot_free(elsewhere);
-    fake_job_release(&job);
 }
 
-static void a_fetch_for_a_dead_round_is_ended_first(struct test *t)
+/* The round is revoked during the fetch: the worker ends the fetch with an empty one, and fetches
+ * again for the next round. */
+TEST_FLAGS(a_fetch_for_a_dead_round_is_ended_first, TEST_SURVIVES_ALLOC)
 {
     static const struct msg no = {
         .type = MSG_FETCHED,
@@ -269,160 +234,101 @@ static void a_fetch_for_a_dead_round_is_ended_first(struct test *t)
         .incarnation = FAKE_INCARNATION,
         .u.fetched = {.number = 2, .text = ""}
     };
-    static const struct fake_step script[] = { JOIN,
-                                               SAY(&round_far),
-                                               HEAR(MSG_FETCH),
-                                               SAY(&revoke_far),
-                                               HEAR(MSG_FETCH), /* of nothing */
-                                               SAY(&no),
-                                               SAY(&ended),
-                                               HEAR(MSG_RECOVERING),
-                                               SAY(&round_far_again),
-                                               HEAR(MSG_FETCH),
-                                               DO(FAKE_FETCHED),
-                                               HEAR(MSG_ENTERED),
-                                               END };
-    struct snapshot *elsewhere = NULL;
 
     BEGIN(t);
     CHECK_OK(t, keep_elsewhere(&elsewhere));
     job.agent.source = elsewhere;
     job.goal = 41;
-    PLAY(t, script);
+    PLAY(t, JOIN, SAY(&round_far), HEAR(MSG_FETCH), SAY(&revoke_far),
+         HEAR(MSG_FETCH), /* of nothing */
+         SAY(&no), SAY(&ended), HEAR(MSG_RECOVERING), SAY(&round_far_again), HEAR(MSG_FETCH),
+         DO(FAKE_FETCHED), HEAR(MSG_ENTERED), END);
     CHECK_OK(t, job.code);
     CHECK(t, fake_agent_heard(&job.agent, "FETCH incarnation=7 number=2\n"));
     CHECK_INT(t, job.rounds[0], ==, 7);
-out:
-    snapshot_free(elsewhere);
-    fake_job_release(&job);
 }
 
-/* It says that all has come, and not all has: nobody trains with that. */
-static void a_fetch_that_lies_is_found_out(struct test *t)
+/* The agent reports the whole commit, but a part is missing: the worker does not train. */
+TEST_FLAGS(a_fetch_that_lies_is_found_out, TEST_SURVIVES_ALLOC)
 {
     static const struct msg lie = {
         .type = MSG_FETCHED,
         .incarnation = FAKE_INCARNATION,
         .u.fetched = {.number = 1, .commit = COMMIT(5, 2), .text = ""}
     };
-    static const struct fake_step script[] = { JOIN, SAY(&round_far), HEAR(MSG_FETCH), SAY(&lie),
-                                               END };
 
     BEGIN(t);
-    PLAY(t, script);
+    PLAY(t, JOIN, SAY(&round_far), HEAR(MSG_FETCH), SAY(&lie), END);
     CHECK_CODE(t, job.code, HVD_E_CORRUPT);
     CHECK_INT(t, job.trains, ==, 0);
     CHECK_HAS(t, hvd_last_error(), "step");
     CHECK_INT(t, snapshot_newest(job.agent.snapshot), ==, 0);
-out:
-    fake_job_release(&job);
 }
 
-static void an_agent_may_die_during_a_fetch(struct test *t)
+TEST_FLAGS(an_agent_may_die_during_a_fetch, TEST_SURVIVES_ALLOC)
 {
-    static const struct fake_step at_once[] = { JOIN, SAY(&round_far), HEAR(MSG_FETCH),
-                                                DO(FAKE_CLOSE) };
-    static const struct fake_step at_its_end[] = {
-        JOIN, SAY(&round_far), HEAR(MSG_FETCH), SAY(&revoke_far), HEAR(MSG_FETCH), DO(FAKE_CLOSE)
-    };
-
     BEGIN(t);
-    PLAY(t, at_once);
+    PLAY(t, JOIN, SAY(&round_far), HEAR(MSG_FETCH), DO(FAKE_CLOSE));
     CHECK_CODE(t, job.code, HVD_E_LOST);
     fake_job_release(&job);
     BEGIN(t);
-    PLAY(t, at_its_end);
+    PLAY(t, JOIN, SAY(&round_far), HEAR(MSG_FETCH), SAY(&revoke_far), HEAR(MSG_FETCH),
+         DO(FAKE_CLOSE));
     CHECK_CODE(t, job.code, HVD_E_LOST);
     CHECK_INT(t, job.trains, ==, 0);
-out:
-    fake_job_release(&job);
 }
 
-/* ---- what stands still ----------------------------------------------------------------------- */
+/* ---- a round that makes no progress ---- */
 
 #define SOON_US 20000
 
-static void a_step_that_hangs_is_said(struct test *t)
+TEST_FLAGS(a_step_that_hangs_is_said, TEST_NO_TORTURE)
 {
-    static const struct fake_step script[] = { JOIN, SAY(&round_first), HEAR(MSG_STALLED), END };
-
     BEGIN(t);
     job.agent.welcome.stall_warning_us = SOON_US;
     job.await = "operation=\"step\"";
-    PLAY(t, script);
+    PLAY(t, JOIN, SAY(&round_first), HEAR(MSG_STALLED), END);
     CHECK_OK(t, job.code);
     CHECK(t, fake_agent_heard(&job.agent, "operation=\"step\" missing=7\n"));
-out:
-    fake_job_release(&job);
 }
 
-static void a_reset_callback_that_hangs_is_said(struct test *t)
+TEST_FLAGS(a_reset_callback_that_hangs_is_said, TEST_NO_TORTURE)
 {
-    static const struct fake_step script[] = { JOIN, SAY(&round_first), HEAR(MSG_STALLED), END };
-
     BEGIN(t);
     job.agent.welcome.stall_warning_us = SOON_US;
     job.reset_await = "operation=\"reset callback\"";
-    PLAY(t, script);
+    PLAY(t, JOIN, SAY(&round_first), HEAR(MSG_STALLED), END);
     CHECK_OK(t, job.code);
     CHECK(t, fake_agent_heard(&job.agent, "operation=\"reset callback\" missing=7\n"));
-out:
-    fake_job_release(&job);
 }
 
-static void who_waits_for_others_says_so(struct test *t)
+TEST_FLAGS(a_worker_that_waits_says_so, TEST_NO_TORTURE)
 {
-    static const struct fake_step script[] = { JOIN,
-                                               SAY(&round_far),
-                                               HEAR(MSG_FETCH),
-                                               HEAR_OF(MSG_STALLED, "state"),
-                                               HEAR_OF(MSG_STALLED, "state"),
-                                               DO(FAKE_FETCHED),
-                                               HEAR(MSG_ENTERED),
-                                               END };
-    struct snapshot *elsewhere = NULL;
-
     BEGIN(t);
     CHECK_OK(t, keep_elsewhere(&elsewhere));
     job.agent.source = elsewhere;
     job.agent.welcome.stall_warning_us = SOON_US;
     job.goal = 41;
-    PLAY(t, script);
+    PLAY(t, JOIN, SAY(&round_far), HEAR(MSG_FETCH), HEAR_OF(MSG_STALLED, "state"),
+         HEAR_OF(MSG_STALLED, "state"), DO(FAKE_FETCHED), HEAR(MSG_ENTERED), END);
     CHECK_OK(t, job.code);
     CHECK(t, fake_agent_heard(&job.agent, "operation=\"state\"\n"));
-out:
-    snapshot_free(elsewhere);
-    fake_job_release(&job);
 }
 
-static void a_check_that_waits_is_said(struct test *t)
+TEST_FLAGS(a_check_that_waits_is_said, TEST_NO_TORTURE)
 {
-    static const struct fake_step script[] = {
-        JOIN,
-        SAY(&round_first),
-        HEAR(MSG_ENTERED),
-        DO(FAKE_HOLD),
-        SAY(&prepare_next),
-        HEAR(MSG_PREPARED),
-        SAY(&pending_next),
-        HEAR(MSG_AT),
-        HEAR_OF(MSG_STALLED, "check"),
-        {FAKE_SWITCH_AT, 0, &switch_at_next, NULL},
-        SAY(&round_switch),
-        END
-    };
-
     BEGIN(t);
     job.agent.welcome.stall_warning_us = SOON_US;
     job.wait_at = 2;
-    PLAY(t, script);
+    PLAY(t, JOIN, SAY(&round_first), HEAR(MSG_ENTERED), DO(FAKE_HOLD), SAY(&prepare_next),
+         HEAR(MSG_PREPARED), SAY(&pending_next), HEAR(MSG_NEXT_CHECK),
+         HEAR_OF(MSG_STALLED, "check"), { FAKE_SWITCH_AT, 0, &switch_at_next, NULL },
+         SAY(&round_switch), END);
     CHECK_OK(t, job.code);
     CHECK(t, fake_agent_heard(&job.agent, "operation=\"check\""));
-out:
-    fake_job_release(&job);
 }
 
-/* How long the first STALLED of a round says that it has waited; -1: it was not said. */
+/* Returns the waiting time in the first STALLED message of a round; -1: there is none. */
 static int64_t waited_us(const struct fake_agent *agent, uint64_t round)
 {
     char text[TIME_TEXT_MAX];
@@ -441,7 +347,7 @@ static int64_t waited_us(const struct fake_agent *agent, uint64_t round)
     return time_parse(text, &us, NULL) ? -1 : us;
 }
 
-static struct coll_engine *engine; /* of a peer that is there, and never comes */
+/* the address of a peer that exists but never connects */
 static char contact[256];
 static const char *const addresses[] = { contact };
 static const struct msg_member job_and_peer[] = {
@@ -456,51 +362,43 @@ static const struct msg first_of_two = {
     .u.round = {.cause = CAUSE_FIRST,
                 .commit = COMMIT(1, 0),
                 .holders = { &self, 1 },
-                .members = { job_and_peer, 2 }}
+                .members = { job_and_peer, 2 },
+                .secret = FAKE_SECRET}
 };
 
-/* It is not met, and named. The first time that anybody looks may be while it is waited for. */
+/* The warning names the member that does not come. The watchdog may look for the first time during
+ * the wait. */
 static void check_who_does_not_come(struct test *t, int64_t warning_us)
 {
-    static const struct fake_step script[] = { JOIN,
-                                               SAY(&first_of_two),
-                                               HEAR_OF(MSG_STALLED, "missing=8"),
-                                               SAY(&revoke_first),
-                                               HEAR(MSG_RECOVERING),
-                                               SAY(&done),
-                                               DO(FAKE_OVER) };
     int64_t begun_us = clock_now_us();
     struct hvd_err err;
 
     BEGIN(t);
-    CHECK_OK(t, coll_engine_open(&(struct coll_options){ .host = "127.0.0.1" }, &engine, &err));
+    CHECK_OK(t, coll_engine_open(&(struct coll_options){ .host = loopback_own() }, &engine, &err));
     snprintf(contact, sizeof(contact), "data=%s", coll_engine_contact(engine));
     job.agent.welcome.stall_warning_us = warning_us;
-    PLAY(t, script);
+    PLAY(t, JOIN, SAY(&first_of_two), HEAR_OF(MSG_STALLED, "missing=8"), SAY(&revoke_first),
+         HEAR(MSG_RECOVERING), SAY(&done), DO(FAKE_OVER));
     CHECK_CODE(t, job.code, HVD_DONE);
     CHECK_INT(t, job.trains, ==, 0);
     CHECK(t, fake_agent_heard(&job.agent, "operation=\"connect\" missing=8\n"));
     CHECK_INT(t, waited_us(&job.agent, 1), >=, warning_us);
     CHECK_INT(t, waited_us(&job.agent, 1), <=, clock_now_us() - begun_us);
-out:
-    coll_engine_close(engine);
-    engine = NULL;
-    fake_job_release(&job);
 }
 
-static void a_peer_that_does_not_come_is_named(struct test *t)
+TEST_FLAGS(a_peer_that_does_not_come_is_named, TEST_NO_TORTURE)
 {
     check_who_does_not_come(t, SOON_US);
 }
 
-static void who_is_waited_for_at_the_first_look_is_not_blamed(struct test *t)
+TEST_FLAGS(an_awaited_peer_is_not_blamed_at_the_first_look, TEST_NO_TORTURE)
 {
     check_who_does_not_come(t, 20 * SOON_US);
 }
 
-/* Two rounds in a row come to stand in the same place. What is said of the second one counts from
- * its own beginning: the two times together are no longer than all that has passed. */
-static void a_new_round_has_not_waited_yet(struct test *t)
+/* Two rounds in a row stop at the same point. The time in the second round's report counts from the
+ * beginning of that round: both times together are no longer than the time that has passed. */
+TEST_FLAGS(a_new_round_has_not_waited_yet, TEST_NO_TORTURE)
 {
     static const struct msg second = {
         .type = MSG_ROUND,
@@ -510,55 +408,27 @@ static void a_new_round_has_not_waited_yet(struct test *t)
                     .previous = 1,
                     .commit = COMMIT(1, 0),
                     .holders = { &self, 1 },
-                    .members = { job_and_peer, 2 }}
+                    .members = { job_and_peer, 2 },
+                    .secret = FAKE_SECRET}
     };
     static const struct msg revoke_second = {
-        .type = MSG_REVOKE, .term = 1, .round = 2, .u.revoke = { .reason = "somebody has died" }
+        .type = MSG_REVOKE, .term = 1, .round = 2, .u.revoke = { .reason = "a worker has died" }
     };
-    static const struct fake_step script[] = { JOIN,
-                                               SAY(&first_of_two),
-                                               HEAR_OF(MSG_STALLED, "round=1"),
-                                               SAY(&revoke_first),
-                                               HEAR(MSG_RECOVERING),
-                                               SAY(&second),
-                                               HEAR_OF(MSG_STALLED, "round=2"),
-                                               SAY(&revoke_second),
-                                               HEAR(MSG_RECOVERING),
-                                               SAY(&done),
-                                               DO(FAKE_OVER) };
     int64_t begun_us = clock_now_us();
     int64_t waits_us[2];
     struct hvd_err err;
 
     BEGIN(t);
-    CHECK_OK(t, coll_engine_open(&(struct coll_options){ .host = "127.0.0.1" }, &engine, &err));
+    CHECK_OK(t, coll_engine_open(&(struct coll_options){ .host = loopback_own() }, &engine, &err));
     snprintf(contact, sizeof(contact), "data=%s", coll_engine_contact(engine));
     job.agent.welcome.stall_warning_us = 20 * SOON_US;
-    PLAY(t, script);
+    PLAY(t, JOIN, SAY(&first_of_two), HEAR_OF(MSG_STALLED, "round=1"), SAY(&revoke_first),
+         HEAR(MSG_RECOVERING), SAY(&second), HEAR_OF(MSG_STALLED, "round=2"), SAY(&revoke_second),
+         HEAR(MSG_RECOVERING), SAY(&done), DO(FAKE_OVER));
     CHECK_CODE(t, job.code, HVD_DONE);
     for (uint64_t round = 1; round <= 2; round++)
         waits_us[round - 1] = waited_us(&job.agent, round);
     CHECK_INT(t, waits_us[0], >=, 20 * SOON_US);
     CHECK_INT(t, waits_us[1], >=, 20 * SOON_US);
     CHECK_INT(t, waits_us[0] + waits_us[1], <=, clock_now_us() - begun_us);
-out:
-    coll_engine_close(engine);
-    engine = NULL;
-    fake_job_release(&job);
 }
-
-TESTS(CASE_FLAGS(a_snapshot_that_is_not_granted, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(what_is_granted_to_others_is_not_ours, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(a_successor_finds_what_was_committed, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(what_nobody_here_holds_is_fetched, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(a_fetch_that_fails_gives_the_round_up, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(a_fetch_for_a_dead_round_is_ended_first, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(a_fetch_that_lies_is_found_out, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(an_agent_may_die_during_a_fetch, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(a_step_that_hangs_is_said, TEST_NO_TORTURE),
-      CASE_FLAGS(a_reset_callback_that_hangs_is_said, TEST_NO_TORTURE),
-      CASE_FLAGS(who_waits_for_others_says_so, TEST_NO_TORTURE),
-      CASE_FLAGS(a_check_that_waits_is_said, TEST_NO_TORTURE),
-      CASE_FLAGS(a_peer_that_does_not_come_is_named, TEST_NO_TORTURE),
-      CASE_FLAGS(who_is_waited_for_at_the_first_look_is_not_blamed, TEST_NO_TORTURE),
-      CASE_FLAGS(a_new_round_has_not_waited_yet, TEST_NO_TORTURE))

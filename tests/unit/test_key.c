@@ -1,9 +1,12 @@
+/*
+ * test_key.c: discovery/key: a host, or a host and a slot, as users type them.
+ */
 #include "discovery/key.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <string.h>
 
-static void reads_hosts_and_slots(struct test *t)
+TEST(reads_hosts_and_slots)
 {
     static const struct {
         const char *text, *host;
@@ -24,10 +27,9 @@ static void reads_hosts_and_slots(struct test *t)
         CHECK_TEXT(t, key.host, cases[i].host);
         CHECK_INT(t, key.slot, ==, cases[i].slot);
     }
-out:;
 }
 
-static void says_what_is_wrong(struct test *t)
+TEST(says_what_is_wrong)
 {
     static const struct {
         const char *text, *says;
@@ -56,7 +58,4 @@ static void says_what_is_wrong(struct test *t)
     CHECK(t, key_parse("drain", name, &key, &err));
     name[sizeof(name) - 2] = '\0';
     CHECK_OK(t, key_parse("drain", name, &key, &err));
-out:;
 }
-
-TESTS(CASE(reads_hosts_and_slots), CASE(says_what_is_wrong))

@@ -1,28 +1,31 @@
 /*
- * What members of a lane compute together, against plain loops. Numbers are small enough that every
- * order gives the same, but for where it is the order that is looked at.
+ * Each operation of a lane (the connections of one operation between its members), compared with
+ * plain loops. The numbers are so small that every order of summing gives the same sum, except in
+ * the tests of the order itself. An act is the function that each member's thread runs; a task is
+ * what an act reduces.
  */
 #include "base/mem.h"
 #include "base/panic.h"
+#include "collectives/reduce/facts.h"
 #include "collectives/reduce/half.h"
-#include "tests/lib/lane_crew.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
+#include "tests/lib/lane_team.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-#define MANY                 100000 /* numbers */
+#define MANY 100000 /* numbers */
 
 struct task {
     hvd_dtype type;
     hvd_op op;
-    enum lane_way way;
-    size_t count, pieces; /* pieces: so many, one after the other, in one operation */
-    bool wild;            /* numbers whose order matters */
-    bool first;           /* the first step goes along with the opening */
+    enum lane_algorithm way;
+    /* pieces: this many allreduces of count elements, one after the other, in one operation */
+    size_t count, pieces;
+    bool wild;  /* numbers whose sum depends on the order */
+    bool first; /* the data of the first step travel with the messages that open the lane */
 };
 
 /* ---- numbers ---- */
@@ -41,7 +44,7 @@ static void put(hvd_dtype type, void *base, size_t at, double number)
     }
 }
 
-/* As it is when it has been put into its type. */
+/* Returns the number as a variable of this type holds it. */
 static double rounded(hvd_dtype type, double number)
 {
     switch (type) {
@@ -52,7 +55,9 @@ static double rounded(hvd_dtype type, double number)
     }
 }
 
-/* From 1 to 4; a product of nine of them is exact in no less than 24 bits: there, 1 or 2. */
+/* Returns element `at` of the input of a member: a number from 1 to 4. For a product it is 1 or 2,
+ * and 1 from the seventh member on, so that the product is exact in each type. Wild inputs are
+ * rounded in each sum. */
 static double input(const struct task *task, uint32_t index, size_t at)
 {
     size_t spread = task->op == HVD_PRODUCT ? 2 : 4;
@@ -64,7 +69,8 @@ static double input(const struct task *task, uint32_t index, size_t at)
     return (double)(1 + (index * 7 + at * 3) % spread);
 }
 
-/* Two of them, in the type that the work is done in: float, for all but float64. */
+/* Combines two numbers in the type in which the reduction computes: float64 for float64, float for
+ * each other floating type. */
 static double combined(const struct task *task, double left, double right)
 {
     bool wide = task->type == HVD_FLOAT64 || task->type <= HVD_INT64;
@@ -79,7 +85,8 @@ static double combined(const struct task *task, double left, double right)
     return 0;
 }
 
-/* In the row's order. */
+/* Returns element `at` of the right result: the inputs of all `size` members, combined one after
+ * the other in the order in which the lane lists its members. */
 static double expected(const struct task *task, uint32_t size, size_t at)
 {
     double result = rounded(task->type, input(task, 0, at));
@@ -93,8 +100,8 @@ static double expected(const struct task *task, uint32_t size, size_t at)
     return task->type == HVD_FLOAT64 ? result / size : (double)((float)result / (float)size);
 }
 
-/* All that a member has got, to be compared with what the others have. */
-static void add_to_sum(struct crew_member *member, const void *bytes, size_t length)
+/* Adds a result to the member's checksum; the checksums of all members must be equal. */
+static void add_to_sum(struct team_member *member, const void *bytes, size_t length)
 {
     uint64_t word;
 
@@ -115,12 +122,12 @@ static bool can_be_compared(const struct task *task)
     return !task->wild || task->way == LANE_GATHER || task->way == LANE_ORDER;
 }
 
-/* Of very many some: the first of every dozen or so. That the rest is the same everywhere is seen
- * by the sums. */
-static void check_numbers(struct crew_member *member, const struct task *task, const void *out,
+/* Compares a result with plain loops: each number of a short result, and every 13th of a long one.
+ * The checksums of the members show whether the rest is the same on all members. */
+static void check_numbers(struct team_member *member, const struct task *task, const void *out,
                           size_t at, size_t count)
 {
-    uint32_t size = member->crew->size;
+    uint32_t size = member->team->size;
     size_t bytes = reduce_type_bytes(task->type), step = count < MANY ? 1 : 13;
     uint8_t right[8];
 
@@ -134,7 +141,7 @@ static void check_numbers(struct crew_member *member, const struct task *task, c
     }
 }
 
-static int reduce_pieces(struct crew_member *member, const struct task *task,
+static int reduce_pieces(struct team_member *member, const struct task *task,
                          const struct reduction *how, uint8_t *work, uint8_t *out)
 {
     size_t pieces = task->pieces ? task->pieces : 1, done = 0;
@@ -150,11 +157,13 @@ static int reduce_pieces(struct crew_member *member, const struct task *task,
     return rc;
 }
 
-static void allreduce(struct crew_member *member, const struct task *task)
+/* Reduces the task's numbers on this member, in place on each second member where the types allow
+ * it. Checks the result; a failure is in member->rc. */
+static void allreduce(struct team_member *member, const struct task *task)
 {
-    const struct reduction how = { task->type, task->op, member->crew->size, 1, 1 };
-    const struct accord ours =
-        crew_accord(member, COLL_ALLREDUCE, task->type, task->op, task->count);
+    const struct reduction how = { task->type, task->op, member->team->size, 1, 1 };
+    const struct fingerprint ours =
+        team_fingerprint(member, COLL_ALLREDUCE, task->type, task->op, task->count);
     size_t bytes = task->count * reduce_type_bytes(task->type);
     uint8_t *in = mem_alloc(bytes), *work = mem_alloc(task->count * reduce_work_bytes(&how));
     bool in_place = member->index % 2 && reduce_work_type(&how) == task->type;
@@ -166,7 +175,7 @@ static void allreduce(struct crew_member *member, const struct task *task)
     for (size_t i = 0; i < task->count; i++)
         put(task->type, in, i, input(task, member->index, i));
     reduce_widen(work, in, task->count, &how);
-    member->rc = crew_begin(member, &ours, goes ? work : NULL, goes ? first : 0);
+    member->rc = team_begin(member, &ours, goes ? work : NULL, goes ? first : 0);
     if (!member->rc)
         member->rc = reduce_pieces(member, task, &how, work, out);
     member->rc = lane_close(&member->lane, member->rc);
@@ -182,13 +191,15 @@ static void allreduce(struct crew_member *member, const struct task *task)
 
 static const size_t counts[] = { 1, 2, 3, 5, 0, 7, 63, 511, 1025, 3001 };
 
-static void act_each_allreduce(struct crew_member *member)
+/* Reduces each type with each operation by each algorithm; the counts change from one allreduce to
+ * the next. */
+static void act_each_allreduce(struct team_member *member)
 {
     struct task task = { .first = true };
     size_t turn = 0;
 
-    for (task.type = HVD_UINT8; task.type <= HVD_FLOAT64; task.type++) {
-        for (task.op = HVD_SUM; task.op <= HVD_PRODUCT; task.op++) {
+    for (task.type = HVD_UINT8; task.type < HVD_DTYPE_COUNT; task.type++) {
+        for (task.op = HVD_SUM; task.op < HVD_OP_COUNT; task.op++) {
             for (task.way = LANE_GATHER; task.way <= LANE_ORDER && !member->rc; task.way++) {
                 task.count = counts[turn++ % ARRAY_SIZE(counts)];
                 task.first = turn % 3 && task.way == LANE_GATHER;
@@ -198,63 +209,62 @@ static void act_each_allreduce(struct crew_member *member)
     }
 }
 
-static void allreduce_of_each_type_op_and_way(struct test *t)
-{
-    struct crew crew = { .size = 0 };
+static struct team team;
 
+static void end_case(struct test *t)
+{
+    (void)t;
+    team_close(&team);
+}
+FIXTURE(NULL, end_case)
+
+TEST_FLAGS(allreduce_of_each_type_op_and_way, TEST_NO_TORTURE)
+{
     for (uint32_t size = 1; size <= 9; size++) {
-        crew_open(&crew, size);
-        crew_run(&crew, act_each_allreduce, NULL);
-        CHECK_TEXT(t, crew_wrong(&crew), NULL);
-        crew_close(&crew);
+        team_open(&team, size);
+        team_run(&team, act_each_allreduce, NULL);
+        CHECK_TEXT(t, team_wrong(&team), NULL);
+        team_close(&team);
     }
-out:
-    crew_close(&crew);
 }
 
-static void act_allreduce(struct crew_member *member)
+static void act_allreduce(struct team_member *member)
 {
-    allreduce(member, member->crew->arg);
+    allreduce(member, member->team->arg);
 }
 
-/* Only LANE_ORDER may talk to those that are not at the distance of a power of two. */
-static void allreduce_of_each_size_and_count(struct test *t)
+/* Only the algorithm LANE_ORDER may connect members whose distance is no power of two. */
+TEST_FLAGS(allreduce_of_each_size_and_count, TEST_NO_TORTURE)
 {
     struct task task = { .type = HVD_FLOAT32 };
-    struct crew crew = { .size = 0 };
 
-    for (uint32_t size = 1; size <= CREW_MAX; size += size < 9 ? 1 : 4) {
-        crew_open(&crew, size);
+    for (uint32_t size = 1; size <= TEAM_MAX; size += size < 9 ? 1 : 4) {
+        team_open(&team, size);
         for (task.way = LANE_GATHER; task.way <= LANE_ORDER; task.way++) {
             for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
                 task.count = counts[i];
-                crew_run(&crew, act_allreduce, &task);
-                CHECK_TEXT(t, crew_wrong(&crew), NULL);
+                team_run(&team, act_allreduce, &task);
+                CHECK_TEXT(t, team_wrong(&team), NULL);
             }
-            CHECK(t, task.way == LANE_ORDER || !fake_net_strayed(crew.net));
+            CHECK(t, task.way == LANE_ORDER || !fake_net_strayed(team.net));
         }
-        crew_close(&crew);
+        team_close(&team);
     }
-out:
-    crew_close(&crew);
 }
 
-/* More than a window of segments in each part, and parts that end within one. */
-static void allreduce_of_much(struct test *t)
+/* Each member's part has more segments than a window holds, and a part may end within a segment. */
+TEST_FLAGS(allreduce_of_much, TEST_NO_TORTURE)
 {
     struct task task = { .type = HVD_FLOAT32, .count = 2 * (SEGMENT_BYTES / 4) * 6 + 12345 };
-    struct crew crew = { .size = 0 };
 
-    crew_open(&crew, 2);
+    team_open(&team, 2);
     for (task.way = LANE_GATHER; task.way <= LANE_ORDER; task.way++) {
-        crew_run(&crew, act_allreduce, &task);
-        CHECK_TEXT(t, crew_wrong(&crew), NULL);
+        team_run(&team, act_allreduce, &task);
+        CHECK_TEXT(t, team_wrong(&team), NULL);
     }
-out:
-    crew_close(&crew);
 }
 
-static void act_wild(struct crew_member *member)
+static void act_wild(struct team_member *member)
 {
     static const hvd_dtype types[] = { HVD_FLOAT16, HVD_BFLOAT16, HVD_FLOAT32, HVD_FLOAT64 };
     struct task task = { .wild = true };
@@ -262,30 +272,26 @@ static void act_wild(struct crew_member *member)
     for (size_t i = 0; i < ARRAY_SIZE(types) * 40 && !member->rc; i++) {
         task.type = types[i % 4];
         task.op = i / 4 % 2 ? HVD_AVERAGE : HVD_SUM;
-        task.way = (enum lane_way)(i / 8 % 5);
+        task.way = (enum lane_algorithm)(i / 8 % 5);
         task.count = counts[i / 40 + 5];
         task.pieces = i % 3;
         allreduce(member, &task);
     }
 }
 
-/* Sums whose order matters: the same bits everywhere, and where the order is that of the row, the
- * bits of a plain loop. */
-static void the_order_is_the_same_on_all(struct test *t)
+/* Sums whose order matters: all members have the same bits. Algorithms that sum in the order of the
+ * lane's list of members have the bits of a plain loop. */
+TEST_FLAGS(the_order_is_the_same_on_all, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
     for (uint32_t size = 2; size <= 9; size++) {
-        crew_open(&crew, size);
-        crew_run(&crew, act_wild, NULL);
-        CHECK_TEXT(t, crew_wrong(&crew), NULL);
-        crew_close(&crew);
+        team_open(&team, size);
+        team_run(&team, act_wild, NULL);
+        CHECK_TEXT(t, team_wrong(&team), NULL);
+        team_close(&team);
     }
-out:
-    crew_close(&crew);
 }
 
-static void act_pieces(struct crew_member *member)
+static void act_pieces(struct team_member *member)
 {
     struct task task = { .type = HVD_FLOAT32, .count = 20000, .pieces = 9 };
 
@@ -293,35 +299,28 @@ static void act_pieces(struct crew_member *member)
         allreduce(member, &task);
 }
 
-/* As a pipeline does it. */
-static void one_operation_has_many_pieces(struct test *t)
+/* One operation reduces many pieces, as the pipeline of a large allreduce does. */
+TEST_FLAGS(one_operation_has_many_pieces, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
     for (uint32_t size = 1; size <= 6; size++) {
-        crew_open(&crew, size);
-        crew_run(&crew, act_pieces, NULL);
-        CHECK_TEXT(t, crew_wrong(&crew), NULL);
-        crew_close(&crew);
+        team_open(&team, size);
+        team_run(&team, act_pieces, NULL);
+        CHECK_TEXT(t, team_wrong(&team), NULL);
+        team_close(&team);
     }
-out:
-    crew_close(&crew);
 }
 
-/* A lane of some of the ranks, in an order of its own. */
-static void the_row_is_not_that_of_the_ranks(struct test *t)
+/* The lane has some of the ranks, in an order that is not the order of ranks. */
+TEST_FLAGS(the_order_of_members_is_not_that_of_ranks, TEST_NO_TORTURE)
 {
     static const uint32_t ranks[] = { 4, 1, 6, 3, 0 };
-    struct crew crew;
 
-    crew_open_among(&crew, ARRAY_SIZE(ranks), ranks, 7);
-    crew_run(&crew, act_each_allreduce, NULL);
-    CHECK_TEXT(t, crew_wrong(&crew), NULL);
-out:
-    crew_close(&crew);
+    team_open_among(&team, ARRAY_SIZE(ranks), ranks, 7);
+    team_run(&team, act_each_allreduce, NULL);
+    CHECK_TEXT(t, team_wrong(&team), NULL);
 }
 
-static void act_small_sum(struct crew_member *member)
+static void act_small_sum(struct team_member *member)
 {
     const struct task task = {
         .type = HVD_FLOAT32, .count = LANE_FIRST_MAX / 4, .way = LANE_GATHER, .first = true
@@ -330,49 +329,48 @@ static void act_small_sum(struct crew_member *member)
     allreduce(member, &task);
 }
 
-static void act_barrier(struct crew_member *member)
+static void act_barrier(struct team_member *member)
 {
-    const struct accord ours = crew_accord(member, COLL_BARRIER, 0, 0, 0);
+    const struct fingerprint ours = team_fingerprint(member, COLL_BARRIER, 0, 0, 0);
 
-    member->rc = crew_begin(member, &ours, "", 0);
+    member->rc = team_begin(member, &ours, "", 0);
     if (!member->rc)
         member->rc = lane_barrier(&member->lane);
     member->rc = lane_close(&member->lane, member->rc);
 }
 
-static void between_two_what_is_small_is_one_message(struct test *t)
+TEST_FLAGS(small_data_between_two_members_is_one_message, TEST_NO_TORTURE)
 {
-    struct crew crew;
-
-    crew_open(&crew, 2);
-    crew_run(&crew, act_small_sum, NULL);
-    CHECK_TEXT(t, crew_wrong(&crew), NULL);
-    CHECK_INT(t, fake_net_messages(crew.net), ==, 2);
-    crew_run(&crew, act_barrier, NULL);
-    CHECK_TEXT(t, crew_wrong(&crew), NULL);
-    CHECK_INT(t, fake_net_messages(crew.net), ==, 4);
-out:
-    crew_close(&crew);
+    team_open(&team, 2);
+    team_run(&team, act_small_sum, NULL);
+    CHECK_TEXT(t, team_wrong(&team), NULL);
+    CHECK_INT(t, fake_net_messages(team.net), ==, 2);
+    team_run(&team, act_barrier, NULL);
+    CHECK_TEXT(t, team_wrong(&team), NULL);
+    CHECK_INT(t, fake_net_messages(team.net), ==, 4);
 }
 
-/* ---- the others ---- */
+/* ---- the operations other than allreduce ---- */
 
-/* Some have none, and one has much. */
+/* Returns the length of member i's block: 0 for some members, and large for one member. */
 static size_t uneven(uint32_t size, uint32_t i)
 {
     return i == size - 1 ? 5001 : i % 3 == 1 ? 0 : (size_t)i * 100 + 1;
 }
 
-static void act_reducescatter(struct crew_member *member)
+/* Reduces uneven blocks, of which each member gets its own; with a count of 0 all blocks are
+ * empty. */
+static void act_reducescatter(struct team_member *member)
 {
-    const struct task *task = member->crew->arg;
-    const struct reduction how = { task->type, task->op, member->crew->size, 1, 1 };
-    const struct accord ours = crew_accord(member, COLL_REDUCESCATTER, task->type, task->op, 5);
-    size_t each[CREW_MAX], all = 0, before = 0;
+    const struct task *task = member->team->arg;
+    const struct reduction how = { task->type, task->op, member->team->size, 1, 1 };
+    const struct fingerprint ours =
+        team_fingerprint(member, COLL_REDUCESCATTER, task->type, task->op, 5);
+    size_t each[TEAM_MAX], all = 0, before = 0;
     uint8_t *in, *work, *out;
 
-    for (uint32_t i = 0; i < member->crew->size; i++) {
-        each[i] = task->count ? uneven(member->crew->size, i) : 0;
+    for (uint32_t i = 0; i < member->team->size; i++) {
+        each[i] = task->count ? uneven(member->team->size, i) : 0;
         before += i < member->index ? each[i] : 0;
         all += each[i];
     }
@@ -383,7 +381,7 @@ static void act_reducescatter(struct crew_member *member)
     for (size_t i = 0; i < all; i++)
         put(task->type, in, i, input(task, member->index, i));
     reduce_widen(work, in, all, &how);
-    member->rc = crew_begin(member, &ours, NULL, 0);
+    member->rc = team_begin(member, &ours, NULL, 0);
     if (!member->rc)
         member->rc = lane_reducescatter(&member->lane, work, out, each, &how, task->way);
     member->rc = lane_close(&member->lane, member->rc);
@@ -394,28 +392,25 @@ static void act_reducescatter(struct crew_member *member)
     mem_free(in);
 }
 
-static void reducescatter_of_uneven_parts(struct test *t)
+TEST_FLAGS(reducescatter_of_uneven_parts, TEST_NO_TORTURE)
 {
-    static const enum lane_way two[] = { LANE_RING, LANE_ORDER };
-    struct crew crew = { .size = 0 };
+    static const enum lane_algorithm two[] = { LANE_RING, LANE_ORDER };
     struct task task = { .count = 1 };
 
     for (uint32_t size = 1; size <= 9; size++) {
-        crew_open(&crew, size);
+        team_open(&team, size);
         for (size_t i = 0; i < 16; i++) {
             task.type = (hvd_dtype)(i / 2);
-            task.op = (hvd_op)((i + size) % 5);
+            task.op = (hvd_op)((i + size) % HVD_OP_COUNT);
             task.way = two[i % 2];
             task.count = i != 5;
             task.wild = task.way == LANE_ORDER && task.type >= HVD_FLOAT16;
             task.op = task.wild ? HVD_SUM : task.op;
-            crew_run(&crew, act_reducescatter, &task);
-            CHECK_TEXT(t, crew_wrong(&crew), NULL);
+            team_run(&team, act_reducescatter, &task);
+            CHECK_TEXT(t, team_wrong(&team), NULL);
         }
-        crew_close(&crew);
+        team_close(&team);
     }
-out:
-    crew_close(&crew);
 }
 
 static uint8_t byte_of(uint32_t from, uint32_t to, size_t at)
@@ -429,14 +424,14 @@ static void fill(uint8_t *block, size_t length, uint32_t from, uint32_t to)
         block[i] = byte_of(from, to, i);
 }
 
-static void check_block(struct crew_member *member, const uint8_t *block, size_t length,
+static void check_block(struct team_member *member, const uint8_t *block, size_t length,
                         uint32_t from, uint32_t to)
 {
     for (size_t i = 0; i < length && !member->wrong[0]; i++) {
         if (block[i] != byte_of(from, to, i))
             (void)snprintf(member->wrong, sizeof(member->wrong),
                            "member %u of %u: what comes from %u is wrong at %zu of %zu",
-                           member->index, member->crew->size, from, i, length);
+                           member->index, member->team->size, from, i, length);
     }
 }
 
@@ -445,16 +440,18 @@ struct transfer {
     uint32_t root;
 };
 
-static void act_broadcast(struct crew_member *member)
+/* The root broadcasts its bytes; each member checks them. */
+static void act_broadcast(struct team_member *member)
 {
-    const struct transfer *transfer = member->crew->arg;
-    const struct accord ours = crew_accord(member, COLL_BROADCAST, 0, 0, transfer->length);
+    const struct transfer *transfer = member->team->arg;
+    const struct fingerprint ours =
+        team_fingerprint(member, COLL_BROADCAST, 0, 0, transfer->length);
     uint8_t *bytes = mem_zalloc(transfer->length);
 
     ASSERT(bytes);
     if (member->index == transfer->root)
         fill(bytes, transfer->length, transfer->root, 0);
-    member->rc = crew_begin(member, &ours, NULL, 0);
+    member->rc = team_begin(member, &ours, NULL, 0);
     if (!member->rc)
         member->rc = lane_broadcast(&member->lane, bytes, transfer->length, transfer->root);
     member->rc = lane_close(&member->lane, member->rc);
@@ -463,35 +460,35 @@ static void act_broadcast(struct crew_member *member)
     mem_free(bytes);
 }
 
-static void broadcast_from_each(struct test *t)
+TEST_FLAGS(broadcast_from_each, TEST_NO_TORTURE)
 {
     static const size_t each[] = { 0, 1, 1000, 70000 };
-    struct crew crew = { .size = 0 };
     struct transfer transfer;
 
-    for (uint32_t size = 1; size <= CREW_MAX; size += size < 9 ? 1 : 4) {
-        crew_open(&crew, size);
+    for (uint32_t size = 1; size <= TEAM_MAX; size += size < 9 ? 1 : 4) {
+        team_open(&team, size);
         for (transfer.root = 0; transfer.root < size; transfer.root++) {
             bool much = transfer.root == 1 && size <= 5;
 
             transfer.length = much ? 9 * SEGMENT_BYTES + 1 : each[transfer.root % 4];
-            crew_run(&crew, act_broadcast, &transfer);
-            CHECK_TEXT(t, crew_wrong(&crew), NULL);
+            team_run(&team, act_broadcast, &transfer);
+            CHECK_TEXT(t, team_wrong(&team), NULL);
         }
-        CHECK(t, !fake_net_strayed(crew.net));
-        crew_close(&crew);
+        CHECK(t, !fake_net_strayed(team.net));
+        team_close(&team);
     }
-out:
-    crew_close(&crew);
 }
 
-static void act_allgather(struct crew_member *member)
+/* Gathers one block from each member, of equal or (with transfer->root) uneven lengths, and checks
+ * each block. */
+static void act_allgather(struct team_member *member)
 {
-    const struct transfer *transfer = member->crew->arg;
-    const struct accord ours = crew_accord(member, COLL_ALLGATHER, 0, 0, transfer->length);
-    uint32_t size = member->crew->size;
-    size_t lengths[CREW_MAX];
-    uint8_t *blocks[CREW_MAX];
+    const struct transfer *transfer = member->team->arg;
+    const struct fingerprint ours =
+        team_fingerprint(member, COLL_ALLGATHER, 0, 0, transfer->length);
+    uint32_t size = member->team->size;
+    size_t lengths[TEAM_MAX];
+    uint8_t *blocks[TEAM_MAX];
 
     for (uint32_t i = 0; i < size; i++) {
         lengths[i] = transfer->root ? uneven(size, i) * transfer->length : transfer->length;
@@ -499,7 +496,7 @@ static void act_allgather(struct crew_member *member)
         ASSERT(blocks[i]);
     }
     fill(blocks[member->index], lengths[member->index], member->index, 0);
-    member->rc = crew_begin(member, &ours, NULL, 0);
+    member->rc = team_begin(member, &ours, NULL, 0);
     if (!member->rc)
         member->rc = lane_allgather(&member->lane, blocks, lengths);
     member->rc = lane_close(&member->lane, member->rc);
@@ -510,7 +507,7 @@ static void act_allgather(struct crew_member *member)
     }
 }
 
-static void allgather_of_equal_and_uneven_blocks(struct test *t)
+TEST_FLAGS(allgather_of_equal_and_uneven_blocks, TEST_NO_TORTURE)
 {
     static const struct transfer each[] = {
         {0,      0},
@@ -521,28 +518,27 @@ static void allgather_of_equal_and_uneven_blocks(struct test *t)
         { 100,   1},
         { 800,   1}
     };
-    struct crew crew = { .size = 0 };
 
     for (uint32_t size = 1; size <= 9; size++) {
-        crew_open(&crew, size);
+        team_open(&team, size);
         for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
-            crew_run(&crew, act_allgather, &each[i]);
-            CHECK_TEXT(t, crew_wrong(&crew), NULL);
+            team_run(&team, act_allgather, &each[i]);
+            CHECK_TEXT(t, team_wrong(&team), NULL);
         }
-        CHECK(t, !fake_net_strayed(crew.net));
-        crew_close(&crew);
+        CHECK(t, !fake_net_strayed(team.net));
+        team_close(&team);
     }
-out:
-    crew_close(&crew);
 }
 
-static void act_alltoall(struct crew_member *member)
+/* Each member sends to each other member a block of 0, 1 or 2 lengths, and checks the blocks that
+ * it got. */
+static void act_alltoall(struct team_member *member)
 {
-    const struct transfer *transfer = member->crew->arg;
-    const struct accord ours = crew_accord(member, COLL_ALLTOALL, 0, 0, 0);
-    uint32_t size = member->crew->size, index = member->index;
-    size_t out_lengths[CREW_MAX], in_lengths[CREW_MAX];
-    uint8_t *out[CREW_MAX], *in[CREW_MAX];
+    const struct transfer *transfer = member->team->arg;
+    const struct fingerprint ours = team_fingerprint(member, COLL_ALLTOALL, 0, 0, 0);
+    uint32_t size = member->team->size, index = member->index;
+    size_t out_lengths[TEAM_MAX], in_lengths[TEAM_MAX];
+    uint8_t *out[TEAM_MAX], *in[TEAM_MAX];
 
     for (uint32_t i = 0; i < size; i++) {
         out_lengths[i] = transfer->length * ((index + 2 * i) % 3);
@@ -552,7 +548,7 @@ static void act_alltoall(struct crew_member *member)
         ASSERT(out[i] && in[i]);
         fill(out[i], out_lengths[i], index, i);
     }
-    member->rc = crew_begin(member, &ours, NULL, 0);
+    member->rc = team_begin(member, &ours, NULL, 0);
     if (!member->rc)
         member->rc =
             lane_alltoall(&member->lane, (const uint8_t *const *)out, out_lengths, in, in_lengths);
@@ -565,7 +561,7 @@ static void act_alltoall(struct crew_member *member)
     }
 }
 
-static void alltoall_of_uneven_blocks(struct test *t)
+TEST_FLAGS(alltoall_of_uneven_blocks, TEST_NO_TORTURE)
 {
     static const struct transfer each[] = {
         {0,       0},
@@ -573,75 +569,65 @@ static void alltoall_of_uneven_blocks(struct test *t)
         { 333,    0},
         { 700001, 0}
     };
-    struct crew crew = { .size = 0 };
 
     for (uint32_t size = 1; size <= 9; size++) {
-        crew_open(&crew, size);
+        team_open(&team, size);
         for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
-            crew_run(&crew, act_alltoall, &each[i]);
-            CHECK_TEXT(t, crew_wrong(&crew), NULL);
+            team_run(&team, act_alltoall, &each[i]);
+            CHECK_TEXT(t, team_wrong(&team), NULL);
         }
-        crew_close(&crew);
+        team_close(&team);
     }
-out:
-    crew_close(&crew);
 }
 
 static atomic_uint arrived;
 
-static void act_barriers(struct crew_member *member)
+static void act_barriers(struct team_member *member)
 {
     for (unsigned i = 1; i <= 30 && !member->rc; i++) {
-        struct accord ours = crew_accord(member, COLL_BARRIER, 0, 0, 0);
+        struct fingerprint ours = team_fingerprint(member, COLL_BARRIER, 0, 0, 0);
 
         atomic_fetch_add(&arrived, 1);
-        member->rc = crew_begin(member, &ours, i % 3 ? "" : NULL, 0);
+        member->rc = team_begin(member, &ours, i % 3 ? "" : NULL, 0);
         if (!member->rc)
             member->rc = lane_barrier(&member->lane);
-        if (atomic_load(&arrived) < i * member->crew->size)
+        if (atomic_load(&arrived) < i * member->team->size)
             (void)snprintf(member->wrong, sizeof(member->wrong), "it has not waited for all");
         member->rc = lane_close(&member->lane, member->rc);
     }
 }
 
-static void nobody_leaves_a_barrier_early(struct test *t)
+TEST_FLAGS(no_member_leaves_a_barrier_early, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
-    for (uint32_t size = 1; size <= CREW_MAX; size += size < 9 ? 1 : 4) {
+    for (uint32_t size = 1; size <= TEAM_MAX; size += size < 9 ? 1 : 4) {
         atomic_store(&arrived, 0);
-        crew_open(&crew, size);
-        crew_run(&crew, act_barriers, NULL);
-        CHECK_TEXT(t, crew_wrong(&crew), NULL);
-        crew_close(&crew);
+        team_open(&team, size);
+        team_run(&team, act_barriers, NULL);
+        CHECK_TEXT(t, team_wrong(&team), NULL);
+        team_close(&team);
     }
-out:
-    crew_close(&crew);
 }
 
-static void one_alone_needs_nobody(struct test *t)
+TEST_FLAGS(a_member_alone_needs_no_link, TEST_NO_TORTURE)
 {
     static const struct transfer transfer = { 100, 0 };
     const struct task task = { .type = HVD_FLOAT16, .op = HVD_AVERAGE, .count = 100 };
-    struct crew crew;
 
-    crew_open(&crew, 1);
-    crew.members[0].lane.traffic = NULL;
-    crew.arg = &task;
-    act_each_allreduce(&crew.members[0]);
-    act_reducescatter(&crew.members[0]);
-    CHECK_TEXT(t, crew_wrong(&crew), NULL);
-    crew.arg = &transfer;
-    act_broadcast(&crew.members[0]);
-    act_allgather(&crew.members[0]);
-    act_alltoall(&crew.members[0]);
-    act_barrier(&crew.members[0]);
-    CHECK_TEXT(t, crew_wrong(&crew), NULL);
-out:
-    crew_close(&crew);
+    team_open(&team, 1);
+    team.members[0].lane.traffic = NULL;
+    team.arg = &task;
+    act_each_allreduce(&team.members[0]);
+    act_reducescatter(&team.members[0]);
+    CHECK_TEXT(t, team_wrong(&team), NULL);
+    team.arg = &transfer;
+    act_broadcast(&team.members[0]);
+    act_allgather(&team.members[0]);
+    act_alltoall(&team.members[0]);
+    act_barrier(&team.members[0]);
+    CHECK_TEXT(t, team_wrong(&team), NULL);
 }
 
-static void partners_are_at_powers_of_two(struct test *t)
+TEST(partners_are_at_powers_of_two)
 {
     uint32_t partners[LANE_PARTNERS_MAX];
 
@@ -649,57 +635,44 @@ static void partners_are_at_powers_of_two(struct test *t)
     CHECK_INT(t, lane_partners(1, 2, partners), ==, 1);
     CHECK_INT(t, partners[0], ==, 0);
     CHECK_INT(t, lane_partners(2, 3, partners), ==, 2);
-    CHECK_INT(t, lane_partners(0, 16, partners), ==, 7); /* 1 2 4 8 12 14 15 */
+    CHECK_INT(t, lane_partners(0, 16, partners), ==, 7); /* the distances 1 2 4 8 12 14 15 */
     CHECK_INT(t, lane_partners(131071, 131072, partners), ==, 33);
     CHECK(t, lane_partners(7, UINT32_MAX, partners) <= LANE_PARTNERS_MAX);
-out:;
 }
 
 /* ---- over real connections ---- */
 
-static void act_everything(struct crew_member *member)
+/* Runs all acts of this file one after the other on one set of connections. */
+static void act_everything(struct team_member *member)
 {
     static const struct transfer transfer = { 3000, 1 };
     static const struct task scatter = { .type = HVD_FLOAT32, .way = LANE_ORDER, .count = 1 };
-    struct crew *crew = member->crew;
+    struct team *all = member->team;
     struct task task = { .type = HVD_FLOAT32, .count = 700001 };
     const void *args[] = { &scatter, &transfer, &transfer, &transfer, &transfer };
-    void (*const acts[])(struct crew_member *) = { act_reducescatter, act_broadcast, act_allgather,
+    void (*const acts[])(struct team_member *) = { act_reducescatter, act_broadcast, act_allgather,
                                                    act_alltoall, act_barriers };
-    struct crew own[ARRAY_SIZE(acts)];
+    struct team own[ARRAY_SIZE(acts)];
 
     act_each_allreduce(member);
     for (task.way = LANE_GATHER; task.way <= LANE_ORDER && !member->rc; task.way++)
         allreduce(member, &task);
     for (size_t i = 0; i < ARRAY_SIZE(acts) && !member->rc; i++) {
-        own[i] = (struct crew){ .size = crew->size, .arg = args[i] };
-        memcpy(own[i].ranks, crew->ranks, sizeof(crew->ranks));
-        member->crew = &own[i];
+        own[i] = (struct team){ .size = all->size, .arg = args[i] };
+        memcpy(own[i].ranks, all->ranks, sizeof(all->ranks));
+        member->team = &own[i];
         acts[i](member);
-        member->crew = crew;
+        member->team = all;
     }
 }
 
-static void everything_over_real_links(struct test *t)
+TEST_FLAGS(everything_over_real_links, TEST_NO_TORTURE)
 {
-    struct crew crew = { .size = 0 };
-
     for (uint32_t i = 0; i < 6; i++) {
         atomic_store(&arrived, 0);
-        crew_open_links(&crew, 2 + i / 2, i % 2 ? LINK_TCP : LINK_GLOO);
-        crew_run(&crew, act_everything, NULL);
-        CHECK_TEXT(t, crew_wrong(&crew), NULL);
-        crew_close(&crew);
+        team_open_links(&team, 2 + i / 2, i % 2 ? LINK_TCP : LINK_GLOO);
+        team_run(&team, act_everything, NULL);
+        CHECK_TEXT(t, team_wrong(&team), NULL);
+        team_close(&team);
     }
-out:
-    crew_close(&crew);
 }
-
-TESTS(NO_TORTURE(allreduce_of_each_type_op_and_way), NO_TORTURE(allreduce_of_each_size_and_count),
-      NO_TORTURE(allreduce_of_much), NO_TORTURE(the_order_is_the_same_on_all),
-      NO_TORTURE(one_operation_has_many_pieces), NO_TORTURE(the_row_is_not_that_of_the_ranks),
-      NO_TORTURE(between_two_what_is_small_is_one_message),
-      NO_TORTURE(reducescatter_of_uneven_parts), NO_TORTURE(broadcast_from_each),
-      NO_TORTURE(allgather_of_equal_and_uneven_blocks), NO_TORTURE(alltoall_of_uneven_blocks),
-      NO_TORTURE(nobody_leaves_a_barrier_early), NO_TORTURE(one_alone_needs_nobody),
-      CASE(partners_are_at_powers_of_two), NO_TORTURE(everything_over_real_links))

@@ -1,7 +1,12 @@
-#include "driver/hosts/launch.h"
+/*
+ * test_launch.c: agents are started locally and by ssh: what is on the command line and what must
+ * not be there, and a start that fails or hangs. A script stands in for ssh.
+ */
+#include "driver/launch/launch.h"
 
 #include "base/buf.h"
 #include "base/time.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/scripts.h"
 
 #include <event2/event.h>
@@ -19,13 +24,15 @@ static struct {
     struct launch_config config;
     const char *folder;
     bool free_at_once;
-    const char *start_next; /* a host that is started as soon as another is */
+    const char *start_next; /* this host is started in the callback of another host */
     unsigned calls;
     unsigned started;
-    char said[8192]; /* "+a -b +c ", in order */
+    char said[8192]; /* results in order, such as "+a -b +c " (+: started) */
     char why[ERR_TEXT_MAX];
 } heard;
 
+/* Notes a callback; starts heard.start_next or frees the launcher in it, when a test asks for
+ * this. */
 static void note(char sign, const char *host)
 {
     size_t used = strlen(heard.said);
@@ -35,7 +42,7 @@ static void note(char sign, const char *host)
     heard.calls++;
     heard.start_next = NULL;
     if (next && launch_start(heard.launcher, next, false, KEY, NULL))
-        heard.calls++; /* no memory: nobody will tell of it */
+        heard.calls++; /* no memory: no callback will follow */
     if (heard.free_at_once) {
         launch_free(heard.launcher);
         heard.launcher = NULL;
@@ -56,7 +63,8 @@ static void on_failed(void *arg, const char *host, const char *why)
     note('-', host);
 }
 
-/* An ssh of our own: $host and $remote are what it was told last, `play` says what it does. */
+/* The script that stands in for ssh: $host and $remote are its last two arguments; the test writes
+ * the rest with play. */
 static const char fake_ssh[] = "printf '<%s>' ssh \"$@\" >>argv; echo >>argv; env >>environment\n"
                                "for word; do host=$remote; remote=$word; done\n"
                                ". ./play";
@@ -66,7 +74,35 @@ static void play(const char *text)
     scripts_put(scripts_path(heard.folder, "play"), text, 0600);
 }
 
-static void prepare(struct test *t)
+static int create(struct hvd_err *err)
+{
+    static const struct launch_ops ops = { on_started, on_failed };
+
+    return launch_create(heard.base, &heard.config, &ops, NULL, &heard.launcher, err);
+}
+
+static bool wait_for(unsigned calls)
+{
+    while (heard.calls < calls)
+        if (!scripts_wait(heard.base, &heard.calls, heard.calls))
+            return false;
+    return true;
+}
+
+static int start(const char *host)
+{
+    return launch_start(heard.launcher, host, false, KEY, NULL);
+}
+
+/* Returns the content of the file in the test's folder. */
+static const char *content(const char *name)
+{
+    return scripts_read(scripts_path(heard.folder, name));
+}
+
+static struct buf input;
+
+static void begin_case(struct test *t)
 {
     char path[600];
 
@@ -85,44 +121,20 @@ static void prepare(struct test *t)
                                            .parallel = 4 };
 }
 
-static int create(struct hvd_err *err)
+static void end_case(struct test *t)
 {
-    static const struct launch_ops ops = { on_started, on_failed };
-
-    return launch_create(heard.base, &heard.config, &ops, NULL, &heard.launcher, err);
-}
-
-static void end(void)
-{
+    (void)t;
+    buf_release(&input);
     launch_free(heard.launcher);
     heard.launcher = NULL;
     if (heard.base)
         event_base_free(heard.base);
     heard.base = NULL;
 }
+FIXTURE(begin_case, end_case)
 
-static bool wait_for(unsigned calls)
+TEST(a_local_agent_reads_its_input)
 {
-    while (heard.calls < calls)
-        if (!scripts_wait(heard.base, &heard.calls, heard.calls))
-            return false;
-    return true;
-}
-
-static int start(const char *host)
-{
-    return launch_start(heard.launcher, host, false, KEY, NULL);
-}
-
-/* The file in the folder, as it stands there. */
-static const char *content(const char *name)
-{
-    return scripts_read(scripts_path(heard.folder, name));
-}
-
-static void a_local_agent_reads_its_input(struct test *t)
-{
-    prepare(t);
     heard.config.local_path =
         scripts_write(heard.folder, "hvd-agent", "echo \"$@\" >argv; cat >input; echo pid 77");
     CHECK_OK(t, create(NULL));
@@ -133,17 +145,15 @@ static void a_local_agent_reads_its_input(struct test *t)
     CHECK_TEXT(t, content("argv"), "--stdin\n");
     CHECK_TEXT(t, content("input"), KEY);
     CHECK(t, scripts_no_children());
-out:
-    end();
 }
 
-static void ssh_is_told_all_but_the_key(struct test *t)
+TEST(ssh_is_told_all_but_the_key)
 {
     static const char *const args[] = { "-o", "ConnectTimeout=3", NULL };
 
-    prepare(t);
     heard.config.ssh_port = 2222;
     heard.config.ssh_identity_file = "/dev/null";
+    heard.config.ssh_host_keys = "accept-new";
     heard.config.ssh_args = args;
     heard.config.agent_path = "/opt/it's/hvd agent";
     CHECK_OK(t, create(NULL));
@@ -151,35 +161,30 @@ static void ssh_is_told_all_but_the_key(struct test *t)
     CHECK(t, wait_for(1));
     CHECK_TEXT(t, heard.said, "+n7 ");
     CHECK_TEXT(t, content("argv"),
-               "<ssh><-T><-o><BatchMode=yes><-p><2222><-i></dev/null><-o><ConnectTimeout=3>"
+               "<ssh><-T><-o><BatchMode=yes><-p><2222><-i></dev/null>"
+               "<-o><StrictHostKeyChecking=accept-new><-o><ConnectTimeout=3>"
                "<-o><IdentitiesOnly=yes><-o><ConnectTimeout=10><-o><ServerAliveInterval=5>"
                "<-o><ServerAliveCountMax=3><--><n7><exec '/opt/it'\\''s/hvd agent' --stdin>\n");
     CHECK(t, !strstr(content("environment"), "00112233"));
     CHECK_TEXT(t, content("input.n7"), KEY);
-out:
-    end();
 }
 
-static void an_address_is_a_host_too(struct test *t)
+TEST(an_address_is_a_host_too)
 {
-    prepare(t);
     CHECK_OK(t, create(NULL));
     CHECK_OK(t, start("fe80::1%eth0"));
     CHECK(t, wait_for(1));
     CHECK_TEXT(t, heard.said, "+fe80::1%eth0 ");
     CHECK_HAS(t, content("argv"), "<--><fe80::1%eth0><exec sh -c");
-out:
-    end();
 }
 
-/* The other host's shell reads what ssh was told. */
+/* Runs the command that ssh got, as the shell of the other host would. */
 #define OVER_THERE "exec sh -c \"$remote\""
 
-static void the_other_host_runs_the_agent_of_the_same_path(struct test *t)
+TEST(the_other_host_runs_the_agent_of_the_same_path)
 {
     char path[600];
 
-    prepare(t);
     scripts_write(heard.folder, "hvd-agent", "echo \"path $1\" >who; cat >input");
     scripts_write(heard.folder, "it's my agent", "echo \"same $1\" >who; cat >input");
     snprintf(path, sizeof(path), "%s/it's my agent", heard.folder);
@@ -195,15 +200,12 @@ static void the_other_host_runs_the_agent_of_the_same_path(struct test *t)
     CHECK_TEXT(t, content("who"), "path --stdin\n");
     CHECK_TEXT(t, content("input"), KEY);
     CHECK_TEXT(t, heard.said, "+n1 +n1 ");
-out:
-    end();
 }
 
-static void the_path_over_there_can_be_given(struct test *t)
+TEST(the_path_over_there_can_be_given)
 {
     char path[600];
 
-    prepare(t);
     scripts_write(heard.folder, "$HOME 'x' agent", "echo \"given $1\" >who; cat >input");
     snprintf(path, sizeof(path), "%s/$HOME 'x' agent", heard.folder);
     heard.config.agent_path = path;
@@ -213,8 +215,6 @@ static void the_path_over_there_can_be_given(struct test *t)
     CHECK(t, wait_for(1));
     CHECK_TEXT(t, heard.said, "+n1 ");
     CHECK_TEXT(t, content("who"), "given --stdin\n");
-out:
-    end();
 }
 
 static const struct {
@@ -224,26 +224,25 @@ static const struct {
     {"echo 'Warning: Permanently added n1 to known hosts.' >&2; echo 'u@n1: Permission denied "
       "(publickey).' >&2; exit 255",                                                         "ssh to n1: u@n1: Permission denied (publickey). (255); let this user log in"},
     { "printf '@@@\\n@ CHANGED @\\nHost key verification failed.\\r\\n' >&2; exit 255",
-     "ssh to n1: Host key verification failed. (255); log in there by hand once"                                                                                               },
+     "ssh to n1: Host key verification failed. (255); log in to this host by hand once"                                                                                        },
     { "echo 'ssh: Could not resolve hostname n1: x' >&2; exit 255",
      "ssh to n1: ssh: Could not resolve hostname n1: x (255); check the host's name"                                                                                           },
     { "echo 'ssh: connect: Connection refused' >&2; echo 'debug1: Exit status -1' >&2; exit 255",
-     "ssh to n1: ssh: connect: Connection refused (255); start sshd there"                                                                                                     },
-    { "exit 255",                                                                                 "ssh to n1: it does not say why (255); try to log in there by hand"          },
+     "ssh to n1: ssh: connect: Connection refused (255); start sshd on this host"                                                                                              },
+    { "exit 255",                                                                                 "ssh to n1: no reason was printed (255); try to log in to this host by hand" },
     { "cat >input; echo 'sh: exec: hvd-agent: not found' >&2; exit 127",
-     "hvd-agent on n1: sh: exec: hvd-agent: not found (exit code 127); install it there, or say "
-      "where it is with --agent-path"                                                                                                                                          },
+     "hvd-agent on n1: sh: exec: hvd-agent: not found (exit code 127); install hvd-agent on this "
+      "host, or give its path with --agent-path"                                                                                                                               },
     { "echo 'hvd-agent: key: wrong' >&2; echo 'Connection to n1 closed.' >&2; exit 2",
      "hvd-agent on n1: hvd-agent: key: wrong (exit code 2)"                                                                                                                    },
-    { "exit 4",                                                                                   "hvd-agent on n1: it does not say why (exit code 4)"                         },
-    { "echo last >&2; kill -SEGV $$",                                                             "ssh to n1: ended by signal 11 (its last words: last)"                       },
+    { "exit 4",                                                                                   "hvd-agent on n1: no reason was printed (exit code 4)"                       },
+    { "echo last >&2; kill -SEGV $$",                                                             "ssh to n1: ended by signal 11 (last line: last)"                            },
     { "kill -KILL $$",                                                                            "ssh to n1: ended by signal 9"                                               },
     { "yes | head -c 3000000 >&2; echo full >&2; exit 9",                                         "hvd-agent on n1: full (exit code 9)"                                        },
 };
 
-static void a_start_that_fails_says_why(struct test *t)
+TEST_FLAGS(a_start_that_fails_says_why, TEST_NO_TORTURE)
 {
-    prepare(t);
     CHECK_OK(t, create(NULL));
     for (unsigned i = 0; i < ARRAY_SIZE(failures); i++) {
         play(failures[i].play);
@@ -253,13 +252,10 @@ static void a_start_that_fails_says_why(struct test *t)
         CHECK(t, scripts_no_children());
     }
     CHECK_INT(t, heard.started, ==, 0);
-out:
-    end();
 }
 
-static void a_local_agent_that_fails_says_why(struct test *t)
+TEST_FLAGS(a_local_agent_that_fails_says_why, TEST_NO_TORTURE)
 {
-    prepare(t);
     heard.config.local_path =
         scripts_write(heard.folder, "hvd-agent", "echo no socket >&2; exit 255");
     CHECK_OK(t, create(NULL));
@@ -271,26 +267,20 @@ static void a_local_agent_that_fails_says_why(struct test *t)
     CHECK(t, wait_for(2));
     CHECK_HAS(t, heard.why, "hvd-agent on localhost: ");
     CHECK_HAS(t, heard.why, "hvd-agent: no such program; check the path");
-out:
-    end();
 }
 
-static void no_ssh_is_a_failure(struct test *t)
+TEST_FLAGS(no_ssh_is_a_failure, TEST_NO_TORTURE)
 {
-    prepare(t);
     setenv("PATH", heard.folder, 1);
     unlink(scripts_path(heard.folder, "ssh"));
     CHECK_OK(t, create(NULL));
     CHECK_OK(t, start("n1"));
     CHECK(t, wait_for(1));
     CHECK_HAS(t, heard.why, "ssh to n1: ssh: in no folder of the PATH");
-out:
-    end();
 }
 
-static void a_start_that_hangs_is_ended_with_all_it_started(struct test *t)
+TEST_FLAGS(a_start_that_hangs_is_ended_with_all_it_started, TEST_NO_TORTURE)
 {
-    prepare(t);
     play("echo $$ >first; tail -f /dev/null & echo $! >second; echo 'banner of n1' >&2; mkfifo "
          "gate; cat gate");
     heard.config.limit_us = 5 * TIME_S;
@@ -298,20 +288,18 @@ static void a_start_that_hangs_is_ended_with_all_it_started(struct test *t)
     CHECK_OK(t, start("n1"));
     CHECK(t, wait_for(1));
     CHECK_TEXT(t, heard.why,
-               "ssh to n1: not done within 5s, and killed (its last words: banner of n1)");
+               "ssh to n1: did not end within 5s, and was killed (last line: banner of n1)");
     CHECK(t, scripts_no_children());
     CHECK(t, scripts_gone(scripts_path(heard.folder, "first")));
     CHECK(t, scripts_gone(scripts_path(heard.folder, "second")));
-out:
-    end();
 }
 
-/* n1 holds one of the two places; the others come one after the other through the second. */
-static void a_bounded_number_runs_first_come_first_served(struct test *t)
+/* Two starts run at a time. n1 keeps one place, so the other hosts follow one another in the second
+ * place. */
+TEST_FLAGS(a_bounded_number_runs_first_come_first_served, TEST_NO_TORTURE)
 {
     static const char *const hosts[] = { "n1", "n2", "n3", "n4", "n5" };
 
-    prepare(t);
     play("cat >input\n"
          "[ $host = n1 ] || { echo in $host >>order; echo out $host >>order; exit 0; }\n"
          "mkfifo gate; echo x >ready; cat gate >>order");
@@ -326,13 +314,10 @@ static void a_bounded_number_runs_first_come_first_served(struct test *t)
     scripts_say(scripts_path(heard.folder, "gate"), "n1\n");
     CHECK(t, wait_for(5));
     CHECK_HAS(t, heard.said, "+n5 +n1 ");
-out:
-    end();
 }
 
-static void a_host_is_started_once_at_a_time(struct test *t)
+TEST_FLAGS(a_host_is_started_once_at_a_time, TEST_NO_TORTURE)
 {
-    prepare(t);
     play("cat >>inputs; echo in >>order; [ -p gate ] || { mkfifo gate; echo x >ready; cat gate "
          ">>order; }; echo out >>order");
     CHECK_OK(t, create(NULL));
@@ -348,15 +333,10 @@ static void a_host_is_started_once_at_a_time(struct test *t)
     CHECK_TEXT(t, heard.said, "+n2 +n1 +n1 ");
     CHECK_TEXT(t, content("inputs"), "one\n" KEY "three\n");
     CHECK_TEXT(t, content("order"), "in\nin\nout\ngo\nout\nin\nout\n");
-out:
-    end();
 }
 
-static void input_that_nobody_reads_harms_nobody(struct test *t)
+TEST(unread_input_causes_no_harm)
 {
-    struct buf input;
-
-    prepare(t);
     buf_init(&input, 1000000);
     CHECK_OK(t, buf_reserve(&input, 500000));
     memset(input.data, 'k', 500000);
@@ -371,29 +351,22 @@ static void input_that_nobody_reads_harms_nobody(struct test *t)
     CHECK(t, wait_for(2));
     CHECK_TEXT(t, heard.said, "+n1 +n1 ");
     CHECK_TEXT(t, content("size"), "500000\n");
-out:
-    buf_release(&input);
-    end();
 }
 
-static void an_agent_that_keeps_the_pipe_delays_nobody(struct test *t)
+TEST_FLAGS(an_agent_that_keeps_the_pipe_causes_no_delay, TEST_NO_TORTURE)
 {
-    prepare(t);
     play("cat >input; mkfifo gate; setsid sh -c 'echo $$ >pid; read x <gate' & while [ ! -s pid ]; "
          "do :; done; exit 0");
     CHECK_OK(t, create(NULL));
     CHECK_OK(t, start("n1"));
     CHECK(t, wait_for(1));
     CHECK_TEXT(t, heard.said, "+n1 ");
-    scripts_say(scripts_path(heard.folder, "gate"), "x\n"); /* it is there */
+    scripts_say(scripts_path(heard.folder, "gate"), "x\n"); /* the reader of the pipe is there */
     CHECK(t, scripts_gone(scripts_path(heard.folder, "pid")));
-out:
-    end();
 }
 
-static void its_end_may_come_in_the_middle(struct test *t)
+TEST_FLAGS(the_end_may_come_in_the_middle_of_a_start, TEST_NO_TORTURE)
 {
-    prepare(t);
     play("echo $$ >pid.$host; mkfifo gate.$host; cat gate.$host");
     heard.config.parallel = 2;
     CHECK_OK(t, create(NULL));
@@ -408,13 +381,10 @@ static void its_end_may_come_in_the_middle(struct test *t)
     CHECK(t, scripts_gone(scripts_path(heard.folder, "pid.n1")));
     CHECK(t, scripts_gone(scripts_path(heard.folder, "pid.n2")));
     CHECK_INT(t, heard.calls, ==, 0);
-out:
-    end();
 }
 
-static void it_may_be_used_and_freed_by_whom_it_tells(struct test *t)
+TEST(a_callback_may_use_and_free_the_launcher)
 {
-    prepare(t);
     CHECK_OK(t, create(NULL));
     heard.start_next = "n2";
     CHECK_OK(t, start("n1"));
@@ -422,15 +392,12 @@ static void it_may_be_used_and_freed_by_whom_it_tells(struct test *t)
     heard.free_at_once = true;
     CHECK(t, wait_for(2));
     CHECK_TEXT(t, heard.said, "+n1 +n2 ");
-out:
-    end();
 }
 
-static void what_cannot_be_is_refused(struct test *t)
+TEST(an_impossible_launch_is_refused)
 {
     struct hvd_err err;
 
-    prepare(t);
     heard.config.ssh_port = 65536;
     CHECK_CODE(t, create(&err), HVD_E_INVAL);
     CHECK_HAS(t, err.text, "--ssh-port: ");
@@ -446,20 +413,4 @@ static void what_cannot_be_is_refused(struct test *t)
     CHECK_CODE(t, start("-oProxyCommand=touch x"), HVD_E_INVAL);
     CHECK_CODE(t, start("a b"), HVD_E_INVAL);
     CHECK_CODE(t, start(""), HVD_E_INVAL);
-out:
-    end();
 }
-
-TESTS(CASE(a_local_agent_reads_its_input), CASE(ssh_is_told_all_but_the_key),
-      CASE(an_address_is_a_host_too), CASE(the_other_host_runs_the_agent_of_the_same_path),
-      CASE(the_path_over_there_can_be_given),
-      CASE_FLAGS(a_start_that_fails_says_why, TEST_NO_TORTURE),
-      CASE_FLAGS(a_local_agent_that_fails_says_why, TEST_NO_TORTURE),
-      CASE_FLAGS(no_ssh_is_a_failure, TEST_NO_TORTURE),
-      CASE_FLAGS(a_start_that_hangs_is_ended_with_all_it_started, TEST_NO_TORTURE),
-      CASE_FLAGS(a_bounded_number_runs_first_come_first_served, TEST_NO_TORTURE),
-      CASE_FLAGS(a_host_is_started_once_at_a_time, TEST_NO_TORTURE),
-      CASE(input_that_nobody_reads_harms_nobody),
-      CASE_FLAGS(an_agent_that_keeps_the_pipe_delays_nobody, TEST_NO_TORTURE),
-      CASE_FLAGS(its_end_may_come_in_the_middle, TEST_NO_TORTURE),
-      CASE(it_may_be_used_and_freed_by_whom_it_tells), CASE(what_cannot_be_is_refused))

@@ -1,9 +1,12 @@
 /*
- * Links of each kind: what both do. What is TCP's alone: test_tcp_link.c.
+ * Links (the connections of one member to the others) of each kind, TCP and Gloo: the contract of
+ * all kinds. test_tcp_link.c tests the TCP link alone. An act is the function that each member's
+ * thread runs; a canceller is a thread that cancels a link.
  */
 #include "base/mem.h"
 #include "os/clock.h"
 #include "tests/lib/link_team.h"
+#include "tests/lib/loopback.h"
 #include "tests/lib/test.h"
 
 #include <sched.h>
@@ -16,10 +19,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TAGS       40
-#define NO_TORTURE TEST_NO_TORTURE
+#define TAGS 40
 
-/* Everybody to everybody, both ways at once. */
+/* Makes a case for each kind of link. */
+#define BOTH_KINDS(name, check)              \
+    TEST_FLAGS(name##_gloo, TEST_NO_TORTURE) \
+    {                                        \
+        check(t, LINK_GLOO);                 \
+    }                                        \
+    TEST_FLAGS(name##_tcp, TEST_NO_TORTURE)  \
+    {                                        \
+        check(t, LINK_TCP);                  \
+    }
+
+/* Each member sends to and receives from each other member at once. */
 static int exchange_with(struct team *team, uint32_t rank, uint8_t *out[TEAM_MAX],
                          uint8_t *in[TEAM_MAX])
 {
@@ -44,6 +57,7 @@ static int exchange_with(struct team *team, uint32_t rank, uint8_t *out[TEAM_MAX
     return rc;
 }
 
+/* Fills a message for each member, exchanges the messages and checks the received ones. */
 static void act_exchange(struct team *team, uint32_t rank)
 {
     uint8_t *out[TEAM_MAX] = { NULL }, *in[TEAM_MAX] = { NULL };
@@ -67,7 +81,7 @@ static void act_exchange(struct team *team, uint32_t rank)
 
 /* ---- connecting ---- */
 
-/* Who asks late is told what the others were told. */
+/* true: the address for the peer `to` is the same as before. */
 static bool address_is_kept(struct team *team, uint32_t by, uint32_t to)
 {
     const struct team_address *told = &team->told[by][to];
@@ -83,7 +97,7 @@ static void check_connects(struct test *t, enum link_kind kind, const char *host
 
     for (uint32_t size = 2; size <= TEAM_MAX; size++) {
         CHECK_OK(t, team_open(&team, kind, host, size));
-        team.turn = size;
+        team.shift = size;
         team_run(&team, team_act_connect);
         for (uint32_t i = 0; i < size; i++)
             CHECK_OK(t, team.rc[i]);
@@ -96,23 +110,23 @@ out:
     team_close(&team);
 }
 
-static void connects_gloo(struct test *t)
+TEST_FLAGS(connects_gloo, TEST_NO_TORTURE)
 {
-    check_connects(t, LINK_GLOO, "127.0.0.1");
+    check_connects(t, LINK_GLOO, loopback_own());
 }
 
-static void connects_tcp(struct test *t)
+TEST_FLAGS(connects_tcp, TEST_NO_TORTURE)
 {
-    check_connects(t, LINK_TCP, "127.0.0.1");
+    check_connects(t, LINK_TCP, loopback_own());
 }
 
-static void connects_tcp_over_ipv6(struct test *t)
+TEST_FLAGS(connects_tcp_over_ipv6, TEST_NO_TORTURE)
 {
     check_connects(t, LINK_TCP, "::1");
 }
 
-/* Time runs out, again and again, until nobody is missing but the one that is not there. A Gloo
- * that dials does not miss it: the other side's thread is enough. */
+/* Connecting times out, until only the absent member is missing. With Gloo the member that dials
+ * may succeed, because a thread of the other side is enough. */
 static void act_connect_but_last(struct team *team, uint32_t rank)
 {
     int64_t until_us = clock_now_us() + LONG_US;
@@ -142,7 +156,7 @@ static void check_late(struct test *t, enum link_kind kind)
 {
     struct team team;
 
-    CHECK_OK(t, team_open(&team, kind, "127.0.0.1", 3));
+    CHECK_OK(t, team_open(&team, kind, loopback_own(), 3));
     team_run(&team, act_late);
     for (uint32_t i = 0; i < 3; i++)
         CHECK_OK(t, team.rc[i]);
@@ -150,21 +164,13 @@ out:
     team_close(&team);
 }
 
-static void late_peer_gloo(struct test *t)
-{
-    check_late(t, LINK_GLOO);
-}
-
-static void late_peer_tcp(struct test *t)
-{
-    check_late(t, LINK_TCP);
-}
+BOTH_KINDS(late_peer, check_late)
 
 static void check_missing(struct test *t, enum link_kind kind)
 {
     struct team team;
 
-    CHECK_OK(t, team_open(&team, kind, "127.0.0.1", 4));
+    CHECK_OK(t, team_open(&team, kind, loopback_own(), 4));
     team.away[3] = true;
     team_run(&team, act_connect_but_last);
     for (uint32_t i = 0; i < 3; i++) {
@@ -178,15 +184,7 @@ out:
     team_close(&team);
 }
 
-static void one_never_comes_gloo(struct test *t)
-{
-    check_missing(t, LINK_GLOO);
-}
-
-static void one_never_comes_tcp(struct test *t)
-{
-    check_missing(t, LINK_TCP);
-}
+BOTH_KINDS(a_missing_member_is_named, check_missing)
 
 /* ---- messages ---- */
 
@@ -198,7 +196,7 @@ static void check_exchange(struct test *t, enum link_kind kind)
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         uint32_t size = sizes[i] < LARGE ? 4 : 2;
 
-        CHECK_OK(t, team_open(&team, kind, "127.0.0.1", size));
+        CHECK_OK(t, team_open(&team, kind, loopback_own(), size));
         team.bytes = sizes[i];
         team_run(&team, act_exchange);
         for (uint32_t k = 0; k < size; k++)
@@ -210,17 +208,9 @@ out:
     team_close(&team);
 }
 
-static void both_ways_gloo(struct test *t)
-{
-    check_exchange(t, LINK_GLOO);
-}
+BOTH_KINDS(both_ways, check_exchange)
 
-static void both_ways_tcp(struct test *t)
-{
-    check_exchange(t, LINK_TCP);
-}
-
-/* Many messages wait for receives that come in the other order. */
+/* Many messages arrive before their receives, which come in reverse order. */
 static void act_many_tags(struct team *team, uint32_t rank)
 {
     struct link_request *sent[TAGS] = { NULL }, *received[TAGS] = { NULL };
@@ -247,7 +237,7 @@ static void check_many_tags(struct test *t, enum link_kind kind)
 {
     struct team team;
 
-    CHECK_OK(t, team_open(&team, kind, "127.0.0.1", 2));
+    CHECK_OK(t, team_open(&team, kind, loopback_own(), 2));
     team_run(&team, act_many_tags);
     CHECK_OK(t, team.rc[0]);
     CHECK_OK(t, team.rc[1]);
@@ -255,15 +245,7 @@ out:
     team_close(&team);
 }
 
-static void many_tags_gloo(struct test *t)
-{
-    check_many_tags(t, LINK_GLOO);
-}
-
-static void many_tags_tcp(struct test *t)
-{
-    check_many_tags(t, LINK_TCP);
-}
+BOTH_KINDS(many_tags, check_many_tags)
 
 /* ---- cancelling ---- */
 
@@ -279,7 +261,7 @@ static void *cancel(void *arg)
 
     while (sem_wait(&canceller->begun)) {
     }
-    sched_yield(); /* into the wait, or right before it */
+    sched_yield(); /* the canceller cancels in the wait or just before */
     canceller->link->ops->cancel(canceller->link);
     canceller->link->ops->cancel(canceller->link);
     return NULL;
@@ -299,7 +281,8 @@ static void await_canceller(struct canceller *canceller)
     sem_destroy(&canceller->begun);
 }
 
-/* Everybody waits for what does not come: in connected, for a message, until one is read. */
+/* Each member waits without an end: for a connection, for a message, or for a reader of its
+ * message. */
 static void act_wait_for_connection(struct team *team, uint32_t rank)
 {
     struct canceller canceller;
@@ -353,8 +336,8 @@ static void act_wait_for_reader(struct team *team, uint32_t rank)
     mem_free(out);
 }
 
-/* The other one may be faster, and then it is its end that is seen; but once we are cancelled that
- * is all there is. */
+/* A member may see the end of a faster member instead; but after its own cancel each call returns
+ * HVD_E_REVOKED. */
 static void check_cancel(struct test *t, enum link_kind kind,
                          void (*act)(struct team *team, uint32_t rank))
 {
@@ -362,7 +345,7 @@ static void check_cancel(struct test *t, enum link_kind kind,
     uint32_t missing;
 
     for (int i = 0; i < 20; i++) {
-        CHECK_OK(t, team_open(&team, kind, "127.0.0.1", 2));
+        CHECK_OK(t, team_open(&team, kind, loopback_own(), 2));
         team.away[1] = act == act_wait_for_connection;
         team_run(&team, act);
         for (uint32_t k = 0; k < 2; k++) {
@@ -380,39 +363,39 @@ out:
     team_close(&team);
 }
 
-static void cancel_connecting_gloo(struct test *t)
+TEST_FLAGS(cancel_connecting_gloo, TEST_NO_TORTURE)
 {
     check_cancel(t, LINK_GLOO, act_wait_for_connection);
 }
 
-static void cancel_connecting_tcp(struct test *t)
+TEST_FLAGS(cancel_connecting_tcp, TEST_NO_TORTURE)
 {
     check_cancel(t, LINK_TCP, act_wait_for_connection);
 }
 
-static void cancel_receiving_gloo(struct test *t)
+TEST_FLAGS(cancel_receiving_gloo, TEST_NO_TORTURE)
 {
     check_cancel(t, LINK_GLOO, act_wait_for_message);
 }
 
-static void cancel_receiving_tcp(struct test *t)
+TEST_FLAGS(cancel_receiving_tcp, TEST_NO_TORTURE)
 {
     check_cancel(t, LINK_TCP, act_wait_for_message);
 }
 
-static void cancel_sending_gloo(struct test *t)
+TEST_FLAGS(cancel_sending_gloo, TEST_NO_TORTURE)
 {
     check_cancel(t, LINK_GLOO, act_wait_for_reader);
 }
 
-static void cancel_sending_tcp(struct test *t)
+TEST_FLAGS(cancel_sending_tcp, TEST_NO_TORTURE)
 {
     check_cancel(t, LINK_TCP, act_wait_for_reader);
 }
 
 /* ---- a peer that is a process ---- */
 
-/* Rank 1 of two, forked before anything is opened; each tells the other its address. */
+/* Rank 1 of two, forked before any link is opened. Each rank sends the other its address. */
 struct child {
     pid_t pid;
     int fd;
@@ -426,6 +409,7 @@ static bool swap_addresses(struct team *team, uint32_t rank, int fd)
            recv(fd, theirs, sizeof(*theirs), MSG_WAITALL) == sizeof(*theirs);
 }
 
+/* Opens the link of one rank, swaps addresses through fd, and connects. 0, or a code. */
 static int open_one(struct team *team, enum link_kind kind, uint32_t rank, int fd)
 {
     int rc;
@@ -437,7 +421,7 @@ static int open_one(struct team *team, enum link_kind kind, uint32_t rank, int f
         abort();
     rc = reaper_open(&team->reaper, NULL);
     if (!rc)
-        rc = team_member(team, kind, "127.0.0.1", rank);
+        rc = team_member(team, kind, loopback_own(), rank);
     if (!rc && !swap_addresses(team, rank, fd))
         rc = HVD_E_IO;
     if (rc)
@@ -446,7 +430,7 @@ static int open_one(struct team *team, enum link_kind kind, uint32_t rank, int f
     return team->rc[rank];
 }
 
-/* Sends more than the connection holds, and says so; then it stops, or dies, as it stands. */
+/* Sends more than the connection holds, reports this, and stops or kills itself. */
 NORETURN static void live_as_child(enum link_kind kind, int fd, int signal_number)
 {
     static uint8_t out[LARGE];
@@ -494,8 +478,8 @@ static void child_end(struct child *child)
     close(child->fd);
 }
 
-/* Not Gloo: it does not wake who waits for a message that has begun to come. */
-static void peer_killed_mid_message(struct test *t)
+/* Not Gloo: it does not wake the receiver of a message that has come in part. */
+TEST_FLAGS(peer_killed_mid_message, TEST_NO_TORTURE)
 {
     uint8_t *in = mem_alloc(LARGE);
     struct team team = { .size = 0 };
@@ -513,6 +497,7 @@ out:
     mem_free(in);
 }
 
+/* The peer stops in the middle of a message: the receiver waits until it is cancelled. */
 static void check_peer_stops(struct test *t, enum link_kind kind)
 {
     uint8_t *in = mem_alloc(LARGE);
@@ -539,23 +524,4 @@ out:
     mem_free(in);
 }
 
-static void peer_stops_gloo(struct test *t)
-{
-    check_peer_stops(t, LINK_GLOO);
-}
-
-static void peer_stops_tcp(struct test *t)
-{
-    check_peer_stops(t, LINK_TCP);
-}
-
-TESTS(CASE_FLAGS(connects_gloo, NO_TORTURE), CASE_FLAGS(connects_tcp, NO_TORTURE),
-      CASE_FLAGS(connects_tcp_over_ipv6, NO_TORTURE), CASE_FLAGS(late_peer_gloo, NO_TORTURE),
-      CASE_FLAGS(late_peer_tcp, NO_TORTURE), CASE_FLAGS(one_never_comes_gloo, NO_TORTURE),
-      CASE_FLAGS(one_never_comes_tcp, NO_TORTURE), CASE_FLAGS(both_ways_gloo, NO_TORTURE),
-      CASE_FLAGS(both_ways_tcp, NO_TORTURE), CASE_FLAGS(many_tags_gloo, NO_TORTURE),
-      CASE_FLAGS(many_tags_tcp, NO_TORTURE), CASE_FLAGS(cancel_connecting_gloo, NO_TORTURE),
-      CASE_FLAGS(cancel_connecting_tcp, NO_TORTURE), CASE_FLAGS(cancel_receiving_gloo, NO_TORTURE),
-      CASE_FLAGS(cancel_receiving_tcp, NO_TORTURE), CASE_FLAGS(cancel_sending_gloo, NO_TORTURE),
-      CASE_FLAGS(cancel_sending_tcp, NO_TORTURE), CASE_FLAGS(peer_killed_mid_message, NO_TORTURE),
-      CASE_FLAGS(peer_stops_gloo, NO_TORTURE), CASE_FLAGS(peer_stops_tcp, NO_TORTURE))
+BOTH_KINDS(peer_stops, check_peer_stops)

@@ -1,6 +1,9 @@
+/*
+ * test_list.c: base/list: order, removal while visiting, and agreement with an array.
+ */
 #include "base/list.h"
 #include "base/rng.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 struct item {
     int number;
@@ -36,7 +39,7 @@ static long long order(struct list *head)
     return forwards == backwards ? forwards : -1;
 }
 
-static void keeps_order(struct test *t)
+TEST(keeps_order)
 {
     struct list head = LIST_INIT(head);
     struct item items[6];
@@ -47,15 +50,14 @@ static void keeps_order(struct test *t)
     list_append(&head, &items[2].link);
     CHECK(t, !list_empty(&head));
     list_append(&head, &items[3].link);
-    list_prepend(&head, &items[1].link);
+    list_insert_before(head.next, &items[1].link);
     list_insert_before(&items[3].link, &items[5].link);
     list_insert_before(&head, &items[4].link);
     CHECK_INT(t, order(&head), ==, 12534);
     CHECK_INT(t, list_length(&head), ==, 5);
-out:;
 }
 
-static void removing_twice_is_harmless(struct test *t)
+TEST(removing_twice_is_harmless)
 {
     struct list head;
     struct item items[4];
@@ -74,10 +76,9 @@ static void removing_twice_is_harmless(struct test *t)
     CHECK(t, list_empty(&head));
     list_append(&head, &items[2].link);
     CHECK_INT(t, order(&head), ==, 2);
-out:;
 }
 
-static void an_empty_list_is_not_visited(struct test *t)
+TEST(an_empty_list_is_not_visited)
 {
     struct list head = LIST_INIT(head);
     int visited = 0;
@@ -87,10 +88,9 @@ static void an_empty_list_is_not_visited(struct test *t)
     LIST_EACH_SAFE (it, after, &head)
         visited++;
     CHECK_INT(t, visited, ==, 0);
-out:;
 }
 
-static void the_visited_may_be_removed(struct test *t)
+TEST(a_visited_item_may_be_removed)
 {
     struct list head = LIST_INIT(head);
     struct list others = LIST_INIT(others);
@@ -104,7 +104,7 @@ static void the_visited_may_be_removed(struct test *t)
         visited++;
         if (item_of(it)->number % 2) {
             list_remove(it);
-            list_prepend(&others, it);
+            list_insert_before(others.next, it);
         }
     }
     CHECK_INT(t, visited, ==, 7);
@@ -113,7 +113,6 @@ static void the_visited_may_be_removed(struct test *t)
     LIST_EACH_SAFE (it, after, &head)
         list_remove(it);
     CHECK(t, list_empty(&head));
-out:;
 }
 
 #define MODEL_ITEMS 9
@@ -144,7 +143,7 @@ static int model_remove(int *model, int count, int at)
 }
 
 /* The same random moves in a list and in an array that cannot be wrong. */
-static void agrees_with_an_array(struct test *t)
+TEST(agrees_with_an_array)
 {
     struct list head = LIST_INIT(head);
     struct item items[MODEL_ITEMS];
@@ -170,7 +169,7 @@ static void agrees_with_an_array(struct test *t)
             list_append(&head, &item->link);
             count = model_insert(model, count, count, item->number);
         } else {
-            list_prepend(&head, &item->link);
+            list_insert_before(head.next, &item->link);
             count = model_insert(model, count, 0, item->number);
         }
         for (int i = 0; i < count; i++)
@@ -179,8 +178,4 @@ static void agrees_with_an_array(struct test *t)
         CHECK_INT(t, list_length(&head), ==, count);
         CHECK_INT(t, list_empty(&head), ==, count == 0);
     }
-out:;
 }
-
-TESTS(CASE(keeps_order), CASE(removing_twice_is_harmless), CASE(an_empty_list_is_not_visited),
-      CASE(the_visited_may_be_removed), CASE(agrees_with_an_array))

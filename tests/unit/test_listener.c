@@ -1,12 +1,18 @@
-#include "wire/listener_state.h"
+/*
+ * test_listener.c: wire/listener: ports and paths that are taken, stale sockets of dead processes,
+ * abstract names.
+ */
+#include "wire/listener_internal.h"
 
+#include "tests/lib/descriptors.h"
+#include "tests/lib/fixture.h"
+#include "tests/lib/loopback.h"
 #include "tests/lib/wire_side.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,49 +27,61 @@ static void came(void *arg, struct conn *conn)
     conn_drop(conn);
 }
 
-static void a_taken_port_is_busy(struct test *t)
-{
-    struct listener *second = NULL;
-    struct hvd_err err;
+static struct listener *second;
 
+static void begin(struct test *t)
+{
+    second = NULL;
     CHECK(t, wire_begin(&wire));
-    CHECK_OK(t, wire_listen(&wire));
-    CHECK_INT(t, listener_port(wire.listener), >, 0);
-    CHECK_CODE(t,
-               listener_tcp(wire.base, "127.0.0.1", listener_port(wire.listener), wire.tls, came,
-                            NULL, &second, &err),
-               HVD_E_BUSY);
-    CHECK_HAS(t, err.text, "the port is taken");
-    CHECK_CODE(t, listener_tcp(wire.base, "localhost", 0, wire.tls, came, NULL, &second, &err),
-               HVD_E_INVAL);
-    CHECK_CODE(t, listener_tcp(wire.base, "192.0.2.1", 0, wire.tls, came, NULL, &second, &err),
-               HVD_E_INVAL);
-out:
+}
+
+static void end(struct test *t)
+{
+    (void)t;
     listener_free(second);
     wire_end(&wire);
 }
+FIXTURE(begin, end)
 
-static void ipv6_has_brackets(struct test *t)
+TEST(a_taken_port_is_busy)
 {
-    struct listener *listener = NULL;
+    struct hvd_err err;
+
+    CHECK_OK(t, wire_listen(&wire));
+    CHECK_INT(t, listener_port(wire.listener), >, 0);
+    CHECK_CODE(t,
+               listener_tcp(wire.base,
+                            &(struct listener_place){ loopback_own(), listener_port(wire.listener),
+                                                      wire.tls },
+                            came, NULL, &second, &err),
+               HVD_E_BUSY);
+    CHECK_HAS(t, err.text, "the port is in use");
+    CHECK_CODE(t,
+               listener_tcp(wire.base, &(struct listener_place){ "localhost", 0, wire.tls }, came,
+                            NULL, &second, &err),
+               HVD_E_INVAL);
+    CHECK_CODE(t,
+               listener_tcp(wire.base, &(struct listener_place){ "192.0.2.1", 0, wire.tls }, came,
+                            NULL, &second, &err),
+               HVD_E_INVAL);
+}
+
+TEST(ipv6_has_brackets)
+{
     int rc;
 
-    CHECK(t, wire_begin(&wire));
-    rc = listener_tcp(wire.base, "::1", 0, wire.tls, came, NULL, &listener, NULL);
+    rc = listener_tcp(wire.base, &(struct listener_place){ "::1", 0, wire.tls }, came, NULL,
+                      &second, NULL);
     if (rc != HVD_E_INVAL) { /* a machine may have none */
         CHECK_OK(t, rc);
-        CHECK_HAS(t, listener_address(listener), "[::1]:");
+        CHECK_HAS(t, listener_address(second), "[::1]:");
     }
-out:
-    listener_free(listener);
-    wire_end(&wire);
 }
 
 static void serve_path(struct test *t)
 {
     struct stat st;
 
-    CHECK(t, wire_begin(&wire));
     CHECK_OK(t, wire_listen_unix(&wire, path));
     CHECK(t, !lstat(path, &st) && S_ISSOCK(st.st_mode) && (st.st_mode & 0777) == 0600);
     CHECK_OK(t, wire_dial_unix(&wire, path));
@@ -76,17 +94,15 @@ static void serve_path(struct test *t)
     listener_free(wire.listener);
     wire.listener = NULL;
     CHECK(t, lstat(path, &st) && errno == ENOENT);
-out:
-    wire_end(&wire);
 }
 
-static void a_path_is_made_and_removed(struct test *t)
+TEST(a_path_is_made_and_removed)
 {
     snprintf(path, sizeof(path), "%s/socket", test_dir(t));
     serve_path(t);
 }
 
-static void a_path_may_be_long(struct test *t)
+TEST(a_path_may_be_long)
 {
     size_t length = (size_t)snprintf(path, sizeof(path), "%s", test_dir(t));
 
@@ -96,10 +112,9 @@ static void a_path_may_be_long(struct test *t)
     }
     snprintf(path + length, sizeof(path) - length, "/%0120d", 7);
     serve_path(t);
-out:;
 }
 
-static void what_a_dead_process_left_is_replaced(struct test *t)
+TEST(the_socket_of_a_dead_process_is_replaced)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -108,15 +123,11 @@ static void what_a_dead_process_left_is_replaced(struct test *t)
     snprintf(at.sun_path, sizeof(at.sun_path), "%.100s", path);
     CHECK(t, fd >= 0 && !bind(fd, (const struct sockaddr *)&at, sizeof(at)));
     close(fd);
-    fd = -1;
     serve_path(t);
-out:
-    if (fd >= 0)
-        close(fd);
 }
 
-/* Killed while it was making the socket: INT32_MAX is no pid that a kernel gives. */
-static void what_was_half_made_is_removed(struct test *t)
+/* The maker was killed while it made the socket: INT32_MAX is no pid that a kernel gives. */
+TEST(a_half_made_socket_is_removed)
 {
     const char *folder = test_dir(t);
     char half[300];
@@ -126,76 +137,58 @@ static void what_was_half_made_is_removed(struct test *t)
     snprintf(half, sizeof(half), "%s/.hvd-%d", folder, INT32_MAX);
     snprintf(mine, sizeof(mine), "%s/.hvd-%d", folder, (int)getppid());
     CHECK(t, !mkfifo(half, 0600) && !mkfifo(mine, 0600));
-    CHECK(t, wire_begin(&wire));
     CHECK_OK(t, wire_listen_unix(&wire, path));
-    CHECK(t, access(half, F_OK) && !access(mine, F_OK)); /* that one lives */
-out:
+    CHECK(t, access(half, F_OK) && !access(mine, F_OK)); /* the maker of that socket lives */
     unlink(half);
     unlink(mine);
-    wire_end(&wire);
 }
 
-static void a_living_one_is_not(struct test *t)
+TEST(the_socket_of_a_living_process_is_kept)
 {
-    struct listener *second = NULL;
     struct hvd_err err;
 
     snprintf(path, sizeof(path), "%s/socket", test_dir(t));
-    CHECK(t, wire_begin(&wire));
     CHECK_OK(t, wire_listen_unix(&wire, path));
     CHECK_CODE(t, listener_unix(wire.base, path, came, NULL, &second, &err), HVD_E_BUSY);
-    CHECK_HAS(t, err.text, "somebody listens there");
+    CHECK_HAS(t, err.text, "another process listens at this address");
     CHECK(t, !access(path, F_OK));
-out:
-    listener_free(second);
-    wire_end(&wire);
 }
 
-static void an_abstract_name_is_held_once(struct test *t)
+TEST(an_abstract_name_is_held_once)
 {
-    struct listener *second = NULL;
     char name[200];
 
-    CHECK(t, wire_begin(&wire));
     snprintf(name, sizeof(name), "@hvd-test-%d", (int)getpid());
     CHECK_OK(t, wire_listen_unix(&wire, name));
     CHECK_CODE(t, listener_unix(wire.base, name, came, NULL, &second, NULL), HVD_E_BUSY);
     snprintf(name, sizeof(name), "@%0150d", 1);
     CHECK_CODE(t, listener_unix(wire.base, name, came, NULL, &second, NULL), HVD_E_LIMIT);
     CHECK_CODE(t, wire_dial_unix(&wire, "@hvd-test-nobody"), HVD_E_NOTFOUND);
-out:
-    listener_free(second);
-    wire_end(&wire);
 }
 
-static void a_file_is_not_replaced(struct test *t)
+TEST(a_file_is_not_replaced)
 {
-    struct listener *listener = NULL;
     int fd;
 
     snprintf(path, sizeof(path), "%s/file", test_dir(t));
-    CHECK(t, wire_begin(&wire));
     fd = open(path, O_CREAT | O_CLOEXEC | O_WRONLY, 0600);
     CHECK(t, fd >= 0 && !close(fd));
-    CHECK_CODE(t, listener_unix(wire.base, path, came, NULL, &listener, NULL), HVD_E_EXISTS);
+    CHECK_CODE(t, listener_unix(wire.base, path, came, NULL, &second, NULL), HVD_E_EXISTS);
     CHECK(t, !access(path, F_OK));
-    CHECK_CODE(t, listener_unix(wire.base, "/no/such/folder/s", came, NULL, &listener, NULL),
+    CHECK_CODE(t, listener_unix(wire.base, "/no/such/folder/s", came, NULL, &second, NULL),
                HVD_E_NOTFOUND);
-out:
-    listener_free(listener);
-    wire_end(&wire);
 }
 
-/* Only root can be somebody else, so the case has something to show where it runs as root. */
-static void another_user_is_turned_away(struct test *t)
+/* Only root can become another user, so the case tests something only as root. */
+TEST_FLAGS(another_user_is_turned_away, TEST_NO_TORTURE)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
     char name[64];
-    pid_t child = -1;
+    int status;
+    pid_t child;
 
     if (geteuid() != 0)
         return;
-    CHECK(t, wire_begin(&wire));
     snprintf(name, sizeof(name), "@hvd-test-user-%d", (int)getpid());
     CHECK_OK(t, wire_listen_unix(&wire, name));
     memcpy(at.sun_path + 1, name + 1, strlen(name) - 1);
@@ -211,76 +204,87 @@ static void another_user_is_turned_away(struct test *t)
         _exit(read(fd, &byte, 1) == 0 ? 0 : 2);
     }
     WIRE_UNTIL(&wire, wire.log_lines);
-    CHECK_INT(t, wire_logged(&wire, "is user 65534's"), ==, 1);
+    CHECK_INT(t, wire_logged(&wire, "is of user 65534"), ==, 1);
     CHECK_INT(t, wire.accepted, ==, 0);
-out:
-    if (child > 0) {
-        int status = 1;
-
-        waitpid(child, &status, 0);
-        if (status && !t->failed)
-            test_fail(t, __FILE__, __LINE__, "the other user: status %d", status);
-    }
-    wire_end(&wire);
+    CHECK_INT(t, waitpid(child, &status, 0), ==, child);
+    CHECK_INT(t, status, ==, 0);
 }
 
-/* Without descriptors it says so once, does not spin, and goes on when there are some again. */
-static void it_waits_for_descriptors(struct test *t)
+/* Without descriptors the listener warns once, sleeps, and goes on when descriptors are free
+ * again. */
+TEST_FLAGS(the_listener_waits_for_descriptors, TEST_NO_TORTURE)
 {
     struct rlimit had;
-    struct rlimit few;
     int turns = 0;
-    int fd = -1;
+    int fd;
 
-    CHECK(t, !getrlimit(RLIMIT_NOFILE, &had));
-    few = had;
-    CHECK(t, wire_begin(&wire));
     CHECK_OK(t, wire_listen(&wire));
-    fd = wire_stranger(&wire);
-    few.rlim_cur = (rlim_t)fd + 1;
-    CHECK(t, !setrlimit(RLIMIT_NOFILE, &few));
+    CHECK_OK(t, descriptors_allow(1, &had));
+    fd = wire_stranger(&wire); /* takes the last descriptor */
     WIRE_UNTIL(&wire, wire.log_lines);
     CHECK_INT(t, wire_logged(&wire, "Too many open files"), ==, 1);
     for (; turns < 3; turns++)
-        wire_turn(&wire); /* each is a pause that is over */
+        wire_turn(&wire); /* each turn ends a pause */
     CHECK_INT(t, wire.log_lines, ==, 1);
     CHECK(t, !setrlimit(RLIMIT_NOFILE, &had));
     CHECK_OK(t, wire_dial(&wire, wire.tls));
     WIRE_UNTIL(&wire, wire.accepted || wire.client.closed);
     CHECK_INT(t, wire.accepted, ==, 1);
-out:
-    setrlimit(RLIMIT_NOFILE, &had);
-    if (fd >= 0)
-        close(fd);
-    wire_end(&wire);
+    close(fd);
 }
 
-/* The silent ones make room for who has the key. */
-static void strangers_are_limited(struct test *t)
+/* Strangers that hold the last descriptors give them up for a peer. */
+TEST_FLAGS(strangers_give_up_descriptors, TEST_NO_TORTURE)
 {
-    int fds[6] = { -1, -1, -1, -1, -1, -1 };
+    struct rlimit had;
+    int fds[3];
 
-    CHECK(t, wire_begin(&wire));
     CHECK_OK(t, wire_listen(&wire));
-    wire.listener->strangers_max = 3;
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        fds[i] = wire_stranger(&wire);
+    WIRE_UNTIL(&wire, wire.listener->door.count == ARRAY_SIZE(fds));
+    CHECK_OK(t, descriptors_allow(1, &had)); /* for the peer's own socket */
+    CHECK_OK(t, wire_dial(&wire, wire.tls));
+    WIRE_UNTIL(&wire, wire.accepted || wire.client.closed);
+    CHECK(t, !setrlimit(RLIMIT_NOFILE, &had));
+    CHECK_TEXT(t, wire.client.why, "");
+    CHECK_INT(t, wire.accepted, ==, 1);
+    CHECK_INT(t, wire.listener->door.count, <, ARRAY_SIZE(fds));
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        close(fds[i]);
+}
+
+/* Without a free descriptor an accept fails so also when no peer waits: the peer that has got the
+ * last one keeps it. */
+TEST_FLAGS(a_peer_gets_the_last_descriptor, TEST_NO_TORTURE)
+{
+    struct rlimit had;
+
+    CHECK_OK(t, wire_listen(&wire));
+    CHECK_OK(t, descriptors_allow(2, &had)); /* for both ends of the connection */
+    CHECK_OK(t, wire_dial(&wire, wire.tls));
+    WIRE_UNTIL(&wire, wire.accepted || wire.client.closed);
+    CHECK(t, !setrlimit(RLIMIT_NOFILE, &had));
+    CHECK_TEXT(t, wire.client.why, "");
+    CHECK_INT(t, wire.accepted, ==, 1);
+    CHECK_INT(t, wire.log_lines, ==, 0);
+}
+
+/* Silent strangers make room for a peer that has the key. */
+TEST_FLAGS(strangers_are_limited, TEST_NO_TORTURE)
+{
+    int fds[6];
+
+    CHECK_OK(t, wire_listen(&wire));
+    wire.listener->door.places = 3;
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         fds[i] = wire_stranger(&wire);
     CHECK_OK(t, wire_dial(&wire, wire.tls));
     while (!wire.accepted && !wire.client.closed && wire_turn(&wire))
-        CHECK_INT(t, wire.listener->stranger_count, <=, 3);
+        CHECK_INT(t, wire.listener->door.count, <=, 3);
     CHECK_INT(t, wire.accepted, ==, 1);
-    CHECK_INT(t, wire_logged(&wire, "others are waiting"), >=, 4);
-out:
+    CHECK_INT(t, wire_logged(&wire, "crowded by connections that prove nothing"), ==, 1);
+    CHECK_INT(t, wire_logged(&wire, "most from 127.0.0.1"), ==, 1);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-    wire_end(&wire);
+        close(fds[i]);
 }
-
-TESTS(CASE(a_taken_port_is_busy), CASE(ipv6_has_brackets), CASE(a_path_is_made_and_removed),
-      CASE(a_path_may_be_long), CASE(what_a_dead_process_left_is_replaced),
-      CASE(what_was_half_made_is_removed), CASE(a_living_one_is_not),
-      CASE(an_abstract_name_is_held_once), CASE(a_file_is_not_replaced),
-      CASE_FLAGS(another_user_is_turned_away, TEST_NO_TORTURE),
-      CASE_FLAGS(it_waits_for_descriptors, TEST_NO_TORTURE),
-      CASE_FLAGS(strangers_are_limited, TEST_NO_TORTURE))

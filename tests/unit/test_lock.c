@@ -1,6 +1,9 @@
+/*
+ * test_lock.c: os/lock: one process has a lock, the next learns which, and a death gives it back.
+ */
 #include "os/lock.h"
 
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,30 +14,39 @@
 #include <unistd.h>
 
 static char path[256];
+static int fd, second, third;
+static pid_t holder;
+static struct hvd_err err;
 
 static void begin(struct test *t)
 {
     snprintf(path, sizeof(path), "%s/lock", test_dir(t));
     (void)unlink(path);
+    fd = second = third = -1;
+    holder = -1;
 }
 
-static void close_fd(int *fd)
+static void close_fd(int *open_fd)
 {
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
+    if (*open_fd >= 0)
+        close(*open_fd);
+    *open_fd = -1;
 }
 
-static void one_has_it_and_the_next_learns_who(struct test *t)
+static void end(struct test *t)
 {
-    struct hvd_err err;
+    (void)t;
+    close_fd(&fd);
+    close_fd(&second);
+    close_fd(&third);
+}
+FIXTURE(begin, end)
+
+TEST(a_second_taker_learns_the_holder)
+{
     struct stat st;
     char who[64];
-    pid_t holder = -1;
-    int second = -1;
-    int fd = -1;
 
-    begin(t);
     CHECK_OK(t, lock_take(path, &fd, &holder, NULL));
     CHECK_INT(t, holder, ==, -1);
     CHECK_INT(t, fcntl(fd, F_GETFD) & FD_CLOEXEC, !=, 0);
@@ -43,26 +55,20 @@ static void one_has_it_and_the_next_learns_who(struct test *t)
     CHECK_CODE(t, lock_take(path, &second, &holder, &err), HVD_E_BUSY);
     CHECK_INT(t, holder, ==, getpid());
     CHECK_INT(t, second, ==, -1);
-    snprintf(who, sizeof(who), "process %ld has it", (long)getpid());
+    snprintf(who, sizeof(who), "process %ld holds the lock", (long)getpid());
     CHECK_HAS(t, err.text, who);
     CHECK_HAS(t, err.text, path);
     close_fd(&fd);
     CHECK_OK(t, lock_take(path, &fd, &holder, NULL));
-out:
-    close_fd(&fd);
-    close_fd(&second);
 }
 
 /* However it ends. */
-static void who_dies_gives_it_back(struct test *t)
+TEST_FLAGS(the_death_of_the_holder_frees_the_lock, TEST_NO_TORTURE)
 {
-    pid_t holder = 0;
-    pid_t child = -1;
+    pid_t child;
     int fds[2] = { -1, -1 };
-    int fd = -1;
     char byte;
 
-    begin(t);
     CHECK_INT(t, pipe(fds), ==, 0);
     child = fork();
     CHECK(t, child >= 0);
@@ -77,29 +83,16 @@ static void who_dies_gives_it_back(struct test *t)
     CHECK_INT(t, holder, ==, child);
     CHECK_INT(t, kill(child, SIGKILL), ==, 0);
     CHECK_INT(t, waitpid(child, NULL, 0), ==, child);
-    child = -1;
     CHECK_OK(t, lock_take(path, &fd, &holder, NULL));
-out:
-    if (child > 0) {
-        (void)kill(child, SIGKILL);
-        (void)waitpid(child, NULL, 0);
-    }
-    close_fd(&fd);
     close_fd(&fds[0]);
-    close_fd(&fds[1]);
 }
 
-/* What stands in the file is foreign text; and an old, longer pid leaves nothing behind. */
-static void a_holder_that_cannot_be_read_is_nobody(struct test *t)
+/* The file may hold foreign text; an old, longer pid leaves nothing behind. */
+TEST(an_unreadable_holder_is_unknown)
 {
     static const char *const texts[] = { "", "x\n", "-5\n", "99999999999\n",
                                          "1111111111111111111111111111111111111111" };
-    struct hvd_err err;
-    pid_t holder = -1;
-    int second = -1;
-    int fd = -1;
 
-    begin(t);
     CHECK_OK(t, lock_take(path, &fd, &holder, NULL));
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         CHECK_INT(t, ftruncate(fd, 0), ==, 0);
@@ -107,57 +100,33 @@ static void a_holder_that_cannot_be_read_is_nobody(struct test *t)
         holder = -1;
         CHECK_CODE(t, lock_take(path, &second, &holder, &err), HVD_E_BUSY);
         CHECK_INT(t, holder, ==, 0);
-        CHECK_HAS(t, err.text, "another process has it");
+        CHECK_HAS(t, err.text, "another process holds the lock");
     }
     close_fd(&fd);
     CHECK_OK(t, lock_take(path, &fd, &holder, NULL));
     CHECK_CODE(t, lock_take(path, &second, &holder, NULL), HVD_E_BUSY);
     CHECK_INT(t, holder, ==, getpid());
-out:
-    close_fd(&fd);
-    close_fd(&second);
 }
 
-static void one_can_be_taken_over(struct test *t)
+TEST(a_lock_can_be_taken_over)
 {
-    pid_t holder = -1;
-    int old = -1;
-    int third = -1;
-    int fd = -1;
-
-    begin(t);
-    CHECK_OK(t, lock_take_over(path, &old, NULL)); /* nobody had it */
+    CHECK_OK(t, lock_take_over(path, &second, NULL)); /* the lock was free */
     CHECK_OK(t, lock_take_over(path, &fd, NULL));
     CHECK_CODE(t, lock_take(path, &third, &holder, NULL), HVD_E_BUSY);
     CHECK_INT(t, holder, ==, getpid());
-    close_fd(&old); /* gives nothing back that is not its own */
+    close_fd(&second); /* gives nothing back that is not its own */
     CHECK_CODE(t, lock_take(path, &third, &holder, NULL), HVD_E_BUSY);
     close_fd(&fd);
     CHECK_OK(t, lock_take(path, &third, &holder, NULL));
     CHECK_CODE(t, lock_take_over("/nowhere/at/all", &fd, NULL), HVD_E_NOTFOUND);
-out:
-    close_fd(&old);
-    close_fd(&third);
-    close_fd(&fd);
 }
 
-static void says_why_it_cannot(struct test *t)
+TEST(a_failed_lock_has_a_reason)
 {
-    struct hvd_err err;
-    pid_t holder = -1;
-    int fd = -1;
-
-    begin(t);
     CHECK_CODE(t, lock_take("/nowhere/at/all", &fd, &holder, &err), HVD_E_NOTFOUND);
     CHECK_HAS(t, err.text, "create the directory");
     CHECK(t, lock_take(test_dir(t), &fd, &holder, &err) < 0);
     CHECK_INT(t, symlink("/dev/null", path), ==, 0);
     CHECK(t, lock_take(path, &fd, &holder, &err) < 0);
     CHECK_INT(t, holder, ==, -1);
-out:
-    close_fd(&fd);
 }
-
-TESTS(CASE(one_has_it_and_the_next_learns_who), CASE_FLAGS(who_dies_gives_it_back, TEST_NO_TORTURE),
-      CASE(a_holder_that_cannot_be_read_is_nobody), CASE(one_can_be_taken_over),
-      CASE(says_why_it_cannot))

@@ -1,6 +1,10 @@
+/*
+ * test_log.c: base/log: whole lines, levels for each subsystem, foreign text that cannot steer a
+ * terminal, and writers in several threads.
+ */
 #include "base/log.h"
 #include "base/time.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <limits.h>
 #include <string.h>
@@ -8,7 +12,7 @@
 /* 2026-11-21T09:30:01.250Z */
 #define NOW (INT64_C(1795253401) * TIME_S + 250999)
 
-/* What a sink was given since it was opened. */
+/* The lines that a sink was given since it was opened. */
 static struct {
     char text[4096];
     size_t length;
@@ -27,9 +31,8 @@ static void write_seen(void *arg, const char *line, size_t length)
     seen.lines++;
 }
 
-static int64_t wall_of_seen(void *arg)
+static int64_t wall_of_seen(void)
 {
-    (void)arg;
     return seen.wall_us;
 }
 
@@ -42,13 +45,15 @@ static void open_seen(void)
     log_open(&sink);
 }
 
-static void close_seen(void)
+static void end_case(struct test *t)
 {
+    (void)t;
     log_open(NULL);
     log_set_levels("info", NULL);
 }
+FIXTURE(NULL, end_case)
 
-static void writes_whole_lines(struct test *t)
+TEST(writes_whole_lines)
 {
     open_seen();
     log_warning(HOSTS, "script failed with exit %d, keeping %d hosts", 2, 3);
@@ -57,22 +62,18 @@ static void writes_whole_lines(struct test *t)
                "script failed with exit 2, keeping 3 hosts\n");
     log_error(COLL, "%s", "");
     CHECK_TEXT(t, strchr(seen.text, '\n'), "\n2026-11-21T09:30:01.250Z error coll: \n");
-out:
-    close_seen();
 }
 
-static void nothing_is_written_when_closed(struct test *t)
+TEST(nothing_is_written_when_closed)
 {
     open_seen();
     log_open(NULL);
     CHECK(t, !log_wants(LOG_JOB, LOG_ERROR));
     log_error(JOB, "unheard");
     CHECK_INT(t, seen.lines, ==, 0);
-out:
-    close_seen();
 }
 
-static void levels_decide_per_subsystem(struct test *t)
+TEST(levels_decide_per_subsystem)
 {
     open_seen();
     CHECK(t, log_wants(LOG_NET, LOG_INFO) && !log_wants(LOG_NET, LOG_DEBUG));
@@ -93,11 +94,9 @@ static void levels_decide_per_subsystem(struct test *t)
     CHECK_OK(t, log_set_levels("debug", NULL));
     for (int i = 0; i < LOG_SUBSYSTEM_COUNT; i++)
         CHECK(t, log_wants((enum log_subsystem)i, LOG_DEBUG));
-out:
-    close_seen();
 }
 
-static void a_malformed_spec_changes_nothing(struct test *t)
+TEST(a_malformed_spec_changes_nothing)
 {
     static const char *const malformed[] = {
         "",       "loud",     "debug,",          ",debug",     "net:",        ":debug",    ":",
@@ -110,7 +109,7 @@ static void a_malformed_spec_changes_nothing(struct test *t)
     CHECK_OK(t, log_set_levels("warning,net:info", NULL));
     for (size_t i = 0; i < ARRAY_SIZE(malformed); i++) {
         CHECK_CODE(t, log_set_levels(malformed[i], &err), HVD_E_INVAL);
-        CHECK_HAS(t, err.text, "no such log ");
+        CHECK_HAS(t, err.text, "unknown log ");
         for (int j = 0; j < LOG_SUBSYSTEM_COUNT; j++) {
             enum log_subsystem subsystem = (enum log_subsystem)j;
 
@@ -120,40 +119,35 @@ static void a_malformed_spec_changes_nothing(struct test *t)
         }
     }
     CHECK_CODE(t, log_set_levels("loud", &err), HVD_E_INVAL);
-    CHECK_TEXT(t, err.text, "\"loud\": no such log level; there are error, warning, info, debug");
+    CHECK_TEXT(t, err.text, "\"loud\": unknown log level; use one of error, warning, info, debug");
     CHECK_CODE(t, log_set_levels("nut:debug", &err), HVD_E_INVAL);
     CHECK_TEXT(t, err.text,
-               "\"nut\": no such log subsystem; there are job, hosts, launch, net, store, agent, "
+               "\"nut\": unknown log subsystem; use one of job, hosts, launch, net, store, agent, "
                "worker, state, coll");
     CHECK_CODE(t, log_set_levels("net:debug,error", &err), HVD_E_INVAL);
     CHECK_TEXT(t, err.text,
-               "\"error\": a log level for all would undo the parts before it; write it first");
+               "\"error\": this log level for all parts would undo the levels of parts before it; "
+               "write it first");
     CHECK(t, !log_wants(LOG_NET, LOG_DEBUG) && log_wants(LOG_JOB, LOG_WARNING));
-out:
-    close_seen();
 }
 
-static void a_foreign_newline_makes_no_second_line(struct test *t)
+TEST(a_foreign_newline_makes_no_second_line)
 {
     open_seen();
     log_info(NET, "peer said '%s'", "ok\n2026-11-21T09:30:01.250Z error job: lost\r\n");
     CHECK_INT(t, seen.lines, ==, 1);
     CHECK_TEXT(t, strchr(seen.text, '\n'), "\n");
     CHECK_TEXT(t, strchr(seen.text, '\''), "'ok 2026-11-21T09:30:01.250Z error job: lost  '\n");
-out:
-    close_seen();
 }
 
-static void foreign_text_cannot_steer_a_terminal(struct test *t)
+TEST(foreign_text_cannot_steer_a_terminal)
 {
     open_seen();
     log_info(NET, "peer said '%s'", "\x1b[2J\xc2\x9b?25l\t\x7f");
     CHECK_TEXT(t, strchr(seen.text, '\''), "' [2J  ?25l  '\n");
-out:
-    close_seen();
 }
 
-static void long_lines_are_cut(struct test *t)
+TEST(long_lines_are_cut)
 {
     char big[3000];
 
@@ -169,11 +163,9 @@ static void long_lines_are_cut(struct test *t)
     log_info(NET, "%.*s", LOG_LINE_MAX - (int)strlen("2026-11-21T09:30:01.250Z info net: \n"), big);
     CHECK_INT(t, seen.length, ==, LOG_LINE_MAX);
     CHECK_TEXT(t, seen.text + LOG_LINE_MAX - 6, "xxxxx\n");
-out:
-    close_seen();
 }
 
-static void any_time_has_a_stamp(struct test *t)
+TEST(any_time_has_a_stamp)
 {
     static const struct {
         int64_t wall_us;
@@ -194,11 +186,9 @@ static void any_time_has_a_stamp(struct test *t)
         CHECK_HAS(t, seen.text, times[i].stamp);
         CHECK_INT(t, seen.text[0], ==, times[i].stamp[0]);
     }
-out:
-    close_seen();
 }
 
-static void a_limit_lets_a_burst_through_per_window(struct test *t)
+TEST(a_limit_lets_a_burst_through_per_window)
 {
     struct log_limit limit = { .window_us = TIME_S, .burst = 2 };
     unsigned held = 77;
@@ -215,10 +205,9 @@ static void a_limit_lets_a_burst_through_per_window(struct test *t)
     CHECK(t, log_limit_pass(&limit, TIME_S + 100, &held));
     CHECK_INT(t, held, ==, 0);
     CHECK(t, !log_limit_pass(&limit, TIME_S + 100, &held));
-out:;
 }
 
-static void a_clock_that_goes_back_holds_nothing_for_long(struct test *t)
+TEST(a_clock_that_goes_back_holds_nothing_for_long)
 {
     struct log_limit limit = { .window_us = TIME_S, .burst = 1 };
     unsigned held = 0;
@@ -229,10 +218,9 @@ static void a_clock_that_goes_back_holds_nothing_for_long(struct test *t)
     CHECK_INT(t, held, ==, 1);
     CHECK(t, !log_limit_pass(&limit, TIME_HOUR + TIME_S - 1, &held));
     CHECK(t, log_limit_pass(&limit, TIME_HOUR + TIME_S, &held));
-out:;
 }
 
-static void counts_no_further_than_it_can(struct test *t)
+TEST(counts_no_further_than_it_can)
 {
     struct log_limit limit = { .window_us = TIME_S, .burst = 1, .held = UINT_MAX - 1 };
     unsigned held = 0;
@@ -242,10 +230,9 @@ static void counts_no_further_than_it_can(struct test *t)
     CHECK(t, !log_limit_pass(&limit, 0, &held));
     CHECK(t, log_limit_pass(&limit, TIME_S, &held));
     CHECK(t, held == UINT_MAX);
-out:;
 }
 
-static void a_burst_of_none_lets_nothing_through(struct test *t)
+TEST(a_burst_of_none_lets_nothing_through)
 {
     struct log_limit limit = { .window_us = TIME_S };
     unsigned held = 77;
@@ -254,13 +241,4 @@ static void a_burst_of_none_lets_nothing_through(struct test *t)
         CHECK(t, !log_limit_pass(&limit, i * TIME_DAY, &held));
     CHECK_INT(t, limit.held, ==, 3);
     CHECK_INT(t, held, ==, 77);
-out:;
 }
-
-TESTS(CASE(writes_whole_lines), CASE(nothing_is_written_when_closed),
-      CASE(levels_decide_per_subsystem), CASE(a_malformed_spec_changes_nothing),
-      CASE(a_foreign_newline_makes_no_second_line), CASE(foreign_text_cannot_steer_a_terminal),
-      CASE(long_lines_are_cut), CASE(any_time_has_a_stamp),
-      CASE(a_limit_lets_a_burst_through_per_window),
-      CASE(a_clock_that_goes_back_holds_nothing_for_long), CASE(counts_no_further_than_it_can),
-      CASE(a_burst_of_none_lets_nothing_through))

@@ -1,3 +1,7 @@
+/*
+ * test_mailbox.c: the mailbox between the session's thread and the training loop: orders and
+ * answers come in their order, and texts are copied.
+ */
 #include "os/thread.h"
 #include "tests/lib/test.h"
 #include "worker/io/mailbox.h"
@@ -12,7 +16,7 @@ static bool is_awake(const struct mailbox *mailbox)
     return poll(&fd, 1, 0) == 1;
 }
 
-/* What a test takes is given back empty by itself. */
+/* mailbox_take with a list that is cleared by itself. */
 struct taken {
     struct said_list said;
     const struct msg *request;
@@ -25,7 +29,7 @@ static void take(struct mailbox *mailbox, struct taken *taken)
     mailbox_take(mailbox, &taken->said, &taken->request, &taken->closing);
 }
 
-static void what_is_said_is_copied(struct test *t)
+TEST(posted_messages_are_copied)
 {
     struct mailbox mailbox;
     struct taken taken = { .request = NULL };
@@ -51,7 +55,7 @@ static void what_is_said_is_copied(struct test *t)
     CHECK(t, is_awake(&mailbox));
     take(&mailbox, &taken);
     CHECK(t, !is_awake(&mailbox));
-    CHECK(t, taken.said.count == 3 || taken.closing); /* an event that is lost ends the session */
+    CHECK(t, taken.said.count == 3 || taken.closing); /* a lost event ends the session */
     CHECK(t, !taken.closing);
     CHECK_INT(t, taken.said.items[0].event.kind, ==, SESSION_SETTLED);
     CHECK_INT(t, taken.said.items[0].held_list.count, ==, 2);
@@ -64,7 +68,7 @@ out:
         mailbox_release(&mailbox);
 }
 
-static void orders_come_in_their_order(struct test *t)
+TEST(orders_come_in_their_order)
 {
     struct mailbox mailbox;
     struct loop_order order = { .code = 0 };
@@ -83,14 +87,15 @@ static void orders_come_in_their_order(struct test *t)
     mailbox_next(&mailbox, &order);
     CHECK_INT(t, order.kind, ==, DO_RETURN);
     CHECK_INT(t, order.code, ==, HVD_E_LOST);
-    mailbox_say(&mailbox, &(struct session_event){ .kind = SESSION_RUN }); /* nobody hears it */
+    /* no thread takes the request */
+    mailbox_say(&mailbox, &(struct session_event){ .kind = SESSION_RUN });
     CHECK_INT(t, mailbox.said.count, ==, 0);
 out:
     if (made)
         mailbox_release(&mailbox);
 }
 
-/* The other side of a question: takes the request, and answers in the way of the case. */
+/* The agent's side of a question: takes the request, and answers as the case says. */
 struct agent {
     struct mailbox *mailbox;
     void (*answer)(struct mailbox *mailbox, const struct msg *request);
@@ -127,6 +132,12 @@ static void answer_fetches(struct mailbox *mailbox, const struct msg *request)
     mailbox_answer(mailbox, &late, -1);
     mailbox_answer(mailbox, &other, dup(STDOUT_FILENO));
     mailbox_answer(mailbox, &right, -1);
+}
+
+static void sent_only(struct mailbox *mailbox, const struct msg *request)
+{
+    (void)request;
+    mailbox_sent(mailbox);
 }
 
 static void cancel_instead(struct mailbox *mailbox, const struct msg *request)
@@ -175,7 +186,7 @@ out:
     return rc;
 }
 
-static void a_question_has_one_answer(struct test *t)
+TEST_FLAGS(a_question_has_one_answer, TEST_NO_TORTURE)
 {
     struct msg answer = { 0 };
 
@@ -187,5 +198,44 @@ static void a_question_has_one_answer(struct test *t)
 out:;
 }
 
-TESTS(CASE(what_is_said_is_copied), CASE(orders_come_in_their_order),
-      CASE_FLAGS(a_question_has_one_answer, TEST_NO_TORTURE))
+/* A thread beside the training loop, whose request the agent takes and does not answer. */
+struct asks_aside {
+    struct mailbox *mailbox;
+    int code;
+};
+
+static void *ask_aside(void *arg)
+{
+    struct asks_aside *aside = arg;
+    struct msg request = { .type = MSG_FETCH, .u.fetch.number = 4 };
+    struct msg answer = { 0 };
+    int fd = -1;
+
+    aside->code = mailbox_ask_aside(aside->mailbox, &request, 0, &answer, &fd);
+    return NULL;
+}
+
+/* The answer to the request that gave way comes late, and is dropped. */
+TEST_FLAGS(a_question_aside_gives_way_to_the_loop, TEST_NO_TORTURE)
+{
+    struct msg request = { .type = MSG_FETCH, .u.fetch.number = 5 };
+    struct mailbox mailbox;
+    struct agent silent = { &mailbox, sent_only, 0 };
+    struct agent answers = { &mailbox, answer_fetches, 0 };
+    struct asks_aside aside = { &mailbox, 1 };
+    struct msg answer = { 0 };
+    pthread_t asking, agent;
+    int fd = -1;
+
+    CHECK_OK(t, mailbox_init(&mailbox));
+    CHECK_OK(t, thread_start(&asking, 0, ask_aside, &aside));
+    play_agent(&silent);
+    CHECK_OK(t, thread_start(&agent, 0, play_agent, &answers));
+    CHECK_OK(t, mailbox_ask(&mailbox, &request, 0, &answer, &fd));
+    pthread_join(asking, NULL);
+    pthread_join(agent, NULL);
+    CHECK_INT(t, aside.code, ==, HVD_E_REVOKED);
+    CHECK_INT(t, answer.u.fetched.bytes, ==, 8);
+out:
+    mailbox_release(&mailbox);
+}

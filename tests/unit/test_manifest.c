@@ -1,6 +1,10 @@
+/*
+ * test_manifest.c: state/manifest: the layout of a state, the limits of its entries, and a digest
+ * over all fields.
+ */
 #include "state/manifest.h"
 
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,10 +16,19 @@ static int add(struct manifest *manifest, const char *name, uint64_t bytes, uint
     return manifest_add(manifest, name, bytes, kind, false, NULL);
 }
 
-static void lays_out_replicated_first(struct test *t)
-{
-    struct manifest manifest;
+static struct manifest manifest;
+static struct arena arena;
 
+static void end_case(struct test *t)
+{
+    (void)t;
+    arena_release(&arena);
+    manifest_release(&manifest);
+}
+FIXTURE(NULL, end_case)
+
+TEST(lays_out_replicated_first)
+{
     manifest_init(&manifest);
     CHECK_OK(t, add(&manifest, "weights", 100, ENTRY_REPLICATED));
     CHECK_OK(t, add(&manifest, "random", 8, ENTRY_PER_RANK));
@@ -34,14 +47,10 @@ static void lays_out_replicated_first(struct test *t)
     CHECK_INT(t, manifest.items[4].offset, ==, 2 * MIB + 64);
     CHECK_INT(t, manifest.items[5].offset, ==, 2 * MIB + 192);
     CHECK_INT(t, manifest.bytes, ==, 3 * MIB);
-out:
-    manifest_release(&manifest);
 }
 
-static void of_nothing_it_is_empty(struct test *t)
+TEST(a_manifest_of_no_entries_is_empty)
 {
-    struct manifest manifest;
-
     manifest_init(&manifest);
     manifest_seal(&manifest);
     CHECK_INT(t, manifest.bytes, ==, 0);
@@ -51,13 +60,10 @@ static void of_nothing_it_is_empty(struct test *t)
     CHECK_OK(t, add(&manifest, "nothing", 0, ENTRY_REPLICATED));
     manifest_seal(&manifest);
     CHECK_INT(t, manifest.bytes, ==, 0);
-out:
-    manifest_release(&manifest);
 }
 
-static void sealed_it_stays_as_it_is(struct test *t)
+TEST(a_sealed_manifest_does_not_change)
 {
-    struct manifest manifest;
     uint64_t digest;
 
     manifest_init(&manifest);
@@ -69,13 +75,10 @@ static void sealed_it_stays_as_it_is(struct test *t)
     CHECK_INT(t, manifest.digest, ==, digest);
     CHECK_INT(t, manifest.bytes, ==, 3 * MIB);
     CHECK_INT(t, manifest.count, ==, 1);
-out:
-    manifest_release(&manifest);
 }
 
-static void refuses_what_is_no_name(struct test *t)
+TEST(refuses_invalid_names)
 {
-    struct manifest manifest;
     char longest[LIMIT_MANIFEST_NAME_BYTES + 2];
     struct hvd_err err;
 
@@ -96,13 +99,10 @@ static void refuses_what_is_no_name(struct test *t)
     CHECK_OK(t, add(&manifest, "Schl\xc3\xbcssel", 1, ENTRY_REPLICATED));
     CHECK_CODE(t, manifest_add(&manifest, longest, 2, ENTRY_PER_RANK, true, &err), HVD_E_EXISTS);
     CHECK_INT(t, manifest.count, ==, 2);
-out:
-    manifest_release(&manifest);
 }
 
-static void refuses_more_than_the_limit(struct test *t)
+TEST(refuses_more_than_the_limit)
 {
-    struct manifest manifest;
     struct hvd_err err;
 
     manifest_init(&manifest);
@@ -118,13 +118,10 @@ static void refuses_more_than_the_limit(struct test *t)
     CHECK_OK(t, add(&manifest, "d", 0, ENTRY_PER_RANK));
     manifest_seal(&manifest);
     CHECK_INT(t, manifest.bytes, ==, LIMIT_STATE_BYTES - 2 * MIB);
-out:
-    manifest_release(&manifest);
 }
 
-static void refuses_one_entry_too_many(struct test *t)
+TEST_FLAGS(refuses_one_entry_too_many, TEST_NO_TORTURE)
 {
-    struct manifest manifest;
     struct hvd_err err;
     char name[16];
 
@@ -138,27 +135,25 @@ static void refuses_one_entry_too_many(struct test *t)
     CHECK_INT(t, manifest.count, ==, LIMIT_MANIFEST_ENTRIES);
     manifest_seal(&manifest);
     CHECK_INT(t, manifest.bytes, ==, 4 * MIB);
-out:
-    manifest_release(&manifest);
 }
 
 static int digest_with(const char *first, const char *second, uint64_t bytes, uint32_t kind,
                        bool custom, uint64_t *ret_digest)
 {
-    struct manifest manifest;
+    struct manifest made;
     int rc;
 
-    manifest_init(&manifest);
-    rc = add(&manifest, first, 8, ENTRY_REPLICATED);
+    manifest_init(&made);
+    rc = add(&made, first, 8, ENTRY_REPLICATED);
     if (!rc)
-        rc = manifest_add(&manifest, second, bytes, kind, custom, NULL);
-    manifest_seal(&manifest);
-    *ret_digest = manifest.digest;
-    manifest_release(&manifest);
+        rc = manifest_add(&made, second, bytes, kind, custom, NULL);
+    manifest_seal(&made);
+    *ret_digest = made.digest;
+    manifest_release(&made);
     return rc;
 }
 
-static void the_digest_is_of_all_of_it(struct test *t)
+TEST(the_digest_covers_the_whole_manifest)
 {
     uint64_t digests[8];
 
@@ -174,14 +169,11 @@ static void the_digest_is_of_all_of_it(struct test *t)
         for (size_t k = 0; k < i; k++)
             CHECK(t, digests[i] != digests[k]);
     CHECK(t, digests[7] == digests[0]);
-out:;
 }
 
-static void says_its_entries(struct test *t)
+TEST(says_its_entries)
 {
     struct msg_entry_list list;
-    struct manifest manifest;
-    struct arena arena;
 
     manifest_init(&manifest);
     arena_init(&arena, 1 << 16);
@@ -196,12 +188,4 @@ static void says_its_entries(struct test *t)
     CHECK_INT(t, list.items[0].bytes, ==, 100);
     CHECK_INT(t, list.items[1].bytes, ==, 57);
     CHECK_INT(t, list.items[1].kind, ==, ENTRY_PER_RANK);
-out:
-    arena_release(&arena);
-    manifest_release(&manifest);
 }
-
-TESTS(CASE(lays_out_replicated_first), CASE(of_nothing_it_is_empty), CASE(sealed_it_stays_as_it_is),
-      CASE(refuses_what_is_no_name), CASE(refuses_more_than_the_limit),
-      CASE_FLAGS(refuses_one_entry_too_many, TEST_NO_TORTURE), CASE(the_digest_is_of_all_of_it),
-      CASE(says_its_entries))

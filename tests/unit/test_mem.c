@@ -1,10 +1,14 @@
+/*
+ * test_mem.c: base/mem: zeroed blocks, overflow of sizes, texts that are copied, and the
+ * operations that a test may put in place.
+ */
 #include "base/mem.h"
 #include "tests/lib/heap.h"
 #include "tests/lib/test.h"
 
 #include <string.h>
 
-static void gives_zeroed_blocks(struct test *t)
+TEST(gives_zeroed_blocks)
 {
     static const char zeroes[64];
     char *block = mem_zalloc(sizeof(zeroes));
@@ -18,7 +22,7 @@ out:
     mem_free(array);
 }
 
-static void no_bytes_are_a_block_too(struct test *t)
+TEST(no_bytes_are_a_block_too)
 {
     void *blocks[5] = { NULL };
     void *resized;
@@ -38,7 +42,7 @@ out:
         mem_free(blocks[i]);
 }
 
-static void resize_keeps_the_bytes(struct test *t)
+TEST(resize_keeps_the_bytes)
 {
     char *block = mem_resize(NULL, 4);
     char *bigger;
@@ -53,7 +57,7 @@ out:
     mem_free(block);
 }
 
-static void array_refuses_what_overflows(struct test *t)
+TEST(array_refuses_what_overflows)
 {
     CHECK(t, !mem_zalloc_array(SIZE_MAX / 2 + 1, 2));
     CHECK(t, !mem_zalloc_array(2, SIZE_MAX / 2 + 1));
@@ -61,7 +65,7 @@ static void array_refuses_what_overflows(struct test *t)
 out:;
 }
 
-static void copies_are_terminated(struct test *t)
+TEST(copies_are_terminated)
 {
     char *whole = mem_strdup("slot");
     char *part = mem_strndup("slot", 2);
@@ -80,7 +84,7 @@ out:
     mem_free(empty);
 }
 
-static void nothing_can_be_copied_too(struct test *t)
+TEST(nothing_can_be_copied_too)
 {
     char *copy = mem_strndup(NULL, 0);
 
@@ -118,7 +122,7 @@ static void count_free(void *arg, void *block)
         counter->frees++;
 }
 
-static void operations_are_swapped_and_copied(struct test *t)
+TEST(operations_are_swapped_and_copied)
 {
     struct counter counter = { 0 };
     struct mem_ops ops = { count_alloc, count_resize, count_free, &counter };
@@ -140,7 +144,7 @@ out:
     heap_use();
 }
 
-static void null_brings_libc_back(struct test *t)
+TEST(null_brings_libc_back)
 {
     size_t before = heap_blocks();
     char *block;
@@ -158,8 +162,3 @@ out:
     mem_free(block);
     heap_use();
 }
-
-TESTS(CASE(gives_zeroed_blocks), CASE(no_bytes_are_a_block_too), CASE(resize_keeps_the_bytes),
-      CASE(array_refuses_what_overflows), CASE(copies_are_terminated),
-      CASE(nothing_can_be_copied_too), CASE(operations_are_swapped_and_copied),
-      CASE(null_brings_libc_back))

@@ -1,15 +1,25 @@
-#include "base/err.h"
+/*
+ * test_names.c: base/names: a hash table with keys of any bytes, while it grows and with equal
+ * hashes.
+ */
 #include "base/names.h"
 #include "base/rng.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void finds_what_was_put(struct test *t)
-{
-    struct names names;
+static struct names names;
 
+static void end_case(struct test *t)
+{
+    (void)t;
+    names_release(&names);
+}
+FIXTURE(NULL, end_case)
+
+TEST(finds_what_was_put)
+{
     names_init(&names);
     CHECK_INT(t, names_find(&names, "a", 1), ==, NAMES_NONE);
     CHECK_OK(t, names_put(&names, "node-1", 6, 0));
@@ -23,14 +33,10 @@ static void finds_what_was_put(struct test *t)
     CHECK_INT(t, names_find(&names, NULL, 0), ==, 7);
     CHECK_INT(t, names_find(&names, "node-", 5), ==, NAMES_NONE);
     CHECK_INT(t, names_find(&names, "Node-1", 6), ==, NAMES_NONE);
-out:
-    names_release(&names);
 }
 
-static void keys_may_hold_any_byte(struct test *t)
+TEST(keys_may_hold_any_byte)
 {
-    struct names names;
-
     names_init(&names);
     CHECK_OK(t, names_put(&names, "a\0b", 3, 1));
     CHECK_OK(t, names_put(&names, "a\0c", 3, 2));
@@ -40,27 +46,20 @@ static void keys_may_hold_any_byte(struct test *t)
     CHECK_INT(t, names_find(&names, "a\0c", 3), ==, 2);
     CHECK_INT(t, names_find(&names, "a\0", 2), ==, NAMES_NONE);
     CHECK_INT(t, names_find(&names, "\xff\xfe", 2), ==, NAMES_NONE - 1);
-out:
-    names_release(&names);
 }
 
-static void a_key_is_put_once(struct test *t)
+TEST(a_key_is_put_once)
 {
-    struct names names;
-
     names_init(&names);
     CHECK_OK(t, names_put(&names, "a", 1, 1));
     CHECK_CODE(t, names_put(&names, "a", 1, 2), HVD_E_EXISTS);
     CHECK_INT(t, names_find(&names, "a", 1), ==, 1);
     CHECK_INT(t, names.count, ==, 1);
-out:
-    names_release(&names);
 }
 
-static void a_refused_key_changes_nothing(struct test *t)
+TEST(a_refused_key_changes_nothing)
 {
     static const char keys[] = "abcdefgh";
-    struct names names;
     struct names before;
 
     names_init(&names);
@@ -71,16 +70,13 @@ static void a_refused_key_changes_nothing(struct test *t)
     CHECK_CODE(t, names_put(&names, "a", 1, 99), HVD_E_EXISTS);
     CHECK(t, names.slots == before.slots && names.capacity == before.capacity);
     CHECK_INT(t, names.count, ==, 8);
-out:
-    names_release(&names);
 }
 
-/* Two texts with the same 64-bit FNV-1a, so that only the bytes can tell them apart. */
-static void keys_of_the_same_hash_are_told_apart(struct test *t)
+/* Two texts with equal 64-bit FNV-1a hashes: only their bytes differ. */
+TEST(keys_of_the_same_hash_are_told_apart)
 {
     static const char one[] = "8yn0iYCKYHlIj4-BwPqk";
     static const char two[] = "GReLUrM4wMqfg9yzV3KQ";
-    struct names names;
 
     names_init(&names);
     CHECK_OK(t, names_put(&names, one, strlen(one), 1));
@@ -89,15 +85,12 @@ static void keys_of_the_same_hash_are_told_apart(struct test *t)
     CHECK_INT(t, names_find(&names, one, strlen(one)), ==, 1);
     CHECK_INT(t, names_find(&names, two, strlen(two)), ==, 2);
     CHECK_CODE(t, names_put(&names, two, strlen(two), 3), HVD_E_EXISTS);
-out:
-    names_release(&names);
 }
 
-/* Every key so far is found after each growth, and none that was not put. */
-static void finds_all_while_growing(struct test *t)
+/* After each growth every key is found, and no key that was not put. */
+TEST(finds_all_while_growing)
 {
     static char keys[2000][12];
-    struct names names;
 
     names_init(&names);
     for (uint32_t i = 0; i < ARRAY_SIZE(keys); i++) {
@@ -114,16 +107,13 @@ static void finds_all_while_growing(struct test *t)
         CHECK_INT(t, names_find(&names, keys[i], strlen(keys[i])), ==, i);
     CHECK_INT(t, names_find(&names, "host-2000", 9), ==, NAMES_NONE);
     CHECK_INT(t, names.count, ==, ARRAY_SIZE(keys));
-out:
-    names_release(&names);
 }
 
-/* Random short keys, where most are there already, against a table of all possible ones. */
-static void agrees_with_a_table(struct test *t)
+/* Random short keys, most of them repeated, compared with a table of all possible keys. */
+TEST(agrees_with_a_table)
 {
     static char keys[256][2];
     static uint32_t numbers[256];
-    struct names names;
     struct rng rng;
 
     memset(numbers, 0xff, sizeof(numbers));
@@ -141,14 +131,10 @@ static void agrees_with_a_table(struct test *t)
             numbers[at] = step;
         CHECK_INT(t, names_find(&names, keys[at], 2), ==, numbers[at]);
     }
-out:
-    names_release(&names);
 }
 
-static void released_is_empty_and_usable(struct test *t)
+TEST(released_is_empty_and_usable)
 {
-    struct names names;
-
     names_release(NULL);
     names_init(&names);
     names_release(&names);
@@ -157,24 +143,16 @@ static void released_is_empty_and_usable(struct test *t)
     CHECK_INT(t, names_find(&names, "a", 1), ==, NAMES_NONE);
     CHECK_OK(t, names_put(&names, "a", 1, 2));
     CHECK_INT(t, names_find(&names, "a", 1), ==, 2);
-out:
-    names_release(&names);
 }
 
-static void refuses_what_could_not_be_found_again(struct test *t)
+/* names_put panics on the number NAMES_NONE, which means "not found", and on a NULL key that has a
+ * length. */
+TEST_FLAGS(panics_on_the_number_none_and_on_a_null_key, TEST_NO_TORTURE)
 {
-    struct names names;
     int rc = 0;
 
     names_init(&names);
     CHECK_PANICS(t, "key && number", rc = names_put(&names, "a", 1, NAMES_NONE));
     CHECK_PANICS(t, "key && number", rc = names_put(&names, NULL, 3, 1));
     CHECK_INT(t, rc, ==, 0);
-out:
-    names_release(&names);
 }
-
-TESTS(CASE(finds_what_was_put), CASE(keys_may_hold_any_byte), CASE(a_key_is_put_once),
-      CASE(a_refused_key_changes_nothing), CASE(keys_of_the_same_hash_are_told_apart),
-      CASE(finds_all_while_growing), CASE(agrees_with_a_table), CASE(released_is_empty_and_usable),
-      CASE_FLAGS(refuses_what_could_not_be_found_again, TEST_NO_TORTURE))

@@ -1,28 +1,30 @@
 /*
- * What collectives on device memory come to, held against plain arithmetic. Numbers are small and
- * whole, so that sums and products of them are exact in every type.
+ * The results of collectives on device memory, compared with plain arithmetic. Numbers are small
+ * and whole, so that sums and products are exact in every type. A trial is one call with its type,
+ * operation, size and form.
  */
 #include "base/mem.h"
+#include "collectives/reduce/facts.h"
 #include "collectives/reduce/half.h"
 #include "collectives/reduce/reduce.h"
-#include "tests/lib/hand_crew.h"
+#include "tests/lib/comm_team.h"
+#include "tests/lib/fake_gpu.h"
 #include "tests/lib/test.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GUARD 3 /* numbers behind each buffer that nobody writes to */
+#define GUARD 3 /* numbers behind each buffer that must stay as they are */
 
 struct trial {
     enum coll_kind kind;
     hvd_dtype type;
     hvd_op op;
-    size_t count; /* of each member, about */
-    bool uneven;  /* with counts */
+    size_t count; /* numbers of each member, about */
+    bool uneven;  /* counts differ between members */
     bool in_place, streamed;
-    unsigned pieces; /* 0: it is one buffer */
+    unsigned pieces; /* 0: the buffer is whole */
     uint32_t root;
     double prescale, postscale;
 };
@@ -36,6 +38,7 @@ static double give(const struct trial *trial, uint32_t rank, size_t i)
     return trial->type == HVD_UINT8 ? number : number - 2;
 }
 
+/* Writes the number as element i of a buffer of this type; load reads an element. */
 static void store(hvd_dtype type, void *base, size_t i, double number)
 {
     uint8_t *at = (uint8_t *)base + i * reduce_type_bytes(type);
@@ -83,6 +86,7 @@ static double scale_of(double scale)
     return scale != 0 ? scale : 1;
 }
 
+/* Returns element i of the right result of a reduction, with the trial's factors. */
 static double reduced(const struct trial *trial, uint32_t size, size_t i)
 {
     double pre = scale_of(trial->prescale);
@@ -106,7 +110,7 @@ static double reduced(const struct trial *trial, uint32_t size, size_t i)
     return sum * scale_of(trial->postscale);
 }
 
-/* What a factor and a quotient in the type itself may cost. */
+/* true: the two differ by no more than the rounding of a factor and of a quotient in this type. */
 static bool is_near(const struct trial *trial, double have, double want)
 {
     static const double steps[] = { [HVD_FLOAT16] = 0x1p-9,
@@ -120,7 +124,7 @@ static bool is_near(const struct trial *trial, double have, double want)
                  : fabs(have - want) <= steps[trial->type] * (fabs(want) > 1 ? fabs(want) : 1);
 }
 
-/* ---- who gives and gets how many ---- */
+/* ---- how many numbers each member gives and gets ---- */
 
 static size_t part_of(const struct trial *trial, uint32_t rank)
 {
@@ -136,7 +140,7 @@ static size_t part_at(const struct trial *trial, uint32_t rank)
     return at;
 }
 
-/* ALLTOALL */
+/* Returns how many numbers member `from` sends to member `to` in an alltoall. */
 static size_t pair_of(const struct trial *trial, uint32_t from, uint32_t to)
 {
     return trial->uneven ? trial->count * ((from + 2 * to) % 3) : trial->count;
@@ -172,7 +176,7 @@ static size_t out_count(const struct trial *trial, uint32_t rank, uint32_t size)
     }
 }
 
-/* What member `rank` is to have at place i of out. */
+/* Returns the number that member `rank` must have at place i of out. */
 static double wanted(const struct trial *trial, uint32_t rank, uint32_t size, size_t i)
 {
     uint32_t from = 0;
@@ -199,12 +203,12 @@ static double wanted(const struct trial *trial, uint32_t rank, uint32_t size, si
 struct member {
     const struct trial *trial;
     uint32_t rank, size;
-    size_t bytes; /* of a number */
+    size_t bytes; /* of one number */
     size_t in_count, out_count;
     uint8_t *host_in, *host_out;
-    uint8_t *in, *out; /* on the device */
+    uint8_t *in, *out; /* buffers on the device */
     struct CUstream_st *stream;
-    size_t counts[HAND_CREW_MAX], out_counts[HAND_CREW_MAX];
+    size_t counts[COMM_TEAM_MAX], out_counts[COMM_TEAM_MAX];
     struct coll_piece pieces[4];
 };
 
@@ -213,7 +217,9 @@ static size_t room(const struct member *member, size_t count)
     return (count + GUARD) * member->bytes;
 }
 
-static int prepare(struct hand_crew *crew, struct member *member)
+/* Makes the member's buffers in the host and on the device. The guard behind each and the output
+ * have the number 77. */
+static int prepare(struct member *member)
 {
     const struct trial *trial = member->trial;
     void *in = NULL;
@@ -230,14 +236,15 @@ static int prepare(struct hand_crew *crew, struct member *member)
         store(trial->type, member->host_in, i, give(trial, member->rank, i));
     for (size_t i = 0; i < member->out_count + GUARD; i++)
         store(trial->type, member->host_out, i, 77);
-    rc = hand_crew_alloc(crew, member->rank, room(member, member->in_count), &in);
+    rc = fake_gpu_alloc(member->rank, room(member, member->in_count), &in);
     if (!rc)
-        rc = hand_crew_alloc(crew, member->rank, room(member, member->out_count), &out);
+        rc = fake_gpu_alloc(member->rank, room(member, member->out_count), &out);
     member->in = in;
     member->out = out;
     return rc;
 }
 
+/* Cuts the call's buffers into the trial's pieces; the second piece is empty. */
 static void cut(struct member *member, struct coll_call *call)
 {
     const struct trial *trial = member->trial;
@@ -259,6 +266,7 @@ static void cut(struct member *member, struct coll_call *call)
     call->piece_count = trial->pieces;
 }
 
+/* Returns the member's call for the trial. */
 static struct coll_call call_of(struct member *member)
 {
     const struct trial *trial = member->trial;
@@ -295,8 +303,8 @@ static struct coll_call call_of(struct member *member)
     return call;
 }
 
-/* Into the stream, so that the call has to wait for it. */
-static int bring(struct hand_crew *crew, struct member *member)
+/* Copies the input into the stream, so that the call has to wait for the copy. */
+static int bring(struct comm_team *team, struct member *member)
 {
     const struct trial *trial = member->trial;
     bool first_out = trial->in_place || trial->kind == COLL_BROADCAST;
@@ -304,30 +312,32 @@ static int bring(struct hand_crew *crew, struct member *member)
                       ? member->out + part_at(trial, member->rank) * member->bytes
                   : first_out ? member->out
                               : member->in;
-    int code = crew->cuda->to_device((cuda_address)(uintptr_t)member->out, member->host_out,
+    int code = team->cuda->to_device((cuda_address)(uintptr_t)member->out, member->host_out,
                                      room(member, member->out_count), member->stream);
 
     if (!code && member->in_count)
-        code = crew->cuda->to_device((cuda_address)(uintptr_t)at, member->host_in,
+        code = team->cuda->to_device((cuda_address)(uintptr_t)at, member->host_in,
                                      member->in_count * member->bytes, member->stream);
-    return cuda_judge(crew->cuda, code, "bringing", &crew->err[member->rank]);
+    return cuda_judge(team->cuda, code, "bringing", &team->err[member->rank]);
 }
 
-static int fetch(struct hand_crew *crew, struct member *member)
+static int fetch(struct comm_team *team, struct member *member)
 {
     int code = 0;
 
-    if (!member->trial->streamed) /* it is there; whoever asks */
-        return hand_crew_get(crew, member->rank, member->host_out, member->out,
+    if (!member->trial->streamed) /* the result is there for every stream */
+        return comm_team_get(team, member->rank, member->host_out, member->out,
                              room(member, member->out_count));
-    code = crew->cuda->to_host(member->host_out, (cuda_address)(uintptr_t)member->out,
+    code = team->cuda->to_host(member->host_out, (cuda_address)(uintptr_t)member->out,
                                room(member, member->out_count), member->stream);
     if (!code)
-        code = crew->cuda->stream_sync(member->stream);
-    return cuda_judge(crew->cuda, code, "fetching", &crew->err[member->rank]);
+        code = team->cuda->stream_sync(member->stream);
+    return cuda_judge(team->cuda, code, "fetching", &team->err[member->rank]);
 }
 
-static int judge(struct hand_crew *crew, const struct member *member)
+/* Compares each number of the output, and the guard behind it, with the right one. HVD_E_CORRUPT:
+ * they differ. */
+static int judge(struct comm_team *team, const struct member *member)
 {
     const struct trial *trial = member->trial;
 
@@ -337,10 +347,10 @@ static int judge(struct hand_crew *crew, const struct member *member)
         double have = load(trial->type, member->host_out, i);
 
         if (inside ? !is_near(trial, have, want) : have != want)
-            return err_set(&crew->err[member->rank], HVD_E_CORRUPT,
+            return err_set(&team->err[member->rank], HVD_E_CORRUPT,
                            "%s %s %s, count %zu%s%s%s, pieces %u, rank %u of %u: number %zu of %zu "
                            "is %g, not %g",
-                           accord_kind_name(trial->kind), reduce_type_name(trial->type),
+                           coll_kind_name(trial->kind), reduce_type_name(trial->type),
                            reduce_op_name(trial->op), trial->count, trial->uneven ? ", uneven" : "",
                            trial->in_place ? ", in place" : "", trial->streamed ? ", streamed" : "",
                            trial->pieces, member->rank, member->size, i, member->out_count, have,
@@ -349,79 +359,86 @@ static int judge(struct hand_crew *crew, const struct member *member)
     return 0;
 }
 
-static int take_part(struct hand_crew *crew, struct member *member)
+/* The member's trial from the buffers to the check of its result. 0, or a code with a text in the
+ * team. */
+static int take_part(struct comm_team *team, struct member *member)
 {
     struct coll_call call;
-    int rc = prepare(crew, member);
+    int rc = prepare(member);
 
     if (rc)
-        return err_set(&crew->err[member->rank], rc, "no memory");
+        return err_set(&team->err[member->rank], rc, "no memory");
     call = call_of(member);
-    rc = cuda_judge(crew->cuda,
-                    crew->cuda->stream_create(&member->stream, CUDA_STREAM_NON_BLOCKING, 0),
-                    "a stream", &crew->err[member->rank]);
+    rc = cuda_judge(team->cuda,
+                    team->cuda->stream_create(&member->stream, CUDA_STREAM_NON_BLOCKING, 0),
+                    "a stream", &team->err[member->rank]);
     if (!rc)
-        rc = bring(crew, member);
+        rc = bring(team, member);
     if (!rc)
-        rc = comm_run(crew->comms[member->rank], &call, member->stream, member->trial->streamed,
-                      &crew->err[member->rank]);
+        rc = comm_run(team->comms[member->rank], &call, member->stream, member->trial->streamed,
+                      &team->err[member->rank]);
     if (!rc)
-        rc = fetch(crew, member);
-    return rc ? rc : judge(crew, member);
+        rc = fetch(team, member);
+    return rc ? rc : judge(team, member);
 }
 
-static void act(struct hand_crew *crew, uint32_t rank)
+/* The act of each member: takes part, and after a failure revokes and settles before its buffers
+ * are freed. */
+static void act(struct comm_team *team, uint32_t rank)
 {
-    const struct trial *trial = crew->arg;
+    const struct trial *trial = team->arg;
     struct member member = {
-        .trial = trial, .rank = rank, .size = crew->size, .bytes = reduce_type_bytes(trial->type)
+        .trial = trial, .rank = rank, .size = team->size, .bytes = reduce_type_bytes(trial->type)
     };
 
-    crew->rc[rank] = gpu_enter(crew->devices[rank], &crew->err[rank]);
-    if (crew->rc[rank])
+    team->rc[rank] = gpu_enter(team->devices[rank], &team->err[rank]);
+    if (team->rc[rank])
         return;
-    crew->rc[rank] = take_part(crew, &member);
-    if (crew->rc[rank]) { /* its memory may still be at work */
-        hand_crew_revoke(crew);
-        if (comm_settle(crew->comms[rank], NULL))
+    team->rc[rank] = take_part(team, &member);
+    if (team->rc[rank]) { /* a kernel may still use its memory */
+        comm_team_revoke(team);
+        if (comm_settle(team->comms[rank], NULL))
             abort();
     }
-    if (member.stream && crew->cuda->stream_destroy(member.stream))
-        crew->rc[rank] = HVD_E_IO;
-    hand_crew_free(crew, rank, member.in);
-    hand_crew_free(crew, rank, member.out);
+    if (member.stream && team->cuda->stream_destroy(member.stream))
+        team->rc[rank] = HVD_E_IO;
+    fake_gpu_free(rank, member.in);
+    fake_gpu_free(rank, member.out);
     mem_free(member.host_in);
     mem_free(member.host_out);
-    gpu_leave(crew->devices[rank]);
+    gpu_leave(team->devices[rank]);
 }
 
-/* ---- all of them ---- */
+/* ---- all trials ---- */
 
 static const size_t lengths[] = { 1, 4000, 5, 1000 };
 
-static bool holds(struct test *t, struct hand_crew *crew, const struct trial *trial)
+/* Runs the trial on all members. false: a member failed; the test fails with the first cause, and
+ * only without one with a revoke. */
+static bool holds(struct test *t, struct comm_team *team, const struct trial *trial)
 {
-    crew->arg = trial;
-    hand_crew_run(crew, act);
-    for (uint32_t i = 0; i < crew->size; i++)
-        if (crew->rc[i] && crew->rc[i] != HVD_E_REVOKED) {
-            test_fail(t, __FILE__, __LINE__, "%s", crew->err[i].text);
+    team->arg = trial;
+    comm_team_run(team, act);
+    for (uint32_t i = 0; i < team->size; i++)
+        if (team->rc[i] && team->rc[i] != HVD_E_REVOKED) {
+            test_fail(t, __FILE__, __LINE__, "%s", team->err[i].text);
             return false;
         }
-    for (uint32_t i = 0; i < crew->size; i++)
-        if (crew->rc[i]) {
-            test_fail(t, __FILE__, __LINE__, "%s", crew->err[i].text);
+    for (uint32_t i = 0; i < team->size; i++)
+        if (team->rc[i]) {
+            test_fail(t, __FILE__, __LINE__, "%s", team->err[i].text);
             return false;
         }
     return true;
 }
 
-/* A trial in each of four forms; which length meets which form changes with the type and the op. */
-static bool in_forms(struct test *t, struct hand_crew *crew, struct trial trial)
+/* Runs the trial in each of four forms (streamed or not, in place or not). The length of each form
+ * changes with the type and the operation. */
+static bool in_forms(struct test *t, struct comm_team *team, struct trial trial)
 {
     const struct coll_call call = { .kind = trial.kind, .type = trial.type, .op = trial.op };
 
-    if (!comm_knows(&call, crew->size))
+    if (!comm_knows(&call, team->size))
         return true;
     for (unsigned form = 0; form < 4; form++) {
         unsigned turn = form + (unsigned)trial.type + (unsigned)trial.op;
@@ -430,124 +447,124 @@ static bool in_forms(struct test *t, struct hand_crew *crew, struct trial trial)
         trial.in_place = form & 2 && trial.kind != COLL_REDUCESCATTER &&
                          trial.kind != COLL_ALLTOALL && trial.kind != COLL_BROADCAST;
         trial.count = lengths[turn % ARRAY_SIZE(lengths)];
-        trial.root = turn % crew->size;
-        if (!holds(t, crew, &trial))
+        trial.root = turn % team->size;
+        if (!holds(t, team, &trial))
             return false;
     }
     return true;
 }
 
-static bool in_types(struct test *t, struct hand_crew *crew, struct trial trial)
+static bool in_types(struct test *t, struct comm_team *team, struct trial trial)
 {
-    for (int type = HVD_UINT8; type <= HVD_FLOAT64; type++) {
+    for (int type = HVD_UINT8; type < HVD_DTYPE_COUNT; type++) {
         trial.type = (hvd_dtype)type;
-        if (!in_forms(t, crew, trial))
+        if (!in_forms(t, team, trial))
             return false;
     }
     return true;
 }
 
-static bool in_ops(struct test *t, struct hand_crew *crew, struct trial trial)
+static bool in_ops(struct test *t, struct comm_team *team, struct trial trial)
 {
-    for (int op = HVD_SUM; op <= HVD_PRODUCT; op++) {
+    for (int op = HVD_SUM; op < HVD_OP_COUNT; op++) {
         trial.op = (hvd_op)op;
-        if (!in_types(t, crew, trial))
+        if (!in_types(t, team, trial))
             return false;
     }
     return true;
 }
 
-typedef bool sweep_fn(struct test *t, struct hand_crew *crew, struct trial trial);
+typedef bool sweep_fn(struct test *t, struct comm_team *team, struct trial trial);
 
 static void sweep(struct test *t, sweep_fn *one, struct trial trial)
 {
-    struct hand_crew crew = { .size = 0 };
+    struct comm_team team = { .size = 0 };
 
-    for (uint32_t size = 2; size <= HAND_CREW_MAX; size++) {
-        CHECK_OK(t, hand_crew_open(&crew, size, 0));
-        CHECK_OK(t, hand_crew_make(&crew));
-        if (!one(t, &crew, trial))
+    for (uint32_t size = 2; size <= COMM_TEAM_MAX; size++) {
+        CHECK_OK(t, comm_team_open(&team, size, 0));
+        CHECK_OK(t, comm_team_make(&team));
+        if (!one(t, &team, trial))
             goto out;
-        hand_crew_close(&crew);
+        comm_team_close(&team);
     }
 out:
-    hand_crew_close(&crew);
+    comm_team_close(&team);
 }
 
-static void allreduces(struct test *t)
+TEST_FLAGS(allreduces, TEST_NO_TORTURE)
 {
     sweep(t, in_ops, (struct trial){ .kind = COLL_ALLREDUCE });
 }
 
-static void allreduces_pieces(struct test *t)
+TEST_FLAGS(allreduces_pieces, TEST_NO_TORTURE)
 {
     sweep(t, in_types, (struct trial){ .kind = COLL_ALLREDUCE, .pieces = 4 });
     sweep(t, in_types, (struct trial){ .kind = COLL_ALLREDUCE, .op = HVD_AVERAGE, .pieces = 1 });
 }
 
-static void scales(struct test *t)
+TEST_FLAGS(scales, TEST_NO_TORTURE)
 {
     struct trial trial = { .kind = COLL_ALLREDUCE, .prescale = 0.25, .postscale = -3 };
 
     for (int op = HVD_SUM; op <= HVD_AVERAGE; op++)
-        for (int type = HVD_FLOAT16; type <= HVD_FLOAT64; type++) {
-            struct hand_crew crew = { .size = 0 };
+        for (int type = HVD_FLOAT16; type < HVD_DTYPE_COUNT; type++) {
+            struct comm_team team = { .size = 0 };
             bool well;
 
             trial.op = (hvd_op)op;
             trial.type = (hvd_dtype)type;
             well =
-                !hand_crew_open(&crew, 3, 0) && !hand_crew_make(&crew) && in_forms(t, &crew, trial);
+                !comm_team_open(&team, 3, 0) && !comm_team_make(&team) && in_forms(t, &team, trial);
             trial.kind = COLL_REDUCESCATTER;
             trial.uneven = !trial.uneven;
-            well = well && in_forms(t, &crew, trial);
+            well = well && in_forms(t, &team, trial);
             trial.kind = COLL_ALLREDUCE;
-            hand_crew_close(&crew);
+            comm_team_close(&team);
             CHECK(t, well);
         }
 out:
     return;
 }
 
-static void broadcasts(struct test *t)
+TEST_FLAGS(broadcasts, TEST_NO_TORTURE)
 {
     sweep(t, in_types, (struct trial){ .kind = COLL_BROADCAST });
 }
 
-static void allgathers(struct test *t)
+TEST_FLAGS(allgathers, TEST_NO_TORTURE)
 {
     sweep(t, in_types, (struct trial){ .kind = COLL_ALLGATHER });
     sweep(t, in_types, (struct trial){ .kind = COLL_ALLGATHER, .uneven = true });
 }
 
-static void reducescatters(struct test *t)
+TEST_FLAGS(reducescatters, TEST_NO_TORTURE)
 {
     sweep(t, in_ops, (struct trial){ .kind = COLL_REDUCESCATTER });
     sweep(t, in_ops, (struct trial){ .kind = COLL_REDUCESCATTER, .uneven = true });
 }
 
-static void alltoalls(struct test *t)
+TEST_FLAGS(alltoalls, TEST_NO_TORTURE)
 {
     sweep(t, in_types, (struct trial){ .kind = COLL_ALLTOALL });
     sweep(t, in_types, (struct trial){ .kind = COLL_ALLTOALL, .uneven = true });
 }
 
-/* Once under torture: each allocation of each member fails. */
-static void survives_want_of_memory(struct test *t)
+/* One test runs under torture: each allocation of each member fails once. */
+TEST(survives_want_of_memory)
 {
     const struct trial trial = {
         .kind = COLL_ALLTOALL, .type = HVD_FLOAT32, .count = 10, .uneven = true, .streamed = true
     };
-    struct hand_crew crew = { .size = 0 };
+    struct comm_team team = { .size = 0 };
 
-    CHECK_OK(t, hand_crew_open(&crew, 3, 0));
-    CHECK_OK(t, hand_crew_make(&crew));
-    CHECK(t, holds(t, &crew, &trial));
+    CHECK_OK(t, comm_team_open(&team, 3, 0));
+    CHECK_OK(t, comm_team_make(&team));
+    CHECK(t, holds(t, &team, &trial));
 out:
-    hand_crew_close(&crew);
+    comm_team_close(&team);
 }
 
-/* ---- what is left to the host ---- */
+/* ---- calls that are left to the host ---- */
 
 static bool knows(hvd_dtype type, hvd_op op, double prescale, double postscale)
 {
@@ -558,7 +575,8 @@ static bool knows(hvd_dtype type, hvd_op op, double prescale, double postscale)
     return comm_knows(&call, 4);
 }
 
-static void knows_its_limits(struct test *t)
+/* comm_knows says which calls NCCL can make exactly enough; the others go through the host. */
+TEST(knows_its_limits)
 {
     CHECK(t, knows(HVD_INT32, HVD_SUM, 0, 0));
     CHECK(t, knows(HVD_INT64, HVD_SUM, 0, 0));
@@ -582,8 +600,3 @@ static void knows_its_limits(struct test *t)
 out:
     return;
 }
-
-TESTS(CASE_FLAGS(allreduces, TEST_NO_TORTURE), CASE_FLAGS(allreduces_pieces, TEST_NO_TORTURE),
-      CASE_FLAGS(scales, TEST_NO_TORTURE), CASE_FLAGS(broadcasts, TEST_NO_TORTURE),
-      CASE_FLAGS(allgathers, TEST_NO_TORTURE), CASE_FLAGS(reducescatters, TEST_NO_TORTURE),
-      CASE_FLAGS(alltoalls, TEST_NO_TORTURE), CASE(survives_want_of_memory), CASE(knows_its_limits))

@@ -1,10 +1,13 @@
+/*
+ * test_newfile.c: sqlite/newfile: a database appears whole or not at all, one process makes it, and
+ * files of a dead maker are removed.
+ */
 #include "sqlite/newfile.h"
 
 #include "tests/lib/files.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +30,19 @@ static const char *beside(const char *suffix)
     return name;
 }
 
-static void appears_whole_when_it_is_published(struct test *t)
+static struct newfile later;
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    files_obey_permissions(false);
+    newfile_release(&later);
+    newfile_release(&newfile);
+    newfile_release(&newfile);
+}
+FIXTURE(NULL, end_case)
+
+TEST(appears_whole_when_published)
 {
     static struct file_bytes bytes;
 
@@ -40,11 +55,9 @@ static void appears_whole_when_it_is_published(struct test *t)
     CHECK(t, !files_exist(beside(".hvd-new")));
     files_read(path, &bytes);
     CHECK_INT(t, bytes.length, ==, 5);
-out:
-    newfile_release(&newfile);
 }
 
-static void leaves_nothing_when_it_is_not(struct test *t)
+TEST(leaves_nothing_when_not_published)
 {
     begin(t);
     CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, NULL));
@@ -55,12 +68,9 @@ static void leaves_nothing_when_it_is_not(struct test *t)
     CHECK(t, !files_exist(beside(".hvd-new")));
     CHECK(t, !files_exist(beside(".hvd-new-journal")));
     CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, NULL));
-out:
-    newfile_release(&newfile);
-    newfile_release(&newfile);
 }
 
-static void removes_what_a_dead_creator_left(struct test *t)
+TEST(removes_the_files_of_a_dead_creator)
 {
     static const char *const left[] = { ".hvd-new", ".hvd-new-journal", ".hvd-new-wal",
                                         ".hvd-new-shm" };
@@ -74,11 +84,9 @@ static void removes_what_a_dead_creator_left(struct test *t)
     CHECK_INT(t, bytes.length, ==, 0);
     for (size_t i = 1; i < ARRAY_SIZE(left); i++)
         CHECK(t, !files_exist(beside(left[i])));
-out:
-    newfile_release(&newfile);
 }
 
-static void names_what_it_cannot_remove(struct test *t)
+TEST(names_a_file_that_cannot_be_removed)
 {
     struct hvd_err err;
 
@@ -86,12 +94,10 @@ static void names_what_it_cannot_remove(struct test *t)
     CHECK_INT(t, mkdir(beside(".hvd-new"), 0700), ==, 0);
     CHECK_CODE(t, newfile_begin(&newfile, path, 0644, 0, &err), HVD_E_IO);
     CHECK_HAS(t, err.text,
-              "x.db.hvd-new: cannot remove what is left of an earlier start: Is a dir");
-out:
-    newfile_release(&newfile);
+              "x.db.hvd-new: cannot remove the file that an earlier start has left: Is a dir");
 }
 
-static void touches_nothing_that_is_there(struct test *t)
+TEST(touches_no_existing_file)
 {
     static struct file_bytes bytes;
 
@@ -101,11 +107,10 @@ static void touches_nothing_that_is_there(struct test *t)
     newfile_release(&newfile);
     files_read(path, &bytes);
     CHECK_INT(t, bytes.length, ==, 4);
-out:;
 }
 
-/* SQLite would play them back into the new database. */
-static void refuses_a_log_without_its_database(struct test *t)
+/* SQLite would play the old log back into the new database. */
+TEST(refuses_a_log_without_its_database)
 {
     static const char *const left[] = { "-wal", "-journal" };
     struct hvd_err err;
@@ -117,37 +122,33 @@ static void refuses_a_log_without_its_database(struct test *t)
         newfile_release(&newfile);
         CHECK_HAS(t, err.text, beside(left[i]));
         CHECK_HAS(t, err.text,
-                  " is there without its database; move it to where that went, or delete it to "
+                  " is there without its database; move it to the folder of the database, or "
+                  "delete it to "
                   "start afresh");
         CHECK_INT(t, unlink(beside(left[i])), ==, 0);
     }
-    files_write(beside("-shm"), "x", 1); /* this one says nothing */
+    files_write(beside("-shm"), "x", 1); /* this file is no sign of a log */
     CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, &err));
-out:
-    newfile_release(&newfile);
 }
 
-static void one_process_makes_it_at_a_time(struct test *t)
+TEST(one_process_makes_the_file_at_a_time)
 {
-    struct newfile second = { .dir_fd = -1 };
     struct hvd_err err;
 
     begin(t);
     CHECK_OK(t, newfile_begin(&newfile, path, 0644, 0, NULL)); /* flock() is between open files */
-    CHECK_CODE(t, newfile_begin(&second, path, 0644, 0, &err), HVD_E_BUSY);
-    CHECK_HAS(t, err.text, "x.db: another process has locked its directory, perhaps to create");
-    newfile_release(&second);
-    CHECK(t, files_exist(beside(".hvd-new"))); /* the first one's, still */
-    CHECK_CODE(t, newfile_begin(&second, path, 0644, 15, &err), HVD_E_BUSY);
-    newfile_release(&second);
+    CHECK_CODE(t, newfile_begin(&later, path, 0644, 0, &err), HVD_E_BUSY);
+    CHECK_HAS(t, err.text,
+              "x.db: another process has locked the directory of this file, perhaps to create");
+    newfile_release(&later);
+    CHECK(t, files_exist(beside(".hvd-new"))); /* the file of the first process is still there */
+    CHECK_CODE(t, newfile_begin(&later, path, 0644, 15, &err), HVD_E_BUSY);
+    newfile_release(&later);
     newfile_release(&newfile);
-    CHECK_OK(t, newfile_begin(&second, path, 0644, 0, &err));
-out:
-    newfile_release(&second);
-    newfile_release(&newfile);
+    CHECK_OK(t, newfile_begin(&later, path, 0644, 0, &err));
 }
 
-static void names_the_directory_that_is_wrong(struct test *t)
+TEST(names_the_directory_that_is_wrong)
 {
     struct hvd_err err;
 
@@ -165,16 +166,13 @@ static void names_the_directory_that_is_wrong(struct test *t)
     CHECK_CODE(t, newfile_begin(&newfile, path, 0644, 0, &err), HVD_E_DENIED);
     newfile_release(&newfile);
     CHECK_HAS(t, err.text,
-              "x.db.hvd-new: cannot create it: Permission denied; make it and its dir");
+              "x.db.hvd-new: cannot create it: Permission denied; make the file and its dir");
     CHECK_INT(t, chmod(dir, 0000), ==, 0);
     CHECK_CODE(t, newfile_begin(&newfile, path, 0644, 0, &err), HVD_E_DENIED);
     CHECK_HAS(t, err.text, "cannot open the directory: Permission denied");
-out:
-    files_obey_permissions(false);
-    newfile_release(&newfile);
 }
 
-static void takes_the_current_and_the_root_directory(struct test *t)
+TEST(takes_the_current_and_the_root_directory)
 {
     begin(t);
     CHECK_INT(t, chdir(dir), ==, 0);
@@ -184,11 +182,9 @@ static void takes_the_current_and_the_root_directory(struct test *t)
     snprintf(path, sizeof(path), "%.400s/plain", dir);
     CHECK(t, files_exist(path));
     CHECK_CODE(t, newfile_begin(&newfile, "/proc", 0644, 0, NULL), HVD_E_EXISTS);
-out:
-    newfile_release(&newfile);
 }
 
-static void says_which_step_failed(struct test *t)
+TEST(says_which_step_failed)
 {
     struct hvd_err err;
 
@@ -197,12 +193,4 @@ static void says_which_step_failed(struct test *t)
     CHECK_INT(t, unlink(newfile.temp), ==, 0);
     CHECK_CODE(t, newfile_publish(&newfile, &err), HVD_E_NOTFOUND);
     CHECK_HAS(t, err.text, "x.db.hvd-new: cannot write it to the disk");
-out:
-    newfile_release(&newfile);
 }
-
-TESTS(CASE(appears_whole_when_it_is_published), CASE(leaves_nothing_when_it_is_not),
-      CASE(removes_what_a_dead_creator_left), CASE(names_what_it_cannot_remove),
-      CASE(touches_nothing_that_is_there), CASE(refuses_a_log_without_its_database),
-      CASE(one_process_makes_it_at_a_time), CASE(names_the_directory_that_is_wrong),
-      CASE(takes_the_current_and_the_root_directory), CASE(says_which_step_failed))

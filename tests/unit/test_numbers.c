@@ -1,5 +1,9 @@
+/*
+ * test_numbers.c: the blacklist's list of incarnations that were counted: it rises, has a limit,
+ * and goes to text and back.
+ */
 #include "blacklist/numbers.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <string.h>
 
@@ -17,7 +21,7 @@ static int parse(const char *text, struct numbers *ret_numbers, struct hvd_err *
     return numbers_parse((struct span){ text, strlen(text) }, "restarts", ret_numbers, err);
 }
 
-static void keeps_them_rising(struct test *t)
+TEST(keeps_the_numbers_rising)
 {
     static const int64_t added[] = { 5, 1, 9, 5, 0, 7 };
     struct numbers numbers = { .count = 0 };
@@ -32,10 +36,9 @@ static void keeps_them_rising(struct test *t)
     CHECK_INT(t, numbers_count_from(&numbers, 10), ==, 0);
     CHECK(t, numbers_had(&numbers, 7));
     CHECK(t, !numbers_had(&numbers, 6));
-out:;
 }
 
-static void the_lowest_gives_way(struct test *t)
+TEST(the_lowest_gives_way)
 {
     struct numbers numbers = with(100, 131);
 
@@ -49,11 +52,10 @@ static void the_lowest_gives_way(struct test *t)
     CHECK_INT(t, numbers.item[0], ==, 102);
     CHECK_INT(t, numbers.item[31], ==, 200);
     CHECK(t, numbers_are_valid(&numbers));
-out:;
 }
 
 /* A full list takes everything below it for known; one that is not full knows what it holds. */
-static void a_full_list_knows_all_that_is_below(struct test *t)
+TEST(a_full_list_knows_all_that_is_below)
 {
     struct numbers full = with(100, 131);
     struct numbers most = with(100, 130);
@@ -65,10 +67,9 @@ static void a_full_list_knows_all_that_is_below(struct test *t)
     numbers_add(&most, 50);
     CHECK(t, !numbers_had(&full, 140)); /* in a gap, not below */
     CHECK(t, !numbers_had(&most, 60));
-out:;
 }
 
-static void text_goes_there_and_back(struct test *t)
+TEST(text_goes_there_and_back)
 {
     struct numbers numbers = with(INT64_MAX - 31, INT64_MAX - 1);
     struct numbers back;
@@ -83,10 +84,9 @@ static void text_goes_there_and_back(struct test *t)
     CHECK_INT(t, back.count, ==, 0);
     CHECK_OK(t, parse("4,4", &back, NULL));
     CHECK_INT(t, back.count, ==, 2);
-out:;
 }
 
-static void refuses_other_text(struct test *t)
+TEST(refuses_other_text)
 {
     static const char *const wrong[] = { ",",    "1,",  ",1",
                                          "1,,2", "-1",  "1, 2",
@@ -103,12 +103,11 @@ static void refuses_other_text(struct test *t)
     for (size_t i = 0; i <= 2 * LIMIT_BLACKLIST_REMEMBERED; i++)
         text[i] = i % 2 ? ',' : '7';
     CHECK_CODE(t, parse(text, &numbers, &err), HVD_E_LIMIT);
-    CHECK_TEXT(t, err.text, "restarts: more than 32 numbers");
+    CHECK_TEXT(t, err.text, "restarts: there are more than 32 numbers");
     CHECK_INT(t, numbers.count, ==, 2);
-out:;
 }
 
-static void validity_is_count_sign_and_order(struct test *t)
+TEST(validity_is_count_sign_and_order)
 {
     struct numbers numbers = with(1, 3);
 
@@ -119,9 +118,4 @@ static void validity_is_count_sign_and_order(struct test *t)
     CHECK(t, !numbers_are_valid(&numbers));
     numbers.count = LIMIT_BLACKLIST_REMEMBERED + 1;
     CHECK(t, !numbers_are_valid(&numbers));
-out:;
 }
-
-TESTS(CASE(keeps_them_rising), CASE(the_lowest_gives_way),
-      CASE(a_full_list_knows_all_that_is_below), CASE(text_goes_there_and_back),
-      CASE(refuses_other_text), CASE(validity_is_count_sign_and_order))

@@ -1,52 +1,58 @@
+/*
+ * test_opt_argv.c: options on a command line: spellings, opposites, ranges, where the command
+ * begins, and errors that name culprit and remedy.
+ */
+#include "tests/lib/fixture.h"
 #include "tests/lib/opt_sample.h"
-#include "tests/lib/test.h"
 
-#include <string.h>
+static struct sample_run own;
+static struct opt_set set;
 
-static void reads_words_as_users_write_them(struct test *t)
+static void end_case(struct test *t)
+{
+    (void)t;
+    sample_release(&own);
+    opt_release(&set);
+}
+FIXTURE(NULL, end_case)
+
+TEST(reads_words_as_users_write_them)
 {
     static const char *const spellings[] = { "-np 4",       "--np 4",       "--np=4",
                                              "-np=4",       "--num-proc 4", "-num-proc=4",
                                              "--num-pro 4", "-nu 4",        "--np 3 --np 4" };
-    struct sample_run run;
 
     for (size_t i = 0; i < ARRAY_SIZE(spellings); i++) {
-        CHECK_OK(t, sample_init(&run));
-        CHECK_OK(t, sample_argv(&run, spellings[i]));
-        CHECK_INT(t, run.config.np, ==, 4);
-        sample_release(&run);
+        CHECK_OK(t, sample_init(&own));
+        CHECK_OK(t, sample_argv(&own, spellings[i]));
+        CHECK_INT(t, own.config.np, ==, 4);
+        sample_release(&own);
     }
-    CHECK_OK(t, sample_init(&run));
-    CHECK_OK(t, sample_argv(&run, "-H a:2,b:2 -vxA -xB -min-np 2 cmd"));
-    CHECK_TEXT(t, run.config.hosts, "a:2,b:2");
-    CHECK(t, run.config.verbose);
-    CHECK_INT(t, run.config.env.count, ==, 2);
-    CHECK_INT(t, run.config.min_np, ==, 2);
-    CHECK_INT(t, run.rest, ==, 7);
-    CHECK_OK(t, sample_argv(&run, "-Hc:1"));
-    CHECK_TEXT(t, run.config.hosts, "c:1");
-out:
-    sample_release(&run);
+    CHECK_OK(t, sample_init(&own));
+    CHECK_OK(t, sample_argv(&own, "-H a:2,b:2 -vxA -xB -min-np 2 cmd"));
+    CHECK_TEXT(t, own.config.hosts, "a:2,b:2");
+    CHECK(t, own.config.verbose);
+    CHECK_INT(t, own.config.env.count, ==, 2);
+    CHECK_INT(t, own.config.min_np, ==, 2);
+    CHECK_INT(t, own.rest, ==, 7);
+    CHECK_OK(t, sample_argv(&own, "-Hc:1"));
+    CHECK_TEXT(t, own.config.hosts, "c:1");
 }
 
-static void flags_have_an_opposite(struct test *t)
+TEST(flags_have_an_opposite)
 {
-    struct sample_run run;
-
-    CHECK_OK(t, sample_init(&run));
-    CHECK_OK(t, sample_argv(&run, "--no-stall-check -v"));
-    CHECK(t, !run.config.stall_check && run.config.verbose);
-    CHECK_OK(t, sample_argv(&run, "-stall-check --no-verb"));
-    CHECK(t, run.config.stall_check && !run.config.verbose);
-    CHECK_OK(t, sample_argv(&run, "-h"));
-    CHECK(t, run.config.help);
-    CHECK_CODE(t, sample_argv(&run, "--no-help"), HVD_E_INVAL);
-    CHECK_TEXT(t, run.err.text, "\"--no-help\": unknown option; did you mean --help?");
-out:
-    sample_release(&run);
+    CHECK_OK(t, sample_init(&own));
+    CHECK_OK(t, sample_argv(&own, "--no-stall-check -v"));
+    CHECK(t, !own.config.stall_check && own.config.verbose);
+    CHECK_OK(t, sample_argv(&own, "-stall-check --no-verb"));
+    CHECK(t, own.config.stall_check && !own.config.verbose);
+    CHECK_OK(t, sample_argv(&own, "-h"));
+    CHECK(t, own.config.help);
+    CHECK_CODE(t, sample_argv(&own, "--no-help"), HVD_E_INVAL);
+    CHECK_TEXT(t, own.err.text, "\"--no-help\": unknown option; did you mean --help?");
 }
 
-static void ends_where_the_command_begins(struct test *t)
+TEST(ends_where_the_command_begins)
 {
     static const struct {
         const char *words;
@@ -62,22 +68,19 @@ static void ends_where_the_command_begins(struct test *t)
         { "-v  --verbose",  2},
         { "-np 4 cmd --np", 3},
     };
-    struct sample_run run;
 
-    CHECK_OK(t, sample_init(&run));
+    CHECK_OK(t, sample_init(&own));
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        CHECK_OK(t, sample_argv(&run, cases[i].words));
-        CHECK_INT(t, run.rest, ==, cases[i].rest);
+        CHECK_OK(t, sample_argv(&own, cases[i].words));
+        CHECK_INT(t, own.rest, ==, cases[i].rest);
     }
-    CHECK_OK(t, opt_argv(&run.set, 0, (char *[]){ NULL }, &run.rest, NULL));
-    CHECK_INT(t, run.rest, ==, 0);
-    CHECK_CODE(t, sample_argv(&run, "--oops"), HVD_E_INVAL);
-    CHECK_INT(t, run.rest, ==, 0);
-out:
-    sample_release(&run);
+    CHECK_OK(t, opt_argv(&own.set, 0, (char *[]){ NULL }, &own.rest, NULL));
+    CHECK_INT(t, own.rest, ==, 0);
+    CHECK_CODE(t, sample_argv(&own, "--oops"), HVD_E_INVAL);
+    CHECK_INT(t, own.rest, ==, 0);
 }
 
-static void ranges_take_two_words(struct test *t)
+TEST(ranges_take_two_words)
 {
     static const char *const spellings[] = {
         "--blacklist-cooldown-range 2m 1h cmd",
@@ -85,18 +88,15 @@ static void ranges_take_two_words(struct test *t)
         "-blacklist-cool 2m,1h cmd",
         "--blacklist-cooldown-range=2m,1h cmd",
     };
-    struct sample_run run;
 
-    CHECK_OK(t, sample_init(&run));
+    CHECK_OK(t, sample_init(&own));
     for (size_t i = 0; i < ARRAY_SIZE(spellings); i++) {
-        run.config.cooldown = (struct opt_range){ 0, 0 };
-        CHECK_OK(t, sample_argv(&run, spellings[i]));
-        CHECK_INT(t, run.config.cooldown.low_us, ==, 2 * TIME_MIN);
-        CHECK_INT(t, run.config.cooldown.high_us, ==, TIME_HOUR);
+        own.config.cooldown = (struct opt_range){ 0, 0 };
+        CHECK_OK(t, sample_argv(&own, spellings[i]));
+        CHECK_INT(t, own.config.cooldown.low_us, ==, 2 * TIME_MIN);
+        CHECK_INT(t, own.config.cooldown.high_us, ==, TIME_HOUR);
     }
-    CHECK_INT(t, run.rest, ==, 2);
-out:
-    sample_release(&run);
+    CHECK_INT(t, own.rest, ==, 2);
 }
 
 struct wrong_words {
@@ -125,8 +125,9 @@ static const struct wrong_words wrong_words[] = {
     WRONG("-:", HVD_E_INVAL, "\"-:\": unknown option; see --help"),
     WRONG("--m 3", HVD_E_INVAL,
           "\"--m\": may mean --min-np, --min-num-proc, --max-np, --max-num-proc, --mpi-args; write "
-          "more of it"),
-    WRONG("-ma=3", HVD_E_INVAL, "\"-ma=3\": may mean --max-np, --max-num-proc; write more of it"),
+          "the whole name of the option"),
+    WRONG("-ma=3", HVD_E_INVAL,
+          "\"-ma=3\": may mean --max-np, --max-num-proc; write the whole name of the option"),
     WRONG("--np", HVD_E_INVAL, "--np: N is missing; write --np N"),
     WRONG("--num-proc", HVD_E_INVAL, "--np: N is missing; write --np N"),
     WRONG("-v -H", HVD_E_INVAL, "--hosts: HOST:SLOTS,... is missing; write --hosts HOST:SLOTS,..."),
@@ -136,39 +137,38 @@ static const struct wrong_words wrong_words[] = {
           "\"--no-verbose=1\": takes no value; write --verbose or --no-verbose"),
     WRONG("--help=np", HVD_E_INVAL, "\"--help=np\": takes no value; write --help"),
     WRONG("--blacklist 10", HVD_E_INVAL,
-          "--blacklist-cooldown-range: takes two values; write --blacklist-cooldown-range LOW "
+          "--blacklist-cooldown-range: this option takes two values; write "
+          "--blacklist-cooldown-range LOW "
           "HIGH"),
     WRONG("--blacklist 10 --np 3", HVD_E_INVAL,
           "--blacklist-cooldown-range: \"--np\": not a duration; write seconds or a unit: 90, "
           "1.5s, 250ms, 10m, 1h30m"),
-    WRONG("--blacklist 10 "
-          "100000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
-          "00000000",
-          HVD_E_INVAL,
-          "--blacklist-cooldown-range: \"10\": must be two durations, such as \"10s 10m\""),
+    WRONG(
+        "--blacklist 10 "
+        "100000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
+        "00000000",
+        HVD_E_INVAL,
+        "--blacklist-cooldown-range: \"10 100000000000000000000000000000000000000000000\"...: must "
+        "be two durations, such as \"10s 10m\""),
     WRONG("-a", HVD_E_UNSUPPORTED,
           "--autotune: not supported here: there is nothing to tune; leave it out"),
     WRONG("--no-tune", HVD_E_UNSUPPORTED,
-          "--autotune: not supported here: there is nothing to tune; leave it out"),
+          "--no-autotune: not supported here: there is nothing to tune; leave it out"),
     WRONG("--autotune=yes", HVD_E_UNSUPPORTED,
           "--autotune: not supported here: there is nothing to tune; leave it out"),
 };
 
-static void errors_name_culprit_and_remedy(struct test *t)
+TEST(errors_name_culprit_and_remedy)
 {
-    struct sample_run run;
-
-    CHECK_OK(t, sample_init(&run));
+    CHECK_OK(t, sample_init(&own));
     for (size_t i = 0; i < ARRAY_SIZE(wrong_words); i++) {
-        CHECK_CODE(t, sample_argv(&run, wrong_words[i].words), wrong_words[i].code);
-        CHECK_TEXT(t, run.err.text, wrong_words[i].says);
+        CHECK_CODE(t, sample_argv(&own, wrong_words[i].words), wrong_words[i].code);
+        CHECK_TEXT(t, own.err.text, wrong_words[i].says);
     }
-out:
-    sample_release(&run);
 }
 
-/* A beginning shared by many: the list of what it may mean is cut, not overrun. */
-static void many_meanings_are_cut(struct test *t)
+/* Many options have this beginning: the list of the possible options is cut. */
+TEST(many_meanings_are_cut)
 {
     static const struct opt table[] = {
         OPT(struct sample, np, .name = "worker-number-wanted-at-first", .arg = "N", .group = "g",
@@ -187,7 +187,6 @@ static void many_meanings_are_cut(struct test *t)
     char word[] = "--worker";
     char *words[] = { word, word, NULL };
     struct sample config;
-    struct opt_set set;
     struct hvd_err err;
     int rest;
 
@@ -197,11 +196,5 @@ static void many_meanings_are_cut(struct test *t)
                "\"--worker\": may mean --worker-number-wanted-at-first, "
                "--worker-number-wanted-at-least, --worker-number-wanted-at-most, "
                "--worker-number-wanted-not-above, --worker-number-wanted-for-chance, ...; write "
-               "more of it");
-out:
-    opt_release(&set);
+               "the whole name of the option");
 }
-
-TESTS(CASE(reads_words_as_users_write_them), CASE(flags_have_an_opposite),
-      CASE(ends_where_the_command_begins), CASE(ranges_take_two_words),
-      CASE(errors_name_culprit_and_remedy), CASE(many_meanings_are_cut))

@@ -1,16 +1,29 @@
+/*
+ * test_opt_config.c: options in a file and in variables: shapes of lines, quotes, limits, and the
+ * place of an error.
+ */
 #include "base/limits.h"
-#include "base/mem.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/opt_sample.h"
-#include "tests/lib/test.h"
 
-#include <stdio.h>
 #include <string.h>
 
-static void reads_lines_of_every_shape(struct test *t)
-{
-    struct sample_run run;
+static struct sample_run run;
 
+static void begin(struct test *t)
+{
     CHECK_OK(t, sample_init(&run));
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    sample_release(&run);
+}
+FIXTURE(begin, end)
+
+TEST(reads_lines_of_every_shape)
+{
     CHECK_OK(t, sample_config(&run, "\xef\xbb\xbf# a job\r\n"
                                     "\r\n"
                                     "np=4\r\n"
@@ -31,23 +44,16 @@ static void reads_lines_of_every_shape(struct test *t)
     CHECK_OK(t, opt_config(&run.set, "none", NULL, 0, NULL));
     CHECK_OK(t, sample_config(&run, "np = 5\nnp = 6\n"));
     CHECK_INT(t, run.config.np, ==, 6);
-out:
-    sample_release(&run);
 }
 
-static void reads_escapes_in_quotes(struct test *t)
+TEST(reads_escapes_in_quotes)
 {
-    struct sample_run run;
-
-    CHECK_OK(t, sample_init(&run));
     CHECK_OK(t, sample_config(&run, "label = \" \\\"a\\\"\\\\\\n\\t\\x01\\xfF \xc3\xa4\""));
     CHECK_TEXT(t, run.config.label, " \"a\"\\\n\t\x01\xff \xc3\xa4");
     CHECK_OK(t, sample_config(&run, "label = \"\""));
     CHECK_TEXT(t, run.config.label, "");
     CHECK_OK(t, sample_config(&run, "label = a\\n\"b\""));
     CHECK_TEXT(t, run.config.label, "a\\n\"b\"");
-out:
-    sample_release(&run);
 }
 
 struct wrong_text {
@@ -71,38 +77,37 @@ static const struct wrong_text wrong_texts[] = {
     WRONG("np = # 4", "job.conf:1: np: no value; write \"\" for an empty one"),
     WRONG("np = 4x # four", "job.conf:1: np: \"4x\": N must be a whole number"),
     WRONG("min-num-proc = \"\"", "job.conf:1: min-np: N is missing"),
-    WRONG("label = \"abc", "job.conf:1: label: the closing quote is missing"),
-    WRONG("label = \"abc\\\"", "job.conf:1: label: the closing quote is missing"),
-    WRONG("label = \"abc\" d",
-          "job.conf:1: label: \" d\": after the closing quote; begin it with #"),
-    WRONG("label = \"a\\q\"", "job.conf:1: label: \"q\\x22\": after a backslash come \\, \", n, t "
-                              "or x and two digits"),
+    WRONG("label = \"abc", "job.conf:1: label: the closing quote is missing; add it"),
+    WRONG("label = \"abc\\\"", "job.conf:1: label: the closing quote is missing; add it"),
+    WRONG(
+        "label = \"abc\" d",
+        "job.conf:1: label: \" d\": only a comment may follow the closing quote; begin it with #"),
+    WRONG("label = \"a\\q\"", "job.conf:1: label: \"q\\x22\": unknown escape; after a backslash "
+                              "write \\, \", n, t or xNN"),
     WRONG("label = \"a\\",
-          "job.conf:1: label: \"\": after a backslash come \\, \", n, t or x and two digits"),
-    WRONG("label = \"\\x0g\"", "job.conf:1: label: \"x0g\\x22\": after a backslash come \\, \", n, "
-                               "t or x and two digits"),
-    WRONG("label = \"\\xg0\"", "job.conf:1: label: \"xg0\\x22\": after a backslash come \\, \", n, "
-                               "t or x and two digits"),
-    WRONG("label = \"\\x00\"", "job.conf:1: label: \"x00\\x22\": after a backslash come \\, \", n, "
-                               "t or x and two digits"),
+          "job.conf:1: label: \"\": unknown escape; after a backslash write \\, \", n, t or xNN"),
+    WRONG("label = \"\\x0g\"", "job.conf:1: label: \"x0g\\x22\": unknown escape; after a backslash "
+                               "write \\, \", n, t or xNN"),
+    WRONG("label = \"\\xg0\"", "job.conf:1: label: \"xg0\\x22\": unknown escape; after a backslash "
+                               "write \\, \", n, t or xNN"),
+    WRONG("label = \"\\x00\"", "job.conf:1: label: \"x00\\x22\": unknown escape; after a backslash "
+                               "write \\, \", n, t or xNN"),
     WRONG("label = \"\\x1",
-          "job.conf:1: label: \"x1\": after a backslash come \\, \", n, t or x and two digits"),
+          "job.conf:1: label: \"x1\": unknown escape; after a backslash write \\, \", n, t or xNN"),
     WRONG(
         "np = 4\n\x7f\x45LF\x01",
         "job.conf:2: \"\\x7fELF\\x01\": not UTF-8 text without control characters; write \\xNN in "
         "quotes"),
     WRONG("label = a\rb", "job.conf:1: \"label = a\\x0db\": not UTF-8 text without control "
                           "characters; write \\xNN in quotes"),
-    WRONG("help = true", "job.conf:1: help: only the command line may say this, as --help"),
-    WRONG("config-file = a",
-          "job.conf:1: config-file: only the command line may say this, as --config-file"),
+    WRONG("help = true",
+          "job.conf:1: help: this option is allowed only on the command line, as --help"),
+    WRONG("config-file = a", "job.conf:1: config-file: this option is allowed only on the command "
+                             "line, as --config-file"),
 };
 
-static void errors_name_place_and_remedy(struct test *t)
+TEST(errors_name_place_and_remedy)
 {
-    struct sample_run run;
-
-    CHECK_OK(t, sample_init(&run));
     for (size_t i = 0; i < ARRAY_SIZE(wrong_texts); i++) {
         CHECK_CODE(t, sample_config(&run, wrong_texts[i].text), wrong_texts[i].code);
         CHECK_TEXT(t, run.err.text, wrong_texts[i].says);
@@ -111,16 +116,12 @@ static void errors_name_place_and_remedy(struct test *t)
     CHECK_HAS(t, run.err.text, "a:2: \"\\x00np = 5\": not UTF-8");
     CHECK_CODE(t, opt_config(&run.set, "a", "np", 2, NULL), HVD_E_INVAL);
     CHECK_INT(t, run.config.np, ==, 0);
-out:
-    sample_release(&run);
 }
 
-static void foreign_paths_do_no_harm(struct test *t)
+TEST(foreign_paths_do_no_harm)
 {
     static char long_path[5000];
-    struct sample_run run;
 
-    CHECK_OK(t, sample_init(&run));
     CHECK_CODE(t, opt_config(&run.set, "a\nb", "np", 2, &run.err), HVD_E_INVAL);
     CHECK_TEXT(t, run.err.text, "\"a\\x0ab\":1: \"np\": no \"=\"; write name = value");
     CHECK_OK(t, opt_config(&run.set, "a\nb\xff", "np=3", 4, &run.err));
@@ -130,36 +131,25 @@ static void foreign_paths_do_no_harm(struct test *t)
     CHECK_HAS(t, buf_text(&run.out), "\nnp = 3 # \"a\\x0ab\\xff\":1\n");
     CHECK_HAS(t, buf_text(&run.out),
               "\nmin-np = 2 # \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"...:1\n");
-out:
-    sample_release(&run);
 }
 
-static void holds_texts_to_the_limits(struct test *t)
+TEST(holds_texts_to_the_limits)
 {
-    size_t size = LIMIT_CONFIG_TEXT_BYTES + 1;
-    struct sample_run run = { .rest = 0 };
-    char *text = mem_alloc(size);
+    static char text[LIMIT_CONFIG_TEXT_BYTES + 1];
+    size_t size = sizeof(text);
 
-    CHECK(t, text);
-    CHECK_OK(t, sample_init(&run));
     memset(text, '#', size);
     CHECK_CODE(t, opt_config(&run.set, "big", text, size, &run.err), HVD_E_LIMIT);
-    CHECK_TEXT(t, run.err.text, "big: longer than 262144 bytes");
+    CHECK_TEXT(t, run.err.text, "big: the file is longer than 262144 bytes; shorten it");
     CHECK_CODE(t, opt_config(&run.set, "big", text, size - 1, &run.err), HVD_E_LIMIT);
-    CHECK_TEXT(t, run.err.text, "big:1: longer than 73728 bytes");
+    CHECK_TEXT(t, run.err.text, "big:1: the line is longer than 73728 bytes; shorten it");
     for (size_t i = LIMIT_CONFIG_LINE_BYTES; i < size; i += LIMIT_CONFIG_LINE_BYTES + 1)
         text[i] = '\n';
     CHECK_OK(t, opt_config(&run.set, "big", text, size - 1, &run.err));
-out:
-    sample_release(&run);
-    mem_free(text);
 }
 
-static void reads_variables_of_the_table_only(struct test *t)
+TEST(reads_variables_of_the_table_only)
 {
-    struct sample_run run;
-
-    CHECK_OK(t, sample_init(&run));
     CHECK_OK(t, sample_env(&run, "PATH=/bin|HVD_RANK=x|HVD_NP=3|HVD_NP=x|HVD_NPP=4|HVD_MIN_NP|"
                                  "hvd_max_np=2|HVD_STALL_CHECK=no|HVD_HELP=1"));
     CHECK_INT(t, run.config.np, ==, 3);
@@ -168,24 +158,17 @@ static void reads_variables_of_the_table_only(struct test *t)
     CHECK(t, !run.config.stall_check && !run.config.help);
     CHECK_OK(t, sample_env(&run, ""));
     CHECK_INT(t, run.config.np, ==, 3);
-out:
-    sample_release(&run);
 }
 
-static void an_alias_gives_way_to_the_name(struct test *t)
+TEST(an_alias_gives_way_to_the_name)
 {
-    struct sample_run run;
-
-    CHECK_OK(t, sample_init(&run));
     CHECK_OK(t, sample_env(&run, "HVD_NUM_PROC=3"));
     CHECK_INT(t, run.config.np, ==, 3);
     CHECK_OK(t, sample_env(&run, "HVD_NUM_PROC=x|HVD_NP=4"));
     CHECK_INT(t, run.config.np, ==, 4);
-out:
-    sample_release(&run);
 }
 
-static void variables_split_into_lists(struct test *t)
+TEST(variables_split_into_lists)
 {
     static const struct {
         const char *variable;
@@ -197,9 +180,7 @@ static void variables_split_into_lists(struct test *t)
         { "HVD_ENV=A=1,2\n",      1, "A=1,2"},
         { "HVD_ENV=\nA\r\nB=1,2", 2, "B=1,2"},
     };
-    struct sample_run run;
 
-    CHECK_OK(t, sample_init(&run));
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CHECK_OK(t, sample_env(&run, cases[i].variable));
         CHECK_INT(t, run.config.env.count, ==, cases[i].count);
@@ -208,28 +189,16 @@ static void variables_split_into_lists(struct test *t)
     CHECK_OK(t, sample_env(&run, "HVD_ENV="));
     CHECK_INT(t, run.config.env.count, ==, 0);
     CHECK_INT(t, opt_source(&run.set, "env"), ==, OPT_ENVIRONMENT);
-out:
-    sample_release(&run);
 }
 
-static void errors_name_the_variable(struct test *t)
+TEST(errors_name_the_variable)
 {
-    struct sample_run run;
-
-    CHECK_OK(t, sample_init(&run));
     CHECK_CODE(t, sample_env(&run, "HVD_LOG_LEVEL=loud"), HVD_E_INVAL);
     CHECK_TEXT(t, run.err.text, "HVD_LOG_LEVEL: \"loud\": must be one of error, warning, info");
     CHECK_CODE(t, sample_env(&run, "HVD_NUM_PROC="), HVD_E_INVAL);
     CHECK_TEXT(t, run.err.text, "HVD_NUM_PROC: N is missing");
     CHECK_CODE(t, sample_env(&run, "HVD_CONFIG_FILE=x"), HVD_E_INVAL);
-    CHECK_TEXT(t, run.err.text,
-               "HVD_CONFIG_FILE: only the command line may say this, as --config-file");
-out:
-    sample_release(&run);
+    CHECK_TEXT(
+        t, run.err.text,
+        "HVD_CONFIG_FILE: this option is allowed only on the command line, as --config-file");
 }
-
-TESTS(CASE(reads_lines_of_every_shape), CASE(reads_escapes_in_quotes),
-      CASE(errors_name_place_and_remedy), CASE(foreign_paths_do_no_harm),
-      CASE(holds_texts_to_the_limits), CASE(reads_variables_of_the_table_only),
-      CASE(an_alias_gives_way_to_the_name), CASE(variables_split_into_lists),
-      CASE(errors_name_the_variable))

@@ -1,17 +1,36 @@
-#include "base/limits.h"
+/*
+ * test_opt_show.c: options as help and as a configuration: 80 columns, the origin of each value,
+ * and a print that reads back to the same values.
+ */
 #include "base/rng.h"
 #include "base/text.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/opt_sample.h"
-#include "tests/lib/test.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void help_shows_groups_defaults_and_bounds(struct test *t)
-{
-    struct sample_run run;
+static struct sample_run run, again;
+static struct opt_set set; /* the values of the second table of options */
 
+static void begin(struct test *t)
+{
     CHECK_OK(t, sample_init(&run));
+    CHECK_OK(t, sample_init(&again));
+    set = (struct opt_set){ .table = NULL };
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    sample_release(&run);
+    sample_release(&again);
+    opt_release(&set);
+}
+FIXTURE(begin, end)
+
+TEST(help_shows_groups_defaults_and_bounds)
+{
     CHECK_OK(t,
              opt_show_help(&run.set, "sample [options] [--] command...",
                            "Runs a command on every host, for as long as it takes, and longer if "
@@ -43,7 +62,7 @@ static void help_shows_groups_defaults_and_bounds(struct test *t)
                "                              default: 10m)\n"
                "      --grace TIME            how long agents wait for a driver (a duration, or\n"
                "                              never; default: never)\n"
-               "      --label TEXT            what people call it\n"
+               "      --label TEXT            its name among users\n"
                "      --[no-]stall-check      watch for workers that hang (default: true)\n"
                "\n"
                "hosts:\n"
@@ -55,17 +74,13 @@ static void help_shows_groups_defaults_and_bounds(struct test *t)
                "\n"
                "for tests only:\n"
                "      --test-seed N           where chance begins (default: 7)\n");
-out:
-    sample_release(&run);
 }
 
-static void help_fits_80_columns(struct test *t)
+TEST(help_fits_80_columns)
 {
     struct span rest;
     struct span line;
-    struct sample_run run;
 
-    CHECK_OK(t, sample_init(&run));
     CHECK_OK(t, opt_show_help(&run.set, "x",
                               "One_word_that_fills_a_line_all_by_itself_"
                               "and_is_not_broken_although_it_does_not_fit_into_80_columns",
@@ -81,8 +96,6 @@ static void help_fits_80_columns(struct test *t)
         CHECK_INT(t, line.length, <=, 80);
         CHECK(t, line.length == 0 || line.at[line.length - 1] != ' ');
     }
-out:
-    sample_release(&run);
 }
 
 struct bounded {
@@ -96,7 +109,7 @@ struct bounded {
 
 static const char *const bounded_words[] = { "one", "2", "THREE", NULL };
 
-static void help_tells_the_bounds_of_every_kind(struct test *t)
+TEST(help_tells_the_bounds_of_every_kind)
 {
     static const struct opt table[] = {
         OPT(struct bounded, plain_us, .name = "plain", .arg = "T", .group = "g",
@@ -112,15 +125,12 @@ static void help_tells_the_bounds_of_every_kind(struct test *t)
         OPT(struct bounded, word, .name = "word", .arg = "W", .choices = bounded_words,
             .preset = "three", .group = "g", .help = "e"),
     };
-    struct buf out;
-    struct bounded config;
-    struct opt_set set;
+    static struct bounded config;
 
-    buf_init(&out, LIMIT_CONFIG_TEXT_BYTES);
     CHECK_OK(t, opt_init(&set, table, ARRAY_SIZE(table), &config));
     CHECK_INT(t, config.word, ==, 2);
-    CHECK_OK(t, opt_show_help(&set, "u", "a", &out));
-    CHECK_TEXT(t, buf_text(&out),
+    CHECK_OK(t, opt_show_help(&set, "u", "a", &run.out));
+    CHECK_TEXT(t, buf_text(&run.out),
                "usage: u\n\na\n\ng:\n"
                "      --plain T               A time.\n"
                "      --least T               a (1s to 3650d)\n"
@@ -128,16 +138,10 @@ static void help_tells_the_bounds_of_every_kind(struct test *t)
                "      --either T              c (0s to 1s, or never)\n"
                "      --number N              d (0 to 3)\n"
                "      --word W                e (one, 2, THREE; default: three)\n");
-out:
-    opt_release(&set);
-    buf_release(&out);
 }
 
-static void print_tells_where_each_value_is_from(struct test *t)
+TEST(print_tells_where_each_value_is_from)
 {
-    struct sample_run run;
-
-    CHECK_OK(t, sample_init(&run));
     CHECK_OK(t, sample_argv(&run, "-np 4 -x A -x B=1,2 --no-stall-check --test-seed 8"));
     CHECK_OK(t, sample_env(&run, "HVD_NUM_PROC=3|HVD_MIN_NUM_PROC=2|HVD_LOG_LEVEL=INFO"));
     CHECK_OK(t, sample_config(&run, "\nmin-np = 7\nlabel = \"a \\\\ b\\x01\\t\\n\"\ngrace = 90\n"));
@@ -148,8 +152,8 @@ static void print_tells_where_each_value_is_from(struct test *t)
                "log-level = info # HVD_LOG_LEVEL\n"
                "\n"
                "# job\n"
-               "np = 4 # command line\n"
-               "min-np = 2 # HVD_MIN_NUM_PROC\n"
+               "np = 4 # command line, not HVD_NUM_PROC\n"
+               "min-np = 2 # HVD_MIN_NUM_PROC, not job.conf:2\n"
                "# max-np = # unset\n"
                "start-timeout = 10m # default\n"
                "grace = 1m30s # job.conf:4\n"
@@ -164,26 +168,69 @@ static void print_tells_where_each_value_is_from(struct test *t)
                "\n"
                "# for tests only\n"
                "test-seed = 8 # command line\n");
-out:
-    sample_release(&run);
 }
 
-static void print_can_leave_the_origins_out(struct test *t)
+TEST(notes_say_which_value_counts)
 {
-    struct sample_run run;
+    static const struct opt_given given[] = {
+        {"grace",  "20s",      "THEIR_GRACE", NULL}, /* replaces the value */
+        { "np",    "4",        "THEIR_NP",    NULL}, /* has the same value */
+        { "label", "mine",     "THEIR_LABEL", NULL},
+        { "env",   "SECRET=1", "THEIR_ENV",   NULL},
+    };
 
-    CHECK_OK(t, sample_init(&run));
+    CHECK_OK(t, sample_argv(&run, "-np 4 -x A"));
+    CHECK_OK(t, opt_take(&run.set, OPT_FOREIGN, given, ARRAY_SIZE(given), &run.err));
+    CHECK_OK(t, sample_config(&run, "label = \"\"\nmin-np = 7\nenv = SECRET=2"));
+    CHECK_OK(t, sample_env(&run, "HVD_NP=4|HVD_MIN_NP=2"));
+    CHECK_OK(t, opt_show_notes(&run.set, &run.out));
+    CHECK_TEXT(t, buf_text(&run.out),
+               "--min-np: 2 of HVD_MIN_NP counts, not 7 of job.conf:2\n"
+               "--label: \"\" of job.conf:1 counts, not mine of THEIR_LABEL\n"
+               "--env: the value of the command line counts, not that of job.conf:3\n");
+    CHECK(t, opt_source(&run.set, "grace") == OPT_FOREIGN);
+}
+
+TEST(notes_name_what_changes_nothing)
+{
+    static const struct opt table[] = {
+        OPT_ACCEPT(.name = "tune", .group = "g", .help = "it happens by itself"),
+        OPT_ACCEPT(.name = "samples", .arg = "N", .group = "g", .help = "there are none"),
+        OPT_ACCEPT(.name = "never-given", .arg = "N", .group = "g", .help = "h"),
+    };
+    static const struct opt_given given[] = {
+        {"samples", "5", "THEIR_SAMPLES", NULL}
+    };
+    static char program[] = "x";
+    static char word[] = "--no-tune";
+    char *const argv[] = { program, word, NULL };
+
+    CHECK_OK(t, opt_init(&set, table, ARRAY_SIZE(table), &run.rest));
+    CHECK_OK(t, opt_argv(&set, 2, argv, &run.rest, &run.err));
+    CHECK_OK(t, opt_take(&set, OPT_FOREIGN, given, 1, &run.err));
+    CHECK_OK(t, opt_show_notes(&set, &run.out));
+    CHECK_TEXT(t, buf_text(&run.out),
+               "--tune: changes nothing: it happens by itself\n"
+               "THEIR_SAMPLES: changes nothing: there are none\n");
+    buf_clear(&run.out);
+    CHECK_OK(t, opt_show_config(&set, true, &run.out));
+    CHECK_TEXT(t, buf_text(&run.out), "");
+    CHECK_OK(t, opt_show_help(&set, "u", "a", &run.out));
+    CHECK_HAS(t, buf_text(&run.out), "      --[no-]tune             it happens by itself\n");
+    CHECK_HAS(t, buf_text(&run.out), "      --samples N             there are none\n");
+}
+
+TEST(print_can_leave_the_origins_out)
+{
     CHECK_OK(t, sample_argv(&run, "--env= --label="));
     CHECK_OK(t, opt_show_config(&run.set, false, &run.out));
     CHECK_HAS(t, buf_text(&run.out), "# max-np =\n");
     CHECK_HAS(t, buf_text(&run.out), "\nmin-np = 1\n");
     CHECK_HAS(t, buf_text(&run.out), "\nenv = \"\"\n");
     CHECK_HAS(t, buf_text(&run.out), "\nlabel = \"\"\n");
-out:
-    sample_release(&run);
 }
 
-/* Bytes of every sort, those that the config file treats specially more often than others. */
+/* Fills text with random bytes; bytes with a meaning in the config file come more often. */
 static const char *random_text(struct rng *rng, char *text, size_t size)
 {
     static const char special[] = "\"\\# =,\n\t\r\x01\x7f\xc3\xa4\xff";
@@ -199,8 +246,8 @@ static const char *random_text(struct rng *rng, char *text, size_t size)
     return text;
 }
 
-/* A command line of random options, each with a value that it takes. */
-static int read_random(struct sample_run *run, struct rng *rng)
+/* Reads a command line of random options, each with a valid value. */
+static int read_random(struct rng *rng)
 {
     static const char *const numbers[] = { "np", "min-np", "max-np", "test-seed" };
     static const char *const times[] = { "start-timeout", "grace" };
@@ -236,71 +283,45 @@ static int read_random(struct sample_run *run, struct rng *rng)
                      random_text(rng, text, sizeof(text)));
         }
     }
-    return opt_argv(&run->set, argc, argv, &run->rest, &run->err);
+    return opt_argv(&run.set, argc, argv, &run.rest, &run.err);
 }
 
-/* What is printed reads back to the same print, origins or not. */
-static void check_fixpoint(struct test *t, struct sample_run *run, bool with_origins)
+TEST_FLAGS(print_and_read_are_inverse, TEST_NO_TORTURE)
 {
-    struct sample_run again;
-    struct buf plain;
-
-    buf_init(&plain, LIMIT_CONFIG_TEXT_BYTES);
-    CHECK_OK(t, sample_init(&again));
-    buf_clear(&run->out);
-    CHECK_OK(t, opt_show_config(&run->set, false, &plain));
-    CHECK_OK(t, opt_show_config(&run->set, with_origins, &run->out));
-    CHECK_OK(t, sample_config(&again, buf_text(&run->out)));
-    CHECK_OK(t, opt_show_config(&again.set, false, &again.out));
-    CHECK_TEXT(t, buf_text(&again.out), buf_text(&plain));
-out:
-    sample_release(&again);
-    buf_release(&plain);
-}
-
-static void print_and_read_are_inverse(struct test *t)
-{
-    struct sample_run run;
     struct rng rng;
 
     for (uint64_t seed = 0; seed < 500; seed++) {
         rng_seed(&rng, seed);
-        CHECK_OK(t, sample_init(&run));
-        CHECK_OK(t, read_random(&run, &rng));
-        check_fixpoint(t, &run, seed % 2);
-        CHECK(t, !t->failed);
-        sample_release(&run);
+        CHECK_OK(t, read_random(&rng));
+        /* Prints, reads the print into new options, and prints again: both prints are equal, with
+         * or without origins. */
+        CHECK_OK(t, opt_show_config(&run.set, seed % 2, &run.out));
+        CHECK_OK(t, sample_config(&again, buf_text(&run.out)));
+        buf_clear(&run.out);
+        CHECK_OK(t, opt_show_config(&run.set, false, &run.out));
+        CHECK_OK(t, opt_show_config(&again.set, false, &again.out));
+        CHECK_TEXT(t, buf_text(&again.out), buf_text(&run.out));
+        end(t);
+        begin(t);
     }
-    CHECK_OK(t, sample_init(&run));
-out:
+}
+
+TEST(origins_settle_after_one_reading)
+{
+    CHECK_OK(t, sample_argv(&run, "-np 4 -x A -x B"));
+    CHECK_OK(t, opt_show_config(&run.set, true, &run.out));
+    CHECK_OK(t, sample_config(&again, buf_text(&run.out)));
+    CHECK_OK(t, opt_show_config(&again.set, true, &again.out));
+    CHECK_HAS(t, buf_text(&again.out), "\nnp = 4 # job.conf:6\n");
     sample_release(&run);
-}
-
-static void origins_settle_after_one_reading(struct test *t)
-{
-    struct sample_run runs[3];
-    size_t made = 0;
-
-    CHECK_OK(t, sample_init(&runs[made++]));
-    CHECK_OK(t, sample_argv(&runs[0], "-np 4 -x A -x B"));
-    CHECK_OK(t, opt_show_config(&runs[0].set, true, &runs[0].out));
-    for (size_t i = 1; i < 3; i++) {
-        CHECK_OK(t, sample_init(&runs[made++]));
-        CHECK_OK(t, sample_config(&runs[i], buf_text(&runs[i - 1].out)));
-        CHECK_OK(t, opt_show_config(&runs[i].set, true, &runs[i].out));
-    }
-    CHECK_HAS(t, buf_text(&runs[1].out), "\nnp = 4 # job.conf:6\n");
-    CHECK_TEXT(t, buf_text(&runs[2].out), buf_text(&runs[1].out));
-out:
-    while (made)
-        sample_release(&runs[--made]);
-}
-
-static void names_are_listed_for_the_docs(struct test *t)
-{
-    struct sample_run run;
-
     CHECK_OK(t, sample_init(&run));
+    CHECK_OK(t, sample_config(&run, buf_text(&again.out)));
+    CHECK_OK(t, opt_show_config(&run.set, true, &run.out));
+    CHECK_TEXT(t, buf_text(&run.out), buf_text(&again.out));
+}
+
+TEST(names_are_listed_for_the_docs)
+{
     CHECK_OK(t, opt_show_names(&run.set, &run.out));
     CHECK_TEXT(t, buf_text(&run.out),
                "help\tgeneral\t\n"
@@ -318,39 +339,33 @@ static void names_are_listed_for_the_docs(struct test *t)
                "blacklist-cooldown-range\thosts\t10 600\n"
                "env\thosts\t\n"
                "test-seed\tfor tests only\t7\n");
-out:
-    sample_release(&run);
 }
 
-static int show(struct sample_run *run, int what, struct buf *out)
+static int show(int what, struct buf *out)
 {
     if (what == 0)
-        return opt_show_help(&run->set, "usage", "about", out);
-    return what == 1 ? opt_show_config(&run->set, true, out) : opt_show_names(&run->set, out);
+        return opt_show_help(&run.set, "usage", "about", out);
+    return what == 1 ? opt_show_config(&run.set, true, out) : opt_show_names(&run.set, out);
 }
 
-static void what_does_not_fit_leaves_nothing_behind(struct test *t)
+TEST_FLAGS(a_full_buffer_is_left_as_it_was, TEST_NO_TORTURE)
 {
-    struct sample_run run;
     struct buf small;
 
     buf_init(&small, 0);
-    CHECK_OK(t, sample_init(&run));
     CHECK_OK(t, sample_argv(&run, "-np 4 -x A -x B --label #"));
     for (int what = 0; what < 3; what++) {
         buf_clear(&run.out);
-        CHECK_OK(t, show(&run, what, &run.out));
+        CHECK_OK(t, show(what, &run.out));
         for (size_t room = 0; room < run.out.length; room++) {
             buf_release(&small);
             buf_init(&small, 3 + room);
             CHECK_OK(t, buf_append_text(&small, "so:"));
-            CHECK_CODE(t, show(&run, what, &small), HVD_E_LIMIT);
+            CHECK_CODE(t, show(what, &small), HVD_E_LIMIT);
             CHECK_TEXT(t, buf_text(&small), "so:");
         }
     }
-out:
     buf_release(&small);
-    sample_release(&run);
 }
 
 static int stop_at_np(void *arg, const struct opt *row)
@@ -359,22 +374,10 @@ static int stop_at_np(void *arg, const struct opt *row)
     return strcmp(row->name, "np") ? 0 : 42;
 }
 
-static void a_visit_can_end_early(struct test *t)
+TEST(a_visit_can_end_early)
 {
-    struct sample_run run;
     int visited = 0;
 
-    CHECK_OK(t, sample_init(&run));
     CHECK_INT(t, opt_show_each(&run.set, stop_at_np, &visited), ==, 42);
     CHECK_INT(t, visited, ==, 5);
-out:
-    sample_release(&run);
 }
-
-TESTS(CASE(help_shows_groups_defaults_and_bounds), CASE(help_fits_80_columns),
-      CASE(help_tells_the_bounds_of_every_kind), CASE(print_tells_where_each_value_is_from),
-      CASE(print_can_leave_the_origins_out),
-      CASE_FLAGS(print_and_read_are_inverse, TEST_NO_TORTURE),
-      CASE(origins_settle_after_one_reading), CASE(names_are_listed_for_the_docs),
-      CASE_FLAGS(what_does_not_fit_leaves_nothing_behind, TEST_NO_TORTURE),
-      CASE(a_visit_can_end_early))

@@ -1,3 +1,7 @@
+/*
+ * test_panic.c: base/panic: an assertion that fails says where and what, asks the dumpers in
+ * order, and aborts even if a dumper panics.
+ */
 #include "base/panic.h"
 #include "tests/lib/test.h"
 
@@ -37,7 +41,7 @@ static void dump_and_panic(struct panic_dumper *dumper)
     PANIC("the dumper is broken too");
 }
 
-static void an_assertion_that_holds_is_silent(struct test *t)
+TEST(an_assertion_that_holds_is_silent)
 {
     int evaluated = 0;
 
@@ -46,7 +50,7 @@ static void an_assertion_that_holds_is_silent(struct test *t)
 out:;
 }
 
-static void says_where_and_what(struct test *t)
+TEST_FLAGS(says_where_and_what, TEST_NO_TORTURE)
 {
     CHECK_PANICS(t, "bug in hvd-elastic: ", ASSERT(1 + 1 == 3));
     CHECK_PANICS(t, "test_panic.c:", ASSERT(1 + 1 == 3));
@@ -56,7 +60,7 @@ static void says_where_and_what(struct test *t)
 out:;
 }
 
-static void long_text_is_cut(struct test *t)
+TEST_FLAGS(long_text_is_cut, TEST_NO_TORTURE)
 {
     char big[1000];
 
@@ -68,7 +72,7 @@ static void long_text_is_cut(struct test *t)
 out:;
 }
 
-static void dumpers_are_asked_in_order(struct test *t)
+TEST_FLAGS(dumpers_are_asked_in_order, TEST_NO_TORTURE)
 {
     struct panic_dumper first = { .dump = dump_first };
     struct panic_dumper second = { .dump = dump_second };
@@ -84,7 +88,7 @@ out:
 }
 
 /* Its own panic is told, the others are not asked again, and the process still ends. */
-static void a_dumper_that_panics_ends_the_dump(struct test *t)
+TEST_FLAGS(a_dumper_that_panics_ends_the_dump, TEST_NO_TORTURE)
 {
     struct panic_dumper broken = { .dump = dump_and_panic };
     struct panic_dumper second = { .dump = must_not_be_asked };
@@ -98,13 +102,14 @@ out:
     panic_remove_dumper(&second);
 }
 
-static void aborts_when_nobody_listens(struct test *t)
+TEST_FLAGS(aborts_without_standard_error, TEST_NO_TORTURE)
 {
     CHECK_PANICS(t, "", close(STDERR_FILENO); PANIC("unheard"));
 out:;
 }
 
-/* A full pipe, which the third alarm empties: a write that waits for room is interrupted first. */
+/* A full pipe. The third SIGALRM empties the pipe, so the first two signals interrupt a write that
+ * waits for room. */
 static int full_pipe[2];
 static volatile sig_atomic_t alarms;
 
@@ -139,7 +144,7 @@ static int tick_every(long us)
     return setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-static void a_signal_does_not_cut_what_is_written(struct test *t)
+TEST_FLAGS(a_signal_does_not_cut_what_is_written, TEST_NO_TORTURE)
 {
     struct sigaction action = { .sa_handler = empty_the_pipe };
     char said[8] = "";
@@ -160,10 +165,3 @@ out:
     close(full_pipe[0]);
     close(full_pipe[1]);
 }
-
-TESTS(CASE(an_assertion_that_holds_is_silent), CASE_FLAGS(says_where_and_what, TEST_NO_TORTURE),
-      CASE_FLAGS(long_text_is_cut, TEST_NO_TORTURE),
-      CASE_FLAGS(dumpers_are_asked_in_order, TEST_NO_TORTURE),
-      CASE_FLAGS(a_dumper_that_panics_ends_the_dump, TEST_NO_TORTURE),
-      CASE_FLAGS(aborts_when_nobody_listens, TEST_NO_TORTURE),
-      CASE_FLAGS(a_signal_does_not_cut_what_is_written, TEST_NO_TORTURE))

@@ -1,14 +1,16 @@
+/*
+ * test_place.c: proto/place: ranks, local ranks and cross ranks of members on hosts of any shape.
+ */
 #include "base/mem.h"
 #include "proto/place.h"
 #include "tests/lib/test.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define MEMBERS_MAX 8
 
-/* Both ways to the same. */
+/* Compares the place with that from place_all, which finds the places of all members. */
 static int compare_with_all(const struct msg_member_list *list, uint64_t incarnation,
                             const struct place *place)
 {
@@ -20,7 +22,8 @@ static int compare_with_all(const struct msg_member_list *list, uint64_t incarna
     return rc;
 }
 
-/* "a0 b0 a1": member i is incarnation i + 1 on host and slot. */
+/* Finds the place of a member. In "a0 b0 a1" the members are incarnations 1, 2 and 3, with their
+ * hosts and slots. */
 static int find(const char *members, uint64_t incarnation, char text[64])
 {
     struct msg_member items[MEMBERS_MAX];
@@ -51,14 +54,14 @@ static int find(const char *members, uint64_t incarnation, char text[64])
         CHECK_TEXT(t, place_text, expected);                 \
     } while (0)
 
-static void alone(struct test *t)
+TEST(alone)
 {
     CHECK_PLACE(t, "a0", 1, "0/1 local 0/1 cross 0/1");
     CHECK_PLACE(t, "a5", 1, "0/1 local 0/1 cross 0/1");
 out:;
 }
 
-static void two_hosts_of_two(struct test *t)
+TEST(two_hosts_of_two)
 {
     const char *members = "a0 a1 b0 b1";
 
@@ -69,8 +72,8 @@ static void two_hosts_of_two(struct test *t)
 out:;
 }
 
-/* Only hosts that have that local rank are counted across. */
-static void hosts_of_different_sizes(struct test *t)
+/* The cross rank counts only hosts that have this local rank. */
+TEST(hosts_of_different_sizes)
 {
     CHECK_PLACE(t, "a0 b0 b1", 1, "0/3 local 0/1 cross 0/2");
     CHECK_PLACE(t, "a0 b0 b1", 2, "1/3 local 0/2 cross 1/2");
@@ -80,7 +83,7 @@ static void hosts_of_different_sizes(struct test *t)
 out:;
 }
 
-static void ranks_of_hosts_that_interleave(struct test *t)
+TEST(ranks_of_hosts_that_interleave)
 {
     CHECK_PLACE(t, "b0 a0 b1 a1", 1, "0/4 local 0/2 cross 0/2");
     CHECK_PLACE(t, "b0 a0 b1 a1", 2, "1/4 local 0/2 cross 1/2");
@@ -89,8 +92,8 @@ static void ranks_of_hosts_that_interleave(struct test *t)
 out:;
 }
 
-/* A survivor keeps its low rank, whatever its slot is; the local rank is by slot. */
-static void local_ranks_are_by_slot(struct test *t)
+/* A survivor keeps its low rank, with any slot; the local rank is by slot. */
+TEST(local_ranks_are_by_slot)
 {
     CHECK_PLACE(t, "a7 b3 a2", 1, "0/3 local 1/2 cross 0/1");
     CHECK_PLACE(t, "a7 b3 a2", 2, "1/3 local 0/1 cross 1/2");
@@ -98,7 +101,7 @@ static void local_ranks_are_by_slot(struct test *t)
 out:;
 }
 
-static void who_is_no_member_has_no_place(struct test *t)
+TEST(a_worker_outside_the_round_has_no_place)
 {
     char text[64];
 
@@ -108,8 +111,8 @@ static void who_is_no_member_has_no_place(struct test *t)
 out:;
 }
 
-/* 1,000 hosts of 5; the last slot of the odd ones is missing. */
-static void thousands(struct test *t)
+/* 1,000 hosts of 5 slots; the odd hosts lack the last slot. */
+TEST(thousands)
 {
     enum { HOSTS = 1000, SLOTS = 5 };
     struct msg_member *items = mem_zalloc_array((size_t)HOSTS * SLOTS, sizeof(*items));
@@ -120,7 +123,8 @@ static void thousands(struct test *t)
     CHECK(t, items && hosts);
     for (uint32_t host = 0; host < HOSTS; host++)
         snprintf(hosts[host], sizeof(hosts[host]), "host-%u", host);
-    for (uint32_t slot = 0; slot < SLOTS; slot++) { /* round robin: as interleaved as can be */
+    /* round robin: neighbours in the list are on different hosts */
+    for (uint32_t slot = 0; slot < SLOTS; slot++) {
         for (uint32_t host = 0; host < HOSTS; host++) {
             if (slot < SLOTS - 1 || host % 2 == 0)
                 items[list.count++] = (struct msg_member){ .incarnation = 1 + host * SLOTS + slot,
@@ -144,7 +148,3 @@ out:
     mem_free(items);
     mem_free(hosts);
 }
-
-TESTS(CASE(alone), CASE(two_hosts_of_two), CASE(hosts_of_different_sizes),
-      CASE(ranks_of_hosts_that_interleave), CASE(local_ranks_are_by_slot),
-      CASE(who_is_no_member_has_no_place), CASE(thousands))

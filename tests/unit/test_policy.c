@@ -1,9 +1,13 @@
+/*
+ * test_policy.c: the blacklist's policy: cooldowns that follow a formula, jitter, budgets, and
+ * what is refused.
+ */
 #include "base/limits.h"
 #include "base/time.h"
 #include "blacklist/policy.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
-static void defaults_are_ten_seconds_to_ten_minutes(struct test *t)
+TEST(defaults_are_ten_seconds_to_ten_minutes)
 {
     struct policy policy;
 
@@ -15,11 +19,10 @@ static void defaults_are_ten_seconds_to_ten_minutes(struct test *t)
     CHECK_INT(t, policy.scope, ==, SCOPE_SLOT);
     CHECK_INT(t, policy.restarts_max, ==, 0);
     CHECK(t, !policy.forever);
-out:;
 }
 
-/* The sentence of the header, in seconds. */
-static void cooldown_is_what_the_header_says(struct test *t)
+/* The example in the header, in seconds. */
+TEST(cooldown_is_what_the_header_says)
 {
     static const int64_t least[] = { 10, 20, 40, 80, 160, 320, 600, 600, 600 };
     static const int64_t most[] = { 20, 30, 50, 90, 170, 330, 600, 600, 600 };
@@ -30,11 +33,9 @@ static void cooldown_is_what_the_header_says(struct test *t)
         CHECK_INT(t, policy_cooldown_us(&policy, n, 0), ==, least[n - 1] * TIME_S);
         CHECK_INT(t, policy_cooldown_us(&policy, n, policy.lower_us), ==, most[n - 1] * TIME_S);
     }
-out:;
 }
 
-/* The formula once more, by the longest route: it cannot overflow below n = 40 with L below 2^23.
- */
+/* The formula computed step by step; it cannot overflow below n = 40 with L below 2^23. */
 static int64_t expected(int64_t lower_us, int64_t upper_us, uint32_t n, int64_t jitter_us)
 {
     int64_t cooldown_us = lower_us * (INT64_C(1) << (n - 1)) + jitter_us;
@@ -42,7 +43,7 @@ static int64_t expected(int64_t lower_us, int64_t upper_us, uint32_t n, int64_t 
     return cooldown_us < upper_us ? cooldown_us : upper_us;
 }
 
-static void cooldown_follows_the_formula_for_every_n(struct test *t)
+TEST(cooldown_follows_the_formula_for_every_n)
 {
     static const struct {
         int64_t lower_us;
@@ -74,10 +75,9 @@ static void cooldown_follows_the_formula_for_every_n(struct test *t)
                           expected(policy.lower_us, policy.upper_us, n, jitters[j]));
         }
     }
-out:;
 }
 
-static void cooldown_never_overflows(struct test *t)
+TEST(cooldown_never_overflows)
 {
     struct policy policy;
 
@@ -91,10 +91,9 @@ static void cooldown_never_overflows(struct test *t)
     CHECK_INT(t, policy_cooldown_us(&policy, UINT32_MAX, 1), ==, LIMIT_DURATION_US);
     policy.lower_us = 0;
     CHECK_INT(t, policy_cooldown_us(&policy, UINT32_MAX, 0), ==, 0);
-out:;
 }
 
-static void jitter_lies_between_nothing_and_one_lower_end(struct test *t)
+TEST(jitter_lies_between_nothing_and_one_lower_end)
 {
     struct policy policy;
     struct rng rng;
@@ -113,10 +112,9 @@ static void jitter_lies_between_nothing_and_one_lower_end(struct test *t)
     CHECK(t, seen[0] && seen[1] && seen[2] && seen[3]);
     policy.lower_us = 0;
     CHECK_INT(t, policy_jitter_us(&policy, &rng), ==, 0);
-out:;
 }
 
-static void refuses_what_makes_no_sense(struct test *t)
+TEST(refuses_senseless_values)
 {
     struct policy usual;
     struct policy policy;
@@ -128,7 +126,8 @@ static void refuses_what_makes_no_sense(struct test *t)
     policy.upper_us = 10 * TIME_S;
     CHECK_CODE(t, policy_check(&policy, &err), HVD_E_INVAL);
     CHECK_TEXT(t, err.text,
-               "cooldown range 20s to 10s: the first may not be longer than the second; swap them");
+               "cooldown range 20s to 10s: the first time may not be longer than the second; swap "
+               "the two");
     policy.lower_us = -1;
     CHECK_CODE(t, policy_check(&policy, &err), HVD_E_INVAL);
     CHECK_HAS(t, err.text, "below 0");
@@ -146,10 +145,9 @@ static void refuses_what_makes_no_sense(struct test *t)
     CHECK_HAS(t, err.text, "decay 0s");
     policy.decay_us = TIME_NEVER;
     CHECK_OK(t, policy_check(&policy, NULL));
-out:;
 }
 
-static void refuses_a_budget_that_cannot_be_counted(struct test *t)
+TEST(refuses_a_budget_that_cannot_be_counted)
 {
     struct policy policy;
     struct hvd_err err;
@@ -168,10 +166,9 @@ static void refuses_a_budget_that_cannot_be_counted(struct test *t)
     CHECK_CODE(t, policy_check(&policy, &err), HVD_E_INVAL);
     policy.restarts_max = 0;
     CHECK_OK(t, policy_check(&policy, &err));
-out:;
 }
 
-static void asks_for_a_failure_and_a_jitter_in_range(struct test *t)
+TEST_FLAGS(asks_for_a_failure_and_a_jitter_in_range, TEST_NO_TORTURE)
 {
     struct policy policy;
 
@@ -179,11 +176,4 @@ static void asks_for_a_failure_and_a_jitter_in_range(struct test *t)
     CHECK_PANICS(t, "failures > 0", policy_cooldown_us(&policy, 0, 0));
     CHECK_PANICS(t, "jitter_us <= policy->lower_us",
                  policy_cooldown_us(&policy, 1, policy.lower_us + 1));
-out:;
 }
-
-TESTS(CASE(defaults_are_ten_seconds_to_ten_minutes), CASE(cooldown_is_what_the_header_says),
-      CASE(cooldown_follows_the_formula_for_every_n), CASE(cooldown_never_overflows),
-      CASE(jitter_lies_between_nothing_and_one_lower_end), CASE(refuses_what_makes_no_sense),
-      CASE(refuses_a_budget_that_cannot_be_counted),
-      CASE_FLAGS(asks_for_a_failure_and_a_jitter_in_range, TEST_NO_TORTURE))

@@ -1,8 +1,8 @@
 /*
- * Memory that other processes read: where it lies, that they see it, and that neither an old nor a
- * lying locator does harm.
+ * Memory of one process that other processes read (hvd_alloc): where the memory is, that the
+ * readers see its bytes, and that neither an old nor a wrong locator does harm. A locator tells a
+ * reader where the memory is; a view is a reader's mapping.
  */
-#include "base/mem.h"
 #include "base/rng.h"
 #include "collectives/shm/memory.h"
 #include "collectives/shm/pool.h"
@@ -18,11 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-#define LONG_MS              60000 /* nothing here takes that long */
-#define MANY                 100
+#define LONG_MS 60000 /* nothing here takes that long */
+#define MANY    100
 
-static void is_zeroed_and_aligned(struct test *t)
+TEST(is_zeroed_and_aligned)
 {
     uint8_t *memory[4] = { 0 };
     const size_t bytes[4] = { 0, 1, 4096, 100000 };
@@ -40,7 +39,7 @@ out:
         pool_free(memory[i]);
 }
 
-static void refuses_too_much(struct test *t)
+TEST(refuses_too_much)
 {
     struct hvd_err err = { .text = "" };
     void *memory = NULL;
@@ -59,12 +58,12 @@ out:
     pool_free(memory);
 }
 
-static void locates_ranges(struct test *t)
+TEST(locates_ranges)
 {
     struct pool_locator locator;
     uint8_t *memory = NULL, other = 0;
 
-    CHECK(t, !pool_locate(&other, 1, &locator)); /* there is none at all */
+    CHECK(t, !pool_locate(&other, 1, &locator)); /* the pool is empty */
     memory = pool_alloc(8192, NULL);
     CHECK(t, memory);
     CHECK(t, pool_locate(memory, 8192, &locator));
@@ -81,8 +80,8 @@ out:
     pool_free(memory);
 }
 
-/* In any order of addresses; freed ones are not found. */
-static void finds_the_right_one_of_many(struct test *t)
+/* The blocks are found in any order of their addresses; freed blocks are not found. */
+TEST(finds_the_right_block_of_many)
 {
     uint8_t *memory[MANY] = { 0 };
     struct pool_locator locators[MANY], locator;
@@ -115,7 +114,7 @@ out:
         pool_free(memory[i]);
 }
 
-static void free_panics_on_what_is_not_ours(struct test *t)
+TEST_FLAGS(free_panics_on_foreign_memory, TEST_NO_TORTURE)
 {
     uint8_t *memory = pool_alloc(8192, NULL);
     uint8_t other = 0;
@@ -129,7 +128,7 @@ out:
 
 /* ---- views ---- */
 
-static void views_see_and_do_not_write(struct test *t)
+TEST(views_see_and_do_not_write)
 {
     struct pool_views *views = NULL;
     uint8_t *memory = pool_alloc(10000, NULL);
@@ -155,7 +154,7 @@ out:
     pool_free(memory);
 }
 
-static void lying_locators(struct test *t)
+TEST(lying_locators)
 {
     struct pool_views *views = NULL;
     uint8_t *memory = pool_alloc(4096, NULL);
@@ -198,7 +197,8 @@ out:
     pool_free(memory);
 }
 
-static void freed_while_it_is_seen(struct test *t)
+/* The owner frees memory that a view shows: the view reads zeros, and later locators work. */
+TEST(freed_while_a_view_shows_the_memory)
 {
     struct pool_views *views = NULL;
     uint8_t *memory = pool_alloc(4096, NULL), *next = NULL;
@@ -232,7 +232,7 @@ out:
     pool_free(memory);
 }
 
-static void many_views(struct test *t)
+TEST(many_views)
 {
     struct pool_views *views = NULL;
     uint8_t *memory[MANY] = { 0 };
@@ -269,7 +269,7 @@ out:
 
 /* ---- between processes ---- */
 
-/* Allocates, says where, and waits for the end. */
+/* Allocates memory, writes its locator to `out`, and waits to be killed. */
 static void own(int out)
 {
     uint8_t *memory = pool_alloc(100000, NULL);
@@ -293,7 +293,7 @@ static bool told(int from, struct pool_locator *ret_locator)
            read(from, ret_locator, sizeof(*ret_locator)) == (ssize_t)sizeof(*ret_locator);
 }
 
-static void its_owner_is_killed(struct test *t)
+TEST_FLAGS(views_outlive_a_killed_owner, TEST_NO_TORTURE)
 {
     struct pool_views *views = NULL, *late = NULL;
     struct pool_locator locator;
@@ -348,7 +348,7 @@ static void *use(void *arg)
     return NULL;
 }
 
-static void any_thread(struct test *t)
+TEST_FLAGS(threads_may_use_the_pool, TEST_NO_TORTURE)
 {
     uint64_t wrong[4] = { 0 };
     pthread_t threads[4];
@@ -363,8 +363,3 @@ static void any_thread(struct test *t)
 out:
     return;
 }
-
-TESTS(CASE(is_zeroed_and_aligned), CASE(refuses_too_much), CASE(locates_ranges),
-      CASE(finds_the_right_one_of_many), NO_TORTURE(free_panics_on_what_is_not_ours),
-      CASE(views_see_and_do_not_write), CASE(lying_locators), CASE(freed_while_it_is_seen),
-      CASE(many_views), NO_TORTURE(its_owner_is_killed), NO_TORTURE(any_thread))

@@ -1,3 +1,7 @@
+/*
+ * test_process.c: os/process with real processes: descriptors, groups, priorities, ends that are
+ * seen once, and process names with any bytes.
+ */
 #include "base/buf.h"
 #include "os/process.h"
 #include "tests/lib/test.h"
@@ -6,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +35,7 @@ static int count_descriptors(void)
     return count;
 }
 
-/* A script of the test: an executable file, or what the mode makes of it. */
+/* Writes a script with this mode, and returns its path. */
 static const char *script(struct test *t, const char *text, mode_t mode)
 {
     static char path[300];
@@ -45,7 +48,7 @@ static const char *script(struct test *t, const char *text, mode_t mode)
     return path;
 }
 
-/* What a command line writes to its standard output, until it ends; the wait status. */
+/* Runs a command to its end. Returns its wait status, and its standard output in *said. */
 static int run(const struct process_spec *wanted, struct buf *said, struct hvd_err *err)
 {
     struct process_spec spec = *wanted;
@@ -80,7 +83,7 @@ static struct process_spec shell(const char *command)
     return (struct process_spec){ .argv = argv, .in = -1, .out = -1, .err = -1 };
 }
 
-static void runs_a_program(struct test *t)
+TEST(runs_a_program)
 {
     const char *argv[] = { "printf", "%s|", "a b", "", "$HOME", NULL };
     const char *envp[] = { "PATH=/no/such::/usr/bin:/bin", NULL };
@@ -94,7 +97,9 @@ out:
     buf_release(&said);
 }
 
-static void passes_nothing_on(struct test *t)
+/* A child process gets only its standard descriptors and no blocked or ignored signals; the parent
+ * keeps its own. */
+TEST(passes_nothing_on)
 {
     struct process_spec spec =
         shell("ls /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign)' /proc/self/status; cat");
@@ -121,7 +126,7 @@ out:
     buf_release(&said);
 }
 
-static void descriptors_may_be_given_crosswise(struct test *t)
+TEST_FLAGS(descriptors_may_be_given_crosswise, TEST_NO_TORTURE)
 {
     struct process_spec spec = shell("echo to-1; echo to-2 >&2");
     int one = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -132,7 +137,7 @@ static void descriptors_may_be_given_crosswise(struct test *t)
     pid_t pid;
 
     CHECK(t, one >= 0 && !pipe2(fds, O_CLOEXEC));
-    dup2(one, 1); /* the child's 1 is our 2, its 2 our 1 */
+    dup2(one, 1); /* the child's 1 is this process's 2, and its 2 this process's 1 */
     dup2(fds[1], 2);
     close(fds[1]);
     spec.out = 2;
@@ -150,7 +155,7 @@ out:
     close(fds[0]);
 }
 
-static void ours_may_be_closed(struct test *t)
+TEST_FLAGS(ours_may_be_closed, TEST_NO_TORTURE)
 {
     struct process_spec spec = shell("test -c /proc/self/fd/0 -a -c /proc/self/fd/2");
     int saved[3] = { dup(0), dup(1), dup(2) };
@@ -168,7 +173,7 @@ out:
     }
 }
 
-static void a_failure_names_the_culprit_and_the_remedy(struct test *t)
+TEST(a_failure_names_the_culprit_and_the_remedy)
 {
     const char *path[] = { "PATH=/usr/bin:/no/such", NULL };
     const char *argv[] = { "no-such-program", NULL };
@@ -186,13 +191,15 @@ static void a_failure_names_the_culprit_and_the_remedy(struct test *t)
     CHECK_TEXT(t, err.text, "/no/such/program: no such program; check the path on this host");
     argv[0] = script(t, "#!/bin/sh\n", 0600);
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_DENIED);
-    CHECK_HAS(t, err.text, "/script: may not be run; make it a file with chmod +x");
+    CHECK_HAS(t, err.text, "/script: this user may not run the program; use chmod +x");
     argv[0] = script(t, "echo no first line\n", 0700);
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_DENIED);
     CHECK_HAS(t, err.text, "put #!/bin/sh on its first line");
     argv[0] = script(t, "#!/no/such/interpreter\n", 0700);
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_NOTFOUND);
-    CHECK_HAS(t, err.text, "/script: what should run it is missing; see its first line (#!)");
+    CHECK_HAS(
+        t, err.text,
+        "/script: the interpreter or loader that runs it is missing; see its first line (#!)");
     argv[0] = "/bin/true";
     spec.cwd = "/no/such/folder";
     CHECK_CODE(t, process_spawn(&spec, &pid, &err), HVD_E_NOTFOUND);
@@ -207,8 +214,8 @@ static void a_failure_names_the_culprit_and_the_remedy(struct test *t)
 out:;
 }
 
-/* A program that is not ours to run hides one that is later in PATH from nobody. */
-static void the_search_goes_on_after_a_denied_one(struct test *t)
+/* The first program of this name in PATH may not be run; the next one is found. */
+TEST(the_search_goes_on_after_a_denied_program)
 {
     const char *denied = script(t, "#!/bin/sh\n", 0600);
     const char *argv[] = { "script", NULL };
@@ -232,7 +239,7 @@ out:
     buf_release(&said);
 }
 
-/* In a process of its own: as a user who may have no further process. */
+/* Runs in a process of its own, as a user who may start no further process. */
 static int spawn_without_processes(void)
 {
     struct process_spec spec = shell("true");
@@ -247,7 +254,7 @@ static int spawn_without_processes(void)
     return rc == HVD_E_LIMIT && strstr(err.text, "/bin/sh: too many processes") ? 0 : 1;
 }
 
-static void too_many_processes(struct test *t)
+TEST_FLAGS(too_many_processes, TEST_NO_TORTURE)
 {
     int status = -1;
     pid_t pid = fork();
@@ -260,7 +267,7 @@ static void too_many_processes(struct test *t)
 out:;
 }
 
-static void too_many_descriptors(struct test *t)
+TEST_FLAGS(too_many_descriptors, TEST_NO_TORTURE)
 {
     struct process_spec spec = shell("true");
     struct rlimit before;
@@ -277,7 +284,7 @@ out:
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
-static void leads_a_group_or_a_session(struct test *t)
+TEST_FLAGS(leads_a_group_or_a_session, TEST_NO_TORTURE)
 {
     struct process_spec spec = shell("read -r line");
     struct process_state state;
@@ -304,7 +311,7 @@ out:
     close(fds[1]);
 }
 
-static void takes_its_priority_back(struct test *t)
+TEST(takes_its_priority_back)
 {
     struct process_spec spec = shell("cut -d' ' -f19 /proc/$$/stat");
     struct buf said;
@@ -330,7 +337,7 @@ static bool readable(int fd)
     return poll(&poller, 1, WAIT_MS) == 1;
 }
 
-static void dies_with_us(struct test *t)
+TEST_FLAGS(dies_with_us, TEST_NO_TORTURE)
 {
     struct process_spec spec = shell("exec cat");
     int fds[2] = { -1, -1 };
@@ -346,7 +353,7 @@ static void dies_with_us(struct test *t)
         pid_t pid;
 
         spec.in = fifo[0];
-        spec.out = fds[1]; /* is closed when it dies */
+        spec.out = fds[1]; /* as the end of the child the pipe closes */
         _exit(process_spawn(&spec, &pid, NULL) ? 1 : 0);
     }
     close(fds[1]);
@@ -359,7 +366,7 @@ out:
     close(fifo[1]);
 }
 
-static void an_end_is_seen(struct test *t)
+TEST_FLAGS(an_end_is_seen, TEST_NO_TORTURE)
 {
     struct process_spec spec = shell("read -r line; exit 3");
     struct process_state state;
@@ -389,7 +396,7 @@ out:
         close(watch);
 }
 
-static void a_stopped_one_does_not_end(struct test *t)
+TEST_FLAGS(a_stopped_process_does_not_end, TEST_NO_TORTURE)
 {
     struct process_spec spec = shell("kill -STOP $$");
     struct process_state state;
@@ -407,8 +414,8 @@ static void a_stopped_one_does_not_end(struct test *t)
 out:;
 }
 
-/* Its name looks like the fields that follow it. */
-static void a_name_may_hold_anything(struct test *t)
+/* The name looks like the fields that follow the name. */
+TEST(a_name_may_hold_anything)
 {
     struct process_state state;
     char before[17];
@@ -424,7 +431,7 @@ out:
     prctl(PR_SET_NAME, before);
 }
 
-static void thousands_leave_nothing(struct test *t)
+TEST_FLAGS(thousands_leave_nothing, TEST_NO_TORTURE)
 {
     const char *missing[] = { "/no/such/program", NULL };
     const char *program[] = { "/bin/true", NULL };
@@ -441,14 +448,3 @@ static void thousands_leave_nothing(struct test *t)
     CHECK(t, waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
 out:;
 }
-
-TESTS(CASE(runs_a_program), CASE(passes_nothing_on),
-      CASE_FLAGS(descriptors_may_be_given_crosswise, TEST_NO_TORTURE),
-      CASE_FLAGS(ours_may_be_closed, TEST_NO_TORTURE),
-      CASE(a_failure_names_the_culprit_and_the_remedy), CASE(the_search_goes_on_after_a_denied_one),
-      CASE_FLAGS(too_many_processes, TEST_NO_TORTURE),
-      CASE_FLAGS(too_many_descriptors, TEST_NO_TORTURE),
-      CASE_FLAGS(leads_a_group_or_a_session, TEST_NO_TORTURE), CASE(takes_its_priority_back),
-      CASE_FLAGS(dies_with_us, TEST_NO_TORTURE), CASE_FLAGS(an_end_is_seen, TEST_NO_TORTURE),
-      CASE_FLAGS(a_stopped_one_does_not_end, TEST_NO_TORTURE), CASE(a_name_may_hold_anything),
-      CASE_FLAGS(thousands_leave_nothing, TEST_NO_TORTURE))

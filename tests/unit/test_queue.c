@@ -1,13 +1,15 @@
+/*
+ * test_queue.c: the driver's action queue: an action that rests on a record waits until the record
+ * is durable; an action without a record may overtake.
+ */
 #include "driver/io/queue.h"
 
-#include "base/mem.h"
 #include "tests/lib/test.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A queue before a real scribe: what is durable is what this says is. */
+/* A queue with a real scribe, and a server without connections. */
 struct bench {
     struct server *server; /* without a connection */
     struct scribe *scribe;
@@ -61,15 +63,17 @@ static struct action *add(struct bench *bench, enum action_kind kind)
     return action;
 }
 
-static void no_launch(void *arg, const struct msg *launch, struct msg *ret_whole)
+static int complete(void *arg, const struct action *action, struct msg *ret_whole)
 {
     (void)arg;
-    *ret_whole = *launch;
+    if (action->secret)
+        ret_whole->u.round.secret = (struct msg_bytes){ (const uint8_t *)"secret", 6 };
+    return 0;
 }
 
 static int take(struct bench *bench)
 {
-    int rc = queue_take(&bench->queue, &bench->list, no_launch, NULL, NULL);
+    int rc = queue_take(&bench->queue, &bench->list, complete, NULL, NULL);
 
     bench->list.count = 0;
     return rc;
@@ -88,7 +92,7 @@ static const struct journal_record term = {
     .kind = JOURNAL_TERM, .term = 1, .host = "", .text = ""
 };
 
-static void nothing_before_the_term(struct test *t)
+TEST_FLAGS(nothing_before_the_term, TEST_NO_TORTURE)
 {
     struct bench bench = { .server = NULL };
 
@@ -103,7 +107,7 @@ out:
     close_bench(&bench);
 }
 
-static void what_follows_a_record_waits_for_it(struct test *t)
+TEST_FLAGS(actions_behind_a_record_wait_for_it, TEST_NO_TORTURE)
 {
     struct bench bench = { .server = NULL };
     uint64_t first;
@@ -127,7 +131,7 @@ out:
     close_bench(&bench);
 }
 
-static void what_may_overtake_does(struct test *t)
+TEST_FLAGS(unordered_actions_overtake, TEST_NO_TORTURE)
 {
     struct bench bench = { .server = NULL };
     struct queued *item = NULL;
@@ -150,7 +154,7 @@ out:
     close_bench(&bench);
 }
 
-static void one_message_for_many_is_one_frame(struct test *t)
+TEST_FLAGS(a_message_for_many_is_one_frame, TEST_NO_TORTURE)
 {
     struct bench bench = { .server = NULL };
     const struct msg done = { .type = MSG_DONE, .term = 1 };
@@ -170,7 +174,25 @@ out:
     close_bench(&bench);
 }
 
-TESTS(CASE_FLAGS(nothing_before_the_term, TEST_NO_TORTURE),
-      CASE_FLAGS(what_follows_a_record_waits_for_it, TEST_NO_TORTURE),
-      CASE_FLAGS(what_may_overtake_does, TEST_NO_TORTURE),
-      CASE_FLAGS(one_message_for_many_is_one_frame, TEST_NO_TORTURE))
+TEST_FLAGS(only_members_get_a_frame_with_the_secret, TEST_NO_TORTURE)
+{
+    struct bench bench = { .server = NULL };
+    const struct msg round = { .type = MSG_ROUND, .term = 1, .round = 1 };
+    struct queued *items[3] = { NULL, NULL, NULL };
+
+    CHECK(t, open_bench(t, &bench));
+    for (int i = 0; i < 3; i++)
+        *add(&bench, ACTION_SEND) =
+            (struct action){ .kind = ACTION_SEND, .msg = &round, .secret = i < 2 };
+    CHECK_OK(t, take(&bench));
+    for (int i = 0; i < 3; i++)
+        CHECK(t, (items[i] = queue_next(&bench.queue, 0)));
+    CHECK(t, items[0]->frame == items[1]->frame);
+    CHECK(t, items[0]->frame != items[2]->frame);
+    CHECK(t, memmem(items[0]->frame->bytes.data, items[0]->frame->bytes.length, "secret", 6));
+    CHECK(t, !memmem(items[2]->frame->bytes.data, items[2]->frame->bytes.length, "secret", 6));
+out:
+    for (int i = 0; i < 3; i++)
+        queued_free(items[i]);
+    close_bench(&bench);
+}

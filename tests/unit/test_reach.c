@@ -1,7 +1,11 @@
-#include "driver/hosts/reach.h"
+/*
+ * test_reach.c: the address of the driver that a host is told: a lookup of a name that hangs delays
+ * no other lookup, and each one is ended. The tests replace getaddrinfo.
+ */
+#include "driver/launch/reach.h"
 
-#include "base/log.h"
-#include "driver/hosts/route.h"
+#include "driver/launch/route.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/heap.h"
 #include "tests/lib/scripts.h"
 
@@ -17,8 +21,8 @@
 #include <unistd.h>
 
 /*
- * The names of this world: what stands between the dots of "x.y.test" are addresses by their names
- * here. "stuck.test" is answered when the test lets it go, "none.test" never was.
+ * The names of the tests: the address of "x.y.test" stands between its dots. The lookup of
+ * "stuck.test" ends when the test lets it go; there is no "none.test".
  */
 int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
                        struct addrinfo **info);
@@ -77,7 +81,7 @@ static struct {
     struct reach *reach;
     bool free_at_once;
     unsigned calls;
-    char said[2048]; /* "host: local by its own 127.0.0.1; ", or why not */
+    char said[2048]; /* "host: local by its own 127.0.0.1; ", or the reason of a failure */
 } heard;
 
 static void answered(void *arg, const char *host, const struct reach_answer *answer,
@@ -118,7 +122,7 @@ static void end(void)
     heard.base = NULL;
 }
 
-/* What is said of this host alone. */
+/* Returns the answer for this host. */
 static const char *ask(const char *host)
 {
     unsigned was = heard.calls;
@@ -129,7 +133,14 @@ static const char *ask(const char *host)
     return scripts_wait(heard.base, &heard.calls, was) ? heard.said : "nothing";
 }
 
-static void loopback_is_here(struct test *t)
+static void end_case(struct test *t)
+{
+    (void)t;
+    end();
+}
+FIXTURE(NULL, end_case)
+
+TEST(loopback_is_here)
 {
     CHECK_OK(t, begin(NULL, NULL));
     CHECK_OK(t, reach_ask(heard.reach, "127.0.0.2"));
@@ -141,11 +152,9 @@ static void loopback_is_here(struct test *t)
                "127.0.0.2: local by its own 127.0.0.1; localhost: local by its own 127.0.0.1; ");
     CHECK_TEXT(t, ask("::1"), "::1: local by its own ::1; ");
     CHECK_TEXT(t, ask("own.test"), "own.test: local by its own 127.0.0.1; ");
-out:
-    end();
 }
 
-static void loopback_is_known_by_its_names(struct test *t)
+TEST(loopback_is_known_by_its_names)
 {
     CHECK(t, route_names_loopback("localhost"));
     CHECK(t, route_names_loopback("127.0.1.1"));
@@ -154,37 +163,36 @@ static void loopback_is_known_by_its_names(struct test *t)
     CHECK(t, !route_names_loopback("128.0.0.1"));
     CHECK(t, !route_names_loopback("own.test"));
     CHECK(t, !route_names_loopback("localhost.test"));
-out:
-    return;
 }
 
-static void a_name_that_is_none_says_so(struct test *t)
+TEST(a_name_without_an_address_is_reported)
 {
     CHECK_OK(t, begin(NULL, NULL));
-    CHECK_HAS(t, ask("none.test"), "none.test: Name or service not known; check its name");
-    CHECK_HAS(t, ask("system.test"), "system.test: Input/output error; check its name");
-    CHECK_HAS(t, ask("empty.test"), "empty.test: has no address");
-    CHECK_HAS(t, ask("-oh"), "-oh: Name or service not known");
-    CHECK_HAS(t, ask("fe80::zz"), "fe80::zz: Name or service not known");
-out:
-    end();
+    CHECK_HAS(t, ask("none.test"),
+              "none.test: the host's name cannot be looked up: Name or service not known; check "
+              "the name");
+    CHECK_HAS(
+        t, ask("system.test"),
+        "system.test: the host's name cannot be looked up: Input/output error; check the name");
+    CHECK_HAS(t, ask("empty.test"), "empty.test: the host has no address");
+    CHECK_HAS(t, ask("-oh"), "-oh: the host's name cannot be looked up: Name or service not known");
+    CHECK_HAS(t, ask("fe80::zz"),
+              "fe80::zz: the host's name cannot be looked up: Name or service not known");
 }
 
-static void an_interface_that_is_none_is_refused(struct test *t)
+TEST(an_interface_that_is_none_is_refused)
 {
     struct hvd_err err;
 
     CHECK_CODE(t, begin("nosuch0", &err), HVD_E_NOTFOUND);
-    CHECK_HAS(t, err.text, "nosuch0: no such network interface; there are ");
+    CHECK_HAS(t, err.text, "\"nosuch0\": no such network interface; there are ");
     CHECK_HAS(t, err.text, "lo");
     end();
     CHECK_OK(t, begin("lo", &err));
     CHECK_TEXT(t, ask("127.0.0.9"), "127.0.0.9: local by its own 127.0.0.1; ");
-out:
-    end();
 }
 
-static void a_lookup_that_is_stuck_delays_no_other(struct test *t)
+TEST_FLAGS(a_lookup_that_is_stuck_delays_no_other, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin(NULL, NULL));
     CHECK_OK(t, reach_ask(heard.reach, "stuck.test"));
@@ -194,26 +202,22 @@ static void a_lookup_that_is_stuck_delays_no_other(struct test *t)
     sem_post(&stuck);
     CHECK(t, scripts_wait(heard.base, &heard.calls, heard.calls));
     CHECK_TEXT(t, heard.said, "stuck.test: local by its own 127.0.0.1; ");
-out:
     sem_post(&stuck);
-    end();
 }
 
-/* More than there are threads: the rest wait for their turn, and are answered. */
-static void many_are_answered_all(struct test *t)
+/* More lookups than threads: the rest wait, and all get an answer. */
+TEST_FLAGS(many_are_answered_all, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin(NULL, NULL));
     for (int i = 0; i < 100; i++)
         CHECK_OK(t, reach_ask(heard.reach, i % 2 ? "own.test" : "127.0.0.1"));
     while (heard.calls < 100)
         CHECK(t, scripts_wait(heard.base, &heard.calls, heard.calls));
-out:
-    end();
 }
 
-/* Six lookups, four of which no thread comes back from: the end does not wait for them. What was
- * left to the threads is freed by the last of them. */
-static void its_end_waits_for_no_lookup(struct test *t)
+/* Six lookups, of which four never return: the end does not wait for them. The last thread frees
+ * the rest. */
+TEST_FLAGS(the_end_waits_for_no_lookup, TEST_NO_TORTURE)
 {
     size_t before = heap_blocks();
 
@@ -231,21 +235,17 @@ static void its_end_waits_for_no_lookup(struct test *t)
         sem_post(&stuck);
     while (heap_blocks() != before) /* the case's own time limit ends this */
         sched_yield();
-out:
     for (int i = 0; i < 8; i++)
         sem_post(&stuck);
-    end();
 }
 
-static void it_may_be_freed_by_whom_it_tells(struct test *t)
+TEST(a_callback_may_free_the_lookup)
 {
     CHECK_OK(t, begin(NULL, NULL));
     CHECK_OK(t, reach_ask(heard.reach, "127.0.0.1"));
     heard.free_at_once = true;
     CHECK_TEXT(t, ask("::1"), "127.0.0.1: local by its own 127.0.0.1; ");
     CHECK_INT(t, heard.calls, ==, 1);
-out:
-    end();
 }
 
 static bool ran(const char *command)
@@ -261,14 +261,16 @@ static bool ran(const char *command)
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* A network of our own, where this kernel lets us have one: nothing but a loopback that is down. */
+/* Gives the process its own network, if this kernel allows: only a loopback that is down. false:
+ * not allowed. */
 static bool alone(void)
 {
     return !unshare(CLONE_NEWNET) ||
            (!unshare(CLONE_NEWUSER | CLONE_NEWNET) && ran("ip link >/dev/null"));
 }
 
-/* On "lo", whose neighbours are as good as others: they are not our addresses. */
+/* alone, with addresses on "lo". Hosts in the same subnet are far: only the own addresses are
+ * local. */
 static bool alone_with_addresses(void)
 {
     return alone() &&
@@ -277,7 +279,7 @@ static bool alone_with_addresses(void)
            ran("ip link add other0 type veth peer name other1 2>/dev/null || :");
 }
 
-static void what_is_ours_is_here_and_the_rest_is_far(struct test *t)
+TEST_FLAGS(own_addresses_are_local_and_others_are_not, TEST_NO_TORTURE)
 {
     if (!alone_with_addresses())
         return;
@@ -292,13 +294,11 @@ static void what_is_ours_is_here_and_the_rest_is_far(struct test *t)
     CHECK_TEXT(t, ask("six.test"), "six.test: far by fd00::1; ");
     CHECK_TEXT(t, ask("mixed.test"), "mixed.test: far by fd00::1; ");
     CHECK_TEXT(t, ask("203.0.113.1"),
-               "203.0.113.1: there is no way to 203.0.113.1: Network is unreachable; see ip "
+               "203.0.113.1: there is no route to 203.0.113.1: Network is unreachable; see ip "
                "route; ");
-out:
-    end();
 }
 
-static void the_interface_gives_the_source(struct test *t)
+TEST_FLAGS(the_interface_gives_the_source, TEST_NO_TORTURE)
 {
     if (!alone_with_addresses())
         return;
@@ -315,30 +315,41 @@ static void the_interface_gives_the_source(struct test *t)
     CHECK_TEXT(t, ask("127.0.0.2"), "127.0.0.2: local by 10.8.8.1; ");
     CHECK_TEXT(t, ask("10.9.9.1"), "10.9.9.1: local by 10.8.8.1; ");
     CHECK_TEXT(t, ask("both.test"), "both.test: far by 10.8.8.1; ");
-    CHECK_HAS(t, ask("six.test"),
-              "six.test: other0 has no address that could be dialled from "
-              "fd00::7; give it one");
-out:
-    end();
+    CHECK_HAS(
+        t, ask("six.test"),
+        "six.test: other0 has no address that fd00::7 can reach; give this interface an address");
 }
 
-static void without_a_network_there_is_a_reason(struct test *t)
+TEST_FLAGS(interfaces_can_be_several_or_excluded, TEST_NO_TORTURE)
+{
+    struct hvd_err err;
+
+    if (!alone_with_addresses() || !ran("ip link show other0 >/dev/null 2>&1"))
+        return;
+    CHECK(t, ran("ip addr add 10.8.8.1/24 dev other0 && ip link set other0 up"));
+    /* the address from which the kernel reaches the host, else that of the first named interface */
+    CHECK_OK(t, begin("other0,lo", NULL));
+    CHECK_TEXT(t, ask("127.0.0.2"), "127.0.0.2: local by its own 127.0.0.1; ");
+    CHECK_TEXT(t, ask("10.8.8.7"), "10.8.8.7: far by 10.8.8.1; ");
+    CHECK_TEXT(t, ask("203.0.113.1"), "203.0.113.1: far by 10.8.8.1; ");
+    end();
+    CHECK_OK(t, begin("^other0,nosuch0", NULL));
+    CHECK_TEXT(t, ask("127.0.0.2"), "127.0.0.2: local by its own 127.0.0.1; ");
+    CHECK_TEXT(t, ask("10.9.9.7"), "10.9.9.7: far by 10.9.9.1; ");
+    end();
+    CHECK_OK(t, begin("^lo", NULL));
+    CHECK_TEXT(t, ask("localhost"), "localhost: local by 10.8.8.1; ");
+    end();
+    CHECK_CODE(t, begin("other0,nosuch0", &err), HVD_E_NOTFOUND);
+    CHECK_HAS(t, err.text, "\"nosuch0\": no such network interface; there are ");
+}
+
+TEST_FLAGS(without_a_network_there_is_a_reason, TEST_NO_TORTURE)
 {
     if (!alone())
         return;
     CHECK_OK(t, begin(NULL, NULL));
-    CHECK_HAS(t, ask("10.9.9.7"), "10.9.9.7: there is no way to 10.9.9.7: Network is unreachable");
-    CHECK_HAS(t, ask("fd00::7"), "fd00::7: there is no way to fd00::7: ");
-out:
-    end();
+    CHECK_HAS(t, ask("10.9.9.7"),
+              "10.9.9.7: there is no route to 10.9.9.7: Network is unreachable");
+    CHECK_HAS(t, ask("fd00::7"), "fd00::7: there is no route to fd00::7: ");
 }
-
-TESTS(CASE(loopback_is_here), CASE(loopback_is_known_by_its_names),
-      CASE(a_name_that_is_none_says_so), CASE(an_interface_that_is_none_is_refused),
-      CASE_FLAGS(a_lookup_that_is_stuck_delays_no_other, TEST_NO_TORTURE),
-      CASE_FLAGS(many_are_answered_all, TEST_NO_TORTURE),
-      CASE_FLAGS(its_end_waits_for_no_lookup, TEST_NO_TORTURE),
-      CASE(it_may_be_freed_by_whom_it_tells),
-      CASE_FLAGS(what_is_ours_is_here_and_the_rest_is_far, TEST_NO_TORTURE),
-      CASE_FLAGS(the_interface_gives_the_source, TEST_NO_TORTURE),
-      CASE_FLAGS(without_a_network_there_is_a_reason, TEST_NO_TORTURE))

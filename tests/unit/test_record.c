@@ -1,6 +1,10 @@
+/*
+ * test_record.c: the fields of blacklist records and events: every one is checked, and a reason
+ * becomes one clean line.
+ */
 #include "base/time.h"
 #include "blacklist/record.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <string.h>
 
@@ -15,7 +19,7 @@ static const struct blacklist_record good = {
     .reason = "exit code 1",
 };
 
-static void names_and_slots_are_held_to_the_rule(struct test *t)
+TEST(names_and_slots_are_held_to_the_rule)
 {
     char longest[LIMIT_HOST_NAME_BYTES + 2];
     struct hvd_err err;
@@ -34,10 +38,9 @@ static void names_and_slots_are_held_to_the_rule(struct test *t)
     CHECK_CODE(t, blacklist_key_check(longest, 0, &err), HVD_E_LIMIT);
     longest[LIMIT_HOST_NAME_BYTES] = '\0';
     CHECK_OK(t, blacklist_key_check(longest, 0, &err));
-out:;
 }
 
-static void a_good_record_passes(struct test *t)
+TEST(a_good_record_passes)
 {
     struct blacklist_record record = good;
 
@@ -48,24 +51,24 @@ static void a_good_record_passes(struct test *t)
     CHECK_OK(t, blacklist_record_check(&record, NULL));
     memset(record.reason, 'r', LIMIT_REASON_BYTES);
     CHECK_OK(t, blacklist_record_check(&record, NULL));
-out:;
 }
 
-static void each_field_of_a_record_is_checked(struct test *t)
+TEST(each_field_of_a_record_is_checked)
 {
     struct blacklist_record record = good;
     struct hvd_err err;
 
     memset(record.host, 'x', sizeof(record.host));
     CHECK_CODE(t, blacklist_record_check(&record, &err), HVD_E_CORRUPT);
-    CHECK_HAS(t, err.text, "a damaged record: \"xxx");
+    CHECK_HAS(t, err.text, "a record of the blacklist is damaged: \"xxx");
     record = good;
     record.slot = 1024;
     CHECK_CODE(t, blacklist_record_check(&record, &err), HVD_E_CORRUPT);
     record = good;
     record.since_wall_us = -1;
     CHECK_CODE(t, blacklist_record_check(&record, &err), HVD_E_CORRUPT);
-    CHECK_TEXT(t, err.text, "a damaged record of node-1.example:3: its time is negative");
+    CHECK_TEXT(t, err.text,
+               "the blacklist's record of node-1.example:3 is damaged: the time is negative");
     record = good;
     record.until_wall_us = 999;
     CHECK_CODE(t, blacklist_record_check(&record, &err), HVD_E_CORRUPT);
@@ -84,10 +87,9 @@ static void each_field_of_a_record_is_checked(struct test *t)
     CHECK_HAS(t, err.text, "reason");
     memset(record.reason, 'r', sizeof(record.reason));
     CHECK_CODE(t, blacklist_record_check(&record, &err), HVD_E_CORRUPT);
-out:;
 }
 
-static void each_field_of_an_event_is_checked(struct test *t)
+TEST(each_field_of_an_event_is_checked)
 {
     static const struct blacklist_event fine = { .host = "a", .slot = 1, .reason = "x" };
     struct blacklist_event event = fine;
@@ -111,11 +113,10 @@ static void each_field_of_an_event_is_checked(struct test *t)
     CHECK_CODE(t, blacklist_event_check(&event, NULL), HVD_E_CORRUPT);
     event.reason[0] = '\x7f';
     CHECK_CODE(t, blacklist_event_check(&event, &err), HVD_E_CORRUPT);
-    CHECK_TEXT(t, err.text, "a damaged record of a: its reason is not clean text");
-out:;
+    CHECK_TEXT(t, err.text, "the blacklist's record of a is damaged: the reason is not clean text");
 }
 
-static void a_key_can_be_typed_again(struct test *t)
+TEST(a_key_can_be_typed_again)
 {
     char text[BLACKLIST_KEY_TEXT_MAX];
 
@@ -123,10 +124,9 @@ static void a_key_can_be_typed_again(struct test *t)
     CHECK_TEXT(t, blacklist_key_format("a", 3, text), "a:3");
     CHECK_TEXT(t, blacklist_key_format("::1", BLACKLIST_WHOLE_HOST, text), "[::1]");
     CHECK_TEXT(t, blacklist_key_format("::1", 3, text), "[::1]:3");
-out:;
 }
 
-static void a_reason_becomes_one_clean_line(struct test *t)
+TEST(a_reason_becomes_one_clean_line)
 {
     char reason[LIMIT_REASON_BYTES + 1];
     char text[LIMIT_REASON_BYTES + 10];
@@ -139,14 +139,9 @@ static void a_reason_becomes_one_clean_line(struct test *t)
     text[sizeof(text) - 1] = '\0';
     blacklist_reason_set(reason, text);
     CHECK_INT(t, strlen(reason), ==, LIMIT_REASON_BYTES);
-    memcpy(text + LIMIT_REASON_BYTES - 1, "\xc3\xa9", 2); /* an accented letter over the edge */
+    memcpy(text + LIMIT_REASON_BYTES - 1, "\xc3\xa9", 2); /* an accented letter across the limit */
     blacklist_reason_set(reason, text);
     CHECK_INT(t, strlen(reason), ==, LIMIT_REASON_BYTES - 1);
     blacklist_reason_set(reason, "");
     CHECK_TEXT(t, reason, "");
-out:;
 }
-
-TESTS(CASE(names_and_slots_are_held_to_the_rule), CASE(a_good_record_passes),
-      CASE(each_field_of_a_record_is_checked), CASE(each_field_of_an_event_is_checked),
-      CASE(a_key_can_be_typed_again), CASE(a_reason_becomes_one_clean_line))

@@ -1,12 +1,17 @@
+/*
+ * test_reduce.c: collectives/reduce: the rounding of halves (16-bit numbers), every type and
+ * operation, the order of sums, and identities.
+ */
+#include "collectives/reduce/facts.h"
 #include "collectives/reduce/half.h"
 #include "collectives/reduce/reduce.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Every fp16 number is the one that its bits say, and comes back. */
-static void half_is_exact(struct test *t)
+/* Every fp16 number becomes the float that its bits mean, and back. */
+TEST(half_is_exact)
 {
     for (uint32_t bits = 0; bits <= UINT16_MAX; bits++) {
         uint32_t exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
@@ -25,11 +30,10 @@ static void half_is_exact(struct test *t)
             CHECK(t, value == sign * ldexpf((float)fraction, -24));
         CHECK_INT(t, half_from_float(value), ==, bits);
     }
-out:;
 }
 
-/* Between two neighbours: to the nearer, to the even one from the middle. */
-static void half_rounds_to_even(struct test *t)
+/* A float between two halves becomes the nearer one, or in the middle the even one. */
+TEST(half_rounds_to_even)
 {
     for (uint32_t bits = 0; bits < 0x7bff; bits++) {
         float low = half_to_float((uint16_t)bits), high = half_to_float((uint16_t)(bits + 1));
@@ -47,10 +51,9 @@ static void half_rounds_to_even(struct test *t)
     CHECK_INT(t, half_from_float(1e30f), ==, 0x7c00);
     CHECK_INT(t, half_from_float(-1e30f), ==, 0xfc00);
     CHECK_INT(t, half_from_float(1e-30f), ==, 0);
-out:;
 }
 
-static void bfloat_rounds_to_even(struct test *t)
+TEST(bfloat_rounds_to_even)
 {
     for (uint32_t bits = 0; bits < 0x7f7f; bits++) {
         float low = bfloat_to_float((uint16_t)bits), high = bfloat_to_float((uint16_t)(bits + 1));
@@ -61,10 +64,9 @@ static void bfloat_rounds_to_even(struct test *t)
     }
     CHECK(t, isnan(bfloat_to_float(bfloat_from_float(NAN))));
     CHECK_INT(t, bfloat_from_float(INFINITY), ==, 0x7f80);
-out:;
 }
 
-/* Of each type and each op: two numbers, through the work type and back. */
+/* Reads the number; put writes a number of the type. */
 static double back(hvd_dtype type, const void *at)
 {
     uint16_t half;
@@ -113,7 +115,7 @@ static void put(hvd_dtype type, void *at, double number)
 
 static const struct reduction sum_of_reals = { HVD_FLOAT32, HVD_SUM, 2, 1, 1 };
 
-/* left op right, in steps, scaled. */
+/* Returns left op right, computed step by step, with the factors. */
 static double scaled(hvd_dtype type, hvd_op op, double left, double right, double prescale,
                      double postscale)
 {
@@ -134,9 +136,9 @@ static double reduced(hvd_dtype type, hvd_op op, double left, double right)
     return scaled(type, op, left, right, 1, 1);
 }
 
-static void every_type_and_op(struct test *t)
+TEST(every_type_and_op)
 {
-    for (hvd_dtype type = HVD_UINT8; type <= HVD_FLOAT64; type++) {
+    for (hvd_dtype type = HVD_UINT8; type < HVD_DTYPE_COUNT; type++) {
         bool whole = type <= HVD_INT64;
 
         CHECK(t, reduced(type, HVD_SUM, 3, 8) == 11);
@@ -150,11 +152,10 @@ static void every_type_and_op(struct test *t)
             CHECK(t, reduced(type, HVD_MIN, -3, 8) == -3);
         }
     }
-out:;
 }
 
-/* Sums of whole numbers wrap around, averages do not: they are made in 64 bits. */
-static void whole_numbers_wrap(struct test *t)
+/* Sums of whole numbers wrap around. Averages do not, because they are computed in 64 bits. */
+TEST(whole_numbers_wrap)
 {
     CHECK(t, reduced(HVD_UINT8, HVD_SUM, 200, 100) == 44);
     CHECK(t, reduced(HVD_INT8, HVD_SUM, 100, 100) == -56);
@@ -165,13 +166,12 @@ static void whole_numbers_wrap(struct test *t)
     CHECK(t, reduced(HVD_UINT8, HVD_AVERAGE, 200, 100) == 150);
     CHECK(t, reduced(HVD_INT8, HVD_AVERAGE, -100, -100) == -100);
     CHECK(t, reduced(HVD_INT32, HVD_AVERAGE, INT32_MAX, INT32_MAX) == INT32_MAX);
-out:;
 }
 
-/* Real numbers before and after; whole ones are what they are. */
-static void only_reals_are_scaled(struct test *t)
+/* Real numbers are scaled before and after the sum; whole numbers are not. */
+TEST(only_reals_are_scaled)
 {
-    for (hvd_dtype type = HVD_UINT8; type <= HVD_FLOAT64; type++) {
+    for (hvd_dtype type = HVD_UINT8; type < HVD_DTYPE_COUNT; type++) {
         bool real = reduce_type_is_real(type);
 
         CHECK(t, real == (type > HVD_INT64));
@@ -182,11 +182,10 @@ static void only_reals_are_scaled(struct test *t)
         if (real)
             CHECK(t, scaled(type, HVD_MAX, 3, 8, -1, 1) == -3);
     }
-out:;
 }
 
-/* fp16 and bf16 are made of fp32: what is lost in each step of their own is not lost. */
-static void halves_are_summed_in_fp32(struct test *t)
+/* fp16 and bf16 are summed in fp32, so the bits that each step in 16 bits would lose are kept. */
+TEST(halves_are_summed_in_fp32)
 {
     static const hvd_dtype halves[] = { HVD_FLOAT16, HVD_BFLOAT16 };
 
@@ -204,11 +203,11 @@ static void halves_are_summed_in_fp32(struct test *t)
         CHECK_INT(t, reduce_work_type(&how), ==, HVD_FLOAT32);
         CHECK_INT(t, reduce_work_bytes(&how), ==, 4);
     }
-out:;
 }
 
-/* In the order of the arguments: fp32 forgets the 1 beside 2^24 only if it comes second. */
-static void order_is_kept(struct test *t)
+/* Sums follow the order of the arguments: fp32 loses the 1 beside 2^24 only if the 1 comes
+ * second. */
+TEST(order_is_kept)
 {
     const float big = 0x1p24f, one = 1, minus = -0x1p24f;
     float to = 0;
@@ -221,7 +220,6 @@ static void order_is_kept(struct test *t)
     CHECK(t, to == 1);
     reduce_gather(&to, (const void *[]){ &minus, &big, &one }, 3, 1, &sum_of_reals);
     CHECK(t, to == 1);
-out:;
 }
 
 static bool is_changed_by_identity(hvd_dtype type, hvd_op op, double number, double prescale)
@@ -238,12 +236,12 @@ static bool is_changed_by_identity(hvd_dtype type, hvd_op op, double number, dou
     return memcmp(alone, first, bytes) != 0 || memcmp(alone, last, bytes) != 0;
 }
 
-static void identity_changes_nothing(struct test *t)
+TEST(identity_changes_nothing)
 {
     static const double numbers[] = { 0, 1, 3, 100, 127, -1, -100, -128, INFINITY, -INFINITY };
 
-    for (hvd_dtype type = HVD_UINT8; type <= HVD_FLOAT64; type++)
-        for (hvd_op op = HVD_SUM; op <= HVD_PRODUCT; op++)
+    for (hvd_dtype type = HVD_UINT8; type < HVD_DTYPE_COUNT; type++)
+        for (hvd_op op = HVD_SUM; op < HVD_OP_COUNT; op++)
             for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
                 if ((type == HVD_UINT8 && numbers[i] < 0) ||
                     (!reduce_type_is_real(type) && isinf(numbers[i])))
@@ -252,11 +250,10 @@ static void identity_changes_nothing(struct test *t)
                 CHECK(t, !is_changed_by_identity(type, op, numbers[i], 0.25));
                 CHECK(t, numbers[i] == 0 || !is_changed_by_identity(type, op, numbers[i], -2));
             }
-out:;
 }
 
 /* As many as are asked for, and no more. */
-static void identity_fills(struct test *t)
+TEST(identity_fills)
 {
     const struct reduction how = { HVD_INT32, HVD_MIN, 1, 1, 1 };
     int32_t numbers[5] = { 7, 7, 7, 7, 7 };
@@ -264,10 +261,9 @@ static void identity_fills(struct test *t)
     reduce_identity(numbers + 1, 3, &how);
     CHECK(t, numbers[0] == 7 && numbers[4] == 7);
     CHECK(t, numbers[1] == INT32_MAX && numbers[2] == INT32_MAX && numbers[3] == INT32_MAX);
-out:;
 }
 
-static void the_unknown_is_refused(struct test *t)
+TEST(the_unknown_is_refused)
 {
     CHECK(t, reduce_knows(HVD_UINT8, HVD_SUM) && reduce_knows(HVD_FLOAT64, HVD_PRODUCT));
     CHECK(t, !reduce_knows((hvd_dtype)8, HVD_SUM) && !reduce_knows(HVD_INT8, (hvd_op)5));
@@ -276,10 +272,4 @@ static void the_unknown_is_refused(struct test *t)
     CHECK_TEXT(t, reduce_op_name((hvd_op)99), "?");
     CHECK_TEXT(t, reduce_type_name(HVD_BFLOAT16), "bfloat16");
     CHECK_INT(t, reduce_type_bytes((hvd_dtype)99), ==, 0);
-out:;
 }
-
-TESTS(CASE(half_is_exact), CASE(half_rounds_to_even), CASE(bfloat_rounds_to_even),
-      CASE(every_type_and_op), CASE(whole_numbers_wrap), CASE(only_reals_are_scaled),
-      CASE(halves_are_summed_in_fp32), CASE(order_is_kept), CASE(identity_changes_nothing),
-      CASE(identity_fills), CASE(the_unknown_is_refused))

@@ -1,5 +1,11 @@
+/*
+ * test_reduce_levels.c: the kernels (reduction loops) of every vector level that this machine has:
+ * all give the same bits as a plain loop. The world is the input with the expected output; a way is
+ * an order of calls.
+ */
 #include "base/mem.h"
 #include "base/rng.h"
+#include "collectives/reduce/facts.h"
 #include "collectives/reduce/half.h"
 #include "collectives/reduce/levels.h"
 #include "collectives/reduce/reduce.h"
@@ -8,20 +14,19 @@
 #include <math.h>
 #include <string.h>
 
-#define VOLUME(function) CASE_FLAGS(function, TEST_NO_TORTURE)
+#define MOST_NUMBERS 4097
+#define MOST_FROM    5
+#define HALVES       (UINT16_MAX + 1)
 
-#define MOST_NUMBERS     4097
-#define MOST_FROM        5
-#define HALVES           (UINT16_MAX + 1)
-
-/* ---- what each number should come to, by itself ---- */
+/* ---- the right result of each number, computed alone ---- */
 
 struct number {
-    double real; /* of fp64 only: the others would be rounded twice */
+    double real; /* of float64 only: the other types would be rounded twice */
     float single;
     int64_t whole;
 };
 
+/* Reads the number at `at`; give writes one. */
 static struct number take(hvd_dtype type, const uint8_t *at)
 {
     struct number number = { 0 };
@@ -52,7 +57,7 @@ static void give(hvd_dtype type, uint8_t *at, struct number number)
     uint16_t half =
         type == HVD_FLOAT16 ? half_from_float(number.single) : bfloat_from_float(number.single);
 
-    if (type <= HVD_INT64) /* the lowest bytes; the machines we know begin with them */
+    if (type <= HVD_INT64) /* the lowest bytes; all supported machines are little-endian */
         memcpy(at, &number.whole, reduce_type_bytes(type));
     else if (type == HVD_FLOAT64)
         memcpy(at, &number.real, sizeof(number.real));
@@ -116,7 +121,7 @@ static void expect_one(const struct reduction *how, uint8_t *to, const uint8_t *
 struct world {
     struct rng rng;
     uint8_t *from[MOST_FROM];
-    uint8_t *expected[MOST_FROM]; /* of one more than this of from */
+    uint8_t *expected[MOST_FROM]; /* [i]: the result of the first i + 1 inputs */
 };
 
 static void world_release(struct world *world)
@@ -142,7 +147,8 @@ static bool world_init(struct world *world)
     return true;
 }
 
-/* Any bits, and among the real numbers many that are special; the halves are full of them. */
+/* Fills the input with random bits. Of the floating numbers many are special values; nearly all
+ * values of the 16-bit types occur. */
 static void fill(struct world *world, hvd_dtype type)
 {
     static const double special[] = { 0.0,      -0.0,      1,     -1,   NAN,
@@ -171,8 +177,8 @@ static void expect(struct world *world, const struct reduction *how)
                        from_count, i * bytes);
 }
 
-/* Equal to the bit; which of two that are no numbers an instruction hands on is not ours to say,
- * where there are instructions. */
+/* true: equal to the bit. Of two NaN operands the instruction may return either, so any NaN is
+ * right. */
 static bool is_expected(const struct world *world, const struct reduction *how, const uint8_t *to,
                         size_t from_count, size_t count)
 {
@@ -197,7 +203,8 @@ static bool is_expected(const struct world *world, const struct reduction *how, 
 
 /* ---- the ways to reduce ---- */
 
-/* Blocks that end with their last byte, so that a sanitizer sees who goes too far. */
+/* Blocks whose last byte is the end of their memory, so that a sanitizer sees an access behind
+ * them. */
 struct room {
     uint8_t *blocks[2 * MOST_FROM];
     uint8_t *from[MOST_FROM], *work[MOST_FROM];
@@ -239,7 +246,7 @@ static const uint8_t *in_steps(struct room *room, size_t from_count, size_t coun
 {
     for (size_t i = 0; i < from_count; i++)
         reduce_widen(room->work[i], room->from[i], count, how);
-    for (size_t i = 1; i < from_count; i++) /* into the left one, and into the right one */
+    for (size_t i = 1; i < from_count; i++) /* into the left number, and into the right one */
         reduce_two(room->work[i % 2 ? i : 0], room->work[i % 2 ? 0 : i - 1], room->work[i], count,
                    how);
     reduce_narrow(room->from[0], room->work[from_count % 2 ? 0 : from_count - 1], count, how);
@@ -272,7 +279,7 @@ static const uint8_t *finished(struct room *room, size_t from_count, size_t coun
     return room->work[0];
 }
 
-/* The last is read last, and may be the first to be written. */
+/* finished_in_all: the last input is read last, and may be overwritten first. */
 static const uint8_t *finished_in_all(struct room *room, size_t from_count, size_t count,
                                       const struct reduction *how)
 {
@@ -300,6 +307,8 @@ static const uint8_t *finished_in_two(struct room *room, size_t from_count, size
     return to[0];
 }
 
+/* Reduces by each way, in fresh blocks that begin `offset` bytes into their memory. true: all
+ * results are right. */
 static bool every_way_is_right(const struct world *world, const struct reduction *how,
                                size_t from_count, size_t count, size_t offset)
 {
@@ -319,7 +328,8 @@ static bool every_way_is_right(const struct world *world, const struct reduction
     return right;
 }
 
-/* The few after one another, for vectors and what is left over of them; and some blocks. */
+/* Returns the next count to test: each small one, for whole vectors and the rest behind them, then
+ * some sizes of blocks. */
 static size_t next_count(size_t count)
 {
     return count < 70 ? count + 1 : count == 70 ? 1000 : count == 1000 ? MOST_NUMBERS : SIZE_MAX;
@@ -339,7 +349,7 @@ static bool is_right(const struct world *world, const struct reduction *how)
 
 /* ---- the cases ---- */
 
-static void every_level_is_right(struct test *t)
+TEST_FLAGS(every_level_is_right, TEST_NO_TORTURE)
 {
     static const struct reduction variants[] = {
         {.size = 3,  .prescale = 1,    .postscale = 1  },
@@ -350,9 +360,9 @@ static void every_level_is_right(struct test *t)
     struct world world;
 
     CHECK(t, world_init(&world));
-    for (hvd_dtype type = HVD_UINT8; type <= HVD_FLOAT64; type++) {
+    for (hvd_dtype type = HVD_UINT8; type < HVD_DTYPE_COUNT; type++) {
         fill(&world, type);
-        for (size_t i = 0; i < ARRAY_SIZE(variants) * (HVD_PRODUCT + 1); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(variants) * HVD_OP_COUNT; i++) {
             struct reduction how = variants[i % ARRAY_SIZE(variants)];
 
             how.type = type;
@@ -375,8 +385,8 @@ out:
     reduce_level_use(reduce_level_best());
 }
 
-/* Every half becomes what half.h says: what is not a number too. */
-static void every_level_widens_alike(struct test *t)
+/* Each level turns each 16-bit number into the float of half.h, NaNs too. */
+TEST_FLAGS(every_level_widens_alike, TEST_NO_TORTURE)
 {
     const struct reduction how = { HVD_FLOAT16, HVD_SUM, 1, 1, 1 };
     uint16_t *halves = mem_alloc(HALVES * sizeof(*halves));
@@ -399,8 +409,8 @@ out:
     reduce_level_use(reduce_level_best());
 }
 
-/* All high halves of fp32 numbers, with low ones on which the rounding turns. */
-static void every_level_narrows_alike(struct test *t)
+/* All upper halves of float32 numbers, with those lower halves that decide the rounding. */
+TEST_FLAGS(every_level_narrows_alike, TEST_NO_TORTURE)
 {
     static const uint32_t low[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xf000, 0xffff };
     static const hvd_dtype types[] = { HVD_FLOAT16, HVD_BFLOAT16 };
@@ -433,7 +443,7 @@ out:
     reduce_level_use(reduce_level_best());
 }
 
-static void levels_have_names(struct test *t)
+TEST(levels_have_names)
 {
     CHECK_TEXT(t, reduce_level_name(REDUCE_PLAIN), "plain");
     CHECK_TEXT(t, reduce_level_name(REDUCE_AVX512), "avx512");
@@ -442,6 +452,3 @@ static void levels_have_names(struct test *t)
     CHECK(t, reduce_level_is_here(reduce_level_best()));
 out:;
 }
-
-TESTS(VOLUME(every_level_is_right), VOLUME(every_level_widens_alike),
-      VOLUME(every_level_narrows_alike), CASE(levels_have_names))

@@ -1,12 +1,12 @@
-/* Who is in a collective, and what waits for it: one rank, with collectives that end when told. */
+/* Which thread is in a collective, and which requests wait: one rank, whose collectives end when
+ * the test says so. */
 #include "os/clock.h"
 #include "os/thread.h"
 #include "tests/lib/fake_coll.h"
-#include "tests/lib/test.h"
-#include "worker/rounds_inside.h"
+#include "tests/lib/fixture.h"
+#include "worker/rounds_internal.h"
 
 #include <sched.h>
-#include <string.h>
 
 #define SELF        7
 #define PATIENCE_US (20 * INT64_C(1000000))
@@ -17,6 +17,10 @@ static struct rounds *rounds;
 static struct hvd_err err;
 static uint64_t the_round;
 
+/* The threads of a case; the end of the case waits for them. */
+static pthread_t threads[16];
+static size_t started;
+
 static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome)
 {
     (void)arg;
@@ -26,33 +30,38 @@ static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome
 
 MUST_CHECK static int enter_next(void)
 {
-    int rc = rounds_enter(rounds, SELF, ++the_round, &members, false, &err);
+    const struct rounds_order order = { .incarnation = SELF,
+                                        .round = ++the_round,
+                                        .members = &members };
+    int rc = rounds_enter(rounds, &order, false, &err);
 
     if (!rc)
         rounds_open(rounds, true);
     return rc;
 }
 
-MUST_CHECK static int begin(void)
+static void begin(struct test *t)
 {
-    int rc;
-
     fake_coll_reset();
     err = (struct hvd_err){ .code = 0 };
     the_round = 0;
     rounds = NULL;
-    rc = rounds_create(NULL, on_prepared, NULL, &rounds, &err);
-    return rc ? rc : enter_next();
+    CHECK_OK(t, rounds_create(NULL, on_prepared, NULL, &rounds, &err));
+    CHECK_OK(t, enter_next());
 }
 
-static void end(void)
+static void end(struct test *t)
 {
+    (void)t;
     fake_coll_go();
     rounds_free(rounds);
     rounds = NULL;
+    while (started)
+        pthread_join(threads[--started], NULL);
 }
+FIXTURE(begin, end)
 
-/* The number of a call is its count. */
+/* Makes a call whose count is the number. */
 static hvd_call call_of(size_t number)
 {
     static uint8_t in[64];
@@ -95,11 +104,10 @@ static bool ran(size_t count)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static void they_run_in_order_and_are_waited_for_in_any(struct test *t)
+TEST(requests_run_in_order_and_are_awaited_in_any_order)
 {
     hvd_request *requests[6] = { NULL };
 
-    CHECK_OK(t, begin());
     for (size_t i = 0; i < 6; i++)
         CHECK_OK(t, start(i + 1, &requests[i]));
     CHECK_OK(t, await(requests[3]));
@@ -109,17 +117,14 @@ static void they_run_in_order_and_are_waited_for_in_any(struct test *t)
     CHECK_OK(t, await(requests[4]));
     CHECK_OK(t, await(requests[2]));
     CHECK(t, ran(6));
-out:
-    end();
 }
 
-static void a_test_tells_without_waiting(struct test *t)
+TEST(a_test_tells_without_waiting)
 {
     hvd_request *first = NULL;
     hvd_request *second = NULL;
     int done = -1;
 
-    CHECK_OK(t, begin());
     fake_coll_hold(1);
     CHECK_OK(t, start(1, &first));
     CHECK_OK(t, start(2, &second));
@@ -134,15 +139,15 @@ static void a_test_tells_without_waiting(struct test *t)
     CHECK_CODE(t, requests_test(rounds, first, &done, &err), HVD_E_INVAL);
     CHECK_CODE(t, requests_test(rounds, second, NULL, &err), HVD_E_INVAL);
     CHECK_HAS(t, err.text, "ret_done is NULL");
-out:
-    end();
 }
 
-struct runner {
+/* The work of the threads. It is not in the frame of a case, because a thread may run on after a
+ * CHECK that has failed. */
+static struct runner {
     size_t number;
     int rc;
     struct hvd_err err;
-};
+} runners[3];
 
 static void *run_one(void *arg)
 {
@@ -153,7 +158,7 @@ static void *run_one(void *arg)
     return NULL;
 }
 
-/* Until the other thread waits behind the request. */
+/* Waits until the other thread waits behind the request. false: this took too long. */
 static bool await_blocked(void)
 {
     int64_t deadline_us = clock_now_us() + PATIENCE_US;
@@ -168,105 +173,84 @@ static bool await_blocked(void)
     return blocked;
 }
 
-static void a_call_that_waits_goes_behind_what_is_pending(struct test *t)
+/* Request 2 runs, and call 3 of another thread waits behind it: meanwhile a call or request of this
+ * thread is refused. */
+TEST_FLAGS(a_waiting_call_goes_behind_a_pending_request, TEST_NO_TORTURE)
 {
     hvd_request *request = NULL;
     hvd_request *more = NULL;
-    struct runner runner = { .number = 3 };
-    pthread_t thread;
-    bool started = false;
 
-    CHECK_OK(t, begin());
+    runners[0] = (struct runner){ .number = 3 };
     fake_coll_hold(2);
     CHECK_OK(t, run(1));
     CHECK_OK(t, start(2, &request));
     CHECK(t, fake_coll_await(2));
-    CHECK_OK(t, thread_start(&thread, 0, run_one, &runner));
-    started = true;
+    CHECK_OK(t, thread_start(&threads[0], 0, run_one, &runners[0]));
+    started = 1;
     CHECK(t, await_blocked());
     CHECK_CODE(t, run(4), HVD_E_BUSY);
     CHECK_HAS(t, err.text, "one thread at a time");
     CHECK_CODE(t, start(4, &more), HVD_E_BUSY);
     fake_coll_go();
-    pthread_join(thread, NULL);
-    started = false;
-    CHECK_OK(t, runner.rc);
+    pthread_join(threads[--started], NULL);
+    CHECK_OK(t, runners[0].rc);
     CHECK_OK(t, await(request));
     CHECK_OK(t, run(4));
     CHECK(t, ran(4));
-out:
-    if (started) {
-        fake_coll_go();
-        pthread_join(thread, NULL);
-    }
-    end();
 }
 
-static void who_is_in_a_call_keeps_requests_out(struct test *t)
+TEST_FLAGS(a_call_keeps_requests_out, TEST_NO_TORTURE)
 {
     hvd_request *request = NULL;
-    struct runner runner = { .number = 1 };
-    pthread_t thread;
-    bool started = false;
 
-    CHECK_OK(t, begin());
+    runners[0] = (struct runner){ .number = 1 };
     fake_coll_hold(1);
-    CHECK_OK(t, thread_start(&thread, 0, run_one, &runner));
-    started = true;
+    CHECK_OK(t, thread_start(&threads[0], 0, run_one, &runners[0]));
+    started = 1;
     CHECK(t, fake_coll_await(1));
     CHECK_CODE(t, start(2, &request), HVD_E_BUSY);
     CHECK_HAS(t, err.text, "one thread at a time");
     CHECK_CODE(t, run(2), HVD_E_BUSY);
     fake_coll_go();
-    pthread_join(thread, NULL);
-    started = false;
+    pthread_join(threads[--started], NULL);
     CHECK_OK(t, start(2, &request));
     CHECK_OK(t, await(request));
     CHECK(t, ran(2));
-out:
-    if (started) {
-        fake_coll_go();
-        pthread_join(thread, NULL);
-    }
-    end();
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void a_request_that_is_gone_is_known_for_that(struct test *t)
+TEST(a_finished_request_is_recognised)
 {
     hvd_request *old = NULL;
     hvd_request *request = NULL;
 
-    CHECK_OK(t, begin());
     CHECK_OK(t, start(1, &old));
     CHECK_OK(t, await(old));
     CHECK_CODE(t, await(old), HVD_E_INVAL);
     CHECK_HAS(t, err.text, "wait once");
-    CHECK_OK(t, start(2, &request)); /* in the same place */
+    CHECK_OK(t, start(2, &request)); /* in the same place of the table */
     CHECK(t, request != old);
     CHECK_CODE(t, await(old), HVD_E_INVAL);
     CHECK_CODE(t, await(NULL), HVD_E_INVAL);
-    CHECK_CODE(t, await((hvd_request *)(uintptr_t)1), HVD_E_INVAL); /* no name, but a place */
+    /* a valid place, but a wrong name */
+    CHECK_CODE(t, await((hvd_request *)(uintptr_t)1), HVD_E_INVAL);
     CHECK_CODE(t, await((hvd_request *)UINTPTR_MAX), HVD_E_INVAL);
     CHECK_CODE(t, await((hvd_request *)&request), HVD_E_INVAL);
     CHECK_OK(t, await(request));
-    CHECK_OK(t, run(3)); /* none of this was a fault of the round */
-    end();
-    CHECK_OK(t, begin()); /* another life */
+    CHECK_OK(t, run(3)); /* none of these errors ended the round */
+    end(t);
+    begin(t); /* as in another hvd_init */
     CHECK_OK(t, start(1, &old));
     CHECK_CODE(t, await(request), HVD_E_INVAL);
     CHECK_OK(t, await(old));
-out:
-    end();
 }
 
-static void there_may_be_so_many(struct test *t)
+TEST_FLAGS(the_number_of_requests_is_limited, TEST_NO_TORTURE)
 {
     static hvd_request *requests[16384];
     hvd_request *more;
 
-    CHECK_OK(t, begin());
     for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
         CHECK_OK(t, start(1, &requests[i]));
     CHECK_CODE(t, start(1, &more), HVD_E_LIMIT);
@@ -275,17 +259,16 @@ static void there_may_be_so_many(struct test *t)
         CHECK_OK(t, await(requests[i]));
     CHECK_OK(t, start(1, &more));
     CHECK_OK(t, await(more));
-out:
-    end();
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-static void a_failure_takes_those_behind_it_along(struct test *t)
+/* The second of four requests fails: the first succeeds, the later ones are revoked, and calls fail
+ * until the next round. */
+TEST(a_failure_fails_the_requests_behind_it)
 {
     hvd_request *requests[4] = { NULL };
 
-    CHECK_OK(t, begin());
     fake_coll_fail(2, HVD_E_MISMATCH);
     fake_coll_hold(1);
     for (size_t i = 0; i < 4; i++)
@@ -299,22 +282,20 @@ static void a_failure_takes_those_behind_it_along(struct test *t)
     CHECK_INT(t, rounds_failed(rounds), ==, HVD_E_MISMATCH);
     CHECK_CODE(t, start(5, &requests[0]), HVD_E_REVOKED);
     CHECK_CODE(t, run(5), HVD_E_REVOKED);
-    CHECK_HAS(t, err.text, "has failed before");
+    CHECK_HAS(t, err.text, "has failed already");
     CHECK_OK(t, enter_next());
     CHECK_OK(t, start(2, &requests[0]));
     CHECK_CODE(t, await(requests[0]), HVD_E_MISMATCH);
     CHECK_OK(t, enter_next());
     CHECK_OK(t, run(3));
-out:
-    end();
 }
 
-static void a_call_that_makes_no_sense_ends_the_round(struct test *t)
+/* A wrong call or request ends the round, and revokes the request that runs. */
+TEST(a_call_that_makes_no_sense_ends_the_round)
 {
     hvd_request *requests[2] = { NULL };
     hvd_call call = call_of(2);
 
-    CHECK_OK(t, begin());
     fake_coll_hold(1);
     CHECK_OK(t, start(1, &requests[0]));
     CHECK(t, fake_coll_await(1));
@@ -334,59 +315,53 @@ static void a_call_that_makes_no_sense_ends_the_round(struct test *t)
     CHECK_CODE(t, requests_run(rounds, NULL, &err), HVD_E_INVAL);
     CHECK_HAS(t, err.text, "the call is NULL");
     CHECK_OK(t, enter_next());
-    CHECK_OK(t, run(4)); /* nobody has been left with the turn */
-out:
+    CHECK_OK(t, run(4)); /* each wrong call has given the ticket back */
     fake_coll_go();
-    end();
 }
 
-/* What is behind a request is refused as it is when nothing is. */
-static void behind_a_request_sense_is_asked_for_too(struct test *t)
+/* A call that waits behind a request is refused for the same reasons as other calls. */
+TEST(calls_behind_a_request_are_checked_too)
 {
     hvd_request *request = NULL;
     hvd_call call = call_of(2);
 
-    CHECK_OK(t, begin());
     fake_coll_hold(1);
     CHECK_OK(t, start(1, &request));
     call.op = (hvd_op)9;
     CHECK_CODE(t, requests_run(rounds, &call, &err), HVD_E_INVAL);
     CHECK_HAS(t, err.text, "no op 9");
     CHECK_CODE(t, await(request), HVD_E_REVOKED);
-out:
-    end();
 }
 
 /* ---- the ends of rounds ---------------------------------------------------------------------- */
 
-static void what_is_pending_ends_with_the_round(struct test *t)
+TEST(pending_requests_end_with_the_round)
 {
     hvd_request *requests[3] = { NULL };
     int done = 0;
 
-    CHECK_OK(t, begin());
     fake_coll_hold(1);
     for (size_t i = 0; i < 3; i++)
         CHECK_OK(t, start(i + 1, &requests[i]));
     CHECK(t, fake_coll_await(1));
-    rounds_cancel(rounds, the_round); /* as a REVOKE does */
+    rounds_cancel(rounds, the_round); /* as after a REVOKE */
     CHECK_CODE(t, await(requests[2]), HVD_E_REVOKED);
     CHECK_CODE(t, await(requests[0]), HVD_E_REVOKED);
     CHECK_OK(t, enter_next());
-    CHECK_OK(t, requests_test(rounds, requests[1], &done, &err)); /* it is there still */
+    /* the request can still be tested */
+    CHECK_OK(t, requests_test(rounds, requests[1], &done, &err));
     CHECK_INT(t, done, ==, 1);
     CHECK_CODE(t, await(requests[1]), HVD_E_REVOKED);
     CHECK_OK(t, run(4));
-out:
-    end();
 }
 
-static void train_may_return_before_they_are_done(struct test *t)
+/* train returns while three requests run: each has ended with HVD_E_REVOKED, and the next round
+ * works. */
+TEST(train_may_return_before_requests_are_done)
 {
     hvd_request *requests[3] = { NULL };
     int done = 0;
 
-    CHECK_OK(t, begin());
     fake_coll_hold(1);
     for (size_t i = 0; i < 3; i++)
         CHECK_OK(t, start(i + 1, &requests[i]));
@@ -396,53 +371,45 @@ static void train_may_return_before_they_are_done(struct test *t)
         CHECK_OK(t, requests_test(rounds, requests[i], &done, &err));
         CHECK_INT(t, done, ==, 1);
     }
-    CHECK(t, !rounds_failed(rounds)); /* the round has not */
+    CHECK(t, !rounds_failed(rounds)); /* the round has not failed */
     CHECK_CODE(t, start(4, &requests[0]), HVD_E_STATE);
-    CHECK_HAS(t, err.text, "call it from train");
+    CHECK_HAS(t, err.text, "call it only in train");
     CHECK_CODE(t, await(requests[1]), HVD_E_REVOKED);
     CHECK_HAS(t, err.text, "train has returned");
     CHECK_OK(t, enter_next());
     CHECK_CODE(t, await(requests[2]), HVD_E_REVOKED);
     fake_coll_go();
     CHECK_OK(t, run(1));
-out:
-    end();
 }
 
-static void the_end_may_come_at_any_moment(struct test *t)
+TEST_FLAGS(the_end_may_come_at_any_moment, TEST_NO_TORTURE)
 {
     hvd_request *request = NULL;
 
     for (int i = 0; i < 50; i++) {
-        CHECK_OK(t, begin());
         for (int k = 0; k < i % 5; k++)
             CHECK_OK(t, start(1, &request));
         if (i % 2)
             CHECK_OK(t, enter_next());
         if (request && i % 3)
             CHECK(t, await(request) != HVD_E_INVAL || !(i % 5));
-        end();
+        end(t);
+        begin(t);
     }
-    CHECK_OK(t, begin());
-out:
-    end();
 }
 
-static void after_news_nothing_is_begun(struct test *t)
+TEST(news_prevents_new_requests)
 {
     hvd_request *request = NULL;
 
-    CHECK_OK(t, begin());
     fake_coll_hold(1);
     CHECK_OK(t, start(1, &request));
     rounds_tell(rounds, HVD_HOSTS_UPDATED);
     CHECK_CODE(t, run(2), HVD_E_STATE);
     CHECK_HAS(t, err.text, "HVD_HOSTS_UPDATED");
     fake_coll_go();
-    CHECK_OK(t, await(request)); /* but ended */
+    CHECK_OK(t, await(request)); /* the request has ended */
     CHECK_CODE(t, start(2, &request), HVD_E_STATE);
-out:
-    end();
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -464,24 +431,17 @@ static void *start_and_await(void *arg)
     return NULL;
 }
 
-static void threads_do_not_harm_each_other(struct test *t)
+TEST_FLAGS(threads_do_not_harm_each_other, TEST_NO_TORTURE)
 {
-    struct runner runners[3] = { { .number = 1 }, { .number = 2 }, { .number = 3 } };
-    pthread_t threads[3];
-    size_t started = 0;
-
-    CHECK_OK(t, begin());
-    for (; started < 3; started++)
+    for (; started < 3; started++) {
+        runners[started] = (struct runner){ .number = started + 1 };
         CHECK_OK(t, thread_start(&threads[started], 0, start_and_await, &runners[started]));
+    }
     while (started)
         pthread_join(threads[--started], NULL);
     for (size_t i = 0; i < 3; i++)
         CHECK_OK(t, runners[i].rc);
     CHECK_OK(t, run(1));
-out:
-    while (started)
-        pthread_join(threads[--started], NULL);
-    end();
 }
 
 static void *await_one(void *arg)
@@ -498,48 +458,98 @@ static bool all_wait(unsigned count)
 
     while (waiting < count && clock_now_us() < until_us) {
         pthread_mutex_lock(&rounds->lock);
-        waiting = rounds->requests.awaited_by;
+        waiting = rounds->requests.waiters;
         pthread_mutex_unlock(&rounds->lock);
         (void)sched_yield();
     }
     return waiting == count;
 }
 
-/* They have been woken, and run some time later: what they look at is there still. */
-static void who_waits_comes_out_before_the_end(struct test *t)
+/* The threads have been woken but run later; the data that they look at must still be there. */
+TEST_FLAGS(waiting_threads_return_before_the_end, TEST_NO_TORTURE)
 {
     hvd_request *requests[16] = { NULL };
-    pthread_t threads[16];
-    size_t started = 0;
 
     for (int i = 0; i < 20; i++) {
-        CHECK_OK(t, begin());
         fake_coll_hold(1);
         for (size_t k = 0; k < 16; k++)
             CHECK_OK(t, start(k + 1, &requests[k]));
         for (; started < 16; started++)
             CHECK_OK(t, thread_start(&threads[started], 0, await_one, requests[started]));
         CHECK(t, all_wait(16));
-        end();
-        while (started)
-            pthread_join(threads[--started], NULL);
+        end(t);
+        begin(t);
     }
-    CHECK_OK(t, begin());
-out:
-    end();
-    while (started)
-        pthread_join(threads[--started], NULL);
 }
 
-TESTS(CASE(they_run_in_order_and_are_waited_for_in_any), CASE(a_test_tells_without_waiting),
-      CASE_FLAGS(a_call_that_waits_goes_behind_what_is_pending, TEST_NO_TORTURE),
-      CASE_FLAGS(who_is_in_a_call_keeps_requests_out, TEST_NO_TORTURE),
-      CASE(a_request_that_is_gone_is_known_for_that),
-      CASE_FLAGS(there_may_be_so_many, TEST_NO_TORTURE),
-      CASE(a_failure_takes_those_behind_it_along), CASE(a_call_that_makes_no_sense_ends_the_round),
-      CASE(behind_a_request_sense_is_asked_for_too), CASE(what_is_pending_ends_with_the_round),
-      CASE(train_may_return_before_they_are_done),
-      CASE_FLAGS(the_end_may_come_at_any_moment, TEST_NO_TORTURE),
-      CASE(after_news_nothing_is_begun),
-      CASE_FLAGS(threads_do_not_harm_each_other, TEST_NO_TORTURE),
-      CASE_FLAGS(who_waits_comes_out_before_the_end, TEST_NO_TORTURE))
+/* ---- groups that are opened ------------------------------------------------------------------ */
+
+static const int just_us[] = { 0 };
+static const struct group_rule of_us = { .listed = true, .ranks = just_us, .count = 1 };
+
+TEST(groups_are_opened_between_calls)
+{
+    hvd_group *group = NULL;
+    hvd_group *other = NULL;
+    hvd_call call = call_of(2);
+
+    CHECK_OK(t, run(1));
+    CHECK_OK(t, rounds_open_group(rounds, &of_us, &group, &err));
+    CHECK_OK(t, rounds_open_group(rounds, &of_us, &other, &err));
+    CHECK_INT(t, rounds_group(rounds, group, true, &err), ==, 1);
+    call.group = group;
+    CHECK_OK(t, requests_run(rounds, &call, &err));
+    CHECK_INT(t, fake_coll_seen().group, ==, 1);
+    CHECK_OK(t, rounds_close_group(rounds, group, &err));
+    CHECK_CODE(t, rounds_group(rounds, group, true, &err), HVD_E_INVAL);
+    CHECK_INT(t, rounds_group(rounds, other, false, &err), ==, 0);
+    /* the next round has none of them */
+    CHECK_OK(t, enter_next());
+    CHECK_CODE(t, rounds_group(rounds, other, false, &err), HVD_E_INVAL);
+    call.group = other;
+    CHECK_CODE(t, requests_run(rounds, &call, &err), HVD_E_INVAL);
+}
+
+/* Whether the request is done does not matter: it was not waited for. */
+TEST(no_group_is_opened_or_closed_beside_requests)
+{
+    hvd_request *request = NULL;
+    hvd_group *group = NULL;
+
+    CHECK_OK(t, rounds_open_group(rounds, &of_us, &group, &err));
+    for (int closes = 0; closes < 2; closes++) {
+        int done = 0;
+
+        CHECK_OK(t, start(1, &request));
+        while (!done)
+            CHECK_OK(t, requests_test(rounds, request, &done, &err));
+        if (closes)
+            CHECK_CODE(t, rounds_close_group(rounds, group, &err), HVD_E_BUSY);
+        else
+            CHECK_CODE(t, rounds_open_group(rounds, &of_us, &group, &err), HVD_E_BUSY);
+        CHECK_HAS(t, err.text, "while 1 requests of rank 0 are open; call hvd_wait");
+        CHECK_HAS(t, fake_coll_seen().refused, "while 1 requests");
+        CHECK_OK(t, await(request));
+        CHECK_CODE(t, run(2), HVD_E_REVOKED);
+        CHECK_OK(t, enter_next());
+    }
+}
+
+TEST(a_group_that_cannot_be_opened_ends_the_round)
+{
+    static const int twice[] = { 0, 0 };
+    const struct group_rule wrong = { .listed = true, .ranks = twice, .count = 2 };
+    hvd_group *group = NULL;
+
+    CHECK_CODE(t, rounds_open_group(rounds, &wrong, &group, &err), HVD_E_INVAL);
+    CHECK_HAS(t, fake_coll_seen().refused, "rank 0 is in the list twice");
+    CHECK_CODE(t, run(1), HVD_E_REVOKED);
+    CHECK_OK(t, enter_next());
+    CHECK_CODE(t, rounds_open_group(rounds, &of_us, NULL, &err), HVD_E_INVAL);
+    CHECK_OK(t, enter_next());
+    CHECK_CODE(t, rounds_close_group(rounds, NULL, &err), HVD_E_INVAL);
+    CHECK_HAS(t, fake_coll_seen().refused, "no such group is open");
+    CHECK_OK(t, enter_next());
+    rounds_open(rounds, false);
+    CHECK_CODE(t, rounds_open_group(rounds, &of_us, &group, &err), HVD_E_STATE);
+}

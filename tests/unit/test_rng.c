@@ -1,10 +1,14 @@
+/*
+ * test_rng.c: base/rng: known outputs of the generator, the same run for the same seed, and no
+ * favour within a bound.
+ */
 #include "base/rng.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <string.h>
 
 /* The first outputs of the published generator from the state 1, 2, 3, 4. */
-static void is_xoshiro256_starstar(struct test *t)
+TEST(is_xoshiro256_starstar)
 {
     static const uint64_t expected[] = { 11520, 0, 1509978240, 1215971899390074240,
                                          1216172134540287360 };
@@ -14,11 +18,10 @@ static void is_xoshiro256_starstar(struct test *t)
         rng.word[i] = i + 1;
     for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
         CHECK(t, rng_next(&rng) == expected[i]);
-out:;
 }
 
 /* The first outputs of the published splitmix64 from the seed 0. */
-static void seeds_by_splitmix64(struct test *t)
+TEST(seeds_by_splitmix64)
 {
     struct rng rng;
 
@@ -27,10 +30,9 @@ static void seeds_by_splitmix64(struct test *t)
     CHECK(t, rng.word[1] == UINT64_C(0x6e789e6aa1b965f4));
     CHECK(t, rng.word[2] == UINT64_C(0x06c45d188009454f));
     CHECK(t, rng.word[3] == UINT64_C(0xf88bb8a8724c81ec));
-out:;
 }
 
-static void the_same_seed_gives_the_same_run(struct test *t)
+TEST(the_same_seed_gives_the_same_run)
 {
     struct rng one;
     struct rng two;
@@ -47,10 +49,9 @@ static void the_same_seed_gives_the_same_run(struct test *t)
         differ += value != rng_next(&other);
     }
     CHECK_INT(t, differ, ==, 1000);
-out:;
 }
 
-static void stays_below_the_bound(struct test *t)
+TEST(stays_below_the_bound)
 {
     static const uint64_t bounds[] = {
         1, 2, 3, 10, 1000, UINT64_C(1) << 32, (UINT64_C(1) << 63) + 1, UINT64_MAX,
@@ -62,10 +63,9 @@ static void stays_below_the_bound(struct test *t)
         for (int j = 0; j < 1000; j++)
             CHECK(t, rng_below(&rng, bounds[i]) < bounds[i]);
     }
-out:;
 }
 
-static void bound_zero_gives_zero_and_draws_nothing(struct test *t)
+TEST(bound_zero_gives_zero_and_draws_nothing)
 {
     struct rng rng;
     struct rng before;
@@ -74,11 +74,10 @@ static void bound_zero_gives_zero_and_draws_nothing(struct test *t)
     before = rng;
     CHECK_INT(t, rng_below(&rng, 0), ==, 0);
     CHECK(t, !memcmp(&rng, &before, sizeof(rng)));
-out:;
 }
 
 /* 60000 throws of a die: 10000 of each, five standard deviations either way. */
-static void is_uniform(struct test *t)
+TEST(is_uniform)
 {
     int thrown[6] = { 0 };
     struct rng rng;
@@ -90,12 +89,11 @@ static void is_uniform(struct test *t)
         CHECK_INT(t, thrown[i], >, 10000 - 457);
         CHECK_INT(t, thrown[i], <, 10000 + 457);
     }
-out:;
 }
 
 /* Of three quarters of all numbers, the lower third is not drawn twice as often as the others: that
  * is what a plain remainder would do. */
-static void does_not_favour_small_results(struct test *t)
+TEST(does_not_favour_small_results)
 {
     const uint64_t bound = UINT64_C(3) << 62;
     int low = 0;
@@ -106,10 +104,4 @@ static void does_not_favour_small_results(struct test *t)
         low += rng_below(&rng, bound) < bound / 3;
     CHECK_INT(t, low, >, 10000 - 408);
     CHECK_INT(t, low, <, 10000 + 408);
-out:;
 }
-
-TESTS(CASE(is_xoshiro256_starstar), CASE(seeds_by_splitmix64),
-      CASE(the_same_seed_gives_the_same_run), CASE(stays_below_the_bound),
-      CASE(bound_zero_gives_zero_and_draws_nothing), CASE(is_uniform),
-      CASE(does_not_favour_small_results))

@@ -1,7 +1,8 @@
 /* The collectives of two workers, in one process: each side has an engine and rounds of its own. */
 #include "os/clock.h"
 #include "os/thread.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
+#include "tests/lib/loopback.h"
 #include "worker/rounds.h"
 
 #include <stdio.h>
@@ -21,10 +22,10 @@ struct side {
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned said[ROUNDS_MAX]; /* how often the end of a preparation was */
+    unsigned said[ROUNDS_MAX]; /* how often the end of a preparation was reported */
     struct hvd_err outcomes[ROUNDS_MAX];
 
-    uint64_t round; /* of what its thread does */
+    uint64_t round; /* the round of its thread's work */
     bool prepared;
     int rc;
     struct hvd_err err;
@@ -35,6 +36,9 @@ struct pair {
     struct msg_member members[SIDES];
     struct msg_member_list list;
 };
+
+static const uint8_t secret_bytes[LIMIT_ROUND_SECRET_BYTES] = "the secret of each round here";
+static const struct msg_bytes secret = { secret_bytes, sizeof(secret_bytes) };
 
 static void on_prepared(void *arg, uint64_t round, const struct hvd_err *outcome)
 {
@@ -65,7 +69,7 @@ static int open_side(struct side *side, struct msg_member *member)
     int rc = rounds_create(NULL, on_prepared, side, &side->rounds, &side->err);
 
     if (!rc)
-        rc = coll_engine_open(&(struct coll_options){ .host = "127.0.0.1" }, &side->engine,
+        rc = coll_engine_open(&(struct coll_options){ .host = loopback_own() }, &side->engine,
                               &side->err);
     if (!rc)
         rc = rounds_use_engine(side->rounds, side->engine, &side->err);
@@ -98,27 +102,18 @@ static int pair_open(struct pair *pair)
     return rc;
 }
 
-static void pair_close(struct pair *pair)
-{
-    for (size_t i = 0; i < SIDES; i++)
-        rounds_free(pair->sides[i].rounds);
-    for (size_t i = 0; i < SIDES; i++) {
-        coll_engine_close(pair->sides[i].engine);
-        pthread_cond_destroy(&pair->sides[i].changed);
-        pthread_mutex_destroy(&pair->sides[i].lock);
-    }
-}
-
 static void prepare(struct side *side, uint64_t round)
 {
-    const struct msg msg = { .type = MSG_PREPARE,
-                             .round = round,
-                             .u.prepare = { .members = side->pair->list } };
+    const struct msg msg = {
+        .type = MSG_PREPARE,
+        .round = round,
+        .u.prepare = {.members = side->pair->list, .secret = secret}
+    };
 
     rounds_prepare(side->rounds, side->incarnation, &msg);
 }
 
-/* ---- what the loop of a side does ------------------------------------------------------------ */
+/* ---- the calls of a side's loop ---- */
 
 static int meet(struct side *side, bool inside)
 {
@@ -132,12 +127,21 @@ static int meet(struct side *side, bool inside)
     return rc;
 }
 
+static int enter_with(struct side *side, uint64_t round, const struct msg_member_list *members,
+                      bool prepared)
+{
+    const struct rounds_order order = {
+        .incarnation = side->incarnation, .round = round, .members = members, .secret = secret
+    };
+
+    return rounds_enter(side->rounds, &order, prepared, &side->err);
+}
+
 static void *enter(void *arg)
 {
     struct side *side = arg;
 
-    side->rc = rounds_enter(side->rounds, side->incarnation, side->round, &side->pair->list,
-                            side->prepared, &side->err);
+    side->rc = enter_with(side, side->round, &side->pair->list, side->prepared);
     if (!side->rc)
         side->rc = meet(side, true);
     return NULL;
@@ -169,7 +173,7 @@ static int both(struct pair *pair, thread_fn *act, uint64_t round, bool prepared
     return rc;
 }
 
-/* Until its collective, or its connecting, is under way. */
+/* Waits until the side's collective, or its connecting, is in progress. */
 static bool await_operation(struct side *side, const char *operation)
 {
     int64_t deadline_us = clock_now_us() + PATIENCE_US;
@@ -184,116 +188,112 @@ static bool await_operation(struct side *side, const char *operation)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-static void rounds_follow_each_other(struct test *t)
-{
-    static struct pair pair;
+static struct pair own;
+static pthread_t thread; /* the thread that the first side has started */
+static bool started;
 
-    CHECK_OK(t, pair_open(&pair));
-    CHECK_OK(t, both(&pair, enter, 1, false));
-    CHECK_CODE(t, meet(&pair.sides[0], false), HVD_E_STATE); /* not open to the program */
+static void begin(struct test *t)
+{
+    CHECK_OK(t, pair_open(&own));
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    if (started) {
+        rounds_cancel(own.sides[0].rounds, UINT64_MAX);
+        pthread_join(thread, NULL);
+    }
+    started = false;
     for (size_t i = 0; i < SIDES; i++)
-        prepare(&pair.sides[i], 2);
+        rounds_free(own.sides[i].rounds);
     for (size_t i = 0; i < SIDES; i++) {
-        CHECK(t, await_prepared(&pair.sides[i], 2));
-        CHECK_OK(t, pair.sides[i].outcomes[2].code);
-        rounds_open(pair.sides[i].rounds, true);
+        coll_engine_close(own.sides[i].engine);
+        pthread_cond_destroy(&own.sides[i].changed);
+        pthread_mutex_destroy(&own.sides[i].lock);
     }
-    CHECK_OK(t, both(&pair, cross, 0, false)); /* in round 1 still */
-    CHECK_OK(t, both(&pair, enter, 2, true));
-    CHECK_OK(t, both(&pair, enter, 3, true)); /* it was not prepared */
-    CHECK_INT(t, pair.sides[0].said[2], ==, 1);
-    rounds_open(pair.sides[0].rounds, true);
-    rounds_finish(pair.sides[0].rounds);
-    CHECK_CODE(t, meet(&pair.sides[0], false), HVD_E_STATE);
-out:
-    pair_close(&pair);
 }
+FIXTURE(begin, end)
 
-static void what_is_abandoned_is_not_said(struct test *t)
+TEST_FLAGS(rounds_follow_each_other, TEST_NO_TORTURE)
 {
-    static struct pair pair;
-
-    CHECK_OK(t, pair_open(&pair));
-    prepare(&pair.sides[0], 1); /* the other one does not come */
-    rounds_abandon(pair.sides[0].rounds, 1);
-    prepare(&pair.sides[0], 2);
-    prepare(&pair.sides[0], 3); /* instead of 2 */
-    rounds_abandon(pair.sides[0].rounds, 2);
-    prepare(&pair.sides[1], 3);
+    CHECK_OK(t, both(&own, enter, 1, false));
+    CHECK_CODE(t, meet(&own.sides[0], false), HVD_E_STATE); /* not open to the program */
+    for (size_t i = 0; i < SIDES; i++)
+        prepare(&own.sides[i], 2);
     for (size_t i = 0; i < SIDES; i++) {
-        CHECK(t, await_prepared(&pair.sides[i], 3));
-        CHECK_OK(t, pair.sides[i].outcomes[3].code);
+        CHECK(t, await_prepared(&own.sides[i], 2));
+        CHECK_OK(t, own.sides[i].outcomes[2].code);
+        rounds_open(own.sides[i].rounds, true);
     }
-    CHECK_INT(t, pair.sides[0].said[1] + pair.sides[0].said[2], ==, 0);
-    rounds_abandon(pair.sides[1].rounds, 3); /* after all */
-    prepare(&pair.sides[1], 4);
-    prepare(&pair.sides[0], 4);
-    CHECK(t, await_prepared(&pair.sides[0], 4) && await_prepared(&pair.sides[1], 4));
-    CHECK_OK(t, both(&pair, enter, 4, true));
-out:
-    pair_close(&pair);
+    CHECK_OK(t, both(&own, cross, 0, false)); /* still in round 1 */
+    CHECK_OK(t, both(&own, enter, 2, true));
+    CHECK_OK(t, both(&own, enter, 3, true)); /* round 3 was not prepared */
+    CHECK_INT(t, own.sides[0].said[2], ==, 1);
+    rounds_open(own.sides[0].rounds, true);
+    rounds_finish(own.sides[0].rounds);
+    CHECK_CODE(t, meet(&own.sides[0], false), HVD_E_STATE);
 }
 
-static void a_preparation_that_fails_says_why(struct test *t)
+TEST_FLAGS(an_abandoned_preparation_is_not_reported, TEST_NO_TORTURE)
 {
-    static struct pair pair;
-
-    CHECK_OK(t, pair_open(&pair));
-    pair.members[1].addresses.count = 0;
-    prepare(&pair.sides[0], 1);
-    CHECK(t, await_prepared(&pair.sides[0], 1));
-    CHECK(t, pair.sides[0].outcomes[1].code < 0);
-    CHECK_HAS(t, pair.sides[0].outcomes[1].text, "rank 1");
-    pair.members[1].addresses.count = 1;
-    CHECK_OK(t, both(&pair, enter, 2, false));
-out:
-    pair_close(&pair);
+    prepare(&own.sides[0], 1); /* the other side does not come */
+    rounds_abandon(own.sides[0].rounds, 1);
+    prepare(&own.sides[0], 2);
+    prepare(&own.sides[0], 3); /* instead of round 2 */
+    rounds_abandon(own.sides[0].rounds, 2);
+    prepare(&own.sides[1], 3);
+    for (size_t i = 0; i < SIDES; i++) {
+        CHECK(t, await_prepared(&own.sides[i], 3));
+        CHECK_OK(t, own.sides[i].outcomes[3].code);
+    }
+    CHECK_INT(t, own.sides[0].said[1] + own.sides[0].said[2], ==, 0);
+    rounds_abandon(own.sides[1].rounds, 3); /* after all */
+    prepare(&own.sides[1], 4);
+    prepare(&own.sides[0], 4);
+    CHECK(t, await_prepared(&own.sides[0], 4) && await_prepared(&own.sides[1], 4));
+    CHECK_OK(t, both(&own, enter, 4, true));
 }
 
-static void rounds_may_end_while_they_are_prepared(struct test *t)
+TEST_FLAGS(a_preparation_that_fails_says_why, TEST_NO_TORTURE)
 {
-    static struct pair pair;
+    own.members[1].addresses.count = 0;
+    prepare(&own.sides[0], 1);
+    CHECK(t, await_prepared(&own.sides[0], 1));
+    CHECK(t, own.sides[0].outcomes[1].code < 0);
+    CHECK_HAS(t, own.sides[0].outcomes[1].text, "rank 1");
+    own.members[1].addresses.count = 1;
+    CHECK_OK(t, both(&own, enter, 2, false));
+}
 
-    CHECK_OK(t, pair_open(&pair));
-    prepare(&pair.sides[0], 1);
-    rounds_close(pair.sides[0].rounds);
-    CHECK_INT(t, pair.sides[0].said[1], ==, 0);
-    prepare(&pair.sides[0], 2); /* it comes too late: not said, and freed */
-    rounds_cancel(pair.sides[0].rounds, UINT64_MAX);
-    prepare(&pair.sides[0], 3);
-out:
-    pair_close(&pair);
+TEST_FLAGS(rounds_may_end_while_they_are_prepared, TEST_SURVIVES_ALLOC)
+{
+    prepare(&own.sides[0], 1);
+    rounds_close(own.sides[0].rounds);
+    CHECK_INT(t, own.sides[0].said[1], ==, 0);
+    prepare(&own.sides[0], 2); /* this preparation comes too late: not reported, and freed */
+    rounds_cancel(own.sides[0].rounds, UINT64_MAX);
+    prepare(&own.sides[0], 3);
 }
 
 /* ---- cancel ---------------------------------------------------------------------------------- */
 
-static void a_cancel_may_come_first(struct test *t)
+TEST_FLAGS(a_cancel_may_come_first, TEST_NO_TORTURE)
 {
-    static struct pair pair;
-
-    CHECK_OK(t, pair_open(&pair));
-    rounds_cancel(pair.sides[0].rounds, 2);
-    rounds_cancel(pair.sides[0].rounds, 1);
-    CHECK_CODE(t, rounds_enter(pair.sides[0].rounds, 10, 2, &pair.list, false, &pair.sides[0].err),
-               HVD_E_REVOKED);
-    CHECK_HAS(t, pair.sides[0].err.text, "round 2 is revoked");
-    prepare(&pair.sides[0], 3);
-    rounds_cancel(pair.sides[0].rounds, 3);
-    CHECK_CODE(t, rounds_enter(pair.sides[0].rounds, 10, 3, &pair.list, true, &pair.sides[0].err),
-               HVD_E_REVOKED);
-    CHECK_OK(t, both(&pair, enter, 4, false));
-out:
-    pair_close(&pair);
+    rounds_cancel(own.sides[0].rounds, 2);
+    rounds_cancel(own.sides[0].rounds, 1);
+    CHECK_CODE(t, enter_with(&own.sides[0], 2, &own.list, false), HVD_E_REVOKED);
+    CHECK_HAS(t, own.sides[0].err.text, "round 2 is revoked");
+    prepare(&own.sides[0], 3);
+    rounds_cancel(own.sides[0].rounds, 3);
+    CHECK_CODE(t, enter_with(&own.sides[0], 3, &own.list, true), HVD_E_REVOKED);
+    CHECK_OK(t, both(&own, enter, 4, false));
 }
 
-static void a_cancel_ends_what_is_under_way(struct test *t)
+TEST_FLAGS(a_cancel_ends_a_running_call, TEST_NO_TORTURE)
 {
-    static struct pair pair;
-    struct side *side = &pair.sides[0];
-    pthread_t thread;
-    bool started = false;
+    struct side *side = &own.sides[0];
 
-    CHECK_OK(t, pair_open(&pair));
     side->round = 1;
     CHECK_OK(t, thread_start(&thread, 0, enter, side));
     started = true;
@@ -302,7 +302,7 @@ static void a_cancel_ends_what_is_under_way(struct test *t)
     pthread_join(thread, NULL);
     started = false;
     CHECK_CODE(t, side->rc, HVD_E_REVOKED);
-    CHECK_OK(t, both(&pair, enter, 2, false));
+    CHECK_OK(t, both(&own, enter, 2, false));
     rounds_open(side->rounds, true);
     CHECK_OK(t, thread_start(&thread, 0, cross, side));
     started = true;
@@ -314,57 +314,28 @@ static void a_cancel_ends_what_is_under_way(struct test *t)
     CHECK_CODE(t, side->rc, HVD_E_REVOKED);
     CHECK(t, rounds_failed(side->rounds));
     CHECK_CODE(t, meet(side, false), HVD_E_REVOKED);
-    CHECK_OK(t, both(&pair, enter, 3, false));
+    CHECK_OK(t, both(&own, enter, 3, false));
     CHECK(t, !rounds_failed(side->rounds));
-out:
-    if (started) {
-        rounds_cancel(side->rounds, UINT64_MAX);
-        pthread_join(thread, NULL);
-    }
-    pair_close(&pair);
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
-
-static void one_thread_at_a_time(struct test *t)
+TEST_FLAGS(one_thread_at_a_time, TEST_NO_TORTURE)
 {
-    static struct pair pair;
-    struct side *side = &pair.sides[0];
+    struct side *side = &own.sides[0];
     struct hvd_err err = { 0 };
     struct coll *coll;
-    pthread_t thread;
-    bool started = false;
 
-    CHECK_OK(t, pair_open(&pair));
-    CHECK_OK(t, both(&pair, enter, 1, false));
+    CHECK_OK(t, both(&own, enter, 1, false));
     rounds_open(side->rounds, true);
     CHECK_OK(t, thread_start(&thread, 0, cross, side));
     started = true;
     CHECK(t, await_operation(side, "barrier"));
     CHECK_CODE(t, rounds_get(side->rounds, false, &coll, &err), HVD_E_BUSY);
     CHECK_HAS(t, err.text, "one thread at a time");
-    rounds_finish(side->rounds); /* somebody is in it still: nothing is said to the others */
+    rounds_finish(side->rounds); /* a thread is still inside: the peers are told nothing */
     /* A thread that was left behind in a collective must not keep the loop from the next round. */
-    CHECK_CODE(t,
-               rounds_enter(side->rounds, 10, 2, &(struct msg_member_list){ pair.members, 1 },
-                            false, &err),
-               0);
+    CHECK_OK(t, enter_with(side, 2, &(struct msg_member_list){ own.members, 1 }, false));
     pthread_join(thread, NULL);
     started = false;
     CHECK_CODE(t, side->rc, HVD_E_REVOKED);
     CHECK_OK(t, meet(side, true));
-out:
-    if (started) {
-        rounds_cancel(side->rounds, UINT64_MAX);
-        pthread_join(thread, NULL);
-    }
-    pair_close(&pair);
 }
-
-TESTS(CASE_FLAGS(rounds_follow_each_other, TEST_NO_TORTURE),
-      CASE_FLAGS(what_is_abandoned_is_not_said, TEST_NO_TORTURE),
-      CASE_FLAGS(a_preparation_that_fails_says_why, TEST_NO_TORTURE),
-      CASE_FLAGS(rounds_may_end_while_they_are_prepared, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(a_cancel_may_come_first, TEST_NO_TORTURE),
-      CASE_FLAGS(a_cancel_ends_what_is_under_way, TEST_NO_TORTURE),
-      CASE_FLAGS(one_thread_at_a_time, TEST_NO_TORTURE))

@@ -1,15 +1,16 @@
+/*
+ * test_sample_log.c: the log of samples that hvd-audit reads: whole lines, several samplers, and a
+ * disk that is full.
+ */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "tests/lib/test.h"
 #include "worker/sample_log.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const uint64_t three[] = { 7, 0, 281474976710655 };
@@ -18,7 +19,7 @@ static const hvd_batch small_batch = {
 };
 static const struct sample_place place = { .round = 5, .rank = 1, .size = 4 };
 
-/* What is in a file of the case's folder; "" when there is none. */
+/* Returns the contents of a file in the case's folder; "": there is no file. */
 static const char *holds(const char *folder, const char *name)
 {
     static char text[4096];
@@ -36,7 +37,7 @@ static const char *holds(const char *folder, const char *name)
     return text;
 }
 
-static void writes_a_line_for_each_batch(struct test *t)
+TEST(writes_a_line_for_each_batch)
 {
     const char *folder = test_dir(t);
     hvd_batch idle = { .epoch = 2, .first = 39, .total = 1 };
@@ -54,7 +55,7 @@ out:
     sample_log_release(&log);
 }
 
-static void several_samplers_share_the_file(struct test *t)
+TEST(several_samplers_share_the_file)
 {
     const char *folder = test_dir(t);
     struct sample_log one = { .fd = -1 };
@@ -75,7 +76,7 @@ out:
     sample_log_release(&two);
 }
 
-static void no_folder_means_no_log(struct test *t)
+TEST(no_folder_means_no_log)
 {
     struct sample_log log = { .fd = -1 };
 
@@ -88,7 +89,7 @@ out:
     sample_log_release(&log);
 }
 
-static void makes_the_folder_but_not_its_parents(struct test *t)
+TEST(makes_the_folder_but_not_its_parents)
 {
     const char *folder = test_dir(t);
     char below[512];
@@ -105,13 +106,13 @@ static void makes_the_folder_but_not_its_parents(struct test *t)
     CHECK_CODE(t, sample_log_write(&log, &place, &small_batch, &err), HVD_E_IO);
     CHECK_HAS(t, err.text,
               "not/there/3.samples: cannot open: No such file or directory; "
-              "HVD_SAMPLE_LOG must be a folder with room");
+              "HVD_SAMPLE_LOG must be a folder on a disk with free space");
 out:
     sample_log_release(&log);
 }
 
-/* A file that may not grow past a few bytes stands for a disk that is full. */
-static void a_full_disk_leaves_no_part_of_a_line(struct test *t)
+/* The limit for the size of files stands for a full disk. */
+TEST(a_full_disk_leaves_no_part_of_a_line)
 {
     const char *folder = test_dir(t);
     struct rlimit before;
@@ -143,7 +144,7 @@ out:
     sample_log_release(&log);
 }
 
-static void a_line_has_a_limit(struct test *t)
+TEST_FLAGS(a_line_has_a_limit, TEST_NO_TORTURE)
 {
     const char *folder = test_dir(t);
     size_t count = LIMIT_SAMPLE_LINE_BYTES / 2 + 1;
@@ -161,7 +162,3 @@ out:
     mem_free(samples);
     sample_log_release(&log);
 }
-
-TESTS(CASE(writes_a_line_for_each_batch), CASE(several_samplers_share_the_file),
-      CASE(no_folder_means_no_log), CASE(makes_the_folder_but_not_its_parents),
-      CASE(a_full_disk_leaves_no_part_of_a_line), CASE_FLAGS(a_line_has_a_limit, TEST_NO_TORTURE))

@@ -1,3 +1,7 @@
+/*
+ * test_sampler_calls.c: the sampler's calls in hvd.h: dealt samples come again after a restore
+ * unless they were committed, and each dealt batch is written to a log.
+ */
 #include "base/mem.h"
 #include "tests/lib/test.h"
 #include "worker/fail.h"
@@ -6,10 +10,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-/* In place of the library's other files: a job whose round and state are what the case says. */
+/* Stands for the library's other files: a job whose round and state the case sets. */
 struct hvd_state {
     bool training;
     void *object;
@@ -61,7 +64,7 @@ int state_goes_on(const hvd_state *state, const char *call)
 
 int state_own(hvd_state *state, void *object, void (*free_object)(void *), void (*commits)(void *))
 {
-    void *room = mem_alloc(1); /* it may fail, as the real one may */
+    void *room = mem_alloc(1); /* this allocation may fail, as the real one may */
 
     if (!room)
         return err_set(fail_err(), HVD_E_NOMEM, "state: %s", err_text(HVD_E_NOMEM));
@@ -85,7 +88,7 @@ int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_sa
     return 0;
 }
 
-/* What a commit would hold: epoch, used. */
+/* The progress that a commit would contain. */
 struct progress {
     uint64_t epoch, used;
 };
@@ -133,7 +136,7 @@ static const char *logged(const char *folder)
     return text;
 }
 
-/* Rank 1 of 2 in round 3, incarnation 12. */
+/* The job of rank 1 of 2 in round 3, incarnation 12. */
 static void job_is(const char *sample_log)
 {
     setenv("HVD_SAMPLE_LOG", sample_log, 1);
@@ -144,7 +147,7 @@ static void job_is(const char *sample_log)
     job.round = 3;
 }
 
-static void deals_and_writes_it_down(struct test *t)
+TEST(deals_batches_and_writes_a_log)
 {
     const char *folder = test_dir(t);
     struct hvd_state state = { .training = true };
@@ -174,8 +177,8 @@ out:
     state_end(&state);
 }
 
-/* What is committed is the place as it was then, wherever the loop is when the copy is made. */
-static void goes_back_to_what_was_committed(struct test *t)
+/* A commit contains the progress at its beginning, even if the copy is made later. */
+TEST(goes_back_to_what_was_committed)
 {
     struct hvd_state state = { .training = true };
     hvd_sampler *sampler = NULL;
@@ -202,7 +205,7 @@ out:
     state_end(&state);
 }
 
-static void what_is_not_written_down_was_not_dealt(struct test *t)
+TEST(an_unlogged_batch_was_not_dealt)
 {
     struct hvd_state state = { .training = true };
     hvd_sampler *sampler = NULL;
@@ -218,7 +221,7 @@ out:
     state_end(&state);
 }
 
-static void refuses_what_makes_no_sense(struct test *t)
+TEST(refuses_senseless_values)
 {
     struct hvd_state state = { .training = true };
     hvd_sampler *sampler = NULL;
@@ -243,11 +246,9 @@ static void refuses_what_makes_no_sense(struct test *t)
     state.training = true;
     CHECK_OK(t, restore(&state, (struct progress){ 0, 11 }));
     CHECK_CODE(t, hvd_sampler_next(sampler, &batch), HVD_E_CORRUPT);
-    CHECK_HAS(t, newest_error.text, "has used 11 of 10 samples; it is of another data set");
+    CHECK_HAS(t, newest_error.text,
+              "has used 11 of 10 samples; the state belongs to another data set");
     CHECK_INT(t, hvd_sampler_epoch(NULL), ==, 0);
 out:
     state_end(&state);
 }
-
-TESTS(CASE(deals_and_writes_it_down), CASE(goes_back_to_what_was_committed),
-      CASE(what_is_not_written_down_was_not_dealt), CASE(refuses_what_makes_no_sense))

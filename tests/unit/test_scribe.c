@@ -1,7 +1,11 @@
+/*
+ * test_scribe.c: the scribe, the thread that writes the driver's journal: records become durable in
+ * order, a takeover by another driver ends the scribe, and a failure of the disk is reported.
+ */
 #include "driver/journal/scribe.h"
 
 #include "tests/lib/fault.h"
-#include "tests/lib/fault_vfs.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/journal_random.h"
 #include "tests/lib/records.h"
 #include "tests/lib/testdb.h"
@@ -11,17 +15,18 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #define SELDOM  (3600 * TIME_S) /* the thread is not to look by itself */
-#define WAIT_MS 60000           /* whoever waits as long as this has lost a wake-up */
+#define WAIT_MS 60000           /* a wait of this length means a lost wake-up */
 
 static const struct job_facts fresh = { .job = "job", .created_wall_us = 1 };
 
 static struct journal_random made;
+static struct scribe *scribe;
+static struct db *db;
 
 static int open_file(const struct db_options *options, uint64_t token, struct job_file **ret_file)
 {
@@ -37,27 +42,27 @@ static int open_file(const struct db_options *options, uint64_t token, struct jo
     return rc;
 }
 
-static int start(int64_t check_us, struct scribe **ret_scribe)
+static int start(int64_t check_us)
 {
     struct job_file *file = NULL;
     int rc = open_file(&testdb_options, 1, &file);
 
     if (!rc)
-        rc = scribe_start(file, check_us, ret_scribe, NULL);
+        rc = scribe_start(file, check_us, &scribe, NULL);
     if (rc)
         job_file_close(file);
     return rc;
 }
 
-static int stop(struct scribe **scribe, struct hvd_err *err)
+static int stop(struct hvd_err *err)
 {
-    int rc = scribe_stop(*scribe, err);
+    int rc = scribe_stop(scribe, err);
 
-    *scribe = NULL;
+    scribe = NULL;
     return rc;
 }
 
-static uint64_t put(struct scribe *scribe, uint64_t seed)
+static uint64_t put(uint64_t seed)
 {
     const struct job_write write = { .record = &made.record };
 
@@ -65,7 +70,7 @@ static uint64_t put(struct scribe *scribe, uint64_t seed)
     return scribe_put(scribe, &write);
 }
 
-static int wait_for(const struct scribe *scribe)
+static int wait_for(void)
 {
     struct pollfd fd = { scribe_fd(scribe), POLLIN, 0 };
     int rc;
@@ -76,17 +81,31 @@ static int wait_for(const struct scribe *scribe)
     return rc == 1 ? 0 : HVD_E_TIMEOUT;
 }
 
-/* Until all up to this number is durable. */
-static int wait_durable(struct scribe *scribe, uint64_t number)
+/* Waits until all records up to this number are durable. */
+static int wait_durable(uint64_t number)
 {
     uint64_t durable = 0;
     int rc = scribe_look(scribe, &durable, NULL);
 
     while (!rc && durable < number) {
-        rc = wait_for(scribe);
+        rc = wait_for();
         if (!rc)
             rc = scribe_look(scribe, &durable, NULL);
     }
+    return rc;
+}
+
+/* Waits until the scribe has failed, and returns the failure. The descriptor may be readable
+ * although the last look has seen all (scribe.h), so one wait is not enough. */
+static int wait_failed(uint64_t *ret_durable, struct hvd_err *err)
+{
+    int rc;
+
+    do {
+        rc = wait_for();
+        if (!rc)
+            rc = scribe_look(scribe, ret_durable, err);
+    } while (!rc);
     return rc;
 }
 
@@ -116,7 +135,7 @@ static int see_change(void *arg, const struct blacklist_record *record, struct h
     return 0;
 }
 
-/* What is in the file, which the scribe may have open. */
+/* Reads the file, which the scribe may have open. */
 static int see(struct seen *seen, struct job_facts *facts)
 {
     struct job_file *file = NULL;
@@ -136,99 +155,99 @@ static int see(struct seen *seen, struct job_facts *facts)
 static struct seen seen;
 static struct job_facts facts;
 
-/* Each is there when its number is said, without waiting for the next. */
-static void what_is_put_becomes_durable(struct test *t)
-{
-    struct scribe *scribe = NULL;
+/* TEST_NO_TORTURE: the thread repeats a failed write at a time of its own. */
 
+static void begin(struct test *t)
+{
+    scribe = NULL;
+    db = NULL;
     testdb_begin(t);
-    CHECK_OK(t, start(SELDOM, &scribe));
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    fault_arm(FAULT_STORE, 0);
+    db_close(db);
+    (void)stop(NULL);
+}
+FIXTURE(begin, end)
+
+/* Each record is in the file when its number is reported, before the next record. */
+TEST_FLAGS(records_become_durable, TEST_NO_TORTURE)
+{
+    CHECK_OK(t, start(SELDOM));
     for (uint64_t seed = 0; seed < 5; seed++) {
-        uint64_t number = put(scribe, seed);
+        uint64_t number = put(seed);
 
         CHECK_INT(t, number, ==, seed + 1);
-        CHECK_OK(t, wait_durable(scribe, number));
+        CHECK_OK(t, wait_durable(number));
         CHECK_OK(t, see(&seen, &facts));
         CHECK_INT(t, seen.records, ==, seed + 1);
         CHECK(t, seen.same);
     }
-    CHECK_OK(t, stop(&scribe, NULL));
-out:
-    (void)stop(&scribe, NULL);
+    CHECK_OK(t, stop(NULL));
 }
 
-static void everything_that_can_be_written_is_copied(struct test *t)
+TEST_FLAGS(everything_that_can_be_written_is_copied, TEST_SURVIVES_STORE | TEST_SURVIVES_ALLOC)
 {
     static struct blacklist_change change;
     char text[] = "it is over";
     struct job_write write = {
         .change = &change, .ended = true, .code = 3, .text = text, .port = 99
     };
-    struct scribe *scribe = NULL;
 
-    testdb_begin(t);
     change = (struct blacklist_change){ .none = false };
     records_make(1, "a", 0, &change.record, &change.event);
-    CHECK_OK(t, start(SELDOM, &scribe));
+    CHECK_OK(t, start(SELDOM));
     CHECK_INT(t, scribe_put(scribe, &write), ==, 1);
     memset(text, 'x', sizeof(text) - 1);
     write = (struct job_write){ .record = &(const struct journal_record){ .kind = JOURNAL_TERM } };
     CHECK_INT(t, scribe_put(scribe, &write), ==, 2); /* NULL is no text */
-    CHECK_OK(t, stop(&scribe, NULL));
+    CHECK_OK(t, stop(NULL));
     CHECK_OK(t, see(&seen, &facts));
     CHECK_INT(t, seen.changes, ==, 1);
     CHECK_INT(t, seen.records, ==, 1);
     CHECK(t, facts.ended && facts.code == 3 && facts.port == 99);
     CHECK_TEXT(t, facts.text, "it is over");
-out:
-    (void)stop(&scribe, NULL);
 }
 
-static void many_are_written_together_and_in_order(struct test *t)
+TEST_FLAGS(many_are_written_together_and_in_order, TEST_NO_TORTURE)
 {
     const uint64_t count = 20000;
-    struct scribe *scribe = NULL;
     uint64_t durable = 0;
     uint64_t looks = 0;
 
-    testdb_begin(t);
-    CHECK_OK(t, start(SELDOM, &scribe));
+    CHECK_OK(t, start(SELDOM));
     for (uint64_t seed = 0; seed < count; seed++)
-        CHECK_INT(t, put(scribe, seed), ==, seed + 1);
+        CHECK_INT(t, put(seed), ==, seed + 1);
     while (durable < count) {
         uint64_t last = durable;
 
-        CHECK_OK(t, wait_for(scribe));
+        CHECK_OK(t, wait_for());
         CHECK_OK(t, scribe_look(scribe, &durable, NULL));
         CHECK(t, durable >= last && durable <= count);
         looks++;
     }
     CHECK_INT(t, looks, <, count / 2);
-    CHECK_OK(t, stop(&scribe, NULL));
+    CHECK_OK(t, stop(NULL));
     CHECK_OK(t, see(&seen, &facts));
     CHECK_INT(t, seen.records, ==, count);
     CHECK(t, seen.same);
-out:
-    (void)stop(&scribe, NULL);
 }
 
-static void stopping_writes_what_waits(struct test *t)
+TEST_FLAGS(stopping_writes_what_waits, TEST_NO_TORTURE)
 {
-    struct scribe *scribe = NULL;
-
-    testdb_begin(t);
-    CHECK_OK(t, start(SELDOM, &scribe));
+    CHECK_OK(t, start(SELDOM));
     for (uint64_t seed = 0; seed < 3000; seed++)
-        CHECK(t, put(scribe, seed) != 0);
-    CHECK_OK(t, stop(&scribe, NULL));
+        CHECK(t, put(seed) != 0);
+    CHECK_OK(t, stop(NULL));
     CHECK_OK(t, see(&seen, &facts));
     CHECK_INT(t, seen.records, ==, 3000);
     CHECK(t, seen.same);
-out:
-    (void)stop(&scribe, NULL);
 }
 
-/* Takes the job over, as another process would: it has faults and a patience of its own. */
+/* Takes the job over, as another process would do, with its own faults and its own patience. */
 static int take_over(void)
 {
     static const struct db_options patient = { .busy_ms = 20000 };
@@ -239,91 +258,73 @@ static int take_over(void)
     return rc;
 }
 
-static void a_write_after_a_takeover_is_lost(struct test *t)
+TEST_FLAGS(a_write_after_a_takeover_is_lost, TEST_SURVIVES_STORE | TEST_SURVIVES_ALLOC)
 {
-    struct scribe *scribe = NULL;
-    uint64_t durable = 0;
+    uint64_t durable = 0, before = 0;
     struct hvd_err err;
 
-    testdb_begin(t);
-    CHECK_OK(t, start(SELDOM, &scribe));
-    CHECK_OK(t, wait_durable(scribe, put(scribe, 0)));
+    CHECK_OK(t, start(SELDOM));
+    CHECK_OK(t, wait_durable(put(0)));
     CHECK_OK(t, take_over());
-    CHECK_INT(t, put(scribe, 1), ==, 2);
-    CHECK_OK(t, wait_for(scribe));
-    CHECK_CODE(t, scribe_look(scribe, &durable, &err), HVD_E_LOST);
+    CHECK_INT(t, put(1), ==, 2);
+    CHECK_CODE(t, wait_failed(&before, &err), HVD_E_LOST);
+    CHECK_INT(t, before, <=, 1); /* 1: the descriptor was readable for the first write still */
     CHECK_TEXT(t, err.text, "another driver (pid 77 on node3) has taken over this job");
-    CHECK_INT(t, put(scribe, 2), ==, 3); /* dropped */
+    CHECK_INT(t, put(2), ==, 3); /* dropped */
     CHECK_CODE(t, scribe_look(scribe, &durable, NULL), HVD_E_LOST);
     CHECK_INT(t, durable, ==, 0);
-    CHECK_CODE(t, stop(&scribe, &err), HVD_E_LOST);
+    CHECK_CODE(t, stop(&err), HVD_E_LOST);
     CHECK_HAS(t, err.text, "node3");
     CHECK_OK(t, see(&seen, &facts));
     CHECK(t, seen.records == 1 && seen.same);
-out:
-    (void)stop(&scribe, NULL);
 }
 
-/* A driver that has nothing to write learns of it too. */
-static void an_idle_scribe_looks_at_its_owner(struct test *t)
+/* A scribe without records to write must also learn of the takeover. */
+TEST_FLAGS(an_idle_scribe_looks_at_its_owner, TEST_SURVIVES_STORE)
 {
-    struct scribe *scribe = NULL;
     uint64_t durable = 0;
 
-    testdb_begin(t);
-    CHECK_OK(t, start(TIME_MS, &scribe));
+    CHECK_OK(t, start(TIME_MS));
     CHECK_OK(t, take_over());
-    CHECK_OK(t, wait_for(scribe));
-    CHECK_CODE(t, scribe_look(scribe, &durable, NULL), HVD_E_LOST);
-    CHECK_CODE(t, stop(&scribe, NULL), HVD_E_LOST);
-out:
-    (void)stop(&scribe, NULL);
+    CHECK_CODE(t, wait_failed(&durable, NULL), HVD_E_LOST);
+    CHECK_INT(t, durable, ==, 0);
+    CHECK_CODE(t, stop(NULL), HVD_E_LOST);
 }
 
-/* What a failure leaves behind is dropped when it is stopped. */
-static void a_record_that_cannot_be_is_the_end(struct test *t)
+/* Writes that wait after a failure are dropped when the scribe is stopped. */
+TEST_FLAGS(an_impossible_record_ends_the_scribe, TEST_SURVIVES_STORE)
 {
     const struct journal_record record = { .kind = JOURNAL_LAUNCH, .host = "a b" };
     const struct job_write write = { .record = &record };
-    struct scribe *scribe = NULL;
     struct hvd_err err;
 
-    testdb_begin(t);
-    CHECK_OK(t, start(SELDOM, &scribe));
+    CHECK_OK(t, start(SELDOM));
     CHECK(t, scribe_put(scribe, &write) == 1);
-    CHECK_CODE(t, stop(&scribe, &err), HVD_E_INVAL);
-    CHECK_HAS(t, err.text, "the journal cannot hold LAUNCH: there can be no such host");
-out:
-    (void)stop(&scribe, NULL);
+    CHECK_CODE(t, stop(&err), HVD_E_INVAL);
+    CHECK_HAS(t, err.text, "the journal cannot hold LAUNCH: a host name that no host can have");
 }
 
-/* Another process is in the middle of something: nothing is lost, and nothing waits for it. */
-static void a_lock_is_waited_for(struct test *t)
+/* Another process holds the lock for a time: no record is lost, and put does not wait. */
+TEST_FLAGS(a_lock_is_waited_for, TEST_NO_TORTURE)
 {
     static const struct db_schema same = { "job", 'J', NULL, 2 };
-    struct scribe *scribe = NULL;
-    struct db *db = NULL;
     struct pollfd fd;
 
-    testdb_begin(t);
-    CHECK_OK(t, start(SELDOM, &scribe));
+    CHECK_OK(t, start(SELDOM));
     CHECK_OK(t, db_open(testdb_path, &same, &db_options_usual, &db, NULL));
     CHECK_OK(t, db_begin(db, NULL));
     for (uint64_t seed = 0; seed < 10; seed++)
-        CHECK(t, put(scribe, seed) != 0);
+        CHECK(t, put(seed) != 0);
     fd = (struct pollfd){ scribe_fd(scribe), POLLIN, 0 };
     CHECK_INT(t, poll(&fd, 1, 300), ==, 0);
     db_rollback(db);
-    CHECK_OK(t, wait_durable(scribe, 10));
-out:
-    (void)stop(&scribe, NULL);
-    db_close(db);
+    CHECK_OK(t, wait_durable(10));
 }
 
-/* Whichever write fails: a full disk is tried again, a broken one is the end, and said. */
-static void a_disk_that_fails_once(struct test *t)
+/* Each write fails once: with a full disk the scribe tries again; with a broken disk it ends and
+ * reports this. */
+TEST_FLAGS(a_disk_that_fails_once, TEST_NO_TORTURE)
 {
-    struct scribe *scribe = NULL;
     unsigned given_up = 0;
     unsigned retried = 0;
     struct hvd_err err;
@@ -332,15 +333,15 @@ static void a_disk_that_fails_once(struct test *t)
 
     for (uint64_t k = 1; k < 12; k++) {
         testdb_begin(t);
-        CHECK_OK(t, start(SELDOM, &scribe));
+        CHECK_OK(t, start(SELDOM));
         fault_arm(FAULT_STORE, k);
-        number = put(scribe, 0);
-        rc = wait_durable(scribe, number);
+        number = put(0);
+        rc = wait_durable(number);
         CHECK(t, rc == 0 || rc == HVD_E_IO);
         if (rc)
-            CHECK_CODE(t, stop(&scribe, &err), HVD_E_IO);
+            CHECK_CODE(t, stop(&err), HVD_E_IO);
         else
-            CHECK_OK(t, stop(&scribe, NULL));
+            CHECK_OK(t, stop(NULL));
         retried += !rc && fault_delivered(FAULT_STORE);
         given_up += rc != 0;
         fault_arm(FAULT_STORE, 0);
@@ -349,12 +350,9 @@ static void a_disk_that_fails_once(struct test *t)
     }
     CHECK_INT(t, given_up, >, 0);
     CHECK_INT(t, retried, >, 0);
-out:
-    fault_arm(FAULT_STORE, 0);
-    (void)stop(&scribe, NULL);
 }
 
-static void what_may_wait_is_limited(struct test *t)
+TEST_FLAGS(waiting_records_are_limited, TEST_NO_TORTURE)
 {
     static const struct db_schema same = { "job", 'J', NULL, 2 };
     static uint64_t ids[LIMIT_WORKERS];
@@ -363,81 +361,65 @@ static void what_may_wait_is_limited(struct test *t)
     };
     const struct job_write write = { .record = &record };
     const uint64_t most = LIMIT_JOURNAL_WAITING_BYTES / sizeof(ids);
-    struct scribe *scribe = NULL;
-    struct db *db = NULL;
     uint64_t number = 0;
     int rc;
 
     for (size_t i = 0; i < LIMIT_WORKERS; i++)
         ids[i] = i + 1;
-    testdb_begin(t);
-    CHECK_OK(t, start(SELDOM, &scribe));
+    CHECK_OK(t, start(SELDOM));
     CHECK_OK(t, db_open(testdb_path, &same, &db_options_usual, &db, NULL));
-    CHECK_OK(t, db_begin(db, NULL)); /* so that nothing of it can be written */
+    CHECK_OK(t, db_begin(db, NULL)); /* so that no record can be written */
     while (number < most && scribe_put(scribe, &write))
         number++;
     CHECK_INT(t, number, ==, most - 1);
-    CHECK(t, put(scribe, 0) != 0); /* a small one has room */
+    CHECK(t, put(0) != 0); /* a small record has room */
     db_rollback(db);
     db_close(db);
     db = NULL;
-    CHECK_OK(t, wait_durable(scribe, 1)); /* and with it all that went into one transaction */
+    CHECK_OK(t, wait_durable(1)); /* with all records of the same transaction */
     CHECK(t, scribe_put(scribe, &write) != 0);
     CHECK_OK(
         t, take_over()); /* the rest is dropped, as it would take its time: if it is not through */
-    rc = stop(&scribe, NULL);
+    rc = stop(NULL);
     CHECK(t, rc == HVD_E_LOST || !rc);
-out:
-    db_close(db);
-    (void)stop(&scribe, NULL);
 }
 
-static void the_thread_takes_no_signals(struct test *t)
+TEST_FLAGS(the_thread_takes_no_signals, TEST_NO_TORTURE)
 {
-    struct scribe *scribe = NULL;
     sigset_t blocked, before, pending;
 
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGUSR1);
-    testdb_begin(t);
-    CHECK_OK(t, start(SELDOM, &scribe));
+    CHECK_OK(t, start(SELDOM));
     CHECK_INT(t, pthread_sigmask(SIG_BLOCK, &blocked, &before), ==, 0);
-    CHECK_INT(t, kill(getpid(), SIGUSR1), ==, 0); /* it would end the process */
-    CHECK_OK(t, wait_durable(scribe, put(scribe, 0)));
+    CHECK_INT(t, kill(getpid(), SIGUSR1), ==, 0); /* the signal would end the process */
+    CHECK_OK(t, wait_durable(put(0)));
     CHECK_INT(t, sigpending(&pending), ==, 0);
     CHECK(t, sigismember(&pending, SIGUSR1));
-    CHECK_OK(t, stop(&scribe, NULL));
-out:
-    (void)stop(&scribe, NULL);
+    CHECK_OK(t, stop(NULL));
 }
 
-static void nothing_to_write_is_fine(struct test *t)
+TEST_FLAGS(nothing_to_write_is_fine, TEST_SURVIVES_STORE)
 {
-    struct scribe *scribe = NULL;
     uint64_t durable = 7;
 
-    testdb_begin(t);
-    CHECK_OK(t, start(SELDOM, &scribe));
+    CHECK_OK(t, start(SELDOM));
     CHECK_INT(t, fcntl(scribe_fd(scribe), F_GETFD) & FD_CLOEXEC, !=, 0);
     CHECK_OK(t, scribe_look(scribe, &durable, NULL));
     CHECK_INT(t, durable, ==, 0);
-    CHECK_OK(t, stop(&scribe, NULL));
+    CHECK_OK(t, stop(NULL));
     CHECK_OK(t, scribe_stop(NULL, NULL));
-out:
-    (void)stop(&scribe, NULL);
 }
 
-/* The file stays its caller's when there is no thread for it. */
-static void a_start_that_fails_gives_nothing(struct test *t)
+/* Without a thread for the scribe the file stays with its caller. */
+TEST_FLAGS(a_start_that_fails_gives_nothing, TEST_NO_TORTURE)
 {
-    struct scribe *scribe = NULL;
     struct job_file *file = NULL;
     struct rlimit before = { 0, 0 };
     struct rlimit none;
     struct hvd_err err;
     int rc;
 
-    testdb_begin(t);
     CHECK_INT(t, getrlimit(RLIMIT_NOFILE, &before), ==, 0);
     CHECK_OK(t, open_file(&testdb_options, 1, &file));
     none = (struct rlimit){ 0, before.rlim_max };
@@ -447,22 +429,5 @@ static void a_start_that_fails_gives_nothing(struct test *t)
     CHECK_CODE(t, rc, HVD_E_LIMIT);
     CHECK_HAS(t, err.text, "raise the limit on open files");
     CHECK_OK(t, job_file_check(file, NULL));
-out:
     job_file_close(file);
 }
-
-/* With TEST_NO_TORTURE: what fails in the thread may be tried again there, in its own time. */
-TESTS(CASE_FLAGS(what_is_put_becomes_durable, TEST_NO_TORTURE),
-      CASE_FLAGS(everything_that_can_be_written_is_copied,
-                 TEST_SURVIVES_STORE | TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(many_are_written_together_and_in_order, TEST_NO_TORTURE),
-      CASE_FLAGS(stopping_writes_what_waits, TEST_NO_TORTURE),
-      CASE_FLAGS(a_write_after_a_takeover_is_lost, TEST_SURVIVES_STORE | TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(an_idle_scribe_looks_at_its_owner, TEST_SURVIVES_STORE),
-      CASE_FLAGS(a_record_that_cannot_be_is_the_end, TEST_SURVIVES_STORE),
-      CASE_FLAGS(a_lock_is_waited_for, TEST_NO_TORTURE),
-      CASE_FLAGS(a_disk_that_fails_once, TEST_NO_TORTURE),
-      CASE_FLAGS(what_may_wait_is_limited, TEST_NO_TORTURE),
-      CASE_FLAGS(the_thread_takes_no_signals, TEST_NO_TORTURE),
-      CASE_FLAGS(nothing_to_write_is_fine, TEST_SURVIVES_STORE),
-      CASE_FLAGS(a_start_that_fails_gives_nothing, TEST_NO_TORTURE))

@@ -1,9 +1,10 @@
 /*
  * The memory that members of a round share on a host: who may open it, and how its failure reaches
- * all. Members are several segments of this process, where another process makes no difference.
+ * all members. Where a second process makes no difference, the members are segments of this
+ * process.
  */
-#include "collectives/shm/inside.h"
-#include "tests/lib/test.h"
+#include "collectives/shm/segment_internal.h"
+#include "tests/lib/fixture.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -38,28 +39,39 @@ static int made(struct segment **ret_segment, uint8_t ret_locator[SEGMENT_LOCATO
     return rc;
 }
 
-static void is_shared(struct test *t)
-{
-    const struct segment_spec spec = spec_of(2);
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
-    struct segment *ours = NULL, *theirs = NULL;
+static uint8_t locator[SEGMENT_LOCATOR_BYTES];
+static struct segment *ours, *theirs, *next;
 
+static void begin(struct test *t)
+{
+    ours = theirs = next = NULL;
     CHECK_OK(t, made(&ours, locator));
-    CHECK_OK(t, segment_open(&spec, locator, &theirs, NULL));
-    CHECK(t, segment_board(ours, 0) && segment_board(theirs, 0));
-    memcpy(board_said(segment_board(ours, 1), 0, 0), "hello", 6);
-    CHECK_TEXT(t, (const char *)board_said(segment_board(theirs, 1), 0, 0), "hello");
-    memcpy(board_stage(segment_board(theirs, 0), 2, 1), "there", 6);
-    CHECK_TEXT(t, (const char *)board_stage(segment_board(ours, 0), 2, 1), "there");
-out:
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    segment_free(next);
     segment_free(theirs);
     segment_free(ours);
 }
+FIXTURE(begin, end)
 
-/* Nothing of two boards overlaps, and all of it is there and aligned. */
-static void has_room_for_all(struct test *t)
+TEST(is_shared)
 {
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
+    const struct segment_spec spec = spec_of(2);
+
+    CHECK_OK(t, segment_open(&spec, locator, &theirs, NULL));
+    CHECK(t, segment_board(ours, 0) && segment_board(theirs, 0));
+    memcpy(board_opening(segment_board(ours, 1), 0, 0), "hello", 6);
+    CHECK_TEXT(t, (const char *)board_opening(segment_board(theirs, 1), 0, 0), "hello");
+    memcpy(board_stage(segment_board(theirs, 0), 2, 1), "there", 6);
+    CHECK_TEXT(t, (const char *)board_stage(segment_board(ours, 0), 2, 1), "there");
+}
+
+/* The parts of two boards do not overlap, are inside the memory, and are aligned. */
+TEST(has_room_for_all)
+{
     struct segment *segment = NULL;
     uint8_t mark = 1;
 
@@ -70,59 +82,51 @@ static void has_room_for_all(struct test *t)
             struct board *board = segment_board(segment, i);
 
             for (uint32_t k = 0; k < 2 * board_count(board); k++, mark++) {
-                uint8_t *stage = board_stage(board, k / 2, k), *said = board_said(board, k / 2, k);
+                uint8_t *stage = board_stage(board, k / 2, k),
+                        *said = board_opening(board, k / 2, k);
                 uint8_t *result = board_result(board, k);
 
                 CHECK(t, (uintptr_t)stage % 64 == 0 && (uintptr_t)said % 64 == 0);
                 CHECK(t, (uintptr_t)result % 64 == 0);
                 if (pass == 0) {
                     memset(stage, mark, BOARD_STAGE_BYTES);
-                    memset(said, mark, BOARD_SAID_BYTES);
+                    memset(said, mark, BOARD_OPENING_BYTES);
                     memset(result, (int)(100 + 2 * i + k % 2), BOARD_RESULT_BYTES);
                 }
                 CHECK(t, stage[0] == mark && stage[BOARD_STAGE_BYTES - 1] == mark);
-                CHECK(t, said[0] == mark && said[BOARD_SAID_BYTES - 1] == mark);
+                CHECK(t, said[0] == mark && said[BOARD_OPENING_BYTES - 1] == mark);
                 CHECK(t, result[0] == 100 + 2 * i + k % 2);
                 CHECK(t, result[BOARD_RESULT_BYTES - 1] == 100 + 2 * i + k % 2);
             }
         }
     }
     CHECK_INT(t, segment_failure(segment, NULL, NULL), ==, 0);
-out:
     segment_free(segment);
 }
 
-static void without_a_place_no_board(struct test *t)
+TEST(a_member_outside_a_group_has_no_board)
 {
     const struct segment_spec spec = spec_of(1);
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
-    struct segment *ours = NULL, *theirs = NULL;
 
-    CHECK_OK(t, made(&ours, locator));
     CHECK_OK(t, segment_open(&spec, locator, &theirs, NULL));
-    CHECK_INT(t, board_seat(segment_board(theirs, 0)), ==, 1);
+    CHECK_INT(t, board_local(segment_board(theirs, 0)), ==, 1);
     CHECK(t, !segment_board(theirs, 1));
-out:
-    segment_free(theirs);
-    segment_free(ours);
 }
 
-static void refuses_what_was_told_differently(struct test *t)
+/* A member whose round, members or boards differ cannot open the segment. */
+TEST(refuses_another_specification)
 {
     static const uint32_t others[] = { 1, 2 };
     const struct segment_board other_boards[] = {
         {all,     3},
         { others, 2}
     };
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
-    struct segment *ours = NULL, *theirs = NULL;
     struct segment_spec spec = spec_of(1);
     struct hvd_err err = { .text = "" };
 
-    CHECK_OK(t, made(&ours, locator));
     spec.round = 8;
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_MISMATCH);
-    CHECK_HAS(t, err.text, "of round 7, not 8");
+    CHECK_HAS(t, err.text, "of round 7, not of round 8");
     spec = spec_of(1);
     spec.roster++;
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_MISMATCH);
@@ -132,7 +136,7 @@ static void refuses_what_was_told_differently(struct test *t)
     spec = spec_of(1);
     spec.boards = other_boards;
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_MISMATCH);
-    CHECK_HAS(t, err.text, "process sets");
+    CHECK_HAS(t, err.text, "other members or groups");
     spec.board_count = 1;
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_MISMATCH);
     ours->head->version++;
@@ -140,28 +144,25 @@ static void refuses_what_was_told_differently(struct test *t)
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_VERSION);
     spec.count = 100000;
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_LIMIT);
-out:
-    segment_free(theirs);
-    segment_free(ours);
 }
 
-static void old_locators_lead_nowhere(struct test *t)
+/* A locator of a freed segment is refused, also when another segment has its process and
+ * descriptor; so are senseless locators. */
+TEST(old_locators_lead_nowhere)
 {
-    uint8_t locator[SEGMENT_LOCATOR_BYTES], next_locator[SEGMENT_LOCATOR_BYTES];
-    struct segment *ours = NULL, *next = NULL, *theirs = NULL;
+    uint8_t next_locator[SEGMENT_LOCATOR_BYTES];
     const struct segment_spec spec = spec_of(1);
     struct hvd_err err = { .text = "" };
     struct memory_place place;
 
-    CHECK_OK(t, made(&ours, locator));
     segment_free(ours);
     ours = NULL;
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_LOST);
     CHECK_HAS(t, err.text, "is not there");
-    CHECK_OK(t, made(&next, next_locator)); /* it has the same process and descriptor */
+    CHECK_OK(t, made(&next, next_locator)); /* in the same process and descriptor */
     CHECK(t, memcmp(locator, next_locator, 8) == 0);
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_LOST);
-    CHECK_HAS(t, err.text, "is something else");
+    CHECK_HAS(t, err.text, "is no longer shared memory");
     memset(locator, 0, sizeof(locator));
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_PROTO);
     memcpy(&place, next_locator, sizeof(place));
@@ -170,18 +171,12 @@ static void old_locators_lead_nowhere(struct test *t)
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_PROTO);
     memset(locator, 0x7f, sizeof(locator));
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, &err), HVD_E_LOST);
-out:
-    segment_free(theirs);
-    segment_free(next);
-    segment_free(ours);
 }
 
-/* A pipe that nobody writes to would stop whoever opens it. */
-static void looks_before_it_opens(struct test *t)
+/* A pipe without a writer would stop the process that opens it. */
+TEST(looks_before_it_opens)
 {
     const struct segment_spec spec = spec_of(1);
-    uint8_t locator[SEGMENT_LOCATOR_BYTES] = { 0 };
-    struct segment *theirs = NULL;
     struct memory_place place = { .pid = getpid() };
     int ends[2] = { -1, -1 };
 
@@ -189,18 +184,16 @@ static void looks_before_it_opens(struct test *t)
     place.fd = ends[1];
     memcpy(locator, &place, sizeof(place));
     CHECK_CODE(t, segment_open(&spec, locator, &theirs, NULL), HVD_E_LOST);
-out:
-    segment_free(theirs);
     close(ends[0]);
     close(ends[1]);
 }
 
-/* Memory that a locator fits, but that is not what it should be. */
+/* Opens memory with the locator of a segment but other contents. */
 static int open_forged(const void *bytes, size_t length, size_t size, int seals)
 {
     const struct segment_spec spec = spec_of(1);
-    uint8_t locator[SEGMENT_LOCATOR_BYTES] = { 0 };
-    struct segment *theirs = NULL;
+    uint8_t forged[SEGMENT_LOCATOR_BYTES] = { 0 };
+    struct segment *opened = NULL;
     struct memory_place place = { .pid = getpid(),
                                   .fd = memfd_create("forged", MFD_ALLOW_SEALING) };
     struct stat found;
@@ -211,22 +204,19 @@ static int open_forged(const void *bytes, size_t length, size_t size, int seals)
         !fstat(place.fd, &found)) {
         place.device = found.st_dev;
         place.inode = found.st_ino;
-        memcpy(locator, &place, sizeof(place));
-        rc = segment_open(&spec, locator, &theirs, NULL);
+        memcpy(forged, &place, sizeof(place));
+        rc = segment_open(&spec, forged, &opened, NULL);
     }
-    segment_free(theirs);
+    segment_free(opened);
     close(place.fd);
     return rc;
 }
 
-static void refuses_what_is_no_segment(struct test *t)
+TEST(refuses_other_memory)
 {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
-    struct segment *ours = NULL;
     size_t size;
 
-    CHECK_OK(t, made(&ours, locator));
     size = ours->memory.bytes;
     CHECK_OK(t, open_forged(ours->head, 4096, size, seals));
     CHECK_CODE(t, open_forged(ours->head, 4096, size, 0), HVD_E_PROTO);
@@ -236,48 +226,31 @@ static void refuses_what_is_no_segment(struct test *t)
     CHECK_CODE(t, open_forged(ours->head, 4096, 8, seals), HVD_E_PROTO);
     CHECK_CODE(t, open_forged(ours->head, 4096, 0, seals), HVD_E_PROTO);
     CHECK_CODE(t, open_forged("nothing", 8, size, seals), HVD_E_PROTO);
-out:
-    segment_free(ours);
 }
 
-static void never_shrinks(struct test *t)
+TEST(never_shrinks)
 {
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
-    struct segment *ours = NULL;
-
-    CHECK_OK(t, made(&ours, locator));
     CHECK(t, ftruncate(ours->memory.fd, 0) != 0);
-out:
-    segment_free(ours);
 }
 
-static void outlives_its_maker(struct test *t)
+TEST(outlives_its_maker)
 {
     const struct segment_spec spec = spec_of(1);
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
-    struct segment *ours = NULL, *theirs = NULL;
 
-    CHECK_OK(t, made(&ours, locator));
     CHECK_OK(t, segment_open(&spec, locator, &theirs, NULL));
     segment_free(ours);
     ours = NULL;
     board_arrive(segment_board(theirs, 0));
     segment_fail(theirs, HVD_E_LOST, 0, "rank 0 is gone");
     CHECK_CODE(t, board_await(segment_board(theirs, 0)), HVD_E_REVOKED);
-out:
-    segment_free(theirs);
-    segment_free(ours);
 }
 
-static void first_failure_counts(struct test *t)
+TEST(first_failure_counts)
 {
     const struct segment_spec spec = spec_of(2);
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
-    struct segment *ours = NULL, *theirs = NULL;
     struct hvd_err why = { .text = "" };
     uint32_t rank = 0;
 
-    CHECK_OK(t, made(&ours, locator));
     CHECK_OK(t, segment_open(&spec, locator, &theirs, NULL));
     CHECK_INT(t, segment_failure(ours, &rank, &why), ==, 0);
     segment_fail(theirs, HVD_E_MISMATCH, 5, "rank 5: something");
@@ -289,20 +262,14 @@ static void first_failure_counts(struct test *t)
     CHECK_CODE(t, segment_failure(theirs, NULL, NULL), HVD_E_MISMATCH);
     CHECK_CODE(t, board_step(segment_board(ours, 0)), HVD_E_REVOKED);
     CHECK_CODE(t, board_step(segment_board(theirs, 1)), HVD_E_REVOKED);
-out:
-    segment_free(theirs);
-    segment_free(ours);
 }
 
-static void failure_without_words(struct test *t)
+TEST(failure_without_words)
 {
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
     struct hvd_err why = { .text = "" };
-    struct segment *ours = NULL;
     char longest[2 * ERR_TEXT_MAX];
     uint32_t rank = 0;
 
-    CHECK_OK(t, made(&ours, locator));
     segment_fail(ours, HVD_E_REVOKED, UINT32_MAX, NULL);
     CHECK_CODE(t, segment_failure(ours, &rank, &why), HVD_E_REVOKED);
     CHECK_INT(t, rank, ==, UINT32_MAX);
@@ -315,22 +282,17 @@ static void failure_without_words(struct test *t)
     segment_fail(ours, HVD_E_IO, 0, longest);
     CHECK_CODE(t, segment_failure(ours, &rank, &why), HVD_E_IO);
     CHECK_INT(t, strlen(why.text), ==, ERR_TEXT_MAX - 1);
-    memset(ours->head->failure.why, 'y', ERR_TEXT_MAX); /* one who breaks it */
+    memset(ours->head->failure.why, 'y', ERR_TEXT_MAX); /* a member that overwrites the reason */
     CHECK_CODE(t, segment_failure(ours, &rank, &why), HVD_E_IO);
     CHECK_INT(t, strlen(why.text), ==, ERR_TEXT_MAX - 1);
-out:
-    segment_free(ours);
 }
 
-/* It was killed after its claim. */
-static void failure_never_told(struct test *t)
+/* The member was killed after its claim, before it wrote the reason. */
+TEST(failure_never_told)
 {
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
     struct hvd_err why = { .text = "" };
-    struct segment *ours = NULL;
     uint32_t rank = 0;
 
-    CHECK_OK(t, made(&ours, locator));
     atomic_store(&ours->head->failure.claim, (uint64_t)(uint32_t)HVD_E_LOST << 32 | 3);
     CHECK_CODE(t, segment_failure(ours, &rank, &why), HVD_E_LOST);
     CHECK_INT(t, rank, ==, 3);
@@ -338,100 +300,87 @@ static void failure_never_told(struct test *t)
     CHECK_CODE(t, board_step(segment_board(ours, 0)), HVD_E_REVOKED);
     segment_fail(ours, HVD_E_REVOKED, 1, "too late");
     CHECK_CODE(t, segment_failure(ours, &rank, &why), HVD_E_LOST);
-out:
-    segment_free(ours);
 }
 
-static void descriptors_run_out(struct test *t)
+TEST(descriptors_run_out)
 {
     struct rlimit before, none = { 0 };
     const struct segment_spec spec = spec_of(1);
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
-    struct segment *ours = NULL, *more = NULL;
     struct hvd_err err = { .text = "" };
-    bool lowered = false;
+    int create_rc, open_rc;
 
-    CHECK_OK(t, made(&ours, locator));
     CHECK_INT(t, getrlimit(RLIMIT_NOFILE, &before), ==, 0);
     none.rlim_max = before.rlim_max;
-    lowered = !setrlimit(RLIMIT_NOFILE, &none);
-    CHECK(t, lowered);
-    CHECK_CODE(t, made(&more, locator), HVD_E_LIMIT);
-    CHECK_CODE(t, segment_open(&spec, locator, &more, &err), HVD_E_LIMIT);
+    CHECK_INT(t, setrlimit(RLIMIT_NOFILE, &none), ==, 0);
+    create_rc = made(&next, locator);
+    open_rc = segment_open(&spec, locator, &next, &err);
+    (void)setrlimit(RLIMIT_NOFILE, &before);
+    CHECK_CODE(t, create_rc, HVD_E_LIMIT);
+    CHECK_CODE(t, open_rc, HVD_E_LIMIT);
     CHECK_HAS(t, err.text, "ulimit -n");
-out:
-    if (lowered)
-        (void)setrlimit(RLIMIT_NOFILE, &before);
-    segment_free(more);
-    segment_free(ours);
 }
 
-/* ---- with other processes ---- */
+/* ---- members in other processes ---- */
 
-/* The code that a child's work ended with, which runs as a child of ours; 1: it was killed. */
-static int in_child(int (*work)(const uint8_t *locator), const uint8_t *locator)
+/* Runs work in a child process. Returns the code of work; 1: the child was killed. */
+static int in_child(int (*work)(void))
 {
     pid_t pid = fork();
     int status;
 
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        _exit(-work(locator));
+        _exit(-work());
     }
     if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
         return 1;
     return -WEXITSTATUS(status);
 }
 
-static int open_and_speak(const uint8_t *locator)
+static int open_and_speak(void)
 {
     const struct segment_spec spec = spec_of(2);
     struct segment *segment;
     int rc = segment_open(&spec, locator, &segment, NULL);
 
     if (!rc) {
-        memcpy(board_said(segment_board(segment, 0), 2, 0), "hello", 6);
+        memcpy(board_opening(segment_board(segment, 0), 2, 0), "hello", 6);
         segment_fail(segment, HVD_E_BUSY, 2, "of another process");
     }
     return rc;
 }
 
-static int open_as_nobody(const uint8_t *locator)
+static int open_as_nobody(void)
 {
     const struct segment_spec spec = spec_of(2);
     struct segment *segment;
 
-    if (setgid(65534) || setuid(65534)) /* we are nobody in particular already */
+    if (setgid(65534) || setuid(65534)) /* not root, so there is no other user to become */
         return HVD_E_DENIED;
     return segment_open(&spec, locator, &segment, NULL);
 }
 
-static void between_processes(struct test *t)
+TEST_FLAGS(between_processes, TEST_NO_TORTURE)
 {
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
-    struct segment *ours = NULL;
     struct hvd_err why = { .text = "" };
 
-    CHECK_OK(t, made(&ours, locator));
-    CHECK_CODE(t, in_child(open_as_nobody, locator), HVD_E_DENIED);
-    CHECK_OK(t, in_child(open_and_speak, locator));
-    CHECK_TEXT(t, (const char *)board_said(segment_board(ours, 0), 2, 0), "hello");
+    CHECK_CODE(t, in_child(open_as_nobody), HVD_E_DENIED);
+    CHECK_OK(t, in_child(open_and_speak));
+    CHECK_TEXT(t, (const char *)board_opening(segment_board(ours, 0), 2, 0), "hello");
     CHECK_CODE(t, segment_failure(ours, NULL, &why), HVD_E_BUSY);
     CHECK_TEXT(t, why.text, "of another process");
-out:
-    segment_free(ours);
 }
 
-/* Another process has the number now; or it is a zombie, which has no descriptors. */
-static void process_is_another(struct test *t)
+/* Another process has the pid now; or the process is a zombie, which has no descriptors. */
+TEST_FLAGS(process_is_another, TEST_NO_TORTURE)
 {
-    uint8_t locator[SEGMENT_LOCATOR_BYTES];
     const struct segment_spec spec = spec_of(1);
-    struct segment *ours = NULL, *theirs = NULL;
     struct memory_place place;
     siginfo_t info;
-    pid_t pid = -1;
+    pid_t pid;
 
+    segment_free(ours); /* a process that began earlier has not inherited the next segment */
+    ours = NULL;
     pid = fork();
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -447,19 +396,5 @@ static void process_is_another(struct test *t)
     (void)kill(pid, SIGKILL);
     CHECK_INT(t, waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), ==, 0);
     CHECK_INT(t, segment_open(&spec, locator, &theirs, NULL), <, 0);
-out:
-    if (pid > 0) {
-        (void)kill(pid, SIGKILL);
-        (void)waitpid(pid, NULL, 0);
-    }
-    segment_free(theirs);
-    segment_free(ours);
+    (void)waitpid(pid, NULL, 0);
 }
-
-TESTS(CASE(is_shared), CASE(has_room_for_all), CASE(without_a_place_no_board),
-      CASE(refuses_what_was_told_differently), CASE(old_locators_lead_nowhere),
-      CASE(looks_before_it_opens), CASE(refuses_what_is_no_segment), CASE(never_shrinks),
-      CASE(outlives_its_maker), CASE(first_failure_counts), CASE(failure_without_words),
-      CASE(failure_never_told), CASE(descriptors_run_out),
-      CASE_FLAGS(between_processes, TEST_NO_TORTURE),
-      CASE_FLAGS(process_is_another, TEST_NO_TORTURE))

@@ -1,22 +1,27 @@
+/*
+ * test_server.c: the driver's server for agents: greeting, breaches of the protocol, and ports that
+ * are taken.
+ */
 #include "driver/io/server.h"
 
 #include "base/log.h"
 #include "proto/catalog.h"
 #include "proto/codec.h"
+#include "tests/lib/loopback.h"
 #include "tests/lib/wire_side.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A server, what it told its owner, and an agent that dials it. */
+/* A server, the calls that its owner got, and an agent that connects to it. */
 struct yard {
     struct wire wire;
     struct server *server;
     const char *address;
     int messages;
     int closed;
-    uint32_t number; /* of the last message, or end */
+    uint32_t number; /* the number of the last message or end */
     enum msg_type type;
     char why[ERR_TEXT_MAX];
 };
@@ -39,7 +44,12 @@ static void on_closed(void *arg, uint32_t number, const char *why)
     snprintf(yard->why, sizeof(yard->why), "%s", why);
 }
 
-static const struct server_ops ops = { on_msg, on_closed };
+static void on_crowded(void *arg)
+{
+    (void)arg; /* no case brings a crowd */
+}
+
+static const struct server_ops ops = { on_msg, on_closed, on_crowded };
 
 static bool open_yard(struct yard *yard)
 {
@@ -49,7 +59,7 @@ static bool open_yard(struct yard *yard)
     memset(yard, 0, sizeof(*yard));
     return wire_begin(&yard->wire) &&
            !server_create(yard->wire.base, yard->wire.tls, &ops, yard, &yard->server) &&
-           !server_listen(yard->server, "127.0.0.1", 0, &yard->address, &moved, &err);
+           !server_listen(yard->server, loopback_own(), 0, &yard->address, &moved, &err);
 }
 
 static void close_yard(struct yard *yard)
@@ -59,7 +69,7 @@ static void close_yard(struct yard *yard)
     wire_end(&yard->wire);
 }
 
-/* An agent comes, by its handshake. */
+/* An agent connects and makes its handshake. */
 static bool dial(struct yard *yard)
 {
     const char *const address[] = { yard->address };
@@ -74,11 +84,6 @@ static bool dial(struct yard *yard)
     return client->opened;
 }
 
-static bool say(struct yard *yard, const struct msg *msg)
-{
-    return yard->wire.client.conn && !conn_send(yard->wire.client.conn, msg, NULL);
-}
-
 static bool send_hello(struct yard *yard)
 {
     struct msg hello = { .type = MSG_HELLO_AGENT };
@@ -86,7 +91,7 @@ static bool send_hello(struct yard *yard)
     hello.u.hello_agent = (struct msg_hello_agent){
         .minor = PROTO_MINOR, .version = "0", .job = "job", .host = "a", .agent = 1
     };
-    return say(yard, &hello);
+    return yard->wire.client.conn && !conn_send(yard->wire.client.conn, &hello, NULL);
 }
 
 static bool say_hello(struct yard *yard)
@@ -117,15 +122,15 @@ static int answer(struct yard *yard, enum msg_type type)
     return rc;
 }
 
-static void an_agent_is_heard_and_answered(struct test *t)
+TEST_FLAGS(an_agent_is_heard_and_answered, TEST_NO_TORTURE)
 {
     struct yard yard;
 
     CHECK(t, open_yard(&yard));
-    CHECK(t, !server_has_inside(yard.server));
+    CHECK(t, !server_has_loopback_peer(yard.server));
     CHECK(t, dial(&yard));
     CHECK(t, say_hello(&yard));
-    CHECK(t, server_has_inside(yard.server));
+    CHECK(t, server_has_loopback_peer(yard.server));
     CHECK_OK(t, answer(&yard, MSG_WELCOME_AGENT));
     WIRE_UNTIL(&yard.wire, yard.wire.client.messages);
     CHECK_INT(t, yard.wire.client.type, ==, MSG_WELCOME_AGENT);
@@ -135,14 +140,14 @@ static void an_agent_is_heard_and_answered(struct test *t)
     wire_drop(&yard.wire.client);
     WIRE_UNTIL(&yard.wire, yard.closed);
     CHECK_INT(t, yard.closed, ==, 1);
-    CHECK(t, !server_has_inside(yard.server));
+    CHECK(t, !server_has_loopback_peer(yard.server));
 out:
     close_yard(&yard);
 }
 
-/* A second hello, or anything before the first: the connection ends, and the owner learns it once.
- */
-static void who_breaks_the_rules_is_closed(struct test *t)
+/* A second hello, or a message before the first: the connection ends, and the owner is told
+ * once. */
+TEST_FLAGS(a_peer_that_breaks_the_protocol_is_closed, TEST_NO_TORTURE)
 {
     struct yard yard;
 
@@ -165,8 +170,9 @@ out:
     close_yard(&yard);
 }
 
-/* The core asked for its end: its number goes to the next one, and what it still says to nobody. */
-static void who_is_muted_is_not_heard(struct test *t)
+/* The core has closed the peer: the next connection gets its number, and its late messages are
+ * dropped. */
+TEST_FLAGS(a_muted_peer_is_not_heard, TEST_NO_TORTURE)
 {
     struct yard yard;
     struct peer *old = NULL;
@@ -183,7 +189,7 @@ static void who_is_muted_is_not_heard(struct test *t)
     server_mute(yard.server, number);
     CHECK(t, !server_peer(yard.server, number));
     CHECK_OK(t, wire_send_beat(&yard.wire.client, 1));
-    first = yard.wire.client.conn; /* goes on beside the next one */
+    first = yard.wire.client.conn; /* the first connection stays open beside the next */
     conn_own(first, &wire_side_ops, &yard.wire.server);
     yard.wire.server = (struct wire_side){ .wire = &yard.wire, .conn = first };
     CHECK(t, dial(&yard));
@@ -203,6 +209,41 @@ out:
     close_yard(&yard);
 }
 
+/* A lost host that opens connections and says nothing: eight of them are held, further ones are
+ * closed, and one that ends makes room. */
+TEST_FLAGS(a_host_has_few_connections_without_a_welcome, TEST_NO_TORTURE)
+{
+    enum { HELD = 8 };
+    struct wire_side sides[HELD + 1] = { { .wire = NULL } };
+    const char *address[1];
+    const struct msg_texts addresses = { address, 1 };
+    struct yard yard;
+
+    CHECK(t, open_yard(&yard));
+    address[0] = yard.address;
+    for (int i = 0; i <= HELD; i++) {
+        sides[i].wire = &yard.wire;
+        CHECK_OK(t, conn_dial(yard.wire.base, &addresses, yard.wire.tls, &wire_side_ops, &sides[i],
+                              &sides[i].conn, NULL));
+        WIRE_UNTIL(&yard.wire, sides[i].opened || sides[i].closed);
+        CHECK(t, sides[i].opened);
+    }
+    WIRE_UNTIL(&yard.wire, sides[HELD].closed);
+    CHECK_INT(t, sides[HELD].closed, ==, 1);
+    for (int i = 0; i < HELD; i++)
+        CHECK_INT(t, sides[i].closed, ==, 0);
+    CHECK_INT(t, yard.closed, ==, 0);
+    wire_drop(&sides[0]);
+    WIRE_UNTIL(&yard.wire, yard.closed);
+    CHECK_INT(t, yard.closed, ==, 1);
+    CHECK(t, dial(&yard));
+    CHECK(t, say_hello(&yard));
+out:
+    for (int i = 0; i <= HELD; i++)
+        wire_drop(&sides[i]);
+    close_yard(&yard);
+}
+
 static char said[1024];
 
 static void keep_line(void *arg, const char *line, size_t length)
@@ -211,13 +252,12 @@ static void keep_line(void *arg, const char *line, size_t length)
     snprintf(said, sizeof(said), "%.*s", (int)length, line);
 }
 
-static int64_t no_time(void *arg)
+static int64_t no_time(void)
 {
-    (void)arg;
     return 0;
 }
 
-static void a_port_that_is_taken_is_another(struct test *t)
+TEST_FLAGS(a_taken_port_is_replaced, TEST_NO_TORTURE)
 {
     static const struct log_sink sink = { keep_line, no_time, NULL };
     struct yard yard;
@@ -235,13 +275,14 @@ static void a_port_that_is_taken_is_another(struct test *t)
     CHECK_OK(t, server_create(yard.wire.base, yard.wire.tls, &ops, &yard, &second));
     log_open(&sink);
     log_set_levels("warning", NULL);
-    CHECK_OK(t, server_listen(second, "127.0.0.1", (uint16_t)port, &address, &moved, &err));
+    CHECK_OK(t, server_listen(second, loopback_own(), (uint16_t)port, &address, &moved, &err));
     CHECK(t, moved);
     snprintf(taken, sizeof(taken),
-             "127.0.0.1:%lu is taken by another program: agents are told another port\n", port);
+             "%s:%lu is in use, perhaps by the former driver: agents are told another port\n",
+             loopback_own(), port);
     CHECK_HAS(t, said, taken);
     CHECK(t, strcmp(address, yard.address));
-    CHECK_OK(t, server_listen(second, "127.0.0.1", (uint16_t)port, &again, &moved, &err));
+    CHECK_OK(t, server_listen(second, loopback_own(), (uint16_t)port, &again, &moved, &err));
     CHECK(t, !moved);
     CHECK_TEXT(t, again, address);
     CHECK_CODE(t, server_listen(second, "192.0.2.1", 0, &again, &moved, &err), HVD_E_INVAL);
@@ -252,8 +293,3 @@ out:
     server_free(second);
     close_yard(&yard);
 }
-
-TESTS(CASE_FLAGS(an_agent_is_heard_and_answered, TEST_NO_TORTURE),
-      CASE_FLAGS(who_breaks_the_rules_is_closed, TEST_NO_TORTURE),
-      CASE_FLAGS(who_is_muted_is_not_heard, TEST_NO_TORTURE),
-      CASE_FLAGS(a_port_that_is_taken_is_another, TEST_NO_TORTURE))

@@ -1,3 +1,8 @@
+/*
+ * test_session.c: the worker's session in scripts: beginnings, ends, drains, dismissals, and the
+ * loss of its agent at every place. In a script `|` separates an event from the actions that must
+ * follow.
+ */
 #include "tests/lib/session_tape.h"
 #include "tests/lib/test.h"
 
@@ -12,7 +17,7 @@ TAPE_CASE(trains_to_the_end, TAPE_ACTIVE "state active |\n"
                                          "run          | return E_STATE\n")
 
 TAPE_CASE(says_once_that_it_entered, TAPE_ACTIVE "stepped | send ENTERED round=1 commit=1\n"
-                                                 "stepped | ! said already\n"
+                                                 "stepped | ! a repetition\n"
                                                  "revoke 1 | watch yes; cancel 1\n"
                                                  "stepped | ! late\n")
 
@@ -21,13 +26,13 @@ TAPE_CASE(fails_in_train,
                       "lines\"; return ?\n")
 TAPE_CASE(news_that_it_was_not_told,
           TAPE_ACTIVE "returned HOSTS_UPDATED | send FINISHED round=1 code=-4 text=\"returned "
-                      "HVD_HOSTS_UPDATED without being told\"; return E_STATE\n")
+                      "HVD_HOSTS_UPDATED, which no call has re\"...; return E_STATE\n")
 TAPE_CASE(a_loss_of_its_own, TAPE_ACTIVE "returned E_LOST | send FINISHED round=1 code=-17 "
                                          "text=\"as told in two lines\"; return E_LOST\n")
 
 TAPE_CASE(leaves_before_it_runs, "drain | send LEFT\n"
                                  "state left |\n"
-                                 "drain | ! it is over here\n"
+                                 "drain | ! the worker has ended\n"
                                  "run   | return LEFT\n"
                                  "run   | return LEFT\n")
 TAPE_CASE(leaves_while_ready, "run   | send READY manifest=5\n"
@@ -41,7 +46,7 @@ TAPE_CASE(a_drain_is_news_to_who_trains, TAPE_ENTERING "drain | ! news only\n"
                                                        "check 0 | answer OK\n")
 
 TAPE_CASE(dismissed_before_it_runs, "done |\n"
-                                    "done | ! it is over here\n"
+                                    "done | ! the worker has ended\n"
                                     "run  | return DONE\n")
 TAPE_CASE(dismissed_while_ready, "run  | send READY manifest=5\n"
                                  "done | return DONE\n"
@@ -61,7 +66,7 @@ TAPE_CASE(dismissed_and_its_train_fails, TAPE_ACTIVE "done | watch yes; cancel 1
                                                      "state dismissed |\n")
 TAPE_CASE(dismissed_while_a_check_waits,
           TAPE_ACTIVE "pending 1 2 | watch yes\n"
-                      "check 0      | send AT round=1 next=2; answer OK\n"
+                      "check 0      | send NEXT_CHECK round=1 next=2; answer OK\n"
                       "check 1      |\n"
                       "done         | cancel 1; answer DONE\n"
                       "returned DONE | return DONE\n")
@@ -96,7 +101,8 @@ TAPE_CASE(lost_while_dismissed_in_do_enter, TAPE_ENTERING "done | watch yes; can
                                                           "closed | cancel 1\n"
                                                           "synced E_IO | return DONE\n")
 
-/* Of the round that it is in, in one line; of another nobody needs to know. */
+/* Each remark about the present round is sent as one message. A remark outside of a round, or after
+ * its round was revoked, is not sent. */
 TAPE_CASE(remarks_while_training,
           TAPE_ACTIVE "remark | send REMARK round=1 text=\"through the host\"\n"
                       "remark | send REMARK round=1 text=\"through the host\"\n"
@@ -108,47 +114,50 @@ TAPE_CASE(remarks_outside_of_rounds, "remark |\n"
                                      "run | send READY manifest=5\n"
                                      "remark |\n")
 
-/* Whatever the loop is in, and whatever it does after that: nothing more is said. */
-TAPE_CASE(of_no_more_use_before_it_runs, "useless | send USELESS text=\"it does not say why\"\n"
-                                         "state lost |\n"
-                                         "useless |\n"
-                                         "run    | return E_LOST\n"
-                                         "timer  |\n")
-TAPE_CASE(of_no_more_use_while_training, TAPE_ACTIVE
-          "useless why | send USELESS text=\"its device is stuck\"; watch yes; cancel 1\n"
+/* A worker that is unusable sends nothing more, in each place of the loop and after each later
+ * event. */
+TAPE_CASE(unusable_before_it_runs, "unusable | send UNUSABLE text=\"it does not say why\"\n"
+                                   "state lost |\n"
+                                   "unusable |\n"
+                                   "run    | return E_LOST\n"
+                                   "timer  |\n")
+TAPE_CASE(unusable_while_training, TAPE_ACTIVE
+          "unusable why | send UNUSABLE text=\"its device is stuck\"; watch yes; cancel 1\n"
           "state lost |\n"
-          "useless why |\n"
+          "unusable why |\n"
           "revoke 1 | ! the agent is gone\n"
           "closed |\n"
           "at 60  |\n"
           "timer  |\n"
           "check 3 | answer E_LOST\n"
           "returned E_LOST | return E_LOST\n")
-TAPE_CASE(of_no_more_use_while_a_check_waits,
+TAPE_CASE(unusable_while_a_check_waits,
           TAPE_ACTIVE "pending 1 2 | watch yes\n"
-                      "check 0 | send AT round=1 next=2; answer OK\n"
+                      "check 0 | send NEXT_CHECK round=1 next=2; answer OK\n"
                       "check 1 |\n"
-                      "useless why | send USELESS text=\"its device is stuck\"; cancel 1; answer "
+                      "unusable why | send UNUSABLE text=\"its device is stuck\"; cancel 1; answer "
                       "E_LOST\n"
                       "at 60   |\n"
                       "timer   |\n")
-TAPE_CASE(of_no_more_use_when_its_round_is_dead,
+TAPE_CASE(unusable_when_its_round_is_dead,
           TAPE_ACTIVE "revoke 1 |  watch yes; cancel 1\n"
-                      "useless why | send USELESS text=\"its device is stuck\"\n"
+                      "unusable why | send UNUSABLE text=\"its device is stuck\"\n"
                       "round 2 7 | ! the agent is gone\n"
                       "returned E_REVOKED | return E_LOST\n")
-TAPE_CASE(of_no_more_use_after_it_finished,
+TAPE_CASE(unusable_after_it_finished,
           TAPE_ACTIVE "returned | send FINISHED round=1; return OK\n"
-                      "useless why | send USELESS text=\"its device is stuck\"\n"
+                      "unusable why | send UNUSABLE text=\"its device is stuck\"\n"
                       "state finished |\n")
-TAPE_CASE(of_no_more_use_after_it_left, "drain | send LEFT\n"
-                                        "useless why | send USELESS text=\"its device is stuck\"\n"
-                                        "state left |\n")
-TAPE_CASE(of_no_more_use_when_its_agent_is_gone, TAPE_ACTIVE "closed | watch yes; cancel 1\n"
-                                                             "useless why |\n"
-                                                             "state lost |\n")
+TAPE_CASE(unusable_after_it_left, "drain | send LEFT\n"
+                                  "unusable why | send UNUSABLE text=\"its device is stuck\"\n"
+                                  "state left |\n")
+TAPE_CASE(unusable_when_its_agent_is_gone, TAPE_ACTIVE "closed | watch yes; cancel 1\n"
+                                                       "unusable why |\n"
+                                                       "state lost |\n")
 
-static void beats(struct test *t)
+/* A BEAT is due each second; it answers the newest beat of the agent. After the drain beats go on
+ * until the connection closes. */
+TEST(beats)
 {
     CHECK_OK(t, tape_init(&tape));
     CHECK_INT(t, session_deadline(tape.session), ==, 1000000);
@@ -176,12 +185,14 @@ out:
     tape_release(&tape);
 }
 
-static void says_that_a_check_waits(struct test *t)
+/* A check that waits 10 s for the other members is reported as STALLED, and again every 10 s, until
+ * ABANDON. */
+TEST(says_that_a_check_waits)
 {
     CHECK_OK(t, tape_init(&tape));
     CHECK_PLAY(t, &tape,
                TAPE_ACTIVE "pending 1 2 | watch yes\n"
-                           "check 0 | send AT round=1 next=2; answer OK\n"
+                           "check 0 | send NEXT_CHECK round=1 next=2; answer OK\n"
                            "at 5    |\n"
                            "timer   | send BEAT sequence=1\n"
                            "check 1 |\n"
@@ -210,7 +221,7 @@ TAPE_CASE(passes_on_what_is_stuck,
           "revoke 1 | watch yes; cancel 1\n"
           "stuck | ! not in a round\n")
 
-static void no_beats_and_no_warnings(struct test *t)
+TEST(no_beats_and_no_warnings)
 {
     static const struct msg_welcome_worker welcome = { .beat_us = 0 };
     struct session *session = session_create(1, &welcome, 0, NULL);
@@ -225,24 +236,24 @@ out:
     session_action_list_release(NULL);
 }
 
-static void an_event_that_cannot_be_panics(struct test *t)
+TEST_FLAGS(an_event_that_cannot_be_panics, TEST_NO_TORTURE)
 {
     static const char *const lines[] = { "synced", "check 0", "returned", "settled" };
 
     CHECK_OK(t, tape_init(&tape));
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-        CHECK_PANICS(t, "session->loop == LOOP_", (void)!tape_do(&tape, lines[i]));
+        CHECK_PANICS(t, "at == LOOP_", (void)!tape_do(&tape, lines[i]));
     CHECK_PLAY(t, &tape, TAPE_ACTIVE "check 1 | answer OK\n");
     CHECK_PANICS(t, "LOOP_AWAY", (void)!tape_do(&tape, "run"));
-    CHECK_PANICS(t, "event->check >= session->checks", (void)!tape_do(&tape, "check 1"));
+    CHECK_PANICS(t, "event->check >= loop->checks", (void)!tape_do(&tape, "check 1"));
     CHECK_PANICS(t, "no event",
                  (void)!tape_step(&tape, &(struct session_event){ .kind = SESSION_EVENT_COUNT }));
 out:
     tape_release(&tape);
 }
 
-/* A caller that never clears its list. */
-static void a_list_has_an_end(struct test *t)
+/* A caller that never clears its list of actions. */
+TEST_FLAGS(a_list_has_an_end, TEST_NO_TORTURE)
 {
     struct session_event event = { .kind = SESSION_CLOSED };
     int rc = 0;
@@ -258,20 +269,3 @@ static void a_list_has_an_end(struct test *t)
 out:
     tape_release(&tape);
 }
-
-TESTS(CASE(trains_to_the_end), CASE(says_once_that_it_entered), CASE(fails_in_train),
-      CASE(news_that_it_was_not_told), CASE(a_loss_of_its_own), CASE(leaves_before_it_runs),
-      CASE(leaves_while_ready), CASE(a_drain_is_news_to_who_trains), CASE(dismissed_before_it_runs),
-      CASE(dismissed_while_ready), CASE(dismissed_while_entering), CASE(dismissed_while_training),
-      CASE(dismissed_but_it_reached_the_end), CASE(dismissed_and_its_train_fails),
-      CASE(dismissed_while_a_check_waits), CASE(lost_before_it_runs), CASE(lost_while_training),
-      CASE(lost_while_entering), CASE(lost_while_restoring), CASE(lost_after_it_finished),
-      CASE(lost_while_it_leaves), CASE(lost_while_dismissed_in_do_enter),
-      CASE(remarks_while_training), CASE(remarks_outside_of_rounds),
-      CASE(of_no_more_use_before_it_runs), CASE(of_no_more_use_while_training),
-      CASE(of_no_more_use_while_a_check_waits), CASE(of_no_more_use_when_its_round_is_dead),
-      CASE(of_no_more_use_after_it_finished), CASE(of_no_more_use_after_it_left),
-      CASE(of_no_more_use_when_its_agent_is_gone), CASE(beats), CASE(says_that_a_check_waits),
-      CASE(passes_on_what_is_stuck), CASE(no_beats_and_no_warnings),
-      CASE_FLAGS(an_event_that_cannot_be_panics, TEST_NO_TORTURE),
-      CASE_FLAGS(a_list_has_an_end, TEST_NO_TORTURE))

@@ -1,3 +1,7 @@
+/*
+ * test_session_msg.c: every message in every state of the worker's session. The tables below say
+ * whether the session obeys, ignores or refuses the message.
+ */
 #include "base/text.h"
 #include "proto/catalog.h"
 #include "tests/lib/session_tape.h"
@@ -8,14 +12,14 @@
 
 static struct tape tape;
 
-#define READY    "run | send READY manifest=5\n"
-#define PREPARED "prepare 2 7,8 | prepare 2\nprepared 2 | send PREPARED round=2\n"
-#define PENDING  TAPE_ACTIVE PREPARED "pending 1 2 | watch yes\n"
-#define AT       PENDING "check 4 | send AT round=1 next=2 check=4; answer OK\n"
-#define AGREED   AT "switch 1 2 6 |\n"
-#define SWITCHED          \
-    AT "switch 1 2 5 |\n" \
-       "check 5 | commit 2:0; answer HOSTS_UPDATED\n"
+#define READY      "run | send READY manifest=5\n"
+#define PREPARED   "prepare 2 7,8 | prepare 2\nprepared 2 | send PREPARED round=2\n"
+#define PENDING    TAPE_ACTIVE PREPARED "pending 1 2 | watch yes\n"
+#define NEXT_CHECK PENDING "check 4 | send NEXT_CHECK round=1 next=2 check=4; answer OK\n"
+#define AGREED     NEXT_CHECK "switch 1 2 6 |\n"
+#define SWITCHED                  \
+    NEXT_CHECK "switch 1 2 5 |\n" \
+               "check 5 | commit 2:0; answer HOSTS_UPDATED\n"
 #define REVOKED   TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
 #define RESTORING REVOKED "returned E_REVOKED | restore\n"
 #define RECOVERED RESTORING "settled 4 | send RECOVERING round=1 with 4\n"
@@ -70,7 +74,7 @@ static struct tape tape;
     "pending 1 3 | ! not of a round that runs here\n"  \
     "switch 1 2 5 | ! not of a round that runs here\n" \
     "abandon 1 2 | \n"                                 \
-    "revoke 1 | ! said already\n"                      \
+    "revoke 1 | ! a repetition\n"                      \
     "revoke 2 | cancel 2\n"                            \
     "hosts 1 | \n"                                     \
     "drain | \n"                                       \
@@ -78,46 +82,30 @@ static struct tape tape;
     "beat 3 | \n"                                      \
     "bye | => lost\n"
 
-#define WHEN_OVER_IN_TRAIN                     \
-    "round 2 7,8 | ! it is over here\n"        \
-    "round 2 8,9 | ! it is over here\n"        \
-    "round 3 7 RECOVERY | ! it is over here\n" \
-    "round 3 8 RECOVERY | ! it is over here\n" \
-    "prepare 2 7,8 | ! it is over here\n"      \
-    "prepare 3 7 | ! it is over here\n"        \
-    "pending 1 2 | ! it is over here\n"        \
-    "pending 1 3 | ! it is over here\n"        \
-    "switch 1 2 5 | ! it is over here\n"       \
-    "abandon 1 2 | ! it is over here\n"        \
-    "revoke 1 | ! it is over here\n"           \
-    "revoke 2 | ! it is over here\n"           \
-    "hosts 1 | ! it is over here\n"            \
-    "drain | ! it is over here\n"              \
-    "done | ! it is over here\n"               \
-    "beat 3 | \n"                              \
-    "bye | cancel 1\n"
+#define UNTIL_THE_BYE                               \
+    "round 2 7,8 | ! the worker has ended\n"        \
+    "round 2 8,9 | ! the worker has ended\n"        \
+    "round 3 7 RECOVERY | ! the worker has ended\n" \
+    "round 3 8 RECOVERY | ! the worker has ended\n" \
+    "prepare 2 7,8 | ! the worker has ended\n"      \
+    "prepare 3 7 | ! the worker has ended\n"        \
+    "pending 1 2 | ! the worker has ended\n"        \
+    "pending 1 3 | ! the worker has ended\n"        \
+    "switch 1 2 5 | ! the worker has ended\n"       \
+    "abandon 1 2 | ! the worker has ended\n"        \
+    "revoke 1 | ! the worker has ended\n"           \
+    "revoke 2 | ! the worker has ended\n"           \
+    "hosts 1 | ! the worker has ended\n"            \
+    "drain | ! the worker has ended\n"              \
+    "done | ! the worker has ended\n"               \
+    "beat 3 | \n"
 
-#define WHEN_OVER                              \
-    "round 2 7,8 | ! it is over here\n"        \
-    "round 2 8,9 | ! it is over here\n"        \
-    "round 3 7 RECOVERY | ! it is over here\n" \
-    "round 3 8 RECOVERY | ! it is over here\n" \
-    "prepare 2 7,8 | ! it is over here\n"      \
-    "prepare 3 7 | ! it is over here\n"        \
-    "pending 1 2 | ! it is over here\n"        \
-    "pending 1 3 | ! it is over here\n"        \
-    "switch 1 2 5 | ! it is over here\n"       \
-    "abandon 1 2 | ! it is over here\n"        \
-    "revoke 1 | ! it is over here\n"           \
-    "revoke 2 | ! it is over here\n"           \
-    "hosts 1 | ! it is over here\n"            \
-    "drain | ! it is over here\n"              \
-    "done | ! it is over here\n"               \
-    "beat 3 | \n"                              \
-    "bye | \n"
+#define WHEN_OVER_IN_TRAIN UNTIL_THE_BYE "bye | cancel 1\n"
+#define WHEN_OVER          UNTIL_THE_BYE "bye | \n"
 
-/* A beginning, and what is done about each message then, and the state that follows when it is
- * another. One that is dropped says why. */
+/* A situation is a state of the session. Each row has the script that leads to the state, and for
+ * each message the session's reaction and the state that follows, if the state changes. A reaction
+ * `drop` gives the reason. */
 static const struct situation {
     const char *name;
     const char *begins;
@@ -186,7 +174,7 @@ static const struct situation {
       "round 3 8 RECOVERY | cancel 1; abandon 2 => left\n"
       "prepare 2 7,8 | send PREPARED round=2\n"
       "prepare 3 7 | abandon 2; watch no; prepare 3\n"
-      "pending 1 2 | ! said already\n"
+      "pending 1 2 | ! a repetition\n"
       "pending 1 3 | \n"
       "switch 1 2 5 | \n"
       "abandon 1 2 | abandon 2; watch no\n"
@@ -197,15 +185,15 @@ static const struct situation {
       "done | cancel 1; abandon 2 => dismissed\n"
       "beat 3 | \n"
       "bye | cancel 1; abandon 2 => lost\n"                                                                                            },
-    { "active, a check waits",             AT "check 5 |\n",
+    { "active, a check waits",             NEXT_CHECK "check 5 |\n",
      "round 2 7,8 | cancel 1; answer E_REVOKED => revoked\n"
       "round 2 8,9 | cancel 1; answer LEFT; abandon 2 => left\n"
       "round 3 7 RECOVERY | cancel 2; answer E_REVOKED; abandon 2 => revoked\n"
       "round 3 8 RECOVERY | cancel 1; answer LEFT; abandon 2 => left\n"
       "prepare 2 7,8 | send PREPARED round=2\n"
       "prepare 3 7 | abandon 2; watch no; answer OK; prepare 3\n"
-      "pending 1 2 | ! said already\n"
-      "pending 1 3 | send AT round=1 next=3 check=5; answer OK\n"
+      "pending 1 2 | ! a repetition\n"
+      "pending 1 3 | send NEXT_CHECK round=1 next=3 check=5; answer OK\n"
       "switch 1 2 5 | commit 2:0; answer HOSTS_UPDATED => switched\n"
       "abandon 1 2 | abandon 2; watch no; answer OK\n"
       "revoke 1 | cancel 1; answer E_REVOKED => revoked\n"
@@ -222,9 +210,9 @@ static const struct situation {
       "round 3 8 RECOVERY | cancel 1; abandon 2 => left\n"
       "prepare 2 7,8 | send PREPARED round=2\n"
       "prepare 3 7 | ! another round is agreed\n"
-      "pending 1 2 | ! said already\n"
+      "pending 1 2 | ! a repetition\n"
       "pending 1 3 | ! another round is agreed\n"
-      "switch 1 2 5 | ! said already\n"
+      "switch 1 2 5 | ! a repetition\n"
       "abandon 1 2 | abandon 2; watch no\n"
       "revoke 1 | cancel 1 => revoked\n"
       "revoke 2 | cancel 2; abandon 2 => revoked\n"
@@ -240,9 +228,9 @@ static const struct situation {
       "round 3 8 RECOVERY | cancel 1; abandon 2 => left\n"
       "prepare 2 7,8 | ! stale\n"
       "prepare 3 7 | ! another round is agreed\n"
-      "pending 1 2 | ! said already\n"
+      "pending 1 2 | ! a repetition\n"
       "pending 1 3 | ! another round is agreed\n"
-      "switch 1 2 5 | ! said already\n"
+      "switch 1 2 5 | ! a repetition\n"
       "abandon 1 2 | abandon 2; watch no\n"
       "revoke 1 | ! stale\n"
       "revoke 2 | cancel 2; abandon 2 => revoked\n"
@@ -303,10 +291,10 @@ static const struct situation {
       "pending 1 3 | ! not of a round that runs here\n"
       "switch 1 2 5 | ! not of a round that runs here\n"
       "abandon 1 2 | \n"
-      "revoke 1 | ! said already\n"
+      "revoke 1 | ! a repetition\n"
       "revoke 2 | cancel 2\n"
       "hosts 1 | \n"
-      "drain | ! said already\n"
+      "drain | ! a repetition\n"
       "done | => dismissed\n"
       "beat 3 | \n"
       "bye | => lost\n"                                                                                                                },
@@ -339,7 +327,7 @@ static const struct situation {
       "pending 1 3 | ! not of a round that runs here\n"
       "switch 1 2 5 | ! not of a round that runs here\n"
       "abandon 1 2 | \n"
-      "revoke 1 | ! said already\n"
+      "revoke 1 | ! a repetition\n"
       "revoke 2 | send RECOVERING round=2 with 4\n"
       "hosts 1 | \n"
       "drain | send LEFT; return LEFT => left\n"
@@ -397,7 +385,8 @@ static enum session_state state(void)
     return session_state(tape.session);
 }
 
-/* What the last step did, as it stands above. */
+/* Writes the reaction to the last step into text, in the form of the tables above, and returns
+ * text. */
 static const char *reaction(enum session_state before, char text[256])
 {
     const char *traced = trace_line(&tape.trace, 0);
@@ -413,7 +402,8 @@ static const char *reaction(enum session_state before, char text[256])
     return text;
 }
 
-/* It comes once more: only the answer to a PREPARE is said again. */
+/* Returns the reaction to the same message when it comes for the second time: the session repeats
+ * only its answer to a PREPARE. */
 static const char *again(const char *line)
 {
     enum session_state before = state();
@@ -428,7 +418,7 @@ static const char *again(const char *line)
     return tape_did(&tape);
 }
 
-/* Calls check for each message in each situation, in a session of its own. */
+/* Calls check for each message in each situation. Each call has a new session. */
 static void in_each_situation(struct test *t,
                               const char *(*check)(const char *line, const char *expected))
 {
@@ -477,7 +467,7 @@ static const char *once_and_again(const char *line, const char *expected)
     return NULL;
 }
 
-static void every_message_in_every_state(struct test *t)
+TEST_FLAGS(every_message_in_every_state, TEST_NO_TORTURE)
 {
     in_each_situation(t, once_and_again);
 }
@@ -490,7 +480,8 @@ static bool is_dropped(const char *line)
     return !rc && state() == before && !*tape_did(&tape) && tape.traced == 1;
 }
 
-/* The same messages with keys that are not, or no longer, right. */
+/* Gives each message again with keys (incarnation, term) that are wrong or no longer right; the
+ * session must drop the message. */
 static const char *with_wrong_keys(const char *line, const char *expected)
 {
     bool has_term = strncmp(line, "beat", 4) != 0 && strncmp(line, "bye", 3) != 0;
@@ -512,12 +503,13 @@ static const char *with_wrong_keys(const char *line, const char *expected)
     return NULL;
 }
 
-static void wrong_keys_in_every_state(struct test *t)
+TEST_FLAGS(wrong_keys_in_every_state, TEST_NO_TORTURE)
 {
     in_each_situation(t, with_wrong_keys);
 }
 
-/* Of a round that was never heard of, or is long over. */
+/* Gives each message again for a round that the session has never heard of, and for a round that is
+ * long over. */
 static const char *of_other_rounds(const char *line, const char *expected)
 {
     static const char *const stale[] = { "pending 9 10", "switch 9 10 1", "pending 1 1",
@@ -538,12 +530,13 @@ static const char *of_other_rounds(const char *line, const char *expected)
     return NULL;
 }
 
-static void other_rounds_in_every_state(struct test *t)
+TEST_FLAGS(other_rounds_in_every_state, TEST_NO_TORTURE)
 {
     in_each_situation(t, of_other_rounds);
 }
 
-/* Every number that could stand in a frame; those that a worker may get are above. */
+/* Gives the session every number that can stand as a message's type in a frame; the tables above
+ * have the types that a worker may get. */
 static const char *of_every_type(const char *line, const char *expected)
 {
     (void)line;
@@ -560,12 +553,12 @@ static const char *of_every_type(const char *line, const char *expected)
     return NULL;
 }
 
-static void other_messages_in_every_state(struct test *t)
+TEST_FLAGS(other_messages_in_every_state, TEST_NO_TORTURE)
 {
     in_each_situation(t, of_every_type);
 }
 
-static void a_new_driver_is_obeyed(struct test *t)
+TEST(a_new_driver_is_obeyed)
 {
     CHECK_OK(t, tape_init(&tape));
     CHECK_PLAY(t, &tape,
@@ -585,8 +578,3 @@ static void a_new_driver_is_obeyed(struct test *t)
 out:
     tape_release(&tape);
 }
-
-TESTS(CASE(a_new_driver_is_obeyed), CASE_FLAGS(every_message_in_every_state, TEST_NO_TORTURE),
-      CASE_FLAGS(wrong_keys_in_every_state, TEST_NO_TORTURE),
-      CASE_FLAGS(other_rounds_in_every_state, TEST_NO_TORTURE),
-      CASE_FLAGS(other_messages_in_every_state, TEST_NO_TORTURE))

@@ -1,4 +1,5 @@
-/* A loop thread that does what it is told, in a world that says anything at all. */
+/* A training loop that does as the session says, and an agent that may send any message at any
+ * time. expect notes a rule that the session breaks. */
 #include "base/rng.h"
 #include "base/time.h"
 #include "proto/catalog.h"
@@ -7,11 +8,9 @@
 #include "tests/lib/test.h"
 #include "worker/core/session.h"
 
-#include <stdio.h>
-
 #define ME          7
 #define EVENTS      20000
-#define LIFE_EVENTS 100 /* then it is brought to its end */
+#define LIFE_EVENTS 100 /* after this many events the job is ended */
 
 enum where { AWAY, WAITING, ENTERING, TRAINING, RESTORING };
 
@@ -27,15 +26,15 @@ static struct world {
     enum where loop;
     bool asks; /* a check has no answer yet */
     uint64_t checks;
-    int told; /* the last answer */
+    int told; /* the result of the last check */
     bool watch;
-    uint64_t preparing; /* DO_PREPARE that has not ended; 0: none */
-    bool prepared;      /* ... and that was answered with 0 */
+    uint64_t preparing; /* the round of a DO_PREPARE without an end; 0: none */
+    bool prepared;      /* ... and its result was 0 */
     uint64_t entered;   /* the round of the last DO_ENTER */
-    bool recovering;    /* RECOVERING was the last thing said about it */
+    bool recovering;    /* the last message about this round was RECOVERING */
 
-    uint64_t next;  /* of a change that goes as it should */
-    unsigned stage; /* how far it is */
+    uint64_t next;  /* the next round of an orderly change */
+    unsigned stage; /* how far this change is */
 
     unsigned seen[DO_COUNT];
     unsigned states[SESSION_STATE_COUNT];
@@ -57,7 +56,7 @@ static void take_sent(const struct msg *msg)
 {
     const struct msg_kind *kind = msg_kind(msg->type);
 
-    expect(world.connected, "a message to nobody");
+    expect(world.connected, "a message without an agent");
     expect(!msg_allowed(msg->type, LINK_WORKER_TO_AGENT, WHEN_OPEN, NULL), "not for an agent");
     expect(msg->incarnation == ME, "in another's name");
     expect(!(kind->keys & KEY_ROUND) || msg->round, "without a round");
@@ -67,6 +66,8 @@ static void take_sent(const struct msg *msg)
         world.recovering = true;
 }
 
+/* Checks a DO_ENTER: the loop waits, the round is new and prepared, and this worker is in its
+ * place. */
 static void take_enter(const struct session_action *action)
 {
     const struct msg_member_list *members = &action->msg->u.round.members;
@@ -79,9 +80,10 @@ static void take_enter(const struct session_action *action)
            "in another's place");
     expect(!world.watch, "still watching");
     if (action->yes)
-        expect(world.preparing == action->round && world.prepared, "what was not prepared");
+        expect(world.preparing == action->round && world.prepared,
+               "enters a round that was not prepared");
     else
-        expect(!world.preparing, "what was prepared stays");
+        expect(!world.preparing, "a prepared round stays");
     world.preparing = 0;
     world.entered = action->round;
     world.loop = ENTERING;
@@ -89,6 +91,7 @@ static void take_enter(const struct session_action *action)
     world.recovering = false;
 }
 
+/* Notes an action of the session, and checks that the action is legal now. */
 static void take(const struct session_action *action)
 {
     world.seen[action->kind]++;
@@ -112,7 +115,7 @@ static void take(const struct session_action *action)
         expect(world.asks && action->commit > COMMIT_FIRST_OF(world.entered), "an odd commit");
         return;
     case DO_ANSWER:
-        expect(world.asks && world.loop == TRAINING, "an answer to nobody");
+        expect(world.asks && world.loop == TRAINING, "an answer without a check");
         world.asks = false;
         world.told = action->code;
         return;
@@ -147,7 +150,7 @@ static void say(const struct msg *msg)
     step((struct session_event){ .kind = SESSION_MSG, .msg = msg, .counted = below(2) });
 }
 
-/* Up to four members; this worker is mostly among them. */
+/* Makes a list of up to four members; this worker is mostly one of them. */
 static struct msg_member_list some_members(struct msg_member items[4])
 {
     size_t count = 1 + below(4);
@@ -162,6 +165,7 @@ static struct msg_member_list some_members(struct msg_member items[4])
     return (struct msg_member_list){ items, count };
 }
 
+/* Sends the session a message of random type and rounds, sometimes twice. */
 static void some_message(void)
 {
     static const enum msg_type types[] = { MSG_ROUND,   MSG_ROUND,     MSG_ROUND,
@@ -199,7 +203,8 @@ static void some_message(void)
         break;
     case MSG_ABANDON: msg.u.abandon = (struct msg_abandon){ next, "" }; break;
     case MSG_REVOKE: msg.u.revoke.reason = ""; break;
-    case MSG_DRAIN: /* ends most lives: seldom */ msg.type = below(8) ? MSG_BEAT : MSG_DRAIN; break;
+    /* a DRAIN ends most lives, so it is seldom */
+    case MSG_DRAIN: msg.type = below(8) ? MSG_BEAT : MSG_DRAIN; break;
     default: break;
     }
     say(&msg);
@@ -207,7 +212,7 @@ static void some_message(void)
         say(&msg);
 }
 
-/* The next message of a change in order, or of the first one. */
+/* Sends the next message of an orderly change, or the first message of a new change. */
 static void some_order(void)
 {
     struct msg_member members[4];
@@ -227,7 +232,7 @@ static void some_order(void)
         msg.type = msg.round ? MSG_PENDING : MSG_BEAT;
         msg.u.pending.next = world.next;
         break;
-    case 2: /* while the worker says AT */ msg.type = MSG_BEAT; break;
+    case 2: /* while the worker says NEXT_CHECK */ msg.type = MSG_BEAT; break;
     case 3:
         msg.type = msg.round ? MSG_SWITCH_AT : MSG_BEAT;
         msg.u.switch_at = (struct msg_switch_at){ world.next, world.checks + below(2) };
@@ -271,6 +276,7 @@ static void synced(int code)
     step((struct session_event){ .kind = SESSION_SYNCED, .code = code });
 }
 
+/* The loop comes back from train, steps, or asks for a check. */
 static void train(void)
 {
     static const int codes[] = { HVD_HOSTS_UPDATED, HVD_LEFT, HVD_DONE, HVD_E_REVOKED, 0, 42 };
@@ -315,19 +321,14 @@ static void prepared(void)
     step((struct session_event){ .kind = SESSION_PREPARED, .round = round, .code = code });
 }
 
-static void useless(void)
-{
-    step((struct session_event){ .kind = SESSION_USELESS, .text = "stuck" });
-    world.connected = false; /* it says nothing more */
-}
-
 static void something(void)
 {
     static const struct msg_stalled stalled = { .waited_us = 1, .operation = "allreduce" };
 
     world.now_us += (int64_t)below(TIME_S);
     if (!below(200)) {
-        useless();
+        step((struct session_event){ .kind = SESSION_UNUSABLE, .text = "stuck" });
+        world.connected = false; /* the worker sends nothing more */
         return;
     }
     switch (below(13)) {
@@ -342,7 +343,7 @@ static void something(void)
     }
 }
 
-/* Whatever it was in: nobody waits for ever. */
+/* Ends the job in any state of the session: no check may wait for ever. */
 static void end_of_the_job(void)
 {
     if (world.connected && below(2)) {
@@ -352,7 +353,7 @@ static void end_of_the_job(void)
         world.connected = false;
     }
     for (int i = 0; i < 4 && !world.wrong; i++) {
-        expect(!world.asks && world.loop != WAITING, "it is over, and the loop still waits");
+        expect(!world.asks && world.loop != WAITING, "the job is over, and the loop still waits");
         switch (world.loop) {
         case ENTERING: synced(below(2) ? 0 : HVD_E_REVOKED); break;
         case TRAINING: come_back(HVD_DONE); break;
@@ -360,10 +361,10 @@ static void end_of_the_job(void)
         default: run(); break;
         }
     }
-    expect(world.loop == AWAY && !world.preparing, "it is over, and the run does not end");
+    expect(world.loop == AWAY && !world.preparing, "the job is over, and the run does not end");
 }
 
-/* Whatever it was in: it says so, and comes into the next round. */
+/* Ends the round in any state: the session must send RECOVERING and enter the next round. */
 static void end_of_the_round(void)
 {
     static const struct msg_member me = { .incarnation = ME, .host = "a" };
@@ -383,14 +384,15 @@ static void end_of_the_round(void)
     }
     if (session_state(world.session) >= SESSION_LEFT)
         return;
-    expect(world.recovering || !is_in, "the round is dead, and it says nothing");
+    expect(world.recovering || !is_in, "the round is dead, and the worker says nothing");
     say(&(struct msg){
         .type = MSG_ROUND,
         .term = world.term,
         .round = round + 1,
         .u.round = {.cause = CAUSE_RECOVERY, .members = { &me, 1 }}
     });
-    expect(world.loop == ENTERING && world.entered == round + 1, "it does not come along");
+    expect(world.loop == ENTERING && world.entered == round + 1,
+           "the worker does not enter the next round");
 }
 
 static bool begin(void)
@@ -409,7 +411,7 @@ static bool begin(void)
     return world.session;
 }
 
-static void nothing_breaks_it(struct test *t)
+TEST_FLAGS(random_events_break_no_session, TEST_NO_TORTURE)
 {
     rng_seed(&world.rng, 42);
     session_action_list_init(&world.list);
@@ -435,5 +437,3 @@ out:
     session_action_list_release(&world.list);
     buf_release(&world.frame);
 }
-
-TESTS(CASE_FLAGS(nothing_breaks_it, TEST_NO_TORTURE))

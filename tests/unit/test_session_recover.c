@@ -1,5 +1,8 @@
+/*
+ * test_session_recover.c: the worker's session through a recovery: revokes at every place, failed
+ * collectives, restores, and dismissals meanwhile.
+ */
 #include "tests/lib/session_tape.h"
-#include "tests/lib/test.h"
 
 static struct tape tape;
 
@@ -10,15 +13,15 @@ static struct tape tape;
     "settled 4,5  | send RECOVERING round=1 with 4,5\n"
 
 TAPE_CASE(recovers, RECOVERED "state recovered |\n"
-                              "revoke 1 | ! said already\n"
+                              "revoke 1 | ! a repetition\n"
                               "round 2 8,7 RECOVERY | watch no; enter 2 1/2 of 8,7\n"
                               "revoke 1 | ! stale\n"
                               "synced |\n"
                               "revoke 1 | ! stale\n"
                               "revoke 2 | watch yes; cancel 2\n")
 TAPE_CASE(is_asked_again, RECOVERED "revoke 3 | send RECOVERING round=3 with 4,5\n"
-                                    "revoke 3 | ! said already\n"
-                                    "revoke 2 | ! said already\n"
+                                    "revoke 3 | ! a repetition\n"
+                                    "revoke 2 | ! a repetition\n"
                                     "round 3 7 | ! stale\n"
                                     "round 2 7 | ! stale\n"
                                     "prepare 3 7 | ! stale\n"
@@ -33,7 +36,7 @@ TAPE_CASE(revoked_just_as_train_begins, TAPE_ENTERING "revoke 1 | watch yes; can
                                                       "settled | send RECOVERING round=1\n")
 TAPE_CASE(revoked_twice_before_it_is_restored,
           TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
-                      "revoke 1 | ! said already\n"
+                      "revoke 1 | ! a repetition\n"
                       "revoke 2 | cancel 2\n"
                       "returned E_REVOKED | restore\n"
                       "revoke 3 | cancel 3\n"
@@ -41,7 +44,7 @@ TAPE_CASE(revoked_twice_before_it_is_restored,
 TAPE_CASE(revoked_with_a_change_pending,
           TAPE_ACTIVE "prepare 2 7 | prepare 2\n"
                       "pending 1 2 | watch yes\n"
-                      "check 0 | send AT round=1 next=2; answer OK\n"
+                      "check 0 | send NEXT_CHECK round=1 next=2; answer OK\n"
                       "check 1 |\n"
                       "revoke 1 | cancel 1; answer E_REVOKED\n"
                       "returned E_REVOKED | restore\n"
@@ -51,7 +54,7 @@ TAPE_CASE(revoked_with_a_change_pending,
                       "switch 1 2 1 | ! not of a round that runs\n"
                       "abandon 1 2 | abandon 2\n"
                       "round 3 7 RECOVERY | watch no; enter 3 0/1 of 7\n")
-TAPE_CASE(revoked_with_what_it_was_prepared_for,
+TAPE_CASE(revoked_together_with_the_prepared_round,
           TAPE_ACTIVE "prepare 2 7 | prepare 2\n"
                       "prepared 2 | send PREPARED round=2\n"
                       "pending 1 2 | watch yes\n"
@@ -78,22 +81,22 @@ TAPE_CASE(revoked_while_it_restores_after_a_switch,
                       "settled 5 | send RECOVERING round=1 with 5\n"
                       "revoke 2 | abandon 2; send RECOVERING round=2 with 5\n")
 
-TAPE_CASE(its_collectives_fail,
+TAPE_CASE(collectives_fail,
           TAPE_ACTIVE "returned E_REVOKED | cancel 1; restore\n"
                       "settled 4 | send RECOVERING round=1 text=\"as told in two lines\" with 4\n"
                       "revoke 1 | send RECOVERING round=1 with 4\n"
-                      "revoke 1 | ! said already\n")
-TAPE_CASE(its_collectives_fail_as_ranks_do_not_match, TAPE_ACTIVE
+                      "revoke 1 | ! a repetition\n")
+TAPE_CASE(collectives_fail_as_ranks_do_not_match, TAPE_ACTIVE
           "returned E_REVOKED E_MISMATCH | cancel 1; restore\n"
           "settled 4 | send RECOVERING round=1 text=\"as told in two lines\" code=-16 with 4\n"
           "revoke 1 | send RECOVERING round=1 with 4\n")
-TAPE_CASE(its_collectives_fail_and_it_is_asked,
+TAPE_CASE(collectives_fail_and_the_driver_asks,
           TAPE_ACTIVE "returned E_REVOKED | cancel 1; restore\n"
                       "revoke 1 |\n"
                       "settled 4 | send RECOVERING round=1 "
                       "with 4\n"
-                      "revoke 1 | ! said already\n")
-TAPE_CASE(it_cannot_enter, TAPE_ENTERING
+                      "revoke 1 | ! a repetition\n")
+TAPE_CASE(the_worker_cannot_enter, TAPE_ENTERING
           "synced E_IO | cancel 1; restore\n"
           "settled 4 | send RECOVERING round=1 text=\"input or output failed\" code=-7 with 4\n")
 TAPE_CASE(finishes_in_a_dead_round, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
@@ -104,17 +107,18 @@ TAPE_CASE(fails_in_a_dead_round, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
 
 TAPE_CASE(drained_while_it_recovers, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
                                                  "drain | ! leaves once it is restored\n"
-                                                 "drain | ! said already\n"
+                                                 "drain | ! a repetition\n"
                                                  "returned E_REVOKED | restore\n"
                                                  "settled 4 | send LEFT; return LEFT\n")
-TAPE_CASE(drained_but_a_round_wants_it, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
-                                                    "drain | ! leaves once it is restored\n"
-                                                    "round 2 7 RECOVERY | ! waits for the loop\n"
-                                                    "drain | ! a round waits for it\n"
-                                                    "prepare 2 7 | ! stale\n"
-                                                    "returned E_REVOKED | restore\n"
-                                                    "prepare 3 7 | ! another round is agreed\n"
-                                                    "settled 4 | watch no; enter 2 0/1 of 7\n")
+TAPE_CASE(drained_but_a_round_lists_the_worker,
+          TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
+                      "drain | ! leaves once it is restored\n"
+                      "round 2 7 RECOVERY | ! waits for the loop\n"
+                      "drain | ! a round waits for it\n"
+                      "prepare 2 7 | ! stale\n"
+                      "returned E_REVOKED | restore\n"
+                      "prepare 3 7 | ! another round is agreed\n"
+                      "settled 4 | watch no; enter 2 0/1 of 7\n")
 TAPE_CASE(drained_after_it_recovered, RECOVERED "drain | send LEFT; return LEFT\n")
 TAPE_CASE(dismissed_after_it_recovered, RECOVERED "done | return DONE\n")
 TAPE_CASE(dismissed_while_it_recovers, TAPE_ACTIVE "revoke 1 | watch yes; cancel 1\n"
@@ -123,9 +127,9 @@ TAPE_CASE(dismissed_while_it_recovers, TAPE_ACTIVE "revoke 1 | watch yes; cancel
                                                    "returned E_REVOKED | return DONE\n")
 TAPE_CASE(lost_after_it_recovered, RECOVERED "closed | return E_LOST\n")
 
-/* Nobody joins what is dead; who was never in a round has nothing to restore. */
+/* No worker joins a dead round; a worker that was never in a round has nothing to restore. */
 TAPE_CASE(a_joiner_and_a_revoke, "revoke 1 | ! not in a round\n"
-                                 "revoke 1 | ! said already\n"
+                                 "revoke 1 | ! a repetition\n"
                                  "run 4 | send READY manifest=5 held=1\n"
                                  "revoke 2 | ! not in a round\n"
                                  "prepare 3 8 | ! without me\n"
@@ -133,7 +137,7 @@ TAPE_CASE(a_joiner_and_a_revoke, "revoke 1 | ! not in a round\n"
                                  "prepare 4 7,8 | prepare 4\n"
                                  "revoke 4 | abandon 4; send RECOVERING round=4 with 4\n"
                                  "state recovered |\n"
-                                 "revoke 4 | ! said already\n"
+                                 "revoke 4 | ! a repetition\n"
                                  "round 5 8 RECOVERY | ! waits for another\n"
                                  "round 6 8,7 | enter 6 1/2 of 8,7\n")
 TAPE_CASE(a_joiner_and_a_revoke_before_what_it_is_prepared_for,
@@ -142,15 +146,3 @@ TAPE_CASE(a_joiner_and_a_revoke_before_what_it_is_prepared_for,
           "revoke 3 | ! not in a round\n"
           "prepared 4 | send PREPARED round=4\n"
           "round 4 7,8 | enter 4 0/2 of 7,8 prepared\n")
-
-TESTS(CASE(recovers), CASE(is_asked_again), CASE(revoked_in_do_enter),
-      CASE(revoked_just_as_train_begins), CASE(revoked_twice_before_it_is_restored),
-      CASE(revoked_with_a_change_pending), CASE(revoked_with_what_it_was_prepared_for),
-      CASE(revoked_between_two_rounds), CASE(revoked_while_it_restores_after_a_switch),
-      CASE(its_collectives_fail), CASE(its_collectives_fail_as_ranks_do_not_match),
-      CASE(its_collectives_fail_and_it_is_asked), CASE(it_cannot_enter),
-      CASE(finishes_in_a_dead_round), CASE(fails_in_a_dead_round), CASE(drained_while_it_recovers),
-      CASE(drained_but_a_round_wants_it), CASE(drained_after_it_recovered),
-      CASE(dismissed_after_it_recovered), CASE(dismissed_while_it_recovers),
-      CASE(lost_after_it_recovered), CASE(a_joiner_and_a_revoke),
-      CASE(a_joiner_and_a_revoke_before_what_it_is_prepared_for))

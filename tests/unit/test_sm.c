@@ -1,3 +1,7 @@
+/*
+ * test_sm.c: base/sm: a state machine moves by its table, traces, and panics on a move or a table
+ * that cannot be.
+ */
 #include "base/sm.h"
 #include "base/time.h"
 #include "tests/lib/test.h"
@@ -32,7 +36,7 @@ static const struct sm_state door_states[DOOR_STATES] = {
 
 static const struct sm_type door_type = { "door", door_states, DOOR_STATES, check_door };
 
-static void moves_and_traces(struct test *t)
+TEST(moves_and_traces)
 {
     struct door door = { .locks = 0 };
     struct trace trace;
@@ -53,7 +57,7 @@ out:
     trace_release(&trace);
 }
 
-static void says_what_it_may(struct test *t)
+TEST(says_what_it_may)
 {
     struct door door = { .locks = 0 };
 
@@ -71,7 +75,7 @@ static void says_what_it_may(struct test *t)
 out:;
 }
 
-static void panics_on_a_move_that_is_none(struct test *t)
+TEST_FLAGS(panics_on_a_move_that_is_none, TEST_NO_TORTURE)
 {
     struct door door = { .locks = 0 };
     struct trace trace;
@@ -97,7 +101,7 @@ static void make_ring(struct sm_state *states, unsigned count)
         states[i] = (struct sm_state){ "s", SM_BIT((i + 1) % count), SM_INITIAL };
 }
 
-static void tables_of_every_size_work(struct test *t)
+TEST(tables_of_every_size_work)
 {
     struct sm_state states[SM_STATES_MAX];
 
@@ -126,7 +130,7 @@ static void init_with(const struct sm_state *states, unsigned count, unsigned in
     sm_init(&sm, &type, initial, NULL, NULL);
 }
 
-static void panics_on_a_table_that_contradicts_itself(struct test *t)
+TEST_FLAGS(panics_on_a_table_that_contradicts_itself, TEST_NO_TORTURE)
 {
     struct sm_state states[SM_STATES_MAX];
 
@@ -151,7 +155,3 @@ static void panics_on_a_table_that_contradicts_itself(struct test *t)
     CHECK_PANICS(t, "state->name", init_with(states, 2, 1));
 out:;
 }
-
-TESTS(CASE(moves_and_traces), CASE(says_what_it_may),
-      CASE_FLAGS(panics_on_a_move_that_is_none, TEST_NO_TORTURE), CASE(tables_of_every_size_work),
-      CASE_FLAGS(panics_on_a_table_that_contradicts_itself, TEST_NO_TORTURE))

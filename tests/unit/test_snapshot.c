@@ -1,12 +1,15 @@
+/*
+ * test_snapshot.c: state/snapshot: the memory that holds the two newest commits, its checksums,
+ * mappings and limits, and the refusal of foreign memory.
+ */
 #include "state/snapshot/snapshot.h"
 
 #include "base/rng.h"
-#include "state/snapshot/room.h"
+#include "state/snapshot/memory_left.h"
 #include "state/sum.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,16 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-#define CHUNK                STATE_CHUNK_BYTES
-#define GIB                  ((uint64_t)1 << 30)
+#define CHUNK STATE_CHUNK_BYTES
+#define GIB   ((uint64_t)1 << 30)
 
 static const struct snapshot_shape small = { .manifest = 7,
                                              .replicated_bytes = 2 * CHUNK,
                                              .bytes = 3 * CHUNK };
 static const struct snapshot_shape empty = { .manifest = 9 };
 
-/* Writes one commit whose chunks are all of this byte. */
+/* Writes a commit whose bytes are all `byte`. Returns its memory. */
 static uint8_t *write_commit(struct snapshot *snapshot, uint64_t commit, uint8_t byte)
 {
     uint8_t *bytes = snapshot_begin(snapshot);
@@ -37,12 +39,29 @@ static uint8_t *write_commit(struct snapshot *snapshot, uint64_t commit, uint8_t
     return bytes;
 }
 
-static void holds_the_two_newest(struct test *t)
+static struct snapshot *snapshot;
+static struct snapshot *others[3];
+
+static void begin(struct test *t)
 {
-    struct snapshot *snapshot = NULL;
+    snapshot = NULL;
+    memset(others, 0, sizeof(others));
+    CHECK_OK(t, snapshot_create(&small, &snapshot, NULL));
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    snapshot_free(snapshot);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        snapshot_free(others[i]);
+}
+FIXTURE(begin, end)
+
+TEST(holds_the_two_newest)
+{
     struct msg_held held[2];
 
-    CHECK_OK(t, snapshot_create(&small, &snapshot, NULL));
     CHECK_INT(t, snapshot_newest(snapshot), ==, 0);
     CHECK_INT(t, snapshot_held(snapshot, held), ==, 0);
     CHECK(t, !snapshot_find(snapshot, 0));
@@ -62,16 +81,12 @@ static void holds_the_two_newest(struct test *t)
     CHECK(t, snapshot_chunk_sum(snapshot, 1, 0) == SUM_NONE);
     CHECK(t, snapshot_chunk_sum(snapshot, 3, 3) == SUM_NONE);
     CHECK(t, snapshot_chunk_sum(snapshot, 3, UINT64_MAX) == SUM_NONE);
-out:
-    snapshot_free(snapshot);
 }
 
-static void what_is_begun_does_not_count(struct test *t)
+TEST(an_open_commit_does_not_count)
 {
-    struct snapshot *snapshot = NULL;
     uint8_t *older;
 
-    CHECK_OK(t, snapshot_create(&small, &snapshot, NULL));
     older = write_commit(snapshot, 1, 'a');
     write_commit(snapshot, 2, 'b');
     CHECK(t, snapshot_begin(snapshot) == older);
@@ -85,15 +100,10 @@ static void what_is_begun_does_not_count(struct test *t)
     snapshot_end(snapshot, 9);
     CHECK(t, snapshot_find(snapshot, 9) == older);
     CHECK(t, snapshot_find(snapshot, 2) != NULL);
-out:
-    snapshot_free(snapshot);
 }
 
-static void a_new_name_for_the_newest(struct test *t)
+TEST(a_new_name_for_the_newest)
 {
-    struct snapshot *snapshot = NULL;
-
-    CHECK_OK(t, snapshot_create(&small, &snapshot, NULL));
     snapshot_rename(snapshot, 5); /* there is none */
     CHECK_INT(t, snapshot_newest(snapshot), ==, 0);
     write_commit(snapshot, 1, 'a');
@@ -104,68 +114,57 @@ static void a_new_name_for_the_newest(struct test *t)
     CHECK_INT(t, snapshot_find(snapshot, 1)[0], ==, 'a');
     snapshot_rename(snapshot, 6); /* not higher */
     CHECK_INT(t, snapshot_newest(snapshot), ==, 7);
-out:
-    snapshot_free(snapshot);
 }
 
-/* It is compared between ranks. */
-static void the_checksum_is_of_the_replicated_part(struct test *t)
+/* Ranks compare this checksum. */
+TEST(the_checksum_is_of_the_replicated_part)
 {
-    struct snapshot *snapshots[3] = { NULL };
     struct msg_held held[3][2];
 
     for (int i = 0; i < 3; i++) {
         uint8_t *bytes;
 
-        CHECK_OK(t, snapshot_create(&small, &snapshots[i], NULL));
-        bytes = snapshot_begin(snapshots[i]);
+        CHECK_OK(t, snapshot_create(&small, &others[i], NULL));
+        bytes = snapshot_begin(others[i]);
         bytes[CHUNK + 5] = i == 2;
         bytes[2 * CHUNK] = (uint8_t)i;
         for (uint64_t k = 0; k < 3; k++)
-            snapshot_set_sum(snapshots[i], k, sum_of(bytes + k * CHUNK, CHUNK));
-        snapshot_end(snapshots[i], 1);
-        CHECK_INT(t, snapshot_held(snapshots[i], held[i]), ==, 1);
+            snapshot_set_sum(others[i], k, sum_of(bytes + k * CHUNK, CHUNK));
+        snapshot_end(others[i], 1);
+        CHECK_INT(t, snapshot_held(others[i], held[i]), ==, 1);
     }
     CHECK(t, held[0][0].checksum == held[1][0].checksum);
     CHECK(t, held[0][0].checksum != held[2][0].checksum);
-out:
-    for (int i = 0; i < 3; i++)
-        snapshot_free(snapshots[i]);
 }
 
-static void two_mappings_are_one_snapshot(struct test *t)
+TEST(two_mappings_are_one_snapshot)
 {
-    struct snapshot *agent = NULL;
-    struct snapshot *worker = NULL;
     uint8_t *bytes;
 
-    CHECK_OK(t, snapshot_create(&small, &agent, NULL));
-    CHECK_OK(t, snapshot_open(dup(snapshot_fd(agent)), &small, &worker, NULL));
-    write_commit(worker, 1, 'a');
-    CHECK_INT(t, snapshot_find(agent, 1)[CHUNK], ==, 'a');
-    /* the agent fills the replicated part, the worker adds its own */
-    bytes = snapshot_begin(agent);
+    CHECK_OK(t, snapshot_open(dup(snapshot_fd(snapshot)), &small, &others[0], NULL));
+    write_commit(others[0], 1, 'a');
+    CHECK_INT(t, snapshot_find(snapshot, 1)[CHUNK], ==, 'a');
+    /* the agent writes the replicated part, the worker its own part */
+    bytes = snapshot_begin(snapshot);
     memset(bytes, 'b', 2 * CHUNK);
-    snapshot_set_sum(agent, 0, sum_of(bytes, CHUNK));
-    snapshot_set_sum(agent, 1, sum_of(bytes, CHUNK));
-    bytes = snapshot_begin(worker);
+    snapshot_set_sum(snapshot, 0, sum_of(bytes, CHUNK));
+    snapshot_set_sum(snapshot, 1, sum_of(bytes, CHUNK));
+    bytes = snapshot_begin(others[0]);
     CHECK_INT(t, bytes[2 * CHUNK - 1], ==, 'b');
-    CHECK(t, snapshot_sum(worker, 1) == snapshot_sum(agent, 1));
-    snapshot_end(worker, 2);
-    CHECK_INT(t, snapshot_newest(agent), ==, 2);
-    snapshot_free(agent);
-    agent = NULL;
-    CHECK_INT(t, snapshot_find(worker, 2)[0], ==, 'b');
-out:
-    snapshot_free(worker);
-    snapshot_free(agent);
+    CHECK(t, snapshot_sum(others[0], 1) == snapshot_sum(snapshot, 1));
+    snapshot_end(others[0], 2);
+    CHECK_INT(t, snapshot_newest(snapshot), ==, 2);
+    snapshot_free(snapshot);
+    snapshot = NULL;
+    CHECK_INT(t, snapshot_find(others[0], 2)[0], ==, 'b');
 }
 
-static void of_nothing_it_works(struct test *t)
+TEST(a_snapshot_of_no_bytes_works)
 {
-    struct snapshot *snapshot = NULL;
     struct msg_held held[2];
 
+    snapshot_free(snapshot);
+    snapshot = NULL;
     CHECK_OK(t, snapshot_create(&empty, &snapshot, NULL));
     CHECK(t, snapshot_begin(snapshot) != NULL);
     snapshot_end(snapshot, 1);
@@ -175,19 +174,18 @@ static void of_nothing_it_works(struct test *t)
     snapshot_begin(snapshot);
     snapshot_end(snapshot, 2);
     CHECK_INT(t, snapshot_held(snapshot, held), ==, 2);
-out:
-    snapshot_free(snapshot);
 }
 
-static void what_is_not_written_takes_no_memory(struct test *t)
+TEST(unwritten_bytes_take_no_memory)
 {
     struct snapshot_shape large = { 1, 8 * GIB, 8 * GIB };
     uint64_t last = large.bytes / CHUNK - 1;
-    struct snapshot *snapshot = NULL;
     struct msg_held held[2];
     struct stat st;
     uint8_t *bytes;
 
+    snapshot_free(snapshot);
+    snapshot = NULL;
     CHECK_OK(t, snapshot_create(&large, &snapshot, NULL));
     for (int i = 0; i < 2; i++) {
         bytes = snapshot_begin(snapshot);
@@ -205,24 +203,22 @@ static void what_is_not_written_takes_no_memory(struct test *t)
     CHECK(t, held[0].checksum == held[1].checksum);
     CHECK(t, !fstat(snapshot_fd(snapshot), &st));
     CHECK_INT(t, (uint64_t)st.st_blocks * 512, <, 16 * CHUNK);
-out:
-    snapshot_free(snapshot);
 }
 
-/* ---- what is wrong --------------------------------------------------------------------------- */
+/* ---- wrong memory ---- */
 
 static int create(uint64_t replicated_bytes, uint64_t bytes, struct hvd_err *err)
 {
     struct snapshot_shape shape = { 1, replicated_bytes, bytes };
-    struct snapshot *snapshot = NULL;
-    int rc = snapshot_create(&shape, &snapshot, err);
+    struct snapshot *made = NULL;
+    int rc = snapshot_create(&shape, &made, err);
 
     if (!rc)
-        snapshot_free(snapshot);
+        snapshot_free(made);
     return rc;
 }
 
-static void refuses_shapes_that_cannot_be(struct test *t)
+TEST(refuses_impossible_shapes)
 {
     struct hvd_err err;
 
@@ -232,18 +228,17 @@ static void refuses_shapes_that_cannot_be(struct test *t)
     CHECK_CODE(t, create(0, LIMIT_STATE_BYTES + CHUNK, &err), HVD_E_LIMIT);
     CHECK_HAS(t, err.text, "LIMIT_STATE_BYTES");
     CHECK_CODE(t, create(0, UINT64_MAX / CHUNK * CHUNK, NULL), HVD_E_LIMIT);
-out:;
 }
 
-/* Given a descriptor that is none of ours: refused, and closed. */
+/* true: the descriptor, which is of no snapshot, is refused and closed. */
 static bool refuses(int fd, const struct snapshot_shape *shape)
 {
-    struct snapshot *snapshot = NULL;
+    struct snapshot *opened = NULL;
     struct hvd_err err = { 0 };
-    int rc = snapshot_open(fd, shape, &snapshot, &err);
+    int rc = snapshot_open(fd, shape, &opened, &err);
 
     if (!rc)
-        snapshot_free(snapshot);
+        snapshot_free(opened);
     return rc == HVD_E_CORRUPT && err.text[0] && fcntl(fd, F_GETFD) < 0;
 }
 
@@ -254,14 +249,12 @@ static int plain_memfd(uint64_t bytes, unsigned seals)
     return fd >= 0 && !ftruncate(fd, (off_t)bytes) && !fcntl(fd, F_ADD_SEALS, seals) ? fd : -1;
 }
 
-static void refuses_what_is_no_snapshot_of_ours(struct test *t)
+TEST(refuses_foreign_descriptors)
 {
     struct snapshot_shape other = small;
-    struct snapshot *snapshot = NULL;
     struct stat st;
     int fds[2];
 
-    CHECK_OK(t, snapshot_create(&small, &snapshot, NULL));
     CHECK(t, !fstat(snapshot_fd(snapshot), &st));
     other.manifest++;
     CHECK(t, refuses(dup(snapshot_fd(snapshot)), &other));
@@ -280,25 +273,20 @@ static void refuses_what_is_no_snapshot_of_ours(struct test *t)
     CHECK(t, refuses(plain_memfd((uint64_t)st.st_size, F_SEAL_GROW), &small));
     CHECK(t, refuses(plain_memfd((uint64_t)st.st_size, F_SEAL_SHRINK | F_SEAL_GROW), &small));
     CHECK(t, refuses(plain_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW), &small));
-out:
-    snapshot_free(snapshot);
 }
 
-static void its_size_stays(struct test *t)
+TEST(the_size_cannot_change)
 {
-    struct snapshot *snapshot = NULL;
     int fd;
 
-    CHECK_OK(t, snapshot_create(&small, &snapshot, NULL));
     fd = snapshot_fd(snapshot);
     CHECK(t, fcntl(fd, F_GETFD) & FD_CLOEXEC);
     CHECK(t, ftruncate(fd, 0) && ftruncate(fd, (off_t)(100 * CHUNK)));
     CHECK(t, fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
-out:
-    snapshot_free(snapshot);
 }
 
-/* Runs in a process of its own, as limits cannot be raised again: 0, or the line that failed. */
+/* Runs in a process of its own, because a limit cannot be raised again. run returns 0, or the
+ * number of the check that failed. */
 static void in_a_child(struct test *t, int (*run)(void))
 {
     int status = -1;
@@ -309,7 +297,6 @@ static void in_a_child(struct test *t, int (*run)(void))
         _exit(run());
     CHECK(t, waitpid(pid, &status, 0) == pid);
     CHECK_INT(t, status, ==, 0);
-out:;
 }
 
 #define LIMIT(resource, most) (!setrlimit(resource, &(struct rlimit){ most, most }))
@@ -341,33 +328,30 @@ static int with_little_address_space(void)
     ssize_t length = read(fd, text, sizeof(text) - 1);
 
     close(fd);
-    pages = room_number(length > 0 ? text : "", "");
+    pages = memory_number(length > 0 ? text : "", "");
     if (pages > UINT64_MAX / 4096 - GIB || !LIMIT(RLIMIT_AS, pages * 4096 + GIB / 2) ||
         create(0, GIB, &err) != HVD_E_NOMEM)
         return 1;
     return strstr(err.text, "ulimit -v") ? 0 : 2;
 }
 
-static void limits_of_the_machine_have_their_names(struct test *t)
+TEST_FLAGS(limits_of_the_machine_have_their_names, TEST_NO_TORTURE)
 {
     in_a_child(t, with_small_files);
     CHECK(t, !t->failed);
     in_a_child(t, with_few_files);
     CHECK(t, !t->failed);
     in_a_child(t, with_little_address_space);
-out:;
 }
 
-/* What the other side may write is only ever two numbers and checksums. */
-static void believes_nothing(struct test *t)
+/* The other process may write only two numbers and the checksums. */
+TEST_FLAGS(believes_no_field_of_the_memory, TEST_NO_TORTURE)
 {
-    struct snapshot *snapshot = NULL;
     struct msg_held held[2];
     uint64_t *words = MAP_FAILED;
     struct rng rng;
 
     rng_seed(&rng, 1);
-    CHECK_OK(t, snapshot_create(&small, &snapshot, NULL));
     words = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, snapshot_fd(snapshot), 0);
     CHECK(t, words != MAP_FAILED);
     for (int i = 0; i < 200; i++) {
@@ -385,15 +369,6 @@ static void believes_nothing(struct test *t)
         write_commit(snapshot, 1 + rng_next(&rng) % 100, (uint8_t)i);
         CHECK_INT(t, snapshot_shape(snapshot)->bytes, ==, small.bytes);
     }
-out:
     if (words != MAP_FAILED)
         munmap(words, 3 * 4096);
-    snapshot_free(snapshot);
 }
-
-TESTS(CASE(holds_the_two_newest), CASE(what_is_begun_does_not_count),
-      CASE(a_new_name_for_the_newest), CASE(the_checksum_is_of_the_replicated_part),
-      CASE(two_mappings_are_one_snapshot), CASE(of_nothing_it_works),
-      CASE(what_is_not_written_takes_no_memory), CASE(refuses_shapes_that_cannot_be),
-      CASE(refuses_what_is_no_snapshot_of_ours), CASE(its_size_stays),
-      NO_TORTURE(limits_of_the_machine_have_their_names), NO_TORTURE(believes_nothing))

@@ -1,6 +1,6 @@
 /*
- * A snapshot between processes: one that writes and is killed at any moment, and others that read
- * meanwhile.
+ * A snapshot that processes share: one process writes and is killed at any moment, other processes
+ * read meanwhile.
  */
 #include "base/rng.h"
 #include "state/snapshot/copy.h"
@@ -23,14 +23,14 @@
 #define READS      1000
 #define PATIENCE_S 120
 
-struct said {
-    _Atomic uint64_t newest; /* commit of which its writer has said that it is whole */
+struct board_opening {
+    _Atomic uint64_t newest; /* the newest commit that its writer has reported as whole */
 };
 
 struct scene {
     struct manifest manifest;
     struct snapshot *snapshot;
-    struct said *said; /* shared by all */
+    struct board_opening *said; /* shared by all */
 };
 
 static int scene_init(struct scene *scene)
@@ -62,7 +62,7 @@ static void scene_release(struct scene *scene)
         munmap(scene->said, 4096);
 }
 
-/* Every word of a commit says which it is. */
+/* Returns word i of a commit; each word contains the number of the commit. */
 static uint64_t word_of(uint64_t commit, uint64_t i)
 {
     return commit * UINT64_C(0x9e3779b97f4a7c15) + i;
@@ -82,7 +82,8 @@ static bool is_of(const uint64_t *words, uint64_t count, uint64_t commit)
     return true;
 }
 
-/* A child has no mapping of its parent's, and does not outlive it. */
+/* Maps the snapshot in a child, which has no mapping of its parent; the child dies with the
+ * parent. */
 static struct snapshot *mine(const struct scene *scene)
 {
     struct snapshot *snapshot;
@@ -94,7 +95,7 @@ static struct snapshot *mine(const struct scene *scene)
     return snapshot;
 }
 
-/* In a process of its own, until it is killed. */
+/* Writes one commit after the other, until the process is killed. */
 NORETURN static void write_for_ever(const struct scene *scene)
 {
     static uint64_t weights[WORDS];
@@ -126,7 +127,8 @@ static pid_t start_writer(const struct scene *scene)
     return pid;
 }
 
-/* The whole of a commit, where nobody writes. A renamed one has the words of its first name. */
+/* true: the commit has the right bytes. No process writes meanwhile. A renamed commit has the words
+ * of its first number. */
 static bool is_whole(const struct scene *scene, uint64_t commit)
 {
     const uint8_t *bytes = snapshot_find(scene->snapshot, commit);
@@ -151,7 +153,7 @@ static bool all_is_whole(const struct scene *scene)
     return count == 0 || held[0].commit == snapshot_newest(scene->snapshot);
 }
 
-/* What was open when the writer died: its checksums are true, or SUM_NONE. */
+/* true: each checksum of the buffer that was open when the writer died is right, or SUM_NONE. */
 static bool open_sums_are_true(const struct scene *scene)
 {
     const uint8_t *bytes = snapshot_begin(scene->snapshot);
@@ -171,7 +173,7 @@ static void spin(uint64_t turns)
         ;
 }
 
-static void a_writer_may_die_on_any_line(struct test *t)
+TEST_FLAGS(a_writer_may_die_on_any_line, TEST_NO_TORTURE)
 {
     struct scene scene;
     struct rng rng;
@@ -202,8 +204,8 @@ out:
     scene_release(&scene);
 }
 
-/* One chunk of the newest commit, while somebody writes: 1 when it was still there afterwards and
- * is what it should be, 0 when it had gone, -1 when it is torn. */
+/* Reads a chunk of the newest commit while the writer writes. 1: the commit is there afterwards and
+ * the chunk is right; 0: the commit is gone; -1: the chunk is torn. */
 static int read_one(const struct snapshot *snapshot, uint64_t chunk, uint64_t *block)
 {
     uint64_t commit = snapshot_newest(snapshot);
@@ -222,7 +224,7 @@ static int read_one(const struct snapshot *snapshot, uint64_t chunk, uint64_t *b
     if (chunk == 3 || first + count > WORDS)
         return 1;
     if (block[0] != word_of(commit, first))
-        commit--; /* it was renamed */
+        commit--; /* the commit was renamed */
     for (uint64_t i = 0; i < count; i++)
         if (block[i] != word_of(commit, first + i))
             return -1;
@@ -245,7 +247,7 @@ NORETURN static void read_often(const struct scene *scene)
     _exit(0);
 }
 
-static void readers_never_believe_what_is_torn(struct test *t)
+TEST_FLAGS(readers_never_believe_a_torn_commit, TEST_NO_TORTURE)
 {
     struct scene scene;
     pid_t pids[3] = { -1, -1, -1 };
@@ -277,6 +279,3 @@ out:
         }
     scene_release(&scene);
 }
-
-TESTS(CASE_FLAGS(a_writer_may_die_on_any_line, TEST_NO_TORTURE),
-      CASE_FLAGS(readers_never_believe_what_is_torn, TEST_NO_TORTURE))

@@ -1,10 +1,11 @@
-/* The stand-in of the CUDA driver: that it is as strict as it promises (tests/standin/standin.h).
- */
+/* The stand-in of the CUDA driver is as strict as tests/standin/standin.h promises. A gate is a
+ * kernel that does not end before the test opens the gate; the bench holds a device and what a test
+ * makes on it. */
 #include "gpu/device.h"
 #include "os/clock.h"
 #include "os/thread.h"
 #include "tests/lib/fake_gpu.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -19,8 +20,7 @@
 #define PATIENCE_US 60000000
 #define NO_WAIT_US  20000
 
-/* ---- one device, and a kernel that ends when it is told to ------------------------------------
- */
+/* ---- one device, and the gate ---- */
 
 struct gate {
     pthread_mutex_t lock;
@@ -57,9 +57,11 @@ struct bench {
     cuda_address memory;
     struct CUstream_st *stream, *other;
     struct CUevent_st *event;
-    uint8_t *seen; /* the memory, as the stand-in sees it */
+    uint8_t *seen; /* the memory's bytes in the host */
 };
 
+/* Makes two devices and enters the first; on that device: memory, two streams and an event. 0, or a
+ * code. */
 static int bench_make(struct bench *bench)
 {
     *bench = (struct bench){ .device = NULL };
@@ -78,7 +80,7 @@ static int bench_make(struct bench *bench)
     return 0;
 }
 
-/* Nothing may be left then. */
+/* Frees all objects; after that no object may be left on the device. */
 static void bench_end(struct test *t, struct bench *bench)
 {
     static const char *const whats[] = { "memory", "streams", "events", "pinned" };
@@ -108,7 +110,7 @@ static bool all_are(const uint8_t *bytes, size_t count, uint8_t value)
     return true;
 }
 
-/* What a call does that must not return yet, on a thread of its own. */
+/* A thread that makes a call which must not return yet. */
 struct waiter {
     pthread_t thread;
     struct bench *bench;
@@ -129,7 +131,7 @@ static void *wait_in_call(void *arg)
     return NULL;
 }
 
-/* It has not ended while the gate is closed, and ends once it is open. */
+/* true: the call waits while the gate is closed, and returns once the gate is open. */
 static bool waits_for_gate(struct bench *bench, int (*call)(struct bench *bench))
 {
     struct waiter waiter = { .bench = bench, .call = call };
@@ -150,68 +152,79 @@ static bool waits_for_gate(struct bench *bench, int (*call)(struct bench *bench)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void bytes_go_and_come(struct test *t)
+static struct bench own;
+static struct waiter syncing; /* its thread may wait on after a CHECK that has failed */
+static bool syncs;
+
+static void end_case(struct test *t)
+{
+    if (syncs) {
+        fake_gpu_faults("device:lost");
+        pthread_join(syncing.thread, NULL);
+    }
+    syncs = false;
+    bench_end(t, &own);
+}
+FIXTURE(NULL, end_case)
+
+TEST_FLAGS(bytes_go_and_come, TEST_NO_TORTURE)
 {
     static uint8_t out[BYTES];
     static uint8_t back[BYTES];
-    struct bench bench;
     const struct cuda *cuda;
 
-    CHECK_OK(t, bench_make(&bench));
-    cuda = bench.cuda;
+    CHECK_OK(t, bench_make(&own));
+    cuda = own.cuda;
     for (size_t i = 0; i < BYTES; i++)
         out[i] = (uint8_t)(i * 7);
-    CHECK_OK(t, cuda->to_device(bench.memory, out, BYTES, bench.stream));
-    CHECK_OK(t, cuda->to_host(back, bench.memory, BYTES, bench.stream));
-    CHECK(t, memcmp(out, back, BYTES) == 0); /* neither is pinned: they have waited */
-    CHECK_OK(t, cuda->fill(bench.memory, 3, 1000, bench.stream));
-    CHECK_OK(t, cuda->on_device(bench.memory + 5000, bench.memory, 1000, bench.stream));
-    CHECK_OK(t, cuda->stream_sync(bench.stream));
-    CHECK(t, all_are(bench.seen, 1000, 3) && all_are(bench.seen + 5000, 1000, 3));
-    CHECK(t, memcmp(bench.seen + 6000, out + 6000, BYTES - 6000) == 0);
-out:
-    bench_end(t, &bench);
+    CHECK_OK(t, cuda->to_device(own.memory, out, BYTES, own.stream));
+    CHECK_OK(t, cuda->to_host(back, own.memory, BYTES, own.stream));
+    /* neither buffer is pinned, so both copies have waited */
+    CHECK(t, memcmp(out, back, BYTES) == 0);
+    CHECK_OK(t, cuda->fill(own.memory, 3, 1000, own.stream));
+    CHECK_OK(t, cuda->on_device(own.memory + 5000, own.memory, 1000, own.stream));
+    CHECK_OK(t, cuda->stream_sync(own.stream));
+    CHECK(t, all_are(own.seen, 1000, 3) && all_are(own.seen + 5000, 1000, 3));
+    CHECK(t, memcmp(own.seen + 6000, out + 6000, BYTES - 6000) == 0);
 }
 
-static void memory_is_counted(struct test *t)
+/* Allocations fail when the device has too few bytes left, and succeed again after a free. New
+ * memory is not zero. */
+TEST_FLAGS(memory_is_counted, TEST_NO_TORTURE)
 {
-    struct bench bench;
     cuda_address all = 0;
     cuda_address more = 0;
     size_t total = 0;
     size_t left = 0;
 
-    CHECK_OK(t, bench_make(&bench));
-    CHECK_OK(t, bench.cuda->memory_info(&left, &total));
+    CHECK_OK(t, bench_make(&own));
+    CHECK_OK(t, own.cuda->memory_info(&left, &total));
     CHECK_INT(t, total, ==, 256U << 20);
     CHECK_INT(t, left, <, total);
-    CHECK_INT(t, bench.cuda->memory_alloc(&more, total), ==, CUDA_OUT_OF_MEMORY);
-    CHECK_OK(t, bench.cuda->memory_alloc(&all, left));
-    CHECK_INT(t, bench.cuda->memory_alloc(&more, 1), ==, CUDA_OUT_OF_MEMORY);
+    CHECK_INT(t, own.cuda->memory_alloc(&more, total), ==, CUDA_OUT_OF_MEMORY);
+    CHECK_OK(t, own.cuda->memory_alloc(&all, left));
+    CHECK_INT(t, own.cuda->memory_alloc(&more, 1), ==, CUDA_OUT_OF_MEMORY);
     CHECK_INT(t, fake_gpu_live("memory"), ==, 2);
-    CHECK_OK(t, bench.cuda->memory_free(all));
+    CHECK_OK(t, own.cuda->memory_free(all));
     all = 0;
-    CHECK_OK(t, bench.cuda->memory_alloc(&more, 1));
-    CHECK(t, all_are(fake_gpu_memory((void *)(uintptr_t)more), 1, 0xdb)); /* and not 0 */
-    CHECK(t, !fake_gpu_memory(&bench));
-    CHECK_OK(t, bench.cuda->memory_free(more));
-out:
+    CHECK_OK(t, own.cuda->memory_alloc(&more, 1));
+    CHECK(t, all_are(fake_gpu_memory((void *)(uintptr_t)more), 1, 0xdb)); /* not 0 */
+    CHECK(t, !fake_gpu_memory(&own));
+    CHECK_OK(t, own.cuda->memory_free(more));
     if (all)
-        (void)bench.cuda->memory_free(all);
-    bench_end(t, &bench);
+        (void)own.cuda->memory_free(all);
 }
 
-static void host_cannot_touch_it(struct test *t)
+TEST_FLAGS(the_host_cannot_touch_device_memory, TEST_NO_TORTURE)
 {
-    struct bench bench;
     pid_t child;
     int status = 0;
 
-    CHECK_OK(t, bench_make(&bench));
+    CHECK_OK(t, bench_make(&own));
     child = fork();
     CHECK(t, child >= 0);
     if (child == 0) {
-        volatile uint8_t *at = (uint8_t *)(uintptr_t)bench.memory;
+        volatile uint8_t *at = (uint8_t *)(uintptr_t)own.memory;
 
         signal(SIGSEGV, SIG_DFL);
         _exit(at[0]);
@@ -219,19 +232,17 @@ static void host_cannot_touch_it(struct test *t)
     CHECK_INT(t, waitpid(child, &status, 0), ==, child);
     CHECK(t, WIFSIGNALED(status));
     CHECK_INT(t, WTERMSIG(status), ==, SIGSEGV);
-out:
-    bench_end(t, &bench);
 }
 
-static void pinned_memory_is_known(struct test *t)
+/* Memory is pinned once; each kind is freed by its own call; with a fault pinning fails. */
+TEST_FLAGS(pinned_memory_is_known, TEST_NO_TORTURE)
 {
-    struct bench bench;
     const struct cuda *cuda;
     void *host = MAP_FAILED;
     void *given = NULL;
 
-    CHECK_OK(t, bench_make(&bench));
-    cuda = bench.cuda;
+    CHECK_OK(t, bench_make(&own));
+    cuda = own.cuda;
     host = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(t, host != MAP_FAILED);
     CHECK_OK(t, cuda->pin(host, BYTES, CUDA_PIN_PORTABLE));
@@ -245,85 +256,74 @@ static void pinned_memory_is_known(struct test *t)
     fake_gpu_faults("pin:fail");
     CHECK_INT(t, cuda->pin(host, BYTES, 0), ==, CUDA_OUT_OF_MEMORY);
     CHECK_INT(t, cuda->host_alloc(&given, 100, 0), ==, CUDA_OUT_OF_MEMORY);
-out:
     if (host != MAP_FAILED)
         munmap(host, BYTES);
-    bench_end(t, &bench);
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-static void work_is_not_done_at_once(struct test *t)
+TEST_FLAGS(work_is_not_done_at_once, TEST_NO_TORTURE)
 {
-    struct bench bench;
-
-    CHECK_OK(t, bench_make(&bench));
-    fake_gpu_run(bench.stream, gate_kernel, &gate);
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 9, BYTES, bench.stream));
-    CHECK_OK(t, bench.cuda->event_record(bench.event, bench.stream));
-    CHECK_INT(t, bench.cuda->event_query(bench.event), ==, CUDA_NOT_READY);
-    CHECK_INT(t, bench.cuda->stream_query(bench.stream), ==, CUDA_NOT_READY);
-    CHECK_INT(t, bench.cuda->stream_query(bench.other), ==, CUDA_OK);
-    CHECK(t, bench.seen[0] == 0xdb);
+    CHECK_OK(t, bench_make(&own));
+    fake_gpu_run(own.stream, gate_kernel, &gate);
+    CHECK_OK(t, own.cuda->fill(own.memory, 9, BYTES, own.stream));
+    CHECK_OK(t, own.cuda->event_record(own.event, own.stream));
+    CHECK_INT(t, own.cuda->event_query(own.event), ==, CUDA_NOT_READY);
+    CHECK_INT(t, own.cuda->stream_query(own.stream), ==, CUDA_NOT_READY);
+    CHECK_INT(t, own.cuda->stream_query(own.other), ==, CUDA_OK);
+    CHECK(t, own.seen[0] == 0xdb);
     gate_open();
-    CHECK_OK(t, bench.cuda->event_sync(bench.event));
-    CHECK(t, all_are(bench.seen, BYTES, 9));
-    CHECK_OK(t, bench.cuda->event_query(bench.event));
-    CHECK_OK(t, bench.cuda->stream_sync(bench.stream));
-    CHECK_OK(t, bench.cuda->stream_query(bench.stream));
-out:
-    bench_end(t, &bench);
+    CHECK_OK(t, own.cuda->event_sync(own.event));
+    CHECK(t, all_are(own.seen, BYTES, 9));
+    CHECK_OK(t, own.cuda->event_query(own.event));
+    CHECK_OK(t, own.cuda->stream_sync(own.stream));
+    CHECK_OK(t, own.cuda->stream_query(own.stream));
 }
 
-static void streams_wait_for_events(struct test *t)
+TEST_FLAGS(streams_wait_for_events, TEST_NO_TORTURE)
 {
-    struct bench bench;
-
-    CHECK_OK(t, bench_make(&bench));
-    CHECK_OK(t, bench.cuda->stream_wait(bench.other, bench.event, 0)); /* of nothing */
-    CHECK_OK(t, bench.cuda->stream_sync(bench.other));
-    fake_gpu_run(bench.stream, gate_kernel, &gate);
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 1, BYTES, bench.stream));
-    CHECK_OK(t, bench.cuda->event_record(bench.event, bench.stream));
-    CHECK_OK(t, bench.cuda->stream_wait(bench.other, bench.event, 0));
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 2, 10, bench.other));
-    /* recorded anew, and destroyed: they wait for what it was */
-    CHECK_OK(t, bench.cuda->event_record(bench.event, bench.other));
-    CHECK_INT(t, bench.cuda->stream_query(bench.other), ==, CUDA_NOT_READY);
-    CHECK_OK(t, bench.cuda->event_destroy(bench.event));
-    bench.event = NULL;
+    CHECK_OK(t, bench_make(&own));
+    CHECK_OK(t, own.cuda->stream_wait(own.other, own.event, 0)); /* the event was never recorded */
+    CHECK_OK(t, own.cuda->stream_sync(own.other));
+    fake_gpu_run(own.stream, gate_kernel, &gate);
+    CHECK_OK(t, own.cuda->fill(own.memory, 1, BYTES, own.stream));
+    CHECK_OK(t, own.cuda->event_record(own.event, own.stream));
+    CHECK_OK(t, own.cuda->stream_wait(own.other, own.event, 0));
+    CHECK_OK(t, own.cuda->fill(own.memory, 2, 10, own.other));
+    /* the event is recorded anew and destroyed: the waits are still for its earlier state */
+    CHECK_OK(t, own.cuda->event_record(own.event, own.other));
+    CHECK_INT(t, own.cuda->stream_query(own.other), ==, CUDA_NOT_READY);
+    CHECK_OK(t, own.cuda->event_destroy(own.event));
+    own.event = NULL;
     gate_open();
-    CHECK_OK(t, bench.cuda->stream_sync(bench.other));
-    CHECK(t, all_are(bench.seen, 10, 2) && all_are(bench.seen + 10, BYTES - 10, 1));
-out:
-    bench_end(t, &bench);
+    CHECK_OK(t, own.cuda->stream_sync(own.other));
+    CHECK(t, all_are(own.seen, 10, 2) && all_are(own.seen + 10, BYTES - 10, 1));
 }
 
-static void null_stream_waits_for_blocking_ones(struct test *t)
+/* Fills in the NULL stream come after earlier work of a blocking stream and before its later work;
+ * a stream that does not block is not held up. */
+TEST_FLAGS(null_stream_waits_for_blocking_streams, TEST_NO_TORTURE)
 {
-    struct bench bench;
     struct CUstream_st *blocking = NULL;
 
-    CHECK_OK(t, bench_make(&bench));
-    CHECK_OK(t, bench.cuda->stream_create(&blocking, 0, 0));
+    CHECK_OK(t, bench_make(&own));
+    CHECK_OK(t, own.cuda->stream_create(&blocking, 0, 0));
     fake_gpu_run(blocking, gate_kernel, &gate);
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 1, BYTES, blocking));
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 2, 20, NULL));
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 3, 10, blocking));
-    CHECK_INT(t, bench.cuda->stream_query(NULL), ==, CUDA_NOT_READY);
-    /* one that does not block goes on meanwhile */
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 4, 1, bench.other));
-    CHECK_OK(t, bench.cuda->stream_sync(bench.other));
-    CHECK_INT(t, bench.seen[0], ==, 4);
+    CHECK_OK(t, own.cuda->fill(own.memory, 1, BYTES, blocking));
+    CHECK_OK(t, own.cuda->fill(own.memory, 2, 20, NULL));
+    CHECK_OK(t, own.cuda->fill(own.memory, 3, 10, blocking));
+    CHECK_INT(t, own.cuda->stream_query(NULL), ==, CUDA_NOT_READY);
+    /* a stream that does not block goes on meanwhile */
+    CHECK_OK(t, own.cuda->fill(own.memory, 4, 1, own.other));
+    CHECK_OK(t, own.cuda->stream_sync(own.other));
+    CHECK_INT(t, own.seen[0], ==, 4);
     gate_open();
-    CHECK_OK(t, bench.cuda->stream_sync(blocking));
-    CHECK_OK(t, bench.cuda->stream_sync(NULL));
-    CHECK(t, all_are(bench.seen, 10, 3) && all_are(bench.seen + 10, 10, 2) &&
-                 all_are(bench.seen + 20, BYTES - 20, 1));
-out:
+    CHECK_OK(t, own.cuda->stream_sync(blocking));
+    CHECK_OK(t, own.cuda->stream_sync(NULL));
+    CHECK(t, all_are(own.seen, 10, 3) && all_are(own.seen + 10, 10, 2) &&
+                 all_are(own.seen + 20, BYTES - 20, 1));
     if (blocking)
-        (void)bench.cuda->stream_destroy(blocking);
-    bench_end(t, &bench);
+        (void)own.cuda->stream_destroy(blocking);
 }
 
 static int sync_null_stream(struct bench *bench)
@@ -331,19 +331,16 @@ static int sync_null_stream(struct bench *bench)
     return bench->cuda->stream_sync(NULL);
 }
 
-static void waiting_for_the_null_stream(struct test *t)
+TEST_FLAGS(waiting_for_the_null_stream, TEST_NO_TORTURE)
 {
-    struct bench bench;
     struct CUstream_st *blocking = NULL;
 
-    CHECK_OK(t, bench_make(&bench));
-    CHECK_OK(t, bench.cuda->stream_create(&blocking, 0, 0));
+    CHECK_OK(t, bench_make(&own));
+    CHECK_OK(t, own.cuda->stream_create(&blocking, 0, 0));
     fake_gpu_run(blocking, gate_kernel, &gate);
-    CHECK(t, waits_for_gate(&bench, sync_null_stream));
-out:
+    CHECK(t, waits_for_gate(&own, sync_null_stream));
     if (blocking)
-        (void)bench.cuda->stream_destroy(blocking);
-    bench_end(t, &bench);
+        (void)own.cuda->stream_destroy(blocking);
 }
 
 static int copy_unpinned(struct bench *bench)
@@ -353,36 +350,29 @@ static int copy_unpinned(struct bench *bench)
     return bench->cuda->to_host(&byte, bench->memory, 1, bench->stream);
 }
 
-static void unpinned_copies_wait(struct test *t)
+TEST_FLAGS(unpinned_copies_wait, TEST_NO_TORTURE)
 {
-    struct bench bench;
-
-    CHECK_OK(t, bench_make(&bench));
-    fake_gpu_run(bench.stream, gate_kernel, &gate);
-    CHECK(t, waits_for_gate(&bench, copy_unpinned));
-out:
-    bench_end(t, &bench);
+    CHECK_OK(t, bench_make(&own));
+    fake_gpu_run(own.stream, gate_kernel, &gate);
+    CHECK(t, waits_for_gate(&own, copy_unpinned));
 }
 
-static void pinned_copies_do_not(struct test *t)
+TEST_FLAGS(pinned_copies_do_not, TEST_NO_TORTURE)
 {
-    struct bench bench;
     void *host = NULL;
 
-    CHECK_OK(t, bench_make(&bench));
-    CHECK_OK(t, bench.cuda->host_alloc(&host, BYTES, 0));
+    CHECK_OK(t, bench_make(&own));
+    CHECK_OK(t, own.cuda->host_alloc(&host, BYTES, 0));
     memset(host, 0, BYTES);
-    fake_gpu_run(bench.stream, gate_kernel, &gate);
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 5, BYTES, bench.stream));
-    CHECK_OK(t, bench.cuda->to_host(host, bench.memory, BYTES, bench.stream));
+    fake_gpu_run(own.stream, gate_kernel, &gate);
+    CHECK_OK(t, own.cuda->fill(own.memory, 5, BYTES, own.stream));
+    CHECK_OK(t, own.cuda->to_host(host, own.memory, BYTES, own.stream));
     CHECK(t, all_are(host, BYTES, 0));
     gate_open();
-    CHECK_OK(t, bench.cuda->stream_sync(bench.stream));
+    CHECK_OK(t, own.cuda->stream_sync(own.stream));
     CHECK(t, all_are(host, BYTES, 5));
-out:
     if (host)
-        (void)bench.cuda->host_free(host);
-    bench_end(t, &bench);
+        (void)own.cuda->host_free(host);
 }
 
 static int free_memory(struct bench *bench)
@@ -390,93 +380,76 @@ static int free_memory(struct bench *bench)
     return bench->cuda->memory_free(bench->memory);
 }
 
-static void giving_back_waits_for_the_device(struct test *t)
+TEST_FLAGS(giving_back_waits_for_the_device, TEST_NO_TORTURE)
 {
-    struct bench bench;
-
-    CHECK_OK(t, bench_make(&bench));
-    fake_gpu_run(bench.other, gate_kernel, &gate); /* which does not use it */
-    CHECK(t, waits_for_gate(&bench, free_memory));
-    bench.memory = 0;
-out:
-    bench_end(t, &bench);
+    CHECK_OK(t, bench_make(&own));
+    fake_gpu_run(own.other, gate_kernel, &gate); /* a kernel that does not use the memory */
+    CHECK(t, waits_for_gate(&own, free_memory));
+    own.memory = 0;
 }
 
-static void destroyed_streams_end_their_work(struct test *t)
+TEST_FLAGS(destroyed_streams_end_their_work, TEST_NO_TORTURE)
 {
-    struct bench bench;
-
-    CHECK_OK(t, bench_make(&bench));
-    fake_gpu_run(bench.stream, gate_kernel, &gate);
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 6, BYTES, bench.stream));
-    CHECK_OK(t, bench.cuda->event_record(bench.event, bench.stream));
-    CHECK_OK(t, bench.cuda->stream_destroy(bench.stream));
-    bench.stream = NULL;
+    CHECK_OK(t, bench_make(&own));
+    fake_gpu_run(own.stream, gate_kernel, &gate);
+    CHECK_OK(t, own.cuda->fill(own.memory, 6, BYTES, own.stream));
+    CHECK_OK(t, own.cuda->event_record(own.event, own.stream));
+    CHECK_OK(t, own.cuda->stream_destroy(own.stream));
+    own.stream = NULL;
     gate_open();
-    CHECK_OK(t, bench.cuda->event_sync(bench.event));
-    CHECK(t, all_are(bench.seen, BYTES, 6));
-out:
-    bench_end(t, &bench);
+    CHECK_OK(t, own.cuda->event_sync(own.event));
+    CHECK(t, all_are(own.seen, BYTES, 6));
 }
 
-static void priorities_are_kept(struct test *t)
+TEST_FLAGS(priorities_are_kept, TEST_NO_TORTURE)
 {
-    struct bench bench;
     struct CUstream_st *high = NULL;
     int least = -100;
     int greatest = 100;
 
-    CHECK_OK(t, bench_make(&bench));
-    CHECK_OK(t, bench.cuda->stream_priorities(&least, &greatest));
+    CHECK_OK(t, bench_make(&own));
+    CHECK_OK(t, own.cuda->stream_priorities(&least, &greatest));
     CHECK_INT(t, least, ==, 0);
     CHECK_INT(t, greatest, ==, -5);
-    CHECK_OK(t, bench.cuda->stream_create(&high, CUDA_STREAM_NON_BLOCKING, -100));
+    CHECK_OK(t, own.cuda->stream_create(&high, CUDA_STREAM_NON_BLOCKING, -100));
     CHECK_INT(t, fake_gpu_priority(high), ==, -5);
-    CHECK_INT(t, fake_gpu_priority(bench.stream), ==, 0);
-out:
+    CHECK_INT(t, fake_gpu_priority(own.stream), ==, 0);
     if (high)
-        (void)bench.cuda->stream_destroy(high);
-    bench_end(t, &bench);
+        (void)own.cuda->stream_destroy(high);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-static void calls_fail_as_told(struct test *t)
+TEST_FLAGS(calls_fail_as_told, TEST_NO_TORTURE)
 {
-    struct bench bench;
     struct CUevent_st *event = NULL;
     struct CUstream_st *stream = NULL;
     cuda_address at = 0;
 
-    CHECK_OK(t, bench_make(&bench));
+    CHECK_OK(t, bench_make(&own));
     fake_gpu_faults("copy#2:fail event#1:fail");
     fake_gpu_faults("stream:fail alloc:fail");
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 1, 1, bench.stream));
-    CHECK_INT(t, bench.cuda->fill(bench.memory, 2, 1, bench.stream), !=, 0);
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 3, 1, bench.stream));
-    CHECK_INT(t, bench.cuda->event_create(&event, 0), !=, 0);
-    CHECK_INT(t, bench.cuda->stream_create(&stream, 0, 0), !=, 0);
-    CHECK_INT(t, bench.cuda->memory_alloc(&at, 1), ==, CUDA_OUT_OF_MEMORY);
-    CHECK_INT(t, bench.cuda->memory_alloc(&at, 1), ==, CUDA_OUT_OF_MEMORY);
+    CHECK_OK(t, own.cuda->fill(own.memory, 1, 1, own.stream));
+    CHECK_INT(t, own.cuda->fill(own.memory, 2, 1, own.stream), !=, 0);
+    CHECK_OK(t, own.cuda->fill(own.memory, 3, 1, own.stream));
+    CHECK_INT(t, own.cuda->event_create(&event, 0), !=, 0);
+    CHECK_INT(t, own.cuda->stream_create(&stream, 0, 0), !=, 0);
+    CHECK_INT(t, own.cuda->memory_alloc(&at, 1), ==, CUDA_OUT_OF_MEMORY);
+    CHECK_INT(t, own.cuda->memory_alloc(&at, 1), ==, CUDA_OUT_OF_MEMORY);
     fake_gpu_faults(NULL);
-    CHECK_OK(t, bench.cuda->memory_alloc(&at, 1));
-    CHECK_OK(t, bench.cuda->memory_free(at));
-out:
-    bench_end(t, &bench);
+    CHECK_OK(t, own.cuda->memory_alloc(&at, 1));
+    CHECK_OK(t, own.cuda->memory_free(at));
 }
 
-static void copies_are_slow_as_told(struct test *t)
+TEST_FLAGS(copies_are_slow_as_told, TEST_NO_TORTURE)
 {
-    struct bench bench;
     int64_t before_us = clock_now_us();
 
-    CHECK_OK(t, bench_make(&bench));
+    CHECK_OK(t, bench_make(&own));
     fake_gpu_faults("copy:slow=30");
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 1, 1, bench.stream));
-    CHECK_OK(t, bench.cuda->stream_sync(bench.stream));
+    CHECK_OK(t, own.cuda->fill(own.memory, 1, 1, own.stream));
+    CHECK_OK(t, own.cuda->stream_sync(own.stream));
     CHECK_INT(t, clock_now_us() - before_us, >=, 30000);
-out:
-    bench_end(t, &bench);
 }
 
 static int sync_stream(struct bench *bench)
@@ -484,91 +457,75 @@ static int sync_stream(struct bench *bench)
     return bench->cuda->stream_sync(bench->stream) ? 0 : HVD_E_IO;
 }
 
-static void a_lost_device_answers(struct test *t)
+TEST_FLAGS(a_lost_device_answers, TEST_NO_TORTURE)
 {
-    struct bench bench;
     struct hvd_err err = { .code = 0 };
-    struct waiter waiter;
 
-    CHECK_OK(t, bench_make(&bench));
+    CHECK_OK(t, bench_make(&own));
     fake_gpu_faults("copy:hang");
-    CHECK_OK(t, bench.cuda->fill(bench.memory, 1, 1, bench.stream));
-    waiter = (struct waiter){ .bench = &bench, .call = sync_stream };
-    CHECK_OK(t, thread_start(&waiter.thread, 0, wait_in_call, &waiter));
-    CHECK_INT(t, bench.cuda->stream_query(bench.stream), ==, CUDA_NOT_READY);
+    CHECK_OK(t, own.cuda->fill(own.memory, 1, 1, own.stream));
+    syncing = (struct waiter){ .bench = &own, .call = sync_stream };
+    CHECK_OK(t, thread_start(&syncing.thread, 0, wait_in_call, &syncing));
+    syncs = true;
+    CHECK_INT(t, own.cuda->stream_query(own.stream), ==, CUDA_NOT_READY);
     fake_gpu_faults("device:lost");
-    pthread_join(waiter.thread, NULL); /* what waited has returned */
-    CHECK_INT(t, bench.cuda->stream_query(bench.stream), !=, CUDA_OK);
-    CHECK_CODE(
-        t, cuda_judge(bench.cuda, bench.cuda->fill(bench.memory, 1, 1, bench.stream), "fill", &err),
-        HVD_E_IO);
+    pthread_join(syncing.thread, NULL); /* the waiting call has returned */
+    syncs = false;
+    CHECK_INT(t, own.cuda->stream_query(own.stream), !=, CUDA_OK);
+    CHECK_CODE(t, cuda_judge(own.cuda, own.cuda->fill(own.memory, 1, 1, own.stream), "fill", &err),
+               HVD_E_IO);
     CHECK_HAS(t, err.text, "fill: CUDA_ERROR_LAUNCH_FAILED");
-    CHECK_INT(t, gpu_enter(bench.device, NULL), !=, 0);
-out:
-    if (bench.device)
-        fake_gpu_faults(NULL);
-    bench_end(t, &bench);
+    CHECK_INT(t, gpu_enter(own.device, NULL), !=, 0);
 }
 
-static void the_nth_call_loses_it(struct test *t)
+TEST_FLAGS(the_nth_call_loses_the_device, TEST_NO_TORTURE)
 {
-    struct bench bench;
-
-    CHECK_OK(t, bench_make(&bench));
+    CHECK_OK(t, bench_make(&own));
     fake_gpu_faults("device#3:lost");
-    CHECK_OK(t, bench.cuda->stream_query(bench.stream));
-    CHECK_OK(t, bench.cuda->stream_query(bench.stream));
-    CHECK_INT(t, bench.cuda->stream_query(bench.stream), !=, CUDA_OK);
-    CHECK_INT(t, bench.cuda->stream_query(bench.stream), !=, CUDA_OK);
-out:
-    bench_end(t, &bench);
+    CHECK_OK(t, own.cuda->stream_query(own.stream));
+    CHECK_OK(t, own.cuda->stream_query(own.stream));
+    CHECK_INT(t, own.cuda->stream_query(own.stream), !=, CUDA_OK);
+    CHECK_INT(t, own.cuda->stream_query(own.stream), !=, CUDA_OK);
 }
 
-static void a_copy_can_kill(struct test *t)
+TEST_FLAGS(a_copy_can_kill, TEST_NO_TORTURE)
 {
     pid_t child = fork();
     int status = 0;
 
     CHECK(t, child >= 0);
     if (child == 0) {
-        struct bench bench;
-
         setenv("HVD_STANDIN_FAULTS", "copy#2:die", 1);
-        if (bench_make(&bench) || bench.cuda->fill(bench.memory, 1, 1, bench.stream) ||
-            bench.cuda->stream_sync(bench.stream))
+        if (bench_make(&own) || own.cuda->fill(own.memory, 1, 1, own.stream) ||
+            own.cuda->stream_sync(own.stream))
             _exit(1);
-        (void)bench.cuda->fill(bench.memory, 1, 1, bench.stream);
-        (void)bench.cuda->stream_sync(bench.stream);
+        (void)own.cuda->fill(own.memory, 1, 1, own.stream);
+        (void)own.cuda->stream_sync(own.stream);
         _exit(0);
     }
     CHECK_INT(t, waitpid(child, &status, 0), ==, child);
     CHECK(t, WIFSIGNALED(status));
     CHECK_INT(t, WTERMSIG(status), ==, SIGKILL);
-out:
-    return;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static void a_forked_child_has_no_driver(struct test *t)
+TEST_FLAGS(a_forked_child_has_no_driver, TEST_NO_TORTURE)
 {
-    struct bench bench;
     pid_t child;
     int status = 0;
 
-    CHECK_OK(t, bench_make(&bench));
+    CHECK_OK(t, bench_make(&own));
     child = fork();
     CHECK(t, child >= 0);
     if (child == 0)
-        _exit(bench.cuda->stream_query(bench.stream));
+        _exit(own.cuda->stream_query(own.stream));
     CHECK_INT(t, waitpid(child, &status, 0), ==, child);
     CHECK(t, WIFEXITED(status));
     CHECK_INT(t, WEXITSTATUS(status), ==, 3);
-out:
-    bench_end(t, &bench);
 }
 
-static void devices_are_of_a_machine(struct test *t)
+TEST_FLAGS(devices_are_of_a_machine, TEST_NO_TORTURE)
 {
     const struct gpu_device *first;
     const struct gpu_device *second;
@@ -581,13 +538,12 @@ static void devices_are_of_a_machine(struct test *t)
     CHECK_TEXT(t, second->name, "stand-in device 0");
     CHECK(t, memcmp(&first->uuid, &second->uuid, sizeof(first->uuid)) != 0);
     CHECK_CODE(t, gpu_device_get(2, &first, NULL), HVD_E_IO);
-out:
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 /* ---- misuse ---------------------------------------------------------------------------------- */
 
-/* In a process that has not used the driver before. */
+/* Runs `what`, which misuses the driver, in a process that has not used the driver before. */
 static void misuse(void (*what)(struct bench *bench))
 {
     struct bench bench;
@@ -667,7 +623,7 @@ static void ask_for_unknown_fault(struct bench *bench)
     fake_gpu_faults("revoke:die");
 }
 
-static void misuse_is_told(struct test *t)
+TEST_FLAGS(misuse_is_told, TEST_NO_TORTURE)
 {
     CHECK_PANICS(t, "is not device memory", misuse(copy_from_host));
     CHECK_PANICS(t, "is device memory, and the host's is wanted", misuse(copy_to_device_as_host));
@@ -680,20 +636,4 @@ static void misuse_is_told(struct test *t)
     CHECK_PANICS(t, "where none is pushed", misuse(pop_too_often));
     CHECK_PANICS(t, "was unmapped before it was unpinned", misuse(unmap_what_is_pinned));
     CHECK_PANICS(t, "no fault that is known here: 'revoke:die'", misuse(ask_for_unknown_fault));
-out:
-    return;
 }
-
-#define CASE_PLAIN(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-
-TESTS(CASE_PLAIN(bytes_go_and_come), CASE_PLAIN(memory_is_counted),
-      CASE_PLAIN(host_cannot_touch_it), CASE_PLAIN(pinned_memory_is_known),
-      CASE_PLAIN(work_is_not_done_at_once), CASE_PLAIN(streams_wait_for_events),
-      CASE_PLAIN(null_stream_waits_for_blocking_ones), CASE_PLAIN(waiting_for_the_null_stream),
-      CASE_PLAIN(unpinned_copies_wait), CASE_PLAIN(pinned_copies_do_not),
-      CASE_PLAIN(giving_back_waits_for_the_device), CASE_PLAIN(destroyed_streams_end_their_work),
-      CASE_PLAIN(priorities_are_kept), CASE_PLAIN(calls_fail_as_told),
-      CASE_PLAIN(copies_are_slow_as_told), CASE_PLAIN(a_lost_device_answers),
-      CASE_PLAIN(the_nth_call_loses_it), CASE_PLAIN(a_copy_can_kill),
-      CASE_PLAIN(a_forked_child_has_no_driver), CASE_PLAIN(devices_are_of_a_machine),
-      CASE_PLAIN(misuse_is_told))

@@ -1,15 +1,15 @@
-/* The stand-in of NCCL: what its operations compute. */
+/* The stand-in of NCCL: the results of its operations. A play is the function that each member's
+ * thread runs. */
 #include "tests/lib/fake_gpu.h"
-#include "tests/lib/nccl_crew.h"
+#include "tests/lib/nccl_team.h"
 
 #include <math.h>
 #include <string.h>
 
 #define FEW  300
-#define MANY 50000 /* more than goes at once between members */
+#define MANY 50000 /* more numbers than members exchange at once */
 
-/* ---- elements of every type, as numbers --------------------------------------------------------
- */
+/* ---- elements of every type, as numbers ---- */
 
 static const int types[] = { NCCL_INT8,    NCCL_UINT8,   NCCL_INT32,   NCCL_INT64,
                              NCCL_FLOAT16, NCCL_FLOAT32, NCCL_FLOAT64, NCCL_BFLOAT16 };
@@ -33,7 +33,8 @@ static size_t size_of(int type)
         memcpy(at, &element, sizeof(kind)); \
     } while (0)
 
-/* A number that the type has: small, and a whole one or a half. */
+/* Writes element i of a buffer. The number must be one that the type has: small, and a whole or a
+ * half. */
 static void put(char *base, size_t i, int type, double number)
 {
     char *at = base + i * size_of(type);
@@ -96,6 +97,7 @@ static double given(int rank, size_t i)
     return (double)(1 + (size_t)rank + i % 3);
 }
 
+/* Returns element i of the right result of an allreduce. */
 static double reference(int size, size_t i, int op)
 {
     double result = given(0, i);
@@ -115,7 +117,7 @@ static double reference(int size, size_t i, int op)
     return op == NCCL_AVERAGE ? result / size : result;
 }
 
-static void fill(const struct crew_member *member, size_t from, size_t count, int type)
+static void fill(const struct team_member *member, size_t from, size_t count, int type)
 {
     for (size_t i = 0; i < count; i++)
         put(member->in_seen, from + i, type, given(member->rank, i));
@@ -123,28 +125,25 @@ static void fill(const struct crew_member *member, size_t from, size_t count, in
 
 /* ---- reductions ------------------------------------------------------------------------------ */
 
-static void reduce_every_type(struct crew_member *member)
+static void reduce_every_type(struct team_member *member)
 {
     for (size_t which = 0; which < ARRAY_SIZE(types); which++)
         for (int op = NCCL_SUM; op <= NCCL_AVERAGE; op++) {
             int type = types[which];
 
             fill(member, 0, FEW, type);
-            CREW_CHECK(member, crew_ended(member, member->nccl->allreduce(
+            TEAM_CHECK(member, team_ended(member, member->nccl->allreduce(
                                                       member->in, member->out, FEW, type, op,
                                                       member->comm, member->stream)) == 0);
             for (size_t i = 0; i < FEW; i++)
-                CREW_CHECK(member,
+                TEAM_CHECK(member,
                            get(member->out_seen, i, type) == reference(member->size, i, op));
         }
 }
 
-static void every_type_is_reduced(struct test *t)
-{
-    crew_run(t, 3, reduce_every_type, NULL);
-}
+TEAM_CASE(every_type_is_reduced, 3, reduce_every_type)
 
-static void reduce_scaled(struct crew_member *member)
+static void reduce_scaled(struct team_member *member)
 {
     for (size_t which = 0; which < ARRAY_SIZE(types); which++) {
         int type = types[which];
@@ -153,262 +152,225 @@ static void reduce_scaled(struct crew_member *member)
 
         put(scale, 0, type, 2.0);
         fill(member, 0, FEW, type);
-        CREW_CHECK(member, member->nccl->make_scaled_sum(&op, scale, type, NCCL_SCALAR_ON_HOST,
+        TEAM_CHECK(member, member->nccl->make_scaled_sum(&op, scale, type, NCCL_SCALAR_ON_HOST,
                                                          member->comm) == 0);
-        memset(scale, 0, sizeof(scale)); /* it has been read */
-        CREW_CHECK(member,
-                   crew_ended(member, member->nccl->allreduce(member->in, member->in, FEW, type, op,
+        memset(scale, 0, sizeof(scale)); /* NCCL has read the factor */
+        TEAM_CHECK(member,
+                   team_ended(member, member->nccl->allreduce(member->in, member->in, FEW, type, op,
                                                               member->comm, member->stream)) == 0);
-        CREW_CHECK(member, member->nccl->free_op(op, member->comm) == 0);
+        TEAM_CHECK(member, member->nccl->free_op(op, member->comm) == 0);
         for (size_t i = 0; i < FEW; i++)
-            CREW_CHECK(member,
+            TEAM_CHECK(member,
                        get(member->in_seen, i, type) == 2.0 * reference(member->size, i, NCCL_SUM));
     }
 }
 
-static void sums_are_scaled(struct test *t)
-{
-    crew_run(t, 2, reduce_scaled, NULL);
-}
+TEAM_CASE(sums_are_scaled, 2, reduce_scaled)
 
-static void round_halves(struct crew_member *member)
+static void round_halves(struct team_member *member)
 {
-    /* 2048 + 1 is between two that fp16 has, and 256 + 1 between two of bf16: even it is */
+    /* A sum between two values of the type is rounded to the even one: 2048 + 1 in fp16, 256 + 1 in
+     * bf16. */
     put(member->in_seen, 0, NCCL_FLOAT16, member->rank ? 1 : 2048);
     put(member->in_seen, 1, NCCL_FLOAT16, member->rank ? 3 : 2048);
     put(member->in_seen, 2, NCCL_BFLOAT16, member->rank ? 1 : 256);
     put(member->in_seen, 3, NCCL_BFLOAT16, member->rank ? 3 : 256);
     put(member->in_seen, 4, NCCL_FLOAT16, member->rank ? 40000 : 30000);
-    CREW_CHECK(member, crew_ended(member, member->nccl->allreduce(
+    TEAM_CHECK(member, team_ended(member, member->nccl->allreduce(
                                               member->in, member->out, 2, NCCL_FLOAT16, NCCL_SUM,
                                               member->comm, member->stream)) == 0);
-    CREW_CHECK(member, get(member->out_seen, 0, NCCL_FLOAT16) == 2048);
-    CREW_CHECK(member, get(member->out_seen, 1, NCCL_FLOAT16) == 2052);
-    CREW_CHECK(member, crew_ended(member, member->nccl->allreduce(
+    TEAM_CHECK(member, get(member->out_seen, 0, NCCL_FLOAT16) == 2048);
+    TEAM_CHECK(member, get(member->out_seen, 1, NCCL_FLOAT16) == 2052);
+    TEAM_CHECK(member, team_ended(member, member->nccl->allreduce(
                                               member->in + 4, member->out, 2, NCCL_BFLOAT16,
                                               NCCL_SUM, member->comm, member->stream)) == 0);
-    CREW_CHECK(member, get(member->out_seen, 0, NCCL_BFLOAT16) == 256);
-    CREW_CHECK(member, get(member->out_seen, 1, NCCL_BFLOAT16) == 260);
-    CREW_CHECK(member, crew_ended(member, member->nccl->allreduce(
+    TEAM_CHECK(member, get(member->out_seen, 0, NCCL_BFLOAT16) == 256);
+    TEAM_CHECK(member, get(member->out_seen, 1, NCCL_BFLOAT16) == 260);
+    TEAM_CHECK(member, team_ended(member, member->nccl->allreduce(
                                               member->in + 8, member->out, 1, NCCL_FLOAT16,
                                               NCCL_SUM, member->comm, member->stream)) == 0);
-    CREW_CHECK(member, member->out_seen[1] == 0x7c); /* infinite */
+    TEAM_CHECK(member, member->out_seen[1] == 0x7c); /* infinite */
 }
 
-static void sixteen_bits_are_rounded(struct test *t)
-{
-    crew_run(t, 2, round_halves, NULL);
-}
+TEAM_CASE(sixteen_bits_are_rounded, 2, round_halves)
 
-/* ---- the other operations: in several pieces, in place and not ----------------------------------
- */
+/* ---- the other operations: in several pieces, in place and not in place ---- */
 
-static void play_broadcast(struct crew_member *member)
+static void play_broadcast(struct team_member *member)
 {
     int root = member->size - 1;
     bool here = member->rank == root;
 
     fill(member, 0, MANY, NCCL_FLOAT32);
-    CREW_CHECK(member,
-               crew_ended(member, member->nccl->broadcast(here ? member->in : NULL, member->out,
+    TEAM_CHECK(member,
+               team_ended(member, member->nccl->broadcast(here ? member->in : NULL, member->out,
                                                           MANY, NCCL_FLOAT32, root, member->comm,
                                                           member->stream)) == 0);
     for (size_t i = 0; i < MANY; i++)
-        CREW_CHECK(member, get(member->out_seen, i, NCCL_FLOAT32) == given(root, i));
-    CREW_CHECK(member, crew_ended(member, member->nccl->broadcast(member->in, member->in, MANY,
+        TEAM_CHECK(member, get(member->out_seen, i, NCCL_FLOAT32) == given(root, i));
+    TEAM_CHECK(member, team_ended(member, member->nccl->broadcast(member->in, member->in, MANY,
                                                                   NCCL_FLOAT32, 0, member->comm,
                                                                   member->stream)) == 0);
     for (size_t i = 0; i < MANY; i++)
-        CREW_CHECK(member, get(member->in_seen, i, NCCL_FLOAT32) == given(0, i));
+        TEAM_CHECK(member, get(member->in_seen, i, NCCL_FLOAT32) == given(0, i));
 }
 
-static void broadcasts(struct test *t)
-{
-    crew_run(t, 3, play_broadcast, NULL);
-}
+TEAM_CASE(broadcasts, 3, play_broadcast)
 
-static void play_reduce(struct crew_member *member)
+static void play_reduce(struct team_member *member)
 {
     fill(member, 0, MANY, NCCL_INT64);
-    CREW_CHECK(member,
-               crew_ended(member, member->nccl->reduce(
+    TEAM_CHECK(member,
+               team_ended(member, member->nccl->reduce(
                                       member->in, member->rank == 1 ? member->out : NULL, MANY,
                                       NCCL_INT64, NCCL_SUM, 1, member->comm, member->stream)) == 0);
     for (size_t i = 0; i < MANY && member->rank == 1; i++)
-        CREW_CHECK(member,
+        TEAM_CHECK(member,
                    get(member->out_seen, i, NCCL_INT64) == reference(member->size, i, NCCL_SUM));
 }
 
-static void reduces(struct test *t)
-{
-    crew_run(t, 3, play_reduce, NULL);
-}
+TEAM_CASE(reduces, 3, play_reduce)
 
-static void play_gather(struct crew_member *member)
+static void play_gather(struct team_member *member)
 {
     size_t mine = (size_t)member->rank * MANY;
 
     fill(member, 0, MANY, NCCL_FLOAT16);
-    CREW_CHECK(member, crew_ended(member, member->nccl->allgather(member->in, member->out, MANY,
+    TEAM_CHECK(member, team_ended(member, member->nccl->allgather(member->in, member->out, MANY,
                                                                   NCCL_FLOAT16, member->comm,
                                                                   member->stream)) == 0);
     fill(member, mine, MANY, NCCL_FLOAT16);
-    CREW_CHECK(member, crew_ended(member, member->nccl->allgather(member->in + 2 * mine, member->in,
+    TEAM_CHECK(member, team_ended(member, member->nccl->allgather(member->in + 2 * mine, member->in,
                                                                   MANY, NCCL_FLOAT16, member->comm,
                                                                   member->stream)) == 0);
     for (size_t i = 0; i < MANY * (size_t)member->size; i++) {
-        CREW_CHECK(member,
+        TEAM_CHECK(member,
                    get(member->out_seen, i, NCCL_FLOAT16) == given((int)(i / MANY), i % MANY));
-        CREW_CHECK(member,
+        TEAM_CHECK(member,
                    get(member->in_seen, i, NCCL_FLOAT16) == given((int)(i / MANY), i % MANY));
     }
 }
 
-static void gathers(struct test *t)
-{
-    crew_run(t, 3, play_gather, NULL);
-}
+TEAM_CASE(gathers, 3, play_gather)
 
-static void play_scatter(struct crew_member *member)
+static void play_scatter(struct team_member *member)
 {
     size_t mine = (size_t)member->rank * MANY;
     size_t all = MANY * (size_t)member->size;
 
     fill(member, 0, all, NCCL_FLOAT32);
-    CREW_CHECK(member, crew_ended(member, member->nccl->reducescatter(
+    TEAM_CHECK(member, team_ended(member, member->nccl->reducescatter(
                                               member->in, member->out, MANY, NCCL_FLOAT32, NCCL_MAX,
                                               member->comm, member->stream)) == 0);
-    CREW_CHECK(member, crew_ended(member, member->nccl->reducescatter(
+    TEAM_CHECK(member, team_ended(member, member->nccl->reducescatter(
                                               member->in, member->in + 4 * mine, MANY, NCCL_FLOAT32,
                                               NCCL_MAX, member->comm, member->stream)) == 0);
     for (size_t i = 0; i < MANY; i++) {
         double wanted = reference(member->size, mine + i, NCCL_MAX);
 
-        CREW_CHECK(member, get(member->out_seen, i, NCCL_FLOAT32) == wanted);
-        CREW_CHECK(member, get(member->in_seen, mine + i, NCCL_FLOAT32) == wanted);
+        TEAM_CHECK(member, get(member->out_seen, i, NCCL_FLOAT32) == wanted);
+        TEAM_CHECK(member, get(member->in_seen, mine + i, NCCL_FLOAT32) == wanted);
     }
 }
 
-static void scatters(struct test *t)
-{
-    crew_run(t, 3, play_scatter, NULL);
-}
+TEAM_CASE(scatters, 3, play_scatter)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* Everybody sends to everybody, itself included, another amount to each. */
-static void play_pairs(struct crew_member *member)
+/* Each member sends an amount of its own to each member, also to itself. */
+static void play_pairs(struct team_member *member)
 {
     const struct nccl *nccl = member->nccl;
-    size_t room = CREW_BYTES / CREW_MAX;
+    size_t room = TEAM_BYTES / TEAM_MAX;
 
-    for (size_t i = 0; i < CREW_BYTES; i++)
+    for (size_t i = 0; i < TEAM_BYTES; i++)
         member->in_seen[i] = (char)(i * 3 + (size_t)member->rank * 11);
-    CREW_CHECK(member, nccl->group_start() == 0);
+    TEAM_CHECK(member, nccl->group_start() == 0);
     for (int peer = 0; peer < member->size; peer++) {
-        size_t out = 40000U * (size_t)peer; /* none to the first */
+        size_t out = 40000U * (size_t)peer; /* nothing to the first member */
         size_t in = 40000U * (size_t)member->rank;
         size_t place = (size_t)peer * room;
 
-        CREW_CHECK(member, nccl->send(member->in + place, out, NCCL_UINT8, peer, member->comm,
+        TEAM_CHECK(member, nccl->send(member->in + place, out, NCCL_UINT8, peer, member->comm,
                                       member->stream) == 0);
-        CREW_CHECK(member, nccl->recv(member->out + place, in, NCCL_UINT8, peer, member->comm,
+        TEAM_CHECK(member, nccl->recv(member->out + place, in, NCCL_UINT8, peer, member->comm,
                                       member->stream) == 0);
     }
-    CREW_CHECK(member, crew_ended(member, nccl->group_end()) == 0);
+    TEAM_CHECK(member, team_ended(member, nccl->group_end()) == 0);
     for (int peer = 0; peer < member->size; peer++)
         for (size_t i = 0; i < 40000U * (size_t)member->rank; i++)
-            CREW_CHECK(member,
+            TEAM_CHECK(member,
                        member->out_seen[(size_t)peer * room + i] ==
                            (char)((room * (size_t)member->rank + i) * 3 + (size_t)peer * 11));
 }
 
-static void pairs_exchange(struct test *t)
-{
-    crew_run(t, 4, play_pairs, NULL);
-}
+TEAM_CASE(pairs_exchange, 4, play_pairs)
 
-static void play_group(struct crew_member *member)
+static void play_group(struct team_member *member)
 {
     const struct nccl *nccl = member->nccl;
 
     fill(member, 0, MANY, NCCL_FLOAT32);
-    CREW_CHECK(member, nccl->group_start() == 0);
-    CREW_CHECK(member, nccl->group_start() == 0);
+    TEAM_CHECK(member, nccl->group_start() == 0);
+    TEAM_CHECK(member, nccl->group_start() == 0);
     for (size_t i = 0; i < 5; i++)
-        CREW_CHECK(member,
+        TEAM_CHECK(member,
                    nccl->allreduce(member->in + 4000 * i, member->out + 4000 * i, 1000,
                                    NCCL_FLOAT32, NCCL_SUM, member->comm, member->stream) == 0);
-    CREW_CHECK(member, nccl->group_end() == 0);
-    CREW_CHECK(member, nccl->broadcast(member->in + 20000, member->in + 20000, 1000, NCCL_FLOAT32,
+    TEAM_CHECK(member, nccl->group_end() == 0);
+    TEAM_CHECK(member, nccl->broadcast(member->in + 20000, member->in + 20000, 1000, NCCL_FLOAT32,
                                        1, member->comm, member->stream) == 0);
-    CREW_CHECK(member, (uint8_t)member->out_seen[0] == 0xdb); /* nothing has begun */
-    CREW_CHECK(member, crew_ended(member, nccl->group_end()) == 0);
+    TEAM_CHECK(member, (uint8_t)member->out_seen[0] == 0xdb); /* no operation has begun */
+    TEAM_CHECK(member, team_ended(member, nccl->group_end()) == 0);
     for (size_t i = 0; i < 5000; i++)
-        CREW_CHECK(member,
+        TEAM_CHECK(member,
                    get(member->out_seen, i, NCCL_FLOAT32) == reference(member->size, i, NCCL_SUM));
-    CREW_CHECK(member, get(member->in_seen, 5001, NCCL_FLOAT32) == given(1, 5001));
+    TEAM_CHECK(member, get(member->in_seen, 5001, NCCL_FLOAT32) == given(1, 5001));
 }
 
-static void groups_go_at_once(struct test *t)
-{
-    crew_run(t, 2, play_group, NULL);
-}
+TEAM_CASE(groups_go_at_once, 2, play_group)
 
-static void play_nothing(struct crew_member *member)
+static void play_nothing(struct team_member *member)
 {
-    CREW_CHECK(member, member->nccl->allreduce(member->in, member->out, 0, NCCL_FLOAT32, NCCL_SUM,
+    TEAM_CHECK(member, member->nccl->allreduce(member->in, member->out, 0, NCCL_FLOAT32, NCCL_SUM,
                                                member->comm, member->stream) == 0);
-    CREW_CHECK(member, member->nccl->group_start() == 0);
-    CREW_CHECK(member, member->nccl->group_end() == 0);
+    TEAM_CHECK(member, member->nccl->group_start() == 0);
+    TEAM_CHECK(member, member->nccl->group_end() == 0);
 }
 
-static void nothing_is_nothing(struct test *t)
-{
-    crew_run(t, 2, play_nothing, NULL);
-}
+TEAM_CASE(nothing_is_nothing, 2, play_nothing)
 
-static void play_alone(struct crew_member *member)
+static void play_alone(struct team_member *member)
 {
     fill(member, 0, MANY, NCCL_FLOAT32);
-    CREW_CHECK(member, crew_ended(member, member->nccl->allreduce(
+    TEAM_CHECK(member, team_ended(member, member->nccl->allreduce(
                                               member->in, member->out, MANY, NCCL_FLOAT32,
                                               NCCL_AVERAGE, member->comm, member->stream)) == 0);
-    CREW_CHECK(member, memcmp(member->in_seen, member->out_seen, MANY * sizeof(float)) == 0);
+    TEAM_CHECK(member, memcmp(member->in_seen, member->out_seen, MANY * sizeof(float)) == 0);
 }
 
-static void one_member_is_enough(struct test *t)
-{
-    crew_run(t, 1, play_alone, NULL);
-}
+TEAM_CASE(a_single_member_is_enough, 1, play_alone)
 
-static void play_twice(struct crew_member *member)
+/* Each member makes a second communicator, aborts the first and works with the second. */
+static void play_twice(struct team_member *member)
 {
     struct ncclComm *first = member->comm;
     struct nccl_id *second_id = member->arg;
 
     if (member->rank == 0)
-        CREW_CHECK(member, member->nccl->unique_id(second_id) == 0);
-    crew_meet(member);
+        TEAM_CHECK(member, member->nccl->unique_id(second_id) == 0);
+    team_meet(member);
     member->id = *second_id;
-    CREW_CHECK(member, crew_init(member) == NCCL_IN_PROGRESS);
-    CREW_CHECK(member, crew_settled(member) == NCCL_OK);
-    CREW_CHECK(member, fake_gpu_live("communicators") >= 2);
-    CREW_CHECK(member, member->nccl->comm_abort(first) == 0);
+    TEAM_CHECK(member, team_init(member) == NCCL_IN_PROGRESS);
+    TEAM_CHECK(member, team_settled(member) == NCCL_OK);
+    TEAM_CHECK(member, fake_gpu_live("communicators") >= 2);
+    TEAM_CHECK(member, member->nccl->comm_abort(first) == 0);
     play_alone(member);
 }
 
-static void communicators_follow_each_other(struct test *t)
+TEST_FLAGS(communicators_follow_each_other, TEST_NO_TORTURE)
 {
     struct nccl_id id;
 
-    crew_run(t, 1, play_twice, &id);
+    team_run(t, 1, play_twice, &id);
 }
-
-#define CASE_PLAIN(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-
-TESTS(CASE_PLAIN(every_type_is_reduced), CASE_PLAIN(sums_are_scaled),
-      CASE_PLAIN(sixteen_bits_are_rounded), CASE_PLAIN(broadcasts), CASE_PLAIN(reduces),
-      CASE_PLAIN(gathers), CASE_PLAIN(scatters), CASE_PLAIN(pairs_exchange),
-      CASE_PLAIN(groups_go_at_once), CASE_PLAIN(nothing_is_nothing),
-      CASE_PLAIN(one_member_is_enough), CASE_PLAIN(communicators_follow_each_other))

@@ -1,4 +1,4 @@
-/* The stand-in of NCCL between processes, some of which are killed. */
+/* The stand-in of NCCL between processes; some of them are killed. */
 #include "tests/lib/fake_gpu.h"
 #include "tests/lib/test.h"
 
@@ -14,7 +14,7 @@
 #define WORD    300
 
 struct process {
-    pid_t pid; /* 0: none */
+    pid_t pid; /* 0: no process */
     FILE *to, *from;
 };
 
@@ -80,7 +80,8 @@ static void tell(struct process *process)
     fflush(process->to);
 }
 
-/* Its status; a process that still runs is killed. */
+/* Waits until the process has ended, and returns its status as waitpid gives it; -1: there is no
+ * process. kill_it: the process is killed first; otherwise it ends because its input is closed. */
 static int end(struct process *process, bool kill_it)
 {
     int status = -1;
@@ -104,12 +105,11 @@ static void end_all(struct process *processes, size_t count)
         (void)end(&processes[i], true);
 }
 
-/* ---- the cases: all but the last process are members, and that has made the id ------------------
- */
+/* ---- the cases: the last process makes the id, and the other processes are members ---- */
 
 #define MAKER MEMBERS
 
-static void processes_sum(struct test *t)
+TEST_FLAGS(processes_sum, TEST_NO_TORTURE)
 {
     struct process all[MEMBERS + 1] = { { .pid = 0 } };
     char id[WORD] = "";
@@ -120,7 +120,7 @@ static void processes_sum(struct test *t)
         CHECK(t, start_member(&all[i], id, i, i, NULL));
     for (int i = 0; i < MEMBERS; i++)
         CHECK(t, says(&all[i], "ready"));
-    CHECK_INT(t, end(&all[MAKER], false), ==, 0); /* it is not needed any more */
+    CHECK_INT(t, end(&all[MAKER], false), ==, 0); /* the members do not need the maker any more */
     for (int i = 0; i < MEMBERS; i++)
         tell(&all[i]);
     for (int i = 0; i < MEMBERS; i++)
@@ -129,7 +129,7 @@ out:
     end_all(all, ARRAY_SIZE(all));
 }
 
-static void who_is_killed_is_awaited(struct test *t)
+TEST_FLAGS(a_killed_member_is_awaited, TEST_NO_TORTURE)
 {
     struct process all[MEMBERS + 1] = { { .pid = 0 } };
     char id[WORD] = "";
@@ -159,7 +159,7 @@ out:
     end_all(all, ARRAY_SIZE(all));
 }
 
-static void an_id_is_gone_with_its_maker(struct test *t)
+TEST_FLAGS(an_id_is_gone_with_its_maker, TEST_NO_TORTURE)
 {
     struct process all[2] = { { .pid = 0 } };
     char id[WORD] = "";
@@ -188,7 +188,7 @@ out:
     end_all(all, ARRAY_SIZE(all));
 }
 
-static void a_device_is_for_one(struct test *t)
+TEST_FLAGS(a_device_is_for_one_member, TEST_NO_TORTURE)
 {
     static const char *const none[MEMBERS] = { NULL };
     static const char *const two_same[MEMBERS] = { "a", "b", "a" };
@@ -198,15 +198,9 @@ static void a_device_is_for_one(struct test *t)
         members_share_a_device(t, two_same, "5");
 }
 
-static void hosts_are_told_apart(struct test *t)
+TEST_FLAGS(hosts_are_told_apart, TEST_NO_TORTURE)
 {
     static const char *const different[MEMBERS] = { "a", "b", "c" };
 
     members_share_a_device(t, different, "ready");
 }
-
-#define CASE_PLAIN(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-
-TESTS(CASE_PLAIN(processes_sum), CASE_PLAIN(who_is_killed_is_awaited),
-      CASE_PLAIN(an_id_is_gone_with_its_maker), CASE_PLAIN(a_device_is_for_one),
-      CASE_PLAIN(hosts_are_told_apart))

@@ -1,10 +1,14 @@
+/*
+ * test_state_copy.c: copying a training state into a snapshot and back: entries of every kind,
+ * saves that fail, damage that is found and reported. A cell is an entry of the test.
+ */
 #include "state/snapshot/copy.h"
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "state/snapshot/room.h"
+#include "state/snapshot/memory_left.h"
 #include "state/sum.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +18,13 @@
 #define CHUNK     STATE_CHUNK_BYTES
 #define CELLS_MAX 40
 
-/* An entry and its live memory. A custom one uses some of its room. */
+/* An entry and its memory in the program. A custom entry uses a part of its room. */
 struct cell {
-    uint8_t *live; /* not aligned to anything */
+    uint8_t *live; /* at an odd address */
     uint8_t *block;
     uint64_t bytes;
     uint64_t used;
-    int64_t save_says; /* negative: instead of what it writes */
+    int64_t save_says; /* negative: the save fails with this code */
     int load_says;
     int loads;
     bool custom;
@@ -75,6 +79,8 @@ static void worker_release(struct worker *worker)
         mem_free(worker->cells[i].block);
 }
 
+/* Adds an entry to the manifest and its cell to the worker; `custom`: with save and load
+ * functions. */
 static int add(struct worker *worker, uint64_t bytes, uint32_t kind, bool custom)
 {
     struct cell *cell = &worker->cells[worker->count];
@@ -108,7 +114,7 @@ static int start(struct worker *worker)
     return snapshot_create(&shape, &worker->snapshot, NULL);
 }
 
-/* What is in a cell after step `step` is a function of that. */
+/* Returns byte i of a cell after step `step`. */
 static uint8_t byte_at(size_t cell, uint64_t step, uint64_t i)
 {
     return (uint8_t)(cell * 31 + step * 7 + i + (i >> 8) * 3 + (i >> 16) * 5);
@@ -165,117 +171,110 @@ static int some_entries(struct worker *worker)
     return rc ? rc : start(worker);
 }
 
-static void comes_back(struct test *t)
-{
-    struct worker worker;
+static struct worker own;
 
-    worker_init(&worker);
-    CHECK_OK(t, some_entries(&worker));
-    CHECK_OK(t, commit(&worker, 1));
-    worker.cells[3].used = 10;
-    CHECK_OK(t, commit(&worker, 2));
-    fill(&worker, 3);
-    CHECK_OK(t, restore(&worker, 1, NULL));
-    CHECK(t, holds(&worker, 1));
-    CHECK_INT(t, worker.cells[3].used, ==, 3 * CHUNK / 2);
-    CHECK_OK(t, restore(&worker, 2, NULL));
-    CHECK(t, holds(&worker, 2));
-    CHECK_INT(t, worker.cells[3].used, ==, 10);
-    CHECK_INT(t, worker.cells[3].loads, ==, 2);
-out:
-    worker_release(&worker);
+static void end_case(struct test *t)
+{
+    (void)t;
+    worker_release(&own);
+}
+FIXTURE(NULL, end_case)
+
+TEST(comes_back)
+{
+    worker_init(&own);
+    CHECK_OK(t, some_entries(&own));
+    CHECK_OK(t, commit(&own, 1));
+    own.cells[3].used = 10;
+    CHECK_OK(t, commit(&own, 2));
+    fill(&own, 3);
+    CHECK_OK(t, restore(&own, 1, NULL));
+    CHECK(t, holds(&own, 1));
+    CHECK_INT(t, own.cells[3].used, ==, 3 * CHUNK / 2);
+    CHECK_OK(t, restore(&own, 2, NULL));
+    CHECK(t, holds(&own, 2));
+    CHECK_INT(t, own.cells[3].used, ==, 10);
+    CHECK_INT(t, own.cells[3].loads, ==, 2);
 }
 
-static void what_is_not_named_is_no_commit(struct test *t)
+TEST(an_unnamed_copy_is_no_commit)
 {
-    struct worker worker;
-
-    worker_init(&worker);
-    CHECK_OK(t, some_entries(&worker));
-    CHECK_CODE(t, restore(&worker, 0, NULL), HVD_E_NOTFOUND);
-    CHECK_CODE(t, restore(&worker, 1, NULL), HVD_E_NOTFOUND);
-    CHECK_OK(t, commit(&worker, 1));
-    CHECK_OK(t, copy_commit(worker.snapshot, &worker.copy, NULL));
-    CHECK_INT(t, snapshot_newest(worker.snapshot), ==, 1);
-    CHECK_CODE(t, restore(&worker, 2, NULL), HVD_E_NOTFOUND);
-    CHECK_INT(t, worker.cells[3].loads, ==, 0);
-out:
-    worker_release(&worker);
+    worker_init(&own);
+    CHECK_OK(t, some_entries(&own));
+    CHECK_CODE(t, restore(&own, 0, NULL), HVD_E_NOTFOUND);
+    CHECK_CODE(t, restore(&own, 1, NULL), HVD_E_NOTFOUND);
+    CHECK_OK(t, commit(&own, 1));
+    CHECK_OK(t, copy_commit(own.snapshot, &own.copy, NULL));
+    CHECK_INT(t, snapshot_newest(own.snapshot), ==, 1);
+    CHECK_CODE(t, restore(&own, 2, NULL), HVD_E_NOTFOUND);
+    CHECK_INT(t, own.cells[3].loads, ==, 0);
 }
 
-static void of_nothing_it_works(struct test *t)
+TEST(a_state_of_no_entries_works)
 {
-    struct worker worker;
-
-    worker_init(&worker);
-    CHECK_OK(t, add(&worker, 0, ENTRY_REPLICATED, false));
-    CHECK_OK(t, start(&worker));
-    worker.copy.threads = 0;
-    CHECK_INT(t, worker.manifest.bytes, ==, 0);
-    CHECK_OK(t, commit(&worker, 1));
-    CHECK_OK(t, restore(&worker, 1, NULL));
-out:
-    worker_release(&worker);
+    worker_init(&own);
+    CHECK_OK(t, add(&own, 0, ENTRY_REPLICATED, false));
+    CHECK_OK(t, start(&own));
+    own.copy.threads = 0;
+    CHECK_INT(t, own.manifest.bytes, ==, 0);
+    CHECK_OK(t, commit(&own, 1));
+    CHECK_OK(t, restore(&own, 1, NULL));
 }
 
-/* After a fetch the replicated part is there, and a worker adds its own; and the other way. */
-static void takes_one_kind_alone(struct test *t)
+/* A fetch brings the replicated entries, and the worker adds its own entries; and the other way
+ * round. */
+TEST(takes_one_kind_alone)
 {
-    struct worker worker;
-
-    worker_init(&worker);
-    CHECK_OK(t, some_entries(&worker));
-    CHECK_OK(t, commit(&worker, 1));
-    CHECK_OK(t, commit(&worker, 2));
-    worker.copy.which = COPY_PER_RANK;
-    CHECK_OK(t, commit(&worker, 3)); /* over commit 1 */
-    worker.copy.which = COPY_ALL;
-    CHECK_OK(t, restore(&worker, 3, NULL));
-    CHECK(t, holds_kind(&worker, 3, ENTRY_PER_RANK));
-    CHECK(t, holds_kind(&worker, 1, ENTRY_REPLICATED));
-    worker.copy.which = COPY_REPLICATED;
-    CHECK_OK(t, restore(&worker, 2, NULL));
-    CHECK(t, holds_kind(&worker, 3, ENTRY_PER_RANK));
-    CHECK(t, holds_kind(&worker, 2, ENTRY_REPLICATED));
-    worker.copy.which = COPY_PER_RANK;
-    CHECK_OK(t, restore(&worker, 2, NULL));
-    CHECK(t, holds(&worker, 2));
-out:
-    worker_release(&worker);
+    worker_init(&own);
+    CHECK_OK(t, some_entries(&own));
+    CHECK_OK(t, commit(&own, 1));
+    CHECK_OK(t, commit(&own, 2));
+    own.copy.which = COPY_PER_RANK;
+    CHECK_OK(t, commit(&own, 3)); /* replaces commit 1 */
+    own.copy.which = COPY_ALL;
+    CHECK_OK(t, restore(&own, 3, NULL));
+    CHECK(t, holds_kind(&own, 3, ENTRY_PER_RANK));
+    CHECK(t, holds_kind(&own, 1, ENTRY_REPLICATED));
+    own.copy.which = COPY_REPLICATED;
+    CHECK_OK(t, restore(&own, 2, NULL));
+    CHECK(t, holds_kind(&own, 3, ENTRY_PER_RANK));
+    CHECK(t, holds_kind(&own, 2, ENTRY_REPLICATED));
+    own.copy.which = COPY_PER_RANK;
+    CHECK_OK(t, restore(&own, 2, NULL));
+    CHECK(t, holds(&own, 2));
 }
 
 /* ---- custom entries -------------------------------------------------------------------------- */
 
-static void unused_room_takes_no_memory(struct test *t)
+/* A custom entry with much unused room: chunks without content have no checksum and take no memory,
+ * and each restore gives the right length. */
+TEST_FLAGS(unused_room_takes_no_memory, TEST_NO_TORTURE)
 {
     struct hvd_err err;
-    struct worker worker;
     struct stat st;
 
-    worker_init(&worker);
-    CHECK_OK(t, add(&worker, 100 * CHUNK, ENTRY_REPLICATED, true));
-    CHECK_OK(t, start(&worker));
-    worker.cells[0].used = CHUNK;
-    CHECK_OK(t, commit(&worker, 1));
-    CHECK(t, !fstat(snapshot_fd(worker.snapshot), &st));
+    worker_init(&own);
+    CHECK_OK(t, add(&own, 100 * CHUNK, ENTRY_REPLICATED, true));
+    CHECK_OK(t, start(&own));
+    own.cells[0].used = CHUNK;
+    CHECK_OK(t, commit(&own, 1));
+    CHECK(t, !fstat(snapshot_fd(own.snapshot), &st));
     CHECK_INT(t, (uint64_t)st.st_blocks * 512, <, 8 * CHUNK);
-    CHECK(t, snapshot_chunk_sum(worker.snapshot, 1, 1) != SUM_NONE);
-    CHECK(t, snapshot_chunk_sum(worker.snapshot, 1, 2) == SUM_NONE);
-    worker.cells[0].used = 10 * CHUNK;
-    CHECK_OK(t, commit(&worker, 2));
-    CHECK_OK(t, commit(&worker, 3));
-    worker.cells[0].used = 0;
-    CHECK_OK(t, commit(&worker, 4));
-    CHECK(t, snapshot_chunk_sum(worker.snapshot, 4, 0) != SUM_NONE);
-    CHECK(t, snapshot_chunk_sum(worker.snapshot, 4, 1) == SUM_NONE);
-    CHECK(t, snapshot_chunk_sum(worker.snapshot, 3, 10) != SUM_NONE);
-    CHECK_OK(t, restore(&worker, 3, &err));
-    CHECK(t, holds(&worker, 3));
-    CHECK_INT(t, worker.cells[0].used, ==, 10 * CHUNK);
-    CHECK_OK(t, restore(&worker, 4, NULL));
-    CHECK_INT(t, worker.cells[0].used, ==, 0);
-out:
-    worker_release(&worker);
+    CHECK(t, snapshot_chunk_sum(own.snapshot, 1, 1) != SUM_NONE);
+    CHECK(t, snapshot_chunk_sum(own.snapshot, 1, 2) == SUM_NONE);
+    own.cells[0].used = 10 * CHUNK;
+    CHECK_OK(t, commit(&own, 2));
+    CHECK_OK(t, commit(&own, 3));
+    own.cells[0].used = 0;
+    CHECK_OK(t, commit(&own, 4));
+    CHECK(t, snapshot_chunk_sum(own.snapshot, 4, 0) != SUM_NONE);
+    CHECK(t, snapshot_chunk_sum(own.snapshot, 4, 1) == SUM_NONE);
+    CHECK(t, snapshot_chunk_sum(own.snapshot, 3, 10) != SUM_NONE);
+    CHECK_OK(t, restore(&own, 3, &err));
+    CHECK(t, holds(&own, 3));
+    CHECK_INT(t, own.cells[0].used, ==, 10 * CHUNK);
+    CHECK_OK(t, restore(&own, 4, NULL));
+    CHECK_INT(t, own.cells[0].used, ==, 0);
 }
 
 static bool refuses(struct worker *worker, int64_t save_says, int code, const char *said)
@@ -290,44 +289,38 @@ static bool refuses(struct worker *worker, int64_t save_says, int code, const ch
     return refused;
 }
 
-static void a_save_that_fails_is_no_commit(struct test *t)
+TEST(a_save_that_fails_is_no_commit)
 {
-    struct worker worker;
-
-    worker_init(&worker);
-    CHECK_OK(t, some_entries(&worker));
-    CHECK_OK(t, commit(&worker, 1));
-    CHECK(t, refuses(&worker, -123, -123, "\"entry 3\": its save function has failed with -123"));
-    CHECK(t, refuses(&worker, HVD_E_NOMEM, HVD_E_NOMEM, "out of memory"));
-    CHECK(t, refuses(&worker, INT64_MIN, HVD_E_INVAL, "\"entry 3\""));
-    CHECK(t, refuses(&worker, 3 * CHUNK + 1, HVD_E_LIMIT, "\"entry 3\""));
-    CHECK(t, refuses(&worker, INT64_MAX, HVD_E_LIMIT, "\"entry 3\""));
-    CHECK_OK(t, commit(&worker, 2));
-    CHECK_OK(t, restore(&worker, 1, NULL));
-    CHECK(t, holds(&worker, 1));
-out:
-    worker_release(&worker);
+    worker_init(&own);
+    CHECK_OK(t, some_entries(&own));
+    CHECK_OK(t, commit(&own, 1));
+    CHECK(t, refuses(&own, -123, -123,
+                     "\"entry 3\": the save function of this entry has failed with -123"));
+    CHECK(t, refuses(&own, HVD_E_NOMEM, HVD_E_NOMEM, "out of memory"));
+    CHECK(t, refuses(&own, INT64_MIN, HVD_E_INVAL, "\"entry 3\""));
+    CHECK(t, refuses(&own, 3 * CHUNK + 1, HVD_E_LIMIT, "\"entry 3\""));
+    CHECK(t, refuses(&own, INT64_MAX, HVD_E_LIMIT, "\"entry 3\""));
+    CHECK_OK(t, commit(&own, 2));
+    CHECK_OK(t, restore(&own, 1, NULL));
+    CHECK(t, holds(&own, 1));
 }
 
-static void a_load_that_fails_is_said(struct test *t)
+TEST(a_load_that_fails_is_said)
 {
-    struct worker worker;
     struct hvd_err err;
 
-    worker_init(&worker);
-    CHECK_OK(t, some_entries(&worker));
-    CHECK_OK(t, commit(&worker, 1));
-    worker.cells[3].load_says = -55;
-    CHECK_CODE(t, restore(&worker, 1, &err), -55);
-    CHECK_HAS(t, err.text, "\"entry 3\": its load function has failed with -55");
-out:
-    worker_release(&worker);
+    worker_init(&own);
+    CHECK_OK(t, some_entries(&own));
+    CHECK_OK(t, commit(&own, 1));
+    own.cells[3].load_says = -55;
+    CHECK_CODE(t, restore(&own, 1, &err), -55);
+    CHECK_HAS(t, err.text, "\"entry 3\": the load function of this entry has failed with -55");
 }
 
 /* ---- checksums ------------------------------------------------------------------------------- */
 
-/* Ranks compare them: they depend on nothing that was there before. */
-static void equal_states_have_equal_checksums(struct test *t)
+/* Ranks compare their checksums, so a checksum must not depend on earlier contents. */
+TEST_FLAGS(equal_states_have_equal_checksums, TEST_NO_TORTURE)
 {
     struct worker workers[2];
     struct msg_held held[2][2];
@@ -336,7 +329,7 @@ static void equal_states_have_equal_checksums(struct test *t)
     worker_init(&workers[1]);
     for (int i = 0; i < 2; i++)
         CHECK_OK(t, some_entries(&workers[i]));
-    workers[1].cells[3].used = 3 * CHUNK; /* leaves rubbish behind in both buffers */
+    workers[1].cells[3].used = 3 * CHUNK; /* leaves old bytes behind in both buffers */
     CHECK_OK(t, commit(&workers[1], 8));
     CHECK_OK(t, commit(&workers[1], 9));
     workers[0].copy.threads = 3;
@@ -349,7 +342,6 @@ static void equal_states_have_equal_checksums(struct test *t)
                          snapshot_chunk_sum(workers[0].snapshot, workers[0].commit, k));
     }
     CHECK(t, held[0][0].checksum == held[1][0].checksum);
-out:
     worker_release(&workers[0]);
     worker_release(&workers[1]);
 }
@@ -359,67 +351,63 @@ static uint8_t *bytes_of(struct worker *worker, uint64_t number)
     return (uint8_t *)(uintptr_t)snapshot_find(worker->snapshot, number);
 }
 
-static void damage_is_found_and_named(struct test *t)
+/* One bit changes in each written chunk: restore reports damage and names the entry and commit. A
+ * changed bit in an unused chunk does not matter. */
+TEST_FLAGS(damage_is_found_and_named, TEST_NO_TORTURE)
 {
-    struct worker worker;
     struct hvd_err err;
     uint64_t length = UINT64_MAX;
     uint64_t custom;
 
-    worker_init(&worker);
-    CHECK_OK(t, some_entries(&worker));
-    CHECK_OK(t, commit(&worker, 1));
-    worker.copy.threads = 2;
-    custom = worker.manifest.items[3].offset;
-    for (uint64_t at = 5; at < worker.manifest.bytes; at += CHUNK / 2) {
-        bool written = snapshot_chunk_sum(worker.snapshot, 1, at / CHUNK) != SUM_NONE;
+    worker_init(&own);
+    CHECK_OK(t, some_entries(&own));
+    CHECK_OK(t, commit(&own, 1));
+    own.copy.threads = 2;
+    custom = own.manifest.items[3].offset;
+    for (uint64_t at = 5; at < own.manifest.bytes; at += CHUNK / 2) {
+        bool written = snapshot_chunk_sum(own.snapshot, 1, at / CHUNK) != SUM_NONE;
 
-        bytes_of(&worker, 1)[at] ^= 1;
-        CHECK_CODE(t, restore(&worker, 1, &err), written ? HVD_E_CORRUPT : 0);
-        bytes_of(&worker, 1)[at] ^= 1;
+        bytes_of(&own, 1)[at] ^= 1;
+        CHECK_CODE(t, restore(&own, 1, &err), written ? HVD_E_CORRUPT : 0);
+        bytes_of(&own, 1)[at] ^= 1;
     }
-    bytes_of(&worker, 1)[CHUNK + 1] ^= 1;
-    CHECK_CODE(t, restore(&worker, 1, &err), HVD_E_CORRUPT);
+    bytes_of(&own, 1)[CHUNK + 1] ^= 1;
+    CHECK_CODE(t, restore(&own, 1, &err), HVD_E_CORRUPT);
     CHECK_HAS(t, err.text, "\"entry 0\" of commit 1");
-    bytes_of(&worker, 1)[CHUNK + 1] ^= 1;
-    memcpy(bytes_of(&worker, 1) + custom, &length, sizeof(length));
-    CHECK_CODE(t, restore(&worker, 1, &err), HVD_E_CORRUPT);
-    length = worker.cells[3].used;
-    memcpy(bytes_of(&worker, 1) + custom, &length, sizeof(length));
-    CHECK_OK(t, restore(&worker, 1, &err));
-    CHECK(t, holds(&worker, 1));
-out:
-    worker_release(&worker);
+    bytes_of(&own, 1)[CHUNK + 1] ^= 1;
+    memcpy(bytes_of(&own, 1) + custom, &length, sizeof(length));
+    CHECK_CODE(t, restore(&own, 1, &err), HVD_E_CORRUPT);
+    length = own.cells[3].used;
+    memcpy(bytes_of(&own, 1) + custom, &length, sizeof(length));
+    CHECK_OK(t, restore(&own, 1, &err));
+    CHECK(t, holds(&own, 1));
 }
 
-/* Somebody who knows how to make checksums can still not make us read or write elsewhere. */
-static void a_length_beyond_its_room_is_not_followed(struct test *t)
+/* A process may write a wrong length with a right checksum: the reader must not read or write
+ * outside the entry. */
+TEST(a_length_beyond_its_room_is_not_followed)
 {
-    struct worker worker;
     struct hvd_err err;
     uint64_t length = 3 * CHUNK + 1;
     uint64_t custom;
     uint8_t *bytes;
 
-    worker_init(&worker);
-    CHECK_OK(t, some_entries(&worker));
-    custom = worker.manifest.items[3].offset;
-    worker.cells[3].used = 3 * CHUNK;
-    fill(&worker, 1);
-    CHECK_OK(t, copy_commit(worker.snapshot, &worker.copy, NULL));
-    bytes = snapshot_begin(worker.snapshot);
+    worker_init(&own);
+    CHECK_OK(t, some_entries(&own));
+    custom = own.manifest.items[3].offset;
+    own.cells[3].used = 3 * CHUNK;
+    fill(&own, 1);
+    CHECK_OK(t, copy_commit(own.snapshot, &own.copy, NULL));
+    bytes = snapshot_begin(own.snapshot);
     memcpy(bytes + custom, &length, sizeof(length));
-    snapshot_set_sum(worker.snapshot, custom / CHUNK,
-                     sum_of(bytes + custom / CHUNK * CHUNK, CHUNK));
-    snapshot_end(worker.snapshot, 1);
-    CHECK_CODE(t, restore(&worker, 1, &err), HVD_E_CORRUPT);
-    CHECK_HAS(t, err.text, "\"entry 3\" of the commit says that it has 3145729 bytes");
-    CHECK_INT(t, worker.cells[3].loads, ==, 0);
-out:
-    worker_release(&worker);
+    snapshot_set_sum(own.snapshot, custom / CHUNK, sum_of(bytes + custom / CHUNK * CHUNK, CHUNK));
+    snapshot_end(own.snapshot, 1);
+    CHECK_CODE(t, restore(&own, 1, &err), HVD_E_CORRUPT);
+    CHECK_HAS(t, err.text, "\"entry 3\" has 3145729 bytes in the commit");
+    CHECK_INT(t, own.cells[3].loads, ==, 0);
 }
 
-/* ---- much of it ------------------------------------------------------------------------------ */
+/* ---- large states ---- */
 
 static int random_entries(struct worker *worker, struct rng *rng)
 {
@@ -443,61 +431,47 @@ static void change(struct worker *worker, struct rng *rng)
             worker->cells[i].used = rng_below(rng, worker->cells[i].bytes + 1);
 }
 
-static void any_state_comes_back(struct test *t)
+TEST_FLAGS(any_state_comes_back, TEST_NO_TORTURE)
 {
-    struct worker worker;
     struct rng rng;
 
-    worker_init(&worker);
+    worker_init(&own);
     rng_seed(&rng, 5);
     for (int i = 0; i < 8; i++) {
-        CHECK_OK(t, random_entries(&worker, &rng));
+        CHECK_OK(t, random_entries(&own, &rng));
         for (uint64_t step = 1; step <= 3; step++) {
-            change(&worker, &rng);
-            CHECK_OK(t, commit(&worker, step));
+            change(&own, &rng);
+            CHECK_OK(t, commit(&own, step));
         }
         for (uint64_t step = 2; step <= 3; step++) {
-            fill(&worker, 9);
-            change(&worker, &rng);
-            CHECK_OK(t, restore(&worker, step, NULL));
-            CHECK(t, holds(&worker, step));
+            fill(&own, 9);
+            change(&own, &rng);
+            CHECK_OK(t, restore(&own, step, NULL));
+            CHECK(t, holds(&own, step));
         }
-        worker_release(&worker);
-        worker_init(&worker);
+        worker_release(&own);
+        worker_init(&own);
     }
-out:
-    worker_release(&worker);
 }
 
-/* Memory that was asked for and never written takes none; a commit of it would. */
-static void more_than_the_machine_has_is_an_error(struct test *t)
+/* Memory that was never written takes no room, but a commit of it would. */
+TEST_FLAGS(more_than_the_machine_has_is_an_error, TEST_NO_TORTURE)
 {
-    uint64_t bytes = room_left() < LIMIT_STATE_BYTES / 4 ? 2 * room_left() : LIMIT_STATE_BYTES / 2;
+    uint64_t bytes =
+        memory_left() < LIMIT_STATE_BYTES / 4 ? 2 * memory_left() : LIMIT_STATE_BYTES / 2;
     void *live = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    struct worker worker;
     struct hvd_err err;
 
-    worker_init(&worker);
+    worker_init(&own);
     if (live == MAP_FAILED)
-        goto out; /* there is no such address space to try it with */
-    CHECK_OK(t, manifest_add(&worker.manifest, "large", bytes, ENTRY_REPLICATED, false, NULL));
-    worker.parts[0].at = live;
-    CHECK_OK(t, start(&worker));
-    CHECK_CODE(t, copy_commit(worker.snapshot, &worker.copy, &err), HVD_E_NOMEM);
+        test_leave(t); /* this machine's address space is too small */
+    CHECK_OK(t, manifest_add(&own.manifest, "large", bytes, ENTRY_REPLICATED, false, NULL));
+    own.parts[0].at = live;
+    CHECK_OK(t, start(&own));
+    CHECK_CODE(t, copy_commit(own.snapshot, &own.copy, &err), HVD_E_NOMEM);
     CHECK_HAS(t, err.text, "of memory left, and a commit needs");
-    CHECK_INT(t, snapshot_newest(worker.snapshot), ==, 0);
-out:
-    worker_release(&worker);
+    CHECK_INT(t, snapshot_newest(own.snapshot), ==, 0);
     if (live != MAP_FAILED)
         munmap(live, bytes);
 }
-
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-
-TESTS(CASE(comes_back), CASE(what_is_not_named_is_no_commit), CASE(of_nothing_it_works),
-      CASE(takes_one_kind_alone), NO_TORTURE(unused_room_takes_no_memory),
-      CASE(a_save_that_fails_is_no_commit), CASE(a_load_that_fails_is_said),
-      NO_TORTURE(equal_states_have_equal_checksums), NO_TORTURE(damage_is_found_and_named),
-      CASE(a_length_beyond_its_room_is_not_followed), NO_TORTURE(any_state_comes_back),
-      NO_TORTURE(more_than_the_machine_has_is_an_error))

@@ -1,12 +1,12 @@
-/* Commits and restores of entries in device memory, straight out of it and into it. */
+/* Commits and restores of entries in device memory, directly from and to the device. */
 #include "state/snapshot/copy.h"
 
 #include "base/rng.h"
 #include "os/thread.h"
 #include "state/sum.h"
 #include "tests/lib/fake_gpu.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/gpu_state.h"
-#include "tests/lib/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,8 @@ static size_t left_behind(void)
            fake_gpu_live("pinned");
 }
 
-/* On the device from the second on, with entries of the host between, and in the same chunks. */
+/* Adds entries from the second on to the device, and between them entries of the host, in the same
+ * chunks. */
 static int some_entries(struct gpu_state *some)
 {
     int rc = gpu_state_add(some, 100, ENTRY_REPLICATED, ON_HOST);
@@ -43,7 +44,20 @@ static int some_entries(struct gpu_state *some)
 
 /* ---- there and back -------------------------------------------------------------------------- */
 
-static void comes_back(struct test *t)
+/* TEST_SURVIVES_ALLOC: without memory for its list no memory is pinned. */
+
+static struct gpu_state other;
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    fake_gpu_faults(NULL);
+    gpu_state_release(&state);
+    gpu_state_release(&other);
+}
+FIXTURE(NULL, end_case)
+
+TEST_FLAGS(comes_back, TEST_SURVIVES_ALLOC)
 {
     CHECK_OK(t, gpu_state_init(&state, true));
     CHECK_OK(t, some_entries(&state));
@@ -57,18 +71,16 @@ static void comes_back(struct test *t)
     gpu_state_release(&state);
     state = (struct gpu_state){ .count = 0 };
     CHECK_INT(t, left_behind(), ==, 0);
-out:
-    gpu_state_release(&state);
 }
 
-static void takes_one_kind_alone(struct test *t)
+TEST_FLAGS(takes_one_kind_alone, TEST_SURVIVES_ALLOC)
 {
     CHECK_OK(t, gpu_state_init(&state, true));
     CHECK_OK(t, some_entries(&state));
     CHECK_OK(t, gpu_state_commit(&state, 1, NULL));
     CHECK_OK(t, gpu_state_commit(&state, 2, NULL));
     state.copy.which = COPY_PER_RANK;
-    CHECK_OK(t, gpu_state_commit(&state, 3, NULL)); /* over commit 1 */
+    CHECK_OK(t, gpu_state_commit(&state, 3, NULL)); /* replaces commit 1 */
     state.copy.which = COPY_ALL;
     CHECK_OK(t, gpu_state_restore(&state, 3, NULL));
     CHECK(t, gpu_state_holds(&state, 3, ENTRY_PER_RANK));
@@ -77,14 +89,12 @@ static void takes_one_kind_alone(struct test *t)
     CHECK_OK(t, gpu_state_restore(&state, 2, NULL));
     CHECK(t, gpu_state_holds(&state, 3, ENTRY_PER_RANK));
     CHECK(t, gpu_state_holds(&state, 2, ENTRY_REPLICATED));
-out:
-    gpu_state_release(&state);
 }
 
-/* One rank has it on a device, another in memory of the host: nobody else can tell. */
-static void a_commit_is_the_same_bytes_from_anywhere(struct test *t)
+/* One rank has the state on a device, another rank in memory of the host: their commits are
+ * equal. */
+TEST_FLAGS(a_commit_is_the_same_bytes_from_anywhere, TEST_NO_TORTURE)
 {
-    struct gpu_state other = { .count = 0 };
     struct msg_held held[2][2];
     uint64_t chunks;
 
@@ -108,23 +118,18 @@ static void a_commit_is_the_same_bytes_from_anywhere(struct test *t)
     CHECK_INT(t, snapshot_held(state.snapshot, held[0]), ==, 2);
     CHECK_INT(t, snapshot_held(other.snapshot, held[1]), ==, 1);
     CHECK(t, held[0][0].checksum == held[1][0].checksum);
-out:
-    gpu_state_release(&state);
-    gpu_state_release(&other);
 }
 
-static void of_nothing_it_works(struct test *t)
+TEST(a_state_of_no_entries_works)
 {
     CHECK_OK(t, gpu_state_init(&state, true));
     CHECK_OK(t, gpu_state_add(&state, 0, ENTRY_REPLICATED, ON_DEVICE));
     CHECK_OK(t, gpu_state_start(&state));
     CHECK_OK(t, gpu_state_commit(&state, 1, NULL));
     CHECK_OK(t, gpu_state_restore(&state, 1, NULL));
-out:
-    gpu_state_release(&state);
 }
 
-/* ---- much of it ------------------------------------------------------------------------------ */
+/* ---- large and random states ---- */
 
 static int random_entries(struct gpu_state *some, struct rng *rng)
 {
@@ -143,7 +148,7 @@ static int random_entries(struct gpu_state *some, struct rng *rng)
     return rc ? rc : gpu_state_start(some);
 }
 
-static void any_state_comes_back(struct test *t)
+TEST_FLAGS(any_state_comes_back, TEST_NO_TORTURE)
 {
     struct rng rng;
 
@@ -164,12 +169,10 @@ static void any_state_comes_back(struct test *t)
         state = (struct gpu_state){ .count = 0 };
     }
     CHECK_INT(t, left_behind(), ==, 0);
-out:
-    gpu_state_release(&state);
 }
 
-/* More pieces than are on their way at the same time, and several threads that wait for them. */
-static void more_than_is_under_way_at_once(struct test *t)
+/* More pieces than can be copied at the same time, and several threads that wait for them. */
+TEST_FLAGS(more_than_is_under_way_at_once, TEST_NO_TORTURE)
 {
     CHECK_OK(t, gpu_state_init(&state, true));
     CHECK_OK(t, gpu_state_add(&state, 3 * CHUNK + 5, ENTRY_REPLICATED, ON_HOST));
@@ -181,13 +184,11 @@ static void more_than_is_under_way_at_once(struct test *t)
     gpu_state_fill(&state, 2);
     CHECK_OK(t, gpu_state_restore(&state, 1, NULL));
     CHECK(t, gpu_state_holds_all(&state, 1));
-out:
-    gpu_state_release(&state);
 }
 
 /* ---- pinned memory --------------------------------------------------------------------------- */
 
-static void what_a_device_reaches_is_pinned_once(struct test *t)
+TEST_FLAGS(device_visible_memory_is_pinned_once, TEST_NO_TORTURE)
 {
     size_t pinned;
 
@@ -202,27 +203,25 @@ static void what_a_device_reaches_is_pinned_once(struct test *t)
     CHECK_OK(t, gpu_state_restore(&state, 2, NULL));
     CHECK_INT(t, fake_gpu_live("pinned"), ==, 2 * pinned);
     CHECK(t, gpu_state_holds_all(&state, 2));
-out:
-    gpu_state_release(&state);
 }
 
-/* A device with nothing to do with the room of a custom entry does not make memory of it. */
-/* Each in a call of its own, which others wait for; what is copied as one is in one of them. */
-static void much_is_pinned_bit_by_bit(struct test *t)
+/* The device has no part in a custom entry, so the entry's room must not become memory. */
+/* Each block of memory is pinned by its own call, which other threads wait for. One copy must lie
+ * in one block. */
+TEST_FLAGS(much_is_pinned_bit_by_bit, TEST_NO_TORTURE)
 {
     CHECK_OK(t, gpu_state_init(&state, true));
-    CHECK_OK(t, gpu_state_add(&state, 2 * FERRY_PIN_BYTES + CHUNK, ENTRY_REPLICATED, ON_DEVICE));
+    CHECK_OK(t,
+             gpu_state_add(&state, 2 * DEVICE_COPY_PIN_BYTES + CHUNK, ENTRY_REPLICATED, ON_DEVICE));
     CHECK_OK(t, gpu_state_start(&state));
     CHECK_OK(t, gpu_state_commit(&state, 1, NULL));
     CHECK_INT(t, fake_gpu_live("pinned"), ==, 3);
     gpu_state_fill(&state, 2);
     CHECK_OK(t, gpu_state_restore(&state, 1, NULL));
     CHECK(t, gpu_state_holds_all(&state, 1));
-out:
-    gpu_state_release(&state);
 }
 
-static void unused_room_is_not_pinned(struct test *t)
+TEST_FLAGS(unused_room_is_not_pinned, TEST_NO_TORTURE)
 {
     CHECK_OK(t, gpu_state_init(&state, true));
     CHECK_OK(t, gpu_state_add(&state, 100, ENTRY_REPLICATED, ON_DEVICE));
@@ -232,16 +231,14 @@ static void unused_room_is_not_pinned(struct test *t)
     state.entries[1].used = 10;
     CHECK_OK(t, gpu_state_commit(&state, 1, NULL));
     CHECK_INT(t, fake_gpu_live("pinned"), ==, 2);
-    (void)snapshot_begin(state.snapshot); /* the other buffer, which nobody has touched */
+    (void)snapshot_begin(state.snapshot); /* the other buffer, which is unchanged */
     CHECK_INT(t, snapshot_room(state.snapshot), <, 4 * CHUNK);
     snapshot_end(state.snapshot, 2);
     (void)snapshot_begin(state.snapshot);
     CHECK_INT(t, snapshot_room(state.snapshot), <, 5 * CHUNK);
-out:
-    gpu_state_release(&state);
 }
 
-static void without_pinned_memory_it_is_only_slower(struct test *t)
+TEST_FLAGS(a_lack_of_pinned_memory_is_only_slower, TEST_NO_TORTURE)
 {
     CHECK_OK(t, gpu_state_init(&state, true));
     CHECK_OK(t, some_entries(&state));
@@ -251,14 +248,12 @@ static void without_pinned_memory_it_is_only_slower(struct test *t)
     CHECK_INT(t, fake_gpu_live("pinned"), ==, 0);
     CHECK_OK(t, gpu_state_restore(&state, 1, NULL));
     CHECK(t, gpu_state_holds_all(&state, 1));
-out:
-    fake_gpu_faults(NULL);
-    gpu_state_release(&state);
 }
 
-/* ---- what fails ------------------------------------------------------------------------------ */
+/* ---- faults ---- */
 
-/* With the fault at the n-th call of its kind; true: it came to that. */
+/* Commits with a fault at the n-th call of a kind. true: the call came, and the commit failed with
+ * the text. */
 static bool commit_fails(struct test *t, const char *call, int n, const char *says)
 {
     struct hvd_err err = { 0 };
@@ -275,13 +270,12 @@ static bool commit_fails(struct test *t, const char *call, int n, const char *sa
         failed = false;
         snapshot_drop(state.snapshot, 5);
     }
-out:
     fake_gpu_faults(NULL);
-    (void)!ferry_settle(state.ferry, NULL); /* a device that was lost has never been so */
-    return failed && !t->failed;
+    (void)!device_copy_settle(state.device_copy, NULL); /* only clears the faults */
+    return failed;
 }
 
-static void a_driver_that_fails_is_no_commit(struct test *t)
+TEST_FLAGS(a_driver_that_fails_is_no_commit, TEST_NO_TORTURE)
 {
     int copies = 0;
     int events = 0;
@@ -294,21 +288,16 @@ static void a_driver_that_fails_is_no_commit(struct test *t)
         copies++;
     while (commit_fails(t, "event", events + 1, "fail"))
         events++;
-    if (t->failed)
-        goto out;
-    CHECK_INT(t, copies, >=, 3); /* one for each entry on the device */
+    CHECK_INT(t, copies, >=, 3); /* one copy for each entry on the device */
     CHECK_INT(t, events, >=, 2);
     CHECK_OK(t, gpu_state_restore(&state, 4, NULL));
     CHECK(t, gpu_state_holds_all(&state, 4));
     CHECK_OK(t, gpu_state_commit(&state, 6, NULL));
     CHECK_OK(t, gpu_state_restore(&state, 6, NULL));
     CHECK(t, gpu_state_holds_all(&state, 6));
-out:
-    fake_gpu_faults(NULL);
-    gpu_state_release(&state);
 }
 
-static void the_entry_is_named(struct test *t)
+TEST_FLAGS(the_entry_is_named, TEST_NO_TORTURE)
 {
     struct hvd_err err = { 0 };
 
@@ -316,7 +305,7 @@ static void the_entry_is_named(struct test *t)
     CHECK_OK(t, gpu_state_add(&state, 20 * CHUNK, ENTRY_REPLICATED, ON_DEVICE));
     CHECK_OK(t, gpu_state_add(&state, 80 * CHUNK, ENTRY_REPLICATED, ON_DEVICE));
     CHECK_OK(t, gpu_state_start(&state));
-    fake_gpu_faults("copy#13:fail"); /* pieces of 8 chunks, and one with an end in it */
+    fake_gpu_faults("copy#13:fail"); /* pieces of 8 chunks, and a piece with the end of an entry */
     CHECK_CODE(t, gpu_state_commit(&state, 1, &err), HVD_E_IO);
     CHECK_HAS(t, err.text, "entry \"entry 1\": ");
     CHECK_HAS(t, err.text, "a copy to the host: CUDA_ERROR");
@@ -327,12 +316,9 @@ static void the_entry_is_named(struct test *t)
     CHECK_CODE(t, gpu_state_restore(&state, 1, &err), HVD_E_IO);
     CHECK_HAS(t, err.text, "entry \"entry 1\": ");
     CHECK_HAS(t, err.text, "a copy to the device: CUDA_ERROR");
-out:
-    fake_gpu_faults(NULL);
-    gpu_state_release(&state);
 }
 
-/* At any call, and while one waits for what never comes. */
+/* Loses the device at any call, and while a thread waits for a copy that never ends. */
 static void *lose_device(void *arg)
 {
     (void)arg;
@@ -340,7 +326,7 @@ static void *lose_device(void *arg)
     return NULL;
 }
 
-static void a_device_that_is_lost_is_an_error(struct test *t)
+TEST_FLAGS(a_device_that_is_lost_is_an_error, TEST_NO_TORTURE)
 {
     struct hvd_err err = { 0 };
     pthread_t thread;
@@ -352,8 +338,6 @@ static void a_device_that_is_lost_is_an_error(struct test *t)
     CHECK_OK(t, gpu_state_commit(&state, 4, NULL));
     while (commit_fails(t, "device", calls + 1, "lost"))
         calls++;
-    if (t->failed)
-        goto out;
     CHECK_INT(t, calls, >, 10);
     CHECK_OK(t, gpu_state_commit(&state, 6, NULL));
     fake_gpu_faults("copy#2:hang");
@@ -363,13 +347,10 @@ static void a_device_that_is_lost_is_an_error(struct test *t)
     CHECK_HAS(t, err.text, "CUDA_ERROR");
     CHECK_INT(t, snapshot_newest(state.snapshot), ==, 6);
     CHECK_CODE(t, gpu_state_restore(&state, 6, &err), HVD_E_IO);
-out:
-    fake_gpu_faults(NULL);
-    gpu_state_release(&state);
 }
 
-/* What is wrong does not reach the device. */
-static void damage_is_found_before_it_is_loaded(struct test *t)
+/* Wrong bytes do not reach the device. */
+TEST_FLAGS(damage_is_found_before_it_is_loaded, TEST_NO_TORTURE)
 {
     struct hvd_err err = { 0 };
     uint8_t *bytes;
@@ -379,7 +360,7 @@ static void damage_is_found_before_it_is_loaded(struct test *t)
     CHECK_OK(t, some_entries(&state));
     CHECK_OK(t, gpu_state_commit(&state, 1, NULL));
     bytes = (uint8_t *)(uintptr_t)snapshot_find(state.snapshot, 1);
-    at = state.manifest.items[2].offset; /* on the device, of this rank */
+    at = state.manifest.items[2].offset; /* an entry of this rank on the device */
     bytes[at] ^= 1;
     gpu_state_fill(&state, 2);
     CHECK_CODE(t, gpu_state_restore(&state, 1, &err), HVD_E_CORRUPT);
@@ -388,19 +369,4 @@ static void damage_is_found_before_it_is_loaded(struct test *t)
     bytes[at] ^= 1;
     CHECK_OK(t, gpu_state_restore(&state, 1, &err));
     CHECK(t, gpu_state_holds_all(&state, 1));
-out:
-    gpu_state_release(&state);
 }
-
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-
-/* Without memory for the list of what is pinned, it is not. */
-TESTS(CASE_FLAGS(comes_back, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(takes_one_kind_alone, TEST_SURVIVES_ALLOC),
-      NO_TORTURE(a_commit_is_the_same_bytes_from_anywhere), CASE(of_nothing_it_works),
-      NO_TORTURE(any_state_comes_back), NO_TORTURE(more_than_is_under_way_at_once),
-      NO_TORTURE(what_a_device_reaches_is_pinned_once), NO_TORTURE(much_is_pinned_bit_by_bit),
-      NO_TORTURE(unused_room_is_not_pinned), NO_TORTURE(without_pinned_memory_it_is_only_slower),
-      NO_TORTURE(a_driver_that_fails_is_no_commit), NO_TORTURE(the_entry_is_named),
-      NO_TORTURE(a_device_that_is_lost_is_an_error),
-      NO_TORTURE(damage_is_found_before_it_is_loaded))

@@ -1,46 +1,44 @@
-/* Copies of a whole state, as far as it is on a device beside it there. */
+/* A slot: a copy of the whole state, whose entries of a device stay on that device. */
 #include "state/snapshot/slot.h"
 
 #include "tests/lib/fake_gpu.h"
+#include "tests/lib/fixture.h"
 #include "tests/lib/gpu_state.h"
-#include "tests/lib/test.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 #define CHUNK STATE_CHUNK_BYTES
 
 static struct gpu_state state;
 static struct slot *slot;
+static atomic_bool may_end; /* the kernel of a case may end */
 
-static int begin(void)
+static void begin(struct test *t)
 {
-    int rc = gpu_state_init(&state, true);
-
     slot = NULL;
-    if (!rc)
-        rc = gpu_state_add(&state, 100, ENTRY_REPLICATED, ON_HOST);
-    if (!rc)
-        rc = gpu_state_add(&state, CHUNK + 100, ENTRY_REPLICATED, ON_DEVICE);
-    if (!rc)
-        rc = gpu_state_add(&state, 8, ENTRY_PER_RANK, ON_DEVICE);
-    if (!rc)
-        rc = gpu_state_add(&state, 0, ENTRY_REPLICATED, ON_DEVICE);
-    if (!rc)
-        rc = gpu_state_add(&state, CHUNK, ENTRY_REPLICATED, CUSTOM);
-    if (!rc)
-        rc = gpu_state_add(&state, 65, ENTRY_PER_RANK, ON_HOST);
-    return rc ? rc : gpu_state_start(&state);
+    CHECK_OK(t, gpu_state_init(&state, true));
+    CHECK_OK(t, gpu_state_add(&state, 100, ENTRY_REPLICATED, ON_HOST));
+    CHECK_OK(t, gpu_state_add(&state, CHUNK + 100, ENTRY_REPLICATED, ON_DEVICE));
+    CHECK_OK(t, gpu_state_add(&state, 8, ENTRY_PER_RANK, ON_DEVICE));
+    CHECK_OK(t, gpu_state_add(&state, 0, ENTRY_REPLICATED, ON_DEVICE));
+    CHECK_OK(t, gpu_state_add(&state, CHUNK, ENTRY_REPLICATED, CUSTOM));
+    CHECK_OK(t, gpu_state_add(&state, 65, ENTRY_PER_RANK, ON_HOST));
+    CHECK_OK(t, gpu_state_start(&state));
 }
 
-static void end(void)
+static void end(struct test *t)
 {
+    (void)t;
+    atomic_store(&may_end, true);
     fake_gpu_faults(NULL);
     slot_free(slot);
     gpu_state_release(&state);
     slot = NULL;
     state = (struct gpu_state){ .count = 0 };
 }
+FIXTURE(begin, end)
 
 static int take(uint64_t step, struct hvd_err *err)
 {
@@ -49,7 +47,7 @@ static int take(uint64_t step, struct hvd_err *err)
     gpu_state_fill(&state, step);
     rc = slot_take(slot, &state.copy, NULL, err);
     if (!rc)
-        rc = ferry_await(state.ferry, err);
+        rc = device_copy_await(state.device_copy, err);
     if (!rc)
         slot_name(slot, step);
     return rc;
@@ -63,7 +61,7 @@ static int give(unsigned which)
     return slot_restore(slot, &copy, NULL, NULL);
 }
 
-/* To the snapshot. */
+/* Copies the slot to the snapshot. */
 static int bring(struct hvd_err *err)
 {
     const struct copy copy = slot_copy(slot);
@@ -74,11 +72,10 @@ static int bring(struct hvd_err *err)
     return rc;
 }
 
-/* ---- what it holds --------------------------------------------------------------------------- */
+/* ---- the contents of a slot ---- */
 
-static void holds_what_was_live(struct test *t)
+TEST_FLAGS(holds_what_was_live, TEST_SURVIVES_ALLOC)
 {
-    CHECK_OK(t, begin());
     CHECK_OK(t, slot_create(&state.copy, &slot, NULL));
     CHECK_INT(t, slot_commit(slot), ==, 0);
     CHECK_OK(t, take(1, NULL));
@@ -97,20 +94,17 @@ static void holds_what_was_live(struct test *t)
     CHECK(t, gpu_state_holds(&state, 3, ENTRY_REPLICATED));
     CHECK(t, gpu_state_holds(&state, 4, ENTRY_PER_RANK));
     CHECK_INT(t, state.entries[4].used, ==, 3);
-    end();
+    end(t);
     CHECK_INT(t, fake_gpu_live("memory") + fake_gpu_live("streams"), ==, 0);
-out:
-    end();
 }
 
-/* The same commit as one that is made out of the live memory. */
-static void goes_to_the_snapshot(struct test *t)
+/* The commit equals one that is made from the live memory. */
+TEST_FLAGS(goes_to_the_snapshot, TEST_SURVIVES_ALLOC)
 {
-    CHECK_OK(t, begin());
     CHECK_OK(t, slot_create(&state.copy, &slot, NULL));
     CHECK_OK(t, take(5, NULL));
     CHECK_OK(t, copy_commit(state.snapshot, &state.copy, NULL));
-    snapshot_end(state.snapshot, 4); /* of step 5, too */
+    snapshot_end(state.snapshot, 4); /* the same commit, of step 5 */
     gpu_state_fill(&state, 6);
     CHECK_OK(t, bring(NULL));
     CHECK_INT(t, snapshot_newest(state.snapshot), ==, 5);
@@ -119,32 +113,37 @@ static void goes_to_the_snapshot(struct test *t)
               snapshot_chunk_sum(state.snapshot, 4, i) == snapshot_chunk_sum(state.snapshot, 5, i));
     CHECK_OK(t, gpu_state_restore(&state, 5, NULL));
     CHECK(t, gpu_state_holds_all(&state, 5));
-out:
-    end();
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
 #define BYTES ((uint64_t)3 * CHUNK)
 
-/* As kernels would: what is queued before the copy is in it, however long that takes; what is
- * queued behind it is not; and nobody on the host waits. */
-static bool keeps_the_order(struct test *t, struct CUstream_st *stream)
+static void kernel(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&may_end))
+        sched_yield();
+}
+
+/* Like a kernel, the copy sees work that was queued before it, however long that takes, and not
+ * later work; and no host thread waits. */
+static void keeps_the_order(struct test *t, struct CUstream_st *stream)
 {
     const struct cuda *cuda = state.device->cuda;
     const uint8_t *live = state.entries[0].bytes;
-    bool entered = false;
-    bool kept = false;
 
     fake_gpu_faults("copy#1:slow=30 copy#3:slow=30");
+    atomic_store(&may_end, false);
     CHECK_OK(t, gpu_enter(state.device, NULL));
-    entered = true;
+    fake_gpu_run(stream, kernel, NULL);
     CHECK_OK(t, cuda->fill(state.entries[0].address, 0x11, BYTES, stream));
     CHECK_OK(t, slot_take(slot, &state.copy, stream, NULL));
     CHECK_OK(t, cuda->fill(state.entries[0].address, 0x22, BYTES, stream));
     CHECK_INT(t, cuda->stream_query(stream), ==, CUDA_NOT_READY);
+    atomic_store(&may_end, true);
     slot_name(slot, 7);
-    CHECK_OK(t, bring(NULL)); /* comes after the copy by itself */
+    CHECK_OK(t, bring(NULL)); /* waits for the copy by itself */
     CHECK(t, snapshot_find(state.snapshot, 7)[BYTES - 1] == 0x11);
     CHECK_OK(t, cuda->stream_sync(stream));
     CHECK(t, live[0] == 0x22 && live[BYTES - 1] == 0x22);
@@ -152,18 +151,15 @@ static bool keeps_the_order(struct test *t, struct CUstream_st *stream)
     CHECK_OK(t, slot_restore(slot, &state.copy, stream, NULL));
     CHECK(t, live[0] == 0x11 && live[BYTES - 1] == 0x11);
     snapshot_drop(state.snapshot, 7);
-    kept = true;
-out:
-    if (entered)
-        gpu_leave(state.device);
+    gpu_leave(state.device);
     fake_gpu_faults(NULL);
-    return kept;
 }
 
-static void keeps_the_order_of_the_stream(struct test *t)
+TEST_FLAGS(keeps_the_order_of_the_stream, TEST_NO_TORTURE)
 {
     struct CUstream_st *streams[2] = { NULL, NULL };
 
+    end(t);
     CHECK_OK(t, gpu_state_init(&state, true));
     CHECK_OK(t, gpu_state_add(&state, BYTES, ENTRY_REPLICATED, ON_DEVICE));
     CHECK_OK(t, gpu_state_start(&state));
@@ -173,41 +169,35 @@ static void keeps_the_order_of_the_stream(struct test *t)
         CHECK_OK(
             t, state.device->cuda->stream_create(&streams[i], i ? CUDA_STREAM_NON_BLOCKING : 0, 0));
     gpu_leave(state.device);
-    CHECK(t, keeps_the_order(t, streams[0]));
-    CHECK(t, keeps_the_order(t, streams[1]));
-    CHECK(t, keeps_the_order(t, NULL));
-out:
+    keeps_the_order(t, streams[0]);
+    keeps_the_order(t, streams[1]);
+    keeps_the_order(t, NULL);
     for (unsigned i = 0; i < 2; i++)
         if (streams[i])
             (void)!state.device->cuda->stream_destroy(streams[i]);
-    end();
 }
 
-/* ---- what fails ------------------------------------------------------------------------------ */
+/* ---- faults ---- */
 
-static void a_device_without_room_has_no_slot(struct test *t)
+TEST(a_device_without_room_has_no_slot)
 {
     struct hvd_err err = { 0 };
     size_t before;
 
-    CHECK_OK(t, begin());
     before = fake_gpu_live("memory");
     fake_gpu_faults("alloc:fail");
     CHECK_CODE(t, slot_create(&state.copy, &slot, &err), HVD_E_NOMEM);
     CHECK_HAS(t, err.text, "memory for a copy of the state: CUDA_ERROR_OUT_OF_MEMORY");
     CHECK(t, !slot);
     CHECK_INT(t, fake_gpu_live("memory"), ==, before);
-out:
-    end();
 }
 
-static void what_fails_leaves_nothing_in_it(struct test *t)
+TEST_FLAGS(a_failure_leaves_the_slot_empty, TEST_NO_TORTURE)
 {
     static const char *const kinds[] = { "copy", "event" };
     struct hvd_err err = { 0 };
     char fault[32];
 
-    CHECK_OK(t, begin());
     CHECK_OK(t, slot_create(&state.copy, &slot, NULL));
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         for (int n = 1; n <= 2; n++) {
@@ -223,7 +213,7 @@ static void what_fails_leaves_nothing_in_it(struct test *t)
     state.entries[4].save_says = -99;
     CHECK_OK(t, slot_commit(slot) ? HVD_E_INTERNAL : 0);
     CHECK_CODE(t, take(2, &err), -99);
-    CHECK_HAS(t, err.text, "\"entry 4\": its save function has failed");
+    CHECK_HAS(t, err.text, "\"entry 4\": the save function of this entry has failed");
     CHECK_INT(t, slot_commit(slot), ==, 0);
     state.entries[4].save_says = 0;
     CHECK_OK(t, take(3, NULL));
@@ -231,12 +221,4 @@ static void what_fails_leaves_nothing_in_it(struct test *t)
     CHECK_CODE(t, give(COPY_ALL), HVD_E_IO);
     fake_gpu_faults(NULL);
     CHECK_OK(t, give(COPY_ALL));
-out:
-    end();
 }
-
-TESTS(CASE_FLAGS(holds_what_was_live, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(goes_to_the_snapshot, TEST_SURVIVES_ALLOC),
-      CASE_FLAGS(keeps_the_order_of_the_stream, TEST_NO_TORTURE),
-      CASE(a_device_without_room_has_no_slot),
-      CASE_FLAGS(what_fails_leaves_nothing_in_it, TEST_NO_TORTURE))

@@ -1,6 +1,10 @@
-/* Commits that travel between agents: real threads, real TLS, in one process. */
+/* Commits (snapshots of the training state) travel between agents: real threads and real TLS, in
+ * one process. A holder is an agent that has the commit; a puller is an agent that asks for its
+ * chunks; a liar is a holder that fails on purpose. */
 #include "base/limits.h"
 #include "state/sum.h"
+#include "tests/lib/fixture.h"
+#include "tests/lib/loopback.h"
 #include "tests/lib/state_hosts.h"
 #include "tests/lib/state_liar.h"
 
@@ -16,8 +20,8 @@ static struct snapshot *workers[STATE_HOSTS];
 static const char *rooms[STATE_HOSTS];
 static char texts[STATE_HOSTS][96];
 
-/* On each host a worker in slot 0, incarnation = host + 1; those of the first `holders` hosts have
- * committed. */
+/* Starts the hosts. On each host there is a worker in slot 0 with incarnation = host + 1; the
+ * workers of the first `holders` hosts have made the commit. */
 static int begin(size_t hosts, size_t holders, uint64_t chunks)
 {
     int rc = state_hosts_init(&scene, hosts);
@@ -30,19 +34,24 @@ static int begin(size_t hosts, size_t holders, uint64_t chunks)
     return rc;
 }
 
-static void end(void)
-{
-    for (size_t i = 0; i < STATE_HOSTS; i++)
-        snapshot_free(workers[i]);
-    state_hosts_release(&scene);
-}
-
 static struct msg_source source(size_t host)
 {
     return state_source(&scene, host, 0, &rooms[host], texts[host]);
 }
 
-static void a_commit_is_fetched_from_another_host(struct test *t)
+static struct state_liar liar;
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    state_liar_stop(&liar);
+    for (size_t i = 0; i < STATE_HOSTS; i++)
+        snapshot_free(workers[i]);
+    state_hosts_release(&scene);
+}
+FIXTURE(NULL, end_case)
+
+TEST_FLAGS(a_commit_is_fetched_from_another_host, TEST_NO_TORTURE)
 {
     struct msg_source sources[1];
 
@@ -57,12 +66,10 @@ static void a_commit_is_fetched_from_another_host(struct test *t)
     CHECK_INT(t, scene.answers.items[0].fetched.bytes, ==, CHUNKS * STATE_CHUNK_BYTES);
     CHECK_INT(t, scene.answers.items[0].fetched.local_bytes, ==, 0);
     CHECK(t, state_is(workers[1], COMMIT));
-out:
-    end();
 }
 
-/* What is in its slot outlives it, and its number. */
-static void a_commit_whose_worker_is_long_gone_is_fetched(struct test *t)
+/* The commit stays in its slot when the worker and its incarnation are gone. */
+TEST_FLAGS(a_commit_whose_worker_is_long_gone_is_fetched, TEST_NO_TORTURE)
 {
     struct msg_source sources[1];
 
@@ -73,11 +80,9 @@ static void a_commit_whose_worker_is_long_gone_is_fetched(struct test *t)
     CHECK(t, state_wait(&scene, 1));
     CHECK_TEXT(t, scene.answers.items[0].text, "");
     CHECK(t, state_is(workers[1], COMMIT));
-out:
-    end();
 }
 
-static void it_is_fetched_from_all_holders_at_once(struct test *t)
+TEST_FLAGS(a_commit_is_fetched_from_all_holders_at_once, TEST_NO_TORTURE)
 {
     struct msg_source sources[3];
 
@@ -89,8 +94,68 @@ static void it_is_fetched_from_all_holders_at_once(struct test *t)
     CHECK_TEXT(t, scene.answers.items[0].text, "");
     CHECK_INT(t, scene.answers.items[0].fetched.bytes, >=, 3L * CHUNKS * STATE_CHUNK_BYTES);
     CHECK(t, state_is(workers[3], COMMIT));
-out:
-    end();
+}
+
+/* A FETCH of commit 0 with sources is answered when a holder is connected, and the fetch after it
+ * needs no new connection: it works although the holder has stopped listening meanwhile. */
+TEST_FLAGS(a_holder_is_reached_before_the_fetch, TEST_NO_TORTURE)
+{
+    struct msg_source sources[1];
+
+    CHECK_OK(t, begin(2, 0, 2));
+    CHECK_OK(t, state_liar_start(&liar, &scene, LIE_COUNT, UINT64_MAX));
+    sources[0] = state_liar_source(&liar);
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, 0, sources, 1));
+    CHECK(t, state_wait(&scene, 1));
+    CHECK_TEXT(t, scene.answers.items[0].text, "");
+    CHECK_INT(t, scene.answers.items[0].fetched.code, ==, 0);
+    while (!liar.conn) /* the holder's side of the handshake may end later */
+        CHECK_INT(t, event_base_loop(scene.base, EVLOOP_ONCE), ==, 0);
+    listener_free(liar.listener);
+    liar.listener = NULL;
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 2, COMMIT, sources, 1));
+    CHECK(t, state_wait(&scene, 2));
+    CHECK_TEXT(t, scene.answers.items[1].text, "");
+    CHECK(t, state_has(workers[1], COMMIT));
+}
+
+/* The reason is told for each holder, and a later request may succeed. */
+TEST_FLAGS(no_holder_can_be_reached, TEST_NO_TORTURE)
+{
+    const char *nowhere = "state=127.0.0.1:1";
+    struct msg_source sources[2];
+
+    CHECK_OK(t, begin(2, 1, 2));
+    sources[0] = source(0);
+    sources[0].addresses = (struct msg_texts){ &nowhere, 1 };
+    sources[1] = sources[0];
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, 0, sources, 1));
+    CHECK(t, state_wait(&scene, 1));
+    CHECK_INT(t, scene.answers.items[0].fetched.code, ==, HVD_E_LOST);
+    CHECK_HAS(t, scene.answers.items[0].text, "127.0.0.1:1");
+    sources[1] = source(0);
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 2, 0, sources, 2));
+    CHECK(t, state_wait(&scene, 2));
+    CHECK_INT(t, scene.answers.items[1].fetched.code, ==, 0);
+}
+
+/* A worker that dies, or asks for something else, while its agent still dials. */
+TEST_FLAGS(a_request_to_reach_holders_is_given_up, TEST_NO_TORTURE)
+{
+    const char *nowhere = "state=127.0.0.1:1";
+    struct msg_source sources[1];
+
+    CHECK_OK(t, begin(2, 1, 2));
+    sources[0] = source(0);
+    sources[0].addresses = (struct msg_texts){ &nowhere, 1 };
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, 0, sources, 1));
+    sources[0] = source(0);
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 2, COMMIT, sources, 1));
+    CHECK(t, state_wait(&scene, 2));
+    CHECK_INT(t, scene.answers.items[0].fetched.code, ==, HVD_E_REVOKED);
+    CHECK_INT(t, scene.answers.items[1].fetched.code, ==, 0);
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 3, 0, sources, 1));
+    state_thread_forget(scene.hosts[1].thread, 2);
 }
 
 static const struct state_answer *answer(size_t i)
@@ -98,13 +163,13 @@ static const struct state_answer *answer(size_t i)
     return &scene.answers.items[i];
 }
 
-static void two_joiners_pull_at_once(struct test *t)
+TEST_FLAGS(two_joiners_pull_at_once, TEST_NO_TORTURE)
 {
     struct snapshot *other = NULL;
     struct msg_source sources[1];
 
     CHECK_OK(t, begin(3, 1, CHUNKS));
-    other = state_worker(&scene, 1, 5, 9, CHUNKS); /* and two on one host */
+    other = state_worker(&scene, 1, 5, 9, CHUNKS); /* a second worker on one host */
     CHECK(t, other);
     sources[0] = source(0);
     CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, COMMIT, sources, 1));
@@ -116,12 +181,10 @@ static void two_joiners_pull_at_once(struct test *t)
     CHECK(t, state_is(workers[1], COMMIT));
     CHECK(t, state_is(workers[2], COMMIT));
     CHECK(t, state_is(other, COMMIT));
-out:
     snapshot_free(other);
-    end();
 }
 
-static void a_neighbour_is_copied_and_nobody_dialled(struct test *t)
+TEST_FLAGS(a_commit_on_the_same_host_is_copied_without_a_dial, TEST_NO_TORTURE)
 {
     struct snapshot *other = NULL;
     struct msg_source sources[2];
@@ -137,52 +200,46 @@ static void a_neighbour_is_copied_and_nobody_dialled(struct test *t)
     CHECK_INT(t, answer(0)->fetched.bytes, ==, 0);
     CHECK_INT(t, answer(0)->fetched.local_bytes, ==, CHUNKS * STATE_CHUNK_BYTES);
     CHECK(t, state_is(other, COMMIT));
-out:
     snapshot_free(other);
-    end();
 }
 
-static void what_the_worker_has_itself_is_not_fetched(struct test *t)
+TEST_FLAGS(own_chunks_are_not_fetched, TEST_NO_TORTURE)
 {
     struct msg_source sources[1];
 
     CHECK_OK(t, begin(1, 1, CHUNKS));
     sources[0] = source(0);
-    /* the newest: it is copied into the other buffer */
+    /* the newest commit of the host is copied into the other buffer */
     CHECK_OK(t, state_fetch(&scene, 0, 0, 1, 1, COMMIT, sources, 1));
     CHECK(t, state_wait(&scene, 1));
     CHECK_TEXT(t, answer(0)->text, "");
     CHECK_INT(t, answer(0)->fetched.local_bytes, ==, CHUNKS * STATE_CHUNK_BYTES);
     CHECK(t, state_is(workers[0], COMMIT));
-    /* the older: it lies where it is wanted */
+    /* the older commit is already in the right buffer */
     CHECK_OK(t, state_commit(workers[0], COMMIT + 1));
     CHECK_OK(t, state_fetch(&scene, 0, 0, 1, 2, COMMIT, sources, 1));
     CHECK(t, state_wait(&scene, 2));
     CHECK_TEXT(t, answer(1)->text, "");
     CHECK_INT(t, answer(1)->fetched.local_bytes, ==, 0);
     CHECK(t, state_is(workers[0], COMMIT));
-out:
-    end();
 }
 
-static void equal_chunks_do_not_travel(struct test *t)
+TEST_FLAGS(equal_chunks_do_not_travel, TEST_NO_TORTURE)
 {
     struct msg_source sources[1];
 
     CHECK_OK(t, begin(2, 1, CHUNKS));
     sources[0] = source(0);
     CHECK_OK(t, state_commit_part(workers[1], COMMIT, 7));
-    snapshot_set_sum(workers[1], 2, SUM_NONE); /* it died while it wrote this one */
+    snapshot_set_sum(workers[1], 2, SUM_NONE); /* this worker died while it wrote the commit */
     CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, COMMIT, sources, 1));
     CHECK(t, state_wait(&scene, 1));
     CHECK_TEXT(t, answer(0)->text, "");
     CHECK_INT(t, answer(0)->fetched.bytes, ==, (CHUNKS - 6) * STATE_CHUNK_BYTES);
     CHECK(t, state_is(workers[1], COMMIT));
-out:
-    end();
 }
 
-static void a_chunk_that_was_never_written_has_no_sum(struct test *t)
+TEST_FLAGS(a_chunk_that_was_never_written_has_no_sum, TEST_NO_TORTURE)
 {
     struct msg_source sources[1];
 
@@ -197,31 +254,29 @@ static void a_chunk_that_was_never_written_has_no_sum(struct test *t)
     snapshot_begin(workers[1]);
     CHECK_INT(t, snapshot_sum(workers[1], 2), ==, SUM_NONE);
     CHECK(t, snapshot_sum(workers[1], 1) != SUM_NONE);
-out:
-    end();
 }
 
-static void no_bytes_are_there_at_once(struct test *t)
+TEST_FLAGS(no_bytes_are_there_at_once, TEST_NO_TORTURE)
 {
     CHECK_OK(t, begin(1, 0, 0));
     CHECK_OK(t, state_fetch(&scene, 0, 0, 1, 1, COMMIT, NULL, 0));
     CHECK(t, state_wait(&scene, 1));
     CHECK_TEXT(t, answer(0)->text, "");
     CHECK(t, state_is(workers[0], COMMIT));
-out:
-    end();
 }
 
-/* ---- it does not work out -------------------------------------------------------------------- */
+/* ---- fetches that fail ---- */
 
-static void nobody_is_left(struct test *t)
+/* No source can serve the commit: an empty host, no address, an address without a listener, no
+ * valid address. The answer names each reason. */
+TEST_FLAGS(a_fetch_without_holders_fails, TEST_NO_TORTURE)
 {
     const char *nowhere = "state=127.0.0.1:1";
     const char *rubbish[] = { "data=127.0.0.1:1/x", "state=somewhere" };
     struct msg_source sources[4];
 
     CHECK_OK(t, begin(2, 0, CHUNKS));
-    sources[0] = source(0); /* it has committed nothing */
+    sources[0] = source(0); /* this host has no commit */
     sources[1] = (struct msg_source){ .incarnation = 5, .host = "x", .slot = 7 };
     sources[2] = (struct msg_source){
         .incarnation = 6, .host = "y", .addresses = {&nowhere, 1}
@@ -234,18 +289,16 @@ static void nobody_is_left(struct test *t)
     CHECK_INT(t, answer(0)->fetched.code, ==, HVD_E_LOST);
     CHECK_INT(t, answer(0)->fetched.number, ==, 2);
     CHECK_HAS(t, answer(0)->text, "slot 0 of host-a: there is no such commit");
-    CHECK_HAS(t, answer(0)->text, "slot 7 of x: it has no address");
+    CHECK_HAS(t, answer(0)->text, "slot 7 of x: the source has no address");
     CHECK_HAS(t, answer(0)->text, "slot 0 of y: ");
     CHECK_HAS(t, answer(0)->text, "slot 0 of z: ");
-    /* a worker that has asked for no snapshot */
+    /* a worker that has opened no snapshot */
     CHECK_OK(t, state_fetch(&scene, 1, 3, 8, 3, COMMIT, sources, 1));
     CHECK(t, state_wait(&scene, 2));
     CHECK_INT(t, answer(1)->fetched.code, ==, HVD_E_STATE);
-out:
-    end();
 }
 
-static void another_manifest_is_no_source(struct test *t)
+TEST_FLAGS(another_manifest_is_no_source, TEST_NO_TORTURE)
 {
     const struct snapshot_shape shape = { STATE_MANIFEST + 1, STATE_CHUNK_BYTES,
                                           STATE_CHUNK_BYTES };
@@ -261,22 +314,19 @@ static void another_manifest_is_no_source(struct test *t)
     CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, COMMIT, sources, 1));
     CHECK(t, state_wait(&scene, 1));
     CHECK_INT(t, answer(0)->fetched.code, ==, HVD_E_LOST);
-out:
     snapshot_free(other);
-    end();
 }
 
-/* Every way of it, with nobody beside it and with somebody who is honest. */
-static void a_holder_that_fails_is_left_out(struct test *t)
+/* Every kind of liar, alone and beside an honest holder. */
+TEST_FLAGS(a_holder_that_fails_is_left_out, TEST_NO_TORTURE)
 {
-    struct state_liar liar = { .conn = NULL };
     struct msg_source sources[2];
     size_t answers = 0;
 
     CHECK_OK(t, begin(3, 1, CHUNKS));
     for (int lie = 0; lie < LIE_COUNT; lie++) {
         if (lie == LIE_IS_SILENT)
-            continue; /* takes its time: see below */
+            continue; /* a slow liar; see below */
         CHECK_OK(t, state_liar_start(&liar, &scene, (enum lie)lie, 3));
         sources[0] = state_liar_source(&liar);
         sources[1] = source(0);
@@ -293,15 +343,11 @@ static void a_holder_that_fails_is_left_out(struct test *t)
         CHECK(t, state_has(workers[1], COMMIT));
         state_liar_stop(&liar);
     }
-out:
-    state_liar_stop(&liar);
-    end();
 }
 
-/* Stopped, or cut off: what it was asked for comes from the other, without waiting for its end. */
-static void a_silent_holder_holds_nobody_up(struct test *t)
+/* A holder is silent: its chunks come from the other holder, before any time limit ends. */
+TEST_FLAGS(a_silent_holder_causes_no_delay, TEST_NO_TORTURE)
 {
-    struct state_liar liar = { .conn = NULL };
     struct msg_source sources[2];
 
     CHECK_OK(t, begin(2, 1, CHUNKS));
@@ -313,21 +359,18 @@ static void a_silent_holder_holds_nobody_up(struct test *t)
     CHECK_TEXT(t, answer(0)->text, "");
     CHECK(t, state_has(workers[1], COMMIT));
     CHECK_OK(t, state_commit_part(workers[1], COMMIT + 9, CHUNKS));
-    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 2, COMMIT, sources, 1)); /* and alone: it is lost */
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 2, COMMIT, sources, 1)); /* alone: the fetch is lost */
     CHECK(t, state_wait(&scene, 2));
     CHECK_INT(t, answer(1)->fetched.code, ==, HVD_E_LOST);
-    CHECK_HAS(t, answer(1)->text, "it is silent");
-out:
-    state_liar_stop(&liar);
-    end();
+    CHECK_HAS(t, answer(1)->text, "the source has sent nothing for too long");
 }
 
-static void a_holder_that_commits_over_it_is_believed_only_by_its_sums(struct test *t)
+TEST_FLAGS(a_holder_that_commits_anew_is_checked_by_sums, TEST_NO_TORTURE)
 {
     struct msg_source sources[2];
 
     CHECK_OK(t, begin(3, 2, CHUNKS));
-    CHECK_OK(t, state_commit(workers[0], COMMIT + 1)); /* what is wanted is its older one */
+    CHECK_OK(t, state_commit(workers[0], COMMIT + 1)); /* the older commit is wanted */
     sources[0] = source(0);
     sources[1] = source(1);
     CHECK_OK(t, state_fetch(&scene, 2, 0, 3, 1, COMMIT, sources, 2));
@@ -336,13 +379,11 @@ static void a_holder_that_commits_over_it_is_believed_only_by_its_sums(struct te
     CHECK(t, state_wait(&scene, 1));
     CHECK_TEXT(t, answer(0)->text, "");
     CHECK(t, state_is(workers[2], COMMIT));
-out:
-    end();
 }
 
-/* ---- it is ended ----------------------------------------------------------------------------- */
+/* ---- fetches that are ended ---- */
 
-/* Waits until so many chunks of the worker's open buffer are there. */
+/* Waits until the worker's open buffer has `chunks` chunks. false: this took too long. */
 static bool wait_for_chunks(struct snapshot *worker, uint64_t chunks)
 {
     uint64_t there = 0;
@@ -359,9 +400,10 @@ static bool wait_for_chunks(struct snapshot *worker, uint64_t chunks)
     return there >= chunks;
 }
 
-static void the_next_fetch_ends_it_and_goes_on(struct test *t)
+/* The first fetch gets 5 chunks. A second one without sources ends it, and a third one fetches only
+ * the missing chunks. */
+TEST_FLAGS(the_next_fetch_replaces_the_one_before, TEST_NO_TORTURE)
 {
-    struct state_liar liar = { .conn = NULL };
     struct msg_source sources[2];
 
     CHECK_OK(t, begin(2, 1, CHUNKS));
@@ -371,7 +413,7 @@ static void the_next_fetch_ends_it_and_goes_on(struct test *t)
     sources[1] = source(0);
     CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, COMMIT, sources, 1));
     CHECK(t, wait_for_chunks(workers[1], 5));
-    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 2, 0, NULL, 0)); /* only ends it */
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 2, 0, NULL, 0)); /* ends the first fetch */
     CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 3, COMMIT, sources + 1, 1));
     CHECK(t, state_wait(&scene, 3));
     CHECK_INT(t, answer(0)->fetched.number, ==, 1);
@@ -382,14 +424,12 @@ static void the_next_fetch_ends_it_and_goes_on(struct test *t)
     CHECK_TEXT(t, answer(2)->text, "");
     CHECK_INT(t, answer(2)->fetched.bytes, ==, (CHUNKS - 5) * STATE_CHUNK_BYTES);
     CHECK(t, state_is(workers[1], COMMIT));
-out:
-    state_liar_stop(&liar);
-    end();
 }
 
-static void who_is_gone_gets_no_answer_and_no_bytes(struct test *t)
+/* The worker of a fetch is forgotten: no answer comes. A new worker in the slot continues with the
+ * chunks that are there. */
+TEST_FLAGS(a_worker_that_is_gone_gets_no_answer, TEST_NO_TORTURE)
 {
-    struct state_liar liar = { .conn = NULL };
     struct snapshot *successor = NULL;
     struct msg_source sources[2];
 
@@ -401,8 +441,8 @@ static void who_is_gone_gets_no_answer_and_no_bytes(struct test *t)
     CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, COMMIT, sources, 1));
     CHECK(t, wait_for_chunks(workers[1], 5));
     state_thread_forget(scene.hosts[1].thread, 2);
-    state_thread_forget(scene.hosts[1].thread, 2); /* it may be told twice */
-    /* who is started in its slot goes on with what has come */
+    state_thread_forget(scene.hosts[1].thread, 2); /* a second call does nothing */
+    /* the new worker in the slot continues with the chunks that are there */
     successor = state_worker(&scene, 1, 0, 12, CHUNKS);
     CHECK(t, successor);
     CHECK_OK(t, state_fetch(&scene, 1, 0, 12, 1, COMMIT, sources + 1, 1));
@@ -411,15 +451,11 @@ static void who_is_gone_gets_no_answer_and_no_bytes(struct test *t)
     CHECK_TEXT(t, answer(0)->text, "");
     CHECK_INT(t, answer(0)->fetched.bytes, ==, (CHUNKS - 5) * STATE_CHUNK_BYTES);
     CHECK(t, state_is(successor, COMMIT));
-out:
     snapshot_free(successor);
-    state_liar_stop(&liar);
-    end();
 }
 
-static void the_thread_ends_in_the_middle_of_everything(struct test *t)
+TEST_FLAGS(the_thread_ends_in_the_middle_of_everything, TEST_NO_TORTURE)
 {
-    struct state_liar liar = { .conn = NULL };
     struct msg_source sources[2];
 
     CHECK_OK(t, begin(3, 1, CHUNKS));
@@ -430,12 +466,9 @@ static void the_thread_ends_in_the_middle_of_everything(struct test *t)
     CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, COMMIT, sources, 1));
     CHECK_OK(t, state_fetch(&scene, 2, 0, 3, 1, COMMIT, sources + 1, 1));
     CHECK(t, wait_for_chunks(workers[1], 1));
-out:
-    state_liar_stop(&liar);
-    end();
 }
 
-/* ---- whoever pulls --------------------------------------------------------------------------- */
+/* ---- pullers --------------------------------------------------------------------------------- */
 
 struct puller {
     struct conn *conn;
@@ -503,7 +536,9 @@ static struct msg a_pull(uint64_t first, uint32_t count)
     };
 }
 
-static void who_pulls_rubbish_is_hung_up_on(struct test *t)
+/* Requests for no chunk, with wrong lists and of a wrong type end the connection; so does a peer
+ * that asks for much and reads nothing. Another agent is served meanwhile. */
+TEST_FLAGS(a_peer_with_bad_requests_is_disconnected, TEST_NO_TORTURE)
 {
     static const uint64_t known[3];
     struct puller puller = { .conn = NULL };
@@ -523,25 +558,25 @@ static void who_pulls_rubbish_is_hung_up_on(struct test *t)
         CHECK(t, wait_until(&puller.closed, 1));
         CHECK_INT(t, puller.chunks, ==, 0);
     }
-    /* one that asks for everything and reads nothing */
+    /* a peer that asks for everything and reads nothing */
     CHECK(t, dial(&puller));
     conn_hold(puller.conn, true);
     rubbish[0] = a_pull(0, LIMIT_PULL_CHUNKS);
     for (int i = 0; i < 100; i++)
         CHECK_OK(t, conn_send(puller.conn, &rubbish[0], NULL));
-    /* and the others are served */
+    /* the other agents are served */
     sources[0] = source(0);
     CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, COMMIT, sources, 1));
     CHECK(t, state_wait(&scene, 1));
     CHECK(t, state_is(workers[1], COMMIT));
     conn_hold(puller.conn, false);
     CHECK(t, wait_until(&puller.closed, 1));
-out:
     conn_drop(puller.conn);
-    end();
 }
 
-static void what_is_not_there_ends_the_answer(struct test *t)
+/* Each bad request gets one answer with a code; the connection stays and serves the next
+ * request. */
+TEST_FLAGS(a_missing_chunk_ends_the_answer, TEST_NO_TORTURE)
 {
     struct puller puller = { .conn = NULL };
     struct msg pull;
@@ -557,45 +592,85 @@ static void what_is_not_there_ends_the_answer(struct test *t)
     CHECK_OK(t, conn_send(puller.conn, &pull, NULL));
     CHECK(t, wait_until(&puller.chunks, 4));
     CHECK_INT(t, puller.code, ==, HVD_E_NOTFOUND);
-    pull = a_pull(0, 1); /* and that was all of it */
+    pull = a_pull(0, 1); /* the connection still serves */
     CHECK_OK(t, conn_send(puller.conn, &pull, NULL));
     CHECK(t, wait_until(&puller.chunks, 5));
     CHECK_INT(t, puller.code, ==, 0);
     CHECK_INT(t, puller.closed, ==, 0);
-out:
     conn_drop(puller.conn);
-    end();
 }
 
-static void where_nobody_can_listen_the_rest_goes_on(struct test *t)
+TEST_FLAGS(the_thread_works_without_a_listener, TEST_NO_TORTURE)
 {
     char before[96];
 
     CHECK_OK(t, begin(2, 1, 1));
     snprintf(before, sizeof(before), "%s", state_thread_address(scene.hosts[0].thread));
-    state_thread_listen(scene.hosts[0].thread, "192.0.2.1"); /* nobody's */
+    state_thread_listen(scene.hosts[0].thread, "192.0.2.1"); /* an address of no host */
     CHECK(t, !state_thread_address(scene.hosts[0].thread));
-    state_thread_listen(scene.hosts[0].thread, "127.0.0.1"); /* the driver is back */
+    state_thread_listen(scene.hosts[0].thread, loopback_own()); /* the driver is back */
     CHECK_TEXT(t, state_thread_address(scene.hosts[0].thread), before);
     state_thread_listen(scene.hosts[0].thread, "::1");
     CHECK_HAS(t, state_thread_address(scene.hosts[0].thread), "[::1]:");
     state_thread_listen(scene.hosts[0].thread, "::1");
     CHECK_HAS(t, state_thread_address(scene.hosts[0].thread), "[::1]:");
-out:
-    end();
 }
 
-#define ALONE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
+/* ---- keys of rounds ----------------------------------------------------------------------------
+ */
 
-TESTS(ALONE(a_commit_is_fetched_from_another_host),
-      ALONE(a_commit_whose_worker_is_long_gone_is_fetched),
-      ALONE(it_is_fetched_from_all_holders_at_once), ALONE(two_joiners_pull_at_once),
-      ALONE(a_neighbour_is_copied_and_nobody_dialled),
-      ALONE(what_the_worker_has_itself_is_not_fetched), ALONE(equal_chunks_do_not_travel),
-      ALONE(a_chunk_that_was_never_written_has_no_sum), ALONE(no_bytes_are_there_at_once),
-      ALONE(nobody_is_left), ALONE(another_manifest_is_no_source),
-      ALONE(a_holder_that_fails_is_left_out), ALONE(a_silent_holder_holds_nobody_up),
-      ALONE(a_holder_that_commits_over_it_is_believed_only_by_its_sums),
-      ALONE(the_next_fetch_ends_it_and_goes_on), ALONE(who_is_gone_gets_no_answer_and_no_bytes),
-      ALONE(the_thread_ends_in_the_middle_of_everything), ALONE(who_pulls_rubbish_is_hung_up_on),
-      ALONE(what_is_not_there_ends_the_answer), ALONE(where_nobody_can_listen_the_rest_goes_on))
+static void tell_key(size_t host, uint64_t round)
+{
+    uint8_t key[STATE_KEY_BYTES] = { (uint8_t)round, 0x5a };
+
+    state_thread_key(scene.hosts[host].thread, round, key);
+}
+
+/* A puller may hear of a round before its holder: it is refused, and asks again. */
+TEST_FLAGS(a_puller_waits_until_its_holder_knows_the_round, TEST_NO_TORTURE)
+{
+    struct msg_source sources[1];
+
+    CHECK_OK(t, begin(2, 1, CHUNKS));
+    sources[0] = source(0);
+    tell_key(1, 5);
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, COMMIT, sources, 1));
+    /* An own fetch, which fails at once, shows that the thread has taken the key and has dialled.
+     */
+    CHECK_OK(t, state_fetch(&scene, 1, 1, 9, 1, COMMIT, sources, 0));
+    CHECK(t, state_wait(&scene, 1));
+    tell_key(0, 5);
+    CHECK(t, state_wait(&scene, 2));
+    CHECK_TEXT(t, scene.answers.items[1].text, "");
+    CHECK(t, state_is(workers[1], COMMIT));
+}
+
+/* An agent that is not told the keys of later rounds fetches nothing any more. */
+TEST_FLAGS(a_removed_agent_cannot_fetch, TEST_NO_TORTURE)
+{
+    struct msg_source sources[1];
+    size_t removed;
+
+    CHECK_OK(t, begin(3, 1, CHUNKS));
+    sources[0] = source(0);
+    for (uint64_t round = 1; round <= 3; round++) {
+        tell_key(0, round);
+        /* The thread takes the key before it answers this. Of two keys that come at once it takes
+         * the later one only, and the key of round 1 would be that of the round before. */
+        state_thread_listen(scene.hosts[0].thread, loopback_own());
+        CHECK(t, state_thread_address(scene.hosts[0].thread));
+    }
+    tell_key(1, 1);
+    tell_key(2, 3);
+    CHECK_OK(t, state_fetch(&scene, 1, 0, 2, 1, COMMIT, sources, 1));
+    CHECK_OK(t, state_fetch(&scene, 2, 0, 3, 1, COMMIT, sources, 1));
+    CHECK(t, state_wait(&scene, 2));
+    /* The two fetches end in either order. */
+    removed = scene.answers.items[0].who == 2 ? 0 : 1;
+    CHECK_INT(t, scene.answers.items[removed].fetched.code, ==, HVD_E_LOST);
+    CHECK_HAS(t, scene.answers.items[removed].text, TLS_REFUSED);
+    CHECK_INT(t, scene.answers.items[1 - removed].who, ==, 3);
+    CHECK_TEXT(t, scene.answers.items[1 - removed].text, "");
+    CHECK(t, state_is(workers[2], COMMIT));
+    CHECK(t, !state_has(workers[1], COMMIT));
+}

@@ -1,6 +1,10 @@
+/*
+ * test_text.c: base/text: trimming, cutting, numbers, quotes, clean UTF-8 (without control
+ * characters), and lines that are cut between characters.
+ */
 #include "base/rng.h"
 #include "base/text.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +15,7 @@ static struct span span_of(const char *text)
     return (struct span){ text, strlen(text) };
 }
 
-static void trims_both_ends(struct test *t)
+TEST(trims_both_ends)
 {
     CHECK(t, span_is(span_trim(span_of(" \t\r a b\t \r")), "a b"));
     CHECK(t, span_is(span_trim(span_of("a")), "a"));
@@ -19,10 +23,9 @@ static void trims_both_ends(struct test *t)
     CHECK(t, span_is(span_trim(span_of("")), ""));
     CHECK(t, span_is(span_trim((struct span){ NULL, 0 }), ""));
     CHECK(t, span_is(span_trim(span_of("\na ")), "\na"));
-out:;
 }
 
-static void compares_whole_texts(struct test *t)
+TEST(compares_whole_texts)
 {
     CHECK(t, span_is((struct span){ "abcd", 3 }, "abc"));
     CHECK(t, !span_is(span_of("abc"), "ab"));
@@ -30,10 +33,9 @@ static void compares_whole_texts(struct test *t)
     CHECK(t, !span_is(span_of("abc"), "abd"));
     CHECK(t, !span_is((struct span){ "a\0b", 3 }, "a"));
     CHECK(t, !span_is((struct span){ NULL, 0 }, "a"));
-out:;
 }
 
-/* The parts of text at ':', each followed by '|'. */
+/* Returns the parts of text between ':', each followed by '|'. */
 static const char *parts_of(const char *text, char joined[64])
 {
     struct span rest = span_of(text);
@@ -46,7 +48,7 @@ static const char *parts_of(const char *text, char joined[64])
     return joined;
 }
 
-static void cuts_at_every_separator(struct test *t)
+TEST(cuts_at_every_separator)
 {
     struct span rest = { NULL, 0 };
     struct span part = span_of("untouched");
@@ -64,10 +66,9 @@ static void cuts_at_every_separator(struct test *t)
     CHECK(t, span_next(&rest, ':', &part) && span_is(part, "a"));
     CHECK(t, span_next(&rest, ':', &part) && span_is(part, "b"));
     CHECK(t, !span_next(&rest, ':', &part));
-out:;
 }
 
-static void reads_numbers_within_bounds(struct test *t)
+TEST(reads_numbers_within_bounds)
 {
     uint64_t value = 0;
 
@@ -79,10 +80,9 @@ static void reads_numbers_within_bounds(struct test *t)
     CHECK(t, value == UINT64_MAX);
     CHECK_OK(t, text_parse_u64((struct span){ "123", 2 }, 12, 12, "slots", &value, NULL));
     CHECK(t, value == 12);
-out:;
 }
 
-static void says_why_a_number_is_refused(struct test *t)
+TEST(says_why_a_number_is_refused)
 {
     static const char *const not_numbers[] = { "-1",  "+1",  " 1",    "1 ", "1\n", "0x10",
                                                "1e3", "1.0", "1,000", "/",  ":",   "\xb1" };
@@ -109,10 +109,9 @@ static void says_why_a_number_is_refused(struct test *t)
                text_parse_u64(span_of("184467440737095516150"), 0, UINT64_MAX, "x", &value, NULL),
                HVD_E_LIMIT);
     CHECK(t, value == 77);
-out:;
 }
 
-static void reads_back_any_number(struct test *t)
+TEST(reads_back_any_number)
 {
     struct rng rng;
 
@@ -126,10 +125,9 @@ static void reads_back_any_number(struct test *t)
         CHECK_OK(t, text_parse_u64(span_of(text), number, number, "number", &value, NULL));
         CHECK(t, value == number);
     }
-out:;
 }
 
-static void quotes_what_cannot_be_shown(struct test *t)
+TEST(quotes_what_cannot_be_shown)
 {
     char quoted[TEXT_QUOTE_MAX];
 
@@ -137,10 +135,9 @@ static void quotes_what_cannot_be_shown(struct test *t)
     CHECK_TEXT(t, text_quote("a\"b\\c\n\0\x1b\x7f\xff", 10, quoted),
                "\"a\\x22b\\x5cc\\x0a\\x00\\x1b\\x7f\\xff\"");
     CHECK_TEXT(t, text_quote(NULL, 0, quoted), "\"\"");
-out:;
 }
 
-static void a_long_quote_is_cut(struct test *t)
+TEST(a_long_quote_is_cut)
 {
     char text[TEXT_QUOTE_SHOWN + 1];
     char quoted[TEXT_QUOTE_MAX];
@@ -155,10 +152,9 @@ static void a_long_quote_is_cut(struct test *t)
     text_quote(text, TEXT_QUOTE_SHOWN + 1, quoted);
     CHECK_INT(t, strlen(quoted), ==, TEXT_QUOTE_MAX - 1);
     CHECK_HAS(t, quoted, "\\xff\"...");
-out:;
 }
 
-static void clean_text_is_recognised(struct test *t)
+TEST(clean_text_is_recognised)
 {
     static const char *const clean[] = {
         "",
@@ -168,7 +164,7 @@ static void clean_text_is_recognised(struct test *t)
         "\xdf\xbf",
         "\xe0\xa0\x80", /* the least of three bytes */
         "\xed\x9f\xbf", /* before the surrogates */
-        "\xee\x80\x80", /* after them */
+        "\xee\x80\x80", /* after the surrogates */
         "\xef\xbf\xbf",
         "\xf0\x90\x80\x80", /* the least of four bytes */
         "\xf4\x8f\xbf\xbf", /* U+10FFFF */
@@ -177,10 +173,9 @@ static void clean_text_is_recognised(struct test *t)
     for (size_t i = 0; i < ARRAY_SIZE(clean); i++)
         CHECK(t, text_is_clean(clean[i], strlen(clean[i])));
     CHECK(t, text_is_clean(NULL, 0));
-out:;
 }
 
-static void unclean_text_is_recognised(struct test *t)
+TEST(unclean_text_is_recognised)
 {
     static const char *const unclean[] = {
         "\x1b[31m",
@@ -210,7 +205,6 @@ static void unclean_text_is_recognised(struct test *t)
     CHECK(t, !text_is_clean("a\0b", 3));
     CHECK(t, text_is_clean("a\0b", 1));
     CHECK(t, !text_is_clean("a\xc3\xbc", 2));
-out:;
 }
 
 static size_t encode(unsigned point, char *out)
@@ -245,8 +239,8 @@ static bool point_is_clean(unsigned point)
            point <= 0x10ffff;
 }
 
-/* All of Unicode and as much beyond it, and each sequence cut short. */
-static void every_character_is_judged(struct test *t)
+/* All code points, as many numbers beyond them, and each sequence cut short. */
+TEST(every_character_is_judged)
 {
     for (unsigned point = 0; point < 0x200000; point++) {
         char bytes[4];
@@ -257,7 +251,6 @@ static void every_character_is_judged(struct test *t)
         if (length > 1 && text_is_clean(bytes, length - 1))
             CHECK_INT(t, point, ==, -2);
     }
-out:;
 }
 
 PRINTF_LIKE(3, 4)
@@ -272,7 +265,7 @@ static size_t line_of(char *line, size_t size, const char *format, ...)
     return length;
 }
 
-static void a_line_stays_one_line(struct test *t)
+TEST(a_line_stays_one_line)
 {
     char line[80];
 
@@ -285,10 +278,9 @@ static void a_line_stays_one_line(struct test *t)
     CHECK_TEXT(t, line, "  ?25l gr\xc3\xbcn \xc2\xa0\xc2");
     CHECK_INT(t, line_of(line, sizeof(line), "%s", ""), ==, 0);
     CHECK_TEXT(t, line, "");
-out:;
 }
 
-static void a_line_is_cut_between_characters(struct test *t)
+TEST(a_line_is_cut_between_characters)
 {
     char line[12];
 
@@ -304,11 +296,10 @@ static void a_line_is_cut_between_characters(struct test *t)
     CHECK_TEXT(t, line, "1234\xf0\x9f\x90\x81...");
     line_of(line, sizeof(line), "%s", "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80");
     CHECK_TEXT(t, line, "\x80\x80\x80\x80\x80...");
-out:;
 }
 
 /* The C locale has no character for U+1F401. */
-static void what_cannot_be_formatted_leaves_the_format(struct test *t)
+TEST(a_failed_format_leaves_the_format)
 {
     static const wchar_t mouse[] = { 0x1f401, 0 };
     char line[12];
@@ -317,23 +308,21 @@ static void what_cannot_be_formatted_leaves_the_format(struct test *t)
     CHECK_TEXT(t, line, "a %ls ");
     line_of(line, sizeof(line), "%ls seen by the cat", mouse);
     CHECK_TEXT(t, line, "%ls seen...");
-out:;
 }
 
-static void a_line_needs_room(struct test *t)
+TEST_FLAGS(a_line_needs_room, TEST_NO_TORTURE)
 {
     char line[8];
     size_t length = 0;
 
     CHECK_PANICS(t, "size >= 8", length = line_of(line, 7, "%s", ""));
     CHECK_INT(t, length, ==, 0);
-out:;
 }
 
 static const char *const options[] = { "min-np", "max-np", "hosts", "verbose",
                                        "an-option-with-a-name-of-more-than-forty-letters" };
 
-static void finds_the_nearest(struct test *t)
+TEST(finds_the_nearest)
 {
     CHECK_TEXT(t, text_nearest("min-np", options, ARRAY_SIZE(options)), "min-np");
     CHECK_TEXT(t, text_nearest("mim-np", options, ARRAY_SIZE(options)), "min-np");
@@ -342,11 +331,10 @@ static void finds_the_nearest(struct test *t)
     CHECK_TEXT(t, text_nearest("verboose", options, ARRAY_SIZE(options)), "verbose");
     CHECK_TEXT(t, text_nearest("mi-np", options, ARRAY_SIZE(options)), "min-np");
     CHECK_TEXT(t, text_nearest("mxn-np", options, ARRAY_SIZE(options)), "min-np");
-out:;
 }
 
-/* A slip is one edit, and one more for every three letters. */
-static void counts_edits(struct test *t)
+/* A slip of the pen is one edit, and one more for every three letters. */
+TEST(counts_edits)
 {
     static const struct {
         const char *text;
@@ -371,20 +359,18 @@ static void counts_edits(struct test *t)
     for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
         CHECK_TEXT(t, text_nearest(pairs[i].text, &pairs[i].name, 1),
                    pairs[i].near ? pairs[i].name : NULL);
-out:;
 }
 
-static void the_first_of_equally_near_ones_is_taken(struct test *t)
+TEST(the_first_of_equally_near_words_is_taken)
 {
     static const char *const names[] = { "xyz", "ab1", "ab2" };
 
     CHECK_TEXT(t, text_nearest("abc", names, 3), "ab1");
     CHECK_TEXT(t, text_nearest("ayc", names, 3), "xyz");
     CHECK_TEXT(t, text_nearest("rst", names, 3), NULL);
-out:;
 }
 
-static void compares_up_to_forty_letters(struct test *t)
+TEST(compares_up_to_forty_letters)
 {
     char name[42];
     char text[42];
@@ -399,25 +385,13 @@ static void compares_up_to_forty_letters(struct test *t)
     name[41] = '\0';
     CHECK_TEXT(t, text_nearest(text, names, 1), NULL);
     CHECK_TEXT(t, text_nearest(name, names, 1), NULL);
-out:;
 }
 
-static void finds_none_that_is_no_slip(struct test *t)
+TEST(finds_none_that_is_no_slip)
 {
     CHECK_TEXT(t, text_nearest("discovery", options, ARRAY_SIZE(options)), NULL);
     CHECK_TEXT(t, text_nearest("", options, ARRAY_SIZE(options)), NULL);
     CHECK_TEXT(t, text_nearest("min-np", options, 0), NULL);
     CHECK_TEXT(t, text_nearest(options[4], options, ARRAY_SIZE(options)), NULL);
     CHECK_TEXT(t, text_nearest("an-option-with-a-name-of-forty-letters-x", options, 5), NULL);
-out:;
 }
-
-TESTS(CASE(trims_both_ends), CASE(compares_whole_texts), CASE(cuts_at_every_separator),
-      CASE(reads_numbers_within_bounds), CASE(says_why_a_number_is_refused),
-      CASE(reads_back_any_number), CASE(quotes_what_cannot_be_shown), CASE(a_long_quote_is_cut),
-      CASE(clean_text_is_recognised), CASE(unclean_text_is_recognised),
-      CASE(every_character_is_judged), CASE(a_line_stays_one_line),
-      CASE(a_line_is_cut_between_characters), CASE(what_cannot_be_formatted_leaves_the_format),
-      CASE_FLAGS(a_line_needs_room, TEST_NO_TORTURE), CASE(finds_the_nearest), CASE(counts_edits),
-      CASE(the_first_of_equally_near_ones_is_taken), CASE(compares_up_to_forty_letters),
-      CASE(finds_none_that_is_no_slip))

@@ -1,9 +1,12 @@
+/*
+ * test_time.c: base/time: durations as users write them, shown so that they are read back, and
+ * sums that never overflow.
+ */
 #include "base/limits.h"
 #include "base/rng.h"
 #include "base/time.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct reading {
@@ -11,7 +14,9 @@ struct reading {
     int64_t us;
 };
 
-static void reads_durations(struct test *t)
+FIXTURE(NULL, NULL)
+
+TEST(reads_durations)
 {
     static const struct reading readings[] = {
         {"0",                  0                                               },
@@ -44,10 +49,9 @@ static void reads_durations(struct test *t)
         CHECK_OK(t, time_parse(readings[i].text, &us, NULL));
         CHECK_INT(t, us, ==, readings[i].us);
     }
-out:;
 }
 
-/* Each is refused with the code, the text quoted and the part in the message, and *ret_us kept. */
+/* true: the text is refused with the code, the quoted text and the part; *ret_us did not change. */
 static bool refused(struct test *t, const char *text, int code, const char *part)
 {
     struct hvd_err err = { 0 };
@@ -61,7 +65,7 @@ static bool refused(struct test *t, const char *text, int code, const char *part
     return false;
 }
 
-static void refuses_what_is_no_duration(struct test *t)
+TEST(refuses_other_texts)
 {
     static const char *const malformed[] = {
         "",     " ",      "s",     ".",    "-1",      "+1",      " 1",       "1 ",    "1 s",
@@ -76,7 +80,7 @@ static void refuses_what_is_no_duration(struct test *t)
     }
 }
 
-static void refuses_what_is_too_long_or_too_fine(struct test *t)
+TEST(refuses_durations_out_of_bounds)
 {
     CHECK(t, refused(t, "3651d", HVD_E_LIMIT, "longer than ten years; write \"never\" instead"));
     CHECK(t, refused(t, "3650d1us", HVD_E_LIMIT, "longer than ten years"));
@@ -89,10 +93,9 @@ static void refuses_what_is_too_long_or_too_fine(struct test *t)
     CHECK(t, refused(t, "0.0001ms", HVD_E_INVAL, "finer than a microsecond"));
     CHECK(t, refused(t, "1.0000000s", HVD_E_INVAL, "more than six decimals; write a smaller unit"));
     CHECK(t, refused(t, "0.00000000000000000000001d", HVD_E_INVAL, "more than six decimals"));
-out:;
 }
 
-static void shows_what_people_write(struct test *t)
+TEST(shows_durations_as_users_write_them)
 {
     static const struct reading shown[] = {
         {"0s",                       0                  },
@@ -122,7 +125,6 @@ static void shows_what_people_write(struct test *t)
     for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
         CHECK_TEXT(t, time_format(shown[i].us, text), shown[i].text);
     CHECK_HAS(t, time_format(INT64_MIN, text), "-106751991d4h54.7758");
-out:;
 }
 
 /* A random duration of any magnitude, often a round one. */
@@ -136,7 +138,7 @@ static int64_t any_duration(struct rng *rng)
     return us - us % step;
 }
 
-static void reads_back_what_it_shows(struct test *t)
+TEST(reads_back_what_it_shows)
 {
     struct rng rng;
 
@@ -149,12 +151,11 @@ static void reads_back_what_it_shows(struct test *t)
         CHECK_OK(t, time_parse(time_format(us, text), &back, NULL));
         CHECK_INT(t, back, ==, us);
     }
-out:;
 }
 
-/* Random texts of the letters that durations are made of: what is accepted is within the limit and
- * survives being shown. */
-static void what_it_accepts_is_in_bounds(struct test *t)
+/* Random texts of the letters of durations: an accepted duration is within the limit, and reads
+ * back as shown. */
+TEST(accepted_durations_are_in_bounds)
 {
     static const char letters[] = "0123456789dhms.u";
     struct rng rng;
@@ -180,10 +181,9 @@ static void what_it_accepts_is_in_bounds(struct test *t)
         CHECK_INT(t, us, ==, back);
     }
     CHECK_INT(t, accepted, >, 1000);
-out:;
 }
 
-static void adds_up_to_never(struct test *t)
+TEST(adds_up_to_never)
 {
     CHECK_INT(t, time_add(1, 2), ==, 3);
     CHECK_INT(t, time_add(TIME_NEVER, 0), ==, TIME_NEVER);
@@ -192,10 +192,9 @@ static void adds_up_to_never(struct test *t)
     CHECK_INT(t, time_add(TIME_NEVER - 1, 1), ==, TIME_NEVER);
     CHECK_INT(t, time_add(TIME_NEVER - 1, 2), ==, TIME_NEVER);
     CHECK_INT(t, time_add(TIME_NEVER - 3, 2), ==, TIME_NEVER - 1);
-out:;
 }
 
-static void shows_three_digits(struct test *t)
+TEST(shows_three_digits)
 {
     static const struct {
         int64_t us;
@@ -214,10 +213,4 @@ static void shows_three_digits(struct test *t)
 
     for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
         CHECK_TEXT(t, time_brief(shown[i].us, text), shown[i].text);
-out:
-    return;
 }
-
-TESTS(CASE(shows_three_digits), CASE(reads_durations), CASE(refuses_what_is_no_duration),
-      CASE(refuses_what_is_too_long_or_too_fine), CASE(shows_what_people_write),
-      CASE(reads_back_what_it_shows), CASE(what_it_accepts_is_in_bounds), CASE(adds_up_to_never))

@@ -1,12 +1,17 @@
-#include "timeline/call.h"
+/*
+ * test_timeline.c: timeline/: events of every kind from threads and processes, files that grow,
+ * full disks, and a reader that finds only whole lines. The place is the folder and the file of a
+ * test.
+ */
+#include "timeline/calls.h"
 
+#include "base/time.h"
 #include "os/clock.h"
 #include "tests/lib/files.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 #include "timeline/page_file.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -19,18 +24,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NO_TORTURE(function) CASE_FLAGS(function, TEST_NO_TORTURE)
-#define WRITERS              4
-#define EVENTS               3000
-#define FILE_BYTES_MAX       (16 * 1024 * 1024)
+#define WRITERS        4
+#define EVENTS         3000
+#define FILE_BYTES_MAX (16 * 1024 * 1024)
 
-/* ---- a file, and what is in it --------------------------------------------------------------- */
+/* ---- a file and its content ---- */
 
 struct place {
     const char *folder;
     char path[256];
     struct timeline *timeline;
-    const char *text; /* all of it, once it was read */
+    const char *text; /* the whole text of the file, after read_all */
     unsigned complaints;
     char complaint[ERR_TEXT_MAX];
 };
@@ -41,12 +45,7 @@ static void place_make(struct place *place, struct test *t)
     snprintf(place->path, sizeof(place->path), "%s/t.json", place->folder);
 }
 
-static void place_release(struct place *place)
-{
-    timeline_close(place->timeline);
-}
-
-/* Of what was made to become the file nothing is left. */
+/* Returns how many files of the folder are left over from the making of the timeline. */
 static size_t files_in(const struct place *place)
 {
     DIR *folder = opendir(place->folder);
@@ -68,17 +67,29 @@ static void hear(void *arg, const char *text)
     snprintf(place->complaint, sizeof(place->complaint), "%s", text);
 }
 
+static int start(struct timeline *timeline, const char *path, int64_t began_us, struct hvd_err *err)
+{
+    const struct timeline_file file = { .path = path, .job = "j\"1", .job_began_us = began_us };
+
+    return timeline_start(timeline, &file, err);
+}
+
+/* A timeline that is on. */
 static int open_as(struct place *place, uint64_t process, int64_t began_us,
                    struct timeline **ret_timeline, struct hvd_err *err)
 {
-    const struct timeline_options options = { .path = place->path,
-                                              .job = "j\"1",
-                                              .job_began_us = began_us,
-                                              .process = process,
-                                              .complain = hear,
-                                              .arg = place };
+    const struct timeline_options options = { .process = process, .complain = hear, .arg = place };
+    struct timeline *timeline;
+    int rc = timeline_create(&options, &timeline);
 
-    return timeline_open(&options, ret_timeline, err);
+    if (rc)
+        return rc;
+    rc = start(timeline, place->path, began_us, err);
+    if (rc)
+        timeline_free(timeline);
+    else
+        *ret_timeline = timeline;
+    return rc;
 }
 
 static const char *read_all(struct place *place)
@@ -103,16 +114,21 @@ static size_t size_of(const struct place *place)
     return stat(place->path, &status) ? 0 : (size_t)status.st_size;
 }
 
+/* Searches line by line, because strstr of a sanitizer reads all of the text in each call. */
 static size_t count(const char *text, const char *part)
 {
-    size_t found = 0;
+    size_t length = strlen(part), found = 0;
 
-    for (; (text = strstr(text, part)); text++)
-        found++;
+    for (const char *end; *text; text = end) {
+        end = strchr(text, '\n');
+        end = end ? end + 1 : text + strlen(text);
+        for (const char *at = text; (at = memmem(at, (size_t)(end - at), part, length)); at++)
+            found++;
+    }
     return found;
 }
 
-/* Every line is "[", an object with a comma, or blank; all of them end. */
+/* true: every line is "[", an object with a comma, or blank, and every line has its end. */
 static bool is_whole(const char *text)
 {
     const char *end;
@@ -142,140 +158,238 @@ static void show_one(struct timeline *timeline, int64_t at_us, const char *name)
                                                        .ended_us = at_us + 5 });
 }
 
-/* ---- what is written ------------------------------------------------------------------------- */
+/* ---- the text of events ---- */
 
-static void nothing_happens_without_one(struct test *t)
+static struct place own;
+static struct timeline *late;
+
+/* The threads of a case; the end of the case waits for them. */
+static struct writer {
+    pthread_t thread;
+    uint64_t process;
+} writers[WRITERS];
+static size_t started;
+
+static void start_writers(void *(*run)(void *writer))
+{
+    for (; started < WRITERS; started++) {
+        writers[started].process = started + 1;
+        if (pthread_create(&writers[started].thread, NULL, run, &writers[started]))
+            abort();
+    }
+}
+
+static void join_writers(void)
+{
+    while (started)
+        pthread_join(writers[--started].thread, NULL);
+}
+
+static void end_case(struct test *t)
+{
+    (void)t;
+    join_writers();
+    timeline_free(late);
+    late = NULL;
+    timeline_free(own.timeline);
+    own.timeline = NULL;
+}
+FIXTURE(NULL, end_case)
+
+TEST(nothing_happens_without_a_timeline)
 {
     CHECK_INT(t, timeline_now_us(NULL), ==, 0);
     timeline_name(NULL, "x", 0);
     show_one(NULL, 1, "x");
-    timeline_mark(NULL, &(struct timeline_event){ .name = "x" });
     timeline_phase(NULL, "x", 1, 2, 3);
     timeline_call(NULL, &(struct timeline_call){ .operation = "x" });
     timeline_flush(NULL);
-    timeline_close(NULL);
-out:
-    return;
+    timeline_free(NULL);
 }
 
-static void shows_all_kinds(struct test *t)
+TEST(shows_all_kinds)
 {
-    struct place place;
-    int64_t now_us = clock_now_us();
+    int64_t now_us;
 
-    place_make(&place, t);
-    CHECK_OK(t, open_as(&place, 7, 1000, &place.timeline, NULL));
-    timeline_name(place.timeline, "rank 2, a slot 1 (incarnation 7)", 2);
-    show_one(place.timeline, now_us, "commit 1.1");
-    timeline_phase(place.timeline, "copy in", 512, now_us, now_us + 3);
-    timeline_mark(place.timeline, &(struct timeline_event){ .lane = TIMELINE_CHANGES,
-                                                            .name = "revoked",
-                                                            .begun_us = now_us });
-    timeline_call(place.timeline, &(struct timeline_call){ .operation = "allreduce",
-                                                           .number = 17,
-                                                           .round = 2,
-                                                           .type = "float32",
-                                                           .op = "sum",
-                                                           .bytes = 4096,
-                                                           .code = HVD_E_REVOKED,
-                                                           .why = "rank 1 is gone",
-                                                           .begun_us = now_us,
-                                                           .ended_us = now_us + 9 });
-    timeline_flush(place.timeline);
-    read_all(&place);
-    CHECK(t, is_whole(place.text));
-    CHECK_INT(t, size_of(&place) % PAGE_FILE_PAGE, ==, 0);
-    CHECK_HAS(t, place.text, "\"ts\":1000,");
-    CHECK_HAS(t, place.text, "\"name\":\"the job begins\",\"args\":{\"job\":\"j\\\"1\"}");
-    CHECK_HAS(t, place.text, "\"args\":{\"name\":\"rank 2, a slot 1 (incarnation 7)\"}");
-    CHECK_HAS(t, place.text, "\"name\":\"process_sort_index\",\"args\":{\"sort_index\":2}");
-    CHECK_HAS(t, place.text, "\"dur\":5,\"name\":\"commit 1.1\",\"args\":{}},\n");
-    CHECK_HAS(t, place.text, "\"dur\":3,\"name\":\"copy in\",\"args\":{\"bytes\":512}},\n");
-    CHECK_HAS(t, place.text, "\"s\":\"t\",\"name\":\"revoked\"");
-    CHECK_HAS(t, place.text,
-              "\"dur\":9,\"name\":\"allreduce\",\"args\":{\"number\":17,\"round\":2,"
-              "\"type\":\"float32\",\"op\":\"sum\",\"bytes\":4096,\"ended\":\"HVD_E_REVOKED\","
+    place_make(&own, t);
+    CHECK_OK(t, open_as(&own, 7, 1000, &own.timeline, NULL));
+    now_us = clock_now_us();
+    timeline_name(own.timeline, "rank 2, a slot 1 (incarnation 7)", 2);
+    show_one(own.timeline, now_us, "commit 1.1");
+    timeline_phase(own.timeline, "copy in", 512, now_us, now_us + 3);
+    timeline_call(own.timeline, &(struct timeline_call){ .operation = "allreduce",
+                                                         .number = 17,
+                                                         .round = 2,
+                                                         .type = "float32",
+                                                         .op = "sum",
+                                                         .bytes = 4096,
+                                                         .requests = 16,
+                                                         .rank = 1,
+                                                         .members = 3,
+                                                         .code = HVD_E_REVOKED,
+                                                         .why = "rank 1 is gone",
+                                                         .begun_us = now_us,
+                                                         .ended_us = now_us + 9 });
+    timeline_flush(own.timeline);
+    read_all(&own);
+    CHECK(t, is_whole(own.text));
+    CHECK_INT(t, size_of(&own) % PAGE_FILE_PAGE, ==, 0);
+    CHECK_HAS(t, own.text, "\"ts\":1000,");
+    CHECK_HAS(t, own.text, "\"name\":\"the job begins\",\"args\":{\"job\":\"j\\\"1\"}");
+    CHECK_HAS(t, own.text, "\"args\":{\"name\":\"rank 2, a slot 1 (incarnation 7)\"}");
+    CHECK_HAS(t, own.text, "\"name\":\"process_sort_index\",\"args\":{\"sort_index\":2}");
+    CHECK_HAS(t, own.text, "\"dur\":5,\"name\":\"commit 1.1\",\"args\":{}},\n");
+    CHECK_HAS(t, own.text, "\"dur\":3,\"name\":\"copy in\",\"args\":{\"bytes\":512}},\n");
+    CHECK_HAS(t, own.text,
+              "\"dur\":9,\"name\":\"allreduce\",\"args\":{\"number\":17,\"round\":2,\"rank\":1,"
+              "\"members\":3,"
+              "\"type\":\"float32\",\"op\":\"sum\",\"bytes\":4096,\"requests\":16,\"ended\":\"HVD_"
+              "E_REVOKED\","
               "\"why\":\"rank 1 is gone\"}},\n");
-    CHECK_INT(t, count(place.text, "\"thread_name\""), ==, TIMELINE_PHASES);
-    CHECK_INT(t, place.complaints, ==, 0);
-out:
-    place_release(&place);
+    CHECK_INT(t, count(own.text, "\"thread_name\""), ==, TIMELINE_PHASES);
+    CHECK_INT(t, own.complaints, ==, 0);
 }
 
-static void texts_are_escaped_and_cut(struct test *t)
+TEST(texts_are_escaped_and_cut)
 {
-    struct place place;
     char text[600];
 
-    place_make(&place, t);
-    CHECK_OK(t, open_as(&place, 7, 1000, &place.timeline, NULL));
-    show_one(place.timeline, 1, "a\"b\\c\nd\xc3\xa9");
-    show_one(place.timeline, 1, "x\xff\xc3z\x7f");
+    place_make(&own, t);
+    CHECK_OK(t, open_as(&own, 7, 1000, &own.timeline, NULL));
+    show_one(own.timeline, 1, "a\"b\\c\nd\xc3\xa9");
+    show_one(own.timeline, 1, "x\xff\xc3z\x7f");
     memset(text, 'u', sizeof(text) - 1);
     text[sizeof(text) - 1] = 0;
-    show_one(place.timeline, 1, text);
+    show_one(own.timeline, 1, text);
     for (size_t i = 0; i + 1 < sizeof(text) - 1; i += 2)
         memcpy(text + i + 1, "\xc3\xa9", 2);
-    show_one(place.timeline, 1, text);
-    timeline_flush(place.timeline);
-    read_all(&place);
-    CHECK(t, is_whole(place.text));
-    CHECK_HAS(t, place.text, "\"a\\\"b\\\\c\\u000ad\xc3\xa9\"");
-    CHECK_HAS(t, place.text, "\"x??z\\u007f\"");
-    CHECK_INT(t, count(place.text, "uuuuuuuuuu\""), ==, 1);
-    CHECK_INT(t, count(place.text, "\xc3\xa9\""), ==, 2);
-out:
-    place_release(&place);
+    show_one(own.timeline, 1, text);
+    timeline_flush(own.timeline);
+    read_all(&own);
+    CHECK(t, is_whole(own.text));
+    CHECK_HAS(t, own.text, "\"a\\\"b\\\\c\\u000ad\xc3\xa9\"");
+    CHECK_HAS(t, own.text, "\"x??z\\u007f\"");
+    CHECK_INT(t, count(own.text, "uuuuuuuuuu\""), ==, 1);
+    CHECK_INT(t, count(own.text, "\xc3\xa9\""), ==, 2);
 }
 
-static void an_end_before_its_beginning_lasts_nothing(struct test *t)
+TEST(an_end_before_its_beginning_lasts_nothing)
 {
-    struct place place;
-
-    place_make(&place, t);
-    CHECK_OK(t, open_as(&place, 7, 1000, &place.timeline, NULL));
-    timeline_phase(place.timeline, "reduce", 0, 9, 4);
-    timeline_flush(place.timeline);
-    CHECK_HAS(t, read_all(&place), "\"dur\":0,\"name\":\"reduce\",\"args\":{}");
-out:
-    place_release(&place);
+    place_make(&own, t);
+    CHECK_OK(t, open_as(&own, 7, 1000, &own.timeline, NULL));
+    timeline_phase(own.timeline, "reduce", 0, INT64_MAX / 4, INT64_MAX / 8);
+    timeline_flush(own.timeline);
+    CHECK_HAS(t, read_all(&own), "\"dur\":0,\"name\":\"reduce\",\"args\":{}");
 }
 
-static void is_written_when_half_full_or_old(struct test *t)
+TEST_FLAGS(is_written_when_half_full_or_old, TEST_NO_TORTURE)
 {
-    struct place place;
-    int64_t now_us = clock_now_us();
+    int64_t now_us;
     size_t before;
 
-    place_make(&place, t);
-    CHECK_OK(t, open_as(&place, 7, 1000, &place.timeline, NULL));
-    before = size_of(&place);
-    CHECK_INT(t, before, ==, PAGE_FILE_PAGE);
-    show_one(place.timeline, now_us, "young");
-    CHECK_INT(t, size_of(&place), ==, before);
-    show_one(place.timeline, now_us + 300000, "old");
-    CHECK_INT(t, size_of(&place), ==, before + PAGE_FILE_PAGE);
+    place_make(&own, t);
+    CHECK_OK(t, open_as(&own, 7, 1000, &own.timeline, NULL));
+    timeline_flush(own.timeline); /* the names of the lanes are older on a busy machine */
+    now_us = clock_now_us();
+    before = size_of(&own);
+    CHECK(t, before >= 2 * (size_t)PAGE_FILE_PAGE && before % PAGE_FILE_PAGE == 0);
+    show_one(own.timeline, now_us, "young");
+    CHECK_INT(t, size_of(&own), ==, before);
+    show_one(own.timeline, now_us + 300000, "old");
+    CHECK_INT(t, size_of(&own), ==, before + PAGE_FILE_PAGE);
     for (int i = 0; i < EVENTS; i++)
-        show_one(place.timeline, now_us, "many");
-    CHECK_INT(t, size_of(&place), >, before + EVENTS * 80);
-    timeline_close(place.timeline);
-    place.timeline = NULL;
-    CHECK_INT(t, count(read_all(&place), "\"many\""), ==, EVENTS);
-    CHECK(t, is_whole(place.text));
-out:
-    place_release(&place);
+        show_one(own.timeline, now_us, "many");
+    CHECK_INT(t, size_of(&own), >, before + EVENTS * 80);
+    timeline_free(own.timeline);
+    own.timeline = NULL;
+    CHECK_INT(t, count(read_all(&own), "\"many\""), ==, EVENTS);
+    CHECK(t, is_whole(own.text));
+}
+
+static void *write_shared(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < EVENTS; i++)
+        show_one(own.timeline, clock_now_us(), "shared");
+    return NULL;
+}
+
+/* ---- turned on and off ----------------------------------------------------------------------- */
+
+TEST(starts_and_stops_and_starts_again)
+{
+    struct hvd_err err = { .code = 0 };
+    int64_t before_us = clock_now_us() - TIME_S;
+    const char *dur;
+    char other[300];
+
+    place_make(&own, t);
+    snprintf(other, sizeof(other), "%s/other.json", own.folder);
+    CHECK_OK(t, open_as(&own, 7, 1000, &own.timeline, NULL));
+    timeline_name(own.timeline, "rank 2", 2);
+    show_one(own.timeline, clock_now_us(), "in the first");
+    CHECK_CODE(t, start(own.timeline, other, 1000, &err), HVD_E_STATE);
+    CHECK_HAS(t, err.text, "/t.json already; stop it first");
+    CHECK_INT(t, files_in(&own), ==, 1);
+    CHECK_OK(t, timeline_stop(own.timeline, NULL));
+    CHECK(t, !timeline_is_on(own.timeline));
+    CHECK_CODE(t, timeline_stop(own.timeline, &err), HVD_E_STATE);
+    CHECK_HAS(t, err.text, "no timeline is being written");
+    CHECK_INT(t, timeline_now_us(own.timeline), ==, 0);
+    show_one(own.timeline, clock_now_us(), "in no file");
+    timeline_name(own.timeline, "rank 1", 1);
+
+    /* The same file goes on. An event that began before the start is shown from the start on. */
+    CHECK_OK(t, start(own.timeline, own.path, 1000, NULL));
+    timeline_phase(own.timeline, "long ago", 0, before_us, clock_now_us());
+    CHECK_OK(t, timeline_stop(own.timeline, NULL));
+    read_all(&own);
+    CHECK(t, is_whole(own.text));
+    CHECK_HAS(t, own.text, "in the first");
+    CHECK_INT(t, count(own.text, "in no file"), ==, 0);
+    CHECK_INT(t, count(own.text, "\"rank 2\""), ==, 1);
+    CHECK_INT(t, count(own.text, "\"rank 1\""), ==, 1);
+    CHECK_INT(t, count(own.text, "the job begins"), ==, 1);
+    dur = strstr(strstr(own.text, "in the first"), "\"dur\":");
+    CHECK_INT(t, strspn(dur + 6, "0123456789"), <, 7);
+}
+
+TEST(a_start_that_fails_changes_nothing)
+{
+    char other[300];
+
+    place_make(&own, t);
+    snprintf(other, sizeof(other), "%s/none/t.json", own.folder);
+    CHECK_OK(t, timeline_create(&(struct timeline_options){ .process = 7 }, &own.timeline));
+    CHECK_CODE(t, start(own.timeline, other, 1000, NULL), HVD_E_NOTFOUND);
+    CHECK(t, !timeline_is_on(own.timeline));
+    CHECK_OK(t, start(own.timeline, own.path, 1000, NULL));
+    CHECK_CODE(t, start(own.timeline, other, 1000, NULL), HVD_E_STATE);
+    show_one(own.timeline, clock_now_us(), "still here");
+    CHECK_OK(t, timeline_stop(own.timeline, NULL));
+    CHECK_HAS(t, read_all(&own), "still here");
+}
+
+/* Threads add events while another thread turns the timeline on and off. */
+TEST_FLAGS(is_switched_while_threads_write, TEST_NO_TORTURE)
+{
+    place_make(&own, t);
+    CHECK_OK(t, open_as(&own, 7, 1000, &own.timeline, NULL));
+    start_writers(write_shared);
+    for (int i = 0; i < 50; i++) {
+        CHECK_OK(t, timeline_stop(own.timeline, NULL));
+        CHECK_OK(t, start(own.timeline, own.path, 1000, NULL));
+    }
+    join_writers();
+    CHECK_OK(t, timeline_stop(own.timeline, NULL));
+    CHECK(t, is_whole(read_all(&own)));
+    CHECK_INT(t, count(own.text, "the job begins"), ==, 1);
+    CHECK_INT(t, own.complaints, ==, 0);
 }
 
 /* ---- several writers ------------------------------------------------------------------------- */
 
-struct writer {
-    struct place *place;
-    struct timeline *timeline;
-    pthread_t thread;
-    uint64_t process;
-};
-
-/* Whoever comes first makes it; each line says who wrote it. */
+/* The first writer makes the file. Each line contains the number of its writer. */
 static void write_many(struct place *place, uint64_t process)
 {
     struct timeline *timeline;
@@ -287,23 +401,14 @@ static void write_many(struct place *place, uint64_t process)
         snprintf(name, sizeof(name), "event %d of %" PRIu64 ".", i, process);
         show_one(timeline, clock_now_us(), name);
     }
-    timeline_close(timeline);
+    timeline_free(timeline);
 }
 
 static void *write_thread(void *arg)
 {
     struct writer *writer = arg;
 
-    write_many(writer->place, writer->process);
-    return NULL;
-}
-
-static void *write_shared(void *arg)
-{
-    struct writer *writer = arg;
-
-    for (int i = 0; i < EVENTS; i++)
-        show_one(writer->timeline, clock_now_us(), "shared");
+    write_many(&own, writer->process);
     return NULL;
 }
 
@@ -321,181 +426,168 @@ static bool has_all(const char *text)
     return true;
 }
 
-static void threads_of_one_timeline(struct test *t)
+TEST_FLAGS(threads_of_one_timeline, TEST_NO_TORTURE)
 {
-    struct writer writers[WRITERS];
-    struct place place;
-
-    place_make(&place, t);
-    CHECK_OK(t, open_as(&place, 7, 1000, &place.timeline, NULL));
-    for (size_t i = 0; i < WRITERS; i++) {
-        writers[i] = (struct writer){ .timeline = place.timeline };
-        if (pthread_create(&writers[i].thread, NULL, write_shared, &writers[i]))
-            abort();
-    }
-    for (size_t i = 0; i < WRITERS; i++)
-        pthread_join(writers[i].thread, NULL);
-    timeline_flush(place.timeline);
-    CHECK_INT(t, count(read_all(&place), "\"shared\""), ==, WRITERS * EVENTS);
-    CHECK(t, is_whole(place.text));
-out:
-    place_release(&place);
+    place_make(&own, t);
+    CHECK_OK(t, open_as(&own, 7, 1000, &own.timeline, NULL));
+    start_writers(write_shared);
+    join_writers();
+    timeline_flush(own.timeline);
+    CHECK_INT(t, count(read_all(&own), "\"shared\""), ==, WRITERS * EVENTS);
+    CHECK(t, is_whole(own.text));
 }
 
-static void many_come_at_once(struct test *t)
+TEST_FLAGS(many_come_at_once, TEST_NO_TORTURE)
 {
-    struct writer writers[WRITERS];
-    struct place place;
-
-    place_make(&place, t);
-    for (uint64_t i = 0; i < WRITERS; i++) {
-        writers[i] = (struct writer){ .place = &place, .process = i + 1 };
-        if (pthread_create(&writers[i].thread, NULL, write_thread, &writers[i]))
-            abort();
-    }
-    for (size_t i = 0; i < WRITERS; i++)
-        pthread_join(writers[i].thread, NULL);
-    read_all(&place);
-    CHECK(t, is_whole(place.text));
-    CHECK_INT(t, count(place.text, "the job begins"), ==, 1);
-    CHECK(t, has_all(place.text));
-    CHECK_INT(t, files_in(&place), ==, 1);
-out:
-    place_release(&place);
+    place_make(&own, t);
+    start_writers(write_thread);
+    join_writers();
+    read_all(&own);
+    CHECK(t, is_whole(own.text));
+    CHECK_INT(t, count(own.text, "the job begins"), ==, 1);
+    CHECK(t, has_all(own.text));
+    CHECK_INT(t, files_in(&own), ==, 1);
 }
 
-/* And all find the file of an earlier job. */
-static void processes_replace_an_old_one_once(struct test *t)
+/* All processes find the file of an earlier job; only one replaces that file. */
+TEST_FLAGS(processes_replace_an_old_file_once, TEST_NO_TORTURE)
 {
-    struct place place;
     pid_t pids[WRITERS];
     int status;
 
-    place_make(&place, t);
-    CHECK_OK(t, open_as(&place, 9, 999, &place.timeline, NULL));
+    place_make(&own, t);
+    CHECK_OK(t, open_as(&own, 9, 999, &own.timeline, NULL));
     for (uint64_t i = 0; i < WRITERS; i++) {
         pids[i] = fork();
         if (pids[i] == 0) {
-            write_many(&place, i + 1);
+            write_many(&own, i + 1);
             _exit(0);
         }
     }
     for (size_t i = 0; i < WRITERS; i++)
         CHECK(t, waitpid(pids[i], &status, 0) == pids[i] && status == 0);
-    read_all(&place);
-    CHECK(t, is_whole(place.text));
-    CHECK_HAS(t, place.text, "\"ts\":1000,");
-    CHECK(t, has_all(place.text));
-    CHECK_INT(t, files_in(&place), ==, 1);
-out:
-    place_release(&place);
+    read_all(&own);
+    CHECK(t, is_whole(own.text));
+    CHECK_HAS(t, own.text, "\"ts\":1000,");
+    CHECK(t, has_all(own.text));
+    CHECK_INT(t, files_in(&own), ==, 1);
 }
 
-static void who_is_killed_leaves_whole_lines(struct test *t)
+TEST_FLAGS(a_killed_process_leaves_whole_lines, TEST_NO_TORTURE)
 {
-    struct place place;
     int status;
 
-    place_make(&place, t);
+    place_make(&own, t);
     for (uint64_t i = 1; i <= 25; i++) {
-        size_t before = size_of(&place);
+        size_t before = size_of(&own);
         pid_t pid = fork();
 
         if (pid == 0) {
             for (;;)
-                write_many(&place, i);
+                write_many(&own, i);
         }
-        while (size_of(&place) < before + (i % 5 + 1) * 5 * PAGE_FILE_PAGE)
+        while (size_of(&own) < before + (i % 5 + 1) * 5 * PAGE_FILE_PAGE)
             sched_yield();
         kill(pid, SIGKILL);
         CHECK(t, waitpid(pid, &status, 0) == pid);
     }
-    read_all(&place);
-    CHECK(t, is_whole(place.text));
-    CHECK_INT(t, count(place.text, "the job begins"), ==, 1);
-out:
-    place_release(&place);
+    read_all(&own);
+    CHECK(t, is_whole(own.text));
+    CHECK_INT(t, count(own.text, "the job begins"), ==, 1);
 }
 
-/* ---- what was there -------------------------------------------------------------------------- */
+/* ---- a file of an earlier job ---- */
 
-static void the_same_job_goes_on(struct test *t)
+TEST(the_same_job_goes_on)
 {
-    struct place place;
-
-    place_make(&place, t);
-    CHECK_OK(t, open_as(&place, 1, 1000, &place.timeline, NULL));
-    show_one(place.timeline, 1, "first");
-    timeline_close(place.timeline);
-    place.timeline = NULL;
-    CHECK_OK(t, open_as(&place, 2, 1000, &place.timeline, NULL));
-    show_one(place.timeline, 1, "second");
-    timeline_flush(place.timeline);
-    CHECK_HAS(t, read_all(&place), "\"first\"");
-    CHECK_HAS(t, place.text, "\"second\"");
-    CHECK_INT(t, count(place.text, "the job begins"), ==, 1);
-out:
-    place_release(&place);
+    place_make(&own, t);
+    CHECK_OK(t, open_as(&own, 1, 1000, &own.timeline, NULL));
+    show_one(own.timeline, 1, "first");
+    timeline_free(own.timeline);
+    own.timeline = NULL;
+    CHECK_OK(t, open_as(&own, 2, 1000, &own.timeline, NULL));
+    show_one(own.timeline, 1, "second");
+    timeline_flush(own.timeline);
+    CHECK_HAS(t, read_all(&own), "\"first\"");
+    CHECK_HAS(t, own.text, "\"second\"");
+    CHECK_INT(t, count(own.text, "the job begins"), ==, 1);
 }
 
-static void a_later_job_begins_anew(struct test *t)
+TEST(a_later_job_begins_anew)
 {
     struct hvd_err err = { .code = 0 };
-    struct timeline *late = NULL;
-    struct place place;
 
-    place_make(&place, t);
-    files_write(place.path, "", 0);
-    CHECK_OK(t, open_as(&place, 1, 1000, &place.timeline, NULL));
-    show_one(place.timeline, 1, "first");
-    timeline_close(place.timeline);
-    place.timeline = NULL;
-    CHECK_OK(t, open_as(&place, 1, 1001, &place.timeline, NULL));
-    CHECK_INT(t, count(read_all(&place), "\"first\""), ==, 0);
-    CHECK_CODE(t, open_as(&place, 1, 1000, &late, &err), HVD_E_STATE);
+    place_make(&own, t);
+    files_write(own.path, "", 0);
+    CHECK_OK(t, open_as(&own, 1, 1000, &own.timeline, NULL));
+    show_one(own.timeline, 1, "first");
+    timeline_free(own.timeline);
+    own.timeline = NULL;
+    CHECK_OK(t, open_as(&own, 1, 1001, &own.timeline, NULL));
+    CHECK_INT(t, count(read_all(&own), "\"first\""), ==, 0);
+    CHECK_CODE(t, open_as(&own, 1, 1000, &late, &err), HVD_E_STATE);
     CHECK_HAS(t, err.text, "is the timeline of a later job");
-out:
-    timeline_close(late);
-    place_release(&place);
 }
 
-static void what_is_no_timeline_stays(struct test *t)
+TEST(a_foreign_file_stays)
 {
     struct hvd_err err = { .code = 0 };
-    struct place place;
 
-    place_make(&place, t);
-    files_write(place.path, "my thesis\n", 10);
-    CHECK_CODE(t, open_as(&place, 1, 1000, &place.timeline, &err), HVD_E_EXISTS);
-    CHECK_HAS(t, err.text, "is there and is no timeline");
-    CHECK_TEXT(t, read_all(&place), "my thesis\n");
-out:
-    place_release(&place);
+    place_make(&own, t);
+    files_write(own.path, "my thesis\n", 10);
+    CHECK_CODE(t, open_as(&own, 1, 1000, &own.timeline, &err), HVD_E_EXISTS);
+    CHECK_HAS(t, err.text, "exists and is no timeline");
+    CHECK_TEXT(t, read_all(&own), "my thesis\n");
 }
 
-static void odd_places_are_refused(struct test *t)
+TEST(a_link_is_refused_and_a_new_file_is_private)
 {
     struct hvd_err err = { .code = 0 };
-    struct place place;
+    mode_t before = umask(0);
+    struct stat status;
+    char file[256];
+    int rc;
 
-    place_make(&place, t);
-    if (mkfifo(place.path, 0600))
+    place_make(&own, t);
+    rc = open_as(&own, 1, 1000, &own.timeline, &err);
+    umask(before);
+    CHECK_OK(t, rc);
+    CHECK(t, !stat(own.path, &status) && (status.st_mode & 07777) == 0600);
+    timeline_free(own.timeline);
+    own.timeline = NULL;
+    memcpy(file, own.path, sizeof(file));
+    snprintf(own.path, sizeof(own.path), "%s/link.json", own.folder);
+    CHECK(t, !symlink(file, own.path));
+    CHECK_CODE(t, open_as(&own, 1, 1000, &own.timeline, &err), HVD_E_DENIED);
+    CHECK_HAS(t, err.text, "link.json is a link; give the name of the file itself");
+    if (geteuid() == 0) {
+        snprintf(own.path, sizeof(own.path), "%s/t.json", own.folder);
+        CHECK(t, !chown(own.path, 12345, 12345));
+        CHECK_CODE(t, open_as(&own, 1, 1000, &own.timeline, &err), HVD_E_DENIED);
+        CHECK_HAS(t, err.text, "t.json belongs to user 12345");
+    }
+}
+
+TEST(odd_places_are_refused)
+{
+    struct hvd_err err = { .code = 0 };
+
+    place_make(&own, t);
+    if (mkfifo(own.path, 0600))
         abort();
-    CHECK_CODE(t, open_as(&place, 1, 1000, &place.timeline, &err), HVD_E_EXISTS);
-    unlink(place.path);
-    snprintf(place.path, sizeof(place.path), "/dev/full");
-    CHECK_CODE(t, open_as(&place, 1, 1000, &place.timeline, &err), HVD_E_EXISTS);
-    snprintf(place.path, sizeof(place.path), "%s/none/t.json", place.folder);
-    CHECK_CODE(t, open_as(&place, 1, 1000, &place.timeline, &err), HVD_E_NOTFOUND);
+    CHECK_CODE(t, open_as(&own, 1, 1000, &own.timeline, &err), HVD_E_EXISTS);
+    unlink(own.path);
+    snprintf(own.path, sizeof(own.path), "/dev/full");
+    CHECK_CODE(t, open_as(&own, 1, 1000, &own.timeline, &err), HVD_E_EXISTS);
+    snprintf(own.path, sizeof(own.path), "%s/none/t.json", own.folder);
+    CHECK_CODE(t, open_as(&own, 1, 1000, &own.timeline, &err), HVD_E_NOTFOUND);
     CHECK_HAS(t, err.text, "none/t.json: No such file");
-out:
-    place_release(&place);
 }
 
 /* ---- no room --------------------------------------------------------------------------------- */
 
-/* The limit of a process for its files stands in for the disk's: it too lets a part of a write
- * through. */
+/* The limit of a process for the size of files stands in for a full disk: both let a part of a
+ * write through. */
 static void limit_files(rlim_t bytes)
 {
     struct rlimit limit;
@@ -508,47 +600,37 @@ static void limit_files(rlim_t bytes)
         abort();
 }
 
-static void a_full_disk_is_said_once(struct test *t)
-{
-    struct place place;
-
-    place_make(&place, t);
-    CHECK_OK(t, open_as(&place, 1, 1000, &place.timeline, NULL));
-    limit_files(20 * PAGE_FILE_PAGE + 100);
-    for (int i = 0; i < EVENTS; i++)
-        show_one(place.timeline, clock_now_us(), "too many");
-    timeline_flush(place.timeline);
-    limit_files(RLIM_INFINITY);
-    show_one(place.timeline, clock_now_us(), "too late");
-    timeline_flush(place.timeline);
-    CHECK_INT(t, place.complaints, ==, 1);
-    CHECK_HAS(t, place.complaint, "/t.json: File too large; nothing more of this worker");
-    CHECK_INT(t, size_of(&place), ==, 20 * PAGE_FILE_PAGE);
-    CHECK(t, is_whole(read_all(&place)));
-    CHECK_INT(t, count(place.text, "\"too late\""), ==, 0);
-out:
-    limit_files(RLIM_INFINITY);
-    place_release(&place);
-}
-
-static void no_room_for_the_first_page(struct test *t)
+TEST_FLAGS(a_full_disk_is_said_once, TEST_NO_TORTURE)
 {
     struct hvd_err err = { .code = 0 };
-    struct place place;
 
-    place_make(&place, t);
-    limit_files(100);
-    CHECK_CODE(t, open_as(&place, 1, 1000, &place.timeline, &err), HVD_E_FULL);
-    CHECK_INT(t, files_in(&place), ==, 0);
-out:
+    place_make(&own, t);
+    CHECK_OK(t, open_as(&own, 1, 1000, &own.timeline, NULL));
+    limit_files(20 * PAGE_FILE_PAGE + 100);
+    for (int i = 0; i < EVENTS; i++)
+        show_one(own.timeline, clock_now_us(), "too many");
+    timeline_flush(own.timeline);
     limit_files(RLIM_INFINITY);
-    place_release(&place);
+    show_one(own.timeline, clock_now_us(), "too late");
+    timeline_flush(own.timeline);
+    CHECK_CODE(t, timeline_stop(own.timeline, &err), HVD_E_FULL);
+    CHECK_HAS(t, err.text, "/t.json: File too large");
+    CHECK(t, !timeline_is_on(own.timeline));
+    CHECK_INT(t, own.complaints, ==, 1);
+    CHECK_HAS(t, own.complaint, "/t.json: File too large; this worker writes nothing more");
+    CHECK_INT(t, size_of(&own), ==, 20 * PAGE_FILE_PAGE);
+    CHECK(t, is_whole(read_all(&own)));
+    CHECK_INT(t, count(own.text, "\"too late\""), ==, 0);
+    limit_files(RLIM_INFINITY);
 }
 
-TESTS(CASE(nothing_happens_without_one), CASE(shows_all_kinds), CASE(texts_are_escaped_and_cut),
-      CASE(an_end_before_its_beginning_lasts_nothing), NO_TORTURE(is_written_when_half_full_or_old),
-      NO_TORTURE(threads_of_one_timeline), NO_TORTURE(many_come_at_once),
-      NO_TORTURE(processes_replace_an_old_one_once), NO_TORTURE(who_is_killed_leaves_whole_lines),
-      CASE(the_same_job_goes_on), CASE(a_later_job_begins_anew), CASE(what_is_no_timeline_stays),
-      CASE(odd_places_are_refused), NO_TORTURE(a_full_disk_is_said_once),
-      NO_TORTURE(no_room_for_the_first_page))
+TEST_FLAGS(no_room_for_the_first_page, TEST_NO_TORTURE)
+{
+    struct hvd_err err = { .code = 0 };
+
+    place_make(&own, t);
+    limit_files(100);
+    CHECK_CODE(t, open_as(&own, 1, 1000, &own.timeline, &err), HVD_E_FULL);
+    CHECK_INT(t, files_in(&own), ==, 0);
+    limit_files(RLIM_INFINITY);
+}

@@ -1,7 +1,12 @@
+/*
+ * test_tls.c: wire/tls: the server and the client refuse another key, another job, rubbish and
+ * silence.
+ */
 #include "wire/tls_session.h"
 
+#include "seal/seal.h"
 #include "tests/lib/wire_side.h"
-#include "wire/listener_state.h"
+#include "wire/listener_internal.h"
 
 #include <openssl/evp.h>
 #include <openssl/x509.h>
@@ -14,7 +19,7 @@ static struct wire wire;
 static const uint8_t key[TLS_KEY_BYTES] = "the key of these tests, 32 bytes";
 static const uint8_t other_key[TLS_KEY_BYTES] = "quite another key, of 32 bytes..";
 
-/* A job goes on while somebody with this name and key dials it. */
+/* A peer with this job name and key connects and is refused; the job's connection goes on. */
 static void is_turned_away(struct test *t, const char *job, const uint8_t *with, const char *said)
 {
     struct tls *tls = NULL;
@@ -45,18 +50,13 @@ out:
     tls_free(tls);
 }
 
-static void another_key_is_turned_away(struct test *t)
+TEST(another_key_is_turned_away)
 {
-    is_turned_away(t, "job", other_key, "it has another key");
+    is_turned_away(t, "job", other_key, "the peer has another key");
 }
 
-static void another_job_is_turned_away(struct test *t)
-{
-    is_turned_away(t, "jobs", key, "it has no key of this job");
-}
-
-/* What is said before anything is proved is TLS or nothing: one line, and nobody hears of it. */
-static void rubbish_is_turned_away(struct test *t)
+/* Bytes before the proof must be TLS: otherwise one line is logged, and no owner hears of them. */
+TEST(rubbish_is_turned_away)
 {
     static const char *const rubbish[] = { "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
                                            "hvdE\1\0\x65\0\0\0\0\0 and so on and so on",
@@ -73,7 +73,7 @@ static void rubbish_is_turned_away(struct test *t)
     WIRE_UNTIL(&wire, wire.log_lines == ARRAY_SIZE(rubbish));
     CHECK_INT(t, wire_logged(&wire, "turned away"), ==, ARRAY_SIZE(rubbish));
     CHECK_INT(t, wire.accepted, ==, 0);
-    CHECK_INT(t, wire.listener->stranger_count, ==, 0);
+    CHECK_INT(t, wire.listener->door.count, ==, 0);
 out:
     for (size_t i = 0; i < ARRAY_SIZE(rubbish); i++)
         if (fds[i] >= 0)
@@ -81,7 +81,7 @@ out:
     wire_end(&wire);
 }
 
-static void silence_is_turned_away(struct test *t)
+TEST(silence_is_turned_away)
 {
     int fd = -1;
 
@@ -91,14 +91,14 @@ static void silence_is_turned_away(struct test *t)
     fd = wire_stranger(&wire);
     WIRE_UNTIL(&wire, wire.log_lines);
     CHECK_INT(t, wire_logged(&wire, "no handshake in time"), ==, 1);
-    CHECK_INT(t, wire.listener->stranger_count, ==, 0);
+    CHECK_INT(t, wire.listener->door.count, ==, 0);
 out:
     if (fd >= 0)
         close(fd);
     wire_end(&wire);
 }
 
-/* Both ends of a handshake in one thread; true when the one that is ours believes the other. */
+/* Makes a handshake in one thread. true: `ours` accepts `theirs`. */
 static bool shake(SSL *ours, SSL *theirs)
 {
     BIO *left = NULL;
@@ -135,7 +135,7 @@ static SSL_CTX *certified(void)
     return context;
 }
 
-/* Each against a stranger with a certificate, and against one of its own. */
+/* Each side against a stranger with a certificate, and against a peer of its own job. */
 static void shake_with(struct test *t, bool server, bool stranger)
 {
     SSL_CTX *context = certified();
@@ -145,8 +145,8 @@ static void shake_with(struct test *t, bool server, bool stranger)
 
     CHECK(t, context);
     CHECK_OK(t, tls_create("job", key, &tls, NULL));
-    ours = tls_session(tls, server);
-    theirs = stranger ? SSL_new(context) : tls_session(tls, !server);
+    ours = tls_session(tls, server, NULL);
+    theirs = stranger ? SSL_new(context) : tls_session(tls, !server, NULL);
     CHECK(t, ours && theirs);
     if (server) {
         SSL_set_accept_state(ours);
@@ -163,47 +163,160 @@ out:
     SSL_CTX_free(context);
 }
 
-static void a_server_believes_the_key(struct test *t)
+TEST(a_server_believes_the_key)
 {
     shake_with(t, true, false);
 }
 
-static void a_client_believes_the_key(struct test *t)
+TEST(a_client_believes_the_key)
 {
     shake_with(t, false, false);
 }
 
-static void a_server_believes_no_certificate(struct test *t)
+TEST(a_server_believes_no_certificate)
 {
     shake_with(t, true, true);
 }
 
-static void a_client_believes_no_certificate(struct test *t)
+TEST(a_client_believes_no_certificate)
 {
     shake_with(t, false, true);
 }
 
-static void keys_have_names(struct test *t)
-{
-    struct tls *one = NULL;
-    struct tls *other = NULL;
-    char name[TLS_NAME_MAX];
-    char second[TLS_NAME_MAX];
+/* ---- who is at the other end ------------------------------------------------------------------
+ */
 
-    CHECK_OK(t, tls_create("job", key, &one, NULL));
-    CHECK_OK(t, tls_create("job", other_key, &other, NULL));
-    CHECK_OK(t, tls_name(one, name));
-    CHECK_OK(t, tls_name(other, second));
-    CHECK_INT(t, strlen(name), ==, TLS_NAME_MAX - 1);
-    CHECK(t, strcmp(name, second) != 0);
-    CHECK_OK(t, tls_name(one, second));
-    CHECK_TEXT(t, name, second);
+/* A server accepts several keys, and each connection proves the name and number of its own. */
+TEST(a_key_proves_a_name)
+{
+    struct tls *dialler = NULL;
+
+    CHECK(t, wire_begin(&wire));
+    CHECK_OK(t, tls_accept(wire.tls, "host-b", 7, other_key));
+    CHECK_OK(t, tls_create("unused", other_key, &dialler, NULL));
+    CHECK_OK(t, wire_listen(&wire));
+    CHECK_OK(t, wire_dial(&wire, dialler));
+    WIRE_UNTIL(&wire, wire.client.opened && wire.accepted);
+    CHECK_INT(t, wire.accepted, ==, 1);
+    CHECK_TEXT(t, conn_proved(wire.server.conn)->name, "host-b");
+    CHECK_INT(t, conn_proved(wire.server.conn)->number, ==, 7);
+    CHECK_TEXT(t, conn_proved(wire.client.conn)->name, "");
 out:
-    tls_free(one);
-    tls_free(other);
+    wire_end(&wire);
+    tls_free(dialler);
 }
 
-TESTS(CASE(keys_have_names), CASE(another_key_is_turned_away), CASE(another_job_is_turned_away),
-      CASE(rubbish_is_turned_away), CASE(silence_is_turned_away), CASE(a_server_believes_the_key),
-      CASE(a_client_believes_the_key), CASE(a_server_believes_no_certificate),
-      CASE(a_client_believes_no_certificate))
+TEST(a_key_that_was_ended_is_turned_away)
+{
+    struct tls *dialler = NULL;
+
+    CHECK(t, wire_begin(&wire));
+    CHECK_OK(t, tls_accept(wire.tls, "host-b", 7, other_key));
+    tls_refuse(wire.tls, "host-b", 6); /* another epoch of the same host */
+    tls_refuse(wire.tls, "host-b", 7);
+    CHECK_OK(t, tls_create("unused", other_key, &dialler, NULL));
+    CHECK_OK(t, wire_listen(&wire));
+    CHECK_OK(t, wire_dial(&wire, dialler));
+    WIRE_UNTIL(&wire, wire.client.closed && wire.log_lines);
+    CHECK_HAS(t, wire.client.why, TLS_REFUSED);
+    CHECK_INT(t, wire.accepted, ==, 0);
+out:
+    wire_end(&wire);
+    tls_free(dialler);
+}
+
+/* A process without a key opens no connection, not even to a peer whose key is all zeros. */
+TEST_FLAGS(a_process_without_a_key_does_not_dial, TEST_NO_TORTURE)
+{
+    static const uint8_t zeros[TLS_KEY_BYTES] = { 0 };
+    struct tls *dialler = NULL;
+
+    CHECK(t, wire_begin(&wire));
+    CHECK_OK(t, tls_accept(wire.tls, "zeros", 1, zeros));
+    CHECK_OK(t, tls_create("", NULL, &dialler, NULL));
+    CHECK_OK(t, wire_listen(&wire));
+    CHECK_OK(t, wire_dial(&wire, dialler));
+    WIRE_UNTIL(&wire, wire.client.closed);
+    CHECK_INT(t, wire.client.opened, ==, 0);
+    CHECK_INT(t, wire.accepted, ==, 0);
+out:
+    wire_end(&wire);
+    tls_free(dialler);
+}
+
+/* An attacker's client says this in its handshake. */
+static struct {
+    uint8_t identity[16];
+    size_t length;
+    uint8_t key[TLS_KEY_BYTES];
+} claim;
+
+static int claim_session(SSL *ssl, const EVP_MD *md, const unsigned char **ret_identity,
+                         size_t *ret_length, SSL_SESSION **ret_session)
+{
+    static const unsigned char cipher[] = { 0x13, 0x01 };
+    SSL_SESSION *session = SSL_SESSION_new();
+
+    (void)md;
+    if (!session || !SSL_SESSION_set1_master_key(session, claim.key, sizeof(claim.key)) ||
+        !SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, cipher)) ||
+        !SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION))
+        return 0;
+    *ret_identity = claim.identity;
+    *ret_length = claim.length;
+    *ret_session = session;
+    return 1;
+}
+
+static int alert;
+
+static void on_alert(const SSL *ssl, int where, int value)
+{
+    (void)ssl;
+    if (where == SSL_CB_READ_ALERT)
+        alert = value;
+}
+
+/* Returns the alert that the server answers to `claim` with; 0: it gets in. */
+static int alert_for(struct tls *tls)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    SSL *theirs = context ? SSL_new(context) : NULL, *ours = tls_session(tls, true, NULL);
+
+    alert = 0;
+    if (theirs && ours) {
+        SSL_set_info_callback(theirs, on_alert);
+        SSL_set_psk_use_session_callback(theirs, claim_session);
+        SSL_set_ciphersuites(theirs, "TLS_AES_128_GCM_SHA256");
+        SSL_set_accept_state(ours);
+        SSL_set_connect_state(theirs);
+        (void)shake(ours, theirs);
+        (void)SSL_do_handshake(theirs); /* reads the alert */
+    }
+    SSL_free(theirs);
+    SSL_free(ours);
+    SSL_CTX_free(context);
+    return alert;
+}
+
+/* An observer who tries identities learns nothing: an unknown one is refused as a wrong key is. */
+TEST_FLAGS(all_refusals_are_alike, TEST_NO_TORTURE)
+{
+    struct tls *tls = NULL;
+    int wrong_key;
+
+    CHECK_OK(t, tls_create("job", key, &tls, NULL));
+    CHECK_OK(t, seal_derive(key, sizeof(key), "hvd tls identity", "", 0, claim.identity, 16));
+    claim.length = 16;
+    memcpy(claim.key, key, sizeof(key));
+    CHECK_INT(t, alert_for(tls), ==, 0); /* the client itself is right */
+    memcpy(claim.key, other_key, sizeof(other_key));
+    wrong_key = alert_for(tls);
+    CHECK_INT(t, wrong_key, !=, 0);
+    claim.identity[0] ^= 1;
+    CHECK_INT(t, alert_for(tls), ==, wrong_key);
+    claim.length = 3;
+    CHECK_INT(t, alert_for(tls), ==, wrong_key);
+out:
+    tls_free(tls);
+}

@@ -1,23 +1,42 @@
+/*
+ * test_trace.c: base/trace: a ring of the last lines, taps, and the dump of a panic.
+ */
 #include "base/buf.h"
 #include "base/time.h"
 #include "base/trace.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void collect(void *arg, const char *line)
+static void collect(void *arg, const char *line, bool is_warning)
 {
     struct buf *lines = arg;
 
-    if (buf_printf(lines, "%s\n", line))
+    if (buf_printf(lines, "%s%s\n", is_warning ? "! " : "", line))
         buf_clear(lines);
 }
 
-static void keeps_the_last_lines(struct test *t)
-{
-    struct trace trace;
+static struct trace trace;
+static struct buf lines;
 
+static void begin(struct test *t)
+{
+    (void)t;
+    trace = (struct trace){ 0 };
+    buf_init(&lines, 1000);
+}
+
+static void end(struct test *t)
+{
+    (void)t;
+    trace_release(&trace);
+    buf_release(&lines);
+}
+FIXTURE(begin, end)
+
+TEST(keeps_the_last_lines)
+{
     CHECK_OK(t, trace_init(&trace, "job", 3));
     CHECK_TEXT(t, trace_line(&trace, 0), NULL);
     trace_add(&trace, 0, "one");
@@ -33,13 +52,10 @@ static void keeps_the_last_lines(struct test *t)
     CHECK_TEXT(t, trace_line(&trace, 0), "[     0.000] four");
     CHECK_TEXT(t, trace_line(&trace, 3), NULL);
     CHECK_TEXT(t, trace_line(&trace, SIZE_MAX), NULL);
-out:
-    trace_release(&trace);
 }
 
-static void wraps_around_many_times(struct test *t)
+TEST(wraps_around_many_times)
 {
-    struct trace trace;
     char expected[TRACE_LINE_MAX];
 
     CHECK_OK(t, trace_init(&trace, "job", 7));
@@ -51,13 +67,10 @@ static void wraps_around_many_times(struct test *t)
         }
     }
     CHECK_INT(t, trace.written, ==, 1000);
-out:
-    trace_release(&trace);
 }
 
-static void long_lines_are_cut(struct test *t)
+TEST(long_lines_are_cut)
 {
-    struct trace trace;
     char big[2 * TRACE_LINE_MAX];
     const char *line;
 
@@ -76,55 +89,39 @@ static void long_lines_are_cut(struct test *t)
     CHECK_HAS(t, trace_line(&trace, 1), "xx...");
     trace_add(&trace, 0, "%.387s", big);
     CHECK_TEXT(t, trace_line(&trace, 0) + TRACE_LINE_MAX - 6, "xx...");
-out:
-    trace_release(&trace);
 }
 
-static void foreign_text_makes_no_second_line(struct test *t)
+TEST(foreign_text_makes_no_second_line)
 {
-    struct trace trace;
-
     CHECK_OK(t, trace_init(&trace, "job", 1));
     trace_add(&trace, 0, "host '%s'", "a\n[     0.000] job: done\r");
     CHECK_TEXT(t, trace_line(&trace, 0), "[     0.000] host 'a [     0.000] job: done '");
-out:
-    trace_release(&trace);
 }
 
-static void a_tap_sees_each_line(struct test *t)
+TEST(a_tap_sees_each_line)
 {
-    struct trace trace;
-    struct buf lines;
-
-    buf_init(&lines, 1000);
     CHECK_OK(t, trace_init(&trace, "job", 1));
     trace_set_tap(&trace, collect, &lines);
     trace_add(&trace, 0, "one");
-    trace_add(&trace, TIME_S, "two");
+    trace_warn(&trace, TIME_S, "two %d", 2);
     trace_set_tap(&trace, NULL, NULL);
     trace_add(&trace, 0, "unseen");
-    CHECK_TEXT(t, buf_text(&lines), "[     0.000] one\n[     1.000] two\n");
+    CHECK_TEXT(t, buf_text(&lines), "[     0.000] one\n! [     1.000] two 2\n");
     CHECK_TEXT(t, trace_line(&trace, 0), "[     0.000] unseen");
-out:
-    trace_release(&trace);
-    buf_release(&lines);
 }
 
-static void none_is_silent(struct test *t)
+TEST(a_missing_trace_is_silent)
 {
-    struct trace trace;
-
     trace_add(NULL, -1, "nobody");
+    trace_warn(NULL, -1, "nobody");
     CHECK_OK(t, trace_init(&trace, "job", 1));
     trace_add(&trace, 0, "one");
     trace_release(&trace);
     CHECK_TEXT(t, trace_line(&trace, 0), NULL);
-out:
-    trace_release(&trace);
     trace_release(NULL);
 }
 
-static void a_panic_writes_the_ring_oldest_first(struct test *t)
+TEST_FLAGS(a_panic_writes_the_ring_oldest_first, TEST_NO_TORTURE)
 {
     struct trace job;
     struct trace slot;
@@ -143,25 +140,16 @@ static void a_panic_writes_the_ring_oldest_first(struct test *t)
                  PANIC("lost"));
     trace_release(&job);
     CHECK_PANICS(t, ": lost\nthe last 1 of 1 trace lines of slot:\n", PANIC("lost"));
-out:
     trace_release(&job);
     trace_release(&slot);
 }
 
-static void refuses_what_cannot_be_a_trace(struct test *t)
+TEST_FLAGS(refuses_impossible_traces, TEST_NO_TORTURE)
 {
-    struct trace trace;
     int rc = 0;
 
     CHECK_OK(t, trace_init(&trace, "job", 1));
     CHECK_PANICS(t, "now_us >= 0", trace_add(&trace, -1, "before the epoch"));
     CHECK_PANICS(t, "lines > 0", rc = trace_init(&trace, "job", 0));
     CHECK_INT(t, rc, ==, 0);
-out:
-    trace_release(&trace);
 }
-
-TESTS(CASE(keeps_the_last_lines), CASE(wraps_around_many_times), CASE(long_lines_are_cut),
-      CASE(foreign_text_makes_no_second_line), CASE(a_tap_sees_each_line), CASE(none_is_silent),
-      CASE_FLAGS(a_panic_writes_the_ring_oldest_first, TEST_NO_TORTURE),
-      CASE_FLAGS(refuses_what_cannot_be_a_trace, TEST_NO_TORTURE))

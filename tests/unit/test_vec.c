@@ -1,7 +1,10 @@
-#include "base/err.h"
+/*
+ * test_vec.c: base/vec: growth within a cap, sizes that overflow, and the place of a key in a
+ * sorted one.
+ */
 #include "base/rng.h"
 #include "base/vec.h"
-#include "tests/lib/test.h"
+#include "tests/lib/fixture.h"
 
 #include <string.h>
 
@@ -13,9 +16,19 @@ struct pair {
 struct pairs VEC(struct pair);
 struct bytes VEC(unsigned char);
 
-static void grows_and_keeps_its_items(struct test *t)
+static struct bytes bytes;
+static struct pairs pairs;
+
+static void end(struct test *t)
 {
-    struct pairs pairs = { 0 };
+    (void)t;
+    VEC_RELEASE(&bytes);
+    VEC_RELEASE(&pairs);
+}
+FIXTURE(NULL, end)
+
+TEST(grows_and_keeps_its_items)
+{
     struct pair *it;
     uint64_t sum = 0;
 
@@ -30,13 +43,10 @@ static void grows_and_keeps_its_items(struct test *t)
     }
     CHECK_INT(t, sum, ==, 499500);
     CHECK_INT(t, pairs.capacity, ==, 1000);
-out:
-    VEC_RELEASE(&pairs);
 }
 
-static void stops_at_its_cap(struct test *t)
+TEST(stops_at_its_cap)
 {
-    struct bytes bytes = { 0 };
     struct bytes before;
 
     CHECK_CODE(t, VEC_RESERVE(&bytes, 4, 3), HVD_E_LIMIT);
@@ -53,40 +63,28 @@ static void stops_at_its_cap(struct test *t)
     CHECK_OK(t, VEC_RESERVE(&bytes, 0, 3));
     CHECK(t, !memcmp(&bytes, &before, sizeof(bytes)));
     CHECK(t, !memcmp(bytes.items, "abc", 3));
-out:
-    VEC_RELEASE(&bytes);
 }
 
-static void a_size_that_overflows_is_no_memory(struct test *t)
+TEST(a_size_that_overflows_is_no_memory)
 {
-    struct pairs pairs = { 0 };
-
     CHECK_CODE(t, VEC_RESERVE(&pairs, SIZE_MAX / sizeof(struct pair) + 2, SIZE_MAX), HVD_E_NOMEM);
     CHECK_CODE(t, VEC_RESERVE(&pairs, SIZE_MAX, SIZE_MAX), HVD_E_NOMEM);
     CHECK(t, !pairs.items && !pairs.capacity);
     CHECK_OK(t, VEC_RESERVE(&pairs, 1, SIZE_MAX));
-out:
-    VEC_RELEASE(&pairs);
 }
 
-static void released_is_empty_and_usable(struct test *t)
+TEST(released_is_empty_and_usable)
 {
-    struct bytes bytes = { 0 };
-
     VEC_RELEASE(&bytes);
     CHECK_OK(t, VEC_RESERVE(&bytes, 5, 10));
     bytes.count = 5;
     VEC_RELEASE(&bytes);
     CHECK(t, !bytes.items && !bytes.count && !bytes.capacity);
     CHECK_OK(t, VEC_RESERVE(&bytes, 1, 10));
-out:
-    VEC_RELEASE(&bytes);
-    VEC_RELEASE(&bytes);
 }
 
-static void any_steps_reach_the_cap_and_not_past_it(struct test *t)
+TEST(any_steps_reach_the_cap_and_not_past_it)
 {
-    struct bytes bytes = { 0 };
     struct rng rng;
 
     rng_seed(&rng, 11);
@@ -104,10 +102,25 @@ static void any_steps_reach_the_cap_and_not_past_it(struct test *t)
         CHECK_CODE(t, VEC_RESERVE(&bytes, more, max), HVD_E_LIMIT);
         VEC_RELEASE(&bytes);
     }
-out:
-    VEC_RELEASE(&bytes);
 }
 
-TESTS(CASE(grows_and_keeps_its_items), CASE(stops_at_its_cap),
-      CASE(a_size_that_overflows_is_no_memory), CASE(released_is_empty_and_usable),
-      CASE(any_steps_reach_the_cap_and_not_past_it))
+static uint64_t byte_of(const void *item)
+{
+    return *(const unsigned char *)item;
+}
+
+TEST(finds_the_place_of_a_key)
+{
+    static const unsigned char items[] = { 3, 5, 5, 9 };
+    const struct {
+        const unsigned char *items;
+        size_t count;
+    } vec = { items, sizeof(items) };
+
+    CHECK_INT(t, VEC_PLACE(&vec, byte_of, 0), ==, 0);
+    CHECK_INT(t, VEC_PLACE(&vec, byte_of, 3), ==, 0);
+    CHECK_INT(t, VEC_PLACE(&vec, byte_of, 5), ==, 1);
+    CHECK_INT(t, VEC_PLACE(&vec, byte_of, 6), ==, 3);
+    CHECK_INT(t, VEC_PLACE(&vec, byte_of, 10), ==, 4);
+    CHECK_INT(t, vec_place(NULL, 0, 1, byte_of, 7), ==, 0);
+}

@@ -1,9 +1,11 @@
-#include "agent/io/agent_socket.h"
-#include "agent/io/worker_env.h"
+/*
+ * test_worker_env.c: the environment of a worker that an agent launches: the nearest source of a
+ * variable wins.
+ */
+#include "agent/processes/worker_env.h"
 #include "base/limits.h"
 #include "tests/lib/test.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static struct arena arena;
@@ -23,7 +25,7 @@ static const char *value_of(const char *const *env, const char *name)
     return found ? found : "none";
 }
 
-static void the_nearest_source_wins(struct test *t)
+TEST(the_nearest_source_wins)
 {
     static const char *const own[] = { "PATH=/own", "HOME=/h", "LANG=C", "HVD_RANK=77", NULL };
     static const char *const given[] = { "PATH=/given",       "HOROVOD_SIZE=9", "LANG=first",
@@ -84,7 +86,7 @@ out:
     arena_release(&arena);
 }
 
-static void an_empty_launch_is_enough(struct test *t)
+TEST(an_empty_launch_is_enough)
 {
     static const char *const own[] = { NULL };
     const struct worker_env_config config = { "@s", "job", "host", own };
@@ -98,25 +100,3 @@ static void an_empty_launch_is_enough(struct test *t)
 out:
     arena_release(&arena);
 }
-
-static void a_long_name_of_a_socket_is_digested(struct test *t)
-{
-    char host[LIMIT_HOST_NAME_BYTES + 1];
-    char first[AGENT_SOCKET_MAX];
-    char second[AGENT_SOCKET_MAX];
-
-    CHECK_TEXT(t, agent_socket_name("job", "host", first), "@hvd-agent/job/host");
-    memset(host, 'a', sizeof(host) - 1);
-    host[sizeof(host) - 1] = '\0';
-    agent_socket_name("job", host, first);
-    host[200] = 'b';
-    agent_socket_name("job", host, second);
-    CHECK_INT(t, strlen(first), ==, strlen("@hvd-agent/") + 32);
-    CHECK(t, strcmp(first, second) != 0);
-    agent_socket_name("joc", host, first);
-    CHECK(t, strcmp(first, second) != 0);
-out:;
-}
-
-TESTS(CASE(the_nearest_source_wins), CASE(an_empty_launch_is_enough),
-      CASE(a_long_name_of_a_socket_is_digested))
