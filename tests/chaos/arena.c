@@ -1,3 +1,8 @@
+/*
+ * arena.c: starts and ends the arena, which is the job under attack: its driver, its folder, its
+ * hosts. Every process of the job has CHAOS_ARENA in its environment, so proc_scan.c finds all of
+ * them, and none is left at the end of a campaign.
+ */
 #include "tests/chaos/arena.h"
 
 #include "base/buf.h"
@@ -5,11 +10,10 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/process.h"
-#include "tests/chaos/arena_folder.h"
+#include "tests/chaos/disk_faults.h"
 #include "tests/chaos/networks.h"
-#include "tests/chaos/sight.h"
+#include "tests/chaos/proc_scan.h"
 #include "tests/chaos/slip.h"
-#include "tests/chaos/weather.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +27,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef CHAOS_ELASTIC /* the build says where they are */
-#define CHAOS_ELASTIC         "hvd-elastic"
-#define CHAOS_APPRENTICE      "apprentice"
-#define CHAOS_WEATHER_LIBRARY "libweather_preload.so"
+#ifndef CHAOS_ELASTIC /* the build defines the paths of both programs */
+#define CHAOS_ELASTIC             "hvd-elastic"
+#define CHAOS_TRAINER             "chaos_trainer"
+#define CHAOS_DISK_FAULTS_LIBRARY "libdisk_faults_preload.so"
 #endif
 
 #define WORDS_MAX    96
@@ -34,16 +38,19 @@
 #define ENV_BYTES    (ARENA_PATH + 32)
 #define ASK_US       (15 * TIME_S)
 #define ANSWER_BYTES (4 * 1024 * 1024)
-#define END_PASSES   200 /* of looking for what is left; each waits for what it has killed */
-#define END_US       (10 * TIME_S)
+/* scans for processes that are left; each scan waits for the processes that it has killed */
+#define END_PASSES 200
+#define END_US     (10 * TIME_S)
 
-/* ---- what the driver is given ------------------------------------------------------------------
- */
+/* ---- the driver's command line and environment ---- */
 
-/* Limits that suit an attack: what is silent for a second is dead, and nobody is barred for it. */
+/* Time limits that suit an attack: a process that is silent for a second counts as dead, and no
+ * slot is barred for that. */
 static const char *const limits[] = {
     "--min-np",
     "1",
+    "--max-np",
+    "unlimited",
     "--discovery-interval",
     "100ms",
     "--discovery-timeout",
@@ -95,17 +102,8 @@ static void say_number(struct words *words, char *text, size_t size, const char 
     say(words, text);
 }
 
-/* How agents get to hosts that are namespaces. */
-static void say_networks(const struct networks *networks, struct words *words)
-{
-    const char *more[NETWORKS_WORDS];
-
-    networks_words(networks, more);
-    for (size_t i = 0; more[i]; i++)
-        say(words, more[i]);
-}
-
-/* The first driver and all its successors are given the same: so a successor takes over. */
+/* Builds the command line of a driver. All drivers of the arena get the same command line, so a
+ * successor takes over. */
 static void driver_words(const struct arena *arena, bool takes_over, struct words *words)
 {
     words->count = 0;
@@ -121,10 +119,16 @@ static void driver_words(const struct arena *arena, bool takes_over, struct word
     say_number(words, words->np, sizeof(words->np), "-np", arena->plan->hosts * arena->plan->slots);
     for (size_t i = 0; arena->options && arena->options[i]; i++)
         say(words, arena->options[i]);
-    if (arena->networks)
-        say_networks(arena->networks, words);
+    if (arena->networks) {
+        /* Adds the options with which agents are started on hosts that are namespaces. */
+        const char *more[NETWORKS_WORDS];
+
+        networks_words(arena->networks, more);
+        for (size_t i = 0; more[i]; i++)
+            say(words, more[i]);
+    }
     say(words, "--");
-    say(words, CHAOS_APPRENTICE);
+    say(words, CHAOS_TRAINER);
     say_number(words, words->step_ms, sizeof(words->step_ms), "--step-ms", arena->plan->step_ms);
     say_number(words, words->state_kib, sizeof(words->state_kib), "--state-kib",
                arena->plan->state_kib);
@@ -159,18 +163,7 @@ static bool is_passed_on(const char *variable)
     return true;
 }
 
-/* A sanitizer wants to be the first library that is loaded; the weather is. */
-static void put_sanitizer(struct environment *env)
-{
-    const char *asan = getenv("ASAN_OPTIONS");
-    char options[ENV_BYTES - 16];
-
-    snprintf(options, sizeof(options), "%s%sverify_asan_link_order=0", asan ? asan : "",
-             asan ? ":" : "");
-    put(env, "ASAN_OPTIONS", options);
-}
-
-/* The mark first, where it is found soonest. */
+/* Builds the environment of the driver; the mark comes first, where a scan finds it soonest. */
 static void environment_of(const struct arena *arena, struct environment *env)
 {
     char path[ARENA_PATH];
@@ -180,6 +173,7 @@ static void environment_of(const struct arena *arena, struct environment *env)
     put(env, "HVD_CHAOS_STEPS", arena_path(arena, "steps", path));
     put(env, "HVD_SAMPLE_LOG", arena_path(arena, "samples", path));
     put(env, "HOME", arena->folder);
+    put(env, "HVD_TRACEABLE", "1"); /* so that a scan of processes finds driver and agents */
     for (char **at = environ; *at && env->count < ENV_MAX - 2; at++)
         if (is_passed_on(*at))
             env->list[env->count++] = *at;
@@ -197,6 +191,7 @@ static int open_log(const struct arena *arena, const char *name, struct hvd_err 
     return fd >= 0 ? fd : err_set(err, HVD_E_IO, "%s: %s", path, strerror(errno));
 }
 
+/* Starts a driver process, with its output in driver.log. */
 static int start(struct arena *arena, bool takes_over, struct hvd_err *err)
 {
     struct environment env;
@@ -207,14 +202,20 @@ static int start(struct arena *arena, bool takes_over, struct hvd_err *err)
     };
     int log = open_log(arena, "driver.log", err);
     int rc;
+    const char *asan;
+    char options[ENV_BYTES - 16];
 
     if (log < 0)
         return log;
     driver_words(arena, takes_over, &words);
     environment_of(arena, &env);
-    put(&env, "CHAOS_WEATHER", arena_path(arena, "weather", path));
-    put(&env, "LD_PRELOAD", CHAOS_WEATHER_LIBRARY);
-    put_sanitizer(&env);
+    put(&env, "CHAOS_DISK_FAULTS", arena_path(arena, "disk_faults", path));
+    put(&env, "LD_PRELOAD", CHAOS_DISK_FAULTS_LIBRARY);
+    /* A sanitizer must be the first library that is loaded, so its library is put before ours. */
+    asan = getenv("ASAN_OPTIONS");
+    snprintf(options, sizeof(options), "%s%sverify_asan_link_order=0", asan ? asan : "",
+             asan ? ":" : "");
+    put(&env, "ASAN_OPTIONS", options);
     spec.argv = words.list;
     spec.envp = env.list;
     spec.out = spec.err = log;
@@ -250,11 +251,12 @@ bool arena_driver_ended(struct arena *arena)
     return true;
 }
 
+/* Waits until the process has ended or the deadline has passed; true: the process has ended. */
 static bool await_end(pid_t pid, int64_t deadline_us)
 {
     int fd = process_watch(pid);
     struct pollfd watch = { .fd = fd, .events = POLLIN };
-    bool ended = fd < 0; /* it is gone */
+    bool ended = fd < 0; /* fd < 0: the process is gone */
 
     while (!ended) {
         int64_t left_us = deadline_us - clock_now_us();
@@ -280,6 +282,7 @@ int arena_await_driver(struct arena *arena, int64_t deadline_us, struct hvd_err 
 /* ---- questions ---------------------------------------------------------------------------------
  */
 
+/* Appends the command's whole output to out (NULL: drops the output); 0, or an error. */
 static int take_answer(int fd, struct buf *out, struct hvd_err *err)
 {
     char part[4096];
@@ -294,6 +297,7 @@ static int take_answer(int fd, struct buf *out, struct hvd_err *err)
     return got < 0 ? err_set(err, HVD_E_IO, "an answer: %s", strerror(errno)) : 0;
 }
 
+/* Reaps the asked command, after a kill if it was too slow. Returns its exit code, or an error. */
 static int exit_code_of(pid_t pid, bool in_time, const char *verb, struct hvd_err *err)
 {
     int status = 0;
@@ -308,6 +312,8 @@ static int exit_code_of(pid_t pid, bool in_time, const char *verb, struct hvd_er
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* Runs hvd-elastic with the words, its output in the file `answer`; returns the exit code, or an
+ * error. */
 static int ask(const struct arena *arena, const char *const *asked, int answer, struct hvd_err *err)
 {
     struct environment env;
@@ -346,29 +352,22 @@ int arena_ask(struct arena *arena, const char *const *words, struct buf *out, st
     return rc ? rc : code;
 }
 
+uint32_t arena_trainers(struct arena *arena)
+{
+    static const char *const words[] = { "hosts", "--json", NULL };
+    uint32_t trainers = 0;
+    struct buf out;
+
+    buf_init(&out, ANSWER_BYTES);
+    if (!arena_ask(arena, words, &out, NULL))
+        for (const char *at = buf_text(&out); (at = strstr(at, "\"trains\":true")); at++)
+            trainers++;
+    buf_release(&out);
+    return trainers;
+}
+
 /* ---- the arena ---------------------------------------------------------------------------------
  */
-
-static void name_hosts(struct arena *arena)
-{
-    for (uint32_t i = 0; i < (uint32_t)arena->plan->hosts; i++) {
-        struct arena_host *host = &arena->hosts[arena->host_count++];
-
-        if (arena->plan->where == PLAN_NETWORKS)
-            (void)networks_name(i + 1, host->name);
-        else
-            snprintf(host->name, sizeof(host->name), "127.0.0.%" PRIu32, i + 1);
-        host->slots = (uint32_t)arena->plan->slots;
-        host->listed = true;
-    }
-}
-
-static int open_networks(struct arena *arena, struct hvd_err *err)
-{
-    arena->networks = mem_zalloc(sizeof(*arena->networks));
-    return arena->networks ? networks_open(arena->networks, arena->folder, arena->host_count, err)
-                           : err_set(err, HVD_E_NOMEM, "out of memory");
-}
 
 int arena_open(struct arena *arena, const struct chaos_plan *plan, const volatile bool *broken_off,
                struct hvd_err *err)
@@ -380,38 +379,50 @@ int arena_open(struct arena *arena, const struct chaos_plan *plan, const volatil
     if (plan->hosts < 1 || plan->hosts > ARENA_HOSTS)
         return err_set(err, HVD_E_INVAL, "%" PRIu64 " hosts: there may be 1 to %d", plan->hosts,
                        ARENA_HOSTS);
-    name_hosts(arena);
+    for (uint32_t i = 0; i < (uint32_t)arena->plan->hosts; i++) {
+        struct arena_host *host = &arena->hosts[arena->host_count++];
+
+        if (arena->plan->where == PLAN_NETWORKS)
+            (void)networks_name(i + 1, host->name);
+        else
+            snprintf(host->name, sizeof(host->name), "127.0.0.%" PRIu32, i + 1);
+        host->slots = (uint32_t)arena->plan->slots;
+        host->listed = true;
+    }
     rc = arena_folder_make(arena, err);
     if (!rc)
-        rc = weather_open(arena_path(arena, "weather", path), &arena->weather, err);
-    if (!rc && plan->where == PLAN_NETWORKS)
-        rc = open_networks(arena, err);
+        rc = disk_faults_open(arena_path(arena, "disk_faults", path), &arena->disk_faults, err);
+    if (!rc && plan->where == PLAN_NETWORKS) {
+        arena->networks = mem_zalloc(sizeof(*arena->networks));
+        rc = arena->networks ? networks_open(arena->networks, arena->folder, arena->host_count, err)
+                             : err_set(err, HVD_E_NOMEM, "out of memory");
+    }
     if (!rc)
         rc = arena_list(arena, err);
     return rc;
 }
 
-/* All that there is is told to end first, and only then waited for: so few have the time to start
+/* Kills all processes of the arena before it waits for any of them, so that few have time to start
  * others. */
-static uint32_t end_all(const struct arena *arena, struct sight *sight)
+static uint32_t end_all(const struct arena *arena, struct proc_scan *scan)
 {
     int64_t deadline_us = clock_now_us() + END_US;
     uint32_t ended = 0;
 
-    sight_take(sight, arena);
-    for (uint32_t i = 0; i < sight->count; i++)
-        kill(sight->processes[i].pid, SIGKILL);
-    for (uint32_t i = 0; i < sight->count; i++) {
-        if (sight->processes[i].state != 'Z')
+    proc_scan_take(scan, arena);
+    for (uint32_t i = 0; i < scan->count; i++)
+        kill(scan->processes[i].pid, SIGKILL);
+    for (uint32_t i = 0; i < scan->count; i++) {
+        if (scan->processes[i].state != 'Z')
             ended++;
-        (void)await_end(sight->processes[i].pid, deadline_us);
+        (void)await_end(scan->processes[i].pid, deadline_us);
     }
     return ended;
 }
 
 void arena_close(struct arena *arena, bool keep)
 {
-    struct sight *sight = mem_zalloc(sizeof(*sight));
+    struct proc_scan *scan = mem_zalloc(sizeof(*scan));
     int status;
 
     if (arena->driver) {
@@ -420,15 +431,15 @@ void arena_close(struct arena *arena, bool keep)
             continue;
         arena->driver = 0;
     }
-    for (int i = 0; sight && arena->folder[0] && i < END_PASSES && end_all(arena, sight); i++)
+    for (int i = 0; scan && arena->folder[0] && i < END_PASSES && end_all(arena, scan); i++)
         continue;
-    mem_free(sight);
+    mem_free(scan);
     if (arena->networks)
         networks_close(arena->networks);
     mem_free(arena->networks);
     arena->networks = NULL;
-    weather_close(arena->weather);
-    arena->weather = NULL;
+    disk_faults_close(arena->disk_faults);
+    arena->disk_faults = NULL;
     if (arena->folder[0] && !keep)
         arena_folder_remove(arena);
     arena->folder[0] = '\0';

@@ -1,18 +1,18 @@
 /*
- * arena.h: the job that is attacked: its folder, its hosts and their discovery script, its driver.
+ * arena.h: the job under attack: its folder, its hosts with their discovery script, its driver.
  *
- * Everything lies in one folder, and every process of it has CHAOS_ARENA=FOLDER in its environment,
- * so that what is left behind is found whoever its parent is. In the folder:
+ * All files are in one folder. Every process of the job has CHAOS_ARENA=FOLDER in its environment,
+ * so a process that was left behind is found, with any parent. In the folder:
  *
- *     hosts         what the discovery script prints, when its mood is good
- *     mood          what the script does instead: see arena_mood
+ *     hosts         what the discovery script prints when its mood is NULL
+ *     mood          what the script does instead, see arena_mood
  *     discover      the script
- *     steps         what the trainers write: steps.h
- *     wrong         a line for each thing that a trainer has found wrong; empty, or a violation
- *     stop          when it is there the trainers come to their end
- *     samples/      their HVD_SAMPLE_LOG
+ *     steps         the lines that the trainers write, see steps.h
+ *     wrong         one line for each error that a trainer has found; not empty: a violation
+ *     stop          when this file exists, the trainers end
+ *     samples/      the trainers' HVD_SAMPLE_LOG
  *     job/          the state directory
- *     driver.log    what the driver says
+ *     driver.log    the driver's log
  */
 #ifndef TESTS_CHAOS_ARENA_H
 #define TESTS_CHAOS_ARENA_H
@@ -26,64 +26,78 @@
 #define ARENA_PATH  192
 #define ARENA_NAME  24
 
-struct networks; /* its hosts' networks: networks.h */
-struct weather;  /* what the driver's machine is told by its preloaded library: weather.h */
+struct networks;    /* the networks of its hosts: networks.h */
+struct disk_faults; /* the faults in the driver's preloaded library: disk_faults.h */
 
 struct arena_host {
-    char name[ARENA_NAME]; /* "127.0.0.3", or the address in its network */
+    char name[ARENA_NAME]; /* "127.0.0.3", or the host's address in its network */
     uint32_t slots;
     bool listed;
 };
 
 struct arena {
-    const struct chaos_plan *plan;   /* borrowed */
-    const char *const *options;      /* more of the driver's, which win; NULL: none. Borrowed */
-    const volatile bool *broken_off; /* by Ctrl-C: whatever waits gives up */
+    const struct chaos_plan *plan; /* borrowed */
+    /* more options for the driver, which replace earlier ones; NULL: none. Borrowed */
+    const char *const *options;
+    const volatile bool *broken_off; /* set by Ctrl-C: every wait then gives up */
     char folder[ARENA_PATH];
     struct arena_host hosts[ARENA_HOSTS];
     uint32_t host_count;
-    struct networks *networks; /* NULL: the hosts are addresses of the loopback */
-    pid_t driver;              /* 0: none runs */
-    int driver_status;         /* of waitpid, of the last one that has ended */
-    struct weather *weather;   /* mapped; the driver's process reads it */
+    struct networks *networks;       /* NULL: the hosts are addresses of the loopback */
+    pid_t driver;                    /* 0: no driver runs */
+    int driver_status;               /* the wait status of the last driver that has ended */
+    struct disk_faults *disk_faults; /* mapped; the driver's process reads it */
 };
 
-/* All hosts are there and listed; nothing runs yet. In namespaces: sshd runs in each. */
+/* Makes the arena with all hosts listed; no driver runs yet. With networks, an sshd runs for each
+ * host. */
 int arena_open(struct arena *arena, const struct chaos_plan *plan, const volatile bool *broken_off,
                struct hvd_err *err) MUST_CHECK;
 
-/* Ends every process of it, by its mark, and removes the folder unless it is to be kept. */
+/* Ends every process of the arena, and removes the folder unless keep is true. */
 void arena_close(struct arena *arena, bool keep);
 
-/* A driver is started: the first, or the successor of one that has died. The same command line. */
+/* Starts a driver: the first one, or the successor of a dead one, with the same command line. */
 int arena_start(struct arena *arena, struct hvd_err *err) MUST_CHECK;
 
-/* One more, which takes the job over from a driver that lives, and is the arena's from now on. The
- * former is the caller's to wait for. */
+/* Starts another driver, which takes the job over from a living one. The new driver is now the
+ * arena's; the caller waits for the end of the old driver. */
 int arena_take_over(struct arena *arena, struct hvd_err *err) MUST_CHECK;
 
-/* Has the driver ended? Then driver is 0 from now on, and driver_status says how. Never waits. */
+/* true: the driver has ended; driver is 0 from now on, and driver_status is its wait status. Never
+ * waits. */
 bool arena_driver_ended(struct arena *arena);
 
-/* Until it has: HVD_E_TIMEOUT. */
+/* Waits until the driver has ended, or returns HVD_E_TIMEOUT. */
 int arena_await_driver(struct arena *arena, int64_t deadline_us, struct hvd_err *err) MUST_CHECK;
 
 /* "FOLDER/NAME" */
 const char *arena_path(const struct arena *arena, const char *name, char path[ARENA_PATH]);
 
-/* The hosts that are listed, written so that the script never sees half of them. */
+/* Writes the listed hosts into the file `hosts`, in one step, so that the script reads the whole
+ * list. */
 int arena_list(struct arena *arena, struct hvd_err *err) MUST_CHECK;
 
-/* What the script does from now on: print the hosts (NULL), "fail", "hang", "rubbish", "empty". */
+/* Sets what the discovery script does from now on: print the hosts (NULL), "fail", "hang",
+ * "rubbish", "empty". */
 int arena_mood(struct arena *arena, const char *mood, struct hvd_err *err) MUST_CHECK;
 
-/* A verb of hvd-elastic for this job ("drain", "127.0.0.2"), what it prints in out (may be NULL);
- * its exit code, or a negative error. Ended after a bound. */
+/* Runs hvd-elastic with these words for this job ("drain", "127.0.0.2"). Its output goes to out
+ * (may be NULL). Returns its exit code, or a negative error. The command is killed after a time
+ * limit. */
 struct buf;
 int arena_ask(struct arena *arena, const char *const *words, struct buf *out,
               struct hvd_err *err) MUST_CHECK;
 
-/* Workers that there are when all that is listed trains. */
+/* The number of workers that train, as the driver says; 0: also when the driver does not
+ * answer. */
+uint32_t arena_trainers(struct arena *arena);
+
+/* The number of workers when every listed slot trains. */
 uint32_t arena_whole(const struct arena *arena);
+
+/* arena_folder.c: makes the folder in $TMPDIR, with the discovery script, whose mood is NULL. */
+int arena_folder_make(struct arena *arena, struct hvd_err *err) MUST_CHECK;
+void arena_folder_remove(const struct arena *arena);
 
 #endif

@@ -1,4 +1,8 @@
-#include "tests/chaos/arena_folder.h"
+/*
+ * arena_folder.c: makes and removes the folder of the job under attack, with the discovery script
+ * and the files that make the script fail, hang or print rubbish.
+ */
+#include "tests/chaos/arena.h"
 
 #include "base/buf.h"
 #include "base/panic.h"
@@ -14,11 +18,13 @@
 #include <unistd.h>
 
 #define HOSTS_BYTES (ARENA_HOSTS * (ARENA_NAME + 16))
-#define FOLDER_MAX  90 /* its job/control is a socket: 107 bytes at most */
-#define TREE_FILES  16 /* that are open while the folder is removed */
+/* the folder's path has at most this many bytes, because job/control is a socket (107 bytes) */
+#define FOLDER_MAX 90
+#define TREE_FILES 16 /* descriptors that are open while the folder is removed */
 
-/* In its folder, which is also the driver's and so the script's own. What hangs does so in a child,
- * as scripts that ask a cloud do: it has to be found and ended too. */
+/* The script runs in the arena's folder, which is also the driver's folder. When it hangs, a child
+ * of the script hangs, as with scripts that ask a cloud: that child has to be found and killed too.
+ */
 static const char script[] = "#!/bin/sh\n"
                              "read -r mood <\"$CHAOS_ARENA/mood\"\n"
                              "case $mood in\n"
@@ -33,11 +39,11 @@ const char *arena_path(const struct arena *arena, const char *name, char path[AR
 {
     int length = snprintf(path, ARENA_PATH, "%s/%s", arena->folder, name);
 
-    ASSERT(length < ARENA_PATH); /* as FOLDER_MAX is held */
+    ASSERT(length < ARENA_PATH); /* true because FOLDER_MAX is kept */
     return path;
 }
 
-/* Whole or not at all, for whoever reads it at this moment. */
+/* Replaces the file in one step: a reader sees the whole old text or the whole new text. */
 static int replace(const struct arena *arena, const char *name, const char *text, mode_t mode,
                    struct hvd_err *err)
 {
@@ -66,8 +72,9 @@ int arena_list(struct arena *arena, struct hvd_err *err)
     for (uint32_t i = 0; !rc && i < arena->host_count; i++)
         if (arena->hosts[i].listed)
             rc = buf_printf(&text, "%s:%" PRIu32 "\n", arena->hosts[i].name, arena->hosts[i].slots);
+    /* a script that prints nothing counts as failed, so the script prints a comment */
     if (!rc && text.length == 0 && !arena->plan->command)
-        rc = buf_printf(&text, "# no host\n"); /* nothing at all is a script that has failed */
+        rc = buf_printf(&text, "# no host\n");
     if (rc)
         err_set(err, rc, "the list of hosts: %s", err_text(rc));
     else

@@ -1,3 +1,8 @@
+/*
+ * campaign.c: runs a campaign: chooses the next fault by the seed, strikes (causes the fault) and
+ * relents (undoes the fault), waits until the job is whole again (every listed slot trains), judges
+ * the job and records the cost. The first violation or hang ends the campaign.
+ */
 #include "tests/chaos/campaign.h"
 
 #include "base/buf.h"
@@ -14,12 +19,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINE_MAX_       1024
-#define REST_STEPS      12 /* at most, from one fault to the next */
-#define PEACE_STEPS     50 /* by which the usual time of a step is known */
-#define HURRIED_ONE_IN  6  /* faults that do not wait for the one before to be over */
-#define HURRIED_HOSTS   3  /* each of two takes one; one is left that has what was trained */
-#define TRIES           64 /* to find one that can be done to the job as it is */
+#define LINE_MAX_  1024
+#define REST_STEPS 12 /* the most steps between two faults */
+/* after this many steps without a fault the usual time of a step is known */
+#define PEACE_STEPS 50
+/* one of this many faults strikes before the job is whole after the previous fault */
+#define HURRIED_ONE_IN 6
+/* two faults take one host each, and a third host must keep the training state */
+#define HURRIED_HOSTS   3
+#define TRIES           64 /* how many faults are tried to find one that is possible now */
 #define END_PATIENCE_US (60 * TIME_S)
 
 struct campaign {
@@ -28,12 +36,12 @@ struct campaign {
     struct judge judge;
     const struct fault **usable;
     size_t usable_count, total_weight;
-    size_t first; /* of the first go through all of them, in an order of its own */
+    /* faults struck in the first pass, in which each fault comes once, in random order */
+    size_t first;
     int64_t until_us;
 };
 
-/* ---- which faults ------------------------------------------------------------------------------
- */
+/* ---- the faults that are possible here ---- */
 
 static bool is_chosen(const struct chaos_plan *plan, const char *name)
 {
@@ -59,6 +67,8 @@ int campaign_check(const struct chaos_plan *plan, struct hvd_err *err)
     return 0;
 }
 
+/* Makes the list of the faults that the plan names and that are possible here; records why the
+ * other faults are not possible. */
 static int choose(struct campaign *campaign, struct hvd_err *err)
 {
     const struct chaos *chaos = campaign->chaos;
@@ -87,18 +97,7 @@ static int choose(struct campaign *campaign, struct hvd_err *err)
     return rc ? err_set(err, rc, "out of memory") : 0;
 }
 
-static void shuffle(struct campaign *campaign)
-{
-    for (size_t i = campaign->usable_count; i > 1; i--) {
-        size_t other = (size_t)rng_below(&campaign->chaos->rng, i);
-        const struct fault *fault = campaign->usable[i - 1];
-
-        campaign->usable[i - 1] = campaign->usable[other];
-        campaign->usable[other] = fault;
-    }
-}
-
-/* Each of them once, then by their weights. */
+/* Picks the next fault: first each fault once, then by weight. */
 static const struct fault *pick(struct campaign *campaign)
 {
     uint64_t place;
@@ -114,35 +113,10 @@ static const struct fault *pick(struct campaign *campaign)
     return campaign->usable[0];
 }
 
-/* ---- one fault ---------------------------------------------------------------------------------
- */
+/* ---- one fault ---- */
 
-/* It reads the steps meanwhile: a fault may last for seconds. */
-static int last(struct chaos *chaos, int64_t until_us, struct hvd_err *err)
-{
-    int rc = 0;
-
-    while (!rc && clock_now_us() < until_us && !*chaos->arena.broken_off) {
-        int64_t slice_us = clock_now_us() + 100 * TIME_MS;
-
-        rc = steps_await(&chaos->steps, chaos->steps.count,
-                         slice_us < until_us ? slice_us : until_us, NULL);
-        if (!rc || rc == HVD_E_TIMEOUT)
-            rc = steps_read(&chaos->steps, err);
-    }
-    return rc;
-}
-
-static void forget_last(struct chaos *chaos)
-{
-    chaos->deed[0] = '\0';
-    chaos->lasts_us = 0;
-    chaos->victim_count = 0;
-    chaos->cut_count = 0;
-    chaos->own = NULL;
-}
-
-/* From the strike until it has relented. HVD_DONE: there was nobody. */
+/* Causes a fault, waits for its time, and undoes the fault. HVD_DONE: there was no process to
+ * hit. */
 static int strike(struct campaign *campaign, const struct fault *fault, struct record_fault *entry,
                   struct hvd_err *err)
 {
@@ -150,14 +124,30 @@ static int strike(struct campaign *campaign, const struct fault *fault, struct r
     int64_t struck_us;
     int rc, relented = 0;
 
-    forget_last(chaos);
-    sight_take(&chaos->sight, &chaos->arena);
+    chaos->deed[0] = '\0';
+    chaos->lasts_us = 0;
+    chaos->victim_count = 0;
+    chaos->cut_count = 0;
+    chaos->own = NULL;
+    proc_scan_take(&chaos->scan, &chaos->arena);
     struck_us = clock_now_us();
     rc = fault->strike(chaos, err);
     if (rc == HVD_DONE)
         return rc;
-    if (!rc)
-        rc = last(chaos, struck_us + chaos->lasts_us, err);
+    if (!rc) {
+        /* Waits until the time, and reads the steps meanwhile, because a fault may last for
+         * seconds. */
+        int64_t until_us = struck_us + chaos->lasts_us;
+
+        while (!rc && clock_now_us() < until_us && !*chaos->arena.broken_off) {
+            int64_t slice_us = clock_now_us() + 100 * TIME_MS;
+
+            rc = steps_await(&chaos->steps, chaos->steps.count,
+                             slice_us < until_us ? slice_us : until_us, NULL);
+            if (!rc || rc == HVD_E_TIMEOUT)
+                rc = steps_read(&chaos->steps, err);
+        }
+    }
     if (fault->relent)
         relented = fault->relent(chaos, rc ? NULL : err);
     if (!entry->at_us)
@@ -166,21 +156,8 @@ static int strike(struct campaign *campaign, const struct fault *fault, struct r
     return rc ? rc : relented;
 }
 
-/* What has happened from its strike on. */
-static void sum_up(const struct campaign *campaign, struct record_fault *entry, size_t first)
-{
-    const struct steps *steps = &campaign->chaos->steps;
-    int64_t longest_us = steps_longest_us(steps, first);
-
-    entry->pause_us =
-        longest_us > campaign->record->usual_us ? longest_us - campaign->record->usual_us : 0;
-    entry->repeated = steps_repeated(steps, first);
-    entry->rounds = campaign->judge.annals.round - campaign->judge.rounds;
-    for (size_t i = first; i < steps->count; i++)
-        if (i == first || steps->list[i].size < entry->least)
-            entry->least = steps->list[i].size;
-}
-
+/* Waits until the job is whole after the fault, checks it, and fills in the entry's costs and
+ * violation. */
 static int judge(struct campaign *campaign, struct record_fault *entry, enum fault_cost cost,
                  size_t first, struct hvd_err *err)
 {
@@ -189,6 +166,8 @@ static int judge(struct campaign *campaign, struct record_fault *entry, enum fau
     struct hvd_err why = { .text = "" };
     int rc = judge_whole(&campaign->judge, chaos, over_us, over_us + chaos->arena.plan->patience_us,
                          &why);
+    const struct steps *steps;
+    int64_t longest_us;
 
     if (rc == HVD_E_STATE)
         return rc;
@@ -196,7 +175,16 @@ static int judge(struct campaign *campaign, struct record_fault *entry, enum fau
     entry->hung = rc == HVD_E_TIMEOUT;
     if (!rc)
         rc = judge_right(&campaign->judge, chaos, cost, &why);
-    sum_up(campaign, entry, first);
+    /* Fills in the costs of the fault, from the steps and rounds since its strike. */
+    steps = &campaign->chaos->steps;
+    longest_us = steps_longest_us(steps, first);
+    entry->pause_us =
+        longest_us > campaign->record->usual_us ? longest_us - campaign->record->usual_us : 0;
+    entry->repeated = steps_repeated(steps, first);
+    entry->rounds = campaign->judge.check.round - campaign->judge.rounds;
+    for (size_t i = first; i < steps->count; i++)
+        if (i == first || steps->list[i].size < entry->least)
+            entry->least = steps->list[i].size;
     if (rc)
         (void)snprintf(entry->violation, sizeof(entry->violation), "%.*s", 2 * RECORD_TEXT - 1,
                        why.text);
@@ -215,8 +203,8 @@ static void show_line(const struct campaign *campaign)
     buf_release(&line);
 }
 
-/* One that follows another before the job is whole again. The two may not take more than one host
- * each: with three, one is left that has what was trained. */
+/* Strikes a second fault before the job is whole after the first. Each may take one host at most:
+ * with three hosts, one is left that has the training state. */
 static int hurry(struct campaign *campaign, const struct fault *before, struct record_fault *entry,
                  struct hvd_err *err)
 {
@@ -227,7 +215,9 @@ static int hurry(struct campaign *campaign, const struct fault *before, struct r
     (void)snprintf(deed, sizeof(deed), "%.60s", campaign->chaos->deed);
     for (int i = 0; rc == HVD_DONE && i < TRIES; i++) {
         fault = pick(campaign);
+        campaign->chaos->hurried = true;
         rc = fault->cost == FAULT_COSTS_A_ROUND ? strike(campaign, fault, entry, err) : HVD_DONE;
+        campaign->chaos->hurried = false;
     }
     if (rc)
         return rc == HVD_DONE ? 0 : rc;
@@ -237,7 +227,7 @@ static int hurry(struct campaign *campaign, const struct fault *before, struct r
     return 0;
 }
 
-/* What a fault itself, or the peace after one, has come upon. */
+/* Records a violation that was found during a fault, or after it. */
 static int note_broken(struct campaign *campaign, struct record_fault *entry, bool hung,
                        struct hvd_err *err)
 {
@@ -253,8 +243,8 @@ static int note_broken(struct campaign *campaign, struct record_fault *entry, bo
     return 0;
 }
 
-/* A strike that found nobody for its second half has taken the first back: what that has begun is
- * not the doing of the next one. */
+/* After a strike that found no victim for its second part and has undone the first: waits until the
+ * job is whole, so that the next fault is not charged with the first part. */
 static int settle(struct campaign *campaign, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
@@ -265,6 +255,8 @@ static int settle(struct campaign *campaign, struct hvd_err *err)
     return rc ? rc : judge_right(&campaign->judge, chaos, FAULT_COSTS_A_ROUND, err);
 }
 
+/* Causes a fault that finds a victim, sometimes a second one in a hurry, and judges and records the
+ * result. */
 static int one_fault(struct campaign *campaign, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
@@ -305,6 +297,8 @@ static int one_fault(struct campaign *campaign, struct hvd_err *err)
 /* ---- all of it ---------------------------------------------------------------------------------
  */
 
+/* Waits until the job has done `count` more steps without a fault. Each step has the time of
+ * --patience. */
 static int rest(struct campaign *campaign, uint64_t count, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
@@ -327,7 +321,7 @@ static int rest(struct campaign *campaign, uint64_t count, struct hvd_err *err)
     return rc;
 }
 
-/* From one fault to the next. */
+/* Waits some steps between two faults. */
 static int rest_a_while(struct campaign *campaign, struct hvd_err *err)
 {
     struct record_fault entry = { .name = "peace", .at_us = clock_now_us() };
@@ -336,6 +330,7 @@ static int rest_a_while(struct campaign *campaign, struct hvd_err *err)
     return rc == HVD_E_TIMEOUT ? note_broken(campaign, &entry, true, err) : rc;
 }
 
+/* Starts the job, waits until it is whole, and measures it without faults. */
 static int begin(struct campaign *campaign, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
@@ -348,7 +343,7 @@ static int begin(struct campaign *campaign, struct hvd_err *err)
         rc = rest(campaign, PEACE_STEPS, err);
     if (!rc) {
         campaign->record->usual_us = steps_usual_us(&chaos->steps, 0);
-        sight_take(&chaos->sight, &chaos->arena);
+        proc_scan_take(&chaos->scan, &chaos->arena);
         rc = judge_settle(&campaign->judge, chaos, err);
     }
     return rc;
@@ -363,7 +358,7 @@ static bool goes_on(const struct campaign *campaign)
            clock_now_us() < campaign->until_us;
 }
 
-/* The trainers come to their end, and all else with them. */
+/* Tells the trainers to end, and waits until every process of the job has ended. */
 static int end(struct campaign *campaign, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
@@ -402,7 +397,13 @@ int campaign_run(struct chaos *chaos, struct record *record, struct hvd_err *err
     campaign.until_us =
         plan->duration_us ? time_add(record->began_us, plan->duration_us) : TIME_NEVER;
     if (!rc) {
-        shuffle(&campaign);
+        for (size_t i = campaign.usable_count; i > 1; i--) {
+            size_t other = (size_t)rng_below(&campaign.chaos->rng, i);
+            const struct fault *fault = campaign.usable[i - 1];
+
+            campaign.usable[i - 1] = campaign.usable[other];
+            campaign.usable[other] = fault;
+        }
         rc = begin(&campaign, err);
     }
     while (!rc && goes_on(&campaign)) {

@@ -1,3 +1,7 @@
+/*
+ * fault.c: the list of all faults, which the linker puts together from faults_*.c, and the text in
+ * which a strike names its victims.
+ */
 #include "tests/chaos/fault.h"
 
 #include "base/mem.h"
@@ -8,41 +12,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the catalog -------------------------------------------------------------------------------
- */
-
-struct table {
-    const struct fault *faults;
-    const size_t *count;
-};
-
-static const struct table tables[] = {
-    {process_faults,    &process_fault_count  },
-    { driver_faults,    &driver_fault_count   },
-    { phase_faults,     &phase_fault_count    },
-    { discovery_faults, &discovery_fault_count},
-    { weather_faults,   &weather_fault_count  },
-    { machine_faults,   &machine_fault_count  },
-    { network_faults,   &network_fault_count  },
-};
+/* The names that the linker gives to both ends of the section with the catalog. */
+extern const struct fault *const first_fault[] __asm__("__start_chaos_faults");
+extern const struct fault *const end_of_faults[] __asm__("__stop_chaos_faults");
 
 size_t fault_count(void)
 {
-    size_t count = 0;
-
-    for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
-        count += *tables[i].count;
-    return count;
+    return (size_t)(end_of_faults - first_fault);
 }
 
 const struct fault *fault_at(size_t index)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-        if (index < *tables[i].count)
-            return &tables[i].faults[index];
-        index -= *tables[i].count;
-    }
-    return NULL;
+    return index < fault_count() ? first_fault[index] : NULL;
 }
 
 const struct fault *fault_named(const char *name, size_t length)
@@ -55,8 +36,7 @@ const struct fault *fault_named(const char *name, size_t length)
     return NULL;
 }
 
-/* ---- what was done, and to whom ----------------------------------------------------------------
- */
+/* ---- the text of a strike ---- */
 
 void fault_say(struct chaos *chaos, const char *format, ...)
 {
@@ -72,30 +52,31 @@ void fault_say(struct chaos *chaos, const char *format, ...)
     va_end(args);
 }
 
-void fault_note(struct chaos *chaos, const struct sight_process *process)
+void fault_note(struct chaos *chaos, const struct proc_info *process)
 {
     const char *host = process->host >= 0 ? chaos->arena.hosts[process->host].name : "?";
 
     switch (process->kind) {
-    case SIGHT_WORKER:
+    case PROC_WORKER:
         fault_say(chaos, "%s:%" PRIu32 "#%" PRIu64, host, process->slot, process->incarnation);
         break;
-    case SIGHT_AGENT: fault_say(chaos, "agent of %s", host); break;
-    case SIGHT_KEEPER: fault_say(chaos, "keeper of %s", host); break;
-    case SIGHT_DRIVER: fault_say(chaos, "driver"); break;
-    case SIGHT_OTHER: fault_say(chaos, "%s", process->name); break;
+    case PROC_AGENT: fault_say(chaos, "agent of %s", host); break;
+    case PROC_KEEPER: fault_say(chaos, "keeper of %s", host); break;
+    case PROC_DRIVER: fault_say(chaos, "driver"); break;
+    case PROC_OTHER: fault_say(chaos, "%s", process->name); break;
     }
     if (chaos->victim_count < FAULT_VICTIMS)
         chaos->victims[chaos->victim_count++] = process->pid;
 }
 
-/* Only processes of the arena: another may have the number of one that has ended. */
+/* Wakes only processes of the arena: the pid of an ended victim may belong to another process now.
+ */
 void fault_wake(struct chaos *chaos)
 {
-    struct sight *now = mem_alloc(sizeof(*now));
+    struct proc_scan *now = mem_alloc(sizeof(*now));
 
     if (now)
-        sight_take(now, &chaos->arena);
+        proc_scan_take(now, &chaos->arena);
     for (uint32_t i = 0; now && i < now->count; i++)
         for (uint32_t k = 0; k < chaos->victim_count; k++)
             if (now->processes[i].pid == chaos->victims[k])

@@ -1,72 +1,80 @@
 /*
- * fault.h: what can be done to a job. A fault is struck, lasts for a while that it chooses, and
- * relents; then the job has to become whole again (judge.h).
+ * fault.h: the faults that a campaign can cause. A fault strikes, lasts for a time that it chooses,
+ * and relents; then the job has to become whole again (judge.h).
  */
 #ifndef TESTS_CHAOS_FAULT_H
 #define TESTS_CHAOS_FAULT_H
 
 #include "base/rng.h"
 #include "tests/chaos/arena.h"
-#include "tests/chaos/sight.h"
+#include "tests/chaos/proc_scan.h"
 #include "tests/chaos/steps.h"
 
 #define FAULT_VICTIMS 8
 #define FAULT_TEXT    160
 
-/* Why it may cost a round, and what it may not do. */
+/* The cost that a fault may have for the job. */
 enum fault_cost {
-    FAULT_COSTS_A_ROUND, /* one or more: somebody dies, or comes and goes */
-    FAULT_COSTS_NOTHING  /* no new round, no worker started anew: the training does not notice */
+    FAULT_COSTS_A_ROUND, /* one round or more: a process dies, or a host comes or goes */
+    FAULT_COSTS_NOTHING  /* no new round and no new worker: the training continues */
 };
 
 struct chaos {
     struct arena arena;
     struct steps steps;
-    struct sight sight; /* as it was before the fault */
+    struct proc_scan scan; /* the processes before the fault */
     struct rng rng;
+    bool hurried; /* the job is not whole yet after the fault before */
 
-    /* of the fault that is at work; cleared before each */
-    char deed[FAULT_TEXT];        /* to whom it was done: "127.0.0.2:1#17, 127.0.0.3:0#9" */
-    int64_t lasts_us;             /* from its strike until it relents; strike sets it */
-    pid_t victims[FAULT_VICTIMS]; /* frozen, or starved: those that relent has to look after */
+    /* The fields below belong to the present fault and are cleared before each. */
+    char deed[FAULT_TEXT];        /* the victims as text: "127.0.0.2:1#17, 127.0.0.3:0#9" */
+    int64_t lasts_us;             /* from the strike until relent; set by strike */
+    pid_t victims[FAULT_VICTIMS]; /* frozen or starved processes, which relent has to restore */
     uint32_t victim_count;
-    int hosts[FAULT_VICTIMS]; /* hosts that are cut off, or not listed */
+    int hosts[FAULT_VICTIMS]; /* hosts that are cut off or not listed */
     uint32_t cut_count;
-    void *own; /* of the fault; freed by its relent */
+    void *own; /* data of the fault; relent frees it */
 };
 
 struct fault {
     const char *name; /* "worker-kill" */
-    const char *what; /* half a line for --list and docs/chaos.md */
+    const char *what; /* a phrase for --list and docs/chaos.md */
     enum fault_cost cost;
-    uint32_t weight; /* how often beside the others */
+    uint32_t weight; /* how often the fault is chosen, compared with other faults */
 
-    /* NULL: it can be done here. Else the reason why not: "only root can ..." */
+    /* NULL: the fault is possible here. Else the reason why not: "only root can ..." */
     const char *(*missing)(const struct chaos *chaos);
 
-    /* HVD_DONE: there is nobody it could be done to just now; another one is picked. */
+    /* HVD_DONE: there is no victim now; the campaign picks another fault. */
     int (*strike)(struct chaos *chaos, struct hvd_err *err);
 
-    /* Takes it back. NULL: there is nothing to take back. Called also when the campaign is
-     * broken off. */
+    /* Undoes the fault; NULL: there is nothing to undo. Also called when the campaign is broken
+     * off. */
     int (*relent)(struct chaos *chaos, struct hvd_err *err);
 };
 
-/* Each file of faults has a table; the catalog is all of them. */
-extern const struct fault process_faults[], driver_faults[], phase_faults[], discovery_faults[],
-    weather_faults[], machine_faults[], network_faults[];
-extern const size_t process_fault_count, driver_fault_count, phase_fault_count,
-    discovery_fault_count, weather_fault_count, machine_fault_count, network_fault_count;
+/* A fault of the catalog and, as its body, its strike. The linker collects the entries of the
+ * section, so a faults_*.c belongs to the sources of the program itself. */
+#define FAULT(function, title, ...)                                         \
+    static int function(struct chaos *chaos, struct hvd_err *err);          \
+    static const struct fault function##_fault = { .name = (title),         \
+                                                   .strike = function,      \
+                                                   __VA_ARGS__ };           \
+    static const struct fault *const function##_entry                       \
+        __attribute__((section("chaos_faults"), used)) = &function##_fault; \
+    static int function(__attribute__((unused)) struct chaos *chaos,        \
+                        __attribute__((unused)) struct hvd_err *err)
 
 size_t fault_count(void);
 const struct fault *fault_at(size_t index);
 const struct fault *fault_named(const char *name, size_t length);
 
-/* For strikes: adds to the deed ("127.0.0.2:1#17"), and remembers the process as a victim. */
-void fault_note(struct chaos *chaos, const struct sight_process *process);
+/* For strikes: fault_note adds a victim to the text ("127.0.0.2:1#17") and remembers the victim;
+ * fault_say adds other text. */
+void fault_note(struct chaos *chaos, const struct proc_info *process);
 PRINTF_LIKE(2, 3) void fault_say(struct chaos *chaos, const char *format, ...);
 
-/* The victims go on (SIGCONT), those that still live. */
+/* Sends SIGCONT to the victims that still live. */
 void fault_wake(struct chaos *chaos);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * What the list of hosts and the operator can do to a job. docs/operations.md and docs/hvd-hosts.md
- * say what is promised: a look for hosts that fails, in whatever way, changes nothing; who is no
- * longer listed, or drained, leaves with everything committed.
+ * faults_discovery.c: faults of the list of hosts, and of the operator. The promises are in
+ * docs/operations.md and docs/hvd-hosts.md: a discovery run that fails, in any way, changes
+ * nothing; a worker that is no longer listed, or is drained, leaves with everything committed.
  */
 #include "base/time.h"
 #include "os/clock.h"
@@ -12,22 +12,21 @@
 
 #define FLAPS      5
 #define FLAP_US    (400 * TIME_MS)
-#define ALL_US     (10 * TIME_S) /* until those train that are listed */
+#define ALL_US     (10 * TIME_S) /* the wait until all listed slots train */
 #define SLOT_BYTES (ARENA_NAME + 16)
-#define READD_LOW  (100 * TIME_MS) /* about one look for hosts */
+#define READD_LOW  (100 * TIME_MS) /* about the time between two discovery runs */
 #define READD_HIGH (300 * TIME_MS)
 #define AWAY_LOW   TIME_S
 #define AWAY_HIGH  (2 * TIME_S)
 #define MOOD_LOW   (300 * TIME_MS)
-#define MOOD_HIGH  (3 * TIME_S) /* longer than a look may take */
+#define MOOD_HIGH  (3 * TIME_S) /* longer than the time limit of a discovery run */
 
 static const char *needs_two_slots(const struct chaos *chaos)
 {
     return chaos->arena.plan->slots < 2 ? "it needs two slots on each host: --slots 2" : NULL;
 }
 
-/* ---- the script --------------------------------------------------------------------------------
- */
+/* ---- faults of the script ---- */
 
 static int strike_mood(struct chaos *chaos, const char *mood, struct hvd_err *err)
 {
@@ -35,33 +34,39 @@ static int strike_mood(struct chaos *chaos, const char *mood, struct hvd_err *er
     return arena_mood(&chaos->arena, mood, err);
 }
 
-static int script_fails(struct chaos *chaos, struct hvd_err *err)
-{
-    return strike_mood(chaos, "fail", err);
-}
-
-static int script_hangs(struct chaos *chaos, struct hvd_err *err)
-{
-    return strike_mood(chaos, "hang", err);
-}
-
-static int script_rubbish(struct chaos *chaos, struct hvd_err *err)
-{
-    return strike_mood(chaos, "rubbish", err);
-}
-
-static int script_empty(struct chaos *chaos, struct hvd_err *err)
-{
-    return strike_mood(chaos, "empty", err);
-}
-
 static int script_is_well(struct chaos *chaos, struct hvd_err *err)
 {
     return arena_mood(&chaos->arena, NULL, err);
 }
 
-/* Who dies is replaced on what was listed last. */
-static int script_fails_and_kill(struct chaos *chaos, struct hvd_err *err)
+FAULT(script_fails, "script-fails", .what = "the discovery script fails for a while",
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = script_is_well)
+{
+    return strike_mood(chaos, "fail", err);
+}
+
+FAULT(script_hangs, "script-hangs", .what = "the discovery script does not end",
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = script_is_well)
+{
+    return strike_mood(chaos, "hang", err);
+}
+
+FAULT(script_rubbish, "script-rubbish", .what = "the discovery script prints what is no list",
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = script_is_well)
+{
+    return strike_mood(chaos, "rubbish", err);
+}
+
+FAULT(script_empty, "script-empty", .what = "the discovery script prints nothing at all",
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = script_is_well)
+{
+    return strike_mood(chaos, "empty", err);
+}
+
+/* The script fails and a worker dies: the worker is replaced on the hosts that were listed last. */
+FAULT(script_fails_and_kill, "script-fails-kill",
+      .what = "any of these, and a worker is killed meanwhile", .weight = 2,
+      .relent = script_is_well)
 {
     static const char *const moods[] = { "fail", "hang", "rubbish", "empty" };
     const char *mood = moods[rng_below(&chaos->rng, ARRAY_SIZE(moods))];
@@ -69,14 +74,13 @@ static int script_fails_and_kill(struct chaos *chaos, struct hvd_err *err)
 
     fault_say(chaos, "%s", mood);
     if (!rc)
-        rc = strike_kill(chaos, SIGHT_WORKER, -1);
+        rc = strike_kill(chaos, PROC_WORKER, -1);
     return strike_whole(chaos, rc, script_is_well, err);
 }
 
-/* ---- the list ----------------------------------------------------------------------------------
- */
+/* ---- faults of the list ---- */
 
-/* Remembered for the relent. */
+/* Removes the host from the list, and remembers it for the relent. */
 static int unlist(struct chaos *chaos, int host, struct hvd_err *err)
 {
     if (chaos->cut_count == FAULT_VICTIMS)
@@ -99,7 +103,9 @@ static int list_again(struct chaos *chaos, struct hvd_err *err)
     return arena_list(&chaos->arena, err);
 }
 
-static int forget(struct chaos *chaos, struct hvd_err *err)
+FAULT(forget, "forget-and-readd",
+      .what = "a host is not listed for a look or two, and is again in the same second",
+      .weight = 3, .missing = strike_needs_two_hosts, .relent = list_again)
 {
     int host = strike_host(chaos, -1);
 
@@ -107,7 +113,8 @@ static int forget(struct chaos *chaos, struct hvd_err *err)
     return host < 0 ? HVD_DONE : unlist(chaos, host, err);
 }
 
-static int host_leaves(struct chaos *chaos, struct hvd_err *err)
+FAULT(host_leaves, "host-leaves-and-comes", .what = "a host is not listed for a second or two",
+      .weight = 3, .missing = strike_needs_two_hosts, .relent = list_again)
 {
     int host = strike_host(chaos, -1);
 
@@ -115,8 +122,10 @@ static int host_leaves(struct chaos *chaos, struct hvd_err *err)
     return host < 0 ? HVD_DONE : unlist(chaos, host, err);
 }
 
-/* One that stays loses a worker while the other leaves. */
-static int host_leaves_and_kill(struct chaos *chaos, struct hvd_err *err)
+/* One host leaves, and a host that stays loses a worker meanwhile. */
+FAULT(host_leaves_and_kill, "host-leaves-kill",
+      .what = "a host is no longer listed and a worker of another is killed at once", .weight = 2,
+      .missing = strike_needs_two_hosts, .relent = list_again)
 {
     int host = strike_host(chaos, -1);
     int other = strike_host(chaos, host);
@@ -127,13 +136,13 @@ static int host_leaves_and_kill(struct chaos *chaos, struct hvd_err *err)
         return HVD_DONE;
     rc = unlist(chaos, host, err);
     if (!rc)
-        rc = strike_kill(chaos, SIGHT_WORKER, other);
+        rc = strike_kill(chaos, PROC_WORKER, other);
     return strike_whole(chaos, rc, list_again, err);
 }
 
-/* Until a step is done by all that are listed, or the time is over. Where most have left, one may
- * be all that has what was trained: a fault that follows must not hit it before others have it too.
- */
+/* Waits until all listed slots have done a step, or the time is over. When most hosts have left,
+ * one host may be the only one with the training state; the next fault must not hit it before
+ * others have the state too. */
 static int await_all(struct chaos *chaos, struct hvd_err *err)
 {
     int64_t deadline_us = clock_now_us() + ALL_US;
@@ -146,8 +155,17 @@ static int await_all(struct chaos *chaos, struct hvd_err *err)
     return rc == HVD_E_TIMEOUT ? 0 : rc;
 }
 
-/* The one that was away comes in the look in which another goes. */
-static int swap(struct chaos *chaos, struct hvd_err *err)
+static int swap_back(struct chaos *chaos, struct hvd_err *err)
+{
+    int rc = await_all(chaos, err);
+    int listed = list_again(chaos, err);
+
+    return rc ? rc : listed;
+}
+
+/* The host that was away joins in the same discovery run in which another host leaves. */
+FAULT(swap, "hosts-swap", .what = "a host comes in the same look in which another goes",
+      .weight = 2, .missing = strike_needs_two_hosts, .relent = swap_back)
 {
     int first = strike_host(chaos, -1);
     int second = strike_host(chaos, first);
@@ -165,14 +183,8 @@ static int swap(struct chaos *chaos, struct hvd_err *err)
     return unlist(chaos, second, err);
 }
 
-static int swap_back(struct chaos *chaos, struct hvd_err *err)
-{
-    int rc = await_all(chaos, err);
-    int listed = list_again(chaos, err);
-
-    return rc ? rc : listed;
-}
-
+/* Changes the slots of a random listed host by `change`. HVD_DONE: no host can have so many
+ * slots. */
 static int resize(struct chaos *chaos, int change, struct hvd_err *err)
 {
     int host = strike_host(chaos, -1);
@@ -186,28 +198,25 @@ static int resize(struct chaos *chaos, int change, struct hvd_err *err)
     return arena_list(&chaos->arena, err);
 }
 
-static int slots_shrink(struct chaos *chaos, struct hvd_err *err)
+FAULT(slots_shrink, "slots-shrink", .what = "a host offers one slot less for a while", .weight = 2,
+      .missing = needs_two_slots, .relent = list_again)
 {
     return resize(chaos, -1, err);
 }
 
-static int slots_grow(struct chaos *chaos, struct hvd_err *err)
+FAULT(slots_grow, "slots-grow", .what = "a host offers one slot more for a while", .weight = 2,
+      .relent = list_again)
 {
     return resize(chaos, 1, err);
 }
 
-/* With nobody to take their places --min-np of them stay. */
+/* Lists each host with this many slots. If fewer than --min-np workers would be left, workers stay.
+ */
 static int offer(struct chaos *chaos, uint32_t slots, struct hvd_err *err)
 {
     for (uint32_t i = 0; i < chaos->arena.host_count; i++)
         chaos->arena.hosts[i].slots = slots;
     return arena_list(&chaos->arena, err);
-}
-
-static int nothing_offered(struct chaos *chaos, struct hvd_err *err)
-{
-    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
-    return offer(chaos, 0, err);
 }
 
 static int all_offered(struct chaos *chaos, struct hvd_err *err)
@@ -217,8 +226,16 @@ static int all_offered(struct chaos *chaos, struct hvd_err *err)
     return rc ? rc : await_all(chaos, err);
 }
 
-/* In and out, for a random part of FLAP_US each. */
-static int flapping(struct chaos *chaos, struct hvd_err *err)
+FAULT(nothing_offered, "nothing-offered", .what = "all hosts are listed with no slot for a while",
+      .weight = 1, .relent = all_offered)
+{
+    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
+    return offer(chaos, 0, err);
+}
+
+/* The host leaves and joins again and again, for random parts of FLAP_US. */
+FAULT(flapping, "flapping", .what = "a host is listed and not listed, five times in two seconds",
+      .weight = 2, .missing = strike_needs_two_hosts, .relent = list_again)
 {
     int host = strike_host(chaos, -1);
     int rc = host < 0 ? HVD_DONE : unlist(chaos, host, err);
@@ -236,8 +253,7 @@ static int flapping(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-/* ---- the operator ------------------------------------------------------------------------------
- */
+/* ---- faults of the operator ---- */
 
 static int drain(struct chaos *chaos, int host, const char *place, const char *deadline,
                  struct hvd_err *err)
@@ -249,7 +265,22 @@ static int drain(struct chaos *chaos, int host, const char *place, const char *d
     return strike_ask(chaos, words, err);
 }
 
-static int drain_host(struct chaos *chaos, struct hvd_err *err)
+/* Takes a drain back; for a host that includes its slots. */
+static int undrain(struct chaos *chaos, struct hvd_err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < chaos->cut_count && !rc; i++) {
+        const char *words[] = { "undrain", chaos->arena.hosts[chaos->hosts[i]].name, NULL };
+
+        rc = strike_ask(chaos, words, err);
+    }
+    chaos->cut_count = 0;
+    return rc;
+}
+
+FAULT(drain_host, "drain", .what = "a host is drained, and let be used again", .weight = 3,
+      .missing = strike_needs_two_hosts, .relent = undrain)
 {
     int host = strike_host(chaos, -1);
 
@@ -257,8 +288,9 @@ static int drain_host(struct chaos *chaos, struct hvd_err *err)
     return host < 0 ? HVD_DONE : drain(chaos, host, chaos->arena.hosts[host].name, NULL, err);
 }
 
-/* So short that who does not leave at once is killed. */
-static int drain_soon(struct chaos *chaos, struct hvd_err *err)
+/* Drains with so short a time that a worker that does not leave at once is killed. */
+FAULT(drain_soon, "drain-soon", .what = "a host is drained with a deadline that no worker can keep",
+      .weight = 2, .missing = strike_needs_two_hosts, .relent = undrain)
 {
     int host = strike_host(chaos, -1);
 
@@ -266,7 +298,8 @@ static int drain_soon(struct chaos *chaos, struct hvd_err *err)
     return host < 0 ? HVD_DONE : drain(chaos, host, chaos->arena.hosts[host].name, "50ms", err);
 }
 
-static int drain_slot(struct chaos *chaos, struct hvd_err *err)
+FAULT(drain_slot, "drain-slot", .what = "a slot is drained, and let be used again", .weight = 2,
+      .missing = needs_two_slots, .relent = undrain)
 {
     int host = strike_host(chaos, -1);
     char place[SLOT_BYTES];
@@ -277,19 +310,6 @@ static int drain_slot(struct chaos *chaos, struct hvd_err *err)
     snprintf(place, sizeof(place), "%s:%" PRIu64, chaos->arena.hosts[host].name,
              rng_below(&chaos->rng, chaos->arena.hosts[host].slots));
     return drain(chaos, host, place, NULL, err);
-}
-
-static int drain_all(struct chaos *chaos, struct hvd_err *err)
-{
-    int rc = 0;
-
-    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
-    for (uint32_t i = 0; i < chaos->arena.host_count && !rc; i++) {
-        const char *words[] = { "drain", chaos->arena.hosts[i].name, NULL };
-
-        rc = strike_ask(chaos, words, err);
-    }
-    return rc;
 }
 
 static int undrain_all(struct chaos *chaos, struct hvd_err *err)
@@ -304,21 +324,22 @@ static int undrain_all(struct chaos *chaos, struct hvd_err *err)
     return rc ? rc : await_all(chaos, err);
 }
 
-/* Of a host that means its slots too. */
-static int undrain(struct chaos *chaos, struct hvd_err *err)
+FAULT(drain_all, "drain-all", .what = "all hosts are drained, and let be used again", .weight = 1,
+      .relent = undrain_all)
 {
     int rc = 0;
 
-    for (uint32_t i = 0; i < chaos->cut_count && !rc; i++) {
-        const char *words[] = { "undrain", chaos->arena.hosts[chaos->hosts[i]].name, NULL };
+    chaos->lasts_us = strike_time(chaos, READD_LOW, AWAY_HIGH);
+    for (uint32_t i = 0; i < chaos->arena.host_count && !rc; i++) {
+        const char *words[] = { "drain", chaos->arena.hosts[i].name, NULL };
 
         rc = strike_ask(chaos, words, err);
     }
-    chaos->cut_count = 0;
     return rc;
 }
 
-static int drain_and_kill(struct chaos *chaos, struct hvd_err *err)
+FAULT(drain_and_kill, "drain-kill", .what = "a host is drained and a worker is killed at once",
+      .weight = 2, .missing = strike_needs_two_hosts, .relent = undrain)
 {
     int host = strike_host(chaos, -1);
     int rc;
@@ -328,56 +349,6 @@ static int drain_and_kill(struct chaos *chaos, struct hvd_err *err)
         return HVD_DONE;
     rc = drain(chaos, host, chaos->arena.hosts[host].name, NULL, err);
     if (!rc)
-        rc = strike_kill(chaos, SIGHT_WORKER, -1);
+        rc = strike_kill(chaos, PROC_WORKER, -1);
     return strike_whole(chaos, rc, undrain, err);
 }
-
-/* ---- the table ---------------------------------------------------------------------------------
- */
-
-/* clang-format off */
-#define ROW(title, ...) { .name = (title), __VA_ARGS__ }
-/* clang-format on */
-
-const struct fault discovery_faults[] = {
-    ROW("script-fails", .what = "the discovery script fails for a while",
-        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = script_fails, .relent = script_is_well),
-    ROW("script-hangs", .what = "the discovery script does not end", .cost = FAULT_COSTS_NOTHING,
-        .weight = 2, .strike = script_hangs, .relent = script_is_well),
-    ROW("script-rubbish", .what = "the discovery script prints what is no list",
-        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = script_rubbish,
-        .relent = script_is_well),
-    ROW("script-empty", .what = "the discovery script prints nothing at all",
-        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = script_empty, .relent = script_is_well),
-    ROW("script-fails-kill", .what = "any of these, and a worker is killed meanwhile", .weight = 2,
-        .strike = script_fails_and_kill, .relent = script_is_well),
-    ROW("forget-and-readd",
-        .what = "a host is not listed for a look or two, and is again in the same second",
-        .weight = 3, .missing = strike_needs_two_hosts, .strike = forget, .relent = list_again),
-    ROW("host-leaves-and-comes", .what = "a host is not listed for a second or two", .weight = 3,
-        .missing = strike_needs_two_hosts, .strike = host_leaves, .relent = list_again),
-    ROW("host-leaves-kill",
-        .what = "a host is no longer listed and a worker of another is killed at once", .weight = 2,
-        .missing = strike_needs_two_hosts, .strike = host_leaves_and_kill, .relent = list_again),
-    ROW("hosts-swap", .what = "a host comes in the same look in which another goes", .weight = 2,
-        .missing = strike_needs_two_hosts, .strike = swap, .relent = swap_back),
-    ROW("slots-shrink", .what = "a host offers one slot less for a while", .weight = 2,
-        .missing = needs_two_slots, .strike = slots_shrink, .relent = list_again),
-    ROW("slots-grow", .what = "a host offers one slot more for a while", .weight = 2,
-        .strike = slots_grow, .relent = list_again),
-    ROW("flapping", .what = "a host is listed and not listed, five times in two seconds",
-        .weight = 2, .missing = strike_needs_two_hosts, .strike = flapping, .relent = list_again),
-    ROW("nothing-offered", .what = "all hosts are listed with no slot for a while", .weight = 1,
-        .strike = nothing_offered, .relent = all_offered),
-    ROW("drain-all", .what = "all hosts are drained, and let be used again", .weight = 1,
-        .strike = drain_all, .relent = undrain_all),
-    ROW("drain", .what = "a host is drained, and let be used again", .weight = 3,
-        .missing = strike_needs_two_hosts, .strike = drain_host, .relent = undrain),
-    ROW("drain-soon", .what = "a host is drained with a deadline that nobody can keep", .weight = 2,
-        .missing = strike_needs_two_hosts, .strike = drain_soon, .relent = undrain),
-    ROW("drain-slot", .what = "a slot is drained, and let be used again", .weight = 2,
-        .missing = needs_two_slots, .strike = drain_slot, .relent = undrain),
-    ROW("drain-kill", .what = "a host is drained and a worker is killed at once", .weight = 2,
-        .missing = strike_needs_two_hosts, .strike = drain_and_kill, .relent = undrain),
-};
-const size_t discovery_fault_count = ARRAY_SIZE(discovery_faults);

@@ -1,3 +1,7 @@
+/*
+ * faults_driver.c: faults of the driver: killed, frozen, replaced by a successor. The death of a
+ * driver alone must cost nothing. Some faults also hit a worker or an agent.
+ */
 #include "base/time.h"
 #include "os/clock.h"
 #include "tests/chaos/strike.h"
@@ -7,34 +11,36 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define AWAY_FROM_US  (100 * TIME_MS) /* without a driver, far less than the arena's grace */
+/* the time without a driver, far below the arena's --driver-grace */
+#define AWAY_FROM_US  (100 * TIME_MS)
 #define AWAY_TO_US    (4 * TIME_S)
 #define SHORT_FROM_US (50 * TIME_MS)
 #define SHORT_TO_US   (300 * TIME_MS)
-#define AGAIN_US      (400 * TIME_MS) /* a successor lives for so long at most, */
-#define ENDS_US       (20 * TIME_S)   /* and is gone after so long */
+#define AGAIN_US      (400 * TIME_MS) /* the successor is killed within this time */
+#define ENDS_US       (20 * TIME_S)   /* within this time a replaced driver must end */
 #define REPLACED      5               /* the exit code of a driver that has been replaced */
 
-static const struct sight_process *driver_of(const struct chaos *chaos)
+static const struct proc_info *driver_of(const struct chaos *chaos)
 {
-    for (uint32_t i = 0; i < chaos->sight.count; i++)
-        if (chaos->sight.processes[i].pid == chaos->arena.driver)
-            return &chaos->sight.processes[i];
+    for (uint32_t i = 0; i < chaos->scan.count; i++)
+        if (chaos->scan.processes[i].pid == chaos->arena.driver)
+            return &chaos->scan.processes[i];
     return NULL;
 }
 
-/* ---- killed, and resumed -----------------------------------------------------------------------
- */
+/* ---- the driver is killed, and a successor continues ---- */
 
-static int kill_driver(struct chaos *chaos, struct hvd_err *err)
+FAULT(kill_driver, "driver-kill", .what = "SIGKILL to the driver, which is resumed",
+      .cost = FAULT_COSTS_NOTHING, .weight = 5, .relent = strike_drive)
 {
-    (void)err;
     chaos->lasts_us = strike_time(chaos, AWAY_FROM_US, AWAY_TO_US);
     return strike_signal(chaos, driver_of(chaos), SIGKILL) ? 0 : HVD_DONE;
 }
 
-/* The successor too, while it takes over. */
-static int kill_driver_again(struct chaos *chaos, struct hvd_err *err)
+/* Kills the driver, and also its successor while it takes over. */
+FAULT(kill_driver_again, "driver-kill-again",
+      .what = "SIGKILL to the driver, and to its successor while it takes over",
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = strike_drive)
 {
     struct arena *arena = &chaos->arena;
     int rc = kill_driver(chaos, err);
@@ -46,26 +52,30 @@ static int kill_driver_again(struct chaos *chaos, struct hvd_err *err)
         rc = arena_start(arena, err);
     if (rc)
         return rc;
-    chaos->lasts_us += AGAIN_US; /* it counts from the first strike */
+    chaos->lasts_us += AGAIN_US; /* lasts_us counts from the first strike */
     strike_wait(strike_time(chaos, 0, AGAIN_US));
     kill(arena->driver, SIGKILL);
     fault_say(chaos, "its successor");
     return arena_await_driver(arena, clock_now_us() + ENDS_US, err);
 }
 
-static int kill_driver_and_worker(struct chaos *chaos, struct hvd_err *err)
+FAULT(kill_driver_and_worker, "driver-worker-kill",
+      .what = "SIGKILL to the driver, and to a worker while there is none", .weight = 3,
+      .relent = strike_drive)
 {
     int rc = kill_driver(chaos, err);
 
     if (!rc)
-        (void)strike_signal(chaos, sight_pick(&chaos->sight, SIGHT_WORKER, -1, &chaos->rng),
+        (void)strike_signal(chaos, proc_scan_pick(&chaos->scan, PROC_WORKER, -1, &chaos->rng),
                             SIGKILL);
     return rc;
 }
 
-static int kill_driver_and_agent(struct chaos *chaos, struct hvd_err *err)
+FAULT(kill_driver_and_agent, "driver-agent-kill",
+      .what = "SIGKILL to the driver, and to an agent while there is none", .weight = 2,
+      .missing = strike_needs_two_hosts, .relent = strike_drive)
 {
-    const struct sight_process *agent = strike_pick(chaos, &chaos->sight, SIGHT_AGENT);
+    const struct proc_info *agent = strike_pick(chaos, &chaos->scan, PROC_AGENT);
     int rc = agent ? kill_driver(chaos, err) : HVD_DONE;
 
     if (!rc)
@@ -73,25 +83,12 @@ static int kill_driver_and_agent(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-/* ---- frozen ------------------------------------------------------------------------------------
- */
+/* ---- the driver is frozen ---- */
 
 static int freeze(struct chaos *chaos, int64_t low_us, int64_t high_us)
 {
     chaos->lasts_us = strike_time(chaos, low_us, high_us);
     return strike_signal(chaos, driver_of(chaos), SIGSTOP) ? 0 : HVD_DONE;
-}
-
-static int freeze_shortly(struct chaos *chaos, struct hvd_err *err)
-{
-    (void)err;
-    return freeze(chaos, SHORT_FROM_US, SHORT_TO_US);
-}
-
-static int freeze_for_long(struct chaos *chaos, struct hvd_err *err)
-{
-    (void)err;
-    return freeze(chaos, 2 * TIME_S, AWAY_TO_US);
 }
 
 static int wake(struct chaos *chaos, struct hvd_err *err)
@@ -101,16 +98,21 @@ static int wake(struct chaos *chaos, struct hvd_err *err)
     return 0;
 }
 
-/* ---- replaced while it is frozen ---------------------------------------------------------------
- */
-
-/* The former one is a victim: the arena's driver is now the other. */
-static int replace_driver(struct chaos *chaos, struct hvd_err *err)
+FAULT(freeze_shortly, "driver-freeze-short",
+      .what = "SIGSTOP to the driver, for less than the lease", .cost = FAULT_COSTS_NOTHING,
+      .weight = 2, .relent = wake)
 {
-    int rc = freeze(chaos, AWAY_FROM_US, AWAY_TO_US);
-
-    return rc ? rc : arena_take_over(&chaos->arena, err);
+    return freeze(chaos, SHORT_FROM_US, SHORT_TO_US);
 }
+
+FAULT(freeze_for_long, "driver-freeze-long",
+      .what = "SIGSTOP to the driver, for longer than the lease", .cost = FAULT_COSTS_NOTHING,
+      .weight = 2, .relent = wake)
+{
+    return freeze(chaos, 2 * TIME_S, AWAY_TO_US);
+}
+
+/* ---- the driver is replaced while it is frozen ---- */
 
 static int status_of(pid_t pid, int64_t deadline_us, int *ret_status)
 {
@@ -121,7 +123,7 @@ static int status_of(pid_t pid, int64_t deadline_us, int *ret_status)
     return got == pid ? 0 : HVD_E_TIMEOUT;
 }
 
-/* It wakes up, and has to see by itself that it is nobody any more. */
+/* Wakes the old driver, which has to notice that another driver has taken over. */
 static int wake_replaced(struct chaos *chaos, struct hvd_err *err)
 {
     pid_t former = chaos->victim_count ? chaos->victims[0] : 0;
@@ -132,7 +134,7 @@ static int wake_replaced(struct chaos *chaos, struct hvd_err *err)
         return 0;
     fault_wake(chaos);
     if (former == chaos->arena.driver)
-        return 0; /* there was no successor */
+        return 0; /* no successor was started */
     if (status_of(former, clock_now_us() + ENDS_US, &status)) {
         rc = err_set(err, HVD_E_TIMEOUT, "a driver that has been replaced (pid %d) does not end",
                      (int)former);
@@ -148,29 +150,40 @@ static int wake_replaced(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-/* clang-format off */
-#define ROW(title, ...) { .name = (title), __VA_ARGS__ }
-/* clang-format on */
+/* Starts a second driver, which is now the arena's. The old driver is the victim. */
+FAULT(replace_driver, "driver-takeover",
+      .what = "the driver is frozen, another takes over, and the first wakes up",
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = wake_replaced)
+{
+    int rc = freeze(chaos, AWAY_FROM_US, AWAY_TO_US);
 
-const struct fault driver_faults[] = {
-    ROW("driver-kill", .what = "SIGKILL to the driver, which is resumed",
-        .cost = FAULT_COSTS_NOTHING, .weight = 5, .strike = kill_driver, .relent = strike_drive),
-    ROW("driver-kill-again",
-        .what = "SIGKILL to the driver, and to its successor while it takes over",
-        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = kill_driver_again,
-        .relent = strike_drive),
-    ROW("driver-worker-kill", .what = "SIGKILL to the driver, and to a worker while there is none",
-        .weight = 3, .strike = kill_driver_and_worker, .relent = strike_drive),
-    ROW("driver-agent-kill", .what = "SIGKILL to the driver, and to an agent while there is none",
-        .weight = 2, .missing = strike_needs_two_hosts, .strike = kill_driver_and_agent,
-        .relent = strike_drive),
-    ROW("driver-freeze-short", .what = "SIGSTOP to the driver, for less than the lease",
-        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = freeze_shortly, .relent = wake),
-    ROW("driver-freeze-long", .what = "SIGSTOP to the driver, for longer than the lease",
-        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = freeze_for_long, .relent = wake),
-    ROW("driver-takeover",
-        .what = "the driver is frozen, another takes over, and the first wakes up",
-        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = replace_driver,
-        .relent = wake_replaced),
-};
-const size_t driver_fault_count = ARRAY_SIZE(driver_faults);
+    return rc ? rc : arena_take_over(&chaos->arena, err);
+}
+
+/* ---- new keys for all hosts ---- */
+
+FAULT(rekey, "rekey", .what = "each host gets a new key while the job trains",
+      .cost = FAULT_COSTS_NOTHING, .weight = 2)
+{
+    const char *words[] = { "rekey", NULL };
+
+    return strike_ask(chaos, words, err);
+}
+
+/* The driver is killed while the keys are changed; its successor brings the change to its end. */
+static int rekey_again(struct chaos *chaos, struct hvd_err *err)
+{
+    int rc = strike_drive(chaos, err);
+
+    return rc ? rc : rekey(chaos, err);
+}
+
+FAULT(rekey_and_kill_driver, "rekey-driver",
+      .what = "each host gets a new key, and the driver is killed and resumed meanwhile",
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = rekey_again)
+{
+    const char *words[] = { "rekey", "--no-wait", NULL };
+    int rc = strike_ask(chaos, words, err);
+
+    return rc ? rc : kill_driver(chaos, err);
+}

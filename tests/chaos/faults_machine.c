@@ -1,7 +1,8 @@
 /*
- * A machine that has too little: memory, descriptors, processors. A process that is limited (by
- * prlimit) to what it has at the moment gets no more when something happens that needs it; it may
- * end of that, and is replaced then. What it has started meanwhile was limited too.
+ * faults_machine.c: a machine with too little memory, descriptors or processors. A process is
+ * limited (prlimit) to what it uses at the moment, and gets no more when an event needs it. The
+ * process may end because of that, and is then replaced. Children that it has started meanwhile
+ * have the limit too.
  */
 #include "base/buf.h"
 #include "base/mem.h"
@@ -31,18 +32,19 @@
 #define WITH_ADDRESS_SANITIZER false
 #endif
 
-#define LIMIT_LOW    (500 * TIME_MS)
-#define LIMIT_HIGH   (1500 * TIME_MS)
-#define STARVE_LOW   TIME_S
-#define STARVE_HIGH  (2 * TIME_S)
-#define LOOPS_MAX    16 /* beyond 8 cores they starve nobody, and should not */
+#define LIMIT_LOW   (500 * TIME_MS)
+#define LIMIT_HIGH  (1500 * TIME_MS)
+#define STARVE_LOW  TIME_S
+#define STARVE_HIGH (2 * TIME_S)
+/* enough to starve a machine of 8 cores; a larger machine shall not be starved */
+#define LOOPS_MAX    16
 #define PRESSURE_MAX (UINT64_C(1) << 30)
-#define TABLE_BYTES  8192 /* of /proc/meminfo, /proc/PID/status */
+#define TABLE_BYTES  8192 /* size of a table such as /proc/meminfo or /proc/PID/status */
 
-/* ---- what a process has ------------------------------------------------------------------------
+/* ---- what a process uses ---- */
+
+/* The number of a line "NAME:   NUMBER kB" of a table in /proc, in bytes; 0: there is no such line.
  */
-
-/* "NAME:   NUMBER kB" of a table in /proc, in bytes; 0: it does not say. */
 static uint64_t table_bytes(const char *path, const char *name)
 {
     const char *line;
@@ -59,7 +61,7 @@ static uint64_t table_bytes(const char *path, const char *name)
     return kib * 1024;
 }
 
-/* One more than the highest descriptor; 0: the process is gone. */
+/* The highest descriptor of the process, plus 1; 0: the process is gone. */
 static uint64_t descriptors_of(pid_t pid)
 {
     char path[64];
@@ -90,13 +92,13 @@ static uint64_t in_use(pid_t pid, int resource)
     return table_bytes(path, resource == RLIMIT_AS ? "VmSize" : "VmData");
 }
 
-/* ---- limits ------------------------------------------------------------------------------------
- */
+/* ---- limits ---- */
 
-/* Only the soft one: so it can be lifted again without being root. *ret_host is the victim's. */
-static int limit(struct chaos *chaos, enum sight_kind kind, int resource, int *ret_host)
+/* Limits a random process to what it uses. Only the soft limit is changed, so that it can be lifted
+ * without root. *ret_host is the victim's host. */
+static int limit(struct chaos *chaos, enum proc_kind kind, int resource, int *ret_host)
 {
-    const struct sight_process *victim = sight_pick(&chaos->sight, kind, -1, &chaos->rng);
+    const struct proc_info *victim = proc_scan_pick(&chaos->scan, kind, -1, &chaos->rng);
     uint64_t used = victim ? in_use(victim->pid, resource) : 0;
     struct rlimit old;
 
@@ -112,7 +114,8 @@ static int limit(struct chaos *chaos, enum sight_kind kind, int resource, int *r
     return 0;
 }
 
-/* Nobody has less than we have ourselves unless it was limited, or started by who was. */
+/* Lifts the limit, if the process has one: only processes that were limited, or their children,
+ * have less than this process. */
 static void lift_limit(pid_t pid, int resource)
 {
     struct rlimit ours, theirs;
@@ -121,25 +124,26 @@ static void lift_limit(pid_t pid, int resource)
         prlimit(pid, (__rlimit_resource_t)resource, NULL, &theirs) ||
         theirs.rlim_cur >= ours.rlim_cur)
         return;
-    theirs.rlim_cur = theirs.rlim_max; /* where the driver has put that of descriptors */
+    /* the driver itself raises the limit of descriptors to the hard limit */
+    theirs.rlim_cur = theirs.rlim_max;
     (void)prlimit(pid, (__rlimit_resource_t)resource, &theirs, NULL);
 }
 
-/* Twice, for what is being started. */
+/* Lifts all limits; twice, for processes that were just being started. */
 static int lift_limits(struct chaos *chaos, struct hvd_err *err)
 {
     static const int resources[] = { RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE };
-    struct sight *sight = mem_zalloc(sizeof(*sight));
+    struct proc_scan *scan = mem_zalloc(sizeof(*scan));
 
-    if (!sight)
+    if (!scan)
         return err_set(err, HVD_E_NOMEM, "the limits of processes: %s", err_text(HVD_E_NOMEM));
     for (int pass = 0; pass < 2; pass++) {
-        sight_take(sight, &chaos->arena);
-        for (uint32_t i = 0; i < sight->count; i++)
+        proc_scan_take(scan, &chaos->arena);
+        for (uint32_t i = 0; i < scan->count; i++)
             for (size_t k = 0; k < ARRAY_SIZE(resources); k++)
-                lift_limit(sight->processes[i].pid, resources[k]);
+                lift_limit(scan->processes[i].pid, resources[k]);
     }
-    mem_free(sight);
+    mem_free(scan);
     return 0;
 }
 
@@ -150,8 +154,9 @@ static int lift_and_settle(struct chaos *chaos, struct hvd_err *err)
     return rc ? rc : strike_settle(chaos, err);
 }
 
-/* Of the two kinds of memory, by chance. Then one dies that concerns the victim. */
-static int limit_memory(struct chaos *chaos, enum sight_kind kind, enum sight_kind dies,
+/* Limits one of the two kinds of memory, by chance. Then kills a process whose replacement makes
+ * the victim need more. */
+static int limit_memory(struct chaos *chaos, enum proc_kind kind, enum proc_kind dies,
                         struct hvd_err *err)
 {
     int resource = rng_below(&chaos->rng, 2) ? RLIMIT_AS : RLIMIT_DATA;
@@ -159,54 +164,67 @@ static int limit_memory(struct chaos *chaos, enum sight_kind kind, enum sight_ki
     int rc = limit(chaos, kind, resource, &host);
 
     fault_say(chaos, "%s", resource == RLIMIT_AS ? "addresses" : "data");
-    if (kind == SIGHT_WORKER)
+    if (kind == PROC_WORKER)
         host = strike_host(chaos, host);
     if (!rc)
         rc = strike_kill(chaos, dies, host);
     return strike_whole(chaos, rc, lift_limits, err);
 }
 
-static int memory_driver(struct chaos *chaos, struct hvd_err *err)
+/* A sanitizer has memory of its own; without memory it ends the process with its own exit code. */
+static const char *no_sanitizer(const struct chaos *chaos)
 {
-    enum sight_kind dies = rng_below(&chaos->rng, 2) ? SIGHT_WORKER : SIGHT_AGENT;
-
-    return strike_driver_runs(chaos) ? limit_memory(chaos, SIGHT_DRIVER, dies, err) : HVD_DONE;
+    (void)chaos;
+    return WITH_ADDRESS_SANITIZER ? "the driver is built with a sanitizer, which needs memory"
+                                  : NULL;
 }
 
-static int memory_agent(struct chaos *chaos, struct hvd_err *err)
+FAULT(memory_driver, "memory-driver",
+      .what = "the driver gets no more memory, and a worker or agent is killed", .weight = 2,
+      .missing = no_sanitizer, .relent = lift_and_settle)
 {
-    return limit_memory(chaos, SIGHT_AGENT, SIGHT_WORKER, err);
+    enum proc_kind dies = rng_below(&chaos->rng, 2) ? PROC_WORKER : PROC_AGENT;
+
+    return strike_driver_runs(chaos) ? limit_memory(chaos, PROC_DRIVER, dies, err) : HVD_DONE;
 }
 
-/* It has to connect anew, with one that comes on another host. */
-static int memory_worker(struct chaos *chaos, struct hvd_err *err)
+FAULT(memory_agent, "memory-agent", .what = "an agent gets no more memory, and a worker is killed",
+      .weight = 2, .relent = lift_and_settle)
 {
-    return limit_memory(chaos, SIGHT_WORKER, SIGHT_WORKER, err);
+    return limit_memory(chaos, PROC_AGENT, PROC_WORKER, err);
 }
 
-/* It can neither look for hosts nor take in whom it does not know yet; nobody has to notice. */
-static int descriptors_driver(struct chaos *chaos, struct hvd_err *err)
+/* The limited worker has to connect again, with a new worker on another host. */
+FAULT(memory_worker, "memory-worker", .what = "a worker gets no more memory, and another is killed",
+      .weight = 2, .relent = lift_and_settle)
+{
+    return limit_memory(chaos, PROC_WORKER, PROC_WORKER, err);
+}
+
+/* The driver can neither run discovery nor accept a new agent; no worker may notice. */
+FAULT(descriptors_driver, "descriptors-driver", .what = "the driver gets no more descriptors",
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = lift_and_settle)
 {
     int host = -1;
 
-    (void)err;
-    return strike_driver_runs(chaos) ? limit(chaos, SIGHT_DRIVER, RLIMIT_NOFILE, &host) : HVD_DONE;
+    return strike_driver_runs(chaos) ? limit(chaos, PROC_DRIVER, RLIMIT_NOFILE, &host) : HVD_DONE;
 }
 
-static int descriptors_agent(struct chaos *chaos, struct hvd_err *err)
+FAULT(descriptors_agent, "descriptors-agent",
+      .what = "an agent gets no more descriptors, and a worker is killed", .weight = 2,
+      .relent = lift_and_settle)
 {
     int host = -1;
-    int rc = limit(chaos, SIGHT_AGENT, RLIMIT_NOFILE, &host);
+    int rc = limit(chaos, PROC_AGENT, RLIMIT_NOFILE, &host);
 
     if (!rc)
-        rc = strike_kill(chaos, SIGHT_WORKER, host);
+        rc = strike_kill(chaos, PROC_WORKER, host);
     return strike_whole(chaos, rc, lift_limits, err);
 }
 
-/* ---- neighbours --------------------------------------------------------------------------------
- */
+/* ---- processes beside the job ---- */
 
-/* Processes beside the job; they end with us. */
+/* Processes beside the job, which end with this process. */
 struct neighbours {
     pid_t pids[LOOPS_MAX];
     size_t count;
@@ -229,7 +247,8 @@ NORETURN static void take_time(void)
         turns++;
 }
 
-/* bytes 0: it takes only time. Where memory ends it is the first to go. */
+/* Starts a process beside the job that uses this much memory; 0: only processor time. If memory
+ * runs out, the kernel kills this process first. */
 static int add_neighbour(struct neighbours *neighbours, uint64_t bytes, struct hvd_err *err)
 {
     pid_t us = getpid();
@@ -269,6 +288,7 @@ static int neighbours_leave(struct chaos *chaos, struct hvd_err *err)
     return 0;
 }
 
+/* Starts `count` processes beside the job, which neighbours_leave ends; 0, or an error. */
 static int neighbours_come(struct chaos *chaos, size_t count, uint64_t bytes, struct hvd_err *err)
 {
     struct neighbours *neighbours = mem_zalloc(sizeof(*neighbours));
@@ -285,8 +305,10 @@ static int neighbours_come(struct chaos *chaos, size_t count, uint64_t bytes, st
     return rc;
 }
 
-/* A quarter of what there is, and never so much that others on this machine would suffer. */
-static int memory_pressure(struct chaos *chaos, struct hvd_err *err)
+/* Uses a quarter of the machine's memory, but not so much that other programs would suffer. */
+FAULT(memory_pressure, "memory-pressure",
+      .what = "a neighbour takes up to a quarter of the free memory", .cost = FAULT_COSTS_NOTHING,
+      .weight = 1, .relent = neighbours_leave)
 {
     uint64_t bytes = table_bytes("/proc/meminfo", "MemAvailable") / 4;
 
@@ -298,7 +320,8 @@ static int memory_pressure(struct chaos *chaos, struct hvd_err *err)
     return neighbours_come(chaos, 1, bytes, err);
 }
 
-static int starve(struct chaos *chaos, struct hvd_err *err)
+FAULT(starve, "starve", .what = "two busy loops for each core", .cost = FAULT_COSTS_NOTHING,
+      .weight = 1, .relent = neighbours_leave)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     size_t count = cores < 1 ? 2 : (size_t)cores * 2;
@@ -308,38 +331,3 @@ static int starve(struct chaos *chaos, struct hvd_err *err)
     fault_say(chaos, "%zu busy loops", count);
     return neighbours_come(chaos, count, 0, err);
 }
-
-/* It has memory of its own, and what gets none of that is ended by it, with a code of its own. */
-static const char *no_sanitizer(const struct chaos *chaos)
-{
-    (void)chaos;
-    return WITH_ADDRESS_SANITIZER ? "the driver is built with a sanitizer, which needs memory"
-                                  : NULL;
-}
-
-/* ---- the table ---------------------------------------------------------------------------------
- */
-
-/* clang-format off */
-#define ROW(title, ...) { .name = (title), __VA_ARGS__ }
-/* clang-format on */
-
-const struct fault machine_faults[] = {
-    ROW("memory-driver", .what = "the driver gets no more memory, and a worker or agent is killed",
-        .weight = 2, .missing = no_sanitizer, .strike = memory_driver, .relent = lift_and_settle),
-    ROW("memory-agent", .what = "an agent gets no more memory, and a worker is killed", .weight = 2,
-        .strike = memory_agent, .relent = lift_and_settle),
-    ROW("memory-worker", .what = "a worker gets no more memory, and another is killed", .weight = 2,
-        .strike = memory_worker, .relent = lift_and_settle),
-    ROW("memory-pressure", .what = "a neighbour takes up to a quarter of the free memory",
-        .cost = FAULT_COSTS_NOTHING, .weight = 1, .strike = memory_pressure,
-        .relent = neighbours_leave),
-    ROW("starve", .what = "two busy loops for each core", .cost = FAULT_COSTS_NOTHING, .weight = 1,
-        .strike = starve, .relent = neighbours_leave),
-    ROW("descriptors-driver", .what = "the driver gets no more descriptors",
-        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = descriptors_driver,
-        .relent = lift_and_settle),
-    ROW("descriptors-agent", .what = "an agent gets no more descriptors, and a worker is killed",
-        .weight = 2, .strike = descriptors_agent, .relent = lift_and_settle),
-};
-const size_t machine_fault_count = ARRAY_SIZE(machine_faults);

@@ -1,17 +1,18 @@
 /*
- * What networks do. Packets vanish by routing rules, and nobody is told; a link that goes down is
- * one of the kernel's. Host number N here is hosts[N - 1] of the arena.
+ * faults_network.c: faults of networks. Packets are dropped by routing rules, without an error; a
+ * link that is down is reported by the kernel. Host number N here is hosts[N - 1] of the arena.
  */
 #include "base/buf.h"
 #include "base/time.h"
-#include "tests/chaos/air.h"
+#include "tests/chaos/net_faults.h"
 #include "tests/chaos/networks.h"
 #include "tests/chaos/strike.h"
 
 #include <signal.h>
 
-/* Against the arena's --lease of 1 s, --stall-shutdown of 5 s and --driver-grace of 20 s. What was
- * lost is sent again after 0.2, 0.6, 1.4 and 3 s: silence is longer than what has caused it. */
+/* Chosen for the arena's --lease of 1 s, --stall-shutdown of 5 s and --driver-grace of 20 s. TCP
+ * sends a lost packet again after 0.2, 0.6, 1.4 and 3 s, so a silence is longer than the fault that
+ * causes it. */
 #define SHORT_FROM_US (50 * TIME_MS)
 #define SHORT_TO_US   (250 * TIME_MS)
 #define LONG_FROM_US  (2 * TIME_S)
@@ -34,15 +35,20 @@ static const char *needs_air(const struct chaos *chaos)
 {
     const char *missing = needs_networks(chaos);
 
-    return missing ? missing : air_missing();
+    return missing ? missing : net_faults_missing();
 }
+
+#define CUT(function, title, ...) \
+    FAULT(function, title, .missing = needs_networks, .relent = mend, __VA_ARGS__)
+#define AIR(function, title, ...) \
+    FAULT(function, title, .missing = needs_air, .relent = clear_up, __VA_ARGS__)
 
 static const char *name_of(const struct chaos *chaos, uint32_t number)
 {
     return chaos->arena.hosts[number - 1].name;
 }
 
-/* By chance, of those that are listed and are not `other` (0: none). 0: there is none. */
+/* A random listed host other than `other` (0: any); 0: there is none. */
 static uint32_t any_host(struct chaos *chaos, uint32_t other)
 {
     const uint32_t count = chaos->arena.host_count;
@@ -57,22 +63,22 @@ static uint32_t any_host(struct chaos *chaos, uint32_t other)
     return 0;
 }
 
-/* One that the others can go on without, with all that was trained. */
+/* A random host without which the other hosts still have the whole training state; 0: there is
+ * none. */
 static uint32_t host_to_lose(struct chaos *chaos)
 {
     uint32_t number = any_host(chaos, 0);
 
-    return number && strike_spares(chaos, &chaos->sight, (int)number - 1) ? number : 0;
+    return number && strike_spares(chaos, &chaos->scan, (int)number - 1) ? number : 0;
 }
 
-/* Whatever it was. */
+/* Makes all networks work again, whichever fault has cut them. */
 static int mend(struct chaos *chaos, struct hvd_err *err)
 {
     return networks_mend(chaos->arena.networks, err);
 }
 
-/* ---- a link ------------------------------------------------------------------------------------
- */
+/* ---- a link ---- */
 
 static int link_down(struct chaos *chaos, uint32_t number, struct hvd_err *err)
 {
@@ -82,19 +88,23 @@ static int link_down(struct chaos *chaos, uint32_t number, struct hvd_err *err)
     return networks_ip(err, "link set veth%u down", number);
 }
 
-static int link_down_shortly(struct chaos *chaos, struct hvd_err *err)
+CUT(link_down_shortly, "link-down-short",
+    .what = "the link of a host is down for less than the lease", .cost = FAULT_COSTS_NOTHING,
+    .weight = 3)
 {
     chaos->lasts_us = strike_time(chaos, SHORT_FROM_US, SHORT_TO_US);
     return link_down(chaos, any_host(chaos, 0), err);
 }
 
-static int link_down_long(struct chaos *chaos, struct hvd_err *err)
+CUT(link_down_long, "link-down-long",
+    .what = "the link of a host is down for longer than the lease", .weight = 4)
 {
     chaos->lasts_us = strike_time(chaos, LONG_FROM_US, LONG_TO_US);
     return link_down(chaos, host_to_lose(chaos), err);
 }
 
-static int link_flaps(struct chaos *chaos, struct hvd_err *err)
+CUT(link_flaps, "link-flaps", .what = "the link of a host goes down and up eight times",
+    .weight = 2)
 {
     uint32_t number = host_to_lose(chaos);
     int rc = link_down(chaos, number, err);
@@ -106,8 +116,7 @@ static int link_flaps(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-/* ---- packets that vanish -----------------------------------------------------------------------
- */
+/* ---- dropped packets ---- */
 
 static int deafen(uint32_t number, struct hvd_err *err)
 {
@@ -116,7 +125,7 @@ static int deafen(uint32_t number, struct hvd_err *err)
                        number, number, number);
 }
 
-static int to_host(struct chaos *chaos, struct hvd_err *err)
+CUT(to_host, "deaf-host", .what = "what the driver sends to a host vanishes", .weight = 3)
 {
     uint32_t number = host_to_lose(chaos);
 
@@ -127,7 +136,7 @@ static int to_host(struct chaos *chaos, struct hvd_err *err)
     return deafen(number, err);
 }
 
-static int from_host(struct chaos *chaos, struct hvd_err *err)
+CUT(from_host, "dumb-host", .what = "what a host sends to the driver vanishes", .weight = 3)
 {
     uint32_t number = host_to_lose(chaos);
 
@@ -139,6 +148,7 @@ static int from_host(struct chaos *chaos, struct hvd_err *err)
                        number);
 }
 
+/* Drops all packets between two random hosts, for a time in [low_us, high_us). */
 static int wall(struct chaos *chaos, int64_t low_us, int64_t high_us, struct hvd_err *err)
 {
     uint32_t one = any_host(chaos, 0);
@@ -155,18 +165,20 @@ static int wall(struct chaos *chaos, int64_t low_us, int64_t high_us, struct hvd
                             name_of(chaos, one));
 }
 
-static int thin_wall(struct chaos *chaos, struct hvd_err *err)
+CUT(thin_wall, "wall", .what = "two hosts do not reach each other for a while",
+    .cost = FAULT_COSTS_NOTHING, .weight = 3)
 {
     return wall(chaos, SHORT_FROM_US, WALL_TO_US, err);
 }
 
-static int thick_wall(struct chaos *chaos, struct hvd_err *err)
+CUT(thick_wall, "wall-long", .what = "two hosts do not reach each other until the stall limit",
+    .weight = 2)
 {
     return wall(chaos, THICK_FROM_US, THICK_TO_US, err);
 }
 
-/* All of them in the same moment: who is heard for longer is a witness that the driver is not cut
- * off. What the driver says vanishes next. */
+/* Cuts all hosts in the same moment, because a host that is heard for longer would show the driver
+ * that it is not cut off. The driver's packets are dropped next. */
 static int leave_alone(struct chaos *chaos, struct hvd_err *err)
 {
     struct buf lines;
@@ -186,26 +198,30 @@ static int leave_alone(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-static int alone_shortly(struct chaos *chaos, struct hvd_err *err)
+CUT(alone_shortly, "driver-alone-short",
+    .what = "no host reaches the driver, for less than the lease", .cost = FAULT_COSTS_NOTHING,
+    .weight = 2)
 {
     chaos->lasts_us = strike_time(chaos, SHORT_FROM_US, SHORT_TO_US);
     return leave_alone(chaos, err);
 }
 
-static int alone(struct chaos *chaos, struct hvd_err *err)
+CUT(alone, "driver-alone", .what = "no host reaches the driver, for less than the grace",
+    .cost = FAULT_COSTS_NOTHING, .weight = 4)
 {
     chaos->lasts_us = strike_time(chaos, LONG_FROM_US, ALONE_TO_US);
     return leave_alone(chaos, err);
 }
 
-/* ---- bad ways ----------------------------------------------------------------------------------
- */
+/* ---- bad networks ---- */
 
-static int bad_air(struct chaos *chaos, const struct air_weather *weather, struct hvd_err *err)
+/* Starts random losses and delays of the packets of one host, whose loss the state would
+ * survive. */
+static int bad_air(struct chaos *chaos, const struct net_faults_rates *rates, struct hvd_err *err)
 {
     uint32_t number = host_to_lose(chaos);
-    struct air_weather seeded = *weather;
-    struct air *air = NULL;
+    struct net_faults_rates seeded = *rates;
+    struct net_faults *air = NULL;
     int rc;
 
     if (!number)
@@ -213,17 +229,17 @@ static int bad_air(struct chaos *chaos, const struct air_weather *weather, struc
     seeded.seed = rng_next(&chaos->rng);
     chaos->lasts_us = strike_time(chaos, LONG_FROM_US, LONG_TO_US);
     fault_say(chaos, "%s", name_of(chaos, number));
-    rc = air_open(&air, number, &seeded, err);
+    rc = net_faults_open(&air, number, &seeded, err);
     chaos->own = air;
     return rc;
 }
 
 static int clear_up(struct chaos *chaos, struct hvd_err *err)
 {
-    struct air_count count = { 0 };
+    struct net_faults_count count = { 0 };
 
     (void)err;
-    air_close(chaos->own, &count);
+    net_faults_close(chaos->own, &count);
     chaos->own = NULL;
     fault_say(chaos, "%u packets", (unsigned)count.packets);
     if (count.lost)
@@ -231,76 +247,44 @@ static int clear_up(struct chaos *chaos, struct hvd_err *err)
     return 0;
 }
 
-static int lose(struct chaos *chaos, struct hvd_err *err)
+AIR(lose, "packet-loss", .what = "5 to 20 % of the packets to and from a host are lost",
+    .weight = 3)
 {
-    const struct air_weather weather = { .lost = 50 + (uint32_t)rng_below(&chaos->rng, 151) };
+    const struct net_faults_rates disk_faults = { .lost =
+                                                      50 + (uint32_t)rng_below(&chaos->rng, 151) };
 
-    return bad_air(chaos, &weather, err);
+    return bad_air(chaos, &disk_faults, err);
 }
 
-static int delay(struct chaos *chaos, struct hvd_err *err)
+AIR(delay, "packet-delay", .what = "packets to and from a host are 25 to 50 ms late",
+    .cost = FAULT_COSTS_NOTHING, .weight = 2)
 {
-    const struct air_weather weather = {
-        .delay_us = strike_time(chaos, 25 * TIME_MS, 50 * TIME_MS), /* each way */
+    const struct net_faults_rates disk_faults = {
+        .delay_us = strike_time(chaos, 25 * TIME_MS, 50 * TIME_MS), /* in each direction */
     };
 
-    return bad_air(chaos, &weather, err);
+    return bad_air(chaos, &disk_faults, err);
 }
 
-static int muddle(struct chaos *chaos, struct hvd_err *err)
+AIR(muddle, "packet-muddle", .what = "10 % of them come twice, 10 % late",
+    .cost = FAULT_COSTS_NOTHING, .weight = 2)
 {
-    const struct air_weather weather = { .doubled = 100, .overtaken = 100 };
+    const struct net_faults_rates disk_faults = { .doubled = 100, .overtaken = 100 };
 
-    return bad_air(chaos, &weather, err);
+    return bad_air(chaos, &disk_faults, err);
 }
 
-/* ---- ssh ---------------------------------------------------------------------------------------
- */
+/* ---- ssh ---- */
 
-/* The agent has to be started again, and cannot be for a while. */
-static int shut_out(struct chaos *chaos, struct hvd_err *err)
+/* The agent has to be started again, and ssh refuses that for a while. */
+CUT(shut_out, "agent-kill-no-ssh",
+    .what = "SIGKILL to an agent whose machine has no sshd for a while", .weight = 2)
 {
-    const struct sight_process *agent = strike_pick(chaos, &chaos->sight, SIGHT_AGENT);
+    const struct proc_info *agent = strike_pick(chaos, &chaos->scan, PROC_AGENT);
 
-    (void)err;
     if (!agent || agent->host < 0)
         return HVD_DONE;
     networks_shut(chaos->arena.networks, (uint32_t)agent->host + 1);
     chaos->lasts_us = SSH_US;
     return strike_signal(chaos, agent, SIGKILL) ? 0 : HVD_DONE;
 }
-
-/* clang-format off */
-#define ROW(title, ...) { .name = (title), .missing = needs_networks, .relent = mend, __VA_ARGS__ }
-#define AIR(title, ...) { .name = (title), .missing = needs_air, .relent = clear_up, __VA_ARGS__ }
-/* clang-format on */
-
-const struct fault network_faults[] = {
-    ROW("link-down-short", .what = "the link of a host is down for less than the lease",
-        .cost = FAULT_COSTS_NOTHING, .weight = 3, .strike = link_down_shortly),
-    ROW("link-down-long", .what = "the link of a host is down for longer than the lease",
-        .weight = 4, .strike = link_down_long),
-    ROW("link-flaps", .what = "the link of a host goes down and up eight times", .weight = 2,
-        .strike = link_flaps),
-    ROW("deaf-host", .what = "what the driver sends to a host vanishes", .weight = 3,
-        .strike = to_host),
-    ROW("dumb-host", .what = "what a host sends to the driver vanishes", .weight = 3,
-        .strike = from_host),
-    ROW("wall", .what = "two hosts do not reach each other for a while",
-        .cost = FAULT_COSTS_NOTHING, .weight = 3, .strike = thin_wall),
-    ROW("wall-long", .what = "two hosts do not reach each other until the stall limit", .weight = 2,
-        .strike = thick_wall),
-    ROW("driver-alone-short", .what = "no host reaches the driver, for less than the lease",
-        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = alone_shortly),
-    ROW("driver-alone", .what = "no host reaches the driver, for less than the grace",
-        .cost = FAULT_COSTS_NOTHING, .weight = 4, .strike = alone),
-    AIR("packet-loss", .what = "5 to 20 % of the packets to and from a host are lost", .weight = 3,
-        .strike = lose),
-    AIR("packet-delay", .what = "packets to and from a host are 25 to 50 ms late",
-        .cost = FAULT_COSTS_NOTHING, .weight = 2, .strike = delay),
-    AIR("packet-muddle", .what = "10 % of them come twice, 10 % late", .cost = FAULT_COSTS_NOTHING,
-        .weight = 2, .strike = muddle),
-    ROW("agent-kill-no-ssh", .what = "SIGKILL to an agent whose machine has no sshd for a while",
-        .weight = 2, .strike = shut_out),
-};
-const size_t network_fault_count = ARRAY_SIZE(network_faults);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whatever the trainers do wrong on purpose, a campaign has to end with 1 and say what it is.
+# For each mistake that the trainers make on purpose a campaign has to end with 1 and name it.
 #
 #     finds.sh CHAOS DIRECTORY
 set -euo pipefail
@@ -7,7 +7,7 @@ set -euo pipefail
 chaos=$1 folder=$2
 mkdir -p "$folder"
 
-# What a violation keeps is of no use here.
+# The folder that a violation keeps is of no use here.
 forget() { # OUTPUT
   local kept
   kept=$(sed -n 's/^kept: //p' "$1")

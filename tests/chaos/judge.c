@@ -1,3 +1,8 @@
+/*
+ * judge.c: decides after each fault whether the job is whole again, and whether anything was lost,
+ * wrong, leaked, or done without need. The judge knows the job only from /proc, from the steps and
+ * from events.log, never from the product's code.
+ */
 #include "tests/chaos/judge.h"
 
 #include "base/buf.h"
@@ -14,21 +19,21 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#ifndef CHAOS_AUDIT /* the build says where it is */
+#ifndef CHAOS_AUDIT /* the build defines its path */
 #define CHAOS_AUDIT "hvd-audit"
 #endif
 
-#define LOOK_US      (50 * TIME_MS) /* between two looks while nothing is said */
-#define SETTLE_US    (20 * TIME_S)  /* until what was open for a moment only is closed */
+#define LOOK_US (50 * TIME_MS) /* time between two checks while no event comes */
+/* within this time resources must be closed that were open only for a moment */
+#define SETTLE_US    (20 * TIME_S)
 #define ANSWER_MAX   ((size_t)1 << 20)
-#define FILES_SPARE  3 /* descriptors beside those in peace: somebody may be asking */
-#define OTHERS_SPARE 4 /* the script and what it starts, now and in a look that comes late */
+#define FILES_SPARE  3 /* descriptors more than without faults: an operator may be asking */
+#define OTHERS_SPARE 4 /* the script and its children, of this discovery run and of a late one */
 #define SHOWN        200
 
-/* ---- small looks -------------------------------------------------------------------------------
- */
+/* ---- helpers ---- */
 
-/* Unix sockets that have the arena's folder in their name. */
+/* Unix sockets whose name has the arena's folder. */
 static uint64_t sockets_of(const struct arena *arena)
 {
     FILE *file = fopen("/proc/net/unix", "re");
@@ -42,27 +47,27 @@ static uint64_t sockets_of(const struct arena *arena)
     return count;
 }
 
-static uint32_t most_files(const struct sight *sight, enum sight_kind kind)
+static uint32_t most_files(const struct proc_scan *scan, enum proc_kind kind)
 {
     uint32_t most = 0;
 
-    for (uint32_t i = 0; i < sight->count; i++)
-        if (sight->processes[i].kind == kind && sight->processes[i].files > most)
-            most = sight->processes[i].files;
+    for (uint32_t i = 0; i < scan->count; i++)
+        if (scan->processes[i].kind == kind && scan->processes[i].files > most)
+            most = scan->processes[i].files;
     return most;
 }
 
-static uint32_t most_memories(const struct sight *sight)
+static uint32_t most_memories(const struct proc_scan *scan)
 {
     uint32_t most = 0;
 
-    for (uint32_t i = 0; i < sight->count; i++)
-        if (sight->processes[i].memories > most)
-            most = sight->processes[i].memories;
+    for (uint32_t i = 0; i < scan->count; i++)
+        if (scan->processes[i].memories > most)
+            most = scan->processes[i].memories;
     return most;
 }
 
-/* What the trainers have found wrong themselves. */
+/* Reads the errors that the trainers have found themselves. */
 static int read_wrong(struct chaos *chaos, struct hvd_err *err)
 {
     char path[ARENA_PATH], line[SHOWN] = "";
@@ -76,70 +81,52 @@ static int read_wrong(struct chaos *chaos, struct hvd_err *err)
     return line[0] ? err_set(err, HVD_E_MISMATCH, "a trainer says: %s", line) : 0;
 }
 
-/* ---- whole -------------------------------------------------------------------------------------
- */
+/* ---- is the job whole? ---- */
 
-/* How many train, as the driver says it; -1: it does not answer. */
-static int count_trainers(struct chaos *chaos)
-{
-    static const char *const words[] = { "hosts", "--json", NULL };
-    struct buf out;
-    int count = -1;
-
-    buf_init(&out, ANSWER_MAX);
-    if (!arena_ask(&chaos->arena, words, &out, NULL)) {
-        count = 0;
-        for (const char *at = buf_text(&out); (at = strstr(at, "\"trains\":true")); at++)
-            count++;
-    }
-    buf_release(&out);
-    return count;
-}
-
-/* The script and what it starts are the driver's; anything else that is no part of a job is one
- * too many. */
-static uint32_t count_strangers(const struct sight *sight, pid_t driver)
+/* Counts processes that do not belong to a job. The driver's children (the script and its children)
+ * are not counted. */
+static uint32_t count_strangers(const struct proc_scan *scan, pid_t driver)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < sight->count; i++) {
-        const struct sight_process *process = &sight->processes[i];
+    for (uint32_t i = 0; i < scan->count; i++) {
+        const struct proc_info *process = &scan->processes[i];
 
-        count += process->kind == SIGHT_OTHER && process->parent != driver;
+        count += process->kind == PROC_OTHER && process->parent != driver;
     }
     return count;
 }
 
+/* true: the processes are one driver, an agent and a supervisor for each host, and a worker for
+ * each slot. */
 static bool are_all_there(const struct chaos *chaos, struct hvd_err *err)
 {
-    const struct sight *sight = &chaos->sight;
+    const struct proc_scan *scan = &chaos->scan;
     uint32_t hosts = 0, whole = arena_whole(&chaos->arena);
 
     for (uint32_t i = 0; i < chaos->arena.host_count; i++)
         hosts += chaos->arena.hosts[i].listed;
-    if (sight_count(sight, SIGHT_DRIVER) == 1 && sight_count(sight, SIGHT_AGENT) == hosts &&
-        sight_count(sight, SIGHT_KEEPER) == hosts && sight_count(sight, SIGHT_WORKER) == whole &&
-        !count_strangers(sight, chaos->arena.driver))
+    if (proc_scan_count(scan, PROC_DRIVER) == 1 && proc_scan_count(scan, PROC_AGENT) == hosts &&
+        proc_scan_count(scan, PROC_KEEPER) == hosts &&
+        proc_scan_count(scan, PROC_WORKER) == whole && !count_strangers(scan, chaos->arena.driver))
         return true;
     err_set(err, HVD_E_TIMEOUT,
             "%" PRIu32 " drivers, %" PRIu32 " agents, %" PRIu32 " keepers, %" PRIu32
             " workers and %" PRIu32 " others run, where it should be 1, %" PRIu32 ", %" PRIu32
             ", %" PRIu32 " and 0",
-            sight_count(sight, SIGHT_DRIVER), sight_count(sight, SIGHT_AGENT),
-            sight_count(sight, SIGHT_KEEPER), sight_count(sight, SIGHT_WORKER),
-            count_strangers(sight, chaos->arena.driver), hosts, hosts, whole);
+            proc_scan_count(scan, PROC_DRIVER), proc_scan_count(scan, PROC_AGENT),
+            proc_scan_count(scan, PROC_KEEPER), proc_scan_count(scan, PROC_WORKER),
+            count_strangers(scan, chaos->arena.driver), hosts, hosts, whole);
     return false;
 }
 
-static bool is_whole(struct judge *judge, struct chaos *chaos, int64_t since_us,
-                     struct hvd_err *err)
+/* true: the job is whole (judge.h); false: *err says what is missing. */
+static bool is_whole(struct chaos *chaos, int64_t since_us, struct hvd_err *err)
 {
     const struct steps *steps = &chaos->steps;
     const struct step *last = steps->count ? &steps->list[steps->count - 1] : NULL;
-    uint32_t whole = arena_whole(&chaos->arena);
-    int trainers;
+    uint32_t whole = arena_whole(&chaos->arena), trainers;
 
-    (void)judge;
     if (!last || last->at_us <= since_us) {
         err_set(err, HVD_E_TIMEOUT, "no step was done since");
         return false;
@@ -148,24 +135,14 @@ static bool is_whole(struct judge *judge, struct chaos *chaos, int64_t since_us,
         err_set(err, HVD_E_TIMEOUT, "%" PRIu32 " of %" PRIu32 " train", last->size, whole);
         return false;
     }
-    trainers = count_trainers(chaos);
-    if (trainers != (int)whole) {
-        err_set(err, HVD_E_TIMEOUT, "the driver says that %d of %" PRIu32 " train", trainers,
-                whole);
+    trainers = arena_trainers(&chaos->arena);
+    if (trainers != whole) {
+        err_set(err, HVD_E_TIMEOUT, "the driver says that %" PRIu32 " of %" PRIu32 " train",
+                trainers, whole);
         return false;
     }
-    sight_take(&chaos->sight, &chaos->arena);
+    proc_scan_take(&chaos->scan, &chaos->arena);
     return are_all_there(chaos, err);
-}
-
-/* What is broken says more than what is missing. */
-static int why_it_hangs(struct judge *judge, struct hvd_err *err)
-{
-    struct hvd_err broken;
-
-    if (annals_read(&judge->annals, &broken) == HVD_E_MISMATCH)
-        err_set(err, HVD_E_TIMEOUT, "%s", broken.text);
-    return HVD_E_TIMEOUT;
 }
 
 int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int64_t deadline_us,
@@ -182,11 +159,18 @@ int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int6
         if (arena_driver_ended(&chaos->arena))
             return err_set(err, HVD_E_LOST, "the driver has ended by itself: status 0x%x",
                            (unsigned)chaos->arena.driver_status);
-        if (is_whole(judge, chaos, since_us, err))
+        if (is_whole(chaos, since_us, err))
             return 0;
         now_us = clock_now_us();
-        if (now_us >= deadline_us)
-            return why_it_hangs(judge, err);
+        if (now_us >= deadline_us) {
+            /* The error text for a job that is not whole: an impossible event is reported rather
+             * than a missing process. */
+            struct hvd_err broken;
+
+            if (log_check_read(&judge->check, &broken) == HVD_E_MISMATCH)
+                err_set(err, HVD_E_TIMEOUT, "%s", broken.text);
+            return HVD_E_TIMEOUT;
+        }
         if (*chaos->arena.broken_off)
             return HVD_E_STATE;
         rc = steps_await(&chaos->steps, chaos->steps.count, now_us + LOOK_US, NULL);
@@ -195,13 +179,12 @@ int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int6
     }
 }
 
-/* ---- right -------------------------------------------------------------------------------------
- */
+/* ---- is anything broken? ---- */
 
-/* Within a round one follows the other. A new one may begin with the last step again, if only who
- * has died had committed it; and if that was rank 0, and somebody else had it too, nobody has
- * written its line. That may happen to each of several rounds. A rank 0 that is still there goes on
- * behind what it has written. */
+/* Checks the numbers of the new steps. Within a round, step follows step. A new round may begin
+ * with the last step again, if only dead workers had committed it. If the dead worker was rank 0
+ * and another member had the commit, no line was written for that step. Both may happen in each of
+ * several rounds. A rank 0 that lives continues after its last line. */
 static int follow_steps(struct judge *judge, const struct chaos *chaos, struct hvd_err *err)
 {
     for (; judge->steps < chaos->steps.count; judge->steps++) {
@@ -210,7 +193,7 @@ static int follow_steps(struct judge *judge, const struct chaos *chaos, struct h
         bool first = !judge->steps;
 
         if (!first && step->at_us <= judge->step_us)
-            continue; /* it was looked at, or came late and moved what was */
+            continue; /* the line was checked before, or came late and moved other lines */
         if (!first && step->round < judge->round)
             return err_set(err, HVD_E_MISMATCH,
                            "step %" PRIu64 " of round %" PRIu64 " after one of round %" PRIu64,
@@ -225,7 +208,7 @@ static int follow_steps(struct judge *judge, const struct chaos *chaos, struct h
                            ", which all of an earlier one had: work was lost",
                            step->round, step->number, judge->step);
         if (!first && rounds && step->number == judge->step &&
-            annals_same_first(&judge->annals, judge->round, step->round))
+            log_check_same_first(&judge->check, judge->round, step->round))
             return err_set(err, HVD_E_MISMATCH,
                            "round %" PRIu64 " does step %" PRIu64
                            " again, and its rank 0 had committed it in round %" PRIu64
@@ -243,26 +226,10 @@ static int follow_steps(struct judge *judge, const struct chaos *chaos, struct h
     return 0;
 }
 
-static int find_left_children(const struct sight *sight, struct hvd_err *err)
-{
-    for (uint32_t i = 0; i < sight->count; i++)
-        if (sight->processes[i].unreaped)
-            return err_set(err, HVD_E_MISMATCH,
-                           "%" PRIu32 " children of %s (pid %d) have ended, and it does not wait "
-                           "for them: a leak",
-                           sight->processes[i].unreaped, sight->processes[i].name,
-                           (int)sight->processes[i].pid);
-    if (sight_count(sight, SIGHT_OTHER) > OTHERS_SPARE)
-        return err_set(err, HVD_E_MISMATCH,
-                       "%" PRIu32 " processes run that are no part of a job: a leak",
-                       sight_count(sight, SIGHT_OTHER));
-    return 0;
-}
-
-static int compare_files(const struct chaos *chaos, enum sight_kind kind, const char *name,
+static int compare_files(const struct chaos *chaos, enum proc_kind kind, const char *name,
                          uint32_t peace, struct hvd_err *err)
 {
-    uint32_t most = most_files(&chaos->sight, kind);
+    uint32_t most = most_files(&chaos->scan, kind);
 
     if (most > peace + FILES_SPARE)
         return err_set(err, HVD_E_MISMATCH,
@@ -274,7 +241,7 @@ static int compare_files(const struct chaos *chaos, enum sight_kind kind, const 
 static int compare_memories(const struct judge *judge, const struct chaos *chaos,
                             struct hvd_err *err)
 {
-    uint32_t most = most_memories(&chaos->sight);
+    uint32_t most = most_memories(&chaos->scan);
 
     if (most > judge->worker_memories + FILES_SPARE)
         return err_set(err, HVD_E_MISMATCH,
@@ -288,7 +255,7 @@ static int compare_sockets(const struct judge *judge, const struct chaos *chaos,
 {
     uint64_t count = sockets_of(&chaos->arena);
 
-    if (count > judge->sockets + 1) /* somebody may be asking */
+    if (count > judge->sockets + 1) /* one more socket, because an operator may be asking */
         return err_set(err, HVD_E_MISMATCH, "%" PRIu64 " sockets of the job, %" PRIu64 " in peace",
                        count, judge->sockets);
     return 0;
@@ -304,24 +271,37 @@ enum leak {
     LEAK_COUNT
 };
 
+/* Compares what is open now with the numbers without faults; 0, or HVD_E_MISMATCH with the leak. */
 static int find_leak(const struct judge *judge, const struct chaos *chaos, enum leak leak,
                      struct hvd_err *err)
 {
     switch (leak) {
     case LEAK_DRIVER_FILES:
-        return compare_files(chaos, SIGHT_DRIVER, "driver", judge->driver_files, err);
+        return compare_files(chaos, PROC_DRIVER, "driver", judge->driver_files, err);
     case LEAK_AGENT_FILES:
-        return compare_files(chaos, SIGHT_AGENT, "agent", judge->agent_files, err);
+        return compare_files(chaos, PROC_AGENT, "agent", judge->agent_files, err);
     case LEAK_WORKER_FILES:
-        return compare_files(chaos, SIGHT_WORKER, "worker", judge->worker_files, err);
+        return compare_files(chaos, PROC_WORKER, "worker", judge->worker_files, err);
     case LEAK_MEMORIES: return compare_memories(judge, chaos, err);
     case LEAK_SOCKETS: return compare_sockets(judge, chaos, err);
-    default: return find_left_children(&chaos->sight, err);
+    default:
+        for (uint32_t i = 0; i < chaos->scan.count; i++)
+            if (chaos->scan.processes[i].unreaped)
+                return err_set(err, HVD_E_MISMATCH,
+                               "%" PRIu32
+                               " children of %s (pid %d) have ended, and it does not wait "
+                               "for them: a leak",
+                               chaos->scan.processes[i].unreaped, chaos->scan.processes[i].name,
+                               (int)chaos->scan.processes[i].pid);
+        if (proc_scan_count(&chaos->scan, PROC_OTHER) > OTHERS_SPARE)
+            return err_set(err, HVD_E_MISMATCH,
+                           "%" PRIu32 " processes run that are no part of a job: a leak",
+                           proc_scan_count(&chaos->scan, PROC_OTHER));
+        return 0;
     }
 }
 
-/* Of several the one that was found in every look so far: it says more than what the last one found
- * beside it. */
+/* Of several leaks, reports the one that was found at every look so far. */
 static int find_leaks(const struct judge *judge, const struct chaos *chaos, bool always[LEAK_COUNT],
                       struct hvd_err *err)
 {
@@ -341,47 +321,6 @@ static int find_leaks(const struct judge *judge, const struct chaos *chaos, bool
     return rc;
 }
 
-/* What is open for a moment is none: an ssh that is still on its way to a host, say. */
-static int await_no_leaks(const struct judge *judge, struct chaos *chaos, struct hvd_err *err)
-{
-    int64_t deadline_us = clock_now_us() + SETTLE_US;
-    bool always[LEAK_COUNT];
-    int rc;
-
-    memset(always, true, sizeof(always));
-    while ((rc = find_leaks(judge, chaos, always, err)) != 0 && clock_now_us() < deadline_us &&
-           !*chaos->arena.broken_off) {
-        (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
-        sight_take(&chaos->sight, &chaos->arena);
-    }
-    return rc;
-}
-
-/* Only what docs/operations.md names. */
-static int find_strange_files(const struct arena *arena, struct hvd_err *err)
-{
-    static const char *const known[] = { ".",          "..",         "job.db",
-                                         "job.db-wal", "job.db-shm", "job.db-journal",
-                                         "command",    "lock",       "control",
-                                         "agents",     "events.log", "events.log.1" };
-    char path[ARENA_PATH];
-    DIR *folder = opendir(arena_path(arena, "job", path));
-    struct dirent *entry;
-    int rc = 0;
-
-    while (!rc && folder && (entry = readdir(folder))) {
-        bool found = false;
-
-        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-            found |= !strcmp(entry->d_name, known[i]);
-        if (!found)
-            rc = err_set(err, HVD_E_MISMATCH, "the state directory has a file %s", entry->d_name);
-    }
-    if (folder)
-        closedir(folder);
-    return rc;
-}
-
 static bool had(const struct judge *judge, pid_t pid)
 {
     for (uint32_t i = 0; i < judge->worker_count; i++)
@@ -390,17 +329,18 @@ static bool had(const struct judge *judge, pid_t pid)
     return false;
 }
 
+/* HVD_E_MISMATCH: since the fault a round has begun or a worker was started. */
 static int has_cost_nothing(const struct judge *judge, const struct chaos *chaos,
                             struct hvd_err *err)
 {
-    if (judge->annals.round != judge->rounds)
+    if (judge->check.round != judge->rounds)
         return err_set(err, HVD_E_MISMATCH,
                        "it should cost nothing, and round %" PRIu64 " was made",
-                       judge->annals.round);
-    for (uint32_t i = 0; i < chaos->sight.count; i++) {
-        const struct sight_process *process = &chaos->sight.processes[i];
+                       judge->check.round);
+    for (uint32_t i = 0; i < chaos->scan.count; i++) {
+        const struct proc_info *process = &chaos->scan.processes[i];
 
-        if (process->kind == SIGHT_WORKER && !had(judge, process->pid))
+        if (process->kind == PROC_WORKER && !had(judge, process->pid))
             return err_set(err, HVD_E_MISMATCH,
                            "it should cost nothing, and worker #%" PRIu64 " was started",
                            process->incarnation);
@@ -413,50 +353,81 @@ int judge_right(struct judge *judge, struct chaos *chaos, enum fault_cost cost, 
     int rc = read_wrong(chaos, err);
 
     if (!rc)
-        rc = annals_read(&judge->annals, err);
+        rc = log_check_read(&judge->check, err);
     if (!rc)
         rc = follow_steps(judge, chaos, err);
     if (!rc && cost == FAULT_COSTS_NOTHING)
         rc = has_cost_nothing(judge, chaos, err);
-    if (!rc)
-        rc = await_no_leaks(judge, chaos, err);
-    if (!rc)
-        rc = find_strange_files(&chaos->arena, err);
+    if (!rc) {
+        /* Waits until nothing leaks: a descriptor that is open for a moment, for example of an ssh
+         * that still starts an agent, is no leak. */
+        int64_t deadline_us = clock_now_us() + SETTLE_US;
+        bool always[LEAK_COUNT];
+
+        memset(always, true, sizeof(always));
+        while ((rc = find_leaks(judge, chaos, always, err)) != 0 && clock_now_us() < deadline_us &&
+               !*chaos->arena.broken_off) {
+            (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
+            proc_scan_take(&chaos->scan, &chaos->arena);
+        }
+    }
+    if (!rc) {
+        /* Checks that the job's folder has only files that docs/operations.md names. */
+        static const char *const known[] = { ".",          "..",         "job.db",
+                                             "job.db-wal", "job.db-shm", "job.db-journal",
+                                             "command",    "lock",       "control",
+                                             "agents",     "events.log", "events.log.1" };
+        char path[ARENA_PATH];
+        DIR *folder = opendir(arena_path(&chaos->arena, "job", path));
+        struct dirent *entry;
+
+        while (!rc && folder && (entry = readdir(folder))) {
+            bool found = false;
+
+            for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+                found |= !strcmp(entry->d_name, known[i]);
+            if (!found)
+                rc = err_set(err, HVD_E_MISMATCH, "the state directory has a file %s",
+                             entry->d_name);
+        }
+        if (folder)
+            closedir(folder);
+    }
     return rc;
 }
 
-/* ---- before, and afterwards --------------------------------------------------------------------
- */
+/* ---- before the first fault, and at the end ---- */
 
 void judge_open(struct judge *judge, const struct chaos *chaos)
 {
     char path[ARENA_PATH];
 
     memset(judge, 0, sizeof(*judge));
-    annals_init(&judge->annals, arena_path(&chaos->arena, "job/events.log", path));
+    log_check_init(&judge->check, arena_path(&chaos->arena, "job/events.log", path));
 }
 
 void judge_close(struct judge *judge)
 {
-    annals_release(&judge->annals);
+    log_check_release(&judge->check);
 }
 
-/* Do the events say in which round the steps are done? Else nothing that they say is judged. */
+/* Waits until the events name the round of the present steps; if they do not, events are not
+ * judged. */
 static int await_events(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 {
     int64_t deadline_us = clock_now_us() + SETTLE_US;
-    int rc = annals_read(&judge->annals, err);
+    int rc = log_check_read(&judge->check, err);
 
-    while (!rc && judge->annals.trained != judge->round && clock_now_us() < deadline_us &&
+    while (!rc && judge->check.trained != judge->round && clock_now_us() < deadline_us &&
            !*chaos->arena.broken_off) {
         (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
-        rc = annals_read(&judge->annals, err);
+        rc = log_check_read(&judge->check, err);
     }
-    if (!rc && judge->annals.trained != judge->round)
+    if (!rc && judge->check.trained != judge->round)
         rc = err_set(err, HVD_E_MISMATCH,
                      "steps are done in round %" PRIu64 ", and the events say that round %" PRIu64
                      " trains",
-                     judge->round, judge->annals.trained);
+                     judge->round, judge->check.trained);
     return rc;
 }
 
@@ -464,10 +435,10 @@ int judge_settle(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 {
     int rc;
 
-    judge->driver_files = most_files(&chaos->sight, SIGHT_DRIVER);
-    judge->agent_files = most_files(&chaos->sight, SIGHT_AGENT);
-    judge->worker_files = most_files(&chaos->sight, SIGHT_WORKER);
-    judge->worker_memories = most_memories(&chaos->sight);
+    judge->driver_files = most_files(&chaos->scan, PROC_DRIVER);
+    judge->agent_files = most_files(&chaos->scan, PROC_AGENT);
+    judge->worker_files = most_files(&chaos->scan, PROC_WORKER);
+    judge->worker_memories = most_memories(&chaos->scan);
     judge->sockets = sockets_of(&chaos->arena);
     rc = judge_right(judge, chaos, FAULT_COSTS_A_ROUND, err);
     return rc ? rc : await_events(judge, chaos, err);
@@ -475,15 +446,15 @@ int judge_settle(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 
 void judge_look(struct judge *judge, struct chaos *chaos)
 {
-    sight_take(&chaos->sight, &chaos->arena);
+    proc_scan_take(&chaos->scan, &chaos->arena);
     judge->worker_count = 0;
-    judge->rounds = judge->annals.round;
-    for (uint32_t i = 0; i < chaos->sight.count; i++)
-        if (chaos->sight.processes[i].kind == SIGHT_WORKER)
-            judge->workers[judge->worker_count++] = chaos->sight.processes[i].pid;
+    judge->rounds = judge->check.round;
+    for (uint32_t i = 0; i < chaos->scan.count; i++)
+        if (chaos->scan.processes[i].kind == PROC_WORKER)
+            judge->workers[judge->worker_count++] = chaos->scan.processes[i].pid;
 }
 
-/* By a program that shares no code with what deals the samples out. */
+/* Audits the sample logs with a program that shares no code with the sampler. */
 static int audit(const struct arena *arena, struct hvd_err *err)
 {
     char samples[ARENA_PATH], said[ARENA_PATH], last[SHOWN] = "";
@@ -510,36 +481,32 @@ static int audit(const struct arena *arena, struct hvd_err *err)
     return rc;
 }
 
-/* The far end of an ssh may outlive the agent that it has started, for a moment. */
-static void await_nobody(struct chaos *chaos)
-{
-    int64_t deadline_us = clock_now_us() + SETTLE_US;
-
-    sight_take(&chaos->sight, &chaos->arena);
-    while (chaos->sight.count && clock_now_us() < deadline_us && !*chaos->arena.broken_off) {
-        (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
-        sight_take(&chaos->sight, &chaos->arena);
-    }
-}
-
 int judge_end(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 {
     struct buf out;
     int rc = judge_right(judge, chaos, FAULT_COSTS_A_ROUND, err);
+    int64_t deadline_us;
 
-    if (!rc && !judge->annals.missing)
+    if (!rc && !judge->check.missing)
         rc = await_events(judge, chaos, err);
     if (rc)
         return rc;
     if (!WIFEXITED(chaos->arena.driver_status) || WEXITSTATUS(chaos->arena.driver_status))
         return err_set(err, HVD_E_MISMATCH, "the job has not ended well: status 0x%x",
                        (unsigned)chaos->arena.driver_status);
-    await_nobody(chaos);
-    if (chaos->sight.count) {
+    /* Waits until no process is left; the remote end of an ssh may outlive its agent for a moment.
+     */
+    deadline_us = clock_now_us() + SETTLE_US;
+    proc_scan_take(&chaos->scan, &chaos->arena);
+    while (chaos->scan.count && clock_now_us() < deadline_us && !*chaos->arena.broken_off) {
+        (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
+        proc_scan_take(&chaos->scan, &chaos->arena);
+    }
+    if (chaos->scan.count) {
         buf_init(&out, ANSWER_MAX);
-        sight_show(&chaos->sight, &out);
+        proc_scan_show(&chaos->scan, &out);
         err_set(err, HVD_E_MISMATCH, "%" PRIu32 " processes are left after the job: %.120s",
-                chaos->sight.count, buf_text(&out));
+                chaos->scan.count, buf_text(&out));
         buf_release(&out);
         return HVD_E_MISMATCH;
     }

@@ -1,52 +1,62 @@
 /*
- * judge.h: is the job whole again after a fault, and is nothing broken?
+ * judge.h: decides whether the job is whole again after a fault, and whether anything is broken.
  *
- * Whole: the driver lives; every slot that is listed has one worker, which trains, in one round
- * that the driver, the steps and the processes agree on; a step was done in it; nothing else runs
- * than one driver, and an agent with its keeper on each host. Nothing broken: the trainers have
- * found nothing wrong (each step they compare their parameters and, at the end of an epoch, the sum
- * over all samples with what it has to be), steps only come back to one that may have been lost,
- * the journal agrees with itself, and nothing has leaked: processes, descriptors, memory, sockets,
- * files.
+ * The job is whole when the driver lives, each listed slot has one worker that trains in one round,
+ * on which the driver, the steps and the processes agree, a step was done in that round, and no
+ * other process runs than one driver, and an agent with its supervisor on each host. Nothing is
+ * broken when the trainers have found no error (in each step they compare their parameters and, at
+ * the end of an epoch, the sum over all samples with the right sum), when only steps were repeated
+ * that may have been lost, when the events of the driver agree with each other, and when no
+ * process, descriptor, memory, socket or file has leaked.
  */
 #ifndef TESTS_CHAOS_JUDGE_H
 #define TESTS_CHAOS_JUDGE_H
 
-#include "tests/chaos/annals.h"
 #include "tests/chaos/fault.h"
+#include "tests/chaos/log_check.h"
 
 struct judge {
-    struct annals annals;
-    uint32_t driver_files, agent_files, worker_files, worker_memories; /* the most in peace */
-    uint64_t sockets;         /* Unix sockets of the job in peace */
-    size_t steps;             /* that were looked at */
-    uint64_t step;            /* the last one, */
-    int64_t step_us;          /* and when it was done */
-    uint64_t round;           /* in which it was done */
-    pid_t workers[SIGHT_MAX]; /* who trained before the fault */
+    struct log_check check;
+    /* the highest numbers that were open without faults */
+    uint32_t driver_files, agent_files, worker_files, worker_memories;
+    /* the job's Unix sockets without faults */
+    uint64_t sockets;
+    /* steps that were checked */
+    size_t steps;
+    /* the number of the last step */
+    uint64_t step;
+    /* when the last step was done */
+    int64_t step_us;
+    /* the round in which the last step was done */
+    uint64_t round;
+    /* the workers that trained before the fault */
+    pid_t workers[PROC_SCAN_MAX];
     uint32_t worker_count;
-    uint64_t rounds; /* that had begun before the fault */
+    uint64_t rounds; /* rounds that had begun before the fault */
 };
 
-/* Before there is a job, and once it trains in peace. */
+/* judge_open: before the job starts. judge_settle: when the job trains and no fault was struck yet.
+ */
 void judge_open(struct judge *judge, const struct chaos *chaos);
 int judge_settle(struct judge *judge, struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 void judge_close(struct judge *judge);
 
-/* Before a fault: who trains now. */
+/* Before a fault: notes which workers train now. */
 void judge_look(struct judge *judge, struct chaos *chaos);
 
-/* Until the job is whole, and a step was done after `since_us`; HVD_E_TIMEOUT with what is missing:
- * it hangs. HVD_E_LOST: its driver has ended. HVD_E_STATE: the campaign was broken off. */
+/* Waits until the job is whole and a step was done after `since_us`. HVD_E_TIMEOUT: the job hangs;
+ * the text says what is missing. HVD_E_LOST: its driver has ended. HVD_E_STATE: the campaign was
+ * broken off. */
 int judge_whole(struct judge *judge, struct chaos *chaos, int64_t since_us, int64_t deadline_us,
                 struct hvd_err *err) MUST_CHECK;
 
-/* Once it is whole: HVD_E_MISMATCH with what is broken. With FAULT_COSTS_NOTHING also if anybody
- * was started anew, or a round was made. */
+/* When the job is whole: 0, or HVD_E_MISMATCH with what is broken. With FAULT_COSTS_NOTHING a new
+ * worker or a new round is an error too. */
 int judge_right(struct judge *judge, struct chaos *chaos, enum fault_cost cost,
                 struct hvd_err *err) MUST_CHECK;
 
-/* When the job has ended: nothing of it is left, and the audit of all samples says so too. */
+/* When the job has ended: checks that nothing of the job is left, and that the audit of all samples
+ * finds no error. */
 int judge_end(struct judge *judge, struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
 #endif

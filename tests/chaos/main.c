@@ -1,6 +1,6 @@
 /*
- * chaos: a real job, and to it everything that can happen to one; or a trace of machines that come
- * and go. ./dev chaos; docs/chaos.md.
+ * chaos: runs a real job and strikes it with every fault, or replays a trace of machines that come
+ * and go. Started by ./dev chaos; see docs/chaos.md.
  */
 #include "base/buf.h"
 #include "base/time.h"
@@ -19,8 +19,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define SKIPPED     77 /* it cannot be done here: ctest is told so */
+#define SKIPPED     77 /* the exit code that tells ctest that the campaign is not possible here */
 #define SUMMARY_MAX ((size_t)1 << 20)
+#define JSON_MAX    (256 * 1024 * 1024)
 
 static volatile bool broken_off;
 
@@ -28,21 +29,6 @@ static void break_off(int number)
 {
     (void)number;
     broken_off = true;
-}
-
-/* Without SA_RESTART: whoever waits is to look. */
-static void hear_signals(void)
-{
-    struct sigaction action = { .sa_handler = break_off };
-    struct sigaction before;
-
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, NULL, &before);
-    if (before.sa_handler != SIG_IGN) /* nohup */
-        sigaction(SIGHUP, &action, NULL);
-    action.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &action, NULL);
 }
 
 static void describe_machine(char *text, size_t size)
@@ -57,43 +43,35 @@ static void describe_machine(char *text, size_t size)
                    sysconf(_SC_NPROCESSORS_ONLN), name.sysname, name.release, load[0]);
 }
 
-static int report_path(const struct chaos_plan *plan, const char *name, char path[ARENA_PATH])
-{
-    int length = snprintf(path, ARENA_PATH, "%s/%s", plan->report, name);
-
-    return length > 0 && length < ARENA_PATH ? 0 : HVD_E_LIMIT;
-}
-
 static void show(struct buf *text)
 {
     fputs(buf_text(text), stdout);
     buf_release(text);
 }
 
-/* ---- a campaign --------------------------------------------------------------------------------
- */
+/* ---- a campaign ---- */
 
 static int report_campaign(const struct chaos *chaos, const struct record *record,
                            struct hvd_err *err)
 {
-    const struct chaos_plan *plan = chaos->arena.plan;
-    char json[ARENA_PATH], page[ARENA_PATH];
-    struct buf text;
+    struct buf text, json;
     int rc;
 
     buf_init(&text, SUMMARY_MAX);
+    buf_init(&json, JSON_MAX);
     rc = report_summary(record, &chaos->steps, &text);
+    rc = rc ? rc : report_json(record, &chaos->steps, &json);
+    if (rc)
+        err_set(err, rc, "the report could not be made");
+    else
+        rc = report_write(chaos->arena.plan->report, "report", &json, &text, err);
     show(&text);
-    if (rc || report_path(plan, "report.json", json) || report_path(plan, "report.html", page))
-        return err_set(err, rc ? rc : HVD_E_LIMIT, "--report %s: too long a path", plan->report);
-    rc = report_json(record, &chaos->steps, json, err);
-    if (!rc)
-        rc = report_page(record, &chaos->steps, page, err);
-    if (!rc)
-        printf("%s\n%s\n", json, page);
+    buf_release(&json);
     return rc;
 }
 
+/* Runs a campaign and reports the campaign; an error if the campaign failed, or found a
+ * violation. */
 static int attack(struct chaos *chaos, struct hvd_err *err)
 {
     const struct chaos_plan *plan = chaos->arena.plan;
@@ -123,28 +101,7 @@ static int attack(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-/* ---- a replay ----------------------------------------------------------------------------------
- */
-
-static int report_trace(const struct chaos *chaos, const struct replay *replay, struct hvd_err *err)
-{
-    const struct chaos_plan *plan = chaos->arena.plan;
-    char json[ARENA_PATH], page[ARENA_PATH];
-    struct buf text;
-    int rc;
-
-    buf_init(&text, SUMMARY_MAX);
-    report_replay(replay, &chaos->steps, &text);
-    show(&text);
-    if (report_path(plan, "replay.json", json) || report_path(plan, "replay.html", page))
-        return err_set(err, HVD_E_LIMIT, "--report %s: too long a path", plan->report);
-    rc = report_replay_json(replay, &chaos->steps, json, err);
-    if (!rc)
-        rc = report_replay_page(replay, &chaos->steps, page, err);
-    if (!rc)
-        printf("%s\n%s\n", json, page);
-    return rc;
-}
+/* ---- a replay ---- */
 
 static int replay(struct chaos *chaos, const struct trace *trace, struct hvd_err *err)
 {
@@ -156,16 +113,27 @@ static int replay(struct chaos *chaos, const struct trace *trace, struct hvd_err
                    plan->trace, plan->speed);
     describe_machine(replay.machine, sizeof(replay.machine));
     rc = replay_run(&replay, &chaos->arena, trace, &chaos->steps, err);
-    if (!rc)
-        rc = report_trace(chaos, &replay, err);
+    if (!rc) {
+        struct buf text, json;
+
+        buf_init(&text, SUMMARY_MAX);
+        buf_init(&json, JSON_MAX);
+        report_replay(&replay, &chaos->steps, &text);
+        rc = report_replay_json(&replay, &chaos->steps, &json);
+        if (rc)
+            err_set(err, rc, "the report could not be made");
+        else
+            rc = report_write(chaos->arena.plan->report, "replay", &json, &text, err);
+        show(&text);
+        buf_release(&json);
+    }
     if (!rc && replay.violations)
         rc = err_set(err, HVD_E_MISMATCH, "%s", replay.violation);
     replay_release(&replay);
     return rc;
 }
 
-/* ---- both --------------------------------------------------------------------------------------
- */
+/* ---- both ---- */
 
 static int make_folder(const char *path, struct hvd_err *err)
 {
@@ -188,32 +156,13 @@ static int make_folder(const char *path, struct hvd_err *err)
     return 0;
 }
 
-/* What would only be found out when it is all over, or with a job that is already there. */
-static int check_before(const struct chaos_plan *plan, struct trace *trace, struct hvd_err *err)
-{
-    int rc = plan->trace ? trace_load(trace, plan->trace, err) : campaign_check(plan, err);
-
-    if (!rc && !plan->list)
-        rc = make_folder(plan->report, err);
-    return rc;
-}
-
-/* A job that came to grief is kept to be looked at; not one that was broken off, or never begun. */
-static void close_arena(struct arena *arena, int rc)
-{
-    bool grief = rc && rc != HVD_E_STATE && rc != HVD_E_UNSUPPORTED;
-    bool keep = !arena->plan->list && (arena->plan->keep || grief);
-
-    if (keep)
-        printf("kept: %s\n", arena->folder);
-    arena_close(arena, keep);
-}
-
 static int run(struct chaos *chaos, const struct chaos_plan *plan, const struct trace *trace,
                struct hvd_err *err)
 {
     char path[ARENA_PATH];
     int rc = plan->where == PLAN_NETWORKS ? networks_enter(err) : 0;
+    bool grief;
+    bool keep;
 
     if (rc)
         return rc;
@@ -227,17 +176,25 @@ static int run(struct chaos *chaos, const struct chaos_plan *plan, const struct 
         rc = plan->trace ? replay(chaos, trace, err) : attack(chaos, err);
         steps_close(&chaos->steps);
     }
-    close_arena(&chaos->arena, rc);
+    /* Keeps the folder of a job that has failed; not of a job that was broken off, or has never
+     * begun. */
+    grief = rc && rc != HVD_E_STATE && rc != HVD_E_UNSUPPORTED;
+    keep = !chaos->arena.plan->list && (chaos->arena.plan->keep || grief);
+    if (keep)
+        printf("kept: %s\n", chaos->arena.folder);
+    arena_close(&chaos->arena, keep);
     return rc;
 }
 
 int main(int argc, char **argv)
 {
-    static struct chaos chaos; /* too large for a stack */
+    static struct chaos chaos; /* static: too large for a stack */
     struct chaos_plan plan;
     struct trace trace = { .count = 0 };
     struct hvd_err err = { .text = "" };
     int status = 0, rc = 0;
+    struct sigaction action;
+    struct sigaction before;
 
     if (!chaos_plan_read(&plan, argc, argv, &status)) {
         chaos_plan_release(&plan);
@@ -247,15 +204,27 @@ int main(int argc, char **argv)
         plan.seed = (uint64_t)clock_wall_us() % 1000000 + 1;
     rng_seed(&chaos.rng, plan.seed);
     chaos.arena.plan = &plan;
-    hear_signals();
-    status = check_before(&plan, &trace, &err);
+    /* Sets the handlers without SA_RESTART, so that a signal ends a wait. */
+    action = (struct sigaction){ .sa_handler = break_off };
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, NULL, &before);
+    if (before.sa_handler != SIG_IGN) /* SIG_IGN: the program runs under nohup */
+        sigaction(SIGHUP, &action, NULL);
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, NULL);
+    /* Finds mistakes of the user that would else show only at the end, or after the job has
+     * started. */
+    status = plan.trace ? trace_load(&trace, plan.trace, &err) : campaign_check(&plan, &err);
+    if (!status && !plan.list)
+        status = make_folder(plan.report, &err);
     rc = status ? status : run(&chaos, &plan, &trace, &err);
     trace_release(&trace);
     if (broken_off)
         fprintf(stderr, "chaos: broken off; all of it has ended\n");
     else if (rc)
         fprintf(stderr, "chaos: %s\n", err.text[0] ? err.text : err_text(rc));
-    chaos.arena.plan = NULL; /* it ends here */
+    chaos.arena.plan = NULL; /* the plan ends with this function */
     chaos_plan_release(&plan);
     if (broken_off)
         return 130;

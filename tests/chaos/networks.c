@@ -1,3 +1,7 @@
+/*
+ * networks.c: makes a network namespace with an sshd for each host, a router between them, and the
+ * rules that drop packets. It runs every `ip` command, and undoes everything at the end.
+ */
 #include "tests/chaos/networks.h"
 
 #include "base/buf.h"
@@ -20,17 +24,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SSH_PORT      2222
 #define COMMAND_MAX   512 /* bytes of a command line */
 #define COMMAND_WORDS 32
-#define SAID_MAX      400 /* bytes that are kept of what a command has to say */
+#define SAID_MAX      400 /* bytes that are kept of a command's output */
 #define PATIENCE_US   (30 * INT64_C(1000000))
-#define LOOK_MS       10 /* between two looks at a port; nothing tells of it */
+/* ms between two looks at a port, because no event tells that it listens */
+#define LOOK_MS 10
 
 /* ---- programs ----------------------------------------------------------------------------------
  */
 
-/* sshd wants to be started by its whole path, and is often not in the PATH; ip neither. */
+/* Finds a program, also in folders that are often not in PATH. sshd must be started by its full
+ * path. */
 static bool find_program(const char *name, char path[ARENA_PATH])
 {
     static const char *const folders[] = { "/usr/sbin", "/usr/bin",       "/sbin",
@@ -52,26 +57,7 @@ static int need_program(const char *name, const char *package, char path[ARENA_P
     return err_set(err, HVD_E_UNSUPPORTED, "there is no %s; install %s", name, package);
 }
 
-/* Until it ends, or says no more for too long. */
-static void hear(int fd, char said[SAID_MAX + 1])
-{
-    struct pollfd readable = { .fd = fd, .events = POLLIN };
-    size_t length = 0;
-    char part[256];
-    ssize_t got;
-
-    while (poll(&readable, 1, (int)(PATIENCE_US / 1000)) == 1) {
-        got = read(fd, part, sizeof(part));
-        if (got <= 0)
-            break;
-        if ((size_t)got > SAID_MAX - length)
-            got = (ssize_t)(SAID_MAX - length);
-        memcpy(said + length, part, (size_t)got);
-        length += (size_t)got;
-    }
-    said[length] = '\0';
-}
-
+/* Runs a command to its end. An error has what the command wrote on standard error. */
 static int run(const char *const *argv, struct hvd_err *err)
 {
     struct process_spec spec = {
@@ -89,7 +75,22 @@ static int run(const char *const *argv, struct hvd_err *err)
     rc = process_spawn(&spec, &pid, err);
     close(fds[1]);
     if (!rc) {
-        hear(fds[0], said);
+        struct pollfd readable = { .fd = fds[0], .events = POLLIN };
+        size_t length = 0;
+        char part[256];
+        ssize_t got;
+
+        /* Reads a command's output until it ends, or until it is silent for too long. */
+        while (poll(&readable, 1, (int)(PATIENCE_US / 1000)) == 1) {
+            got = read(fds[0], part, sizeof(part));
+            if (got <= 0)
+                break;
+            if ((size_t)got > SAID_MAX - length)
+                got = (ssize_t)(SAID_MAX - length);
+            memcpy(said + length, part, (size_t)got);
+            length += (size_t)got;
+        }
+        said[length] = '\0';
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
             ;
         if (status)
@@ -129,9 +130,7 @@ int networks_ip(struct hvd_err *err, const char *format, ...)
 /* ---- files -------------------------------------------------------------------------------------
  */
 
-static int put(const char *path, const char *mode, struct hvd_err *err, const char *format, ...)
-    PRINTF_LIKE(4, 5);
-
+PRINTF_LIKE(4, 5)
 static int put(const char *path, const char *mode, struct hvd_err *err, const char *format, ...)
 {
     FILE *file = fopen(path, mode);
@@ -169,7 +168,7 @@ static int make_folder(const char *path, struct hvd_err *err)
 {
     if (!mkdir(path, 0755))
         return 0;
-    return err_set(err, HVD_E_IO, "%s: cannot be made: %s", path, strerror(errno));
+    return err_set(err, HVD_E_IO, "%s: the folder could not be made: %s", path, strerror(errno));
 }
 
 static int make_key(const char *path, struct hvd_err *err)
@@ -184,19 +183,21 @@ static int make_key(const char *path, struct hvd_err *err)
 /* ---- this side ---------------------------------------------------------------------------------
  */
 
-/* ip remembers the names of networks in /run/netns, and sshd wants /run/sshd: both are not to be
- * seen by anybody else, and not to stay. */
+/* Mounts an empty /run: ip keeps the names of networks in /run/netns, and sshd needs /run/sshd. No
+ * other process sees either, and nothing stays. */
 static int own_run(struct hvd_err *err)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
         mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755"))
         return err_set(err, HVD_E_UNSUPPORTED, "nothing can be mounted here: %s", strerror(errno));
     if (mkdir("/run/netns", 0755) || mkdir("/run/sshd", 0755))
-        return err_set(err, HVD_E_IO, "/run/sshd: cannot be made: %s", strerror(errno));
+        return err_set(err, HVD_E_IO, "/run/sshd: the folder could not be made: %s",
+                       strerror(errno));
     return 0;
 }
 
-/* What is our own is found by rule 10, so that there is room for others before it. */
+/* Moves the rule that finds local addresses to number 10, so that other rules can come before it.
+ */
 static int rules_first(const char *where, struct hvd_err *err)
 {
     int rc = networks_ip(err, "%srule add pref 10 lookup local", where);
@@ -235,6 +236,8 @@ const char *networks_name(uint32_t number, char name[ARENA_NAME])
     return name;
 }
 
+/* Makes the network namespace of host n, and the veth link that joins the namespace to this
+ * side. */
 static int make_link(uint32_t n, struct hvd_err *err)
 {
     char where[ARENA_NAME];
@@ -252,7 +255,8 @@ static int make_link(uint32_t n, struct hvd_err *err)
     return rc ? rc : rules_first(where, err);
 }
 
-/* What an agent over there is given is what sshd gives: the mark has to come from it. */
+/* Writes the configuration of the sshd. An agent on the host gets its environment from sshd, so the
+ * arena's mark has to be there. */
 static int make_sshd(const struct networks *networks, uint32_t n, struct hvd_err *err)
 {
     struct buf line;
@@ -267,14 +271,16 @@ static int make_sshd(const struct networks *networks, uint32_t n, struct hvd_err
     snprintf(key, sizeof(key), "%s/%u/host_key", networks->folder, n);
     rc = rc ? rc : make_key(key, err);
     snprintf(path, sizeof(path), "%s/%u/sshd_config", networks->folder, n);
-    /* SHLVL: bash, started by sshd, reads nobody's .bashrc, which may take its time. */
+    /* SHLVL is set, because a bash started by sshd would otherwise read .bashrc, which may take
+     * long */
     rc = rc ? rc
             : put(path, "w", err,
                   "ListenAddress " NETWORKS_NET ".%u.2\nPort %d\nHostKey %s\nPidFile none\n"
                   "AuthorizedKeysFile %s.pub\nPermitRootLogin yes\nStrictModes no\nUsePAM no\n"
                   "PasswordAuthentication no\n"
                   "SetEnv SHLVL=1 CHAOS_ARENA=%s XDG_STATE_HOME=%s/%u/state\n",
-                  n, SSH_PORT, key, networks->identity, networks->arena, networks->folder, n);
+                  n, NETWORKS_SSH_PORT, key, networks->identity, networks->arena, networks->folder,
+                  n);
     if (rc)
         return rc;
     buf_init(&line, COMMAND_MAX);
@@ -282,15 +288,16 @@ static int make_sshd(const struct networks *networks, uint32_t n, struct hvd_err
     rc = file_read(path, &line, err);
     snprintf(path, sizeof(path), "%s/known_hosts", networks->folder);
     rc = rc ? rc
-            : put(path, "a", err, "[" NETWORKS_NET ".%u.2]:%d %s", n, SSH_PORT, buf_text(&line));
+            : put(path, "a", err, "[" NETWORKS_NET ".%u.2]:%d %s", n, NETWORKS_SSH_PORT,
+                  buf_text(&line));
     buf_release(&line);
     return rc;
 }
 
-/* Does somebody listen there? */
+/* true: a process listens on the ssh port of host n. */
 static bool answers(uint32_t n)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(SSH_PORT) };
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(NETWORKS_SSH_PORT) };
     char name[ARENA_NAME];
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct pollfd done = { .fd = fd, .events = POLLOUT };
@@ -326,7 +333,7 @@ static int start_sshd(struct networks *networks, uint32_t n, struct hvd_err *err
     char ip[ARENA_PATH], sshd[ARENA_PATH], host[ARENA_NAME], config[ARENA_PATH + 32];
     char log[ARENA_PATH + 32];
     const char *const words[] = { ip, "netns", "exec", host, sshd, "-f", config, "-D", "-e", NULL };
-    /* not ours: the mark of the arena is for who belongs to the job */
+    /* an sshd does not have the arena's mark: it does not belong to the job */
     const char *const envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     struct process_spec spec = {
         .argv = words, .envp = envp, .in = -1, .out = -1, .dies_with_us = SIGKILL
@@ -424,13 +431,14 @@ void networks_close(struct networks *networks)
 {
     for (uint32_t n = 1; n <= networks->count; n++) {
         networks_shut(networks, n);
-        (void)networks_ip(NULL, "link del veth%u", n); /* else only when the last of them ends */
+        /* otherwise the link stays until the last process of the host ends */
+        (void)networks_ip(NULL, "link del veth%u", n);
         (void)networks_ip(NULL, "netns del host%u", n);
     }
     networks->count = 0;
 }
 
-/* Until there is none any more: that is when ip fails. */
+/* Removes rules of this number until none is left, which is when ip fails. */
 static void drop_rules(const char *where, int number)
 {
     while (!networks_ip(NULL, "%srule del pref %d", where, number))
@@ -455,8 +463,8 @@ int networks_mend(struct networks *networks, struct hvd_err *err)
     return first;
 }
 
-/* Workers elsewhere get none of the driver's own variables unless they are told. An ssh takes its
- * time where all machines are one that is busy. */
+/* Workers on other hosts get the driver's variables only by options. ssh gets a long timeout,
+ * because all hosts are one busy machine. */
 void networks_words(const struct networks *networks, const char *words[NETWORKS_WORDS])
 {
     const char *const all[] = { "-i",

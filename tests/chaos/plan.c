@@ -1,3 +1,7 @@
+/*
+ * plan.c: reads the command line of ./dev chaos and checks that its options fit together, for a
+ * campaign and for a replay.
+ */
 #include "tests/chaos/plan.h"
 
 #include "base/opt_show.h"
@@ -78,39 +82,6 @@ static const struct opt table[] = {
          .help = "show this, and end"),
 };
 
-static int show_help(const struct opt_set *set)
-{
-    struct buf out;
-    int rc;
-
-    buf_init(&out, 65536);
-    rc = opt_show_help(set, "chaos [options]",
-                       "Does everything to a real job that can happen to one, and looks after each "
-                       "fault whether anything was lost and how long it stood still.",
-                       &out);
-    fputs(buf_text(&out), stdout);
-    buf_release(&out);
-    return rc ? 2 : 0;
-}
-
-/* What a replay is when nothing else is said: a host is a worker, and many of them rest. */
-static void suit_replay(struct chaos_plan *plan)
-{
-    if (!plan->trace)
-        return;
-    if (opt_source(&plan->set, "slots") == OPT_DEFAULT)
-        plan->slots = 1;
-    if (opt_source(&plan->set, "step-ms") == OPT_DEFAULT)
-        plan->step_ms = 100;
-}
-
-/* Who says how long does not mean a hundred. */
-static void suit_duration(struct chaos_plan *plan)
-{
-    if (plan->duration_us && opt_source(&plan->set, "faults") == OPT_DEFAULT)
-        plan->faults = FAULTS_MAX;
-}
-
 static int check(const struct chaos_plan *plan, struct hvd_err *err)
 {
     if (plan->command && !plan->trace)
@@ -150,11 +121,29 @@ bool chaos_plan_read(struct chaos_plan *plan, int argc, char **argv, int *ret_st
         return false;
     }
     if (plan->help) {
-        *ret_status = show_help(&plan->set);
+        struct buf out;
+
+        buf_init(&out, 65536);
+        rc = opt_show_help(
+            &plan->set, "chaos [options]",
+            "Does everything to a real job that can happen to one, and looks after each "
+            "fault whether anything was lost and how long it stood still.",
+            &out);
+        fputs(buf_text(&out), stdout);
+        buf_release(&out);
+        *ret_status = rc ? 2 : 0;
         return false;
     }
-    suit_replay(plan);
-    suit_duration(plan);
+    /* The defaults of a replay: one worker for each host, and many hosts, most of them idle. */
+    if (plan->trace) {
+        if (opt_source(&plan->set, "slots") == OPT_DEFAULT)
+            plan->slots = 1;
+        if (opt_source(&plan->set, "step-ms") == OPT_DEFAULT)
+            plan->step_ms = 100;
+    }
+    /* With a duration, the default number of faults is no limit. */
+    if (plan->duration_us && opt_source(&plan->set, "faults") == OPT_DEFAULT)
+        plan->faults = FAULTS_MAX;
     return true;
 }
 

@@ -1,3 +1,7 @@
+/*
+ * record.c: keeps what happened in a campaign until the reports are made: the faults, and the
+ * faults that were skipped.
+ */
 #include "tests/chaos/record.h"
 
 #include "base/mem.h"
@@ -6,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a page can still be read with. */
+/* a page with more faults could not be read */
 #define FAULTS_MAX  (1024 * 1024)
 #define SKIPPED_MAX 1024
 

@@ -1,6 +1,6 @@
 /*
- * record.h: what has happened in a campaign or a replay: all that the reports need, and nothing
- * that they would have to work out.
+ * record.h: what happened in a campaign or a replay, in the form that the reports need; a report
+ * computes nothing itself.
  */
 #ifndef TESTS_CHAOS_RECORD_H
 #define TESTS_CHAOS_RECORD_H
@@ -13,14 +13,16 @@
 struct record_fault {
     char name[32];
     char deed[RECORD_TEXT];
-    int64_t at_us;     /* struck; CLOCK_MONOTONIC, like the steps */
-    int64_t lasted_us; /* until it relented */
-    int64_t whole_us;  /* from the strike until all trained again */
-    int64_t pause_us;  /* the longest time without a step in between, less a usual step */
-    uint64_t repeated; /* steps that were done again */
-    uint64_t rounds;   /* new ones */
-    uint32_t least;    /* the smallest round in between */
-    char violation[RECORD_TEXT * 2]; /* empty: none */
+    int64_t at_us;     /* when the fault struck, by CLOCK_MONOTONIC like the steps */
+    int64_t lasted_us; /* from the strike until the fault was undone */
+    int64_t whole_us;  /* from the strike until all workers trained again */
+    /* the longest time without a step in between, minus a usual step */
+    int64_t pause_us;
+    uint64_t repeated; /* steps that were repeated */
+    uint64_t rounds;   /* new rounds */
+    /* size of the smallest round from the strike until all workers trained again */
+    uint32_t least;
+    char violation[RECORD_TEXT * 2]; /* empty: no violation */
     bool hung;
 };
 
@@ -29,13 +31,13 @@ struct record {
     char title[RECORD_TEXT]; /* "1000 faults, seed 7, 3 hosts x 2" */
     char machine[RECORD_TEXT];
     int64_t began_us, ended_us;
-    int64_t usual_us; /* a step in peace */
+    int64_t usual_us; /* the usual time of a step without faults */
     struct record_fault *faults;
     size_t fault_count, fault_room;
     char (*skipped)[RECORD_TEXT]; /* "link-down: only root can make network namespaces" */
     size_t skipped_count, skipped_room;
     size_t violations, hangs;
-    bool broken_off; /* so the end was not judged */
+    bool broken_off; /* true: the end of the job was not judged */
 };
 
 void record_init(struct record *record);

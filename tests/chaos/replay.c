@@ -1,15 +1,16 @@
+/*
+ * replay.c: replays a trace with real processes: lists hosts, removes hosts, waits until the next
+ * change is due, and looks for violations meanwhile.
+ */
 #include "tests/chaos/replay.h"
 
 #include "base/buf.h"
-#include "base/limits.h"
 #include "base/mem.h"
 #include "base/time.h"
 #include "base/vec.h"
 #include "os/clock.h"
 #include "os/file.h"
-#include "tests/chaos/goodput.h"
 #include "tests/chaos/replay_hosts.h"
-#include "tests/chaos/replay_launch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,21 +18,22 @@
 #include <string.h>
 
 #define CHANGES_MAX (1024 * 1024)
-#define SWEEPS      8 /* after somebody has gone: what was just being started there */
+/* scans after a host was removed, for processes that were just being started there */
+#define SWEEPS      8
 #define SWEEP_US    (250 * TIME_MS)
 #define WRONG_BYTES 4096
 
-/* In the order of their times, of those in that of deed: who goes makes room for who comes. */
-enum deed { DEED_DRAIN, DEED_REMOVE, DEED_ADD };
+/* The order of actions at one moment: a host that leaves makes room for a host that joins. */
+enum replay_do { REPLAY_DRAIN, REPLAY_REMOVE, REPLAY_ADD };
 
 struct action {
-    int64_t at_us; /* from the beginning, as fast as it is played */
-    size_t place;  /* in the trace */
-    enum deed deed;
+    int64_t at_us; /* from the beginning, at the speed of the replay */
+    size_t place;  /* index in the trace */
+    enum replay_do what;
     uint32_t node;
 };
 
-/* While it is played. */
+/* The state of a replay that runs. */
 struct play {
     struct replay *replay;
     struct arena *arena;
@@ -39,12 +41,12 @@ struct play {
     struct replay_hosts hosts;
     struct action *actions;
     size_t action_count;
-    uint32_t sweeps;  /* still to be made */
-    int64_t moved_us; /* when there was the last step, or change */
-    size_t seen;      /* steps, then */
+    uint32_t sweeps;  /* scans that are left to do */
+    int64_t moved_us; /* when the last step or change was seen */
+    size_t seen;      /* number of steps at that time */
 };
 
-/* ---- what is to be done, and when ------------------------------------------------------------ */
+/* ---- the actions and their times ------------------------------------------------------------- */
 
 static int by_time(const void *left, const void *right)
 {
@@ -53,11 +55,12 @@ static int by_time(const void *left, const void *right)
 
     if (a->at_us != b->at_us)
         return a->at_us < b->at_us ? -1 : 1;
-    if (a->deed != b->deed)
-        return a->deed < b->deed ? -1 : 1;
+    if (a->what != b->what)
+        return a->what < b->what ? -1 : 1;
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
+/* Turns the trace into actions with times at the speed of the replay, sorted by time. */
 static void plan_actions(struct play *play, const struct trace *trace)
 {
     const struct chaos_plan *plan = play->arena->plan;
@@ -74,18 +77,18 @@ static void plan_actions(struct play *play, const struct trace *trace)
             play->actions[play->action_count++] =
                 (struct action){ .at_us = at_us > plan->notice_us ? at_us - plan->notice_us : 0,
                                  .place = i,
-                                 .deed = DEED_DRAIN,
+                                 .what = REPLAY_DRAIN,
                                  .node = event->node };
         play->actions[play->action_count++] =
             (struct action){ .at_us = at_us,
                              .place = i,
-                             .deed = event->add ? DEED_ADD : DEED_REMOVE,
+                             .what = event->add ? REPLAY_ADD : REPLAY_REMOVE,
                              .node = event->node };
     }
     qsort(play->actions, play->action_count, sizeof(*play->actions), by_time);
 }
 
-/* ---- doing it -------------------------------------------------------------------------------- */
+/* ---- carrying out actions -------------------------------------------------------------------- */
 
 static int note_change(struct play *play, int64_t at_us, bool add)
 {
@@ -99,7 +102,8 @@ static int note_change(struct play *play, int64_t at_us, bool add)
     return rc;
 }
 
-/* A host that is drained too late, or not used any more, is one that goes without notice. */
+/* Asks the driver to drain or undrain a host. A host that is drained too late, or is not used any
+ * more, leaves without notice. */
 static void ask(struct play *play, const char *verb, uint32_t node)
 {
     const struct chaos_plan *plan = play->arena->plan;
@@ -116,7 +120,8 @@ static void ask(struct play *play, const char *verb, uint32_t node)
         play->replay->announced = false;
 }
 
-/* All that happen at one time, from that one on; where the next time begins in *ret_next. */
+/* Performs all actions of one time, from index first on. *ret_next: the first action of the next
+ * time. */
 static int perform(struct play *play, size_t first, size_t *ret_next, struct hvd_err *err)
 {
     const struct action *action = &play->actions[first];
@@ -128,11 +133,11 @@ static int perform(struct play *play, size_t first, size_t *ret_next, struct hvd
     int rc;
 
     for (; action < end && action->at_us == at_us; action++) {
-        if (action->deed == DEED_DRAIN && replay_hosts_used(&play->hosts, action->node))
+        if (action->what == REPLAY_DRAIN && replay_hosts_used(&play->hosts, action->node))
             ask(play, "drain", action->node);
-        else if (action->deed == DEED_REMOVE)
+        else if (action->what == REPLAY_REMOVE)
             gone = replay_hosts_remove(&play->hosts, action->node) || gone;
-        else if (action->deed == DEED_ADD)
+        else if (action->what == REPLAY_ADD)
             replay_hosts_add(&play->hosts, action->node);
     }
     *ret_next = (size_t)(action - play->actions);
@@ -154,7 +159,7 @@ static int perform(struct play *play, size_t first, size_t *ret_next, struct hvd
     return rc;
 }
 
-/* ---- what goes wrong ------------------------------------------------------------------------- */
+/* ---- violations ------------------------------------------------------------------------------ */
 
 static void violate(struct play *play, const char *what)
 {
@@ -178,7 +183,7 @@ static void look_for_wrong(struct play *play)
     buf_release(&text);
 }
 
-/* True: there is no point in going on. */
+/* true: the job has ended or has violated something, so the replay ends. */
 static bool has_ended(struct play *play)
 {
     char text[160];
@@ -203,9 +208,10 @@ static bool has_ended(struct play *play)
     return true;
 }
 
-/* ---- the play -------------------------------------------------------------------------------- */
+/* ---- the replay ------------------------------------------------------------------------------ */
 
-/* Until then, or until it is over; what has just been started on a host that went is ended. */
+/* Waits until this time, or until the job has ended; kills processes that were just being started
+ * on a host that was removed. */
 static int wait_until(struct play *play, int64_t until_us, bool *ret_over, struct hvd_err *err)
 {
     int rc = 0;
@@ -225,6 +231,8 @@ static int wait_until(struct play *play, int64_t until_us, bool *ret_over, struc
     return rc;
 }
 
+/* Launches the job and performs all actions at their times, until the job has ended or the time is
+ * over. */
 static int play_all(struct play *play, struct hvd_err *err)
 {
     const struct chaos_plan *plan = play->arena->plan;
@@ -249,21 +257,6 @@ static int play_all(struct play *play, struct hvd_err *err)
     return rc;
 }
 
-static void name_it(struct replay *replay, const struct arena *arena)
-{
-    const struct chaos_plan *plan = arena->plan;
-    const char *file = plan->trace ? strrchr(plan->trace, '/') : NULL;
-
-    snprintf(replay->title, sizeof(replay->title), "%.60s at %" PRIu64 "x, %s%s",
-             file          ? file + 1
-             : plan->trace ? plan->trace
-                           : "a trace",
-             plan->speed, plan->command ? "another launcher" : "hvd-elastic",
-             plan->notice_us > 0 && !plan->command ? ", with notice" : "");
-    replay->slots = (uint32_t)plan->slots;
-    replay->announced = plan->notice_us > 0 && !plan->command;
-}
-
 static int play_and_end(struct play *play, struct hvd_err *err)
 {
     struct hvd_err how;
@@ -284,8 +277,17 @@ int replay_run(struct replay *replay, struct arena *arena, const struct trace *t
 {
     struct play play = { .replay = replay, .arena = arena, .steps = steps };
     int rc;
+    const struct chaos_plan *plan = arena->plan;
+    const char *file = plan->trace ? strrchr(plan->trace, '/') : NULL;
 
-    name_it(replay, arena);
+    snprintf(replay->title, sizeof(replay->title), "%.60s at %" PRIu64 "x, %s%s",
+             file          ? file + 1
+             : plan->trace ? plan->trace
+                           : "a trace",
+             plan->speed, plan->command ? "another launcher" : "hvd-elastic",
+             plan->notice_us > 0 && !plan->command ? ", with notice" : "");
+    replay->slots = (uint32_t)plan->slots;
+    replay->announced = plan->notice_us > 0 && !plan->command;
     rc = replay_hosts_init(&play.hosts, arena, trace->node_count);
     play.actions = mem_zalloc_array(2 * trace->count, sizeof(*play.actions));
     if (rc || !play.actions) {

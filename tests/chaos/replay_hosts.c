@@ -1,3 +1,7 @@
+/*
+ * replay_hosts.c: gives each node of a trace an address of its own, and decides which nodes are
+ * used when there are more than the plan allows.
+ */
 #include "tests/chaos/replay_hosts.h"
 
 #include "base/mem.h"
@@ -5,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NET_HOSTS 250 /* addresses of 127.0.N.* that are used */
+#define NET_HOSTS 250 /* addresses that are used of each 127.0.N.* */
 
 int replay_hosts_init(struct replay_hosts *hosts, struct arena *arena, size_t nodes)
 {

@@ -1,4 +1,8 @@
-#include "tests/chaos/replay_launch.h"
+/*
+ * replay_launch.c: starts the launcher that a replay measures, hvd-elastic or the user's command,
+ * and ends it with all processes that it has started.
+ */
+#include "tests/chaos/replay.h"
 
 #include "base/time.h"
 #include "os/clock.h"
@@ -15,11 +19,11 @@
 
 #define ENV_MAX   1024
 #define ENV_BYTES (ARENA_PATH + 32)
-#define GRACE_US  (10 * TIME_S) /* for another launcher, from SIGTERM to SIGKILL */
+#define GRACE_US  (10 * TIME_S) /* from SIGTERM to SIGKILL, for another launcher */
 
-/* Beside those of every arena, what somebody sets whose machines come and go all the time. Those
- * who come are not waited for by others for long, as more come soon. A host that is no longer
- * listed and has hung up is given two beats. */
+/* Options of a user whose machines come and go all the time, beside those of every arena. The job
+ * does not wait long for more workers, because more come soon. A host that is no longer listed and
+ * has closed its connection gets two heartbeats of time. */
 static const char *const options[] = { "-np", "1",      "--gather", "100ms", "--launch-parallel",
                                        "64",  "--beat", "50ms",     NULL };
 
@@ -37,46 +41,42 @@ static void put(struct environment *env, const char *name, const char *value)
     env->list[env->count++] = text;
 }
 
-static int launch_command(struct arena *arena, uint32_t max_np, struct hvd_err *err)
-{
-    const char *const argv[] = { "/bin/sh", "-c", arena->plan->command, NULL };
-    static struct environment env;
-    struct process_spec spec = {
-        .argv = argv, .envp = env.list, .in = -1, .cwd = arena->folder, .group = true
-    };
-    char path[ARENA_PATH];
-    char number[16];
-    int rc;
-
-    env.count = env.own_count = 0;
-    put(&env, "CHAOS_ARENA", arena->folder);
-    put(&env, "HVD_CHAOS_STEPS", arena_path(arena, "steps", path));
-    put(&env, "DISCOVERY", arena_path(arena, "discover", path));
-    put(&env, "MIN_NP", "1");
-    snprintf(number, sizeof(number), "%" PRIu32, max_np);
-    put(&env, "MAX_NP", number);
-    for (char **at = environ; *at && env.count < ENV_MAX - 1; at++)
-        env.list[env.count++] = *at;
-    env.list[env.count] = NULL;
-    spec.out = open(arena_path(arena, "driver.log", path),
-                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (spec.out < 0)
-        return err_set(err, HVD_E_IO, "%s: %s; check the disk", path, strerrordesc_np(errno));
-    spec.err = spec.out;
-    rc = process_spawn(&spec, &arena->driver, err);
-    close(spec.out);
-    return rc;
-}
-
 int replay_launch(struct arena *arena, uint32_t max_np, struct hvd_err *err)
 {
-    if (arena->plan->command)
-        return launch_command(arena, max_np, err);
+    if (arena->plan->command) {
+        const char *const argv[] = { "/bin/sh", "-c", arena->plan->command, NULL };
+        static struct environment env;
+        struct process_spec spec = {
+            .argv = argv, .envp = env.list, .in = -1, .cwd = arena->folder, .group = true
+        };
+        char path[ARENA_PATH];
+        char number[16];
+        int rc;
+
+        env.count = env.own_count = 0;
+        put(&env, "CHAOS_ARENA", arena->folder);
+        put(&env, "HVD_CHAOS_STEPS", arena_path(arena, "steps", path));
+        put(&env, "DISCOVERY", arena_path(arena, "discover", path));
+        put(&env, "MIN_NP", "1");
+        snprintf(number, sizeof(number), "%" PRIu32, max_np);
+        put(&env, "MAX_NP", number);
+        for (char **at = environ; *at && env.count < ENV_MAX - 1; at++)
+            env.list[env.count++] = *at;
+        env.list[env.count] = NULL;
+        spec.out = open(arena_path(arena, "driver.log", path),
+                        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        if (spec.out < 0)
+            return err_set(err, HVD_E_IO, "%s: %s; check the disk", path, strerrordesc_np(errno));
+        spec.err = spec.out;
+        rc = process_spawn(&spec, &arena->driver, err);
+        close(spec.out);
+        return rc;
+    }
     arena->options = options;
     return arena_start(arena, err);
 }
 
-/* It has no other way to be told. */
+/* Ends another launcher by SIGTERM, because it has no other interface. */
 static int land_command(struct arena *arena, struct hvd_err *err)
 {
     pid_t group = arena->driver;
@@ -84,7 +84,7 @@ static int land_command(struct arena *arena, struct hvd_err *err)
 
     kill(-group, SIGTERM);
     rc = arena_await_driver(arena, clock_now_us() + GRACE_US, NULL);
-    kill(-group, SIGKILL); /* what is left of it, in any case */
+    kill(-group, SIGKILL); /* kills what is left of its process group in any case */
     if (rc)
         rc = arena_await_driver(arena, clock_now_us() + GRACE_US, err);
     return rc;

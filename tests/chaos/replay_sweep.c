@@ -1,3 +1,7 @@
+/*
+ * replay_sweep.c: kills all processes of a host that a trace has removed, also processes that are
+ * started there later. The host of a process is in its environment.
+ */
 #include "base/mem.h"
 #include "tests/chaos/replay_hosts.h"
 
@@ -14,10 +18,10 @@
 #define STAT_BYTES    1024
 #define PATH_BYTES    512
 
-/* A process with the arena's mark. */
+/* A process that has the arena's mark. */
 struct marked {
     pid_t pid, parent;
-    bool agent; /* or a keeper: of hvd-elastic on a host */
+    bool agent; /* true: an agent or a supervisor */
     char host[ARENA_NAME];
 };
 
@@ -53,7 +57,7 @@ static const char *variable(const char *text, size_t length, const char *name)
     return NULL;
 }
 
-/* "PID (COMM) STATE PARENT ...": COMM may have anything in it. */
+/* Reads "PID (COMM) STATE PARENT ...", where COMM may contain any bytes. */
 static bool read_stat(int folder, struct marked *process)
 {
     char text[STAT_BYTES];
@@ -71,7 +75,7 @@ static bool read_stat(int folder, struct marked *process)
     return true;
 }
 
-/* An agent that has no worker yet is told by its log, .../agents/HOST.log, which it has open. */
+/* Finds the host of an agent without workers by its open log file .../agents/HOST.log. */
 static void read_log(int folder, char host[ARENA_NAME])
 {
     char path[PATH_BYTES];
@@ -108,11 +112,25 @@ static bool look_at(struct crowd *crowd, int folder, struct marked *process)
     return true;
 }
 
-static void take_crowd(struct crowd *crowd)
+static bool is_used(const struct arena *arena, const char *host)
 {
-    DIR *proc = opendir("/proc");
+    for (uint32_t i = 0; i < arena->host_count; i++)
+        if (!strcmp(arena->hosts[i].name, host))
+            return true;
+    return false;
+}
+
+uint32_t replay_hosts_sweep(const struct replay_hosts *hosts)
+{
+    struct crowd *crowd = mem_zalloc(sizeof(*crowd));
+    uint32_t killed = 0;
+    DIR *proc;
     const struct dirent *entry;
 
+    if (!crowd)
+        return 0;
+    crowd->arena = hosts->arena;
+    proc = opendir("/proc");
     while (proc && crowd->count < MARKED_MAX && (entry = readdir(proc)) != NULL) {
         struct marked *process = &crowd->all[crowd->count];
         int folder;
@@ -128,11 +146,7 @@ static void take_crowd(struct crowd *crowd)
     }
     if (proc)
         closedir(proc);
-}
-
-/* Who stands above it, as long as that is an agent or its keeper, is on the same host. */
-static void place_parents(struct crowd *crowd)
-{
+    /* Gives an agent or supervisor the host of its child. */
     for (bool moved = true; moved;) {
         moved = false;
         for (size_t i = 0; i < crowd->count; i++)
@@ -145,26 +159,6 @@ static void place_parents(struct crowd *crowd)
                 moved = true;
             }
     }
-}
-
-static bool is_used(const struct arena *arena, const char *host)
-{
-    for (uint32_t i = 0; i < arena->host_count; i++)
-        if (!strcmp(arena->hosts[i].name, host))
-            return true;
-    return false;
-}
-
-uint32_t replay_hosts_sweep(const struct replay_hosts *hosts)
-{
-    struct crowd *crowd = mem_zalloc(sizeof(*crowd));
-    uint32_t killed = 0;
-
-    if (!crowd)
-        return 0;
-    crowd->arena = hosts->arena;
-    take_crowd(crowd);
-    place_parents(crowd);
     for (size_t i = 0; i < crowd->count; i++) {
         const struct marked *process = &crowd->all[i];
 

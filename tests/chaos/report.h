@@ -1,6 +1,6 @@
 /*
- * report.h: what a campaign or a replay is to be seen by: lines on a terminal, JSON for programs,
- * and a page with a plot, in one file without anything from elsewhere.
+ * report.h: the reports of a campaign or a replay: lines on a terminal, JSON for programs, and a
+ * page with plots, in one file that loads nothing.
  */
 #ifndef TESTS_CHAOS_REPORT_H
 #define TESTS_CHAOS_REPORT_H
@@ -10,26 +10,27 @@
 
 struct buf;
 
-/* One line for a fault, when it is over: number, name, deed, what it cost. */
+/* Appends one line for a fault that is over: number, name, victims, cost. */
 void report_line(const struct record *record, size_t index, struct buf *out);
 
-/* The end: for each kind of fault how many, pauses (median, p90, most), until whole, steps done
- * again, rounds; violations by name; what was skipped and why. */
+/* The summary at the end: for each kind of fault the count, the pauses (median, p90, longest), the
+ * time until whole, repeated steps, rounds; then violations by name, and the faults that were
+ * skipped, with the reason. */
 int report_summary(const struct record *record, const struct steps *steps,
                    struct buf *out) MUST_CHECK;
 
-int report_json(const struct record *record, const struct steps *steps, const char *path,
-                struct hvd_err *err) MUST_CHECK;
+/* The JSON for programs and for page.html, which plots the world size with the faults, the pauses,
+ * and the lost time by cause. */
+int report_json(const struct record *record, const struct steps *steps, struct buf *out) MUST_CHECK;
 
-/* World size over time with the faults on it, pauses, lost time by cause. */
-int report_page(const struct record *record, const struct steps *steps, const char *path,
-                struct hvd_err *err) MUST_CHECK;
-
-/* The same of a replay, beside what was there and the model's limit. */
+/* The summary of a replay, with the available time and the limit of the model. */
 void report_replay(const struct replay *replay, const struct steps *steps, struct buf *out);
-int report_replay_json(const struct replay *replay, const struct steps *steps, const char *path,
-                       struct hvd_err *err) MUST_CHECK;
-int report_replay_page(const struct replay *replay, const struct steps *steps, const char *path,
-                       struct hvd_err *err) MUST_CHECK;
+int report_replay_json(const struct replay *replay, const struct steps *steps,
+                       struct buf *out) MUST_CHECK;
+
+/* Writes FOLDER/NAME.json, and FOLDER/NAME.html: page.html with the JSON in it. Both paths, one a
+ * line, are appended to said, which may be NULL. */
+int report_write(const char *folder, const char *name, const struct buf *json, struct buf *said,
+                 struct hvd_err *err) MUST_CHECK;
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * report_text.c: the lines that a campaign and a replay print: one for each fault when it is over,
+ * and the summary at the end.
+ */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/time.h"
@@ -11,7 +15,8 @@
 
 #define LINE_BYTES 1024
 
-/* What there is no room for is left out: it is for people. */
+/* Appends a line. Text for which there is no memory is left out: the lines are only for a human
+ * reader. */
 PRINTF_LIKE(2, 3) static void say(struct buf *out, const char *format, ...)
 {
     char line[LINE_BYTES];
@@ -77,37 +82,6 @@ static const char *reason_of(const char *skipped)
     return colon ? colon : "";
 }
 
-/* "not done: link-down, wall: hosts are one machine": those that have one reason are one line. */
-static void say_skipped(const struct record *record, struct buf *out)
-{
-    const char *reason = NULL;
-
-    for (size_t i = 0; i < record->skipped_count; i++) {
-        const char *skipped = record->skipped[i];
-        int name = (int)strcspn(skipped, ":");
-
-        if (reason && !strcmp(reason, reason_of(skipped)))
-            say(out, ", %.*s", name, skipped);
-        else
-            say(out, "%s%snot done: %.*s", reason ? reason : "", reason ? "\n" : "", name, skipped);
-        reason = reason_of(skipped);
-    }
-    if (reason)
-        say(out, "%s\n", reason);
-}
-
-static void say_wrong(const struct record *record, struct buf *out)
-{
-    for (size_t i = 0; i < record->fault_count; i++) {
-        const struct record_fault *fault = &record->faults[i];
-
-        if (fault->violation[0] || fault->hung)
-            say(out, "%s: fault %zu, %s (%s): %s\n", fault->hung ? "HANGS" : "VIOLATION", i + 1,
-                fault->name, fault->deed, fault->violation);
-    }
-    say_skipped(record, out);
-}
-
 int report_summary(const struct record *record, const struct steps *steps, struct buf *out)
 {
     char text[3][TIME_TEXT_MAX];
@@ -115,6 +89,8 @@ int report_summary(const struct record *record, const struct steps *steps, struc
     int rc = tally_take(&tally, record);
 
     if (!rc) {
+        const char *reason;
+
         say(out, "\n%-21s %6s %8s %8s %8s %8s  %8s %8s %7s %7s\n", "", "", "stood", "still", "", "",
             "whole", "again", "", "steps");
         say(out, "%-21s %6s %8s %8s %8s %8s  %8s %8s %7s %7s\n", "fault", "times", "median", "p90",
@@ -126,7 +102,29 @@ int report_summary(const struct record *record, const struct steps *steps, struc
             steps->count, tally.all.repeated, time_brief(record->usual_us, text[0]));
         say(out, "stood still %s of %s\n", time_brief(tally.all.pause.sum_us, text[1]),
             time_brief(record->ended_us - record->began_us, text[2]));
-        say_wrong(record, out);
+        for (size_t i = 0; i < record->fault_count; i++) {
+            const struct record_fault *fault = &record->faults[i];
+
+            if (fault->violation[0] || fault->hung)
+                say(out, "%s: fault %zu, %s (%s): %s\n", fault->hung ? "HANGS" : "VIOLATION", i + 1,
+                    fault->name, fault->deed, fault->violation);
+        }
+        /* Appends "not done: link-down, wall: hosts are one machine": faults with the same reason
+         * share a line. */
+        reason = NULL;
+        for (size_t i = 0; i < record->skipped_count; i++) {
+            const char *skipped = record->skipped[i];
+            int name = (int)strcspn(skipped, ":");
+
+            if (reason && !strcmp(reason, reason_of(skipped)))
+                say(out, ", %.*s", name, skipped);
+            else
+                say(out, "%s%snot done: %.*s", reason ? reason : "", reason ? "\n" : "", name,
+                    skipped);
+            reason = reason_of(skipped);
+        }
+        if (reason)
+            say(out, "%s\n", reason);
         if (record->broken_off)
             say(out, "broken off: the samples and the end were not judged\n");
         say(out, "%zu faults, %zu violation%s, %zu hang%s\n", record->fault_count,

@@ -1,6 +1,8 @@
+/*
+ * slip.c: leaks memory or a child process in a trainer that was started with --slip, so that a
+ * campaign can prove that it finds a leak.
+ */
 #include "tests/chaos/slip.h"
-
-#include "base/base.h"
 
 #include <stddef.h>
 #include <sys/mman.h>

@@ -1,25 +1,27 @@
 /*
- * slip.h: what an apprentice does wrong on purpose (--slip), so that it is seen whether a campaign
- * finds it. In peace nothing is wrong: each begins with the second round, but for SLIP_COMMIT,
- * which does no harm before.
+ * slip.h: errors that the chaos trainer makes on purpose (--slip), to prove that a campaign finds
+ * them. A slip begins with the second round, so a job without faults has none. SLIP_COMMIT is
+ * always on, because it does no harm before a recovery.
  */
 #ifndef TESTS_CHAOS_SLIP_H
 #define TESTS_CHAOS_SLIP_H
 
 enum slip {
     SLIP_NONE,
-    SLIP_STATE,  /* rank 1 has another state than the others */
-    SLIP_SAMPLE, /* one sample instead of all of a batch */
-    SLIP_COMMIT, /* what is said to be committed is not, two times of three */
-    SLIP_MEMORY, /* a mapped memory is left with each round, */
-    SLIP_CHILD,  /* or a child that nobody waits for */
+    SLIP_STATE,  /* the state of rank 1 differs from that of other ranks */
+    SLIP_SAMPLE, /* a batch uses only one of its samples */
+    SLIP_COMMIT, /* two of three commits are reported but not made */
+    SLIP_MEMORY, /* each round leaves a mapped memory */
+    SLIP_CHILD,  /* each round leaves a child that is never reaped */
     SLIP_COUNT
 };
 
-/* For --slip of the apprentice, and of the campaign that passes it on; ends in NULL. */
+/* The words for --slip of the chaos trainer, and of the campaign, which passes the slip on; ends in
+ * NULL. */
 extern const char *const slip_names[SLIP_COUNT + 1];
 
-/* A round begins: what is left behind with it. */
+/* The trainer calls this when a round begins. Leaks a memory or a child, if the slip asks for
+ * that. */
 void slip_leave(enum slip slip);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * steps.c: reads the lines of steps that rank 0 of a training appends, under any launcher, and
+ * computes the longest pause, the usual time of a step, and the repeated steps.
+ */
 #include "tests/chaos/steps.h"
 
 #include "base/mem.h"
@@ -40,7 +44,7 @@ void steps_close(struct steps *steps)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Four numbers with a blank between two. */
+/* Reads four numbers that are separated by blanks. */
 static bool read_numbers(struct span line, struct step *ret_step)
 {
     static const uint64_t most[] = { INT64_MAX, UINT64_MAX, UINT64_MAX, UINT32_MAX };
@@ -60,22 +64,12 @@ static bool read_numbers(struct span line, struct step *ret_step)
     return true;
 }
 
-/* A rank 0 that leaves, or was stopped, may write its last line when that of the next round has
- * written already. */
-static void insert(struct steps *steps, const struct step *step)
-{
-    size_t place = steps->count++;
-
-    for (; place > 0 && steps->list[place - 1].at_us > step->at_us; place--)
-        steps->list[place] = steps->list[place - 1];
-    steps->list[place] = *step;
-}
-
 static int take_line(struct steps *steps, struct span line, struct hvd_err *err)
 {
     char quoted[TEXT_QUOTE_MAX];
     struct step step;
     int rc;
+    size_t place;
 
     if (!read_numbers(line, &step))
         return err_set(err, HVD_E_CORRUPT,
@@ -85,19 +79,16 @@ static int take_line(struct steps *steps, struct span line, struct hvd_err *err)
     rc = vec_reserve(&steps->list, &steps->room, steps->count, 1, STEPS_MAX, sizeof(*steps->list));
     if (rc)
         return err_set(err, rc, "line %zu of the steps: no room for more", steps->count + 1);
-    insert(steps, &step);
+    /* Inserts the step by its time. A rank 0 that leaves, or was frozen, may write its last line
+     * after the first line of the next round. */
+    place = steps->count++;
+    for (; place > 0 && steps->list[place - 1].at_us > step.at_us; place--)
+        steps->list[place] = steps->list[place - 1];
+    steps->list[place] = step;
     return 0;
 }
 
-/* The last part, without a newline, waits for what follows it. */
-static void keep_rest(struct steps *steps, struct span part)
-{
-    if (part.length > 0)
-        memcpy(steps->rest + steps->rest_length, part.at, part.length);
-    steps->rest_length += part.length;
-}
-
-/* The same limit for a line that came at once and for one that came in parts. */
+/* Refuses a line that is too long, whether it came at once or in parts. */
 static int check_length(const struct steps *steps, struct span part, struct hvd_err *err)
 {
     if (part.length > sizeof(steps->rest) - steps->rest_length)
@@ -114,13 +105,16 @@ int steps_take(struct steps *steps, const char *bytes, size_t length, struct hvd
     int rc = 0;
 
     while (!rc && span_next(&rest, '\n', &part)) {
-        bool whole = rest.at != NULL; /* a newline stands behind it */
+        bool whole = rest.at != NULL; /* true: the line has its newline */
 
         rc = check_length(steps, part, err);
         if (rc)
             return rc;
         if (!whole || steps->rest_length > 0) {
-            keep_rest(steps, part);
+            /* Keeps the end of the text, which has no newline yet, for the next read. */
+            if (part.length > 0)
+                memcpy(steps->rest + steps->rest_length, part.at, part.length);
+            steps->rest_length += part.length;
             part = (struct span){ steps->rest, steps->rest_length };
         }
         if (!whole)
@@ -154,7 +148,7 @@ int steps_read(struct steps *steps, struct hvd_err *err)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* For the next change of the file, or the end of the time. What was changed is of no interest. */
+/* Waits for the next change of the file, of any kind, or until the deadline. */
 static int await_change(int watch, int64_t deadline_us, struct hvd_err *err)
 {
     struct pollfd poller = { .fd = watch, .events = POLLIN };
@@ -174,7 +168,7 @@ static int await_change(int watch, int64_t deadline_us, struct hvd_err *err)
     return 0;
 }
 
-/* The file by its descriptor, so that nobody has to remember its path. */
+/* Watches the file by its descriptor, so that its path need not be kept. */
 static int watch_steps(const struct steps *steps, struct hvd_err *err)
 {
     char path[64];
@@ -192,7 +186,7 @@ static int watch_steps(const struct steps *steps, struct hvd_err *err)
 
 int steps_await(struct steps *steps, size_t count, int64_t deadline_us, struct hvd_err *err)
 {
-    int watch = watch_steps(steps, err); /* before the first look: no line is missed */
+    int watch = watch_steps(steps, err); /* before the first read, so that no line is missed */
     int rc;
 
     if (watch < 0)
@@ -207,10 +201,9 @@ int steps_await(struct steps *steps, size_t count, int64_t deadline_us, struct h
     return rc;
 }
 
-/* ---- what they come to ------------------------------------------------------------------------
- */
+/* ---- measures ---- */
 
-/* Between this one and the one before it; a line that came late counts as none. */
+/* The time from the step before to this step; 0 for a line that came late. */
 static int64_t gap_us(const struct steps *steps, size_t index)
 {
     int64_t gap = steps->list[index].at_us - steps->list[index - 1].at_us;
@@ -247,7 +240,7 @@ static bool one_round(const struct steps *steps, size_t index)
     return steps->list[index].round == steps->list[index - 1].round;
 }
 
-/* Gaps within a round that are no longer than that. */
+/* Counts gaps within a round that are not longer than most_us. */
 static size_t count_gaps(const struct steps *steps, size_t first, int64_t most_us)
 {
     size_t count = 0;
@@ -257,7 +250,7 @@ static size_t count_gaps(const struct steps *steps, size_t first, int64_t most_u
     return count;
 }
 
-/* The least time that half of them do not exceed, found by halving: nothing is sorted. */
+/* The median gap within a round, found by bisection of the time, so nothing is sorted. */
 int64_t steps_usual_us(const struct steps *steps, size_t first)
 {
     size_t half = (count_gaps(steps, first, INT64_MAX) + 1) / 2;

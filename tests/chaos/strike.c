@@ -1,23 +1,32 @@
+/*
+ * strike.c: what the faults have in common: signals, the choice of a victim without loss of the
+ * newest commit, lists of hosts, questions to the driver, successors. A strike is the function that
+ * causes a fault; strike.h explains the functions.
+ */
 #include "tests/chaos/strike.h"
 
 #include "base/time.h"
 #include "os/clock.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#define KILLED_US    (20 * TIME_S)   /* a driver that was killed has ended by then */
-#define END_US       (15 * TIME_S)   /* a driver answers by then, or has come to its end */
-#define MOMENT_US    (300 * TIME_MS) /* one that answers and has nothing more to end for */
+#define KILLED_US (20 * TIME_S) /* within this time a killed driver has ended */
+#define END_US    (15 * TIME_S) /* within this time a driver answers, or has ended */
+/* a driver that answers ends within this time, if it ends at all */
+#define MOMENT_US    (300 * TIME_MS)
 #define ASK_US       (10 * TIME_S)
 #define AGAIN_US     (50 * TIME_MS)
-#define CODE_STORAGE 4 /* of docs/cli.md */
+#define LOOK_US      (50 * TIME_MS)
+#define CODE_STORAGE 4 /* an exit code of docs/cli.md */
 
 static const char *const status[] = { "status", NULL };
 
-bool strike_signal(struct chaos *chaos, const struct sight_process *process, int number)
+bool strike_signal(struct chaos *chaos, const struct proc_info *process, int number)
 {
     if (!process || kill(process->pid, number))
         return false;
@@ -25,40 +34,40 @@ bool strike_signal(struct chaos *chaos, const struct sight_process *process, int
     return true;
 }
 
-int strike_kill(struct chaos *chaos, enum sight_kind kind, int host)
+int strike_kill(struct chaos *chaos, enum proc_kind kind, int host)
 {
-    const struct sight_process *victim = sight_pick(&chaos->sight, kind, host, &chaos->rng);
+    const struct proc_info *victim = proc_scan_pick(&chaos->scan, kind, host, &chaos->rng);
 
-    if (!victim || (kind == SIGHT_AGENT && !strike_spares(chaos, &chaos->sight, victim->host)))
+    if (!victim || (kind == PROC_AGENT && !strike_spares(chaos, &chaos->scan, victim->host)))
         return HVD_DONE;
     return strike_signal(chaos, victim, SIGKILL) ? 0 : HVD_DONE;
 }
 
-static bool has_trained(const struct chaos *chaos, const struct sight_process *worker)
+static bool has_trained(const struct chaos *chaos, const struct proc_info *worker)
 {
-    for (uint32_t i = 0; i < chaos->sight.count; i++)
-        if (chaos->sight.processes[i].pid == worker->pid &&
-            chaos->sight.processes[i].kind == SIGHT_WORKER)
+    for (uint32_t i = 0; i < chaos->scan.count; i++)
+        if (chaos->scan.processes[i].pid == worker->pid &&
+            chaos->scan.processes[i].kind == PROC_WORKER)
             return true;
     return false;
 }
 
-bool strike_spares(const struct chaos *chaos, const struct sight *now, int host)
+bool strike_spares(const struct chaos *chaos, const struct proc_scan *now, int host)
 {
     for (uint32_t i = 0; i < now->count; i++) {
-        const struct sight_process *it = &now->processes[i];
+        const struct proc_info *it = &now->processes[i];
 
-        if (it->kind == SIGHT_WORKER && it->host >= 0 && it->host != host &&
+        if (it->kind == PROC_WORKER && it->host >= 0 && it->host != host &&
             chaos->arena.hosts[it->host].listed && has_trained(chaos, it))
             return true;
     }
     return false;
 }
 
-const struct sight_process *strike_pick(struct chaos *chaos, const struct sight *now,
-                                        enum sight_kind kind)
+const struct proc_info *strike_pick(struct chaos *chaos, const struct proc_scan *now,
+                                    enum proc_kind kind)
 {
-    const struct sight_process *process = sight_pick(now, kind, -1, &chaos->rng);
+    const struct proc_info *process = proc_scan_pick(now, kind, -1, &chaos->rng);
 
     return process && process->host >= 0 && strike_spares(chaos, now, process->host) ? process
                                                                                      : NULL;
@@ -198,8 +207,33 @@ int strike_settle(struct chaos *chaos, struct hvd_err *err)
         strike_wait(AGAIN_US);
     rc = arena_await_driver(&chaos->arena, clock_now_us() + MOMENT_US, err);
     if (rc == HVD_E_TIMEOUT)
-        return 0; /* it lives; whether it does what it should is the judge's question */
+        return 0; /* the driver lives; the judge decides whether it works */
     return rc ? rc : strike_succeed(chaos, err);
+}
+
+int strike_await_whole(struct chaos *chaos, int64_t limit_us, const char *when, struct hvd_err *err)
+{
+    const struct steps *steps = &chaos->steps;
+    int64_t begun_us = clock_now_us();
+    uint32_t whole = arena_whole(&chaos->arena), trainers = 0;
+
+    while (clock_now_us() < begun_us + limit_us && !*chaos->arena.broken_off) {
+        const struct step *last;
+        int rc = steps_read(&chaos->steps, err);
+
+        if (rc)
+            return rc;
+        last = steps->count ? &steps->list[steps->count - 1] : NULL;
+        trainers = 0;
+        if (last && last->at_us > begun_us && last->size == whole)
+            trainers = arena_trainers(&chaos->arena);
+        if (trainers == whole)
+            return 0;
+        strike_wait(LOOK_US);
+    }
+    return err_set(err, HVD_E_TIMEOUT,
+                   "%s the job is not whole within %d s: %" PRIu32 " of %" PRIu32 " train", when,
+                   (int)(limit_us / TIME_S), trainers, whole);
 }
 
 const char *strike_needs_two_hosts(const struct chaos *chaos)

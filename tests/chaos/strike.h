@@ -1,65 +1,74 @@
 /*
- * strike.h: what faults have in common.
+ * strike.h: what the faults have in common: choosing victims, and caring for the driver.
  *
- * A worker's commits outlive it in its agent, those of an agent do not: if all that hold the newest
- * commit are killed at once, the job's state is lost, and that is said to users
- * (docs/operations.md, Memory). So agents are hit on one host at a time, and only while a worker
- * that has trained before the fault lives on another host that stays.
+ * A worker's commits outlive the worker, in its agent; an agent's commits do not outlive the agent.
+ * If all processes that hold the newest commit are killed at once, the job's state is lost, and
+ * users are told so (docs/operations.md, Memory). So agents are hit on one host at a time, and only
+ * while a worker that has trained before the fault lives on another host that stays.
  */
 #ifndef TESTS_CHAOS_STRIKE_H
 #define TESTS_CHAOS_STRIKE_H
 
 #include "tests/chaos/fault.h"
 
-/* Sends the signal, and notes who got it; false: there was nobody any more. */
-bool strike_signal(struct chaos *chaos, const struct sight_process *process, int number);
+/* Sends the signal, and notes the victim. false: the process had already ended. */
+bool strike_signal(struct chaos *chaos, const struct proc_info *process, int number);
 
-/* SIGKILL to one of that kind on that host (-1: any). HVD_DONE: there is none that may be hit. */
-int strike_kill(struct chaos *chaos, enum sight_kind kind, int host);
+/* Kills one process of this kind on this host (-1: any host). HVD_DONE: no such process may be hit.
+ */
+int strike_kill(struct chaos *chaos, enum proc_kind kind, int host);
 
-/* Would the newest commit be left without that host, as things are now? */
-bool strike_spares(const struct chaos *chaos, const struct sight *now, int host);
+/* true: the newest commit survives the loss of this host: a worker that has trained lives on
+ * another listed host. */
+bool strike_spares(const struct chaos *chaos, const struct proc_scan *now, int host);
 
-/* An agent or keeper that may be hit, by chance; NULL: there is none. */
-const struct sight_process *strike_pick(struct chaos *chaos, const struct sight *now,
-                                        enum sight_kind kind);
+/* A random agent or supervisor that may be hit; NULL: there is none. */
+const struct proc_info *strike_pick(struct chaos *chaos, const struct proc_scan *now,
+                                    enum proc_kind kind);
 
-/* A listed host by chance, other than that one (-1: any); -1: there is none. */
+/* A random listed host other than `but` (-1: any host); -1: there is none. */
 int strike_host(struct chaos *chaos, int but);
 
-/* In [low, high). */
+/* A random time in [low, high). */
 int64_t strike_time(struct chaos *chaos, int64_t low_us, int64_t high_us);
 
-/* Lets that time go by. */
+/* Waits this long. */
 void strike_wait(int64_t time_us);
 
-/* What a strike returns: if there was nobody for its second half, HVD_DONE, its first is taken
- * back. */
+/* For strikes with two parts: if the second part found no victim (HVD_DONE), the first is undone by
+ * relent. Returns the code for the strike. */
 int strike_whole(struct chaos *chaos, int rc, int (*relent)(struct chaos *, struct hvd_err *),
                  struct hvd_err *err) MUST_CHECK;
 
-/* A host by chance leaves the list. HVD_DONE: one has to stay. */
+/* Removes a random host from the list. HVD_DONE: the last one has to stay. */
 int strike_unlist(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
-/* The hosts that have left are on it again. */
+/* Puts the hosts back on the list. */
 int strike_list(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
-/* If the driver was hit, there is a successor. */
+/* If the driver was hit, starts a successor. */
 int strike_drive(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
-/* Does it answer? One that is still being loaded would not be by a limit of what it has so far. */
+/* true: the driver answers. A fault that limits the driver to what it has so far must ask first: a
+ * driver that is still loading could never start under such a limit. */
 bool strike_driver_runs(struct chaos *chaos);
 
-/* A verb of hvd-elastic, until it is done: a driver that has just been started does not answer yet,
- * and one that has taken over does not know the hosts yet. */
+/* Runs a command of hvd-elastic until it succeeds: a new driver does not answer yet, and a driver
+ * that has taken over does not know the hosts yet. */
 int strike_ask(struct chaos *chaos, const char *const *words, struct hvd_err *err) MUST_CHECK;
 
-/* If the driver has ended, which it may only have done with code 4, storage or internal error, a
- * successor is started. */
+/* If the driver has ended, starts a successor. The driver may only have ended with code 4 (storage
+ * or internal error). */
 int strike_succeed(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
-/* The same when nobody can tell whether it is about to: it is asked, and watched for a moment. */
+/* Does what strike_succeed does for a driver that may be about to end: first asks the driver, and
+ * waits for a moment. */
 int strike_settle(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
+
+/* Waits until the job is whole, and has made a step since this call, while the fault lasts. After
+ * limit_us: HVD_E_TIMEOUT, and the text begins with `when`. */
+int strike_await_whole(struct chaos *chaos, int64_t limit_us, const char *when,
+                       struct hvd_err *err) MUST_CHECK;
 
 const char *strike_needs_two_hosts(const struct chaos *chaos);
 

@@ -1,3 +1,7 @@
+/*
+ * tally.c: computes what the faults of each kind have cost: median, 90 % and 99 %, maximum and sum
+ * of the pauses, the rounds, and the repeated steps.
+ */
 #include "tests/chaos/tally.h"
 
 #include "base/mem.h"
@@ -23,7 +27,7 @@ static int by_name(const void *left, const void *right)
                   ((const struct tally_kind *)right)->name);
 }
 
-/* The least of them that so many of a hundred do not exceed. */
+/* The least time that `percent` of a hundred times do not exceed. */
 static int64_t rank(const int64_t *sorted, size_t count, size_t percent)
 {
     return sorted[(count * percent + 99) / 100 - 1];
@@ -45,6 +49,8 @@ struct tally_times tally_times(int64_t *times, size_t count)
     return of;
 }
 
+/* Adds up the costs of the faults of this kind (all: of every fault). times: memory for their
+ * times. */
 static void add_up(struct tally_kind *kind, const struct record *record, bool all, int64_t *times)
 {
     size_t whole = 0;

@@ -1,12 +1,12 @@
 /*
- * tally.h: what the faults of each kind have cost together.
+ * tally.h: sums up what the faults of each kind have cost.
  */
 #ifndef TESTS_CHAOS_TALLY_H
 #define TESTS_CHAOS_TALLY_H
 
 #include "tests/chaos/record.h"
 
-/* Of so many numbers: the least that half, nine in ten, 99 in a hundred do not exceed; the most. */
+/* Percentiles: the least time that half, 90 %, 99 % of the times do not exceed; and the longest. */
 struct tally_times {
     int64_t median_us, p90_us, p99_us, most_us;
     int64_t sum_us;
@@ -16,24 +16,24 @@ struct tally_kind {
     char name[32];
     size_t count, violations, hangs;
     struct tally_times pause;
-    struct tally_times whole; /* without those that hang */
+    struct tally_times whole; /* without the faults after which the job hung */
     uint64_t repeated, rounds;
 };
 
 struct tally {
-    struct tally_kind *kinds; /* in the order of their names */
+    struct tally_kind *kinds; /* ordered by name */
     size_t count, room;
     struct tally_kind all;
 };
 
-/* To be released either way. */
+/* Release tally also after an error. */
 int tally_take(struct tally *tally, const struct record *record) MUST_CHECK;
 void tally_release(struct tally *tally);
 
-/* The place of that kind; it is there. */
+/* The index of this kind, which must exist. */
 size_t tally_find(const struct tally *tally, const char *name);
 
-/* Sorts them. */
+/* Sorts the times, and returns their percentiles. */
 struct tally_times tally_times(int64_t *times, size_t count);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * trace.c: reads a trace of machines that come and go, and refuses an impossible line with its
+ * number and a remedy.
+ */
 #include "tests/chaos/trace.h"
 
 #include "base/limits.h"
@@ -11,9 +15,9 @@
 
 #define TRACE_BYTES  (16 * 1024 * 1024)
 #define TRACE_EVENTS (512 * 1024)
-#define TRACE_NODES  4096 /* they are looked for one by one */
+#define TRACE_NODES  4096 /* the most nodes; they are searched one by one */
 
-/* While it is read: which nodes are there. */
+/* The state of the reader: which nodes are present. */
 struct reading {
     struct trace *trace;
     bool there[TRACE_NODES];
@@ -49,7 +53,7 @@ static bool good_name(const struct span *name)
     return true;
 }
 
-/* Its index; a name that is new gets the next one. */
+/* The index of a name; a new name gets the next index. */
 static int find_node(struct reading *reading, const struct span *name, uint32_t *ret_node)
 {
     struct trace *trace = reading->trace;
@@ -87,7 +91,7 @@ static int read_time(struct reading *reading, struct span text, int64_t *ret_us)
     return 0;
 }
 
-/* MILLISECONDS,add|remove,NODE */
+/* Reads a line MILLISECONDS,add|remove,NODE. */
 static int read_line(struct reading *reading, struct span line)
 {
     struct trace *trace = reading->trace;

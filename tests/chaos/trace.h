@@ -1,5 +1,5 @@
 /*
- * trace.h: when machines were there: lines of "MILLISECONDS,add|remove,NODE", in the order of time.
+ * trace.h: when machines were available: lines of "MILLISECONDS,add|remove,NODE", ordered by time.
  */
 #ifndef TESTS_CHAOS_TRACE_H
 #define TESTS_CHAOS_TRACE_H
@@ -9,7 +9,7 @@
 struct trace_event {
     int64_t at_us;
     bool add;
-    uint32_t node; /* an index of its own for each name */
+    uint32_t node; /* each node name has its own index */
 };
 
 struct trace {
@@ -19,7 +19,7 @@ struct trace {
     size_t node_count, node_room;
 };
 
-/* From text of that length. An error names the line. To be released either way. */
+/* Reads the trace from a text. An error names the line. Release trace also after an error. */
 int trace_parse(struct trace *trace, const char *text, size_t length,
                 struct hvd_err *err) MUST_CHECK;
 int trace_load(struct trace *trace, const char *path, struct hvd_err *err) MUST_CHECK;

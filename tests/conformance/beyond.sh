@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Section 6.6: what the reference does not test, and where most of its jobs end or hang. Every pupil
+# Section 6.6: what the reference does not test, and where most of its jobs end or hang. Every sum trainer
 # checks its sum after each step, so a step that is lost or made twice ends it with a word.
-# beyond.sh ELASTIC SCHOLAR [NAME...]
+# beyond.sh ELASTIC TRAINER [NAME...]
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/facts.sh"
 conformance_begin "$@"
 
-quick_leases=(--beat 100ms --lease 2s)
+quick_leases=(--beat 100ms --lease 3s)
 # Failed slots stay empty until they are forgiven: so it is known which rounds come.
 forgive() { ask blacklist clear "$1" >/dev/null || die "blacklist clear $1: exit code $?"; }
 
-four() { # WORDS of the driver -- WORDS of a pupil
-  pupils -np 4 --min-np 2 -H $A:2,$B:2 --blacklist-forever "$@"
+four() { # WORDS of the driver -- WORDS of a sum trainer
+  sum_trainers -np 4 --min-np 2 -H $A:2,$B:2 --blacklist-forever "$@"
   driver_says 'all 4 train'
 }
 
-listed() { # WORDS of the driver -- WORDS of a pupil: on hosts that change
-  pupils "${by_script[@]}" --blacklist-forever "$@"
+listed() { # WORDS of the driver -- WORDS of a sum trainer: on hosts that change
+  sum_trainers "${by_script[@]}" --blacklist-forever "$@"
   driver_says 'all [0-9]+ train'
 }
 
@@ -50,7 +50,7 @@ nothing_is_blamed() {
 # It trains on; all its steps were made, in order.
 trains_on() {
   further 10
-  ! grep 'pupil:' "$err" || die 'a pupil has found something wrong'
+  ! grep 'sum_trainer:' "$err" || die 'a trainer has found something wrong'
   awk '{ made[$3] = 1; if ($3 > most) most = $3 }
     END { for (i = 1; i <= most; i++) if (!made[i]) { print "step " i " was left out"; exit 1 } }' \
     "$made" >found || die "$(cat found)"
@@ -117,7 +117,7 @@ shows '6.6(4)' host_is_silent 'SIGSTOP to all of it'
 # The same with real networks, where they can be made.
 host_is_black_holed() {
   local answer=0
-  "$(dirname "$script")/../integration/two_networks.sh" "$elastic" "$(built trainer)" >networks 2>&1 || answer=$?
+  "$(dirname "$script")/../integration/two_networks.sh" "$elastic" "$(built bare_trainer)" >networks 2>&1 || answer=$?
   case $answer in
     0) shown='lost, and back, over a link that is down: integration/two_networks.sh' ;;
     77) shown="not seen here: $(cat networks)" ;;
@@ -127,7 +127,7 @@ host_is_black_holed() {
 shows '6.6(4)' host_is_black_holed 'link down'
 
 single_host() {
-  pupils -np 4 --min-np 2 -H $A:4 --blacklist-forever --
+  sum_trainers -np 4 --min-np 2 -H $A:4 --blacklist-forever --
   driver_says 'all 4 train'
   strike KILL $A 2
   driver_says 'all 3 train'
@@ -158,8 +158,8 @@ shows '6.6(14)' driver_is_killed
 
 # ---- how a process ends ------------------------------------------------------------------------------
 
-trainers() { # WORDS of tests/body/trainer.c
-  trainer=$(built trainer)
+trainers() { # WORDS of tests/workers/bare_trainer.c
+  trainer=$(built bare_trainer)
   start "${PATIENT[@]}" -np 4 --min-np 2 -H $A:2,$B:2 --blacklist-forever -- "$trainer" --say "$say" "$@"
 }
 
@@ -231,7 +231,7 @@ added_while_below_min() {
   list $A:2 $B:2
   listed -np 4 --min-np 4 --
   list $A:2
-  driver_says 'kept for now: 2'
+  driver_says '2 members that should go stay for now'
   list $A:2 $C:2
   driver_says 'all 4 train' 2
   nothing_is_blamed
@@ -256,16 +256,17 @@ shows '6.6(6)' added_after_failures 'by failures'
 
 BOOT_MS=3000 # 60 s are the same, only longer
 
-# How often rank 0 steps while others boot, and for how long nobody does then.
+# How often rank 0 steps while others boot, and for how long no rank does then.
 boots_for_long() {
   local before
   list $A:2
-  listed -np 2 -- --boot-ms $BOOT_MS
+  listed -np 2 --max-np unlimited -- --boot-ms $BOOT_MS
   list $A:2 $B:2
   driver_says "$B:[01]#4 is launched"
   before=$(wc -l <"$made")
   driver_says 'is prepared beside round 1'
-  [ $(($(wc -l <"$made") - before)) -ge 100 ] || die "only $(($(wc -l <"$made") - before)) steps while it boots"
+  # on an idle machine about a thousand
+  [ $(($(wc -l <"$made") - before)) -ge 20 ] || die "only $(($(wc -l <"$made") - before)) steps while it boots"
   driver_says 'all 4 train'
   pause=$(ask changes --json | grep -oE '"pause_us":[0-9]+' | tail -n 1 | cut -d : -f 2)
   [ "$pause" -lt $((BOOT_MS * 1000 / 2)) ] || die "nobody stepped for $pause us, of $BOOT_MS ms to boot"
@@ -281,7 +282,7 @@ crashes_while_booting() {
   # shellcheck disable=SC2016,SC2034 # for the worker's shell
   starter=(sh -c '[ "$HVD_HOST" != 127.0.0.2 ] || exit 1; exec "$@"' sh)
   list $A:2
-  listed -np 2 --
+  listed -np 2 --max-np unlimited --
   list $A:2 $B:2
   driver_says "$B:0#[0-9]*: exit code 1"
   driver_says "$B:1#[0-9]*: exit code 1"
@@ -296,7 +297,7 @@ shows '6.6(10)' crashes_while_booting
 newcomer_is_promoted() {
   local last
   list $A:1
-  listed -np 1 --min-np 1 -- --commit-every 1000000000
+  listed -np 1 --min-np 1 --max-np unlimited -- --commit-every 1000000000
   further 10
   list $A:1 $B:1
   driver_says 'all 2 train'
@@ -331,7 +332,7 @@ FLAPS=20
 host_flaps() {
   local i
   list $A:2
-  listed -np 2 --
+  listed -np 2 --max-np unlimited --
   for ((i = 1; i <= FLAPS; i++)); do
     list $A:2 $B:1
     driver_says "hosts: [+]$B:1" "$i"
@@ -358,9 +359,9 @@ finds_by() { # SCRIPT: by this from now on
 
 discovery_hangs_or_prints_rubbish() {
   list $A:2
-  listed -np 2 --discovery-timeout 1s --
+  listed -np 2 --max-np unlimited --discovery-timeout 1s --
   finds_by 'exec sleep 600'
-  driver_says 'find.sh: not done within 1s'
+  driver_says 'find.sh: did not end within 1s'
   finds_by 'echo a b c:x'
   driver_says 'find.sh: line 1: "a b c:x"'
   finds_by 'head -c 100000 /dev/urandom'
@@ -388,7 +389,7 @@ us_of_change() { # CAUSE NAME
 many_ranks() {
   local i there='' first
   for ((i = 1; i <= 8; i++)); do there+=,127.0.0.$i:$((RANKS / 8)); done
-  pupils -np $RANKS --min-np 2 -H "${there#,}" --blacklist-forever -- --step-ms 100
+  sum_trainers -np $RANKS --min-np 2 -H "${there#,}" --blacklist-forever -- --step-ms 100
   driver_says "all $RANKS train"
   first=$(us_of_change first rebuild_us)
   strike KILL 127.0.0.8 7

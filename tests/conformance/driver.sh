@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Section 6.2: the reference's tests of its driver, where workers are fakes inside one process; here
-# with real ones. driver.sh ELASTIC SCHOLAR [NAME...]
+# with real ones. driver.sh ELASTIC TRAINER [NAME...]
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/facts.sh"
 conformance_begin "$@"
@@ -9,7 +9,7 @@ conformance_begin "$@"
 
 # Of each worker: rank, size, local rank, local size, cross rank, cross size.
 rank_and_size() {
-  clerks -np 4 -H $A:2,$B:2 -- places 5
+  api_probes -np 4 -H $A:2,$B:2 -- places 5
   finish 0
   comes_to '0 4 0 2 0 2; 1 4 1 2 0 2; 2 4 0 2 1 2; 3 4 1 2 1 2' "$(places)"
   comes_to '4x exit code 0' "$(codes)"
@@ -19,8 +19,8 @@ shows 6.2 rank_and_size
 # B's workers fail before they are ready.
 rank_and_size_with_host_failure() {
   # shellcheck disable=SC2016 # for the worker's shell
-  plain -np 2 -H $A:2,$B:2 "${reference_blacklist[@]}" -- \
-    sh -c '[ "$HVD_HOST" = 127.0.0.1 ] || exit 1; exec "$0" places 5' "$(built clerk)"
+  plain -np 2 --max-np unlimited -H $A:2,$B:2 "${reference_blacklist[@]}" -- \
+    sh -c '[ "$HVD_HOST" = 127.0.0.1 ] || exit 1; exec "$0" places 5' "$(built api_probe)"
   finish 0
   comes_to '0 2 0 2 0 1; 1 2 1 2 0 1' "$(places)"
   comes_to '2x exit code 0' "$(codes | grep -o '2x exit code 0')"
@@ -29,7 +29,7 @@ shows 6.2 rank_and_size_with_host_failure
 
 rank_and_size_with_host_added() {
   list $A:2
-  pupils -np 2 "${by_script[@]}" -- --steps 300
+  sum_trainers -np 2 --max-np unlimited "${by_script[@]}" -- --steps 300
   driver_says 'all 2 train'
   list $A:2 $B:2
   finish 0
@@ -39,10 +39,10 @@ rank_and_size_with_host_added() {
 }
 shows 6.2 rank_and_size_with_host_added
 
-# Old hosts keep their order, whatever the script's; new ones append.
+# Old hosts keep their order, also against the script's; new hosts are appended.
 order_available_hosts() {
   list $A:1 $B:1 $C:1
-  pupils -np 3 --min-np 1 "${by_script[@]}" --
+  sum_trainers -np 3 --min-np 1 "${by_script[@]}" --
   driver_says 'all 3 train'
   list $D:1 $C:1 $B:1
   driver_says "by rank $B:0 $C:0 $D:0\$"
@@ -53,11 +53,11 @@ shows 6.2 order_available_hosts
 
 # ---- waiting for slots -------------------------------------------------------------------------------
 
-# Nobody is launched before there are as many slots as -np says.
+# No worker is launched before there are as many slots as -np says.
 wait_for_available_slots() {
   local before=() listed
   list
-  clerks -np 16 --min-np 8 "${by_script[@]}" -- places 3
+  api_probes -np 16 --min-np 8 "${by_script[@]}" -- places 3
   driver_says 'hosts: none'
   for listed in "$A:4" "$A:8 $B:4" "$A:8 $B:8"; do
     before+=("$(lines_with 'is launched')")
@@ -75,11 +75,11 @@ shows 6.2 wait_for_available_slots
 wait_for_min_hosts() {
   local with_two
   list $A:2
-  pupils -np 2 "${by_script[@]}" -- --steps 5
+  sum_trainers -np 2 "${by_script[@]}" -- --steps 5
   finish 0
   with_two=$(rounds)
   new_job
-  pupils -np 3 "${by_script[@]}" -- --steps 5
+  sum_trainers -np 3 "${by_script[@]}" -- --steps 5
   driver_says 'hosts: '
   list $A:2 $B:1
   finish 0
@@ -91,7 +91,7 @@ shows 6.2 wait_for_min_hosts
 shutdown_on_initial_discovery_failure() {
   printf '#!/bin/sh\nexit 3\n' >find.sh
   chmod +x find.sh
-  clerks -np 2 "${by_script[@]}" -- places 5
+  api_probes -np 2 "${by_script[@]}" -- places 5
   finish 1
   comes_to 'launched: 0, find.sh: exit code 3' \
     "launched: $(lines_with 'is launched'), $(tail -n 1 "$err" | grep -oE 'find.sh: exit code 3')"
@@ -101,7 +101,7 @@ shows 6.2 shutdown_on_initial_discovery_failure
 # ---- ends --------------------------------------------------------------------------------------------
 
 all_workers_fail() {
-  pupils -np 4 --min-np 1 -H $A:2,$B:2 --blacklist-forever -- --where step --wrong fail --at 20
+  sum_trainers -np 4 --min-np 1 -H $A:2,$B:2 --blacklist-forever -- --where step --wrong fail --at 20
   finish 1
   comes_to '4x exit code 1' "$(codes)"
 }
@@ -109,7 +109,7 @@ shows 6.2 all_workers_fail
 
 # Rank 0 is done, the others would go on.
 shutdown_on_success() {
-  clerks -np 4 -H $A:2,$B:2 -- first-ends
+  api_probes -np 4 -H $A:2,$B:2 -- first-ends
   finish 0
   comes_to '1x success; 3x the job has finished' "$(sed -n 's/.*over: //p' "$out" | counted)"
   comes_to '4x exit code 0' "$(codes)"
@@ -118,7 +118,7 @@ ours_differs 'the others are told that the job has finished and end with 0; the 
 shows 6.2 shutdown_on_success
 
 one_of_four_fails() { # WORDS of the driver
-  pupils -np 4 --min-np 2 -H $A:2,$B:2 "$@" -- --steps 100 --where step --wrong fail --at 20 --rank 0
+  sum_trainers -np 4 --min-np 2 -H $A:2,$B:2 "$@" -- --steps 100 --where step --wrong fail --at 20 --rank 0
   finish 0
   right_sums 100
 }
@@ -143,7 +143,7 @@ used() {
 }
 
 blacklist_host() {
-  pupils -np 4 --min-np 2 -H $A:2,$B:2 "${reference_blacklist[@]}" -- --where step --wrong die --at 200 \
+  sum_trainers -np 4 --min-np 2 -H $A:2,$B:2 "${reference_blacklist[@]}" -- --where step --wrong die --at 200 \
     --rank 0
   driver_says 'all 4 train'
   comes_to 'A:2 uses 2; B:2 uses 2' "$(used)"
@@ -157,13 +157,13 @@ shows 6.2 blacklist_host
 
 # ---- news --------------------------------------------------------------------------------------------
 
-news() { sed -nE 's/.* is told: hosts (.*)$/\1/p' "$err" | in_a_row; }
+news() { sed -nE 's/.* is told that hosts have changed: (.*)$/\1/p' "$err" | in_a_row; }
 
 told() { sed -nE 's/^\[[0-9]+ ([^]]*)\] told: (.*)$/\1 \2/p' "$out" | letters | counted; }
 
 worker_notification_manager() {
   list $A:2
-  clerks -np 2 "${by_script[@]}" -- news
+  api_probes -np 2 --max-np unlimited "${by_script[@]}" -- news
   driver_says 'all 2 train'
   list $A:2 $B:1
   driver_says 'all 3 train'
@@ -180,7 +180,7 @@ shows 6.2 worker_notification_manager
 # As many news as changes, though none of them can be followed.
 send_notifications_without_assignments() {
   list $A:2 $B:2
-  clerks -np 4 --min-np 4 "${by_script[@]}" -- news
+  api_probes -np 4 --min-np 4 "${by_script[@]}" -- news
   driver_says 'all 4 train'
   list $A:2
   driver_says 'is told'
@@ -195,10 +195,10 @@ send_notifications_without_assignments() {
 ours_differs 'who should go is kept until others have come, so training goes on; the reference stops it'
 shows 6.2 send_notifications_without_assignments
 
-# What is found is compared with what was: added, added, removed, mixed, none.
+# The list that is found is compared with the one before: added, added, removed, mixed, none.
 update_available_hosts() {
   list
-  clerks -np 100 "${by_script[@]}" -- places 5
+  api_probes -np 100 "${by_script[@]}" -- places 5
   driver_says 'hosts: '
   list $A:2
   driver_says 'hosts: ' 2

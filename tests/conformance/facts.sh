@@ -3,7 +3,7 @@
 # what should. Sourced after lib.sh.
 #
 #     rank_and_size() {
-#       clerks -np 4 -H $A:2,$B:2 -- places 5
+#       api_probes -np 4 -H $A:2,$B:2 -- places 5
 #       finish 0
 #       comes_to '4x exit code 0' "$(codes)"    # expected, seen
 #     }
@@ -35,7 +35,7 @@ comes_to() {
 
 # ---- jobs --------------------------------------------------------------------------------------------
 
-# A program that was built beside the scholar.
+# A program that was built beside the epoch_trainer.
 built() { say_line "$(dirname "${programs[1]}")/$1"; }
 
 # WORDS of the driver -- WORDS of the worker: into two arrays.
@@ -49,24 +49,24 @@ split_words() {
   for_worker=("$@")
 }
 
-# pupils WORDS -- WORDS: they train, and check each sum themselves (tests/train/pupil.c). Started by the
+# sum_trainers WORDS -- WORDS: they train, and check each sum themselves (tests/workers/sum_trainer.c). Started by the
 # words of $starter, if there are any.
 starter=()
-pupils() {
+sum_trainers() {
   split_words "$@"
   final=$folder/$job.final
   made=$folder/$job.made
   : >"$made"
   : >"$final"
-  trainer=$(built pupil)
+  trainer=$(built sum_trainer)
   start "${PATIENT[@]}" "${for_driver[@]}" -- "${starter[@]}" "$trainer" --step-ms 5 --say "$say" --made "$made" \
-    --final "$final" "${for_worker[@]}"
+    --final "$final" --slow-until "$go" "${for_worker[@]}"
 }
 
-# clerks WORDS -- WORDS: they say what they find (clerk.c).
-clerks() {
+# api_probes WORDS -- WORDS: they say what they find (api_probe.c).
+api_probes() {
   split_words "$@"
-  trainer=$(built clerk)
+  trainer=$(built api_probe)
   start "${PATIENT[@]}" "${for_driver[@]}" -- "$trainer" "${for_worker[@]}"
 }
 
@@ -76,7 +76,7 @@ plain() {
   start "${PATIENT[@]}" "${for_driver[@]}" -- "${for_worker[@]}"
 }
 
-# list HOST:SLOTS...: what ./find.sh finds from now on; nothing: nobody.
+# list HOST:SLOTS...: what ./find.sh finds from now on; nothing: no host.
 list() {
   printf '%s\n' "${@:-# nobody}" >hosts.new
   mv hosts.new hosts
@@ -106,7 +106,7 @@ rounds() { sed -n 's/.* round [0-9]*: by rank //p' "$err" | letters | in_a_row; 
 # How many were in each: "4 2".
 sizes() { sed -nE 's/.* round [0-9]+ \(([a-z]+)\): size ([0-9]+),.*/\2/p' "$err" | paste -sd ' '; }
 
-# What the workers have ended with: "A:0 exit code 0; A:1 killed by signal 9".
+# The ends of the workers: "A:0 exit code 0; A:1 killed by signal 9".
 codes_by_slot() {
   sed -nE 's/.* job: (127[^ ]*)#[0-9]+: (exit code [0-9]+|killed by signal [0-9]+).*/\1 \2/p' "$err" |
     sort | letters | in_a_row
@@ -120,17 +120,17 @@ codes() {
 
 counted() { LC_ALL=C sort | uniq -c | awk '{ $1 = $1 "x"; print }' | in_a_row; }
 
-# What clerks have said of their places, by rank.
+# The places that api_probes have printed, by rank.
 places() { sed -nE 's/^\[[^]]*\] place //p' "$out" | sort -n | in_a_row; }
 
-# Pupils that came to the end have made all STEPS, with the sum of 1 to STEPS.
+# Sum trainers that came to the end have made all STEPS, with the sum of 1 to STEPS.
 right_sums() { # STEPS
   local right="$1 $(($1 * ($1 + 1) / 2))"
   [ -s "$final" ] || die 'nobody came to the end'
   ! grep -v " $right\$" "$final" >found || die "an end that is not '$right': $(cat found)"
 }
 
-# No step was made twice, or left out, by anybody: nobody went back.
+# No step was made twice, or left out, by any rank: no rank went back.
 no_step_twice() {
   awk '{ key = $2 " " $3 } seen[key]++ { print "rank and step " key " twice"; exit 1 }' "$made" >found ||
     die "$(cat found)"

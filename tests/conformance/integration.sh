@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Section 6.1: integration tests with real processes. integration.sh ELASTIC SCHOLAR [NAME...]
+# Section 6.1: integration tests with real processes. integration.sh ELASTIC TRAINER [NAME...]
 #
 # -np is what the first round is to have. The reference's tests say 2 where four slots are there, as it
 # takes all slots that it has found; here the job begins with the first two that are ready, and the
@@ -86,7 +86,7 @@ hosts_from 0 $A:2 $B:2
 options -np 4 --min-np 2 --max-np 4 "${our_blacklist[@]}"
 exits 1.0 raise 0 1 2 3
 expects "4 $A 0 1"
-ends 1 'every worker of round 1 has failed; the first: .*exit code 1'
+ends 1 'every worker of round 1 has failed; the first failure: .*exit code 1'
 play
 
 scenario 6.1 all_ranks_failure SIGKILL
@@ -127,7 +127,7 @@ done
 for how in raise kill; do
   scenario 6.1 min_hosts_timeout "$how"
   hosts_from 0 $A:2 $B:2
-  options -np 4 --min-np 4 --max-np 4 --elastic-timeout 1s "${reference_blacklist[@]}"
+  options -np 4 --min-np 4 --max-np 4 --elastic-timeout 6s "${reference_blacklist[@]}"
   exits 1.0 $how 0
   expects "4 $A 0 1"
   ends 3
@@ -135,7 +135,7 @@ for how in raise kill; do
 
   scenario 6.1 min_hosts_timeout "$how, our default"
   hosts_from 0 $A:2 $B:2
-  options -np 4 --min-np 4 --max-np 4 --elastic-timeout 1s "${our_blacklist[@]}"
+  options -np 4 --min-np 4 --max-np 4 --elastic-timeout 6s "${our_blacklist[@]}"
   exits 1.0 $how 0
   expects "4 $A 0 1"
   ends 3

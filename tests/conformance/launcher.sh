@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Section 6.3: the reference's tests of discovery, of what its launcher reads, starts and prints, and of
-# the state and the sampler of its library. launcher.sh ELASTIC SCHOLAR [NAME...]
+# the state and the sampler of its library. launcher.sh ELASTIC TRAINER [NAME...]
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/facts.sh"
 conformance_begin "$@"
@@ -41,7 +41,7 @@ shows 6.3 find_available_hosts_and_slots
 ranks_and_sizes() { places | tr ';' '\n' | awk '{ print $1, $2 }' | in_a_row; }
 
 run_with_hosts() {
-  clerks -np 2 --min-np 2 --max-np 2 -H $A:2,$B:2 -- places 3
+  api_probes -np 2 --min-np 2 --max-np 2 -H $A:2,$B:2 -- places 3
   finish 0
   comes_to '0 2; 1 2' "$(ranks_and_sizes)"
 }
@@ -49,7 +49,7 @@ shows 6.3 run_with_hosts
 
 run_with_discovery_script() {
   list $A:2 $B:2
-  clerks -np 2 --min-np 2 --max-np 2 "${by_script[@]}" -- places 3
+  api_probes -np 2 --min-np 2 --max-np 2 "${by_script[@]}" -- places 3
   finish 0
   comes_to '0 2; 1 2' "$(ranks_and_sizes)"
 }
@@ -57,7 +57,7 @@ shows 6.3 run_with_discovery_script
 
 # ---- options -----------------------------------------------------------------------------------------
 
-# What each of them says that it has read: "NAME = VALUE".
+# The values that each of them has read: "NAME = VALUE".
 read_as() { # WORDS
   "$elastic" "$@" --print-config | grep -v '^#' | grep -oE '^[a-z-]+ = [^#]*' | sed 's/ *$//' |
     grep -E '^(np|min-np|max-np|slots-per-host|elastic-timeout|reset-limit|blacklist-cooldown-range|host-discovery-script|ssh-port|start-timeout) '
@@ -152,7 +152,7 @@ safe_shell_exec_interrupts_on_event() {
 }
 shows 6.3 safe_shell_exec_interrupts_on_event
 
-# Whose driver is killed, or whose agent, which is their parent.
+# The commands' driver is killed, or their agent, which is their parent.
 safe_shell_exec_interrupts_on_parent_shutdown() {
   local pid
   trainer='sleep'
@@ -215,7 +215,7 @@ prefix_connection_utf8() {
 }
 shows 6.3 prefix_connection_utf8
 
-# What is written to files is as it was printed.
+# The files hold the output as it was printed.
 prefix_connection_without_index() {
   one_shell 'printf "one\n\ntwo\rthree"'
   finish 0
@@ -227,14 +227,14 @@ shows 6.3 prefix_connection_without_index
 
 # Two ranks that began with 101 and 102.
 elastic_state() {
-  clerks -np 2 -H $A:1,$B:1 -- state
+  api_probes -np 2 -H $A:1,$B:1 -- state
   finish 0
   comes_to "2x after 1 more and a restore 101; 2x after 5 more, a commit, 7 more and a restore 106; \
 2x after the sync 101" "$(sed -n 's/.*] \(after .*\)/\1/p' "$out" | counted)"
 }
 shows 6.3 elastic_state
 
-# In each epoch each number from 0 to 61 once, whoever used it.
+# In each epoch each number from 0 to 61 once, by any rank.
 once_each() {
   awk '/\] batch / { for (i = 8; i <= NF; i++) { used[$4 " " $i]++; total[$4]++ } }
     END { for (e in total) {
@@ -257,7 +257,7 @@ order_of() { sed -nE "s/^\[0 .* batch $1 [0-9]+ of [0-9]+: //p" "$out" | paste -
 # Two ranks; two more come in the middle of the second epoch.
 elastic_sampler() {
   list $A:2
-  clerks -np 2 --max-np 4 "${by_script[@]}" -- sampler 4
+  api_probes -np 2 --max-np 4 "${by_script[@]}" -- sampler 4
   driver_says 'all 2 train'
   list $A:2 $B:2
   finish 0

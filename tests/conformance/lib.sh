@@ -2,7 +2,7 @@
 # Conformance scenarios: black-box runs of hvd-elastic, each said in a few lines.
 #
 #     . "$(dirname "$0")/lib.sh"
-#     conformance_begin "$@"                    # GROUP.sh ELASTIC SCHOLAR [NAME...]
+#     conformance_begin "$@"                    # GROUP.sh ELASTIC TRAINER [NAME...]
 #
 #     scenario 6.1 single_rank_failure SIGKILL  # section of the reference, its test, the variant
 #     hosts_from 0 localhost:2 127.0.0.1:2      # what discovery prints from 0 epochs on
@@ -20,17 +20,17 @@
 #                                       no host at all is allowed. As long as there is one of these,
 #                                       every epoch ends with the driver having seen the new list
 #     hosts_fixed HOST:SLOTS...         -H instead
-#     options WORDS...                  of hvd-elastic; may be repeated. What `start` in
-#                                       tests/body/lib.sh gives stands before it: above all a
+#     options WORDS...                  of hvd-elastic; may be repeated. The words that `start` in
+#                                       tests/shell/lib.sh gives stands before it: above all a
 #                                       blacklist that forgives at once
-#     trains WORDS...                   of scholar: --epochs 10 --batch-ms 5
+#     trains WORDS...                   of epoch_trainer: --epochs 10 --batch-ms 5
 #     exits EPOCH.BATCH HOW RANK...     HOW: raise (train returns an error: exit code 1), kill
 #                                       (SIGKILL), and raise-once, kill-once; RANK is the one that a
 #                                       process had in its first round, its start rank, or RANK@HOST;
 #                                       all that are due at one batch fail in the same round
 #     changes_after EPOCH...            after these go on in another round only
 #     newcomers_wait                    who is started after the first epoch boots until the others
-#                                       wait for a change (changes_after): so nobody joins earlier
+#                                       wait for a change (changes_after): so no worker joins earlier
 #     gates_after EPOCH...              after these go on when `open_gate EPOCH` was said
 #     expects LINE...                   as above; a field may be *; a last line 'again N': N times
 #                                       or more what stands before it
@@ -38,10 +38,10 @@
 #     says REGEX, never_says REGEX      a line of the driver's log
 #     ours TEXT                         why we differ from the reference here: shown under the result
 #     while_it_runs FUNCTION            called when the driver has been started, in the scenario's
-#                                       folder, with all of tests/body/lib.sh (workers, ask, await_round,
+#                                       folder, with all of tests/shell/lib.sh (workers, ask, await_round,
 #                                       $driver, ...) and with await_epoch N, open_gate EPOCH
 #     afterwards FUNCTION               called when all is over and found right
-#     worker_is WORDS...                a worker other than scholar
+#     worker_is WORDS...                a worker other than epoch_trainer
 #     played_by FUNCTION                instead of starting a driver and waiting for its end: the
 #                                       function does both, with launch and finish_as_expected
 #
@@ -49,7 +49,7 @@
 # commits as without any failure; no process, socket or file is left. Each scenario is run in a subshell
 # in a folder of its own: `die REASON` in its functions makes it fail, not the others.
 # BODY_KEEP=1 keeps the folders.
-. "$(dirname "${BASH_SOURCE[0]}")/../body/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../shell/lib.sh"
 
 # The reference's rule for failures: the host of one that fails is out, for ever. Ours, as it is when
 # nothing is said: only the slot, for 10 to 20 s at first.
@@ -65,7 +65,7 @@ BATCHES=10
 
 played=0 failed=0
 
-conformance_begin() { # ELASTIC SCHOLAR [NAME...]
+conformance_begin() { # ELASTIC TRAINER [NAME...]
   programs=("$(realpath "$1")" "$(realpath "$2")")
   wanted=("${@:3}")
   report=$(mktemp "${TMPDIR:-/tmp}/conformance-XXXXXX")
@@ -129,7 +129,7 @@ END
 
 prepare() {
   local gate
-  body_begin "${programs[@]}"
+  test_begin "${programs[@]}"
   new_job
   log=$folder/log
   mkdir once gates
@@ -142,17 +142,17 @@ prepare() {
 # launch WORDS...: a driver with all that the scenario says, and these options.
 # shellcheck disable=SC2120 # some say none
 launch() {
-  local where=() scholar=("$trainer" --log "$log" --say "$say" --once "$folder/once"
+  local where=() command=("$trainer" --log "$log" --say "$say" --once "$folder/once"
     --gates "$folder/gates" --batches "$BATCHES" ${failures:+--exits "$failures"}
     ${changes:+--changes "$changes"} ${waiting:+--door "$folder/door"})
   if [ -n "$fixed" ]; then
     where=(-H "$fixed")
   elif [ ${#hosts[@]} -gt 0 ]; then
     where=(--host-discovery-script ./discover)
-    scholar+=(--looks "$folder/looks")
+    command+=(--looks "$folder/looks")
   fi
-  if [ ${#worker[@]} -gt 0 ]; then scholar=("${worker[@]}"); else scholar+=("${training[@]}"); fi
-  start "${PATIENT[@]}" "${where[@]}" "${words[@]}" "$@" -- "${scholar[@]}"
+  if [ ${#worker[@]} -gt 0 ]; then command=("${worker[@]}"); else command+=("${training[@]}"); fi
+  start "${PATIENT[@]}" "${where[@]}" "${words[@]}" "$@" -- "${command[@]}"
 }
 
 await_epoch() { await "$log" '^[0-9]' "$1"; } # until N epochs are done
@@ -187,7 +187,7 @@ check_lines() {
   [ "$i" = ${#seen[@]} ]
 }
 
-# Nothing was trained twice or left out, whatever has happened.
+# Nothing was trained twice or left out, after any event.
 check_epochs() {
   awk -v batches="$BATCHES" '
     $1 != NR - 1 || $2 != batches || $3 != batches + (NR - 1) * (batches + 1) || $6 != 0 {

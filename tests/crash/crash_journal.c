@@ -1,7 +1,8 @@
 /*
- * crash_journal.c: a driver works on the file of its job and dies at every point where a file
- * changes (life.h), by itself and through its scribe. The next driver must find all that was
- * reported durable, and of each transaction all or nothing.
+ * crash_journal.c: a driver works on the file of its job and dies at every point at which a file
+ * changes (life.h): the driver writes the file itself, or through its scribe (the thread that
+ * writes the file). A life is one run of such a driver up to its death. The next driver must find
+ * everything that was reported durable, and each transaction as a whole or not at all.
  *
  *     crash_journal [ROUNDS]     with as many random lives; 1 if not given
  */
@@ -24,16 +25,16 @@
 #define NEW_TOKEN  2
 #define LATE_TOKEN 3
 
-/* One transaction: so many records; in the order of the seeds, from 0 on. */
+/* One transaction: this many random records (seeds 0, 1, 2, ...), and perhaps more. */
 struct step {
     uint32_t records;
-    bool change;   /* and the blacklist learns something of the slot of this number */
-    uint16_t port; /* 0: nothing of it */
+    bool change;   /* true: a change of the blacklist, for the slot with the index of the step */
+    uint16_t port; /* 0: no port is recorded */
     bool ended;
 };
 
 struct plan {
-    uint32_t before; /* records of an earlier driver */
+    uint32_t before; /* records that an earlier driver has left */
     struct step step[STEPS_MAX];
     size_t count;
 };
@@ -43,6 +44,8 @@ static const struct job_facts fresh = { .job = "job", .key = { 1 }, .created_wal
 static struct journal_random made[BATCH_MAX];
 static struct blacklist_change change;
 
+/* Turns a step into writes of the job file, with random records from the seed on. Returns the
+ * number of writes. */
 static size_t make_writes(const struct step *step, uint32_t slot, uint64_t seed,
                           struct job_write writes[BATCH_MAX + 2])
 {
@@ -69,7 +72,7 @@ static int open_and_claim(const struct life *life, int ack_fd, struct job_file *
     const struct db_options options = { .vfs = FAULT_VFS,
                                         .checkpoint_pages = life->checkpoint_pages };
 
-    if (job_file_open(life_path, &options, &fresh, ret_file, NULL))
+    if (job_file_open(temp_db_path, &options, &fresh, ret_file, NULL))
         return 1;
     life_acknowledge(ack_fd);
     if (job_file_claim(*ret_file, NEW_TOKEN, "pid 2", NULL))
@@ -78,6 +81,8 @@ static int open_and_claim(const struct life *life, int ack_fd, struct job_file *
     return 0;
 }
 
+/* The life of a driver that writes by itself: opens and claims the file, and writes the steps; 0,
+ * or 1 for an error. */
 static int work(const struct life *life, int ack_fd)
 {
     const struct plan *plan = life->own;
@@ -99,7 +104,10 @@ static int work(const struct life *life, int ack_fd)
     return 0;
 }
 
-static int look(struct scribe *scribe, int wait_ms, uint64_t *reported, int ack_fd)
+/* Waits up to wait_ms for the scribe, and acknowledges the writes that have become durable. 1: the
+ * scribe has failed, or nothing came in time. */
+static int acknowledge_durable_writes(struct scribe *scribe, int wait_ms, uint64_t *reported,
+                                      int ack_fd)
 {
     struct pollfd fd = { scribe_fd(scribe), POLLIN, 0 };
     uint64_t durable = 0;
@@ -113,7 +121,8 @@ static int look(struct scribe *scribe, int wait_ms, uint64_t *reported, int ack_
     return 0;
 }
 
-/* Each write is a step of its own, and the scribe puts together what it finds waiting. */
+/* A life that writes through the scribe: each step is a write, and the scribe commits all waiting
+ * writes together. */
 static int work_by_scribe(const struct life *life, int ack_fd)
 {
     const struct plan *plan = life->own;
@@ -126,11 +135,12 @@ static int work_by_scribe(const struct life *life, int ack_fd)
         return 1;
     for (uint32_t i = 0; i < plan->count; i++) {
         make_writes(&plan->step[i], i, plan->before + i, writes);
-        if (!scribe_put(scribe, &writes[0]) || look(scribe, i % 4 ? 0 : WAIT_MS, &reported, ack_fd))
+        if (!scribe_put(scribe, &writes[0]) ||
+            acknowledge_durable_writes(scribe, i % 4 ? 0 : WAIT_MS, &reported, ack_fd))
             return 1;
     }
     while (reported < plan->count)
-        if (look(scribe, WAIT_MS, &reported, ack_fd))
+        if (acknowledge_durable_writes(scribe, WAIT_MS, &reported, ack_fd))
             return 1;
     return scribe_stop(scribe, NULL) ? 1 : 0;
 }
@@ -172,7 +182,7 @@ static bool find(struct job_file *file, struct found *found, struct job_facts *f
            !job_file_facts(file, facts, NULL) && found->same;
 }
 
-/* What is there is what so many steps leave. */
+/* true: the file holds exactly the writes of the first `done` steps. */
 static bool is_after(const struct plan *plan, size_t done, const struct found *found,
                      const struct job_facts *facts)
 {
@@ -193,7 +203,7 @@ static bool is_after(const struct plan *plan, size_t done, const struct found *f
            facts->key[0] == 1;
 }
 
-/* The next driver takes over, and can write. */
+/* true: the next driver can take the file over, and can write. */
 static bool goes_on(struct job_file *file, struct found *found)
 {
     const struct job_write write = { .record = &made[0].record };
@@ -206,7 +216,7 @@ static bool goes_on(struct job_file *file, struct found *found)
            found->records == records + 1;
 }
 
-/* A claim that was acknowledged still holds. */
+/* true: the claim that was acknowledged is still in the file. */
 static bool is_claimed(void)
 {
     static const struct db_schema same = { "job", 'J', NULL, 2 };
@@ -214,7 +224,7 @@ static bool is_claimed(void)
     struct db *db = NULL;
     int64_t token = 0;
 
-    if (!db_open(life_path, &same, &db_options_usual, &db, NULL) &&
+    if (!db_open(temp_db_path, &same, &db_options_usual, &db, NULL) &&
         !db_prepare(&stmt, db, "SELECT token FROM owner", NULL) && db_step(&stmt, NULL) == DB_ROW)
         (void)!db_column_int(&stmt, 0, &token, NULL);
     db_stmt_release(&stmt);
@@ -222,8 +232,8 @@ static bool is_claimed(void)
     return token == NEW_TOKEN;
 }
 
-/* Of the acknowledged the first two are the opening and the claim. Up to `under_way` steps more may
- * have been done. */
+/* true: the file holds all acknowledged steps, and at most `under_way` further steps. The first two
+ * acknowledgements are the opening and the claim. */
 static bool found_all(const struct life *life, size_t acknowledged, size_t under_way)
 {
     const struct plan *plan = life->own;
@@ -234,7 +244,7 @@ static bool found_all(const struct life *life, size_t acknowledged, size_t under
     struct hvd_err err;
     bool holds = false;
 
-    if (job_file_open(life_path, &db_options_usual, &fresh, &file, &err)) {
+    if (job_file_open(temp_db_path, &db_options_usual, &fresh, &file, &err)) {
         fprintf(stderr, "cannot be opened: %s\n", err.text);
         return false;
     }
@@ -256,29 +266,14 @@ static bool found_what_was_reported(const struct life *life, size_t acknowledged
     return found_all(life, acknowledged, STEPS_MAX);
 }
 
-static unsigned create_and_die(void)
-{
-    const struct plan plan = {
-        .step = {{ .records = 1 }, { .port = 7 }, { .change = true }, { .ended = true }},
-        .count = 4,
-    };
-    const struct life life = { .name = "creation",
-                               .run = work,
-                               .holds = found_what_was_acknowledged,
-                               .own = &plan,
-                               .operations = plan.count };
-
-    return life_die_everywhere(&life);
-}
-
-/* The file of an earlier driver with these records, closed. */
+/* Makes the file that an earlier driver with these records has left, closed. */
 static void make_start(uint32_t records, struct file_bytes *start)
 {
     const struct job_write write = { .record = &made[0].record };
     struct job_file *file = NULL;
 
-    life_remove_files();
-    if (job_file_open(life_path, &db_options_usual, &fresh, &file, NULL) ||
+    temp_db_remove();
+    if (job_file_open(temp_db_path, &db_options_usual, &fresh, &file, NULL) ||
         job_file_claim(file, 1, "pid 1", NULL))
         abort();
     for (uint32_t i = 0; i < records; i++) {
@@ -287,10 +282,11 @@ static void make_start(uint32_t records, struct file_bytes *start)
             abort();
     }
     job_file_close(file);
-    files_read(life_path, start);
+    files_read(temp_db_path, start);
 }
 
-/* Its write-ahead log is copied back every few pages. */
+/* All deaths of a life that takes a file over; the write-ahead log is copied back every few pages.
+ */
 static unsigned take_over_and_die(void)
 {
     static struct file_bytes start;
@@ -360,18 +356,30 @@ int main(int argc, char **argv)
 {
     unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 1;
     unsigned deaths = 0;
+    struct plan plan;
+    struct life life;
 
     if (argc > 2) {
         fprintf(stderr, "usage: %s [ROUNDS]\n", argv[0]);
         return 2;
     }
-    life_begin();
-    deaths += create_and_die();
+    temp_db_begin();
+    plan = (struct plan){
+        .step = {{ .records = 1 }, { .port = 7 }, { .change = true }, { .ended = true }},
+        .count = 4,
+    };
+    life = (struct life){ .name = "creation",
+                          .run = work,
+                          .holds = found_what_was_acknowledged,
+                          .own = &plan,
+                          .operations = plan.count };
+
+    deaths += life_die_everywhere(&life);
     deaths += take_over_and_die();
     deaths += scribe_and_die();
     for (unsigned long round = 0; round < rounds; round++)
         deaths += live_at_random_and_die(round);
-    life_end();
+    temp_db_end();
     printf("%u deaths, nothing durable was lost\n", deaths);
     return deaths >= 200 ? 0 : 1;
 }

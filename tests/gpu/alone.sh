@@ -3,9 +3,9 @@
 # on the CPU with the same words, and it is the same curve, bit for bit, when it is made again.
 #
 #     alone.sh ELASTIC PROGRAM GPT WORD...
-. "$(dirname "$0")/../body/lib.sh"
+. "$(dirname "$0")/../shell/lib.sh"
 gpt=$(realpath "$3")
-body_begin "$@"
+test_begin "$@"
 words=("${@:4}")
 
 "$gpt" "${words[@]}" --curve curve >/dev/null || die 'gpt by itself'

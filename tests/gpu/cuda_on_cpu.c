@@ -1,3 +1,7 @@
+/*
+ * cuda_on_cpu.c: the calls of the CUDA runtime that examples/gpt_cuda.cu makes, on the stand-in of
+ * the driver, so that this program runs and is checked where there is no GPU.
+ */
 #include "tests/gpu/cuda_on_cpu.h"
 
 #include "gpu/cuda.h"
@@ -143,8 +147,8 @@ cudaError_t cudaMemset(void *at, int byte, size_t bytes)
     return code ? code : cudaStreamSynchronize(NULL);
 }
 
-/* Which of the two is the device's is asked of the stand-in. What is copied from pageable memory
- * may change when the call has returned, so this waits. */
+/* Which of the two is the device's is asked of the stand-in. Pageable memory
+ * may change when the call has returned, so the copy waits. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStream_t stream)
 {
     cudaError_t code;

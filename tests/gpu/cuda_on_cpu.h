@@ -58,7 +58,7 @@ struct on_cpu_index {
 };
 static struct on_cpu_index blockIdx, blockDim = { 1 }, threadIdx;
 
-/* What a kernel is given, as it may use it. */
+/* An argument of a kernel, as the kernel may use it. */
 template <typename T> static T on_cpu_given(T value)
 {
     return value;

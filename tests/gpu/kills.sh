@@ -4,10 +4,10 @@
 # the end all have the same parameters. JOB in the environment: words for hvd-elastic.
 #
 #     kills.sh ELASTIC PROGRAM GPT AUDIT TIMES SIZE WORD...
-. "$(dirname "$0")/../body/lib.sh"
+. "$(dirname "$0")/../shell/lib.sh"
 gpt=$(realpath "$3")
 audit=$(realpath "$4")
-body_begin "$@"
+test_begin "$@"
 times=$5
 size=$6
 words=("${@:7}")

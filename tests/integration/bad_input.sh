@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What people, scripts, disks, workers and strangers do wrong. Each time: a message that says what it
+# Mistakes of operators, scripts, disks, workers and strangers. Each time: a message that says what it
 # was, nothing left running, nothing lost.
 #
 #     bad_input.sh ELASTIC TRAINER MIB [CASE...]       MIB: how much a worker prints
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 mib=$3
 shift 3
 
@@ -36,12 +36,14 @@ program() { # NAME, its text on standard input
 # ---- the command line ------------------------------------------------------------------------------
 
 usage() {
-  refused 2 'no command' -np 2 -H 127.0.0.1:2
+  refused 2 'the command is missing' -np 2 -H 127.0.0.1:2
   refused 2 '--no-such-option' --no-such-option true
   refused 2 '--mpi' --mpi -np 2 true
   refused 2 'min-np' -np 2 --min-np 4 --max-np 3 -H 127.0.0.1:2 true
   refused 2 '"x"' -np 2 -H 127.0.0.1:x true
-  refused 3 '' -np 4 -H 127.0.0.1:2 --elastic-timeout 1s true
+  refused 2 'lower -np, or list more hosts' -np 4 -H 127.0.0.1:2 --elastic-timeout 1s true
+  echo 127.0.0.1:2 >two.hosts
+  refused 3 'only 0 of 4 workers' -np 4 --hostfile two.hosts --elastic-timeout 1s true
   refused 2 'eth77' -np 1 -H 127.0.0.1:1 --network-interface eth77 true
   refused 2 '/proc/none' -np 1 -H 127.0.0.1:1 --output-filename /proc/none true
   echo text >plain.out
@@ -70,7 +72,7 @@ script_later() {
   local way failures=0
   program now.sh <<<'. ./way'
   echo 'echo 127.0.0.1:2' >way
-  start -np 2 --min-np 1 --discovery-timeout 300ms --host-discovery-script ./now.sh \
+  start -np 2 --min-np 1 --max-np 3 --discovery-timeout 5s --host-discovery-script ./now.sh \
     "$trainer" --say "$say"
   await_round 2
   for way in 'echo no cloud >&2; exit 3' 'echo "x y:2"' 'sleep 3600 & sleep 3600' 'kill -9 $$' \
@@ -166,7 +168,7 @@ two_drivers() {
   [ "$code" = 2 ] || die "the second driver's exit code is $code, not 2"
   says "$first"
   start --takeover -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
-  await "$err" "its driver lives \(pid $first\), and is replaced"
+  await "$err" "the driver of this job lives \(pid $first\), and is replaced"
   await_end "$first" || die 'the first driver does not notice that it was replaced'
   wait "$first"
   code=$?
@@ -205,7 +207,7 @@ worker_prints() {
   finish 0
   [ "$(sed 's/^[^]]*\] //' "$out" | wc -c)" -ge $((2 * bytes)) ] || die 'not all of it has come'
 
-  # nobody reads what the driver prints: workers wait, then go on without being heard
+  # no process reads the driver's output: workers wait, then go on without being heard
   new_job
   mkfifo "$folder/nobody"
   exec {nobody}<>"$folder/nobody"
@@ -220,7 +222,7 @@ worker_prints() {
   rm "$folder/nobody"
 }
 
-# ---- people, and strangers -------------------------------------------------------------------------
+# ---- operators, and strangers -------------------------------------------------------------------------
 
 ctrl_c() {
   start -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
@@ -232,7 +234,7 @@ ctrl_c() {
   start -np 2 -H 127.0.0.1:2 --kill-grace 1h "$trainer" --ignore-term --say "$say"
   await_round 2
   kill -INT "$driver"
-  await "$err" 'again: at once'
+  await "$err" 'a second stop kills them at once'
   kill -INT "$driver"
   finish 130
 
@@ -249,8 +251,8 @@ strangers() {
   local port lines i fd
   start -np 2 --min-np 1 -H 127.0.0.1:2 "$trainer" --say "$say"
   await_round 2
-  port=$(sed -n 's/.*agents dial .*:\([0-9]*\).*/\1/p' "$err" | tail -n 1)
-  [ -n "$port" ] || die 'the driver does not say where agents dial'
+  port=$(sed -n 's/.*listens for agents at .*:\([0-9]*\).*/\1/p' "$err" | tail -n 1)
+  [ -n "$port" ] || die 'the driver does not say where it listens'
   lines=$(wc -l <"$err")
   for i in {1..200}; do
     exec {fd}<>"/dev/tcp/127.0.0.1/$port" || die 'nobody listens'

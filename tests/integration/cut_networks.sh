@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What it costs to be cut off: three hosts, each a network namespace with a real sshd.
+# The cost of being cut off: three hosts, each a network namespace with a real sshd.
 #
-# The link of one goes down, and nobody is told: it has to be noticed within the lease, the others go
+# The link of one goes down, without a message: it has to be noticed within the lease, the others go
 # on, and it comes back. Then the driver is cut off from all of them for longer than the lease, and
 # for less than the grace: that must cost nothing, no round, no worker, no step.
 #
-#     cut_networks.sh ELASTIC APPRENTICE [TIMES]
-. "$(dirname "$0")/../body/lib.sh"
-. "$(dirname "$0")/../body/networks.sh"
+#     cut_networks.sh ELASTIC CHAOS_TRAINER [TIMES]
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/networks.sh"
 networks_begin "$@"
 network 3
 times=${3:-1}
@@ -82,7 +82,7 @@ join_driver() {
 }
 
 driver_alone() {
-  local alone='nobody is heard' back='its agent is back' launched='is launched' line was cut for_ms
+  local alone='no agent is heard' back='its agent is back' launched='is launched' line was cut for_ms
   train 3 50
   line=$(wc -l <"$steps")
   was=$(said "$launched")

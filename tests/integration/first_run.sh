@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What a new user does first: a shell command on two hosts of one machine, a static run, a wrapper,
+# The first steps of a new user: a shell command on two hosts of one machine, a static run, a wrapper,
 # hosts that come and go, a worker that dies.
 #
 #     first_run.sh ELASTIC TRAINER
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 
 # Each of the words is a line of the file, as a whole.
 has_lines() {
@@ -56,7 +56,7 @@ done
 # a host comes, a host goes, a worker dies
 new_job
 printf '127.0.0.1:2\n' >hosts.now
-start -np 2 --min-np 1 --host-discovery-script ./hosts.sh "$trainer" --say "$say"
+start -np 2 --min-np 1 --max-np unlimited --host-discovery-script ./hosts.sh "$trainer" --say "$say"
 await_round 2
 printf '127.0.0.1:2\n127.0.0.2:2\n' >hosts.now
 await_round 4

@@ -3,8 +3,8 @@
 # workers, which were counted as dead, die; then the host is used again.
 #
 #     freeze_agent.sh ELASTIC TRAINER TIMES
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 times=$3
 
 start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 --beat 100ms --lease 1s --agent-timeout 2s \

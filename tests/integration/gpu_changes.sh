@@ -4,8 +4,8 @@
 # stand-ins.
 #
 #     gpu_changes.sh ELASTIC CADET CUDA NCCL
-. "$(dirname "$0")/../body/lib.sh"
-. "$(dirname "$0")/../body/gpu.sh"
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/gpu.sh"
 gpu_begin "$@"
 
 list_hosts() { # HOST... : by the last number of their addresses
@@ -23,7 +23,7 @@ never_back() {
 
 join_and_leave() {
   list_hosts 1
-  start_cadets -np 2 --max-np 6 --host-discovery-script "$folder/discover" -- "$@"
+  start_gpu_trainers -np 2 --max-np 6 --host-discovery-script "$folder/discover" -- "$@"
   await_round 2
   await_nccl
   list_hosts 1 2
@@ -39,7 +39,7 @@ join_and_leave() {
   ask drain 127.0.0.1 >/dev/null || die "drain: exit code $?"
   await_round 2
   await_nccl
-  stop_cadets
+  stop_gpu_trainers
   never_back
   ! grep 'is revoked' "$err" || die 'a round was revoked'
   say_line "joined and left${*:+ ($*)}: the last round was $round"
@@ -49,13 +49,13 @@ without_nccl() {
   list_hosts 1 2
   # shellcheck disable=SC2016 # for that shell
   wrapper=(sh -c '[ "$HVD_HOST" = 127.0.0.1 ] || export HVD_NCCL_LIBRARY=/none; exec "$0" "$@"')
-  start_cadets -np 4 --host-discovery-script "$folder/discover" --
+  start_gpu_trainers -np 4 --host-discovery-script "$folder/discover" --
   await_round 4
   await_training
   kill -KILL "$(workers | shuf -n 1)"
   await_round 4
   await_training
-  stop_cadets
+  stop_gpu_trainers
   ! grep ' [1-9]$' "$made" || die 'a communicator without NCCL on all hosts'
   [ "$(grep -c 'go through the host: NCCL cannot be used in this group: .*/none' "$err")" = 1 ] ||
     die 'that it goes through the hosts is to be told once'
@@ -63,11 +63,11 @@ without_nccl() {
   say_line 'a host without NCCL: through the hosts'
 }
 
-# Who is launched while a lower slot is empty has that one's local rank for a while, but never its GPU.
+# A worker that is launched while a lower slot is empty has the local rank of that slot for a while, but never its GPU.
 each_slot_has_its_gpu() {
   local pid
   HVD_STANDIN_DEVICES=3
-  start_cadets -np 3 -H 127.0.0.1:3 --gpu-operations nccl --
+  start_gpu_trainers -np 3 -H 127.0.0.1:3 --gpu-operations nccl --
   await_round 3
   ask drain 127.0.0.1:0 >/dev/null || die "drain: exit code $?"
   await_round 2
@@ -80,7 +80,7 @@ each_slot_has_its_gpu() {
   ask undrain 127.0.0.1:0 >/dev/null || die "undrain: exit code $?"
   await_round 3
   await_nccl
-  stop_cadets
+  stop_gpu_trainers
   say_line 'a GPU for each slot'
 }
 

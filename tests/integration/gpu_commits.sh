@@ -4,8 +4,8 @@
 # what they had, and all have the same weights in the end. The GPUs are stand-ins.
 #
 #     gpu_commits.sh ELASTIC CADET CUDA NCCL
-. "$(dirname "$0")/../body/lib.sh"
-. "$(dirname "$0")/../body/gpu.sh"
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/gpu.sh"
 gpu_begin "$@"
 
 kill_but() { # HOW-MANY live on
@@ -16,7 +16,7 @@ kill_but() { # HOW-MANY live on
 
 # commit_to WHERE WORDS...
 commit_to() {
-  start_cadets --commit-to "$1" -np 4 -H 127.0.0.1:2,127.0.0.2:2 -- "${@:2}"
+  start_gpu_trainers --commit-to "$1" -np 4 -H 127.0.0.1:2,127.0.0.2:2 -- "${@:2}"
   await_round 4
   await_training
   kill_but 3
@@ -25,7 +25,7 @@ commit_to() {
   kill_but 1
   await_round 4
   await_training
-  stop_cadets
+  stop_gpu_trainers
   say_line "$*: the last round was $round"
   new_job
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What can befall a GPU or its NCCL befalls a random member of a training, one thing after the other: in
+# Each fault of a GPU or of NCCL strikes a random member of a training, one after the other: in
 # each case all members train again soon, in a new round or with a replaced process, and in the end all
 # have used every sample once in each epoch. The GPUs are stand-ins.
 #
 #     gpu_faults.sh ELASTIC CADET CUDA NCCL [--stream] [--async] FAULT...
 #
-# FAULT is as in tests/standin/standin.h; the options are the cadets'.
-. "$(dirname "$0")/../body/lib.sh"
-. "$(dirname "$0")/../body/gpu.sh"
+# FAULT is as in tests/standin/standin.h; the options are the gpu_trainers'.
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/gpu.sh"
 gpu_begin "$@"
 shift 4
 words=()
@@ -16,11 +16,11 @@ while [[ $1 = --* ]]; do
   shift
 done
 
-start_cadets -np 4 -H 127.0.0.1:2,127.0.0.2:2 -- --befall "$folder/fault" "${words[@]}"
+start_gpu_trainers -np 4 -H 127.0.0.1:2,127.0.0.2:2 -- --befall "$folder/fault" "${words[@]}"
 await_round 4
 
 # In the end all four train in a round that the victim is not in: what is left of the fault is gone with it.
-useless=0
+unusable=0
 suffer() {
   await_nccl
   befall "$1"
@@ -29,8 +29,8 @@ suffer() {
     copy* | collective* | device*) await_round 4 ;; # it shows by itself
     revoke:hang | abort:hang) # a process that knows that it is of no more use is replaced
       kill_other
-      useless=$((useless + 1))
-      await "$err" ' job: [^ ]+#[0-9]+: of no more use' $useless
+      unusable=$((unusable + 1))
+      await "$err" ' job: [^ ]+#[0-9]+: the worker cannot go on' $unusable
       await_end "$victim"
       await_round 4 "$number"
       ;;
@@ -52,4 +52,4 @@ for fault in "$@"; do
   suffer "$fault"
   say_line "$fault: $((($(date +%s%N) - began) / 1000000)) ms"
 done
-stop_cadets
+stop_gpu_trainers

@@ -4,8 +4,8 @@
 # all have the same weights. The GPUs are stand-ins.
 #
 #     gpu_kills.sh ELASTIC CADET CUDA NCCL TIMES [SEED]
-. "$(dirname "$0")/../body/lib.sh"
-. "$(dirname "$0")/../body/gpu.sh"
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/gpu.sh"
 gpu_begin "$@"
 times=$5
 seed=${6:-$$}
@@ -22,10 +22,10 @@ kill_some() {
   done
 }
 
-# kill_many WORDS...: of cadets that train with WORDS.
+# kill_many WORDS...: of gpu_trainers that train with WORDS.
 kill_many() {
   killed=0
-  start_cadets -np 4 -H 127.0.0.1:2,127.0.0.2:2 -- "$@"
+  start_gpu_trainers -np 4 -H 127.0.0.1:2,127.0.0.2:2 -- "$@"
   await_round 4
   while [ $killed -lt "$times" ]; do
     if [ $((RANDOM % 3)) = 0 ]; then await_training; else await_nccl; fi
@@ -38,7 +38,7 @@ kill_many() {
     await_round 4
   done
   await_nccl
-  stop_cadets
+  stop_gpu_trainers
   say_line "$killed workers killed${*:+ ($*)}; the last round was $round; $(awk 'NR == 1 { print $3 }' "$final") steps"
 }
 

@@ -7,19 +7,19 @@
 #     gpu_last.sh ELASTIC CADET CUDA NCCL FAULT...
 #
 # FAULT is as in tests/standin/standin.h.
-. "$(dirname "$0")/../body/lib.sh"
-. "$(dirname "$0")/../body/gpu.sh"
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/gpu.sh"
 gpu_begin "$@"
 shift 4
 
 last_round() { awk '$2 > last { last = $2 } END { print last }' "$say"; }
 
 for fault in "$@"; do
-  start_cadets -np 4 -H 127.0.0.1:2,127.0.0.2:2 -- --stream --last "$folder/fault"
+  start_gpu_trainers -np 4 -H 127.0.0.1:2,127.0.0.2:2 -- --stream --last "$folder/fault"
   await_round 4
   await_nccl
   echo "$fault" >"$folder/fault"
-  stop_cadets
+  stop_gpu_trainers
   [ -s "$folder/fault.taken" ] || die "$fault: it has befallen nobody"
   if [[ $fault = *:late* ]]; then
     [ "$(last_round)" = "$round" ] || die "$fault: it has failed in round $round"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# One after the other what is rare: drivers that sleep, jobs that nobody drives any more, processes
+# Rare cases, one after the other: drivers that sleep, jobs without a driver, processes
 # that are silent, hang, or say goodbye.
 #
 #     hard_cases.sh ELASTIC TRAINER [CASE...]
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 shift 2
 
 stop() {
@@ -12,15 +12,15 @@ stop() {
   finish 143
 }
 
-# An old driver wakes up beside its successor: it obeys, and nobody obeys it.
+# An old driver wakes up beside its successor: it obeys, and no agent obeys it.
 driver_sleeps() {
   local first before
-  start -np 2 -H 127.0.0.1:2 --beat 100ms --lease 1s "$trainer" --say "$say"
+  start -np 2 -H 127.0.0.1:2 --beat 100ms --lease 2s "$trainer" --say "$say"
   await_round 2
   before=$(workers)
   first=$driver
   kill -STOP "$first"
-  start --takeover -np 2 -H 127.0.0.1:2 --beat 100ms --lease 1s "$trainer" --say "$say"
+  start --takeover -np 2 -H 127.0.0.1:2 --beat 100ms --lease 2s "$trainer" --say "$say"
   await "$err" '(is back|says hello) with 2 workers'
   kill -CONT "$first"
   await_end "$first" || die 'a driver that was replaced drives on'
@@ -53,10 +53,10 @@ EOF
 }
 
 # The old one keeps its port, and it takes long until all agents have been told the new one. As all
-# train on, nobody is counted as dead.
+# train on, no host is counted as dead.
 told_late() {
   local first before options
-  options=(-np 3 -H '127.0.0.1:1,127.0.0.2:1,127.0.0.3:1' --beat 100ms --lease 1s)
+  options=(-np 3 -H '127.0.0.1:1,127.0.0.2:1,127.0.0.3:1' --beat 100ms --lease 2s)
   start "${options[@]}" "$trainer" --say "$say"
   await_round 3
   before=$(workers)
@@ -75,7 +75,7 @@ told_late() {
   stop
 }
 
-# Nobody takes over: agents and workers end by themselves.
+# No driver takes over: agents and workers end by themselves.
 driver_never_comes_back() {
   start -np 2 -H 127.0.0.1:1,127.0.0.2:1 --driver-grace 500ms "$trainer" --say "$say"
   await_round 2
@@ -120,27 +120,27 @@ all_die() {
   kill -KILL "$driver"
   await_driver
   mapfile -t pids < <(marked)
-  kill -KILL "${pids[@]}" 2>/dev/null # an agent may end with its keeper, before its turn
+  kill -KILL "${pids[@]}" 2>/dev/null # an agent may end with its supervisor, before its turn
   [ "${#pids[@]}" -ge 8 ] || die "only ${#pids[@]} processes were there"
-  begin 2s
+  begin 15s # the agents have to be there by then, and to say that they have nothing
   finish 1
-  grep -q 'held by nobody' "$err" || die 'it is not said what is lost'
+  grep -q 'is held by no worker or agent' "$err" || die 'it is not said what is lost'
 }
 
-keeper_dies() {
-  local pids keeper pid
+supervisor_dies() {
+  local pids supervisor pid
   start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --say "$say"
   await_round 4
   mapfile -t pids < <(workers HVD_HOST=127.0.0.2)
   find_agent 127.0.0.2
-  keeper=$(parent "$agent")
-  kill -KILL "$keeper"
-  for pid in "${pids[@]}" "$agent"; do await_end "$pid" || die "$pid outlives its keeper"; done
+  supervisor=$(parent "$agent")
+  kill -KILL "$supervisor"
+  for pid in "${pids[@]}" "$agent"; do await_end "$pid" || die "$pid outlives its supervisor"; done
   await_round 4
   stop
 }
 
-# The machine will be taken away: its workers leave in order, nothing is rolled back, nobody is blamed.
+# The machine will be taken away: its workers leave in order, nothing is rolled back, no slot is blamed.
 notice() {
   start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --say "$say"
   await_round 4
@@ -152,7 +152,7 @@ notice() {
 }
 
 worker_is_silent() {
-  start -np 2 --min-np 1 -H 127.0.0.1:2 --beat 100ms --lease 1s "$trainer" --freeze-at 10 \
+  start -np 2 --min-np 1 -H 127.0.0.1:2 --beat 100ms --lease 2s "$trainer" --freeze-at 10 \
     --once "$folder/$job.once" --say "$say"
   await_round 2
   await_round 2
@@ -187,7 +187,7 @@ worker_goes_home() {
   done
 }
 
-cases=${*:-driver_sleeps told_late driver_never_comes_back driver_is_not_read all_die keeper_dies notice
+cases=${*:-driver_sleeps told_late driver_never_comes_back driver_is_not_read all_die supervisor_dies notice
   worker_is_silent worker_hangs worker_goes_home}
 for case_now in $cases; do
   say_line "$case_now"

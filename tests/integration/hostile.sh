@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What no manual tells anybody to do: streams that are closed or that nobody reads, a job that is
+# Uses that no manual describes: streams that are closed or not read, a job that is
 # stopped before it stands, its name used again at once, two drivers that each want it.
 #
 #     hostile.sh ELASTIC TRAINER [CASE...]
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 shift 2
 
-# What workers print, and the log, must not end up in what is opened next.
+# The output of workers, and the log, must not end up in a file that is opened next.
 closed_streams() {
   local how
   for how in '<&-' '>&-' '2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do
@@ -24,9 +24,9 @@ closed_streams() {
   done
 }
 
-# Nobody reads what the driver says, and the pipe is full: it goes on all the same.
+# No process reads the driver's messages, and the pipe is full: it goes on all the same.
 blocked_stderr() {
-  local pipe
+  local pipe reader
   mkfifo full
   exec {pipe}<>full
   dd if=/dev/zero of=full bs=4096 count=1000 oflag=nonblock status=none 2>/dev/null
@@ -36,8 +36,9 @@ blocked_stderr() {
   await_round 2
   ask status >/dev/null || die 'a driver whose log nobody reads does not answer'
   head -c 8192 <&"$pipe" >/dev/null # there is room again, before the driver says its last words
-  cat full >"$out" {pipe}>&- &
-  exec {pipe}<&-
+  exec {reader}<full # before the other end is closed here: a pipe has a reader at each moment
+  cat <&"$reader" >"$out" {pipe}>&- &
+  exec {pipe}<&- {reader}<&-
   stop_hearing # nobody else holds the pipe open: cat ends when the driver does
   ask stop --no-wait || die 'stop'
   await_driver
@@ -71,7 +72,7 @@ name_again() {
   local i agent
   for i in 1 2 3 4 5; do
     start -np 4 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --boot-ms 60000
-    await "$err" 'agents dial' $i
+    await "$err" 'listens for agents at' $i
     kill -TERM "$driver"
     await_driver
     [ "$code" = 143 ] || die "stopped early: exit code $code"
@@ -85,7 +86,7 @@ name_again() {
   find_agent 127.0.0.1
   kill_driver
   rm -r "$state"
-  start -np 2 -H 127.0.0.1:2 --elastic-timeout 1s true
+  start -np 2 -H 127.0.0.1:2 --elastic-timeout 15s true
   await_driver
   [ "$code" = 3 ] || die "a name that is in use: exit code $code"
   grep -q "works for another job of the name $job.* kill -INT $agent" "$err" || die 'it is not said why'
@@ -93,8 +94,8 @@ name_again() {
   nothing_left
 }
 
-# Keeper and agent die at once. The workers die with their agent; what they had started, nobody of
-# that job knows any more but the next agent.
+# Supervisor and agent die at once. The workers die with their agent; only the next agent
+# knows of the processes that they had started.
 both_killed() {
   local agent worker left
   # shellcheck disable=SC2016 # the worker's shell is to see it
@@ -123,7 +124,7 @@ program_removed() {
     break
   done
   finish 1
-  grep -q '^hvd-elastic: .*in a row failed.*\./mine: no such program' "$err" || die 'the reason is not given'
+  grep -q '^hvd-elastic: .*has failed 4 times without a newer commit.*\./mine: no such program' "$err" || die 'the reason is not given'
 }
 
 cases=(program_removed both_killed name_again closed_streams blocked_stderr blocked_stdout)

@@ -2,27 +2,11 @@
 # hvd-audit: sample logs as jobs leave them, and with each kind of fault.
 #
 #     hvd_audit.sh PROGRAM
-set -euo pipefail
-program=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-unset "${!HVD_@}"
-
-# expect CODE STREAM TEXT ARGS...: it ends with CODE, and STREAM (out, err) holds TEXT.
-expect() {
-  local code=0 want=$1 stream=$2 text=$3
-  shift 3
-  "$program" "$@" >out 2>err || code=$?
-  if [ "$code" != "$want" ] || ! grep -qF -- "$text" "$stream"; then
-    echo "hvd-audit $*: exit $code, not $want, or no '$text' in its $stream:"
-    cat out err
-    exit 1
-  fi
-}
+# shellcheck source=tests/shell/tool.sh
+. "$(dirname "$0")/../shell/tool.sh"
 
 # Two epochs of six samples in batches of four, by two ranks; rank 1 dies in the first step of round 1
-# after the commit at 4, and in round 2 somebody else has its rank.
+# after the commit at 4, and in round 2 another worker has its rank.
 good() {
   rm -rf logs && mkdir logs
   cat >logs/1.samples <<'END'
@@ -45,7 +29,7 @@ END
 good
 expect 0 out '2 epochs finished, each sample of them used exactly once; 1 samples were computed twice' logs
 expect 0 out '"ok":true' --json --epochs 2 logs
-expect 1 out 'fewer than the 3 epochs' --epochs 3 logs
+expect 1 out 'and --epochs demands 3' --epochs 3 logs
 
 # a worker that died while it wrote; another sampler beside it; several folders; a rank with no share
 printf 'batch a 2 0 4 2 1 2 6: 3' >>logs/3.samples
@@ -74,9 +58,9 @@ expect 1 out '"missing":1,"twice":1' --json logs
 good && sed -i 's/: 2 3/: 2/' logs/2.samples
 expect 1 out 'the batch at 0 of round 1 has 3 samples, not 4' logs
 good && sed -i '/ 0 4 2 1 /d; / 0 4 2 2 /s/ 4 2 / 5 1 /; s/: 4$/:/' logs/[13].samples
-expect 1 out 'nobody used the places 4 to 4; round 2 goes on behind them' logs
+expect 1 out 'no worker used the places 4 to 4; round 2 continues after them' logs
 good && sed -i '/ 0 4 2 /d' logs/*
-expect 1 out 'nobody used the places from 4 on, and the next epoch was begun' logs
+expect 1 out 'no worker used the places from 4 on, and the next epoch was begun' logs
 good && sed -i '/ 0 [04] [24] /d' logs/*
 expect 1 out 'the epochs from 0 on before it were not' logs
 good && sed -i 's/ 0 0 4 1 / 0 0 5 1 /; s/: 2 3/: 2 3 4/' logs/[12].samples
@@ -90,23 +74,25 @@ bad() {
   printf '%s\n' "$1" >>logs/2.samples
   expect 1 err "2.samples: line 2: $2" logs
 }
-bad 'rubbish' 'no ":" in it'
-bad '' 'no ":" in it'
-bad 'botch a 0 0 4 1 0 2 6: 0' 'it does not begin with "batch"'
+bad 'rubbish' 'the line has no ":"'
+bad '' 'the line has no ":"'
+bad 'botch a 0 0 4 1 0 2 6: 0' 'the line does not begin with "batch"'
 bad 'batch a 0 0 4 1 0 2: 0' 'the samples of an epoch is missing'
-bad 'batch a 0 0 4 1 0 2 6 7: 0' 'more words'
+bad 'batch a 0 0 4 1 0 2 6 7: 0' 'there are too many words'
 bad 'batch a 0 0 4 1 2 2 6: 0' 'the rank is not below the size'
 bad 'batch a 0 4 4 1 0 2 6: 0' 'the batch goes past the end'
 bad 'batch a 0 0 4 1 0 2 6: 6' '"6": a sample must be between 0 and 5'
-bad 'batch a 0 0 1 1 0 2 6: 0 1' 'more samples than the batch has'
+bad 'batch a 0 0 1 1 0 2 6: 0 1' 'the line has more samples than the batch'
 bad 'batch a 0 0 4 1 0 2 6: 0  1' 'a sample is missing'
 bad 'batch a 0 0 4 1 0 2 7: 0' '"a" has 7 samples here, and 6 elsewhere'
 bad 'batch a 0 -1 4 1 0 2 6: 0' '"-1": the place in the epoch'
 good && head -c 100000 /dev/urandom >>logs/2.samples
 expect 1 err '2.samples: line 2: ' logs
+good && head -c 17000000 /dev/zero >logs/2.samples
+expect 4 err '2.samples: line 1: the line is too long, or memory is out; the file is no sample log' logs
 
 mkdir empty
-expect 1 err 'empty: no *.samples in it' empty
+expect 1 err 'empty: the folder has no file *.samples' empty
 expect 1 err 'nowhere: cannot open' nowhere
 expect 2 err 'no folder' --json
 expect 2 err 'Try ' --what logs

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What gets installed is enough: a C and a C++ program are built with nothing but what pkg-config
+# The installed files are enough: a C and a C++ program are built with nothing but what pkg-config
 # says of hvd, from a prefix that has been moved, and run.
 #
 #     install.sh BUILD-FOLDER C-COMPILER [FLAG...]
@@ -50,6 +50,13 @@ build_and_run() {
     exit 1
   fi
 }
+
+# A program that uses the library, from the moved prefix: it finds libhvd.so by itself.
+said=$(env -u LD_LIBRARY_PATH "$work/prefix/bin/hvd-bench" allreduce --max-bytes 4096 --repeats 1)
+if ! grep -qE '^ +4096 +1 ' <<<"$said"; then
+  printf 'the installed hvd-bench says\n%s\n' "$said" >&2
+  exit 1
+fi
 
 build_and_run "$cc" "$work/program.c" -std=c11 -Wstrict-prototypes "$@"
 # gcc-12 -> g++-12, clang -> clang++, cc -> c++

@@ -2,8 +2,8 @@
 # SIGKILL to an agent, again and again: its workers die with it, the host is used again.
 #
 #     kill_agent.sh ELASTIC TRAINER TIMES
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 times=$3
 
 start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --step-ms 2 --say "$say"

@@ -3,17 +3,20 @@
 # no worker is started anew, and their round is the same. In the end --resume without a command.
 #
 #     kill_driver.sh ELASTIC TRAINER TIMES
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 times=$3
 
 begin() {
   start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --step-ms 5 --say "$say"
 }
 
-# The n-th takeover: both agents are there, with all of their workers.
+# The n-th takeover: both agents are there, with all of their workers. An agent may come twice to one driver.
 adopted() {
-  await "$err" '(is back|says hello) with 2 workers' $((2 * $1))
+  local host
+  for host in 127.0.0.1 127.0.0.2; do
+    await_after "$err" 'is taken over' "$1" "$host: (its|an) agent (is back|says hello) with 2 workers"
+  done
 }
 
 begin

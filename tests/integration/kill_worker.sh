@@ -2,8 +2,8 @@
 # SIGKILL to a worker, again and again: the others go on, another takes its place, nothing is left.
 #
 #     kill_worker.sh ELASTIC TRAINER TIMES
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 times=$3
 
 start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 "$trainer" --step-ms 2 --say "$say"

@@ -2,8 +2,8 @@
 # Many agents on this machine, each with two light workers: they start, train in one round, and stop.
 #
 #     many.sh ELASTIC TRAINER AGENTS
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 agents=$3
 PATIENCE=${MANY_PATIENCE:-300}
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What an operator asks and orders: status, hosts, events, drain, undrain, blacklist, stop; as tables
+# Questions and orders of an operator: status, hosts, events, drain, undrain, blacklist, stop; as tables
 # and as JSON.
 #
 #     operator.sh ELASTIC TRAINER
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 
 # shows TEXT VERB WORDS...: exit 0, and TEXT is in what it prints.
 shows() {
@@ -40,7 +40,7 @@ refuses 1 'no job' status
 rmdir "$state"
 refuses 1 '' status
 
-start -np 4 --min-np 1 -H 127.0.0.1:2,127.0.0.2:2,no-such-host.invalid:1 --agent-timeout 5s \
+start -np 4 --min-np 1 --max-np 5 -H 127.0.0.1:2,127.0.0.2:2,no-such-host.invalid:1 \
   --blacklist-cooldown-range 1h 1h "$trainer" --say "$say"
 await_round 4
 

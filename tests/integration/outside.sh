@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What is installed is enough to train with: a program is built outside of the tree with nothing but
+# The installed files are enough to train with: a program is built outside of the tree with nothing but
 # what pkg-config says of hvd, once for the shared and once for the static library, and runs by itself
 # and under the installed hvd-elastic, where a worker is killed.
 #
 #     outside.sh BUILD-FOLDER C-COMPILER [FLAG...]
 #
 # The flags are what the library cannot be linked without: its sanitizers.
-source=$(dirname "$(realpath "$0")")/../outside/count.c
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$1/driver/hvd-elastic" "$source"
+source=$(dirname "$(realpath "$0")")/count.c
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$1/driver/hvd-elastic" "$source"
 build=$1 cc=$2
 shift 2
 prefix=$folder/prefix

@@ -5,11 +5,11 @@
 #
 #     train_churn.sh ELASTIC PROGRAM AUDIT EVENTS SEED [WORD...]
 #
-# PROGRAM is examples/mlp or examples/gpt, with these words. Each event follows on further steps, so that
-# they take place however slow the machine is.
-. "$(dirname "$0")/../body/lib.sh"
+# PROGRAM is examples/mlp or examples/gpt, with these words. Each event follows on further steps, and the training
+# has steps left for a look that comes late on a busy machine.
+. "$(dirname "$0")/../shell/lib.sh"
 audit=$(realpath "$3")
-body_begin "$@"
+test_begin "$@"
 events=$4
 seed=$5
 words=("${@:6}")
@@ -19,7 +19,7 @@ say_line "seed $seed"
 
 EVERY=40          # steps from one event to the next
 TOLERANCE=1e-6    # of the loss of a step: sums of double in another order
-steps=$((EVERY * (events + 4)))
+steps=$((EVERY * (events + 8)))
 listed=(1 1 0 0)  # of four hosts of two slots
 drained=-1
 
@@ -32,7 +32,7 @@ list_hosts() {
 begin() { # CURVE WORDS...
   local curve=$1
   shift
-  start -np 4 --min-np 1 --hostfile hosts --stall-shutdown 20s "$@" -- "$trainer" --steps "$steps" \
+  start -np 4 --min-np 1 --max-np 8 --hostfile hosts --stall-shutdown 20s "$@" -- "$trainer" --steps "$steps" \
     --print-every "$EVERY" --curve "$folder/$curve" "${words[@]}"
 }
 

@@ -4,8 +4,8 @@
 # same step, and nothing is left behind.
 #
 #     train_kills.sh ELASTIC COUNT TIMES [SEED]
-. "$(dirname "$0")/../body/lib.sh"
-body_begin "$@"
+. "$(dirname "$0")/../shell/lib.sh"
+test_begin "$@"
 times=$3
 seed=${4:-$$}
 RANDOM=$seed
@@ -40,7 +40,7 @@ finish 0
 
 [ "$(grep -c 'counted' "$out")" -ge 1 ] || die "seed $seed: nobody has come to the end"
 [ "$(sed -n 's/.*counted //p' "$out" | sort -u | wc -l)" = 1 ] || die "seed $seed: not all have counted the same"
-# Who is killed may have been alone with its last commit; then the others make that step again. But what
+# A worker that is killed may have been alone with its last commit; then the others make that step again. But what
 # all members of a round have begun with is never gone back behind.
 sed -nE 's/.*round ([0-9]+): all [0-9]+ train.*/\1/p' "$err" >trained
 sed -nE 's/.*round ([0-9]+) begins at ([0-9]+)$/\1 \2/p' "$out" | sort -n -k 1,1 -k 2,2 >begun

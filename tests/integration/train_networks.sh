@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # A training over networks that fail: its hosts are two network namespaces, in each a real sshd, and
-# this one, which is the router between them. What is cut is cut by routing rules of the router: packets
-# vanish, and nobody is told.
+# this one, which is the router between them. Links are cut by routing rules of the router: packets
+# vanish, without a message to either side.
 #
 #     train_networks.sh ELASTIC PUPIL
-. "$(dirname "$0")/../body/lib.sh"
-. "$(dirname "$0")/../body/networks.sh"
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/networks.sh"
 networks_begin "$@"
 
 STATE_MIB=16
@@ -26,14 +26,14 @@ list() { printf '%s\n' "$@" >hosts; }
 train() {
   new_job
   : >"$made"
-  over --host-discovery-script ./hosts.sh --beat 200ms --lease 2s --agent-timeout 20s \
+  over --max-np unlimited --host-discovery-script ./hosts.sh --beat 200ms --lease 2s --agent-timeout 20s \
     --prepare-timeout 5s "$@" "$trainer" --state $STATE_MIB --say "$say" --made "$made"
 }
 
 # N further steps of rank 0 in this round
 steps() { await "$made" "^$round 0 " "$1"; }
 
-# No step is left out, and none but those after the last commit is made again. Who leaves may say its
+# No step is left out, and none but those after the last commit is made again. A worker that leaves may say its
 # last step when the others are in the next round.
 no_step_lost() {
   awk '$3 > step + 1 || $1 >= round && $3 < step - 1 {
@@ -44,7 +44,7 @@ no_step_lost() {
 
 stop() {
   no_step_lost
-  ! grep 'pupil:' "$err" || die 'a pupil has found something wrong'
+  ! grep 'sum_trainer:' "$err" || die 'a trainer has found something wrong'
   ask stop >/dev/null || die 'stop'
   ended 143
 }
@@ -157,7 +157,7 @@ stop
 
 # ---- a wall between the workers of two hosts, both of which reach the driver --------------------------
 
-# What goes from one host to the other vanishes, but for what is for the ports of these processes.
+# Packets from one host to the other vanish, except those for the ports of these processes.
 wall() { # PID...
   local port
   for port in $(listens "$@"); do
@@ -207,7 +207,7 @@ train -np 4 --stall-warning 1s --stall-shutdown 3s
 await_round 4
 steps 20
 wall
-await "$err" "is revoked: they wait for each other, for [0-9]+s in allreduce"
+await "$err" "is revoked: the members wait for each other, for [0-9]+s in allreduce"
 no_wall
 await_round 4
 steps 20

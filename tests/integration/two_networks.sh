@@ -3,8 +3,8 @@
 # in first_run.sh, then the ways in which ssh fails.
 #
 #     two_networks.sh ELASTIC TRAINER
-. "$(dirname "$0")/../body/lib.sh"
-. "$(dirname "$0")/../body/networks.sh"
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/networks.sh"
 networks_begin "$@"
 
 printf '%s.1.2:2\n%s.2.2:2\n' $net $net >hosts.now
@@ -40,13 +40,13 @@ await_round 4
 ask stop || die 'stop'
 ended 143
 
-# wrong CAUSE TEXT HOSTS: nobody trains there, the event says what ssh says, the job goes on elsewhere
+# wrong CAUSE TEXT HOSTS: no worker trains there, the event says what ssh says, the job goes on elsewhere
 wrong() {
   local cause=$1 text=$2 host=$3
   shift 3
   say_line "$cause"
   new_job
-  over --blacklist-forever "$@" -np 2 --min-np 1 -H "$net.1.2:2,$host:1" "$trainer" --say "$say"
+  over --blacklist-forever "$@" -np 2 --min-np 1 --max-np 3 -H "$net.1.2:2,$host:1" "$trainer" --say "$say"
   await_round 2
   await "$err" "$text"
   ask hosts | grep -F "$host" | grep -qE "$text" || say_line "hosts: $(ask hosts)"

@@ -1,3 +1,7 @@
+/*
+ * options.c: reads the command line of the simulator: how many worlds, from which seed, with which
+ * planted bug, and writes the line that repeats a world.
+ */
 #include "tests/sim/options.h"
 
 #include "base/text.h"
@@ -12,7 +16,7 @@
 #define WORLDS_MAX UINT64_C(1000000000000)
 #define FAULTS     200
 #define FAULTS_MAX 10000
-#define WRONG      2 /* the exit code after a usage that is none */
+#define WRONG      2 /* the exit code after a wrong command line */
 
 static const char *const bug_names[BUG_COUNT] = {
     [BUG_NONE] = "none",
@@ -21,8 +25,10 @@ static const char *const bug_names[BUG_COUNT] = {
     [BUG_WRONG_ROOT] = "wrong-root",
     [BUG_LAUNCH_ON_BARRED] = "launch-on-barred",
     [BUG_VISIBLE_BEFORE_DURABLE] = "visible-before-durable",
+    [BUG_LIE_BELIEVED] = "lie-believed",
 };
 
+/* Prints the usage to stdout after --help, to stderr after a mistake. */
 static void usage(FILE *to)
 {
     fprintf(
@@ -92,7 +98,7 @@ static bool read_option(int option, struct sim_options *options)
     case 'o': options->oom = true; return true;
     case 'k': options->keep = true; return true;
     case 'r': options->replay = true; return true;
-    default: return false; /* getopt has said why */
+    default: return false; /* getopt has printed the error */
     }
 }
 

@@ -1,10 +1,10 @@
 /*
- * options.h: what the simulator is asked for.
+ * options.h: the options of the simulator.
  */
 #ifndef TESTS_SIM_OPTIONS_H
 #define TESTS_SIM_OPTIONS_H
 
-#include "tests/lib/world.h"
+#include "tests/world/world.h"
 
 #define SIM_JOBS_MAX 64
 
@@ -17,13 +17,14 @@ struct sim_options {
     bool verbose;
     bool replay;
     bool oom;
-    bool keep; /* go on after a violation */
+    bool keep; /* true: continue after a violation */
 };
 
-/* -1: go on; else the program ends with this code, and why has been said. */
+/* Reads the command line. Returns -1: the program continues; otherwise the code with which the
+ * program must end, and the reason was printed. */
 int sim_options_read(int argc, char **argv, struct sim_options *ret_options);
 
-/* How the world with this seed is made once more, as somebody would type it. */
+/* Writes the command line that runs the world with this seed again. */
 void sim_options_again(const struct sim_options *options, uint64_t seed, char *line, size_t size);
 
 #endif

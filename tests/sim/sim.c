@@ -1,6 +1,6 @@
 /*
- * sim.c: random worlds, one for each seed, over several processes. The first violation ends it:
- * the same seed is run again with the driver's trace, whose last lines are shown.
+ * sim.c: runs random worlds, one for each seed, in several processes. The first violation ends the
+ * run: the same seed runs again with the driver's trace, whose last lines are printed.
  */
 #include "base/panic.h"
 #include "tests/sim/options.h"
@@ -19,39 +19,39 @@
 
 #define TRACE_SHOWN 60
 #define WRONG_MAX   1024
-#define WORLD_S     120 /* a world that takes longer hangs the simulator itself */
+#define WORLD_S     120 /* a world that takes longer means that the simulator itself hangs */
 #define PROGRESS_S  2
 
-/* They are added up as an array. */
+/* only uint64_t fields: the structs are added up as arrays */
 #define STATS_COUNT (sizeof(struct world_stats) / sizeof(uint64_t))
-_Static_assert(sizeof(struct world_stats) == (DEED_COUNT + 7) * sizeof(uint64_t),
+_Static_assert(sizeof(struct world_stats) == (COMMAND_COUNT + 7) * sizeof(uint64_t),
                "every member of struct world_stats is a uint64_t that can be added; count it here");
 
-/* One for each process, where the parent can see it. */
+/* The progress of one process that runs worlds, in memory that the parent reads. */
 struct progress {
-    uint64_t next; /* the number of the world after the one that is being run */
-    uint64_t seed; /* being run */
+    uint64_t next; /* number of the world after the present one */
+    uint64_t seed; /* seed of the present world */
     uint64_t worlds;
     uint64_t violations;
-    uint64_t failed; /* worlds that ended with another exit than 0, for a reason */
+    uint64_t failed; /* worlds that ended with an exit code other than 0, with a valid reason */
     int64_t virtual_us;
     struct world_stats stats;
     char wrong[WRONG_MAX];
 };
 
-/* The parent's. */
+/* The state of the parent. */
 struct sim {
     const struct sim_options *options;
-    struct progress *all; /* one for each job */
+    struct progress *all; /* one entry for each process */
     pid_t pids[SIM_JOBS_MAX];
     unsigned running;
-    sigset_t waited;    /* blocked, and waited for */
-    sigset_t unblocked; /* what was blocked before */
+    sigset_t waited;    /* signals that are blocked, and waited for with sigtimedwait */
+    sigset_t unblocked; /* the signal mask from before */
     bool terminal;
     double began_s;
 };
 
-static struct world *make(const struct sim_options *options, uint64_t seed, bool told)
+static struct world *make_world(const struct sim_options *options, uint64_t seed, bool told)
 {
     struct world_shape shape;
     struct world *world;
@@ -78,25 +78,20 @@ static void add_stats(struct world_stats *sum, const struct world_stats *stats)
 
 /* ---- one process ---------------------------------------------------------------------------- */
 
-static void note(struct progress *progress, const struct world *world)
-{
-    add_stats(&progress->stats, world_stats(world));
-    progress->worlds++;
-    progress->virtual_us += world_now(world);
-    if (!world_wrong(world) && world_exit_code(world) != 0)
-        progress->failed++;
-}
-
-/* False when something was violated. */
+/* Runs one world; false: it has violated an invariant. */
 static bool run_one(const struct sim_options *options, uint64_t seed, struct progress *progress)
 {
-    struct world *world = make(options, seed, false);
+    struct world *world = make_world(options, seed, false);
     uint64_t digest;
 
     progress->seed = seed;
     alarm(WORLD_S);
     world_run(world);
-    note(progress, world);
+    add_stats(&progress->stats, world_stats(world));
+    progress->worlds++;
+    progress->virtual_us += world_now(world);
+    if (!world_wrong(world) && world_exit_code(world) != 0)
+        progress->failed++;
     digest = world_digest(world);
     if (world_wrong(world))
         snprintf(progress->wrong, sizeof(progress->wrong), "%s", world_wrong(world));
@@ -105,7 +100,7 @@ static bool run_one(const struct sim_options *options, uint64_t seed, struct pro
                world_exit_text(world));
     world_free(world);
     if (options->replay && !progress->wrong[0]) {
-        world = make(options, seed, false);
+        world = make_world(options, seed, false);
         world_run(world);
         if (world_digest(world) != digest)
             snprintf(progress->wrong, sizeof(progress->wrong),
@@ -118,7 +113,8 @@ static bool run_one(const struct sim_options *options, uint64_t seed, struct pro
 
 NORETURN static void child(const struct sim_options *options, struct progress *progress)
 {
-    setlinebuf(stdout); /* it may be ended at any moment */
+    /* Each line is written at once, because the process may be killed at any moment */
+    setlinebuf(stdout);
     for (uint64_t i = progress->next; i < options->worlds; i = progress->next) {
         progress->next = i + options->jobs;
         if (run_one(options, options->seed + i, progress))
@@ -133,8 +129,8 @@ NORETURN static void child(const struct sim_options *options, struct progress *p
     _exit(0);
 }
 
-/* A process that ends when its parent does. Those that run worlds leave the terminal's signals to
- * the parent, which ends them. */
+/* Forks a process that dies with its parent. Processes that run worlds ignore the terminal's
+ * signals, because the parent ends them. */
 static pid_t spawn(const struct sim *sim, bool runs_worlds)
 {
     pid_t parent = getpid();
@@ -162,50 +158,36 @@ static void start(struct sim *sim, unsigned job)
     sim->running++;
 }
 
-/* ---- telling -------------------------------------------------------------------------------- */
+/* ---- the story of one world ------------------------------------------------------------------ */
 
-static void show_last_lines(const char *text)
-{
-    const char *at = text + strlen(text);
-    int lines = 0;
-
-    while (at > text && lines <= TRACE_SHOWN) {
-        at--;
-        if (*at == '\n')
-            lines++;
-    }
-    fputs(*at == '\n' ? at + 1 : at, stderr);
-}
-
-/* The story of this seed, in a process of its own, as it may crash again. */
+/* Prints the story of this seed, from a process of its own, because the world may crash again. */
 static void tell(const struct sim *sim, uint64_t seed, bool wrong)
 {
     pid_t pid = spawn(sim, false);
 
     if (pid == 0) {
-        struct world *world = make(sim->options, seed, true);
+        struct world *world = make_world(sim->options, seed, true);
 
         alarm(WORLD_S);
         world_run(world);
-        if (wrong && !sim->options->verbose)
-            show_last_lines(world_story(world));
-        else
+        if (wrong && !sim->options->verbose) {
+            const char *text = world_story(world);
+            const char *at = text + strlen(text);
+            int lines = 0;
+
+            while (at > text && lines <= TRACE_SHOWN) {
+                at--;
+                if (*at == '\n')
+                    lines++;
+            }
+            fputs(*at == '\n' ? at + 1 : at, stderr);
+        } else {
             fputs(world_story(world), wrong ? stderr : stdout);
+        }
         fflush(NULL);
         _exit(0);
     }
     waitpid(pid, NULL, 0);
-}
-
-static void explain(const struct sim *sim, const struct progress *progress)
-{
-    char again[200];
-
-    fprintf(stderr, "\n%s\n",
-            progress->wrong[0] ? progress->wrong : "the simulator has crashed, or hangs");
-    tell(sim, progress->seed, true);
-    sim_options_again(sim->options, progress->seed, again, sizeof(again));
-    fprintf(stderr, "again: %s\n", again);
 }
 
 static double seconds(void)
@@ -230,15 +212,7 @@ static struct progress sum_of(const struct sim *sim)
     return sum;
 }
 
-static void show_progress(const struct sim *sim)
-{
-    struct progress sum = sum_of(sim);
-
-    if (sim->terminal)
-        fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " worlds, %.1f per second\033[K", sum.worlds,
-                sim->options->worlds, (double)sum.worlds / (seconds() - sim->began_s));
-}
-
+/* Prints the number of faults of each kind, and what all worlds together did. */
 static void summary(const struct sim *sim)
 {
     struct progress sum = sum_of(sim);
@@ -246,9 +220,9 @@ static void summary(const struct sim *sim)
 
     if (sim->terminal)
         fprintf(stderr, "\r\033[K");
-    for (int i = 0; i < DEED_COUNT; i++)
-        printf("%-18s %10" PRIu64 "%s", deed_name((enum world_deed_kind)i), sum.stats.faults[i],
-               i % 3 == 2 ? "\n" : "  ");
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        printf("%-18s %10" PRIu64 "%s", command_name((enum world_command_kind)i),
+               sum.stats.faults[i], i % 3 == 2 ? "\n" : "  ");
     printf("\n%" PRIu64 " worlds (%" PRIu64 " ended with a reason, %" PRIu64
            " with a violation), %" PRIu64 " drivers, %" PRIu64 " launches, %" PRIu64
            " rounds, %" PRIu64 " recoveries, %" PRIu64 " steps\n",
@@ -258,7 +232,7 @@ static void summary(const struct sim *sim)
            (double)sum.virtual_us / (double)TIME_HOUR, took_s, (double)sum.worlds / took_s);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all worlds ------------------------------------------------------------------------------ */
 
 static void end_all(struct sim *sim)
 {
@@ -272,10 +246,12 @@ static void end_all(struct sim *sim)
     sim->running = 0;
 }
 
-/* One that crashed has counted neither its world nor the violation, and may go on behind it. */
+/* Called when a process has ended. A process that crashed has counted neither its world nor the
+ * violation; with --keep-going another process continues with the next world. */
 static void on_end(struct sim *sim, unsigned job, int status)
 {
     struct progress *progress = &sim->all[job];
+    char again[200];
 
     sim->pids[job] = 0;
     sim->running--;
@@ -287,23 +263,17 @@ static void on_end(struct sim *sim, unsigned job, int status)
     }
     if (!sim->options->keep)
         end_all(sim);
-    explain(sim, progress);
+    fprintf(stderr, "\n%s\n",
+            progress->wrong[0] ? progress->wrong : "the simulator has crashed, or hangs");
+    tell(sim, progress->seed, true);
+    sim_options_again(sim->options, progress->seed, again, sizeof(again));
+    fprintf(stderr, "again: %s\n", again);
     progress->wrong[0] = '\0';
     if (sim->options->keep)
         start(sim, job);
 }
 
-static void reap(struct sim *sim)
-{
-    for (unsigned i = 0; i < sim->options->jobs; i++) {
-        int status;
-
-        if (sim->pids[i] && waitpid(sim->pids[i], &status, WNOHANG) == sim->pids[i])
-            on_end(sim, i, status);
-    }
-}
-
-/* The signal that ended it, or 0. */
+/* Runs all worlds. Returns the signal that ended the run, or 0. */
 static int run_all(struct sim *sim)
 {
     const struct timespec patience = { .tv_sec = PROGRESS_S };
@@ -320,9 +290,19 @@ static int run_all(struct sim *sim)
             end_all(sim);
             return number;
         }
-        reap(sim);
+        for (unsigned i = 0; i < sim->options->jobs; i++) {
+            int status;
+
+            if (sim->pids[i] && waitpid(sim->pids[i], &status, WNOHANG) == sim->pids[i])
+                on_end(sim, i, status);
+        }
         if (sim->running && seconds() - shown_s >= PROGRESS_S) {
-            show_progress(sim);
+            struct progress sum = sum_of(sim);
+
+            if (sim->terminal)
+                fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " worlds, %.1f per second\033[K",
+                        sum.worlds, sim->options->worlds,
+                        (double)sum.worlds / (seconds() - sim->began_s));
             shown_s = seconds();
         }
     }

@@ -1,3 +1,9 @@
+/*
+ * story.c: the main program of every story_NAME: runs scripted worlds and compares what an operator
+ * would read with the golden texts. Each run of a story is the same to the byte, so a difference is
+ * always a change of the driver, an agent or a worker. The first line of a golden text is the
+ * story's title and is not compared.
+ */
 #include "tests/stories/story.h"
 
 #include "base/text.h"
@@ -7,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TORTURE_RUNS 100 /* of each story, spread over the allocations that it makes */
+/* runs of each story; the failing allocations are spread over all that a run makes */
+#define TORTURE_RUNS 100
 #define GOLDEN_MAX   (4 * 1024 * 1024)
 
 enum mode {
@@ -21,10 +28,16 @@ enum mode {
     MODE_COUNT
 };
 
+/* The names that the linker gives to both ends of the section with the list of stories. */
+extern const struct story *const first_story[] __asm__("__start_stories");
+extern const struct story *const end_of_stories[] __asm__("__stop_stories");
+
 static const char *const mode_words[MODE_COUNT] = { "",          "--only", "--show", "--update",
                                                     "--torture", "--list", "--help" };
 
-static struct world *run(const struct story *story, uint64_t torture)
+/* Runs the story; torture: the number of the allocation that fails, 0: none. Returns the world,
+ * which the caller frees. */
+static struct world *story_run(const struct story *story, uint64_t torture)
 {
     struct world_shape shape;
     struct world *world;
@@ -36,18 +49,18 @@ static struct world *run(const struct story *story, uint64_t torture)
     return world;
 }
 
-static void golden_path(const struct story *story, char *path, size_t size)
+static void story_golden_path(const struct story *story, char *path, size_t size)
 {
     snprintf(path, size, "%s/tests/stories/golden/%s.txt", HVD_SOURCE_DIR, story->name);
 }
 
-static bool write_golden(const struct story *story, const char *text)
+static bool story_write_golden(const struct story *story, const char *text)
 {
     char path[512];
     FILE *file;
     bool written;
 
-    golden_path(story, path, sizeof(path));
+    story_golden_path(story, path, sizeof(path));
     file = fopen(path, "w");
     if (!file)
         return false;
@@ -55,8 +68,8 @@ static bool write_golden(const struct story *story, const char *text)
     return fclose(file) == 0 && written;
 }
 
-/* Borrowed until the next call; NULL when there is none. */
-static const char *read_golden(const struct story *story)
+/* The story's golden text, borrowed until the next call; NULL: there is none. */
+static const char *story_read_golden(const struct story *story)
 {
     static char golden[GOLDEN_MAX];
     char path[512];
@@ -64,7 +77,7 @@ static const char *read_golden(const struct story *story)
     size_t length;
     const char *end;
 
-    golden_path(story, path, sizeof(path));
+    story_golden_path(story, path, sizeof(path));
     file = fopen(path, "r");
     if (!file)
         return NULL;
@@ -75,7 +88,7 @@ static const char *read_golden(const struct story *story)
     return golden[0] == '#' && end ? end + 1 : golden;
 }
 
-/* The first line in which the two differ. */
+/* Prints the first line in which both texts differ. */
 static void show_difference(const char *golden, const char *text)
 {
     struct span left = { golden, strlen(golden) };
@@ -95,13 +108,15 @@ static void show_difference(const char *golden, const char *text)
     }
 }
 
-static bool check(const struct story *story, enum mode mode)
+/* Runs the story and compares its text with the golden text, or writes or prints the text, as the
+ * mode says. true: no violation, and no difference. */
+static bool story_check(const struct story *story, enum mode mode)
 {
-    struct world *world = run(story, 0);
+    struct world *world = story_run(story, 0);
     const char *wrong = world_wrong(world);
     bool updating = mode == MODE_UPDATE && !wrong;
-    const char *golden = updating ? NULL : read_golden(story);
-    bool same = updating ? write_golden(story, world_story(world))
+    const char *golden = updating ? NULL : story_read_golden(story);
+    bool same = updating ? story_write_golden(story, world_story(world))
                          : golden && strcmp(golden, world_story(world)) == 0;
 
     if (mode == MODE_SHOW || wrong)
@@ -119,10 +134,12 @@ static bool check(const struct story *story, enum mode mode)
     return !wrong && same;
 }
 
-/* A process dies at each of many places; what counts is the end alone. */
-static bool torture(const struct story *story)
+/* Runs the story again and again, and kills a process at another allocation each time. Only the end
+ * of the job is compared. */
+static bool story_torture(const struct story *story)
 {
-    struct world *world = run(story, UINT64_MAX); /* counts them, and fails none */
+    /* this run counts the allocations; none fails */
+    struct world *world = story_run(story, UINT64_MAX);
     uint64_t count = fault_count(FAULT_ALLOC);
     uint64_t step = count / TORTURE_RUNS + 1;
     int code = world_exit_code(world);
@@ -131,7 +148,7 @@ static bool torture(const struct story *story)
 
     world_free(world);
     for (uint64_t k = 1; ok && k <= count; k += step, runs++) {
-        world = run(story, k);
+        world = story_run(story, k);
         ok = !world_wrong(world) && world_exit_code(world) == code;
         if (!ok)
             printf("%sFAILED %s: with allocation %" PRIu64 " failing it ends with %d, not %d: %s\n",
@@ -144,33 +161,65 @@ static bool torture(const struct story *story)
     return ok;
 }
 
-static bool is_wanted(const struct story *story, char **names, int count)
+/* ---- worlds that many stories begin with ---------------------------------------------------- */
+
+void story_job(struct world *w, uint32_t np, uint32_t min_np, uint32_t max_np, uint64_t steps)
 {
-    for (int i = 0; i < count; i++)
-        if (strcmp(names[i], story->name) == 0)
-            return true;
-    return count == 0;
+    world_np(w, np, min_np, max_np);
+    world_train(w, steps);
 }
 
-static bool do_one(const struct story *story, enum mode mode)
+static void story_two_hosts(struct world *w, uint32_t np, uint64_t steps)
 {
-    if (mode != MODE_TORTURE)
-        return check(story, mode);
-    if (!story->counts_deaths)
-        return torture(story);
-    printf("skip   %s: its end depends on how many die\n", story->name);
-    return true;
+    world_host(w, "a", 2);
+    world_host(w, "b", 2);
+    story_job(w, np, 2, 4, steps);
 }
 
-/* ---- what is asked for ---------------------------------------------------------------------- */
-
-static void list(FILE *to, const struct story *stories, size_t count)
+void story_four_workers(struct world *w, uint64_t steps)
 {
-    for (size_t i = 0; i < count; i++)
-        fprintf(to, "%s  %s\n", stories[i].name, stories[i].shows);
+    story_two_hosts(w, 4, steps);
 }
 
-static void usage(FILE *to, const char *program)
+void story_two_of_four(struct world *w, uint64_t steps)
+{
+    story_two_hosts(w, 2, steps);
+}
+
+void story_room_for_third_host(struct world *w)
+{
+    story_four_workers(w, 400);
+    world_host(w, "c", 0);
+    world_np(w, 4, 2, 6);
+}
+
+void story_third_host_comes(struct world *w)
+{
+    story_room_for_third_host(w);
+    world_at(w, 9 * TIME_S, list_host("c", 2));
+}
+
+void story_bar_forever(struct world *w)
+{
+    world_shape(w)->config.blacklist.forever = true;
+}
+
+void story_ends(struct world *w, const char *sizes, int code)
+{
+    world_run(w);
+    world_expect_rounds(w, sizes);
+    world_expect_exit(w, code);
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static void story_list(FILE *to)
+{
+    for (const struct story *const *story = first_story; story < end_of_stories; story++)
+        fprintf(to, "%s  %s\n", (*story)->name, (*story)->shows);
+}
+
+static void story_usage(FILE *to, const char *program)
 {
     fprintf(to,
             "usage: %s [--only|--show|--update|--torture] [STORY...]\n"
@@ -183,8 +232,8 @@ static void usage(FILE *to, const char *program)
             program, program);
 }
 
-/* MODE_COUNT: there is no such option. */
-static enum mode mode_of(const char *word)
+/* The mode of this option; MODE_COUNT: there is no such option. */
+static enum mode story_mode_of(const char *word)
 {
     size_t mode = 1;
 
@@ -195,47 +244,48 @@ static enum mode mode_of(const char *word)
     return (enum mode)mode;
 }
 
-static bool are_there(char **names, int named, const struct story *stories, size_t count)
+int main(int argc, char **argv)
 {
-    for (int i = 0; i < named; i++) {
-        size_t k = 0;
-
-        while (k < count && strcmp(names[i], stories[k].name) != 0)
-            k++;
-        if (k < count)
-            continue;
-        fprintf(stderr, "there is no story %s here; there are:\n", names[i]);
-        list(stderr, stories, count);
-        return false;
-    }
-    return true;
-}
-
-int story_main(int argc, char **argv, const struct story *stories, size_t count)
-{
-    enum mode mode = argc > 1 ? mode_of(argv[1]) : MODE_RUN;
-    int before = argc > 1 && mode != MODE_RUN ? 2 : 1; /* words in front of the names */
+    enum mode mode = argc > 1 ? story_mode_of(argv[1]) : MODE_RUN;
+    /* number of words before the names of stories */
+    int before = argc > 1 && mode != MODE_RUN ? 2 : 1;
     bool asks = mode == MODE_LIST || mode == MODE_HELP;
     bool ok = true;
 
     if (mode == MODE_COUNT || (asks && argc > before)) {
         fprintf(stderr, "%s: %s\n", argv[asks ? 2 : 1],
                 asks ? "nothing may follow here" : "there is no such option");
-        usage(stderr, argv[0]);
-        list(stderr, stories, count);
+        story_usage(stderr, argv[0]);
+        story_list(stderr);
         return 2;
     }
     if (mode == MODE_HELP)
-        usage(stdout, argv[0]);
+        story_usage(stdout, argv[0]);
     if (mode == MODE_LIST)
-        list(stdout, stories, count);
+        story_list(stdout);
     if (asks)
         return 0;
-    if (!are_there(argv + before, argc - before, stories, count))
+    for (int i = before; i < argc; i++) {
+        const struct story *const *story = first_story;
+
+        while (story < end_of_stories && strcmp(argv[i], (*story)->name) != 0)
+            story++;
+        if (story < end_of_stories)
+            continue;
+        fprintf(stderr, "there is no story %s here; there are:\n", argv[i]);
+        story_list(stderr);
         return 2;
-    for (size_t i = 0; i < count; i++) {
-        if (is_wanted(&stories[i], argv + before, argc - before))
-            ok = do_one(&stories[i], mode) && ok;
+    }
+    for (const struct story *const *next = first_story; next < end_of_stories; next++) {
+        const struct story *story = *next;
+        bool wanted = argc == before;
+
+        for (int k = before; k < argc; k++)
+            wanted |= strcmp(argv[k], story->name) == 0;
+        if (wanted && mode == MODE_TORTURE && story->counts_deaths)
+            printf("skip   %s: its end depends on how many die\n", story->name);
+        else if (wanted)
+            ok &= mode == MODE_TORTURE ? story_torture(story) : story_check(story, mode);
     }
     return ok ? 0 : 1;
 }

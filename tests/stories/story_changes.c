@@ -1,42 +1,33 @@
-/* Workers die and hosts join while a job trains. */
+/*
+ * story_changes.c: workers die and hosts join while a job trains: recoveries and switches, one
+ * after the other. docs/stories.md, "One worker fails", "Hosts and joiners".
+ */
 #include "tests/stories/story.h"
 
-static void four_workers(struct world *w)
+STORY(one_worker_is_killed, "one worker is killed: one slot is lost, and comes back")
 {
-    world_host(w, "a", 2);
-    world_host(w, "b", 2);
-    world_np(w, 4, 2, 4);
-    world_train(w, 400);
-}
-
-static void one_worker_is_killed(struct world *w)
-{
-    four_workers(w);
+    story_four_workers(w, 400);
     world_at(w, 9 * TIME_S, kill_worker("b", 0));
-    world_run(w);
-    world_expect_rounds(w, "4 3 4");
-    world_expect_exit(w, 0);
+    story_ends(w, "4 3 4", 0);
 }
 
-static void a_host_joins(struct world *w)
+STORY(a_host_joins, "a host joins: no worker stops while it boots")
 {
-    four_workers(w);
+    story_four_workers(w, 400);
     world_host(w, "c", 0);
     world_np(w, 4, 2, 8);
     world_at(w, 9 * TIME_S, list_host("c", 2));
-    world_run(w);
-    world_expect_rounds(w, "4 6");
-    world_expect_exit(w, 0);
+    story_ends(w, "4 6", 0);
 }
 
-/* The one that ./dev demo shows. */
-static void a_week_in_two_minutes(struct world *w)
+/* The story that ./dev demo shows. */
+STORY_ALONE(a_week_in_two_minutes,
+            "a worker is killed, a host joins, the driver is killed, a host goes silent")
 {
     world_host(w, "a", 2);
     world_host(w, "b", 2);
     world_host(w, "c", 0);
-    world_np(w, 4, 2, 6);
-    world_train(w, 700);
+    story_job(w, 4, 2, 6, 700);
     world_at(w, 10 * TIME_S, kill_worker("b", 0));
     world_at(w, 20 * TIME_S, list_host("c", 2));
     world_at(w, 40 * TIME_S, kill_driver());
@@ -45,8 +36,3 @@ static void a_week_in_two_minutes(struct world *w)
     world_run(w);
     world_expect_exit(w, 0);
 }
-
-STORIES(STORY(one_worker_is_killed, "one worker is killed: one slot is lost, and comes back"),
-        STORY(a_host_joins, "a host joins: nobody stops while it boots"),
-        STORY_ALONE(a_week_in_two_minutes,
-                    "a worker is killed, a host joins, the driver is killed, a host goes silent"))
