@@ -4,7 +4,7 @@ function(hvd_own_archives ret)
   set(found)
   while(pending)
     list(POP_FRONT pending library)
-    # What a static library links privately its user needs all the same, and CMake says so.
+    # The user of a static library needs its private links too; CMake marks them so.
     string(REGEX REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1" library "${library}")
     if(library IN_LIST found OR NOT TARGET ${library})
       continue()

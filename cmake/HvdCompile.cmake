@@ -34,6 +34,25 @@ if(HVD_WERROR)
   target_compile_options(hvd_compile INTERFACE -Werror)
 endif()
 
+# These options make a bug harder to use; scripts/check-hardening looks at the installed files. Sanitizers find
+# the bug itself, and do not go together with it.
+target_link_options(hvd_compile INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+if(NOT HVD_SANITIZE AND NOT HVD_COVER)
+  include(CheckCCompilerFlag)
+  include(CheckPIESupported)
+  check_pie_supported()
+  foreach(flag -ftrivial-auto-var-init=zero -fstack-clash-protection -fcf-protection=full
+      -mbranch-protection=standard)
+    string(MAKE_C_IDENTIFIER "hvd_has${flag}" has)
+    check_c_compiler_flag(${flag} ${has})
+    if(${has})
+      target_compile_options(hvd_compile INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:${flag}>)
+    endif()
+  endforeach()
+  target_compile_options(hvd_compile INTERFACE
+    $<$<AND:$<CONFIG:RelWithDebInfo,Release,MinSizeRel>,$<COMPILE_LANGUAGE:C,CXX>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>)
+endif()
+
 if(HVD_SANITIZE)
   set(hvd_sanitize -fsanitize=${HVD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_compile_options(hvd_compile INTERFACE ${hvd_sanitize})

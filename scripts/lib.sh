@@ -5,6 +5,7 @@ export LC_ALL=C
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 cores=$(nproc)
+at_once=$((4 * cores)) # tests; one that computes counts for three, see tests/CMakeLists.txt
 
 die() {
   printf '%s\n' "$*" >&2
@@ -81,7 +82,7 @@ programs_of() {
 # test_quietly PRESET LABELS REGEX [JOBS]: runs the tests with such names, but those with these labels (a
 # regex). When some fail, says which, shows what they said, and fails.
 test_quietly() {
-  local preset=$1 without=$2 regex=$3 jobs=${4:-$cores} log=build/check/ctest-$1.log
+  local preset=$1 without=$2 regex=$3 jobs=${4:-$at_once} log=build/check/ctest-$1.log
   mkdir -p build/check
   steady ctest --preset "$preset" -j "$jobs" -R "$regex" -LE "$without" >"$log" 2>&1 && return
   sed "s|$root/||g; s|^.*SUMMARY: ThreadSanitizer: ||" "$log" |
