@@ -51,7 +51,20 @@ int standin_enter(void)
         return CUDA_LAUNCH_FAILED;
     }
     pthread_mutex_lock(&standin.lock);
-    return 0;
+    /* A device that is lost while this call waits for the lock has ended its kernels without a
+     * result, so the call must not take their marks for an end. */
+    if (!standin_lost())
+        return 0;
+    pthread_mutex_unlock(&standin.lock);
+    return CUDA_LAUNCH_FAILED;
+}
+
+bool standin_enter_to_destroy(int *ret_code)
+{
+    *ret_code = standin_enter();
+    if (*ret_code == CUDA_LAUNCH_FAILED)
+        pthread_mutex_lock(&standin.lock);
+    return *ret_code == 0 || *ret_code == CUDA_LAUNCH_FAILED;
 }
 
 void standin_leave(void)

@@ -70,6 +70,10 @@ extern struct standin standin;
 /* Every call begins with it: 0 with the lock taken, or the code that the call returns at once. */
 int standin_enter(void);
 void standin_leave(void);
+/* The same for a call that destroys an object, which a lost device does too. true: the lock is
+ * taken, and the call returns *ret_code after its work. false: the call returns *ret_code at once.
+ */
+bool standin_enter_to_destroy(int *ret_code);
 /* The same for a call that needs a current context. */
 int standin_enter_context(struct CUctx_st **ret_context);
 

@@ -45,13 +45,14 @@ int cu_event_create(struct CUevent_st **ret_event, unsigned flags)
     return CUDA_OK;
 }
 
-/* Frees the event. A stream that waits for the event still waits for its mark. */
+/* Frees the event, also on a lost device. A stream that waits for the event still waits for its
+ * mark. */
 int cu_event_destroy(struct CUevent_st *event)
 {
     struct CUevent_st **link = &events;
-    int code = standin_enter();
+    int code;
 
-    if (code)
+    if (!standin_enter_to_destroy(&code))
         return code;
     event_find(event);
     while (*link != event)
@@ -61,7 +62,7 @@ int cu_event_destroy(struct CUevent_st *event)
     mem_free(event);
     standin_count("events", -1);
     standin_leave();
-    return CUDA_OK;
+    return code;
 }
 
 int cu_event_record(struct CUevent_st *event, struct CUstream_st *named)

@@ -63,7 +63,7 @@ struct CUstream_st;
  *   copy:slow=MS, copy:hang, copy:die     when the stream's thread runs the copy
  *   alloc:fail, pin:fail, event:fail (creating and recording), stream:fail
  *   device:lost        from here on every call of the driver returns an error, and kernels end;
- *                      all devices of the process are lost
+ *                      all devices of the process are lost. Streams and events are still destroyed
  *   device:hang        every call of the driver waits until the faults are cleared
  */
 

@@ -332,22 +332,20 @@ int cu_stream_create(struct CUstream_st **ret_stream, unsigned flags, int priori
     return code;
 }
 
-/* Destroys the stream; its queued work is still done. */
+/* Destroys the stream, also on a lost device; its queued work is still done. */
 int cu_stream_destroy(struct CUstream_st *named)
 {
     struct CUstream_st *stream;
-    int code = standin_enter();
+    int code;
 
-    if (code)
-        return code;
     if (!named)
         standin_misuse("the NULL stream cannot be destroyed");
-    code = stream_find(named, NULL, &stream);
-    if (!code) {
-        stream->destroyed = true;
-        pthread_cond_signal(&stream->work);
-        standin_count("streams", -1);
-    }
+    if (!standin_enter_to_destroy(&code))
+        return code;
+    (void)stream_find(named, NULL, &stream); /* a stream with a name is found, or it is misuse */
+    stream->destroyed = true;
+    pthread_cond_signal(&stream->work);
+    standin_count("streams", -1);
     standin_leave();
     return code;
 }

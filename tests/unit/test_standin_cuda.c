@@ -478,6 +478,20 @@ TEST_FLAGS(a_lost_device_answers, TEST_NO_TORTURE)
     CHECK_INT(t, gpu_enter(own.device, NULL), !=, 0);
 }
 
+/* The objects exist in the host, and a program that has lost its device destroys them once. */
+TEST_FLAGS(objects_of_a_lost_device_are_destroyed, TEST_NO_TORTURE)
+{
+    CHECK_OK(t, bench_make(&own));
+    fake_gpu_faults("device:lost");
+    CHECK_INT(t, own.cuda->event_destroy(own.event), !=, CUDA_OK);
+    own.event = NULL;
+    CHECK_INT(t, own.cuda->stream_destroy(own.other), !=, CUDA_OK);
+    own.other = NULL;
+    fake_gpu_faults(NULL);
+    CHECK_INT(t, fake_gpu_live("events"), ==, 0);
+    CHECK_INT(t, fake_gpu_live("streams"), ==, 1);
+}
+
 TEST_FLAGS(the_nth_call_loses_the_device, TEST_NO_TORTURE)
 {
     CHECK_OK(t, bench_make(&own));
