@@ -124,38 +124,42 @@ static int queue_action(struct queue *queue, const struct action *action, struct
     return rc;
 }
 
-/* Takes the actions of one step, in order: records go to the scribe at once, all other actions into
- * the queue. After a failure the driver cannot go on. */
+/* Gives a record or a change of the blacklist to the scribe. The actions after it wait until the
+ * write is durable. */
+static int queue_write(struct queue *queue, const struct job_write *write, struct hvd_err *err)
+{
+    uint64_t number = scribe_put(queue->scribe, write);
+
+    if (!number)
+        return err_set(err, HVD_E_LIMIT,
+                       "no room for another record of the journal: the disk of the state "
+                       "directory is too slow, or memory is out");
+    if (!queue->first)
+        queue->first = number;
+    queue->last = number;
+    return 0;
+}
+
+/* Takes the actions of one step, in order: records go to the scribe, as one step of it, all other
+ * actions into the queue. After a failure the driver cannot go on. */
 int queue_take(struct queue *queue, const struct action_list *list, queue_complete_fn *complete,
                void *arg, struct hvd_err *err)
 {
     struct encoder encoder = { .complete = complete, .arg = arg };
-    uint64_t number;
     int rc = 0;
 
+    scribe_step_begin(queue->scribe);
     for (size_t i = 0; i < list->count && !rc; i++) {
         const struct action *action = &list->items[i];
-        struct job_write write = { 0 };
 
-        if (action->kind == ACTION_RECORD) {
-            write.record = action->record;
-        } else if (action->kind == ACTION_BLACKLIST) {
-            write.change = action->change;
-        } else {
+        if (action->kind == ACTION_RECORD)
+            rc = queue_write(queue, &(struct job_write){ .record = action->record }, err);
+        else if (action->kind == ACTION_BLACKLIST)
+            rc = queue_write(queue, &(struct job_write){ .change = action->change }, err);
+        else
             rc = queue_action(queue, action, &encoder, err);
-            continue;
-        }
-        /* A record goes to the scribe at once. The actions after the record wait until the write
-         * with this number is durable. */
-        number = scribe_put(queue->scribe, &write);
-        if (!number)
-            return err_set(err, HVD_E_LIMIT,
-                           "no room for another record of the journal: the disk of the state "
-                           "directory is too slow, or memory is out");
-        if (!queue->first)
-            queue->first = number;
-        queue->last = number;
     }
+    scribe_step_end(queue->scribe);
     return rc;
 }
 

@@ -1,7 +1,9 @@
 /*
  * scribe.c: the thread that writes the job's file. The event loop hands it writes (scribe_put), and
  * asks which writes are durable (scribe_look) when the descriptor is readable. Writes become
- * durable in the order of their numbers. After a permanent failure no write is made.
+ * durable in the order of their numbers, and those of one step of the core together: the end of a
+ * worker is never durable without the failure that is charged for it. After a permanent failure no
+ * write is made.
  */
 #include "driver/journal/scribe.h"
 
@@ -31,6 +33,8 @@ struct scribe {
     struct list waiting;
     size_t waiting_bytes; /* bytes of the entries in `waiting` and in `batch` */
     uint64_t put;         /* the number of the last write that scribe_put has taken */
+    uint64_t step;        /* the number of the step to which the next write belongs */
+    bool in_step;         /* this step has not ended: its writes are not taken yet */
     uint64_t durable;
     bool stopping;
     bool check_now; /* the owner of the file is checked without waiting for check_us */
@@ -50,6 +54,7 @@ struct scribe {
 struct scribe_entry {
     struct list in_queue;
     size_t bytes; /* the size of the block */
+    uint64_t step;
     struct job_write write;
 };
 
@@ -159,6 +164,35 @@ static bool wait_for_retry(struct scribe *scribe, int rc)
     return true;
 }
 
+/* Moves whole steps from `waiting` into the batch, as long as they fit into one transaction. A step
+ * of more than LIMIT_JOURNAL_BATCH writes goes into several. The caller holds the lock. */
+static void scribe_take_steps(struct scribe *scribe)
+{
+    while (!list_empty(&scribe->waiting) && scribe->batch_bytes < LIMIT_JOURNAL_BATCH_BYTES) {
+        uint64_t step = CONTAINER_OF(scribe->waiting.next, struct scribe_entry, in_queue)->step;
+        size_t count = 0;
+
+        if (scribe->in_step && step == scribe->step)
+            return;
+        LIST_EACH (it, &scribe->waiting) {
+            if (CONTAINER_OF(it, struct scribe_entry, in_queue)->step != step)
+                break;
+            count++;
+        }
+        if (scribe->batch_count > 0 && count > LIMIT_JOURNAL_BATCH - scribe->batch_count)
+            return;
+        for (; count > 0 && scribe->batch_count < LIMIT_JOURNAL_BATCH; count--) {
+            struct scribe_entry *entry =
+                CONTAINER_OF(scribe->waiting.next, struct scribe_entry, in_queue);
+
+            list_remove(&entry->in_queue);
+            list_append(&scribe->batch, &entry->in_queue);
+            scribe->writes[scribe->batch_count++] = entry->write;
+            scribe->batch_bytes += entry->bytes;
+        }
+    }
+}
+
 /* The function of the thread: writes batches, and checks the owner of the file every check_us. A
  * write that may succeed later is tried again with the same batch. The thread ends after a
  * permanent failure, or when all is written and the scribe stops. */
@@ -166,21 +200,13 @@ static void *scribe_thread(void *arg)
 {
     struct scribe *scribe = arg;
     int64_t check_at_us = clock_now_us() + scribe->check_us;
-    struct scribe_entry *entry;
     struct hvd_err err;
     int rc;
 
     pthread_mutex_lock(&scribe->lock);
     for (;;) {
-        /* The number of writes in one transaction and their bytes are limited. */
-        while (!list_empty(&scribe->waiting) && scribe->batch_count < LIMIT_JOURNAL_BATCH &&
-               scribe->batch_bytes < LIMIT_JOURNAL_BATCH_BYTES) {
-            entry = CONTAINER_OF(scribe->waiting.next, struct scribe_entry, in_queue);
-            list_remove(&entry->in_queue);
-            list_append(&scribe->batch, &entry->in_queue);
-            scribe->writes[scribe->batch_count++] = entry->write;
-            scribe->batch_bytes += entry->bytes;
-        }
+        if (scribe->batch_count == 0) /* otherwise the same batch is tried again */
+            scribe_take_steps(scribe);
         if (scribe->batch_count == 0 && scribe->stopping)
             break;
         if (scribe->batch_count == 0 && !scribe->check_now && clock_now_us() < check_at_us) {
@@ -275,6 +301,9 @@ uint64_t scribe_put(struct scribe *scribe, const struct job_write *write)
     } else if (entry->bytes <= LIMIT_JOURNAL_WAITING_BYTES - scribe->waiting_bytes) {
         number = ++scribe->put;
         scribe->waiting_bytes += entry->bytes;
+        entry->step = scribe->step;
+        if (!scribe->in_step) /* a write outside of a step is a step of its own */
+            scribe->step++;
         list_append(&scribe->waiting, &entry->in_queue);
         entry = NULL;
         pthread_cond_signal(&scribe->wake);
@@ -282,6 +311,24 @@ uint64_t scribe_put(struct scribe *scribe, const struct job_write *write)
     pthread_mutex_unlock(&scribe->lock);
     mem_free(entry);
     return number;
+}
+
+void scribe_step_begin(struct scribe *scribe)
+{
+    pthread_mutex_lock(&scribe->lock);
+    ASSERT(!scribe->in_step);
+    scribe->in_step = true;
+    pthread_mutex_unlock(&scribe->lock);
+}
+
+void scribe_step_end(struct scribe *scribe)
+{
+    pthread_mutex_lock(&scribe->lock);
+    ASSERT(scribe->in_step);
+    scribe->in_step = false;
+    scribe->step++;
+    pthread_cond_signal(&scribe->wake);
+    pthread_mutex_unlock(&scribe->lock);
 }
 
 void scribe_check(struct scribe *scribe)

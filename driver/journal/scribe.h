@@ -1,6 +1,7 @@
 /*
  * scribe.h: the scribe: a thread that writes a job's file, so that a slow disk never stops the
- * driver's event loop. All writes that wait go into one transaction.
+ * driver's event loop. All writes that wait go into one transaction. The writes of one step of the
+ * core are durable together or not at all, so a driver that dies loses no half of a step.
  */
 #ifndef DRIVER_JOURNAL_SCRIBE_H
 #define DRIVER_JOURNAL_SCRIBE_H
@@ -26,6 +27,12 @@ int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_sc
  * 3 ... Returns 0 when memory is out, or when more than LIMIT_JOURNAL_WAITING_BYTES are waiting.
  * After a failure of the thread each write is dropped. */
 uint64_t scribe_put(struct scribe *scribe, const struct job_write *write);
+
+/* The writes that scribe_put takes between these two calls belong to one step of the core, and go
+ * into the same transaction. Only a step of more than LIMIT_JOURNAL_BATCH writes is cut. Each begin
+ * needs its end, also after a failure in between. */
+void scribe_step_begin(struct scribe *scribe);
+void scribe_step_end(struct scribe *scribe);
 
 /* Makes the thread check the owner of the file at once; scribe_look tells if another driver owns
  * it. */

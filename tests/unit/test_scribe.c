@@ -236,6 +236,58 @@ TEST_FLAGS(many_are_written_together_and_in_order, TEST_NO_TORTURE)
     CHECK(t, seen.same);
 }
 
+/* A driver may die at any moment. A successor must never find the first write of a step without the
+ * second: the end of a worker without the failure that is charged for it. */
+TEST_FLAGS(the_writes_of_a_step_are_durable_together, TEST_NO_TORTURE)
+{
+    uint64_t durable = 0;
+
+    CHECK_OK(t, start(SELDOM));
+    for (uint64_t step = 1; step <= 50; step++) {
+        struct pollfd fd = { scribe_fd(scribe), POLLIN, 0 };
+
+        scribe_step_begin(scribe);
+        CHECK(t, put(0) != 0);
+        scribe_check(scribe);   /* the thread is awake while the step is open */
+        (void)!poll(&fd, 1, 1); /* a write that is made too early is seen here */
+        CHECK_OK(t, scribe_look(scribe, &durable, NULL));
+        CHECK_INT(t, durable, ==, 2 * (step - 1));
+        CHECK(t, put(1) != 0);
+        scribe_step_end(scribe);
+        CHECK_OK(t, wait_durable(2 * step));
+    }
+}
+
+/* Steps of 400 writes wait behind a lock. Two of them fit into a transaction, the third does not. A
+ * step of more than LIMIT_JOURNAL_BATCH writes is cut, and loses nothing. */
+TEST_FLAGS(a_transaction_ends_with_a_step, TEST_NO_TORTURE)
+{
+    static const struct db_schema same = { "job", 'J', NULL, 2 };
+    const uint64_t whole = 10, writes = 400, large = LIMIT_JOURNAL_BATCH + 1;
+    uint64_t durable = 0;
+
+    CHECK_OK(t, start(SELDOM));
+    CHECK_OK(t, db_open(testdb_path, &same, &db_options_usual, &db, NULL));
+    CHECK_OK(t, db_begin(db, NULL));
+    for (uint64_t step = 0; step <= whole; step++) {
+        scribe_step_begin(scribe);
+        for (uint64_t k = 0; k < (step < whole ? writes : large); k++)
+            CHECK(t, put(step * writes + k) != 0);
+        scribe_step_end(scribe);
+    }
+    db_rollback(db);
+    while (durable < whole * writes) {
+        CHECK_INT(t, durable % writes, ==, 0);
+        CHECK_OK(t, wait_for());
+        CHECK_OK(t, scribe_look(scribe, &durable, NULL));
+    }
+    CHECK_OK(t, wait_durable(whole * writes + large));
+    CHECK_OK(t, stop(NULL));
+    CHECK_OK(t, see(&seen, &facts));
+    CHECK_INT(t, seen.records, ==, whole * writes + large);
+    CHECK(t, seen.same);
+}
+
 TEST_FLAGS(stopping_writes_what_waits, TEST_NO_TORTURE)
 {
     CHECK_OK(t, start(SELDOM));
