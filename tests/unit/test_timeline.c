@@ -9,6 +9,7 @@
 #include "os/clock.h"
 #include "tests/lib/files.h"
 #include "tests/lib/fixture.h"
+#include "tests/lib/torture.h"
 #include "timeline/page_file.h"
 
 #include <dirent.h>
@@ -319,7 +320,8 @@ static void *write_shared(void *arg)
 TEST(starts_and_stops_and_starts_again)
 {
     struct hvd_err err = { .code = 0 };
-    int64_t before_us = clock_now_us() - TIME_S;
+    int64_t long_ago_us = clock_now_us() - TIME_S;
+    int64_t starts_us, ends_us;
     const char *dur;
     char other[300];
 
@@ -340,8 +342,10 @@ TEST(starts_and_stops_and_starts_again)
     timeline_name(own.timeline, "rank 1", 1);
 
     /* The same file goes on. An event that began before the start is shown from the start on. */
+    starts_us = clock_now_us();
     CHECK_OK(t, start(own.timeline, own.path, 1000, NULL));
-    timeline_phase(own.timeline, "long ago", 0, before_us, clock_now_us());
+    ends_us = clock_now_us();
+    timeline_phase(own.timeline, "long ago", 0, long_ago_us, ends_us);
     CHECK_OK(t, timeline_stop(own.timeline, NULL));
     read_all(&own);
     CHECK(t, is_whole(own.text));
@@ -351,7 +355,7 @@ TEST(starts_and_stops_and_starts_again)
     CHECK_INT(t, count(own.text, "\"rank 1\""), ==, 1);
     CHECK_INT(t, count(own.text, "the job begins"), ==, 1);
     dur = strstr(strstr(own.text, "in the first"), "\"dur\":");
-    CHECK_INT(t, strspn(dur + 6, "0123456789"), <, 7);
+    CHECK_INT(t, strtoll(dur + 6, NULL, 10), <=, ends_us - starts_us);
 }
 
 TEST(a_start_that_fails_changes_nothing)
@@ -473,6 +477,8 @@ TEST_FLAGS(processes_replace_an_old_file_once, TEST_NO_TORTURE)
     CHECK_INT(t, files_in(&own), ==, 1);
 }
 
+/* Each process writes much more than the case waits for, but not without end: on a busy machine the
+ * kill may come late, and the file must stay below FILE_BYTES_MAX. */
 TEST_FLAGS(a_killed_process_leaves_whole_lines, TEST_NO_TORTURE)
 {
     int status;
@@ -483,8 +489,10 @@ TEST_FLAGS(a_killed_process_leaves_whole_lines, TEST_NO_TORTURE)
         pid_t pid = fork();
 
         if (pid == 0) {
+            test_die_with_parent();
+            write_many(&own, i);
             for (;;)
-                write_many(&own, i);
+                (void)pause();
         }
         while (size_of(&own) < before + (i % 5 + 1) * 5 * PAGE_FILE_PAGE)
             sched_yield();
