@@ -63,6 +63,21 @@ void scripts_say(const char *fifo, const char *text)
         abort();
 }
 
+void scripts_make_fifo(const char *fifo)
+{
+    if (mkfifo(fifo, 0600))
+        abort();
+}
+
+void scripts_hear(const char *fifo)
+{
+    int fd = open(fifo, O_RDONLY | O_CLOEXEC); /* blocks until the FIFO has a writer */
+    char byte;
+
+    if (fd < 0 || read(fd, &byte, 1) != 1 || close(fd))
+        abort();
+}
+
 const char *scripts_read(const char *path)
 {
     static char text[65536];

@@ -22,6 +22,11 @@ void scripts_put(const char *path, const char *text, mode_t mode);
 /* Writes the text to a FIFO that has a reader. */
 void scripts_say(const char *fifo, const char *text);
 
+/* Makes the FIFO. hear: waits until a program has written into the FIFO; no event loop runs
+ * meanwhile, so no time limit of the product is over before. */
+void scripts_make_fifo(const char *fifo);
+void scripts_hear(const char *fifo);
+
 /* The text of the file, "" when there is no file; valid until the next call. */
 const char *scripts_read(const char *path);
 

@@ -282,13 +282,16 @@ TEST_FLAGS(no_ssh_is_a_failure, TEST_NO_TORTURE)
 TEST_FLAGS(a_start_that_hangs_is_ended_with_all_it_started, TEST_NO_TORTURE)
 {
     play("echo $$ >first; tail -f /dev/null & echo $! >second; echo 'banner of n1' >&2; mkfifo "
-         "gate; cat gate");
-    heard.config.limit_us = 5 * TIME_S;
+         "gate; echo x >ready; cat gate");
+    scripts_make_fifo(scripts_path(heard.folder, "ready"));
+    heard.config.limit_us = TIME_S;
     CHECK_OK(t, create(NULL));
     CHECK_OK(t, start("n1"));
+    event_base_loop(heard.base, EVLOOP_NONBLOCK); /* the script is started */
+    scripts_hear(scripts_path(heard.folder, "ready"));
     CHECK(t, wait_for(1));
     CHECK_TEXT(t, heard.why,
-               "ssh to n1: did not end within 5s, and was killed (last line: banner of n1)");
+               "ssh to n1: did not end within 1s, and was killed (last line: banner of n1)");
     CHECK(t, scripts_no_children());
     CHECK(t, scripts_gone(scripts_path(heard.folder, "first")));
     CHECK(t, scripts_gone(scripts_path(heard.folder, "second")));
