@@ -22,10 +22,6 @@
 #define LOOK_FIRST_US 250
 #define LOOKS         12
 
-/* How long the agent waits for the end of a wrapper when the worker below it has ended by itself:
- * the last output may still be on its way through the wrapper ("python train.py | tee log"). */
-#define LAST_WORDS_US (100 * TIME_MS)
-
 /* Tells the owner once that a worker has ended with this wait status. Before that, `dying` lets the
  * owner read the worker's last messages, and the last output is handed on. */
 static void end_tell(struct child *child, int status, enum msg_witness witness)
@@ -112,7 +108,7 @@ void child_reap_all(struct children *children)
 }
 
 /* Takes the end of the joined process, with a status other than 0, as the end of the worker. If the
- * process is below a wrapper and was not killed, its last output gets LAST_WORDS_US to arrive. */
+ * process is below a wrapper and was not killed, its last output gets last_words_us to arrive. */
 static void end_of_joined(struct child *child, int status, enum msg_witness witness)
 {
     bool wrapped = child->joined.pid != child->pid;
@@ -120,7 +116,7 @@ static void end_of_joined(struct child *child, int status, enum msg_witness witn
     child->joined.status = status;
     child->joined.witness = witness;
     if (wrapped && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) {
-        child_timer(&child->again, LAST_WORDS_US);
+        child_timer(&child->again, child->children->last_words_us);
         return;
     }
     end_tell(child, status, witness);

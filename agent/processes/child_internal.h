@@ -62,7 +62,7 @@ struct child {
     int page_fd;
     struct page *page;
     struct life_watch life;
-    struct event again; /* timer: next look at the joined process, or end of LAST_WORDS_US */
+    struct event again; /* timer: next look at the joined process, or end of last_words_us */
     unsigned looks;
 };
 
@@ -79,7 +79,8 @@ struct children {
     int64_t sweep_wait_us;
     int64_t sweep_at_us;
 
-    bool held, dropping; /* held: output is not read; dropping: output is thrown away */
+    int64_t last_words_us; /* LAST_WORDS_US; tests change it */
+    bool held, dropping;   /* held: output is not read; dropping: output is thrown away */
     struct event patience;
     int64_t patience_us;
     size_t budget; /* bytes of output that may still be read in this iteration of the loop */

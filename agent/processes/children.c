@@ -23,6 +23,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+/* How long the agent waits for the end of a wrapper when the worker below it has ended by itself:
+ * the last output may still be on its way through the wrapper ("python train.py | tee log"). */
+#define LAST_WORDS_US (100 * TIME_MS)
 /* How long children_free waits for the end of processes: longer than the kernel needs to end a
  * process, unless a disk does not answer. */
 #define FREE_PATIENCE_US (30 * TIME_S)
@@ -57,6 +60,7 @@ int children_create(struct event_base *base, const struct children_ops *ops, voi
     children->base = base;
     children->ops = ops;
     children->arg = arg;
+    children->last_words_us = LAST_WORDS_US;
     list_init(&children->all);
     children->life_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (children->life_fd < 0) {
