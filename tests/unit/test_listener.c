@@ -4,6 +4,7 @@
  */
 #include "wire/listener_internal.h"
 
+#include "base/time.h"
 #include "tests/lib/descriptors.h"
 #include "tests/lib/fixture.h"
 #include "tests/lib/loopback.h"
@@ -219,6 +220,7 @@ TEST_FLAGS(the_listener_waits_for_descriptors, TEST_NO_TORTURE)
     int fd;
 
     CHECK_OK(t, wire_listen(&wire));
+    wire.listener->failing.window_us = TIME_HOUR;
     CHECK_OK(t, descriptors_allow(1, &had));
     fd = wire_stranger(&wire); /* takes the last descriptor */
     WIRE_UNTIL(&wire, wire.log_lines);
