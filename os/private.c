@@ -35,8 +35,8 @@ struct private_walk {
 
 /* true: a file with this owner belongs to root, as far as this process can tell. In a user
  * namespace the files of root and of other users that the namespace lacks belong to the overflow
- * uid. They cannot be told apart there, and
- * "/" is among them; the folder at the end of the way must be this user's own in any case. */
+ * uid. These files cannot be told apart there, and "/" is among them. The last folder of a path
+ * must be this user's own in any case. */
 static bool private_is_root(uid_t owner)
 {
     char map[64] = "";
@@ -76,8 +76,8 @@ static int private_refuse(int fd, const char *path, const struct stat *st, struc
                    real, (unsigned)st->st_uid, (unsigned)st->st_mode & 07777, real);
 }
 
-/* Judges a folder on the way; the last one must be the user's own. A folder above may belong to
- * root, and may be open to all users if it is sticky (S_ISVTX), as /tmp is. */
+/* Judges one folder of a path. The last folder must be this user's own. A folder above it may
+ * belong to root, and may be open to all users if it is sticky (S_ISVTX), as /tmp is. */
 static int private_judge(int fd, const char *path, const struct stat *st, bool last,
                          struct hvd_err *err)
 {
@@ -89,7 +89,7 @@ static int private_judge(int fd, const char *path, const struct stat *st, bool l
     return 0;
 }
 
-/* Puts the text of a link, whose descriptor is fd, before the rest of the way. */
+/* Puts the text of a link, whose descriptor is fd, before the rest of the path. */
 static int private_follow(struct private_walk *walk, int fd, const struct stat *st,
                           struct hvd_err *err)
 {
@@ -117,7 +117,7 @@ static int private_follow(struct private_walk *walk, int fd, const struct stat *
 }
 
 /* Goes one name further down. A folder that is missing is made if `make` is true. A link changes
- * the rest of the way, and the next step goes on from there. */
+ * the rest of the path, and the next step goes on from there. */
 static int private_step(struct private_walk *walk, const char *name, struct hvd_err *err)
 {
     const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
@@ -182,8 +182,8 @@ int private_folder(const char *path, bool make, int *ret_fd, struct hvd_err *err
         memmove(walk.rest, walk.rest + slashes + length, strlen(walk.rest + slashes + length) + 1);
         rc = private_step(&walk, name, err);
     }
-    /* If the path ends in "/." or in a link to "/", the last folder was judged only as a folder on
-     * the way. So it is judged here once more, as the last one. */
+    /* If the path ends in "/." or in a link to "/", the last folder was judged by the rule for
+     * folders above the last one. So that folder is judged here once more, as the last one. */
     if (!rc && fstat(walk.fd, &st))
         rc = remedy_set(err, path, "cannot look at it", errno);
     if (!rc)
@@ -195,7 +195,9 @@ int private_folder(const char *path, bool make, int *ret_fd, struct hvd_err *err
     return rc;
 }
 
-/* Checks that a file of a safe folder is this user's own. 0: the file is, or is missing. */
+/* Checks that a file belongs to this user, that it is no link, and that other users may not write
+ * to it. `folder` was opened by private_folder, so other users cannot exchange the file after the
+ * check. Returns 0 also if the file is missing. */
 int private_entry(int folder, const char *path, const char *name, struct hvd_err *err)
 {
     char whole[2 * LIMIT_PATH_BYTES];
@@ -244,7 +246,7 @@ int private_below(int folder, const char *path, const char *name, bool make, int
             fd = openat(at, part, flags);
         if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
             rc = err_set(err, HVD_E_DENIED,
-                         "%s: %s on the way is a symbolic link or not a folder; remove it", whole,
+                         "%s: %s in this path is a symbolic link or not a folder; remove it", whole,
                          part);
         else if (fd < 0 || fstat(fd, &st))
             rc = remedy_set(err, whole, "cannot open the folder", errno);

@@ -57,10 +57,13 @@ int msg_allowed(unsigned type, enum link link, enum msg_when now, struct hvd_err
     if (!kind)
         return err_set(err, HVD_E_PROTO, MSG_UNKNOWN, type);
     if (!(kind->links & (unsigned)link))
-        return err_set(err, HVD_E_PROTO, "the message %s may not go from %s", kind->name,
-                       link_name(link));
+        return err_set(err, HVD_E_PROTO,
+                       "the message %s may not go from %s; install the same version of "
+                       "hvd-elastic on both sides",
+                       kind->name, link_name(link));
     if (!(kind->when & (unsigned)now))
-        return err_set(err, HVD_E_PROTO, "%s %s", kind->name,
+        return err_set(err, HVD_E_PROTO,
+                       "%s %s; install the same version of hvd-elastic on both sides", kind->name,
                        now == WHEN_GREETING ? "came before the greeting was over"
                                             : "came after the greeting");
     return 0;

@@ -36,7 +36,8 @@ int lines_read(const struct lines *lines, const char *path, struct hvd_err *err)
         if (rc) {
             rc = err_set(err, rc == HVD_E_LIMIT ? lines->too_long : rc,
                          "%s: line %" PRIu64
-                         ": the line is too long, or memory is out; the file is no %s",
+                         ": the line is too long for a %s, or memory is out; leave this file out, "
+                         "or free memory",
                          path, number + 1, lines->kind);
             break;
         }

@@ -179,8 +179,8 @@ int snapshots_grant(struct snapshots *snapshots, uint32_t slot, uint64_t incarna
 
     if (!shape->manifest)
         return err_set(err, HVD_E_INVAL,
-                       "the worker asks for a snapshot without a manifest; agent and library must "
-                       "be of one release");
+                       "the worker asks for a snapshot without a manifest (the list of its "
+                       "entries); agent and library must be of one release");
     if (shape->bytes % STATE_CHUNK_BYTES || shape->replicated_bytes % STATE_CHUNK_BYTES)
         return err_set(err, HVD_E_INVAL,
                        "the worker asks for a snapshot whose size is no multiple of %d bytes; "

@@ -103,8 +103,8 @@ static void asking_on_closed(void *arg, const char *why)
     struct asking *asking = arg;
 
     asking->conn = NULL;
-    asking_finish(asking,
-                  err_set(asking->err, HVD_E_LOST, "the agent of this host is gone: %s", why));
+    asking_finish(asking, err_set(asking->err, HVD_E_LOST,
+                                  "another agent on this host has just ended: %s; try again", why));
 }
 
 /* The other agent has not answered, or has not ended, in time. */

@@ -63,14 +63,16 @@ static void actions_take_key(struct agent_loop *loop, const struct msg *msg)
     if (key->length != HOST_KEY_BYTES) {
         log_warning(NET,
                     "the driver has sent a new key of %zu bytes, and a key has %d: the agent keeps "
-                    "the one before",
+                    "its old key; install the same version of hvd-elastic on both sides",
                     key->length, HOST_KEY_BYTES);
         return;
     }
     if (epoch > loop->config.epoch) {
         if (tls_dial_with(loop->config.tls, key->at)) {
             log_error(NET,
-                      "no memory for the new key of this host: the agent keeps the one before");
+                      "no memory for the new key of this host: the agent keeps its old key and its "
+                      "connection; if the connection breaks, the driver starts the agent anew with "
+                      "the new key");
             return;
         }
         loop->config.epoch = epoch;

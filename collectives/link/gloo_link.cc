@@ -200,10 +200,12 @@ int link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_rank, s
         if (peer.started && peer.done && !peer.code)
             continue;
         *ret_rank = peer.rank;
-        return peer.done ? err_set(err, HVD_E_LOST, "the connection to this rank broke: %s",
-                                   peer.why.text)
-                         : err_set(err, HVD_E_TIMEOUT,
-                                   "the connection to this rank was not made in time");
+        return peer.done
+                   ? err_set(err, HVD_E_LOST, "rank %u: the connection to this rank broke: %s",
+                             peer.rank, peer.why.text)
+                   : err_set(err, HVD_E_TIMEOUT,
+                             "rank %u: the connection to this rank was not made in time",
+                             peer.rank);
     }
     return 0;
 }

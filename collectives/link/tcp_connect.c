@@ -515,10 +515,12 @@ int tcp_link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_ran
         else if (missing->state == TCP_GONE && missing->unproved && !missing->starved)
             missing->why = UNPROVED;
         if (missing->why || (missing->state == TCP_GONE && !missing->starved))
-            return err_set(err, HVD_E_LOST, "%s",
+            return err_set(err, HVD_E_LOST, "rank %u: %s", missing->rank,
                            missing->why ? missing->why : "the connection to this rank broke");
         if (late)
-            return err_set(err, HVD_E_TIMEOUT, "the connection to this rank was not made in time");
+            return err_set(err, HVD_E_TIMEOUT,
+                           "rank %u: the connection to this rank was not made in time",
+                           missing->rank);
         late = now_us >= deadline_us;
         drop_strangers(link, now_us - STRANGER_US);
         if (poll(link->polled, poll_prepare(link, now_us), poll_ms(link, now_us, deadline_us)) <= 0)

@@ -208,7 +208,8 @@ int segment_open(const struct segment_spec *spec, const uint8_t locator[SEGMENT_
     pid = segment->place.pid;
     if (!rc && (segment->memory.bytes < sizeof(*head) || head->magic != SEGMENT_MAGIC))
         rc = err_set(err, HVD_E_PROTO,
-                     "process %d: the shared memory of this process does not belong to a round",
+                     "process %d: the shared memory of this process is not that of a round of "
+                     "hvd-elastic; let all workers run the same program",
                      pid);
     else if (!rc && head->version != SEGMENT_VERSION)
         rc = err_set(err, HVD_E_VERSION,

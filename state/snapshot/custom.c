@@ -67,8 +67,9 @@ int custom_load(const struct manifest_entry *entry, const struct copy_part *part
 
     if (length > entry->bytes)
         return err_set(err, HVD_E_CORRUPT,
-                       "entry \"%s\" has %" PRIu64 " bytes in the commit, but only %" PRIu64
-                       " bytes in the state",
+                       "entry \"%s\" has %" PRIu64 " bytes in the commit, but this worker has "
+                       "registered it with only %" PRIu64 " bytes; the commit is damaged: use one "
+                       "release of libhvd in all workers, or check the memory of the hosts",
                        entry->name, length, entry->bytes);
     rc = part->load(part->arg, at + CUSTOM_LENGTH_BYTES, length);
     if (rc)

@@ -89,7 +89,7 @@ bad 'batch a 0 -1 4 1 0 2 6: 0' '"-1": the place in the epoch'
 good && head -c 100000 /dev/urandom >>logs/2.samples
 expect 1 err '2.samples: line 2: ' logs
 good && head -c 17000000 /dev/zero >logs/2.samples
-expect 4 err '2.samples: line 1: the line is too long, or memory is out; the file is no sample log' logs
+expect 4 err '2.samples: line 1: the line is too long for a sample log, or memory is out; leave this file out' logs
 
 mkdir empty
 expect 1 err 'empty: the folder has no file *.samples' empty

@@ -186,7 +186,8 @@ TEST(an_impossible_message_ends_the_connection)
     struct msg bye = { .type = MSG_BYE, .u.bye = { "moving" } };
 
     CHECK_OK(t, script_serve(&s));
-    CHECK_HAS(t, script_driver(&s, &welcome), "hang up: WELCOME_AGENT came after the greeting\n");
+    CHECK_HAS(t, script_driver(&s, &welcome),
+              "hang up: WELCOME_AGENT came after the greeting; install");
     CHECK_TEXT(t, script_return(&s, 1), "");
     CHECK_HAS(t, script_driver(&s, &ready),
               "hang up: the message READY may not go from the driver");
@@ -194,7 +195,8 @@ TEST(an_impossible_message_ends_the_connection)
     CHECK_TEXT(t, script_driver(&s, &bye), ""); /* there is no connection yet */
     CHECK_HAS(t, script_up(&s), "HELLO");
     ready = script_launch(1, 1);
-    CHECK_HAS(t, script_driver(&s, &ready), "hang up: LAUNCH came before the greeting was over\n");
+    CHECK_HAS(t, script_driver(&s, &ready),
+              "hang up: LAUNCH came before the greeting was over; install");
     CHECK_TEXT(t, script_return(&s, 1), "");
     CHECK_TEXT(t, script_driver(&s, &bye), "hang up: the driver says bye: moving\n");
 }

@@ -50,7 +50,9 @@ TEST(only_the_right_side_may_send)
 
     CHECK_OK(t, msg_allowed(MSG_LAUNCH, LINK_DRIVER_TO_AGENT, WHEN_OPEN, &err));
     CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_AGENT_TO_DRIVER, WHEN_OPEN, &err), HVD_E_PROTO);
-    CHECK_TEXT(t, err.text, "the message LAUNCH may not go from an agent to the driver");
+    CHECK_TEXT(t, err.text,
+               "the message LAUNCH may not go from an agent to the driver; install the same "
+               "version of hvd-elastic on both sides");
     CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_WORKER_TO_AGENT, WHEN_OPEN, &err), HVD_E_PROTO);
     CHECK_HAS(t, err.text, "from a worker to its agent");
     CHECK_CODE(t, msg_allowed(MSG_LAUNCH, LINK_AGENT_TO_WORKER, WHEN_OPEN, &err), HVD_E_PROTO);
@@ -86,9 +88,9 @@ TEST(only_hellos_before_the_greeting_is_over)
 
     CHECK_OK(t, msg_allowed(MSG_HELLO_AGENT, LINK_AGENT_TO_DRIVER, WHEN_GREETING, &err));
     CHECK_CODE(t, msg_allowed(MSG_HELLO_AGENT, LINK_AGENT_TO_DRIVER, WHEN_OPEN, &err), HVD_E_PROTO);
-    CHECK_TEXT(t, err.text, "HELLO_AGENT came after the greeting");
+    CHECK_HAS(t, err.text, "HELLO_AGENT came after the greeting; install the same version");
     CHECK_CODE(t, msg_allowed(MSG_EXITED, LINK_AGENT_TO_DRIVER, WHEN_GREETING, &err), HVD_E_PROTO);
-    CHECK_TEXT(t, err.text, "EXITED came before the greeting was over");
+    CHECK_HAS(t, err.text, "EXITED came before the greeting was over; install the same version");
     CHECK_OK(t, msg_allowed(MSG_BYE, LINK_AGENT_TO_DRIVER, WHEN_GREETING, &err));
     CHECK_OK(t, msg_allowed(MSG_BYE, LINK_AGENT_TO_DRIVER, WHEN_OPEN, &err));
 out:;

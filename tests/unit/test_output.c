@@ -318,7 +318,7 @@ TEST_FLAGS(a_planted_file_is_refused_and_the_output_is_shown, TEST_NO_TORTURE)
             "/logs/a/0/2.out: is a symbolic link or not a regular file; remove it; this output"),
         ==, 1);
     CHECK_INT(t,
-              times_said("/logs/b/0: b on the way is a symbolic link or not a folder; remove it"),
+              times_said("/logs/b/0: b in this path is a symbolic link or not a folder; remove it"),
               ==, 1);
     snprintf(path, sizeof(path), "%s/c/0/4.out", folder);
     CHECK(t, !stat(path, &st) && (st.st_mode & 07777) == 0600);
