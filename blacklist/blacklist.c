@@ -264,9 +264,9 @@ static void blacklist_charge(struct blacklist *blacklist, struct blacklist_entry
         before = numbers_count_from(&entry->restarts, now_us - policy->restarts_window_us);
         numbers_add(&entry->restarts, now_us);
         memcpy(entry->reason, event->reason, strlen(event->reason) + 1);
-        /* The entry is barred because of --blacklist-forever, or because of more failures than
-         * --slot-restarts in the window. Only an operator's clear ends the bar (story
-         * banned_for_ever_is_over). */
+        /* The entry is barred because of --blacklist-forever, or because of more failures in its
+         * time window than --slot-restarts allows. Only an operator's clear ends the bar:
+         * docs/stories.md, `banned_for_ever_is_over`. */
         if (policy->forever || (policy->restarts_max > 0 && before >= policy->restarts_max))
             entry->until_us = TIME_NEVER;
         else

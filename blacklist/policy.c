@@ -64,7 +64,7 @@ int policy_check(const struct policy *policy, struct hvd_err *err)
 
 /* Returns how long a slot with this number of unforgiven failures is not used: lower_us, doubled
  * for each failure after the first, plus the jitter, at most upper_us. The header policy.h explains
- * the formula, and the story cooldowns_as_documented checks it. */
+ * the formula. docs/stories.md, `cooldowns_as_documented`, shows its results. */
 int64_t policy_cooldown_us(const struct policy *policy, uint32_t failures, int64_t jitter_us)
 {
     int64_t cooldown_us = policy->lower_us;

@@ -15,8 +15,8 @@
  */
 #include "collectives/allreduce_internal.h"
 
-/* Collects what an allreduce needs to know. The caller sets `pieces`; a rank that has joined gives
- * no numbers and leaves `pieces` NULL. */
+/* Collects what an allreduce needs to know. The caller sets `pieces`. A rank that has called
+ * hvd_join gives no numbers and leaves `pieces` NULL. */
 static struct allreduce allreduce_of(struct operation *operation)
 {
     struct allreduce all = { .operation = operation,
@@ -29,6 +29,8 @@ static struct allreduce allreduce_of(struct operation *operation)
     return all;
 }
 
+/* true: the operation uses no board, the memory that the members on one host share. Either every
+ * member is alone on its host, or --fixed-order is given and there are several hosts. */
 static bool is_without_board(const struct operation *operation)
 {
     return !operation->group->board || operation_is_ordered(operation);
@@ -54,9 +56,11 @@ static int go_on_stages(struct allreduce *all, const struct stages *stages, bool
     return rc ? rc : stages_go_on(operation, stages);
 }
 
-/* Runs an allreduce of this rank. `in_parts`: on one host, where each member reduces a part of the
- * numbers. Only then, and for one buffer in memory of hvd_alloc, the other members may read our
- * buffer in place (`offered`), and no copy to our stage is needed. */
+/* Runs an allreduce of this rank. Without a board the numbers go along the lane, a chain of links
+ * between the members. With a board each member puts its numbers on its stage, its own part of the
+ * board. `in_parts`: all members are on one host, and each reduces a part of the numbers.
+ * `offered`: the other members may read our buffer in place, so no copy to our stage is needed. A
+ * buffer can be offered only with `in_parts`, and only if it is one buffer from hvd_alloc. */
 int allreduce_run(struct operation *operation)
 {
     struct allreduce all = allreduce_of(operation);

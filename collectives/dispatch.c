@@ -19,9 +19,10 @@ static struct operation begin_operation(struct coll *coll, struct coll_group *gr
     return operation;
 }
 
-/* Ends an operation. When all algorithms of a size have been tried, the members set each time to
- * the least of all members' times and settle the choice. Every member does this after the same
- * operation. */
+/* Ends an operation, and closes it on the lane, the links to the other hosts. When all algorithms
+ * of a size have been tried, the members agree on the fastest one, all after the same operation. An
+ * allreduce (HVD_MIN) gives them, for each algorithm, the least of all members' times. The least
+ * time is the true one: the member that arrives last at an operation waits for no other member. */
 static int end_operation(struct operation *operation, int rc)
 {
     struct coll_group *group = operation->group;

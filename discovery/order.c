@@ -12,8 +12,8 @@ int order_update(const struct hosts *before, const struct hosts *now, struct hos
     int rc = 0;
 
     hosts_init(&ordered);
-    /* Hosts of the last call come first, even if the script prints another order (story
-     * old_hosts_first). */
+    /* docs/stories.md, `old_hosts_first`: hosts of the last call come first, even if the script
+     * prints another order. */
     for (size_t i = 0; i < before->count && !rc; i++) {
         const struct host *kept = hosts_find(now, before->items[i].name);
 

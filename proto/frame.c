@@ -130,7 +130,7 @@ int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *lengt
             reader->header_have += taken;
             if (reader->header_have < FRAME_HEADER_BYTES)
                 break;
-            /* F1: the whole header is checked before memory is taken for the body. */
+            /* PROTOCOL.md, F1: the whole header is checked before memory is taken for the body. */
             rc = judge_header(reader, err);
             if (rc)
                 break;

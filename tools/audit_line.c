@@ -6,7 +6,8 @@
 
 #include "base/limits.h"
 
-/* The words between "batch NAME" and the list of samples, in this order. */
+/* The numbers of a line, in the order of the line. They stand after the name of the sampler and
+ * before the colon. `what` names a number in an error; `at` is its offset in struct audit_line. */
 struct word {
     const char *what;
     uint64_t min, max;
@@ -46,8 +47,8 @@ int audit_line_read(struct span text, struct audit_line *ret_line, struct hvd_er
     if (text.length && text.at[0] != ' ')
         return err_set(err, HVD_E_INVAL, "there is no blank after the \":\"");
 
-    /* The words and numbers before the list of samples. The code is HVD_E_INVAL also for a number
-     * out of its bounds, because such a number breaks no limit of hvd-elastic. */
+    /* Reads the word "batch", the name of the sampler and the numbers. The code is HVD_E_INVAL also
+     * for a number out of its bounds, because such a number breaks no limit of hvd-elastic. */
     if (!span_next(&head, ' ', &part) || !span_is(part, "batch"))
         return err_set(err, HVD_E_INVAL, "the line does not begin with \"batch\"");
     if (!span_next(&head, ' ', &line.name) || line.name.length == 0)

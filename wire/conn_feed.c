@@ -43,7 +43,7 @@ void conn_feed(struct conn *conn)
             buf_release(&in->bytes);
             in->at = 0;
         }
-        if (rc < 0) /* F3: the beginning of the next frame is unknown */
+        if (rc < 0) /* PROTOCOL.md, F3: the beginning of the next frame is unknown */
             conn_break(conn, err.text);
         if (rc <= 0)
             return;

@@ -76,7 +76,8 @@ void conn_leave(struct conn *conn)
         state_destroy(conn);
 }
 
-/* Makes the kick event due. Several kicks before the next iteration count as one. */
+/* Makes the kick due: an event by which the event loop, in its next iteration, does the work that
+ * a call of the owner has left. Several kicks before that iteration count as one. */
 void conn_kick(struct conn *conn)
 {
     event_active(conn->kick, EV_TIMEOUT, 0);
@@ -97,8 +98,8 @@ static void state_stop_stream(struct conn *conn)
         event_del(conn->stream.writable);
 }
 
-/* Notes that no more input comes, and why; the owner gets the first reason only. The kick calls
- * `closed` when the owner has got all input. */
+/* Notes that no more input comes, and why. The owner gets only the first reason. The kick, an event
+ * that is due at once, calls the owner's callback `closed` when the owner has got all input. */
 void conn_end(struct conn *conn, const char *why)
 {
     if (conn->ended)

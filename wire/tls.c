@@ -226,7 +226,9 @@ static void tls_forget(struct tls_accepted *accepted)
     mem_free(accepted);
 }
 
-/* Accepts peers with this key from now on. A key that is accepted already changes nothing. */
+/* Accepts peers with this key from now on. `name` and `number` identify the key: conn_proved
+ * returns them for each connection whose peer has proved this key. A key that is accepted already
+ * keeps its name and its number. */
 int tls_accept(struct tls *tls, const char *name, uint64_t number, const uint8_t key[TLS_KEY_BYTES])
 {
     struct tls_accepted *accepted = mem_zalloc(sizeof(*accepted));

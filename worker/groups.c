@@ -204,7 +204,7 @@ struct member {
     uint32_t rank;
 };
 
-/* The state of making a roll. */
+/* The state of making a roll: the list of the parts of each group, with the ranks of each part. */
 struct roll_maker {
     const struct groups *groups;
     struct roll *roll;
@@ -282,8 +282,9 @@ static int divide_group(struct roll_maker *making, size_t index, struct hvd_err 
     return rc;
 }
 
-/* Makes the roll of a round: divides the members by the rule of each group. This worker's rank is
- * the index of its incarnation in the list of members. */
+/* Makes the roll of a round: for each group, the parts into which its rule divides the members, and
+ * the ranks of each part. This worker's rank is the index of its incarnation in the list of
+ * members. */
 int roll_make(const struct groups *groups, const struct msg_member_list *members,
               uint64_t incarnation, struct roll **ret_roll, struct hvd_err *err)
 {

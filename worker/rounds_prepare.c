@@ -2,7 +2,8 @@
  * rounds_prepare.c: the collectives of the next round, made and connected by a thread of their own
  * while the running round trains (PROTOCOL.md: PREPARE, PREPARED, ABANDON).
  *
- * rounds.c calls here; the session's thread says what to prepare and what to abandon. Invariant:
+ * rounds.c calls here; the session's thread says what to prepare and what to abandon. A struct
+ * opening is one such round, from its PREPARE until the round is entered or given up. Invariant:
  * there is one opening at most, and `prepared` is called once for each opening that was not
  * abandoned.
  */
@@ -108,8 +109,10 @@ struct coll *prepare_take(struct rounds *rounds, uint64_t round, struct roll **r
 
 /* ---- the connecting thread ------------------------------------------------------------------- */
 
-/* Runs the thread that connects the collectives of each opening, without the lock. When
- * opening->coll is set, rounds_cancel and rounds_abandon can cancel it. */
+/* The connecting thread: waits for an opening (a round that a PREPARE has announced), makes the
+ * collectives of that round, and connects them. The thread does not hold the lock while it makes
+ * and connects the collectives. From the moment opening->coll is set, rounds_cancel and
+ * rounds_abandon can cancel these collectives. */
 static void *connect_openings(void *arg)
 {
     struct rounds *rounds = arg;

@@ -110,8 +110,9 @@ void timeline_events_news(struct timeline_events *events)
     atomic_compare_exchange_strong(&events->news_us, &none, clock_now_us());
 }
 
-/* Shows the phase that ends now; it began when the phase before it ended. code: how the phase
- * ended; 0: well, which is not shown. */
+/* Shows the phase that ends now as one event. The phase began when the phase before it ended.
+ * `code` is the result of the phase. An error code becomes the argument "ended" of the event; the
+ * event of a phase without an error (0) has no argument. */
 void timeline_events_phase(struct timeline_events *events, const char *name, int code)
 {
     const struct timeline_arg args[] = {

@@ -66,7 +66,7 @@ void timeline_events_news(struct timeline_events *events);
 
 void timeline_events_enters(struct timeline_events *events, enum msg_cause cause);
 void timeline_events_phase(struct timeline_events *events, const char *name,
-                           int code); /* ends the phase; code: its result */
+                           int code); /* ends the phase; code: its result, 0: no error */
 void timeline_events_round(struct timeline_events *events, uint64_t round,
                            const struct place *place);
 void timeline_events_trains(struct timeline_events *events);

@@ -94,8 +94,9 @@ void meet_conn_say(struct meet_conn *conn, const struct meet_frame *frame)
         meet_conn_flush(conn);
 }
 
-/* Sends the frame with its proof (meet_calls.h). Without a proof the frame must not go out, so the
- * connection is closed, which the peer notices. */
+/* Sends the frame with its proof: an HMAC of the frame with one of `keys`, by which the peer knows
+ * the sender. If memory for the proof is out, the frame is not sent, and the connection is closed.
+ * The peer notices the closed connection. */
 void meet_conn_say_proved(struct meet_conn *conn, struct proof_keys *keys,
                           const struct meet_frame *frame)
 {

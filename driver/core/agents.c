@@ -2,7 +2,7 @@
  * agents.c: gives each message of an agent to the file that handles it; core.c calls it. Two rules
  * of PROTOCOL.md are kept here for all messages. The driver believes an agent only about the
  * workers on the agent's own host (section 1). About a worker that has ended only the message
- * EXITED counts; other messages about this worker are dropped (K2).
+ * EXITED counts; other messages about this worker are dropped (section 3, K2).
  */
 #include "driver/core/agents.h"
 

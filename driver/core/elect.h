@@ -19,8 +19,8 @@ struct election elect(const struct core *core, const struct round *round);
 
 /* Returns the newest commit that only an agent keeps: the agent is connected, and no worker that
  * was a member is still in the slot of the commit. The commit `but` (0: none) is left out. Returns
- * 0 if the job could resume from no such commit, or if the EXITED of a dead worker, which may name
- * a newer commit, is still to come. */
+ * 0 if the job could resume from no such commit. Returns 0 also while an agent still has to send
+ * the message EXITED about a dead worker, because EXITED may name a newer commit. */
 uint64_t elect_kept(const struct core *core, uint64_t but);
 
 /* Returns the connected agents that keep this commit, as the sources of a ROUND that names no

@@ -98,7 +98,10 @@ static int64_t lease_gone_us(const struct core *core, const struct core_host *ho
     return time_add(host->hung_up_us, 2 * core->config.beat_us);
 }
 
-/* Counts the host as dead with all its workers. `why`: the reason for the log. */
+/* Counts the host as dead with all its workers. `why`: the reason for the log. The host is charged
+ * with a failure (`to_blame`), except in three cases: it is not listed any more, it is draining, or
+ * its agent may have been kept out by strangers, clients without a key of the job (`kept_out`).
+ * From now on the driver does not take itself for cut off from all agents (`leases.alone`). */
 static void lease_lose_host(struct core *core, struct core_host *host, const char *why)
 {
     bool gone = core->now_us >= lease_gone_us(core, host);

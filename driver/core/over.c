@@ -381,10 +381,10 @@ static const char *over_shortage_text(struct core *core)
                      *first ? "; first failure: " : "", first, why);
 }
 
-/* Called at the end of each step: runs the clock of --elastic-timeout while the job has too few
- * workers, and ends the job when the time is over. `left_us` is the time that is left. `spared_us`
- * is the part of it that does not count before the first launch, because then the driver waits only
- * for --start-timeout. */
+/* Called at the end of each step of the core: runs the clock of --elastic-timeout while the job has
+ * too few workers, and ends the job when the time is over. `left_us` is the time that is left.
+ * `spared_us` is the part of it that does not count before the first launch, because then the
+ * driver waits only for --start-timeout. */
 void over_judge_shortage(struct core *core)
 {
     struct core_shortage *shortage = &core->shortage;
@@ -410,11 +410,12 @@ void over_judge_shortage(struct core *core)
         return;
     }
 
-    /* The time since the last step counts if the job had too few workers at that step. */
+    /* Takes the time since the last step of the core from left_us, if the job had too few workers
+     * at that step. */
     if (shortage->since_us != TIME_NEVER) {
         shortage->left_us -= core->now_us - shortage->since_us;
         if (shortage->left_us < 0)
-            shortage->left_us = 0; /* the step came late */
+            shortage->left_us = 0; /* this step of the core came late */
         shortage->since_us = core->now_us;
     }
     if (over_all_train(core))

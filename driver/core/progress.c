@@ -138,7 +138,9 @@ bool progress_judge(struct core *core, bool forming)
 
     if (!progress->pending || (!forming && !progress->early))
         return true;
-    /* The EXITED of a dead worker is still to come, and may name a newer commit. */
+    /* A worker that counts as dead (WORKER_DOOMED) may have made a newer commit. If the agent of
+     * its host is connected, that agent still sends the message EXITED, which names the worker's
+     * newest commit. So the verdict waits for that message. */
     for (size_t i = 0; !forming && (worker = roster_next(core, &i));)
         if (worker->state == WORKER_DOOMED && worker->joined && worker->host->agent == AGENT_THERE)
             return true;

@@ -286,9 +286,14 @@ void recovery_look_first(struct core *core)
         recovery_form(core, CAUSE_FIRST, core->config.np);
 }
 
-/* Begins the round after a revoked round, when all survivors have said RECOVERING. Its members are
- * all survivors and the workers that are READY. Survivors that have to go take part too, because
- * they may hold the newest commit; they leave by the next change. */
+/* Begins the round after a revoked round, when all survivors have said RECOVERING (no worker is
+ * WORKER_REVOKED any more). The members of the new round are all survivors and the workers that are
+ * READY. A survivor that has to leave is a member too, because it may hold the newest commit; it
+ * leaves by the next change of the membership.
+ *
+ * The job may end here instead. progress_judge ends it after too many failures without a newer
+ * commit in between. backoff_weigh ends it after too many rounds in a row in which the ranks called
+ * different operations; `weighed` says that backoff_weigh has judged this round already. */
 void recovery_look(struct core *core)
 {
     const size_t *count = core->roster.count;

@@ -161,10 +161,11 @@ static void stall_look_later(struct core *core)
     core_want_timer(core, core->stalls.look_us);
 }
 
-/* Returns the name of a host if only workers of this host say that they wait, and the guilty
- * workers are on other hosts; NULL: there is no such host. The agent of this host may lie, so it
- * does not end workers of other hosts. A guilty worker that has said itself that it does not move
- * does not count here: its own word is enough. */
+/* Returns the name of a host if only workers of this host say that they wait, and a guilty worker
+ * is on another host; NULL: there is no such host. The agent of the named host may lie, so the
+ * driver ends no worker of another host because of these reports alone. A guilty worker that has
+ * itself reported for --stall-shutdown that it does not move is not counted here: that report is
+ * enough to end the worker. */
 static const char *stall_lone_accuser(struct core *core)
 {
     const struct core_host *host = waits_of_one_host(core);

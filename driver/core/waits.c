@@ -119,6 +119,7 @@ size_t waits_blame(struct core *core, int64_t waited_us, int64_t long_by_us)
     return all.guilty;
 }
 
+/* True: the worker is guilty: other workers wait for it (`blamed`), and it does not wait itself. */
 bool waits_is_guilty(const struct core *core, const struct worker *worker)
 {
     return worker->blamed && !waits_is_waiting(core, worker);

@@ -1,6 +1,7 @@
 /*
- * alarms.c: the timer, the signals and the scribe's descriptor as events of libevent. loop.c
- * creates them. This file never includes the core's headers, because both have a struct event.
+ * alarms.c: the timer, the signals and the descriptor of the scribe as events of libevent. The
+ * scribe is the thread that writes the journal. loop.c creates the events. This file never includes
+ * the core's headers, because both have a struct event.
  */
 #include "driver/io/alarms.h"
 

@@ -510,8 +510,8 @@ static int loop_drive(struct loop *loop)
         rc = output_create(loop->config->output, &loop->output, loop->err);
     if (!rc)
         trace_set_tap(&loop->trace, loop_on_trace, loop);
-    /* Brings the core to the state in which earlier drivers have left it; then the scribe takes the
-     * file. */
+    /* Brings the core to the state in which earlier drivers have left it. Then the scribe, the
+     * thread that writes the journal, takes the file. */
     if (!rc && !(loop->core = core_create(loop->config->core, &loop->trace)))
         rc = err_set(loop->err, HVD_E_NOMEM, "no memory for the state of the job");
     if (!rc)
@@ -566,7 +566,8 @@ int loop_run(const struct loop_config *config, struct loop_end *ret_end, struct 
     (void)event_base_dispatch(loop.base);
     host_keys_free(loop.keys);
     tls_free(loop.tls);
-    /* After a takeover (CORE_REPLACED) the scribe has failed as well, which is no new failure. */
+    /* After a takeover (CORE_REPLACED) the scribe (the thread that writes the journal) has failed
+     * as well, which is no new failure. */
     scribe_rc = loop.scribe ? scribe_stop(loop.scribe, &scribe_err) : 0;
     if (!rc && scribe_rc && ret_end->code != CORE_REPLACED) {
         rc = scribe_rc;

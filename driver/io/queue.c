@@ -1,8 +1,9 @@
 /*
  * queue.c: keeps the actions of the core in order, and holds each one back until the records before
- * it are durable. loop.c puts the actions of each step in and takes out what may be carried
- * out. Nothing leaves the queue before the first record, the TERM, is durable, so two drivers never
- * act for one term.
+ * it are durable. loop.c puts the actions of each step in and takes out what may be carried out.
+ * The thread that writes the records to disk is the scribe (driver/journal/scribe.h). Nothing
+ * leaves the queue before the first record, the TERM, is durable, so two drivers never act for one
+ * term.
  */
 #include "driver/io/queue.h"
 
@@ -140,8 +141,9 @@ static int queue_write(struct queue *queue, const struct job_write *write, struc
     return 0;
 }
 
-/* Takes the actions of one step, in order: records go to the scribe, as one step of it, all other
- * actions into the queue. After a failure the driver cannot go on. */
+/* Takes the actions of one step of the core, in order. The records go to the scribe, the thread
+ * that writes the journal, and become durable together. All other actions go into the queue. After
+ * a failure the driver cannot go on. */
 int queue_take(struct queue *queue, const struct action_list *list, queue_complete_fn *complete,
                void *arg, struct hvd_err *err)
 {

@@ -1,6 +1,7 @@
 /*
- * queue.h: the actions of the core in their order (driver/core/action.h). Records go to the scribe
- * at once. Every other action waits here until the records before it are durable.
+ * queue.h: the actions of the core in their order (driver/core/action.h). Records go at once to the
+ * scribe, the thread that writes the journal (driver/journal/scribe.h). Every other action waits
+ * here until the records before it are durable.
  */
 #ifndef DRIVER_IO_QUEUE_H
 #define DRIVER_IO_QUEUE_H

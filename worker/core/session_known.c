@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Drops a message and writes one trace line (K2). A stale message is no error: it was right when
- * it was sent. */
+/* Drops a message, and writes one trace line. PROTOCOL.md, K2: a stale message is no error, because
+ * it was right when it was sent. */
 void session_drop(struct session *session, const struct msg *msg, const char *why)
 {
     const struct msg_kind *kind = msg_kind(msg->type);

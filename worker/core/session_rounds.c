@@ -39,7 +39,8 @@ void session_on_prepare(struct session *session, const struct msg *msg)
              msg->round < session->change.next || msg->round <= session->arrived.round)
         why_not = "stale";
     else if (msg->round == prepared->round && prepared->state >= PREPARED_OPEN) {
-        send_prepared(session); /* K4: a repeated PREPARE gets the same answer */
+        /* PROTOCOL.md, K4: a repeated PREPARE gets the same answer. */
+        send_prepared(session);
         return;
     } else if (msg->round == prepared->round)
         why_not = "a repetition";
