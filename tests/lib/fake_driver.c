@@ -39,6 +39,8 @@ static void note(struct fake_driver *fake, const char *line)
 
 /* ---- the connection -------------------------------------------------------------------------- */
 
+/* The lease is longer than any case: the workers of the tests send no heartbeats, and this driver
+ * sends none while a case waits for a process. */
 static void welcome(struct fake_driver *fake)
 {
     struct msg msg = {
@@ -46,7 +48,7 @@ static void welcome(struct fake_driver *fake)
         .term = fake->term,
         .u.welcome_agent = {.version = "test",
                             .beat_us = 200 * TIME_MS,
-                            .lease_us = 20 * TIME_S,
+                            .lease_us = 10 * TIME_MIN,
                             .driver_grace_us = fake->grace_us}
     };
 

@@ -15,7 +15,7 @@
 
 #include <sys/types.h>
 
-#define FAKE_PATIENCE_S 20
+#define FAKE_PATIENCE_S 100
 #define FAKE_KEY        "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
 struct fake_driver {
