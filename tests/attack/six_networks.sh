@@ -22,7 +22,7 @@ list() {
 
 resume() {
   over --env CHAOS_ARENA="$folder/arena" --env HVD_CHAOS_STEPS="$steps" -np "$began_with" --min-np 2 \
-    --max-np unlimited --gather 0s --host-discovery-script ./hosts.sh "$trainer" --step-ms 5 --state-kib 1024
+    --max-np unlimited --gather 0s --lease "$LEASE" --host-discovery-script ./hosts.sh "$trainer" --step-ms 5 --state-kib 1024
 }
 
 # ports HOST PID...: where these processes listen, by IPv6.
