@@ -25,7 +25,7 @@
 #define BYTES      ((size_t)100 * 1000)
 #define RUBBISH    256
 #define CONNECT_US ((int64_t)2 * 1000 * 1000)
-#define HANGS_S    120
+#define HANGS_S    180
 
 enum stranger { ABSENT, SILENT, SPEAKS, STRANGERS };
 enum { ENDED_RIGHT, ENDED_BY_ERROR, ENDED_WRONG, ENDED_BROKEN };

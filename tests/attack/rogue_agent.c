@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_S    60
+#define PATIENCE_S    180
 #define RANDOM_MSGS   4000
 #define TERM_ABSURD   UINT64_C(0x7fffffffffffffff)
 #define OUTPUT_FORGED "FORGED: this line was never printed\n"

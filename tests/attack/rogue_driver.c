@@ -29,7 +29,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATIENCE_S  60
+#define PATIENCE_S  180
 #define RANDOM_MSGS 4000
 #define LAST_BEAT   777777
 #define OTHER_HOST  "127.0.0.99" /* a host of which no agent is */

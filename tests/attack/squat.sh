@@ -29,7 +29,7 @@ sockets() { grep -o "@hvd-agent/$job/.*" /proc/net/unix | sort -u; }
 
 squat "@hvd-agent/$job/127.0.0.1"
 squat "@hvd-agent/$job/127.0.0.1/"
-start -np 2 -H 127.0.0.1:1,127.0.0.2:1 --elastic-timeout 20s "$trainer" --say "$say"
+start -np 2 -H 127.0.0.1:1,127.0.0.2:1 "$trainer" --say "$say"
 await_round 2
 name=$(sockets | grep '/127.0.0.1/.')
 [ "${#name}" -gt 40 ] || die "the name '$name' can be foreseen"

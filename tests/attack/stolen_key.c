@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_S 30
+#define PATIENCE_S 180
 
 struct thief {
     struct event_base *base;

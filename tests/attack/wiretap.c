@@ -302,6 +302,7 @@ int main(int argc, char **argv)
     puts("wiretap: listens");
     (void)fflush(stdout);
     listen_and_replay(fd, capture, argc > 2);
+    listen_to(fd, capture, false); /* packets that came before the signal */
     if (fclose(capture))
         return 2;
     printf("wiretap: %llu bytes seen, %zu words, %llu replayed, %llu hung up on, %llu answered\n",
