@@ -17,6 +17,11 @@ case_of() { # PLACE WRONG
     ragged) words=(--at 20 --ragged) ;;
     open) words=(--at 20 --regroup) ;;
   esac
+  case $1:$2 in
+    init:hang | built:hang) limits=(--start-timeout 10s) ;;
+    *:hang) limits=(--stall-warning 1s --stall-shutdown 3s) ;;
+    *) limits=() ;;
+  esac
   train_four --steps 150 --where "$1" --wrong "$2" --rank 1 --once "$folder/$job.once" "${words[@]}"
   case $1 in
     reset | load)

@@ -8,6 +8,8 @@
 . "$(dirname "$0")/../shell/gpu.sh"
 gpu_begin "$@"
 
+# a device that hangs is given up after that time
+limits=(--gpu-timeout 3s)
 begin() { start_gpu_trainers -np 4 -H 127.0.0.1:2,127.0.0.2:2 -- --befall "$folder/fault"; }
 
 begin

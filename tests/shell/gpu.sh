@@ -13,6 +13,9 @@ gpu_begin() {
   done
 }
 
+# Time limits of the driver that end a hang which is part of the test, as in train.sh.
+limits=()
+
 # start_gpu_trainers WORDS... -- WORDS...: of the driver and of the program, which is started by $wrapper; they
 # train until $folder/stop is there.
 wrapper=()
@@ -25,8 +28,8 @@ start_gpu_trainers() {
     shift
   done
   shift
-  start --min-np 1 --start-timeout 20s --stall-warning 1s --stall-shutdown 3s --gpu-timeout 1s \
-    "${words[@]}" -- "${wrapper[@]}" "$trainer" --stop "$folder/stop" --say "$say" --made "$made" --final "$final" "$@"
+  start --min-np 1 "${limits[@]}" "${words[@]}" -- "${wrapper[@]}" \
+    "$trainer" --stop "$folder/stop" --say "$say" --made "$made" --final "$final" "$@"
 }
 
 # await_training: until a step is made in round $round, or in one that has followed it; await_nccl: by a
