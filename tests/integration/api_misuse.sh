@@ -25,7 +25,7 @@ beside() {
     incarnation-alone | is-second | eight-gib | more-than-all | too-many-entries) return ;;
     small-files) return ;; # the agent's limit counts: agent_limits
   esac
-  start -np 2 --min-np 1 --start-timeout 10s -H 127.0.0.1:2 -- "$trainer" "$1" "$folder/$job.misuse"
+  start -np 2 --min-np 1 -H 127.0.0.1:2 -- "$trainer" "$1" "$folder/$job.misuse"
   await_driver
   [ "$code" = 0 ] || die "beside a plain worker: the driver's exit code is $code"
   ! grep -q 'api_misuse .*: line' "$out" "$err" || die 'not as it should be'

@@ -7,7 +7,7 @@
 test_begin "$@"
 times=$3
 
-start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 --beat 100ms --lease 1s --agent-timeout 2s \
+start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 --beat 100ms --lease 5s \
   "$trainer" --step-ms 5 --say "$say"
 await_round 4
 for ((i = 1; i <= times; i++)); do

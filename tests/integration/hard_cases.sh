@@ -15,12 +15,12 @@ stop() {
 # An old driver wakes up beside its successor: it obeys, and no agent obeys it.
 driver_sleeps() {
   local first before
-  start -np 2 -H 127.0.0.1:2 --beat 100ms --lease 2s "$trainer" --say "$say"
+  start -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
   await_round 2
   before=$(workers)
   first=$driver
   kill -STOP "$first"
-  start --takeover -np 2 -H 127.0.0.1:2 --beat 100ms --lease 2s "$trainer" --say "$say"
+  start --takeover -np 2 -H 127.0.0.1:2 "$trainer" --say "$say"
   await "$err" '(is back|says hello) with 2 workers'
   kill -CONT "$first"
   await_end "$first" || die 'a driver that was replaced drives on'
@@ -56,7 +56,7 @@ EOF
 # train on, no host is counted as dead.
 told_late() {
   local first before options
-  options=(-np 3 -H '127.0.0.1:1,127.0.0.2:1,127.0.0.3:1' --beat 100ms --lease 2s)
+  options=(-np 3 -H '127.0.0.1:1,127.0.0.2:1,127.0.0.3:1')
   start "${options[@]}" "$trainer" --say "$say"
   await_round 3
   before=$(workers)
@@ -77,7 +77,8 @@ told_late() {
 
 # No driver takes over: agents and workers end by themselves.
 driver_never_comes_back() {
-  start -np 2 -H 127.0.0.1:1,127.0.0.2:1 --driver-grace 500ms "$trainer" --say "$say"
+  # the first driver has to come within that time too
+  start -np 2 -H 127.0.0.1:1,127.0.0.2:1 --driver-grace 10s "$trainer" --say "$say"
   await_round 2
   kill_driver
   for pid in $(workers); do await_end "$pid" || die 'a worker without a driver lives on'; done
@@ -106,15 +107,14 @@ driver_is_not_read() {
 all_die() {
   local pids
   begin() {
-    start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 --beat 100ms --lease 2s --agent-timeout 5s \
-      --elastic-timeout "$1" "$trainer" --say "$say"
+    start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 "$@" "$trainer" --say "$say"
   }
-  begin 1m
+  begin
   await_round 4
   find_agent 127.0.0.2
   kill -KILL "$driver" "$agent"
   await_driver
-  begin 1m
+  begin
   await_round 4
 
   kill -KILL "$driver"
@@ -122,7 +122,7 @@ all_die() {
   mapfile -t pids < <(marked)
   kill -KILL "${pids[@]}" 2>/dev/null # an agent may end with its supervisor, before its turn
   [ "${#pids[@]}" -ge 8 ] || die "only ${#pids[@]} processes were there"
-  begin 15s # the agents have to be there by then, and to say that they have nothing
+  begin --elastic-timeout 30s # the agents have to be there by then, and to say that they have nothing
   finish 1
   grep -q 'is held by no worker or agent' "$err" || die 'it is not said what is lost'
 }
@@ -163,7 +163,7 @@ worker_is_silent() {
 # what was committed.
 worker_hangs() {
   local pid
-  start -np 3 --min-np 1 -H 127.0.0.1:3 --stall-shutdown 1s "$trainer" --hang-at 10 --rank 1 \
+  start -np 3 --min-np 1 -H 127.0.0.1:3 --stall-shutdown 8s "$trainer" --hang-at 10 --rank 1 \
     --once "$folder/$job.once" --say "$say"
   await_round 3
   await "$out" 'hangs'
