@@ -113,7 +113,7 @@ static void pass(int64_t us)
 
 static bool let_them_work(struct bench *bench)
 {
-    int64_t until_us = clock_now_us() + TRIAL_LONG_US;
+    int64_t until_us = clock_now_us() + TRIAL_PATIENCE_US;
 
     for (uint32_t i = 0; i < bench->processes.size && bench->trial.harm != HARM_CONNECT; i++) {
         while (!atomic_load(&bench->shared->members[i].acts)) {
@@ -200,7 +200,7 @@ static bool all_return(struct bench *bench)
     for (uint32_t i = 0; i < bench->processes.size; i++) {
         if (trial_hurts(&bench->trial, i))
             continue;
-        if (processes_hear(bench->processes.members[i].talk, TRIAL_BOUND_US) != 'r')
+        if (processes_hear(bench->processes.members[i].talk, TRIAL_PATIENCE_US) != 'r')
             return wrong(bench, "rank %u has not returned", i);
     }
     told_us = told_at(bench);
@@ -228,9 +228,9 @@ static bool ends(struct bench *bench, uint32_t rank)
 {
     int status;
 
-    if (processes_hear(bench->processes.members[rank].talk, TRIAL_BOUND_US * 2) != 'd')
+    if (processes_hear(bench->processes.members[rank].talk, TRIAL_PATIENCE_US) != 'd')
         return wrong(bench, "rank %u has not come to its end", rank);
-    status = processes_reap(&bench->processes, rank, TRIAL_LONG_US);
+    status = processes_reap(&bench->processes, rank, TRIAL_PATIENCE_US);
     return !status || wrong(bench, "rank %u ends with status %d", rank, status);
 }
 
@@ -243,7 +243,7 @@ static bool ends_late(struct bench *bench, uint32_t rank)
     (void)kill(member->pid, SIGCONT);
     if (bench->trial.harm == HARM_CONNECT && !processes_say(member->talk, 'x'))
         return wrong(bench, "rank %u, which was stopped, has crashed", rank);
-    if (processes_hear(member->talk, TRIAL_BOUND_US) != 'r')
+    if (processes_hear(member->talk, TRIAL_PATIENCE_US) != 'r')
         return wrong(bench, "rank %u, which was stopped, has not returned", rank);
     return processes_say(member->talk, 'q') && ends(bench, rank);
 }
@@ -271,7 +271,7 @@ static bool run_trial(struct bench *bench)
     memset(bench->shared, 0, sizeof(*bench->shared));
     ok = processes_fork(&bench->processes, bench->trial.layout.size, true, trial_member, &seat);
     for (uint32_t i = 0; i < bench->processes.size && ok; i++) {
-        if (processes_hear(bench->processes.members[i].talk, TRIAL_LONG_US) != 'c')
+        if (processes_hear(bench->processes.members[i].talk, TRIAL_PATIENCE_US) != 'c')
             ok = wrong(bench, "rank %u has no engine", i);
     }
     ok = ok && say_to_all(bench, 'g') && let_them_work(bench) && do_deed(bench) &&

@@ -141,12 +141,12 @@ static int work(struct self *self, struct hvd_err *err)
 static void *obey(void *arg)
 {
     struct self *self = arg;
-    char word = processes_hear(self->talk, TRIAL_LONG_US);
+    char word = processes_hear(self->talk, TRIAL_PATIENCE_US);
 
     if (word == 'x') {
         self->seen->told_us = clock_now_us();
         coll_cancel(self->coll);
-        word = processes_hear(self->talk, TRIAL_LONG_US);
+        word = processes_hear(self->talk, TRIAL_PATIENCE_US);
     }
     self->last_word = word;
     return NULL;
@@ -196,7 +196,7 @@ static int work_in_first(struct self *self)
 
     if (rc || thread_start(&obeying, 0, obey, self))
         return wrong(self, "no first round: %s", err.text);
-    rc = coll_connect(self->coll, TRIAL_LONG_US, &err);
+    rc = coll_connect(self->coll, TRIAL_PATIENCE_US, &err);
     if (!rc)
         rc = work(self, &err);
     self->seen->returned_us = clock_now_us();
@@ -252,7 +252,7 @@ static int work_in_second(struct self *self)
     }
     if (make_round(self, ROUND + 1 + self->seen->team, false, &err))
         return wrong(self, "no second round: %s", err.text);
-    rc = coll_connect(self->coll, TRIAL_BOUND_US, &err);
+    rc = coll_connect(self->coll, TRIAL_PATIENCE_US, &err);
     if (rc)
         return wrong(self, "the second round does not connect: %s", err.text);
     for (unsigned i = 0; i < LAST_ACTS && !rc; i++)
@@ -315,7 +315,7 @@ static int with_engine(struct self *self)
         return wrong(self, "no engine: %s", err.text);
     (void)snprintf(self->seen->contact, sizeof(self->seen->contact), "%s",
                    coll_engine_contact(self->engine));
-    if (processes_say(self->talk, 'c') && processes_hear(self->talk, TRIAL_LONG_US) == 'g')
+    if (processes_say(self->talk, 'c') && processes_hear(self->talk, TRIAL_PATIENCE_US) == 'g')
         rc = both_rounds(self);
     else
         rc = 1;
