@@ -107,7 +107,7 @@ both_killed() {
   left=$(marked HVD_INCARNATION=)
   kill -KILL "$(parent "$agent")" "$agent"
   await "$out" 'up' 4
-  for worker in $left; do await_end "$worker" 10 || die "$worker is left of the former agent"; done
+  for worker in $left; do await_end "$worker" || die "$worker is left of the former agent"; done
   ask stop || die 'stop'
   finish 143
 }

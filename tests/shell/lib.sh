@@ -244,12 +244,13 @@ no_sockets() {
 }
 
 # No process, no socket, no file but those that are to be there. Ends take a moment: processes are
-# waited for. No file may lie outside the state directory.
+# waited for, also those that one of them has started meanwhile. No file may lie outside the state directory.
 nothing_left() {
-  local pid left
-  for pid in $(marked); do await_end "$pid" || true; done
-  left=$(marked)
-  [ -z "$left" ] || die "left running after $job: $left"
+  local pid left until=$((SECONDS + PATIENCE))
+  while left=$(marked); [ -n "$left" ]; do
+    [ $SECONDS -lt $until ] || die "left running after $job: $left"
+    for pid in $left; do await_end "$pid" || true; done
+  done
   # shellcheck disable=SC2119
   no_sockets
   left=$(find "$folder/home" "$folder/tmp" ! -type d)

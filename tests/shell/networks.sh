@@ -74,7 +74,7 @@ END
   BODY_TEST=$folder ip netns exec "$name" "$sshd" -f "$folder/$name/sshd_config" -D -e \
     >"$name/sshd.log" 2>&1 </dev/null &
   helpers+=($!)
-  await "$name/sshd.log" 'Server listening'
+  await "$name/sshd.log" 'Server listening' "${six:+2}" # a line for each address
   echo "[$net.$1.2]:2222${six:+,[$six:$1::2]:2222} $(cut -d ' ' -f 1,2 "$name/host_key.pub")" >>known_hosts
 }
 
