@@ -280,28 +280,6 @@ static void stranger_hear(struct tcp_link *link, struct tcp_stranger *stranger)
     peer_answer(link, peer);
 }
 
-/* Sends the challenge to a new stranger; its greeting is read later. One send is enough, because
- * the challenge fits into the empty buffer of a new connection. */
-static void stranger_challenge(struct tcp_link *link, struct tcp_stranger *stranger)
-{
-    uint8_t challenge[TCP_CHALLENGE_BYTES];
-
-    handshake_expect(&stranger->in, TCP_GREETING_BYTES);
-    if (proof_challenge(stranger->nonce, challenge) ||
-        send(stranger->fd, challenge, sizeof(challenge), MSG_NOSIGNAL) != sizeof(challenge))
-        stranger_close(link, stranger);
-}
-
-/* Returns an unused entry for a stranger. stranger_make_room has made sure that there is one. */
-static struct tcp_stranger *stranger_free_place(struct tcp_link *link)
-{
-    for (size_t i = 0; i < TCP_STRANGERS_MAX; i++) {
-        if (link->strangers[i].fd < 0)
-            return &link->strangers[i];
-    }
-    return NULL;
-}
-
 /* Closes strangers until there is a place for a new stranger from this source. base/door.h chooses
  * them, those that have sent nothing first. Bytes that are still in the kernel count as sent. */
 static void stranger_make_room(struct tcp_link *link, uint64_t source)
@@ -348,7 +326,8 @@ static int stranger_accept_all(struct tcp_link *link)
     for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
         uint64_t source;
         int fd = socket_accept(link->listener, &source);
-        struct tcp_stranger *stranger;
+        struct tcp_stranger *stranger = link->strangers;
+        uint8_t challenge[TCP_CHALLENGE_BYTES];
 
         if (fd < 0 && source_is_starved(link->listener, errno)) {
             if (!stranger_give_way(link))
@@ -359,12 +338,18 @@ static int stranger_accept_all(struct tcp_link *link)
         if (fd < 0)
             return 0;
         stranger_make_room(link, source);
-        stranger = stranger_free_place(link);
+        while (stranger->fd >= 0) /* there is an unused entry now */
+            stranger++;
         probe_when_still(fd);
         tcp_replace(link, &stranger->fd, fd);
         door_enter(&link->door, &stranger->guest, source);
         stranger->since_us = clock_now_us();
-        stranger_challenge(link, stranger);
+        /* One send is enough, because the challenge fits into the empty buffer of a new connection.
+         * The stranger's greeting is read later. */
+        handshake_expect(&stranger->in, TCP_GREETING_BYTES);
+        if (proof_challenge(stranger->nonce, challenge) ||
+            send(stranger->fd, challenge, sizeof(challenge), MSG_NOSIGNAL) != sizeof(challenge))
+            stranger_close(link, stranger);
     }
     return 0;
 }

@@ -105,26 +105,24 @@ static const char *authority_judge_address(struct core *core, const char *addres
     return tell_text(core, "its contact \"%.*s\" is no address and port", (int)length, address);
 }
 
-static bool authority_same_address(const char *one, const char *other)
-{
-    size_t length = strcspn(one, "/");
-
-    return strcspn(other, "/") == length && !strncmp(one, other, length);
-}
-
 /* Returns the name of another host whose agent serves commits at this address; NULL: no other agent
  * does. */
 static const char *authority_find_owner(const struct core *core, const struct core_host *own,
                                         const char *address)
 {
+    size_t length = strcspn(address, "/"); /* the text before a slash is the address */
+
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         const struct core_host *host = core->roster.hosts.items[i];
 
         if (host == own || (host->agent != AGENT_THERE && host->agent != AGENT_AWAY))
             continue;
-        for (size_t k = 0; k < host->addresses.count; k++)
-            if (authority_same_address(host->addresses.items[k], address))
+        for (size_t k = 0; k < host->addresses.count; k++) {
+            const char *other = host->addresses.items[k];
+
+            if (strcspn(other, "/") == length && !strncmp(other, address, length))
                 return host->name;
+        }
     }
     return NULL;
 }
