@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@
 #define ENV_MAX      512
 #define ENV_BYTES    (ARENA_PATH + 32)
 #define ASK_US       (15 * TIME_S)
+#define STALL_US     (4 * TIME_S) /* from the lease to the end of a worker that others wait for */
 #define ANSWER_BYTES (4 * 1024 * 1024)
 /* scans for processes that are left; each scan waits for the processes that it has killed */
 #define END_PASSES 200
@@ -44,8 +46,8 @@
 
 /* ---- the driver's command line and environment ---- */
 
-/* Time limits that suit an attack: a process that is silent for a second counts as dead, and no
- * slot is barred for that. */
+/* Options that suit an attack: a failure is noticed soon, and no slot is barred for long. The time
+ * limits that no fault has to exceed are long, for a machine that is busy. */
 static const char *const limits[] = {
     "--min-np",
     "1",
@@ -57,18 +59,14 @@ static const char *const limits[] = {
     "2s",
     "--beat",
     "100ms",
-    "--lease",
-    "1s",
     "--agent-timeout",
-    "5s",
+    "30s",
     "--start-timeout",
-    "20s",
+    "1m",
     "--driver-grace",
-    "20s",
+    "1m",
     "--stall-warning",
     "2s",
-    "--stall-shutdown",
-    "5s",
     "--blacklist-cooldown-range",
     "20ms",
     "200ms",
@@ -84,6 +82,7 @@ struct words {
     const char *list[WORDS_MAX];
     size_t count;
     char np[16], step_ms[24], state_kib[24];
+    char lease[TIME_TEXT_MAX], stall[TIME_TEXT_MAX];
     char state[ARENA_PATH], discover[ARENA_PATH];
 };
 
@@ -116,6 +115,10 @@ static void driver_words(const struct arena *arena, bool takes_over, struct word
     say(words, arena_path(arena, "discover", words->discover));
     for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
         say(words, limits[i]);
+    say(words, "--lease");
+    say(words, time_format(arena->plan->lease_us, words->lease));
+    say(words, "--stall-shutdown");
+    say(words, time_format(arena_stall_us(arena), words->stall));
     say_number(words, words->np, sizeof(words->np), "-np", arena->plan->hosts * arena->plan->slots);
     for (size_t i = 0; arena->options && arena->options[i]; i++)
         say(words, arena->options[i]);
@@ -366,6 +369,26 @@ uint32_t arena_trainers(struct arena *arena)
     return trainers;
 }
 
+bool arena_is_at_rest(struct arena *arena)
+{
+    static const char *const words[] = { "status", "--json", NULL };
+    struct buf out;
+    bool rests;
+
+    buf_init(&out, ANSWER_BYTES);
+    rests = !arena_ask(arena, words, &out, NULL) && strstr(buf_text(&out), "\"state\":\"running\"");
+    buf_release(&out);
+    return rests;
+}
+
+uint64_t arena_looks(const struct arena *arena)
+{
+    char path[ARENA_PATH];
+    struct stat looks;
+
+    return stat(arena_path(arena, "looks", path), &looks) ? 0 : (uint64_t)looks.st_size;
+}
+
 /* ---- the arena ---------------------------------------------------------------------------------
  */
 
@@ -443,6 +466,11 @@ void arena_close(struct arena *arena, bool keep)
     if (arena->folder[0] && !keep)
         arena_folder_remove(arena);
     arena->folder[0] = '\0';
+}
+
+int64_t arena_stall_us(const struct arena *arena)
+{
+    return arena->plan->lease_us + STALL_US;
 }
 
 uint32_t arena_whole(const struct arena *arena)

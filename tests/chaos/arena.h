@@ -7,6 +7,7 @@
  *     hosts         what the discovery script prints when its mood is NULL
  *     mood          what the script does instead, see arena_mood
  *     discover      the script
+ *     looks         one byte for each run of the script, see arena_looks
  *     steps         the lines that the trainers write, see steps.h
  *     wrong         one line for each error that a trainer has found; not empty: a violation
  *     stop          when this file exists, the trainers end
@@ -92,6 +93,17 @@ int arena_ask(struct arena *arena, const char *const *words, struct buf *out,
 /* The number of workers that train, as the driver says; 0: also when the driver does not
  * answer. */
 uint32_t arena_trainers(struct arena *arena);
+
+/* The driver's --stall-shutdown. */
+int64_t arena_stall_us(const struct arena *arena);
+
+/* true: the driver says that its round trains, and that no change of the membership is under way.
+ */
+bool arena_is_at_rest(struct arena *arena);
+
+/* How often the discovery script has begun. A run reads the list after it was counted, and the next
+ * run begins when the driver has handled the list. */
+uint64_t arena_looks(const struct arena *arena);
 
 /* The number of workers when every listed slot trains. */
 uint32_t arena_whole(const struct arena *arena);

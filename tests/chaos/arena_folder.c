@@ -26,6 +26,7 @@
  * of the script hangs, as with scripts that ask a cloud: that child has to be found and killed too.
  */
 static const char script[] = "#!/bin/sh\n"
+                             "printf . >>\"$CHAOS_ARENA/looks\"\n"
                              "read -r mood <\"$CHAOS_ARENA/mood\"\n"
                              "case $mood in\n"
                              "  fail) echo 'the cloud does not answer' >&2; exit 3 ;;\n"

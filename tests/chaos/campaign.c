@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "tests/chaos/report.h"
+#include "tests/chaos/strike.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +27,8 @@
 /* one of this many faults strikes before the job is whole after the previous fault */
 #define HURRIED_ONE_IN 6
 /* two faults take one host each, and a third host must keep the training state */
-#define HURRIED_HOSTS   3
-#define TRIES           64 /* how many faults are tried to find one that is possible now */
-#define END_PATIENCE_US (60 * TIME_S)
+#define HURRIED_HOSTS 3
+#define TRIES         64 /* how many faults are tried to find one that is possible now */
 
 struct campaign {
     struct chaos *chaos;
@@ -158,7 +158,7 @@ static int strike(struct campaign *campaign, const struct fault *fault, struct r
 
 /* Waits until the job is whole after the fault, checks it, and fills in the entry's costs and
  * violation. */
-static int judge(struct campaign *campaign, struct record_fault *entry, enum fault_cost cost,
+static int judge(struct campaign *campaign, struct record_fault *entry, const struct fault *fault,
                  size_t first, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
@@ -169,19 +169,26 @@ static int judge(struct campaign *campaign, struct record_fault *entry, enum fau
     const struct steps *steps;
     int64_t longest_us;
 
+    if (rc == HVD_E_LOST && chaos->driver_may_end) {
+        rc = strike_succeed(chaos, &why);
+        if (!rc)
+            rc = judge_whole(&campaign->judge, chaos, over_us,
+                             clock_now_us() + chaos->arena.plan->patience_us, &why);
+    }
     if (rc == HVD_E_STATE)
         return rc;
     entry->whole_us = clock_now_us() - entry->at_us;
     entry->hung = rc == HVD_E_TIMEOUT;
     if (!rc)
-        rc = judge_right(&campaign->judge, chaos, cost, &why);
+        rc = judge_right(&campaign->judge, chaos, fault_cost_of(chaos, fault, entry->lasted_us),
+                         &why);
     /* Fills in the costs of the fault, from the steps and rounds since its strike. */
     steps = &campaign->chaos->steps;
     longest_us = steps_longest_us(steps, first);
     entry->pause_us =
         longest_us > campaign->record->usual_us ? longest_us - campaign->record->usual_us : 0;
     entry->repeated = steps_repeated(steps, first);
-    entry->rounds = campaign->judge.check.round - campaign->judge.rounds;
+    entry->rounds = judge_rounds_since(&campaign->judge, chaos);
     for (size_t i = first; i < steps->count; i++)
         if (i == first || steps->list[i].size < entry->least)
             entry->least = steps->list[i].size;
@@ -260,22 +267,26 @@ static int settle(struct campaign *campaign, struct hvd_err *err)
 static int one_fault(struct campaign *campaign, struct hvd_err *err)
 {
     struct chaos *chaos = campaign->chaos;
-    struct record_fault entry = { .name = "" };
+    struct record_fault entry = { .name = "peace" };
     const struct fault *fault = NULL;
-    size_t first = chaos->steps.count ? chaos->steps.count - 1 : 0;
+    size_t first = 0;
     bool hurried =
         campaign->first >= campaign->usable_count && !rng_below(&chaos->rng, HURRIED_ONE_IN);
     int rc = HVD_DONE;
 
+    chaos->driver_may_end = false;
     for (int i = 0; rc == HVD_DONE && i < TRIES; i++) {
         int settled = i ? settle(campaign, err) : 0;
 
+        fault = pick(campaign);
+        if (!settled && fault->cost == FAULT_COSTS_NOTHING)
+            settled = judge_rest(&campaign->judge, chaos, err);
         if (settled == HVD_E_STATE)
             return settled;
         if (settled)
             return note_broken(campaign, &entry, settled == HVD_E_TIMEOUT, err);
         judge_look(&campaign->judge, chaos);
-        fault = pick(campaign);
+        first = chaos->steps.count ? chaos->steps.count - 1 : 0;
         rc = strike(campaign, fault, &entry, err);
         (void)snprintf(entry.name, sizeof(entry.name), "%s", fault->name);
     }
@@ -288,7 +299,7 @@ static int one_fault(struct campaign *campaign, struct hvd_err *err)
     if (rc == HVD_E_MISMATCH)
         return note_broken(campaign, &entry, false, err);
     if (!rc)
-        rc = judge(campaign, &entry, fault->cost, first, err);
+        rc = judge(campaign, &entry, fault, first, err);
     if (!rc)
         show_line(campaign);
     return rc;
@@ -371,7 +382,7 @@ static int end(struct campaign *campaign, struct hvd_err *err)
     if (fd < 0)
         return err_set(err, HVD_E_IO, "%s: %s", path, strerror(errno));
     close(fd);
-    rc = arena_await_driver(&chaos->arena, clock_now_us() + END_PATIENCE_US, &why);
+    rc = arena_await_driver(&chaos->arena, clock_now_us() + chaos->arena.plan->patience_us, &why);
     entry.hung = rc == HVD_E_TIMEOUT;
     if (!rc)
         rc = steps_read(&chaos->steps, &why);

@@ -5,12 +5,16 @@
 #include "tests/chaos/fault.h"
 
 #include "base/mem.h"
+#include "base/time.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* The longest wall that TCP gets over before --stall-shutdown is half the lease and this. */
+#define OVER_STALL_US (2500 * TIME_MS)
 
 /* The names that the linker gives to both ends of the section with the catalog. */
 extern const struct fault *const first_fault[] __asm__("__start_chaos_faults");
@@ -67,6 +71,20 @@ void fault_note(struct chaos *chaos, const struct proc_info *process)
     }
     if (chaos->victim_count < FAULT_VICTIMS)
         chaos->victims[chaos->victim_count++] = process->pid;
+}
+
+enum fault_cost fault_cost_of(const struct chaos *chaos, const struct fault *fault,
+                              int64_t lasted_us)
+{
+    int64_t half_lease_us = chaos->arena.plan->lease_us / 2;
+    bool late = false;
+
+    switch (fault->over) {
+    case FAULT_OVER_ANY_TIME: break;
+    case FAULT_OVER_BEFORE_LEASE: late = lasted_us > half_lease_us; break;
+    case FAULT_OVER_BEFORE_STALL: late = lasted_us > half_lease_us + OVER_STALL_US; break;
+    }
+    return late ? FAULT_COSTS_A_ROUND : fault->cost;
 }
 
 /* Wakes only processes of the arena: the pid of an ended victim may belong to another process now.

@@ -19,12 +19,22 @@ enum fault_cost {
     FAULT_COSTS_NOTHING  /* no new round and no new worker: the training continues */
 };
 
+/* A fault that costs nothing only if it is over in time. On a busy machine the program that undoes
+ * the fault may be late; then the fault may cost a round. */
+enum fault_over {
+    FAULT_OVER_ANY_TIME,
+    FAULT_OVER_BEFORE_LEASE, /* before the lease, with a margin */
+    FAULT_OVER_BEFORE_STALL  /* before --stall-shutdown, with TCP's delay */
+};
+
 struct chaos {
     struct arena arena;
     struct steps steps;
     struct proc_scan scan; /* the processes before the fault */
     struct rng rng;
     bool hurried; /* the job is not whole yet after the fault before */
+    /* the fault may have met the driver so that it still ends, with code 4 */
+    bool driver_may_end;
 
     /* The fields below belong to the present fault and are cleared before each. */
     char deed[FAULT_TEXT];        /* the victims as text: "127.0.0.2:1#17, 127.0.0.3:0#9" */
@@ -40,7 +50,8 @@ struct fault {
     const char *name; /* "worker-kill" */
     const char *what; /* a phrase for --list and docs/chaos.md */
     enum fault_cost cost;
-    uint32_t weight; /* how often the fault is chosen, compared with other faults */
+    enum fault_over over; /* for FAULT_COSTS_NOTHING */
+    uint32_t weight;      /* how often the fault is chosen, compared with other faults */
 
     /* NULL: the fault is possible here. Else the reason why not: "only root can ..." */
     const char *(*missing)(const struct chaos *chaos);
@@ -73,6 +84,10 @@ const struct fault *fault_named(const char *name, size_t length);
  * fault_say adds other text. */
 void fault_note(struct chaos *chaos, const struct proc_info *process);
 PRINTF_LIKE(2, 3) void fault_say(struct chaos *chaos, const char *format, ...);
+
+/* The cost that the fault may have when it has lasted for so long. */
+enum fault_cost fault_cost_of(const struct chaos *chaos, const struct fault *fault,
+                              int64_t lasted_us);
 
 /* Sends SIGCONT to the victims that still live. */
 void fault_wake(struct chaos *chaos);

@@ -12,7 +12,6 @@
 
 #define FLAPS      5
 #define FLAP_US    (400 * TIME_MS)
-#define ALL_US     (10 * TIME_S) /* the wait until all listed slots train */
 #define SLOT_BYTES (ARENA_NAME + 16)
 #define READD_LOW  (100 * TIME_MS) /* about the time between two discovery runs */
 #define READD_HIGH (300 * TIME_MS)
@@ -145,7 +144,7 @@ FAULT(host_leaves_and_kill, "host-leaves-kill",
  * others have the state too. */
 static int await_all(struct chaos *chaos, struct hvd_err *err)
 {
-    int64_t deadline_us = clock_now_us() + ALL_US;
+    int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
     uint32_t all = arena_whole(&chaos->arena);
     struct steps *steps = &chaos->steps;
     int rc = steps_read(steps, err);

@@ -21,7 +21,7 @@
 #define JUMP_HIGH   (30 * TIME_DAY)
 #define A_WHILE_LOW (500 * TIME_MS)
 #define A_WHILE     (2 * TIME_S)
-#define END_US      (15 * TIME_S) /* within this time a driver with a broken disk ends */
+#define END_US      (15 * TIME_S) /* for so long a driver with a broken disk is waited for */
 
 static int calm(struct chaos *chaos, struct hvd_err *err)
 {
@@ -40,7 +40,9 @@ static int kill_driver(struct chaos *chaos, struct hvd_err *err)
 {
     int rc = strike_kill(chaos, PROC_DRIVER, -1);
 
-    return rc ? rc : arena_await_driver(&chaos->arena, clock_now_us() + END_US, err);
+    return rc ? rc
+              : arena_await_driver(&chaos->arena, clock_now_us() + chaos->arena.plan->patience_us,
+                                   err);
 }
 
 /* ---- faults of the disk ---- */

@@ -11,13 +11,13 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* the time without a driver, far below the arena's --driver-grace */
+/* the time without a driver, or by which it is longer than the lease; far below the arena's
+ * --driver-grace */
 #define AWAY_FROM_US  (100 * TIME_MS)
 #define AWAY_TO_US    (4 * TIME_S)
 #define SHORT_FROM_US (50 * TIME_MS)
 #define SHORT_TO_US   (300 * TIME_MS)
 #define AGAIN_US      (400 * TIME_MS) /* the successor is killed within this time */
-#define ENDS_US       (20 * TIME_S)   /* within this time a replaced driver must end */
 #define REPLACED      5               /* the exit code of a driver that has been replaced */
 
 static const struct proc_info *driver_of(const struct chaos *chaos)
@@ -47,7 +47,7 @@ FAULT(kill_driver_again, "driver-kill-again",
 
     if (rc)
         return rc;
-    rc = arena_await_driver(arena, clock_now_us() + ENDS_US, err);
+    rc = arena_await_driver(arena, clock_now_us() + arena->plan->patience_us, err);
     if (!rc)
         rc = arena_start(arena, err);
     if (rc)
@@ -56,7 +56,7 @@ FAULT(kill_driver_again, "driver-kill-again",
     strike_wait(strike_time(chaos, 0, AGAIN_US));
     kill(arena->driver, SIGKILL);
     fault_say(chaos, "its successor");
-    return arena_await_driver(arena, clock_now_us() + ENDS_US, err);
+    return arena_await_driver(arena, clock_now_us() + arena->plan->patience_us, err);
 }
 
 FAULT(kill_driver_and_worker, "driver-worker-kill",
@@ -109,7 +109,9 @@ FAULT(freeze_for_long, "driver-freeze-long",
       .what = "SIGSTOP to the driver, for longer than the lease", .cost = FAULT_COSTS_NOTHING,
       .weight = 2, .relent = wake)
 {
-    return freeze(chaos, 2 * TIME_S, AWAY_TO_US);
+    const int64_t lease_us = chaos->arena.plan->lease_us;
+
+    return freeze(chaos, lease_us + AWAY_FROM_US, lease_us + AWAY_TO_US);
 }
 
 /* ---- the driver is replaced while it is frozen ---- */
@@ -135,7 +137,7 @@ static int wake_replaced(struct chaos *chaos, struct hvd_err *err)
     fault_wake(chaos);
     if (former == chaos->arena.driver)
         return 0; /* no successor was started */
-    if (status_of(former, clock_now_us() + ENDS_US, &status)) {
+    if (status_of(former, clock_now_us() + chaos->arena.plan->patience_us, &status)) {
         rc = err_set(err, HVD_E_TIMEOUT, "a driver that has been replaced (pid %d) does not end",
                      (int)former);
         kill(former, SIGKILL);

@@ -1,7 +1,7 @@
 /*
  * faults_flood.c: strangers crowd ports of the job (tests/attack/flood.c) while a process is killed
  * and replaced. Invariant: the flood is a child outside of the arena, and ends in relent or with
- * this program. The bound: the job is whole again while the crowd is still there.
+ * this program. The condition: the job is whole again while the crowd is still there.
  */
 #include "base/mem.h"
 #include "base/time.h"
@@ -24,7 +24,6 @@
 #define PORT_TEXT  32
 #define INODES_MAX 1024
 #define STANDS_US  (300 * TIME_MS) /* from the start of the flood to the kill */
-#define WHOLE_US   (15 * TIME_S)   /* within this time the job is whole beside the crowd */
 #define LISTENS    0x0a            /* the state of a socket that listens, in /proc/net/tcp */
 
 struct crowd {
@@ -147,7 +146,7 @@ static int crowd_end(struct chaos *chaos, struct hvd_err *err)
     if (crowd && crowd->flood > 0) {
         rc = strike_drive(chaos, err);
         if (!rc && err)
-            rc = strike_await_whole(chaos, WHOLE_US, "while strangers crowd its ports", err);
+            rc = strike_await_whole(chaos, "while strangers crowd its ports", err);
         kill(crowd->flood, SIGTERM);
         while (waitpid(crowd->flood, NULL, 0) < 0 && errno == EINTR)
             continue;

@@ -1,7 +1,7 @@
 /*
  * faults_mitm.c: a man in the middle (mitm.h) harms the bytes of connections of one host: those
  * with the driver, or those with other hosts. Invariant: relent takes him away in any case. The
- * bound: within NOTICED_US each harmed connection has ended, and the log names one of them.
+ * condition: each harmed connection ends while he is there, and the log names one of them.
  *
  * That no sum was wrong, that no sample was lost and that the job is whole again is seen by the
  * judge, as after each fault.
@@ -21,11 +21,10 @@
 
 /* Connections that are harmed by one fault. Each may end a round before its first commit, and the
  * job ends when too many do so in a row (--progress-restarts). */
-#define MOST       3
-#define HARMS_US   (10 * TIME_S) /* within this time he has harmed them */
-#define NOTICED_US (30 * TIME_S) /* --stall-shutdown is 5 s in an arena */
-#define READ_US    (8 * TIME_S)  /* within this time a receiver that waits has read */
-#define LOOK_US    (20 * TIME_MS)
+#define MOST     3
+#define HARMS_US (10 * TIME_S) /* within this time he has harmed them */
+#define READ_US  (8 * TIME_S)  /* within this time a receiver that waits has read */
+#define LOOK_US  (20 * TIME_MS)
 
 struct middle {
     struct mitm *mitm;
@@ -46,7 +45,7 @@ static const char *middle_not_here(const struct chaos *chaos)
 static int middle_await_end(struct chaos *chaos, struct middle *middle, struct mitm_count *count,
                             struct hvd_err *err)
 {
-    int64_t began_us = clock_now_us(), until_us = began_us + NOTICED_US;
+    int64_t began_us = clock_now_us(), until_us = began_us + chaos->arena.plan->patience_us;
 
     mitm_rest(middle->mitm);
     for (mitm_look(middle->mitm, count);

@@ -10,17 +10,17 @@
 
 #include <signal.h>
 
-/* Chosen for the arena's --lease of 1 s, --stall-shutdown of 5 s and --driver-grace of 20 s. TCP
- * sends a lost packet again after 0.2, 0.6, 1.4 and 3 s, so a silence is longer than the fault that
- * causes it. */
+/* A long time is the lease and one of these, a thick wall stands for --stall-shutdown and one of
+ * these; both are below --driver-grace. TCP sends a lost packet again after 0.2, 0.6, 1.4 and 3 s,
+ * so a silence is longer than the fault that causes it. */
 #define SHORT_FROM_US (50 * TIME_MS)
 #define SHORT_TO_US   (250 * TIME_MS)
-#define LONG_FROM_US  (2 * TIME_S)
-#define LONG_TO_US    (5 * TIME_S)
+#define LONG_FROM_US  TIME_S
+#define LONG_TO_US    (4 * TIME_S)
 #define WALL_TO_US    (2500 * TIME_MS)
-#define THICK_FROM_US (6 * TIME_S)
-#define THICK_TO_US   (9 * TIME_S)
-#define ALONE_TO_US   (8 * TIME_S)
+#define ALONE_TO_US   (7 * TIME_S)
+#define AIR_FROM_US   (2 * TIME_S)
+#define AIR_TO_US     (5 * TIME_S)
 #define SSH_US        (2 * TIME_S)
 #define LINES_MAX     ((size_t)ARENA_HOSTS * 64)
 #define FLAPS         8
@@ -72,6 +72,12 @@ static uint32_t host_to_lose(struct chaos *chaos)
     return number && strike_spares(chaos, &chaos->scan, (int)number - 1) ? number : 0;
 }
 
+/* A random time that is longer than the lease by LONG_FROM_US to `by_us`. */
+static int64_t longer_than_lease(struct chaos *chaos, int64_t by_us)
+{
+    return chaos->arena.plan->lease_us + strike_time(chaos, LONG_FROM_US, by_us);
+}
+
 /* Makes all networks work again, whichever fault has cut them. */
 static int mend(struct chaos *chaos, struct hvd_err *err)
 {
@@ -90,7 +96,7 @@ static int link_down(struct chaos *chaos, uint32_t number, struct hvd_err *err)
 
 CUT(link_down_shortly, "link-down-short",
     .what = "the link of a host is down for less than the lease", .cost = FAULT_COSTS_NOTHING,
-    .weight = 3)
+    .over = FAULT_OVER_BEFORE_LEASE, .weight = 3)
 {
     chaos->lasts_us = strike_time(chaos, SHORT_FROM_US, SHORT_TO_US);
     return link_down(chaos, any_host(chaos, 0), err);
@@ -99,7 +105,7 @@ CUT(link_down_shortly, "link-down-short",
 CUT(link_down_long, "link-down-long",
     .what = "the link of a host is down for longer than the lease", .weight = 4)
 {
-    chaos->lasts_us = strike_time(chaos, LONG_FROM_US, LONG_TO_US);
+    chaos->lasts_us = longer_than_lease(chaos, LONG_TO_US);
     return link_down(chaos, host_to_lose(chaos), err);
 }
 
@@ -131,7 +137,7 @@ CUT(to_host, "deaf-host", .what = "what the driver sends to a host vanishes", .w
 
     if (!number)
         return HVD_DONE;
-    chaos->lasts_us = strike_time(chaos, LONG_FROM_US, LONG_TO_US);
+    chaos->lasts_us = longer_than_lease(chaos, LONG_TO_US);
     fault_say(chaos, "driver to %s", name_of(chaos, number));
     return deafen(number, err);
 }
@@ -142,7 +148,7 @@ CUT(from_host, "dumb-host", .what = "what a host sends to the driver vanishes", 
 
     if (!number)
         return HVD_DONE;
-    chaos->lasts_us = strike_time(chaos, LONG_FROM_US, LONG_TO_US);
+    chaos->lasts_us = longer_than_lease(chaos, LONG_TO_US);
     fault_say(chaos, "%s to driver", name_of(chaos, number));
     return networks_ip(err, "rule add pref 1 iif veth%u to " NETWORKS_NET ".%u.1 blackhole", number,
                        number);
@@ -166,7 +172,7 @@ static int wall(struct chaos *chaos, int64_t low_us, int64_t high_us, struct hvd
 }
 
 CUT(thin_wall, "wall", .what = "two hosts do not reach each other for a while",
-    .cost = FAULT_COSTS_NOTHING, .weight = 3)
+    .cost = FAULT_COSTS_NOTHING, .over = FAULT_OVER_BEFORE_STALL, .weight = 3)
 {
     return wall(chaos, SHORT_FROM_US, WALL_TO_US, err);
 }
@@ -174,7 +180,9 @@ CUT(thin_wall, "wall", .what = "two hosts do not reach each other for a while",
 CUT(thick_wall, "wall-long", .what = "two hosts do not reach each other until the stall limit",
     .weight = 2)
 {
-    return wall(chaos, THICK_FROM_US, THICK_TO_US, err);
+    const int64_t stall_us = arena_stall_us(&chaos->arena);
+
+    return wall(chaos, stall_us + LONG_FROM_US, stall_us + LONG_TO_US, err);
 }
 
 /* Cuts all hosts in the same moment, because a host that is heard for longer would show the driver
@@ -209,7 +217,7 @@ CUT(alone_shortly, "driver-alone-short",
 CUT(alone, "driver-alone", .what = "no host reaches the driver, for less than the grace",
     .cost = FAULT_COSTS_NOTHING, .weight = 4)
 {
-    chaos->lasts_us = strike_time(chaos, LONG_FROM_US, ALONE_TO_US);
+    chaos->lasts_us = longer_than_lease(chaos, ALONE_TO_US);
     return leave_alone(chaos, err);
 }
 
@@ -227,7 +235,7 @@ static int bad_air(struct chaos *chaos, const struct net_faults_rates *rates, st
     if (!number)
         return HVD_DONE;
     seeded.seed = rng_next(&chaos->rng);
-    chaos->lasts_us = strike_time(chaos, LONG_FROM_US, LONG_TO_US);
+    chaos->lasts_us = strike_time(chaos, AIR_FROM_US, AIR_TO_US);
     fault_say(chaos, "%s", name_of(chaos, number));
     rc = net_faults_open(&air, number, &seeded, err);
     chaos->own = air;

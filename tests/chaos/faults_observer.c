@@ -23,8 +23,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WHOLE_US    (30 * TIME_S) /* within this time the job is whole beside the observer */
-#define REPLAYS_US  (30 * TIME_S) /* within this time he has replayed enough */
 #define HEARD_BYTES 16384
 
 struct observer {
@@ -66,6 +64,12 @@ static bool observer_await(struct observer *observer, const char *text, int64_t 
     }
 }
 
+/* The time by which the observer has done what he does at any moment. */
+static int64_t observer_deadline_us(const struct chaos *chaos)
+{
+    return clock_now_us() + chaos->arena.plan->patience_us;
+}
+
 static int observer_begin(struct chaos *chaos, struct hvd_err *err)
 {
     static const char *const words[] = { CHAOS_WIRETAP, "/dev/null", "replay", "everywhere", NULL };
@@ -86,7 +90,7 @@ static int observer_begin(struct chaos *chaos, struct hvd_err *err)
     spec.out = ends[1];
     rc = process_spawn(&spec, &observer->pid, err);
     close(ends[1]);
-    if (!rc && !observer_await(observer, "listens", clock_now_us() + REPLAYS_US))
+    if (!rc && !observer_await(observer, "listens", observer_deadline_us(chaos)))
         rc = err_set(err, HVD_E_UNSUPPORTED, "an observer: he cannot listen here");
     return rc;
 }
@@ -94,7 +98,7 @@ static int observer_begin(struct chaos *chaos, struct hvd_err *err)
 /* The job is whole again: from now on no replay may change anything. */
 static int observer_judge(struct chaos *chaos, struct observer *observer, struct hvd_err *err)
 {
-    int64_t until_us = clock_now_us() + REPLAYS_US;
+    int64_t until_us = observer_deadline_us(chaos);
     uint64_t round = chaos->steps.list[chaos->steps.count - 1].round;
     struct log_follow follow;
     char path[ARENA_PATH];
@@ -131,11 +135,11 @@ static int observer_end(struct chaos *chaos, struct hvd_err *err)
     if (observer && observer->pid > 0) {
         rc = strike_drive(chaos, err);
         if (!rc && err)
-            rc = strike_await_whole(chaos, WHOLE_US, "while an observer replays", err);
+            rc = strike_await_whole(chaos, "while an observer replays", err);
         if (!rc && err)
             rc = observer_judge(chaos, observer, err);
         kill(observer->pid, SIGTERM);
-        if (observer_await(observer, "answered", clock_now_us() + REPLAYS_US)) {
+        if (observer_await(observer, "answered", observer_deadline_us(chaos))) {
             const char *said = strstr(observer->heard, " words, ");
 
             fault_say(chaos, "%.*s", (int)strcspn(said, "\n") - 8, said + 8);

@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Chosen for the arena's --lease of 1 s and --stall-shutdown of 5 s. */
+/* A long time is the lease and one of these; a short one is far below the lease. */
 #define SHORT_FROM_US (50 * TIME_MS)
 #define SHORT_TO_US   (300 * TIME_MS)
-#define LONG_FROM_US  (2 * TIME_S)
-#define LONG_TO_US    (5 * TIME_S)
+#define LONG_FROM_US  TIME_S
+#define LONG_TO_US    (4 * TIME_S)
+#define NOTICE_US     (2 * TIME_S) /* from the notice to the end of a machine, at most */
+#define KEEPER_US     (5 * TIME_S)
 
 static int done(bool struck)
 {
@@ -121,6 +123,14 @@ static int freeze(struct chaos *chaos, const struct proc_info *process, int64_t 
     return done(strike_signal(chaos, process, SIGSTOP));
 }
 
+/* For longer than the lease. */
+static int freeze_long(struct chaos *chaos, const struct proc_info *process)
+{
+    const int64_t lease_us = chaos->arena.plan->lease_us;
+
+    return freeze(chaos, process, lease_us + LONG_FROM_US, lease_us + LONG_TO_US);
+}
+
 static int wake(struct chaos *chaos, struct hvd_err *err)
 {
     (void)err;
@@ -130,7 +140,7 @@ static int wake(struct chaos *chaos, struct hvd_err *err)
 
 FAULT(freeze_worker_shortly, "worker-freeze-short",
       .what = "SIGSTOP to a worker, for less than the lease", .cost = FAULT_COSTS_NOTHING,
-      .weight = 3, .relent = wake)
+      .over = FAULT_OVER_BEFORE_LEASE, .weight = 3, .relent = wake)
 {
     return freeze(chaos, any_worker(chaos, -1), SHORT_FROM_US, SHORT_TO_US);
 }
@@ -138,12 +148,12 @@ FAULT(freeze_worker_shortly, "worker-freeze-short",
 FAULT(freeze_worker, "worker-freeze-long", .what = "SIGSTOP to a worker, for longer than the lease",
       .weight = 3, .relent = wake)
 {
-    return freeze(chaos, any_worker(chaos, -1), LONG_FROM_US, LONG_TO_US);
+    return freeze_long(chaos, any_worker(chaos, -1));
 }
 
 FAULT(freeze_agent_shortly, "agent-freeze-short",
       .what = "SIGSTOP to an agent, for less than the lease", .cost = FAULT_COSTS_NOTHING,
-      .weight = 3, .relent = wake)
+      .over = FAULT_OVER_BEFORE_LEASE, .weight = 3, .relent = wake)
 {
     return freeze(chaos, proc_scan_pick(&chaos->scan, PROC_AGENT, -1, &chaos->rng), SHORT_FROM_US,
                   SHORT_TO_US);
@@ -152,7 +162,7 @@ FAULT(freeze_agent_shortly, "agent-freeze-short",
 FAULT(freeze_agent, "agent-freeze-long", .what = "SIGSTOP to an agent, for longer than the lease",
       .weight = 3, .missing = strike_needs_two_hosts, .relent = wake)
 {
-    return freeze(chaos, strike_pick(chaos, &chaos->scan, PROC_AGENT), LONG_FROM_US, LONG_TO_US);
+    return freeze_long(chaos, strike_pick(chaos, &chaos->scan, PROC_AGENT));
 }
 
 /* Freezes a supervisor, which only waits: no process may notice. */
@@ -160,7 +170,7 @@ FAULT(freeze_keeper, "keeper-freeze", .what = "SIGSTOP to the keeper of an agent
       .cost = FAULT_COSTS_NOTHING, .weight = 1, .relent = wake)
 {
     return freeze(chaos, proc_scan_pick(&chaos->scan, PROC_KEEPER, -1, &chaos->rng), SHORT_FROM_US,
-                  LONG_TO_US);
+                  KEEPER_US);
 }
 
 /* ---- agents ---- */
@@ -234,7 +244,7 @@ FAULT(announce, "machine-notice", .what = "SIGTERM to an agent: its machine goes
 {
     const struct proc_info *agent = strike_pick(chaos, &chaos->scan, PROC_AGENT);
 
-    chaos->lasts_us = strike_time(chaos, 0, LONG_FROM_US);
+    chaos->lasts_us = strike_time(chaos, 0, NOTICE_US);
     if (!strike_signal(chaos, agent, SIGTERM))
         return HVD_DONE;
     chaos->hosts[chaos->cut_count++] = agent->host;

@@ -16,7 +16,7 @@ forget() { # OUTPUT
 
 finds() { # SLIP WHAT-IS-SAID
   local out=$folder/$1.txt code=0
-  "$chaos" --slip "$1" --seed 1 --faults 40 --only worker-kill,rank0-kill \
+  "$chaos" --lease 10s --patience 3m --slip "$1" --seed 1 --faults 40 --only worker-kill,rank0-kill \
     --report "$folder/$1" >"$out" 2>&1 || code=$?
   forget "$out"
   if [ "$code" != 1 ] || ! grep -q "VIOLATION.*$2" "$out"; then

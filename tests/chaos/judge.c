@@ -23,9 +23,8 @@
 #define CHAOS_AUDIT "hvd-audit"
 #endif
 
-#define LOOK_US (50 * TIME_MS) /* time between two checks while no event comes */
-/* within this time resources must be closed that were open only for a moment */
-#define SETTLE_US    (20 * TIME_S)
+#define LOOK_US      (50 * TIME_MS) /* time between two checks while no event comes */
+#define SURE_LOOKS   2 /* when a second look begins, the driver has handled the first */
 #define ANSWER_MAX   ((size_t)1 << 20)
 #define FILES_SPARE  3 /* descriptors more than without faults: an operator may be asking */
 #define OTHERS_SPARE 4 /* the script and its children, of this discovery run and of a late one */
@@ -321,6 +320,22 @@ static int find_leaks(const struct judge *judge, const struct chaos *chaos, bool
     return rc;
 }
 
+/* The newest round of which the events or the steps tell; the events may be a moment behind. */
+static uint64_t newest_round(const struct judge *judge, const struct chaos *chaos)
+{
+    const struct steps *steps = &chaos->steps;
+    uint64_t of_steps = steps->count ? steps->list[steps->count - 1].round : 0;
+
+    return of_steps > judge->check.round ? of_steps : judge->check.round;
+}
+
+uint64_t judge_rounds_since(const struct judge *judge, const struct chaos *chaos)
+{
+    uint64_t newest = newest_round(judge, chaos);
+
+    return newest > judge->rounds ? newest - judge->rounds : 0;
+}
+
 static bool had(const struct judge *judge, pid_t pid)
 {
     for (uint32_t i = 0; i < judge->worker_count; i++)
@@ -333,10 +348,10 @@ static bool had(const struct judge *judge, pid_t pid)
 static int has_cost_nothing(const struct judge *judge, const struct chaos *chaos,
                             struct hvd_err *err)
 {
-    if (judge->check.round != judge->rounds)
+    if (judge_rounds_since(judge, chaos))
         return err_set(err, HVD_E_MISMATCH,
                        "it should cost nothing, and round %" PRIu64 " was made",
-                       judge->check.round);
+                       newest_round(judge, chaos));
     for (uint32_t i = 0; i < chaos->scan.count; i++) {
         const struct proc_info *process = &chaos->scan.processes[i];
 
@@ -361,7 +376,7 @@ int judge_right(struct judge *judge, struct chaos *chaos, enum fault_cost cost, 
     if (!rc) {
         /* Waits until nothing leaks: a descriptor that is open for a moment, for example of an ssh
          * that still starts an agent, is no leak. */
-        int64_t deadline_us = clock_now_us() + SETTLE_US;
+        int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
         bool always[LEAK_COUNT];
 
         memset(always, true, sizeof(always));
@@ -415,7 +430,7 @@ void judge_close(struct judge *judge)
  * judged. */
 static int await_events(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 {
-    int64_t deadline_us = clock_now_us() + SETTLE_US;
+    int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
     int rc = log_check_read(&judge->check, err);
 
     while (!rc && judge->check.trained != judge->round && clock_now_us() < deadline_us &&
@@ -444,11 +459,30 @@ int judge_settle(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
     return rc ? rc : await_events(judge, chaos, err);
 }
 
+int judge_rest(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
+{
+    int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
+    uint64_t looks = arena_looks(&chaos->arena) + SURE_LOOKS;
+    int rc = 0;
+
+    while (!rc && (arena_looks(&chaos->arena) < looks || !arena_is_at_rest(&chaos->arena))) {
+        if (clock_now_us() >= deadline_us)
+            return err_set(err, HVD_E_TIMEOUT, "the driver does not come to rest, in peace");
+        if (*chaos->arena.broken_off)
+            return HVD_E_STATE;
+        (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));
+        rc = steps_read(&chaos->steps, err);
+    }
+    if (!rc)
+        rc = judge_whole(judge, chaos, clock_now_us(), deadline_us, err);
+    return rc ? rc : log_check_read(&judge->check, err);
+}
+
 void judge_look(struct judge *judge, struct chaos *chaos)
 {
     proc_scan_take(&chaos->scan, &chaos->arena);
     judge->worker_count = 0;
-    judge->rounds = judge->check.round;
+    judge->rounds = newest_round(judge, chaos);
     for (uint32_t i = 0; i < chaos->scan.count; i++)
         if (chaos->scan.processes[i].kind == PROC_WORKER)
             judge->workers[judge->worker_count++] = chaos->scan.processes[i].pid;
@@ -496,7 +530,7 @@ int judge_end(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
                        (unsigned)chaos->arena.driver_status);
     /* Waits until no process is left; the remote end of an ssh may outlive its agent for a moment.
      */
-    deadline_us = clock_now_us() + SETTLE_US;
+    deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
     proc_scan_take(&chaos->scan, &chaos->arena);
     while (chaos->scan.count && clock_now_us() < deadline_us && !*chaos->arena.broken_off) {
         (void)poll(NULL, 0, (int)(LOOK_US / TIME_MS));

@@ -32,7 +32,7 @@ struct judge {
     /* the workers that trained before the fault */
     pid_t workers[PROC_SCAN_MAX];
     uint32_t worker_count;
-    uint64_t rounds; /* rounds that had begun before the fault */
+    uint64_t rounds; /* the newest round before the fault */
 };
 
 /* judge_open: before the job starts. judge_settle: when the job trains and no fault was struck yet.
@@ -43,6 +43,14 @@ void judge_close(struct judge *judge);
 
 /* Before a fault: notes which workers train now. */
 void judge_look(struct judge *judge, struct chaos *chaos);
+
+/* Before a fault that must cost nothing: waits until the job is whole, the driver has handled the
+ * present list of hosts, and no change is under way. So no round is charged to the fault that an
+ * earlier event has caused. The errors are those of judge_whole and of judge_right. */
+int judge_rest(struct judge *judge, struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
+
+/* The rounds that have begun since judge_look. */
+uint64_t judge_rounds_since(const struct judge *judge, const struct chaos *chaos);
 
 /* Waits until the job is whole and a step was done after `since_us`. HVD_E_TIMEOUT: the job hangs;
  * the text says what is missing. HVD_E_LOST: its driver has ended. HVD_E_STATE: the campaign was

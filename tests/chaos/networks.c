@@ -27,7 +27,7 @@
 #define COMMAND_MAX   512 /* bytes of a command line */
 #define COMMAND_WORDS 32
 #define SAID_MAX      400 /* bytes that are kept of a command's output */
-#define PATIENCE_US   (30 * INT64_C(1000000))
+#define PATIENCE_US   (180 * INT64_C(1000000))
 /* ms between two looks at a port, because no event tells that it listens */
 #define LOOK_MS 10
 

@@ -56,6 +56,10 @@ static const struct opt table[] = {
          .help = "workers on each; of a replay 1 when it is not said"),
     PLAN(step_ms, .name = "step-ms", .arg = "MS", .max = STEP_MS, .preset = "4", .group = JOB,
          .help = "how long a step computes; of a replay 100 when it is not said"),
+    PLAN(lease_us, .name = "lease", .arg = "TIME", .min = TIME_S, .preset = "1s", .group = JOB,
+         .help =
+             "a process that is silent for so long counts as dead, and one that the others wait "
+             "4s longer for; a machine that does other work as well needs more"),
     PLAN(state_kib, .name = "state-kib", .arg = "KIB", .max = STATE_KIB, .preset = "64",
          .group = JOB, .help = "state of each worker beside what is verified"),
 
@@ -68,6 +72,9 @@ static const struct opt table[] = {
          .group = TRACE, .help = "of the nodes that are there at a time use so many"),
     PLAN(notice_us, .name = "notice", .arg = "TIME", .preset = "0s", .group = TRACE,
          .help = "a node is drained for so long before it goes; 0: it goes without a word"),
+    PLAN(settle, .name = "settle", .group = TRACE,
+         .help = "a change waits until the job trains on all nodes that are there, and later "
+                 "changes are later by that time"),
     PLAN(command, .name = "command", .arg = "WORDS", .min = 1, .group = TRACE,
          .help = "a shell command that launches and trains, instead of hvd-elastic; it finds "
                  "DISCOVERY, MIN_NP, MAX_NP and HVD_CHAOS_STEPS in its environment"),

@@ -23,6 +23,7 @@ struct chaos_plan {
     char *only;
     char *report;        /* the folder for report.json and report.html */
     int64_t patience_us; /* a job that is not whole after this time hangs */
+    int64_t lease_us;    /* the driver's --lease; faults that have to exceed it last longer */
     bool list;           /* only list the faults */
     bool keep;           /* keep the job's folder; after a violation it is always kept */
 
@@ -31,6 +32,7 @@ struct chaos_plan {
     char *command;      /* a shell command that is a launcher, used instead of hvd-elastic */
     uint64_t max_hosts; /* the most hosts of the trace that are used */
     int64_t notice_us;  /* a host that leaves is drained this long before (hvd-elastic only) */
+    bool settle;        /* a change waits until the job trains on all hosts that are there */
     bool help;
 
     struct opt_set set; /* the fields from here on are not in the table */

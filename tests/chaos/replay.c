@@ -21,6 +21,7 @@
 /* scans after a host was removed, for processes that were just being started there */
 #define SWEEPS      8
 #define SWEEP_US    (250 * TIME_MS)
+#define SETTLE_US   (20 * TIME_MS) /* between two looks whether all hosts train */
 #define WRONG_BYTES 4096
 
 /* The order of actions at one moment: a host that leaves makes room for a host that joins. */
@@ -43,6 +44,8 @@ struct play {
     size_t action_count;
     uint32_t sweeps;  /* scans that are left to do */
     int64_t moved_us; /* when the last step or change was seen */
+    int64_t over_us;  /* when the last change was carried out */
+    int64_t late_us;  /* by so much the actions that are left are late */
     size_t seen;      /* number of steps at that time */
 };
 
@@ -156,6 +159,7 @@ static int perform(struct play *play, size_t first, size_t *ret_next, struct hvd
         play->sweeps = SWEEPS;
     }
     play->moved_us = now_us;
+    play->over_us = clock_now_us();
     return rc;
 }
 
@@ -231,6 +235,44 @@ static int wait_until(struct play *play, int64_t until_us, bool *ret_over, struc
     return rc;
 }
 
+/* true: all hosts that are there have done a step since the last change. */
+static bool all_train(const struct play *play)
+{
+    const struct steps *steps = play->steps;
+    const struct step *last = steps->count ? &steps->list[steps->count - 1] : NULL;
+
+    uint32_t whole = arena_whole(play->arena);
+
+    return !whole || (last && last->at_us > play->over_us && last->size == whole);
+}
+
+/* Waits until the time of an action. With --settle, waits further until the job trains on all
+ * hosts, so that no host goes while it alone has the training state. A host that was drained goes
+ * at its time after that: until then it is listed and does not train. */
+static int wait_for(struct play *play, const struct action *action, bool *ret_over,
+                    struct hvd_err *err)
+{
+    const struct chaos_plan *plan = play->arena->plan;
+    int64_t due_us = play->replay->began_us + play->late_us + action->at_us;
+    bool was_drained = action->what == REPLAY_REMOVE && plan->notice_us > 0;
+    int64_t deadline_us = due_us + plan->patience_us;
+    int rc = wait_until(play, due_us, ret_over, err);
+
+    if (!plan->settle || was_drained)
+        return rc;
+    while (!rc && !*ret_over && !all_train(play)) {
+        if (clock_now_us() >= deadline_us) {
+            violate(play, "the job does not train on all of its hosts: see driver.log");
+            *ret_over = true;
+        } else {
+            rc = wait_until(play, clock_now_us() + SETTLE_US, ret_over, err);
+        }
+    }
+    if (clock_now_us() > due_us)
+        play->late_us += clock_now_us() - due_us;
+    return rc;
+}
+
 /* Launches the job and performs all actions at their times, until the job has ended or the time is
  * over. */
 static int play_all(struct play *play, struct hvd_err *err)
@@ -245,12 +287,12 @@ static int play_all(struct play *play, struct hvd_err *err)
     if (!rc)
         rc = replay_launch(play->arena, play->hosts.most * (uint32_t)plan->slots, err);
     while (!rc && !over && next < play->action_count) {
-        rc = wait_until(play, began_us + play->actions[next].at_us, &over, err);
+        rc = wait_for(play, &play->actions[next], &over, err);
         if (!rc && !over)
             rc = perform(play, next, &next, err);
     }
     if (!rc && !over && plan->duration_us > 0)
-        rc = wait_until(play, began_us + plan->duration_us, &over, err);
+        rc = wait_until(play, began_us + play->late_us + plan->duration_us, &over, err);
     if (!rc)
         rc = steps_read(play->steps, err);
     play->replay->ended_us = clock_now_us();

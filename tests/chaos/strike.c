@@ -15,16 +15,18 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define KILLED_US (20 * TIME_S) /* within this time a killed driver has ended */
-#define END_US    (15 * TIME_S) /* within this time a driver answers, or has ended */
-/* a driver that answers ends within this time, if it ends at all */
+/* a driver that answers mostly ends within this time, if it ends at all */
 #define MOMENT_US    (300 * TIME_MS)
-#define ASK_US       (10 * TIME_S)
 #define AGAIN_US     (50 * TIME_MS)
 #define LOOK_US      (50 * TIME_MS)
 #define CODE_STORAGE 4 /* an exit code of docs/cli.md */
 
 static const char *const status[] = { "status", NULL };
+
+static int64_t strike_deadline_us(const struct chaos *chaos)
+{
+    return clock_now_us() + chaos->arena.plan->patience_us;
+}
 
 bool strike_signal(struct chaos *chaos, const struct proc_info *process, int number)
 {
@@ -155,7 +157,7 @@ int strike_drive(struct chaos *chaos, struct hvd_err *err)
     if (!hit)
         return 0;
     if (arena->driver)
-        rc = arena_await_driver(arena, clock_now_us() + KILLED_US, err);
+        rc = arena_await_driver(arena, strike_deadline_us(chaos), err);
     if (!rc && (!WIFSIGNALED(arena->driver_status) || WTERMSIG(arena->driver_status) != SIGKILL))
         rc = err_set(err, HVD_E_MISMATCH, "the driver has ended by itself, with wait status %#x",
                      (unsigned)arena->driver_status);
@@ -169,10 +171,11 @@ bool strike_driver_runs(struct chaos *chaos)
 
 int strike_ask(struct chaos *chaos, const char *const *words, struct hvd_err *err)
 {
-    int64_t deadline_us = clock_now_us() + ASK_US;
+    int64_t deadline_us = strike_deadline_us(chaos);
     int code;
 
-    while ((code = arena_ask(&chaos->arena, words, NULL, err)) > 0 && clock_now_us() < deadline_us)
+    while (((code = arena_ask(&chaos->arena, words, NULL, err)) > 0 || code == HVD_E_TIMEOUT) &&
+           clock_now_us() < deadline_us && !*chaos->arena.broken_off)
         strike_wait(AGAIN_US);
     if (code > 0)
         return err_set(err, HVD_E_MISMATCH, "hvd-elastic %s %s: exit code %d; see ask.log",
@@ -199,21 +202,24 @@ int strike_succeed(struct chaos *chaos, struct hvd_err *err)
 
 int strike_settle(struct chaos *chaos, struct hvd_err *err)
 {
-    int64_t deadline_us = clock_now_us() + END_US;
+    int64_t deadline_us = strike_deadline_us(chaos);
     int rc;
 
     while (!arena_driver_ended(&chaos->arena) && !strike_driver_runs(chaos) &&
-           clock_now_us() < deadline_us)
+           clock_now_us() < deadline_us && !*chaos->arena.broken_off)
         strike_wait(AGAIN_US);
     rc = arena_await_driver(&chaos->arena, clock_now_us() + MOMENT_US, err);
-    if (rc == HVD_E_TIMEOUT)
+    if (rc == HVD_E_TIMEOUT) {
+        chaos->driver_may_end = true;
         return 0; /* the driver lives; the judge decides whether it works */
+    }
     return rc ? rc : strike_succeed(chaos, err);
 }
 
-int strike_await_whole(struct chaos *chaos, int64_t limit_us, const char *when, struct hvd_err *err)
+int strike_await_whole(struct chaos *chaos, const char *when, struct hvd_err *err)
 {
     const struct steps *steps = &chaos->steps;
+    const int64_t limit_us = chaos->arena.plan->patience_us;
     int64_t begun_us = clock_now_us();
     uint32_t whole = arena_whole(&chaos->arena), trainers = 0;
 

@@ -62,13 +62,12 @@ int strike_ask(struct chaos *chaos, const char *const *words, struct hvd_err *er
 int strike_succeed(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
 /* Does what strike_succeed does for a driver that may be about to end: first asks the driver, and
- * waits for a moment. */
+ * waits for a moment. A driver that lives on may still end, as chaos->driver_may_end says. */
 int strike_settle(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
 /* Waits until the job is whole, and has made a step since this call, while the fault lasts. After
- * limit_us: HVD_E_TIMEOUT, and the text begins with `when`. */
-int strike_await_whole(struct chaos *chaos, int64_t limit_us, const char *when,
-                       struct hvd_err *err) MUST_CHECK;
+ * --patience: HVD_E_TIMEOUT, and the text begins with `when`. */
+int strike_await_whole(struct chaos *chaos, const char *when, struct hvd_err *err) MUST_CHECK;
 
 const char *strike_needs_two_hosts(const struct chaos *chaos);
 

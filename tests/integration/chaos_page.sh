@@ -13,11 +13,11 @@ folder=${4:-$made}
 
 # The folder that a violation keeps is of no use here.
 code=0
-"$chaos" --slip state --seed 1 --faults 6 --only worker-kill,rank0-kill --report "$made" >"$made/said" 2>&1 || code=$?
+"$chaos" --lease 10s --patience 3m --slip state --seed 1 --faults 6 --only worker-kill,rank0-kill --report "$made" >"$made/said" 2>&1 || code=$?
 kept=$(sed -n 's/^kept: //p' "$made/said")
 case $kept in */chaos-*) rm -rf -- "$kept" ;; esac
 [ "$code" = 1 ] || { cat "$made/said" && echo "FAILED: exit code $code of a campaign with a mistake" && exit 1; }
-"$chaos" --trace "$trace" --duration 6s --report "$made" >"$made/said" 2>&1 ||
+"$chaos" --lease 10s --patience 3m --trace "$trace" --settle --duration 6s --report "$made" >"$made/said" 2>&1 ||
   { cat "$made/said" && echo 'FAILED: no replay' && exit 1; }
 
 # The same report with a day, 2000 faults of 40 kinds, pauses from nothing to minutes, hangs, and texts that are HTML.
