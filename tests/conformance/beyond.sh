@@ -6,7 +6,8 @@
 . "$(dirname "$0")/facts.sh"
 conformance_begin "$@"
 
-quick_leases=(--beat 100ms --lease 3s)
+# For jobs in which a process is to exceed its lease, and no other one may, on a machine that is busy.
+short_leases=(--beat 100ms --lease 15s)
 # Failed slots stay empty until they are forgiven: so it is known which rounds come.
 forgive() { ask blacklist clear "$1" >/dev/null || die "blacklist clear $1: exit code $?"; }
 
@@ -83,7 +84,7 @@ kill_during_recovery() {
 shows '6.6(2)' kill_during_recovery
 
 worker_is_stopped() {
-  four "${quick_leases[@]}" --
+  four "${short_leases[@]}" --
   strike STOP $B 1
   driver_says "$B:1#4: silent for longer than its lease"
   driver_says 'all 3 train'
@@ -97,7 +98,7 @@ shows '6.6(3)' worker_is_stopped
 # All that runs on a host is stopped: its connections stay open and nothing comes.
 host_is_silent() {
   local frozen
-  four "${quick_leases[@]}" --
+  four "${short_leases[@]}" --
   find_agent $B
   frozen="$(workers HVD_HOST=$B) $agent $(parent "$agent")"
   # shellcheck disable=SC2086 # words
@@ -188,7 +189,7 @@ shows '6.6(8)' orphan_holds_stdout
 # --stall-shutdown.
 old_process_exits_late() {
   list $A:2 $B:2
-  listed -np 4 --min-np 2 --stall-warning 1s --stall-shutdown 4s -- --where end --wrong hang
+  listed -np 4 --min-np 2 --stall-warning 1s --stall-shutdown 15s -- --where end --wrong hang
   list $A:2 $B:1
   driver_says 'all 3 train'
   find_worker $B 1
@@ -254,27 +255,28 @@ added_after_failures() {
 }
 shows '6.6(6)' added_after_failures 'by failures'
 
-BOOT_MS=3000 # 60 s are the same, only longer
+STEPS_OF_BOOT=200
 
-# How often rank 0 steps while others boot, and for how long no rank does then.
+# The others boot until the door is there, which is made when rank 0 has done so many steps.
 boots_for_long() {
-  local before
+  local door=$folder/door pause
   list $A:2
-  listed -np 2 --max-np unlimited -- --boot-ms $BOOT_MS
+  : >"$door"
+  listed -np 2 --max-np unlimited -- --boot-until "$door"
+  rm "$door"
   list $A:2 $B:2
   driver_says "$B:[01]#4 is launched"
-  before=$(wc -l <"$made")
+  further $STEPS_OF_BOOT
+  never_said 'is prepared beside round 1'
+  : >"$door"
   driver_says 'is prepared beside round 1'
-  # on an idle machine about a thousand
-  [ $(($(wc -l <"$made") - before)) -ge 20 ] || die "only $(($(wc -l <"$made") - before)) steps while it boots"
   driver_says 'all 4 train'
   pause=$(ask changes --json | grep -oE '"pause_us":[0-9]+' | tail -n 1 | cut -d : -f 2)
-  [ "$pause" -lt $((BOOT_MS * 1000 / 2)) ] || die "nobody stepped for $pause us, of $BOOT_MS ms to boot"
   nothing_is_blamed
   trains_on
   no_step_twice
   comes_to 'A:0,1; A:0,1 B:0,1' "$(rounds)"
-  shown+="; $BOOT_MS ms to boot, a pause of $((pause / 1000)) ms"
+  shown+="; $STEPS_OF_BOOT steps beside the boot, a pause of $((pause / 1000)) ms"
 }
 shows '6.6(9)' boots_for_long
 
@@ -359,9 +361,9 @@ finds_by() { # SCRIPT: by this from now on
 
 discovery_hangs_or_prints_rubbish() {
   list $A:2
-  listed -np 2 --max-np unlimited --discovery-timeout 1s --
+  listed -np 2 --max-np unlimited --discovery-timeout 10s --
   finds_by 'exec sleep 600'
-  driver_says 'find.sh: did not end within 1s'
+  driver_says 'find.sh: did not end within 10s'
   finds_by 'echo a b c:x'
   driver_says 'find.sh: line 1: "a b c:x"'
   finds_by 'head -c 100000 /dev/urandom'

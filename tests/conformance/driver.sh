@@ -143,10 +143,12 @@ used() {
 }
 
 blacklist_host() {
-  sum_trainers -np 4 --min-np 2 -H $A:2,$B:2 "${reference_blacklist[@]}" -- --where step --wrong die --at 200 \
-    --rank 0
+  local victim
+  sum_trainers -np 4 --min-np 2 -H $A:2,$B:2 "${reference_blacklist[@]}" --
   driver_says 'all 4 train'
   comes_to 'A:2 uses 2; B:2 uses 2' "$(used)"
+  victim=$(workers "HVD_HOST=$A" | head -n 1)
+  kill -KILL "$victim" || die "no worker on $A"
   driver_says 'all 2 train'
   comes_to 'A:2 uses 0; B:2 uses 2' "$(used)"
   comes_to 'held against A' \
@@ -169,6 +171,7 @@ worker_notification_manager() {
   driver_says 'all 3 train'
   list $A:2
   driver_says 'all 2 train' 2
+  await "$out" 'told: this worker has left' # the others train without it before it has said so
   stop
   comes_to '+1 -0; +0 -1' "$(news)"
   comes_to "2x A:0 the membership is about to change; 2x A:1 the membership is about to change; 1x B:0 this \

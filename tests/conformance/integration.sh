@@ -127,7 +127,7 @@ done
 for how in raise kill; do
   scenario 6.1 min_hosts_timeout "$how"
   hosts_from 0 $A:2 $B:2
-  options -np 4 --min-np 4 --max-np 4 --elastic-timeout 6s "${reference_blacklist[@]}"
+  options -np 4 --min-np 4 --max-np 4 "${ends_when_short[@]}" "${reference_blacklist[@]}"
   exits 1.0 $how 0
   expects "4 $A 0 1"
   ends 3
@@ -135,7 +135,7 @@ for how in raise kill; do
 
   scenario 6.1 min_hosts_timeout "$how, our default"
   hosts_from 0 $A:2 $B:2
-  options -np 4 --min-np 4 --max-np 4 --elastic-timeout 6s "${our_blacklist[@]}"
+  options -np 4 --min-np 4 --max-np 4 "${ends_when_short[@]}" "${our_blacklist[@]}"
   exits 1.0 $how 0
   expects "4 $A 0 1"
   ends 3

@@ -59,8 +59,11 @@ reference_blacklist=(--blacklist-scope host --blacklist-forever)
 our_blacklist=(--blacklist-scope slot --blacklist-cooldown-range 10 600)
 
 # Nothing that a scenario expects depends on these; they are long, for a machine that is busy.
-PATIENT=(--discovery-interval 10ms --gather 20s --elastic-timeout 60s --agent-timeout 50s
-  --lease 30s)
+PATIENT=(--discovery-interval 10ms --gather 20s --agent-timeout 3m --lease 30s)
+# For jobs that are to end because hosts are missing. The wait for the first round counts too, so the time is
+# much longer than a start on a busy machine.
+# shellcheck disable=SC2034 # for the groups
+ends_when_short=(--elastic-timeout 20s)
 BATCHES=10
 
 played=0 failed=0

@@ -88,7 +88,7 @@ scenario 6.4 fault_tolerance_all_hosts_lost
 hosts_from 0 "$H1:1" "$H2:1"
 hosts_from 1
 gates_after 0
-options -np 2 --min-np 2 --elastic-timeout 6s
+options -np 2 --min-np 2 "${ends_when_short[@]}"
 while_it_runs lose_all_hosts
 expects "2 $H1 0 1"
 ends 3
@@ -97,7 +97,7 @@ play
 scenario 6.4 fault_tolerance_all_hosts_lost 'unlisted, but there'
 hosts_from 0 "$H1:1" "$H2:1"
 hosts_from 1
-options -np 2 --min-np 2 --elastic-timeout 6s
+options -np 2 --min-np 2 "${ends_when_short[@]}"
 expects "2 $H1 0 1" 'again 2'
 says '2 members that should go stay for now, because fewer than --min-np 2 would be left'
 ours "who is no longer listed leaves when there is a replacement; there is none, so they train to the end"
@@ -142,7 +142,7 @@ done
 for setting in "${setting_names[@]}"; do
   scenario 6.4 fault_tolerance_spark_blacklist "$setting"
   hosts_fixed "$H1:1" "$H2:1"
-  options -np 2 --elastic-timeout 6s
+  options -np 2 "${ends_when_short[@]}"
   setting "$setting"
   exits 1.0 raise-once 0
   expects "2 $H1 0 1"
@@ -172,7 +172,7 @@ play
 
 scenario 6.4 fault_tolerance_exception_with_min_hosts_timeout
 hosts_fixed "$H1:1" "$H2:1"
-options -np 2 --elastic-timeout 6s --blacklist-forever
+options -np 2 "${ends_when_short[@]}" --blacklist-forever
 exits 1.0 raise 0
 expects "2 $H1 0 1"
 ends 3

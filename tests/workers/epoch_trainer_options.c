@@ -42,7 +42,7 @@ static const struct opt table[] = {
     ROW(gates, .name = "gates", .arg = "FOLDER", .group = EVENTS,
         .help = "if it has FOLDER/EPOCH.shut, go on after that epoch when FOLDER/EPOCH.open is "
                 "there too"),
-    ROW(patience_s, .name = "patience", .arg = "S", .min = 1, .max = 3600, .preset = "50",
+    ROW(patience_s, .name = "patience", .arg = "S", .min = 1, .max = 3600, .preset = "180",
         .group = EVENTS, .help = "how long to wait for any of it"),
     ROW(help, .name = "help", .key = 'h', .flags = OPT_ARGV_ONLY, .group = GENERAL,
         .help = "this text"),

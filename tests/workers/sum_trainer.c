@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NOTE_ROOM    4096
-#define SLOW_MS      200 /* a slow step computes so much longer */
-#define SLOW_LOOK_MS 10  /* between two looks whether slowness is over */
+#define NOTE_ROOM 4096
+#define SLOW_MS   200 /* a slow step computes so much longer */
+#define LOOK_MS   10  /* between two looks for a file */
 
 struct sum_trainer {
     struct sum_trainer_options options;
@@ -151,8 +151,8 @@ static void pass_slowly(const struct sum_trainer *self)
     if (!options->slow_until || !options->steps ||
         (uint64_t)self->step < options->steps - options->steps / 4)
         return;
-    for (uint64_t ms = 0; ms < SLOW_MS && access(options->slow_until, F_OK); ms += SLOW_LOOK_MS)
-        worker_pass(SLOW_LOOK_MS);
+    for (uint64_t ms = 0; ms < SLOW_MS && access(options->slow_until, F_OK); ms += LOOK_MS)
+        worker_pass(LOOK_MS);
 }
 
 static int commit(hvd_state *state, struct sum_trainer *self)
@@ -381,6 +381,8 @@ static void build(struct sum_trainer *self, hvd_state *state)
         hvd_state_add(state, "one too many", &self->other, sizeof(self->other)))
         worker_give_up(1, "the state");
     worker_pass(self->options.boot_ms);
+    while (self->options.boot_until && access(self->options.boot_until, F_OK))
+        worker_pass(LOOK_MS);
 }
 
 static int finish(const struct sum_trainer *self, int rc)

@@ -23,6 +23,8 @@ static const struct opt table[] = {
         .group = GENERAL, .help = "how long a step computes"),
     ROW(boot_ms, .name = "boot-ms", .arg = "MS", .max = WORKER_DAYS_MS, .preset = "0",
         .group = GENERAL, .help = "how long it takes until it is built"),
+    ROW(boot_until, .name = "boot-until", .arg = "FILE", .group = GENERAL,
+        .help = "it is not built before the file is there"),
     ROW(elements, .name = "elements", .arg = "N", .max = 1 << 28, .min = 1, .preset = "64",
         .group = GENERAL, .help = "numbers that are added up over all ranks in each step"),
     ROW(state_mib, .name = "state", .arg = "MIB", .max = 1 << 20, .preset = "0", .group = GENERAL,
