@@ -76,7 +76,7 @@ expect 1 err 'none.json: cannot open: No such file' none.json
 echo 'my thesis' >thesis
 expect 1 err 'thesis: line 1: the line is no event; the file is no timeline' thesis
 head -c 1000000 /dev/zero >zeros
-expect 1 err 'zeros: line 1: the line is too long for a timeline, or memory is out; leave this file out' zeros
+expect 1 err 'zeros: line 1: the line is too long for a timeline of hvd-elastic, or memory is out; leave this file out' zeros
 job 2000 >other.json
 expect 1 err 'other.json: line 2: this is the timeline of another job' one.json other.json
 expect 1 err 'call 1 of round 1 is in the files twice for the same worker; name each file once' one.json one.json
