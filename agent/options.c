@@ -180,24 +180,17 @@ int agent_options_text(struct opt_set *set, const char *text, size_t length, str
     return rc;
 }
 
-/* Reads the settings from standard input (the file name "-"). The text holds the key, so it is
- * wiped afterwards. */
+/* Reads the settings from standard input (the file name "-"). buf_release wipes the text, which
+ * holds the key. */
 int agent_options_stdin(struct opt_set *set, struct hvd_err *err)
 {
     struct buf text;
     int rc;
 
     buf_init(&text, LIMIT_CONFIG_TEXT_BYTES + 1);
-    /* the buffer is allocated once and never moves, so no second copy of the key is left */
-    rc = buf_reserve(&text, text.max);
-    if (rc)
-        err_set(err, rc, "standard input: no memory to read it");
-    else
-        rc = file_read("-", &text, err);
+    rc = file_read("-", &text, err);
     if (!rc)
         rc = agent_options_text(set, buf_text(&text), text.length, err);
-    if (text.data)
-        explicit_bzero(text.data, text.length);
     buf_release(&text);
     return rc;
 }

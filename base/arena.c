@@ -36,6 +36,7 @@ void arena_release(struct arena *arena)
     while (arena->chunks) {
         struct arena_chunk *next = arena->chunks->next;
 
+        explicit_bzero(arena->chunks->data, arena->chunks->used); /* a message may have a key */
         mem_free(arena->chunks);
         arena->chunks = next;
     }

@@ -18,7 +18,7 @@ struct arena {
 };
 
 void arena_init(struct arena *arena, size_t cap);
-void arena_release(struct arena *arena);
+void arena_release(struct arena *arena); /* wipes the memory, as messages may hold keys */
 
 /* Both return zeroed memory that is aligned for any type; NULL when memory or the cap is out. */
 void *arena_alloc(struct arena *arena, size_t bytes) MUST_CHECK;

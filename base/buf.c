@@ -1,6 +1,7 @@
 /*
  * buf.c: a growing array of bytes with a cap, always NUL-terminated. Called by all code that builds
- * texts or frames. A function that fails leaves the buffer unchanged.
+ * texts or frames. A function that fails leaves the buffer unchanged. Frames may hold keys, so
+ * memory is wiped before it is freed, also when a buffer grows.
  */
 #include "base/buf.h"
 
@@ -24,6 +25,8 @@ void buf_release(struct buf *buf)
 {
     if (!buf)
         return;
+    if (buf->data)
+        explicit_bzero(buf->data, buf->capacity);
     mem_free(buf->data);
     *buf = (struct buf){ .max = buf->max };
 }
@@ -52,9 +55,15 @@ int buf_reserve(struct buf *buf, size_t more)
         capacity *= 2;
     if (capacity > buf->max + 1)
         capacity = buf->max + 1;
-    data = mem_resize(buf->data, capacity);
+    /* mem_resize could free the former memory with the bytes in it */
+    data = mem_alloc(capacity);
     if (!data)
         return HVD_E_NOMEM;
+    if (buf->data) {
+        memcpy(data, buf->data, buf->length);
+        explicit_bzero(buf->data, buf->capacity);
+        mem_free(buf->data);
+    }
     buf->data = data;
     buf->capacity = capacity;
     buf->data[buf->length] = '\0';

@@ -15,8 +15,8 @@ struct buf {
 };
 
 void buf_init(struct buf *buf, size_t max);
-void buf_release(struct buf *buf);
-void buf_clear(struct buf *buf); /* sets the length to 0, keeps the memory */
+void buf_release(struct buf *buf); /* wipes the memory, as frames may hold keys */
+void buf_clear(struct buf *buf);   /* sets the length to 0, keeps the memory */
 
 /* Each function returns 0, HVD_E_NOMEM, or HVD_E_LIMIT past max; buf_printf also HVD_E_INVAL for
  * arguments that cannot be formatted. On failure buf is unchanged. The appended bytes must not lie

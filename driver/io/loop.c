@@ -564,6 +564,8 @@ int loop_run(const struct loop_config *config, struct loop_end *ret_end, struct 
     server_free(loop.server);
     /* This call returns when the last messages are sent, at the latest after CONN_LINGER_US. */
     (void)event_base_dispatch(loop.base);
+    explicit_bzero(loop.key, sizeof(loop.key));
+    explicit_bzero(loop.round_secret, sizeof(loop.round_secret));
     host_keys_free(loop.keys);
     tls_free(loop.tls);
     /* After a takeover (CORE_REPLACED) the scribe (the thread that writes the journal) has failed

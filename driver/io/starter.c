@@ -135,10 +135,8 @@ static void listen_and_launch(struct starter *starter, const char *host, bool lo
             rc = err_set(&err, rc, "no memory for the settings of the agent of this host");
         else
             rc = launch_start(starter->launcher, host, local, buf_text(&text), &err);
-        if (text.data)
-            explicit_bzero(text.data, text.length); /* the text holds the key */
         explicit_bzero(key, sizeof(key));
-        buf_release(&text);
+        buf_release(&text); /* wipes the text, which holds the key */
     }
     if (rc && start)
         starter_on_failed(starter, host, err.text);

@@ -3,10 +3,12 @@
  * limits hold on both sides, and damaged bytes are refused with a reason.
  */
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/time.h"
 #include "proto/catalog.h"
 #include "proto/codec.h"
 #include "tests/lib/fixture.h"
+#include "tests/lib/heap.h"
 #include "tests/lib/msg_random.h"
 
 #include <string.h>
@@ -32,6 +34,70 @@ static int round_trip(const struct msg *msg, struct buf *wire, struct frame_read
     return rc == 1 && length == 0 ? msg_decode(&frame, ret_back, err) : HVD_E_INTERNAL;
 }
 
+/* ---- keys ---- */
+
+/* A heap that frees nothing, so that a test sees what freed memory still has. */
+static _Alignas(max_align_t) char freed[64 * 1024];
+static size_t freed_used;
+
+static void *freed_alloc(void *arg, size_t bytes)
+{
+    char *block = freed + freed_used;
+
+    (void)arg;
+    bytes = (bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
+    if (bytes > sizeof(freed) - freed_used)
+        return NULL;
+    freed_used += bytes;
+    return block;
+}
+
+static void *freed_resize(void *arg, void *block, size_t bytes)
+{
+    void *moved = freed_alloc(arg, bytes);
+
+    return moved && block ? memmove(moved, block, bytes) : moved;
+}
+
+static void freed_free(void *arg, void *block)
+{
+    (void)arg;
+    (void)block;
+}
+
+/* Encodes the message twice, so that the buffer of frames grows; reads both frames, and copies the
+ * messages. Frees all of that again. */
+static int send_twice(const struct msg *msg)
+{
+    struct frame_reader from;
+    const uint8_t *at;
+    struct frame frame;
+    struct buf frames;
+    struct hvd_err err;
+    size_t length;
+    int rc;
+
+    buf_init(&frames, 1 << 16);
+    frame_reader_init(&from, LIMIT_FRAME_BODY_BYTES);
+    rc = msg_encode(msg, &frames, &err);
+    if (!rc)
+        rc = msg_encode(msg, &frames, &err);
+    at = (const uint8_t *)buf_text(&frames);
+    length = frames.length;
+    while (!rc && length && frame_feed(&from, &at, &length, &frame, &err) == 1) {
+        struct msg read = { 0 }, copy = { 0 };
+
+        rc = msg_decode(&frame, &read, &err);
+        if (!rc)
+            rc = msg_copy(&read, &copy);
+        msg_release(&copy);
+        msg_release(&read);
+    }
+    frame_reader_release(&from);
+    buf_release(&frames);
+    return rc;
+}
+
 static struct frame_reader reader;
 static struct arena arena;
 static struct msg back;
@@ -49,6 +115,7 @@ static void begin(struct test *t)
 static void end(struct test *t)
 {
     (void)t;
+    heap_use(); /* a case may have set another heap */
     msg_release(&back);
     frame_reader_release(&reader);
     buf_release(&wire);
@@ -412,4 +479,26 @@ TEST(newer_messages_may_be_skipped)
     buf_clear(&wire);
     CHECK_OK(t, msg_encode(&left, &wire, NULL));
     CHECK_INT(t, wire.data[5], ==, 0);
+}
+
+/* The driver's queue, the connections and all that keeps a message use these buffers and arenas. */
+TEST_FLAGS(keys_are_wiped_when_their_memory_is_freed, TEST_NO_TORTURE)
+{
+    static const struct mem_ops ops = { freed_alloc, freed_resize, freed_free, NULL };
+    static const char key[] = "this key of 32 bytes is a secret";
+    const struct msg_bytes bytes = { (const uint8_t *)key, STATE_KEY_BYTES };
+    const struct msg messages[] = {
+        {.type = MSG_STATE_KEY, .term = 1,  .round = 1,                              .u.state_key.key = bytes},
+        { .type = MSG_REKEY,    .term = 1,  .u.rekey = { .epoch = 1, .key = bytes }},
+        { .type = MSG_ROUND,            .term = 1, .round = 1,                 .u.round.secret = bytes                        },
+        { .type = MSG_PREPARE,            .term = 1, .round = 1,               .u.prepare.secret = bytes},
+    };
+
+    mem_set_ops(&ops);
+    for (size_t i = 0; i < ARRAY_SIZE(messages); i++) {
+        freed_used = 0;
+        CHECK_OK(t, send_twice(&messages[i]));
+        CHECK_INT(t, freed_used, >, 0);
+        CHECK(t, !memmem(freed, sizeof(freed), key, STATE_KEY_BYTES));
+    }
 }

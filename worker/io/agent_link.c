@@ -114,6 +114,7 @@ void agent_link_close(struct agent_link *link)
         close(link->passed_fd);
     frame_reader_release(&link->reader);
     buf_release(&link->unsent);
+    explicit_bzero(link->chunk, sizeof(link->chunk)); /* a ROUND has the secret of its members */
 }
 
 short agent_link_events(const struct agent_link *link)
