@@ -26,28 +26,16 @@ static size_t door_find_source(const struct door *door, uint64_t source)
     return i;
 }
 
-/* Returns the guest that must leave before a peer of this source can enter; NULL: there is a place.
- * If the peer's source has all its `places_each`, one of its own guests leaves; else a guest of the
- * source with the most guests. A guest that has said nothing goes first. */
-struct door_guest *door_next_leaver(const struct door *door, uint64_t source)
+/* Returns the guest of this source that leaves first: the oldest that has said nothing; if all have
+ * said something, the oldest. */
+static struct door_guest *door_leaver_of(const struct door *door, uint64_t source)
 {
-    size_t at = door_find_source(door, source);
-    const struct door_source *from = &door->sources[at];
     struct door_guest *oldest = NULL;
 
-    if (at == door->source_count || from->guests < door->places_each) {
-        if (door->count < door->places)
-            return NULL;
-        from = &door->sources[0];
-        for (size_t i = 1; i < door->source_count; i++) {
-            if (door->sources[i].guests > from->guests)
-                from = &door->sources[i];
-        }
-    }
     LIST_EACH (it, &door->guests) {
         struct door_guest *guest = CONTAINER_OF(it, struct door_guest, link);
 
-        if (guest->source != from->source)
+        if (guest->source != source)
             continue;
         if (!guest->spoke)
             return guest;
@@ -55,6 +43,31 @@ struct door_guest *door_next_leaver(const struct door *door, uint64_t source)
             oldest = guest;
     }
     return oldest;
+}
+
+/* Returns the guest of the source with the most guests that leaves first; NULL: no guest is
+ * inside. */
+struct door_guest *door_any_leaver(const struct door *door)
+{
+    const struct door_source *from = &door->sources[0];
+
+    for (size_t i = 1; i < door->source_count; i++) {
+        if (door->sources[i].guests > from->guests)
+            from = &door->sources[i];
+    }
+    return door->source_count ? door_leaver_of(door, from->source) : NULL;
+}
+
+/* Returns the guest that must leave before a peer of this source can enter; NULL: there is a place.
+ * If the peer's source has all its `places_each`, one of its own guests leaves; else a guest of the
+ * source with the most guests. */
+struct door_guest *door_next_leaver(const struct door *door, uint64_t source)
+{
+    size_t at = door_find_source(door, source);
+
+    if (at < door->source_count && door->sources[at].guests >= door->places_each)
+        return door_leaver_of(door, source);
+    return door->count < door->places ? NULL : door_any_leaver(door);
 }
 
 /* A peer of this source becomes a guest. The caller has made room before. */

@@ -12,6 +12,9 @@
  *   - It is the oldest guest of that source that has said nothing; if all have said something, the
  *     oldest.
  *
+ * A guest also leaves when the process has no descriptor for a new peer. It is a guest of the
+ * source with the most guests, by the same rule.
+ *
  * So a crowd of one source costs other sources nothing. A peer that proves itself at once is let in
  * even when its own source, or more sources than there are places, send a crowd.
  *
@@ -69,6 +72,11 @@ void door_init(struct door *door, size_t places, size_t places_each);
  * The caller first looks whether that guest has said something meanwhile (door_spoke), and then
  * asks again. */
 struct door_guest *door_next_leaver(const struct door *door, uint64_t source);
+
+/* Returns the guest that has to leave because the process has no descriptor for a new peer, whose
+ * source is not known yet: a guest of the source with the most guests. NULL: no guest is inside.
+ * The caller looks and asks again as above. */
+struct door_guest *door_any_leaver(const struct door *door);
 
 void door_enter(struct door *door, struct door_guest *guest, uint64_t source);
 void door_spoke(struct door_guest *guest);

@@ -108,25 +108,32 @@ static void listener_tell_crowd(struct listener *listener, int64_t now_us)
     listener->crowded(listener->arg);
 }
 
-/* Closes strangers until there is a place for a new one from this source. A stranger whose bytes
- * wait in the kernel is not silent, and is not closed as a silent one. */
+/* Closes the stranger that the door has named, and returns true. A stranger whose bytes wait in the
+ * kernel is not silent, and is not closed as a silent one: then it counts as one that has spoken,
+ * and the caller asks the door again. */
+static bool listener_close_stranger(struct listener *listener, struct door_guest *guest,
+                                    int64_t now_us)
+{
+    struct conn *conn = CONTAINER_OF(guest, struct conn, guest);
+
+    if (!guest->spoke && source_has_spoken(conn->stream.fd)) {
+        door_spoke(guest);
+        return false;
+    }
+    door_turn_away(&listener->door, guest, now_us);
+    conn_drop(conn);
+    return true;
+}
+
+/* Closes strangers until there is a place for a new one from this source. */
 static void listener_make_room(struct listener *listener, uint64_t source)
 {
     int64_t now_us = clock_now_us();
     struct door_guest *guest;
     bool crowded = false;
 
-    while ((guest = door_next_leaver(&listener->door, source)) != NULL) {
-        struct conn *conn = CONTAINER_OF(guest, struct conn, guest);
-
-        if (!guest->spoke && source_has_spoken(conn->stream.fd)) {
-            door_spoke(guest);
-            continue;
-        }
-        door_turn_away(&listener->door, guest, now_us);
-        conn_drop(conn);
-        crowded = true;
-    }
+    while ((guest = door_next_leaver(&listener->door, source)) != NULL)
+        crowded |= listener_close_stranger(listener, guest, now_us);
     if (crowded)
         listener_tell_crowd(listener, now_us);
 }
@@ -186,9 +193,10 @@ static void listener_welcome(struct listener *listener, int fd, const struct add
     }
 }
 
-/* Called when an accept has failed. If a peer waits and no descriptor is left for it, the oldest
- * stranger is closed, and true is returned: the caller accepts again. Without strangers the
- * listener pauses. false: the caller stops accepting for now. */
+/* Called when an accept has failed. If a peer waits and no descriptor is left for it, a stranger is
+ * closed, and true is returned: the caller accepts again. The door chooses the stranger, so one in
+ * its handshake goes after the silent ones of its source. Without strangers the listener pauses.
+ * false: the caller stops accepting for now. */
 static bool listener_retries(struct listener *listener, int fault)
 {
     struct door_guest *guest;
@@ -196,12 +204,9 @@ static bool listener_retries(struct listener *listener, int fault)
 
     if (!source_is_starved(listener->bound.fd, fault))
         return false;
-    if (!list_empty(&listener->door.guests)) {
-        guest = CONTAINER_OF(listener->door.guests.next, struct door_guest, link);
-        door_turn_away(&listener->door, guest, clock_now_us());
-        conn_drop(CONTAINER_OF(guest, struct conn, guest));
-        return true;
-    }
+    while ((guest = door_any_leaver(&listener->door)) != NULL)
+        if (listener_close_stranger(listener, guest, clock_now_us()))
+            return true;
     snprintf(why, sizeof(why), "no connection can be accepted: %s; the next try is in %d ms",
              strerror(fault), (int)(PAUSE_US / TIME_MS));
     listener_note(&listener->failing, listener->address, why);

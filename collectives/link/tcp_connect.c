@@ -298,13 +298,15 @@ static void stranger_make_room(struct tcp_link *link, uint64_t source)
     }
 }
 
-/* Closes the oldest stranger, so that a peer gets its descriptor. false: there is no stranger. */
+/* Closes the stranger that base/door.h chooses, so that a peer gets its descriptor. false: there is
+ * no stranger. */
 static bool stranger_give_way(struct tcp_link *link)
 {
-    if (list_empty(&link->door.guests))
-        return false;
-    stranger_close(link, CONTAINER_OF(link->door.guests.next, struct tcp_stranger, guest.link));
-    return true;
+    struct door_guest *guest = door_any_leaver(&link->door);
+
+    if (guest)
+        stranger_close(link, CONTAINER_OF(guest, struct tcp_stranger, guest));
+    return guest != NULL;
 }
 
 /* Called when no descriptor is free to accept or dial a connection: for REST_US the link does

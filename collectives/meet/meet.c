@@ -139,14 +139,14 @@ static void meet_accept_strangers(struct meet *meet, int64_t now_us)
         uint64_t source;
         int fd = socket_accept(meet->listener, &source);
         struct meet_conn *conn, *victim;
+        struct door_guest *guest;
 
         if (fd < 0 && source_is_starved(meet->listener, errno)) {
-            /* Closes the oldest stranger to get its descriptor; without strangers the oldest parked
-             * connection, whose peer dials again. An old member of the job can park connections, so
-             * parked connections must not keep members out. */
-            victim = list_empty(&meet->door.guests)
-                         ? NULL
-                         : CONTAINER_OF(meet->door.guests.next, struct meet_conn, guest.link);
+            /* Closes the stranger that base/door.h chooses to get its descriptor; without strangers
+             * the oldest parked connection, whose peer dials again. An old member of the job can
+             * park connections, so parked connections must not keep members out. */
+            guest = door_any_leaver(&meet->door);
+            victim = guest ? CONTAINER_OF(guest, struct meet_conn, guest) : NULL;
             LIST_EACH (it, &meet->conns) {
                 conn = CONTAINER_OF(it, struct meet_conn, place);
                 if (!victim && conn->state == CONN_PARKED)

@@ -90,6 +90,22 @@ TEST(the_source_with_the_most_guests_makes_room)
     CHECK_INT(t, enter(21, 98), ==, 1);
 }
 
+/* A process without descriptors asks so: the source of the new peer is not known yet. */
+TEST(of_all_guests_a_silent_one_of_the_largest_source_leaves)
+{
+    CHECK(t, !door_any_leaver(&door));
+    CHECK_INT(t, enter(0, 7), ==, -1);
+    CHECK(t, door_any_leaver(&door) == &guests[0]);
+    for (size_t i = 1; i < EACH; i++)
+        CHECK_INT(t, enter(i, 1), ==, -1);
+    CHECK(t, door_any_leaver(&door) == &guests[1]);
+    door_spoke(&guests[1]);
+    CHECK(t, door_any_leaver(&door) == &guests[2]);
+    door_spoke(&guests[2]);
+    door_spoke(&guests[3]);
+    CHECK(t, door_any_leaver(&door) == &guests[1]); /* all of them have spoken */
+}
+
 /* A crowd in which no source has more guests than another one: the guest that came first leaves, so
  * a new one has the time of as many further guests as there are places. */
 TEST(of_equal_sources_the_first_makes_room)

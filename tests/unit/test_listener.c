@@ -256,6 +256,32 @@ TEST_FLAGS(strangers_give_up_descriptors, TEST_NO_TORTURE)
         close(fds[i]);
 }
 
+/* A stranger in its handshake keeps its descriptor as long as there are silent ones, also if it
+ * came first. */
+TEST_FLAGS(silent_strangers_give_up_descriptors_first, TEST_NO_TORTURE)
+{
+    const struct list *first;
+    struct rlimit had;
+    int fds[3];
+
+    CHECK_OK(t, wire_listen(&wire));
+    fds[0] = wire_stranger(&wire);
+    CHECK_INT(t, send(fds[0], "\x16", 1, MSG_NOSIGNAL), ==, 1); /* the beginning of a ClientHello */
+    for (size_t i = 1; i < ARRAY_SIZE(fds); i++)
+        fds[i] = wire_stranger(&wire);
+    WIRE_UNTIL(&wire, wire.listener->door.count == ARRAY_SIZE(fds));
+    first = wire.listener->door.guests.next;
+    CHECK_OK(t, descriptors_allow(1, &had)); /* for the peer's own socket */
+    CHECK_OK(t, wire_dial(&wire, wire.tls));
+    WIRE_UNTIL(&wire, wire.accepted || wire.client.closed);
+    CHECK(t, !setrlimit(RLIMIT_NOFILE, &had));
+    CHECK_INT(t, wire.accepted, ==, 1);
+    CHECK_INT(t, wire.listener->door.count, <, ARRAY_SIZE(fds));
+    CHECK(t, wire.listener->door.guests.next == first);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        close(fds[i]);
+}
+
 /* Without a free descriptor an accept fails so also when no peer waits: the peer that has got the
  * last one keeps it. */
 TEST_FLAGS(a_peer_gets_the_last_descriptor, TEST_NO_TORTURE)
