@@ -64,11 +64,13 @@ static int check_ragged(struct coll *coll, const struct coll_group *group,
     for (uint32_t i = 0; i < (to_each ? group->group.size : 1); i++) {
         size_t count = to_each ? call->counts[i] : call->count;
 
-        if (count > most - sum)
-            return coll_refuse(coll, err,
-                               "%s: this rank gives more than LIMIT_RAGGED_BYTES (%" PRIu64
-                               " bytes); correct its counts, or give less in one call",
-                               name, LIMIT_RAGGED_BYTES);
+        if (count > most - sum) {
+            coll_fail(coll, HVD_E_LIMIT, coll->rank,
+                      "rank %u: %s: this rank gives more than LIMIT_RAGGED_BYTES (%" PRIu64
+                      " bytes); correct its counts, or give less in one call",
+                      coll->rank, name, LIMIT_RAGGED_BYTES);
+            return coll_failure(coll, err);
+        }
         sum += count;
     }
     if (sum && !call->in)
@@ -123,8 +125,8 @@ static int check_buffers(struct coll *coll, const struct coll_group *group,
     return 0;
 }
 
-/* Checks the arguments of a call before any other member hears of it. 0, or the code of
- * coll_refuse, which has ended the round. */
+/* Checks the arguments of a call before any other member hears of it. After a failure the round has
+ * ended, and the code is that of coll_refuse; HVD_E_LIMIT: a limit that hvd.h documents. */
 int coll_check_call(struct coll *coll, const struct coll_group *group, const struct coll_call *call,
                     struct hvd_err *err)
 {
@@ -136,11 +138,13 @@ int coll_check_call(struct coll *coll, const struct coll_group *group, const str
         return 0;
     if (call->kind == COLL_OPEN && coll->group_count < coll->group_room)
         return 0;
-    if (call->kind == COLL_OPEN)
-        return coll_refuse(coll, err,
-                           "more than LIMIT_OPENED (%d) groups were opened in this round; use an "
-                           "open group again, or create groups before hvd_elastic_run",
-                           LIMIT_OPENED);
+    if (call->kind == COLL_OPEN) {
+        coll_fail(coll, HVD_E_LIMIT, coll->rank,
+                  "rank %u: more than LIMIT_OPENED (%d) groups were opened in this round; use an "
+                  "open group again, or create groups before hvd_elastic_run",
+                  coll->rank, LIMIT_OPENED);
+        return coll_failure(coll, err);
+    }
     if (call->kind < COLL_ALLREDUCE || call->kind == COLL_END || call->kind > COLL_ALLTOALL_RAGGED)
         return coll_refuse(coll, err, "kind %d is no collective; use one of hvd_kind",
                            (int)call->kind);

@@ -90,8 +90,8 @@ void coll_free(struct coll *coll);
 /* Runs one collective, as described in hvd.h. After any failure the object behaves as if it were
  * cancelled: calls return HVD_E_REVOKED. The death of a peer is HVD_E_REVOKED too, and the err
  * names the peer. HVD_E_MISMATCH: other members run a different operation; HVD_E_INVAL;
- * HVD_E_NOMEM. On device memory also HVD_E_IO, and HVD_E_UNSUPPORTED: the options demand NCCL, but
- * NCCL cannot be used. A streamed call that fails later is reported by the next call. */
+ * HVD_E_LIMIT; HVD_E_NOMEM. On device memory also HVD_E_IO, and HVD_E_UNSUPPORTED: the options
+ * demand NCCL, but NCCL cannot be used. The next call reports a streamed call that fails later. */
 int coll_run(struct coll *coll, const struct coll_call *call, struct hvd_err *err) MUST_CHECK;
 
 /* Returns the number of groups of the round. A call of kind COLL_OPEN, which all members make,

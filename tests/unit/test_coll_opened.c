@@ -225,7 +225,7 @@ TEST_FLAGS(the_number_is_limited, TEST_NO_TORTURE)
     team_run(&own, act_many);
     for (uint32_t i = 0; i < own.size; i++)
         CHECK_OK(t, own.rc[i]);
-    CHECK_CODE(t, open_by_rest(&own, 0, 2, true, &group), HVD_E_INVAL);
+    CHECK_CODE(t, open_by_rest(&own, 0, 2, true, &group), HVD_E_LIMIT);
     CHECK_HAS(t, own.err[0].text, "more than LIMIT_OPENED (128) groups were opened in this round");
 }
 

@@ -295,7 +295,7 @@ static void act_wrong(struct team *team, uint32_t rank)
 static int right_code(int way, uint32_t rank)
 {
     switch (way) {
-    case TOO_MUCH: return rank == 1 ? HVD_E_INVAL : HVD_E_REVOKED;
+    case TOO_MUCH: return rank == 1 ? HVD_E_LIMIT : HVD_E_REVOKED;
     case NO_MEMORY: return rank == 1 ? HVD_E_NOMEM : HVD_E_REVOKED;
     /* all see the mismatch at the same time, and the first member tells the others */
     case LIES: return 0;
@@ -380,7 +380,8 @@ TEST(senseless_calls_are_refused)
         team_part(&own);
         CHECK_OK(t, team_make(&own, i + 2));
         CHECK_OK(t, coll_connect(own.colls[0], 0, &own.err[0]));
-        CHECK_CODE(t, coll_run(own.colls[0], &cases[i].call, &own.err[0]), HVD_E_INVAL);
+        CHECK_CODE(t, coll_run(own.colls[0], &cases[i].call, &own.err[0]),
+                   cases[i].call.counts == huge ? HVD_E_LIMIT : HVD_E_INVAL);
         CHECK_HAS(t, own.err[0].text, cases[i].why);
     }
 }
