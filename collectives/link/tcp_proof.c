@@ -60,24 +60,30 @@ int proof_challenge(uint8_t ret_nonce[SEAL_NONCE_BYTES], uint8_t ret_bytes[TCP_C
 }
 
 /* Makes the greeting that answers the challenge (tcp_proof.h). The greeting is written twice,
- * because the proof, which stands at its end, covers its other bytes. */
+ * because the proof, which stands at its end, covers its other bytes. The outputs are written only
+ * if all steps have succeeded. */
 int proof_greet(const struct tcp_pair *pair, const uint8_t challenge[TCP_CHALLENGE_BYTES],
                 struct tcp_wish wish, uint8_t ret_greeting[TCP_GREETING_BYTES],
                 struct tcp_keys *ret_keys)
 {
     struct tcp_greeting greeting = { .rank = pair->dialler, .wish = wish };
-    uint8_t nonce[SEAL_NONCE_BYTES];
+    uint8_t nonce[SEAL_NONCE_BYTES], bytes[TCP_GREETING_BYTES];
+    struct tcp_keys keys;
     int rc = tcp_challenge_read(challenge, nonce);
 
     if (!rc)
         rc = seal_random(greeting.nonce, sizeof(greeting.nonce));
     if (!rc)
-        rc = keys_derive(pair, greeting.nonce, nonce, ret_keys);
-    if (rc)
-        return rc;
-    tcp_greeting_write(&greeting, ret_greeting);
-    rc = greeting_prove(ret_keys, ret_greeting, greeting.proof);
-    tcp_greeting_write(&greeting, ret_greeting);
+        rc = keys_derive(pair, greeting.nonce, nonce, &keys);
+    if (!rc) {
+        tcp_greeting_write(&greeting, bytes);
+        rc = greeting_prove(&keys, bytes, greeting.proof);
+    }
+    if (!rc) {
+        tcp_greeting_write(&greeting, ret_greeting);
+        *ret_keys = keys;
+    }
+    seal_wipe(&keys, sizeof(keys));
     return rc;
 }
 
@@ -89,7 +95,7 @@ int proof_admit(const struct tcp_pair *pair, const uint8_t nonce[SEAL_NONCE_BYTE
                 struct tcp_keys *ret_keys)
 {
     struct tcp_answer answer = { .wish = wish };
-    uint8_t right[SEAL_PROOF_BYTES];
+    uint8_t right[SEAL_PROOF_BYTES], bytes[TCP_ANSWER_BYTES];
     struct tcp_greeting read;
     struct tcp_keys keys;
     int rc = tcp_greeting_read(greeting, &read);
@@ -104,8 +110,8 @@ int proof_admit(const struct tcp_pair *pair, const uint8_t nonce[SEAL_NONCE_BYTE
         rc = HVD_E_PROTO;
     if (!rc) {
         answer.mode = tcp_wish_agree(read.wish, wish);
-        tcp_answer_write(&answer, ret_answer);
-        rc = answer_prove(&keys, greeting, ret_answer, answer.proof);
+        tcp_answer_write(&answer, bytes);
+        rc = answer_prove(&keys, greeting, bytes, answer.proof);
     }
     if (!rc) {
         tcp_answer_write(&answer, ret_answer);
