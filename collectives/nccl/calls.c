@@ -31,8 +31,7 @@ static double factor_of(const struct coll_call *call, uint32_t size)
     return reduce_op(call->op)->averages ? scales_of(call) / size : scales_of(call);
 }
 
-/* true: NCCL computes the same result as the CPU (nccl_thread.h lists the cases).
- * REDUCE_NOT_BY_NCCL marks an op that NCCL lacks; at present no op has this mark. */
+/* true: NCCL computes the same result as the CPU (nccl_thread.h lists the cases). */
 bool comm_knows(const struct coll_call *call, uint32_t size)
 {
     double least, greatest, factor;
@@ -41,8 +40,6 @@ bool comm_knows(const struct coll_call *call, uint32_t size)
         return false;
     if (!reduces(call))
         return true;
-    if (reduce_op(call->op)->nccl == REDUCE_NOT_BY_NCCL)
-        return false;
     if (!reduce_type_is_real(call->type))
         return !reduce_op(call->op)->averages;
     if (scales_of(call) == 1)

@@ -25,15 +25,12 @@ enum reduce_combine {
 /* The neutral number of an op: a number that does not change the result. */
 enum reduce_neutral { REDUCE_ZERO, REDUCE_ONE, REDUCE_LEAST, REDUCE_GREATEST, REDUCE_NEUTRALS };
 
-#define REDUCE_NOT_BY_NCCL (-1)
-
 struct reduce_op {
     const char *name;
     enum reduce_combine combine;
     enum reduce_neutral neutral;
     bool averages; /* true: the sum is divided by the number of members */
-    /* an enum nccl_op, or REDUCE_NOT_BY_NCCL: calls with this op go through the host */
-    int nccl;
+    int nccl;      /* an enum nccl_op */
 };
 
 struct reduce_type {
