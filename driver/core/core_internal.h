@@ -316,6 +316,7 @@ struct core_leases {
     int64_t anybody_us; /* when the last message of any agent came */
     int64_t crowded_us; /* the last time when strangers crowded the port that agents dial */
     int64_t next_beat_us;
+    uint64_t beats; /* sequence number of the last BEAT */
 };
 
 /* How long the job has had too few workers. Owner: over.c. */

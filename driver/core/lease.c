@@ -53,6 +53,7 @@ void lease_heard(struct core *core)
 /* Sends BEAT to each connected agent to which nothing else was sent for a heartbeat interval. */
 void lease_beat(struct core *core)
 {
+    core->leases.beats++;
     core->leases.next_beat_us = time_add(core->now_us, core->config.beat_us);
     core_want_timer(core, core->leases.next_beat_us);
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
@@ -62,7 +63,7 @@ void lease_beat(struct core *core)
         if (host->agent != AGENT_THERE || core->now_us - host->said_us < core->config.beat_us)
             continue;
         msg = tell_msg(core, MSG_BEAT, 0, 0);
-        msg->u.beat.sequence = core->out.stamps;
+        msg->u.beat.sequence = core->leases.beats;
         msg->u.beat.answers = host->sequence_heard;
         tell_host(core, host, msg);
     }

@@ -175,6 +175,7 @@ static int show_msg(const struct msg *msg, struct buf *out)
     case MSG_ROUND: return show_round(msg, out);
     case MSG_WELCOME_AGENT: return buf_printf(out, " term %" PRIu64, msg->term);
     case MSG_REKEY: return buf_printf(out, " %" PRIu64, msg->u.rekey.epoch);
+    case MSG_BEAT: return buf_printf(out, " %" PRIu64, msg->u.beat.sequence);
     case MSG_REFUSED: return buf_printf(out, ": %s", msg->u.refused.text);
     case MSG_STOP:
         return buf_printf(out, "%s: %s", msg->u.stop.grace_us ? "" : " now", msg->u.stop.reason);

@@ -100,6 +100,7 @@ TAPE_CASE(anything_before_the_hello_is_dropped, "start\n"
                                                 "hello b | b < WELCOME_AGENT term 1\n"
                                                 "    | b < STOP: the job does not use this host\n")
 
+/* Each BEAT has a number of its own, also when nothing else was sent since the last one. */
 TAPE_CASE(the_beat_answers, "config np=1 min_np=1\n"
                             "start\n"
                             "hosts a:1\n"
@@ -108,9 +109,9 @@ TAPE_CASE(the_beat_answers, "config np=1 min_np=1\n"
                             "    | record LAUNCH 1 a:0\n"
                             "    | a < LAUNCH 1 in 0 as 0/1 local 0/1 cross 0/1\n"
                             "wait 1s | discover\n"
-                            "    | a < BEAT 0\n"
+                            "    | a < BEAT 2\n"
                             "wait 1s | discover\n"
-                            "    | a < BEAT 0\n")
+                            "    | a < BEAT 3\n")
 
 TAPE_CASE(a_connection_that_breaks_is_no_death,
           TAPE_RUNNING "closed a | start a\n"
