@@ -26,15 +26,13 @@ void round_release(struct round *round)
     VEC_RELEASE(&round->holders);
 }
 
-/* Empties the round and keeps the memory of its lists. `cause` stays too, but no function reads it
- * before the round gets a new one (round_name_next, round_replay). */
+/* Empties the round and keeps the memory of its lists. */
 void round_clear(struct round *round)
 {
     struct round cleared = { .members = round->members, .holders = round->holders };
 
     cleared.members.count = cleared.holders.count = 0;
     cleared.trains_us = TIME_NEVER;
-    cleared.cause = round->cause;
     *round = cleared;
 }
 

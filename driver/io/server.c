@@ -194,7 +194,10 @@ int server_create(struct event_base *base, struct tls *tls, const struct server_
     return 0;
 }
 
-/* Closes all listeners and connections. The core is told of none of these ends. */
+/* Closes all listeners and connections. The core is told of none of these ends. Unsent
+ * messages of an open connection are lost: at the end of a job such an agent has not answered its
+ * STOP in time, and a driver that fails or was replaced must command no agent any more. Connections
+ * that the core has closed (peer_close) still send their last messages. */
 void server_free(struct server *server)
 {
     if (!server)

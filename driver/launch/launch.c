@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/time.h"
 #include "base/vec.h"
 #include "discovery/hosts.h"
 #include "os/command/command.h"
@@ -292,7 +293,7 @@ static int start_run(struct start *start)
                                          .input = start->input,
                                          .limit_us = config->limit_us,
                                          /* the command may run on after the end of its output */
-                                         .linger_us = INT64_MAX,
+                                         .linger_us = TIME_NEVER,
                                          .dies_with_us = SIGTERM };
     rc = command_run(launcher->base, &start->spec, &ops, start, &start->command, &start->failure);
     if (rc)
