@@ -144,6 +144,8 @@ static int snapshots_grant_slot(struct slot *slot, uint64_t incarnation,
         slot->older = NULL;
     }
     if (!slot->newer || !snapshots_have_shape(slot->newer, shape)) {
+        /* A snapshot without a whole commit is dropped first, to free its memory for the new one.
+         * No caller misses it if snapshot_create then fails. */
         if (slot->newer && !snapshots_newest_of(slot->newer))
             snapshots_drop(&slot->newer);
         made = mem_zalloc(sizeof(*made));

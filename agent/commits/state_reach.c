@@ -92,31 +92,34 @@ static void reach_answer(struct state_thread *thread, const struct reached *lost
     }
 }
 
-static void reach_wait(struct reached *reached, int64_t us)
+/* Sets the timer. false: memory is out, and the caller gives the agent up. */
+static bool reach_wait(struct reached *reached, int64_t us)
 {
     const struct timeval wait = clock_timeval(us);
 
-    if (event_add(reached->timer, &wait))
-        reached->until_us = 0; /* memory is out: the caller sees 0 and gives the agent up */
+    return !event_add(reached->timer, &wait);
+}
+
+/* Answers the fetches that waited for this agent, and frees its entry. */
+static void reach_give_up(struct reached *reached, const char *why)
+{
+    snprintf(reached->why, sizeof(reached->why), "%s", why);
+    list_remove(&reached->link);
+    reach_answer(reached->thread, reached);
+    reach_free(reached);
 }
 
 /* The dial has failed, or the connection is lost. A dial that failed is repeated a little later,
  * until its time is over. A connection that was open and is lost is given up at once. */
 static void reach_failed(struct reached *reached, const char *why)
 {
-    struct state_thread *thread = reached->thread;
     unsigned doubled = reached->tries < REDIALS_DOUBLED ? reached->tries : REDIALS_DOUBLED;
 
-    snprintf(reached->why, sizeof(reached->why), "%s", why);
     reached->conn = NULL;
     reached->tries++;
-    if (!reached->open)
-        reach_wait(reached, REDIAL_US << doubled);
-    if (!reached->open && clock_now_us() < reached->until_us)
-        return;
-    list_remove(&reached->link);
-    reach_answer(thread, reached);
-    reach_free(reached);
+    if (reached->open || clock_now_us() >= reached->until_us ||
+        !reach_wait(reached, REDIAL_US << doubled))
+        reach_give_up(reached, why);
 }
 
 /* The timer has fired: closes a connection that no fetch used for KEPT_US, or dials the agent. */
@@ -146,9 +149,10 @@ static void reach_on_opened(void *arg)
 
     reached->open = true;
     conn_greeted(reached->conn);
-    reach_wait(reached, KEPT_US);
-    /* NULL: no agent was given up */
-    reach_answer(reached->thread, NULL);
+    if (!reach_wait(reached, KEPT_US))
+        reach_give_up(reached, err_text(HVD_E_NOMEM));
+    else
+        reach_answer(reached->thread, NULL); /* NULL: no agent was given up */
 }
 
 /* A holder that sends a message before it is asked breaks the protocol: its connection is
@@ -199,9 +203,8 @@ void reach_begin(struct fetch *fetch)
         memcpy(reached->address, address, strlen(address));
         reached->until_us = clock_now_us() + PATIENCE_US;
         list_append(&thread->reached, &reached->link);
-        reach_wait(reached, 0); /* the timer dials, so that the fetch does not end in this loop */
-        /* reach_wait sets 0 when memory is out */
-        if (!reached->until_us)
+        /* the timer dials, so that the fetch does not end in this loop */
+        if (!reach_wait(reached, 0))
             reach_free(reached);
     }
     reach_answer(thread, NULL);
