@@ -95,7 +95,7 @@ int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, siz
             err_set(fail_err(), rc, "sampler: %s", err_text(rc));
     }
     /* The state owns the sampler before it has an entry that points to it: the sampler must live as
-     * long as the state. */
+     * long as the state. If the entry is refused, hvd_state_free frees the sampler. */
     if (!rc)
         rc = state_own(state, sampler, free_sampler, note_progress);
     if (rc) {

@@ -45,7 +45,6 @@ int tuning_log_write(struct tuning_log *log, const struct coll_tried *tried, str
     if (!log->path)
         return 0;
     /* Without O_NONBLOCK the open of a named pipe waits for a reader. */
-    errno = 0;
     if (log->fd < 0)
         log->fd = open(log->path,
                        O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -54,9 +53,11 @@ int tuning_log_write(struct tuning_log *log, const struct coll_tried *tried, str
                       is_new ? "round,workers,hosts,bytes,algorithm,microseconds,chosen\n" : "",
                       tried->round, tried->size, tried->hosts, tried->bytes, tried->algorithm,
                       tried->us, tried->chosen);
+    if (log->fd >= 0)
+        errno = ENOSPC; /* for a short write, which sets no errno; lseek sets one for a pipe */
     if (log->fd >= 0 && write(log->fd, line, (size_t)length) == length)
         return 0;
-    number = errno ? errno : ENOSPC; /* a short write leaves errno as it was */
+    number = errno;
     err_set(
         err, HVD_E_IO,
         "--autotune-log-file %s: %s; the choice of algorithms is no longer written to this file",

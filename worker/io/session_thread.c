@@ -494,7 +494,8 @@ int session_thread_fetch(struct session_thread *self, uint64_t round, uint64_t c
     if (rc == HVD_E_REVOKED) {
         rc = fetch_once(self, 0, 0, NULL, &answer); /* ends the first FETCH */
         msg_release(&answer);
-        return err_set(err, rc ? rc : HVD_E_REVOKED, "round %" PRIu64 " is revoked", round);
+        if (!rc)
+            return err_set(err, HVD_E_REVOKED, "round %" PRIu64 " is revoked", round);
     }
     if (rc)
         return err_set(err, rc, "the agent of this host is gone");

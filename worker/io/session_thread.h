@@ -88,8 +88,8 @@ int session_thread_reach(struct session_thread *self, uint64_t round,
                          const struct msg_source_list *sources, struct hvd_err *err) MUST_CHECK;
 
 /* Fetches this commit from these sources, for the round that is being entered. If that round is
- * cancelled, the fetch is stopped, and then the call returns HVD_E_REVOKED. ret_fetched contains
- * no text. */
+ * cancelled, the fetch is stopped, and then the call returns HVD_E_REVOKED. HVD_E_LOST: the agent
+ * is gone. Any other code is that of the agent's answer. ret_fetched contains no text. */
 int session_thread_fetch(struct session_thread *self, uint64_t round, uint64_t commit,
                          const struct msg_source_list *sources, struct msg_fetched *ret_fetched,
                          struct hvd_err *err) MUST_CHECK;
