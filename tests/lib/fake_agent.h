@@ -80,6 +80,8 @@ struct fake_agent {
     uint64_t check;         /* from the last NEXT_CHECK */
     char contact[256];      /* from READY: the address at which peers find the worker */
     char gpu[256];          /* from READY: the worker's GPU */
+    uint64_t stalled_round; /* from the last STALLED: its round, and what it waits for */
+    char stalled[512];
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
