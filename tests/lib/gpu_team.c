@@ -10,12 +10,17 @@
 int gpu_team_open(struct team *team, const char *hosts, const struct coll_options *options,
                   bool told)
 {
+    struct coll_options own = { .carrier = COLL_BY_BEST };
     int rc;
 
     fake_gpu_use(COLL_TEAM_MAX);
     fake_gpu_load();
     fake_gpu_faults(NULL);
-    rc = team_open(team, hosts, options);
+    if (options)
+        own = *options;
+    if (!own.gpu_bound_us)
+        own.gpu_bound_us = COLL_TEAM_LONG_US;
+    rc = team_open(team, hosts, &own);
     for (uint32_t i = 0; i < team->size && !rc; i++) {
         const struct gpu_device *device;
 

@@ -10,7 +10,8 @@
 #include "tests/lib/fake_gpu.h"
 
 /* Each member works with the device of its rank; told: each member also tells the others which
- * device it has. Round 1 is made. */
+ * device it has. A device is stuck after COLL_TEAM_LONG_US, unless the options give another time.
+ * Round 1 is made. */
 int gpu_team_open(struct team *team, const char *hosts, const struct coll_options *options,
                   bool told);
 void gpu_team_act_connect(struct team *team, uint32_t rank); /* connects, and waits for NCCL */

@@ -274,8 +274,8 @@ static bool is_left(void)
     return fake_gpu_live("communicators") != 0;
 }
 
-/* Frees the failed communicators, makes new ones and reduces with them. STUCK: a device is
- * stuck. */
+/* Frees the failed communicators, makes new ones and reduces with them. STUCK: a device is stuck;
+ * on a busy machine a call may take BOUND_US without a fault. */
 static enum ending make_another(void)
 {
     int64_t until_us = clock_now_us() + COMM_TEAM_LONG_US;
@@ -292,7 +292,7 @@ static enum ending make_another(void)
     if (!make_warm())
         return wrong("a new communicator does not work");
     comm_team_run(&team, act_thrice);
-    return all_well() ? RECOVERED : wrong("a new communicator works only once");
+    return any_stuck() ? STUCK : all_well() ? RECOVERED : wrong("a new one works only once");
 }
 
 /* Closes the team. WRONG: a callback came twice, or objects or memory are left. */
