@@ -185,11 +185,13 @@ TEST_FLAGS(an_ended_process_is_not_seen, TEST_NO_TORTURE)
     CHECK_INT(t, scan.count, ==, 0);
 }
 
-/* A shell that starts a process and then becomes a program that waits for no child. */
+/* A shell that starts a process and then becomes a program that waits for no child. The process
+ * ends by a signal only: the shell would reap a process that ends before the shell has become the
+ * other program. */
 static pid_t enact_careless(struct stage *stage)
 {
     char file[ARENA_PATH], mark[ENV_BYTES];
-    const char *argv[] = { "/bin/sh", "-c", "true & exec \"$0\"", NULL, NULL };
+    const char *argv[] = { "/bin/sh", "-c", "sleep 600 & exec \"$0\"", NULL, NULL };
     const char *envp[] = { "PATH=/bin:/usr/bin", mark, NULL };
     struct process_spec spec = {
         .argv = argv, .envp = envp, .in = stage->in, .out = -1, .err = -1
@@ -204,10 +206,19 @@ static pid_t enact_careless(struct stage *stage)
     return pid;
 }
 
+/* The process in the scan that this one has started; NULL: none. */
+static const struct proc_info *child_of(pid_t parent)
+{
+    for (uint32_t i = 0; i < scan.count; i++)
+        if (scan.processes[i].parent == parent)
+            return &scan.processes[i];
+    return NULL;
+}
+
 TEST_FLAGS(a_process_with_an_unreaped_child_is_found, TEST_NO_TORTURE)
 {
-    int64_t deadline_us = clock_now_us() + TIME_MIN;
-    const struct proc_info *it;
+    int64_t deadline_us = clock_now_us() + 3 * TIME_MIN;
+    const struct proc_info *it, *child;
     pid_t worker;
 
     worker = enact_careless(&own);
@@ -217,6 +228,9 @@ TEST_FLAGS(a_process_with_an_unreaped_child_is_found, TEST_NO_TORTURE)
         (void)poll(NULL, 0, 10);
         proc_scan_take(&scan, &own.arena);
         it = seen(&scan, worker);
+        child = child_of(worker);
+        if (it && it->kind == PROC_WORKER && child)
+            kill(child->pid, SIGKILL);
     } while (!it || !it->unreaped);
     CHECK_INT(t, it->kind, ==, PROC_WORKER);
     CHECK_INT(t, it->unreaped, ==, 1);
