@@ -3,10 +3,12 @@
 #include "tests/lib/fake_agent.h"
 #include "tests/lib/test.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,9 +140,18 @@ out:
     fake_agent_release(&fake);
 }
 
-/* The agent's process is stopped, and the queue of its socket is full. */
+static void nothing(int signal_number)
+{
+    (void)signal_number;
+}
+
+/* The agent's process is stopped, and the queue of its socket is full. Signals that come meanwhile
+ * neither end the wait nor prolong it. */
 TEST_FLAGS(an_agent_that_accepts_no_connection_is_given_up, TEST_NO_TORTURE)
 {
+    const struct itimerval tick = { .it_interval.tv_usec = 10000, .it_value.tv_usec = 10000 };
+    const struct itimerval never = { .it_value.tv_usec = 0 };
+    const struct sigaction action = { .sa_handler = nothing };
     static struct fake_agent fake;
     int fds[16];
     size_t count = 0;
@@ -148,6 +159,7 @@ TEST_FLAGS(an_agent_that_accepts_no_connection_is_given_up, TEST_NO_TORTURE)
     int rc = 0;
 
     CHECK_OK(t, fake_agent_init(&fake));
+    CHECK(t, !sigaction(SIGALRM, &action, NULL) && !setitimer(ITIMER_REAL, &tick, NULL));
     while (!rc && count < ARRAY_SIZE(fds)) {
         rc = agent_link_connect(fake.name, 100 * 1000, &fds[count], &err);
         count += rc == 0;
@@ -155,6 +167,7 @@ TEST_FLAGS(an_agent_that_accepts_no_connection_is_given_up, TEST_NO_TORTURE)
     CHECK_CODE(t, rc, HVD_E_TIMEOUT);
     CHECK_HAS(t, err.text, "does not answer");
 out:
+    setitimer(ITIMER_REAL, &never, NULL);
     while (count > 0)
         close(fds[--count]);
     fake_agent_release(&fake);

@@ -26,10 +26,11 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
     const struct timeval patience = clock_timeval(patience_us);
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     size_t length = strlen(name);
+    int64_t until_us = clock_now_us() + patience_us;
     struct ucred peer;
     socklen_t peer_bytes = sizeof(peer);
     int rc = 0;
-    int fd;
+    int fd, number;
 
     if (length >= sizeof(address.sun_path))
         return err_set(err, HVD_E_INVAL,
@@ -50,10 +51,15 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
     if (fd < 0)
         return err_set(err, HVD_E_IO, "%s: %s", name, strerror(errno));
     /* The timeout limits a connect while the agent's queue of connections is full. Sends use
-     * MSG_DONTWAIT, so they never wait. */
-    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
-        connect(fd, (const struct sockaddr *)&address, (socklen_t)length)) {
-        if (errno == EAGAIN)
+     * MSG_DONTWAIT, so they never wait. A signal, also SIGCONT, ends such a connect early. */
+    number = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ? errno : EINTR;
+    while (number == EINTR) {
+        number = connect(fd, (const struct sockaddr *)&address, (socklen_t)length) ? errno : 0;
+        if (number == EINTR && clock_now_us() >= until_us)
+            number = EAGAIN;
+    }
+    if (number) {
+        if (number == EAGAIN)
             rc = err_set(
                 err, HVD_E_TIMEOUT,
                 "the agent at %s does not answer; if hvd-agent is stopped or hangs, kill it", name);
@@ -61,7 +67,7 @@ int agent_link_connect(const char *name, int64_t patience_us, int *ret_fd, struc
             rc = err_set(err, HVD_E_LOST,
                          "the agent at %s cannot be reached: %s; if the agent has ended, this "
                          "process must end too",
-                         name, strerror(errno));
+                         name, strerror(number));
         close(fd);
         return rc;
     }
