@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LATE_S 90
+#define LATE_S 180
 
 struct bench_worker *bench_worker(struct bench *bench, uint64_t number)
 {

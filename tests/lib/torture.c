@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* the time limit of a run; a run takes milliseconds, also under sanitizers on a busy machine */
-#define HANG_S 60
+#define HANG_S 180
 
 /* Memory shared with the child, so that the parent can report where a child crashed or hung. */
 struct progress {

@@ -502,7 +502,7 @@ TEST_FLAGS(a_fork_may_free_its_copy, TEST_NO_TORTURE)
     CHECK_OK(t, run(&program, commit_beside));
     child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(100);
         close_program(&program);
         _exit(0);
     }

@@ -14,7 +14,7 @@
 
 #define COUNT       1000
 #define BYTES       (COUNT * sizeof(float))
-#define PATIENCE_US (20 * INT64_C(1000000))
+#define PATIENCE_US (100 * INT64_C(1000000))
 
 struct program {
     struct test *t;

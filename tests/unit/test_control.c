@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PATIENCE_US (20 * TIME_S)
+#define PATIENCE_US (100 * TIME_S)
 #define ASKERS_MAX  (LIMIT_CLIENTS + 8)
 
 /* ---- a driver's loop without a driver -------------------------------------------------------- */

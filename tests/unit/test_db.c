@@ -134,7 +134,7 @@ TEST(no_name_is_special)
 
 static int add_one(void)
 {
-    const struct db_options patient = { .busy_ms = 20000 };
+    const struct db_options patient = { .busy_ms = 100000 };
     int rc = db_open(testdb_path, &testdb_version_3, &patient, &db, NULL);
 
     if (rc)
