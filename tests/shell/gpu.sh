@@ -32,10 +32,10 @@ start_gpu_trainers() {
     "$trainer" --stop "$folder/stop" --say "$say" --made "$made" --final "$final" "$@"
 }
 
-# await_training: until a step is made in round $round, or in one that has followed it; await_nccl: by a
-# member that has a communicator of NCCL.
+# await_training: until a step is made in round $round, or in one that has followed it; await_nccl: until NCCL has made
+# the sum of such a step. A communicator alone may still be starting on another member.
 await_training() { await "$made" "^($(seq -s '|' "$round" $((round + 50)))) "; }
-await_nccl() { await "$made" "^($(seq -s '|' "$round" $((round + 50)))) [0-9]+ [0-9]+ [0-9]+ [1-9]"; }
+await_nccl() { await "$made" "^($(seq -s '|' "$round" $((round + 50)))) [0-9]+ [0-9]+ [0-9]+ [0-9]+ 1$"; }
 
 # befall FAULT: some gpu_trainer of those that were told --befall $folder/fault gets it: the process $victim, which is the worker $number.
 befallen=0

@@ -23,6 +23,7 @@ static struct {
     { "communicators", 0},
     { "ids",           0},
     { "staying",       0},
+    { "collectives",   0},
 };
 
 void standin_count(const char *what, int difference)

@@ -79,7 +79,8 @@ typedef void *standin_memory_fn(const void *device_memory);
 typedef void *standin_managed_fn(size_t bytes);
 /* The number of living "memory", "streams", "events", "pinned", "communicators", "ids" (ids in use
  * are forgotten when the next is made), for leak checks. "staying": calls that wait because of
- * device:hang. */
+ * device:hang. "collectives": those that this process has had a result of; the number only rises.
+ */
 typedef size_t standin_live_fn(const char *what);
 /* Queues a function of the test in the stream; the stream's thread calls it. */
 typedef void standin_run_fn(struct CUstream_st *stream, void (*run)(void *arg), void *arg);

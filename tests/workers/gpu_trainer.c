@@ -35,6 +35,7 @@ struct gpu_trainer {
     hvd_sampler *sampler;
     int64_t step;
     int64_t own_steps; /* steps of this slot */
+    size_t carried;    /* NCCL has carried so many collectives of the last sum: 0 or 1 */
 
     /* number of elements of the arrays below */
     double *weights, *gradients; /* on the device */
@@ -80,6 +81,15 @@ static void *ask_standin(const char *library, const char *symbol)
     if (handle)
         dlclose(handle); /* the library stays loaded for its other users */
     return found;
+}
+
+/* Returns how many of these the stand-in of NCCL counts (standin.h); 0 without a stand-in. */
+static size_t count_of_nccl(const char *what)
+{
+    standin_live_fn *live;
+
+    *(void **)(&live) = ask_standin("HVD_NCCL_LIBRARY", STANDIN_LIVE);
+    return live ? live(what) : 0;
 }
 
 /* Raises the faults of the file in the stand-in; only the process that takes the file does. */
@@ -150,6 +160,7 @@ static int on_reset(hvd_state *state, void *arg)
 /* Adds the gradients of all ranks; the sums are then on the host. */
 static int add_up(struct gpu_trainer *self, const hvd_batch *batch)
 {
+    const size_t carried = count_of_nccl("collectives");
     int rc;
 
     memset(self->given, 0, bytes_of(self));
@@ -163,6 +174,7 @@ static int add_up(struct gpu_trainer *self, const hvd_batch *batch)
     if (rc)
         return rc;
     gpu_memory_get(&self->gpu, self->sums, self->gradients, bytes_of(self));
+    self->carried = count_of_nccl("collectives") - carried;
     rc = gpu_settle(&self->gpu);
     if (!rc)
         expect(self, self->sums[COUNTED], (double)batch->total, "a batch's number of samples");
@@ -174,7 +186,6 @@ static int make_step(hvd_state *state, struct gpu_trainer *self, const hvd_batch
                      bool *ret_stop)
 {
     int rc;
-    standin_live_fn *live;
 
     befall(self->options.befall);
     worker_pass(self->options.step_ms);
@@ -196,9 +207,9 @@ static int make_step(hvd_state *state, struct gpu_trainer *self, const hvd_batch
     for (size_t i = 0; i < self->count; i++)
         self->sums[i] = (double)self->own_steps;
     gpu_memory_put(&self->gpu, self->own, self->sums, bytes_of(self));
-    *(void **)(&live) = ask_standin("HVD_NCCL_LIBRARY", STANDIN_LIVE);
-    worker_append(self->options.made, "%" PRIu64 " %d %" PRId64 " %s %zu\n", hvd_round(),
-                  hvd_rank(), self->step, worker_incarnation(), live ? live("communicators") : 0);
+    worker_append(self->options.made, "%" PRIu64 " %d %" PRId64 " %s %zu %zu\n", hvd_round(),
+                  hvd_rank(), self->step, worker_incarnation(), count_of_nccl("communicators"),
+                  self->carried);
     return self->options.async ? hvd_state_commit_async(state) : hvd_state_commit(state);
 }
 

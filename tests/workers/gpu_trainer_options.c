@@ -30,7 +30,8 @@ static const struct opt table[] = {
     ROW(say, .name = "say", .arg = "FILE", .group = GENERAL,
         .help = "append \"incarnation round rank size\" when a round is entered"),
     ROW(made, .name = "made", .arg = "FILE", .group = GENERAL,
-        .help = "append \"round rank step incarnation communicators\" when a step is made"),
+        .help = "append \"round rank step incarnation communicators carried\" when a step is made; "
+                "carried: 1 if NCCL has made its sum"),
     ROW(final, .name = "final", .arg = "FILE", .group = GENERAL,
         .help = "append \"incarnation rank steps sum\" at the end"),
     ROW(befall, .name = "befall", .arg = "FILE", .group = WRONG,
