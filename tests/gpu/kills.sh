@@ -18,35 +18,51 @@ say_line "seed $seed"
 
 EVERY=${EVERY:-20} # steps from one line of rank 0 to the next
 PATIENT=8          # lines at most from one death to the next: it waits for as many that all train again
+MOST=20            # times as many steps as at first: no machine is so busy
 steps=$((EVERY * (PATIENT * times + 3)))
+most=$((MOST * steps))
 
-"$gpt" "${words[@]}" --steps $steps --curve "$folder/curve" >/dev/null || die 'gpt by itself'
-
-mkdir samples
-HVD_SAMPLE_LOG=$folder/samples start -np "$size" --min-np 1 --max-np "$size" -H "127.0.0.1:$size" \
-  --stall-shutdown 60s "${job_words[@]}" -- "$trainer" "${words[@]}" --steps $steps --print-every "$EVERY" --compare "$folder/curve"
-
-# await_line: another line of rank 0 than those that were there; whether all train then is in $full.
-lines=0
+# await_line: another line of rank 0 than those that were there; whether all train then is in $full. False when the
+# training is over.
 await_line() {
-  await "$out" '] step [0-9]+,' $((lines + 1))
+  await_or_end "$out" '] step [0-9]+,' $((lines + 1)) || return
   lines=$(grep -cE '] step [0-9]+,' "$out")
   full=
   if grep -E '] step [0-9]+,' "$out" | tail -n 1 | grep -q ", size $size:"; then full=1; fi
 }
 
-killed=0 of_full=0
-while [ $killed -lt "$times" ]; do
-  for ((i = 0; i < PATIENT; i++)); do
-    await_line
-    [ -z "$full" ] || break
+# All kills; false when the training has made no further step after one of them. On a busy machine it may be over too
+# early, and is made again with twice as many steps.
+kills() {
+  killed=0 of_full=0 lines=0
+  rm -rf samples
+  mkdir samples
+  "$gpt" "${words[@]}" --steps $steps --curve "$folder/curve" >/dev/null || die 'gpt by itself'
+  HVD_SAMPLE_LOG=$folder/samples start -np "$size" --min-np 1 --max-np "$size" -H "127.0.0.1:$size" \
+    --stall-shutdown 60s "${job_words[@]}" -- "$trainer" "${words[@]}" --steps $steps --print-every "$EVERY" \
+    --compare "$folder/curve"
+  while [ $killed -lt "$times" ]; do
+    for ((i = 0; i < PATIENT; i++)); do
+      await_line || return
+      [ -z "$full" ] || break
+    done
+    pid=$(workers | shuf -n 1 --random-source=<(yes "$RANDOM"))
+    if [ -n "$pid" ] && kill -KILL "$pid" 2>/dev/null; then
+      killed=$((killed + 1))
+      of_full=$((of_full + ${full:-0}))
+    fi
+    lines=$(grep -cE '] step [0-9]+,' "$out")
   done
-  is_alive "$driver" || die "seed $seed: the training was over after $killed kills"
-  pid=$(workers | shuf -n 1 --random-source=<(yes "$RANDOM"))
-  if [ -n "$pid" ] && kill -KILL "$pid" 2>/dev/null; then
-    killed=$((killed + 1))
-    of_full=$((of_full + ${full:-0}))
-  fi
+  await_line
+}
+
+until kills; do
+  say_line "$steps steps were over after $killed kills"
+  await_driver
+  nothing_left
+  steps=$((2 * steps))
+  [ $steps -le $most ] || die "seed $seed: the training is over before the kills"
+  new_job
 done
 finish 0
 

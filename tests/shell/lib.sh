@@ -180,6 +180,15 @@ await() {
     die "$count times '$regex' in $(basename "$file"): it did not come"
 }
 
+# await_or_end FILE REGEX COUNT: the same while the driver lives; false if it has ended before.
+await_or_end() {
+  timeout "$PATIENCE" tail -n +1 -s $NAP -f --pid="$driver" "$1" |
+    grep -E -m "$3" -- "$2" >"$folder/found" || true
+  [ "$(wc -l <"$folder/found")" -ge "$3" ] && return
+  ! is_alive "$driver" || die "$3 times '$2' in $(basename "$1"): it did not come"
+  return 1
+}
+
 # await_after FILE REGEX COUNT LATER: until LATER is in a line after the COUNTth one with REGEX.
 await_after() {
   local line count=$3
