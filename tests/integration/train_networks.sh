@@ -20,13 +20,18 @@ rules_first() { # NAMESPACE...
 rules_first || skip 'this kernel has no routing rules'
 for name in net1 net2; do rules_first -n $name; done
 
-list() { printf '%s\n' "$@" >hosts; }
+# The script runs at any moment, so it never sees half of the list.
+list() {
+  printf '%s\n' "$@" >hosts.new
+  mv hosts.new hosts
+}
 
-# train WORDS...: for the driver
+# train WORDS...: for the driver. On a busy machine a process may stand still for some seconds, and with it the lease of
+# its host: that is no failure of a network.
 train() {
   new_job
   : >"$made"
-  over --max-np unlimited --host-discovery-script ./hosts.sh --beat 200ms --lease 2s --agent-timeout 20s \
+  over --max-np unlimited --host-discovery-script ./hosts.sh --beat 200ms --lease 15s --agent-timeout 20s \
     --prepare-timeout 5s "$@" "$trainer" --state $STATE_MIB --say "$say" --made "$made"
 }
 
@@ -80,8 +85,8 @@ steps 10
 [ $(($(sent_to 2) - before)) -ge $((STATE_MIB - 1)) ] || die 'no state has come to network 2'
 
 # This machine too, by an address of its own: the others reach it there, and it gets the state from both
-# at once, as neither can send all of it sooner than the other a part.
-throttle 80mbit || say_line 'there is no tc here, or no tbf: from how many the state comes is not seen'
+# at once, as neither can send all of it sooner than the other a part, even if the other stands still for some seconds.
+throttle 16mbit || say_line 'there is no tc here, or no tbf: from how many the state comes is not seen'
 before=("$(come_from 1)" "$(come_from 2)")
 list $net.1.2:2 $net.2.2:2 $net.2.1:1
 await_round 5
@@ -112,8 +117,9 @@ list localhost:1 $net.1.2:1
 await "$err" "$net.1.2: no agent could be started: .*list it by its address"
 [ "$(grep -c 'is launched' "$err")" = 1 ] || die 'somebody was launched who cannot be reached'
 list $net.2.1:1 $net.1.2:1
-await "$err" "round [0-9]+: by rank $net.2.1:0 $net.1.2:0"
-round=$(sed -nE 's/.*round ([0-9]+): by rank.*/\1/p' "$err" | tail -n 1)
+# the second one to be ready may have missed the change of the first
+await "$err" "round [0-9]+: by rank ($net.2.1:0 $net.1.2:0|$net.1.2:0 $net.2.1:0)"
+round=$(sed -nE 's/.*round ([0-9]+): by rank.*/\1/p' found)
 steps 10
 stop
 
@@ -203,7 +209,7 @@ no_wall
 steps 50
 stop
 
-train -np 4 --stall-warning 1s --stall-shutdown 3s
+train -np 4 --stall-warning 1s --stall-shutdown 20s
 await_round 4
 steps 20
 wall

@@ -22,8 +22,8 @@ done
 # the key of the job is on no command line: neither of ssh nor of the agent; a lost network is a
 # lost host, and it comes back
 new_job
-over -np 4 --min-np 2 --host-discovery-script ./hosts.sh --beat 200ms --lease 2s \
-  --agent-timeout 5s "$trainer" --say "$say"
+over -np 4 --min-np 2 --host-discovery-script ./hosts.sh --beat 200ms --lease 15s \
+  --agent-timeout 20s "$trainer" --say "$say"
 await_round 4
 key=$(sqlite3 "$state/job.db" .dump | grep -oE '[0-9a-fA-F]{64}' | sort -u)
 [ -n "$key" ] || die "no key is found in job.db"
