@@ -11,6 +11,12 @@ shift 2
 
 steps=400
 
+# The driver reads the file at any moment, so it never sees half of it.
+list_hosts() { # HOST...
+  printf '%s\n' "$@" >"$folder/hosts.new"
+  mv "$folder/hosts.new" "$folder/hosts"
+}
+
 end_well() {
   finish 0
   [ -z "${VERBOSE:-}" ] || cat "$err"
@@ -54,15 +60,15 @@ all_at_once() {
 # All hosts are taken away by a deadline, and only then there is another: it gets the commit from an agent
 # in whose slots no worker is left.
 all_others() {
-  echo 127.0.0.1:2 >"$folder/hosts"
+  list_hosts 127.0.0.1:2
   final=$folder/$job.final made=$folder/$job.made
-  start -np 2 --min-np 1 --hostfile "$folder/hosts" --start-timeout 10s -- \
+  start -np 2 --min-np 1 --hostfile "$folder/hosts" -- \
     "$trainer" --step-ms 5 --steps $steps --say "$say" --made "$made" --final "$final" --slow-until "$go"
   await "$err" 'all 2 train'
   await_step 20
   ask drain 127.0.0.1 --deadline 200ms >/dev/null || die 'drain'
   await "$err" '0 of --min-np 1'
-  echo 127.0.0.2:2 >"$folder/hosts"
+  list_hosts 127.0.0.2:2
   await "$err" 'from commit [0-9]*\.[0-9]* kept by agents'
   end_well
   if grep -q 'the source has sent nothing' "$err"; then die 'nobody was asked for the commit'; fi
@@ -122,13 +128,13 @@ drops_news() {
 # A rank that checks more often is past the agreed check when all others are at it: that is a loss of steps, and
 # of nothing else.
 extra_checks() {
-  echo 127.0.0.1:2 >"$folder/hosts"
+  list_hosts 127.0.0.1:2
   final=$folder/$job.final
-  start -np 2 --min-np 2 --max-np 4 --hostfile "$folder/hosts" --stall-shutdown 3s --start-timeout 10s -- \
+  start -np 2 --min-np 2 --max-np 4 --hostfile "$folder/hosts" --stall-shutdown 3s -- \
     "$trainer" --step-ms 5 --steps $steps --say "$say" --final "$final" --extra-check --rank 1 \
     --once "$folder/$job.once" --slow-until "$go"
   await_round 2
-  printf '127.0.0.1:2\n127.0.0.2:2\n' >"$folder/hosts"
+  list_hosts 127.0.0.1:2 127.0.0.2:2
   await_round 4
   end_well
 }
@@ -164,13 +170,13 @@ drained() {
 
 # The joiners need four seconds to build what they train; no rank stops for that.
 joins_late() {
-  echo 127.0.0.1:2 >"$folder/hosts"
+  list_hosts 127.0.0.1:2
   final=$folder/$job.final
   start -np 2 --min-np 2 --max-np 4 --hostfile "$folder/hosts" --start-timeout 20s -- \
     "$trainer" --step-ms 5 --steps $((4 * steps)) --boot-ms 4000 --say "$say" --final "$final" --slow-until "$go"
   await_round 2
   await "$err" 'all 2 train'
-  printf '127.0.0.1:2\n127.0.0.2:2\n' >"$folder/hosts"
+  list_hosts 127.0.0.1:2 127.0.0.2:2
   await_round 4
   await "$err" 'all 4 train \(switch'
   end_well $((4 * steps))

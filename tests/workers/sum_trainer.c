@@ -14,9 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NOTE_ROOM 4096
-#define SLOW_MS   200 /* a slow step computes so much longer */
-#define LOOK_MS   10  /* between two looks for a file */
+#define NOTE_ROOM  4096
+#define SLOW_MS    200  /* the first slow step computes so much longer */
+#define SLOWER_MS  20   /* each slow step than the one before it */
+#define SLOWEST_MS 1000 /* less than any limit of a test for a step */
+#define LOOK_MS    10   /* between two looks for a file */
 
 struct sum_trainer {
     struct sum_trainer_options options;
@@ -143,15 +145,20 @@ static void switch_timeline(const struct sum_trainer *self)
 
 /* On a busy machine a test may come late with what it does to a training. So the training does not
  * end before the file is there, which the test makes when it has done all: the last quarter of the
- * steps is slow until then. All ranks are slow alike, so no rank waits for another one. */
+ * steps is slow until then, and slower the longer the file does not come. All ranks are slow alike,
+ * so no rank waits for another one. */
 static void pass_slowly(const struct sum_trainer *self)
 {
     const struct sum_trainer_options *options = &self->options;
+    const uint64_t step = (uint64_t)self->step, from = options->steps - options->steps / 4;
+    uint64_t slow_ms;
 
-    if (!options->slow_until || !options->steps ||
-        (uint64_t)self->step < options->steps - options->steps / 4)
+    if (!options->slow_until || !options->steps || step < from)
         return;
-    for (uint64_t ms = 0; ms < SLOW_MS && access(options->slow_until, F_OK); ms += LOOK_MS)
+    slow_ms = SLOW_MS + SLOWER_MS * (step - from);
+    if (slow_ms > SLOWEST_MS)
+        slow_ms = SLOWEST_MS;
+    for (uint64_t ms = 0; ms < slow_ms && access(options->slow_until, F_OK); ms += LOOK_MS)
         worker_pass(LOOK_MS);
 }
 
