@@ -221,6 +221,11 @@ static int allreduce_train(hvd_state *state, void *arg)
                    algorithm_bandwidth(&row) / 1e9, bus_bandwidth(&row) / 1e9, row.round,
                    row.workers);
         }
+        /* No rank commits a row that is not printed yet: if rank 0 dies before it prints the row,
+         * the size is measured again. */
+        code = hvd_barrier();
+        if (code)
+            break;
         run->rows[progress->done++] = row;
         bytes *= options->factor;
         code = hvd_state_commit(state);

@@ -243,7 +243,7 @@ static int train_iterate(struct training *training, double *ret_seconds)
 }
 
 /* Adds an iteration to the row of its round: the samples per second of all workers, and the slowest
- * commit. The slowest rank decides. Rank 0 prints the iteration. */
+ * commit. The slowest rank decides. Rank 0 prints the iteration, and all ranks wait for that. */
 static int train_add_row(struct training *training, double seconds)
 {
     struct bench *bench = training->bench;
@@ -271,7 +271,9 @@ static int train_add_row(struct training *training, double seconds)
         printf("  %9" PRIu64 "  %5" PRIu64 "  %7" PRIu64 "  %20.1f  %12.1f\n",
                bench->progress->done, round->number, round->size, rate / (double)round->size, rate);
     }
-    return 0;
+    /* No rank commits a row that is not printed yet: if rank 0 dies before it prints the row, the
+     * iteration is made again. */
+    return hvd_barrier();
 }
 
 /* ---- the end ---- */
