@@ -182,6 +182,7 @@ await() {
 
 # await_or_end FILE REGEX COUNT: the same while the driver lives; false if it has ended before.
 await_or_end() {
+  [ -e "$1" ] || : >>"$1"
   timeout "$PATIENCE" tail -n +1 -s $NAP -f --pid="$driver" "$1" |
     grep -E -m "$3" -- "$2" >"$folder/found" || true
   [ "$(wc -l <"$folder/found")" -ge "$3" ] && return
