@@ -10,7 +10,7 @@
 #include "tests/lib/threads.h"
 
 #define COLL_TEAM_MAX     9
-#define COLL_TEAM_LONG_US (30 * INT64_C(1000000)) /* longer than any operation of a test takes */
+#define COLL_TEAM_LONG_US (100 * INT64_C(1000000)) /* longer than any operation of a test takes */
 
 extern const uint8_t coll_team_secret[LIMIT_ROUND_SECRET_BYTES]; /* the secret of all rounds */
 

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #define COMM_TEAM_MAX     4
-#define COMM_TEAM_LONG_US (30 * INT64_C(1000000)) /* longer than any operation of a test takes */
+#define COMM_TEAM_LONG_US (100 * INT64_C(1000000)) /* longer than any operation of a test takes */
 
 struct comm_team;
 typedef void comm_act_fn(struct comm_team *team, uint32_t rank);

@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-#define FAKE_PATIENCE_MS 20000
+#define FAKE_PATIENCE_MS 100000
 #define FAKE_INCARNATION 7
 
 enum fake_deed {

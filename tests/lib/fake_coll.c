@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define PATIENCE_US (20 * INT64_C(1000000))
+#define PATIENCE_US (100 * INT64_C(1000000))
 
 struct coll {
     uint64_t round;

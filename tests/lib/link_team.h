@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #define TEAM_MAX 9
-#define LONG_US  (60 * INT64_C(1000000)) /* longer than any test takes */
+#define LONG_US  (100 * INT64_C(1000000)) /* longer than any test takes */
 #define SHORT_US 50000
 #define MIB      ((size_t)1024 * 1024)
 #define LARGE    (17 * MIB) /* more than all buffers of a connection can hold */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define PEER            (FAKE_INCARNATION + 1)
-#define LONG_US         (30 * INT64_C(1000000))
+#define LONG_US         (100 * INT64_C(1000000))
 #define SOON_US         20000
 
 #define ALLREDUCE_WAITS HEAR_OF(MSG_STALLED, "operation=\"allreduce (number")

@@ -21,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LONG_MS 30000
+#define LONG_MS 100000
 
 /* The events that a round got. */
 struct told {

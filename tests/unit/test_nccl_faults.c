@@ -26,7 +26,7 @@
 #define MEMBERS  3U
 #define SHORT_US 200000 /* good calls are over then; calls that still run are revoked */
 #define BOUND_US 300000 /* a call that takes longer is reported as stuck */
-#define HANG_S   60
+#define HANG_S   110
 
 enum moment { STARTING, BESIDE, IDLE, IN_CALL, BETWEEN, SETTLING, FREEING, CLOSING, MOMENTS };
 static const char *const moments[] = { "starting",

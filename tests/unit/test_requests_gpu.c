@@ -13,7 +13,7 @@
 
 #define SELF        7
 #define COUNT       8
-#define PATIENCE_US (20 * INT64_C(1000000))
+#define PATIENCE_US (100 * INT64_C(1000000))
 
 static const struct msg_member self = { .incarnation = SELF, .host = "a" };
 static const struct msg_member_list members = { &self, 1 };

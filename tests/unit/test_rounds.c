@@ -10,7 +10,7 @@
 
 #define SIDES       2
 #define ROUNDS_MAX  8
-#define PATIENCE_US (20 * INT64_C(1000000))
+#define PATIENCE_US (100 * INT64_C(1000000))
 
 struct side {
     struct rounds *rounds;
