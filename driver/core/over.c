@@ -153,13 +153,17 @@ void over_note_end(struct core *core, const struct worker *worker, const struct 
 
 /* ---- hopeless jobs -------------------------------------------------------------------------- */
 
-/* True: a worker that was launched less than --start-timeout ago may still join. docs/stories.md,
- * `one_host_cannot_start_anything`: failures on one host do not end the job while workers in other
- * slots may still join. */
-bool over_is_start_awaited(const struct core *core)
+/* True: members of the last round have still to stop, or a worker that was launched less than
+ * --start-timeout ago may still join. docs/stories.md, `one_host_cannot_start_anything`: failures
+ * on one host do not end the job while workers in other slots may still join; and
+ * `a_slot_fails_while_a_member_stops`: nor while survivors stop, which may go on without that slot.
+ */
+bool over_awaits_others(const struct core *core)
 {
     const struct worker *worker;
 
+    if (core->job == JOB_RECOVERING && core->roster.count[WORKER_REVOKED])
+        return true;
     for (size_t i = 0; (worker = roster_next(core, &i));) {
         const struct core_host *host = worker->host;
         bool hopeless = false;
@@ -226,7 +230,7 @@ static void over_check_failures(struct core *core)
                   tell_text(core, "every worker failed before it joined; the first failure: %s",
                             core->rounds.first_failure));
     } else if (stands && boots >= FAILED_BOOTS && boots >= 3 * (uint64_t)core->config.np &&
-               !over_is_start_awaited(core)) {
+               !over_awaits_others(core)) {
         /* Workers fail one after the other before they join. This ends the job even if
          * --progress-restarts sets no limit. */
         over_fail(core, tell_text(core,

@@ -21,9 +21,10 @@ void over_restart(struct core *core);
  */
 void over_check_job(struct core *core);
 
-/* True: a worker that was launched less than --start-timeout ago may still join, because its slot
- * has not failed again and again. */
-bool over_is_start_awaited(const struct core *core);
+/* True: the job waits for other workers than those that fail to start: members of the last round
+ * have still to stop, or a worker that was launched less than --start-timeout ago may still join,
+ * because its slot has not failed again and again. */
+bool over_awaits_others(const struct core *core);
 
 /* The deadline for agents that were told STOP has passed: the job is over. */
 void over_expire(struct core *core);

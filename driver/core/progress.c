@@ -95,7 +95,7 @@ static void progress_give_verdict(struct core *core, const char *culprit, uint32
                           : core->current.number ? "rounds and starts"
                                                  : "starts";
     const char *progress_is = "a newer commit";
-    bool waits = of_start && over_is_start_awaited(core);
+    bool waits = of_start && over_awaits_others(core);
     char text[TIME_TEXT_MAX];
 
     if (!core->launch.anyone_joined)

@@ -136,6 +136,23 @@ STORY_ALONE(one_host_cannot_start_anything,
     world_expect_exit(w, 0);
 }
 
+/* A survivor is paused, and tells late that it has stopped. */
+STORY_ALONE(a_slot_fails_while_a_member_stops,
+            "a slot fails to start, often, before all survivors have stopped: the job goes on")
+{
+    story_four_workers(w, 400);
+    world_np(w, 4, 1, 4);
+    world_shape(w)->config.blacklist.lower_us = 0;
+    world_shape(w)->config.blacklist.upper_us = 0;
+    for (int i = 0; i < 10; i++)
+        world_at(w, 8 * TIME_S, spawn_fails("b"));
+    world_at(w, 9 * TIME_S, freeze_worker("a", 1));
+    world_at(w, 9 * TIME_S, kill_worker("b", 0));
+    world_at(w, 12 * TIME_S, thaw_worker("a", 1));
+    world_run(w);
+    world_expect_exit(w, 0);
+}
+
 /* The host gives notice and stays: it has only rebooted and is still in the host list, or the
  * provider has withdrawn the notice. */
 STORY_ALONE(notice_that_does_not_come_true,
