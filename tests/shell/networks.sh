@@ -8,24 +8,51 @@
 #
 # Network N: this side is $net.N.1, the other machine $net.N.2; they reach each other through this side.
 # A script that sets six=fd77 before networks_begin has IPv6 addresses too: $six:N::1 and $six:N::2.
+#
+# A script that runs one program between networks, without sshd, needs no lib.sh: networks_alone "$@", and network_join N.
 net=10.77
+
+[ "$(type -t skip)" ] || skip() {
+  echo "skipped: $*"
+  exit 77
+}
+
+# Begins this script again in namespaces of its own, where it is the router of networks to come, or says why there can be
+# none. All that is made here is gone with these namespaces.
+networks_alone() {
+  command -v ip >/dev/null || skip 'there is no ip (package iproute2)'
+  [ "$(id -u)" = 0 ] || skip 'only root can make network namespaces'
+  if [ -z "${BODY_NETWORKS:-}" ]; then
+    unshare -mn true 2>/dev/null || skip 'no namespaces can be made here'
+    BODY_NETWORKS=1 exec unshare -mn --propagation private "$(realpath "$0")" "$@"
+  fi
+  mount -t tmpfs tmpfs /run || skip 'nothing can be mounted'
+  mkdir -p /run/netns
+  ip link set lo up
+  # /proc/sys is that of the network in which it is opened
+  { echo 1 >/proc/sys/net/ipv4/ip_forward; } 2>/dev/null || skip 'nothing can be forwarded here'
+}
+
+# network_join N: makes the namespace netN and joins it to this one.
+network_join() {
+  ip netns add "net$1"
+  ip link add "veth$1" type veth peer name "peer$1"
+  ip link set "peer$1" netns "net$1"
+  ip addr add "$net.$1.1/24" dev "veth$1"
+  ip link set "veth$1" up
+  ip -n "net$1" addr add "$net.$1.2/24" dev "peer$1"
+  ip -n "net$1" link set "peer$1" up
+  ip -n "net$1" link set lo up
+  ip -n "net$1" route add default via "$net.$1.1"
+}
 
 # Two networks, or the reason why there can be none.
 networks_begin() {
   sshd=$(PATH=$PATH:/usr/sbin command -v sshd) || skip 'there is no sshd (package openssh-server)'
-  command -v ip >/dev/null || skip 'there is no ip (package iproute2)'
   command -v ssh >/dev/null || skip 'there is no ssh (package openssh-client)'
-  [ "$(id -u)" = 0 ] || skip 'only root can make network namespaces'
-  if [ -z "${BODY_NETWORKS:-}" ]; then
-    unshare -mn true 2>/dev/null || skip 'no namespaces can be made here'
-    BODY_NETWORKS=1 exec unshare -mn --propagation private "$script" "$@"
-  fi
+  networks_alone "$@"
   test_begin "$@"
-  mount -t tmpfs tmpfs /run || skip 'nothing can be mounted'
-  mkdir -p /run/netns /run/sshd
-  ip link set lo up
-  # /proc/sys is that of the network in which it is opened
-  { echo 1 >/proc/sys/net/ipv4/ip_forward; } 2>/dev/null || skip 'nothing can be forwarded here'
+  mkdir -p /run/sshd
   [ -z "${six:-}" ] || { echo 1 >/proc/sys/net/ipv6/conf/all/forwarding; } 2>/dev/null ||
     skip 'IPv6 is not there, or cannot be forwarded here'
   ssh-keygen -q -t ed25519 -N '' -f user_key
@@ -42,15 +69,7 @@ END
 network() {
   local name=net$1
   mkdir "$name" "$name/state"
-  ip netns add "$name"
-  ip link add "veth$1" type veth peer name "peer$1"
-  ip link set "peer$1" netns "$name"
-  ip addr add "$net.$1.1/24" dev "veth$1"
-  ip link set "veth$1" up
-  ip -n "$name" addr add "$net.$1.2/24" dev "peer$1"
-  ip -n "$name" link set "peer$1" up
-  ip -n "$name" link set lo up
-  ip -n "$name" route add default via "$net.$1.1"
+  network_join "$1"
   if [ -n "${six:-}" ]; then
     ip addr add "$six:$1::1/64" dev "veth$1" nodad || skip 'a network cannot have IPv6 addresses here'
     ip -n "$name" addr add "$six:$1::2/64" dev "peer$1" nodad
