@@ -387,6 +387,11 @@ static void build(struct sum_trainer *self, hvd_state *state)
     if (self->options.misbehaves && self->options.other_state &&
         hvd_state_add(state, "one too many", &self->other, sizeof(self->other)))
         worker_give_up(1, "the state");
+}
+
+/* Boots for as long as the test wants: for a time, or until the file of the test is there. */
+static void boot(const struct sum_trainer *self)
+{
     worker_pass(self->options.boot_ms);
     while (self->options.boot_until && access(self->options.boot_until, F_OK))
         worker_pass(LOOK_MS);
@@ -414,6 +419,7 @@ static int live(struct sum_trainer *self)
         worker_give_up(1, "hvd_init");
     state = hvd_state_create();
     build(self, state);
+    boot(self);
     do_wrong(self, SUM_TRAINER_BUILT);
     status = finish(self, hvd_elastic_run(state, train, self));
     hvd_state_free(state);
