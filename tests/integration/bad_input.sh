@@ -203,7 +203,8 @@ worker_stays() {
 
 # Each byte is in the output, or is counted in the log: no more than 16 MiB wait for a disk that is slow.
 all_printed() { # BYTES that each of two workers prints in each of 32 steps, in lines of 79 with a label of 16
-  local right=$((64 * ($1 + ($1 + 78) / 79 * 16))) shown lost
+  local lines=$((($1 + 78) / 79)) right shown lost
+  right=$((64 * ($1 + lines * 16)))
   shown=$(wc -c <"$out")
   lost=$(sed -n "s/.* \([0-9]*\) bytes of the workers' output were left out.*/\1/p" "$err" | awk '{ sum += $1 } END { print sum + 0 }')
   [ $((shown + lost)) = $right ] || die "$shown bytes were printed and $lost left out, of $right"
