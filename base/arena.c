@@ -28,7 +28,8 @@ void arena_init(struct arena *arena, size_t cap)
     *arena = (struct arena){ .cap = cap };
 }
 
-/* Frees all memory of the arena, which is then empty and can be used again. */
+/* Frees all memory that was taken from the arena. The arena is empty then, and can be used
+ * again. */
 void arena_release(struct arena *arena)
 {
     if (!arena)

@@ -55,7 +55,7 @@ int buf_reserve(struct buf *buf, size_t more)
         capacity *= 2;
     if (capacity > buf->max + 1)
         capacity = buf->max + 1;
-    /* mem_resize could free the former memory with the bytes in it */
+    /* mem_resize could free the old block, whose bytes may be a key, before it is wiped */
     data = mem_alloc(capacity);
     if (!data)
         return HVD_E_NOMEM;

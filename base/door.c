@@ -1,7 +1,9 @@
 /*
- * door.c: the rule of door.h. Called by every listener for each connection that it accepts.
- * Invariants: the guests of all sources together are the guests in the list; there are never more
- * than there are places, so the arrays are large enough.
+ * door.c: decides which unproved connection is closed when a new one comes and all places are taken
+ * (door.h has the rule). Such a connection is called a guest, the network it comes from its source.
+ * Called by every listener for each connection that it accepts. Invariants: the guests of all
+ * sources together are the guests in the list; there are never more than there are places, so the
+ * arrays are large enough.
  */
 #include "base/door.h"
 
@@ -26,8 +28,8 @@ static size_t door_find_source(const struct door *door, uint64_t source)
     return i;
 }
 
-/* Returns the guest of this source that leaves first: the oldest that has said nothing; if all have
- * said something, the oldest. */
+/* Returns the guest of this source that is closed first: the oldest that has sent nothing; if
+ * all have sent something, the oldest of all. */
 static struct door_guest *door_leaver_of(const struct door *door, uint64_t source)
 {
     struct door_guest *oldest = NULL;
@@ -45,8 +47,8 @@ static struct door_guest *door_leaver_of(const struct door *door, uint64_t sourc
     return oldest;
 }
 
-/* Returns the guest of the source with the most guests that leaves first; NULL: no guest is
- * inside. */
+/* Returns the guest that is closed first among those of the source with the most guests; NULL:
+ * there is no guest. */
 struct door_guest *door_any_leaver(const struct door *door)
 {
     const struct door_source *from = &door->sources[0];
@@ -58,9 +60,9 @@ struct door_guest *door_any_leaver(const struct door *door)
     return door->source_count ? door_leaver_of(door, from->source) : NULL;
 }
 
-/* Returns the guest that must leave before a peer of this source can enter; NULL: there is a place.
- * If the peer's source has all its `places_each`, one of its own guests leaves; else a guest of the
- * source with the most guests. */
+/* Returns the guest that must be closed before a peer of this source becomes a guest; NULL:
+ * there is a free place. A source may have at most `places_each` guests: if it has that many,
+ * one of its own is closed. Otherwise one of the source with the most guests is closed. */
 struct door_guest *door_next_leaver(const struct door *door, uint64_t source)
 {
     size_t at = door_find_source(door, source);
@@ -90,8 +92,8 @@ void door_spoke(struct door_guest *guest)
     guest->spoke = true;
 }
 
-/* The guest goes, because it has proved itself or its connection has ended. A guest that is not
- * inside is left as it is. */
+/* Removes a guest, because it has proved what it is, or because its connection has ended. A
+ * guest that was removed before is left as it is. */
 void door_leave(struct door *door, struct door_guest *guest)
 {
     size_t at = door_find_source(door, guest->source);
@@ -102,13 +104,15 @@ void door_leave(struct door *door, struct door_guest *guest)
     door->count--;
     if (--door->sources[at].guests)
         return;
-    /* The order stays: a moved entry could make the newest guest of a crowd leave first. */
+    /* Sources with equally many guests are treated in the order of this array. So the order is
+     * kept: another one could make the newest guest of a crowd leave first. */
     door->source_count--;
     memmove(&door->sources[at], &door->sources[at + 1],
             (door->source_count - at) * sizeof(door->sources[0]));
 }
 
-/* The guest has to leave, because another one needs its place. Counts it for the next report. */
+/* Removes a guest because another one needs its place, and counts it for the next log line about
+ * that. */
 void door_turn_away(struct door *door, struct door_guest *guest, int64_t now_us)
 {
     door_leave(door, guest);

@@ -75,7 +75,8 @@ struct door_guest *door_next_leaver(const struct door *door, uint64_t source);
 
 /* Returns the guest that has to leave because the process has no descriptor for a new peer, whose
  * source is not known yet: a guest of the source with the most guests. NULL: no guest is inside.
- * The caller looks and asks again as above. */
+ * The caller first looks whether that guest has said something meanwhile
+ * (door_spoke), and then asks again. */
 struct door_guest *door_any_leaver(const struct door *door);
 
 void door_enter(struct door *door, struct door_guest *guest, uint64_t source);

@@ -9,6 +9,7 @@
 
 /* A job */
 #define LIMIT_HOSTS           16384
+#define LIMIT_DRAINS_KEPT     4096 /* drained hosts that are not listed */
 #define LIMIT_SLOTS_PER_HOST  1024
 #define LIMIT_SLOTS           131072 /* of all hosts that one source lists */
 #define LIMIT_WORKERS         131072
@@ -18,6 +19,7 @@
 #define LIMIT_HOST_NAME_BYTES 253                /* the longest DNS name */
 #define LIMIT_JOB_NAME_BYTES  128                /* the name is part of paths */
 #define LIMIT_LOCAL_PEERS     4096               /* open connections of workers to an agent */
+#define LIMIT_DRIVER_RESTARTS 30                 /* drivers that a parent starts in a minute */
 /* A plain command that has run for so long before it fails has made progress. */
 #define LIMIT_COMMAND_RUN_US (600 * INT64_C(1000000))
 
@@ -68,6 +70,7 @@
 #define LIMIT_OUTPUT_ALL_KEPT_BYTES (32 * 1024 * 1024)
 #define LIMIT_STATUS_BYTES          (8 * 1024 * 1024)  /* bytes of one frame of an answer */
 #define LIMIT_ANSWER_BYTES          (64 * 1024 * 1024) /* bytes of the whole answer */
+#define LIMIT_JOBS_LISTED           65536              /* jobs that "jobs" and "prune" look at */
 #define LIMIT_CLIENTS               32                 /* operators that ask at the same time */
 /* unsent bytes after which a client of `events --follow` is disconnected */
 #define LIMIT_CLIENT_UNSENT_BYTES (1024 * 1024)
@@ -106,6 +109,21 @@
 #define LIMIT_GPUS         64 /* GPUs that one process may use */
 /* threads that copy for one commit or restore; more threads get no more memory bandwidth */
 #define LIMIT_COPY_THREADS 16
+
+#define LIMIT_ENTRY_TYPE   64 /* the highest number of a type of an entry */
+
+/* Checkpoints */
+/* checksums of the chunks of one file: 2 Mi chunks, so a file has at most 2 TiB */
+#define LIMIT_SAVED_SUMS_BYTES      (15 * 1024 * 1024)
+#define LIMIT_CHECKPOINT_NAME_BYTES 255 /* of an object of a store: FOLDER/NAME */
+/* the header of one file; readers of the format take up to 100 MB */
+#define LIMIT_PART_HEADER_BYTES (64 * 1024 * 1024)
+/* manifest.json: 16 bytes for each MiB of the checkpoint, so a checkpoint has at most 16 TiB */
+#define LIMIT_CHECKPOINT_MANIFEST_BYTES (300 * 1024 * 1024)
+#define LIMIT_CHECKPOINT_FILES          (2 * LIMIT_WORKERS) /* of one checkpoint */
+#define LIMIT_CHECKPOINTS               65536               /* folders of one directory */
+/* files that an agent is asked to write and has not begun to */
+#define LIMIT_CHECKPOINT_TASKS (4 * LIMIT_SLOTS_PER_HOST)
 
 /* Samples */
 #define LIMIT_SAMPLES (UINT64_C(1) << 48) /* samples of one epoch */

@@ -47,8 +47,8 @@ static bool is_called(const struct opt *row, const char *name)
     return name && (!strcmp(row->name, name) || (row->alias && !strcmp(row->alias, name)));
 }
 
-/* Checks the table, and fills `config` with its defaults. A table that contradicts itself is a bug
- * of the program, and panics. */
+/* Prepares a set of options: checks the table of options and fills `config` with their defaults.
+ * A table that contradicts itself is a bug of the program, and panics. */
 int opt_init(struct opt_set *set, const struct opt *table, size_t count, void *config)
 {
     struct opt_stage stage = { .staged = NULL };
@@ -94,7 +94,8 @@ int opt_init(struct opt_set *set, const struct opt *table, size_t count, void *c
         require(&table[i], !rc || rc == HVD_E_NOMEM, rc ? err.text : "");
     }
     if (!rc) {
-        /* config is cleared last, so that a failure leaves config unchanged. */
+        /* `config` may hold anything until here. It is cleared when nothing can fail any more, so a
+         * failure leaves it unchanged. */
         for (size_t i = 0; i < count; i++)
             opt_value_clear(&table[i], field_of(set, &table[i]));
         opt_stage_commit(&stage);
@@ -107,8 +108,8 @@ int opt_init(struct opt_set *set, const struct opt *table, size_t count, void *c
     return rc;
 }
 
-/* Frees the texts in `config`, and all that is known of the sources. `beaten` is the value that a
- * lower source has given. */
+/* Frees the texts in `config`, and the notes about where each value came from. `beaten`: a value
+ * that an option had from one source, and that another source with precedence has replaced. */
 void opt_release(struct opt_set *set)
 {
     if (!set)
@@ -123,8 +124,8 @@ void opt_release(struct opt_set *set)
     *set = (struct opt_set){ .table = NULL };
 }
 
-/* Takes values that the caller has read itself, as those of `source`. If one is wrong, none is
- * taken. */
+/* Takes values that the caller has read itself (not from the command line, a file or the
+ * environment) as those of `source`. If one of them is wrong, none is taken. */
 int opt_take(struct opt_set *set, enum opt_source source, const struct opt_given *given,
              size_t count, struct hvd_err *err)
 {

@@ -225,8 +225,8 @@ static int show_value(struct buf *out, const struct opt *row, const void *field)
     return rc;
 }
 
-/* Returns the name of a source, for a comment. `where` names the variable or the line of the
- * file. */
+/* Returns the name of a source, for the output of --print-config and for notes. `where` names the
+ * variable or the line of the file. */
 static const char *source_text(enum opt_source source, const char *where)
 {
     if (source == OPT_UNSET)

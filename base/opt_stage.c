@@ -1,7 +1,8 @@
 /*
- * opt_stage.c: the values of one source, held back until all of them are right. Called by
- * opt_argv.c, opt_config.c and opt_env.c. opt_stage_commit cannot fail: an option that a higher
- * source has set keeps its value.
+ * opt_stage.c: collects the values of one source (command line, config file or environment) and
+ * makes them count only when all are right; until then they are staged. Called by opt_argv.c,
+ * opt_config.c and opt_env.c. opt_stage_commit cannot fail; it leaves an option as it is if a
+ * source with precedence has set it.
  */
 #include "base/opt_stage.h"
 
@@ -68,7 +69,8 @@ int opt_stage_put(struct opt_stage *stage, const struct opt *row, const char *te
     return 0;
 }
 
-/* Keeps a value that a higher source overrules. `where` and `field` are moved away. */
+/* Keeps, for notes to the operator, a value that another source with precedence replaces
+ * (`beaten`). The memory of `where` and of the field's value moves to *beaten. */
 static void stage_keep_beaten(const struct opt *row, struct opt_beaten *beaten,
                               enum opt_source source, char **where, void *field)
 {
@@ -82,8 +84,8 @@ static void stage_keep_beaten(const struct opt *row, struct opt_beaten *beaten,
     *where = NULL;
 }
 
-/* Makes all staged values count, each unless a higher source has given one. The value that loses is
- * kept (`beaten`), for notes to the operator. Cannot fail. */
+/* Makes all staged values count, except those of options that a source with precedence has set.
+ * The value that does not count is kept in both cases (`beaten`), for notes to the operator. */
 void opt_stage_commit(struct opt_stage *stage)
 {
     struct opt_set *set = stage->set;

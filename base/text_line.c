@@ -74,7 +74,7 @@ size_t text_line(char *line, size_t size, const char *format, va_list args)
     for (; *at; at++) {
         if (!is_control(at))
             continue;
-        /* a control character of two bytes, which begins with 0xc2 */
+        /* a control character that takes two bytes in UTF-8: 0xc2 and one more */
         if (*at == 0xc2)
             *at++ = ' ';
         *at = ' ';

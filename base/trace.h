@@ -34,7 +34,8 @@ void trace_set_tap(struct trace *trace, trace_tap_fn *tap, void *arg);
  * line. trace may be NULL: then nothing happens. */
 void trace_add(struct trace *trace, int64_t now_us, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* The same for a failure or a stall: the line also reaches an operator who has turned news off. */
+/* Adds a line about a failure or a stall, as trace_add does. The tap is told that the line is a
+ * warning, so a program can show it where its other lines are turned off. */
 void trace_warn(struct trace *trace, int64_t now_us, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* Returns the line that is `back` lines old (0: the last line); NULL when that line is not kept. */

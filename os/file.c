@@ -1,12 +1,14 @@
 /*
  * file.c: reads small texts: host files, config files, and the agent's options from standard input.
- * The caller sets the bound (buf->max), so an endless file does not block the program.
+ * The caller sets the bound (buf->max), so an endless file does not block the program. Also the
+ * standard streams of the programs: dup2 replaces a stream at once, for all threads.
  */
 #include "os/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_BYTES 65536
@@ -36,7 +38,7 @@ int file_read(const char *path, struct buf *buf, struct hvd_err *err)
 
         rc = buf_reserve(buf, wanted);
         if (rc) {
-            err_set(err, rc, "%s: no memory to read it", name);
+            err_set(err, rc, "%s: no memory to read it; free memory on this host", name);
             break;
         }
         got = TEMP_FAILURE_RETRY(read(fd, buf->data + buf->length, wanted));
@@ -58,4 +60,39 @@ void file_hold_standard(void)
         /* open returns the lowest free number, which is fd, because all lower numbers are open */
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
             return;
+}
+
+static bool is_terminal(int fd)
+{
+    errno = 0;
+    /* A terminal that was closed says EIO. */
+    return isatty(fd) || errno == EIO;
+}
+
+static bool is_no_file(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) || !S_ISREG(st.st_mode);
+}
+
+static void leave_where(bool (*leaves)(int fd))
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
+        if (leaves(fd))
+            (void)dup2(nothing, fd);
+    if (nothing > STDERR_FILENO)
+        close(nothing);
+}
+
+void file_leave_terminal(void)
+{
+    leave_where(is_terminal);
+}
+
+void file_leave_streams(void)
+{
+    leave_where(is_no_file);
 }

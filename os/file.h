@@ -1,6 +1,6 @@
 /*
- * file.h: reads a small text file as a whole, and makes sure that standard input, output and error
- * are open.
+ * file.h: reads a small text file as a whole; and standard input, output and error: these are open,
+ * and a process that goes on in the background leaves its terminal.
  */
 #ifndef OS_FILE_H
 #define OS_FILE_H
@@ -22,5 +22,13 @@ int file_read(const char *path, struct buf *buf, struct hvd_err *err);
  * calls this function first.
  */
 void file_hold_standard(void);
+
+/* The terminal is gone, or is to be left: standard input, output and error that lead to a terminal
+ * lead to /dev/null from now on. Files and pipes stay. Other threads may write meanwhile. */
+void file_leave_terminal(void);
+
+/* Standard input, output and error lead to /dev/null from now on, except those that lead to a
+ * regular file. So no reader of a pipe waits for this process any more. */
+void file_leave_streams(void);
 
 #endif

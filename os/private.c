@@ -182,8 +182,8 @@ int private_folder(const char *path, bool make, int *ret_fd, struct hvd_err *err
         memmove(walk.rest, walk.rest + slashes + length, strlen(walk.rest + slashes + length) + 1);
         rc = private_step(&walk, name, err);
     }
-    /* If the path ends in "/." or in a link to "/", the last folder was judged by the rule for
-     * folders above the last one. So that folder is judged here once more, as the last one. */
+    /* If the path ends in "/." or in a link to "/", the loop has judged the last folder as one
+     * above the last one, which is less strict. So it is judged here again, as the last one. */
     if (!rc && fstat(walk.fd, &st))
         rc = remedy_set(err, path, "cannot look at it", errno);
     if (!rc)

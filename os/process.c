@@ -191,7 +191,9 @@ static int process_failed(const char *name, int number, struct hvd_err *err)
     case ENFILE:
         return err_set(err, HVD_E_LIMIT,
                        "%s: too many open descriptors to start it; raise ulimit -n", name);
-    case ENOMEM: return err_set(err, HVD_E_NOMEM, "%s: no memory to start it", name);
+    case ENOMEM:
+        return err_set(err, HVD_E_NOMEM, "%s: no memory to start it; free memory on this host",
+                       name);
     default: return err_set(err, HVD_E_IO, "%s: cannot be started: %s", name, strerror(number));
     }
 }
@@ -219,14 +221,17 @@ int process_start(const struct process_spec *spec, pid_t *ret_pid, int *ret_repo
             }
         plan.candidate = mem_alloc(strlen(plan.path) + strlen(name) + 2);
         if (!plan.candidate)
-            return err_set(err, HVD_E_NOMEM, "%s: no memory to start it", name);
+            return err_set(err, HVD_E_NOMEM, "%s: no memory to start it; free memory on this host",
+                           name);
     }
     if (pipe2(fds, O_CLOEXEC)) {
         number = errno;
         mem_free(plan.candidate);
         return process_failed(name, number, err);
     }
-    plan.report = fcntl(fds[1], F_DUPFD_CLOEXEC, 3); /* 0, 1 and 2 are replaced in the child */
+    plan.report = fcntl(fds[1], F_DUPFD_CLOEXEC, 3); /* The child replaces the descriptors 0, 1
+                                                      * and 2, so its end of the pipe gets a
+                                                      * higher number. */
     number = errno;
     close(fds[1]);
     pid = plan.report < 0 ? -1 : process_fork(&plan);

@@ -80,7 +80,8 @@ uint64_t record_stream_number(const struct record_stream *stream)
     return stream->number;
 }
 
-/* Begins a tag. The tag covers these bytes, which stay in clear, and then the data of tag_cover. */
+/* Begins a tag, the proof that bytes were not changed. It covers these bytes, which are sent in
+ * clear, and then the bytes that tag_cover adds. */
 static bool tag_begin(struct record_stream *stream, uint64_t tag, const uint8_t *bytes,
                       size_t length)
 {
@@ -94,7 +95,8 @@ static bool tag_begin(struct record_stream *stream, uint64_t tag, const uint8_t 
            (!length || EVP_CipherUpdate(stream->cipher, NULL, &done, bytes, (int)length));
 }
 
-/* Ends a tag and writes it. `none` takes no bytes: all data were given to the cipher before. */
+/* Ends a tag and writes it. The cipher has got all data before, so its last call writes no bytes
+ * to `none`. */
 static bool tag_write(struct record_stream *stream, uint8_t *ret_tag)
 {
     uint8_t none[RECORD_TAG_BYTES];

@@ -60,31 +60,27 @@ static void seal_leave(void)
     pthread_rwlock_unlock(&seal.lock);
 }
 
-/* true: OpenSSL has the four algorithms that hvd-elastic uses. */
-static bool seal_has_all(void)
-{
-    EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
-    EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-    EVP_MD *md = EVP_MD_fetch(NULL, "SHA256", NULL);
-    EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
-    bool all = kdf && mac && md && cipher;
-
-    EVP_KDF_free(kdf);
-    EVP_MAC_free(mac);
-    EVP_MD_free(md);
-    EVP_CIPHER_free(cipher);
-    return all;
-}
-
 /* Checks once, before keys are used, that OpenSSL can do what is needed. */
 int seal_begin(struct hvd_err *err)
 {
+    EVP_CIPHER *cipher;
+    EVP_KDF *kdf;
+    EVP_MAC *mac;
+    EVP_MD *md;
     bool all;
 
     if (!seal_enter())
         return err_set(err, HVD_E_STATE,
                        "the process exits; do not start anything in its handlers");
-    all = seal_has_all();
+    kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+    mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    cipher = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
+    all = kdf && mac && md && cipher;
+    EVP_KDF_free(kdf);
+    EVP_MAC_free(mac);
+    EVP_MD_free(md);
+    EVP_CIPHER_free(cipher);
     seal_leave();
     if (all)
         return 0;

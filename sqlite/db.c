@@ -490,10 +490,28 @@ static int db_open_existing(struct db *db, struct hvd_err *err)
         rc = db_exec(db, "PRAGMA synchronous = FULL", err); /* SQLite syncs at each commit */
     if (!rc)
         rc = db_demand(db, "PRAGMA synchronous", SYNCHRONOUS_FULL, err);
+    if (!rc && db->options.look)
+        return version < db->schema->step_count
+                   ? err_set(err, HVD_E_VERSION,
+                             "%s %s: written by an older hvd-elastic; the next driver brings the "
+                             "file to this version",
+                             db->schema->what, db_name(db))
+                   : 0;
     if (!rc)
         rc = db_migrate(db, err);
     if (!rc)
         (void)sqlite3_db_config(db->raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    return rc;
+}
+
+int db_settle(struct db *db, struct hvd_err *err)
+{
+    char answer[ANSWER_MAX];
+    /* the first column of the answer is 1 if another process kept the log in use */
+    int rc = db_ask(db, "PRAGMA wal_checkpoint(TRUNCATE)", answer, err);
+
+    if (!rc && strcmp(answer, "0") != 0)
+        rc = db_fail(db, SQLITE_BUSY, err);
     return rc;
 }
 
@@ -522,7 +540,9 @@ int db_open(const char *path, const struct db_schema *schema, const struct db_op
         why = "is not a regular file; give another path";
     if (why)
         return err_set(err, HVD_E_INVAL, "%s %s: %s", schema->what, path, why);
-    if (missing)
+    if (missing && options->look)
+        rc = err_set(err, HVD_E_NOTFOUND, "%s %s: there is no such file", schema->what, path);
+    else if (missing)
         rc = db_create(path, schema, options, err);
     if (rc)
         return rc;

@@ -33,6 +33,9 @@ struct db_options {
     /* pages in the write-ahead log before they are copied back; 0: SQLite's default */
     int checkpoint_pages;
     unsigned mode; /* permissions of a new file and of the log files beside it; 0: 0644 */
+    /* The file is only looked at: a missing file is not made (HVD_E_NOTFOUND), an older one is not
+     * brought to this version (HVD_E_VERSION), and closing copies nothing back. */
+    bool look;
 };
 
 /* The usual options of a program: the system's VFS, and a short wait. */
@@ -52,6 +55,10 @@ extern const struct db_options db_options_usual;
  */
 int db_open(const char *path, const struct db_schema *schema, const struct db_options *options,
             struct db **ret_db, struct hvd_err *err) MUST_CHECK;
+
+/* Copies the whole write-ahead log back into the file, so that the file alone has everything.
+ * HVD_E_BUSY: another process read the file all the time. */
+int db_settle(struct db *db, struct hvd_err *err) MUST_CHECK;
 
 /* Closes the database. All statements must have been released before. */
 void db_close(struct db *db);

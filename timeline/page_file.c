@@ -1,7 +1,8 @@
 /*
- * page_file.c: a file of pages that several processes append to, each page whole lines; used by
- * timeline.c. A file of an earlier job is replaced, by one process, under its lock: the others find
- * the new file when they open it again.
+ * page_file.c: a file to which several processes append, in pages of PAGE_FILE_PAGE bytes; each
+ * page has whole lines, so lines of different processes do not mix. Used by timeline.c. A file of
+ * an earlier job is replaced by one process, which holds the file's lock; the others find the new
+ * file when they open the path again.
  */
 #include "timeline/page_file.h"
 
@@ -123,9 +124,10 @@ int page_file_write(struct page_file *file, struct hvd_err *err)
     return rc;
 }
 
-/* Makes a new file with its first page. The file is complete before it gets its name, so a process
- * that finds the file finds its first page. over true: the new file replaces an existing file.
- * AGAIN: the temporary name is taken; or `over` is false, but a file exists now. */
+/* Makes a new file with its first page. The file gets its name only when it is complete, so a
+ * process that finds it also finds its first page. over is true: the new file replaces the one
+ * with this name. AGAIN: the temporary name is taken; or `over` is false, and another process
+ * has made the file meanwhile. */
 static int put_fresh(const char *path, const struct page_file_first *first, bool over, int *ret_fd,
                      struct hvd_err *err)
 {

@@ -1,6 +1,7 @@
 /*
- * conn.c: the functions that an owner calls: send, hold, close. Invariant: no callback of the owner
- * runs inside these calls; the kick event does the work that needs callbacks.
+ * conn.c: the functions that the owner of a connection calls: send, hold, close. Invariant: none of
+ * these calls runs a callback of the owner. Work that needs callbacks is left to the kick, an event
+ * that the event loop handles in its next iteration.
  */
 #include "wire/conn_internal.h"
 
@@ -25,8 +26,9 @@ void conn_bulk(struct conn *conn)
     conn->in.reader.keeps = true;
 }
 
-/* Copies the data that conn_send_lent has borrowed into the queue, so that more bytes can follow
- * them, or so that their owner may free them. HVD_E_NOMEM, HVD_E_LIMIT: they stay borrowed. */
+/* Copies the bytes that conn_send_lent has borrowed from their owner into the connection's own
+ * queue: more bytes are to follow them, or their owner wants to free them. HVD_E_NOMEM,
+ * HVD_E_LIMIT: they stay borrowed. */
 static int conn_take_lent(struct conn *conn)
 {
     int rc = conn->out.lent.length
@@ -85,8 +87,9 @@ int conn_send(struct conn *conn, const struct msg *msg, struct hvd_err *err)
     return rc;
 }
 
-/* conn_send_lent is used for commits: gigabytes are sent directly from the snapshot. The bytes are
- * borrowed until they are sent: only the part of the message before them is copied. */
+/* Sends a message with a large body, without a copy of that body: it is used for commits, which
+ * are gigabytes in a snapshot. The caller lends the bytes of the body until they are sent
+ * (`drained`); only the part of the message before them is copied. */
 int conn_send_lent(struct conn *conn, const struct msg *msg, struct hvd_err *err)
 {
     int rc;
@@ -170,8 +173,8 @@ void conn_hold(struct conn *conn, bool hold)
     conn_kick(conn);
 }
 
-/* Gives the connection up for its owner. Unsent messages still go out while the connection is
- * LINGERING. A connection that is not open, or for which memory is out, is dropped at once. */
+/* Gives the connection up for its owner. Bytes that were queued are still sent (the phase
+ * CONN_LINGERING). If the connection is not open, or memory is out, it is closed at once. */
 void conn_close(struct conn *conn)
 {
     if (!conn)

@@ -23,8 +23,8 @@ static bool feed_goes_on(const struct conn *conn)
            (!conn->in.held || conn->in.reading_now);
 }
 
-/* Decodes the whole frames of the input and hands their messages to the owner, until no whole frame
- * is left, or the owner holds or closes the connection. */
+/* Decodes the frames that have arrived as a whole, and gives their messages to the owner of the
+ * connection, until the rest is no whole frame, or the owner holds or closes the connection. */
 void conn_feed(struct conn *conn)
 {
     struct conn_in *in = &conn->in;

@@ -1,8 +1,8 @@
 /*
- * conn_flow.c: the events of a connection: its descriptor is readable or writable, its timer fires,
- * the kick is due. Called by libevent; conn_dial.c and listener.c create connections here.
- * Invariant: each callback runs between conn_enter and conn_leave, so an owner may drop the
- * connection inside.
+ * conn_flow.c: the events of a connection: its descriptor is readable or writable, a time limit has
+ * passed, or work was left by a call of the owner (the kick). Called by libevent; conn_dial.c and
+ * listener.c create connections here. Invariant: each callback runs between conn_enter and
+ * conn_leave, so an owner may drop the connection inside.
  */
 #include "wire/conn_internal.h"
 
@@ -87,7 +87,8 @@ static void flow_write(struct conn *conn)
     bool low, all;
 
     while (sent > 0 && budget > 0 && conn_unsent(conn) > 0) {
-        /* the connection's own bytes are sent first, then the lent ones */
+        /* first the bytes in the connection's own queue, then those that the owner has lent
+         * (conn_send_lent) */
         size_t own = out->bytes.length - out->at;
         const void *bytes = own ? (const void *)(out->bytes.data + out->at) : out->lent.at;
         size_t left = own ? own : out->lent.length;
@@ -180,8 +181,8 @@ void conn_flow_go(struct conn *conn)
         flow_write(conn);
 }
 
-/* The kick: does the work that an owner's call has left, and calls `closed` when the connection has
- * ended. */
+/* Handles the kick, an event that is due at once: does the work that a call of the owner has
+ * left, and calls the owner's `closed` when the connection has ended. */
 static void flow_on_kick(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;

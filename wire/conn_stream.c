@@ -14,8 +14,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The leases find a silent peer; with these keepalive values the kernel closes the connection soon
- * after. */
+/* A silent peer is found by its lease, not by the kernel. With these values the kernel then
+ * closes the connection soon after. */
 #define KEEPALIVE_IDLE_S     15
 #define KEEPALIVE_INTERVAL_S 5
 #define KEEPALIVE_PROBES     4
@@ -39,9 +39,9 @@ void conn_tune(int fd)
     stream_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
 }
 
-/* Returns the STREAM_ value for an OpenSSL call that did not return a count. STREAM_LATER: the call
- * has to be repeated when the descriptor is ready. `crossed`: TLS must write before this call can
- * go on, also if it reads. */
+/* Returns the STREAM_ value for an OpenSSL call that did not return a count. STREAM_LATER: the
+ * call must be repeated when the descriptor is ready. TLS may have to write before it can read,
+ * or read before it can write: then `crossed` is set. */
 static ssize_t stream_tls_outcome(struct conn_stream *stream, int rc)
 {
     switch (SSL_get_error(stream->session, rc)) {

@@ -1,9 +1,9 @@
 /*
- * listener.c: accepts connections, and hands each one over when the other side has proved that it
- * may come in. Called by its owner, and by libevent when peers arrive. Invariants: a stranger is a
- * guest of the door until its handshake is over; accepting stops only when the process has no
- * descriptors or memory, never because of strangers; a listener that is freed inside `accepted` is
- * freed after that callback returns.
+ * listener.c: accepts connections, and hands each one to its owner when the other side has proved
+ * that it may come in. Until then the other side is a stranger, and base/door.h decides how many
+ * strangers there may be. Called by its owner, and by libevent when peers arrive. Invariants:
+ * accepting stops only when the process has no descriptors or memory, never because of strangers; a
+ * listener that is freed inside `accepted` is freed after that callback returns.
  */
 #include "wire/listener_internal.h"
 
@@ -88,29 +88,10 @@ static void listener_pause(struct listener *listener)
         event_del(listener->arrival);
 }
 
-/* Says what crowds the listener: in the log at most once in LOG_WINDOW_US, to the owner at most
- * once in CROWD_US. */
-static void listener_tell_crowd(struct listener *listener, int64_t now_us)
-{
-    char source[SOURCE_TEXT_MAX];
-    struct door_report report;
-
-    if (door_report(&listener->door, now_us, LOG_WINDOW_US, &report))
-        log_warning(NET,
-                    "%s: crowded by connections that prove nothing: %" PRIu64
-                    " closed to make room, most from %s, which holds %zu of %zu places; peers that "
-                    "have the key are let in beside them",
-                    listener->address, report.turned_away, source_show(report.source, source),
-                    report.guests, listener->door.places);
-    if (!listener->crowded || now_us - listener->crowd_told_us < CROWD_US)
-        return;
-    listener->crowd_told_us = now_us;
-    listener->crowded(listener->arg);
-}
-
-/* Closes the stranger that the door has named, and returns true. A stranger whose bytes wait in the
- * kernel is not silent, and is not closed as a silent one: then it counts as one that has spoken,
- * and the caller asks the door again. */
+/* Closes the stranger that the door has chosen (base/door.h), and returns true. Exception: the
+ * door has chosen it as one that has sent nothing, but its bytes wait in the kernel. Then false
+ * is returned: the stranger counts as one that has sent something, and the caller asks the door
+ * again. */
 static bool listener_close_stranger(struct listener *listener, struct door_guest *guest,
                                     int64_t now_us)
 {
@@ -125,17 +106,31 @@ static bool listener_close_stranger(struct listener *listener, struct door_guest
     return true;
 }
 
-/* Closes strangers until there is a place for a new one from this source. */
+/* Closes strangers until there is a place for a new one from this source, and says what crowds the
+ * listener: in the log at most once in LOG_WINDOW_US, to the owner at most once in CROWD_US. */
 static void listener_make_room(struct listener *listener, uint64_t source)
 {
     int64_t now_us = clock_now_us();
+    char from[SOURCE_TEXT_MAX];
+    struct door_report report;
     struct door_guest *guest;
     bool crowded = false;
 
     while ((guest = door_next_leaver(&listener->door, source)) != NULL)
         crowded |= listener_close_stranger(listener, guest, now_us);
-    if (crowded)
-        listener_tell_crowd(listener, now_us);
+    if (!crowded)
+        return;
+    if (door_report(&listener->door, now_us, LOG_WINDOW_US, &report))
+        log_warning(NET,
+                    "%s: crowded by connections that prove nothing: %" PRIu64
+                    " closed to make room, most from %s, which holds %zu of %zu places; peers that "
+                    "have the key are let in beside them",
+                    listener->address, report.turned_away, source_show(report.source, from),
+                    report.guests, listener->door.places);
+    if (listener->crowded && now_us - listener->crowd_told_us >= CROWD_US) {
+        listener->crowd_told_us = now_us;
+        listener->crowded(listener->arg);
+    }
 }
 
 /* Called after the handshake: hands the connection over if the stranger has the key, else turns it
@@ -193,10 +188,10 @@ static void listener_welcome(struct listener *listener, int fd, const struct add
     }
 }
 
-/* Called when an accept has failed. If a peer waits and no descriptor is left for it, a stranger is
- * closed, and true is returned: the caller accepts again. The door chooses the stranger, so one in
- * its handshake goes after the silent ones of its source. Without strangers the listener pauses.
- * false: the caller stops accepting for now. */
+/* Called when an accept has failed. If a peer waits and this process has no descriptor for it, a
+ * stranger is closed, and true is returned: the caller accepts again. The door chooses the
+ * stranger (base/door.h): first those that have sent nothing, later those in their handshake.
+ * Without a stranger nothing is accepted for a while. false: the caller stops accepting for now. */
 static bool listener_retries(struct listener *listener, int fault)
 {
     struct door_guest *guest;

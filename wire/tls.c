@@ -16,7 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* There is only one cipher, because the key is bound to the hash of its cipher. */
+/* AES_128 with SHA256 is the only cipher, because a pre-shared key belongs to the hash of one
+ * cipher. */
 #define CIPHER         "TLS_AES_128_GCM_SHA256"
 #define IDENTITY_BYTES 16
 
@@ -98,9 +99,9 @@ static const struct tls_accepted *tls_find(const struct tls *tls, const uint8_t 
     return NULL;
 }
 
-/* Called in the server to find the key for an identity. An unknown identity gets a key that was
- * made for this one handshake and thrown away, so that the handshake fails as with a wrong key. 0:
- * OpenSSL ends the handshake. */
+/* Called on the server's side to find the key for the identity that the client has named. For an
+ * unknown identity a random key is made and used for this handshake alone, so that the handshake
+ * fails in the same way as with a wrong key. 0: OpenSSL ends the handshake. */
 static int tls_find_session(SSL *ssl, const unsigned char *identity, size_t length,
                             SSL_SESSION **ret_session)
 {

@@ -112,7 +112,8 @@ static void command_kill(struct command *command, enum command_how how)
 
 static void command_out_of_memory(struct command *command)
 {
-    err_set(&command->failure, HVD_E_NOMEM, "%s: no memory to run it", command->name);
+    err_set(&command->failure, HVD_E_NOMEM, "%s: no memory to run it; free memory on this host",
+            command->name);
     command_kill(command, COMMAND_FAILED);
 }
 
@@ -342,7 +343,8 @@ int command_run(struct event_base *base, const struct command_spec *spec,
     int rc = 0;
 
     if (!command)
-        return err_set(err, HVD_E_NOMEM, "%s: no memory to start it", spec->argv[0]);
+        return err_set(err, HVD_E_NOMEM, "%s: no memory to start it; free memory on this host",
+                       spec->argv[0]);
     command->base = base;
     command->ops = *ops;
     command->arg = arg;
@@ -356,7 +358,8 @@ int command_run(struct event_base *base, const struct command_spec *spec,
         command->input.length = strlen(spec->input);
         command->input.text = mem_strndup(spec->input, command->input.length);
         if (!command->input.text)
-            rc = err_set(err, HVD_E_NOMEM, "%s: no memory to start it", spec->argv[0]);
+            rc = err_set(err, HVD_E_NOMEM, "%s: no memory to start it; free memory on this host",
+                         spec->argv[0]);
     }
     if (!rc)
         rc = command_start(command, spec, err);
@@ -380,7 +383,8 @@ void command_free(struct command *command)
         watched = (struct pollfd){ .fd = command->end.fd, .events = POLLIN };
         if (watched.fd >= 0)
             (void)TEMP_FAILURE_RETRY(poll(&watched, 1, (int)(COMMAND_REAP_US / TIME_MS)));
-        /* A program that cannot be watched is killed: it has only just begun, and dies at once. */
+        /* A pidfd for this program could not be opened. It was killed just after its start, so
+         * it dies at once, and the wait for it may block. */
         (void)TEMP_FAILURE_RETRY(waitpid(command->pid, NULL, watched.fd < 0 ? 0 : WNOHANG));
     }
     command_close(command);

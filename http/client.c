@@ -1,0 +1,287 @@
+/*
+ * client.c: one request at a time through libcurl's easy handle, on the caller's thread. The store
+ * in etcd and other services call it. Invariant: no request takes longer than its limit, no answer
+ * takes more memory than its caller allows, and libcurl installs no signal handler.
+ */
+#include "http/client.h"
+
+#include "base/mem.h"
+#include "base/time.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXTS 4
+
+struct http_client {
+    CURL *curl;
+    int64_t connect_us;
+    int64_t request_us;
+    bool use_proxy;
+    char *texts[TEXTS]; /* copies of ca_file, cert_file, key_file and remedy; each may be NULL */
+    char error[CURL_ERROR_SIZE];
+};
+
+enum { CA_FILE, CERT_FILE, KEY_FILE, REMEDY };
+
+/* One request that is being sent. */
+struct http_transfer {
+    const struct http_request *request;
+    CURL *curl;
+    uint64_t given;
+    uint64_t taken;
+    int rc; /* the code with which a callback has ended the request; 0: none has */
+};
+
+static pthread_once_t http_once = PTHREAD_ONCE_INIT;
+static CURLcode http_started;
+
+static void http_start_curl(void)
+{
+    http_started = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+/* Makes a client without a connection. libcurl is started with the first client of the process. */
+int http_client_create(const struct http_config *config, struct http_client **ret_client,
+                       struct hvd_err *err)
+{
+    const char *const from[TEXTS] = { config->ca_file, config->cert_file, config->key_file,
+                                      config->remedy };
+    struct http_client *client = mem_zalloc(sizeof(*client));
+    bool whole;
+
+    pthread_once(&http_once, http_start_curl);
+    whole = client && !http_started && (client->curl = curl_easy_init());
+    for (size_t i = 0; whole && i < TEXTS; i++)
+        if (from[i])
+            whole = (client->texts[i] = mem_strdup(from[i]));
+    if (!whole) {
+        http_client_free(client);
+        return err_set(err, HVD_E_NOMEM, "no memory for an HTTP client");
+    }
+    client->connect_us = config->connect_us;
+    client->request_us = config->request_us;
+    client->use_proxy = config->use_proxy;
+    *ret_client = client;
+    return 0;
+}
+
+void http_client_free(struct http_client *client)
+{
+    if (!client)
+        return;
+    if (client->curl)
+        curl_easy_cleanup(client->curl);
+    for (size_t i = 0; i < TEXTS; i++)
+        mem_free(client->texts[i]);
+    mem_free(client);
+}
+
+/* libcurl asks for the next bytes of the request's body. */
+static size_t http_on_read(char *into, size_t size, size_t count, void *arg)
+{
+    struct http_transfer *transfer = arg;
+    const struct http_request *request = transfer->request;
+    size_t room = size * count;
+    uint64_t left = request->body_length - transfer->given;
+    ptrdiff_t got;
+
+    if (room > left)
+        room = (size_t)left;
+    if (!request->give) {
+        memcpy(into, request->body + transfer->given, room);
+        transfer->given += room;
+        return room;
+    }
+    got = room ? request->give(request->arg, into, room, transfer->given) : 0;
+    if (got < 0 || (room && !got)) { /* a body that ends early is a failure, too */
+        transfer->rc = got < 0 ? (int)got : HVD_E_IO;
+        return CURL_READFUNC_ABORT;
+    }
+    transfer->given += (uint64_t)got;
+    return (size_t)got;
+}
+
+/* libcurl wants to send the body again, because a connection that was kept open has ended. */
+static int http_on_seek(void *arg, curl_off_t offset, int origin)
+{
+    struct http_transfer *transfer = arg;
+
+    if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > transfer->request->body_length)
+        return CURL_SEEKFUNC_FAIL;
+    transfer->given = (uint64_t)offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+/* Takes bytes of the answer's body. The return of another number than `length` ends the request. */
+static size_t http_on_write(char *bytes, size_t size, size_t count, void *arg)
+{
+    struct http_transfer *transfer = arg;
+    const struct http_request *request = transfer->request;
+    size_t length = size * count;
+    long status = 0;
+
+    curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (request->take && status >= 200 && status < 300) {
+        transfer->rc = length <= request->take_max - transfer->taken
+                           ? request->take(request->arg, bytes, length)
+                           : HVD_E_LIMIT;
+        transfer->taken += length;
+    } else if (request->body_to) {
+        transfer->rc = buf_append(request->body_to, bytes, length);
+    }
+    return transfer->rc ? 0 : length;
+}
+
+/* Takes one line of the answer's head. The first line, and the blank one, have no colon. */
+static size_t http_on_header(char *line, size_t size, size_t count, void *arg)
+{
+    struct http_transfer *transfer = arg;
+    const struct http_request *request = transfer->request;
+    size_t length = size * count;
+    char copy[4096];
+    char *value;
+
+    if (!request->header || length >= sizeof(copy))
+        return length;
+    memcpy(copy, line, length);
+    copy[length] = '\0';
+    copy[strcspn(copy, "\r\n")] = '\0';
+    value = strchr(copy, ':');
+    if (value) {
+        *value++ = '\0';
+        request->header(request->arg, copy, value + strspn(value, " \t"));
+    }
+    return length;
+}
+
+/* Sets the method and the body of a request. A body is always sent with its length. */
+static CURLcode http_set_method(CURL *curl, const struct http_request *request)
+{
+    static const char *const names[] = { [HTTP_GET] = "GET",
+                                         [HTTP_HEAD] = "HEAD",
+                                         [HTTP_PUT] = "PUT",
+                                         [HTTP_POST] = "POST",
+                                         [HTTP_DELETE] = "DELETE" };
+    CURLcode rc = CURLE_OK;
+
+    if (request->method == HTTP_HEAD)
+        rc = curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+    else if (request->method == HTTP_POST)
+        rc = curl_easy_setopt(curl, CURLOPT_POST, 1L);
+    else if (request->method == HTTP_PUT)
+        rc = curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+    if (!rc && request->method == HTTP_POST)
+        rc = curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
+    if (!rc && request->method == HTTP_PUT)
+        rc = curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)request->body_length);
+    return rc ? rc : curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, names[request->method]);
+}
+
+/* Sets everything of a request but its method. libcurl keeps its connections when its options are
+ * reset. */
+static CURLcode http_set_up(struct http_client *client, struct http_transfer *transfer,
+                            struct curl_slist *headers)
+{
+    const struct http_request *request = transfer->request;
+    int64_t limit_us = request->limit_us ? request->limit_us : client->request_us;
+    CURL *curl = client->curl;
+    CURLcode rc = CURLE_OK;
+
+#define SET(option, value) rc = rc ? rc : curl_easy_setopt(curl, CURLOPT_##option, value)
+    curl_easy_reset(curl);
+    SET(NOSIGNAL, 1L);
+    SET(ERRORBUFFER, client->error);
+    SET(URL, request->url);
+    SET(PROTOCOLS_STR, "http,https");
+    SET(CONNECTTIMEOUT_MS, (long)(client->connect_us / TIME_MS));
+    SET(TIMEOUT_MS, (long)(limit_us / TIME_MS));
+    SET(HTTPHEADER, headers);
+    SET(READFUNCTION, http_on_read);
+    SET(READDATA, transfer);
+    SET(SEEKFUNCTION, http_on_seek);
+    SET(SEEKDATA, transfer);
+    SET(WRITEFUNCTION, http_on_write);
+    SET(WRITEDATA, transfer);
+    SET(HEADERFUNCTION, http_on_header);
+    SET(HEADERDATA, transfer);
+    if (!client->use_proxy)
+        SET(NOPROXY, "*");
+    if (client->texts[CA_FILE])
+        SET(CAINFO, client->texts[CA_FILE]);
+    if (client->texts[CERT_FILE])
+        SET(SSLCERT, client->texts[CERT_FILE]);
+    if (client->texts[KEY_FILE])
+        SET(SSLKEY, client->texts[KEY_FILE]);
+    if (request->user_password)
+        SET(USERPWD, request->user_password);
+    if (request->aws_sigv4)
+        SET(AWS_SIGV4, request->aws_sigv4);
+#undef SET
+    return rc;
+}
+
+/* Reports why a request has failed: the server, libcurl's text, and the remedy of the client. */
+static int http_failed(struct http_client *client, const struct http_transfer *transfer,
+                       CURLcode failed, struct hvd_err *err)
+{
+    const char *url = transfer->request->url;
+    const char *host = strstr(url, "://");
+    const char *why = *client->error ? client->error : curl_easy_strerror(failed);
+    const char *remedy = client->texts[REMEDY];
+    int length;
+    int rc;
+
+    host = host ? host + 3 : url;
+    length = (int)strcspn(host, "/?");
+    if (transfer->rc == HVD_E_LIMIT)
+        why = "the answer is longer than is allowed";
+    else if (transfer->rc)
+        why = err_text(transfer->rc);
+    switch (failed) {
+    case CURLE_OUT_OF_MEMORY: rc = HVD_E_NOMEM; break;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_BAD_FUNCTION_ARGUMENT: rc = HVD_E_INVAL; break;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CONNECT_ERROR: rc = HVD_E_DENIED; break;
+    default: rc = HVD_E_BUSY;
+    }
+    return err_set(err, transfer->rc ? transfer->rc : rc, "%.*s: %s%s%s", length, host, why,
+                   remedy ? "; " : "", remedy ? remedy : "");
+}
+
+/* Sends one request and waits for its answer. "Expect:" is taken out, because it costs a round trip
+ * for each large body, and a second of waiting with a server that does not know it. */
+int http_send(struct http_client *client, const struct http_request *request,
+              struct http_answer *ret_answer, struct hvd_err *err)
+{
+    struct http_transfer transfer = { .request = request, .curl = client->curl };
+    struct curl_slist *headers = curl_slist_append(NULL, "Expect:"), *longer;
+    bool whole = headers;
+    long status = 0;
+    CURLcode rc;
+
+    for (size_t i = 0; whole && i < request->header_count; i++) {
+        longer = curl_slist_append(headers, request->headers[i]);
+        whole = longer;
+        headers = longer ? longer : headers;
+    }
+    *client->error = '\0';
+    rc = whole ? http_set_up(client, &transfer, headers) : CURLE_OUT_OF_MEMORY;
+    if (!rc)
+        rc = http_set_method(client->curl, request);
+    if (!rc)
+        rc = curl_easy_perform(client->curl);
+    if (!rc)
+        rc = curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_slist_free_all(headers);
+    if (rc)
+        return http_failed(client, &transfer, rc, err);
+    ret_answer->status = status;
+    return 0;
+}

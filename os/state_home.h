@@ -1,0 +1,18 @@
+/*
+ * state_home.h: the folder in which driver, agents and verbs of a user keep the state of jobs.
+ */
+#ifndef OS_STATE_HOME_H
+#define OS_STATE_HOME_H
+
+#include "base/err.h"
+#include "base/limits.h"
+
+/*
+ * Writes the absolute path of the folder "hvd-elastic" of this user: below XDG_STATE_HOME if it is
+ * set to an absolute path, else below .local/state of HOME. If HOME is not set, the home folder is
+ * the one that the user database names. Nothing is made. HVD_E_NOTFOUND: the user has no home
+ * folder. HVD_E_LIMIT: the path is too long.
+ */
+int state_home(char path[LIMIT_PATH_BYTES], struct hvd_err *err) MUST_CHECK;
+
+#endif
