@@ -23,8 +23,7 @@ struct blacklist_entry {
     uint32_t failures;
     int64_t since_us;
     int64_t until_us;
-    /* the running time before this moment was counted already, or does not count because of a
-     * failure */
+    /* running time before this moment was counted already, or a failure has made it worthless */
     int64_t settled_us;
     /* the running time that was counted, but is still too short to forgive a failure */
     int64_t healthy_us;
@@ -51,14 +50,14 @@ static int64_t entry_clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Returns the wall-clock time of a monotonic time; never below 0. */
+/* Converts a time of the monotonic clock to a time of day, for a record. Never below 0. */
 static int64_t entry_wall_us(int64_t at_us, struct blacklist_moment moment)
 {
     return entry_clamp(moment.wall_us - (moment.now_us - at_us), 0, TIME_NEVER - 1);
 }
 
-/* Returns the monotonic time of a wall-clock time (the inverse of entry_wall_us). A time in the
- * future, after the clock was set back, counts as now. */
+/* Converts a time of day from a record to the monotonic clock. If the clock was set back, the
+ * time may lie in the future: then it counts as now. */
 static int64_t entry_from_wall_us(int64_t at_wall_us, struct blacklist_moment moment)
 {
     return moment.now_us - entry_clamp(moment.wall_us - at_wall_us, 0, LIMIT_DURATION_US);
@@ -211,8 +210,8 @@ static void blacklist_trace(const struct blacklist *blacklist, const struct blac
               blacklist_sentence(&verdict, now_us, text));
 }
 
-/* Lowers earliest_us to the end of this entry's cooldown. blacklist_deadline searches all entries
- * only when the time earliest_us has passed. */
+/* A cooldown of this entry begins: earliest_us becomes its end, if that is earlier. Until
+ * earliest_us no cooldown ends, so blacklist_deadline need not search the entries before. */
 static void blacklist_note_cooldown(struct blacklist *blacklist,
                                     const struct blacklist_entry *entry)
 {
@@ -339,8 +338,8 @@ size_t blacklist_healthy(struct blacklist *blacklist, const char *host, uint32_t
         struct blacklist_entry *entry = entries[i];
         int64_t from_us, forgiven;
 
-        /* The running time before settled_us was counted already, or does not count because of a
-         * failure. */
+        /* Time before settled_us is left out: it was counted already, or a failure has made it
+         * worthless. */
         if (!entry || since_us >= moment.now_us || entry->settled_us >= moment.now_us)
             continue;
         from_us = since_us > entry->settled_us ? since_us : entry->settled_us;

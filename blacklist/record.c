@@ -20,7 +20,8 @@ int blacklist_key_check(const char *host, uint32_t slot, struct hvd_err *err)
     if (length == 0)
         return err_set(err, HVD_E_INVAL, "the host name is empty");
     if (length > LIMIT_HOST_NAME_BYTES)
-        return err_set(err, HVD_E_LIMIT, "%s: a host name has at most %d characters",
+        return err_set(err, HVD_E_LIMIT,
+                       "%s: the host name is too long; a host name has at most %d characters",
                        text_quote(host, length, quoted), LIMIT_HOST_NAME_BYTES);
     if (strspn(host, HOST_CHARACTERS) != length)
         return err_set(err, HVD_E_INVAL, "%s: a host name has only letters, digits and . _ - : %%",

@@ -129,7 +129,7 @@ static int check_text(const char *text, bool clean, size_t max, const char *name
         to->name.count = from->n_##name;                                         \
     }
 
-/* The generated function fails only when memory or the arena's cap is out. */
+/* fails only when memory or the cap of the arena is out */
 #define FROM_FUNCTION(name, Name)                                                                  \
     static int from_pb_##name(const Hvd__##Name *from, struct msg_##name *to, struct arena *arena) \
     {                                                                                              \
@@ -264,11 +264,20 @@ static int check_msg(const struct msg *msg, const struct binding *binding, struc
     int rc;
 
     if ((kind->keys & KEY_TERM) && !msg->term)
-        return err_set(err, HVD_E_PROTO, "%s without a term", kind->name);
+        return err_set(
+            err, HVD_E_PROTO,
+            "the message %s has no term; install the same version of hvd-elastic on both sides",
+            kind->name);
     if ((kind->keys & KEY_INCARNATION) && !msg->incarnation)
-        return err_set(err, HVD_E_PROTO, "%s without an incarnation", kind->name);
+        return err_set(err, HVD_E_PROTO,
+                       "the message %s names no worker (its incarnation is 0); install the same "
+                       "version of hvd-elastic on both sides",
+                       kind->name);
     if ((kind->keys & KEY_ROUND) && !msg->round)
-        return err_set(err, HVD_E_PROTO, "%s without a round", kind->name);
+        return err_set(
+            err, HVD_E_PROTO,
+            "the message %s names no round; install the same version of hvd-elastic on both sides",
+            kind->name);
     rc = binding->check(msg, err);
     return rc ? err_prefix(err, rc, "%s", kind->name) : 0;
 }
@@ -393,7 +402,10 @@ int msg_decode(const struct frame *frame, struct msg *ret_msg, struct hvd_err *e
         rc = err_set(err, HVD_E_LIMIT, "%s: decoding needs more than %zu bytes of memory",
                      msg_kind(frame->type)->name, msg.memory.cap);
     else
-        rc = err_set(err, HVD_E_PROTO, "%s: malformed body", msg_kind(frame->type)->name);
+        rc = err_set(err, HVD_E_PROTO,
+                     "the message %s cannot be decoded; install the same version of hvd-elastic on "
+                     "both sides",
+                     msg_kind(frame->type)->name);
     if (rc)
         msg_release(&msg);
     else
@@ -464,8 +476,9 @@ static bool find_data(const struct frame *frame, size_t *ret_key_at, size_t *ret
     return false;
 }
 
-/* As msg_decode, but the data of a CHUNK are not copied: they point into the frame. The fields
- * before the data are decoded as a message of their own. */
+/* As msg_decode, but the data of a CHUNK, which may be long, are not copied: the message points
+ * into the frame. For that the frame is cut before the data, and the fields before the data are
+ * decoded as a message. */
 int msg_decode_in_place(const struct frame *frame, struct msg *ret_msg, struct hvd_err *err)
 {
     struct frame before = *frame;

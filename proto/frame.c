@@ -120,8 +120,8 @@ int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *lengt
                        err_text(reader->broken));
     if (reader->complete)
         frame_start_over(reader);
-    /* a whole header may need no further byte: the body is empty, or frame_body_add has filled
-     * the body */
+    /* No further byte may be needed after a whole header: the body is empty, or the caller has read
+     * it directly into the body's memory (frame_body_room, frame_body_add). */
     while (*length > 0 || reader->header_have == FRAME_HEADER_BYTES) {
         if (reader->header_have < FRAME_HEADER_BYTES) {
             from = *bytes;

@@ -9,6 +9,7 @@
 
 #include "base/panic.h"
 #include "base/text.h"
+#include "proto/entry_type.h"
 #include "state/sum.h"
 
 #include <inttypes.h>
@@ -85,13 +86,14 @@ static int check_entry(const struct manifest *manifest, const char *name, uint64
 
 /* Adds an entry, with a copy of its name. After a failure the manifest has the same entries as
  * before. */
-int manifest_add(struct manifest *manifest, const char *name, uint64_t bytes, uint32_t kind,
-                 bool custom, struct hvd_err *err)
+int manifest_add_typed(struct manifest *manifest, const char *name, uint64_t bytes, uint32_t kind,
+                       bool custom, uint32_t type, struct hvd_err *err)
 {
-    struct manifest_entry entry = { .bytes = bytes, .kind = kind, .custom = custom };
+    struct manifest_entry entry = { .bytes = bytes, .kind = kind, .type = type, .custom = custom };
     int rc = check_entry(manifest, name, bytes, kind, custom, err);
     char *copy = NULL;
 
+    ASSERT(entry_type_bytes(type) && bytes % entry_type_bytes(type) == 0);
     if (rc)
         return rc;
     rc = VEC_RESERVE(manifest, 1, LIMIT_MANIFEST_ENTRIES);
@@ -119,6 +121,12 @@ int manifest_add(struct manifest *manifest, const char *name, uint64_t bytes, ui
     return 0;
 }
 
+int manifest_add(struct manifest *manifest, const char *name, uint64_t bytes, uint32_t kind,
+                 bool custom, struct hvd_err *err)
+{
+    return manifest_add_typed(manifest, name, bytes, kind, custom, ENTRY_TYPE_BYTES, err);
+}
+
 /* Gives all entries of this kind their offsets; the first entry gets `offset`. Returns the offset
  * after the last entry, rounded up to a chunk. */
 static uint64_t lay_out(struct manifest *manifest, uint32_t kind, uint64_t offset)
@@ -134,24 +142,31 @@ static uint64_t lay_out(struct manifest *manifest, uint32_t kind, uint64_t offse
     return manifest_round_up(offset, STATE_CHUNK_BYTES);
 }
 
-/* Ends the adding of entries: gives each entry its offset in a commit, and computes the sizes and
- * the digest. */
-void manifest_seal(struct manifest *manifest)
+uint64_t manifest_digest(const struct manifest *manifest)
 {
     const struct manifest_entry *entry;
     uint64_t digest = manifest->count;
 
+    VEC_EACH (entry, manifest) {
+        uint64_t words[] = { digest,        sum_of(entry->name, strlen(entry->name)),
+                             entry->bytes,  entry->kind,
+                             entry->custom, entry->type };
+
+        /* The type comes last, and only where it is known: see manifest.h. */
+        digest = sum_of(words, sizeof(words) - (entry->type ? 0 : sizeof(words[0])));
+    }
+    return digest ? digest : 1; /* a manifest without entries has a digest too */
+}
+
+/* Ends the adding of entries: gives each entry its offset in a commit, and computes the sizes and
+ * the digest. */
+void manifest_seal(struct manifest *manifest)
+{
     if (manifest->sealed)
         return;
     manifest->replicated_bytes = lay_out(manifest, ENTRY_REPLICATED, 0);
     manifest->bytes = lay_out(manifest, ENTRY_PER_RANK, manifest->replicated_bytes);
-    VEC_EACH (entry, manifest) {
-        uint64_t words[] = { digest, sum_of(entry->name, strlen(entry->name)), entry->bytes,
-                             entry->kind, entry->custom };
-
-        digest = sum_of(words, sizeof(words));
-    }
-    manifest->digest = digest ? digest : 1; /* a manifest without entries has a digest too */
+    manifest->digest = manifest_digest(manifest);
     manifest->sealed = true;
     ASSERT(manifest->bytes <= LIMIT_STATE_BYTES);
 }
@@ -168,8 +183,12 @@ int manifest_entries(const struct manifest *manifest, struct arena *arena,
     if (!items)
         return HVD_E_NOMEM;
     VEC_EACH (entry, manifest)
-        items[list.count++] =
-            (struct msg_entry){ .name = entry->name, .bytes = entry->bytes, .kind = entry->kind };
+        items[list.count++] = (struct msg_entry){ .name = entry->name,
+                                                  .bytes = entry->bytes,
+                                                  .kind = entry->kind,
+                                                  .offset = entry->offset,
+                                                  .type = entry->type,
+                                                  .custom = entry->custom };
     list.items = items;
     *ret_entries = list;
     return 0;

@@ -27,6 +27,7 @@ struct manifest_entry {
     uint64_t bytes;  /* the size that the caller gave; for a custom entry its room */
     uint64_t offset; /* offset in a commit; valid after manifest_seal */
     uint32_t kind;   /* an enum msg_entry_kind */
+    uint32_t type;   /* proto/entry_type.h; 0: bytes of no known type */
     bool custom;
 };
 
@@ -38,23 +39,31 @@ struct manifest {
     /* both sizes are multiples of STATE_CHUNK_BYTES; valid after manifest_seal */
     uint64_t replicated_bytes;
     uint64_t bytes;
-    uint64_t digest; /* digest of the entries' names, kinds, sizes and order; never 0 */
+    /* digest of the entries' names, kinds, sizes, types and order; never 0. An entry without a type
+     * adds to it what it added before there were types. */
+    uint64_t digest;
 };
 
 void manifest_init(struct manifest *manifest);
 void manifest_release(struct manifest *manifest);
 
 /* Adds an entry; the name is copied. HVD_E_STATE: the manifest is sealed; HVD_E_INVAL,
- * HVD_E_EXISTS, HVD_E_LIMIT, HVD_E_NOMEM. */
+ * HVD_E_EXISTS, HVD_E_LIMIT, HVD_E_NOMEM. manifest_add_typed: the elements of the entry have a
+ * known type, and `bytes` is a multiple of its size. */
 int manifest_add(struct manifest *manifest, const char *name, uint64_t bytes, uint32_t kind,
                  bool custom, struct hvd_err *err) MUST_CHECK;
+int manifest_add_typed(struct manifest *manifest, const char *name, uint64_t bytes, uint32_t kind,
+                       bool custom, uint32_t type, struct hvd_err *err) MUST_CHECK;
 
 /* Seals the manifest: afterwards no entry can be added, and offsets, sizes and digest are valid. A
  * second call does nothing. */
 void manifest_seal(struct manifest *manifest);
 
+/* Computes the digest of the entries so far; after manifest_seal it is that of the manifest. */
+uint64_t manifest_digest(const struct manifest *manifest);
+
 /* Lists the entries for a READY message; the list is valid as long as the arena and the manifest.
- * The size of a custom entry is its room. */
+ * The size of a custom entry is its room. The offsets are valid after manifest_seal. */
 int manifest_entries(const struct manifest *manifest, struct arena *arena,
                      struct msg_entry_list *ret_entries) MUST_CHECK;
 

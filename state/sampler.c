@@ -87,10 +87,13 @@ int sampler_init(struct sampler *sampler, uint64_t samples, size_t batch, hvd_ba
         return err_set(err, HVD_E_INVAL, "mode is %d; it is HVD_BATCH_GLOBAL or HVD_BATCH_LOCAL",
                        (int)mode);
     if (samples > LIMIT_SAMPLES)
-        return err_set(err, HVD_E_LIMIT, "samples is %" PRIu64 ", more than LIMIT_SAMPLES (2^48)",
+        return err_set(err, HVD_E_LIMIT,
+                       "samples is %" PRIu64
+                       ", more than LIMIT_SAMPLES (2^48); use a smaller data set",
                        samples);
     if (batch > LIMIT_BATCH_SAMPLES)
-        return err_set(err, HVD_E_LIMIT, "batch is %zu, more than LIMIT_BATCH_SAMPLES (2^32)",
+        return err_set(err, HVD_E_LIMIT,
+                       "batch is %zu, more than LIMIT_BATCH_SAMPLES (2^32); use a smaller batch",
                        batch);
     *sampler = (struct sampler){ .samples = samples, .batch = batch, .mode = mode, .seed = seed };
     return 0;
@@ -127,10 +130,10 @@ struct share {
     uint64_t first, end;
 };
 
-/* Computes the part of one rank. With HVD_BATCH_GLOBAL the number of shards depends on the batch
- * alone, not on the number of workers, so each shard has the same samples whichever rank computes
- * it. A batch that is smaller than max_np has only as many shards as samples: a loop over empty
- * shards would cost time and do nothing. */
+/* Computes the shards of a batch that this rank uses. With HVD_BATCH_GLOBAL the batch is always cut
+ * into the same shards, with any number of workers: so a shard has the same samples on each rank
+ * that may compute it. A batch with fewer samples than max_np has only as many shards as samples,
+ * because a loop over empty shards would cost time and do nothing. */
 static struct share share_of(const struct sampler *sampler, const struct sampler_place *place)
 {
     uint64_t left = sampler->samples - sampler->progress.used;

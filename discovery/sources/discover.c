@@ -35,8 +35,8 @@ void discover_answer(struct discoverer *discoverer, int rc, struct hosts *hosts,
         hosts_move(hosts, &discoverer->hosts);
         discoverer->has_hosts = true;
     }
-    /* Hosts that come after a failure make it out of date: if the owner was not told of the failure
-     * yet, the owner is told of the hosts only. */
+    /* If the owner has not been told of an earlier failure yet, hosts that come now replace the
+     * failure: the owner is told of the hosts only. */
     discoverer->has_failure = rc != 0;
     hosts_release(hosts);
     event_active(&discoverer->tell_event, EV_TIMEOUT, 1);
@@ -56,9 +56,10 @@ void discover_answer_copy(struct discoverer *discoverer, const struct hosts *hos
     discover_answer(discoverer, rc, &copy, &err);
 }
 
-/* The callback of tell_event: calls the owner's callback for the hosts or for the failure. If both
- * wait, the hosts are older and come first, and tell_event is activated again for the failure. The
- * callback may free the discoverer, so the discoverer is not used after it. */
+/* Called by the event loop soon after discover_answer: calls the owner's callback for the hosts
+ * or for the failure. If there are both, the hosts came first and are told first; another call
+ * follows for the failure. The owner may free the discoverer in its callback, so it is not used
+ * after that. */
 static void discover_tell_owner(evutil_socket_t fd, short what, void *arg)
 {
     struct discoverer *discoverer = arg;
@@ -117,7 +118,8 @@ int discover_read(const struct discoverer *discoverer, struct span text,
     return rc;
 }
 
-/* Takes the option's value as a path; `name`, which stands in errors, is the same. */
+/* Takes the option's value as a path. `name`, under which errors speak of the source, becomes
+ * the path too. */
 int discover_take_path(struct discoverer *discoverer, struct hvd_err *err)
 {
     const char *value = discoverer->config.value;
@@ -149,7 +151,8 @@ int discover_create(struct event_base *base, const struct discover_config *confi
 
     ASSERT(config->kind < DISCOVER_KINDS);
     if (!discoverer)
-        return err_set(err, HVD_E_NOMEM, "no memory to read the list of hosts");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory to read the list of hosts; free memory on this host");
     discoverer->source = sources[config->kind];
     discoverer->base = base;
     discoverer->config = *config;

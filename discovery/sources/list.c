@@ -18,7 +18,8 @@ static int list_open(struct discoverer *discoverer, struct hvd_err *err)
 
     discoverer->name = "host list";
     if (!hosts)
-        return err_set(err, HVD_E_NOMEM, "no memory for the list of hosts");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the list of hosts; free memory on this host");
     hosts_init(hosts);
     discoverer->state = hosts;
     rc = hosts_parse_list(text, discoverer->name, discoverer->config.slots_per_host, hosts, err);

@@ -72,7 +72,8 @@ static int script_open(struct discoverer *discoverer, struct hvd_err *err)
 
     discoverer->state = script;
     if (!script)
-        return err_set(err, HVD_E_NOMEM, "no memory to read the list of hosts");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory to read the list of hosts; free memory on this host");
     return program_open(script, discoverer, err);
 }
 

@@ -124,7 +124,8 @@ static void watch_restart_later(struct watch *watch)
     struct hvd_err err;
 
     if (!watch_set_timer(&watch->restart_timer, watch->pause_us)) {
-        err_set(&err, HVD_E_NOMEM, "%s: no memory to start this program again",
+        err_set(&err, HVD_E_NOMEM,
+                "%s: no memory to start this program again; free memory on this host",
                 watch->program.argv[0]);
         watch_publish(watch, WATCH_FAILED, &err);
     }
@@ -188,8 +189,8 @@ static void watch_on_restart(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    /* The restart is logged only now: the log line of the failure could not announce it, because
-     * the job may end with the failure. */
+    /* When the program failed, it was not yet certain that it is started again, because the failure
+     * may end the job. So the log says it now. */
     if (watch->news == WATCH_FAILED)
         log_info(HOSTS, "%s: this program is started again now", watch->program.argv[0]);
     watch_start(watch);
@@ -224,7 +225,8 @@ static int watch_open(struct discoverer *discoverer, struct hvd_err *err)
     int rc;
 
     if (!watch)
-        return err_set(err, HVD_E_NOMEM, "no memory to read the list of hosts");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory to read the list of hosts; free memory on this host");
     discoverer->state = watch;
     hosts_init(&watch->newest);
     watch->pause_us = WATCH_PAUSE_MIN_US;

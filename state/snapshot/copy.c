@@ -15,6 +15,7 @@
 #include "state/snapshot/custom.h"
 #include "state/snapshot/memory_left.h"
 #include "state/snapshot/parallel.h"
+#include "state/snapshot/snapshot_hold.h"
 #include "state/snapshot/stream.h"
 
 #include <inttypes.h>
@@ -114,7 +115,7 @@ static int copy_parallel(struct copy_task *task, parallel_fn *work, uint64_t *re
     return parallel_for(task->first, task->end, threads, work, task, ret_failed);
 }
 
-/* ---- both directions, for a device ----------------------------------------------------------- */
+/* ---- used by commits and restores with entries on a GPU -------------------------------------- */
 
 /* Pins all memory that is copied between this buffer and a device, once for each buffer, because
  * pinning takes as long as many copies. Whole chunks are pinned, so that no page is in two ranges.
@@ -279,10 +280,11 @@ static int queue_piece(void *task_at, uint64_t number)
     return rc;
 }
 
-/* Copies the state to the open buffer of the snapshot; the caller completes the commit with
- * snapshot_end. Copies from a device run ahead of the threads that make the checksums. An error of
- * the device counts before an error of a chunk, which it may have caused. */
-int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_err *err)
+/* Opens a buffer of the snapshot and copies the state into it. Entries on a GPU are copied to the
+ * buffer in the background, while threads compute the checksums of the chunks that have arrived. If
+ * both the GPU and a chunk report an error, the GPU's error is returned, because it is probably the
+ * cause. */
+static int copy_into_buffer(struct snapshot *snapshot, const struct copy *copy, struct hvd_err *err)
 {
     struct copy_task task;
     uint64_t failed;
@@ -290,7 +292,7 @@ int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_e
     int rc = copy_task_init(&task, copy, snapshot);
 
     if (rc)
-        return err_set(err, rc, "no memory to prepare a commit");
+        return err_set(err, rc, "no memory to prepare a commit; free memory on this host");
     failed = task.first;
     task.writes = snapshot;
     task.target = snapshot_begin(snapshot);
@@ -321,6 +323,19 @@ int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_e
 
 done:
     copy_layout_release(&task.layout);
+    return rc;
+}
+
+/* Makes a commit; the caller completes it with snapshot_end. While the agent holds a commit for a
+ * checkpoint, a third buffer is written. A machine without memory for that buffer gives the
+ * checkpoint up, and not the training. A commit of the entries of one rank needs the buffer with
+ * the fetched entries, and cannot change to another one. */
+int copy_commit(struct snapshot *snapshot, const struct copy *copy, struct hvd_err *err)
+{
+    int rc = copy_into_buffer(snapshot, copy, err);
+
+    if (rc == HVD_E_NOMEM && copy->which == COPY_ALL && snapshot_take_back(snapshot))
+        rc = copy_into_buffer(snapshot, copy, err);
     return rc;
 }
 
@@ -390,7 +405,7 @@ int copy_restore(const struct snapshot *snapshot, uint64_t commit, const struct 
     int rc = copy_task_init(&task, copy, snapshot);
 
     if (rc)
-        return err_set(err, rc, "no memory to prepare a restore");
+        return err_set(err, rc, "no memory to prepare a restore; free memory on this host");
     failed = task.first;
     task.commit = commit;
     task.layout.bytes = snapshot_find(snapshot, commit);
@@ -398,7 +413,7 @@ int copy_restore(const struct snapshot *snapshot, uint64_t commit, const struct 
         rc = err_set(err, HVD_E_NOTFOUND,
                      "the snapshot of this worker does not have commit %" PRIu64, commit);
     else if (task.device_copy && pin_buffer(&task, (uint8_t *)(uintptr_t)task.layout.bytes))
-        rc = err_set(err, HVD_E_NOMEM, "no memory to prepare a restore");
+        rc = err_set(err, HVD_E_NOMEM, "no memory to prepare a restore; free memory on this host");
     if (rc)
         goto done;
     rc = copy_parallel(&task, restore_chunk, &failed);

@@ -46,7 +46,8 @@ int custom_save(const struct manifest_entry *entry, const struct copy_part *part
         written = HVD_E_INVAL;
     if (written < 0)
         return err_set(err, custom_code((int)written),
-                       "entry \"%s\": the save function of this entry has failed with %d (%s)",
+                       "entry \"%s\": the save function of this entry has failed with %d (%s); it "
+                       "must return the number of bytes that it has written",
                        entry->name, (int)written, err_text((int)written));
     length = (uint64_t)written;
     if (length > entry->bytes)
@@ -74,7 +75,8 @@ int custom_load(const struct manifest_entry *entry, const struct copy_part *part
     rc = part->load(part->arg, at + CUSTOM_LENGTH_BYTES, length);
     if (rc)
         return err_set(err, custom_code(rc),
-                       "entry \"%s\": the load function of this entry has failed with %d (%s)",
+                       "entry \"%s\": the load function of this entry has failed with %d (%s); it "
+                       "must return 0 when it has loaded the bytes",
                        entry->name, rc, err_text(rc));
     return 0;
 }

@@ -17,8 +17,10 @@
 
 #define PIECES_AHEAD 8 /* number of pieces that are copied to the host at the same time */
 
-/* two buffers, each with at most one pinned range for each chunk */
-#define PINS_MAX (2 * LIMIT_STATE_CHUNKS)
+#define BUFFERS_MAX  3 /* buffers of a snapshot */
+
+/* each buffer has at most one pinned range for each chunk */
+#define PINS_MAX (BUFFERS_MAX * LIMIT_STATE_CHUNKS)
 
 /* Pieces [landed, next) are being copied to the host. */
 struct piece_queue {
@@ -35,7 +37,7 @@ struct device_copy {
     struct CUstream_st *urgent, *background;
     struct CUevent_st *mark;
     struct VEC(void *) pins;
-    const void *met[2];
+    const void *met[BUFFERS_MAX];
     pthread_mutex_t lock; /* protects the fields below */
     struct hvd_err why;   /* the first error; code 0: none */
     struct piece_queue pieces;
@@ -54,7 +56,8 @@ int device_copy_open(const struct gpu_device *device, struct device_copy **ret_d
     int rc;
 
     if (!self)
-        return err_set(err, HVD_E_NOMEM, "no memory to copy from a device");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory to copy from a device; free memory on this host");
     self->device = device;
     self->cuda = cuda;
     pthread_mutex_init(&self->lock, NULL);
@@ -226,7 +229,8 @@ int device_copy_to_device(struct device_copy *self, cuda_address to, const void 
     return lock_and_keep_error(self, code, "a copy to the device");
 }
 
-/* The queue callback calls this function: the lock is held, and the device is entered. */
+/* Called by the function that device_copy_begin was given, for each piece: the lock is held, and
+ * the device is entered. */
 int device_copy_to_host(struct device_copy *self, void *to, cuda_address from, uint64_t bytes)
 {
     int code = self->cuda->to_host(to, from, bytes, self->background);
@@ -346,7 +350,7 @@ void device_copy_free(struct device_copy *self, cuda_address at)
     gpu_leave(self->device);
 }
 
-/* Notes a buffer, of which there are two at most. true: it is new, and the caller must pin it. */
+/* Notes a buffer, of which there are three at most. true: it is new, and the caller must pin it. */
 bool device_copy_meets(struct device_copy *self, const void *buffer)
 {
     for (size_t i = 0; i < ARRAY_SIZE(self->met); i++) {

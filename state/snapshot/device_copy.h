@@ -72,7 +72,7 @@ int device_copy_alloc(struct device_copy *self, uint64_t bytes, cuda_address *re
 void device_copy_free(struct device_copy *self, cuda_address at);
 
 /* Notes this buffer. Returns true for a buffer that was not noted before: the caller must then pin
- * it. There are at most two buffers. */
+ * it. There are at most three buffers, those of a snapshot. */
 bool device_copy_meets(struct device_copy *self, const void *buffer);
 /* Pins memory of the host, so that the device reaches it faster. If the memory cannot be pinned,
  * copies are slower. */

@@ -70,8 +70,9 @@ static void place_entries(struct slot *slot, const struct copy *live)
     }
 }
 
-/* Creates a slot with room for the whole state. The room of custom entries is not counted as needed
- * memory, because a callback may write much less. */
+/* Creates a slot with room for the whole state. Before that it is checked that the machine has
+ * the memory. Only the room of custom entries is left out of this check, because a callback may
+ * write much less than its room. */
 int slot_create(const struct copy *live, struct slot **ret_slot, struct hvd_err *err)
 {
     struct slot *slot = mem_zalloc(sizeof(*slot));
@@ -83,7 +84,8 @@ int slot_create(const struct copy *live, struct slot **ret_slot, struct hvd_err 
         slot->parts = mem_zalloc_array(live->manifest->count, sizeof(*slot->parts));
     if (!slot || !slot->parts) {
         mem_free(slot);
-        return err_set(err, HVD_E_NOMEM, "no memory for a copy of the state");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for a copy of the state; free memory on this host");
     }
     slot->manifest = live->manifest;
     slot->device_copy = live->device_copy;

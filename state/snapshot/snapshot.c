@@ -1,12 +1,12 @@
 /*
- * snapshot.c: the memory that holds a worker's two newest commits.
+ * snapshot.c: the memory that holds a worker's newest commits.
  *
  * The agent creates a snapshot and serves commits from it; the worker maps the snapshot and writes
  * commits (copy.c). Both processes map the same file, and either may die on any line. Invariant:
  * while the number of a buffer is not 0, its bytes and sums are those of the commit with this
  * number.
  */
-#include "state/snapshot/snapshot.h"
+#include "state/snapshot/snapshot_internal.h"
 
 #include "base/mem.h"
 #include "base/panic.h"
@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -24,55 +23,22 @@
 #include <unistd.h>
 
 #define HEADER_MAGIC   UINT64_C(0x70616e7364766800) /* "\0hvdsnap" */
-#define HEADER_VERSION 1
-#define PAGE           4096
+#define HEADER_VERSION 2
 #define HUGE_PAGE      ((uint64_t)2 << 20) /* alignment of a buffer, for huge pages */
 #define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* The most buffers that snapshot_begin opens before it keeps the last one. An honest agent holds a
+ * commit in the chosen buffer at most once or twice in a row. */
+#define BEGIN_TRIES 8
 
 #ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/*
- * A reader copies a commit while the other process may begin to write over it. Both sides keep this
- * order, so the reader notices:
- *
- *     begin   commits[b] = 0          find      commits[b] is the wanted number
- *             (fence)                           copy bytes, look at sums
- *             bytes, sums                       (fence)
- *     end     (fence)                 find      commits[b] still is
- *             commits[b] = n
- *
- * The fences are sequentially consistent, as only such fences are in order with streaming stores,
- * which bypass the order of all other stores.
- */
-struct header {
-    uint64_t magic;
-    uint32_t version;
-    uint32_t chunk_bytes;
-    struct snapshot_shape shape;
-    _Alignas(64) _Atomic uint64_t commits[2];
-};
-_Static_assert(sizeof(struct header) <= PAGE, "the header is one page");
-
-struct snapshot {
-    int fd;
-    struct snapshot_shape shape; /* compared with the header when the snapshot was opened */
-    uint8_t *base;
-    uint64_t size;
-    struct header *header;
-    _Atomic uint64_t *sums[2];
-    uint8_t *buffers[2];
-    /* for each chunk of a buffer: 1: this process has made sure that the chunk has memory */
-    uint8_t *has_room[2];
-    int open; /* index of the buffer that this process writes; -1: none */
-    bool stays_mapped;
-};
-
 /* Offsets of the tables and buffers in the file. */
 struct layout {
-    uint64_t sums[2];
-    uint64_t buffers[2];
+    uint64_t sums[SNAPSHOT_BUFFERS];
+    uint64_t buffers[SNAPSHOT_BUFFERS];
     uint64_t size;
 };
 
@@ -85,16 +51,18 @@ static uint64_t chunks_of(const struct snapshot_shape *shape)
  * header. */
 static struct layout layout_of(const struct snapshot_shape *shape)
 {
-    uint64_t sums_bytes = manifest_round_up(chunks_of(shape) * sizeof(uint64_t), PAGE);
-    struct layout layout = {
-        .sums = {PAGE, PAGE + sums_bytes}
-    };
+    uint64_t sums_bytes = manifest_round_up(chunks_of(shape) * sizeof(uint64_t), SNAPSHOT_PAGE);
+    uint64_t end = SNAPSHOT_PAGE;
+    struct layout layout = { .size = SNAPSHOT_PAGE };
 
-    if (shape->bytes) {
-        layout.buffers[0] = manifest_round_up(layout.sums[1] + sums_bytes, HUGE_PAGE);
-        layout.buffers[1] = manifest_round_up(layout.buffers[0] + shape->bytes, HUGE_PAGE);
+    for (size_t i = 0; i < SNAPSHOT_BUFFERS; i++) {
+        layout.sums[i] = end;
+        end += sums_bytes;
     }
-    layout.size = shape->bytes ? layout.buffers[1] + shape->bytes : PAGE;
+    for (size_t i = 0; i < SNAPSHOT_BUFFERS && shape->bytes; i++) {
+        layout.buffers[i] = manifest_round_up(end, HUGE_PAGE);
+        layout.size = end = layout.buffers[i] + shape->bytes;
+    }
     return layout;
 }
 
@@ -147,22 +115,27 @@ int snapshot_create(const struct snapshot_shape *shape, struct snapshot **ret_sn
     /* The limit is checked first: the kernel would send a signal when a file grows past it. */
     if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
         size > limit.rlim_cur)
-        rc =
-            err_set(err, HVD_E_LIMIT,
-                    "a snapshot of %" PRIu64 " bytes, the size of two commits, is larger than the "
-                    "limit for files of the agent, %" PRIu64 " bytes; raise this limit (ulimit -f)",
-                    size, (uint64_t)limit.rlim_cur);
+        rc = err_set(
+            err, HVD_E_LIMIT,
+            "a snapshot of %" PRIu64 " bytes, the size of three commits, is larger than the "
+            "limit for files of the agent, %" PRIu64 " bytes; raise this limit (ulimit -f)",
+            size, (uint64_t)limit.rlim_cur);
     else if (ftruncate(fd, (off_t)size))
-        rc = err_set(err, errno == EFBIG || errno == EINVAL ? HVD_E_LIMIT : HVD_E_NOMEM,
-                     "the kernel refuses a snapshot of %" PRIu64 " bytes, the size of two commits "
-                     "(ftruncate: %s); run fewer workers on this machine",
-                     size, strerror(errno));
+        rc =
+            err_set(err, errno == EFBIG || errno == EINVAL ? HVD_E_LIMIT : HVD_E_NOMEM,
+                    "the kernel refuses a snapshot of %" PRIu64 " bytes, the size of three commits "
+                    "(ftruncate: %s); run fewer workers on this machine",
+                    size, strerror(errno));
     if (!rc && pwrite(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the first page of a snapshot (%s)",
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory for the first page of a snapshot (%s); free memory on this host",
                      strerror(errno));
     if (!rc && fcntl(fd, F_ADD_SEALS, SEALS))
-        rc =
-            err_set(err, HVD_E_IO, "the size of a snapshot cannot be sealed (%s)", strerror(errno));
+        rc = err_set(
+            err, HVD_E_IO,
+            "the size of a snapshot cannot be sealed (%s): this host can keep no commits; run "
+            "the workers on a kernel with memfd and its seals",
+            strerror(errno));
     if (rc) {
         close(fd);
         return rc;
@@ -194,15 +167,16 @@ static int map_snapshot(struct snapshot *snapshot, struct hvd_err *err)
                        (uint64_t)st.st_size, layout.size);
     base = mmap(NULL, layout.size, PROT_READ | PROT_WRITE, MAP_SHARED, snapshot->fd, 0);
     if (base == MAP_FAILED)
-        return err_set(err, HVD_E_NOMEM,
-                       "this process has no room to map a snapshot of %" PRIu64
-                       " bytes, the size of two commits (%s); raise the limit of the address space "
-                       "(ulimit -v)",
-                       layout.size, strerror(errno));
+        return err_set(
+            err, HVD_E_NOMEM,
+            "this process has no room to map a snapshot of %" PRIu64
+            " bytes, the size of three commits (%s); raise the limit of the address space "
+            "(ulimit -v)",
+            layout.size, strerror(errno));
     snapshot->base = base;
     snapshot->size = layout.size;
     snapshot->header = base;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < SNAPSHOT_BUFFERS; i++) {
         snapshot->sums[i] = (_Atomic uint64_t *)(void *)(snapshot->base + layout.sums[i]);
         snapshot->buffers[i] = snapshot->base + layout.buffers[i];
     }
@@ -221,9 +195,9 @@ static int map_snapshot(struct snapshot *snapshot, struct hvd_err *err)
     if (header->shape.manifest != snapshot->shape.manifest ||
         header->shape.replicated_bytes != snapshot->shape.replicated_bytes ||
         header->shape.bytes != snapshot->shape.bytes)
-        return err_set(
-            err, HVD_E_CORRUPT,
-            "the snapshot was made for a state with other entries or sizes than this worker's");
+        return err_set(err, HVD_E_CORRUPT,
+                       "the snapshot was made for a state with other entries or sizes than this "
+                       "worker's; a worker must keep the entries of its state");
     return 0;
 }
 
@@ -238,7 +212,7 @@ int snapshot_open(int fd, const struct snapshot_shape *shape, struct snapshot **
     if (!snapshot) {
         if (fd >= 0)
             close(fd);
-        return err_set(err, HVD_E_NOMEM, "no memory to open a snapshot");
+        return err_set(err, HVD_E_NOMEM, "no memory to open a snapshot; free memory on this host");
     }
     snapshot->fd = fd;
     snapshot->shape = *shape;
@@ -247,12 +221,14 @@ int snapshot_open(int fd, const struct snapshot_shape *shape, struct snapshot **
     if (!rc)
         rc = map_snapshot(snapshot, err);
     if (!rc) {
-        snapshot->has_room[0] = mem_zalloc_array(chunks, 2);
-        if (snapshot->has_room[0])
-            snapshot->has_room[1] = snapshot->has_room[0] + chunks;
-        else
-            rc = err_set(err, HVD_E_NOMEM, "no memory for the table of a snapshot with %zu chunks",
-                         chunks);
+        snapshot->has_room[0] = mem_zalloc_array(chunks, SNAPSHOT_BUFFERS);
+        for (size_t i = 1; snapshot->has_room[0] && i < SNAPSHOT_BUFFERS; i++)
+            snapshot->has_room[i] = snapshot->has_room[i - 1] + chunks;
+        if (!snapshot->has_room[0])
+            rc = err_set(
+                err, HVD_E_NOMEM,
+                "no memory for the table of a snapshot with %zu chunks; free memory on this host",
+                chunks);
     }
     if (rc) {
         snapshot_free(snapshot);
@@ -293,17 +269,9 @@ const struct snapshot_shape *snapshot_shape(const struct snapshot *snapshot)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static uint64_t commit_in(const struct snapshot *snapshot, size_t buffer)
-{
-    return atomic_load(&snapshot->header->commits[buffer]);
-}
-
 uint64_t snapshot_newest(const struct snapshot *snapshot)
 {
-    uint64_t first = commit_in(snapshot, 0);
-    uint64_t second = commit_in(snapshot, 1);
-
-    return first > second ? first : second;
+    return commit_in(snapshot, newest_buffer(snapshot));
 }
 
 /* Returns the index of the buffer that holds the commit; -1: no buffer does. The fence makes sure
@@ -311,7 +279,7 @@ uint64_t snapshot_newest(const struct snapshot *snapshot)
 static int buffer_of(const struct snapshot *snapshot, uint64_t commit)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    for (int i = 0; i < 2 && commit; i++)
+    for (int i = 0; i < SNAPSHOT_BUFFERS && commit; i++)
         if (commit_in(snapshot, (size_t)i) == commit)
             return i;
     return -1;
@@ -337,8 +305,9 @@ uint64_t snapshot_chunk_sum(const struct snapshot *snapshot, uint64_t commit, ui
     return buffer_of(snapshot, commit) == buffer ? sum : SUM_NONE;
 }
 
-/* Looks at one buffer. Returns 1, and the commit in *ret_held; or 0: the buffer holds no commit.
- * The other process may rename the commit at the same time, so several attempts are made. */
+/* Reads the number and the checksum of the commit in one buffer. Returns 1, and the commit in
+ * *ret_held; or 0: the buffer holds no commit. The process that writes may rename the commit at
+ * the same time, so the function tries several times. */
 static size_t look_at_buffer(const struct snapshot *snapshot, size_t buffer,
                              struct msg_held *ret_held)
 {
@@ -369,34 +338,71 @@ static size_t look_at_buffer(const struct snapshot *snapshot, size_t buffer,
     return 0;
 }
 
-/* Lists the commits of the snapshot, the newest first, and returns their number. */
+/* Lists the two newest commits of the snapshot, the newest first, and returns their number. A third
+ * commit is one that was held for a checkpoint: no recovery needs it. */
 size_t snapshot_held(const struct snapshot *snapshot, struct msg_held ret_held[2])
 {
-    size_t count = look_at_buffer(snapshot, 0, &ret_held[0]);
+    struct msg_held newest = { 0 };
+    struct msg_held second = { 0 };
 
-    count += look_at_buffer(snapshot, 1, &ret_held[count]);
-    if (count == 2 && ret_held[0].commit == ret_held[1].commit)
-        return 1;
-    if (count == 2 && ret_held[0].commit < ret_held[1].commit) {
-        struct msg_held older = ret_held[0];
+    for (size_t i = 0; i < SNAPSHOT_BUFFERS; i++) {
+        struct msg_held found;
 
-        ret_held[0] = ret_held[1];
-        ret_held[1] = older;
+        if (!look_at_buffer(snapshot, i, &found) || found.commit == newest.commit)
+            continue;
+        if (found.commit > newest.commit) {
+            second = newest;
+            newest = found;
+        } else if (found.commit > second.commit) {
+            second = found;
+        }
     }
-    return count;
+    ret_held[0] = newest;
+    ret_held[1] = second;
+    return (size_t)(newest.commit != 0) + (second.commit != 0);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Opens the buffer with the older commit, or with none, for a new commit. Its number becomes 0
- * before the first byte is written. */
+/* Chooses the buffer for a new commit. A buffer that was opened and has no commit since is opened
+ * again: a fetch has written the replicated part into it. Otherwise the first buffer is chosen that
+ * has neither the newest commit nor a held one. So without a hold two buffers are used. */
+static size_t buffer_to_write(const struct snapshot *snapshot)
+{
+    size_t newest = newest_buffer(snapshot);
+    uint32_t held = atomic_load(&snapshot->header->held);
+    uint32_t opened = atomic_load(&snapshot->header->opened);
+    size_t buffer = 0;
+
+    if (opened >= 1 && opened <= SNAPSHOT_BUFFERS && opened != held &&
+        !commit_in(snapshot, opened - 1))
+        return opened - 1;
+    while (buffer + 1 < SNAPSHOT_BUFFERS &&
+           (buffer + 1 == held || (buffer == newest && commit_in(snapshot, newest))))
+        buffer++;
+    return buffer;
+}
+
+/* Opens a buffer for a new commit. Its number becomes 0 before the first byte is written. If the
+ * agent has begun to hold the commit in the buffer at the same moment, the number is put back, and
+ * another buffer is opened. */
 uint8_t *snapshot_begin(struct snapshot *snapshot)
 {
-    size_t buffer = commit_in(snapshot, 0) > commit_in(snapshot, 1);
+    struct header *header = snapshot->header;
+    size_t buffer = buffer_to_write(snapshot);
 
+    for (int tries = 1;; tries++) {
+        uint64_t commit = commit_in(snapshot, buffer);
+
+        atomic_store(&header->commits[buffer], 0);
+        atomic_thread_fence(memory_order_seq_cst);
+        if (atomic_load(&header->held) != buffer + 1 || tries == BEGIN_TRIES)
+            break;
+        atomic_store(&header->commits[buffer], commit);
+        buffer = buffer_to_write(snapshot);
+    }
+    atomic_store(&header->opened, (uint32_t)buffer + 1);
     snapshot->open = (int)buffer;
-    atomic_store(&snapshot->header->commits[buffer], 0);
-    atomic_thread_fence(memory_order_seq_cst);
     return snapshot->buffers[buffer];
 }
 
@@ -464,6 +470,7 @@ void snapshot_end(struct snapshot *snapshot, uint64_t commit)
     ASSERT(snapshot->open >= 0 && commit);
     atomic_thread_fence(memory_order_seq_cst);
     atomic_store(&snapshot->header->commits[snapshot->open], commit);
+    snapshot_offer(snapshot, (size_t)snapshot->open, commit);
     snapshot->open = -1;
 }
 
@@ -479,9 +486,11 @@ void snapshot_drop(struct snapshot *snapshot, uint64_t commit)
  * is also the first commit of the next round. */
 void snapshot_rename(struct snapshot *snapshot, uint64_t commit)
 {
-    size_t buffer = commit_in(snapshot, 0) < commit_in(snapshot, 1);
+    size_t buffer = newest_buffer(snapshot);
 
     /* The agent may write commit numbers too, so a wrong number is no bug of this process. */
-    if (commit_in(snapshot, buffer) && commit > commit_in(snapshot, buffer))
-        atomic_store(&snapshot->header->commits[buffer], commit);
+    if (!commit_in(snapshot, buffer) || commit <= commit_in(snapshot, buffer))
+        return;
+    atomic_store(&snapshot->header->commits[buffer], commit);
+    snapshot_offer(snapshot, buffer, commit);
 }

@@ -1,8 +1,12 @@
 /*
- * snapshot.h: memory for two commits of one worker, which outlives the worker: a memfd of the agent
+ * snapshot.h: memory for the commits of one worker, which outlives the worker: a memfd of the agent
  * that worker and agent map. The worker writes; the agent reads and serves commits to other agents.
  *
- *     header page | sums of buffer 0 | sums of buffer 1 | buffer 0 | buffer 1
+ *     header page | sums of buffers 0, 1, 2 | buffer 0 | buffer 1 | buffer 2
+ *
+ * The worker writes into two buffers by turns. The third buffer takes memory only when the agent
+ * holds a commit, because a checkpoint is written from it: then the worker writes into the other
+ * two.
  *
  * A buffer whose commit number is 0 holds no commit: the number is 0 from before the first byte of
  * a commit is written until after the last byte. So a writer may die on any line. The size of the
@@ -45,8 +49,8 @@ const struct snapshot_shape *snapshot_shape(const struct snapshot *snapshot);
 /* Returns the number of the newest commit; 0: the snapshot holds no commit. */
 uint64_t snapshot_newest(const struct snapshot *snapshot);
 
-/* Lists the commits, the newest first, each with the checksum of its replicated part. Returns the
- * number of commits. */
+/* Lists the two newest commits, the newest first, each with the checksum of its replicated part.
+ * Returns the number of commits in the list. */
 size_t snapshot_held(const struct snapshot *snapshot, struct msg_held ret_held[2]);
 
 /* snapshot_find returns the bytes of a commit (NULL: the snapshot does not hold it);
@@ -58,8 +62,9 @@ uint64_t snapshot_chunk_sum(const struct snapshot *snapshot, uint64_t commit, ui
 
 /* ---- writing: one writer at a time ---- */
 
-/* Opens the buffer that does not hold the newest commit, and returns it. The commit in that buffer
- * is lost. Until they are written, the bytes and checksums in the buffer stay as they are. */
+/* Opens a buffer that has neither the newest commit nor a held one, and returns it. The commit in
+ * that buffer is lost. Until they are written, the bytes and checksums in the buffer stay as they
+ * are. A second call before snapshot_end opens the same buffer, also in another process. */
 uint8_t *snapshot_begin(struct snapshot *snapshot);
 
 /* Gets memory for a chunk of the open buffer before the chunk is written: a lack of memory is then

@@ -1,9 +1,10 @@
 /*
- * stream.c: the copy loop of commits and restores (copy.c calls it for each piece of each chunk).
+ * stream.c: copies memory and computes its checksum at the same time; copy.c calls it for each
+ * piece of a commit or restore.
  *
- * Whole blocks go by streaming stores, in four lanes side by side, as memory is fastest when
- * several pages are open. The rest, before the first aligned line and after the last block, goes by
- * memcpy. `./dev bench commit` measures the copy loop.
+ * Large pieces are written by streaming stores, which bypass the caches, in four places side by
+ * side (lanes): memory is fastest when several pages are open. The bytes before the first aligned
+ * line and after the last block are copied by memcpy. `./dev bench commit` measures this.
  */
 #include "state/snapshot/stream.h"
 

@@ -1,0 +1,102 @@
+/*
+ * json_text.c: reads JSON of checkpoints by jansson. Called by part_json.c and manifest_json.c.
+ * Invariant: jansson sees no text whose values would take much more memory than the text: an empty
+ * list of two bytes takes about a hundred. jansson 2.14 crashes when an allocation fails, so memory
+ * for all values is asked for first.
+ */
+#include "state/checkpoint/json_text.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <string.h>
+
+/* the most memory that jansson takes for one value, with its place in a list or object */
+#define VALUE_BYTES 192
+
+/* Counts the values that a text may have at most: one, and one for each comma, bracket and brace
+ * outside of strings. */
+static size_t count_values(const char *text, size_t length)
+{
+    bool within = false;
+    size_t count = 1;
+
+    for (size_t i = 0; i < length; i++) {
+        if (within && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            within = !within;
+        else if (!within && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
+            count++;
+    }
+    return count;
+}
+
+int json_text_load(const char *path, const char *text, size_t length, size_t values_max,
+                   json_t **ret_root, struct hvd_err *err)
+{
+    const size_t values = count_values(text, length);
+    json_error_t error = { .line = 0 };
+    json_t *root;
+    void *room;
+
+    if (values > values_max)
+        return err_set(err, HVD_E_LIMIT,
+                       "%s: has more than %zu values; use another checkpoint, or a newer "
+                       "hvd-elastic",
+                       path, values_max);
+    room = mem_alloc(values * VALUE_BYTES + 2 * length);
+    if (!room)
+        return err_set(err, HVD_E_NOMEM, "%s: %s", path, err_text(HVD_E_NOMEM));
+    mem_free(room);
+    root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (!root && json_error_code(&error) == json_error_out_of_memory)
+        return err_set(err, HVD_E_NOMEM, "%s: %s", path, err_text(HVD_E_NOMEM));
+    if (!root || !json_is_object(root)) {
+        json_decref(root);
+        return err_set(err, HVD_E_CORRUPT, "%s: line %d: %.100s; use another checkpoint", path,
+                       error.line, root ? "not a JSON object" : error.text);
+    }
+    *ret_root = root;
+    return 0;
+}
+
+int json_text_quote(struct buf *out, const char *text)
+{
+    int rc = buf_append(out, "\"", 1);
+
+    while (!rc && *text) {
+        size_t plain = strcspn(text, "\"\\\x01\x02\x03\x04\x05\x06\a\b\t\n\v\f\r\x0e\x0f\x10\x11"
+                                     "\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f");
+
+        rc = buf_append(out, text, plain);
+        text += plain;
+        if (!rc && *text)
+            rc = buf_printf(out, "\\u%04x", (unsigned)(unsigned char)*text++);
+    }
+    return rc ? rc : buf_append(out, "\"", 1);
+}
+
+bool json_text_u64(const json_t *value, uint64_t max, uint64_t *ret_number)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        (uint64_t)json_integer_value(value) > max)
+        return false;
+    *ret_number = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+int json_text_copy(const json_t *value, size_t max, struct arena *arena, const char **ret_text)
+{
+    const char *text = json_string_value(value);
+    size_t length = text ? strlen(text) : 0;
+    char *copy;
+
+    if (!text || length > max || !text_is_clean(text, length) || strpbrk(text, "\t\n"))
+        return HVD_E_CORRUPT;
+    copy = arena_alloc(arena, length + 1);
+    if (!copy)
+        return HVD_E_NOMEM;
+    *ret_text = memcpy(copy, text, length + 1);
+    return 0;
+}

@@ -1,0 +1,295 @@
+/*
+ * manifest_json.c: manifest.json as text, and back. Called by manifest.c. Invariant: a manifest
+ * that was taken has only names that lead to nothing outside of its folder, and a checksum for each
+ * chunk of each file.
+ */
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "proto/commit.h"
+#include "state/checkpoint/json_text.h"
+#include "state/checkpoint/manifest.h"
+#include "state/checkpoint/part_internal.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FORMAT      "hvd-checkpoint"
+#define SUM_DIGITS  16
+#define VALUES_REST 1024
+/* values of a manifest: 8 of each entry, 5 of each file */
+#define VALUES_MAX \
+    ((size_t)8 * LIMIT_MANIFEST_ENTRIES + (size_t)5 * LIMIT_CHECKPOINT_FILES + VALUES_REST)
+
+static const char *const kinds[ENTRY_KIND_COUNT] = { "replicated", "per_rank" };
+
+static int print_state(const struct checkpoint_manifest *manifest, struct buf *out)
+{
+    int rc = buf_printf(out, ",\n \"state\":{\"digest\":\"%016" PRIx64 "\",\"entries\":[",
+                        manifest->digest);
+
+    for (size_t i = 0; !rc && i < manifest->entries.count; i++) {
+        const struct msg_entry *entry = &manifest->entries.items[i];
+        const char *type = part_type_name(entry->type);
+
+        rc = buf_append_text(out, i ? ",\n  {\"name\":" : "\n  {\"name\":");
+        if (!rc)
+            rc = json_text_quote(out, entry->name);
+        if (!rc)
+            rc = buf_printf(out, ",\"bytes\":%" PRIu64 ",\"kind\":\"%s\",\"type\":%s%s%s%s}",
+                            entry->bytes, kinds[entry->kind], entry->type ? "\"" : "",
+                            entry->type && type ? type : "null", entry->type ? "\"" : "",
+                            entry->custom ? ",\"custom\":true" : ",\"custom\":false");
+    }
+    return rc ? rc : buf_append_text(out, "]}");
+}
+
+static int print_files(const struct checkpoint_manifest *manifest, struct buf *out)
+{
+    int rc = buf_printf(out, ",\n \"chunk_bytes\":%d,\n \"files\":[", STATE_CHUNK_BYTES);
+
+    for (size_t i = 0; !rc && i < manifest->file_count; i++) {
+        const struct checkpoint_file *file = &manifest->files[i];
+        uint64_t chunks = checkpoint_chunks(file->bytes);
+
+        rc = buf_append_text(out, i ? ",\n  {\"name\":" : "\n  {\"name\":");
+        if (!rc)
+            rc = json_text_quote(out, file->name);
+        if (!rc)
+            rc = buf_printf(out, ",\"bytes\":%" PRIu64 ",\"rank\":%" PRId32 ",\"sums\":\"",
+                            file->bytes, file->rank);
+        for (uint64_t chunk = 0; !rc && chunk < chunks; chunk++)
+            rc = buf_printf(out, "%016" PRIx64, checkpoint_sum(file, chunk));
+        if (!rc)
+            rc = buf_append_text(out, "\"}");
+    }
+    return rc ? rc : buf_append_text(out, "]}\n");
+}
+
+int checkpoint_print(const struct checkpoint_manifest *manifest, struct buf *out)
+{
+    const size_t begin = out->length;
+    char wall[TIME_STAMP_MAX];
+    int rc =
+        buf_printf(out, "{\"format\":\"" FORMAT "\",\"version\":%d,\"job\":", CHECKPOINT_VERSION);
+
+    if (!rc)
+        rc = json_text_quote(out, manifest->job);
+    if (!rc)
+        rc = buf_printf(out,
+                        ",\"round\":%" PRIu64 ",\"commit\":%" PRIu32 ",\"ranks\":%" PRIu32
+                        ",\"wall\":\"%s\"",
+                        COMMIT_ROUND_OF(manifest->commit), COMMIT_PLACE_OF(manifest->commit),
+                        manifest->ranks, time_stamp(manifest->wall_us, wall));
+    if (!rc)
+        rc = print_state(manifest, out);
+    if (!rc)
+        rc = print_files(manifest, out);
+    if (rc)
+        out->length = begin;
+    return rc;
+}
+
+/* Reads "2026-11-21T09:30:01Z", or with a fraction of a second. */
+static bool parse_wall(const char *text, int64_t *ret_us)
+{
+    struct tm tm = { .tm_isdst = 0 };
+    const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    int64_t unit = TIME_S;
+    int64_t us = 0;
+
+    if (rest && *rest == '.')
+        for (rest++; isdigit((unsigned char)*rest); rest++) {
+            unit /= 10;
+            us += unit * (*rest - '0');
+        }
+    if (!rest || strcmp(rest, "Z") != 0)
+        return false;
+    *ret_us = (int64_t)timegm(&tm) * TIME_S + us;
+    return true;
+}
+
+/* Reads 16 hexadecimal digits; false: they are others. */
+static bool parse_digest(const char *text, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < SUM_DIGITS; i++) {
+        char digit = text[i];
+
+        if (digit >= '0' && digit <= '9')
+            value = value << 4 | (uint64_t)(digit - '0');
+        else if (digit >= 'a' && digit <= 'f')
+            value = value << 4 | (uint64_t)(digit - 'a' + 10);
+        else
+            return false;
+    }
+    *ret_value = value;
+    return true;
+}
+
+bool checkpoint_sum_read(const char *text, size_t length, uint64_t *ret_sum)
+{
+    return length == SUM_DIGITS && parse_digest(text, ret_sum);
+}
+
+/* Parses one entry of the state. Returns 0, HVD_E_CORRUPT or HVD_E_NOMEM. */
+static int parse_entry(const json_t *value, struct arena *arena, struct msg_entry *entry)
+{
+    const char *kind = json_string_value(json_object_get(value, "kind"));
+    const json_t *type = json_object_get(value, "type");
+    const json_t *custom = json_object_get(value, "custom");
+
+    entry->kind = ENTRY_KIND_COUNT;
+    for (uint32_t i = 0; kind && i < ENTRY_KIND_COUNT; i++)
+        if (!strcmp(kind, kinds[i]))
+            entry->kind = i;
+    if (entry->kind == ENTRY_KIND_COUNT || !json_is_boolean(custom) ||
+        (!json_is_null(type) && !part_type_named(json_string_value(type), &entry->type)) ||
+        !json_text_u64(json_object_get(value, "bytes"), LIMIT_STATE_BYTES, &entry->bytes))
+        return HVD_E_CORRUPT;
+    entry->custom = json_is_true(custom);
+    return json_text_copy(json_object_get(value, "name"), LIMIT_MANIFEST_NAME_BYTES, arena,
+                          &entry->name);
+}
+
+/* Parses one file. Returns 0, HVD_E_CORRUPT or HVD_E_NOMEM. */
+static int parse_file(const json_t *value, struct checkpoint_manifest *manifest,
+                      struct checkpoint_file *file)
+{
+    const json_t *rank = json_object_get(value, "rank");
+    const json_t *sums = json_object_get(value, "sums");
+    const uint64_t chunks_max = LIMIT_SAVED_SUMS_BYTES / 8;
+    const char *digits = json_string_value(sums);
+    uint64_t chunks, sum;
+    uint8_t *bytes;
+    int rc;
+
+    if (!json_text_u64(json_object_get(value, "bytes"), chunks_max * STATE_CHUNK_BYTES,
+                       &file->bytes) ||
+        !json_is_integer(rank) || json_integer_value(rank) < CHECKPOINT_REPLICATED ||
+        json_integer_value(rank) >= (json_int_t)manifest->ranks)
+        return HVD_E_CORRUPT;
+    file->rank = (int32_t)json_integer_value(rank);
+    chunks = checkpoint_chunks(file->bytes);
+    if (!digits || json_string_length(sums) != chunks * SUM_DIGITS)
+        return HVD_E_CORRUPT;
+    rc = json_text_copy(json_object_get(value, "name"),
+                        LIMIT_CHECKPOINT_NAME_BYTES - CHECKPOINT_FOLDER_MAX, &manifest->memory,
+                        &file->name);
+    if (rc)
+        return rc;
+    if (!*file->name || strchr(file->name, '/') || !strcmp(file->name, ".") ||
+        !strcmp(file->name, ".."))
+        return HVD_E_CORRUPT;
+    bytes = arena_alloc_array(&manifest->memory, (size_t)chunks, 8);
+    if (!bytes)
+        return HVD_E_NOMEM;
+    for (uint64_t i = 0; i < chunks; i++) {
+        if (!parse_digest(digits + i * SUM_DIGITS, &sum))
+            return HVD_E_CORRUPT;
+        for (size_t j = 0; j < 8; j++)
+            bytes[i * 8 + j] = (uint8_t)(sum >> 8 * j);
+    }
+    file->sums = bytes;
+    return 0;
+}
+
+/* Parses the lists of entries and of files. Returns 0, HVD_E_CORRUPT, HVD_E_LIMIT or HVD_E_NOMEM;
+ * *ret_wrong says what is wrong. */
+static int parse_lists(const json_t *entries, const json_t *files,
+                       struct checkpoint_manifest *manifest, const char **ret_wrong)
+{
+    size_t entry_count = json_array_size(entries);
+    size_t file_count = json_array_size(files);
+    struct checkpoint_file *file;
+    struct msg_entry *entry;
+    int rc = 0;
+
+    *ret_wrong = "too many entries or files";
+    if (entry_count > LIMIT_MANIFEST_ENTRIES || file_count > LIMIT_CHECKPOINT_FILES)
+        return HVD_E_LIMIT;
+    entry = arena_alloc_array(&manifest->memory, entry_count, sizeof(*entry));
+    file = arena_alloc_array(&manifest->memory, file_count, sizeof(*file));
+    if (!entry || !file)
+        return HVD_E_NOMEM;
+    *ret_wrong = "an entry of the state that is damaged";
+    manifest->entries.items = entry;
+    for (; !rc && manifest->entries.count < entry_count; manifest->entries.count++)
+        rc = parse_entry(json_array_get(entries, manifest->entries.count), &manifest->memory,
+                         entry++);
+    if (!rc)
+        *ret_wrong = "a file that is damaged";
+    manifest->files = file;
+    for (; !rc && manifest->file_count < file_count; manifest->file_count++)
+        rc = parse_file(json_array_get(files, manifest->file_count), manifest, file++);
+    return rc;
+}
+
+/* Parses the members of the root. Returns a code as parse_lists does. */
+static int parse_root(const json_t *root, struct checkpoint_manifest *manifest,
+                      const char **ret_wrong)
+{
+    const json_t *state = json_object_get(root, "state");
+    const json_t *digest = json_object_get(state, "digest");
+    const json_t *entries = json_object_get(state, "entries");
+    const json_t *files = json_object_get(root, "files");
+    uint64_t round, place, ranks, chunk;
+    int rc;
+
+    *ret_wrong = "no right round, commit, ranks, chunk_bytes, wall, digest, entries or files";
+    if (!json_text_u64(json_object_get(root, "round"), UINT32_MAX, &round) ||
+        !json_text_u64(json_object_get(root, "commit"), UINT32_MAX, &place) ||
+        !json_text_u64(json_object_get(root, "ranks"), LIMIT_WORKERS, &ranks) || ranks == 0 ||
+        !json_text_u64(json_object_get(root, "chunk_bytes"), STATE_CHUNK_BYTES, &chunk) ||
+        chunk != STATE_CHUNK_BYTES ||
+        !parse_wall(json_string_value(json_object_get(root, "wall")), &manifest->wall_us) ||
+        !json_is_string(digest) ||
+        !checkpoint_sum_read(json_string_value(digest), json_string_length(digest),
+                             &manifest->digest) ||
+        !json_is_array(entries) || !json_is_array(files))
+        return HVD_E_CORRUPT;
+    manifest->commit = COMMIT_FIRST_OF(round) | place;
+    manifest->ranks = (uint32_t)ranks;
+    *ret_wrong = "no name of a job";
+    rc = json_text_copy(json_object_get(root, "job"), LIMIT_TEXT_BYTES, &manifest->memory,
+                        &manifest->job);
+    return rc ? rc : parse_lists(entries, files, manifest, ret_wrong);
+}
+
+int checkpoint_parse(const char *path, const char *text, size_t length,
+                     struct checkpoint_manifest *ret, struct hvd_err *err)
+{
+    struct checkpoint_manifest manifest;
+    const char *wrong = NULL;
+    const char *format;
+    uint64_t version;
+    json_t *root;
+    int rc = json_text_load(path, text, length, VALUES_MAX, &root, err);
+
+    if (rc)
+        return rc;
+    checkpoint_manifest_init(&manifest);
+    format = json_string_value(json_object_get(root, "format"));
+    if (!format || strcmp(format, FORMAT) != 0 ||
+        !json_text_u64(json_object_get(root, "version"), INT64_MAX, &version) || version == 0)
+        rc = err_set(err, HVD_E_CORRUPT,
+                     "%s: not the manifest of a checkpoint; use another checkpoint", path);
+    else if (version > CHECKPOINT_VERSION)
+        rc = err_set(err, HVD_E_VERSION,
+                     "%s: version %" PRIu64 " of the format, and this hvd-elastic knows versions "
+                     "up to %d; use a newer hvd-elastic, or another checkpoint",
+                     path, version, CHECKPOINT_VERSION);
+    else if ((rc = parse_root(root, &manifest, &wrong)) != 0)
+        err_set(err, rc, "%s: has %s; %s", path, wrong,
+                rc == HVD_E_NOMEM ? err_text(rc) : "use another checkpoint");
+    json_decref(root);
+    if (rc)
+        checkpoint_manifest_release(&manifest);
+    else
+        *ret = manifest;
+    return rc;
+}

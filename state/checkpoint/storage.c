@@ -1,0 +1,155 @@
+/*
+ * storage.c: the part that all kinds of stores share. Called by the threads that write and read
+ * checkpoints, in driver, agent and worker, and by the operator's verbs. Invariant: a kind of
+ * storage gets only names that lead to nothing outside of the storage, and a finished object has
+ * exactly the bytes that were announced.
+ */
+#include "state/checkpoint/storage_internal.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Returns 0 if the name is "NAME" or "FOLDER/NAME". `empty`: the name "" is fine, too. */
+static int check_object_name(const struct checkpoint_store *storage, const char *name, bool empty,
+                             struct hvd_err *err)
+{
+    struct span rest = { name, strlen(name) };
+    char quoted[TEXT_QUOTE_MAX];
+    struct span part;
+    size_t parts = 0;
+    bool fine = rest.length <= LIMIT_CHECKPOINT_NAME_BYTES && text_is_clean(name, rest.length);
+
+    if (empty && !rest.length)
+        return 0;
+    while (span_next(&rest, '/', &part) && ++parts)
+        fine = fine && part.length > 0 && !span_is(part, ".") && !span_is(part, "..");
+    if (fine && parts > 0 && parts <= 2)
+        return 0;
+    return err_set(err, HVD_E_INVAL, "%s: %s is no name of an object; use NAME or FOLDER/NAME",
+                   storage->where, text_quote(name, strlen(name), quoted));
+}
+
+static int open_or_make(const char *where, bool make, struct checkpoint_store **ret_store,
+                        struct hvd_err *err)
+{
+    if (strstr(where, "://"))
+        return err_set(err, HVD_E_UNSUPPORTED,
+                       "%s: this version keeps checkpoints in directories only; give the path of a "
+                       "directory",
+                       where);
+    if (!*where || strlen(where) >= LIMIT_PATH_BYTES)
+        return err_set(err, HVD_E_INVAL,
+                       "\"%.64s\": not the path of a directory; give one of 1 to %d bytes", where,
+                       LIMIT_PATH_BYTES - 1);
+    return checkpoint_store_dir_open(where, make, ret_store, err);
+}
+
+int checkpoint_store_open(const char *where, struct checkpoint_store **ret_store,
+                          struct hvd_err *err)
+{
+    return open_or_make(where, false, ret_store, err);
+}
+
+int checkpoint_store_make(const char *where, struct checkpoint_store **ret_store,
+                          struct hvd_err *err)
+{
+    return open_or_make(where, true, ret_store, err);
+}
+
+void checkpoint_store_close(struct checkpoint_store *storage)
+{
+    if (storage)
+        storage->ops->close(storage);
+}
+
+const char *checkpoint_store_where(const struct checkpoint_store *storage)
+{
+    return storage->where;
+}
+
+int checkpoint_store_directory(const struct checkpoint_store *storage)
+{
+    return storage->directory;
+}
+
+int checkpoint_store_create(struct checkpoint_store *storage, const char *name, uint64_t bytes,
+                            struct checkpoint_object **ret_object, struct hvd_err *err)
+{
+    int rc = check_object_name(storage, name, false, err);
+
+    if (!rc)
+        rc = storage->ops->create(storage, name, bytes, ret_object, err);
+    if (rc)
+        return rc;
+    (*ret_object)->storage = storage;
+    (*ret_object)->bytes = bytes;
+    (*ret_object)->written = 0;
+    memcpy((*ret_object)->name, name, strlen(name) + 1);
+    return 0;
+}
+
+/* Writes the next bytes of an object. More than were announced are an error of the caller, which
+ * checkpoint_store_finish reports. */
+int checkpoint_store_write(struct checkpoint_object *object, const void *at, size_t bytes,
+                           struct hvd_err *err)
+{
+    int rc = object->storage->ops->write(object, at, bytes, err);
+
+    if (!rc)
+        object->written += bytes;
+    return rc;
+}
+
+int checkpoint_store_finish(struct checkpoint_object *object, struct hvd_err *err)
+{
+    int rc;
+
+    if (object->written == object->bytes)
+        return object->storage->ops->finish(object, err);
+    rc = err_set(err, HVD_E_STATE,
+                 "%s/%s: %" PRIu64 " bytes were written, and %" PRIu64
+                 " announced; this is a bug of hvd-elastic, please report it",
+                 object->storage->where, object->name, object->written, object->bytes);
+    checkpoint_store_abandon(object);
+    return rc;
+}
+
+void checkpoint_store_abandon(struct checkpoint_object *object)
+{
+    if (object)
+        object->storage->ops->abandon(object);
+}
+
+int checkpoint_store_size(struct checkpoint_store *storage, const char *name, uint64_t *ret_bytes,
+                          struct hvd_err *err)
+{
+    int rc = check_object_name(storage, name, false, err);
+
+    return rc ? rc : storage->ops->size(storage, name, ret_bytes, err);
+}
+
+int checkpoint_store_read(struct checkpoint_store *storage, const char *name, uint64_t offset,
+                          void *at, size_t bytes, struct hvd_err *err)
+{
+    int rc = check_object_name(storage, name, false, err);
+
+    return rc ? rc : storage->ops->read(storage, name, offset, at, bytes, err);
+}
+
+int checkpoint_store_list(struct checkpoint_store *storage, const char *folder,
+                          checkpoint_store_visit_fn *visit, void *arg, struct hvd_err *err)
+{
+    int rc = check_object_name(storage, folder, true, err);
+
+    return rc ? rc : storage->ops->list(storage, folder, visit, arg, err);
+}
+
+int checkpoint_store_remove(struct checkpoint_store *storage, const char *name, struct hvd_err *err)
+{
+    int rc = check_object_name(storage, name, false, err);
+
+    return rc ? rc : storage->ops->remove(storage, name, err);
+}

@@ -1,0 +1,76 @@
+/*
+ * storage.h: the place where checkpoints lie, as a flat set of objects: a name is "NAME" or
+ * "FOLDER/NAME". An object appears under its name only when it is whole and durable.
+ *
+ * Each call may block for as long as the disk or network takes, so only threads of their own call
+ * them. A handle belongs to one thread; further threads open handles of their own. Each error text
+ * names the path first and the remedy last. Common codes: HVD_E_DENIED, HVD_E_FULL (the quota
+ * counts too), HVD_E_IO, HVD_E_NOMEM, HVD_E_NOTFOUND.
+ *
+ *     checkpoint_store_create, checkpoint_store_write, checkpoint_store_write ...,
+ * checkpoint_store_finish (or checkpoint_store_abandon)
+ */
+#ifndef STATE_CHECKPOINT_STORE_H
+#define STATE_CHECKPOINT_STORE_H
+
+#include "base/err.h"
+#include "base/limits.h"
+
+struct checkpoint_store;
+struct checkpoint_object;
+
+/* A directory that a storage makes while it writes has mode 0700, a file 0600, less the umask. An
+ * object that was never finished has a name with this end; checkpoint_store_list shows it. */
+#define CHECKPOINT_UNFINISHED ".unfinished"
+
+/* `where` is a path of a directory, which must exist: HVD_E_NOTFOUND. HVD_E_UNSUPPORTED: an address
+ * ("s3://...") of a kind that this version has no storage for. */
+int checkpoint_store_open(const char *where, struct checkpoint_store **ret_store,
+                          struct hvd_err *err) MUST_CHECK;
+void checkpoint_store_close(struct checkpoint_store *storage); /* NULL is fine */
+
+/* Makes the directory and those above it that are missing, and opens it. Only the driver makes it:
+ * a host on which the directory is missing does not see the same file system. */
+int checkpoint_store_make(const char *where, struct checkpoint_store **ret_store,
+                          struct hvd_err *err) MUST_CHECK;
+
+/* Returns `where`, as it was given; borrowed. */
+const char *checkpoint_store_where(const struct checkpoint_store *storage);
+
+/* Returns an open descriptor of the directory, borrowed; -1: the storage is no directory. */
+int checkpoint_store_directory(const struct checkpoint_store *storage);
+
+/* Begins an object of `bytes` bytes. Space for all of them is asked for at once where the file
+ * system can do so. */
+int checkpoint_store_create(struct checkpoint_store *storage, const char *name, uint64_t bytes,
+                            struct checkpoint_object **ret_object, struct hvd_err *err) MUST_CHECK;
+int checkpoint_store_write(struct checkpoint_object *object, const void *at, size_t bytes,
+                           struct hvd_err *err) MUST_CHECK;
+
+/* Ends the object, which is freed in any case. 0: it is durable under its name, and has replaced an
+ * older object of that name. HVD_E_STATE: fewer or more bytes were written than
+ * checkpoint_store_create was told. After a failure the name is as it was before. */
+int checkpoint_store_finish(struct checkpoint_object *object, struct hvd_err *err) MUST_CHECK;
+void checkpoint_store_abandon(struct checkpoint_object *object); /* NULL is fine */
+
+/* HVD_E_NOTFOUND: there is no such object. */
+int checkpoint_store_size(struct checkpoint_store *storage, const char *name, uint64_t *ret_bytes,
+                          struct hvd_err *err) MUST_CHECK;
+
+/* Reads exactly so many bytes at this offset. HVD_E_CORRUPT: the object ends before. */
+int checkpoint_store_read(struct checkpoint_store *storage, const char *name, uint64_t offset,
+                          void *at, size_t bytes, struct hvd_err *err) MUST_CHECK;
+
+/* Calls visit with each name directly below the folder, of objects and of folders, in no order;
+ * folder "" is the top. Ends early with the result of visit when that result is not 0. The storage
+ * may not be used by visit. A folder that does not exist has no names. */
+typedef int checkpoint_store_visit_fn(void *arg, const char *name);
+int checkpoint_store_list(struct checkpoint_store *storage, const char *folder,
+                          checkpoint_store_visit_fn *visit, void *arg,
+                          struct hvd_err *err) MUST_CHECK;
+
+/* Removes an object, or a folder with all objects in it. A name that is missing is fine. */
+int checkpoint_store_remove(struct checkpoint_store *storage, const char *name,
+                            struct hvd_err *err) MUST_CHECK;
+
+#endif

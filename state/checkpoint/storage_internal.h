@@ -1,0 +1,47 @@
+/*
+ * storage_internal.h: the table that each kind of storage fills. storage.c checks names and counts
+ * bytes, and calls the functions of the table.
+ */
+#ifndef STATE_CHECKPOINT_STORE_INTERNAL_H
+#define STATE_CHECKPOINT_STORE_INTERNAL_H
+
+#include "state/checkpoint/storage.h"
+
+/* Each struct of a kind begins with this one. */
+struct checkpoint_store {
+    const struct checkpoint_store_ops *ops;
+    char *where;
+    int directory; /* a descriptor of the kind, which closes it; -1: there is none */
+};
+
+struct checkpoint_object {
+    struct checkpoint_store *storage;
+    char name[LIMIT_CHECKPOINT_NAME_BYTES + 1];
+    uint64_t bytes;   /* that checkpoint_store_create was told */
+    uint64_t written; /* so far */
+};
+
+/* The functions as storage.h has them. Names have been checked. `finish` and `abandon` free the
+ * object. */
+struct checkpoint_store_ops {
+    void (*close)(struct checkpoint_store *storage);
+    int (*create)(struct checkpoint_store *storage, const char *name, uint64_t bytes,
+                  struct checkpoint_object **ret_object, struct hvd_err *err);
+    int (*write)(struct checkpoint_object *object, const void *at, size_t bytes,
+                 struct hvd_err *err);
+    int (*finish)(struct checkpoint_object *object, struct hvd_err *err);
+    void (*abandon)(struct checkpoint_object *object);
+    int (*size)(struct checkpoint_store *storage, const char *name, uint64_t *ret_bytes,
+                struct hvd_err *err);
+    int (*read)(struct checkpoint_store *storage, const char *name, uint64_t offset, void *at,
+                size_t bytes, struct hvd_err *err);
+    int (*list)(struct checkpoint_store *storage, const char *folder,
+                checkpoint_store_visit_fn *visit, void *arg, struct hvd_err *err);
+    int (*remove)(struct checkpoint_store *storage, const char *name, struct hvd_err *err);
+};
+
+/* storage_dir.c. make: missing directories are made. */
+int checkpoint_store_dir_open(const char *where, bool make, struct checkpoint_store **ret_store,
+                              struct hvd_err *err) MUST_CHECK;
+
+#endif

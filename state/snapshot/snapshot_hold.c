@@ -1,0 +1,128 @@
+/*
+ * snapshot_hold.c: the agent holds one commit of a snapshot while the worker writes others. Called
+ * by the agent's checkpoint thread; by the worker where a commit gets its number. Invariant: `held`
+ * becomes 0 by the agent, or by a writer that takes its buffer back; so a hold that the agent has
+ * seen stands until then, wherever the worker dies.
+ *
+ * A worker that has read hold_from just before the agent ended the hold may still mark a commit.
+ * The next hold finds that mark and removes it; until then the worker uses the third buffer.
+ */
+#include "base/time.h"
+#include "state/snapshot/snapshot_internal.h"
+#include "state/sum.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How often the agent looks again when the worker makes commits faster than the agent looks. */
+#define HOLD_TRIES 8
+
+uint32_t snapshot_bell(const struct snapshot *snapshot)
+{
+    return atomic_load(&snapshot->header->bell);
+}
+
+void snapshot_ring(struct snapshot *snapshot)
+{
+    atomic_fetch_add(&snapshot->header->bell, 1);
+    (void)syscall(SYS_futex, &snapshot->header->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void snapshot_await_bell(const struct snapshot *snapshot, uint32_t bell, int64_t longest_us)
+{
+    const struct timespec longest = { .tv_sec = longest_us / TIME_S,
+                                      .tv_nsec = longest_us % TIME_S * 1000 };
+
+    (void)syscall(SYS_futex, &snapshot->header->bell, FUTEX_WAIT, bell, &longest, NULL, 0);
+}
+
+/* Called by the writer when the buffer's commit has got its number. */
+void snapshot_offer(struct snapshot *snapshot, size_t buffer, uint64_t commit)
+{
+    uint64_t from = atomic_load(&snapshot->header->hold_from);
+    uint32_t none = 0;
+
+    if (from && commit >= from &&
+        atomic_compare_exchange_strong(&snapshot->header->held, &none, (uint32_t)buffer + 1))
+        snapshot_ring(snapshot);
+}
+
+void snapshot_hold(struct snapshot *snapshot, uint64_t from)
+{
+    snapshot_hold_end(snapshot);
+    snapshot->hold.from = from ? from : 1;
+    atomic_store(&snapshot->header->hold_from, snapshot->hold.from);
+    (void)snapshot_hold_commit(snapshot);
+}
+
+/* Looks for the commit that the worker has marked, or marks the newest commit. A mark on a commit
+ * that is too old is from the time before this hold. */
+uint64_t snapshot_hold_commit(struct snapshot *snapshot)
+{
+    struct header *header = snapshot->header;
+    struct snapshot_hold *hold = &snapshot->hold;
+
+    for (int i = 0; i < HOLD_TRIES && hold->from && !hold->commit; i++) {
+        uint32_t held = atomic_load(&header->held);
+        size_t buffer = held ? held - 1 : newest_buffer(snapshot);
+        uint64_t commit = buffer < SNAPSHOT_BUFFERS ? commit_in(snapshot, buffer) : 0;
+
+        if (!held && (!commit || commit < hold->from))
+            break;
+        if (!held && !atomic_compare_exchange_strong(&header->held, &held, (uint32_t)buffer + 1))
+            continue; /* the worker has marked a commit meanwhile */
+        if (commit && commit >= hold->from && commit_in(snapshot, buffer) == commit) {
+            hold->commit = commit;
+            hold->buffer = buffer;
+        } else {
+            atomic_store(&header->held, 0);
+        }
+    }
+    return hold->commit;
+}
+
+const uint8_t *snapshot_hold_bytes(const struct snapshot *snapshot)
+{
+    return snapshot->hold.commit ? snapshot->buffers[snapshot->hold.buffer] : NULL;
+}
+
+uint64_t snapshot_hold_sum(const struct snapshot *snapshot, uint64_t chunk)
+{
+    if (!snapshot->hold.commit || chunk >= snapshot->shape.bytes / STATE_CHUNK_BYTES)
+        return SUM_NONE;
+    return atomic_load(&snapshot->sums[snapshot->hold.buffer][chunk]);
+}
+
+bool snapshot_hold_stands(const struct snapshot *snapshot)
+{
+    atomic_thread_fence(memory_order_seq_cst); /* after all reads of the commit */
+    return snapshot->hold.commit &&
+           atomic_load(&snapshot->header->held) == snapshot->hold.buffer + 1;
+}
+
+void snapshot_hold_end(struct snapshot *snapshot)
+{
+    atomic_store(&snapshot->header->hold_from, 0);
+    atomic_store(&snapshot->header->held, 0);
+    snapshot->hold = (struct snapshot_hold){ 0 };
+}
+
+/* Training goes before the checkpoint. The number of the held commit becomes 0 before `held` does,
+ * so the next snapshot_begin opens its buffer. */
+bool snapshot_take_back(struct snapshot *snapshot)
+{
+    struct header *header = snapshot->header;
+    uint32_t held = atomic_load(&header->held);
+
+    if (!held || held > SNAPSHOT_BUFFERS || held - 1 == newest_buffer(snapshot))
+        return false;
+    atomic_store(&header->hold_from, 0);
+    atomic_store(&header->commits[held - 1], 0);
+    atomic_store(&header->opened, held);
+    atomic_store(&header->held, 0);
+    snapshot_ring(snapshot);
+    return true;
+}

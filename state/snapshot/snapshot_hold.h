@@ -1,0 +1,37 @@
+/*
+ * snapshot_hold.h: the agent holds one commit of a snapshot, for a checkpoint, while the worker
+ * writes others. One thread of the agent makes these calls. They never wait, except for
+ * snapshot_await_bell, and the worker never waits for them.
+ */
+#ifndef STATE_SNAPSHOT_SNAPSHOT_HOLD_H
+#define STATE_SNAPSHOT_SNAPSHOT_HOLD_H
+
+#include "state/snapshot/snapshot.h"
+
+/* Holds the first commit whose number is `from` or higher; 0: the newest one. The newest commit
+ * that is there now is held at once, if its number allows it; otherwise the worker marks the commit
+ * at its end. An earlier hold ends. */
+void snapshot_hold(struct snapshot *snapshot, uint64_t from);
+
+/* Returns the number that the held commit had when the hold began; 0: there is none yet. */
+uint64_t snapshot_hold_commit(struct snapshot *snapshot);
+
+/* The bytes of the held commit, and the checksum of one chunk. The bytes stay until the hold ends,
+ * with one exception: a worker that has no memory for another commit takes the buffer back. So call
+ * snapshot_hold_stands after reading; false: what was read is worth nothing. */
+const uint8_t *snapshot_hold_bytes(const struct snapshot *snapshot);
+uint64_t snapshot_hold_sum(const struct snapshot *snapshot, uint64_t chunk);
+bool snapshot_hold_stands(const struct snapshot *snapshot);
+void snapshot_hold_end(struct snapshot *snapshot);
+
+/* To wait: read the bell, look at all that is awaited, then await a change of the bell.
+ * snapshot_ring may be called by any thread. snapshot_await_bell may return early. */
+uint32_t snapshot_bell(const struct snapshot *snapshot);
+void snapshot_await_bell(const struct snapshot *snapshot, uint32_t bell, int64_t longest_us);
+void snapshot_ring(struct snapshot *snapshot);
+
+/* Called by the writer, which has no memory for the open buffer: ends the agent's hold, and the
+ * next snapshot_begin opens the buffer that was held. false: no commit is held. */
+bool snapshot_take_back(struct snapshot *snapshot);
+
+#endif
