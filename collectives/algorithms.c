@@ -33,8 +33,10 @@
 #define LARGE_CHUNK_BYTES (256 * KB)
 #define SMALL_CHUNK_BYTES (64 * KB)
 
-/* Lists the algorithms worth a try, the most promising one first (algorithms.h). `all`: the bytes
- * that a member would read if it reduced everything alone. */
+/* Lists the algorithms worth a try for an allreduce, the most promising one first
+ * (algorithms.h). bytes: the size of the numbers; work_bytes: their size in the type in which
+ * they are reduced. `all`: the bytes that a member must read from the other members of its host
+ * if it reduces everything by itself. */
 size_t algorithms_for(const struct group *group, size_t bytes, size_t work_bytes,
                       struct algorithm ret_algorithms[ALGORITHMS_MAX])
 {
@@ -105,9 +107,10 @@ static size_t class_of(size_t bytes)
     return power;
 }
 
-/* Returns the index of the algorithm for the next operation (algorithms.h). While the trials last,
- * the algorithms take turns. A choice beyond the list counts as 0, because other sizes of the same
- * class may have a shorter list. */
+/* Returns the index of the algorithm for the next operation (algorithms.h). While the algorithms
+ * of this size class are being timed, each is used in turn. Later the fastest one is used, or
+ * the first one (0), if the list of this operation is too short for that index: sizes of one
+ * class may have lists of different lengths. */
 uint32_t trial_choose(const struct trials *trials, size_t bytes, size_t count, bool *ret_try)
 {
     const struct trial *trial = &trials->classes[class_of(bytes)];

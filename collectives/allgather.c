@@ -1,11 +1,12 @@
 /*
- * allgather.c: gives each member's numbers to all members. On one host each member takes the
- * numbers from the stages (shared memory) of the other members. Between hosts a lane carries the
- * pieces of its members on each host, in the order of deal.h, into the result (shared memory of
- * each host).
+ * allgather.c: gives each member's numbers to all members. On one host each member copies the
+ * numbers out of the stages of the other members (a stage is a member's own part of the shared
+ * memory). Between hosts each lane carries the numbers of its members into the result, which the
+ * members of a host share. deal.h says where each member's piece lies.
  *
- * Other operations need an allgather before they can begin (allgather_before): an alltoall with
- * counts, a mesh.
+ * Two other operations run an allgather before they begin (allgather_before): an alltoall with
+ * counts, to tell all members the counts; and the making of a mesh, to tell all members the
+ * addresses.
  */
 #include "base/mem.h"
 #include "collectives/deal.h"
@@ -23,7 +24,8 @@ struct allgather {
     size_t *lengths;
 };
 
-/* Stage `in`: copies our piece of the chunk to our stage. */
+/* First phase of the pipeline: copies this member's piece of the chunk to its stage, its part of
+ * the shared memory, where the other members of the host read it. */
 static void put_on_stage(void *arg, size_t chunk, uint64_t turn)
 {
     struct allgather *gather = arg;
@@ -36,8 +38,8 @@ static void put_on_stage(void *arg, size_t chunk, uint64_t turn)
                count * gather->deal.bytes);
 }
 
-/* Copies one member's piece of the chunk from `from` to the output. Our own numbers are there
- * already (allgather_run). */
+/* Copies one member's piece of the chunk from `from` to the program's output. Leaves out our own
+ * piece, because allgather_run has copied all our numbers to the output before. */
 static void take_piece(struct allgather *gather, uint32_t member, size_t chunk, const uint8_t *from)
 {
     const struct deal *deal = &gather->deal;
@@ -48,7 +50,8 @@ static void take_piece(struct allgather *gather, uint32_t member, size_t chunk, 
                count * deal->bytes);
 }
 
-/* Stage `out` on one host: copies all members' pieces from their stages to the output. */
+/* Last phase of the pipeline on one host: copies the pieces of all members from their stages to
+ * the program's output. */
 static void take_from_stages(void *arg, size_t chunk, uint64_t turn)
 {
     struct allgather *gather = arg;
@@ -59,9 +62,9 @@ static void take_from_stages(void *arg, size_t chunk, uint64_t turn)
                    board_stage(gather->operation->group->board, local, turn));
 }
 
-/* Stage `middle` with several hosts: brings the pieces that our lane carries to the result of this
- * host. The pieces of our host are copied into the result; the pieces of the other hosts are
- * received into it. A member without a lane does nothing. */
+/* Middle phase of the pipeline with several hosts: fills the result, the memory that the members
+ * of this host share. The pieces of this host are copied into it, those of the other hosts are
+ * received along our lane. A member without a lane does nothing. */
 static int gather_along_lane(void *arg, size_t chunk, uint64_t turn)
 {
     struct allgather *gather = arg;
@@ -89,7 +92,8 @@ static int gather_along_lane(void *arg, size_t chunk, uint64_t turn)
     return lane_allgather(&group->lane, gather->blocks, gather->lengths);
 }
 
-/* Stage `out` with several hosts: copies all members' pieces from the result to the output. */
+/* Last phase of the pipeline with several hosts: copies the pieces of all members from the
+ * result to the program's output. */
 static void take_from_result(void *arg, size_t chunk, uint64_t turn)
 {
     struct allgather *gather = arg;
@@ -166,16 +170,15 @@ int allgather_whole(struct coll *coll, struct coll_group *group, const struct co
     return lane_close(&group->lane, allgather_run(&operation));
 }
 
-/* Runs an allgather that brings an operation facts of all members (counts, addresses) before the
- * operation itself. The allgather comes first and takes the operation's number; the operation gets
- * the next number. */
+/* Runs an allgather that tells an operation something about all members (counts, addresses)
+ * before the operation itself begins. Both need a number, by which the members compare what they
+ * run: the allgather takes the number that the operation had, and the operation takes the next
+ * one. */
 int allgather_before(struct operation *operation, const struct coll_call *call)
 {
     struct coll_group *group = operation->group;
     int rc;
 
-    /* the allgather comes first and takes the operation's number; the operation gets the next
-     * number */
     group->number--;
     rc = allgather_whole(operation->coll, group, call);
     group->number++;

@@ -36,10 +36,11 @@ static bool is_without_board(const struct operation *operation)
     return !operation->group->board || operation_is_ordered(operation);
 }
 
-/* Runs the chunks after the opening, in which each member has told whether the other members can
- * read its buffers. begun: the first chunk is on our stage. If the buffers of only some members can
- * be read, the members that offered their buffers have put nothing on their stages yet: they do so
- * now, and one more board step publishes their numbers. */
+/* Runs the chunks of an allreduce after the opening. In the opening each member has told whether
+ * the others can read its buffers in place; if not all can be read, the stages are used. begun
+ * is true: this member has put its first chunk on its stage before the opening. A member that
+ * had offered its buffers has not: it does so now, and one more step of the board publishes its
+ * numbers. */
 static int go_on_stages(struct allreduce *all, const struct stages *stages, bool begun)
 {
     struct operation *operation = all->operation;

@@ -70,9 +70,10 @@ static size_t find_sources(const struct allreduce *all, size_t chunk, uint64_t t
     return count;
 }
 
-/* Stage `middle` on one host: reduces our part of the chunk out of the numbers of all members, to
- * the result that the other members copy out. For a call with one buffer our own numbers are read
- * from that buffer (copy_in), and the result goes there at once. */
+/* Middle phase of the pipeline on one host: reduces our part of the chunk out of the numbers of
+ * all members, and writes it to the result, from where the other members copy it. If the call
+ * has only one buffer, our own numbers were not copied to the stage: they are read from that
+ * buffer, and the result is written to it at once. */
 static int reduce_here(void *arg, size_t chunk, uint64_t turn)
 {
     struct allreduce *all = arg;
@@ -89,8 +90,9 @@ static int reduce_here(void *arg, size_t chunk, uint64_t turn)
     return 0;
 }
 
-/* Stage `middle` with several hosts: reduces our part of the chunk over this host, and then along
- * our lane over all hosts, into the result of this host. */
+/* Middle phase of the pipeline with several hosts: reduces our part of the chunk over the
+ * members of this host, then along our lane over all hosts. The sum goes to the result, the
+ * memory from which all members of this host copy it. */
 static int reduce_between(void *arg, size_t chunk, uint64_t turn)
 {
     struct allreduce *all = arg;
@@ -118,8 +120,8 @@ static int reduce_between(void *arg, size_t chunk, uint64_t turn)
                           algorithm_along_lane(count * all->work_bytes));
 }
 
-/* Stage `out`: copies the result of the chunk from the board to the program's buffer, except the
- * part that is there already. */
+/* Last phase of the pipeline: copies the result of the chunk from the board to the program's
+ * buffer, except the part that reduce_here has written to the buffer already. */
 static void copy_out(void *arg, size_t chunk, uint64_t turn)
 {
     struct allreduce *all = arg;
@@ -134,9 +136,10 @@ static void copy_out(void *arg, size_t chunk, uint64_t turn)
     pieces_write(all->pieces, to + own, count - own, result + own * all->bytes);
 }
 
-/* Stage `out` of a small allreduce on one host: this member reduces the numbers of all members
- * alone, so no second step is needed. The whole operation is one chunk. A result in several buffers
- * goes through the other copy of our stage, which no member reads (turn + 1). */
+/* A small allreduce on one host, after the first step of the board: this member reduces the
+ * numbers of all members by itself, so no second step is needed. The whole operation is one
+ * chunk. If the call has several buffers, the sum is first written to the second copy of our
+ * stage, the one for chunk `turn` + 1, which no member reads, and then copied to the buffers. */
 static void reduce_alone(void *arg, size_t chunk, uint64_t turn)
 {
     struct allreduce *all = arg;

@@ -10,8 +10,9 @@
 
 _Static_assert(ALGORITHMS_MAX <= UINT8_MAX, "an index has room in a fingerprint");
 
-/* Returns the fingerprint that describes the reduction: that of the call. For a call on memory of a
- * GPU only the members' votes are reduced here, so it is that of the votes. */
+/* Returns the fingerprint of the numbers that are reduced. This is the fingerprint of the call,
+ * with one exception: of a call on memory of a GPU only the votes of the members are reduced
+ * here (can NCCL carry the call?), and then this is a fingerprint made for the votes. */
 const struct fingerprint *allreduce_fingerprint(const struct operation *operation)
 {
     static const struct fingerprint votes = { .kind = COLL_ALLREDUCE,
@@ -24,8 +25,8 @@ const struct fingerprint *allreduce_fingerprint(const struct operation *operatio
     return operation->fingerprint.on_device ? &votes : &operation->fingerprint;
 }
 
-/* Returns the reduction that the fingerprint describes; its `size`, for averages, is that of the
- * group. */
+/* Returns how the numbers of this fingerprint are reduced: op, type, scales. An average divides
+ * by the number of members in the group. */
 struct reduction allreduce_reduction(const struct operation *operation)
 {
     const struct fingerprint *fingerprint = allreduce_fingerprint(operation);
@@ -77,8 +78,9 @@ uint32_t allreduce_lanes(const struct operation *operation)
                : operation->group->group.lane_count;
 }
 
-/* true: the numbers are so few that they travel in the opening message of the lane (LANE_GATHER).
- * So the lane is opened when the numbers are known, after the reduction on this host. */
+/* true: the allreduce is so small that its numbers travel in the first message of the lane,
+ * together with the fingerprint (LANE_GATHER). Then that message can only be sent after the
+ * numbers of this host were reduced, and not at the beginning of the operation. */
 bool allreduce_opens_late(const struct operation *operation)
 {
     const struct fingerprint *fingerprint = allreduce_fingerprint(operation);
@@ -89,9 +91,10 @@ bool allreduce_opens_late(const struct operation *operation)
            algorithm_along_lane(fingerprint->count * reduce_work_bytes(&how)) == LANE_GATHER;
 }
 
-/* Chooses the algorithm and writes it to the fingerprint. A rank that has joined calls this after
- * it has learnt the fingerprint, which names the algorithm: that rank only needs to know whether
- * this is a trial. With --fixed-order there is one algorithm. */
+/* Chooses the algorithm, writes its index to the fingerprint, and notes whether this operation
+ * is a trial, whose time is measured. A rank that has joined (hvd_join) does not choose: it has
+ * received the fingerprint with the index, and only notes whether this is a trial. With
+ * --fixed-order there is only one algorithm. */
 void allreduce_choose(struct operation *operation)
 {
     struct algorithm list[ALGORITHMS_MAX];

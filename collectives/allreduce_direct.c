@@ -12,9 +12,9 @@
 /* After this many bytes the member checks again whether the round has failed. */
 #define STRETCH_BYTES ((size_t)1024 * 1024)
 
-/* Tells the other members of this host, with the opening, where our two buffers are
- * (allreduce_internal.h). If one of the two is not in memory of hvd_alloc, neither is offered
- * (`bytes` 0). */
+/* Writes into our opening message where our input and our output are, so that the other members
+ * of this host can read both (allreduce_internal.h). If one of the two is not in memory of
+ * hvd_alloc, other processes cannot read it: then neither is offered (`bytes` is 0). */
 bool direct_offer(struct operation *operation)
 {
     const struct coll_call *call = operation->call;

@@ -58,8 +58,9 @@ static void broadcast_take(void *arg, size_t chunk, uint64_t turn)
                chunk_bytes(cast, chunk));
 }
 
-/* Sends the chunk along the lanes. On the root's host the chunk is sent from the stage that the
- * members read: sending only reads it, so the members copy it out in the same step. */
+/* Sends the chunk along the lanes to the other hosts. On the root's host the chunk is sent out
+ * of the root's stage, and the members of that host copy it out of the same stage meanwhile:
+ * both only read, so no step of the board is needed between them. */
 static int broadcast_pass_on(void *arg, size_t chunk, uint64_t turn)
 {
     struct broadcast *cast = arg;

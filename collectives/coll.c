@@ -16,8 +16,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Copies the members of the roster, and numbers their hosts. The hash shows the peers that all
- * members have the same members, groups and options. */
+/* Copies the members of the roster, numbers their hosts, and computes a hash of members, groups
+ * and options. When two members connect, they compare their hashes, and so notice that they were
+ * given different ones. */
 static int copy_members(struct coll *coll, const struct coll_roster *roster)
 {
     const struct coll_engine *engine = coll->engine;
@@ -246,7 +247,8 @@ void coll_free(struct coll *coll)
         return;
     }
     coll->freeing = (struct reaper_task){ .run = free_on_reaper, .arg = coll };
-    /* on_left in connect.c gives the round to the reaper when the control connections are closed */
+    /* on_left (connect.c) adds the round to the reaper's tasks when the control connections are
+     * closed */
     if (coll->meeting)
         meet_leave(coll->meeting, !coll_has_failed(coll));
     else

@@ -251,7 +251,9 @@ static int meet_all(struct coll *coll, int64_t deadline_us, struct hvd_err *err)
         /* the address of the member that has created the segment begins with the locator */
         link_at = met->leads ? SEGMENT_LOCATOR_BYTES : 0;
         if (met->address_length < link_at)
-            rc = err_set(err, HVD_E_PROTO, "rank %u has not said where its shared memory is",
+            rc = err_set(err, HVD_E_PROTO,
+                         "rank %u has not said where its shared memory is; all workers must use "
+                         "one release of libhvd",
                          met->rank);
         else if (met->leads)
             rc = get_segment(coll, met->address, err);

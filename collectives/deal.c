@@ -1,6 +1,7 @@
 /*
- * deal.c: where the pieces of all members lie in a chunk of an allgather or a reducescatter. All
- * members compute the same places, from counts that their fingerprints have compared.
+ * deal.c: the layout of a chunk of an allgather or a reducescatter, called a deal: where in the
+ * chunk each member's numbers begin. Each member computes the layout by itself. All get the same
+ * layout, because they compute it from counts that the fingerprints have compared.
  */
 #include "collectives/deal.h"
 
@@ -16,8 +17,8 @@ size_t deal_count(const struct deal *deal, uint32_t member)
     return deal->counts ? deal->counts[member] : deal->each;
 }
 
-/* Prepares a deal (deal.h): where each part begins among all numbers, how large a piece of each
- * part a chunk holds, and how many chunks the longest part needs. */
+/* Prepares the layout (deal.h): where the part of each member begins among all numbers, how many
+ * numbers of a part one chunk holds, and how many chunks the longest part needs. */
 void deal_init(struct deal *deal, size_t room, void *memory)
 {
     uint32_t size = deal->group->size;

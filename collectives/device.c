@@ -17,13 +17,14 @@
 
 #include <inttypes.h>
 
-/* indices of an array; each entry is the number of members that give this vote */
+/* indices of an array; each entry counts the members that give this vote on "can NCCL carry this
+ * call?" */
 enum vote { VOTE_READY, VOTE_CANNOT, VOTE_NOT_BEGUN };
 _Static_assert(VOTE_NOT_BEGUN + 1 == OPERATION_VOTES, "there is room for each");
 
-/* Lets the members vote whether NCCL carries this call (*ret_nccl). NCCL needs the votes of all
- * members. A rank that has joined does not vote; so while a rank has joined, calls go through the
- * host. */
+/* Lets the members vote whether NCCL carries this call. *ret_nccl: true if every member of the
+ * group has voted "ready". A rank that has joined (hvd_join) does not vote; so while a rank has
+ * joined, calls go through the host. */
 static int vote_on_nccl(struct passage *passage, bool *ret_nccl)
 {
     struct coll *coll = passage->coll;
@@ -43,7 +44,7 @@ static int vote_on_nccl(struct passage *passage, bool *ret_nccl)
     if (votes[VOTE_CANNOT])
         /* NULL: this member does not know the reason, but another member does */
         device_give_up(group, NULL);
-    /* the communicator is begun in the background: this call still goes through the host */
+    /* NCCL begins in the background; this call goes through the host, and a later one by NCCL */
     else if (votes[VOTE_NOT_BEGUN] == size)
         rc = device_begin_comm(coll, group);
     if (!rc && *ret_nccl)
@@ -60,8 +61,8 @@ static int vote_on_nccl(struct passage *passage, bool *ret_nccl)
     return rc;
 }
 
-/* Names of operations for coll_wait_look. They are set after the vote, when no member is missing
- * any more. */
+/* The names under which coll_wait_look shows a call that NCCL carries. A call gets this name
+ * after the vote, because all members have arrived by then. */
 static const char *const nccl_names[] = {
     [COLL_ALLREDUCE] = "allreduce by NCCL", [COLL_BROADCAST] = "broadcast by NCCL",
     [COLL_ALLGATHER] = "allgather by NCCL", [COLL_REDUCESCATTER] = "reducescatter by NCCL",
@@ -96,8 +97,9 @@ static int device_failure(struct coll *coll, struct hvd_err *err)
     return 0;
 }
 
-/* Fails the round because of the GPU. NCCL's HVD_E_LOST does not say which member is gone: so a
- * reason from another member comes first, and without one no rank is named (MEET_NOBODY). */
+/* Fails the round because of an error of the GPU. When NCCL says HVD_E_LOST, another member is
+ * gone, but NCCL does not say which one. Another member may know it: so this function first
+ * waits for that member's reason, and names no rank (MEET_NOBODY) if none comes. */
 static void fail_by_device(struct coll *coll, int code, const char *why)
 {
     uint32_t rank = code == HVD_E_LOST ? MEET_NOBODY : coll->rank;
@@ -160,8 +162,9 @@ static int report_stuck(struct coll *coll, int code, const char *why, struct hvd
     return err_set(err, code, "round %" PRIu64 ": %s", coll->round, why);
 }
 
-/* Waits until no call of the round touches GPU memory (coll.h). First the communicators of NCCL,
- * then the copies through the host, then the failures that no call has returned yet. */
+/* Waits until nothing of this round touches GPU memory any more (coll.h): first the calls of
+ * NCCL, then the copies through the host. Last it looks for failures of calls that had already
+ * returned to the program. */
 int coll_settle(struct coll *coll, struct hvd_err *err)
 {
     int64_t until_us = INT64_MAX;
@@ -206,9 +209,9 @@ struct parting {
     bool done; /* true: coll_part has ended its wait; protected by the mutex of `coll` */
 };
 
-/* A thread that ends the wait of coll_part after the longest time that a GPU may take
- * (coll_engine_bound_us). `done`: coll_part waits no more. The end of the wait affects only this
- * process; the other members do not notice it. */
+/* A thread that ends the wait of coll_part when the wait has taken longer than a GPU may take
+ * for anything (coll_engine_bound_us). `done`: coll_part has ended by itself. Only this process
+ * stops waiting; the other members do not notice it. */
 static void *limit_waiting(void *arg)
 {
     struct parting *parting = arg;
@@ -226,10 +229,10 @@ static void *limit_waiting(void *arg)
     return NULL;
 }
 
-/* Waits until all members have called coll_part, that is, until all are settled. A member that has
- * its own result may still be needed by members that do not have theirs: threads of NCCL in this
- * process read and send bytes that a kernel has written to its memory. So no member may end these
- * threads, or its process, earlier. */
+/* Waits until all members have called coll_part, that is, until the calls of all members have
+ * ended. A member that has its own result is still needed: threads of NCCL in its process send
+ * the bytes that other members wait for. So no member may end these threads, or its process,
+ * before all are ready. */
 void coll_part(struct coll *coll)
 {
     struct parting parting = { .coll = coll };

@@ -46,14 +46,17 @@ static int judge_cards(const struct card *cards, uint32_t size, struct hvd_err *
     for (uint32_t i = 0; i < size; i++) {
         if (!cards[i].can)
             return err_set(err, HVD_E_UNSUPPORTED,
-                           "rank %" PRIu32 " of the group has no usable NCCL", i);
+                           "rank %" PRIu32 " of the group has no usable NCCL; its host shows the "
+                           "reason with hvd-elastic --check-build",
+                           i);
         if (cards[i].version == cards[0].version)
             continue;
         nccl_version_text(cards[i].version, one);
         nccl_version_text(cards[0].version, first);
         return err_set(err, HVD_E_UNSUPPORTED,
-                       "rank %" PRIu32 " of the group has NCCL %s, and rank 0 has %s", i, one,
-                       first);
+                       "rank %" PRIu32 " of the group has NCCL %s, and rank 0 has %s; install one "
+                       "version of NCCL on all hosts",
+                       i, one, first);
     }
     for (uint32_t i = 0; i < size; i++) {
         for (uint32_t k = 0; k < i; k++) {
@@ -61,16 +64,17 @@ static int judge_cards(const struct card *cards, uint32_t size, struct hvd_err *
 
             if (same && !(cards[i].shares && cards[k].shares))
                 return err_set(err, HVD_E_UNSUPPORTED,
-                               "ranks %" PRIu32 " and %" PRIu32 " of the group use the same GPU", k,
-                               i);
+                               "ranks %" PRIu32 " and %" PRIu32
+                               " of the group use the same GPU; give each worker a GPU of its own",
+                               k, i);
         }
     }
     return 0;
 }
 
-/* Marks the group as unable to use NCCL in this round, and revokes its communicator; only the first
- * reason is kept. NULL: another member knows the reason and tells the operator, so this member does
- * not (`remarked`). */
+/* Marks the group as unable to use NCCL in this round, and revokes its communicator; the first
+ * reason is kept. why is NULL: another member has the reason and tells the operator, so this
+ * member stays silent (`remarked` is set as if it had told already). */
 void device_give_up(struct coll_group *group, const char *why)
 {
     struct coll_comm *nccl = &group->nccl;
@@ -108,8 +112,10 @@ static int share_id(struct coll *coll, struct coll_group *group)
     if (rc)
         return rc;
     if (!offer.made) {
-        device_give_up(group, "the first member of the group cannot make an id for a communicator");
-        group->nccl.remarked |= group->group.place != 0; /* only the first member remarks it */
+        device_give_up(group, "ncclGetUniqueId has failed on the first member of the group; "
+                              "NCCL_DEBUG=INFO in the environment of the workers says why");
+        /* Only the first member logs why NCCL is not used, so that the operator reads it once. */
+        group->nccl.remarked |= group->group.place != 0;
         return 0;
     }
     spec.id = offer.id;
@@ -167,8 +173,9 @@ int device_begin_comm(struct coll *coll, struct coll_group *group)
     return 0;
 }
 
-/* Returns the state of the group's communicator on this member (device.h), and gives the group up
- * if this member finds that it cannot use NCCL. */
+/* Returns whether NCCL can carry the group's next call on this member: ready, starting or
+ * impossible (device.h). If it is impossible, the group is given up: its calls go through the
+ * host from now on. */
 enum device_comm_state device_comm_state(struct coll *coll, struct coll_group *group)
 {
     const struct coll_engine *engine = coll->engine;

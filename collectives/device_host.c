@@ -115,9 +115,9 @@ static int move_slice(struct slices *slices, enum direction direction, size_t nu
     } else if (call->kind == (load ? COLL_ALLGATHER : COLL_REDUCESCATTER)) {
         rc = move_part(slices, direction, number, device, host, call->count);
     } else {
-        /* On the device the whole parts lie one behind another; in host memory only their numbers
-         * of this slice lie there. If there is only one slice, the layout is the same on both
-         * sides, and all parts are copied at once. */
+        /* On the device each part lies as a whole behind the part before it. Host memory has only
+         * the numbers of this slice, part behind part, so each part needs a copy of its own. If
+         * there is only one slice, both layouts are equal, and one copy moves all parts. */
         for (uint32_t i = 0; i < slices->parts && !rc; i++) {
             size_t count = counts ? counts[i] : call->count;
 
@@ -133,7 +133,8 @@ static int move_slice(struct slices *slices, enum direction direction, size_t nu
     }
     if (rc || !load)
         return rc;
-    /* The mark is reached after all copies that were queued for this slot before. */
+    /* An event behind the copies in the GPU's queue (the mark): when it is reached, all copies
+     * of this slot are done. */
     return staging_mark(passage->staging, slot, passage->err);
 }
 
@@ -262,9 +263,10 @@ static int copy_on_device(struct passage *passage, const void *from, void *to, s
                         count * reduce_type_bytes(passage->call->type), passage->err);
 }
 
-/* Runs a call through the host, in the order of the program's stream: after the work that is queued
- * there, and before later work. A streamed call returns with its last copies queued; another call
- * waits for them at the mark of slot 0, which is free then. */
+/* Runs a call through the host, in the order of the program's CUDA stream: after the work that
+ * the program has queued there, and before its later work. A streamed call returns while its
+ * last copies are still queued. Any other call waits for them: it sets mark 0, an event behind
+ * all copies, and waits for that event. */
 int device_by_host(struct passage *passage)
 {
     const struct coll_call *call = passage->call;

@@ -19,10 +19,11 @@ static struct operation begin_operation(struct coll *coll, struct coll_group *gr
     return operation;
 }
 
-/* Ends an operation, and closes it on the lane, the links to the other hosts. When all algorithms
- * of a size have been tried, the members agree on the fastest one, all after the same operation. An
- * allreduce (HVD_MIN) gives them, for each algorithm, the least of all members' times. The least
- * time is the true one: the member that arrives last at an operation waits for no other member. */
+/* Ends an operation, and closes it on the lane (the links to the other hosts). When each
+ * algorithm of this size class was timed often enough, all members choose the fastest one after
+ * the same operation. For that an allreduce finds, for each algorithm, the least time that any
+ * member has measured. The least time is the true one, because the member that comes last to an
+ * operation waits for no other member. */
 static int end_operation(struct operation *operation, int rc)
 {
     struct coll_group *group = operation->group;
@@ -81,8 +82,9 @@ int operation_inside(struct coll *coll, struct coll_group *group, const struct c
     case COLL_BARRIER:
     case COLL_END:
         rc = operation_open(&operation, &last);
-        /* This member ends (COLL_END), but a member of another host makes a call. The other members
-         * of this host end too and wait in the next board step, so this member makes the step. */
+        /* HVD_E_STATE: this member ends (COLL_END), but a member of another host makes a call. The
+         * other members of this host learn that in the next board step, for which they wait: so
+         * this member makes that step too. */
         if (rc == HVD_E_STATE && operation.on_lane && group->board)
             rc = board_step(group->board) ? HVD_E_REVOKED : rc;
         if (!rc)
@@ -112,7 +114,8 @@ int operation_vote(struct coll *coll, struct coll_group *group, const struct col
     struct operation operation = begin_operation(coll, group, call);
     int rc;
 
-    operation.call = &sum; /* the fingerprint is still the fingerprint of the call itself */
+    operation.call = &sum; /* only `call` is the vote; the members still compare the fingerprint
+                            * of the call itself */
     rc = lane_close(&group->lane, allreduce_run(&operation));
     if (!rc)
         memcpy(ret_sums, sums, sizeof(sums));

@@ -38,7 +38,8 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
 
     if (!options->host || strlen(options->host) >= sizeof(engine->host))
         return err_set(err, HVD_E_INVAL,
-                       "the agent has told no numeric address for the connections between workers");
+                       "the agent has told no numeric address for the connections between workers; "
+                       "agent and library must be of one release");
     /* Gloo proves nothing to its peers and sends in clear: the options must allow that, or all of
      * it must stay in this machine. */
     if (options->carrier == COLL_BY_GLOO &&

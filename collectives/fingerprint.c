@@ -49,7 +49,8 @@ uint64_t fingerprint_mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 29;
 }
 
-/* The offsets of the fields: workers with different versions of libhvd exchange fingerprints. */
+/* The offsets of these fields must not change: workers with another version of libhvd send and
+ * compare the same bytes. */
 _Static_assert(offsetof(struct fingerprint, kind) == 16, "kind is at byte 16");
 _Static_assert(offsetof(struct fingerprint, type) == 20, "type is at byte 20");
 _Static_assert(offsetof(struct fingerprint, on_device) == 22, "on_device is at byte 22");

@@ -47,8 +47,8 @@ static int place_on_hosts(struct group *group, const uint32_t *hosts)
     return 0;
 }
 
-/* Prepares a group (group.h). hosts[r]: the number of the host of rank r. `fewest`: the members on
- * the host with the fewest of them, which is the number of lanes. */
+/* Prepares a group: its hosts and its lanes (group.h). hosts[r]: the number of the host of rank
+ * r. `fewest`: how many members the host with the fewest members has; there are as many lanes. */
 int group_init(struct group *group, const uint32_t *ranks, uint32_t count, const uint32_t *hosts,
                uint32_t rank)
 {

@@ -23,8 +23,8 @@ struct opened_address {
     uint8_t bytes[LINK_ADDRESS_MAX];
 };
 
-/* Runs the operation of all members, which compares the fingerprints and gathers `bytes` bytes from
- * each member: member i's bytes begin at i * bytes in `table`. */
+/* Runs the operation of all members that opens or closes groups: it compares the fingerprints, and
+ * gathers `bytes` bytes from each member; those of member i begin at i * bytes in `table`. */
 static int opened_tell(struct coll *coll, struct coll_group *all, const struct coll_call *call,
                        void *table, size_t bytes)
 {
@@ -35,7 +35,8 @@ static int opened_tell(struct coll *coll, struct coll_group *all, const struct c
                                       .count = bytes };
     struct operation operation = operation_make(coll, all, call);
 
-    operation.call = &gather; /* the fingerprint is still the fingerprint of the call */
+    operation.call = &gather; /* only `call` is the allgather; the members still compare the
+                               * fingerprint of the open or close */
     return lane_close(&all->lane, allgather_run(&operation));
 }
 
@@ -115,9 +116,10 @@ static int opened_connect(struct coll *coll, struct coll_group *group, const uin
     return rc ? rc : coll_await_link(coll, link, clock_now_us() + CONNECT_US);
 }
 
-/* Opens a group, or closes one; every member of the round makes the call. Closing is only the
- * operation that all members agree on: the group's objects stay until the round ends. A member
- * outside all new groups gathers an empty row. */
+/* Opens a group, or closes one. Every member of the round makes this call, also those outside
+ * the group: only the operation tells them that all agree. To close a group nothing else is
+ * done; its objects stay until the round ends. A member that is in no new group gives no
+ * addresses (an empty row). */
 int opened_run(struct coll *coll, struct coll_group *all, const struct coll_call *call)
 {
     struct coll_opening *opening = call->opening;

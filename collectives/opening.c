@@ -30,24 +30,26 @@ int operation_await_end(struct coll *coll)
     return HVD_E_REVOKED;
 }
 
-/* Called when two fingerprints differ: fails the round with HVD_E_MISMATCH. Exception: a rank that
- * has ended (COLL_END) makes no further call. Then the other members wait until the round ends; the
- * rank itself does not wait. A rank that has joined may have taken over the fingerprint of a rank
- * that has ended; it waits too. */
+/* Called when the fingerprints of two members differ: fails the round with HVD_E_MISMATCH.
+ * Exception: one of the two members has ended (COLL_END) and makes no further call. Then there
+ * is no mismatch: the other member waits until the round ends, and only the member that has
+ * ended returns. A rank that has joined waits too: it may have received the fingerprint of a
+ * member that has ended. */
 static int mismatch(struct operation *operation, const struct fingerprint *theirs)
 {
     struct coll *coll = operation->coll;
     char ours[FINGERPRINT_TEXT_MAX], other[FINGERPRINT_TEXT_MAX];
     bool ended = theirs->kind == COLL_END || operation->fingerprint.kind == COLL_END;
 
-    /* On this host a member has ended and another member makes a call. The other hosts wait for the
-     * member on the first lane, so this member tells them. */
+    /* The two members are on this host. The members of other hosts wait for a message from the
+     * first lane of this host: so the member on that lane tells them that the operation never
+     * runs. */
     if (ended && !operation->on_lane && operation->group->group.local == 0)
         lane_open_ended(&operation->group->lane, &operation->fingerprint);
     if (operation->call->kind == COLL_END)
         return HVD_E_STATE;
-    /* This rank has joined, and a member of another host makes a call. The members of this host
-     * that have ended wait in the next board step, so this rank makes the step. */
+    /* This rank has joined, and was told that the round ends; but a member of another host makes a
+     * call. The other members of this host wait in the next board step: this rank makes it too. */
     if (ended && operation->joined && operation->on_lane && operation->group->board &&
         operation->fingerprint.kind == COLL_END && board_step(operation->group->board))
         return HVD_E_REVOKED;
@@ -87,9 +89,9 @@ const struct board_opening *operation_opening(const struct operation *operation,
                                                        operation->turn);
 }
 
-/* true: the member with this index on our host gives numbers. If no member of the host has joined,
- * no bit need be looked at. A bit of `joins` exists for the first 64 members only; for the others
- * the opening on the board says it. */
+/* true: the member with this index on our host gives numbers, that is, has not called hvd_join.
+ * The bits of `joins` tell that for the first 64 members of the host; for the others the opening
+ * on the board is read. */
 bool operation_gives(const struct operation *operation, uint32_t local)
 {
     if (operation->givers == operation->group->group.local_count)
@@ -118,8 +120,8 @@ static int compare_members(struct operation *operation)
         if (!operation->givers++ && operation->joined)
             *ours = *theirs;
     }
-    /* All members must run the same operation. If all members of this host have joined, `ours` gets
-     * the rank that joined last. */
+    /* All members of this host must run the same operation. If all of them have joined, `ours` gets
+     * the rank among them that joined last. */
     for (uint32_t local = 0; local < count; local++) {
         const struct fingerprint *theirs = &operation_opening(operation, local)->fingerprint;
         int rc = compare(operation, theirs);
@@ -136,9 +138,9 @@ static int compare_members(struct operation *operation)
     return 0;
 }
 
-/* All members of this host have joined. The member on the first lane learns from the other hosts
- * which operation they run, and one more board step gives the answer to the other members of this
- * host. */
+/* Called when all members of this host have joined, so that none of them knows the operation.
+ * The member on the first lane learns it from the other hosts. One more board step gives it to
+ * the other members of this host. */
 static int ask_other_hosts(struct operation *operation)
 {
     struct coll_group *group = operation->group;
@@ -164,8 +166,8 @@ static int ask_other_hosts(struct operation *operation)
     return rc;
 }
 
-/* Opens the lane and compares our fingerprint with that of the member before us (operation.h). A
- * rank that has joined takes over the fingerprint that it gets. */
+/* Opens the lane: sends our fingerprint along it, and compares the one that the member before us
+ * has sent (operation.h). A rank that has joined takes over the received one. */
 int operation_open_lane(struct operation *operation, const void *first, size_t length)
 {
     struct fingerprint theirs;
@@ -185,11 +187,11 @@ int operation_open_lane(struct operation *operation, const void *first, size_t l
     return compare(operation, &theirs);
 }
 
-/* Returns how many lanes the operation uses, counted from the first. A rank that has joined has
- * learnt the operation before. */
+/* Returns how many lanes the operation uses; lane 0 is always the first. A rank that has joined
+ * knows the operation by now, from its opening. */
 static uint32_t lanes_used(const struct operation *operation)
 {
-    if (coll_kind_is_ragged(operation->fingerprint.kind) || /* its opening carries an allgather */
+    if (coll_kind_is_ragged(operation->fingerprint.kind) || /* the counts come by an allgather */
         coll_kind_is_of_groups(operation->fingerprint.kind))
         return operation_is_ordered(operation) ? 1 : operation->group->group.lane_count;
     if (operation->fingerprint.on_device)
@@ -204,10 +206,10 @@ static uint32_t lanes_used(const struct operation *operation)
     }
 }
 
-/* Shows in the timeline how long this member waited for the others: from begun_us until now. The
- * members of a host have exchanged the times of their calls, so the wait has the name of the member
- * that called last. That member is unknown if the timeline of a member is off, or if a time lies in
- * the future, because it comes from another clock. */
+/* Shows in the timeline how long this member has waited for the other members of its host, from
+ * begun_us until now. Each member has published when it made its call, so the wait is named
+ * after the member that called last. That member is unknown if one of them writes no timeline,
+ * or if a time lies in the future, because it comes from another clock. */
 static void opening_show_wait(struct operation *operation, int64_t begun_us)
 {
     struct timeline_arrival *arrival = &operation->coll->arrival;
@@ -238,9 +240,9 @@ static void opening_show_wait(struct operation *operation, int64_t begun_us)
 
 _Static_assert(sizeof(struct board_opening) <= BOARD_OPENING_BYTES, "it has room on a board");
 
-/* Opens the operation (operation.h): first the members of this host compare their fingerprints at
- * the board, then the hosts along the lanes. The times show the two waits in the timeline;
- * arrival->at_us is 0 without a timeline. */
+/* Opens the operation (operation.h): the members of this host compare their fingerprints at the
+ * board, then the hosts compare theirs along the lanes. Both waits are shown in the timeline, if
+ * there is one (arrival->at_us is not 0). */
 int operation_open(struct operation *operation, uint32_t *ret_last)
 {
     const struct coll_group *group = operation->group;
@@ -262,15 +264,15 @@ int operation_open(struct operation *operation, uint32_t *ret_last)
         if (!rc && !operation->givers)
             rc = ask_other_hosts(operation);
     } else {
-        /* without a board this member stands for its host: it gives numbers, unless it has joined
-         * */
+        /* without a board this is the only member of its host: it gives numbers, unless it has
+         * joined */
         operation->givers = !operation->joined;
     }
     if (!rc && group->lane.size > 1 && group->group.local < lanes_used(operation)) {
         begun_us = arrival->at_us ? timeline_now_us(timeline) : 0;
-        /* A barrier has no numbers, so its first step, which has no bytes (""), travels with the
-         * opening. A small allreduce opens its lane later, together with its own first step. NULL:
-         * no first step travels with the opening. */
+        /* The opening message of a lane can carry the first step of the operation too. A barrier
+         * uses that: its first step has no bytes (""). A small allreduce also does, but it opens
+         * its lane later, when its numbers are known. NULL: no first step. */
         if ((ours->kind == COLL_BARRIER || ours->kind == COLL_END) && !operation->joined)
             rc = operation_open_lane(operation, "", 0);
         else if (!allreduce_opens_late(operation))
@@ -279,9 +281,11 @@ int operation_open(struct operation *operation, uint32_t *ret_last)
             timeline_phase(timeline, "wait for other hosts", 0, begun_us,
                            timeline_now_us(timeline));
     }
-    /* a call may run several operations; only the first one shows the arrival */
+    /* one call of the program may run several operations: only the first shows when the call was
+     * made */
     arrival->at_us = 0;
-    /* the kind is still JOIN after the opening: no member runs an operation, so all have joined */
+    /* JOIN is still the kind after the opening: no member has told an operation, so all have
+     * joined */
     if (rc || ours->kind != COLL_JOIN)
         return rc;
     *ret_last = ours->last;

@@ -30,9 +30,9 @@ uint64_t operation_count(const struct coll_group *group, const struct coll_call 
     return sum;
 }
 
-/* Prepares the next operation of the group: takes its number, and makes the fingerprint that all
- * members compare. It holds only what must be equal on all members, and our rank for error texts.
- * */
+/* Prepares the next operation of the group: takes its number, and makes its fingerprint, which
+ * all members compare. The fingerprint has what must be equal on all members, and the rank of
+ * this member, which is only for error texts. */
 struct operation operation_make(struct coll *coll, struct coll_group *group,
                                 const struct coll_call *call)
 {

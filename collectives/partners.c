@@ -125,8 +125,9 @@ int coll_make_link(struct coll *coll, const uint32_t *ranks, size_t count, struc
     return 0;
 }
 
-/* Waits until all peers of the link are connected. If one of them is not in time or is lost, the
- * round fails. Meanwhile `awaited` shows other threads a rank that is missing. */
+/* Waits until this member is connected to all peers of the link. If a peer is not connected in
+ * time, or is lost, the round fails. Meanwhile `awaited` tells other threads the rank of a peer
+ * that is missing. */
 int coll_await_link(struct coll *coll, struct link *link, int64_t deadline_us)
 {
     const char *operation = atomic_load(&coll->activity.operation);

@@ -104,7 +104,8 @@ int ragged_run(struct coll *coll, struct coll_group *group, const struct coll_ca
 
     ragged.sizes = mem_zalloc_array(size * ragged.row, sizeof(*ragged.sizes));
     ragged.counts = mem_zalloc_array(size, sizeof(*ragged.counts));
-    /* The opening compares the fingerprints of the call itself, and brings the sizes of all. */
+    /* An allgather brings the counts of all members. With it the members compare the fingerprints
+     * of the ragged call itself. */
     if (ragged.sizes && ragged.counts) {
         uint64_t *own = ragged.sizes + group->group.place * ragged.row;
         const struct coll_call gather = { .kind = COLL_ALLGATHER,
@@ -117,7 +118,8 @@ int ragged_run(struct coll *coll, struct coll_group *group, const struct coll_ca
         own[0] = call->count;
         for (size_t i = 0; call->counts && i < ragged.row; i++)
             own[i] = call->counts[i];
-        operation.call = &gather; /* the fingerprint is still the fingerprint of the call */
+        operation.call = &gather; /* only `call` is the allgather; the members still compare the
+                                   * fingerprint of the ragged call */
         rc = lane_close(&group->lane, allgather_run(&operation));
     }
     if (!rc)

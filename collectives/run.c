@@ -23,10 +23,15 @@ static int run_check_call(struct coll *coll, const struct coll_call *call, struc
     if (coll->size > 1 && !coll->connected)
         return err_set(err, HVD_E_STATE, "the round has not been connected yet");
     if (call->group >= coll->group_count)
-        return coll_refuse(coll, err, "there is no group with number %zu", call->group);
+        return coll_refuse(
+            coll, err,
+            "there is no group with number %zu; use a group that hvd_group_create has returned",
+            call->group);
     group = &coll->groups[call->group];
     if (group->group.place == GROUP_OUTSIDE)
-        return coll_refuse(coll, err, "%s: this rank is not in the group of the call",
+        return coll_refuse(coll, err,
+                           "%s: this rank is not in the group of the call; make the call on the "
+                           "members of the group only",
                            coll_kind_name(call->kind));
     return coll_check_call(coll, group, call, err);
 }

@@ -21,8 +21,8 @@ static int64_t note_phase(struct timeline *timeline, const char *name, int64_t b
     return now_us;
 }
 
-/* Copies the first chunk in, before the opening makes the first step of the pipeline (operation.h).
- * A rank that has joined has no numbers. */
+/* Copies the first chunk to the board. The opening then makes the first step of the pipeline
+ * (operation.h). A rank that has joined has no numbers and copies nothing. */
 void stages_begin(const struct operation *operation, const struct stages *stages)
 {
     struct timeline *timeline = operation->coll->timeline;

@@ -21,8 +21,9 @@ static uint32_t packed_at(const struct lane *lane, uint32_t place)
     return (lane->index + lane->size - place) % lane->size;
 }
 
-/* Gives every member the blocks of all members (lane.h). Each way ends with lane_settle, because
- * the caller may use the blocks' memory after the return. */
+/* Gives every member the blocks of all members (lane.h). Small blocks and large ones go
+ * different ways; both end with lane_settle, which waits for all messages, because the caller
+ * may use the blocks' memory after the return. */
 int lane_allgather(struct lane *lane, uint8_t *const *blocks, const size_t *lengths)
 {
     size_t left = SMALL_BYTES, *packed_lengths;

@@ -42,7 +42,8 @@ int lane_gather(struct lane *lane, uint8_t *packed, const size_t *lengths)
             .in_bytes = sum_of(lengths + have, more),
         };
 
-        /* the opening has sent our block already, or has received the other member's block */
+        /* The opening message of the operation may have carried the blocks of the first step
+         * already: ours to the next member, and the block of the member before us to us. */
         if (step == 0 && lane->said.takes_first)
             exchange.out_bytes = 0;
         if (step == 0 && lane->heard.takes_first) {
@@ -57,8 +58,8 @@ int lane_gather(struct lane *lane, uint8_t *packed, const size_t *lengths)
     return rc;
 }
 
-/* LANE_GATHER: every member gets the numbers of all members, and reduces them alone. The scratch
- * memory holds the lengths of the blocks, and then the blocks. */
+/* The algorithm LANE_GATHER: every member gets the numbers of all members, and reduces them by
+ * itself. The scratch memory holds the lengths of the blocks, and behind them the blocks. */
 int lane_gather_numbers(struct numbers *numbers)
 {
     uint32_t size = numbers->lane->size, index = numbers->lane->index;
@@ -108,7 +109,7 @@ int lane_barrier(struct lane *lane)
             .from = lane_before(lane, distance),
             .out = &said,
             .in = &heard,
-            /* one byte, or none if the opening message of the sender was this step */
+            /* one byte; none if the opening message has already told this */
             .out_bytes = !(opening && lane->said.takes_first),
             .in_bytes = !(opening && lane->heard.takes_first),
         };

@@ -93,10 +93,10 @@ int numbers_pass(const struct numbers *numbers, uint32_t step, const struct merg
     return traffic_exchange(numbers->lane->traffic, lane_tag(numbers->lane, step), &exchange);
 }
 
-/* Serves the members that have no partner, because the lane's size is not a power of two.
- * `is_past`: this member is one of them. It gives its numbers to the member `power` places lower
- * (`back` is false), or gets the result from there (`back` is true). A member without such a
- * counterpart sends and receives nothing. */
+/* Serves the members of a lane that are in no pair, because the size of the lane is not a power
+ * of two (`is_past`: this member is one of them). Each of them has a counterpart `power` places
+ * lower. Before the pairs work (back is false) it gives its numbers to its counterpart;
+ * afterwards (back is true) it gets the result from there. All other members do nothing here. */
 int numbers_fold(const struct numbers *numbers, uint32_t step, bool back)
 {
     const struct lane *lane = numbers->lane;

@@ -1,28 +1,29 @@
 /*
- * open.c: the beginning and the end of every operation on a lane; called by opening.c of the group.
+ * open.c: the beginning (opening) and the end of every operation on a lane; called by opening.c of
+ * the group. At the opening each member sends a message with its fingerprint to the next member of
+ * the row, and compares the fingerprint that it receives with its own.
  *
- * lane.h says what an opening is for. The tags contain a hash of the fingerprint because of Gloo:
- * Gloo ends the process when a message is longer than the memory of the receive with its tag.
+ * The tags of all later messages contain a hash of the fingerprint. Gloo needs that: it ends the
+ * process when a message is longer than the memory of the receive with the same tag.
  *
- * A member that has joined (hvd_join) does not know the operation; it learns the operation from the
- * member before it in the row. A member may have to send JOIN before it has learnt the operation;
- * then it sends a second message:
+ * A member that has joined (hvd_join) does not know which operation the other members run. It sends
+ * JOIN instead, and learns the operation from the member before it in the row. A member may have to
+ * send JOIN before it has learnt the operation; then a second message with the operation follows:
  *
- *     runs an        sends its operation at once. If it receives JOIN, a second message follows:
- *     operation      the operation of the members before it in the row
- *     has joined     receives first. If it gets an operation, it sends that. If it gets JOIN, it
- *                    sends JOIN, with the rank that joined last of those so far; then it receives
- *                    a second message, and sends that too
- *     has joined,    cannot wait for the member before it, which may wait for it. Sends JOIN at
- *     first in the   once. Its second message is what it receives: an operation; or, when JOIN has
- *     row            come back, the rank that joined last of all; then it receives once more
+ *     runs an        sends its operation at once. If it receives JOIN, it receives once more: then
+ *     operation      the operation of a member before it in the row
+ *     has joined     receives first. If it receives an operation, it sends that operation. If it
+ *                    receives JOIN, it sends JOIN, with the rank that joined last of those so far;
+ *                    then it receives a second message, and sends that too
+ *     has joined,    must not wait for the member before it, which may wait for this one. Sends
+ *     first in the   JOIN at once. Then it sends on what it receives: an operation, or, if JOIN has
+ *     row            gone round, the rank that joined last of all; then it receives once more
  *
  *     A runs x; B and C joined:   row B, A, C   B ──JOIN──► A ──x──► C ──x──► B ──x──► A
  *     all have joined:            JOIN goes around the row; then the rank that joined last does
  *
  * A member that has sent JOIN always sends a second message. A member that has joined takes part in
- * COLL_END (coll_part) as in a barrier. For a host on which one member has sent COLL_END and
- * another member calls an operation, see lane_open_ended.
+ * the end of a round (COLL_END) as in a barrier.
  */
 #include "base/panic.h"
 #include "collectives/lane/lane_internal.h"
@@ -139,9 +140,10 @@ static bool heard_join(const struct lane *lane)
     return lane->heard.fingerprint.kind == COLL_JOIN;
 }
 
-/* Opens an operation (lane.h): the members send their fingerprints around the row. The table at the
- * top of this file says who sends when. `joined`: this member has called hvd_join, so it does not
- * know the operation yet. `again`: the member before us follows with a second message. */
+/* Opens an operation (lane.h): each member sends its fingerprint to the next member of the row;
+ * the table at the top of this file has the order. `joined`: this member has called hvd_join, so
+ * it does not know the operation yet. `again`: the member before us has sent JOIN, so a second
+ * message of it follows. */
 int lane_open_with(struct lane *lane, const struct fingerprint *ours, const void *first,
                    size_t length, struct fingerprint *ret_theirs)
 {
@@ -206,8 +208,9 @@ int lane_open(struct lane *lane, const struct fingerprint *ours, struct fingerpr
     return lane_open_with(lane, ours, NULL, 0, ret_theirs);
 }
 
-/* Tells the next member of the row that the operation of this host can never run (lane.h). Waits
- * for no answer, and ignores a failure: the round ends anyway. */
+/* Called when a member of this host has ended (COLL_END) and another member of this host calls
+ * an operation, which can never run then. Tells that to the next member of the row (lane.h).
+ * Waits for no answer, and ignores a failure, because the round ends anyway. */
 void lane_open_ended(struct lane *lane, const struct fingerprint *ours)
 {
     struct fingerprint said = *ours;
@@ -219,7 +222,8 @@ void lane_open_ended(struct lane *lane, const struct fingerprint *ours)
     lane->traffic->link->ops->enter(lane->traffic->link);
     lane->opened = true;
     said.kind = COLL_END;
-    /* operations count from 1: so this COLL_END differs from that of every other member */
+    /* Operations count from 1. The number 0 makes this COLL_END differ from the fingerprint of
+     * every other member, so the next member notices it. */
     said.number = 0;
     (void)opening_say(lane, &said);
 }

@@ -122,8 +122,8 @@ int lane_halve_numbers(struct numbers *numbers)
 
         rc = numbers_pass(numbers, step++, &pass);
     }
-    /* the next step receives results into memory that the sends may still read, also on the members
-     * whose index is lane_power or more */
+    /* The sends may still read the memory into which the next step receives results. This holds
+     * also for the members that are in no pair (index lane_power or more). */
     rc = lane_settle(lane, rc);
     if (!rc)
         /* true: members without a pair get the results */

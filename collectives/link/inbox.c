@@ -110,8 +110,9 @@ static void inbox_advance(struct inbox *inbox, size_t bytes)
     inbox->left -= bytes;
 }
 
-/* Processes the bytes in the buffer as far as possible. 0: the rest is the beginning of a head or
- * of a body, or must be held; else a code, after which the inbox is over (inbox_fail). */
+/* Sorts the bytes in the buffer into messages, as far as possible. 0: more bytes are needed, or
+ * a large message is held back until its receive is posted. A code: the bytes are wrong, and the
+ * inbox must take no more (inbox_fail). */
 static int sort_buffer(struct inbox *inbox)
 {
     struct inbox_receive *into;

@@ -1,7 +1,8 @@
 /*
- * security.c: the rules of --data-security. Called by tcp_connect.c and tcp_speed.c for links, by
- * engine.c for Gloo and by device_group.c for NCCL. Invariant: without a measurement encryption
- * does not count as cheap, and a wish never allows a weaker mode than the option asks for.
+ * security.c: the rules of --data-security: which bytes between hosts are encrypted, authenticated
+ * or sent in clear. Called by tcp_connect.c and tcp_speed.c for links, by engine.c for Gloo and by
+ * device_group.c for NCCL. Invariants: encryption counts as cheap only after it was measured; no
+ * connection is protected less than the option asks for.
  */
 #include "collectives/link/security.h"
 

@@ -39,12 +39,13 @@
     "the answer at the address of this rank does not prove that the rank has given it; " \
     "look for a device that changes what these hosts send"
 
-/* A host that has died sends nothing. In a job with a driver the lease of the host's agent ends, so
- * the death is noticed; and a network that fails for less than a lease costs only that time. A
- * program without a driver needs the probes: the kernel probes a connection without traffic, and
- * tcp_stream.c asks the kernel about a connection with unacknowledged bytes. TCP_USER_TIMEOUT is
- * not used: it also ends a connection whose other side is alive and has not read anything for that
- * time (measured, Linux 6.18), and a member may compute for longer than that. */
+/* The kernel can probe a connection without traffic, and end it when the peer's host does not
+ * answer. A program without a driver needs these probes to notice that a host has died. In a job
+ * with a driver the lease of the host's agent ends first, so the long times here cost nothing,
+ * and a short failure of the network ends no connection. For bytes that were sent and not
+ * acknowledged there are no probes: tcp_stream.c looks at them. TCP_USER_TIMEOUT is not used,
+ * because it also ends a connection to a live peer that has read nothing for that time
+ * (measured, Linux 6.18); a member may compute for longer than that. */
 #define PROBE_AFTER_S 30
 #define PROBE_EVERY_S 10
 #define PROBES        3
@@ -102,8 +103,9 @@ static bool we_dial(const struct tcp_link *link, const struct tcp_peer *peer)
     return link->rank < peer->rank;
 }
 
-/* Describes the two sides of a connection as tcp_proof.h needs them: the side that dials first. The
- * token is that of the dialled side: the one that we were told, or that we gave the peer. */
+/* Describes the two sides of a connection as tcp_proof.h needs them: first the side that dials,
+ * then the side that is dialled. The token is the random value that the dialled side has put
+ * into its address: the peer's, if we dial; else the one that we gave the peer. */
 static struct tcp_pair pair_of(const struct tcp_link *link, const struct tcp_peer *peer)
 {
     bool dials = we_dial(link, peer);
@@ -159,19 +161,6 @@ static void peer_dial(struct tcp_link *link, struct tcp_peer *peer)
     handshake_expect(&peer->in, TCP_CHALLENGE_BYTES);
 }
 
-/* Called when the challenge has arrived: makes the greeting and begins to send it. */
-static enum progress peer_greet(struct tcp_link *link, struct tcp_peer *peer)
-{
-    struct tcp_pair pair = pair_of(link, peer);
-
-    if (proof_greet(&pair, peer->in.bytes, wish_for(link, peer->fd), peer->out.bytes, &peer->keys))
-        return BROKEN;
-    handshake_expect(&peer->out, TCP_GREETING_BYTES);
-    handshake_expect(&peer->in, TCP_ANSWER_BYTES);
-    peer->state = TCP_ASKS;
-    return handshake_say(&peer->out, peer->fd);
-}
-
 /* Goes on with the handshake of a peer that we dial, after poll says that its socket is ready:
  * DIALS, then CALLS, then ASKS (tcp_internal.h). A connection that breaks, or whose answer proves
  * nothing, is dialled again. */
@@ -193,9 +182,19 @@ static void peer_dial_continue(struct tcp_link *link, struct tcp_peer *peer)
             return;
     }
     if (peer->state == TCP_CALLS) {
-        progress = handshake_hear(&peer->in, peer->fd);
-        if (progress == DONE)
-            progress = peer_greet(link, peer);
+        progress = handshake_hear(&peer->in, peer->fd); /* the challenge */
+        if (progress == DONE) {
+            struct tcp_pair pair = pair_of(link, peer);
+
+            progress = BROKEN;
+            if (!proof_greet(&pair, peer->in.bytes, wish_for(link, peer->fd), peer->out.bytes,
+                             &peer->keys)) {
+                handshake_expect(&peer->out, TCP_GREETING_BYTES);
+                handshake_expect(&peer->in, TCP_ANSWER_BYTES);
+                peer->state = TCP_ASKS;
+                progress = handshake_say(&peer->out, peer->fd);
+            }
+        }
     } else if (peer->out.count < peer->out.length) {
         progress = handshake_say(&peer->out, peer->fd);
     } else {
@@ -233,39 +232,30 @@ static void stranger_close(struct tcp_link *link, struct tcp_stranger *stranger)
     tcp_replace(link, &stranger->fd, -1);
 }
 
-/* Returns the peer that has sent this greeting, and writes our answer to peer->out. NULL: the
- * greeting proves no peer that may connect now: the peer must be one that dials us, and must not be
- * connected yet. */
-static struct tcp_peer *stranger_find_peer(struct tcp_link *link, struct tcp_stranger *stranger)
-{
-    struct tcp_greeting greeting;
-
-    if (tcp_greeting_read(stranger->in.bytes, &greeting))
-        return NULL;
-    for (size_t i = 0; i < link->peer_count; i++) {
-        struct tcp_peer *peer = &link->peers[i];
-        struct tcp_pair pair = pair_of(link, peer);
-
-        if (peer->rank == greeting.rank && peer->state == TCP_NEW && !we_dial(link, peer) &&
-            !proof_admit(&pair, stranger->nonce, stranger->in.bytes, wish_for(link, stranger->fd),
-                         peer->out.bytes, &peer->mode, &peer->keys))
-            return peer;
-    }
-    return NULL;
-}
-
 /* Reads the greeting of a stranger. If the greeting proves a peer, the connection becomes the
  * peer's; otherwise it is closed without an answer. */
 static void stranger_hear(struct tcp_link *link, struct tcp_stranger *stranger)
 {
     enum progress progress = handshake_hear(&stranger->in, stranger->fd);
-    struct tcp_peer *peer;
+    struct tcp_greeting greeting;
+    struct tcp_peer *peer = NULL;
+    bool is_read;
 
     if (stranger->in.count)
         door_spoke(&stranger->guest);
     if (progress == UNDER_WAY)
         return;
-    peer = progress == DONE ? stranger_find_peer(link, stranger) : NULL;
+    is_read = progress == DONE && !tcp_greeting_read(stranger->in.bytes, &greeting);
+    for (size_t i = 0; is_read && i < link->peer_count && !peer; i++) {
+        struct tcp_peer *one = &link->peers[i];
+        struct tcp_pair pair = pair_of(link, one);
+
+        /* The peer must be one that dials us, and must not be connected yet. */
+        if (one->rank == greeting.rank && one->state == TCP_NEW && !we_dial(link, one) &&
+            !proof_admit(&pair, stranger->nonce, stranger->in.bytes, wish_for(link, stranger->fd),
+                         one->out.bytes, &one->mode, &one->keys))
+            peer = one;
+    }
     if (!peer) {
         stranger_close(link, stranger);
         return;
@@ -278,24 +268,6 @@ static void stranger_hear(struct tcp_link *link, struct tcp_stranger *stranger)
     handshake_expect(&peer->out, TCP_ANSWER_BYTES);
     peer->state = TCP_ANSWERS;
     peer_answer(link, peer);
-}
-
-/* Closes strangers until there is a place for a new stranger from this source. base/door.h chooses
- * them, those that have sent nothing first. Bytes that are still in the kernel count as sent. */
-static void stranger_make_room(struct tcp_link *link, uint64_t source)
-{
-    struct door_guest *guest;
-
-    while ((guest = door_next_leaver(&link->door, source)) != NULL) {
-        struct tcp_stranger *stranger = CONTAINER_OF(guest, struct tcp_stranger, guest);
-
-        if (!guest->spoke && source_has_spoken(stranger->fd)) {
-            door_spoke(guest);
-            continue;
-        }
-        door_turn_away(&link->door, guest, clock_now_us());
-        stranger_close(link, stranger);
-    }
 }
 
 /* Closes the stranger that base/door.h chooses, so that a peer gets its descriptor. false: there is
@@ -328,7 +300,8 @@ static int stranger_accept_all(struct tcp_link *link)
     for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
         uint64_t source;
         int fd = socket_accept(link->listener, &source);
-        struct tcp_stranger *stranger = link->strangers;
+        struct tcp_stranger *stranger;
+        struct door_guest *guest;
         uint8_t challenge[TCP_CHALLENGE_BYTES];
 
         if (fd < 0 && source_is_starved(link->listener, errno)) {
@@ -339,7 +312,18 @@ static int stranger_accept_all(struct tcp_link *link)
         link->starves_since_us = 0;
         if (fd < 0)
             return 0;
-        stranger_make_room(link, source);
+        /* base/door.h chooses the strangers that make room, those that have sent nothing first.
+         * Bytes that are still in the kernel count as sent. */
+        while ((guest = door_next_leaver(&link->door, source)) != NULL) {
+            stranger = CONTAINER_OF(guest, struct tcp_stranger, guest);
+            if (!guest->spoke && source_has_spoken(stranger->fd)) {
+                door_spoke(guest);
+                continue;
+            }
+            door_turn_away(&link->door, guest, clock_now_us());
+            stranger_close(link, stranger);
+        }
+        stranger = link->strangers;
         while (stranger->fd >= 0) /* there is an unused entry now */
             stranger++;
         probe_when_still(fd);
@@ -367,7 +351,10 @@ int tcp_link_connect(struct link *base, uint32_t rank, const uint8_t *bytes, siz
     if (atomic_load(&link->cancelled))
         return HVD_E_REVOKED;
     if (tcp_address_read(bytes, length, &peer->told))
-        return err_set(err, HVD_E_PROTO, "rank %u has sent an address of an unknown kind", rank);
+        return err_set(err, HVD_E_PROTO,
+                       "rank %u has sent an address of an unknown kind; all workers must use one "
+                       "release of libhvd",
+                       rank);
     if (we_dial(link, peer))
         peer_dial(link, peer);
     return 0;

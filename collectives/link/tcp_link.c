@@ -199,7 +199,9 @@ int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
         list_init(&peer->sends);
         inbox_init(&peer->inbox);
         if (seal_random(peer->token, TCP_TOKEN_BYTES))
-            rc = err_set(err, HVD_E_IO, "the kernel gives no random bytes");
+            rc = err_set(
+                err, HVD_E_IO,
+                "the kernel gives no random bytes; allow the call getrandom in this container");
     }
     if (!rc && (link->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         rc = err_set(

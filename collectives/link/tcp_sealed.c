@@ -24,9 +24,9 @@
  * behind the head of the next record. */
 #define READ_LEAST ((size_t)8 * 1024)
 
-/* If a part of a record was lost on the way, the peer waits for the missing bytes. So many
- * records without data are longer than any record; then the peer stops waiting, and a record
- * does not open. */
+/* An attacker may cut bytes out of a record; then the peer waits for the missing bytes, and takes
+ * the bytes of the next records for them. So many records without data fill the gap even of the
+ * longest record: the peer then has a whole record, whose proof is wrong, and notices the loss. */
 #define LIFE_FILLS (RECORD_MAX / RECORD_HEAD_BYTES + 2)
 
 struct tcp_sealed {
@@ -40,9 +40,11 @@ struct tcp_sealed {
     size_t taken; /* how many bytes of the opened data the inbox has got */
     bool forged;
     bool sent;       /* true: a record with data was sealed */
-    bool wrote;      /* true: a record with data was sealed since the last sealed_show_life */
+    bool wrote;      /* true: a record with data was sealed since sealed_show_life was last
+                      * called */
     int64_t life_us; /* when sealed_show_life last saw or wrote a record; 0: never */
-    unsigned lives;  /* how often sealed_show_life has written since the last record with data */
+    unsigned lives;  /* how many records without data sealed_show_life has written since the last
+                      * one with data */
     struct sealed_forgery forgery;
 
     uint8_t out[RECORD_MAX];
@@ -185,7 +187,8 @@ int sealed_show_life(struct tcp_peer *peer, int64_t now_us)
         return 0;
     sealed->life_us = now_us;
     sealed->lives++;
-    /* after 2, 4, 8, ... seconds only, because a slow peer must open all these records */
+    /* After 2, 4, 8, ... seconds without data, LIFE_FILLS records (see above). Not each time,
+     * because a slow peer must open all these records. */
     if (sealed->sent && sealed->lives > 1 && !(sealed->lives & (sealed->lives - 1)))
         records = LIFE_FILLS;
     for (size_t i = 0; i < records && !rc && !sealed_writes(sealed); i++) {

@@ -61,9 +61,9 @@ static bool may_try_again(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
-/* Writes the peer's sends, until the socket takes no more, or until the other peers must get their
- * turn. When a write fails, the peer may have sent bytes before it died. So the peer becomes mute
- * at once, but counts as gone only when its bytes have been read. */
+/* Writes the peer's messages until the socket takes no more, or until the other peers must get
+ * their turn. After a failed write the peer is `mute`: nothing is written to it any more. It
+ * counts as gone only when all bytes have been read that it had sent before it died. */
 static void write_sends(struct tcp_peer *peer)
 {
     if (peer->sealed) {

@@ -33,8 +33,8 @@ void tcp_address_write(const struct tcp_address *address, uint8_t ret_bytes[TCP_
     memcpy(ret_bytes + 3 + ENDPOINT_IP_BYTES, address->token, TCP_TOKEN_BYTES);
 }
 
-/* Reads what tcp_address_write has written: the kind of address (4 or 6), the IP address, the port,
- * and the token that the peer has chosen for us. */
+/* Reads an address that tcp_address_write has written: 4 or 6 for IPv4 or IPv6, the IP address,
+ * the port, and the token, a random value by which the peer will know us. */
 int tcp_address_read(const uint8_t *bytes, size_t length, struct tcp_address *ret_address)
 {
     if (length != TCP_ADDRESS_BYTES || (bytes[0] != 4 && bytes[0] != 6))

@@ -154,8 +154,9 @@ static void judge_parked(struct meet_conn *conn)
         conn_refuse(conn, HVD_E_MISMATCH, OTHER_ROUND);
         return;
     }
-    /* a member of another round of the job has the contact too, but not this round's secret; false:
-     * the other side has dialled */
+    /* The peer has shown that it knows our contact, but every member of the job knows it, also one
+     * of another round. The secret of this round must be proved too; false: the peer has dialled.
+     */
     if (proof_of_round(round->secret, hello, conn->challenge, false, &conn->line) ||
         !proof_holds(&conn->line, hello, hello->proof)) {
         meet_conn_free(conn);
@@ -167,8 +168,8 @@ static void judge_parked(struct meet_conn *conn)
     meet_round_met(round, peer, conn, hello);
 }
 
-/* Begins a round: dials the peers that this member must dial, and judges the peers that have
- * dialled before this process joined the round (parked connections). */
+/* Begins a round: dials the peers that this member must dial, and looks at the connections of
+ * peers that dialled before this process joined the round (parked connections). */
 void handshake_begin(struct meet_round *round, int64_t now_us)
 {
     struct meet *meet = round->meet;
@@ -241,8 +242,8 @@ static void conn_say_hello(struct meet_conn *conn, const uint8_t *challenge, int
  * must not read on. */
 static bool hear_frame(struct meet_conn *conn, const struct meet_frame *frame, int64_t now_us)
 {
-    /* a HELLO stands for a broken protocol too: each state refuses a HELLO, or looks at `frame`
-     * first */
+    /* Without a frame, `kind` is HELLO: in each state below a HELLO is either an error, as a broken
+     * protocol is, or `frame` is checked first. */
     enum meet_kind kind = frame ? frame->kind : MEET_HELLO;
 
     switch (conn->state) {

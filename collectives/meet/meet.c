@@ -267,7 +267,9 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
         rc = err_set(err, HVD_E_INVAL,
                      "\"%s\" is no numeric address; give an IP address of this machine", host);
     else if (getrandom(meet->contact.secret, MEET_SECRET_BYTES, 0) != MEET_SECRET_BYTES)
-        rc = err_set(err, HVD_E_IO, "the kernel gives no random bytes");
+        rc =
+            err_set(err, HVD_E_IO,
+                    "the kernel gives no random bytes; allow the call getrandom in this container");
     else if ((meet->listener = socket_listen(&endpoint)) < 0)
         rc =
             err_set(err, HVD_E_IO, "cannot listen on %s: %s; it must be an address of this machine",

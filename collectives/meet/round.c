@@ -62,7 +62,9 @@ int meet_join(struct meet *meet, const struct meet_spec *spec, struct meet_round
         peer->dialled =
             (spec->rank + from->rank) % 2 ? spec->rank < from->rank : spec->rank > from->rank;
         rc = from->contact ? meet_contact_read(from->contact, &peer->contact, err)
-                           : err_set(err, HVD_E_LOST, "the worker has told no address for data");
+                           : err_set(err, HVD_E_LOST,
+                                     "the worker has told no address for data; agent and library "
+                                     "must be of one release on its host");
         if (rc)
             err_prefix(err, rc, "rank %u", from->rank);
     }

@@ -142,10 +142,11 @@ static struct post *take_post(struct comm *comm, struct hvd_err *err)
     return post;
 }
 
-/* Hands a planned call to the NCCL thread and waits: until the call is launched (`streamed`), or
- * until its result is ready. The event first stands in the caller's stream `after`, behind the
- * data; NCCL's stream waits for it. After the launch the event stands behind the call, and `after`
- * waits for it (`streamed`). */
+/* Hands a planned call to the NCCL thread and waits: for a streamed call until it is launched,
+ * else until its result is ready. One event orders the two CUDA streams, in two steps. First it
+ * stands in the caller's stream `after`, behind the data, and NCCL's stream waits for it. After
+ * the launch it stands in NCCL's stream, behind the call, and for a streamed call `after` waits
+ * for it. */
 static int run_post(struct comm *comm, struct post *post, const struct coll_call *call,
                     struct CUstream_st *after, bool streamed, struct hvd_err *err)
 {
@@ -243,9 +244,9 @@ static bool is_settled(const struct comm *comm)
     return !comm->posted && !comm->taken && list_empty(&comm->in_flight);
 }
 
-/* Frees a communicator. A settled communicator is not revoked: a kernel of another member may still
- * need data in this member's buffers, or threads of NCCL in this process, which a revoke would
- * stop. */
+/* Gives up a communicator; the NCCL thread frees it later. If calls were made and all have ended
+ * (it is settled), it is not revoked: a slower member may still read from buffers of this member,
+ * and a revoke would stop the threads of NCCL that serve it. */
 void comm_free(struct comm *comm)
 {
     if (!comm)
@@ -272,7 +273,8 @@ int comm_settle(struct comm *comm, struct hvd_err *err)
     pthread_mutex_unlock(&thread->mutex);
     if (settled)
         return 0;
-    return err_set(err, HVD_E_TIMEOUT,
-                   "%s: the operations of a revoked communicator have not ended in time",
-                   thread->options.device->name);
+    return err_set(
+        err, HVD_E_TIMEOUT,
+        "%s: operations of NCCL that were cancelled have not ended in time, so the GPU may hang",
+        thread->options.device->name);
 }

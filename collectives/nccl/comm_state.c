@@ -94,9 +94,10 @@ static enum comm_activity judge_code(struct comm *comm, enum code_source source,
     return COMM_MOVED;
 }
 
-/* Releases the launched posts whose event shows that they have ended. COMM_MOVED: a post has ended;
- * else COMM_WAITS: the oldest one has not ended; COMM_IDLE: there are none. *ret_code: the driver's
- * last answer; CUDA_NOT_READY: not ended yet. */
+/* Looks at the calls that NCCL has launched, and releases those (posts) whose event shows that
+ * they have ended. COMM_MOVED: one has ended; else COMM_WAITS: the oldest one has not ended;
+ * COMM_IDLE: none was launched. *ret_code: the last answer of the driver; CUDA_NOT_READY: not
+ * ended yet. */
 static enum comm_activity collect_ended(struct comm *comm, int *ret_code)
 {
     struct nccl_thread *thread = comm->thread;
@@ -134,12 +135,14 @@ static void lose_events(struct comm *comm)
     drop_in_flight(comm);
 }
 
-/* Asks the driver, before a revoke, which calls have ended by themselves: such calls must not count
- * as cut, because a cut call makes a good commit invalid, which costs a step. The driver may not
- * answer while a call of the program holds its lock and waits for a kernel. Then the aborter
- * revokes, and each call whose end was not seen counts as cut: that costs a step, but a process
- * that cannot settle would be replaced, which costs more. A revoke before this question would not
- * help: the NCCL thread usually hangs in a question that it asked before the failure. */
+/* Asks the driver, before a revoke, which calls have ended by themselves. A call that was revoked
+ * before its end counts as cut, and a cut call makes a commit invalid, which costs a step of the
+ * training: so a call that has ended must not be taken for a cut one.
+ *
+ * The driver may not answer: a call of the program may hold the driver's lock while it waits for a
+ * kernel. Then the aborter revokes meanwhile, and each call whose end was not seen counts as cut.
+ * That costs a step. Not to revoke would cost more: the process could not settle, and would be
+ * replaced. */
 static void ask_once_more(struct comm *comm)
 {
     int code;
@@ -187,7 +190,8 @@ static void end_launch(struct comm *comm)
         comm->thread->launching = NULL;
 }
 
-/* true: the communicator is freed and no member needs it (see nccl_thread_agreed). */
+/* true: the program has freed the communicator, and all members have left its round, so no
+ * member needs it (nccl_thread_agreed) */
 static bool may_die(const struct comm *comm)
 {
     return comm->freed && comm->spec.round < comm->thread->agreed;
@@ -278,8 +282,9 @@ static enum comm_activity finish_launch(struct comm *comm)
     return COMM_MOVED;
 }
 
-/* Step from RUNS, in one of four ways: to die after it was freed; to finish a launch; to collect
- * ended calls and issue the next one; to revoke after a failure. */
+/* Does what is next for a communicator that works. One of four things: if the program has freed
+ * it, it dies; a call that NCCL is launching is finished; calls that have ended are released,
+ * and the next one is issued; after a failure it is revoked. */
 static enum comm_activity advance_running(struct comm *comm)
 {
     struct nccl_thread *thread = comm->thread;
@@ -340,9 +345,10 @@ static enum comm_activity advance_running(struct comm *comm)
     return comm_state_is_revoked(code) ? COMM_MOVED : comm_die(comm);
 }
 
-/* Advances a revoked communicator. When a peer has died NCCL reports that for ever, so any code but
- * "in progress" means that the revoke has ended. If the code is a failure, or if events cannot show
- * the end of all kernels, the stream is asked too. */
+/* Does what is next for a revoked communicator: asks NCCL whether the revoke is over. After the
+ * death of a peer NCCL returns that error for ever, so any code but "in progress" means that the
+ * revoke is over. If the code is an error, or the events cannot be asked, the stream is asked
+ * whether all kernels have ended. */
 static enum comm_activity advance_ending(struct comm *comm)
 {
     struct nccl_thread *thread = comm->thread;
@@ -374,9 +380,10 @@ static enum comm_activity advance_ending(struct comm *comm)
     if (why.code) /* the driver no longer knows what runs on the device */
         watchdog_tell_stuck(thread, comm, "%s", why.text);
     else if (clock_now_us() - comm->failed_us >= thread->options.bound_us)
-        watchdog_tell_stuck(thread, comm,
-                            "the operations of a revoked communicator do not end within %s",
-                            time_format(thread->options.bound_us, bound));
+        watchdog_tell_stuck(
+            thread, comm,
+            "operations of NCCL that were cancelled do not end within %s, so the GPU may hang",
+            time_format(thread->options.bound_us, bound));
     return COMM_WAITS;
 }
 

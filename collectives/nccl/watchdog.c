@@ -86,8 +86,9 @@ bool watchdog_is_held_up(const struct nccl_thread *thread)
     return thread->watch.asking && clock_now_us() - thread->watch.inside_us >= HELD_UP_US;
 }
 
-/* Returns the earliest time at which a call can be overdue. A call that begins now counts too,
- * because the caller does not hear when it begins. */
+/* Returns the earliest time at which a call of NCCL or of the driver can be overdue. Another
+ * thread may begin a call at any moment without telling the caller: so the result is never later
+ * than for a call that begins now. */
 int64_t watchdog_next_due(const struct nccl_thread *thread)
 {
     int64_t due_us = watchdog_due(thread, clock_now_us());

@@ -29,8 +29,9 @@ typedef int64_t loose_i64 LOOSE;
 typedef float loose_f32 LOOSE;
 typedef double loose_f64 LOOSE;
 
-/* Tells the compiler that it may compute many numbers of a loop at once: no number depends on the
- * result of another, because input and output are the same memory or do not overlap. */
+/* Allows the compiler to compute many numbers of a loop at once. That is correct, because no
+ * number depends on the result of another one: input and output either are the same memory or do
+ * not overlap. */
 #ifdef __clang__
 #define EACH_ALONE _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -73,9 +73,10 @@ static bool has_come(const struct board *board, uint32_t local)
     return atomic_load_explicit(&board->members[local].steps, memory_order_acquire) >= board->steps;
 }
 
-/* Sleeps until the member with index `local` makes the step that is waited for, or the segment
- * fails; at most doze_us. The value of the bell is read before the two conditions are checked. So a
- * bell that rings after that check makes FUTEX_WAIT return at once. */
+/* Sleeps until the member with index `local` has made the awaited step, or the segment fails; at
+ * most doze_us. The awaited member rings this member's bell (a futex). The value of the bell is
+ * read before the two conditions are checked: if the bell rings after that, FUTEX_WAIT returns
+ * at once. */
 void board_doze(struct board *board, uint32_t local)
 {
     const struct timespec longest = { board->doze_us / TIME_S, board->doze_us % TIME_S * 1000 };

@@ -152,7 +152,8 @@ int memory_open(const struct memory_place *place, bool writable, struct memory *
     seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &found) || found.st_size <= 0)
         rc = err_set(err, HVD_E_PROTO,
-                     "the shared memory of another process was not made by hvd-elastic");
+                     "the shared memory of another process was not made by hvd-elastic; all "
+                     "workers must use one release of libhvd");
     else
         rc = map_memory(fd, (size_t)found.st_size, writable, &at, err);
     if (!rc)

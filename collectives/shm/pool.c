@@ -90,7 +90,8 @@ void *pool_alloc(size_t bytes, struct hvd_err *err)
     pthread_rwlock_unlock(&pool.lock);
     if (has_room)
         return allocation.memory.at + PAGE_BYTES;
-    (void)err_set(err, HVD_E_NOMEM, "shared memory of %zu bytes: out of memory", bytes);
+    (void)err_set(err, HVD_E_NOMEM,
+                  "shared memory of %zu bytes: out of memory; free memory on this host", bytes);
     memory_release(&allocation.memory);
     return NULL;
 }
@@ -168,7 +169,9 @@ int pool_views_create(struct pool_views **ret_views, struct hvd_err *err)
     struct pool_views *views = mem_zalloc(sizeof(*views));
 
     if (!views)
-        return err_set(err, HVD_E_NOMEM, "no memory to open the shared memory of other processes");
+        return err_set(
+            err, HVD_E_NOMEM,
+            "no memory to open the shared memory of other processes; free memory on this host");
     *ret_views = views;
     return 0;
 }
@@ -235,7 +238,9 @@ int pool_view(struct pool_views *views, const struct pool_locator *locator, cons
                            "fewer and larger ones",
                            POOL_VIEWS_MAX);
         if (rc)
-            return err_set(err, rc, "no memory to open the shared memory of other processes");
+            return err_set(
+                err, rc,
+                "no memory to open the shared memory of other processes; free memory on this host");
         /* false: for reading only */
         rc = memory_open(&found.place, false, &found.memory, err);
         if (rc)
@@ -244,7 +249,8 @@ int pool_view(struct pool_views *views, const struct pool_locator *locator, cons
         if (found.memory.bytes < PAGE_BYTES || head->magic != POOL_MAGIC) {
             memory_release(&found.memory);
             return err_set(err, HVD_E_PROTO,
-                           "process %d: the shared memory of this process is not of hvd_alloc",
+                           "process %d: the shared memory of this process is not of hvd_alloc; all "
+                           "workers must use one release of libhvd",
                            locator->pid);
         }
         view = &views->items[views->count++];
@@ -255,7 +261,7 @@ int pool_view(struct pool_views *views, const struct pool_locator *locator, cons
     if (locator->at > bytes || locator->bytes > bytes - locator->at)
         return err_set(err, HVD_E_PROTO,
                        "process %d has named %llu bytes at offset %llu of shared memory that has "
-                       "only %zu bytes",
+                       "only %zu bytes; all workers must use one release of libhvd",
                        locator->pid, (unsigned long long)locator->bytes,
                        (unsigned long long)locator->at, bytes);
     *ret_at = view->memory.at + PAGE_BYTES + locator->at;

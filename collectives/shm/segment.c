@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #define PAGE_BYTES 4096
-/* How long segment_failure waits for the text of a failure. After this time the text is complete,
- * or the process that writes it is dead. */
+/* How long segment_failure waits until the text of a failure is complete. A text that is not
+ * complete after this time never will be, because the process that wrote it has died. */
 #define TOLD_US 2000
 
 static size_t in_pages(size_t bytes)
@@ -217,9 +217,11 @@ int segment_open(const struct segment_spec *spec, const uint8_t locator[SEGMENT_
                      "version %d; let all workers run the same program",
                      pid, (unsigned long long)head->version, SEGMENT_VERSION);
     else if (!rc && head->round != spec->round)
-        rc = err_set(err, HVD_E_MISMATCH,
-                     "process %d: the shared memory is of round %llu, not of round %llu", pid,
-                     (unsigned long long)head->round, (unsigned long long)spec->round);
+        rc = err_set(
+            err, HVD_E_MISMATCH,
+            "process %d: the shared memory is of round %llu, not of round %llu, so this round "
+            "fails and a new one begins; if it happens again, report it as a bug",
+            pid, (unsigned long long)head->round, (unsigned long long)spec->round);
     else if (!rc && (head->roster != spec->roster || head->count != spec->count ||
                      head->boards != hash_boards(spec) || segment->memory.bytes != layout.bytes))
         rc = err_set(err, HVD_E_MISMATCH,
@@ -305,7 +307,7 @@ int segment_failure(const struct segment *segment, uint32_t *ret_rank, struct hv
         if (clock_now_us() > until_us)
             return err_set(ret_why, code,
                            "a process of this host has failed in this round, and has ended before "
-                           "it could say why");
+                           "it could say why; its output or the log of the driver may show it");
         (void)sched_yield();
     }
     memcpy(why, failure->why, sizeof(why));
