@@ -1,9 +1,10 @@
 /*
- * call.c: reads one struct hvd_call: what is wrong with it, or the same as struct coll_call.
+ * call.c: checks one struct hvd_call of the program, and translates it into the struct coll_call
+ * that collectives/ runs.
  *
  * Called by requests.c for each collective. Invariant: a call that passes has buffers for every
- * byte that the collective will read or write, all in one memory, which do not overlap where they
- * must not. Each error names the collective first and the remedy last.
+ * byte that the collective will read or write, all in one memory (the host's or one GPU's), which
+ * do not overlap where they must not. Each error names the collective first and the remedy last.
  */
 #include "worker/call.h"
 
@@ -71,8 +72,9 @@ static bool computes(hvd_kind kind)
 
 /* ---- group, type, op, root ------------------------------------------------------------------- */
 
-/* Finds the group of the call: the number of this rank's part of it, for the collectives, and the
- * index and size of this rank there. A call without a group (NULL) is for all ranks. */
+/* Finds the group of the call. The collectives know a group by the number of the part to which
+ * this rank belongs; this function finds that number, and the index and the size of this rank's
+ * part. A call without a group (NULL) is for all ranks. */
 static int read_group(struct reading *reading, const struct groups *groups)
 {
     const struct roll *roll = reading->roll;
@@ -225,8 +227,8 @@ static int check_memory(struct reading *reading, const char *name, const void *a
         reading->seen, first, name, second);
 }
 
-/* Checks the memory of in and out. The memory of an empty buffer is checked only when both are
- * empty. */
+/* Checks in which memory (host or GPU) `in` and `out` lie. The address of an empty buffer says
+ * nothing, so it is looked at only when both buffers are empty. */
 static int check_both_memories(struct reading *reading, size_t in_bytes, size_t out_bytes)
 {
     const hvd_call *call = reading->call;
@@ -292,8 +294,8 @@ static int read_memory(struct reading *reading)
     return check_both_memories(reading, in_bytes, out_bytes);
 }
 
-/* Checks a ragged call. The memory of `in` decides where the result goes, also when `in` is
- * empty. */
+/* Checks a ragged call. The result will lie in the same kind of memory as `in` (host or GPU), so
+ * the memory of `in` is looked at even when `in` is empty. */
 static int read_ragged(struct reading *reading)
 {
     const hvd_call *call = reading->call;

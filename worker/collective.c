@@ -103,7 +103,8 @@ int hvd_join(int *ret_last)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Starts a request. The count of calls shows the watchdog that the training loop makes progress. */
+/* Starts a request. `calls` is counted up, because the watchdog takes that for progress of the
+ * training loop. */
 int hvd_start(const hvd_call *call, hvd_request **ret_request)
 {
     struct worker *worker = worker_get();
@@ -114,8 +115,8 @@ int hvd_start(const hvd_call *call, hvd_request **ret_request)
     return requests_start(worker->rounds, call, ret_request, fail_err());
 }
 
-/* This function does not count as progress for the watchdog: a training loop that only calls
- * hvd_test makes no progress. */
+/* Does not count as progress for the watchdog: a training loop that calls nothing but hvd_test
+ * waits for something, and the watchdog must report that. */
 int hvd_test(hvd_request *request, int *ret_done)
 {
     struct worker *worker = worker_get();

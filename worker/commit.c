@@ -1,9 +1,12 @@
 /*
- * commit.c: commits, restores and checks, as train calls them.
+ * commit.c: commits, restores and checks: the functions of hvd.h that the program calls from train
+ * (the function that it gives to hvd_elastic_run), and what the library does with commits between
+ * two rounds.
  *
  * Called by the program from train, by sync.c for the first commit of a round, and by run.c when
- * train has returned. Invariant: state->live is the commit to which live memory is equal, or 0; so
- * a switch after a commit only renames that commit, and copies nothing.
+ * train has returned. Invariant: state->live is the number of the commit that has the same bytes as
+ * the program's memory, or 0 if no commit has. So at a switch directly after a commit, that commit
+ * only gets a new number, and nothing is copied.
  */
 #include "proto/commit.h"
 #include "os/clock.h"
@@ -11,9 +14,9 @@
 #include "worker/requests.h"
 #include "worker/state_internal.h"
 
-/* Waits until the copier has made its commit, and returns the result; 0: no commit was being made.
- * The copier does not write to the timeline, so the timeline shows its copy now. After a failure
- * live memory is equal to no commit. */
+/* Waits until the copier's thread has made its commit, and returns the result; 0: no commit was
+ * being made. The copier itself writes nothing to the timeline, so this function shows the copy
+ * there. After a failure state->live becomes 0: no commit has the bytes of the program's memory. */
 int state_fence(hvd_state *state, struct hvd_err *err)
 {
     struct copier *copier = &state->copier;
@@ -28,8 +31,9 @@ int state_fence(hvd_state *state, struct hvd_err *err)
     return rc;
 }
 
-/* Waits for the copier, and then copies the newest commit to the snapshot if only a slot on the
- * device has it: other processes can read only the snapshot. Returns the first failure. */
+/* Waits for the copier. If the newest commit exists only in a slot on the GPU, copies it to the
+ * snapshot, because other processes can read nothing but the snapshot. Returns the first
+ * failure. */
 int state_settle(hvd_state *state, struct hvd_err *err)
 {
     int fenced = state_fence(state, err);
@@ -49,11 +53,11 @@ int state_settle(hvd_state *state, struct hvd_err *err)
     return fenced ? fenced : rc;
 }
 
-/* Commits the live state. No other copy may be in progress. beside true: the copier, which is a
- * thread, makes the copy while the training goes on, and the program calls hvd_state_fence
- * before it changes the state. If the state is in device memory, state_take may first copy it to
- * a slot on the device. Then the program may change the state at once, and the copier takes the
- * commit from the slot to the host. */
+/* Commits the program's memory under this number. No other copy may be in progress. beside is
+ * true: the copier's thread makes the copy while the training goes on, and the program calls
+ * hvd_state_fence before it changes the state. If the state lies in GPU memory, it may first be
+ * copied into a slot on the GPU (state_take): then the program may change the state at once, and
+ * the copier brings the slot to the host. */
 static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hvd_err *err)
 {
     struct copier_task task = { .copy = state_copy(state, COPY_ALL),
@@ -87,8 +91,8 @@ static int commit_live(hvd_state *state, uint64_t commit, bool beside, struct hv
     return rc;
 }
 
-/* Commits the live state under this number. When the function returns 0, the snapshot has the
- * commit. */
+/* Commits the program's memory under this number, and waits: when 0 is returned, the snapshot
+ * has the commit. */
 int state_commit_as(hvd_state *state, uint64_t commit, struct hvd_err *err)
 {
     int rc = state_fence(state, err);
@@ -98,8 +102,8 @@ int state_commit_as(hvd_state *state, uint64_t commit, struct hvd_err *err)
     return rc ? rc : state_settle(state, err);
 }
 
-/* Restores the entries whose kinds are in `which` from the newest commit: from a slot, if a slot
- * has it, else from the snapshot. HVD_E_NOTFOUND: there is no commit. */
+/* Restores the entries whose kinds are in `which` from the newest commit: from a slot on the GPU
+ * if it has that commit, else from the snapshot. HVD_E_NOTFOUND: there is no commit. */
 int state_restore_newest(hvd_state *state, unsigned which, struct hvd_err *err)
 {
     const struct copy copy = state_copy(state, which);

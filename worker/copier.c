@@ -11,14 +11,16 @@
 
 #include <unistd.h>
 
-/* Makes the commit of this task: names the slot that was filled, if there is one, and copies the
- * state to the snapshot, unless the commit is to stay in the slot. */
+/* Makes the commit of this task. If the state was copied into a slot on the GPU, that slot gets
+ * the number of the commit. Then the state is copied to the snapshot, unless the task says that
+ * the commit stays in the slot (`snapshot` is NULL). */
 int copier_make(const struct copier_task *task, struct hvd_err *err)
 {
     int rc = 0;
 
-    /* The round is judged when the device has done all work that was queued before the copy, and
-     * not later: a round that dies after this moment has not spoilt the results that are copied. */
+    /* Results are undefined once the round has failed. Whether it has failed is asked when the GPU
+     * has done all work that was queued before the copy: a later failure cannot have spoilt the
+     * bytes that were copied. */
     if (task->copy.device_copy) {
         rc = device_copy_await(task->copy.device_copy, err);
         if (!rc)

@@ -1,9 +1,10 @@
 /*
- * fusion.c: cuts started requests into batches (fusion.h has the rules), and makes one call of a
- * batch, with the buffers of the requests as its pieces.
+ * fusion.c: joins started requests into batches (fusion.h has the rules). A batch becomes one
+ * collective call, whose pieces are the buffers of its requests.
  *
- * Called by requests.c. Invariant: requests of one batch follow each other, and what closes a batch
- * is decided by the calls of the program alone.
+ * Called by requests.c. Invariant: the requests of a batch follow each other in the order of the
+ * program's calls, and only calls of the program close a batch, never the time: so all ranks make
+ * the same batches.
  */
 #include "worker/fusion.h"
 

@@ -109,8 +109,8 @@ static int leave_and_judge(const struct gpu_device *device, int code, struct hvd
     return cuda_judge(device->cuda, code, "the order of a request in its stream", err);
 }
 
-/* Notes, when a request is started, the work that is in the program's stream now: the request will
- * run after it. */
+/* Called when a request is started: notes the work that is in the program's stream now. The
+ * request will run after that work. */
 int gpu_note(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err)
 {
     const struct gpu_device *device = atomic_load(&use->device);
@@ -122,7 +122,8 @@ int gpu_note(struct gpu_use *use, struct gpu_marks *marks, struct hvd_err *err)
     return leave_and_judge(device, record_event(device->cuda, &marks->before, marks->stream), err);
 }
 
-/* Makes the library's own stream, which *ret_ours is, wait for the work that gpu_note has noted. */
+/* Makes the library's own stream wait for the work that gpu_note has noted; *ret_ours is that
+ * stream. */
 int gpu_take_up(struct gpu_use *use, const struct gpu_marks *marks, struct CUstream_st **ret_ours,
                 struct hvd_err *err)
 {

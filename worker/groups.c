@@ -1,10 +1,10 @@
 /*
- * groups.c: the program's groups (hvd_group_create), and the roll of a round: which ranks are in
- * which part of each group.
+ * groups.c: the program's groups (hvd_group_create), and the roll of a round: the table that says,
+ * for each group, which ranks of the round are together in one part of it.
  *
  * collective.c adds groups; rounds_prepare.c makes a roll for each round; call.c reads it.
- * Invariant: a roll depends only on the members and on what `belongs` says of their places, so it
- * is the same on all members.
+ * Invariant: a roll depends only on the list of members and on the answers of the program's
+ * function `belongs`. So all members have the same roll.
  */
 #include "worker/groups.h"
 
@@ -254,8 +254,8 @@ static int sort_members(const struct group *group, size_t number, const struct p
     return 0;
 }
 
-/* Divides a group: the sorted members with the same colour become one part. The arrays are large
- * enough, as no rank is in two parts of a group. */
+/* Divides a group: the members whose `belongs` returned the same number (colour) become one part
+ * of the group. The arrays are large enough, because no rank is in two parts. */
 static int divide_group(struct roll_maker *making, size_t index, struct hvd_err *err)
 {
     const struct group *group = &making->groups->made.items[index];
@@ -351,10 +351,10 @@ void roll_free(struct roll *roll)
 /* ---- groups that are opened while the round runs ------------------------------------------------
  */
 
-/* Divides the ranks of the round by the rule of a group that is being opened. *opening gets the
- * part of this rank, the size of the largest part, and a hash of all parts: members compare their
- * hashes. Until roll_add the group is in the entry behind the opened groups, where no other thread
- * looks. */
+/* Divides the ranks of the round by the rule of a group that is being opened. *opening gets this
+ * rank's part, the size of the largest part, and a hash of all parts, by which the members
+ * notice that they do not agree. The new group lies behind the last entry that other threads
+ * look at, until roll_add makes it visible. */
 static int divide_opened(struct roll *roll, const struct group *group, struct coll_opening *opening,
                          struct hvd_err *err)
 {

@@ -14,8 +14,8 @@
 #include "worker/fusion.h"
 #include "worker/rounds_internal.h"
 
-/* The name of a request, which is its handle, is made of a number and of the index of the
- * request in `all`; both count from 1. */
+/* A handle of the program (hvd_request *) is no pointer. It is made of a number that is never
+ * used twice, and of the index of the request in `all`; both count from 1. */
 #define PLACE_BITS 16
 #define PLACE_MASK (((uintptr_t)1 << PLACE_BITS) - 1)
 _Static_assert(LIMIT_REQUESTS < (1 << PLACE_BITS), "a place is part of a name");
@@ -106,9 +106,9 @@ void requests_flush(struct rounds *rounds)
     rounds_unlock(rounds);
 }
 
-/* Ends the round for all members, because a call is wrong or the GPU of this rank fails:
- * otherwise the other members would wait for this rank. A thread that is inside a collective
- * gets the same error as at any end of a round. The caller does not need the lock. */
+/* Ends the round for all members, because the program's call is wrong or the GPU of this rank
+ * fails: otherwise the other members would wait for this rank for ever. A thread that is inside
+ * a collective gets HVD_E_REVOKED, as at any end of a round. The caller does not need the lock. */
 static int refuse_call(struct rounds *rounds, int code, const char *why, struct hvd_err *err)
 {
     (void)coll_refuse(rounds->coll, NULL, "%s", why);
@@ -184,9 +184,9 @@ void requests_close(struct rounds *rounds)
     requests->threaded = false;
 }
 
-/* Ends all pending requests with HVD_E_REVOKED and the reason `why`, and waits until all are done.
- * A batch in progress stays the first one until the thread has left its call. The requests after it
- * end together with it, or when they would be next. */
+/* Ends all pending requests with HVD_E_REVOKED and the reason `why`, and waits until all are
+ * done. If the first batch is in progress, it stays first in the queue until its thread has left
+ * the call; the requests behind it end with it, or when their turn comes. */
 void requests_drop(struct rounds *rounds, const char *why)
 {
     struct requests *requests = &rounds->requests;
@@ -250,8 +250,9 @@ static int run_now(struct rounds *rounds, const hvd_call *call, struct hvd_err *
     return rc;
 }
 
-/* Checks that no other thread is adding a call after the pending requests, or waits for such a
- * call: two threads at once could not agree on an order. */
+/* Checks that this thread is the only one that makes collective calls. While requests are
+ * pending, two threads must not add calls at the same time: each rank might add them in another
+ * order. */
 static int check_alone(const struct requests *requests, struct hvd_err *err)
 {
     if (requests->blocked || requests->coming)
@@ -417,8 +418,8 @@ static int no_such_request(struct hvd_err *err)
                    "each request of hvd_start");
 }
 
-/* Tells whether a request is done. A program that tests a request wants it to run, so its batch is
- * closed. The caller does not hold the lock. */
+/* Tells whether a request is done. A program that asks wants the request to run, so the batch
+ * that has it is closed and waits for no further requests. The caller does not hold the lock. */
 int requests_test(struct rounds *rounds, hvd_request *request, int *ret_done, struct hvd_err *err)
 {
     const struct request *found;

@@ -1,10 +1,11 @@
 /*
- * rounds.c: the life of a round's collectives: entered, opened for the program, cancelled, settled,
- * left.
+ * rounds.c: the collectives of the running round, from the entering of the round to its end; the
+ * object that does the work is a struct coll of collectives/.
  *
  * The training loop enters, opens, settles and finishes rounds; the session's thread may cancel a
- * round at any moment; the watchdog calls rounds_look. Invariant: only the loop replaces the
- * collectives of a round, and only when no thread has the ticket; all other data is under the lock.
+ * round at any moment; the watchdog calls rounds_look. Invariant: only the training loop replaces
+ * the struct coll, and only when no thread has the ticket, that is, when none is in a collective.
+ * All other data is under the lock.
  */
 #include "base/mem.h"
 #include "worker/fusion.h"
@@ -48,9 +49,10 @@ void rounds_use_fusion(struct rounds *rounds, size_t bytes)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-/* Waits until no thread is in a collective. The collectives are cancelled only if a thread is in
- * one: a cancel would disturb peers that are still in their last collective. The caller holds
- * the lock, which is released while the function waits. */
+/* Waits until no thread is in a collective. If one is, the round's collectives are cancelled, so
+ * that it returns. If none is, they are not cancelled, because a cancel would disturb peers that
+ * are still in their last collective. The caller holds the lock, which is released during the
+ * wait. */
 static void await_no_caller(struct rounds *rounds)
 {
     if (rounds->coll && atomic_load(&rounds->ticket) & TICKET_TAKEN)
@@ -139,9 +141,9 @@ void rounds_cancel(struct rounds *rounds, uint64_t round)
     rounds_unlock(rounds);
 }
 
-/* Leaves the last round and enters the round of `order`. prepared true: the session has seen this
- * round prepared; if its collectives are gone nevertheless, the function makes and connects new
- * ones. */
+/* Leaves the last round and enters the round of `order`. prepared is true: the session believes
+ * that the collectives of this round were prepared and connected beside the last round. If they
+ * are gone nevertheless, this function makes and connects new ones. */
 int rounds_enter(struct rounds *rounds, const struct rounds_order *order, bool prepared,
                  struct hvd_err *err)
 {
@@ -206,9 +208,9 @@ void rounds_tell(struct rounds *rounds, int news)
     rounds_unlock(rounds);
 }
 
-/* Leaves a round that has ended well: waits for GPUs of other members that still use memory of
- * this one, and tells the peers that this member makes no more calls, so that its end disturbs
- * no peer. */
+/* Leaves a round that has ended well: waits until no GPU of another member uses memory of this
+ * one, and tells the peers that this member makes no more calls, so that they do not take its
+ * end for a failure. */
 void rounds_finish(struct rounds *rounds)
 {
     struct coll *coll;
@@ -263,8 +265,8 @@ void rounds_why(struct rounds *rounds, struct hvd_err *ret_why)
     rounds_unlock(rounds);
 }
 
-/* Judges whether results on the device may be committed. HVD_E_REVOKED: a collective was cut short,
- * so they may be wrong; this is then a failure of the round. */
+/* Called before results on the GPU are committed. HVD_E_REVOKED: a collective was ended early,
+ * so the results may be wrong and must not be committed; the round then counts as failed. */
 int rounds_judge(void *rounds_at, struct hvd_err *err)
 {
     struct rounds *rounds = rounds_at;
@@ -338,9 +340,10 @@ int rounds_group(struct rounds *rounds, const hvd_group *group, bool size, struc
 /* ---- groups that are opened while train runs ----------------------------------------------------
  */
 
-/* Takes the ticket for opening or closing a group; `what` is "opened" or "closed". A request that
- * was not waited for may run before the opening on one rank and after it on another. So each rank
- * that has such a request refuses the call, also when the request is done already. */
+/* Takes the ticket for opening or closing a group; `what` is "opened" or "closed". While a
+ * request is open on any rank, that rank refuses: the request could run before the opening here
+ * and after it on another rank. This holds also for a request that is done but was not waited
+ * for, because "done" depends on the time. */
 static int group_begin(struct rounds *rounds, const char *what, struct hvd_err *err)
 {
     size_t open;

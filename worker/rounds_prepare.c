@@ -2,10 +2,10 @@
  * rounds_prepare.c: the collectives of the next round, made and connected by a thread of their own
  * while the running round trains (PROTOCOL.md: PREPARE, PREPARED, ABANDON).
  *
- * rounds.c calls here; the session's thread says what to prepare and what to abandon. A struct
- * opening is one such round, from its PREPARE until the round is entered or given up. Invariant:
- * there is one opening at most, and `prepared` is called once for each opening that was not
- * abandoned.
+ * rounds.c calls here; the session's thread says which round to prepare or to abandon. A struct
+ * opening is such a next round, from its PREPARE message until the round is entered or given up.
+ * Invariant: there is at most one struct opening; and the callback `prepared` is called once for
+ * each, unless the round was abandoned.
  */
 #include "base/mem.h"
 #include "base/time.h"
@@ -41,7 +41,8 @@ int prepare_make(struct rounds *rounds, const struct rounds_order *order, struct
     peers = mem_zalloc_array(members->count, sizeof(*peers));
     if (!peers) {
         roll_free(roll);
-        return err_set(err, HVD_E_NOMEM, "no memory to prepare a round of %zu members",
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory to prepare a round of %zu members; free memory on this host",
                        members->count);
     }
     roster = (struct coll_roster){ .round = order->round,
@@ -70,8 +71,8 @@ int prepare_make(struct rounds *rounds, const struct rounds_order *order, struct
     return rc;
 }
 
-/* Gives up the opening, if there is one. While the connecting thread works on the opening, the
- * function only marks it as abandoned: that thread then frees it. */
+/* Gives up the next round, if one is being prepared. While the connecting thread works on it,
+ * this function only marks it as abandoned, and that thread frees it. */
 void prepare_give_up(struct rounds *rounds)
 {
     struct opening *opening = rounds->next;
@@ -109,10 +110,10 @@ struct coll *prepare_take(struct rounds *rounds, uint64_t round, struct roll **r
 
 /* ---- the connecting thread ------------------------------------------------------------------- */
 
-/* The connecting thread: waits for an opening (a round that a PREPARE has announced), makes the
- * collectives of that round, and connects them. The thread does not hold the lock while it makes
- * and connects the collectives. From the moment opening->coll is set, rounds_cancel and
- * rounds_abandon can cancel these collectives. */
+/* The connecting thread: waits for a round that a PREPARE has announced (a struct opening),
+ * makes the collectives of that round, and connects them. It does not hold the lock meanwhile;
+ * so rounds_cancel and rounds_abandon can cancel these collectives from the moment when
+ * opening->coll is set. */
 static void *connect_openings(void *arg)
 {
     struct rounds *rounds = arg;
@@ -143,7 +144,8 @@ static void *connect_openings(void *arg)
         opening->coll = coll;
         opening->roll = roll;
         if (!rc && !opening->abandoned) {
-            /* PROTOCOL.md, Rounds: a member of the previous round makes the commit itself. */
+            /* A worker that joins lets its agent connect to the others, to fetch the state later. A
+             * member of the previous round has the state (PROTOCOL.md, Rounds). */
             bool joins = rounds->round != opening->prepare.u.prepare.previous;
 
             rounds_unlock(rounds);
@@ -216,7 +218,8 @@ void rounds_prepare(struct rounds *rounds, uint64_t incarnation, const struct ms
         return;
     }
     mem_free(opening);
-    err_set(&err, HVD_E_NOMEM, "no memory to prepare a round of %zu members",
+    err_set(&err, HVD_E_NOMEM,
+            "no memory to prepare a round of %zu members; free memory on this host",
             prepare->u.prepare.members.count);
     rounds->prepared(rounds->arg, prepare->round, &err);
 }

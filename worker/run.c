@@ -69,7 +69,7 @@ static int begin_run(struct run *run, struct hvd_err *err)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* Clears what the state counts in each round anew. */
+/* Sets to their first values the fields of the state that belong to one round. */
 static void begin_round(hvd_state *state, uint64_t round)
 {
     state->round = round;
@@ -78,6 +78,7 @@ static void begin_round(hvd_state *state, uint64_t round)
     state->told = 0;
     state->stepped = false;
     state->entered = (struct msg_entered){ .commit = 0 };
+    state->remark[0] = '\0';
 }
 
 /* Calls the reset callbacks of the program. After a failure run->broken has the code and the text:
@@ -92,16 +93,16 @@ static int call_resets(struct run *run)
         bool reserved = rc > 0 || rc == HVD_E_REVOKED || rc == HVD_E_LOST;
 
         if (rc)
-            return err_set(
-                &run->broken, reserved ? HVD_E_STATE : rc,
-                "reset callback %zu of %zu returned %d instead of 0, so the worker cannot train on",
-                i + 1, state->resets.count, rc);
+            return err_set(&run->broken, reserved ? HVD_E_STATE : rc,
+                           "reset callback %zu of %zu returned %d instead of 0, so the worker "
+                           "cannot train on; correct the callback, or what it needs",
+                           i + 1, state->resets.count, rc);
     }
     return 0;
 }
 
-/* Returns true if train was told to return another code than 0: the training is not done, even
- * if train returns 0. */
+/* true: train was told to return before the training was done, by a code other than 0. Then
+ * train is called again, even if it has returned 0. */
 static bool is_interrupted(const struct run *run)
 {
     return rounds_failed(run->worker->rounds) || run->state->told == HVD_HOSTS_UPDATED ||
@@ -131,31 +132,38 @@ static int call_train(struct run *run)
     if (rounds_settle(worker->rounds, &run->broken))
         rc = run->broken.code;
     state->phase = STATE_BETWEEN;
-    /* When the training is done, its last commit does not need to be in the snapshot. */
+    /* The last commit may need a copy to the snapshot, so that other processes can read it. When
+     * the training is done, no process will. */
     if (rc == 0 && !is_interrupted(run))
         fenced = state_fence(state, fail_err());
     else
         fenced = state_settle(state, fail_err());
     rc = rc ? rc : fenced;
 
-    /* Turns the result of train into the code of this round. HVD_E_REVOKED is refused when no
-     * part of the library has given this code: the round would be repeated for ever. */
+    /* Turns the result of train into the code of this round. HVD_E_REVOKED repeats the round, so it
+     * is accepted only if the library has given it: a program that invents it would train the same
+     * round for ever. */
     failed = rounds_failed(worker->rounds);
     revoked = worker_is_alone(worker) || failed ||
               session_thread_cancelled(worker->session, state->round);
     if (rc == 0 && is_interrupted(run)) /* train is called again, and may return 0 then */
         rc = failed ? failed : state->told;
-    /* the thread's last error may be of a later call: the text of the first failure replaces it */
+    /* train may have made other calls after the failed one, which have changed this thread's
+     * last error: the text of the first failure replaces it */
     if (rc < 0 && rc == failed)
         rounds_why(worker->rounds, fail_err());
     if (rc > HVD_DONE)
-        rc = fail(HVD_E_STATE, "train returned %d, which is not a code of the library", rc);
+        rc = fail(HVD_E_STATE,
+                  "train returned %d, which is not a code of the library; return 0, a code below "
+                  "0, or a code that a call has returned",
+                  rc);
     else if (rc == HVD_E_REVOKED && !revoked)
         rc = fail(HVD_E_STATE,
-                  "train returned %s, but no call of the library has returned this code",
+                  "train returned %s, but no call of the library has returned this code; return "
+                  "only codes that a call has returned",
                   err_name(rc));
     else if (rc < 0 && fail_err()->code != rc) /* the program made the code up */
-        rc = fail(rc, "train returned %d, a code of its own", rc);
+        rc = fail(rc, "train returned %d, a failure of the program itself", rc);
     timeline_events_returned(&worker->events, rc);
     return rc;
 }
@@ -167,9 +175,10 @@ static void say_event(struct run *run, struct session_event event)
     session_thread_say(run->worker->session, &event);
 }
 
-/* Enters a round: from the ROUND message to the state with which the round begins. After a failure
- * *err has the reason: the session then revokes the round, and the loop may enter a later one. But
- * if run->broken is set, it has the reason, and this worker cannot go on. */
+/* Enters a round: connects the collectives, calls the reset callbacks, and loads the state with
+ * which the round begins. After a failure *err has the reason; the session then revokes the
+ * round, and the loop may enter a later one. If run->broken is set, the reason is there, and
+ * this worker cannot enter any round. */
 static int enter_round(struct run *run, const struct loop_order *order, struct hvd_err *err)
 {
     hvd_state *state = run->state;
@@ -200,14 +209,17 @@ static int enter_round(struct run *run, const struct loop_order *order, struct h
     timeline_events_round(&worker->events, order->round, &order->place);
     worker_begins(worker, WORKER_RESETS);
     rc = call_resets(run); /* a failure sets run->broken, and not *err */
-    /* Before a fetch the members wait for each other, as when they connect. A fetch itself is
-     * WORKER_FETCHES. */
+    /* For the watchdog this is still WORKER_CONNECTS, because the members wait for each other
+     * before a fetch, as they do when they connect. The fetch itself is WORKER_FETCHES. */
     worker_begins(worker, WORKER_CONNECTS);
     if (!rc)
         rc = state_sync(state, &order->msg, err);
-    /* True: the round has failed, and this worker may succeed in a later one. */
-    of_round =
-        rc == HVD_E_REVOKED || rc == HVD_E_LOST || rc == HVD_E_TIMEOUT || rc == HVD_E_MISMATCH;
+    /* true: the failure is one of this round; a later round may succeed. When a checkpoint is
+     * damaged or missing, the driver names the one before it for the next round. */
+    of_round = rc == HVD_E_REVOKED || rc == HVD_E_LOST || rc == HVD_E_TIMEOUT ||
+               rc == HVD_E_MISMATCH ||
+               ((rc == HVD_E_CORRUPT || rc == HVD_E_NOTFOUND) &&
+                state_reads_checkpoint(&order->msg.u.round));
     if (rc && !of_round && !run->broken.code)
         run->broken = *err;
     timeline_events_phase(&worker->events, "state", rc);
@@ -234,6 +246,9 @@ static void take_round(struct run *run, const struct loop_order *order)
         return;
     }
     say_event(run, (struct session_event){ .kind = SESSION_SYNCED });
+    if (!run->broken.code && run->state->remark[0])
+        say_event(run,
+                  (struct session_event){ .kind = SESSION_REMARK, .text = run->state->remark });
     rc = run->broken.code ? run->broken.code : call_train(run);
     returned.code = rc;
     if (run->broken.code) {
@@ -359,7 +374,7 @@ int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg)
             else if ((rc = call_train(&run)) > 0)
                 rc = err_set(fail_err(), HVD_E_STATE,
                              "train returned %d (%s), but no call of the library has returned "
-                             "this code",
+                             "this code; return only codes that a call has returned",
                              rc, err_text(rc));
         }
     }

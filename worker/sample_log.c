@@ -1,8 +1,9 @@
 /*
- * sample_log.c: writes the lines of sample_log.h.
+ * sample_log.c: writes the log of the samples that a worker has used, which hvd-audit compares
+ * (sample_log.h has the format).
  *
- * Called by sampler.c for each batch, before the program gets it. Invariant: the file has whole
- * lines only, unless the disk is full or the machine dies; such a last line has no newline.
+ * Called by sampler.c for each batch, before the program gets it. Invariant: each line of the file
+ * is whole, unless the disk is full or the machine dies; then the last line has no newline.
  */
 #include "worker/sample_log.h"
 

@@ -1,10 +1,10 @@
 /*
- * sampler.c: hvd_sampler_*: the arithmetic of state/sampler.h as an entry of the program's state,
- * with the sample log.
+ * sampler.c: hvd_sampler_*: deals the samples of an epoch to the ranks (state/sampler.h has the
+ * arithmetic). The progress is an entry of the program's state, so a restore also takes it back.
+ * Each batch is written to the sample log.
  *
- * Called by the program from train. Invariant: the progress in a commit is that of the moment when
- * the commit began, although the program may ask for the next batch while the commit is being
- * copied.
+ * Called by the program from train. Invariant: a commit has the progress of the moment when the
+ * commit began, even if the program asks for the next batch while the commit is being copied.
  */
 #include "state/sampler.h"
 
@@ -102,8 +102,9 @@ int hvd_sampler_create(hvd_state *state, const char *name, uint64_t samples, siz
         free_sampler(sampler);
         return rc;
     }
-    rc = hvd_state_add_custom(state, name, sizeof(sampler->dealer.progress), save_progress,
-                              load_progress, sampler);
+    rc = state_add_numbers(state, "hvd_sampler_create", name,
+                           sizeof(sampler->dealer.progress) / sizeof(int64_t), save_progress,
+                           load_progress, sampler);
     if (!rc)
         *ret_sampler = sampler;
     return rc;

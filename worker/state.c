@@ -9,7 +9,7 @@
 #include "worker/state_internal.h"
 
 #include "base/mem.h"
-#include "collectives/reduce/facts.h"
+#include "proto/entry_type.h"
 #include "worker/fail.h"
 
 #include <inttypes.h>
@@ -114,7 +114,7 @@ int state_goes_on(const hvd_state *state, const char *call)
 /* Adds an entry of any kind: to the manifest, and its part (where it is in live memory) to the
  * parts. `call` is the function of hvd.h, for errors. */
 static int add_entry(hvd_state *state, const char *call, const char *name, size_t bytes,
-                     uint32_t kind, const struct copy_part *part)
+                     uint32_t kind, uint32_t type, const struct copy_part *part)
 {
     struct hvd_err *err = fail_err();
     int rc = state_open(state, call);
@@ -125,7 +125,7 @@ static int add_entry(hvd_state *state, const char *call, const char *name, size_
         return fail(HVD_E_INVAL, "%s: the name of the entry is NULL; give a name", call);
     if (VEC_RESERVE(&state->parts, 1, LIMIT_MANIFEST_ENTRIES + 1))
         return fail(HVD_E_NOMEM, "%s: no memory for the entry \"%s\"", call, name);
-    rc = manifest_add(&state->manifest, name, bytes, kind, part->save != NULL, err);
+    rc = manifest_add_typed(&state->manifest, name, bytes, kind, part->save != NULL, type, err);
     if (rc)
         return err_prefix(err, rc, "%s", call);
     state->parts.items[state->parts.count++] = *part;
@@ -135,7 +135,7 @@ static int add_entry(hvd_state *state, const char *call, const char *name, size_
 /* Adds an entry that is a piece of memory, of the host or of a device. `kind` is ENTRY_REPLICATED
  * or ENTRY_PER_RANK. */
 static int add_memory(hvd_state *state, const char *call, const char *name, void *at, size_t bytes,
-                      uint32_t kind)
+                      uint32_t kind, uint32_t type)
 {
     const struct gpu_device *device = NULL;
     int rc;
@@ -147,7 +147,7 @@ static int add_memory(hvd_state *state, const char *call, const char *name, void
     if (!rc)
         rc = state_find_device(state, call, name, at, &device);
     if (!rc)
-        rc = add_entry(state, call, name, bytes, kind,
+        rc = add_entry(state, call, name, bytes, kind, type,
                        &(struct copy_part){ .at = at, .on_device = device != NULL });
     if (!rc && device)
         state->device = device;
@@ -156,28 +156,48 @@ static int add_memory(hvd_state *state, const char *call, const char *name, void
 
 int hvd_state_add(hvd_state *state, const char *name, void *at, size_t bytes)
 {
-    return add_memory(state, "hvd_state_add", name, at, bytes, ENTRY_REPLICATED);
+    return add_memory(state, "hvd_state_add", name, at, bytes, ENTRY_REPLICATED, ENTRY_TYPE_BYTES);
 }
 
 int hvd_state_add_per_rank(hvd_state *state, const char *name, void *at, size_t bytes)
 {
-    return add_memory(state, "hvd_state_add_per_rank", name, at, bytes, ENTRY_PER_RANK);
+    return add_memory(state, "hvd_state_add_per_rank", name, at, bytes, ENTRY_PER_RANK,
+                      ENTRY_TYPE_BYTES);
 }
 
-/* Adds one number as a replicated entry; its type gives its size. */
+/* Adds an entry of `count` elements of a type, which is kept beside the entry: checkpoints are
+ * written with it. */
+static int add_elements(hvd_state *state, const char *call, const char *name, void *at,
+                        size_t count, hvd_dtype type, uint32_t kind)
+{
+    size_t bytes = (unsigned)type <= HVD_FLOAT64 ? entry_type_bytes(ENTRY_TYPE_OF(type)) : 0;
+
+    if (!bytes)
+        return fail(HVD_E_INVAL, "%s: \"%s\": there is no type %d; use one of hvd_dtype", call,
+                    name ? name : "", (int)type);
+    if (count > LIMIT_STATE_BYTES / bytes)
+        return fail(HVD_E_LIMIT,
+                    "%s: the entry \"%s\" has %zu elements of %zu bytes, more than "
+                    "LIMIT_STATE_BYTES, %" PRIu64 "; split the state over more workers",
+                    call, name ? name : "", count, bytes, LIMIT_STATE_BYTES);
+    return add_memory(state, call, name, at, count * bytes, kind, ENTRY_TYPE_OF(type));
+}
+
+int hvd_state_add_array(hvd_state *state, const char *name, void *at, size_t count, hvd_dtype type)
+{
+    return add_elements(state, "hvd_state_add_array", name, at, count, type, ENTRY_REPLICATED);
+}
+
+int hvd_state_add_array_per_rank(hvd_state *state, const char *name, void *at, size_t count,
+                                 hvd_dtype type)
+{
+    return add_elements(state, "hvd_state_add_array_per_rank", name, at, count, type,
+                        ENTRY_PER_RANK);
+}
+
 int hvd_state_add_scalar(hvd_state *state, const char *name, void *at, hvd_dtype type)
 {
-    static const uint8_t bytes[] = {
-        [HVD_UINT8] = 1,   [HVD_INT8] = 1,     [HVD_INT32] = 4,   [HVD_INT64] = 8,
-        [HVD_FLOAT16] = 2, [HVD_BFLOAT16] = 2, [HVD_FLOAT32] = 4, [HVD_FLOAT64] = 8
-    };
-
-    _Static_assert(ARRAY_SIZE(bytes) == HVD_DTYPE_COUNT, "a size for each type");
-    if ((unsigned)type >= ARRAY_SIZE(bytes))
-        return fail(HVD_E_INVAL,
-                    "hvd_state_add_scalar: \"%s\": there is no type %d; use one of hvd_dtype",
-                    name ? name : "", (int)type);
-    return add_memory(state, "hvd_state_add_scalar", name, at, bytes[type], ENTRY_REPLICATED);
+    return add_elements(state, "hvd_state_add_scalar", name, at, 1, type, ENTRY_REPLICATED);
 }
 
 /* Adds an entry that the program's callbacks save and load; `room` is the most bytes that it may
@@ -189,7 +209,15 @@ int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_sa
         return fail(HVD_E_INVAL,
                     "hvd_state_add_custom: \"%s\": save or load is NULL; pass both functions",
                     name ? name : "");
-    return add_entry(state, "hvd_state_add_custom", name, room, ENTRY_REPLICATED,
+    return add_entry(state, "hvd_state_add_custom", name, room, ENTRY_REPLICATED, ENTRY_TYPE_BYTES,
+                     &(struct copy_part){ .save = save, .load = load, .arg = arg });
+}
+
+int state_add_numbers(hvd_state *state, const char *call, const char *name, size_t count,
+                      hvd_save_fn *save, hvd_load_fn *load, void *arg)
+{
+    return add_entry(state, call, name, count * sizeof(int64_t), ENTRY_REPLICATED,
+                     ENTRY_TYPE_OF(HVD_INT64),
                      &(struct copy_part){ .save = save, .load = load, .arg = arg });
 }
 

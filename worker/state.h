@@ -4,13 +4,21 @@
 #ifndef WORKER_STATE_H
 #define WORKER_STATE_H
 
-#include "base/err.h"
+#include "proto/msg.h"
 
 /* Gives the object to the state: hvd_state_free calls free_object for the object. The training
  * thread calls `commits` when a commit begins; the copy of the state may be made later.
  * HVD_E_NOMEM: the object still belongs to the caller. */
 int state_own(hvd_state *state, void *object, void (*free_object)(void *object),
               void (*commits)(void *object)) MUST_CHECK;
+
+/* Adds a custom entry that consists of `count` numbers of 64 bits: `save` writes all of them.
+ * `call` is the function of hvd.h, for errors. */
+int state_add_numbers(hvd_state *state, const char *call, const char *name, size_t count,
+                      hvd_save_fn *save, hvd_load_fn *load, void *arg) MUST_CHECK;
+
+/* PROTOCOL.md, "Checkpoints": true: the round begins with a checkpoint, which an agent reads. */
+bool state_reads_checkpoint(const struct msg_round *round);
 
 /* Checks that the API function with the name `call` may be called: only by the training thread
  * while train runs. HVD_E_STATE: it may not; hvd_last_error has the text. */

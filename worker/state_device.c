@@ -1,15 +1,16 @@
 /*
- * state_device.c: entries in device memory. A commit of such entries is first a copy on the device,
- * into a slot, as fast as the device reads and writes its own memory. Later work in the program's
- * stream waits for that copy; the training loop does not. The copier then brings the slot to the
- * snapshot beside the training. HVD_COMMIT_TO decides how many slots there are:
+ * state_device.c: entries of the state in GPU memory. A commit of such entries is first a copy into
+ * a slot, which is memory on the same GPU: that is fast, and only later work in the program's
+ * stream waits for it, not the training loop. The copier's thread then brings the slot to the
+ * snapshot on the host while the training goes on. HVD_COMMIT_TO decides how many slots there are:
  *
  *     both     one: the next commit waits until this one is in the snapshot
  *     device   two: one is written while the other holds the commit before
- *     host     none: the snapshot is written out of live memory, and the commit waits for that
+ *     host     none: the snapshot is copied from the entries themselves, and the commit waits
  *
- * Called by commit.c, sync.c, state.c and run.c. Invariant: a slot has a number only when its bytes
- * are complete, and the slot with the newest commit is not written over while there are two.
+ * Called by commit.c, sync.c, state.c and run.c. Invariant: a slot has the number of a commit only
+ * while its bytes are complete; and with two slots the one with the newest commit is not written
+ * over.
  */
 #include "worker/fail.h"
 #include "worker/state_internal.h"
@@ -146,9 +147,9 @@ void state_drop_slots(hvd_state *state, uint64_t commit)
     }
 }
 
-/* Prepares the copy of a commit whose state has entries on a device: makes the copy wait for the
- * program's work, and, if there are slots, copies the state into one and lets *task take the commit
- * from there. beside: see commit_live. */
+/* Prepares the copy of a commit whose state has entries on a GPU: the copy waits for the work
+ * that the program has queued. If there are slots, the state is copied into one of them now, and
+ * *task will copy from that slot. beside is true: the training goes on meanwhile (commit_live). */
 int state_take(hvd_state *state, struct copier_task *task, bool beside, struct hvd_err *err)
 {
     enum commit_to commit_to = state->worker->commit_to;
@@ -173,7 +174,7 @@ int state_take(hvd_state *state, struct copier_task *task, bool beside, struct h
                             now_us, clock_now_us());
         }
     }
-    /* Two slots: the slot that does not hold the newest commit is written. */
+    /* With two slots, the one that does not hold the newest commit is written over. */
     slot = state->slots[1] && state_newest_slot(state) == state->slots[0] ? state->slots[1]
                                                                           : state->slots[0];
     if (!slot)

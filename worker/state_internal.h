@@ -62,6 +62,7 @@ struct hvd_state {
     bool stepped;               /* the first step is done */
     int64_t began_us;           /* the time when train was called */
     struct msg_entered entered; /* the costs of the change to this round */
+    char remark[ERR_TEXT_MAX];  /* for the operator, when train begins; "": nothing */
 };
 
 /* ---- state_device.c: for a state without a device these functions do nothing and return 0 ---- */
@@ -70,8 +71,7 @@ struct hvd_state {
  * meant (COPY_ALL, COPY_REPLICATED or COPY_PER_RANK). */
 struct copy state_copy(const hvd_state *state, unsigned which);
 
-/* Show a copy of the whole state in the timeline, with the name `what`. state_begin_copy: the copy
- * begins now; state_show_copy: the copy has ended already. */
+/* Show a copy of the whole state in the timeline as `what`; state_show_copy: it is over already. */
 struct timeline_events_copy state_begin_copy(hvd_state *state, const char *what, uint64_t commit);
 void state_show_copy(hvd_state *state, enum timeline_lane lane, const char *what, uint64_t commit,
                      int code, int64_t begun_us, int64_t ended_us);

@@ -1,17 +1,19 @@
 /*
- * sync.c: the commit with which a round begins, loaded from this worker's snapshot or fetched from
- * the holders that the ROUND names.
+ * sync.c: loads the commit with which a round begins: from this worker's own snapshot, or from the
+ * workers and agents that hold the commit, which the ROUND message names.
  *
- * Called by run.c, after the reset callbacks and before train. Invariant: when state_sync returns 0
- * live memory is equal to the round's commit, and this worker holds no newer commit that the other
- * members do not have.
+ * Called by run.c, after the reset callbacks and before train. Invariant: when state_sync returns
+ * 0, the program's memory has the bytes of the round's commit, and this worker has no newer commit,
+ * which the other members would not have.
  */
 #include "base/mem.h"
 #include "base/time.h"
 #include "proto/commit.h"
+#include "worker/addresses.h"
 #include "worker/state_internal.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define RETRY_US (100 * TIME_MS)
 
@@ -24,8 +26,14 @@ static bool is_holder(const struct msg_round *round, uint64_t incarnation)
     return false;
 }
 
-/* Drops the commits with this number or a higher one: a commit with this number may have other
- * bytes on other members, and a newer commit may exist only here. */
+bool state_reads_checkpoint(const struct msg_round *round)
+{
+    return !round->holders.count && round->sources.count &&
+           addresses_find(&round->sources.items[0].addresses, "checkpoint");
+}
+
+/* Drops the commits with this number or a higher one. They were made in a round that failed: a
+ * commit with the same number may have other bytes on other members, or may exist only here. */
 static void drop_from(hvd_state *state, uint64_t commit)
 {
     struct msg_held held[2];
@@ -38,29 +46,39 @@ static void drop_from(hvd_state *state, uint64_t commit)
     state_drop_slots(state, commit);
 }
 
-/* Fetches the commit into the snapshot, and restores the replicated entries of the state from it.
- * The fetched commit has only replicated entries, so the per-rank entries of this worker are copied
- * from the live state into the snapshot before that. */
-static int fetch_commit(hvd_state *state, const struct msg *msg,
-                        const struct msg_source_list *sources, struct hvd_err *err)
+/* Fetches the commit into the snapshot, and restores the state from it. A commit of other workers
+ * has only the replicated entries, so the per-rank entries of this worker are copied from the live
+ * state into the snapshot before that. A checkpoint may have those of this rank too. */
+static int fetch_commit(hvd_state *state, const struct msg *msg, const struct msg_fetch *what,
+                        struct hvd_err *err)
 {
     const struct copy mine = state_copy(state, COPY_PER_RANK);
-    const struct copy theirs = state_copy(state, COPY_REPLICATED);
+    struct copy theirs = state_copy(state, COPY_REPLICATED);
     struct session_thread *session = state->worker->session;
     uint64_t commit = msg->u.round.commit;
     /* True: no member of the new round holds the commit. The workers that leave at this switch are
      * making it, and it is perhaps not complete yet: then the fetch is tried again. */
     bool under_way = msg->u.round.cause == CAUSE_SWITCH && !msg->u.round.holders.count;
-    struct msg_fetched fetched;
+    struct msg answer = { 0 };
     int rc;
 
     drop_from(state, commit);
     do
-        rc = session_thread_fetch(session, msg->round, commit, sources, &fetched, err);
+        rc = session_thread_fetch(session, msg->round, what, &answer, err);
     while (rc == HVD_E_LOST && under_way && !session_thread_pause(session, msg->round, RETRY_US));
+    if (!rc && what->entries.count && answer.u.fetched.per_rank)
+        theirs.which = COPY_ALL;
+    else if (!rc && what->entries.count &&
+             state->manifest.bytes != state->manifest.replicated_bytes)
+        snprintf(state->remark, sizeof(state->remark), "%s; per-rank entries begin anew",
+                 answer.u.fetched.text[0] ? answer.u.fetched.text
+                                          : "the checkpoint was made by another number of ranks");
+    msg_release(&answer);
     if (!rc)
         rc = state_follow(state, err);
-    if (!rc) /* a commit of per-rank entries alone keeps the fetched bytes (copy.h) */
+    if (!rc && theirs.which == COPY_ALL)
+        (void)snapshot_begin(state->snapshot); /* the buffer that the agent has filled */
+    else if (!rc) /* a commit of per-rank entries alone keeps the fetched bytes (copy.h) */
         rc = copy_commit(state->snapshot, &mine, err);
     if (rc)
         return rc;
@@ -73,13 +91,34 @@ static int fetch_commit(hvd_state *state, const struct msg *msg,
     return rc;
 }
 
+/* Fetches the round's commit from a checkpoint. The agent finds the entries by their names, so it
+ * gets their list. */
+static int fetch_checkpoint(hvd_state *state, const struct msg *msg, struct hvd_err *err)
+{
+    struct msg_fetch what = { .commit = msg->u.round.commit,
+                              .sources = msg->u.round.sources,
+                              .rank = (uint32_t)hvd_rank(),
+                              .size = (uint32_t)hvd_size() };
+    struct arena arena;
+    int rc;
+
+    arena_init(&arena, LIMIT_DECODE_BYTES_MAX);
+    rc = manifest_entries(&state->manifest, &arena, &what.entries);
+    if (rc)
+        rc = err_set(err, rc, "no memory for the list of the entries of a checkpoint");
+    else
+        rc = fetch_commit(state, msg, &what, err);
+    arena_release(&arena);
+    return rc;
+}
+
 /* Fetches the round's commit from the members that hold it or, if no member does, from the agents
- * that the ROUND names. The search compares each member with each holder; that is fast enough, as
- * a round fetches only when a worker has joined or has fallen behind. */
+ * or the checkpoint that the ROUND names. The search compares each member with each holder; that is
+ * fast enough, as a round fetches only when a worker has joined or has fallen behind. */
 static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd_err *err)
 {
     const struct msg_round *round = &msg->u.round;
-    struct msg_source_list sources = round->sources;
+    struct msg_fetch what = { .commit = round->commit, .sources = round->sources };
     struct msg_source *holders = NULL;
     struct timeline_events_copy shown = { .lane = TIMELINE_STATE,
                                           .what = "fetch",
@@ -93,30 +132,35 @@ static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd
         if (!holders)
             return err_set(err, HVD_E_NOMEM,
                            "no memory for the list of the workers that hold a commit");
-        sources = (struct msg_source_list){ holders, 0 };
+        what.sources = (struct msg_source_list){ holders, 0 };
         for (size_t i = 0; i < round->members.count; i++) {
             const struct msg_member *member = &round->members.items[i];
 
             if (member->incarnation != state->worker->incarnation &&
                 is_holder(round, member->incarnation))
-                holders[sources.count++] = (struct msg_source){ member->incarnation, member->host,
-                                                                member->slot, member->addresses };
+                holders[what.sources.count++] =
+                    (struct msg_source){ member->incarnation, member->host, member->slot,
+                                         member->addresses };
         }
     }
     timeline_events_begin_copy(&state->worker->events, &shown);
-    if (sources.count)
-        rc = fetch_commit(state, msg, &sources, err);
+    if (state_reads_checkpoint(round))
+        rc = fetch_checkpoint(state, msg, err);
+    else if (what.sources.count)
+        rc = fetch_commit(state, msg, &what, err);
     else
-        rc = err_set(err, HVD_E_LOST, "commit %" PRIu64 ".%" PRIu32 ": no other worker holds it",
+        rc = err_set(err, HVD_E_LOST,
+                     "commit %" PRIu64 ".%" PRIu32 ": this worker lacks the commit with which the "
+                     "round begins, and no other worker holds it",
                      COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit));
     mem_free(holders);
     timeline_events_end_copy(&state->worker->events, &shown, rc);
     return rc;
 }
 
-/* Loads the state with which the round of the ROUND message `msg` begins. The message names the
- * round's commit and its holders. `mine`: this worker is one of the holders; `here`: its snapshot
- * has the commit. */
+/* Loads the state with which the round of the ROUND message `msg` begins. The message has the
+ * number of the commit and the list of workers that hold it. `mine`: this worker is in that
+ * list; `here`: its snapshot has the commit. */
 int state_sync(hvd_state *state, const struct msg *msg, struct hvd_err *err)
 {
     const struct msg_round *round = &msg->u.round;

@@ -1,9 +1,10 @@
 /*
- * ticket.c: the ticket that a thread holds while it is inside a collective of the running round.
+ * ticket.c: the ticket of a round: the thread that has it may be inside a collective, and no other
+ * thread may.
  *
- * Called by requests.c for each call, and by rounds.c when a round changes. Invariant: at most one
- * thread has the ticket, and the ticket is shut unless a call may go ahead without looking at
- * anything under the lock.
+ * Called by requests.c for each call, and by rounds.c when a round changes. Invariant: while the
+ * ticket is "shut", it is taken only under the lock, where all conditions are checked. It is not
+ * shut only if no condition needs a check: then a call takes it without the lock, which is faster.
  */
 #include "worker/fail.h"
 #include "worker/rounds_internal.h"
@@ -75,8 +76,9 @@ void ticket_await(struct rounds *rounds)
         pthread_cond_wait(&rounds->changed, &rounds->lock);
 }
 
-/* Notes how a call has ended: the first failure while train runs is the failure of the round. The
- * end of train also ends pending calls: such an end is not a failure of the round. */
+/* Notes how a call has ended. The first failure while train runs is the failure of the round.
+ * Calls that fail after train has returned do not count, because the library itself ends them
+ * then. */
 void ticket_note(struct rounds *rounds, int code, const struct hvd_err *why)
 {
     if (code && rounds->open && !rounds->failed) {

@@ -110,9 +110,9 @@ void timeline_events_news(struct timeline_events *events)
     atomic_compare_exchange_strong(&events->news_us, &none, clock_now_us());
 }
 
-/* Shows the phase that ends now as one event. The phase began when the phase before it ended.
- * `code` is the result of the phase. An error code becomes the argument "ended" of the event; the
- * event of a phase without an error (0) has no argument. */
+/* Shows the phase that ends now as one event; it began when the phase before it ended. code: the
+ * result of the phase. An error code is shown as the argument "ended" of the event; for code 0
+ * the event has no argument. */
 void timeline_events_phase(struct timeline_events *events, const char *name, int code)
 {
     const struct timeline_arg args[] = {
@@ -153,8 +153,9 @@ static void end_change(struct timeline_events *events)
     events->change_us = 0;
 }
 
-/* Notes that the loop enters a round, for this cause. A change may be in progress already, from the
- * news on or after a round that was given up: then this is the end of its first phase. */
+/* Notes that the loop enters a round, for this cause. The change to a new round may have begun
+ * earlier: when news came, or when an earlier round was given up. Then its first phase ends
+ * here. */
 void timeline_events_enters(struct timeline_events *events, enum msg_cause cause)
 {
     events->cause = cause;
@@ -187,8 +188,8 @@ void timeline_events_round(struct timeline_events *events, uint64_t round,
     timeline_name(events->timeline, name, place->rank);
 }
 
-/* Notes that train is called: the round and its first step begin. Clears news_us: news that comes
- * after this call is about this round. */
+/* Notes that train is called: the round begins, and with it its first step. Forgets when the
+ * last news came (news_us), because it was about the change that has led to this round. */
 void timeline_events_trains(struct timeline_events *events)
 {
     events->stepped = false;
@@ -208,8 +209,9 @@ void timeline_events_step(struct timeline_events *events, uint64_t number)
         events->step_range = timeline_begin_range(events->timeline, 0, "step %" PRIu64, number);
 }
 
-/* Shows the round that train has left with this code, and begins the next change: at the time of
- * the news, if news came. A code that ends this worker's part in the job begins no change. */
+/* Shows the round that train has left with this code, and begins the next change: at the time
+ * when the news came, or now if there was none. No change begins if the code ends this worker's
+ * part in the job. */
 void timeline_events_returned(struct timeline_events *events, int code)
 {
     const struct timeline_arg args[] = {

@@ -1,8 +1,9 @@
 /*
- * tuning_log.c: the lines of tuning_log.h.
+ * tuning_log.c: writes the log of the algorithms that were tried, and how fast they were
+ * (tuning_log.h has the format).
  *
- * Called by worker.c when the members of a round have settled on an algorithm. Invariant: a file
- * that cannot be written costs the training nothing but one remark.
+ * Called by worker.c when the members of a round have agreed on an algorithm. Invariant: if the
+ * file cannot be written, the operator gets one remark, and the training goes on.
  */
 #include "worker/tuning_log.h"
 

@@ -1,8 +1,9 @@
 /*
- * watch.c: the watchdog. It compares counters with those of its last look.
+ * watch.c: the watchdog, which finds out that this worker makes no progress. It compares the counts
+ * of calls and steps with those that it saw the last time.
  *
- * Called by the session's thread. Invariant: it takes no lock that a
- * thread holds while that thread waits for a peer, so it answers at once also when the loop hangs.
+ * Called by the session's thread. Invariant: it takes no lock that another thread holds while that
+ * thread waits for a peer. So the watchdog never waits, even when the training loop hangs.
  */
 #include "worker/watch.h"
 

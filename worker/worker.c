@@ -157,7 +157,10 @@ static int on_reach(void *arg, const struct msg *prepare, struct hvd_err *err)
     int rc;
 
     if (!sources)
-        return err_set(err, HVD_E_NOMEM, "no memory for a list of %zu members", members->count);
+        return err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the list of the %zu members of a round; free memory on this host",
+            members->count);
     for (size_t i = 0; i < members->count; i++) {
         const struct msg_member *member = &members->items[i];
 
@@ -223,7 +226,8 @@ static int join_job(struct worker *worker, struct hvd_err *err)
         rc = session_thread_pin(worker->session, (unsigned)worker->core, err);
     if (rc)
         return rc;
-    /* Peers find this worker at the address of its agent. */
+    /* The agent's address "state" has the address of this host, under which peers reach it: this
+     * worker listens there too. */
     state = addresses_find(&welcome->addresses, "state");
     if (!state || addresses_host(state, host, sizeof(host)))
         snprintf(host, sizeof(host), "%s", LOOPBACK);

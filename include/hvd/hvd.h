@@ -3,7 +3,7 @@
  *
  *     hvd_init();
  *     hvd_state *state = hvd_state_create();
- *     hvd_state_add(state, "weights", weights, sizeof(weights));
+ *     hvd_state_add_array(state, "weights", weights, count, HVD_FLOAT32);
  *     code = hvd_elastic_run(state, train, NULL);    train repeats: one step, hvd_state_commit
  *
  * Words that are used here:
@@ -461,9 +461,9 @@ HVD_API int hvd_set_stream(struct CUstream_st *stream);
 /* ---- state ------------------------------------------------------------------------------------
  *
  * The training state: all data that a training program would lose with its process. It is made of
- * entries, which are registered once, before hvd_elastic_run, with the same names, sizes and order
- * on every rank. A worker whose state differs is rejected, and the job goes on without it. The
- * memory stays the program's: it must not move or be freed until hvd_state_free.
+ * entries, which are registered once, before hvd_elastic_run, with the same names, sizes, types
+ * and order on every rank. A worker whose state differs is rejected, and the job goes on without
+ * it. The memory stays the program's: it must not move or be freed until hvd_state_free.
  *
  * A replicated entry has the same bytes on all ranks after each step, as weights have: a worker
  * that joins gets it from a member. A per-rank entry stays with its slot: a worker that replaces a
@@ -493,6 +493,14 @@ HVD_API void hvd_state_free(hvd_state *state); /* may be NULL; not during hvd_el
  *     HVD_E_LIMIT   more than 65536 entries */
 HVD_API int hvd_state_add(hvd_state *state, const char *name, void *at, size_t bytes);
 HVD_API int hvd_state_add_per_rank(hvd_state *state, const char *name, void *at, size_t bytes);
+
+/* Add a replicated or a per-rank entry that is an array of `count` elements of a type. Prefer them
+ * to the forms without a type: a checkpoint has the type, so other programs can read the array.
+ *     HVD_E_INVAL  there is no such type */
+HVD_API int hvd_state_add_array(hvd_state *state, const char *name, void *at, size_t count,
+                                hvd_dtype type);
+HVD_API int hvd_state_add_array_per_rank(hvd_state *state, const char *name, void *at, size_t count,
+                                         hvd_dtype type);
 
 /* Adds a replicated entry that is one number. */
 HVD_API int hvd_state_add_scalar(hvd_state *state, const char *name, void *at, hvd_dtype type);
@@ -532,6 +540,34 @@ HVD_API int hvd_state_check(hvd_state *state);
 /* Training thread. Lets the program go back to the last commit when it wishes, on this rank
  * only. HVD_E_NOTFOUND: there is no commit yet. */
 HVD_API int hvd_state_restore(hvd_state *state);
+
+/* Write the state to a directory, and read it back, without hvd-elastic: custom entries, samplers
+ * and per-rank entries included. Both are allowed while hvd_elastic_run is not running, from any
+ * thread, and in train, from the training thread. They wait for the disk. Entries in the memory of
+ * a GPU are copied through host memory. The format is that of the checkpoints of a job
+ * (docs/checkpoints.md).
+ *
+ * hvd_state_save makes the directory if it is missing. The state that an earlier call has saved
+ * there stays until the new one is complete, and is then removed, so a process may die at any
+ * moment. Each call is for this worker alone: in a job one rank saves, or each rank saves to a
+ * directory of its own. Use no directory into which a job writes its checkpoints.
+ *     HVD_E_BUSY     another process is saving there
+ *     HVD_E_DENIED, HVD_E_FULL, HVD_E_IO, HVD_E_LIMIT, HVD_E_NOMEM, or the code of a save callback:
+ *                    the state that was saved before is still there
+ *
+ * hvd_state_load takes the path of such a directory, and loads the newest complete checkpoint; or
+ * the path of one checkpoint ("DIR/commit-12.5"), of a job too. Each entry of the state must be
+ * there, with its size, kind and type. The checkpoint may have more entries. Per-rank entries are
+ * loaded from what hvd_state_save has written; from the checkpoint of a job only if it has as many
+ * ranks as this job, otherwise they keep their values. In train the other ranks do not learn of the
+ * call: all ranks load the same.
+ *     HVD_E_NOTFOUND   there is no complete checkpoint, or it has no such entry
+ *     HVD_E_INVAL      an entry has another size, kind or type there; nothing was changed
+ *     HVD_E_VERSION    a newer version has written it; nothing was changed
+ *     HVD_E_CORRUPT, HVD_E_IO, HVD_E_LIMIT, HVD_E_NOMEM, or the code of a load callback: the state
+ *                      is undefined */
+HVD_API int hvd_state_save(hvd_state *state, const char *path);
+HVD_API int hvd_state_load(hvd_state *state, const char *path);
 
 /* Adds a callback that the training thread calls when a round begins. Callbacks run in the order
  * in which they were added. hvd_rank, hvd_size and similar functions already return the numbers

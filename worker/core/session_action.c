@@ -63,8 +63,9 @@ void session_cancel(struct session *session, uint64_t round)
     session_do(session, (struct session_action){ .kind = DO_CANCEL, .round = round });
 }
 
-/* Says who answers the checks of the training loop. yes true: the loop brings each check to the
- * session, and waits for the answer; false: each check returns 0 at once. */
+/* Says how the training loop gets the result of a check. yes is true: the loop brings each check
+ * to the session, and waits for the answer; false: each check returns 0 at once, and the session
+ * does not hear of it. */
 void session_watch(struct session *session, bool yes)
 {
     if (session->loop.watched == yes)

@@ -39,8 +39,9 @@ bool session_is_dead(const struct session *session, uint64_t round)
            (round > dead->abandoned_above && round <= dead->abandoned_to);
 }
 
-/* Notes that the rounds after `current`, up to `last`, are abandoned. One range is enough:
- * numbers only grow, and ranges that overlap are joined. */
+/* Notes that the rounds after `current`, up to `last`, were abandoned. One range is enough for
+ * all of them, because the numbers of rounds only grow; a range that overlaps the one before is
+ * joined with it. */
 void session_note_abandoned(struct session *session, uint64_t current, uint64_t last)
 {
     struct session_dead *dead = &session->dead;
@@ -62,7 +63,8 @@ void session_keep_held(struct session *session, const struct msg_held_list *held
         memcpy(session->held, held->items, session->held_count * sizeof(*held->items));
 }
 
-/* Forgets the round that is prepared. DO_ABANDON closes its connections, if there are any. */
+/* Forgets the round that is prepared. The action DO_ABANDON lets the training's threads close
+ * its connections, if there are any. */
 void session_forget_prepared(struct session *session)
 {
     struct session_prepared *prepared = &session->prepared;
@@ -79,8 +81,8 @@ void session_forget_arrived(struct session *session)
     session->arrived = (struct msg){ .round = 0 };
 }
 
-/* Forgets the pending switch to another round; train goes on in the running round. So checks return
- * 0 again, and a check that waits for the switch is answered with 0. */
+/* Forgets the planned switch to another round: train goes on in the running round, checks return
+ * 0 at once again, and a check that waits for the switch is answered with 0. */
 void session_forget_change(struct session *session)
 {
     session->change = (struct session_change){ .next = 0 };

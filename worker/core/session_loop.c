@@ -33,9 +33,10 @@ static const char *text_or(const struct session_event *event, const char *otherw
     return event->text && event->text[0] ? event->text : otherwise;
 }
 
-/* Handles SYNCED, the loop's answer to DO_ENTER. Code 0: the loop calls train, also when the round
- * has died in the meantime; collectives then return HVD_E_REVOKED. Another code: the loop is not in
- * the round. If the round still lives, the session revokes it. */
+/* Handles SYNCED: the training loop has carried out the order DO_ENTER. Code 0: the loop calls
+ * train now, also when the round has died in the meantime (collectives in train then return
+ * HVD_E_REVOKED). Another code: the loop could not enter the round. If the round still lives,
+ * the session revokes it, because the other members wait for this worker. */
 void session_on_synced(struct session *session, const struct session_event *event)
 {
     ASSERT(session->loop.at == LOOP_ENTERING);
@@ -52,8 +53,8 @@ void session_on_synced(struct session *session, const struct session_event *even
         session_outside(session);
 }
 
-/* Handles STEPPED, the end of the round's first step: sends ENTERED, once for each round. A step
- * that comes after the round has died is ignored. */
+/* Handles STEPPED: the first step of the round is done. Sends ENTERED to the driver, once for
+ * each round. If the round has died meanwhile, the step is ignored. */
 void session_on_stepped(struct session *session, const struct session_event *event)
 {
     unsigned state = session->sm.state;

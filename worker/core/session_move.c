@@ -1,10 +1,11 @@
 /*
- * session_move.c: how a session gets from one state to another, and what the training loop is told
- * to do for it.
+ * session_move.c: the moves of a session from one state to another, and the orders that the
+ * training loop gets with each move.
  *
- * Called by the handlers, which decide that a move is due. Invariant: the loop has at most one
- * order at a time. While it is inside DO_ENTER, train or DO_RESTORE it is only told that its round
- * is dead; session_outside says what comes next when it has come out.
+ * Called by the handlers of messages and events, which decide that a move is due. Invariant: the
+ * loop has at most one order at a time. While the loop enters a round, runs train or restores a
+ * commit, it is only told that its round is dead. When it has come out, session_outside chooses its
+ * next order.
  */
 #include "worker/core/session_internal.h"
 
@@ -42,8 +43,9 @@ void session_enter(struct session *session, const struct msg *round)
     sm_move(&session->sm, SESSION_ENTERING, session->now_us, "a round with me");
 }
 
-/* Enters the round whose ROUND message has waited in session->arrived until the loop was outside
- * train. The message moves to the memory of the list, because DO_ENTER points to it. */
+/* Enters the round whose ROUND message came while the loop was still in train, and has waited in
+ * session->arrived since then. The message moves to the memory of the action list, because the
+ * action DO_ENTER points to it. */
 void session_enter_arrived(struct session *session)
 {
     struct msg *msg = arena_alloc(&session->list->memory, sizeof(*msg));
@@ -65,9 +67,9 @@ static void session_restore(struct session *session)
     session_do(session, (struct session_action){ .kind = DO_RESTORE });
 }
 
-/* Ends the loop's collectives, answers its waiting check with code, and lets the loop bring its
- * next checks to the session, which answers them with errors or news. Cancels the round of the
- * loop, and later rounds that are revoked already. */
+/* Stops the loop in its round: ends its collectives, answers its waiting check with `code`, and
+ * lets it bring its next checks to the session, which answers them so that train returns. Later
+ * rounds that are revoked already are cancelled too. */
 void session_stop_loop(struct session *session, int code)
 {
     uint64_t revoked = session->dead.revoked;
@@ -138,9 +140,9 @@ void session_finish(struct session *session, int code, const char *text)
     session_return(session, code);
 }
 
-/* Says what the loop does next. Called when the loop has come out of DO_ENTER, train or DO_RESTORE,
- * and when the state changes while the loop waits. Without an order the loop waits for the next
- * ROUND. */
+/* Gives the loop its next order, by the state of the session. Called when the loop has come out
+ * of DO_ENTER, train or DO_RESTORE, and when the state changes while the loop waits. If there is
+ * nothing to do, the loop gets no order and waits for the next ROUND. */
 void session_outside(struct session *session)
 {
     switch (session_state(session)) {
@@ -161,8 +163,8 @@ void session_outside(struct session *session)
     }
 }
 
-/* Moves to LEFT: this worker leaves the job. It sends the message LEFT when the loop is outside
- * train: now, or when session_outside is called. */
+/* Moves to the state LEFT: this worker leaves the job. The message LEFT is sent when the loop is
+ * outside train: at once, or later by session_outside. */
 void session_leave(struct session *session, const char *why)
 {
     move_to_end(session, SESSION_LEFT, why);

@@ -10,8 +10,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Sends RECOVERING: the loop has restored, and this worker holds these commits. If no REVOKE of the
- * driver has named the round, the message also says why this worker gave the round up. */
+/* Sends RECOVERING: the loop has restored its last commit, and this worker holds these commits.
+ * If no REVOKE of the driver has named the round, the driver may not know of the failure: then
+ * the message also says why this worker gave the round up. */
 static void send_recovering(struct session *session)
 {
     const struct session_dead *dead = &session->dead;
@@ -84,7 +85,8 @@ void session_on_revoke(struct session *session, const struct msg *msg)
         return;
     default: break;
     }
-    /* The state is REVOKED or RECOVERED: this REVOKE names a later round, which is dead too. */
+    /* The state is REVOKED or RECOVERED: this worker has stopped already, and now hears that a
+     * later round is dead too. */
     trace_add(session->trace, session->now_us, "session: round %" PRIu64 " is revoked too",
               msg->round);
     note_revoke(session, msg->round);

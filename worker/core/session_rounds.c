@@ -39,7 +39,8 @@ void session_on_prepare(struct session *session, const struct msg *msg)
              msg->round < session->change.next || msg->round <= session->arrived.round)
         why_not = "stale";
     else if (msg->round == prepared->round && prepared->state >= PREPARED_OPEN) {
-        /* PROTOCOL.md, K4: a repeated PREPARE gets the same answer. */
+        /* PROTOCOL.md, K4: the driver repeats a message when it knows of no answer. A repeated
+         * PREPARE is answered as the first one was. */
         send_prepared(session);
         return;
     } else if (msg->round == prepared->round)
@@ -53,7 +54,7 @@ void session_on_prepare(struct session *session, const struct msg *msg)
     /* This round replaces the round that was prepared before. */
     session_note_abandoned(session, session->round, prepared->round);
     session_forget_prepared(session);
-    /* A switch to an earlier round will not happen. */
+    /* The earlier change was a switch to an older round, which will never begin now. */
     if (session->change.next < msg->round)
         session_forget_change(session);
     listed = session_lists_me(session, &msg->u.prepare.members);
@@ -108,7 +109,8 @@ void session_on_abandon(struct session *session, const struct msg *msg)
         session_forget_arrived(session);
     if (!is_between(session->change.next, msg->round, next))
         return;
-    /* train was left for a round that will never begin */
+    /* The loop has left train for a round that will never begin, and the other members may be
+     * anywhere: so the session revokes its own round. */
     if (session->sm.state == SESSION_SWITCHED)
         session_revoke(session, session->round, 0 /* no failure here */,
                        "abandoned after the switch");
@@ -167,8 +169,9 @@ void session_on_round(struct session *session, const struct msg *msg)
         return;
     default: break;
     }
-    /* This worker is in a round. Either the ROUND is the next round of the agreed switch, or
-     * this session knew nothing of it: then the other members count the running round as dead. */
+    /* This worker is in a round. Either the ROUND is the next round of the agreed switch; or the
+     * session has heard nothing of this round: then the other members have given up the round in
+     * which this worker still is. */
     if (agreed && listed && session->loop.at == LOOP_WAITING) {
         session_enter(session, msg);
     } else if (agreed && listed) {

@@ -33,8 +33,8 @@ static void switch_or_go_on(struct session *session, uint64_t check)
         session_answer(session, 0 /* train goes on */);
         return;
     }
-    /* All members make this commit, also members that leave: they may be the only holders of the
-     * state. */
+    /* All members make this commit, also the members that leave now: they may be the only ones that
+     * have the state. */
     session_do(session, (struct session_action){ .kind = DO_COMMIT,
                                                  .round = session->round,
                                                  .commit = COMMIT_FIRST_OF(next) });
@@ -102,8 +102,8 @@ void session_on_check(struct session *session, const struct session_event *event
     }
 }
 
-/* Returns the reason why a message about the change to the round `next` is ignored; NULL: it is
- * not ignored. */
+/* Returns why a message about the switch to the round `next` must be ignored; NULL: it must be
+ * obeyed. */
 static const char *why_ignored(const struct session *session, const struct msg *msg, uint64_t next)
 {
     if (!session_in_train(session) || msg->round != session->round)
@@ -148,9 +148,10 @@ void session_on_pending(struct session *session, const struct session_event *eve
     }
 }
 
-/* Handles SWITCH_AT: all members leave train at the check msg->u.switch_at.check. The PENDING
- * before it may have been lost: the agreed check alone decides. A loop that is past this check
- * gives the round up. */
+/* Handles SWITCH_AT: all members leave train at the check msg->u.switch_at.check. If the PENDING
+ * message before it was lost, this worker switches nevertheless, because the number of the check
+ * is all that it needs. If the loop has passed this check already, the session gives the round
+ * up. */
 void session_on_switch_at(struct session *session, const struct msg *msg)
 {
     uint64_t next = msg->u.switch_at.next;

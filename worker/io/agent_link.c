@@ -142,7 +142,7 @@ int agent_link_flush(struct agent_link *link, struct hvd_err *err)
             return 0;
         if (sent < 0) {
             buf_clear(&link->unsent);
-            return err_set(err, HVD_E_LOST, "the agent of this host is gone: %s", strerror(errno));
+            return err_set(err, HVD_E_LOST, "%s: " AGENT_LINK_GONE, strerror(errno));
         }
         buf_consume(&link->unsent, (size_t)sent);
     }
@@ -156,7 +156,7 @@ int agent_link_send(struct agent_link *link, const struct msg *msg, struct hvd_e
     int rc;
 
     if (link->fd < 0)
-        return err_set(err, HVD_E_LOST, "the agent of this host is gone");
+        return err_set(err, HVD_E_LOST, AGENT_LINK_GONE);
     rc = msg_encode(msg, &link->unsent, err);
     return rc ? rc : agent_link_flush(link, err);
 }
@@ -169,8 +169,9 @@ int agent_link_take_fd(struct agent_link *link)
     return fd;
 }
 
-/* Writes into *err why a message came without its descriptor. `what` is the beginning of the text;
- * fd is AGENT_LINK_NO_ROOM (this process may not open more), or -1 (none was sent). */
+/* Writes into *err why a message came without the descriptor that belongs to it; the text begins
+ * with `what`. fd is AGENT_LINK_NO_ROOM: this process has no descriptor free; -1: the agent has
+ * sent none. */
 int agent_link_no_fd(int fd, const char *what, struct hvd_err *err)
 {
     if (fd == AGENT_LINK_NO_ROOM)
@@ -223,9 +224,9 @@ int agent_link_receive(struct agent_link *link, struct msg *ret_msg, struct hvd_
         if (got < 0 && errno == EAGAIN)
             return 0;
         if (got < 0)
-            return err_set(err, HVD_E_LOST, "the agent of this host is gone: %s", strerror(errno));
+            return err_set(err, HVD_E_LOST, "%s: " AGENT_LINK_GONE, strerror(errno));
         if (got == 0)
-            return err_set(err, HVD_E_LOST, "the agent of this host is gone");
+            return err_set(err, HVD_E_LOST, AGENT_LINK_GONE);
         for (part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
             if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
                 continue;

@@ -1,8 +1,9 @@
 /*
- * greeting.c: HELLO_WORKER, WELCOME_WORKER, and the page that comes with the welcome.
+ * greeting.c: the handshake with the agent: HELLO_WORKER, WELCOME_WORKER, and the page that comes
+ * with the welcome, the shared memory by which the agent sees that this worker lives.
  *
- * Called by session_thread.c when its thread begins. Invariant: the page is held (life.h) by the
- * thread that has said hello, and only after the page has proved to be this worker's.
+ * Called by session_thread.c when its thread begins. Invariant: the thread that has said hello
+ * holds the page's futex (life.h), and takes it only after the page has proved to be this worker's.
  */
 #include "worker/io/greeting.h"
 
@@ -111,7 +112,9 @@ int greeting_exchange(struct agent_link *link, uint64_t incarnation, struct msg 
         rc = err_set(err, welcome.u.refused.code < 0 ? welcome.u.refused.code : HVD_E_DENIED,
                      "the agent refuses this process: %s", welcome.u.refused.text);
     else if (welcome.type == MSG_BYE)
-        rc = err_set(err, HVD_E_LOST, "the agent of this host is ending: %s", welcome.u.bye.reason);
+        rc = err_set(err, HVD_E_LOST,
+                     "the agent of this host is ending (%s), so this process must end too",
+                     welcome.u.bye.reason);
     else if (welcome.type != MSG_WELCOME_WORKER)
         rc = err_set(err, HVD_E_PROTO,
                      "the agent has answered HELLO_WORKER with a wrong message; agent and library "

@@ -1,9 +1,11 @@
 /*
- * life.c: a robust futex list of our own, with the futex of the worker's page as its one entry.
+ * life.c: lets the agent notice at once that this worker dies. The worker's page, memory shared
+ * with the agent, has a robust futex; when the thread that holds it ends, the kernel marks the
+ * futex and wakes the agent. This file keeps the list in which the kernel finds the futex.
  *
- * Called by greeting.c, on the session's thread. Invariant: at every instruction the kernel, which
- * reads the list when the thread dies, finds the page's futex in the list or as "pending", or the
- * word in the page is not ours. So the agent learns of the death whenever it comes.
+ * Called by greeting.c, on the session's thread. Invariant: the thread may die at any instruction,
+ * and the kernel finds the futex nevertheless: in the list, or noted as "pending"; or the futex
+ * does not have this thread's number yet.
  */
 #include "worker/io/life.h"
 

@@ -1,9 +1,11 @@
 /*
- * mailbox.c: one lock between the session's thread and all other threads of this process.
+ * mailbox.c: the exchange between the session's thread and all other threads of this process, under
+ * one lock: events for the session, orders for the training loop, requests to the agent and their
+ * answers.
  *
- * session_thread.c is the only user of both sides. Invariant: what is put in is a copy, so no
- * thread keeps a pointer into another thread's stack; only a request to the agent is borrowed, and
- * its sender waits until the request is sent.
+ * session_thread.c is the only file that calls it, for both sides. Invariant: the mailbox copies
+ * what is put in, so no thread keeps a pointer into another thread's stack. Only a request to the
+ * agent is not copied: its sender waits until it is sent.
  */
 #include "worker/io/mailbox.h"
 
@@ -136,8 +138,8 @@ void mailbox_cancel(struct mailbox *mailbox, uint64_t round)
     pthread_mutex_unlock(&mailbox->lock);
 }
 
-/* Called when the session's thread ends: it sends no request any more, and no thread waits for
- * it. */
+/* Called when the session's thread ends. From then on no request is sent to the agent, and the
+ * threads that wait for an answer return. */
 void mailbox_break(struct mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->lock);
@@ -149,8 +151,9 @@ void mailbox_break(struct mailbox *mailbox)
 
 /* ---- by other threads ------------------------------------------------------------------------ */
 
-/* Puts an event in for the session's thread, with copies of the data that the event points to. Only
- * `ready` is not copied: its sender keeps it until the loop gets an order. */
+/* Puts an event in for the session's thread, with copies of all data to which the event points.
+ * Only the message `ready` is not copied: its sender does not change it until the loop gets an
+ * order. */
 void mailbox_say(struct mailbox *mailbox, const struct session_event *event)
 {
     struct said *said;
@@ -227,10 +230,11 @@ int mailbox_pause(struct mailbox *mailbox, uint64_t round, int64_t until_us)
     return cancelled ? HVD_E_REVOKED : 0;
 }
 
-/* Sends a request to the agent and waits for its answer. aside false: the training loop asks, after
- * requests that are being made. aside true: another thread asks, and gives way to the loop:
- * HVD_E_REVOKED when the loop has a request. A cancel of `round` (0: of no round) also ends the
- * wait with HVD_E_REVOKED. HVD_E_LOST: the agent or the session's thread is gone. */
+/* Sends a request to the agent and waits for the answer. A request of the training loop (aside
+ * is false) waits until an earlier request is done. A request of another thread (aside is true)
+ * is less urgent: it ends with HVD_E_REVOKED when the loop has a request. Both end with
+ * HVD_E_REVOKED when `round` is cancelled (0: no round is meant), and with HVD_E_LOST when the
+ * agent or the session's thread is gone. */
 static int ask(struct mailbox *mailbox, const struct msg *request, uint64_t round, bool aside,
                struct msg *ret_answer, int *ret_fd)
 {

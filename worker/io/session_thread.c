@@ -136,10 +136,10 @@ static int hear_agent(struct session_thread *self)
                 mailbox_answer(&self->mailbox, &msg,
                                msg.type == MSG_GRANTED ? agent_link_take_fd(&self->link) : -1);
         } else if (msg.type == MSG_PENDING) {
-            /* PENDING wants the number of the loop's next check. Here `watched` is set first and
-             * the checks are read second; the training loop counts its check first and looks at
-             * `watched` second. So each check is either counted here or brought to the session;
-             * some are both. */
+            /* PENDING needs the number of the loop's next check. Two threads work here: this one
+             * sets `watched` and then reads the number of checks; the training loop counts its
+             * check and then reads `watched`. So a check that this thread does not see in the
+             * number is brought to the session by the loop; some checks are both. */
             atomic_store(&self->watched, true);
             event.counted = true;
             event.check = atomic_load(&self->checks);
@@ -204,8 +204,8 @@ static void serve_session(struct session_thread *self)
 
     while (!rc && !closing) { /* the wait comes last: messages may have come with WELCOME_WORKER */
         if (self->link.fd >= 0) {
-            /* An agent that does not read any more may have sent a last message: it is handled
-             * first. */
+            /* When the agent reads no more, sending fails; but the agent may have sent a last
+             * message before, which must still be handled. */
             rc = agent_link_flush(&self->link, &err);
             if (!rc || rc == HVD_E_LOST)
                 rc = hear_agent(self);
@@ -384,7 +384,8 @@ void session_thread_free(struct session_thread *self)
 
 /* ---- for other threads ----------------------------------------------------------------------- */
 
-/* Stores the check first and reads `watched` second: hear_agent says why. */
+/* Counts the check first and reads `watched` second, because hear_agent does the two in the
+ * other order: so no check is missed by both threads. */
 bool session_thread_counts(struct session_thread *self, uint64_t check)
 {
     atomic_store(&self->checks, check + 1);
@@ -411,8 +412,8 @@ int session_thread_pause(struct session_thread *self, uint64_t round, int64_t us
     return mailbox_pause(&self->mailbox, round, clock_now_us() + us);
 }
 
-/* Asks the agent for memory for commits, and waits for its descriptor. No cancelled round ends this
- * wait (round 0). */
+/* Asks the agent for memory for commits, and waits for its descriptor. The wait belongs to no
+ * round (round 0), so no revoke of a round ends it. */
 int session_thread_snapshot(struct session_thread *self, const struct msg_snapshot *snapshot,
                             int *ret_fd, struct hvd_err *err)
 {
@@ -422,7 +423,7 @@ int session_thread_snapshot(struct session_thread *self, const struct msg_snapsh
     int rc = mailbox_ask(&self->mailbox, &request, 0 /* of no round */, &answer, &fd);
 
     if (rc)
-        return err_set(err, rc, "the agent of this host is gone");
+        return err_set(err, rc, AGENT_LINK_GONE);
     if (answer.u.granted.code)
         rc = err_set(err, answer.u.granted.code,
                      "the agent of this host gives no memory for commits: %s",
@@ -438,26 +439,25 @@ int session_thread_snapshot(struct session_thread *self, const struct msg_snapsh
 }
 
 /* Sends one FETCH and waits for its answer. The answer to an earlier FETCH, which this FETCH has
- * ended, is skipped. Commit 0 without sources (NULL) fetches nothing, and only ends the FETCH
- * before it. round 0: no cancelled round ends the wait. */
-static int fetch_once(struct session_thread *self, uint64_t round, uint64_t commit,
-                      const struct msg_source_list *sources, struct msg *ret_answer)
+ * ended, is skipped. Commit 0 without sources fetches nothing, and only ends the FETCH before it.
+ * round 0: no cancelled round ends the wait. */
+static int fetch_once(struct session_thread *self, uint64_t round, const struct msg_fetch *what,
+                      struct msg *ret_answer)
 {
-    struct msg request = { .type = MSG_FETCH, .round = round };
+    struct msg request = { .type = MSG_FETCH, .round = round, .u.fetch = *what };
     int fd = -1;
     int rc;
 
-    request.u.fetch = (struct msg_fetch){ .number = ++self->fetches, .commit = commit };
-    if (sources)
-        request.u.fetch.sources = *sources;
+    request.u.fetch.number = ++self->fetches;
     rc = mailbox_ask(&self->mailbox, &request, round, ret_answer, &fd);
     if (fd >= 0)
         close(fd);
     return rc;
 }
 
-/* Lets the agent connect to these sources: a FETCH of commit 0 asks for that. Returns 0 when one
- * source is connected, or when the training loop has a request of its own. */
+/* Lets the agent of this host connect to the agents of these sources (with a FETCH of commit 0),
+ * so that a later fetch begins at once. Returns 0 when one source is connected, and also when
+ * the training loop needs the agent for a request of its own. */
 int session_thread_reach(struct session_thread *self, uint64_t round,
                          const struct msg_source_list *sources, struct hvd_err *err)
 {
@@ -474,35 +474,39 @@ int session_thread_reach(struct session_thread *self, uint64_t round,
                                 needed any more */
         return 0;
     if (rc)
-        return err_set(err, rc, "the agent of this host is gone");
+        return err_set(err, rc, AGENT_LINK_GONE);
     if (answer.u.fetched.code)
-        rc = err_set(err, answer.u.fetched.code, "no holder of its state can be reached: %s",
-                     answer.u.fetched.text);
+        rc = err_set(
+            err, answer.u.fetched.code,
+            "none of the agents that have the state of the next round can be reached; check the "
+            "network between the hosts: %s",
+            answer.u.fetched.text);
     msg_release(&answer);
     return rc;
 }
 
 /* Fetches a commit into this worker's snapshot. If the round is cancelled, a second FETCH, of
  * commit 0, ends the first one: after its answer the agent writes to the snapshot no more. */
-int session_thread_fetch(struct session_thread *self, uint64_t round, uint64_t commit,
-                         const struct msg_source_list *sources, struct msg_fetched *ret_fetched,
-                         struct hvd_err *err)
+int session_thread_fetch(struct session_thread *self, uint64_t round, const struct msg_fetch *what,
+                         struct msg *ret_answer, struct hvd_err *err)
 {
+    static const struct msg_fetch nothing = { .commit = 0 };
     struct msg answer = { 0 };
-    int rc = fetch_once(self, round, commit, sources, &answer);
+    int rc = fetch_once(self, round, what, &answer);
 
     if (rc == HVD_E_REVOKED) {
-        rc = fetch_once(self, 0, 0, NULL, &answer); /* ends the first FETCH */
+        rc = fetch_once(self, 0, &nothing, &answer); /* ends the first FETCH */
         msg_release(&answer);
         if (!rc)
             return err_set(err, HVD_E_REVOKED, "round %" PRIu64 " is revoked", round);
     }
     if (rc)
-        return err_set(err, rc, "the agent of this host is gone");
-    *ret_fetched = answer.u.fetched;
-    ret_fetched->text = "";
-    if (answer.u.fetched.code)
+        return err_set(err, rc, AGENT_LINK_GONE);
+    if (answer.u.fetched.code) {
         rc = err_set(err, answer.u.fetched.code, "%s", answer.u.fetched.text);
-    msg_release(&answer);
-    return rc;
+        msg_release(&answer);
+        return rc;
+    }
+    *ret_answer = answer;
+    return 0;
 }

@@ -87,11 +87,11 @@ int session_thread_snapshot(struct session_thread *self, const struct msg_snapsh
 int session_thread_reach(struct session_thread *self, uint64_t round,
                          const struct msg_source_list *sources, struct hvd_err *err) MUST_CHECK;
 
-/* Fetches this commit from these sources, for the round that is being entered. If that round is
- * cancelled, the fetch is stopped, and then the call returns HVD_E_REVOKED. HVD_E_LOST: the agent
- * is gone. Any other code is that of the agent's answer. ret_fetched contains no text. */
-int session_thread_fetch(struct session_thread *self, uint64_t round, uint64_t commit,
-                         const struct msg_source_list *sources, struct msg_fetched *ret_fetched,
-                         struct hvd_err *err) MUST_CHECK;
+/* Fetches a commit, for the round that is being entered: all fields of the FETCH but its number are
+ * the caller's. If that round is cancelled, the fetch is stopped, and then the call returns
+ * HVD_E_REVOKED. HVD_E_LOST: the agent is gone. Any other code is that of the agent's answer. 0:
+ * the caller releases the answer, a FETCHED. */
+int session_thread_fetch(struct session_thread *self, uint64_t round, const struct msg_fetch *what,
+                         struct msg *ret_answer, struct hvd_err *err) MUST_CHECK;
 
 #endif

@@ -1,0 +1,45 @@
+/*
+ * saved.h: the entries of a state on their way to a file or from one, for hvd_state_save and
+ * hvd_state_load. Entries in host memory stay where they are. Custom entries and entries on a
+ * device get host memory here.
+ */
+#ifndef WORKER_SAVED_H
+#define WORKER_SAVED_H
+
+#include "worker/state_internal.h"
+
+struct saved_entry {
+    const struct manifest_entry *entry;
+    const struct copy_part *part;
+    uint8_t *at;    /* of the bytes, in host memory */
+    uint64_t bytes; /* of a custom entry: those that it uses */
+    void *memory;   /* mapped here; NULL: the entry stays where it is */
+    size_t memory_bytes;
+    bool left_out; /* the file does not have it, so the program keeps its value */
+};
+
+struct saved {
+    hvd_state *state;
+    struct VEC(struct saved_entry); /* one for each entry of the state, in its order */
+    struct device_copy *device_copy;
+    struct device_copy *opened; /* by saved_init; NULL: the state has one, or has no device */
+};
+
+/* Checks that the function of hvd.h with the name `call` may be called now: while hvd_elastic_run
+ * is not running, or in train. Then waits for a commit that is being copied. */
+int saved_begin(hvd_state *state, const char *call, const char *path) MUST_CHECK;
+
+/* Gets the memory. On failure nothing is left to release. */
+int saved_init(struct saved *saved, hvd_state *state, struct hvd_err *err) MUST_CHECK;
+void saved_release(struct saved *saved);
+
+/* saved_take brings the live state here: it calls the save callbacks, and copies from the device.
+ * saved_give brings the entries back: it copies to the device, and calls the load callbacks. */
+int saved_take(struct saved *saved, struct hvd_err *err) MUST_CHECK;
+int saved_give(struct saved *saved, struct hvd_err *err) MUST_CHECK;
+
+/* Ends a call of hvd.h: fail_err() gets the name of the function in front of its text. Codes about
+ * a round become HVD_E_IO, because the library would act on them if train returned them. */
+int saved_end(const char *call, int code);
+
+#endif
