@@ -8,11 +8,11 @@
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/private.h"
+#include "os/state_home.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,19 +75,15 @@ static void log_file_write(void *arg, const char *line, size_t length)
  * is written if the path is too long, or is "/dev/null". From now on the log goes there. */
 void log_file_open(struct log_file *file, const char *path, const char *job, const char *host)
 {
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
+    char state[LIMIT_PATH_BYTES];
     size_t size = sizeof(file->path);
     int length = 0;
 
     *file = (struct log_file){ .fd = -1, .opening = PTHREAD_MUTEX_INITIALIZER };
     if (path)
         length = snprintf(file->path, size, "%s", path);
-    else if (state && state[0] == '/')
-        length = snprintf(file->path, size, "%s/hvd-elastic/%s/%s.log", state, job, host);
-    else if (home && home[0] == '/')
-        length =
-            snprintf(file->path, size, "%s/.local/state/hvd-elastic/%s/%s.log", home, job, host);
+    else if (!state_home(state, NULL))
+        length = snprintf(file->path, size, "%s/%s/%s.log", state, job, host);
     if (length < 0 || (size_t)length >= size || !strcmp(file->path, "/dev/null"))
         file->path[0] = '\0';
     log_open(&(struct log_sink){ log_file_write, clock_wall_us, file });

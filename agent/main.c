@@ -154,7 +154,8 @@ static int main_run_agent(void *arg)
     if (config)
         event_config_free(config);
     if (!base)
-        rc = err_set(&err, HVD_E_NOMEM, "no memory for the agent's event loop");
+        rc = err_set(&err, HVD_E_NOMEM,
+                     "no memory for the agent's event loop; free memory on this host");
     event_set_log_callback(main_on_event_log);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
@@ -166,7 +167,9 @@ static int main_run_agent(void *arg)
     /* Draws the random number of this start, unless the options gave one, and takes the key. */
     while (!rc && *number == 0) {
         if (getrandom(number, sizeof(*number), 0) != (ssize_t)sizeof(*number))
-            rc = err_set(&err, HVD_E_IO, "the kernel of this machine gives no random numbers");
+            rc = err_set(
+                &err, HVD_E_IO,
+                "the kernel gives no random bytes; allow the call getrandom in this container");
     }
     if (!rc && start_take_key(&program->start, key, sizeof(key)))
         rc = err_set(
@@ -175,7 +178,8 @@ static int main_run_agent(void *arg)
     if (!rc)
         rc = tls_create(program->options.host, key, &tls, &err);
     if (!rc && key_job(key, program->job_id))
-        rc = err_set(&err, HVD_E_NOMEM, "no memory for the name of the job's key");
+        rc = err_set(&err, HVD_E_NOMEM,
+                     "no memory for the name of the job's key; free memory on this host");
     key_word_write(program->options.epoch, key, program->key_word);
     explicit_bzero(key, sizeof(key));
 

@@ -307,6 +307,21 @@ struct shared_snapshot *snapshots_find(struct snapshots *snapshots, uint32_t slo
     return found;
 }
 
+/* Returns the snapshot of the newest manifest of this slot, which the caller puts down; NULL: no
+ * worker of the slot has asked for one. */
+struct shared_snapshot *snapshots_newer(struct snapshots *snapshots, uint32_t slot)
+{
+    struct shared_snapshot *found = NULL;
+    const struct slot *at;
+
+    pthread_mutex_lock(&snapshots->mutex);
+    at = snapshots_slot(snapshots, slot);
+    if (at && at->newer)
+        found = snapshots_take(at->newer);
+    pthread_mutex_unlock(&snapshots->mutex);
+    return found;
+}
+
 /* Returns the snapshot into which this worker writes its commits, which the caller puts down; NULL:
  * the worker has not asked for one. */
 struct shared_snapshot *snapshots_granted(struct snapshots *snapshots, uint32_t slot,

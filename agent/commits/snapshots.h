@@ -5,8 +5,8 @@
  *
  * A snapshot outlives the worker that wrote the snapshot. The next worker of the slot gets the same
  * snapshot, and workers can fetch a commit from the snapshot, also when all its other holders have
- * died. Two threads share the snapshots. A snapshot that snapshots_find or snapshots_granted
- * returned is not freed before shared_snapshot_put_down.
+ * died. Two threads share the snapshots. A snapshot that snapshots_newer, snapshots_find
+ * or snapshots_granted returned is not freed before shared_snapshot_put_down.
  */
 #ifndef AGENT_COMMITS_SNAPSHOTS_H
 #define AGENT_COMMITS_SNAPSHOTS_H
@@ -47,9 +47,11 @@ void snapshots_left(struct snapshots *snapshots, uint32_t slot, int64_t now_us);
 /* Frees the snapshots that are not needed any more. */
 void snapshots_tidy(struct snapshots *snapshots, int64_t now_us);
 
-/* snapshots_find returns the slot's snapshot in which this commit of this manifest is whole.
+/* snapshots_newer returns the snapshot that was granted last for the slot.
+ * snapshots_find returns the slot's snapshot in which this commit of this manifest is whole.
  * snapshots_granted returns the snapshot that this worker was granted. NULL: there is no such
- * snapshot. The caller puts the result down. Any thread may call both. */
+ * snapshot. The caller puts the result down. Any thread may call them. */
+struct shared_snapshot *snapshots_newer(struct snapshots *snapshots, uint32_t slot);
 struct shared_snapshot *snapshots_find(struct snapshots *snapshots, uint32_t slot,
                                        uint64_t manifest, uint64_t commit);
 struct shared_snapshot *snapshots_granted(struct snapshots *snapshots, uint32_t slot,

@@ -104,13 +104,30 @@ static void fetch_on_step(evutil_socket_t fd, short what, void *arg)
         fetch_step_soon(fetch);
 }
 
+/* Opens the worker's buffer for the commit of a checkpoint, and starts the thread that fills it. */
+static void fetch_begin_reading(struct fetch *fetch)
+{
+    struct shared_snapshot *shared =
+        snapshots_granted(fetch->thread->config.snapshots, fetch->slot, fetch->msg.incarnation);
+
+    if (!shared || shared != fetch->into.shared) {
+        shared_snapshot_put_down(shared);
+        fetch_end(fetch, HVD_E_REVOKED, "another worker has the slot now");
+        return;
+    }
+    fetch->into.bytes = snapshot_begin(fetch->into.snapshot);
+    if (reading_start(fetch->reading, shared, fetch->into.bytes))
+        fetch_end(fetch, HVD_E_LIMIT,
+                  "the agent has no thread left to read a checkpoint; raise ulimit -u");
+}
+
 /* Opens the worker's buffer for the commit, and copies chunks of this host or asks other agents. */
 void fetch_begin(struct fetch *fetch)
 {
     struct snapshots *snapshots = fetch->thread->config.snapshots;
     uint64_t commit = fetch->msg.u.fetch.commit;
     struct fetch_target *into = &fetch->into;
-    bool is_newest, was_there;
+    const uint8_t *before;
 
     if (!commit) { /* commit 0 ends an earlier fetch, and reaches holders (PROTOCOL.md, FETCH) */
         if (fetch->msg.u.fetch.sources.count)
@@ -126,6 +143,10 @@ void fetch_begin(struct fetch *fetch)
         return;
     }
     into->snapshot = shared_snapshot_of(into->shared);
+    if (fetch->reading) {
+        fetch_begin_reading(fetch);
+        return;
+    }
     into->chunks = snapshot_shape(into->snapshot)->replicated_bytes / STATE_CHUNK_BYTES;
     into->missing = into->chunks;
     into->marks = mem_zalloc(into->chunks);
@@ -135,15 +156,14 @@ void fetch_begin(struct fetch *fetch)
         return;
     }
 
-    /* The worker's own snapshot has two buffers, and one of them may hold the commit. If
-     * snapshot_begin opens that buffer, the bytes are there already. If snapshot_begin opens the
-     * other buffer, the bytes are copied, as from any source on this host. */
-    is_newest = snapshot_newest(into->snapshot) == commit;
-    was_there = !is_newest && snapshot_find(into->snapshot, commit);
+    /* A buffer of the worker's own snapshot may hold the commit. If snapshot_begin opens that
+     * buffer, the bytes are there already. If snapshot_begin opens another buffer, the bytes are
+     * copied, as from any source on this host. */
+    before = snapshot_find(into->snapshot, commit);
     into->bytes = snapshot_begin(into->snapshot);
-    for (uint64_t chunk = 0; was_there && chunk < into->chunks; chunk++)
+    for (uint64_t chunk = 0; before == into->bytes && chunk < into->chunks; chunk++)
         fetch_there(fetch, chunk);
-    if (is_newest)
+    if (before && before != into->bytes)
         fetch->local.from = snapshots_find(snapshots, fetch->slot,
                                            snapshot_shape(into->snapshot)->manifest, commit);
     if (fetch_is_over(fetch))

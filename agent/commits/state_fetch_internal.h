@@ -10,6 +10,7 @@
 #ifndef AGENT_COMMITS_STATE_FETCH_INTERNAL_H
 #define AGENT_COMMITS_STATE_FETCH_INTERNAL_H
 
+#include "agent/commits/state_checkpoint.h"
 #include "agent/commits/state_internal.h"
 
 enum chunk_mark { CHUNK_WANTED, CHUNK_ASKED, CHUNK_THERE };
@@ -20,6 +21,7 @@ struct fetch_answer {
     char text[ERR_TEXT_MAX];
     uint64_t bytes;       /* bytes that came from other agents */
     uint64_t local_bytes; /* bytes that were copied on this host */
+    bool per_rank;        /* the entries of the rank came too, from a checkpoint */
 };
 
 /* Where the commit goes: the worker's snapshot, and the open buffer in that snapshot. */
@@ -52,6 +54,7 @@ struct fetch {
     atomic_bool forgotten;
     pthread_mutex_t writing;
 
+    struct reading *reading; /* of a checkpoint; NULL: the sources are workers */
     struct fetch_answer answer;
     struct fetch_target into;
     struct fetch_local local;
@@ -93,8 +96,7 @@ struct source {
 /* Copies the bytes of a chunk into the worker's buffer. HVD_E_CORRUPT: the bytes do not have this
  * checksum; HVD_E_NOMEM: memory is out; HVD_E_REVOKED: the worker no longer awaits the fetch. */
 int fetch_take(struct fetch *fetch, uint64_t chunk, const uint8_t *bytes, uint64_t sum) MUST_CHECK;
-/* Marks a chunk as done although the commit never wrote it: the bytes of that chunk have no
- * meaning. */
+/* Marks a chunk as done although the commit never wrote it: its bytes have no meaning. */
 void fetch_leave(struct fetch *fetch, uint64_t chunk);
 /* marks the chunk as arrived; the fetch may end here */
 void fetch_there(struct fetch *fetch, uint64_t chunk);

@@ -77,6 +77,8 @@ struct fetch *fetch_create(struct state_thread *thread, uint64_t requester, uint
 void fetch_free(struct fetch *fetch);
 /* the fetch is in `running`; fetch_end is called when it is done */
 void fetch_begin(struct fetch *fetch);
+/* the thread was woken: ends the fetch if it was forgotten, or its checkpoint was read */
+void fetch_look(struct fetch *fetch);
 /* The worker no longer awaits the fetch, which may be in any list. Called from the agent's loop. */
 void fetch_forget(struct fetch *fetch);
 void fetch_tell(struct fetch *fetch); /* calls ops->fetched, in the agent's loop */

@@ -34,6 +34,13 @@ struct fetch *fetch_create(struct state_thread *thread, uint64_t requester, uint
     fetch->thread = thread;
     fetch->requester = requester;
     fetch->slot = slot;
+    /* Without a descriptor for the reading, the fetch finds no source, and says so. */
+    if (msg->u.fetch.commit && reading_folder(&msg->u.fetch) &&
+        reading_create(msg, thread->to_thread, &fetch->reading) == HVD_E_NOMEM) {
+        msg_release(&fetch->msg);
+        mem_free(fetch);
+        return NULL;
+    }
     if (pthread_mutex_init(&fetch->writing, NULL))
         PANIC("no lock can be made");
     return fetch;
@@ -41,6 +48,7 @@ struct fetch *fetch_create(struct state_thread *thread, uint64_t requester, uint
 
 void fetch_free(struct fetch *fetch)
 {
+    reading_put_down(fetch->reading);
     msg_release(&fetch->msg);
     pthread_mutex_destroy(&fetch->writing);
     mem_free(fetch);
@@ -52,6 +60,8 @@ void fetch_free(struct fetch *fetch)
 void fetch_forget(struct fetch *fetch)
 {
     atomic_store(&fetch->forgotten, true);
+    if (fetch->reading)
+        reading_cancel(fetch->reading);
     pthread_mutex_lock(&fetch->writing);
     pthread_mutex_unlock(&fetch->writing);
 }
@@ -68,7 +78,8 @@ void fetch_tell(struct fetch *fetch)
                       .code = fetch->answer.code,
                       .text = fetch->answer.text,
                       .bytes = fetch->answer.bytes,
-                      .local_bytes = fetch->answer.local_bytes}
+                      .local_bytes = fetch->answer.local_bytes,
+                      .per_rank = fetch->answer.per_rank}
     };
 
     if (!atomic_load(&fetch->forgotten))
@@ -76,14 +87,16 @@ void fetch_tell(struct fetch *fetch)
 }
 
 /* Ends a fetch with this result, and puts it into the list `answered`; `text` says why it has
- * failed. All resources of the fetch are released before it is answered, because the agent's loop
- * frees the fetch after the answer. */
+ * failed, or is a remark. All resources of the fetch are released before it is answered, because
+ * the agent's loop frees the fetch after the answer. */
 void fetch_end(struct fetch *fetch, int code, const char *text)
 {
     struct state_thread *thread = fetch->thread;
 
     fetch->answer.code = code;
-    snprintf(fetch->answer.text, sizeof(fetch->answer.text), "%s", code ? text : "");
+    snprintf(fetch->answer.text, sizeof(fetch->answer.text), "%s", text);
+    if (fetch->reading)
+        reading_cancel(fetch->reading);
     while (!list_empty(&fetch->sources)) {
         struct source *source = CONTAINER_OF(fetch->sources.next, struct source, link);
 
@@ -121,6 +134,19 @@ bool fetch_is_over(struct fetch *fetch)
     else
         return false;
     return true;
+}
+
+void fetch_look(struct fetch *fetch)
+{
+    struct reading_result result;
+
+    if (atomic_load(&fetch->forgotten)) {
+        fetch_end(fetch, HVD_E_REVOKED, "the worker no longer waits for the commit");
+    } else if (fetch->reading && reading_is_over(fetch->reading, &result)) {
+        fetch->answer.local_bytes = result.bytes;
+        fetch->answer.per_rank = !result.code && result.per_rank;
+        fetch_end(fetch, result.code, result.text);
+    }
 }
 
 /* Collects which source was left out and why, for the operator. */

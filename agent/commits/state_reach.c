@@ -88,7 +88,7 @@ static void reach_answer(struct state_thread *thread, const struct reached *lost
         snprintf(why, sizeof(why), "%s",
                  fetch->answer.text[0] ? fetch->answer.text : "no holder has an address");
         if (open || !waits)
-            fetch_end(fetch, open ? 0 : HVD_E_LOST, why);
+            fetch_end(fetch, open ? 0 : HVD_E_LOST, open ? "" : why);
     }
 }
 

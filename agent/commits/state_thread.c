@@ -155,8 +155,7 @@ static void thread_on_woken(evutil_socket_t fd, short what, void *arg)
      * without the lock. */
     LIST_EACH_SAFE (it, after, &thread->running) {
         fetch = CONTAINER_OF(it, struct fetch, link);
-        if (atomic_load(&fetch->forgotten))
-            fetch_end(fetch, HVD_E_REVOKED, "the worker no longer waits for the commit");
+        fetch_look(fetch);
     }
     for (;;) {
         struct fetch *before = NULL;

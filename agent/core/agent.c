@@ -135,6 +135,7 @@ int agent_step(struct agent *agent, const struct agent_event *event, struct agen
         break;
     case AGENT_NOTICE: agent_driver_notice(agent, event->left_us, event->text); break;
     case AGENT_KEY_TAKEN: agent_driver_key_taken(agent, event->epoch); break;
+    case AGENT_CHECKPOINT_RESULT: agent_checkpoint_result(agent, event->msg); break;
     case AGENT_DRIVER_MOVED: agent_driver_moved(agent, event->text); break;
     case AGENT_STOP:
         agent_end(agent, agent->config.kill_grace_us, HVD_OK,

@@ -15,22 +15,10 @@
 #ifndef AGENT_CORE_AGENT_H
 #define AGENT_CORE_AGENT_H
 
+#include "agent/core/agent_config.h"
 #include "base/actions.h"
 #include "base/sm.h"
 #include "proto/msg.h"
-
-struct agent_config {
-    const char *job; /* `job` and `host` are borrowed as long as the agent lives */
-    const char *host;
-    uint64_t agent; /* number of this start of the agent; unique on its host */
-    uint32_t cores;
-    uint64_t memory_bytes;
-    uint32_t min_np, max_np;
-    int64_t beat_us, lease_us, driver_grace_us; /* a driver's welcome replaces them */
-    int64_t redial_us;                          /* wait between two attempts to reach the driver */
-    int64_t kill_grace_us; /* SIGTERM to SIGKILL, when the agent ends without a STOP */
-    int64_t stall_warning_us, stall_shutdown_us; /* passed on to workers */
-};
 
 enum agent_event_kind {
     AGENT_START,
@@ -44,9 +32,11 @@ enum agent_event_kind {
     AGENT_SPAWN_FAILED, /* incarnation, code, text: DO_SPAWN has failed */
     /* incarnation, ended, value, witness, commit: the process has ended, after its last messages */
     AGENT_ENDED,
-    AGENT_OUTPUT,       /* incarnation, stream, data: the worker has written output */
-    AGENT_NOTICE,       /* left_us, text: the machine will be taken away in left_us */
-    AGENT_KEY_TAKEN,    /* epoch: the agent dials with the key of this epoch from now on */
+    AGENT_OUTPUT,    /* incarnation, stream, data: the worker has written output */
+    AGENT_NOTICE,    /* left_us, text: the machine will be taken away in left_us */
+    AGENT_KEY_TAKEN, /* epoch: the agent dials with the key of this epoch from now on */
+    /* msg: HOLDING or SAVED, the result of DO_HOLD or DO_SAVE; term and incarnation are not used */
+    AGENT_CHECKPOINT_RESULT,
     AGENT_DRIVER_MOVED, /* text: the driver has a new address: dial there now */
     AGENT_STOP,         /* text: the agent ends its workers, and then itself */
     AGENT_EVENT_COUNT
@@ -82,8 +72,16 @@ enum agent_action_kind {
     AGENT_DO_DROP,
     AGENT_DO_SPAWN,    /* incarnation, msg (LAUNCH): start; then SPAWNED or SPAWN_FAILED */
     AGENT_DO_TAKE_KEY, /* msg (REKEY): dial with this key, unless a later one is in use */
-    AGENT_DO_TERM,     /* incarnation: send SIGTERM to the worker's process group */
-    AGENT_DO_KILL,     /* incarnation: send SIGKILL to the worker's process group */
+    /* msg (HOLD): keep these commits, and end what was held and saved for attempts before; then a
+     * CHECKPOINT_RESULT (HOLDING). A second HOLD of one attempt is answered again. */
+    AGENT_DO_HOLD,
+    /* msg (SAVE): write a file of the checkpoint, after those that were asked for before; then a
+     * CHECKPOINT_RESULT (SAVED) */
+    AGENT_DO_SAVE,
+    AGENT_DO_RELEASE, /* msg (RELEASE): keep the commits of this attempt and earlier ones no longer
+                       */
+    AGENT_DO_TERM,    /* incarnation: send SIGTERM to the worker's process group */
+    AGENT_DO_KILL,    /* incarnation: send SIGKILL to the worker's process group */
     /* code, text: the agent ends; always the last action. code: 0, or the enum hvd_code that says
      * why the agent ends by itself */
     AGENT_DO_EXIT,

@@ -131,6 +131,7 @@ void agent_driver_key_taken(struct agent *agent, uint64_t epoch)
 static void agent_driver_welcome(struct agent *agent, const struct msg *msg)
 {
     const struct msg_welcome_agent *welcome = &msg->u.welcome_agent;
+    bool entries_said = false;
 
     /* An interval that the driver leaves out (0) keeps its value: with a lease of 0 the agent would
      * count every peer as dead at once. */
@@ -149,13 +150,15 @@ static void agent_driver_welcome(struct agent *agent, const struct msg *msg)
         sm_move(&agent->life, LIFE_SERVING, agent->now_us, "a driver's welcome");
 
     /* PROTOCOL.md, "Greeting": for each worker, the messages that are still true are sent again in
-     * their original order: LAUNCHED, its last messages, its output, its end. */
+     * their original order: LAUNCHED, its last messages, its output, its end. The READY of one
+     * worker is sent again in any case, because a driver needs the entries of the state. */
     for (size_t i = 0; i < agent->workers.count; i++) {
         struct agent_worker *worker = agent->workers.items[i];
 
         if (worker->process.state == RUNNING)
             agent_process_report(agent, worker);
-        agent_words_say_again(agent, worker);
+        agent_words_say_again(agent, worker, !entries_said);
+        entries_said |= agent_words_entries(worker) != NULL;
         agent_output_say_kept(agent, worker);
         if (worker->process.state != RUNNING)
             agent_process_report(agent, worker);
@@ -209,6 +212,9 @@ void agent_driver_msg(struct agent *agent, const struct msg *msg)
         break;
     case MSG_STATE_KEY: break; /* agent/io gives this key to the thread that serves commits */
     case MSG_REKEY: agent_do(agent, AGENT_DO_TAKE_KEY)->msg = msg; break;
+    case MSG_HOLD:
+    case MSG_SAVE:
+    case MSG_RELEASE: agent_checkpoint_msg(agent, msg); break;
     case MSG_LAUNCH: agent_process_launch(agent, msg); break;
     case MSG_KILL: agent_process_kill(agent, msg->incarnation, msg->u.kill.grace_us); break;
     case MSG_FORGET: agent_process_forget(agent, msg->incarnation); break;

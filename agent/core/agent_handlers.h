@@ -1,6 +1,6 @@
 /*
- * agent_handlers.h: what the core does for each event: agent_worker.c, agent_driver.c and
- * agent_process.c. Private to this folder.
+ * agent_handlers.h: what the core does for each event: agent_worker.c, agent_driver.c,
+ * agent_checkpoint.c and agent_process.c. Private to this folder.
  */
 #ifndef AGENT_CORE_AGENT_HANDLERS_H
 #define AGENT_CORE_AGENT_HANDLERS_H
@@ -21,6 +21,10 @@ void agent_driver_timer(struct agent *agent);
 void agent_driver_notice(struct agent *agent, int64_t left_us, const char *source);
 void agent_driver_key_taken(struct agent *agent, uint64_t epoch);
 void agent_driver_moved(struct agent *agent, const char *text);
+
+/* agent_checkpoint.c: HOLD, SAVE and RELEASE; their results */
+void agent_checkpoint_msg(struct agent *agent, const struct msg *msg);
+void agent_checkpoint_result(struct agent *agent, const struct msg *result);
 
 /* agent_process.c: processes from LAUNCH to FORGET, and the agent's own end */
 void agent_process_launch(struct agent *agent, const struct msg *msg);

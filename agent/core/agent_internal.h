@@ -34,6 +34,13 @@ struct agent_notice {
     char text[LIMIT_TEXT_BYTES + 1];
 };
 
+/* The newest attempt at a checkpoint that a driver has named. */
+struct agent_checkpoint {
+    uint64_t number; /* 0: none yet */
+    bool asked;      /* the driver has asked on the connection that is open now */
+    bool over;       /* the driver has said RELEASE */
+};
+
 struct agent_exit {
     bool by_driver; /* the driver has said STOP, so the driver knows why the workers end */
     int code;
@@ -50,6 +57,7 @@ struct agent {
 
     struct agent_link link;
     struct agent_notice notice;
+    struct agent_checkpoint checkpoint;
     struct agent_exit exit;
     int64_t grace_at_us; /* the agent ends if no driver has welcomed it by this time */
     int64_t wake_at_us;  /* no worker has a deadline before this time */
@@ -92,7 +100,8 @@ bool agent_link_is_open(const struct agent *agent);
 void agent_words_keep(struct agent *agent, struct agent_worker *worker, const struct msg *msg);
 void agent_words_note_member(struct agent_worker *worker, uint64_t round);
 void agent_words_note_down(struct agent_worker *worker, const struct msg *msg);
-void agent_words_say_again(struct agent *agent, const struct agent_worker *worker);
+const struct msg *agent_words_entries(const struct agent_worker *worker);
+void agent_words_say_again(struct agent *agent, const struct agent_worker *worker, bool entries);
 void agent_words_release(struct agent_worker *worker);
 
 /* agent_output.c: output of workers; kept output is sent before the end of its worker is

@@ -39,6 +39,7 @@ void agent_link_lost(struct agent *agent, const char *why)
     sm_move(&agent->driver, DRIVER_DOWN, agent->now_us, why);
     agent->link.due_us = time_add(agent->now_us, agent->config.redial_us);
     agent->link.beat_at_us = TIME_NEVER;
+    agent->checkpoint.asked = false; /* results go to no later connection */
     if (agent->life.state != LIFE_SERVING)
         return;
     sm_move(&agent->life, LIFE_ALONE, agent->now_us, why);

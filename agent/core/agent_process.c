@@ -305,17 +305,16 @@ void agent_process_ended(struct agent *agent, const struct agent_event *event)
     if (worker->pid)
         ending->ran_us = agent->now_us - worker->started_us;
 
-    /* The agent ends by itself and has asked this worker to end, but the driver does not know. A
-     * command that handles SIGTERM and exits with 0 has not finished, although the driver would
-     * read the exit code 0 as finished and end the job. So the end is reported as a SIGTERM. A
-     * worker that had just finished is then run again. */
+    /* The agent is ending by itself and has asked this worker to end; the driver does not know
+     * that. A command may handle SIGTERM and exit with 0. The driver would take that 0 for the end
+     * of finished work, and would end the job. So the agent reports the signal SIGTERM instead. A
+     * worker that had really just finished is then run once more, which does less harm. */
     cut_short = agent->life.state == LIFE_ENDING && !agent->exit.by_driver &&
                 killing->asked != ASKED_NOT && !killing->by_driver && !done;
     if (event->ended == ENDED_EXIT && event->value == 0 && cut_short) {
         ending->ended = ENDED_SIGNAL;
         ending->value = SIGNAL_TERM;
     }
-    /* the agent has killed this worker because it did not answer */
     if (killing->blamed) { /* the agent has killed the worker because it was silent */
         ending->ended = ENDED_SILENT;
         ending->value = SIGNAL_KILL;

@@ -52,6 +52,7 @@ struct agent_contact {
 /* The last messages of a worker, kept for a driver that comes back. A message of type 0 stands for
  * no message. */
 struct agent_words {
+    struct msg ready;    /* the READY message, once another message or a round has followed */
     struct msg last;     /* the last of READY, NEXT_CHECK, RECOVERING, LEFT, FINISHED, UNUSABLE */
     struct msg entered;  /* the ENTERED message of the round in which the worker is */
     struct msg prepared; /* the PREPARED message of a round that has not begun */

@@ -1,8 +1,9 @@
 /*
- * agent_words.c: a worker's words, which are its last messages, kept for a driver that comes back
- * (PROTOCOL.md, "Greeting"). Called for each message of a worker, and for each message that is
- * passed down to a worker. Invariant: a kept message is still true: a newer message from or to the
- * worker removes a message that is outdated.
+ * agent_words.c: the last messages of a worker, which the agent keeps to send them again to a
+ * driver that connects later (PROTOCOL.md, "Greeting"). They are called its words. Called for each
+ * message of a worker, and for each message that is passed down to a worker. Invariant: a kept
+ * message is still true: a later message from or to the worker removes a message that is out of
+ * date.
  */
 #include "agent/core/agent_internal.h"
 
@@ -10,6 +11,19 @@ static void words_drop(struct msg *kept)
 {
     msg_release(kept);
     *kept = (struct msg){ .type = 0 };
+}
+
+/* Drops the last message. A READY is kept beside it: it has the entries of the state, which a
+ * driver needs for a checkpoint. */
+static void words_drop_last(struct agent_words *words)
+{
+    if (words->last.type != MSG_READY) {
+        words_drop(&words->last);
+        return;
+    }
+    words_drop(&words->ready);
+    words->ready = words->last;
+    words->last = (struct msg){ .type = 0 };
 }
 
 /* true: after its last message the worker can only end. */
@@ -67,12 +81,15 @@ void agent_words_keep(struct agent *agent, struct agent_worker *worker, const st
         agent->list->failed = true;
         return;
     }
-    words_drop(kept);
+    if (kept == &words->last)
+        words_drop_last(words);
+    else
+        words_drop(kept);
     *kept = copy;
 }
 
-/* A ROUND that names this worker as a member goes down to the worker: the worker is in that round
- * now. */
+/* Called when a ROUND that names this worker as a member is passed down to it: from now on the
+ * worker is in that round. */
 void agent_words_note_member(struct agent_worker *worker, uint64_t round)
 {
     struct agent_words *words = &worker->words;
@@ -89,7 +106,7 @@ void agent_words_note_member(struct agent_worker *worker, uint64_t round)
     if (words->last.type == MSG_READY ||
         ((words->last.type == MSG_NEXT_CHECK || words->last.type == MSG_RECOVERING) &&
          words->last.round < round))
-        words_drop(&words->last);
+        words_drop_last(words);
     words_advance(worker, PHASE_ACTIVE, round);
 }
 
@@ -122,11 +139,26 @@ void agent_words_note_down(struct agent_worker *worker, const struct msg *msg)
     }
 }
 
-/* Called when a driver has said welcome: repeats the kept messages of a worker. */
-void agent_words_say_again(struct agent *agent, const struct agent_worker *worker)
+/* Returns the READY with which the worker has named the entries of its state, or NULL. */
+const struct msg *agent_words_entries(const struct agent_worker *worker)
 {
-    const struct msg *const kept[] = { &worker->words.entered, &worker->words.prepared,
-                                       &worker->words.last };
+    const struct msg *ready =
+        worker->words.last.type == MSG_READY ? &worker->words.last : &worker->words.ready;
+    bool known = ready == &worker->words.last || worker->round;
+
+    return known && ready->type && ready->u.ready.entries.count ? ready : NULL;
+}
+
+/* Called when a driver has said welcome: repeats the kept messages of a worker. `entries`: also its
+ * READY, for the entries of the state, which are the same for all workers. */
+void agent_words_say_again(struct agent *agent, const struct agent_worker *worker, bool entries)
+{
+    const struct msg none = { .type = 0 };
+    const struct msg *const kept[] = {
+        entries && agent_words_entries(worker) == &worker->words.ready ? &worker->words.ready
+                                                                       : &none,
+        &worker->words.entered, &worker->words.prepared, &worker->words.last
+    };
 
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
         struct msg *msg;
@@ -136,12 +168,15 @@ void agent_words_say_again(struct agent *agent, const struct agent_worker *worke
         msg = agent_msg(agent, kept[i]->type, kept[i]->incarnation);
         if (msg_copy_into(kept[i], &agent->list->memory, msg))
             agent->list->failed = true;
+        if (kept[i] == &worker->words.ready)
+            msg->round = worker->round; /* the worker is not READY any more */
         agent_link_send(agent, msg);
     }
 }
 
 void agent_words_release(struct agent_worker *worker)
 {
+    msg_release(&worker->words.ready);
     msg_release(&worker->words.last);
     msg_release(&worker->words.entered);
     msg_release(&worker->words.prepared);

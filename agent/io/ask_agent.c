@@ -43,8 +43,11 @@ static void asking_wait(struct asking *asking, time_t seconds)
     struct timeval time = { .tv_sec = seconds };
 
     if (event_add(asking->timer, &time))
-        asking_finish(asking, err_set(asking->err, HVD_E_NOMEM,
-                                      "no memory for the timer of a question to the agent"));
+        asking_finish(
+            asking,
+            err_set(
+                asking->err, HVD_E_NOMEM,
+                "no memory for the timer of a question to the agent; free memory on this host"));
 }
 
 /* The other agent is connected: asks it the question "driver JOB KEY ADDRESS...", which tells that
@@ -136,7 +139,9 @@ int ask_agent_driver(struct event_base *base, const char *socket, const struct m
     /* The event base runs only for this question: every result breaks the loop. */
     asking.timer = evtimer_new(base, asking_on_timer, &asking);
     if (!asking.timer)
-        return err_set(err, HVD_E_NOMEM, "no memory for the timer of a question to the agent");
+        return err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the timer of a question to the agent; free memory on this host");
     asking_wait(&asking, ANSWER_S);
     if (!asking.done) {
         int rc = conn_dial_unix(base, socket, &asking_conn_ops, &asking, &asking.conn, err);

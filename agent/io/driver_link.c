@@ -17,10 +17,11 @@ struct driver_link {
     const struct driver_link_ops *ops;
     void *arg;
 
-    char *addresses[LIMIT_ADDRESSES];
+    char *addresses[LIMIT_ADDRESSES]; /* those of drivers, then those of standbys */
     size_t count;
-    size_t first; /* index of the address at which the next attempt begins */
-    bool failed;  /* the last attempt brought no welcome: the next one moves `first` on */
+    size_t drivers; /* the number of addresses of drivers */
+    size_t first;   /* index of the address at which the next attempt begins */
+    bool failed;    /* the last attempt brought no welcome: the next one moves `first` on */
 
     struct conn *conn; /* the connection that is being dialled or is open; NULL: none */
     bool open;
@@ -61,12 +62,15 @@ int driver_link_create(struct event_base *base, struct tls *tls, const struct ms
     struct driver_link *link = mem_zalloc(sizeof(*link));
 
     if (!link)
-        return err_set(err, HVD_E_NOMEM, "no memory for the link to the driver");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the link to the driver; free memory on this host");
     *link = (struct driver_link){ .base = base, .tls = tls, .ops = ops, .arg = arg };
     if (link_append(link->addresses, &link->count, addresses->items, addresses->count)) {
         driver_link_free(link);
-        return err_set(err, HVD_E_NOMEM, "no memory for the driver's addresses");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the driver's addresses; free memory on this host");
     }
+    link->drivers = link->count;
     *ret_link = link;
     return 0;
 }
@@ -183,16 +187,49 @@ static void link_remember_peer(struct driver_link *link)
     }
 }
 
+bool driver_link_learn(struct driver_link *link, const struct msg_texts *standbys)
+{
+    bool same = standbys->count == link->count - link->drivers;
+    const char *first = link->count ? link->addresses[link->first] : NULL;
+    char *list[LIMIT_ADDRESSES];
+    size_t count = link->drivers;
+
+    for (size_t i = 0; i < standbys->count && same; i++)
+        same = !strcmp(standbys->items[i], link->addresses[link->drivers + i]);
+    if (same)
+        return false;
+    memcpy(list, link->addresses, count * sizeof(list[0]));
+    (void)!link_append(list, &count, standbys->items, standbys->count);
+    link->first = 0;
+    for (size_t i = 0; i < count && first; i++)
+        if (!strcmp(list[i], first))
+            link->first = i;
+    link_free_all(link->addresses + link->drivers, link->count - link->drivers);
+    memcpy(link->addresses, list, count * sizeof(list[0]));
+    link->count = count;
+    return true;
+}
+
 /* Called when the driver has said welcome: the greeting is over, and the next attempt begins at the
  * address of this driver. */
 void driver_link_welcomed(struct driver_link *link)
 {
+    char *address;
+
     if (!link->open)
         return;
     conn_greeted(link->conn);
     link->welcomed = true;
     link->failed = false;
     link_remember_peer(link);
+    /* A standby that has said welcome is a driver: its address moves before those of the standbys,
+     * and stays when the standbys are replaced. */
+    if (link->first >= link->drivers) {
+        address = link->addresses[link->first];
+        link->addresses[link->first] = link->addresses[link->drivers];
+        link->addresses[link->drivers] = address;
+        link->first = link->drivers++;
+    }
 }
 
 bool driver_link_is_open(const struct driver_link *link)
@@ -211,11 +248,15 @@ bool driver_link_takes_output(const struct driver_link *link)
 int driver_link_point(struct driver_link *link, const struct msg_texts *addresses, bool *ret_moved)
 {
     char *list[LIMIT_ADDRESSES];
-    size_t count = 0;
+    size_t count = 0, drivers;
     int rc = link_append(list, &count, addresses->items, addresses->count);
 
     if (!rc)
-        rc = link_append(list, &count, (const char *const *)link->addresses, link->count);
+        rc = link_append(list, &count, (const char *const *)link->addresses, link->drivers);
+    drivers = count;
+    if (!rc)
+        rc = link_append(list, &count, (const char *const *)link->addresses + link->drivers,
+                         link->count - link->drivers);
     if (rc) {
         link_free_all(list, count);
         return rc;
@@ -223,6 +264,7 @@ int driver_link_point(struct driver_link *link, const struct msg_texts *addresse
     link_free_all(link->addresses, link->count);
     memcpy(link->addresses, list, count * sizeof(list[0]));
     link->count = count;
+    link->drivers = drivers;
     link->first = 0;
     link->failed = false;
     /* The driver has not moved if the open connection, with its welcome, goes to one of the new
@@ -232,7 +274,7 @@ int driver_link_point(struct driver_link *link, const struct msg_texts *addresse
         if (!strcmp(addresses->items[i], conn_peer(link->conn)))
             *ret_moved = false;
     }
-    /* the new list begins at index 0, so the address of the connection is found again */
+    /* the list has changed its order: find the address of the present connection in it again */
     if (!*ret_moved)
         link_remember_peer(link);
     return 0;

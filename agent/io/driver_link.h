@@ -50,6 +50,10 @@ bool driver_link_takes_output(const struct driver_link *link);
 int driver_link_point(struct driver_link *link, const struct msg_texts *addresses,
                       bool *ret_moved) MUST_CHECK;
 
+/* Replaces the addresses of standbys, which are dialled after those of the driver. Returns true if
+ * they are others than before. If memory is out, some are missing until the next call. */
+bool driver_link_learn(struct driver_link *link, const struct msg_texts *standbys);
+
 /* Writes the host address of the agent's end of the connection, as conn_local_host does.
  * HVD_E_STATE: the connection is not open. */
 int driver_link_local_host(const struct driver_link *link, char text[ADDRESS_TEXT_MAX]) MUST_CHECK;

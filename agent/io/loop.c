@@ -22,7 +22,9 @@
 #include <unistd.h>
 
 #define TRACE_LINES 256
-#define KEPT_BYTES  (64 * 1024) /* bytes; enough for a line for each slot */
+/* how long the end of the agent waits for a write to a checkpoint */
+#define CHECKPOINT_STOP_US (2 * TIME_S)
+#define KEPT_BYTES         (64 * 1024) /* bytes; enough for a line for each slot */
 
 /* Stops reading the output of workers while the driver does not take output; the workers then
  * wait. Also called when the driver takes output again. */
@@ -58,7 +60,7 @@ static void loop_tell(struct agent_loop *loop, const struct agent_event *event)
         now.now_us = clock_now_us();
         rc = agent_step(loop->core, &now, &loop->actions);
         if (rc)
-            loop_give_up(loop, rc, "the agent's core");
+            loop_give_up(loop, rc, "a step of the agent's core has failed");
         for (size_t i = 0; i < loop->actions.count && !loop->over; i++)
             loop_carry_out(loop, &loop->actions.items[i]);
         loop->frame.msg = NULL; /* the message of the cached frame is freed with the action list */
@@ -75,7 +77,7 @@ static void loop_tell(struct agent_loop *loop, const struct agent_event *event)
     if (deadline_us == TIME_NEVER)
         event_del(loop->events.timer);
     else if (event_add(loop->events.timer, &left))
-        loop_give_up(loop, HVD_E_NOMEM, "a timer");
+        loop_give_up(loop, HVD_E_NOMEM, "a timer cannot be set");
 }
 
 /* The core's next deadline has come. Snapshots that are not needed any more are freed on this
@@ -123,7 +125,7 @@ static void loop_on_driver_up(void *arg)
 
     arena_init(&arena, KEPT_BYTES);
     if (snapshots_kept(loop->snapshots, &arena, &kept)) {
-        loop_give_up(loop, HVD_E_NOMEM, "the list of kept snapshots");
+        loop_give_up(loop, HVD_E_NOMEM, "the snapshots that are kept cannot be listed");
     } else {
         loop_commits_driver_up(loop);
         loop_tell(loop, &(struct agent_event){ .kind = AGENT_DRIVER_UP, .kept = &kept });
@@ -142,6 +144,11 @@ static void loop_on_driver_msg(void *arg, const struct msg *msg)
         return;
     if (msg->type == MSG_STATE_KEY && driver_link_is_open(loop->driver))
         loop_commits_key(loop, msg);
+    if (msg->type == MSG_BEAT && driver_link_is_open(loop->driver) &&
+        driver_link_learn(loop->driver, &msg->u.beat.standbys))
+        log_info(NET,
+                 "standbys of the driver have %zu addresses, which are dialled when it is gone",
+                 msg->u.beat.standbys.count);
     if (msg->type == MSG_REFUSED)
         log_error(NET, "the driver has refused this agent: %s", msg->u.refused.text);
     /* If this driver has a lower term than an earlier one, the core has closed the connection in
@@ -235,7 +242,9 @@ static int loop_on_point(void *arg, const char *job_id, const char *key_word,
      */
     rc = key_word_read(key_word, &epoch, key);
     if (rc)
-        return err_set(err, rc, "driver: the second word of the question is not a key");
+        return err_set(err, rc,
+                       "driver: the second word of the question is not a key; hvd-agent must be of "
+                       "one release on this host");
     if (epoch > loop->config.epoch) {
         rc = tls_dial_with(loop->config.tls, key);
         if (!rc)
@@ -243,10 +252,11 @@ static int loop_on_point(void *arg, const char *job_id, const char *key_word,
     }
     explicit_bzero(key, sizeof(key));
     if (rc)
-        return err_set(err, rc, "no memory for the key of this host");
+        return err_set(err, rc, "no memory for the key of this host; free memory on this host");
     rc = driver_link_point(loop->driver, addresses, &moved);
     if (rc)
-        return err_set(err, rc, "no memory for the addresses of the driver");
+        return err_set(err, rc,
+                       "no memory for the addresses of the driver; free memory on this host");
     if (!moved)
         return 0;
     log_info(NET, "another driver is at %s: the agent connects to it at once", addresses->items[0]);
@@ -317,6 +327,7 @@ static void loop_on_ended(void *arg, uint64_t incarnation, enum msg_ended ended,
 
     ASSERT(started);
     commit = snapshots_newest(loop->snapshots, started->slot);
+    checkpoint_thread_ended(loop->checkpoint, started->slot);
     if (started->left) /* no worker follows in the slot: its commits are dropped after a while */
         snapshots_left(loop->snapshots, started->slot, clock_now_us());
     loop_forget_started(loop, incarnation);
@@ -331,6 +342,31 @@ static void loop_on_ended(void *arg, uint64_t incarnation, enum msg_ended ended,
 static const struct children_ops children_ops = { loop_on_spawned, loop_on_spawn_failed,
                                                   loop_on_output, loop_on_dying, loop_on_ended };
 
+/* A HOLD or SAVE of the driver has its result. */
+static void loop_on_checkpoint(void *arg, const struct msg *result)
+{
+    struct agent_loop *loop = arg;
+
+    if (result)
+        loop_tell(loop, &(struct agent_event){ .kind = AGENT_CHECKPOINT_RESULT, .msg = result });
+    else
+        loop_give_up(loop, HVD_E_NOMEM, "the result of a checkpoint");
+}
+
+static bool loop_runs(void *arg, uint32_t slot)
+{
+    const struct agent_loop *loop = arg;
+    const struct started *started;
+
+    VEC_EACH (started, &loop->started) {
+        if (started->slot == slot)
+            return true;
+    }
+    return false;
+}
+
+static const struct checkpoint_ops checkpoint_ops = { loop_on_checkpoint, loop_runs };
+
 static void loop_on_trace(void *arg, const char *line, bool is_warning)
 {
     (void)arg;
@@ -338,8 +374,8 @@ static void loop_on_trace(void *arg, const char *line, bool is_warning)
     log_debug(AGENT, "%s", line);
 }
 
-/* Makes the agent and its parts, but does not begin. On failure everything is freed, the socket of
- * the host included. */
+/* Makes the agent and all its parts; agent_loop_run starts them. On failure everything is freed,
+ * and another agent may take the host. */
 int agent_loop_create(struct event_base *base, const struct agent_loop_config *config,
                       struct agent_loop **ret_loop, struct hvd_err *err)
 {
@@ -347,7 +383,7 @@ int agent_loop_create(struct event_base *base, const struct agent_loop_config *c
     int rc;
 
     if (!loop)
-        return err_set(err, HVD_E_NOMEM, "no memory for the agent");
+        return err_set(err, HVD_E_NOMEM, "no memory for the agent; free memory on this host");
     loop->base = base;
     loop->config = *config;
     /* one line a minute (TIME_MIN) may say that there is no driver */
@@ -355,8 +391,6 @@ int agent_loop_create(struct event_base *base, const struct agent_loop_config *c
     agent_action_list_init(&loop->actions);
     buf_init(&loop->frame.bytes, FRAME_HEADER_BYTES + LIMIT_FRAME_BODY_BYTES);
 
-    /* First the core is made, with its trace in the debug log, and the events that belong to no
-     * other part. */
     rc = trace_init(&loop->trace, "agent", TRACE_LINES);
     if (!rc)
         loop->core = agent_create(&loop->config.core, &loop->trace);
@@ -365,15 +399,20 @@ int agent_loop_create(struct event_base *base, const struct agent_loop_config *c
     loop->events.sigint = evsignal_new(loop->base, SIGINT, loop_on_signal, loop);
     if (!loop->core || !loop->events.timer || !loop->events.sigterm || !loop->events.sigint ||
         event_add(loop->events.sigterm, NULL) || event_add(loop->events.sigint, NULL))
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the agent");
+        rc = err_set(err, HVD_E_NOMEM, "no memory for the agent; free memory on this host");
     else
         trace_set_tap(&loop->trace, loop_on_trace, loop);
 
-    /* Then the other parts are made. */
     if (!rc)
         rc = children_create(base, &children_ops, loop, &loop->children, err);
     if (!rc)
         rc = loop_commits_create(loop, err);
+    if (!rc)
+        rc = checkpoint_thread_start(base,
+                                     &(struct checkpoint_config){ .snapshots = loop->snapshots,
+                                                                  .open = checkpoint_store_open,
+                                                                  .stop_us = CHECKPOINT_STOP_US },
+                                     &checkpoint_ops, loop, &loop->checkpoint, err);
     if (!rc)
         rc = workers_link_create(base, config->socket->name, loop->children, &workers_ops, loop,
                                  &loop->workers, err);
@@ -398,7 +437,7 @@ int agent_loop_run(struct agent_loop *loop)
     children_hold_output(loop->children, true);
     loop_tell(loop, &(struct agent_event){ .kind = AGENT_START });
     if (!loop->over && event_base_dispatch(loop->base) != 0 && !loop->over)
-        loop_give_up(loop, HVD_E_INTERNAL, "the loop");
+        loop_give_up(loop, HVD_E_INTERNAL, "the event loop has failed");
     return loop->code;
 }
 
@@ -419,6 +458,7 @@ void agent_loop_free(struct agent_loop *loop)
     children_free(loop->children);
     agent_socket_release(loop->config.socket); /* from now on another agent may have the host */
     driver_link_free(loop->driver);
+    checkpoint_thread_stop(loop->checkpoint);
     loop_commits_release(loop);
     loop_free_event(loop->events.timer);
     loop_free_event(loop->events.sigterm);

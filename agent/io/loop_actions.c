@@ -1,7 +1,8 @@
 /*
  * loop_actions.c: carries out the actions of the agent's core. Called by loop.c for each action of
- * a step, in order. Invariant: an action that fails at once becomes an event that waits until all
- * actions of the step are done, as if the action had failed later.
+ * a step, in order. Invariant: an action that fails at once becomes an event for the core, which
+ * waits until all actions of the step are done. So the core sees no failure in the middle of a
+ * step.
  */
 #include "agent/io/loop_internal.h"
 #include "agent/processes/worker_env.h"
@@ -31,7 +32,8 @@ static void actions_send_worker(struct agent_loop *loop, const struct agent_acti
     if (action->msg->type == MSG_WELCOME_WORKER) {
         rc = loop_commits_welcome(loop, action->worker, action->msg, &err);
     } else {
-        /* A message for several workers is encoded once. */
+        /* The bytes of a message that goes to several workers are kept, so it is encoded only
+         * once. */
         if (loop->frame.msg != action->msg) {
             buf_clear(&loop->frame.bytes);
             rc = msg_encode(action->msg, &loop->frame.bytes, &err);
@@ -120,7 +122,7 @@ void loop_carry_out(struct agent_loop *loop, const struct agent_action *action)
         arena_init(&arena, ENV_BYTES);
         env = worker_env_make(&config, msg, &arena);
         if (!env || VEC_RESERVE(&loop->started, 1, UINT32_MAX)) {
-            loop_give_up(loop, HVD_E_NOMEM, "the environment of a worker");
+            loop_give_up(loop, HVD_E_NOMEM, "the environment of a worker cannot be made");
         } else {
             loop->started.items[loop->started.count++] =
                 (struct started){ .incarnation = msg->incarnation, .slot = msg->u.launch.slot };
@@ -129,6 +131,14 @@ void loop_carry_out(struct agent_loop *loop, const struct agent_action *action)
         arena_release(&arena);
         break;
     case AGENT_DO_TAKE_KEY: actions_take_key(loop, msg); break;
+    case AGENT_DO_HOLD:
+    case AGENT_DO_SAVE:
+        if (checkpoint_thread_ask(loop->checkpoint, msg))
+            loop_give_up(loop, HVD_E_NOMEM, "a file of a checkpoint");
+        break;
+    case AGENT_DO_RELEASE:
+        checkpoint_thread_release(loop->checkpoint, msg->u.release.number);
+        break;
     case AGENT_DO_TERM: children_term(loop->children, action->incarnation); break;
     case AGENT_DO_KILL: children_kill(loop->children, action->incarnation); break;
     case AGENT_DO_EXIT:

@@ -109,7 +109,7 @@ void loop_commits_fetch(void *arg, uint64_t requester, const struct msg *msg)
     const struct started *started = loop_started(loop, msg->incarnation);
 
     if (started && state_thread_fetch(loop->state, requester, started->slot, msg))
-        loop_give_up(loop, HVD_E_NOMEM, "a fetch");
+        loop_give_up(loop, HVD_E_NOMEM, "a fetch cannot begin");
 }
 
 void loop_commits_hung_up(void *arg, uint64_t requester)

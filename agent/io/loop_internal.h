@@ -5,6 +5,7 @@
 #ifndef AGENT_IO_LOOP_INTERNAL_H
 #define AGENT_IO_LOOP_INTERNAL_H
 
+#include "agent/checkpoint/checkpoint_thread.h"
 #include "agent/commits/state_thread.h"
 #include "agent/io/driver_link.h"
 #include "agent/io/loop.h"
@@ -59,6 +60,7 @@ struct agent_loop {
     struct VEC(struct started) started;
     struct snapshots *snapshots;
     struct state_thread *state;
+    struct checkpoint_thread *checkpoint;
     struct tls *state_tls; /* with the keys of rounds; used by the thread alone */
 
     struct loop_frame frame;

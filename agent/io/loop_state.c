@@ -26,7 +26,9 @@ void loop_end(struct agent_loop *loop, int code)
 void loop_give_up(struct agent_loop *loop, int code, const char *what)
 {
     if (!loop->over)
-        log_error(AGENT, "%s: %s; the agent ends, and its workers with it", what, err_text(code));
+        log_error(AGENT,
+                  "the agent and its workers end, and the driver starts another agent: %s: %s",
+                  what, err_text(code));
     loop_end(loop, code);
 }
 
@@ -42,7 +44,7 @@ void loop_put_off(struct agent_loop *loop, const struct agent_event *event)
         queued.event.text = queued.text = mem_strdup(event->text);
     if ((event->text && !queued.text) || VEC_RESERVE(&queue->waiting, 1, UINT32_MAX)) {
         mem_free(queued.text);
-        loop_give_up(loop, HVD_E_NOMEM, "an event");
+        loop_give_up(loop, HVD_E_NOMEM, "an event cannot be kept");
         return;
     }
     queue->waiting.items[queue->waiting.count++] = queued;

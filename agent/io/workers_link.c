@@ -218,9 +218,8 @@ static void peer_on_msg(void *arg, const struct msg *msg)
     }
     /* Messages about commits do not go to the core. */
     if (!peer->requester || msg->incarnation != peer->incarnation) {
-        peer_break_off(peer, peer->requester
-                                 ? "the worker speaks for another incarnation"
-                                 : "the process says something else before its welcome");
+        peer_break_off(peer, peer->requester ? "it has sent a message in the name of another worker"
+                                             : "it has sent another message before its welcome");
     } else if (msg->type == MSG_FETCH) {
         peer->fetches = true;
         link->ops->fetch(link->arg, peer->requester, msg);
@@ -288,7 +287,8 @@ int workers_link_create(struct event_base *base, const char *name, struct childr
     int rc;
 
     if (!link)
-        return err_set(err, HVD_E_NOMEM, "no memory for the socket of the workers");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the socket of the workers; free memory on this host");
     *link = (struct workers_link){ .children = children, .ops = ops, .arg = arg };
     rc = listener_unix(base, name, link_on_accepted, link, &link->listener, err);
     if (rc) {

@@ -10,12 +10,12 @@
 #include "base/log.h"
 #include "os/private.h"
 #include "os/remedy.h"
+#include "os/state_home.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -59,16 +59,11 @@ const char *agent_socket_prefix(const char *job, const char *host, char prefix[A
 static int socket_folder(const char *job, bool has_locks, char path[LIMIT_PATH_BYTES], int *ret_fd,
                          struct hvd_err *err)
 {
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    int length = -1;
+    char state[LIMIT_PATH_BYTES];
 
-    if (state && state[0] == '/')
-        length = snprintf(path, LIMIT_PATH_BYTES, "%s/hvd-elastic/%s", state, job);
-    else if (home && home[0] == '/')
-        length = snprintf(path, LIMIT_PATH_BYTES, "%s/.local/state/hvd-elastic/%s", home, job);
     /* true: missing folders are made */
-    if (has_locks && length > 0 && length < LIMIT_PATH_BYTES &&
+    if (has_locks && !state_home(state, NULL) &&
+        snprintf(path, LIMIT_PATH_BYTES, "%s/%s", state, job) < LIMIT_PATH_BYTES &&
         !private_folder(path, true, ret_fd, NULL))
         return 0;
     snprintf(path, LIMIT_PATH_BYTES, "/tmp/hvd-agent-%u/%s", (unsigned)geteuid(), job);
@@ -84,7 +79,9 @@ static int socket_write_name(struct agent_socket *socket, int fd, const char *pr
     int length;
 
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return err_set(err, HVD_E_IO, "this machine has no random numbers");
+        return err_set(
+            err, HVD_E_IO,
+            "the kernel gives no random bytes; allow the call getrandom in this container");
     length = snprintf(socket->name, sizeof(socket->name), "%s%016" PRIx64 "%016" PRIx64, prefix,
                       random[0], random[1]);
     errno = 0;
@@ -117,7 +114,7 @@ static int socket_take_in(const char *job, const char *host, bool has_locks,
     snprintf(socket.path, sizeof(socket.path), "%s/%s", path, name);
     rc = private_open(folder, path, name, O_RDWR | O_CREAT, &fd, err);
     if (rc == HVD_E_NOTFOUND) /* an agent that ends has just removed the folder */
-        rc = err_set(err, HVD_E_LOST, "%s: removed by an agent that ends", path);
+        rc = err_set(err, HVD_E_LOST, "%s: removed by an agent that ends; try again", path);
     if (!rc && flock(fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK) {
             rc = remedy_set(err, socket.path, "cannot be locked", errno);
@@ -130,15 +127,16 @@ static int socket_take_in(const char *job, const char *host, bool has_locks,
                 !strncmp(socket.name, prefix, strlen(prefix)))
                 rc = err_set(err, HVD_E_BUSY, "%s: another agent has this host", socket.path);
             else
-                rc = err_set(err, HVD_E_LOST,
-                             "%s: an agent that begins, or has just ended, holds the lock",
-                             socket.path);
+                rc = err_set(
+                    err, HVD_E_LOST,
+                    "%s: an agent that begins, or has just ended, holds the lock; try again",
+                    socket.path);
         }
     } else if (!rc && (fstat(fd, &mine) || fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) ||
                        mine.st_ino != there.st_ino || mine.st_dev != there.st_dev)) {
         /* An agent that ends removes the file while it holds the lock: then the open file is no
          * longer the file with this path. */
-        rc = err_set(err, HVD_E_LOST, "%s: removed by an agent that ends", socket.path);
+        rc = err_set(err, HVD_E_LOST, "%s: removed by an agent that ends; try again", socket.path);
     }
     if (!rc)
         rc = socket_write_name(&socket, fd, prefix, err);

@@ -38,10 +38,10 @@ static void end_tell(struct child *child, int status, enum msg_witness witness)
                          by_signal ? WTERMSIG(status) : WEXITSTATUS(status), witness);
 }
 
-/* Returns how the joined process has ended: the process that said hello as the worker, which may
- * run below the process that was started (a wrapper). The wait status counts only if it is the
- * worker's end. 0: the process still runs, has exited with code 0 (then the end of the wrapper
- * counts), has no pidfd (`joined.fd`), or its status cannot be seen. */
+/* Returns the wait status of the joined process: the one that has said hello as the worker, and
+ * which may run below the process that the agent has started (a wrapper, such as a shell). 0:
+ * this status does not show the end of the worker, because the process still runs, has exited
+ * with code 0 (then the end of the wrapper counts), has no pidfd, or its status cannot be seen. */
 static int end_joined_status(const struct child *child)
 {
     struct process_state state;
@@ -107,8 +107,10 @@ void child_reap_all(struct children *children)
         orphans_sweep_soon(children);
 }
 
-/* Takes the end of the joined process, with a status other than 0, as the end of the worker. If the
- * process is below a wrapper and was not killed, its last output gets last_words_us to arrive. */
+/* Called when the process that said hello as the worker (the joined process) has ended with a
+ * status other than 0: that is the end of the worker. If another program, a wrapper, runs above
+ * that process, the last output of the worker may still be on its way through the wrapper: it
+ * gets last_words_us to arrive, unless the process was killed. */
 static void end_of_joined(struct child *child, int status, enum msg_witness witness)
 {
     bool wrapped = child->joined.pid != child->pid;

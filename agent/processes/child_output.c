@@ -197,7 +197,8 @@ int child_output_open(struct child *child, int ret_writers[STREAM_COUNT], struct
         /* The event is added even while output is held, so that no memory is needed when reading
          * starts. */
         if (event_add(&output->ready, NULL))
-            rc = err_set(err, HVD_E_NOMEM, "a worker's output: no memory to read it");
+            rc = err_set(err, HVD_E_NOMEM,
+                         "a worker's output: no memory to read it; free memory on this host");
         else if (children->held && !children->dropping)
             (void)event_del(&output->ready);
     }

@@ -56,7 +56,8 @@ int children_create(struct event_base *base, const struct children_ops *ops, voi
     struct children *children = mem_zalloc(sizeof(*children));
 
     if (!children)
-        return err_set(err, HVD_E_NOMEM, "the workers' processes: no memory to watch them");
+        return err_set(err, HVD_E_NOMEM,
+                       "the workers' processes: no memory to watch them; free memory on this host");
     children->base = base;
     children->ops = ops;
     children->arg = arg;
@@ -77,7 +78,8 @@ int children_create(struct event_base *base, const struct children_ops *ops, voi
     child_output_init(children);
     if (event_add(&children->child_signal, NULL) || event_add(&children->life_ready, NULL)) {
         children_free(children);
-        return err_set(err, HVD_E_NOMEM, "the workers' processes: no memory to watch them");
+        return err_set(err, HVD_E_NOMEM,
+                       "the workers' processes: no memory to watch them; free memory on this host");
     }
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     *ret_children = children;
@@ -153,7 +155,8 @@ void children_spawn(struct children *children, const struct msg *launch, const c
     if (!rc)
         argv = mem_zalloc_array(wanted->argv.count + 1, sizeof(*argv));
     if (!rc && !argv)
-        rc = err_set(&err, HVD_E_NOMEM, "a worker: no memory to start it");
+        rc =
+            err_set(&err, HVD_E_NOMEM, "a worker: no memory to start it; free memory on this host");
     for (size_t i = 0; argv && i < wanted->argv.count; i++)
         argv[i] = wanted->argv.items[i];
     if (!rc)

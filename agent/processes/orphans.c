@@ -61,10 +61,11 @@ static bool orphans_any(const struct children *children, bool doomed)
     return false;
 }
 
-/* Kills the present processes of doomed workers. true: no such process was found, and no process is
- * just ending (the children of an ending process cannot be seen yet). An orphan belongs to the
- * worker whose incarnation is in its environment. An orphan without that variable stays as long as
- * there is a worker to which it could belong. */
+/* Kills the processes of workers that have ended (`doomed`). Returns true if none was found, and
+ * no process is just ending, because the children of an ending process cannot be seen yet. A
+ * process that has lost its parent belongs to the worker whose incarnation is in its
+ * environment; without that variable it stays as long as a worker lives to which it could
+ * belong. */
 static bool orphans_kill(const struct children *children)
 {
     struct tree tree;

@@ -1,0 +1,162 @@
+/*
+ * checkpoint_hold.c: holds a commit of each slot of a HOLD, and waits until all of them are there.
+ * Called by checkpoint_thread.c. Invariant: a snapshot is held only while `held` names it, so the
+ * next HOLD or RELEASE finds and frees all of them.
+ */
+#include "agent/checkpoint/checkpoint_internal.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "state/snapshot/snapshot_hold.h"
+
+#include <inttypes.h>
+
+/* The bound of one wait. Nothing depends on it: each change rings the bell of the snapshot. */
+#define AWAIT_US TIME_S
+
+void checkpoint_task_free(struct checkpoint_task *task)
+{
+    for (size_t i = 0; i < task->slot_count; i++)
+        shared_snapshot_put_down(task->slots[i].shared);
+    mem_free(task->slots);
+    msg_release(&task->msg);
+    msg_release(&task->result);
+    mem_free(task);
+}
+
+/* Called in the loop, which owns the table of snapshots: finds the snapshot of each slot. */
+int checkpoint_hold_prepare(struct checkpoint_thread *thread, struct checkpoint_task *task)
+{
+    const struct msg_hold *hold = &task->msg.u.hold;
+
+    task->slots = mem_zalloc_array(hold->slots.count, sizeof(*task->slots));
+    if (!task->slots)
+        return HVD_E_NOMEM;
+    for (size_t i = 0; i < hold->slots.count; i++) {
+        struct held_slot *slot = &task->slots[task->slot_count++];
+        bool runs;
+
+        slot->slot = (uint32_t)hold->slots.items[i];
+        if (hold->slots.items[i] >= LIMIT_SLOTS_PER_HOST)
+            continue; /* there is no such slot, so it has no snapshot */
+        runs = thread->ops->runs(thread->arg, slot->slot);
+        pthread_mutex_lock(&thread->mutex);
+        thread->runs[slot->slot] = runs;
+        pthread_mutex_unlock(&thread->mutex);
+        slot->shared = snapshots_newer(thread->config.snapshots, slot->slot);
+    }
+    return 0;
+}
+
+/* Answers a HOLD. The commits are those of `held`. */
+static void hold_answer(struct checkpoint_thread *thread, struct checkpoint_task *task,
+                        const struct hvd_err *err)
+{
+    const struct checkpoint_task *held = thread->held;
+    struct msg_kept *kept = NULL;
+    struct msg msg = { .type = MSG_HOLDING, .round = task->msg.round };
+
+    msg.u.holding = (struct msg_holding){ .number = task->msg.u.hold.number,
+                                          .code = err->code,
+                                          .text = err->text };
+    if (!err->code) {
+        kept = mem_zalloc_array(held->slot_count, sizeof(*kept));
+        for (size_t i = 0; kept && i < held->slot_count; i++)
+            kept[i] =
+                (struct msg_kept){ .slot = held->slots[i].slot, .commit = held->slots[i].commit };
+        msg.u.holding.kept = (struct msg_kept_list){ kept, held->slot_count };
+        if (!kept)
+            msg.type = 0;
+    }
+    checkpoint_answer(thread, task, &msg);
+    mem_free(kept);
+}
+
+/* Waits until this slot keeps a commit. HVD_E_REVOKED: the attempt is over; HVD_E_LOST: the worker
+ * has ended before its commit came. */
+static int hold_await(struct checkpoint_thread *thread, struct held_slot *slot, uint64_t number,
+                      struct hvd_err *err)
+{
+    struct snapshot *snapshot = shared_snapshot_of(slot->shared);
+
+    for (;;) {
+        uint32_t bell = snapshot_bell(snapshot);
+        bool wanted, runs;
+
+        pthread_mutex_lock(&thread->mutex);
+        wanted = thread->wanted == number && !thread->stopping;
+        runs = thread->runs[slot->slot];
+        thread->awaited = wanted ? snapshot : NULL;
+        pthread_mutex_unlock(&thread->mutex);
+        if (!wanted)
+            return HVD_E_REVOKED;
+        slot->commit = snapshot_hold_commit(snapshot);
+        if (slot->commit)
+            return 0;
+        if (!runs)
+            return err_set(err, HVD_E_LOST,
+                           "slot %u: the worker has ended before the commit for the checkpoint",
+                           slot->slot);
+        snapshot_await_bell(snapshot, bell, AWAIT_US);
+    }
+}
+
+void checkpoint_hold_drop(struct checkpoint_thread *thread)
+{
+    struct checkpoint_task *held = thread->held;
+
+    if (!held)
+        return;
+    pthread_mutex_lock(&thread->mutex);
+    thread->held = NULL;
+    pthread_mutex_unlock(&thread->mutex);
+    for (size_t i = 0; i < held->slot_count; i++)
+        if (held->slots[i].shared)
+            snapshot_hold_end(shared_snapshot_of(held->slots[i].shared));
+    checkpoint_task_free(held);
+}
+
+/* Begins all holds first, so that all slots hold the same commit, then waits for each. The task
+ * stays as `held`; a copy of its message is answered. */
+void checkpoint_hold_run(struct checkpoint_thread *thread, struct checkpoint_task *task)
+{
+    uint64_t number = task->msg.u.hold.number;
+    struct checkpoint_task *answer;
+    struct hvd_err err = { 0 };
+    int rc = 0;
+
+    if (thread->held && thread->held->msg.u.hold.number == number && thread->held->complete) {
+        hold_answer(thread, task, &err); /* the driver has asked twice */
+        return;
+    }
+    checkpoint_hold_drop(thread);
+    answer = mem_zalloc(sizeof(*answer));
+    if (!answer || msg_copy(&task->msg, &answer->msg)) {
+        mem_free(answer);
+        checkpoint_answer(thread, task, &(struct msg){ 0 });
+        return;
+    }
+    list_init(&answer->link);
+    pthread_mutex_lock(&thread->mutex);
+    thread->held = task;
+    pthread_mutex_unlock(&thread->mutex);
+
+    for (size_t i = 0; i < task->slot_count && !rc; i++) {
+        if (task->slots[i].shared)
+            snapshot_hold(shared_snapshot_of(task->slots[i].shared), task->msg.u.hold.at);
+        else
+            rc = err_set(&err, HVD_E_NOTFOUND, "slot %u: its worker has no state yet",
+                         task->slots[i].slot);
+    }
+    for (size_t i = 0; i < task->slot_count && !rc; i++)
+        rc = hold_await(thread, &task->slots[i], number, &err);
+    pthread_mutex_lock(&thread->mutex);
+    thread->awaited = NULL;
+    pthread_mutex_unlock(&thread->mutex);
+    task->complete = !rc;
+    if (rc == HVD_E_REVOKED)
+        checkpoint_task_free(answer);
+    else
+        hold_answer(thread, answer, &err);
+    if (rc)
+        checkpoint_hold_drop(thread);
+}

@@ -1,0 +1,196 @@
+/*
+ * checkpoint_save.c: writes one file of a checkpoint out of a held commit, without a copy in
+ * memory. Called by checkpoint_thread.c. Invariant: a SAVED without an error says that the file is
+ * durable, and that all its bytes were compared with the checksums that the worker made with the
+ * commit.
+ */
+#include "agent/checkpoint/checkpoint_internal.h"
+#include "base/mem.h"
+#include "state/checkpoint/part.h"
+#include "state/snapshot/custom.h"
+#include "state/snapshot/snapshot_hold.h"
+#include "state/sum.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct save {
+    struct checkpoint_thread *thread;
+    const struct msg_save *asked;
+    const struct snapshot *snapshot;
+    const uint8_t *bytes;        /* the held commit */
+    struct part_source *sources; /* one for each entry */
+    struct checkpoint_store *storage;
+    char name[LIMIT_CHECKPOINT_NAME_BYTES + 1]; /* FOLDER/NAME */
+    struct part_written written;
+};
+
+/* A part_stop_fn: the attempt is over, or the commit is held no longer. */
+static bool save_should_stop(void *arg)
+{
+    const struct save *save = arg;
+
+    return !checkpoint_is_wanted(save->thread, save->asked->number) ||
+           !snapshot_hold_stands(save->snapshot);
+}
+
+/* Finds the commit that is held for this slot. */
+static int save_find(struct save *save, struct hvd_err *err)
+{
+    const struct checkpoint_task *held = save->thread->held;
+
+    for (size_t i = 0; held && held->complete && i < held->slot_count; i++) {
+        const struct held_slot *slot = &held->slots[i];
+
+        if (held->msg.u.hold.number != save->asked->number || slot->slot != save->asked->slot)
+            continue;
+        if (slot->commit != save->asked->commit)
+            return err_set(err, HVD_E_STATE,
+                           "slot %u keeps commit %" PRIu64 ", and not commit %" PRIu64, slot->slot,
+                           slot->commit, save->asked->commit);
+        save->snapshot = shared_snapshot_of(slot->shared);
+        save->bytes = snapshot_hold_bytes(save->snapshot);
+        return 0;
+    }
+    return err_set(err, HVD_E_STATE, "slot %u keeps no commit for this checkpoint",
+                   save->asked->slot);
+}
+
+/* Finds the bytes of each entry in the commit. No number of the message or of the snapshot is
+ * believed: an entry lies within the commit, and a custom entry is not longer than its room. */
+static int save_find_entries(struct save *save, struct hvd_err *err)
+{
+    const struct msg_entry_list *entries = &save->asked->entries;
+    uint64_t most = snapshot_shape(save->snapshot)->bytes;
+
+    save->sources = mem_zalloc_array(entries->count, sizeof(*save->sources));
+    if (!save->sources)
+        return err_set(err, HVD_E_NOMEM, "no memory for the list of entries");
+    for (size_t i = 0; i < entries->count; i++) {
+        const struct msg_entry *entry = &entries->items[i];
+        uint64_t begin = entry->custom ? CUSTOM_LENGTH_BYTES : 0;
+        uint64_t length = entry->bytes;
+
+        if (entry->offset > most || begin > most - entry->offset ||
+            entry->bytes > most - entry->offset - begin)
+            return err_set(err, HVD_E_INVAL,
+                           "entry \"%s\" does not lie in the commit; driver and agent must be of "
+                           "one release",
+                           entry->name);
+        if (entry->custom)
+            length = custom_length(save->bytes + entry->offset);
+        if (length > entry->bytes)
+            return err_set(err, HVD_E_CORRUPT,
+                           "entry \"%s\" has %" PRIu64 " bytes in the commit, and room for %" PRIu64
+                           "; memory has failed",
+                           entry->name, length, entry->bytes);
+        save->sources[i] = (struct part_source){ .name = entry->name,
+                                                 .at = save->bytes + entry->offset + begin,
+                                                 .bytes = length,
+                                                 .type = entry->type };
+    }
+    return 0;
+}
+
+/* Opens the directory or bucket above the folder of the checkpoint. */
+static int save_open(struct save *save, struct hvd_err *err)
+{
+    const char *folder = save->asked->folder;
+    const char *slash = strrchr(folder, '/');
+    char where[LIMIT_PATH_BYTES + 1];
+    int length;
+
+    if (!slash || !slash[1] || slash == folder)
+        return err_set(err, HVD_E_INVAL, "%s: is no folder of a checkpoint", folder);
+    snprintf(where, sizeof(where), "%.*s", (int)(slash - folder), folder);
+    length = snprintf(save->name, sizeof(save->name), "%s/%s", slash + 1, save->asked->name);
+    if (length < 0 || (size_t)length >= sizeof(save->name))
+        return err_set(err, HVD_E_LIMIT, "%s/%s: the name is too long", folder, save->asked->name);
+    return save->thread->config.open(where, &save->storage, err);
+}
+
+/* Compares all chunks in which the entries lie with the checksums of the commit. Called after the
+ * bytes were written: so a fault that was there while they were written is found. */
+static int save_verify(struct save *save, struct hvd_err *err)
+{
+    const struct msg_entry_list *entries = &save->asked->entries;
+    uint64_t verified = UINT64_MAX; /* the chunk that was compared last */
+
+    for (size_t i = 0; i < entries->count; i++) {
+        uint64_t from = entries->items[i].offset;
+        uint64_t to =
+            (uint64_t)((const uint8_t *)save->sources[i].at - save->bytes) + save->sources[i].bytes;
+
+        for (uint64_t chunk = from / STATE_CHUNK_BYTES; chunk * STATE_CHUNK_BYTES < to; chunk++) {
+            if (chunk == verified)
+                continue;
+            if (save_should_stop(save))
+                return HVD_E_REVOKED;
+            if (sum_of(save->bytes + chunk * STATE_CHUNK_BYTES, STATE_CHUNK_BYTES) !=
+                snapshot_hold_sum(save->snapshot, chunk))
+                return err_set(err, HVD_E_CORRUPT,
+                               "entry \"%s\": the checksum of chunk %" PRIu64
+                               " is wrong; the program changed the entry during the commit, or "
+                               "memory has failed",
+                               entries->items[i].name, chunk);
+            verified = chunk;
+        }
+    }
+    return 0;
+}
+
+/* Writes the file. A file that is not right is removed; if that fails too, it does no harm, because
+ * no manifest will name it. */
+static int save_write(struct save *save, struct hvd_err *err)
+{
+    const struct part_sources sources = { .commit = save->asked->commit,
+                                          .items = save->sources,
+                                          .count = save->asked->entries.count };
+    struct hvd_err ignored;
+    int rc = part_write(save->storage, save->name, &sources, save_should_stop, save, &save->written,
+                        err);
+
+    if (rc)
+        return rc;
+    rc = save_verify(save, err);
+    if (!rc && !snapshot_hold_stands(save->snapshot))
+        rc = HVD_E_REVOKED;
+    if (rc)
+        (void)!checkpoint_store_remove(save->storage, save->name, &ignored);
+    return rc;
+}
+
+/* Carries out one SAVE, and answers it unless its attempt is over. */
+void checkpoint_save_run(struct checkpoint_thread *thread, struct checkpoint_task *task)
+{
+    struct save save = { .thread = thread, .asked = &task->msg.u.save };
+    struct msg msg = { .type = MSG_SAVED, .round = task->msg.round };
+    struct hvd_err err = { 0 };
+    int rc;
+
+    rc = save_find(&save, &err);
+    if (!rc)
+        rc = save_find_entries(&save, &err);
+    if (!rc)
+        rc = save_open(&save, &err);
+    if (!rc)
+        rc = save_write(&save, &err);
+    if (rc == HVD_E_REVOKED && !snapshot_hold_stands(save.snapshot))
+        rc = err_set(&err, HVD_E_NOMEM,
+                     "slot %u: the worker needed the memory of the held commit; a checkpoint needs "
+                     "memory for three commits of each worker, so run fewer workers on this host",
+                     save.asked->slot);
+    msg.u.saved = (struct msg_saved){
+        .number = save.asked->number, .name = save.asked->name, .code = rc, .text = err.text
+    };
+    if (!rc) {
+        msg.u.saved.bytes = save.written.bytes;
+        msg.u.saved.sums =
+            (struct msg_bytes){ (const uint8_t *)save.written.sums.data, save.written.sums.length };
+    }
+    checkpoint_answer(thread, task, &msg);
+    buf_release(&save.written.sums);
+    checkpoint_store_close(save.storage);
+    mem_free(save.sources);
+}

@@ -1,0 +1,277 @@
+/*
+ * checkpoint_thread.c: the thread that holds and writes, and the lists between this thread and the
+ * agent's loop. Called by agent/io/loop_checkpoint.c. Invariants: a task is in one list, or the
+ * thread carries it out; the loop never waits for the thread, except in checkpoint_thread_stop, for
+ * a bounded time.
+ */
+#include "agent/checkpoint/checkpoint_internal.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/panic.h"
+#include "base/time.h"
+#include "os/clock.h"
+#include "os/thread.h"
+#include "state/snapshot/snapshot_hold.h"
+
+#include <event2/event.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Below the agent's loop and the threads of workers. */
+#define THREAD_NICE 10
+
+static struct checkpoint_task *thread_take(struct list *list)
+{
+    struct checkpoint_task *task =
+        list_empty(list) ? NULL : CONTAINER_OF(list->next, struct checkpoint_task, link);
+
+    if (task)
+        list_remove(&task->link);
+    return task;
+}
+
+static uint64_t thread_number_of(const struct checkpoint_task *task)
+{
+    return task->msg.type == MSG_HOLD ? task->msg.u.hold.number : task->msg.u.save.number;
+}
+
+bool checkpoint_is_wanted(struct checkpoint_thread *thread, uint64_t number)
+{
+    bool wanted;
+
+    pthread_mutex_lock(&thread->mutex);
+    wanted = thread->wanted == number && !thread->stopping;
+    pthread_mutex_unlock(&thread->mutex);
+    return wanted;
+}
+
+void checkpoint_answer(struct checkpoint_thread *thread, struct checkpoint_task *task,
+                       const struct msg *result)
+{
+    if (!result->type || msg_copy(result, &task->result))
+        task->result = (struct msg){ 0 };
+    pthread_mutex_lock(&thread->mutex);
+    list_append(&thread->answered, &task->link);
+    pthread_mutex_unlock(&thread->mutex);
+    (void)eventfd_write(thread->to_loop, 1);
+}
+
+/* Frees everything but the event of the loop. */
+static void thread_destroy(struct checkpoint_thread *thread)
+{
+    struct checkpoint_task *task;
+
+    checkpoint_hold_drop(thread);
+    while ((task = thread_take(&thread->asked)) || (task = thread_take(&thread->answered)))
+        checkpoint_task_free(task);
+    close(thread->to_loop);
+    pthread_cond_destroy(&thread->changed);
+    pthread_mutex_destroy(&thread->mutex);
+    mem_free(thread);
+}
+
+/* Waits for the next task, or for the end of the attempt whose commits are held. NULL: one of these
+ * has come, or the thread must end. */
+static struct checkpoint_task *thread_next(struct checkpoint_thread *thread)
+{
+    struct checkpoint_task *task;
+
+    pthread_mutex_lock(&thread->mutex);
+    while (!thread->stopping && list_empty(&thread->asked) &&
+           (!thread->held || thread_number_of(thread->held) == thread->wanted))
+        pthread_cond_wait(&thread->changed, &thread->mutex);
+    task = thread->stopping ? NULL : thread_take(&thread->asked);
+    if (task)
+        thread->asked_count--;
+    pthread_mutex_unlock(&thread->mutex);
+    return task;
+}
+
+/* The thread. Its priority is lower than that of all threads of the training. */
+static void *thread_main(void *arg)
+{
+    const struct sched_param none = { 0 };
+    struct checkpoint_thread *thread = arg;
+    bool stopping = false;
+    bool abandoned;
+
+    (void)setpriority(PRIO_PROCESS, 0, THREAD_NICE); /* of this thread alone */
+    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+    while (!stopping) {
+        struct checkpoint_task *task = thread_next(thread);
+
+        if (thread->held && !checkpoint_is_wanted(thread, thread_number_of(thread->held)))
+            checkpoint_hold_drop(thread);
+        if (task && !checkpoint_is_wanted(thread, thread_number_of(task)))
+            checkpoint_task_free(task);
+        else if (task && task->msg.type == MSG_HOLD)
+            checkpoint_hold_run(thread, task);
+        else if (task)
+            checkpoint_save_run(thread, task);
+        pthread_mutex_lock(&thread->mutex);
+        stopping = thread->stopping;
+        pthread_mutex_unlock(&thread->mutex);
+    }
+    checkpoint_hold_drop(thread);
+    pthread_mutex_lock(&thread->mutex);
+    thread->over = true;
+    abandoned = thread->abandoned;
+    pthread_cond_broadcast(&thread->changed);
+    pthread_mutex_unlock(&thread->mutex);
+    if (abandoned)
+        thread_destroy(thread);
+    return NULL;
+}
+
+/* Called in the agent's loop when there are results. */
+static void thread_on_told(evutil_socket_t fd, short what, void *arg)
+{
+    struct checkpoint_thread *thread = arg;
+    struct checkpoint_task *task;
+    eventfd_t ignored;
+
+    (void)what;
+    (void)eventfd_read(fd, &ignored);
+    for (;;) {
+        pthread_mutex_lock(&thread->mutex);
+        task = thread_take(&thread->answered);
+        pthread_mutex_unlock(&thread->mutex);
+        if (!task)
+            return;
+        thread->ops->result(thread->arg, task->result.type ? &task->result : NULL);
+        checkpoint_task_free(task);
+    }
+}
+
+int checkpoint_thread_start(struct event_base *base, const struct checkpoint_config *config,
+                            const struct checkpoint_ops *ops, void *arg,
+                            struct checkpoint_thread **ret_thread, struct hvd_err *err)
+{
+    struct checkpoint_thread *thread = mem_zalloc(sizeof(*thread));
+    int rc;
+
+    if (!thread)
+        return err_set(err, HVD_E_NOMEM, "no memory for the thread that writes checkpoints");
+    thread->config = *config;
+    thread->ops = ops;
+    thread->arg = arg;
+    list_init(&thread->asked);
+    list_init(&thread->answered);
+    rc = pthread_mutex_init(&thread->mutex, NULL);
+    ASSERT(rc == 0);
+    rc = thread_cond_init(&thread->changed);
+    ASSERT(rc == 0);
+    thread->to_loop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (thread->to_loop < 0)
+        rc = HVD_E_LIMIT;
+    else
+        thread->told =
+            event_new(base, thread->to_loop, EV_READ | EV_PERSIST, thread_on_told, thread);
+    if (!rc && (!thread->told || event_add(thread->told, NULL)))
+        rc = HVD_E_NOMEM;
+    if (!rc)
+        rc = thread_start(&thread->thread, 0, thread_main, thread);
+    if (rc) {
+        if (thread->told)
+            event_free(thread->told);
+        thread_destroy(thread);
+        return err_set(err, rc,
+                       rc == HVD_E_LIMIT ? "no thread or descriptor is left for checkpoints; raise "
+                                           "ulimit -u or ulimit -n"
+                                         : "no memory for the thread that writes checkpoints");
+    }
+    *ret_thread = thread;
+    return 0;
+}
+
+/* Wakes the thread, wherever it waits. The caller holds the mutex. */
+static void thread_wake(struct checkpoint_thread *thread)
+{
+    pthread_cond_broadcast(&thread->changed);
+    if (thread->awaited)
+        snapshot_ring(thread->awaited);
+}
+
+void checkpoint_thread_stop(struct checkpoint_thread *thread)
+{
+    int64_t until_us;
+    bool over;
+
+    if (!thread)
+        return;
+    until_us = clock_now_us() + thread->config.stop_us;
+    event_free(thread->told);
+    pthread_mutex_lock(&thread->mutex);
+    thread->stopping = true;
+    thread_wake(thread);
+    while (!thread->over && !thread_cond_wait(&thread->changed, &thread->mutex, until_us))
+        ;
+    over = thread->over;
+    thread->abandoned = !over;
+    if (!over)
+        pthread_detach(thread->thread); /* under the mutex: the thread still exists */
+    pthread_mutex_unlock(&thread->mutex);
+    if (over) {
+        pthread_join(thread->thread, NULL);
+        thread_destroy(thread);
+    } else {
+        log_warning(STATE, "a write to the checkpoint directory does not return; the agent ends "
+                           "without it, and the file stays unfinished");
+    }
+}
+
+int checkpoint_thread_ask(struct checkpoint_thread *thread, const struct msg *msg)
+{
+    struct checkpoint_task *task = mem_zalloc(sizeof(*task));
+    int rc = task ? msg_copy(msg, &task->msg) : HVD_E_NOMEM;
+
+    if (rc) {
+        mem_free(task);
+        return rc;
+    }
+    list_init(&task->link);
+    if (msg->type == MSG_HOLD)
+        rc = checkpoint_hold_prepare(thread, task);
+    if (rc) {
+        checkpoint_task_free(task);
+        return rc;
+    }
+    pthread_mutex_lock(&thread->mutex);
+    if (msg->type == MSG_HOLD)
+        thread->wanted = msg->u.hold.number;
+    if (thread->asked_count < LIMIT_CHECKPOINT_TASKS) {
+        thread->asked_count++;
+        list_append(&thread->asked, &task->link);
+        task = NULL;
+    }
+    thread_wake(thread);
+    pthread_mutex_unlock(&thread->mutex);
+    if (task) {
+        log_warning(STATE,
+                    "the driver has asked for more than %d files of checkpoints that are not "
+                    "written yet: the agent drops this one",
+                    LIMIT_CHECKPOINT_TASKS);
+        checkpoint_task_free(task);
+    }
+    return 0;
+}
+
+void checkpoint_thread_release(struct checkpoint_thread *thread, uint64_t number)
+{
+    pthread_mutex_lock(&thread->mutex);
+    if (thread->wanted <= number)
+        thread->wanted = 0;
+    thread_wake(thread);
+    pthread_mutex_unlock(&thread->mutex);
+}
+
+void checkpoint_thread_ended(struct checkpoint_thread *thread, uint32_t slot)
+{
+    pthread_mutex_lock(&thread->mutex);
+    thread->runs[slot] = false;
+    thread_wake(thread);
+    pthread_mutex_unlock(&thread->mutex);
+}

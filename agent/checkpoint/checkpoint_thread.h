@@ -1,0 +1,53 @@
+/*
+ * checkpoint_thread.h: the thread of an agent that holds commits of its workers and writes them to
+ * a checkpoint. A disk or a network may keep this thread waiting for any time: neither the agent's
+ * loop, nor a worker, nor the end of the agent waits for it.
+ *
+ * HOLD and SAVE (PROTOCOL.md, "Checkpoints") are carried out in order. Each gets one result, unless
+ * its attempt ends before.
+ */
+#ifndef AGENT_CHECKPOINT_CHECKPOINT_THREAD_H
+#define AGENT_CHECKPOINT_CHECKPOINT_THREAD_H
+
+#include "agent/commits/snapshots.h"
+#include "proto/msg.h"
+#include "state/checkpoint/storage.h"
+
+struct event_base;
+struct checkpoint_thread;
+
+struct checkpoint_config {
+    struct snapshots *snapshots; /* borrowed as long as the thread lives; used in the loop only */
+    int (*open)(const char *where, struct checkpoint_store **ret_storage,
+                struct hvd_err *err); /* checkpoint_store_open */
+    int64_t stop_us; /* how long checkpoint_thread_stop waits for a write that hangs */
+};
+
+/* Called in the agent's loop. */
+struct checkpoint_ops {
+    /* The result of a HOLD or SAVE, a HOLDING or SAVED; borrowed. NULL: memory is out, and the
+     * result is lost. */
+    void (*result)(void *arg, const struct msg *result);
+    bool (*runs)(void *arg, uint32_t slot); /* does a worker run in this slot? */
+};
+
+/* HVD_E_NOMEM: memory is out; HVD_E_LIMIT: no further thread or descriptor can be had. */
+int checkpoint_thread_start(struct event_base *base, const struct checkpoint_config *config,
+                            const struct checkpoint_ops *ops, void *arg,
+                            struct checkpoint_thread **ret_thread, struct hvd_err *err) MUST_CHECK;
+
+/* Ends the thread; no result follows. A thread that hangs in a write is left alone after stop_us:
+ * it frees itself when the write returns, or dies with the process. NULL is allowed. */
+void checkpoint_thread_stop(struct checkpoint_thread *thread);
+
+/* Begins an attempt with a HOLD, and ends the attempts before it; or carries out a SAVE. The
+ * message is copied. HVD_E_NOMEM: no result follows. */
+int checkpoint_thread_ask(struct checkpoint_thread *thread, const struct msg *msg) MUST_CHECK;
+
+/* Ends the attempts up to this number. */
+void checkpoint_thread_release(struct checkpoint_thread *thread, uint64_t number);
+
+/* The worker of this slot has ended: its next commit will not come. */
+void checkpoint_thread_ended(struct checkpoint_thread *thread, uint32_t slot);
+
+#endif

@@ -1,0 +1,354 @@
+/*
+ * state_checkpoint.c: reads the entries of a checkpoint by their names and makes a commit of them,
+ * as the worker would have made it: equal bytes, and so equal checksums. Called by state_fetch.c
+ * and state_progress.c. Invariant: bytes go into the snapshot under the lock and only until the
+ * reading is cancelled; the disk is read without the lock.
+ */
+#include "agent/commits/state_checkpoint.h"
+
+#include "base/mem.h"
+#include "base/panic.h"
+#include "os/thread.h"
+#include "proto/entry_type.h"
+#include "state/checkpoint/read.h"
+#include "state/snapshot/custom.h"
+#include "state/sum.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct reading {
+    atomic_uint holders;
+    struct msg fetch; /* a copy */
+    int wake;
+    struct shared_snapshot *shared;
+    uint8_t *into;
+
+    pthread_mutex_t mutex; /* protects `cancelled`, the bytes of `into` and the result */
+    bool cancelled;
+    bool over;
+    struct reading_result result;
+
+    /* the fields below belong to the thread */
+    struct checkpoint_store *store;
+    struct checkpoint_manifest manifest;
+    struct checkpoint_reader *reader;
+    struct read_entry *entries; /* those that are read, by their offsets */
+    size_t count;
+    uint8_t *chunk;
+};
+
+/* An entry, and where its bytes are in the commit. */
+struct read_entry {
+    const struct msg_entry *entry;
+    uint64_t used; /* bytes in the commit, the length of a custom entry included */
+    uint64_t length;
+};
+
+const char *reading_folder(const struct msg_fetch *fetch)
+{
+    for (size_t i = 0; i < fetch->sources.count; i++) {
+        const struct msg_texts *addresses = &fetch->sources.items[i].addresses;
+
+        for (size_t k = 0; k < addresses->count; k++)
+            if (!strncmp(addresses->items[k], CHECKPOINT_ADDRESS_KIND,
+                         strlen(CHECKPOINT_ADDRESS_KIND)))
+                return addresses->items[k] + strlen(CHECKPOINT_ADDRESS_KIND);
+    }
+    return NULL;
+}
+
+int reading_create(const struct msg *fetch, int wake, struct reading **ret_reading)
+{
+    struct reading *reading = mem_zalloc(sizeof(*reading));
+    int rc = reading ? msg_copy(fetch, &reading->fetch) : HVD_E_NOMEM;
+
+    if (rc) {
+        mem_free(reading);
+        return rc;
+    }
+    rc = pthread_mutex_init(&reading->mutex, NULL);
+    ASSERT(rc == 0);
+    atomic_init(&reading->holders, 1);
+    checkpoint_manifest_init(&reading->manifest);
+    reading->wake = dup(wake);
+    if (reading->wake < 0) {
+        reading_put_down(reading);
+        return HVD_E_LIMIT;
+    }
+    *ret_reading = reading;
+    return 0;
+}
+
+void reading_put_down(struct reading *reading)
+{
+    if (!reading || atomic_fetch_sub(&reading->holders, 1) > 1)
+        return;
+    if (reading->wake >= 0)
+        close(reading->wake);
+    shared_snapshot_put_down(reading->shared);
+    msg_release(&reading->fetch);
+    pthread_mutex_destroy(&reading->mutex);
+    mem_free(reading);
+}
+
+void reading_cancel(struct reading *reading)
+{
+    pthread_mutex_lock(&reading->mutex);
+    reading->cancelled = true;
+    pthread_mutex_unlock(&reading->mutex);
+}
+
+bool reading_is_over(struct reading *reading, struct reading_result *ret_result)
+{
+    bool over;
+
+    pthread_mutex_lock(&reading->mutex);
+    over = reading->over;
+    if (over)
+        *ret_result = reading->result;
+    pthread_mutex_unlock(&reading->mutex);
+    return over;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static int reading_open(struct reading *reading, struct hvd_err *err)
+{
+    const char *folder = reading_folder(&reading->fetch.u.fetch);
+    const char *slash = strrchr(folder, '/');
+    char where[LIMIT_PATH_BYTES + 1];
+    int rc;
+
+    if (!slash || slash == folder || strlen(folder) > LIMIT_PATH_BYTES)
+        return err_set(err, HVD_E_INVAL,
+                       "%s: is no folder of a checkpoint; driver and agent must be of one release",
+                       folder);
+    snprintf(where, sizeof(where), "%.*s", (int)(slash - folder), folder);
+    rc = checkpoint_store_open(where, &reading->store, err);
+    if (!rc)
+        rc = checkpoint_load(reading->store, slash + 1, &reading->manifest, err);
+    if (!rc)
+        rc = checkpoint_reader_open(reading->store, &reading->manifest, &reading->reader, err);
+    return rc;
+}
+
+/* Compares an entry of the worker with that of the checkpoint. */
+static int reading_compare(const struct reading *reading, const struct msg_entry *ours,
+                           struct hvd_err *err)
+{
+    const char *folder = reading_folder(&reading->fetch.u.fetch);
+    int64_t index = checkpoint_entry_find(reading->reader, ours->name);
+    const struct msg_entry *theirs;
+
+    if (index < 0)
+        return err_set(err, HVD_E_MISMATCH,
+                       "entry \"%s\" has %" PRIu64
+                       " bytes, and the checkpoint %s does not have it; "
+                       "register the entries of the program that wrote it",
+                       ours->name, ours->bytes, folder);
+    theirs = &reading->manifest.entries.items[index];
+    if (theirs->kind != ours->kind || theirs->custom != ours->custom)
+        return err_set(
+            err, HVD_E_MISMATCH,
+            "entry \"%s\" is of another kind in the checkpoint %s; register it as it was",
+            ours->name, folder);
+    if (ours->type && theirs->type && ours->type != theirs->type)
+        return err_set(
+            err, HVD_E_MISMATCH,
+            "entry \"%s\" consists of %s, and of %s in the checkpoint %s; register it as "
+            "it was",
+            ours->name, entry_type_text(ours->type), entry_type_text(theirs->type), folder);
+    if (!ours->custom && ours->bytes != theirs->bytes)
+        return err_set(err, HVD_E_MISMATCH,
+                       "entry \"%s\" has %" PRIu64 " bytes, and %" PRIu64
+                       " bytes in the checkpoint %s; register it as it was",
+                       ours->name, ours->bytes, theirs->bytes, folder);
+    return 0;
+}
+
+static int by_offset(const void *one, const void *other)
+{
+    uint64_t left = ((const struct read_entry *)one)->entry->offset;
+    uint64_t right = ((const struct read_entry *)other)->entry->offset;
+
+    return (left > right) - (left < right);
+}
+
+/* Lists the entries that are read, by their offsets. Those of one rank are read only if the
+ * checkpoint was made by as many ranks as the round has. */
+static int reading_list(struct reading *reading, struct hvd_err *err)
+{
+    const struct msg_fetch *fetch = &reading->fetch.u.fetch;
+    uint64_t most = snapshot_shape(shared_snapshot_of(reading->shared))->bytes;
+    int rc = 0;
+
+    reading->result.per_rank = reading->manifest.ranks == fetch->size;
+    if (!reading->result.per_rank)
+        snprintf(reading->result.text, sizeof(reading->result.text),
+                 "the checkpoint was made by %" PRIu32 " ranks, and the round has %" PRIu32,
+                 reading->manifest.ranks, fetch->size);
+    reading->entries = mem_zalloc_array(fetch->entries.count, sizeof(*reading->entries));
+    if (!reading->entries)
+        return err_set(err, HVD_E_NOMEM, "no memory for the list of entries");
+    for (size_t i = 0; i < fetch->entries.count && !rc; i++) {
+        const struct msg_entry *entry = &fetch->entries.items[i];
+        struct read_entry *read = &reading->entries[reading->count];
+        uint64_t begin = entry->custom ? CUSTOM_LENGTH_BYTES : 0;
+
+        if (entry->kind != ENTRY_REPLICATED && !reading->result.per_rank)
+            continue;
+        if (entry->offset > most || begin > most - entry->offset ||
+            entry->bytes > most - entry->offset - begin)
+            return err_set(
+                err, HVD_E_INVAL,
+                "entry \"%s\" does not lie in the snapshot; library and agent must be of "
+                "one release",
+                entry->name);
+        rc = reading_compare(reading, entry, err);
+        if (!rc)
+            rc = checkpoint_entry_bytes(reading->reader, entry->name, fetch->rank, &read->length,
+                                        err);
+        if (!rc && read->length > entry->bytes)
+            rc = err_set(err, HVD_E_MISMATCH,
+                         "entry \"%s\" has room for %" PRIu64 " bytes, and %" PRIu64
+                         " bytes in the checkpoint; register it with its old room",
+                         entry->name, entry->bytes, read->length);
+        read->entry = entry;
+        read->used = begin + read->length;
+        reading->count += read->used > 0;
+    }
+    if (!rc)
+        qsort(reading->entries, reading->count, sizeof(*reading->entries), by_offset);
+    return rc;
+}
+
+/* Reads the part of an entry that lies in [from, to) of the commit, into its place in the chunk. A
+ * custom entry has its length before its bytes. */
+static int reading_fill(struct reading *reading, const struct read_entry *read, uint64_t from,
+                        uint64_t to, struct hvd_err *err)
+{
+    uint64_t offset = read->entry->offset;
+    uint64_t begin = read->used - read->length; /* bytes of the length */
+    uint64_t first = (from > offset ? from : offset) - offset;
+    uint64_t last = (to < offset + read->used ? to : offset + read->used) - offset;
+    uint8_t *at = reading->chunk + (offset + first - from);
+
+    for (; first < begin && first < last; first++)
+        *at++ = (uint8_t)(read->length >> 8 * first);
+    if (first == last)
+        return 0;
+    reading->result.bytes += last - first;
+    return checkpoint_entry_read_at(reading->reader, read->entry->name, reading->fetch.u.fetch.rank,
+                                    first - begin, at, last - first, err);
+}
+
+/* Puts a chunk into the snapshot; `empty`: no entry has bytes in it. */
+static int reading_put(struct reading *reading, uint64_t chunk, bool empty, struct hvd_err *err)
+{
+    struct snapshot *snapshot = shared_snapshot_of(reading->shared);
+    uint64_t sum = empty ? SUM_NONE : sum_of(reading->chunk, STATE_CHUNK_BYTES);
+    int rc = 0;
+
+    pthread_mutex_lock(&reading->mutex);
+    if (reading->cancelled) {
+        rc = HVD_E_REVOKED;
+    } else {
+        snapshot_set_sum(snapshot, chunk, SUM_NONE);
+        if (!empty && snapshot_take_room(snapshot, chunk))
+            rc = err_set(err, HVD_E_NOMEM,
+                         "this host has no memory left for the commit of a checkpoint; run fewer "
+                         "workers on it");
+        if (!empty && !rc) {
+            memcpy(reading->into + chunk * STATE_CHUNK_BYTES, reading->chunk, STATE_CHUNK_BYTES);
+            snapshot_set_sum(snapshot, chunk, sum);
+        }
+    }
+    pthread_mutex_unlock(&reading->mutex);
+    return rc;
+}
+
+/* Makes the commit chunk by chunk, as copy_commit does: bytes between entries are zero, and a chunk
+ * without any bytes of entries has no checksum. */
+static int reading_copy(struct reading *reading, struct hvd_err *err)
+{
+    const struct snapshot_shape *shape = snapshot_shape(shared_snapshot_of(reading->shared));
+    uint64_t bytes = reading->result.per_rank ? shape->bytes : shape->replicated_bytes;
+    size_t first = 0; /* the entries before have no bytes at or after the chunk */
+    int rc = 0;
+
+    for (uint64_t chunk = 0; chunk < bytes / STATE_CHUNK_BYTES && !rc; chunk++) {
+        uint64_t from = chunk * STATE_CHUNK_BYTES;
+        uint64_t to = from + STATE_CHUNK_BYTES;
+        bool empty = true;
+
+        memset(reading->chunk, 0, STATE_CHUNK_BYTES);
+        for (size_t i = first; i < reading->count && !rc; i++) {
+            const struct read_entry *read = &reading->entries[i];
+
+            if (read->entry->offset >= to)
+                break;
+            if (read->entry->offset + read->used <= from) {
+                first += i == first;
+                continue;
+            }
+            rc = reading_fill(reading, read, from, to, err);
+            empty = false;
+        }
+        if (!rc)
+            rc = reading_put(reading, chunk, empty, err);
+    }
+    return rc;
+}
+
+static void *reading_main(void *arg)
+{
+    struct reading *reading = arg;
+    struct hvd_err err = { 0 };
+    int rc;
+
+    reading->chunk = mem_alloc(STATE_CHUNK_BYTES);
+    rc = reading->chunk ? reading_open(reading, &err) : HVD_E_NOMEM;
+    if (!rc)
+        rc = reading_list(reading, &err);
+    if (!rc)
+        rc = reading_copy(reading, &err);
+    checkpoint_reader_close(reading->reader);
+    checkpoint_manifest_release(&reading->manifest);
+    checkpoint_store_close(reading->store);
+    mem_free(reading->entries);
+    mem_free(reading->chunk);
+
+    pthread_mutex_lock(&reading->mutex);
+    reading->over = true;
+    reading->result.code = rc;
+    if (rc)
+        snprintf(reading->result.text, sizeof(reading->result.text), "%s",
+                 err.text[0] ? err.text : err_text(rc));
+    pthread_mutex_unlock(&reading->mutex);
+    (void)eventfd_write(reading->wake, 1);
+    reading_put_down(reading);
+    return NULL;
+}
+
+int reading_start(struct reading *reading, struct shared_snapshot *snapshot, uint8_t *into)
+{
+    pthread_t thread;
+    int rc;
+
+    reading->shared = snapshot;
+    reading->into = into;
+    atomic_fetch_add(&reading->holders, 1);
+    rc = thread_start(&thread, 0, reading_main, reading);
+    if (rc)
+        reading_put_down(reading);
+    else
+        pthread_detach(thread);
+    return rc;
+}
