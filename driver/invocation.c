@@ -19,16 +19,33 @@
 
 /* The file is a sequence of texts, each with its NUL: MAGIC, cwd, options, the number of words, the
  * words, the environment. */
-#define MAGIC          "hvd-elastic command 1"
-#define FILE_BYTES_MAX (8 * 1024 * 1024)
+#define MAGIC "hvd-elastic command 1"
 
 static int invocation_add(struct buf *out, const char *text)
 {
     return buf_append(out, text, strlen(text) + 1);
 }
 
-/* Writes the file "command". It has texts one after the other, each with its NUL. A text may have
- * any other byte, so no text needs quotes. */
+/* Writes texts one after the other, each with its NUL. A text may have any other byte, so no text
+ * needs quotes. */
+int invocation_encode(const struct invocation *invocation, struct buf *out, struct hvd_err *err)
+{
+    int rc = invocation_add(out, MAGIC);
+
+    rc = rc ? rc : invocation_add(out, invocation->cwd);
+    rc = rc ? rc : invocation_add(out, invocation->options);
+    rc = rc ? rc : buf_printf(out, "%d", invocation->argc);
+    rc = rc ? rc : buf_append(out, "", 1);
+    for (int i = 0; i < invocation->argc && !rc; i++)
+        rc = invocation_add(out, invocation->argv[i]);
+    for (char *const *entry = invocation->envp; *entry && !rc; entry++)
+        rc = invocation_add(out, *entry);
+    return rc ? err_set(err, rc,
+                        "the command and the environment are too long to be kept; shorten them")
+              : 0;
+}
+
+/* Writes the file "command". */
 int invocation_save(const char *folder, const struct invocation *invocation, struct hvd_err *err)
 {
     char path[LIMIT_PATH_BYTES], fresh[LIMIT_PATH_BYTES];
@@ -38,20 +55,10 @@ int invocation_save(const char *folder, const struct invocation *invocation, str
     int fd = -1;
     int rc;
 
-    buf_init(&text, FILE_BYTES_MAX);
-    rc = invocation_add(&text, MAGIC);
-    rc = rc ? rc : invocation_add(&text, invocation->cwd);
-    rc = rc ? rc : invocation_add(&text, invocation->options);
-    rc = rc ? rc : buf_printf(&text, "%d", invocation->argc);
-    rc = rc ? rc : buf_append(&text, "", 1);
-    for (int i = 0; i < invocation->argc && !rc; i++)
-        rc = invocation_add(&text, invocation->argv[i]);
-    for (char *const *entry = invocation->envp; *entry && !rc; entry++)
-        rc = invocation_add(&text, *entry);
+    buf_init(&text, INVOCATION_BYTES_MAX);
+    rc = invocation_encode(invocation, &text, err);
     if (rc)
-        err_set(err, rc,
-                "%s: the command and the environment are too long to be kept; shorten them",
-                folder);
+        err_prefix(err, rc, "%s", folder);
 
     /* Writes a new file and renames it. */
     snprintf(path, sizeof(path), "%s/command", folder);
@@ -97,36 +104,26 @@ static int invocation_corrupt(const char *path, struct hvd_err *err)
                    path);
 }
 
-/* Reads the file "command". The whole file is in invocation.text, and the other fields point into
- * it; only the arrays argv and envp are allocated. The environment has all texts after the words,
- * to the end of the file. */
-int invocation_load(const char *folder, struct invocation *ret_invocation, struct hvd_err *err)
+/* Reads the bytes. All of them are in invocation.text, and the other fields point into it; only the
+ * arrays argv and envp are allocated. The environment has all texts after the words, to the end. */
+int invocation_decode(const char *from, const struct buf *bytes, struct invocation *ret_invocation,
+                      struct hvd_err *err)
 {
     struct invocation invocation = { 0 };
-    char path[LIMIT_PATH_BYTES];
     const char *magic, *count, *end;
     char *at, *stop = NULL;
     size_t texts = 0, entries = 0;
-    struct buf text;
     long argc;
-    int rc;
+    int rc = 0;
 
-    snprintf(path, sizeof(path), "%s/command", folder);
-    buf_init(&text, FILE_BYTES_MAX);
-    rc = file_read(path, &text, err);
-    if (!rc && !text.length)
-        rc = invocation_corrupt(path, err);
-    if (!rc && !(invocation.text = mem_alloc(text.length)))
-        rc = err_set(err, HVD_E_NOMEM, "%s: no memory to read the file", path);
-    if (rc || !invocation.text) {
-        buf_release(&text);
-        return rc;
-    }
-    memcpy(invocation.text, text.data, text.length);
+    if (!bytes->length)
+        return invocation_corrupt(from, err);
+    if (!(invocation.text = mem_alloc(bytes->length)))
+        return err_set(err, HVD_E_NOMEM, "%s: no memory to read the file; free memory on this host",
+                       from);
+    memcpy(invocation.text, bytes->data, bytes->length);
     at = invocation.text;
-    end = at + text.length;
-    buf_release(&text);
-
+    end = at + bytes->length;
     magic = invocation_next(&at, end);
     invocation.cwd = invocation_next(&at, end);
     invocation.options = invocation_next(&at, end);
@@ -134,10 +131,10 @@ int invocation_load(const char *folder, struct invocation *ret_invocation, struc
     argc = count ? strtol(count, &stop, 10) : 0;
     for (const char *byte = invocation.text; byte < end; byte++)
         texts += *byte == 0;
-    /* The file must have at least as many texts as the count says. */
+    /* There must be at least as many texts as the count says. */
     if (!count || strcmp(magic, MAGIC) != 0 || *stop || argc < 1 || (size_t)argc > texts - 4) {
         invocation_release(&invocation);
-        return invocation_corrupt(path, err);
+        return invocation_corrupt(from, err);
     }
     invocation.argc = (int)argc;
     invocation.argv = mem_zalloc_array((size_t)argc + 1, sizeof(char *));
@@ -148,14 +145,31 @@ int invocation_load(const char *folder, struct invocation *ret_invocation, struc
         while ((invocation.envp[entries] = invocation_next(&at, end)))
             entries++;
     } else {
-        rc = err_set(err, HVD_E_NOMEM, "%s: no memory to read the file", path);
+        rc = err_set(err, HVD_E_NOMEM, "%s: no memory to read the file; free memory on this host",
+                     from);
     }
     if (!rc && at != end)
-        rc = invocation_corrupt(path, err);
+        rc = invocation_corrupt(from, err);
     if (rc)
         invocation_release(&invocation);
     else
         *ret_invocation = invocation;
+    return rc;
+}
+
+/* Reads the file "command". */
+int invocation_load(const char *folder, struct invocation *ret_invocation, struct hvd_err *err)
+{
+    char path[LIMIT_PATH_BYTES];
+    struct buf text;
+    int rc;
+
+    snprintf(path, sizeof(path), "%s/command", folder);
+    buf_init(&text, INVOCATION_BYTES_MAX);
+    rc = file_read(path, &text, err);
+    if (!rc)
+        rc = invocation_decode(path, &text, ret_invocation, err);
+    buf_release(&text);
     return rc;
 }
 

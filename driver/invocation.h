@@ -6,6 +6,7 @@
 #ifndef DRIVER_INVOCATION_H
 #define DRIVER_INVOCATION_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 struct invocation {
@@ -16,6 +17,14 @@ struct invocation {
     int argc;
     char **envp;
 };
+
+/* Appends the bytes of the file, for a store that is not the folder. */
+int invocation_encode(const struct invocation *invocation, struct buf *out,
+                      struct hvd_err *err) MUST_CHECK;
+/* Reads such bytes. `from` names them in errors. HVD_E_CORRUPT: no driver has written them. */
+int invocation_decode(const char *from, const struct buf *bytes, struct invocation *ret_invocation,
+                      struct hvd_err *err) MUST_CHECK;
+#define INVOCATION_BYTES_MAX (8 * 1024 * 1024)
 
 /* Writes the file in the folder. After a failure the old file is unchanged. */
 int invocation_save(const char *folder, const struct invocation *invocation,

@@ -1,21 +1,28 @@
 /*
  * job_folder.c: opens the state directory of a job for a driver: makes and checks the folders,
- * takes the lock, opens job.db and claims it. run.c calls it once. The order matters: nothing in a
- * folder that another user can change is believed, only the holder of the lock opens the file, and
- * only the owner that claimed the file may write to it.
+ * takes the lock, opens job.db or the store in etcd, and claims it. run.c calls it once. The order
+ * matters: nothing in a folder that another user can change is believed, only the holder of the
+ * lock opens the file, and only the owner that claimed the file may write to it.
  */
 #include "driver/job_folder.h"
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
+#include "driver/journal/job_file.h"
 #include "driver/journal/job_path.h"
 #include "driver/journal/job_private.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/lock.h"
 #include "os/remedy.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -27,10 +34,12 @@
 /* How long the claim waits for a driver that is being replaced: that driver may lock the file while
  * it writes. */
 #define CLAIM_TIMEOUT_MS 5000
+#define LOCK_AGAIN_MS    10
 
 static int job_folder_no_memory(struct hvd_err *err)
 {
-    (void)err_set(err, HVD_E_NOMEM, "no memory for the path of the state directory");
+    (void)err_set(err, HVD_E_NOMEM,
+                  "no memory for the path of the state directory; free memory on this host");
     return HVD_E_NOMEM;
 }
 
@@ -60,8 +69,8 @@ static int make_name(char job[JOB_NAME_MAX + 1], struct hvd_err *err)
 }
 
 /* Takes the lock, which shows that the job has a living driver. The lock stops no other driver from
- * writing; the claim of the file does that. */
-static int take_lock(struct job_folder *folder, bool takeover, struct hvd_err *err)
+ * writing; the claim does that. *ret_alone: no driver that had this folder lives any more. */
+static int take_lock(struct job_folder *folder, bool takeover, bool *ret_alone, struct hvd_err *err)
 {
     char *path = job_path_join(folder->path, "lock");
     pid_t holder = 0;
@@ -70,6 +79,16 @@ static int take_lock(struct job_folder *folder, bool takeover, struct hvd_err *e
     if (!path)
         return job_folder_no_memory(err);
     rc = lock_take(path, &folder->lock_fd, &holder, err);
+    *ret_alone = !rc;
+    /* A driver that was killed may have left the lock to a child, until that child runs its
+     * program.
+     */
+    for (int i = 0; rc == HVD_E_BUSY && holder && i < CLAIM_TIMEOUT_MS / LOCK_AGAIN_MS; i++) {
+        if (!kill(holder, 0) || errno != ESRCH)
+            break;
+        (void)poll(NULL, 0, LOCK_AGAIN_MS);
+        rc = lock_take(path, &folder->lock_fd, &holder, err);
+    }
     if (rc == HVD_E_BUSY && takeover) {
         log_warning(JOB,
                     "%s: the driver of this job lives (pid %d), and is replaced: it ends when it "
@@ -86,30 +105,63 @@ static int take_lock(struct job_folder *folder, bool takeover, struct hvd_err *e
                    folder->path, (int)holder);
 }
 
+/* Makes the facts of a new job: a key, and a port that is free now; 0: none. If another program
+ * takes the port meanwhile, the server listens at another one. */
+static int make_facts(struct job_facts *fresh, const char *job, struct hvd_err *err)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET };
+    socklen_t address_size = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    *fresh = (struct job_facts){ .created_wall_us = clock_wall_us() };
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)) &&
+        !getsockname(fd, (struct sockaddr *)&address, &address_size))
+        fresh->port = ntohs(address.sin_port);
+    if (fd >= 0)
+        close(fd);
+    snprintf(fresh->job, sizeof(fresh->job), "%s", job);
+    return fill_random(fresh->key, sizeof(fresh->key), err);
+}
+
 /* Opens job.db at `path`. If the file is missing, it is made with the facts of a new job with the
  * name `job`. */
 static int job_folder_open_file(struct job_folder *folder, const char *path, const char *job,
                                 struct hvd_err *err)
 {
     const struct db_options options = { .busy_ms = CLAIM_TIMEOUT_MS };
-    struct job_facts fresh = { .created_wall_us = clock_wall_us() };
-    struct sockaddr_in address = { .sin_family = AF_INET };
-    socklen_t address_size = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int rc = fill_random(fresh.key, sizeof(fresh.key), err);
+    struct job_facts fresh;
+    int rc = make_facts(&fresh, job, err);
 
-    /* Chooses a port that is free now; 0: none. If another program takes the port meanwhile, the
-     * server listens at another one. */
-    if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)) &&
-        !getsockname(fd, (struct sockaddr *)&address, &address_size))
-        fresh.port = ntohs(address.sin_port);
-    if (fd >= 0)
-        close(fd);
-    snprintf(fresh.job, sizeof(fresh.job), "%s", job);
     if (!rc)
-        rc = job_file_open(path, &options, &fresh, &folder->file, err);
+        rc = job_file_open(path, &options, &fresh, &folder->store, err);
     explicit_bzero(&fresh, sizeof(fresh));
-    return rc ? rc : job_file_facts(folder->file, &folder->facts, err);
+    return rc ? rc : store_facts(folder->store, &folder->facts, err);
+}
+
+/* Goes on with the job in etcd if it has not ended (`resumed`). Otherwise a new one begins, unless
+ * the user asked to resume one. */
+static int open_in_etcd(struct job_folder *folder, const char *job,
+                        const struct job_folder_wish *wish, struct hvd_err *err)
+{
+    struct job_facts fresh;
+    int rc = make_facts(&fresh, job, err);
+
+    if (!rc)
+        rc = etcd_store_open(wish->store, job, wish->resume ? NULL : &fresh, &folder->store, err);
+    if (!rc)
+        rc = store_facts(folder->store, &folder->facts, err);
+    if (!rc && folder->facts.ended && wish->resume)
+        rc = err_set(err, HVD_E_STATE,
+                     "job %s has ended: %s; without --resume the command begins a new one", job,
+                     folder->facts.text);
+    else if (!rc && folder->facts.ended)
+        rc = etcd_store_begin_anew(folder->store, &fresh, err);
+    else if (!rc)
+        folder->resumed = memcmp(folder->facts.key, fresh.key, sizeof(fresh.key)) != 0;
+    explicit_bzero(&fresh, sizeof(fresh));
+    if (!rc)
+        rc = store_facts(folder->store, &folder->facts, err);
+    return rc == HVD_E_BUSY ? HVD_E_TIMEOUT : rc;
 }
 
 static int nothing_to_resume(const struct job_folder *folder, struct hvd_err *err)
@@ -156,20 +208,79 @@ static int open_or_begin(struct job_folder *folder, const char *job,
                      facts->job, facts->text);
     } else {
         /* The file of an ended job is kept under the name of that job. */
-        job_file_close(folder->file);
-        folder->file = NULL;
+        store_close(folder->store);
+        folder->store = NULL;
         snprintf(aside_name, sizeof(aside_name), "%s.db", facts->job);
         aside = job_path_join(folder->path, aside_name);
         if (!aside)
             rc = job_folder_no_memory(err);
-        else if (rename(path, aside))
-            rc = err_set(err, HVD_E_IO, "%s: cannot be renamed to %s: %s", path, aside,
-                         strerror(errno));
+        else
+            rc = job_file_put_aside(path, aside, err);
         mem_free(aside);
         if (!rc)
             rc = job_folder_open_file(folder, path, job, err);
     }
     mem_free(path);
+    return rc;
+}
+
+/* Keeps the number of this driver's claim in etcd. If it cannot be kept, the next driver waits for
+ * the end of this one's lease. */
+static void keep_claim(const struct job_folder *folder, uint64_t token)
+{
+    char *path = job_path_join(folder->path, "claim");
+    int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+
+    if (fd >= 0) {
+        (void)dprintf(fd, "%" PRIu64, token);
+        close(fd);
+    }
+    mem_free(path);
+}
+
+/* Returns the number of the last claim of a driver that had this folder. 0: none is known. */
+static uint64_t find_claim(const struct job_folder *folder)
+{
+    char *path = job_path_join(folder->path, "claim");
+    uint64_t token = 0;
+    struct buf text;
+
+    buf_init(&text, 64);
+    if (path && !file_read(path, &text, NULL) &&
+        text_parse_u64((struct span){ buf_text(&text), text.length }, 1, INT64_MAX, "a claim",
+                       &token, NULL))
+        token = 0;
+    buf_release(&text);
+    mem_free(path);
+    return token;
+}
+
+/* Claims the store. From then on a former driver cannot write any more, and its last error names
+ * this process. `alone`: no driver that had this folder lives. */
+static int claim_job(const struct job_folder *folder, bool in_etcd, bool alone, struct hvd_err *err)
+{
+    char host[LIMIT_HOST_NAME_BYTES + 1] = "?", who[LIMIT_HOST_NAME_BYTES + 32];
+    uint64_t token;
+    int rc = fill_random(&token, sizeof(token), err);
+
+    if (rc)
+        return rc;
+    token = token >> 1 | 1; /* it is stored as a signed number, so it has at most 63 bits */
+    gethostname(host, sizeof(host) - 1);
+    snprintf(who, sizeof(who), "pid %d on %s", (int)getpid(), host);
+    if (in_etcd && alone)
+        etcd_store_bury(folder->store, find_claim(folder));
+    rc = store_claim(folder->store, token, who, err);
+    if (!rc && in_etcd)
+        keep_claim(folder, token);
+    if (rc == HVD_E_BUSY && in_etcd)
+        return HVD_E_TIMEOUT;
+    if (rc == HVD_E_BUSY)
+        err_prefix(
+            err, rc,
+            "%s: the job's driver was stopped in the middle of a write; end that driver (kill "
+            "-KILL)",
+            folder->path);
     return rc;
 }
 
@@ -180,8 +291,7 @@ int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_f
 {
     struct job_folder folder = { .lock_fd = -1 };
     char made_up[JOB_NAME_MAX + 1];
-    char host[LIMIT_HOST_NAME_BYTES + 1] = "?", who[LIMIT_HOST_NAME_BYTES + 32];
-    uint64_t token;
+    bool alone = false;
     char *agents;
     const char *job = wish->resume ? wish->resume : wish->job;
     int rc = 0;
@@ -195,7 +305,7 @@ int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_f
     if (!rc)
         rc = job_path_folder(wish->state_dir, job, &folder.path, err);
     /* --resume with a mistyped name must not leave an empty folder behind. */
-    if (!rc && wish->resume && access(folder.path, F_OK))
+    if (!rc && wish->resume && !wish->store && access(folder.path, F_OK))
         rc = nothing_to_resume(&folder, err);
     /* Checks that no other user can have changed the folder, before anything in it is used. */
     if (!rc)
@@ -210,23 +320,15 @@ int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_f
         mem_free(agents);
     }
     if (!rc)
-        rc = take_lock(&folder, wish->takeover, err);
+        rc = take_lock(&folder, wish->takeover, &alone, err);
     if (!rc)
-        rc = open_or_begin(&folder, job, wish, err);
-    /* Claims the file. From then on a former driver cannot write any more, and its last error names
-     * `who`. */
+        rc = wish->store ? open_in_etcd(&folder, job, wish, err)
+                         : open_or_begin(&folder, job, wish, err);
     if (!rc)
-        rc = fill_random(&token, sizeof(token), err);
-    if (!rc) {
-        gethostname(host, sizeof(host) - 1);
-        snprintf(who, sizeof(who), "pid %d on %s", (int)getpid(), host);
-        /* the token is stored as a signed number, so it has at most 63 bits */
-        rc = job_file_claim(folder.file, token >> 1, who, err);
-        if (rc == HVD_E_BUSY)
-            err_prefix(err, rc,
-                       "%s: the job's driver was stopped in the middle of a write; end that driver "
-                       "(kill -KILL)",
-                       folder.path);
+        rc = claim_job(&folder, wish->store, alone, err);
+    if (rc == HVD_E_STATE) {
+        ret_folder->facts = folder.facts;
+        explicit_bzero(ret_folder->facts.key, sizeof(ret_folder->facts.key));
     }
     if (rc)
         job_folder_release(&folder);
@@ -237,8 +339,8 @@ int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_f
 
 void job_folder_release(struct job_folder *folder)
 {
-    if (folder->file)
-        job_file_close(folder->file);
+    if (folder->store)
+        store_close(folder->store);
     if (folder->lock_fd >= 0)
         close(folder->lock_fd);
     mem_free(folder->path);

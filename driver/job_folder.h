@@ -5,6 +5,8 @@
  *     lock        held by the driver as long as it lives
  *     command     how the driver was started, for --resume (driver/invocation.h)
  *     control     the socket on which operators ask (driver/control/control.h)
+ *     claim       the number of the last claim in etcd; the holder of the lock knows by it that
+ *                 the owner of the job in etcd is dead
  *     agents/     the logs of agents of this machine
  *     events.log  what has happened (driver/control/events.h)
  *     NAME.db     the job.db of a job that has ended here
@@ -12,7 +14,7 @@
 #ifndef DRIVER_JOB_FOLDER_H
 #define DRIVER_JOB_FOLDER_H
 
-#include "driver/journal/job_file.h"
+#include "driver/store/etcd_store.h"
 
 struct job_folder_wish {
     const char *state_dir; /* NULL: the folder with the job's name in the user's state directory */
@@ -20,12 +22,15 @@ struct job_folder_wish {
     /* The job that must be in the folder and must not have ended; NULL: none is required. */
     const char *resume;
     bool takeover; /* take the job over even from a driver that holds the lock */
+    /* the store in etcd; NULL: job.db. Its takeover says whether a driver that lives is replaced.
+     */
+    const struct etcd_store_config *store;
 };
 
 struct job_folder {
     char *path; /* an absolute path */
     int lock_fd;
-    struct job_file *file; /* job.db, which this driver has claimed */
+    struct store *store; /* job.db or etcd, which this driver has claimed */
     struct job_facts facts;
     bool resumed; /* an earlier driver has already run this job */
 };
@@ -34,9 +39,10 @@ struct job_folder {
  * Opens the folder. A job in the folder that has not ended goes on. The file of a job that has
  * ended is renamed to NAME.db, and a new job begins with a key of its own.
  *
- * HVD_E_BUSY: a driver holds the lock. HVD_E_NOTFOUND: there is nothing to resume. HVD_E_STATE: the
- * job to resume has ended. HVD_E_EXISTS: another job is in the folder. Other codes are those of
- * job_file_open.
+ * HVD_E_BUSY: a driver holds the lock. HVD_E_TIMEOUT: etcd does not answer. HVD_E_NOTFOUND: there
+ * is nothing to resume. HVD_E_STATE: the job to resume has ended, and only the facts in *ret_folder
+ * say how, without the key. HVD_E_EXISTS: another job is in the folder, or a driver keeps its lease
+ * in etcd. Other codes are those of job_file_open.
  */
 int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_folder,
                     struct hvd_err *err) MUST_CHECK;

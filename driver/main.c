@@ -4,6 +4,7 @@
  * return the exit code.
  */
 #include "driver/cli/cli.h"
+#include "driver/orphan.h"
 #include "driver/run.h"
 #include "os/file.h"
 #include "os/stderr_log.h"
@@ -28,6 +29,6 @@ int main(int argc, char **argv)
         }
     }
     if (argc > 1 && cli_is_verb(argv[1]))
-        return cli_main(argc, argv);
+        return cli_main(argc, argv, orphan_view);
     return run_main(argc, argv, environ);
 }

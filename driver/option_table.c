@@ -15,11 +15,13 @@ const char *const options_data_security[] = { "auto", "encrypted", "authenticate
 const char *const options_gpu_operations[] = { "auto", "nccl", "cpu", NULL };
 const char *const options_commit_to[] = { "both", "host", "device", NULL };
 const char *const options_host_keys[] = { "config", "yes", "accept-new", "no", NULL };
+static const char *const stops[] = { "no", "checkpoint", "now", NULL };
 static const char *const scopes[] = { [SCOPE_SLOT] = "slot", [SCOPE_HOST] = "host", NULL };
 
 /* clang-format off */
 const struct opt driver_option_table[] = {
-    /* Job: the numbers go to the core (options_to_core), names and --takeover to job_folder.c. */
+    /* Job: the numbers go to the core (options_to_core), names and --takeover to job_folder.c,
+     * restart and detach to driver/front. */
     ROW(np, .name = "np", .alias = "num-proc", .arg = "N", .min = 1, .max = LIMIT_WORKERS,
         .group = "Job",
         .help = "slots that must exist before the first round begins. Default: --min-np"),
@@ -47,8 +49,42 @@ const struct opt driver_option_table[] = {
     ROW(resume, .name = "resume", .arg = "JOB", .min = 1, .flags = OPT_ARGV_ONLY, .group = "Job",
         .help = "take over the job whose driver has died. Default command and options: those that "
                 "the job was started with"),
+    ROW(stop, .name = "stop", .arg = "no|checkpoint|now", .preset = "no", .choices = stops,
+        .flags = OPT_ARGV_ONLY, .group = "Job",
+        .help = "with --resume: take the job over only to end it, after a checkpoint if it has "
+                "--checkpoint-dir, or now; nothing is discovered"),
     ROW(takeover, .name = "takeover", .flags = OPT_ARGV_ONLY, .group = "Job",
         .help = "take the job over even from a driver that lives; that one ends with code 5"),
+    ROW(restart, .name = "restart", .preset = "true", .group = "Job",
+        .help = "stay in front of the driver, and start the next one when it dies; --no-restart is "
+                "for a supervisor that does so"),
+    ROW(detach, .name = "detach", .flags = OPT_ARGV_ONLY, .group = "Job",
+        .help = "print the job's name and return once the driver runs; the job goes on in the "
+                "background"),
+    ROW(standby, .name = "standby", .arg = "JOB", .min = 1, .flags = OPT_ARGV_ONLY, .group = "Job",
+        .help = "wait until the job has no driver, then take it over with the command and options "
+                "that it was started with; for other machines, with --store"),
+
+    /* Store: options_to_store hands these options to the store in etcd. */
+    ROW(store, .name = "store", .arg = "URL", .min = 1, .group = "Store",
+        .help = "keep the journal and the key of the job in etcd, etcd://HOST:PORT,.../PREFIX, or "
+                "etcds:// with TLS. Default: in the state directory"),
+    ROW(store_ca, .name = "store-ca", .arg = "FILE", .min = 1, .group = "Store",
+        .help = "the certificate authorities that sign etcd's certificates. Default: those of the "
+                "system"),
+    ROW(store_cert, .name = "store-cert", .arg = "FILE", .min = 1, .group = "Store",
+        .help = "the certificate by which etcd knows this driver"),
+    ROW(store_key, .name = "store-key", .arg = "FILE", .min = 1, .group = "Store",
+        .help = "the key of that certificate. Default: it is in the same file"),
+    ROW(store_user, .name = "store-user", .arg = "NAME", .min = 1, .group = "Store",
+        .help = "the user by which etcd knows this driver; --store USER@HOST names one too"),
+    ROW(store_password_file, .name = "store-password-file", .arg = "FILE", .min = 1,
+        .group = "Store", .help = "a file with the password of that user"),
+    ROW(store_insecure, .name = "store-insecure", .group = "Store",
+        .help = "talk to etcd on other machines without TLS; the job's key can be read on the way"),
+    ROW(store_lease_us, .name = "store-lease", .arg = "TIME", .preset = "5s", .min = 2 * TIME_S,
+        .max = TIME_HOUR, .group = "Store",
+        .help = "a driver that is silent towards etcd for so long can be replaced by a standby"),
 
     /* Hosts: options_to_discover hands these options to discovery. */
     ROW(hosts_from[DISCOVER_LIST], .name = "hosts", .key = 'H', .arg = "LIST", .min = 1, .group = "Hosts",
@@ -72,6 +108,23 @@ const struct opt driver_option_table[] = {
     ROW(discovery_timeout_us, .name = "discovery-timeout", .arg = "TIME", .preset = "1m",
         .min = 100 * TIME_MS, .max = TIME_DAY, .group = "Hosts",
         .help = "a script that runs longer is ended with all that it started, and has failed"),
+    ROW(discovery_retry_first, .name = "discovery-retry-first", .group = "Hosts",
+        .help = "try the first discovery again if it fails, for --elastic-timeout; without this "
+                "option its failure ends the job"),
+
+    /* Checkpoints: the interval goes to the core, the rest to the catalog (run_checkpoints.c). */
+    ROW(checkpoint_dir, .name = "checkpoint-dir", .arg = "DIR", .min = 1, .group = "Checkpoints",
+        .help = "write commits to DIR, which all hosts and the driver share, beside the training; "
+                "when no process has a newer commit, the job goes on from the newest one there"),
+    ROW(checkpoint_interval, .name = "checkpoint-interval", .arg = "TIME|Nc", .preset = "5m",
+        .min = 1, .group = "Checkpoints",
+        .help = "from one checkpoint to the next: a time, or \"100c\": each 100th commit"),
+    ROW(checkpoint_keep, .name = "checkpoint-keep", .arg = "N", .preset = "3", .min = 1,
+        .max = UINT32_MAX, .group = "Checkpoints",
+        .help = "the newest N checkpoints are kept, older ones are removed"),
+    ROW(from_checkpoint, .name = "from-checkpoint", .arg = "PATH", .min = 1, .group = "Checkpoints",
+        .help = "begin with this checkpoint, or with the newest one in this directory, if "
+                "--checkpoint-dir has none; with any number of workers"),
 
     /* Time limits: options_to_core hands them to the core; the agents also get stall_*
      * (driver/io/agent_input.c). */

@@ -16,23 +16,31 @@
 #include "driver/horovod/mpirun.h"
 #include "driver/horovod/variables.h"
 #include "driver/horovod/yaml.h"
-#include "driver/journal/job_file.h"
+#include "driver/store/store.h"
 #include "gpu/device.h"
 #include "os/file.h"
 #include "proto/catalog.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Checkpoints that follow each other faster are a mistake in the unit. */
+#define CHECKPOINT_INTERVAL_MIN_US (100 * TIME_MS)
 
 static const char usage_text[] = "hvd-elastic [options] [--] COMMAND [ARG...]\n"
                                  "       hvd-elastic --resume JOB [options]\n"
+                                 "       hvd-elastic --standby JOB --store URL [options]\n"
                                  "       hvd-elastic status | hosts | changes | events | drain | "
-                                 "undrain | blacklist | stop [--help]";
+                                 "undrain | blacklist | rekey | stop [--help]\n"
+                                 "       hvd-elastic jobs | prune | checkpoints [--help]";
 static const char about_text[] =
     "Runs COMMAND once in each slot of the hosts it is given or finds, and keeps the job training "
     "while workers die and hosts come and go. Options go before the command. The second form takes "
-    "over a job whose driver has died; the third asks the driver of a job.";
+    "over a job whose driver has died; the third waits for that on another machine; the fourth "
+    "asks "
+    "the driver of a job; the last lists and clears jobs and checkpoints.";
 
 /* Prepares the options; opt_init sets their defaults. Returns 0 or HVD_E_NOMEM. */
 int options_init(struct driver_options *options)
@@ -182,6 +190,7 @@ static int options_check_values(struct driver_options *options, struct hvd_err *
     static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                      "0123456789_";
     const struct opt_list *variables[] = { &options->env, &options->exports };
+    struct etcd_store_config store;
     char quoted[TEXT_QUOTE_MAX];
     int rc = 0;
 
@@ -193,6 +202,20 @@ static int options_check_values(struct driver_options *options, struct hvd_err *
         rc = job_name_check(options->resume, err);
     if (rc)
         return err_prefix(err, rc, "--resume");
+    if (options->standby)
+        rc = job_name_check(options->standby, err);
+    if (rc)
+        return err_prefix(err, rc, "--standby");
+    if (options->standby && (options->resume || !options->store))
+        return err_set(err, HVD_E_INVAL,
+                       options->resume ? "--standby and --resume: leave one of the two out"
+                                       : "--standby: give --store, as the job was started with");
+    if (options->standby && options->detach)
+        return err_set(err, HVD_E_INVAL, "--standby and --detach: leave one of the two out");
+    if (options_to_store(options, &store) && (rc = etcd_store_check_config(&store, err)))
+        return rc;
+    if (options->stop && !options->resume)
+        return err_set(err, HVD_E_INVAL, "--stop: name the job with --resume JOB");
     if (options->job && options->resume && strcmp(options->job, options->resume) != 0)
         return err_set(err, HVD_E_INVAL,
                        "--job %s: --resume names another job, %s; leave one of the two options out",
@@ -237,6 +260,7 @@ static int options_check_values(struct driver_options *options, struct hvd_err *
  * config file, so it is saved with the options, and --resume uses it again. */
 static int options_count_slots(struct driver_options *options, struct hvd_err *err)
 {
+    const char *name = options->np ? "-np" : "--min-np";
     uint64_t np = options->np ? options->np : options->min_np, slots;
     enum discover_kind kind;
     struct hosts hosts;
@@ -265,12 +289,12 @@ static int options_count_slots(struct driver_options *options, struct hvd_err *e
     else if (!rc)
         rc = hosts_parse_list(span, "--hosts", (uint32_t)options->slots_per_host, &hosts, err);
     slots = rc ? 0 : hosts_total_slots(&hosts);
-    if (!rc && np > slots && !options->resume)
+    if (!rc && np > slots && !options->resume && !options->standby)
         rc = err_set(err, HVD_E_INVAL,
-                     "-np: %" PRIu64 " is more than the slots of --hosts, %" PRIu64
-                     "; lower -np, or list more hosts or slots, \"a:%" PRIu64 "\"",
-                     np, slots, np);
-    if (!rc && !np && !slots && !options->resume)
+                     "%s: %" PRIu64 " is more than the slots of --hosts, %" PRIu64
+                     "; lower %s, or list more hosts or slots, \"a:%" PRIu64 "\"",
+                     name, np, slots, name, np);
+    if (!rc && !np && !slots && !options->resume && !options->standby)
         rc = err_set(err, HVD_E_INVAL,
                      "%s%s: no host with a slot is listed; list hosts, or say with -np for how "
                      "many slots the job waits",
@@ -329,7 +353,7 @@ static int options_check(struct driver_options *options, struct hvd_err *err)
         if (rc)
             err_prefix(err, rc, "%s", opt_place(&options->set, "--log-level"));
     }
-    if (rc || (options->resume && !word))
+    if (rc || ((options->resume || options->standby) && !word))
         return rc; /* options_load checks the options that the job was started with */
     if (!word)
         return err_set(err, HVD_E_INVAL,
@@ -383,7 +407,7 @@ static int options_read_variables(struct driver_options *options, char *const *e
         count++;
     all = mem_zalloc_array(exports->count + count + 1, sizeof(*all));
     if (!all)
-        return err_set(err, HVD_E_NOMEM, "no memory for the variables");
+        return err_set(err, HVD_E_NOMEM, "no memory for the variables; free memory on this host");
     for (size_t i = 0; i < exports->count; i++)
         all[i] = exports->items[i];
     for (size_t i = 0; i < count; i++)
@@ -516,6 +540,32 @@ static uint32_t options_limit(uint64_t number)
     return number < CORE_NO_PROGRESS_LIMIT ? (uint32_t)number : CORE_NO_PROGRESS_LIMIT;
 }
 
+/* Reads --checkpoint-interval: a time, or a number of commits with a "c" behind it. The one that is
+ * not given is 0. */
+static int options_checkpoint_interval(const struct driver_options *options, int64_t *ret_us,
+                                       uint32_t *ret_commits, struct hvd_err *err)
+{
+    const char *text = options->checkpoint_interval;
+    size_t digits = strspn(text, "0123456789");
+    unsigned long long commits = strtoull(text, NULL, 10);
+    int rc;
+
+    *ret_us = 0;
+    *ret_commits = 0;
+    if (digits && !strcmp(text + digits, "c")) {
+        if (!commits || digits > 9)
+            return err_set(err, HVD_E_INVAL,
+                           "%s: %s: give a number of commits from 1c to 999999999c",
+                           opt_place(&options->set, "--checkpoint-interval"), text);
+        *ret_commits = (uint32_t)commits;
+        return 0;
+    }
+    rc = time_parse(text, ret_us, err);
+    if (!rc && (*ret_us < CHECKPOINT_INTERVAL_MIN_US || *ret_us > LIMIT_DURATION_US))
+        rc = err_set(err, HVD_E_LIMIT, "%s: from 100ms to ten years, or a number of commits", text);
+    return rc ? err_prefix(err, rc, "%s", opt_place(&options->set, "--checkpoint-interval")) : 0;
+}
+
 /* Makes the settings of the core from the options, and checks them. `seed` is for the random part
  * of cooldowns. After a failure *ret_config is unchanged. */
 int options_to_core(const struct driver_options *options, const char *job, uint64_t seed,
@@ -549,6 +599,7 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
     config.lease_us = options->lease_us;
     config.driver_grace_us = bounded(options->driver_grace_us);
     config.discovery_us = options->discovery_interval_us;
+    config.discovery_retry_first = options->discovery_retry_first;
     config.elastic_timeout_us = bounded(options->elastic_timeout_us);
     config.agent_start_us = options->agent_timeout_us;
     config.start_timeout_us = bounded(options->start_timeout_us);
@@ -558,10 +609,28 @@ int options_to_core(const struct driver_options *options, const char *job, uint6
     config.stall_us = bounded(options->stall_shutdown_us);
     config.kill_grace_us = options->kill_grace_us;
     config.seed = seed;
-    rc = core_config_finish(&config, err);
+    config.checkpoint_dir = options->checkpoint_dir;
+    rc = options_checkpoint_interval(options, &config.checkpoint_us, &config.checkpoint_commits,
+                                     err);
+    if (!rc)
+        rc = core_config_finish(&config, err);
     if (!rc)
         *ret_config = config;
     return rc;
+}
+
+bool options_to_store(const struct driver_options *options, struct etcd_store_config *ret_config)
+{
+    *ret_config = (struct etcd_store_config){ .url = options->store,
+                                              .ca_file = options->store_ca,
+                                              .cert_file = options->store_cert,
+                                              .key_file = options->store_key,
+                                              .user = options->store_user,
+                                              .password_file = options->store_password_file,
+                                              .insecure = options->store_insecure,
+                                              .lease_us = options->store_lease_us,
+                                              .takeover = options->takeover };
+    return options->store;
 }
 
 /* Says where the hosts come from: the source whose option is given, or localhost with -np slots.

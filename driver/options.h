@@ -14,6 +14,8 @@
 #include "base/opt.h"
 #include "discovery/sources/discover.h"
 #include "driver/core/config.h"
+#include "driver/option_words.h"
+#include "driver/store/etcd_store.h"
 
 enum { OPTIONS_USAGE_EXIT = 2, OPTIONS_STORAGE_EXIT = 4 };
 
@@ -23,17 +25,25 @@ struct driver_options {
     uint64_t progress_restarts,
         progress_restarts_job; /* UINT64_MAX: no limit; progress_restarts_job 0: not given */
     char *job, *state_dir, *resume;
-    bool takeover;
+    bool takeover, restart, detach, store_insecure;
+    char *standby, *store, *store_ca, *store_cert, *store_key, *store_user, *store_password_file;
+    int64_t store_lease_us;
 
     char *hosts_from[DISCOVER_KINDS]; /* the option of each kind of source; at most one is given */
     uint64_t slots_per_host;
     int64_t discovery_interval_us, discovery_timeout_us;
+    bool discovery_retry_first;
 
     int64_t elastic_timeout_us, start_timeout_us, agent_timeout_us, prepare_timeout_us;
     int64_t gather_us, beat_us, lease_us, driver_grace_us, kill_grace_us;
+    unsigned stop; /* OPTIONS_STOP_... */
     bool stall_check;
     int64_t stall_warning_us;  /* TIME_NEVER: no warnings */
     int64_t stall_shutdown_us; /* TIME_NEVER: no worker is ended */
+
+    /* NULL: not given. checkpoint_interval is a time, or a number of commits: "100c". */
+    char *checkpoint_dir, *checkpoint_interval, *from_checkpoint;
+    uint64_t checkpoint_keep;
 
     struct opt_range cooldown;
     bool blacklist_forever;
@@ -52,8 +62,7 @@ struct driver_options {
     uint64_t port;                      /* the port that agents dial; 0: any free port */
     struct opt_list env, env_secret;    /* each text is NAME; `env` also allows NAME=VALUE */
     struct opt_list exports;            /* like `env`, but a variable need not exist */
-    bool gloo;                          /* accepted for compatibility; has no effect */
-    bool allow_run_as_root;             /* accepted; has no effect */
+    bool gloo, allow_run_as_root;       /* accepted for compatibility; have no effect */
     char *bind_to, *map_by;             /* words of mpirun, which horovod_mpirun reads */
     struct opt_list mca;
     unsigned cpu_operations; /* an index into options_operations */
@@ -118,21 +127,12 @@ int options_complain(const struct hvd_err *err);
 int options_to_core(const struct driver_options *options, const char *job, uint64_t seed,
                     struct core_config *ret_config, struct hvd_err *err) MUST_CHECK;
 
+/* Makes the settings of the store in etcd, which borrow from the options; false: there is none. */
+bool options_to_store(const struct driver_options *options, struct etcd_store_config *ret_config);
+
 /* Makes the settings of the discovery source. Without an option for hosts the source is localhost
  * with as many slots as -np. The config borrows from options. */
 void options_to_discover(const struct driver_options *options, struct discover_config *ret_config);
-
-/* The lists below are in option_table.c. Each has the allowed words of one option, such as "auto";
- * the field of the option, such as cpu_operations, is an index into its list. */
-extern const char *const options_operations[];
-enum { OPTIONS_GLOO = 1 };                                 /* "gloo" in options_operations */
-enum { OPTIONS_ENCRYPTED = 1, OPTIONS_AUTHENTICATED = 2 }; /* in options_data_security */
-extern const char *const options_data_security[];
-extern const char *const options_host_keys[]; /* the first word: as ssh is configured */
-extern const char *const options_gpu_operations[];
-#define OPTIONS_GPU_TIMEOUT_US (10 * TIME_S)
-extern const char *const options_commit_to[];
-enum { OPTIONS_FUSION_MB = 64 }; /* the library has the same default */
 
 extern const struct opt driver_option_table[];
 extern const size_t driver_option_count;

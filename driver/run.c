@@ -10,7 +10,10 @@
 #include "base/opt_show.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "driver/checkpoints.h"
 #include "driver/core/core.h"
+#include "driver/front/front.h"
+#include "driver/front/front_link.h"
 #include "driver/invocation.h"
 #include "driver/io/loop.h"
 #include "driver/job_folder.h"
@@ -19,6 +22,7 @@
 #include "driver/launch/route.h"
 #include "driver/options.h"
 #include "driver/secret_env.h"
+#include "driver/standby.h"
 #include "os/clock.h"
 #include "os/secrets.h"
 #include "os/stderr_log.h"
@@ -35,8 +39,13 @@
 
 struct run {
     struct driver_options options;
+    struct front_order order; /* what this driver was told by its parent process */
     struct invocation before; /* for --resume without a command: how the job was started */
     struct job_folder folder;
+    struct etcd_store_config store; /* the store in etcd, if has_store */
+    bool has_store;
+    /* the state directory, as an absolute path; NULL: that of the options */
+    char *state_dir;
     struct job_env env;
     struct core_config core;
     struct discover_config discover;
@@ -45,6 +54,7 @@ struct run {
     char **ssh_args;              /* the last one is NULL */
     char agent[LIMIT_PATH_BYTES]; /* the path of this machine's hvd-agent */
     char cwd[LIMIT_PATH_BYTES];
+    struct run_checkpoints checkpoints;
     char *const *command; /* the last one is NULL */
     char *const *envp;
     /* a resumed job's environment: the saved one, with the secret variables of this process */
@@ -60,32 +70,70 @@ static int run_complain(int status, const struct hvd_err *err)
     return status;
 }
 
-/* Handles "--resume JOB" without a command: loads the command, options and environment with which
- * the job was started, and enters its folder. The arrays `whole_envp` and `script_envp` are freed
- * by run_main. */
-static int load_invocation(struct run *run, struct hvd_err *err)
+/* Reads how the job was started: from its folder, or from the store in etcd. */
+static int find_invocation(struct run *run, const char *job, struct hvd_err *err)
 {
-    const char *options_path = "the options that the job was started with";
-    char *folder;
+    struct buf bytes;
     int rc;
 
-    rc = job_path_folder(run->options.state_dir, run->options.resume, &folder, err);
-    if (rc)
+    if (!run->has_store) {
+        /* The command in the folder will be run, so the check makes sure that no other user has
+         * written it. */
+        rc = job_private_check(run->state_dir, false /* do not make it */, err);
+        if (!rc)
+            rc = invocation_load(run->state_dir, &run->before, err);
+        if (rc == HVD_E_NOTFOUND)
+            err_set(err, rc,
+                    "%s: there is no job to resume; give the name and the --state-dir that the job "
+                    "was started with",
+                    run->state_dir);
         return rc;
-    /* The command in the folder will be run, so the check makes sure that no other user has written
-     * it. */
-    rc = job_private_check(folder, false /* do not make it */, err);
+    }
+    buf_init(&bytes, INVOCATION_BYTES_MAX);
+    rc = standby_command(&run->store, job, &bytes, err);
     if (!rc)
-        rc = invocation_load(folder, &run->before, err);
-    if (rc == HVD_E_NOTFOUND)
-        err_set(err, rc,
-                "%s: there is no job to resume; give the name and the --state-dir that the job was "
-                "started with",
-                folder);
-    mem_free(folder);
+        rc = invocation_decode(run->store.url, &bytes, &run->before, err);
+    buf_release(&bytes);
+    return rc;
+}
+
+/* Takes over the variables by which the agents of this machine are found (os/state_home.h): root,
+ * or a user with another environment, may end a job. */
+static int follow_state_home(char *const *envp, struct hvd_err *err)
+{
+    static const char *const names[] = { "HOME", "XDG_STATE_HOME" };
+    int rc = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && !rc; i++) {
+        size_t length = strlen(names[i]);
+        const char *value = NULL;
+
+        for (char *const *entry = envp; *entry && !value; entry++)
+            if (!strncmp(*entry, names[i], length) && (*entry)[length] == '=')
+                value = *entry + length + 1;
+        rc = value ? setenv(names[i], value, 1) : unsetenv(names[i]);
+    }
+    return rc ? err_set(err, HVD_E_NOMEM, "%s", err_text(HVD_E_NOMEM)) : 0;
+}
+
+/* Handles "--resume JOB" and "--standby JOB" without a command: loads the command, options and
+ * environment with which the job was started, and enters its folder. The state directory is that of
+ * this command line, because another machine may have no such folder as the one that was saved. The
+ * arrays `whole_envp` and `script_envp` are freed by run_main. */
+static int load_invocation(struct run *run, const char *job, struct hvd_err *err)
+{
+    const char *options_path = "the options that the job was started with";
+    int rc = job_path_folder(run->options.state_dir, job, &run->state_dir, err);
+
+    if (!rc)
+        rc = find_invocation(run, job, err);
     if (!rc)
         rc = options_load(&run->options, options_path, run->before.options,
                           strlen(run->before.options), err);
+    run->command = run->before.argv;
+    /* A job that is only ended starts no program: it needs neither its folder nor its secrets. */
+    if (!rc && run->options.stop)
+        return follow_state_home(run->before.envp, err);
     if (!rc && chdir(run->before.cwd))
         rc = err_set(err, HVD_E_NOTFOUND,
                      "%s: the folder in which the job was started cannot be entered: %s",
@@ -98,17 +146,17 @@ static int load_invocation(struct run *run, struct hvd_err *err)
                               &run->whole_envp, err);
     if (!rc)
         rc = job_env_follow(run->whole_envp, run->envp, &run->script_envp, err);
-    run->command = run->before.argv;
     run->envp = run->whole_envp;
     return rc;
 }
 
-/* Saves the command, the options and the environment in the job's folder, for --resume.
+/* Saves the command, the options and the environment in the job's folder, and in etcd if the job is
+ * there, for --resume and --standby.
  * secret_env_merge with NULL only removes the variables of --env-secret. */
 static int save_invocation(struct run *run, struct hvd_err *err)
 {
     struct invocation invocation = { .cwd = run->cwd, .argv = (char **)(uintptr_t)run->command };
-    struct buf options;
+    struct buf options, bytes;
     int rc = secret_env_merge(&run->options.env_secret, run->envp, NULL, &invocation.envp, err);
 
     if (rc)
@@ -122,6 +170,13 @@ static int save_invocation(struct run *run, struct hvd_err *err)
     invocation.options = buf_text(&options);
     if (!rc)
         rc = invocation_save(run->folder.path, &invocation, err);
+    buf_init(&bytes, INVOCATION_BYTES_MAX);
+    if (!rc && run->has_store)
+        rc = invocation_encode(&invocation, &bytes, err);
+    if (!rc && run->has_store)
+        rc = etcd_store_save_command(run->folder.store,
+                                     (struct span){ buf_text(&bytes), bytes.length }, err);
+    buf_release(&bytes);
     buf_release(&options);
     mem_free(invocation.envp);
     return rc;
@@ -158,10 +213,13 @@ static int make_environment(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
     size_t most = options->exports.count + options->env.count + options->env_secret.count;
-    char **items = mem_zalloc_array(most + 1, sizeof(*items));
+    char **items;
     size_t count = 0;
     int rc;
 
+    if (options->stop) /* a job that is only ended launches no worker */
+        return job_env_init(&run->env, run->command, run->cwd, run->envp, NULL, 0, err);
+    items = mem_zalloc_array(most + 1, sizeof(*items));
     if (!items)
         return err_set(err, HVD_E_NOMEM, "no memory for the environment of workers");
     for (size_t i = 0; i < options->exports.count; i++) {
@@ -284,7 +342,7 @@ static int configure(struct run *run, struct hvd_err *err)
         .limit_us = options->agent_timeout_us / 10 * 9,
         .parallel = (uint32_t)options->launch_parallel,
     };
-    run->output = (struct output_config){ .folder = options->output_dir,
+    run->output = (struct output_config){ .folder = options->stop ? NULL : options->output_dir,
                                           .limit_bytes = options->output_limit,
                                           .timestamps = options->prefix_timestamp,
                                           .out_fd = STDOUT_FILENO,
@@ -292,6 +350,19 @@ static int configure(struct run *run, struct hvd_err *err)
     if (!rc)
         rc = make_environment(run, err);
     return rc ? rc : set_worker_variables(run, err);
+}
+
+/* Returns the exit code for the end of a job: `code` is an enum core_exit, `signal` the signal that
+ * asked for the end; 0: none is known. */
+static int exit_status(int code, int signal)
+{
+    switch (code) {
+    case CORE_FINISHED: return RUN_FINISHED;
+    case CORE_TOO_FEW: return RUN_TOO_FEW;
+    case CORE_STOPPED: return 128 + (signal ? signal : SIGTERM);
+    case CORE_REPLACED: return signal ? 128 + signal : RUN_REPLACED;
+    default: return RUN_FAILED;
+    }
 }
 
 /* Runs the event loop until the job has ended, and prints the last line on standard error. Returns
@@ -302,13 +373,17 @@ static int drive_job(struct run *run, struct hvd_err *err)
     const struct loop_config config = {
         .core = &run->core,
         .facts = &run->folder.facts,
-        .file = run->folder.file,
+        .store = run->folder.store,
         .folder = run->folder.path,
         .resumed = run->folder.resumed,
+        .stop = options->stop != OPTIONS_STOP_NO,
+        .stop_now = options->stop == OPTIONS_STOP_NOW,
         .discover = &run->discover,
         .launch = &run->launch,
         .output = &run->output,
         .env = &run->env,
+        .catalog = run->checkpoints.catalog,
+        .order = &run->order,
         .network_interfaces = options->interfaces.length ? buf_text(&options->interfaces) : NULL,
         .port = (uint16_t)options->port,
         .stall_warning_us = options->stall_warning_us,
@@ -319,29 +394,25 @@ static int drive_job(struct run *run, struct hvd_err *err)
     const char *state_dir = options->state_dir;
     char text[TIME_TEXT_MAX];
     int64_t began_us = clock_now_us(), ran_us;
-    int status = RUN_FAILED;
     struct loop_end end;
+    int status;
 
     log_info(JOB, "job %s %s, its state is in %s", job,
              run->folder.resumed ? "is taken over" : "begins", run->folder.path);
-    run->folder.file = NULL; /* loop_run takes the file over */
+    run->folder.store = NULL; /* loop_run takes the store over */
     if (!loop_run(&config, &end, err)) {
-        if (end.code == CORE_FINISHED)
+        status = exit_status(end.code, end.signal);
+        if (options->stop && end.code != CORE_REPLACED)
             status = RUN_FINISHED;
-        else if (end.code == CORE_TOO_FEW)
-            status = RUN_TOO_FEW;
-        else if (end.code == CORE_STOPPED)
-            status = 128 + (end.signal ? end.signal : SIGTERM);
-        else if (end.code == CORE_REPLACED)
-            status = end.signal ? 128 + end.signal : RUN_REPLACED;
         ran_us = (clock_now_us() - began_us) / TIME_MS * TIME_MS;
         fprintf(stderr, "%s: job %s: %s after %s (exit code %d)\n", program, job, end.text,
                 time_format(ran_us, text), status);
         return status;
     }
-    if (!end.begun && !run->folder.resumed)
+    /* If this driver cannot go on, the agents still run, so the job goes on without a driver. The
+     * parent process starts the next one, or says how to. */
+    if ((!end.begun && !run->folder.resumed) || run->order.restarts)
         return run_complain(RUN_BROKEN, err);
-    /* This driver cannot go on, but the agents still run, so the job goes on without a driver. */
     fprintf(stderr,
             "%s: %s\n%s: job %s trains on without a driver for %s; take it over with: %s "
             "--resume %s%s%s\n",
@@ -375,77 +446,173 @@ static void report_options(const struct driver_options *options)
     buf_release(&notes);
 }
 
-/* Runs the job after the options were read. Returns the exit code. The discoverer here only checks
- * the source of hosts: it is made and freed, and never asked. */
-static int run_job(struct run *run)
+/* Answers that the folder of the job cannot be taken (rc). Returns the exit code. If the job has a
+ * driver, has ended or does not exist, the user must decide (RUN_USAGE); but a driver that follows
+ * another one has no user. A folder that cannot be used is RUN_BROKEN. */
+static int no_folder(const struct run *run, int rc, const struct hvd_err *err)
+{
+    const struct job_facts *facts = &run->folder.facts;
+    int status;
+
+    if (rc != HVD_E_NOTFOUND && rc != HVD_E_EXISTS && rc != HVD_E_STATE && rc != HVD_E_BUSY)
+        return run_complain(RUN_BROKEN, err);
+    if (!run->order.job)
+        return run_complain(RUN_USAGE, err);
+    if (rc != HVD_E_STATE)
+        return run_complain(RUN_REPLACED, err);
+    /* The driver before has died after it had recorded the end of the job. */
+    status = exit_status(facts->code, run->order.signal);
+    fprintf(stderr, "%s: job %s: %s (exit code %d)\n", program, run->order.job, facts->text,
+            status);
+    return status;
+}
+
+/* Checks that the source of hosts, the interface, the key of ssh and the output folder can be used.
+ * The discoverer here only checks the source of hosts: it is made and freed, and never asked. */
+static int check_means(struct run *run, struct hvd_err *err)
 {
     const struct driver_options *options = &run->options;
-    const struct job_folder_wish wish = { .state_dir = options->state_dir,
-                                          .job = options->job,
-                                          .resume = options->resume,
-                                          .takeover = options->takeover };
     const struct launch_config ssh = { .agent_path = options->agent_path,
                                        .ssh_port = options->ssh_port,
                                        .ssh_identity_file = options->ssh_identity_file };
     static const struct discover_ops never_called = { NULL, NULL }; /* no event loop runs here */
     struct event_base *base;
     struct discoverer *discoverer;
-    struct hvd_err err;
     int rc = 0;
 
-    run->command = options->command;
-    if (!*run->command && options->resume)
-        rc = load_invocation(run, &err);
-    else if (*run->command)
-        rc = secret_env_check(&options->env_secret, run->envp, &err);
-    else
-        rc = err_set(&err, HVD_E_INVAL,
-                     "the command is missing; say what to run, \"%s -np 4 ./train\"", program);
-    /* Checks that the source of hosts, the interface, the key of ssh and the output folder can be
-     * used. */
     options_to_discover(options, &run->discover);
     run->discover.envp = run->script_envp;
-    base = rc ? NULL : event_base_new();
-    if (!rc && !base)
-        rc = err_set(&err, HVD_E_NOMEM, "no memory for the driver's event loop");
+    if (options->stop) /* a job that is only ended starts nothing */
+        return 0;
+    base = event_base_new();
+    if (!base)
+        rc = err_set(err, HVD_E_NOMEM, "no memory for the driver's event loop");
+
     if (!rc)
-        rc = discover_create(base, &run->discover, &never_called, NULL, &discoverer, &err);
+        rc = discover_create(base, &run->discover, &never_called, NULL, &discoverer, err);
     if (!rc)
         discover_free(discoverer);
     if (base)
         event_base_free(base);
     if (!rc && options->interfaces.length)
-        rc = route_check_interfaces(buf_text(&options->interfaces), &err);
+        rc = route_check_interfaces(buf_text(&options->interfaces), err);
     if (!rc)
-        rc = launch_check(&ssh, &err);
+        rc = launch_check(&ssh, err);
     if (!rc && options->output_dir)
-        rc = output_check(options->output_dir, &err);
-    if (rc)
-        return run_complain(rc == HVD_E_NOMEM ? RUN_BROKEN : RUN_USAGE, &err);
-    report_options(options);
-    rc = job_folder_open(&wish, &run->folder, &err);
+        rc = output_check(options->output_dir, err);
+    return rc;
+}
+
+/* Takes the folder of the job, and the job in etcd if it is there. A driver that follows another
+ * one of the same parent takes nothing over from a driver that lives. */
+static int take_folder(struct run *run, struct hvd_err *err)
+{
+    const struct driver_options *options = &run->options;
+    const char *former = run->order.job;
+    struct job_folder_wish wish = {
+        .state_dir = run->state_dir ? run->state_dir : options->state_dir,
+        .job = options->job,
+        .resume = former            ? former
+                  : options->resume ? options->resume
+                                    : options->standby,
+        .takeover = !former && (options->takeover || options->standby),
+    };
+    int rc;
+
+    /* The options that were loaded may name a store. */
+    run->has_store = options_to_store(options, &run->store);
+    run->store.takeover = run->store.takeover && !former;
+    wish.store = run->has_store ? &run->store : NULL;
+    rc = job_folder_open(&wish, &run->folder, err);
     if (!rc && !getcwd(run->cwd, sizeof(run->cwd)))
-        rc = err_set(&err, HVD_E_NOTFOUND,
+        rc = err_set(err, HVD_E_NOTFOUND,
                      "the current folder cannot be found: %s; change to another folder",
                      strerror(errno));
-    /* If the job has a driver, has ended or does not exist, the user must decide (RUN_USAGE). A
-     * folder that cannot be used is RUN_BROKEN. */
-    if (rc == HVD_E_NOTFOUND || rc == HVD_E_EXISTS || rc == HVD_E_STATE || rc == HVD_E_BUSY)
-        return run_complain(RUN_USAGE, &err);
+    return rc;
+}
+
+/* Runs the job after the options were read, in the driver's process. Returns the exit code. */
+static int run_job(void *arg, const struct front_order *order)
+{
+    struct run *run = arg;
+    const struct driver_options *options = &run->options;
+    const char *resume = options->resume ? options->resume : options->standby;
+    struct front_msg taken = { .kind = FRONT_TAKEN };
+    struct hvd_err err;
+    int rc = 0;
+
+    run->order = *order;
+    if (order->former)
+        log_warning(JOB, "%s; a new driver takes the job over (pid %d)", order->former,
+                    (int)getpid());
+    run->command = options->command;
+    run->has_store = options_to_store(options, &run->store);
+    if (!*run->command && resume)
+        rc = load_invocation(run, resume, &err);
+    else if (*run->command)
+        rc = secret_env_check(&options->env_secret, run->envp, &err);
+    else
+        rc = err_set(&err, HVD_E_INVAL,
+                     "the command is missing; say what to run, \"%s -np 4 ./train\"", program);
+    if (!rc)
+        rc = check_means(run, &err);
     if (rc)
-        return run_complain(RUN_BROKEN, &err);
+        return run_complain(rc == HVD_E_NOMEM ? RUN_BROKEN : RUN_USAGE, &err);
+    if (!order->job)
+        report_options(options);
+    rc = take_folder(run, &err);
+    if ((rc == HVD_E_EXISTS || rc == HVD_E_TIMEOUT) && options->standby && !order->job) {
+        log_info(JOB, "standby for job %s: %s; standing by again", options->standby, err.text);
+        return RUN_STANDBY;
+    }
+    if (rc)
+        return no_folder(run, rc, &err);
     if (configure(run, &err))
         return run_complain(RUN_USAGE, &err);
-    if (save_invocation(run, &err))
+    if (options->stop != OPTIONS_STOP_NOW)
+        rc = run_checkpoints_open(options, &run->folder.facts, run->cwd, &run->checkpoints,
+                                  &run->core, &err);
+    if (rc)
+        return run_complain(rc == HVD_E_NOMEM || rc == HVD_E_IO ? RUN_BROKEN : RUN_USAGE, &err);
+    if (!options->stop && save_invocation(run, &err))
         return run_complain(RUN_BROKEN, &err);
+    taken.grace_us = run->core.driver_grace_us;
+    taken.begun = run->folder.resumed;
+    snprintf(taken.job, sizeof(taken.job), "%s", run->folder.facts.job);
+    front_link_send(order->link, &taken);
     return drive_job(run, &err);
 }
 
+/* Waits as a standby, before there is a driver's process. Returns true when the job has no driver;
+ * otherwise *ret_status is the exit code. */
+static bool await_job(struct run *run, int *ret_status)
+{
+    const char *job = run->options.standby;
+    struct job_facts facts = { .ended = false };
+    struct hvd_err err;
+    bool ended = false;
+    int rc;
+
+    run->has_store = options_to_store(&run->options, &run->store);
+    rc = standby_wait(&run->store, job, &ended, &facts, &err);
+    explicit_bzero(facts.key, sizeof(facts.key));
+    if (!rc && !ended) {
+        log_info(JOB, "standby for job %s: it has no driver, so it is taken over", job);
+        return true;
+    }
+    *ret_status = rc ? run_complain(RUN_BROKEN, &err) : RUN_FINISHED;
+    if (ended)
+        fprintf(stderr, "%s: job %s has ended: %s; nothing is left to stand by for\n", program, job,
+                facts.text);
+    return false;
+}
+
 /* The program of a driver: reads the options, answers those that only show something, or runs the
- * job. Returns the exit code. */
+ * job in a child process (driver/front). Returns the exit code, in both processes. */
 int run_main(int argc, char **argv, char **envp)
 {
     struct run *run = mem_zalloc(sizeof(*run));
+    struct front_config front;
     struct rlimit files;
     struct hvd_err err;
     int status;
@@ -470,14 +637,24 @@ int run_main(int argc, char **argv, char **envp)
         status = options_complain(&err);
     } else if (!options_answer(&run->options, &status)) {
         stderr_log_stamp(run->options.log_timestamps);
-        status = run_job(run);
+        front = (struct front_config){ .restart = run->options.restart && !run->options.stop,
+                                       .detach = run->options.detach,
+                                       .state_dir = run->options.state_dir };
+        if (!run->options.standby || await_job(run, &status))
+            status = front_run(&front, run_job, run);
+        /* Another standby was first. This process begins anew, and forgets what it knew of the job.
+         * The driver's process only tells its parent. */
+        if (status == RUN_STANDBY && !run->order.restarts)
+            (void)execv("/proc/self/exe", argv);
     }
     for (size_t i = 0; run->ssh_args && run->ssh_args[i]; i++)
         mem_free(run->ssh_args[i]);
     mem_free(run->ssh_args);
     mem_free(run->script_envp);
     mem_free(run->whole_envp);
+    mem_free(run->state_dir);
     job_env_release(&run->env);
+    run_checkpoints_close(&run->checkpoints);
     job_folder_release(&run->folder);
     invocation_release(&run->before);
     options_release(&run->options);

@@ -12,7 +12,9 @@ enum run_exit {
     RUN_USAGE = 2,
     RUN_TOO_FEW = 3,
     RUN_BROKEN = 4,
-    RUN_REPLACED = 5
+    RUN_REPLACED = 5,
+    /* Another standby was first: a driver's process tells its parent so, and no user sees it. */
+    RUN_STANDBY = 6
 };
 
 int run_main(int argc, char **argv, char **envp);

@@ -61,7 +61,8 @@ int secret_env_merge(const struct opt_list *names, char *const *envp, char *cons
         most++;
     merged = mem_zalloc_array(most, sizeof(*merged));
     if (!merged)
-        return err_set(err, HVD_E_NOMEM, "no memory for the environment of workers");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the environment of workers; free memory on this host");
     for (char *const *entry = envp; *entry; entry++)
         if (!secret_is(names, *entry))
             merged[count++] = *entry;

@@ -62,7 +62,8 @@ static int cli_read_request(struct cli_request *request, int argc, char **argv, 
         rc = verb->read(request, err);
     if (rc)
         return rc;
-    request->job = cli_next_word(request);
+    if (!verb->run)
+        request->job = cli_next_word(request);
     if (request->words_read < request->word_count)
         return err_set(err, HVD_E_INVAL, "%s: one word too many; see 'hvd-elastic %s --help'",
                        request->words[request->words_read], verb->name);
@@ -98,9 +99,34 @@ static int cli_exit_code_of(int code)
     case HVD_E_NOTFOUND:
     case HVD_E_EXISTS:
     case HVD_E_BUSY:
+    case HVD_E_STATE:
     case HVD_E_DENIED: return CLI_REFUSED;
     default: return CLI_BROKEN;
     }
+}
+
+/* Answers from the journal of a job that has no driver. */
+static int cli_show_orphan(const struct cli_request *request, const char *folder,
+                           struct hvd_err *err)
+{
+    struct table_facts facts;
+    struct core_view view;
+    struct buf out;
+    int rc;
+
+    core_view_init(&view);
+    buf_init(&out, LIMIT_ANSWER_BYTES);
+    rc = request->orphan(folder, &view, &facts, err);
+    if (!rc) {
+        rc = request->verb->orphan_table(&view, &facts, request->options.json, &out);
+        if (!rc)
+            rc = client_print(buf_text(&out), out.length);
+        if (rc)
+            err_set(err, rc, "%s", err_text(rc));
+    }
+    buf_release(&out);
+    core_view_release(&view);
+    return rc;
 }
 
 /* Sends the request to the job's driver, or answers the request without a driver. Returns the exit
@@ -145,8 +171,11 @@ static int cli_ask_driver(struct cli_request *request, const char *folder)
         return CLI_DONE;
     }
     /* HVD_E_NOTFOUND: no process listens on the socket, so the job has no driver now. */
-    if (rc == HVD_E_NOTFOUND && request->verb->answer_offline && !endless &&
-        !request->verb->answer_offline(request, folder, &err))
+    if (rc == HVD_E_NOTFOUND && request->verb->answer_offline && !endless)
+        rc = request->verb->answer_offline(request, folder, &err);
+    else if (rc == HVD_E_NOTFOUND && request->verb->orphan_table && request->orphan)
+        rc = cli_show_orphan(request, folder, &err);
+    if (!rc)
         return CLI_DONE;
     if (rc == HVD_E_NOTFOUND)
         rc = cli_no_driver(folder, &err);
@@ -154,9 +183,9 @@ static int cli_ask_driver(struct cli_request *request, const char *folder)
 }
 
 /* Runs the verb argv[1], and returns the exit code of docs/cli.md. */
-int cli_main(int argc, char **argv)
+int cli_main(int argc, char **argv, cli_orphan_fn *orphan)
 {
-    struct cli_request request = { .verb = cli_find_verb(argv[1]) };
+    struct cli_request request = { .verb = cli_find_verb(argv[1]), .orphan = orphan };
     struct hvd_err err;
     struct buf help;
     char usage[128];
@@ -180,6 +209,11 @@ int cli_main(int argc, char **argv)
         fputs(buf_text(&help), stdout);
         buf_release(&help);
         status = rc || fflush(stdout) || ferror(stdout) ? CLI_BROKEN : CLI_DONE;
+    } else if (request.verb->run) {
+        rc = request.verb->run(&request, &err);
+        status = rc ? cli_complain(&request, cli_exit_code_of(rc), &err)
+                 : fflush(stdout) || ferror(stdout) ? CLI_BROKEN
+                                                    : CLI_DONE;
     } else if ((rc = cli_find_job(request.options.state_dir, request.job, &folder, &err)) != 0) {
         status = cli_complain(&request, cli_exit_code_of(rc), &err);
     } else {

@@ -88,7 +88,8 @@ static void client_on_msg(void *arg, const struct msg *msg)
         if (tell->text.length) {
             client->rc = client_print((const char *)tell->text.at, tell->text.length);
             if (client->rc) {
-                err_set(client->err, client->rc, "no memory to show the answer");
+                err_set(client->err, client->rc,
+                        "no memory to show the answer; free memory on this host");
                 client_leave(client);
                 return;
             }
@@ -110,7 +111,7 @@ static void client_on_closed(void *arg, const char *why)
     client->conn = NULL;
     if (!client->outcome.begun)
         err_set(client->err, HVD_E_LOST,
-                "the driver has closed the connection without an answer: %s", why);
+                "the driver has closed the connection without an answer: %s; ask again", why);
     client_leave(client);
 }
 

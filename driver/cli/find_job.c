@@ -2,6 +2,7 @@
  * find_job.c: finds the folder of the job that a verb is for. cli.c calls it before it connects. A
  * driver counts as alive when its control socket accepts a connection: a socket file that a dead
  * driver has left refuses connections. Only folders in the user's state directory are searched.
+ * Root becomes the owner of the folder that it names.
  */
 #include "driver/cli/find_job.h"
 
@@ -10,6 +11,7 @@
 #include "base/mem.h"
 #include "driver/journal/job_path.h"
 #include "driver/journal/job_private.h"
+#include "os/become.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -59,7 +61,7 @@ int cli_socket_name(const char *folder, char **ret_name, int *ret_fd, struct hvd
 }
 
 /* True: a process listens on the socket. The process may be stopped and never answer. */
-static bool driver_is_alive(const char *folder)
+bool cli_driver_is_alive(const char *folder)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     bool connected = false;
@@ -118,7 +120,7 @@ static int search_root(struct search *search, const char *root, bool alive_only,
             snprintf(folder, sizeof(folder), "%s/%s", root, name) >= (int)sizeof(folder))
             continue;
         snprintf(file, sizeof(file), "%s/job.db", folder);
-        if (alive_only ? !driver_is_alive(folder) : access(file, F_OK) != 0)
+        if (alive_only ? !cli_driver_is_alive(folder) : access(file, F_OK) != 0)
             continue;
         search->found++;
         if (search->found == 1 && !(search->folder = mem_strdup(folder)))
@@ -168,6 +170,8 @@ int cli_find_job(const char *state_dir, const char *job, char **ret_folder, stru
         return rc;
     }
     rc = job_path_folder(state_dir, job, &folder, err);
+    if (!rc)
+        rc = become_owner(folder, err); /* root may look at and stop the job of any user */
     if (!rc && access(folder, F_OK)) {
         if (state_dir) {
             rc = err_set(err, HVD_E_NOTFOUND, "%s: %s", folder, strerror(errno));

@@ -9,8 +9,10 @@
 /*
  * Finds the folder of the job. The folder is `state_dir`, or else the folder of the job with the
  * name `job`. If both are NULL, it is the folder of the user's only job whose driver is alive. The
- * caller frees *ret_folder with mem_free. HVD_E_NOTFOUND: no such job, or no job at all.
- * HVD_E_EXISTS: several jobs; the error names them. Other codes: HVD_E_INVAL, HVD_E_NOMEM.
+ * caller frees *ret_folder with mem_free. If this process is root's and the folder belongs to
+ * another user, the process is that user's from then on. HVD_E_NOTFOUND: no such job, or no job at
+ * all. HVD_E_EXISTS: several jobs; the error names them. Other codes: HVD_E_DENIED, HVD_E_INVAL,
+ * HVD_E_NOMEM.
  */
 int cli_find_job(const char *state_dir, const char *job, char **ret_folder,
                  struct hvd_err *err) MUST_CHECK;
@@ -20,6 +22,10 @@ int cli_find_job(const char *state_dir, const char *job, char **ret_folder,
  * the dial. */
 int cli_socket_name(const char *folder, char **ret_name, int *ret_fd,
                     struct hvd_err *err) MUST_CHECK;
+
+/* True: a driver listens on the control socket in the folder. It may be stopped and never answer.
+ */
+bool cli_driver_is_alive(const char *folder);
 
 /* Sets the error for a job without a driver. The text says how to resume the job in this folder.
  * Returns HVD_E_NOTFOUND. */

@@ -8,4 +8,5 @@ const struct cli_verb cli_hosts = {
     .name = "hosts",
     .words = "",
     .about = "Shows each host, what runs there, and why no more runs there; then each worker.",
+    .orphan_table = table_hosts,
 };

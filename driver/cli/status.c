@@ -8,4 +8,5 @@ const struct cli_verb cli_status = {
     .name = "status",
     .words = "",
     .about = "Shows where the job stands.",
+    .orphan_table = table_status,
 };

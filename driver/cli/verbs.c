@@ -12,8 +12,8 @@
 #include <string.h>
 
 const struct cli_verb *const cli_verbs[CLI_VERBS] = {
-    &cli_status,  &cli_hosts,     &cli_changes, &cli_events, &cli_drain,
-    &cli_undrain, &cli_blacklist, &cli_rekey,   &cli_stop,
+    &cli_status,    &cli_hosts, &cli_changes, &cli_events, &cli_drain, &cli_undrain,
+    &cli_blacklist, &cli_rekey, &cli_stop,    &cli_jobs,   &cli_prune, &cli_checkpoints,
 };
 
 const struct cli_verb *cli_find_verb(const char *name)
@@ -24,15 +24,17 @@ const struct cli_verb *cli_find_verb(const char *name)
     return NULL;
 }
 
-/* Returns the verb whose name is nearest to a mistyped word; NULL: no name is near. */
+/* Returns the verb whose name is nearest to a mistyped word; NULL: no name is near. A word that
+ * begins with another letter is a program: "train" is not "drain", and "true" is not "prune". */
 const char *cli_nearest_verb(const char *word)
 {
-    const char *names[CLI_VERBS];
+    const char *names[CLI_VERBS], *nearest;
 
     for (size_t i = 0; i < CLI_VERBS; i++)
         names[i] = cli_verbs[i]->name;
     /* A word with a slash is the path of a program and never a mistyped verb. */
-    return strchr(word, '/') ? NULL : text_nearest(word, names, CLI_VERBS);
+    nearest = strchr(word, '/') ? NULL : text_nearest(word, names, CLI_VERBS);
+    return nearest && nearest[0] == word[0] ? nearest : NULL;
 }
 
 const char *cli_next_word(struct cli_request *request)
@@ -75,8 +77,13 @@ const struct opt cli_option_table[] = {
         .max = LIMIT_EVENTS_KEPT, .help = "events: print the newest N"),
     ROW(deadline_us, .name = "deadline", .arg = "TIME", .preset = "never",
         .help = "drain: a worker that has not left within TIME is killed"),
+    ROW(retain, .name = "retain", .arg = "TIME|N", .min = 1,
+        .help = "prune: which ended jobs stay: those of the last TIME, \"30d\", or the newest N. Default: "
+                "the newest 100 of the last 30 days"),
     OPT(struct cli_options, wait, .name = "wait", .preset = "true", .flags = OPT_NO_ENV,
         .group = "Options of the verbs", .help = "stop: wait until the driver has ended; rekey: until no old key is accepted"),
+    OPT(struct cli_options, checkpoint, .name = "checkpoint", .preset = "true", .flags = OPT_NO_ENV,
+        .group = "Options of the verbs", .help = "stop: of a job with --checkpoint-dir: write a checkpoint before the end"),
     ROW(help, .name = "help", .key = 'h', .help = "show this help, and end"),
 };
 /* clang-format on */

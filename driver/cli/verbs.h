@@ -8,6 +8,7 @@
 
 #include "base/opt.h"
 #include "base/time.h"
+#include "driver/cli/cli.h"
 #include "proto/msg.h"
 
 #define CLI_WORDS_MAX 3
@@ -19,11 +20,16 @@ struct cli_options {
     bool follow;
     uint64_t lines;
     int64_t deadline_us;
+    char *retain;
     bool wait;
+    bool checkpoint;
     bool help;
 };
 
 struct cli_request; /* defined below */
+
+typedef int cli_table_fn(const struct core_view *view, const struct table_facts *facts, bool json,
+                         struct buf *out);
 
 struct cli_verb {
     const char *name;
@@ -31,9 +37,15 @@ struct cli_verb {
     const char *about; /* the verb's description for --help */
     /* Moves the verb's own words and options into request->ask. NULL: the verb has none. */
     int (*read)(struct cli_request *request, struct hvd_err *err);
-    /* Prints an answer from the folder of a job that has no driver. NULL: only a driver answers. */
+    /* Carries the verb out without a job and without a driver. NULL: the verb is for one job. */
+    int (*run)(const struct cli_request *request, struct hvd_err *err);
+    /* Answers for a job that has no driver, by its folder. HVD_E_NOTFOUND: there is no answer
+     * without a driver. NULL: only a driver answers. */
     int (*answer_offline)(const struct cli_request *request, const char *folder,
                           struct hvd_err *err);
+    /* Makes the answer for a job that has no driver from what its journal says. NULL: see
+     * answer_offline. */
+    cli_table_fn *orphan_table;
     /* true: the verb ends the driver, so the connection may close before the last part of the
      * answer. */
     bool ends_driver;
@@ -45,6 +57,7 @@ struct cli_verb {
 /* One run of a verb. */
 struct cli_request {
     const struct cli_verb *verb;
+    cli_orphan_fn *orphan; /* NULL: only a driver answers */
     struct cli_options options;
     struct opt_set set;
     const char *words[CLI_WORDS_MAX]; /* the command line without the verb and without options */
@@ -59,8 +72,9 @@ struct cli_request {
 
 extern const struct cli_verb cli_status, cli_hosts, cli_changes, cli_events;
 extern const struct cli_verb cli_drain, cli_undrain, cli_blacklist, cli_rekey, cli_stop;
+extern const struct cli_verb cli_jobs, cli_prune, cli_checkpoints;
 
-#define CLI_VERBS 9
+#define CLI_VERBS 12
 extern const struct cli_verb *const cli_verbs[CLI_VERBS];
 
 /* Returns NULL when no verb has this name. */

@@ -331,13 +331,15 @@ static void request_tell_rekeying(struct client *client, const char *text)
         client_drop(client);
 }
 
-/* Carries out "stop": answers, because the core does not, and gives the stop to the core. With
- * `follow` the connection stays open until the driver ends. */
+/* Carries out "stop"; with the word "now" no checkpoint is written before the end. Answers, because
+ * the core does not, and gives the stop to the core. With `follow` the connection stays open until
+ * the driver ends. */
 static void request_stop(struct client *client, const struct msg_ask *ask)
 {
     static const char text[] = "the job is being stopped\n";
     struct control *control = client->control;
-    struct event event = { .kind = EVENT_STOP, .text = "hvd-elastic stop" };
+    bool now = ask->args.count && !strcmp(ask->args.items[0], "now");
+    struct event event = { .kind = EVENT_STOP, .text = "hvd-elastic stop", .code = !now };
 
     if (!ask->follow)
         client_finish(client, 0, text);
@@ -359,7 +361,7 @@ static const struct request requests[] = {
     { "undrain",   1, 1, .event = EVENT_UNDRAIN, .done = "is not drained" },
     { "clear",     1, 1, .event = EVENT_CLEAR,   .done = "its failures are forgotten" },
     { "rekey",     0, 0, .carry_out = request_rekey },
-    { "stop",      0, 0, .carry_out = request_stop },
+    { "stop",      0, 1, .carry_out = request_stop },
 };
 /* clang-format on */
 

@@ -179,12 +179,13 @@ static int status_text(const struct core_view *view, const struct table_facts *f
     struct totals totals = add_up_hosts(view);
     const char *separator = "";
     char commit[COMMIT_MAX], time[TIME_TEXT_MAX];
-    int rc = buf_printf(out, "job        %s: %s\n", facts->job, job_state_name(view->job));
+    int rc = buf_printf(out, "job        %s: %s\n", facts->job,
+                        facts->orphan ? "orphaned" : job_state_name(view->job));
 
     /* The state of the job and its round. */
-    if (!rc && *view->waiting_for)
+    if (!rc && *view->waiting_for && !facts->orphan)
         rc = buf_printf(out, "waits for  %s\n", view->waiting_for);
-    if (!rc && !view->enough && view->short_since_us != TIME_NEVER)
+    if (!rc && !facts->orphan && !view->enough && view->short_since_us != TIME_NEVER)
         rc = buf_printf(out, "too few    workers for %s; the job needs at least %u\n",
                         table_time(table_since(facts, view->short_since_us), time), facts->min_np);
     if (!rc && !view->round)
@@ -213,7 +214,15 @@ static int status_text(const struct core_view *view, const struct table_facts *f
         rc = buf_printf(out, "%s\nhosts      %zu listed, %zu used, %zu drained, %zu agents\n",
                         *separator ? "" : "none", totals.listed, totals.used, totals.draining,
                         totals.agents);
-    if (!rc)
+    if (!rc && facts->orphan)
+        rc = buf_printf(out,
+                        "driver     none lives on this machine; the last one, of term %" PRIu64
+                        ", wrote its last line %s ago\n"
+                        "to resume  hvd-elastic --resume %s --state-dir %s\n"
+                        "to end     hvd-elastic stop --state-dir %s\n",
+                        view->term, table_time(facts->silent_us, time), facts->job,
+                        facts->state_dir, facts->state_dir);
+    else if (!rc)
         rc = buf_printf(out, "driver     pid %" PRIu64 ", term %" PRIu64 ", running for %s\n",
                         facts->pid, view->term,
                         table_time(table_since(facts, facts->started_us), time));
@@ -231,7 +240,7 @@ static int status_json(const struct core_view *view, const struct table_facts *f
 
     json_open(&json, NULL, '{');
     json_text(&json, "job", facts->job);
-    json_text(&json, "state", job_state_name(view->job));
+    json_text(&json, "state", facts->orphan ? "orphaned" : job_state_name(view->job));
     json_text(&json, "waiting_for", view->waiting_for);
     json_number(&json, "round", view->round);
     json_number(&json, "next", view->next);
@@ -255,9 +264,14 @@ static int status_json(const struct core_view *view, const struct table_facts *f
     json_number(&json, "agents", totals.agents);
     json_close(&json, '}');
     json_open(&json, "driver", '{');
-    json_number(&json, "pid", facts->pid);
+    if (facts->orphan)
+        json_null(&json, "pid");
+    else
+        json_number(&json, "pid", facts->pid);
     json_number(&json, "term", view->term);
-    json_seconds(&json, "for_s", table_since(facts, facts->started_us));
+    json_seconds(&json, "for_s",
+                 facts->orphan ? TIME_NEVER : table_since(facts, facts->started_us));
+    json_seconds(&json, "silent_s", facts->orphan ? facts->silent_us : TIME_NEVER);
     json_text(&json, "state_dir", facts->state_dir);
     json_close(&json, '}');
     return json_end(&json);
@@ -277,7 +291,8 @@ static int hosts_text(const struct core_view *view, const struct table_facts *fa
     static const char *const host_heads[] = { "HOST", "SLOTS", "USED", "AGENT", "WHY NOT MORE" };
     static const char *const worker_heads[] = { "WORKER", "NUMBER", "RANK", "STATE", "FOR" };
     struct grid hosts, workers;
-    int rc;
+    char time[TIME_TEXT_MAX];
+    int rc = 0;
 
     grid_init(&hosts, host_heads, ARRAY_SIZE(host_heads));
     grid_init(&workers, worker_heads, ARRAY_SIZE(worker_heads));
@@ -295,14 +310,21 @@ static int hosts_text(const struct core_view *view, const struct table_facts *fa
 
             table_number(worker->rank, rank);
             grid_row(&workers,
-                     (const char *[]){ blacklist_key_format(host->name, worker->slot, slot),
-                                       table_number(worker->incarnation, incarnation),
-                                       worker->rank == NOT_IN_ROUND ? "-" : rank,
-                                       worker_state_name(worker->state),
-                                       table_time(table_since(facts, worker->since_us), since) });
+                     (const char *[]){
+                         blacklist_key_format(host->name, worker->slot, slot),
+                         table_number(worker->incarnation, incarnation),
+                         worker->rank == NOT_IN_ROUND ? "-" : rank,
+                         worker_state_name(worker->state),
+                         facts->orphan ? "-"
+                                       : table_time(table_since(facts, worker->since_us), since) });
         }
     }
-    rc = grid_show(&hosts, 0, out);
+    if (facts->orphan)
+        rc = buf_printf(out,
+                        "no driver of this job lives on this machine; the last one wrote its last "
+                        "line %s ago, and this is what it had written down\n\n",
+                        table_time(facts->silent_us, time));
+    rc = grid_show(&hosts, rc, out);
     if (!rc)
         rc = buf_append_text(out, "\n");
     return grid_show(&workers, rc, out);
@@ -339,13 +361,16 @@ static int hosts_json(const struct core_view *view, const struct table_facts *fa
                 json_number(&json, "rank", worker->rank);
             json_text(&json, "state", worker_state_name(worker->state));
             json_bool(&json, "trains", worker->entered);
-            json_seconds(&json, "for_s", table_since(facts, worker->since_us));
+            json_seconds(&json, "for_s",
+                         facts->orphan ? TIME_NEVER : table_since(facts, worker->since_us));
             json_close(&json, '}');
         }
         json_close(&json, ']');
         json_close(&json, '}');
     }
-    return table_json_end(&json);
+    json_close(&json, ']');
+    json_bool(&json, "orphaned", facts->orphan);
+    return json_end(&json);
 }
 
 int table_hosts(const struct core_view *view, const struct table_facts *facts, bool json,

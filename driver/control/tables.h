@@ -19,6 +19,10 @@ struct table_facts {
     uint32_t np, min_np, max_np;
     int64_t now_us;     /* when the view was made, on the monotonic clock */
     int64_t started_us; /* when this driver began */
+    /* No driver lives: the view is made of the journal, and what the job does now is not known.
+     * silent_us: for how long no driver has written anything. */
+    bool orphan;
+    int64_t silent_us;
 };
 
 int table_status(const struct core_view *view, const struct table_facts *facts, bool json,

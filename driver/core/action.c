@@ -11,11 +11,18 @@
 #include <stdio.h>
 
 static const char *const names[] = {
-    [ACTION_RECORD] = "record",     [ACTION_BLACKLIST] = "blacklist",
-    [ACTION_SEND] = "send",         [ACTION_CLOSE] = "close",
-    [ACTION_KEY] = "key",           [ACTION_START_AGENT] = "start agent",
-    [ACTION_DISCOVER] = "discover", [ACTION_CHECK_OWNER] = "check owner",
-    [ACTION_REPLY] = "reply",       [ACTION_REKEYING] = "rekeying",
+    [ACTION_RECORD] = "record",
+    [ACTION_BLACKLIST] = "blacklist",
+    [ACTION_SEND] = "send",
+    [ACTION_CLOSE] = "close",
+    [ACTION_KEY] = "key",
+    [ACTION_START_AGENT] = "start agent",
+    [ACTION_DISCOVER] = "discover",
+    [ACTION_CHECK_OWNER] = "check owner",
+    [ACTION_CHECKPOINT] = "checkpoint",
+    [ACTION_CHECKPOINT_REJECT] = "checkpoint reject",
+    [ACTION_REPLY] = "reply",
+    [ACTION_REKEYING] = "rekeying",
     [ACTION_EXIT] = "exit",
 };
 
@@ -37,6 +44,11 @@ const char *action_describe(const struct action *action, char *text, size_t size
     case ACTION_SEND:
         snprintf(text, size, "send %" PRIu32 " %s", action->peer,
                  msg_describe(action->msg, line, sizeof(line)));
+        break;
+    case ACTION_CHECKPOINT:
+        snprintf(text, size, "checkpoint %" PRIu64 " of commit %" PRIu64 ": %zu files",
+                 action->checkpoint->number, action->checkpoint->commit,
+                 action->checkpoint->file_count);
         break;
     default:
         snprintf(text, size, "%s peer=%" PRIu32 " ask=%" PRIu64 " code=%d %s%s",
@@ -64,6 +76,10 @@ int action_write(const struct action *action, struct buf *out)
     if (!rc && action->kind == ACTION_BLACKLIST)
         rc = buf_append(out, &action->change->record.until_wall_us,
                         sizeof(action->change->record.until_wall_us));
+    for (size_t i = 0;
+         action->kind == ACTION_CHECKPOINT && !rc && i < action->checkpoint->file_count; i++)
+        rc = buf_append(out, action->checkpoint->files[i].sums.at,
+                        action->checkpoint->files[i].sums.length);
     if (!rc && action->kind == ACTION_SEND)
         rc = msg_encode(action->msg, out, NULL);
     if (rc && out->length > before) {

@@ -40,6 +40,11 @@ enum action_kind {
     /* Read at once in the job's file whether this driver still owns the job; if not, the driver
      * ends. */
     ACTION_CHECK_OWNER,
+    /* Make `checkpoint` complete: write its manifest. The result comes as EVENT_CHECKPOINT. */
+    ACTION_CHECKPOINT,
+    /* The checkpoint in the folder `text` is damaged, and is never used again. Look for the newest
+     * one before `epoch`, the commit of the damaged one; the result comes as EVENT_CHECKPOINT. */
+    ACTION_CHECKPOINT_REJECT,
     ACTION_REPLY, /* answer the operator's question `ask` with `code` and `text` */
     /* Send `text` to the operators that wait for new keys: it says how many hosts have their new
      * key. `code` 1: the change of keys is complete. */
@@ -47,6 +52,27 @@ enum action_kind {
     /* The last action: the driver ends with exit status `code`; `text` says why. */
     ACTION_EXIT,
     ACTION_COUNT
+};
+
+/* A file of a checkpoint: the part of the state that one agent has written. */
+struct saved_file {
+    const char *name;      /* in the folder of the checkpoint */
+    int64_t rank;          /* whose per-rank entries the file has; -1: replicated entries */
+    uint32_t slot;         /* in which slot of its host the agent keeps the commit */
+    uint64_t bytes;        /* size of the file */
+    struct msg_bytes sums; /* 8 bytes, little-endian, for each chunk of the file */
+};
+
+/* A checkpoint whose files are durable. The memory lives until EVENT_CHECKPOINT has come. */
+struct checkpoint_done {
+    uint64_t number; /* of the attempt */
+    uint64_t commit;
+    uint32_t ranks;
+    uint64_t digest; /* of the manifest of the state */
+    struct msg_entry_list entries;
+    const struct saved_file *files;
+    size_t file_count;
+    const char *folder; /* the name of the checkpoint's folder below --checkpoint-dir */
 };
 
 struct action {
@@ -64,6 +90,7 @@ struct action {
     const struct msg *msg; /* several actions may share one message */
     const struct journal_record *record;
     const struct blacklist_change *change;
+    const struct checkpoint_done *checkpoint;
 };
 
 /* Memory that the actions point to lives until the list is cleared. Names and addresses of hosts

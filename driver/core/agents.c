@@ -9,6 +9,7 @@
 #include "driver/core/authority.h"
 #include "driver/core/boot.h"
 #include "driver/core/change.h"
+#include "driver/core/checkpoint.h"
 #include "driver/core/drain.h"
 #include "driver/core/elect.h"
 #include "driver/core/finish.h"
@@ -41,6 +42,7 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
     if (!host)
         return;
     roster_disconnect(core, host);
+    checkpoint_on_lost(core, host);
     core_want_timer(core, time_add(host->heard_us, core->config.lease_us));
     if (core->job >= JOB_STOPPING || host->ending) {
         CORE_TRACE(core, "%s: the agent of this host has ended as told", host->name);
@@ -59,8 +61,8 @@ void agents_on_closed(struct core *core, uint32_t peer, const char *why)
         /* In a recovery an unlisted host without a connection counts as dead at once (lease.c). */
         if (!host->listed)
             lease_expire(core);
-        /* If the agent still runs on the host, the request to start it tells it the driver's
-         * address again. */
+        /* The agent may still run and not find the driver, whose address may have changed: the
+         * request to start an agent also tells a running one the address. */
         if (host->agent == AGENT_AWAY && (host->listed || host->taken))
             keys_start_agent(core, host);
     }
@@ -185,6 +187,8 @@ void agents_on_msg(struct core *core, const struct event *event)
         return;
     case MSG_NOTICE: drain_on_notice(core, host, &msg->u.notice); return;
     case MSG_REKEYED: keys_on_rekeyed(core, host, msg->u.rekeyed.epoch); return;
+    case MSG_HOLDING: checkpoint_on_holding(core, host, msg); return;
+    case MSG_SAVED: checkpoint_on_saved(core, host, msg); return;
     default: break;
     }
     /* A message about a worker that is not in the table came too late: the worker has ended. Late

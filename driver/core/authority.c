@@ -127,14 +127,6 @@ static const char *authority_find_owner(const struct core *core, const struct co
     return NULL;
 }
 
-static bool authority_has_address(const struct core_host *host, const char *address)
-{
-    for (size_t i = 0; i < host->addresses.count; i++)
-        if (!strcmp(host->addresses.items[i], address))
-            return true;
-    return false;
-}
-
 /*
  * Judges the contacts of a READY: the addresses at which other hosts reach the worker and its
  * agent. *ret_absurd is set as in authority_believes. A contact that another host's agent has named
@@ -148,11 +140,12 @@ static void authority_judge_contacts(struct core *core, struct core_host *host,
 {
     for (size_t i = 0; i < ready->addresses.count && !*ret_absurd; i++) {
         const char *text = ready->addresses.items[i], *owner;
-        bool state = !strncmp(text, "state=", strlen("state="));
+        bool state = !strncmp(text, "state=", strlen("state=")), judged = false;
 
         /* a contact that this host has named before was judged in that READY */
-        if ((!state && strncmp(text, "data=", strlen("data=")) != 0) ||
-            authority_has_address(host, text))
+        for (size_t k = 0; k < host->addresses.count && !judged; k++)
+            judged = !strcmp(host->addresses.items[k], text);
+        if (judged || (!state && strncmp(text, "data=", strlen("data=")) != 0))
             continue;
         *ret_absurd = authority_judge_address(core, strchr(text, '=') + 1);
         owner = state && !*ret_absurd ? authority_find_owner(core, host, text) : NULL;

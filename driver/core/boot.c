@@ -14,14 +14,10 @@
 #include "driver/core/slots.h"
 #include "driver/core/step.h"
 #include "driver/core/tell.h"
+#include "proto/entry_type.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-struct manifest {
-    struct arena memory;
-    struct msg_entry_list entries;
-};
 
 #define MANIFEST_MEMORY_MAX ((size_t)64 << 20)
 
@@ -59,6 +55,16 @@ static const char *boot_manifest_difference(struct core *core, const struct msg_
                              "its state differs: entry \"%s\" has %" PRIu64 " bytes, and %" PRIu64
                              " on other workers",
                              a->name, b->bytes, a->bytes);
+        if (a->custom != b->custom)
+            return tell_text(core,
+                             "its state differs: functions of the program save entry \"%s\" on "
+                             "some workers only",
+                             a->name);
+        if (a->type != b->type)
+            return tell_text(core,
+                             "its state differs: entry \"%s\" consists of %s, and of %s on other "
+                             "workers",
+                             a->name, entry_type_text(b->type), entry_type_text(a->type));
     }
     if (theirs->count > ours->count && ours->count)
         return tell_text(core, "its state differs: entry \"%s\" is missing on other workers",
@@ -69,29 +75,19 @@ static const char *boot_manifest_difference(struct core *core, const struct msg_
     return "its state differs from that of the others";
 }
 
-/* Returns NULL, or the reason why the worker of this READY cannot take part. The first manifest
- * (the list of entries of the state) of the job counts; each later worker is compared with it by
- * its digest. */
-static const char *boot_judge_manifest(struct core *core, const struct msg_ready *ready)
+/* Keeps a copy of the entries of the state: later workers are compared with it, and a checkpoint
+ * needs it. A later call changes nothing. */
+static void boot_keep_entries(struct core *core, const struct msg_entry_list *entries)
 {
-    const struct msg_entry_list none = { NULL, 0 }, *entries = &ready->entries;
-    struct manifest *first = core->manifest.first;
+    struct core_entries *first;
     struct msg_entry *items;
 
-    if (!core->manifest.known) {
-        core->manifest.known = true;
-        core->manifest.digest = ready->manifest;
-    }
-    if (core->manifest.digest != ready->manifest)
-        return boot_manifest_difference(core, first ? &first->entries : &none, entries);
-    if (first || !entries->count)
-        return NULL;
-
-    /* Keep a copy of the first worker's entries: later workers are compared with it. */
+    if (core->manifest.first || !entries->count)
+        return;
     first = core->manifest.first = mem_zalloc(sizeof(*first));
     if (!first) {
         core_fail(core);
-        return NULL;
+        return;
     }
     arena_init(&first->memory, MANIFEST_MEMORY_MAX);
     items = arena_alloc_array(&first->memory, entries->count, sizeof(*items));
@@ -101,7 +97,7 @@ static const char *boot_judge_manifest(struct core *core, const struct msg_ready
 
         if (!name) {
             core_fail(core);
-            return NULL;
+            return;
         }
         memcpy(name, entries->items[i].name, length);
         items[i] = entries->items[i];
@@ -111,6 +107,23 @@ static const char *boot_judge_manifest(struct core *core, const struct msg_ready
         first->entries = (struct msg_entry_list){ items, entries->count };
     else
         core_fail(core);
+}
+
+/* Returns NULL, or the reason why the worker of this READY cannot take part. The first manifest
+ * (the list of entries of the state) of the job counts; each later worker is compared with it by
+ * its digest. */
+static const char *boot_judge_manifest(struct core *core, const struct msg_ready *ready)
+{
+    const struct msg_entry_list none = { NULL, 0 }, *entries = &ready->entries;
+    const struct core_entries *first = core->manifest.first;
+
+    if (!core->manifest.known) {
+        core->manifest.known = true;
+        core->manifest.digest = ready->manifest;
+    }
+    if (core->manifest.digest != ready->manifest)
+        return boot_manifest_difference(core, first ? &first->entries : &none, entries);
+    boot_keep_entries(core, entries);
     return NULL;
 }
 
@@ -123,7 +136,8 @@ void boot_on_launched(struct core *core, struct worker *worker)
     if (worker->state != WORKER_LAUNCHING)
         return;
     roster_move(core, worker, WORKER_BOOTING);
-    /* roster_move has ended the limit, but --start-timeout counts from the launch. */
+    /* roster_move has ended the worker's time limit; but --start-timeout counts from the launch
+     * to READY, so the limit is put back. */
     worker->limit = limit;
 }
 
@@ -156,8 +170,14 @@ void boot_on_ready(struct core *core, struct worker *worker, const struct msg *m
     const char *mismatch;
     char name[WORKER_NAME_MAX];
 
-    if (worker->state > WORKER_BOOTING)
-        return; /* PROTOCOL.md, K4: this READY is a repetition */
+    if (worker->state > WORKER_BOOTING || (worker->joined && msg->round)) {
+        /* PROTOCOL.md, K4: this READY is a repetition; with a round it is sent for the entries of
+         * the state alone. A driver that has taken over learns the
+         * entries from it. */
+        if (worker_is_alive(worker) && manifest->known && manifest->digest == ready->manifest)
+            boot_keep_entries(core, &ready->entries);
+        return;
+    }
     if (!roster_keep_addresses(worker, &ready->addresses)) {
         core_fail(core);
         return;

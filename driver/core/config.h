@@ -23,10 +23,12 @@ struct core_config {
     uint32_t progress_restarts_job;
     struct policy blacklist;
 
-    int64_t beat_us;            /* the heartbeat interval of the driver and the agents */
-    int64_t lease_us;           /* an agent with a longer silence counts as dead */
-    int64_t driver_grace_us;    /* how long workers train on without a driver */
-    int64_t discovery_us;       /* the time from the end of one discovery to the next */
+    int64_t beat_us;         /* the heartbeat interval of the driver and the agents */
+    int64_t lease_us;        /* an agent with a longer silence counts as dead */
+    int64_t driver_grace_us; /* how long workers train on without a driver */
+    int64_t discovery_us;    /* the time from the end of one discovery to the next */
+    /* The first discovery may fail: it is tried again as long as the job waits for its hosts. */
+    bool discovery_retry_first;
     int64_t elastic_timeout_us; /* how long the job may have too few workers before it fails */
     int64_t agent_start_us;     /* the longest time from the start of an agent to its hello */
     int64_t start_timeout_us;   /* the longest time from the launch of a worker to its READY */
@@ -37,7 +39,18 @@ struct core_config {
     int64_t stall_warning_us;
     int64_t stall_us;      /* a worker that others wait for is ended after a wait of this length */
     int64_t kill_grace_us; /* the time between SIGTERM and SIGKILL */
-    uint64_t seed;         /* the seed of the random jitter of cooldowns */
+    /* Where checkpoints are written, a directory or "s3://..."; borrowed; NULL: nowhere. */
+    const char *checkpoint_dir;
+    int64_t checkpoint_us;       /* the time between two checkpoints; 0: commits are counted */
+    uint32_t checkpoint_commits; /* the number of commits between two checkpoints; 0: none */
+    /* The checkpoint from which the job may begin: its folder (borrowed) and its commit. 0: there
+     * is none. */
+    const char *checkpoint_from;
+    uint64_t checkpoint_commit;
+    /* Rounds of the job have higher numbers than this: checkpoints of an earlier job may lie in the
+     * same directory. */
+    uint64_t checkpoint_round;
+    uint64_t seed; /* the seed of the random jitter of cooldowns */
 };
 
 /* Sets the defaults. The caller sets `job` and `np`. A `min_np` or `max_np` of 0 means the value of

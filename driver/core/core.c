@@ -10,6 +10,7 @@
 #include "driver/core/agents.h"
 #include "driver/core/boot.h"
 #include "driver/core/change.h"
+#include "driver/core/checkpoint.h"
 #include "driver/core/drain.h"
 #include "driver/core/finish.h"
 #include "driver/core/keys.h"
@@ -43,13 +44,15 @@ struct core *core_create(const struct core_config *config, struct trace *trace)
     ASSERT(config->np && config->np <= config->max_np);
     core->config = *config;
     core->trace = trace;
-    core->rounds.ready_since_us = core->shortage.since_us = TIME_NEVER;
+    core->rounds.ready_since_us = TIME_NEVER;
+    core->shortage.since_us = core->shortage.counted_us = TIME_NEVER;
     core->costs.since_us = core->costs.lost_us = core->costs.prepare_us = TIME_NEVER;
-    core->stalls.look_us = core->watch.warn_us = TIME_NEVER;
+    core->stalls.look_us = core->stalls.watch.warn_us = TIME_NEVER;
     core->stalls.said_us = core->leases.crowded_us = -LIMIT_DURATION_US;
     core->change.deadline_us = core->rounds.enter_deadline_us = TIME_NEVER;
-    core->finish.deadline_us = core->over.deadline_us = TIME_NEVER;
+    core->finish.deadline_us = core->over.deadline_us = core->recovery.fallback_us = TIME_NEVER;
     core->shortage.left_us = config->elastic_timeout_us;
+    checkpoint_init(core);
     rng_seed(&core->rng, config->seed);
     names_init(&core->roster.by_name);
     hosts_init(&core->listing.hosts);
@@ -66,6 +69,7 @@ void core_free(struct core *core)
     round_release(&core->next);
     round_release(&core->last);
     boot_release_manifest(core);
+    checkpoint_release(core);
     places_release(core);
     blacklist_release(&core->blacklist);
     mem_free(core);
@@ -156,8 +160,8 @@ static void core_expire(struct core *core)
         finish_expire(core);
     if (core->job == JOB_STOPPING && core_is_due(core, core->over.deadline_us))
         over_expire(core);
-    if (core->shortage.since_us != TIME_NEVER) /* over_judge_shortage handles this deadline */
-        core_is_due(core, time_add(core->shortage.since_us, core->shortage.left_us));
+    if (core->shortage.counted_us != TIME_NEVER) /* over_judge_shortage handles this deadline */
+        core_is_due(core, time_add(core->shortage.counted_us, core->shortage.left_us));
     core_want_round(core);
 }
 
@@ -188,7 +192,12 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     case EVENT_UNDRAIN: operator_on_undrain(core, event); break;
     case EVENT_CLEAR: operator_on_clear(core, event); break;
     case EVENT_REKEY: keys_on_rekey(core, event); break;
-    case EVENT_STOP: over_stop(core, event->text); break;
+    case EVENT_WANT_CHECKPOINT: checkpoint_want(core); break;
+    case EVENT_CHECKPOINT: checkpoint_on_written(core, event); break;
+    case EVENT_STOP:
+        if (!event->code || !checkpoint_last(core, event->text))
+            over_stop(core, event->text);
+        break;
     default: break;
     }
     if (core->job != JOB_OVER)
@@ -217,9 +226,10 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     if (step->want_slots || step->want_round)
         core_want_timer(core, core->now_us);
     keys_look(core);
+    checkpoint_look(core);
     over_judge_shortage(core);
     if (core->job == JOB_OVER)
-        tell_exit(core, core->over.exit_code, core->over.exit_text);
+        tell_exit(core, core->over.exit_code, over_last_words(core));
     core->out.list = NULL;
     if (list->failed)
         core_fail(core);

@@ -21,6 +21,7 @@
 #include "base/time.h"
 #include "base/vec.h"
 #include "discovery/hosts.h"
+#include "driver/core/checkpoint_internal.h"
 #include "driver/core/core.h"
 #include "driver/core/host_internal.h"
 #include "proto/commit.h"
@@ -249,6 +250,8 @@ struct core_recovery {
     uint64_t vain_commit;
     uint32_t vain;
     int64_t vain_since_us;
+    /* Since when a checkpoint is the newest state that can be had; TIME_NEVER: it is not. */
+    int64_t fallback_us;
 };
 
 /* How long the next round or change has to wait. Owner: backoff.c. */
@@ -277,6 +280,7 @@ struct core_stalls {
     /* The text of the last warning: the guilty workers, and the operation. */
     char said[WAIT_SAID_MAX];
     char remark[LIMIT_TEXT_BYTES + 1]; /* the newest REMARK of any worker */
+    struct core_watch watch;           /* the driver's own wait */
 };
 
 /* The costs of changes of the membership. Owner: cost.c. */
@@ -300,11 +304,17 @@ struct core_failures {
     char boot[LIMIT_REASON_BYTES + 1]; /* the text of the first failure of boots_in_a_row */
 };
 
+/* A list of entries in memory of its own. */
+struct core_entries {
+    struct arena memory;
+    struct msg_entry_list entries;
+};
+
 /* The entries that every worker's state must have. Owner: boot.c. */
 struct core_manifest {
     bool known;
     uint64_t digest;
-    struct manifest *first; /* the entries themselves; NULL: no worker has sent them yet */
+    struct core_entries *first; /* the entries themselves; NULL: no worker has sent them yet */
     /* The digest of the manifest that the last rejected worker had, before the first round. */
     uint64_t rival;
     size_t rivals; /* how many workers in a row were rejected with the digest `rival` */
@@ -321,8 +331,9 @@ struct core_leases {
 
 /* How long the job has had too few workers. Owner: over.c. */
 struct core_shortage {
-    int64_t since_us; /* since when the job has too few workers; TIME_NEVER: it has enough */
-    int64_t left_us;  /* the duration that is left of --elastic-timeout */
+    int64_t since_us;   /* since when the job has too few workers; TIME_NEVER: it has enough */
+    int64_t counted_us; /* until when the shortage is taken from left_us; TIME_NEVER: no shortage */
+    int64_t left_us;    /* the duration that is left of --elastic-timeout */
 };
 
 /* The end of the job, and the facts for the verdict on it. Owner: over.c. */
@@ -339,6 +350,9 @@ struct core_over {
     int exit_code;
     char exit_text[LIMIT_REASON_BYTES + 1];
     char late_failure[LIMIT_REASON_BYTES + 1]; /* the first of late_failures */
+    /* Hosts with workers that could not be told of the end of the job: how many, and some names. */
+    uint32_t untold;
+    char untold_names[LIMIT_REASON_BYTES / 2];
 };
 
 /* The times while the job is FINISHING. Owner: finish.c. */
@@ -368,11 +382,11 @@ struct core {
     struct core_progress progress;
     struct core_recovery recovery;
     struct core_backoff backoff;
-    struct core_watch watch;
     struct core_stalls stalls;
     struct core_costs costs;
     struct core_failures failures;
     struct core_manifest manifest;
+    struct core_checkpoint checkpoint;
     struct core_leases leases;
     struct core_shortage shortage;
     struct core_over over;

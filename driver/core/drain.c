@@ -1,7 +1,8 @@
 /*
  * drain.c: begins and ends drains, and kills workers at the deadlines. operator.c and agents.c
- * begin drains, listing.c ends the drains of hosts that are no longer listed. Each drain is in the
- * journal with a time of day, so that a successor keeps the deadline.
+ * begin drains, listing.c ends notices of hosts that are no longer listed. An operator's drain
+ * lasts until the operator ends it, also while the host is not listed. Each drain is in the journal
+ * with a time of day, so that a successor keeps the drain and its deadline.
  */
 #include "driver/core/drain.h"
 
@@ -97,6 +98,35 @@ void drain_end_all(struct core *core, struct core_host *host)
     drain_end(core, host, EVENT_WHOLE_HOST);
     for (uint32_t slot = 0; slot < host->slot_count; slot++)
         drain_end(core, host, slot);
+}
+
+void drain_end_notice(struct core *core, struct core_host *host)
+{
+    if (host->noticed)
+        drain_end(core, host, EVENT_WHOLE_HOST);
+}
+
+/* Bounds the hosts that are remembered only for their drains. The table of hosts has the hosts in
+ * the order in which the job met them, so the drains of the oldest ones are ended. */
+void drain_forget_oldest(struct core *core)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < core->roster.hosts.count; i++)
+        kept +=
+            !core->roster.hosts.items[i]->listed && roster_is_drained(core->roster.hosts.items[i]);
+    for (size_t i = 0; i < core->roster.hosts.count && kept > LIMIT_DRAINS_KEPT; i++) {
+        struct core_host *host = core->roster.hosts.items[i];
+
+        if (host->listed || !roster_is_drained(host))
+            continue;
+        CORE_TRACE(core,
+                   "%s: its drain is forgotten, as %d other drained hosts are not listed "
+                   "(LIMIT_DRAINS_KEPT)",
+                   host->name, LIMIT_DRAINS_KEPT);
+        drain_end_all(core, host);
+        kept--;
+    }
 }
 
 /* Kills the workers whose time to leave is over. Then ends drains that a machine gave notice of and

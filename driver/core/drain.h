@@ -29,6 +29,13 @@ void drain_on_notice(struct core *core, struct core_host *host, const struct msg
 void drain_end(struct core *core, struct core_host *host, uint32_t slot);
 void drain_end_all(struct core *core, struct core_host *host);
 
+/* Ends the drain of a host whose machine gave notice of it. Called when the host leaves the list or
+ * comes back to it: the notice was about a machine that has gone. */
+void drain_end_notice(struct core *core, struct core_host *host);
+
+/* Ends the drains of the oldest hosts that are not listed, until LIMIT_DRAINS_KEPT are left. */
+void drain_forget_oldest(struct core *core);
+
 /* Kills workers that are still in a drained slot at the deadline. Ends the drain of a host whose
  * machine gave notice and is still listed DRAIN_NOTICE_LATE_US after the deadline. */
 void drain_expire(struct core *core);

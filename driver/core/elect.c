@@ -10,6 +10,9 @@
 #include "driver/core/step.h"
 #include "driver/core/tell.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* A commit of a round that no agent was told comes from a damaged snapshot, or from an agent that
  * invents commits. */
 bool elect_believes(const struct core *core, uint64_t commit)
@@ -113,8 +116,9 @@ static bool can_serve(const struct core_host *host)
     return host->agent == AGENT_THERE && host->addresses.count;
 }
 
-/* True: the worker of this slot was READY and has moved on: it is a member, leaving, finished or
- * dead, and its EXITED has not come. So the last commit of this worker is not known yet. */
+/* True: it is not known yet which commit the worker of this slot has made last. It was READY
+ * once, so it may have made commits; now it is a member, leaving, finished or dead, and the
+ * message EXITED, which names its last commit, has not come. */
 static bool is_end_unknown(const struct core_slot *slot)
 {
     return slot->worker && slot->worker->joined && slot->worker->state > WORKER_READY;
@@ -146,11 +150,13 @@ uint64_t elect_kept(const struct core *core, uint64_t but)
 #define SOURCES_MAX 64
 
 /* Lists the agents from which members can fetch this commit, for a ROUND in which no member holds
- * the commit. */
+ * the commit. When no agent has it either, its checkpoint is the source. */
 struct msg_source_list elect_sources(struct core *core, uint64_t commit)
 {
     struct msg_source *sources = tell_alloc(core, SOURCES_MAX, sizeof(*sources));
-    size_t count = 0;
+    const char **addresses;
+    size_t count = 0, length;
+    char *address;
 
     for (size_t i = 0; i < core->roster.hosts.count && sources; i++) {
         const struct core_host *host = core->roster.hosts.items[i];
@@ -171,5 +177,19 @@ struct msg_source_list elect_sources(struct core *core, uint64_t commit)
                 };
         }
     }
-    return (struct msg_source_list){ sources, count };
+    if (count || commit != core->checkpoint.newest)
+        return (struct msg_source_list){ sources, count };
+    /* the address of a checkpoint is its folder */
+    length = strlen(core->checkpoint.folder) + sizeof("checkpoint=");
+    sources = tell_alloc(core, 1, sizeof(*sources));
+    addresses = tell_alloc(core, 1, sizeof(*addresses));
+    address = tell_alloc(core, length, 1);
+    if (!sources || !addresses || !address)
+        return (struct msg_source_list){ NULL, 0 };
+    snprintf(address, length, "checkpoint=%s", core->checkpoint.folder);
+    addresses[0] = address;
+    *sources = (struct msg_source){
+        .host = "", .addresses = {addresses, 1}
+    };
+    return (struct msg_source_list){ sources, 1 };
 }

@@ -29,9 +29,17 @@ enum event_kind {
     /* An operator forgives the failures of `host` and its slots, or of `slot`; the core answers
      * `ask`. */
     EVENT_CLEAR,
+    /* A checkpoint is wanted now, before its time. The core does not answer. */
+    EVENT_WANT_CHECKPOINT,
+    /* The manifest of the checkpoint attempt `ask` was written: `text` is the folder of the
+     * checkpoint, `commit` its commit. Or it could not be written: `code`, and `text` says why. Or,
+     * with `ask` 0, the answer to ACTION_CHECKPOINT_REJECT: the newest checkpoint that is left;
+     * `commit` 0: none is left. */
+    EVENT_CHECKPOINT,
     EVENT_REKEY, /* an operator wants new keys for all hosts; the core answers `ask` */
-    /* The job is to end; `text` says from where the request comes. A second STOP ends the job
-     * without grace. */
+    /* The job is to end; `text` says from where the request comes. `code` 1: after a checkpoint of
+     * its state, if the job has a directory for checkpoints. A second STOP ends the job without
+     * that, and a third one without grace. */
     EVENT_STOP,
     EVENT_COUNT
 };
@@ -58,6 +66,8 @@ struct event {
     uint32_t slot;
     int64_t left_us; /* TIME_NEVER: no deadline */
     uint64_t ask;    /* the number of the operator's question; ACTION_REPLY names the same number */
+    uint64_t commit;
+    int code;
 };
 
 #endif

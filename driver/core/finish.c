@@ -141,7 +141,9 @@ void finish_expire(struct core *core)
      * but the operator is told that the job waits for it. */
     for (size_t i = 0; (worker = roster_next(core, &i));)
         if (worker->state == WORKER_FINISHED)
-            CORE_WARN(core, "%s finished %s ago and has not ended: the job waits for it",
+            CORE_WARN(core,
+                      "%s finished %s ago and has not ended: the job waits for it; end the process "
+                      "if it hangs",
                       worker_name(worker, name),
                       time_format(core->now_us - worker->since_us, text));
     finish_by(core, time_add(core->now_us, core->config.stall_us));

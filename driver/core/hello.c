@@ -10,6 +10,7 @@
 
 #include "driver/core/authority.h"
 #include "driver/core/boot.h"
+#include "driver/core/checkpoint.h"
 #include "driver/core/elect.h"
 #include "driver/core/finish.h"
 #include "driver/core/keys.h"
@@ -171,8 +172,8 @@ static void hello_resume_rounds(struct core *core, struct core_host *host)
         tell_host(core, host, msg_of_abandon(core, "it was abandoned while you were away"));
 }
 
-/* Repeats the messages that the workers of this host may have missed. A repeated message changes
- * nothing for a worker that got the first one. */
+/* Sends again what the workers of this host may have missed while their agent had no connection.
+ * A worker that got a message before is not harmed when the message comes twice. */
 static void hello_resume(struct core *core, struct core_host *host)
 {
     const struct worker *worker;
@@ -220,9 +221,9 @@ static void hello_resume(struct core *core, struct core_host *host)
     }
 }
 
-/* Answers REFUSED over the connection `peer`, and closes it. `name` is the host whose key the
- * connection has proved. `stranger` stands for the connection, which the table of hosts does not
- * have: tell_host sends only to a host that is AGENT_THERE. */
+/* Answers REFUSED over the connection `peer`, and closes it. name: the host whose key the
+ * connection has proved. A refused agent is in no table; so `stranger` is made here to stand for
+ * it, because tell_host needs a host that is connected (AGENT_THERE). */
 static void hello_refuse(struct core *core, uint32_t peer, const char *name, const char *why)
 {
     struct core_host *host = roster_find_host(core, name), stranger = { .agent = AGENT_THERE };
@@ -270,10 +271,12 @@ void hello_on_agent(struct core *core, const struct event *event)
     if (host->agent == AGENT_THERE) {
         tell_close(core, host, "its agent has dialled again");
         roster_disconnect(core, host);
+        checkpoint_on_lost(core, host);
     }
     if (!roster_connect(core, host, event->peer))
         return;
     met = host->agent_id != 0;
+    host->minor = hello->minor;
     /* A driver that has taken over counts any agent of the host as the same agent. */
     same_agent = !met || host->agent_id == hello->agent;
     hello_judge_agent(core, host, hello, met);
@@ -290,6 +293,7 @@ void hello_on_agent(struct core *core, const struct event *event)
     tell_host(core, host, answer);
     keys_greet(core, host, event->epoch);
     round_tell_state_key_again(core, host);
+    checkpoint_greet(core, host);
     hello_compare_workers(core, host, hello, same_agent, met);
     hello_resume(core, host);
     slots_open(core, host);

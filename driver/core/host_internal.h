@@ -60,6 +60,7 @@ struct core_host {
     uint32_t slot_count;
     uint32_t taken;         /* number of slots that have a worker */
     enum agent_state agent; /* changed only by roster_move_agent */
+    uint32_t minor;         /* the minor version of the protocol that its agent speaks */
     uint64_t agent_id;      /* which start of the agent was heard last; 0: no agent was heard */
     /* The agent is ending and starts no more workers; false again when another agent says hello. */
     bool ending;

@@ -71,10 +71,10 @@ bool join_allowed(struct core *core)
     if (!core->rounds.told || core->config.reset_limit == CORE_NO_RESET_LIMIT ||
         core->rounds.resets < core->config.reset_limit)
         return true;
-    over_fail(core,
-              tell_text(core,
-                        "change %" PRIu32
-                        " of the membership is one more than --reset-limit %" PRIu32 " allows",
-                        core->rounds.resets + 1, core->config.reset_limit));
+    over_fail(core, tell_text(core,
+                              "change %" PRIu32
+                              " of the membership is one more than --reset-limit %" PRIu32
+                              " allows; raise --reset-limit, or leave it out",
+                              core->rounds.resets + 1, core->config.reset_limit));
     return false;
 }

@@ -1,9 +1,10 @@
 /*
- * keys.c: gives, changes and ends the keys of hosts. slots.c, lease.c, agents.c and listing.c start
- * agents through it. hello.c and agents.c tell it which key an agent has. core.c brings an
- * operator's request for new keys; core.c and listing.c let it end keys. Durable before visible:
- * the record of an epoch stands before the action that uses it. Invariant: an epoch is given to one
- * host, once; a host has at most two keys.
+ * keys.c: gives, changes and ends the keys of hosts; an agent needs a key of its host for each
+ * connection to the driver. An epoch is the number of a key. slots.c, lease.c, agents.c and
+ * listing.c start agents through this file. hello.c and agents.c tell it which key an agent has.
+ * core.c brings an operator's request for new keys; core.c and listing.c let it end keys.
+ * Invariants: an epoch is given to one host, once; a host has at most two keys; the journal has an
+ * epoch before any process hears of it.
  */
 #include "driver/core/keys.h"
 
@@ -86,8 +87,9 @@ void keys_reconcile(struct core *core)
 
 /* ---- new keys while the job runs ------------------------------------------------------------- */
 
-/* Sends REKEY (PROTOCOL.md): the agent gets the newest key over its present connection. `told_us`
- * keeps the time of the first REKEY with this key. */
+/* Sends REKEY (PROTOCOL.md): the agent gets the host's newest key over its present connection.
+ * The time of the first REKEY with this key is kept in `told_us`, because the agent's time to
+ * answer counts from then on. */
 static void keys_tell(struct core *core, struct core_host *host)
 {
     struct msg *msg = tell_msg(core, MSG_REKEY, 0, 0);
@@ -98,11 +100,12 @@ static void keys_tell(struct core *core, struct core_host *host)
     tell_host(core, host, msg);
 }
 
-/* Returns the names of some hosts that still have an old key (`old` is not 0), "a, b and 7
- * more". */
-static const char *keys_names_left(struct core *core)
+/* Returns how many hosts have a new key, and the names of some that still have an old one (`left`
+ * is not 0): "a, b and 7 more". */
+static const char *keys_progress(struct core *core)
 {
-    char names[LIMIT_REASON_BYTES / 2];
+    const struct core_keys *keys = &core->roster.keys;
+    char names[LIMIT_REASON_BYTES / 2], more[32] = "";
     size_t used = 0, shown = 0;
 
     names[0] = '\0';
@@ -116,18 +119,10 @@ static const char *keys_names_left(struct core *core)
             break;
         used += (size_t)snprintf(names + used, room, "%s%s", shown++ ? ", " : "", host->name);
     }
-    if (shown == core->roster.keys.left)
-        return tell_text(core, "%s", names);
-    return tell_text(core, "%s%s%zu more", names, shown ? " and " : "",
-                     core->roster.keys.left - shown);
-}
-
-static const char *keys_progress(struct core *core)
-{
-    const struct core_keys *keys = &core->roster.keys;
-
-    return tell_text(core, "hosts with a new key: %zu of %zu; still to come: %s",
-                     keys->hosts - keys->left, keys->hosts, keys_names_left(core));
+    if (shown < keys->left)
+        snprintf(more, sizeof(more), "%s%zu more", shown ? " and " : "", keys->left - shown);
+    return tell_text(core, "hosts with a new key: %zu of %zu; still to come: %s%s",
+                     keys->hosts - keys->left, keys->hosts, names, more);
 }
 
 /* Handles an operator's request for new keys. Each host that has a key gets a new one (keys_give),
@@ -241,7 +236,8 @@ void keys_look(struct core *core)
 
         if (!host->key.old)
             continue;
-        keys->left++; /* keys_end_old takes it away again */
+        keys->left++; /* counted as left here; keys_end_old subtracts it again if the old key
+                       * ends now */
         if (keys_is_over(core, host, &keys->look_us))
             keys_end_old(core, host);
     }

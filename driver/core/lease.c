@@ -115,6 +115,7 @@ static void lease_lose_host(struct core *core, struct core_host *host, const cha
     struct worker *worker;
 
     core->leases.alone = false;
+    over_note_untold(core, host);
     CORE_WARN(core, "%s: %s, counted as dead%s", host->name, why,
               kept_out ? "; not charged, as strangers crowd the driver's port" : "");
     if (host->agent == AGENT_THERE) {
@@ -231,7 +232,8 @@ void lease_expire(struct core *core)
             CORE_WARN(core, "%s: the agent of this host was started and has not said hello in time",
                       host->name);
             roster_move_agent(host, AGENT_NONE);
-            if (lease_was_crowded(core, host->started_us))
+            /* A host that discovery no longer lists may be gone for good: that is no failure. */
+            if (!host->listed || lease_was_crowded(core, host->started_us))
                 core_want_slots(core);
             else
                 loss_charge_host(core, host, "its agent did not say hello");

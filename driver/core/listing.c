@@ -56,9 +56,8 @@ static bool listing_list(struct core *core)
         if (!host || !roster_slots(core, host, slots))
             return false;
         if (!host->listed && listing->discovered) {
-            /* A host that is listed again begins without drains: notices may have come while it was
-             * not listed. */
-            drain_end_all(core, host);
+            /* A notice may have come while the host was not listed. */
+            drain_end_notice(core, host);
             if (host->agent == AGENT_AWAY)
                 /* The agent may be lost. Then no start was requested while the host was not listed,
                  * so it is requested now. */
@@ -114,16 +113,18 @@ static bool listing_apply_hosts(struct core *core, const struct hosts *hosts, st
     else
         CORE_TRACE(core, "hosts: %zu with %" PRIu64 " slots are listed", hosts->count,
                    hosts_total_slots(hosts));
-    /* A host that is no longer listed offers no slots, its drains end, and it counts as a new host
-     * if it is listed again. That holds also for hosts that only the journal names. */
+    /* A host that is no longer listed offers no slots, and it counts as a new host if it is listed
+     * again. That holds also for hosts that only the journal names. docs/stories.md,
+     * `a_drained_host_flaps`: an operator's drain lasts until the operator ends it. */
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
 
         if (!hosts_find(hosts, host->name)) {
             roster_unlist_host(host);
-            drain_end_all(core, host);
+            drain_end_notice(core, host);
         }
     }
+    drain_forget_oldest(core);
     listing_tell_news(core, diff);
     /* docs/stories.md, `old_hosts_first`: old hosts keep their order, and new hosts are appended.
      */
@@ -163,15 +164,17 @@ void listing_on_hosts(struct core *core, const struct hosts *hosts)
 }
 
 /* A discovery has failed, for the reason `why`: the hosts stay as they are. If it is the first
- * discovery of a new job, the job fails. */
+ * discovery of a new job, the job fails, unless it is to be tried again. */
 void listing_on_failure(struct core *core, const char *why)
 {
     struct core_listing *listing = &core->listing;
+    bool first = !listing->discovered && !core->roster.incarnations;
 
     if (!listing->discovering)
         return;
     listing_discover_again(core);
-    if (!listing->discovered && !core->roster.incarnations) {
+    /* docs/stories.md, `first_discovery_fails`, `first_discovery_is_tried_again`. */
+    if (first && !core->config.discovery_retry_first) {
         over_fail(core, tell_text(core, "the first discovery has failed: %s", why));
         return;
     }
@@ -179,7 +182,10 @@ void listing_on_failure(struct core *core, const char *why)
     if (strncmp(listing->failure, why, LIMIT_REASON_BYTES) == 0 &&
         core->now_us - listing->failure_us < SAME_FAILURE_US)
         return;
-    CORE_WARN(core, "discovery has failed, the hosts stay as they are: %s", why);
+    CORE_WARN(core, "%s: %s",
+              first ? "the first discovery has failed, and is tried again"
+                    : "discovery has failed, the hosts stay as they are",
+              why);
     snprintf(listing->failure, sizeof(listing->failure), "%s", why);
     listing->failure_us = core->now_us;
 }

@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* When so many workers have failed and no worker has joined, the job fails; fewer failures may be
  * bad luck. */
@@ -97,9 +98,40 @@ void over_restart(struct core *core)
     core_move_job(core, JOB_STOPPING);
 }
 
+/* Notes a silent host with workers while the job ends: whether it was told STOP is not known. */
+void over_note_untold(struct core *core, const struct core_host *host)
+{
+    struct core_over *over = &core->over;
+    size_t used = strlen(over->untold_names);
+
+    if (core->job != JOB_STOPPING || !host->taken)
+        return;
+    if (used + strlen(host->name) + sizeof(", ") <= sizeof(over->untold_names))
+        snprintf(over->untold_names + used, sizeof(over->untold_names) - used, "%s%s",
+                 used ? ", " : "", host->name);
+    over->untold++;
+}
+
+/* docs/stories.md, `ctrl_c_with_a_host_cut_off`: the last words name the hosts that were not
+ * told. */
+const char *over_last_words(struct core *core)
+{
+    const struct core_over *over = &core->over;
+
+    if (!over->untold)
+        return over->exit_text;
+    return tell_text(core,
+                     "%s; hosts that could not be reached: %" PRIu32
+                     " (%s); workers there end after --driver-grace",
+                     over->exit_text, over->untold, over->untold_names);
+}
+
 void over_expire(struct core *core)
 {
     core->over.deadline_us = TIME_NEVER;
+    for (size_t i = 0; i < core->roster.hosts.count; i++)
+        if (core->roster.hosts.items[i]->agent == AGENT_AWAY)
+            over_note_untold(core, core->roster.hosts.items[i]);
     core_move_job(core, JOB_OVER);
 }
 
@@ -134,8 +166,9 @@ void over_note_finished(struct core *core)
     core->over.finished++;
 }
 
-/* Counts the end of a worker for the verdict on the job. The end of a worker that had finished its
- * training counts by itself: its exit code is not known (`unseen`), or is bad (`late_failures`). */
+/* Counts the end of a worker for the verdict on the job. A worker that had already finished its
+ * training is counted in two extra totals: its exit code was never seen (`unseen`), or is a
+ * failure (`late_failures`). */
 void over_note_end(struct core *core, const struct worker *worker, const struct over_ending *end)
 {
     struct core_over *over = &core->over;
@@ -365,8 +398,10 @@ static const char *over_shortage_text(struct core *core)
         return tell_text(core,
                          "every holder of commit %" PRIu64 ".%" PRIu32
                          " is gone, and none came back within --elastic-timeout: the training "
-                         "state is lost",
-                         COMMIT_ROUND_OF(least), COMMIT_PLACE_OF(least));
+                         "state is lost%s",
+                         COMMIT_ROUND_OF(least), COMMIT_PLACE_OF(least),
+                         core->config.checkpoint_dir ? ", and there is no checkpoint of it"
+                                                     : "; --checkpoint-dir keeps it on disk");
     if (over_is_fruitless(core))
         return tell_text(core,
                          "%" PRIu32 " rounds in a row have made no progress for longer than "
@@ -376,6 +411,8 @@ static const char *over_shortage_text(struct core *core)
                          core->backoff.waited, *first ? " first failure: " : "", first);
     why = core->listing.list.count ? "hvd-elastic hosts shows why hosts are not used"
                                    : "no host is listed";
+    if (!core->listing.discovered && *core->listing.failure)
+        why = tell_text(core, "the discovery of hosts has failed: %s", core->listing.failure);
     if (core->listing.list.count && slots < needed)
         why = tell_text(core, "slots that are listed: %" PRIu64, slots);
     if (*core->failures.host)
@@ -385,10 +422,10 @@ static const char *over_shortage_text(struct core *core)
                      *first ? "; first failure: " : "", first, why);
 }
 
-/* Called at the end of each step of the core: runs the clock of --elastic-timeout while the job has
- * too few workers, and ends the job when the time is over. `left_us` is the time that is left.
- * `spared_us` is the part of it that does not count before the first launch, because then the
- * driver waits only for --start-timeout. */
+/* Called at the end of each step of the core: runs the clock of --elastic-timeout while the job
+ * has too few workers, and ends the job when the time is over. `left_us` is the time that is
+ * left. Before the first launch the driver waits only for --start-timeout, which may be shorter:
+ * `spared_us` is the difference, by which the clock ends earlier then. */
 void over_judge_shortage(struct core *core)
 {
     struct core_shortage *shortage = &core->shortage;
@@ -416,16 +453,16 @@ void over_judge_shortage(struct core *core)
 
     /* Takes the time since the last step of the core from left_us, if the job had too few workers
      * at that step. */
-    if (shortage->since_us != TIME_NEVER) {
-        shortage->left_us -= core->now_us - shortage->since_us;
+    if (shortage->counted_us != TIME_NEVER) {
+        shortage->left_us -= core->now_us - shortage->counted_us;
         if (shortage->left_us < 0)
             shortage->left_us = 0; /* this step of the core came late */
-        shortage->since_us = core->now_us;
+        shortage->counted_us = core->now_us;
     }
     if (over_all_train(core))
         shortage->left_us = core->config.elastic_timeout_us;
     if (!is_short) {
-        shortage->since_us = TIME_NEVER;
+        shortage->since_us = shortage->counted_us = TIME_NEVER;
     } else if (shortage->left_us > spared_us) {
         /* Missing slots before the first round are logged by listing.c, a missing commit by
          * recovery.c. */
@@ -436,7 +473,9 @@ void over_judge_shortage(struct core *core)
         else if (begins && core->job == JOB_RECOVERING && !core->recovery.holder_missing)
             CORE_WARN(core, "waiting for workers: %zu of --min-np %" PRIu32 "; the job fails in %s",
                       alive, core->config.min_np, time_format(shortage->left_us, text));
-        shortage->since_us = core->now_us;
+        if (begins)
+            shortage->since_us = core->now_us;
+        shortage->counted_us = core->now_us;
         core_want_timer(core, time_add(core->now_us, shortage->left_us - spared_us));
     } else if (core->recovery.holder_missing || over_is_fruitless(core)) {
         over_fail(core, over_shortage_text(core));

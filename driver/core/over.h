@@ -29,6 +29,12 @@ bool over_awaits_others(const struct core *core);
 /* The deadline for agents that were told STOP has passed: the job is over. */
 void over_expire(struct core *core);
 
+/* over_note_untold: the silent agent of this host is given up; if the job is being stopped, the
+ * host may not have been told. over_last_words: the text with which the driver ends; it names the
+ * hosts that were not told. */
+void over_note_untold(struct core *core, const struct core_host *host);
+const char *over_last_words(struct core *core);
+
 /* Sends STOP to the agent of this host. */
 void over_tell_stop(struct core *core, struct core_host *host);
 

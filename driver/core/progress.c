@@ -15,17 +15,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A member has failed; `of_host`: its host has. The failure waits (`pending`) until progress_judge
- * knows whether there was a newer commit before it. `early`: the verdict need not wait until the
- * next round begins. */
+/* Notes that a member has failed (of_host: because its whole host has failed). Whether the
+ * failure counts depends on whether there was a newer commit before it: progress_judge decides
+ * that, and until then the failure is `pending`. It decides when the next round begins, or, if
+ * `early` is true, as soon as it can. */
 void progress_note_failure(struct core *core, const struct worker *worker, bool of_host,
                            const char *why)
 {
     struct core_progress *progress = &core->progress;
     char name[WORKER_NAME_MAX];
 
-    /* A driver that has just taken over does not know yet which commits there are, nor does any
-     * driver after the loss of a whole host. So such a failure is not counted early. */
+    /* progress_judge needs to know the commits of all workers. A driver that has just taken over
+     * does not know them yet, and after the loss of a whole host no driver does: then the failure
+     * is only judged when the next round begins. */
     progress->early = (!progress->pending || progress->early) && !of_host && core->job != JOB_NEW;
     progress->pending = true;
     progress->counted_launched = core->roster.incarnations;
@@ -34,8 +36,8 @@ void progress_note_failure(struct core *core, const struct worker *worker, bool 
 }
 
 /* Returns the commit from which the job can go on: the newest that a live worker holds. When no
- * worker holds any, it is the newest that agents keep; then only its number is known, and its
- * checksum is 0. */
+ * worker holds any, it is the newest that agents keep or that a checkpoint has; then only its
+ * number is known, and its checksum is 0. */
 static struct msg_held progress_newest(const struct core *core)
 {
     struct msg_held newest = { .commit = 0 };
@@ -54,6 +56,9 @@ static struct msg_held progress_newest(const struct core *core)
             if (newest.commit < host->slots[slot].commit)
                 newest.commit = host->slots[slot].commit;
     }
+    /* When many hosts are lost at once, a checkpoint may be newer than all that is left. */
+    if (newest.commit < core->checkpoint.newest)
+        newest = (struct msg_held){ .commit = core->checkpoint.newest };
     return newest;
 }
 
@@ -83,8 +88,9 @@ static uint32_t progress_count(struct core *core, const struct core_host *host,
     return slot ? slot->stuck : 0;
 }
 
-/* Ends the job if the job as a whole has failed too often, or the slot `culprit` ("": none), which
- * has failed `most` times. `of_start`: the last failure was that of a start, not of a round. */
+/* Ends the job if there were too many failures in the whole job, or in one slot: the slot
+ * `culprit` ("": none) has failed `most` times. of_start: the last failure was a failed start,
+ * else a failure of a member. */
 static void progress_give_verdict(struct core *core, const char *culprit, uint32_t most,
                                   bool of_start)
 {
@@ -124,9 +130,10 @@ static void progress_give_verdict(struct core *core, const char *culprit, uint32
                   *culprit ? tell_text(core, ", %" PRIu32 " of them in %s", most, culprit) : "");
 }
 
-/* Counts the member failures that wait for a verdict, unless a newer commit shows progress: then
- * the count begins again at 1. `forming`: the next round begins now, so the verdict cannot be put
- * off. False: the job has ended. True also if nothing waits, or the verdict is put off. */
+/* Judges the member failures that are `pending`. If there is a newer commit than at the last
+ * judgement, the job has made progress, and the count begins again at 1; else it grows. forming
+ * is true: the next round begins now, so the judgement must be made; false: it may be put off
+ * until more is known. Returns false if the job has ended. */
 bool progress_judge(struct core *core, bool forming)
 {
     struct core_progress *progress = &core->progress;
@@ -148,9 +155,10 @@ bool progress_judge(struct core *core, bool forming)
     if (newest.commit == progress->commit && !progress->checksum)
         progress->checksum = newest.checksum;
     newer = newest.commit > progress->commit;
-    /* A training loop may commit before its first step: then the commit has a higher number and the
-     * same contents. The contents of a commit that only agents keep are not known until a worker
-     * holds it. */
+    /* A higher number alone is no progress, because a training loop may commit before its first
+     * step: then the commit has the contents of the one before. The checksum shows that. The
+     * checksum of a commit that only agents keep is known when a worker holds it: until then the
+     * judgement is put off. */
     if (newer && !newest.checksum && !forming)
         return true;
     if (newer && newest.checksum && newest.checksum == progress->checksum)
@@ -212,9 +220,10 @@ void progress_note_success(struct core *core)
     core->progress.failures = 0;
 }
 
-/* A worker has failed before it joined. The failed start is counted later (progress_count_starts):
- * when its slot is used again, or when its host has lived on for a lease. BLAME_RUN: a plain
- * command ran long enough to count as progress before it failed. */
+/* Notes that a worker has failed before it joined. The failed start is not counted at once,
+ * because the whole host may be failing: it counts (progress_count_starts) when a worker is
+ * launched in the slot again, or when the host has lived on for a lease. BLAME_RUN: a plain
+ * command had run for so long that its run counts as progress. */
 void progress_note_start(struct core *core, const struct worker *worker, enum journal_blame blame,
                          const char *why)
 {
@@ -232,10 +241,10 @@ void progress_note_start(struct core *core, const struct worker *worker, enum jo
     core_want_timer(core, time_add(core->now_us, core->config.lease_us));
 }
 
-/* Counts the failed starts of a slot. While a failure of a member waits for its verdict
- * (`pending`), the driver does not know whether there was a newer commit before these starts, and
- * does not count them yet. But there was no commit between them, so more of them than the limit end
- * the job all the same. */
+/* Counts the failed starts of a slot. Exception: while the failure of a member is still to be
+ * judged (`pending`), it is not known whether a newer commit has set the counts back to 0, so
+ * the starts are not counted yet. But there was no commit between the starts: if they alone are
+ * more than the limit, the job ends at once. */
 static void progress_count_starts(struct core *core, struct core_host *host, uint32_t slot)
 {
     struct core_progress *progress = &core->progress;
@@ -256,14 +265,15 @@ static void progress_count_starts(struct core *core, struct core_host *host, uin
                           true /* of a start */);
 }
 
-/* A worker is about to be launched in this slot, or was launched by an earlier driver (replay):
- * failed starts of the slot are counted now. False: they have ended the job. */
+/* Called when a worker is about to be launched in this slot, and when replay.c reads that an
+ * earlier driver has launched one: the failed starts of the slot are counted now. Returns false
+ * if they have ended the job. */
 bool progress_on_launch(struct core *core, struct core_host *host, uint32_t slot)
 {
     struct slot_starts *starts = &host->slots[slot].starts;
 
-    /* During a replay: the earlier driver has counted these failed starts, or their host was
-     * gone. */
+    /* In a replay nothing is counted: the counts that the earlier driver has made are in the
+     * journal themselves. */
     if (core->job == JOB_NEW && !core->progress.pending)
         starts->failed = 0;
     if (starts->failed && progress_job_stands(core))
@@ -278,8 +288,8 @@ void progress_on_round(struct core *core)
             core->roster.hosts.items[i]->slots[k].starts.failed = 0;
 }
 
-/* Counts failed starts whose hosts have lived on for a lease, while no round trains. Failed starts
- * of a host that is gone are dropped: the host took its processes with it. */
+/* Counts the failed starts on hosts whose agent was heard a lease later, while no round trains.
+ * If the host is gone by then, its failed starts are forgotten: the fault was the host's. */
 void progress_expire(struct core *core)
 {
     for (size_t i = 0; i < core->roster.hosts.count && progress_job_stands(core); i++) {
@@ -297,12 +307,13 @@ void progress_expire(struct core *core)
             if (gone) {
                 starts->failed = 0;
             } else if (due_us > core->now_us || due_us > host->heard_us) {
-                /* the agent's next heartbeat or the end of its lease decides */
+                /* the host may be dying: wait for the agent's next heartbeat, or for the end of
+                 * its lease */
                 if (due_us <= core->now_us)
                     due_us = time_add(core->now_us, core->config.beat_us);
                 core_want_timer(core, due_us);
             } else {
-                /* the time after which these starts are counted, if they cannot be counted now */
+                /* if they cannot be counted now (`pending`), try again after a lease */
                 starts->since_us = core->now_us;
                 core_want_timer(core, time_add(core->now_us, core->config.lease_us));
                 progress_count_starts(core, host, k);
@@ -311,8 +322,8 @@ void progress_expire(struct core *core)
     }
 }
 
-/* Restores the counts of failures from a JOURNAL_STUCK record. The failures of this slot that were
- * still to be counted are counted with it. */
+/* Restores the counts of failures from a JOURNAL_STUCK record, which has the count of a slot and
+ * of the job. Failures of this slot that were noted before the record are in its counts. */
 int progress_replay(struct core *core, const struct journal_record *record)
 {
     struct core_progress *progress = &core->progress;
@@ -337,8 +348,8 @@ int progress_replay(struct core *core, const struct journal_record *record)
         host->slots[record->slot].failed_as_member = false;
         host->slots[record->slot].starts.failed = 0;
     }
-    /* Slots that fail together have a record each. The earlier driver may have died between two of
-     * these records: then the slots without a record are still to be counted. */
+    /* When several slots fail together, each has a record of its own. The earlier driver may have
+     * died after the first of them: then the failures of the other slots are still to be judged. */
     for (size_t i = 0; i < core->roster.hosts.count; i++)
         for (uint32_t k = 0; k < core->roster.hosts.items[i]->slot_count; k++)
             progress->pending |= core->roster.hosts.items[i]->slots[k].failed_as_member;

@@ -1,13 +1,15 @@
 /*
  * recovery.c: forms the first round and each round after a revoked one. core.c calls it when
  * something has changed, agents.c brings RECOVERING. docs/stories.md, "One worker fails": the
- * survivors go on with their last commit within a round trip. No round ever resumes from a commit
- * that is older than resume_min_commit.
+ * survivors go on with their last commit within a round trip. No round resumes from a commit that
+ * is older than resume_min_commit, except from the newest checkpoint, or a commit after it, when no
+ * process can come back with a newer one.
  */
 #include "driver/core/recovery.h"
 
 #include "driver/core/authority.h"
 #include "driver/core/backoff.h"
+#include "driver/core/checkpoint.h"
 #include "driver/core/elect.h"
 #include "driver/core/join.h"
 #include "driver/core/loss.h"
@@ -24,6 +26,9 @@
 /* After this many rounds in a row that ended because of one worker, the other workers train without
  * this worker. */
 #define GIVE_UPS_MAX 3
+/* How long the job waits for a host that was last seen with a newer commit, before it goes on from
+ * a checkpoint. */
+#define FALLBACK_US (30 * TIME_S)
 /* After this many recoveries in a row in which members could not fetch a commit, the driver no
  * longer believes that its holders have it. This concerns commits that only agents keep, or that
  * only workers of one host hold. They are believed at least for VAIN_FETCHES_US, or for half of
@@ -32,9 +37,9 @@
 #define VAIN_FETCHES_MAX 3
 #define VAIN_FETCHES_US  TIME_MIN
 
-/* True: the round's commit may not exist. Only agents, or only workers of one host, say that they
- * have it, and no earlier round has trained from it. `fetcher` is a member on another host, which
- * could not fetch the commit. */
+/* True: the commit of this round may not exist. Only agents, or only the workers of one host,
+ * have said that they have it, and no round has trained from it. fetcher: a member on another
+ * host, which could not fetch the commit from them. */
 static bool recovery_is_doubtful(const struct core *core, const struct round *round,
                                  const struct worker *fetcher)
 {
@@ -55,28 +60,8 @@ static bool recovery_is_doubtful(const struct core *core, const struct round *ro
     return true;
 }
 
-/* Forgets that agents keep this commit, because no worker could fetch it from any of them. An
- * agent's next hello, or the next commit of its workers, is believed again. */
-static void recovery_distrust(struct core *core, uint64_t commit)
-{
-    for (size_t i = 0; i < core->roster.hosts.count; i++) {
-        struct core_host *host = core->roster.hosts.items[i];
-
-        for (uint32_t k = 0; k < host->slot_count; k++) {
-            if (host->slots[k].commit != commit)
-                continue;
-            host->slots[k].commit = 0;
-            authority_refuse(core, host,
-                             tell_text(core,
-                                       "it says that it keeps commit %" PRIu64 ".%" PRIu32
-                                       ", which no worker could fetch",
-                                       COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit)));
-        }
-    }
-}
-
 /* True: without the commit of the current round the job could go on from another commit: a member
- * on another host than the holders has one, or an agent keeps one. */
+ * on another host than the holders has one, an agent keeps one, or there is a checkpoint. */
 static bool recovery_has_other(const struct core *core)
 {
     const struct round *round = &core->current;
@@ -91,14 +76,14 @@ static bool recovery_has_other(const struct core *core)
             commit >= core->rounds.resume_min_commit)
             return true;
     }
-    return elect_kept(core, round->commit) != 0;
+    return elect_kept(core, round->commit) || core->checkpoint.newest;
 }
 
-/* Counts a recovery in which the commit of the current round could not be fetched from its doubtful
- * holders, or in which a link broke before (the error code is the same). True: workers of one host
- * say that they hold the commit, and the driver no longer believes them. Holders are believed as
- * long as the job could go on from no other commit: a job that has just begun, or a sole survivor,
- * has only these holders. */
+/* Counts a recovery in which the commit of the current round could not be fetched from the
+ * holders that are in doubt (or in which a connection broke before the fetch: the error code is
+ * the same for both). After VAIN_FETCHES_MAX of them the driver believes the holders no longer,
+ * if the job can go on from another commit; otherwise it must believe them. Returns true if the
+ * holders are workers, all on one host, which are no longer believed. */
 static bool recovery_note_vain(struct core *core)
 {
     struct core_recovery *recovery = &core->recovery;
@@ -115,7 +100,21 @@ static bool recovery_note_vain(struct core *core)
     if (++recovery->vain < VAIN_FETCHES_MAX || core->now_us - recovery->vain_since_us < least_us ||
         !recovery_has_other(core))
         return false;
-    recovery_distrust(core, commit);
+    /* An agent's next hello, or the next commit of its workers, is believed again. */
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        struct core_host *host = core->roster.hosts.items[i];
+
+        for (uint32_t k = 0; k < host->slot_count; k++) {
+            if (host->slots[k].commit != commit)
+                continue;
+            host->slots[k].commit = 0;
+            authority_refuse(core, host,
+                             tell_text(core,
+                                       "it says that it keeps commit %" PRIu64 ".%" PRIu32
+                                       ", which no worker could fetch",
+                                       COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit)));
+        }
+    }
     return core->current.holders.count != 0;
 }
 
@@ -138,18 +137,63 @@ static void recovery_end_holders(struct core *core)
     }
 }
 
+/* Revokes the running round, because a member says that its collectives failed, or that it could
+ * not get the state of the round. PROTOCOL.md, REVOKE: such a worker sends RECOVERING without a
+ * REVOKE. `is_current`: the member was in this round, and not still in the one before the switch.
+ */
+static void recovery_fail_round(struct core *core, struct worker *worker,
+                                const struct msg_recovering *said, bool is_current)
+{
+    struct round *round = &core->current;
+    bool own_lack, reads, vain = false;
+    char name[WORKER_NAME_MAX];
+    const char *why =
+        tell_text(core, "%s: %s", worker_name(worker, name),
+                  said->text && said->text[0] ? said->text : "its collectives failed");
+
+    if (core->next.number)
+        round_abandon(core, why);
+    round->failed_with = said->code;
+    /* A checkpoint that is missing or damaged is no better the next time: the one before it is
+     * tried. One of another state fits no better the next time either: the job ends below. */
+    reads = is_current && !round->holders.count && !round->entered &&
+            round->commit == core->checkpoint.newest;
+    if (reads && (said->code == HVD_E_CORRUPT || said->code == HVD_E_NOTFOUND))
+        checkpoint_reject(core, why);
+    /* The agents or workers that are said to have the commit of this round may be wrong about
+     * it, or lie. */
+    if (said->code == HVD_E_LOST && is_current && recovery_is_doubtful(core, round, worker))
+        vain = recovery_note_vain(core);
+    else if (is_current && round->entered && !round->holders.count)
+        core->recovery.vain_commit = 0;
+    if (said->code == HVD_E_MISMATCH)
+        backoff_note_mismatch(core, said->text);
+    /* HVD_E_NOMEM and HVD_E_LIMIT are about the worker itself. After a broken connection a
+     * worker cannot know which side was at fault. */
+    own_lack = said->code == HVD_E_NOMEM || said->code == HVD_E_LIMIT;
+    worker->gave_up = own_lack ? worker->gave_up + 1 : 0;
+    round_revoke(core, NULL, why);
+    if (vain)
+        recovery_end_holders(core);
+    if (reads &&
+        (said->code == HVD_E_MISMATCH || said->code == HVD_E_INVAL || said->code == HVD_E_VERSION))
+        over_fail(core, tell_text(core,
+                                  "the checkpoint does not fit the state of the program: %s; to "
+                                  "begin anew, give another --checkpoint-dir",
+                                  why));
+}
+
 /* Handles RECOVERING: a member has left its training loop and says which commits it holds. If the
  * round still runs, its collectives failed with `code`, and the driver revokes the round. A worker
  * that ended GIVE_UPS_MAX rounds in a row by a lack of its own (memory, or a limit) is killed. */
 void recovery_on_recovering(struct core *core, struct worker *worker, const struct msg *msg)
 {
     const struct msg_recovering *said = &msg->u.recovering;
-    struct round *round = &core->current;
-    bool own_lack, vain = false, is_current = msg->round == round->number;
+    const struct round *round = &core->current;
+    bool is_current = msg->round == round->number;
     bool is_switching = round->cause == CAUSE_SWITCH && msg->round == round->previous;
     const size_t *count = core->roster.count;
     char name[WORKER_NAME_MAX];
-    const char *why;
 
     /* PROTOCOL.md, ROUND: a LEAVING worker is not in the next round, so it is told to leave. */
     if (worker->state == WORKER_LEAVING) {
@@ -164,28 +208,7 @@ void recovery_on_recovering(struct core *core, struct worker *worker, const stru
     }
     if (worker->state == WORKER_MEMBER && core->job <= JOB_PENDING &&
         (is_current || (is_switching && !worker->entered))) {
-        /* PROTOCOL.md, REVOKE: a worker whose collectives fail sends RECOVERING without a REVOKE,
-         * and the driver revokes the round. */
-        why = tell_text(core, "%s: %s", worker_name(worker, name),
-                        said->text && said->text[0] ? said->text : "its collectives failed");
-        if (core->next.number)
-            round_abandon(core, why);
-        round->failed_with = said->code;
-        /* The agents or workers that are said to have the commit of this round may be wrong about
-         * it, or lie. */
-        if (said->code == HVD_E_LOST && is_current && recovery_is_doubtful(core, round, worker))
-            vain = recovery_note_vain(core);
-        else if (is_current && round->entered && !round->holders.count)
-            core->recovery.vain_commit = 0;
-        if (said->code == HVD_E_MISMATCH)
-            backoff_note_mismatch(core, said->text);
-        /* HVD_E_NOMEM and HVD_E_LIMIT are about the worker itself. After a broken connection a
-         * worker cannot know which side was at fault. */
-        own_lack = said->code == HVD_E_NOMEM || said->code == HVD_E_LIMIT;
-        worker->gave_up = own_lack ? worker->gave_up + 1 : 0;
-        round_revoke(core, NULL, why);
-        if (vain)
-            recovery_end_holders(core);
+        recovery_fail_round(core, worker, said, is_current);
     }
     if (!is_current || (worker->state != WORKER_REVOKED && worker->state != WORKER_RECOVERED))
         return;
@@ -211,7 +234,7 @@ void recovery_on_recovering(struct core *core, struct worker *worker, const stru
 static bool recovery_lacks_holder(struct core *core, uint64_t commit)
 {
     uint64_t least = core->rounds.resume_min_commit;
-    bool lacks = commit < least;
+    bool lacks = commit < least && (!commit || commit != core->checkpoint.newest);
     /* text such as " b, c": the hosts that kept the commit when they were last heard */
     char seen[LIMIT_REASON_BYTES + 1] = "";
     size_t used = 0;
@@ -239,6 +262,86 @@ static bool recovery_lacks_holder(struct core *core, uint64_t commit)
     return lacks;
 }
 
+/* True: a host may have a commit that is newer than the newest checkpoint, and that no member can
+ * fetch now. An agent that is away counts until its lease has run out; a host that was seen with
+ * such a commit counts for FALLBACK_US. A host whose agent is connected counts until a worker could
+ * have started there, because members fetch from the agent by the address that its worker names.
+ * After a takeover the agents that the driver has not heard yet count too. */
+static bool recovery_may_return(struct core *core)
+{
+    int64_t fallback_us = core->recovery.fallback_us;
+    int64_t start_us = core->config.start_timeout_us;
+    uint64_t least = core->rounds.resume_min_commit;
+    bool met = core->listing.discovered;
+
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        const struct core_host *host = core->roster.hosts.items[i];
+        bool there = host->agent == AGENT_THERE, seen = false;
+        int64_t until_us =
+            time_add(fallback_us, there && start_us > FALLBACK_US ? start_us : FALLBACK_US);
+
+        met &= host->agent_id || !host->listed;
+        for (uint32_t k = 0; k < host->slot_count; k++) {
+            const struct core_slot *slot = &host->slots[k];
+            const struct worker *worker = slot->worker;
+
+            seen |= slot->commit > core->checkpoint.newest && slot->commit >= least;
+            /* This worker has still to end, and may have made a commit of which the driver does
+             * not know: the agent's EXITED names it. */
+            seen |= worker && worker->joined &&
+                    (worker->state == WORKER_LEAVING || worker->state == WORKER_FINISHED ||
+                     worker->state == WORKER_DOOMED);
+        }
+        if (host->agent == AGENT_AWAY && host->taken)
+            return true;
+        if (seen && core->now_us < until_us) {
+            core_want_timer(core, until_us);
+            return true;
+        }
+    }
+    if (met || core->term == 1 || core->now_us >= time_add(fallback_us, FALLBACK_US))
+        return false;
+    core_want_timer(core, time_add(fallback_us, FALLBACK_US));
+    return true;
+}
+
+/* Returns the newest commit that a member or a connected agent has, and that is not older than
+ * resume_min_commit. 0: there is none. */
+static uint64_t recovery_newest(const struct core *core, const struct election *election)
+{
+    return election->commit < core->rounds.resume_min_commit
+               ? elect_kept(core, 0 /* leave none out */)
+               : election->commit;
+}
+
+/* Chooses the commit with which the next round begins: one that a member or an agent has, or that
+ * of a newer checkpoint. An agent may keep a commit that is newer than the checkpoint, although it
+ * is older than resume_min_commit or a member has an older one; then that commit is taken. False:
+ * the checkpoint is newer than all that members can have now, and a host that may have a still
+ * newer commit is waited for. */
+static bool recovery_choose(struct core *core, const struct election *election,
+                            uint64_t *ret_commit)
+{
+    struct core_recovery *recovery = &core->recovery;
+    uint64_t newest = core->checkpoint.newest;
+    uint64_t commit = recovery_newest(core, election), kept;
+
+    *ret_commit = commit;
+    if (newest <= commit) {
+        recovery->fallback_us = TIME_NEVER;
+        return true;
+    }
+    if (recovery->fallback_us == TIME_NEVER)
+        recovery->fallback_us = core->now_us;
+    if (core->rounds.resume_min_commit && recovery_may_return(core))
+        return commit < core->rounds.resume_min_commit; /* recovery_lacks_holder says so */
+    round_fall_back(core, newest);
+    kept = elect_kept(core, 0 /* leave none out */);
+    commit = election->commit > kept ? election->commit : kept;
+    *ret_commit = commit > newest ? commit : newest;
+    return true;
+}
+
 /* Chooses the members and the commit of the next round, and begins it if it has at least `least`
  * members. Survivors come first in the order of their ranks, so old members keep low ranks. */
 static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
@@ -248,6 +351,8 @@ static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
     struct election election;
     uint64_t commit;
 
+    if (core->checkpoint.searching)
+        return; /* EVENT_CHECKPOINT asks for the round again */
     round_clear(next);
     for (size_t i = 0;
          cause == CAUSE_RECOVERY && (worker = roster_next_member(core, &core->current, &i));)
@@ -256,21 +361,24 @@ static void recovery_form(struct core *core, enum msg_cause cause, size_t least)
     join_add_joiners(core);
     if (core->step.failed)
         return;
-    /* When no member holds resume_min_commit or a newer commit, an agent may keep one. */
     election = elect(core, next);
-    commit = election.commit < core->rounds.resume_min_commit
-                 ? elect_kept(core, 0 /* leave none out */)
-                 : election.commit;
     /* join_allowed and progress_judge may end the job, so they are asked last. */
-    if (next->members.count < least || recovery_lacks_holder(core, commit) || !join_allowed(core) ||
+    if (next->members.count < least || !recovery_choose(core, &election, &commit) ||
+        recovery_lacks_holder(core, commit) || !join_allowed(core) ||
         !progress_judge(core, true /* the next round begins now */)) {
         round_clear(next);
         return;
     }
     round_name_next(core, cause);
     next->commit = commit ? commit : COMMIT_FIRST_OF(next->number);
-    /* Otherwise no member is a holder: the members fetch the commit from the agents that keep
-     * it. */
+    if (commit == core->checkpoint.newest && commit > recovery_newest(core, &election))
+        CORE_WARN(core,
+                  "no process has a newer commit than checkpoint %" PRIu64 ".%" PRIu32
+                  ": the training goes on from %s",
+                  COMMIT_ROUND_OF(commit), COMMIT_PLACE_OF(commit), core->checkpoint.folder);
+    /* The commit is one that members hold. Otherwise the round has no holders, and its members
+     * fetch the commit from the agents that keep it, or read its
+     * checkpoint. */
     if (commit == election.commit)
         elect_holders(core, next, &election);
     if (core->step.failed)

@@ -82,9 +82,10 @@ static int replay_round(struct core *core, const struct journal_record *record, 
     return round_replay(core, record);
 }
 
-/* Counts the end of a worker as loss.c would, as far as the record has the facts. `code` of the
- * record is an enum journal_blame; `closed`: a worker had finished before, so a member that ended
- * without having finished counts as unfinished. */
+/* Restores the end of a worker: counts it as loss.c has counted it, as far as the record has the
+ * facts. The field `code` of the record says who was to blame (enum journal_blame). `closed`: a
+ * worker had finished before; a member that ended after that without having finished is
+ * `unfinished`. */
 static void replay_ended(struct core *core, const struct journal_record *record)
 {
     struct worker *worker = roster_worker(core, record->incarnation);

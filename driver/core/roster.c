@@ -128,9 +128,21 @@ void roster_clear_done(struct core *core)
     core->roster.done_slots = 0;
 }
 
+/* True: an operator has drained the host or one of its slots. A notice of the machine does not
+ * count. */
+bool roster_is_drained(const struct core_host *host)
+{
+    bool drained = host->draining && !host->noticed;
+
+    for (uint32_t slot = 0; slot < host->slot_count && !drained; slot++)
+        drained = host->slots[slot].draining;
+    return drained;
+}
+
 static bool roster_is_needed(const struct core_host *host)
 {
-    return host->listed || host->taken || host->agent == AGENT_THERE || host->agent == AGENT_AWAY;
+    return host->listed || host->taken || host->agent == AGENT_THERE || host->agent == AGENT_AWAY ||
+           roster_is_drained(host);
 }
 
 /* Removes DOOMED workers of hosts that are not listed and have no agent. No agent will report the
@@ -148,8 +160,8 @@ void roster_remove_unheard(struct core *core)
     }
 }
 
-/* Drops hosts that are not listed and have neither a worker nor an agent. A dropped host is freed
- * by roster_bury in the next step, because actions of this step may point at it. */
+/* Drops hosts that are not listed and have neither a worker, an agent nor a drain. A dropped host
+ * is freed by roster_bury in the next step, because actions of this step may point at it. */
 void roster_sweep(struct core *core)
 {
     size_t kept = 0;

@@ -27,10 +27,12 @@ bool roster_slots(struct core *core, struct core_host *host, uint32_t count);
 
 /* These functions take over a new list of hosts. roster_relist sets the totals over listed hosts to
  * 0; then roster_list_host is called for each listed host, and adds to the totals.
- * roster_unlist_host: discovery no longer lists this host. */
+ * roster_unlist_host: discovery no longer lists this host. roster_is_drained: an operator has
+ * drained the host or one of its slots, so the host is remembered even if it is not listed. */
 void roster_relist(struct core *core);
 void roster_list_host(struct core *core, struct core_host *host, uint32_t index, uint32_t slots);
 void roster_unlist_host(struct core_host *host);
+bool roster_is_drained(const struct core_host *host);
 
 /* roster_mark_done: a command has ended with 0 in this worker's slot. roster_clear_done: a worker
  * has joined, so such ends count no longer. */

@@ -182,9 +182,10 @@ void round_name_next(struct core *core, enum msg_cause cause)
     core->next.cause = cause;
 }
 
-/* core->next becomes core->current. At a switch the current round becomes core->last, until all
- * members have passed the agreed check; otherwise core->last becomes empty. The struct of the old
- * core->last, with its memory, is used again for core->next. */
+/* core->next becomes core->current. At a switch the round before becomes core->last, because its
+ * members still leave it one after the other; it stays until all have passed the agreed check.
+ * In a recovery core->last becomes empty. The memory of the old core->last is used again for
+ * core->next. */
 static void round_rotate(struct core *core)
 {
     struct round before = core->last;
@@ -225,6 +226,11 @@ int round_replay(struct core *core, const struct journal_record *record)
     core->rounds.resets += record->cause != CAUSE_FIRST;
     if (core->rounds.told < record->round)
         core->rounds.told = record->round;
+    /* Only a round that began with a checkpoint has an older commit. A job that began with the
+     * checkpoint of an earlier job must not begin anew, also before it has trained. */
+    round_fall_back(core, record->commit);
+    if (record->cause == CAUSE_FIRST && record->commit < COMMIT_FIRST_OF(record->round))
+        core->rounds.resume_min_commit = record->commit;
     return 0;
 }
 
@@ -234,14 +240,20 @@ static void round_trace(struct core *core, const struct round *round)
 {
     const struct core_host *host = NULL;
     char text[TRACE_LINE_MAX] = "";
+    struct msg_source_list sources = { NULL, 0 };
+    const char *from = "kept by agents";
     char holders[32];
     size_t used = 0;
 
     snprintf(holders, sizeof(holders), "held by %zu", round->holders.count);
+    if (!round->holders.count)
+        sources = elect_sources(core, round->commit);
+    if (sources.count && !sources.items[0].host[0])
+        from = "read from its checkpoint";
     CORE_TRACE(core, "round %" PRIu64 " (%s): size %zu, from commit %" PRIu64 ".%" PRIu32 " %s",
                round->number, change_cause_name(round->cause), round->members.count,
                COMMIT_ROUND_OF(round->commit), COMMIT_PLACE_OF(round->commit),
-               round->holders.count ? holders : "kept by agents");
+               round->holders.count ? holders : from);
     for (size_t i = 0; i < round->members.count && used < sizeof(text); i++) {
         const struct worker *worker = roster_worker(core, round->members.items[i]);
 
@@ -300,7 +312,8 @@ void round_begin(struct core *core)
     core_move_job(core, JOB_RUNNING);
 }
 
-/* True: no member holds the commit of the current round, and this host's agent keeps it. */
+/* True: the agent of this host keeps the commit of the current round, and no member holds it, so
+ * the members fetch it from agents. */
 static bool round_is_kept_on(const struct core *core, const struct core_host *host)
 {
     const struct round *round = &core->current;
@@ -345,6 +358,12 @@ void round_tell_state_key_again(struct core *core, struct core_host *host)
         tell_host(core, host, tell_msg(core, MSG_STATE_KEY, 0, core->next.number));
 }
 
+void round_fall_back(struct core *core, uint64_t commit)
+{
+    if (core->rounds.resume_min_commit > commit)
+        core->rounds.resume_min_commit = commit;
+}
+
 void round_tell(struct core *core)
 {
     round_tell_state_key(core, &core->current);
@@ -362,8 +381,9 @@ void round_stop_waiting(struct core *core)
     core->rounds.enter_deadline_us = TIME_NEVER;
 }
 
-/* Clears core->last. From now on the death of a leaving worker harms no other worker: all members
- * have passed the agreed check, or the round is revoked anyway. */
+/* Empties core->last, the round before the current one: all its members have passed the agreed
+ * check, or the round is revoked. From now on the death of a worker that is leaving harms no
+ * other worker. */
 static void round_forget_leavers(struct core *core)
 {
     struct worker *worker;
@@ -373,10 +393,10 @@ static void round_forget_leavers(struct core *core)
     round_clear(&core->last);
 }
 
-/* True: more than one host says that the commit of this round exists, by a member that holds the
- * commit or that trains. An agent may lie about its own workers, so the word of one host is enough
- * only if all members are on that host. The holders of a switch are yet to make the commit, so they
- * do not count before they train. */
+/* True: members on two hosts show that the commit of this round exists: each holds the commit,
+ * or trains from it. An agent may lie about its own workers, so one host is not enough, unless
+ * all members are there. The holders of a switch do not count before they train, because they
+ * are named before they have made the commit. */
 static bool round_is_confirmed(const struct core *core, const struct round *round)
 {
     const struct core_host *home = NULL, *said = NULL;

@@ -28,6 +28,10 @@ bool round_all_entered(const struct round *round);
  * again, not even when the change is abandoned. */
 void round_name_next(struct core *core, enum msg_cause cause);
 
+/* The next round begins with a checkpoint, which is older than resume_min_commit: from now on
+ * rounds may resume from this commit. */
+void round_fall_back(struct core *core, uint64_t commit);
+
 /* Sends STATE_KEY, the key with which agents fetch commits from each other, to the agents of hosts
  * that have a worker in this round or in the round before, or that serve the commit. */
 void round_tell_state_key(struct core *core, const struct round *round);

@@ -102,9 +102,9 @@ static void slots_tell_launch(struct core *core, const struct worker *worker,
     tell_host(core, worker->host, msg);
 }
 
-/* Sends LAUNCH again. PROTOCOL.md, LAUNCH: an agent that gets the same incarnation twice starts one
- * process. The place that the first LAUNCH told is not kept once a worker has joined, so the worker
- * is told the last rank of all: its first round gives it the true one. */
+/* Sends LAUNCH again, because the first one may be lost. PROTOCOL.md, LAUNCH: an agent starts
+ * only one process for an incarnation, so a second LAUNCH does no harm. The rank in it matters
+ * only until a round gives the worker its rank: the worker is told the last rank of all. */
 void slots_launch_again(struct core *core, const struct worker *worker)
 {
     uint32_t size = (uint32_t)(core->roster.staying ? core->roster.staying : 1);
@@ -210,7 +210,7 @@ static void slots_start_agents(struct core *core)
         if (!wanted || !slots_may_use_host(core, host))
             continue;
         if (host->agent == AGENT_NONE && core->now_us < host->again_us) {
-            /* Possibly no cooldown ends at that time, so this timer is needed. */
+            /* no cooldown may end at again_us, so no other timer would start a step then */
             core_want_timer(core, host->again_us);
         } else if (host->agent == AGENT_NONE) {
             roster_move_agent(host, AGENT_STARTING);

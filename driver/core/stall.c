@@ -1,9 +1,10 @@
 /*
- * stall.c: warnings and verdicts about waits, based on what waits.c knows. A worker is guilty if
- * other workers wait for it and it does not wait itself. agents.c brings the reports, core.c calls
- * this file at deadlines. A worker is ended only if other workers are known to wait or the worker
- * itself is known to stand still, and only if its agent was connected all the time: otherwise the
- * worker could not report.
+ * stall.c: warnings about workers that wait for long, and the decision which worker is ended for
+ * it. waits.c knows which worker waits for which. A worker is guilty if other workers wait for it
+ * and it does not wait itself. agents.c brings the workers' reports (STALLED), core.c calls this
+ * file at deadlines. A worker is ended only if other workers have reported that they wait, or the
+ * worker itself that it stands still; and only if its agent was connected all the time, because
+ * otherwise the worker could not report that it waits too.
  */
 #include "driver/core/stall.h"
 
@@ -161,23 +162,6 @@ static void stall_look_later(struct core *core)
     core_want_timer(core, core->stalls.look_us);
 }
 
-/* Returns the name of a host if only workers of this host say that they wait, and a guilty worker
- * is on another host; NULL: there is no such host. The agent of the named host may lie, so the
- * driver ends no worker of another host because of these reports alone. A guilty worker that has
- * itself reported for --stall-shutdown that it does not move is not counted here: that report is
- * enough to end the worker. */
-static const char *stall_lone_accuser(struct core *core)
-{
-    const struct core_host *host = waits_of_one_host(core);
-    const struct worker *worker;
-
-    for (size_t i = 0; host && (worker = roster_next(core, &i));)
-        if (waits_is_guilty(core, worker) && worker->host != host &&
-            !stall_is_over_long(core, worker))
-            return host->name;
-    return NULL;
-}
-
 /* Ends the guilty workers when a wait has lasted for --stall-shutdown. If there is no guilty
  * worker, all workers wait for each other, and the round is revoked. The round is also revoked if
  * only workers of one host wait: a worker that really does not move is ended when it does not stop
@@ -188,6 +172,8 @@ static void stall_judge(struct core *core)
     size_t count;
     const struct worker *one = waits_longest(core, stall_is_ripe, &count);
     const char *took, *why, *alone = NULL;
+    const struct core_host *home;
+    const struct worker *worker;
     size_t guilty;
 
     if (!one && waits_longest(core, stall_is_over_long, &count))
@@ -197,8 +183,15 @@ static void stall_judge(struct core *core)
     took =
         tell_text(core, "%s in %s", stall_seconds(one->wait.waited_us, text), one->wait.operation);
     guilty = waits_blame(core, core->config.stall_us, core->now_us - stall_gather_us(core));
-    if (guilty)
-        alone = stall_lone_accuser(core);
+    /* `alone`: only workers of this host say that they wait, and a guilty worker is on another
+     * host. The agent of `alone` may lie, so these reports are not enough to end a worker of
+     * another host. A guilty worker that has itself reported for --stall-shutdown that it stands
+     * still is left out of this question: its own report is enough to end it. */
+    home = guilty ? waits_of_one_host(core) : NULL;
+    for (size_t i = 0; home && !alone && (worker = roster_next(core, &i));)
+        if (waits_is_guilty(core, worker) && worker->host != home &&
+            !stall_is_over_long(core, worker))
+            alone = home->name;
     if (guilty && !alone) {
         stall_end_guilty(
             core, waits_repeat_us(core),
@@ -313,8 +306,8 @@ void stall_expire(struct core *core)
         }
         job = core->job;
     }
-    if (core->watch.warn_us > core->now_us) {
-        core_want_timer(core, core->watch.warn_us);
+    if (core->stalls.watch.warn_us > core->now_us) {
+        core_want_timer(core, core->stalls.watch.warn_us);
         return;
     }
     waits_watch_again(core, TIME_NEVER);
@@ -336,8 +329,9 @@ void stall_expire(struct core *core)
             name_worker(&names, worker);
     if (names.count && stall_may_warn(core))
         CORE_WARN(core, "round %" PRIu64 ": after %s %zu of %zu are still to %s: %s",
-                  core->current.number, stall_seconds(core->now_us - core->watch.since_us, text),
-                  names.count, core->current.members.count, what, names_text(core, &names));
+                  core->current.number,
+                  stall_seconds(core->now_us - core->stalls.watch.since_us, text), names.count,
+                  core->current.members.count, what, names_text(core, &names));
 }
 
 /* Ends each absent worker that does not wait itself, if its agent was connected for

@@ -61,39 +61,29 @@ struct msg *tell_msg(struct core *core, enum msg_type type, uint64_t incarnation
     return msg;
 }
 
-/* True: the message needs the secret of its round. PROTOCOL.md, ROUND: only the hosts of a round's
- * members are told the secret. A PREPARE also goes to workers that leave at the switch, and a ROUND
- * to workers that are no members any more. */
-static bool tell_needs_secret(const struct core *core, const struct core_host *host,
-                              const struct msg *msg)
-{
-    const struct round *current = &core->current, *next = &core->next;
-    const struct worker *worker;
-
-    if (msg->type != MSG_ROUND && msg->type != MSG_PREPARE)
-        return false;
-    for (size_t slot = 0; (worker = roster_next_on(host, &slot));) {
-        if (msg->round == current->number && worker->rank < current->members.count &&
-            current->members.items[worker->rank] == worker->incarnation)
-            return true;
-        if (msg->round == next->number && worker->next_rank < next->members.count &&
-            next->members.items[worker->next_rank] == worker->incarnation)
-            return true;
-    }
-    return false;
-}
-
 /* Sends the message to the agent of the host, if it is connected. `overtakes`: the message waits
  * for no record of the journal (action.h). */
 void tell_host(struct core *core, struct core_host *host, const struct msg *msg)
 {
+    const struct round *current = &core->current, *next = &core->next;
+    bool may_need = msg->type == MSG_ROUND || msg->type == MSG_PREPARE, secret = false;
+    const struct worker *worker;
+
     if (host->agent != AGENT_THERE)
         return; /* hello.c sends it again when the agent comes back */
     host->said_us = core->now_us;
+    /* PROTOCOL.md, ROUND: only the hosts of a round's members are told the secret. A PREPARE also
+     * goes to workers that leave at the switch, and a ROUND to workers that are no members any
+     * more. */
+    for (size_t slot = 0; may_need && !secret && (worker = roster_next_on(host, &slot));)
+        secret = (msg->round == current->number && worker->rank < current->members.count &&
+                  current->members.items[worker->rank] == worker->incarnation) ||
+                 (msg->round == next->number && worker->next_rank < next->members.count &&
+                  next->members.items[worker->next_rank] == worker->incarnation);
     tell_add(core, (struct action){
                        .kind = ACTION_SEND,
                        .overtakes = msg->type == MSG_BEAT || msg->type == MSG_WELCOME_AGENT,
-                       .secret = tell_needs_secret(core, host, msg),
+                       .secret = secret,
                        .peer = host->peer,
                        /* REKEY only: driver/io adds the key of this host to the message. */
                        .host = msg->type == MSG_REKEY ? tell_text(core, "%s", host->name) : NULL,
@@ -181,6 +171,25 @@ void tell_discover(struct core *core)
 void tell_check_owner(struct core *core)
 {
     tell_add(core, (struct action){ .kind = ACTION_CHECK_OWNER });
+}
+
+void tell_checkpoint(struct core *core, const struct checkpoint_done *checkpoint)
+{
+    tell_add(core, (struct action){ .kind = ACTION_CHECKPOINT,
+                                    .ask = checkpoint->number,
+                                    .epoch = checkpoint->commit,
+                                    .checkpoint = checkpoint });
+}
+
+void tell_checkpoint_reject(struct core *core, const char *folder, uint64_t commit)
+{
+    size_t bytes = strlen(folder) + 1;
+    char *copy = tell_alloc(core, bytes, 1);
+
+    if (copy)
+        tell_add(core, (struct action){ .kind = ACTION_CHECKPOINT_REJECT,
+                                        .text = memcpy(copy, folder, bytes),
+                                        .epoch = commit });
 }
 
 void tell_reply(struct core *core, uint64_t ask, int code, const char *text)

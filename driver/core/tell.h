@@ -38,6 +38,8 @@ void tell_start_agent(struct core *core, const struct core_host *host);
 void tell_key(struct core *core, const struct core_host *host, uint32_t epoch, bool admitted);
 void tell_discover(struct core *core);
 void tell_check_owner(struct core *core);
+void tell_checkpoint(struct core *core, const struct checkpoint_done *checkpoint);
+void tell_checkpoint_reject(struct core *core, const char *folder, uint64_t commit);
 void tell_reply(struct core *core, uint64_t ask, int code, const char *text);
 void tell_rekeying(struct core *core, const char *text, bool over);
 void tell_exit(struct core *core, int code, const char *text);

@@ -46,9 +46,11 @@ static const char *view_why_unused(const struct core *core, const struct core_ho
 {
     char sentence[BLACKLIST_SENTENCE_MAX];
 
+    if (!host->listed && core->listing.discovered)
+        return roster_is_drained(host) ? "discovery no longer names it; it is drained until undrain"
+                                       : "discovery no longer names it";
     if (!host->listed)
-        return core->listing.discovered ? "discovery no longer names it"
-                                        : "discovery has not answered yet";
+        return "discovery has not answered yet";
     if (host->draining)
         return "it is being drained";
     if (host->agent == AGENT_STARTING)
@@ -187,13 +189,14 @@ int core_view(const struct core *core, struct core_view *ret_view)
         core_view_release(&view);
         return HVD_E_NOMEM;
     }
-    /* The listed hosts come first, in order, then the unlisted hosts that have workers. */
+    /* The listed hosts come first, in order, then the unlisted hosts that have workers or drains.
+     */
     for (size_t i = 0; i < core->listing.list.count; i++)
         view_host(core, core->listing.list.items[i], &view.memory, &hosts[view.host_count++]);
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         const struct core_host *host = core->roster.hosts.items[i];
 
-        if (!host->listed && host->taken)
+        if (!host->listed && (host->taken || roster_is_drained(host)))
             view_host(core, host, &view.memory, &hosts[view.host_count++]);
     }
     view.hosts = hosts;

@@ -104,7 +104,7 @@ struct core_view {
     uint32_t resets;
     bool enough; /* the job has all workers that it needs */
     int64_t short_since_us;
-    const struct view_host *hosts; /* listed hosts in order, then unlisted hosts with workers */
+    const struct view_host *hosts; /* listed ones in order, then unlisted with workers or drains */
     size_t host_count;
     const struct view_held *held;
     size_t held_count;

@@ -44,26 +44,28 @@ void waits_moved(struct worker *worker)
     worker->wait.waited_us = 0;
 }
 
-/* The driver's first warning comes later than the reports of waiting workers. By then the driver
- * knows which workers wait, and does not name them as missing. */
+/* Begins to watch a wait of the driver for workers. The first warning about it comes one and a
+ * half times --stall-warning later: by then the workers that wait themselves have reported that,
+ * and the warning does not name them as the cause. */
 void waits_watch(struct core *core)
 {
     int64_t warning_us = core->config.stall_warning_us;
 
-    core->watch.since_us = core->now_us;
+    core->stalls.watch.since_us = core->now_us;
     waits_watch_again(core, time_add(core->now_us, warning_us + warning_us / 2));
 }
 
 void waits_watch_again(struct core *core, int64_t warn_us)
 {
-    core->watch.warn_us = warn_us;
+    core->stalls.watch.warn_us = warn_us;
     core_want_timer(core, warn_us);
 }
 
-/* A search for missing workers, including missing workers that wait themselves. */
+/* A search for the workers that others wait for. If such a worker waits itself, the search goes on
+ * to the workers that it waits for. */
 struct blame {
     struct core *core;
-    /* A list of marked workers; the workers that these wait for are still to be marked. */
+    /* marked workers whose own waits have not been followed yet */
     struct worker *unasked;
     size_t guilty; /* how many marked workers do not wait themselves */
 };
@@ -86,9 +88,9 @@ static void blame_missing(struct blame *all, const struct worker *waiter)
         blame_worker(all, roster_worker(all->core, waiter->wait.missing[i]));
 }
 
-/* Marks (`blamed`) the workers that others wait for, and returns how many of them do not wait
- * themselves. A report of a wait counts if it is fresh, the wait has lasted for at least waited_us,
- * and was reported as long (`long_us`) no later than long_by_us. */
+/* Marks (`blamed`) the workers that others wait for, and returns how many of these do not wait
+ * themselves. Three conditions say which reports of a wait are used: it is fresh; the wait had
+ * lasted for waited_us or longer; and that was reported at long_by_us or before (`long_us`). */
 size_t waits_blame(struct core *core, int64_t waited_us, int64_t long_by_us)
 {
     struct blame all = { .core = core };
@@ -156,7 +158,7 @@ bool waits_for_host(struct core *core, const struct core_host *host)
     const struct worker *worker;
     bool waits = false;
 
-    /* 0 and now: each fresh report counts, however short its wait is */
+    /* 0 and the present time: each fresh report is used, however short the wait is */
     (void)waits_blame(core, 0, core->now_us);
     for (size_t slot = 0; (worker = roster_next_on(host, &slot));)
         waits |= waits_is_guilty(core, worker);

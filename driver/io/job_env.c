@@ -55,7 +55,8 @@ static int push_text(struct job_texts *vec, const char *text, size_t max, const 
                        max, limit);
     copy = rc ? NULL : mem_strdup(text);
     if (!copy)
-        return err_set(err, HVD_E_NOMEM, "no memory for the command of workers");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the command of workers; free memory on this host");
     vec->items[vec->count++] = copy;
     return 0;
 }
@@ -74,7 +75,8 @@ static int put_entry(struct job_env *env, const char *entry, struct hvd_err *err
         return push_text(&env->env, entry, LIMIT_ENV_ENTRIES, "LIMIT_ENV_ENTRIES", err);
     copy = mem_strdup(entry);
     if (!copy)
-        return err_set(err, HVD_E_NOMEM, "no memory for the environment of workers");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the environment of workers; free memory on this host");
     mem_free(*known);
     *known = copy;
     return 0;
@@ -116,7 +118,8 @@ int job_env_init(struct job_env *env, char *const *argv, const char *cwd, char *
                        cwd, LIMIT_PATH_BYTES);
     env->cwd = mem_strdup(cwd);
     if (!env->cwd)
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the command of workers");
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory for the command of workers; free memory on this host");
     for (; *argv && !rc; argv++)
         rc = push_text(&env->argv, *argv, LIMIT_ARGV_ENTRIES, "LIMIT_ARGV_ENTRIES", err);
     for (char *const *entry = envp; *entry && !rc; entry++) {
@@ -163,7 +166,9 @@ int job_env_follow(char *const *first, char *const *now, const char ***ret_envp,
         most++;
     envp = mem_zalloc_array(most, sizeof(*envp));
     if (!envp)
-        return err_set(err, HVD_E_NOMEM, "no memory for the environment of the script for hosts");
+        return err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the environment of the script for hosts; free memory on this host");
     for (char *const *entry = first; *entry; entry++) {
         if (job_env_is_passed_on(*entry) || !strncmp(*entry, "HVD_", strlen("HVD_")))
             envp[count++] = *entry;

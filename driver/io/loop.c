@@ -11,22 +11,27 @@
 #include "base/time.h"
 #include "driver/control/control.h"
 #include "driver/core/core.h"
+#include "driver/front/front_link.h"
 #include "driver/io/alarms.h"
+#include "driver/io/checkpoints.h"
 #include "driver/io/host_keys.h"
+#include "driver/io/parent.h"
 #include "driver/io/queue.h"
 #include "driver/io/starter.h"
 #include "os/clock.h"
+#include "os/file.h"
+#include "wire/address.h"
 
 #include <event2/event.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 _Static_assert(STATE_KEY_BYTES == HOST_KEY_BYTES, "struct loop has one buffer for both");
 
-#define OWNER_CHECK_US (2 * TIME_S)
-#define TRACE_LINES    256
+#define TRACE_LINES 256
 /* While the core changes, the labels of the workers' output are made again at most once in this
  * time. */
 #define LABELS_EVERY (100 * TIME_MS)
@@ -39,9 +44,10 @@ struct loop {
 
     struct event_base *base;
     struct alarms *alarms;
+    struct parent *parent;
+    struct checkpoints *checkpoints;
     struct tls *tls;
     struct host_keys *keys;
-    uint8_t key[HOST_KEY_BYTES]; /* the key in the STATE_KEY or REKEY that is being encoded */
     struct server *server;
     struct scribe *scribe;
     struct discoverer *discoverer;
@@ -64,11 +70,21 @@ struct loop {
     bool performing;  /* an action is being carried out */
     int early_signal; /* a signal that came before the loop was open; 0: no signal */
 
-    /* the secret in the ROUND or PREPARE that is being encoded */
-    uint8_t round_secret[LIMIT_ROUND_SECRET_BYTES];
+    /* The additions to the message that is being encoded: the key of a STATE_KEY or REKEY, the
+     * secret of a ROUND or PREPARE, the addresses of standbys in a BEAT. */
+    struct {
+        uint8_t key[HOST_KEY_BYTES];
+        uint8_t round[LIMIT_ROUND_SECRET_BYTES];
+        struct store_peers standbys;
+        const char *standby_texts[STORE_PEERS_MAX];
+    } added;
     int64_t started_us;
-    bool labels_stale; /* the core has changed something since the labels were made */
-    int64_t labels_us; /* when the labels of the workers' output were last made */
+    /* The labels of the workers' output: the core has changed something since they were made, and
+     * when that was. */
+    struct {
+        bool stale;
+        int64_t made_us;
+    } labels;
 };
 
 /* A line of the trace begins with its time. That time is cut off, because the log and the events
@@ -79,7 +95,7 @@ static void loop_on_trace(void *arg, const char *line, bool is_warning)
     const char *text = strstr(line, "] ");
 
     text = text ? text + 2 : line;
-    loop->labels_stale = true;
+    loop->labels.stale = true;
     events_add(loop->events, text);
     if (is_warning)
         log_warning(JOB, "%s", text);
@@ -137,8 +153,19 @@ static void loop_perform(struct loop *loop)
                 loop_fail(loop, err_set(loop->err, HVD_E_NOMEM, "no memory for the key of a host"));
             break;
         case ACTION_START_AGENT: starter_start(loop->starter, item->text); break;
-        case ACTION_DISCOVER: discover_ask(loop->discoverer); break;
+        case ACTION_DISCOVER:
+            if (!loop->config->stop)
+                discover_ask(loop->discoverer);
+            break;
         case ACTION_CHECK_OWNER: scribe_check(loop->scribe); break;
+        case ACTION_CHECKPOINT:
+            if (checkpoints_complete(loop->checkpoints, item->checkpoint))
+                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM, "no memory for a checkpoint"));
+            break;
+        case ACTION_CHECKPOINT_REJECT:
+            if (checkpoints_reject(loop->checkpoints, item->epoch))
+                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM, "no memory for a checkpoint"));
+            break;
         case ACTION_REPLY: control_reply(loop->control, item->ask, item->code, text); break;
         case ACTION_REKEYING: control_rekeying(loop->control, text, item->code); break;
         case ACTION_EXIT: /* this is always the last action */
@@ -166,6 +193,20 @@ static void loop_perform(struct loop *loop)
     loop->performing = false;
 }
 
+/* Adds the addresses of standbys to a heartbeat. An address in the store that none can be is left
+ * out: the store is foreign input, and the agent would refuse the message. */
+static void loop_add_standbys(struct loop *loop, struct msg *ret_whole)
+{
+    struct address address;
+    size_t count = 0;
+
+    scribe_peers(loop->scribe, &loop->added.standbys);
+    for (size_t i = 0; i < loop->added.standbys.count; i++)
+        if (!address_parse(loop->added.standbys.address[i], &address, NULL))
+            loop->added.standby_texts[count++] = loop->added.standbys.address[i];
+    ret_whole->u.beat.standbys = (struct msg_texts){ loop->added.standby_texts, count };
+}
+
 /* Adds to a message what the core does not know: the command and the environment to a LAUNCH, the
  * key to a STATE_KEY and a REKEY, and the secret to a ROUND and a PREPARE for hosts that have a
  * member of that round. */
@@ -173,25 +214,27 @@ static int complete_msg(void *arg, const struct action *action, struct msg *ret_
 {
     struct loop *loop = arg;
     const struct msg *msg = action->msg;
-    const struct msg_bytes secret = { loop->round_secret, sizeof(loop->round_secret) };
+    const struct msg_bytes secret = { loop->added.round, sizeof(loop->added.round) };
     int rc = 0;
 
-    if (msg->type == MSG_LAUNCH) {
+    if (msg->type == MSG_BEAT) {
+        loop_add_standbys(loop, ret_whole);
+    } else if (msg->type == MSG_LAUNCH) {
         job_env_fill(loop->config->env, msg, ret_whole);
         output_rank(loop->output, msg->incarnation, msg->u.launch.rank);
     } else if (msg->type == MSG_ROUND && action->secret) {
-        rc = host_keys_round(loop->keys, msg->round, loop->round_secret);
+        rc = host_keys_round(loop->keys, msg->round, loop->added.round);
         ret_whole->u.round.secret = secret;
     } else if (msg->type == MSG_PREPARE && action->secret) {
-        rc = host_keys_round(loop->keys, msg->round, loop->round_secret);
+        rc = host_keys_round(loop->keys, msg->round, loop->added.round);
         ret_whole->u.prepare.secret = secret;
     } else if (msg->type == MSG_STATE_KEY) {
-        rc = host_keys_state(loop->keys, msg->round, loop->key);
-        ret_whole->u.state_key.key = (struct msg_bytes){ loop->key, STATE_KEY_BYTES };
+        rc = host_keys_state(loop->keys, msg->round, loop->added.key);
+        ret_whole->u.state_key.key = (struct msg_bytes){ loop->added.key, STATE_KEY_BYTES };
     } else if (msg->type == MSG_REKEY) {
-        rc =
-            host_keys_derive(loop->config->facts->key, action->host, msg->u.rekey.epoch, loop->key);
-        ret_whole->u.rekey.key = (struct msg_bytes){ loop->key, HOST_KEY_BYTES };
+        rc = host_keys_derive(loop->config->facts->key, action->host, msg->u.rekey.epoch,
+                              loop->added.key);
+        ret_whole->u.rekey.key = (struct msg_bytes){ loop->added.key, HOST_KEY_BYTES };
     }
     return rc;
 }
@@ -226,9 +269,9 @@ static void loop_step(struct loop *loop, struct event *event)
 
 /* The job is to end, because of a signal or of "hvd-elastic stop" (then `signal` is SIGTERM). `who`
  * says so in words. */
-static void loop_stop(struct loop *loop, int signal, const char *who)
+static void loop_stop(struct loop *loop, int signal, const char *who, bool checkpoint)
 {
-    struct event event = { .kind = EVENT_STOP, .text = who };
+    struct event event = { .kind = EVENT_STOP, .text = who, .code = checkpoint };
 
     /* Before the TERM record is durable no agent knows this driver. A first signal waits until it
      * is durable, and a second signal ends the driver at once. */
@@ -242,7 +285,7 @@ static void loop_stop(struct loop *loop, int signal, const char *who)
         event_base_loopbreak(loop->base);
         return;
     }
-    if (!loop->end->signal)
+    if (!loop->end->signal && (!checkpoint || !loop->config->core->checkpoint_dir))
         log_info(JOB, "%s: the workers get SIGTERM, and end; a second stop kills them at once",
                  who);
     loop->end->signal = signal;
@@ -277,7 +320,7 @@ static void loop_control_act(void *arg, const struct event *event)
     struct event own = *event;
 
     if (event->kind == EVENT_STOP)
-        loop_stop(loop, SIGTERM, event->text);
+        loop_stop(loop, SIGTERM, event->text, event->code);
     else if (!loop->open)
         control_reply(loop->control, event->ask, HVD_E_BUSY,
                       "the driver has not begun yet; ask again");
@@ -319,6 +362,23 @@ static void loop_on_hosts_failed(void *arg, const char *why)
         loop_step(loop, &event);
 }
 
+static void loop_on_checkpoint(void *arg, struct event *event)
+{
+    loop_step(arg, event);
+}
+
+static void loop_on_checkpoint_note(void *arg, int code, const char *text)
+{
+    struct loop *loop = arg;
+
+    if (!code) {
+        log_debug(STATE, "%s", text);
+        return;
+    }
+    events_add(loop->events, text);
+    log_warning(STATE, "%s", text);
+}
+
 static void loop_on_start_failed(void *arg, const char *host, const char *why)
 {
     struct event event = { .kind = EVENT_AGENT_FAILED, .host = host, .text = why };
@@ -346,9 +406,9 @@ static void loop_on_peer_msg(void *arg, uint32_t number, const struct msg *msg)
      * a view of the core if this worker has none, or if the core has changed something since. */
     if (msg->type == MSG_OUTPUT && speaks &&
         (!output_knows(loop->output, msg->incarnation) ||
-         (loop->labels_stale && now_us >= time_add(loop->labels_us, LABELS_EVERY)))) {
-        loop->labels_stale = false;
-        loop->labels_us = now_us;
+         (loop->labels.stale && now_us >= time_add(loop->labels.made_us, LABELS_EVERY)))) {
+        loop->labels.stale = false;
+        loop->labels.made_us = now_us;
         core_view_init(&view);
         rc = core_view(loop->core, &view);
         for (size_t i = 0; !rc && i < view.host_count; i++) {
@@ -383,15 +443,37 @@ static void loop_on_crowd(void *arg)
 
 static const char *signal_text(int signal)
 {
-    switch (signal) {
-    case SIGINT: return "Ctrl-C";
-    case SIGTERM: return "SIGTERM";
-    default: return "SIGHUP";
-    }
+    return signal == SIGINT ? "Ctrl-C" : "SIGTERM";
 }
 
-/* Called for a signal to the driver: SIGUSR1 asks for a discovery, any other signal ends the
- * job. */
+/* Writes a line to the log and to the events. */
+PRINTF_LIKE(2, 3) static void loop_say(struct loop *loop, const char *format, ...)
+{
+    char text[TRACE_LINE_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    events_add(loop->events, text);
+    log_info(JOB, "%s", text);
+}
+
+/* The terminal is gone. The line comes first, as standard error may be a file. */
+static void loop_on_hangup(void *arg)
+{
+    struct loop *loop = arg;
+
+    loop_say(loop,
+             "the terminal is gone, and the job goes on without it; look at it with: hvd-elastic "
+             "status --state-dir %s; the output of workers is %s",
+             loop->config->folder,
+             loop->config->output->folder ? "in the folder of --output-filename"
+                                          : "kept nowhere without --output-filename");
+    file_leave_terminal();
+}
+
+/* Called for a signal to the driver. */
 static void loop_on_signal(void *arg, int signal)
 {
     struct loop *loop = arg;
@@ -399,12 +481,38 @@ static void loop_on_signal(void *arg, int signal)
     if (signal == SIGUSR1)
         discover_ask(loop->discoverer);
     else
-        loop_stop(loop, signal, signal_text(signal));
+        parent_own_signal(loop->parent, signal);
+}
+
+/* The user ends the job, by a signal to the driver or to its parent. */
+static void loop_on_parent_stop(void *arg, int signal)
+{
+    struct loop *loop = arg;
+
+    loop_stop(loop, signal, signal_text(signal), true);
+}
+
+static void loop_on_parent_look(void *arg)
+{
+    struct loop *loop = arg;
+
+    discover_ask(loop->discoverer);
+}
+
+/* With --detach alone the parent ends when the driver runs. */
+static void loop_on_parent_lost(void *arg)
+{
+    struct loop *loop = arg;
+
+    if (loop->config->order->restarts)
+        loop_say(loop, "the process that has started this driver is gone; the driver goes on, and "
+                       "no process starts the next one");
 }
 
 /* Called when records have become durable, or when no record can be written any more. */
 static void loop_on_scribe(void *arg)
 {
+    const struct front_msg runs = { .kind = FRONT_RUNS };
     struct loop *loop = arg;
     int rc = scribe_look(loop->scribe, &loop->durable, loop->err);
 
@@ -428,11 +536,16 @@ static void loop_on_scribe(void *arg)
     /* The first record is durable: from now on agents may connect, and the timer runs. */
     loop->open = true;
     loop->end->begun = true;
+    if (loop->config->order->detach)
+        file_leave_streams();
+    front_link_send(loop->config->order->link, &runs);
     alarms_arm(loop->alarms, core_deadline(loop->core));
     if (loop->config->resumed)
         starter_await_agents(loop->starter);
+    if (loop->config->stop)
+        loop_stop(loop, SIGTERM, "hvd-elastic stop", !loop->config->stop_now);
     if (loop->early_signal)
-        loop_stop(loop, loop->early_signal, signal_text(loop->early_signal));
+        loop_stop(loop, loop->early_signal, signal_text(loop->early_signal), true);
 }
 
 static int replay_record(void *arg, const struct journal_record *record, struct hvd_err *err)
@@ -453,11 +566,16 @@ static int replay_blacklist(void *arg, const struct blacklist_record *record, st
  * failure loop_run frees those that were made. */
 static int loop_create_parts(struct loop *loop)
 {
-    static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, 0 };
+    /* A SIGHUP that is ignored (nohup) stays ignored. */
+    const int signals[] = { SIGINT, SIGTERM, SIGUSR1, front_ignores_hangup() ? 0 : SIGHUP, 0 };
+    static const struct parent_ops parent_ops = { loop_on_parent_stop, loop_on_hangup,
+                                                  loop_on_parent_look, loop_on_parent_lost };
     static const struct discover_ops discover_ops = { loop_on_hosts, loop_on_hosts_failed };
     static const struct server_ops server_ops = { loop_on_peer_msg, loop_on_peer_closed,
                                                   loop_on_crowd };
     static const struct control_ops control_ops = { loop_control_view, loop_control_act };
+    static const struct checkpoints_ops checkpoints_ops = { loop_on_checkpoint,
+                                                            loop_on_checkpoint_note };
     static const struct alarm_ops alarm_ops = { loop_on_timer, loop_on_signal, loop_on_scribe };
     const struct loop_config *config = loop->config;
     char path[LIMIT_PATH_BYTES];
@@ -489,17 +607,24 @@ static int loop_create_parts(struct loop *loop)
                             loop->err);
     }
     if (!rc)
+        rc = checkpoints_create(loop->base, config->catalog, config->facts->job, &checkpoints_ops,
+                                loop, &loop->checkpoints, loop->err);
+    if (!rc)
+        rc = parent_create(loop->base, config->order->link, &parent_ops, loop, &loop->parent,
+                           loop->err);
+    if (!rc)
         rc = alarms_create(loop->base, signals, scribe_fd(loop->scribe), &alarm_ops, loop,
                            &loop->alarms, loop->err);
     return rc;
 }
 
 /* Runs the job: reads the journal, creates the parts, and runs the event loop until the end. The
- * journal's file belongs to this function until scribe_start takes it. */
+ * store belongs to this function until scribe_start takes it. */
 static int loop_drive(struct loop *loop)
 {
-    struct job_file *file = loop->config->file;
+    struct store *store = loop->config->store;
     struct event start = { .kind = EVENT_START };
+    char text[TRACE_LINE_MAX];
     int rc = trace_init(&loop->trace, "core", TRACE_LINES);
 
     if (rc)
@@ -508,6 +633,11 @@ static int loop_drive(struct loop *loop)
         rc = events_create(loop->config->folder, &loop->events, loop->err);
     if (!rc)
         rc = output_create(loop->config->output, &loop->output, loop->err);
+    if (!rc && loop->config->order->former) {
+        snprintf(text, sizeof(text), "%s; a new driver takes the job over (pid %d)",
+                 loop->config->order->former, (int)getpid());
+        events_add(loop->events, text); /* the log has the line already */
+    }
     if (!rc)
         trace_set_tap(&loop->trace, loop_on_trace, loop);
     /* Brings the core to the state in which earlier drivers have left it. Then the scribe, the
@@ -515,14 +645,14 @@ static int loop_drive(struct loop *loop)
     if (!rc && !(loop->core = core_create(loop->config->core, &loop->trace)))
         rc = err_set(loop->err, HVD_E_NOMEM, "no memory for the state of the job");
     if (!rc)
-        rc = job_file_replay(file, replay_record, loop, loop->err);
+        rc = store_replay(store, replay_record, loop, loop->err);
     if (!rc)
-        rc = job_file_blacklist(file, replay_blacklist, loop, loop->err);
+        rc = store_blacklist(store, replay_blacklist, loop, loop->err);
     if (rc) {
-        job_file_close(file);
+        store_close(store);
         return rc;
     }
-    rc = scribe_start(file, OWNER_CHECK_US, &loop->scribe, loop->err);
+    rc = scribe_start(store, store->check_us, &loop->scribe, loop->err);
     if (!rc)
         rc = loop_create_parts(loop);
     if (rc)
@@ -551,21 +681,23 @@ int loop_run(const struct loop_config *config, struct loop_end *ret_end, struct 
     action_list_init(&loop.actions);
     loop.base = event_base_new();
     if (!loop.base) {
-        job_file_close(config->file);
+        store_close(config->store);
         return err_set(err, HVD_E_NOMEM, "no memory for the driver's event loop");
     }
     rc = loop_drive(&loop);
 
     /* The parts that make callbacks are freed first, so no callback reaches a freed part. */
     alarms_free(loop.alarms);
+    parent_free(loop.parent);
+    checkpoints_free(loop.checkpoints);
     control_free(loop.control);
     discover_free(loop.discoverer);
     starter_free(loop.starter);
     server_free(loop.server);
     /* This call returns when the last messages are sent, at the latest after CONN_LINGER_US. */
     (void)event_base_dispatch(loop.base);
-    explicit_bzero(loop.key, sizeof(loop.key));
-    explicit_bzero(loop.round_secret, sizeof(loop.round_secret));
+    explicit_bzero(loop.added.key, sizeof(loop.added.key));
+    explicit_bzero(loop.added.round, sizeof(loop.added.round));
     host_keys_free(loop.keys);
     tls_free(loop.tls);
     /* After a takeover (CORE_REPLACED) the scribe (the thread that writes the journal) has failed

@@ -8,29 +8,36 @@
 
 #include "discovery/sources/discover.h"
 #include "driver/core/config.h"
+#include "driver/front/front.h"
 #include "driver/io/job_env.h"
 #include "driver/io/output.h"
-#include "driver/journal/job_file.h"
 #include "driver/launch/launch.h"
+#include "driver/store/store.h"
 
-/* The settings of the loop. All pointers are borrowed while the loop runs, except `file`, which the
- * loop closes. */
+/* The settings of the loop. All pointers are borrowed while the loop runs, except `store`, which
+ * the loop closes. */
 struct loop_config {
     const struct core_config *core;
     const struct job_facts *facts;
-    struct job_file *file;
+    struct store *store;
     const char *folder; /* the folder of the job */
     bool resumed;
+    /* The job is ended as soon as this driver has taken it over. stop_now: without a checkpoint. */
+    bool stop, stop_now;
     const struct discover_config *discover;
     const struct launch_config *launch;
     const struct output_config *output;
     const struct job_env *env;
-    const char *network_interfaces; /* "eth0,eth1" or "^lo"; NULL: any interface */
-    uint16_t port;                  /* 0: the port in `facts` */
-    int64_t stall_warning_us;       /* the agents pass both stall_ times on to their workers */
+    struct catalog *catalog;         /* NULL: the job has no checkpoints */
+    const struct front_order *order; /* what the driver's parent process has said */
+    const char *network_interfaces;  /* "eth0,eth1" or "^lo"; NULL: any interface */
+    uint16_t port;                   /* 0: the port in `facts` */
+    int64_t stall_warning_us;        /* the agents pass both stall_ times on to their workers */
     int64_t stall_shutdown_us;
     const char *agent_log_level; /* NULL: the default of the agent */
 };
+
+struct catalog;
 
 struct loop_end {
     bool begun; /* the driver may have started agents */

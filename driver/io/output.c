@@ -242,7 +242,8 @@ int output_create(const struct output_config *config, struct output **ret_output
         return rc;
     output = mem_zalloc(sizeof(*output));
     if (!output)
-        return err_set(err, HVD_E_NOMEM, "no memory for the output of workers");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the output of workers; free memory on this host");
     output->config = config;
     output->terminal[STREAM_STDOUT] = isatty(config->out_fd);
     output->terminal[STREAM_STDERR] = isatty(config->err_fd);
@@ -252,7 +253,8 @@ int output_create(const struct output_config *config, struct output **ret_output
     writer = output->writer = mem_zalloc(sizeof(*writer));
     if (!writer) {
         mem_free(output);
-        return err_set(err, HVD_E_NOMEM, "no memory for the output of workers");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the output of workers; free memory on this host");
     }
     list_init(&writer->waiting);
     writer->err_fd = config->err_fd;

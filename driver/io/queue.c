@@ -106,6 +106,7 @@ static int queue_action(struct queue *queue, const struct action *action, struct
     item->code = action->code;
     item->ask = action->ask;
     item->epoch = action->epoch;
+    item->checkpoint = action->checkpoint;
     /* The item points at the connection itself, because the number may belong to another connection
      * before the action is carried out. */
     if (action->kind == ACTION_SEND || action->kind == ACTION_CLOSE)

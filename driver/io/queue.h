@@ -27,6 +27,7 @@ struct queued {
     int code;
     uint64_t ask;
     uint64_t epoch;
+    const struct checkpoint_done *checkpoint; /* borrowed from the core, see action.h */
     char *text; /* the text of the action; for a START_AGENT or a KEY the name of the host */
 };
 

@@ -1,8 +1,12 @@
 /*
  * starter.c: starts the agent of a host in three steps: finds where the host is, listens at the
  * address that its agent will dial, and runs the agent's program. The event loop calls it for
- * ACTION_START_AGENT and after a takeover. A host is in at most one of two lists: `wanted` while
- * its address is looked up, `held` while it waits for the probe (starter.h).
+ * ACTION_START_AGENT and after a takeover.
+ *
+ * Hosts on the loopback of this machine wait while it is not known whether the job has other
+ * machines too: for that the starter looks up another host of the list (the probe, starter.h). So a
+ * host is in at most one of two lists: `wanted` while its own address is looked up, `held` while it
+ * waits for the answer of the probe.
  */
 #include "driver/io/starter.h"
 
@@ -95,8 +99,8 @@ static void each_host(struct starter *starter, unsigned states,
     core_view_release(&view);
 }
 
-/* Listens at `source`, the address that the agent of the host dials. `local` is true: the host is
- * this machine. `start` is true: the agent is started, too. */
+/* Listens at `source`, the address of this machine that the agent of the host will dial, and, if
+ * `start` is true, starts that agent. local is true: the host is this machine itself. */
 static void listen_and_launch(struct starter *starter, const char *host, bool local,
                               const char *source, bool start)
 {
@@ -132,7 +136,9 @@ static void listen_and_launch(struct starter *starter, const char *host, bool lo
         buf_init(&text, LIMIT_CONFIG_TEXT_BYTES);
         rc = agent_input_write(&input, &text);
         if (rc)
-            rc = err_set(&err, rc, "no memory for the settings of the agent of this host");
+            rc = err_set(
+                &err, rc,
+                "no memory for the settings of the agent of this host; free memory on this host");
         else
             rc = launch_start(starter->launcher, host, local, buf_text(&text), &err);
         explicit_bzero(key, sizeof(key));
@@ -294,7 +300,8 @@ int starter_create(const struct starter_parts *parts, starter_failed_fn *failed,
     int rc;
 
     if (!starter)
-        return err_set(err, HVD_E_NOMEM, "no memory for the starts of agents");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the starts of agents; free memory on this host");
     starter->parts = *parts;
     starter->failed = failed;
     starter->arg = arg;

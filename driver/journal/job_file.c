@@ -7,20 +7,27 @@
 
 #include "base/mem.h"
 #include "base/panic.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "driver/journal/blacklist_rows.h"
 #include "driver/journal/record_row.h"
+#include "driver/store/record_check.h"
 #include "os/clock.h"
 #include "sqlite/row.h"
 
-#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#define FILE_MODE 0600
-#define KEY_TEXT  (2 * JOB_KEY_BYTES)
-#define NAME_TEXT (2 * JOB_NAME_MAX)
-#define STEP_MAX  4096
+#define FILE_MODE    0600
+#define LOOK_BUSY_MS 1000 /* a driver that opens the file may have it for a moment */
+#define KEY_TEXT     (2 * JOB_KEY_BYTES)
+#define NAME_TEXT    (2 * JOB_NAME_MAX)
+#define STEP_MAX     4096
+#define CHECK_US     (2 * TIME_S) /* how often a driver looks whether it has been replaced */
 
 static const char tables[] = "CREATE TABLE fact("
                              "  id INTEGER PRIMARY KEY CHECK(id = 1)," /* the only row */
@@ -54,6 +61,7 @@ static const char *const sql[STATEMENT_COUNT] = {
 
 /* The schema and its steps differ from file to file, because the first step contains the facts. */
 struct job_file {
+    struct store store;
     struct db *db;
     struct db_stmt stmt[STATEMENT_COUNT];
     struct blacklist_rows blacklist;
@@ -65,25 +73,9 @@ struct job_file {
     char first_step[STEP_MAX]; /* SQL that makes the tables and writes the facts */
 };
 
-/* Checks the name of a job, which is also the name of its folder: letters, digits and . _ -, with
- * neither a dot nor a dash in front. */
-int job_name_check(const char *name, struct hvd_err *err)
+static struct job_file *file_of(struct store *store)
 {
-    size_t length = strlen(name);
-    char quoted[TEXT_QUOTE_MAX];
-
-    if (length == 0 || length > JOB_NAME_MAX)
-        return err_set(err, HVD_E_LIMIT, "%s: the name of a job has 1 to %d bytes",
-                       text_quote(name, length, quoted), JOB_NAME_MAX);
-    for (size_t i = 0; i < length; i++)
-        if (!isascii((unsigned char)name[i]) ||
-            !(isalnum((unsigned char)name[i]) || strchr("._-", name[i])) ||
-            (i == 0 && (name[i] == '.' || name[i] == '-')))
-            return err_set(err, HVD_E_INVAL,
-                           "%s: use only letters, digits and . _ - in the name of a job, and "
-                           "neither a dot nor a dash in front",
-                           text_quote(name, length, quoted));
-    return 0;
+    return CONTAINER_OF(store, struct job_file, store);
 }
 
 static const char hex_digits[] = "0123456789abcdef";
@@ -100,83 +92,11 @@ static void to_hex(const void *bytes, size_t count, char *ret_text)
     ret_text[2 * count] = '\0';
 }
 
-/* Opens the file of a job. A file that does not exist is made with the facts `fresh`; for an
- * existing file they do not matter. Nothing may be written before job_file_claim. */
-int job_file_open(const char *path, const struct db_options *options, const struct job_facts *fresh,
-                  struct job_file **ret_file, struct hvd_err *err)
-{
-    static const char *const suffixes[] = { "", "-wal", "-shm" };
-    char name[LIMIT_DB_PATH_BYTES + 8], job[NAME_TEXT + 1], key[KEY_TEXT + 1];
-    struct job_facts facts;
-    struct job_file *file;
-    struct stat st;
-    int length;
-    int rc = job_name_check(fresh->job, err);
-
-    if (rc)
-        return rc;
-    file = mem_zalloc(sizeof(*file));
-    if (!file)
-        return err_set(err, HVD_E_NOMEM, "job %s: %s", path, err_text(HVD_E_NOMEM));
-    record_row_init(&file->row);
-    /* The first step of the schema makes the tables and writes the facts. The facts' texts are
-     * hexadecimal there, so that no quote in a text ends the SQL. */
-    to_hex(fresh->job, strlen(fresh->job), job);
-    to_hex(fresh->key, JOB_KEY_BYTES, key);
-    length = snprintf(file->first_step, sizeof(file->first_step),
-                      "%s%sINSERT INTO fact(id, job, key, created_us, port, ended, code, text)"
-                      " VALUES(1, CAST(x'%s' AS TEXT), '%s', %" PRId64 ", %u, 0, 0, '')",
-                      tables, record_row_table, job, key, fresh->created_wall_us, fresh->port);
-    ASSERT(length > 0 && (size_t)length < sizeof(file->first_step));
-    file->steps[0] = file->first_step;
-    file->steps[1] = blacklist_rows_step;
-    file->schema = (struct db_schema){ "job", 'J', file->steps, ARRAY_SIZE(file->steps) };
-    file->options = *options;
-    file->options.mode = FILE_MODE;
-    /* Runs the steps of the schema that the file lacks; a new file lacks all. */
-    rc = db_open(path, &file->schema, &file->options, &file->db, err);
-    explicit_bzero(key, sizeof(key));
-    /* db_open was the last reader of this text. */
-    explicit_bzero(file->first_step, sizeof(file->first_step));
-    for (size_t i = 0; i < STATEMENT_COUNT && !rc; i++)
-        rc = db_prepare(&file->stmt[i], file->db, sql[i], err);
-    if (!rc)
-        rc = blacklist_rows_open(&file->blacklist, file->db, err);
-    if (!rc)
-        rc = job_file_facts(file, &facts, err);
-    explicit_bzero(&facts, sizeof(facts));
-    if (rc) {
-        job_file_close(file);
-        return rc;
-    }
-    /* A copied file may be readable for other users, and the key is in it. A failure of chmod does
-     * not matter, because a file of another user could not have been opened. */
-    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-        if (!stat(name, &st) && (st.st_mode & 0777 & ~(mode_t)FILE_MODE))
-            (void)chmod(name, FILE_MODE);
-    }
-    *ret_file = file;
-    return 0;
-}
-
-/* Closes the file, also one whose opening has failed halfway. */
-void job_file_close(struct job_file *file)
-{
-    if (!file)
-        return;
-    for (size_t i = 0; i < STATEMENT_COUNT; i++)
-        db_stmt_release(&file->stmt[i]);
-    blacklist_rows_close(&file->blacklist);
-    db_close(file->db);
-    record_row_release(&file->row);
-    mem_free(file);
-}
-
 /* Reads the facts about the job: its name, key, port, and whether it has ended. After a failure
  * *ret_facts is unchanged. The copy of the key in this function is overwritten. */
-int job_file_facts(struct job_file *file, struct job_facts *ret_facts, struct hvd_err *err)
+static int job_file_facts(struct store *store, struct job_facts *ret_facts, struct hvd_err *err)
 {
+    struct job_file *file = file_of(store);
     struct job_facts facts = { .port = 0 };
     struct row row = { &file->stmt[FACTS], "the facts", 0, err };
     struct span key;
@@ -217,13 +137,13 @@ int job_file_facts(struct job_file *file, struct job_facts *ret_facts, struct hv
 
 /* Makes this driver the owner of the file. `token` is a random number by which job_file_check knows
  * the claim; `who` names the driver, for the error that the former owner gets. */
-int job_file_claim(struct job_file *file, uint64_t token, const char *who, struct hvd_err *err)
+static int job_file_claim(struct store *store, uint64_t token, const char *who, struct hvd_err *err)
 {
+    struct job_file *file = file_of(store);
     struct db_stmt *stmt = &file->stmt[CLAIM];
     char line[LIMIT_REASON_BYTES + 1];
     int rc;
 
-    ASSERT(token != 0);
     blacklist_reason_set(line, who);
     /* The claim is the only row of its table and replaces the former claim. When it is durable, no
      * write of a former driver succeeds. */
@@ -245,8 +165,9 @@ int job_file_claim(struct job_file *file, uint64_t token, const char *who, struc
 
 /* Returns 0 if this driver still owns the file, HVD_E_LOST if another driver has claimed it, or the
  * error of a read. */
-int job_file_check(struct job_file *file, struct hvd_err *err)
+static int job_file_check(struct store *store, struct hvd_err *err)
 {
+    struct job_file *file = file_of(store);
     struct row row = { &file->stmt[OWNER], "the owner", 0, err };
     char who[LIMIT_REASON_BYTES + 1] = "";
     int64_t token = 0;
@@ -269,8 +190,10 @@ int job_file_check(struct job_file *file, struct hvd_err *err)
 
 /* Gives each record of the journal to `each`, the oldest first. Each record goes there as soon as
  * it is read, so only one record is in memory. */
-int job_file_replay(struct job_file *file, job_record_fn *each, void *arg, struct hvd_err *err)
+static int job_file_replay(struct store *store, store_record_fn *each, void *arg,
+                           struct hvd_err *err)
 {
+    struct job_file *file = file_of(store);
     struct db_stmt *stmt = &file->stmt[REPLAY];
     struct journal_record record;
     int64_t number = 0;
@@ -287,31 +210,31 @@ int job_file_replay(struct job_file *file, job_record_fn *each, void *arg, struc
     return rc;
 }
 
-int job_file_blacklist(struct job_file *file, blacklist_rows_fn *each, void *arg,
-                       struct hvd_err *err)
+static int job_file_blacklist(struct store *store, store_blacklist_fn *each, void *arg,
+                              struct hvd_err *err)
 {
-    return blacklist_rows_load(&file->blacklist, each, arg, err);
+    return blacklist_rows_load(&file_of(store)->blacklist, each, arg, err);
 }
 
 /* Writes all `writes` in one transaction, or none of them. HVD_E_LOST: another driver owns the
  * file. An entry may have a record, a change of the blacklist, a port, or the end of the job. */
-int job_file_write(struct job_file *file, const struct job_write *writes, size_t count,
-                   struct hvd_err *err)
+static int job_file_write(struct store *store, const struct job_write *writes, size_t count,
+                          struct hvd_err *err)
 {
+    struct job_file *file = file_of(store);
     char text[JOURNAL_LINE_MAX];
     char line[LIMIT_REASON_BYTES + 1];
     int rc = db_begin(file->db, err);
 
     if (!rc) /* inside the transaction: no other driver can claim the file before the write */
-        rc = job_file_check(file, err);
+        rc = job_file_check(store, err);
     for (size_t i = 0; i < count && !rc; i++) {
         const struct job_write *write = &writes[i];
         const struct blacklist_change *change = write->change;
         const struct journal_record *record = write->record;
-        const char *wrong = record ? record_row_wrong(record) : NULL;
+        const char *wrong = record ? record_wrong(record) : NULL;
         struct db_stmt *stmt = &file->stmt[ADD];
 
-        ASSERT(write->record || write->change || write->ended || write->port);
         /* A record that could not be read back would stop every successor, so it is refused here.
          */
         if (wrong)
@@ -346,5 +269,119 @@ int job_file_write(struct job_file *file, const struct job_write *writes, size_t
         rc = db_commit(file->db, err);
     if (rc)
         db_rollback(file->db);
+    return rc;
+}
+
+/* Closes the file, also one whose opening has failed halfway. */
+static void job_file_close(struct store *store)
+{
+    struct job_file *file = file_of(store);
+
+    for (size_t i = 0; i < STATEMENT_COUNT; i++)
+        db_stmt_release(&file->stmt[i]);
+    blacklist_rows_close(&file->blacklist);
+    db_close(file->db);
+    record_row_release(&file->row);
+    mem_free(file);
+}
+
+static const struct store_ops job_file_ops = {
+    job_file_facts,     job_file_claim, job_file_check, job_file_replay,
+    job_file_blacklist, job_file_write, job_file_close, NULL,
+};
+
+/* Opens the file of a job. A file that does not exist is made with the facts `fresh`; for an
+ * existing file they do not matter. Nothing may be written before store_claim. */
+int job_file_open(const char *path, const struct db_options *options, const struct job_facts *fresh,
+                  struct store **ret_store, struct hvd_err *err)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm" };
+    char name[LIMIT_DB_PATH_BYTES + 8], job[NAME_TEXT + 1], key[KEY_TEXT + 1];
+    struct job_facts facts;
+    struct job_file *file;
+    struct stat st;
+    int length;
+    int rc = job_name_check(fresh->job, err);
+
+    if (rc)
+        return rc;
+    file = mem_zalloc(sizeof(*file));
+    if (!file)
+        return err_set(err, HVD_E_NOMEM, "job %s: %s", path, err_text(HVD_E_NOMEM));
+    file->store = (struct store){ &job_file_ops, CHECK_US };
+    record_row_init(&file->row);
+    /* The first step of the schema makes the tables and writes the facts. The facts' texts are
+     * hexadecimal there, so that no quote in a text ends the SQL. */
+    to_hex(fresh->job, strlen(fresh->job), job);
+    to_hex(fresh->key, JOB_KEY_BYTES, key);
+    length = snprintf(file->first_step, sizeof(file->first_step),
+                      "%s%sINSERT INTO fact(id, job, key, created_us, port, ended, code, text)"
+                      " VALUES(1, CAST(x'%s' AS TEXT), '%s', %" PRId64 ", %u, 0, 0, '')",
+                      tables, record_row_table, job, key, fresh->created_wall_us, fresh->port);
+    ASSERT(length > 0 && (size_t)length < sizeof(file->first_step));
+    file->steps[0] = file->first_step;
+    file->steps[1] = blacklist_rows_step;
+    file->schema = (struct db_schema){ "job", 'J', file->steps, ARRAY_SIZE(file->steps) };
+    file->options = *options;
+    file->options.mode = FILE_MODE;
+    /* Runs the steps of the schema that the file lacks; a new file lacks all. */
+    rc = db_open(path, &file->schema, &file->options, &file->db, err);
+    explicit_bzero(key, sizeof(key));
+    /* db_open was the last reader of this text. */
+    explicit_bzero(file->first_step, sizeof(file->first_step));
+    for (size_t i = 0; i < STATEMENT_COUNT && !rc; i++)
+        rc = db_prepare(&file->stmt[i], file->db, sql[i], err);
+    if (!rc)
+        rc = blacklist_rows_open(&file->blacklist, file->db, err);
+    if (!rc)
+        rc = job_file_facts(&file->store, &facts, err);
+    explicit_bzero(&facts, sizeof(facts));
+    if (rc) {
+        job_file_close(&file->store);
+        return rc;
+    }
+    /* A copied file may be readable for other users, and the key is in it. A failure of chmod does
+     * not matter, because a file of another user could not have been opened. */
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        if (!stat(name, &st) && (st.st_mode & 0777 & ~(mode_t)FILE_MODE))
+            (void)chmod(name, FILE_MODE);
+    }
+    *ret_store = &file->store;
+    return 0;
+}
+
+int job_file_look(const char *path, struct store **ret_store, struct hvd_err *err)
+{
+    const struct db_options options = { .busy_ms = LOOK_BUSY_MS, .look = true };
+    const struct job_facts none = { .job = "none" }; /* facts matter only to a new file */
+
+    return job_file_open(path, &options, &none, ret_store, err);
+}
+
+/* Gives the file of an ended job another name. Normally SQLite copies its write-ahead log into
+ * the database when the last process closes it. A process that is just looking at the file
+ * prevents that. So the log is copied here; and the files of the log are removed, because SQLite
+ * would take them for the log of the next file with the old name. */
+int job_file_put_aside(const char *path, const char *aside, struct hvd_err *err)
+{
+    static const char *const suffixes[] = { "-wal", "-shm" };
+    const struct db_options options = { .busy_ms = LOOK_BUSY_MS };
+    const struct job_facts none = { .job = "none" };
+    char name[LIMIT_DB_PATH_BYTES + 8];
+    struct store *store = NULL;
+    int rc = job_file_open(path, &options, &none, &store, err);
+
+    if (!rc)
+        rc = db_settle(file_of(store)->db, err);
+    store_close(store);
+    if (!rc && rename(path, aside))
+        rc =
+            err_set(err, HVD_E_IO, "%s: cannot be renamed to %s: %s", path, aside, strerror(errno));
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes) && !rc; i++) {
+        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        if (unlink(name) && errno != ENOENT)
+            rc = err_set(err, HVD_E_IO, "%s: cannot be removed: %s", name, strerror(errno));
+    }
     return rc;
 }

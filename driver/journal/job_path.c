@@ -8,17 +8,20 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "driver/journal/job_file.h"
+#include "driver/store/store.h"
+#include "os/state_home.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static int path_or_no_memory(char *path, char **ret_path, struct hvd_err *err)
 {
     *ret_path = path;
-    return path ? 0 : err_set(err, HVD_E_NOMEM, "no memory for the path of the state directory");
+    return path
+               ? 0
+               : err_set(err, HVD_E_NOMEM,
+                         "no memory for the path of the state directory; free memory on this host");
 }
 
 /* Returns "FOLDER/NAME", which the caller frees; NULL: memory is out, or the path is too long. */
@@ -34,20 +37,13 @@ char *job_path_join(const char *folder, const char *name)
     return joined;
 }
 
-/* Returns the folder that has the folders of all jobs of this user: in XDG_STATE_HOME if it is set
- * to an absolute path, else in HOME. */
+/* Returns the folder that has the folders of all jobs of this user (os/state_home.h). */
 int job_path_root(char **ret_path, struct hvd_err *err)
 {
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
+    char path[LIMIT_PATH_BYTES];
+    int rc = state_home(path, err);
 
-    if (state && *state == '/')
-        return path_or_no_memory(job_path_join(state, "hvd-elastic"), ret_path, err);
-    if (!home || *home != '/')
-        return err_set(err, HVD_E_NOTFOUND,
-                       "HOME: the variable is not set, so there is no default state directory; "
-                       "give --state-dir");
-    return path_or_no_memory(job_path_join(home, ".local/state/hvd-elastic"), ret_path, err);
+    return rc ? rc : path_or_no_memory(mem_strdup(path), ret_path, err);
 }
 
 /* Returns the absolute path of a job's folder: `state_dir` if it is given (a relative one is below

@@ -8,7 +8,7 @@
 #include "base/err.h"
 
 /* Sets *ret_path to the folder in which jobs are found by name: "hvd-elastic" in the user's state
- * directory. HVD_E_NOTFOUND: HOME is not set. */
+ * directory. HVD_E_NOTFOUND: HOME is not set, and the user database has no home folder. */
 int job_path_root(char **ret_path, struct hvd_err *err) MUST_CHECK;
 
 /* Sets *ret_path to the absolute path of the job's state directory: `state_dir` if the user named

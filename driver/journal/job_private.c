@@ -15,8 +15,9 @@
 /* The names of all files that a driver or a verb opens in the folder; "job.db.hvd-new" is a new
  * database that is not complete yet. */
 static const char *const job_private_names[] = {
-    "job.db",  "job.db-wal",     "job.db-shm", "job.db-journal", "job.db.hvd-new", "lock",
-    "command", "invocation.new", "control",    "events.log",     "events.log.1",   "agents",
+    "job.db",       "job.db-wal", "job.db-shm",     "job.db-journal", "job.db.hvd-new",
+    "lock",         "command",    "invocation.new", "control",        "events.log",
+    "events.log.1", "agents",     "claim",
 };
 
 /* Checks that no other user can change the folder or a file in it that this program uses. `make`:

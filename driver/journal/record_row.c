@@ -5,7 +5,7 @@
  */
 #include "driver/journal/record_row.h"
 
-#include "discovery/hosts.h"
+#include "driver/store/record_check.h"
 #include "sqlite/row.h"
 
 #include <inttypes.h>
@@ -91,43 +91,6 @@ void record_row_release(struct record_row *row)
     buf_release(&row->members);
     buf_release(&row->holders);
     arena_release(&row->lists);
-}
-
-/* Returns the reason why the next driver could not read these ids back; NULL: it could.
- * Incarnations begin with 1. */
-static const char *ids_wrong(const struct msg_ids *ids)
-{
-    if (ids->count > LIMIT_WORKERS)
-        return "more ids than LIMIT_WORKERS";
-    for (size_t i = 0; i < ids->count; i++)
-        if (!ids->items[i] || ids->items[i] > LIMIT_INCARNATIONS)
-            return "an id that no worker can have";
-    return NULL;
-}
-
-/* Returns the reason why a journal cannot hold this record; NULL: it can. */
-const char *record_row_wrong(const struct journal_record *record)
-{
-    const struct msg_texts *addresses = &record->addresses;
-    const char *wrong;
-
-    if (record->kind < JOURNAL_TERM || record->kind > JOURNAL_KEY)
-        return "a kind that this version does not know";
-    if (record->incarnation > LIMIT_INCARNATIONS)
-        return "an incarnation that no worker can have";
-    if (record->cause >= CAUSE_COUNT || record->ended >= ENDED_COUNT || record->wall_us < 0)
-        return "a number is out of range";
-    if (*record->host && host_name_check(record->host, strlen(record->host), NULL))
-        return "a host name that no host can have";
-    if (strlen(record->text) > LIMIT_REASON_BYTES)
-        return "a text is longer than LIMIT_REASON_BYTES";
-    if (addresses->count > LIMIT_ADDRESSES)
-        return "more addresses than LIMIT_ADDRESSES";
-    for (size_t i = 0; i < addresses->count; i++)
-        if (strlen(addresses->items[i]) > LIMIT_TEXT_BYTES)
-            return "an address is longer than LIMIT_TEXT_BYTES";
-    wrong = ids_wrong(&record->members);
-    return wrong ? wrong : ids_wrong(&record->holders);
 }
 
 /* Writes "17,18,21". printf would take ten times as long, and a row may hold LIMIT_WORKERS ids. */
@@ -309,7 +272,7 @@ int record_row_read(struct record_row *own, struct db_stmt *stmt, int64_t number
     record.holders = record_read_ids(own, &row, HOLDERS);
     /* The rules for writing a record hold for reading too: together they say what a journal can
      * hold. */
-    wrong = row.rc ? NULL : record_row_wrong(&record);
+    wrong = row.rc ? NULL : record_wrong(&record);
     if (wrong)
         row_damaged(&row, wrong);
     if (!row.rc)

@@ -29,11 +29,8 @@ struct record_row {
 void record_row_init(struct record_row *row);
 void record_row_release(struct record_row *row);
 
-/* Returns the reason why the record could not be read back; NULL: it could. */
-const char *record_row_wrong(const struct journal_record *record);
-
-/* Binds the parameters of record_row_insert. record_row_wrong must have returned NULL. The row is
- * in use until the statement is reset. Returns 0 or HVD_E_NOMEM. */
+/* Binds the parameters of record_row_insert. record_wrong (driver/store/record_check.h) must have
+ * returned NULL. The row is in use until the statement is reset. Returns 0 or HVD_E_NOMEM. */
 int record_row_bind(struct record_row *row, struct db_stmt *stmt,
                     const struct journal_record *record) MUST_CHECK;
 

@@ -1,6 +1,6 @@
 /*
- * scribe.c: the thread that writes the job's file. The event loop hands it writes (scribe_put), and
- * asks which writes are durable (scribe_look) when the descriptor is readable. Writes become
+ * scribe.c: the thread that writes the job's store. The event loop hands it writes (scribe_put),
+ * and asks which writes are durable (scribe_look) when the descriptor is readable. Writes become
  * durable in the order of their numbers, and those of one step of the core together: the end of a
  * worker is never durable without the failure that is charged for it. After a permanent failure no
  * write is made.
@@ -22,7 +22,7 @@
 #define RETRY_US (200 * TIME_MS)
 
 struct scribe {
-    struct job_file *file; /* used by the thread only */
+    struct store *store; /* used by the thread only */
     int64_t check_us;
     int fd;
     pthread_t thread;
@@ -37,9 +37,10 @@ struct scribe {
     bool in_step;         /* this step has not ended: its writes are not taken yet */
     uint64_t durable;
     bool stopping;
-    bool check_now; /* the owner of the file is checked without waiting for check_us */
+    bool check_now; /* the owner of the store is checked without waiting for check_us */
     int rc;         /* the code of the failure that has ended the thread; 0: no failure */
     struct hvd_err err;
+    struct store_peers peers;
 
     /* Only the thread of the scribe uses the fields below. */
     struct list batch; /* the writes of one transaction; they are older than all in `waiting` */
@@ -193,7 +194,7 @@ static void scribe_take_steps(struct scribe *scribe)
     }
 }
 
-/* The function of the thread: writes batches, and checks the owner of the file every check_us. A
+/* The function of the thread: writes batches, and checks the owner of the store every check_us. A
  * write that may succeed later is tried again with the same batch. The thread ends after a
  * permanent failure, or when all is written and the scribe stops. */
 static void *scribe_thread(void *arg)
@@ -216,12 +217,13 @@ static void *scribe_thread(void *arg)
         scribe->check_now = false;
         pthread_mutex_unlock(&scribe->lock);
         rc = scribe->batch_count > 0
-                 ? job_file_write(scribe->file, scribe->writes, scribe->batch_count, &err)
-                 : job_file_check(scribe->file, &err);
+                 ? store_write(scribe->store, scribe->writes, scribe->batch_count, &err)
+                 : store_check(scribe->store, &err);
         if (!rc)
             drop_all(&scribe->batch);
         pthread_mutex_lock(&scribe->lock);
         if (!rc) {
+            store_peers(scribe->store, &scribe->peers);
             scribe->failing_since_us = 0;
             scribe->durable += scribe->batch_count;
             scribe->waiting_bytes -= scribe->batch_bytes;
@@ -252,8 +254,9 @@ static void scribe_free(struct scribe *scribe)
     mem_free(scribe);
 }
 
-/* Starts the thread, to which `file` belongs from now on. Returns 0, HVD_E_NOMEM or HVD_E_LIMIT. */
-int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_scribe,
+/* Starts the thread, to which `store` belongs from now on. Returns 0, HVD_E_NOMEM or HVD_E_LIMIT.
+ */
+int scribe_start(struct store *store, int64_t check_us, struct scribe **ret_scribe,
                  struct hvd_err *err)
 {
     struct scribe *scribe = mem_zalloc(sizeof(*scribe));
@@ -263,7 +266,7 @@ int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_sc
     ASSERT(check_us > 0);
     if (!scribe)
         return err_set(err, HVD_E_NOMEM, "the journal's thread: %s", err_text(HVD_E_NOMEM));
-    scribe->file = file;
+    scribe->store = store;
     scribe->check_us = check_us;
     list_init(&scribe->waiting);
     list_init(&scribe->batch);
@@ -344,6 +347,13 @@ int scribe_fd(const struct scribe *scribe)
     return scribe->fd;
 }
 
+void scribe_peers(struct scribe *scribe, struct store_peers *ret_peers)
+{
+    pthread_mutex_lock(&scribe->lock);
+    *ret_peers = scribe->peers;
+    pthread_mutex_unlock(&scribe->lock);
+}
+
 /* Called when the descriptor is readable. *ret_durable: the number of the newest write that is on
  * disk with all before it. Returns 0, or the code of the failure that has ended the thread; then
  * *ret_durable is unchanged. */
@@ -366,7 +376,7 @@ int scribe_look(struct scribe *scribe, uint64_t *ret_durable, struct hvd_err *er
     return rc;
 }
 
-/* Waits until the thread has written everything or has failed, closes the file, and frees the
+/* Waits until the thread has written everything or has failed, closes the store, and frees the
  * scribe. Returns the failure that has ended the thread, or 0. */
 int scribe_stop(struct scribe *scribe, struct hvd_err *err)
 {
@@ -384,7 +394,7 @@ int scribe_stop(struct scribe *scribe, struct hvd_err *err)
     rc = scribe->rc;
     if (rc && err)
         *err = scribe->err;
-    job_file_close(scribe->file);
+    store_close(scribe->store);
     scribe_free(scribe);
     return rc;
 }

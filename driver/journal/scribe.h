@@ -1,26 +1,27 @@
 /*
- * scribe.h: the scribe: a thread that writes a job's file, so that a slow disk never stops the
- * driver's event loop. All writes that wait go into one transaction. The writes of one step of the
- * core are durable together or not at all, so a driver that dies loses no half of a step.
+ * scribe.h: the scribe: a thread that writes a job's store, so that a slow disk or network never
+ * stops the driver's event loop. All writes that wait go into one transaction. The writes of one
+ * step of the core are durable together or not at all, so a driver that dies loses no half of a
+ * step.
  */
 #ifndef DRIVER_JOURNAL_SCRIBE_H
 #define DRIVER_JOURNAL_SCRIBE_H
 
 #include "base/time.h"
-#include "driver/journal/job_file.h"
+#include "driver/store/store.h"
 
 struct scribe;
 
 /*
- * Starts the thread. The file must be claimed. When this returns 0, the scribe owns the file until
- * scribe_stop.
+ * Starts the thread. The store must be claimed. When this returns 0, the scribe owns the store
+ * until scribe_stop.
  *
- * The thread checks the owner of the file every check_us, also when nothing is written. A write
+ * The thread checks the owner of the store every check_us, also when nothing is written. A write
  * that fails for a temporary reason (a full disk, a lock of another process) is tried again, for at
  * most SCRIBE_PATIENCE.
  */
 #define SCRIBE_PATIENCE (20 * TIME_S)
-int scribe_start(struct job_file *file, int64_t check_us, struct scribe **ret_scribe,
+int scribe_start(struct store *store, int64_t check_us, struct scribe **ret_scribe,
                  struct hvd_err *err) MUST_CHECK;
 
 /* Copies the write and returns without waiting for the disk. Returns the number of the write: 1, 2,
@@ -34,7 +35,7 @@ uint64_t scribe_put(struct scribe *scribe, const struct job_write *write);
 void scribe_step_begin(struct scribe *scribe);
 void scribe_step_end(struct scribe *scribe);
 
-/* Makes the thread check the owner of the file at once; scribe_look tells if another driver owns
+/* Makes the thread check the owner of the store at once; scribe_look tells if another driver owns
  * it. */
 void scribe_check(struct scribe *scribe);
 
@@ -45,11 +46,14 @@ int scribe_fd(const struct scribe *scribe);
 
 /* Empties the descriptor. Returns 0 and the number up to which all writes are durable. After a
  * failed write each call returns the code of that failure (HVD_E_LOST: another driver owns the
- * file), and no later write is made. */
+ * store), and no later write is made. */
 int scribe_look(struct scribe *scribe, uint64_t *ret_durable, struct hvd_err *err) MUST_CHECK;
 
-/* Writes all waiting writes, ends the thread and closes the file. Returns the code that scribe_look
- * would return. */
+/* Returns the standbys of the job, as the store has last seen them. */
+void scribe_peers(struct scribe *scribe, struct store_peers *ret_peers);
+
+/* Writes all waiting writes, ends the thread and closes the store. Returns the code that
+ * scribe_look would return. */
 int scribe_stop(struct scribe *scribe, struct hvd_err *err);
 
 #endif

@@ -376,7 +376,7 @@ int launch_create(struct event_base *base, const struct launch_config *config,
     /* Wrong options are reported by launch_check, before the first start. */
     launcher = mem_zalloc(sizeof(*launcher));
     if (!launcher)
-        return err_set(err, HVD_E_NOMEM, "no memory to start agents");
+        return err_set(err, HVD_E_NOMEM, "no memory to start agents; free memory on this host");
     launcher->base = base;
     launcher->config = *config;
     if (launcher->config.parallel == 0)
@@ -410,10 +410,11 @@ int launch_create(struct event_base *base, const struct launch_config *config,
     }
     if (rc) {
         launch_free(launcher);
-        return rc == HVD_E_LIMIT ? err_set(err, rc,
-                                           "--agent-path: the path is too long for a command of "
-                                           "ssh; name a shorter one")
-                                 : err_set(err, rc, "no memory for the command of ssh");
+        return rc == HVD_E_LIMIT
+                   ? err_set(err, rc,
+                             "--agent-path: the path is too long for a command of "
+                             "ssh; name a shorter one")
+                   : err_set(err, rc, "no memory for the command of ssh; free memory on this host");
     }
     *ret_launcher = launcher;
     return 0;
@@ -455,7 +456,8 @@ int launch_start(struct launcher *launcher, const char *host, bool local, const 
     start = copy ? mem_zalloc(sizeof(*start)) : NULL;
     if (!start) {
         start_forget_input(copy);
-        return err_set(err, HVD_E_NOMEM, "%s: no memory to start an agent", host);
+        return err_set(err, HVD_E_NOMEM,
+                       "%s: no memory to start an agent; free memory on this host", host);
     }
     list_init(&start->link);
     list_init(&start->by_host);
@@ -465,7 +467,8 @@ int launch_start(struct launcher *launcher, const char *host, bool local, const 
     start->host = mem_strdup(host);
     if (!start->host) {
         start_free(start);
-        return err_set(err, HVD_E_NOMEM, "%s: no memory to start an agent", host);
+        return err_set(err, HVD_E_NOMEM,
+                       "%s: no memory to start an agent; free memory on this host", host);
     }
     start_set_state(start, START_WAITING);
     list_append(launch_bucket(launcher, host), &start->by_host);

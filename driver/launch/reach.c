@@ -243,7 +243,8 @@ int reach_create(struct event_base *base, const char *interfaces, reach_fn *answ
     int rc = 0;
 
     if (!reach)
-        return err_set(err, HVD_E_NOMEM, "no memory to look for the addresses of hosts");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory to look for the addresses of hosts; free memory on this host");
     reach->answered = answered;
     reach->arg = arg;
     list_init(&reach->ready);
@@ -252,12 +253,15 @@ int reach_create(struct event_base *base, const char *interfaces, reach_fn *answ
         rc = route_check_interfaces(interfaces, err);
         reach->interfaces = rc ? NULL : mem_strdup(interfaces);
         if (!rc && !reach->interfaces)
-            rc = err_set(err, HVD_E_NOMEM, "%s: no memory to look for the addresses of hosts",
-                         interfaces);
+            rc = err_set(
+                err, HVD_E_NOMEM,
+                "%s: no memory to look for the addresses of hosts; free memory on this host",
+                interfaces);
     }
     lookups = rc ? NULL : mem_zalloc(sizeof(*lookups));
     if (!rc && !lookups)
-        rc = err_set(err, HVD_E_NOMEM, "no memory to look up the names of hosts");
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory to look up the names of hosts; free memory on this host");
     if (lookups) {
         lookups->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         pthread_mutex_init(&lookups->lock, NULL);
@@ -274,7 +278,8 @@ int reach_create(struct event_base *base, const char *interfaces, reach_fn *answ
         (event_assign(&reach->looked_up, base, lookups->fd, EV_READ | EV_PERSIST, reach_on_lookups,
                       reach) ||
          event_add(&reach->looked_up, NULL)))
-        rc = err_set(err, HVD_E_NOMEM, "no memory to look for the addresses of hosts");
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory to look for the addresses of hosts; free memory on this host");
     if (rc)
         reach_free(reach);
     else

@@ -40,8 +40,8 @@ bool route_take(struct route_address *address, const struct sockaddr *from, sock
     return true;
 }
 
-/* Reads a numeric address. False: the text is none. inet_pton does not read zones (fe80::1%eth0).
- * getaddrinfo with AI_NUMERICHOST does, and looks nothing up. */
+/* Reads a numeric address. Returns false if the text is not a numeric address. inet_pton does not
+ * read zones (fe80::1%eth0). getaddrinfo with AI_NUMERICHOST does, and looks nothing up. */
 bool route_parse(struct route_address *address, const char *text)
 {
     const struct addrinfo hints = { .ai_family = AF_INET6,

@@ -1,0 +1,508 @@
+/*
+ * catalog.c: the thread that owns the directory of checkpoints. The event loop hands it manifests
+ * (catalog_complete) and takes results (catalog_next) when the descriptor is readable. Invariant:
+ * COMPLETE is written only after every file was seen with its size, and after a look at the owner
+ * between manifest.json and COMPLETE.
+ */
+#include "driver/checkpoint/catalog.h"
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/panic.h"
+#include "driver/checkpoint/owner.h"
+#include "driver/checkpoint/prune.h"
+#include "os/clock.h"
+#include "os/thread.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* A shared file system may show a file of another host later; the catalog looks again for so long.
+ */
+#define VISIBLE_PATIENCE (5 * TIME_S)
+#define VISIBLE_LOOK     (100 * TIME_MS)
+
+/* One request, and later its result. The loop makes it, so the thread needs no memory for a
+ * result. */
+struct catalog_entry {
+    struct list link;
+    struct checkpoint_manifest manifest; /* of a request */
+    struct catalog_result result;
+};
+
+struct catalog {
+    char *where, *from, *job, *job_id;
+    uint64_t keep;
+    int fd;
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* not held while the thread uses the file system */
+    pthread_cond_t wake;  /* a request came, the catalog stops, the thread has ended */
+    /* The fields below are protected by the lock. */
+    struct list requests;
+    struct list results;
+    bool stopping;
+    bool ended;
+    struct catalog_entry *ready; /* made at the start, for the first result */
+
+    /* Only the thread uses the fields below. */
+    struct checkpoint_store *store; /* of `where`; NULL: there is none */
+    struct owner owner;
+    struct hvd_err lost; /* code HVD_E_LOST: another owner has the directory */
+};
+
+static void entry_free(struct catalog_entry *entry)
+{
+    checkpoint_manifest_release(&entry->manifest);
+    mem_free(entry);
+}
+
+static struct catalog_entry *entry_create(enum catalog_event event)
+{
+    struct catalog_entry *entry = mem_zalloc(sizeof(*entry));
+
+    if (!entry)
+        return NULL;
+    list_init(&entry->link);
+    checkpoint_manifest_init(&entry->manifest);
+    entry->result.event = event;
+    return entry;
+}
+
+/* Hands a result to the event loop. */
+static void catalog_post(struct catalog *catalog, struct catalog_entry *entry)
+{
+    const uint64_t one = 1;
+    ssize_t wrote;
+
+    pthread_mutex_lock(&catalog->lock);
+    list_append(&catalog->results, &entry->link);
+    pthread_mutex_unlock(&catalog->lock);
+    do
+        wrote = write(catalog->fd, &one, sizeof(one));
+    while (wrote < 0 && errno == EINTR); /* EAGAIN: the descriptor is readable already */
+}
+
+/* Posts a line for the log. A line for which there is no memory is left out. */
+static void catalog_note_code(struct catalog *catalog, int code, const char *text)
+{
+    struct catalog_entry *entry = entry_create(CATALOG_NOTE);
+
+    if (!entry)
+        return;
+    entry->result.code = code;
+    snprintf(entry->result.text, sizeof(entry->result.text), "%s", text);
+    catalog_post(catalog, entry);
+}
+
+static void catalog_note(void *arg, const char *text)
+{
+    catalog_note_code(arg, 0, text);
+}
+
+static void note_skipped(void *arg, const char *folder, int code, const char *reason)
+{
+    char text[ERR_TEXT_MAX];
+
+    (void)folder;
+    snprintf(text, sizeof(text), "skipped a checkpoint: %.400s (%s)", reason, err_name(code));
+    catalog_note_code(arg, code, text);
+}
+
+/* Fills the result with the checkpoint of this manifest. */
+static void take_checkpoint(struct catalog_result *result, const struct checkpoint_store *store,
+                            struct checkpoint_manifest *manifest)
+{
+    char folder[CHECKPOINT_FOLDER_MAX];
+
+    snprintf(result->path, sizeof(result->path), "%s/%s", checkpoint_store_where(store),
+             checkpoint_folder(manifest->commit, folder));
+    result->commit = manifest->commit;
+    result->ranks = manifest->ranks;
+    checkpoint_manifest_release(manifest);
+}
+
+/* Loads the checkpoint that --from-checkpoint names: the folder of one, or the newest in a
+ * directory. */
+static int find_given(struct catalog *catalog, struct catalog_result *result, struct hvd_err *err)
+{
+    const char *from = catalog->from;
+    struct checkpoint_manifest manifest;
+    char parent[LIMIT_PATH_BYTES];
+    struct checkpoint_store *store = NULL;
+    size_t length = strlen(from);
+    const char *name;
+    uint64_t commit;
+    int rc;
+
+    while (length > 1 && from[length - 1] == '/')
+        length--;
+    snprintf(parent, sizeof(parent), "%.*s", (int)length, from);
+    name = strrchr(parent, '/');
+    if (name && name > parent && checkpoint_folder_commit(name + 1, &commit)) {
+        parent[name - parent] = '\0';
+        rc = checkpoint_store_open(parent, &store, err);
+        if (!rc)
+            rc = checkpoint_load(store, name + 1, &manifest, err);
+    } else {
+        rc = checkpoint_store_open(parent, &store, err);
+        if (!rc)
+            rc = checkpoint_find_newest(store, note_skipped, catalog, &manifest, err);
+    }
+    if (!rc)
+        take_checkpoint(result, store, &manifest);
+    checkpoint_store_close(store);
+    /* The job was told to begin with this checkpoint, so it does not begin anew without it. */
+    if (rc == HVD_E_NOTFOUND)
+        rc = HVD_E_INVAL;
+    return rc ? err_prefix(err, rc, "--from-checkpoint") : 0;
+}
+
+/* Takes the directory, and finds the checkpoint with which the job begins. */
+static int catalog_begin(struct catalog *catalog, struct catalog_result *result,
+                         struct hvd_err *err)
+{
+    struct checkpoint_manifest manifest;
+    int rc = HVD_E_NOTFOUND;
+
+    if (catalog->where) {
+        rc = checkpoint_store_make(catalog->where, &catalog->store, err);
+        if (!rc)
+            rc = owner_take(catalog->store, catalog->job, catalog->job_id, &catalog->owner, err);
+        if (rc)
+            return err_prefix(err, rc == HVD_E_NOTFOUND ? HVD_E_INVAL : rc, "--checkpoint-dir");
+        rc = checkpoint_find_newest(catalog->store, note_skipped, catalog, &manifest, err);
+        if (!rc)
+            take_checkpoint(result, catalog->store, &manifest);
+        if (!rc && catalog->from) {
+            char text[ERR_TEXT_MAX];
+
+            snprintf(
+                text, sizeof(text),
+                "--from-checkpoint %.150s is not used, because --checkpoint-dir has a complete "
+                "checkpoint: %.200s",
+                catalog->from, result->path);
+            catalog_note(catalog, text);
+        }
+    }
+    return rc == HVD_E_NOTFOUND && catalog->from ? find_given(catalog, result, err) : rc;
+}
+
+/* Waits until all files of the checkpoint are visible on this machine with their sizes. */
+static int wait_visible(struct catalog *catalog, const struct checkpoint_manifest *manifest,
+                        struct hvd_err *err)
+{
+    const int64_t until_us = clock_now_us() + VISIBLE_PATIENCE;
+    bool stopping = false;
+    int rc = checkpoint_check_files(catalog->store, manifest, err);
+
+    while (rc == HVD_E_CORRUPT && !stopping && clock_now_us() < until_us) {
+        int64_t look_us = clock_now_us() + VISIBLE_LOOK;
+
+        pthread_mutex_lock(&catalog->lock);
+        while (!catalog->stopping && !thread_cond_wait(&catalog->wake, &catalog->lock, look_us))
+            ;
+        stopping = catalog->stopping;
+        pthread_mutex_unlock(&catalog->lock);
+        rc = checkpoint_check_files(catalog->store, manifest, err);
+    }
+    if (rc == HVD_E_CORRUPT)
+        return err_set(err, HVD_E_NOTFOUND,
+                       "%s: a file that an agent has written there is not there, or not whole, on "
+                       "the driver's machine; --checkpoint-dir must be a directory that all hosts "
+                       "and the driver share",
+                       checkpoint_store_where(catalog->store));
+    return rc;
+}
+
+/* Carries out one request. */
+static int catalog_finish(struct catalog *catalog, struct catalog_entry *entry, struct hvd_err *err)
+{
+    uint64_t sum = 0;
+    int rc;
+
+    if (!catalog->store)
+        return err_set(err, HVD_E_STATE, "the job has no --checkpoint-dir");
+    if (catalog->lost.code) {
+        *err = catalog->lost;
+        return err->code;
+    }
+    entry->manifest.wall_us = clock_wall_us();
+    rc = owner_check(catalog->store, &catalog->owner, err);
+    if (!rc)
+        rc = wait_visible(catalog, &entry->manifest, err);
+    if (!rc)
+        rc = checkpoint_write_manifest(catalog->store, &entry->manifest, &sum, err);
+    if (!rc)
+        rc = owner_check(catalog->store, &catalog->owner, err);
+    if (!rc)
+        rc = checkpoint_write_complete(catalog->store, entry->manifest.commit, sum, err);
+    if (rc == HVD_E_LOST)
+        catalog->lost = *err;
+    if (!rc)
+        take_checkpoint(&entry->result, catalog->store, &entry->manifest);
+    return rc;
+}
+
+struct catalog_search {
+    struct catalog *catalog;
+    uint64_t before; /* only checkpoints with a lower commit count */
+    struct checkpoint_manifest manifest;
+};
+
+/* Ends the search, by 1, at the first checkpoint that is old enough and complete. */
+static int catalog_visit(void *arg, const char *folder, uint64_t commit)
+{
+    struct catalog_search *search = arg;
+    struct hvd_err err;
+    int rc;
+
+    if (commit >= search->before)
+        return 0;
+    rc = checkpoint_load(search->catalog->store, folder, &search->manifest, &err);
+    if (rc && rc != HVD_E_NOTFOUND)
+        note_skipped(search->catalog, folder, rc, err.text);
+    return !rc;
+}
+
+/* Finds the newest complete checkpoint before the one that was rejected. */
+static int catalog_find_older(struct catalog *catalog, struct catalog_entry *entry,
+                              struct hvd_err *err)
+{
+    struct catalog_search search = { .catalog = catalog, .before = entry->manifest.commit };
+    int rc = catalog->store ? checkpoint_each(catalog->store, catalog_visit, &search, err) : 0;
+
+    if (rc == 1)
+        take_checkpoint(&entry->result, catalog->store, &search.manifest);
+    if (rc)
+        return rc == 1 ? 0 : rc;
+    return err_set(err, HVD_E_NOTFOUND, "there is no older checkpoint");
+}
+
+static void set_code(struct catalog_result *result, int code, const struct hvd_err *err)
+{
+    result->code = code;
+    snprintf(result->text, sizeof(result->text), "%s",
+             !code          ? ""
+             : err->text[0] ? err->text
+                            : err_text(code));
+}
+
+/* Takes the next request; NULL: the catalog stops. */
+static struct catalog_entry *next_request(struct catalog *catalog)
+{
+    struct catalog_entry *entry = NULL;
+
+    pthread_mutex_lock(&catalog->lock);
+    while (!catalog->stopping && list_empty(&catalog->requests))
+        (void)thread_cond_wait(&catalog->wake, &catalog->lock, TIME_NEVER);
+    if (!catalog->stopping) {
+        entry = CONTAINER_OF(catalog->requests.next, struct catalog_entry, link);
+        list_remove(&entry->link);
+    }
+    pthread_mutex_unlock(&catalog->lock);
+    return entry;
+}
+
+static void *catalog_thread(void *arg)
+{
+    struct catalog *catalog = arg;
+    struct catalog_entry *entry = catalog->ready;
+    struct hvd_err err = { .code = 0 };
+    int rc = catalog_begin(catalog, &entry->result, &err);
+
+    /* No attempt of this driver has begun, so every folder without COMPLETE is a leftover. */
+    if (catalog->store && (!rc || rc == HVD_E_NOTFOUND))
+        prune_checkpoints(catalog->store, UINT64_MAX, true, catalog_note, catalog, NULL);
+    catalog->ready = NULL;
+    set_code(&entry->result, rc, &err);
+    catalog_post(catalog, entry);
+    while ((entry = next_request(catalog)) != NULL) {
+        bool older = entry->result.event == CATALOG_OLDER;
+
+        err.text[0] = '\0';
+        rc =
+            older ? catalog_find_older(catalog, entry, &err) : catalog_finish(catalog, entry, &err);
+        set_code(&entry->result, rc, &err);
+        catalog_post(catalog, entry);
+        if (!rc && !older)
+            prune_checkpoints(catalog->store, catalog->keep, false, catalog_note, catalog, NULL);
+    }
+    owner_release(&catalog->owner);
+    checkpoint_store_close(catalog->store);
+    pthread_mutex_lock(&catalog->lock);
+    catalog->ended = true;
+    pthread_cond_broadcast(&catalog->wake);
+    pthread_mutex_unlock(&catalog->lock);
+    return NULL;
+}
+
+static void drop_all(struct list *list)
+{
+    LIST_EACH_SAFE (it, after, list) {
+        list_remove(it);
+        entry_free(CONTAINER_OF(it, struct catalog_entry, link));
+    }
+}
+
+/* Frees a catalog whose thread has ended, or was never started. */
+static void catalog_free(struct catalog *catalog)
+{
+    drop_all(&catalog->requests);
+    drop_all(&catalog->results);
+    if (catalog->ready)
+        entry_free(catalog->ready);
+    pthread_cond_destroy(&catalog->wake);
+    pthread_mutex_destroy(&catalog->lock);
+    if (catalog->fd >= 0)
+        close(catalog->fd);
+    mem_free(catalog->where);
+    mem_free(catalog->from);
+    mem_free(catalog->job);
+    mem_free(catalog->job_id);
+    mem_free(catalog);
+}
+
+/* Copies the options; false: memory is out. */
+static bool copy_options(struct catalog *catalog, const struct catalog_options *options)
+{
+    catalog->keep = options->keep;
+    catalog->where = options->where ? mem_strdup(options->where) : NULL;
+    catalog->from = options->from ? mem_strdup(options->from) : NULL;
+    catalog->job = mem_strdup(options->job);
+    catalog->job_id = mem_strdup(options->job_id);
+    catalog->ready = entry_create(CATALOG_READY);
+    return !(options->where && !catalog->where) && !(options->from && !catalog->from) &&
+           catalog->job && catalog->job_id && catalog->ready;
+}
+
+int catalog_start(const struct catalog_options *options, struct catalog **ret_catalog,
+                  struct hvd_err *err)
+{
+    struct catalog *catalog;
+    int rc;
+
+    ASSERT(options->keep > 0);
+    if (options->where && (options->where[0] != '/' || strlen(options->where) >= LIMIT_PATH_BYTES))
+        return err_set(err, HVD_E_INVAL,
+                       "--checkpoint-dir: \"%.64s\" is not an absolute path of at most %d bytes; "
+                       "agents on other hosts use the same path",
+                       options->where, LIMIT_PATH_BYTES - 1);
+    if (options->from && (options->from[0] != '/' || strlen(options->from) >= LIMIT_PATH_BYTES))
+        return err_set(err, HVD_E_INVAL,
+                       "--from-checkpoint: \"%.64s\" is not an absolute path of at most %d bytes",
+                       options->from, LIMIT_PATH_BYTES - 1);
+    catalog = mem_zalloc(sizeof(*catalog));
+    if (!catalog)
+        return err_set(err, HVD_E_NOMEM, "the thread of checkpoints: %s", err_text(HVD_E_NOMEM));
+    list_init(&catalog->requests);
+    list_init(&catalog->results);
+    catalog->owner.lock = catalog->fd = -1;
+    rc = pthread_mutex_init(&catalog->lock, NULL);
+    ASSERT(rc == 0);
+    rc = thread_cond_init(&catalog->wake);
+    ASSERT(rc == 0);
+    catalog->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!copy_options(catalog, options))
+        rc = err_set(err, HVD_E_NOMEM, "the thread of checkpoints: %s", err_text(HVD_E_NOMEM));
+    else if (catalog->fd < 0 || thread_start(&catalog->thread, 0, catalog_thread, catalog))
+        rc = err_set(err, HVD_E_LIMIT,
+                     "the thread of checkpoints cannot be started; raise the limit on %s",
+                     catalog->fd < 0 ? "open files (ulimit -n)" : "processes (ulimit -u)");
+    if (rc)
+        catalog_free(catalog);
+    else
+        *ret_catalog = catalog;
+    return rc;
+}
+
+/* Hands a request to the thread. */
+static void catalog_ask(struct catalog *catalog, struct catalog_entry *entry)
+{
+    pthread_mutex_lock(&catalog->lock);
+    list_append(&catalog->requests, &entry->link);
+    pthread_cond_broadcast(&catalog->wake);
+    pthread_mutex_unlock(&catalog->lock);
+}
+
+int catalog_complete(struct catalog *catalog, uint64_t number,
+                     const struct checkpoint_manifest *manifest)
+{
+    struct catalog_entry *entry = entry_create(CATALOG_DONE);
+    int rc = entry ? checkpoint_manifest_copy(manifest, &entry->manifest) : HVD_E_NOMEM;
+
+    if (rc) {
+        mem_free(entry);
+        return rc;
+    }
+    entry->result.number = number;
+    catalog_ask(catalog, entry);
+    return 0;
+}
+
+int catalog_reject(struct catalog *catalog, uint64_t commit)
+{
+    struct catalog_entry *entry = entry_create(CATALOG_OLDER);
+
+    if (!entry)
+        return HVD_E_NOMEM;
+    entry->manifest.commit = commit;
+    catalog_ask(catalog, entry);
+    return 0;
+}
+
+int catalog_fd(const struct catalog *catalog)
+{
+    return catalog->fd;
+}
+
+/* The descriptor is emptied before the list is looked at, so a result that comes between the two
+ * makes it readable again. */
+bool catalog_next(struct catalog *catalog, struct catalog_result *ret_result)
+{
+    struct catalog_entry *entry = NULL;
+    uint64_t rings;
+
+    pthread_mutex_lock(&catalog->lock);
+    if (!list_empty(&catalog->results)) {
+        entry = CONTAINER_OF(catalog->results.next, struct catalog_entry, link);
+        list_remove(&entry->link);
+    } else {
+        (void)!read(catalog->fd, &rings, sizeof(rings));
+    }
+    pthread_mutex_unlock(&catalog->lock);
+    if (!entry)
+        return false;
+    *ret_result = entry->result;
+    entry_free(entry);
+    return true;
+}
+
+int catalog_stop(struct catalog *catalog, int64_t patience_us)
+{
+    int64_t until_us;
+    bool ended;
+    int rc;
+
+    if (!catalog)
+        return 0;
+    until_us = time_add(clock_now_us(), patience_us);
+    pthread_mutex_lock(&catalog->lock);
+    catalog->stopping = true;
+    pthread_cond_broadcast(&catalog->wake);
+    while (!catalog->ended && !thread_cond_wait(&catalog->wake, &catalog->lock, until_us))
+        ;
+    ended = catalog->ended;
+    pthread_mutex_unlock(&catalog->lock);
+    if (!ended) {
+        (void)pthread_detach(catalog->thread);
+        return HVD_E_TIMEOUT;
+    }
+    rc = pthread_join(catalog->thread, NULL);
+    ASSERT(rc == 0);
+    catalog_free(catalog);
+    return 0;
+}

@@ -1,0 +1,47 @@
+/*
+ * owner.h: the ownership of a directory of checkpoints. DIR/LOCK is locked while its owner lives,
+ * and DIR/OWNER says which job, host and process that is. OWNER is looked at again before anything
+ * counts, because not every file system has locks between machines.
+ */
+#ifndef DRIVER_CHECKPOINT_OWNER_H
+#define DRIVER_CHECKPOINT_OWNER_H
+
+#include "state/checkpoint/storage.h"
+
+#define OWNER_FILE      "OWNER"
+#define OWNER_LOCK      "LOCK"
+#define OWNER_TEXT_MAX  1024
+#define OWNER_FIELD_MAX 300
+
+struct owner {
+    int lock;                  /* descriptor; -1: the file system has no locks */
+    char text[OWNER_TEXT_MAX]; /* of OWNER: job, id, host, pid and a token of this owner */
+};
+
+/* The facts of OWNER, for texts; a field is "" if the file does not have it. */
+struct owner_facts {
+    char job[OWNER_FIELD_MAX];
+    char id[OWNER_FIELD_MAX];
+    char host[OWNER_FIELD_MAX];
+    char pid[OWNER_FIELD_MAX];
+};
+
+/*
+ * Takes the directory. HVD_E_BUSY: a living process of another job has it; the text names job, host
+ * and pid. The directory of an older driver of the same job is taken over.
+ */
+int owner_take(struct checkpoint_store *store, const char *job, const char *job_id,
+               struct owner *ret_owner, struct hvd_err *err) MUST_CHECK;
+
+/* Checks that OWNER still is of this owner. HVD_E_LOST: it is of another one, which is named. */
+int owner_check(struct checkpoint_store *store, const struct owner *owner,
+                struct hvd_err *err) MUST_CHECK;
+
+/* Gives the lock back. OWNER stays, as a hint. */
+void owner_release(struct owner *owner);
+
+/* Reads OWNER. HVD_E_NOTFOUND: there is none. */
+int owner_read(struct checkpoint_store *store, struct owner_facts *ret_facts,
+               struct hvd_err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * prune.h: which checkpoints of a directory are removed. The newest complete one never is.
+ */
+#ifndef DRIVER_CHECKPOINT_PRUNE_H
+#define DRIVER_CHECKPOINT_PRUNE_H
+
+#include "state/checkpoint/manifest.h"
+
+/*
+ * Keeps the `keep` (at least 1) newest complete checkpoints. Removes
+ *   - complete ones and broken ones that are older than these;
+ *   - folders without COMPLETE that are older than the newest complete one; all of them, and
+ *     unfinished objects of the directory, when `all_incomplete` says that no attempt is under way;
+ *   - files that no manifest has, in the kept folders but the newest one, in which an attempt may
+ * be under way. note (may be NULL) gets a line for each removal and for each failure. Goes on after
+ * a failure. Returns how many folders were removed. *ret_kept (may be NULL) is how many complete
+ * checkpoints stay.
+ */
+typedef void prune_note_fn(void *arg, const char *text);
+size_t prune_checkpoints(struct checkpoint_store *store, uint64_t keep, bool all_incomplete,
+                         prune_note_fn *note, void *arg, size_t *ret_kept);
+
+#endif

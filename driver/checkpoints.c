@@ -1,0 +1,127 @@
+/*
+ * checkpoints.c: the part of run.c that deals with checkpoints before the event loop runs: the
+ * directory of
+ * --checkpoint-dir is taken, and the newest complete checkpoint is found. Invariant: the core never
+ * begins before the answer is known, so no job begins anew beside a checkpoint of its own.
+ */
+#include "driver/checkpoints.h"
+
+#include "base/log.h"
+#include "os/clock.h"
+#include "proto/commit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How long the driver waits for the directory. A file system that answers later hangs. */
+#define READY_TIMEOUT (2 * TIME_MIN)
+#define READY_WARNING (5 * TIME_S)
+/* How long the end of the driver waits for a manifest that is being written. */
+#define STOP_PATIENCE (10 * TIME_S)
+
+/* Writes the absolute form of a path of the option `name` to `absolute`. */
+static int run_checkpoints_path(const char *name, const char *path, const char *cwd,
+                                char absolute[LIMIT_PATH_BYTES], struct hvd_err *err)
+{
+    bool whole = *path == '/' || strstr(path, "://"); /* a path from the root, or an address */
+    int length =
+        snprintf(absolute, LIMIT_PATH_BYTES, "%s%s%s", whole ? "" : cwd, whole ? "" : "/", path);
+
+    if (length >= LIMIT_PATH_BYTES)
+        return err_set(err, HVD_E_LIMIT,
+                       "%s: the path is longer than %d bytes (LIMIT_PATH_BYTES); name a shorter "
+                       "one",
+                       name, LIMIT_PATH_BYTES);
+    /* "DIR/" and "DIR" name the same directory. */
+    while (length > 1 && absolute[length - 1] == '/')
+        absolute[--length] = '\0';
+    return 0;
+}
+
+/* Waits for the first result of the catalog, and logs the notes before it. */
+static int run_checkpoints_await(struct catalog *catalog, struct catalog_result *ret_result,
+                                 struct hvd_err *err)
+{
+    int64_t began_us = clock_now_us(), waited_us;
+    struct pollfd readable = { .fd = catalog_fd(catalog), .events = POLLIN };
+    bool warned = false;
+
+    for (;;) {
+        while (catalog_next(catalog, ret_result)) {
+            if (ret_result->event == CATALOG_READY)
+                return 0;
+            if (ret_result->code)
+                log_warning(STATE, "%s", ret_result->text);
+            else
+                log_debug(STATE, "%s", ret_result->text);
+        }
+        waited_us = clock_now_us() - began_us;
+        if (waited_us >= READY_TIMEOUT)
+            return err_set(err, HVD_E_TIMEOUT,
+                           "the directory of checkpoints did not answer within 2 minutes; check "
+                           "the file system of --checkpoint-dir");
+        if (waited_us >= READY_WARNING && !warned) {
+            warned = true;
+            log_warning(STATE, "waiting for the directory of checkpoints");
+        }
+        if (poll(&readable, 1, (int)(READY_WARNING / TIME_MS)) < 0 && errno != EINTR)
+            return err_set(err, HVD_E_IO, "poll: %s", strerror(errno));
+    }
+}
+
+int run_checkpoints_open(const struct driver_options *options, const struct job_facts *facts,
+                         const char *cwd, struct run_checkpoints *ret_checkpoints,
+                         struct core_config *core, struct hvd_err *err)
+{
+    struct run_checkpoints *own = ret_checkpoints;
+    char id[JOB_NAME_MAX + 32];
+    struct catalog_options wish = { .keep = options->checkpoint_keep,
+                                    .job = facts->job,
+                                    .job_id = id };
+    struct catalog_result result;
+    int rc = 0;
+
+    *own = (struct run_checkpoints){ .catalog = NULL };
+    if (!options->checkpoint_dir && !options->from_checkpoint)
+        return 0;
+    snprintf(id, sizeof(id), "%s-%" PRIx64, facts->job, (uint64_t)facts->created_wall_us);
+    if (options->checkpoint_dir) {
+        rc = run_checkpoints_path("--checkpoint-dir", options->checkpoint_dir, cwd, own->dir, err);
+        wish.where = core->checkpoint_dir = own->dir;
+    }
+    if (!rc && options->from_checkpoint) {
+        rc = run_checkpoints_path("--from-checkpoint", options->from_checkpoint, cwd, own->from,
+                                  err);
+        wish.from = own->from;
+    }
+    if (!rc)
+        rc = catalog_start(&wish, &own->catalog, err);
+    if (!rc)
+        rc = run_checkpoints_await(own->catalog, &result, err);
+    if (rc)
+        return rc;
+    if (result.code && (result.code != HVD_E_NOTFOUND || !options->checkpoint_dir))
+        return err_set(err, result.code, "%s", result.text);
+    if (result.code)
+        return 0; /* a directory without a checkpoint: the training begins anew */
+    snprintf(own->from, sizeof(own->from), "%s", result.path);
+    core->checkpoint_from = own->from;
+    core->checkpoint_commit = result.commit;
+    core->checkpoint_round = COMMIT_ROUND_OF(result.commit);
+    log_info(STATE, "checkpoint %" PRIu64 ".%" PRIu32 " of %" PRIu32 " ranks is in %s",
+             COMMIT_ROUND_OF(result.commit), COMMIT_PLACE_OF(result.commit), result.ranks,
+             own->from);
+    return 0;
+}
+
+void run_checkpoints_close(struct run_checkpoints *checkpoints)
+{
+    if (checkpoints->catalog && catalog_stop(checkpoints->catalog, STOP_PATIENCE))
+        log_warning(STATE, "the directory of checkpoints hangs: the driver ends while a thread "
+                           "still writes there, "
+                           "and the last checkpoint may be missing; check the file system");
+    checkpoints->catalog = NULL;
+}

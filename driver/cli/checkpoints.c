@@ -1,0 +1,362 @@
+/*
+ * checkpoints.c: the verb "checkpoints": lists the checkpoints of a directory, verifies, exports or
+ * prunes them. No driver is asked: the directory has it all. Only `prune` changes the directory,
+ * and it removes nothing that the driver of a living job may still write.
+ */
+#include "driver/cli/verbs.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "driver/checkpoint/prune.h"
+#include "driver/cli/client.h"
+#include "driver/cli/find_job.h"
+#include "driver/control/json.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "proto/commit.h"
+#include "state/checkpoint/read.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHECKPOINTS_ANSWER_BYTES ((size_t)64 * 1024 * 1024)
+#define COMMAND_BYTES_MAX        (8 * 1024 * 1024)
+
+/* One run of the verb. */
+struct checkpoints {
+    struct checkpoint_store *store;
+    const char *only; /* the folder of one checkpoint that was named; NULL: all of the directory */
+    bool json;
+    bool verify;
+    struct buf out;
+    struct json line; /* of `out` */
+    size_t broken;    /* checkpoints that were completed and cannot be used */
+    struct hvd_err *err;
+};
+
+static uint64_t bytes_of(const struct checkpoint_manifest *manifest)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < manifest->file_count; i++)
+        bytes += manifest->files[i].bytes;
+    return bytes;
+}
+
+/* Reads all bytes of the checkpoint. */
+static int verify_one(struct checkpoint_store *store, const struct checkpoint_manifest *manifest,
+                      struct hvd_err *err)
+{
+    struct checkpoint_reader *reader;
+    uint64_t bytes;
+    int rc = checkpoint_reader_open(store, manifest, &reader, err);
+
+    if (rc)
+        return rc;
+    rc = checkpoint_verify(reader, &bytes, err);
+    checkpoint_reader_close(reader);
+    return rc;
+}
+
+/* Appends the row of one checkpoint. A checkpoint that cannot be loaded has only its commit and the
+ * reason. */
+static int print_row(struct checkpoints *run, uint64_t commit,
+                     const struct checkpoint_manifest *manifest, const char *state)
+{
+    int64_t age_us = manifest ? clock_wall_us() - manifest->wall_us : -1;
+    char name[CHECKPOINT_FOLDER_MAX], age[TIME_TEXT_MAX];
+
+    checkpoint_folder(commit, name);
+    if (!manifest)
+        return buf_printf(&run->out, "%-22s  %5s  %7s  %14s  %-10s  %s\n", name + strlen("commit-"),
+                          "-", "-", "-", "-", state);
+    return buf_printf(&run->out, "%-22s  %5" PRIu32 "  %7zu  %14" PRIu64 "  %-10s  %s\n",
+                      name + strlen("commit-"), manifest->ranks, manifest->entries.count,
+                      bytes_of(manifest),
+                      time_format(age_us > 0 ? age_us / TIME_S * TIME_S : 0, age), state);
+}
+
+static void json_row(struct checkpoints *run, const char *folder, uint64_t commit,
+                     const struct checkpoint_manifest *manifest, int code, const char *why)
+{
+    struct json *json = &run->line;
+
+    json_open(json, NULL, '{');
+    json_text(json, "folder", folder);
+    json_number(json, "round", COMMIT_ROUND_OF(commit));
+    json_number(json, "commit", COMMIT_PLACE_OF(commit));
+    json_bool(json, "complete", code == 0);
+    json_text(json, "text", why);
+    if (manifest) {
+        json_text(json, "job", manifest->job);
+        json_number(json, "ranks", manifest->ranks);
+        json_number(json, "entries", manifest->entries.count);
+        json_number(json, "bytes", bytes_of(manifest));
+        json_seconds(json, "age_s", clock_wall_us() - manifest->wall_us);
+    }
+    json_close(json, '}');
+}
+
+/* Shows one checkpoint, the newest first. One that was never completed is no failure. */
+static int show_folder(void *arg, const char *folder, uint64_t commit)
+{
+    struct checkpoints *run = arg;
+    struct checkpoint_manifest manifest;
+    struct hvd_err why = { .text = "" };
+    bool loaded;
+    int rc, printed = 0;
+
+    if (run->only && strcmp(run->only, folder) != 0)
+        return 0;
+    rc = checkpoint_load(run->store, folder, &manifest, &why);
+    loaded = rc == 0;
+    if (!rc && run->verify)
+        rc = verify_one(run->store, &manifest, &why);
+    if (rc == HVD_E_NOMEM)
+        return rc;
+    run->broken += rc != 0 && (rc != HVD_E_NOTFOUND || run->only);
+    if (run->json)
+        json_row(run, folder, commit, loaded ? &manifest : NULL, rc, rc ? why.text : "");
+    else
+        printed = print_row(run, commit, loaded ? &manifest : NULL,
+                            rc            ? why.text
+                            : run->verify ? "complete, verified"
+                                          : "complete");
+    if (loaded)
+        checkpoint_manifest_release(&manifest);
+    return printed;
+}
+
+/* Lists all checkpoints; with run->verify all their bytes are read. */
+static int show_all(struct checkpoints *run)
+{
+    int rc = 0;
+
+    run->line = (struct json){ .out = &run->out };
+    if (run->json) {
+        json_open(&run->line, NULL, '{');
+        json_text(&run->line, "where", checkpoint_store_where(run->store));
+        json_open(&run->line, "checkpoints", '[');
+    } else {
+        rc = buf_printf(&run->out, "%-22s  %5s  %7s  %14s  %-10s  %s\n", "COMMIT", "RANKS",
+                        "ENTRIES", "BYTES", "AGE", "STATE");
+    }
+    if (!rc)
+        rc = checkpoint_each(run->store, show_folder, run, run->err);
+    if (!rc && run->json) {
+        json_close(&run->line, ']');
+        rc = json_end(&run->line);
+    }
+    if (!rc)
+        rc = client_print(buf_text(&run->out), run->out.length);
+    if (rc)
+        return err_set(run->err, rc, "checkpoints: %s", err_text(rc));
+    return run->broken ? err_set(run->err, HVD_E_CORRUPT,
+                                 "%s: %zu of the checkpoints cannot be used; see the list",
+                                 checkpoint_store_where(run->store), run->broken)
+                       : 0;
+}
+
+/* Copies one file of the checkpoint, and compares the checksum of each chunk. */
+static int export_file(struct checkpoints *run, struct checkpoint_store *to, const char *folder,
+                       const struct checkpoint_file *file, void *chunk)
+{
+    char name[LIMIT_CHECKPOINT_NAME_BYTES + 1];
+    struct checkpoint_object *object;
+    int rc;
+
+    snprintf(name, sizeof(name), "%s/%s", folder, file->name);
+    rc = checkpoint_store_create(to, name, file->bytes, &object, run->err);
+    if (rc)
+        return rc;
+    for (uint64_t at = 0; !rc && at < file->bytes; at += STATE_CHUNK_BYTES) {
+        uint64_t left = file->bytes - at;
+        size_t bytes = left < STATE_CHUNK_BYTES ? (size_t)left : STATE_CHUNK_BYTES;
+
+        rc = checkpoint_store_read(run->store, name, at, chunk, bytes, run->err);
+        if (!rc)
+            rc = checkpoint_store_write(object, chunk, bytes, run->err);
+    }
+    if (!rc)
+        return checkpoint_store_finish(object, run->err);
+    checkpoint_store_abandon(object);
+    return rc;
+}
+
+/* Copies the checkpoint into another directory, as a checkpoint there; it is verified first. */
+static int export_one(struct checkpoints *run, const char *dest)
+{
+    struct checkpoint_manifest manifest = { .commit = 0 };
+    struct checkpoint_store *to = NULL;
+    char folder[CHECKPOINT_FOLDER_MAX];
+    void *chunk = mem_alloc(STATE_CHUNK_BYTES);
+    uint64_t sum;
+    int rc;
+
+    if (!chunk)
+        rc = err_set(run->err, HVD_E_NOMEM, "checkpoints: %s", err_text(HVD_E_NOMEM));
+    else
+        rc = run->only ? checkpoint_load(run->store, run->only, &manifest, run->err)
+                       : checkpoint_find_newest(run->store, NULL, NULL, &manifest, run->err);
+    if (rc) {
+        mem_free(chunk);
+        return rc;
+    }
+    checkpoint_folder(manifest.commit, folder);
+    rc = verify_one(run->store, &manifest, run->err);
+    if (!rc)
+        rc = checkpoint_store_make(dest, &to, run->err);
+    for (size_t i = 0; !rc && i < manifest.file_count; i++)
+        rc = export_file(run, to, folder, &manifest.files[i], chunk);
+    if (!rc)
+        rc = checkpoint_write_manifest(to, &manifest, &sum, run->err);
+    if (!rc)
+        rc = checkpoint_write_complete(to, manifest.commit, sum, run->err);
+    checkpoint_manifest_release(&manifest);
+    /* The copy is read back: a disk that lies is found here, and not when the copy is needed. */
+    if (!rc && !(rc = checkpoint_load(to, folder, &manifest, run->err))) {
+        rc = verify_one(to, &manifest, run->err);
+        checkpoint_manifest_release(&manifest);
+    }
+    if (!rc)
+        printf("%s/%s: exported to %s/%s\n", checkpoint_store_where(run->store), folder, dest,
+               folder);
+    checkpoint_store_close(to);
+    mem_free(chunk);
+    return rc;
+}
+
+static void print_note(void *arg, const char *text)
+{
+    (void)arg;
+    printf("%s\n", text);
+}
+
+static int prune_all(struct checkpoints *run, const char *word)
+{
+    struct span span = { word, strlen(word) };
+    uint64_t keep;
+    size_t removed, kept;
+    int rc = text_parse_u64(span, 1, LIMIT_CHECKPOINTS, "the number of checkpoints that stay",
+                            &keep, run->err);
+
+    if (rc)
+        return err_prefix(run->err, HVD_E_INVAL, "checkpoints prune");
+    removed = prune_checkpoints(run->store, keep, false, print_note, NULL, &kept);
+    printf("%zu removed, %zu complete checkpoints stay\n", removed, kept);
+    return 0;
+}
+
+/* Finds --checkpoint-dir among the options with which the driver of the job was started: the file
+ * "command" in the folder of the job is a mark, the current folder, the options as lines of a
+ * config file, and more texts, each with its NUL. */
+static int find_dir_of_job(const struct cli_request *request, char where[LIMIT_PATH_BYTES],
+                           struct hvd_err *err)
+{
+    static const char first[] = "checkpoint-dir = ", later[] = "\ncheckpoint-dir = ";
+    const char *cwd = "", *lines = "", *value = NULL;
+    char path[LIMIT_PATH_BYTES + 16];
+    char *folder = NULL;
+    struct buf text;
+    int rc = cli_find_job(request->options.state_dir, request->words[0], &folder, err);
+
+    if (rc)
+        return rc;
+    buf_init(&text, COMMAND_BYTES_MAX);
+    snprintf(path, sizeof(path), "%s/command", folder);
+    rc = file_read(path, &text, err);
+    if (!rc && strlen(buf_text(&text)) < text.length)
+        cwd = text.data + strlen(text.data) + 1;
+    if (!rc && *cwd && cwd + strlen(cwd) < text.data + text.length)
+        lines = cwd + strlen(cwd) + 1;
+    if (!strncmp(lines, first, sizeof(first) - 1))
+        value = lines + sizeof(first) - 1;
+    else if (strstr(lines, later))
+        value = strstr(lines, later) + sizeof(later) - 1;
+    if (!rc && (!value || *value == '"'))
+        rc = err_set(err, HVD_E_NOTFOUND,
+                     "job %s: its options have no plain --checkpoint-dir; write the path of the "
+                     "directory instead of the job",
+                     request->words[0]);
+    else if (!rc)
+        snprintf(where, LIMIT_PATH_BYTES, "%s%s%.*s", *value == '/' ? "" : cwd,
+                 *value == '/' ? "" : "/", (int)strcspn(value, "\n"), value);
+    buf_release(&text);
+    mem_free(folder);
+    return rc;
+}
+
+static int checkpoints_read(struct cli_request *request, struct hvd_err *err)
+{
+    const char *where = cli_next_word(request);
+    const char *action = cli_next_word(request);
+    const char *value = action ? cli_next_word(request) : NULL;
+    bool takes = action && (!strcmp(action, "export") || !strcmp(action, "prune"));
+
+    if (!where)
+        return err_set(err, HVD_E_INVAL,
+                       "checkpoints: the job or directory is missing; write a job's name, or the "
+                       "path that it has as --checkpoint-dir");
+    if (action && !takes && strcmp(action, "verify") != 0)
+        return err_set(err, HVD_E_INVAL,
+                       "checkpoints: %.64s is none of verify, export DEST and prune N", action);
+    if (takes && !value)
+        return err_set(err, HVD_E_INVAL, "checkpoints %s: one word is missing: %s", action,
+                       *action == 'e' ? "the directory of the copy" : "how many checkpoints stay");
+    if (!takes && value)
+        return err_set(err, HVD_E_INVAL, "checkpoints: %.64s: one word too many", value);
+    return 0;
+}
+
+static int checkpoints_run(const struct cli_request *request, struct hvd_err *err)
+{
+    const char *action = request->word_count > 1 ? request->words[1] : "";
+    struct checkpoints run = { .json = request->options.json, .err = err };
+    char where[LIMIT_PATH_BYTES];
+    uint64_t commit;
+    size_t length;
+    char *slash;
+    int rc;
+
+    if (strlen(request->words[0]) >= sizeof(where))
+        return err_set(err, HVD_E_INVAL, "checkpoints: the path has more than %d bytes",
+                       LIMIT_PATH_BYTES - 1);
+    snprintf(where, sizeof(where), "%s", request->words[0]);
+    /* A word without a slash that is no directory is the name of a job. */
+    if (!strchr(where, '/') && access(where, F_OK) &&
+        (rc = find_dir_of_job(request, where, err)) != 0)
+        return rc;
+    run.verify = !strcmp(action, "verify");
+    for (length = strlen(where); length > 1 && where[length - 1] == '/'; length--)
+        where[length - 1] = '\0';
+    slash = strrchr(where, '/');
+    if (slash && slash > where && checkpoint_folder_commit(slash + 1, &commit)) {
+        *slash = '\0';
+        run.only = slash + 1;
+    }
+    buf_init(&run.out, CHECKPOINTS_ANSWER_BYTES);
+    rc = checkpoint_store_open(where, &run.store, err);
+    if (!rc && !strcmp(action, "export"))
+        rc = export_one(&run, request->words[2]);
+    else if (!rc && !strcmp(action, "prune"))
+        rc = prune_all(&run, request->words[2]);
+    else if (!rc)
+        rc = show_all(&run);
+    checkpoint_store_close(run.store);
+    buf_release(&run.out);
+    return rc;
+}
+
+const struct cli_verb cli_checkpoints = {
+    .name = "checkpoints",
+    .words = "JOB|DIR [verify | export DEST | prune N] ",
+    .about =
+        "Lists the checkpoints of a job or a directory, or the one in DIR/commit-12.5; verify "
+        "reads all bytes and compares every checksum; export copies the newest complete one; prune "
+        "removes all but the N newest complete ones.",
+    .read = checkpoints_read,
+    .run = checkpoints_run,
+};

@@ -1,0 +1,631 @@
+/*
+ * checkpoint.c: when a commit is written to --checkpoint-dir, and by which hosts. core.c asks at
+ * the end of each step; agents.c brings the answers of agents; recovery.c asks for the newest
+ * checkpoint. Invariant: ACTION_CHECKPOINT names only files that are durable, all of the same
+ * commit, and together all entries of the state. An attempt that fails harms neither the training
+ * nor an earlier checkpoint.
+ */
+#include "driver/core/checkpoint.h"
+
+#include "driver/core/authority.h"
+#include "driver/core/over.h"
+#include "driver/core/roster.h"
+#include "driver/core/round.h"
+#include "driver/core/step.h"
+#include "driver/core/tell.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The memory of one attempt: names, and the checksums of all files. */
+#define CHECKPOINT_MEMORY_MAX ((size_t)256 << 20)
+/* Members that commit often are asked for a commit that is still to come: so many commits after the
+ * newest one that any of them kept. The number doubles with each attempt that came too late. */
+#define CHECKPOINT_MARGIN_MIN 2
+#define CHECKPOINT_MARGIN_MAX (1 << 20)
+/* After so many attempts in a row in which members kept different commits, the next one waits. */
+#define CHECKPOINT_MISMATCHES_MAX 24
+/* The time before the attempt after a failed one; it doubles up to the longer time. */
+#define CHECKPOINT_RETRY_US     TIME_S
+#define CHECKPOINT_RETRY_MAX_US TIME_MIN
+/* Agents that have not written their files after this time hang, or their disks do. */
+#define CHECKPOINT_SAVE_US (30 * TIME_MIN)
+/* How long a job that is to end waits for its last checkpoint to begin. */
+#define CHECKPOINT_LAST_US (30 * TIME_S)
+/* The minor version of the protocol since which agents know HOLD. */
+#define CHECKPOINT_MINOR 2
+
+void checkpoint_init(struct core *core)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    const struct core_config *config = &core->config;
+
+    checkpoint->due_us = checkpoint->last_us = TIME_NEVER;
+    checkpoint->newest = config->checkpoint_from ? config->checkpoint_commit : 0;
+    if (checkpoint->newest)
+        snprintf(checkpoint->folder, sizeof(checkpoint->folder), "%s", config->checkpoint_from);
+    if (core->rounds.told < config->checkpoint_round)
+        core->rounds.told = config->checkpoint_round;
+    arena_init(&checkpoint->memory, CHECKPOINT_MEMORY_MAX);
+}
+
+void checkpoint_release(struct core *core)
+{
+    VEC_RELEASE(&core->checkpoint.kept);
+    VEC_RELEASE(&core->checkpoint.parts);
+    arena_release(&core->checkpoint.memory);
+}
+
+void checkpoint_want(struct core *core)
+{
+    core->checkpoint.wanted = true;
+}
+
+bool checkpoint_last(struct core *core, const char *who)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+
+    if (!core->config.checkpoint_dir || core->job < JOB_RUNNING || core->job > JOB_RECOVERING ||
+        checkpoint->last_us != TIME_NEVER)
+        return false;
+    checkpoint->last_us = core->now_us;
+    checkpoint->wanted = true;
+    /* Agents may wait for a commit that is far ahead; a new HOLD asks for the newest one. */
+    if (checkpoint->state == CHECKPOINT_HOLDING)
+        checkpoint->state = CHECKPOINT_IDLE;
+    snprintf(checkpoint->last_by, sizeof(checkpoint->last_by), "%s", who);
+    CORE_TRACE(core,
+               "%s ends the job: a checkpoint is written first; another stop ends the job without",
+               who);
+    core_want_timer(core, time_add(core->now_us, CHECKPOINT_LAST_US));
+    return true;
+}
+
+/* Ends the job that waits for its last checkpoint, when that is complete (`why` NULL) or cannot be
+ * made. */
+static void checkpoint_stop(struct core *core, const char *why)
+{
+    if (why)
+        CORE_WARN(core, "the job ends without a last checkpoint: %s", why);
+    core->checkpoint.last_us = TIME_NEVER;
+    over_stop(core, core->checkpoint.last_by);
+}
+
+/* ---- the end of an attempt ------------------------------------------------------------------ */
+
+/* Tells every agent that the attempts so far are over, so no commit is kept for them. */
+static void checkpoint_free_commits(struct core *core)
+{
+    struct msg *msg = tell_msg(core, MSG_RELEASE, 0, 0);
+
+    msg->u.release = (struct msg_release){ .number = core->checkpoint.number };
+    for (size_t i = 0; i < core->roster.hosts.count; i++)
+        if (core->roster.hosts.items[i]->minor >= CHECKPOINT_MINOR)
+            tell_host(core, core->roster.hosts.items[i], msg);
+}
+
+/* Sets the time of the next attempt: an interval after the begin of the newest one. With
+ * --checkpoint-interval Nc the agents wait for the commit, so the next attempt begins at once. */
+static void checkpoint_schedule(struct core *core)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    int64_t retry_us = CHECKPOINT_RETRY_US;
+
+    checkpoint->state = CHECKPOINT_IDLE;
+    checkpoint->due_us = time_add(checkpoint->since_us, core->config.checkpoint_us);
+    if (!checkpoint->failures)
+        return;
+    for (uint32_t i = 1; i < checkpoint->failures && retry_us < CHECKPOINT_RETRY_MAX_US; i++)
+        retry_us *= 2;
+    if (checkpoint->due_us < core->now_us + retry_us)
+        checkpoint->due_us = core->now_us + retry_us;
+}
+
+/* Ends an attempt that brings no checkpoint, for the reason `why`. */
+static void checkpoint_fail(struct core *core, const char *why)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    char text[TIME_TEXT_MAX];
+
+    checkpoint->failures++;
+    checkpoint_free_commits(core);
+    checkpoint_schedule(core);
+    CORE_WARN(core, "no checkpoint could be made: %s; the next attempt follows in %s", why,
+              time_brief(checkpoint->due_us - core->now_us, text));
+    if (checkpoint->last_us != TIME_NEVER)
+        checkpoint_stop(core, why);
+}
+
+/* Gives the attempt up without counting it as a failure: the next one begins when all members
+ * train again. */
+static void checkpoint_give_up(struct core *core, const char *why)
+{
+    CORE_TRACE(core, "a checkpoint is given up, and begun again later: %s", why);
+    checkpoint_free_commits(core);
+    core->checkpoint.state = CHECKPOINT_IDLE;
+    core->checkpoint.due_us = core->now_us;
+}
+
+/* ---- IDLE to HOLDING ------------------------------------------------------------------------ */
+
+/* True: a checkpoint of the current round can be made now. All members train, their agents are
+ * connected and know the messages, and the entries of the state are known with their offsets. */
+static bool checkpoint_is_possible(const struct core *core)
+{
+    const struct msg_entry_list *entries;
+    const struct worker *worker;
+    uint64_t end[ENTRY_KIND_COUNT] = { 0 };
+
+    if (core->job < JOB_RUNNING || core->job > JOB_PENDING || !core->manifest.first ||
+        !round_all_entered(&core->current))
+        return false;
+    entries = &core->manifest.first->entries;
+    for (size_t i = 0; i < entries->count; i++) {
+        /* A library of an earlier release sends no offsets, so they are all 0. */
+        if (entries->items[i].offset < end[entries->items[i].kind])
+            return false;
+        end[entries->items[i].kind] = entries->items[i].offset + entries->items[i].bytes;
+    }
+    for (size_t i = 0; (worker = roster_next_member(core, &core->current, &i));)
+        if (worker->host->agent != AGENT_THERE || worker->host->minor < CHECKPOINT_MINOR)
+            return false;
+    return true;
+}
+
+/* Tells the agents of all members to keep a commit with the number `at` or a higher one: the newest
+ * one, or the next. */
+static void checkpoint_hold(struct core *core, uint64_t at)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    size_t members = core->current.members.count;
+    const struct worker *worker;
+
+    checkpoint->kept.count = 0;
+    if (VEC_RESERVE(&checkpoint->kept, members, LIMIT_WORKERS)) {
+        core_fail(core);
+        return;
+    }
+    memset(checkpoint->kept.items, 0, members * sizeof(*checkpoint->kept.items));
+    checkpoint->kept.count = checkpoint->missing = members;
+    checkpoint->number = core->term << 32 | ++checkpoint->attempts;
+    checkpoint->round = core->current.number;
+    checkpoint->at = at;
+    checkpoint->state = CHECKPOINT_HOLDING;
+    for (size_t i = 0; i < core->roster.hosts.count; i++) {
+        struct core_host *host = core->roster.hosts.items[i];
+        struct msg *msg = tell_msg(core, MSG_HOLD, 0, checkpoint->round);
+        uint64_t *slots = tell_alloc(core, host->slot_count, sizeof(*slots));
+        size_t count = 0;
+
+        for (size_t slot = 0; slots && (worker = roster_next_on(host, &slot));)
+            if (worker->rank != RANK_NONE && round_has(&core->current, worker))
+                slots[count++] = worker->slot;
+        msg->u.hold = (struct msg_hold){
+            .number = checkpoint->number, .at = at, .slots = {slots, count}
+        };
+        if (count)
+            tell_host(core, host, msg);
+    }
+}
+
+void checkpoint_look(struct core *core)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    const struct core_config *config = &core->config;
+    uint64_t at;
+
+    if (!config->checkpoint_dir || core->job >= JOB_FINISHING)
+        return;
+    if (checkpoint->state == CHECKPOINT_HOLDING &&
+        (checkpoint->round != core->current.number || core->job == JOB_RECOVERING))
+        checkpoint_give_up(core, "the round has ended");
+    if (checkpoint->state == CHECKPOINT_SAVING) {
+        if (core->now_us >= time_add(checkpoint->since_us, CHECKPOINT_SAVE_US))
+            checkpoint_fail(core, "agents have not written their files within 30 minutes; check "
+                                  "the directory of --checkpoint-dir on the hosts");
+        else
+            core_want_timer(core, time_add(checkpoint->since_us, CHECKPOINT_SAVE_US));
+    }
+    if (checkpoint->last_us != TIME_NEVER &&
+        (checkpoint->state == CHECKPOINT_IDLE || checkpoint->state == CHECKPOINT_HOLDING)) {
+        if (core->now_us >= time_add(checkpoint->last_us, CHECKPOINT_LAST_US)) {
+            checkpoint_stop(core, "not all workers trained, or kept the same commit, within 30 s");
+            return;
+        }
+        core_want_timer(core, time_add(checkpoint->last_us, CHECKPOINT_LAST_US));
+    }
+    if (checkpoint->state != CHECKPOINT_IDLE || !checkpoint_is_possible(core))
+        return;
+    /* The first interval begins when all members train for the first time. */
+    if (checkpoint->due_us == TIME_NEVER)
+        checkpoint->due_us = time_add(core->now_us, config->checkpoint_us);
+    if (checkpoint->due_us > core->now_us && !checkpoint->wanted) {
+        core_want_timer(core, checkpoint->due_us);
+        return;
+    }
+    checkpoint->since_us = core->now_us;
+    /* Members may keep a commit of this round, because the members of a round before were others.
+     * When commits are counted, they keep the N-th one after the commit of the newest attempt, or
+     * after the begin of the round. */
+    at = COMMIT_FIRST_OF(core->current.number);
+    if (config->checkpoint_commits && !checkpoint->wanted)
+        at = (checkpoint->commit > at ? checkpoint->commit : at) + config->checkpoint_commits;
+    checkpoint_hold(core, at);
+    checkpoint->wanted = false;
+}
+
+/* ---- HOLDING to SAVING ---------------------------------------------------------------------- */
+
+/* Adds a file to the checkpoint: `host` writes it from the commit that it keeps for `slot`. */
+static void checkpoint_add_part(struct core *core, const struct worker *worker, const char *name,
+                                int64_t rank)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    size_t bytes = strlen(name) + 1;
+    char *copy = arena_alloc(&checkpoint->memory, bytes);
+
+    if (!copy || VEC_RESERVE(&checkpoint->parts, 1, 2 * LIMIT_WORKERS)) {
+        core_fail(core);
+        return;
+    }
+    checkpoint->parts.items[checkpoint->parts.count++] = (struct checkpoint_part){
+        .host = worker->host,
+        .file = {.name = memcpy(copy, name, bytes), .rank = rank, .slot = worker->slot},
+    };
+}
+
+/* Tells the agent of the newest part to write these entries. `first` and `count` are a range of the
+ * entries of the state; only those of the part's kind are written. */
+static void checkpoint_tell_save(struct core *core, size_t first, size_t count)
+{
+    const struct core_checkpoint *checkpoint = &core->checkpoint;
+    const struct checkpoint_part *part = &checkpoint->parts.items[checkpoint->parts.count - 1];
+    const struct msg_entry_list *all = &core->manifest.first->entries;
+    uint32_t kind = part->file.rank < 0 ? ENTRY_REPLICATED : ENTRY_PER_RANK;
+    struct msg_entry *entries = tell_alloc(core, count, sizeof(*entries));
+    struct msg *msg = tell_msg(core, MSG_SAVE, 0, 0);
+    size_t chosen = 0, length = strlen(core->config.checkpoint_dir) + 64;
+    char *folder = tell_alloc(core, length, 1);
+
+    if (!entries || !folder)
+        return;
+    for (size_t i = first; i < first + count; i++)
+        if (all->items[i].kind == kind)
+            entries[chosen++] = all->items[i];
+    snprintf(folder, length, "%s/commit-%" PRIu64 ".%" PRIu32, core->config.checkpoint_dir,
+             COMMIT_ROUND_OF(checkpoint->commit), COMMIT_PLACE_OF(checkpoint->commit));
+    msg->u.save = (struct msg_save){
+        .number = checkpoint->number,
+        .commit = checkpoint->commit,
+        .slot = part->file.slot,
+        .folder = folder,
+        .name = part->file.name,
+        .entries = {entries, chosen}
+    };
+    tell_host(core, part->host, msg);
+}
+
+/* Divides the replicated entries among the hosts of the members: each host writes a run of entries,
+ * and the runs have about the same size. An entry is not cut, so a state with one large entry is
+ * written by one host. */
+static void checkpoint_save_replicated(struct core *core)
+{
+    const struct msg_entry_list *all = &core->manifest.first->entries;
+    const struct worker *worker;
+    uint64_t total = 0, share, written = 0;
+    size_t hosts = 0, host = 0, next = 0;
+    char name[96];
+
+    for (size_t i = 0; i < all->count; i++)
+        total += all->items[i].kind == ENTRY_REPLICATED ? all->items[i].bytes : 0;
+    core->out.stamps++;
+    for (size_t i = 0; (worker = roster_next_member(core, &core->current, &i));) {
+        hosts += worker->host->stamp != core->out.stamps;
+        worker->host->stamp = core->out.stamps;
+    }
+    share = hosts ? total / hosts : total;
+    core->out.stamps++;
+    for (size_t i = 0;
+         next < all->count && (worker = roster_next_member(core, &core->current, &i));) {
+        size_t first = next;
+        bool any = false;
+
+        if (worker->host->stamp == core->out.stamps)
+            continue; /* the first member of each host stands for the host */
+        worker->host->stamp = core->out.stamps;
+        host++;
+        while (next < all->count && (host == hosts || written < share * host)) {
+            bool replicated = all->items[next].kind == ENTRY_REPLICATED;
+
+            written += replicated ? all->items[next].bytes : 0;
+            any |= replicated;
+            next++;
+        }
+        if (!any)
+            continue;
+        snprintf(name, sizeof(name),
+                 "replicated-%04zu-of-%04zu.t%" PRIu64 "a%" PRIu32 ".safetensors", host, hosts,
+                 core->term, core->checkpoint.attempts);
+        checkpoint_add_part(core, worker, name, -1);
+        if (!core->step.failed)
+            checkpoint_tell_save(core, first, next - first);
+    }
+}
+
+/* All members keep the same commit: the agents are told which files to write. */
+static void checkpoint_save(struct core *core)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    const struct msg_entry_list *all = &core->manifest.first->entries;
+    const struct worker *worker;
+    bool per_rank = false;
+    char name[96];
+
+    arena_release(&checkpoint->memory);
+    arena_init(&checkpoint->memory, CHECKPOINT_MEMORY_MAX);
+    checkpoint->parts.count = 0;
+    checkpoint->commit = checkpoint->kept.items[0];
+    checkpoint->mismatches = 0;
+    checkpoint->state = CHECKPOINT_SAVING;
+    checkpoint_save_replicated(core);
+    for (size_t i = 0; i < all->count; i++)
+        per_rank |= all->items[i].kind == ENTRY_PER_RANK;
+    for (size_t i = 0; per_rank && (worker = roster_next_member(core, &core->current, &i));) {
+        snprintf(name, sizeof(name), "rank-%05" PRIu32 ".t%" PRIu64 "a%" PRIu32 ".safetensors",
+                 worker->rank, core->term, checkpoint->attempts);
+        checkpoint_add_part(core, worker, name, worker->rank);
+        if (!core->step.failed)
+            checkpoint_tell_save(core, 0, all->count);
+    }
+    checkpoint->missing = checkpoint->parts.count;
+    core_want_timer(core, time_add(checkpoint->since_us, CHECKPOINT_SAVE_US));
+    if (!checkpoint->missing)
+        checkpoint_fail(core, "the state has no entries");
+}
+
+/* Compares the commits of all members. They differ when a member had gone on before HOLD came:
+ * then a commit that is still to come is asked for. */
+static void checkpoint_compare(struct core *core)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    uint64_t least = UINT64_MAX, most = 0, margin = CHECKPOINT_MARGIN_MIN;
+
+    for (size_t i = 0; i < checkpoint->kept.count; i++) {
+        uint64_t commit = checkpoint->kept.items[i];
+
+        least = commit < least ? commit : least;
+        most = commit > most ? commit : most;
+    }
+    if (least == most && least == checkpoint->newest) {
+        /* The training has stood still since the newest checkpoint, which must not be overwritten:
+         * a death in the middle would leave neither the old files nor the new ones. */
+        checkpoint->commit = least;
+        checkpoint->failures = checkpoint->mismatches = 0;
+        checkpoint_free_commits(core);
+        checkpoint_schedule(core);
+        if (checkpoint->last_us <= checkpoint->since_us)
+            checkpoint_stop(core, NULL);
+        return;
+    }
+    if (least == most) {
+        checkpoint_save(core);
+        return;
+    }
+    if (++checkpoint->mismatches > CHECKPOINT_MISMATCHES_MAX) {
+        checkpoint->mismatches = 0;
+        checkpoint_fail(core, "members kept different commits, although they were asked long "
+                              "before; check that the connections to the agents are not slow");
+        return;
+    }
+    for (uint32_t i = 1; i < checkpoint->mismatches && margin < CHECKPOINT_MARGIN_MAX; i++)
+        margin *= 2;
+    checkpoint_hold(core, most + margin);
+}
+
+/* Handles HOLDING: the agent keeps a commit for each of its members. */
+void checkpoint_on_holding(struct core *core, struct core_host *host, const struct msg *msg)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    const struct msg_holding *said = &msg->u.holding;
+
+    if (checkpoint->state != CHECKPOINT_HOLDING || said->number != checkpoint->number)
+        return; /* PROTOCOL.md, K2: the attempt is over */
+    if (said->code) {
+        checkpoint_fail(core, tell_text(core, "%s: %s", host->name, said->text));
+        return;
+    }
+    for (size_t i = 0; i < said->kept.count; i++) {
+        const struct msg_kept *kept = &said->kept.items[i];
+        const struct worker *worker =
+            kept->slot < host->slot_count ? host->slots[kept->slot].worker : NULL;
+
+        if (!worker || worker->rank >= checkpoint->kept.count ||
+            !round_has(&core->current, worker) || checkpoint->kept.items[worker->rank])
+            continue;
+        if (COMMIT_ROUND_OF(kept->commit) != checkpoint->round || kept->commit < checkpoint->at) {
+            authority_refuse(core, host, "it keeps a commit that it was not asked for");
+            checkpoint_fail(
+                core, tell_text(core, "%s keeps a commit that it was not asked for", host->name));
+            return;
+        }
+        checkpoint->kept.items[worker->rank] = kept->commit;
+        checkpoint->missing--;
+    }
+    /* A member that has finished meanwhile would have no file in the checkpoint. */
+    if (!checkpoint->missing && !checkpoint_is_possible(core))
+        checkpoint_give_up(core, "a member does not train any more");
+    else if (!checkpoint->missing)
+        checkpoint_compare(core);
+}
+
+/* ---- SAVING to WRITING, and the end --------------------------------------------------------- */
+
+/* All files are durable: the driver's writer makes the checkpoint complete. Agents need to keep the
+ * commit no longer. */
+static void checkpoint_write(struct core *core)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    size_t count = checkpoint->parts.count;
+    struct checkpoint_done *done = arena_alloc(&checkpoint->memory, sizeof(*done));
+    struct saved_file *files = arena_alloc_array(&checkpoint->memory, count, sizeof(*files));
+    char *folder = arena_alloc(&checkpoint->memory, 64);
+
+    if (!done || !files || !folder) {
+        core_fail(core);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        files[i] = checkpoint->parts.items[i].file;
+    snprintf(folder, 64, "commit-%" PRIu64 ".%" PRIu32, COMMIT_ROUND_OF(checkpoint->commit),
+             COMMIT_PLACE_OF(checkpoint->commit));
+    *done = (struct checkpoint_done){ .number = checkpoint->number,
+                                      .commit = checkpoint->commit,
+                                      .ranks = (uint32_t)checkpoint->kept.count,
+                                      .digest = core->manifest.digest,
+                                      .entries = core->manifest.first->entries,
+                                      .files = files,
+                                      .file_count = count,
+                                      .folder = folder };
+    checkpoint->state = CHECKPOINT_WRITING;
+    checkpoint_free_commits(core);
+    tell_checkpoint(core, done);
+}
+
+/* Handles SAVED: a file is durable, or could not be written. */
+void checkpoint_on_saved(struct core *core, struct core_host *host, const struct msg *msg)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    const struct msg_saved *said = &msg->u.saved;
+    struct checkpoint_part *part;
+    uint64_t chunks = said->bytes / STATE_CHUNK_BYTES + (said->bytes % STATE_CHUNK_BYTES != 0);
+    uint8_t *sums;
+
+    if (checkpoint->state != CHECKPOINT_SAVING || said->number != checkpoint->number)
+        return; /* PROTOCOL.md, K2: the attempt is over */
+    VEC_EACH (part, &checkpoint->parts) {
+        if (part->host != host || part->saved || strcmp(part->file.name, said->name) != 0)
+            continue;
+        if (said->code || said->sums.length != chunks * sizeof(uint64_t) || !chunks) {
+            checkpoint_fail(core, tell_text(core, "%s: %s", host->name,
+                                            said->code ? said->text
+                                                       : "its agent has sent a wrong number of "
+                                                         "checksums"));
+            return;
+        }
+        sums = arena_alloc(&checkpoint->memory, said->sums.length);
+        if (!sums) {
+            checkpoint_fail(core, "the checksums of the state need more memory than the driver "
+                                  "may use for them (256 MiB)");
+            return;
+        }
+        memcpy(sums, said->sums.at, said->sums.length);
+        part->file.bytes = said->bytes;
+        part->file.sums = (struct msg_bytes){ sums, said->sums.length };
+        part->saved = true;
+        if (!--checkpoint->missing)
+            checkpoint_write(core);
+        return;
+    }
+}
+
+/* Takes over what the driver's writer says about the newest checkpoint. */
+static void checkpoint_set_newest(struct core *core, const struct event *event)
+{
+    core->checkpoint.newest = event->commit;
+    snprintf(core->checkpoint.folder, sizeof(core->checkpoint.folder), "%s",
+             event->commit ? event->text : "");
+    core_want_round(core); /* a recovery may have waited for it */
+}
+
+/* Handles EVENT_CHECKPOINT: the manifest was written, so the checkpoint is complete; or it could
+ * not be written; or a search for an older checkpoint has ended (`ask` 0). */
+void checkpoint_on_written(struct core *core, const struct event *event)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    uint64_t bytes = 0;
+    const struct checkpoint_part *part;
+    char text[TIME_TEXT_MAX];
+
+    if (!event->ask) {
+        checkpoint->searching = false;
+        checkpoint_set_newest(core, event);
+        if (!event->commit && !core->rounds.resume_min_commit)
+            over_fail(core, tell_text(core,
+                                      "no checkpoint in %s can be read: %s; to begin anew, give "
+                                      "another --checkpoint-dir",
+                                      core->config.checkpoint_dir, event->text));
+        return;
+    }
+    if (checkpoint->state != CHECKPOINT_WRITING || event->ask != checkpoint->number)
+        return;
+    if (event->code) {
+        checkpoint_fail(core, event->text);
+        return;
+    }
+    checkpoint_set_newest(core, event);
+    checkpoint->failures = 0;
+    VEC_EACH (part, &checkpoint->parts)
+        bytes += part->file.bytes;
+    CORE_TRACE(
+        core, "checkpoint %" PRIu64 ".%" PRIu32 " is complete: %zu files, %" PRIu64 " bytes, %s",
+        COMMIT_ROUND_OF(event->commit), COMMIT_PLACE_OF(event->commit), checkpoint->parts.count,
+        bytes, time_brief(core->now_us - checkpoint->since_us, text));
+    checkpoint_schedule(core);
+    if (checkpoint->last_us <= checkpoint->since_us)
+        checkpoint_stop(core, NULL);
+}
+
+void checkpoint_on_lost(struct core *core, struct core_host *host)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    const struct checkpoint_part *part;
+    const struct worker *worker;
+
+    if (core->job >= JOB_FINISHING)
+        return; /* agents end when the job does */
+    for (size_t slot = 0;
+         checkpoint->state == CHECKPOINT_HOLDING && (worker = roster_next_on(host, &slot));)
+        if (worker->rank != RANK_NONE && round_has(&core->current, worker))
+            checkpoint_give_up(core, tell_text(core, "the agent of %s is gone", host->name));
+    if (checkpoint->state != CHECKPOINT_SAVING)
+        return;
+    VEC_EACH (part, &checkpoint->parts)
+        if (part->host == host && !part->saved) {
+            checkpoint_give_up(core, tell_text(core, "the agent of %s is gone", host->name));
+            return;
+        }
+}
+
+/* An agent that comes back may keep commits of an attempt that is over. In the running attempt it
+ * has no part any more: checkpoint_on_lost has ended an attempt that waited for it. */
+void checkpoint_greet(struct core *core, struct core_host *host)
+{
+    const struct core_checkpoint *checkpoint = &core->checkpoint;
+    struct msg *msg;
+    bool busy = checkpoint->state == CHECKPOINT_HOLDING || checkpoint->state == CHECKPOINT_SAVING;
+
+    if (!core->config.checkpoint_dir || host->minor < CHECKPOINT_MINOR)
+        return;
+    msg = tell_msg(core, MSG_RELEASE, 0, 0);
+    /* No number of an earlier driver is higher than the first one of this driver. */
+    msg->u.release.number = busy ? checkpoint->number - 1 : checkpoint->number;
+    if (!msg->u.release.number)
+        msg->u.release.number = core->term << 32;
+    tell_host(core, host, msg);
+}
+
+/* ---- a round that begins with a checkpoint -------------------------------------------------- */
+
+void checkpoint_reject(struct core *core, const char *why)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+
+    CORE_WARN(core,
+              "checkpoint %" PRIu64 ".%" PRIu32 " cannot be used: %s; the driver looks for "
+              "the one before it",
+              COMMIT_ROUND_OF(checkpoint->newest), COMMIT_PLACE_OF(checkpoint->newest), why);
+    tell_checkpoint_reject(core, checkpoint->folder, checkpoint->newest);
+    checkpoint->newest = 0;
+    checkpoint->searching = true;
+}

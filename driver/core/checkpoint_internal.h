@@ -1,0 +1,55 @@
+/*
+ * checkpoint_internal.h: what the core knows of checkpoints. Part of core_internal.h, which alone
+ * includes it; the rules about owners and units stand there.
+ */
+#ifndef DRIVER_CORE_CHECKPOINT_INTERNAL_H
+#define DRIVER_CORE_CHECKPOINT_INTERNAL_H
+
+#include "base/vec.h"
+#include "driver/core/core.h"
+
+struct core_host;
+
+enum checkpoint_state {
+    CHECKPOINT_IDLE,
+    CHECKPOINT_HOLDING, /* agents were told HOLD; not all have said HOLDING */
+    CHECKPOINT_SAVING,  /* agents were told SAVE; not all files are SAVED */
+    CHECKPOINT_WRITING  /* the driver writes the manifest */
+};
+
+/* A file of a checkpoint, and the host whose agent writes the file. */
+struct checkpoint_part {
+    struct core_host *host;
+    bool saved;
+    struct saved_file file; /* its name and checksums lie in core_checkpoint.memory */
+};
+
+/* Checkpoints of the state on disk. Owner: checkpoint.c. */
+struct core_checkpoint {
+    enum checkpoint_state state;
+    /* Since when the job is to end after one more checkpoint; TIME_NEVER: it is not. `last_by`: who
+     * asked for that. */
+    int64_t last_us;
+    char last_by[64];
+    bool wanted;         /* an attempt begins as soon as all members train */
+    uint32_t attempts;   /* number of attempts of this driver */
+    uint32_t failures;   /* number of attempts in a row that failed */
+    uint32_t mismatches; /* number of attempts in a row in which members kept different commits */
+    uint64_t number;     /* of the newest attempt: the term, and `attempts` */
+    uint64_t round;      /* HOLDING: the round whose members keep a commit */
+    uint64_t at;         /* HOLDING: the lowest commit that may be kept */
+    uint64_t commit;     /* the commit of the newest attempt; 0: not known yet */
+    int64_t since_us;    /* when the newest attempt began */
+    int64_t due_us;      /* when the next attempt begins; TIME_NEVER: not by itself */
+    size_t missing;      /* HOLDING: members without a commit. SAVING: files that are not saved */
+    struct VEC(uint64_t) kept; /* HOLDING: the commit of each member, by rank; 0: not known yet */
+    struct VEC(struct checkpoint_part) parts;
+    struct arena memory; /* of the newest attempt */
+    /* The newest complete checkpoint; newest 0: there is none. `searching`: it was found damaged,
+     * and the driver looks for the one before it. */
+    bool searching;
+    uint64_t newest;
+    char folder[LIMIT_PATH_BYTES + 1];
+};
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * parent.h: what the driver's parent process (driver/front) says, as callbacks of the event loop. A
+ * signal may reach the driver, its parent, or both: Ctrl-C goes to both, and the parent passes it
+ * on. The larger one of both counts is how often the user has asked for the end.
+ */
+#ifndef DRIVER_IO_PARENT_H
+#define DRIVER_IO_PARENT_H
+
+#include "base/err.h"
+
+struct event_base;
+struct parent;
+
+struct parent_ops {
+    void (*stop)(void *arg, int signal); /* the user asks for the end of the job, once more */
+    void (*hangup)(void *arg);           /* the terminal is gone; called once */
+    void (*look)(void *arg);
+    void (*lost)(void *arg); /* the parent has ended */
+};
+
+/* `link` is borrowed; -1: there is no parent, and only the driver's own signals count. */
+int parent_create(struct event_base *base, int link, const struct parent_ops *ops, void *arg,
+                  struct parent **ret_parent, struct hvd_err *err) MUST_CHECK;
+void parent_free(struct parent *parent);
+
+/* A SIGINT, SIGTERM or SIGHUP has come to the driver itself. */
+void parent_own_signal(struct parent *parent, int signal);
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * standby.c: waits for the end of a driver's lease in etcd. run.c calls it before it opens the
+ * folder of the job. Nothing is claimed here: of several standbys that have waited, the claim lets
+ * one win.
+ */
+#include "driver/standby.h"
+
+#include "base/log.h"
+#include "base/time.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_MS 200
+#define OPEN_MS 1000 /* between two attempts to find a job that does not exist yet */
+
+/* Opens the store once the job is there and etcd answers. */
+static int standby_open(const struct etcd_store_config *config, const char *job,
+                        struct store **ret_store, struct hvd_err *err)
+{
+    bool said = false;
+    int rc;
+
+    for (;;) {
+        rc = etcd_store_open(config, job, NULL, ret_store, err);
+        if (rc != HVD_E_NOTFOUND && rc != HVD_E_BUSY)
+            return rc;
+        if (!said)
+            log_info(JOB, "standby for job %s: %s; waiting", job,
+                     rc == HVD_E_NOTFOUND ? "there is no such job yet" : err->text);
+        said = true;
+        (void)poll(NULL, 0, OPEN_MS);
+    }
+}
+
+/* Finds the addresses of this machine at which agents of other machines can dial it. IPv6 addresses
+ * stand in brackets. */
+static void standby_hosts(struct store_peers *ret_hosts)
+{
+    char text[STORE_PEER_TEXT_MAX];
+    struct ifaddrs *list;
+
+    ret_hosts->count = 0;
+    if (getifaddrs(&list))
+        return;
+    for (struct ifaddrs *at = list; at && ret_hosts->count < STORE_PEERS_MAX; at = at->ifa_next) {
+        int family = at->ifa_addr ? at->ifa_addr->sa_family : AF_UNSPEC;
+        bool six = family == AF_INET6;
+
+        if ((family != AF_INET && !six) || !(at->ifa_flags & IFF_UP) ||
+            (at->ifa_flags & IFF_LOOPBACK) ||
+            getnameinfo(at->ifa_addr,
+                        six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in), text,
+                        sizeof(text), NULL, 0, NI_NUMERICHOST) ||
+            strchr(text, '%')) /* an address that counts on one link only */
+            continue;
+        snprintf(ret_hosts->address[ret_hosts->count++], STORE_PEER_TEXT_MAX, "%s%.60s%s",
+                 six ? "[" : "", text, six ? "]" : "");
+    }
+    freeifaddrs(list);
+}
+
+int standby_wait(const struct etcd_store_config *config, const char *job, bool *ret_ended,
+                 struct job_facts *ret_facts, struct hvd_err *err)
+{
+    bool is_free = false, silent = false, mute = false;
+    struct store_peers hosts;
+    struct store *store;
+    int rc = standby_open(config, job, &store, err);
+
+    if (rc)
+        return rc;
+    log_info(JOB, "standby for job %s: waiting until it has no driver", job);
+    standby_hosts(&hosts);
+    while (!is_free) {
+        rc = etcd_store_look(store, &is_free, ret_ended, err);
+        if (rc && rc != HVD_E_BUSY)
+            break;
+        if (!rc && !is_free && etcd_store_announce(store, &hosts, err)) {
+            if (!mute)
+                log_warning(JOB, "standby for job %s: agents are not told its address: %s", job,
+                            err->text);
+            mute = true;
+        }
+        if (rc && !silent)
+            log_warning(JOB, "standby for job %s: %s; waiting", job, err->text);
+        silent = rc;
+        if (rc || !is_free)
+            (void)poll(NULL, 0, LOOK_MS);
+    }
+    if (!rc)
+        rc = store_facts(store, ret_facts, err);
+    store_close(store);
+    return rc;
+}
+
+int standby_command(const struct etcd_store_config *config, const char *job, struct buf *out,
+                    struct hvd_err *err)
+{
+    struct store *store;
+    int rc = etcd_store_open(config, job, NULL, &store, err);
+
+    if (rc)
+        return rc;
+    rc = etcd_store_load_command(store, out, err);
+    store_close(store);
+    return rc;
+}

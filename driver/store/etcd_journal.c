@@ -1,0 +1,383 @@
+/*
+ * etcd_journal.c: the journal and the blacklist of a job in etcd: reading them page by page, and
+ * writing steps. etcd_store.c has these functions in its table of operations. Invariant: a step
+ * counts with its last part, and each part creates a key of the journal, so a part that is carried
+ * out twice or late changes nothing the second time.
+ */
+#include "driver/store/etcd_store_internal.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/panic.h"
+#include "driver/store/record_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEY_TEXT_MAX (LIMIT_HOST_NAME_BYTES + 32)
+#define PAGE_MOST    512 /* keys that are read at once */
+
+static void etcd_journal_key(uint64_t number, char key[KEY_TEXT_MAX])
+{
+    snprintf(key, KEY_TEXT_MAX, "journal/%016" PRIx64, number);
+}
+
+/* ---- reading the journal and the blacklist ----------------------------------------------------
+ */
+
+/* Reads the whole lines of a step. */
+static int etcd_replay_lines(struct etcd_store *own, struct span lines, store_record_fn *each,
+                             void *arg, struct hvd_err *err)
+{
+    struct journal_record record;
+    struct span line;
+    int rc = 0;
+
+    if (lines.length)
+        lines.length--; /* the end of the last line: span_next would find an empty part after it */
+    while (!rc && lines.length && span_next(&lines, '\n', &line)) {
+        rc = etcd_read_record(&own->record, line, own->next_record, &record, err);
+        if (!rc)
+            rc = each ? each(arg, &record, err) : 0;
+        own->next_record++;
+    }
+    return rc;
+}
+
+/* One key of the journal that was read: the text of its step grows by its value, and the step is
+ * replayed with its last key. */
+static int etcd_replay_pair(struct etcd_store *own, const struct etcd_pair *pair, uint64_t number,
+                            struct buf *step, store_record_fn *each, void *arg, struct hvd_err *err)
+{
+    const struct buf *value = &pair->value;
+    char key[KEY_TEXT_MAX];
+    const char *name = buf_text(&pair->key) + strlen(own->base);
+    int rc;
+
+    etcd_journal_key(number, key);
+    if (pair->key.length <= strlen(own->base) || strcmp(name, key) != 0)
+        return err_set(err, HVD_E_CORRUPT,
+                       "%s%s: the key is missing in etcd; restore the keys of the job from a "
+                       "snapshot of etcd",
+                       own->base, key);
+    if (!value->length || (*value->data != '+' && *value->data != '.'))
+        return err_set(err, HVD_E_CORRUPT, "%s%s: the value in etcd is damaged", own->base, key);
+    rc = buf_append(step, value->data + 1, value->length - 1);
+    if (rc)
+        return err_set(err, rc, "%s%s: a step of the journal: %s", own->base, key, err_text(rc));
+    if (*value->data == '+')
+        return 0;
+    rc = etcd_replay_lines(own, etcd_span(step), each, arg, err);
+    buf_clear(step);
+    own->next_key = number + 1;
+    return rc;
+}
+
+/* Removes the beginning of a step that a former driver has not finished. */
+static int etcd_drop_tail(struct etcd_store *own, struct hvd_err *err)
+{
+    struct etcd_txn txn;
+    char key[KEY_TEXT_MAX];
+
+    etcd_journal_key(own->next_key, key);
+    etcd_begin_fenced(own, &txn);
+    etcd_txn_delete_from(&txn, key, "journal/");
+    return etcd_run_fenced(own, &txn, err);
+}
+
+/* Reads the journal page by page. A page that is too long for one answer is tried with fewer
+ * keys. */
+int etcd_store_replay(struct store *store, store_record_fn *each, void *arg, struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    uint64_t number = 1;
+    size_t limit = PAGE_MOST, got;
+    char key[KEY_TEXT_MAX];
+    struct etcd_pair pair;
+    struct buf step;
+    json_t *answer = NULL;
+    int rc = 0;
+
+    etcd_set_patience(own->etcd, ETCD_OPEN_PATIENCE_US);
+    own->next_key = own->next_record = 1;
+    etcd_pair_init(&pair);
+    buf_init(&step, LIMIT_ETCD_STEP_BYTES);
+    do {
+        etcd_journal_key(number, key);
+        rc = etcd_range(own->etcd, own->base, "journal/", key, limit, &answer, err);
+        got = rc ? 0 : json_array_size(etcd_kvs(answer));
+        for (size_t i = 0; i < got && !rc; i++) {
+            rc = etcd_pair_at(etcd_kvs(answer), i, &pair, err);
+            if (!rc)
+                rc = etcd_replay_pair(own, &pair, number++, &step, each, arg, err);
+        }
+        json_decref(answer);
+        answer = NULL;
+        if (rc == HVD_E_LIMIT && !got && limit > 1) {
+            limit /= 2;
+            rc = 0;
+            got = limit;
+        } else if (!rc && own->revision) {
+            rc = etcd_keep(own, err); /* a long journal takes longer than a lease */
+        }
+    } while (!rc && got == limit);
+    buf_release(&step);
+    etcd_pair_release(&pair);
+    if (!rc && own->revision && number != own->next_key)
+        rc = etcd_drop_tail(own, err);
+    own->tail_known = !rc && own->revision;
+    return rc;
+}
+
+int etcd_store_blacklist(struct store *store, store_blacklist_fn *each, void *arg,
+                         struct hvd_err *err)
+{
+    static const char folder[] = "blacklist/";
+    struct etcd_store *own = etcd_of(store);
+    struct blacklist_record record;
+    char from[KEY_TEXT_MAX + 1];
+    struct etcd_pair pair;
+    json_t *answer = NULL;
+    size_t got;
+    int rc;
+
+    etcd_set_patience(own->etcd, ETCD_OPEN_PATIENCE_US);
+    snprintf(from, sizeof(from), "%s", folder);
+    etcd_pair_init(&pair);
+    do {
+        rc = etcd_range(own->etcd, own->base, folder, from, PAGE_MOST, &answer, err);
+        got = rc ? 0 : json_array_size(etcd_kvs(answer));
+        for (size_t i = 0; i < got && !rc; i++) {
+            rc = etcd_pair_at(etcd_kvs(answer), i, &pair, err);
+            if (!rc)
+                rc = etcd_read_blacklist(etcd_span(&pair.value), &record, err);
+            if (!rc)
+                rc = each(arg, &record, err);
+        }
+        /* The next page begins with the last key. Its record would come twice, so the key is made
+         * longer by a byte. */
+        if (!rc && got && pair.key.length > strlen(own->base))
+            snprintf(from, sizeof(from), "%s!", buf_text(&pair.key) + strlen(own->base));
+        json_decref(answer);
+        answer = NULL;
+    } while (!rc && got == PAGE_MOST);
+    etcd_pair_release(&pair);
+    return rc;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* One key of the blacklist that a step changes. */
+struct etcd_change {
+    const char *host;
+    uint32_t slot;
+    const struct blacklist_record *record; /* NULL: the key is deleted */
+};
+
+/* Everything that one call of store_write writes. */
+struct etcd_step {
+    struct buf lines;
+    uint64_t records;
+    struct etcd_change *changes;
+    size_t change_count;
+    struct job_facts facts;
+    bool new_facts;
+};
+
+static void etcd_add_change(struct etcd_step *step, struct etcd_change change)
+{
+    for (size_t i = 0; i < step->change_count; i++)
+        if (step->changes[i].slot == change.slot && !strcmp(step->changes[i].host, change.host))
+            return; /* a later write of the same key is in the list already */
+    step->changes[step->change_count++] = change;
+}
+
+/* Collects the changes of the blacklist, the newest first: etcd refuses a transaction that writes a
+ * key twice, so of several changes of a key only the newest is written. */
+static void etcd_collect_changes(struct etcd_step *step, const struct job_write *writes,
+                                 size_t count)
+{
+    for (size_t i = count; i-- > 0;) {
+        const struct blacklist_change *change = writes[i].change;
+
+        if (!change || change->none)
+            continue;
+        if (change->evicted)
+            etcd_add_change(
+                step, (struct etcd_change){ change->evicted_host, change->evicted_slot, NULL });
+        etcd_add_change(step, (struct etcd_change){ change->record.host, change->record.slot,
+                                                    &change->record });
+    }
+}
+
+/* Makes the lines of the journal, the changes of the blacklist and the new facts. */
+static int etcd_make_step(struct etcd_store *own, struct etcd_step *step,
+                          const struct job_write *writes, size_t count, struct hvd_err *err)
+{
+    char text[JOURNAL_LINE_MAX];
+    const char *wrong;
+    int rc = 0;
+
+    buf_init(&step->lines, LIMIT_ETCD_STEP_BYTES);
+    step->facts = own->facts;
+    step->changes = mem_zalloc_array(2 * count, sizeof(*step->changes));
+    if (!step->changes)
+        return err_set(err, HVD_E_NOMEM, "no memory to write to etcd");
+    for (size_t i = 0; i < count; i++) {
+        const struct job_write *write = &writes[i];
+        const struct journal_record *record = write->record;
+
+        wrong = record ? record_wrong(record) : NULL;
+        if (wrong)
+            return err_set(err, HVD_E_INVAL, "the journal cannot hold %s: %s",
+                           journal_kind_name(record->kind), wrong);
+        if (record)
+            rc = etcd_write_record(&step->lines, own->next_record + step->records++, record);
+        if (rc)
+            return err_set(err, rc, "the journal's record %s cannot be written: %s",
+                           journal_describe(record, text), err_text(rc));
+        if (write->port)
+            step->facts.port = write->port;
+        if (write->ended) {
+            step->facts.ended = true;
+            step->facts.code = write->code;
+            blacklist_reason_set(step->facts.text, write->text ? write->text : "");
+        }
+        step->new_facts = step->new_facts || write->port || write->ended;
+    }
+    etcd_collect_changes(step, writes, count);
+    return 0;
+}
+
+static void etcd_put_change(struct etcd_txn *txn, const struct etcd_change *change)
+{
+    char key[KEY_TEXT_MAX];
+    struct buf value;
+
+    if (change->slot == BLACKLIST_WHOLE_HOST)
+        snprintf(key, sizeof(key), "blacklist/%s/host", change->host);
+    else
+        snprintf(key, sizeof(key), "blacklist/%s/%" PRIu32, change->host, change->slot);
+    if (!change->record) {
+        etcd_txn_delete(txn, key, false);
+        return;
+    }
+    buf_init(&value, LIMIT_ETCD_VALUE_BYTES);
+    if (!txn->rc)
+        txn->rc = etcd_write_blacklist(&value, change->record);
+    etcd_txn_put(txn, key, etcd_span(&value), 0);
+    buf_release(&value);
+}
+
+/* Judges a transaction whose comparisons did not hold: another driver is the owner, or the same
+ * transaction was carried out before, and its answer was lost. */
+static int etcd_judge_write(struct etcd_store *own, const json_t *answer, const char *key,
+                            struct span value, struct hvd_err *err)
+{
+    const json_t *owner = etcd_txn_kvs(answer, 0), *written = etcd_txn_kvs(answer, 1);
+    struct etcd_pair pair;
+    bool same = false;
+    int rc = 0;
+
+    etcd_pair_init(&pair);
+    if (owner)
+        rc = etcd_pair_at(owner, 0, &pair, err);
+    if (!rc && pair.revision != own->revision)
+        rc = etcd_lost(owner, err);
+    if (!rc && written)
+        rc = etcd_pair_at(written, 0, &pair, err);
+    if (!rc && written)
+        same =
+            pair.value.length == value.length && !memcmp(pair.value.data, value.at, value.length);
+    if (!rc && !same)
+        rc = err_set(err, HVD_E_CORRUPT,
+                     "%s%s: another program has written this key of the job in etcd", own->base,
+                     key);
+    etcd_pair_release(&pair);
+    return rc;
+}
+
+/* Writes part number `part` of `parts`: a piece of the lines, some changes of the blacklist, and
+ * with the last part the facts. */
+static int etcd_write_part(struct etcd_store *own, const struct etcd_step *step, size_t part,
+                           size_t parts, struct hvd_err *err)
+{
+    const size_t most = LIMIT_ETCD_VALUE_BYTES - 1;
+    size_t from = part * most < step->lines.length ? part * most : step->lines.length;
+    size_t length = step->lines.length - from < most ? step->lines.length - from : most;
+    bool last = part + 1 == parts, held = false;
+    json_t *answer = NULL;
+    char key[KEY_TEXT_MAX];
+    struct etcd_txn txn;
+    struct buf value;
+    int rc;
+
+    etcd_journal_key(own->next_key + part, key);
+    etcd_begin_fenced(own, &txn);
+    etcd_txn_compare(&txn, key, "VERSION", 0);
+    buf_init(&value, LIMIT_ETCD_VALUE_BYTES);
+    rc = buf_append(&value, last ? "." : "+", 1);
+    if (!rc && length)
+        rc = buf_append(&value, step->lines.data + from, length);
+    if (rc)
+        txn.rc = rc;
+    etcd_txn_put(&txn, key, etcd_span(&value), 0);
+    for (size_t i = part * LIMIT_ETCD_CHANGES;
+         i < step->change_count && i < (part + 1) * LIMIT_ETCD_CHANGES; i++)
+        etcd_put_change(&txn, &step->changes[i]);
+    if (last && step->new_facts) {
+        struct buf facts;
+
+        buf_init(&facts, LIMIT_ETCD_VALUE_BYTES);
+        if (!txn.rc)
+            txn.rc = etcd_write_facts(&facts, &step->facts);
+        etcd_txn_put(&txn, "facts", etcd_span(&facts), 0);
+        buf_release(&facts);
+    }
+    etcd_txn_else(&txn);
+    etcd_txn_get(&txn, "owner");
+    etcd_txn_get(&txn, key);
+    rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
+    if (!rc && !held)
+        rc = etcd_judge_write(own, answer, key, etcd_span(&value), err);
+    json_decref(answer);
+    buf_release(&value);
+    return rc;
+}
+
+/* Writes a step. A step that is too long for one transaction goes into several; it counts only with
+ * its last part. Failures of hosts come before the records that charge them, so a driver that dies
+ * in between has at most charged a failure early. */
+int etcd_store_write(struct store *store, const struct job_write *writes, size_t count,
+                     struct hvd_err *err)
+{
+    const size_t most = LIMIT_ETCD_VALUE_BYTES - 1;
+    struct etcd_store *own = etcd_of(store);
+    struct etcd_step step = { .records = 0 };
+    size_t parts, more;
+    int rc = 0;
+
+    ASSERT(own->revision != 0);
+    if (!own->tail_known)
+        rc = etcd_store_replay(store, NULL, NULL, err);
+    etcd_set_patience(own->etcd, 0);
+    if (!rc)
+        rc = etcd_make_step(own, &step, writes, count, err);
+    if (!rc)
+        rc = etcd_keep(own, err);
+    parts = step.lines.length ? (step.lines.length + most - 1) / most : 1;
+    more = (step.change_count + LIMIT_ETCD_CHANGES - 1) / LIMIT_ETCD_CHANGES;
+    parts = more > parts ? more : parts;
+    for (size_t part = 0; part < parts && !rc; part++)
+        rc = etcd_write_part(own, &step, part, parts, err);
+    if (!rc) {
+        own->next_key += parts;
+        own->next_record += step.records;
+        own->facts = step.facts;
+    }
+    explicit_bzero(&step.facts, sizeof(step.facts));
+    buf_release(&step.lines);
+    mem_free(step.changes);
+    return rc;
+}

@@ -1,0 +1,587 @@
+/*
+ * etcd_store.c: the store of a job in etcd. driver/job_folder.c opens it, and the scribe's thread
+ * writes it. Invariants: every transaction that writes compares the revision of the key "owner"
+ * with that of this driver's claim; every write has a key of the journal of its own, which it
+ * creates, so a transaction that is carried out twice or late changes nothing the second time.
+ */
+#include "driver/store/etcd_store.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/panic.h"
+#include "base/time.h"
+#include "driver/store/etcd_store_internal.h"
+#include "os/clock.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_MS        200 /* how often a claim looks whether the former lease is over */
+#define LEASE_MARGIN_S 2   /* etcd ends a lease up to this time late */
+
+struct etcd_store *etcd_of(struct store *store)
+{
+    return CONTAINER_OF(store, struct etcd_store, store);
+}
+
+struct span etcd_span(const struct buf *buf)
+{
+    return (struct span){ buf_text(buf), buf->length };
+}
+
+/* ---- the facts ------------------------------------------------------------------------------ */
+
+int etcd_store_check_config(const struct etcd_store_config *config, struct hvd_err *err)
+{
+    struct etcd_url url;
+    int rc = etcd_url_parse(config->url, &url, err);
+
+    if (rc)
+        return err_prefix(err, rc, "--store");
+    if (!url.tls && (config->ca_file || config->cert_file || config->key_file))
+        return err_set(err, HVD_E_INVAL,
+                       "--store: etcd:// has no TLS; write etcds:// to use the certificates");
+    if (!url.tls && !url.loopback && !config->insecure)
+        return err_set(err, HVD_E_INVAL,
+                       "--store: the key of the job would go to other machines in clear; write "
+                       "etcds://, or accept that with --store-insecure");
+    if (config->key_file && !config->cert_file)
+        return err_set(err, HVD_E_INVAL,
+                       "--store-key: its certificate is missing; give --store-cert");
+    if (config->password_file && !config->user && !*url.user)
+        return err_set(err, HVD_E_INVAL, "--store-password-file: give --store-user too");
+    if (config->user && strlen(config->user) > ETCD_USER_MAX)
+        return err_set(err, HVD_E_LIMIT, "--store-user: longer than %d bytes; use another user",
+                       ETCD_USER_MAX);
+    return 0;
+}
+
+/* Reads the facts from the pair, and remembers their revision. */
+static int etcd_take_facts(struct etcd_store *own, const json_t *kvs, struct hvd_err *err)
+{
+    struct etcd_pair pair;
+    int rc;
+
+    etcd_pair_init(&pair);
+    rc = etcd_pair_at(kvs, 0, &pair, err);
+    if (!rc)
+        rc = etcd_read_facts(etcd_span(&pair.value), &own->facts, err);
+    if (!rc)
+        own->facts_revision = pair.revision;
+    etcd_pair_release(&pair);
+    return rc;
+}
+
+/* Reads the facts. HVD_E_NOTFOUND: there is no such job. */
+static int etcd_find_facts(struct etcd_store *own, struct hvd_err *err)
+{
+    json_t *answer = NULL;
+    struct etcd_txn txn;
+    bool held;
+    int rc;
+
+    etcd_txn_begin(&txn, own->base);
+    etcd_txn_get(&txn, "facts");
+    rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
+    if (!rc && !etcd_txn_kvs(answer, 0))
+        rc = err_set(err, HVD_E_NOTFOUND, "%s: there is no such job in etcd", own->base);
+    else if (!rc)
+        rc = etcd_take_facts(own, etcd_txn_kvs(answer, 0), err);
+    json_decref(answer);
+    return rc;
+}
+
+/* Writes the facts of a new job, unless another driver has just done so, and reads those that are
+ * there. Only a missing job is written: a full etcd refuses even a transaction that would write
+ * nothing. */
+static int etcd_make_facts(struct etcd_store *own, const struct job_facts *fresh,
+                           struct hvd_err *err)
+{
+    json_t *answer = NULL;
+    struct etcd_txn txn;
+    struct buf value;
+    bool held;
+    int rc;
+
+    buf_init(&value, LIMIT_ETCD_VALUE_BYTES);
+    etcd_txn_begin(&txn, own->base);
+    etcd_txn_compare(&txn, "facts", "VERSION", 0);
+    rc = etcd_write_facts(&value, fresh);
+    if (rc)
+        txn.rc = rc;
+    etcd_txn_put(&txn, "facts", etcd_span(&value), 0);
+    rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
+    json_decref(answer);
+    buf_release(&value);
+    return rc ? rc : etcd_find_facts(own, err);
+}
+
+static int etcd_store_facts(struct store *store, struct job_facts *ret_facts, struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    int rc = etcd_find_facts(own, err);
+
+    if (!rc)
+        *ret_facts = own->facts;
+    return rc;
+}
+
+/* ---- the owner ------------------------------------------------------------------------------ */
+
+/* Gets a lease. Its number is in own->lease. */
+static int etcd_grant(struct etcd_store *own, struct hvd_err *err)
+{
+    json_t *answer = NULL;
+    int64_t began_us = clock_now_us();
+    struct buf text;
+    int rc;
+
+    buf_init(&text, 256);
+    rc = buf_printf(&text, "{\"TTL\":\"%" PRId64 "\"}", own->lease_s);
+    if (rc)
+        err_set(err, rc, "no memory for a lease");
+    else
+        rc = etcd_call(own->etcd, "lease/grant", &text, &answer, err);
+    if (!rc && !etcd_number(answer, "ID"))
+        rc = err_set(err, HVD_E_PROTO, "etcd gives no lease; is a proxy between?");
+    if (!rc) {
+        own->lease = etcd_number(answer, "ID");
+        own->kept_us = began_us;
+    }
+    json_decref(answer);
+    buf_release(&text);
+    return rc;
+}
+
+/* Reports that another driver owns the job. kvs: the key "owner" as it is now; NULL: it is gone. */
+int etcd_lost(const json_t *kvs, struct hvd_err *err)
+{
+    struct etcd_owner owner = { .who = "unknown: its key is gone" };
+    struct etcd_pair pair;
+
+    etcd_pair_init(&pair);
+    if (kvs && !etcd_pair_at(kvs, 0, &pair, NULL))
+        (void)!etcd_read_owner(etcd_span(&pair.value), &owner, NULL);
+    etcd_pair_release(&pair);
+    return err_set(err, HVD_E_LOST, "another driver (%s) has taken over this job", owner.who);
+}
+
+/* Begins a transaction that only the owner may make. */
+void etcd_begin_fenced(struct etcd_store *own, struct etcd_txn *txn)
+{
+    etcd_txn_begin(txn, own->base);
+    etcd_txn_compare(txn, "owner", "MOD", own->revision);
+}
+
+/* Runs a transaction that has no other comparison than that of the owner. */
+int etcd_run_fenced(struct etcd_store *own, struct etcd_txn *txn, struct hvd_err *err)
+{
+    json_t *answer = NULL;
+    bool held = false;
+    int rc;
+
+    etcd_txn_else(txn);
+    etcd_txn_get(txn, "owner");
+    rc = etcd_txn_run(txn, own->etcd, &held, &answer, err);
+    if (!rc && !held)
+        rc = etcd_lost(etcd_txn_kvs(answer, 0), err);
+    json_decref(answer);
+    return rc;
+}
+
+/* Asks etcd to renew the lease. *ret_alive: it is renewed; otherwise it had run out. */
+static int etcd_renew(struct etcd_store *own, bool *ret_alive, struct hvd_err *err)
+{
+    int64_t began_us = clock_now_us();
+    json_t *answer = NULL;
+    struct buf text;
+    int rc;
+
+    buf_init(&text, 256);
+    rc = buf_printf(&text, "{\"ID\":\"%" PRId64 "\"}", own->lease);
+    if (rc)
+        err_set(err, rc, "no memory for a lease");
+    else
+        rc = etcd_call(own->etcd, "lease/keepalive", &text, &answer, err);
+    *ret_alive = !rc && etcd_number(json_object_get(answer, "result"), "TTL") > 0;
+    json_decref(answer);
+    buf_release(&text);
+    if (*ret_alive)
+        own->kept_us = began_us;
+    return rc;
+}
+
+/* Finds out which drivers stand by. Without an answer the list stays as it is. */
+static void etcd_find_peers(struct etcd_store *own)
+{
+    struct store_peers peers = { .count = 0 };
+    struct etcd_pair pair;
+    json_t *answer = NULL;
+
+    if (etcd_range(own->etcd, own->base, "standby/", "standby/", STORE_PEERS_MAX, &answer, NULL))
+        return;
+    etcd_pair_init(&pair);
+    for (size_t i = 0; i < json_array_size(etcd_kvs(answer)); i++)
+        if (!etcd_pair_at(etcd_kvs(answer), i, &pair, NULL))
+            (void)!etcd_read_peers(etcd_span(&pair.value), &peers, NULL);
+    etcd_pair_release(&pair);
+    json_decref(answer);
+    own->peers = peers;
+}
+
+static void etcd_store_peers(struct store *store, struct store_peers *ret_peers)
+{
+    *ret_peers = etcd_of(store)->peers;
+}
+
+/* Renews the lease when a third of it is over. A lease that has run out is replaced: as long as no
+ * other driver has claimed the job, this one is still its owner. */
+int etcd_keep(struct etcd_store *own, struct hvd_err *err)
+{
+    struct etcd_txn txn;
+    bool alive;
+    int rc;
+
+    if (clock_now_us() < own->kept_us + own->lease_s * TIME_S / 3)
+        return 0;
+    rc = etcd_renew(own, &alive, err);
+    if (alive)
+        etcd_find_peers(own);
+    if (rc || alive)
+        return rc;
+    rc = etcd_grant(own, err);
+    if (rc)
+        return rc;
+    etcd_begin_fenced(own, &txn);
+    etcd_txn_put(&txn, "alive", (struct span){ "", 0 }, own->lease);
+    rc = etcd_run_fenced(own, &txn, err);
+    if (rc)
+        own->kept_us = 0; /* tried again by the next call */
+    else
+        log_warning(STORE,
+                    "the lease of this driver had run out, and no other driver has taken the "
+                    "job: the lease is renewed");
+    return rc;
+}
+
+/* The result of a look at the owner. */
+struct etcd_seen {
+    bool alive;
+    bool is_free;     /* the job may be claimed at once */
+    int64_t revision; /* of the key "owner"; 0: there is none */
+    struct etcd_owner owner;
+};
+
+static int etcd_see(struct etcd_store *own, struct etcd_seen *ret_seen, struct hvd_err *err)
+{
+    json_t *answer = NULL;
+    struct etcd_seen seen = { .owner = { .lease_s = own->lease_s } };
+    struct etcd_txn txn;
+    struct etcd_pair pair;
+    bool held;
+    int rc;
+
+    etcd_txn_begin(&txn, own->base);
+    etcd_txn_get(&txn, "owner");
+    etcd_txn_get(&txn, "alive");
+    etcd_pair_init(&pair);
+    rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
+    if (!rc && etcd_txn_kvs(answer, 0)) {
+        rc = etcd_pair_at(etcd_txn_kvs(answer, 0), 0, &pair, err);
+        if (!rc)
+            rc = etcd_read_owner(etcd_span(&pair.value), &seen.owner, err);
+        seen.revision = pair.revision;
+    }
+    seen.alive = !rc && etcd_txn_kvs(answer, 1);
+    seen.is_free =
+        !seen.alive || own->takeover || (own->dead_token && own->dead_token == seen.owner.token);
+    etcd_pair_release(&pair);
+    json_decref(answer);
+    if (!rc)
+        *ret_seen = seen;
+    return rc;
+}
+
+/* Makes this driver the owner, if the owner is still the one that was seen. *ret_won: it is made. A
+ * claim that was carried out although its answer was lost is known by its token. */
+static int etcd_try_claim(struct etcd_store *own, const struct etcd_seen *seen,
+                          const struct etcd_owner *owner, bool *ret_won, struct hvd_err *err)
+{
+    json_t *answer = NULL;
+    struct etcd_owner now = { .token = 0 };
+    struct etcd_pair pair;
+    struct etcd_txn txn;
+    struct buf value;
+    bool held = false;
+    int rc;
+
+    buf_init(&value, LIMIT_ETCD_VALUE_BYTES);
+    etcd_pair_init(&pair);
+    etcd_txn_begin(&txn, own->base);
+    etcd_txn_compare(&txn, "owner", "MOD", seen->revision);
+    if (!seen->alive)
+        etcd_txn_compare(&txn, "alive", "VERSION", 0);
+    rc = etcd_write_owner(&value, owner);
+    if (rc)
+        txn.rc = rc;
+    etcd_txn_put(&txn, "owner", etcd_span(&value), 0);
+    etcd_txn_put(&txn, "alive", (struct span){ "", 0 }, own->lease);
+    etcd_txn_else(&txn);
+    etcd_txn_get(&txn, "owner");
+    rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
+    if (!rc && held)
+        own->revision = etcd_number(json_object_get(answer, "header"), "revision");
+    if (!rc && !held && etcd_txn_kvs(answer, 0)) {
+        rc = etcd_pair_at(etcd_txn_kvs(answer, 0), 0, &pair, err);
+        if (!rc)
+            rc = etcd_read_owner(etcd_span(&pair.value), &now, err);
+        if (!rc && now.token == owner->token)
+            own->revision = pair.revision;
+    }
+    *ret_won = own->revision;
+    json_decref(answer);
+    etcd_pair_release(&pair);
+    buf_release(&value);
+    return rc;
+}
+
+/* Claims the job. A driver that renews its lease keeps its job; that of a dead one runs out. */
+static int etcd_store_claim(struct store *store, uint64_t token, const char *who,
+                            struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    struct etcd_owner owner = { .token = token,
+                                .since_wall_us = clock_wall_us(),
+                                .lease_s = own->lease_s };
+    int64_t began_us = clock_now_us();
+    struct etcd_seen seen;
+    bool won = false, waits = false;
+    int rc;
+
+    etcd_set_patience(own->etcd, ETCD_OPEN_PATIENCE_US);
+    blacklist_reason_set(owner.who, who);
+    own->revision = 0;
+    own->tail_known = false;
+    for (;;) {
+        rc = etcd_see(own, &seen, err);
+        if (!rc && seen.is_free)
+            rc = etcd_grant(own, err);
+        if (!rc && seen.is_free)
+            rc = etcd_try_claim(own, &seen, &owner, &won, err);
+        if (rc || won)
+            return rc;
+        if (clock_now_us() >= began_us + (seen.owner.lease_s + LEASE_MARGIN_S) * TIME_S)
+            return err_set(err, HVD_E_EXISTS,
+                           "the driver of this job lives (%s); end it first, stand by for it with "
+                           "--standby, or take its job over with --takeover",
+                           seen.owner.who);
+        if (!waits)
+            log_info(STORE, "the lease of the former driver (%s) is not over yet; waiting for it",
+                     seen.owner.who);
+        waits = true;
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+}
+
+static int etcd_store_check(struct store *store, struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    struct etcd_txn txn;
+    int rc;
+
+    ASSERT(own->revision != 0);
+    etcd_set_patience(own->etcd, 0);
+    etcd_begin_fenced(own, &txn);
+    rc = etcd_run_fenced(own, &txn, err);
+    return rc ? rc : etcd_keep(own, err);
+}
+
+/* ---- opening and closing -----------------------------------------------------------------------
+ */
+
+/* Gives the lease back, so that a standby does not have to wait until it runs out. */
+static void etcd_store_close(struct store *store)
+{
+    struct etcd_store *own = etcd_of(store);
+    json_t *answer = NULL;
+    struct buf text;
+
+    if (own->etcd && own->lease) {
+        etcd_set_patience(own->etcd, 0);
+        buf_init(&text, 256);
+        if (!buf_printf(&text, "{\"ID\":\"%" PRId64 "\"}", own->lease))
+            (void)!etcd_call(own->etcd, "lease/revoke", &text, &answer, NULL);
+        json_decref(answer);
+        buf_release(&text);
+    }
+    etcd_free(own->etcd);
+    etcd_record_release(&own->record);
+    explicit_bzero(&own->facts, sizeof(own->facts));
+    mem_free(own);
+}
+
+static const struct store_ops etcd_store_ops = {
+    etcd_store_facts,     etcd_store_claim, etcd_store_check, etcd_store_replay,
+    etcd_store_blacklist, etcd_store_write, etcd_store_close, etcd_store_peers,
+};
+
+int etcd_store_open(const struct etcd_store_config *config, const char *job,
+                    const struct job_facts *fresh, struct store **ret_store, struct hvd_err *err)
+{
+    struct etcd_store *own;
+    struct etcd_url url;
+    int rc = job_name_check(job, err);
+
+    if (!rc)
+        rc = etcd_store_check_config(config, err);
+    if (!rc)
+        rc = etcd_url_parse(config->url, &url, err);
+    if (rc)
+        return rc;
+    own = mem_zalloc(sizeof(*own));
+    if (!own)
+        return err_set(err, HVD_E_NOMEM, "no memory for the store in etcd");
+    own->store = (struct store){ &etcd_store_ops, config->lease_us / 3 };
+    own->lease_s = (config->lease_us + TIME_S - 1) / TIME_S;
+    own->takeover = config->takeover;
+    etcd_record_init(&own->record);
+    snprintf(own->base, sizeof(own->base), "%s/%s/", url.prefix, job);
+    rc = etcd_create(config, &own->etcd, err);
+    if (!rc) {
+        etcd_set_patience(own->etcd, ETCD_OPEN_PATIENCE_US);
+        rc = etcd_find_facts(own, err);
+        if (rc == HVD_E_NOTFOUND && fresh)
+            rc = etcd_make_facts(own, fresh, err);
+    }
+    if (!rc && strcmp(own->facts.job, job) != 0)
+        rc = err_set(err, HVD_E_CORRUPT, "%sfacts: the key in etcd names the job %s", own->base,
+                     own->facts.job);
+    if (rc)
+        etcd_store_close(&own->store);
+    else
+        *ret_store = &own->store;
+    return rc;
+}
+
+void etcd_store_bury(struct store *store, uint64_t token)
+{
+    etcd_of(store)->dead_token = token;
+}
+
+int etcd_store_begin_anew(struct store *store, const struct job_facts *fresh, struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    json_t *answer = NULL;
+    struct etcd_txn txn;
+    bool held = false;
+    int rc;
+
+    etcd_set_patience(own->etcd, ETCD_OPEN_PATIENCE_US);
+    etcd_txn_begin(&txn, own->base);
+    etcd_txn_compare(&txn, "facts", "MOD", own->facts_revision);
+    etcd_txn_delete(&txn, "", true);
+    rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
+    json_decref(answer);
+    /* A deletion whose answer was lost does not hold the second time: what counts is the key. */
+    if (!rc)
+        rc = etcd_make_facts(own, fresh, err);
+    if (!rc && memcmp(own->facts.key, fresh->key, sizeof(fresh->key)) != 0)
+        rc = err_set(err, HVD_E_BUSY, "another driver has begun the job %s at this moment",
+                     fresh->job);
+    return rc;
+}
+
+int etcd_store_save_command(struct store *store, struct span bytes, struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    struct etcd_txn txn;
+
+    ASSERT(own->revision != 0);
+    if (bytes.length > LIMIT_ETCD_VALUE_BYTES)
+        return err_set(err, HVD_E_LIMIT,
+                       "the command and the environment have more than %d bytes, which is too much "
+                       "for etcd; shorten the environment",
+                       LIMIT_ETCD_VALUE_BYTES);
+    etcd_set_patience(own->etcd, ETCD_OPEN_PATIENCE_US);
+    etcd_begin_fenced(own, &txn);
+    etcd_txn_put(&txn, "command", bytes, 0);
+    return etcd_run_fenced(own, &txn, err);
+}
+
+int etcd_store_load_command(struct store *store, struct buf *out, struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    json_t *answer = NULL;
+    struct etcd_txn txn;
+    struct etcd_pair pair;
+    bool held;
+    int rc;
+
+    etcd_set_patience(own->etcd, ETCD_OPEN_PATIENCE_US);
+    etcd_txn_begin(&txn, own->base);
+    etcd_txn_get(&txn, "command");
+    etcd_pair_init(&pair);
+    rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
+    if (!rc && !etcd_txn_kvs(answer, 0))
+        rc = err_set(err, HVD_E_NOTFOUND, "%scommand: there is no such key in etcd yet", own->base);
+    else if (!rc)
+        rc = etcd_pair_at(etcd_txn_kvs(answer, 0), 0, &pair, err);
+    if (!rc && buf_append(out, pair.value.data, pair.value.length))
+        rc = err_set(err, HVD_E_NOMEM, "no memory for the command of the job");
+    etcd_pair_release(&pair);
+    json_decref(answer);
+    return rc;
+}
+
+int etcd_store_announce(struct store *store, const struct store_peers *hosts, struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    struct store_peers peers = { .count = 0 };
+    bool alive = own->lease, held, due;
+    json_t *answer = NULL;
+    struct etcd_txn txn;
+    struct buf value;
+    char key[64];
+    int rc = 0;
+
+    due = !own->lease || clock_now_us() >= own->kept_us + own->lease_s * TIME_S / 3;
+    if (alive && due)
+        rc = etcd_renew(own, &alive, err);
+    if (rc || !own->facts.port || (alive && own->peers_port == own->facts.port))
+        return rc;
+    if (!alive && (rc = etcd_grant(own, err)))
+        return rc;
+    for (size_t i = 0; i < hosts->count; i++)
+        if (snprintf(peers.address[peers.count], STORE_PEER_TEXT_MAX, "%s:%u", hosts->address[i],
+                     own->facts.port) < STORE_PEER_TEXT_MAX)
+            peers.count++;
+    buf_init(&value, LIMIT_ETCD_VALUE_BYTES);
+    snprintf(key, sizeof(key), "standby/%016" PRIx64, (uint64_t)own->lease);
+    etcd_txn_begin(&txn, own->base);
+    txn.rc = etcd_write_peers(&value, &peers);
+    etcd_txn_put(&txn, key, etcd_span(&value), own->lease);
+    rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
+    json_decref(answer);
+    buf_release(&value);
+    own->peers_port = rc ? 0 : own->facts.port;
+    return rc;
+}
+
+int etcd_store_look(struct store *store, bool *ret_free, bool *ret_ended, struct hvd_err *err)
+{
+    struct etcd_store *own = etcd_of(store);
+    struct etcd_seen seen;
+    int rc;
+
+    etcd_set_patience(own->etcd, 0);
+    rc = etcd_find_facts(own, err);
+    if (!rc)
+        rc = etcd_see(own, &seen, err);
+    if (rc)
+        return rc;
+    *ret_ended = own->facts.ended;
+    *ret_free = own->facts.ended || !seen.alive;
+    return 0;
+}

@@ -1,0 +1,68 @@
+/*
+ * etcd_store.h: the store of a job in etcd: its facts, journal and blacklist, and how a driver was
+ * started. So a job outlives the machine of its driver.
+ *
+ *     PREFIX/JOB/facts            name, key, port, how the job has ended
+ *     PREFIX/JOB/owner            the driver that may write: its token, and who it is
+ *     PREFIX/JOB/alive            is there as long as the lease of that driver
+ *     PREFIX/JOB/journal/NUMBER   a step or more; the first byte is + if more of it follows
+ *     PREFIX/JOB/blacklist/HOST/SLOT
+ *     PREFIX/JOB/standby/LEASE    where a standby will listen, as long as its lease
+ *     PREFIX/JOB/command          how the driver was started, for --standby and --resume
+ *
+ * Every transaction compares the revision of `owner` with that of this driver's claim, so a driver
+ * that was replaced changes nothing. `alive` only says when another driver may claim the job.
+ */
+#ifndef DRIVER_STORE_ETCD_STORE_H
+#define DRIVER_STORE_ETCD_STORE_H
+
+#include "base/buf.h"
+#include "driver/store/store.h"
+
+/* All texts are copied. */
+struct etcd_store_config {
+    const char *url;                            /* etcd_url.h */
+    const char *ca_file, *cert_file, *key_file; /* NULL: none; ca_file NULL: those of the system */
+    const char *user;                           /* NULL: that of the URL, or none */
+    const char *password_file;                  /* NULL: none */
+    bool insecure;                              /* without TLS to other machines */
+    int64_t lease_us;                           /* so long a silent driver keeps its job */
+    bool takeover;                              /* claim the job even from a driver that lives */
+};
+
+/* Checks the options without a call of etcd. HVD_E_INVAL, or a code of file_read. */
+int etcd_store_check_config(const struct etcd_store_config *config, struct hvd_err *err) MUST_CHECK;
+
+/* Opens the store of the job. `fresh`: the facts of a new job, which are written if there is no
+ * such job; NULL: the job must be there (HVD_E_NOTFOUND). Nothing is claimed yet.
+ *
+ * store_claim waits until the lease of a driver that no longer renews it is over. HVD_E_EXISTS: the
+ * driver of the job lives. */
+int etcd_store_open(const struct etcd_store_config *config, const char *job,
+                    const struct job_facts *fresh, struct store **ret_store,
+                    struct hvd_err *err) MUST_CHECK;
+
+/* The driver that has made the claim with this token is dead: store_claim does not wait for the end
+ * of its lease. */
+void etcd_store_bury(struct store *store, uint64_t token);
+
+/* Removes everything of a job that has ended, and begins it anew with the facts `fresh`.
+ * HVD_E_BUSY: another driver has begun it first. */
+int etcd_store_begin_anew(struct store *store, const struct job_facts *fresh,
+                          struct hvd_err *err) MUST_CHECK;
+
+/* Keeps or appends how the driver was started. load: HVD_E_NOTFOUND: nothing was kept. save needs a
+ * claim. */
+int etcd_store_save_command(struct store *store, struct span bytes, struct hvd_err *err) MUST_CHECK;
+int etcd_store_load_command(struct store *store, struct buf *out, struct hvd_err *err) MUST_CHECK;
+
+/* Tells the driver of the job where this standby will listen, and renews the lease of that. The
+ * addresses have no port: that of the job is added. Called after each etcd_store_look. */
+int etcd_store_announce(struct store *store, const struct store_peers *hosts,
+                        struct hvd_err *err) MUST_CHECK;
+
+/* True in *ret_free: no driver of the job lives, or the job has ended. *ret_ended says which. */
+int etcd_store_look(struct store *store, bool *ret_free, bool *ret_ended,
+                    struct hvd_err *err) MUST_CHECK;
+
+#endif

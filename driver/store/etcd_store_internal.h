@@ -1,0 +1,59 @@
+/*
+ * etcd_store_internal.h: the state of a job's store in etcd, for etcd_store.c (facts, owner,
+ * opening) and etcd_journal.c (journal and blacklist).
+ */
+#ifndef DRIVER_STORE_ETCD_STORE_INTERNAL_H
+#define DRIVER_STORE_ETCD_STORE_INTERNAL_H
+
+#include "driver/store/etcd_text.h"
+#include "driver/store/etcd_txn.h"
+#include "driver/store/etcd_url.h"
+
+#include "base/time.h"
+
+/* Before the scribe has the store. The scribe has a patience of its own. */
+#define ETCD_OPEN_PATIENCE_US (20 * TIME_S)
+#define ETCD_BASE_MAX         (ETCD_PREFIX_MAX + JOB_NAME_MAX + 8)
+
+struct etcd_store {
+    struct store store;
+    struct etcd *etcd;
+    char base[ETCD_BASE_MAX]; /* "PREFIX/JOB/" */
+    bool takeover;
+    uint64_t dead_token; /* of the claim of a driver that is known to be dead; 0: none is */
+    int64_t lease_s;
+    int64_t lease;    /* the number of this driver's lease; 0: it has none */
+    int64_t kept_us;  /* when the lease was last renewed */
+    int64_t revision; /* of this driver's claim; 0: the store is not claimed */
+    struct job_facts facts;
+    int64_t facts_revision;
+    bool tail_known; /* the two numbers below are those of this moment */
+    uint64_t next_key;
+    uint64_t next_record;
+    struct etcd_record record;
+    struct store_peers peers; /* of a driver: its standbys; of a standby: its own addresses */
+    uint16_t peers_port;      /* in the addresses that a standby has announced */
+};
+
+struct etcd_store *etcd_of(struct store *store);
+struct span etcd_span(const struct buf *buf);
+
+/* Begins a transaction that only the owner may make. etcd_run_fenced runs it if it has no other
+ * comparison. */
+void etcd_begin_fenced(struct etcd_store *own, struct etcd_txn *txn);
+int etcd_run_fenced(struct etcd_store *own, struct etcd_txn *txn, struct hvd_err *err) MUST_CHECK;
+
+/* Reports that another driver owns the job. kvs: the key "owner" as it is now; NULL: it is gone. */
+int etcd_lost(const json_t *kvs, struct hvd_err *err);
+
+/* Renews the lease when a third of it is over. */
+int etcd_keep(struct etcd_store *own, struct hvd_err *err) MUST_CHECK;
+
+/* etcd_journal.c: three operations of the store. */
+int etcd_store_replay(struct store *store, store_record_fn *each, void *arg, struct hvd_err *err);
+int etcd_store_blacklist(struct store *store, store_blacklist_fn *each, void *arg,
+                         struct hvd_err *err);
+int etcd_store_write(struct store *store, const struct job_write *writes, size_t count,
+                     struct hvd_err *err);
+
+#endif

@@ -1,0 +1,565 @@
+/*
+ * etcd_text.c: writes the values of a job's keys in etcd, and reads them back. etcd_store.c calls
+ * it. A value that is read is foreign input: all of it is checked, and the first fault is reported
+ * as damage, so nothing of a damaged line reaches the core.
+ */
+#include "driver/store/etcd_text.h"
+
+#include "base/mem.h"
+#include "driver/store/record_check.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ETCD_FORMAT 1 /* of all values; a newer one is not read */
+#define LISTS_MAX_BYTES \
+    (2 * LIMIT_WORKERS * sizeof(uint64_t) + LIMIT_ADDRESSES * (LIMIT_TEXT_BYTES + 16))
+
+/* ---- base64 --------------------------------------------------------------------------------- */
+
+static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void etcd_text_start(void)
+{
+    json_set_alloc_funcs(mem_alloc, mem_free);
+}
+
+int etcd_base64(struct buf *out, const void *bytes, size_t length)
+{
+    const uint8_t *at = bytes;
+    int rc = buf_reserve(out, (length + 2) / 3 * 4);
+
+    for (size_t i = 0; i < length && !rc; i += 3) {
+        size_t have = length - i < 3 ? length - i : 3;
+        uint32_t group = (uint32_t)at[i] << 16 | (have > 1 ? (uint32_t)at[i + 1] << 8 : 0) |
+                         (have > 2 ? at[i + 2] : 0);
+        char four[4] = { digits64[group >> 18], digits64[group >> 12 & 63],
+                         have > 1 ? digits64[group >> 6 & 63] : '=',
+                         have > 2 ? digits64[group & 63] : '=' };
+
+        rc = buf_append(out, four, sizeof(four));
+    }
+    return rc;
+}
+
+int etcd_unbase64(struct buf *out, const char *text, size_t length)
+{
+    static uint8_t values[256]; /* 1 + the value of each digit; 0: no digit */
+    size_t full = length;
+    uint32_t group = 0;
+    int rc;
+
+    if (!values['B'])
+        for (uint8_t i = 0; i < 64; i++)
+            values[(uint8_t)digits64[i]] = (uint8_t)(i + 1);
+    if (length % 4)
+        return HVD_E_PROTO;
+    while (full && length - full < 2 && text[full - 1] == '=')
+        full--;
+    rc = buf_reserve(out, length / 4 * 3);
+    for (size_t i = 0; i < full && !rc; i++) {
+        uint8_t value = values[(uint8_t)text[i]];
+        char bytes[3];
+
+        if (!value)
+            return HVD_E_PROTO;
+        group = group << 6 | (uint32_t)(value - 1);
+        if (i % 4 != 3 && i + 1 != full)
+            continue;
+        group <<= 6 * (3 - i % 4);
+        for (int k = 0; k < 3; k++)
+            bytes[k] = (char)(group >> (16 - 8 * k) & 255);
+        rc = buf_append(out, bytes, i % 4);
+        group = 0;
+    }
+    return rc;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* An object that is being made. After a failure nothing more is added. */
+struct etcd_out {
+    json_t *object;
+    bool failed;
+};
+
+static void out_set(struct etcd_out *out, const char *name, json_t *value)
+{
+    if (json_object_set_new(out->object, name, value)) /* takes `value`, also when it fails */
+        out->failed = true;
+}
+
+static void out_int(struct etcd_out *out, const char *name, int64_t value)
+{
+    if (value)
+        out_set(out, name, json_integer(value));
+}
+
+/* Makes a JSON text of any bytes. NULL: memory is out. */
+static json_t *out_make_text(const char *text)
+{
+    json_t *value = json_string(text);
+    json_t *whole;
+    struct buf coded;
+
+    if (value || text_is_clean(text, strlen(text)))
+        return value;
+    buf_init(&coded, 2 * strlen(text) + 8);
+    if (!etcd_base64(&coded, text, strlen(text)))
+        value = json_string(buf_text(&coded));
+    buf_release(&coded);
+    whole = value ? json_object() : NULL;
+    if (!whole) {
+        json_decref(value);
+        return NULL;
+    }
+    if (json_object_set_new(whole, "base64", value)) {
+        json_decref(whole);
+        return NULL;
+    }
+    return whole;
+}
+
+static void out_text(struct etcd_out *out, const char *name, const char *text)
+{
+    if (*text)
+        out_set(out, name, out_make_text(text));
+}
+
+static void out_ids(struct etcd_out *out, const char *name, const struct msg_ids *ids)
+{
+    json_t *list = ids->count ? json_array() : NULL;
+
+    for (size_t i = 0; list && i < ids->count; i++)
+        if (json_array_append_new(list, json_integer((json_int_t)ids->items[i])))
+            out->failed = true;
+    if (ids->count)
+        out_set(out, name, list);
+}
+
+static int out_take(const char *bytes, size_t length, void *arg)
+{
+    return buf_append(arg, bytes, length);
+}
+
+/* Appends the object and the end of the line, and frees the object. */
+static int out_end(struct etcd_out *out, struct buf *to)
+{
+    int rc = out->failed || !out->object ? HVD_E_NOMEM : 0;
+
+    if (!rc && json_dump_callback(out->object, out_take, to, JSON_COMPACT))
+        rc = to->length == to->max ? HVD_E_LIMIT : HVD_E_NOMEM;
+    json_decref(out->object);
+    return rc ? rc : buf_append(to, "\n", 1);
+}
+
+static struct etcd_out out_begin(void)
+{
+    return (struct etcd_out){ json_object(), false };
+}
+
+int etcd_write_record(struct buf *out, uint64_t number, const struct journal_record *record)
+{
+    struct etcd_out own = out_begin();
+    json_t *list = record->addresses.count ? json_array() : NULL;
+
+    out_int(&own, "n", (int64_t)number);
+    out_int(&own, "kind", record->kind);
+    out_int(&own, "term", (int64_t)record->term);
+    out_int(&own, "incarnation", (int64_t)record->incarnation);
+    out_int(&own, "round", (int64_t)record->round);
+    out_int(&own, "previous", (int64_t)record->previous);
+    out_int(&own, "commit", (int64_t)record->commit);
+    out_int(&own, "check", (int64_t)record->check);
+    out_int(&own, "manifest", (int64_t)record->manifest);
+    out_int(&own, "cause", record->cause);
+    out_int(&own, "slot", record->slot);
+    out_int(&own, "ended", record->ended);
+    out_int(&own, "value", record->value);
+    out_int(&own, "code", record->code);
+    out_int(&own, "wall_us", record->wall_us);
+    out_text(&own, "host", record->host);
+    out_text(&own, "text", record->text);
+    for (size_t i = 0; list && i < record->addresses.count; i++)
+        if (json_array_append_new(list, out_make_text(record->addresses.items[i])))
+            own.failed = true;
+    if (record->addresses.count)
+        out_set(&own, "addresses", list);
+    out_ids(&own, "members", &record->members);
+    out_ids(&own, "holders", &record->holders);
+    return out_end(&own, out);
+}
+
+int etcd_write_facts(struct buf *out, const struct job_facts *facts)
+{
+    struct etcd_out own = out_begin();
+    char key[2 * JOB_KEY_BYTES + 1];
+
+    for (size_t i = 0; i < JOB_KEY_BYTES; i++)
+        snprintf(key + 2 * i, 3, "%02x", facts->key[i]);
+    out_int(&own, "format", ETCD_FORMAT);
+    out_text(&own, "job", facts->job);
+    out_text(&own, "key", key);
+    out_int(&own, "created_us", facts->created_wall_us);
+    out_int(&own, "port", facts->port);
+    out_int(&own, "ended", facts->ended);
+    out_int(&own, "code", facts->code);
+    out_text(&own, "text", facts->text);
+    explicit_bzero(key, sizeof(key));
+    return out_end(&own, out);
+}
+
+int etcd_write_owner(struct buf *out, const struct etcd_owner *owner)
+{
+    struct etcd_out own = out_begin();
+
+    out_int(&own, "token", (int64_t)owner->token);
+    out_int(&own, "since_us", owner->since_wall_us);
+    out_int(&own, "lease_s", owner->lease_s);
+    out_text(&own, "who", owner->who);
+    return out_end(&own, out);
+}
+
+int etcd_write_peers(struct buf *out, const struct store_peers *peers)
+{
+    struct etcd_out own = out_begin();
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < peers->count; i++)
+        if (json_array_append_new(list, out_make_text(peers->address[i])))
+            own.failed = true;
+    out_set(&own, "addresses", list);
+    return out_end(&own, out);
+}
+
+int etcd_write_blacklist(struct buf *out, const struct blacklist_record *record)
+{
+    struct etcd_out own = out_begin();
+    char restarts[NUMBERS_TEXT_MAX], incarnations[NUMBERS_TEXT_MAX];
+
+    out_text(&own, "host", record->host);
+    if (record->slot == BLACKLIST_WHOLE_HOST)
+        out_int(&own, "slot", -1);
+    else
+        out_int(&own, "slot", record->slot);
+    out_int(&own, "failures", record->failures);
+    out_int(&own, "since_us", record->since_wall_us);
+    out_int(&own, "until_us", record->until_wall_us);
+    out_text(&own, "restarts", numbers_format(&record->restarts, restarts));
+    out_text(&own, "incarnations", numbers_format(&record->incarnations, incarnations));
+    out_text(&own, "reason", record->reason);
+    return out_end(&own, out);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* An object that is being read. After the first fault each function returns 0 or nothing. */
+struct etcd_in {
+    json_t *object;
+    const char *name; /* of the line, for errors */
+    int rc;
+    struct hvd_err *err;
+};
+
+static void in_damaged(struct etcd_in *in, const char *what)
+{
+    if (!in->rc)
+        in->rc =
+            err_set(in->err, HVD_E_CORRUPT,
+                    "%s in etcd is damaged: %s; restore the keys of the job from a snapshot of "
+                    "etcd",
+                    in->name, what);
+}
+
+static void in_no_memory(struct etcd_in *in)
+{
+    if (!in->rc)
+        in->rc = err_set(in->err, HVD_E_NOMEM, "%s: %s", in->name, err_text(HVD_E_NOMEM));
+}
+
+/* Parses the line. The caller frees `object`, which is NULL after a fault. */
+static struct etcd_in in_begin(struct span line, const char *name, struct hvd_err *err)
+{
+    struct etcd_in in = { .name = name, .err = err };
+    json_error_t why;
+
+    in.object = json_loadb(line.at, line.length, JSON_REJECT_DUPLICATES, &why);
+    /* The library gives every wrong text a code, and leaves "unknown" when an allocation fails. */
+    if (!in.object && (json_error_code(&why) == json_error_out_of_memory ||
+                       json_error_code(&why) == json_error_unknown))
+        in_no_memory(&in);
+    else if (!json_is_object(in.object))
+        in_damaged(&in, "it is not an object of JSON");
+    return in;
+}
+
+static int64_t in_int(struct etcd_in *in, const char *field, int64_t min, int64_t max)
+{
+    const json_t *value = json_object_get(in->object, field);
+    int64_t number = value ? json_integer_value(value) : 0;
+    char what[64];
+
+    if (in->rc || (!value && min <= 0 && max >= 0))
+        return 0;
+    if (json_is_integer(value) && number >= min && number <= max)
+        return number;
+    snprintf(what, sizeof(what), "the number \"%s\" is wrong", field);
+    in_damaged(in, what);
+    return 0;
+}
+
+/* Copies a JSON text, or the bytes of {"base64": ...}, to `text` of `size` bytes. */
+static void in_copy_text(struct etcd_in *in, const json_t *value, char *text, size_t size)
+{
+    const json_t *coded = json_object_get(value, "base64");
+    struct buf bytes;
+    int rc;
+
+    if (in->rc)
+        return;
+    buf_init(&bytes, size + 2); /* base64 is reserved in whole groups */
+    if (json_is_string(value))
+        rc = buf_append(&bytes, json_string_value(value), json_string_length(value));
+    else if (json_is_string(coded))
+        rc = etcd_unbase64(&bytes, json_string_value(coded), json_string_length(coded));
+    else
+        rc = HVD_E_PROTO;
+    if (rc == HVD_E_NOMEM)
+        in_no_memory(in);
+    else if (rc || bytes.length >= size || (bytes.length && memchr(bytes.data, 0, bytes.length)))
+        in_damaged(in, "a text is not valid");
+    else
+        snprintf(text, size, "%.*s", (int)bytes.length, buf_text(&bytes));
+    buf_release(&bytes);
+}
+
+static void in_text(struct etcd_in *in, const char *field, char *text, size_t size)
+{
+    const json_t *value = json_object_get(in->object, field);
+
+    *text = '\0';
+    if (value)
+        in_copy_text(in, value, text, size);
+}
+
+/* Returns memory of the arena. NULL: memory is out, or there is a fault already. */
+static void *in_block(struct etcd_in *in, struct arena *lists, size_t bytes)
+{
+    void *block = in->rc ? NULL : arena_alloc(lists, bytes);
+
+    if (!block)
+        in_no_memory(in);
+    return block;
+}
+
+static struct msg_ids in_ids(struct etcd_in *in, struct arena *lists, const char *field)
+{
+    const json_t *list = json_object_get(in->object, field);
+    size_t count = json_array_size(list);
+    struct msg_ids ids = { NULL, 0 };
+    uint64_t *items;
+
+    if (!list)
+        return ids;
+    if (!json_is_array(list) || !count || count > LIMIT_WORKERS) {
+        in_damaged(in, "a list of workers is not valid");
+        return ids;
+    }
+    items = in_block(in, lists, count * sizeof(*items));
+    for (size_t i = 0; items && i < count; i++) {
+        const json_t *id = json_array_get(list, i);
+
+        if (!json_is_integer(id) || json_integer_value(id) < 1) {
+            in_damaged(in, "an id that no worker can have");
+            return ids;
+        }
+        items[i] = (uint64_t)json_integer_value(id);
+    }
+    return items ? (struct msg_ids){ items, count } : ids;
+}
+
+static struct msg_texts in_addresses(struct etcd_in *in, struct arena *lists)
+{
+    const json_t *list = json_object_get(in->object, "addresses");
+    size_t count = json_array_size(list);
+    struct msg_texts none = { NULL, 0 };
+    char address[LIMIT_TEXT_BYTES + 1];
+    const char **items;
+
+    if (!list)
+        return none;
+    if (!json_is_array(list) || !count || count > LIMIT_ADDRESSES) {
+        in_damaged(in, "the addresses are not valid");
+        return none;
+    }
+    items = in_block(in, lists, count * sizeof(*items));
+    for (size_t i = 0; items && i < count; i++) {
+        char *copy;
+
+        in_copy_text(in, json_array_get(list, i), address, sizeof(address));
+        copy = in_block(in, lists, in->rc ? 1 : strlen(address) + 1);
+        if (!copy)
+            return none;
+        memcpy(copy, address, strlen(address) + 1);
+        items[i] = copy;
+    }
+    return items ? (struct msg_texts){ items, count } : none;
+}
+
+void etcd_record_init(struct etcd_record *own)
+{
+    arena_init(&own->lists, LISTS_MAX_BYTES);
+}
+
+void etcd_record_release(struct etcd_record *own)
+{
+    arena_release(&own->lists);
+}
+
+int etcd_read_record(struct etcd_record *own, struct span line, uint64_t number,
+                     struct journal_record *ret_record, struct hvd_err *err)
+{
+    struct journal_record record = { .host = own->host, .text = own->text };
+    const char *wrong;
+    struct etcd_in in;
+    char name[64];
+
+    snprintf(name, sizeof(name), "record %" PRIu64 " of the journal", number);
+    in = in_begin(line, name, err);
+    arena_release(&own->lists);
+    own->host[0] = own->text[0] = '\0';
+    if (in_int(&in, "n", 1, INT64_MAX) != (int64_t)number)
+        in_damaged(&in, "it has another number");
+    record.kind = (enum journal_kind)in_int(&in, "kind", 0, INT32_MAX);
+    record.term = (uint64_t)in_int(&in, "term", INT64_MIN, INT64_MAX);
+    record.incarnation = (uint64_t)in_int(&in, "incarnation", 0, LIMIT_INCARNATIONS);
+    record.round = (uint64_t)in_int(&in, "round", INT64_MIN, INT64_MAX);
+    record.previous = (uint64_t)in_int(&in, "previous", INT64_MIN, INT64_MAX);
+    record.commit = (uint64_t)in_int(&in, "commit", INT64_MIN, INT64_MAX);
+    record.check = (uint64_t)in_int(&in, "check", INT64_MIN, INT64_MAX);
+    record.manifest = (uint64_t)in_int(&in, "manifest", INT64_MIN, INT64_MAX);
+    record.cause = (uint32_t)in_int(&in, "cause", 0, UINT32_MAX);
+    record.slot = (uint32_t)in_int(&in, "slot", 0, UINT32_MAX);
+    record.ended = (uint32_t)in_int(&in, "ended", 0, UINT32_MAX);
+    record.value = (int32_t)in_int(&in, "value", INT32_MIN, INT32_MAX);
+    record.code = (int32_t)in_int(&in, "code", INT32_MIN, INT32_MAX);
+    record.wall_us = in_int(&in, "wall_us", 0, INT64_MAX);
+    in_text(&in, "host", own->host, sizeof(own->host));
+    in_text(&in, "text", own->text, sizeof(own->text));
+    record.addresses = in_addresses(&in, &own->lists);
+    record.members = in_ids(&in, &own->lists, "members");
+    record.holders = in_ids(&in, &own->lists, "holders");
+    wrong = in.rc ? NULL : record_wrong(&record);
+    if (wrong)
+        in_damaged(&in, wrong);
+    json_decref(in.object);
+    if (!in.rc)
+        *ret_record = record;
+    return in.rc;
+}
+
+/* Reads the key of the job from its hexadecimal digits. */
+static void in_key(struct etcd_in *in, uint8_t key[JOB_KEY_BYTES])
+{
+    static const char hex[] = "0123456789abcdef";
+    char text[2 * JOB_KEY_BYTES + 1] = "";
+
+    in_text(in, "key", text, sizeof(text));
+    if (strlen(text) != 2 * JOB_KEY_BYTES || strspn(text, hex) != 2 * JOB_KEY_BYTES)
+        in_damaged(in, "the key of the job is not valid");
+    for (size_t i = 0; i < JOB_KEY_BYTES && !in->rc; i++)
+        key[i] =
+            (uint8_t)((strchr(hex, text[2 * i]) - hex) << 4 | (strchr(hex, text[2 * i + 1]) - hex));
+    explicit_bzero(text, sizeof(text));
+}
+
+int etcd_read_facts(struct span line, struct job_facts *ret_facts, struct hvd_err *err)
+{
+    struct etcd_in in = in_begin(line, "the value of the key \"facts\"", err);
+    struct job_facts facts = { .port = 0 };
+
+    if (in_int(&in, "format", 1, INT32_MAX) > ETCD_FORMAT)
+        in.rc = err_set(err, HVD_E_VERSION,
+                        "a newer hvd-elastic has written this job; use that one to drive it");
+    in_text(&in, "job", facts.job, sizeof(facts.job));
+    in_key(&in, facts.key);
+    facts.created_wall_us = in_int(&in, "created_us", INT64_MIN, INT64_MAX);
+    facts.port = (uint16_t)in_int(&in, "port", 0, UINT16_MAX);
+    facts.ended = in_int(&in, "ended", 0, 1) == 1;
+    facts.code = (int32_t)in_int(&in, "code", INT32_MIN, INT32_MAX);
+    in_text(&in, "text", facts.text, sizeof(facts.text));
+    if (!in.rc && job_name_check(facts.job, NULL))
+        in_damaged(&in, "the name of the job is not valid");
+    json_decref(in.object);
+    if (!in.rc)
+        *ret_facts = facts;
+    explicit_bzero(&facts, sizeof(facts));
+    return in.rc;
+}
+
+int etcd_read_owner(struct span line, struct etcd_owner *ret_owner, struct hvd_err *err)
+{
+    struct etcd_in in = in_begin(line, "the value of the key \"owner\"", err);
+    struct etcd_owner owner = { .token = 0 };
+
+    owner.token = (uint64_t)in_int(&in, "token", INT64_MIN, INT64_MAX);
+    owner.since_wall_us = in_int(&in, "since_us", INT64_MIN, INT64_MAX);
+    owner.lease_s = in_int(&in, "lease_s", 0, INT32_MAX);
+    in_text(&in, "who", owner.who, sizeof(owner.who));
+    json_decref(in.object);
+    if (!in.rc)
+        *ret_owner = owner;
+    return in.rc;
+}
+
+int etcd_read_peers(struct span line, struct store_peers *peers, struct hvd_err *err)
+{
+    struct etcd_in in = in_begin(line, "the addresses of a standby", err);
+    const json_t *list = json_object_get(in.object, "addresses");
+    size_t count = json_array_size(list);
+
+    for (size_t i = 0; i < count && peers->count < STORE_PEERS_MAX && !in.rc; i++) {
+        in_copy_text(&in, json_array_get(list, i), peers->address[peers->count],
+                     STORE_PEER_TEXT_MAX);
+        if (!in.rc)
+            peers->count++;
+    }
+    json_decref(in.object);
+    return in.rc;
+}
+
+/* Reads a list of numbers, which is stored as "3,17,17". */
+static void in_numbers(struct etcd_in *in, const char *field, struct numbers *ret_numbers)
+{
+    char text[NUMBERS_TEXT_MAX];
+
+    in_text(in, field, text, sizeof(text));
+    if (!in->rc && numbers_parse((struct span){ text, strlen(text) }, field, ret_numbers, NULL))
+        in_damaged(in, "a list of numbers is not valid");
+}
+
+int etcd_read_blacklist(struct span line, struct blacklist_record *ret_record, struct hvd_err *err)
+{
+    struct etcd_in in = in_begin(line, "a record of the blacklist", err);
+    struct blacklist_record record = { .slot = 0 };
+    struct hvd_err inner;
+    int64_t slot;
+
+    in_text(&in, "host", record.host, sizeof(record.host));
+    slot = in_int(&in, "slot", -1, LIMIT_SLOTS_PER_HOST - 1);
+    record.slot = slot < 0 ? BLACKLIST_WHOLE_HOST : (uint32_t)slot;
+    record.failures = (uint32_t)in_int(&in, "failures", 0, UINT32_MAX);
+    record.since_wall_us = in_int(&in, "since_us", 0, INT64_MAX);
+    record.until_wall_us = in_int(&in, "until_us", 0, INT64_MAX);
+    in_numbers(&in, "restarts", &record.restarts);
+    in_numbers(&in, "incarnations", &record.incarnations);
+    in_text(&in, "reason", record.reason, sizeof(record.reason));
+    if (!in.rc && blacklist_record_check(&record, &inner))
+        in_damaged(&in, inner.text);
+    json_decref(in.object);
+    if (!in.rc)
+        *ret_record = record;
+    return in.rc;
+}
