@@ -21,7 +21,7 @@
 #define MEMBERS    8
 
 struct load {
-    struct job_file *job;
+    struct store *job;
     uint64_t records; /* in it */
     int fd;
 };
@@ -73,7 +73,7 @@ static void write_records(struct load *load, size_t count)
         records[i] = record_of(load->records + i);
         writes[i] = (struct job_write){ .record = &records[i] };
     }
-    if (job_file_write(load->job, writes, count, NULL))
+    if (store_write(load->job, writes, count, NULL))
         abort();
     load->records += count;
 }
@@ -96,7 +96,7 @@ static int count_record(void *arg, const struct journal_record *record, struct h
     return 0;
 }
 
-static int open_job(const char *folder, struct job_file **ret_job)
+static int open_job(const char *folder, struct store **ret_job)
 {
     static const struct job_facts fresh = { .job = "bench", .created_wall_us = 1 };
     char path[128];
@@ -104,7 +104,7 @@ static int open_job(const char *folder, struct job_file **ret_job)
 
     snprintf(path, sizeof(path), "%s/job", folder);
     rc = job_file_open(path, &db_options_usual, &fresh, ret_job, NULL);
-    return rc ? rc : job_file_claim(*ret_job, 1, "bench_store", NULL);
+    return rc ? rc : store_claim(*ret_job, 1, "bench_store", NULL);
 }
 
 static double seconds_since(int64_t since_us)
@@ -125,7 +125,7 @@ static void live_long(struct load *load, const char *folder)
     while (load->records < LONG_JOB)
         write_records(load, BATCH);
     wrote_s = seconds_since(start_us);
-    job_file_close(load->job);
+    store_close(load->job);
     load->job = NULL;
     snprintf(path, sizeof(path), "%s/job", folder);
     start_us = clock_now_us();
@@ -133,7 +133,7 @@ static void live_long(struct load *load, const char *folder)
         abort();
     opened_s = seconds_since(start_us);
     start_us = clock_now_us();
-    if (job_file_replay(load->job, count_record, &count, NULL) || count != load->records)
+    if (store_replay(load->job, count_record, &count, NULL) || count != load->records)
         abort();
     printf("a journal of %d records: %.0f MB; %.1f us to write one in a batch of %d, and to take "
            "it over\n  %.2f s to open and check it, %.2f s to read it\n",
@@ -184,7 +184,7 @@ int main(void)
                syncing);
     bench_line("write a batch of 100", bench_time(write_batch, &load, SECONDS), "sync", syncing);
     live_long(&load, folder);
-    job_file_close(load.job);
+    store_close(load.job);
     close(load.fd);
     remove_files(folder);
     return 0;

@@ -82,7 +82,7 @@ static int join(struct training *training)
     state = hvd_state_create();
     if (!state)
         return HVD_E_NOMEM;
-    code = hvd_state_add(state, "line", training->line, sizeof(training->line));
+    code = hvd_state_add_array(state, "line", training->line, 2, HVD_FLOAT32);
     if (!code)
         code = hvd_sampler_create(state, "points", SAMPLES, BATCH, HVD_BATCH_GLOBAL, 1,
                                   &training->sampler);

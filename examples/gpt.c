@@ -600,13 +600,13 @@ static int register_state(hvd_state *state, struct training *training)
 {
     const struct options *options = &training->options;
     const struct model *m = &training->model;
-    int code = hvd_state_add(state, "params", m->params.all, m->count * sizeof(double));
+    int code = hvd_state_add_array(state, "params", m->params.all, m->count, HVD_FLOAT64);
 
     if (!code)
-        code = hvd_state_add(state, "moments", m->moments, 2 * m->count * sizeof(double));
+        code = hvd_state_add_array(state, "moments", m->moments, 2 * m->count, HVD_FLOAT64);
     if (!code)
-        code =
-            hvd_state_add(state, "curve", training->curve, (size_t)options->steps * sizeof(double));
+        code = hvd_state_add_array(state, "curve", training->curve, (size_t)options->steps,
+                                   HVD_FLOAT64);
     if (!code)
         code = hvd_state_add_scalar(state, "steps", &training->steps, HVD_INT64);
     if (!code)

@@ -85,7 +85,7 @@ static int train(hvd_state *state, void *arg)
 
 static int run(hvd_state *state, struct training *training)
 {
-    int code = hvd_state_add(state, "weights", training->weights, sizeof(training->weights));
+    int code = hvd_state_add_array(state, "weights", training->weights, 3, HVD_FLOAT64);
 
     if (!code)
         code = hvd_state_add_scalar(state, "loss", &training->loss, HVD_FLOAT64);

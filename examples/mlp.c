@@ -28,10 +28,10 @@
 
 struct options {
     long epochs, steps, samples, batch, seed, hidden;
-    long commit_every, boot_ms, step_ms, print_every;
+    long commit_every, save_every, boot_ms, step_ms, print_every;
     long want_percent;
     bool check_gradients;
-    const char *curve;
+    const char *curve, *save;
 };
 
 static int usage(void)
@@ -39,8 +39,10 @@ static int usage(void)
     fprintf(stderr,
             "usage: mlp [--epochs N] [--steps N] [--samples N] [--batch N] [--seed N]\n"
             "           [--hidden N] [--commit-every STEPS] [--print-every STEPS]\n"
-            "           [--boot-ms MS] [--step-ms MS] [--curve FILE]\n"
-            "           [--want-percent N] [--check-gradients]\n"
+            "           [--save DIR] [--save-every STEPS] [--boot-ms MS] [--step-ms MS]\n"
+            "           [--curve FILE] [--want-percent N] [--check-gradients]\n"
+            "--save: rank 0 keeps the training in a directory, which all hosts see, and a\n"
+            "later run with the same options goes on from there.\n"
             "--steps ends earlier than --epochs. --boot-ms and --step-ms are waits, to have\n"
             "time for a demonstration. --curve: rank 0 writes the loss of each step there.\n"
             "--want-percent: with a lower accuracy the exit code is 1.\n");
@@ -73,6 +75,7 @@ static bool read_options(int argc, char **argv, struct options *ret_options)
         { "--seed",         0, &o.seed        },
         { "--hidden",       1, &o.hidden      },
         { "--commit-every", 1, &o.commit_every},
+        { "--save-every",   1, &o.save_every  },
         { "--print-every",  1, &o.print_every },
         { "--boot-ms",      0, &o.boot_ms     },
         { "--step-ms",      0, &o.step_ms     },
@@ -80,6 +83,7 @@ static bool read_options(int argc, char **argv, struct options *ret_options)
     };
 
     o.commit_every = 1;
+    o.save_every = 100;
     o.print_every = 200;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -94,6 +98,10 @@ static bool read_options(int argc, char **argv, struct options *ret_options)
                 known = read_number(value, numbers[k].min, numbers[k].value);
         if (!strcmp(argv[i], "--curve") && *value) {
             o.curve = value;
+            known = true;
+        }
+        if (!strcmp(argv[i], "--save") && *value) {
+            o.save = value;
             known = true;
         }
         if (!known)
@@ -334,6 +342,19 @@ static void tell(const struct training *training, double loss)
                hvd_sampler_epoch(training->sampler), hvd_size(), loss);
 }
 
+/* Writes the state to disk, for the day when all hosts are lost. The other ranks wait in their next
+ * call of hvd. A training goes on without a disk. */
+static void save(hvd_state *state, const struct training *training)
+{
+    const struct options *options = &training->options;
+
+    if (!options->save || hvd_rank() != 0 || training->steps % options->save_every != 0)
+        return;
+    if (hvd_state_save(state, options->save) < 0)
+        fprintf(stderr, "mlp: step %" PRId64 " is not saved: %s\n", training->steps,
+                hvd_last_error());
+}
+
 /* Returns 0, or the code that train is to return. */
 static int step(hvd_state *state, struct training *training)
 {
@@ -357,6 +378,7 @@ static int step(hvd_state *state, struct training *training)
         training->curve[training->steps] = loss;
     training->steps++;
     tell(training, loss);
+    save(state, training);
     /* Decided by a number that is equal on all ranks: all commit, or all check. */
     if (training->steps % training->options.commit_every == 0)
         return hvd_state_commit(state);
@@ -395,13 +417,14 @@ static int register_state(hvd_state *state, struct training *training)
 {
     const struct options *options = &training->options;
     const struct net *net = &training->net;
-    int code = hvd_state_add(state, "params", net->params, net->count * sizeof(double));
+    int code = hvd_state_add_array(state, "params", net->params, net->count, HVD_FLOAT64);
 
     if (!code)
-        code = hvd_state_add(state, "moments", training->moments, 2 * net->count * sizeof(double));
-    if (!code)
         code =
-            hvd_state_add(state, "curve", training->curve, training->curve_steps * sizeof(double));
+            hvd_state_add_array(state, "moments", training->moments, 2 * net->count, HVD_FLOAT64);
+    if (!code)
+        code = hvd_state_add_array(state, "curve", training->curve, training->curve_steps,
+                                   HVD_FLOAT64);
     if (!code)
         code = hvd_state_add_scalar(state, "steps", &training->steps, HVD_INT64);
     if (!code)
@@ -495,6 +518,11 @@ static int take_part(struct training *training)
         code = HVD_E_NOMEM;
     if (!code)
         code = register_state(state, training);
+    if (!code && training->options.save) {
+        code = hvd_state_load(state, training->options.save);
+        if (code == HVD_E_NOTFOUND) /* nothing was saved yet */
+            code = 0;
+    }
     if (!code)
         code = hvd_elastic_run(state, train, training);
     if (code < 0)

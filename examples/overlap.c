@@ -121,7 +121,7 @@ static int join(struct training *training)
     if (!code && !state)
         code = HVD_E_NOMEM;
     if (!code)
-        code = hvd_state_add(state, "factors", training->factors, sizeof(training->factors));
+        code = hvd_state_add_array(state, "factors", training->factors, LAYERS, HVD_FLOAT32);
     if (!code)
         code = hvd_state_add_scalar(state, "step", &training->step, HVD_INT64);
     if (!code)

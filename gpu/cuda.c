@@ -40,9 +40,9 @@ int cuda_judge(const struct cuda *cuda, int code, const char *what, struct hvd_e
                    name, text);
 }
 
-/* Finds the driver's functions and initialises the driver; called once (library_once). arg: a bool;
- * true: the driver may be loaded; false: only a driver that the process has loaded already counts.
- * */
+/* Looks for the functions of the CUDA driver and initialises it; called through library_once
+ * until it succeeds. *arg is a bool; true: the driver may be loaded; false: only a driver counts
+ * that the process has loaded already. */
 static int find_cuda(void *arg, const void **ret_found, struct hvd_err *err)
 {
     const bool *load = arg;
@@ -57,7 +57,8 @@ static int find_cuda(void *arg, const void **ret_found, struct hvd_err *err)
         code = cuda.get_version(&cuda.driver_version);
     if (code == CUDA_OK)
         code = cuda.device_count(&count);
-    /* a machine without a device may have a driver, which can be loaded and is of no use */
+    /* a machine without a GPU may have the driver's library: it loads, but nothing can be done
+     * with it */
     if (code == CUDA_OK && count == 0)
         code = CUDA_NO_DEVICE;
     if (cuda_judge(&cuda, code, "the driver cannot be used", err))

@@ -107,7 +107,9 @@ int arrivals_line(struct arrivals *arrivals, struct span line, struct hvd_err *e
                        "more than %d calls or %d workers (LIMIT_TIMELINE_CALLS, "
                        "LIMIT_INCARNATIONS); turn the timeline on for fewer steps",
                        LIMIT_TIMELINE_CALLS, LIMIT_INCARNATIONS);
-    return rc ? err_set(err, HVD_E_NOMEM, "no memory for the calls of the timelines") : 0;
+    return rc ? err_set(err, HVD_E_NOMEM,
+                        "no memory for the calls of the timelines; free memory on this host")
+              : 0;
 }
 
 static int order(uint64_t a, uint64_t b)

@@ -27,7 +27,8 @@ struct audit_batch {
     unsigned char *seen; /* bit i is 1: a line of rank i was read */
 };
 
-/* The position where a round begins. Batches of earlier rounds are void from that position on. */
+/* The position in the epoch where a round begins. Batches that an earlier round has used from that
+ * position on were rolled back, and do not count. */
 struct mark {
     uint64_t epoch, first;
 };
@@ -66,7 +67,9 @@ static int audit_full(const struct audit *audit, struct hvd_err *err)
      * the machine has no memory. */
     int rc = audit->memory.full ? HVD_E_LIMIT : HVD_E_NOMEM;
 
-    return err_set(err, rc, "%s: the logs are too large to be compared",
+    return err_set(err, rc,
+                   "%s: the logs are too large to be compared; name the logs of a shorter job, or "
+                   "use a machine with more memory",
                    rc == HVD_E_LIMIT ? "LIMIT_AUDIT_BYTES" : "out of memory");
 }
 
@@ -135,7 +138,7 @@ int audit_note(struct audit *audit, const struct audit_line *line, struct hvd_er
     if (sampler->samples != line->samples)
         return err_set(err, HVD_E_INVAL,
                        "\"%s\" has %" PRIu64 " samples here, and %" PRIu64
-                       " elsewhere; these are logs of several jobs",
+                       " elsewhere; these are logs of several jobs; name those of one job",
                        sampler->name, line->samples, sampler->samples);
     key = audit_key(audit, sampler, line);
     batch = audit_find_batch(audit, &key);

@@ -45,17 +45,24 @@ int audit_line_read(struct span text, struct audit_line *ret_line, struct hvd_er
     if (!span_next(&text, ':', &head) || !text.at)
         return err_set(err, HVD_E_INVAL, "the line has no \":\"; it is no line of a sample log");
     if (text.length && text.at[0] != ' ')
-        return err_set(err, HVD_E_INVAL, "there is no blank after the \":\"");
+        return err_set(
+            err, HVD_E_INVAL,
+            "there is no blank after the \":\"; this is no sample log, or a damaged one");
 
     /* Reads the word "batch", the name of the sampler and the numbers. The code is HVD_E_INVAL also
      * for a number out of its bounds, because such a number breaks no limit of hvd-elastic. */
     if (!span_next(&head, ' ', &part) || !span_is(part, "batch"))
-        return err_set(err, HVD_E_INVAL, "the line does not begin with \"batch\"");
+        return err_set(
+            err, HVD_E_INVAL,
+            "the line does not begin with \"batch\"; this is no sample log, or a damaged one");
     if (!span_next(&head, ' ', &line.name) || line.name.length == 0)
-        return err_set(err, HVD_E_INVAL, "there is no name after \"batch\"");
+        return err_set(err, HVD_E_INVAL,
+                       "there is no name after \"batch\"; this is no sample log, or a damaged one");
     if (line.name.length > 3 * (size_t)LIMIT_MANIFEST_NAME_BYTES ||
         !text_is_clean(line.name.at, line.name.length))
-        return err_set(err, HVD_E_INVAL, "the name of the sampler is not valid");
+        return err_set(
+            err, HVD_E_INVAL,
+            "the name of the sampler is not valid; this is no sample log, or a damaged one");
     for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
         if (!span_next(&head, ' ', &part))
             return err_set(err, HVD_E_INVAL, "%s is missing", words[i].what);
@@ -65,11 +72,17 @@ int audit_line_read(struct span text, struct audit_line *ret_line, struct hvd_er
             return HVD_E_INVAL;
     }
     if (head.at)
-        return err_set(err, HVD_E_INVAL, "there are too many words before the \":\"");
+        return err_set(
+            err, HVD_E_INVAL,
+            "there are too many words before the \":\"; this is no sample log, or a damaged one");
     if (line.rank >= line.size)
-        return err_set(err, HVD_E_INVAL, "the rank is not below the size of the round");
+        return err_set(
+            err, HVD_E_INVAL,
+            "the rank is not below the size of the round; this is no sample log, or a damaged one");
     if (line.total > line.samples || line.first > line.samples - line.total)
-        return err_set(err, HVD_E_INVAL, "the batch goes past the end of the epoch");
+        return err_set(
+            err, HVD_E_INVAL,
+            "the batch goes past the end of the epoch; this is no sample log, or a damaged one");
 
     if (text.length)
         line.numbers = (struct span){ text.at + 1, text.length - 1 };
@@ -78,7 +91,9 @@ int audit_line_read(struct span text, struct audit_line *ret_line, struct hvd_er
         if (text_parse_u64(part, 0, line.samples - 1, "a sample", &number, err))
             return HVD_E_INVAL;
         if (++line.count > line.total)
-            return err_set(err, HVD_E_INVAL, "the line has more samples than the batch");
+            return err_set(err, HVD_E_INVAL,
+                           "the line has more samples than the batch; this is no sample log, or a "
+                           "damaged one");
     }
     *ret_line = line;
     return 0;

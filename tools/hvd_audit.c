@@ -67,8 +67,10 @@ static int audit_list_folder(const char *folder, struct paths *paths, struct hvd
         if (copy)
             paths->items[paths->count++] = copy;
         else
-            rc = err_set(err, HVD_E_NOMEM, "%s: no memory for the names of the logs in this folder",
-                         folder);
+            rc = err_set(
+                err, HVD_E_NOMEM,
+                "%s: no memory for the names of the logs in this folder; free memory on this host",
+                folder);
     }
     closedir(dir);
     if (!rc && paths->count == before)

@@ -110,8 +110,8 @@ static int bench_read_options(struct opt_set *set, int argc, char *const *argv, 
     return 0;
 }
 
-/* Runs the benchmark of the options, and returns the exit code. rounds_close, which each benchmark
- * calls at its end, frees what is made here. */
+/* Runs the benchmark that the options name, and returns the exit code. Each benchmark calls
+ * rounds_close at its end, which frees the state made here and ends the use of the library. */
 static int bench_run(const struct opt_program *program, char **words)
 {
     struct hvd_err err = { 0 };

@@ -82,8 +82,8 @@ void rounds_step(struct bench *bench)
  * and whether a member was lost. */
 void rounds_leave(struct bench *bench, int code)
 {
-    /* A round may fail before its first step: then the time of the earlier news stays, as the pause
-     * began with it. */
+    /* `told` is set already if the round before has failed before its first step: the training has
+     * stood still since then, so that earlier time stays. */
     if (bench->told <= 0)
         bench->told = bench_now();
     bench->lost |= code == HVD_E_REVOKED;
