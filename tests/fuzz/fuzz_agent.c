@@ -103,7 +103,8 @@ static struct msg take_driver_msg(struct fuzz_input *in)
 {
     static const enum msg_type types[] = { MSG_LAUNCH, MSG_KILL,    MSG_FORGET, MSG_STOP,
                                            MSG_BEAT,   MSG_REVOKE,  MSG_DRAIN,  MSG_DONE,
-                                           MSG_BYE,    MSG_PENDING, MSG_REKEY };
+                                           MSG_BYE,    MSG_PENDING, MSG_REKEY,  MSG_HOLD,
+                                           MSG_SAVE,   MSG_RELEASE };
     struct msg msg = { .type = fuzz_type(in, types, ARRAY_SIZE(types)),
                        .term = 1 + fuzz_byte(in) / 250,
                        .incarnation = 1 + fuzz_byte(in) % INCARNATIONS };
@@ -124,6 +125,12 @@ static struct msg take_driver_msg(struct fuzz_input *in)
     msg.round = fuzz_byte(in) % 4 + 1;
     if (msg.type == MSG_REKEY)
         msg.u.rekey.epoch = msg.round;
+    if (msg.type == MSG_HOLD)
+        msg.u.hold.number = msg.round;
+    if (msg.type == MSG_RELEASE)
+        msg.u.release.number = msg.round;
+    if (msg.type == MSG_SAVE)
+        msg.u.save = (struct msg_save){ .number = msg.round, .folder = "/c", .name = "part" };
     if (msg.type == MSG_PENDING)
         msg.u.pending.next = msg.round + 1;
     return msg;
@@ -156,6 +163,19 @@ static struct msg take_worker_msg(struct fuzz_input *in)
     return msg;
 }
 
+/* The result of a HOLD or SAVE of any attempt. */
+static void checkpoint_result(struct fuzz_input *in)
+{
+    struct msg msg = { .type = fuzz_byte(in) % 2 ? MSG_HOLDING : MSG_SAVED, .round = 1 };
+    uint64_t number = fuzz_byte(in) % 5;
+
+    if (msg.type == MSG_HOLDING)
+        msg.u.holding = (struct msg_holding){ .number = number, .text = "" };
+    else
+        msg.u.saved = (struct msg_saved){ .number = number, .name = "part", .text = "" };
+    step((struct agent_event){ .kind = AGENT_CHECKPOINT_RESULT, .msg = &msg });
+}
+
 static void driver_up(void)
 {
     struct msg welcome = script_welcome(1);
@@ -174,7 +194,7 @@ static void one_event(struct fuzz_input *in)
     uint32_t connection = connections[kind / 16 % CONNECTIONS];
     struct msg msg;
 
-    switch (kind % 13) {
+    switch (kind % 14) {
     case 0:
         msg = take_driver_msg(in);
         say(true, 0, &msg);
@@ -217,6 +237,7 @@ static void one_event(struct fuzz_input *in)
             .data = {in->at, in->left < 9 ? in->left : 9}
         });
         break;
+    case 12: checkpoint_result(in); break;
     default:
         script.now_us += fuzz_byte(in) * (TIME_S / 4);
         step((struct agent_event){ .kind = AGENT_TIMER });

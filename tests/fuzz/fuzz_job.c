@@ -7,7 +7,7 @@
  */
 #include "base/panic.h"
 #include "driver/journal/job_file.h"
-#include "driver/journal/record_row.h"
+#include "driver/store/record_check.h"
 #include "tests/lib/files.h"
 #include "tests/lib/temp_db.h"
 
@@ -62,7 +62,7 @@ static struct file_bytes image;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void fill(struct job_file *file)
+static void fill(struct store *file)
 {
     static const char *const addresses[] = { "10.0.0.1:5000", "[fe80::1]:5000" };
     static const uint64_t members[] = { 1, 2, 3 };
@@ -95,8 +95,8 @@ static void fill(struct job_file *file)
                                         { .record = &round },
                                         { .change = &change } };
 
-    ASSERT(job_file_claim(file, 1, "pid 1 on n1", NULL) == 0);
-    ASSERT(job_file_write(file, writes, ARRAY_SIZE(writes), NULL) == 0);
+    ASSERT(store_claim(file, 1, "pid 1 on n1", NULL) == 0);
+    ASSERT(store_write(file, writes, ARRAY_SIZE(writes), NULL) == 0);
 }
 
 /* Makes one change, which the tables may refuse. Returns how many bytes of the input were used. */
@@ -131,7 +131,7 @@ static int check_record(void *arg, const struct journal_record *record, struct h
 
     (void)err;
     ++*(size_t *)arg;
-    ASSERT(!record_row_wrong(record));
+    ASSERT(!record_wrong(record));
     ASSERT(*journal_describe(record, line));
     return 0;
 }
@@ -150,40 +150,40 @@ static void check_refused(int rc, const struct hvd_err *err)
 }
 
 /* Uses the file as a driver that takes over: facts, claim, replay, blacklist, a write. */
-static void use(struct job_file *file)
+static void use(struct store *file)
 {
     const struct job_write port = { .port = 1 };
     struct hvd_err err = { .code = 0 };
     struct job_facts facts;
     size_t count = 0;
-    int rc = job_file_facts(file, &facts, &err);
+    int rc = store_facts(file, &facts, &err);
 
     ASSERT(rc == 0 && job_name_check(facts.job, NULL) == 0);
-    rc = job_file_claim(file, 7, "pid 2", &err);
+    rc = store_claim(file, 7, "pid 2", &err);
     ASSERT(rc == 0);
-    rc = job_file_replay(file, check_record, &count, &err);
+    rc = store_replay(file, check_record, &count, &err);
     ASSERT(count <= RECORDS);
     check_refused(rc, &err);
-    check_refused(job_file_blacklist(file, check_change, NULL, &err), &err);
-    ASSERT(job_file_write(file, &port, 1, &err) == 0);
+    check_refused(store_blacklist(file, check_change, NULL, &err), &err);
+    ASSERT(store_write(file, &port, 1, &err) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct hvd_err err = { .code = 0 };
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     int rc;
     static const struct db_schema same = { "job", 'J', NULL, 2 };
     struct db *db;
 
     if (!image.length) {
-        struct job_file *made;
+        struct store *made;
 
         temp_db_begin();
         (void)atexit(temp_db_end);
         ASSERT(job_file_open(temp_db_path, &options, &fresh, &made, NULL) == 0);
         fill(made);
-        job_file_close(made);
+        store_close(made);
         files_read(temp_db_path, &image);
     }
     temp_db_remove();
@@ -200,6 +200,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_refused(rc, &err);
     if (!rc)
         use(file);
-    job_file_close(file);
+    store_close(file);
     return 0;
 }

@@ -5,7 +5,7 @@
  * tests.
  */
 #include "base/panic.h"
-#include "state/snapshot/snapshot.h"
+#include "state/snapshot/snapshot_hold.h"
 #include "state/sum.h"
 
 #include <string.h>
@@ -66,6 +66,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         snapshot_set_sum(snapshot, i, snapshot_sum(snapshot, i));
     snapshot_end(snapshot, 5);
     ASSERT(snapshot_find(snapshot, 5));
+    snapshot_hold(snapshot, newest);
+    bytes = snapshot_hold_bytes(snapshot);
+    ASSERT((bytes != NULL) == (snapshot_hold_commit(snapshot) != 0));
+    ASSERT(!bytes || (snapshot_hold_stands(snapshot) && bytes[0] == bytes[shape.bytes - 1]));
+    (void)snapshot_hold_sum(snapshot, newest);
+    ASSERT(!bytes || snapshot_begin(snapshot) != bytes);
+    (void)snapshot_take_back(snapshot);
+    scribble(snapshot_fd(snapshot), data + 1, size - 1);
+    (void)snapshot_take_back(snapshot);
+    snapshot_begin(snapshot)[shape.bytes - 1] = 0;
+    (void)snapshot_hold_stands(snapshot);
+    snapshot_hold_end(snapshot);
     snapshot_free(snapshot);
     return 0;
 }

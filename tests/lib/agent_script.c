@@ -127,6 +127,14 @@ const char *script_step(struct script *script, const struct agent_event *event)
         case AGENT_DO_TAKE_KEY:
             add(script, "take key %" PRIu64 "\n", action->msg->u.rekey.epoch);
             break;
+        case AGENT_DO_HOLD: add(script, "hold %" PRIu64 "\n", action->msg->u.hold.number); break;
+        case AGENT_DO_SAVE:
+            add(script, "save %" PRIu64 " %s\n", action->msg->u.save.number,
+                action->msg->u.save.name);
+            break;
+        case AGENT_DO_RELEASE:
+            add(script, "release %" PRIu64 "\n", action->msg->u.release.number);
+            break;
         case AGENT_DO_TERM: add(script, "term %" PRIu64 "\n", action->incarnation); break;
         case AGENT_DO_KILL: add(script, "kill %" PRIu64 "\n", action->incarnation); break;
         case AGENT_DO_EXIT: add(script, "exit %d: %s\n", action->code, action->text); break;

@@ -134,6 +134,8 @@ static int read_held(struct words *words, struct msg_held_list *ret_held)
     return 0;
 }
 
+/* Reads "w:8,b:4:7": entries with their bytes and, if it is given, the number of their type. A "!"
+ * at the end of one: a custom entry. */
 static int read_entries(struct words *words, struct msg_entry_list *ret_entries)
 {
     const char *at = script_value(words, "entries");
@@ -148,8 +150,21 @@ static int read_entries(struct words *words, struct msg_entry_list *ret_entries)
         if (!name)
             return HVD_E_NOMEM;
         memcpy(name, at, length);
-        items[count++] = (struct msg_entry){ name, strtoull(at + length + 1, &end, 10), 0 };
-        at = *end ? end + 1 : end;
+        items[count] =
+            (struct msg_entry){ .name = name, .bytes = strtoull(at + length + 1, &end, 10) };
+        if (!strncmp(end, ":rank", strlen(":rank"))) {
+            items[count].kind = ENTRY_PER_RANK;
+            end += strlen(":rank");
+        }
+        if (*end == ':')
+            items[count].type = (uint32_t)strtoul(end + 1, &end, 10);
+        items[count].custom = *end == '!';
+        for (size_t i = 0; i < count; i++)
+            if (items[i].kind == items[count].kind)
+                items[count].offset = items[i].offset + items[i].bytes;
+        at = *end == '!' ? end + 1 : end;
+        at = *at ? at + 1 : at;
+        count++;
     }
     *ret_entries = (struct msg_entry_list){ items, count };
     return items ? 0 : HVD_E_NOMEM;
@@ -191,6 +206,8 @@ static const struct msg_kind *kind_of(const char *verb)
         { "bye",        MSG_BYE          },
         { "notice",     MSG_NOTICE       },
         { "rekeyed",    MSG_REKEYED      },
+        { "holding",    MSG_HOLDING      },
+        { "saved",      MSG_SAVED        },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
@@ -207,6 +224,58 @@ static int fill_ready(struct words *words, struct msg *msg)
     msg->u.ready.manifest = script_number(script_value(words, "manifest"), 5);
     msg->u.ready.addresses = (struct msg_texts){ address, ARRAY_SIZE(address) };
     return rc ? rc : read_entries(words, &msg->u.ready.entries);
+}
+
+/* Reads "0:1.3,1:2.0": commits that an agent keeps, by slot. */
+static int read_kept(struct words *words, struct msg_kept_list *ret_kept)
+{
+    const char *at = script_value(words, "kept");
+    struct msg_kept *items = arena_alloc_array(&words->tape->memory, 8, sizeof(*items));
+    size_t count = 0;
+
+    while (items && at && *at) {
+        char *end;
+        uint32_t slot = (uint32_t)strtoul(at, &end, 10);
+        uint64_t round = strtoull(end + 1, &end, 10);
+        uint64_t place = strtoull(end + 1, &end, 10);
+
+        items[count++] =
+            (struct msg_kept){ .slot = slot, .commit = COMMIT_FIRST_OF(round) | place };
+        at = *end ? end + 1 : end;
+    }
+    *ret_kept = (struct msg_kept_list){ items, count };
+    return items ? 0 : HVD_E_NOMEM;
+}
+
+/* Returns the number of a checkpoint's attempt: "try=2" is the second one of the driver. */
+static uint64_t script_attempt(struct words *words, uint64_t term)
+{
+    return term << 32 | script_number(script_value(words, "try"), 1);
+}
+
+/* Fills in HOLDING or SAVED. A file of "chunks=2" has two checksums. */
+static int fill_checkpoint(struct words *words, uint64_t term, struct msg *msg)
+{
+    static const uint8_t sums[64];
+    const char *code = script_value(words, "code"), *text = script_value(words, "text");
+    uint64_t chunks = script_number(script_value(words, "chunks"), 1);
+
+    if (msg->type == MSG_HOLDING) {
+        msg->u.holding = (struct msg_holding){ .number = script_attempt(words, term),
+                                               .code = (int32_t)strtol(code ? code : "0", NULL, 10),
+                                               .text = text ? text : "" };
+        return read_kept(words, &msg->u.holding.kept);
+    }
+    msg->round = 0;
+    msg->u.saved = (struct msg_saved){
+        .number = script_attempt(words, term),
+        .name = script_plain(words, 2),
+        .code = (int32_t)strtol(code ? code : "0", NULL, 10),
+        .text = text ? text : "",
+        .bytes = chunks * STATE_CHUNK_BYTES,
+        .sums = {sums, 8 * chunks}
+    };
+    return 0;
 }
 
 /* Fills in the round of a message whose script line names none: the round that the core works on.
@@ -268,6 +337,8 @@ static int fill_body(struct words *words, const struct core_view *view, struct m
         msg->round = 0;
         msg->u.rekeyed.epoch = script_number(second, 0);
         break;
+    case MSG_HOLDING:
+    case MSG_SAVED: return fill_checkpoint(words, view->term, msg);
     case MSG_REMARK: msg->u.remark.text = script_value(words, "text"); break;
     case MSG_NOTICE:
         msg->round = 0;
@@ -335,27 +406,6 @@ static int read_reports(struct words *words, struct tape_host *host,
     return items ? 0 : HVD_E_NOMEM;
 }
 
-/* Reads "0:1.3,1:2.0": the commits that an agent keeps, by slot. */
-static int read_kept(struct words *words, struct msg_kept_list *ret_kept)
-{
-    const char *at = script_value(words, "kept");
-    struct msg_kept *items = arena_alloc_array(&words->tape->memory, 8, sizeof(*items));
-    size_t count = 0;
-
-    while (items && at && *at) {
-        char *end;
-        uint32_t slot = (uint32_t)strtoul(at, &end, 10);
-        uint64_t round = strtoull(end + 1, &end, 10);
-        uint64_t place = strtoull(end + 1, &end, 10);
-
-        items[count++] =
-            (struct msg_kept){ .slot = slot, .commit = COMMIT_FIRST_OF(round) | place };
-        at = *end ? end + 1 : end;
-    }
-    *ret_kept = (struct msg_kept_list){ items, count };
-    return items ? 0 : HVD_E_NOMEM;
-}
-
 static int do_closed(struct words *words)
 {
     struct core_tape *tape = words->tape;
@@ -420,6 +470,7 @@ static const struct {
     COUNT(progress_restarts),
     COUNT(progress_restarts_job),
     COUNT(reset_limit),
+    COUNT(checkpoint_commits),
     TIME(beat),
     TIME(lease),
     TIME(gather),
@@ -446,6 +497,23 @@ static int do_config(struct words *words)
         else if (value)
             *(uint32_t *)(void *)((char *)config + settings[i].at) =
                 (uint32_t)script_number(value, 0);
+    }
+    value = script_value(words, "dir");
+    if (value) {
+        snprintf(words->tape->checkpoint_dir, sizeof(words->tape->checkpoint_dir), "%s", value);
+        config->checkpoint_dir = words->tape->checkpoint_dir;
+        config->checkpoint_us = span_of(script_value(words, "every"));
+    }
+    value = script_value(words, "from"); /* "from=3.4": a checkpoint of that commit is there */
+    if (value) {
+        char *end;
+        uint64_t round = strtoull(value, &end, 10);
+
+        snprintf(words->tape->checkpoint_from, sizeof(words->tape->checkpoint_from), "/c/commit-%s",
+                 value);
+        config->checkpoint_from = words->tape->checkpoint_from;
+        config->checkpoint_round = round;
+        config->checkpoint_commit = COMMIT_FIRST_OF(round) | strtoull(end + 1, &end, 10);
     }
     value = script_value(words, "forever");
     if (value)
@@ -481,6 +549,26 @@ static int do_check(struct words *words, bool of_worker)
     return rc;
 }
 
+/* Says that a manifest was written, "written 1.5 try=1", or why not, "written 0 code=-7 text=full".
+ * With found=1 it is the newest checkpoint that is left after a damaged one. */
+static int do_written(struct words *words)
+{
+    const char *code = script_value(words, "code"), *text = script_value(words, "text");
+    char *end;
+    uint64_t round = strtoull(script_plain(words, 1), &end, 10);
+    struct event event = { .kind = EVENT_CHECKPOINT, .text = text ? text : "/c/commit" };
+    struct core_view view;
+    int rc;
+
+    core_view_init(&view);
+    rc = core_view(words->tape->core, &view);
+    event.ask = script_value(words, "found") ? 0 : script_attempt(words, view.term);
+    event.commit = round ? COMMIT_FIRST_OF(round) | strtoull(end + 1, &end, 10) : 0;
+    event.code = (int)strtol(code ? code : "0", NULL, 10);
+    core_view_release(&view);
+    return rc ? rc : tape_step(words->tape, &event);
+}
+
 /* Runs a line that is no message: an event, or a command about time or the tape itself. */
 static int do_event(struct words *words)
 {
@@ -500,9 +588,12 @@ static int do_event(struct words *words)
     } else if (!strcmp(verb, "rekey")) {
         event.kind = EVENT_REKEY;
         event.ask = 1;
+    } else if (!strcmp(verb, "checkpoint")) {
+        event.kind = EVENT_WANT_CHECKPOINT;
     } else if (!strcmp(verb, "stop")) {
         event.kind = EVENT_STOP;
         event.text = script_plain(words, 1);
+        event.code = script_value(words, "checkpoint") != NULL;
     } else {
         const char *first = script_plain(words, 1);
 
@@ -575,9 +666,11 @@ int tape_do(struct core_tape *tape, const char *line)
 
         host->agent = script_number(script_value(&words, "agent"), host->agent ? host->agent : 7);
         msg.term = script_number(script_value(&words, "term"), 0);
-        msg.u.hello_agent = (struct msg_hello_agent){
-            .version = "1", .job = job ? job : "j", .host = host->name, .agent = host->agent
-        };
+        msg.u.hello_agent = (struct msg_hello_agent){ .minor = PROTO_MINOR,
+                                                      .version = "1",
+                                                      .job = job ? job : "j",
+                                                      .host = host->name,
+                                                      .agent = host->agent };
         if (read_reports(&words, host, &msg.u.hello_agent.slots) ||
             read_kept(&words, &msg.u.hello_agent.kept))
             return HVD_E_NOMEM;
@@ -596,6 +689,8 @@ int tape_do(struct core_tape *tape, const char *line)
         return do_seat(&words, EVENT_UNDRAIN);
     if (!strcmp(verb, "clear"))
         return do_seat(&words, EVENT_CLEAR);
+    if (!strcmp(verb, "written"))
+        return do_written(&words);
     return do_event(&words);
 }
 

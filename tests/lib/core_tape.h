@@ -3,8 +3,7 @@
  * on the left of "|" and the core's actions on the right; without "|" it is not compared. With
  * nothing on its left it continues the line before. "!": the trace of an event without actions.
  *
- *     tape_play(&tape, "config np=2\n"
- *                      "start     | record TERM 1\n"
+ *     tape_play(&tape, "config np=2\n" "start     | record TERM 1\n"
  *                      "hosts a:2 | start a\n");
  *
  * A worker is written as its incarnation, or several (1,3-5), each in a step of its own.
@@ -14,18 +13,18 @@
  *     config KEY=VALUE...      start       kill [LOST] [twice]: a new core from the journal,
  *                                          without the last LOST records
  *     hosts LIST               nohosts TEXT            failed HOST TEXT     crowd (strangers do)
- *     hello HOST [agent=N] [term=N] [job=NAME] [kept=SLOT:1.3,...]
- *           [proved=HOST] [epoch=N]: whose key it has, and which [#I:SLOT[=exitN|=sigN|=silent]]...
+ *     hello HOST [agent=N] [term=N] [job=NAME] [kept=SLOT:1.3,...] [#I:SLOT[=exitN|=sigN|=silent]]
+ *                [proved=HOST] [epoch=N]: whose key it has, and which
  *     closed HOST              silent HOST             beat HOST     bye HOST    notice HOST TIME
- *     launched W               launchfail W CODE       ready W [held=1.3/SUM,...] [manifest=N]
- *                                                              [entries=NAME:BYTES,...]
- *     prepared W [CODE]        at W CHECK [next=N]     recovering W [held=...]     output W
- *     entered W [rebuild=TIME] [state=TIME] [step=TIME]       stalled W TIME [W] [in=OPERATION]
- *     left W      finished W [CODE]      any: round=N from=HOST    rekey   rekeyed HOST EPOCH
- *     exited W [exitN|sigN|silent] [held=1.3]: the newest commit that it leaves
- *     drain HOST[:SLOT] TIME   undrain HOST[:SLOT]     clear HOST[:SLOT]     stop WHO
- *     wait TIME (agents send heartbeats, discovery answers)     jump TIME (no agent sends one)
- *     state NAME    worker W NAME    view: what status would say    held: the blacklist
+ *     launched W   launchfail W CODE   ready W [held=1.3/SUM,...] [manifest=N]
+ * [entries=NAME:BYTES,] prepared W [CODE]        at W CHECK [next=N]     recovering W [held=...]
+ * output W entered W [rebuild=TIME] [state=TIME] [step=TIME]       stalled W TIME [W]
+ * [in=OPERATION] left W      finished W [CODE]      any: round=N from=HOST    rekey   rekeyed HOST
+ * EPOCH exited W [exitN|sigN|silent] [held=1.3]: the newest commit that it leaves holding HOST
+ * [kept=SLOT:1.3,...]   saved HOST FILE [chunks=N]   checkpoint   written COMMIT drain HOST[:SLOT]
+ * TIME   undrain HOST[:SLOT]     clear HOST[:SLOT]     stop WHO wait TIME (agents send heartbeats,
+ * discovery answers)     jump TIME (no agent sends one) state NAME    worker W NAME    view: what
+ * status would say    held: the blacklist
  */
 #ifndef TESTS_LIB_CORE_TAPE_H
 #define TESTS_LIB_CORE_TAPE_H
@@ -47,6 +46,7 @@ struct tape_host {
 
 struct core_tape {
     struct core_config config;
+    char checkpoint_dir[64], checkpoint_from[64];
     struct core *core;
     struct trace trace;
     struct action_list list;

@@ -120,9 +120,13 @@ static int show_round(const struct msg *msg, struct buf *out)
         rc = show_commit(round->commit, out);
     if (!rc)
         rc = round->holders.count ? show_ids(" of ", &round->holders, out) : 0;
-    for (size_t i = 0; !rc && i < round->sources.count; i++)
-        rc = buf_printf(out, "%s%s:%u", i ? "," : " kept by ", round->sources.items[i].host,
-                        round->sources.items[i].slot);
+    for (size_t i = 0; !rc && i < round->sources.count; i++) {
+        const struct msg_source *source = &round->sources.items[i];
+
+        rc = *source->host
+                 ? buf_printf(out, "%s%s:%u", i ? "," : " kept by ", source->host, source->slot)
+                 : buf_printf(out, " in %s", source->addresses.items[0]);
+    }
     return rc ? rc : show_members(&round->members, out);
 }
 
@@ -163,6 +167,36 @@ static int show_change(const struct msg *msg, struct buf *out)
     }
 }
 
+static int show_hold(const struct msg *msg, struct buf *out)
+{
+    const struct msg_hold *hold = &msg->u.hold;
+    int rc = buf_printf(out, " try %" PRIu32, (uint32_t)hold->number);
+
+    if (!rc && hold->at)
+        rc = buf_printf(out, " at %" PRIu64 ".%" PRIu32, COMMIT_ROUND_OF(hold->at),
+                        COMMIT_PLACE_OF(hold->at));
+    return rc ? rc : show_ids(" slots ", &hold->slots, out);
+}
+
+static int show_save(const struct msg *msg, struct buf *out)
+{
+    const struct msg_save *save = &msg->u.save;
+    int rc = buf_printf(out, " %s/%s of slot %" PRIu32 ":", save->folder, save->name, save->slot);
+
+    for (size_t i = 0; !rc && i < save->entries.count; i++)
+        rc = buf_printf(out, " %s", save->entries.items[i].name);
+    return rc;
+}
+
+static int show_checkpoint(const struct checkpoint_done *done, struct buf *out)
+{
+    int rc = buf_printf(out, "complete %s of %" PRIu32 " ranks:", done->folder, done->ranks);
+
+    for (size_t i = 0; !rc && i < done->file_count; i++)
+        rc = buf_printf(out, " %s (%" PRIu64 ")", done->files[i].name, done->files[i].bytes);
+    return rc;
+}
+
 static int show_msg(const struct msg *msg, struct buf *out)
 {
     char text[TIME_TEXT_MAX];
@@ -175,6 +209,9 @@ static int show_msg(const struct msg *msg, struct buf *out)
     case MSG_ROUND: return show_round(msg, out);
     case MSG_WELCOME_AGENT: return buf_printf(out, " term %" PRIu64, msg->term);
     case MSG_REKEY: return buf_printf(out, " %" PRIu64, msg->u.rekey.epoch);
+    case MSG_HOLD: return show_hold(msg, out);
+    case MSG_SAVE: return show_save(msg, out);
+    case MSG_RELEASE: return buf_printf(out, " try %" PRIu32, (uint32_t)msg->u.release.number);
     case MSG_BEAT: return buf_printf(out, " %" PRIu64, msg->u.beat.sequence);
     case MSG_REFUSED: return buf_printf(out, ": %s", msg->u.refused.text);
     case MSG_STOP:
@@ -214,6 +251,8 @@ int tape_show(struct core_tape *tape, const struct action *action, struct buf *o
     case ACTION_START_AGENT: return buf_printf(out, "start %s", action->host);
     case ACTION_CHECK_OWNER: return buf_append_text(out, "check owner");
     case ACTION_DISCOVER: return buf_append_text(out, "discover");
+    case ACTION_CHECKPOINT: return show_checkpoint(action->checkpoint, out);
+    case ACTION_CHECKPOINT_REJECT: return buf_printf(out, "reject %s", action->text);
     case ACTION_REKEYING:
         return buf_printf(out, "%s: %s", action->code ? "rekeyed" : "rekeying", action->text);
     case ACTION_REPLY:

@@ -80,9 +80,9 @@ static void keep(struct fake_agent *fake, const struct msg *msg)
         fake->fetch = msg->u.fetch.number;
         fake->commit = msg->u.fetch.commit;
     }
-    /* comes last: a thread that waits for this message may then read the other fields */
     /* Appends the message to the notes that the test reads, and wakes a test that waits for it.
-     * Heartbeats are left out, and so is a STALLED that is repeated. */
+     * Heartbeats are left out, and so is a STALLED that is repeated. The fields above are set
+     * before, because the test that wakes may read them at once. */
     msg_describe(msg, line, sizeof(line));
     if (msg->type == MSG_BEAT || is_repeated(fake, msg, line))
         return;
@@ -233,19 +233,26 @@ static int grant(struct fake_agent *fake)
 static int fetched(struct fake_agent *fake)
 {
     const struct snapshot_shape *shape = snapshot_shape(fake->source);
+    uint64_t bytes = fake->per_rank ? shape->bytes : shape->replicated_bytes;
     const uint8_t *from = snapshot_find(fake->source, fake->commit);
     const struct msg said = {
         .type = MSG_FETCHED,
         .incarnation = FAKE_INCARNATION,
-        .u.fetched = {fake->fetch, fake->commit, from ? 0 : HVD_E_LOST,
-                      from ? "" : "no holder has it", shape->replicated_bytes, 0},
+        .u.fetched = {.number = fake->fetch,
+                      .commit = fake->commit,
+                      .code = from ? 0 : HVD_E_LOST,
+                      .text = !from                ? "no holder has it"
+                               : fake->fetched_text ? fake->fetched_text
+                                                    : "",
+                      .bytes = bytes,
+                      .per_rank = fake->per_rank},
     };
     uint8_t *to;
 
     if (from && fake->fetched != fake->fetch) {
         to = snapshot_begin(fake->snapshot);
-        memcpy(to, from, shape->replicated_bytes);
-        for (uint64_t i = 0; i < shape->replicated_bytes / STATE_CHUNK_BYTES; i++)
+        memcpy(to, from, bytes);
+        for (uint64_t i = 0; i < bytes / STATE_CHUNK_BYTES; i++)
             snapshot_set_sum(fake->snapshot, i, snapshot_chunk_sum(fake->source, fake->commit, i));
         fake->fetched = fake->fetch;
     }

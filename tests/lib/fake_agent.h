@@ -64,6 +64,8 @@ struct fake_agent {
     size_t close_at; /* the connection ends before this step; SIZE_MAX: it stays */
     struct msg_welcome_worker welcome;
     struct snapshot *source; /* borrowed */
+    bool per_rank;           /* `source` is a checkpoint that has the entries of this rank too */
+    const char *fetched_text;
 
     /* used by the agent's thread */
     char name[64];

@@ -1,6 +1,6 @@
 /*
  * fake_coll.c: collectives of one process that begin, wait, fail and end when the test says so, in
- * place of the real ones, so that a test of worker/turns can stop a call at any point.
+ * place of the real ones, so that a test of worker/requests can stop a call at any point.
  */
 #include "tests/lib/fake_coll.h"
 

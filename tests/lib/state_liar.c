@@ -64,7 +64,7 @@ static void answer(struct state_liar *liar, const struct msg *pull, uint64_t ind
         if (chunk->code)
             chunk->data.length = 0;
         if (msg.type == MSG_BEAT)
-            msg.u.beat = (struct msg_beat){ 1, 1 };
+            msg.u.beat = (struct msg_beat){ .sequence = 1, .answers = 1 };
     }
     say(liar, &msg);
     for (int i = 0; !honest && i < 20 && liar->conn && liar->lie == LIE_UNASKED; i++)

@@ -38,6 +38,9 @@ static uint64_t highest[SLOTS]; /* the highest incarnation that was ever spawned
 static uint32_t connections;
 static enum { DOWN, DIALLED, GREETING, OPEN } link;
 static uint64_t term;
+static uint64_t attempt; /* the newest attempt at a checkpoint that the agent has heard of */
+static bool released;    /* the driver has said RELEASE for that attempt */
+static bool asked;       /* the driver has asked on this connection for that attempt */
 static bool over;
 static struct rng rng;
 static struct buf wire;
@@ -138,6 +141,8 @@ static void see_send(const struct msg *msg)
         fault("sends a message that cannot be encoded");
     if (link != OPEN && !(link == GREETING && greets))
         fault("speaks without a connection");
+    if (msg->type == MSG_HOLDING && (msg->u.holding.number != attempt || released || !asked))
+        fault("says a result that no driver awaits");
     if (msg->type == MSG_LAUNCHED || msg->type == MSG_EXITED || msg->type == MSG_LAUNCH_FAILED)
         see_report(msg);
 }
@@ -159,7 +164,10 @@ static void see(const struct agent_action *action)
         fault("acts after its end");
     switch (action->kind) {
     case AGENT_DO_DIAL: link = DIALLED; break;
-    case AGENT_DO_HANG_UP: link = DOWN; break;
+    case AGENT_DO_HANG_UP:
+        link = DOWN;
+        asked = false;
+        break;
     case AGENT_DO_SEND_DRIVER: see_send(action->msg); break;
     case AGENT_DO_SEND_WORKER:
         buf_clear(&wire);
@@ -176,6 +184,24 @@ static void see(const struct agent_action *action)
     case AGENT_DO_KILL: see_signal(action); break;
     case AGENT_DO_EXIT: over = true; break;
     case AGENT_DO_TAKE_KEY: break;
+    case AGENT_DO_HOLD:
+        if (action->msg->u.hold.number < attempt)
+            fault("holds for an attempt that is over");
+        attempt = action->msg->u.hold.number;
+        released = false;
+        asked = true;
+        break;
+    case AGENT_DO_SAVE:
+        if (action->msg->u.save.number != attempt || released)
+            fault("saves for an attempt that it does not hold");
+        asked = true;
+        break;
+    case AGENT_DO_RELEASE:
+        if (action->msg->u.release.number < attempt)
+            fault("releases an attempt again");
+        attempt = action->msg->u.release.number;
+        released = true;
+        break;
     case AGENT_DO_COUNT: fault("does nothing known");
     }
 }
@@ -275,6 +301,31 @@ static void forget(void)
         process->forgotten = true;
 }
 
+/* The driver says something about a checkpoint, or a result is ready. */
+static void checkpoint(void)
+{
+    uint64_t number = attempt + any(4) - (attempt ? 1 : 0);
+    struct msg result = {
+        .type = MSG_HOLDING, .round = 1, .u.holding = {.number = number, .text = ""}
+    };
+
+    switch (any(4)) {
+    case 0: say((struct msg){ .type = MSG_HOLD, .term = term, .u.hold.number = number }); break;
+    case 1:
+        say((struct msg){
+            .type = MSG_SAVE,
+            .term = term,
+            .u.save = {.number = number, .name = "", .folder = ""}
+        });
+        break;
+    case 2:
+        if (any(3) == 0)
+            say((struct msg){ .type = MSG_RELEASE, .term = term, .u.release.number = number });
+        break;
+    default: step((struct agent_event){ .kind = AGENT_CHECKPOINT_RESULT, .msg = &result });
+    }
+}
+
 /* The driver sends a random message for the workers. */
 static void pass_down(void)
 {
@@ -298,11 +349,11 @@ static void pass_down(void)
 
 static void hear_driver(void)
 {
-    switch (any(14)) {
+    switch (any(16)) {
+    case 11:
+    case 12: checkpoint(); break;
     case 0:
-        say((struct msg){
-            .type = MSG_BEAT, .term = term, .u.beat = {any(99), 0}
-        });
+        say((struct msg){ .type = MSG_BEAT, .term = term, .u.beat = { .sequence = any(99) } });
         break;
     case 1:
     case 2:
@@ -347,6 +398,7 @@ static void dial_or_break(void)
         step((struct agent_event){ .kind = AGENT_DRIVER_UP });
     } else {
         link = DOWN;
+        asked = false;
         step((struct agent_event){ .kind = AGENT_DRIVER_DOWN, .text = "test" });
     }
 }
@@ -468,6 +520,8 @@ static int reset(void)
     link = DOWN;
     over = false;
     term = 1;
+    attempt = 0;
+    released = asked = false;
     return script_init(&s);
 }
 

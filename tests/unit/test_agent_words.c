@@ -94,9 +94,15 @@ TEST(ready_holds_until_a_round)
     CHECK_HAS(t, script_driver(&s, &(struct msg){ .type = MSG_WELCOME_AGENT, .term = 1 }), "READY");
     CHECK_OK(t, tell(round_of(1, 1))); /* a round without this worker */
     CHECK_TEXT(t, again(), LAUNCHED "driver: READY incarnation=7 entries=1\n");
+    /* From now on it is sent only for the entries, which a driver needs that has taken over. */
     CHECK_OK(t, tell(round_of(2, 2)));
-    CHECK_TEXT(t, again(), LAUNCHED);
+    CHECK_TEXT(t, again(), LAUNCHED "driver: READY incarnation=7 round=2 entries=1\n");
     CHECK_HAS(t, reported(), "  7 slot 2 pid 107 active round 2\n");
+    CHECK_HAS(t, script_driver(&s, &(struct msg){ .type = MSG_WELCOME_AGENT, .term = 1 }), "READY");
+    CHECK_OK(t, say(up(MSG_RECOVERING, 2)));
+    CHECK_TEXT(t, again(),
+               LAUNCHED "driver: READY incarnation=7 round=2 entries=1\n"
+                        "driver: RECOVERING incarnation=7 round=2\n");
 }
 
 TEST(a_message_without_a_driver_is_sent_later)

@@ -527,7 +527,20 @@ TEST(a_registration_says_what_is_wrong)
     CHECK_CODE(t, hvd_state_add(NULL, "more", program.weights, 1), HVD_E_INVAL);
     CHECK_CODE(t, hvd_state_add_scalar(program.state, "more", &program.step, (hvd_dtype)8),
                HVD_E_INVAL);
-    CHECK_HAS(t, hvd_last_error(), "there is no type 8");
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_add_scalar: \"more\": there is no type 8");
+    CHECK_CODE(t, hvd_state_add_array(program.state, NULL, program.weights, 1, (hvd_dtype)-1),
+               HVD_E_INVAL);
+    CHECK_HAS(t, hvd_last_error(), "there is no type -1");
+    CHECK_CODE(t, hvd_state_add_array(program.state, "more", NULL, 1, HVD_INT8), HVD_E_INVAL);
+    CHECK_CODE(
+        t, hvd_state_add_array(program.state, "more", program.weights, SIZE_MAX / 4, HVD_FLOAT32),
+        HVD_E_LIMIT);
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_add_array: the entry \"more\"");
+    CHECK_HAS(t, hvd_last_error(), "LIMIT_STATE_BYTES");
+    CHECK_CODE(t,
+               hvd_state_add_array_per_rank(program.state, "note", program.weights, 1, HVD_INT64),
+               HVD_E_EXISTS);
+    CHECK_HAS(t, hvd_last_error(), "hvd_state_add_array_per_rank: ");
     CHECK_CODE(t, hvd_state_add_custom(program.state, "more", 1, NULL, load_note, NULL),
                HVD_E_INVAL);
     CHECK_CODE(t, hvd_state_on_reset(program.state, NULL, NULL), HVD_E_INVAL);

@@ -457,3 +457,51 @@ out:
     fake_gpu_faults(NULL);
     close_program(&program);
 }
+
+/* ---- a state that is saved ------------------------------------------------------------------- */
+
+/* A save comes after the work that is in the program's stream; after a load the memory has the
+ * bytes. */
+static int body_saves(struct program *program)
+{
+    struct test *t = program->t;
+    const char *dir = test_dir(t);
+    int rc = hvd_set_stream(program->stream);
+
+    CHECK_OK(t, rc);
+    fake_gpu_run(program->stream, count_up, program->see);
+    CHECK_OK(t, rc = hvd_state_save(program->state, dir));
+    fake_gpu_run(program->stream, count_up, program->see);
+    count_up(program->plain);
+    CHECK_OK(t, rc = hvd_state_load(program->state, dir));
+    CHECK(t, all_are(program->see, 1));
+    CHECK(t, all_are(program->plain, 0));
+    fake_gpu_faults("copy:fail");
+    CHECK_CODE(t, hvd_state_save(program->state, dir), HVD_E_IO);
+    CHECK_CODE(t, hvd_state_load(program->state, dir), HVD_E_IO);
+    fake_gpu_faults(NULL);
+    CHECK_OK(t, rc = hvd_state_load(program->state, dir));
+    CHECK(t, all_are(program->see, 1));
+out:
+    fake_gpu_faults(NULL);
+    return rc;
+}
+
+TEST_FLAGS(a_state_on_a_gpu_is_saved, TEST_NO_TORTURE)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, hvd_state_add_array(program.state, "numbers", program.in, COUNT, HVD_FLOAT32));
+    CHECK_OK(t, hvd_state_add_array(program.state, "plain", program.plain, COUNT, HVD_FLOAT32));
+    CHECK_OK(t, body_saves(&program)); /* before hvd_elastic_run */
+    CHECK_INT(t, fake_gpu_live("pinned"), ==, 0);
+    for (size_t i = 0; i < COUNT; i++)
+        program.see[i] = program.plain[i] = (float)i;
+    CHECK_OK(t, run(&program, body_saves));
+    close_program(&program);
+    CHECK_INT(t, fake_gpu_live("streams"), ==, 0);
+    CHECK_INT(t, fake_gpu_live("events"), ==, 0);
+out:
+    close_program(&program);
+}

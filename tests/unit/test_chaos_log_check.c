@@ -60,6 +60,12 @@ static const struct history histories[] = {
         "--progress-restarts limits that" }, "goes on after 11 failures" },
     { { "the last 4 rounds ended by failures without a newer commit in between, 4 of them in a:0; "
         "--progress-restarts limits that" }, "4 of them in one slot" },
+    { { "the driver (pid 7) died of signal 9 (Killed); a new driver takes the job over (pid 9)",
+        "the driver (pid 9) ended with code 4; a new driver takes the job over (pid 12)" }, NULL },
+    { { "the driver (pid 7) died of signal 11 (Segmentation fault); a new driver takes the job over "
+        "(pid 9)" }, "by itself the driver (pid 7) died of signal 11" },
+    { { "the driver (pid 7) ended with code 2; a new driver takes the job over (pid 9)" },
+      "by itself the driver (pid 7) ended with code 2" },
 };
 /* clang-format on */
 

@@ -158,6 +158,9 @@ TEST_FLAGS(tells_driver_keeper_and_the_rest_apart, TEST_NO_TORTURE)
     proc_scan_take(&scan, &own.arena);
     CHECK_INT(t, scan.count, ==, 4);
     CHECK_INT(t, seen(&scan, driver)->kind, ==, PROC_DRIVER);
+    own.arena.driver = driver; /* the one that the campaign has started is its parent */
+    proc_scan_take(&scan, &own.arena);
+    CHECK_INT(t, seen(&scan, driver)->kind, ==, PROC_FRONT);
     CHECK_INT(t, seen(&scan, keeper)->kind, ==, PROC_KEEPER);
     CHECK_INT(t, seen(&scan, agent)->kind, ==, PROC_AGENT); /* without its keeper */
     CHECK_INT(t, seen(&scan, agent)->host, ==, -1);

@@ -3,10 +3,12 @@
 #include "driver/cli/cli.h"
 
 #include "driver/control/control.h"
+#include "driver/job_folder.h"
 #include "tests/lib/fixture.h"
 
 #include <event2/event.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +56,8 @@ static void on_act(void *arg, const struct event *event)
     }
 }
 
+#define STRANGER 12345 /* a user without a name */
+
 NORETURN static void drive(const char *folder, int ready)
 {
     static const struct control_ops ops = { on_view, on_act };
@@ -95,20 +99,23 @@ static bool make_job(const char *name, char folder[512])
     return fd >= 0 && !close(fd);
 }
 
-static bool start_driver(const char *name)
+/* Starts a driver of the job in the folder. user: the driver's user, if it is not ours; 0: it is.
+ */
+static bool start_driver_in(const char *folder, uid_t user)
 {
-    char folder[512];
     char ready;
     int ends[2];
     bool begun;
     pid_t pid;
 
-    if (!make_job(name, folder) || pipe(ends))
+    if (pipe(ends))
         return false;
     fflush(NULL);
     pid = fork();
     if (pid == 0) {
         close(ends[0]);
+        if (user && (setgroups(0, NULL) || setgid(user) || setuid(user)))
+            _exit(1);
         drive(folder, ends[1]);
     }
     close(ends[1]);
@@ -117,6 +124,13 @@ static bool start_driver(const char *name)
     if (pid > 0)
         drivers[driver_count++] = pid;
     return begun;
+}
+
+static bool start_driver(const char *name)
+{
+    char folder[512];
+
+    return make_job(name, folder) && start_driver_in(folder, 0);
 }
 
 static bool world_begin(struct test *t)
@@ -147,7 +161,7 @@ NORETURN static void ask_in_child(char *words, int out)
     argv[argc] = NULL;
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
-    exit(cli_is_verb(argv[1]) ? cli_main(argc, argv) : 77);
+    exit(cli_is_verb(argv[1]) ? cli_main(argc, argv, NULL) : 77);
 }
 
 /* Runs a command line (words between single blanks) until `until` is printed; sends the signal. */
@@ -242,6 +256,97 @@ TEST_FLAGS(asks_the_only_driver, TEST_NO_TORTURE)
     CHECK_INT(t, status, ==, 1);
     CHECK_HAS(t, said, "no driver of this job runs on this machine; if the job has not ended, ");
     CHECK_HAS(t, said, "'hvd-elastic --resume alive --state-dir /");
+}
+
+/* Root acts as the owner of the job. Only root can make jobs of other users, so the case tests
+ * something only as root. */
+TEST_FLAGS(root_looks_at_the_job_of_another_user, TEST_NO_TORTURE)
+{
+    char folder[512], file[600], line[600];
+    char above[256];
+
+    if (geteuid() != 0)
+        return;
+    CHECK(t, world_begin(t));
+    /* The stranger may pass through the test's folders above the job. */
+    snprintf(above, sizeof(above), "%s", root);
+    for (int i = 0; i < 3; i++) {
+        CHECK(t, !chmod(above, 0711));
+        *strrchr(above, '/') = '\0';
+    }
+    CHECK(t, make_job("theirs", folder));
+    snprintf(file, sizeof(file), "%s/job.db", folder);
+    CHECK(t, !chown(folder, STRANGER, STRANGER) && !chown(file, STRANGER, STRANGER));
+    CHECK(t, start_driver_in(folder, STRANGER));
+    snprintf(line, sizeof(line), "status --state-dir %s", folder);
+    CHECK(t, ask(line));
+    CHECK_HAS(t, said, "job        j: running");
+    CHECK_INT(t, status, ==, 0);
+    /* A file that the stranger cannot read is not shown to root as a part of the stranger's job. */
+    snprintf(file, sizeof(file), "%s/events.log", folder);
+    CHECK(t, !symlink("/etc/shadow", file));
+    CHECK(t, ask(line));
+    CHECK_HAS(t, said, "/events.log: a symbolic link (owner 0)");
+    CHECK_INT(t, status, ==, 1);
+    CHECK(t, !unlink(file));
+    snprintf(line, sizeof(line), "stop --state-dir %s", folder);
+    CHECK(t, ask(line));
+    CHECK_TEXT(t, said, "the job is being stopped\n");
+    CHECK_INT(t, status, ==, 0);
+}
+
+/* jobs.sh has the jobs of real drivers; here are those that a test of a minute cannot make. */
+TEST_FLAGS(old_jobs_are_pruned, TEST_NO_TORTURE)
+{
+    const struct timespec old[2] = { { .tv_nsec = UTIME_NOW }, { .tv_sec = 1000000000 } };
+    const struct job_write ended = { .ended = true, .code = 2, .text = "stopped by Ctrl-C" };
+    struct job_folder_wish wish = { .job = "old" };
+    struct job_folder folder;
+    char path[600];
+
+    CHECK(t, world_begin(t));
+    CHECK(t, start_driver("alive"));
+    CHECK_OK(t, job_folder_open(&wish, &folder, NULL));
+    CHECK_OK(t, store_write(folder.store, &ended, 1, NULL));
+    job_folder_release(&folder);
+    wish.job = "open";
+    CHECK_OK(t, job_folder_open(&wish, &folder, NULL));
+    job_folder_release(&folder);
+    CHECK(t, ask("prune"));
+    CHECK_TEXT(t, said, "ended jobs that were removed: 0\n");
+    CHECK(t, ask("jobs --json"));
+    CHECK_HAS(t, said, "{\"job\":\"old\",\"state\":\"ended\",\"code\":130,");
+    CHECK_HAS(t, said, "{\"job\":\"alive\",\"state\":\"living\",\"code\":null,");
+    /* The end of an old job: the file was not written for more than 30 days. */
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = { "old", "open", "alive" };
+
+        snprintf(path, sizeof(path), "%s/%s/job.db", root, names[i]);
+        CHECK(t, !utimensat(AT_FDCWD, path, old, 0));
+    }
+    CHECK(t, ask("prune --retain 100"));
+    CHECK_TEXT(t, said, "ended jobs that were removed: 0\n");
+    CHECK(t, ask("prune --json"));
+    CHECK_TEXT(t, said, "{\"ok\":true,\"removed\":1}\n");
+    CHECK(t, ask("jobs"));
+    CHECK(t, !strstr(said, "old "));
+    CHECK_HAS(t, said, "alive  living    -     -");
+    CHECK_HAS(t, said, "open   orphaned  -     ");
+    /* A prune was killed after it had given the folder another name. */
+    snprintf(path, sizeof(path), "%s/.pruned-half-1", root);
+    CHECK(t, !mkdir(path, 0700));
+    CHECK(t, ask("prune"));
+    CHECK_INT(t, status, ==, 0);
+    CHECK(t, access(path, F_OK));
+    CHECK(t, ask("prune --retain soon"));
+    CHECK_INT(t, status, ==, 2);
+    CHECK_HAS(t, said,
+              "--retain: \"soon\": write a number of jobs, \"100\", or a time with a unit");
+    CHECK(t, ask("prune --state-dir /x"));
+    CHECK_INT(t, status, ==, 2);
+    CHECK_HAS(t, said, "takes no --state-dir");
+    CHECK(t, ask("jobs more"));
+    CHECK_INT(t, status, ==, 2);
 }
 
 TEST_FLAGS(new_keys_are_waited_for, TEST_NO_TORTURE)

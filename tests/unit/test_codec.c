@@ -182,7 +182,7 @@ TEST(a_required_key_must_be_there)
 
     buf_init(&wire, 10000);
     for (size_t i = 0; (kind = msg_kind_at(i)); i++) {
-        static const char *const names[] = { "a term", "an incarnation", "a round" };
+        static const char *const names[] = { "has no term", "names no worker", "names no round" };
 
         for (unsigned key = 0; key < 3; key++) {
             struct msg msg = { .type = kind->type };
@@ -198,7 +198,7 @@ TEST(a_required_key_must_be_there)
             CHECK_HAS(t, err.text, names[key]);
             CHECK_INT(t, wire.length, ==, 0);
             CHECK_CODE(t, msg_decode(&frame, &msg, &err), HVD_E_PROTO);
-            CHECK_HAS(t, err.text, "without a");
+            CHECK_HAS(t, err.text, "the message ");
         }
     }
 }
@@ -286,7 +286,7 @@ TEST(a_body_has_a_limit)
 TEST(a_full_buffer_takes_nothing)
 {
     struct msg msg = {
-        .type = MSG_BEAT, .u.beat = {1, 2}
+        .type = MSG_BEAT, .u.beat = {.sequence = 1, .answers = 2}
     };
     struct hvd_err err = { 0 };
 
@@ -373,7 +373,10 @@ TEST(a_malformed_body_is_refused)
         buf_clear(&wire);
         CHECK_OK(t, buf_append_text(&wire, bodies[i]));
         CHECK_CODE(t, decode_buf(MSG_READY, &wire, &err), HVD_E_PROTO);
-        CHECK_TEXT(t, err.text, "READY: malformed body");
+        CHECK_TEXT(
+            t, err.text,
+            "the message READY cannot be decoded; install the same version of hvd-elastic on both "
+            "sides");
     }
     CHECK_CODE(t, decode_buf(4711, &wire, &err), HVD_E_PROTO);
     CHECK_TEXT(

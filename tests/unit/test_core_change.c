@@ -316,15 +316,18 @@ TAPE_CASE(a_ready_worker_whose_seat_is_given_up_goes_at_once,
                        "    | c < KILL 6 in 5s: its slot is given up\n"
                        "exited 6 sig15 | c < FORGET 6\n")
 
-TAPE_CASE(
-    the_reset_limit_counts_changes_too,
-    "config reset_limit=0\n" TAPE_RUNNING "hosts a:2,b:2,c:1\n"
-    "hello c\n"
-    "ready 5 | record READY 5\n"
-    "    | record OVER 1: change 1 of the membership is one more than --reset-limit 0 allows\n"
-    "    | a < STOP: change 1 of the membership is one more than --reset-limit 0 allows\n"
-    "    | b < STOP: change 1 of the membership is one more than --reset-limit 0 allows\n"
-    "    | c < STOP: change 1 of the membership is one more than --reset-limit 0 allows\n")
+TAPE_CASE(the_reset_limit_counts_changes_too,
+          "config reset_limit=0\n" TAPE_RUNNING "hosts a:2,b:2,c:1\n"
+          "hello c\n"
+          "ready 5 | record READY 5\n"
+          "    | record OVER 1: change 1 of the membership is one more than --reset-limit 0 "
+          "allows; raise --reset-limit, or leave it out\n"
+          "    | a < STOP: change 1 of the membership is one more than --reset-limit 0 allows; "
+          "raise --reset-limit, or leave it out\n"
+          "    | b < STOP: change 1 of the membership is one more than --reset-limit 0 allows; "
+          "raise --reset-limit, or leave it out\n"
+          "    | c < STOP: change 1 of the membership is one more than --reset-limit 0 allows; "
+          "raise --reset-limit, or leave it out\n")
 
 TAPE_CASE(a_seat_that_is_wanted_again_gets_another_worker,
           TAPE_RUNNING "hosts a:2,b:1\n"

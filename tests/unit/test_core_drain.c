@@ -7,6 +7,9 @@
  */
 #include "tests/lib/core_tape.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static struct core_tape tape;
 
 /* No step is lost: the next round begins by the usual switch, without a joiner. */
@@ -159,7 +162,8 @@ TAPE_CASE(fewer_slots_are_a_leave, TAPE_RUNNING "hosts a:2,b:1 | a,b < HOSTS_UPD
                                                 "    | record NUMBER 2\n"
                                                 "    | a,b < PREPARE 2 after 1: 1,2,3\n")
 
-TAPE_CASE(a_host_that_comes_back_is_new,
+/* The notice of a machine ends when its host leaves the list; the drain of an operator does not. */
+TAPE_CASE(a_drain_lasts_while_its_host_comes_and_goes,
           "config np=2 min_np=2\n"
           "start\n"
           "hosts a:1,b:1\n"
@@ -168,12 +172,89 @@ TAPE_CASE(a_host_that_comes_back_is_new,
           "ready 1,2\n"
           "entered 1,2\n"
           "drain a 1h\n"
-          "hosts b:1 | record DRAIN a ends\n"
-          "    | a,b < HOSTS_UPDATED 1 +0 -1\n"
-          "hosts b:1,a:1 | a,b < HOSTS_UPDATED 1 +1 -0\n"
+          "notice b 1h\n"
+          "hosts c:1 | record DRAIN b ends\n"
+          "    | a,b < HOSTS_UPDATED 1 +1 -2\n"
+          "    | start c\n"
+          "hosts b:1,a:1\n"
           "view | running term 1 round 1 from 1.0: 1,2, floor 1, resets 0\n"
           "    | b there: #2 in 0 member 1*, of 1\n"
+          "    | a there draining: #1 in 0 member 0*, of 1; it is being drained\n"
+          "undrain a | record DRAIN a ends\n"
+          "    | reply HVD_OK\n")
+
+/* A drained host without workers and agent is remembered, and can be undrained. */
+TAPE_CASE(a_drained_host_that_is_gone_is_shown,
+          "config np=1 min_np=1\n"
+          "start\n"
+          "hosts a:1,b:2\n"
+          "hello a\n"
+          "ready 1\n"
+          "entered 1\n"
+          "drain b:1 never\n"
+          "hosts a:1\n"
+          "wait 2m |\n"
+          "view | running term 1 round 1 from 1.0: 1, floor 1, resets 0\n"
+          "    | a there: #1 in 0 member 0*, of 1\n"
+          "    | b none unlisted: of 0; discovery no longer names it; it is drained until undrain\n"
+          "undrain b:1 | record DRAIN b:1 ends\n"
+          "    | reply HVD_OK\n"
+          "view | running term 1 round 1 from 1.0: 1, floor 1, resets 0\n"
           "    | a there: #1 in 0 member 0*, of 1\n")
+
+/* Lists the host a, and `more` hosts h0, h1 ... */
+static int list_many(unsigned more)
+{
+    struct hosts hosts;
+    char name[32];
+    int rc;
+
+    hosts_init(&hosts);
+    rc = hosts_add(&hosts, "a", 1);
+    for (unsigned i = 0; i < more && !rc; i++) {
+        snprintf(name, sizeof(name), "h%u", i);
+        rc = hosts_add(&hosts, name, 1);
+    }
+    tape.now_us += tape.config.discovery_us;
+    if (!rc)
+        rc = tape_step(&tape, &(struct event){ .kind = EVENT_TIMER });
+    if (!rc)
+        rc = tape_step(&tape, &(struct event){ .kind = EVENT_HOSTS, .hosts = &hosts });
+    hosts_release(&hosts);
+    return rc;
+}
+
+/* A fleet that drains each machine before it goes, for ever, costs a bounded memory. */
+TEST_FLAGS(the_oldest_drains_of_hosts_that_are_gone_are_forgotten, TEST_NO_TORTURE)
+{
+    struct core_view view;
+    size_t drained = 0;
+    char name[32];
+
+    core_view_init(&view);
+    CHECK_OK(t, tape_init(&tape));
+    CHECK_PLAY(t, &tape, "config np=1 min_np=1\nstart\nhosts a:1\nhello a\nready 1\nentered 1\n");
+    CHECK_OK(t, list_many(LIMIT_DRAINS_KEPT + 2));
+    for (unsigned i = 0; i < LIMIT_DRAINS_KEPT + 2; i++) {
+        snprintf(name, sizeof(name), "h%u", i);
+        CHECK_OK(t, tape_step(&tape, &(struct event){ .kind = EVENT_DRAIN,
+                                                      .host = name,
+                                                      .slot = EVENT_WHOLE_HOST,
+                                                      .left_us = TIME_NEVER,
+                                                      .ask = 1 }));
+    }
+    CHECK_OK(t, list_many(0));
+    CHECK_OK(t, core_view(tape.core, &view));
+    for (size_t i = 0; i < view.host_count; i++) {
+        drained += view.hosts[i].draining;
+        CHECK(t, strcmp(view.hosts[i].name, "h0") != 0);
+        CHECK(t, strcmp(view.hosts[i].name, "h1") != 0);
+    }
+    CHECK_INT(t, drained, ==, LIMIT_DRAINS_KEPT);
+out:
+    core_view_release(&view);
+    tape_release(&tape);
+}
 
 /* The host left the list of hosts before the notice came. */
 TAPE_CASE(a_notice_of_a_host_that_is_not_listed_ends_with_it,
@@ -221,64 +302,66 @@ TAPE_CASE(a_worker_that_boots_is_not_waited_for,
                        "    | c < KILL 5 in 5s: its slot is given up\n"
                        "exited 5 sig15 | c < FORGET 5\n")
 
-TAPE_CASE(why_hosts_are_not_used,
-          "config np=3 min_np=1 max_np=4\n"
-          "start\n"
-          "hosts a:2,b:1,c:1,d:1\n"
-          "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 3 slots; hosts "
-          "with an agent offer 0\n"
-          "    | a starting: of 2; its agent has not said hello yet\n"
-          "    | b starting: of 1; its agent has not said hello yet\n"
-          "    | c starting: of 1; its agent has not said hello yet\n"
-          "    | d none: of 1; it is not needed\n"
-          "hello a\n"
-          "hello b\n"
-          "hello c\n"
-          "launched 1-4\n"
-          "ready 1-3\n"
-          "view | gathering term 1 round 0: , floor 0, resets 0; waits for 3 workers to be ready; "
-          "3 are, 1 are starting\n"
-          "    | a there: #1 in 0 ready, #2 in 1 ready, of 2\n"
-          "    | b there: #3 in 0 ready, of 1\n"
-          "    | c there: #4 in 0 booting, of 1\n"
-          "    | d none: of 1; it is not needed\n"
-          "entered 1-3\n"
-          "ready 4\n"
-          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
-          "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
-          "    | b there: #3 in 0 member 2, of 1\n"
-          "    | c there: #4 in 0 member 3, of 1\n"
-          "    | d none: of 1; it is not needed\n"
-          "prepared 1-4\n"
-          "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
-          "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
-          "    | b there: #3 in 0 member 2, of 1\n"
-          "    | c there: #4 in 0 member 3, of 1\n"
-          "    | d none: of 1; it is not needed\n"
-          "exited 2 exit1\n"
-          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 3 "
-          "survivors to stop\n"
-          "    | a there: #1 in 0 revoked 0, of 2; slot 1: cooling for 12.3s more after 1 failure: "
-          "exit code 1\n"
-          "    | b there: #3 in 0 revoked 2, of 1\n"
-          "    | c there: #4 in 0 revoked 3, of 1\n"
-          "    | d starting: of 1; its agent has not said hello yet\n"
-          "recovering 1,3\n"
-          "drain b 1h\n"
-          "closed c\n"
-          "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 1 "
-          "survivors to stop\n"
-          "    | a there: #1 in 0 recovered 0, of 2; slot 1: cooling for 12.3s more after 1 "
-          "failure: exit code 1\n"
-          "    | b there draining: #3 in 0 recovered 2, of 1; it is being drained\n"
-          "    | c away: #4 in 0 revoked 3, of 1; the connection to its agent is gone\n"
-          "    | d starting: of 1; its agent has not said hello yet\n"
-          "hosts a:2,d:1\n"
-          "view | running term 1 round 2 from 2.0: 1,3, floor 0, resets 1\n"
-          "    | a there: #1 in 0 member 0, of 2; slot 1: cooling for 11.3s more after 1 failure: "
-          "exit code 1\n"
-          "    | d starting: of 1; its agent has not said hello yet\n"
-          "    | b there unlisted: #3 in 0 member 1, of 0; discovery no longer names it\n")
+TAPE_CASE(
+    why_hosts_are_not_used,
+    "config np=3 min_np=1 max_np=4\n"
+    "start\n"
+    "hosts a:2,b:1,c:1,d:1\n"
+    "view | gathering term 1 round 0: , floor 0, resets 0, short; waits for 3 slots; hosts "
+    "with an agent offer 0\n"
+    "    | a starting: of 2; its agent has not said hello yet\n"
+    "    | b starting: of 1; its agent has not said hello yet\n"
+    "    | c starting: of 1; its agent has not said hello yet\n"
+    "    | d none: of 1; it is not needed\n"
+    "hello a\n"
+    "hello b\n"
+    "hello c\n"
+    "launched 1-4\n"
+    "ready 1-3\n"
+    "view | gathering term 1 round 0: , floor 0, resets 0; waits for 3 workers to be ready; "
+    "3 are, 1 are starting\n"
+    "    | a there: #1 in 0 ready, #2 in 1 ready, of 2\n"
+    "    | b there: #3 in 0 ready, of 1\n"
+    "    | c there: #4 in 0 booting, of 1\n"
+    "    | d none: of 1; it is not needed\n"
+    "entered 1-3\n"
+    "ready 4\n"
+    "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
+    "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
+    "    | b there: #3 in 0 member 2, of 1\n"
+    "    | c there: #4 in 0 member 3, of 1\n"
+    "    | d none: of 1; it is not needed\n"
+    "prepared 1-4\n"
+    "view | running term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0\n"
+    "    | a there: #1 in 0 member 0, #2 in 1 member 1, of 2\n"
+    "    | b there: #3 in 0 member 2, of 1\n"
+    "    | c there: #4 in 0 member 3, of 1\n"
+    "    | d none: of 1; it is not needed\n"
+    "exited 2 exit1\n"
+    "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 3 "
+    "survivors to stop\n"
+    "    | a there: #1 in 0 revoked 0, of 2; slot 1: cooling for 12.3s more after 1 failure: "
+    "exit code 1\n"
+    "    | b there: #3 in 0 revoked 2, of 1\n"
+    "    | c there: #4 in 0 revoked 3, of 1\n"
+    "    | d starting: of 1; its agent has not said hello yet\n"
+    "recovering 1,3\n"
+    "drain b 1h\n"
+    "closed c\n"
+    "view | recovering term 1 round 1 from 1.0: 1,2,3,4, floor 0, resets 0; waits for 1 "
+    "survivors to stop\n"
+    "    | a there: #1 in 0 recovered 0, of 2; slot 1: cooling for 12.3s more after 1 "
+    "failure: exit code 1\n"
+    "    | b there draining: #3 in 0 recovered 2, of 1; it is being drained\n"
+    "    | c away: #4 in 0 revoked 3, of 1; the connection to its agent is gone\n"
+    "    | d starting: of 1; its agent has not said hello yet\n"
+    "hosts a:2,d:1\n"
+    "view | running term 1 round 2 from 2.0: 1,3, floor 0, resets 1\n"
+    "    | a there: #1 in 0 member 0, of 2; slot 1: cooling for 11.3s more after 1 failure: "
+    "exit code 1\n"
+    "    | d starting: of 1; its agent has not said hello yet\n"
+    "    | b there unlisted draining: #3 in 0 member 1, of 0; discovery no longer names it; it is "
+    "drained until undrain\n")
 
 TAPE_CASE(the_view_says_what_the_end_waits_for,
           TAPE_RUNNING "finished 1\n"

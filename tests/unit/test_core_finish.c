@@ -196,7 +196,8 @@ TAPE_CASE(a_host_that_dies_while_the_job_stops_is_not_charged,
                        "wait 11s | close b: silent for longer than the lease\n"
                        "    | record ENDED 3 silent\n"
                        "    | record ENDED 4 silent\n"
-                       "    | exit 2: stopped by me\n")
+                       "    | exit 2: stopped by me; hosts that could not be reached: 1 (b); "
+                       "workers there end after --driver-grace\n")
 
 TAPE_CASE(an_idle_host_that_dies_while_the_job_stops_is_not_waited_for,
           "config kill_grace=1h\n"

@@ -177,6 +177,35 @@ TAPE_CASE(
     "    | bar a:2 (1): its state differs: entry 2 is \"c\", and \"b\" on other workers\n"
     "    | a < KILL 3 in 5s: its state differs: entry 2 is \"c\", and \"b\" on other workers\n")
 
+TAPE_CASE(
+    workers_with_other_types_are_turned_away,
+    "config np=2 min_np=1\n"
+    "start\n"
+    "hosts a:4\n"
+    "hello a\n"
+    "ready 1 entries=w:8:7,b:4 | record READY 1\n"
+    "ready 2 manifest=6 entries=w:8:8,b:4 | record READY 2\n"
+    "    | record ENDED 2 sig9\n"
+    "    | bar a:1 (1): its state differs: entry \"w\" consists of float64, and of float32 on "
+    "other "
+    "workers\n"
+    "    | a < KILL 2 in 5s: its state differs: entry \"w\" consists of float64, and of float32 on "
+    "other workers\n"
+    "ready 3 manifest=7 entries=w:8:64,b:4 | record READY 3\n"
+    "    | record ENDED 3 sig9\n"
+    "    | bar a:2 (1): its state differs: entry \"w\" consists of an unknown type, and of float32 "
+    "on "
+    "other workers\n"
+    "    | a < KILL 3 in 5s: its state differs: entry \"w\" consists of an unknown type, and of "
+    "float32 on other workers\n"
+    "ready 4 manifest=8 entries=w:8:7,b:4! | record READY 4\n"
+    "    | record ENDED 4 sig9\n"
+    "    | bar a:3 (1): its state differs: functions of the program save entry \"b\" on some "
+    "workers "
+    "only\n"
+    "    | a < KILL 4 in 5s: its state differs: functions of the program save entry \"b\" on some "
+    "workers only\n")
+
 TAPE_CASE(a_worker_with_more_entries_is_turned_away,
           "config np=2 min_np=1\n"
           "start\n"

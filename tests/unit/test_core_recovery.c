@@ -89,13 +89,13 @@ TAPE_CASE(the_resumed_commit_is_not_given_up,
           "    | a there: #6 in 0 ready, #5 in 1 ready, of 2\n"
           "    | b there: #4 in 0 ready, of 1\n"
           "wait 70s | record OVER 1: every holder of commit 1.7 is gone, and none came back within "
-          "--elastic-timeout: the training state is lost\n"
+          "--elastic-timeout: the training state is lost; --checkpoint-dir keeps it on disk\n"
           "    | a < STOP: every holder of commit 1.7 is gone, and none came back within "
-          "--elastic-timeout: the training state is lost\n"
+          "--elastic-timeout: the training state is lost; --checkpoint-dir keeps it on disk\n"
           "    | b < STOP: every holder of commit 1.7 is gone, and none came back within "
-          "--elastic-timeout: the training state is lost\n"
+          "--elastic-timeout: the training state is lost; --checkpoint-dir keeps it on disk\n"
           "    | exit 1: every holder of commit 1.7 is gone, and none came back within "
-          "--elastic-timeout: the training state is lost\n")
+          "--elastic-timeout: the training state is lost; --checkpoint-dir keeps it on disk\n")
 
 TAPE_CASE(a_death_while_recovering_gives_just_the_next_round, TAPE_RUNNING
           "exited 4 exit1\n"
@@ -399,9 +399,11 @@ TAPE_CASE(the_reset_limit_ends_the_job,
           "entered 1-3\n"
           "exited 3 exit1\n"
           "recovering 1,2 held=2.1 | record OVER 1: change 2 of the membership is one more than "
-          "--reset-limit 1 allows\n"
-          "    | a < STOP: change 2 of the membership is one more than --reset-limit 1 allows\n"
-          "    | b < STOP: change 2 of the membership is one more than --reset-limit 1 allows\n")
+          "--reset-limit 1 allows; raise --reset-limit, or leave it out\n"
+          "    | a < STOP: change 2 of the membership is one more than --reset-limit 1 allows; "
+          "raise --reset-limit, or leave it out\n"
+          "    | b < STOP: change 2 of the membership is one more than --reset-limit 1 allows; "
+          "raise --reset-limit, or leave it out\n")
 
 TAPE_CASE(
     when_all_fail_by_themselves_the_job_fails,

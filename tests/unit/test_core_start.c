@@ -462,3 +462,29 @@ TAPE_CASE(
     "code 1\n"
     "    | a < STOP: every worker failed before it joined; the first failure: a:1#2: exit code 1\n"
     "    | a < FORGET 2\n")
+
+/* status shows for how long the job has too few workers: from the beginning of the shortage, not
+ * from the last step of the core. */
+TEST(a_shortage_counts_from_its_beginning)
+{
+    struct core_view view;
+    int64_t began_us;
+
+    core_view_init(&view);
+    CHECK_OK(t, tape_init(&tape));
+    CHECK_PLAY(t, &tape,
+               "config np=2 min_np=2\nstart\nhosts a:2\nhello a\nready 1,2\n"
+               "entered 1,2\nwait 20s\nhosts a:1\nexited 2 exit1\n");
+    began_us = tape.now_us;
+    CHECK_PLAY(t, &tape, "recovering 1 held=1.1\nwait 30s\nhosts a:1\nwait 5s\n");
+    CHECK_OK(t, core_view(tape.core, &view));
+    CHECK(t, !view.enough);
+    CHECK_INT(t, view.short_since_us, ==, began_us);
+    CHECK_PLAY(t, &tape, "hosts a:2\nready 3\nentered 1,3\n");
+    CHECK_OK(t, core_view(tape.core, &view));
+    CHECK(t, view.enough);
+    CHECK_INT(t, view.short_since_us, ==, TIME_NEVER);
+out:
+    core_view_release(&view);
+    tape_release(&tape);
+}

@@ -379,7 +379,8 @@ TAPE_CASE(a_job_that_was_over_stays_over,
                        "    | record ENDED 2 exit0\n"
                        "    | a < FORGET 2\n"
                        "closed a | ! a: the agent of this host has ended as told\n"
-                       "wait 21s | exit 2: stopped by me\n")
+                       "wait 21s | exit 2: stopped by me; hosts that could not be reached: 1 (b); "
+                       "workers there end after --driver-grace\n")
 
 TAPE_CASE(an_empty_job_that_was_over_ends_at_once,
           "config np=1 min_np=1\n"
@@ -409,19 +410,38 @@ TAPE_CASE(drains_and_bars_outlive_the_driver,
           "    | record ENDED 2 sig9\n"
           "    | a < KILL 2 in 0s: its time to leave is over\n")
 
-/* Without an end of the drain, a later driver would drain the host again, should the host have come
- * back by then. */
-TAPE_CASE(a_drain_of_a_host_that_is_gone_ends, TAPE_RUNNING "drain b 10s\n"
-                                                            "prepared 1,2\n"
-                                                            "at 1-4 3\n"
-                                                            "left 3,4\n"
-                                                            "exited 3,4\n"
-                                                            "entered 1,2\n"
-                                                            "kill\n"
-                                                            "start\n"
-                                                            "hello a #1:0 #2:1\n"
-                                                            "entered 1,2\n"
-                                                            "hosts a:2 | record DRAIN b ends\n")
+/* Without an end of the notice, a later driver would drain the host again, should the host have
+ * come back by then. */
+TAPE_CASE(a_notice_of_a_host_that_is_gone_ends, TAPE_RUNNING "notice b 10s\n"
+                                                             "prepared 1,2\n"
+                                                             "at 1-4 3\n"
+                                                             "left 3,4\n"
+                                                             "exited 3,4\n"
+                                                             "entered 1,2\n"
+                                                             "kill\n"
+                                                             "start\n"
+                                                             "hello a #1:0 #2:1\n"
+                                                             "entered 1,2\n"
+                                                             "hosts a:2 | record DRAIN b ends\n")
+
+/* The operator's drain lasts under the next driver, also while the host is not listed. */
+TAPE_CASE(a_drain_of_a_host_that_is_gone_lasts, TAPE_RUNNING "drain b 10s\n"
+                                                             "prepared 1,2\n"
+                                                             "at 1-4 3\n"
+                                                             "left 3,4\n"
+                                                             "exited 3,4\n"
+                                                             "entered 1,2\n"
+                                                             "kill\n"
+                                                             "start\n"
+                                                             "hello a #1:0 #2:1\n"
+                                                             "entered 1,2\n"
+                                                             "hosts a:2 |\n"
+                                                             "wait 1m\n"
+                                                             "hosts a:2,b:2\n"
+                                                             "wait 1m |\n"
+                                                             "undrain b | record DRAIN b ends\n"
+                                                             "    | reply HVD_OK\n"
+                                                             "    | start b\n")
 
 TAPE_CASE(a_leaver_that_hangs_is_killed_by_the_successor,
           "config stall=20s\n" TAPE_RUNNING "hosts a:2,b:1\n"

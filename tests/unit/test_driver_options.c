@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/opt_show.h"
 #include "base/time.h"
+#include "driver/cli/verbs.h"
 #include "driver/options.h"
 #include "tests/lib/fixture.h"
 
@@ -485,12 +486,16 @@ TEST(says_what_is_wrong)
         WRONG("-np 4 -H localhost:2 x",
               "-np: 4 is more than the slots of --hosts, 2; lower -np, or list more hosts or "
               "slots, \"a:4\""),
+        WRONG("--min-np 4 -H localhost:2 x",
+              "--min-np: 4 is more than the slots of --hosts, 2; lower --min-np, or list more"),
+        WRONG("--min-np 3 --max-np 8 -H a,b x", "--min-np: 3 is more than the slots of --hosts, 2"),
         WRONG("--hostfile /no/such/file x", "/no/such/file"),
         WRONG("-np unlimited x", "--np: \"unlimited\": N must be"),
         WRONG("-np 1 --lease 1s x", "--lease: it must be at least twice as long as --beat"),
         WRONG("-np 1 --elastic-timeout 0 x", "--elastic-timeout: \"0\": must be "),
         WRONG("-np 1 --elastic-timeout soon x", "--elastic-timeout: \"soon\": not a duration"),
         WRONG("-np 1 --job ../x y", "--job: \"../x\": use only letters, digits"),
+        WRONG("--stop now -np 1 x", "--stop: name the job with --resume JOB"),
         WRONG("--resume .x", "--resume: \".x\": use only letters, digits"),
         WRONG("--resume .x --job b", "--resume: \".x\": use only letters, digits"),
         WRONG("--resume a --job b", "--job b: --resume names another job, a"),
@@ -556,6 +561,62 @@ TEST(refuses_with_a_reason)
         CHECK_CODE(t, read_words(words), HVD_E_UNSUPPORTED);
         CHECK_HAS(t, err.text, "not supported here: ");
     }
+}
+
+/* Words that are near to a verb and begin with another letter are programs. */
+TEST(a_program_is_not_taken_for_a_verb)
+{
+    CHECK(t, !cli_nearest_verb("true"));
+    CHECK(t, !cli_nearest_verb("train"));
+    CHECK_TEXT(t, cli_nearest_verb("statsu"), "status");
+}
+
+TEST(the_interval_of_checkpoints_is_a_time_or_a_number_of_commits)
+{
+    static const char *const refused[] = { "0",   "99ms", "0c",          "c",      "-5c",
+                                           "5cc", "1e3c", "9999999999c", "11years" };
+    struct core_config config;
+    char words[128];
+    int rc;
+
+    CHECK_OK(t, read_words("-np 1 --checkpoint-dir d x"));
+    CHECK_OK(t, options_to_core(&options, "j", 1, &config, &err));
+    CHECK_INT(t, config.checkpoint_us, ==, 5 * TIME_MIN);
+    CHECK_INT(t, config.checkpoint_commits, ==, 0);
+    CHECK_OK(t, read_words("-np 1 --checkpoint-dir d --checkpoint-interval 100c x"));
+    CHECK_OK(t, options_to_core(&options, "j", 1, &config, &err));
+    CHECK_INT(t, config.checkpoint_us, ==, 0);
+    CHECK_INT(t, config.checkpoint_commits, ==, 100);
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        snprintf(words, sizeof(words), "-np 1 --checkpoint-interval=%s x", refused[i]);
+        rc = read_words(words);
+        if (rc == HVD_E_NOMEM)
+            CHECK_OK(t, rc);
+        CHECK(t, rc != 0);
+        CHECK_HAS(t, err.text, "--checkpoint-interval");
+    }
+}
+
+TEST(refuses_a_store_that_cannot_be)
+{
+    static const char *const refused[] = {
+        "--standby j",
+        "--store http://h",
+        "--store etcd://u:p@h",
+        "--store etcd://10.0.0.1",
+        "--store etcd://127.0.0.1 --store-ca f",
+        "--store etcds://h --store-password-file f",
+        "--standby j --resume j --store etcds://h",
+    };
+    char words[128];
+
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        snprintf(words, sizeof(words), "-np 1 %s x", refused[i]);
+        CHECK_CODE(t, read_words(words), HVD_E_INVAL);
+        CHECK_HAS(t, err.text, "--st");
+    }
+    CHECK_OK(t, read_words("-np 1 --store etcd://10.0.0.1 --store-insecure x"));
+    CHECK_OK(t, read_words("--store etcds://me@h1,h2/p --store-password-file f --standby j"));
 }
 
 /* These options ask for what this program does anyhow, so they are accepted. */

@@ -134,8 +134,8 @@ TEST(an_unknown_type_is_refused)
 
 TEST(an_oversized_length_is_refused_before_allocating)
 {
-    refuse(t, 11, 0xff, HVD_E_LIMIT, "BEAT has 4278190080 bytes; at most 8192");
-    refuse(t, 9, 0x21, HVD_E_LIMIT, "BEAT has 8448 bytes; at most 8192");
+    refuse(t, 11, 0xff, HVD_E_LIMIT, "BEAT has 4278190080 bytes; at most 32768");
+    refuse(t, 9, 0x81, HVD_E_LIMIT, "BEAT has 33024 bytes; at most 32768");
 }
 
 TEST(the_connection_may_be_stricter_than_the_message)

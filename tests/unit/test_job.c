@@ -228,7 +228,8 @@ TEST_FLAGS(a_reset_that_fails_ends_the_worker, TEST_SURVIVES_ALLOC)
     CHECK_INT(t, job.code, ==, -77);
     CHECK_INT(t, job.trains, ==, 0);
     CHECK_TEXT(t, hvd_last_error(),
-               "reset callback 1 of 1 returned -77 instead of 0, so the worker cannot train on");
+               "reset callback 1 of 1 returned -77 instead of 0, so the worker cannot train on; "
+               "correct the callback, or what it needs");
     CHECK(t, fake_agent_heard(&job.agent, "reset callback 1 of 1"));
 }
 

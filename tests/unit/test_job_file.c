@@ -1,6 +1,7 @@
 /*
- * test_job_file.c: the job file: records of every kind come back in order, owners change, and a
- * file that is damaged, foreign or in use is refused.
+ * test_job_file.c: the job file: only its user can read it, two processes may use it, and a file
+ * that is damaged, foreign or in use is refused. Cases that hold in every store are in
+ * test_store.c.
  */
 #include "driver/journal/job_file.h"
 
@@ -18,7 +19,7 @@
 
 static struct testjob_seen seen;
 
-static struct job_file *file, *older, *newer;
+static struct store *file, *older, *newer;
 static struct db *db;
 static pid_t writer; /* a child process that writes, unless 0 */
 
@@ -53,7 +54,7 @@ TEST(a_missing_file_is_made_with_its_facts)
     testjob_end(&file);
     snprintf(other.job, sizeof(other.job), "other");
     CHECK_OK(t, job_file_open(testdb_path, &testdb_options, &other, &file, NULL));
-    CHECK_OK(t, job_file_facts(file, &facts, NULL));
+    CHECK_OK(t, store_facts(file, &facts, NULL));
     CHECK_TEXT(t, facts.job, testjob_fresh.job);
     CHECK(t, !memcmp(facts.key, testjob_fresh.key, sizeof(facts.key)));
     CHECK_INT(t, facts.created_wall_us, ==, 77);
@@ -78,67 +79,10 @@ TEST(only_the_owner_may_read_the_file)
     testjob_end(&file);
     CHECK_INT(t, chmod(testdb_path, 0644), ==, 0);
     CHECK_OK(t, testjob_open(&file, NULL));
-    CHECK_OK(t, job_file_claim(file, 1, "pid 1 on a", NULL));
+    CHECK_OK(t, store_claim(file, 1, "pid 1 on a", NULL));
     CHECK_INT(t, mode_of(""), ==, 0600);
     CHECK_INT(t, mode_of("-wal"), ==, 0600);
     CHECK_INT(t, mode_of("-shm"), ==, 0600);
-}
-
-/* Every kind, twice; read twice, by who wrote them and by the next. */
-TEST_FLAGS(records_of_every_kind_come_back_in_order, TEST_NO_TORTURE)
-{
-    CHECK_OK(t, testjob_begin(t, &file));
-    for (uint64_t seed = 0; seed < 2 * JOURNAL_KEY; seed++)
-        CHECK_OK(t, testjob_write(file, seed, NULL));
-    for (int i = 0; i < 2; i++) {
-        CHECK_OK(t, testjob_see(file, &seen, NULL));
-        CHECK_INT(t, seen.records, ==, 2 * JOURNAL_KEY);
-        CHECK(t, seen.same);
-    }
-    testjob_end(&file);
-    CHECK_OK(t, testjob_open(&file, NULL));
-    CHECK_OK(t, testjob_see(file, &seen, NULL));
-    CHECK_INT(t, seen.records, ==, 2 * JOURNAL_KEY);
-    CHECK(t, seen.same);
-}
-
-TEST_FLAGS(any_record_comes_back, TEST_NO_TORTURE)
-{
-    const uint64_t count = 2000;
-    static struct journal_random batch[100];
-    struct job_write writes[100];
-
-    CHECK_OK(t, testjob_begin(t, &file));
-    for (uint64_t seed = 0; seed < count; seed += 100) {
-        for (uint64_t i = 0; i < 100; i++) {
-            journal_random_make(&batch[i], seed + i);
-            writes[i] = (struct job_write){ .record = &batch[i].record };
-        }
-        CHECK_OK(t, job_file_write(file, writes, 100, NULL));
-    }
-    CHECK_OK(t, testjob_see(file, &seen, NULL));
-    CHECK_INT(t, seen.records, ==, count);
-    CHECK(t, seen.same);
-}
-
-TEST_FLAGS(the_largest_round_comes_back, TEST_NO_TORTURE)
-{
-    static uint64_t ids[LIMIT_WORKERS];
-    const struct journal_record record = {
-        .kind = JOURNAL_ROUND,
-        .host = "",
-        .text = "",
-        .members = {ids,  LIMIT_WORKERS},
-        .holders = { ids, LIMIT_WORKERS}
-    };
-    const struct job_write write = { .record = &record };
-
-    for (size_t i = 0; i < LIMIT_WORKERS; i++)
-        ids[i] = LIMIT_INCARNATIONS - i;
-    CHECK_OK(t, testjob_begin(t, &file));
-    CHECK_OK(t, job_file_write(file, &write, 1, NULL));
-    CHECK_OK(t, testjob_see(file, &seen, NULL));
-    CHECK_INT(t, seen.records, ==, 1);
 }
 
 static struct blacklist_change change_of(uint32_t number, const char *host, uint32_t slot)
@@ -147,98 +91,6 @@ static struct blacklist_change change_of(uint32_t number, const char *host, uint
 
     records_make(number, host, slot, &change.record, &change.event);
     return change;
-}
-
-TEST(the_blacklist_is_in_the_file_too)
-{
-    static struct blacklist_change change[4];
-    struct job_write writes[4] = { 0 };
-
-    change[0] = change_of(1, "a", 0);
-    change[1] = change_of(2, "b", 3);
-    change[2] = change_of(3, "c", BLACKLIST_WHOLE_HOST);
-    change[2].evicted = true;
-    snprintf(change[2].evicted_host, sizeof(change[2].evicted_host), "a");
-    change[3] = change_of(4, "d", 0);
-    change[3].none = true;
-    for (size_t i = 0; i < 4; i++)
-        writes[i].change = &change[i];
-    CHECK_OK(t, testjob_begin(t, &file));
-    CHECK_OK(t, job_file_write(file, writes, 2, NULL));
-    CHECK_OK(t, job_file_write(file, writes + 2, 2, NULL));
-    testjob_end(&file);
-    CHECK_OK(t, testjob_open(&file, NULL));
-    CHECK_OK(t, testjob_see(file, &seen, NULL));
-    CHECK_INT(t, seen.changes, ==, 2);
-    CHECK(t, records_same(&seen.change[0], &change[1].record));
-    CHECK(t, records_same(&seen.change[1], &change[2].record));
-}
-
-TEST(the_port_and_the_end_are_facts)
-{
-    const struct job_write port = { .port = 65535 };
-    const struct job_write ended = { .ended = true, .code = -3, .text = "it's \"over\"\n" };
-    struct job_facts facts;
-
-    CHECK_OK(t, testjob_begin(t, &file));
-    CHECK_OK(t, job_file_write(file, &port, 1, NULL));
-    CHECK_OK(t, job_file_facts(file, &facts, NULL));
-    CHECK(t, facts.port == 65535 && !facts.ended);
-    CHECK_OK(t, job_file_write(file, &ended, 1, NULL));
-    testjob_end(&file);
-    CHECK_OK(t, testjob_open(&file, NULL));
-    CHECK_OK(t, job_file_facts(file, &facts, NULL));
-    CHECK_TEXT(t, facts.job, testjob_fresh.job);
-    CHECK(t, facts.port == 65535 && facts.ended);
-    CHECK_INT(t, facts.code, ==, -3);
-    CHECK_HAS(t, facts.text, "it's \"over\"");
-}
-
-TEST(one_write_may_have_several_records)
-{
-    static struct blacklist_change change;
-    struct job_write write = {
-        .record = &testjob_made.record, .change = &change, .port = 7, .ended = true, .code = 1
-    };
-    struct job_facts facts;
-
-    change = change_of(1, "a", 0);
-    journal_random_make(&testjob_made, 0);
-    CHECK_OK(t, testjob_begin(t, &file));
-    CHECK_OK(t, job_file_write(file, &write, 1, NULL));
-    CHECK_OK(t, testjob_see(file, &seen, NULL));
-    CHECK(t, seen.records == 1 && seen.same && seen.changes == 1);
-    CHECK_OK(t, job_file_facts(file, &facts, NULL));
-    CHECK(t, facts.port == 7 && facts.ended && facts.code == 1 && !facts.text[0]);
-}
-
-TEST(an_earlier_owner_writes_nothing)
-{
-    const struct job_write port = { .port = 9 };
-    struct job_facts facts;
-    struct hvd_err err;
-
-    CHECK_OK(t, testjob_begin(t, &older));
-    CHECK_OK(t, testjob_write(older, 0, NULL));
-    CHECK_OK(t, job_file_check(older, NULL));
-    CHECK_OK(t, testjob_open(&newer, NULL));
-    CHECK_OK(t, job_file_claim(newer, UINT64_MAX, "pid 77 on node3", NULL));
-    CHECK_CODE(t, testjob_write(older, 1, &err), HVD_E_LOST);
-    CHECK_TEXT(t, err.text, "another driver (pid 77 on node3) has taken over this job");
-    CHECK_CODE(t, job_file_check(older, &err), HVD_E_LOST);
-    CHECK_CODE(t, job_file_write(older, &port, 1, &err), HVD_E_LOST);
-    CHECK_OK(t, job_file_check(newer, NULL));
-    CHECK_OK(t, testjob_see(newer, &seen, NULL));
-    CHECK(t, seen.records == 1 && seen.same);
-    CHECK_OK(t, job_file_facts(newer, &facts, NULL));
-    CHECK_INT(t, facts.port, ==, 0);
-    CHECK_OK(t, testjob_write(newer, 1, NULL));
-    CHECK_CODE(t, testjob_write(older, 2, &err), HVD_E_LOST);
-    CHECK_OK(t, testjob_see(newer, &seen, NULL));
-    CHECK(t, seen.records == 2 && seen.same);
-    CHECK_OK(t, job_file_claim(older, 5, "", NULL)); /* and back again */
-    CHECK_OK(t, testjob_write(older, 2, NULL));
-    CHECK_CODE(t, job_file_check(newer, &err), HVD_E_LOST);
 }
 
 /* While another process is in the middle of a write. */
@@ -252,8 +104,8 @@ TEST(a_locked_file_is_busy)
     CHECK_OK(t, db_begin(db, NULL));
     CHECK_CODE(t, testjob_write(file, 0, &err), HVD_E_BUSY);
     CHECK_HAS(t, err.text, "another process uses the file");
-    CHECK_CODE(t, job_file_claim(file, 2, "", NULL), HVD_E_BUSY);
-    CHECK_OK(t, job_file_check(file, NULL));
+    CHECK_CODE(t, store_claim(file, 2, "", NULL), HVD_E_BUSY);
+    CHECK_OK(t, store_check(file, NULL));
     db_rollback(db);
     CHECK_OK(t, testjob_write(file, 0, NULL));
 }
@@ -267,13 +119,13 @@ static int write_until_lost(int ready_fd)
     int rc = job_file_open(testdb_path, &patient, &testjob_fresh, &file, NULL);
 
     if (!rc)
-        rc = job_file_claim(file, 1, "pid 1 on a", NULL);
+        rc = store_claim(file, 1, "pid 1 on a", NULL);
     while (!rc) {
         rc = testjob_write(file, seed++, NULL);
         if (seed == 10 && write(ready_fd, "x", 1) != 1)
             return 1;
     }
-    job_file_close(file);
+    store_close(file);
     return rc == HVD_E_LOST ? 0 : 1;
 }
 
@@ -306,7 +158,7 @@ TEST_FLAGS(an_earlier_owner_adds_nothing_after_the_claim, TEST_NO_TORTURE)
         CHECK_INT(t, read(ready, &byte, 1), ==, 1);
         close(ready);
         CHECK_OK(t, job_file_open(testdb_path, &patient, &testjob_fresh, &file, NULL));
-        CHECK_OK(t, job_file_claim(file, 2, "pid 2 on b", NULL));
+        CHECK_OK(t, store_claim(file, 2, "pid 2 on b", NULL));
         CHECK_OK(t, testjob_see(file, &seen, NULL));
         CHECK(t, seen.same && seen.records >= 10);
         records = seen.records;
@@ -315,7 +167,7 @@ TEST_FLAGS(an_earlier_owner_adds_nothing_after_the_claim, TEST_NO_TORTURE)
         CHECK_INT(t, status, ==, 0);
         CHECK_OK(t, testjob_see(file, &seen, NULL));
         CHECK_INT(t, seen.records, ==, records);
-        job_file_close(file);
+        store_close(file);
         file = NULL;
     }
 }
@@ -355,7 +207,7 @@ TEST(an_unreadable_record_is_not_written)
 
         if (i > 1)
             record.kind = JOURNAL_ROUND;
-        CHECK_CODE(t, job_file_write(file, writes, 2, &err), HVD_E_INVAL);
+        CHECK_CODE(t, store_write(file, writes, 2, &err), HVD_E_INVAL);
         CHECK_HAS(t, err.text, "the journal cannot hold");
     }
     CHECK_OK(t, testjob_see(file, &seen, NULL));
@@ -382,17 +234,17 @@ TEST_FLAGS(a_failed_write_changes_nothing, TEST_NO_TORTURE)
 
         journal_random_make(&testjob_made, 0);
         fault_arm(FAULT_STORE, ++k);
-        rc = job_file_write(file, writes, ARRAY_SIZE(writes), NULL);
+        rc = store_write(file, writes, ARRAY_SIZE(writes), NULL);
         delivered = fault_delivered(FAULT_STORE);
         fault_arm(FAULT_STORE, 0);
         CHECK(t, (rc != 0) == delivered);
         CHECK(t, rc == 0 || rc == HVD_E_IO || rc == HVD_E_FULL);
         full += rc == HVD_E_FULL;
-        CHECK_OK(t, job_file_check(file, NULL));
+        CHECK_OK(t, store_check(file, NULL));
         CHECK_OK(t, testjob_see(file, &seen, NULL));
         CHECK_INT(t, seen.records, ==, delivered ? 0 : 1);
         CHECK_INT(t, seen.changes, ==, delivered ? 0 : 1);
-        CHECK_OK(t, job_file_facts(file, &facts, NULL));
+        CHECK_OK(t, store_facts(file, &facts, NULL));
         CHECK_INT(t, facts.port, ==, delivered ? 0 : 7);
     } while (delivered);
     CHECK_INT(t, k, >, 4);
@@ -411,48 +263,14 @@ TEST_FLAGS(a_failed_claim_changes_nothing, TEST_NO_TORTURE)
         int rc;
 
         fault_arm(FAULT_STORE, ++k);
-        rc = job_file_claim(newer, 2, "pid 2 on b", NULL);
+        rc = store_claim(newer, 2, "pid 2 on b", NULL);
         delivered = fault_delivered(FAULT_STORE);
         fault_arm(FAULT_STORE, 0);
         CHECK(t, (rc != 0) == delivered);
-        CHECK_CODE(t, job_file_check(older, NULL), delivered ? 0 : HVD_E_LOST);
+        CHECK_CODE(t, store_check(older, NULL), delivered ? 0 : HVD_E_LOST);
     } while (delivered);
-    CHECK_OK(t, job_file_check(newer, NULL));
+    CHECK_OK(t, store_check(newer, NULL));
     CHECK_INT(t, k, >, 2);
-}
-
-static int stop_at_second(void *arg, const struct journal_record *record, struct hvd_err *err)
-{
-    (void)record;
-    return ++*(int *)arg == 2 ? err_set(err, HVD_E_STATE, "enough") : 0;
-}
-
-static int stop_at_once(void *arg, const struct blacklist_record *record, struct hvd_err *err)
-{
-    (void)arg;
-    (void)record;
-    return err_set(err, HVD_E_STATE, "enough");
-}
-
-TEST(a_visit_ends_when_it_is_told_to)
-{
-    static struct blacklist_change change;
-    const struct job_write write = { .change = &change };
-    struct hvd_err err;
-    int count = 0;
-
-    change = change_of(1, "a", 0);
-    CHECK_OK(t, testjob_begin(t, &file));
-    for (uint64_t seed = 0; seed < 3; seed++)
-        CHECK_OK(t, testjob_write(file, seed, NULL));
-    CHECK_OK(t, job_file_write(file, &write, 1, NULL));
-    CHECK_CODE(t, job_file_replay(file, stop_at_second, &count, &err), HVD_E_STATE);
-    CHECK_TEXT(t, err.text, "enough");
-    CHECK_INT(t, count, ==, 2);
-    CHECK_CODE(t, job_file_blacklist(file, stop_at_once, NULL, &err), HVD_E_STATE);
-    CHECK_TEXT(t, err.text, "enough");
-    CHECK_OK(t, testjob_see(file, &seen, NULL)); /* and the next one begins anew */
-    CHECK_INT(t, seen.records, ==, 3);
 }
 
 TEST(a_directory_that_may_not_be_written_is_refused)
@@ -496,9 +314,9 @@ TEST_FLAGS(misuse_is_a_bug_of_ours, TEST_NO_TORTURE)
     const struct job_write nothing = { .port = 0 };
 
     CHECK_OK(t, testjob_open(&file, NULL));
-    CHECK_PANICS(t, "token != 0", (void)!job_file_claim(file, 0, "", NULL));
-    CHECK_PANICS(t, "token != 0", (void)!job_file_check(file, NULL));
-    CHECK_OK(t, job_file_claim(file, 1, "", NULL));
-    CHECK_PANICS(t, "write->record", (void)!job_file_write(file, &nothing, 1, NULL));
-    job_file_close(NULL);
+    CHECK_PANICS(t, "token != 0", (void)!store_claim(file, 0, "", NULL));
+    CHECK_PANICS(t, "token != 0", (void)!store_check(file, NULL));
+    CHECK_OK(t, store_claim(file, 1, "", NULL));
+    CHECK_PANICS(t, "].record || ", (void)!store_write(file, &nothing, 1, NULL));
+    store_close(NULL);
 }

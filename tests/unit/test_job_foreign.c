@@ -33,7 +33,7 @@ static int run_sql(const char *sql)
 
 static int make_three(struct test *t)
 {
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     int rc = testjob_begin(t, &file);
 
     for (uint64_t seed = 0; seed < 3 && !rc; seed++)
@@ -88,7 +88,7 @@ TEST_FLAGS(foreign_records_are_checked, TEST_NO_TORTURE)
         { "members = hex(zeroblob(1000000))",                     "column members is too long"             },
         { "id = 7",                                               "the record is missing"                  },
     };
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     struct hvd_err err;
     char sql[256];
 
@@ -126,7 +126,7 @@ TEST_FLAGS(foreign_facts_are_checked, TEST_NO_TORTURE)
         { "UPDATE fact SET code = 1 << 40",               "column code is out of range"              },
         { "UPDATE fact SET text = hex(zeroblob(200))",    "column text is too long"                  },
     };
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     struct hvd_err err;
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -142,15 +142,15 @@ out:
 
 TEST(an_impossible_owner_is_damage)
 {
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     struct hvd_err err;
 
     CHECK_OK(t, testjob_begin(t, &file));
     CHECK_OK(t, run_sql("UPDATE owner SET who = hex(zeroblob(200))"));
-    CHECK_CODE(t, job_file_check(file, &err), HVD_E_CORRUPT);
+    CHECK_CODE(t, store_check(file, &err), HVD_E_CORRUPT);
     CHECK_HAS(t, err.text, "the owner: the text in the column who is too long");
     CHECK_OK(t, run_sql("DELETE FROM owner"));
-    CHECK_CODE(t, job_file_check(file, &err), HVD_E_CORRUPT);
+    CHECK_CODE(t, store_check(file, &err), HVD_E_CORRUPT);
     CHECK_HAS(t, err.text, "the row of the job's owner is missing");
     CHECK_CODE(t, testjob_write(file, 0, NULL), HVD_E_CORRUPT);
 out:
@@ -159,7 +159,7 @@ out:
 
 TEST(files_of_another_version_or_program_are_refused)
 {
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     struct hvd_err err;
 
     CHECK_OK(t, make_three(t));

@@ -195,6 +195,108 @@ TEST_FLAGS(a_commit_of_another_host_is_fetched, TEST_SURVIVES_ALLOC)
     CHECK_INT(t, fake_job_step_of(&job, COMMIT(6, 1)), ==, 41);
 }
 
+/* ---- checkpoints ----------------------------------------------------------------------------- */
+
+static const char *const checkpoint_address[] = { "checkpoint=/ckpt/commit-5.2" };
+static const struct msg_source checkpoint[] = {
+    {.host = "", .addresses = { checkpoint_address, 1 }}
+};
+static const struct msg round_of_checkpoint = {
+    .type = MSG_ROUND,
+    .term = 1,
+    .round = 6,
+    .u.round = {.cause = CAUSE_FIRST,
+                .commit = COMMIT(5, 2),
+                .members = { only_self, 1 },
+                .sources = { checkpoint, 1 }}
+};
+
+static int64_t mine_at_first; /* the value of the per-rank entry when train begins */
+
+static int look_at_mine(struct fake_job *training)
+{
+    mine_at_first = training->mine;
+    return 0;
+}
+
+/* The agent reads the checkpoint by the names of the entries, and may have those of this rank. */
+TEST_FLAGS(a_checkpoint_is_fetched_with_the_entries_of_the_rank, TEST_SURVIVES_ALLOC)
+{
+    BEGIN(t);
+    CHECK_OK(t, keep_elsewhere(&elsewhere));
+    job.agent.source = elsewhere;
+    job.agent.per_rank = true;
+    job.mine = 3;
+    job.goal = 41;
+    job.first = look_at_mine;
+    PLAY(t, JOIN, SAY(&round_of_checkpoint), HEAR_OF(MSG_FETCH, " sources=1 entries=2 size=1"),
+         DO(FAKE_FETCHED), HEAR(MSG_ENTERED), END);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.began_at[0], ==, 40);
+    CHECK_INT(t, mine_at_first, ==, 1);
+    CHECK_INT(t, fake_job_step_of(&job, COMMIT(5, 2)), ==, 40);
+    CHECK_INT(t, fake_agent_count(&job.agent, "REMARK"), ==, 0);
+}
+
+TEST_FLAGS(a_checkpoint_of_other_ranks_has_no_entries_of_this_rank, TEST_SURVIVES_ALLOC)
+{
+    BEGIN(t);
+    CHECK_OK(t, keep_elsewhere(&elsewhere));
+    job.agent.source = elsewhere;
+    job.agent.fetched_text = "4 ranks, not 1";
+    job.mine = 3;
+    job.goal = 41;
+    job.first = look_at_mine;
+    PLAY(t, JOIN, SAY(&round_of_checkpoint), HEAR(MSG_FETCH), DO(FAKE_FETCHED), HEAR(MSG_REMARK),
+         HEAR(MSG_ENTERED), END);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.began_at[0], ==, 40);
+    CHECK_INT(t, mine_at_first, ==, 3);
+    CHECK(t, fake_agent_heard(&job.agent, "4 ranks, not 1; per-rank entri"));
+}
+
+/* The driver finds another checkpoint when this one is damaged. A worker that may not read it has
+ * failed itself. */
+TEST_FLAGS(a_checkpoint_that_cannot_be_read_is_named, TEST_SURVIVES_ALLOC)
+{
+    static const struct msg damaged = {
+        .type = MSG_FETCHED,
+        .incarnation = FAKE_INCARNATION,
+        .u.fetched = {.number = 1,
+                      .commit = COMMIT(5, 2),
+                      .code = HVD_E_CORRUPT,
+                      .text = "/ckpt/commit-5.2/a: damaged"}
+    };
+    static const struct msg denied = {
+        .type = MSG_FETCHED,
+        .incarnation = FAKE_INCARNATION,
+        .u.fetched = {.number = 2,
+                      .commit = COMMIT(5, 2),
+                      .code = HVD_E_DENIED,
+                      .text = "/ckpt: permission denied"}
+    };
+    static const struct msg next = {
+        .type = MSG_ROUND,
+        .term = 1,
+        .round = 7,
+        .u.round = {.cause = CAUSE_RECOVERY,
+                    .previous = 6,
+                    .commit = COMMIT(5, 2),
+                    .members = { only_self, 1 },
+                    .sources = { checkpoint, 1 }}
+    };
+
+    BEGIN(t);
+    PLAY(t, JOIN, SAY(&round_of_checkpoint), HEAR(MSG_FETCH), SAY(&damaged), HEAR(MSG_RECOVERING),
+         SAY(&revoke_far), SAY(&next), HEAR(MSG_FETCH), SAY(&denied), END);
+    CHECK(t, fake_agent_heard(&job.agent, "text=\"/ckpt/commit-5.2/a: damaged\" code=-11"));
+    CHECK_CODE(t, job.code, HVD_E_DENIED);
+    CHECK_HAS(t, hvd_last_error(), "/ckpt: permission denied");
+    CHECK_INT(t, job.trains, ==, 0);
+}
+
+/* ---- fetches that fail ----------------------------------------------------------------------- */
+
 /* The fetch fails; another round may find the commit elsewhere. */
 TEST_FLAGS(a_failed_fetch_gives_the_round_up, TEST_SURVIVES_ALLOC)
 {

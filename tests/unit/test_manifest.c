@@ -4,6 +4,7 @@
  */
 #include "state/manifest.h"
 
+#include "proto/entry_type.h"
 #include "tests/lib/fixture.h"
 
 #include <stdio.h>
@@ -171,6 +172,34 @@ TEST(the_digest_covers_the_whole_manifest)
     CHECK(t, digests[7] == digests[0]);
 }
 
+/* Adds entry "b" with this type after "a", and computes the digest. */
+static int digest_of_type(uint32_t type, uint64_t *ret_digest)
+{
+    struct manifest made;
+    int rc;
+
+    manifest_init(&made);
+    rc = add(&made, "a", 8, ENTRY_REPLICATED);
+    if (!rc)
+        rc = manifest_add_typed(&made, "b", 8, ENTRY_REPLICATED, false, type, NULL);
+    manifest_seal(&made);
+    *ret_digest = made.digest;
+    manifest_release(&made);
+    return rc;
+}
+
+/* Commits that lie in memory from before there were types are read by this digest. */
+TEST(the_digest_covers_types_that_are_known)
+{
+    uint64_t untyped, int64, float64;
+
+    CHECK_OK(t, digest_of_type(ENTRY_TYPE_BYTES, &untyped));
+    CHECK_OK(t, digest_of_type(ENTRY_TYPE_OF(HVD_INT64), &int64));
+    CHECK_OK(t, digest_of_type(ENTRY_TYPE_OF(HVD_FLOAT64), &float64));
+    CHECK(t, untyped == UINT64_C(0xd7c6991cb13dc108));
+    CHECK(t, int64 != untyped && float64 != untyped && int64 != float64);
+}
+
 TEST(says_its_entries)
 {
     struct msg_entry_list list;
@@ -181,9 +210,15 @@ TEST(says_its_entries)
     CHECK_INT(t, list.count, ==, 0);
     CHECK_OK(t, add(&manifest, "weights", 100, ENTRY_REPLICATED));
     CHECK_OK(t, manifest_add(&manifest, "map", 57, ENTRY_PER_RANK, true, NULL));
+    CHECK_OK(t, manifest_add_typed(&manifest, "factors", 12, ENTRY_REPLICATED, false,
+                                   ENTRY_TYPE_OF(HVD_FLOAT32), NULL));
     manifest_seal(&manifest);
     CHECK_OK(t, manifest_entries(&manifest, &arena, &list));
-    CHECK_INT(t, list.count, ==, 2);
+    CHECK_INT(t, list.count, ==, 3);
+    CHECK(t, !list.items[0].custom && list.items[0].type == ENTRY_TYPE_BYTES);
+    CHECK(t, list.items[1].custom && list.items[1].offset == MIB);
+    CHECK_INT(t, list.items[2].type, ==, ENTRY_TYPE_OF(HVD_FLOAT32));
+    CHECK_INT(t, list.items[2].offset, ==, 128);
     CHECK_TEXT(t, list.items[0].name, "weights");
     CHECK_INT(t, list.items[0].bytes, ==, 100);
     CHECK_INT(t, list.items[1].bytes, ==, 57);

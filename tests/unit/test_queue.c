@@ -4,6 +4,7 @@
  */
 #include "driver/io/queue.h"
 
+#include "driver/journal/job_file.h"
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -20,16 +21,16 @@ struct bench {
 static bool open_bench(struct test *t, struct bench *bench)
 {
     const struct job_facts facts = { .job = "j", .created_wall_us = 1 };
-    struct job_file *file;
+    struct store *file;
     char path[300];
 
     snprintf(path, sizeof(path), "%s/job.db", test_dir(t));
     action_list_init(&bench->list);
     if (job_file_open(path, &db_options_usual, &facts, &file, NULL))
         return false;
-    if (job_file_claim(file, 7, "me", NULL) ||
+    if (store_claim(file, 7, "me", NULL) ||
         scribe_start(file, INT64_C(1000000000), &bench->scribe, NULL)) {
-        job_file_close(file);
+        store_close(file);
         return false;
     }
     if (server_create(NULL, NULL, NULL, NULL, &bench->server))

@@ -75,13 +75,13 @@ int state_own(hvd_state *state, void *object, void (*free_object)(void *), void 
     return 0;
 }
 
-int hvd_state_add_custom(hvd_state *state, const char *name, size_t room, hvd_save_fn *save,
-                         hvd_load_fn *load, void *arg)
+int state_add_numbers(hvd_state *state, const char *call, const char *name, size_t count,
+                      hvd_save_fn *save, hvd_load_fn *load, void *arg)
 {
     if (state->name)
-        return err_set(fail_err(), HVD_E_EXISTS, "%s: the state has it already", name);
+        return err_set(fail_err(), HVD_E_EXISTS, "%s: %s: the state has it already", call, name);
     state->name = name;
-    state->room = room;
+    state->room = count * sizeof(int64_t);
     state->save = save;
     state->load = load;
     state->arg = arg;

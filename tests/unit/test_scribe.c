@@ -4,6 +4,7 @@
  */
 #include "driver/journal/scribe.h"
 
+#include "driver/journal/job_file.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/fault_vfs.h"
 #include "tests/lib/fixture.h"
@@ -31,15 +32,15 @@ static struct journal_random made;
 static struct scribe *scribe;
 static struct db *db;
 
-static int open_file(const struct db_options *options, uint64_t token, struct job_file **ret_file)
+static int open_file(const struct db_options *options, uint64_t token, struct store **ret_file)
 {
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     int rc = job_file_open(testdb_path, options, &fresh, &file, NULL);
 
     if (!rc)
-        rc = job_file_claim(file, token, token == 1 ? "pid 1 on a" : "pid 77 on node3", NULL);
+        rc = store_claim(file, token, token == 1 ? "pid 1 on a" : "pid 77 on node3", NULL);
     if (rc)
-        job_file_close(file);
+        store_close(file);
     else
         *ret_file = file;
     return rc;
@@ -47,13 +48,13 @@ static int open_file(const struct db_options *options, uint64_t token, struct jo
 
 static int start(int64_t check_us)
 {
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     int rc = open_file(&testdb_options, 1, &file);
 
     if (!rc)
         rc = scribe_start(file, check_us, &scribe, NULL);
     if (rc)
-        job_file_close(file);
+        store_close(file);
     return rc;
 }
 
@@ -141,17 +142,17 @@ static int see_change(void *arg, const struct blacklist_record *record, struct h
 /* Reads the file, which the scribe may have open. */
 static int see(struct seen *seen, struct job_facts *facts)
 {
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     int rc = job_file_open(testdb_path, &db_options_usual, &fresh, &file, NULL);
 
     *seen = (struct seen){ .same = true };
     if (!rc)
-        rc = job_file_replay(file, see_record, seen, NULL);
+        rc = store_replay(file, see_record, seen, NULL);
     if (!rc)
-        rc = job_file_blacklist(file, see_change, seen, NULL);
+        rc = store_blacklist(file, see_change, seen, NULL);
     if (!rc)
-        rc = job_file_facts(file, facts, NULL);
-    job_file_close(file);
+        rc = store_facts(file, facts, NULL);
+    store_close(file);
     return rc;
 }
 
@@ -325,10 +326,10 @@ TEST_FLAGS(stopping_writes_what_waits, TEST_NO_TORTURE)
 static int take_over(void)
 {
     static const struct db_options patient = { .busy_ms = WAIT_MS };
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     int rc = open_file(&patient, 2, &file);
 
-    job_file_close(file);
+    store_close(file);
     return rc;
 }
 
@@ -485,7 +486,7 @@ TEST_FLAGS(nothing_to_write_is_fine, TEST_SURVIVES_STORE)
 /* Without a thread for the scribe the file stays with its caller. */
 TEST_FLAGS(a_start_that_fails_gives_nothing, TEST_NO_TORTURE)
 {
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     struct rlimit before = { 0, 0 };
     struct rlimit none;
     struct hvd_err err;
@@ -499,6 +500,6 @@ TEST_FLAGS(a_start_that_fails_gives_nothing, TEST_NO_TORTURE)
     CHECK_INT(t, setrlimit(RLIMIT_NOFILE, &before), ==, 0);
     CHECK_CODE(t, rc, HVD_E_LIMIT);
     CHECK_HAS(t, err.text, "raise the limit on open files");
-    CHECK_OK(t, job_file_check(file, NULL));
-    job_file_close(file);
+    CHECK_OK(t, store_check(file, NULL));
+    store_close(file);
 }

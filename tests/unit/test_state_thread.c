@@ -550,7 +550,7 @@ TEST_FLAGS(a_peer_with_bad_requests_is_disconnected, TEST_NO_TORTURE)
     rubbish[1] = a_pull(0, 2);
     rubbish[1].u.pull.known = (struct msg_ids){ known, 3 };
     rubbish[2] = (struct msg){
-        .type = MSG_BEAT, .u.beat = {1, 1}
+        .type = MSG_BEAT, .u.beat = {.sequence = 1, .answers = 1}
     };
     for (size_t i = 0; i < ARRAY_SIZE(rubbish); i++) {
         CHECK(t, dial(&puller));

@@ -126,6 +126,35 @@ static void end_case(struct test *t)
 }
 FIXTURE(begin_case, end_case)
 
+/* No driver lives: what the job does now is not known, and the table says how to go on. */
+TEST(an_orphan_as_tables)
+{
+    struct core_view view = a_view();
+    struct table_facts orphan = facts;
+
+    orphan.orphan = true;
+    orphan.silent_us = 200 * TIME_S;
+    CHECK_OK(t, table_status(&view, &orphan, false, &out));
+    CHECK_HAS(t, buf_text(&out), "job        j1: orphaned\nround      3, size 2, from commit 2.7");
+    CHECK_HAS(t, buf_text(&out),
+              "driver     none lives on this machine; the last one, of term 2, wrote its last line "
+              "3m20s ago\n"
+              "to resume  hvd-elastic --resume j1 --state-dir /s/j1\n"
+              "to end     hvd-elastic stop --state-dir /s/j1\n"
+              "state      /s/j1\n");
+    buf_clear(&out);
+    CHECK_OK(t, table_status(&view, &orphan, true, &out));
+    CHECK_HAS(t, buf_text(&out), "\"state\":\"orphaned\",");
+    CHECK_HAS(t, buf_text(&out),
+              "\"driver\":{\"pid\":null,\"term\":2,\"for_s\":null,\"silent_s\":200.000,");
+    buf_clear(&out);
+    CHECK_OK(t, table_hosts(&view, &orphan, false, &out));
+    CHECK_HAS(t, buf_text(&out), "no driver of this job lives on this machine; the last one wrote");
+    buf_clear(&out);
+    CHECK_OK(t, table_hosts(&view, &orphan, true, &out));
+    CHECK_HAS(t, buf_text(&out), "],\"orphaned\":true}\n");
+}
+
 TEST(status_as_a_table)
 {
     struct core_view view = a_view();
@@ -163,7 +192,8 @@ TEST(status_as_json)
         "\"workers\":{\"launching\":0,\"booting\":1,\"ready\":0,\"member\":2,\"revoked\":0,"
         "\"recovered\":0,\"leaving\":0,\"finished\":0,\"doomed\":0,\"ended\":0},"
         "\"hosts\":{\"listed\":3,\"used\":2,\"draining\":1,\"agents\":2},"
-        "\"driver\":{\"pid\":77,\"term\":2,\"for_s\":99.500,\"state_dir\":\"/s/j1\"}}\n");
+        "\"driver\":{\"pid\":77,\"term\":2,\"for_s\":99.500,\"silent_s\":null,\"state_dir\":\"/s/"
+        "j1\"}}\n");
 }
 
 TEST(hosts_as_a_table)
@@ -202,7 +232,8 @@ TEST(hosts_as_json)
         "{\"slot\":0,\"incarnation\":12,\"rank\":null,\"state\":\"booting\",\"trains\":false,"
         "\"for_s\":1.000}]},"
         "{\"name\":\"c\",\"slots\":1,\"used\":0,\"listed\":true,\"draining\":false,"
-        "\"agent\":\"none\",\"why\":\"it is not needed\",\"workers\":[]}]}\n");
+        "\"agent\":\"none\",\"why\":\"it is not needed\",\"workers\":[]}],"
+        "\"orphaned\":false}\n");
 }
 
 TEST(the_blacklist)

@@ -1,0 +1,371 @@
+/*
+ * test_core_checkpoint.c: when the driver takes checkpoints, and when a job goes on from one. Two
+ * hosts with two workers each; the state has two replicated entries and one of each rank.
+ */
+#include "tests/lib/core_tape.h"
+#include "tests/lib/test.h"
+
+static struct core_tape tape;
+
+#define JOB                                       \
+    "config np=2 min_np=1 dir=/c every=10s\n"     \
+    "start\n"                                     \
+    "hosts a:1,b:1\n"                             \
+    "hello a\n"                                   \
+    "hello b\n"                                   \
+    "launched 1-2\n"                              \
+    "ready 1-2 entries=w:4096,v:4096,r:64:rank\n" \
+    "entered 1-2\n"
+
+#define HOLD_1 "a < HOLD try 1 at 1.0 slots 0\n    | b < HOLD try 1 at 1.0 slots 0\n"
+#define HOLD_2 "a < HOLD try 2 at 1.0 slots 0\n    | b < HOLD try 2 at 1.0 slots 0\n"
+
+#define SAVE_FILES                                                                         \
+    "a < SAVE /c/commit-1.7/replicated-0001-of-0002.t1a1.safetensors of slot 0: w\n"       \
+    "    | b < SAVE /c/commit-1.7/replicated-0002-of-0002.t1a1.safetensors of slot 0: v\n" \
+    "    | a < SAVE /c/commit-1.7/rank-00000.t1a1.safetensors of slot 0: r\n"              \
+    "    | b < SAVE /c/commit-1.7/rank-00001.t1a1.safetensors of slot 0: r\n"
+
+#define COMPLETE                                                                      \
+    "a,b < RELEASE try 1\n"                                                           \
+    "    | complete commit-1.7 of 2 ranks: replicated-0001-of-0002.t1a1.safetensors " \
+    "(1048576) replicated-0002-of-0002.t1a1.safetensors (2097152) "                   \
+    "rank-00000.t1a1.safetensors (1048576) rank-00001.t1a1.safetensors (1048576)\n"
+
+/* All members keep commit 1.7; all files but one are written. */
+#define SAVING                                               \
+    JOB "wait 10s\n"                                         \
+        "holding a kept=0:1.7\n"                             \
+        "holding b kept=0:1.7\n"                             \
+        "saved a replicated-0001-of-0002.t1a1.safetensors\n" \
+        "saved a rank-00000.t1a1.safetensors\n"              \
+        "saved b replicated-0002-of-0002.t1a1.safetensors chunks=2\n"
+#define LAST_FILE "saved b rank-00001.t1a1.safetensors"
+
+TAPE_CASE(a_checkpoint_is_complete_when_all_files_are_durable,
+          JOB "wait 10s | " HOLD_1 "holding a kept=0:1.7 |\n"
+              "holding b kept=0:1.7 | " SAVE_FILES
+              "saved a replicated-0001-of-0002.t1a1.safetensors |\n"
+              "saved a rank-00000.t1a1.safetensors |\n"
+              "saved b replicated-0002-of-0002.t1a1.safetensors chunks=2 |\n" LAST_FILE
+              " | " COMPLETE "written 1.7 |\n"
+              "wait 10s | " HOLD_2)
+
+/* Members that commit often kept different commits: a later commit is asked for, with a growing
+ * margin. */
+TAPE_CASE(members_that_keep_different_commits_are_asked_for_a_later_one,
+          JOB "wait 10s\n"
+              "holding a kept=0:1.7\n"
+              "holding b kept=0:1.8 | a < HOLD try 2 at 1.10 slots 0\n"
+              "    | b < HOLD try 2 at 1.10 slots 0\n"
+              "holding b kept=0:1.8 try=1 |\n"
+              "holding a kept=0:1.10 try=2\n"
+              "holding b kept=0:1.11 try=2 | a < HOLD try 3 at 1.15 slots 0\n"
+              "    | b < HOLD try 3 at 1.15 slots 0\n")
+
+/* With --checkpoint-interval 5c the agents wait for the fifth commit, so no time is lost. */
+TAPE_CASE(commits_are_counted,
+          "config np=1 min_np=1 dir=/c every=0s checkpoint_commits=5\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "launched 1\n"
+          "ready 1 entries=w:4096\n"
+          "entered 1 | record ENTERED 1\n"
+          "    | a < HOLD try 1 at 1.5 slots 0\n"
+          "holding a kept=0:1.5 | a < SAVE "
+          "/c/commit-1.5/replicated-0001-of-0001.t1a1.safetensors of slot 0: w\n"
+          "saved a replicated-0001-of-0001.t1a1.safetensors | a < RELEASE try 1\n"
+          "    | complete commit-1.5 of 1 ranks: replicated-0001-of-0001.t1a1.safetensors "
+          "(1048576)\n"
+          "written 1.5 | a < HOLD try 2 at 1.10 slots 0\n")
+
+/* A member dies before all members kept a commit: the attempt begins again in the next round. */
+TAPE_CASE(a_round_that_ends_ends_the_attempt,
+          JOB "wait 10s\n"
+              "exited 2 sig9 | a,b < REVOKE 1 lost 2: b:0#2: killed by signal 9\n"
+              "    | record ENDED 2 sig9\n"
+              "    | bar b:0 (1): killed by signal 9\n"
+              "    | b < FORGET 2\n"
+              "    | a,b < RELEASE try 1\n"
+              "recovering 1 held=1.7\n"
+              "holding a kept=0:1.7 |\n"
+              "wait 10s\n"
+              "entered 1 | record ENTERED 2\n"
+              "    | a < HOLD try 2 at 2.0 slots 0\n")
+
+/* A member that dies while files are written harms nothing: its agent keeps the commit. */
+TAPE_CASE(a_death_while_files_are_written_harms_nothing,
+          SAVING "exited 2 sig9\n" LAST_FILE " | " COMPLETE)
+
+TAPE_CASE(an_agent_that_is_lost_ends_the_attempt, SAVING "closed b | a < RELEASE try 1\n"
+                                                         "    | start b\n")
+
+TAPE_CASE(an_agent_that_comes_back_is_told_what_is_over,
+          SAVING "closed b\n"
+                 "hello b #2:0 | b < WELCOME_AGENT term 1\n"
+                 "    | b < RELEASE try 1\n"
+                 "    | " HOLD_2)
+
+/* A disk is full: the operator is told, and the next attempt comes after the interval. */
+TAPE_CASE(a_file_that_cannot_be_written_fails_the_attempt,
+          SAVING LAST_FILE " code=-7 text=full | a,b < RELEASE try 1\n" LAST_FILE " |\n"
+                           "wait 10s | " HOLD_2)
+
+TAPE_CASE(a_wrong_number_of_checksums_fails_the_attempt,
+          SAVING LAST_FILE " chunks=0 | a,b < RELEASE try 1\n")
+
+TAPE_CASE(a_manifest_that_cannot_be_written_fails_the_attempt,
+          SAVING LAST_FILE "\n"
+                           "written 0 code=-7 text=full | a,b < RELEASE try 1\n"
+                           "wait 10s | " HOLD_2)
+
+TAPE_CASE(an_agent_speaks_for_its_own_files,
+          SAVING "saved a rank-00001.t1a1.safetensors |\n" LAST_FILE " | " COMPLETE)
+
+TAPE_CASE(a_commit_that_was_not_asked_for_fails_the_attempt,
+          JOB "wait 10s\n"
+              "holding a kept=0:1.7\n"
+              "holding b kept=0:0.7 | a,b < RELEASE try 1\n"
+              "holding b kept=0:1.7 |\n"
+              "wait 10s | " HOLD_2)
+
+/* After a recovery the newest commit is of the round before; a HOLD asks for one of this round. */
+TAPE_CASE(a_commit_of_the_round_before_is_not_asked_for,
+          JOB "exited 2 sig9\n"
+              "recovering 1 held=1.9\n"
+              "entered 1\n"
+              "wait 10s | a < HOLD try 1 at 2.0 slots 0\n")
+
+/* A member has finished before all have said what they keep: its file would be missing. */
+TAPE_CASE(a_member_that_has_finished_ends_the_attempt,
+          JOB "wait 10s\n"
+              "holding a kept=0:1.7\n"
+              "finished 1\n"
+              "holding b kept=0:1.7 | a,b < RELEASE try 1\n")
+
+/* The training stands still: a checkpoint that is complete is not written again. */
+TAPE_CASE(a_commit_is_written_once,
+          SAVING LAST_FILE "\n"
+                           "written 1.7\n"
+                           "wait 10s\n"
+                           "holding a kept=0:1.7 try=2\n"
+                           "holding b kept=0:1.7 try=2 | a,b < RELEASE try 2\n"
+                           "wait 10s | a < HOLD try 3 at 1.0 slots 0\n"
+                           "    | b < HOLD try 3 at 1.0 slots 0\n")
+
+/* A driver that has taken over learns the entries of the state from a READY that is said again. */
+TAPE_CASE(the_next_driver_takes_checkpoints, JOB "kill\n"
+                                                 "start\n"
+                                                 "hosts a:1,b:1\n"
+                                                 "hello a #1:0\n"
+                                                 "hello b #2:0\n"
+                                                 "wait 10s\n"
+                                                 "entered 1-2\n"
+                                                 "wait 10s |\n"
+                                                 "ready 1 entries=w:4096,v:4096,r:64:rank\n"
+                                                 "wait 10s | a < HOLD try 1 at 1.0 slots 0\n"
+                                                 "    | b < HOLD try 1 at 1.0 slots 0\n")
+
+/* ---- the last checkpoint --------------------------------------------------------------------- */
+
+#define FILE_1 "saved a replicated-0001-of-0001.t1a1.safetensors"
+#define FILE_2 "saved a replicated-0001-of-0001.t1a2.safetensors try=2"
+
+/* A checkpoint that had begun before the stop does not count: its commit is older. */
+TAPE_CASE(a_job_that_is_stopped_writes_its_state_first,
+          "config np=1 min_np=1 dir=/c every=10s\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "launched 1\n"
+          "ready 1 entries=w:4096\n"
+          "entered 1\n"
+          "wait 10s\n"
+          "holding a kept=0:1.7\n"
+          "wait 1s\n"
+          "stop me checkpoint=1 |\n" FILE_1 "\n"
+          "written 1.7 | a < HOLD try 2 at 1.0 slots 0\n"
+          "holding a kept=0:1.9 try=2\n" FILE_2 "\n"
+          "state running\n"
+          "written 1.9 try=2 | record OVER 2: stopped by me\n"
+          "    | a < STOP: stopped by me\n")
+
+/* The agents wait for the hundredth commit, which may be hours away: the newest one is taken. */
+TAPE_CASE(a_job_that_is_stopped_does_not_wait_for_a_commit_that_is_far_ahead,
+          "config np=1 min_np=1 dir=/c every=0s checkpoint_commits=100\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "launched 1\n"
+          "ready 1 entries=w:4096\n"
+          "entered 1 | record ENTERED 1\n"
+          "    | a < HOLD try 1 at 1.100 slots 0\n"
+          "stop me checkpoint=1 | a < HOLD try 2 at 1.0 slots 0\n"
+          "holding a kept=0:1.7 try=2\n" FILE_2 "\n"
+          "written 1.7 try=2 | record OVER 2: stopped by me\n"
+          "    | a < STOP: stopped by me\n")
+
+TAPE_CASE(a_second_stop_ends_the_job_without_a_checkpoint,
+          SAVING "stop me checkpoint=1 |\n"
+                 "stop me checkpoint=1 | record OVER 2: stopped by me\n"
+                 "    | a < STOP: stopped by me\n"
+                 "    | b < STOP: stopped by me\n")
+
+TAPE_CASE(a_job_that_cannot_write_a_last_checkpoint_ends,
+          SAVING "stop me checkpoint=1\n" LAST_FILE " code=-7 text=full | a,b < RELEASE try 1\n"
+                 "    | record OVER 2: stopped by me\n"
+                 "    | a < STOP: stopped by me\n"
+                 "    | b < STOP: stopped by me\n")
+
+TAPE_CASE(a_job_that_is_stopped_in_a_recovery_does_not_wait_for_ever, JOB "wait 10s\n"
+                                                                          "stop me checkpoint=1\n"
+                                                                          "exited 2 sig9\n"
+                                                                          "wait 29s\n"
+                                                                          "state recovering\n"
+                                                                          "wait 2s\n"
+                                                                          "state stopping\n")
+
+/* ---- a job goes on from a checkpoint --------------------------------------------------------- */
+
+/* A new job begins with the checkpoint, and its rounds have higher numbers than those before. */
+TAPE_CASE(a_new_job_begins_with_the_newest_checkpoint,
+          "config np=1 min_np=1 dir=/c every=10s from=7.4\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "launched 1\n"
+          "ready 1 | record READY 1\n"
+          "    | record ROUND 8 first after 0 from 7.4: 1\n"
+          "    | a < ROUND 8 first after 0 from 7.4 in checkpoint=/c/commit-7.4: 1\n"
+          "entered 1 | record ENTERED 8\n"
+          "exited 1 sig9 held=8.3\n"
+          "wait 20s\n"
+          "launched 2\n"
+          "ready 2 held=8.3 | record READY 2\n"
+          "    | record ROUND 9 recovery after 8 from 8.3 of 2: 2\n"
+          "    | a < ROUND 9 recovery after 8 from 8.3 of 2: 2\n")
+
+#define BEGUN                                          \
+    "config np=1 min_np=1 dir=/c every=10s from=7.4\n" \
+    "start\n"                                          \
+    "hosts a:1\n"                                      \
+    "hello a\n"                                        \
+    "launched 1\n"                                     \
+    "ready 1\n"                                        \
+    "entered 1\n"
+
+/* All agents are killed at once. Those that are started again keep nothing, so no newer commit can
+ * come back: the job goes on at once. */
+TAPE_CASE(a_job_whose_agents_are_all_gone_goes_on_from_its_checkpoint,
+          BEGUN "closed a\n"
+                "hello a agent=8\n"
+                "wait 20s\n"
+                "launched 2\n"
+                "ready 2 | record READY 2\n"
+                "    | record ROUND 9 recovery after 8 from 7.4: 2\n"
+                "    | a < ROUND 9 recovery after 8 from 7.4 in checkpoint=/c/commit-7.4: 2\n")
+
+/* The commit that the job trains from is newer than the checkpoint, and the host that has it may
+ * come back: the job waits, and then goes on from the checkpoint. The next driver knows that. */
+TAPE_CASE(a_host_with_a_newer_commit_is_waited_for,
+          BEGUN "exited 1 sig9 held=8.3\n"
+                "wait 20s\n"
+                "launched 2\n"
+                "ready 2 held=8.3\n"
+                "entered 2\n"
+                "hosts a:1,b:1\n"
+                "hello b\n"
+                "silent a\n"
+                "wait 15s\n"
+                "launched 3\n"
+                "ready 3 | record READY 3\n"
+                "wait 25s\n"
+                "state recovering\n"
+                "wait 10s\n"
+                "view | running term 1 round 10 from 7.4: 3, floor 7, resets 2\n"
+                "    | a starting: #2 in 0 doomed, of 1; its agent has not said hello yet\n"
+                "    | b there: #3 in 0 member 0, of 1\n"
+                "kill\n"
+                "start\n"
+                "hosts a:1,b:1\n"
+                "hello b #3:0\n"
+                "view | running term 2 round 10 from 7.4: 3, floor 7, resets 2\n"
+                "    | b there: #3 in 0 member 0, of 1\n"
+                "    | a starting: of 1; its agent has not said hello yet\n")
+
+/* The checkpoint is damaged: the driver looks for the one before it, and then the job goes on. */
+TAPE_CASE(a_damaged_checkpoint_is_left_out,
+          "config np=1 min_np=1 dir=/c every=10s from=7.4\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "launched 1\n"
+          "ready 1\n"
+          "recovering 1 code=-11 text=sum\n"
+          "wait 20s\n"
+          "view | recovering term 1 round 8 from 7.4: 1, floor 0, resets 0; "
+          "waits for 1 workers; 1 are there\n"
+          "    | a there: #1 in 0 recovered 0, of 1\n"
+          "written 6.1 found=1 text=/c/commit-6.1 | record ROUND 9 recovery after 8 from 6.1: 1\n"
+          "    | a < ROUND 9 recovery after 8 from 6.1 in checkpoint=/c/commit-6.1: 1\n")
+
+/* Without any checkpoint that can be read the training is not begun anew in silence. */
+TAPE_CASE(a_job_without_a_readable_checkpoint_fails,
+          "config np=1 min_np=1 dir=/c every=10s from=7.4\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "launched 1\n"
+          "ready 1\n"
+          "recovering 1 code=-11 text=sum\n"
+          "written 0 found=1 text=none\n"
+          "state stopping\n")
+
+/* The driver dies before it has found that out: the next one does not begin anew either. */
+TAPE_CASE(the_next_driver_does_not_begin_anew_without_a_checkpoint,
+          "config np=1 min_np=1 dir=/c every=10s from=7.4\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "launched 1\n"
+          "ready 1\n"
+          "recovering 1 code=-11 text=sum\n"
+          "kill\n"
+          "config np=1 min_np=1 dir=/c every=10s from=0.0\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a #1:0\n"
+          "recovering 1 code=-11 text=sum\n"
+          "wait 20s\n"
+          "view | recovering term 2 round 8 from 7.4: 1, floor 7, resets 0; waits for 1 workers; "
+          "1 are there\n"
+          "    | a there: #1 in 0 recovered 0, of 1\n")
+
+/* The only member dies before it has read the checkpoint, and another host is away that has a
+ * worker: the next round begins with the checkpoint too. */
+TAPE_CASE(a_recovery_before_the_first_step_begins_with_the_checkpoint,
+          "config np=1 min_np=1 max_np=3 dir=/c every=10s from=7.4\n"
+          "start\n"
+          "hosts a:2,b:1\n"
+          "hello a\n"
+          "hello b\n"
+          "launched 1-3\n"
+          "ready 1\n"
+          "wait 5s\n"
+          "closed b\n"
+          "exited 1 sig9\n"
+          "ready 2 | record READY 2\n"
+          "wait 5s | record ROUND 9 recovery after 8 from 7.4: 2\n"
+          "    | a < ROUND 9 recovery after 8 from 7.4 in checkpoint=/c/commit-7.4: 2\n")
+
+/* The program has another state than the one that wrote the checkpoint: to try again is no use. */
+TAPE_CASE(a_checkpoint_of_another_state_ends_the_job,
+          "config np=1 min_np=1 dir=/c every=10s from=7.4\n"
+          "start\n"
+          "hosts a:1\n"
+          "hello a\n"
+          "launched 1\n"
+          "ready 1\n"
+          "recovering 1 code=-16 text=size\n"
+          "state stopping\n")
