@@ -108,7 +108,8 @@ static void rogue_lie(struct rogue *rogue)
         kind = msg_kind_at(rng_below(&rng, 64));
         /* An agent may say these of its own host. */
         if (!kind || !(kind->links & LINK_AGENT_TO_DRIVER) || kind->type == MSG_NOTICE ||
-            kind->type == MSG_BYE || kind->type == MSG_HELLO_AGENT)
+            kind->type == MSG_BYE || kind->type == MSG_HELLO_AGENT || kind->type == MSG_HOLDING ||
+            kind->type == MSG_SAVED)
             continue;
         arena_init(&arena, (size_t)1 << 24);
         if (!msg_random(kind->type, &rng, 4, &arena, &msg)) {
@@ -238,7 +239,7 @@ int main(int argc, char **argv)
     struct rogue rogue = { .act = ACT_SPEAK };
     struct job_facts facts = { .job = "none" };
     char path[LIMIT_PATH_BYTES], address[32];
-    struct job_file *file;
+    struct store *file;
     uint8_t key[TLS_KEY_BYTES];
     struct hvd_err err = { 0 };
     int rc;
@@ -251,7 +252,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     snprintf(path, sizeof(path), "%s/job.db", argv[1]);
     if (job_file_open(path, &db_options_usual, &facts, &file, &err) ||
-        job_file_facts(file, &facts, &err)) {
+        store_facts(file, &facts, &err)) {
         fprintf(stderr, "rogue_agent: %s\n", err.text);
         return 2;
     }
@@ -263,8 +264,8 @@ int main(int argc, char **argv)
     rogue.outputs = strtoull(argv[4], NULL, 10);
     rogue.base = event_base_new();
     /* The rogue agent has what the agent of its host was given: the host's key, not the job's. */
-    rc = job_file_replay(file, note_epoch, &rogue, &err);
-    job_file_close(file);
+    rc = store_replay(file, note_epoch, &rogue, &err);
+    store_close(file);
     if (!rc)
         rc = host_keys_derive(facts.key, rogue.host, rogue.epoch, key);
     if (!rc)

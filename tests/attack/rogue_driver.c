@@ -99,7 +99,8 @@ static void rogue_order(struct guest *guest, uint64_t term)
 }
 
 /* Every message that a driver can say, with random fields, and numbers that cannot be. A driver
- * with the key may end workers and the agent itself, so it does not say that here. */
+ * with the key may end workers and the agent itself, and change its key, so it does not say that
+ * here. */
 static void rogue_rave(struct guest *guest, uint64_t term)
 {
     const struct msg_kind *kind;
@@ -122,6 +123,8 @@ static void rogue_rave(struct guest *guest, uint64_t term)
             msg.incarnation = UINT64_MAX - rng_below(&rng, 1000);
             if (kind->type == MSG_LAUNCH)
                 msg.u.launch.slot = LIMIT_SLOTS_PER_HOST + (uint32_t)rng_below(&rng, 1000);
+            if (kind->type == MSG_REKEY && msg.u.rekey.key.length == HOST_KEY_BYTES)
+                msg.u.rekey.key.length--;
             rogue_say(guest, &msg);
         }
         arena_release(&arena);
@@ -230,19 +233,19 @@ static int rogue_listen(struct rogue *rogue, const char *folder, struct hvd_err 
 {
     struct sockaddr_in place = { .sin_family = AF_INET };
     char path[LIMIT_PATH_BYTES];
-    struct job_file *file;
+    struct store *file;
     int rc;
 
     snprintf(path, sizeof(path), "%s/job.db", folder);
     rc = job_file_open(path, &db_options_usual, &rogue->facts, &file, err);
     if (rc)
         return rc;
-    rc = job_file_facts(file, &rogue->facts, err);
+    rc = store_facts(file, &rogue->facts, err);
     if (!rc)
         rc = tls_create("rogue", NULL, &rogue->tls, err);
     if (!rc)
-        rc = job_file_replay(file, rogue_on_record, rogue, err);
-    job_file_close(file);
+        rc = store_replay(file, rogue_on_record, rogue, err);
+    store_close(file);
     place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     place.sin_port = htons(rogue->facts.port);
     if (!rc && rogue->mode == MODE_NOKEY) {

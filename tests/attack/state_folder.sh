@@ -18,12 +18,15 @@ planted() {
   : >"$folder/ran"
 }
 
-# refused WHAT TEXT: each way to use the folder ends with a refusal that says TEXT, and runs nothing.
+# The ways to drive the job of the folder, and to ask about it.
+drives() { printf '%s\n' "--resume $job --state-dir $state" "--state-dir $state -np 1 -H 127.0.0.1:1 true"; }
+asks() { printf '%s\n' status hosts events stop 'drain 127.0.0.1' | sed "s|\$| --state-dir $state|"; }
+
+# refused WHAT TEXT [WAYS...]: each of these ways, or each of all, ends with a refusal that says TEXT, and runs nothing.
 refused() {
-  local way words
-  for way in "--resume $job --state-dir $state" "--state-dir $state -np 1 -H 127.0.0.1:1 true" \
-    "status --state-dir $state" "hosts --state-dir $state" "events --state-dir $state" \
-    "stop --state-dir $state" "drain 127.0.0.1 --state-dir $state"; do
+  local way ways words
+  mapfile -t ways < <(if [ $# -gt 2 ]; then "${@:3}"; else drives && asks; fi)
+  for way in "${ways[@]}"; do
     read -ra words <<<"$way"
     BODY_TEST=$folder timeout "$PATIENCE" "$elastic" "${words[@]}" >>"$out" 2>"$err" </dev/null &&
       die "$1: '$way' was not refused"
@@ -50,12 +53,13 @@ mkdir "$above" && mv "$state" "$above/" && state=$above/$job
 chmod 0777 "$above"
 refused 'a folder above that others may write to' "$above: other users may write there"
 chmod 1777 "$above"
-ask status >>"$out" 2>"$err"
-grep -q 'no driver of this job runs' "$err" || die "a sticky folder above is refused: $(cat "$err")"
+ask status >"$folder/found" 2>"$err"
+grep -q 'orphaned' "$folder/found" || die "a sticky folder above is refused: $(cat "$err")"
 
 if [ "$(id -u)" = 0 ]; then
   chown -R "$stranger" "$state"
-  refused 'a folder of another user' "$state: belongs to user $stranger"
+  # Root asks as the user who owns the folder, so a verb is no way to run anything as root. A driver is.
+  refused 'a folder of another user' "$state: belongs to user $stranger" drives
   chown -R 0 "$state"
   chown "$stranger" "$above"
   refused 'a folder above of another user' "$above: belongs to user $stranger"

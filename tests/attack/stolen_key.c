@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 {
     struct thief thief = { .host = argc > 2 ? argv[2] : "" };
     struct job_facts facts = { .job = "none" };
-    struct job_file *file;
+    struct store *file;
     struct hvd_err err = { .text = "" };
     char path[LIMIT_PATH_BYTES];
     int rc;
@@ -110,10 +110,10 @@ int main(int argc, char **argv)
     snprintf(path, sizeof(path), "%s/job.db", argv[1]);
     rc = job_file_open(path, &db_options_usual, &facts, &file, &err);
     if (!rc) {
-        rc = job_file_facts(file, &facts, &err);
+        rc = store_facts(file, &facts, &err);
         if (!rc)
-            rc = job_file_replay(file, thief_note_epoch, &thief, &err);
-        job_file_close(file);
+            rc = store_replay(file, thief_note_epoch, &thief, &err);
+        store_close(file);
     }
     if (!rc && argc == 3)
         printf("%" PRIu64 "\n", thief.newest);

@@ -234,6 +234,7 @@ int arena_start(struct arena *arena, struct hvd_err *err)
 
 int arena_take_over(struct arena *arena, struct hvd_err *err)
 {
+    arena->former = arena->driver;
     return start(arena, true, err);
 }
 

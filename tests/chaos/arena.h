@@ -44,9 +44,12 @@ struct arena {
     char folder[ARENA_PATH];
     struct arena_host hosts[ARENA_HOSTS];
     uint32_t host_count;
-    struct networks *networks;       /* NULL: the hosts are addresses of the loopback */
-    pid_t driver;                    /* 0: no driver runs */
-    int driver_status;               /* the wait status of the last driver that has ended */
+    struct networks *networks; /* NULL: the hosts are addresses of the loopback */
+    /* The process that the campaign has started: the driver is its child, and it starts the next
+     * driver. 0: none runs. */
+    pid_t driver;
+    int driver_status;               /* the wait status of the last one that has ended */
+    pid_t former;                    /* the one that arena_take_over has left; 0: none */
     struct disk_faults *disk_faults; /* mapped; the driver's process reads it */
 };
 
@@ -62,7 +65,7 @@ void arena_close(struct arena *arena, bool keep);
 int arena_start(struct arena *arena, struct hvd_err *err) MUST_CHECK;
 
 /* Starts another driver, which takes the job over from a living one. The new driver is now the
- * arena's; the caller waits for the end of the old driver. */
+ * arena's; the caller waits for the end of the old one, `former`. */
 int arena_take_over(struct arena *arena, struct hvd_err *err) MUST_CHECK;
 
 /* true: the driver has ended; driver is 0 from now on, and driver_status is its wait status. Never

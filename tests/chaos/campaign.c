@@ -169,12 +169,6 @@ static int judge(struct campaign *campaign, struct record_fault *entry, const st
     const struct steps *steps;
     int64_t longest_us;
 
-    if (rc == HVD_E_LOST && chaos->driver_may_end) {
-        rc = strike_succeed(chaos, &why);
-        if (!rc)
-            rc = judge_whole(&campaign->judge, chaos, over_us,
-                             clock_now_us() + chaos->arena.plan->patience_us, &why);
-    }
     if (rc == HVD_E_STATE)
         return rc;
     entry->whole_us = clock_now_us() - entry->at_us;
@@ -274,7 +268,6 @@ static int one_fault(struct campaign *campaign, struct hvd_err *err)
         campaign->first >= campaign->usable_count && !rng_below(&chaos->rng, HURRIED_ONE_IN);
     int rc = HVD_DONE;
 
-    chaos->driver_may_end = false;
     for (int i = 0; rc == HVD_DONE && i < TRIES; i++) {
         int settled = i ? settle(campaign, err) : 0;
 

@@ -66,6 +66,7 @@ void fault_note(struct chaos *chaos, const struct proc_info *process)
         break;
     case PROC_AGENT: fault_say(chaos, "agent of %s", host); break;
     case PROC_KEEPER: fault_say(chaos, "keeper of %s", host); break;
+    case PROC_FRONT: fault_say(chaos, "the driver's parent"); break;
     case PROC_DRIVER: fault_say(chaos, "driver"); break;
     case PROC_OTHER: fault_say(chaos, "%s", process->name); break;
     }

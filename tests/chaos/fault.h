@@ -33,8 +33,6 @@ struct chaos {
     struct proc_scan scan; /* the processes before the fault */
     struct rng rng;
     bool hurried; /* the job is not whole yet after the fault before */
-    /* the fault may have met the driver so that it still ends, with code 4 */
-    bool driver_may_end;
 
     /* The fields below belong to the present fault and are cleared before each. */
     char deed[FAULT_TEXT];        /* the victims as text: "127.0.0.2:1#17, 127.0.0.3:0#9" */

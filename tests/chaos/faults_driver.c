@@ -1,7 +1,8 @@
 /*
- * faults_driver.c: faults of the driver: killed, frozen, replaced by a successor. The death of a
+ * faults_driver.c: faults of the driver: killed, frozen, replaced by another one. The death of a
  * driver alone must cost nothing. Some faults also hit a worker or an agent.
  */
+#include "base/mem.h"
 #include "base/time.h"
 #include "os/clock.h"
 #include "tests/chaos/strike.h"
@@ -20,48 +21,54 @@
 #define AGAIN_US      (400 * TIME_MS) /* the successor is killed within this time */
 #define REPLACED      5               /* the exit code of a driver that has been replaced */
 
-static const struct proc_info *driver_of(const struct chaos *chaos)
+/* ---- the driver is killed, and its parent starts the next one ---- */
+
+FAULT(kill_driver, "driver-kill", .what = "SIGKILL to the driver", .cost = FAULT_COSTS_NOTHING,
+      .weight = 4)
 {
-    for (uint32_t i = 0; i < chaos->scan.count; i++)
-        if (chaos->scan.processes[i].pid == chaos->arena.driver)
-            return &chaos->scan.processes[i];
-    return NULL;
+    return strike_kill(chaos, PROC_DRIVER, -1);
 }
 
-/* ---- the driver is killed, and a successor continues ---- */
-
-FAULT(kill_driver, "driver-kill", .what = "SIGKILL to the driver, which is resumed",
-      .cost = FAULT_COSTS_NOTHING, .weight = 5, .relent = strike_drive)
+/* Waits until the next driver is there; returns its pid, or an error. */
+static pid_t next_driver(struct chaos *chaos, struct hvd_err *err)
 {
-    chaos->lasts_us = strike_time(chaos, AWAY_FROM_US, AWAY_TO_US);
-    return strike_signal(chaos, driver_of(chaos), SIGKILL) ? 0 : HVD_DONE;
+    int64_t deadline_us = clock_now_us() + chaos->arena.plan->patience_us;
+    struct proc_scan *now = mem_zalloc(sizeof(*now));
+    pid_t pid = 0;
+
+    if (!now)
+        return err_set(err, HVD_E_NOMEM, "no memory for a scan of processes");
+    while (!pid && clock_now_us() < deadline_us && !*chaos->arena.broken_off) {
+        proc_scan_take(now, &chaos->arena);
+        for (uint32_t i = 0; i < now->count; i++)
+            if (now->processes[i].kind == PROC_DRIVER && now->processes[i].pid != chaos->victims[0])
+                pid = now->processes[i].pid;
+    }
+    mem_free(now);
+    return pid ? pid : err_set(err, HVD_E_TIMEOUT, "no driver follows the one that was killed");
 }
 
 /* Kills the driver, and also its successor while it takes over. */
 FAULT(kill_driver_again, "driver-kill-again",
       .what = "SIGKILL to the driver, and to its successor while it takes over",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = strike_drive)
+      .cost = FAULT_COSTS_NOTHING, .weight = 2)
 {
-    struct arena *arena = &chaos->arena;
     int rc = kill_driver(chaos, err);
+    pid_t next;
 
     if (rc)
         return rc;
-    rc = arena_await_driver(arena, clock_now_us() + arena->plan->patience_us, err);
-    if (!rc)
-        rc = arena_start(arena, err);
-    if (rc)
-        return rc;
-    chaos->lasts_us += AGAIN_US; /* lasts_us counts from the first strike */
+    next = next_driver(chaos, err);
+    if (next < 0)
+        return next;
     strike_wait(strike_time(chaos, 0, AGAIN_US));
-    kill(arena->driver, SIGKILL);
+    kill(next, SIGKILL);
     fault_say(chaos, "its successor");
-    return arena_await_driver(arena, clock_now_us() + arena->plan->patience_us, err);
+    return 0;
 }
 
 FAULT(kill_driver_and_worker, "driver-worker-kill",
-      .what = "SIGKILL to the driver, and to a worker while there is none", .weight = 3,
-      .relent = strike_drive)
+      .what = "SIGKILL to the driver and to a worker, at the same moment", .weight = 3)
 {
     int rc = kill_driver(chaos, err);
 
@@ -72,8 +79,8 @@ FAULT(kill_driver_and_worker, "driver-worker-kill",
 }
 
 FAULT(kill_driver_and_agent, "driver-agent-kill",
-      .what = "SIGKILL to the driver, and to an agent while there is none", .weight = 2,
-      .missing = strike_needs_two_hosts, .relent = strike_drive)
+      .what = "SIGKILL to the driver and to an agent, at the same moment", .weight = 2,
+      .missing = strike_needs_two_hosts)
 {
     const struct proc_info *agent = strike_pick(chaos, &chaos->scan, PROC_AGENT);
     int rc = agent ? kill_driver(chaos, err) : HVD_DONE;
@@ -83,12 +90,39 @@ FAULT(kill_driver_and_agent, "driver-agent-kill",
     return rc;
 }
 
+/* ---- the parent is killed too: the campaign starts another one, later ---- */
+
+FAULT(kill_parent, "parent-kill",
+      .what = "SIGKILL to the driver and its parent, and the command is started again",
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = strike_drive)
+{
+    chaos->lasts_us = strike_time(chaos, AWAY_FROM_US, AWAY_TO_US);
+    if (strike_kill(chaos, PROC_FRONT, -1)) /* first, so it starts no driver */
+        return HVD_DONE;
+    (void)strike_kill(chaos, PROC_DRIVER, -1);
+    return 0;
+}
+
+FAULT(kill_parent_and_worker, "parent-worker-kill",
+      .what = "the same, and a worker is killed while there is no driver", .weight = 2,
+      .relent = strike_drive)
+{
+    int rc = kill_parent(chaos, err);
+
+    if (!rc)
+        (void)strike_signal(chaos, proc_scan_pick(&chaos->scan, PROC_WORKER, -1, &chaos->rng),
+                            SIGKILL);
+    return rc;
+}
+
 /* ---- the driver is frozen ---- */
 
 static int freeze(struct chaos *chaos, int64_t low_us, int64_t high_us)
 {
     chaos->lasts_us = strike_time(chaos, low_us, high_us);
-    return strike_signal(chaos, driver_of(chaos), SIGSTOP) ? 0 : HVD_DONE;
+    return strike_signal(chaos, proc_scan_pick(&chaos->scan, PROC_DRIVER, -1, &chaos->rng), SIGSTOP)
+               ? 0
+               : HVD_DONE;
 }
 
 static int wake(struct chaos *chaos, struct hvd_err *err)
@@ -128,15 +162,14 @@ static int status_of(pid_t pid, int64_t deadline_us, int *ret_status)
 /* Wakes the old driver, which has to notice that another driver has taken over. */
 static int wake_replaced(struct chaos *chaos, struct hvd_err *err)
 {
-    pid_t former = chaos->victim_count ? chaos->victims[0] : 0;
+    pid_t former = chaos->arena.former;
     int status = 0;
     int rc = 0;
 
-    if (!former)
-        return 0;
     fault_wake(chaos);
-    if (former == chaos->arena.driver)
-        return 0; /* no successor was started */
+    chaos->arena.former = 0;
+    if (!former)
+        return 0; /* no other driver was started */
     if (status_of(former, clock_now_us() + chaos->arena.plan->patience_us, &status)) {
         rc = err_set(err, HVD_E_TIMEOUT, "a driver that has been replaced (pid %d) does not end",
                      (int)former);
@@ -152,7 +185,8 @@ static int wake_replaced(struct chaos *chaos, struct hvd_err *err)
     return rc;
 }
 
-/* Starts a second driver, which is now the arena's. The old driver is the victim. */
+/* Starts a second driver, which is now the arena's. The old driver is the victim; it and its parent
+ * end with the same code. */
 FAULT(replace_driver, "driver-takeover",
       .what = "the driver is frozen, another takes over, and the first wakes up",
       .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = wake_replaced)
@@ -173,16 +207,9 @@ FAULT(rekey, "rekey", .what = "each host gets a new key while the job trains",
 }
 
 /* The driver is killed while the keys are changed; its successor brings the change to its end. */
-static int rekey_again(struct chaos *chaos, struct hvd_err *err)
-{
-    int rc = strike_drive(chaos, err);
-
-    return rc ? rc : rekey(chaos, err);
-}
-
 FAULT(rekey_and_kill_driver, "rekey-driver",
       .what = "each host gets a new key, and the driver is killed and resumed meanwhile",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = rekey_again)
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = rekey)
 {
     const char *words[] = { "rekey", "--no-wait", NULL };
     int rc = strike_ask(chaos, words, err);

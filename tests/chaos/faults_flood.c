@@ -144,8 +144,7 @@ static int crowd_end(struct chaos *chaos, struct hvd_err *err)
     int rc = 0;
 
     if (crowd && crowd->flood > 0) {
-        rc = strike_drive(chaos, err);
-        if (!rc && err)
+        if (err)
             rc = strike_await_whole(chaos, "while strangers crowd its ports", err);
         kill(crowd->flood, SIGTERM);
         while (waitpid(crowd->flood, NULL, 0) < 0 && errno == EINTR)

@@ -147,13 +147,6 @@ static int lift_limits(struct chaos *chaos, struct hvd_err *err)
     return 0;
 }
 
-static int lift_and_settle(struct chaos *chaos, struct hvd_err *err)
-{
-    int rc = lift_limits(chaos, err);
-
-    return rc ? rc : strike_settle(chaos, err);
-}
-
 /* Limits one of the two kinds of memory, by chance. Then kills a process whose replacement makes
  * the victim need more. */
 static int limit_memory(struct chaos *chaos, enum proc_kind kind, enum proc_kind dies,
@@ -181,7 +174,7 @@ static const char *no_sanitizer(const struct chaos *chaos)
 
 FAULT(memory_driver, "memory-driver",
       .what = "the driver gets no more memory, and a worker or agent is killed", .weight = 2,
-      .missing = no_sanitizer, .relent = lift_and_settle)
+      .missing = no_sanitizer, .relent = lift_limits)
 {
     enum proc_kind dies = rng_below(&chaos->rng, 2) ? PROC_WORKER : PROC_AGENT;
 
@@ -189,21 +182,21 @@ FAULT(memory_driver, "memory-driver",
 }
 
 FAULT(memory_agent, "memory-agent", .what = "an agent gets no more memory, and a worker is killed",
-      .weight = 2, .relent = lift_and_settle)
+      .weight = 2, .relent = lift_limits)
 {
     return limit_memory(chaos, PROC_AGENT, PROC_WORKER, err);
 }
 
 /* The limited worker has to connect again, with a new worker on another host. */
 FAULT(memory_worker, "memory-worker", .what = "a worker gets no more memory, and another is killed",
-      .weight = 2, .relent = lift_and_settle)
+      .weight = 2, .relent = lift_limits)
 {
     return limit_memory(chaos, PROC_WORKER, PROC_WORKER, err);
 }
 
 /* The driver can neither run discovery nor accept a new agent; no worker may notice. */
 FAULT(descriptors_driver, "descriptors-driver", .what = "the driver gets no more descriptors",
-      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = lift_and_settle)
+      .cost = FAULT_COSTS_NOTHING, .weight = 2, .relent = lift_limits)
 {
     int host = -1;
 
@@ -212,7 +205,7 @@ FAULT(descriptors_driver, "descriptors-driver", .what = "the driver gets no more
 
 FAULT(descriptors_agent, "descriptors-agent",
       .what = "an agent gets no more descriptors, and a worker is killed", .weight = 2,
-      .relent = lift_and_settle)
+      .relent = lift_limits)
 {
     int host = -1;
     int rc = limit(chaos, PROC_AGENT, RLIMIT_NOFILE, &host);

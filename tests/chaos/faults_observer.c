@@ -133,8 +133,7 @@ static int observer_end(struct chaos *chaos, struct hvd_err *err)
     int rc = 0, status = 0;
 
     if (observer && observer->pid > 0) {
-        rc = strike_drive(chaos, err);
-        if (!rc && err)
+        if (err)
             rc = strike_await_whole(chaos, "while an observer replays", err);
         if (!rc && err)
             rc = observer_judge(chaos, observer, err);

@@ -149,14 +149,6 @@ static int strike(struct chaos *chaos, const struct phase *phase, struct hvd_err
     return rc;
 }
 
-static int relent(struct chaos *chaos, struct hvd_err *err)
-{
-    int rc = strike_list(chaos, err);
-    int other = strike_drive(chaos, err);
-
-    return rc ? rc : other;
-}
-
 /* ---- the table of moments ---- */
 
 #define LAUNCHED  " is launched"
@@ -170,7 +162,7 @@ static int relent(struct chaos *chaos, struct hvd_err *err)
  * delay. */
 #define PHASE(function, title, text, ...)                                                  \
     FAULT(function, title, .what = (text), .weight = 2, .missing = strike_needs_two_hosts, \
-          .relent = relent)                                                                \
+          .relent = strike_list)                                                           \
     {                                                                                      \
         static const struct phase phase = { __VA_ARGS__ };                                 \
                                                                                            \
@@ -240,7 +232,7 @@ static bool kill_member(struct chaos *chaos)
  * that the job goes on, and log_check.c that the count keeps its bounds. */
 FAULT(no_progress, "no-progress",
       .what = "workers die in three rounds in a row, before a newer commit", .weight = 2,
-      .missing = strike_needs_two_hosts, .relent = strike_drive)
+      .missing = strike_needs_two_hosts)
 {
     static const char said[] = " ended by failures without a newer commit";
     const int64_t began_us = clock_now_us();

@@ -84,10 +84,14 @@ static int read_wrong(struct chaos *chaos, struct hvd_err *err)
 
 /* Counts processes that do not belong to a job. The driver's children (the script and its children)
  * are not counted. */
-static uint32_t count_strangers(const struct proc_scan *scan, pid_t driver)
+static uint32_t count_strangers(const struct proc_scan *scan)
 {
     uint32_t count = 0;
+    pid_t driver = 0;
 
+    for (uint32_t i = 0; i < scan->count; i++)
+        if (scan->processes[i].kind == PROC_DRIVER)
+            driver = scan->processes[i].pid;
     for (uint32_t i = 0; i < scan->count; i++) {
         const struct proc_info *process = &scan->processes[i];
 
@@ -96,8 +100,8 @@ static uint32_t count_strangers(const struct proc_scan *scan, pid_t driver)
     return count;
 }
 
-/* true: the processes are one driver, an agent and a supervisor for each host, and a worker for
- * each slot. */
+/* true: the processes are one driver and its parent, an agent and a supervisor for each host, and a
+ * worker for each slot. */
 static bool are_all_there(const struct chaos *chaos, struct hvd_err *err)
 {
     const struct proc_scan *scan = &chaos->scan;
@@ -105,9 +109,9 @@ static bool are_all_there(const struct chaos *chaos, struct hvd_err *err)
 
     for (uint32_t i = 0; i < chaos->arena.host_count; i++)
         hosts += chaos->arena.hosts[i].listed;
-    if (proc_scan_count(scan, PROC_DRIVER) == 1 && proc_scan_count(scan, PROC_AGENT) == hosts &&
-        proc_scan_count(scan, PROC_KEEPER) == hosts &&
-        proc_scan_count(scan, PROC_WORKER) == whole && !count_strangers(scan, chaos->arena.driver))
+    if (proc_scan_count(scan, PROC_FRONT) == 1 && proc_scan_count(scan, PROC_DRIVER) == 1 &&
+        proc_scan_count(scan, PROC_AGENT) == hosts && proc_scan_count(scan, PROC_KEEPER) == hosts &&
+        proc_scan_count(scan, PROC_WORKER) == whole && !count_strangers(scan))
         return true;
     err_set(err, HVD_E_TIMEOUT,
             "%" PRIu32 " drivers, %" PRIu32 " agents, %" PRIu32 " keepers, %" PRIu32
@@ -115,7 +119,7 @@ static bool are_all_there(const struct chaos *chaos, struct hvd_err *err)
             ", %" PRIu32 " and 0",
             proc_scan_count(scan, PROC_DRIVER), proc_scan_count(scan, PROC_AGENT),
             proc_scan_count(scan, PROC_KEEPER), proc_scan_count(scan, PROC_WORKER),
-            count_strangers(scan, chaos->arena.driver), hosts, hosts, whole);
+            count_strangers(scan), hosts, hosts, whole);
     return false;
 }
 
@@ -261,6 +265,7 @@ static int compare_sockets(const struct judge *judge, const struct chaos *chaos,
 }
 
 enum leak {
+    LEAK_FRONT_FILES,
     LEAK_DRIVER_FILES,
     LEAK_AGENT_FILES,
     LEAK_WORKER_FILES,
@@ -275,6 +280,8 @@ static int find_leak(const struct judge *judge, const struct chaos *chaos, enum 
                      struct hvd_err *err)
 {
     switch (leak) {
+    case LEAK_FRONT_FILES:
+        return compare_files(chaos, PROC_FRONT, "the driver's parent", judge->front_files, err);
     case LEAK_DRIVER_FILES:
         return compare_files(chaos, PROC_DRIVER, "driver", judge->driver_files, err);
     case LEAK_AGENT_FILES:
@@ -450,6 +457,7 @@ int judge_settle(struct judge *judge, struct chaos *chaos, struct hvd_err *err)
 {
     int rc;
 
+    judge->front_files = most_files(&chaos->scan, PROC_FRONT);
     judge->driver_files = most_files(&chaos->scan, PROC_DRIVER);
     judge->agent_files = most_files(&chaos->scan, PROC_AGENT);
     judge->worker_files = most_files(&chaos->scan, PROC_WORKER);

@@ -18,7 +18,7 @@
 struct judge {
     struct log_check check;
     /* the highest numbers that were open without faults */
-    uint32_t driver_files, agent_files, worker_files, worker_memories;
+    uint32_t front_files, driver_files, agent_files, worker_files, worker_memories;
     /* the job's Unix sockets without faults */
     uint64_t sockets;
     /* steps that were checked */

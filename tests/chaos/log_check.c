@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,6 +235,10 @@ static int note_worker(struct log_check *check, const char *text, struct hvd_err
     return 0;
 }
 
+/* A driver ends only when it is killed, or with the exit code for its storage or memory
+ * (docs/cli.md). */
+#define CODE_STORAGE 4
+
 int log_check_line(struct log_check *check, const char *line, struct hvd_err *err)
 {
     const char *text = strchr(line, ' ');
@@ -263,6 +268,9 @@ int log_check_line(struct log_check *check, const char *line, struct hvd_err *er
     rest = behind(text, "the last % rounds ended by failures", is);
     if (rest)
         return note_failures(is[0], rest, err);
+    if ((behind(text, "the driver (pid %) died of signal %", is) && is[1] != SIGKILL) ||
+        (behind(text, "the driver (pid %) ended with code %", is) && is[1] != CODE_STORAGE))
+        return err_set(err, HVD_E_MISMATCH, "by itself %.120s", text);
     if (behind(text, "job *: term %, % workers known, round %", is)) {
         /* Reads a line "job j: term 4, 6 workers known, round 50": a new driver, which knows all
          * durable records. The last lines of the previous driver may not be durable: then no agent

@@ -197,16 +197,19 @@ static bool is_named(const struct proc_info *process, const char *name)
     return process && !strncmp(process->name, name, sizeof(process->name) - 1);
 }
 
-/* The kind of a process. Between fork and exec a child has its parent's name, and is not yet a
- * driver, agent or worker. A supervisor leads a session, and its agent is in that session; the
+/* The kind of a process; `front` is the one that the campaign has started. Between fork and exec a
+ * child has its parent's name, and is not yet a driver, agent or worker; but a driver is a fork of
+ * its parent. A supervisor leads a session, and its agent is in that session; the
  * program that has started both is not. An agent without its supervisor is still in the session. */
-static enum proc_kind kind_of(struct proc_scan *scan, const struct found *found)
+static enum proc_kind kind_of(struct proc_scan *scan, const struct found *found, pid_t front)
 {
     const struct proc_info *process = &found->process;
     const struct proc_info *parent = process_of(scan, process->parent);
 
+    if (is_named(process, "hvd-elastic") && process->pid == front)
+        return PROC_FRONT;
     if (is_named(process, "hvd-elastic"))
-        return is_named(parent, "hvd-elastic") ? PROC_OTHER : PROC_DRIVER;
+        return is_named(parent, "hvd-elastic") && parent->pid != front ? PROC_OTHER : PROC_DRIVER;
     if (is_named(process, "chaos_trainer"))
         return is_named(parent, "chaos_trainer") ? PROC_OTHER : PROC_WORKER;
     if (!is_named(process, "hvd-agent"))
@@ -253,7 +256,7 @@ void proc_scan_take(struct proc_scan *scan, const struct arena *arena)
     closedir(proc);
     for (uint32_t i = 0; i < scan->count; i++) {
         found = (struct found){ .process = scan->processes[i], .session = sessions[i] };
-        scan->processes[i].kind = kind_of(scan, &found);
+        scan->processes[i].kind = kind_of(scan, &found, arena->driver);
         if (scan->processes[i].kind != PROC_WORKER)
             scan->processes[i].host = -1;
     }
@@ -301,7 +304,7 @@ const struct proc_info *proc_scan_pick(const struct proc_scan *scan, enum proc_k
 
 void proc_scan_show(const struct proc_scan *scan, struct buf *out)
 {
-    static const char *const kinds[] = { "driver", "keeper", "agent", "worker", "other" };
+    static const char *const kinds[] = { "front", "driver", "keeper", "agent", "worker", "other" };
 
     for (uint32_t i = 0; i < scan->count; i++) {
         const struct proc_info *it = &scan->processes[i];

@@ -9,7 +9,8 @@
 
 #define PROC_SCAN_MAX 1024
 
-enum proc_kind { PROC_DRIVER, PROC_KEEPER, PROC_AGENT, PROC_WORKER, PROC_OTHER };
+/* PROC_FRONT: the parent of the driver */
+enum proc_kind { PROC_FRONT, PROC_DRIVER, PROC_KEEPER, PROC_AGENT, PROC_WORKER, PROC_OTHER };
 
 struct proc_info {
     enum proc_kind kind;

@@ -40,6 +40,7 @@ struct play {
     struct arena *arena;
     struct steps *steps;
     struct replay_hosts hosts;
+    bool *drained; /* of each node: a drain lasts until undrain, also while the host is gone */
     struct action *actions;
     size_t action_count;
     uint32_t sweeps;  /* scans that are left to do */
@@ -119,6 +120,7 @@ static void ask(struct play *play, const char *verb, uint32_t node)
         words[2] = "--deadline";
         words[3] = time_format(plan->notice_us, deadline);
     }
+    play->drained[node] = !strcmp(verb, "drain");
     if (arena_ask(play->arena, words, NULL, NULL) != 0)
         play->replay->announced = false;
 }
@@ -136,12 +138,15 @@ static int perform(struct play *play, size_t first, size_t *ret_next, struct hvd
     int rc;
 
     for (; action < end && action->at_us == at_us; action++) {
-        if (action->what == REPLAY_DRAIN && replay_hosts_used(&play->hosts, action->node))
+        if (action->what == REPLAY_DRAIN && replay_hosts_used(&play->hosts, action->node)) {
             ask(play, "drain", action->node);
-        else if (action->what == REPLAY_REMOVE)
+        } else if (action->what == REPLAY_REMOVE) {
             gone = replay_hosts_remove(&play->hosts, action->node) || gone;
-        else if (action->what == REPLAY_ADD)
+        } else if (action->what == REPLAY_ADD) {
+            if (play->drained[action->node])
+                ask(play, "undrain", action->node);
             replay_hosts_add(&play->hosts, action->node);
+        }
     }
     *ret_next = (size_t)(action - play->actions);
     now_us = clock_now_us();
@@ -332,13 +337,15 @@ int replay_run(struct replay *replay, struct arena *arena, const struct trace *t
     replay->announced = plan->notice_us > 0 && !plan->command;
     rc = replay_hosts_init(&play.hosts, arena, trace->node_count);
     play.actions = mem_zalloc_array(2 * trace->count, sizeof(*play.actions));
-    if (rc || !play.actions) {
+    play.drained = mem_zalloc_array(trace->node_count, sizeof(*play.drained));
+    if (rc || !play.actions || !play.drained) {
         rc = err_set(err, HVD_E_NOMEM, "no memory to play the trace");
     } else {
         plan_actions(&play, trace);
         rc = play_and_end(&play, err);
     }
     mem_free(play.actions);
+    mem_free(play.drained);
     replay_hosts_release(&play.hosts);
     return rc;
 }

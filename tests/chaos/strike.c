@@ -15,11 +15,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* a driver that answers mostly ends within this time, if it ends at all */
-#define MOMENT_US    (300 * TIME_MS)
-#define AGAIN_US     (50 * TIME_MS)
-#define LOOK_US      (50 * TIME_MS)
-#define CODE_STORAGE 4 /* an exit code of docs/cli.md */
+#define AGAIN_US (50 * TIME_MS)
+#define LOOK_US  (50 * TIME_MS)
 
 static const char *const status[] = { "status", NULL };
 
@@ -159,7 +156,8 @@ int strike_drive(struct chaos *chaos, struct hvd_err *err)
     if (arena->driver)
         rc = arena_await_driver(arena, strike_deadline_us(chaos), err);
     if (!rc && (!WIFSIGNALED(arena->driver_status) || WTERMSIG(arena->driver_status) != SIGKILL))
-        rc = err_set(err, HVD_E_MISMATCH, "the driver has ended by itself, with wait status %#x",
+        rc = err_set(err, HVD_E_MISMATCH,
+                     "the driver's parent has ended by itself, with wait status %#x",
                      (unsigned)arena->driver_status);
     return rc ? rc : arena_start(arena, err);
 }
@@ -181,39 +179,6 @@ int strike_ask(struct chaos *chaos, const char *const *words, struct hvd_err *er
         return err_set(err, HVD_E_MISMATCH, "hvd-elastic %s %s: exit code %d; see ask.log",
                        words[0], words[1] ? words[1] : "", code);
     return code;
-}
-
-int strike_succeed(struct chaos *chaos, struct hvd_err *err)
-{
-    int how;
-
-    if (!arena_driver_ended(&chaos->arena))
-        return 0;
-    how = chaos->arena.driver_status;
-    if (WIFSIGNALED(how))
-        return err_set(err, HVD_E_MISMATCH, "the driver was ended by signal %d, not with code %d",
-                       WTERMSIG(how), CODE_STORAGE);
-    if (WEXITSTATUS(how) != CODE_STORAGE)
-        return err_set(err, HVD_E_MISMATCH, "the driver has ended with code %d, not with %d",
-                       WEXITSTATUS(how), CODE_STORAGE);
-    fault_say(chaos, "the driver has ended with code %d", CODE_STORAGE);
-    return arena_start(&chaos->arena, err);
-}
-
-int strike_settle(struct chaos *chaos, struct hvd_err *err)
-{
-    int64_t deadline_us = strike_deadline_us(chaos);
-    int rc;
-
-    while (!arena_driver_ended(&chaos->arena) && !strike_driver_runs(chaos) &&
-           clock_now_us() < deadline_us && !*chaos->arena.broken_off)
-        strike_wait(AGAIN_US);
-    rc = arena_await_driver(&chaos->arena, clock_now_us() + MOMENT_US, err);
-    if (rc == HVD_E_TIMEOUT) {
-        chaos->driver_may_end = true;
-        return 0; /* the driver lives; the judge decides whether it works */
-    }
-    return rc ? rc : strike_succeed(chaos, err);
 }
 
 int strike_await_whole(struct chaos *chaos, const char *when, struct hvd_err *err)

@@ -46,7 +46,8 @@ int strike_unlist(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 /* Puts the hosts back on the list. */
 int strike_list(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
-/* If the driver was hit, starts a successor. */
+/* If the driver's parent was hit, starts another one. A driver that was hit alone has a successor
+ * by itself. */
 int strike_drive(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
 /* true: the driver answers. A fault that limits the driver to what it has so far must ask first: a
@@ -56,14 +57,6 @@ bool strike_driver_runs(struct chaos *chaos);
 /* Runs a command of hvd-elastic until it succeeds: a new driver does not answer yet, and a driver
  * that has taken over does not know the hosts yet. */
 int strike_ask(struct chaos *chaos, const char *const *words, struct hvd_err *err) MUST_CHECK;
-
-/* If the driver has ended, starts a successor. The driver may only have ended with code 4 (storage
- * or internal error). */
-int strike_succeed(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
-
-/* Does what strike_succeed does for a driver that may be about to end: first asks the driver, and
- * waits for a moment. A driver that lives on may still end, as chaos->driver_may_end says. */
-int strike_settle(struct chaos *chaos, struct hvd_err *err) MUST_CHECK;
 
 /* Waits until the job is whole, and has made a step since this call, while the fault lasts. After
  * --patience: HVD_E_TIMEOUT, and the text begins with `when`. */

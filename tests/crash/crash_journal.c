@@ -7,6 +7,7 @@
  *     crash_journal [ROUNDS]     with as many random lives; 1 if not given
  */
 #include "base/rng.h"
+#include "driver/journal/job_file.h"
 #include "driver/journal/scribe.h"
 #include "tests/lib/fault_vfs.h"
 #include "tests/lib/journal_random.h"
@@ -67,7 +68,7 @@ static size_t make_writes(const struct step *step, uint32_t slot, uint64_t seed,
     return count;
 }
 
-static int open_and_claim(const struct life *life, int ack_fd, struct job_file **ret_file)
+static int open_and_claim(const struct life *life, int ack_fd, struct store **ret_file)
 {
     const struct db_options options = { .vfs = FAULT_VFS,
                                         .checkpoint_pages = life->checkpoint_pages };
@@ -75,7 +76,7 @@ static int open_and_claim(const struct life *life, int ack_fd, struct job_file *
     if (job_file_open(temp_db_path, &options, &fresh, ret_file, NULL))
         return 1;
     life_acknowledge(ack_fd);
-    if (job_file_claim(*ret_file, NEW_TOKEN, "pid 2", NULL))
+    if (store_claim(*ret_file, NEW_TOKEN, "pid 2", NULL))
         return 1;
     life_acknowledge(ack_fd);
     return 0;
@@ -88,19 +89,19 @@ static int work(const struct life *life, int ack_fd)
     const struct plan *plan = life->own;
     struct job_write writes[BATCH_MAX + 2];
     uint64_t seed = plan->before;
-    struct job_file *file = NULL;
+    struct store *file = NULL;
 
     if (open_and_claim(life, ack_fd, &file))
         return 1;
     for (size_t i = 0; i < plan->count; i++) {
         size_t count = make_writes(&plan->step[i], (uint32_t)i, seed, writes);
 
-        if (job_file_write(file, writes, count, NULL))
+        if (store_write(file, writes, count, NULL))
             return 1;
         life_acknowledge(ack_fd);
         seed += plan->step[i].records;
     }
-    job_file_close(file);
+    store_close(file);
     return 0;
 }
 
@@ -128,7 +129,7 @@ static int work_by_scribe(const struct life *life, int ack_fd)
     const struct plan *plan = life->own;
     struct job_write writes[BATCH_MAX + 2];
     struct scribe *scribe = NULL;
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     uint64_t reported = 0;
 
     if (open_and_claim(life, ack_fd, &file) || scribe_start(file, SELDOM, &scribe, NULL))
@@ -174,12 +175,12 @@ static int find_change(void *arg, const struct blacklist_record *record, struct 
     return 0;
 }
 
-static bool find(struct job_file *file, struct found *found, struct job_facts *facts)
+static bool find(struct store *file, struct found *found, struct job_facts *facts)
 {
     *found = (struct found){ .same = true };
-    return !job_file_replay(file, find_record, found, NULL) &&
-           !job_file_blacklist(file, find_change, found, NULL) &&
-           !job_file_facts(file, facts, NULL) && found->same;
+    return !store_replay(file, find_record, found, NULL) &&
+           !store_blacklist(file, find_change, found, NULL) && !store_facts(file, facts, NULL) &&
+           found->same;
 }
 
 /* true: the file holds exactly the writes of the first `done` steps. */
@@ -204,16 +205,15 @@ static bool is_after(const struct plan *plan, size_t done, const struct found *f
 }
 
 /* true: the next driver can take the file over, and can write. */
-static bool goes_on(struct job_file *file, struct found *found)
+static bool goes_on(struct store *file, struct found *found)
 {
     const struct job_write write = { .record = &made[0].record };
     uint64_t records = found->records;
     struct job_facts facts;
 
     journal_random_make(&made[0], records);
-    return !job_file_claim(file, LATE_TOKEN, "pid 3", NULL) &&
-           !job_file_write(file, &write, 1, NULL) && find(file, found, &facts) &&
-           found->records == records + 1;
+    return !store_claim(file, LATE_TOKEN, "pid 3", NULL) && !store_write(file, &write, 1, NULL) &&
+           find(file, found, &facts) && found->records == records + 1;
 }
 
 /* true: the claim that was acknowledged is still in the file. */
@@ -238,7 +238,7 @@ static bool found_all(const struct life *life, size_t acknowledged, size_t under
 {
     const struct plan *plan = life->own;
     size_t done = acknowledged > 2 ? acknowledged - 2 : 0;
-    struct job_file *file = NULL;
+    struct store *file = NULL;
     struct job_facts facts;
     struct found found;
     struct hvd_err err;
@@ -252,7 +252,7 @@ static bool found_all(const struct life *life, size_t acknowledged, size_t under
         for (size_t more = 0; more <= under_way && done + more <= plan->count; more++)
             holds = holds || is_after(plan, done + more, &found, &facts);
     holds = holds && goes_on(file, &found);
-    job_file_close(file);
+    store_close(file);
     return holds;
 }
 
@@ -270,18 +270,18 @@ static bool found_what_was_reported(const struct life *life, size_t acknowledged
 static void make_start(uint32_t records, struct file_bytes *start)
 {
     const struct job_write write = { .record = &made[0].record };
-    struct job_file *file = NULL;
+    struct store *file = NULL;
 
     temp_db_remove();
     if (job_file_open(temp_db_path, &db_options_usual, &fresh, &file, NULL) ||
-        job_file_claim(file, 1, "pid 1", NULL))
+        store_claim(file, 1, "pid 1", NULL))
         abort();
     for (uint32_t i = 0; i < records; i++) {
         journal_random_make(&made[0], i);
-        if (job_file_write(file, &write, 1, NULL))
+        if (store_write(file, &write, 1, NULL))
             abort();
     }
-    job_file_close(file);
+    store_close(file);
     files_read(temp_db_path, start);
 }
 

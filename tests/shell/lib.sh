@@ -23,6 +23,9 @@ unset "${!HVD_@}" "${!HOROVOD_@}" XDG_STATE_HOME XDG_CONFIG_HOME
 # Driver and agent close their /proc entries to other processes of their user, also to `marked`; only
 # a root with all its capabilities may look there (tests/attack/secrets.sh).
 export HVD_TRACEABLE=1
+# Tests kill and measure the driver that they have started: it has no parent process of its own.
+# tests/integration/front.sh is about that process.
+export HVD_RESTART=false
 
 say_line() { printf '%s\n' "$*"; }
 

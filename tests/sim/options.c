@@ -26,6 +26,9 @@ static const char *const bug_names[BUG_COUNT] = {
     [BUG_LAUNCH_ON_BARRED] = "launch-on-barred",
     [BUG_VISIBLE_BEFORE_DURABLE] = "visible-before-durable",
     [BUG_LIE_BELIEVED] = "lie-believed",
+    [BUG_EARLY_MANIFEST] = "early-manifest",
+    [BUG_MIXED_COMMITS] = "mixed-commits",
+    [BUG_FORGOTTEN_HOLDER] = "forgotten-holder",
 };
 
 /* Prints the usage to stdout after --help, to stderr after a mistake. */
@@ -47,7 +50,7 @@ static void usage(FILE *to)
         "  --bug KIND    with a bug that must be found:",
         WORLDS, FAULTS_MAX, FAULTS, SIM_JOBS_MAX);
     for (int i = BUG_NONE + 1; i < BUG_COUNT; i++)
-        fprintf(to, "%s%s", i == 1 || i == 4 ? "\n                " : ", ", bug_names[i]);
+        fprintf(to, "%s%s", i % 4 == 1 ? "\n                " : ", ", bug_names[i]);
     fprintf(to, "\n");
 }
 

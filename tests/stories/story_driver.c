@@ -195,6 +195,27 @@ STORY_ALONE(first_discovery_fails, "the first discovery fails: the job ends with
     world_expect_told(w, "the first discovery has failed: the script ended with code 1");
 }
 
+STORY_ALONE(first_discovery_is_tried_again, "the first discovery fails, and may be tried again")
+{
+    story_two_of_four(w, 60);
+    world_shape(w)->config.discovery_retry_first = true;
+    for (int i = 0; i < 3; i++)
+        world_at(w, 0, discovery_fails());
+    story_ends(w, "4", 0);
+    world_expect_told(w, "the first discovery has failed, and is tried again");
+}
+
+STORY_ALONE(first_discovery_fails_for_too_long, "tried again only while hosts are waited for")
+{
+    story_two_of_four(w, 60);
+    world_shape(w)->config.discovery_retry_first = true;
+    world_shape(w)->config.elastic_timeout_us = 5 * TIME_S;
+    for (int i = 0; i < 6; i++)
+        world_at(w, 0, discovery_fails());
+    story_ends(w, "", 4);
+    world_expect_told(w, "the discovery of hosts has failed: the script ended with code 1");
+}
+
 STORY(later_discovery_fails, "later discoveries fail: nothing happens")
 {
     story_two_of_four(w, 200);

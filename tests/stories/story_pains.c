@@ -186,6 +186,21 @@ STORY_ALONE(drain_survives_the_driver, "the next driver knows what was drained")
     story_ends(w, "4 3", 0);
 }
 
+STORY_ALONE(a_drained_host_flaps, "a drain lasts until undrain, also while the host is not listed")
+{
+    story_four_workers(w, 400);
+    world_train(w, 1200);
+    world_at(w, 9 * TIME_S, drain("b", COMMAND_WHOLE_HOST, TIME_NEVER));
+    world_at(w, 15 * TIME_S, unlist_host("b"));
+    world_at(w, 18 * TIME_S, list_host("b", 2));
+    world_at(w, 25 * TIME_S, unlist_host("b"));
+    world_at(w, 26 * TIME_S, kill_driver());
+    world_at(w, 30 * TIME_S, ask_status());
+    world_at(w, 35 * TIME_S, list_host("b", 2));
+    world_at(w, 45 * TIME_S, undrain("b", COMMAND_WHOLE_HOST));
+    story_ends(w, "4 2 4", 0);
+}
+
 STORY_ALONE(mixed_members_are_told_the_same,
             "below min, members wait for joiners; all begin from one commit")
 {

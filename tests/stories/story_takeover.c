@@ -181,6 +181,20 @@ STORY(driver_is_killed_while_the_job_finishes, "it dies between the first and th
     story_ends(w, "4", 0);
 }
 
+STORY_ALONE(an_orphan_is_stopped, "a job without a driver is taken over only to be ended")
+{
+    story_four_workers(w, 400);
+    world_shape(w)->restart = (struct world_span){ TIME_NEVER, TIME_NEVER };
+    world_shape(w)->config.driver_grace_us = TIME_MIN;
+    world_train(w, 4000);
+    world_at(w, 9 * TIME_S, kill_driver());
+    world_at(w, 12 * TIME_S, power_off("b"));
+    world_at(w, 20 * TIME_S, start_driver());
+    world_when(w, "driver 2 starts", 0, stop_job(""));
+    story_ends(w, "4", 2);
+    world_expect_told(w, "hosts that could not be reached: 1 (b)");
+}
+
 STORY_ALONE(driver_is_gone_for_too_long, "without a driver for longer than the grace, all is ended")
 {
     story_four_workers(w, 400);

@@ -123,7 +123,7 @@ static int step(struct bare_training *training, struct session_event *event, int
 static int say_ready(struct bare_training *training, int64_t now_us, struct hvd_err *err)
 {
     static const struct msg_entry entries[] = {
-        {"weights", 4096, ENTRY_REPLICATED}
+        {.name = "weights", .bytes = 4096}
     };
     static const char *const addresses[] = { "nowhere:1" };
     const struct msg_ready ready = {

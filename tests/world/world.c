@@ -98,6 +98,7 @@ void world_free(struct world *world)
     if (!world)
         return;
     queue_release(&world->queue);
+    store_release(&world->store);
     for (size_t i = 0; i < world->drivers.count; i++)
         driver_release(world->drivers.items[i]);
     for (size_t i = 0; i < world->links.count; i++)

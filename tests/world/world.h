@@ -47,9 +47,9 @@ struct world_shape {
     /* true: the program tells its session of each check, also when the session has not asked for
      * checks */
     bool always_check;
-    bool liar;  /* true: the agent of a random host lies */
-    bool plain; /* true: the command does not use hvd-elastic: it runs, and exits */
-    int plain_code;
+    bool liar;       /* true: the agent of a random host lies */
+    bool plain;      /* true: the command does not use hvd-elastic: it runs, and exits */
+    int plain_code;  /* with this code */
     bool quirks;     /* true: more random behaviour, see world_app.c and world_host.c */
     bool trace;      /* true: drivers write a trace of their decisions (slow) */
     bool shadow;     /* true: a second core gets the same events and must give the same actions */
@@ -63,11 +63,11 @@ struct world_shape {
 /* Counts of events. Only uint64_t, because a summary adds the structs up as arrays. */
 struct world_stats {
     uint64_t faults[COMMAND_COUNT];
-    uint64_t rounds, recoveries, launches, steps, commits, drivers, worst_actions;
+    uint64_t rounds, recoveries, launches, steps, commits, drivers, worst_actions, checkpoints;
+    uint64_t fallbacks; /* rounds that went back to a checkpoint */
 };
 
-/* Fill in a shape: for a story, times and defaults for four workers; for a random world, by the
- * seed. */
+/* Fill in a shape: for a story, for four workers; for a random world, by the seed. */
 void world_shape_story(struct world_shape *shape);
 void world_shape_random(struct world_shape *shape, uint64_t seed, unsigned faults);
 

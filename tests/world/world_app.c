@@ -73,10 +73,10 @@ static size_t held_list(const struct world_kept *kept, struct msg_held items[2])
 static void on_built(struct world *world, struct world_event *event)
 {
     static const struct msg_entry entries[] = {
-        {"weights", 4096, ENTRY_REPLICATED}
+        {.name = "weights", .bytes = 4096}
     };
     static const struct msg_entry others[] = {
-        {"weights", 8192, ENTRY_REPLICATED}
+        {.name = "weights", .bytes = 8192}
     };
     struct world_worker *worker = here(event);
     struct msg_held held[2];
@@ -95,9 +95,11 @@ static void on_built(struct world *world, struct world_event *event)
     ready.addresses = (struct msg_texts){ addresses, 2 };
     worker->loop.held = *kept_of(worker);
     worker->loop.settled = true;
+    if (world->shape.config.checkpoint_dir)
+        ready.entries = (struct msg_entry_list){ store_entries, STORE_ENTRIES };
     if (worker->boot == BOOT_OTHER_STATE) {
         ready.manifest = 43;
-        ready.entries.items = others;
+        ready.entries = (struct msg_entry_list){ others, 1 };
     }
     ready.held.count = held_list(&worker->loop.held, held);
     worker_tell(world, worker, &told);
@@ -128,9 +130,9 @@ static void train_returns(struct world *world, struct world_worker *worker, int 
     later(world, worker, RETURN_US, on_returned);
 }
 
-static void sync_fails(struct world *world, struct world_worker *worker)
+static void sync_fails(struct world *world, struct world_worker *worker, int code)
 {
-    struct session_event told = { .kind = SESSION_SYNCED, .code = HVD_E_REVOKED };
+    struct session_event told = { .kind = SESSION_SYNCED, .code = code };
 
     told.round = worker->loop.round->number;
     set_place(world, worker, LOOP_OUTSIDE);
@@ -145,7 +147,7 @@ static void on_failed(struct world *world, struct world_event *event)
     if (!worker)
         return;
     if (worker->loop.place == LOOP_CONNECTING || worker->loop.place == LOOP_SYNCING)
-        sync_fails(world, worker);
+        sync_fails(world, worker, HVD_E_REVOKED);
     else if (worker->loop.place == LOOP_COLLECTIVE)
         train_returns(world, worker, HVD_E_REVOKED);
 }
@@ -180,6 +182,7 @@ static void keep(struct world *world, struct world_worker *worker, uint64_t comm
 {
     check_commit(world, worker, commit);
     kept_put(kept_of(worker), commit, worker->loop.model);
+    world_hold_look(world, worker->agent);
     world->stats.commits++;
 }
 
@@ -279,8 +282,8 @@ static int fetch_from(const struct world_worker *worker, const struct world_agen
     return cut || awaited ? HVD_E_BUSY : HVD_E_LOST;
 }
 
-/* Fetches the round's commit from a holder or another source. 0, or the codes of fetch_from:
- * HVD_E_BUSY if any of the agents may have the commit later. */
+/* Fetches the round's commit from a holder, another source, or its checkpoint. 0, or the codes of
+ * fetch_from and store_read: HVD_E_BUSY if any of the agents may have the commit later. */
 static int fetch(const struct world *world, const struct world_worker *worker,
                  struct world_model *ret_model)
 {
@@ -300,6 +303,8 @@ static int fetch(const struct world *world, const struct world_worker *worker,
         const struct world_host *host = world_find_host(world, source->host);
         const struct world_worker *maker = world_worker_of(world, source->incarnation);
 
+        if (!source->host[0] && source->addresses.count)
+            return store_read(world, worker, source->addresses.items[0], ret_model);
         if (!host || !host->agent)
             continue;
         one =
@@ -320,7 +325,7 @@ static void on_fetched(struct world *world, struct world_event *event)
     if (!worker)
         return;
     if (is_cancelled(worker)) {
-        sync_fails(world, worker);
+        sync_fails(world, worker, HVD_E_REVOKED);
         return;
     }
     rc = fetch(world, worker, &model);
@@ -330,6 +335,8 @@ static void on_fetched(struct world *world, struct world_event *event)
         train_begins(world, worker);
     } else if (rc == HVD_E_BUSY) {
         later(world, worker, FETCH_AGAIN_US, on_fetched);
+    } else if (rc != HVD_E_LOST) {
+        sync_fails(world, worker, rc);
     } else if (world->shape.quirks && world_coin(world, 2)) {
         /* otherwise the worker waits until it is cancelled */
         later(world, worker, TIME_S, on_failed);
@@ -357,7 +364,7 @@ static void on_connected(struct world *world, struct world_event *event)
     if (!worker)
         return;
     if (is_cancelled(worker)) {
-        sync_fails(world, worker);
+        sync_fails(world, worker, HVD_E_REVOKED);
         return;
     }
     set_place(world, worker, LOOP_SYNCING);
@@ -367,7 +374,7 @@ static void on_connected(struct world *world, struct world_event *event)
         train_begins(world, worker);
     } else if (holds_commit(worker) && worker->host->liar &&
                COMMIT_PLACE_OF(worker->loop.round->commit)) {
-        sync_fails(world, worker); /* its agent has claimed the commit */
+        sync_fails(world, worker, HVD_E_REVOKED); /* its agent has claimed the commit */
     } else if (holds_commit(worker)) {
         /* no host had a commit: the worker's live state becomes the commit */
         keep(world, worker, worker->loop.round->commit);

@@ -13,6 +13,9 @@ enum world_bug {
     BUG_LAUNCH_ON_BARRED,
     BUG_VISIBLE_BEFORE_DURABLE,
     BUG_LIE_BELIEVED,
+    BUG_EARLY_MANIFEST,   /* an agent says SAVED before its file is durable */
+    BUG_MIXED_COMMITS,    /* an agent writes the newest commit instead of the one that it holds */
+    BUG_FORGOTTEN_HOLDER, /* a driver does not hear which commits agents keep */
     BUG_COUNT
 };
 

@@ -10,6 +10,10 @@ void bug_up(struct world *world, struct world_host *host, struct msg *msg)
 {
     const struct world_worker *successor;
 
+    if (world->shape.bug == BUG_FORGOTTEN_HOLDER && msg->type == MSG_HELLO_AGENT)
+        msg->u.hello_agent.kept.count = 0;
+    if (world->shape.bug == BUG_FORGOTTEN_HOLDER && msg->type == MSG_EXITED)
+        msg->u.exited.commit = 0;
     if (world->shape.bug != BUG_STALE_EXIT || msg->type != MSG_EXITED)
         return;
     successor = host_worker(world, host, msg->u.exited.slot);

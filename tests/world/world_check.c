@@ -194,6 +194,17 @@ void check_commit(struct world *world, const struct world_worker *worker, uint64
     *WORLD_PUSH(&check->commits) = (struct world_commit){ commit, checksum };
 }
 
+void check_saved_commit(struct world *world, const struct store_checkpoint *checkpoint)
+{
+    const struct world_check *check = &world->check;
+    uint64_t checksum = model_checksum(checkpoint->model);
+
+    for (size_t i = 0; i < check->commits.count && !checkpoint->damage; i++)
+        if (check->commits.items[i].commit == checkpoint->commit &&
+            check->commits.items[i].checksum != checksum)
+            world_violate(world, "15", "%s is not the commit of that number", checkpoint->folder);
+}
+
 void check_finish(struct world *world, const struct world_worker *worker)
 {
     const struct world_model *model = &worker->loop.model;
@@ -233,6 +244,11 @@ static void check_number(struct world *world, const struct journal_record *recor
         world->stats.rounds++;
         if (record->cause == CAUSE_RECOVERY)
             world->stats.recoveries++;
+        /* check_fall_back has judged whether the job may go back */
+        if (record->commit < world->check.entered_commit) {
+            world->check.entered_commit = record->commit;
+            world->stats.fallbacks++;
+        }
     }
     if (record->round > world->check.number)
         world->check.number = record->round;
@@ -294,7 +310,7 @@ void check_durable(struct world *world, const struct journal_record *record)
         break;
     case JOURNAL_OVER:
         check->over = true;
-        check->state_lost = !world_state_elsewhere(world, NULL);
+        check->state_lost = !world_state_elsewhere(world, NULL) && !store_is_readable(world);
         break;
     default: break;
     }
@@ -328,6 +344,7 @@ void check_exit(struct world *world, const struct world_driver *driver)
         config->reset_limit != CORE_NO_RESET_LIMIT || config->blacklist.forever ||
         world->stats.faults[COMMAND_STOP] || (world->shape.faults == 0 && !world->shape.liar) ||
         strstr(world->exit_text, "for longer than --start-timeout") ||
+        (!store_is_readable(world) && strstr(world->exit_text, "no checkpoint in")) ||
         strstr(world->exit_text, "every worker of round") ||
         (config->progress_restarts != CORE_NO_PROGRESS_LIMIT &&
          strstr(world->exit_text, "makes no progress")) ||

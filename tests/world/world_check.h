@@ -16,6 +16,7 @@
  *    12  what a core shows of itself is true
  *    13  each member that can be reached is told of a round, and of its end
  *    14  a lie of an agent is not believed, and harms no other host
+ *    15  what a complete checkpoint is, and when the job goes back to one (world_store.c)
  */
 #ifndef TESTS_WORLD_WORLD_CHECK_H
 #define TESTS_WORLD_WORLD_CHECK_H
@@ -83,8 +84,7 @@ void told_free(struct world_told *told);
 void check_event(struct world *world, struct world_driver *driver, const struct event *event);
 void check_actions(struct world *world, struct world_driver *driver,
                    const struct action_list *list);
-/* The driver has no more actions for now. Checks that a ROUND or REVOKE was told to each member
- * that the driver can reach. */
+/* The driver has no more actions for now: each member that it can reach was told of a ROUND. */
 void check_everybody_told(struct world *world, const struct world_driver *driver);
 
 /* A frame leaves the driver. false: the frame is lost, by a planted bug. */

@@ -6,8 +6,10 @@
 
 #include "base/panic.h"
 #include "tests/world/world_liar.h"
+#include "tests/world/world_saves.h"
 #include "tests/world/world_state.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 const char *command_name(enum world_command_kind kind)
@@ -59,13 +61,17 @@ static enum target target_of(enum world_command_kind kind)
     case COMMAND_REKEY:
     case COMMAND_STOP:
     case COMMAND_CROWD:
+    case COMMAND_CHECKPOINT:
     case COMMAND_STATUS: return TO_OPERATOR;
     case COMMAND_KILL_DRIVER:
     case COMMAND_FREEZE_DRIVER:
     case COMMAND_THAW_DRIVER:
     case COMMAND_START_DRIVER:
     case COMMAND_SLOW_DISK:
-    case COMMAND_FAIL_DISK: return TO_DRIVER;
+    case COMMAND_FAIL_DISK:
+    case COMMAND_KILL_ALL:
+    case COMMAND_FAIL_STORE:
+    case COMMAND_DAMAGE: return TO_DRIVER;
     case COMMAND_COUNT: break;
     }
     PANIC("no command is %d", (int)kind);
@@ -124,6 +130,9 @@ COMMAND_BARE(discovery_hangs, DISCOVERY_HANGS)
 COMMAND_BARE(ask_status, STATUS)
 COMMAND_BARE(crowd_port, CROWD)
 COMMAND_BARE(rekey, REKEY)
+COMMAND_BARE(kill_all_agents, KILL_ALL)
+COMMAND_BARE(damage_checkpoint, DAMAGE)
+COMMAND_BARE(want_checkpoint, CHECKPOINT)
 
 struct world_command exit_worker(const char *host, uint32_t slot, int code)
 {
@@ -173,6 +182,26 @@ struct world_command slow_disk(int64_t us)
 struct world_command fail_disk(int64_t us)
 {
     return make(COMMAND_FAIL_DISK, "", COMMAND_WHOLE_HOST, 0, us);
+}
+
+struct world_command kill_everything(void)
+{
+    return make(COMMAND_KILL_ALL, "", COMMAND_WHOLE_HOST, 1, 0);
+}
+
+struct world_command fail_store(int64_t us)
+{
+    return make(COMMAND_FAIL_STORE, "", COMMAND_WHOLE_HOST, 0, us);
+}
+
+struct world_command damage_every_checkpoint(void)
+{
+    return make(COMMAND_DAMAGE, "", COMMAND_WHOLE_HOST, 1, 0);
+}
+
+struct world_command damage_checkpoint_for_some(void)
+{
+    return make(COMMAND_DAMAGE, "", COMMAND_WHOLE_HOST, 2, 0);
 }
 
 struct world_command drain(const char *host, uint32_t slot, int64_t left_us)
@@ -384,7 +413,26 @@ static void show_status(struct world *world)
     core_view_release(&view);
 }
 
-/* Carries out a command whose target is the newest driver, or its disk. */
+/* All agents and their workers die at the same moment, as when a whole pool of machines is taken
+ * back; with_driver: the driver too. */
+static void kill_all(struct world *world, bool with_driver)
+{
+    for (size_t i = 0; i < world->hosts.count; i++) {
+        struct world_host *host = world->hosts.items[i];
+
+        host->trouble_us = world->now_us;
+        for (uint32_t slot = 0; slot < WORLD_SLOTS_MAX; slot++)
+            if (host_worker(world, host, slot))
+                host_worker(world, host, slot)->blamed = true;
+        if (host->agent)
+            agent_die(world, host->agent, true);
+        each_link(world, host, link_break);
+    }
+    if (with_driver)
+        driver_die(world, world->driver, "killed");
+}
+
+/* Carries out a command whose target is the newest driver, its disk or its checkpoints. */
 static void do_to_driver(struct world *world, const struct world_command *command)
 {
     struct world_driver *driver = world->driver;
@@ -412,6 +460,14 @@ static void do_to_driver(struct world *world, const struct world_command *comman
         break;
     case COMMAND_FAIL_DISK:
         world->disk.fails_until_us = time_add(world->now_us, command->us);
+        break;
+    case COMMAND_KILL_ALL: kill_all(world, command->value); break;
+    case COMMAND_FAIL_STORE:
+        world->store.fails_until_us = time_add(world->now_us, command->us);
+        break;
+    case COMMAND_DAMAGE:
+        store_damage(world, command->value == 2 ? DAMAGE_SOME : DAMAGE_ALL,
+                     command->value == 1 ? UINT_MAX : 1);
         break;
     default: break;
     }
@@ -450,6 +506,8 @@ void world_do(struct world *world, const struct world_command *command)
     else if (host && command->kind == COMMAND_LIE)
         world_mark(world, "the agent of %s lies: it %s", command->host,
                    lie_name((enum world_lie)command->value));
+    else if (command->kind == COMMAND_KILL_ALL && command->value)
+        world_mark(world, "%s, and the driver", command_name(command->kind));
     else if (host && command->kind == COMMAND_LIST_HOST)
         world_mark(world, "%s %s with %u slot%s", command_name(command->kind), command->host,
                    command->slot, command->slot == 1 ? "" : "s");
@@ -474,6 +532,7 @@ void world_do(struct world *world, const struct world_command *command)
         case COMMAND_CLEAR: operate(world, EVENT_CLEAR, command); break;
         case COMMAND_REKEY: operate(world, EVENT_REKEY, command); break;
         case COMMAND_STOP: operate(world, EVENT_STOP, command); break;
+        case COMMAND_CHECKPOINT: operate(world, EVENT_WANT_CHECKPOINT, command); break;
         case COMMAND_CROWD: operate(world, EVENT_CROWDED, command); break;
         default: show_status(world); break;
         }

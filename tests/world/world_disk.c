@@ -236,6 +236,7 @@ static void append(struct world *world, struct world_driver *driver, const struc
                                      .code = action->code,
                                      .ask = action->ask,
                                      .epoch = action->epoch,
+                                     .checkpoint = action->checkpoint,
                                      .host = text_of(action->host),
                                      .text = text_of(action->text) };
     if (action->kind == ACTION_SEND || action->kind == ACTION_CLOSE) {

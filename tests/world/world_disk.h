@@ -36,6 +36,7 @@ struct world_queued {
     struct world_frame *frame;
     struct journal_record *record;
     struct blacklist_change *change;
+    const struct checkpoint_done *checkpoint; /* the core has its memory until it is written */
 };
 
 struct world_executor {

@@ -278,6 +278,8 @@ void driver_perform(struct world *world, struct world_driver *driver,
         if (world->disk.owner != driver->number)
             driver_die(world, driver, "the journal has another owner");
         break;
+    case ACTION_CHECKPOINT: store_complete(world, driver, action->checkpoint); break;
+    case ACTION_CHECKPOINT_REJECT: store_reject(world, driver, action->epoch); break;
     case ACTION_REPLY:
         world_mark(world, "reply %d: %s", action->code, action->text ? action->text : "");
         break;
@@ -307,6 +309,7 @@ void driver_die(struct world *world, struct world_driver *driver, const char *wh
             link_close(world, driver->peers.items[i], END_DRIVER);
     }
     disk_abandon(world, driver);
+    store_abandon(world, driver);
     core_free(driver->core);
     core_free(driver->shadow);
     driver->core = NULL;
@@ -384,6 +387,7 @@ void driver_start(struct world *world)
     struct world_driver *driver = driver_create(world);
 
     config.seed = world->shape.seed + driver->number;
+    store_find(world, driver, &config);
     if (world->shape.bug == BUG_LAUNCH_ON_BARRED) {
         config.blacklist.lower_us = 0;
         config.blacklist.upper_us = 0;

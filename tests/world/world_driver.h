@@ -10,6 +10,7 @@
 #include "tests/world/world_disk.h"
 #include "tests/world/world_queue.h"
 
+struct store_checkpoint;
 struct world_told; /* world_check.h: the events that a driver's core has been told */
 
 /* A key that a driver accepts, by its host and epoch. */
@@ -33,6 +34,8 @@ struct world_driver {
     struct VEC(struct world_link *) peers;
     struct VEC(struct world_key) keys;
     struct world_told *told;
+    /* the newest checkpoint that the driver was told; NULL: there is none */
+    const struct store_checkpoint *checkpoint;
     uint64_t steps;
     bool stepping;
     bool begun;            /* true: its first record, the term, is durable */

@@ -2,6 +2,7 @@
  * then the world is calm, is mended, and the job must end. */
 #include "base/panic.h"
 #include "tests/lib/fault.h"
+#include "tests/world/world_saves.h"
 #include "tests/world/world_state.h"
 
 #include <stdio.h>
@@ -81,6 +82,13 @@ void world_shape_random(struct world_shape *shape, uint64_t seed, unsigned fault
     shape->liar = seed % 4 == 2;
     if (seed % 16 == 6)
         shape->faults = 0;
+    if (seed % 3 == 1) {
+        shape->config.checkpoint_dir = STORE_DIR;
+        if (rng_below(&rng, 2))
+            shape->config.checkpoint_us = among(&rng, 2 * TIME_S, TIME_MIN);
+        else
+            shape->config.checkpoint_commits = (uint32_t)among(&rng, 1, 20);
+    }
     if (seed % 40 == 11) {
         shape->plain = true;
         shape->plain_code = (int)rng_below(&rng, 4) / 3;
@@ -143,7 +151,8 @@ static bool loses_the_state(struct world *world, const struct world_command *com
     bool takes = command->kind == COMMAND_KILL_AGENT || command->kind == COMMAND_POWER_OFF ||
                  command->kind == COMMAND_UNLIST_HOST;
 
-    return takes && !world_state_elsewhere(world, world_find_host(world, command->host)) &&
+    return takes && !store_is_readable(world) &&
+           !world_state_elsewhere(world, world_find_host(world, command->host)) &&
            !world_coin(world, 100);
 }
 
@@ -327,6 +336,25 @@ static void decide_length(struct world *world)
     world->length = most + 20 + rng_below(&world->rng, 40);
 }
 
+/* Faults of checkpoints. All agents die at once only when the job can go on from a checkpoint. */
+static void hurt_checkpoints(struct world *world)
+{
+    switch (rng_below(&world->rng, 8)) {
+    case 0: soon(world, 0, fail_store(a_while(world, TIME_S, 20 * TIME_S))); break;
+    case 1:
+        soon(world, 0, world_coin(world, 2) ? damage_checkpoint() : damage_checkpoint_for_some());
+        break;
+    case 2: soon(world, 0, want_checkpoint()); break;
+    case 3:
+        if (store_is_readable(world))
+            soon(world, 0, kill_everything());
+        break;
+    default:
+        if (store_is_readable(world))
+            soon(world, 0, kill_all_agents());
+    }
+}
+
 /* true: whichever agent dies, the state is kept on another host. */
 static bool nobody_is_needed(const struct world *world)
 {
@@ -351,6 +379,8 @@ static void on_fault(struct world *world, struct world_event *event)
     /* New keys come beside another fault, so that agents and drivers die while they are given. */
     if (world_coin(world, 6))
         soon(world, a_while(world, 0, 200 * TIME_MS), rekey());
+    if (world->shape.config.checkpoint_dir && world_coin(world, 6))
+        hurt_checkpoints(world);
     host = world->hosts.items[rng_below(&world->rng, world->hosts.count)];
     slots = slots_listed(world, host);
     switch (rng_below(&world->rng, 10)) {
@@ -424,6 +454,7 @@ void faults_end(struct world *world)
     decide_length(world);
     world->disk.fails_until_us = 0;
     world->disk.slow_until_us = 0;
+    world->store.fails_until_us = 0;
     world->discovery.failures = 0;
     world->discovery.rubbish = 0;
     world->discovery.hangs = 0;

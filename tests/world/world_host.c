@@ -84,6 +84,9 @@ static void perform(struct world *world, struct world_agent *agent,
         take_key(agent, action->msg->u.rekey.epoch);
         world_after(world, 0, on_key_taken, agent, NULL, agent->epoch);
         break;
+    case AGENT_DO_HOLD: world_hold(world, agent, action->msg); break;
+    case AGENT_DO_SAVE: world_hold_save(world, agent, action->msg); break;
+    case AGENT_DO_RELEASE: world_hold_end(agent, action->msg); break;
     case AGENT_DO_EXIT: agent_die(world, agent, false); break;
     default: PANIC("an agent's action of kind %d", action->kind);
     }

@@ -13,6 +13,18 @@
 
 #define WORLD_SLOTS_MAX 16
 
+/* The commits that an agent holds for a checkpoint. */
+struct world_hold {
+    uint64_t number; /* of the attempt; 0: none */
+    uint64_t round, at;
+    size_t count;
+    uint32_t slots[WORLD_SLOTS_MAX];
+    uint64_t commits[WORLD_SLOTS_MAX]; /* 0: the slot's commit has not come yet */
+    struct world_model models[WORLD_SLOTS_MAX];
+    bool answered;
+    int64_t saved_us; /* when the last file is durable */
+};
+
 struct world_agent {
     struct world_process process;
     struct world_host *host;
@@ -24,6 +36,7 @@ struct world_agent {
     struct world_link *link; /* NULL: none */
     uint64_t dialling;       /* number of the attempt under way; 0: none */
     struct world_kept kept[WORLD_SLOTS_MAX];
+    struct world_hold hold;
     /* the workers by the number of their connection; NULL: the number is free */
     struct VEC(struct world_worker *) workers;
 };
@@ -43,6 +56,7 @@ struct world_host {
     int64_t trouble_us;       /* when the host was last disturbed; -1: never */
     char address[24];         /* where its agent serves commits, as workers say it */
     bool liar;                /* true: its agent has lied, and may end workers of its own */
+    bool forges;              /* the next file of a checkpoint is said to be durable, and is not */
     bool claims;              /* the next RECOVERING of its workers claims a commit */
     enum world_lie hello_lie; /* in the agent's next hello; LIE_COUNT: none */
     int64_t drain_us; /* when an operator last drained the host or a slot of it; -1: never */
@@ -80,6 +94,13 @@ void agent_tell(struct world *world, struct world_agent *agent, struct agent_eve
 void agent_die(struct world *world, struct world_agent *agent, bool silently);
 void agent_release(struct world_agent *agent);
 bool host_reachable(const struct world_host *host);
+
+/* world_checkpoint.c */
+void world_hold(struct world *world, struct world_agent *agent, const struct msg *msg);
+void world_hold_save(struct world *world, struct world_agent *agent, const struct msg *msg);
+void world_hold_end(struct world_agent *agent, const struct msg *msg);
+/* a slot has a new commit, or its worker has ended */
+void world_hold_look(struct world *world, struct world_agent *agent);
 
 void worker_spawn(struct world *world, struct world_agent *agent, const struct msg *launch);
 void worker_die(struct world *world, struct world_worker *worker, enum msg_ended ended, int value);

@@ -42,6 +42,8 @@ static const char *const names[LIE_COUNT] = {
     [LIE_WAITS] = "says that its worker waits for another host",
     [LIE_COMMIT] = "claims a commit, and that its worker trains from it",
     [LIE_OWN] = "says anything of its own worker",
+    [LIE_HOLDING] = "holds a commit for a checkpoint that it does not have",
+    [LIE_SAVED] = "says that a file of a checkpoint is written",
 };
 
 const char *lie_name(enum world_lie lie)
@@ -97,16 +99,17 @@ static void draw(struct world *world, struct arena *arena, bool own, struct msg 
     static const enum msg_type honest[] = { MSG_EXITED,   MSG_FINISHED,      MSG_READY,
                                             MSG_LAUNCHED, MSG_LAUNCH_FAILED, MSG_HELLO_AGENT,
                                             MSG_BYE,      MSG_NOTICE,        MSG_BEAT,
-                                            MSG_REKEYED };
+                                            MSG_REKEYED,  MSG_HOLDING,       MSG_SAVED };
     const struct msg_kind *kind;
     bool taken;
 
     do {
         kind = msg_kind_at(rng_below(&world->rng, 64));
         taken = kind && kind->links & LINK_AGENT_TO_DRIVER;
-        /* An agent may say the last five of its host; the others, said of a worker of its own, end
-         * that worker or the job. */
-        for (size_t i = own ? 0 : ARRAY_SIZE(honest) - 5; taken && i < ARRAY_SIZE(honest); i++)
+        /* The last seven kinds of `honest` are about the agent's own host, so the driver would
+         * believe them in any case. The kinds before them are believed of the agent's own workers,
+         * and would end the worker or the job: they are drawn only for workers of others. */
+        for (size_t i = own ? 0 : ARRAY_SIZE(honest) - 7; taken && i < ARRAY_SIZE(honest); i++)
             taken = kind->type != honest[i];
     } while (!taken);
     if (msg_random(kind->type, &world->rng, LIST_MAX, arena, ret_msg))
@@ -159,6 +162,21 @@ static void say_waits(struct world *world, struct world_agent *agent,
     msg.round = newest_round(world);
     msg.u.stalled = (struct msg_stalled){
         .operation = "allreduce", .waited_us = TIME_HOUR, .missing = {&other, 1}
+    };
+    say(world, agent, &msg, false);
+}
+
+/* The liar says that it holds a commit of which it has not heard; the truth comes later. */
+static void say_holding(struct world *world, struct world_agent *agent)
+{
+    const struct world_hold *hold = &agent->hold;
+    struct msg msg = { .type = MSG_HOLDING, .round = newest_round(world) };
+    struct msg_kept kept[WORLD_SLOTS_MAX];
+
+    for (size_t i = 0; i < hold->count; i++)
+        kept[i] = (struct msg_kept){ .slot = hold->slots[i], .commit = hold->at + 1 };
+    msg.u.holding = (struct msg_holding){
+        .number = hold->number, .text = "", .kept = {kept, hold->count}
     };
     say(world, agent, &msg, false);
 }
@@ -220,6 +238,8 @@ static void say_lie(struct world *world, struct world_host *host, enum world_lie
         if (own)
             say(world, agent, &msg, false);
         break;
+    case LIE_HOLDING: say_holding(world, agent); break;
+    case LIE_SAVED: host->forges = true; break;
     default: break;
     }
     arena_release(&arena);
@@ -326,7 +346,8 @@ static bool may_answer(const struct world_link *link, const struct action *actio
     case ACTION_SEND:
         if (action->peer == link->peer)
             return action->msg->type == MSG_REFUSED || action->msg->type == MSG_FORGET;
-        return closed && action->msg->type == MSG_LAUNCH;
+        /* an attempt at a checkpoint, in which the host had a part, is over */
+        return closed && (action->msg->type == MSG_LAUNCH || action->msg->type == MSG_RELEASE);
     case ACTION_CLOSE: return action->peer == link->peer;
     case ACTION_RECORD:
         /* the charge may be the first one since the last commit, which the journal keeps */

@@ -22,6 +22,8 @@ enum world_lie {
     LIE_WAITS,   /* its worker waits for a worker of another host, since an hour */
     LIE_COMMIT,  /* its worker has recovered with a commit that it does not have, and trains */
     LIE_OWN,     /* a random message about its own worker */
+    LIE_HOLDING, /* it holds a commit for the checkpoint that it does not have */
+    LIE_SAVED,   /* the next file of a checkpoint is durable, though it was not written */
     LIE_COUNT
 };
 

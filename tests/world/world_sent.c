@@ -82,7 +82,19 @@ static void check_holders(struct world *world, const struct msg *msg, uint64_t h
 
     if (round->commit > highest && liars_alone(world, round))
         return; /* it is not fetched, and the next round resumes from another one */
-    if (!round->holders.count && highest < world->check.entered_commit) {
+    if (check_checkpoint_source(world, msg)) {
+        if (highest > round->commit)
+            world_violate(world, "15",
+                          "round %" PRIu64 " goes back, and a member holds %" PRIu64 ":%u",
+                          msg->round, COMMIT_ROUND_OF(highest), COMMIT_PLACE_OF(highest));
+        return;
+    }
+    /* An agent may keep a commit that is newer than those of the members and than the newest
+     * checkpoint. */
+    if (!round->holders.count &&
+        (highest < world->check.entered_commit ||
+         (world->driver->checkpoint && world->driver->checkpoint->commit > highest &&
+          round->commit > highest))) {
         check_sources(world, msg);
         return;
     }

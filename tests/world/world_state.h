@@ -15,6 +15,7 @@
 #include "tests/world/world_host.h"
 #include "tests/world/world_net.h"
 #include "tests/world/world_queue.h"
+#include "tests/world/world_store.h"
 
 #define WORLD_HOSTS_MAX 64
 
@@ -55,6 +56,7 @@ struct world {
     struct VEC(struct world_worker *) workers; /* all worker processes, dead ones too */
     struct VEC(struct world_round *) rounds;
     struct world_disk disk;
+    struct world_store store;
     struct world_discovery discovery;
     struct world_check check;
     struct world_stats stats;

@@ -1,6 +1,7 @@
 /* world_story.c: the script of a story, its trace, and its expectations. */
 #include "base/panic.h"
 #include "tests/lib/fault.h"
+#include "tests/world/world_saves.h"
 #include "tests/world/world_state.h"
 
 #include <inttypes.h>
@@ -100,6 +101,18 @@ void world_np(struct world *world, uint32_t np, uint32_t min_np, uint32_t max_np
 void world_train(struct world *world, uint64_t steps)
 {
     world->length = steps;
+}
+
+void world_checkpoints(struct world *world, int64_t every_us, uint32_t commits)
+{
+    world->shape.config.checkpoint_dir = STORE_DIR;
+    world->shape.config.checkpoint_us = every_us;
+    world->shape.config.checkpoint_commits = commits;
+}
+
+void world_earlier(struct world *world, uint64_t round, uint32_t place, uint64_t step)
+{
+    store_earlier(world, round, place, step);
 }
 
 /* ---- expectations --------------------------------------------------------------------------- */

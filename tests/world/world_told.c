@@ -17,6 +17,7 @@ struct bar {
     char host[COMMAND_HOST_MAX];
     uint32_t slot;
     int64_t until_wall_us;
+    bool noticed; /* a drain: the machine itself gave notice */
 };
 
 struct peer {
@@ -73,6 +74,7 @@ static void note_drain(struct world_told *told, const struct journal_record *rec
     snprintf(drain->host, sizeof(drain->host), "%s", record->host);
     drain->slot = record->slot;
     drain->until_wall_us = record->wall_us ? TIME_NEVER : 0;
+    drain->noticed = record->code != 0;
 }
 
 struct world_told *told_create(struct world *world)
@@ -112,9 +114,9 @@ void check_event(struct world *world, struct world_driver *driver, const struct 
     (void)world;
     if (event->kind == EVENT_HOSTS && hosts_copy(event->hosts, &told->listed))
         PANIC("memory is out");
-    /* a host that has left the list and comes back counts as a new host */
+    /* the notice of a machine ends when its host leaves the list */
     for (size_t i = 0; event->kind == EVENT_HOSTS && i < told->drains.count; i++) {
-        if (!hosts_find(&told->listed, told->drains.items[i].host))
+        if (told->drains.items[i].noticed && !hosts_find(&told->listed, told->drains.items[i].host))
             told->drains.items[i].until_wall_us = 0;
     }
     if (event->kind == EVENT_CLOSED)
@@ -240,7 +242,8 @@ static void check_failure(struct world *world, const struct world_told *told,
 /* ---- records -------------------------------------------------------------------------------- */
 
 /* Checks the record of a new round: the number of its members, and the order of their ranks. */
-static void check_round_record(struct world *world, const struct journal_record *record)
+static void check_round_record(struct world *world, const struct world_driver *driver,
+                               const struct journal_record *record)
 {
     const struct core_config *config = &world->shape.config;
     size_t least = record->cause == CAUSE_FIRST ? config->np : config->min_np;
@@ -254,6 +257,7 @@ static void check_round_record(struct world *world, const struct journal_record 
     if (record->round <= world->check.told_round)
         world_violate(world, "6", "round %" PRIu64 " begins after round %" PRIu64, record->round,
                       world->check.told_round);
+    check_fall_back(world, driver, record);
     /* Checks the order of a round: members of the round before keep their order, and come before
      * new members. */
     before = durable_round(world, record->previous);
@@ -305,7 +309,7 @@ void check_actions(struct world *world, struct world_driver *driver, const struc
                     world_violate(world, "6", "round number %" PRIu64 " was told before",
                                   action->record->round);
                 break;
-            case JOURNAL_ROUND: check_round_record(world, action->record); break;
+            case JOURNAL_ROUND: check_round_record(world, driver, action->record); break;
             case JOURNAL_DRAIN: note_drain(driver->told, action->record); break;
             default: break;
             }

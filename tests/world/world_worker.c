@@ -240,7 +240,10 @@ static void on_ended(struct world *world, struct world_event *event)
                                 .witness = WITNESS_PIDFD,
                                 .commit = newest_kept(worker) };
 
-    if (process_takes(&worker->agent->process, event))
+    if (!process_takes(&worker->agent->process, event))
+        return;
+    world_hold_look(world, worker->agent);
+    if (worker->agent->process.alive)
         agent_tell(world, worker->agent, &told);
 }
 

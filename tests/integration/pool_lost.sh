@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# The whole pool is lost at once: driver, agents and workers get SIGKILL at random moments, and the same command
+# line is started again. The training goes on from the newest complete checkpoint, and ends with the sums of a
+# training in peace. In the end a new job begins with the last checkpoint, with another number of workers.
+#
+#     pool_lost.sh ELASTIC TRAINER TIMES [SEED]
+. "$(dirname "$0")/../shell/lib.sh"
+. "$(dirname "$0")/../shell/train.sh"
+test_begin "$@"
+times=$3
+seed=${4:-$$}
+RANDOM=$seed
+say_line "seed $seed"
+kept=$folder/checkpoints
+steps=$((400 * (times + 1)))
+
+begin() {
+  final=$folder/$job.final
+  made=$folder/$job.made
+  start -np 4 --min-np 2 -H 127.0.0.1:2,127.0.0.2:2 --checkpoint-dir "$kept" --checkpoint-interval "$1" -- \
+    "$trainer" --steps $steps --step-ms 2 --say "$say" --made "$made" --final "$final" --slow-until "$go"
+}
+
+# The newest complete checkpoint, as ROUND.INDEX.
+newest_complete() {
+  find "$kept" -name COMPLETE -printf '%h\n' | sed 's/.*commit-//' | sort -t. -k1,1n -k2,2n | tail -n 1
+}
+
+intervals=(100ms 20c 1c 250ms)
+begin "${intervals[0]}"
+for ((i = 1; i <= times; i++)); do
+  complete=$(grep -c 'checkpoint .* is complete' "$err")
+  await "$err" 'checkpoint .* is complete' $((complete + 1 + RANDOM % 3))
+  timeout "0.0$((10 + RANDOM % 90))" tail -f /dev/null
+  before=$(newest_complete)
+  [ -n "$before" ] || die "kill $i: no checkpoint is complete"
+  # All at once: no process is left that could start another one.
+  # shellcheck disable=SC2046
+  kill -KILL $(marked) 2>/dev/null
+  await_driver
+  for pid in $(marked); do kill -KILL "$pid" 2>/dev/null; await_end "$pid"; done
+  is_alive "$driver" && die "kill $i: the driver lives"
+  begin "${intervals[i % ${#intervals[@]}]}"
+  await "$err" 'the training goes on from' "$i"
+  resumed=$(sed -nE 's/.*newer commit than checkpoint ([0-9.]+):.*/\1/p' "$err" | tail -n 1)
+  [ "$(printf '%s\n%s\n' "$before" "$resumed" | sort -t. -k1,1n -k2,2n | tail -n 1)" = "$resumed" ] ||
+    die "kill $i: checkpoint $before was complete, and the job goes on from $resumed"
+done
+await "$err" 'checkpoint .* is complete' $((times + 1))
+finish 0
+all_right $steps
+[ "$(find "$kept" -name COMPLETE | wc -l)" -le 3 ] || die "more than 3 checkpoints are kept: $(ls "$kept")"
+say_line "$times times all processes were killed; the last checkpoint is $(newest_complete)"
+
+# A new job, with six workers, from the last checkpoint of the first one.
+first=$(awk '{ print $3 }' "$made" | sort -n | head -n 1)
+[ "$first" = 1 ] || die "the first job began with step $first"
+new_job
+final=$folder/$job.final
+made=$folder/$job.made
+start -np 6 -H 127.0.0.1:3,127.0.0.2:3 --from-checkpoint "$kept" -- \
+  "$trainer" --steps $((steps + 10)) --step-ms 2 --say "$say" --made "$made" --final "$final"
+finish 0
+all_right $((steps + 10))
+first=$(awk '{ print $3 }' "$made" | sort -n | head -n 1)
+[ "$first" -gt 1 ] || die "the second job began anew"
+say_line "a job of six workers began with step $first"
+
+# Two jobs and one directory: the second one is refused, with the name of the first.
+new_job
+begin 100ms
+await "$err" 'checkpoint .* is complete'
+one=$driver one_job=$job one_state=$state
+new_job
+begin 100ms
+await_driver
+[ "$code" != 0 ] || die "a second job used the directory"
+grep -F "$one_job" "$err" >/dev/null || die "the refusal does not name $one_job: $(cat "$err")"
+driver=$one job=$one_job state=$one_state err=$folder/$job.err go=$folder/$job.go
+ask stop >/dev/null
+await_driver
