@@ -381,6 +381,7 @@ static void measure(enum link_kind kind, uint32_t size)
 
 int main(void)
 {
+    (void)setenv("HVD_GLOO_LIBRARY", BENCH_GLOO_MODULE, 0);
     for (uint32_t size = 2; size <= MEMBERS_MAX; size *= 2) {
         measure(LINK_GLOO, size);
         measure(LINK_TCP, size);

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define CONNECT_US INT64_C(60000000)
@@ -20,6 +21,7 @@ void coll_member_open(struct coll_member *member, struct lockstep_self *seat,
     struct hvd_err err = { .text = "" };
 
     *member = (struct coll_member){ .seat = seat, .place = *place };
+    (void)setenv("HVD_GLOO_LIBRARY", BENCH_GLOO_MODULE, 0);
     lockstep_must(coll_engine_open(&options, &member->engine, &err), "an engine", &err);
     (void)snprintf(own->contact, sizeof(own->contact), "%s", coll_engine_contact(member->engine));
     own->incarnation = (uint64_t)getpid();

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "collectives/lane/traffic.h"
+#include "collectives/link/gloo_module.h"
 #include "collectives/link/security.h"
 #include "collectives/link/socket.h"
 #include "seal/seal.h"
@@ -33,6 +34,7 @@ static void engine_release(struct coll_engine *engine)
 int coll_engine_open(const struct coll_options *options, struct coll_engine **ret_engine,
                      struct hvd_err *err)
 {
+    const struct gloo_module *module;
     struct coll_engine *engine;
     int rc;
 
@@ -48,6 +50,9 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
                        "--cpu-operations gloo sends numbers in clear, and any host that reaches %s "
                        "can change them; leave it out, or allow that with --data-security none",
                        options->host);
+    /* A missing module is an error now, not in the first round. */
+    if (options->carrier == COLL_BY_GLOO && gloo_module_find(&module, err))
+        return HVD_E_UNSUPPORTED;
     engine = mem_zalloc(sizeof(*engine));
     if (!engine)
         return err_set(err, HVD_E_NOMEM, "out of memory");

@@ -2,6 +2,7 @@
  * gloo_link.cc: a link over Gloo's TCP pairs, with nothing of Gloo's above them: Gloo's collectives
  * wait on buffers that no caller can reach, and so cannot be stopped. Here every wait is on a
  * buffer in a list, and a cancel wakes all waits.
+ * This file is a module of its own, libhvd-gloo.so, which links.c loads when it is asked for.
  *
  * Gloo throws; nothing is thrown out of this file. A message longer than its memory ends the
  * process on Gloo's own thread, where no caller can catch it; the algorithms never send one
@@ -10,7 +11,7 @@
 extern "C" {
 #include "base/limits.h"
 #include "base/list.h"
-#include "collectives/link/links_internal.h"
+#include "collectives/link/gloo_module.h"
 #include "collectives/link/reaper.h"
 #include "os/clock.h"
 #include "os/thread.h"
@@ -402,7 +403,10 @@ struct gloo_device {
     std::shared_ptr<gloo::transport::Device> device;
 };
 
-int gloo_device_open(const char *host, struct gloo_device **ret_device, struct hvd_err *err)
+namespace
+{
+
+int device_open(const char *host, struct gloo_device **ret_device, struct hvd_err *err)
 {
     sigset_t all, before;
     int rc;
@@ -422,7 +426,7 @@ int gloo_device_open(const char *host, struct gloo_device **ret_device, struct h
     return rc;
 }
 
-void gloo_device_close(struct gloo_device *device)
+void device_close(struct gloo_device *device)
 {
     (void)guarded(nullptr, "closing", [&] {
         delete device;
@@ -430,8 +434,8 @@ void gloo_device_close(struct gloo_device *device)
     });
 }
 
-int gloo_link_create(struct gloo_device *device, const struct link_spec *spec,
-                     struct link **ret_link, struct hvd_err *err)
+int link_create(struct gloo_device *device, const struct link_spec *spec, struct link **ret_link,
+                struct hvd_err *err)
 {
     return guarded(err, "Gloo cannot make connections", [&] {
         std::unique_ptr<gloo_link> link(new gloo_link());
@@ -459,4 +463,14 @@ int gloo_link_create(struct gloo_device *device, const struct link_spec *spec,
         *ret_link = &link.release()->base;
         return 0;
     });
+}
+
+} // namespace
+
+extern "C" HVD_API const struct gloo_module *hvd_gloo_module(void)
+{
+    static const struct gloo_module module = { HVD_VERSION_TEXT, device_open, device_close,
+                                               link_create };
+
+    return &module;
 }

@@ -5,13 +5,15 @@
 #include "collectives/link/links.h"
 
 #include "base/mem.h"
+#include "collectives/link/gloo_module.h"
 #include "collectives/link/links_internal.h"
 #include "collectives/link/tcp_speed.h"
 
 struct link_device {
     enum link_kind kind;
-    struct gloo_device *gloo; /* used for LINK_GLOO; LINK_TCP uses `tcp` and `speed` */
-    struct endpoint tcp;
+    const struct gloo_module *module; /* used for LINK_GLOO, as is the next field */
+    struct gloo_device *gloo;
+    struct endpoint tcp; /* used for LINK_TCP, as is the next field */
     struct tcp_speed *speed;
 };
 
@@ -27,9 +29,11 @@ int link_device_open(enum link_kind kind, const char *host, struct link_device *
         return err_set(err, HVD_E_NOMEM, "out of memory");
     device->kind = kind;
     if (kind == LINK_GLOO)
-        rc = gloo_device_open(host, &device->gloo, err);
+        rc = gloo_module_find(&device->module, err);
     else
         rc = tcp_link_host(host, &device->tcp, err);
+    if (!rc && kind == LINK_GLOO)
+        rc = device->module->device_open(host, &device->gloo, err);
     if (!rc && kind != LINK_GLOO && speed_create(&device->speed))
         rc = err_set(err, HVD_E_NOMEM, "out of memory");
     if (rc)
@@ -44,7 +48,7 @@ void link_device_close(struct link_device *device)
     if (!device)
         return;
     if (device->kind == LINK_GLOO)
-        gloo_device_close(device->gloo);
+        device->module->device_close(device->gloo);
     speed_free(device->speed);
     mem_free(device);
 }
@@ -53,6 +57,6 @@ int link_create(struct link_device *device, const struct link_spec *spec, struct
                 struct hvd_err *err)
 {
     if (device->kind == LINK_GLOO)
-        return gloo_link_create(device->gloo, spec, ret_link, err);
+        return device->module->link_create(device->gloo, spec, ret_link, err);
     return tcp_link_create(&device->tcp, device->speed, spec, ret_link, err);
 }

@@ -1,20 +1,12 @@
 /*
- * links_internal.h: the kinds of links behind links.h: Gloo's TCP pairs (gloo_link.cc), and this
- * library's own TCP connections (tcp_link.c).
+ * links_internal.h: this library's own TCP connections (tcp_link.c), behind links.h. Gloo's TCP
+ * pairs, the other kind, are in a module (gloo_module.h).
  */
 #ifndef COLLECTIVES_LINK_LINKS_INTERNAL_H
 #define COLLECTIVES_LINK_LINKS_INTERNAL_H
 
 #include "collectives/link/link.h"
 #include "collectives/link/socket.h"
-
-/* With Gloo, a process has one Gloo device, which holds Gloo's thread. */
-struct gloo_device;
-int gloo_device_open(const char *host, struct gloo_device **ret_device,
-                     struct hvd_err *err) MUST_CHECK;
-void gloo_device_close(struct gloo_device *device);
-int gloo_link_create(struct gloo_device *device, const struct link_spec *spec,
-                     struct link **ret_link, struct hvd_err *err) MUST_CHECK;
 
 /* Our own TCP has no thread: bytes of all peers move while a thread of the program is in the
  * operation connected, send or wait (link.h). tcp_link_host reads the numeric address at which the

@@ -8,6 +8,7 @@
  * process of its own, and the program says how the trials have ended.
  */
 #include "base/mem.h"
+#include "tests/lib/gloo_here.h"
 #include "tests/lib/link_team.h"
 #include "tests/lib/loopback.h"
 
@@ -78,6 +79,7 @@ NORETURN static void run_trial(enum stranger stranger)
     uint8_t rubbish[RUBBISH];
 
     alarm(HANGS_S);
+    must(gloo_here(), "a build with Gloo");
     must(!team_open(&team, LINK_GLOO, loopback_own(), 2), "links");
     memset(rubbish, 0xa5, sizeof(rubbish));
     for (uint32_t rank = 0; rank < 2 && stranger != ABSENT; rank++) {

@@ -10,6 +10,7 @@
 #include "os/thread.h"
 #include "tests/coll/numbers.h"
 #include "tests/coll/trial.h"
+#include "tests/lib/gloo_here.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -301,7 +302,7 @@ static int with_engine(struct self *self)
 {
     struct hvd_err err = { .text = "" };
     enum trial_engine engine = self->trial->engine;
-    bool gloo = engine == ENGINE_HIERARCHY_GLOO || engine == ENGINE_FLAT_GLOO;
+    bool gloo = (engine == ENGINE_HIERARCHY_GLOO || engine == ENGINE_FLAT_GLOO) && gloo_here();
     const struct coll_options options = { .host = address_of(self->trial, self->rank),
                                           .carrier = gloo ? COLL_BY_GLOO : COLL_BY_TCP,
                                           /* Gloo is refused between networks without it */

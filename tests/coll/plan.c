@@ -7,6 +7,7 @@
 #include "base/panic.h"
 #include "base/rng.h"
 #include "collectives/reduce/facts.h"
+#include "tests/lib/gloo_here.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ static void layout_random(struct processes_layout *layout, struct rng *rng)
 static void first_batch(struct batch *batch)
 {
     batch->layout.size = 1 + (uint32_t)(batch->number / SLOTS);
-    batch->carrier = batch->layout.size / 2 % 2 ? COLL_BY_GLOO : COLL_BY_TCP;
+    batch->carrier = batch->layout.size / 2 % 2 && gloo_here() ? COLL_BY_GLOO : COLL_BY_TCP;
     switch (batch->number % SLOTS) {
     case 0: break;
     case 1: layout_of_text(&batch->layout, uneven[batch->layout.size]); break;
@@ -82,6 +83,8 @@ static void random_batch(struct batch *batch, struct rng *shared, struct rng *ow
     layout_random(&batch->layout, own);
     batch->flat = rng_below(own, 5) == 0;
     batch->carrier = (enum coll_carrier)rng_below(own, 3);
+    if (batch->carrier == COLL_BY_GLOO && !gloo_here())
+        batch->carrier = COLL_BY_BEST;
     batch->fusion_bytes = fusion[rng_below(own, 4)];
 }
 

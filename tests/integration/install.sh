@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The installed files are enough: a C and a C++ program are built with nothing but what pkg-config
+# The installed files are enough, and libhvd needs no more than it must: a C and a C++ program are built with nothing but what pkg-config
 # says of hvd, from a prefix that has been moved, and run.
 #
 #     install.sh BUILD-FOLDER C-COMPILER [FLAG...]
@@ -55,6 +55,31 @@ build_and_run() {
 said=$(env -u LD_LIBRARY_PATH "$work/prefix/bin/hvd-bench" allreduce --max-bytes 4096 --repeats 1)
 if ! grep -qE '^ +4096 +1 ' <<<"$said"; then
   printf 'the installed hvd-bench says\n%s\n' "$said" >&2
+  exit 1
+fi
+
+# libhvd.so needs nothing of Gloo's and nothing of C++: only the module does, which lies beside it.
+needed=$(readelf -dW "$LD_LIBRARY_PATH/libhvd.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p')
+if grep -E '^lib(gloo|ibverbs|nl-|stdc\+\+)' <<<"$needed"; then
+  echo "libhvd.so needs the libraries above; make a module of what needs them" >&2
+  exit 1
+fi
+by_gloo() { # a job whose workers use Gloo's link
+  env -u HVD_GLOO_LIBRARY "$work/prefix/bin/hvd-elastic" -np 2 --cpu-operations gloo --min-np 2 --blacklist-forever \
+    "$work/prefix/bin/hvd-bench" allreduce --max-bytes 4096 --repeats 1 2>&1
+}
+module=$LD_LIBRARY_PATH/libhvd-gloo.so
+if [ -e "$module" ]; then
+  if ! said=$(by_gloo) || ! grep -qE ' 4096 +1 ' <<<"$said"; then
+    printf 'with the module beside libhvd, hvd-bench over Gloo says\n%s\n' "$said" >&2
+    exit 1
+  fi
+  rm "$module"
+else
+  echo "skipped for the module: this build is without Gloo (HVD_GLOO=OFF)"
+fi
+if said=$(by_gloo) || ! grep -q 'libhvd-gloo.so: .*HVD_GLOO_LIBRARY.*leave out --cpu-operations gloo' <<<"$said"; then
+  printf 'without the module, hvd-bench over Gloo says\n%s\n' "$said" >&2
   exit 1
 fi
 

@@ -3,6 +3,7 @@
  * Hosts are only names, so a test can lay out its members on hosts as it likes.
  */
 #include "tests/lib/coll_team.h"
+#include "tests/lib/gloo_here.h"
 #include "tests/lib/loopback.h"
 
 #include <string.h>
@@ -70,7 +71,7 @@ int team_open_layout(struct team *team, const char *layout)
         options.fixed_order = *layout == 'o';
         options.flat = !options.fixed_order;
         if (options.flat)
-            options.carrier = *layout == 'g' ? COLL_BY_GLOO : COLL_BY_TCP;
+            options.carrier = *layout == 'g' && gloo_here() ? COLL_BY_GLOO : COLL_BY_TCP;
     }
     return team_open(team, space ? space + 1 : layout, &options);
 }

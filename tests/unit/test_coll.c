@@ -7,6 +7,7 @@
 #include "collectives/coll_internal.h"
 #include "tests/lib/coll_team.h"
 #include "tests/lib/fixture.h"
+#include "tests/lib/gloo_here.h"
 #include "tests/lib/loopback.h"
 
 #include <sched.h>
@@ -151,7 +152,7 @@ TEST_FLAGS(rounds_of_each_size, TEST_NO_TORTURE)
 
 TEST_FLAGS(a_round_on_each_layout, TEST_NO_TORTURE)
 {
-    struct coll_options options[5] = { { .carrier = COLL_BY_GLOO } };
+    struct coll_options options[5] = { { .carrier = gloo_here() ? COLL_BY_GLOO : COLL_BY_BEST } };
 
     options[1].carrier = COLL_BY_TCP;
     options[2].fixed_order = true;

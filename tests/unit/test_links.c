@@ -5,6 +5,7 @@
  */
 #include "base/mem.h"
 #include "os/clock.h"
+#include "tests/lib/gloo_here.h"
 #include "tests/lib/link_team.h"
 #include "tests/lib/loopback.h"
 #include "tests/lib/test.h"
@@ -25,7 +26,8 @@
 #define BOTH_KINDS(name, check)              \
     TEST_FLAGS(name##_gloo, TEST_NO_TORTURE) \
     {                                        \
-        check(t, LINK_GLOO);                 \
+        if (gloo_here())                     \
+            check(t, LINK_GLOO);             \
     }                                        \
     TEST_FLAGS(name##_tcp, TEST_NO_TORTURE)  \
     {                                        \
@@ -112,7 +114,8 @@ out:
 
 TEST_FLAGS(connects_gloo, TEST_NO_TORTURE)
 {
-    check_connects(t, LINK_GLOO, loopback_own());
+    if (gloo_here())
+        check_connects(t, LINK_GLOO, loopback_own());
 }
 
 TEST_FLAGS(connects_tcp, TEST_NO_TORTURE)
@@ -365,7 +368,8 @@ out:
 
 TEST_FLAGS(cancel_connecting_gloo, TEST_NO_TORTURE)
 {
-    check_cancel(t, LINK_GLOO, act_wait_for_connection);
+    if (gloo_here())
+        check_cancel(t, LINK_GLOO, act_wait_for_connection);
 }
 
 TEST_FLAGS(cancel_connecting_tcp, TEST_NO_TORTURE)
@@ -375,7 +379,8 @@ TEST_FLAGS(cancel_connecting_tcp, TEST_NO_TORTURE)
 
 TEST_FLAGS(cancel_receiving_gloo, TEST_NO_TORTURE)
 {
-    check_cancel(t, LINK_GLOO, act_wait_for_message);
+    if (gloo_here())
+        check_cancel(t, LINK_GLOO, act_wait_for_message);
 }
 
 TEST_FLAGS(cancel_receiving_tcp, TEST_NO_TORTURE)
@@ -385,7 +390,8 @@ TEST_FLAGS(cancel_receiving_tcp, TEST_NO_TORTURE)
 
 TEST_FLAGS(cancel_sending_gloo, TEST_NO_TORTURE)
 {
-    check_cancel(t, LINK_GLOO, act_wait_for_reader);
+    if (gloo_here())
+        check_cancel(t, LINK_GLOO, act_wait_for_reader);
 }
 
 TEST_FLAGS(cancel_sending_tcp, TEST_NO_TORTURE)
