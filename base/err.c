@@ -15,6 +15,7 @@
     X(HVD_LEFT, "this worker has left the job")               \
     X(HVD_DONE, "the job has finished")                       \
     X(HVD_EPOCH_END, "the epoch is over")                     \
+    X(HVD_FINISHED, "the training is done")                   \
     X(HVD_E_NOMEM, "out of memory")                           \
     X(HVD_E_INVAL, "invalid argument or input")               \
     X(HVD_E_LIMIT, "a limit would be exceeded")               \

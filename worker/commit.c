@@ -12,7 +12,7 @@
 #include "os/clock.h"
 #include "worker/fail.h"
 #include "worker/requests.h"
-#include "worker/state_internal.h"
+#include "worker/state_device.h"
 
 /* Waits until the copier's thread has made its commit, and returns the result; 0: no commit was
  * being made. The copier itself writes nothing to the timeline, so this function shows the copy
@@ -161,6 +161,7 @@ static int check_news(hvd_state *state)
     }
     if (session && session_thread_counts(session, number)) {
         /* The session answers the check. Before the answer it may order the commit of a switch. */
+        state->phase = STATE_COPYING; /* no thread may call hvd_elastic_next meanwhile */
         session_thread_say(session,
                            &(struct session_event){ .kind = SESSION_CHECK, .check = number });
         for (session_thread_next(session, &order); order.kind == DO_COMMIT;
@@ -180,6 +181,7 @@ static int check_news(hvd_state *state)
                 state->live = order.commit;
             }
         }
+        state->phase = STATE_TRAINING;
         ASSERT(order.kind == DO_ANSWER || order.kind == DO_RETURN);
         rc = rc ? rc : fail_plain(order.code);
     }

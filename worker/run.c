@@ -1,35 +1,27 @@
 /*
- * run.c: hvd_elastic_run. The session (worker/core) decides what the training loop does next; this
- * file does it.
+ * run.c: hvd_elastic_begin and hvd_elastic_next, and hvd_elastic_run, which calls both. The session
+ * (worker/core) decides what the training loop does next; this file does it.
  *
- *     begin ──► next order ──► DO_ENTER: connect, reset callbacks, sync, train ──► next order ...
- *                         └──► DO_RESTORE          └──► DO_RETURN: end
+ *     next ──► order ──► DO_ENTER: connect, reset callbacks, sync ──► 0: the program trains
+ *               ▲  └──► DO_RESTORE   └──► DO_RETURN: end                 │
+ *               └──────────────────── next, with the code of train ◄────┘
  *
- * Runs on the thread that has called hvd_elastic_run. Invariant: each order is answered by one
- * event, also by a worker that cannot go on (run->broken): it enters the round and fails in it, so
- * that the other members learn of it.
+ * Runs on the thread that calls hvd_elastic_next; from then on it is the training thread.
+ * Invariant: each order is answered by one event, also by a worker that cannot go on
+ * (state->broken): it enters the round and fails in it, so that the other members learn of it.
  */
 #include "os/clock.h"
 #include "worker/addresses.h"
 #include "worker/fail.h"
-#include "worker/state_internal.h"
+#include "worker/state_device.h"
 
 #include <stdio.h>
 
-struct run {
-    hvd_state *state;
-    struct worker *worker;
-    hvd_train_fn *train;
-    void *arg;
-    struct hvd_err broken; /* code not 0: this worker cannot go on, for this reason */
-};
-
-/* Prepares a run of hvd_elastic_run: finds the GPU of this process, opens the memory for commits,
- * and loads the per-rank entries that an earlier worker of this slot has left. */
-static int begin_run(struct run *run, struct hvd_err *err)
+/* Prepares a run: finds the GPU of this process, opens the memory for commits, and loads the
+ * per-rank entries that an earlier worker of this slot has left. */
+static int begin_run(hvd_state *state, struct hvd_err *err)
 {
-    hvd_state *state = run->state;
-    struct gpu_use *gpu = &run->worker->gpu;
+    struct gpu_use *gpu = &state->worker->gpu;
     const struct gpu_device *device = NULL;
     const struct manifest *manifest = &state->manifest;
     struct snapshot_shape shape;
@@ -81,19 +73,17 @@ static void begin_round(hvd_state *state, uint64_t round)
     state->remark[0] = '\0';
 }
 
-/* Calls the reset callbacks of the program. After a failure run->broken has the code and the text:
- * this worker cannot go on. */
-static int call_resets(struct run *run)
+/* Calls the reset callbacks of the program. After a failure state->broken has the code and the
+ * text: this worker cannot go on. */
+static int call_resets(hvd_state *state)
 {
-    hvd_state *state = run->state;
-
     for (size_t i = 0; i < state->resets.count; i++) {
         int rc = state->resets.items[i].call(state, state->resets.items[i].arg);
         /* A callback must not return codes that only the library gives. */
         bool reserved = rc > 0 || rc == HVD_E_REVOKED || rc == HVD_E_LOST;
 
         if (rc)
-            return err_set(&run->broken, reserved ? HVD_E_STATE : rc,
+            return err_set(&state->broken, reserved ? HVD_E_STATE : rc,
                            "reset callback %zu of %zu returned %d instead of 0, so the worker "
                            "cannot train on; correct the callback, or what it needs",
                            i + 1, state->resets.count, rc);
@@ -103,38 +93,42 @@ static int call_resets(struct run *run)
 
 /* true: train was told to return before the training was done, by a code other than 0. Then
  * train is called again, even if it has returned 0. */
-static bool is_interrupted(const struct run *run)
+static bool is_interrupted(const hvd_state *state)
 {
-    return rounds_failed(run->worker->rounds) || run->state->told == HVD_HOSTS_UPDATED ||
-           run->state->told == HVD_E_REVOKED;
+    return rounds_failed(state->worker->rounds) || state->told == HVD_HOSTS_UPDATED ||
+           state->told == HVD_E_REVOKED;
 }
 
-/* Calls train once, and returns the code with which this round has ended for this worker. A code
- * below 0 has its text in fail_err() or in run->broken. 0: the training is done. */
-static int call_train(struct run *run)
+/* Lets the program train: collectives, commits and checks are allowed from now on. */
+static void open_train(hvd_state *state)
 {
-    hvd_state *state = run->state;
-    struct worker *worker = run->worker;
-    bool revoked;
-    int failed;
-    int fenced;
-    int rc;
+    struct worker *worker = state->worker;
 
     state->began_us = clock_now_us();
     state->live = 0;
-    state->phase = STATE_TRAINING;
-    rounds_open(worker->rounds, true);
     worker_begins(worker, WORKER_TRAINS);
     timeline_events_trains(&worker->events);
-    rc = run->train(state, run->arg);
+    rounds_open(worker->rounds, true);
+    state->phase = STATE_TRAINING;
+}
+
+/* Ends the training of this round, for which train has returned rc. Returns the code with which the
+ * round has ended for this worker: a code below 0 has its text in fail_err() or in state->broken.
+ * 0: the training is done. */
+static int close_train(hvd_state *state, int rc)
+{
+    struct worker *worker = state->worker;
+    bool revoked;
+    int failed;
+    int fenced;
+
     worker_begins(worker, WORKER_RESTS);
     rounds_open(worker->rounds, false);
-    if (rounds_settle(worker->rounds, &run->broken))
-        rc = run->broken.code;
-    state->phase = STATE_BETWEEN;
+    if (rounds_settle(worker->rounds, &state->broken))
+        rc = state->broken.code;
     /* The last commit may need a copy to the snapshot, so that other processes can read it. When
      * the training is done, no process will. */
-    if (rc == 0 && !is_interrupted(run))
+    if (rc == 0 && !is_interrupted(state))
         fenced = state_fence(state, fail_err());
     else
         fenced = state_settle(state, fail_err());
@@ -146,7 +140,7 @@ static int call_train(struct run *run)
     failed = rounds_failed(worker->rounds);
     revoked = worker_is_alone(worker) || failed ||
               session_thread_cancelled(worker->session, state->round);
-    if (rc == 0 && is_interrupted(run)) /* train is called again, and may return 0 then */
+    if (rc == 0 && is_interrupted(state)) /* train is called again, and may return 0 then */
         rc = failed ? failed : state->told;
     /* train may have made other calls after the failed one, which have changed this thread's
      * last error: the text of the first failure replaces it */
@@ -170,19 +164,18 @@ static int call_train(struct run *run)
 
 /* ---- with a session -------------------------------------------------------------------------- */
 
-static void say_event(struct run *run, struct session_event event)
+static void say_event(const hvd_state *state, struct session_event event)
 {
-    session_thread_say(run->worker->session, &event);
+    session_thread_say(state->worker->session, &event);
 }
 
 /* Enters a round: connects the collectives, calls the reset callbacks, and loads the state with
  * which the round begins. After a failure *err has the reason; the session then revokes the
- * round, and the loop may enter a later one. If run->broken is set, the reason is there, and
+ * round, and the loop may enter a later one. If state->broken is set, the reason is there, and
  * this worker cannot enter any round. */
-static int enter_round(struct run *run, const struct loop_order *order, struct hvd_err *err)
+static int enter_round(hvd_state *state, const struct loop_order *order, struct hvd_err *err)
 {
-    hvd_state *state = run->state;
-    struct worker *worker = run->worker;
+    struct worker *worker = state->worker;
     const struct rounds_order of_msg = { .incarnation = worker->incarnation,
                                          .round = order->round,
                                          .members = &order->msg.u.round.members,
@@ -199,8 +192,8 @@ static int enter_round(struct run *run, const struct loop_order *order, struct h
     rc = rounds_enter(worker->rounds, &of_msg, order->prepared, err);
     timeline_events_phase(&worker->events, "connect", rc);
     if (rc == HVD_E_INVAL &&
-        !run->broken.code) /* this worker has other groups or settings than the other members */
-        run->broken = *err;
+        !state->broken.code) /* this worker has other groups or settings than the other members */
+        state->broken = *err;
     if (rc)
         return rc;
     connected_us = clock_now_us();
@@ -208,7 +201,7 @@ static int enter_round(struct run *run, const struct loop_order *order, struct h
     worker_set_place(order->round, &order->place);
     timeline_events_round(&worker->events, order->round, &order->place);
     worker_begins(worker, WORKER_RESETS);
-    rc = call_resets(run); /* a failure sets run->broken, and not *err */
+    rc = call_resets(state); /* a failure sets state->broken, and not *err */
     /* For the watchdog this is still WORKER_CONNECTS, because the members wait for each other
      * before a fetch, as they do when they connect. The fetch itself is WORKER_FETCHES. */
     worker_begins(worker, WORKER_CONNECTS);
@@ -220,8 +213,8 @@ static int enter_round(struct run *run, const struct loop_order *order, struct h
                rc == HVD_E_MISMATCH ||
                ((rc == HVD_E_CORRUPT || rc == HVD_E_NOTFOUND) &&
                 state_reads_checkpoint(&order->msg.u.round));
-    if (rc && !of_round && !run->broken.code)
-        run->broken = *err;
+    if (rc && !of_round && !state->broken.code)
+        state->broken = *err;
     timeline_events_phase(&worker->events, "state", rc);
     state->entered.commit = state->live;
     state->entered.rebuild_us = connected_us - began_us;
@@ -229,30 +222,17 @@ static int enter_round(struct run *run, const struct loop_order *order, struct h
     return rc;
 }
 
-/* Carries out DO_ENTER: enters the round, calls train, and tells the session how each of the two
- * has ended (SYNCED, RETURNED). A worker that cannot go on (run->broken) does not call train: its
- * SYNCED says 0, and its RETURNED has the reason, so that it fails in the round. */
-static void take_round(struct run *run, const struct loop_order *order)
+/* Tells the session how this round has ended for this worker: with rc, which close_train has
+ * returned, or with the reason for which the worker cannot go on. */
+static void leave_round(hvd_state *state, int rc)
 {
-    struct rounds *rounds = run->worker->rounds;
-    struct session_event returned = { .kind = SESSION_RETURNED };
-    struct hvd_err err = { 0 };
-    int rc = run->broken.code ? 0 : enter_round(run, order, &err);
+    struct rounds *rounds = state->worker->rounds;
+    struct session_event returned = { .kind = SESSION_RETURNED, .code = rc };
+    struct hvd_err err;
 
-    worker_begins(run->worker, WORKER_RESTS);
-    if (rc && !run->broken.code) {
-        say_event(run,
-                  (struct session_event){ .kind = SESSION_SYNCED, .code = rc, .text = err.text });
-        return;
-    }
-    say_event(run, (struct session_event){ .kind = SESSION_SYNCED });
-    if (!run->broken.code && run->state->remark[0])
-        say_event(run,
-                  (struct session_event){ .kind = SESSION_REMARK, .text = run->state->remark });
-    rc = run->broken.code ? run->broken.code : call_train(run);
-    returned.code = rc;
-    if (run->broken.code) {
-        returned.text = run->broken.text;
+    if (state->broken.code) {
+        returned.code = state->broken.code;
+        returned.text = state->broken.text;
     } else if (rc == HVD_E_REVOKED && rounds_failed(rounds)) {
         /* A call after the failed one says only that the round is dead: the other members get
          * the text of the first failure. */
@@ -262,64 +242,97 @@ static void take_round(struct run *run, const struct loop_order *order)
     } else if (fail_err()->code == rc) {
         returned.text = fail_err()->text;
     }
-    say_event(run, returned);
-    if (rc >=
+    say_event(state, returned);
+    if (returned.code >=
         0) /* members may still be in the last collective, or need this worker's last message */
         rounds_finish(rounds);
 }
 
-/* Carries out the orders of the session until DO_RETURN, and returns its code. */
-static int obey_orders(struct run *run)
+/* Carries out DO_ENTER: enters the round, and tells the session how that has ended (SYNCED). true:
+ * the program trains now. A worker that cannot go on (state->broken) does not train: its SYNCED
+ * says 0, and its RETURNED has the reason, so that it fails in the round. */
+static bool take_round(hvd_state *state, const struct loop_order *order)
+{
+    struct hvd_err err = { 0 };
+    int rc = state->broken.code ? 0 : enter_round(state, order, &err);
+
+    worker_begins(state->worker, WORKER_RESTS);
+    if (rc && !state->broken.code) {
+        say_event(state,
+                  (struct session_event){ .kind = SESSION_SYNCED, .code = rc, .text = err.text });
+        return false;
+    }
+    say_event(state, (struct session_event){ .kind = SESSION_SYNCED });
+    if (state->broken.code) {
+        leave_round(state, state->broken.code);
+        return false;
+    }
+    if (state->remark[0])
+        say_event(state, (struct session_event){ .kind = SESSION_REMARK, .text = state->remark });
+    open_train(state);
+    return true;
+}
+
+/* Carries out DO_RESTORE: goes back to the last commit, and tells the session which commits this
+ * worker holds. */
+static void go_back(hvd_state *state)
 {
     struct msg_held held[2];
     struct msg_held_list list = { held, 0 };
-    struct loop_order order;
     struct hvd_err err;
-    int rc;
+    int rc = 0;
+
+    if (!state->broken.code) /* otherwise a GPU may still write into live memory */
+        rc = state_restore_newest(state, COPY_ALL, &err);
+    if (rc && rc != HVD_E_NOTFOUND) /* HVD_E_NOTFOUND: there is no commit yet */
+        state->broken = err;
+    else
+        list.count = snapshot_held(state->snapshot, held);
+    say_event(state, (struct session_event){ .kind = SESSION_SETTLED, .held = &list });
+}
+
+/* Carries out the orders of the session, beginning with this one, until the program trains (0), or
+ * the run has ended (HVD_FINISHED, other news, or an error). */
+static int obey_orders(hvd_state *state, struct loop_order *order)
+{
+    bool trains = false;
 
     for (;;) {
-        session_thread_next(run->worker->session, &order);
-        switch (order.kind) {
-        case DO_ENTER: take_round(run, &order); break;
-        case DO_RESTORE:
-            list.count = 0;
-            rc = 0;
-            if (!run->broken.code) /* otherwise a GPU may still write into live memory */
-                rc = state_restore_newest(run->state, COPY_ALL, &err);
-            if (rc && rc != HVD_E_NOTFOUND) /* HVD_E_NOTFOUND: there is no commit yet */
-                run->broken = err;
-            else
-                list.count = snapshot_held(run->state->snapshot, held);
-            say_event(run, (struct session_event){ .kind = SESSION_SETTLED, .held = &list });
-            break;
-        case DO_RETURN: return order.code;
-        default: PANIC("the loop is told to do %d between two rounds", (int)order.kind);
+        switch (order->kind) {
+        case DO_ENTER: trains = take_round(state, order); break;
+        case DO_RESTORE: go_back(state); break;
+        case DO_RETURN: return order->code ? order->code : HVD_FINISHED;
+        default: PANIC("the loop is told to do %d between two rounds", (int)order->kind);
         }
-        msg_release(&order.msg);
+        msg_release(&order->msg);
+        if (trains)
+            return 0;
+        session_thread_next(state->worker->session, order);
     }
 }
 
-/* Sends READY, and then carries out the orders of the session. */
-static int run_in_job(struct run *run, struct hvd_err *err)
+/* Sends READY, and waits for the first order of the session. */
+static int get_ready(hvd_state *state, struct loop_order *ret_order, struct hvd_err *err)
 {
-    const struct msg_texts *given = &run->worker->welcome.u.welcome_worker.addresses;
+    const struct worker *worker = state->worker;
+    const struct msg_texts *given = &worker->welcome.u.welcome_worker.addresses;
     struct arena arena;
     struct msg_held held[2];
-    struct msg_ready ready = { .manifest = run->state->manifest.digest };
+    struct msg_ready ready = { .manifest = state->manifest.digest };
     const char *addresses[LIMIT_ADDRESSES];
-    const char *device = coll_engine_device_text(run->worker->engine);
+    const char *device = coll_engine_device_text(worker->engine);
     char data[LIMIT_TEXT_BYTES];
     char gpu[LIMIT_TEXT_BYTES];
     int rc;
 
     arena_init(&arena, LIMIT_DECODE_BYTES_MAX);
-    rc = manifest_entries(&run->state->manifest, &arena, &ready.entries);
+    rc = manifest_entries(&state->manifest, &arena, &ready.entries);
     if (rc) {
         arena_release(&arena);
         return err_set(err, rc, "no memory for the manifest of the state");
     }
-    ready.held = (struct msg_held_list){ held, snapshot_held(run->state->snapshot, held) };
-    snprintf(data, sizeof(data), "data=%s", coll_engine_contact(run->worker->engine));
+    ready.held = (struct msg_held_list){ held, snapshot_held(state->snapshot, held) };
+    snprintf(data, sizeof(data), "data=%s", coll_engine_contact(worker->engine));
     addresses[ready.addresses.count++] = data;
     if (device) {
         snprintf(gpu, sizeof(gpu), "gpu=%s", device);
@@ -328,61 +341,167 @@ static int run_in_job(struct run *run, struct hvd_err *err)
     for (size_t i = 0; i < given->count && ready.addresses.count < LIMIT_ADDRESSES; i++)
         addresses[ready.addresses.count++] = given->items[i];
     ready.addresses.items = addresses;
-    say_event(run, (struct session_event){ .kind = SESSION_RUN, .ready = &ready });
-    rc = obey_orders(run);
+    say_event(state, (struct session_event){ .kind = SESSION_RUN, .ready = &ready });
+    session_thread_next(worker->session, ret_order); /* until then the session reads `ready` */
     arena_release(&arena);
-    return rc;
+    return 0;
 }
 
-/* Runs train, round after round, until the session says that hvd_elastic_run returns (run_in_job).
- * A worker without a driver has one round, and calls train once. */
-int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg)
+/* The step of a worker with a driver; see hvd_elastic_next. */
+static int next_in_job(hvd_state *state, bool trained, int code)
+{
+    struct loop_order order;
+    int rc = 0;
+
+    if (trained) {
+        leave_round(state, close_train(state, code));
+        session_thread_next(state->worker->session, &order);
+    } else {
+        rc = get_ready(state, &order, fail_err());
+    }
+    return rc ? rc : obey_orders(state, &order);
+}
+
+/* The step of a worker without a driver: it has one member and one round, which no other process
+ * revokes. */
+static int next_alone(hvd_state *state, bool trained, int code)
 {
     const struct place place = { .size = 1, .local_size = 1, .cross_size = 1 };
     const struct msg_member self = { .host = "localhost" };
     const struct msg_member_list members = { &self, 1 };
-    struct rounds_order alone = { .members = &members };
-    struct run run = { .state = state, .train = train, .arg = arg };
+    const struct rounds_order alone = { .members = &members, .round = hvd_round() + 1 };
+    int rc;
+
+    if (trained) {
+        rc = close_train(state, code);
+        if (rc > 0)
+            rc = err_set(fail_err(), HVD_E_STATE,
+                         "train returned %d (%s), but no call of the library has returned this "
+                         "code; return only codes that a call has returned",
+                         rc, err_text(rc));
+        return rc ? rc : HVD_FINISHED;
+    }
+    (void)cuda_if_used();
+    timeline_events_enters(&state->worker->events, CAUSE_FIRST);
+    rc = rounds_enter(state->worker->rounds, &alone, false /* not prepared */, fail_err());
+    if (rc)
+        return rc;
+    begin_round(state, alone.round);
+    worker_set_place(state->round, &place);
+    timeline_events_round(&state->worker->events, state->round, &place);
+    rc = call_resets(state);
+    if (!rc)
+        open_train(state);
+    return rc;
+}
+
+/* ---- the run ----------------------------------------------------------------------------------
+ */
+
+/* Ends the run with this code, which is news or an error. */
+static int end_run(hvd_state *state, int rc)
+{
+    struct worker *worker = state->worker;
+
+    if (rc < 0 && state->broken.code)
+        *fail_err() = state->broken;
+    else if (rc < 0 && fail_err()->code != rc)
+        fail_plain(rc);
+    state->phase = STATE_IDLE;
+    atomic_store(&worker->running, false);
+    return rc;
+}
+
+int hvd_elastic_begin(hvd_state *state)
+{
+    int rc;
+
+    if (!worker_get())
+        return HVD_E_STATE;
+    if (!state)
+        return fail(HVD_E_INVAL, "hvd_elastic_begin: the state is NULL; pass what "
+                                 "hvd_state_create has returned");
+    rc = worker_begin_run(&state->worker);
+    if (rc)
+        return rc;
+    state->broken = (struct hvd_err){ 0 };
+    state->phase = STATE_BETWEEN;
+    rc = begin_run(state, fail_err());
+    if (rc)
+        return end_run(state, rc);
+    state->phase = STATE_BEGUN;
+    return 0;
+}
+
+/* Makes the calling thread the training thread, if the program may call hvd_elastic_next now. The
+ * phase changes in one atomic step, so that of two threads one is refused. */
+static int take_loop(hvd_state *state, bool *ret_trained)
+{
+    enum state_phase begun = STATE_BEGUN, training = STATE_TRAINING;
+
+    *ret_trained = atomic_compare_exchange_strong(&state->phase, &training, STATE_BETWEEN);
+    if (!*ret_trained && !atomic_compare_exchange_strong(&state->phase, &begun, STATE_BETWEEN))
+        return training == STATE_IDLE
+                   ? fail(HVD_E_STATE,
+                          "hvd_elastic_next: hvd_elastic_begin has not been called for "
+                          "this state, or its run has ended; call it first")
+                   : fail(HVD_E_BUSY,
+                          "hvd_elastic_next: the training thread is in another call of the "
+                          "library; call hvd_elastic_next when that call has returned");
+    state->loop = pthread_self();
+    return 0;
+}
+
+/* Ends the last round with `code`, waits for the next one, and enters it. */
+static int next_round(hvd_state *state, int code)
+{
+    bool trained;
+    int rc = take_loop(state, &trained);
+
+    if (rc)
+        return rc;
+    if (code && !trained)
+        rc =
+            fail(code < 0 ? code : HVD_E_INVAL,
+                 "the program gave %d to its first hvd_elastic_next, before it has trained; pass 0 "
+                 "to train",
+                 code);
+    else if (worker_is_alone(state->worker))
+        rc = next_alone(state, trained, code);
+    else
+        rc = next_in_job(state, trained, code);
+    return rc ? end_run(state, rc) : 0;
+}
+
+int hvd_elastic_next(hvd_state *state, int code)
+{
+    if (!worker_get())
+        return HVD_E_STATE;
+    if (!state)
+        return fail(HVD_E_INVAL, "hvd_elastic_next: the state is NULL; pass the state of "
+                                 "hvd_elastic_begin");
+    if (state->calls_train)
+        return fail(HVD_E_STATE, "hvd_elastic_next: hvd_elastic_run is running, which makes this "
+                                 "call itself; return from train instead");
+    return next_round(state, code);
+}
+
+/* Runs train, round after round, until the run has ended. */
+int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg)
+{
+    int code = 0;
     int rc;
 
     if (!worker_get())
         return HVD_E_STATE;
     if (!state || !train)
         return fail(HVD_E_INVAL, "hvd_elastic_run: the state or train is NULL; pass both");
-    rc = worker_begin_run(&run.worker);
+    rc = hvd_elastic_begin(state);
     if (rc)
         return rc;
-    state->worker = run.worker;
-    state->loop = pthread_self();
-    state->phase = STATE_BETWEEN;
-    rc = begin_run(&run, fail_err());
-    if (!rc && !worker_is_alone(run.worker)) {
-        rc = run_in_job(&run, fail_err());
-    } else if (!rc) {
-        /* Runs without a driver: one worker and one round, which no other process revokes. */
-        alone.round = hvd_round() + 1;
-        (void)cuda_if_used();
-        timeline_events_enters(&run.worker->events, CAUSE_FIRST);
-        rc = rounds_enter(run.worker->rounds, &alone, false /* not prepared */, fail_err());
-        if (!rc) {
-            begin_round(state, hvd_round() + 1);
-            worker_set_place(state->round, &place);
-            timeline_events_round(&run.worker->events, state->round, &place);
-            rc = call_resets(&run);
-            if (rc)
-                *fail_err() = run.broken;
-            else if ((rc = call_train(&run)) > 0)
-                rc = err_set(fail_err(), HVD_E_STATE,
-                             "train returned %d (%s), but no call of the library has returned "
-                             "this code; return only codes that a call has returned",
-                             rc, err_text(rc));
-        }
-    }
-    if (rc < 0 && run.broken.code)
-        *fail_err() = run.broken;
-    else if (rc < 0 && fail_err()->code != rc)
-        fail_plain(rc);
-    state->phase = STATE_IDLE;
-    atomic_store(&run.worker->running, false);
-    return rc;
+    state->calls_train = true;
+    while (!(rc = next_round(state, code)))
+        code = train(state, arg);
+    state->calls_train = false;
+    return rc == HVD_FINISHED ? 0 : rc;
 }

@@ -6,7 +6,7 @@
  * anything. Invariant: the manifest and the parts have the same entries in the same order, and are
  * not changed once hvd_elastic_run has begun.
  */
-#include "worker/state_internal.h"
+#include "worker/state_device.h"
 
 #include "base/mem.h"
 #include "proto/entry_type.h"
@@ -72,7 +72,7 @@ static int state_open(const hvd_state *state, const char *call)
 }
 
 /* Checks that the function of hvd.h with the name `call` is allowed now: in train, and on the
- * thread that has called hvd_elastic_run. */
+ * thread that has called hvd_elastic_run or the last hvd_elastic_next. */
 int state_in_train(const hvd_state *state, const char *call)
 {
     if (!state)
@@ -81,13 +81,19 @@ int state_in_train(const hvd_state *state, const char *call)
     if (worker_is_fork())
         return HVD_E_STATE;
     if (state->phase == STATE_COPYING)
-        return fail(HVD_E_STATE, "%s: may not be called while a commit or a restore runs", call);
-    if (state->phase != STATE_TRAINING)
-        return fail(HVD_E_STATE, "%s: may be called only from train, which hvd_elastic_run calls",
+        return fail(HVD_E_STATE, "%s: may not be called while a commit, a restore or a check runs",
                     call);
+    if (state->phase != STATE_TRAINING)
+        return fail(
+            HVD_E_STATE,
+            "%s: may be called only in train, which hvd_elastic_run calls, or which follows "
+            "a hvd_elastic_next that has returned 0",
+            call);
     if (!pthread_equal(state->loop, pthread_self()))
         return fail(HVD_E_STATE,
-                    "%s: may be called only by the thread that has called hvd_elastic_run", call);
+                    "%s: may be called only by the thread that has called hvd_elastic_run, or the "
+                    "last hvd_elastic_next",
+                    call);
     return 0;
 }
 

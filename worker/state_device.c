@@ -12,8 +12,8 @@
  * while its bytes are complete; and with two slots the one with the newest commit is not written
  * over.
  */
+#include "worker/state_device.h"
 #include "worker/fail.h"
-#include "worker/state_internal.h"
 
 #include "os/clock.h"
 

@@ -10,7 +10,7 @@
 #include "base/time.h"
 #include "proto/commit.h"
 #include "worker/addresses.h"
-#include "worker/state_internal.h"
+#include "worker/state_device.h"
 
 #include <inttypes.h>
 #include <stdio.h>

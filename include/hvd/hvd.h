@@ -12,7 +12,11 @@
  *     round            one membership of the job: the workers that train together from one change
  *                      of the membership to the next. A worker of a round is a member of it
  *     commit           a copy of the training state to which a failed round goes back
- *     training thread  the thread that has called hvd_elastic_run. It calls train
+ *     train            the program's work in one round: the function that hvd_elastic_run calls, or
+ *                      what the program does from a hvd_elastic_next that returned 0 to the next
+ *                      call of hvd_elastic_next. "Return a code from train" then means: pass the
+ *                      code to hvd_elastic_next
+ *     training thread  the thread that has called hvd_elastic_run, or the last hvd_elastic_next
  *
  * A function returns an int unless its comment says otherwise:
  *     0          the call succeeded
@@ -63,6 +67,7 @@ enum hvd_code {
     HVD_LEFT = 2,          /* this worker was asked to leave and has left: end the process */
     HVD_DONE = 3,          /* other workers have finished the job: return this code from train */
     HVD_EPOCH_END = 4,     /* all samples of the epoch are used; the next batch begins a new one */
+    HVD_FINISHED = 5,      /* the training is done: hvd_elastic_next says so */
 
     HVD_E_NOMEM = -1,        /* memory could not be allocated */
     HVD_E_INVAL = -2,        /* an argument or an input is wrong */
@@ -595,6 +600,30 @@ HVD_API int hvd_state_on_reset(hvd_state *state, hvd_reset_fn *reset, void *arg)
  * ends the process, and the error names the entry. */
 typedef int hvd_train_fn(hvd_state *state, void *arg);
 HVD_API int hvd_elastic_run(hvd_state *state, hvd_train_fn *train, void *arg);
+
+/* The same loop for a program that calls its training itself, for example because another language
+ * or framework has the main loop:
+ *
+ *     code = hvd_elastic_begin(state);
+ *     for (int trained = 0; !code && !(code = hvd_elastic_next(state, trained));)
+ *         trained = ...train in this round, with collectives, commits and checks...
+ *
+ * hvd_elastic_begin prepares the run; the state is registered before. It does not wait for other
+ * workers. It returns 0, or a code with which hvd_elastic_run would return.
+ *
+ * hvd_elastic_next ends the running round, waits for the next one, calls the reset callbacks, and
+ * loads the state with which the round begins. `code` says what the training of the round has come
+ * to, as if train had returned it; the first call has no round to end, and gets 0 (a negative code
+ * ends the run without a round). The calling thread is the training thread from then on, so each
+ * call may come from another thread. The program makes sure that the thread before it is in no
+ * function of the library but collectives, which the call ends.
+ *     0             train now, and call hvd_elastic_next again
+ *     HVD_FINISHED  the training is done; hvd_elastic_run would return 0
+ *     HVD_E_BUSY    the training thread is in another function; nothing has changed
+ *     HVD_E_STATE   also: the program has begun no run, or hvd_elastic_run makes these calls itself
+ *     other codes   as those of hvd_elastic_run: the run has ended */
+HVD_API int hvd_elastic_begin(hvd_state *state);
+HVD_API int hvd_elastic_next(hvd_state *state, int code);
 
 /* ---- samples ----------------------------------------------------------------------------------
  *

@@ -4,6 +4,7 @@
  */
 #include "tests/lib/fake_job.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -149,6 +150,35 @@ static int build(struct fake_job *job)
     return rc ? rc : hvd_state_on_reset(job->state, on_reset, job);
 }
 
+/* One turn of a loop of the program's own: the code of the last round is in job->code. */
+static void *turn(void *arg)
+{
+    struct fake_job *job = arg;
+    int rc = hvd_elastic_next(job->state, job->code);
+
+    job->code = rc ? rc : train(job->state, job);
+    job->over = rc != 0;
+    if (rc < 0)
+        snprintf(job->why, sizeof(job->why), "%s", hvd_last_error());
+    return NULL;
+}
+
+/* Does what hvd_elastic_run does, with a new thread for each round. */
+static int run_turned(struct fake_job *job)
+{
+    pthread_t thread;
+
+    job->code = hvd_elastic_begin(job->state);
+    if (job->code)
+        return job->code;
+    for (job->over = false; !job->over;) {
+        if (pthread_create(&thread, NULL, turn, job))
+            return HVD_E_LIMIT;
+        pthread_join(thread, NULL);
+    }
+    return job->code == HVD_FINISHED ? 0 : job->code;
+}
+
 int fake_job_play(struct fake_job *job, const struct fake_step *script)
 {
     int rc = fake_agent_start(&job->agent, script);
@@ -160,7 +190,7 @@ int fake_job_play(struct fake_job *job, const struct fake_step *script)
     if (!rc && job->ready)
         rc = job->ready(job);
     if (!rc)
-        job->code = hvd_elastic_run(job->state, train, job);
+        job->code = job->turned ? run_turned(job) : hvd_elastic_run(job->state, train, job);
     hvd_state_free(job->state);
     job->state = NULL;
     hvd_shutdown();

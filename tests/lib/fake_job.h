@@ -28,6 +28,7 @@ struct fake_job {
 
     /* what the program does; 0: never */
     int64_t goal;
+    bool turned; /* hvd_elastic_next instead of hvd_elastic_run, each round in a new thread */
     unsigned trains_max; /* the number of the call of train that returns 0 at once */
     int64_t wait_at;     /* this step waits for news before its commit */
     int64_t wait_after;  /* this step waits for news after its commit */
@@ -47,6 +48,8 @@ struct fake_job {
     void (*told)(struct fake_job *job); /* called when the news has come that a step waited for */
 
     /* the results */
+    bool over;     /* turned: hvd_elastic_next has returned a code */
+    char why[512]; /* turned: the error of the last thread */
     int initialised, code;
     int news; /* the last news that train was told */
     unsigned trains, resets;

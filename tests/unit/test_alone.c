@@ -424,6 +424,66 @@ out:
     close_program(&program);
 }
 
+/* hvd_elastic_next in a job of one: one round, whose end is the code of the program. */
+TEST(the_program_may_have_the_loop)
+{
+    static const int codes[][2] = {
+        {0,                  HVD_FINISHED},
+        { -5000,             -5000       },
+        { HVD_HOSTS_UPDATED, HVD_E_STATE },
+        { HVD_FINISHED,      HVD_E_STATE },
+    };
+    struct program program;
+    int64_t one = 1;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_CODE(t, hvd_elastic_begin(NULL), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_elastic_next(NULL, 0), HVD_E_INVAL);
+    CHECK_CODE(t, hvd_elastic_next(program.state, 0), HVD_E_STATE);
+    CHECK_HAS(t, hvd_last_error(), "hvd_elastic_begin has not been called");
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+        CHECK_OK(t, hvd_elastic_begin(program.state));
+        CHECK_CODE(t, hvd_elastic_begin(program.state), HVD_E_STATE);
+        CHECK_CODE(t, hvd_barrier(), HVD_E_STATE); /* no round is running yet */
+        CHECK_CODE(t, hvd_state_commit(program.state), HVD_E_STATE);
+        CHECK_OK(t, hvd_elastic_next(program.state, 0));
+        CHECK_INT(t, program.resets, ==, (int)i + 1);
+        CHECK_OK(t, hvd_allreduce(&one, &one, 1, HVD_INT64, HVD_SUM));
+        CHECK_OK(t, hvd_state_commit(program.state));
+        CHECK_INT(t, hvd_elastic_next(program.state, codes[i][0]), ==, codes[i][1]);
+        CHECK_CODE(t, hvd_elastic_next(program.state, 0), HVD_E_STATE);
+    }
+    CHECK_OK(t, hvd_elastic_begin(program.state));
+    CHECK_INT(t, hvd_elastic_next(program.state, -5000), ==, -5000); /* before the first round */
+    CHECK_HAS(t, hvd_last_error(), "before it has trained");
+    CHECK_OK(t, run(&program, return_done));
+out:
+    (void)hvd_elastic_next(program.state, -5000); /* ends a run that a failed check has left */
+    close_program(&program);
+}
+
+static int take_the_loop(struct program *program)
+{
+    struct test *t = program->t;
+    int rc = HVD_E_INTERNAL;
+
+    CHECK_CODE(t, hvd_elastic_next(program->state, 0), HVD_E_STATE);
+    CHECK_HAS(t, hvd_last_error(), "return from train instead");
+    rc = 0;
+out:
+    return rc;
+}
+
+TEST(a_run_keeps_its_loop)
+{
+    struct program program;
+
+    CHECK_OK(t, open_program(&program, t));
+    CHECK_OK(t, run(&program, take_the_loop));
+out:
+    close_program(&program);
+}
+
 /* ---- threads and forks ----------------------------------------------------------------------- */
 
 static void *call_from_elsewhere(void *arg)

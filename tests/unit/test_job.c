@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct fake_job job;
 
@@ -231,6 +232,97 @@ TEST_FLAGS(a_reset_that_fails_ends_the_worker, TEST_SURVIVES_ALLOC)
                "reset callback 1 of 1 returned -77 instead of 0, so the worker cannot train on; "
                "correct the callback, or what it needs");
     CHECK(t, fake_agent_heard(&job.agent, "reset callback 1 of 1"));
+}
+
+/* ---- hvd_elastic_next: each round in a thread of its own ---- */
+
+TEST_FLAGS(a_loop_of_the_program_goes_back_to_the_commit, TEST_SURVIVES_ALLOC)
+{
+    BEGIN(t);
+    job.turned = true;
+    job.wait_at = 4;
+    PLAY(t, JOIN, SAY(&round_first), HEAR(MSG_ENTERED), DO(FAKE_HOLD), SAY(&revoke_first),
+         HEAR(MSG_RECOVERING), SAY(&round_recovery), HEAR(MSG_ENTERED), END);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.trains, ==, 2);
+    CHECK_INT(t, job.began_at[1], ==, 3);
+    CHECK_INT(t, fake_job_step_of(&job, COMMIT(2, 2)), ==, 5);
+}
+
+TEST_FLAGS(a_loop_of_the_program_switches, TEST_SURVIVES_ALLOC)
+{
+    BEGIN(t);
+    job.turned = true;
+    job.wait_at = 4;
+    PLAY(t, SWITCHES);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.began_at[1], ==, 4);
+    CHECK_INT(t, fake_job_step_of(&job, COMMIT(2, 1)), ==, 5);
+}
+
+TEST_FLAGS(a_loop_of_the_program_leaves, TEST_SURVIVES_ALLOC)
+{
+    BEGIN(t);
+    job.turned = true;
+    PLAY(t, JOIN, SAY(&drain), HEAR(MSG_LEFT), DO(FAKE_OVER));
+    CHECK_CODE(t, job.code, HVD_LEFT);
+    fake_job_release(&job);
+    BEGIN(t);
+    job.turned = true;
+    job.reset = -77;
+    PLAY(t, JOIN, SAY(&round_first), END);
+    CHECK_INT(t, job.code, ==, -77);
+    CHECK_HAS(t, job.why, "reset callback 1 of 1");
+}
+
+/* Calls that are not allowed change nothing, and the worker trains on. */
+static int call_wrongly(struct fake_job *wrong)
+{
+    (void)wrong;
+    return hvd_elastic_begin(wrong->state) == HVD_E_STATE &&
+                   strstr(hvd_last_error(), "running already")
+               ? 0
+               : HVD_E_INTERNAL;
+}
+
+static int next_in_reset(hvd_state *state, void *arg)
+{
+    (void)arg;
+    return hvd_elastic_next(state, 0) == HVD_E_BUSY ? 0 : HVD_E_INTERNAL;
+}
+
+static int add_reset(struct fake_job *ready)
+{
+    return hvd_state_on_reset(ready->state, next_in_reset, NULL);
+}
+
+TEST_FLAGS(wrong_calls_change_nothing, TEST_NO_TORTURE)
+{
+    BEGIN(t);
+    job.turned = true;
+    job.ready = add_reset;
+    job.first = call_wrongly;
+    PLAY(t, JOIN, SAY(&round_first), HEAR(MSG_ENTERED), END);
+    CHECK_OK(t, job.code);
+    CHECK_INT(t, job.trains, ==, 1);
+}
+
+/* The agent may die at any moment of such a loop too. */
+TEST_FLAGS(a_loop_of_the_program_loses_its_agent, TEST_NO_TORTURE)
+{
+    static const struct fake_step switches[] = { SWITCHES };
+
+    for (size_t i = 0; i < ARRAY_SIZE(switches) - 3; i++) {
+        int rc = fake_job_init(&job);
+
+        job.turned = true;
+        job.agent.close_at = i;
+        job.wait_at = 4;
+        rc = rc ? rc : fake_job_play(&job, switches);
+        CHECK_CODE(t, rc ? rc : job.code, HVD_E_LOST);
+        fake_job_release(&job);
+    }
+    BEGIN(t);
 }
 
 /* ---- the agent dies -------------------------------------------------------------------------- */
