@@ -327,6 +327,8 @@ int job_folder_open(const struct job_folder_wish *wish, struct job_folder *ret_f
     if (!rc)
         rc = claim_job(&folder, wish->store, alone, err);
     if (rc == HVD_E_STATE) {
+        if (folder.store) /* the job may have ended while the claim was waiting */
+            (void)!store_facts(folder.store, &folder.facts, NULL);
         ret_folder->facts = folder.facts;
         explicit_bzero(ret_folder->facts.key, sizeof(ret_folder->facts.key));
     }

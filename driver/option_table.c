@@ -82,7 +82,7 @@ const struct opt driver_option_table[] = {
         .group = "Store", .help = "a file with the password of that user"),
     ROW(store_insecure, .name = "store-insecure", .group = "Store",
         .help = "talk to etcd on other machines without TLS; the job's key can be read on the way"),
-    ROW(store_lease_us, .name = "store-lease", .arg = "TIME", .preset = "5s", .min = 2 * TIME_S,
+    ROW(store_lease_us, .name = "store-lease", .arg = "TIME", .preset = "2s", .min = 1 * TIME_S,
         .max = TIME_HOUR, .group = "Store",
         .help = "a driver that is silent towards etcd for so long can be replaced by a standby"),
 

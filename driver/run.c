@@ -561,7 +561,8 @@ static int run_job(void *arg, const struct front_order *order)
     if (!order->job)
         report_options(options);
     rc = take_folder(run, &err);
-    if ((rc == HVD_E_EXISTS || rc == HVD_E_TIMEOUT) && options->standby && !order->job) {
+    if ((rc == HVD_E_EXISTS || rc == HVD_E_TIMEOUT || rc == HVD_E_STATE) && options->standby &&
+        !order->job) {
         log_info(JOB, "standby for job %s: %s; standing by again", options->standby, err.text);
         return RUN_STANDBY;
     }

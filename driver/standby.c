@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_MS 200
+#define LOOK_MS 100
 #define OPEN_MS 1000 /* between two attempts to find a job that does not exist yet */
 
 /* Opens the store once the job is there and etcd answers. */

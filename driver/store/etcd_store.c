@@ -18,8 +18,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_MS        200 /* how often a claim looks whether the former lease is over */
-#define LEASE_MARGIN_S 2   /* etcd ends a lease up to this time late */
+#define LOOK_MS        100 /* how often a claim looks whether the former lease is over */
+#define LEASE_MARGIN_S 2   /* a claim waits for so much longer than the lease */
+/* etcd is asked for so much more than the lease. A standby sees in the time that is left when the
+ * lease is over: etcd itself ends a lease up to a second late, and grants none below two seconds.
+ */
+#define LEASE_SPARE_S 2
 
 struct etcd_store *etcd_of(struct store *store)
 {
@@ -139,7 +143,7 @@ static int etcd_grant(struct etcd_store *own, struct hvd_err *err)
     int rc;
 
     buf_init(&text, 256);
-    rc = buf_printf(&text, "{\"TTL\":\"%" PRId64 "\"}", own->lease_s);
+    rc = buf_printf(&text, "{\"TTL\":\"%" PRId64 "\"}", own->lease_s + LEASE_SPARE_S);
     if (rc)
         err_set(err, rc, "no memory for a lease");
     else
@@ -191,23 +195,32 @@ int etcd_run_fenced(struct etcd_store *own, struct etcd_txn *txn, struct hvd_err
     return rc;
 }
 
+/* Calls "lease/..." for the lease of this number. */
+static int etcd_call_lease(struct etcd_store *own, const char *path, int64_t lease,
+                           json_t **ret_answer, struct hvd_err *err)
+{
+    struct buf text;
+    int rc;
+
+    buf_init(&text, 256);
+    rc = buf_printf(&text, "{\"ID\":\"%" PRId64 "\"}", lease);
+    if (rc)
+        err_set(err, rc, "no memory for a lease; free memory on this host");
+    else
+        rc = etcd_call(own->etcd, path, &text, ret_answer, err);
+    buf_release(&text);
+    return rc;
+}
+
 /* Asks etcd to renew the lease. *ret_alive: it is renewed; otherwise it had run out. */
 static int etcd_renew(struct etcd_store *own, bool *ret_alive, struct hvd_err *err)
 {
     int64_t began_us = clock_now_us();
     json_t *answer = NULL;
-    struct buf text;
-    int rc;
+    int rc = etcd_call_lease(own, "lease/keepalive", own->lease, &answer, err);
 
-    buf_init(&text, 256);
-    rc = buf_printf(&text, "{\"ID\":\"%" PRId64 "\"}", own->lease);
-    if (rc)
-        err_set(err, rc, "no memory for a lease");
-    else
-        rc = etcd_call(own->etcd, "lease/keepalive", &text, &answer, err);
     *ret_alive = !rc && etcd_number(json_object_get(answer, "result"), "TTL") > 0;
     json_decref(answer);
-    buf_release(&text);
     if (*ret_alive)
         own->kept_us = began_us;
     return rc;
@@ -266,7 +279,7 @@ int etcd_keep(struct etcd_store *own, struct hvd_err *err)
     return rc;
 }
 
-/* The result of a look at the owner. */
+/* The result of a look at the owner; the facts of the same moment are in own->facts. */
 struct etcd_seen {
     bool alive;
     bool is_free;     /* the job may be claimed at once */
@@ -274,27 +287,50 @@ struct etcd_seen {
     struct etcd_owner owner;
 };
 
+/* Says in seen->alive whether the driver with this lease has renewed it within the time that it may
+ * be silent. etcd says how much of the lease is left, in whole seconds. After the death of etcd's
+ * leader the next one begins all leases anew, so a driver that could not renew keeps its job. */
+static int etcd_see_lease(struct etcd_store *own, int64_t lease, struct etcd_seen *seen,
+                          struct hvd_err *err)
+{
+    json_t *answer = NULL;
+    int rc = etcd_call_lease(own, "lease/timetolive", lease, &answer, err);
+    int64_t left_s = etcd_number(answer, "TTL"), granted_s = etcd_number(answer, "grantedTTL");
+
+    /* A lease that is gone by now was given back after the look, perhaps by a driver that has ended
+     * the job: the next look tells. A number that is 0 is left out of the answer. */
+    seen->alive = rc || !granted_s || left_s >= granted_s - seen->owner.lease_s;
+    json_decref(answer);
+    return rc == HVD_E_NOTFOUND ? 0 : rc;
+}
+
 static int etcd_see(struct etcd_store *own, struct etcd_seen *ret_seen, struct hvd_err *err)
 {
     json_t *answer = NULL;
     struct etcd_seen seen = { .owner = { .lease_s = own->lease_s } };
     struct etcd_txn txn;
     struct etcd_pair pair;
+    int64_t lease;
     bool held;
     int rc;
 
     etcd_txn_begin(&txn, own->base);
     etcd_txn_get(&txn, "owner");
     etcd_txn_get(&txn, "alive");
+    etcd_txn_get(&txn, "facts"); /* of the same moment: a driver that has ended the job is gone */
     etcd_pair_init(&pair);
     rc = etcd_txn_run(&txn, own->etcd, &held, &answer, err);
+    if (!rc && etcd_txn_kvs(answer, 2))
+        rc = etcd_take_facts(own, etcd_txn_kvs(answer, 2), err);
     if (!rc && etcd_txn_kvs(answer, 0)) {
         rc = etcd_pair_at(etcd_txn_kvs(answer, 0), 0, &pair, err);
         if (!rc)
             rc = etcd_read_owner(etcd_span(&pair.value), &seen.owner, err);
         seen.revision = pair.revision;
     }
-    seen.alive = !rc && etcd_txn_kvs(answer, 1);
+    lease = etcd_number(json_array_get(etcd_txn_kvs(answer, 1), 0), "lease");
+    if (!rc && lease)
+        rc = etcd_see_lease(own, lease, &seen, err);
     seen.is_free =
         !seen.alive || own->takeover || (own->dead_token && own->dead_token == seen.owner.token);
     etcd_pair_release(&pair);
@@ -321,8 +357,6 @@ static int etcd_try_claim(struct etcd_store *own, const struct etcd_seen *seen,
     etcd_pair_init(&pair);
     etcd_txn_begin(&txn, own->base);
     etcd_txn_compare(&txn, "owner", "MOD", seen->revision);
-    if (!seen->alive)
-        etcd_txn_compare(&txn, "alive", "VERSION", 0);
     rc = etcd_write_owner(&value, owner);
     if (rc)
         txn.rc = rc;
@@ -366,6 +400,8 @@ static int etcd_store_claim(struct store *store, uint64_t token, const char *who
     own->tail_known = false;
     for (;;) {
         rc = etcd_see(own, &seen, err);
+        if (!rc && own->facts.ended) /* by another standby that was faster, for example */
+            rc = err_set(err, HVD_E_STATE, "job %s has ended: %s", own->facts.job, own->facts.text);
         if (!rc && seen.is_free)
             rc = etcd_grant(own, err);
         if (!rc && seen.is_free)
@@ -406,15 +442,11 @@ static void etcd_store_close(struct store *store)
 {
     struct etcd_store *own = etcd_of(store);
     json_t *answer = NULL;
-    struct buf text;
 
     if (own->etcd && own->lease) {
         etcd_set_patience(own->etcd, 0);
-        buf_init(&text, 256);
-        if (!buf_printf(&text, "{\"ID\":\"%" PRId64 "\"}", own->lease))
-            (void)!etcd_call(own->etcd, "lease/revoke", &text, &answer, NULL);
+        (void)!etcd_call_lease(own, "lease/revoke", own->lease, &answer, NULL);
         json_decref(answer);
-        buf_release(&text);
     }
     etcd_free(own->etcd);
     etcd_record_release(&own->record);
@@ -576,9 +608,7 @@ int etcd_store_look(struct store *store, bool *ret_free, bool *ret_ended, struct
     int rc;
 
     etcd_set_patience(own->etcd, 0);
-    rc = etcd_find_facts(own, err);
-    if (!rc)
-        rc = etcd_see(own, &seen, err);
+    rc = etcd_see(own, &seen, err);
     if (rc)
         return rc;
     *ret_ended = own->facts.ended;

@@ -37,7 +37,7 @@ int etcd_store_check_config(const struct etcd_store_config *config, struct hvd_e
  * such job; NULL: the job must be there (HVD_E_NOTFOUND). Nothing is claimed yet.
  *
  * store_claim waits until the lease of a driver that no longer renews it is over. HVD_E_EXISTS: the
- * driver of the job lives. */
+ * driver of the job lives. HVD_E_STATE: the job has ended meanwhile. */
 int etcd_store_open(const struct etcd_store_config *config, const char *job,
                     const struct job_facts *fresh, struct store **ret_store,
                     struct hvd_err *err) MUST_CHECK;

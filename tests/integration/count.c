@@ -5,8 +5,8 @@
  *
  *     count SAY STOP
  *
- * In each round a line is appended to SAY: incarnation, round, rank, size; and one is printed that
- * says with which step it begins.
+ * In each round a line is appended to SAY: incarnation, round, rank, size, and the step with which
+ * the round begins; and one is printed that says that step.
  */
 #include <hvd/hvd.h>
 #include <inttypes.h>
@@ -28,8 +28,8 @@ static int say_round(const struct count *count)
     if (!file)
         return HVD_E_IO;
     printf("round %" PRIu64 " begins at %" PRIu64 "\n", hvd_round(), count->steps);
-    fprintf(file, "%s %" PRIu64 " %d %d\n", incarnation ? incarnation : "0", hvd_round(),
-            hvd_rank(), hvd_size());
+    fprintf(file, "%s %" PRIu64 " %d %d %" PRIu64 "\n", incarnation ? incarnation : "0",
+            hvd_round(), hvd_rank(), hvd_size(), count->steps);
     return fclose(file) ? HVD_E_IO : 0;
 }
 

@@ -6,56 +6,20 @@
 #     etcd_standby.sh ELASTIC TRAINER TIMES
 . "$(dirname "$0")/../shell/lib.sh"
 . "$(dirname "$0")/../shell/etcd.sh"
+. "$(dirname "$0")/../shell/standby.sh"
 [ -n "${OWN_NETWORK:-}" ] || skip "no network namespace of its own can be made"
 test_begin "$@"
 times=$3
 lease=2
-# ---- drivers ------------------------------------------------------------------------------------------
-
-# The number of the server that leads, by the field of "endpoint status" that says so.
-etcd_leader() {
-  local n
-  for n in $cluster; do
-    etcdctl --endpoints "127.0.1.$n:2379" endpoint status 2>/dev/null | grep -q ', true,' && echo "$n" && return
-  done
-}
-
-url=etcd://127.0.1.1:2379,127.0.1.2:2379,127.0.1.3:2379/tests
-standbys=()
-made=0
-
-standby() {
-  made=$((made + 1))
-  BODY_TEST=$folder "$elastic" --standby "$job" --store "$url" --state-dir "$folder/sb$made" \
-    >>"$folder/sb$made.out" 2>>"$folder/sb$made.err" </dev/null &
-  standbys+=("$made:$!")
-  await "$folder/sb$made.err" 'waiting until it has no driver'
-}
 
 end_now() {
   kill -KILL "$1"
   { wait "$1"; } 2>/dev/null
 }
 
-# Waits until one of the standbys drives and both agents are back with all workers; it becomes $driver. In $spent the time
-# since $1, in ms.
-one_takes_over() {
-  local entry rest=() files=() won='' stamp
-  for entry in "${standbys[@]}"; do files+=("$folder/sb${entry%:*}.err"); done
-  timeout "$PATIENCE" tail -q -n +1 -s $NAP -f "${files[@]}" | grep -E -m 1 ' term [0-9]+, ' >"$folder/found" || true
-  [ -s "$folder/found" ] || die "no standby takes over: $(tail -n 3 "${files[@]}")"
-  for entry in "${standbys[@]}"; do
-    if grep -q ' term [0-9]*, ' "$folder/sb${entry%:*}.err"; then
-      [ -z "$won" ] || die "two standbys drive: $won and $entry"
-      won=$entry
-    else
-      rest+=("$entry")
-    fi
-  done
-  standbys=("${rest[@]}")
-  stamp=$(date -d "$(cut -d ' ' -f 1 "$folder/found")" +%s%3N)
-  spent+=($((stamp - $1)))
-  driver=${won#*:} state=$folder/sb${won%:*} err=$folder/sb${won%:*}.err
+# One standby drives, and both agents are back with all workers.
+one_drives() {
+  one_takes_over "$1"
   for host in 127.0.0.2 127.0.0.3; do
     await "$err" "$host: (its|an) agent (is back|says hello) with 2 workers"
   done
@@ -79,7 +43,6 @@ begin ${lease}s
 for host in 127.0.0.2 127.0.0.3; do
   await_after "$err" 'is taken over' 1 "$host: (its|an) agent (is back|says hello) with 2 workers"
 done
-spent=()
 standby
 standby
 for ((i = 1; i <= times; i++)); do
@@ -88,19 +51,19 @@ for ((i = 1; i <= times; i++)); do
     1) # its machine is gone
       end_now "$gone"
       rm -rf "$gone_state"
-      one_takes_over "$(date +%s%3N)"
+      one_drives "$(date +%s%3N)"
       ;;
     2) # the leader of etcd goes at the same moment
       leader=$(etcd_leader)
       end_now "$gone"
       etcd_kill "${leader:-1}"
-      one_takes_over "$(date +%s%3N)"
+      one_drives "$(date +%s%3N)"
       etcd_server "${leader:-1}"
       etcd_await "${leader:-1}"
       ;;
     3) # it sleeps for longer than its lease, and wakes up
       kill -STOP "$gone"
-      one_takes_over "$(date +%s%3N)"
+      one_drives "$(date +%s%3N)"
       kill -CONT "$gone"
       { wait "$gone"; } 2>/dev/null
       code=$?
@@ -110,7 +73,7 @@ for ((i = 1; i <= times; i++)); do
     0) # one server of etcd is gone for the whole takeover
       etcd_kill 2
       end_now "$gone"
-      one_takes_over "$(date +%s%3N)"
+      one_drives "$(date +%s%3N)"
       etcd_server 2
       etcd_await 2
       ;;
@@ -133,17 +96,10 @@ grep -q 'the driver of this job lives' "$folder/second.out" || die "a second dri
 ask stop >/dev/null || die "stop: exit code $?"
 await_driver
 [ "$code" = 143 ] || die "the driver's exit code is $code, not 143"
-for entry in "${standbys[@]}"; do
-  { wait "${entry#*:}"; } 2>/dev/null
-  code=$?
-  [ $code = 0 ] || die "a standby of a job that has ended ends with $code"
-  grep -q 'has ended: ' "$folder/sb${entry%:*}.err" || die "a standby does not say why it ends"
-done
+standbys_end
 for n in $cluster; do etcd_kill "$n"; done
 nothing_left
-mapfile -t spent < <(printf '%s\n' "${spent[@]}" | sort -n)
-say_line "$times takeovers by a standby, lease ${lease} s; from the event until the successor's term:" \
-  "median ${spent[times / 2]} ms, most ${spent[times - 1]} ms"
+say_line "$times takeovers by a standby, lease ${lease} s; from the event until the successor's term: $(spent_text "${spent[@]}")"
 
 # ---- what is refused --------------------------------------------------------------------------------------
 

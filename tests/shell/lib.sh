@@ -223,13 +223,13 @@ stop_hearing() {
 # await_round SIZE [INCARNATION]: until all SIZE members of a round above $round have entered it, and that
 # worker is none of them; $round is that one then. Every line of the trainers' is looked at once.
 await_round() {
-  local incarnation number rank size
+  local incarnation number rank size _
   if [ -z "$saying" ]; then
     exec {saying}< <(exec tail -n +1 -s $NAP -f "$say")
     say_reader=$!
     declare -gA entered=()
   fi
-  while read -r -t "$PATIENCE" -u "$saying" incarnation number rank size; do
+  while read -r -t "$PATIENCE" -u "$saying" incarnation number rank size _; do
     if [ "$size" != "$1" ] || [ "$number" -le "$round" ]; then continue; fi
     entered[$number]=$((${entered[$number]:-0} + 1))
     [ "$incarnation" != "${2:-}" ] || entered[$number]=-$size

@@ -6,6 +6,7 @@
 #include "driver/store/etcd_store.h"
 
 #include "base/time.h"
+#include "os/clock.h"
 #include "tests/lib/etcd_server.h"
 #include "tests/lib/fixture.h"
 #include "tests/lib/records.h"
@@ -290,6 +291,49 @@ TEST(an_ended_job_begins_anew)
     CHECK_OK(t, testjob_see(newer, &seen, NULL));
     CHECK_INT(t, seen.records, ==, 0);
     CHECK_CODE(t, testjob_write(older, 1, NULL), HVD_E_LOST);
+}
+
+/* Two standbys, of which one wins and ends the job at once: the other one must not begin a term. */
+TEST(a_job_that_has_ended_meanwhile_is_not_claimed)
+{
+    const struct job_write ended = { .ended = true, .code = 1, .text = "over" };
+    struct job_facts facts;
+    struct hvd_err err;
+
+    CHECK(t, etcd_server_start(test_dir(t), 1, NULL));
+    CHECK_OK(t, open_with(TIME_S, &older, NULL));
+    CHECK_OK(t, open_with(TIME_S, &newer, NULL));
+    CHECK_OK(t, store_claim(older, 1, "pid 1 on a", NULL));
+    CHECK_OK(t, store_write(older, &ended, 1, NULL));
+    testjob_end(&older);
+    CHECK_CODE(t, store_claim(newer, 2, "pid 2 on b", &err), HVD_E_STATE);
+    CHECK_HAS(t, err.text, "has ended: over");
+    CHECK_OK(t, store_facts(newer, &facts, NULL));
+    CHECK(t, facts.ended);
+}
+
+/* etcd ends a lease later than we do: a standby must see the end of a lease of one second by the
+ * time that is left, while the key `alive` is still there. A driver that renews keeps its job. */
+TEST(a_short_lease_is_over_before_etcd_ends_it)
+{
+    bool free = false, ended;
+    int64_t silent_us, since_us;
+
+    CHECK(t, etcd_server_start(test_dir(t), 1, NULL));
+    CHECK_OK(t, open_with(TIME_S, &older, NULL));
+    CHECK_OK(t, store_claim(older, 1, "pid 1 on a", NULL));
+    CHECK_OK(t, open_with(TIME_S, &newer, NULL));
+    for (int64_t until_us = clock_now_us() + 2 * TIME_S; clock_now_us() < until_us;) {
+        since_us = clock_now_us();
+        CHECK_OK(t, store_check(older, NULL));
+        CHECK_OK(t, etcd_store_look(newer, &free, &ended, NULL));
+        silent_us = clock_now_us() - since_us;
+        CHECK(t, !free || silent_us > TIME_S / 2); /* unless this test itself was held up */
+    }
+    while (!free)
+        CHECK_OK(t, etcd_store_look(newer, &free, &ended, NULL));
+    CHECK_OK(t, store_claim(newer, 2, "pid 2 on b", NULL));
+    CHECK_CODE(t, testjob_write(older, 0, NULL), HVD_E_LOST);
 }
 
 TEST(a_command_is_kept_for_the_next_driver)
