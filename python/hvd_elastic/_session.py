@@ -1,0 +1,239 @@
+"""The session: this process as a worker of the job.
+
+There is one session in a process. It is *outside* of a round, *inside* of one, or has *ended*. Inside it may be
+*dead*: a call of this round has failed, so every further call fails too, until the round is left.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Optional
+
+from . import _error, _lib
+from ._loop import Loop
+from ._state import Entries
+
+_PLACE = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size", "slot", "min_np", "max_np")
+
+
+class Session:
+    """This process as a worker of the job."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._entries: Optional[Entries] = None
+        self._loop: Optional[Loop] = None
+        self._on_round: list[Callable[[], None]] = []
+        self._place: dict[str, int] = {}
+        self._code = 0  # with which the round was left, for the next call of the loop
+        self._why = ""  # why the program fails, if it does
+        self.initialized = False
+        self.is_child = False  # a process that multiprocessing or fork made of a worker
+        self.inside = False
+        self.ended = False
+        self.dead = False
+        self.revoked = False  # dead, because the round was revoked
+        self.told = 0  # the news that a commit or a check has brought in this round
+        self.round = 0
+
+    # ---- joining ----
+
+    def init(self) -> None:
+        """Joins the job. A second call changes nothing."""
+        if self.initialized:
+            return
+        with self._lock:
+            if self.initialized:
+                return
+            if multiprocessing.parent_process() is not None:
+                self._be_child()
+            else:
+                _error.check(_lib.lib.hvd_init())
+                self._note_place()
+                _watch_exit(self)
+            self.initialized = True
+
+    def _be_child(self) -> None:
+        """A child of a worker is no worker: it has the place of its parent, and makes no collectives."""
+        self.is_child = True
+        for name in _PLACE:
+            self._place[name] = int(os.environ.get(f"HVD_{name.upper()}", "1" if name in _SIZES else "0"))
+
+    def _note_place(self) -> None:
+        """Keeps the place, also in the environment, from which children of this process read it."""
+        for name in _PLACE:
+            self._place[name] = getattr(_lib.lib, f"hvd_{name}")()
+            os.environ[f"HVD_{name.upper()}"] = str(self._place[name])
+
+    def place(self, name: str) -> int:
+        """Returns a number of the place: "rank", "size", "local_rank" and so on."""
+        if not self.initialized:
+            raise ValueError(f"hvd_elastic.{name}(): init() has not been called; call it first")
+        return self._place[name]
+
+    @property
+    def state(self) -> Entries:
+        """The entries of the state. They are registered before the first round is entered."""
+        if self._entries is None:
+            self._entries = Entries(self)
+        return self._entries
+
+    def on_round(self, callback: Callable[[], None]) -> None:
+        """Adds a function that is called in each round, when the state is loaded, in the order of additions."""
+        self._on_round.append(callback)
+
+    # ---- rounds ----
+
+    def enter(self) -> int:
+        """Joins a round, unless the session is in one, and returns its number."""
+        if self.inside:
+            return self.round
+        with self._lock:
+            if self.inside:
+                return self.round
+            self.init()
+            self._must_be_worker()
+            if self.ended:
+                raise _error.HvdError(
+                    "the training of this process has ended, so it cannot join another round; "
+                    "call collectives before hvd_elastic.shutdown() and before the end of the program",
+                    _lib.E_STATE,
+                )
+            self._next(self._code)
+            for callback in self._on_round:
+                callback()
+            return self.round
+
+    def _next(self, code: int) -> None:
+        """Ends the last round with this code and begins the next one, or raises what has come instead."""
+        if self._loop is None:
+            self._loop = Loop(self.state.seal())
+        answer, text = self._loop.next(code)
+        self.inside = answer == 0
+        self.dead = False
+        self.revoked = False
+        self.told = 0
+        self._code = 0
+        self._why = ""
+        if self.inside:
+            self._note_place()
+            self.round = _lib.lib.hvd_round()
+            return
+        self.ended = True
+        self.state.raise_kept()
+        if answer != _lib.FINISHED:
+            raise _error.error_of(answer, text)
+
+    def leave(self, code: int, why: str = "") -> bool:
+        """Leaves the round.
+
+        code: HOSTS_UPDATED or REVOKED: enter() joins the next round. 0: the training is done. A negative code: this
+        worker has failed; ``why`` says so in words. True: the training is not done after all, as the round was
+        revoked meanwhile; the session is in the next round.
+        """
+        with self._lock:
+            if not self.inside:
+                return False
+            self.inside = False
+            if code in (_lib.HOSTS_UPDATED, _lib.E_REVOKED):
+                self._code = code
+                return False
+            self._why = why
+            try:
+                self._next(code)
+            except (_error.RoundOver, _error.HvdError):
+                if code == 0:
+                    raise
+            return self.inside
+
+    def failed(self, code: int) -> None:
+        """Notes what a call of this round has returned."""
+        if code < 0 and code not in (_lib.E_TIMEOUT, _lib.E_NOTFOUND):
+            self.dead = True
+            self.revoked = self.revoked or code == _lib.E_REVOKED
+        elif code > 0:
+            self.told = code
+
+    def news(self) -> int:
+        """Returns 0, HOSTS_UPDATED (a change is coming) or E_REVOKED (the round is over)."""
+        return _lib.E_REVOKED if self.dead else self.told
+
+    def call(self, function: Callable[..., int], *arguments: Any) -> int:
+        """Calls a function of the training thread, and raises what it returns unless that is 0."""
+        self._must_be_worker()
+        if self._loop is None or not self.inside:
+            raise _error.HvdError(
+                "commit, check and restore belong to a round; call them in the function that hvd_elastic.run calls, "
+                "or after a first collective",
+                _lib.E_STATE,
+            )
+        code, text = self._loop.call(function, *arguments)
+        if code:
+            self.failed(code)
+            self.state.raise_kept()
+            raise _error.error_of(code, text)
+        return code
+
+    def _must_be_worker(self) -> None:
+        if self.is_child:
+            raise _error.HvdError(
+                "this process is a child of a worker and takes no part in the job; "
+                "call collectives and commits in the worker itself",
+                _lib.E_STATE,
+            )
+
+    # ---- the end ----
+
+    def shutdown(self) -> None:
+        """Says that the training is done, and leaves the job."""
+        if self.is_child or not self.initialized:
+            return
+        while self.inside:
+            self.leave(0)
+        _lib.lib.hvd_shutdown()
+
+    def end(self, failure: str) -> None:
+        """At the end of the program; ``failure`` is the exception that has ended it, in words."""
+        if self.is_child or not self.initialized:
+            return
+        if not failure:
+            self.shutdown()
+        elif self.inside:
+            self.leave(_lib.E_INTERNAL, failure)
+
+    def forked(self) -> None:
+        """In a child that fork has made: it keeps the numbers of its parent."""
+        self.is_child = self.initialized
+        self.inside = False
+        self._lock = threading.RLock()
+
+
+_SIZES = ("size", "local_size", "cross_size", "min_np", "max_np")
+_session = Session()
+_failure = ""
+
+
+def session() -> Session:
+    """Returns the session of this process."""
+    return _session
+
+
+def _watch_exit(session: Session) -> None:
+    """Ends the session when the program ends; a program that an exception has ended has failed."""
+    hook = sys.excepthook
+
+    def note(kind: type[BaseException], value: BaseException, trace: Any) -> None:
+        global _failure
+        _failure = f"{kind.__name__}: {value}"
+        hook(kind, value, trace)
+
+    sys.excepthook = note
+    atexit.register(lambda: session.end(_failure))
+
+
+os.register_at_fork(after_in_child=lambda: _session.forked())
