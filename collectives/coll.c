@@ -167,7 +167,7 @@ int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
             roster->round);
     coll = mem_zalloc(sizeof(*coll));
     if (!coll)
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     coll->engine = engine;
     coll->round = roster->round;
     coll->timeline = roster->timeline;
@@ -182,7 +182,7 @@ int coll_create(struct coll_engine *engine, const struct coll_roster *roster,
         rc = coll_choose_partners(coll);
     if (rc) {
         coll_release(coll);
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     }
     if (engine) {
         pthread_mutex_lock(&engine->mutex);

@@ -135,7 +135,7 @@ static int get_segment(struct coll *coll, const uint8_t *locator, struct hvd_err
     if (boards && places)
         plan_boards(coll, boards, places, &spec);
     else
-        rc = err_set(err, HVD_E_NOMEM, "out of memory");
+        rc = err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     if (!rc)
         rc = locator ? segment_open(&spec, locator, &segment, err)
                      : segment_create(&spec, &segment, err);
@@ -183,7 +183,7 @@ static int join_meeting(struct coll *coll, struct hvd_err *err)
     int rc = 0;
 
     if (!peers)
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     for (size_t i = 0; i < coll->partners.count && !rc; i++) {
         const struct coll_partner *partner = &coll->partners.items[i];
         struct meet_peer *peer = &peers[i];
@@ -287,7 +287,7 @@ int coll_connect(struct coll *coll, int64_t timeout_us, struct hvd_err *err)
     if (coll->size > 1) {
         linked = mem_zalloc_array(coll->partners.count + 1, sizeof(*linked));
         if (!linked)
-            rc = err_set(&local, HVD_E_NOMEM, "out of memory");
+            rc = err_set(&local, HVD_E_NOMEM, "out of memory; free memory on this host");
         for (size_t i = 0; linked && i < coll->partners.count; i++) {
             if (coll->partners.items[i].linked)
                 linked[linked_count++] = coll->partners.items[i].rank;

@@ -55,7 +55,7 @@ int coll_engine_open(const struct coll_options *options, struct coll_engine **re
         return HVD_E_UNSUPPORTED;
     engine = mem_zalloc(sizeof(*engine));
     if (!engine)
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     memcpy(engine->host, options->host, strlen(options->host) + 1);
     engine->options = *options;
     engine->options.host = engine->host;

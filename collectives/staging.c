@@ -56,7 +56,7 @@ int staging_open(const struct gpu_device *device, struct staging **ret_staging, 
     int rc;
 
     if (!staging)
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     staging->device = device;
     rc = gpu_enter(device, err);
     if (rc) {

@@ -156,7 +156,7 @@ int host_name_check(const char *name, size_t length, struct hvd_err *err)
             memcpy(text, address.at, address.length);
         if (inet_pton(AF_INET6, text, &ignored) == 1)
             return 0;
-        return err_set(err, HVD_E_INVAL, "%s: not an IPv6 address",
+        return err_set(err, HVD_E_INVAL, "%s: not an IPv6 address; correct it",
                        text_quote(name, length, quoted));
     }
     if (name[0] == '-' || name[0] == '.')

@@ -166,7 +166,7 @@ static int save_invocation(struct run *run, struct hvd_err *err)
     buf_init(&options, LIMIT_CONFIG_TEXT_BYTES);
     rc = options_save(&run->options, &options);
     if (rc)
-        err_set(err, rc, "no memory for the options of the job");
+        err_set(err, rc, "no memory for the options of the job; free memory on this host");
     invocation.options = buf_text(&options);
     if (!rc)
         rc = invocation_save(run->folder.path, &invocation, err);
@@ -201,10 +201,13 @@ static int split_ssh_args(struct run *run, struct hvd_err *err)
                 continue;
             run->ssh_args[count] = mem_strndup(word.at, word.length);
             if (!run->ssh_args[count++])
-                return err_set(err, HVD_E_NOMEM, "no memory for --ssh-args");
+                return err_set(err, HVD_E_NOMEM,
+                               "no memory for --ssh-args; free memory on this host");
         }
     }
-    return run->ssh_args ? 0 : err_set(err, HVD_E_NOMEM, "no memory for --ssh-args");
+    return run->ssh_args
+               ? 0
+               : err_set(err, HVD_E_NOMEM, "no memory for --ssh-args; free memory on this host");
 }
 
 /* Makes the command and the environment of the workers. The variables of --env come after those of
@@ -221,7 +224,8 @@ static int make_environment(struct run *run, struct hvd_err *err)
         return job_env_init(&run->env, run->command, run->cwd, run->envp, NULL, 0, err);
     items = mem_zalloc_array(most + 1, sizeof(*items));
     if (!items)
-        return err_set(err, HVD_E_NOMEM, "no memory for the environment of workers");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the environment of workers; free memory on this host");
     for (size_t i = 0; i < options->exports.count; i++) {
         char *item = options->exports.items[i];
         bool found = strchr(item, '=') != NULL;
@@ -486,7 +490,8 @@ static int check_means(struct run *run, struct hvd_err *err)
         return 0;
     base = event_base_new();
     if (!base)
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the driver's event loop");
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory for the driver's event loop; free memory on this host");
 
     if (!rc)
         rc = discover_create(base, &run->discover, &never_called, NULL, &discoverer, err);

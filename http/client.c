@@ -59,7 +59,7 @@ int http_client_create(const struct http_config *config, struct http_client **re
             whole = (client->texts[i] = mem_strdup(from[i]));
     if (!whole) {
         http_client_free(client);
-        return err_set(err, HVD_E_NOMEM, "no memory for an HTTP client");
+        return err_set(err, HVD_E_NOMEM, "no memory for an HTTP client; free memory on this host");
     }
     client->connect_us = config->connect_us;
     client->request_us = config->request_us;

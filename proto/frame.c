@@ -149,7 +149,8 @@ int frame_feed(struct frame_reader *reader, const uint8_t **bytes, size_t *lengt
         taken = take_bytes(bytes, length, reader->body_length - reader->body.length);
         rc = buf_append(&reader->body, from, taken);
         if (rc)
-            err_set(err, rc, "no memory for a frame of %zu bytes", reader->body_length);
+            err_set(err, rc, "no memory for a frame of %zu bytes; free memory on this host",
+                    reader->body_length);
         if (rc || reader->body.length < reader->body_length)
             break;
         reader->complete = true;

@@ -541,7 +541,8 @@ int db_open(const char *path, const struct db_schema *schema, const struct db_op
     if (why)
         return err_set(err, HVD_E_INVAL, "%s %s: %s", schema->what, path, why);
     if (missing && options->look)
-        rc = err_set(err, HVD_E_NOTFOUND, "%s %s: there is no such file", schema->what, path);
+        rc = err_set(err, HVD_E_NOTFOUND, "%s %s: there is no such file; check the path",
+                     schema->what, path);
     else if (missing)
         rc = db_create(path, schema, options, err);
     if (rc)

@@ -71,7 +71,8 @@ static int check_entry(const struct manifest *manifest, const char *name, uint64
                        text_quote(name, length, quoted));
     if (kind >= ENTRY_KIND_COUNT)
         return err_set(err, HVD_E_INVAL,
-                       "entry \"%s\" is of kind %" PRIu32 ", which this version does not know",
+                       "entry \"%s\" is of kind %" PRIu32
+                       ", which this version does not know; install one release on all hosts",
                        name, kind);
     if (names_find(&manifest->names, name, length) != NAMES_NONE)
         return err_set(err, HVD_E_EXISTS,
@@ -111,7 +112,8 @@ int manifest_add_typed(struct manifest *manifest, const char *name, uint64_t byt
         rc = names_put(&manifest->names, copy, strlen(name), (uint32_t)manifest->count);
     }
     if (rc)
-        return err_set(err, rc, "no memory for entry \"%s\" of the state", name);
+        return err_set(err, rc, "no memory for entry \"%s\" of the state; free memory on this host",
+                       name);
     entry.name = copy;
     manifest->items[manifest->count++] = entry;
     /* Until manifest_seal these two fields hold the sums of the entries so far: replicated_bytes of

@@ -248,7 +248,7 @@ int page_file_open(struct page_file *file, const char *path, const struct page_f
     if (file->data == MAP_FAILED) {
         file->data = NULL;
         close(fd);
-        return err_set(err, HVD_E_NOMEM, "no memory for a timeline");
+        return err_set(err, HVD_E_NOMEM, "no memory for a timeline; free memory on this host");
     }
     file->fd = fd;
     return 0;

@@ -317,7 +317,7 @@ int timeline_start(struct timeline *timeline, const struct timeline_file *file, 
      * that add events or a name do not wait for that process. */
     path = mem_strdup(file->path);
     rc = path ? page_file_open(&opened, file->path, &first, err)
-              : err_set(err, HVD_E_NOMEM, "no memory for a timeline");
+              : err_set(err, HVD_E_NOMEM, "no memory for a timeline; free memory on this host");
     if (rc) {
         mem_free(path);
         goto out;

@@ -177,7 +177,7 @@ static void listener_welcome(struct listener *listener, int fd, const struct add
     if (rc) {
         if (rc == HVD_E_NOMEM)
             listener_note(&listener->failing, listener->address,
-                          "no memory for a connection, which was closed");
+                          "no memory for a connection, which was closed; free memory on this host");
         conn_drop(conn);
         close(fd);
     } else if (listener->tls) {

@@ -87,7 +87,7 @@ static int add_group(struct groups *groups, const struct group *group, hvd_group
                 "more than %d groups (LIMIT_GROUPS) were created; use an existing group again",
                 LIMIT_GROUPS);
     else if (rc)
-        err_set(err, rc, "no memory for a group");
+        err_set(err, rc, "no memory for a group; free memory on this host");
     return rc;
 }
 
@@ -128,7 +128,8 @@ static int copy_ranks(const int *ranks, size_t count, struct group *ret_group, s
             LIMIT_WORKERS);
     group.ranks = mem_zalloc_array(count ? count : 1, sizeof(*group.ranks));
     if (!group.ranks)
-        return err_set(err, HVD_E_NOMEM, "no memory for a group of %zu ranks", count);
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for a group of %zu ranks; free memory on this host", count);
     for (size_t i = 0; i < count && !rc; i++) {
         if (ranks[i] < 0)
             rc = err_set(err, HVD_E_INVAL,
@@ -295,7 +296,8 @@ int roll_make(const struct groups *groups, const struct msg_member_list *members
     int rc = 0;
 
     if (!roll)
-        return err_set(err, HVD_E_NOMEM, "no memory for the groups of a round");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the groups of a round; free memory on this host");
     roll->size = (uint32_t)members->count;
     for (uint32_t i = 0; i < roll->size; i++) {
         if (members->items[i].incarnation == incarnation)
@@ -304,7 +306,9 @@ int roll_make(const struct groups *groups, const struct msg_member_list *members
     roll->places = mem_zalloc_array(roll->size, sizeof(*roll->places));
     rc = roll->places ? place_all(members, roll->places) : HVD_E_NOMEM;
     if (rc)
-        err_set(err, rc, "no memory for the places of a round of %u ranks", roll->size);
+        err_set(err, rc,
+                "no memory for the places of a round of %u ranks; free memory on this host",
+                roll->size);
     if (count && !rc) {
         making.members = mem_zalloc_array(roll->size, sizeof(*making.members));
         roll->group_count = count;
@@ -315,7 +319,9 @@ int roll_make(const struct groups *groups, const struct msg_member_list *members
             (roll->ranks = mem_zalloc_array(most, sizeof(*roll->ranks))) != NULL)
             rc = 0;
         if (rc)
-            err_set(err, rc, "no memory for %zu groups in a round of %u ranks", count, roll->size);
+            err_set(err, rc,
+                    "no memory for %zu groups in a round of %u ranks; free memory on this host",
+                    count, roll->size);
     }
     making.next = roll->ranks;
     for (size_t i = 0; i < count && !rc; i++)
@@ -374,7 +380,7 @@ static int divide_opened(struct roll *roll, const struct group *group, struct co
                 "again, or create groups before hvd_elastic_run",
                 LIMIT_OPENED);
     else if (rc)
-        err_set(err, rc, "no memory for a group of %u ranks", roll->size);
+        err_set(err, rc, "no memory for a group of %u ranks; free memory on this host", roll->size);
     if (!rc)
         rc = sort_members(group, number, roll->places, members, roll->size, err);
     for (uint32_t i = 0; i < roll->size && !rc; i++) {

@@ -383,7 +383,7 @@ int requests_start(struct rounds *rounds, const hvd_call *call, hvd_request **re
                     "more than %d requests (LIMIT_REQUESTS) are open; call hvd_wait for each",
                     LIMIT_REQUESTS);
         } else {
-            rc = err_set(err, HVD_E_NOMEM, "no memory for a request");
+            rc = err_set(err, HVD_E_NOMEM, "no memory for a request; free memory on this host");
         }
     }
     if (!rc && !requests->threaded) {

@@ -19,7 +19,8 @@ int rounds_create(const struct groups *groups, rounds_prepared_fn *prepared, voi
     struct rounds *rounds = mem_zalloc(sizeof(*rounds));
 
     if (!rounds)
-        return err_set(err, HVD_E_NOMEM, "no memory for the collectives of this worker");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the collectives of this worker; free memory on this host");
     rounds->groups = groups;
     rounds->prepared = prepared;
     rounds->arg = arg;

@@ -62,7 +62,8 @@ static int save_file(struct save *save, uint32_t kind, struct hvd_err *err)
     int rc = 0;
 
     if (!sources)
-        return err_set(err, HVD_E_NOMEM, "no memory for a list of entries");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for a list of entries; free memory on this host");
     VEC_EACH (one, &save->entries) {
         if (one->entry->kind == kind)
             sources[list.count++] =
@@ -117,7 +118,8 @@ static int save_write(struct save *save, struct hvd_err *err)
     manifest.files = save->files;
     manifest.file_count = save->count;
     if (!rc && manifest_entries(state, &manifest.memory, &manifest.entries))
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the manifest of a checkpoint");
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory for the manifest of a checkpoint; free memory on this host");
     if (!rc)
         rc = checkpoint_write_manifest(save->store, &manifest, &sum, err);
     if (!rc)

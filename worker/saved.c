@@ -53,7 +53,8 @@ int saved_init(struct saved *saved, hvd_state *state, struct hvd_err *err)
 
     *saved = (struct saved){ .state = state, .device_copy = state->device_copy };
     if (VEC_RESERVE(saved, state->manifest.count, LIMIT_MANIFEST_ENTRIES))
-        return err_set(err, HVD_E_NOMEM, "no memory for a list of %zu entries",
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for a list of %zu entries; free memory on this host",
                        state->manifest.count);
     if (state->device && !saved->device_copy) {
         rc = device_copy_open(state->device, &saved->opened, err);

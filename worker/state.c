@@ -22,7 +22,7 @@ hvd_state *hvd_state_create(void)
     struct hvd_state *state = mem_zalloc(sizeof(*state));
 
     if (!state) {
-        fail(HVD_E_NOMEM, "no memory for a state");
+        fail(HVD_E_NOMEM, "no memory for a state; free memory on this host");
         return NULL;
     }
     manifest_init(&state->manifest);
@@ -51,7 +51,7 @@ int state_own(hvd_state *state, void *object, void (*free_object)(void *object),
               void (*commits)(void *object))
 {
     if (VEC_RESERVE(&state->owned, 1, OWNED_MAX))
-        return fail(HVD_E_NOMEM, "no memory for a state");
+        return fail(HVD_E_NOMEM, "no memory for a state; free memory on this host");
     state->owned.items[state->owned.count++] = (struct state_owned){ object, free_object, commits };
     return 0;
 }

@@ -105,7 +105,9 @@ static int fetch_checkpoint(hvd_state *state, const struct msg *msg, struct hvd_
     arena_init(&arena, LIMIT_DECODE_BYTES_MAX);
     rc = manifest_entries(&state->manifest, &arena, &what.entries);
     if (rc)
-        rc = err_set(err, rc, "no memory for the list of the entries of a checkpoint");
+        rc = err_set(
+            err, rc,
+            "no memory for the list of the entries of a checkpoint; free memory on this host");
     else
         rc = fetch_commit(state, msg, &what, err);
     arena_release(&arena);
@@ -131,7 +133,8 @@ static int fetch_from_others(hvd_state *state, const struct msg *msg, struct hvd
         holders = mem_zalloc_array(round->members.count, sizeof(*holders));
         if (!holders)
             return err_set(err, HVD_E_NOMEM,
-                           "no memory for the list of the workers that hold a commit");
+                           "no memory for the list of the workers that hold a commit; free memory "
+                           "on this host");
         what.sources = (struct msg_source_list){ holders, 0 };
         for (size_t i = 0; i < round->members.count; i++) {
             const struct msg_member *member = &round->members.items[i];

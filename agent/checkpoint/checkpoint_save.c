@@ -66,7 +66,8 @@ static int save_find_entries(struct save *save, struct hvd_err *err)
 
     save->sources = mem_zalloc_array(entries->count, sizeof(*save->sources));
     if (!save->sources)
-        return err_set(err, HVD_E_NOMEM, "no memory for the list of entries");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the list of entries; free memory on this host");
     for (size_t i = 0; i < entries->count; i++) {
         const struct msg_entry *entry = &entries->items[i];
         uint64_t begin = entry->custom ? CUSTOM_LENGTH_BYTES : 0;

@@ -154,7 +154,9 @@ int checkpoint_thread_start(struct event_base *base, const struct checkpoint_con
     int rc;
 
     if (!thread)
-        return err_set(err, HVD_E_NOMEM, "no memory for the thread that writes checkpoints");
+        return err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the thread that writes checkpoints; free memory on this host");
     thread->config = *config;
     thread->ops = ops;
     thread->arg = arg;
@@ -178,10 +180,12 @@ int checkpoint_thread_start(struct event_base *base, const struct checkpoint_con
         if (thread->told)
             event_free(thread->told);
         thread_destroy(thread);
-        return err_set(err, rc,
-                       rc == HVD_E_LIMIT ? "no thread or descriptor is left for checkpoints; raise "
-                                           "ulimit -u or ulimit -n"
-                                         : "no memory for the thread that writes checkpoints");
+        return err_set(
+            err, rc,
+            rc == HVD_E_LIMIT
+                ? "no thread or descriptor is left for checkpoints; raise "
+                  "ulimit -u or ulimit -n"
+                : "no memory for the thread that writes checkpoints; free memory on this host");
     }
     *ret_thread = thread;
     return 0;

@@ -84,10 +84,13 @@ int snapshots_create(struct snapshots **ret_snapshots, struct hvd_err *err)
     struct snapshots *snapshots = mem_zalloc(sizeof(*snapshots));
 
     if (!snapshots)
-        return err_set(err, HVD_E_NOMEM, "no memory for the table of snapshots");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the table of snapshots; free memory on this host");
     if (pthread_mutex_init(&snapshots->mutex, NULL)) {
         mem_free(snapshots);
-        return err_set(err, HVD_E_NOMEM, "no memory for the lock of the table of snapshots");
+        return err_set(
+            err, HVD_E_NOMEM,
+            "no memory for the lock of the table of snapshots; free memory on this host");
     }
     *ret_snapshots = snapshots;
     return 0;
@@ -150,7 +153,7 @@ static int snapshots_grant_slot(struct slot *slot, uint64_t incarnation,
             snapshots_drop(&slot->newer);
         made = mem_zalloc(sizeof(*made));
         if (!made)
-            return err_set(err, HVD_E_NOMEM, "no memory for a snapshot");
+            return err_set(err, HVD_E_NOMEM, "no memory for a snapshot; free memory on this host");
         rc = snapshot_create(shape, &made->snapshot, err);
         if (rc) {
             mem_free(made);

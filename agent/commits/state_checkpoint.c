@@ -196,7 +196,8 @@ static int reading_list(struct reading *reading, struct hvd_err *err)
                  reading->manifest.ranks, fetch->size);
     reading->entries = mem_zalloc_array(fetch->entries.count, sizeof(*reading->entries));
     if (!reading->entries)
-        return err_set(err, HVD_E_NOMEM, "no memory for the list of entries");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the list of entries; free memory on this host");
     for (size_t i = 0; i < fetch->entries.count && !rc; i++) {
         const struct msg_entry *entry = &fetch->entries.items[i];
         struct read_entry *read = &reading->entries[reading->count];

@@ -290,7 +290,8 @@ int state_thread_start(struct event_base *base, const struct state_config *confi
     int rc;
 
     if (!thread)
-        return err_set(err, HVD_E_NOMEM, "no memory for the thread that moves commits");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the thread that moves commits; free memory on this host");
     thread->config = *config;
     thread->ops = ops;
     thread->arg = arg;
@@ -325,9 +326,10 @@ int state_thread_start(struct event_base *base, const struct state_config *confi
         thread_release_base(thread);
         thread_destroy(thread);
         return err_set(err, rc,
-                       rc == HVD_E_LIMIT ? "no thread or descriptor is left for the commits of "
-                                           "workers; raise ulimit -u or ulimit -n"
-                                         : "no memory for the event loop of commits");
+                       rc == HVD_E_LIMIT
+                           ? "no thread or descriptor is left for the commits of "
+                             "workers; raise ulimit -u or ulimit -n"
+                           : "no memory for the event loop of commits; free memory on this host");
     }
     *ret_thread = thread;
     return 0;

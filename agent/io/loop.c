@@ -218,7 +218,7 @@ static int loop_on_point(void *arg, const char *job_id, const char *key_word,
     int rc;
 
     if (loop->over || agent_is_ending(loop->core))
-        return err_set(err, HVD_E_STATE, "the agent of this host is ending");
+        return err_set(err, HVD_E_STATE, "the agent of this host is ending; end this process");
 
     /* Another id is another job of the same name. An agent that no driver has ever welcomed ends
      * for that job; any other agent refuses. */
@@ -235,7 +235,7 @@ static int loop_on_point(void *arg, const char *job_id, const char *key_word,
                         "agent ends");
         loop_tell(loop,
                   &(struct agent_event){ .kind = AGENT_STOP, .text = "another job has its name" });
-        return err_set(err, HVD_E_STATE, "the agent of this host is ending");
+        return err_set(err, HVD_E_STATE, "the agent of this host is ending; end this process");
     }
 
     /* The new agent has brought the host's key: a later key than this agent's is used from now on.

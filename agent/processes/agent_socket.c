@@ -125,7 +125,10 @@ static int socket_take_in(const char *job, const char *host, bool has_locks,
             socket.name[got > 0 ? got : 0] = '\0';
             if (got == (ssize_t)strlen(prefix) + RANDOM_DIGITS &&
                 !strncmp(socket.name, prefix, strlen(prefix)))
-                rc = err_set(err, HVD_E_BUSY, "%s: another agent has this host", socket.path);
+                rc =
+                    err_set(err, HVD_E_BUSY,
+                            "%s: another agent of this job runs on this host; end that agent first",
+                            socket.path);
             else
                 rc = err_set(
                     err, HVD_E_LOST,

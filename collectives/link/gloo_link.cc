@@ -108,7 +108,7 @@ template <typename Work> int guarded(struct hvd_err *err, const char *what, Work
     try {
         return work();
     } catch (const std::bad_alloc &) {
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     } catch (const std::exception &fault) {
         return err_set(err, HVD_E_LOST, "%s: %s", what, fault.what());
     } catch (...) {
@@ -205,7 +205,8 @@ int link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_rank, s
                    ? err_set(err, HVD_E_LOST, "rank %u: the connection to this rank broke: %s",
                              peer.rank, peer.why.text)
                    : err_set(err, HVD_E_TIMEOUT,
-                             "rank %u: the connection to this rank was not made in time",
+                             "rank %u: the connection to this rank was not made in time; look for "
+                             "a firewall between the hosts",
                              peer.rank);
     }
     return 0;
@@ -458,7 +459,7 @@ int link_create(struct gloo_device *device, const struct link_spec *spec, struct
         pthread_mutex_init(&link->mutex, nullptr);
         if (thread_cond_init(&link->changed)) {
             pthread_mutex_destroy(&link->mutex);
-            return err_set(err, HVD_E_NOMEM, "out of memory");
+            return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
         }
         *ret_link = &link.release()->base;
         return 0;

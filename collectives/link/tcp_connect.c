@@ -493,7 +493,8 @@ int tcp_link_connected(struct link *base, int64_t deadline_us, uint32_t *ret_ran
                            missing->why ? missing->why : "the connection to this rank broke");
         if (late)
             return err_set(err, HVD_E_TIMEOUT,
-                           "rank %u: the connection to this rank was not made in time",
+                           "rank %u: the connection to this rank was not made in time; look for a "
+                           "firewall between the hosts",
                            missing->rank);
         late = now_us >= deadline_us;
         drop_strangers(link, now_us - STRANGER_US);

@@ -170,7 +170,7 @@ int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
     int rc = 0;
 
     if (!link)
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     link->base.ops = &operations;
     link->rank = spec->rank;
     link->round = spec->round;
@@ -188,7 +188,7 @@ int tcp_link_create(const struct endpoint *here, struct tcp_speed *speed,
     link->polled =
         mem_zalloc_array(2 + spec->peer_count + TCP_STRANGERS_MAX, sizeof(*link->polled));
     if (!link->peers || !link->polled)
-        rc = err_set(err, HVD_E_NOMEM, "out of memory");
+        rc = err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
 
     for (size_t i = 0; i < spec->peer_count && !rc; i++) {
         struct tcp_peer *peer = &link->peers[link->peer_count++];

@@ -185,7 +185,8 @@ void handshake_begin(struct meet_round *round, int64_t now_us)
         /* -1: no socket yet; conn_dial makes it */
         peer->conn = meet_conn_create(meet, CONN_WAITS, -1);
         if (!peer->conn) {
-            round->spec.ops->missed(round->spec.arg, i, HVD_E_NOMEM, "out of memory");
+            round->spec.ops->missed(round->spec.arg, i, HVD_E_NOMEM,
+                                    "out of memory; free memory on this host");
             continue;
         }
         peer->conn->round = round;

@@ -254,7 +254,7 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
     int rc = 0;
 
     if (!meet)
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     meet->listener = -1;
     meet->wake = -1;
     list_init(&meet->conns);
@@ -279,7 +279,7 @@ int meet_open(const char *host, struct meet **ret_meet, struct hvd_err *err)
                      "no descriptor is left for the connections between workers; raise the limit "
                      "(ulimit -n)");
     else if (VEC_RESERVE(&meet->polled, 2, LIMIT_WORKERS))
-        rc = err_set(err, HVD_E_NOMEM, "out of memory");
+        rc = err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     if (!rc) {
         memcpy(meet->contact.host, host, length + 1);
         meet->contact.port = endpoint.port;

@@ -42,7 +42,7 @@ int meet_join(struct meet *meet, const struct meet_spec *spec, struct meet_round
         round->peers = mem_zalloc_array(spec->peer_count, sizeof(*round->peers));
     if (!round || !round->peers) {
         meet_round_free(round);
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     }
     list_init(&round->place);
     round->meet = meet;

@@ -30,7 +30,7 @@ int comm_begin(struct nccl_thread *thread, const struct comm_spec *spec, struct 
     struct comm *comm = mem_zalloc(sizeof(*comm));
 
     if (!comm)
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     comm->thread = thread;
     comm->spec = *spec;
     list_init(&comm->dying);
@@ -122,7 +122,7 @@ static struct post *take_post(struct comm *comm, struct hvd_err *err)
         pthread_mutex_unlock(&thread->mutex);
         post = mem_zalloc(sizeof(*post));
         if (!post)
-            (void)err_set(err, HVD_E_NOMEM, "out of memory");
+            (void)err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
         else if (cuda_judge(thread->cuda,
                             thread->cuda->event_create(&post->event, CUDA_EVENT_UNTIMED),
                             "an event for a collective", err)) {
@@ -155,7 +155,7 @@ static int run_post(struct comm *comm, struct post *post, const struct coll_call
     int rc = calls_plan(&post->calls, call, comm->spec.rank, comm->spec.size);
 
     if (rc)
-        return err_set(err, rc, "out of memory");
+        return err_set(err, rc, "out of memory; free memory on this host");
     if (!post->calls.count)
         return 0;
     rc = cuda_judge(cuda, cuda->event_record(post->event, after), "the data of a collective", err);

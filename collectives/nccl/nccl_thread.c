@@ -136,7 +136,7 @@ static int init_parts(struct nccl_thread *thread, struct hvd_err *err)
         while (i > 0)
             pthread_cond_destroy(conds[--i]);
         mem_free(thread);
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     }
     pthread_mutex_init(&thread->mutex, NULL);
 
@@ -196,7 +196,7 @@ int nccl_thread_open(const struct nccl_thread_options *options, struct nccl_thre
         return rc;
     thread = mem_zalloc(sizeof(*thread));
     if (!thread)
-        return err_set(err, HVD_E_NOMEM, "out of memory");
+        return err_set(err, HVD_E_NOMEM, "out of memory; free memory on this host");
     thread->options = *options;
     thread->cuda = options->device->cuda;
     thread->nccl = nccl;

@@ -74,7 +74,7 @@ static int prepare(const struct segment_spec *spec, struct layout *ret_layout,
             spec->count);
     segment = mem_zalloc(sizeof(*segment) + spec->board_count * sizeof(struct board));
     if (!segment)
-        return err_set(err, HVD_E_NOMEM, "shared memory: out of memory");
+        return err_set(err, HVD_E_NOMEM, "shared memory: out of memory; free memory on this host");
     segment->memory.fd = -1;
     segment->board_count = spec->board_count;
     for (size_t i = 0; i < spec->board_count; i++) {

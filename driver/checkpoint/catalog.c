@@ -225,7 +225,7 @@ static int catalog_finish(struct catalog *catalog, struct catalog_entry *entry, 
     int rc;
 
     if (!catalog->store)
-        return err_set(err, HVD_E_STATE, "the job has no --checkpoint-dir");
+        return err_set(err, HVD_E_STATE, "the job has no --checkpoint-dir; start it with one");
     if (catalog->lost.code) {
         *err = catalog->lost;
         return err->code;

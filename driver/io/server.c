@@ -161,7 +161,7 @@ static void server_on_accepted(void *arg, struct conn *conn)
         server_refuse(server, conn,
                       server->peers.count >= LIMIT_PEERS
                           ? "the driver has LIMIT_PEERS connections already"
-                          : "no memory for another connection");
+                          : "no memory for another connection; free memory on this host");
         return;
     }
     *peer = (struct peer){ .server = server, .conn = conn, .number = number, .refs = 1 };

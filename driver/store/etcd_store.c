@@ -145,7 +145,7 @@ static int etcd_grant(struct etcd_store *own, struct hvd_err *err)
     buf_init(&text, 256);
     rc = buf_printf(&text, "{\"TTL\":\"%" PRId64 "\"}", own->lease_s + LEASE_SPARE_S);
     if (rc)
-        err_set(err, rc, "no memory for a lease");
+        err_set(err, rc, "no memory for a lease; free memory on this host");
     else
         rc = etcd_call(own->etcd, "lease/grant", &text, &answer, err);
     if (!rc && !etcd_number(answer, "ID"))
@@ -474,7 +474,8 @@ int etcd_store_open(const struct etcd_store_config *config, const char *job,
         return rc;
     own = mem_zalloc(sizeof(*own));
     if (!own)
-        return err_set(err, HVD_E_NOMEM, "no memory for the store in etcd");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the store in etcd; free memory on this host");
     own->store = (struct store){ &etcd_store_ops, config->lease_us / 3 };
     own->lease_s = (config->lease_us + TIME_S - 1) / TIME_S;
     own->takeover = config->takeover;
@@ -561,7 +562,8 @@ int etcd_store_load_command(struct store *store, struct buf *out, struct hvd_err
     else if (!rc)
         rc = etcd_pair_at(etcd_txn_kvs(answer, 0), 0, &pair, err);
     if (!rc && buf_append(out, pair.value.data, pair.value.length))
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the command of the job");
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory for the command of the job; free memory on this host");
     etcd_pair_release(&pair);
     json_decref(answer);
     return rc;

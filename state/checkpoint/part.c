@@ -68,7 +68,8 @@ static int part_put(struct part_writer *writer, const void *at, uint64_t bytes, 
         next += now;
         bytes -= now;
         if (writer->chunk_used == STATE_CHUNK_BYTES && part_end_chunk(writer))
-            return err_set(err, HVD_E_NOMEM, "no memory for the checksums of a checkpoint");
+            return err_set(err, HVD_E_NOMEM,
+                           "no memory for the checksums of a checkpoint; free memory on this host");
     }
     return 0;
 }
@@ -85,7 +86,8 @@ static int part_put_all(struct part_writer *writer, const struct buf *header,
             rc = part_put(writer, entry->at, entry->bytes, err);
     }
     if (!rc && writer->chunk_used > 0 && part_end_chunk(writer))
-        rc = err_set(err, HVD_E_NOMEM, "no memory for the checksums of a checkpoint");
+        rc = err_set(err, HVD_E_NOMEM,
+                     "no memory for the checksums of a checkpoint; free memory on this host");
     return rc;
 }
 

@@ -109,7 +109,8 @@ int slot_create(const struct copy *live, struct slot **ret_slot, struct hvd_err 
             (void)madvise(at, slot->host_bytes, MADV_DONTFORK);
         } else {
             rc = err_set(err, HVD_E_NOMEM,
-                         "no memory on the host for a copy of %" PRIu64 " bytes of the state",
+                         "no memory on the host for a copy of %" PRIu64
+                         " bytes of the state; free memory on this host",
                          slot->host_bytes);
         }
     }

@@ -272,7 +272,8 @@ static void *run_session(void *arg)
         self->session =
             session_create(self->incarnation, &welcome.u.welcome_worker, clock_now_us(), NULL);
         if (!self->session)
-            rc = err_set(self->err, HVD_E_NOMEM, "no memory for the session with the agent");
+            rc = err_set(self->err, HVD_E_NOMEM,
+                         "no memory for the session with the agent; free memory on this host");
     }
     if (rc)
         msg_release(&welcome);
@@ -311,10 +312,11 @@ int session_thread_start(const char *agent, uint64_t incarnation, const struct s
     if (rc) {
         mem_free(self);
         return err_set(err, rc,
-                       rc == HVD_E_LIMIT ? "no descriptor is left for the session with the agent; "
-                                           "raise the limit of open files "
-                                           "(ulimit -n)"
-                                         : "no memory for the session with the agent");
+                       rc == HVD_E_LIMIT
+                           ? "no descriptor is left for the session with the agent; "
+                             "raise the limit of open files "
+                             "(ulimit -n)"
+                           : "no memory for the session with the agent; free memory on this host");
     }
     self->hooks = *hooks;
     self->agent = agent;
