@@ -1,8 +1,7 @@
 /*
- * checkpoints.c: the part of run.c that deals with checkpoints before the event loop runs: the
- * directory of
- * --checkpoint-dir is taken, and the newest complete checkpoint is found. Invariant: the core never
- * begins before the answer is known, so no job begins anew beside a checkpoint of its own.
+ * checkpoints.c: the part of run.c that deals with checkpoints before the event loop runs: takes
+ * the directory of --checkpoint-dir, and finds the newest complete checkpoint. Invariant: the core
+ * never begins before the answer is known, so no job begins anew beside a checkpoint of its own.
  */
 #include "driver/checkpoints.h"
 

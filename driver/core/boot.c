@@ -210,13 +210,16 @@ void boot_on_ready(struct core *core, struct worker *worker, const struct msg *m
             manifest->rivals = 0;
             for (size_t i = 0; (other = roster_next(core, &i));)
                 if (other != worker && other->state == WORKER_READY)
-                    loss_kill(core, other, "its state differs from that of most",
+                    loss_kill(core, other,
+                              "its state differs from that of most; run the same program on all "
+                              "hosts",
                               false /* to blame */, core->config.kill_grace_us);
         }
     }
     mismatch = boot_judge_manifest(core, ready);
     if (mismatch)
-        loss_kill(core, worker, mismatch, false /* to blame */, core->config.kill_grace_us);
+        loss_kill(core, worker, tell_text(core, "%s; run the same program on all hosts", mismatch),
+                  false /* to blame */, core->config.kill_grace_us);
     else
         CORE_TRACE(core, "%s is ready", worker_name(worker, name));
 }

@@ -140,7 +140,8 @@ static void loop_perform(struct loop *loop)
             if (item->peer && peer_send(item->peer, item->type, item->frame->bytes.data,
                                         item->frame->bytes.length))
                 loop_fail(loop,
-                          err_set(loop->err, HVD_E_NOMEM, "no memory for a message to an agent"));
+                          err_set(loop->err, HVD_E_NOMEM,
+                                  "no memory for a message to an agent; free memory on this host"));
             break;
         case ACTION_CLOSE:
             if (item->peer)
@@ -150,7 +151,9 @@ static void loop_perform(struct loop *loop)
             if (!item->code)
                 host_keys_end(loop->keys, item->text, item->epoch);
             else if (host_keys_admit(loop->keys, item->text, item->epoch))
-                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM, "no memory for the key of a host"));
+                loop_fail(loop,
+                          err_set(loop->err, HVD_E_NOMEM,
+                                  "no memory for the key of a host; free memory on this host"));
             break;
         case ACTION_START_AGENT: starter_start(loop->starter, item->text); break;
         case ACTION_DISCOVER:
@@ -160,11 +163,13 @@ static void loop_perform(struct loop *loop)
         case ACTION_CHECK_OWNER: scribe_check(loop->scribe); break;
         case ACTION_CHECKPOINT:
             if (checkpoints_complete(loop->checkpoints, item->checkpoint))
-                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM, "no memory for a checkpoint"));
+                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM,
+                                        "no memory for a checkpoint; free memory on this host"));
             break;
         case ACTION_CHECKPOINT_REJECT:
             if (checkpoints_reject(loop->checkpoints, item->epoch))
-                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM, "no memory for a checkpoint"));
+                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM,
+                                        "no memory for a checkpoint; free memory on this host"));
             break;
         case ACTION_REPLY: control_reply(loop->control, item->ask, item->code, text); break;
         case ACTION_REKEYING: control_rekeying(loop->control, text, item->code); break;
@@ -181,8 +186,11 @@ static void loop_perform(struct loop *loop)
             ended.text = text;
             loop->last_record = scribe_put(loop->scribe, &ended);
             if (!loop->last_record)
-                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM,
-                                        "no memory for the last record of the journal"));
+                loop_fail(
+                    loop,
+                    err_set(
+                        loop->err, HVD_E_NOMEM,
+                        "no memory for the last record of the journal; free memory on this host"));
             break;
         case ACTION_RECORD:
         case ACTION_BLACKLIST:
@@ -254,7 +262,7 @@ static void loop_step(struct loop *loop, struct event *event)
     rc = core_step(loop->core, event, &loop->actions);
     loop->stepping = false;
     if (rc)
-        err_set(loop->err, rc, "no memory for a step of the driver");
+        err_set(loop->err, rc, "no memory for a step of the driver; free memory on this host");
     else
         rc = queue_take(&loop->queue, &loop->actions, complete_msg, loop, loop->err);
     action_list_clear(&loop->actions);
@@ -582,7 +590,7 @@ static int loop_create_parts(struct loop *loop)
     int rc = tls_create("", NULL, &loop->tls, loop->err);
 
     if (!rc && (rc = host_keys_create(config->facts->key, loop->tls, &loop->keys)))
-        err_set(loop->err, rc, "no memory for the keys of hosts");
+        err_set(loop->err, rc, "no memory for the keys of hosts; free memory on this host");
     if (!rc)
         rc = server_create(loop->base, loop->tls, &server_ops, loop, &loop->server);
     if (!rc)
@@ -628,7 +636,7 @@ static int loop_drive(struct loop *loop)
     int rc = trace_init(&loop->trace, "core", TRACE_LINES);
 
     if (rc)
-        err_set(loop->err, rc, "no memory for the trace of the driver");
+        err_set(loop->err, rc, "no memory for the trace of the driver; free memory on this host");
     if (!rc)
         rc = events_create(loop->config->folder, &loop->events, loop->err);
     if (!rc)
@@ -643,7 +651,8 @@ static int loop_drive(struct loop *loop)
     /* Brings the core to the state in which earlier drivers have left it. Then the scribe, the
      * thread that writes the journal, takes the file. */
     if (!rc && !(loop->core = core_create(loop->config->core, &loop->trace)))
-        rc = err_set(loop->err, HVD_E_NOMEM, "no memory for the state of the job");
+        rc = err_set(loop->err, HVD_E_NOMEM,
+                     "no memory for the state of the job; free memory on this host");
     if (!rc)
         rc = store_replay(store, replay_record, loop, loop->err);
     if (!rc)
@@ -661,7 +670,8 @@ static int loop_drive(struct loop *loop)
     queue_init(&loop->queue, loop->scribe, loop->server);
     loop_step(loop, &start);
     if (!loop->failed && event_base_dispatch(loop->base) < 0)
-        rc = err_set(loop->err, HVD_E_IO, "the driver's event loop has failed");
+        rc = err_set(loop->err, HVD_E_IO,
+                     "the driver's event loop has failed; take the job over with --resume");
     queue_release(&loop->queue);
     return loop->failed ? loop->failed : rc;
 }
@@ -682,7 +692,8 @@ int loop_run(const struct loop_config *config, struct loop_end *ret_end, struct 
     loop.base = event_base_new();
     if (!loop.base) {
         store_close(config->store);
-        return err_set(err, HVD_E_NOMEM, "no memory for the driver's event loop");
+        return err_set(err, HVD_E_NOMEM,
+                       "no memory for the driver's event loop; free memory on this host");
     }
     rc = loop_drive(&loop);
 

@@ -161,21 +161,24 @@ TAPE_CASE(forgiving_a_host_forgives_its_slots,
           "    | a < LAUNCH 4 in 1 as 1/2 local 0/1 cross 0/1\n"
           "held | b:0 (1, never): exit code 1\n")
 
-TAPE_CASE(
-    workers_with_another_state_are_turned_away,
-    "config np=2 min_np=1\n"
-    "start\n"
-    "hosts a:3\n"
-    "hello a\n"
-    "ready 1 entries=w:8,b:4 | record READY 1\n"
-    "ready 2 manifest=6 entries=w:8,b:5 | record READY 2\n"
-    "    | record ENDED 2 sig9\n"
-    "    | bar a:1 (1): its state differs: entry \"b\" has 5 bytes, and 4 on other workers\n"
-    "    | a < KILL 2 in 5s: its state differs: entry \"b\" has 5 bytes, and 4 on other workers\n"
-    "ready 3 manifest=7 entries=w:8,c:4 | record READY 3\n"
-    "    | record ENDED 3 sig9\n"
-    "    | bar a:2 (1): its state differs: entry 2 is \"c\", and \"b\" on other workers\n"
-    "    | a < KILL 3 in 5s: its state differs: entry 2 is \"c\", and \"b\" on other workers\n")
+TAPE_CASE(workers_with_another_state_are_turned_away,
+          "config np=2 min_np=1\n"
+          "start\n"
+          "hosts a:3\n"
+          "hello a\n"
+          "ready 1 entries=w:8,b:4 | record READY 1\n"
+          "ready 2 manifest=6 entries=w:8,b:5 | record READY 2\n"
+          "    | record ENDED 2 sig9\n"
+          "    | bar a:1 (1): its state differs: entry \"b\" has 5 bytes, and 4 on other workers; "
+          "run the same program on all hosts\n"
+          "    | a < KILL 2 in 5s: its state differs: entry \"b\" has 5 bytes, and 4 on other "
+          "workers; run the same program on all hosts\n"
+          "ready 3 manifest=7 entries=w:8,c:4 | record READY 3\n"
+          "    | record ENDED 3 sig9\n"
+          "    | bar a:2 (1): its state differs: entry 2 is \"c\", and \"b\" on other workers; run "
+          "the same program on all hosts\n"
+          "    | a < KILL 3 in 5s: its state differs: entry 2 is \"c\", and \"b\" on other "
+          "workers; run the same program on all hosts\n")
 
 TAPE_CASE(
     workers_with_other_types_are_turned_away,
@@ -188,23 +191,23 @@ TAPE_CASE(
     "    | record ENDED 2 sig9\n"
     "    | bar a:1 (1): its state differs: entry \"w\" consists of float64, and of float32 on "
     "other "
-    "workers\n"
+    "workers; run the same program on all hosts\n"
     "    | a < KILL 2 in 5s: its state differs: entry \"w\" consists of float64, and of float32 on "
-    "other workers\n"
+    "other workers; run the same program on all hosts\n"
     "ready 3 manifest=7 entries=w:8:64,b:4 | record READY 3\n"
     "    | record ENDED 3 sig9\n"
     "    | bar a:2 (1): its state differs: entry \"w\" consists of an unknown type, and of float32 "
     "on "
-    "other workers\n"
+    "other workers; run the same program on all hosts\n"
     "    | a < KILL 3 in 5s: its state differs: entry \"w\" consists of an unknown type, and of "
-    "float32 on other workers\n"
+    "float32 on other workers; run the same program on all hosts\n"
     "ready 4 manifest=8 entries=w:8:7,b:4! | record READY 4\n"
     "    | record ENDED 4 sig9\n"
     "    | bar a:3 (1): its state differs: functions of the program save entry \"b\" on some "
     "workers "
-    "only\n"
+    "only; run the same program on all hosts\n"
     "    | a < KILL 4 in 5s: its state differs: functions of the program save entry \"b\" on some "
-    "workers only\n")
+    "workers only; run the same program on all hosts\n")
 
 TAPE_CASE(a_worker_with_more_entries_is_turned_away,
           "config np=2 min_np=1\n"
@@ -214,12 +217,16 @@ TAPE_CASE(a_worker_with_more_entries_is_turned_away,
           "ready 1 entries=w:8\n"
           "ready 2 manifest=6 entries=w:8,b:5 | record READY 2\n"
           "    | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): its state differs: entry \"b\" is missing on other workers\n"
-          "    | a < KILL 2 in 5s: its state differs: entry \"b\" is missing on other workers\n"
+          "    | bar a:1 (1): its state differs: entry \"b\" is missing on other workers; run the "
+          "same program on all hosts\n"
+          "    | a < KILL 2 in 5s: its state differs: entry \"b\" is missing on other workers; run "
+          "the same program on all hosts\n"
           "ready 3 manifest=7 | record READY 3\n"
           "    | record ENDED 3 sig9\n"
-          "    | bar a:2 (1): its state differs from that of the others\n"
-          "    | a < KILL 3 in 5s: its state differs from that of the others\n"
+          "    | bar a:2 (1): its state differs from that of the others; run the same program on "
+          "all hosts\n"
+          "    | a < KILL 3 in 5s: its state differs from that of the others; run the same program "
+          "on all hosts\n"
           "ready 4 manifest=5 entries=w:8 | record READY 4\n"
           "    | record ROUND 1 first after 0 from 1.0 of 1: 1,4\n"
           "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,4\n")
@@ -233,12 +240,15 @@ TAPE_CASE(
     "ready 1 entries=W:8\n"
     "ready 2 manifest=6 entries=w:8 | record READY 2\n"
     "    | record ENDED 2 sig9\n"
-    "    | bar a:1 (1): its state differs: entry 1 is \"w\", and \"W\" on other workers\n"
-    "    | a < KILL 2 in 5s: its state differs: entry 1 is \"w\", and \"W\" on other workers\n"
+    "    | bar a:1 (1): its state differs: entry 1 is \"w\", and \"W\" on other workers; run the "
+    "same program on all hosts\n"
+    "    | a < KILL 2 in 5s: its state differs: entry 1 is \"w\", and \"W\" on other workers; run "
+    "the same program on all hosts\n"
     "ready 3 manifest=6 entries=w:8 | record READY 3\n"
     "    | record ENDED 1 sig9\n"
-    "    | bar a:0 (1): its state differs from that of most\n"
-    "    | a < KILL 1 in 5s: its state differs from that of most\n"
+    "    | bar a:0 (1): its state differs from that of most; run the same program on all hosts\n"
+    "    | a < KILL 1 in 5s: its state differs from that of most; run the same program on all "
+    "hosts\n"
     "ready 4 manifest=6 entries=w:8 | record READY 4\n")
 
 TAPE_CASE(the_first_entries_may_come_later,
@@ -249,8 +259,10 @@ TAPE_CASE(the_first_entries_may_come_later,
           "ready 1\n"
           "ready 2 manifest=6 entries=w:8 | record READY 2\n"
           "    | record ENDED 2 sig9\n"
-          "    | bar a:1 (1): its state differs from that of the others\n"
-          "    | a < KILL 2 in 5s: its state differs from that of the others\n"
+          "    | bar a:1 (1): its state differs from that of the others; run the same program on "
+          "all hosts\n"
+          "    | a < KILL 2 in 5s: its state differs from that of the others; run the same program "
+          "on all hosts\n"
           "ready 3 entries=w:8 | record READY 3\n"
           "    | record ROUND 1 first after 0 from 1.0 of 1: 1,3\n"
           "    | a < ROUND 1 first after 0 from 1.0 of 1: 1,3\n")
