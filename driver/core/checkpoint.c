@@ -29,7 +29,8 @@
 /* The time before the attempt after a failed one; it doubles up to the longer time. */
 #define CHECKPOINT_RETRY_US     TIME_S
 #define CHECKPOINT_RETRY_MAX_US TIME_MIN
-/* Agents that have not written their files after this time hang, or their disks do. */
+/* Agents that have not written their files after this time hang, or their disks do. An agent that
+ * does not answer HOLD has the same time, or --stall-shutdown if that is shorter. */
 #define CHECKPOINT_SAVE_US (30 * TIME_MIN)
 /* How long a job that is to end waits for its last checkpoint to begin. */
 #define CHECKPOINT_LAST_US (30 * TIME_S)
@@ -41,7 +42,7 @@ void checkpoint_init(struct core *core)
     struct core_checkpoint *checkpoint = &core->checkpoint;
     const struct core_config *config = &core->config;
 
-    checkpoint->due_us = checkpoint->last_us = TIME_NEVER;
+    checkpoint->due_us = checkpoint->last_us = checkpoint->answers_us = TIME_NEVER;
     checkpoint->newest = config->checkpoint_from ? config->checkpoint_commit : 0;
     if (checkpoint->newest)
         snprintf(checkpoint->folder, sizeof(checkpoint->folder), "%s", config->checkpoint_from);
@@ -173,6 +174,39 @@ static bool checkpoint_is_possible(const struct core *core)
     return true;
 }
 
+/* From now on the answers to HOLD are awaited for a limited time: a member that commits later than
+ * the others by --stall-shutdown hangs, or its agent lies. */
+static void checkpoint_await_answers(struct core *core)
+{
+    int64_t most_us = core->config.stall_us;
+
+    if (core->checkpoint.answers_us != TIME_NEVER)
+        return;
+    if (most_us > CHECKPOINT_SAVE_US)
+        most_us = CHECKPOINT_SAVE_US;
+    core->checkpoint.answers_us = time_add(core->now_us, most_us);
+}
+
+/* Fails the attempt if an agent has not answered HOLD in time. */
+static void checkpoint_judge_answers(struct core *core)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    const struct worker *worker;
+
+    if (core->now_us < checkpoint->answers_us) {
+        core_want_timer(core, checkpoint->answers_us);
+        return;
+    }
+    for (size_t i = 0; (worker = roster_next_member(core, &core->current, &i));)
+        if (worker->rank < checkpoint->kept.count && !checkpoint->kept.items[worker->rank]) {
+            checkpoint_fail(core, tell_text(core,
+                                            "%s: its agent has not said in time which commits it "
+                                            "keeps; end the hvd-agent of that host",
+                                            worker->host->name));
+            return;
+        }
+}
+
 /* Tells the agents of all members to keep a commit with the number `at` or a higher one: the newest
  * one, or the next. */
 static void checkpoint_hold(struct core *core, uint64_t at)
@@ -192,6 +226,9 @@ static void checkpoint_hold(struct core *core, uint64_t at)
     checkpoint->round = core->current.number;
     checkpoint->at = at;
     checkpoint->state = CHECKPOINT_HOLDING;
+    checkpoint->answers_us = TIME_NEVER;
+    if (at == COMMIT_FIRST_OF(checkpoint->round))
+        checkpoint_await_answers(core); /* each member has this commit, or a later one */
     for (size_t i = 0; i < core->roster.hosts.count; i++) {
         struct core_host *host = core->roster.hosts.items[i];
         struct msg *msg = tell_msg(core, MSG_HOLD, 0, checkpoint->round);
@@ -220,6 +257,8 @@ void checkpoint_look(struct core *core)
     if (checkpoint->state == CHECKPOINT_HOLDING &&
         (checkpoint->round != core->current.number || core->job == JOB_RECOVERING))
         checkpoint_give_up(core, "the round has ended");
+    if (checkpoint->state == CHECKPOINT_HOLDING)
+        checkpoint_judge_answers(core);
     if (checkpoint->state == CHECKPOINT_SAVING) {
         if (core->now_us >= time_add(checkpoint->since_us, CHECKPOINT_SAVE_US))
             checkpoint_fail(core, "agents have not written their files within 30 minutes; check "
@@ -451,6 +490,7 @@ void checkpoint_on_holding(struct core *core, struct core_host *host, const stru
         }
         checkpoint->kept.items[worker->rank] = kept->commit;
         checkpoint->missing--;
+        checkpoint_await_answers(core); /* the commit has come, so all other members have it soon */
     }
     /* A member that has finished meanwhile would have no file in the checkpoint. */
     if (!checkpoint->missing && !checkpoint_is_possible(core))

@@ -41,7 +41,10 @@ struct core_checkpoint {
     uint64_t commit;     /* the commit of the newest attempt; 0: not known yet */
     int64_t since_us;    /* when the newest attempt began */
     int64_t due_us;      /* when the next attempt begins; TIME_NEVER: not by itself */
-    size_t missing;      /* HOLDING: members without a commit. SAVING: files that are not saved */
+    /* HOLDING: when all agents must have answered; TIME_NEVER: a commit that is still to come is
+     * awaited. */
+    int64_t answers_us;
+    size_t missing; /* HOLDING: members without a commit. SAVING: files that are not saved */
     struct VEC(uint64_t) kept; /* HOLDING: the commit of each member, by rank; 0: not known yet */
     struct VEC(struct checkpoint_part) parts;
     struct arena memory; /* of the newest attempt */

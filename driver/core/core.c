@@ -104,6 +104,7 @@ static void core_set_time(struct core *core, const struct event *event)
     core->rounds.enter_deadline_us = time_add(core->rounds.enter_deadline_us, gap_us);
     core->finish.deadline_us = time_add(core->finish.deadline_us, gap_us);
     core->over.deadline_us = time_add(core->over.deadline_us, gap_us);
+    core->checkpoint.answers_us = time_add(core->checkpoint.answers_us, gap_us);
 }
 
 /* True: the time at_us has come. False: the time has not come, and a step at at_us is requested. */

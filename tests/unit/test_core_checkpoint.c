@@ -7,8 +7,7 @@
 
 static struct core_tape tape;
 
-#define JOB                                       \
-    "config np=2 min_np=1 dir=/c every=10s\n"     \
+#define BEGIN                                     \
     "start\n"                                     \
     "hosts a:1,b:1\n"                             \
     "hello a\n"                                   \
@@ -16,6 +15,7 @@ static struct core_tape tape;
     "launched 1-2\n"                              \
     "ready 1-2 entries=w:4096,v:4096,r:64:rank\n" \
     "entered 1-2\n"
+#define JOB    "config np=2 min_np=1 dir=/c every=10s\n" BEGIN
 
 #define HOLD_1 "a < HOLD try 1 at 1.0 slots 0\n    | b < HOLD try 1 at 1.0 slots 0\n"
 #define HOLD_2 "a < HOLD try 2 at 1.0 slots 0\n    | b < HOLD try 2 at 1.0 slots 0\n"
@@ -129,6 +129,25 @@ TAPE_CASE(a_commit_that_was_not_asked_for_fails_the_attempt,
               "holding b kept=0:0.7 | a,b < RELEASE try 1\n"
               "holding b kept=0:1.7 |\n"
               "wait 10s | " HOLD_2)
+
+/* An agent that never says what it keeps holds no checkpoint up: each member has a commit of this
+ * round, so the answer takes no longer than a stall. Its late answer counts for nothing. */
+TAPE_CASE(an_agent_that_does_not_answer_fails_the_attempt,
+          "config np=2 min_np=1 dir=/c every=10s stall=20s\n" BEGIN "wait 10s\n"
+          "holding a kept=0:1.7\n"
+          "wait 19s |\n"
+          "wait 1s | a,b < RELEASE try 1\n"
+          "holding b kept=0:1.7 |\n"
+          "wait 1s | " HOLD_2)
+
+/* A commit that is still to come may take any time; when one member has it, the others have it
+ * soon. */
+TAPE_CASE(a_commit_that_is_to_come_is_awaited_until_a_member_has_it,
+          "config np=2 min_np=1 dir=/c every=0s checkpoint_commits=5 stall=20s\n" BEGIN
+          "wait 1h |\n"
+          "holding a kept=0:1.5 |\n"
+          "wait 19s |\n"
+          "wait 1s | a,b < RELEASE try 1\n")
 
 /* After a recovery the newest commit is of the round before; a HOLD asks for one of this round. */
 TAPE_CASE(a_commit_of_the_round_before_is_not_asked_for,
