@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "driver/checkpoint/catalog.h"
 #include "proto/commit.h"
+#include "tests/crash/calls.h"
 #include "tests/lib/checkpoints.h"
 #include "tests/lib/files.h"
 #include "tests/lib/power.h"
@@ -50,26 +51,6 @@ static struct rng power_rng;
 /* of all above, and of the changes that power.c keeps: two threads change the directory; recursive,
  * because power_fail changes it too */
 static pthread_mutex_t strike_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-
-int __real_open(const char *path, int flags, ...);
-int __real_mkdir(const char *path, mode_t mode);
-int __real_mkdirat(int at, const char *path, mode_t mode);
-int __real_openat(int at, const char *path, int flags, ...);
-int __real_fallocate(int fd, int mode, off_t offset, off_t length);
-ssize_t __real_write(int fd, const void *bytes, size_t length);
-int __real_fsync(int fd);
-int __real_renameat(int from_at, const char *from, int to_at, const char *to);
-int __real_unlinkat(int at, const char *path, int flags);
-
-int __wrap_open(const char *path, int flags, ...);
-int __wrap_mkdir(const char *path, mode_t mode);
-int __wrap_mkdirat(int at, const char *path, mode_t mode);
-int __wrap_openat(int at, const char *name, int flags, ...);
-int __wrap_fallocate(int fd, int mode, off_t offset, off_t length);
-ssize_t __wrap_write(int fd, const void *bytes, size_t length);
-int __wrap_fsync(int fd);
-int __wrap_renameat(int from_at, const char *from, int to_at, const char *to);
-int __wrap_unlinkat(int at, const char *name, int flags);
 
 /* Counts a call; the caller holds the lock. true: it is the one that fails, with errno. */
 static bool strikes(void)
@@ -144,14 +125,14 @@ int __wrap_mkdir(const char *path, mode_t mode)
     return failed ? -1 : __real_mkdir(path, mode);
 }
 
-int __wrap_mkdirat(int at, const char *path, mode_t mode)
+int __wrap_mkdirat(int at, const char *name, mode_t mode)
 {
     bool failed;
 
     pthread_mutex_lock(&strike_lock);
     failed = strikes();
     pthread_mutex_unlock(&strike_lock);
-    return failed ? -1 : __real_mkdirat(at, path, mode);
+    return failed ? -1 : __real_mkdirat(at, name, mode);
 }
 
 int __wrap_openat(int at, const char *name, int flags, ...)

@@ -5,6 +5,7 @@
  * before it, never a third one and never none, and its next save leaves nothing behind.
  */
 #include "hvd/hvd.h"
+#include "tests/crash/calls.h"
 #include "tests/lib/files.h"
 
 #include <dirent.h>
@@ -32,24 +33,6 @@ static enum strike strike;
 static unsigned strike_at; /* 0: never */
 static unsigned calls;
 
-int __real_mkdir(const char *path, mode_t mode);
-int __real_mkdirat(int at, const char *path, mode_t mode);
-int __real_openat(int at, const char *path, int flags, ...);
-int __real_fallocate(int fd, int mode, off_t offset, off_t length);
-ssize_t __real_write(int fd, const void *bytes, size_t length);
-int __real_fsync(int fd);
-int __real_renameat(int from_at, const char *from, int to_at, const char *to);
-int __real_unlinkat(int at, const char *path, int flags);
-
-int __wrap_mkdir(const char *path, mode_t mode);
-int __wrap_mkdirat(int at, const char *path, mode_t mode);
-int __wrap_openat(int at, const char *path, int flags, ...);
-int __wrap_fallocate(int fd, int mode, off_t offset, off_t length);
-ssize_t __wrap_write(int fd, const void *bytes, size_t length);
-int __wrap_fsync(int fd);
-int __wrap_renameat(int from_at, const char *from, int to_at, const char *to);
-int __wrap_unlinkat(int at, const char *path, int flags);
-
 /* Counts a call. true: it is the one that fails, with errno. */
 static bool strikes(void)
 {
@@ -66,12 +49,12 @@ int __wrap_mkdir(const char *path, mode_t mode)
     return strikes() ? -1 : __real_mkdir(path, mode);
 }
 
-int __wrap_mkdirat(int at, const char *path, mode_t mode)
+int __wrap_mkdirat(int at, const char *name, mode_t mode)
 {
-    return strikes() ? -1 : __real_mkdirat(at, path, mode);
+    return strikes() ? -1 : __real_mkdirat(at, name, mode);
 }
 
-int __wrap_openat(int at, const char *path, int flags, ...)
+int __wrap_openat(int at, const char *name, int flags, ...)
 {
     mode_t mode = 0;
     va_list args;
@@ -82,7 +65,7 @@ int __wrap_openat(int at, const char *path, int flags, ...)
     va_end(args);
     if ((flags & O_CREAT) && strikes())
         return -1;
-    return __real_openat(at, path, flags, mode);
+    return __real_openat(at, name, flags, mode);
 }
 
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t length)
@@ -107,9 +90,9 @@ int __wrap_renameat(int from_at, const char *from, int to_at, const char *to)
     return strikes() ? -1 : __real_renameat(from_at, from, to_at, to);
 }
 
-int __wrap_unlinkat(int at, const char *path, int flags)
+int __wrap_unlinkat(int at, const char *name, int flags)
 {
-    return strikes() ? -1 : __real_unlinkat(at, path, flags);
+    return strikes() ? -1 : __real_unlinkat(at, name, flags);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
