@@ -12,8 +12,9 @@
 #include <string.h>
 
 const struct cli_verb *const cli_verbs[CLI_VERBS] = {
-    &cli_status,    &cli_hosts, &cli_changes, &cli_events, &cli_drain, &cli_undrain,
-    &cli_blacklist, &cli_rekey, &cli_stop,    &cli_jobs,   &cli_prune, &cli_checkpoints,
+    &cli_status,  &cli_hosts,     &cli_changes,     &cli_events,     &cli_drain,
+    &cli_undrain, &cli_blacklist, &cli_rekey,       &cli_checkpoint, &cli_stop,
+    &cli_jobs,    &cli_prune,     &cli_checkpoints,
 };
 
 const struct cli_verb *cli_find_verb(const char *name)
@@ -81,7 +82,8 @@ const struct opt cli_option_table[] = {
         .help = "prune: which ended jobs stay: those of the last TIME, \"30d\", or the newest N. Default: "
                 "the newest 100 of the last 30 days"),
     OPT(struct cli_options, wait, .name = "wait", .preset = "true", .flags = OPT_NO_ENV,
-        .group = "Options of the verbs", .help = "stop: wait until the driver has ended; rekey: until no old key is accepted"),
+        .group = "Options of the verbs", .help = "stop: wait until the driver has ended; rekey: until no old key is accepted; "
+                "checkpoint: until it is complete"),
     OPT(struct cli_options, checkpoint, .name = "checkpoint", .preset = "true", .flags = OPT_NO_ENV,
         .group = "Options of the verbs", .help = "stop: of a job with --checkpoint-dir: write a checkpoint before the end"),
     ROW(help, .name = "help", .key = 'h', .help = "show this help, and end"),

@@ -72,9 +72,9 @@ struct cli_request {
 
 extern const struct cli_verb cli_status, cli_hosts, cli_changes, cli_events;
 extern const struct cli_verb cli_drain, cli_undrain, cli_blacklist, cli_rekey, cli_stop;
-extern const struct cli_verb cli_jobs, cli_prune, cli_checkpoints;
+extern const struct cli_verb cli_jobs, cli_prune, cli_checkpoint, cli_checkpoints;
 
-#define CLI_VERBS 12
+#define CLI_VERBS 13
 extern const struct cli_verb *const cli_verbs[CLI_VERBS];
 
 /* Returns NULL when no verb has this name. */

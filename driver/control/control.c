@@ -316,6 +316,23 @@ static void request_rekey(struct client *client, const struct msg_ask *ask)
     control->ops->act(control->arg, &event);
 }
 
+/* Asks the core for a checkpoint. With `follow` the client has an empty part now, which shows that
+ * the driver has its request, and the rest when the checkpoint is complete. */
+static void request_checkpoint(struct client *client, const struct msg_ask *ask)
+{
+    struct control *control = client->control;
+    struct event event = { .kind = EVENT_WANT_CHECKPOINT,
+                           .ask = ++control->last_ask,
+                           .code = ask->follow };
+
+    client->state = CLIENT_WAITING;
+    client->ask = event.ask;
+    if (ask->follow && client_tell(client->conn, 0, "", false))
+        client_drop(client);
+    else
+        control->ops->act(control->arg, &event);
+}
+
 /* Sends `text`, which says how far the change of keys is, to a client that waits for new keys. A
  * client that asked for JSON gets an empty part instead, which shows that the driver has its
  * request; only the last part has JSON. */
@@ -352,16 +369,17 @@ static void request_stop(struct client *client, const struct msg_ask *ask)
 
 /* clang-format off */
 static const struct request requests[] = {
-    { "status",    0, 0, .table = table_status },
-    { "hosts",     0, 0, .table = table_hosts },
-    { "changes",   0, 0, .table = table_changes },
-    { "blacklist", 0, 0, .table = table_blacklist },
-    { "events",    0, 1, .carry_out = request_events },
-    { "drain",     1, 2, .event = EVENT_DRAIN,   .done = "is being drained" },
-    { "undrain",   1, 1, .event = EVENT_UNDRAIN, .done = "is not drained" },
-    { "clear",     1, 1, .event = EVENT_CLEAR,   .done = "its failures are forgotten" },
-    { "rekey",     0, 0, .carry_out = request_rekey },
-    { "stop",      0, 1, .carry_out = request_stop },
+    { "status",     0, 0, .table = table_status },
+    { "hosts",      0, 0, .table = table_hosts },
+    { "changes",    0, 0, .table = table_changes },
+    { "blacklist",  0, 0, .table = table_blacklist },
+    { "events",     0, 1, .carry_out = request_events },
+    { "drain",      1, 2, .event = EVENT_DRAIN,   .done = "is being drained" },
+    { "undrain",    1, 1, .event = EVENT_UNDRAIN, .done = "is not drained" },
+    { "clear",      1, 1, .event = EVENT_CLEAR,   .done = "its failures are forgotten" },
+    { "rekey",      0, 0, .carry_out = request_rekey },
+    { "checkpoint", 0, 0, .carry_out = request_checkpoint },
+    { "stop",       0, 1, .carry_out = request_stop },
 };
 /* clang-format on */
 

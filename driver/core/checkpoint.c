@@ -55,12 +55,61 @@ void checkpoint_release(struct core *core)
 {
     VEC_RELEASE(&core->checkpoint.kept);
     VEC_RELEASE(&core->checkpoint.parts);
+    VEC_RELEASE(&core->checkpoint.askers);
     arena_release(&core->checkpoint.memory);
 }
 
-void checkpoint_want(struct core *core)
+/* ---- who asks for a checkpoint -------------------------------------------------------------- */
+
+/* An attempt begins as soon as all members train. Agents may wait for a commit that is far ahead;
+ * a new HOLD asks for the newest one. */
+static void checkpoint_hurry(struct core *core)
 {
     core->checkpoint.wanted = true;
+    if (core->checkpoint.state == CHECKPOINT_HOLDING)
+        core->checkpoint.state = CHECKPOINT_IDLE;
+}
+
+void checkpoint_want(struct core *core, const struct event *event)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+
+    if (!core->config.checkpoint_dir) {
+        tell_reply(core, event->ask, HVD_E_STATE,
+                   "the job has no directory for checkpoints; start it with --checkpoint-dir DIR");
+    } else if (core->job >= JOB_FINISHING) {
+        tell_reply(core, event->ask, HVD_E_STATE, "the job has come to its end");
+    } else if (checkpoint->askers.count >= LIMIT_CLIENTS) {
+        tell_reply(core, event->ask, HVD_E_BUSY,
+                   "too many operators wait for a checkpoint; ask again when it is complete");
+    } else if (VEC_RESERVE(&checkpoint->askers, 1, LIMIT_CLIENTS)) {
+        core_fail(core);
+    } else {
+        CORE_TRACE(core, "an operator has asked for a checkpoint");
+        checkpoint_hurry(core);
+        if (event->code)
+            checkpoint->askers.items[checkpoint->askers.count++] =
+                (struct checkpoint_asker){ event->ask, core->now_us };
+        else
+            tell_reply(core, event->ask, 0, "a checkpoint is written when all workers train");
+    }
+}
+
+/* Answers all askers that have asked until `until_us`. */
+static void checkpoint_answer(struct core *core, int64_t until_us, int code, const char *text)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+    size_t left = 0;
+
+    for (size_t i = 0; i < checkpoint->askers.count; i++) {
+        const struct checkpoint_asker *asker = &checkpoint->askers.items[i];
+
+        if (asker->since_us <= until_us)
+            tell_reply(core, asker->ask, code, text);
+        else
+            checkpoint->askers.items[left++] = *asker;
+    }
+    checkpoint->askers.count = left;
 }
 
 bool checkpoint_last(struct core *core, const char *who)
@@ -71,10 +120,7 @@ bool checkpoint_last(struct core *core, const char *who)
         checkpoint->last_us != TIME_NEVER)
         return false;
     checkpoint->last_us = core->now_us;
-    checkpoint->wanted = true;
-    /* Agents may wait for a commit that is far ahead; a new HOLD asks for the newest one. */
-    if (checkpoint->state == CHECKPOINT_HOLDING)
-        checkpoint->state = CHECKPOINT_IDLE;
+    checkpoint_hurry(core);
     snprintf(checkpoint->last_by, sizeof(checkpoint->last_by), "%s", who);
     CORE_TRACE(core,
                "%s ends the job: a checkpoint is written first; another stop ends the job without",
@@ -134,8 +180,25 @@ static void checkpoint_fail(struct core *core, const char *why)
     checkpoint_schedule(core);
     CORE_WARN(core, "no checkpoint could be made: %s; the next attempt follows in %s", why,
               time_brief(checkpoint->due_us - core->now_us, text));
+    checkpoint_answer(core, checkpoint->since_us, HVD_E_IO,
+                      tell_text(core, "no checkpoint could be made: %s", why));
     if (checkpoint->last_us != TIME_NEVER)
         checkpoint_stop(core, why);
+}
+
+/* Ends an attempt after which the newest checkpoint has the state of its begin. */
+static void checkpoint_succeed(struct core *core)
+{
+    struct core_checkpoint *checkpoint = &core->checkpoint;
+
+    checkpoint->failures = 0;
+    checkpoint_schedule(core);
+    checkpoint_answer(core, checkpoint->since_us, 0,
+                      tell_text(core, "commit-%" PRIu64 ".%" PRIu32 " is complete",
+                                COMMIT_ROUND_OF(checkpoint->newest),
+                                COMMIT_PLACE_OF(checkpoint->newest)));
+    if (checkpoint->last_us <= checkpoint->since_us)
+        checkpoint_stop(core, NULL);
 }
 
 /* Gives the attempt up without counting it as a failure: the next one begins when all members
@@ -252,6 +315,8 @@ void checkpoint_look(struct core *core)
     const struct core_config *config = &core->config;
     uint64_t at;
 
+    if (core->job >= JOB_FINISHING)
+        checkpoint_answer(core, core->now_us, HVD_E_STATE, "the job has come to its end");
     if (!config->checkpoint_dir || core->job >= JOB_FINISHING)
         return;
     if (checkpoint->state == CHECKPOINT_HOLDING &&
@@ -440,11 +505,9 @@ static void checkpoint_compare(struct core *core)
         /* The training has stood still since the newest checkpoint, which must not be overwritten:
          * a death in the middle would leave neither the old files nor the new ones. */
         checkpoint->commit = least;
-        checkpoint->failures = checkpoint->mismatches = 0;
+        checkpoint->mismatches = 0;
         checkpoint_free_commits(core);
-        checkpoint_schedule(core);
-        if (checkpoint->last_us <= checkpoint->since_us)
-            checkpoint_stop(core, NULL);
+        checkpoint_succeed(core);
         return;
     }
     if (least == most) {
@@ -604,16 +667,13 @@ void checkpoint_on_written(struct core *core, const struct event *event)
         return;
     }
     checkpoint_set_newest(core, event);
-    checkpoint->failures = 0;
     VEC_EACH (part, &checkpoint->parts)
         bytes += part->file.bytes;
     CORE_TRACE(
         core, "checkpoint %" PRIu64 ".%" PRIu32 " is complete: %zu files, %" PRIu64 " bytes, %s",
         COMMIT_ROUND_OF(event->commit), COMMIT_PLACE_OF(event->commit), checkpoint->parts.count,
         bytes, time_brief(core->now_us - checkpoint->since_us, text));
-    checkpoint_schedule(core);
-    if (checkpoint->last_us <= checkpoint->since_us)
-        checkpoint_stop(core, NULL);
+    checkpoint_succeed(core);
 }
 
 void checkpoint_on_lost(struct core *core, struct core_host *host)

@@ -21,8 +21,9 @@ void checkpoint_release(struct core *core);
  * round has ended before all members kept the same commit. */
 void checkpoint_look(struct core *core);
 
-/* Begins an attempt as soon as all members train. */
-void checkpoint_want(struct core *core);
+/* Handles EVENT_WANT_CHECKPOINT: begins an attempt as soon as all members train. The asker gets
+ * its answer at the end of that attempt, or at once if it does not wait. */
+void checkpoint_want(struct core *core, const struct event *event);
 
 /* A request by `who` to end the job: it ends when the present state is in a checkpoint, or cannot
  * be brought there. False: no checkpoint can be made, or this is the second request; the caller

@@ -24,6 +24,12 @@ struct checkpoint_part {
     struct saved_file file; /* its name and checksums lie in core_checkpoint.memory */
 };
 
+/* An operator who waits for a checkpoint that begins now or later. */
+struct checkpoint_asker {
+    uint64_t ask;
+    int64_t since_us;
+};
+
 /* Checkpoints of the state on disk. Owner: checkpoint.c. */
 struct core_checkpoint {
     enum checkpoint_state state;
@@ -47,6 +53,7 @@ struct core_checkpoint {
     size_t missing; /* HOLDING: members without a commit. SAVING: files that are not saved */
     struct VEC(uint64_t) kept; /* HOLDING: the commit of each member, by rank; 0: not known yet */
     struct VEC(struct checkpoint_part) parts;
+    struct VEC(struct checkpoint_asker) askers;
     struct arena memory; /* of the newest attempt */
     /* The newest complete checkpoint; newest 0: there is none. `searching`: it was found damaged,
      * and the driver looks for the one before it. */

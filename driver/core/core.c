@@ -193,7 +193,7 @@ int core_step(struct core *core, const struct event *event, struct action_list *
     case EVENT_UNDRAIN: operator_on_undrain(core, event); break;
     case EVENT_CLEAR: operator_on_clear(core, event); break;
     case EVENT_REKEY: keys_on_rekey(core, event); break;
-    case EVENT_WANT_CHECKPOINT: checkpoint_want(core); break;
+    case EVENT_WANT_CHECKPOINT: checkpoint_want(core, event); break;
     case EVENT_CHECKPOINT: checkpoint_on_written(core, event); break;
     case EVENT_STOP:
         if (!event->code || !checkpoint_last(core, event->text))

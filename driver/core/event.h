@@ -29,7 +29,8 @@ enum event_kind {
     /* An operator forgives the failures of `host` and its slots, or of `slot`; the core answers
      * `ask`. */
     EVENT_CLEAR,
-    /* A checkpoint is wanted now, before its time. The core does not answer. */
+    /* A checkpoint is wanted now, before its time. The core answers `ask` when it is complete or
+     * cannot be made; `code` 0: at once. */
     EVENT_WANT_CHECKPOINT,
     /* The manifest of the checkpoint attempt `ask` was written: `text` is the folder of the
      * checkpoint, `commit` its commit. Or it could not be written: `code`, and `text` says why. Or,

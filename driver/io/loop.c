@@ -113,6 +113,13 @@ static void loop_fail(struct loop *loop, int code)
     event_base_loopbreak(loop->base);
 }
 
+/* The driver cannot go on, because there is no memory for `what`. */
+static void loop_lacks_memory(struct loop *loop, const char *what)
+{
+    loop_fail(loop,
+              err_set(loop->err, HVD_E_NOMEM, "no memory for %s; free memory on this host", what));
+}
+
 static void loop_set_end(struct loop *loop, int code, const char *text)
 {
     loop->end->code = code;
@@ -139,9 +146,7 @@ static void loop_perform(struct loop *loop)
         case ACTION_SEND:
             if (item->peer && peer_send(item->peer, item->type, item->frame->bytes.data,
                                         item->frame->bytes.length))
-                loop_fail(loop,
-                          err_set(loop->err, HVD_E_NOMEM,
-                                  "no memory for a message to an agent; free memory on this host"));
+                loop_lacks_memory(loop, "a message to an agent");
             break;
         case ACTION_CLOSE:
             if (item->peer)
@@ -151,9 +156,7 @@ static void loop_perform(struct loop *loop)
             if (!item->code)
                 host_keys_end(loop->keys, item->text, item->epoch);
             else if (host_keys_admit(loop->keys, item->text, item->epoch))
-                loop_fail(loop,
-                          err_set(loop->err, HVD_E_NOMEM,
-                                  "no memory for the key of a host; free memory on this host"));
+                loop_lacks_memory(loop, "the key of a host");
             break;
         case ACTION_START_AGENT: starter_start(loop->starter, item->text); break;
         case ACTION_DISCOVER:
@@ -163,13 +166,11 @@ static void loop_perform(struct loop *loop)
         case ACTION_CHECK_OWNER: scribe_check(loop->scribe); break;
         case ACTION_CHECKPOINT:
             if (checkpoints_complete(loop->checkpoints, item->checkpoint))
-                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM,
-                                        "no memory for a checkpoint; free memory on this host"));
+                loop_lacks_memory(loop, "a checkpoint");
             break;
         case ACTION_CHECKPOINT_REJECT:
             if (checkpoints_reject(loop->checkpoints, item->epoch))
-                loop_fail(loop, err_set(loop->err, HVD_E_NOMEM,
-                                        "no memory for a checkpoint; free memory on this host"));
+                loop_lacks_memory(loop, "a checkpoint");
             break;
         case ACTION_REPLY: control_reply(loop->control, item->ask, item->code, text); break;
         case ACTION_REKEYING: control_rekeying(loop->control, text, item->code); break;
@@ -186,11 +187,7 @@ static void loop_perform(struct loop *loop)
             ended.text = text;
             loop->last_record = scribe_put(loop->scribe, &ended);
             if (!loop->last_record)
-                loop_fail(
-                    loop,
-                    err_set(
-                        loop->err, HVD_E_NOMEM,
-                        "no memory for the last record of the journal; free memory on this host"));
+                loop_lacks_memory(loop, "the last record of the journal");
             break;
         case ACTION_RECORD:
         case ACTION_BLACKLIST:

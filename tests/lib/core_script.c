@@ -590,6 +590,8 @@ static int do_event(struct words *words)
         event.ask = 1;
     } else if (!strcmp(verb, "checkpoint")) {
         event.kind = EVENT_WANT_CHECKPOINT;
+        event.ask = script_number(script_plain(words, 1), 0);
+        event.code = script_value(words, "wait") != NULL;
     } else if (!strcmp(verb, "stop")) {
         event.kind = EVENT_STOP;
         event.text = script_plain(words, 1);

@@ -21,10 +21,10 @@
  * output W entered W [rebuild=TIME] [state=TIME] [step=TIME]       stalled W TIME [W]
  * [in=OPERATION] left W      finished W [CODE]      any: round=N from=HOST    rekey   rekeyed HOST
  * EPOCH exited W [exitN|sigN|silent] [held=1.3]: the newest commit that it leaves holding HOST
- * [kept=SLOT:1.3,...]   saved HOST FILE [chunks=N]   checkpoint   written COMMIT drain HOST[:SLOT]
- * TIME   undrain HOST[:SLOT]     clear HOST[:SLOT]     stop WHO wait TIME (agents send heartbeats,
- * discovery answers)     jump TIME (no agent sends one) state NAME    worker W NAME    view: what
- * status would say    held: the blacklist
+ * [kept=SLOT:1.3,...]   saved HOST FILE [chunks=N]   checkpoint [ASK [wait=1]]   written COMMIT
+ * drain HOST[:SLOT] TIME   undrain HOST[:SLOT]     clear HOST[:SLOT]     stop WHO wait TIME (agents
+ * send heartbeats, discovery answers)     jump TIME (no agent sends one) state NAME    worker W
+ * NAME    view: what status would say    held: the blacklist
  */
 #ifndef TESTS_LIB_CORE_TAPE_H
 #define TESTS_LIB_CORE_TAPE_H

@@ -347,6 +347,35 @@ TEST_FLAGS(new_keys_are_told_until_all_have_them, TEST_SURVIVES_ALLOC)
     CHECK_TEXT(t, asker[1].text, "{\"ok\":true,\"text\":\"the old keys are dead\"}\n");
 }
 
+/* One client waits for the checkpoint, one does not, and one has gone before the answer. */
+TEST_FLAGS(a_checkpoint_is_awaited, TEST_SURVIVES_ALLOC)
+{
+    struct asker *asker = &desk.askers[0];
+    uint64_t asks[3];
+
+    asker[0].ask.follow = asker[2].ask.follow = true;
+    for (size_t i = 0; i < ARRAY_SIZE(asks); i++) {
+        CHECK(t, dial(&asker[i], "checkpoint"));
+        UNTIL(desk.acted == i + 1 || !asker[i].conn);
+        CHECK_INT(t, desk.acted, ==, i + 1);
+        CHECK_INT(t, desk.seen.kind, ==, EVENT_WANT_CHECKPOINT);
+        CHECK_INT(t, desk.seen.code, ==, asker[i].ask.follow);
+        asks[i] = desk.seen.ask;
+    }
+    conn_drop(asker[2].conn);
+    asker[2].conn = NULL;
+    control_reply(desk.control, asks[1], 0, "begun");
+    UNTIL(is_done(&asker[1]) && (asker[0].tells || !asker[0].conn));
+    CHECK_TEXT(t, asker[1].text, "begun");
+    CHECK_TEXT(t, asker[0].text, "");
+    CHECK(t, !is_done(&asker[0]));
+    control_reply(desk.control, asks[2], 0, "commit-1.2 is complete");
+    control_reply(desk.control, asks[0], HVD_E_IO, "no checkpoint could be made");
+    UNTIL(is_done(&asker[0]));
+    CHECK_INT(t, asker[0].code, ==, HVD_E_IO);
+    CHECK_TEXT(t, asker[0].text, "no checkpoint could be made");
+}
+
 TEST_FLAGS(refuses_what_it_does_not_know, TEST_SURVIVES_ALLOC)
 {
     static const struct {

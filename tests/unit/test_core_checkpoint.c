@@ -186,6 +186,56 @@ TAPE_CASE(the_next_driver_takes_checkpoints, JOB "kill\n"
                                                  "wait 10s | a < HOLD try 1 at 1.0 slots 0\n"
                                                  "    | b < HOLD try 1 at 1.0 slots 0\n")
 
+/* ---- a checkpoint that an operator asks for -------------------------------------------------- */
+
+TAPE_CASE(an_operator_waits_for_a_checkpoint,
+          JOB "checkpoint 1 wait=1 | " HOLD_1 "holding a kept=0:1.7\n"
+              "holding b kept=0:1.7\n"
+              "saved a replicated-0001-of-0002.t1a1.safetensors\n"
+              "saved a rank-00000.t1a1.safetensors\n"
+              "saved b replicated-0002-of-0002.t1a1.safetensors chunks=2\n" LAST_FILE "\n"
+              "written 1.7 | reply HVD_OK: commit-1.7 is complete\n")
+
+TAPE_CASE(
+    an_operator_does_not_wait_for_a_checkpoint, JOB
+    "checkpoint 1 | reply HVD_OK: a checkpoint is written when all workers train\n    | " HOLD_1)
+
+/* The attempt that is under way has an older commit: the answer waits for the next one. */
+TAPE_CASE(a_checkpoint_that_had_begun_before_does_not_answer,
+          SAVING "wait 1s\n"
+                 "checkpoint 1 wait=1 |\n" LAST_FILE "\n"
+                 "written 1.7 | " HOLD_2 "holding a kept=0:1.7 try=2\n"
+                 "holding b kept=0:1.7 try=2 | a,b < RELEASE try 2\n"
+                 "    | reply HVD_OK: commit-1.7 is complete\n")
+
+TAPE_CASE(an_operator_is_told_why_there_is_no_checkpoint,
+          JOB "checkpoint 1 wait=1\n"
+              "holding a code=-7 text=full | a,b < RELEASE try 1\n"
+              "    | reply HVD_E_IO: no checkpoint could be made: a: full\n")
+
+/* The round ends before all members kept a commit: the operator waits for the next round. */
+TAPE_CASE(an_operator_waits_while_the_members_change, JOB "checkpoint 1 wait=1\n"
+                                                          "exited 2 sig9\n"
+                                                          "recovering 1 held=1.7\n"
+                                                          "wait 10s\n"
+                                                          "entered 1 | record ENTERED 2\n"
+                                                          "    | a < HOLD try 2 at 2.0 slots 0\n")
+
+TAPE_CASE(an_operator_waits_no_longer_than_the_job,
+          SAVING "checkpoint 1 wait=1\n"
+                 "stop me | record OVER 2: stopped by me\n"
+                 "    | a < STOP: stopped by me\n"
+                 "    | b < STOP: stopped by me\n"
+                 "    | reply HVD_E_STATE: the job has come to its end\n"
+                 "checkpoint 2 wait=1 | reply HVD_E_STATE: the job has come to its end\n")
+
+TAPE_CASE(
+    a_job_without_a_directory_writes_no_checkpoint,
+    "config np=1 min_np=1\n"
+    "start\n"
+    "checkpoint 1 wait=1 | reply HVD_E_STATE: the job has no directory for checkpoints; start "
+    "it with --checkpoint-dir DIR\n")
+
 /* ---- the last checkpoint --------------------------------------------------------------------- */
 
 #define FILE_1 "saved a replicated-0001-of-0001.t1a1.safetensors"

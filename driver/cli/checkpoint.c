@@ -1,0 +1,24 @@
+/*
+ * checkpoint.c: the verb "checkpoint": a running job writes a checkpoint now. The core of the
+ * driver does it (EVENT_WANT_CHECKPOINT). With --wait the driver answers when the checkpoint is
+ * complete, or says why there is none; the training waits in neither case. verbs.c has the row of
+ * this verb.
+ */
+#include "driver/cli/verbs.h"
+
+static int checkpoint_read(struct cli_request *request, struct hvd_err *err)
+{
+    (void)err;
+    request->ask.follow = request->options.wait;
+    return 0;
+}
+
+const struct cli_verb cli_checkpoint = {
+    .name = "checkpoint",
+    .words = "",
+    .about = "Writes the newest commit of a running job to its --checkpoint-dir, without waiting "
+             "for the next interval, and says its name.",
+    .read = checkpoint_read,
+    .unfinished = "the driver has ended before the checkpoint was complete; 'hvd-elastic "
+                  "checkpoints' says which checkpoints are",
+};
