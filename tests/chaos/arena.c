@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "tests/chaos/arena_store.h"
 #include "tests/chaos/disk_faults.h"
 #include "tests/chaos/networks.h"
 #include "tests/chaos/proc_scan.h"
@@ -82,7 +83,7 @@ struct words {
     const char *list[WORDS_MAX];
     size_t count;
     char np[16], step_ms[24], state_kib[24];
-    char lease[TIME_TEXT_MAX], stall[TIME_TEXT_MAX];
+    char lease[TIME_TEXT_MAX], stall[TIME_TEXT_MAX], store_lease[TIME_TEXT_MAX];
     char state[ARENA_PATH], discover[ARENA_PATH];
 };
 
@@ -101,16 +102,27 @@ static void say_number(struct words *words, char *text, size_t size, const char 
     say(words, text);
 }
 
-/* Builds the command line of a driver. All drivers of the arena get the same command line, so a
- * successor takes over. */
-static void driver_words(const struct arena *arena, bool takes_over, struct words *words)
+/* Builds the command line of a driver; how: NULL, "--takeover" or "--standby". All drivers of the
+ * arena get the same command line, so a successor takes over. */
+static void driver_words(const struct arena *arena, const char *how, struct words *words)
 {
     words->count = 0;
     say(words, CHAOS_ELASTIC);
-    if (takes_over)
-        say(words, "--takeover");
+    if (how)
+        say(words, how);
+    if (arena->plan->store == PLAN_ETCD) {
+        if (!how || strcmp(how, "--standby") != 0)
+            say(words, "--job");
+        say(words, "chaos");
+        say(words, "--store");
+        say(words, arena_store_url());
+        say(words, "--store-lease");
+        say(words, time_format(arena->plan->lease_us, words->store_lease));
+    }
     say(words, "--state-dir");
     say(words, arena_path(arena, "job", words->state));
+    if (how && !strcmp(how, "--standby")) /* it knows the rest from the store */
+        return;
     say(words, "--host-discovery-script");
     say(words, arena_path(arena, "discover", words->discover));
     for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
@@ -195,7 +207,7 @@ static int open_log(const struct arena *arena, const char *name, struct hvd_err 
 }
 
 /* Starts a driver process, with its output in driver.log. */
-static int start(struct arena *arena, bool takes_over, struct hvd_err *err)
+static int start(struct arena *arena, const char *how, struct hvd_err *err)
 {
     struct environment env;
     struct words words;
@@ -210,7 +222,7 @@ static int start(struct arena *arena, bool takes_over, struct hvd_err *err)
 
     if (log < 0)
         return log;
-    driver_words(arena, takes_over, &words);
+    driver_words(arena, how, &words);
     environment_of(arena, &env);
     put(&env, "CHAOS_DISK_FAULTS", arena_path(arena, "disk_faults", path));
     put(&env, "LD_PRELOAD", CHAOS_DISK_FAULTS_LIBRARY);
@@ -229,13 +241,19 @@ static int start(struct arena *arena, bool takes_over, struct hvd_err *err)
 
 int arena_start(struct arena *arena, struct hvd_err *err)
 {
-    return start(arena, false, err);
+    return start(arena, NULL, err);
 }
 
 int arena_take_over(struct arena *arena, struct hvd_err *err)
 {
     arena->former = arena->driver;
-    return start(arena, true, err);
+    return start(arena, "--takeover", err);
+}
+
+int arena_stand_by(struct arena *arena, struct hvd_err *err)
+{
+    arena->former = arena->driver;
+    return start(arena, "--standby", err);
 }
 
 bool arena_driver_ended(struct arena *arena)
@@ -416,6 +434,8 @@ int arena_open(struct arena *arena, const struct chaos_plan *plan, const volatil
     rc = arena_folder_make(arena, err);
     if (!rc)
         rc = disk_faults_open(arena_path(arena, "disk_faults", path), &arena->disk_faults, err);
+    if (!rc && plan->store == PLAN_ETCD)
+        rc = arena_store_open(arena_path(arena, "etcd", path), err);
     if (!rc && plan->where == PLAN_NETWORKS) {
         arena->networks = mem_zalloc(sizeof(*arena->networks));
         rc = arena->networks ? networks_open(arena->networks, arena->folder, arena->host_count, err)
@@ -458,6 +478,7 @@ void arena_close(struct arena *arena, bool keep)
     for (int i = 0; scan && arena->folder[0] && i < END_PASSES && end_all(arena, scan); i++)
         continue;
     mem_free(scan);
+    arena_store_close();
     if (arena->networks)
         networks_close(arena->networks);
     mem_free(arena->networks);

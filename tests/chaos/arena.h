@@ -45,11 +45,10 @@ struct arena {
     struct arena_host hosts[ARENA_HOSTS];
     uint32_t host_count;
     struct networks *networks; /* NULL: the hosts are addresses of the loopback */
-    /* The process that the campaign has started: the driver is its child, and it starts the next
-     * driver. 0: none runs. */
+    /* The process that the campaign has started: the parent of drivers. 0: none runs. */
     pid_t driver;
-    int driver_status;               /* the wait status of the last one that has ended */
-    pid_t former;                    /* the one that arena_take_over has left; 0: none */
+    int driver_status; /* the wait status of the last one that has ended */
+    pid_t former;      /* the one that arena_take_over or arena_stand_by has left; 0: none */
     struct disk_faults *disk_faults; /* mapped; the driver's process reads it */
 };
 
@@ -67,6 +66,9 @@ int arena_start(struct arena *arena, struct hvd_err *err) MUST_CHECK;
 /* Starts another driver, which takes the job over from a living one. The new driver is now the
  * arena's; the caller waits for the end of the old one, `former`. */
 int arena_take_over(struct arena *arena, struct hvd_err *err) MUST_CHECK;
+
+/* Starts a standby, which is now the arena's driver, and waits as long as `former` lives. */
+int arena_stand_by(struct arena *arena, struct hvd_err *err) MUST_CHECK;
 
 /* true: the driver has ended; driver is 0 from now on, and driver_status is its wait status. Never
  * waits. */

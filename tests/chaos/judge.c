@@ -395,10 +395,10 @@ int judge_right(struct judge *judge, struct chaos *chaos, enum fault_cost cost, 
     }
     if (!rc) {
         /* Checks that the job's folder has only files that docs/operations.md names. */
-        static const char *const known[] = { ".",          "..",         "job.db",
-                                             "job.db-wal", "job.db-shm", "job.db-journal",
-                                             "command",    "lock",       "control",
-                                             "agents",     "events.log", "events.log.1" };
+        static const char *const known[] = {
+            ".",    "..",      "job.db", "job.db-wal", "job.db-shm",   "job.db-journal", "command",
+            "lock", "control", "agents", "events.log", "events.log.1", "claim"
+        };
         char path[ARENA_PATH];
         DIR *folder = opendir(arena_path(&chaos->arena, "job", path));
         struct dirent *entry;

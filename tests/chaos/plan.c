@@ -23,6 +23,7 @@
 #define PLAN(...)  OPT(struct chaos_plan, __VA_ARGS__)
 
 static const char *const wheres[] = { "loopback", "networks", NULL };
+static const char *const stores[] = { "file", "etcd", NULL };
 
 static const struct opt table[] = {
     PLAN(faults, .name = "faults", .arg = "N", .max = FAULTS_MAX, .min = 1, .preset = "100",
@@ -50,6 +51,9 @@ static const struct opt table[] = {
          .group = JOB,
          .help = "loopback: hosts are addresses of this machine; networks: hosts are network "
                  "namespaces, reached by ssh, as root"),
+    PLAN(store, .name = "store", .arg = "STORE", .choices = stores, .preset = "file", .group = JOB,
+         .help = "where the job is kept: in a file of the driver's machine, or in three servers of "
+                 "etcd, with faults of their own"),
     PLAN(hosts, .name = "hosts", .arg = "N", .min = 2, .max = ARENA_HOSTS, .preset = "3",
          .group = JOB, .help = "hosts"),
     PLAN(slots, .name = "slots", .arg = "N", .min = 1, .max = 16, .preset = "2", .group = JOB,
@@ -99,6 +103,9 @@ static int check(const struct chaos_plan *plan, struct hvd_err *err)
         return err_set(err, HVD_E_INVAL,
                        "--where networks: a trace is replayed on loopback hosts; "
                        "leave it out");
+    if (plan->trace && plan->store != PLAN_FILE)
+        return err_set(err, HVD_E_INVAL,
+                       "--store etcd: a trace is replayed to a job in a file; leave it out");
     if (plan->trace && plan->only)
         return err_set(err, HVD_E_INVAL,
                        "--only: a replay has no faults but those of its trace; leave it out");

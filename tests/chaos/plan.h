@@ -7,6 +7,7 @@
 #include "base/opt.h"
 
 enum plan_where { PLAN_LOOPBACK, PLAN_NETWORKS };
+enum plan_store { PLAN_FILE, PLAN_ETCD };
 
 struct chaos_plan {
     uint64_t faults; /* the number of faults */
@@ -14,6 +15,7 @@ struct chaos_plan {
     int64_t duration_us;
     uint64_t seed;  /* 0: drawn, and printed */
     unsigned where; /* enum plan_where */
+    unsigned store; /* enum plan_store */
     uint64_t hosts; /* loopback addresses from 127.0.0.1 on, or namespaces */
     uint64_t slots; /* on each host */
     uint64_t step_ms;
